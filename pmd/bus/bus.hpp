@@ -1,0 +1,75 @@
+/// @file
+/// What the driver needs of a bus: a BAR, memory that the card can reach, and, for an emulated
+/// card, a hook that lets it work. emu, vfio and eal implement it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pmd/bus/mmio.hpp"
+
+namespace rio::pmd {
+
+/// Called once by each burst. A function pointer, not a virtual call, so that a queue holds it
+/// beside its other hot fields; `fn` is null on PCI.
+struct PollHook {
+  void (*fn)(void* ctx) noexcept = nullptr;
+  void* ctx = nullptr;
+
+  void operator()() const {
+    if (fn != nullptr) {
+      fn(ctx);
+    }
+  }
+};
+
+/// Memory of the bus's own, reachable by the card: contiguous in bus addresses, zeroed.
+struct DmaMemory {
+  void* va = nullptr;
+  uint64_t iova = 0;
+  size_t len_bytes = 0;
+};
+
+/// A piece of registered memory that is contiguous in bus addresses.
+struct IovaRun {
+  void* va;
+  uint64_t iova;
+  size_t len_bytes;
+};
+
+/// A way to one card. Control path: not thread-safe, never called from a burst, except the hook.
+/// Functions return 0 or -errno; outputs are set on success only.
+class Bus {
+ public:
+  virtual ~Bus() = default;
+
+  /// A fresh window onto BAR0; each queue keeps one of its own.
+  [[nodiscard]] virtual Mmio bar() = 0;
+
+  /// Hook for the bursts of one queue pair.
+  [[nodiscard]] virtual PollHook poll_hook(uint32_t qp) = 0;
+
+  /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
+  /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the log.
+  [[nodiscard]] virtual int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) = 0;
+  /// The card must have stopped using it.
+  virtual void dma_free(const DmaMemory& memory) = 0;
+
+  /// Make user memory reachable. @param va, len_bytes page-aligned. @param runs in order of va.
+  /// @return -ENOTSUP where the bus cannot (UIO, memory that is no hugepage), -EEXIST on overlap.
+  [[nodiscard]] virtual int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
+  [[nodiscard]] virtual int dma_unmap(void* va, size_t len_bytes) = 0;
+
+  /// eventfd that becomes readable when the vector is raised. @return fd (the bus owns it), or
+  /// -ENOTSUP.
+  [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
+
+  /// For messages: "0000:03:00.0", "emu:pair0/0".
+  [[nodiscard]] virtual const std::string& name() const = 0;
+  /// NUMA node of the card, -1 if unknown.
+  [[nodiscard]] virtual int numa_node() const = 0;
+};
+
+}  // namespace rio::pmd

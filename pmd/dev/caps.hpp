@@ -1,0 +1,36 @@
+/// @file
+/// Capabilities of a card, decoded once at open.
+#pragma once
+
+#include <cstdint>
+
+namespace rio::pmd {
+
+/// regs: ID.CAP_*. Sizes and alignments in bytes.
+struct Caps {
+  uint32_t queue_pairs;
+  uint32_t ring_log2_min;
+  uint32_t ring_log2_max;
+  uint32_t vectors;
+  uint32_t tx_contexts;
+  uint32_t rx_contexts;
+  uint32_t letters;
+  uint32_t order_depth;
+  uint32_t inline_bytes;  ///< of the 32-byte form
+  uint32_t tx_addr_align;
+  uint32_t shared_addr_align;
+  uint32_t dedicated_addr_align;
+  uint32_t dedicated_size_align;
+  uint32_t dma_addr_align;
+  uint32_t dma_bytes;
+  uint32_t tick_ns;
+  bool quirk_last_at_256;
+  bool quirk_last_full_256;
+  bool wide;
+  bool dma;
+  bool maint;
+  bool atomics;
+  bool is_model;  ///< an emulated card: its figures are not a card's
+};
+
+}  // namespace rio::pmd
