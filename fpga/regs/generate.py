@@ -15,12 +15,14 @@ except ImportError:
 
 import check
 import emit_cpp
+import emit_sv
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 OUTPUTS = {
     "fpga/regs/gen/rio_regs.hpp": emit_cpp.emit,
+    "fpga/regs/gen/rio_regs_pkg.sv": emit_sv.emit,
 }
 
 
