@@ -15,6 +15,7 @@ except ImportError:
 
 import check
 import emit_cpp
+import emit_md
 import emit_sv
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -23,6 +24,7 @@ ROOT = HERE.parent.parent
 OUTPUTS = {
     "fpga/regs/gen/rio_regs.hpp": emit_cpp.emit,
     "fpga/regs/gen/rio_regs_pkg.sv": emit_sv.emit,
+    "docs/registers.md": emit_md.emit,
 }
 
 
