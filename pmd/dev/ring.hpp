@@ -58,6 +58,10 @@ class Ring {
   /// @return 1, 0, or -ENODEV.
   [[nodiscard]] static int busy(Mmio& bar, uint32_t qp, uint32_t ring);
 
+  /// True while the card may touch the ring's memory and what is posted in it.
+  [[nodiscard]] bool running() const { return running_; }
+  [[nodiscard]] uint32_t qp() const { return config_.qp; }
+  [[nodiscard]] uint32_t timeout_ms() const { return config_.timeout_ms; }
   [[nodiscard]] void* entries() const { return memory_.va; }
   [[nodiscard]] void* completions() const { return static_cast<uint8_t*>(memory_.va) + cpl_at_; }
   [[nodiscard]] uint32_t log2() const { return config_.log2; }
