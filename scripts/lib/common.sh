@@ -164,7 +164,7 @@ run_meson_tests() {
   MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
     "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
   local -a selected=()
-  case " $* " in *" --suite "*) selected=(--selected) ;; esac
+  case " $* " in *" --suite"*) selected=(--selected) ;; esac
   meson_tests_failed=0
   "$py" "$root/scripts/lib/test_summary.py" --exit-code "$code" --limit "$limit" \
     --run-log "$dir/test-run.log" "${selected[@]}" "$log" || meson_tests_failed=1
