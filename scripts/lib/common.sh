@@ -133,6 +133,11 @@ compile() {
   local dir=$1 start=$SECONDS
   shift
   say compile "${dir#"$root"/}"
+  # Where a meson.build changed, meson runs first, and says a lot.
+  if ! ninja -C "$dir" build.ninja >"$dir/configure.log" 2>&1; then
+    tail -n 20 "$dir/configure.log" >&2
+    die "meson could not configure ${dir#"$root"/}" "see the lines above"
+  fi
   # On a terminal ninja shows one moving line; elsewhere only what the compilers have to say.
   if [ -t 1 ]; then
     ninja -C "$dir" -j "$jobs" "$@"
