@@ -243,10 +243,10 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
   frame->source = pair.dest_id;
   frame->dest = flow.dest_id;
   frame->length = static_cast<uint16_t>(length);
-  frame->mbox = static_cast<uint8_t>(place & 63);
-  frame->letter = static_cast<uint8_t>(place >> 6);
+  frame->place = static_cast<uint8_t>(place);
   frame->segment = static_cast<uint8_t>(segment);
   frame->segments = msg.segments;
+  frame->unused = 0;
   frame->ssize = static_cast<uint16_t>(ssize);
   flow.way->requests->commit(bytes);
   flow.way->requests->publish();
