@@ -61,8 +61,7 @@ uint32_t DedicatedRxQueue::post_run(const DedicatedEntry* entries, uint32_t n) {
 }
 
 void DedicatedRxQueue::refuse(const DedicatedEntry& entry) {
-  last_reject_ =
-      (entry.iova & addr_misaligned_) != 0 ? Reject::kAlignment : Reject::kLength;
+  last_reject_ = (entry.iova & addr_misaligned_) != 0 ? Reject::kAlignment : Reject::kLength;
   ++stats_.rejected;
 }
 

@@ -15,8 +15,8 @@ namespace rio::pmd {
 /// functions belong to one thread. [S0]; regs: dedicated_desc, entry_cpl.
 class alignas(64) DedicatedRxQueue : public QueueBase {
  public:
-  /// Open the queue; from now on RingConfig::source and ::mbox no longer reach the shared queue, and
-  /// are answered RETRY while no entry is posted. Control path. @param config ring is one of
+  /// Open the queue; from now on RingConfig::source and ::mbox no longer reach the shared queue,
+  /// and are answered RETRY while no entry is posted. Control path. @param config ring is one of
   /// regs::Ring::kDedicated0 and the seven after it. @param bus outlives the queue.
   /// @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,

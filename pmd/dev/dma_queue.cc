@@ -65,8 +65,7 @@ Reject DmaQueue::check(const DmaRequest& request) const {
     }
     misaligned |= kDoublewordBytes - 1;
   }
-  return ((request.rio_addr | request.iova) & misaligned) != 0 ? Reject::kAlignment
-                                                                : Reject::kNone;
+  return ((request.rio_addr | request.iova) & misaligned) != 0 ? Reject::kAlignment : Reject::kNone;
 }
 
 uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
@@ -82,13 +81,13 @@ uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
       break;
     }
     const uint32_t slot = (head + k) & window_.mask();
-    entries_[slot] = {Control::op.put(static_cast<uint32_t>(request.op)) |
-                          Control::prio.put(request.prio),
-                      request.dest_id,
-                      request.length_bytes,
-                      static_cast<uint32_t>(request.cookie),
-                      request.rio_addr,
-                      request.iova};
+    entries_[slot] = {
+        Control::op.put(static_cast<uint32_t>(request.op)) | Control::prio.put(request.prio),
+        request.dest_id,
+        request.length_bytes,
+        static_cast<uint32_t>(request.cookie),
+        request.rio_addr,
+        request.iova};
     window_.cookies()[slot] = request.cookie;
     window_.sizes()[slot] = request.length_bytes;
   }

@@ -121,7 +121,8 @@ int SharedRxQueue::take_one(RxMessage* out) {
   }
   fill_message(*cpl, window_.cookies()[index & window_.mask()], out);
   out->status = static_cast<Status>(regs::shared_cpl::Status::code.get(status));
-  if (out->length_bytes > regs::kMessageBytesMax) {  // the buffer is ours again, its content nonsense
+  if (out->length_bytes >
+      regs::kMessageBytesMax) {  // the buffer is ours again, its content nonsense
     ++stats_.bad_completions;
     out->length_bytes = 0;
     out->status = Status::kFormat;
@@ -139,8 +140,7 @@ uint32_t SharedRxQueue::take(RxMessage* out, uint32_t n) {
   uint32_t looked = 0;
   uint32_t given = 0;
   while (looked < n) {
-    const uint32_t run =
-        std::min({n - looked, cursor_.to_wrap(), window_.plain_in_a_row()});
+    const uint32_t run = std::min({n - looked, cursor_.to_wrap(), window_.plain_in_a_row()});
     const uint32_t plain = take_plain(out + given, run);
     given += plain;
     looked += plain;

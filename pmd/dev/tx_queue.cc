@@ -12,8 +12,8 @@ namespace {
 
 using Control = regs::tx_desc::Control;
 
-constexpr uint32_t kSsize256 = 14;     // code of 256 bytes. RIO Part 2 §4.1.5
-constexpr uint32_t kSsizeCodeBase = 8; // flags carry the code less this
+constexpr uint32_t kSsize256 = 14;      // code of 256 bytes. RIO Part 2 §4.1.5
+constexpr uint32_t kSsizeCodeBase = 8;  // flags carry the code less this
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kDoorbellBytes = 2;
 
@@ -56,8 +56,8 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
   // Any message that is right will do; from now on the key always belongs to one.
-  if (!queue->prepare(key_of({.iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8,
-                              .mbox = 0, .flags = 0}))) {
+  if (!queue->prepare(key_of(
+          {.iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0}))) {
     return -EINVAL;
   }
   *out = std::move(queue);
@@ -76,14 +76,13 @@ Reject TxQueue::check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flag
   if (length_bytes - 1 >= segment_bytes * regs::kSegmentsMax) {
     return Reject::kLength;
   }
-  const uint32_t mboxes =
-      length_bytes > segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
+  const uint32_t mboxes = length_bytes > segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
   if (mbox >= mboxes) {
     return Reject::kMailbox;
   }
   *control = Control::op.put(static_cast<uint32_t>(regs::TxOp::kMessage)) |
-             Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) |
-             Control::prio.put(prio) | Control::ssize.put(ssize) | Control::mbox.put(mbox);
+             Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) | Control::prio.put(prio) |
+             Control::ssize.put(ssize) | Control::mbox.put(mbox);
   return Reject::kNone;
 }
 
@@ -197,8 +196,7 @@ bool TxQueue::post_any(const TxMessage& message) {
     return post_inline(message, control, &info, kDoorbellBytes);
   }
   uint32_t control = 0;
-  if (const Reject why =
-          check_header(message.length_bytes, message.mbox, message.flags, &control);
+  if (const Reject why = check_header(message.length_bytes, message.mbox, message.flags, &control);
       why != Reject::kNone) {
     return refuse(why);
   }
@@ -209,8 +207,12 @@ bool TxQueue::post_any(const TxMessage& message) {
     return refuse(Reject::kAlignment);
   }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control, message.dest_id, static_cast<uint32_t>(message.cookie),
-                    message.length_bytes, message.iova, 0};
+  entries_[slot] = {control,
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    message.length_bytes,
+                    message.iova,
+                    0};
   window_.cookies()[slot] = message.cookie;
   window_.sizes()[slot] = message.length_bytes;
   window_.post(1);
@@ -232,8 +234,11 @@ bool TxQueue::post_inline(const TxMessage& message, uint32_t control, const void
   uint64_t words[2];
   load_bytes(data, near_bytes, words);
   entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(wide ? 1 : 0),
-                    message.dest_id, static_cast<uint32_t>(message.cookie), length_bytes,
-                    words[0], words[1]};
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    length_bytes,
+                    words[0],
+                    words[1]};
   window_.cookies()[slot] = message.cookie;
   window_.sizes()[slot] = doorbell ? 0 : length_bytes;
   if (!wide) {
@@ -282,8 +287,12 @@ bool TxQueue::post_gather(const TxGather& message) {
     return refuse(Reject::kAlignment);
   }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control | Control::wide.put(1) | Control::addrs.put(count), message.dest_id,
-                    static_cast<uint32_t>(message.cookie), sum_bytes, iova[0], length[0]};
+  entries_[slot] = {control | Control::wide.put(1) | Control::addrs.put(count),
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    sum_bytes,
+                    iova[0],
+                    length[0]};
   const regs::TxWide second = {iova[1], iova[2], iova[3], length[1], length[2], length[3], 0};
   std::memcpy(&entries_[(slot + 1) & window_.mask()], &second, sizeof second);
   window_.cookies()[slot] = message.cookie;

@@ -12,13 +12,13 @@ namespace rio::pmd {
 
 /// A message gathered from two to four places. Takes two entries of the ring. Needs Caps::wide.
 struct TxGather {
-  uint64_t cookie;                             ///< comes back in TxDone, any value
-  uint64_t iova[regs::kWideAddrs];             ///< aligned as Caps::tx_addr_align says
-  uint16_t length_bytes[regs::kWideAddrs];     ///< each at least 1; multiples of 8 but for the last
-  uint32_t dest_id;                            ///< destination
-  uint8_t count;                               ///< places, 2 to 4
-  uint8_t mbox;                                ///< as in TxMessage
-  uint8_t flags;                               ///< TxFlags without kInline and kDoorbell
+  uint64_t cookie;                          ///< comes back in TxDone, any value
+  uint64_t iova[regs::kWideAddrs];          ///< aligned as Caps::tx_addr_align says
+  uint16_t length_bytes[regs::kWideAddrs];  ///< each at least 1; multiples of 8 but for the last
+  uint32_t dest_id;                         ///< destination
+  uint8_t count;                            ///< places, 2 to 4
+  uint8_t mbox;                             ///< as in TxMessage
+  uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
 /// Sends. All functions belong to one thread, which may change while nobody is in a function.
