@@ -1,0 +1,72 @@
+/// @file
+/// A bus with an emulated card on it: the only place where driver and model meet.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pmd/bus/bus.hpp"
+#include "pmd/bus/emu/emu_memory.hpp"
+
+namespace rio::model {
+class Card;
+}
+
+namespace rio::pmd {
+
+/// Who lets the card work.
+enum class Stepping : uint8_t {
+  kInline,  ///< each burst steps it (any thread; one at a time)
+  kThread,  ///< a thread of its own; bursts do nothing
+  kManual,  ///< the test, tick by tick
+};
+
+/// How to make an emulated card.
+struct EmuConfig {
+  /// "loop": wired to itself. Any other name: two cards of this process that give the same name
+  /// are wired to each other; a third is refused.
+  std::string wire = "loop";
+  uint32_t queue_pairs = 1;  ///< 1 to 31
+  Stepping stepping = Stepping::kInline;
+  bool exact = false;        ///< segment by segment; set by faults and pcie_seed, too
+  bool quirks = true;        ///< the two landing quirks of [S0]
+  uint64_t fault_seed = 0;
+  double fault_rate = 0.0;   ///< chance of a fault for each chance that it has, 0 to 1
+  uint64_t pcie_seed = 0;    ///< not 0: the PCIe layer delays and reorders by this seed
+};
+
+/// Owns the card, its BAR, and its end of the wire.
+class EmuBus final : public Bus {
+ public:
+  /// @param memory outlives the bus; null: memory of the process's own.
+  /// @return -EINVAL (bad config), -EBUSY (wire has two ends already), -ENOMEM.
+  [[nodiscard]] static int create(const EmuConfig& config, EmuMemory* memory,
+                                  std::unique_ptr<EmuBus>* out);
+  /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,
+  /// `memory` the same memory. The hook does nothing.
+  [[nodiscard]] static int attach(const DmaMemory& bar, EmuMemory* memory, const std::string& name,
+                                  std::unique_ptr<EmuBus>* out);
+  ~EmuBus() override;
+
+  [[nodiscard]] Mmio bar() override;
+  [[nodiscard]] PollHook poll_hook(uint32_t qp) override;
+  [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
+  void dma_free(const DmaMemory& memory) override;
+  [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
+  [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
+  [[nodiscard]] int irq_fd(uint32_t vector) override;
+  [[nodiscard]] const std::string& name() const override;
+  [[nodiscard]] int numa_node() const override;
+
+  /// Null for an attached bus. Thread-safe: step(), inject(); the rest under with_lock().
+  [[nodiscard]] model::Card* card();
+  /// The BAR's memory, to hand to attach() in another process.
+  [[nodiscard]] const DmaMemory& bar_memory() const;
+
+ private:
+  struct Impl;
+  explicit EmuBus(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,29 @@
+/// @file
+/// Where the memory of an emulated card's users comes from.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fpga/model/host_memory.hpp"
+#include "pmd/bus/bus.hpp"
+
+namespace rio::pmd {
+
+/// Memory that an emulated card may reach. The process's own (own_memory()), or EAL's (bus/eal).
+/// Control path. Functions return 0 or -errno.
+class EmuMemory {
+ public:
+  virtual ~EmuMemory() = default;
+  [[nodiscard]] virtual int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) = 0;
+  virtual void free(const DmaMemory& memory) = 0;
+  [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
+  [[nodiscard]] virtual int unmap(void* va, size_t len_bytes) = 0;
+  /// What the card sees. Valid as long as this object.
+  [[nodiscard]] virtual model::HostMemory& view() = 0;
+};
+
+/// Anonymous memory of this process. Bus addresses are not pointers, so that mixing them up fails.
+[[nodiscard]] std::unique_ptr<EmuMemory> own_memory();
+
+}  // namespace rio::pmd
