@@ -27,7 +27,7 @@ namespace {
 thread_local std::jmp_buf t_scan_failed;
 thread_local char t_scan_message[256];
 
-[[noreturn]] void on_libpci_error(char* fmt, ...) {
+__attribute__((noreturn)) void on_libpci_error(char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
   std::vsnprintf(t_scan_message, sizeof(t_scan_message), fmt, args);
@@ -111,7 +111,7 @@ int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
   if (!scan(access)) {
     log_error("libpci: %s: run lspci to see whether the tree below %s is whole", t_scan_message,
               folder.c_str());
-    // Not cleaned up: libpci's state is unknown after its error function.
+    pci_cleanup(access);  // what it had linked; a file that it read stays open
     return -EIO;
   }
   std::vector<PciCard> cards;

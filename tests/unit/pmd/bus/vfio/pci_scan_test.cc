@@ -88,7 +88,7 @@ TEST(FindCards, BrokenTreesAreErrorsNotExits) {
   tree.add_device("0000:03:00.0", 0x10EE, 0x7210, "vfio-pci", 7);
   FakeKernel kernel(tree.paths);
   std::vector<PciCard> cards;
-  FakeTree::write(tree.device("0000:03:00.0") + "/resource", "nonsense\n");
+  std::filesystem::remove(tree.device("0000:03:00.0") + "/vendor");
   testing::internal::CaptureStderr();
   EXPECT_EQ(find_cards(tree.paths, kernel, &cards), -EIO);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("libpci"), std::string::npos);
