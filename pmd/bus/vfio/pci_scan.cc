@@ -64,7 +64,7 @@ bool scan(pci_access* access) {
   return true;
 }
 
-/// Bytes of the BARs; the emulated and old trees of sysfs give sizes as libpci does.
+/// What libpci knows of a device, in our words.
 PciCard describe(pci_dev* device) {
   PciCard card;
   char address[32];
@@ -125,23 +125,29 @@ int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
   return 0;
 }
 
-/// Whether BAR2 of an ivshmem device holds the magic. Quiet: most of them are no cards.
-bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
-  if (card.bar_bytes[2] < regs::kPageBytes) {
-    return false;
-  }
+/// First word of a BAR through sysfs; all ones where that cannot be read.
+uint32_t first_word(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
   const std::string path =
       paths.sysfs + "/bus/pci/devices/" + card.address + "/resource" + std::to_string(card.bar);
   const Fd fd(kernel, kernel.open(path, O_RDWR | O_SYNC));
   void* va = nullptr;
   if (fd.get() < 0 ||
       kernel.mmap(nullptr, regs::kPageBytes, PROT_READ, MAP_SHARED, fd.get(), 0, &va) != 0) {
+    return regs::kAllOnes;
+  }
+  const uint32_t word = Mmio(va, regs::kPageBytes).read32(regs::id::magic());
+  kernel.munmap(va, regs::kPageBytes);
+  return word;
+}
+
+/// Whether BAR2 of an ivshmem device holds the magic. Quiet where it does not: most are no cards.
+bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
+  if (card.bar_bytes[2] < regs::kPageBytes) {
     return false;
   }
-  const uint32_t magic = Mmio(va, regs::kPageBytes).read32(regs::id::magic());
-  kernel.munmap(va, regs::kPageBytes);
-  if (magic == regs::kMagic || card.driver != kVfioDriver || magic != regs::kAllOnes) {
-    return magic == regs::kMagic;
+  const uint32_t word = first_word(paths, kernel, card);
+  if (word != regs::kAllOnes || card.driver != kVfioDriver) {
+    return word == regs::kMagic;
   }
   // vfio-pci keeps a device that nobody has open powered down: look through VFIO.
   std::unique_ptr<Backend> backend;

@@ -32,7 +32,10 @@ std::string group_neighbours(const PciPaths& paths, Kernel& kernel, const PciCar
         driver == kVfioDriver || driver == "pci-stub" || driver == "pcieport") {
       continue;  // those do not stand in VFIO's way
     }
-    list += (list.empty() ? "" : ", ") + address + " (driver " + driver + ")";
+    if (!list.empty()) {
+      list.append(", ");
+    }
+    list.append(address).append(" (driver ").append(driver).append(")");
   }
   return list;
 }

@@ -82,8 +82,9 @@ int VfioBackend::open_group() {
   const std::string path = paths_.dev + "/vfio/" + number;
   const int fd = kernel_.open(path, O_RDWR);
   if (fd == -EBUSY) {
-    log_error("%s: its IOMMU group %s is in use by another process: fuser -v %s names it", address,
-              number.c_str(), path.c_str());
+    log_error(
+        "%s: its IOMMU group %s is in use, by another process or by this one: fuser -v %s names it",
+        address, number.c_str(), path.c_str());
     return fd;
   }
   if (fd < 0) {

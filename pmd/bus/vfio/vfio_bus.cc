@@ -37,7 +37,8 @@ int VfioBus::open(const std::string& address, const VfioOptions& options, const 
   if (options.reset) {
     rc = bus->reset();
     if (rc != 0 && rc != -ENOTSUP) {
-      return rc;
+      log_warning("%s: opened without a reset of the function; the card's own reset must do",
+                  card.address.c_str());
     }
   }
   rc = bus->check_magic();

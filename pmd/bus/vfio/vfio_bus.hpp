@@ -17,8 +17,8 @@ namespace rio::pmd::vfio {
 
 struct VfioOptions {
   IovaMode iova = IovaMode::kAllocated;  ///< under VFIO; UIO has physical addresses
-  bool reset = true;  ///< reset the device when it is opened, where it can be; the driver's own
-                      ///< reset (GEN_REQ) comes after that either way
+  bool reset = true;  ///< reset the device when it is opened, where it can be; failing is a
+                      ///< warning, since the driver's own reset (GEN_REQ) comes after it
 };
 
 /// Control path: one thread. All errors are in the log with the command that mends them.

@@ -139,6 +139,30 @@ TEST_F(UioTest, WithoutResetFileItOpensAllTheSame) {
   EXPECT_EQ(bus_->reset(), -ENOTSUP);
 }
 
+/// The running kernel's hugepages and physical addresses; the card is made up all the same.
+TEST(UioOnThisMachine, HugepagesHavePhysicalAddresses) {
+  FakeTree tree;
+  tree.add_device(kAddress, 0x10EE, 0x7210, "uio_pci_generic", -1);
+  tree.paths.proc = "/proc";
+  std::unique_ptr<VfioBus> bus;
+  ASSERT_EQ(VfioBus::open(kAddress, VfioOptions{}, tree.paths, real_kernel(), &bus), 0);
+  DmaMemory memory;
+  testing::internal::CaptureStderr();
+  const int rc = bus->dma_alloc(8192, 4096, &memory);
+  const std::string text = testing::internal::GetCapturedStderr();
+  if (rc == -ENOMEM || rc == -EPERM) {
+    GTEST_SKIP() << text;
+  }
+  ASSERT_EQ(rc, 0) << text;
+  EXPECT_NE(memory.iova, 0u);
+  EXPECT_EQ(memory.iova % kHuge, reinterpret_cast<uintptr_t>(memory.va) % kHuge);
+  void* ordinary = std::aligned_alloc(4096, 4096);
+  std::memset(ordinary, 1, 4096);
+  std::vector<IovaRun> runs;
+  EXPECT_EQ(bus->dma_map(ordinary, 4096, &runs), -ENOTSUP);
+  std::free(ordinary);
+}
+
 TEST(Smaps, PageSizes) {
   const std::string text =
       "1000-3000 rw-p 00000000 00:00 0 [heap]\nSize: 8 kB\nKernelPageSize:        4 kB\n"

@@ -137,13 +137,19 @@ TEST_F(VfioBusTest, GroupNotViableNamesTheOther) {
 TEST_F(VfioBusTest, EveryStepMayFail) {
   for (const unsigned long request :
        {VFIO_GROUP_GET_STATUS, VFIO_GROUP_SET_CONTAINER, VFIO_SET_IOMMU, VFIO_IOMMU_GET_INFO,
-        VFIO_GROUP_GET_DEVICE_FD, VFIO_DEVICE_GET_INFO, VFIO_DEVICE_GET_REGION_INFO,
-        VFIO_DEVICE_RESET}) {
+        VFIO_GROUP_GET_DEVICE_FD, VFIO_DEVICE_GET_INFO, VFIO_DEVICE_GET_REGION_INFO}) {
     kernel_.ioctl_errors = {{request, -EIO}};
     EXPECT_TRUE(has(fails(-EIO), kAddress)) << request;
   }
   kernel_.ioctl_errors = {{VFIO_SET_IOMMU, -EPERM}};
   EXPECT_TRUE(has(fails(-EPERM), "allow_unsafe_interrupts"));
+}
+
+TEST_F(VfioBusTest, ResetThatFailsIsAWarning) {
+  kernel_.ioctl_errors = {{VFIO_DEVICE_RESET, -EIO}};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(open(), 0);
+  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "without a reset"));
 }
 
 TEST_F(VfioBusTest, CardGoneOrNoCard) {
