@@ -21,14 +21,6 @@ struct TxGather {
   uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
-/// What a descriptor says beside address and cookie. Kept of the message sent last, since the next
-/// one is mostly like it.
-struct TxHeader {
-  uint64_t key;           ///< dest_id, length, mbox and flags as they lie in TxMessage
-  uint64_t control_dest;  ///< first two words of the descriptor
-  uint32_t length_bytes;
-};
-
 /// Sends. All functions belong to one thread, which may change while nobody is in a function.
 /// [S0]; regs: tx_desc, tx_cpl; RIO Part 2 §2.3.1.
 class alignas(64) TxQueue : public QueueBase {
@@ -58,7 +50,6 @@ class alignas(64) TxQueue : public QueueBase {
  private:
   TxQueue() = default;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
-  [[nodiscard]] bool prepare(uint64_t key);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
                                  uint32_t length_bytes);
@@ -70,7 +61,6 @@ class alignas(64) TxQueue : public QueueBase {
 
   // Written by burst, read by reap.
   EntryWindow window_;
-  TxHeader header_{};
   Reject last_reject_ = Reject::kNone;
   // Constant.
   regs::TxDesc* entries_ = nullptr;
