@@ -49,6 +49,9 @@ int Zones::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
 }
 
 void Zones::free(const DmaMemory& memory) {
+  if (left_) {
+    return;
+  }
   const auto it = zones_.find(memory.va);
   if (it == zones_.end()) {
     log_error("memory at %p is not of %s: not freed", memory.va, tag_.c_str());

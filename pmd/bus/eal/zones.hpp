@@ -32,10 +32,16 @@ class Zones {
   [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out);
   /// @param memory from alloc() of this object, else nothing happens but a log line.
   void free(const DmaMemory& memory);
+  /// From now on nothing is freed: other processes still use it.
+  void leave_to_others() {
+    left_ = true;
+    zones_.clear();
+  }
 
  private:
   std::string tag_;
   uint32_t next_ = 0;
+  bool left_ = false;
   std::map<void*, const rte_memzone*> zones_;
 };
 
