@@ -81,6 +81,8 @@ install_packages() {
     die "this is no Debian or Ubuntu" "install the equivalents of: $*"
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
+  is_root || command -v sudo >/dev/null ||
+    die "packages are missing, and there is no sudo: ${missing[*]}" "as root: apt-get install ${missing[*]}"
   say install "${missing[*]}"
   log=$(mktemp)
   local -a apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q
