@@ -18,6 +18,8 @@ std::recursive_mutex& control_lock() {
   return *lock;
 }
 
+RawDevice::RawDevice(std::string name) : name_(std::move(name)) {}
+
 int RawDevice::create_emulated(const std::string& name, const RawArgs& args,
                                std::unique_ptr<RawDevice>* out) {
   std::unique_ptr<RawDevice> device(new RawDevice(name));
@@ -60,10 +62,6 @@ int RawDevice::make_emulated(const RawArgs& args) {
   // A thread of the card must not inherit the lcore's CPU from the caller.
   const int made = run_in_control_thread(
       [&] { return EmuBus::create(args.emu, memory_.get(), &bus); });
-  if (made == -EBUSY) {
-    log_error("%s: bad value '%s' for argument 'wire': two cards hang on it already", name_.c_str(),
-              args.emu.wire.c_str());
-  }
   if (made != 0) {
     return made;
   }

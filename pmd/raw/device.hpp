@@ -82,7 +82,6 @@ class RawDevice {
   [[nodiscard]] bool started() const { return started_; }
   /// Null: not open in this process.
   [[nodiscard]] QueuePair* queue_pair(uint32_t qp);
-  [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t qp, uint32_t i);
   [[nodiscard]] bool claimed(uint32_t qp) const;
   [[nodiscard]] rte_raw_rio_queue_conf queue_conf(uint32_t qp) const;
   [[nodiscard]] QueueTotals totals(uint32_t qp);
@@ -99,11 +98,10 @@ class RawDevice {
     bool claimed = false;
     rte_raw_rio_queue_conf conf{};
     std::unique_ptr<QueuePair> pair;
-    std::array<DedicatedRxQueue*, regs::kDedicatedQueues> dedicated{};
     QueueTotals past{};  // of pairs closed since
   };
 
-  explicit RawDevice(std::string name) : name_(std::move(name)) {}
+  explicit RawDevice(std::string name);
   [[nodiscard]] int make_emulated(const RawArgs& args);
   [[nodiscard]] int join_emulated();
   [[nodiscard]] int make_pci(rte_pci_device* device, unsigned bar_index, const RawArgs& args);

@@ -5,6 +5,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include <functional>
+
 #include "pmd/raw/devargs.hpp"
 #include "pmd/raw/probe.hpp"
 
@@ -79,6 +81,6 @@ constinit rte_vdev_driver raw_rio_vdev = make_driver();
 
 }  // namespace
 
-RTE_PMD_REGISTER_VDEV(raw_rio, raw_rio_vdev)
+RTE_PMD_REGISTER_VDEV(raw_rio, raw_rio_vdev);
 
 }  // namespace rio::pmd
