@@ -71,7 +71,8 @@ int RawDevice::make_emulated(const RawArgs& args) {
   if (const int rc = open_card(args.emu.queue_pairs); rc != 0) {
     return rc;
   }
-  return shared_.create(name_, queue_pairs(), args.emu.stepping == Stepping::kThread, emu_bar_);
+  return shared_.create(name_, queue_pairs(), args.emu.stepping == Stepping::kThread, emu_bar_,
+                        wire_);
 }
 
 int RawDevice::join_emulated() {
@@ -97,6 +98,7 @@ int RawDevice::join_emulated() {
   }
   emu_ = bus.get();
   bus_ = std::move(bus);
+  wire_ = layout.wire;
   queues_.resize(layout.queue_pairs);
   return Card::attach(*bus_, &card_);
 }
@@ -141,7 +143,7 @@ int RawDevice::make_pci(rte_pci_device* device, unsigned bar_index, const RawArg
   if (const int rc = open_card(count); rc != 0) {
     return rc;
   }
-  return shared_.create(name_, queue_pairs(), true, {});
+  return shared_.create(name_, queue_pairs(), true, {}, "");
 }
 
 int RawDevice::open_card(uint32_t count) {

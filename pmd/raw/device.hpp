@@ -74,7 +74,7 @@ class RawDevice {
   [[nodiscard]] Card* card() { return card_.get(); }
   /// Null: a PCI card.
   [[nodiscard]] EmuBus* emu_bus() { return emu_; }
-  /// Name of the wire of an emulated card of this process, else "".
+  /// Name of the wire of an emulated card, else "".
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(queues_.size()); }
