@@ -4,6 +4,8 @@
 #include <rte_eal.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/eal/eal_pci_bus.hpp"
@@ -201,6 +203,42 @@ RawDevice::~RawDevice() {
   if (keep) {
     Mmio(emu_bar_.va, emu_bar_.len_bytes).write32(regs::id::magic(), regs::kAllOnes);
   }
+}
+
+void RawDevice::let_work() {
+  constexpr uint32_t kSteps = 64;  // the card looks at its link every few steps
+  const PollHook hook = bus_->poll_hook(0);
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    hook();
+  }
+}
+
+bool RawDevice::wait_link(uint32_t timeout_ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (card_ != nullptr) {
+    let_work();
+    if (card_->link().up) {
+      return true;
+    }
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return false;
+}
+
+RawDevice* RawDevice::peer() {
+  if (wire_.empty() || wire_ == "loop") {
+    return this;
+  }
+  for (const uint16_t id : device_ids()) {
+    RawDevice* const other = find_device(id);
+    if (other != this && other->wire() == wire_) {
+      return other;
+    }
+  }
+  return nullptr;
 }
 
 int RawDevice::dma_map(void* va, uint64_t iova, size_t len_bytes) {

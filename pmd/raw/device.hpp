@@ -78,6 +78,14 @@ class RawDevice {
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(queues_.size()); }
+  /// Let an emulated card work a little, where nobody else steps it, so that its registers are of
+  /// now. Nothing on PCI.
+  void let_work();
+  /// let_work() until the link is up. @return false: it is not, after `timeout_ms`.
+  [[nodiscard]] bool wait_link(uint32_t timeout_ms);
+  /// The device of this process at the other end of the wire: itself on a loop and on PCI. Null:
+  /// none.
+  [[nodiscard]] RawDevice* peer();
   [[nodiscard]] bool is_primary() const { return primary_; }
   [[nodiscard]] bool started() const { return started_; }
   /// Null: not open in this process.

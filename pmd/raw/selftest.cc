@@ -5,6 +5,8 @@
 namespace rio::pmd {
 namespace {
 
+constexpr uint32_t kLinkTimeoutMs = 1000;
+
 /// Takes a queue pair that nobody has. @return -EBUSY: all are taken.
 int open_end(RawDevice& device, SelftestEnd* end) {
   int rc = -EBUSY;
@@ -45,20 +47,6 @@ void close_end(SelftestEnd& end) {
   end.device->shared().release(end.qp);
 }
 
-/// The device at the other end of the wire: itself on a loop, or on a real fabric. Null: none.
-RawDevice* peer_of(RawDevice& device) {
-  if (device.wire().empty() || device.wire() == "loop") {
-    return &device;
-  }
-  for (const uint16_t id : device_ids()) {
-    RawDevice* const other = find_device(id);
-    if (other != &device && other->wire() == device.wire()) {
-      return other;
-    }
-  }
-  return nullptr;
-}
-
 int run(SelftestEnd& from, SelftestEnd& to) {
   SelftestRun test(from, to);
   int rc = test.sizes();
@@ -95,16 +83,18 @@ int test_device(RawDevice& device) {
   if (device.card() == nullptr) {
     return -ENODEV;
   }
-  RawDevice* const peer = peer_of(device);
+  RawDevice* const peer = device.peer();
   if (peer == nullptr || peer->card() == nullptr) {
     log_error("%s: selftest: nothing is at the other end of wire '%s': give another device "
               "wire=%s, or use wire=loop",
               device.name().c_str(), device.wire().c_str(), device.wire().c_str());
     return -ENOLINK;
   }
-  if (!device.card()->link().up) {
-    log_error("%s: selftest: the link is down", device.name().c_str());
-    return -ENOLINK;
+  for (RawDevice* const end : {&device, peer}) {
+    if (!end->wait_link(kLinkTimeoutMs)) {
+      log_error("%s: selftest: the link is down", end->name().c_str());
+      return -ENOLINK;
+    }
   }
   const NoFaults here(device);
   const NoFaults there(*peer);
