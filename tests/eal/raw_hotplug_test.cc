@@ -178,7 +178,7 @@ TEST(RawTelemetry, Answers) {
       << queues;
   EXPECT_NE(queues.find("\"tx\":\"running\""), std::string::npos) << queues;
   const std::string regs = telemetry.ask("/raw_rio/regs," + n);
-  EXPECT_NE(regs.find("\"ID.MAGIC\":" + std::to_string(0x52494F43)), std::string::npos) << regs;
+  EXPECT_NE(regs.find("\"ID/MAGIC\":" + std::to_string(0x52494F43)), std::string::npos) << regs;
   const std::string xstats = telemetry.ask("/rawdev/xstats," + n);
   EXPECT_NE(xstats.find("\"qp1_tx_messages\":0"), std::string::npos) << xstats;
   const std::string dump = telemetry.ask("/rawdev/dump," + n);
