@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace rio::test {
@@ -92,6 +93,16 @@ int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::st
   }
   argv.push_back(nullptr);
   return rte_eal_init(static_cast<int>(argv.size()) - 1, argv.data());
+}
+
+void end_eal() {
+  const bool primary = rte_eal_process_type() == RTE_PROC_PRIMARY;
+  const std::string folder = rte_eal_get_runtime_dir();
+  rte_eal_cleanup();
+  if (primary && folder.find("rio-test-") != std::string::npos) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
 }
 
 LogCapture::LogCapture() {

@@ -27,6 +27,9 @@ inline constexpr int kSkipped = 77;
 /// @param prefix another for each test that runs at the same time. @return what rte_eal_init does.
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more);
 
+/// rte_eal_cleanup, and away with what EAL leaves in its run-time folder (primary only).
+void end_eal();
+
 /// A prefix that no other process uses at the same time.
 [[nodiscard]] std::string own_prefix(const std::string& what);
 

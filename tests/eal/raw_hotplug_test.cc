@@ -206,6 +206,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   const int rc = RUN_ALL_TESTS();
-  rte_eal_cleanup();
+  end_eal();
   return rc;
 }
