@@ -74,7 +74,7 @@ std::string own_prefix(const std::string& what) {
 }
 
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"test", "--lcores", lcores(), "--no-pci", "--iova-mode=va",
+  std::vector<std::string> args = {"test", "--lcores", lcores(), "--iova-mode=va",
                                    "--file-prefix", prefix};
   switch (mode) {
     case EalMode::kNoHuge:
@@ -87,6 +87,9 @@ int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::st
       break;
   }
   args.insert(args.end(), more.begin(), more.end());
+  if (std::getenv("SYSFS_PCI_DEVICES") == nullptr) {  // the machine's own devices stay untouched
+    args.emplace_back("--no-pci");
+  }
   std::vector<char*> argv;
   for (std::string& arg : args) {
     argv.push_back(arg.data());
