@@ -1,16 +1,11 @@
 """The C++ header of the register map."""
+from cardmap import bits, member_bytes
 
 TYPES = {"u8": ("uint8_t", 1), "u16": ("uint16_t", 2), "u32": ("uint32_t", 4), "u64": ("uint64_t", 8)}
 
 
 def camel(name):
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-
-
-def bits(field):
-    parts = [int(b) for b in str(field["bits"]).split(":")]
-    msb, lsb = parts[0], parts[-1]
-    return lsb, msb - lsb + 1
 
 
 def comment(text, indent=""):
@@ -127,6 +122,8 @@ struct Field {
 def emit(card):
     out = PROLOGUE + comment(f"BAR0 is of little-endian {card['regwidth']}-bit words; pages of this size keep host-written and card-written words apart.")
     out += f"inline constexpr uint32_t kPageBytes = {card['page_bytes']}u;\n"
+    out += comment("Bytes of BAR0; every block lies within.")
+    out += f"inline constexpr uint32_t kBarBytes = 0x{card['bar_bytes']:X}u;\n"
     out += constants(card) + enums(card)
     for b in card["blocks"]:
         out += block(card, b)

@@ -21,6 +21,8 @@ struct Field {
 
 /// BAR0 is of little-endian 32-bit words; pages of this size keep host-written and card-written words apart.
 inline constexpr uint32_t kPageBytes = 4096u;
+/// Bytes of BAR0; every block lies within.
+inline constexpr uint32_t kBarBytes = 0x200000u;
 /// Content of ID.MAGIC: the letters RIOC. All ones means that the card is gone.
 inline constexpr uint32_t kMagic = 0x52494F43u;
 /// What a read of a lost card returns.
