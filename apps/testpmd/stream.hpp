@@ -61,8 +61,8 @@ class Stream {
   virtual uint32_t turn(bool may_send) noexcept = 0;
   /// Nothing of it is in flight.
   [[nodiscard]] virtual bool quiet() const noexcept = 0;
-  /// It has sent all that --count asks for.
-  [[nodiscard]] virtual bool finished() const noexcept { return false; }
+  /// It has done all that --count asks for. Any thread.
+  [[nodiscard]] bool finished() const { return finished_.get() != 0; }
   /// "port 0", for the table.
   [[nodiscard]] virtual std::string label() const = 0;
   /// Port that the stream's messages come in at.
@@ -71,8 +71,11 @@ class Stream {
   StreamStats stats;
   Histogram latency;  ///< TSC ticks
 
-  /// Where a mode halves round trips, for the report.
-  static constexpr uint64_t kNoTarget = 0;
+ protected:
+  void set_finished() { finished_.set(1); }
+
+ private:
+  Counter finished_;
 };
 
 }  // namespace rio::testpmd
