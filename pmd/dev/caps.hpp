@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "pmd/bus/mmio.hpp"
+
 namespace rio::pmd {
 
 /// regs: ID.CAP_*. Sizes and alignments in bytes.
@@ -32,5 +34,9 @@ struct Caps {
   bool atomics;
   bool is_model;  ///< an emulated card: its figures are not a card's
 };
+
+/// Read them from the BAR. Control path. regs: ID.CAP_*, ID.HW_VERSION.
+/// @return 0, or -EPROTO where they contradict the contract (`wrong` says what, a constant).
+[[nodiscard]] int read_caps(Mmio& bar, Caps* out, const char** wrong);
 
 }  // namespace rio::pmd

@@ -842,7 +842,7 @@ struct DmaDesc {
   uint32_t control;
   /// Destination.
   uint32_t dest_id;
-  /// Bytes, up to ID.CAP_DMA_BYTES; atomics 4 or 8.
+  /// Bytes, up to ID.CAP_DMA_BYTES; atomics 1, 2 or 4, aligned to their size.
   uint32_t length;
   /// Comes back in the completion.
   uint32_t cookie;

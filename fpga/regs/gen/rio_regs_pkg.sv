@@ -1116,7 +1116,7 @@ package rio_regs_pkg;
     logic [63:0] bus_addr;  // byte 24: Bus address.
     logic [63:0] rio_addr;  // byte 16: RapidIO address; the key, if any, in the top 16 bits.
     logic [31:0] cookie;  // byte 12: Comes back in the completion.
-    logic [31:0] length;  // byte 8: Bytes, up to ID.CAP_DMA_BYTES; atomics 4 or 8.
+    logic [31:0] length;  // byte 8: Bytes, up to ID.CAP_DMA_BYTES; atomics 1, 2 or 4, aligned to their size.
     logic [31:0] dest_id;  // byte 4: Destination.
     dma_desc_control_t control;  // byte 0: What to do.
   } dma_desc_t;

@@ -1,0 +1,367 @@
+#include "fpga/model/card.hpp"
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <thread>
+
+#include "fpga/model/detail/control.hpp"
+
+namespace rio::model {
+namespace {
+
+constexpr uint32_t kScanEvery = 16;       // steps between looks at the control words (fast mode)
+constexpr uint32_t kHousekeepEvery = 256; // steps between looks at timers and counters
+constexpr uint32_t kFramesPerStep = 64;   // so that one card cannot keep the thread
+
+/// Takes the card's lock for a scope; any thread.
+class Hold {
+ public:
+  explicit Hold(std::atomic<bool>& busy) : busy_(busy) {
+    // acquire: the last step's state; pairs with the release below and in step().
+    while (busy_.exchange(true, std::memory_order_acquire)) {
+      std::this_thread::yield();
+    }
+  }
+  ~Hold() { busy_.store(false, std::memory_order_release); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+bool valid(const Config& c) {
+  const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
+  return in(c.queue_pairs, 1, regs::kMaxQps) && in(c.letters, 1, regs::kLetters) &&
+         in(c.tx_contexts, 1, 1023) && in(c.rx_contexts, 1, 1023) &&
+         in(c.ring_log2_min, 1, c.ring_log2_max) && c.ring_log2_max <= 20 &&
+         c.tx_addr_log2 <= 12 && c.shared_addr_log2 <= 12 && c.dedicated_addr_log2 <= 12 &&
+         c.dedicated_size_log2 <= 12 && c.dma_bytes >= 256 && c.tick_ns >= 1 && c.vectors <= 255 &&
+         c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
+}
+
+/// Whether a frame is as long as it says. Wires between processes carry foreign bytes.
+bool whole(const Frame& frame) {
+  uint32_t payload = 0;
+  switch (frame.type) {
+    case FrameType::kMessage:
+    case FrameType::kSegment:
+      payload = padded(frame.length);
+      break;
+    case FrameType::kRequest: {
+      const auto op = static_cast<regs::DmaOp>(frame.op);
+      const bool data = op == regs::DmaOp::kNwrite || op == regs::DmaOp::kNwriteR ||
+                        op == regs::DmaOp::kSwrite || op == regs::DmaOp::kAtomicSwap;
+      payload = data ? frame.length : op == regs::DmaOp::kAtomicCswap ? 2u * frame.length : 0;
+      break;
+    }
+    case FrameType::kMaintRequest:
+      payload = static_cast<regs::MaintOp>(frame.op) == regs::MaintOp::kWrite ? frame.length : 0;
+      break;
+    default:
+      payload = frame.type == FrameType::kDoorbell ? 0 : frame.length;
+  }
+  return frame_bytes(payload) <= frame.bytes;
+}
+
+}  // namespace
+
+struct Card::Impl {
+  Impl(const Config& config, Ends ends)
+      : core(config, ends.bar, bar_bytes(config.queue_pairs), ends.memory, std::move(ends.wire),
+             ends.clock, ends.irqs),
+        transactions(core),
+        tx(core, transactions),
+        responder(core),
+        rx(core, responder),
+        dma(core, transactions),
+        target(core, responder),
+        maint(core, transactions, responder),
+        control(core, Engines{transactions, tx, rx, dma, target, maint}) {}
+
+  void step();
+  void housekeep();
+  void set_link(bool up);
+  void draw_faults();
+  bool take_requests(FrameReader& reader);
+  bool on_request(const Frame& frame);
+  void on_response(const Frame& frame);
+  void expire_transactions();
+
+  alignas(64) std::atomic<bool> busy{false};
+  bool gone = false;
+  bool forced_down = false;
+  uint32_t scan_in = 0;
+  uint32_t housekeep_in = 0;
+  uint32_t slow_steps = 0;
+  uint32_t down_steps = 0;
+  uint32_t stuck_steps = 0;
+  Ring* stuck = nullptr;
+  uint32_t heartbeat = 0;
+  Core core;
+  Transactions transactions;
+  TxEngine tx;
+  Responder responder;
+  RxEngine rx;
+  DmaEngine dma;
+  TargetEngine target;
+  MaintEngine maint;
+  Control control;
+};
+
+size_t Card::bar_bytes(uint32_t queue_pairs) {
+  return std::bit_ceil(static_cast<size_t>(queue_pairs + 1) * regs::kQpStrideBytes);
+}
+
+int Card::create(const Config& config, Ends ends, std::unique_ptr<Card>* out) {
+  if (!valid(config) || ends.bar == nullptr || ends.memory == nullptr || ends.clock == nullptr ||
+      ends.wire == nullptr) {
+    return -EINVAL;
+  }
+  auto impl = std::make_unique<Impl>(config, std::move(ends));
+  impl->core.now_ns = impl->core.clock->now_ns();
+  impl->control.power_on();
+  impl->set_link(impl->core.wire->link_up());
+  out->reset(new Card(std::move(impl)));
+  return 0;
+}
+
+Card::Card(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Card::~Card() = default;
+
+void Card::step() {
+  // acquire: the state that the last stepper left; pairs with the release below and in Hold.
+  if (impl_->busy.exchange(true, std::memory_order_acquire)) {
+    return;
+  }
+  impl_->step();
+  impl_->busy.store(false, std::memory_order_release);
+}
+
+void Card::Impl::step() {
+  if (gone) {
+    return;
+  }
+  core.host.begin_step();
+  if (core.exact || scan_in-- == 0) [[unlikely]] {
+    scan_in = kScanEvery;
+    core.now_ns = core.clock->now_ns();
+    control.check_ring_memory();
+    control.scan();
+    control.interrupts();
+    draw_faults();
+    if (core.exact || housekeep_in-- == 0) {
+      housekeep_in = kHousekeepEvery / kScanEvery;
+      housekeep();
+    }
+  }
+  core.wire->pump(core.now_ns);
+  for (Inbound& in : core.wire->inbound()) {
+    const Frame* frame = in.responses->peek();
+    if (frame != nullptr) {
+      for (; frame != nullptr; frame = in.responses->peek()) {
+        on_response(*frame);
+        in.responses->pop(frame);
+      }
+      in.responses->release();
+    }
+    if (slow_steps == 0) [[likely]] {
+      take_requests(*in.requests);
+    }
+  }
+  responder.flush();
+  for (Pair& pair : core.pairs) {
+    tx.run(pair);
+    dma.run(pair);
+    if (pair.number == 0) {
+      maint.run(pair);
+    }
+  }
+  tx.send_due();
+  transactions.send_due();
+  dma.progress();
+  if (control.stopping()) [[unlikely]] {
+    control.finish_stops();
+  }
+}
+
+bool Card::Impl::take_requests(FrameReader& reader) {
+  uint32_t left = kFramesPerStep;
+  const Frame* frame = reader.peek();
+  if (frame == nullptr) {
+    return false;
+  }
+  while (frame != nullptr && left-- > 0) {
+    if (!on_request(*frame)) {
+      break;  // no room for an answer: it stays
+    }
+    reader.pop(frame);
+    frame = reader.peek();
+  }
+  reader.release();
+  return true;
+}
+
+bool Card::Impl::on_request(const Frame& frame) {
+  if (frame.type == FrameType::kMessage && core.link_up && whole(frame)) [[likely]] {
+    return rx.on_message(frame);
+  }
+  if (!core.link_up || !whole(frame)) {
+    return true;  // lost on the way
+  }
+  switch (frame.type) {
+    case FrameType::kSegment:
+      return rx.on_segment(frame);
+    case FrameType::kDoorbell:
+      return rx.on_doorbell(frame);
+    case FrameType::kRequest:
+      return target.on_request(frame);
+    case FrameType::kMaintRequest:
+      return maint.on_request(frame);
+    case FrameType::kPortWrite:
+      maint.on_port_write(frame);
+      return true;
+    default:
+      return true;
+  }
+}
+
+void Card::Impl::on_response(const Frame& frame) {
+  if (!whole(frame)) {
+    return;
+  }
+  if (frame.type == FrameType::kAcks) [[likely]] {
+    tx.on_acks(frame);
+    return;
+  }
+  Pair* pair = core.sender(frame.dest);
+  Flow* flow = pair == nullptr ? nullptr : core.flow(*pair, frame.source);
+  Transaction* transaction = flow == nullptr ? nullptr : transactions.answered(*flow, frame);
+  if (transaction == nullptr) {
+    return;
+  }
+  switch (transaction->kind) {
+    case Transaction::kDoorbell:
+      tx.on_doorbell_answer(*pair, *flow, *transaction, static_cast<Answer>(frame.op));
+      break;
+    case Transaction::kDma:
+      dma.on_response(*pair, *flow, *transaction, frame);
+      break;
+    default:
+      maint.on_response(*pair, *flow, *transaction, frame);
+  }
+}
+
+void Card::Impl::expire_transactions() {
+  for (const Transactions::Expired& late : transactions.check_timers()) {
+    ++core.counts.tx_timeouts;
+    switch (late.transaction->kind) {
+      case Transaction::kDoorbell:
+        tx.on_doorbell_timeout(*late.pair, *late.transaction);
+        break;
+      case Transaction::kDma:
+        dma.on_timeout(*late.flow, *late.transaction);
+        break;
+      default:
+        maint.on_timeout(*late.pair, *late.flow, *late.transaction);
+    }
+  }
+}
+
+void Card::Impl::housekeep() {
+  core.bar.store(regs::id::heartbeat(), ++heartbeat);
+  const bool up = core.wire->link_up() && !forced_down && down_steps == 0 &&
+                  regs::port::Control::enable.get(core.bar.load(regs::port::control())) != 0;
+  if (up != core.link_up) {
+    set_link(up);
+  }
+  tx.check_timers();
+  rx.check_timers();
+  expire_transactions();
+  control.tell_port();
+}
+
+void Card::Impl::set_link(bool up) {
+  core.link_up = up;
+  maint.csr().set_link(up);
+  control.tell_port();
+  for (Pair& pair : core.pairs) {
+    core.event(pair, regs::EventType::kLink, 0, up ? 1 : 0, {0, 0, 0, 0});
+  }
+}
+
+void Card::Impl::draw_faults() {
+  slow_steps -= slow_steps > 0 ? 1 : 0;
+  down_steps -= down_steps > 0 ? 1 : 0;
+  if (stuck_steps > 0 && --stuck_steps == 0) {
+    stuck->held = false;
+  }
+  if (!core.faults.enabled()) {
+    return;
+  }
+  if (slow_steps == 0 && core.faults.draw(Fault::kSlowReceiver)) {
+    slow_steps = 1 + core.faults.below(64);
+  }
+  // These two hurt more: a tenth as often.
+  if (down_steps == 0 && core.faults.below(10) == 0 && core.faults.draw(Fault::kLinkDown)) {
+    down_steps = 1 + core.faults.below(200);
+  }
+  if (stuck_steps == 0 && core.faults.below(10) == 0 && core.faults.draw(Fault::kStuckQueue)) {
+    Pair& pair = core.pairs[core.faults.below(static_cast<uint32_t>(core.pairs.size()))];
+    stuck = &pair.rings[core.faults.below(regs::kRingsPerQp)];
+    stuck->held = stuck->running();
+    stuck_steps = 1 + core.faults.below(200);
+  }
+}
+
+void Card::with_lock(void (*fn)(void* arg), void* arg) {
+  const Hold hold(impl_->busy);
+  fn(arg);
+}
+
+void Card::set_link(bool up) {
+  const Hold hold(impl_->busy);
+  impl_->forced_down = !up;
+  impl_->scan_in = 0;
+  impl_->housekeep_in = 0;
+}
+
+void Card::lose_state() {
+  const Hold hold(impl_->busy);
+  impl_->control.reset(0);
+}
+
+void Card::vanish() {
+  const Hold hold(impl_->busy);
+  impl_->gone = true;
+  for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
+    impl_->core.bar.store(offset, regs::kAllOnes);
+  }
+}
+
+void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
+  const Hold hold(impl_->busy);
+  if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {
+    impl_->core.pairs[queue_pair].rings[ring].held = held;
+  }
+}
+
+void Card::set_faults(const FaultConfig& faults) {
+  const Hold hold(impl_->busy);
+  impl_->core.faults = Faults(faults);
+  impl_->core.exact = impl_->core.config.exact || impl_->core.config.pcie_seed != 0 ||
+                      impl_->core.faults.enabled();
+}
+
+uint64_t Card::faults_drawn(Fault fault) {
+  const Hold hold(impl_->busy);
+  return impl_->core.faults.drawn(fault);
+}
+
+uint64_t Card::refused_accesses() {
+  const Hold hold(impl_->busy);
+  return impl_->core.host.refused();
+}
+
+}  // namespace rio::model

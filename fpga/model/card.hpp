@@ -1,0 +1,73 @@
+/// @file
+/// The card of docs/card.md in C++.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "fpga/model/clock.hpp"
+#include "fpga/model/config.hpp"
+#include "fpga/model/host_memory.hpp"
+#include "fpga/model/wire.hpp"
+
+namespace rio::model {
+
+/// Raises interrupts; called by the thread that steps the card.
+class IrqSink {
+ public:
+  virtual ~IrqSink() = default;
+  virtual void raise(uint32_t vector) = 0;
+};
+
+/// What a card is connected to. Everything but the wire stays the caller's and outlives the card.
+struct Ends {
+  uint8_t* bar = nullptr;  ///< BAR0's memory: Card::bar_bytes() of zeros, page-aligned
+  HostMemory* memory = nullptr;
+  Clock* clock = nullptr;
+  IrqSink* irqs = nullptr;  ///< null: the card has no interrupts
+  std::unique_ptr<Wire> wire;
+};
+
+/// An emulated card. It has no thread: it works while somebody calls step().
+class Card {
+ public:
+  /// Size of BAR0 in bytes, a power of two. @param queue_pairs 1 to 31.
+  [[nodiscard]] static size_t bar_bytes(uint32_t queue_pairs);
+  /// @return -EINVAL: the configuration is outside of what config.hpp allows.
+  [[nodiscard]] static int create(const Config& config, Ends ends, std::unique_ptr<Card>* out);
+  ~Card();
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+
+  /// Let the card work: take what is on the wire, send what is posted. Any thread; when another
+  /// one is inside, returns at once. Bounded.
+  void step();
+
+  /// Waits for the end of a step and keeps others out while `fn(arg)` runs. Any thread, bounded.
+  void with_lock(void (*fn)(void* arg), void* arg);
+
+  // Things that happen to a card. Any thread.
+  /// The link goes down or comes back.
+  void set_link(bool up);
+  /// The card loses its state, as by a function-level reset behind the driver's back.
+  void lose_state();
+  /// The card falls off the bus: the BAR reads all ones, nothing moves any more.
+  void vanish();
+  /// A ring is not looked at any more, or again.
+  void hold_ring(uint32_t queue_pair, uint32_t ring, bool held);
+  /// Other faults from now on.
+  void set_faults(const FaultConfig& faults);
+
+  /// How often a kind of fault was drawn.
+  [[nodiscard]] uint64_t faults_drawn(Fault fault);
+  /// Accesses to memory that was not mapped.
+  [[nodiscard]] uint64_t refused_accesses();
+
+ private:
+  struct Impl;
+  explicit Card(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rio::model

@@ -1,0 +1,38 @@
+/// @file
+/// The card's time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace rio::model {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Nanoseconds, never backwards.
+  [[nodiscard]] virtual uint64_t now_ns() = 0;
+};
+
+/// Time of this machine.
+class HostClock final : public Clock {
+ public:
+  uint64_t now_ns() override {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+  }
+};
+
+/// Time that a test moves.
+class ManualClock final : public Clock {
+ public:
+  uint64_t now_ns() override { return now_ns_.load(std::memory_order_relaxed); }
+  void advance_ns(uint64_t ns) { now_ns_.fetch_add(ns, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> now_ns_{1};
+};
+
+}  // namespace rio::model

@@ -1,0 +1,51 @@
+/// @file
+/// What a model card is made of.
+#pragma once
+
+#include <cstdint>
+
+namespace rio::model {
+
+/// Things that can go wrong. Bits of FaultConfig::kinds.
+enum class Fault : uint32_t {
+  kRetry = 1u << 0,         ///< the receiver answers RETRY
+  kError = 1u << 1,         ///< the receiver answers ERROR
+  kLostResponse = 1u << 2,  ///< a response vanishes: the sender is in doubt
+  kReorder = 1u << 3,       ///< segments leave in another order
+  kSlowReceiver = 1u << 4,  ///< the receiver takes nothing for some steps
+  kBadAddress = 1u << 5,    ///< a read of host memory fails
+  kLinkDown = 1u << 6,      ///< the link goes down for some steps
+  kStuckQueue = 1u << 7,    ///< a ring is not looked at for some steps
+};
+
+/// The faults that `rate` draws unless told otherwise.
+inline constexpr uint32_t kAllFaults = 0xFF;
+
+struct FaultConfig {
+  uint64_t seed = 0;
+  double rate = 0.0;  ///< chance of a fault each time that it could happen, 0 to 1
+  uint32_t kinds = kAllFaults;
+};
+
+struct Config {
+  uint32_t queue_pairs = 1;  ///< 1 to 31
+  bool exact = false;        ///< segment by segment, even without faults
+  bool quirk_last_at_256 = true;
+  bool quirk_last_full_256 = true;
+  uint32_t tx_contexts = 64;  ///< messages of several segments sent at once, 1 to 1023
+  uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
+  uint32_t letters = 4;       ///< 1 to 4
+  uint32_t ring_log2_min = 3;
+  uint32_t ring_log2_max = 15;
+  uint32_t tx_addr_log2 = 3;
+  uint32_t shared_addr_log2 = 8;
+  uint32_t dedicated_addr_log2 = 12;
+  uint32_t dedicated_size_log2 = 8;
+  uint32_t dma_bytes = 1u << 20;
+  uint32_t tick_ns = 100;
+  uint32_t vectors = 64;
+  FaultConfig faults;
+  uint64_t pcie_seed = 0;  ///< not 0: the PCIe layer delays and reorders by this seed
+};
+
+}  // namespace rio::model

@@ -1,0 +1,61 @@
+/// @file
+/// The control side of the BAR: reset, receive map, identity, starting and stopping rings,
+/// interrupts. Looks at the host-written words now and then and answers in the card-written ones.
+#pragma once
+
+#include "fpga/model/detail/core.hpp"
+#include "fpga/model/detail/dma_engine.hpp"
+#include "fpga/model/detail/maint_engine.hpp"
+#include "fpga/model/detail/rx_engine.hpp"
+#include "fpga/model/detail/target_engine.hpp"
+#include "fpga/model/detail/tx_engine.hpp"
+
+namespace rio::model {
+
+struct Engines {
+  Transactions& transactions;
+  TxEngine& tx;
+  RxEngine& rx;
+  DmaEngine& dma;
+  TargetEngine& target;
+  MaintEngine& maint;
+};
+
+class Control {
+ public:
+  Control(Core& core, Engines engines) : core_(core), engines_(engines) {}
+
+  /// Fill the BAR of a new card.
+  void power_on();
+  /// Look at the host-written words.
+  void scan();
+  /// Rings that are being stopped and have nothing in flight any more become STOPPED.
+  void finish_stops();
+  /// Raise what is armed and due.
+  void interrupts();
+  /// Lose all state, as a reset from outside does. The host sees GEN_ACK 0.
+  void reset(uint32_t gen_ack);
+  /// Write the counters of block PORT and the link state.
+  void tell_port();
+  /// Whether the host's memory under running rings is still mapped; stops those where it is not.
+  void check_ring_memory();
+
+  [[nodiscard]] bool stopping() const { return stopping_; }
+
+ private:
+  void read_owners();
+  void read_timers();
+  void scan_pair(Pair& pair);
+  void start_ring(Pair& pair, uint32_t number, uint16_t gen);
+  void stop_ring(Pair& pair, uint32_t number, uint16_t gen);
+  [[nodiscard]] regs::RingError load_ring(Pair& pair, uint32_t number);
+  [[nodiscard]] bool map_ring(Ring& ring);
+  void set_dedicated(Pair& pair, uint32_t number, bool open);
+
+  Core& core_;
+  Engines engines_;
+  uint32_t generation_ = 0;  // of host memory
+  bool stopping_ = false;
+};
+
+}  // namespace rio::model

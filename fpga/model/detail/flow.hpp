@@ -1,0 +1,75 @@
+/// @file
+/// What a queue pair has in flight toward one destination.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fpga/model/frame.hpp"
+#include "fpga/model/wire.hpp"
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::model {
+
+/// A message between its fetch and its last answer; one for each {mailbox, letter}.
+struct alignas(64) TxMsg {
+  enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
+
+  regs::TxDesc desc;
+  uint64_t since_ns;   ///< flying: last send; quarantine: when it begins to rest
+  uint32_t index;      ///< of the descriptor
+  uint16_t unsent;     ///< segments still to send, or to send again; a bit each
+  uint16_t open;       ///< segments sent and not answered
+  State state;
+  uint8_t segments;
+  uint8_t retries;
+  bool whole;          ///< sent as one unit; counts as one segment
+  uint64_t resend_ns;  ///< not before this
+};
+static_assert(sizeof(TxMsg) == 64);
+
+/// A transaction of doorbells, requests and maintenance; one for each id.
+struct Transaction {
+  enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
+  enum Kind : uint8_t { kDoorbell, kDma, kMaint };
+
+  State state = kFree;
+  Kind kind = kDoorbell;
+  uint8_t op = 0;        ///< regs::DmaOp or regs::MaintOp
+  uint8_t hops = 0;
+  uint8_t retries = 0;
+  bool resend = false;   ///< answered RETRY: to be sent again at since_ns
+  uint16_t length = 0;
+  uint32_t owner = 0;    ///< doorbell: descriptor index; else number of the operation
+  uint32_t cookie = 0;   ///< doorbell: of the descriptor
+  uint64_t address = 0;  ///< doorbell: information; DMA: RapidIO address; maintenance: offset
+  uint64_t bus_addr = 0; ///< where the data is or goes
+  uint64_t since_ns = 0; ///< flying: when sent; quarantine: when it began to rest
+};
+
+inline constexpr uint32_t kTids = 256;
+
+/// One destination of one queue pair.
+struct Flow {
+  Flow(uint32_t dest, Outbound* out) : dest_id(dest), way(out), msgs(regs::kMailboxes * 4) {}
+
+  uint32_t dest_id;
+  Outbound* way;
+  uint8_t busy[regs::kMailboxes] = {};  ///< letters in flight or resting, a bit each
+  uint8_t several[regs::kMultiMailboxes] = {};  ///< of these, those of several segments
+  std::vector<TxMsg> msgs;              ///< [letter * 64 + mailbox], that is by place_of()
+  std::unique_ptr<regs::TxWide[]> wide; ///< second halves, same index; made when first needed
+  std::unique_ptr<Transaction[]> transactions;  ///< by tid; made when first needed
+  uint8_t next_tid = 0;
+  uint32_t tids_busy = 0;  ///< flying or resting
+
+  [[nodiscard]] regs::TxWide& wide_of(uint32_t place) {
+    if (wide == nullptr) {
+      wide = std::make_unique<regs::TxWide[]>(msgs.size());
+    }
+    return wide[place];
+  }
+};
+
+}  // namespace rio::model

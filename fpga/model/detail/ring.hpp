@@ -1,0 +1,83 @@
+/// @file
+/// A ring as the card sees it.
+#pragma once
+
+#include <cstdint>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::model {
+
+/// Free-running indices; entries are copied when they are fetched, in order.
+struct Ring {
+  const uint8_t* base = nullptr;  ///< submission ring in this process
+  uint8_t* cbase = nullptr;       ///< completion ring in this process
+  const uint32_t* tail_word = nullptr;
+  uint32_t mask = 0;
+  uint32_t head = 0;   ///< next entry to fetch
+  uint32_t tail = 0;   ///< as last seen
+  uint32_t cidx = 0;   ///< next completion
+  uint32_t cmask = 0;
+  uint8_t cshift = 0;  ///< log2 of completion entries
+  regs::RingState state = regs::RingState::kStopped;
+  bool held = false;        ///< stuck by a fault
+  bool irq = false;
+  bool irq_due = false;     ///< a completion since the last arm was not yet told
+
+  uint16_t gen = 0;
+  uint8_t entry_bytes = 0;   ///< 0: no submission entries
+  uint8_t centry_bytes = 0;
+  uint8_t vector = 0;
+  uint32_t start = 0;
+  uint32_t armed = 0;        ///< ARM as last seen
+  uint32_t moderation_us = 0;
+  uint64_t last_irq_ns = 0;
+  uint64_t base_iova = 0;
+  uint64_t cbase_iova = 0;
+
+  [[nodiscard]] bool running() const { return state == regs::RingState::kRunning; }
+  [[nodiscard]] uint32_t posted() const { return tail - head; }
+  [[nodiscard]] const uint8_t* entry(uint32_t index, uint32_t log2_bytes) const {
+    return base + (static_cast<uint64_t>(index & mask) << log2_bytes);
+  }
+  /// The phase bit of the next completion.
+  [[nodiscard]] uint32_t phase() const { return (~(cidx >> cshift) & 1u) << 31; }
+};
+
+/// Dimensions of each ring. regs: descriptors.
+struct RingKind {
+  uint8_t entry_bytes;
+  uint8_t centry_bytes;
+};
+
+[[nodiscard]] constexpr RingKind ring_kind(uint32_t ring) {
+  switch (static_cast<regs::Ring>(ring)) {
+    case regs::Ring::kTx:
+      return {sizeof(regs::TxDesc), sizeof(regs::TxCpl)};
+    case regs::Ring::kShared:
+      return {sizeof(regs::SharedDesc), sizeof(regs::SharedCpl)};
+    case regs::Ring::kDoorbell:
+      return {0, sizeof(regs::DoorbellCpl)};
+    case regs::Ring::kDma:
+      return {sizeof(regs::DmaDesc), sizeof(regs::EntryCpl)};
+    case regs::Ring::kMaint:
+      return {sizeof(regs::MaintDesc), sizeof(regs::EntryCpl)};
+    case regs::Ring::kEvent:
+      return {0, sizeof(regs::EventCpl)};
+    case regs::Ring::kBarrier:
+    case regs::Ring::kReserved7:
+      return {0, 0};
+    default:
+      return {sizeof(regs::DedicatedDesc), sizeof(regs::EntryCpl)};
+  }
+}
+
+inline constexpr uint32_t kTxRing = static_cast<uint32_t>(regs::Ring::kTx);
+inline constexpr uint32_t kSharedRing = static_cast<uint32_t>(regs::Ring::kShared);
+inline constexpr uint32_t kDoorbellRing = static_cast<uint32_t>(regs::Ring::kDoorbell);
+inline constexpr uint32_t kDmaRing = static_cast<uint32_t>(regs::Ring::kDma);
+inline constexpr uint32_t kMaintRing = static_cast<uint32_t>(regs::Ring::kMaint);
+inline constexpr uint32_t kEventRing = static_cast<uint32_t>(regs::Ring::kEvent);
+inline constexpr uint32_t kDedicatedRing = static_cast<uint32_t>(regs::Ring::kDedicated0);
+
+}  // namespace rio::model

@@ -1,0 +1,70 @@
+/// @file
+/// The receive side of the message controller: segments land, messages complete.
+#pragma once
+
+#include <vector>
+
+#include "fpga/model/detail/core.hpp"
+#include "fpga/model/detail/responder.hpp"
+
+namespace rio::model {
+
+class RxEngine {
+ public:
+  RxEngine(Core& core, Responder& responder);
+
+  /// A message, segment or doorbell. @return false: no room for the answer, come again.
+  [[nodiscard]] bool on_message(const Frame& frame);
+  [[nodiscard]] bool on_segment(const Frame& frame);
+  [[nodiscard]] bool on_doorbell(const Frame& frame);
+  /// Receive time-outs.
+  void check_timers();
+  /// Drop the partial messages of a ring that is being stopped, flush what is posted.
+  void stop(Pair& pair, uint32_t ring);
+  /// The card was reset: partial messages are gone, nobody is told.
+  void forget();
+
+ private:
+  /// A message of several segments that is being put together.
+  struct Context {
+    uint32_t source;
+    uint32_t dest_id;
+    uint8_t place;      ///< mailbox and letter
+    uint8_t segments;
+    uint8_t ring;       ///< shared or dedicated
+    bool broken;        ///< its buffer is gone: later segments are answered ERROR
+    uint16_t ssize;
+    uint16_t last_len;
+    uint16_t missing;   ///< segments still to come, a bit each
+    Pair* pair;
+    uint32_t index;     ///< of the entry
+    uint32_t cookie;    ///< dedicated
+    uint32_t size;      ///< dedicated: of the entry
+    uint32_t arrival;
+    uint64_t addr;
+    uint64_t since_ns;
+  };
+
+  [[nodiscard]] Pair* target(const Frame& frame);
+  [[nodiscard]] int dedicated_ring(const Pair& pair, const Frame& frame) const;
+  /// First segment of a message, or a whole one: where does it go? ERROR and RETRY are for the
+  /// sender; with DONE a buffer is taken.
+  [[nodiscard]] Answer admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Context* out);
+  [[nodiscard]] Answer admit_dedicated(const Frame& frame, Pair& pair, uint32_t ring,
+                                       uint32_t whole_bytes, Context* out);
+  void land(const Context& context, const Frame& frame, uint32_t segment, uint32_t offset,
+            const uint8_t* bytes, uint32_t len);
+  void land_whole(const Context& context, const Frame& frame);
+  void complete(const Context& context, uint32_t bytes, regs::Status status);
+  [[nodiscard]] Context* find(const Frame& frame);
+  [[nodiscard]] Answer take_segment(Context& context, const Frame& frame);
+  void drop(Context& context, regs::Status status);
+  [[nodiscard]] bool well_formed(const Frame& frame) const;
+  void count(Answer answer);
+
+  Core& core_;
+  Responder& responder_;
+  std::vector<Context> contexts_;
+};
+
+}  // namespace rio::model

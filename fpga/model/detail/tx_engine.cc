@@ -1,0 +1,524 @@
+#include "fpga/model/detail/tx_engine.hpp"
+
+#include <algorithm>
+
+#include "fpga/model/detail/copy.hpp"
+
+namespace rio::model {
+namespace {
+
+using regs::Status;
+using Control = regs::tx_desc::Control;
+
+constexpr uint32_t kSsize256 = 14;
+/// Control bits that the short way of launch() does not handle.
+constexpr uint32_t kSpecial =
+    Control::op.mask() | Control::order.mask() | Control::wide.mask() | Control::addrs.mask();
+
+uint32_t ssize_bytes(uint32_t code) { return 1u << (code - 6); }
+
+uint32_t segments_of(const regs::TxDesc& desc) {
+  const uint32_t code = Control::ssize.get(desc.control);
+  return (desc.length + ssize_bytes(code) - 1) >> (code - 6);
+}
+
+/// All segments of a message, a bit each.
+uint16_t all_segments(uint32_t segments) { return static_cast<uint16_t>((1u << segments) - 1); }
+
+}  // namespace
+
+TxEngine::TxEngine(Core& core, Transactions& transactions)
+    : core_(core),
+      transactions_(transactions),
+      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
+
+void TxEngine::run(Pair& pair) {
+  Ring& ring = pair.rings[kTxRing];
+  uint32_t count = core_.look_at_tail(pair, kTxRing);
+  if (count == 0) {
+    return;
+  }
+  if (!core_.link_up) [[unlikely]] {
+    flush_posted(pair, Status::kLinkDown);
+    return;
+  }
+  if (core_.host.posting()) [[unlikely]] {
+    count = core_.host.rng().below(count + 1);  // descriptors are fetched late
+  }
+  const uint32_t end = ring.head + count;
+  while (static_cast<int32_t>(end - ring.head) > 0) {
+    const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
+    if (!launch(pair, ring, *desc)) {
+      break;
+    }
+  }
+  if (pair.last_flow != nullptr) {
+    pair.last_flow->way->requests->publish();
+  }
+}
+
+bool TxEngine::launch(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
+  const uint32_t control = desc.control;
+  const uint32_t length = desc.length;
+  const uint32_t mbox = Control::mbox.get(control);
+  if ((control & kSpecial) != 0 || length - 1 >= regs::kSegmentBytesMax || core_.exact ||
+      Control::ssize.get(control) != kSsize256) [[unlikely]] {
+    return launch_checked(pair, ring, desc);
+  }
+  const bool in_desc = (control & Control::inline_.mask()) != 0;
+  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(&desc.addr);
+  if (!in_desc) {
+    bytes = core_.host.readable(desc.addr, length);
+  }
+  if (bytes == nullptr || (in_desc && length > regs::kInlineBytes) ||
+      (!in_desc && (desc.addr & ((1u << core_.config.tx_addr_log2) - 1)) != 0)) [[unlikely]] {
+    return launch_checked(pair, ring, desc);
+  }
+  Flow* flow = core_.flow(pair, desc.dest_id);
+  if (flow == nullptr) [[unlikely]] {
+    return launch_checked(pair, ring, desc);
+  }
+  const int letter = free_letter(*flow, mbox, false);
+  if (letter < 0) {
+    return false;
+  }
+  const uint32_t frame_len = frame_bytes(padded(length));
+  Frame* frame = flow->way->requests->reserve(frame_len);
+  if (frame == nullptr) {
+    return false;
+  }
+  frame->bytes = frame_len;
+  frame->type = FrameType::kMessage;
+  frame->source = pair.dest_id;
+  frame->dest = desc.dest_id;
+  frame->length = static_cast<uint16_t>(length);
+  frame->mbox = static_cast<uint8_t>(mbox);
+  frame->letter = static_cast<uint8_t>(letter);
+  frame->segment = 0;
+  frame->segments = 1;
+  frame->ssize = regs::kSegmentBytesMax;
+  copy_padded(frame->payload(), bytes, length);
+  flow->way->requests->commit(frame_len);
+  flow->busy[mbox] |= static_cast<uint8_t>(1u << letter);
+  TxMsg& msg = flow->msgs[place_of(mbox, static_cast<uint32_t>(letter))];
+  msg.desc = desc;
+  msg.since_ns = core_.now_ns;
+  msg.index = ring.head;
+  msg.unsent = 0;
+  msg.open = 1;
+  msg.state = TxMsg::kFlying;
+  msg.segments = 1;
+  msg.retries = 0;
+  msg.whole = true;
+  ++core_.counts.tx_packets;
+  ++pair.tx_outstanding;
+  ++ring.head;
+  return true;
+}
+
+bool TxEngine::acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) const {
+  const uint32_t control = desc.control;
+  const uint32_t code = Control::ssize.get(control);
+  const uint32_t limit = wide == nullptr ? regs::kInlineBytes : regs::kWideInlineBytes;
+  const bool in_desc = Control::inline_.get(control) != 0;
+  const uint32_t addrs = Control::addrs.get(control);
+  const uint64_t align = (1u << core_.config.tx_addr_log2) - 1;
+  if (desc.length == 0 || desc.length > regs::kMessageBytesMax || code < 9 || code > kSsize256 ||
+      Control::prio.get(control) > 2 || (in_desc && desc.length > limit) ||
+      (!in_desc && (desc.addr & align) != 0) || segments_of(desc) > regs::kSegmentsMax ||
+      (segments_of(desc) > 1 && Control::mbox.get(control) >= regs::kMultiMailboxes)) {
+    return false;
+  }
+  if (addrs == 0) {
+    return in_desc || wide == nullptr;
+  }
+  if (wide == nullptr || in_desc || addrs == 1 || addrs > regs::kWideAddrs) {
+    return false;
+  }
+  // Pieces: all but the last are multiples of 8, and together they are the message.
+  const uint64_t addr[] = {desc.addr, wide->addr1, wide->addr2, wide->addr3};
+  const uint64_t len[] = {desc.aux & 0xFFFFFFFFu, wide->len1, wide->len2, wide->len3};
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < addrs; ++i) {
+    total += len[i];
+    if ((addr[i] & align) != 0 || len[i] == 0 || (i + 1 < addrs && (len[i] & 7) != 0)) {
+      return false;
+    }
+  }
+  return total == desc.length;
+}
+
+bool TxEngine::launch_checked(Pair& pair, Ring& ring, const regs::TxDesc& fetched) {
+  const regs::TxDesc desc = fetched;
+  if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
+    return launch_doorbell(pair, ring, desc);
+  }
+  const bool is_wide = Control::wide.get(desc.control) != 0;
+  regs::TxWide wide{};
+  if (is_wide) {
+    if (ring.posted() < 2) {
+      return false;  // the second half is not posted yet
+    }
+    std::memcpy(&wide, ring.entry(ring.head + 1, 5), sizeof(wide));
+  }
+  if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
+      !acceptable(desc, is_wide ? &wide : nullptr)) {
+    finish_unsent(pair, ring, desc, Status::kBadDescriptor);
+    return true;
+  }
+  Flow* flow = core_.flow(pair, desc.dest_id);
+  if (flow == nullptr) {
+    finish_unsent(pair, ring, desc, Status::kLinkDown);
+    return true;
+  }
+  const uint32_t mbox = Control::mbox.get(desc.control);
+  const uint32_t segments = segments_of(desc);
+  const bool ordered = Control::order.get(desc.control) != 0 && flow->busy[mbox] != 0;
+  const int letter = free_letter(*flow, mbox, segments > 1);
+  if (ordered || letter < 0 || (segments > 1 && contexts_used_ >= core_.config.tx_contexts)) {
+    return false;
+  }
+  const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
+  TxMsg& msg = flow->msgs[place];
+  msg.desc = desc;
+  msg.index = ring.head;
+  msg.whole = !core_.exact;
+  msg.segments = static_cast<uint8_t>(segments);
+  msg.unsent = msg.whole ? 1 : all_segments(segments);
+  msg.open = 0;
+  msg.retries = 0;
+  msg.resend_ns = 0;
+  msg.since_ns = core_.now_ns;
+  if (is_wide) {
+    flow->wide_of(place) = wide;
+  }
+  take_letter(*flow, mbox, static_cast<uint32_t>(letter), segments > 1);
+  msg.state = TxMsg::kFlying;
+  contexts_used_ += segments > 1 ? 1 : 0;
+  ++pair.tx_outstanding;
+  ring.head += is_wide ? 2 : 1;
+  if (!msg.whole || !send_segment(pair, *flow, msg, place, 0)) {
+    due_.push_back({&pair, flow, static_cast<uint16_t>(place)});
+  }
+  return true;
+}
+
+bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
+  Flow* flow = core_.flow(pair, desc.dest_id);
+  if (flow == nullptr || Control::wide.get(desc.control) != 0) {
+    finish_unsent(pair, ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
+    return true;
+  }
+  Transaction* doorbell = transactions_.start(*flow);
+  if (doorbell == nullptr) {
+    return false;
+  }
+  doorbell->kind = Transaction::kDoorbell;
+  doorbell->owner = ring.head;
+  doorbell->cookie = desc.cookie;
+  doorbell->address = desc.addr & 0xFFFF;
+  ++pair.tx_outstanding;
+  ++ring.head;
+  transactions_.send(pair, *flow, *doorbell);
+  return true;
+}
+
+int TxEngine::free_letter(const Flow& flow, uint32_t mbox, bool several) const {
+  uint32_t busy = flow.busy[mbox] | flow.several[mbox & 3];
+  if (several) {
+    // {letter, mailbox, segment} of a long message names the single-segment mailboxes mbox + 4k.
+    for (uint32_t other = mbox; other < regs::kMailboxes; other += regs::kMultiMailboxes) {
+      busy |= flow.busy[other];
+    }
+  }
+  const uint32_t free = ~busy & letter_mask_;
+  return free == 0 ? -1 : __builtin_ctz(free);
+}
+
+void TxEngine::take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool several) {
+  flow.busy[mbox] |= static_cast<uint8_t>(1u << letter);
+  if (several) {
+    flow.several[mbox] |= static_cast<uint8_t>(1u << letter);
+  }
+}
+
+bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
+                      uint32_t len, uint8_t* to) {
+  if (core_.faults.draw(Fault::kBadAddress)) {
+    return false;
+  }
+  const regs::TxWide* wide = flow.wide == nullptr ? nullptr : &flow.wide[place];
+  if (Control::inline_.get(msg.desc.control) != 0) {
+    uint8_t bytes[regs::kWideInlineBytes];
+    std::memcpy(bytes, &msg.desc.addr, 16);
+    if (Control::wide.get(msg.desc.control) != 0) {
+      std::memcpy(bytes + 16, wide, 32);
+    }
+    std::memcpy(to, bytes + offset, len);
+    return true;
+  }
+  const uint32_t addrs = Control::addrs.get(msg.desc.control);
+  if (addrs == 0) {
+    const uint8_t* bytes = core_.host.readable(msg.desc.addr + offset, len);
+    if (bytes == nullptr) {
+      return core_.host.read(msg.desc.addr + offset, to, len);
+    }
+    copy_bytes(to, bytes, len);
+    return true;
+  }
+  const uint64_t addr[] = {msg.desc.addr, wide->addr1, wide->addr2, wide->addr3};
+  const uint32_t piece[] = {static_cast<uint32_t>(msg.desc.aux), wide->len1, wide->len2,
+                            wide->len3};
+  for (uint32_t i = 0; i < addrs && len > 0; ++i) {
+    if (offset >= piece[i]) {
+      offset -= piece[i];
+      continue;
+    }
+    const uint32_t part = std::min(len, piece[i] - offset);
+    if (!core_.host.read(addr[i] + offset, to, part)) {
+      return false;
+    }
+    to += part;
+    len -= part;
+    offset = 0;
+  }
+  return true;
+}
+
+bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
+  const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
+  const uint32_t offset = msg.whole ? 0 : segment * ssize;
+  const uint32_t length =
+      msg.whole ? msg.desc.length : std::min(ssize, msg.desc.length - offset);
+  const uint32_t bytes = frame_bytes(padded(length));
+  Frame* frame = flow.way->requests->reserve(bytes);
+  if (frame == nullptr) {
+    return false;
+  }
+  std::memset(frame->payload() + (length & ~7u), 0, padded(length) - (length & ~7u));
+  const auto bit = static_cast<uint16_t>(1u << segment);
+  if (!gather(msg, flow, place, offset, length, frame->payload())) {
+    settle(pair, flow, msg, place, Status::kHostReadFailed);
+    return true;
+  }
+  frame->bytes = bytes;
+  frame->type = msg.whole ? FrameType::kMessage : FrameType::kSegment;
+  frame->source = pair.dest_id;
+  frame->dest = flow.dest_id;
+  frame->length = static_cast<uint16_t>(length);
+  frame->mbox = static_cast<uint8_t>(place & 63);
+  frame->letter = static_cast<uint8_t>(place >> 6);
+  frame->segment = static_cast<uint8_t>(segment);
+  frame->segments = msg.segments;
+  frame->ssize = static_cast<uint16_t>(ssize);
+  flow.way->requests->commit(bytes);
+  flow.way->requests->publish();
+  ++core_.counts.tx_packets;
+  msg.unsent = static_cast<uint16_t>(msg.unsent & ~bit);
+  msg.open |= bit;
+  msg.since_ns = core_.now_ns;
+  return true;
+}
+
+void TxEngine::send_due() {
+  if (due_.empty() || !core_.link_up) {
+    return;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const Due due = due_[i];
+    TxMsg& msg = due.flow->msgs[due.place];
+    bool room = msg.resend_ns <= core_.now_ns;
+    while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
+      uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
+      if (core_.faults.draw(Fault::kReorder)) {
+        // Any of the others instead: the last one first is the hazard of [S0].
+        segment = 31u - static_cast<uint32_t>(__builtin_clz(msg.unsent));
+      }
+      room = send_segment(*due.pair, *due.flow, msg, due.place, segment);
+      if (core_.faults.enabled() && core_.faults.below(4) == 0) {
+        break;  // let messages interleave
+      }
+    }
+    if (msg.state == TxMsg::kFlying && msg.unsent != 0) {
+      due_[kept++] = due;
+    }
+  }
+  due_.resize(kept);
+}
+
+void TxEngine::on_acks(const Frame& frame) {
+  Pair* pair = core_.sender(frame.dest);
+  Flow* flow = pair == nullptr ? nullptr : core_.flow(*pair, frame.source);
+  if (flow == nullptr) {
+    return;
+  }
+  const auto* acks = reinterpret_cast<const Ack*>(frame.payload());
+  const uint32_t count = frame.length / sizeof(Ack);
+  Ring& ring = pair->rings[kTxRing];
+  const uint32_t time = core_.ticks();
+  for (uint32_t i = 0; i < count; ++i) {
+    const Ack ack = acks[i];
+    TxMsg& msg = flow->msgs[ack.place];
+    if (!msg.whole || msg.segments != 1 || msg.open != 1 || msg.state != TxMsg::kFlying ||
+        ack.result != 0) [[unlikely]] {
+      answered(*pair, *flow, ack.place, ack);
+      continue;
+    }
+    msg.state = TxMsg::kFree;
+    flow->busy[ack.place & 63] &= static_cast<uint8_t>(~(1u << (ack.place >> 6)));
+    regs::TxCpl cpl{msg.desc.cookie, msg.index, time, 0};
+    core_.complete(ring, &cpl, static_cast<uint32_t>(msg.retries) << 8);
+    --pair->tx_outstanding;
+  }
+}
+
+void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) {
+  TxMsg& msg = flow.msgs[place];
+  const auto bit = static_cast<uint16_t>(1u << ack.segment());
+  if (msg.state == TxMsg::kFree || (msg.open & bit) == 0) {
+    return;  // answers nothing that flies
+  }
+  msg.open = static_cast<uint16_t>(msg.open & ~bit);
+  if (msg.state == TxMsg::kQuarantine) {
+    if (msg.open == 0) {
+      msg.since_ns = std::min(msg.since_ns, core_.now_ns);
+    }
+    return;
+  }
+  switch (ack.answer()) {
+    case Answer::kDone:
+      if (msg.open == 0 && msg.unsent == 0) {
+        settle(pair, flow, msg, place, Status::kOk);
+      }
+      return;
+    case Answer::kRetry: {
+      ++core_.counts.tx_retries;
+      msg.retries = static_cast<uint8_t>(std::min(255, msg.retries + 1));
+      const uint32_t limit = core_.timers.retry_limit;
+      if ((limit != 0 && msg.retries >= limit) || !pair.rings[kTxRing].running()) {
+        settle(pair, flow, msg, place, Status::kRetryExpired);
+        return;
+      }
+      if (msg.unsent == 0) {
+        due_.push_back({&pair, &flow, static_cast<uint16_t>(place)});
+      }
+      msg.unsent |= bit;
+      msg.resend_ns = core_.now_ns + core_.timers.retry_ns;
+      return;
+    }
+    default:
+      settle(pair, flow, msg, place, Status::kErrorResponse);
+  }
+}
+
+void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
+  regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
+  core_.complete(pair.rings[kTxRing], &cpl,
+                 static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8);
+  --pair.tx_outstanding;
+  contexts_used_ -= msg.segments > 1 ? 1 : 0;
+  const bool touched = msg.open != 0 || msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
+  const bool refused_whole = status == Status::kRetryExpired && msg.open == 0 &&
+                             (msg.whole || msg.segments == 1);
+  msg.unsent = 0;
+  if (status == Status::kOk || !touched || refused_whole) {
+    rest_over(flow, msg, place);
+    return;
+  }
+  msg.state = TxMsg::kQuarantine;
+  const bool expired = status == Status::kResponseTimeout || msg.open == 0;
+  msg.since_ns = expired ? core_.now_ns
+                         : std::max(core_.now_ns, msg.since_ns + core_.timers.response_ns);
+}
+
+void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
+  const auto bit = static_cast<uint8_t>(1u << (place >> 6));
+  msg.state = TxMsg::kFree;
+  flow.busy[place & 63] &= static_cast<uint8_t>(~bit);
+  if (msg.segments > 1) {
+    flow.several[place & 3] &= static_cast<uint8_t>(~bit);
+  }
+}
+
+void TxEngine::check_timers() {
+  for (Pair& pair : core_.pairs) {
+    for (auto& [dest, flow] : pair.flows) {
+      for (uint32_t place = 0; place < flow->msgs.size(); ++place) {
+        TxMsg& msg = flow->msgs[place];
+        if (msg.state == TxMsg::kFlying && msg.open != 0 &&
+            core_.now_ns - msg.since_ns > core_.timers.response_ns) {
+          ++core_.counts.tx_timeouts;
+          settle(pair, *flow, msg, place, Status::kResponseTimeout);
+        } else if (msg.state == TxMsg::kFlying && msg.open == 0 &&
+                   (!core_.link_up || !pair.rings[kTxRing].running()) &&
+                   core_.now_ns - msg.since_ns > core_.timers.response_ns) {
+          settle(pair, *flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
+        } else if (msg.state == TxMsg::kQuarantine && core_.now_ns > msg.since_ns &&
+                   core_.now_ns - msg.since_ns > 2 * core_.timers.response_ns) {
+          rest_over(*flow, msg, place);
+        }
+      }
+    }
+  }
+}
+
+void TxEngine::on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer) {
+  if (answer == Answer::kRetry && pair.rings[kTxRing].running() &&
+      transactions_.again(pair, flow, doorbell)) {
+    return;
+  }
+  finish_doorbell(pair, doorbell,
+                  answer == Answer::kDone    ? Status::kOk
+                  : answer == Answer::kRetry ? Status::kRetryExpired
+                                             : Status::kErrorResponse);
+  transactions_.end(flow, doorbell);
+}
+
+void TxEngine::on_doorbell_timeout(Pair& pair, Transaction& doorbell) {
+  finish_doorbell(pair, doorbell, Status::kResponseTimeout);
+  transactions_.rest(doorbell);
+}
+
+void TxEngine::finish_doorbell(Pair& pair, const Transaction& doorbell, Status status) {
+  regs::TxCpl cpl{doorbell.cookie, doorbell.owner, core_.ticks(), 0};
+  core_.complete(pair.rings[kTxRing], &cpl,
+                 static_cast<uint32_t>(status) | static_cast<uint32_t>(doorbell.retries) << 8);
+  --pair.tx_outstanding;
+}
+
+void TxEngine::finish_unsent(Pair& pair, Ring& ring, const regs::TxDesc& desc, Status status) {
+  static_cast<void>(pair);
+  regs::TxCpl cpl{desc.cookie, ring.head, core_.ticks(), 0};
+  const bool is_wide = Control::wide.get(desc.control) != 0;
+  ring.head += is_wide && ring.posted() >= 2 ? 2 : 1;
+  core_.complete(ring, &cpl, static_cast<uint32_t>(status));
+}
+
+void TxEngine::flush_posted(Pair& pair, Status status) {
+  Ring& ring = pair.rings[kTxRing];
+  while (ring.posted() > 0) {
+    regs::TxDesc desc;
+    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+    finish_unsent(pair, ring, desc, status);
+  }
+}
+
+void TxEngine::begin_stop(Pair& pair) { flush_posted(pair, Status::kFlushed); }
+
+void TxEngine::forget(Pair& pair) {
+  std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
+  for (auto& [dest, flow] : pair.flows) {
+    for (TxMsg& msg : flow->msgs) {
+      if (msg.state == TxMsg::kFlying) {
+        contexts_used_ -= msg.segments > 1 ? 1 : 0;
+        msg.state = TxMsg::kQuarantine;
+        msg.unsent = 0;
+        msg.since_ns = core_.now_ns + core_.timers.response_ns;
+      }
+    }
+  }
+  pair.tx_outstanding = 0;
+}
+
+}  // namespace rio::model

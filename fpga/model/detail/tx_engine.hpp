@@ -1,0 +1,63 @@
+/// @file
+/// The transmit side of the message controller: descriptors become messages, answers completions.
+#pragma once
+
+#include <vector>
+
+#include "fpga/model/detail/core.hpp"
+#include "fpga/model/detail/transactions.hpp"
+
+namespace rio::model {
+
+class TxEngine {
+ public:
+  TxEngine(Core& core, Transactions& transactions);
+
+  /// Fetch and send what the pair has posted, as far as letters and room allow.
+  void run(Pair& pair);
+  /// Answers to messages.
+  void on_acks(const Frame& frame);
+  void on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
+  void on_doorbell_timeout(Pair& pair, Transaction& doorbell);
+  /// Send segments that are still due, first or again.
+  void send_due();
+  /// Response time-outs and ends of quarantines.
+  void check_timers();
+  /// The ring is being stopped: what was not fetched is flushed, what flies is not sent again.
+  void begin_stop(Pair& pair);
+  /// The card was reset: what flew stays in quarantine, nobody is told.
+  void forget(Pair& pair);
+
+ private:
+  struct Due {
+    Pair* pair;
+    Flow* flow;
+    uint16_t place;
+  };
+
+  /// @return false: the head of the ring waits.
+  bool launch(Pair& pair, Ring& ring, const regs::TxDesc& desc);
+  bool launch_checked(Pair& pair, Ring& ring, const regs::TxDesc& desc);
+  bool launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc);
+  [[nodiscard]] bool acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) const;
+  [[nodiscard]] int free_letter(const Flow& flow, uint32_t mbox, bool several) const;
+  void take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool several);
+  void rest_over(Flow& flow, TxMsg& msg, uint32_t place);
+  /// @return false: no room on the wire.
+  bool send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
+  [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
+                            uint32_t len, uint8_t* to);
+  void answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack);
+  void settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, regs::Status status);
+  void finish_doorbell(Pair& pair, const Transaction& doorbell, regs::Status status);
+  void finish_unsent(Pair& pair, Ring& ring, const regs::TxDesc& desc, regs::Status status);
+  void flush_posted(Pair& pair, regs::Status status);
+
+  Core& core_;
+  Transactions& transactions_;
+  uint32_t contexts_used_ = 0;
+  uint8_t letter_mask_;
+  std::vector<Due> due_;
+};
+
+}  // namespace rio::model

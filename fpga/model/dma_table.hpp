@@ -1,0 +1,27 @@
+/// @file
+/// A table of mapped windows: the simple HostMemory.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "fpga/model/host_memory.hpp"
+
+namespace rio::model {
+
+/// Thread-safe. Functions return 0 or -errno.
+class DmaTable final : public HostMemory {
+ public:
+  /// @return -EINVAL: empty or wraps; -EEXIST: overlaps a window.
+  [[nodiscard]] int add(const HostWindow& window);
+  /// Removes the window that begins at `iova`. The caller keeps the card from a step meanwhile
+  /// (Card::with_lock) and may give the memory up afterwards. @return -ENOENT.
+  [[nodiscard]] int remove(uint64_t iova);
+  [[nodiscard]] bool find(uint64_t iova, HostWindow* out) override;
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, HostWindow> windows_;
+};
+
+}  // namespace rio::model

@@ -1,0 +1,80 @@
+/// @file
+/// What travels between two cards: a header of 32 bytes and a payload. The fields are those of the
+/// RapidIO packets; a frame is not their bit format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rio::model {
+
+enum class FrameType : uint8_t {
+  kSkip = 0,     ///< filler at the end of a ring
+  kMessage,      ///< a whole type 11 message (fast mode)
+  kSegment,      ///< a segment of a type 11 message
+  kAcks,         ///< type 13 responses to messages: `length` / 2 words of Ack
+  kDoorbell,     ///< type 10; `address` is the information
+  kRequest,      ///< NREAD, NWRITE, NWRITE_R, SWRITE, atomic
+  kResponse,     ///< type 13 response to a doorbell or request, by `tid`
+  kMaintRequest, ///< type 8; `address` is the offset
+  kMaintResponse,
+  kPortWrite,
+};
+
+/// Status of a type 13 response. RIO Part 2 §3.3.3
+enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
+
+/// A frame begins at a multiple of 32 bytes and its payload follows it directly.
+struct Frame {
+  uint32_t bytes;  ///< header, payload and padding; a multiple of 32
+  FrameType type;
+  uint8_t op;      ///< regs::DmaOp, regs::MaintOp, or Answer
+  uint8_t tid;     ///< transaction of requests and their responses
+  uint8_t hops;    ///< hop count of maintenance
+  uint32_t source;
+  uint32_t dest;
+  uint16_t length;      ///< payload bytes, or bytes asked for
+  uint8_t mbox;         ///< mailbox (and xmbox)
+  uint8_t letter;
+  uint8_t segment;      ///< number of this segment
+  uint8_t segments;     ///< of the message: msglen + 1
+  uint16_t ssize;       ///< bytes of all segments but the last
+  uint64_t address;
+
+  [[nodiscard]] const uint8_t* payload() const {
+    return reinterpret_cast<const uint8_t*>(this) + sizeof(Frame);
+  }
+  [[nodiscard]] uint8_t* payload() { return reinterpret_cast<uint8_t*>(this) + sizeof(Frame); }
+};
+static_assert(sizeof(Frame) == 32);
+
+inline constexpr uint32_t kFrameAlign = 32;
+
+/// Size of a frame with that much payload.
+[[nodiscard]] constexpr uint32_t frame_bytes(uint32_t payload_bytes) {
+  return (static_cast<uint32_t>(sizeof(Frame)) + payload_bytes + kFrameAlign - 1) &
+         ~(kFrameAlign - 1);
+}
+
+/// Message payloads travel as doublewords: padded to a multiple of 8 with zeros.
+[[nodiscard]] constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7) & ~7u; }
+
+/// One answered segment: target_info and status of a type 13 packet.
+struct Ack {
+  uint8_t place;   ///< mailbox | letter << 6
+  uint8_t result;  ///< segment | Answer << 4
+
+  [[nodiscard]] static Ack of(uint32_t place, uint32_t segment, Answer answer) {
+    return {static_cast<uint8_t>(place),
+            static_cast<uint8_t>(segment | static_cast<uint32_t>(answer) << 4)};
+  }
+  [[nodiscard]] uint32_t segment() const { return result & 15u; }
+  [[nodiscard]] Answer answer() const { return static_cast<Answer>(result >> 4); }
+};
+static_assert(sizeof(Ack) == 2);
+
+[[nodiscard]] constexpr uint32_t place_of(uint32_t mbox, uint32_t letter) {
+  return mbox | letter << 6;
+}
+
+}  // namespace rio::model

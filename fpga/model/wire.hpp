@@ -1,0 +1,53 @@
+/// @file
+/// A card's end of the fabric. Loop-back and the in-process pair are here; shared memory, UDP and
+/// simulated fabrics implement the same interface.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "fpga/model/frame_ring.hpp"
+
+namespace rio::model {
+
+/// Where frames for a destination go. Responses have a ring of their own: they never wait behind
+/// requests, as the specification's priorities demand, so two full cards cannot lock each other.
+struct Outbound {
+  FrameWriter* requests;
+  FrameWriter* responses;
+};
+
+struct Inbound {
+  FrameReader* requests;
+  FrameReader* responses;
+};
+
+/// Used by the thread that steps the card.
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  /// The way to a destination, null if there is none. Stays valid as long as the wire.
+  [[nodiscard]] virtual Outbound* route(uint32_t dest_id) = 0;
+  /// All that frames may come from. May change between steps.
+  [[nodiscard]] virtual std::span<Inbound> inbound() = 0;
+  [[nodiscard]] virtual bool link_up() const = 0;
+  /// Move frames, for wires that are more than rings. Called once a step.
+  virtual void pump(uint64_t now_ns) { static_cast<void>(now_ns); }
+};
+
+/// A card that hears itself.
+[[nodiscard]] std::unique_ptr<Wire> make_loop_wire();
+
+/// A cable within one process. Thread-safe.
+class Cable {
+ public:
+  virtual ~Cable() = default;
+  /// Plug into side 0 or 1, which must be free: the wire that was plugged there is destroyed. The
+  /// cable lives as long as a wire of it. The link is up while both sides are plugged in.
+  [[nodiscard]] virtual std::unique_ptr<Wire> plug(int side) = 0;
+};
+
+[[nodiscard]] std::shared_ptr<Cable> make_cable();
+
+}  // namespace rio::model

@@ -1,0 +1,255 @@
+#include "pmd/bus/emu/emu_bus.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "fpga/model/card.hpp"
+#include "pmd/bus/emu/fabric.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr uint32_t kVectors = 64;
+constexpr size_t kBarAlign = 4096;
+
+/// Interrupts as eventfds, made when somebody asks for one.
+class EventFds final : public model::IrqSink {
+ public:
+  ~EventFds() override {
+    for (std::atomic<int>& fd : fds_) {
+      if (fd >= 0) {
+        close(fd);
+      }
+    }
+  }
+  EventFds() {
+    for (std::atomic<int>& fd : fds_) {
+      fd = -1;
+    }
+  }
+  EventFds(const EventFds&) = delete;
+  EventFds& operator=(const EventFds&) = delete;
+
+  void raise(uint32_t vector) override {
+    const int fd = vector < kVectors ? fds_[vector].load() : -1;
+    if (fd >= 0) {
+      const uint64_t one = 1;
+      static_cast<void>(!write(fd, &one, sizeof(one)));  // full: it is readable anyway
+    }
+  }
+
+  int fd(uint32_t vector) {
+    if (vector >= kVectors) {
+      return -ENOTSUP;
+    }
+    if (fds_[vector] < 0) {
+      const int made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+      if (made < 0) {
+        return -errno;
+      }
+      fds_[vector] = made;
+    }
+    return fds_[vector];
+  }
+
+ private:
+  std::atomic<int> fds_[kVectors];
+};
+
+bool valid(const EmuConfig& config) {
+  if (config.queue_pairs < 1 || config.queue_pairs > 31) {
+    log_error("emulated card: %u queue pairs asked for; give 1 to 31", config.queue_pairs);
+    return false;
+  }
+  if (!(config.fault_rate >= 0.0 && config.fault_rate <= 1.0)) {
+    log_error("emulated card: fault rate %g; give 0 to 1", config.fault_rate);
+    return false;
+  }
+  if (config.wire.empty()) {
+    log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct EmuBus::Impl {
+  std::string name;
+  std::string wire;
+  int side = 0;
+  Stepping stepping = Stepping::kManual;
+  std::unique_ptr<EmuMemory> owned_memory;
+  EmuMemory* memory = nullptr;
+  DmaMemory bar;
+  bool owns_bar = false;
+  model::HostClock clock;
+  EventFds irqs;
+  std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
+  std::jthread thread;
+
+  static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
+  void serve(const std::stop_token& stop) const {
+    while (!stop.stop_requested()) {
+      card->step();
+      std::this_thread::yield();
+    }
+  }
+};
+
+EmuBus::EmuBus(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+EmuBus::~EmuBus() {
+  if (impl_->thread.joinable()) {
+    impl_->thread.request_stop();
+    impl_->thread.join();
+  }
+  if (impl_->card != nullptr) {
+    impl_->card.reset();
+    unplug(impl_->wire, impl_->side);
+  }
+  if (impl_->owns_bar) {
+    impl_->memory->free(impl_->bar);
+  }
+}
+
+int EmuBus::create(const EmuConfig& config, EmuMemory* memory, std::unique_ptr<EmuBus>* out) {
+  if (!valid(config)) {
+    return -EINVAL;
+  }
+  auto impl = std::make_unique<Impl>();
+  if (memory == nullptr) {
+    impl->owned_memory = own_memory();
+    memory = impl->owned_memory.get();
+  }
+  impl->memory = memory;
+  impl->wire = config.wire;
+  impl->stepping = config.stepping;
+  const size_t bar_bytes = model::Card::bar_bytes(config.queue_pairs);
+  if (const int rc = memory->alloc(bar_bytes, kBarAlign, &impl->bar); rc != 0) {
+    log_error("emulated card: no %zu bytes for its BAR: free memory or take fewer queue pairs",
+              bar_bytes);
+    return rc;
+  }
+  impl->owns_bar = true;
+  model::Ends ends;
+  if (const int rc = plug_in(config.wire, &ends.wire, &impl->side); rc != 0) {
+    log_error("emulated card: wire '%s' has two ends already; take another name",
+              config.wire.c_str());
+    memory->free(impl->bar);
+    return rc;
+  }
+  ends.bar = static_cast<uint8_t*>(impl->bar.va);
+  ends.memory = &memory->view();
+  ends.clock = &impl->clock;
+  ends.irqs = &impl->irqs;
+  model::Config card;
+  card.queue_pairs = config.queue_pairs;
+  card.exact = config.exact;
+  card.quirk_last_at_256 = card.quirk_last_full_256 = config.quirks;
+  if (!config.quirks) {
+    card.shared_addr_log2 = 3;
+    card.dedicated_addr_log2 = 3;
+    card.dedicated_size_log2 = 3;
+  }
+  card.faults.seed = config.fault_seed;
+  card.faults.rate = config.fault_rate;
+  card.pcie_seed = config.pcie_seed;
+  if (const int rc = model::Card::create(card, std::move(ends), &impl->card); rc != 0) {
+    unplug(config.wire, impl->side);
+    memory->free(impl->bar);
+    return rc;
+  }
+  impl->name = "emu:" + config.wire + "/" + std::to_string(impl->side);
+  if (config.stepping == Stepping::kThread) {
+    const Impl* self = impl.get();
+    impl->thread = std::jthread([self](const std::stop_token& stop) { self->serve(stop); });
+  }
+  out->reset(new EmuBus(std::move(impl)));
+  return 0;
+}
+
+int EmuBus::attach(const DmaMemory& bar, EmuMemory* memory, const std::string& name,
+                   std::unique_ptr<EmuBus>* out) {
+  auto impl = std::make_unique<Impl>();
+  impl->bar = bar;
+  impl->memory = memory;
+  impl->name = name;
+  out->reset(new EmuBus(std::move(impl)));
+  return 0;
+}
+
+Mmio EmuBus::bar() { return {impl_->bar.va, impl_->bar.len_bytes}; }
+
+PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
+  if (impl_->stepping != Stepping::kInline) {
+    return {};
+  }
+  return {&Impl::step, impl_->card.get()};
+}
+
+int EmuBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  const int rc = impl_->memory->alloc(len_bytes, align_bytes, out);
+  if (rc != 0) {
+    log_error("%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "
+              "memory",
+              impl_->name.c_str(), len_bytes);
+  }
+  return rc;
+}
+
+void EmuBus::dma_free(const DmaMemory& memory) {
+  struct Args {
+    EmuMemory* from;
+    const DmaMemory* memory;
+  } args{impl_->memory, &memory};
+  const auto free_it = [](void* arg) {
+    const auto* a = static_cast<Args*>(arg);
+    a->from->free(*a->memory);
+  };
+  // Not while the card is in a step: it may hold a pointer into the window.
+  if (impl_->card != nullptr) {
+    impl_->card->with_lock(free_it, &args);
+  } else {
+    free_it(&args);
+  }
+}
+
+int EmuBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
+  return impl_->memory->map(va, len_bytes, runs);
+}
+
+int EmuBus::dma_unmap(void* va, size_t len_bytes) {
+  struct Args {
+    EmuMemory* from;
+    void* va;
+    size_t len;
+    int rc;
+  } args{impl_->memory, va, len_bytes, 0};
+  const auto unmap_it = [](void* arg) {
+    auto* a = static_cast<Args*>(arg);
+    a->rc = a->from->unmap(a->va, a->len);
+  };
+  if (impl_->card != nullptr) {
+    impl_->card->with_lock(unmap_it, &args);
+  } else {
+    unmap_it(&args);
+  }
+  return args.rc;
+}
+
+int EmuBus::irq_fd(uint32_t vector) {
+  return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+}
+
+const std::string& EmuBus::name() const { return impl_->name; }
+int EmuBus::numa_node() const { return -1; }
+model::Card* EmuBus::card() { return impl_->card.get(); }
+const DmaMemory& EmuBus::bar_memory() const { return impl_->bar; }
+
+}  // namespace rio::pmd

@@ -1,0 +1,68 @@
+#include "pmd/dev/caps.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::pmd {
+
+int read_caps(Mmio& bar, Caps* out, const char** wrong) {
+  using regs::id::CapAlign;
+  using regs::id::CapFlags;
+  using regs::id::CapMessages;
+  using regs::id::CapQueues;
+  const uint32_t queues = bar.read32(regs::id::cap_queues());
+  const uint32_t messages = bar.read32(regs::id::cap_messages());
+  const uint32_t align = bar.read32(regs::id::cap_align());
+  const uint32_t flags = bar.read32(regs::id::cap_flags());
+  const uint32_t timers = bar.read32(regs::id::cap_timers());
+  const uint32_t dma_bytes = bar.read32(regs::id::cap_dma_bytes());
+  const uint32_t hw_version = bar.read32(regs::id::hw_version());
+
+  Caps caps{};
+  caps.queue_pairs = CapQueues::qps.get(queues);
+  caps.ring_log2_min = CapQueues::ring_log2_min.get(queues);
+  caps.ring_log2_max = CapQueues::ring_log2_max.get(queues);
+  caps.vectors = CapQueues::vectors.get(queues);
+  caps.tx_contexts = CapMessages::tx_contexts.get(messages);
+  caps.rx_contexts = CapMessages::rx_contexts.get(messages);
+  caps.letters = CapMessages::letters.get(messages);
+  caps.order_depth = CapMessages::order_depth.get(messages);
+  caps.inline_bytes = std::min(CapMessages::inline_bytes.get(messages), regs::kInlineBytes);
+  caps.tx_addr_align = 1u << CapAlign::tx_addr_log2.get(align);
+  caps.shared_addr_align = 1u << CapAlign::shared_addr_log2.get(align);
+  caps.dedicated_addr_align = 1u << CapAlign::dedicated_addr_log2.get(align);
+  caps.dedicated_size_align = 1u << CapAlign::dedicated_size_log2.get(align);
+  caps.dma_addr_align = 1u << CapAlign::dma_addr_log2.get(align);
+  caps.dma_bytes = dma_bytes;
+  caps.tick_ns = regs::id::CapTimers::tick_ns.get(timers);
+  caps.quirk_last_at_256 = CapFlags::quirk_last_at_256.get(flags) != 0;
+  caps.quirk_last_full_256 = CapFlags::quirk_last_full_256.get(flags) != 0;
+  caps.wide = CapFlags::wide.get(flags) != 0;
+  caps.dma = CapFlags::dma.get(flags) != 0;
+  caps.maint = CapFlags::maint.get(flags) != 0;
+  caps.atomics = CapFlags::atomics.get(flags) != 0;
+  caps.is_model = regs::id::HwVersion::model.get(hw_version) != 0;
+
+  if (caps.queue_pairs == 0 || caps.queue_pairs > regs::kMaxQps) {
+    *wrong = "number of queue pairs";
+    return -EPROTO;
+  }
+  if (caps.ring_log2_min > caps.ring_log2_max || caps.ring_log2_max == 0) {
+    *wrong = "ring sizes";
+    return -EPROTO;
+  }
+  if (caps.letters == 0 || caps.letters > regs::kLetters) {
+    *wrong = "number of letters";
+    return -EPROTO;
+  }
+  if (caps.dedicated_size_align > regs::kMessageBytesMax) {
+    *wrong = "alignment of dedicated sizes";
+    return -EPROTO;
+  }
+  *out = caps;
+  return 0;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,337 @@
+#include "pmd/dev/card.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/dev/queue_pair.hpp"
+#include "pmd/dev/wait.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr uint32_t kDestIdLimits[] = {0xFF, 0xFFFF, 0xFFFFFFFE};
+
+// A generation that is neither of the two, nor 0, nor all ones (what a lost card returns).
+[[nodiscard]] uint32_t other_than(uint32_t a, uint32_t b) {
+  uint32_t value = a + 1;
+  while (value == b || value == 0 || value == regs::kAllOnes) {
+    ++value;
+  }
+  return value;
+}
+
+}  // namespace
+
+Card::Card(Bus& bus) : bus_(bus), bar_(bus.bar()), hook_(bus.poll_hook(0)) {}
+
+int Card::identify() {
+  if (const int error = blocks_.discover(bar_, bus_.name()); error != 0) {
+    return error;
+  }
+  const char* wrong = "";
+  if (const int error = read_caps(bar_, &caps_, &wrong); error != 0) {
+    if (gone()) {
+      return failed(-ENODEV, "capabilities", regs::kAllOnes);
+    }
+    log_error("%s: capabilities break the contract: %s; update the gateware",
+              bus_.name().c_str(), wrong);
+    return error;
+  }
+  return 0;
+}
+
+int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
+  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
+  if (card == nullptr) {
+    return -ENOMEM;
+  }
+  card->timeout_ms_ = config.reset_timeout_ms;
+  if (const int error = card->identify(); error != 0) {
+    return error;
+  }
+  if (const int error = card->check(config); error != 0) {
+    return error;
+  }
+  card->dest_id_limit_ = kDestIdLimits[config.dest_id_size];
+  card->silence();
+  card->write_identity(config);
+  if (const int error = card->reset(); error != 0) {
+    return error;
+  }
+  std::vector<RxMapEntry> map = config.rx_map;
+  for (uint32_t qp = 0; config.rx_map.empty() && qp < config.dest_ids.size(); ++qp) {
+    if (config.dest_ids[qp] != kNoDestId) {
+      map.push_back({.dest_id = config.dest_ids[qp], .qp = qp});
+    }
+  }
+  if (card->blocks_.has_rx_map()) {
+    if (const int error = card->set_rx_map(map); error != 0) {
+      return error;
+    }
+  }
+  *out = std::move(card);
+  return 0;
+}
+
+int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
+  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
+  if (card == nullptr) {
+    return -ENOMEM;
+  }
+  if (const int error = card->identify(); error != 0) {
+    return error;
+  }
+  const uint32_t asked = card->bar_.read32(regs::id::gen_req());
+  const uint32_t answered = card->bar_.read32(regs::id::gen_ack());
+  if (asked == 0 || asked != answered) {
+    if (card->gone()) {
+      return card->failed(-ENODEV, "attach", answered);
+    }
+    log_error("%s: card is not set up (generation %u asked for, %u in force); start its owner "
+              "first",
+              bus.name().c_str(), asked, answered);
+    return -EAGAIN;
+  }
+  *out = std::move(card);
+  return 0;
+}
+
+int Card::check(const CardConfig& config) const {
+  const char* const card = bus_.name().c_str();
+  if (config.dest_id_size >= std::size(kDestIdLimits)) {
+    log_error("%s: destID size %u; it is 0 (8 bits), 1 (16) or 2 (32)", card, config.dest_id_size);
+    return -EINVAL;
+  }
+  if (config.dest_ids.size() > caps_.queue_pairs) {
+    log_error("%s: %zu destIDs for %u queue pairs; leave some out", card, config.dest_ids.size(),
+              caps_.queue_pairs);
+    return -EINVAL;
+  }
+  for (const uint32_t dest_id : config.dest_ids) {
+    if (dest_id != kNoDestId && dest_id > kDestIdLimits[config.dest_id_size]) {
+      log_error("%s: destID 0x%x is wider than the %u bits chosen; choose another", card, dest_id,
+                8u << config.dest_id_size);
+      return -EINVAL;
+    }
+  }
+  if (config.rx_map.empty()) {
+    return 0;
+  }
+  if (!blocks_.has_rx_map()) {
+    log_error("%s: the card has no receive map; leave it out", card);
+    return -EINVAL;
+  }
+  return check(config.rx_map);
+}
+
+int Card::check(std::span<const RxMapEntry> entries) const {
+  if (entries.size() > regs::kRxMapEntries) {
+    log_error("%s: receive map of %zu entries; the card holds %u", bus_.name().c_str(),
+              entries.size(), regs::kRxMapEntries);
+    return -EINVAL;
+  }
+  for (const RxMapEntry& entry : entries) {
+    if (entry.qp >= caps_.queue_pairs || !blocks_.has_qp(entry.qp)) {
+      log_error("%s: receive map sends destID 0x%x to queue pair %u; the card has %u",
+                bus_.name().c_str(), entry.dest_id, entry.qp, caps_.queue_pairs);
+      return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+// What the host wrote before the reset must not start anything after it.
+void Card::silence() {
+  for (uint32_t qp = 0; qp < caps_.queue_pairs; ++qp) {
+    for (uint32_t ring = 0; blocks_.has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
+      bar_.write32(regs::qp::ring_control(qp, ring), 0);
+    }
+    for (uint32_t i = 0; blocks_.has_window(qp) && i < regs::kWindowsPerQp; ++i) {
+      bar_.write32(regs::window::control(qp, i), 0);
+    }
+  }
+  if (blocks_.has_rx_map()) {
+    for (uint32_t i = 0; i < regs::kRxMapEntries; ++i) {
+      bar_.write32(regs::rx_map::entry(i), 0);
+    }
+    bar_.write32(regs::rx_map::apply(), 0);
+  }
+}
+
+void Card::write_identity(const CardConfig& config) {
+  bar_.write32(regs::id::dest_id_size(), config.dest_id_size);
+  bar_.write32(regs::id::response_timeout_us(), config.response_timeout_us);
+  bar_.write32(regs::id::receive_timeout_us(), config.receive_timeout_us);
+  bar_.write32(regs::id::retry_limit(), config.retry_limit);
+  bar_.write32(regs::id::retry_delay_us(), config.retry_delay_us);
+  for (uint32_t qp = 0; qp < caps_.queue_pairs; ++qp) {
+    bar_.write32(regs::id::qp_dest_id(qp),
+                 qp < config.dest_ids.size() ? config.dest_ids[qp] : kNoDestId);
+  }
+}
+
+int Card::reset() {
+  const uint32_t gen = other_than(bar_.read32(regs::id::gen_req()),
+                                  bar_.read32(regs::id::gen_ack()));
+  // release: all other words first; pairs with the card's read of GEN_REQ.
+  bar_.write32(regs::id::gen_req(), gen);
+  uint32_t seen = 0;
+  const int error = wait_for_word(bar_, hook_, regs::id::gen_ack(), timeout_ms_, &seen,
+                                  [gen](uint32_t value) { return value == gen; });
+  return failed(error, "reset", seen);
+}
+
+// Passes `error` on, with a line in the log if it is one.
+int Card::failed(int error, const char* what, uint32_t seen) const {
+  if (error == -ENODEV) {
+    log_error("%s: %s: card is gone (its magic reads all ones); check slot, link and power, then "
+              "rescan the bus",
+              bus_.name().c_str(), what);
+  } else if (error != 0) {
+    log_error("%s: %s: no answer within %u ms (last seen 0x%x); reset the card by its slot, or "
+              "allow more time",
+              bus_.name().c_str(), what, timeout_ms_, seen);
+  }
+  return error;
+}
+
+int Card::set_dest_id(uint32_t qp, uint32_t dest_id) {
+  if (!blocks_.has_qp(qp)) {
+    log_error("%s: no queue pair %u", bus_.name().c_str(), qp);
+    return -ENOENT;
+  }
+  if (dest_id != kNoDestId && dest_id > dest_id_limit_) {
+    log_error("%s: destID 0x%x is above 0x%x; choose another", bus_.name().c_str(), dest_id,
+              dest_id_limit_);
+    return -EINVAL;
+  }
+  bar_.write32(regs::id::qp_dest_id(qp), dest_id);
+  uint32_t seen = 0;
+  const int error = wait_for_word(bar_, hook_, regs::qp::dest_id(qp), timeout_ms_, &seen,
+                                  [dest_id](uint32_t value) { return value == dest_id; });
+  return failed(error, "destID", seen);
+}
+
+uint32_t Card::dest_id(uint32_t qp) {
+  return blocks_.has_qp(qp) ? bar_.read32(regs::qp::dest_id(qp)) : kNoDestId;
+}
+
+int Card::set_rx_map(std::span<const RxMapEntry> entries) {
+  using regs::rx_map::Entry;
+  if (!blocks_.has_rx_map()) {
+    log_error("%s: the card has no receive map", bus_.name().c_str());
+    return -ENOTSUP;
+  }
+  if (const int error = check(entries); error != 0) {
+    return error;
+  }
+  for (uint32_t i = 0; i < regs::kRxMapEntries; ++i) {
+    if (i >= entries.size()) {
+      bar_.write32(regs::rx_map::entry(i), 0);
+      continue;
+    }
+    const RxMapEntry& entry = entries[i];
+    bar_.write32(regs::rx_map::dest_id(i), entry.dest_id);
+    bar_.write32(regs::rx_map::mbox_lo(i), static_cast<uint32_t>(entry.mbox_mask));
+    bar_.write32(regs::rx_map::mbox_hi(i), static_cast<uint32_t>(entry.mbox_mask >> 32));
+    bar_.write32(regs::rx_map::entry(i),
+                 Entry::valid.put(1) | Entry::doorbells.put(entry.doorbells ? 1 : 0) |
+                     Entry::requests.put(entry.requests ? 1 : 0) | Entry::qp.put(entry.qp));
+  }
+  const uint32_t apply = other_than(bar_.read32(regs::rx_map::apply()),
+                                    bar_.read32(regs::rx_map::applied()));
+  // release: the entries first; pairs with the card's read of APPLY.
+  bar_.write32(regs::rx_map::apply(), apply);
+  uint32_t seen = 0;
+  const int error = wait_for_word(bar_, hook_, regs::rx_map::applied(), timeout_ms_, &seen,
+                                  [apply](uint32_t value) { return value == apply; });
+  return failed(error, "receive map", seen);
+}
+
+bool Card::gone() { return card_gone(bar_); }
+
+bool Card::alive(uint32_t timeout_ms) {
+  if (gone()) {
+    return false;
+  }
+  const uint32_t before = bar_.read32(regs::id::heartbeat());
+  uint32_t seen = 0;
+  return wait_for_word(bar_, hook_, regs::id::heartbeat(), timeout_ms, &seen,
+                       [before](uint32_t value) { return value != before; }) == 0;
+}
+
+LinkState Card::link() {
+  using regs::port::Link;
+  if (!blocks_.has_port()) {
+    return {};
+  }
+  const uint32_t word = bar_.read32(regs::port::link());
+  if (word == regs::kAllOnes && gone()) {
+    return {};
+  }
+  return {Link::up.get(word) != 0, Link::lanes.get(word), Link::lanes_max.get(word),
+          Link::lane_mbaud.get(word)};
+}
+
+PortCounters Card::counters() {
+  if (!blocks_.has_port() || gone()) {
+    return {};
+  }
+  return {bar_.read32(regs::port::tx_packets()),  bar_.read32(regs::port::rx_packets()),
+          bar_.read32(regs::port::tx_retries()),  bar_.read32(regs::port::rx_retries()),
+          bar_.read32(regs::port::rx_errors()),   bar_.read32(regs::port::tx_timeouts()),
+          bar_.read32(regs::port::rx_timeouts()), bar_.read32(regs::port::rx_unmapped())};
+}
+
+int Card::open_queue_pair(uint32_t qp, const QueuePairConfig& config,
+                          std::unique_ptr<QueuePair>* out) {
+  if (qp >= caps_.queue_pairs || !blocks_.has_qp(qp)) {
+    log_error("%s: no queue pair %u; the card has %u", bus_.name().c_str(), qp,
+              caps_.queue_pairs);
+    return -ENOENT;
+  }
+  return QueuePair::create(*this, qp, config, out);
+}
+
+int Card::check_offset(uint32_t offset_bytes) const {
+  if (offset_bytes % 4 != 0) {
+    log_error("%s: register offset 0x%x; it must be a multiple of 4", bus_.name().c_str(),
+              offset_bytes);
+    return -EINVAL;
+  }
+  if (offset_bytes >= bar_.len_bytes()) {
+    log_error("%s: register offset 0x%x; BAR0 has 0x%zx bytes", bus_.name().c_str(), offset_bytes,
+              bar_.len_bytes());
+    return -ERANGE;
+  }
+  return 0;
+}
+
+int Card::reg_read(uint32_t offset_bytes, uint32_t* value) {
+  if (const int error = check_offset(offset_bytes); error != 0) {
+    return error;
+  }
+  const uint32_t word = bar_.read32(offset_bytes);
+  if (word == regs::kAllOnes && gone()) {
+    return failed(-ENODEV, "register read", word);
+  }
+  *value = word;
+  return 0;
+}
+
+int Card::reg_write(uint32_t offset_bytes, uint32_t value) {
+  if (const int error = check_offset(offset_bytes); error != 0) {
+    return error;
+  }
+  const BlockList::Owner owner = blocks_.owner_of(offset_bytes);
+  if (owner != BlockList::Owner::kHost) {
+    log_error("%s: register 0x%x is %s; write one of the host's", bus_.name().c_str(),
+              offset_bytes, owner == BlockList::Owner::kCard ? "the card's" : "in no known block");
+    return -EPERM;
+  }
+  bar_.write32(offset_bytes, value);
+  return 0;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,131 @@
+/// @file
+/// A card: identity, reset, receive map, port. Start here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "pmd/bus/bus.hpp"
+#include "pmd/dev/block_list.hpp"
+#include "pmd/dev/caps.hpp"
+#include "pmd/dev/types.hpp"
+
+namespace rio::pmd {
+
+class QueuePair;
+struct QueuePairConfig;
+
+/// Which messages belong to which queue pair; the first entry that matches counts. regs: RX_MAP.
+struct RxMapEntry {
+  uint32_t dest_id;
+  uint64_t mbox_mask = ~uint64_t{0};  ///< a bit for each mailbox
+  uint32_t qp;
+  bool doorbells = true;  ///< doorbells for the destID, too
+  bool requests = true;   ///< NREAD, NWRITE and atomics for the destID, too
+};
+
+/// What the owner of a card sets. regs: ID.
+struct CardConfig {
+  std::vector<uint32_t> dest_ids;      ///< source ID of queue pair i; the missing ones get none
+  std::vector<RxMapEntry> rx_map;      ///< empty: each destID to its queue pair, all mailboxes
+  uint32_t dest_id_size = 1;           ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
+  uint32_t response_timeout_us = 100000;
+  uint32_t receive_timeout_us = 200000;
+  uint32_t retry_limit = 0;            ///< 0: never give up
+  uint32_t retry_delay_us = 1;
+  uint32_t reset_timeout_ms = 1000;    ///< of the reset, and of later changes
+};
+
+/// regs: PORT.LINK
+struct LinkState {
+  bool up;
+  uint32_t lanes;
+  uint32_t lanes_max;
+  uint32_t lane_mbaud;
+};
+
+/// Free-running counters. regs: PORT
+struct PortCounters {
+  uint32_t tx_packets;
+  uint32_t rx_packets;
+  uint32_t tx_retries;
+  uint32_t rx_retries;
+  uint32_t rx_errors;
+  uint32_t tx_timeouts;
+  uint32_t rx_timeouts;
+  uint32_t rx_unmapped;
+};
+
+/// One per process and card. Control path; not thread-safe. All of it reads or writes the BAR.
+/// Outlives its queue pairs. Functions log what went wrong and return 0 or -errno; each may return
+/// -ENODEV: the card is gone.
+class Card {
+ public:
+  /// What a queue pair without identity has.
+  static constexpr uint32_t kNoDestId = 0xFFFFFFFF;
+
+  /// Become the card's owner: find the blocks, reset, write identity and receive map. Whoever uses
+  /// the card loses his queue pairs. @param bus outlives the card.
+  /// @return 0, -EINVAL (config), -EPROTO (no card of this contract), -ETIMEDOUT, -ENODEV.
+  [[nodiscard]] static int open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out);
+  /// Use a card that another process has opened: nothing is reset or written.
+  /// @return 0, -EAGAIN (its owner has not reset it yet, or is at it), -EPROTO, -ENODEV.
+  [[nodiscard]] static int attach(Bus& bus, std::unique_ptr<Card>* out);
+
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+
+  [[nodiscard]] const Caps& caps() const { return caps_; }
+  [[nodiscard]] Bus& bus() const { return bus_; }
+
+  /// Owner only. @return 0, -ENOENT (no such queue pair), -EINVAL (too wide), -ETIMEDOUT, -ENODEV.
+  [[nodiscard]] int set_dest_id(uint32_t qp, uint32_t dest_id);
+  /// Source ID in force; kNoDestId where there is none, or no such queue pair.
+  [[nodiscard]] uint32_t dest_id(uint32_t qp);
+  /// Owner only. Replaces the map and waits until it is in force. @return 0, -EINVAL (too long, or
+  /// an entry for no queue pair), -ENOTSUP (the card has no map), -ETIMEDOUT, -ENODEV.
+  [[nodiscard]] int set_rx_map(std::span<const RxMapEntry> entries);
+
+  /// True if the magic word reads all ones, and only then.
+  [[nodiscard]] bool gone();
+  /// True if the heartbeat moves within `timeout_ms`.
+  [[nodiscard]] bool alive(uint32_t timeout_ms);
+  /// All 0 where the card has no port block, or is gone.
+  [[nodiscard]] LinkState link();
+  [[nodiscard]] PortCounters counters();
+
+  /// Start the rings of a queue pair. @return 0, -ENOENT (no such queue pair or ring), -EBUSY (one of
+  /// its rings runs), and as Ring::start.
+  [[nodiscard]] int open_queue_pair(uint32_t qp, const QueuePairConfig& config,
+                                    std::unique_ptr<QueuePair>* out);
+
+  /// For tools. @return 0, -EINVAL (not a multiple of 4), -ERANGE (outside of the BAR), -ENODEV.
+  [[nodiscard]] int reg_read(uint32_t offset_bytes, uint32_t* value);
+  /// For tools. @return as reg_read, or -EPERM (the word is the card's, or nobody's).
+  [[nodiscard]] int reg_write(uint32_t offset_bytes, uint32_t value);
+
+  [[nodiscard]] const BlockList& blocks() const { return blocks_; }
+
+ private:
+  explicit Card(Bus& bus);
+  [[nodiscard]] int identify();
+  [[nodiscard]] int check(const CardConfig& config) const;
+  [[nodiscard]] int check(std::span<const RxMapEntry> entries) const;
+  void silence();
+  void write_identity(const CardConfig& config);
+  [[nodiscard]] int reset();
+  [[nodiscard]] int failed(int error, const char* what, uint32_t seen) const;
+  [[nodiscard]] int check_offset(uint32_t offset_bytes) const;
+
+  Bus& bus_;
+  Mmio bar_;
+  PollHook hook_;
+  BlockList blocks_;
+  Caps caps_{};
+  uint32_t dest_id_limit_ = 0xFFFFFFFF;  // largest destID of the width in force
+  uint32_t timeout_ms_ = 1000;
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,75 @@
+/// @file
+/// Which entries of a ring the card still has, and what the user said about them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace rio::pmd {
+
+/// The outstanding entries of one ring. Entries are posted in order and complete in any order; all
+/// outstanding ones lie in [oldest, head), which is never longer than the ring, so a slot is not
+/// used again while its entry is outstanding. As long as entries complete in the order of their
+/// posting nothing is kept but the two indices; the others leave a mark until the oldest ones catch
+/// up. Nothing here comes from the card. One thread; complete() and the accessors are hot.
+class EntryWindow {
+ public:
+  /// @param log2 of the ring's entries; @param start_index of the first entry.
+  /// @return 0 or -ENOMEM.
+  [[nodiscard]] int create(uint32_t log2, uint32_t start_index);
+
+  [[nodiscard]] uint32_t head() const { return head_; }
+  [[nodiscard]] uint32_t oldest() const { return oldest_; }
+  [[nodiscard]] uint32_t mask() const { return mask_; }
+  /// Entries in [oldest, head): those that take room, completed ones behind a straggler included.
+  [[nodiscard]] uint32_t used() const { return head_ - oldest_; }
+  /// Entries that may be posted.
+  [[nodiscard]] uint32_t room() const { return mask_ + 1 - used(); }
+  /// Entries that the card has: those used, less those completed out of order.
+  [[nodiscard]] uint32_t outstanding() const { return used() - marked_; }
+
+  /// Entries that may be posted before the slots wrap.
+  [[nodiscard]] uint32_t room_in_a_row() const {
+    const uint32_t to_wrap = mask_ + 1 - (head_ & mask_);
+    return room() < to_wrap ? room() : to_wrap;
+  }
+  /// Entries from the oldest on, before the slots wrap, that are all outstanding and of one slot
+  /// each: while their completions come in order they need no look at marks.
+  [[nodiscard]] uint32_t plain_in_a_row() const {
+    const uint32_t to_wrap = mask_ + 1 - (oldest_ & mask_);
+    const uint32_t plain = marked_ == 0 ? used() : 0;
+    return plain < to_wrap ? plain : to_wrap;
+  }
+
+  /// Cookies and sizes by slot.
+  [[nodiscard]] uint64_t* cookies() const { return cookies_.get(); }
+  [[nodiscard]] uint32_t* sizes() const { return sizes_.get(); }
+
+  /// `count` entries, at most room(), were written.
+  void post(uint32_t count) { head_ += count; }
+  /// An entry of two slots was written at head.
+  void post_pair() {
+    marks_[(head_ + 1) & mask_] = kSecond;
+    ++marked_;
+    head_ += 2;
+  }
+  /// The `count` oldest, at most plain_in_a_row(), completed in order.
+  void complete_in_order(uint32_t count) { oldest_ += count; }
+  /// An entry completed. @param index from the card, anything.
+  /// @return false if no entry of that index is outstanding; nothing has changed then.
+  [[nodiscard]] bool complete(uint32_t index);
+
+ private:
+  static constexpr uint8_t kDone = 1;    // completed, waits for older ones
+  static constexpr uint8_t kSecond = 2;  // second slot of a pair: no entry of its own
+
+  uint32_t head_ = 0;
+  uint32_t oldest_ = 0;
+  uint32_t mask_ = 0;
+  uint32_t marked_ = 0;  // marks other than 0, all of them in [oldest, head)
+  std::unique_ptr<uint64_t[]> cookies_;
+  std::unique_ptr<uint32_t[]> sizes_;
+  std::unique_ptr<uint8_t[]> marks_;
+};
+
+}  // namespace rio::pmd

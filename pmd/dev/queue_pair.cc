@@ -1,0 +1,184 @@
+#include "pmd/dev/queue_pair.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/dev/names.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using RingId = regs::Ring;
+
+constexpr auto kFirstDedicated = static_cast<uint32_t>(RingId::kDedicated0);
+
+constexpr uint32_t kOpenable = ring_bit(RingId::kTx) | ring_bit(RingId::kShared) |
+                               ring_bit(RingId::kDoorbell) | ring_bit(RingId::kDma) |
+                               ring_bit(RingId::kMaint) | ring_bit(RingId::kEvent);
+
+}  // namespace
+
+QueuePair::QueuePair(Card& card, uint32_t qp, const QueuePairConfig& config)
+    : card_(card), bar_(card.bus().bar()), qp_(qp), config_(config) {}
+
+int QueuePair::create(Card& card, uint32_t qp, const QueuePairConfig& config,
+                      std::unique_ptr<QueuePair>* out) {
+  std::unique_ptr<QueuePair> pair(new (std::nothrow) QueuePair(card, qp, config));
+  if (pair == nullptr) {
+    return -ENOMEM;
+  }
+  const uint32_t present = pair->bar_.read32(regs::qp::rings(qp));
+  uint32_t rings = config.rings;
+  if (rings == 0) {
+    rings = ring_bit(RingId::kTx) | ring_bit(RingId::kShared) | ring_bit(RingId::kDoorbell) |
+            ring_bit(RingId::kEvent);
+    rings |= card.caps().dma ? present & ring_bit(RingId::kDma) : 0;
+    rings |= card.caps().maint && qp == 0 ? present & ring_bit(RingId::kMaint) : 0;
+  }
+  if ((rings & ~kOpenable) != 0) {
+    log_error("%s: qp %u: rings 0x%x cannot be opened with the queue pair; dedicated ones open one "
+              "by one",
+              card.bus().name().c_str(), qp, rings & ~kOpenable);
+    return -EINVAL;
+  }
+  if (const int error = pair->check_idle(present); error != 0) {
+    return error;
+  }
+  if (const int error = pair->start(rings); error != 0) {
+    return error;
+  }
+  *out = std::move(pair);
+  return 0;
+}
+
+int QueuePair::check_idle(uint32_t rings_present) {
+  for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
+    if ((rings_present >> ring & 1u) == 0) {
+      continue;
+    }
+    const int busy = Ring::busy(bar_, qp_, ring);
+    if (busy < 0) {
+      log_error("%s: qp %u: card is gone (its magic reads all ones); check slot, link and power, "
+                "then rescan the bus",
+                card_.bus().name().c_str(), qp_);
+      return busy;
+    }
+    if (busy != 0) {
+      log_error("%s: qp %u is in use: its ring %s runs; take another queue pair, or have the owner "
+                "reset the card",
+                card_.bus().name().c_str(), qp_, ring_name(ring));
+      return -EBUSY;
+    }
+  }
+  return 0;
+}
+
+RingConfig QueuePair::ring_config(uint32_t ring, uint32_t log2) const {
+  RingConfig config;
+  config.qp = qp_;
+  config.ring = ring;
+  config.log2 = log2;
+  config.start_index = config_.start_index;
+  config.timeout_ms = config_.stop_timeout_ms;
+  config.irq_vector = config_.irq_vectors[ring];
+  config.irq_moderation_us = config_.irq_moderation_us;
+  return config;
+}
+
+int QueuePair::start(uint32_t rings) {
+  Bus& bus = card_.bus();
+  const Caps& caps = card_.caps();
+  int error = 0;
+  const auto open = [&](RingId ring, uint32_t log2, auto* queue) {
+    using Queue = typename std::remove_pointer_t<decltype(queue)>::element_type;
+    if (error == 0 && (rings & ring_bit(ring)) != 0) {
+      error = Queue::create(bus, caps, ring_config(static_cast<uint32_t>(ring), log2), queue);
+    }
+  };
+  // Events first, so that the errors of the others are not missed; then receivers before senders.
+  open(RingId::kEvent, config_.event_log2, &events_);
+  open(RingId::kShared, config_.shared_log2, &shared_);
+  open(RingId::kDoorbell, config_.doorbell_log2, &doorbells_);
+  open(RingId::kMaint, config_.maint_log2, &maint_);
+  open(RingId::kDma, config_.dma_log2, &dma_);
+  open(RingId::kTx, config_.tx_log2, &tx_);
+  if (error == 0 && card_.blocks().has_window(qp_)) {
+    error = WindowTable::create(bus, caps, qp_, config_.stop_timeout_ms, &windows_);
+  }
+  return error;
+}
+
+uint32_t QueuePair::rings() const {
+  uint32_t bits = 0;
+  bits |= tx_ ? ring_bit(RingId::kTx) : 0;
+  bits |= shared_ ? ring_bit(RingId::kShared) : 0;
+  bits |= doorbells_ ? ring_bit(RingId::kDoorbell) : 0;
+  bits |= dma_ ? ring_bit(RingId::kDma) : 0;
+  bits |= maint_ ? ring_bit(RingId::kMaint) : 0;
+  bits |= events_ ? ring_bit(RingId::kEvent) : 0;
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    bits |= dedicated_[i] ? 1u << (kFirstDedicated + i) : 0;
+  }
+  return bits;
+}
+
+int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,
+                              DedicatedRxQueue** out) {
+  if (i >= regs::kDedicatedQueues) {
+    log_error("%s: qp %u: dedicated queue %u; there are %u", card_.bus().name().c_str(), qp_, i,
+              regs::kDedicatedQueues);
+    return -EINVAL;
+  }
+  if (dedicated_[i] != nullptr) {
+    log_error("%s: qp %u: dedicated queue %u is open; close it first", card_.bus().name().c_str(),
+              qp_, i);
+    return -EBUSY;
+  }
+  RingConfig config = ring_config(kFirstDedicated + i, config_.dedicated_log2);
+  config.source = source;
+  config.mbox = mbox;
+  if (const int error =
+          DedicatedRxQueue::create(card_.bus(), card_.caps(), config, &dedicated_[i]);
+      error != 0) {
+    return error;
+  }
+  *out = dedicated_[i].get();
+  return 0;
+}
+
+int QueuePair::close_dedicated(uint32_t i) {
+  if (dedicated(i) == nullptr) {
+    log_error("%s: qp %u: dedicated queue %u is not open", card_.bus().name().c_str(), qp_, i);
+    return -ENOENT;
+  }
+  const int error = dedicated_[i]->stop(config_.stop_timeout_ms);
+  if (error == 0 || error == -ENODEV) {
+    dedicated_[i].reset();
+  }
+  return error;
+}
+
+DedicatedRxQueue* QueuePair::dedicated(uint32_t i) {
+  return i < regs::kDedicatedQueues ? dedicated_[i].get() : nullptr;
+}
+
+int QueuePair::stop() {
+  int first = 0;
+  const auto stop_one = [&](auto& queue) {
+    const int error = queue != nullptr ? queue->stop(config_.stop_timeout_ms) : 0;
+    first = first == 0 ? error : first;
+  };
+  stop_one(tx_);
+  stop_one(dma_);
+  stop_one(maint_);
+  for (auto& queue : dedicated_) {
+    stop_one(queue);
+  }
+  stop_one(shared_);
+  stop_one(doorbells_);
+  stop_one(events_);
+  return first;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,107 @@
+/// @file
+/// A queue pair and its queues.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "pmd/dev/card.hpp"
+#include "pmd/dev/dedicated_rx_queue.hpp"
+#include "pmd/dev/dma_queue.hpp"
+#include "pmd/dev/doorbell_queue.hpp"
+#include "pmd/dev/event_queue.hpp"
+#include "pmd/dev/maint_queue.hpp"
+#include "pmd/dev/shared_rx_queue.hpp"
+#include "pmd/dev/tx_queue.hpp"
+#include "pmd/dev/window_table.hpp"
+
+namespace rio::pmd {
+
+/// A bit for each ring of a queue pair, by regs::Ring.
+[[nodiscard]] constexpr uint32_t ring_bit(regs::Ring ring) {
+  return 1u << static_cast<uint32_t>(ring);
+}
+
+/// How a queue pair is opened. Sizes are log2 of entries, within Caps.
+struct QueuePairConfig {
+  uint32_t tx_log2 = 9;
+  uint32_t shared_log2 = 9;
+  uint32_t dedicated_log2 = 9;
+  uint32_t doorbell_log2 = 8;
+  uint32_t dma_log2 = 7;
+  uint32_t maint_log2 = 4;
+  uint32_t event_log2 = 6;
+  uint32_t start_index = 0;         ///< of every ring; anything (tests of the wrap)
+  uint32_t stop_timeout_ms = 1000;  ///< of starts, and of stops by destructors
+  /// Rings to open. 0: transmit, shared, doorbell, event, and, where the card and the queue pair
+  /// have them, DMA and (queue pair 0) maintenance.
+  uint32_t rings = 0;
+  /// Interrupt vector of each ring, -1 for none.
+  std::array<int, regs::kRingsPerQp> irq_vectors = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                                    -1, -1, -1, -1, -1, -1, -1, -1};
+  uint16_t irq_moderation_us = 0;
+};
+
+/// Owns the queues. Opening, closing and stopping are control path, one thread; each queue then
+/// belongs to whichever thread polls it. The accessors want a ring that was opened.
+class QueuePair {
+ public:
+  /// Called by Card::open_queue_pair, which checks the number. @param card outlives the queue pair.
+  [[nodiscard]] static int create(Card& card, uint32_t qp, const QueuePairConfig& config,
+                                  std::unique_ptr<QueuePair>* out);
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  [[nodiscard]] TxQueue& tx() { return *tx_; }
+  [[nodiscard]] SharedRxQueue& shared() { return *shared_; }
+  [[nodiscard]] DoorbellQueue& doorbells() { return *doorbells_; }
+  [[nodiscard]] DmaQueue& dma() { return *dma_; }
+  [[nodiscard]] MaintQueue& maint() { return *maint_; }
+  [[nodiscard]] EventQueue& events() { return *events_; }
+  /// Inbound windows; only where has_windows().
+  [[nodiscard]] WindowTable& windows() { return *windows_; }
+  [[nodiscard]] bool has_windows() const { return windows_ != nullptr; }
+  /// Rings that are open, by ring_bit(); dedicated ones included.
+  [[nodiscard]] uint32_t rings() const;
+
+  /// Open dedicated queue `i`. @param i 0 to 7; @param mbox 0 to 3; @param out the queue, which the
+  /// queue pair keeps. @return 0, -EINVAL, -EBUSY (it is open), and as Ring::start.
+  [[nodiscard]] int open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,
+                                   DedicatedRxQueue** out);
+  /// Stop dedicated queue `i` and free it; entries that were not reaped are the caller's again.
+  /// @return 0, -ENOENT (not open), -ETIMEDOUT (it stays open), -ENODEV (card gone: closed).
+  [[nodiscard]] int close_dedicated(uint32_t i);
+  /// Dedicated queue `i` if it is open, else null.
+  [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t i);
+
+  [[nodiscard]] uint32_t index() const { return qp_; }
+  /// Source ID in force. BAR read.
+  [[nodiscard]] uint32_t dest_id() { return card_.dest_id(qp_); }
+
+  /// Stop all rings. Posted entries complete with kFlushed and can be reaped; afterwards the memory
+  /// in them is the caller's. All rings are asked, even if one does not answer.
+  /// @return 0, or the first error: -ETIMEDOUT (memory must stay as it is), -ENODEV (card gone).
+  [[nodiscard]] int stop();
+
+ private:
+  QueuePair(Card& card, uint32_t qp, const QueuePairConfig& config);
+  [[nodiscard]] int check_idle(uint32_t rings_present);
+  [[nodiscard]] int start(uint32_t rings);
+  [[nodiscard]] RingConfig ring_config(uint32_t ring, uint32_t log2) const;
+
+  Card& card_;
+  Mmio bar_;
+  uint32_t qp_;
+  QueuePairConfig config_;
+  std::unique_ptr<TxQueue> tx_;
+  std::unique_ptr<SharedRxQueue> shared_;
+  std::unique_ptr<DoorbellQueue> doorbells_;
+  std::unique_ptr<DmaQueue> dma_;
+  std::unique_ptr<MaintQueue> maint_;
+  std::unique_ptr<EventQueue> events_;
+  std::unique_ptr<WindowTable> windows_;
+  std::array<std::unique_ptr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,247 @@
+#include "pmd/dev/ring.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/dev/names.hpp"
+#include "pmd/dev/wait.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using RingControl = regs::qp::RingControl;
+using RingStatus = regs::qp::RingStatus;
+
+constexpr size_t kRingAlign = 4096;
+constexpr uint32_t kLog2Limit = 20;  // keeps a ring of 32-byte entries within 32 MiB
+
+[[nodiscard]] uint32_t phase_not_expected(uint32_t completion_index, uint32_t clog2) {
+  // Expected is 1 in laps with an even number. regs: tx_cpl.status.phase
+  const uint32_t lap = completion_index >> clog2;
+  return regs::tx_cpl::Status::phase.put(lap & 1u);
+}
+
+[[nodiscard]] bool state_is(uint32_t status, regs::RingState state) {
+  return RingStatus::state.get(status) == static_cast<uint32_t>(state);
+}
+
+}  // namespace
+
+Ring::~Ring() {
+  if (running_) {
+    (void)stop(config_.timeout_ms);  // it logs
+  }
+  release_memory();
+}
+
+int Ring::check(const Caps& caps) const {
+  const char* const what = ring_name(config_.ring);
+  if (config_.log2 < caps.ring_log2_min || config_.log2 > caps.ring_log2_max ||
+      config_.log2 < 1 || config_.log2 > kLog2Limit) {
+    log_error("%s: qp %u ring %s: 2^%u entries; the card takes 2^%u to 2^%u",
+              bus_->name().c_str(), config_.qp, what, config_.log2, caps.ring_log2_min,
+              caps.ring_log2_max);
+    return -EINVAL;
+  }
+  if (config_.irq_vector >= 0 && static_cast<uint32_t>(config_.irq_vector) >= caps.vectors) {
+    log_error("%s: qp %u ring %s: vector %d; the card has %u", bus_->name().c_str(), config_.qp,
+              what, config_.irq_vector, caps.vectors);
+    return -EINVAL;
+  }
+  if (config_.mbox > regs::qp::RingFilter::mbox.max()) {
+    log_error("%s: qp %u ring %s: mailbox %u; a dedicated queue takes one of 0 to 3",
+              bus_->name().c_str(), config_.qp, what, config_.mbox);
+    return -EINVAL;
+  }
+  return 0;
+}
+
+int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const RingShape& shape) {
+  bus_ = &bus;
+  bar_ = bus.bar();
+  hook_ = bus.poll_hook(config.qp);
+  config_ = config;
+  shape_ = shape;
+  if (const int error = check(caps); error != 0) {
+    return error;
+  }
+  if ((bar_.read32(regs::qp::rings(config.qp)) >> config.ring & 1u) == 0) {
+    log_error("%s: qp %u has no ring %s", bus.name().c_str(), config.qp, ring_name(config.ring));
+    return -ENOENT;
+  }
+  const int in_use = busy(bar_, config.qp, config.ring);
+  if (in_use < 0) {
+    return fail_start(in_use);
+  }
+  if (in_use != 0) {
+    log_error("%s: qp %u ring %s runs already; close its owner, or reset the card",
+              bus.name().c_str(), config.qp, ring_name(config.ring));
+    return -EBUSY;
+  }
+  if (const int error = allocate(); error != 0) {
+    return error;
+  }
+  write_config();
+  running_ = true;
+  const int error = command(true, config.timeout_ms);
+  return error == 0 ? 0 : fail_start(error);
+}
+
+int Ring::allocate() {
+  const uint32_t count = 1u << config_.log2;
+  cpl_at_ = static_cast<size_t>(shape_.entry_bytes) * count;
+  cpl_at_ = (cpl_at_ + 63) & ~size_t{63};  // regs: RING_CBASE is 64-byte aligned
+  const size_t len_bytes = cpl_at_ + static_cast<size_t>(shape_.cpl_bytes) * count;
+  if (const int error = bus_->dma_alloc(len_bytes, kRingAlign, &memory_); error != 0) {
+    return error;  // the bus names the remedy
+  }
+  std::memset(memory_.va, 0, len_bytes);
+  auto* const base = static_cast<uint8_t*>(completions());
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t index = config_.start_index + i;
+    const uint32_t last_word = phase_not_expected(index, config_.log2);
+    uint8_t* const cpl = base + static_cast<size_t>(index & (count - 1)) * shape_.cpl_bytes;
+    std::memcpy(cpl + shape_.cpl_bytes - sizeof last_word, &last_word, sizeof last_word);
+  }
+  return 0;
+}
+
+void Ring::write_config() {
+  const uint32_t qp = config_.qp;
+  const uint32_t ring = config_.ring;
+  const uint64_t base = shape_.entry_bytes != 0 ? memory_.iova : 0;
+  const uint64_t cbase = memory_.iova + cpl_at_;
+  bar_.write32(regs::qp::ring_base_lo(qp, ring), static_cast<uint32_t>(base));
+  bar_.write32(regs::qp::ring_base_hi(qp, ring), static_cast<uint32_t>(base >> 32));
+  bar_.write32(regs::qp::ring_cbase_lo(qp, ring), static_cast<uint32_t>(cbase));
+  bar_.write32(regs::qp::ring_cbase_hi(qp, ring), static_cast<uint32_t>(cbase >> 32));
+  bar_.write32(regs::qp::ring_size(qp, ring), regs::qp::RingSize::log2.put(config_.log2) |
+                                                  regs::qp::RingSize::clog2.put(config_.log2));
+  bar_.write32(regs::qp::ring_start(qp, ring), config_.start_index);
+  uint32_t irq = 0;
+  if (config_.irq_vector >= 0) {
+    irq = regs::qp::RingIrq::vector.put(static_cast<uint32_t>(config_.irq_vector)) |
+          regs::qp::RingIrq::enable.put(1) |
+          regs::qp::RingIrq::moderation_us.put(config_.irq_moderation_us);
+  }
+  bar_.write32(regs::qp::ring_irq(qp, ring), irq);
+  if (ring >= static_cast<uint32_t>(regs::Ring::kDedicated0)) {
+    bar_.write32(regs::qp::ring_filter(qp, ring), regs::qp::RingFilter::mbox.put(config_.mbox));
+    bar_.write32(regs::qp::ring_source(qp, ring), config_.source);
+  }
+  // Without submissions the tail counts free completions. regs: TAIL
+  const uint32_t free = shape_.entry_bytes != 0 ? 0 : 1u << config_.log2;
+  bar_.write32(regs::qp::tail(qp, ring), config_.start_index + free);
+}
+
+int Ring::command(bool run, uint32_t timeout_ms) {
+  const uint32_t control = regs::qp::ring_control(config_.qp, config_.ring);
+  const uint32_t status = regs::qp::ring_status(config_.qp, config_.ring);
+  // Another generation than the last one asked for, and than the last one answered.
+  uint32_t gen = RingControl::gen.get(bar_.read32(control)) + 1;
+  if (RingControl::gen.put(gen) == RingStatus::gen.get(bar_.read32(status))) {
+    ++gen;
+  }
+  // release: configuration and ring memory visible first; pairs with the card's read of GEN.
+  bar_.write32(control, RingControl::gen.put(gen) | RingControl::run.put(run ? 1 : 0));
+
+  const auto answered = [gen, run](uint32_t seen) {
+    return RingStatus::gen.get(seen) == RingControl::gen.get(RingControl::gen.put(gen)) &&
+           (state_is(seen, run ? regs::RingState::kRunning : regs::RingState::kStopped) ||
+            state_is(seen, regs::RingState::kError));
+  };
+  uint32_t seen = 0;
+  if (const int error = wait_for_word(bar_, hook_, status, timeout_ms, &seen, answered);
+      error != 0) {
+    return error;
+  }
+  running_ = run && !state_is(seen, regs::RingState::kError);
+  return run && !running_ ? -EIO : 0;
+}
+
+int Ring::fail_start(int error) {
+  const char* const what = ring_name(config_.ring);
+  const char* const card = bus_->name().c_str();
+  regs::RingError why = regs::RingError::kNone;
+  uint32_t entry = 0;
+  if (error == -ENODEV) {
+    running_ = false;
+    log_error("%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
+              "power, then rescan the bus",
+              card, config_.qp, what);
+    return error;
+  }
+  const int now = state(&why, &entry);
+  if (error == -EIO) {
+    log_error("%s: qp %u ring %s: the card refused to start it: %s; %s", card, config_.qp, what,
+              name(why), remedy(why));
+    return error;
+  }
+  log_error("%s: qp %u ring %s: no answer to the start within %u ms, state %s; reset the card",
+            card, config_.qp, what, config_.timeout_ms,
+            now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
+  return error;  // the destructor asks for the stop before it frees anything
+}
+
+int Ring::stop(uint32_t timeout_ms) {
+  if (!running_) {
+    return 0;
+  }
+  const int error = command(false, timeout_ms);
+  if (error == 0) {
+    return 0;
+  }
+  const char* const what = ring_name(config_.ring);
+  if (error == -ENODEV) {
+    running_ = false;
+    log_error("%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
+              "power, then rescan the bus",
+              bus_->name().c_str(), config_.qp, what);
+    return error;
+  }
+  const int now = state(nullptr, nullptr);
+  log_error("%s: qp %u ring %s: not stopped within %u ms, state %s; reset the card. Its memory "
+            "stays allocated, since the card may still write it",
+            bus_->name().c_str(), config_.qp, what, timeout_ms,
+            now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
+  return error;
+}
+
+int Ring::state(regs::RingError* error, uint32_t* entry) {
+  const uint32_t status = bar_.read32(regs::qp::ring_status(config_.qp, config_.ring));
+  if (status == regs::kAllOnes && card_gone(bar_)) {
+    return -ENODEV;
+  }
+  const uint32_t state = RingStatus::state.get(status);
+  if (state > static_cast<uint32_t>(regs::RingState::kError)) {
+    return -EPROTO;
+  }
+  if (error != nullptr) {
+    *error = static_cast<regs::RingError>(RingStatus::error.get(status));
+  }
+  if (entry != nullptr) {
+    *entry = bar_.read32(regs::qp::ring_entry(config_.qp, config_.ring));
+  }
+  return static_cast<int>(state);
+}
+
+int Ring::busy(Mmio& bar, uint32_t qp, uint32_t ring) {
+  const uint32_t status = bar.read32(regs::qp::ring_status(qp, ring));
+  if (status == regs::kAllOnes && card_gone(bar)) {
+    return -ENODEV;
+  }
+  return state_is(status, regs::RingState::kRunning) ||
+                 state_is(status, regs::RingState::kStopping)
+             ? 1
+             : 0;
+}
+
+void Ring::release_memory() {
+  if (memory_.va != nullptr && !running_) {
+    bus_->dma_free(memory_);
+  }
+  memory_ = {};
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,94 @@
+/// @file
+/// What all rings have in common off the hot path: memory, start, stop, state.
+#pragma once
+
+#include <cstdint>
+
+#include "pmd/bus/bus.hpp"
+#include "pmd/dev/caps.hpp"
+#include "pmd/dev/types.hpp"
+
+namespace rio::pmd {
+
+/// How a ring is set up. regs: QP.RING_*.
+struct RingConfig {
+  uint32_t qp = 0;              ///< queue pair
+  uint32_t ring = 0;            ///< regs::Ring, 0 to 15
+  uint32_t log2 = 9;            ///< log2 of the entries, within Caps
+  uint32_t start_index = 0;     ///< first free-running index; anything (tests of the wrap)
+  uint32_t timeout_ms = 1000;   ///< of the start, and of the stop by the destructor
+  int irq_vector = -1;          ///< -1: no interrupt
+  uint16_t irq_moderation_us = 0;
+  uint32_t source = 0;          ///< dedicated rings: source ID that the ring takes
+  uint32_t mbox = 0;            ///< dedicated rings: mailbox, 0 to 3
+};
+
+/// Bytes of a ring's entries.
+struct RingShape {
+  uint32_t entry_bytes;  ///< 0: the ring has completions only (doorbell, event)
+  uint32_t cpl_bytes;
+};
+
+/// Memory and state of one ring. Control path, one thread. The card owns the memory between start()
+/// and a successful stop(); the destructor stops the ring, and if the card does not answer it leaves
+/// the memory allocated rather than have the card write into somebody else's.
+class Ring {
+ public:
+  Ring() = default;
+  ~Ring();
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  /// Check the configuration, allocate and fill the memory, start the ring and wait for the echo.
+  /// Once per object. @param bus outlives the object.
+  /// @return 0, -EINVAL (size, vector, mailbox), -ENOENT (the queue pair has no such ring), -EBUSY
+  /// (it runs), -ENOMEM, -EIO (the card stopped it with an error), -ETIMEDOUT, -ENODEV (card gone).
+  [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
+                          const RingShape& shape);
+
+  /// Stop it: posted entries complete with kFlushed and can still be reaped afterwards. Nothing
+  /// happens to a stopped ring. @return 0, -ETIMEDOUT, -ENODEV (card gone: it counts as stopped).
+  [[nodiscard]] int stop(uint32_t timeout_ms);
+
+  /// Two BAR reads. @param error, entry why and where the card stopped it; may be null.
+  /// @return regs::RingState, or -ENODEV (card gone), -EPROTO (a state that the contract lacks).
+  [[nodiscard]] int state(regs::RingError* error, uint32_t* entry);
+
+  /// True if the card runs or stops the ring, whoever started it. One BAR read, two if all ones.
+  /// @return 1, 0, or -ENODEV.
+  [[nodiscard]] static int busy(Mmio& bar, uint32_t qp, uint32_t ring);
+
+  /// True while the card may touch the ring's memory and what is posted in it.
+  [[nodiscard]] bool running() const { return running_; }
+  [[nodiscard]] uint32_t qp() const { return config_.qp; }
+  [[nodiscard]] uint32_t timeout_ms() const { return config_.timeout_ms; }
+  [[nodiscard]] void* entries() const { return memory_.va; }
+  [[nodiscard]] void* completions() const { return static_cast<uint8_t*>(memory_.va) + cpl_at_; }
+  [[nodiscard]] uint32_t log2() const { return config_.log2; }
+  [[nodiscard]] uint32_t start_index() const { return config_.start_index; }
+  [[nodiscard]] uint32_t tail_offset() const { return regs::qp::tail(config_.qp, config_.ring); }
+  [[nodiscard]] uint32_t arm_offset() const { return regs::qp::arm(config_.qp, config_.ring); }
+  [[nodiscard]] const PollHook& hook() const { return hook_; }
+  [[nodiscard]] Bus& bus() const { return *bus_; }
+  /// The window that start, stop and state go through; the bursts have their own.
+  [[nodiscard]] const MmioCounts& mmio() const { return bar_.counts(); }
+
+ private:
+  [[nodiscard]] int check(const Caps& caps) const;
+  [[nodiscard]] int allocate();
+  void write_config();
+  [[nodiscard]] int command(bool run, uint32_t timeout_ms);
+  [[nodiscard]] int fail_start(int error);
+  void release_memory();
+
+  Bus* bus_ = nullptr;
+  Mmio bar_;
+  PollHook hook_;
+  RingConfig config_;
+  RingShape shape_{};
+  DmaMemory memory_;
+  size_t cpl_at_ = 0;
+  bool running_ = false;  // the card may touch the memory
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,78 @@
+/// @file
+/// Transmit queue: type 11 messages and type 10 doorbells.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "pmd/dev/entry_window.hpp"
+#include "pmd/dev/queue_base.hpp"
+
+namespace rio::pmd {
+
+/// A message gathered from two to four places. Takes two entries of the ring. Needs Caps::wide.
+struct TxGather {
+  uint64_t cookie;                             ///< comes back in TxDone, any value
+  uint64_t iova[regs::kWideAddrs];             ///< aligned as Caps::tx_addr_align says
+  uint16_t length_bytes[regs::kWideAddrs];     ///< each at least 1; multiples of 8 but for the last
+  uint32_t dest_id;                            ///< destination
+  uint8_t count;                               ///< places, 2 to 4
+  uint8_t mbox;                                ///< as in TxMessage
+  uint8_t flags;                               ///< TxFlags without kInline and kDoorbell
+};
+
+/// Sends. All functions belong to one thread, which may change while nobody is in a function.
+/// [S0]; regs: tx_desc, tx_cpl; RIO Part 2 §2.3.1.
+class alignas(64) TxQueue : public QueueBase {
+ public:
+  /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
+  [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
+                                  std::unique_ptr<TxQueue>* out);
+
+  /// Post messages, with one BAR write if there were any, then call the poll hook. The bytes of a
+  /// message by address belong to the card until its TxDone; inline bytes are copied.
+  /// @return how many were taken: fewer than `n` when the ring is full, or when the next message
+  /// is one that the card cannot take (last_reject() says why; it is counted).
+  uint16_t burst(const TxMessage* messages, uint16_t n);
+  /// The same for messages in several places. @return 0, rejected, where Caps::wide is false.
+  uint16_t burst_gather(const TxGather* messages, uint16_t n);
+  /// Fetch what became of messages, in the order of completion. Calls the poll hook once, and looks
+  /// again, when there is nothing. @return how many, 0 to `n`.
+  uint16_t reap(TxDone* out, uint16_t n);
+
+  /// Entries that are free, at most 65535. A message takes one, or two in the 64-byte form.
+  [[nodiscard]] uint16_t free_count() const;
+  /// Messages posted and not yet reaped, at most 65535.
+  [[nodiscard]] uint16_t outstanding() const;
+  /// Why the last burst stopped early; kNone if the ring was full or everything was taken.
+  [[nodiscard]] Reject last_reject() const { return last_reject_; }
+
+ private:
+  TxQueue() = default;
+  [[nodiscard]] uint32_t post_run(const TxMessage* messages, uint32_t n);
+  [[nodiscard]] bool prepare(uint64_t key);
+  [[nodiscard]] bool post_any(const TxMessage& message);
+  [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
+                                 uint32_t length_bytes);
+  [[nodiscard]] bool post_gather(const TxGather& message);
+  [[nodiscard]] static Reject check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flags,
+                                           uint32_t* control);
+  [[nodiscard]] bool refuse(Reject why);
+  void ring_doorbell(uint32_t head_before);
+
+  // Written by burst, read by reap.
+  EntryWindow window_;
+  // Of the message sent last, since the next one is mostly like it: dest_id, length, mbox and flags
+  // as they lie in TxMessage, and what the descriptor says about them.
+  uint64_t key_ = 0;
+  uint64_t control_dest_ = 0;
+  uint32_t key_length_bytes_ = 0;
+  Reject last_reject_ = Reject::kNone;
+  // Constant.
+  regs::TxDesc* entries_ = nullptr;
+  uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
+  uint32_t inline_bytes_max_ = 0;
+  bool wide_ = false;
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,251 @@
+#include "pmd/mem/registration.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd::mem {
+namespace {
+
+uintptr_t address(const void* va) {
+  return reinterpret_cast<uintptr_t>(va);
+}
+
+void* pointer(uintptr_t va) {
+  return reinterpret_cast<void*>(va);
+}
+
+/// Append, joined with the last run where both addresses continue it.
+void append(const IovaRun& run, std::vector<IovaRun>* runs) {
+  if (!runs->empty()) {
+    IovaRun& last = runs->back();
+    if (address(last.va) + last.len_bytes == address(run.va) &&
+        last.iova + last.len_bytes == run.iova) {
+      last.len_bytes += run.len_bytes;
+      return;
+    }
+  }
+  runs->push_back(run);
+}
+
+/// The part of a run within [begin, end), appended.
+void append_clipped(const IovaRun& run, uintptr_t begin, uintptr_t end,
+                    std::vector<IovaRun>* runs) {
+  const uintptr_t from = std::max(address(run.va), begin);
+  const uintptr_t to = std::min(address(run.va) + run.len_bytes, end);
+  if (from < to) {
+    append({pointer(from), run.iova + (from - address(run.va)), to - from}, runs);
+  }
+}
+
+/// A bus must cover what it mapped, in order. @return whether it did.
+bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
+  uintptr_t at = begin;
+  for (const IovaRun& run : runs) {
+    if (address(run.va) != at || run.len_bytes == 0 || run.len_bytes > end - at) {
+      return false;
+    }
+    at += run.len_bytes;
+  }
+  return at == end;
+}
+
+}  // namespace
+
+void Registration::reset() {
+  if (map_ != nullptr) {
+    std::exchange(map_, nullptr)->unregister(std::exchange(region_, nullptr));
+  }
+}
+
+MemoryMap::MemoryMap(Bus& bus)
+    : bus_(bus), page_bytes_(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE))) {}
+
+MemoryMap::~MemoryMap() {
+  assert(regions_.empty() && "a Registration outlives its MemoryMap");
+}
+
+MemoryMap::Mappings::const_iterator MemoryMap::find(uintptr_t va) const {
+  auto it = mappings_.upper_bound(va);
+  if (it == mappings_.begin()) {
+    return it;
+  }
+  const auto before = std::prev(it);
+  return before->second.end > va ? before : it;
+}
+
+/// Pages that a mapping holds though no region covers them any more may be other memory by now.
+int MemoryMap::check_stale(uintptr_t begin, uintptr_t end) const {
+  for (auto it = find(begin); it != mappings_.end() && it->first < end; ++it) {
+    if (it->second.adopted) {
+      continue;
+    }
+    uintptr_t at = std::max(begin, it->first);
+    const uintptr_t stop = std::min(end, it->second.end);
+    while (at < stop) {
+      uintptr_t covered = at;
+      for (const Region* user : it->second.users) {
+        if (address(user->va) <= at) {
+          covered = std::max<uintptr_t>(covered, address(user->va) + user->len_bytes);
+        }
+      }
+      if (covered == at) {
+        log_error(
+            "%s: memory at %p was unregistered, but its mapping is still in use by a range that "
+            "overlapped it: unregister that range first, then register this one",
+            bus_.name().c_str(), pointer(at));
+        return -EBUSY;
+      }
+      at = covered;
+    }
+  }
+  return 0;
+}
+
+int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* made) {
+  auto it = find(begin);
+  for (uintptr_t at = begin; at < end;) {
+    if (it != mappings_.end() && it->first <= at) {
+      at = it->second.end;
+      ++it;
+      continue;
+    }
+    const uintptr_t stop = it == mappings_.end() ? end : std::min(end, it->first);
+    Mapping mapping{stop, {}, {}, false};
+    if (const int rc = bus_.dma_map(pointer(at), stop - at, &mapping.runs); rc != 0) {
+      return rc;
+    }
+    if (!covers(mapping.runs, at, stop)) {
+      log_error("%s: the bus mapped something else than %p, %zu bytes", bus_.name().c_str(),
+                pointer(at), static_cast<size_t>(stop - at));
+      (void)bus_.dma_unmap(pointer(at), stop - at);
+      return -EIO;
+    }
+    mapped_bytes_ += stop - at;
+    mappings_.emplace(at, std::move(mapping));
+    made->push_back(at);
+    at = stop;
+  }
+  return 0;
+}
+
+void MemoryMap::drop(Mappings::iterator it) {
+  const size_t len_bytes = it->second.end - it->first;
+  // The bus names the cause if it fails; either way nobody uses the mapping any more.
+  (void)bus_.dma_unmap(pointer(it->first), len_bytes);
+  mapped_bytes_ -= len_bytes;
+  mappings_.erase(it);
+}
+
+int MemoryMap::register_range(void* va, uint64_t len_bytes, Registration* out) {
+  const uintptr_t first = address(va);
+  if (va == nullptr || len_bytes == 0 || len_bytes > UINTPTR_MAX - page_bytes_ - first) {
+    log_error("%s: cannot register %p, %llu bytes: give a valid address and at least one byte",
+              bus_.name().c_str(), va, static_cast<unsigned long long>(len_bytes));
+    return -EINVAL;
+  }
+  const uintptr_t begin = first & ~(page_bytes_ - 1);
+  const uintptr_t end = (first + len_bytes + page_bytes_ - 1) & ~(page_bytes_ - 1);
+  if (const int rc = check_stale(begin, end); rc != 0) {
+    return rc;
+  }
+  std::vector<uintptr_t> made;
+  if (const int rc = map_gaps(begin, end, &made); rc != 0) {
+    for (const uintptr_t start : made) {
+      drop(mappings_.find(start));
+    }
+    return rc;
+  }
+  auto region = std::make_unique<Region>();
+  region->va = static_cast<uint8_t*>(pointer(begin));
+  region->len_bytes = end - begin;
+  lookup_runs(pointer(begin), end - begin, &region->runs);
+  const Region* key = region.get();
+  regions_.emplace(key, std::move(region));
+  for (auto it = mappings_.lower_bound(find(begin)->first);
+       it != mappings_.end() && it->first < end; ++it) {
+    it->second.users.push_back(key);
+  }
+  *out = Registration(this, key);
+  return 0;
+}
+
+void MemoryMap::unregister(const Region* region) {
+  const uintptr_t begin = address(region->va);
+  const uintptr_t end = begin + region->len_bytes;
+  auto it = mappings_.lower_bound(find(begin)->first);
+  while (it != mappings_.end() && it->first < end) {
+    const auto here = it++;
+    std::erase(here->second.users, region);
+    if (here->second.users.empty() && !here->second.adopted) {
+      drop(here);
+    }
+  }
+  regions_.erase(region);
+}
+
+int MemoryMap::adopt(const DmaMemory& memory) {
+  const uintptr_t begin = address(memory.va);
+  if (memory.va == nullptr || memory.len_bytes == 0 || memory.len_bytes > UINTPTR_MAX - begin) {
+    return -EINVAL;
+  }
+  const auto it = find(begin);
+  if (it != mappings_.end() && it->first < begin + memory.len_bytes) {
+    return -EEXIST;
+  }
+  mappings_.emplace(
+      begin,
+      Mapping{begin + memory.len_bytes, {{memory.va, memory.iova, memory.len_bytes}}, {}, true});
+  return 0;
+}
+
+int MemoryMap::forget(const DmaMemory& memory) {
+  const auto it = mappings_.find(address(memory.va));
+  if (it == mappings_.end() || !it->second.adopted) {
+    return -ENOENT;
+  }
+  if (!it->second.users.empty()) {
+    return -EBUSY;
+  }
+  mappings_.erase(it);
+  return 0;
+}
+
+int MemoryMap::lookup(const void* va, uint64_t len_bytes, uint64_t* iova) const {
+  std::vector<IovaRun> runs;
+  lookup_runs(va, len_bytes, &runs);
+  uint64_t found = 0;
+  for (const IovaRun& run : runs) {
+    found += run.len_bytes;
+  }
+  if (len_bytes == 0 || found != len_bytes) {
+    return -ENOENT;
+  }
+  if (runs.size() != 1) {
+    return -EXDEV;
+  }
+  *iova = runs[0].iova;
+  return 0;
+}
+
+void MemoryMap::lookup_runs(const void* va, uint64_t len_bytes, std::vector<IovaRun>* out) const {
+  out->clear();
+  const uintptr_t begin = address(va);
+  const uintptr_t end = len_bytes > UINTPTR_MAX - begin ? UINTPTR_MAX : begin + len_bytes;
+  for (auto it = find(begin); it != mappings_.end() && it->first < end; ++it) {
+    const std::vector<IovaRun>& runs = it->second.runs;
+    auto run = std::partition_point(runs.begin(), runs.end(), [begin](const IovaRun& r) {
+      return address(r.va) + r.len_bytes <= begin;
+    });
+    for (; run != runs.end() && address(run->va) < end; ++run) {
+      append_clipped(*run, begin, end, out);
+    }
+  }
+}
+
+}  // namespace rio::pmd::mem

@@ -1,0 +1,124 @@
+/// @file
+/// User memory that the card can reach: registered by range, counted, found again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "pmd/bus/bus.hpp"
+
+namespace rio::pmd::mem {
+
+/// A registered range, rounded to pages. Constant while it is registered; whoever uses it often
+/// keeps it (and hands `runs` to the alignment plan) instead of looking it up.
+struct Region {
+  uint8_t* va = nullptr;      ///< page-aligned
+  uint64_t len_bytes = 0;     ///< whole pages
+  std::vector<IovaRun> runs;  ///< ascending va, joined where contiguous, covering all of the region
+};
+
+class MemoryMap;
+
+/// Holds a region registered; unregisters it when destroyed. The map outlives it. The card must
+/// have stopped using the memory by then.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(Registration&& other) noexcept
+      : map_(std::exchange(other.map_, nullptr)), region_(std::exchange(other.region_, nullptr)) {}
+  Registration& operator=(Registration&& other) noexcept {
+    if (this != &other) {
+      reset();
+      map_ = std::exchange(other.map_, nullptr);
+      region_ = std::exchange(other.region_, nullptr);
+    }
+    return *this;
+  }
+  ~Registration() { reset(); }
+
+  /// Unregister now. Does nothing on an empty object.
+  void reset();
+  /// @return null on an empty object.
+  [[nodiscard]] const Region* region() const { return region_; }
+  [[nodiscard]] const Region* operator->() const { return region_; }
+  explicit operator bool() const { return region_ != nullptr; }
+
+ private:
+  friend class MemoryMap;
+  Registration(MemoryMap* map, const Region* region) : map_(map), region_(region) {}
+
+  MemoryMap* map_ = nullptr;
+  const Region* region_ = nullptr;
+};
+
+/// All registered memory of one bus. One thread at a time (the caller serialises); a Region that is
+/// held may be read by any thread meanwhile.
+///
+/// Ranges may overlap and be registered again; each page is mapped once and stays so until the last
+/// range that needed its mapping is gone. A bus cannot give back a part of a mapping: pages of a
+/// range that is gone, held only by a neighbour's mapping, cannot be registered anew before the
+/// neighbour goes (-EBUSY), for they may be other memory by then.
+class MemoryMap {
+ public:
+  /// @param bus outlives the map.
+  explicit MemoryMap(Bus& bus);
+  MemoryMap(const MemoryMap&) = delete;
+  MemoryMap& operator=(const MemoryMap&) = delete;
+  /// All registrations must be gone.
+  ~MemoryMap();
+
+  /// Make [va, va + len_bytes) reachable. The memory stays the caller's, who keeps it mapped until
+  /// the registration is gone. @param va any, not null. @param len_bytes at least 1.
+  /// @return 0; -EINVAL (null, empty, wraps); -EBUSY (see above); else what Bus::dma_map() says:
+  /// -ENOTSUP (cannot be reached on this bus: bounce it), -ENOMEM, -EEXIST. Nothing stays mapped
+  /// after an error.
+  [[nodiscard]] int register_range(void* va, uint64_t len_bytes, Registration* out);
+
+  /// Know memory of the bus's own (Bus::dma_alloc), so that it is found as registered memory is. It
+  /// is never mapped or unmapped from here. Forget it with forget() before it is freed.
+  /// @return 0, -EINVAL, -EEXIST where something of it is registered.
+  [[nodiscard]] int adopt(const DmaMemory& memory);
+  /// @return 0, -ENOENT (never adopted), -EBUSY (a registration still overlaps it).
+  [[nodiscard]] int forget(const DmaMemory& memory);
+
+  /// Bus address of one range, if all of it is reachable and contiguous. O(log n).
+  /// @return 0, -ENOENT (something of it is not reachable), -EXDEV (it is, in several runs).
+  [[nodiscard]] int lookup(const void* va, uint64_t len_bytes, uint64_t* iova) const;
+
+  /// All runs of a range, in order; gaps are left out. O(log n + runs).
+  void lookup_runs(const void* va, uint64_t len_bytes, std::vector<IovaRun>* out) const;
+
+  /// How many ranges are registered, and how many bytes are mapped through this map.
+  [[nodiscard]] size_t regions() const { return regions_.size(); }
+  [[nodiscard]] uint64_t mapped_bytes() const { return mapped_bytes_; }
+
+ private:
+  friend class Registration;
+  /// What one dma_map() made. Mappings never overlap.
+  struct Mapping {
+    uintptr_t end;
+    std::vector<IovaRun> runs;
+    std::vector<const Region*> users;
+    bool adopted;
+  };
+  using Mappings = std::map<uintptr_t, Mapping>;
+
+  [[nodiscard]] Mappings::const_iterator find(uintptr_t va) const;
+  [[nodiscard]] int check_stale(uintptr_t begin, uintptr_t end) const;
+  [[nodiscard]] int map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* made);
+  void drop(Mappings::iterator it);
+  void unregister(const Region* region);
+
+  Bus& bus_;
+  uintptr_t page_bytes_;
+  Mappings mappings_;
+  std::map<const Region*, std::unique_ptr<Region>> regions_;
+  uint64_t mapped_bytes_ = 0;
+};
+
+}  // namespace rio::pmd::mem

@@ -1,0 +1,171 @@
+# shellcheck shell=bash disable=SC2034
+# Shared by the scripts of this folder. Source it first: it turns on strict mode and sets
+#   root   the top of the repository
+#   build  the build folder (build/, or $RIO_BUILD)
+#   jobs   how many things to run at once (the cores, or $RIO_JOBS)
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+build=${RIO_BUILD:-$root/build}
+jobs=${RIO_JOBS:-$(nproc)}
+self=$(basename -- "$0")
+
+# The distribution's tools first: another python3 or meson may lack what the packages bring.
+export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
+py=/usr/bin/python3
+
+# say LABEL TEXT...: one aligned line of progress on stdout.
+say() {
+  local label=$1
+  shift
+  printf '%-10s %s\n' "$label" "$*"
+}
+
+# warn TEXT...: a line on stderr; the script goes on.
+warn() { printf '%s: warning: %s\n' "$self" "$*" >&2; }
+
+# die TEXT [REMEDY]: what is wrong, what to do about it, and exit code 1.
+die() {
+  printf '%s: error: %s\n' "$self" "$1" >&2
+  [ $# -lt 2 ] || printf '%s: remedy: %s\n' "$self" "$2" >&2
+  exit 1
+}
+
+# usage_error TEXT: a wrong command line; exit code 2.
+usage_error() {
+  printf '%s: error: %s\n' "$self" "$1" >&2
+  printf "%s: remedy: '%s --help' lists the options, with examples\n" "$self" "$self" >&2
+  exit 2
+}
+
+# help_from_header: prints the comment at the head of the running script, which is its --help.
+help_from_header() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
+
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+# can_root: true if as_root would work without asking anybody anything.
+can_root() { is_root || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+
+# as_root COMMAND...: runs it as root, by sudo where needed.
+as_root() {
+  if is_root; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo -- "$@"
+  else
+    die "'$1' needs root, and there is no sudo" "run $self as root, or install sudo"
+  fi
+}
+
+# release: debian-12, debian-13, ubuntu-24.04 …, or 'unknown'.
+release() {
+  # shellcheck disable=SC1091
+  (. /etc/os-release 2>/dev/null && echo "${ID:-unknown}-${VERSION_ID:-}") || echo unknown
+}
+
+# missing_packages NAME...: those that are not installed, one a line.
+missing_packages() {
+  local name
+  for name in "$@"; do
+    case $(dpkg-query -W -f '${db:Status-Abbrev}' "$name" 2>/dev/null) in
+      ?i*) ;;
+      *) echo "$name" ;;
+    esac
+  done
+}
+
+# install_packages NAME...: installs what is missing; contacts no server if nothing is.
+install_packages() {
+  local missing log
+  command -v dpkg-query >/dev/null ||
+    die "this is no Debian or Ubuntu" "install the equivalents of: $*"
+  mapfile -t missing < <(missing_packages "$@")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  is_root || command -v sudo >/dev/null ||
+    die "packages are missing, and there is no sudo: ${missing[*]}" "as root: apt-get install ${missing[*]}"
+  say install "${missing[*]}"
+  log=$(mktemp)
+  local -a apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q
+    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
+  as_root "${apt[@]}" update >"$log" 2>&1 ||
+    warn "apt-get update complained: $(grep -m1 -E '^(E|W|Err):?' "$log" || tail -n 1 "$log")"
+  if ! as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
+    tail -n 25 "$log" >&2
+    rm -f "$log"
+    die "apt-get could not install: ${missing[*]}" \
+      "see the lines above; try: apt-get update && apt-get install ${missing[*]}"
+  fi
+  rm -f "$log"
+}
+
+# run_deps GROUP...: scripts/deps, as one step of another script.
+run_deps() { "$root/scripts/deps" --quiet "$@"; }
+
+# driver_headers: prints the folder for -Ddpdk_driver_headers, fetching it if need be.
+driver_headers() { "$root/scripts/dpdk-headers"; }
+
+# configure FOLDER MESON_ARGUMENT...: meson setup, once; again only if the arguments change.
+# CC and CXX of the environment choose the compilers of a new folder.
+configure() {
+  local dir=$1 log
+  shift
+  local stamp="$dir/.configured" want
+  want=$(printf '%s\n' "$@")
+  if [ -f "$dir/build.ninja" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
+    return 0
+  fi
+  say configure "${dir#"$root"/}" "$@"
+  mkdir -p "$dir"
+  log="$dir/configure.log"
+  local -a how=(meson setup)
+  [ ! -f "$dir/build.ninja" ] || how=(meson setup --reconfigure)
+  if ! "${how[@]}" "$dir" "$root" "$@" >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$stamp"
+    die "meson could not configure ${dir#"$root"/}" \
+      "see the lines above and $log; ./scripts/deps installs what may be missing"
+  fi
+  printf '%s\n' "$@" >"$stamp"
+}
+
+# compile FOLDER [TARGET...]: ninja; silent but for compiler messages where output is no terminal.
+compile() {
+  local dir=$1 start=$SECONDS
+  shift
+  say compile "${dir#"$root"/}"
+  # On a terminal ninja shows one moving line; elsewhere only what the compilers have to say.
+  if [ -t 1 ]; then
+    ninja -C "$dir" -j "$jobs" "$@"
+  else
+    ninja -C "$dir" -j "$jobs" --quiet "$@" | sed '/^ninja: \(no work to do\|Entering directory\)/d'
+  fi ||
+    die "the build in ${dir#"$root"/} failed" "see the compiler's first error above"
+  [ $((SECONDS - start)) -lt 5 ] || say compile "${dir#"$root"/} done in $((SECONDS - start)) s"
+}
+
+# build_tree FOLDER MESON_ARGUMENT...: headers, configure, compile.
+build_tree() {
+  local dir=$1 headers
+  shift
+  headers=$(driver_headers)
+  configure "$dir" "-Ddpdk_driver_headers=$headers" "$@"
+  compile "$dir"
+}
+
+# run_meson_tests FOLDER SECONDS MESON_ARGUMENT...: runs the tests of a build folder within the
+# time, prints what failed and what was skipped and, last, the counts. Sets meson_tests_failed
+# to 0 or 1. meson_test_prefix is a command to start meson with. That none at all runs is a failure if --suite or a name is among the arguments.
+meson_test_prefix=()
+run_meson_tests() {
+  local dir=$1 limit=$2 code=0 log
+  shift 2
+  log="$dir/meson-logs/testlog.json"
+  rm -f "$log"
+  MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
+    "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
+  local -a selected=()
+  case " $* " in *" --suite "*) selected=(--selected) ;; esac
+  meson_tests_failed=0
+  "$py" "$root/scripts/lib/test_summary.py" --exit-code "$code" --limit "$limit" \
+    --run-log "$dir/test-run.log" "${selected[@]}" "$log" || meson_tests_failed=1
+}

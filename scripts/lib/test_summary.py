@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""Reads meson's testlog.json, names what failed and what was skipped, and prints as its last
+line 'N passed, N failed, N skipped'. A GoogleTest program counts as its test cases, any other
+as one. Exit code 1 if anything failed, or if meson did."""
+import argparse
+import json
+import os
+import re
+import sys
+
+FAILED = {"FAIL", "TIMEOUT", "INTERRUPT", "ERROR", "UNEXPECTEDPASS"}
+CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+\.\S+)(?:, where .*)? \(\d+ ms\)$", re.M)
+RUN = re.compile(r"^\[ RUN +\] (\S+)$", re.M)
+
+
+def skip_reason(text, case=None):
+    """What a skipped test says about it: GoogleTest's 'Skipped' message, or its last line."""
+    if case:
+        text = text.partition("[ RUN      ] " + case + "\n")[2].partition("[  SKIPPED ]")[0]
+        lines = [line for line in text.splitlines()
+                 if line.strip() and not re.search(r": Skipped$", line)]
+        return " ".join(lines[:2]) or "no reason given"
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def tail(text, lines=25):
+    return "".join("    " + line + "\n" for line in text.splitlines()[-lines:])
+
+
+def failure_text(output, case):
+    """The part of a GoogleTest program's output that belongs to one case."""
+    return output.partition("[ RUN      ] " + case + "\n")[2].partition("[  FAILED  ] " + case)[0]
+
+
+class Summary:
+    def __init__(self):
+        self.passed = 0
+        self.failed = []   # (name, what, output)
+        self.skipped = []  # (name, reason)
+
+    def add(self, test):
+        name = test["name"].split(" / ")[-1]
+        output = test.get("stdout") or ""
+        errors = test.get("stderr") or ""
+        result = test["result"]
+        cases = dict((case, verdict) for verdict, case in CASE.findall(output))
+        if not cases:
+            self.add_plain(name, result, output, errors)
+            return
+        for case, verdict in cases.items():
+            if verdict == "OK":
+                self.passed += 1
+            elif verdict == "SKIPPED":
+                self.skipped.append((f"{name}: {case}", skip_reason(output, case)))
+            else:
+                self.failed.append((f"{name}: {case}", "failed", failure_text(output, case)))
+        unfinished = [case for case in RUN.findall(output) if case not in cases]
+        if result in FAILED and (unfinished or "FAILED" not in cases.values()):
+            where = f", in {unfinished[-1]}" if unfinished else ""
+            self.failed.append((name, result.lower() + where, output + errors))
+
+    def add_plain(self, name, result, output, errors):
+        if result in ("OK", "EXPECTEDFAIL"):
+            self.passed += 1
+        elif result == "SKIP":
+            self.skipped.append((name, skip_reason(output + errors)))
+        else:
+            self.failed.append((name, result.lower(), output + errors))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log")
+    parser.add_argument("--exit-code", type=int, default=0, help="of meson test")
+    parser.add_argument("--limit", type=int, default=0, help="seconds that meson test had")
+    parser.add_argument("--selected", action="store_true",
+                        help="particular tests were asked for, so that none at all is a failure")
+    parser.add_argument("--run-log", help="what meson test printed")
+    args = parser.parse_args()
+
+    summary = Summary()
+    seconds = 0.0
+    if os.path.exists(args.log):
+        for line in open(args.log, encoding="utf-8", errors="replace"):
+            test = json.loads(line)
+            seconds += test.get("duration", 0)
+            summary.add(test)
+    if args.exit_code in (124, 137):
+        summary.failed.append(("meson test", f"stopped after {args.limit} s", ""))
+    elif args.exit_code != 0 and not summary.failed:
+        text = open(args.run_log, encoding="utf-8", errors="replace").read() if args.run_log else ""
+        if "No suitable tests defined" not in text and "No tests defined" not in text:
+            summary.failed.append(("meson test", f"exit code {args.exit_code}", text))
+
+    if args.selected and not summary.passed and not summary.failed and not summary.skipped:
+        summary.failed.append(("meson test", "no test of that name or suite", ""))
+
+    for name, reason in summary.skipped:
+        print(f"{'skipped':<10} {name}: {reason}")
+    for name, what, output in summary.failed:
+        print(f"{'FAILED':<10} {name}: {what}")
+        sys.stdout.write(tail(output))
+    print(f"{'tests':<10} {seconds:.0f} s of test time")
+    print(f"{summary.passed} passed, {len(summary.failed)} failed, {len(summary.skipped)} skipped")
+    return 1 if summary.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

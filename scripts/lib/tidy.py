@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Runs clang-tidy over the project's translation units, several at once.
+
+    tidy.py BUILD_FOLDER [--jobs N] [--all] [FILE...]
+
+BUILD_FOLDER was configured with clang. A unit that was clean stays clean until its preprocessed
+text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that.
+Exit code 1 if clang-tidy had anything to say.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def units(build):
+    """(source path from the top, folder, compiler arguments), each source once."""
+    seen = {}
+    for entry in json.load(open(os.path.join(build, "compile_commands.json"), encoding="utf-8")):
+        source = os.path.realpath(os.path.join(entry["directory"], entry["file"]))
+        name = os.path.relpath(source, ROOT)
+        if name.startswith("..") or os.path.realpath(build) in source or "/gen/" in name:
+            continue
+        seen.setdefault(name, (entry["directory"], shlex.split(entry["command"])))
+    return sorted((name, folder, command) for name, (folder, command) in seen.items())
+
+
+def preprocessed(folder, command):
+    """The unit after the preprocessor, comments (NOLINT) kept; None if that fails."""
+    words = [word for word in command if os.path.basename(word) != "ccache"]
+    out = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in ("-o", "-MF", "-MQ", "-MT"):
+            skip = True
+        elif word not in ("-c", "-MD", "-MMD"):
+            out.append(word)
+    done = subprocess.run(out + ["-E", "-C", "-P"], cwd=folder, capture_output=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def tidy(build, version, unit):
+    """(name, seconds, complaint or '')"""
+    name, folder, command = unit
+    start = time.monotonic()
+    text = preprocessed(folder, command)
+    key = hashlib.sha256(version + (text or b"") + shlex.join(command).encode()).hexdigest()
+    stamp = os.path.join(build, "tidy-clean", name.replace("/", "_"))
+    if text is not None and os.path.exists(stamp) and open(stamp).read() == key:
+        return name, 0.0, ""
+    done = subprocess.run(
+        ["clang-tidy", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
+         os.path.join(ROOT, name)], capture_output=True, text=True)
+    if "Error parsing" in done.stderr:  # of .clang-tidy: older ones go on, with no checks at all
+        return name, time.monotonic() - start, done.stderr.strip()
+    if done.returncode == 0 and not done.stdout.strip():
+        os.makedirs(os.path.dirname(stamp), exist_ok=True)
+        with open(stamp, "w") as out:
+            out.write(key)
+        return name, time.monotonic() - start, ""
+    return name, time.monotonic() - start, done.stdout.strip() or done.stderr.strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("files", nargs="*", help="only these, as paths from the top of the tree")
+    args = parser.parse_args()
+
+    version = subprocess.run(["clang-tidy", "--version"], capture_output=True).stdout
+    version += open(os.path.join(ROOT, ".clang-tidy"), "rb").read()
+    if args.all:
+        version += str(time.time()).encode()
+    todo = [unit for unit in units(args.build) if not args.files or unit[0] in args.files]
+    bad, fresh, slowest = 0, 0, (0.0, "")
+    shown = set()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for name, seconds, complaint in pool.map(lambda u: tidy(args.build, version, u), todo):
+            fresh += seconds > 0
+            slowest = max(slowest, (seconds, name))
+            if complaint:
+                bad += 1
+                # A header's fault shows in every unit that includes it: print it once.
+                block = []
+                for line in complaint.splitlines() + [""]:
+                    if (": error: " in line or ": warning: " in line or not line) and block:
+                        text = "\n".join(block)
+                        if text not in shown:
+                            shown.add(text)
+                            print(re.sub(r"^\S*/\.\./", "", text.replace(ROOT + "/", ""), flags=re.M),
+                                  file=sys.stderr)
+                        block = []
+                    block.append(line)
+    note = f", slowest {slowest[1]} {slowest[0]:.0f} s" if fresh else ""
+    print(f"{len(todo)} units ({fresh} not seen before{note}), {bad} with complaints")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
