@@ -75,8 +75,8 @@ int DedicatedReceiver::plan_slot(uint32_t index, std::string* error) {
 }
 
 int DedicatedReceiver::allocate(std::string* error) {
-  const int rc = lane_.to->card().bus().dma_alloc(
-      uint64_t{buffers_.stride_bytes} * kLaneSlots, 4096, &buffers_.memory);
+  const int rc = lane_.to->card().bus().dma_alloc(uint64_t{buffers_.stride_bytes} * kLaneSlots,
+                                                  4096, &buffers_.memory);
   if (rc != 0) {
     *error = "no memory to receive " + std::to_string(kLaneSlots) + " transfers of " +
              std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";
@@ -92,8 +92,7 @@ int DedicatedReceiver::allocate(std::string* error) {
 }
 
 int DedicatedReceiver::open(std::string* error) {
-  const int rc =
-      lane_.to->pair().open_dedicated(lane_.queue, lane_.source, lane_.mbox, &queue_);
+  const int rc = lane_.to->pair().open_dedicated(lane_.queue, lane_.source, lane_.mbox, &queue_);
   if (rc != 0) {
     queue_ = nullptr;
     *error = "port " + std::to_string(lane_.to->index()) + " cannot open dedicated queue " +
@@ -122,8 +121,8 @@ void DedicatedReceiver::post() noexcept {
     if (posted_entries_ == 0) {
       slot.left = all;
     }
-    posted_entries_ += queue_->post(&slot.entries[posted_entries_],
-                                    static_cast<uint16_t>(all - posted_entries_));
+    posted_entries_ +=
+        queue_->post(&slot.entries[posted_entries_], static_cast<uint16_t>(all - posted_entries_));
     if (posted_entries_ < all) {
       return;  // the ring is full
     }

@@ -58,9 +58,9 @@ class DedicatedReceiver {
   LaneBuffers buffers_;
   std::unique_ptr<pmd::mem::BouncePool> bounce_;
   Slot slots_[kLaneSlots];
-  uint64_t posted_ = 0;         // transfers whose entries are all posted
-  uint64_t seen_ = 0;           // transfers that were looked at
-  uint32_t posted_entries_ = 0; // of transfer posted_
+  uint64_t posted_ = 0;          // transfers whose entries are all posted
+  uint64_t seen_ = 0;            // transfers that were looked at
+  uint32_t posted_entries_ = 0;  // of transfer posted_
 };
 
 }  // namespace rio::testpmd

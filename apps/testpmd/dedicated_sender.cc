@@ -74,8 +74,8 @@ int DedicatedSender::plan_slot(uint32_t index, uint32_t cookie, std::string* err
 }
 
 int DedicatedSender::allocate(uint32_t cookie, std::string* error) {
-  const int rc = lane_.from->card().bus().dma_alloc(
-      uint64_t{buffers_.stride_bytes} * kLaneSlots, 4096, &buffers_.memory);
+  const int rc = lane_.from->card().bus().dma_alloc(uint64_t{buffers_.stride_bytes} * kLaneSlots,
+                                                    4096, &buffers_.memory);
   if (rc != 0) {
     *error = "no memory to send " + std::to_string(kLaneSlots) + " transfers of " +
              std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";

@@ -18,8 +18,7 @@ int Generator::create(const RunSetup& setup, Port& port, std::vector<Way> ways,
                       uint16_t expected_flow, std::unique_ptr<Stream>* out, std::string* error) {
   std::unique_ptr<Generator> stream(new Generator(setup, port, expected_flow));
   if (!ways.empty()) {
-    const int rc =
-        TxSource::create(setup, port, std::move(ways), *stream, &stream->source_, error);
+    const int rc = TxSource::create(setup, port, std::move(ways), *stream, &stream->source_, error);
     if (rc != 0) {
       return rc;
     }
@@ -44,6 +43,8 @@ uint32_t Generator::turn(bool may_send) noexcept {
   return moved;
 }
 
-std::string Generator::label() const { return "port " + std::to_string(port_.index()); }
+std::string Generator::label() const {
+  return "port " + std::to_string(port_.index());
+}
 
 }  // namespace rio::testpmd

@@ -71,7 +71,9 @@ void JsonWriter::value(std::string_view text) {
   raw(quoted + '"');
 }
 
-void JsonWriter::value(bool flag) { raw(flag ? "true" : "false"); }
+void JsonWriter::value(bool flag) {
+  raw(flag ? "true" : "false");
+}
 
 void JsonWriter::value(double number) {
   char text[32];
@@ -79,6 +81,8 @@ void JsonWriter::value(double number) {
   raw(std::isfinite(number) ? text : "null");
 }
 
-void JsonWriter::value(uint64_t number) { raw(std::to_string(number)); }
+void JsonWriter::value(uint64_t number) {
+  raw(std::to_string(number));
+}
 
 }  // namespace rio::testpmd

@@ -14,9 +14,9 @@ class JsonWriter {
  public:
   explicit JsonWriter(std::ostream& out) : out_(out) {}
 
-  void open(char bracket);                          ///< '{' or '['
-  void open(std::string_view key, char bracket);    ///< in an object
-  void close(char bracket);                         ///< '}' or ']'
+  void open(char bracket);                        ///< '{' or '['
+  void open(std::string_view key, char bracket);  ///< in an object
+  void close(char bracket);                       ///< '}' or ']'
   void key(std::string_view name);
   void value(std::string_view text);
   void value(const char* text) { value(std::string_view(text)); }

@@ -7,7 +7,8 @@ int MessagePool::create(pmd::Bus& bus, uint32_t buffers, uint32_t align_bytes,
   std::unique_ptr<MessagePool> pool(new MessagePool());
   const int rc = pmd::mem::BufferPool::create(bus, buffers, align_bytes, &pool->memory_);
   if (rc != 0) {
-    *error = "no memory for " + std::to_string(buffers) + " message buffers of 4 KiB; reserve "
+    *error = "no memory for " + std::to_string(buffers) +
+             " message buffers of 4 KiB; reserve "
              "hugepages (echo 256 >/proc/sys/vm/nr_hugepages) or give EAL more memory (-m 512)";
     return rc;
   }

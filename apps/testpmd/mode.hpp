@@ -28,9 +28,9 @@ struct RunSetup {
 struct Mode {
   const char* name;
   const char* help;
-  uint32_t max_bytes;     ///< largest --size
-  bool takes_offset;      ///< --offset means something
-  const char* latency_of; ///< what the latency is, for the report; null if none is measured
+  uint32_t max_bytes;      ///< largest --size
+  bool takes_offset;       ///< --offset means something
+  const char* latency_of;  ///< what the latency is, for the report; null if none is measured
   /// What is wrong with the options for this mode. @return 0 or -EINVAL, `error` names the remedy.
   int (*check)(const RunSetup& setup, std::string* error);
   /// @return 0, or -errno with a cause in `error`.

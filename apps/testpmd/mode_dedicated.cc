@@ -1,4 +1,6 @@
 // dedicated: every port streams into all dedicated queues of its peer at once. [S0]
+#include <algorithm>
+
 #include "apps/testpmd/dedicated_receiver.hpp"
 #include "apps/testpmd/dedicated_sender.hpp"
 #include "apps/testpmd/mode.hpp"
@@ -6,7 +8,7 @@
 namespace rio::testpmd {
 namespace {
 
-using pmd::regs::kMultiMailboxes;
+using regs::kMultiMailboxes;
 
 /// A port: it sends into its lanes, and receives from those of its peer. Lanes are shared with the
 /// peer's stream, on whatever thread that is.
@@ -92,7 +94,8 @@ bool DedicatedStream::quiet() const noexcept {
 }
 
 uint32_t queues_of(const RunSetup& setup, const Port& from) {
-  return std::min(setup.options.queues, from.queue_pairs() * kMultiMailboxes);
+  const uint32_t can = std::min(regs::kDedicatedQueues, from.queue_pairs() * kMultiMailboxes);
+  return setup.options.queues == 0 ? can : setup.options.queues;
 }
 
 int check(const RunSetup& setup, std::string* error) {
@@ -101,6 +104,13 @@ int check(const RunSetup& setup, std::string* error) {
     if (port->peer() == nullptr) {
       *error = "dedicated wants both ends in this process, and " + name +
                "'s peer is not; give two --vdev with one wire";
+      return -EINVAL;
+    }
+    if (setup.options.queues > port->queue_pairs() * kMultiMailboxes) {
+      *error = "--queues " + std::to_string(setup.options.queues) +
+               " are more than there are sources and mailboxes for: a queue takes one of 4 " +
+               "mailboxes of one queue pair, and " + name + " has " +
+               std::to_string(port->queue_pairs()) + "; add qps=2 to its --vdev";
       return -EINVAL;
     }
   }
@@ -124,7 +134,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
       lane->queue = i;
       lane->source = port->dest_id(lane->from_pair);
       lane->mbox = static_cast<uint8_t>(i % kMultiMailboxes);
-      lane->flow = static_cast<uint16_t>(port->index() * pmd::regs::kDedicatedQueues + i);
+      lane->flow = static_cast<uint16_t>(port->index() * regs::kDedicatedQueues + i);
       int rc = made[to.index()]->receive_from(setup, lane, error);
       if (rc == 0) {
         rc = made[port->index()]->send_into(setup, lane, error);
@@ -143,14 +153,13 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
 }  // namespace
 
 const Mode& dedicated_mode() {
-  static constexpr Mode kMode = {
-      .name = "dedicated",
-      .help = "every port streams into all dedicated queues of its peer",
-      .max_bytes = kTransferBytesMax,
-      .takes_offset = true,
-      .latency_of = "a transfer, first message to last response",
-      .check = check,
-      .make_streams = make_streams};
+  static constexpr Mode kMode = {.name = "dedicated",
+                                 .help = "every port streams into all dedicated queues of its peer",
+                                 .max_bytes = kTransferBytesMax,
+                                 .takes_offset = true,
+                                 .latency_of = "a transfer, first message to last response",
+                                 .check = check,
+                                 .make_streams = make_streams};
   return kMode;
 }
 

@@ -125,7 +125,9 @@ uint32_t DoorbellStream::turn(bool may_send) noexcept {
   return moved + reap();
 }
 
-int check(const RunSetup&, std::string*) { return 0; }
+int check(const RunSetup&, std::string*) {
+  return 0;
+}
 
 int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
                  std::string*) {

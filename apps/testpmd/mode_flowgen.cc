@@ -7,8 +7,9 @@ namespace {
 
 int check(const RunSetup& setup, std::string* error) {
   if (setup.options.verify && setup.options.flows > 1 && setup.size_bytes < kTagBytes) {
-    *error = "flowgen --verify needs --size 8 at least, since shorter messages cannot name their "
-             "flow; or give --flows 1";
+    *error =
+        "flowgen --verify needs --size 8 at least, since shorter messages cannot name their "
+        "flow; or give --flows 1";
     return -EINVAL;
   }
   if (setup.ports.size() * setup.options.flows > UINT16_MAX) {
@@ -46,7 +47,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
 const Mode& flowgen_mode() {
   static constexpr Mode kMode = {.name = "flowgen",
                                  .help = "every port sends --flows flows over all mailboxes",
-                                 .max_bytes = pmd::regs::kMessageBytesMax,
+                                 .max_bytes = regs::kMessageBytesMax,
                                  .takes_offset = true,
                                  .latency_of = "one way, queueing included",
                                  .check = check,

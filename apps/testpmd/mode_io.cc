@@ -58,8 +58,8 @@ class Forwarder final : public Stream {
   const uint16_t flow_;
   const uint16_t expected_flow_;
   const uint64_t count_;
-  uint32_t first_ = 0;      // slot of the first message to send, below mailboxes_
-  uint32_t ready_ = 0;      // messages in slots_ from first_ on
+  uint32_t first_ = 0;  // slot of the first message to send, below mailboxes_
+  uint32_t ready_ = 0;  // messages in slots_ from first_ on
   uint32_t in_flight_ = 0;
   // Mailboxes in turn: slot i has mailbox i % mailboxes_, so that forwarding writes only where the
   // bytes are. As long as all mailboxes and two bursts.
@@ -90,7 +90,8 @@ int Forwarder::prime(uint32_t window, std::string* error) {
   for (uint32_t i = 0; i < window; ++i) {
     const uint64_t buffer = pool_.take();
     if (buffer == 0) {
-      *error = "--window " + std::to_string(window) + " is more than there are buffers for; give "
+      *error = "--window " + std::to_string(window) +
+               " is more than there are buffers for; give "
                "less";
       return -ENOMEM;
     }
@@ -260,9 +261,9 @@ uint32_t Forwarder::turn(bool may_send) noexcept {
     moved = receive(may_send);
   }
   while (may_send && !again_.empty() && ready_ < burst_) [[unlikely]] {
-    add_new(again_.back());
-    again_.pop_back();
-  }
+      add_new(again_.back());
+      again_.pop_back();
+    }
   if (ready_ != 0) {
     send();
   }
@@ -314,7 +315,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
 const Mode& io_mode() {
   static constexpr Mode kMode = {.name = "io",
                                  .help = "what a port receives is forwarded, zero-copy",
-                                 .max_bytes = pmd::regs::kMessageBytesMax,
+                                 .max_bytes = regs::kMessageBytesMax,
                                  .takes_offset = false,
                                  .latency_of = "one hop, queueing included",
                                  .check = check,

@@ -11,7 +11,7 @@
 namespace rio::testpmd {
 namespace {
 
-constexpr uint32_t kSendBuffers = 16;     // far more than messages that can be in flight
+constexpr uint32_t kSendBuffers = 16;  // far more than messages that can be in flight
 constexpr uint32_t kSendStride = 3 * 4096 + 256;
 constexpr uint32_t kBounceAt = 2 * 4096;
 
@@ -217,7 +217,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
 const Mode& pingpong_mode() {
   static constexpr Mode kMode = {.name = "pingpong",
                                  .help = "one message to and fro between two ports",
-                                 .max_bytes = pmd::regs::kMessageBytesMax,
+                                 .max_bytes = regs::kMessageBytesMax,
                                  .takes_offset = true,
                                  .latency_of = "half a round trip",
                                  .check = check,

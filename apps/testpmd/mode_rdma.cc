@@ -10,11 +10,11 @@
 namespace rio::testpmd {
 namespace {
 
-using pmd::regs::DmaOp;
+using regs::DmaOp;
 
-constexpr uint32_t kDepth = 32;               // requests in flight
-constexpr uint64_t kWindowAt = 0x10000000;    // RapidIO address of every port's window
-constexpr uint32_t kRegionSlack = 4096 + 256; // room for the offset, and off the same cache set
+constexpr uint32_t kDepth = 32;                // requests in flight
+constexpr uint64_t kWindowAt = 0x10000000;     // RapidIO address of every port's window
+constexpr uint32_t kRegionSlack = 4096 + 256;  // room for the offset, and off the same cache set
 
 DmaOp op_of(const Options& options) {
   if (options.op == "nread") {
@@ -59,9 +59,7 @@ class Target {
       port_->card().bus().dma_free(memory_);
     }
   }
-  [[nodiscard]] uint8_t* bytes(uint64_t at) const {
-    return static_cast<uint8_t*>(memory_.va) + at;
-  }
+  [[nodiscard]] uint8_t* bytes(uint64_t at) const { return static_cast<uint8_t*>(memory_.va) + at; }
 
  private:
   Port* port_ = nullptr;

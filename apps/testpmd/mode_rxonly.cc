@@ -32,8 +32,9 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
                       .mbox = static_cast<uint8_t>(mbox)});
     }
     std::unique_ptr<Stream> stream;
-    const int rc = Generator::create(setup, *port, std::move(ways),
-                                     static_cast<uint16_t>(sender_to(setup, *port)), &stream, error);
+    const int rc =
+        Generator::create(setup, *port, std::move(ways),
+                          static_cast<uint16_t>(sender_to(setup, *port)), &stream, error);
     if (rc != 0) {
       return rc;
     }
@@ -48,7 +49,7 @@ const Mode& rxonly_mode() {
   static constexpr Mode kMode = {
       .name = "rxonly",
       .help = "ports receive and drop; of two ports wired together the second sends",
-      .max_bytes = pmd::regs::kMessageBytesMax,
+      .max_bytes = regs::kMessageBytesMax,
       .takes_offset = true,
       .latency_of = "one way, queueing included",
       .check = check,

@@ -4,7 +4,9 @@
 namespace rio::testpmd {
 namespace {
 
-int check(const RunSetup&, std::string*) { return 0; }
+int check(const RunSetup&, std::string*) {
+  return 0;
+}
 
 int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
                  std::string* error) {
@@ -17,8 +19,9 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
                       .mbox = static_cast<uint8_t>(mbox)});
     }
     std::unique_ptr<Stream> stream;
-    const int rc = Generator::create(setup, *port, std::move(ways),
-                                     static_cast<uint16_t>(sender_to(setup, *port)), &stream, error);
+    const int rc =
+        Generator::create(setup, *port, std::move(ways),
+                          static_cast<uint16_t>(sender_to(setup, *port)), &stream, error);
     if (rc != 0) {
       return rc;
     }
@@ -32,7 +35,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
 const Mode& txonly_mode() {
   static constexpr Mode kMode = {.name = "txonly",
                                  .help = "every port sends, and drops what comes in",
-                                 .max_bytes = pmd::regs::kMessageBytesMax,
+                                 .max_bytes = regs::kMessageBytesMax,
                                  .takes_offset = true,
                                  .latency_of = "one way, queueing included",
                                  .check = check,

@@ -49,7 +49,9 @@ int text_value(Text text, std::string* out, Error error) {
   return 0;
 }
 
-int set_mode(Options& o, Text v, Error e) { return text_value(v, &o.mode, e); }
+int set_mode(Options& o, Text v, Error e) {
+  return text_value(v, &o.mode, e);
+}
 
 int set_size(Options& o, Text v, Error e) {
   if (parse_sizes(v, kTransferBytesMax, &o.sizes, e) != 0) {
@@ -59,18 +61,34 @@ int set_size(Options& o, Text v, Error e) {
   return 0;
 }
 
-int set_offset(Options& o, Text v, Error e) { return number(v, 0, 4095, &o.offset_bytes, e); }
-int set_burst(Options& o, Text v, Error e) { return number(v, 1, kBurstMax, &o.burst, e); }
+int set_offset(Options& o, Text v, Error e) {
+  return number(v, 0, 4095, &o.offset_bytes, e);
+}
+int set_burst(Options& o, Text v, Error e) {
+  return number(v, 1, kBurstMax, &o.burst, e);
+}
 int set_count(Options& o, Text v, Error e) {
   o.seconds = 0;
   return number(v, 1, uint64_t{1} << 39, &o.count, e);
 }
-int set_mailboxes(Options& o, Text v, Error e) { return number(v, 1, 64, &o.mailboxes, e); }
-int set_flows(Options& o, Text v, Error e) { return number(v, 1, 1024, &o.flows, e); }
-int set_queues(Options& o, Text v, Error e) { return number(v, 1, 8, &o.queues, e); }
-int set_window(Options& o, Text v, Error e) { return number(v, 1, 4096, &o.window, e); }
-int set_seed(Options& o, Text v, Error e) { return number(v, 0, UINT64_MAX, &o.seed, e); }
-int set_nb_cores(Options& o, Text v, Error e) { return number(v, 1, 1024, &o.nb_cores, e); }
+int set_mailboxes(Options& o, Text v, Error e) {
+  return number(v, 1, 64, &o.mailboxes, e);
+}
+int set_flows(Options& o, Text v, Error e) {
+  return number(v, 1, 1024, &o.flows, e);
+}
+int set_queues(Options& o, Text v, Error e) {
+  return number(v, 1, 8, &o.queues, e);
+}
+int set_window(Options& o, Text v, Error e) {
+  return number(v, 1, 4096, &o.window, e);
+}
+int set_seed(Options& o, Text v, Error e) {
+  return number(v, 0, UINT64_MAX, &o.seed, e);
+}
+int set_nb_cores(Options& o, Text v, Error e) {
+  return number(v, 1, 1024, &o.nb_cores, e);
+}
 
 int set_seconds(Options& o, Text v, Error e) {
   o.count = 0;
@@ -102,7 +120,9 @@ int set_faults(Options& o, Text v, Error e) {
   return 0;
 }
 
-int set_json(Options& o, Text v, Error e) { return text_value(v, &o.json_file, e); }
+int set_json(Options& o, Text v, Error e) {
+  return text_value(v, &o.json_file, e);
+}
 
 int set_topology(Options& o, Text v, Error e) {
   static constexpr std::array kNames = {"loop", "paired", "chained"};
@@ -145,11 +165,21 @@ int set_peers(Options& o, Text v, Error e) {
   return 0;
 }
 
-int set_interactive(Options& o, Text, Error) { return o.interactive = true, 0; }
-int set_cmdline(Options& o, Text v, Error e) { return text_value(v, &o.cmdline_file, e); }
-int set_auto_start(Options& o, Text, Error) { return o.auto_start = true, 0; }
-int set_tx_first(Options& o, Text, Error) { return o.tx_first = true, 0; }
-int set_help(Options& o, Text, Error) { return o.help = true, 0; }
+int set_interactive(Options& o, Text, Error) {
+  return o.interactive = true, 0;
+}
+int set_cmdline(Options& o, Text v, Error e) {
+  return text_value(v, &o.cmdline_file, e);
+}
+int set_auto_start(Options& o, Text, Error) {
+  return o.auto_start = true, 0;
+}
+int set_tx_first(Options& o, Text, Error) {
+  return o.tx_first = true, 0;
+}
+int set_help(Options& o, Text, Error) {
+  return o.help = true, 0;
+}
 
 constexpr std::array kTable = {
     OptionDef{"mode", "MODE", "what to do; see the list below (io)", true, set_mode},
@@ -168,7 +198,9 @@ constexpr std::array kTable = {
     OptionDef{"window", "N", "io: messages that each port puts into the circle (64)", true,
               set_window},
     OptionDef{"flows", "N", "flowgen: flows of each port, 1 to 1024 (256)", true, set_flows},
-    OptionDef{"queues", "N", "dedicated: queues of each port, 1 to 8 (8)", true, set_queues},
+    OptionDef{"queues", "N",
+              "dedicated: queues of each port, 1 to 8 (4 for each of its queue pairs)", true,
+              set_queues},
     OptionDef{"op", "OP", "rdma: nread, nwrite, nwrite_r, swrite (nwrite_r)", true, set_op},
     OptionDef{"topology", "T", "io: forward by loop, paired or chained ports (loop)", true,
               set_topology},
@@ -183,13 +215,16 @@ constexpr std::array kTable = {
     OptionDef{"tx-first", nullptr, "rxonly: send first, so that one port alone has something", true,
               set_tx_first},
     OptionDef{"interactive", nullptr, "a prompt (also -i)", false, set_interactive},
-    OptionDef{"cmdline-file", "FILE", "commands to run first, as at the prompt", false, set_cmdline},
+    OptionDef{"cmdline-file", "FILE", "commands to run first, as at the prompt", false,
+              set_cmdline},
     OptionDef{"auto-start", nullptr, "with -i: start at once", false, set_auto_start},
     OptionDef{"help", nullptr, "this text (also -h)", false, set_help},
 };
 
 }  // namespace
 
-std::span<const OptionDef> option_table() { return kTable; }
+std::span<const OptionDef> option_table() {
+  return kTable;
+}
 
 }  // namespace rio::testpmd

@@ -39,7 +39,7 @@ struct Options {
   uint32_t nb_cores = 0;                 ///< 0: by the mode
   uint32_t mailboxes = 0;                ///< 0: 64 for one segment, 4 for several
   uint32_t flows = 256;                  ///< flowgen: for each port
-  uint32_t queues = 8;                   ///< dedicated: queues for each port, 1 to 8
+  uint32_t queues = 0;                   ///< dedicated: for each port; 0: as many as can be
   uint32_t window = 64;                  ///< messages each port primes the circle with
   std::string op = "nwrite_r";           ///< rdma
   std::vector<uint32_t> peers;           ///< destID for each port; empty: who it is wired to

@@ -33,7 +33,9 @@ uint64_t load(const uint8_t* at) {
   return word;
 }
 
-void store(uint8_t* at, uint64_t word) { std::memcpy(at, &word, sizeof(word)); }
+void store(uint8_t* at, uint64_t word) {
+  std::memcpy(at, &word, sizeof(word));
+}
 
 /// @return first byte of [from, len) that is wrong, or len.
 uint32_t first_wrong(const uint8_t* bytes, uint32_t from, uint32_t len_bytes, uint64_t base) {

@@ -1,6 +1,7 @@
 /// @file
 /// What testpmd writes into a message, and how it knows it again: who sent it (flow), which one it
-/// is (sequence number), when it was sent (TSC), and bytes that follow from all of these and a seed.
+/// is (sequence number), when it was sent (TSC), and bytes that follow from all of these and a
+/// seed.
 ///
 ///   length      bytes 0 to 7                  bytes 8 to 15   then
 ///   1 to 7      low byte of the sequence      –               pattern, from byte 1

@@ -37,11 +37,10 @@ class Port {
   [[nodiscard]] pmd::Card& card() const { return *card_; }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(pairs_.size()); }
   [[nodiscard]] pmd::QueuePair& pair(uint32_t i = 0) const { return *pairs_[i]; }
-  [[nodiscard]] uint32_t dest_id(uint32_t pair = 0) const { return pairs_[pair]->dest_id(); }
+  [[nodiscard]] uint32_t dest_id(uint32_t pair = 0) const { return dest_ids_[pair]; }
   [[nodiscard]] uint32_t peer_dest_id() const { return peer_dest_id_; }
   /// Port that receives what this one sends; null if it is in another process.
   [[nodiscard]] Port* peer() const { return peer_; }
-  [[nodiscard]] int numa_node() const;
 
   /// Fill the shared receive queue of pair 0 up to kSharedBuffers. Main thread, nothing running.
   [[nodiscard]] int fill_shared(MessagePool& pool, std::string* error);
@@ -49,6 +48,9 @@ class Port {
   uint32_t shared_posted = 0;
   /// Of what comes in here.
   LatencyProbe probe;
+
+  /// Stop the device: its buffers are nobody's then. Main thread, nothing running.
+  void close();
 
   /// Let the emulated card fail from now on. @return 0 or -ENOTSUP (no emulated card).
   [[nodiscard]] int set_faults(uint64_t seed, double rate);
@@ -59,8 +61,10 @@ class Port {
   uint16_t dev_id_ = 0;
   std::string name_;
   std::string wire_;
+  bool started_ = false;
   pmd::Card* card_ = nullptr;
   std::vector<pmd::QueuePair*> pairs_;
+  std::vector<uint32_t> dest_ids_;
   uint32_t peer_dest_id_ = 0;
   Port* peer_ = nullptr;
 };

@@ -12,8 +12,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{5};          // of the conductor
-constexpr milliseconds kSilence{25};      // after which a drained card is taken to be empty
+constexpr milliseconds kTick{5};      // of the conductor
+constexpr milliseconds kSilence{25};  // after which a drained card is taken to be empty
 constexpr milliseconds kDrainLimit{3000};
 constexpr milliseconds kStuckLimit{4000};  // longer than the card's response time-outs
 
@@ -78,6 +78,11 @@ Run::~Run() {
   request_stop();
   if (conductor_.joinable()) {
     conductor_.join();
+  }
+  if (!drained_) {
+    for (auto& stream : streams_) {
+      (void)stream.release();  // the card may still use its memory
+    }
   }
 }
 
@@ -186,8 +191,8 @@ void Run::drain() {
     std::this_thread::sleep_for(milliseconds(1));
     const Clock::time_point now = Clock::now();
     const uint64_t moved = progress();
-    const bool quiet = std::all_of(streams_.begin(), streams_.end(),
-                                   [](const auto& s) { return s->quiet(); });
+    const bool quiet =
+        std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->quiet(); });
     if (moved != before || !quiet) {
       before = moved;
       silent_since = now;
@@ -196,6 +201,7 @@ void Run::drain() {
       return;
     }
     if (now - begin > kDrainLimit) {
+      drained_ = false;
       result_.exit_code = kExitCard;
       return;
     }
@@ -223,7 +229,8 @@ void Run::conduct() {
     for (const auto& stream : streams_) {
       last = std::max(last, stream->stats.last_busy_tsc.get());
     }
-    result_.seconds = static_cast<double>(last - start_tsc_) / static_cast<double>(rte_get_tsc_hz());
+    result_.seconds =
+        static_cast<double>(last - start_tsc_) / static_cast<double>(rte_get_tsc_hz());
   }
   for (size_t i = 0; i < after.size(); ++i) {
     result_.streams.push_back(after[i].since(before[i]));
@@ -263,7 +270,8 @@ RunResult Run::result() {
   for (const auto& port : setup_.ports) {
     result_.is_model = result_.is_model || port->card().caps().is_model;
     if (result_.exit_code == kExitCard && port->card().gone()) {
-      result_.trouble = port->name() + ": the card is gone, its BAR reads all ones; look at the "
+      result_.trouble = port->name() +
+                        ": the card is gone, its BAR reads all ones; look at the "
                         "slot and dmesg, then reset or rescan it";
     }
   }

@@ -2,6 +2,7 @@
 /// One measured run: threads that poll the streams, and a conductor that starts, stops and drains.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -42,15 +43,15 @@ struct RunResult {
   double seconds = 0;                ///< that were measured
   std::vector<PortFigures> streams;  ///< of the measured time
   PortFigures sum;
-  Histogram latency;                 ///< TSC ticks
+  Histogram latency;  ///< TSC ticks
   VerifyTotals verify;
   bool verified = false;
-  DriverCounts driver;               ///< of the whole run
-  uint64_t driver_messages = 0;      ///< received in the whole run
+  DriverCounts driver;           ///< of the whole run
+  uint64_t driver_messages = 0;  ///< received in the whole run
   uint32_t lcores = 0;
   bool is_model = false;
   int exit_code = kExitOk;
-  std::string trouble;               ///< why the exit code is kExitCard
+  std::string trouble;  ///< why the exit code is kExitCard
 };
 
 /// Start it, watch it, ask it to stop, take its result. Main thread.
@@ -93,6 +94,7 @@ class Run {
   std::atomic<Phase> phase_{Phase::kWait};
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> over_{false};
+  bool drained_ = true;
   uint64_t start_tsc_ = 0;
   uint64_t last_progress_ = 0;
   std::chrono::steady_clock::time_point last_progress_at_;

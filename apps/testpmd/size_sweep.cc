@@ -25,7 +25,9 @@ int fail(std::string* error, std::string text) {
   return -EINVAL;
 }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quoted(std::string_view text) {
+  return "'" + std::string(text) + "'";
+}
 
 }  // namespace
 
@@ -89,8 +91,8 @@ int parse_sizes(std::string_view text, uint32_t max_bytes, std::vector<uint32_t>
   for (uint64_t size = first; size <= last; size = multiply ? size * step : size + step) {
     points.push_back(static_cast<uint32_t>(size));
     if (points.size() > kMaxPoints) {
-      return fail(error, "sweep " + quoted(text) + " has more than " +
-                             std::to_string(kMaxPoints) + " sizes; take a larger step");
+      return fail(error, "sweep " + quoted(text) + " has more than " + std::to_string(kMaxPoints) +
+                             " sizes; take a larger step");
     }
   }
   *sizes = std::move(points);

@@ -20,7 +20,7 @@ constexpr uint32_t kBuffers = 512;
 
 uint32_t mailboxes_for(const Options& options, uint32_t size_bytes) {
   const uint32_t all =
-      size_bytes <= pmd::regs::kSegmentBytesMax ? pmd::regs::kMailboxes : pmd::regs::kMultiMailboxes;
+      size_bytes <= regs::kSegmentBytesMax ? regs::kMailboxes : regs::kMultiMailboxes;
   return options.mailboxes == 0 ? all : std::min(options.mailboxes, all);
 }
 
@@ -40,7 +40,8 @@ TxSource::TxSource(const RunSetup& setup, Port& port, std::vector<Way> ways, Str
 int TxSource::allocate(std::string* error) {
   const int rc = bus_.dma_alloc(uint64_t{kBuffers} * kStride, 4096, &memory_);
   if (rc != 0) {
-    *error = "no memory for " + std::to_string(kBuffers) + " buffers to send from; reserve more "
+    *error = "no memory for " + std::to_string(kBuffers) +
+             " buffers to send from; reserve more "
              "hugepages or give EAL more memory (-m 512)";
     return rc;
   }

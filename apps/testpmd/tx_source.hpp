@@ -21,8 +21,8 @@ struct Way {
 /// How many mailboxes messages of a size are spread over.
 [[nodiscard]] uint32_t mailboxes_for(const Options& options, uint32_t size_bytes);
 
-/// Part of a stream; turn() and reap() are hot. Payloads lie at --offset in buffers of its own; those
-/// that the card cannot take there are bounced (alignment plan).
+/// Part of a stream; turn() and reap() are hot. Payloads lie at --offset in buffers of its own;
+/// those that the card cannot take there are bounced (alignment plan).
 class TxSource {
  public:
   /// @param ways at least one. @return 0, or -errno with the remedy in `error`.
@@ -59,10 +59,10 @@ class TxSource {
   uint32_t tx_addr_align_;
   uint32_t burst_;
   bool bounced_ = false;
-  uint64_t left_;           // of --count
+  uint64_t left_;  // of --count
   uint32_t in_flight_ = 0;
-  uint32_t way_ = 0;        // the next one
-  uint32_t ready_ = 0;      // messages that are written and not sent
+  uint32_t way_ = 0;    // the next one
+  uint32_t ready_ = 0;  // messages that are written and not sent
   uint32_t free_top_ = 0;
   pmd::DmaMemory memory_;
   uint64_t va_minus_iova_ = 0;

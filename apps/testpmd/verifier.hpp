@@ -15,10 +15,10 @@ namespace rio::testpmd {
 
 /// Of a whole run.
 struct VerifyTotals {
-  uint64_t bytes = 0;       ///< looked at and right
-  uint64_t messages = 0;    ///< received whole and right, each once
+  uint64_t bytes = 0;     ///< looked at and right
+  uint64_t messages = 0;  ///< received whole and right, each once
   uint64_t sent = 0;
-  uint64_t lost = 0;        ///< neither received nor reported refused or in doubt
+  uint64_t lost = 0;  ///< neither received nor reported refused or in doubt
   uint64_t duplicated = 0;
   uint64_t corrupted = 0;   ///< wrong bytes, wrong length, or unknown flow
   uint64_t unrefused = 0;   ///< received though reported refused
@@ -52,7 +52,8 @@ class Verifier {
   /// Receiver of the flow. @param expected_flow who is meant where the message is too short to say.
   /// @param stamp TSC that it was sent at, 0 if unknown. @return it was right and new.
   bool read(const uint8_t* bytes, uint32_t landed_bytes, uint16_t expected_flow, uint64_t* stamp);
-  /// Receiver: a number whose bytes were looked at elsewhere. @param right they were as they should.
+  /// Receiver: a number whose bytes were looked at elsewhere. @param right they were as they
+  /// should.
   void got_number(uint16_t flow, uint64_t sequence, uint64_t bytes, bool right);
   [[nodiscard]] uint64_t expected(uint16_t flow) const { return receivers_[flow].seen.next(); }
   /// Receiver: remember the first error.
