@@ -193,6 +193,11 @@ bool Card::Impl::take_requests(FrameReader& reader) {
     return false;
   }
   while (frame != nullptr && left-- > 0) {
+    if (const uint32_t taken = rx.express(*frame, reader.in_a_row()); taken > 0) {
+      reader.pop_bytes(taken);
+      frame = reader.peek();
+      continue;
+    }
     if (!on_request(*frame)) {
       break;  // no room for an answer: it stays
     }

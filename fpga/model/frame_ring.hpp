@@ -44,6 +44,24 @@ class FrameWriter {
     return reinterpret_cast<Frame*>(memory_ + at);
   }
 
+  /// A run of free bytes at the tail.
+  struct Window {
+    uint8_t* bytes;
+    uint32_t room;
+  };
+  /// Free bytes up to the end of the memory, for several frames in a row; looks for what the
+  /// reader gave back if there are fewer than `wanted`.
+  [[nodiscard]] Window window(uint32_t wanted) {
+    const uint32_t at = tail_ & mask_;
+    uint32_t room = mask_ + 1 - (tail_ - head_);
+    if (room < wanted) {
+      head_ = shared_->head.load(std::memory_order_acquire);  // as in reserve()
+      room = mask_ + 1 - (tail_ - head_);
+    }
+    const uint32_t to_end = mask_ + 1 - at;
+    return {memory_ + at, room < to_end ? room : to_end};
+  }
+
   /// The reserved frame is complete (its `bytes` set); the reader sees it after publish().
   void commit(uint32_t bytes) { tail_ += bytes; }
 
@@ -83,7 +101,16 @@ class FrameReader {
     return frame;
   }
 
+  /// Bytes from the next frame on that are readable in a row; after a peek() that found one.
+  [[nodiscard]] uint32_t in_a_row() const {
+    const uint32_t ready = tail_ - head_;
+    const uint32_t to_end = mask_ + 1 - (head_ & mask_);
+    return ready < to_end ? ready : to_end;
+  }
+
   void pop(const Frame* frame) { head_ += frame->bytes; }
+  /// Pop several frames that lie in a row.
+  void pop_bytes(uint32_t bytes) { head_ += bytes; }
 
   /// Give popped frames' room back.
   void release() {

@@ -133,6 +133,11 @@ compile() {
   local dir=$1 start=$SECONDS
   shift
   say compile "${dir#"$root"/}"
+  # Where a meson.build changed, meson runs first, and says a lot.
+  if ! ninja -C "$dir" build.ninja >"$dir/configure.log" 2>&1; then
+    tail -n 20 "$dir/configure.log" >&2
+    die "meson could not configure ${dir#"$root"/}" "see the lines above"
+  fi
   # On a terminal ninja shows one moving line; elsewhere only what the compilers have to say.
   if [ -t 1 ]; then
     ninja -C "$dir" -j "$jobs" "$@"
@@ -164,7 +169,7 @@ run_meson_tests() {
   MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
     "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
   local -a selected=()
-  case " $* " in *" --suite "*) selected=(--selected) ;; esac
+  case " $* " in *" --suite"*) selected=(--selected) ;; esac
   meson_tests_failed=0
   "$py" "$root/scripts/lib/test_summary.py" --exit-code "$code" --limit "$limit" \
     --run-log "$dir/test-run.log" "${selected[@]}" "$log" || meson_tests_failed=1

@@ -25,7 +25,7 @@ struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
   uint32_t dest_id = regs::kAllOnes;   ///< source ID of what it sends
-  uint8_t dedicated_open[regs::kMultiMailboxes] = {};  ///< running dedicated rings by mailbox
+  uint8_t dedicated_open[regs::kMailboxes] = {};  ///< open dedicated rings by mailbox; 0 to 3 only
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
   uint32_t tx_outstanding = 0;  ///< descriptors fetched and not completed

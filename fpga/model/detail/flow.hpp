@@ -21,11 +21,12 @@ struct alignas(64) TxMsg {
   uint32_t index;      ///< of the descriptor
   uint16_t unsent;     ///< segments still to send, or to send again; a bit each
   uint16_t open;       ///< segments sent and not answered
+  uint64_t resend_ns;  ///< not before this
   State state;
   uint8_t segments;
   uint8_t retries;
   bool whole;          ///< sent as one unit; counts as one segment
-  uint64_t resend_ns;  ///< not before this
+  uint32_t unused;
 };
 static_assert(sizeof(TxMsg) == 64);
 
@@ -56,8 +57,9 @@ struct Flow {
 
   uint32_t dest_id;
   Outbound* way;
-  uint8_t busy[regs::kMailboxes] = {};  ///< letters in flight or resting, a bit each
-  uint8_t several[regs::kMultiMailboxes] = {};  ///< of these, those of several segments
+  /// Letters in flight or resting, a bit each. A message of several segments takes its letter in
+  /// all mailboxes of its four: {letter, mailbox, segment} names them.
+  uint8_t busy[regs::kMailboxes] = {};
   std::vector<TxMsg> msgs;              ///< [letter * 64 + mailbox], that is by place_of()
   std::unique_ptr<regs::TxWide[]> wide; ///< second halves, same index; made when first needed
   std::unique_ptr<Transaction[]> transactions;  ///< by tid; made when first needed

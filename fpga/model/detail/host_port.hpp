@@ -44,6 +44,10 @@ class HostPort {
   /// Write a completion; the last word comes last, after all writes before it.
   void write_completion(uint64_t iova, const uint32_t* words, uint32_t count);
 
+  /// The windows of the last readable() and writable(), for runs; maybe empty.
+  [[nodiscard]] const HostWindow& read_window() const { return read_window_; }
+  [[nodiscard]] const HostWindow& write_window() const { return write_window_; }
+
   /// Once a step: forget windows that may have gone, let some posted writes reach memory.
   void begin_step() {
     if (memory_->generation() != generation_) [[unlikely]] {

@@ -30,6 +30,20 @@ class Responder {
     acks[count_++] = Ack::of(place, segment, answer);
   }
 
+  /// Room for acks in a row, for runs; after ready() said yes. Only without faults.
+  struct Run {
+    Ack* next;
+    Ack* end;
+  };
+  [[nodiscard]] Run run() {
+    auto* acks = reinterpret_cast<Ack*>(open_->payload());
+    return {acks + count_, acks + kAcksPerFrame};
+  }
+  /// Acks up to run.next were written.
+  void end_run(const Run& run) {
+    count_ = static_cast<uint32_t>(run.next - reinterpret_cast<Ack*>(open_->payload()));
+  }
+
   /// A response with data or for a transaction, to be filled by the caller and then send().
   /// @return null: no room now.
   [[nodiscard]] Frame* begin(const Frame& request, FrameType type, uint32_t payload_bytes);

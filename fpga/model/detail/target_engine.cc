@@ -46,6 +46,12 @@ void TargetEngine::read_windows(Pair& pair) {
   }
 }
 
+void TargetEngine::forget() {
+  for (Windows& windows : windows_) {
+    windows = {};
+  }
+}
+
 const TargetEngine::Window* TargetEngine::find(const Frame& frame, uint32_t pair) const {
   const auto op = static_cast<DmaOp>(frame.op);
   const uint64_t addr = frame.address & kAddressMask;

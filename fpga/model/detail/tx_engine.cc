@@ -11,10 +11,6 @@ using regs::Status;
 using Control = regs::tx_desc::Control;
 
 constexpr uint32_t kSsize256 = 14;
-/// Control bits that the short way of launch() does not handle.
-constexpr uint32_t kSpecial =
-    Control::op.mask() | Control::order.mask() | Control::wide.mask() | Control::addrs.mask();
-
 uint32_t ssize_bytes(uint32_t code) { return 1u << (code - 6); }
 
 uint32_t segments_of(const regs::TxDesc& desc) {
@@ -47,6 +43,9 @@ void TxEngine::run(Pair& pair) {
   }
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
+    if (!core_.exact && express(pair, ring, end - ring.head) > 0) {
+      continue;
+    }
     const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
     if (!launch(pair, ring, *desc)) {
       break;
@@ -55,65 +54,6 @@ void TxEngine::run(Pair& pair) {
   if (pair.last_flow != nullptr) {
     pair.last_flow->way->requests->publish();
   }
-}
-
-bool TxEngine::launch(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
-  const uint32_t control = desc.control;
-  const uint32_t length = desc.length;
-  const uint32_t mbox = Control::mbox.get(control);
-  if ((control & kSpecial) != 0 || length - 1 >= regs::kSegmentBytesMax || core_.exact ||
-      Control::ssize.get(control) != kSsize256) [[unlikely]] {
-    return launch_checked(pair, ring, desc);
-  }
-  const bool in_desc = (control & Control::inline_.mask()) != 0;
-  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(&desc.addr);
-  if (!in_desc) {
-    bytes = core_.host.readable(desc.addr, length);
-  }
-  if (bytes == nullptr || (in_desc && length > regs::kInlineBytes) ||
-      (!in_desc && (desc.addr & ((1u << core_.config.tx_addr_log2) - 1)) != 0)) [[unlikely]] {
-    return launch_checked(pair, ring, desc);
-  }
-  Flow* flow = core_.flow(pair, desc.dest_id);
-  if (flow == nullptr) [[unlikely]] {
-    return launch_checked(pair, ring, desc);
-  }
-  const int letter = free_letter(*flow, mbox, false);
-  if (letter < 0) {
-    return false;
-  }
-  const uint32_t frame_len = frame_bytes(padded(length));
-  Frame* frame = flow->way->requests->reserve(frame_len);
-  if (frame == nullptr) {
-    return false;
-  }
-  frame->bytes = frame_len;
-  frame->type = FrameType::kMessage;
-  frame->source = pair.dest_id;
-  frame->dest = desc.dest_id;
-  frame->length = static_cast<uint16_t>(length);
-  frame->mbox = static_cast<uint8_t>(mbox);
-  frame->letter = static_cast<uint8_t>(letter);
-  frame->segment = 0;
-  frame->segments = 1;
-  frame->ssize = regs::kSegmentBytesMax;
-  copy_padded(frame->payload(), bytes, length);
-  flow->way->requests->commit(frame_len);
-  flow->busy[mbox] |= static_cast<uint8_t>(1u << letter);
-  TxMsg& msg = flow->msgs[place_of(mbox, static_cast<uint32_t>(letter))];
-  msg.desc = desc;
-  msg.since_ns = core_.now_ns;
-  msg.index = ring.head;
-  msg.unsent = 0;
-  msg.open = 1;
-  msg.state = TxMsg::kFlying;
-  msg.segments = 1;
-  msg.retries = 0;
-  msg.whole = true;
-  ++core_.counts.tx_packets;
-  ++pair.tx_outstanding;
-  ++ring.head;
-  return true;
 }
 
 bool TxEngine::acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) const {
@@ -148,7 +88,7 @@ bool TxEngine::acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) co
   return total == desc.length;
 }
 
-bool TxEngine::launch_checked(Pair& pair, Ring& ring, const regs::TxDesc& fetched) {
+bool TxEngine::launch(Pair& pair, Ring& ring, const regs::TxDesc& fetched) {
   const regs::TxDesc desc = fetched;
   if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
     return launch_doorbell(pair, ring, desc);
@@ -224,21 +164,18 @@ bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc)
 }
 
 int TxEngine::free_letter(const Flow& flow, uint32_t mbox, bool several) const {
-  uint32_t busy = flow.busy[mbox] | flow.several[mbox & 3];
-  if (several) {
-    // {letter, mailbox, segment} of a long message names the single-segment mailboxes mbox + 4k.
-    for (uint32_t other = mbox; other < regs::kMailboxes; other += regs::kMultiMailboxes) {
-      busy |= flow.busy[other];
-    }
+  uint32_t busy = flow.busy[mbox];
+  for (uint32_t m = mbox; several && m < regs::kMailboxes; m += regs::kMultiMailboxes) {
+    busy |= flow.busy[m];
   }
   const uint32_t free = ~busy & letter_mask_;
   return free == 0 ? -1 : __builtin_ctz(free);
 }
 
 void TxEngine::take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool several) {
-  flow.busy[mbox] |= static_cast<uint8_t>(1u << letter);
-  if (several) {
-    flow.several[mbox] |= static_cast<uint8_t>(1u << letter);
+  const uint32_t end = several ? regs::kMailboxes : mbox + 1;
+  for (uint32_t m = mbox; m < end; m += regs::kMultiMailboxes) {
+    flow.busy[m] |= static_cast<uint8_t>(1u << letter);
   }
 }
 
@@ -347,32 +284,6 @@ void TxEngine::send_due() {
   due_.resize(kept);
 }
 
-void TxEngine::on_acks(const Frame& frame) {
-  Pair* pair = core_.sender(frame.dest);
-  Flow* flow = pair == nullptr ? nullptr : core_.flow(*pair, frame.source);
-  if (flow == nullptr) {
-    return;
-  }
-  const auto* acks = reinterpret_cast<const Ack*>(frame.payload());
-  const uint32_t count = frame.length / sizeof(Ack);
-  Ring& ring = pair->rings[kTxRing];
-  const uint32_t time = core_.ticks();
-  for (uint32_t i = 0; i < count; ++i) {
-    const Ack ack = acks[i];
-    TxMsg& msg = flow->msgs[ack.place];
-    if (!msg.whole || msg.segments != 1 || msg.open != 1 || msg.state != TxMsg::kFlying ||
-        ack.result != 0) [[unlikely]] {
-      answered(*pair, *flow, ack.place, ack);
-      continue;
-    }
-    msg.state = TxMsg::kFree;
-    flow->busy[ack.place & 63] &= static_cast<uint8_t>(~(1u << (ack.place >> 6)));
-    regs::TxCpl cpl{msg.desc.cookie, msg.index, time, 0};
-    core_.complete(ring, &cpl, static_cast<uint32_t>(msg.retries) << 8);
-    --pair->tx_outstanding;
-  }
-}
-
 void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) {
   TxMsg& msg = flow.msgs[place];
   const auto bit = static_cast<uint16_t>(1u << ack.segment());
@@ -434,10 +345,10 @@ void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status
 
 void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
   const auto bit = static_cast<uint8_t>(1u << (place >> 6));
+  const uint32_t end = msg.segments > 1 ? regs::kMailboxes : (place & 63) + 1;
   msg.state = TxMsg::kFree;
-  flow.busy[place & 63] &= static_cast<uint8_t>(~bit);
-  if (msg.segments > 1) {
-    flow.several[place & 3] &= static_cast<uint8_t>(~bit);
+  for (uint32_t m = place & 63; m < end; m += regs::kMultiMailboxes) {
+    flow.busy[m] &= static_cast<uint8_t>(~bit);
   }
 }
 

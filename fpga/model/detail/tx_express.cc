@@ -1,0 +1,144 @@
+// The short way of fast mode: plain messages of one segment, in runs. What is not plain goes the
+// long way in tx_engine.cc; both keep the same state.
+#include "fpga/model/detail/copy.hpp"
+#include "fpga/model/detail/tx_engine.hpp"
+
+namespace rio::model {
+namespace {
+
+using Control = regs::tx_desc::Control;
+
+/// Control word of a plain message but for its mailbox: 256-byte segments, bytes at an address.
+constexpr uint32_t kPlain = Control::ssize.put(14);
+constexpr uint64_t kMboxMask = Control::mbox.mask();
+constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
+
+/// Bytes 16 to 23 of a Frame: of a message of one segment.
+constexpr uint64_t shape(uint64_t length, uint64_t mbox, uint64_t letter) {
+  return length | mbox << 16 | letter << 24 | 1ull << 40 |
+         static_cast<uint64_t>(regs::kSegmentBytesMax) << 48;
+}
+
+/// State of a TxMsg that flies as one segment and was never refused, as its four bytes.
+struct Life {
+  uint8_t state = TxMsg::kFlying;
+  uint8_t segments = 1;
+  uint8_t retries = 0;
+  bool whole = true;
+};
+static_assert(offsetof(TxMsg, whole) == offsetof(TxMsg, state) + 3);
+
+uint32_t life_word() {
+  const Life life;
+  uint32_t word = 0;
+  std::memcpy(&word, &life, sizeof(word));
+  return word;
+}
+
+void store64(uint8_t* to, uint64_t value) { std::memcpy(to, &value, sizeof(value)); }
+
+uint64_t load64(const void* from) {
+  uint64_t value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
+  Flow* flow = pair.last_flow;
+  const HostWindow host = core_.host.read_window();
+  if (flow == nullptr || host.len_bytes < regs::kSegmentBytesMax) {
+    return 0;
+  }
+  FrameWriter& writer = *flow->way->requests;
+  auto [out, room] = writer.window(count * kLongest);
+  const uint64_t plain = kPlain | static_cast<uint64_t>(flow->dest_id) << 32;
+  const uint64_t route = pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32;
+  const uint64_t last_addr = host.len_bytes - regs::kSegmentBytesMax;
+  const uint64_t unaligned = (1ull << core_.config.tx_addr_log2) - 1;
+  const uint32_t letters = core_.config.letters;
+  const uint64_t now_ns = core_.now_ns;
+  const uint32_t life = life_word();
+  TxMsg* const msgs = flow->msgs.data();
+  const uint32_t first = ring.head;
+  const uint8_t* const begin = out;
+  uint32_t index = first;
+  for (const uint32_t end = first + count; index != end && room >= kLongest; ++index) {
+    const uint8_t* desc = ring.entry(index, 5);
+    const uint64_t word = load64(desc);
+    const uint32_t length = static_cast<uint32_t>(load64(desc + 8) >> 32);
+    const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
+    const uint64_t offset = addr - host.iova;
+    const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
+    const uint32_t busy = flow->busy[mbox];
+    const auto letter = static_cast<uint32_t>(__builtin_ctz(~busy));
+    if ((word & ~kMboxMask) != plain || length - 1 >= regs::kSegmentBytesMax ||
+        (addr & unaligned) != 0 || offset > last_addr || letter >= letters) [[unlikely]] {
+      break;
+    }
+    flow->busy[mbox] = static_cast<uint8_t>(busy | (busy + 1));
+    const uint32_t bytes = frame_bytes(padded(length));
+    store64(out, bytes | static_cast<uint64_t>(FrameType::kMessage) << 32);
+    store64(out + 8, route);
+    store64(out + 16, shape(length, mbox, letter));
+    copy_padded(out + sizeof(Frame), host.va + offset, length);
+    out += bytes;
+    room -= bytes;
+    TxMsg& msg = msgs[place_of(mbox, letter)];
+    std::memcpy(&msg.desc, desc, sizeof(msg.desc));
+    msg.since_ns = now_ns;
+    msg.index = index;
+    msg.unsent = 0;
+    msg.open = 1;
+    std::memcpy(static_cast<void*>(&msg.state), &life, sizeof(life));
+  }
+  const uint32_t sent = index - first;
+  writer.commit(static_cast<uint32_t>(out - begin));
+  core_.counts.tx_packets += sent;
+  pair.tx_outstanding += sent;
+  ring.head = index;
+  return sent;
+}
+
+void TxEngine::on_acks(const Frame& frame) {
+  Pair* pair = core_.sender(frame.dest);
+  Flow* flow = pair == nullptr ? nullptr : core_.flow(*pair, frame.source);
+  if (flow == nullptr) {
+    return;
+  }
+  const uint8_t* ack = frame.payload();
+  const uint8_t* const end = ack + frame.length / sizeof(Ack) * sizeof(Ack);
+  Ring& ring = pair->rings[kTxRing];
+  TxMsg* const msgs = flow->msgs.data();
+  const uint32_t life = life_word();
+  const uint64_t time = core_.ticks();
+  const bool direct = ring.cbase != nullptr && !core_.host.posting();
+  uint32_t cidx = ring.cidx;
+  uint32_t done = 0;
+  for (; ack != end; ack += sizeof(Ack)) {
+    const uint32_t place = ack[0];
+    TxMsg& msg = msgs[place];
+    uint32_t state = 0;
+    std::memcpy(&state, &msg.state, sizeof(state));
+    if (state != life || msg.open != 1 || ack[1] != 0 || !direct) [[unlikely]] {
+      ring.cidx = cidx;
+      answered(*pair, *flow, place, {ack[0], ack[1]});
+      cidx = ring.cidx;
+      continue;
+    }
+    msg.state = TxMsg::kFree;
+    flow->busy[place & 63] ^= static_cast<uint8_t>(1u << (place >> 6));
+    uint8_t* cpl = ring.cbase + (cidx & ring.cmask) * sizeof(regs::TxCpl);
+    store64(cpl, msg.desc.cookie | static_cast<uint64_t>(msg.index) << 32);
+    const uint64_t phase = ~(cidx >> ring.cshift) & 1u;
+    // release: the completion before its last word; pairs with dma_load_last_word.
+    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), time | phase << 63, __ATOMIC_RELEASE);
+    ++cidx;
+    ++done;
+  }
+  ring.cidx = cidx;
+  pair->tx_outstanding -= done;
+}
+
+}  // namespace rio::model
