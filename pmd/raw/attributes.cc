@@ -87,6 +87,7 @@ int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
     if (device.card() == nullptr) {
       return -ENODEV;
     }
+    device.let_work();
     uint32_t number = 0;
     std::string_view rest;
     int rc = -ENOENT;

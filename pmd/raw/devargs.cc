@@ -141,7 +141,7 @@ std::string keys(bool emulated) {
   std::string list;
   for (const Arg& arg : kArgs) {
     if (emulated || !arg.emulated_only) {
-      list += (list.empty() ? "" : ", ") + std::string(arg.key);
+      list.append(list.empty() ? "" : ", ").append(arg.key);
     }
   }
   return list;
@@ -198,7 +198,8 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
 std::string devargs_summary() {
   std::string text;
   for (const Arg& arg : kArgs) {
-    text += (text.empty() ? "" : " ") + std::string(arg.key) + "=<" + arg.allowed + ">";
+    text.append(text.empty() ? "" : " ").append(arg.key).append("=<").append(arg.allowed);
+    text.append(">");
   }
   return text;
 }

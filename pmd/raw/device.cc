@@ -4,6 +4,8 @@
 #include <rte_eal.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/eal/eal_pci_bus.hpp"
@@ -17,6 +19,8 @@ std::recursive_mutex& control_lock() {
   static auto* const lock = new std::recursive_mutex;
   return *lock;
 }
+
+RawDevice::RawDevice(std::string name) : name_(std::move(name)) {}
 
 int RawDevice::create_emulated(const std::string& name, const RawArgs& args,
                                std::unique_ptr<RawDevice>* out) {
@@ -60,10 +64,6 @@ int RawDevice::make_emulated(const RawArgs& args) {
   // A thread of the card must not inherit the lcore's CPU from the caller.
   const int made = run_in_control_thread(
       [&] { return EmuBus::create(args.emu, memory_.get(), &bus); });
-  if (made == -EBUSY) {
-    log_error("%s: bad value '%s' for argument 'wire': two cards hang on it already", name_.c_str(),
-              args.emu.wire.c_str());
-  }
   if (made != 0) {
     return made;
   }
@@ -73,7 +73,8 @@ int RawDevice::make_emulated(const RawArgs& args) {
   if (const int rc = open_card(args.emu.queue_pairs); rc != 0) {
     return rc;
   }
-  return shared_.create(name_, queue_pairs(), args.emu.stepping == Stepping::kThread, emu_bar_);
+  return shared_.create(name_, queue_pairs(), args.emu.stepping == Stepping::kThread, emu_bar_,
+                        wire_);
 }
 
 int RawDevice::join_emulated() {
@@ -99,6 +100,7 @@ int RawDevice::join_emulated() {
   }
   emu_ = bus.get();
   bus_ = std::move(bus);
+  wire_ = layout.wire;
   queues_.resize(layout.queue_pairs);
   return Card::attach(*bus_, &card_);
 }
@@ -143,7 +145,7 @@ int RawDevice::make_pci(rte_pci_device* device, unsigned bar_index, const RawArg
   if (const int rc = open_card(count); rc != 0) {
     return rc;
   }
-  return shared_.create(name_, queue_pairs(), true, {});
+  return shared_.create(name_, queue_pairs(), true, {}, "");
 }
 
 int RawDevice::open_card(uint32_t count) {
@@ -201,6 +203,42 @@ RawDevice::~RawDevice() {
   if (keep) {
     Mmio(emu_bar_.va, emu_bar_.len_bytes).write32(regs::id::magic(), regs::kAllOnes);
   }
+}
+
+void RawDevice::let_work() {
+  constexpr uint32_t kSteps = 64;  // the card looks at its link every few steps
+  const PollHook hook = bus_->poll_hook(0);
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    hook();
+  }
+}
+
+bool RawDevice::wait_link(uint32_t timeout_ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (card_ != nullptr) {
+    let_work();
+    if (card_->link().up) {
+      return true;
+    }
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return false;
+}
+
+RawDevice* RawDevice::peer() {
+  if (wire_.empty() || wire_ == "loop") {
+    return this;
+  }
+  for (const uint16_t id : device_ids()) {
+    RawDevice* const other = find_device(id);
+    if (other != this && other->wire() == wire_) {
+      return other;
+    }
+  }
+  return nullptr;
 }
 
 int RawDevice::dma_map(void* va, uint64_t iova, size_t len_bytes) {

@@ -74,15 +74,22 @@ class RawDevice {
   [[nodiscard]] Card* card() { return card_.get(); }
   /// Null: a PCI card.
   [[nodiscard]] EmuBus* emu_bus() { return emu_; }
-  /// Name of the wire of an emulated card of this process, else "".
+  /// Name of the wire of an emulated card, else "".
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(queues_.size()); }
+  /// Let an emulated card work a little, where nobody else steps it, so that its registers are of
+  /// now. Nothing on PCI.
+  void let_work();
+  /// let_work() until the link is up. @return false: it is not, after `timeout_ms`.
+  [[nodiscard]] bool wait_link(uint32_t timeout_ms);
+  /// The device of this process at the other end of the wire: itself on a loop and on PCI. Null:
+  /// none.
+  [[nodiscard]] RawDevice* peer();
   [[nodiscard]] bool is_primary() const { return primary_; }
   [[nodiscard]] bool started() const { return started_; }
   /// Null: not open in this process.
   [[nodiscard]] QueuePair* queue_pair(uint32_t qp);
-  [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t qp, uint32_t i);
   [[nodiscard]] bool claimed(uint32_t qp) const;
   [[nodiscard]] rte_raw_rio_queue_conf queue_conf(uint32_t qp) const;
   [[nodiscard]] QueueTotals totals(uint32_t qp);
@@ -99,11 +106,10 @@ class RawDevice {
     bool claimed = false;
     rte_raw_rio_queue_conf conf{};
     std::unique_ptr<QueuePair> pair;
-    std::array<DedicatedRxQueue*, regs::kDedicatedQueues> dedicated{};
     QueueTotals past{};  // of pairs closed since
   };
 
-  explicit RawDevice(std::string name) : name_(std::move(name)) {}
+  explicit RawDevice(std::string name);
   [[nodiscard]] int make_emulated(const RawArgs& args);
   [[nodiscard]] int join_emulated();
   [[nodiscard]] int make_pci(rte_pci_device* device, unsigned bar_index, const RawArgs& args);

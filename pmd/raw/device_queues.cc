@@ -120,8 +120,8 @@ int RawDevice::open_queue(uint32_t qp) {
     if (wanted.open == 0) {
       continue;
     }
-    if (const int rc =
-            queue.pair->open_dedicated(i, wanted.source, wanted.mbox, &queue.dedicated[i]);
+    DedicatedRxQueue* opened = nullptr;
+    if (const int rc = queue.pair->open_dedicated(i, wanted.source, wanted.mbox, &opened);
         rc != 0) {
       return rc;
     }
@@ -135,7 +135,6 @@ void RawDevice::close_queue(uint32_t qp) {
     return;
   }
   queue.past = totals(qp);
-  queue.dedicated.fill(nullptr);
   queue.pair.reset();
 }
 
@@ -229,10 +228,6 @@ QueuePair* RawDevice::queue_pair(uint32_t qp) {
   return qp < queue_pairs() ? queues_[qp].pair.get() : nullptr;
 }
 
-DedicatedRxQueue* RawDevice::dedicated(uint32_t qp, uint32_t i) {
-  return qp < queue_pairs() && i < regs::kDedicatedQueues ? queues_[qp].dedicated[i] : nullptr;
-}
-
 bool RawDevice::claimed(uint32_t qp) const {
   return qp < queues_.size() && queues_[qp].claimed;
 }
@@ -247,13 +242,16 @@ QueueTotals RawDevice::totals(uint32_t qp) {
   if (queue.pair == nullptr) {
     return sum;
   }
-  add(queue.pair->tx(), &sum[0]);
-  add(queue.pair->shared(), &sum[1]);
-  add(queue.pair->doorbells(), &sum[2]);
-  add(queue.pair->dma(), &sum[3]);
-  add(queue.pair->events(), &sum[4]);
-  for (DedicatedRxQueue* dedicated : queue.dedicated) {
-    if (dedicated != nullptr) {
+  QueuePair& pair = *queue.pair;
+  add(pair.tx(), &sum[0]);
+  add(pair.shared(), &sum[1]);
+  add(pair.doorbells(), &sum[2]);
+  if ((pair.rings() & ring_bit(regs::Ring::kDma)) != 0) {
+    add(pair.dma(), &sum[3]);
+  }
+  add(pair.events(), &sum[4]);
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    if (DedicatedRxQueue* const dedicated = pair.dedicated(i); dedicated != nullptr) {
       add(*dedicated, &sum[5]);
     }
   }

@@ -69,11 +69,19 @@ int get(rte_rawdev_buf** buffers, unsigned count, Fetch&& fetch) {
 }
 
 struct Place {
-  RawDevice* device;
   QueuePair* pair;
-  uint32_t qp;
   uint32_t ring;
 };
+
+[[nodiscard]] bool has_dma(const Place& at) {
+  return (at.pair->rings() & ring_bit(regs::Ring::kDma)) != 0;
+}
+
+/// Null: the number names no ring, or it is not open.
+DedicatedRxQueue* dedicated_of(const Place& at) {
+  const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;  // wraps below: far above the limit
+  return i < regs::kDedicatedQueues ? at.pair->dedicated(i) : nullptr;
+}
 
 /// @return -ENODEV: closed, not started, or not this process's.
 int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring, Place* out) {
@@ -81,15 +89,12 @@ int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring,
   if (device == nullptr) {
     return -ENODEV;
   }
-  Place place{device, nullptr, 0, default_ring};
+  rte_raw_rio_context at{.queue_pair = 0, .ring = static_cast<uint16_t>(default_ring)};
   if (context != nullptr) {
-    const auto* wanted = static_cast<const rte_raw_rio_context*>(context);
-    place.qp = wanted->queue_pair;
-    place.ring = wanted->ring;
+    at = *static_cast<const rte_raw_rio_context*>(context);
   }
-  place.pair = device->queue_pair(place.qp);
-  *out = place;
-  return place.pair == nullptr ? -ENODEV : 0;
+  *out = {device->queue_pair(at.queue_pair), at.ring};
+  return out->pair == nullptr ? -ENODEV : 0;
 }
 
 }  // namespace
@@ -110,13 +115,16 @@ int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
         return at.pair->shared().post(items, n);
       });
     case RTE_RAW_RIO_DMA:
+      if (!has_dma(at)) {
+        return -EINVAL;
+      }
       return put<DmaRequest>(buffers, count, [&](const DmaRequest* items, uint16_t n) {
         return at.pair->dma().post(items, n);
       });
     default:
       break;
   }
-  DedicatedRxQueue* const dedicated = at.device->dedicated(at.qp, at.ring - RTE_RAW_RIO_DEDICATED0);
+  DedicatedRxQueue* const dedicated = dedicated_of(at);
   if (dedicated == nullptr) {
     return -EINVAL;
   }
@@ -144,6 +152,9 @@ int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
         return at.pair->doorbells().burst(items, n);
       });
     case RTE_RAW_RIO_DMA:
+      if (!has_dma(at)) {
+        return -EINVAL;
+      }
       return get<EntryDone>(buffers, count, [&](EntryDone* items, uint16_t n) {
         return at.pair->dma().reap(items, n);
       });
@@ -154,7 +165,7 @@ int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
     default:
       break;
   }
-  DedicatedRxQueue* const dedicated = at.device->dedicated(at.qp, at.ring - RTE_RAW_RIO_DEDICATED0);
+  DedicatedRxQueue* const dedicated = dedicated_of(at);
   if (dedicated == nullptr) {
     return -EINVAL;
   }

@@ -24,6 +24,7 @@ int info_get(rte_rawdev* dev, rte_rawdev_obj_t out, size_t size) {
     if (card == nullptr) {
       return -ENODEV;
     }
+    device.let_work();
     const Caps& caps = card->caps();
     const LinkState link = card->link();
     rte_raw_rio_info info{};

@@ -2,6 +2,7 @@
 
 #include <bus_pci_driver.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_eal.h>
 
 #include "pmd/raw/devargs.hpp"
@@ -50,6 +51,6 @@ constinit rte_pci_driver raw_rio_pci = make_driver();
 
 }  // namespace
 
-RTE_PMD_REGISTER_PCI(raw_rio_pci, raw_rio_pci)
+RTE_PMD_REGISTER_PCI(raw_rio_pci, raw_rio_pci);
 
 }  // namespace rio::pmd

@@ -5,11 +5,15 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include <functional>
+
 #include "pmd/raw/devargs.hpp"
 #include "pmd/raw/probe.hpp"
 
 namespace rio::pmd {
 namespace {
+
+constexpr uint32_t kLinkTimeoutMs = 100;
 
 int make_device(const char* name, const char* args, std::unique_ptr<RawDevice>* out) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
@@ -33,7 +37,18 @@ int vdev_probe(rte_vdev_device* vdev) {
   if (const int rc = make_device(name, rte_vdev_device_args(vdev), &device); rc != 0) {
     return rc;
   }
-  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node, std::move(device));
+  RawDevice* const made = device.get();
+  if (const int rc =
+          register_device(&vdev->device, "raw_rio", vdev->device.numa_node, std::move(device));
+      rc != 0) {
+    return rc;
+  }
+  // Two cards of a wire have to see each other: what a card gets while its link is down is lost.
+  if (RawDevice* const peer = made->peer(); peer != nullptr) {
+    (void)made->wait_link(kLinkTimeoutMs);
+    (void)peer->wait_link(kLinkTimeoutMs);
+  }
+  return 0;
 }
 
 int vdev_remove(rte_vdev_device* vdev) { return unregister_device(rte_vdev_device_name(vdev)); }
@@ -79,6 +94,6 @@ constinit rte_vdev_driver raw_rio_vdev = make_driver();
 
 }  // namespace
 
-RTE_PMD_REGISTER_VDEV(raw_rio, raw_rio_vdev)
+RTE_PMD_REGISTER_VDEV(raw_rio, raw_rio_vdev);
 
 }  // namespace rio::pmd

@@ -53,7 +53,7 @@ std::string SharedCard::zone_tag(uint32_t card_number, OwnerToken owner) {
 std::string SharedCard::zone_tag(OwnerToken owner) const { return zone_tag(card_number_, owner); }
 
 int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, bool stepping_thread,
-                       const DmaMemory& bar) {
+                       const DmaMemory& bar, const std::string& wire) {
   std::string name;
   if (const int rc = zone_name(device_name, &name); rc != 0) {
     return rc;
@@ -77,6 +77,7 @@ int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, boo
   layout_->bar_va = reinterpret_cast<uint64_t>(bar.va);
   layout_->bar_iova = bar.iova;
   layout_->bar_len_bytes = bar.len_bytes;
+  std::snprintf(layout_->wire, sizeof(layout_->wire), "%s", wire.c_str());
   // release: the words above are there before the magic; pairs with the acquire in attach()
   layout_->magic.store(SharedCardLayout::kMagic, std::memory_order_release);
   return 0;

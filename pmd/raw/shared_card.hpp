@@ -43,6 +43,7 @@ struct SharedCardLayout {
   uint64_t bar_va;         // 0: a PCI card, EAL knows
   uint64_t bar_iova;
   uint64_t bar_len_bytes;
+  char wire[64];  // of an emulated card, ends with 0
   std::atomic<uint64_t> reaper;                     // who clears up after the dead
   std::atomic<uint64_t> owners[regs::kMaxQps];      // of the queue pairs
   std::atomic<uint64_t> attached[kMaxAttached];     // secondaries that have the BAR in use
@@ -57,7 +58,7 @@ class SharedCard {
  public:
   /// Make the memzone. Primary only. @return -ENOMEM, -EEXIST, -ENAMETOOLONG.
   [[nodiscard]] int create(const std::string& device_name, uint32_t queue_pairs,
-                           bool stepping_thread, const DmaMemory& bar);
+                           bool stepping_thread, const DmaMemory& bar, const std::string& wire);
   /// Find it, and enter this process among the attached. @return -ENOENT (the primary has no such
   /// card), -EPROTO (another version), -EXDEV (another pid namespace), -ENOSPC.
   [[nodiscard]] int attach(const std::string& device_name);

@@ -48,6 +48,7 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   if (device == nullptr || device->card() == nullptr) {
     return -ENODEV;
   }
+  device->let_work();
   Card& card = *device->card();
   const LinkState link = card.link();
   rte_tel_data_start_dict(data);

@@ -15,25 +15,27 @@ constexpr std::array<const char*, 7> kPerRing = {
 constexpr std::array<const char*, 8> kPerPort = {"tx_packets", "rx_packets", "tx_retries",
                                                  "rx_retries", "rx_errors",  "tx_timeouts",
                                                  "rx_timeouts", "rx_unmapped"};
-constexpr unsigned kPerQueue = kPerRing.size() * kCountedRings.size();
+constexpr auto kPortCount = static_cast<unsigned>(kPerPort.size());
+constexpr auto kRingCount = static_cast<unsigned>(kPerRing.size());
+constexpr unsigned kPerQueue = kRingCount * static_cast<unsigned>(kCountedRings.size());
 
 unsigned count_of(const RawDevice& device) {
-  return static_cast<unsigned>(kPerPort.size()) + device.queue_pairs() * kPerQueue;
+  return kPortCount + device.queue_pairs() * kPerQueue;
 }
 
 /// @param id below count_of().
 std::string name_of(unsigned id) {
-  if (id < kPerPort.size()) {
+  if (id < kPortCount) {
     return std::string("port_") + kPerPort[id];
   }
-  id -= kPerPort.size();
+  id -= kPortCount;
   const unsigned within = id % kPerQueue;
-  return "qp" + std::to_string(id / kPerQueue) + "_" + kCountedRings[within / kPerRing.size()] +
-         "_" + kPerRing[within % kPerRing.size()];
+  return "qp" + std::to_string(id / kPerQueue) + "_" + kCountedRings[within / kRingCount] +
+         "_" + kPerRing[within % kRingCount];
 }
 
 uint64_t ring_value(const RingTotals& ring, unsigned which) {
-  const uint64_t values[kPerRing.size()] = {ring.stats.messages,        ring.stats.bytes,
+  const uint64_t values[kRingCount] = {ring.stats.messages,        ring.stats.bytes,
                                             ring.stats.failed,          ring.stats.rejected,
                                             ring.stats.bad_completions, ring.mmio.writes,
                                             ring.mmio.reads};
@@ -41,7 +43,7 @@ uint64_t ring_value(const RingTotals& ring, unsigned which) {
 }
 
 uint64_t port_value(RawDevice& device, unsigned which) {
-  const uint32_t offsets[kPerPort.size()] = {
+  const uint32_t offsets[kPortCount] = {
       regs::port::tx_packets(),  regs::port::rx_packets(),  regs::port::tx_retries(),
       regs::port::rx_retries(),  regs::port::rx_errors(),   regs::port::tx_timeouts(),
       regs::port::rx_timeouts(), regs::port::rx_unmapped()};
@@ -50,19 +52,19 @@ uint64_t port_value(RawDevice& device, unsigned which) {
 
 /// The count of the card, or of this process's queues; xstats_reset() only moves the zero.
 uint64_t raw_value(RawDevice& device, unsigned id) {
-  if (id < kPerPort.size()) {
+  if (id < kPortCount) {
     return port_value(device, id);
   }
-  id -= kPerPort.size();
+  id -= kPortCount;
   const unsigned within = id % kPerQueue;
   const QueueTotals totals = device.totals(id / kPerQueue);
-  return ring_value(totals[within / kPerRing.size()], within % kPerRing.size());
+  return ring_value(totals[within / kRingCount], within % kRingCount);
 }
 
 uint64_t value_of(RawDevice& device, unsigned id) {
   const uint64_t zero = id < device.xstats_zero.size() ? device.xstats_zero[id] : 0;
   const uint64_t value = raw_value(device, id) - zero;
-  return id < kPerPort.size() ? static_cast<uint32_t>(value) : value;  // free-running, 32 bits
+  return id < kPortCount ? static_cast<uint32_t>(value) : value;  // free-running, 32 bits
 }
 
 }  // namespace

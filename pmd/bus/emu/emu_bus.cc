@@ -250,6 +250,21 @@ int EmuBus::irq_fd(uint32_t vector) {
 const std::string& EmuBus::name() const { return impl_->name; }
 int EmuBus::numa_node() const { return -1; }
 model::Card* EmuBus::card() { return impl_->card.get(); }
+
+int EmuBus::set_faults(uint64_t seed, double rate) {
+  if (!(rate >= 0.0 && rate <= 1.0)) {
+    return -EINVAL;
+  }
+  if (impl_->card == nullptr) {
+    return -ENOTSUP;
+  }
+  model::FaultConfig faults;
+  faults.seed = seed;
+  faults.rate = rate;
+  impl_->card->set_faults(faults);
+  return 0;
+}
+
 const DmaMemory& EmuBus::bar_memory() const { return impl_->bar; }
 
 }  // namespace rio::pmd

@@ -60,6 +60,9 @@ class EmuBus final : public Bus {
 
   /// Null for an attached bus. Thread-safe: step(), inject(); the rest under with_lock().
   [[nodiscard]] model::Card* card();
+  /// Other faults from now on. @param rate 0 (none) to 1. @return -EINVAL, or -ENOTSUP for an
+  /// attached bus.
+  [[nodiscard]] int set_faults(uint64_t seed, double rate);
   /// The BAR's memory, to hand to attach() in another process.
   [[nodiscard]] const DmaMemory& bar_memory() const;
 
