@@ -10,7 +10,7 @@
 
 namespace rio::testpmd {
 
-/// Transfers of a lane are numbered from 0; both ends have kLaneSlots buffers and use them in turn.
+/// Transfers of a lane are numbered from 0; both ends have `slots` buffers and use them in turn.
 /// The receiver grants transfers once their entries are posted; the sender confirms those that were
 /// delivered whole, and only these are looked at. After a failure the lane is broken: the sender
 /// lets it run dry, the receiver closes and opens the queue, and both go on with `resume_at`.
@@ -24,7 +24,8 @@ struct Lane {
   uint32_t source = 0;  ///< destID of the sender
   uint8_t mbox = 0;
   uint16_t flow = 0;
-  pmd::mem::Cut cut;  ///< the receiver's; the grant carries it
+  uint32_t slots = 0;  ///< power of two
+  pmd::mem::Cut cut;   ///< the receiver's; the grant carries it
 
   // Written by the receiver; release pairs with the sender's acquire: entries are posted.
   alignas(64) std::atomic<uint64_t> granted{0};
@@ -34,8 +35,6 @@ struct Lane {
   std::atomic<State> state{State::kRunning};
   std::atomic<uint64_t> resume_at{0};
 };
-
-inline constexpr uint32_t kLaneSlots = 8;
 
 /// Where a lane's user buffers lie: `offset` into pages of their own.
 struct LaneBuffers {
@@ -50,6 +49,15 @@ struct LaneBuffers {
 
 [[nodiscard]] inline uint32_t lane_stride(uint32_t size_bytes, uint32_t offset_bytes) {
   return (size_bytes + offset_bytes + 4095) / 4096 * 4096;
+}
+
+/// How many transfers of a size each end has buffers for: about 128 KiB, 2 to 32.
+[[nodiscard]] inline uint32_t lane_slots(uint32_t stride_bytes) {
+  uint32_t slots = 32;
+  while (slots > 2 && slots * stride_bytes > 128 * 1024) {
+    slots /= 2;
+  }
+  return slots;
 }
 
 }  // namespace rio::testpmd

@@ -20,6 +20,8 @@ DedicatedReceiver::DedicatedReceiver(const RunSetup& setup, Lane& lane, Stream& 
     : lane_(lane), verifier_(setup.verifier), owner_(owner), size_bytes_(setup.size_bytes) {
   buffers_.offset_bytes = setup.options.offset_bytes;
   buffers_.stride_bytes = lane_stride(size_bytes_, buffers_.offset_bytes);
+  lane.slots = lane_slots(buffers_.stride_bytes);
+  slots_.resize(lane.slots);
 }
 
 DedicatedReceiver::~DedicatedReceiver() {
@@ -49,11 +51,11 @@ int DedicatedReceiver::plan_slot(uint32_t index, std::string* error) {
     const pmd::mem::PlanMessage& message = slot.plan.messages[i];
     uint32_t bounce = pmd::mem::BouncePool::kNone;
     if (message.placement == pmd::mem::Placement::kBounced) {
-      if (!bounce_) {  // all slots have the same plan but for the page
+      if (!bounce_) {  // all slots have the same plan but for the addresses
         const auto bounced = static_cast<uint32_t>(std::count_if(
             slot.plan.messages.begin(), slot.plan.messages.end(),
             [](const auto& m) { return m.placement == pmd::mem::Placement::kBounced; }));
-        if (pmd::mem::BouncePool::create(lane_.to->card().bus(), bounced * kLaneSlots, &bounce_) !=
+        if (pmd::mem::BouncePool::create(lane_.to->card().bus(), bounced * lane_.slots, &bounce_) !=
             0) {
           *error = "no memory to bounce; give EAL more (-m 512)";
           return -ENOMEM;
@@ -65,24 +67,27 @@ int DedicatedReceiver::plan_slot(uint32_t index, std::string* error) {
         return -ENOMEM;
       }
     }
-    slot.bounces.push_back(bounce);
-    slot.entries.push_back(
+    bounces_.push_back(bounce);
+    entries_.push_back(
         {.iova = bounce == pmd::mem::BouncePool::kNone ? message.iova : bounce_->iova(bounce),
          .cookie = index,
          .size_bytes = message.wire_bytes});
   }
+  messages_each_ = static_cast<uint32_t>(slot.plan.messages.size());
+  slot.left = messages_each_;
+  unposted_ += messages_each_;
   return 0;
 }
 
 int DedicatedReceiver::allocate(std::string* error) {
-  const int rc = lane_.to->card().bus().dma_alloc(uint64_t{buffers_.stride_bytes} * kLaneSlots,
+  const int rc = lane_.to->card().bus().dma_alloc(uint64_t{buffers_.stride_bytes} * lane_.slots,
                                                   4096, &buffers_.memory);
   if (rc != 0) {
-    *error = "no memory to receive " + std::to_string(kLaneSlots) + " transfers of " +
+    *error = "no memory to receive " + std::to_string(lane_.slots) + " transfers of " +
              std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";
     return rc;
   }
-  for (uint32_t i = 0; i < kLaneSlots; ++i) {
+  for (uint32_t i = 0; i < lane_.slots; ++i) {
     const int planned = plan_slot(i, error);
     if (planned != 0) {
       return planned;
@@ -114,21 +119,21 @@ int DedicatedReceiver::create(const RunSetup& setup, Lane& lane, Stream& owner,
   return rc;
 }
 
+/// Post what is free, with one BAR write, or two where the slots begin again.
 void DedicatedReceiver::post() noexcept {
-  while (posted_ - seen_ < kLaneSlots) {
-    Slot& slot = slots_[posted_ % kLaneSlots];
-    const auto all = static_cast<uint32_t>(slot.entries.size());
-    if (posted_entries_ == 0) {
-      slot.left = all;
+  while (unposted_ > 0) {
+    const uint32_t n = std::min(unposted_, static_cast<uint32_t>(entries_.size()) - at_);
+    const uint32_t posted = queue_->post(&entries_[at_], static_cast<uint16_t>(n));
+    at_ += posted;
+    at_ = at_ == entries_.size() ? 0 : at_;
+    unposted_ -= posted;
+    for (partial_ += posted; partial_ >= messages_each_; partial_ -= messages_each_) {
+      ++granted_;
     }
-    posted_entries_ +=
-        queue_->post(&slot.entries[posted_entries_], static_cast<uint16_t>(all - posted_entries_));
-    if (posted_entries_ < all) {
+    lane_.granted.store(granted_, std::memory_order_release);
+    if (posted < n) {
       return;  // the ring is full
     }
-    posted_entries_ = 0;
-    ++posted_;
-    lane_.granted.store(posted_, std::memory_order_release);
   }
 }
 
@@ -145,11 +150,13 @@ uint32_t DedicatedReceiver::reap() noexcept {
   return n;
 }
 
-void DedicatedReceiver::finish(Slot& slot, uint32_t index) noexcept {
+void DedicatedReceiver::finish(uint32_t index) noexcept {
+  const Slot& slot = slots_[index];
   const auto& messages = slot.plan.messages;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    if (slot.bounces[i] != pmd::mem::BouncePool::kNone) {
-      bounce_->copy_out(slot.bounces[i], messages[i].va, messages[i].len_bytes);
+  for (uint32_t i = 0; i < messages_each_; ++i) {
+    const uint32_t bounce = bounces_[index * messages_each_ + i];
+    if (bounce != pmd::mem::BouncePool::kNone) {
+      bounce_->copy_out(bounce, messages[i].va, messages[i].len_bytes);
     }
   }
   owner_.stats.bytes_placed.add(slot.plan.bytes_placed);
@@ -174,9 +181,14 @@ void DedicatedReceiver::finish(Slot& slot, uint32_t index) noexcept {
 /// Take transfers that are complete and confirmed, in order.
 void DedicatedReceiver::look() noexcept {
   const uint64_t confirmed = lane_.confirmed.load(std::memory_order_acquire);
-  while (seen_ < confirmed && seen_ < posted_ && slots_[seen_ % kLaneSlots].left == 0) {
-    const auto index = static_cast<uint32_t>(seen_ % kLaneSlots);
-    finish(slots_[index], index);
+  while (seen_ < confirmed && seen_ < granted_) {
+    const auto index = static_cast<uint32_t>(seen_ & (lane_.slots - 1));
+    if (slots_[index].left != 0) {
+      return;
+    }
+    finish(index);
+    slots_[index].left = messages_each_;
+    unposted_ += messages_each_;
     ++seen_;
   }
 }
@@ -192,10 +204,15 @@ void DedicatedReceiver::recover() noexcept {
   if (open(&ignored) != 0) {
     return;
   }
-  posted_ = seen_ = lane_.resume_at.load(std::memory_order_relaxed);
-  posted_entries_ = 0;
+  granted_ = seen_ = lane_.resume_at.load(std::memory_order_relaxed);
+  at_ = static_cast<uint32_t>(seen_ & (lane_.slots - 1)) * messages_each_;
+  unposted_ = static_cast<uint32_t>(entries_.size());
+  partial_ = 0;
+  for (Slot& slot : slots_) {
+    slot.left = messages_each_;
+  }
   lane_.confirmed.store(seen_, std::memory_order_relaxed);
-  lane_.granted.store(posted_, std::memory_order_relaxed);
+  lane_.granted.store(granted_, std::memory_order_relaxed);
   lane_.state.store(Lane::State::kRunning, std::memory_order_release);
 }
 

@@ -35,9 +35,7 @@ class DedicatedReceiver {
  private:
   struct Slot {
     pmd::mem::Plan plan;
-    std::vector<pmd::DedicatedEntry> entries;
-    std::vector<uint32_t> bounces;  // buffer of each message, kNone if it is in place
-    uint32_t left = 0;              // entries that are not complete
+    uint32_t left = 0;  // entries that are not complete
   };
 
   DedicatedReceiver(const RunSetup& setup, Lane& lane, Stream& owner);
@@ -46,7 +44,7 @@ class DedicatedReceiver {
   [[nodiscard]] int plan_slot(uint32_t index, std::string* error);
   uint32_t reap() noexcept;
   void look() noexcept;
-  void finish(Slot& slot, uint32_t index) noexcept;
+  void finish(uint32_t index) noexcept;
   void post() noexcept;
   void recover() noexcept;
 
@@ -57,10 +55,16 @@ class DedicatedReceiver {
   pmd::DedicatedRxQueue* queue_ = nullptr;
   LaneBuffers buffers_;
   std::unique_ptr<pmd::mem::BouncePool> bounce_;
-  Slot slots_[kLaneSlots];
-  uint64_t posted_ = 0;          // transfers whose entries are all posted
-  uint64_t seen_ = 0;            // transfers that were looked at
-  uint32_t posted_entries_ = 0;  // of transfer posted_
+  std::vector<Slot> slots_;
+  // Of all slots in turn, messages_each_ for each.
+  std::vector<pmd::DedicatedEntry> entries_;
+  std::vector<uint32_t> bounces_;  // buffer of each message, kNone if it is in place
+  uint32_t messages_each_ = 0;
+  uint32_t at_ = 0;        // in entries_: the next to post
+  uint32_t unposted_ = 0;  // entries of free slots that are not posted
+  uint32_t partial_ = 0;   // entries posted of the transfer that is next to be granted
+  uint64_t granted_ = 0;   // transfers whose entries are all posted
+  uint64_t seen_ = 0;      // transfers that were looked at
 };
 
 }  // namespace rio::testpmd

@@ -7,16 +7,19 @@
 
 namespace rio::testpmd {
 
-DedicatedSender::DedicatedSender(const RunSetup& setup, Lane& lane, Stream& owner)
+DedicatedSender::DedicatedSender(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port,
+                                 Stream& owner)
     : lane_(lane),
       queue_(lane.from->pair(lane.from_pair).tx()),
       verifier_(setup.verifier),
       owner_(owner),
       size_bytes_(setup.size_bytes),
       burst_(setup.options.burst),
-      left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {
+      left_(setup.options.count == 0 ? UINT64_MAX
+                                     : (setup.options.count + lanes_of_port - 1) / lanes_of_port) {
   buffers_.offset_bytes = setup.options.offset_bytes;
   buffers_.stride_bytes = lane_stride(size_bytes_, buffers_.offset_bytes);
+  slots_.resize(lane.slots);
 }
 
 DedicatedSender::~DedicatedSender() {
@@ -49,7 +52,7 @@ int DedicatedSender::plan_slot(uint32_t index, uint32_t cookie, std::string* err
         const auto bounced = static_cast<uint32_t>(std::count_if(
             slot.plan.messages.begin(), slot.plan.messages.end(),
             [](const auto& m) { return m.placement == pmd::mem::Placement::kBounced; }));
-        if (pmd::mem::BouncePool::create(lane_.from->card().bus(), bounced * kLaneSlots,
+        if (pmd::mem::BouncePool::create(lane_.from->card().bus(), bounced * lane_.slots,
                                          &bounce_) != 0) {
           *error = "no memory to bounce; give EAL more (-m 512)";
           return -ENOMEM;
@@ -61,27 +64,28 @@ int DedicatedSender::plan_slot(uint32_t index, uint32_t cookie, std::string* err
         return -ENOMEM;
       }
     }
-    slot.bounces.push_back(bounce);
-    slot.messages.push_back(
+    bounces_.push_back(bounce);
+    messages_.push_back(
         {.iova = bounce == pmd::mem::BouncePool::kNone ? message.iova : bounce_->iova(bounce),
-         .cookie = uint64_t{cookie} * kLaneSlots + index,
+         .cookie = uint64_t{cookie} * kCookieSlots + index,
          .dest_id = lane_.to->dest_id(),
          .length_bytes = message.wire_bytes,
          .mbox = lane_.mbox,
          .flags = ordered ? uint8_t{0} : pmd::TxFlags::kOrder});
   }
+  messages_each_ = static_cast<uint32_t>(slot.plan.messages.size());
   return 0;
 }
 
 int DedicatedSender::allocate(uint32_t cookie, std::string* error) {
-  const int rc = lane_.from->card().bus().dma_alloc(uint64_t{buffers_.stride_bytes} * kLaneSlots,
+  const int rc = lane_.from->card().bus().dma_alloc(uint64_t{buffers_.stride_bytes} * lane_.slots,
                                                     4096, &buffers_.memory);
   if (rc != 0) {
-    *error = "no memory to send " + std::to_string(kLaneSlots) + " transfers of " +
+    *error = "no memory to send " + std::to_string(lane_.slots) + " transfers of " +
              std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";
     return rc;
   }
-  for (uint32_t i = 0; i < kLaneSlots; ++i) {
+  for (uint32_t i = 0; i < lane_.slots; ++i) {
     const int planned = plan_slot(i, cookie, error);
     if (planned != 0) {
       return planned;
@@ -90,9 +94,10 @@ int DedicatedSender::allocate(uint32_t cookie, std::string* error) {
   return 0;
 }
 
-int DedicatedSender::create(const RunSetup& setup, Lane& lane, uint32_t cookie, Stream& owner,
-                            std::unique_ptr<DedicatedSender>* out, std::string* error) {
-  std::unique_ptr<DedicatedSender> sender(new DedicatedSender(setup, lane, owner));
+int DedicatedSender::create(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port,
+                            uint32_t cookie, Stream& owner, std::unique_ptr<DedicatedSender>* out,
+                            std::string* error) {
+  std::unique_ptr<DedicatedSender> sender(new DedicatedSender(setup, lane, lanes_of_port, owner));
   const int rc = sender->allocate(cookie, error);
   if (rc == 0) {
     *out = std::move(sender);
@@ -101,8 +106,9 @@ int DedicatedSender::create(const RunSetup& setup, Lane& lane, uint32_t cookie, 
 }
 
 /// Write the transfer's bytes, and copy those that are bounced.
-void DedicatedSender::begin(Slot& slot, uint32_t index) noexcept {
-  slot.left = static_cast<uint32_t>(slot.messages.size());
+void DedicatedSender::begin(uint32_t index) noexcept {
+  Slot& slot = slots_[index];
+  slot.left = messages_each_;
   slot.start_tsc = rte_rdtsc();
   if (verifier_.verifies()) {
     fill_message(buffers_.at(index), size_bytes_, verifier_.seed(),
@@ -110,14 +116,18 @@ void DedicatedSender::begin(Slot& slot, uint32_t index) noexcept {
                   .stamp = slot.start_tsc,
                   .flow = lane_.flow});
   }
-  for (size_t i = 0; i < slot.bounces.size(); ++i) {
-    if (slot.bounces[i] != pmd::mem::BouncePool::kNone) {
+  for (uint32_t i = 0; i < messages_each_; ++i) {
+    const uint32_t bounce = bounces_[index * messages_each_ + i];
+    if (bounce != pmd::mem::BouncePool::kNone) {
       const pmd::mem::PlanMessage& message = slot.plan.messages[i];
-      bounce_->copy_in(slot.bounces[i], message.va, message.len_bytes, message.wire_bytes);
+      bounce_->copy_in(bounce, message.va, message.len_bytes, message.wire_bytes);
     }
   }
   owner_.stats.bytes_placed.add(slot.plan.bytes_placed);
   owner_.stats.bytes_copied.add(slot.plan.bytes_copied);
+  ++begun_;
+  unsent_ += messages_each_;
+  left_ -= left_ == UINT64_MAX ? 0 : 1;
 }
 
 uint32_t DedicatedSender::turn(bool may_send) noexcept {
@@ -125,34 +135,31 @@ uint32_t DedicatedSender::turn(bool may_send) noexcept {
     mend();
     return 0;
   }
-  if (!begun_) {
-    if (!may_send || left_ == 0 || next_ - confirmed_ >= kLaneSlots ||
-        next_ >= lane_.granted.load(std::memory_order_acquire)) {
-      return 0;
-    }
-    const auto index = static_cast<uint32_t>(next_ % kLaneSlots);
-    begin(slots_[index], index);
-    begun_ = true;
+  const uint64_t granted = lane_.granted.load(std::memory_order_acquire);
+  while (may_send && left_ > 0 && unsent_ < burst_ && begun_ < granted &&
+         begun_ - confirmed_ < lane_.slots) {
+    begin(static_cast<uint32_t>(begun_ & (lane_.slots - 1)));
   }
-  const Slot& slot = slots_[next_ % kLaneSlots];
-  const auto all = static_cast<uint32_t>(slot.messages.size());
-  const uint32_t n = std::min(burst_, all - at_);
-  const uint32_t sent = queue_.burst(&slot.messages[at_], static_cast<uint16_t>(n));
+  const uint32_t n = std::min({burst_, unsent_, static_cast<uint32_t>(messages_.size()) - at_});
+  if (n == 0) {
+    return 0;
+  }
+  const uint32_t sent = queue_.burst(&messages_[at_], static_cast<uint16_t>(n));
   at_ += sent;
+  at_ = at_ == messages_.size() ? 0 : at_;
+  unsent_ -= sent;
   in_flight_ += sent;
   owner_.stats.tx_messages.add(sent);
-  if (at_ == all) {
-    at_ = 0;
-    begun_ = false;
-    ++next_;
-    left_ -= left_ == UINT64_MAX ? 0 : 1;
-  }
   return sent;
 }
 
 void DedicatedSender::confirm() noexcept {
-  while (confirmed_ < next_ && slots_[confirmed_ % kLaneSlots].left == 0) {
-    owner_.latency.add(rte_rdtsc() - slots_[confirmed_ % kLaneSlots].start_tsc);
+  while (confirmed_ < begun_) {
+    const Slot& slot = slots_[confirmed_ & (lane_.slots - 1)];
+    if (slot.left != 0) {
+      break;
+    }
+    owner_.latency.add(rte_rdtsc() - slot.start_tsc);
     ++confirmed_;
   }
   lane_.confirmed.store(confirmed_, std::memory_order_release);
@@ -178,20 +185,15 @@ void DedicatedSender::mend() noexcept {
     return;
   }
   confirm();
-  const uint64_t begun = next_ + (begun_ ? 1 : 0);
-  for (uint64_t transfer = confirmed_; transfer < begun; ++transfer) {
+  for (uint64_t transfer = confirmed_; transfer < begun_; ++transfer) {
     if (verifier_.verifies()) {
       verifier_.failed(lane_.flow, pmd::Status::kResponseTimeout);
     }
   }
-  if (begun_) {
-    left_ -= left_ == UINT64_MAX ? 0 : 1;
-  }
-  next_ = begun;
-  confirmed_ = begun;
-  at_ = 0;
-  begun_ = false;
-  lane_.resume_at.store(begun, std::memory_order_relaxed);
+  confirmed_ = begun_;
+  at_ = static_cast<uint32_t>(begun_ & (lane_.slots - 1)) * messages_each_;
+  unsent_ = 0;
+  lane_.resume_at.store(begun_, std::memory_order_relaxed);
   lane_.state.store(Lane::State::kDry, std::memory_order_release);
 }
 

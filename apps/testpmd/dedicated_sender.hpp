@@ -17,9 +17,14 @@ namespace rio::testpmd {
 /// Part of a stream, which shares the transmit queue among its lanes; hot.
 class DedicatedSender {
  public:
-  /// After the receiver of the lane was made. @param cookie of all its messages.
+  /// What a cookie is made of: lane * this + slot.
+  static constexpr uint32_t kCookieSlots = 32;
+
+  /// After the receiver of the lane was made. @param lanes_of_port share --count.
+  /// @param cookie number of the lane among those of the port.
   /// @return 0, or -errno with the remedy in `error`.
-  [[nodiscard]] static int create(const RunSetup& setup, Lane& lane, uint32_t cookie, Stream& owner,
+  [[nodiscard]] static int create(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port,
+                                  uint32_t cookie, Stream& owner,
                                   std::unique_ptr<DedicatedSender>* out, std::string* error);
   ~DedicatedSender();
   DedicatedSender(const DedicatedSender&) = delete;
@@ -30,7 +35,7 @@ class DedicatedSender {
   /// A message of the lane has completed. @param slot as its cookie says.
   void done(uint32_t slot, const pmd::TxDone& done) noexcept;
   [[nodiscard]] bool quiet() const noexcept {
-    return in_flight_ == 0 && !begun_ && confirmed_ == next_ &&
+    return in_flight_ == 0 && confirmed_ == begun_ &&
            lane_.state.load(std::memory_order_acquire) == Lane::State::kRunning;
   }
   [[nodiscard]] bool finished() const noexcept { return left_ == 0; }
@@ -38,16 +43,14 @@ class DedicatedSender {
  private:
   struct Slot {
     pmd::mem::Plan plan;
-    std::vector<pmd::TxMessage> messages;
-    std::vector<uint32_t> bounces;
     uint32_t left = 0;  // messages that are not complete
     uint64_t start_tsc = 0;
   };
 
-  DedicatedSender(const RunSetup& setup, Lane& lane, Stream& owner);
+  DedicatedSender(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port, Stream& owner);
   [[nodiscard]] int allocate(uint32_t cookie, std::string* error);
   [[nodiscard]] int plan_slot(uint32_t index, uint32_t cookie, std::string* error);
-  void begin(Slot& slot, uint32_t index) noexcept;
+  void begin(uint32_t index) noexcept;
   void confirm() noexcept;
   void mend() noexcept;
 
@@ -60,11 +63,15 @@ class DedicatedSender {
   uint64_t left_;  // transfers of --count
   LaneBuffers buffers_;
   std::unique_ptr<pmd::mem::BouncePool> bounce_;
-  Slot slots_[kLaneSlots];
-  uint64_t next_ = 0;       // transfer that is being sent, or is next
+  std::vector<Slot> slots_;
+  // Of all slots in turn, messages_each_ for each.
+  std::vector<pmd::TxMessage> messages_;
+  std::vector<uint32_t> bounces_;
+  uint32_t messages_each_ = 0;
+  uint32_t at_ = 0;         // in messages_: the next to send
+  uint32_t unsent_ = 0;     // messages of transfers that are begun
+  uint64_t begun_ = 0;      // transfers that have their bytes and their number
   uint64_t confirmed_ = 0;  // transfers whose messages were all delivered
-  uint32_t at_ = 0;         // messages of next_ that are sent
-  bool begun_ = false;      // next_ has its bytes and its number
   uint32_t in_flight_ = 0;
 };
 

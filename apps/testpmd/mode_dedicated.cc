@@ -26,11 +26,11 @@ class DedicatedStream final : public Stream {
     }
     return rc;
   }
-  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<Lane> lane,
+  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<Lane> lane, uint32_t lanes,
                               std::string* error) {
     std::unique_ptr<DedicatedSender> sender;
-    const int rc = DedicatedSender::create(setup, *lane, static_cast<uint32_t>(senders_.size()),
-                                           *this, &sender, error);
+    const int rc = DedicatedSender::create(
+        setup, *lane, lanes, static_cast<uint32_t>(senders_.size()), *this, &sender, error);
     if (rc == 0) {
       pairs_ = std::max(pairs_, lane->from_pair + 1);
       lanes_.push_back(std::move(lane));
@@ -68,7 +68,8 @@ uint32_t DedicatedStream::turn(bool may_send) noexcept {
   for (uint32_t pair = 0; pair < pairs_; ++pair) {
     const uint32_t n = port_.pair(pair).tx().reap(done_, kBurstMax);
     for (uint32_t i = 0; i < n; ++i) {
-      senders_[done_[i].cookie / kLaneSlots]->done(done_[i].cookie % kLaneSlots, done_[i]);
+      constexpr uint32_t kSlots = DedicatedSender::kCookieSlots;
+      senders_[done_[i].cookie / kSlots]->done(done_[i].cookie % kSlots, done_[i]);
     }
     moved += n;
     stats.tx_done.add(n);
@@ -137,7 +138,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
       lane->flow = static_cast<uint16_t>(port->index() * regs::kDedicatedQueues + i);
       int rc = made[to.index()]->receive_from(setup, lane, error);
       if (rc == 0) {
-        rc = made[port->index()]->send_into(setup, lane, error);
+        rc = made[port->index()]->send_into(setup, lane, queues, error);
       }
       if (rc != 0) {
         return rc;

@@ -105,7 +105,7 @@ class RdmaStream final : public Stream {
   };
 
   uint32_t post(uint32_t n) noexcept;
-  bool post_one(uint32_t slot, DmaOp op, uint64_t local_at) noexcept;
+  [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const;
   void done(const pmd::EntryDone& entry) noexcept;
   void finish(uint32_t slot, bool right) noexcept;
   [[nodiscard]] uint8_t* user(uint32_t slot) const {
@@ -136,6 +136,8 @@ class RdmaStream final : public Stream {
   Target target_;  // that the peer works on; null peer: it has its own
   pmd::DmaMemory memory_;
   Request requests_[kDepth];
+  pmd::DmaRequest read_back_[kDepth];
+  uint32_t read_backs_ = 0;
   uint32_t free_[kDepth];
   uint32_t free_count_ = kDepth;
 };
@@ -160,46 +162,43 @@ int RdmaStream::open(std::string* error) {
   return 0;
 }
 
-bool RdmaStream::post_one(uint32_t slot, DmaOp op, uint64_t local_iova) noexcept {
-  const pmd::DmaRequest request{.rio_addr = kWindowAt + uint64_t{slot} * stride_,
-                                .iova = local_iova,
-                                .cookie = slot,
-                                .dest_id = port_.peer_dest_id(),
-                                .length_bytes = size_bytes_,
-                                .op = op,
-                                .prio = 0};
-  return queue_.post(&request, 1) == 1;
+pmd::DmaRequest RdmaStream::request(uint32_t slot, DmaOp op, const uint8_t* local) const {
+  return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
+          .iova = iova(local),
+          .cookie = slot,
+          .dest_id = port_.peer_dest_id(),
+          .length_bytes = size_bytes_,
+          .op = op,
+          .prio = 0};
 }
 
+/// Post up to n new requests with one BAR write. @return how many.
 uint32_t RdmaStream::post(uint32_t n) noexcept {
-  uint32_t posted = 0;
-  while (posted < n && free_count_ > 0) {
-    const uint32_t slot = free_[free_count_ - 1];
-    Request& request = requests_[slot];
-    const uint64_t now = rte_rdtsc();
-    if (!reads()) {
-      if (verifier_.verifies()) {
-        request.number = verifier_.take_number(flow_);
+  n = std::min({n, free_count_, uint32_t{queue_.free_count()}});
+  pmd::DmaRequest batch[kDepth];
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t slot = free_[free_count_ - 1 - i];
+    Request& entry = requests_[slot];
+    if (verifier_.verifies()) {
+      entry.number = verifier_.take_number(flow_);
+      if (!reads()) {
         fill_message(user(slot), size_bytes_, verifier_.seed(),
-                     {.sequence = request.number, .flow = flow_});
+                     {.sequence = entry.number, .flow = flow_});
       }
-      if (bounced_) {
-        std::memcpy(bounce(slot), user(slot), size_bytes_);
-      }
-    } else if (verifier_.verifies()) {
-      request.number = verifier_.take_number(flow_);
     }
-    request.start_tsc = now;
-    request.reading_back = false;
-    if (!post_one(slot, op_, iova(bounced_ ? bounce(slot) : user(slot)))) {
-      if (verifier_.verifies()) {
-        verifier_.failed(flow_, pmd::Status::kBadDescriptor);
-      }
-      break;
+    if (bounced_ && !reads()) {
+      std::memcpy(bounce(slot), user(slot), size_bytes_);
     }
-    --free_count_;
-    ++posted;
+    entry.start_tsc = rte_rdtsc();
+    entry.reading_back = false;
+    batch[i] = request(slot, op_, bounced_ ? bounce(slot) : user(slot));
   }
+  const uint32_t posted = n == 0 ? 0 : queue_.post(batch, static_cast<uint16_t>(n));
+  for (uint32_t i = posted; i < n && verifier_.verifies(); ++i) {
+    verifier_.failed(flow_,
+                     pmd::Status::kBadDescriptor);  // the driver rejected it; it has a number
+  }
+  free_count_ -= posted;
   stats.tx_messages.add(posted);
   left_ -= left_ == UINT64_MAX ? 0 : posted;
   (bounced_ ? stats.bytes_copied : stats.bytes_placed).add(uint64_t{posted} * size_bytes_);
@@ -250,9 +249,7 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
     // Requests of one flow stay in order, so the read sees what was written before it.
     request.reading_back = true;
     std::memset(copy(slot), 0, size_bytes_);
-    if (!post_one(slot, DmaOp::kNread, iova(copy(slot)))) {
-      finish(slot, false);
-    }
+    read_back_[read_backs_++] = request(slot, DmaOp::kNread, copy(slot));
   } else {
     finish(slot, std::memcmp(copy(slot), user(slot), size_bytes_) == 0);
   }
@@ -265,6 +262,11 @@ uint32_t RdmaStream::turn(bool may_send) noexcept {
     done(entries[i]);
   }
   stats.tx_done.add(n);
+  if (read_backs_ != 0) {
+    const uint32_t posted = queue_.post(read_back_, static_cast<uint16_t>(read_backs_));
+    read_backs_ -= posted;
+    std::copy_n(read_back_ + posted, read_backs_, read_back_);
+  }
   if (left_ == 0 && quiet()) [[unlikely]] {
     set_finished();
   }

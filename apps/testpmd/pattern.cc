@@ -24,7 +24,7 @@ uint64_t encode(const Tag& tag) {
 
 /// Where the pattern begins.
 uint32_t header_bytes(uint32_t len_bytes) {
-  return len_bytes < kTagBytes ? 1 : len_bytes < kStampBytes ? kTagBytes : kStampBytes;
+  return len_bytes < kTagBytes ? 1 : len_bytes < kStampBytes ? kTagBytes : 2 * kTagBytes;
 }
 
 uint64_t load(const uint8_t* at) {

@@ -5,8 +5,10 @@
 ///
 ///   length      bytes 0 to 7                  bytes 8 to 15   then
 ///   1 to 7      low byte of the sequence      –               pattern, from byte 1
-///   8 to 15     sequence, flow, check         –               pattern
-///   16 and up   the same                      TSC             pattern
+///   8 to 23     sequence, flow, check         –               pattern, from byte 8
+///   24 and up   the same                      TSC             pattern
+///
+/// The pattern depends on the TSC, so a wrong byte of that is found as well.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +18,12 @@ namespace rio::testpmd {
 /// Who, which, when.
 struct Tag {
   uint64_t sequence = 0;  ///< 40 bits count
-  uint64_t stamp = 0;     ///< TSC; 0 below 16 bytes
+  uint64_t stamp = 0;     ///< TSC; 0 below 24 bytes
   uint16_t flow = 0;      ///< 0 below 8 bytes
 };
 
 inline constexpr uint32_t kTagBytes = 8;     ///< shortest message that names its flow
-inline constexpr uint32_t kStampBytes = 16;  ///< shortest message with a time
+inline constexpr uint32_t kStampBytes = 24;  ///< shortest message with a time
 inline constexpr uint64_t kSequenceMask = (uint64_t{1} << 40) - 1;
 
 /// Write a message. Hot when verifying. @param bytes len_bytes long, any alignment.

@@ -57,10 +57,15 @@ int start(uint16_t dev_id, const rte_raw_rio_info& info, const std::string& name
 
 int Port::open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error) {
   std::vector<std::unique_ptr<Port>> ports;
-  for (uint16_t dev_id = 0; dev_id < RTE_RAWDEV_MAX_DEVS; ++dev_id) {
+  uint32_t left = rte_rawdev_count();
+  for (uint16_t dev_id = 0; left > 0 && dev_id < RTE_RAWDEV_MAX_DEVS; ++dev_id) {
     rte_rawdev_info device{};
     rte_raw_rio_info info{};
-    if (rte_rawdev_info_get(dev_id, &device, 0) != 0 || device.driver_name == nullptr ||
+    if (rte_rawdev_info_get(dev_id, &device, 0) != 0) {
+      continue;
+    }
+    --left;
+    if (device.driver_name == nullptr ||
         std::strncmp(device.driver_name, kDriver, std::strlen(kDriver)) != 0) {
       continue;
     }
