@@ -216,7 +216,7 @@ void RdmaStream::finish(uint32_t slot, bool right) noexcept {
 
 void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
   const auto slot = static_cast<uint32_t>(entry.cookie);
-  Request& request = requests_[slot];
+  Request& own = requests_[slot];
   stats.retries.add(entry.retries);
   if (entry.status != pmd::Status::kOk) [[unlikely]] {
     stats.count_status(entry.status);
@@ -226,8 +226,8 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
     free_[free_count_++] = slot;
     return;
   }
-  if (!request.reading_back) {
-    latency.add(rte_rdtsc() - request.start_tsc);
+  if (!own.reading_back) {
+    latency.add(rte_rdtsc() - own.start_tsc);
   }
   if (!verifier_.verifies()) {
     if (reads() && bounced_) {
@@ -245,9 +245,9 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
     finish(slot, check_message(user(slot), size_bytes_, size_bytes_, verifier_.seed(), slot, &tag,
                                &offset) == Verdict::kGood &&
                      tag.sequence == slot);
-  } else if (!request.reading_back) {
+  } else if (!own.reading_back) {
     // Requests of one flow stay in order, so the read sees what was written before it.
-    request.reading_back = true;
+    own.reading_back = true;
     std::memset(copy(slot), 0, size_bytes_);
     read_back_[read_backs_++] = request(slot, DmaOp::kNread, copy(slot));
   } else {
