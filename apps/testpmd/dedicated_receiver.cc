@@ -119,8 +119,11 @@ int DedicatedReceiver::create(const RunSetup& setup, Lane& lane, Stream& owner,
   return rc;
 }
 
-/// Post what is free, with one BAR write, or two where the slots begin again.
+/// Post what is free once it is half of all, with one BAR write, or two where the slots begin again.
 void DedicatedReceiver::post() noexcept {
+  if (2 * unposted_ < entries_.size() && partial_ == 0) {
+    return;
+  }
   while (unposted_ > 0) {
     const uint32_t n = std::min(unposted_, static_cast<uint32_t>(entries_.size()) - at_);
     const uint32_t posted = queue_->post(&entries_[at_], static_cast<uint16_t>(n));

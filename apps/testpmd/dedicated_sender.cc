@@ -136,9 +136,13 @@ uint32_t DedicatedSender::turn(bool may_send) noexcept {
     return 0;
   }
   const uint64_t granted = lane_.granted.load(std::memory_order_acquire);
-  while (may_send && left_ > 0 && unsent_ < burst_ && begun_ < granted &&
-         begun_ - confirmed_ < lane_.slots) {
-    begin(static_cast<uint32_t>(begun_ & (lane_.slots - 1)));
+  // Half of the slots at a time, so that a doorbell is for several messages; whatever there is when
+  // nothing is on its way.
+  const uint64_t room = std::min(granted - begun_, lane_.slots - (begun_ - confirmed_));
+  if (may_send && (room >= lane_.slots / 2 || in_flight_ == 0)) {
+    for (uint64_t i = 0; i < room && left_ > 0 && unsent_ < burst_; ++i) {
+      begin(static_cast<uint32_t>(begun_ & (lane_.slots - 1)));
+    }
   }
   const uint32_t n = std::min({burst_, unsent_, static_cast<uint32_t>(messages_.size()) - at_});
   if (n == 0) {
