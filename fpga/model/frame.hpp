@@ -34,13 +34,14 @@ struct Frame {
   uint32_t source;
   uint32_t dest;
   uint16_t length;      ///< payload bytes, or bytes asked for
-  uint8_t mbox;         ///< mailbox (and xmbox)
-  uint8_t letter;
+  uint8_t place;        ///< mailbox (with xmbox) | letter << 6
   uint8_t segment;      ///< number of this segment
   uint8_t segments;     ///< of the message: msglen + 1
+  uint8_t unused;       ///< zero
   uint16_t ssize;       ///< bytes of all segments but the last
   uint64_t address;
 
+  [[nodiscard]] uint32_t mbox() const { return place & 63u; }
   [[nodiscard]] const uint8_t* payload() const {
     return reinterpret_cast<const uint8_t*>(this) + sizeof(Frame);
   }

@@ -159,6 +159,7 @@ void Control::read_owners() {
     }
     core_.last_owner = nullptr;
   }
+  core_.sort_plain();
   core_.bar.store(map::applied(), apply);
 }
 
@@ -249,6 +250,7 @@ void Control::set_dedicated(Pair& pair, uint32_t number, bool open) {
     pair.dedicated_source[queue] = core_.bar.load(qp::ring_source(pair.number, number));
     pair.dedicated_open[qp::RingFilter::mbox.get(filter)] |= static_cast<uint8_t>(1u << queue);
   }
+  core_.sort_plain();
 }
 
 void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {

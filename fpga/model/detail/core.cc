@@ -13,6 +13,17 @@ Owner* Core::find_owner(uint32_t dest_id) {
   return nullptr;
 }
 
+void Core::sort_plain() {
+  for (Owner& owner : owners) {
+    for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
+      const uint8_t pair = owner.pair_of_mbox[m];
+      const bool wanted = pair != kNobody && m < regs::kMultiMailboxes &&
+                          pairs[pair].dedicated_open[m] != 0;
+      owner.plain_pair[m] = wanted ? kNobody : pair;
+    }
+  }
+}
+
 Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
   if (pair.last_flow != nullptr) {
     pair.last_flow->way->requests->publish();

@@ -25,7 +25,7 @@ struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
   uint32_t dest_id = regs::kAllOnes;   ///< source ID of what it sends
-  uint8_t dedicated_open[regs::kMailboxes] = {};  ///< open dedicated rings by mailbox; 0 to 3 only
+  uint8_t dedicated_open[regs::kMultiMailboxes] = {};  ///< open dedicated rings by mailbox
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
   uint32_t tx_outstanding = 0;  ///< descriptors fetched and not completed
@@ -40,6 +40,8 @@ inline constexpr uint8_t kNobody = 0xFF;
 struct Owner {
   uint32_t dest_id = 0;
   uint8_t pair_of_mbox[regs::kMailboxes];
+  /// The same, but kNobody where a dedicated ring may want the message: for rx_express.cc.
+  uint8_t plain_pair[regs::kMailboxes];
   uint8_t pair_of_doorbells = kNobody;
   uint8_t pair_of_requests = kNobody;
 };
@@ -142,6 +144,8 @@ struct Core {
     ++ring.cidx;
   }
 
+  /// To be called when owners or dedicated rings have changed.
+  void sort_plain();
   [[nodiscard]] Owner* find_owner(uint32_t dest_id);
   [[nodiscard]] Flow* find_flow(Pair& pair, uint32_t dest_id);
   /// Stop a ring for an error of its contents; tells it by an event.

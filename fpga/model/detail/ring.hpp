@@ -40,6 +40,9 @@ struct Ring {
   [[nodiscard]] const uint8_t* entry(uint32_t index, uint32_t log2_bytes) const {
     return base + (static_cast<uint64_t>(index & mask) << log2_bytes);
   }
+  /// Entries up to the end of the ring's memory, and completions up to the end of the lap.
+  [[nodiscard]] uint32_t entries_in_a_row() const { return mask + 1 - (head & mask); }
+  [[nodiscard]] uint32_t completions_in_a_row() const { return cmask + 1 - (cidx & cmask); }
   /// The phase bit of the next completion.
   [[nodiscard]] uint32_t phase() const { return (~(cidx >> cshift) & 1u) << 31; }
 };

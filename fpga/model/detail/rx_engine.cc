@@ -28,15 +28,15 @@ void RxEngine::count(Answer answer) {
 
 Pair* RxEngine::target(const Frame& frame) {
   const Owner* owner = core_.owner(frame.dest);
-  if (owner == nullptr || owner->pair_of_mbox[frame.mbox & 63] == kNobody) [[unlikely]] {
+  if (owner == nullptr || owner->pair_of_mbox[frame.mbox()] == kNobody) [[unlikely]] {
     ++core_.counts.rx_unmapped;
     return nullptr;
   }
-  return &core_.pairs[owner->pair_of_mbox[frame.mbox & 63]];
+  return &core_.pairs[owner->pair_of_mbox[frame.mbox()]];
 }
 
 int RxEngine::dedicated_ring(const Pair& pair, const Frame& frame) const {
-  uint32_t open = pair.dedicated_open[frame.mbox];
+  uint32_t open = pair.dedicated_open[frame.mbox()];
   while (open != 0) {
     const auto queue = static_cast<uint32_t>(__builtin_ctz(open));
     if (pair.dedicated_source[queue] == frame.source) {
@@ -52,8 +52,8 @@ bool RxEngine::well_formed(const Frame& frame) const {
   return frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
          frame.segment < frame.segments && frame.length >= 1 && frame.ssize >= 8 &&
          frame.ssize <= kFull && (frame.ssize & (frame.ssize - 1)) == 0 &&
-         (last ? frame.length <= frame.ssize : frame.length == frame.ssize) && frame.letter < 4 &&
-         frame.mbox < (frame.segments > 1 ? regs::kMultiMailboxes : regs::kMailboxes);
+         (last ? frame.length <= frame.ssize : frame.length == frame.ssize) &&
+         (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
 }
 
 Answer RxEngine::admit_dedicated(const Frame& frame, Pair& pair, uint32_t number,
@@ -102,11 +102,11 @@ Answer RxEngine::admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Con
   out->pair = pair;
   out->source = frame.source;
   out->dest_id = frame.dest;
-  out->place = static_cast<uint8_t>(place_of(frame.mbox, frame.letter));
+  out->place = frame.place;
   out->segments = frame.segments;
   out->ssize = frame.ssize;
   out->broken = false;
-  if (frame.mbox < regs::kMultiMailboxes && pair->dedicated_open[frame.mbox] != 0) {
+  if (frame.mbox() < regs::kMultiMailboxes && pair->dedicated_open[frame.mbox()] != 0) {
     const int number = dedicated_ring(*pair, frame);
     if (number >= 0) {
       out->ring = static_cast<uint8_t>(number);
@@ -133,14 +133,14 @@ bool RxEngine::on_message(const Frame& frame) {
     return false;
   }
   ++core_.counts.rx_packets;
-  const uint32_t place = place_of(frame.mbox, frame.letter);
+  const uint32_t place = frame.place;
   const bool sane = frame.length >= 1 && frame.length <= regs::kMessageBytesMax &&
                     frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
                     frame.ssize >= 8 && frame.ssize <= kFull &&
-                    frame.length <= frame.segments * frame.ssize && frame.mbox < regs::kMailboxes &&
-                    frame.letter < 4;
+                    frame.length <= frame.segments * frame.ssize &&
+                    (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
   if (!sane) [[unlikely]] {
-    responder_.ack(place & 0xFF, 0, Answer::kError);
+    responder_.ack(place, 0, Answer::kError);
     count(Answer::kError);
     return true;
   }
@@ -218,10 +218,9 @@ void RxEngine::complete(const Context& context, uint32_t bytes, Status status) {
 }
 
 RxEngine::Context* RxEngine::find(const Frame& frame) {
-  const uint32_t place = place_of(frame.mbox, frame.letter);
   for (Context& context : contexts_) {
     if (context.source == frame.source && context.dest_id == frame.dest &&
-        context.place == place) {
+        context.place == frame.place) {
       return &context;
     }
   }
@@ -233,7 +232,6 @@ bool RxEngine::on_segment(const Frame& frame) {
     return false;
   }
   ++core_.counts.rx_packets;
-  const uint32_t place = place_of(frame.mbox, frame.letter) & 0xFF;
   const uint32_t number = frame.segment & 15u;
   Answer answer = Answer::kError;
   if (!well_formed(frame)) {
@@ -261,7 +259,7 @@ bool RxEngine::on_segment(const Frame& frame) {
     }
   }
   count(answer);
-  responder_.ack(place, number, answer);
+  responder_.ack(frame.place, number, answer);
   return true;
 }
 

@@ -43,7 +43,8 @@ void TxEngine::run(Pair& pair) {
   }
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
-    if (!core_.exact && express(pair, ring, end - ring.head) > 0) {
+    const uint32_t left = end - ring.head;
+    if (!core_.exact && (direct(pair, ring, left) > 0 || express(pair, ring, left) > 0)) {
       continue;
     }
     const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
@@ -243,10 +244,10 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
   frame->source = pair.dest_id;
   frame->dest = flow.dest_id;
   frame->length = static_cast<uint16_t>(length);
-  frame->mbox = static_cast<uint8_t>(place & 63);
-  frame->letter = static_cast<uint8_t>(place >> 6);
+  frame->place = static_cast<uint8_t>(place);
   frame->segment = static_cast<uint8_t>(segment);
   frame->segments = msg.segments;
+  frame->unused = 0;
   frame->ssize = static_cast<uint16_t>(ssize);
   flow.way->requests->commit(bytes);
   flow.way->requests->publish();

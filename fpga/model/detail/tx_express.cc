@@ -1,5 +1,7 @@
 // The short way of fast mode: plain messages of one segment, in runs. What is not plain goes the
 // long way in tx_engine.cc; both keep the same state.
+#include <algorithm>
+
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/tx_engine.hpp"
 
@@ -14,10 +16,11 @@ constexpr uint64_t kMboxMask = Control::mbox.mask();
 constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
 
 /// Bytes 16 to 23 of a Frame: of a message of one segment.
-constexpr uint64_t shape(uint64_t length, uint64_t mbox, uint64_t letter) {
-  return length | mbox << 16 | letter << 24 | 1ull << 40 |
-         static_cast<uint64_t>(regs::kSegmentBytesMax) << 48;
+constexpr uint64_t shape(uint64_t length, uint64_t place) {
+  return length | place << 16 | 1ull << 32 | static_cast<uint64_t>(regs::kSegmentBytesMax) << 48;
 }
+static_assert(offsetof(Frame, place) == 18 && offsetof(Frame, segments) == 20 &&
+              offsetof(Frame, ssize) == 22);
 
 /// State of a TxMsg that flies as one segment and was never refused, as its four bytes.
 struct Life {
@@ -35,14 +38,6 @@ uint32_t life_word() {
   return word;
 }
 
-void store64(uint8_t* to, uint64_t value) { std::memcpy(to, &value, sizeof(value)); }
-
-uint64_t load64(const void* from) {
-  uint64_t value = 0;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
 }  // namespace
 
 uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
@@ -51,6 +46,7 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   if (flow == nullptr || host.len_bytes < regs::kSegmentBytesMax) {
     return 0;
   }
+  count = std::min(count, ring.entries_in_a_row());
   FrameWriter& writer = *flow->way->requests;
   auto [out, room] = writer.window(count * kLongest);
   const uint64_t plain = kPlain | static_cast<uint64_t>(flow->dest_id) << 32;
@@ -61,37 +57,43 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   const uint64_t now_ns = core_.now_ns;
   const uint32_t life = life_word();
   TxMsg* const msgs = flow->msgs.data();
+  // Locals: stores through byte pointers would make the compiler load members again each time.
+  const uint8_t* desc = ring.entry(ring.head, 5);
+  uint8_t* const busy_letters = flow->busy;
+  const uint8_t* const host_va = host.va;
+  const uint64_t host_iova = host.iova;
   const uint32_t first = ring.head;
   const uint8_t* const begin = out;
   uint32_t index = first;
   for (const uint32_t end = first + count; index != end && room >= kLongest; ++index) {
-    const uint8_t* desc = ring.entry(index, 5);
     const uint64_t word = load64(desc);
     const uint32_t length = static_cast<uint32_t>(load64(desc + 8) >> 32);
     const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
-    const uint64_t offset = addr - host.iova;
+    const uint64_t offset = addr - host_iova;
     const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
-    const uint32_t busy = flow->busy[mbox];
+    const uint32_t busy = busy_letters[mbox];
     const auto letter = static_cast<uint32_t>(__builtin_ctz(~busy));
     if ((word & ~kMboxMask) != plain || length - 1 >= regs::kSegmentBytesMax ||
         (addr & unaligned) != 0 || offset > last_addr || letter >= letters) [[unlikely]] {
       break;
     }
-    flow->busy[mbox] = static_cast<uint8_t>(busy | (busy + 1));
-    const uint32_t bytes = frame_bytes(padded(length));
+    busy_letters[mbox] = static_cast<uint8_t>(busy | (busy + 1));
+    const uint32_t place = place_of(mbox, letter);
+    const uint32_t bytes = frame_bytes(length);
     store64(out, bytes | static_cast<uint64_t>(FrameType::kMessage) << 32);
     store64(out + 8, route);
-    store64(out + 16, shape(length, mbox, letter));
-    copy_padded(out + sizeof(Frame), host.va + offset, length);
+    store64(out + 16, shape(length, place));
+    copy_padded(out + sizeof(Frame), host_va + offset, length);
     out += bytes;
     room -= bytes;
-    TxMsg& msg = msgs[place_of(mbox, letter)];
+    TxMsg& msg = msgs[place];
     std::memcpy(&msg.desc, desc, sizeof(msg.desc));
     msg.since_ns = now_ns;
     msg.index = index;
     msg.unsent = 0;
     msg.open = 1;
     std::memcpy(static_cast<void*>(&msg.state), &life, sizeof(life));
+    desc += sizeof(regs::TxDesc);
   }
   const uint32_t sent = index - first;
   writer.commit(static_cast<uint32_t>(out - begin));
@@ -114,6 +116,10 @@ void TxEngine::on_acks(const Frame& frame) {
   const uint32_t life = life_word();
   const uint64_t time = core_.ticks();
   const bool direct = ring.cbase != nullptr && !core_.host.posting();
+  uint8_t* const completions = ring.cbase;
+  const uint32_t cmask = ring.cmask;
+  const uint32_t cshift = ring.cshift;
+  uint8_t* const busy_letters = flow->busy;
   uint32_t cidx = ring.cidx;
   uint32_t done = 0;
   for (; ack != end; ack += sizeof(Ack)) {
@@ -128,10 +134,10 @@ void TxEngine::on_acks(const Frame& frame) {
       continue;
     }
     msg.state = TxMsg::kFree;
-    flow->busy[place & 63] ^= static_cast<uint8_t>(1u << (place >> 6));
-    uint8_t* cpl = ring.cbase + (cidx & ring.cmask) * sizeof(regs::TxCpl);
+    busy_letters[place & 63] ^= static_cast<uint8_t>(1u << (place >> 6));
+    uint8_t* cpl = completions + (cidx & cmask) * sizeof(regs::TxCpl);
     store64(cpl, msg.desc.cookie | static_cast<uint64_t>(msg.index) << 32);
-    const uint64_t phase = ~(cidx >> ring.cshift) & 1u;
+    const uint64_t phase = ~(cidx >> cshift) & 1u;
     // release: the completion before its last word; pairs with dma_load_last_word.
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), time | phase << 63, __ATOMIC_RELEASE);
     ++cidx;
