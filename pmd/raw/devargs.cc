@@ -195,13 +195,12 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
   return 0;
 }
 
-std::string devargs_summary() {
-  std::string text;
+std::string devargs_keys() {
+  std::string list;
   for (const Arg& arg : kArgs) {
-    text.append(text.empty() ? "" : " ").append(arg.key).append("=<").append(arg.allowed);
-    text.append(">");
+    list.append(list.empty() ? "" : " ").append(arg.key);
   }
-  return text;
+  return list;
 }
 
 }  // namespace rio::pmd

@@ -1,6 +1,6 @@
 /// @file
 /// Device arguments of raw_rio. The table in devargs.cc is the only place where they are written
-/// down; the guide and the pmdinfo string are checked against it by a test.
+/// down; a test checks guide and pmdinfo string against it.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct RawArgs {
 [[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
                                 RawArgs* args);
 
-/// "wire=<name|loop> qps=<1-31> …" for the pmdinfo string and the guide.
-[[nodiscard]] std::string devargs_summary();
+/// All keys, with blanks between them.
+[[nodiscard]] std::string devargs_keys();
 
 }  // namespace rio::pmd
