@@ -98,12 +98,7 @@ uint16_t DedicatedRxQueue::post(const DedicatedEntry* entries, uint16_t n) {
 }
 
 uint16_t DedicatedRxQueue::reap(EntryDone* out, uint16_t n) {
-  uint32_t given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  if (given == 0 && n != 0) [[unlikely]] {
-    hook_();
-    given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  }
-  return static_cast<uint16_t>(given);
+  return reap_burst<EntryReap>({cursor_, window_, stats_, window_.sizes()}, hook_, out, n);
 }
 
 uint16_t DedicatedRxQueue::free_count() const {

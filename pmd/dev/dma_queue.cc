@@ -102,12 +102,7 @@ uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
 }
 
 uint16_t DmaQueue::reap(EntryDone* out, uint16_t n) {
-  uint32_t given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  if (given == 0 && n != 0) [[unlikely]] {
-    hook_();
-    given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  }
-  return static_cast<uint16_t>(given);
+  return reap_burst<EntryReap>({cursor_, window_, stats_, window_.sizes()}, hook_, out, n);
 }
 
 uint16_t DmaQueue::free_count() const {

@@ -120,7 +120,7 @@ int MaintQueue::carry_out(const Access& access, uint32_t timeout_ms) {
   }
   EntryDone late[1];
   while (window_.room() == 0 &&
-         reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), late, 1) != 0) {
+         reap_any<EntryReap>({cursor_, window_, stats_, window_.sizes()}, late, 1) != 0) {
   }
   if (window_.room() == 0) {
     log_error(
@@ -165,7 +165,7 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   Waiter waiter(hook_, timeout_ms);
   bool more = true;
   for (;;) {
-    const uint32_t got = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), done, 1);
+    const uint32_t got = reap_any<EntryReap>({cursor_, window_, stats_, window_.sizes()}, done, 1);
     if (got != 0 && done->cookie == cookie) {
       return 0;
     }

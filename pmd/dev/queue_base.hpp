@@ -27,6 +27,12 @@ struct CompletionCursor {
   [[nodiscard]] const Cpl* at() const {
     return static_cast<const Cpl*>(base) + (consumed & mask);
   }
+  /// True if the completion at `consumed` is there; whoever reads it looks again, with acquire.
+  template <class Cpl>
+  [[nodiscard]] bool ready() const {
+    const uint32_t status = __atomic_load_n(&at<Cpl>()->status, __ATOMIC_RELAXED);
+    return ((status ^ flip()) & regs::tx_cpl::Status::phase.mask()) == 0;
+  }
 };
 
 inline constexpr uint32_t kPhaseBit = regs::tx_cpl::Status::phase.mask();

@@ -54,8 +54,7 @@ class alignas(64) TxQueue : public QueueBase {
   [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
                                  uint32_t length_bytes);
   [[nodiscard]] bool post_gather(const TxGather& message);
-  [[nodiscard]] static Reject check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flags,
-                                           uint32_t* control);
+  [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
   [[nodiscard]] bool refuse(Reject why);
   void ring_doorbell(uint32_t head_before);
 
