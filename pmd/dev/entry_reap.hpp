@@ -21,7 +21,7 @@ struct EntryReap {
   using Done = EntryDone;
   static uint32_t size(const uint32_t* sizes, size_t slot) { return sizes[slot]; }
   static uint32_t bytes(const Cpl& cpl, uint32_t /*size*/) { return cpl.bytes; }
-  static void fill(const Cpl& cpl, uint32_t /*status*/, uint64_t cookie, Done* out) {
+  static void fill(const Cpl& cpl, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
     std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, reinterpret_cast<const uint8_t*>(&cpl) + 8, 8);
   }

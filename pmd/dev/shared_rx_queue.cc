@@ -1,6 +1,7 @@
 #include "pmd/dev/shared_rx_queue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -17,7 +18,19 @@ static_assert(offsetof(RxMessage, source) == 8 && offsetof(RxMessage, dest_id) =
               offsetof(RxMessage, arrival) == 16 && offsetof(RxMessage, time_ticks) == 20 &&
               offsetof(regs::SharedCpl, source) == 0 && offsetof(regs::SharedCpl, dest_id) == 4 &&
               offsetof(regs::SharedCpl, arrival) == 16 && offsetof(regs::SharedCpl, time) == 20);
+static_assert(offsetof(RxMessage, length_bytes) == 24 && offsetof(RxMessage, mbox) == 26 &&
+              offsetof(RxMessage, letter) == 27 && offsetof(RxMessage, segments) == 28 &&
+              offsetof(RxMessage, status) == 29);
 constexpr size_t kPairBytes = 8;
+
+// RxMessage's mbox and letter above 16 bits of length, by the completion's place.
+constexpr auto kMboxLetter = [] {
+  std::array<uint32_t, 256> words{};
+  for (uint32_t place = 0; place < words.size(); ++place) {
+    words[place] = Place::mbox.get(place) << 16 | Place::letter.get(place) << 24;
+  }
+  return words;
+}();
 
 // For reap_burst(); every buffer holds kMessageBytesMax.
 struct SharedReap {
@@ -27,17 +40,18 @@ struct SharedReap {
     return regs::kMessageBytesMax;
   }
   static uint32_t bytes(const Cpl& cpl, uint32_t /*size*/) { return cpl.length; }
-  static void fill(const Cpl& cpl, uint32_t status, uint64_t cookie, Done* out) {
+  static void fill(const Cpl& cpl, Status status, uint64_t cookie, Done* out) {
     auto* const to = reinterpret_cast<uint8_t*>(out);
     const auto* const from = reinterpret_cast<const uint8_t*>(&cpl);
-    out->cookie = cookie;
+    // Read before anything is written, since the compiler cannot know that they lie apart.
+    const uint32_t length_mbox_letter = cpl.length | kMboxLetter[cpl.place];
+    const auto segments_status =
+        static_cast<uint16_t>(cpl.segments | static_cast<uint32_t>(status) << 8);
+    std::memcpy(to + offsetof(Done, length_bytes), &length_mbox_letter, sizeof(uint32_t));
+    std::memcpy(to + offsetof(Done, segments), &segments_status, sizeof(uint16_t));
     std::memcpy(to + offsetof(Done, source), from + offsetof(Cpl, source), kPairBytes);
     std::memcpy(to + offsetof(Done, arrival), from + offsetof(Cpl, arrival), kPairBytes);
-    out->length_bytes = cpl.length;
-    out->mbox = static_cast<uint8_t>(Place::mbox.get(cpl.place));
-    out->letter = static_cast<uint8_t>(Place::letter.get(cpl.place));
-    out->segments = cpl.segments;
-    out->status = static_cast<Status>(regs::shared_cpl::Status::code.get(status));
+    out->cookie = cookie;
   }
   static void spoil(Done* out) {
     out->status = Status::kFormat;
@@ -69,9 +83,6 @@ int SharedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
       error != 0) {
     return error;
   }
-  if (queue->window_.create(config.log2, config.start_index) != 0) {
-    return -ENOMEM;
-  }
   queue->entries_ = static_cast<regs::SharedDesc*>(queue->ring_.entries());
   queue->addr_misaligned_ = caps.shared_addr_align - 1;
   *out = std::move(queue);
@@ -96,37 +107,25 @@ uint32_t SharedRxQueue::post_run(const RxBuffer* buffers, size_t n) {
     ++k;
   }
   if (k < n) [[unlikely]] {
-    last_reject_ = Reject::kAlignment;
-    ++stats_.rejected;
+    refuse(Reject::kAlignment);
   }
   window_.post(static_cast<uint32_t>(k));
   return static_cast<uint32_t>(k);
 }
 
 uint16_t SharedRxQueue::post(const RxBuffer* buffers, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
+  const uint32_t before = window_.head();
   uint32_t done = post_run(buffers, std::min<uint32_t>(n, window_.room_in_a_row()));
   if (done < n && last_reject_ == Reject::kNone) {  // the slots wrapped, or the ring is full
     done += post_run(buffers + done, std::min(n - done, window_.room_in_a_row()));
   }
-  if (done != 0) {
-    // Doorbell: entries visible before it (barrier in write32); pairs with the card's fetch, which
-    // reads entries only below the tail that it has seen.
-    bar_.write32(tail_offset_, window_.head());
-  }
+  ring_doorbell(before);
   return static_cast<uint16_t>(done);
 }
 
 uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
-  return reap_burst<SharedReap>({cursor_, window_, stats_, nullptr}, hook_, out, n);
-}
-
-uint16_t SharedRxQueue::free_count() const {
-  return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
-}
-
-uint16_t SharedRxQueue::outstanding() const {
-  return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
+  return reap_burst<SharedReap>(out, n);
 }
 
 }  // namespace rio::pmd

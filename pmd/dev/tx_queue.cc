@@ -92,15 +92,17 @@ constexpr auto kFlagMeanings = [] {
 [[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, const TxHeader& header,
                                                    uint64_t misaligned, regs::TxDesc* entry,
                                                    uint64_t* cookie) {
-  if (key_of(message) != header.key || (message.iova & misaligned) != 0) [[unlikely]] {
+  const uint64_t iova = message.iova;
+  if (key_of(message) != header.key || (iova & misaligned) != 0) [[unlikely]] {
     return false;
   }
+  const uint64_t whole_cookie = message.cookie;
   std::memcpy(entry, &header.control_dest, sizeof header.control_dest);
-  std::memcpy(&entry->cookie, &message.cookie, sizeof message.cookie);  // upper half for a moment
+  entry->cookie = static_cast<uint32_t>(whole_cookie);
   entry->length = header.length_bytes;
-  entry->addr = message.iova;
+  entry->addr = iova;
   entry->aux = 0;
-  *cookie = message.cookie;
+  *cookie = whole_cookie;
   return true;
 }
 
@@ -147,7 +149,7 @@ struct TxReap {
     return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
   }
   static uint32_t bytes(const Cpl& /*cpl*/, uint32_t size) { return size; }
-  static void fill(const Cpl& cpl, uint32_t /*status*/, uint64_t cookie, Done* out) {
+  static void fill(const Cpl& cpl, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
     std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, reinterpret_cast<const uint8_t*>(&cpl) + 8, 8);
   }
@@ -167,10 +169,8 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
       error != 0) {
     return error;
   }
-  if (queue->window_.create(config.log2, config.start_index) != 0) {
-    return -ENOMEM;
-  }
   queue->entries_ = static_cast<regs::TxDesc*>(queue->ring_.entries());
+  queue->sizes_ = &queue->entries_->length;
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
@@ -221,7 +221,7 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
 }
 
 uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
   const uint32_t head_before = window_.head();
   uint32_t done = 0;
   while (done < n) {
@@ -234,33 +234,20 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
     ++done;
   }
   ring_doorbell(head_before);
+  hook_();
   return static_cast<uint16_t>(done);
 }
 
 uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
   const uint32_t head_before = window_.head();
   uint32_t done = 0;
   while (done < n && post_gather(messages[done])) {
     ++done;
   }
   ring_doorbell(head_before);
-  return static_cast<uint16_t>(done);
-}
-
-void TxQueue::ring_doorbell(uint32_t head_before) {
-  if (window_.head() != head_before) {
-    // Doorbell: entries visible before it (barrier in write32); pairs with the card's fetch, which
-    // reads entries only below the tail that it has seen.
-    bar_.write32(tail_offset_, window_.head());
-  }
   hook_();
-}
-
-bool TxQueue::refuse(Reject why) {
-  last_reject_ = why;
-  ++stats_.rejected;
-  return false;
+  return static_cast<uint16_t>(done);
 }
 
 bool TxQueue::post_any(const TxMessage& message) {
@@ -390,15 +377,7 @@ bool TxQueue::post_gather(const TxGather& message) {
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
-  return reap_burst<TxReap>({cursor_, window_, stats_, &entries_->length}, hook_, out, n);
-}
-
-uint16_t TxQueue::free_count() const {
-  return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
-}
-
-uint16_t TxQueue::outstanding() const {
-  return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
+  return reap_burst<TxReap>(out, n);
 }
 
 }  // namespace rio::pmd
