@@ -32,74 +32,80 @@ static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_b
 // What TxFlags say, by their value.
 struct FlagMeaning {
   uint32_t control;           // word of the descriptor, less the mailbox
-  uint16_t segment_bytes;     // 0 if invalid, so that no length fits
-  uint16_t length_bytes_max;  // 0 if invalid
-  bool valid;
-  bool by_address;
+  uint16_t segment_bytes;     // 0 if invalid
+  uint16_t length_bytes_max;  // 0 if invalid, so that no length fits
 };
 
 constexpr FlagMeaning meaning_of(uint32_t flags) {
   const uint32_t size_code = flags >> TxFlags::kSsizeShift;
   const uint32_t ssize = size_code == 0 ? kSsize256 : kSsizeCodeBase + size_code;
   const uint32_t prio = flags & TxFlags::kPrioMask;
-  FlagMeaning meaning{};
   if (ssize > kSsize256 || prio > kPrioMax) {
-    return meaning;
+    return {0, 0, 0};
   }
-  meaning.control = Control::op.put(static_cast<uint32_t>(regs::TxOp::kMessage)) |
-                    Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) |
-                    Control::prio.put(prio) | Control::ssize.put(ssize);
   const uint32_t segment_bytes = regs::kSegmentBytesMax >> (kSsize256 - ssize);
-  meaning.segment_bytes = static_cast<uint16_t>(segment_bytes);
-  meaning.length_bytes_max = static_cast<uint16_t>(segment_bytes * regs::kSegmentsMax);
-  meaning.valid = true;
-  meaning.by_address = (flags & (TxFlags::kInline | TxFlags::kDoorbell)) == 0;
-  return meaning;
+  return {Control::op.put(static_cast<uint32_t>(regs::TxOp::kMessage)) |
+              Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) | Control::prio.put(prio) |
+              Control::ssize.put(ssize),
+          static_cast<uint16_t>(segment_bytes),
+          static_cast<uint16_t>(segment_bytes * regs::kSegmentsMax)};
 }
 
-constexpr auto kFlagMeanings = [] {
+constexpr uint32_t kSpecialFlags = TxFlags::kInline | TxFlags::kDoorbell;
+
+// @param no_lengths flags with which no length fits.
+constexpr std::array<FlagMeaning, 256> make_meanings(uint32_t no_lengths) {
   std::array<FlagMeaning, 256> meanings{};
   for (uint32_t flags = 0; flags < meanings.size(); ++flags) {
-    meanings[flags] = meaning_of(flags);
+    meanings[flags] = (flags & no_lengths) == 0 ? meaning_of(flags) : FlagMeaning{0, 0, 0};
   }
   return meanings;
-}();
+}
+
+using Meanings = std::array<FlagMeaning, 256>;
+constexpr Meanings kMeanings = make_meanings(0);
+constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
 
 // Control word of a message. @return false if the card cannot take it; refusal() says why.
-[[nodiscard, gnu::always_inline]] inline bool control_of(uint32_t length_bytes, uint32_t mbox,
+[[nodiscard, gnu::always_inline]] inline bool control_of(const Meanings& meanings,
+                                                         uint32_t length_bytes, uint32_t mbox,
                                                          uint32_t flags, uint32_t* control) {
-  const FlagMeaning& meaning = kFlagMeanings[flags];
+  const FlagMeaning& meaning = meanings[flags];
   const uint32_t mboxes =
       length_bytes > meaning.segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
-  *control = meaning.control | Control::mbox.put(mbox);
+  *control = meaning.control | mbox << Control::mbox.lsb;
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
 // Header of a message by address. @return false if it is none, or the card cannot take it.
-[[nodiscard, gnu::always_inline]] inline bool header_of(uint64_t key, TxHeader* header) {
-  const auto flags = static_cast<uint32_t>(key >> 56);
-  const auto mbox = static_cast<uint32_t>(key >> 48) & 0xFFu;
-  const auto length_bytes = static_cast<uint32_t>(key >> 32) & 0xFFFFu;
+[[nodiscard, gnu::always_inline]] inline bool header_of(const TxMessage& message,
+                                                        TxHeader* header) {
   uint32_t control = 0;
-  if (!control_of(length_bytes, mbox, flags, &control) || !kFlagMeanings[flags].by_address) {
+  if (!control_of(kMeaningsByAddress, message.length_bytes, message.mbox, message.flags,
+                  &control)) {
     return false;
   }
-  *header = {key, control | key << 32, length_bytes};
+  *header = {key_of(message), control | uint64_t{message.dest_id} << 32, message.length_bytes};
   return true;
 }
 
-// One message by address whose header is `header`; everything else is left to the general way.
-[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, const TxHeader& header,
-                                                   uint64_t misaligned, regs::TxDesc* entry,
+// One message by address that the card takes; everything else is left to the general way. `header`
+// is mostly that of the message before, and becomes that of this one.
+[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
+                                                   TxHeader* header, regs::TxDesc* entry,
                                                    uint64_t* cookie) {
+  const uint64_t key = key_of(message);
+  if (key != header->key && !header_of(message, header)) {
+    return false;
+  }
   const uint64_t iova = message.iova;
-  if (key_of(message) != header.key || (iova & misaligned) != 0) [[unlikely]] {
+  if ((iova & misaligned) != 0) [[unlikely]] {
     return false;
   }
   const uint64_t whole_cookie = message.cookie;
-  std::memcpy(entry, &header.control_dest, sizeof header.control_dest);
+  std::memcpy(entry, &header->control_dest, sizeof header->control_dest);
   entry->cookie = static_cast<uint32_t>(whole_cookie);
-  entry->length = header.length_bytes;
+  entry->length = header->length_bytes;
   entry->addr = iova;
   entry->aux = 0;
   *cookie = whole_cookie;
@@ -177,7 +183,7 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   // Any message that is right will do; from now on the header always belongs to one.
   const TxMessage first = {
       .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
-  if (!header_of(key_of(first), &queue->header_)) {
+  if (!header_of(first, &queue->header_)) {
     return -EINVAL;
   }
   *out = std::move(queue);
@@ -185,8 +191,8 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
 }
 
 Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
-  const FlagMeaning& meaning = kFlagMeanings[flags];
-  if (!meaning.valid) {
+  const FlagMeaning& meaning = kMeanings[flags];
+  if (meaning.length_bytes_max == 0) {
     return Reject::kOperation;
   }
   return length_bytes - 1 >= meaning.length_bytes_max ? Reject::kLength : Reject::kMailbox;
@@ -200,20 +206,15 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   TxHeader header = header_;
   size_t k = 0;
   for (; k + 4 <= n; k += 4) {
-    if (!fill(messages[k], header, misaligned, &entries[k], &cookies[k]) ||
-        !fill(messages[k + 1], header, misaligned, &entries[k + 1], &cookies[k + 1]) ||
-        !fill(messages[k + 2], header, misaligned, &entries[k + 2], &cookies[k + 2]) ||
-        !fill(messages[k + 3], header, misaligned, &entries[k + 3], &cookies[k + 3])) {
+    if (!fill(messages[k], misaligned, &header, &entries[k], &cookies[k]) ||
+        !fill(messages[k + 1], misaligned, &header, &entries[k + 1], &cookies[k + 1]) ||
+        !fill(messages[k + 2], misaligned, &header, &entries[k + 2], &cookies[k + 2]) ||
+        !fill(messages[k + 3], misaligned, &header, &entries[k + 3], &cookies[k + 3])) {
       break;  // one by one, again
     }
   }
-  for (; k < n; ++k) {
-    if (key_of(messages[k]) != header.key && !header_of(key_of(messages[k]), &header)) {
-      break;
-    }
-    if (!fill(messages[k], header, misaligned, &entries[k], &cookies[k])) {
-      break;
-    }
+  while (k < n && fill(messages[k], misaligned, &header, &entries[k], &cookies[k])) {
+    ++k;
   }
   header_ = header;
   window_.post(static_cast<uint32_t>(k));
@@ -225,7 +226,7 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
   const uint32_t head_before = window_.head();
   uint32_t done = 0;
   while (done < n) {
-    if (kFlagMeanings[messages[done].flags].by_address) {
+    if ((messages[done].flags & kSpecialFlags) == 0) {
       done += post_run(messages + done, std::min(n - done, window_.room_in_a_row()));
     }
     if (done == n || !post_any(messages[done])) {
@@ -268,7 +269,7 @@ bool TxQueue::post_any(const TxMessage& message) {
     return post_inline(message, control, &info, kDoorbellBytes);
   }
   uint32_t control = 0;
-  if (!control_of(message.length_bytes, message.mbox, message.flags, &control)) {
+  if (!control_of(kMeanings, message.length_bytes, message.mbox, message.flags, &control)) {
     return refuse(refusal(message.length_bytes, message.flags));
   }
   if ((message.flags & TxFlags::kInline) != 0) {
@@ -353,7 +354,7 @@ bool TxQueue::post_gather(const TxGather& message) {
     length_bits |= i + 1 < count ? length[i] : 0u;
   }
   uint32_t control = 0;
-  if (!control_of(sum_bytes, message.mbox, message.flags, &control)) {
+  if (!control_of(kMeanings, sum_bytes, message.mbox, message.flags, &control)) {
     return refuse(refusal(sum_bytes, message.flags));
   }
   if (empty || length_bits % 8 != 0) {
