@@ -65,9 +65,12 @@ bool whole(const Frame& frame) {
   return frame_bytes(payload) <= frame.bytes;
 }
 
+/// Its address tells threads apart.
+thread_local char thread_tag;
+
 }  // namespace
 
-struct Card::Impl {
+struct Card::Impl final : Neighbour {
   Impl(const Config& config, Ends ends)
       : core(config, ends.bar, bar_bytes(config.queue_pairs), ends.memory, std::move(ends.wire),
              ends.clock, ends.irqs),
@@ -78,7 +81,15 @@ struct Card::Impl {
         dma(core, transactions),
         target(core, responder),
         maint(core, transactions, responder),
-        control(core, Engines{transactions, tx, rx, dma, target, maint}) {}
+        control(core, Engines{transactions, tx, rx, dma, target, maint}) {
+    core.wire->attach(this);
+  }
+  ~Impl() override { core.wire->attach(nullptr); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Core* enter(bool self) override;
+  void leave(bool self) override;
 
   void step();
   void housekeep();
@@ -90,6 +101,7 @@ struct Card::Impl {
   void expire_transactions();
 
   alignas(64) std::atomic<bool> busy{false};
+  std::atomic<const char*> stepper{nullptr};  // thread_tag of the last thread in step()
   bool gone = false;
   bool forced_down = false;
   uint32_t scan_in = 0;
@@ -130,10 +142,36 @@ int Card::create(const Config& config, Ends ends, std::unique_ptr<Card>* out) {
 Card::Card(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Card::~Card() = default;
 
+Core* Card::Impl::enter(bool self) {
+  if (stepper.load(std::memory_order_relaxed) != &thread_tag || gone) {
+    return nullptr;
+  }
+  // acquire: the state that the last stepper left; pairs with the releases in step() and leave().
+  if (!self && busy.exchange(true, std::memory_order_acquire)) {
+    return nullptr;
+  }
+  for (const Inbound& in : core.wire->inbound()) {
+    if (in.requests->peek() != nullptr) {
+      leave(self);
+      return nullptr;
+    }
+  }
+  return &core;
+}
+
+void Card::Impl::leave(bool self) {
+  if (!self) {
+    busy.store(false, std::memory_order_release);
+  }
+}
+
 void Card::step() {
   // acquire: the state that the last stepper left; pairs with the release below and in Hold.
   if (impl_->busy.exchange(true, std::memory_order_acquire)) {
     return;
+  }
+  if (impl_->stepper.load(std::memory_order_relaxed) != &thread_tag) [[unlikely]] {
+    impl_->stepper.store(&thread_tag, std::memory_order_relaxed);
   }
   impl_->step();
   impl_->busy.store(false, std::memory_order_release);

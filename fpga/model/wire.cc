@@ -1,6 +1,7 @@
 #include "fpga/model/wire.hpp"
 
 #include <atomic>
+#include <thread>
 #include <vector>
 
 namespace rio::model {
@@ -36,11 +37,15 @@ struct Direction {
 
 class LoopWire final : public Wire {
  public:
+  void attach(Neighbour* card) override { self_ = card; }
+  Core* enter_neighbour() override { return self_ == nullptr ? nullptr : self_->enter(true); }
+  void leave_neighbour() override { self_->leave(true); }
   Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
   std::span<Inbound> inbound() override { return {&in_, 1}; }
   bool link_up() const override { return true; }
 
  private:
+  Neighbour* self_ = nullptr;
   Direction direction_;
   Outbound out_ = direction_.outbound();
   Inbound in_ = direction_.inbound();
@@ -50,8 +55,15 @@ class CableImpl final : public Cable, public std::enable_shared_from_this<CableI
  public:
   std::unique_ptr<Wire> plug(int side) override;
 
+  /// Who is plugged in; a lock, held while the other side works on the card.
+  struct Slot {
+    std::atomic<bool> busy{false};
+    Neighbour* card = nullptr;
+  };
+
   Direction direction[2];
   std::atomic<bool> plugged[2] = {false, false};
+  Slot slot[2];
 };
 
 class CableEnd final : public Wire {
@@ -66,6 +78,33 @@ class CableEnd final : public Wire {
   ~CableEnd() override { set_plugged(false); }
   CableEnd(const CableEnd&) = delete;
   CableEnd& operator=(const CableEnd&) = delete;
+
+  void attach(Neighbour* card) override {
+    CableImpl::Slot& mine = cable_->slot[side_];
+    // acquire: pairs with the release in leave_neighbour: the other side is done with the card.
+    while (mine.busy.exchange(true, std::memory_order_acquire)) {
+      std::this_thread::yield();
+    }
+    mine.card = card;
+    mine.busy.store(false, std::memory_order_release);
+  }
+  Core* enter_neighbour() override {
+    CableImpl::Slot& other = cable_->slot[1 - side_];
+    // acquire: pairs with the release in attach and leave_neighbour.
+    if (other.busy.exchange(true, std::memory_order_acquire)) {
+      return nullptr;
+    }
+    Core* core = other.card == nullptr ? nullptr : other.card->enter(false);
+    if (core == nullptr) {
+      other.busy.store(false, std::memory_order_release);
+    }
+    return core;
+  }
+  void leave_neighbour() override {
+    CableImpl::Slot& other = cable_->slot[1 - side_];
+    other.card->leave(false);
+    other.busy.store(false, std::memory_order_release);  // pairs with enter_neighbour, attach
+  }
 
   Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
   std::span<Inbound> inbound() override { return {&in_, 1}; }

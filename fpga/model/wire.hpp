@@ -23,10 +23,29 @@ struct Inbound {
   FrameReader* responses;
 };
 
+struct Core;
+
+/// A card at the other end of a wire within one process, when the same thread steps both: plain
+/// messages then go straight across instead of through rings (detail/direct.cc).
+class Neighbour {
+ public:
+  virtual ~Neighbour() = default;
+  /// Keep the card from other threads. @param self the card asks for itself, within its step.
+  /// @return its state, or null: another thread steps it, or it has frames to take first. leave()
+  /// after each that is not null.
+  [[nodiscard]] virtual Core* enter(bool self) = 0;
+  virtual void leave(bool self) = 0;
+};
+
 /// Used by the thread that steps the card.
 class Wire {
  public:
   virtual ~Wire() = default;
+  /// Tell the wire which card is plugged in; null before the card goes.
+  virtual void attach(Neighbour* card) { static_cast<void>(card); }
+  /// enter() of the card at the other end, if there is one in this process.
+  [[nodiscard]] virtual Core* enter_neighbour() { return nullptr; }
+  virtual void leave_neighbour() {}
   /// The way to a destination, null if there is none. Stays valid as long as the wire.
   [[nodiscard]] virtual Outbound* route(uint32_t dest_id) = 0;
   /// All that frames may come from. May change between steps.

@@ -25,9 +25,10 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
   *this = {};
   const uint32_t magic = bar.read32(regs::id::magic());
   if (magic == regs::kAllOnes) {
-    log_error("%s: BAR0 reads all ones: the card is gone or its memory is not enabled; check slot "
-              "and link, then rescan the bus",
-              card);
+    log_error(
+        "%s: BAR0 reads all ones: the card is gone or its memory is not enabled; check slot "
+        "and link, then rescan the bus",
+        card);
     return -ENODEV;
   }
   if (magic != regs::kMagic) {
@@ -59,10 +60,11 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
     }
     const uint32_t header = bar.read32(offset);
     if (!note(offset, header)) {
-      log_error("%s: block of type %u, version %u, instance %u at 0x%x breaks the contract; update "
-                "the gateware or the driver",
-                card, Header::type.get(header), Header::version.get(header),
-                Header::instance.get(header), offset);
+      log_error(
+          "%s: block of type %u, version %u, instance %u at 0x%x breaks the contract; update "
+          "the gateware or the driver",
+          card, Header::type.get(header), Header::version.get(header), Header::instance.get(header),
+          offset);
       return -EPROTO;
     }
     offset = bar.read32(offset + 4);

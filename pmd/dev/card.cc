@@ -34,8 +34,8 @@ int Card::identify() {
     if (gone()) {
       return failed(-ENODEV, "capabilities", regs::kAllOnes);
     }
-    log_error("%s: capabilities break the contract: %s; update the gateware",
-              bus_.name().c_str(), wrong);
+    log_error("%s: capabilities break the contract: %s; update the gateware", bus_.name().c_str(),
+              wrong);
     return error;
   }
   return 0;
@@ -88,9 +88,10 @@ int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
     if (card->gone()) {
       return card->failed(-ENODEV, "attach", answered);
     }
-    log_error("%s: card is not set up (generation %u asked for, %u in force); start its owner "
-              "first",
-              bus.name().c_str(), asked, answered);
+    log_error(
+        "%s: card is not set up (generation %u asked for, %u in force); start its owner "
+        "first",
+        bus.name().c_str(), asked, answered);
     return -EAGAIN;
   }
   *out = std::move(card);
@@ -172,8 +173,8 @@ void Card::write_identity(const CardConfig& config) {
 }
 
 int Card::reset() {
-  const uint32_t gen = other_than(bar_.read32(regs::id::gen_req()),
-                                  bar_.read32(regs::id::gen_ack()));
+  const uint32_t gen =
+      other_than(bar_.read32(regs::id::gen_req()), bar_.read32(regs::id::gen_ack()));
   // release: all other words first; pairs with the card's read of GEN_REQ.
   bar_.write32(regs::id::gen_req(), gen);
   uint32_t seen = 0;
@@ -185,13 +186,15 @@ int Card::reset() {
 // Passes `error` on, with a line in the log if it is one.
 int Card::failed(int error, const char* what, uint32_t seen) const {
   if (error == -ENODEV) {
-    log_error("%s: %s: card is gone (its magic reads all ones); check slot, link and power, then "
-              "rescan the bus",
-              bus_.name().c_str(), what);
+    log_error(
+        "%s: %s: card is gone (its magic reads all ones); check slot, link and power, then "
+        "rescan the bus",
+        bus_.name().c_str(), what);
   } else if (error != 0) {
-    log_error("%s: %s: no answer within %u ms (last seen 0x%x); reset the card by its slot, or "
-              "allow more time",
-              bus_.name().c_str(), what, timeout_ms_, seen);
+    log_error(
+        "%s: %s: no answer within %u ms (last seen 0x%x); reset the card by its slot, or "
+        "allow more time",
+        bus_.name().c_str(), what, timeout_ms_, seen);
   }
   return error;
 }
@@ -239,8 +242,8 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
                  Entry::valid.put(1) | Entry::doorbells.put(entry.doorbells ? 1 : 0) |
                      Entry::requests.put(entry.requests ? 1 : 0) | Entry::qp.put(entry.qp));
   }
-  const uint32_t apply = other_than(bar_.read32(regs::rx_map::apply()),
-                                    bar_.read32(regs::rx_map::applied()));
+  const uint32_t apply =
+      other_than(bar_.read32(regs::rx_map::apply()), bar_.read32(regs::rx_map::applied()));
   // release: the entries first; pairs with the card's read of APPLY.
   bar_.write32(regs::rx_map::apply(), apply);
   uint32_t seen = 0;
@@ -249,7 +252,9 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
   return failed(error, "receive map", seen);
 }
 
-bool Card::gone() { return card_gone(bar_); }
+bool Card::gone() {
+  return card_gone(bar_);
+}
 
 bool Card::alive(uint32_t timeout_ms) {
   if (gone()) {
@@ -287,8 +292,7 @@ PortCounters Card::counters() {
 int Card::open_queue_pair(uint32_t qp, const QueuePairConfig& config,
                           std::unique_ptr<QueuePair>* out) {
   if (qp >= caps_.queue_pairs || !blocks_.has_qp(qp)) {
-    log_error("%s: no queue pair %u; the card has %u", bus_.name().c_str(), qp,
-              caps_.queue_pairs);
+    log_error("%s: no queue pair %u; the card has %u", bus_.name().c_str(), qp, caps_.queue_pairs);
     return -ENOENT;
   }
   return QueuePair::create(*this, qp, config, out);
@@ -326,8 +330,8 @@ int Card::reg_write(uint32_t offset_bytes, uint32_t value) {
   }
   const BlockList::Owner owner = blocks_.owner_of(offset_bytes);
   if (owner != BlockList::Owner::kHost) {
-    log_error("%s: register 0x%x is %s; write one of the host's", bus_.name().c_str(),
-              offset_bytes, owner == BlockList::Owner::kCard ? "the card's" : "in no known block");
+    log_error("%s: register 0x%x is %s; write one of the host's", bus_.name().c_str(), offset_bytes,
+              owner == BlockList::Owner::kCard ? "the card's" : "in no known block");
     return -EPERM;
   }
   bar_.write32(offset_bytes, value);

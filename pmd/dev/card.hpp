@@ -28,14 +28,14 @@ struct RxMapEntry {
 
 /// What the owner of a card sets. regs: ID.
 struct CardConfig {
-  std::vector<uint32_t> dest_ids;      ///< source ID of queue pair i; the missing ones get none
-  std::vector<RxMapEntry> rx_map;      ///< empty: each destID to its queue pair, all mailboxes
-  uint32_t dest_id_size = 1;           ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
+  std::vector<uint32_t> dest_ids;  ///< source ID of queue pair i; the missing ones get none
+  std::vector<RxMapEntry> rx_map;  ///< empty: each destID to its queue pair, all mailboxes
+  uint32_t dest_id_size = 1;       ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
   uint32_t response_timeout_us = 100000;
   uint32_t receive_timeout_us = 200000;
-  uint32_t retry_limit = 0;            ///< 0: never give up
+  uint32_t retry_limit = 0;  ///< 0: never give up
   uint32_t retry_delay_us = 1;
-  uint32_t reset_timeout_ms = 1000;    ///< of the reset, and of later changes
+  uint32_t reset_timeout_ms = 1000;  ///< of the reset, and of later changes
 };
 
 /// regs: PORT.LINK
@@ -96,8 +96,8 @@ class Card {
   [[nodiscard]] LinkState link();
   [[nodiscard]] PortCounters counters();
 
-  /// Start the rings of a queue pair. @return 0, -ENOENT (no such queue pair or ring), -EBUSY (one of
-  /// its rings runs), and as Ring::start.
+  /// Start the rings of a queue pair. @return 0, -ENOENT (no such queue pair or ring), -EBUSY (one
+  /// of its rings runs), and as Ring::start.
   [[nodiscard]] int open_queue_pair(uint32_t qp, const QueuePairConfig& config,
                                     std::unique_ptr<QueuePair>* out);
 

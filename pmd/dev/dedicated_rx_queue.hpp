@@ -15,8 +15,8 @@ namespace rio::pmd {
 /// functions belong to one thread. [S0]; regs: dedicated_desc, entry_cpl.
 class alignas(64) DedicatedRxQueue : public QueueBase {
  public:
-  /// Open the queue; from now on RingConfig::source and ::mbox no longer reach the shared queue, and
-  /// are answered RETRY while no entry is posted. Control path. @param config ring is one of
+  /// Open the queue; from now on RingConfig::source and ::mbox no longer reach the shared queue,
+  /// and are answered RETRY while no entry is posted. Control path. @param config ring is one of
   /// regs::Ring::kDedicated0 and the seven after it. @param bus outlives the queue.
   /// @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -40,16 +40,23 @@ class alignas(64) DedicatedRxQueue : public QueueBase {
   [[nodiscard]] Reject last_reject() const { return last_reject_; }
 
  private:
+  /// Bits that must be 0 in an address and in a size.
+  struct Misaligned {
+    uint64_t addr;
+    uint32_t size;
+  };
+
   DedicatedRxQueue() = default;
-  [[nodiscard]] uint32_t post_run(const DedicatedEntry* entries, uint32_t n);
+  [[nodiscard]] static bool fill(const DedicatedEntry& entry, const Misaligned& wrong,
+                                 regs::DedicatedDesc* desc, uint64_t* cookie, uint32_t* size_bytes);
+  [[nodiscard]] uint32_t post_run(const DedicatedEntry* entries, size_t n);
   void refuse(const DedicatedEntry& entry);
 
   EntryWindow window_;
   Reject last_reject_ = Reject::kNone;
   // Constant.
   regs::DedicatedDesc* entries_ = nullptr;
-  uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
-  uint32_t size_misaligned_ = 0;  // bits that must be 0 in a size
+  Misaligned misaligned_{};
 };
 
 }  // namespace rio::pmd

@@ -65,8 +65,7 @@ Reject DmaQueue::check(const DmaRequest& request) const {
     }
     misaligned |= kDoublewordBytes - 1;
   }
-  return ((request.rio_addr | request.iova) & misaligned) != 0 ? Reject::kAlignment
-                                                                : Reject::kNone;
+  return ((request.rio_addr | request.iova) & misaligned) != 0 ? Reject::kAlignment : Reject::kNone;
 }
 
 uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
@@ -82,13 +81,13 @@ uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
       break;
     }
     const uint32_t slot = (head + k) & window_.mask();
-    entries_[slot] = {Control::op.put(static_cast<uint32_t>(request.op)) |
-                          Control::prio.put(request.prio),
-                      request.dest_id,
-                      request.length_bytes,
-                      static_cast<uint32_t>(request.cookie),
-                      request.rio_addr,
-                      request.iova};
+    entries_[slot] = {
+        Control::op.put(static_cast<uint32_t>(request.op)) | Control::prio.put(request.prio),
+        request.dest_id,
+        request.length_bytes,
+        static_cast<uint32_t>(request.cookie),
+        request.rio_addr,
+        request.iova};
     window_.cookies()[slot] = request.cookie;
     window_.sizes()[slot] = request.length_bytes;
   }
@@ -103,10 +102,10 @@ uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
 }
 
 uint16_t DmaQueue::reap(EntryDone* out, uint16_t n) {
-  uint32_t given = reap_burst<EntryReap>(cursor_, window_, stats_, out, n);
+  uint32_t given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
   if (given == 0 && n != 0) [[unlikely]] {
     hook_();
-    given = reap_burst<EntryReap>(cursor_, window_, stats_, out, n);
+    given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
   }
   return static_cast<uint16_t>(given);
 }

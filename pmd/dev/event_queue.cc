@@ -11,8 +11,7 @@ int EventQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   if (queue == nullptr) {
     return -ENOMEM;
   }
-  if (const int error = queue->start(bus, caps, config, {0, sizeof(regs::EventCpl)});
-      error != 0) {
+  if (const int error = queue->start(bus, caps, config, {0, sizeof(regs::EventCpl)}); error != 0) {
     return error;
   }
   *out = std::move(queue);
@@ -30,8 +29,7 @@ uint32_t EventQueue::take(CardEvent* out, uint32_t n) {
       break;
     }
     const auto type = cpl->type > 0xFFu ? regs::EventType{} : regs::EventType(cpl->type);
-    out[k] = {type, cpl->source, cpl->info,
-              {cpl->data0, cpl->data1, cpl->data2, cpl->data3}};
+    out[k] = {type, cpl->source, cpl->info, {cpl->data0, cpl->data1, cpl->data2, cpl->data3}};
     ++cursor_.consumed;
   }
   return k;

@@ -84,8 +84,8 @@ int MaintQueue::read(uint32_t dest_id, uint8_t hop_count, uint32_t offset,
 
 int MaintQueue::write(uint32_t dest_id, uint8_t hop_count, uint32_t offset,
                       std::span<const uint32_t> words, uint32_t timeout_ms) {
-  return carry_out({regs::MaintOp::kWrite, false, dest_id, hop_count, offset, nullptr,
-                    words.data(), words.size()},
+  return carry_out({regs::MaintOp::kWrite, false, dest_id, hop_count, offset, nullptr, words.data(),
+                    words.size()},
                    timeout_ms);
 }
 
@@ -94,8 +94,7 @@ int MaintQueue::read_local(uint32_t offset, std::span<uint32_t> words, uint32_t 
                    timeout_ms);
 }
 
-int MaintQueue::write_local(uint32_t offset, std::span<const uint32_t> words,
-                            uint32_t timeout_ms) {
+int MaintQueue::write_local(uint32_t offset, std::span<const uint32_t> words, uint32_t timeout_ms) {
   return carry_out({regs::MaintOp::kWrite, true, 0, 0, offset, nullptr, words.data(), words.size()},
                    timeout_ms);
 }
@@ -113,20 +112,21 @@ int MaintQueue::carry_out(const Access& access, uint32_t timeout_ms) {
   if (access.words == 0 || len_bytes > regs::kMaintBytesMax || access.offset % kWordBytes != 0 ||
       access.offset > kOffsetLimit - len_bytes) {
     ++stats_.rejected;
-    log_error("%s: maintenance access of %zu words at offset 0x%x; it takes 1 to %zu words at a "
-              "multiple of 4 within 24 bits",
-              ring_.bus().name().c_str(), access.words, access.offset,
-              regs::kMaintBytesMax / kWordBytes);
+    log_error(
+        "%s: maintenance access of %zu words at offset 0x%x; it takes 1 to %zu words at a "
+        "multiple of 4 within 24 bits",
+        ring_.bus().name().c_str(), access.words, access.offset, regs::kMaintBytesMax / kWordBytes);
     return -EINVAL;
   }
   EntryDone late[1];
   while (window_.room() == 0 &&
-         reap_burst<EntryReap>(cursor_, window_, stats_, late, 1) != 0) {
+         reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), late, 1) != 0) {
   }
   if (window_.room() == 0) {
-    log_error("%s: maintenance ring is full of unanswered accesses; wait for the response "
-              "time-out, or stop the queue",
-              ring_.bus().name().c_str());
+    log_error(
+        "%s: maintenance ring is full of unanswered accesses; wait for the response "
+        "time-out, or stop the queue",
+        ring_.bus().name().c_str());
     return -EBUSY;
   }
   const uint32_t slot = window_.head() & window_.mask();
@@ -165,7 +165,7 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   Waiter waiter(hook_, timeout_ms);
   bool more = true;
   for (;;) {
-    const uint32_t got = reap_burst<EntryReap>(cursor_, window_, stats_, done, 1);
+    const uint32_t got = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), done, 1);
     if (got != 0 && done->cookie == cookie) {
       return 0;
     }
@@ -179,15 +179,17 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   }
   const int state = ring_.state(nullptr, nullptr);
   if (state == -ENODEV) {
-    log_error("%s: card is gone (its magic reads all ones); check slot, link and power, then "
-              "rescan the bus",
-              ring_.bus().name().c_str());
+    log_error(
+        "%s: card is gone (its magic reads all ones); check slot, link and power, then "
+        "rescan the bus",
+        ring_.bus().name().c_str());
     return -ENODEV;
   }
-  log_error("%s: qp %u ring maint: no completion within %u ms, state %s; wait longer than the "
-            "response time-out, or reset the card",
-            ring_.bus().name().c_str(), ring_.qp(), timeout_ms,
-            state < 0 ? "unreadable" : name(static_cast<regs::RingState>(state)));
+  log_error(
+      "%s: qp %u ring maint: no completion within %u ms, state %s; wait longer than the "
+      "response time-out, or reset the card",
+      ring_.bus().name().c_str(), ring_.qp(), timeout_ms,
+      state < 0 ? "unreadable" : name(static_cast<regs::RingState>(state)));
   return -ETIMEDOUT;
 }
 

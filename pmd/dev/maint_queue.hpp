@@ -12,12 +12,12 @@
 namespace rio::pmd {
 
 /// Synchronous, bounded maintenance accesses; control path. One thread at a time. Words are in host
-/// order on this side of the API; the card puts them on the link as the specification wants. Belongs
-/// to queue pair 0. regs: maint_desc, entry_cpl; RIO Part 1 §4.1.10.
+/// order on this side of the API; the card puts them on the link as the specification wants.
+/// Belongs to queue pair 0. regs: maint_desc, entry_cpl; RIO Part 1 §4.1.10.
 ///
-/// All functions return 0; -EINVAL (1 to 16 words, offset a multiple of 4 within 24 bits; nothing is
-/// sent); -EBUSY (too many accesses still unanswered); -ENODEV (card gone); -ETIMEDOUT (the card did
-/// not complete it within timeout_ms, or the response time-out of the fabric passed:
+/// All functions return 0; -EINVAL (1 to 16 words, offset a multiple of 4 within 24 bits; nothing
+/// is sent); -EBUSY (too many accesses still unanswered); -ENODEV (card gone); -ETIMEDOUT (the card
+/// did not complete it within timeout_ms, or the response time-out of the fabric passed:
 /// last_status() == Status::kResponseTimeout); -EIO (ERROR response), -ENETDOWN (link down),
 /// -ECANCELED (ring stopped), -EFAULT (host memory), -EAGAIN (retries expired). The card's own word
 /// is last_status(). An access that timed out may still be carried out.
@@ -42,8 +42,8 @@ class alignas(64) MaintQueue : public QueueBase {
   [[nodiscard]] int write_local(uint32_t offset, std::span<const uint32_t> words,
                                 uint32_t timeout_ms);
   /// Send a port-write; it has no response, so success means that it was sent.
-  [[nodiscard]] int port_write(uint32_t dest_id, uint8_t hop_count,
-                               std::span<const uint32_t> words, uint32_t timeout_ms);
+  [[nodiscard]] int port_write(uint32_t dest_id, uint8_t hop_count, std::span<const uint32_t> words,
+                               uint32_t timeout_ms);
 
   /// How the card completed the last access; kOk if it never completed it.
   [[nodiscard]] Status last_status() const { return last_status_; }

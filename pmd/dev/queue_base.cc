@@ -2,8 +2,7 @@
 
 namespace rio::pmd {
 
-int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config,
-                     const RingShape& shape) {
+int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const RingShape& shape) {
   if (const int error = ring_.start(bus, caps, config, shape); error != 0) {
     return error;
   }

@@ -78,5 +78,4 @@ class QueueBase {
   Ring ring_;
 };
 
-
 }  // namespace rio::pmd

@@ -37,9 +37,10 @@ int QueuePair::create(Card& card, uint32_t qp, const QueuePairConfig& config,
     rings |= card.caps().maint && qp == 0 ? present & ring_bit(RingId::kMaint) : 0;
   }
   if ((rings & ~kOpenable) != 0) {
-    log_error("%s: qp %u: rings 0x%x cannot be opened with the queue pair; dedicated ones open one "
-              "by one",
-              card.bus().name().c_str(), qp, rings & ~kOpenable);
+    log_error(
+        "%s: qp %u: rings 0x%x cannot be opened with the queue pair; dedicated ones open one "
+        "by one",
+        card.bus().name().c_str(), qp, rings & ~kOpenable);
     return -EINVAL;
   }
   if (const int error = pair->check_idle(present); error != 0) {
@@ -59,15 +60,17 @@ int QueuePair::check_idle(uint32_t rings_present) {
     }
     const int busy = Ring::busy(bar_, qp_, ring);
     if (busy < 0) {
-      log_error("%s: qp %u: card is gone (its magic reads all ones); check slot, link and power, "
-                "then rescan the bus",
-                card_.bus().name().c_str(), qp_);
+      log_error(
+          "%s: qp %u: card is gone (its magic reads all ones); check slot, link and power, "
+          "then rescan the bus",
+          card_.bus().name().c_str(), qp_);
       return busy;
     }
     if (busy != 0) {
-      log_error("%s: qp %u is in use: its ring %s runs; take another queue pair, or have the owner "
-                "reset the card",
-                card_.bus().name().c_str(), qp_, ring_name(ring));
+      log_error(
+          "%s: qp %u is in use: its ring %s runs; take another queue pair, or have the owner "
+          "reset the card",
+          card_.bus().name().c_str(), qp_, ring_name(ring));
       return -EBUSY;
     }
   }
@@ -123,8 +126,7 @@ uint32_t QueuePair::rings() const {
   return bits;
 }
 
-int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,
-                              DedicatedRxQueue** out) {
+int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, DedicatedRxQueue** out) {
   if (i >= regs::kDedicatedQueues) {
     log_error("%s: qp %u: dedicated queue %u; there are %u", card_.bus().name().c_str(), qp_, i,
               regs::kDedicatedQueues);
@@ -138,8 +140,7 @@ int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,
   RingConfig config = ring_config(kFirstDedicated + i, config_.dedicated_log2);
   config.source = source;
   config.mbox = mbox;
-  if (const int error =
-          DedicatedRxQueue::create(card_.bus(), card_.caps(), config, &dedicated_[i]);
+  if (const int error = DedicatedRxQueue::create(card_.bus(), card_.caps(), config, &dedicated_[i]);
       error != 0) {
     return error;
   }

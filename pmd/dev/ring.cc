@@ -37,11 +37,10 @@ Ring::~Ring() {
 
 int Ring::check(const Caps& caps) const {
   const char* const what = ring_name(config_.ring);
-  if (config_.log2 < caps.ring_log2_min || config_.log2 > caps.ring_log2_max ||
-      config_.log2 < 1 || config_.log2 > kLog2Limit) {
-    log_error("%s: qp %u ring %s: 2^%u entries; the card takes 2^%u to 2^%u",
-              bus_->name().c_str(), config_.qp, what, config_.log2, caps.ring_log2_min,
-              caps.ring_log2_max);
+  if (config_.log2 < caps.ring_log2_min || config_.log2 > caps.ring_log2_max || config_.log2 < 1 ||
+      config_.log2 > kLog2Limit) {
+    log_error("%s: qp %u ring %s: 2^%u entries; the card takes 2^%u to 2^%u", bus_->name().c_str(),
+              config_.qp, what, config_.log2, caps.ring_log2_min, caps.ring_log2_max);
     return -EINVAL;
   }
   if (config_.irq_vector >= 0 && static_cast<uint32_t>(config_.irq_vector) >= caps.vectors) {
@@ -167,9 +166,10 @@ int Ring::fail_start(int error) {
   uint32_t entry = 0;
   if (error == -ENODEV) {
     running_ = false;
-    log_error("%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
-              "power, then rescan the bus",
-              card, config_.qp, what);
+    log_error(
+        "%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
+        "power, then rescan the bus",
+        card, config_.qp, what);
     return error;
   }
   const int now = state(&why, &entry);
@@ -195,16 +195,18 @@ int Ring::stop(uint32_t timeout_ms) {
   const char* const what = ring_name(config_.ring);
   if (error == -ENODEV) {
     running_ = false;
-    log_error("%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
-              "power, then rescan the bus",
-              bus_->name().c_str(), config_.qp, what);
+    log_error(
+        "%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
+        "power, then rescan the bus",
+        bus_->name().c_str(), config_.qp, what);
     return error;
   }
   const int now = state(nullptr, nullptr);
-  log_error("%s: qp %u ring %s: not stopped within %u ms, state %s; reset the card. Its memory "
-            "stays allocated, since the card may still write it",
-            bus_->name().c_str(), config_.qp, what, timeout_ms,
-            now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
+  log_error(
+      "%s: qp %u ring %s: not stopped within %u ms, state %s; reset the card. Its memory "
+      "stays allocated, since the card may still write it",
+      bus_->name().c_str(), config_.qp, what, timeout_ms,
+      now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
   return error;
 }
 
@@ -231,8 +233,7 @@ int Ring::busy(Mmio& bar, uint32_t qp, uint32_t ring) {
   if (status == regs::kAllOnes && card_gone(bar)) {
     return -ENODEV;
   }
-  return state_is(status, regs::RingState::kRunning) ||
-                 state_is(status, regs::RingState::kStopping)
+  return state_is(status, regs::RingState::kRunning) || state_is(status, regs::RingState::kStopping)
              ? 1
              : 0;
 }

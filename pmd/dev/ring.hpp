@@ -12,15 +12,15 @@ namespace rio::pmd {
 
 /// How a ring is set up. regs: QP.RING_*.
 struct RingConfig {
-  uint32_t qp = 0;              ///< queue pair
-  uint32_t ring = 0;            ///< regs::Ring, 0 to 15
-  uint32_t log2 = 9;            ///< log2 of the entries, within Caps
-  uint32_t start_index = 0;     ///< first free-running index; anything (tests of the wrap)
-  uint32_t timeout_ms = 1000;   ///< of the start, and of the stop by the destructor
-  int irq_vector = -1;          ///< -1: no interrupt
+  uint32_t qp = 0;             ///< queue pair
+  uint32_t ring = 0;           ///< regs::Ring, 0 to 15
+  uint32_t log2 = 9;           ///< log2 of the entries, within Caps
+  uint32_t start_index = 0;    ///< first free-running index; anything (tests of the wrap)
+  uint32_t timeout_ms = 1000;  ///< of the start, and of the stop by the destructor
+  int irq_vector = -1;         ///< -1: no interrupt
   uint16_t irq_moderation_us = 0;
-  uint32_t source = 0;          ///< dedicated rings: source ID that the ring takes
-  uint32_t mbox = 0;            ///< dedicated rings: mailbox, 0 to 3
+  uint32_t source = 0;  ///< dedicated rings: source ID that the ring takes
+  uint32_t mbox = 0;    ///< dedicated rings: mailbox, 0 to 3
 };
 
 /// Bytes of a ring's entries.
@@ -30,8 +30,8 @@ struct RingShape {
 };
 
 /// Memory and state of one ring. Control path, one thread. The card owns the memory between start()
-/// and a successful stop(); the destructor stops the ring, and if the card does not answer it leaves
-/// the memory allocated rather than have the card write into somebody else's.
+/// and a successful stop(); the destructor stops the ring, and if the card does not answer it
+/// leaves the memory allocated rather than have the card write into somebody else's.
 class Ring {
  public:
   Ring() = default;

@@ -39,9 +39,9 @@ class alignas(64) SharedRxQueue : public QueueBase {
 
  private:
   SharedRxQueue() = default;
-  [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, uint32_t n);
+  [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
   [[nodiscard]] uint32_t take(RxMessage* out, uint32_t n);
-  [[nodiscard]] uint32_t take_plain(RxMessage* out, uint32_t n);
+  [[nodiscard]] uint32_t take_plain(RxMessage* out, size_t n);
   [[nodiscard]] int take_one(RxMessage* out);
 
   EntryWindow window_;

@@ -1,6 +1,7 @@
 #include "pmd/dev/tx_queue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -12,20 +13,64 @@ namespace {
 
 using Control = regs::tx_desc::Control;
 
-constexpr uint32_t kSsize256 = 14;     // code of 256 bytes. RIO Part 2 §4.1.5
-constexpr uint32_t kSsizeCodeBase = 8; // flags carry the code less this
+constexpr uint32_t kSsize256 = 14;      // code of 256 bytes. RIO Part 2 §4.1.5
+constexpr uint32_t kSsizeCodeBase = 8;  // flags carry the code less this
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kDoorbellBytes = 2;
 
-// The key is the second half of a TxMessage, loaded at once.
-static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_bytes) == 20 &&
-              offsetof(TxMessage, mbox) == 22 && offsetof(TxMessage, flags) == 23);
+// What TxMessage::flags alone decide. bytes_max is 0 where the short way does not apply: inline,
+// doorbell, or nonsense.
+struct FlagsMeaning {
+  uint32_t control;
+  uint16_t segment_bytes;
+  uint16_t bytes_max;
+};
 
-[[nodiscard]] uint64_t key_of(const TxMessage& message) {
-  uint64_t key = 0;
-  std::memcpy(&key, reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, dest_id),
-              sizeof key);
-  return key;
+constexpr FlagsMeaning meaning_of(uint32_t flags) {
+  const uint32_t size_code = flags >> TxFlags::kSsizeShift;
+  const uint32_t ssize = size_code == 0 ? kSsize256 : kSsizeCodeBase + size_code;
+  const uint32_t prio = flags & TxFlags::kPrioMask;
+  if (ssize > kSsize256 || prio > kPrioMax) {
+    return {0, 0, 0};
+  }
+  const auto segment_bytes = static_cast<uint16_t>(regs::kSegmentBytesMax >> (kSsize256 - ssize));
+  return {Control::op.put(static_cast<uint32_t>(regs::TxOp::kMessage)) |
+              Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) | Control::prio.put(prio) |
+              Control::ssize.put(ssize),
+          segment_bytes, static_cast<uint16_t>(segment_bytes * regs::kSegmentsMax)};
+}
+
+constexpr std::array<FlagsMeaning, 256> make_meanings() {
+  std::array<FlagsMeaning, 256> meanings{};
+  for (uint32_t flags = 0; flags < meanings.size(); ++flags) {
+    const bool by_address = (flags & (TxFlags::kInline | TxFlags::kDoorbell)) == 0;
+    meanings[flags] = by_address ? meaning_of(flags) : FlagsMeaning{0, 0, 0};
+  }
+  return meanings;
+}
+
+constexpr std::array<FlagsMeaning, 256> kMeanings = make_meanings();
+
+// One message by address that the card can take; everything else is left to the general way.
+[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
+                                                   regs::TxDesc* entry, uint64_t* cookie) {
+  const FlagsMeaning& meaning = kMeanings[message.flags];
+  const uint32_t length_bytes = message.length_bytes;
+  const uint32_t mbox = message.mbox;
+  const uint32_t mboxes =
+      length_bytes > meaning.segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
+  if (length_bytes - 1 >= meaning.bytes_max || mbox >= mboxes || (message.iova & misaligned) != 0)
+      [[unlikely]] {
+    return false;
+  }
+  entry->control = meaning.control | mbox << Control::mbox.lsb;
+  entry->dest_id = message.dest_id;
+  entry->cookie = static_cast<uint32_t>(message.cookie);
+  entry->length = length_bytes;
+  entry->addr = message.iova;
+  entry->aux = 0;
+  *cookie = message.cookie;
+  return true;
 }
 
 // Up to 16 bytes, zeros behind them.
@@ -55,87 +100,47 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
-  // Any message that is right will do; from now on the key always belongs to one.
-  if (!queue->prepare(key_of({.iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8,
-                              .mbox = 0, .flags = 0}))) {
-    return -EINVAL;
-  }
   *out = std::move(queue);
   return 0;
 }
 
 Reject TxQueue::check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flags,
                              uint32_t* control) {
-  const uint32_t size_code = flags >> TxFlags::kSsizeShift;
-  const uint32_t ssize = size_code == 0 ? kSsize256 : kSsizeCodeBase + size_code;
-  const uint32_t prio = flags & TxFlags::kPrioMask;
-  if (ssize > kSsize256 || prio > kPrioMax) {
+  const FlagsMeaning meaning = meaning_of(flags);
+  if (meaning.bytes_max == 0) {
     return Reject::kOperation;
   }
-  const uint32_t segment_bytes = regs::kSegmentBytesMax >> (kSsize256 - ssize);
-  if (length_bytes - 1 >= segment_bytes * regs::kSegmentsMax) {
+  if (length_bytes - 1 >= meaning.bytes_max) {
     return Reject::kLength;
   }
   const uint32_t mboxes =
-      length_bytes > segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
+      length_bytes > meaning.segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
   if (mbox >= mboxes) {
     return Reject::kMailbox;
   }
-  *control = Control::op.put(static_cast<uint32_t>(regs::TxOp::kMessage)) |
-             Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) |
-             Control::prio.put(prio) | Control::ssize.put(ssize) | Control::mbox.put(mbox);
+  *control = meaning.control | Control::mbox.put(mbox);
   return Reject::kNone;
 }
 
-bool TxQueue::prepare(uint64_t key) {
-  const auto flags = static_cast<uint32_t>(key >> 56);
-  const auto length_bytes = static_cast<uint32_t>(key >> 32) & 0xFFFFu;
-  uint32_t control = 0;
-  if ((flags & (TxFlags::kInline | TxFlags::kDoorbell)) != 0 ||
-      check_header(length_bytes, static_cast<uint32_t>(key >> 48) & 0xFFu, flags, &control) !=
-          Reject::kNone) {
-    return false;
-  }
-  key_ = key;
-  control_dest_ = control | key << 32;
-  key_length_bytes_ = length_bytes;
-  return true;
-}
-
-uint32_t TxQueue::post_run(const TxMessage* messages, uint32_t n) {
+uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   const uint32_t slot = window_.head() & window_.mask();
   regs::TxDesc* const entries = entries_ + slot;
   uint64_t* const cookies = window_.cookies() + slot;
-  uint32_t* const sizes = window_.sizes() + slot;
   const uint64_t misaligned = addr_misaligned_;
-  uint64_t key = key_;
-  uint64_t control_dest = control_dest_;
-  uint32_t length_bytes = key_length_bytes_;
-  uint32_t k = 0;
-  for (; k < n; ++k) {
-    const TxMessage& message = messages[k];
-    if (key_of(message) != key) [[unlikely]] {
-      if (!prepare(key_of(message))) {
-        break;
-      }
-      key = key_;
-      control_dest = control_dest_;
-      length_bytes = key_length_bytes_;
+  size_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    if (!fill(messages[k], misaligned, &entries[k], &cookies[k]) ||
+        !fill(messages[k + 1], misaligned, &entries[k + 1], &cookies[k + 1]) ||
+        !fill(messages[k + 2], misaligned, &entries[k + 2], &cookies[k + 2]) ||
+        !fill(messages[k + 3], misaligned, &entries[k + 3], &cookies[k + 3])) {
+      break;  // one by one, again
     }
-    if ((message.iova & misaligned) != 0) [[unlikely]] {
-      break;
-    }
-    regs::TxDesc& entry = entries[k];
-    std::memcpy(&entry, &control_dest, sizeof control_dest);
-    entry.cookie = static_cast<uint32_t>(message.cookie);
-    entry.length = length_bytes;
-    entry.addr = message.iova;
-    entry.aux = 0;
-    cookies[k] = message.cookie;
-    sizes[k] = length_bytes;
   }
-  window_.post(k);
-  return k;
+  while (k < n && fill(messages[k], misaligned, &entries[k], &cookies[k])) {
+    ++k;
+  }
+  window_.post(static_cast<uint32_t>(k));
+  return static_cast<uint32_t>(k);
 }
 
 uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
@@ -197,8 +202,7 @@ bool TxQueue::post_any(const TxMessage& message) {
     return post_inline(message, control, &info, kDoorbellBytes);
   }
   uint32_t control = 0;
-  if (const Reject why =
-          check_header(message.length_bytes, message.mbox, message.flags, &control);
+  if (const Reject why = check_header(message.length_bytes, message.mbox, message.flags, &control);
       why != Reject::kNone) {
     return refuse(why);
   }
@@ -209,10 +213,13 @@ bool TxQueue::post_any(const TxMessage& message) {
     return refuse(Reject::kAlignment);
   }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control, message.dest_id, static_cast<uint32_t>(message.cookie),
-                    message.length_bytes, message.iova, 0};
+  entries_[slot] = {control,
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    message.length_bytes,
+                    message.iova,
+                    0};
   window_.cookies()[slot] = message.cookie;
-  window_.sizes()[slot] = message.length_bytes;
   window_.post(1);
   return true;
 }
@@ -232,10 +239,12 @@ bool TxQueue::post_inline(const TxMessage& message, uint32_t control, const void
   uint64_t words[2];
   load_bytes(data, near_bytes, words);
   entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(wide ? 1 : 0),
-                    message.dest_id, static_cast<uint32_t>(message.cookie), length_bytes,
-                    words[0], words[1]};
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    length_bytes,
+                    words[0],
+                    words[1]};
   window_.cookies()[slot] = message.cookie;
-  window_.sizes()[slot] = doorbell ? 0 : length_bytes;
   if (!wide) {
     window_.post(1);
     return true;
@@ -282,21 +291,24 @@ bool TxQueue::post_gather(const TxGather& message) {
     return refuse(Reject::kAlignment);
   }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control | Control::wide.put(1) | Control::addrs.put(count), message.dest_id,
-                    static_cast<uint32_t>(message.cookie), sum_bytes, iova[0], length[0]};
+  entries_[slot] = {control | Control::wide.put(1) | Control::addrs.put(count),
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    sum_bytes,
+                    iova[0],
+                    length[0]};
   const regs::TxWide second = {iova[1], iova[2], iova[3], length[1], length[2], length[3], 0};
   std::memcpy(&entries_[(slot + 1) & window_.mask()], &second, sizeof second);
   window_.cookies()[slot] = message.cookie;
-  window_.sizes()[slot] = sum_bytes;
   window_.post_pair();
   return true;
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
-  uint32_t given = reap_burst<TxReap>(cursor_, window_, stats_, out, n);
+  uint32_t given = reap_burst<TxReap>(cursor_, window_, stats_, &entries_->length, out, n);
   if (given == 0 && n != 0) [[unlikely]] {
     hook_();
-    given = reap_burst<TxReap>(cursor_, window_, stats_, out, n);
+    given = reap_burst<TxReap>(cursor_, window_, stats_, &entries_->length, out, n);
   }
   return static_cast<uint16_t>(given);
 }

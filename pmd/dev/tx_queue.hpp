@@ -12,13 +12,13 @@ namespace rio::pmd {
 
 /// A message gathered from two to four places. Takes two entries of the ring. Needs Caps::wide.
 struct TxGather {
-  uint64_t cookie;                             ///< comes back in TxDone, any value
-  uint64_t iova[regs::kWideAddrs];             ///< aligned as Caps::tx_addr_align says
-  uint16_t length_bytes[regs::kWideAddrs];     ///< each at least 1; multiples of 8 but for the last
-  uint32_t dest_id;                            ///< destination
-  uint8_t count;                               ///< places, 2 to 4
-  uint8_t mbox;                                ///< as in TxMessage
-  uint8_t flags;                               ///< TxFlags without kInline and kDoorbell
+  uint64_t cookie;                          ///< comes back in TxDone, any value
+  uint64_t iova[regs::kWideAddrs];          ///< aligned as Caps::tx_addr_align says
+  uint16_t length_bytes[regs::kWideAddrs];  ///< each at least 1; multiples of 8 but for the last
+  uint32_t dest_id;                         ///< destination
+  uint8_t count;                            ///< places, 2 to 4
+  uint8_t mbox;                             ///< as in TxMessage
+  uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
 /// Sends. All functions belong to one thread, which may change while nobody is in a function.
@@ -49,8 +49,7 @@ class alignas(64) TxQueue : public QueueBase {
 
  private:
   TxQueue() = default;
-  [[nodiscard]] uint32_t post_run(const TxMessage* messages, uint32_t n);
-  [[nodiscard]] bool prepare(uint64_t key);
+  [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
                                  uint32_t length_bytes);
@@ -62,11 +61,6 @@ class alignas(64) TxQueue : public QueueBase {
 
   // Written by burst, read by reap.
   EntryWindow window_;
-  // Of the message sent last, since the next one is mostly like it: dest_id, length, mbox and flags
-  // as they lie in TxMessage, and what the descriptor says about them.
-  uint64_t key_ = 0;
-  uint64_t control_dest_ = 0;
-  uint32_t key_length_bytes_ = 0;
   Reject last_reject_ = Reject::kNone;
   // Constant.
   regs::TxDesc* entries_ = nullptr;

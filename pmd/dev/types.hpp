@@ -16,7 +16,8 @@ struct TxFlags {
   static constexpr uint8_t kPrioMask = 0x03;  ///< priority 0 to 2
   static constexpr uint8_t kOrder = 0x04;     ///< start after all responses to this (dest, mbox)
   static constexpr uint8_t kInline = 0x08;    ///< `data` points to the bytes; copied by the burst
-  static constexpr uint8_t kDoorbell = 0x10;  ///< type 10; `info` is sent, the rest is not looked at
+  static constexpr uint8_t kDoorbell =
+      0x10;  ///< type 10; `info` is sent, the rest is not looked at
   /// Segment size code of the specification (9: 8 bytes … 14: 256 bytes) << 5 would not fit beside
   /// the others, so the code minus 8; 0 means 256 bytes.
   static constexpr uint8_t kSsizeShift = 5;
@@ -67,9 +68,9 @@ struct RxMessage {
 
 /// An entry for a dedicated receive queue.
 struct DedicatedEntry {
-  uint64_t iova;       ///< aligned as Caps::dedicated_addr_align says
-  uint64_t cookie;     ///< comes back in EntryDone, any value
-  uint32_t size_bytes; ///< of the message, aligned as Caps::dedicated_size_align says; up to 4096
+  uint64_t iova;        ///< aligned as Caps::dedicated_addr_align says
+  uint64_t cookie;      ///< comes back in EntryDone, any value
+  uint32_t size_bytes;  ///< of the message, aligned as Caps::dedicated_size_align says; up to 4096
 };
 
 /// A completed dedicated, DMA or maintenance entry.
@@ -90,9 +91,9 @@ struct DoorbellEvent {
 
 /// A remote read, write or atomic.
 struct DmaRequest {
-  uint64_t rio_addr;      ///< RapidIO address; key in the top 16 bits
-  uint64_t iova;          ///< local bytes
-  uint64_t cookie;        ///< comes back in EntryDone, any value
+  uint64_t rio_addr;  ///< RapidIO address; key in the top 16 bits
+  uint64_t iova;      ///< local bytes
+  uint64_t cookie;    ///< comes back in EntryDone, any value
   uint32_t dest_id;
   uint32_t length_bytes;  ///< up to Caps::dma_bytes; atomics 4 or 8
   regs::DmaOp op;
@@ -118,10 +119,10 @@ enum class Reject : uint8_t {
 
 /// What can be counted by a queue. Written by the owning thread only.
 struct QueueStats {
-  uint64_t messages = 0;   ///< completed with kOk
-  uint64_t bytes = 0;      ///< of those
-  uint64_t failed = 0;     ///< completed with another status
-  uint64_t rejected = 0;   ///< refused by the burst, never given to the card
+  uint64_t messages = 0;         ///< completed with kOk
+  uint64_t bytes = 0;            ///< of those
+  uint64_t failed = 0;           ///< completed with another status
+  uint64_t rejected = 0;         ///< refused by the burst, never given to the card
   uint64_t bad_completions = 0;  ///< completions that name no entry of ours: the card is broken
 };
 

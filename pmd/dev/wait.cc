@@ -20,6 +20,8 @@ bool Waiter::pause() {
   return std::chrono::steady_clock::now() < deadline_;
 }
 
-bool card_gone(Mmio& bar) { return bar.read32(regs::id::magic()) == regs::kAllOnes; }
+bool card_gone(Mmio& bar) {
+  return bar.read32(regs::id::magic()) == regs::kAllOnes;
+}
 
 }  // namespace rio::pmd

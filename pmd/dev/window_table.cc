@@ -52,8 +52,7 @@ int WindowTable::create(Bus& bus, const Caps& caps, uint32_t qp, uint32_t timeou
 }
 
 int WindowTable::check(const Window& window) const {
-  constexpr uint8_t kAllRights =
-      WindowRights::kRead | WindowRights::kWrite | WindowRights::kAtomic;
+  constexpr uint8_t kAllRights = WindowRights::kRead | WindowRights::kWrite | WindowRights::kAtomic;
   const char* wrong = nullptr;
   const uint64_t limit = window.key != 0 ? kKeyedLimit : ~uint64_t{0};
   if (window.size_bytes == 0 || window.rio_addr >= limit ||
@@ -126,12 +125,13 @@ int WindowTable::command(uint32_t index, uint32_t enable_and_rights) {
   // release: the window's words first; pairs with the card's read of GEN.
   bar_.write32(control, want);
   uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::window::status(qp_, index), timeout_ms_,
-                                  &seen, [want](uint32_t value) { return value == want; });
+  const int error = wait_for_word(bar_, hook_, regs::window::status(qp_, index), timeout_ms_, &seen,
+                                  [want](uint32_t value) { return value == want; });
   if (error == -ENODEV) {
-    log_error("%s: card is gone (its magic reads all ones); check slot, link and power, then "
-              "rescan the bus",
-              bus_.name().c_str());
+    log_error(
+        "%s: card is gone (its magic reads all ones); check slot, link and power, then "
+        "rescan the bus",
+        bus_.name().c_str());
   } else if (error != 0) {
     log_error("%s: qp %u: inbound window %u: no answer within %u ms, status 0x%x; reset the card",
               bus_.name().c_str(), qp_, index, timeout_ms_, seen);

@@ -94,11 +94,12 @@ struct Trial {
   bool middle_bounced = false;
 };
 
-Trial try_cut(const Range& range, const Cut& cut, const AlignRules& rules) {
+/// @param any whether one message in place is all that is asked; the rest is then not looked at.
+Trial try_cut(const Range& range, const Cut& cut, const AlignRules& rules, bool any) {
   Trial trial;
   RunCursor cursor(range.runs, address(range.va));
   const uint64_t first = cut.head_bytes != 0 ? 1 : 0;
-  for (uint64_t i = first; i < first + cut.middle_messages; ++i) {
+  for (uint64_t i = first; i < first + cut.middle_messages && !(any && trial.placed != 0); ++i) {
     const PlanMessage message =
         place(range, cut_message(cut, rules, i), receive_demand(rules), &cursor);
     if (message.placement == Placement::kInPlace) {
@@ -160,15 +161,16 @@ int choose_cut(const Range& range, const AlignRules& rules, Cut* out) {
   if (range.runs.empty()) {
     return make_bounced_cut(range.len_bytes, rules, out);
   }
-  Trial trial = try_cut(range, best, rules);
-  if (trial.middle_bounced && rules.dedicated_addr < rules.message_max) {
+  const bool finer = rules.dedicated_addr < rules.message_max;
+  Trial trial = try_cut(range, best, rules, !finer);
+  if (finer && trial.middle_bounced) {
     // A card that takes finer addresses, and pages that lie apart: messages within pages place
     // more.
     AlignRules by_page = rules;
     by_page.dedicated_addr = kMessagePage;
     Cut cut;
     if (make_cut(offset, range.len_bytes, by_page, &cut) == 0) {
-      const Trial other = try_cut(range, cut, rules);
+      const Trial other = try_cut(range, cut, rules, false);
       if (other.placed > trial.placed) {
         best = cut;
         trial = other;

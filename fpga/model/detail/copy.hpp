@@ -73,4 +73,21 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   copy_bytes(to, from, len);
 }
 
+/// What a card with the quirk writes for a last segment: `len` bytes, a multiple of 8, and zeros up
+/// to 256. The zeros go everywhere first: eight stores cost less than finding out where.
+inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
+  for (uint32_t at = 0; at < 256; at += 32) {
+    zero32(to + at);
+  }
+  copy_bytes(to, from, len);
+}
+
+inline void store32(uint8_t* to, uint32_t value) { std::memcpy(to, &value, sizeof(value)); }
+inline void store64(uint8_t* to, uint64_t value) { std::memcpy(to, &value, sizeof(value)); }
+[[nodiscard]] inline uint64_t load64(const uint8_t* from) {
+  uint64_t value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
 }  // namespace rio::model

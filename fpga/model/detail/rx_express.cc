@@ -13,25 +13,6 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 /// Bytes 19 to 23 of a Frame of a whole message of one segment: segment 0 of 1, ssize 256.
 constexpr uint64_t kOneSegment = 1ull << 8 | static_cast<uint64_t>(kFull) << 24;
 
-void store64(uint8_t* to, uint64_t value) { std::memcpy(to, &value, sizeof(value)); }
-
-void store32(uint8_t* to, uint32_t value) { std::memcpy(to, &value, sizeof(value)); }
-
-uint64_t load64(const uint8_t* from) {
-  uint64_t value = 0;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-/// What a card with the quirk writes for a last segment: `bytes`, a multiple of 8, and zeros up to
-/// 256.
-void land_full(uint8_t* to, const uint8_t* from, uint32_t bytes) {
-  for (uint32_t at = 0; at < kFull; at += 32) {
-    zero32(to + at);  // all of it: eight stores cost less than finding out which
-  }
-  copy_bytes(to, from, bytes);
-}
-
 }  // namespace
 
 uint32_t RxEngine::express(const Frame& first, uint32_t bytes_in_a_row) {
@@ -77,7 +58,7 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_in_a_row) {
     }
     const uint32_t bytes = padded(length);
     if (full) [[likely]] {
-      land_full(host.va + offset, at + sizeof(Frame), bytes);
+      land_full_256(host.va + offset, at + sizeof(Frame), bytes);
     } else {
       copy_bytes(host.va + offset, at + sizeof(Frame), bytes);
     }

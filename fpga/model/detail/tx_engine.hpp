@@ -35,6 +35,10 @@ class TxEngine {
     uint16_t place;
   };
 
+  /// Fast mode: carry a run of plain messages of one segment straight to a card of this process
+  /// that the same thread steps, in direct.cc. @return how many; 0: another way is needed.
+  uint32_t direct(Pair& pair, Ring& ring, uint32_t count);
+  uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer);
   /// Fast mode: send a run of plain messages of one segment to the last destination, in
   /// tx_express.cc. @return how many; 0: launch() has to look at the first.
   uint32_t express(Pair& pair, Ring& ring, uint32_t count);

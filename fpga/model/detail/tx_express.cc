@@ -38,14 +38,6 @@ uint32_t life_word() {
   return word;
 }
 
-void store64(uint8_t* to, uint64_t value) { std::memcpy(to, &value, sizeof(value)); }
-
-uint64_t load64(const void* from) {
-  uint64_t value = 0;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
 }  // namespace
 
 uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {

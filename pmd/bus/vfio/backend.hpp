@@ -1,0 +1,54 @@
+/// @file
+/// What VFIO and UIO do differently.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pmd/bus/bus.hpp"
+#include "pmd/bus/vfio/kernel.hpp"
+#include "pmd/bus/vfio/pci_scan.hpp"
+
+namespace rio::pmd::vfio {
+
+inline constexpr const char* kVfioDriver = "vfio-pci";
+inline constexpr const char* kUioDriver = "uio_pci_generic";
+inline constexpr const char* kIgbUioDriver = "igb_uio";
+
+/// How bus addresses of mapped memory are chosen under VFIO.
+enum class IovaMode : uint8_t {
+  kAllocated,  ///< by us, from what the IOMMU can address; works everywhere
+  kVirtual,    ///< the virtual address itself; needs an IOMMU of 47 bits or more
+};
+
+/// An open card. Control path, one thread. 0 or -errno; the cause is in the log, with the remedy.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// The BAR with the registers, mapped while the object lives.
+  [[nodiscard]] virtual void* bar_va() const = 0;
+  [[nodiscard]] virtual size_t bar_bytes() const = 0;
+  /// As Bus::dma_map(), without looking for overlaps. -ENOTSUP is not logged.
+  [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
+  /// @param va, len_bytes, runs exactly what map() had and gave.
+  [[nodiscard]] virtual int unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& runs) = 0;
+  /// Whether dma_alloc() must take hugepages, since nothing else stays where it is.
+  [[nodiscard]] virtual bool hugepages_only() const = 0;
+  /// As Bus::irq_fd().
+  [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
+  /// Function-level reset. @return -ENOTSUP where the device has none.
+  [[nodiscard]] virtual int reset() = 0;
+};
+
+/// @param card bound to vfio-pci. The kernel outlives the backend.
+[[nodiscard]] int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
+                                    std::unique_ptr<Backend>* out,
+                                    IovaMode mode = IovaMode::kAllocated);
+
+/// @param card bound to uio_pci_generic or igb_uio.
+[[nodiscard]] int open_uio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
+                                   std::unique_ptr<Backend>* out);
+
+}  // namespace rio::pmd::vfio

@@ -1,0 +1,182 @@
+#include "pmd/bus/vfio/dma_arena.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd::vfio {
+namespace {
+
+constexpr size_t kHugeBytes = size_t{2} << 20;
+constexpr size_t kOrdinaryBytes = size_t{64} << 10;
+constexpr size_t kLine = 64;
+
+size_t round_up(size_t value, size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+DmaArena::DmaArena(Backend& backend, Kernel& kernel, const PciPaths& paths, const std::string& name)
+    : backend_(backend), kernel_(kernel), paths_(paths), name_(name) {}
+
+DmaArena::~DmaArena() {
+  for (const Area& area : areas_) {
+    (void)backend_.unmap(area.va, area.len_bytes, area.runs);
+    kernel_.munmap(area.va, area.len_bytes);
+  }
+}
+
+int DmaArena::allocate(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  if (len_bytes == 0 || len_bytes > SIZE_MAX / 4 || !std::has_single_bit(align_bytes) ||
+      align_bytes > kHugeBytes) {
+    log_error(
+        "%s: %zu bytes aligned to %zu asked for: take at least 1, aligned to a power of two "
+        "up to %zu",
+        name_.c_str(), len_bytes, align_bytes, kHugeBytes);
+    return -EINVAL;
+  }
+  const size_t cut = round_up(len_bytes, kLine);  // neighbours share no cache line
+  const size_t align = std::max(align_bytes, kLine);
+  // A piece of 2 MiB and more is aligned to that. Hugepages of physical memory may lie apart: ask
+  // for more of them before giving up.
+  size_t wanted = align > kOrdinaryBytes ? std::max(cut, kHugeBytes) : cut;
+  for (int tries = backend_.hugepages_only() ? 3 : 1; !take(cut, align, out); --tries) {
+    if (tries == 0) {
+      log_too_few_hugepages(len_bytes);
+      return -ENOMEM;
+    }
+    if (const int rc = grow(wanted); rc != 0) {
+      return rc;
+    }
+    wanted *= 2;
+  }
+  std::memset(out->va, 0, cut);
+  out->len_bytes = len_bytes;
+  return 0;
+}
+
+bool DmaArena::take(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  for (Piece& piece : pieces_) {
+    uint64_t va = 0;
+    // Bus address and pointer agree modulo the piece's own alignment only.
+    if (((piece.va ^ piece.iova) & (align_bytes - 1)) != 0 ||
+        !piece.places.allocate(len_bytes, align_bytes, &va)) {
+      continue;
+    }
+    taken_.emplace(va, len_bytes);
+    *out = {reinterpret_cast<void*>(va), piece.iova + (va - piece.va), len_bytes};
+    return true;
+  }
+  return false;
+}
+
+void DmaArena::free(const DmaMemory& memory) {
+  const auto va = reinterpret_cast<uintptr_t>(memory.va);
+  const auto it = taken_.find(va);
+  if (it == taken_.end()) {
+    log_error("%s: memory at %p is freed twice, or was never handed out", name_.c_str(), memory.va);
+    return;
+  }
+  for (Piece& piece : pieces_) {
+    if (va >= piece.va && va - piece.va < piece.len_bytes) {
+      piece.places.free(va, it->second);
+      break;
+    }
+  }
+  taken_.erase(it);
+}
+
+bool DmaArena::overlaps(const void* va, size_t len_bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(va);
+  return std::any_of(areas_.begin(), areas_.end(), [&](const Area& area) {
+    const auto start = reinterpret_cast<uintptr_t>(area.va);
+    return start < begin + len_bytes && begin < start + area.len_bytes;
+  });
+}
+
+int DmaArena::grow(size_t len_bytes) {
+  const int rc = grow_huge(len_bytes);
+  if (rc != -ENOMEM) {
+    return rc;
+  }
+  if (backend_.hugepages_only()) {
+    log_too_few_hugepages(len_bytes);
+    return rc;
+  }
+  return grow_ordinary(len_bytes);
+}
+
+int DmaArena::grow_huge(size_t len_bytes) {
+  const size_t area_bytes = round_up(len_bytes, kHugeBytes);
+  void* va = nullptr;
+  // Shared: a fork would otherwise leave the card with one process's pages and us with others.
+  if (kernel_.mmap(nullptr, area_bytes, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB | MAP_POPULATE, -1, 0, &va) != 0) {
+    return -ENOMEM;
+  }
+  std::memset(va, 0, area_bytes);
+  return add_area(va, area_bytes);
+}
+
+int DmaArena::grow_ordinary(size_t len_bytes) {
+  const size_t area_bytes = round_up(len_bytes, kOrdinaryBytes);
+  void* raw = nullptr;
+  const int rc = kernel_.mmap(nullptr, area_bytes + kHugeBytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0, &raw);
+  if (rc != 0) {
+    log_error("%s: no memory for %zu bytes: %s", name_.c_str(), area_bytes, std::strerror(-rc));
+    return rc;
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t start = round_up(begin, kHugeBytes);
+  if (start != begin) {
+    kernel_.munmap(raw, start - begin);
+  }
+  if (start - begin != kHugeBytes) {
+    kernel_.munmap(reinterpret_cast<void*>(start + area_bytes), kHugeBytes - (start - begin));
+  }
+  return add_area(reinterpret_cast<void*>(start), area_bytes);
+}
+
+int DmaArena::add_area(void* va, size_t len_bytes) {
+  Area area{va, len_bytes, {}};
+  if (const int rc = backend_.map(va, len_bytes, &area.runs); rc != 0) {
+    kernel_.munmap(va, len_bytes);
+    if (rc == -ENOTSUP) {
+      log_error("%s: the kernel gave no hugepages for memory of the card: see /proc/self/smaps",
+                name_.c_str());
+    }
+    return rc;
+  }
+  for (const IovaRun& run : area.runs) {
+    Piece piece{reinterpret_cast<uintptr_t>(run.va), run.iova, run.len_bytes, {}};
+    piece.places.add(piece.va, piece.len_bytes);
+    pieces_.push_back(std::move(piece));
+  }
+  areas_.push_back(std::move(area));
+  return 0;
+}
+
+void DmaArena::log_too_few_hugepages(size_t len_bytes) {
+  const std::string folder = paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/";
+  std::string free_pages = "unknown";
+  std::string all_pages = "0";
+  (void)read_text(kernel_, folder + "free_hugepages", &free_pages);
+  (void)read_text(kernel_, folder + "nr_hugepages", &all_pages);
+  const size_t need = round_up(len_bytes, kHugeBytes) / kHugeBytes;
+  const unsigned long have = std::strtoul(all_pages.c_str(), nullptr, 10);
+  log_error(
+      "%s: %zu hugepages of 2 MiB%s are needed, %s are free: echo %lu > "
+      "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+      name_.c_str(), need, need > 1 ? ", side by side," : "", free_pages.c_str(),
+      have + std::max<unsigned long>(64, need));
+}
+
+}  // namespace rio::pmd::vfio

@@ -1,0 +1,23 @@
+/// @file
+/// The commands that mend what commonly is wrong with a card's binding. Internal to pmd/bus/vfio.
+#pragma once
+
+#include <string>
+
+#include "pmd/bus/vfio/kernel.hpp"
+#include "pmd/bus/vfio/pci_scan.hpp"
+
+namespace rio::pmd::vfio {
+
+/// How to bind a device to a driver.
+[[nodiscard]] std::string bind_command(const std::string& address, const std::string& driver);
+
+/// How to bring a card back that answers all ones.
+[[nodiscard]] std::string rescan_command(const std::string& address);
+
+/// Devices of an IOMMU group other than `card` that have a driver which VFIO does not accept, as
+/// "0000:03:00.1 (driver foo), …"; empty if there is none.
+[[nodiscard]] std::string group_neighbours(const PciPaths& paths, Kernel& kernel,
+                                           const PciCard& card);
+
+}  // namespace rio::pmd::vfio

@@ -1,0 +1,148 @@
+#include "pmd/bus/vfio/vfio_bus.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/log.hpp"
+#include "pmd/bus/vfio/remedy.hpp"
+
+namespace rio::pmd::vfio {
+
+int VfioBus::open(const std::string& address, const VfioOptions& options, const PciPaths& paths,
+                  Kernel& kernel, std::unique_ptr<VfioBus>* out) {
+  PciCard card;
+  if (const int rc = find_card(paths, address, &card); rc != 0) {
+    return rc;
+  }
+  std::unique_ptr<Backend> backend;
+  int rc = 0;
+  if (card.driver == kVfioDriver) {
+    rc = open_vfio_backend(paths, kernel, card, &backend, options.iova);
+  } else if (card.driver == kUioDriver || card.driver == kIgbUioDriver) {
+    rc = open_uio_backend(paths, kernel, card, &backend);
+  } else {
+    log_error("%s: it is bound to %s, not to vfio-pci or uio_pci_generic: %s", card.address.c_str(),
+              card.driver.empty() ? "no driver" : ("the driver " + card.driver).c_str(),
+              bind_command(card.address, card.iommu_group >= 0 ? kVfioDriver : kUioDriver).c_str());
+    rc = -EBUSY;
+  }
+  if (rc != 0) {
+    return rc;
+  }
+  std::unique_ptr<VfioBus> bus(new VfioBus(card, std::move(backend), kernel, paths));
+  if (options.reset) {
+    rc = bus->reset();
+    if (rc != 0 && rc != -ENOTSUP) {
+      log_warning("%s: opened without a reset of the function; the card's own reset must do",
+                  card.address.c_str());
+    }
+  }
+  rc = bus->check_magic();
+  if (rc != 0) {
+    return rc;
+  }
+  *out = std::move(bus);
+  return 0;
+}
+
+int VfioBus::open(const std::string& address, std::unique_ptr<VfioBus>* out) {
+  return open(address, VfioOptions{}, PciPaths{}, real_kernel(), out);
+}
+
+VfioBus::VfioBus(const PciCard& card, std::unique_ptr<Backend> backend, Kernel& kernel,
+                 const PciPaths& paths)
+    : card_(card), backend_(std::move(backend)), arena_(*backend_, kernel, paths, card_.address) {}
+
+VfioBus::~VfioBus() {
+  for (const auto& [va, mapping] : user_) {
+    (void)backend_->unmap(reinterpret_cast<void*>(va), mapping.len_bytes, mapping.runs);
+  }
+}
+
+int VfioBus::check_magic() {
+  const uint32_t magic = bar().read32(regs::id::magic());
+  if (magic == regs::kMagic) {
+    return 0;
+  }
+  if (magic == regs::kAllOnes) {
+    log_error(
+        "%s: the card answers all ones: it is gone, unpowered, or was reprogrammed since the "
+        "last scan: %s",
+        name().c_str(), rescan_command(name()).c_str());
+    return -ENODEV;
+  }
+  log_error(
+      "%s: BAR%d begins with %08x, a card's with %08x: load the message card's gateware, or "
+      "open another device (%04x:%04x is not ours)",
+      name().c_str(), card_.bar, magic, regs::kMagic, card_.vendor, card_.device);
+  return -ENXIO;
+}
+
+Mmio VfioBus::bar() {
+  return {backend_->bar_va(), backend_->bar_bytes()};
+}
+
+PollHook VfioBus::poll_hook(uint32_t) {
+  return {};
+}
+
+int VfioBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  return arena_.allocate(len_bytes, align_bytes, out);
+}
+
+void VfioBus::dma_free(const DmaMemory& memory) {
+  arena_.free(memory);
+}
+
+int VfioBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
+  const auto begin = reinterpret_cast<uintptr_t>(va);
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  if (va == nullptr || len_bytes == 0 || begin % page != 0 || len_bytes % page != 0 ||
+      len_bytes > UINTPTR_MAX - begin) {
+    log_error("%s: cannot map %zu bytes at %p: both must be multiples of %zu", name().c_str(),
+              len_bytes, va, static_cast<size_t>(page));
+    return -EINVAL;
+  }
+  const auto next = user_.lower_bound(begin);
+  const bool overlaps =
+      (next != user_.end() && next->first < begin + len_bytes) ||
+      (next != user_.begin() && std::prev(next)->first + std::prev(next)->second.len_bytes > begin);
+  if (overlaps || arena_.overlaps(va, len_bytes)) {
+    log_error("%s: %zu bytes at %p are mapped already, in part or whole", name().c_str(), len_bytes,
+              va);
+    return -EEXIST;
+  }
+  std::vector<IovaRun> found;
+  if (const int rc = backend_->map(va, len_bytes, &found); rc != 0) {
+    return rc;
+  }
+  user_.emplace(begin, UserMapping{len_bytes, found});
+  *runs = std::move(found);
+  return 0;
+}
+
+int VfioBus::dma_unmap(void* va, size_t len_bytes) {
+  const auto it = user_.find(reinterpret_cast<uintptr_t>(va));
+  if (it == user_.end() || it->second.len_bytes != len_bytes) {
+    log_error("%s: cannot unmap %zu bytes at %p: they were not mapped as one", name().c_str(),
+              len_bytes, va);
+    return -EINVAL;
+  }
+  const int rc = backend_->unmap(va, len_bytes, it->second.runs);
+  user_.erase(it);
+  return rc;
+}
+
+int VfioBus::irq_fd(uint32_t vector) {
+  return backend_->irq_fd(vector);
+}
+
+int VfioBus::reset() {
+  return backend_->reset();
+}
+
+}  // namespace rio::pmd::vfio

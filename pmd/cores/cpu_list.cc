@@ -1,0 +1,79 @@
+#include "pmd/cores/cpu_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace rio::pmd::cores {
+namespace {
+
+constexpr unsigned kCpuMax = 65535;
+
+bool parse_number(const std::string& text, unsigned* value, std::string* problem) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  if (text.empty() || error != std::errc() || stop != end || *value > kCpuMax) {
+    *problem = "a number is missing";
+    if (!text.empty()) {
+      *problem = '"';
+      problem->append(text).append("\" is no CPU number");
+    }
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool parse_cpu_list(const std::string& text, std::vector<unsigned>* out, std::string* problem) {
+  std::vector<unsigned> list;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    const size_t dash = part.find('-');
+    unsigned first = 0;
+    if (!parse_number(part.substr(0, dash), &first, problem)) {
+      return false;
+    }
+    unsigned last = first;
+    if (dash != std::string::npos && !parse_number(part.substr(dash + 1), &last, problem)) {
+      return false;
+    }
+    if (last < first) {
+      *problem = "the range ";
+      problem->append(part).append(" falls");
+      return false;
+    }
+    for (unsigned cpu = first; cpu <= last; ++cpu) {
+      list.push_back(cpu);
+    }
+    if (list.size() > kCpuMax) {
+      *problem = "it is too long";
+      return false;
+    }
+    at = comma + 1;
+  }
+  *out = std::move(list);
+  return true;
+}
+
+std::string format_cpu_list(std::span<const unsigned> cpus) {
+  std::string text;
+  for (size_t i = 0; i < cpus.size();) {
+    size_t last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) {
+      ++last;
+    }
+    if (!text.empty()) {
+      text.push_back(',');
+    }
+    text.append(std::to_string(cpus[i]));
+    if (last > i) {
+      text.push_back('-');
+      text.append(std::to_string(cpus[last]));
+    }
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace rio::pmd::cores

@@ -1,0 +1,79 @@
+/// @file
+/// Where pollers run: on the cores nearest the card, one each.
+///
+/// A CPU is what the kernel numbers (an lcore pinned to it has that number); a core has one CPU, or
+/// several where it is multithreaded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+struct hwloc_topology;
+
+namespace rio::pmd::cores {
+
+/// What to look at in place of this machine; for tests and for planning.
+struct Machine {
+  std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
+  std::string xml_path;   ///< file that lstopo wrote
+  std::string allowed;    ///< list of CPUs that may be used, "0-3"; empty: what the machine says
+};
+
+/// What pollers should be near. The address counts first, then the node; without either all CPUs
+/// are alike.
+struct Near {
+  std::string pci_address;  ///< "0000:03:00.0", empty if unknown or emulated
+  int numa_node = -1;       ///< as the kernel numbers it, -1 if unknown
+};
+
+/// The CPUs of a machine. Constant after create(); any thread. 0 or -errno, the reason in the log.
+class Placement {
+ public:
+  /// This machine, with the CPUs that cgroup and affinity leave to the calling thread: create it
+  /// before the thread is pinned. About 20 ms. @return 0, or -EIO with hwloc's reason.
+  [[nodiscard]] static int create(std::unique_ptr<Placement>* out);
+  /// @return as above, -EINVAL if the description, the file or the list is bad.
+  [[nodiscard]] static int create(const Machine& machine, std::unique_ptr<Placement>* out);
+  ~Placement();
+  Placement(const Placement&) = delete;
+  Placement& operator=(const Placement&) = delete;
+
+  /// All CPUs that may be used, ascending.
+  [[nodiscard]] const std::vector<unsigned>& cpus() const { return usable_; }
+
+  /// Choose CPUs for pollers: whole free cores first, the nearest of them first; then second
+  /// hyperthreads; then CPUs that are taken already (sharing_warning() tells).
+  /// @param count 1 to 4096. @param taken CPUs that have work already, any. @return 0, -EINVAL.
+  [[nodiscard]] int choose(const Near& near, unsigned count, std::span<const unsigned> taken,
+                           std::vector<unsigned>* out) const;
+
+  /// A user's list: numbers and ranges, "1,3-5"; the order stays. @return 0, or -EINVAL for what is
+  /// no list, a CPU that does not exist or may not be used, or one named twice.
+  [[nodiscard]] int parse_list(const std::string& text, std::vector<unsigned>* out) const;
+
+  /// What is wrong with pollers on these CPUs, for the user: two on one CPU, or on hyperthreads of
+  /// one core. Empty if nothing is.
+  [[nodiscard]] std::string sharing_warning(std::span<const unsigned> cpus) const;
+
+  /// NUMA node of a CPU as the kernel numbers it, -1 if there is none.
+  [[nodiscard]] int numa_node_of(unsigned cpu) const;
+
+ private:
+  explicit Placement(hwloc_topology* topology);
+  [[nodiscard]] int load(const Machine& machine);
+  /// A rank for each CPU, 0 is nearest.
+  [[nodiscard]] unsigned distance(const Near& near, unsigned cpu) const;
+  /// Number of a CPU's core; CPUs of one core have the same.
+  [[nodiscard]] unsigned core_of(unsigned cpu) const;
+
+  hwloc_topology* topology_;
+  std::vector<unsigned> usable_;
+};
+
+/// Pin the calling thread. @return 0, or -errno with the reason in the log.
+[[nodiscard]] int pin_this_thread(unsigned cpu);
+
+}  // namespace rio::pmd::cores

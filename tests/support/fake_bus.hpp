@@ -1,0 +1,104 @@
+/// @file
+/// A bus with memory and a tapped BAR, and no card: the test plays the card.
+#pragma once
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pmd/bus/bus.hpp"
+
+namespace rio::test {
+
+/// Bus addresses differ from pointers and are the same in every run: the first allocation lies at
+/// kFirstIova, each further one at the next multiple of kIovaStep.
+class FakeBus final : public pmd::Bus {
+ public:
+  static constexpr uint64_t kFirstIova = 0x12'3400'0000;
+  static constexpr uint64_t kIovaStep = 0x10'0000;
+
+  /// @param tap gets all accesses to the BAR and outlives the bus.
+  explicit FakeBus(pmd::MmioTap* tap, size_t bar_len_bytes = 2 << 20)
+      : tap_(tap), bar_len_bytes_(bar_len_bytes) {}
+
+  ~FakeBus() override {
+    for (const Block& block : blocks_) {
+      std::free(block.memory.va);
+    }
+  }
+
+  [[nodiscard]] pmd::Mmio bar() override { return {tap_, bar_len_bytes_}; }
+  [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override {
+    return {[](void* self) noexcept { static_cast<FakeBus*>(self)->polled(); }, this};
+  }
+
+  [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
+    if (allocs_until_failure == 0) {
+      return -ENOMEM;
+    }
+    --allocs_until_failure;
+    const size_t rounded = (len_bytes + align_bytes - 1) / align_bytes * align_bytes;
+    void* const va = std::aligned_alloc(align_bytes, rounded);
+    if (va == nullptr) {
+      return -ENOMEM;
+    }
+    std::memset(va, 0, rounded);
+    *out = {va, kFirstIova + blocks_.size() * kIovaStep, len_bytes};
+    blocks_.push_back({*out, true});
+    return 0;
+  }
+  /// Keeps the memory until the end, so that the test may look at it.
+  void dma_free(const pmd::DmaMemory& memory) override {
+    for (Block& block : blocks_) {
+      if (block.memory.va == memory.va) {
+        block.live = false;
+      }
+    }
+  }
+  [[nodiscard]] int dma_map(void*, size_t, std::vector<pmd::IovaRun>*) override { return -ENOTSUP; }
+  [[nodiscard]] int dma_unmap(void*, size_t) override { return -ENOTSUP; }
+  [[nodiscard]] int irq_fd(uint32_t) override { return -ENOTSUP; }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] int numa_node() const override { return -1; }
+
+  /// Allocation `i`, in order.
+  [[nodiscard]] uint8_t* memory(size_t i) const {
+    return static_cast<uint8_t*>(blocks_.at(i).memory.va);
+  }
+  [[nodiscard]] size_t live_blocks() const {
+    size_t count = 0;
+    for (const Block& block : blocks_) {
+      count += block.live ? 1 : 0;
+    }
+    return count;
+  }
+
+  /// Called by the poll hook.
+  std::function<void()> on_poll;
+  uint64_t polls = 0;
+  /// Allocations that succeed before one fails.
+  uint64_t allocs_until_failure = ~uint64_t{0};
+
+ private:
+  struct Block {
+    pmd::DmaMemory memory;
+    bool live;
+  };
+  void polled() {
+    ++polls;
+    if (on_poll) {
+      on_poll();
+    }
+  }
+
+  pmd::MmioTap* tap_;
+  size_t bar_len_bytes_;
+  std::vector<Block> blocks_;
+  std::string name_ = "fake:0";
+};
+
+}  // namespace rio::test

@@ -1,0 +1,84 @@
+/// @file
+/// What a ring's start and stop look like on the BAR, with offsets as literals of the contract.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "tests/support/fake_bus.hpp"
+#include "tests/support/mock_bar.hpp"
+
+namespace rio::test {
+
+/// One ring of queue pair 0 on a FakeBus.
+struct RingScript {
+  uint32_t ring;
+  uint32_t log2;
+  uint32_t start;
+  uint32_t entry_bytes;  ///< 0: completions only
+  uint32_t cpl_bytes;
+  uint64_t iova = FakeBus::kFirstIova;
+  uint32_t irq = 0;
+  uint32_t mbox = 0;
+  uint32_t source = 0;
+
+  [[nodiscard]] uint32_t status_offset() const { return 0x10040 + ring * 8; }
+  [[nodiscard]] uint32_t entry_offset() const { return 0x10044 + ring * 8; }
+  [[nodiscard]] uint32_t config_offset() const { return 0x11000 + ring * 64; }
+  [[nodiscard]] uint32_t control_offset() const { return 0x11024 + ring * 64; }
+  [[nodiscard]] uint32_t tail_offset() const { return 0x12000 + ring * 64; }
+  [[nodiscard]] uint32_t arm_offset() const { return 0x13000 + ring * 64; }
+  [[nodiscard]] uint32_t cpl_at() const { return ((entry_bytes << log2) + 63) & ~63u; }
+
+  /// Up to the words, not the command.
+  void expect_config(MockBar& bar) const {
+    const uint64_t base = entry_bytes != 0 ? iova : 0;
+    const uint64_t cbase = iova + cpl_at();
+    bar.expect_read(0x10008, 0xFFFF)  // QP.RINGS
+        .expect_read(status_offset(), 0)
+        .expect_write(config_offset() + 0x00, static_cast<uint32_t>(base))
+        .expect_write(config_offset() + 0x04, static_cast<uint32_t>(base >> 32))
+        .expect_write(config_offset() + 0x08, static_cast<uint32_t>(cbase))
+        .expect_write(config_offset() + 0x0C, static_cast<uint32_t>(cbase >> 32))
+        .expect_write(config_offset() + 0x10, log2 | log2 << 8)
+        .expect_write(config_offset() + 0x14, start)
+        .expect_write(config_offset() + 0x18, irq);
+    if (ring >= 8) {
+      bar.expect_write(config_offset() + 0x1C, mbox).expect_write(config_offset() + 0x20, source);
+    }
+    bar.expect_write(tail_offset(), start + (entry_bytes != 0 ? 0 : 1u << log2));
+  }
+  /// A start that the card takes: generation 1, run, running.
+  void expect_start(MockBar& bar) const {
+    expect_config(bar);
+    bar.expect_read(control_offset(), 0)
+        .expect_read(status_offset(), 0)
+        .expect_write(control_offset(), 0x10001)
+        .expect_read(status_offset(), 0x10001);
+  }
+  /// The stop that follows: generation 2.
+  void expect_stop(MockBar& bar) const {
+    bar.expect_read(control_offset(), 0x10001)
+        .expect_read(status_offset(), 0x10001)
+        .expect_write(control_offset(), 2)
+        .expect_read(status_offset(), 2);
+  }
+  /// Last word of completion `index` with its phase.
+  [[nodiscard]] uint32_t last_word(uint32_t index, uint32_t rest) const {
+    return rest | ((index >> log2 & 1) == 0 ? 0x80000000u : 0u);
+  }
+  [[nodiscard]] uint8_t* completion(const FakeBus& bus, uint32_t index, size_t block = 0) const {
+    return bus.memory(block) + cpl_at() + (index & ((1u << log2) - 1)) * cpl_bytes;
+  }
+  [[nodiscard]] uint8_t* entry(const FakeBus& bus, uint32_t index, size_t block = 0) const {
+    return bus.memory(block) + (index & ((1u << log2) - 1)) * entry_bytes;
+  }
+  /// Write a 16-byte completion: cookie (garbage), index, word, status.
+  void complete(const FakeBus& bus, uint32_t at, uint32_t index, uint32_t word,
+                uint32_t status) const {
+    const uint32_t words[4] = {0xDEAD0000, index, word, last_word(at, status)};
+    std::memcpy(completion(bus, at), words, sizeof words);
+  }
+};
+
+}  // namespace rio::test

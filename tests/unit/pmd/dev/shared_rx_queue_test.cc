@@ -1,0 +1,263 @@
+#include "pmd/dev/shared_rx_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/caps.hpp"
+#include "tests/support/ring_script.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using test::FakeBus;
+using test::MockBar;
+using Bytes = std::vector<uint8_t>;
+using Cookies = std::vector<uint64_t>;
+
+class SharedRxQueueTest : public ::testing::Test {
+ protected:
+  void SetUp() override { open(2, 0); }
+  void TearDown() override { close(); }
+
+  void close() {
+    if (queue_ != nullptr) {
+      bar_.verify();
+      script_.expect_stop(bar_);
+      queue_.reset();
+      bar_.verify();
+    }
+  }
+  void open(uint32_t log2, uint32_t start) {
+    close();
+    bus_ = std::make_unique<FakeBus>(&bar_);
+    script_ = {.ring = 1, .log2 = log2, .start = start, .entry_bytes = 8, .cpl_bytes = 32};
+    script_.expect_start(bar_);
+    RingConfig config;
+    config.ring = 1;
+    config.log2 = log2;
+    config.start_index = start;
+    ASSERT_EQ(SharedRxQueue::create(*bus_, test::full_caps(), config, &queue_), 0);
+    bar_.verify();
+  }
+  void expect_tail(uint32_t value) { bar_.expect_write(script_.tail_offset(), value); }
+  void give(std::vector<RxBuffer> buffers, uint32_t tail) {
+    expect_tail(tail);
+    ASSERT_EQ(queue_->post(buffers.data(), static_cast<uint16_t>(buffers.size())), buffers.size());
+  }
+  void arrive(uint32_t at, uint32_t index, uint32_t length = 64, uint32_t status = 0) {
+    const uint32_t words[8] = {
+        0x51,        0xD1, length | 3u << 16 | 0x85u << 24, index, 500 + index,
+        900 + index, 0,    script_.last_word(at, status)};
+    std::memcpy(script_.completion(*bus_, at), words, sizeof words);
+  }
+  Cookies burst(uint16_t n = 32) {
+    std::vector<RxMessage> got(n);
+    got.resize(queue_->burst(got.data(), n));
+    Cookies cookies;
+    for (const RxMessage& one : got) {
+      cookies.push_back(one.cookie);
+    }
+    return cookies;
+  }
+
+  MockBar bar_;
+  std::unique_ptr<FakeBus> bus_;
+  test::RingScript script_{};
+  std::unique_ptr<SharedRxQueue> queue_;
+};
+
+TEST_F(SharedRxQueueTest, BufferDescriptor) {
+  give({{0x1122334455667700, 1}, {0x100, 2}}, 2);
+  const uint8_t* const at = script_.entry(*bus_, 0);
+  EXPECT_EQ(Bytes(at, at + 16), (Bytes{0x00, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  //
+                                       0x00, 0x01, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(queue_->mmio().writes, 1u);
+  EXPECT_EQ(queue_->mmio().reads, 0u);
+  EXPECT_EQ(queue_->outstanding(), 2);
+  EXPECT_EQ(queue_->free_count(), 2);
+}
+
+TEST_F(SharedRxQueueTest, PostWithoutBuffersDoesNothing) {
+  EXPECT_EQ(queue_->post(nullptr, 0), 0);
+  EXPECT_EQ(queue_->mmio().writes, 0u);
+}
+
+TEST_F(SharedRxQueueTest, MessageFields) {
+  give({{0x100, 0xF00000001}}, 1);
+  const uint8_t completion[32] = {0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,  //
+                                  0x00, 0x10, 16,   0xC5, 0,    0,    0,    0,     //
+                                  0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44,  //
+                                  0xEE, 0xEE, 0xEE, 0xEE, 0x00, 0x00, 0x00, 0x80};
+  std::memcpy(script_.completion(*bus_, 0), completion, sizeof completion);
+  RxMessage got;
+  std::memset(&got, 0xEE, sizeof got);
+  ASSERT_EQ(queue_->burst(&got, 1), 1);
+  EXPECT_EQ(got.cookie, 0xF00000001u);
+  EXPECT_EQ(got.source, 0x14131211u);
+  EXPECT_EQ(got.dest_id, 0x24232221u);
+  EXPECT_EQ(got.length_bytes, 4096);
+  EXPECT_EQ(got.segments, 16);
+  EXPECT_EQ(got.mbox, 5);
+  EXPECT_EQ(got.letter, 3);
+  EXPECT_EQ(got.arrival, 0x34333231u);
+  EXPECT_EQ(got.time_ticks, 0x44434241u);
+  EXPECT_EQ(got.status, Status::kOk);
+  EXPECT_EQ(queue_->stats().messages, 1u);
+  EXPECT_EQ(queue_->stats().bytes, 4096u);
+  EXPECT_EQ(bus_->polls, 0u);
+}
+
+TEST_F(SharedRxQueueTest, EveryPlaceIsDecoded) {
+  open(9, 0);
+  for (uint32_t place = 0; place < 256; ++place) {
+    give({{0x100, place}}, place + 1);
+    arrive(place, place, 8);
+    script_.completion(*bus_, place)[11] = static_cast<uint8_t>(place);
+    RxMessage got;
+    ASSERT_EQ(queue_->burst(&got, 1), 1);
+    EXPECT_EQ(got.mbox, place & 63);
+    EXPECT_EQ(got.letter, place >> 6);
+    EXPECT_EQ(got.segments, 3);
+  }
+}
+
+TEST_F(SharedRxQueueTest, FailedMessagesBringTheirBufferBack) {
+  give({{0x100, 1}, {0x200, 2}, {0x300, 3}}, 3);
+  arrive(0, 0, 0, 6);
+  arrive(1, 1, 512, 8);
+  arrive(2, 2, 64, 10);
+  RxMessage got[3];
+  ASSERT_EQ(queue_->burst(got, 3), 3);
+  EXPECT_EQ(got[0].status, Status::kFlushed);
+  EXPECT_EQ(got[0].length_bytes, 0);
+  EXPECT_EQ(got[1].status, Status::kReceiveTimeout);
+  EXPECT_EQ(got[1].length_bytes, 512);
+  EXPECT_EQ(got[1].mbox, 5);
+  EXPECT_EQ(got[1].letter, 2);
+  EXPECT_EQ(got[2].status, Status::kFormat);
+  EXPECT_EQ(got[2].cookie, 3u);
+  EXPECT_EQ(queue_->stats().failed, 3u);
+  EXPECT_EQ(queue_->stats().messages, 0u);
+  EXPECT_EQ(queue_->stats().bytes, 0u);
+}
+
+TEST_F(SharedRxQueueTest, FullRingTakesWhatFits) {
+  std::vector<RxBuffer> six;
+  for (uint64_t i = 0; i < 6; ++i) {
+    six.push_back({0x1000 * (i + 1), i});
+  }
+  expect_tail(4);
+  EXPECT_EQ(queue_->post(six.data(), 6), 4);
+  EXPECT_EQ(queue_->post(six.data(), 6), 0);
+  EXPECT_EQ(queue_->last_reject(), Reject::kNone);
+  EXPECT_EQ(queue_->stats().rejected, 0u);
+}
+
+TEST_F(SharedRxQueueTest, RefusesMisalignedBuffers) {
+  const RxBuffer three[3] = {{0x100, 1}, {0x180, 2}, {0x200, 3}};
+  expect_tail(1);
+  EXPECT_EQ(queue_->post(three, 3), 1);
+  EXPECT_EQ(queue_->last_reject(), Reject::kAlignment);
+  EXPECT_EQ(queue_->stats().rejected, 1u);
+  EXPECT_EQ(queue_->post(three + 1, 1), 0);
+  EXPECT_EQ(queue_->mmio().writes, 1u);
+  expect_tail(2);
+  EXPECT_EQ(queue_->post(three + 2, 1), 1);
+  EXPECT_EQ(queue_->last_reject(), Reject::kNone);
+}
+
+TEST_F(SharedRxQueueTest, OutOfOrderAndStraggler) {
+  give({{0x100, 10}, {0x200, 11}, {0x300, 12}, {0x400, 13}}, 4);
+  arrive(0, 1);
+  arrive(1, 3);
+  arrive(2, 2);
+  EXPECT_EQ(burst(), (Cookies{11, 13, 12}));
+  EXPECT_EQ(queue_->free_count(), 0);
+  EXPECT_EQ(queue_->outstanding(), 1);
+  arrive(3, 0);
+  EXPECT_EQ(burst(), (Cookies{10}));
+  EXPECT_EQ(queue_->free_count(), 4);
+  give({{0x100, 20}, {0x200, 21}}, 6);
+  arrive(4, 4);
+  arrive(5, 5);
+  EXPECT_EQ(burst(), (Cookies{20, 21}));
+}
+
+TEST_F(SharedRxQueueTest, BadCompletions) {
+  give({{0x100, 10}, {0x200, 11}}, 2);
+  arrive(0, 2);           // not posted
+  arrive(1, 4);           // next lap
+  arrive(2, 0xFFFFFFFE);  // last lap
+  EXPECT_EQ(burst(), Cookies{});
+  EXPECT_EQ(queue_->stats().bad_completions, 3u);
+  arrive(3, 0);
+  arrive(4, 0);
+  arrive(5, 1);
+  EXPECT_EQ(burst(), (Cookies{10, 11}));
+  EXPECT_EQ(queue_->stats().bad_completions, 4u);
+}
+
+TEST_F(SharedRxQueueTest, ImpossibleLengthGivesTheBufferBackEmpty) {
+  give({{0x100, 10}, {0x200, 11}, {0x300, 12}}, 3);
+  arrive(0, 0, 4097);
+  arrive(1, 2, 65535);  // out of order, too
+  arrive(2, 1, 4096);
+  RxMessage got[4];
+  ASSERT_EQ(queue_->burst(got, 4), 3);
+  EXPECT_EQ(got[0].cookie, 10u);
+  EXPECT_EQ(got[0].length_bytes, 0);
+  EXPECT_EQ(got[0].status, Status::kFormat);
+  EXPECT_EQ(got[1].cookie, 12u);
+  EXPECT_EQ(got[1].length_bytes, 0);
+  EXPECT_EQ(got[1].status, Status::kFormat);
+  EXPECT_EQ(got[2].status, Status::kOk);
+  EXPECT_EQ(queue_->stats().bad_completions, 2u);
+  EXPECT_EQ(queue_->stats().failed, 2u);
+  EXPECT_EQ(queue_->stats().bytes, 4096u);
+}
+
+TEST_F(SharedRxQueueTest, PollsOnlyWhenThereIsNothingAndLooksAgain) {
+  give({{0x100, 10}}, 1);
+  EXPECT_EQ(bus_->polls, 0u);
+  EXPECT_EQ(burst(), Cookies{});
+  EXPECT_EQ(bus_->polls, 1u);
+  bus_->on_poll = [this] { arrive(0, 0); };
+  EXPECT_EQ(burst(), (Cookies{10}));
+  EXPECT_EQ(bus_->polls, 2u);
+}
+
+TEST_F(SharedRxQueueTest, TakesNoMoreThanAsked) {
+  give({{0x100, 10}, {0x200, 11}, {0x300, 12}}, 3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    arrive(i, i);
+  }
+  EXPECT_EQ(burst(0), Cookies{});
+  EXPECT_EQ(burst(2), (Cookies{10, 11}));
+  EXPECT_EQ(burst(2), (Cookies{12}));
+}
+
+class SharedRxQueueWrapTest : public SharedRxQueueTest,
+                              public ::testing::WithParamInterface<uint32_t> {};
+
+TEST_P(SharedRxQueueWrapTest, ManyLaps) {
+  const uint32_t start = GetParam();
+  open(2, start);
+  for (uint32_t step = 0; step < 30; ++step) {
+    const uint32_t index = start + step * 3;
+    give({{0x100, step}, {0x200, step + 100}, {0x300, step + 200}}, index + 3);
+    EXPECT_EQ(burst(), Cookies{});
+    for (uint32_t i = 0; i < 3; ++i) {
+      arrive(index + i, index + i);
+    }
+    ASSERT_EQ(burst(), (Cookies{step, step + 100, step + 200}));
+  }
+  EXPECT_EQ(queue_->stats().bad_completions, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Starts, SharedRxQueueWrapTest,
+                         ::testing::Values(0, 1, 4, 65536 - 21, 0x80000000 - 5, 0xFFFFFFFF - 33,
+                                           0xFFFFFFFC, 0xFFFFFFFF));
+
+}  // namespace
+}  // namespace rio::pmd

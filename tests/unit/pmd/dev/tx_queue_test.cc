@@ -1,0 +1,734 @@
+#include "pmd/dev/tx_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "tests/support/caps.hpp"
+#include "tests/support/ring_script.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using test::FakeBus;
+using test::MockBar;
+using Bytes = std::vector<uint8_t>;
+
+class TxQueueTest : public ::testing::Test {
+ protected:
+  void SetUp() override { open(2, 0); }
+  void TearDown() override { close(); }
+
+  void close() {
+    if (queue_ != nullptr) {
+      bar_.verify();
+      script_.expect_stop(bar_);
+      queue_.reset();
+      bar_.verify();
+    }
+  }
+  void open(uint32_t log2, uint32_t start, const Caps& caps = test::full_caps()) {
+    close();
+    bus_ = std::make_unique<FakeBus>(&bar_);
+    script_ = {.ring = 0, .log2 = log2, .start = start, .entry_bytes = 32, .cpl_bytes = 16};
+    script_.expect_start(bar_);
+    RingConfig config;
+    config.log2 = log2;
+    config.start_index = start;
+    ASSERT_EQ(TxQueue::create(*bus_, caps, config, &queue_), 0);
+    bar_.verify();
+  }
+  void expect_tail(uint32_t value) { bar_.expect_write(script_.tail_offset(), value); }
+  void complete(uint32_t at, uint32_t index, uint32_t status = 0) {
+    script_.complete(*bus_, at, index, 1000 + index, status);
+  }
+
+  [[nodiscard]] Bytes entry(uint32_t index) const {
+    const uint8_t* const at = script_.entry(*bus_, index);
+    return {at, at + 32};
+  }
+  static TxMessage message(uint64_t cookie, uint64_t iova = 0x1000, uint16_t length = 64) {
+    return {.iova = iova,
+            .cookie = cookie,
+            .dest_id = 7,
+            .length_bytes = length,
+            .mbox = 0,
+            .flags = 0};
+  }
+  static TxMessage inline_message(const void* data, uint16_t length) {
+    TxMessage one = message(0xC0, 0, length);
+    one.data = data;
+    one.flags = TxFlags::kInline;
+    return one;
+  }
+  uint16_t send(const TxMessage& one) { return queue_->burst(&one, 1); }
+  void expect_refused(const TxMessage& one, Reject why) {
+    const uint64_t before = queue_->stats().rejected;
+    EXPECT_EQ(send(one), 0);
+    EXPECT_EQ(queue_->last_reject(), why);
+    EXPECT_EQ(queue_->stats().rejected, before + 1);
+    EXPECT_EQ(queue_->outstanding(), 0);
+  }
+  /// What comes back, as cookies.
+  std::vector<uint64_t> reap(uint16_t n = 32) {
+    std::vector<TxDone> done(n);
+    done.resize(queue_->reap(done.data(), n));
+    std::vector<uint64_t> cookies;
+    for (const TxDone& one : done) {
+      cookies.push_back(one.cookie);
+    }
+    return cookies;
+  }
+
+  MockBar bar_;
+  std::unique_ptr<FakeBus> bus_;
+  test::RingScript script_{};
+  std::unique_ptr<TxQueue> queue_;
+};
+
+using Cookies = std::vector<uint64_t>;
+
+TEST_F(TxQueueTest, DescriptorByAddress) {
+  TxMessage one = {.iova = 0x1122334455667788,
+                   .cookie = 0xA1A2A3A4B1B2B3B4,
+                   .dest_id = 0x00C3C2C1,
+                   .length_bytes = 0x0123,
+                   .mbox = 3,
+                   .flags = TxFlags::kOrder | 2};
+  expect_tail(1);
+  EXPECT_EQ(send(one), 1);
+  // order 1 << 3, prio 2 << 5, ssize 14 << 10, mbox 3 << 14
+  EXPECT_EQ(entry(0), (Bytes{0x48, 0xF8, 0x00, 0x00, 0xC1, 0xC2, 0xC3, 0x00,  //
+                             0xB4, 0xB3, 0xB2, 0xB1, 0x23, 0x01, 0x00, 0x00,  //
+                             0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  //
+                             0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}));
+}
+
+TEST_F(TxQueueTest, SlowAndFastPathWriteTheSame) {
+  // The first entry after a wrap inside of a burst goes the general way.
+  open(1, 1);
+  const TxMessage pair[2] = {message(5, 0x2000, 4096), message(5, 0x2000, 4096)};
+  expect_tail(3);
+  EXPECT_EQ(queue_->burst(pair, 2), 2);
+  EXPECT_EQ(entry(1), entry(2));
+  script_.complete(*bus_, 1, 1, 0, 0);
+  script_.complete(*bus_, 2, 2, 0, 0);
+  EXPECT_EQ(reap(), (Cookies{5, 5}));
+  EXPECT_EQ(queue_->stats().bytes, 8192u);
+}
+
+TEST_F(TxQueueTest, ClearsTheLastWordThatInlineBytesLeftBehind) {
+  const uint8_t data[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  expect_tail(1);
+  ASSERT_EQ(send(inline_message(data, 16)), 1);
+  complete(0, 0);
+  ASSERT_EQ(reap().size(), 1u);
+  for (uint32_t i = 1; i <= 4; ++i) {
+    expect_tail(i + 1);
+    ASSERT_EQ(send(message(i)), 1);
+    complete(i, i);
+    ASSERT_EQ(reap().size(), 1u);
+  }
+  const Bytes last = entry(4);
+  EXPECT_EQ(Bytes(last.begin() + 24, last.end()), Bytes(8));
+}
+
+TEST_F(TxQueueTest, OneDoorbellForABurstAndNoReads) {
+  const TxMessage three[3] = {message(1), message(2), message(3)};
+  expect_tail(3);
+  EXPECT_EQ(queue_->burst(three, 3), 3);
+  EXPECT_EQ(queue_->mmio().writes, 1u);
+  EXPECT_EQ(queue_->mmio().reads, 0u);
+  EXPECT_EQ(bus_->polls, 1u);
+}
+
+TEST_F(TxQueueTest, NoDoorbellWithoutMessages) {
+  EXPECT_EQ(queue_->burst(nullptr, 0), 0);
+  EXPECT_EQ(queue_->mmio().writes, 0u);
+  EXPECT_EQ(bus_->polls, 1u);  // the card may still have work
+}
+
+TEST_F(TxQueueTest, FullRingTakesWhatFits) {
+  std::vector<TxMessage> six;
+  for (uint64_t i = 0; i < 6; ++i) {
+    six.push_back(message(i));
+  }
+  EXPECT_EQ(queue_->free_count(), 4);
+  expect_tail(4);
+  EXPECT_EQ(queue_->burst(six.data(), 6), 4);
+  EXPECT_EQ(queue_->last_reject(), Reject::kNone);
+  EXPECT_EQ(queue_->free_count(), 0);
+  EXPECT_EQ(queue_->outstanding(), 4);
+  EXPECT_EQ(queue_->burst(six.data(), 1), 0);
+  EXPECT_EQ(queue_->stats().rejected, 0u);
+}
+
+TEST_F(TxQueueTest, ReapReturnsWhatHappened) {
+  const TxMessage three[3] = {message(0xAAAAAAAA00000001, 0x1000, 100), message(2), message(3)};
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(three, 3), 3);
+  script_.complete(*bus_, 0, 0, 0x11223344, 0);
+  script_.complete(*bus_, 1, 1, 0x55667788, 1 | 0xFE << 8);
+  TxDone done[4];
+  ASSERT_EQ(queue_->reap(done, 4), 2);
+  EXPECT_EQ(done[0].cookie, 0xAAAAAAAA00000001u);
+  EXPECT_EQ(done[0].time_ticks, 0x11223344u);
+  EXPECT_EQ(done[0].status, Status::kOk);
+  EXPECT_EQ(done[0].retries, 0);
+  EXPECT_EQ(done[1].cookie, 2u);
+  EXPECT_EQ(done[1].time_ticks, 0x55667788u);
+  EXPECT_EQ(done[1].status, Status::kRetryExpired);
+  EXPECT_EQ(done[1].retries, 0xFE);
+  EXPECT_EQ(queue_->stats().messages, 1u);
+  EXPECT_EQ(queue_->stats().bytes, 100u);
+  EXPECT_EQ(queue_->stats().failed, 1u);
+  EXPECT_EQ(queue_->outstanding(), 1);
+}
+
+TEST_F(TxQueueTest, RetriesOfADeliveredMessageAreTold) {
+  expect_tail(1);
+  ASSERT_EQ(send(message(9)), 1);
+  script_.complete(*bus_, 0, 0, 0, 5 << 8);
+  TxDone done;
+  ASSERT_EQ(queue_->reap(&done, 1), 1);
+  EXPECT_EQ(done.status, Status::kOk);
+  EXPECT_EQ(done.retries, 5);
+}
+
+TEST_F(TxQueueTest, ReapTakesNoMoreThanAsked) {
+  const TxMessage three[3] = {message(1), message(2), message(3)};
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(three, 3), 3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    complete(i, i);
+  }
+  EXPECT_EQ(reap(0), Cookies{});
+  EXPECT_EQ(reap(2), (Cookies{1, 2}));
+  EXPECT_EQ(reap(2), (Cookies{3}));
+}
+
+TEST_F(TxQueueTest, ReapPollsOnlyWhenThereIsNothingAndLooksAgain) {
+  expect_tail(1);
+  ASSERT_EQ(send(message(1)), 1);
+  bus_->polls = 0;
+  EXPECT_EQ(reap(), Cookies{});
+  EXPECT_EQ(bus_->polls, 1u);
+  bus_->on_poll = [this] { complete(0, 0); };
+  EXPECT_EQ(reap(), (Cookies{1}));
+  EXPECT_EQ(bus_->polls, 2u);
+  expect_tail(2);
+  bus_->on_poll = nullptr;
+  ASSERT_EQ(send(message(2)), 1);
+  complete(1, 1);
+  bus_->polls = 0;
+  EXPECT_EQ(reap(), (Cookies{2}));
+  EXPECT_EQ(bus_->polls, 0u);
+}
+
+TEST_F(TxQueueTest, OutOfOrderAndAStragglerForALap) {
+  const TxMessage four[4] = {message(10), message(11), message(12), message(13)};
+  expect_tail(4);
+  ASSERT_EQ(queue_->burst(four, 4), 4);
+  complete(0, 3);
+  complete(1, 1);
+  complete(2, 2, 3);
+  EXPECT_EQ(reap(), (Cookies{13, 11, 12}));
+  EXPECT_EQ(queue_->outstanding(), 1);
+  // Slots 1 to 3 are done, but the next entry is due in the straggler's.
+  EXPECT_EQ(queue_->free_count(), 0);
+  EXPECT_EQ(send(message(14)), 0);
+  complete(3, 0);
+  EXPECT_EQ(reap(), (Cookies{10}));
+  EXPECT_EQ(queue_->free_count(), 4);
+  EXPECT_EQ(queue_->outstanding(), 0);
+  expect_tail(8);
+  ASSERT_EQ(queue_->burst(four, 4), 4);
+  for (uint32_t i = 4; i < 8; ++i) {
+    complete(i, i);
+  }
+  EXPECT_EQ(reap(), (Cookies{10, 11, 12, 13}));
+  EXPECT_EQ(queue_->stats().bad_completions, 0u);
+}
+
+TEST_F(TxQueueTest, StragglerHoldsUpOnlyItsOwnSlot) {
+  const TxMessage four[4] = {message(10), message(11), message(12), message(13)};
+  expect_tail(4);
+  ASSERT_EQ(queue_->burst(four, 4), 4);
+  complete(0, 0);
+  complete(1, 1);
+  complete(2, 3);
+  EXPECT_EQ(reap(), (Cookies{10, 11, 13}));
+  expect_tail(6);  // entry 6 would go into the slot of entry 2
+  EXPECT_EQ(queue_->burst(four, 4), 2);
+  complete(3, 5);
+  complete(4, 4);
+  EXPECT_EQ(reap(), (Cookies{11, 10}));
+  EXPECT_EQ(send(message(1)), 0);
+  complete(5, 2);
+  EXPECT_EQ(reap(), (Cookies{12}));
+  EXPECT_EQ(queue_->free_count(), 4);
+}
+
+TEST_F(TxQueueTest, BadCompletionsAreCountedAndDropped) {
+  const TxMessage three[3] = {message(20), message(21), message(22)};
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(three, 3), 3);
+  complete(0, 3);           // not posted yet
+  complete(1, 0xFFFFFFFF);  // before the first
+  complete(2, 4);           // right slot, next lap
+  EXPECT_EQ(reap(), Cookies{});
+  EXPECT_EQ(queue_->stats().bad_completions, 3u);
+  EXPECT_EQ(queue_->outstanding(), 3);
+  complete(3, 1);
+  complete(4, 1);  // twice, still behind a straggler
+  complete(5, 0);
+  EXPECT_EQ(reap(), (Cookies{21, 20}));
+  complete(6, 0);  // twice, in order
+  complete(7, 2);
+  EXPECT_EQ(reap(), (Cookies{22}));
+  EXPECT_EQ(queue_->stats().bad_completions, 5u);
+  complete(8, 2);  // nothing is outstanding: seen when something is
+  EXPECT_EQ(reap(), Cookies{});
+  expect_tail(4);
+  ASSERT_EQ(send(message(23)), 1);
+  EXPECT_EQ(reap(), Cookies{});
+  EXPECT_EQ(queue_->stats().bad_completions, 6u);
+  EXPECT_EQ(queue_->stats().messages, 3u);
+}
+
+TEST_F(TxQueueTest, ABadCompletionBetweenGoodOnesCostsNothingElse) {
+  const TxMessage three[3] = {message(20), message(21), message(22)};
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(three, 3), 3);
+  complete(0, 0);
+  complete(1, 77);
+  complete(2, 1);
+  complete(3, 2);
+  EXPECT_EQ(reap(), (Cookies{20, 21, 22}));
+}
+
+TEST_F(TxQueueTest, StaleCompletionsOfTheLastLapDoNotCount) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    expect_tail(i + 1);
+    ASSERT_EQ(send(message(i)), 1);
+    complete(i, i);
+    ASSERT_EQ(reap(), (Cookies{i}));
+  }
+  expect_tail(5);
+  ASSERT_EQ(send(message(4)), 1);
+  EXPECT_EQ(reap(), Cookies{});  // slot 0 still holds completion 0, phase 1
+  complete(4, 4);                // phase 0
+  EXPECT_EQ(reap(), (Cookies{4}));
+}
+
+class TxQueueWrapTest : public TxQueueTest, public ::testing::WithParamInterface<uint32_t> {};
+
+// Several laps from any start, in order and in pairs turned round.
+TEST_P(TxQueueWrapTest, ManyLaps) {
+  for (const bool turned : {false, true}) {
+    const uint32_t start = GetParam();
+    open(3, start);
+    for (uint32_t step = 0; step < 40; ++step) {
+      const uint32_t index = start + step * 2;
+      const TxMessage two[2] = {message(step), message(step + 1000)};
+      expect_tail(index + 2);
+      ASSERT_EQ(queue_->burst(two, 2), 2);
+      EXPECT_EQ(entry(index + 1)[8], static_cast<uint8_t>(step + 1000));
+      EXPECT_EQ(reap(), Cookies{}) << step;
+      complete(index, turned ? index + 1 : index);
+      complete(index + 1, turned ? index : index + 1);
+      ASSERT_EQ(reap(), turned ? (Cookies{step + 1000, step}) : (Cookies{step, step + 1000}));
+    }
+    EXPECT_EQ(queue_->stats().bad_completions, 0u);
+    EXPECT_EQ(queue_->stats().messages, 80u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Starts, TxQueueWrapTest,
+                         ::testing::Values(0, 3, 8, 13, 65536 - 21, 0x80000000 - 5, 0xFFFFFFFF - 33,
+                                           0xFFFFFFF8, 0xFFFFFFFF));
+
+TEST_F(TxQueueTest, RefusesLengths) {
+  expect_refused(message(1, 0x1000, 0), Reject::kLength);
+  expect_refused(message(1, 0x1000, 4097), Reject::kLength);
+  TxMessage one = message(1, 0x1000, 129);
+  one.flags = 1 << TxFlags::kSsizeShift;  // 8-byte segments: 128 bytes at most
+  expect_refused(one, Reject::kLength);
+  one.length_bytes = 128;
+  expect_tail(1);
+  EXPECT_EQ(send(one), 1);
+}
+
+TEST_F(TxQueueTest, TakesAllLengths) {
+  open(13, 0);
+  for (uint32_t length = 1; length <= 4096; ++length) {
+    expect_tail(length);
+    ASSERT_EQ(send(message(length, 0x1000, static_cast<uint16_t>(length))), 1);
+  }
+}
+
+TEST_F(TxQueueTest, RefusesMisalignedAddresses) {
+  for (const uint64_t offset : {1, 2, 4}) {
+    expect_refused(message(1, 0x1000 + offset), Reject::kAlignment);
+  }
+  expect_tail(1);
+  EXPECT_EQ(send(message(1, 0x1008)), 1);
+}
+
+TEST_F(TxQueueTest, RefusesMailboxes) {
+  TxMessage one = message(1, 0x1000, 257);
+  one.mbox = 4;  // several segments
+  expect_refused(one, Reject::kMailbox);
+  one.length_bytes = 256;
+  one.mbox = 64;
+  expect_refused(one, Reject::kMailbox);
+  one.mbox = 255;
+  expect_refused(one, Reject::kMailbox);
+  one.flags = 5 << TxFlags::kSsizeShift;  // 128-byte segments
+  one.mbox = 63;
+  expect_refused(one, Reject::kMailbox);
+  one.length_bytes = 128;
+  expect_tail(1);
+  EXPECT_EQ(send(one), 1);
+  EXPECT_EQ(entry(0)[1], 13 << 2 | 0xC0);  // ssize 13, low bits of mailbox 63
+  EXPECT_EQ(entry(0)[2], 0x0F);
+}
+
+TEST_F(TxQueueTest, RefusesPrioritiesAndSegmentSizes) {
+  TxMessage one = message(1);
+  one.flags = 3;
+  expect_refused(one, Reject::kOperation);
+  one.flags = 7 << TxFlags::kSsizeShift;
+  expect_refused(one, Reject::kOperation);
+  one.flags = TxFlags::kDoorbell | 3;
+  one.info = 1;
+  expect_refused(one, Reject::kOperation);
+}
+
+TEST_F(TxQueueTest, SegmentSizeCodes) {
+  open(3, 0);
+  const uint8_t codes[7] = {14, 9, 10, 11, 12, 13, 14};
+  for (uint32_t i = 0; i < 7; ++i) {
+    TxMessage one = message(1, 0x1000, 8);
+    one.flags = static_cast<uint8_t>(i << TxFlags::kSsizeShift);
+    expect_tail(i + 1);
+    ASSERT_EQ(send(one), 1);
+    EXPECT_EQ(entry(i)[1] >> 2 & 0xF, codes[i]);
+  }
+}
+
+TEST_F(TxQueueTest, StopsBeforeTheBadOne) {
+  TxMessage four[4] = {message(1), message(2), message(3, 0x1001), message(4)};
+  expect_tail(2);
+  EXPECT_EQ(queue_->burst(four, 4), 2);
+  EXPECT_EQ(queue_->last_reject(), Reject::kAlignment);
+  EXPECT_EQ(queue_->stats().rejected, 1u);
+  expect_tail(3);
+  EXPECT_EQ(send(four[3]), 1);
+  EXPECT_EQ(queue_->last_reject(), Reject::kNone);  // of the last burst only
+}
+
+TEST_F(TxQueueTest, ABadMessageFirstRingsNoDoorbell) {
+  const TxMessage two[2] = {message(1, 0x1000, 0), message(2)};
+  EXPECT_EQ(queue_->burst(two, 2), 0);
+  EXPECT_EQ(queue_->mmio().writes, 0u);
+}
+
+TEST_F(TxQueueTest, AMessageOfAllOnesIsRefused) {
+  TxMessage one;
+  std::memset(&one, 0xFF, sizeof one);
+  expect_refused(one, Reject::kOperation);
+}
+
+TEST_F(TxQueueTest, AnEmptyMessageIsRefused) {
+  TxMessage one;
+  std::memset(&one, 0, sizeof one);
+  expect_refused(one, Reject::kLength);
+}
+
+TEST_F(TxQueueTest, EachMessageOfABurstGetsItsOwnHeader) {
+  TxMessage three[3] = {message(1, 0x1000, 8), message(2, 0x1000, 16), message(3, 0x1000, 8)};
+  three[1].dest_id = 0xABCD;
+  three[1].mbox = 1;
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(three, 3), 3);
+  EXPECT_EQ(entry(0), (Bytes{0, 0x38, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0,  //
+                             0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(entry(1), (Bytes{0, 0x78, 0, 0, 0xCD, 0xAB, 0, 0, 2, 0, 0, 0, 16, 0, 0, 0,  //
+                             0, 0x10, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0,  0, 0, 0}));
+  EXPECT_EQ(entry(2), (Bytes{0, 0x38, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0,  //
+                             0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  complete(0, 0);
+  complete(1, 1);
+  complete(2, 2);
+  EXPECT_EQ(reap().size(), 3u);
+  EXPECT_EQ(queue_->stats().bytes, 32u);
+}
+
+TEST_F(TxQueueTest, InlineBytes) {
+  uint8_t data[17];
+  std::iota(data, data + 17, uint8_t{0x81});
+  for (uint32_t length = 1; length <= 16; ++length) {
+    expect_tail(length);
+    ASSERT_EQ(send(inline_message(data, static_cast<uint16_t>(length))), 1);
+    Bytes want = {0x04, 0x38, 0, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
+                  0,    0,    0};
+    want.insert(want.end(), data, data + length);
+    want.resize(32);  // zeros behind
+    EXPECT_EQ(entry(length - 1), want) << length;
+    complete(length - 1, length - 1);
+    ASSERT_EQ(reap(), (Cookies{0xC0}));
+  }
+}
+
+TEST_F(TxQueueTest, WideInlineBytes) {
+  uint8_t data[49];
+  std::iota(data, data + 49, uint8_t{0x41});
+  uint32_t index = 0;
+  for (uint32_t length = 17; length <= 48; ++length, index += 2) {
+    expect_tail(index + 2);
+    ASSERT_EQ(send(inline_message(data, static_cast<uint16_t>(length))), 1);
+    EXPECT_EQ(queue_->free_count(), 2);
+    EXPECT_EQ(queue_->outstanding(), 1);
+    Bytes want = {0x14, 0x38, 0, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
+                  0,    0,    0};
+    want.insert(want.end(), data, data + length);
+    want.resize(64);
+    Bytes got = entry(index);
+    const Bytes second = entry(index + 1);
+    got.insert(got.end(), second.begin(), second.end());
+    EXPECT_EQ(got, want) << length;
+    complete(index / 2, index);
+    ASSERT_EQ(reap(), (Cookies{0xC0}));
+    EXPECT_EQ(queue_->free_count(), 4);
+  }
+  expect_refused(inline_message(data, 49), Reject::kLength);
+}
+
+TEST_F(TxQueueTest, InlineLimitsOfTheCard) {
+  const uint8_t data[48] = {};
+  Caps caps = test::full_caps();
+  caps.wide = false;
+  caps.inline_bytes = 8;
+  open(2, 0, caps);
+  expect_refused(inline_message(data, 9), Reject::kLength);
+  expect_refused(inline_message(data, 17), Reject::kLength);
+  expect_tail(1);
+  EXPECT_EQ(send(inline_message(data, 8)), 1);
+  caps.wide = true;
+  open(2, 0, caps);
+  expect_tail(2);
+  EXPECT_EQ(send(inline_message(data, 9)), 1);
+  EXPECT_EQ(entry(0)[0], 0x14);
+}
+
+TEST_F(TxQueueTest, InlineMessagesAreChecked) {
+  const uint8_t data[48] = {};
+  TxMessage one = inline_message(data, 0);
+  expect_refused(one, Reject::kLength);
+  one = inline_message(data, 16);
+  one.mbox = 64;
+  expect_refused(one, Reject::kMailbox);
+}
+
+TEST_F(TxQueueTest, WideFormWrapsAroundTheRing) {
+  open(2, 3);
+  uint8_t data[48];
+  std::iota(data, data + 48, uint8_t{1});
+  expect_tail(5);
+  ASSERT_EQ(send(inline_message(data, 48)), 1);
+  EXPECT_EQ(entry(3)[31], 16);
+  EXPECT_EQ(entry(4)[0], 17);
+}
+
+TEST_F(TxQueueTest, WideFormNeedsTwoEntries) {
+  const uint8_t data[48] = {};
+  const TxMessage three[3] = {message(1), message(2), message(3)};
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(three, 3), 3);
+  EXPECT_EQ(send(inline_message(data, 17)), 0);
+  EXPECT_EQ(queue_->last_reject(), Reject::kNone);
+  expect_tail(4);
+  EXPECT_EQ(send(inline_message(data, 16)), 1);
+}
+
+TEST_F(TxQueueTest, SecondEntryOfTheWideFormHasNoCompletion) {
+  const uint8_t data[48] = {};
+  TxMessage two[2] = {inline_message(data, 48), message(2)};
+  expect_tail(3);
+  ASSERT_EQ(queue_->burst(two, 2), 2);
+  complete(0, 1);  // no entry of its own
+  complete(1, 2);
+  complete(2, 1);
+  EXPECT_EQ(reap(), (Cookies{2}));
+  EXPECT_EQ(queue_->stats().bad_completions, 2u);
+  EXPECT_EQ(queue_->free_count(), 1);  // the wide one is older
+  complete(3, 0);
+  EXPECT_EQ(reap(), (Cookies{0xC0}));
+  EXPECT_EQ(queue_->free_count(), 4);
+  EXPECT_EQ(queue_->outstanding(), 0);
+}
+
+TEST_F(TxQueueTest, PlainMessagesAfterAWideOneAreFastAgain) {
+  const uint8_t data[48] = {};
+  expect_tail(2);
+  ASSERT_EQ(send(inline_message(data, 48)), 1);
+  complete(0, 0);
+  ASSERT_EQ(reap(), (Cookies{0xC0}));
+  const TxMessage four[4] = {message(1), message(2), message(3), message(4)};
+  expect_tail(6);
+  ASSERT_EQ(queue_->burst(four, 4), 4);
+  for (uint32_t i = 0; i < 4; ++i) {
+    complete(1 + i, 2 + i);
+  }
+  EXPECT_EQ(reap(), (Cookies{1, 2, 3, 4}));
+}
+
+TEST_F(TxQueueTest, Doorbell) {
+  TxMessage one = message(0x99, 0, 5000);  // length and mailbox are not looked at
+  one.mbox = 200;
+  one.flags = TxFlags::kDoorbell | 1;
+  one.info = 0xBEEF;
+  expect_tail(1);
+  ASSERT_EQ(send(one), 1);
+  EXPECT_EQ(entry(0), (Bytes{0x25, 0x38, 0, 0, 7, 0, 0, 0, 0x99, 0, 0, 0, 2, 0, 0, 0,  //
+                             0xEF, 0xBE, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
+  complete(0, 0);
+  EXPECT_EQ(reap(), (Cookies{0x99}));
+  EXPECT_EQ(queue_->stats().bytes, 2u);
+  one.info = 0x10000;
+  expect_refused(one, Reject::kLength);
+}
+
+TEST_F(TxQueueTest, Gather) {
+  const TxGather one = {.cookie = 0x1234567811223344,
+                        .iova = {0x1000, 0x20008, 0xABCD00000000, 0x40},
+                        .length_bytes = {8, 256, 16, 5},
+                        .dest_id = 9,
+                        .count = 4,
+                        .mbox = 2,
+                        .flags = TxFlags::kOrder};
+  expect_tail(2);
+  ASSERT_EQ(queue_->burst_gather(&one, 1), 1);
+  // order 1 << 3, wide 1 << 4, addrs 4 << 7, ssize 14 << 10, mbox 2 << 14
+  EXPECT_EQ(entry(0), (Bytes{0x18, 0xBA, 0, 0, 9, 0, 0, 0, 0x44, 0x33, 0x22, 0x11, 0x1D, 1, 0, 0,
+                             0,    0x10, 0, 0, 0, 0, 0, 0, 8,    0,    0,    0,    0,    0, 0, 0}));
+  EXPECT_EQ(entry(1), (Bytes{8,    0, 2, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0xCD, 0xAB, 0, 0,
+                             0x40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 16, 0, 5,    0,    0, 0}));
+  complete(0, 0);
+  EXPECT_EQ(reap(), (Cookies{0x1234567811223344}));
+  EXPECT_EQ(queue_->stats().bytes, 285u);
+}
+
+TEST_F(TxQueueTest, GatherOfTwoLeavesTheRestZero) {
+  const TxGather one = {.cookie = 1,
+                        .iova = {0x1000, 0x2000, 0x3001, 0x4001},
+                        .length_bytes = {8, 3, 77, 77},
+                        .dest_id = 9,
+                        .count = 2,
+                        .mbox = 0,
+                        .flags = 0};
+  expect_tail(2);
+  ASSERT_EQ(queue_->burst_gather(&one, 1), 1);
+  EXPECT_EQ(entry(0)[12], 11);
+  EXPECT_EQ(entry(1), (Bytes{0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                             0, 0,    0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(TxQueueTest, GatherIsChecked) {
+  const TxGather good = {.cookie = 1,
+                         .iova = {0x1000, 0x2000, 0x3000, 0x4000},
+                         .length_bytes = {8, 8, 8, 8},
+                         .dest_id = 9,
+                         .count = 4,
+                         .mbox = 0,
+                         .flags = 0};
+  const auto refused = [this](const TxGather& one) {
+    EXPECT_EQ(queue_->burst_gather(&one, 1), 0);
+    EXPECT_EQ(queue_->outstanding(), 0);
+    return queue_->last_reject();
+  };
+  TxGather bad = good;
+  bad.count = 1;
+  EXPECT_EQ(refused(bad), Reject::kOperation);
+  bad.count = 5;
+  EXPECT_EQ(refused(bad), Reject::kOperation);
+  for (const uint8_t flags : {TxFlags::kInline, TxFlags::kDoorbell, uint8_t{3}}) {
+    bad = good;
+    bad.flags = flags;
+    EXPECT_EQ(refused(bad), Reject::kOperation);
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    bad = good;
+    bad.length_bytes[i] = 0;
+    EXPECT_EQ(refused(bad), Reject::kLength) << i;
+    bad = good;
+    bad.iova[i] += 4;
+    EXPECT_EQ(refused(bad), Reject::kAlignment) << i;
+    bad = good;
+    bad.length_bytes[i] = 4095;
+    EXPECT_EQ(refused(bad), Reject::kLength) << i;
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    bad = good;
+    bad.length_bytes[i] = 12;
+    EXPECT_EQ(refused(bad), Reject::kLength) << i;
+  }
+  bad = good;
+  bad.mbox = 64;
+  EXPECT_EQ(refused(bad), Reject::kMailbox);
+  EXPECT_EQ(queue_->stats().rejected, 21u);
+  EXPECT_EQ(queue_->mmio().writes, 0u);
+  TxGather two[2] = {good, good};
+  two[1].length_bytes[3] = 7;
+  expect_tail(4);
+  EXPECT_EQ(queue_->burst_gather(two, 2), 2);
+  EXPECT_EQ(queue_->burst_gather(two, 1), 0);  // full
+  EXPECT_EQ(queue_->last_reject(), Reject::kNone);
+}
+
+TEST_F(TxQueueTest, GatherNeedsTheWideForm) {
+  Caps caps = test::full_caps();
+  caps.wide = false;
+  open(2, 0, caps);
+  const TxGather one = {.cookie = 1,
+                        .iova = {0x1000, 0x2000},
+                        .length_bytes = {8, 8},
+                        .dest_id = 9,
+                        .count = 2,
+                        .mbox = 0,
+                        .flags = 0};
+  EXPECT_EQ(queue_->burst_gather(&one, 1), 0);
+  EXPECT_EQ(queue_->last_reject(), Reject::kOperation);
+}
+
+TEST_F(TxQueueTest, ArmTellsWhatWasConsumed) {
+  expect_tail(1);
+  ASSERT_EQ(send(message(1)), 1);
+  complete(0, 0);
+  ASSERT_EQ(reap(), (Cookies{1}));
+  bar_.expect_write(script_.arm_offset(), 1);
+  queue_->arm();
+}
+
+TEST_F(TxQueueTest, FlushedEntriesAreReapedAfterTheStop) {
+  expect_tail(1);
+  ASSERT_EQ(send(message(1)), 1);
+  bus_->on_poll = [this] { complete(0, 0, 6); };
+  bar_.verify();
+  script_.expect_stop(bar_);
+  complete(0, 0, 6);
+  EXPECT_EQ(queue_->stop(10), 0);
+  EXPECT_EQ(queue_->stop(10), 0);  // nothing more on the BAR
+  TxDone done;
+  ASSERT_EQ(queue_->reap(&done, 1), 1);
+  EXPECT_EQ(done.status, Status::kFlushed);
+  EXPECT_EQ(bus_->live_blocks(), 1u);
+  queue_.reset();
+  EXPECT_EQ(bus_->live_blocks(), 0u);
+}
+
+}  // namespace
+}  // namespace rio::pmd
