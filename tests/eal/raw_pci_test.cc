@@ -36,7 +36,9 @@ constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
 
 fs::path tree;
 
-void put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
+void put(const fs::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+}
 
 std::string hex(uint64_t value) {
   char text[32];

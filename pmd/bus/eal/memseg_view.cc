@@ -15,14 +15,16 @@ int MemsegView::create(std::unique_ptr<MemsegView>* out) {
   static std::atomic<uint32_t> count{0};
   std::unique_ptr<MemsegView> view(new MemsegView);
   // relaxed: the number only has to differ
-  view->callback_name_ = "rio_view_" + std::to_string(count.fetch_add(1, std::memory_order_relaxed));
+  view->callback_name_ =
+      "rio_view_" + std::to_string(count.fetch_add(1, std::memory_order_relaxed));
   const auto callback = [](rte_mem_event event, const void* addr, size_t len, void* self) {
     on_event(static_cast<int>(event), addr, len, self);
   };
   // First the callback, then the walk: a segment seen by both is entered twice, which is no harm.
   if (rte_mem_event_callback_register(view->callback_name_.c_str(), callback, view.get()) == 0) {
     view->registered_ = true;
-  } else if (rte_errno != ENOTSUP) {  // not supported: memory never changes (--legacy-mem, --no-huge)
+  } else if (rte_errno !=
+             ENOTSUP) {  // not supported: memory never changes (--legacy-mem, --no-huge)
     const int error = rte_errno;
     log_error("EAL takes no memory callback: %s", rte_strerror(error));
     return -error;
@@ -81,8 +83,8 @@ int MemsegView::runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
       uint8_t* const from = std::max(first, window.va);
       uint8_t* const to = std::min(last, window.va + window.len_bytes);
       if (from < to) {
-        found.push_back({from, iova + static_cast<uint64_t>(from - window.va),
-                         static_cast<size_t>(to - from)});
+        found.push_back(
+            {from, iova + static_cast<uint64_t>(from - window.va), static_cast<size_t>(to - from)});
       }
     }
   }
