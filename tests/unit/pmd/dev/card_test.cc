@@ -199,6 +199,8 @@ TEST_F(CardTest, ConfigIsCheckedBeforeAnythingIsWritten) {
   };
   refused([](CardConfig& c) { c.dest_id_size = 3; });
   refused([](CardConfig& c) { c.dest_ids = {1, 2, 3}; });
+  refused([](CardConfig& c) { c.response_timeout_us = c.receive_timeout_us = 0; });
+  refused([](CardConfig& c) { c.receive_timeout_us = 2 * c.response_timeout_us + 1; });
   refused([](CardConfig& c) { c.dest_ids = {0x10000}; });
   refused([](CardConfig& c) {
     c.dest_id_size = 0;
