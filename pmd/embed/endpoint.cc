@@ -172,10 +172,17 @@ void Endpoint::leave_to_card() {
       "%s: closed while the card does not answer; its memory stays allocated until the process "
       "ends. Reset the card by its slot before it is opened again",
       name().c_str());
-  (void)new std::shared_ptr<Device>(device_);
-  (void)new std::vector<UserMemory>(std::move(registered_));
-  (void)buffers_.release();
-  (void)pair_.release();
+  // Reachable, so that leak checkers stay quiet; never destroyed.
+  struct Left {
+    std::shared_ptr<Device> device;
+    std::vector<UserMemory> registered;
+    std::unique_ptr<pmd::mem::BufferPool> buffers;
+    std::unique_ptr<pmd::QueuePair> pair;
+  };
+  static std::mutex mutex;
+  static auto* const all = new std::vector<Left>;
+  const std::lock_guard lock(mutex);
+  all->push_back({device_, std::move(registered_), std::move(buffers_), std::move(pair_)});
   allocated_.clear();
 }
 
