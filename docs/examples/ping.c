@@ -5,45 +5,45 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COUNT = 8, SIZE = 64, DEST_ID = 5, STRIDE = RIO_MESSAGE_BYTES + 256 };
+enum { kCount = 8, kSize = 64, kDestId = 5, kStride = RIO_MESSAGE_BYTES + 256 };
 
 static int fail(const char* what, int result) {
   fprintf(stderr, "ping: %s: %s\n", what, rio_strerror(result));
   return 1;
 }
 
-/* Memory: COUNT buffers to receive into, then COUNT to send from. */
+/* Memory: kCount buffers to receive into, then kCount to send from. */
 static unsigned char* buffer(const struct rio_memory* memory, int i) {
-  return (unsigned char*)memory->va + (size_t)i * STRIDE;
+  return (unsigned char*)memory->va + (size_t)i * kStride;
 }
 
 static int run(rio_card* card, const struct rio_memory* memory) {
-  struct rio_rx_buffer empty[COUNT];
-  struct rio_tx_message ping[COUNT];
-  for (int i = 0; i < COUNT; ++i) {
+  struct rio_rx_buffer empty[kCount];
+  struct rio_tx_message ping[kCount];
+  for (int i = 0; i < kCount; ++i) {
     empty[i] = (struct rio_rx_buffer){
-        .iova = memory->iova + (uint64_t)i * STRIDE,
+        .iova = memory->iova + (uint64_t)i * kStride,
         .cookie = (uint64_t)i, /* comes back with the message that is in the buffer */
     };
     ping[i] = (struct rio_tx_message){
-        .iova = memory->iova + (uint64_t)(COUNT + i) * STRIDE,
+        .iova = memory->iova + (uint64_t)(kCount + i) * kStride,
         .cookie = (uint64_t)i,
-        .dest_id = DEST_ID,
-        .length_bytes = SIZE,
+        .dest_id = kDestId,
+        .length_bytes = kSize,
     };
-    memset(buffer(memory, COUNT + i), 'a' + i, SIZE);
+    memset(buffer(memory, kCount + i), 'a' + i, kSize);
   }
-  if (rio_rx_post(card, empty, COUNT) != COUNT || rio_tx_burst(card, ping, COUNT) != COUNT) {
+  if (rio_rx_post(card, empty, kCount) != kCount || rio_tx_burst(card, ping, kCount) != kCount) {
     return fail("post", -ENOSPC);
   }
 
   int sent = 0;
   int received = 0;
-  for (long polls = 0; sent < COUNT || received < COUNT; ++polls) {
-    struct rio_tx_done done[COUNT];
-    struct rio_rx_message message[COUNT];
-    const int reaped = rio_tx_reap(card, done, COUNT);
-    const int got = rio_rx_burst(card, message, COUNT);
+  for (long polls = 0; sent < kCount || received < kCount; ++polls) {
+    struct rio_tx_done done[kCount];
+    struct rio_rx_message message[kCount];
+    const int reaped = rio_tx_reap(card, done, kCount);
+    const int got = rio_rx_burst(card, message, kCount);
     for (int i = 0; i < reaped; ++i) {
       if (done[i].status != RIO_OK) {
         fprintf(stderr, "ping: message %d: %s\n", (int)done[i].cookie,
@@ -54,8 +54,8 @@ static int run(rio_card* card, const struct rio_memory* memory) {
     for (int i = 0; i < got; ++i) {
       /* One sender and one receiver, but no promise of order: the bytes say which ping it is. */
       const unsigned char* bytes = buffer(memory, (int)message[i].cookie);
-      if (message[i].status != RIO_OK || message[i].length_bytes != SIZE || bytes[0] < 'a' ||
-          bytes[0] >= 'a' + COUNT || memcmp(bytes, bytes + 1, SIZE - 1) != 0) {
+      if (message[i].status != RIO_OK || message[i].length_bytes != kSize || bytes[0] < 'a' ||
+          bytes[0] >= 'a' + kCount || memcmp(bytes, bytes + 1, kSize - 1) != 0) {
         fprintf(stderr, "ping: message from %u: %s, %u bytes\n", message[i].source,
                 rio_status_name(message[i].status), message[i].length_bytes);
         return 1;
@@ -67,14 +67,14 @@ static int run(rio_card* card, const struct rio_memory* memory) {
       return fail("poll", -ENODEV);
     }
   }
-  printf("ping: %d messages of %d bytes, all verified\n", received, SIZE);
+  printf("ping: %d messages of %d bytes, all verified\n", received, kSize);
   return 0;
 }
 
 int main(int argc, char** argv) {
   const char* name = argc > 1 ? argv[1] : "emu:loop";
   /* What is zero has its default. */
-  const struct rio_options options = {.size_bytes = sizeof options, .dest_id = DEST_ID};
+  const struct rio_options options = {.size_bytes = sizeof options, .dest_id = kDestId};
   rio_card* card = NULL;
   int rc = rio_open(name, &options, &card);
   if (rc != 0) {
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   int exit_code = 1;
   if ((rc = rio_wait_link(card, 1000)) != 0) {
     fail("link", rc);
-  } else if ((rc = rio_alloc(card, (size_t)2 * COUNT * STRIDE, 4096, &memory)) != 0) {
+  } else if ((rc = rio_alloc(card, (size_t)2 * kCount * kStride, 4096, &memory)) != 0) {
     fail("memory", rc);
   } else {
     exit_code = run(card, &memory);

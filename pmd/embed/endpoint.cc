@@ -180,7 +180,7 @@ void Endpoint::leave_to_card() {
     std::unique_ptr<pmd::QueuePair> pair;
   };
   static std::mutex mutex;
-  static auto* const all = new std::vector<Left>;
+  static auto* all = new std::vector<Left>;
   const std::lock_guard lock(mutex);
   all->push_back({device_, std::move(registered_), std::move(buffers_), std::move(pair_)});
   allocated_.clear();

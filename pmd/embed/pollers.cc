@@ -21,7 +21,7 @@ struct Pollers {
 };
 
 Pollers& pollers() {
-  static auto* const all = new Pollers;
+  static auto* all = new Pollers;
   return *all;
 }
 
