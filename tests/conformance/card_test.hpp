@@ -154,6 +154,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
     reply.source = segment.dest;
     reply.dest = segment.source;
     reply.answer = answer;
+    reply.length = 0;
     reply.data.clear();
     ASSERT_TRUE(card_->send(reply));
   }
