@@ -377,7 +377,7 @@ void Card::set_link(bool up) {
 
 void Card::lose_state() {
   const Hold hold(impl_->busy);
-  impl_->control.reset(0);
+  impl_->control.lose_state();
 }
 
 void Card::vanish() {

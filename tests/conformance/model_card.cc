@@ -183,8 +183,7 @@ bool ModelCard::send(const Packet& packet) {
   if (frame == nullptr) {
     return false;
   }
-  *frame = m::Frame{};
-  frame->bytes = bytes;
+  frame->clear();
   frame->type = frame_type(packet.kind);
   if (packet.kind == Packet::kSegment && packet.segments > 1 && packet.segment == 0 &&
       packet.data.size() > packet.ssize) {
@@ -203,7 +202,7 @@ bool ModelCard::send(const Packet& packet) {
   frame->address = packet.address;
   std::memset(frame->payload(), 0, bytes - sizeof(m::Frame));
   std::memcpy(frame->payload(), data.data(), data.size());
-  box.writer.commit(bytes);
+  box.writer.commit(frame, bytes);
   box.writer.publish();
   return true;
 }

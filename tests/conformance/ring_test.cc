@@ -217,7 +217,10 @@ TEST_P(Rings, AMessageInFlightWhenTheRingsMemoryGoesDoesNotCompleteInTheNextLife
   ASSERT_EQ(ring.status().state, RingState::kError);
   ring.request_stop();
   card().run();
-  card().advance_us(2 * kResponseUs);
+  // Where the card cannot tell the message's end it may wait for it first.
+  if (ring.status().state != RingState::kStopped) {
+    card().advance_us(2 * kResponseUs);
+  }
   ASSERT_EQ(ring.status().state, RingState::kStopped);
   TestRing& fresh = tx();
   answer_all(flying);
