@@ -80,6 +80,8 @@ class CardUnderTest {
   virtual void run() = 0;
   /// Let time pass; the card works meanwhile.
   virtual void advance_us(uint64_t us) = 0;
+  /// Let time pass while the card does nothing (nobody steps a model; elsewhere as advance_us).
+  virtual void sleep_us(uint64_t us) = 0;
 
   /// The remote node sends. @return false: the card's port is full.
   [[nodiscard]] virtual bool send(const Packet& packet) = 0;

@@ -121,6 +121,8 @@ class ModelCard final : public CardUnderTest {
     }
   }
 
+  void sleep_us(uint64_t us) override { clock_.advance_ns(us * 1000); }
+
   bool send(const Packet& packet) override;
   bool receive(Packet* out) override;
   bool segmented() const override { return mode_.exact || mode_.pcie_seed != 0; }
