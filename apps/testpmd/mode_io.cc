@@ -1,6 +1,9 @@
 // io: what a port receives goes out again; the buffer that was received is the one that is sent.
 #include <rte_cycles.h>
 
+#include <cstddef>
+#include <cstring>
+
 #include "apps/testpmd/generator.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "apps/testpmd/shared_sink.hpp"
@@ -8,6 +11,22 @@
 
 namespace rio::testpmd {
 namespace {
+
+// Statuses of a burst are gathered eight bytes at a time: one instruction a message.
+static_assert(offsetof(pmd::RxMessage, length_bytes) == 24 &&
+              offsetof(pmd::RxMessage, status) == 29 && sizeof(pmd::RxMessage) == 32);
+static_assert(offsetof(pmd::TxDone, time_ticks) == 8 && offsetof(pmd::TxDone, status) == 12 &&
+              offsetof(pmd::TxDone, retries) == 13 && sizeof(pmd::TxDone) == 16);
+static_assert(static_cast<uint32_t>(pmd::Status::kOk) == 0);
+constexpr uint64_t kRxStatusBits = uint64_t{0xFF} << 40;          // in bytes 24 to 31
+constexpr uint64_t kTxStatusAndRetries = uint64_t{0xFFFF} << 32;  // in bytes 8 to 15
+
+template <size_t kOffset, typename Struct>
+uint64_t eight_bytes(const Struct& from) {
+  uint64_t word;
+  std::memcpy(&word, reinterpret_cast<const uint8_t*>(&from) + kOffset, sizeof(word));
+  return word;
+}
 
 /// Receives at one port and sends at another, or the same.
 class Forwarder final : public Stream {
@@ -24,6 +43,7 @@ class Forwarder final : public Stream {
         size_bytes_(setup.size_bytes),
         burst_(static_cast<uint16_t>(setup.options.burst)),
         mailboxes_(mailboxes_for(setup.options, setup.size_bytes)),
+        ways_(mailboxes_ * regs::kLetters),
         flow_(static_cast<uint16_t>(out.index())),
         expected_flow_(static_cast<uint16_t>(sender_to(setup, in))),
         count_(setup.options.count) {}
@@ -55,14 +75,16 @@ class Forwarder final : public Stream {
   const uint32_t size_bytes_;
   const uint16_t burst_;
   const uint32_t mailboxes_;
+  const uint32_t ways_;  // a way for each letter of each mailbox
   const uint16_t flow_;
   const uint16_t expected_flow_;
   const uint64_t count_;
   uint32_t first_ = 0;  // slot of the first message to send, below mailboxes_
   uint32_t ready_ = 0;  // messages in slots_ from first_ on
   uint32_t in_flight_ = 0;
-  // Mailboxes in turn: slot i has mailbox i % mailboxes_, so that forwarding writes only where the
-  // bytes are. As long as all mailboxes and two bursts.
+  // Ways in turn: slots of four have a mailbox, so that its four letters fly, the driver looks at
+  // one message in four anew, and forwarding writes only where the bytes are. As long as all ways
+  // and two bursts.
   std::vector<pmd::TxMessage> slots_;
   std::vector<uint64_t> again_;  // buffers whose messages were refused: to be sent anew
   pmd::RxMessage received_[kBurstMax];
@@ -77,13 +99,13 @@ Forwarder::~Forwarder() {
 }
 
 int Forwarder::prime(uint32_t window, std::string* error) {
-  slots_.resize(mailboxes_ + 2 * kBurstMax);
+  slots_.resize(ways_ + 2 * kBurstMax);
   for (size_t i = 0; i < slots_.size(); ++i) {
     slots_[i] = {.iova = 0,
                  .cookie = 0,
                  .dest_id = out_.peer_dest_id(),
                  .length_bytes = static_cast<uint16_t>(size_bytes_),
-                 .mbox = static_cast<uint8_t>(i % mailboxes_),
+                 .mbox = static_cast<uint8_t>(i / regs::kLetters % mailboxes_),
                  .flags = 0};
   }
   again_.reserve(pool_.free_count() + 2 * kSharedBuffers);
@@ -120,8 +142,8 @@ void Forwarder::send() noexcept {
   in_flight_ += sent;
   const uint32_t from = first_ + sent;
   first_ = from;
-  while (first_ >= mailboxes_) {
-    first_ -= mailboxes_;
+  while (first_ >= ways_) {
+    first_ -= ways_;
   }
   ready_ -= sent;
   for (uint32_t i = 0; i < ready_ && first_ != from; ++i) {  // ascending: the copy goes down
@@ -161,16 +183,16 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
   }
   in_.shared_posted -= n;
   pmd::TxMessage* slot = &slots_[first_ + ready_];
-  uint32_t bad = 0;
+  uint64_t gathered = 0;
 #pragma GCC unroll 8
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t buffer = received_[i].cookie;
     slot[i].iova = buffer;
     slot[i].cookie = buffer;
-    bad |= static_cast<uint32_t>(received_[i].status);
+    gathered |= eight_bytes<24>(received_[i]);
   }
   uint32_t good = n;
-  if (bad != 0 || verify_ || !may_send) [[unlikely]] {
+  if ((gathered & kRxStatusBits) != 0 || verify_ || !may_send) [[unlikely]] {
     good = keep_good(n);
     for (uint32_t i = 0; i < good; ++i) {
       const uint64_t buffer = received_[i].cookie;
@@ -237,16 +259,16 @@ uint32_t Forwarder::reap(bool may_send) noexcept {
   if (n == 0) {
     return 0;
   }
-  uint32_t unusual = 0;
+  uint64_t gathered = 0;
 #pragma GCC unroll 8
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t buffer = done_[i].cookie;
     buffers_[i].iova = buffer;
     buffers_[i].cookie = buffer;
-    unusual |= static_cast<uint32_t>(done_[i].status) | done_[i].retries;
+    gathered |= eight_bytes<8>(done_[i]);
   }
   uint32_t to_post = n;
-  if (unusual != 0 || !may_send) [[unlikely]] {
+  if ((gathered & kTxStatusAndRetries) != 0 || !may_send) [[unlikely]] {
     to_post = settle(n, may_send);
   }
   in_flight_ -= n;

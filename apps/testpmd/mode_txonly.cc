@@ -13,10 +13,10 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
   const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
   for (const auto& port : setup.ports) {
     std::vector<Way> ways;
-    for (uint32_t mbox = 0; mbox < mailboxes; ++mbox) {
+    for (uint32_t i = 0; i < mailboxes * regs::kLetters; ++i) {
       ways.push_back({.dest_id = port->peer_dest_id(),
                       .flow = static_cast<uint16_t>(port->index()),
-                      .mbox = static_cast<uint8_t>(mbox)});
+                      .mbox = static_cast<uint8_t>(i / regs::kLetters)});
     }
     std::unique_ptr<Stream> stream;
     const int rc =

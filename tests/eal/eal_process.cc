@@ -74,8 +74,8 @@ std::string own_prefix(const std::string& what) {
 }
 
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"test", "--lcores", lcores(), "--iova-mode=va",
-                                   "--file-prefix", prefix};
+  std::vector<std::string> args = {"test",           "--lcores",      lcores(),
+                                   "--iova-mode=va", "--file-prefix", prefix};
   switch (mode) {
     case EalMode::kNoHuge:
       args.insert(args.end(), {"--no-huge", "-m", "256"});
@@ -91,6 +91,7 @@ int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::st
     args.emplace_back("--no-pci");
   }
   std::vector<char*> argv;
+  argv.reserve(args.size() + 1);
   for (std::string& arg : args) {
     argv.push_back(arg.data());
   }

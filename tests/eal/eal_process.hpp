@@ -23,7 +23,8 @@ inline constexpr int kSkipped = 77;
 /// @return "" if there are hugepages enough for `mode`, else why not.
 [[nodiscard]] std::string why_not(EalMode mode, unsigned megabytes);
 
-/// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any of the CPUs that this process may use, not pinned.
+/// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any
+/// of the CPUs that this process may use, not pinned.
 /// @param prefix another for each test that runs at the same time. @return what rte_eal_init does.
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more);
 

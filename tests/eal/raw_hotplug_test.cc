@@ -17,7 +17,9 @@
 namespace rio::test {
 namespace {
 
-uint16_t id_of(const char* name) { return rte_rawdev_get_dev_id(name); }
+uint16_t id_of(const char* name) {
+  return rte_rawdev_get_dev_id(name);
+}
 
 TEST(RawHotplug, PlugsAndUnplugs) {
   for (int round = 0; round < 5; ++round) {

@@ -36,7 +36,9 @@ constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
 
 fs::path tree;
 
-void put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
+void put(const fs::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+}
 
 std::string hex(uint64_t value) {
   char text[32];
@@ -96,7 +98,7 @@ class BarFileMemory final : public pmd::EmuMemory {
     return eal_->map(va, len_bytes, runs);
   }
   int unmap(void* va, size_t len_bytes) override { return eal_->unmap(va, len_bytes); }
-  model::HostMemory& view() override { return eal_->view(); }
+  pmd::EmuView& view() override { return eal_->view(); }
 
  private:
   void* bar_;
