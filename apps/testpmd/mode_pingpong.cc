@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "apps/testpmd/generator.hpp"
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "apps/testpmd/shared_sink.hpp"
 
@@ -73,6 +74,7 @@ class PingPong final : public Stream {
   uint64_t left_;
   bool turn_is_mine_;
   uint32_t in_flight_ = 0;
+  LinkPause pause_;
   uint32_t buffer_ = 0;
   uint64_t sent_tsc_ = 0;
   pmd::DmaMemory memory_;
@@ -153,6 +155,7 @@ void PingPong::reap() noexcept {
     stats.retries.add(done[i].retries);
     if (done[i].status != pmd::Status::kOk) [[unlikely]] {
       stats.count_status(done[i].status);
+      pause_.note(done[i].status);
       verifier_.failed(flow_, done[i].status);
       turn_is_mine_ = true;
       sent_tsc_ = 0;
@@ -165,7 +168,7 @@ void PingPong::reap() noexcept {
 uint32_t PingPong::turn(bool may_send) noexcept {
   const bool came = receive();
   turn_is_mine_ = turn_is_mine_ || came;
-  if (turn_is_mine_ && may_send && left_ != 0) {
+  if (turn_is_mine_ && may_send && left_ != 0 && !pause_.pausing()) {
     send();
     if (in_flight_ > 1) {
       reap();  // of earlier messages, while this one is on its way
