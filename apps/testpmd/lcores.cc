@@ -20,7 +20,10 @@ std::vector<unsigned> eal_lcores() {
 std::string list_text(const std::vector<unsigned>& list) {
   std::string text;
   for (const unsigned n : list) {
-    text += (text.empty() ? "" : ",") + std::to_string(n);
+    if (!text.empty()) {
+      text += ',';
+    }
+    text += std::to_string(n);
   }
   return text;
 }

@@ -14,7 +14,7 @@ using Error = std::string*;
 using Text = std::string_view;
 
 int wrong(Error error, Text value, const std::string& right) {
-  *error = "'" + std::string(value) + "' is not " + right;
+  *error = std::string("'").append(value).append("' is not ").append(right);
   return -EINVAL;
 }
 
