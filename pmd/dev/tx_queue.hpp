@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
@@ -31,7 +30,7 @@ struct TxHeader {
 
 /// Sends. All functions belong to one thread, which may change while nobody is in a function.
 /// [S0]; regs: tx_desc, tx_cpl; RIO Part 2 §2.3.1.
-class alignas(64) TxQueue : public QueueBase {
+class alignas(64) TxQueue : public PostingQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -48,30 +47,16 @@ class alignas(64) TxQueue : public QueueBase {
   /// again, when there is nothing. @return how many, 0 to `n`.
   uint16_t reap(TxDone* out, uint16_t n);
 
-  /// Entries that are free, at most 65535. A message takes one, or two in the 64-byte form.
-  [[nodiscard]] uint16_t free_count() const;
-  /// Messages posted and not yet reaped, at most 65535.
-  [[nodiscard]] uint16_t outstanding() const;
-  /// Why the last burst stopped early; kNone if the ring was full or everything was taken.
-  [[nodiscard]] Reject last_reject() const { return last_reject_; }
-
  private:
   TxQueue() = default;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
-  [[nodiscard]] bool prepare(uint64_t key);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
                                  uint32_t length_bytes);
   [[nodiscard]] bool post_gather(const TxGather& message);
-  [[nodiscard]] static Reject check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flags,
-                                           uint32_t* control);
-  [[nodiscard]] bool refuse(Reject why);
-  void ring_doorbell(uint32_t head_before);
+  [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
-  // Written by burst, read by reap.
-  EntryWindow window_;
   TxHeader header_{};
-  Reject last_reject_ = Reject::kNone;
   // Constant.
   regs::TxDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address

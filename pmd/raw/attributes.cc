@@ -100,10 +100,11 @@ int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
     rc = split_qp(name, &number, &rest) ? get_of_qp(device, number, rest, value)
                                         : get_of_card(device, name, value);
     if (rc == -ENOENT) {
-      log_error("%s: no attribute '%s': there are queue_pairs, link_up, gone, heartbeat, "
-                "fault_seed, fault_rate_ppm, qpN.dest_id, qpN.owner_pid, qpN.last_reject, "
-                "reg.0xOFFSET",
-                device.name().c_str(), name);
+      log_error(
+          "%s: no attribute '%s': there are queue_pairs, link_up, gone, heartbeat, "
+          "fault_seed, fault_rate_ppm, qpN.dest_id, qpN.owner_pid, qpN.last_reject, "
+          "reg.0xOFFSET",
+          device.name().c_str(), name);
     }
     return rc;
   });
@@ -136,9 +137,10 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
     if (what == "fault_rate_ppm") {
       return device.set_faults(device.fault_seed(), static_cast<double>(value) / kPpm);
     }
-    log_error("%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "
-              "qpN.dest_id, reg.0xOFFSET",
-              device.name().c_str(), name);
+    log_error(
+        "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "
+        "qpN.dest_id, reg.0xOFFSET",
+        device.name().c_str(), name);
     return -ENOENT;
   });
 }

@@ -53,7 +53,8 @@ bool ring(std::string_view text, uint32_t* log2) {
 bool wire(std::string_view text, std::string* out) {
   *out = text;
   return !text.empty() && text.size() <= 63 &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+         text.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
              std::string_view::npos;
 }
 
@@ -102,8 +103,7 @@ constexpr Arg kArgs[] = {
      [](std::string_view t, RawArgs* a) { return to_u64(t, &a->emu.pcie_seed); }},
     {"destid", "0 to 65534", false,
      [](std::string_view t, RawArgs* a) { return number(t, 0, 65534, &a->base_dest_id); }},
-    {"tx_ring", kRing, false,
-     [](std::string_view t, RawArgs* a) { return ring(t, &a->tx_log2); }},
+    {"tx_ring", kRing, false, [](std::string_view t, RawArgs* a) { return ring(t, &a->tx_log2); }},
     {"rx_ring", kRing, false,
      [](std::string_view t, RawArgs* a) { return ring(t, &a->shared_log2); }},
     {"dedicated_ring", kRing, false,

@@ -62,8 +62,8 @@ int RawDevice::make_emulated(const RawArgs& args) {
   }
   std::unique_ptr<EmuBus> bus;
   // A thread of the card must not inherit the lcore's CPU from the caller.
-  const int made = run_in_control_thread(
-      [&] { return EmuBus::create(args.emu, memory_.get(), &bus); });
+  const int made =
+      run_in_control_thread([&] { return EmuBus::create(args.emu, memory_.get(), &bus); });
   if (made != 0) {
     return made;
   }
@@ -84,9 +84,10 @@ int RawDevice::join_emulated() {
   }
   const SharedCardLayout& layout = shared_.layout();
   if (layout.stepping_thread == 0) {
-    log_warning("%s: the card works only while the primary process polls it: give the primary "
-                "stepping=thread",
-                name_.c_str());
+    log_warning(
+        "%s: the card works only while the primary process polls it: give the primary "
+        "stepping=thread",
+        name_.c_str());
   }
   if (const int rc = EalMemory::create(shared_.zone_tag(own_token()), &memory_); rc != 0) {
     return rc;
@@ -114,8 +115,7 @@ int RawDevice::make_pci(rte_pci_device* device, unsigned bar_index, const RawArg
     return rc;
   }
   std::unique_ptr<EalPciBus> bus;
-  if (const int rc =
-          EalPciBus::create(device, bar_index, shared_.zone_tag(own_token()), &bus);
+  if (const int rc = EalPciBus::create(device, bar_index, shared_.zone_tag(own_token()), &bus);
       rc != 0) {
     return rc;
   }
@@ -174,10 +174,12 @@ int RawDevice::check_rings() const {
               name_.c_str(), 1u << log2, key, 1u << caps.ring_log2_min, 1u << caps.ring_log2_max);
     return -EINVAL;
   };
-  const std::pair<const char*, uint32_t> rings[] = {
-      {"tx_ring", args_.tx_log2},        {"rx_ring", args_.shared_log2},
-      {"dedicated_ring", args_.dedicated_log2}, {"doorbell_ring", args_.doorbell_log2},
-      {"dma_ring", args_.dma_log2},      {"event_ring", args_.event_log2}};
+  const std::pair<const char*, uint32_t> rings[] = {{"tx_ring", args_.tx_log2},
+                                                    {"rx_ring", args_.shared_log2},
+                                                    {"dedicated_ring", args_.dedicated_log2},
+                                                    {"doorbell_ring", args_.doorbell_log2},
+                                                    {"dma_ring", args_.dma_log2},
+                                                    {"event_ring", args_.event_log2}};
   for (const auto& [key, log2] : rings) {
     if (const int rc = check(key, log2); rc != 0) {
       return rc;

@@ -35,10 +35,12 @@ rte_raw_rio_queue_conf RawDevice::default_conf() const {
 
 int RawDevice::check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf) {
   const Caps& caps = card_->caps();
-  const std::pair<const char*, uint32_t> sizes[] = {
-      {"tx_log2", conf.tx_log2},               {"shared_log2", conf.shared_log2},
-      {"dedicated_log2", conf.dedicated_log2}, {"doorbell_log2", conf.doorbell_log2},
-      {"dma_log2", conf.dma_log2},             {"event_log2", conf.event_log2}};
+  const std::pair<const char*, uint32_t> sizes[] = {{"tx_log2", conf.tx_log2},
+                                                    {"shared_log2", conf.shared_log2},
+                                                    {"dedicated_log2", conf.dedicated_log2},
+                                                    {"doorbell_log2", conf.doorbell_log2},
+                                                    {"dma_log2", conf.dma_log2},
+                                                    {"event_log2", conf.event_log2}};
   for (const auto& [key, log2] : sizes) {
     if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
       log_error("%s: queue pair %u: %s is %u; this card takes %u to %u", name_.c_str(), qp, key,
@@ -211,7 +213,9 @@ int RawDevice::configure(const rte_raw_rio_config& config) {
     return -EINVAL;
   }
   const RawArgs before = args_;
-  const auto replace = [](uint32_t value, uint32_t* place) { *place = value != 0 ? value : *place; };
+  const auto replace = [](uint32_t value, uint32_t* place) {
+    *place = value != 0 ? value : *place;
+  };
   replace(config.response_timeout_us, &args_.response_timeout_us);
   replace(config.receive_timeout_us, &args_.receive_timeout_us);
   replace(config.retry_delay_us, &args_.retry_delay_us);

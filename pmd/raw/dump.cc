@@ -91,11 +91,10 @@ void dump_rings(std::FILE* file, Mmio& bar, uint32_t qp) {
     const uint32_t size = bar.read32(ring_size(qp, i));
     std::fprintf(file,
                  "%05x QP[%u].%-10s %s gen %u base %08x%08x cpl %08x%08x log2 %u/%u tail %08x",
-                 ring_base_lo(qp, i), qp, ring_name(i), name(state),
-                 RingControl::gen.get(control), bar.read32(ring_base_hi(qp, i)),
-                 bar.read32(ring_base_lo(qp, i)), bar.read32(ring_cbase_hi(qp, i)),
-                 bar.read32(ring_cbase_lo(qp, i)), RingSize::log2.get(size),
-                 RingSize::clog2.get(size), bar.read32(tail(qp, i)));
+                 ring_base_lo(qp, i), qp, ring_name(i), name(state), RingControl::gen.get(control),
+                 bar.read32(ring_base_hi(qp, i)), bar.read32(ring_base_lo(qp, i)),
+                 bar.read32(ring_cbase_hi(qp, i)), bar.read32(ring_cbase_lo(qp, i)),
+                 RingSize::log2.get(size), RingSize::clog2.get(size), bar.read32(tail(qp, i)));
     if (state == regs::RingState::kError) {
       const auto error = static_cast<regs::RingError>(RingStatus::error.get(status));
       std::fprintf(file, " error %s, entry %08x", name(error), bar.read32(ring_entry(qp, i)));
@@ -109,13 +108,13 @@ void dump_windows(std::FILE* file, Mmio& bar, uint32_t qp) {
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
     const uint32_t word = bar.read32(control(qp, i));
     if (Control::enable.get(word) != 0) {
-      std::fprintf(file, "%05x WINDOW[%u][%u]: RapidIO %08x%08x, %08x%08x bytes, bus %08x%08x%s%s%s\n",
-                   rio_lo(qp, i), qp, i, bar.read32(rio_hi(qp, i)), bar.read32(rio_lo(qp, i)),
-                   bar.read32(size_hi(qp, i)), bar.read32(size_lo(qp, i)),
-                   bar.read32(bus_hi(qp, i)), bar.read32(bus_lo(qp, i)),
-                   Control::read.get(word) != 0 ? " read" : "",
-                   Control::write.get(word) != 0 ? " write" : "",
-                   Control::atomic.get(word) != 0 ? " atomic" : "");
+      std::fprintf(
+          file, "%05x WINDOW[%u][%u]: RapidIO %08x%08x, %08x%08x bytes, bus %08x%08x%s%s%s\n",
+          rio_lo(qp, i), qp, i, bar.read32(rio_hi(qp, i)), bar.read32(rio_lo(qp, i)),
+          bar.read32(size_hi(qp, i)), bar.read32(size_lo(qp, i)), bar.read32(bus_hi(qp, i)),
+          bar.read32(bus_lo(qp, i)), Control::read.get(word) != 0 ? " read" : "",
+          Control::write.get(word) != 0 ? " write" : "",
+          Control::atomic.get(word) != 0 ? " atomic" : "");
     }
   }
 }

@@ -26,7 +26,8 @@ static_assert(kSame<DmaRequest, rte_raw_rio_dma>);
 static_assert(offsetof(DmaRequest, prio) == offsetof(rte_raw_rio_dma, prio));
 static_assert(kSame<CardEvent, rte_raw_rio_event>);
 static_assert(offsetof(CardEvent, data) == offsetof(rte_raw_rio_event, data));
-static_assert(TxFlags::kOrder == RTE_RAW_RIO_TX_ORDER && TxFlags::kInline == RTE_RAW_RIO_TX_INLINE &&
+static_assert(TxFlags::kOrder == RTE_RAW_RIO_TX_ORDER &&
+              TxFlags::kInline == RTE_RAW_RIO_TX_INLINE &&
               TxFlags::kDoorbell == RTE_RAW_RIO_TX_DOORBELL &&
               TxFlags::kSsizeShift == RTE_RAW_RIO_TX_SSIZE_SHIFT);
 
@@ -169,9 +170,8 @@ int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
   if (dedicated == nullptr) {
     return -EINVAL;
   }
-  return get<EntryDone>(buffers, count, [&](EntryDone* items, uint16_t n) {
-    return dedicated->reap(items, n);
-  });
+  return get<EntryDone>(buffers, count,
+                        [&](EntryDone* items, uint16_t n) { return dedicated->reap(items, n); });
 }
 
 }  // namespace rio::pmd

@@ -111,8 +111,8 @@ int queue_release(rte_rawdev* dev, uint16_t queue) {
 }
 
 uint16_t queue_count(rte_rawdev* dev) {
-  const int count = with_device(
-      dev, [](RawDevice& device) { return static_cast<int>(device.queue_pairs()); });
+  const int count =
+      with_device(dev, [](RawDevice& device) { return static_cast<int>(device.queue_pairs()); });
   return count < 0 ? uint16_t{0} : static_cast<uint16_t>(count);
 }
 

@@ -29,8 +29,7 @@ bool wait_for(const PollHook& hook, uint32_t timeout_ms, Condition&& done) {
 
 bool stop_ring(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t ring, uint32_t timeout_ms) {
   const uint32_t control = bar.read32(qp_regs::ring_control(qp, ring));
-  const uint32_t state =
-      qp_regs::RingStatus::state.get(bar.read32(qp_regs::ring_status(qp, ring)));
+  const uint32_t state = qp_regs::RingStatus::state.get(bar.read32(qp_regs::ring_status(qp, ring)));
   const bool run = qp_regs::RingControl::run.get(control) != 0;
   if (!run && state == static_cast<uint32_t>(RingState::kStopped)) {
     return true;
@@ -49,8 +48,7 @@ bool close_window(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t i, uint
   if (window_regs::Control::enable.get(control) == 0) {
     return true;
   }
-  const uint32_t closed =
-      window_regs::Control::gen.put(window_regs::Control::gen.get(control) + 1);
+  const uint32_t closed = window_regs::Control::gen.put(window_regs::Control::gen.get(control) + 1);
   bar.write32(window_regs::control(qp, i), closed);
   return wait_for(hook, timeout_ms,
                   [&] { return bar.read32(window_regs::status(qp, i)) == closed; });

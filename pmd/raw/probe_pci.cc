@@ -22,8 +22,7 @@ int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
   RawArgs args;
   args.base_dest_id = 0x100;
   const rte_devargs* const given = pci->device.devargs;
-  if (const int rc =
-          parse_devargs(pci->name, given != nullptr ? given->args : "", false, &args);
+  if (const int rc = parse_devargs(pci->name, given != nullptr ? given->args : "", false, &args);
       rc != 0) {
     return rc;
   }
@@ -35,7 +34,9 @@ int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
   return register_device(&pci->device, "raw_rio_pci", pci->device.numa_node, std::move(device));
 }
 
-int pci_remove(rte_pci_device* pci) { return unregister_device(pci->name); }
+int pci_remove(rte_pci_device* pci) {
+  return unregister_device(pci->name);
+}
 
 constexpr rte_pci_driver make_driver() {
   rte_pci_driver driver{};

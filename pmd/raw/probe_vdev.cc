@@ -51,7 +51,9 @@ int vdev_probe(rte_vdev_device* vdev) {
   return 0;
 }
 
-int vdev_remove(rte_vdev_device* vdev) { return unregister_device(rte_vdev_device_name(vdev)); }
+int vdev_remove(rte_vdev_device* vdev) {
+  return unregister_device(rte_vdev_device_name(vdev));
+}
 
 /// @return 0, or -1 with rte_errno, as the bus wants it.
 int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work) {

@@ -54,7 +54,7 @@ struct rte_raw_rio_context {
 struct rte_raw_rio_tx {
   union {
     uint64_t iova;    /**< bus address of the bytes, aligned as rte_raw_rio_info says */
-    const void *data; /**< with INLINE */
+    const void* data; /**< with INLINE */
     uint64_t info;    /**< with DOORBELL: 16 bits */
   };
   uint64_t cookie;       /**< comes back, any value */

@@ -85,9 +85,10 @@ int test_device(RawDevice& device) {
   }
   RawDevice* const peer = device.peer();
   if (peer == nullptr || peer->card() == nullptr) {
-    log_error("%s: selftest: nothing is at the other end of wire '%s': give another device "
-              "wire=%s, or use wire=loop",
-              device.name().c_str(), device.wire().c_str(), device.wire().c_str());
+    log_error(
+        "%s: selftest: nothing is at the other end of wire '%s': give another device "
+        "wire=%s, or use wire=loop",
+        device.name().c_str(), device.wire().c_str(), device.wire().c_str());
     return -ENOLINK;
   }
   for (RawDevice* const end : {&device, peer}) {

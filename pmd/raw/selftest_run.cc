@@ -42,7 +42,9 @@ uint32_t first_wrong(const uint8_t* bytes, uint32_t len, uint32_t padded) {
   return padded;
 }
 
-constexpr uint32_t padded8(uint32_t len) { return (len + 7) & ~7u; }
+constexpr uint32_t padded8(uint32_t len) {
+  return (len + 7) & ~7u;
+}
 
 }  // namespace
 
@@ -312,9 +314,9 @@ int SelftestRun::remote_memory() {
   fill(page_va(from_, Pages::kTx), kPage);
   std::memset(page_va(from_, Pages::kDirect + 3), 0, kPage);
   int rc = remote(regs::DmaOp::kNwriteR, kRioAddr, page_iova(from_, Pages::kTx));
-  rc = rc != 0 ? rc
-               : remote(regs::DmaOp::kNread, kRioAddr, page_iova(from_, Pages::kDirect + 3));
-  const bool good = rc != 0 || first_wrong(page_va(from_, Pages::kDirect + 3), kPage, kPage) == kPage;
+  rc = rc != 0 ? rc : remote(regs::DmaOp::kNread, kRioAddr, page_iova(from_, Pages::kDirect + 3));
+  const bool good =
+      rc != 0 || first_wrong(page_va(from_, Pages::kDirect + 3), kPage, kPage) == kPage;
   if (!good) {
     log_error("%s: selftest: NREAD brought other bytes than NWRITE_R wrote",
               from_.device->name().c_str());

@@ -21,7 +21,7 @@ constexpr uint32_t kStopTimeoutMs = 2000;
 constexpr uint32_t kReaperWaitMs = 10'000;
 
 uint64_t pid_namespace() {
-  struct stat info{};
+  struct stat info {};
   return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
 }
 
@@ -50,7 +50,9 @@ std::string SharedCard::zone_tag(uint32_t card_number, OwnerToken owner) {
   return text;
 }
 
-std::string SharedCard::zone_tag(OwnerToken owner) const { return zone_tag(card_number_, owner); }
+std::string SharedCard::zone_tag(OwnerToken owner) const {
+  return zone_tag(card_number_, owner);
+}
 
 int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, bool stepping_thread,
                        const DmaMemory& bar, const std::string& wire) {
@@ -250,9 +252,10 @@ int SharedCard::stop_dead_rings(Bus& bus) {
   }
   for (const OwnerToken token : dead) {
     const uint32_t zones = free_zones(zone_tag(token));
-    log_info("%s: process %u died with the card open: its queue pairs are stopped, %u memzones "
-             "freed",
-             bus.name().c_str(), token_pid(token), zones);
+    log_info(
+        "%s: process %u died with the card open: its queue pairs are stopped, %u memzones "
+        "freed",
+        bus.name().c_str(), token_pid(token), zones);
   }
   // Only now: until here a reaper that died would have been followed by another one.
   for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {

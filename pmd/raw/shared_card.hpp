@@ -43,10 +43,10 @@ struct SharedCardLayout {
   uint64_t bar_va;         // 0: a PCI card, EAL knows
   uint64_t bar_iova;
   uint64_t bar_len_bytes;
-  char wire[64];  // of an emulated card, ends with 0
-  std::atomic<uint64_t> reaper;                     // who clears up after the dead
-  std::atomic<uint64_t> owners[regs::kMaxQps];      // of the queue pairs
-  std::atomic<uint64_t> attached[kMaxAttached];     // secondaries that have the BAR in use
+  char wire[64];                                 // of an emulated card, ends with 0
+  std::atomic<uint64_t> reaper;                  // who clears up after the dead
+  std::atomic<uint64_t> owners[regs::kMaxQps];   // of the queue pairs
+  std::atomic<uint64_t> attached[kMaxAttached];  // secondaries that have the BAR in use
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

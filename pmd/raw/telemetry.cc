@@ -79,8 +79,7 @@ void add_queue(RawDevice& device, uint32_t qp, rte_tel_data* data) {
   Mmio bar = device.bus().bar();
   for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
     const uint32_t status = bar.read32(regs::qp::ring_status(qp, ring));
-    const auto state =
-        static_cast<regs::RingState>(regs::qp::RingStatus::state.get(status));
+    const auto state = static_cast<regs::RingState>(regs::qp::RingStatus::state.get(status));
     if (state != regs::RingState::kStopped) {
       rte_tel_data_add_dict_string(dict, ring_name(ring), name(state));
     }

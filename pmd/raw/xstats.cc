@@ -12,8 +12,8 @@ namespace {
 constexpr std::array<const char*, 7> kPerRing = {
     "messages", "bytes", "failed", "rejected", "bad_completions", "bar_writes", "bar_reads"};
 /// Counters of the port, in the order of their numbers; they come first.
-constexpr std::array<const char*, 8> kPerPort = {"tx_packets", "rx_packets", "tx_retries",
-                                                 "rx_retries", "rx_errors",  "tx_timeouts",
+constexpr std::array<const char*, 8> kPerPort = {"tx_packets",  "rx_packets", "tx_retries",
+                                                 "rx_retries",  "rx_errors",  "tx_timeouts",
                                                  "rx_timeouts", "rx_unmapped"};
 constexpr auto kPortCount = static_cast<unsigned>(kPerPort.size());
 constexpr auto kRingCount = static_cast<unsigned>(kPerRing.size());
@@ -30,23 +30,22 @@ std::string name_of(unsigned id) {
   }
   id -= kPortCount;
   const unsigned within = id % kPerQueue;
-  return "qp" + std::to_string(id / kPerQueue) + "_" + kCountedRings[within / kRingCount] +
-         "_" + kPerRing[within % kRingCount];
+  return "qp" + std::to_string(id / kPerQueue) + "_" + kCountedRings[within / kRingCount] + "_" +
+         kPerRing[within % kRingCount];
 }
 
 uint64_t ring_value(const RingTotals& ring, unsigned which) {
-  const uint64_t values[kRingCount] = {ring.stats.messages,        ring.stats.bytes,
-                                            ring.stats.failed,          ring.stats.rejected,
-                                            ring.stats.bad_completions, ring.mmio.writes,
-                                            ring.mmio.reads};
+  const uint64_t values[kRingCount] = {
+      ring.stats.messages,        ring.stats.bytes, ring.stats.failed, ring.stats.rejected,
+      ring.stats.bad_completions, ring.mmio.writes, ring.mmio.reads};
   return values[which];
 }
 
 uint64_t port_value(RawDevice& device, unsigned which) {
-  const uint32_t offsets[kPortCount] = {
-      regs::port::tx_packets(),  regs::port::rx_packets(),  regs::port::tx_retries(),
-      regs::port::rx_retries(),  regs::port::rx_errors(),   regs::port::tx_timeouts(),
-      regs::port::rx_timeouts(), regs::port::rx_unmapped()};
+  const uint32_t offsets[kPortCount] = {regs::port::tx_packets(),  regs::port::rx_packets(),
+                                        regs::port::tx_retries(),  regs::port::rx_retries(),
+                                        regs::port::rx_errors(),   regs::port::tx_timeouts(),
+                                        regs::port::rx_timeouts(), regs::port::rx_unmapped()};
   return device.bus().bar().read32(offsets[which]);
 }
 

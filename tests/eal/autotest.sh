@@ -9,6 +9,7 @@ case " $* " in
   *) [ "$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages 2>/dev/null || echo 0)" -ge 64 ] ||
        { echo "skipped: fewer than 64 free hugepages: echo 256 >/proc/sys/vm/nr_hugepages"; exit 77; } ;;
 esac
+trap 'rm -rf "/var/run/dpdk/rio-autotest-$$" "${XDG_RUNTIME_DIR:-/var/run}/dpdk/rio-autotest-$$"' EXIT
 log=$(echo rawdev_autotest | dpdk-test --no-pci --no-telemetry --file-prefix "rio-autotest-$$" \
   --lcores '0@(0-1)' "$@" -d librte_raw_rio.so 2>&1)
 echo "$log"

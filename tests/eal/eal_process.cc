@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace rio::test {
@@ -73,8 +74,8 @@ std::string own_prefix(const std::string& what) {
 }
 
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"test", "--lcores", lcores(), "--no-pci", "--iova-mode=va",
-                                   "--file-prefix", prefix};
+  std::vector<std::string> args = {"test",           "--lcores",      lcores(),
+                                   "--iova-mode=va", "--file-prefix", prefix};
   switch (mode) {
     case EalMode::kNoHuge:
       args.insert(args.end(), {"--no-huge", "-m", "256"});
@@ -86,12 +87,25 @@ int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::st
       break;
   }
   args.insert(args.end(), more.begin(), more.end());
+  if (std::getenv("SYSFS_PCI_DEVICES") == nullptr) {  // the machine's own devices stay untouched
+    args.emplace_back("--no-pci");
+  }
   std::vector<char*> argv;
   for (std::string& arg : args) {
     argv.push_back(arg.data());
   }
   argv.push_back(nullptr);
   return rte_eal_init(static_cast<int>(argv.size()) - 1, argv.data());
+}
+
+void end_eal() {
+  const bool primary = rte_eal_process_type() == RTE_PROC_PRIMARY;
+  const std::string folder = rte_eal_get_runtime_dir();
+  rte_eal_cleanup();
+  if (primary && folder.find("rio-test-") != std::string::npos) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
 }
 
 LogCapture::LogCapture() {

@@ -23,9 +23,13 @@ inline constexpr int kSkipped = 77;
 /// @return "" if there are hugepages enough for `mode`, else why not.
 [[nodiscard]] std::string why_not(EalMode mode, unsigned megabytes);
 
-/// Start EAL without PCI devices on any of the CPUs that this process may use, not pinned.
+/// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any
+/// of the CPUs that this process may use, not pinned.
 /// @param prefix another for each test that runs at the same time. @return what rte_eal_init does.
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more);
+
+/// rte_eal_cleanup, and away with what EAL leaves in its run-time folder (primary only).
+void end_eal();
 
 /// A prefix that no other process uses at the same time.
 [[nodiscard]] std::string own_prefix(const std::string& what);

@@ -15,7 +15,9 @@ namespace {
 
 std::string logged;
 
-void keep(LogLevel /*level*/, const char* line) noexcept { logged.append(line).append("\n"); }
+void keep(LogLevel /*level*/, const char* line) noexcept {
+  logged.append(line).append("\n");
+}
 
 int parse(const char* text, RawArgs* args, bool emulated = true) {
   logged.clear();

@@ -17,7 +17,9 @@
 namespace rio::test {
 namespace {
 
-uint16_t id_of(const char* name) { return rte_rawdev_get_dev_id(name); }
+uint16_t id_of(const char* name) {
+  return rte_rawdev_get_dev_id(name);
+}
 
 TEST(RawHotplug, PlugsAndUnplugs) {
   for (int round = 0; round < 5; ++round) {
@@ -206,6 +208,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   const int rc = RUN_ALL_TESTS();
-  rte_eal_cleanup();
+  end_eal();
   return rc;
 }

@@ -233,7 +233,7 @@ int run_role(const std::string& role, const std::string& prefix, const char* qp)
     return 1;
   }
   const int rc = run_worker(static_cast<uint16_t>(std::stoul(qp)));
-  rte_eal_cleanup();
+  end_eal();
   return rc;
 }
 

@@ -307,12 +307,8 @@ TEST_F(RawPair, ReachesExternalMemoryOnceItIsMapped) {
   ASSERT_NE(va, MAP_FAILED);
   const auto external = reinterpret_cast<uint64_t>(va);
   const auto send = [&](uint64_t from) {
-    const pmd::TxMessage message{.iova = from,
-                                 .cookie = 0,
-                                 .dest_id = b_dest_,
-                                 .length_bytes = 64,
-                                 .mbox = 0,
-                                 .flags = 0};
+    const pmd::TxMessage message{
+        .iova = from, .cookie = 0, .dest_id = b_dest_, .length_bytes = 64, .mbox = 0, .flags = 0};
     pmd::TxDone done{};
     done.status = pmd::Status::kFormat;
     pmd::RxMessage got{};
@@ -359,8 +355,11 @@ TEST_F(RawPair, TakesAnotherConfiguration) {
   EXPECT_EQ(word, 5000u);
   config.response_timeout_us = 4'000'000'000;
   EXPECT_EQ(rte_rawdev_configure(a_, &info, sizeof(config)), -EINVAL);
-  config = {.base_dest_id = 0x100, .response_timeout_us = 100'000, .receive_timeout_us = 0,
-            .retry_limit = 0, .retry_delay_us = 0};
+  config = {.base_dest_id = 0x100,
+            .response_timeout_us = 100'000,
+            .receive_timeout_us = 0,
+            .retry_limit = 0,
+            .retry_delay_us = 0};
   ASSERT_EQ(rte_rawdev_configure(a_, &info, sizeof(config)), 0);
   ASSERT_EQ(rte_rawdev_start(a_), 0);
 }
@@ -398,6 +397,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   const int rc = RUN_ALL_TESTS();
-  rte_eal_cleanup();
+  end_eal();
   return rc;
 }

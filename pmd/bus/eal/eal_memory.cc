@@ -22,7 +22,9 @@ int EalMemory::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   return zones_.alloc(len_bytes, align_bytes, out);
 }
 
-void EalMemory::free(const DmaMemory& memory) { zones_.free(memory); }
+void EalMemory::free(const DmaMemory& memory) {
+  zones_.free(memory);
+}
 
 int EalMemory::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   if (va == nullptr || len_bytes == 0) {
@@ -35,8 +37,8 @@ int EalMemory::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     mapped_[va] = {len_bytes, false};
     return 0;
   }
-  const rte_iova_t known = rte_mem_virt2memseg(va, nullptr) != nullptr ? rte_mem_virt2iova(va)
-                                                                        : RTE_BAD_IOVA;
+  const rte_iova_t known =
+      rte_mem_virt2memseg(va, nullptr) != nullptr ? rte_mem_virt2iova(va) : RTE_BAD_IOVA;
   const uint64_t iova = known != RTE_BAD_IOVA ? known : reinterpret_cast<uint64_t>(va);
   if (const int rc = map_at(va, iova, len_bytes); rc != 0) {
     return rc;

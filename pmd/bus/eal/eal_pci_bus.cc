@@ -82,13 +82,17 @@ Mmio EalPciBus::bar() {
   return {bar.addr, bar.len};
 }
 
-PollHook EalPciBus::poll_hook(uint32_t /*qp*/) { return {}; }
+PollHook EalPciBus::poll_hook(uint32_t /*qp*/) {
+  return {};
+}
 
 int EalPciBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   return zones_.alloc(len_bytes, align_bytes, out);
 }
 
-void EalPciBus::dma_free(const DmaMemory& memory) { zones_.free(memory); }
+void EalPciBus::dma_free(const DmaMemory& memory) {
+  zones_.free(memory);
+}
 
 int EalPciBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   if (va == nullptr || len_bytes == 0) {
@@ -125,8 +129,8 @@ int EalPciBus::dma_unmap(void* va, size_t len_bytes) {
   }
   const bool by_vfio = it->second.second;
   mapped_.erase(it);
-  if (by_vfio && rte_dev_dma_unmap(&device_->device, va, reinterpret_cast<uint64_t>(va),
-                                   len_bytes) != 0) {
+  if (by_vfio &&
+      rte_dev_dma_unmap(&device_->device, va, reinterpret_cast<uint64_t>(va), len_bytes) != 0) {
     return -rte_errno;
   }
   return 0;
@@ -167,6 +171,8 @@ int EalPciBus::irq_fd(uint32_t vector) {
   return rte_intr_efds_index_get(device_->intr_handle, index);
 }
 
-int EalPciBus::numa_node() const { return device_->device.numa_node; }
+int EalPciBus::numa_node() const {
+  return device_->device.numa_node;
+}
 
 }  // namespace rio::pmd

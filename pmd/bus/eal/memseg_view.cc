@@ -15,14 +15,16 @@ int MemsegView::create(std::unique_ptr<MemsegView>* out) {
   static std::atomic<uint32_t> count{0};
   std::unique_ptr<MemsegView> view(new MemsegView);
   // relaxed: the number only has to differ
-  view->callback_name_ = "rio_view_" + std::to_string(count.fetch_add(1, std::memory_order_relaxed));
+  view->callback_name_ =
+      "rio_view_" + std::to_string(count.fetch_add(1, std::memory_order_relaxed));
   const auto callback = [](rte_mem_event event, const void* addr, size_t len, void* self) {
     on_event(static_cast<int>(event), addr, len, self);
   };
   // First the callback, then the walk: a segment seen by both is entered twice, which is no harm.
   if (rte_mem_event_callback_register(view->callback_name_.c_str(), callback, view.get()) == 0) {
     view->registered_ = true;
-  } else if (rte_errno != ENOTSUP) {  // not supported: memory never changes (--legacy-mem, --no-huge)
+  } else if (rte_errno !=
+             ENOTSUP) {  // not supported: memory never changes (--legacy-mem, --no-huge)
     const int error = rte_errno;
     log_error("EAL takes no memory callback: %s", rte_strerror(error));
     return -error;
@@ -40,7 +42,7 @@ MemsegView::~MemsegView() {
   }
 }
 
-bool MemsegView::find(uint64_t iova, model::HostWindow* out) {
+bool MemsegView::find(uint64_t iova, EmuWindow* out) {
   const std::lock_guard guard(mutex_);
   auto it = windows_.upper_bound(iova);
   if (it == windows_.begin() || !(--it)->second.holds(iova, 1)) {
@@ -81,8 +83,8 @@ int MemsegView::runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
       uint8_t* const from = std::max(first, window.va);
       uint8_t* const to = std::min(last, window.va + window.len_bytes);
       if (from < to) {
-        found.push_back({from, iova + static_cast<uint64_t>(from - window.va),
-                         static_cast<size_t>(to - from)});
+        found.push_back(
+            {from, iova + static_cast<uint64_t>(from - window.va), static_cast<size_t>(to - from)});
       }
     }
   }
@@ -140,14 +142,14 @@ void MemsegView::on_event(int event, const void* addr, size_t len_bytes, void* s
 }
 
 void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
-  model::HostWindow window{.iova = iova, .len_bytes = len_bytes, .va = va};
+  EmuWindow window{.iova = iova, .len_bytes = len_bytes, .va = va};
   auto next = windows_.lower_bound(iova);
   if (next != windows_.begin()) {
     const auto before = std::prev(next);
     if (before->second.holds(iova, len_bytes)) {
       return;  // seen by callback and walk
     }
-    const model::HostWindow& w = before->second;
+    const EmuWindow& w = before->second;
     if (w.iova + w.len_bytes == iova && w.va + w.len_bytes == va) {
       window = {.iova = w.iova, .len_bytes = w.len_bytes + len_bytes, .va = w.va};
       windows_.erase(before);
@@ -166,10 +168,10 @@ void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
 }
 
 bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
-  std::vector<model::HostWindow> rest;
+  std::vector<EmuWindow> rest;
   bool any = false;
   for (auto it = windows_.begin(); it != windows_.end();) {
-    const model::HostWindow w = it->second;
+    const EmuWindow w = it->second;
     const uint8_t* const from = std::max<const uint8_t*>(va, w.va);
     const uint8_t* const to = std::min<const uint8_t*>(va + len_bytes, w.va + w.len_bytes);
     if (from >= to) {
@@ -187,7 +189,7 @@ bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
     }
     it = windows_.erase(it);
   }
-  for (const model::HostWindow& w : rest) {
+  for (const EmuWindow& w : rest) {
     windows_[w.iova] = w;
   }
   if (any) {

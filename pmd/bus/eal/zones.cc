@@ -27,9 +27,8 @@ int Zones::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   }
   char name[RTE_MEMZONE_NAMESIZE];
   std::snprintf(name, sizeof(name), "%s.%x", tag_.c_str(), next_++);
-  const rte_memzone* zone =
-      rte_memzone_reserve_aligned(name, len_bytes, SOCKET_ID_ANY, RTE_MEMZONE_IOVA_CONTIG,
-                                  static_cast<unsigned>(align_bytes));
+  const rte_memzone* zone = rte_memzone_reserve_aligned(
+      name, len_bytes, SOCKET_ID_ANY, RTE_MEMZONE_IOVA_CONTIG, static_cast<unsigned>(align_bytes));
   if (zone == nullptr) {
     log_error(
         "memzone %s: cannot have %zu contiguous bytes (%s): give EAL more memory, see -m and "

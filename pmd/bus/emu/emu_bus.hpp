@@ -28,11 +28,11 @@ struct EmuConfig {
   std::string wire = "loop";
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
-  bool exact = false;        ///< segment by segment; set by faults and pcie_seed, too
-  bool quirks = true;        ///< the two landing quirks of [S0]
+  bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
+  bool quirks = true;  ///< the two landing quirks of [S0]
   uint64_t fault_seed = 0;
-  double fault_rate = 0.0;   ///< chance of a fault for each chance that it has, 0 to 1
-  uint64_t pcie_seed = 0;    ///< not 0: the PCIe layer delays and reorders by this seed
+  double fault_rate = 0.0;  ///< chance of a fault for each chance that it has, 0 to 1
+  uint64_t pcie_seed = 0;   ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
 /// Owns the card, its BAR, and its end of the wire.
