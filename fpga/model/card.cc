@@ -194,6 +194,9 @@ void Card::Impl::step() {
       housekeep();
     }
   }
+  // Answers of the last step wait until this one has sent its messages: a reply that the program
+  // gives at once should not queue behind the line that carries the answer.
+  const bool answers_wait = responder.pending();
   core.wire->pump(core.now_ns);
   for (Inbound& in : core.wire->inbound()) {
     const Frame* frame = in.responses->peek();
@@ -208,7 +211,6 @@ void Card::Impl::step() {
       take_requests(*in.requests);
     }
   }
-  responder.flush();
   for (Pair& pair : core.pairs) {
     tx.run(pair);
     dma.run(pair);
@@ -219,6 +221,9 @@ void Card::Impl::step() {
   tx.send_due();
   transactions.send_due();
   dma.progress();
+  if (answers_wait || core.exact) {
+    responder.flush();
+  }
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
@@ -231,7 +236,7 @@ bool Card::Impl::take_requests(FrameReader& reader) {
     return false;
   }
   while (frame != nullptr && left-- > 0) {
-    if (const uint32_t taken = rx.express(*frame, reader.in_a_row()); taken > 0) {
+    if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
       reader.pop_bytes(taken);
       frame = reader.peek();
       continue;

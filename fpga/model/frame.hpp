@@ -41,6 +41,16 @@ struct Frame {
   uint16_t ssize;       ///< bytes of all segments but the last
   uint64_t address;
 
+  /// Clear all but `bytes`, which belongs to the ring.
+  void clear() {
+    type = FrameType::kSkip;
+    op = tid = hops = 0;
+    source = dest = 0;
+    length = 0;
+    place = segment = segments = unused = 0;
+    ssize = 0;
+    address = 0;
+  }
   [[nodiscard]] uint32_t mbox() const { return place & 63u; }
   [[nodiscard]] const uint8_t* payload() const {
     return reinterpret_cast<const uint8_t*>(this) + sizeof(Frame);

@@ -1,82 +1,125 @@
 /// @file
 /// A byte ring of frames between one writer and one reader.
+///
+/// A frame announces itself: its `bytes` is written last, and what follows the last frame is a zero
+/// there. So a short frame costs one cache line to pass on, not two.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "fpga/model/frame.hpp"
 
 namespace rio::model {
 
-/// The part that both ends see. Zero-initialised memory is an empty ring.
+/// What the reader tells the writer. Zero-initialised memory is an empty ring.
 struct FrameRingShared {
-  alignas(64) std::atomic<uint32_t> tail{0};  ///< written by the writer
-  alignas(64) std::atomic<uint32_t> head{0};  ///< written by the reader
+  alignas(64) std::atomic<uint32_t> head{0};
 };
 
-/// Writer's end. One thread at a time.
+/// Writer's end. One thread at a time. The memory is zeroed before the first use, and aligned to 64.
 class FrameWriter {
  public:
   /// @param bytes power of two, at least 8 KiB, so that the longest message fits.
   FrameWriter(FrameRingShared* shared, uint8_t* memory, uint32_t bytes)
       : memory_(memory), mask_(bytes - 1), shared_(shared) {}
 
-  /// Room for a frame of `bytes` (a multiple of 32), contiguous. @return null: full.
+  /// Room for a frame of `bytes` (a multiple of 32), contiguous. The caller fills everything but
+  /// Frame::bytes, then commits it or leaves it. @return null: full.
   [[nodiscard]] Frame* reserve(uint32_t bytes) {
-    const uint32_t at = tail_ & mask_;
-    const uint32_t to_end = mask_ + 1 - at;
-    const uint32_t need = bytes <= to_end ? bytes : to_end + bytes;
-    if (mask_ + 1 - (tail_ - head_) < need) [[unlikely]] {
-      // acquire: the reader is done with the bytes; pairs with FrameReader::release.
-      head_ = shared_->head.load(std::memory_order_acquire);
-      if (mask_ + 1 - (tail_ - head_) < need) {
+    const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
+    const uint32_t need = kEndBytes + (bytes <= to_end ? bytes : to_end + bytes);
+    if (room() < need) [[unlikely]] {
+      look_at_head();
+      if (room() < need) {
         return nullptr;
       }
     }
     if (bytes > to_end) [[unlikely]] {
-      auto* skip = reinterpret_cast<Frame*>(memory_ + at);
-      skip->bytes = to_end;
+      Frame* skip = frame_at(tail_);
       skip->type = FrameType::kSkip;
-      tail_ += to_end;
-      return reinterpret_cast<Frame*>(memory_);
+      commit(skip, to_end);
     }
-    return reinterpret_cast<Frame*>(memory_ + at);
+    return frame_at(tail_);
+  }
+
+  /// The frame that reserve() gave is complete; the reader sees it after publish().
+  void commit(Frame* frame, uint32_t bytes) {
+    if (first_ == nullptr) {
+      first_ = frame;
+      first_bytes_ = bytes;
+    } else {
+      frame->bytes = bytes;
+    }
+    tail_ += bytes;
   }
 
   /// A run of free bytes at the tail.
   struct Window {
     uint8_t* bytes;
-    uint32_t room;
+    uint32_t room;      ///< contiguous
+    bool hides_first;   ///< the first frame's `bytes` must stay as it is
   };
-  /// Free bytes up to the end of the memory, for several frames in a row; looks for what the
-  /// reader gave back if there are fewer than `wanted`.
+  /// For several frames in a row; looks for what the reader gave back if there is less than
+  /// `wanted`.
   [[nodiscard]] Window window(uint32_t wanted) {
-    const uint32_t at = tail_ & mask_;
-    uint32_t room = mask_ + 1 - (tail_ - head_);
-    if (room < wanted) {
-      head_ = shared_->head.load(std::memory_order_acquire);  // as in reserve()
-      room = mask_ + 1 - (tail_ - head_);
+    if (room() < wanted + kEndBytes) {
+      look_at_head();
     }
-    const uint32_t to_end = mask_ + 1 - at;
-    return {memory_ + at, room < to_end ? room : to_end};
+    const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
+    const uint32_t free = room() < kEndBytes ? 0 : room() - kEndBytes;
+    return {memory_ + (tail_ & mask_), free < to_end ? free : to_end, first_ == nullptr};
+  }
+  /// Frames in the window are complete. @param first_bytes of the first of them.
+  void commit_run(const Window& window, uint32_t first_bytes, uint32_t bytes) {
+    if (first_ == nullptr && bytes != 0) {
+      first_ = reinterpret_cast<Frame*>(window.bytes);
+      first_bytes_ = first_bytes;
+    }
+    tail_ += bytes;
   }
 
-  /// The reserved frame is complete (its `bytes` set); the reader sees it after publish().
-  void commit(uint32_t bytes) { tail_ += bytes; }
-
   void publish() {
-    // release: frames visible before the tail; pairs with FrameReader::peek.
-    shared_->tail.store(tail_, std::memory_order_release);
+    if (first_ == nullptr) {
+      return;
+    }
+    frame_at(tail_)->bytes = 0;
+    // release: frames and the zero behind them before the first length; pairs with
+    // FrameReader::peek and load_frame_word.
+    __atomic_store_n(&first_->bytes, first_bytes_, __ATOMIC_RELEASE);
+    first_ = nullptr;
+    // The zero of the next publish() lies one short frame further: have its line by then.
+    __builtin_prefetch(memory_ + ((tail_ + 64) & mask_), 1);
   }
 
  private:
+  static constexpr uint32_t kEndBytes = 32;  // of the zero behind the last frame
+
+  [[nodiscard]] Frame* frame_at(uint32_t position) {
+    return reinterpret_cast<Frame*>(memory_ + (position & mask_));
+  }
+  [[nodiscard]] uint32_t room() const { return mask_ + 1 - (tail_ - head_); }
+  void look_at_head() {
+    // acquire: the reader is done with the bytes; pairs with FrameReader::release.
+    head_ = shared_->head.load(std::memory_order_acquire);
+  }
+
   uint8_t* memory_;
   uint32_t mask_;
   uint32_t tail_ = 0;
-  uint32_t head_ = 0;  // as last seen
+  uint32_t head_ = 0;           // as last seen
+  Frame* first_ = nullptr;      // first that is not published
+  uint32_t first_bytes_ = 0;
   FrameRingShared* shared_;
 };
+
+/// First eight bytes of a frame: `bytes` and `type` with what stands beside it. 0 in the lower half:
+/// there is no frame.
+[[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame) {
+  // acquire: the frame after its length; pairs with FrameWriter::publish.
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE);
+}
 
 /// Reader's end. One thread at a time.
 class FrameReader {
@@ -84,29 +127,28 @@ class FrameReader {
   FrameReader(FrameRingShared* shared, const uint8_t* memory, uint32_t bytes)
       : memory_(memory), mask_(bytes - 1), shared_(shared) {}
 
-  /// The next frame, or null. It stays until pop() and release().
+  /// The next frame, or null. It stays until pop() and release(). A writer that gives an
+  /// impossible length is not read any more.
   [[nodiscard]] const Frame* peek() {
-    if (head_ == tail_) {
-      // acquire: frames visible after the tail; pairs with FrameWriter::publish.
-      tail_ = shared_->tail.load(std::memory_order_acquire);
-      if (head_ == tail_) {
+    const uint8_t* at = memory_ + (head_ & mask_);
+    // acquire: as in load_frame_word.
+    const uint32_t bytes = __atomic_load_n(reinterpret_cast<const uint32_t*>(at), __ATOMIC_ACQUIRE);
+    if (bytes == 0 || (bytes & (kFrameAlign - 1)) != 0 || bytes > to_end()) {
+      return nullptr;
+    }
+    const auto* frame = reinterpret_cast<const Frame*>(at);
+    if (frame->type == FrameType::kSkip) [[unlikely]] {
+      if (bytes != to_end()) {
         return nullptr;
       }
-    }
-    const auto* frame = reinterpret_cast<const Frame*>(memory_ + (head_ & mask_));
-    if (frame->type == FrameType::kSkip) [[unlikely]] {
-      head_ += frame->bytes;
+      head_ += bytes;
       return peek();
     }
     return frame;
   }
 
-  /// Bytes from the next frame on that are readable in a row; after a peek() that found one.
-  [[nodiscard]] uint32_t in_a_row() const {
-    const uint32_t ready = tail_ - head_;
-    const uint32_t to_end = mask_ + 1 - (head_ & mask_);
-    return ready < to_end ? ready : to_end;
-  }
+  /// Bytes from the next frame to the end of the memory.
+  [[nodiscard]] uint32_t to_end() const { return mask_ + 1 - (head_ & mask_); }
 
   void pop(const Frame* frame) { head_ += frame->bytes; }
   /// Pop several frames that lie in a row.
@@ -114,7 +156,7 @@ class FrameReader {
 
   /// Give popped frames' room back.
   void release() {
-    // release: reads of the frames done before; pairs with FrameWriter::reserve.
+    // release: reads of the frames done before; pairs with FrameWriter::look_at_head.
     shared_->head.store(head_, std::memory_order_release);
   }
 
@@ -122,7 +164,6 @@ class FrameReader {
   const uint8_t* memory_;
   uint32_t mask_;
   uint32_t head_ = 0;
-  uint32_t tail_ = 0;  // as last seen
   FrameRingShared* shared_;
 };
 

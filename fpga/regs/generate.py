@@ -16,6 +16,7 @@ except ImportError:
 import check
 import emit_cpp
 import emit_md
+import emit_names
 import emit_rdl
 import emit_sv
 
@@ -24,6 +25,7 @@ ROOT = HERE.parent.parent
 
 OUTPUTS = {
     "fpga/regs/gen/rio_regs.hpp": emit_cpp.emit,
+    "fpga/regs/gen/rio_names.hpp": emit_names.emit,
     "fpga/regs/gen/rio_regs_pkg.sv": emit_sv.emit,
     "fpga/regs/gen/rio_card.rdl": emit_rdl.emit,
     "docs/registers.md": emit_md.emit,

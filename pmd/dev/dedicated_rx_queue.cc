@@ -9,22 +9,27 @@
 
 namespace rio::pmd {
 
-// One entry that the card takes.
-[[gnu::always_inline]] inline bool DedicatedRxQueue::fill(const DedicatedEntry& entry,
-                                                          const Misaligned& wrong,
-                                                          regs::DedicatedDesc* desc,
-                                                          uint64_t* cookie, uint32_t* size_bytes) {
-  if (((entry.iova & wrong.addr) | (entry.size_bytes & wrong.size)) != 0 ||
-      entry.size_bytes - 1 >= regs::kMessageBytesMax) [[unlikely]] {
+namespace {
+
+// One entry of a size that is known to be right; every other is looked at more closely.
+[[nodiscard, gnu::always_inline]] inline bool fill(const DedicatedEntry& entry,
+                                                   uint64_t addr_misaligned, uint32_t size_bytes,
+                                                   regs::DedicatedDesc* desc, uint64_t* cookie,
+                                                   uint32_t* size) {
+  const uint64_t iova = entry.iova;
+  if ((iova & addr_misaligned) != 0 || entry.size_bytes != size_bytes) [[unlikely]] {
     return false;
   }
-  desc->addr = entry.iova;
-  desc->size = entry.size_bytes;
-  desc->cookie = static_cast<uint32_t>(entry.cookie);
-  *cookie = entry.cookie;
-  *size_bytes = entry.size_bytes;
+  const uint64_t whole_cookie = entry.cookie;
+  desc->addr = iova;
+  desc->size = size_bytes;
+  desc->cookie = static_cast<uint32_t>(whole_cookie);
+  *cookie = whole_cookie;
+  *size = size_bytes;
   return true;
 }
+
+}  // namespace
 
 int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                              std::unique_ptr<DedicatedRxQueue>* out) {
@@ -43,14 +48,16 @@ int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& confi
       error != 0) {
     return error;
   }
-  if (queue->window_.create(config.log2, config.start_index) != 0) {
-    return -ENOMEM;
-  }
   queue->entries_ = static_cast<regs::DedicatedDesc*>(queue->ring_.entries());
-  queue->misaligned_.addr = caps.dedicated_addr_align - 1;
-  queue->misaligned_.size = caps.dedicated_size_align - 1;
+  queue->addr_misaligned_ = caps.dedicated_addr_align - 1;
+  queue->size_misaligned_ = caps.dedicated_size_align - 1;
+  queue->size_bytes_ = caps.dedicated_size_align;  // fits by its nature
   *out = std::move(queue);
   return 0;
+}
+
+bool DedicatedRxQueue::fits(uint32_t size_bytes) const {
+  return (size_bytes & size_misaligned_) == 0 && size_bytes - 1 < regs::kMessageBytesMax;
 }
 
 uint32_t DedicatedRxQueue::post_run(const DedicatedEntry* entries, size_t n) {
@@ -58,60 +65,49 @@ uint32_t DedicatedRxQueue::post_run(const DedicatedEntry* entries, size_t n) {
   regs::DedicatedDesc* const descs = entries_ + slot;
   uint64_t* const cookies = window_.cookies() + slot;
   uint32_t* const sizes = window_.sizes() + slot;
-  const Misaligned wrong = misaligned_;
+  const uint64_t misaligned = addr_misaligned_;
+  uint32_t size_bytes = size_bytes_;
   size_t k = 0;
   for (; k + 4 <= n; k += 4) {
-    if (!fill(entries[k], wrong, &descs[k], &cookies[k], &sizes[k]) ||
-        !fill(entries[k + 1], wrong, &descs[k + 1], &cookies[k + 1], &sizes[k + 1]) ||
-        !fill(entries[k + 2], wrong, &descs[k + 2], &cookies[k + 2], &sizes[k + 2]) ||
-        !fill(entries[k + 3], wrong, &descs[k + 3], &cookies[k + 3], &sizes[k + 3])) {
+    if (!fill(entries[k], misaligned, size_bytes, &descs[k], &cookies[k], &sizes[k]) ||
+        !fill(entries[k + 1], misaligned, size_bytes, &descs[k + 1], &cookies[k + 1],
+              &sizes[k + 1]) ||
+        !fill(entries[k + 2], misaligned, size_bytes, &descs[k + 2], &cookies[k + 2],
+              &sizes[k + 2]) ||
+        !fill(entries[k + 3], misaligned, size_bytes, &descs[k + 3], &cookies[k + 3],
+              &sizes[k + 3])) {
       break;  // one by one, again
     }
   }
-  while (k < n && fill(entries[k], wrong, &descs[k], &cookies[k], &sizes[k])) {
-    ++k;
+  for (; k < n; ++k) {
+    if (!fits(entries[k].size_bytes)) {
+      refuse(Reject::kLength);
+      break;
+    }
+    size_bytes = entries[k].size_bytes;
+    if (!fill(entries[k], misaligned, size_bytes, &descs[k], &cookies[k], &sizes[k])) {
+      refuse(Reject::kAlignment);
+      break;
+    }
   }
-  if (k < n) [[unlikely]] {
-    refuse(entries[k]);
-  }
+  size_bytes_ = size_bytes;
   window_.post(static_cast<uint32_t>(k));
   return static_cast<uint32_t>(k);
 }
 
-void DedicatedRxQueue::refuse(const DedicatedEntry& entry) {
-  last_reject_ = (entry.iova & misaligned_.addr) != 0 ? Reject::kAlignment : Reject::kLength;
-  ++stats_.rejected;
-}
-
 uint16_t DedicatedRxQueue::post(const DedicatedEntry* entries, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
+  const uint32_t before = window_.head();
   uint32_t done = post_run(entries, std::min<uint32_t>(n, window_.room_in_a_row()));
   if (done < n && last_reject_ == Reject::kNone) {  // the slots wrapped, or the ring is full
     done += post_run(entries + done, std::min(n - done, window_.room_in_a_row()));
   }
-  if (done != 0) {
-    // Doorbell: entries visible before it (barrier in write32); pairs with the card's fetch, which
-    // reads entries only below the tail that it has seen.
-    bar_.write32(tail_offset_, window_.head());
-  }
+  ring_doorbell(before);
   return static_cast<uint16_t>(done);
 }
 
 uint16_t DedicatedRxQueue::reap(EntryDone* out, uint16_t n) {
-  uint32_t given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  if (given == 0 && n != 0) [[unlikely]] {
-    hook_();
-    given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  }
-  return static_cast<uint16_t>(given);
-}
-
-uint16_t DedicatedRxQueue::free_count() const {
-  return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
-}
-
-uint16_t DedicatedRxQueue::outstanding() const {
-  return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
+  return reap_burst<EntryReap>(out, n);
 }
 
 }  // namespace rio::pmd

@@ -33,9 +33,6 @@ int DmaQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
       error != 0) {
     return error;
   }
-  if (queue->window_.create(config.log2, config.start_index) != 0) {
-    return -ENOMEM;
-  }
   queue->entries_ = static_cast<regs::DmaDesc*>(queue->ring_.entries());
   queue->addr_misaligned_ = caps.dma_addr_align - 1;
   queue->length_bytes_max_ = caps.dma_bytes;
@@ -69,15 +66,14 @@ Reject DmaQueue::check(const DmaRequest& request) const {
 }
 
 uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
   const uint32_t count = std::min<uint32_t>(n, window_.room());
   const uint32_t head = window_.head();
   uint32_t k = 0;
   for (; k < count; ++k) {
     const DmaRequest& request = requests[k];
-    last_reject_ = check(request);
-    if (last_reject_ != Reject::kNone) [[unlikely]] {
-      ++stats_.rejected;
+    if (const Reject why = check(request); why != Reject::kNone) [[unlikely]] {
+      refuse(why);
       break;
     }
     const uint32_t slot = (head + k) & window_.mask();
@@ -92,30 +88,13 @@ uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
     window_.sizes()[slot] = request.length_bytes;
   }
   window_.post(k);
-  if (k != 0) {
-    // Doorbell: entries visible before it (barrier in write32); pairs with the card's fetch, which
-    // reads entries only below the tail that it has seen.
-    bar_.write32(tail_offset_, window_.head());
-  }
+  ring_doorbell(head);
   hook_();
   return static_cast<uint16_t>(k);
 }
 
 uint16_t DmaQueue::reap(EntryDone* out, uint16_t n) {
-  uint32_t given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  if (given == 0 && n != 0) [[unlikely]] {
-    hook_();
-    given = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), out, n);
-  }
-  return static_cast<uint16_t>(given);
-}
-
-uint16_t DmaQueue::free_count() const {
-  return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
-}
-
-uint16_t DmaQueue::outstanding() const {
-  return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
+  return reap_burst<EntryReap>(out, n);
 }
 
 }  // namespace rio::pmd

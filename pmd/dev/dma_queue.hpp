@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <memory>
 
-#include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
 
 /// Remote memory access. All functions belong to one thread. regs: dma_desc, entry_cpl;
 /// RIO Part 1 §3.1.
-class alignas(64) DmaQueue : public QueueBase {
+class alignas(64) DmaQueue : public PostingQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue.
   /// @return as Ring::start, or -ENOTSUP where Caps::dma is false.
@@ -30,19 +29,10 @@ class alignas(64) DmaQueue : public QueueBase {
   /// @return how many, 0 to `n`.
   uint16_t reap(EntryDone* out, uint16_t n);
 
-  /// Entries that are free, at most 65535.
-  [[nodiscard]] uint16_t free_count() const;
-  /// Requests that the card has, at most 65535.
-  [[nodiscard]] uint16_t outstanding() const;
-  /// Why the last post stopped early; kNone if the ring was full or everything was taken.
-  [[nodiscard]] Reject last_reject() const { return last_reject_; }
-
  private:
   DmaQueue() = default;
   [[nodiscard]] Reject check(const DmaRequest& request) const;
 
-  EntryWindow window_;
-  Reject last_reject_ = Reject::kNone;
   // Constant.
   regs::DmaDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in both addresses

@@ -20,23 +20,4 @@ int EntryWindow::create(uint32_t log2, uint32_t start_index) {
   return 0;
 }
 
-bool EntryWindow::complete(uint32_t index) {
-  const uint32_t slot = index & mask_;
-  if (index - oldest_ >= used() || marks_[slot] != 0) {
-    return false;
-  }
-  marks_[slot] = kDone;
-  ++marked_;
-  if (index != oldest_) {
-    return true;
-  }
-  // Each entry is passed once, so a completion costs a constant on the average.
-  while (oldest_ != head_ && marks_[oldest_ & mask_] != 0) {
-    marks_[oldest_ & mask_] = 0;
-    --marked_;
-    ++oldest_;
-  }
-  return true;
-}
-
 }  // namespace rio::pmd

@@ -57,11 +57,36 @@ class EntryWindow {
   void complete_in_order(uint32_t count) { oldest_ += count; }
   /// An entry completed. @param index from the card, anything.
   /// @return false if no entry of that index is outstanding; nothing has changed then.
-  [[nodiscard]] bool complete(uint32_t index);
+  [[nodiscard]] bool complete(uint32_t index) {
+    const uint32_t slot = index & mask_;
+    if (index - oldest_ >= used() || marks_[slot] != 0) [[unlikely]] {
+      return false;
+    }
+    if (index != oldest_) {
+      marks_[slot] = kDone;
+      ++marked_;
+      return true;
+    }
+    ++oldest_;
+    if (marked_ != 0) {
+      catch_up();
+    }
+    return true;
+  }
 
  private:
   static constexpr uint8_t kDone = 1;    // completed, waits for older ones
   static constexpr uint8_t kSecond = 2;  // second slot of a pair: no entry of its own
+
+  // Move `oldest` over the marks before it. Each entry is passed once, so a completion costs a
+  // constant on the average.
+  void catch_up() {
+    while (oldest_ != head_ && marks_[oldest_ & mask_] != 0) {
+      marks_[oldest_ & mask_] = 0;
+      --marked_;
+      ++oldest_;
+    }
+  }
 
   uint32_t head_ = 0;
   uint32_t oldest_ = 0;

@@ -55,9 +55,6 @@ int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
       error != 0) {
     return error;
   }
-  if (queue->window_.create(config.log2, config.start_index) != 0) {
-    return -ENOMEM;
-  }
   if (const int error = bus.dma_alloc(size_t{regs::kMaintBytesMax} << config.log2,
                                       regs::kMaintBytesMax, &queue->buffers_);
       error != 0) {
@@ -119,8 +116,7 @@ int MaintQueue::carry_out(const Access& access, uint32_t timeout_ms) {
     return -EINVAL;
   }
   EntryDone late[1];
-  while (window_.room() == 0 &&
-         reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), late, 1) != 0) {
+  while (window_.room() == 0 && reap_any<EntryReap>(late, 1) != 0) {
   }
   if (window_.room() == 0) {
     log_error(
@@ -165,7 +161,7 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   Waiter waiter(hook_, timeout_ms);
   bool more = true;
   for (;;) {
-    const uint32_t got = reap_burst<EntryReap>(cursor_, window_, stats_, window_.sizes(), done, 1);
+    const uint32_t got = reap_any<EntryReap>(done, 1);
     if (got != 0 && done->cookie == cookie) {
       return 0;
     }

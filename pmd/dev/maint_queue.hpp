@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 
-#include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
@@ -21,7 +20,7 @@ namespace rio::pmd {
 /// last_status() == Status::kResponseTimeout); -EIO (ERROR response), -ENETDOWN (link down),
 /// -ECANCELED (ring stopped), -EFAULT (host memory), -EAGAIN (retries expired). The card's own word
 /// is last_status(). An access that timed out may still be carried out.
-class alignas(64) MaintQueue : public QueueBase {
+class alignas(64) MaintQueue : public PostingQueue {
  public:
   /// Start the ring. @param bus outlives the queue. @return as Ring::start, or -ENOTSUP where
   /// Caps::maint is false.
@@ -64,7 +63,6 @@ class alignas(64) MaintQueue : public QueueBase {
   [[nodiscard]] int carry_out(const Access& access, uint32_t timeout_ms);
   [[nodiscard]] int wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done);
 
-  EntryWindow window_;
   regs::MaintDesc* entries_ = nullptr;
   DmaMemory buffers_;  // regs::kMaintBytesMax for each slot: a late answer hits its own
   uint64_t next_cookie_ = 0;

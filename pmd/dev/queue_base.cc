@@ -16,4 +16,16 @@ int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const
   return 0;
 }
 
+int PostingQueue::start(Bus& bus, const Caps& caps, const RingConfig& config,
+                        const RingShape& shape) {
+  if (const int error = QueueBase::start(bus, caps, config, shape); error != 0) {
+    return error;
+  }
+  if (const int error = window_.create(config.log2, config.start_index); error != 0) {
+    return error;
+  }
+  sizes_ = window_.sizes();
+  return 0;
+}
+
 }  // namespace rio::pmd

@@ -2,9 +2,11 @@
 /// What the queues have in common beside their rings: completions to walk, tail, hook, counts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "pmd/dev/caps.hpp"
+#include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/ring.hpp"
 #include "pmd/dev/types.hpp"
 
@@ -26,6 +28,12 @@ struct CompletionCursor {
   template <class Cpl>
   [[nodiscard]] const Cpl* at() const {
     return static_cast<const Cpl*>(base) + (consumed & mask);
+  }
+  /// True if the completion at `consumed` is there; whoever reads it looks again, with acquire.
+  template <class Cpl>
+  [[nodiscard]] bool ready() const {
+    const uint32_t status = __atomic_load_n(&at<Cpl>()->status, __ATOMIC_RELAXED);
+    return ((status ^ flip()) & regs::tx_cpl::Status::phase.mask()) == 0;
   }
 };
 
@@ -76,6 +84,58 @@ class QueueBase {
   uint32_t tail_offset_ = 0;
 
   Ring ring_;
+};
+
+/// Base of the queues with submissions. Not used by itself.
+class PostingQueue : public QueueBase {
+ public:
+  /// Entries that are free, at most 65535.
+  [[nodiscard]] uint16_t free_count() const {
+    return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
+  }
+  /// Entries that were posted and not yet reaped, at most 65535.
+  [[nodiscard]] uint16_t outstanding() const {
+    return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
+  }
+  /// Why the last post stopped early; kNone if the ring was full or everything was taken.
+  [[nodiscard]] Reject last_reject() const { return last_reject_; }
+
+ protected:
+  PostingQueue() = default;
+  ~PostingQueue() = default;
+
+  /// As QueueBase::start, and the window. @return -ENOMEM, too.
+  [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
+                          const RingShape& shape);
+
+  /// Nothing refused yet; call it first in each post.
+  void begin_post() { last_reject_ = Reject::kNone; }
+  /// @return false.
+  bool refuse(Reject why) {
+    last_reject_ = why;
+    ++stats_.rejected;
+    return false;
+  }
+  /// Tell the card of the entries posted since head was `head_before`, if any.
+  void ring_doorbell(uint32_t head_before) {
+    if (window_.head() != head_before) {
+      // Doorbell: entries visible before it (barrier in write32); pairs with the card's fetch,
+      // which reads entries only below the tail that it has seen.
+      bar_.write32(tail_offset_, window_.head());
+    }
+  }
+
+  // In reap.hpp. A Kind knows one form of completion.
+  template <class Kind>
+  [[nodiscard]] uint32_t reap_plain(typename Kind::Done* out, uint32_t limit);
+  template <class Kind>
+  [[nodiscard]] uint32_t reap_any(typename Kind::Done* out, uint32_t limit);
+  template <class Kind>
+  [[nodiscard]] uint16_t reap_burst(typename Kind::Done* out, uint16_t n);
+
+  EntryWindow window_;
+  const uint32_t* sizes_ = nullptr;  // as Kind::size wants them; the window's unless changed
+  Reject last_reject_ = Reject::kNone;
 };
 
 }  // namespace rio::pmd

@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <memory>
 
-#include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
 
 /// Receives "unexpected" messages into 4 KiB buffers. All functions belong to one thread.
 /// [S0]; regs: shared_desc, shared_cpl.
-class alignas(64) SharedRxQueue : public QueueBase {
+class alignas(64) SharedRxQueue : public PostingQueue {
  public:
   /// Start the ring, without buffers. Control path. @param bus outlives the queue.
   /// @return as Ring::start.
@@ -30,22 +29,10 @@ class alignas(64) SharedRxQueue : public QueueBase {
   /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t burst(RxMessage* out, uint16_t n);
 
-  /// Entries that are free, at most 65535.
-  [[nodiscard]] uint16_t free_count() const;
-  /// Buffers that the card has, at most 65535.
-  [[nodiscard]] uint16_t outstanding() const;
-  /// Why the last post stopped early; kNone if the ring was full or everything was taken.
-  [[nodiscard]] Reject last_reject() const { return last_reject_; }
-
  private:
   SharedRxQueue() = default;
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
-  [[nodiscard]] uint32_t take(RxMessage* out, uint32_t n);
-  [[nodiscard]] uint32_t take_plain(RxMessage* out, size_t n);
-  [[nodiscard]] int take_one(RxMessage* out);
 
-  EntryWindow window_;
-  Reject last_reject_ = Reject::kNone;
   // Constant.
   regs::SharedDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "pmd/dev/entry_reap.hpp"
+#include "pmd/dev/reap.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -18,67 +18,149 @@ constexpr uint32_t kSsizeCodeBase = 8;  // flags carry the code less this
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kDoorbellBytes = 2;
 
-// What TxMessage::flags alone decide. bytes_max is 0 where the short way does not apply: inline,
-// doorbell, or nonsense.
-struct FlagsMeaning {
-  uint32_t control;
-  uint16_t segment_bytes;
-  uint16_t bytes_max;
+// The key is the second half of a TxMessage, loaded at once.
+static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_bytes) == 20 &&
+              offsetof(TxMessage, mbox) == 22 && offsetof(TxMessage, flags) == 23);
+
+[[nodiscard]] uint64_t key_of(const TxMessage& message) {
+  uint64_t key = 0;
+  std::memcpy(&key, reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, dest_id),
+              sizeof key);
+  return key;
+}
+
+// What TxFlags say, by their value.
+struct FlagMeaning {
+  uint32_t control;           // word of the descriptor, less the mailbox
+  uint16_t segment_bytes;     // 0 if invalid
+  uint16_t length_bytes_max;  // 0 if invalid, so that no length fits
 };
 
-constexpr FlagsMeaning meaning_of(uint32_t flags) {
+constexpr FlagMeaning meaning_of(uint32_t flags) {
   const uint32_t size_code = flags >> TxFlags::kSsizeShift;
   const uint32_t ssize = size_code == 0 ? kSsize256 : kSsizeCodeBase + size_code;
   const uint32_t prio = flags & TxFlags::kPrioMask;
   if (ssize > kSsize256 || prio > kPrioMax) {
     return {0, 0, 0};
   }
-  const auto segment_bytes = static_cast<uint16_t>(regs::kSegmentBytesMax >> (kSsize256 - ssize));
+  const uint32_t segment_bytes = regs::kSegmentBytesMax >> (kSsize256 - ssize);
   return {Control::op.put(static_cast<uint32_t>(regs::TxOp::kMessage)) |
               Control::order.put((flags & TxFlags::kOrder) != 0 ? 1 : 0) | Control::prio.put(prio) |
               Control::ssize.put(ssize),
-          segment_bytes, static_cast<uint16_t>(segment_bytes * regs::kSegmentsMax)};
+          static_cast<uint16_t>(segment_bytes),
+          static_cast<uint16_t>(segment_bytes * regs::kSegmentsMax)};
 }
 
-constexpr std::array<FlagsMeaning, 256> make_meanings() {
-  std::array<FlagsMeaning, 256> meanings{};
+constexpr uint32_t kSpecialFlags = TxFlags::kInline | TxFlags::kDoorbell;
+
+// @param no_lengths flags with which no length fits.
+constexpr std::array<FlagMeaning, 256> make_meanings(uint32_t no_lengths) {
+  std::array<FlagMeaning, 256> meanings{};
   for (uint32_t flags = 0; flags < meanings.size(); ++flags) {
-    const bool by_address = (flags & (TxFlags::kInline | TxFlags::kDoorbell)) == 0;
-    meanings[flags] = by_address ? meaning_of(flags) : FlagsMeaning{0, 0, 0};
+    meanings[flags] = (flags & no_lengths) == 0 ? meaning_of(flags) : FlagMeaning{0, 0, 0};
   }
   return meanings;
 }
 
-constexpr std::array<FlagsMeaning, 256> kMeanings = make_meanings();
+using Meanings = std::array<FlagMeaning, 256>;
+constexpr Meanings kMeanings = make_meanings(0);
+constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
 
-// One message by address that the card can take; everything else is left to the general way.
-[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
-                                                   regs::TxDesc* entry, uint64_t* cookie) {
-  const FlagsMeaning& meaning = kMeanings[message.flags];
-  const uint32_t length_bytes = message.length_bytes;
-  const uint32_t mbox = message.mbox;
+// Control word of a message. @return false if the card cannot take it; refusal() says why.
+[[nodiscard, gnu::always_inline]] inline bool control_of(const Meanings& meanings,
+                                                         uint32_t length_bytes, uint32_t mbox,
+                                                         uint32_t flags, uint32_t* control) {
+  const FlagMeaning& meaning = meanings[flags];
   const uint32_t mboxes =
       length_bytes > meaning.segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
-  if (length_bytes - 1 >= meaning.bytes_max || mbox >= mboxes || (message.iova & misaligned) != 0)
-      [[unlikely]] {
+  *control = meaning.control | mbox << Control::mbox.lsb;
+  return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
+}
+
+// Header of a message by address. @return false if it is none, or the card cannot take it.
+[[nodiscard, gnu::always_inline]] inline bool header_of(const TxMessage& message,
+                                                        TxHeader* header) {
+  uint32_t control = 0;
+  if (!control_of(kMeaningsByAddress, message.length_bytes, message.mbox, message.flags,
+                  &control)) {
     return false;
   }
-  entry->control = meaning.control | mbox << Control::mbox.lsb;
-  entry->dest_id = message.dest_id;
-  entry->cookie = static_cast<uint32_t>(message.cookie);
-  entry->length = length_bytes;
-  entry->addr = message.iova;
-  entry->aux = 0;
-  *cookie = message.cookie;
+  *header = {key_of(message), control | uint64_t{message.dest_id} << 32, message.length_bytes};
   return true;
 }
 
-// Up to 16 bytes, zeros behind them.
-void load_bytes(const void* data, uint32_t length_bytes, uint64_t words[2]) {
-  words[0] = 0;
-  words[1] = 0;
-  std::memcpy(words, data, length_bytes);
+// One message by address that the card takes; everything else is left to the general way. `header`
+// is mostly that of the message before, and becomes that of this one.
+[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
+                                                   TxHeader* header, regs::TxDesc* entry,
+                                                   uint64_t* cookie) {
+  const uint64_t key = key_of(message);
+  if (key != header->key && !header_of(message, header)) {
+    return false;
+  }
+  const uint64_t iova = message.iova;
+  if ((iova & misaligned) != 0) [[unlikely]] {
+    return false;
+  }
+  const uint64_t whole_cookie = message.cookie;
+  std::memcpy(entry, &header->control_dest, sizeof header->control_dest);
+  entry->cookie = static_cast<uint32_t>(whole_cookie);
+  entry->length = header->length_bytes;
+  entry->addr = iova;
+  entry->aux = 0;
+  *cookie = whole_cookie;
+  return true;
 }
+
+template <class Word>
+[[nodiscard]] uint64_t load(const uint8_t* data) {
+  Word word;
+  std::memcpy(&word, data, sizeof word);
+  return word;
+}
+
+// 1 to 8 bytes, zeros behind, without reading further and without a call.
+[[nodiscard]] inline uint64_t load_upto_8(const uint8_t* data, uint32_t length_bytes) {
+  if (length_bytes >= 4) {  // two words that overlap
+    return load<uint32_t>(data) |
+           load<uint32_t>(data + length_bytes - 4) << 32 >> (8 * (8 - length_bytes));
+  }
+  const uint32_t half = length_bytes / 2;
+  return load<uint8_t>(data) | load<uint8_t>(data + half) << (8 * half) |
+         load<uint8_t>(data + length_bytes - 1) << (8 * (length_bytes - 1));
+}
+
+// 1 to 16 bytes, zeros behind.
+inline void load_upto_16(const uint8_t* data, uint32_t length_bytes, uint64_t words[2]) {
+  if (length_bytes <= 8) {
+    words[0] = load_upto_8(data, length_bytes);
+    words[1] = 0;
+    return;
+  }
+  words[0] = load<uint64_t>(data);
+  words[1] = load<uint64_t>(data + length_bytes - 8) >> (8 * (16 - length_bytes));
+}
+
+// A result is the cookie and the completion's second half as it is; the phase lands in the padding.
+static_assert(sizeof(TxDone) == 16 && offsetof(TxDone, time_ticks) == 8 &&
+              offsetof(TxDone, status) == 12 && offsetof(TxDone, retries) == 13 &&
+              offsetof(regs::TxCpl, time) == 8 && offsetof(regs::TxCpl, status) == 12 &&
+              regs::tx_cpl::Status::code.lsb == 0 && regs::tx_cpl::Status::retries.lsb == 8);
+
+// For reap_burst(); sizes are the lengths in the descriptors.
+struct TxReap {
+  using Cpl = regs::TxCpl;
+  using Done = TxDone;
+  static uint32_t size(const uint32_t* sizes, size_t slot) {
+    return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
+  }
+  static uint32_t bytes(const Cpl& /*cpl*/, uint32_t size) { return size; }
+  static void fill(const Cpl& cpl, Status /*status*/, uint64_t cookie, Done* out) {
+    out->cookie = cookie;
+    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, reinterpret_cast<const uint8_t*>(&cpl) + 8, 8);
+  }
+  static void spoil(Done* /*out*/) {}
+};
 
 }  // namespace
 
@@ -93,33 +175,27 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
       error != 0) {
     return error;
   }
-  if (queue->window_.create(config.log2, config.start_index) != 0) {
-    return -ENOMEM;
-  }
   queue->entries_ = static_cast<regs::TxDesc*>(queue->ring_.entries());
+  queue->sizes_ = &queue->entries_->length;
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
+  // Any message that is right will do; from now on the header always belongs to one.
+  const TxMessage first = {
+      .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
+  if (!header_of(first, &queue->header_)) {
+    return -EINVAL;
+  }
   *out = std::move(queue);
   return 0;
 }
 
-Reject TxQueue::check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flags,
-                             uint32_t* control) {
-  const FlagsMeaning meaning = meaning_of(flags);
-  if (meaning.bytes_max == 0) {
+Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
+  const FlagMeaning& meaning = kMeanings[flags];
+  if (meaning.length_bytes_max == 0) {
     return Reject::kOperation;
   }
-  if (length_bytes - 1 >= meaning.bytes_max) {
-    return Reject::kLength;
-  }
-  const uint32_t mboxes =
-      length_bytes > meaning.segment_bytes ? regs::kMultiMailboxes : regs::kMailboxes;
-  if (mbox >= mboxes) {
-    return Reject::kMailbox;
-  }
-  *control = meaning.control | Control::mbox.put(mbox);
-  return Reject::kNone;
+  return length_bytes - 1 >= meaning.length_bytes_max ? Reject::kLength : Reject::kMailbox;
 }
 
 uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
@@ -127,61 +203,52 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   regs::TxDesc* const entries = entries_ + slot;
   uint64_t* const cookies = window_.cookies() + slot;
   const uint64_t misaligned = addr_misaligned_;
+  TxHeader header = header_;
   size_t k = 0;
   for (; k + 4 <= n; k += 4) {
-    if (!fill(messages[k], misaligned, &entries[k], &cookies[k]) ||
-        !fill(messages[k + 1], misaligned, &entries[k + 1], &cookies[k + 1]) ||
-        !fill(messages[k + 2], misaligned, &entries[k + 2], &cookies[k + 2]) ||
-        !fill(messages[k + 3], misaligned, &entries[k + 3], &cookies[k + 3])) {
+    if (!fill(messages[k], misaligned, &header, &entries[k], &cookies[k]) ||
+        !fill(messages[k + 1], misaligned, &header, &entries[k + 1], &cookies[k + 1]) ||
+        !fill(messages[k + 2], misaligned, &header, &entries[k + 2], &cookies[k + 2]) ||
+        !fill(messages[k + 3], misaligned, &header, &entries[k + 3], &cookies[k + 3])) {
       break;  // one by one, again
     }
   }
-  while (k < n && fill(messages[k], misaligned, &entries[k], &cookies[k])) {
+  while (k < n && fill(messages[k], misaligned, &header, &entries[k], &cookies[k])) {
     ++k;
   }
+  header_ = header;
   window_.post(static_cast<uint32_t>(k));
   return static_cast<uint32_t>(k);
 }
 
 uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
   const uint32_t head_before = window_.head();
   uint32_t done = 0;
   while (done < n) {
-    done += post_run(messages + done, std::min(n - done, window_.room_in_a_row()));
+    if ((messages[done].flags & kSpecialFlags) == 0) {
+      done += post_run(messages + done, std::min(n - done, window_.room_in_a_row()));
+    }
     if (done == n || !post_any(messages[done])) {
       break;
     }
     ++done;
   }
   ring_doorbell(head_before);
+  hook_();
   return static_cast<uint16_t>(done);
 }
 
 uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
-  last_reject_ = Reject::kNone;
+  begin_post();
   const uint32_t head_before = window_.head();
   uint32_t done = 0;
   while (done < n && post_gather(messages[done])) {
     ++done;
   }
   ring_doorbell(head_before);
-  return static_cast<uint16_t>(done);
-}
-
-void TxQueue::ring_doorbell(uint32_t head_before) {
-  if (window_.head() != head_before) {
-    // Doorbell: entries visible before it (barrier in write32); pairs with the card's fetch, which
-    // reads entries only below the tail that it has seen.
-    bar_.write32(tail_offset_, window_.head());
-  }
   hook_();
-}
-
-bool TxQueue::refuse(Reject why) {
-  last_reject_ = why;
-  ++stats_.rejected;
-  return false;
+  return static_cast<uint16_t>(done);
 }
 
 bool TxQueue::post_any(const TxMessage& message) {
@@ -202,9 +269,8 @@ bool TxQueue::post_any(const TxMessage& message) {
     return post_inline(message, control, &info, kDoorbellBytes);
   }
   uint32_t control = 0;
-  if (const Reject why = check_header(message.length_bytes, message.mbox, message.flags, &control);
-      why != Reject::kNone) {
-    return refuse(why);
+  if (!control_of(kMeanings, message.length_bytes, message.mbox, message.flags, &control)) {
+    return refuse(refusal(message.length_bytes, message.flags));
   }
   if ((message.flags & TxFlags::kInline) != 0) {
     return post_inline(message, control, message.data, message.length_bytes);
@@ -237,7 +303,7 @@ bool TxQueue::post_inline(const TxMessage& message, uint32_t control, const void
   const uint32_t slot = window_.head() & window_.mask();
   const uint32_t near_bytes = std::min(length_bytes, regs::kInlineBytes);
   uint64_t words[2];
-  load_bytes(data, near_bytes, words);
+  load_upto_16(static_cast<const uint8_t*>(data), near_bytes, words);
   entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(wide ? 1 : 0),
                     message.dest_id,
                     static_cast<uint32_t>(message.cookie),
@@ -249,9 +315,17 @@ bool TxQueue::post_inline(const TxMessage& message, uint32_t control, const void
     window_.post(1);
     return true;
   }
-  uint8_t far[sizeof(regs::TxWide)] = {};
-  std::memcpy(far, static_cast<const uint8_t*>(data) + near_bytes, length_bytes - near_bytes);
-  std::memcpy(&entries_[(slot + 1) & window_.mask()], far, sizeof far);
+  const auto* const far = static_cast<const uint8_t*>(data) + near_bytes;
+  const uint32_t far_bytes = length_bytes - near_bytes;
+  uint64_t more[4] = {};
+  if (far_bytes > 0) {
+    load_upto_16(far, std::min(far_bytes, 16u), more);
+  }
+  if (far_bytes > 16) {
+    load_upto_16(far + 16, far_bytes - 16, more + 2);
+  }
+  static_assert(sizeof more == sizeof(regs::TxWide));
+  std::memcpy(&entries_[(slot + 1) & window_.mask()], more, sizeof more);
   window_.post_pair();
   return true;
 }
@@ -280,9 +354,8 @@ bool TxQueue::post_gather(const TxGather& message) {
     length_bits |= i + 1 < count ? length[i] : 0u;
   }
   uint32_t control = 0;
-  const Reject why = check_header(sum_bytes, message.mbox, message.flags, &control);
-  if (why != Reject::kNone) {
-    return refuse(why);
+  if (!control_of(kMeanings, sum_bytes, message.mbox, message.flags, &control)) {
+    return refuse(refusal(sum_bytes, message.flags));
   }
   if (empty || length_bits % 8 != 0) {
     return refuse(Reject::kLength);
@@ -305,20 +378,7 @@ bool TxQueue::post_gather(const TxGather& message) {
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
-  uint32_t given = reap_burst<TxReap>(cursor_, window_, stats_, &entries_->length, out, n);
-  if (given == 0 && n != 0) [[unlikely]] {
-    hook_();
-    given = reap_burst<TxReap>(cursor_, window_, stats_, &entries_->length, out, n);
-  }
-  return static_cast<uint16_t>(given);
-}
-
-uint16_t TxQueue::free_count() const {
-  return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
-}
-
-uint16_t TxQueue::outstanding() const {
-  return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
+  return reap_burst<TxReap>(out, n);
 }
 
 }  // namespace rio::pmd

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
@@ -21,9 +20,17 @@ struct TxGather {
   uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
+/// What a descriptor says beside address and cookie. Kept of the message sent last, since the next
+/// one is mostly like it.
+struct TxHeader {
+  uint64_t key;           ///< dest_id, length, mbox and flags as they lie in TxMessage
+  uint64_t control_dest;  ///< first two words of the descriptor
+  uint32_t length_bytes;
+};
+
 /// Sends. All functions belong to one thread, which may change while nobody is in a function.
 /// [S0]; regs: tx_desc, tx_cpl; RIO Part 2 §2.3.1.
-class alignas(64) TxQueue : public QueueBase {
+class alignas(64) TxQueue : public PostingQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -40,13 +47,6 @@ class alignas(64) TxQueue : public QueueBase {
   /// again, when there is nothing. @return how many, 0 to `n`.
   uint16_t reap(TxDone* out, uint16_t n);
 
-  /// Entries that are free, at most 65535. A message takes one, or two in the 64-byte form.
-  [[nodiscard]] uint16_t free_count() const;
-  /// Messages posted and not yet reaped, at most 65535.
-  [[nodiscard]] uint16_t outstanding() const;
-  /// Why the last burst stopped early; kNone if the ring was full or everything was taken.
-  [[nodiscard]] Reject last_reject() const { return last_reject_; }
-
  private:
   TxQueue() = default;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
@@ -54,14 +54,9 @@ class alignas(64) TxQueue : public QueueBase {
   [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
                                  uint32_t length_bytes);
   [[nodiscard]] bool post_gather(const TxGather& message);
-  [[nodiscard]] static Reject check_header(uint32_t length_bytes, uint32_t mbox, uint32_t flags,
-                                           uint32_t* control);
-  [[nodiscard]] bool refuse(Reject why);
-  void ring_doorbell(uint32_t head_before);
+  [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
-  // Written by burst, read by reap.
-  EntryWindow window_;
-  Reject last_reject_ = Reject::kNone;
+  TxHeader header_{};
   // Constant.
   regs::TxDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address

@@ -25,8 +25,7 @@ bool Responder::open(const Frame& request) {
 void Responder::close() {
   if (open_ != nullptr && count_ > 0 && !to_sink_) {
     open_->length = static_cast<uint16_t>(count_ * sizeof(Ack));
-    open_->bytes = frame_bytes(open_->length);
-    out_->responses->commit(open_->bytes);
+    out_->responses->commit(open_, frame_bytes(open_->length));
     if (dirty_ != nullptr && dirty_ != out_) {
       dirty_->responses->publish();
     }
@@ -47,8 +46,7 @@ Frame* Responder::begin(const Frame& request, FrameType type, uint32_t payload_b
   }
   out_ = out;
   to_sink_ = out == nullptr;
-  *frame = Frame{};
-  frame->bytes = frame_bytes(payload_bytes);
+  frame->clear();
   frame->type = type;
   frame->source = request.dest;
   frame->dest = request.source;
@@ -57,11 +55,11 @@ Frame* Responder::begin(const Frame& request, FrameType type, uint32_t payload_b
   return frame;
 }
 
-void Responder::send(const Frame* frame) {
+void Responder::send(Frame* frame) {
   if (to_sink_ || core_.faults.draw(Fault::kLostResponse)) {
     return;
   }
-  out_->responses->commit(frame->bytes);
+  out_->responses->commit(frame, frame_bytes(frame->length));
   if (dirty_ != nullptr && dirty_ != out_) {
     dirty_->responses->publish();
   }

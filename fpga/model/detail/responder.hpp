@@ -47,10 +47,12 @@ class Responder {
   /// A response with data or for a transaction, to be filled by the caller and then send().
   /// @return null: no room now.
   [[nodiscard]] Frame* begin(const Frame& request, FrameType type, uint32_t payload_bytes);
-  void send(const Frame* frame);
+  void send(Frame* frame);
 
-  /// Once a step: what was answered becomes visible.
+  /// What was answered becomes visible.
   void flush();
+  /// Whether there is something to flush.
+  [[nodiscard]] bool pending() const { return count_ > 0 || dirty_ != nullptr; }
 
  private:
   static constexpr uint32_t kAcksPerFrame = 48;

@@ -14,9 +14,9 @@ class RxEngine {
   RxEngine(Core& core, Responder& responder);
 
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
-  /// @param bytes_in_a_row of frames that are there. @return bytes taken; 0: on_message() has to
+  /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0: on_message() has to
   /// look at the first.
-  [[nodiscard]] uint32_t express(const Frame& first, uint32_t bytes_in_a_row);
+  [[nodiscard]] uint32_t express(const Frame& first, uint32_t bytes_to_end);
   /// A message, segment or doorbell. @return false: no room for the answer, come again.
   [[nodiscard]] bool on_message(const Frame& frame);
   [[nodiscard]] bool on_segment(const Frame& frame);

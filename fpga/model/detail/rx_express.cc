@@ -15,7 +15,7 @@ constexpr uint64_t kOneSegment = 1ull << 8 | static_cast<uint64_t>(kFull) << 24;
 
 }  // namespace
 
-uint32_t RxEngine::express(const Frame& first, uint32_t bytes_in_a_row) {
+uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
   const Owner* owner = core_.owner(first.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
       owner->plain_pair[first.mbox()] == kNobody || !responder_.ready(first)) {
@@ -29,7 +29,7 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_in_a_row) {
   }
   const auto* at = reinterpret_cast<const uint8_t*>(&first);
   const uint8_t* const begin = at;
-  const uint8_t* const end = at + bytes_in_a_row;
+  const uint8_t* const end = at + bytes_to_end;
   const uint64_t route = load64(at + 8);
   const uint64_t last_addr = host.len_bytes - kFull;
   const bool full = core_.config.quirk_last_full_256;
@@ -52,7 +52,7 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_in_a_row) {
     const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
     const uint64_t offset = load64(entry) - host.iova;
     const uint64_t kind = frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
-    if (load64(at) != kind || load64(at + 8) != route || shape >> 24 != kOneSegment ||
+    if (load_frame_word(at) != kind || load64(at + 8) != route || shape >> 24 != kOneSegment ||
         length - 1 >= kFull || offset > last_addr || plain_pair[place & 63] != number) [[unlikely]] {
       break;
     }

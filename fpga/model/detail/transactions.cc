@@ -77,7 +77,7 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
   if (frame == nullptr) {
     return false;
   }
-  *frame = Frame{};
+  frame->clear();
   if (payload > 0 && !core_.host.read(t.bus_addr, frame->payload(), payload)) {
     // Reported as a time-out would hide the cause: the owner checked the range beforehand, so
     // memory was unmapped in between. An empty payload is answered ERROR by the receiver.
@@ -85,7 +85,6 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
   } else {
     frame->length = static_cast<uint16_t>(t.length);
   }
-  frame->bytes = frame_bytes(payload);
   frame->type = frame_type(t);
   frame->op = t.op;
   frame->tid = tid;
@@ -93,7 +92,7 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
   frame->source = pair.dest_id;
   frame->dest = flow.dest_id;
   frame->address = t.address;
-  flow.way->requests->commit(frame->bytes);
+  flow.way->requests->commit(frame, frame_bytes(payload));
   flow.way->requests->publish();
   ++core_.counts.tx_packets;
   return true;

@@ -239,7 +239,6 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
     settle(pair, flow, msg, place, Status::kHostReadFailed);
     return true;
   }
-  frame->bytes = bytes;
   frame->type = msg.whole ? FrameType::kMessage : FrameType::kSegment;
   frame->source = pair.dest_id;
   frame->dest = flow.dest_id;
@@ -249,7 +248,7 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
   frame->segments = msg.segments;
   frame->unused = 0;
   frame->ssize = static_cast<uint16_t>(ssize);
-  flow.way->requests->commit(bytes);
+  flow.way->requests->commit(frame, bytes);
   flow.way->requests->publish();
   ++core_.counts.tx_packets;
   msg.unsent = static_cast<uint16_t>(msg.unsent & ~bit);

@@ -48,7 +48,10 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   }
   count = std::min(count, ring.entries_in_a_row());
   FrameWriter& writer = *flow->way->requests;
-  auto [out, room] = writer.window(count * kLongest);
+  const FrameWriter::Window window = writer.window(count * kLongest);
+  uint8_t* out = window.bytes;
+  count = std::min(count, window.room / kLongest);
+  bool hidden = window.hides_first;
   const uint64_t plain = kPlain | static_cast<uint64_t>(flow->dest_id) << 32;
   const uint64_t route = pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32;
   const uint64_t last_addr = host.len_bytes - regs::kSegmentBytesMax;
@@ -63,9 +66,9 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   const uint8_t* const host_va = host.va;
   const uint64_t host_iova = host.iova;
   const uint32_t first = ring.head;
-  const uint8_t* const begin = out;
+  uint32_t first_bytes = 0;
   uint32_t index = first;
-  for (const uint32_t end = first + count; index != end && room >= kLongest; ++index) {
+  for (const uint32_t end = first + count; index != end; ++index) {
     const uint64_t word = load64(desc);
     const uint32_t length = static_cast<uint32_t>(load64(desc + 8) >> 32);
     const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
@@ -80,12 +83,17 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
     busy_letters[mbox] = static_cast<uint8_t>(busy | (busy + 1));
     const uint32_t place = place_of(mbox, letter);
     const uint32_t bytes = frame_bytes(length);
-    store64(out, bytes | static_cast<uint64_t>(FrameType::kMessage) << 32);
+    if (hidden) [[unlikely]] {
+      store32(out + 4, static_cast<uint32_t>(FrameType::kMessage));
+      hidden = false;
+      first_bytes = bytes;
+    } else {
+      store64(out, bytes | static_cast<uint64_t>(FrameType::kMessage) << 32);
+    }
     store64(out + 8, route);
     store64(out + 16, shape(length, place));
     copy_padded(out + sizeof(Frame), host_va + offset, length);
     out += bytes;
-    room -= bytes;
     TxMsg& msg = msgs[place];
     std::memcpy(&msg.desc, desc, sizeof(msg.desc));
     msg.since_ns = now_ns;
@@ -96,7 +104,7 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
     desc += sizeof(regs::TxDesc);
   }
   const uint32_t sent = index - first;
-  writer.commit(static_cast<uint32_t>(out - begin));
+  writer.commit_run(window, first_bytes, static_cast<uint32_t>(out - window.bytes));
   core_.counts.tx_packets += sent;
   pair.tx_outstanding += sent;
   ring.head = index;

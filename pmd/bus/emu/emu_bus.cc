@@ -184,7 +184,9 @@ int EmuBus::attach(const DmaMemory& bar, EmuMemory* memory, const std::string& n
   return 0;
 }
 
-Mmio EmuBus::bar() { return {impl_->bar.va, impl_->bar.len_bytes}; }
+Mmio EmuBus::bar() {
+  return {impl_->bar.va, impl_->bar.len_bytes};
+}
 
 PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
@@ -196,9 +198,10 @@ PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
 int EmuBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   const int rc = impl_->memory->alloc(len_bytes, align_bytes, out);
   if (rc != 0) {
-    log_error("%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "
-              "memory",
-              impl_->name.c_str(), len_bytes);
+    log_error(
+        "%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "
+        "memory",
+        impl_->name.c_str(), len_bytes);
   }
   return rc;
 }
@@ -247,9 +250,32 @@ int EmuBus::irq_fd(uint32_t vector) {
   return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
 }
 
-const std::string& EmuBus::name() const { return impl_->name; }
-int EmuBus::numa_node() const { return -1; }
-model::Card* EmuBus::card() { return impl_->card.get(); }
-const DmaMemory& EmuBus::bar_memory() const { return impl_->bar; }
+const std::string& EmuBus::name() const {
+  return impl_->name;
+}
+int EmuBus::numa_node() const {
+  return -1;
+}
+model::Card* EmuBus::card() {
+  return impl_->card.get();
+}
+
+int EmuBus::set_faults(uint64_t seed, double rate) {
+  if (!(rate >= 0.0 && rate <= 1.0)) {
+    return -EINVAL;
+  }
+  if (impl_->card == nullptr) {
+    return -ENOTSUP;
+  }
+  model::FaultConfig faults;
+  faults.seed = seed;
+  faults.rate = rate;
+  impl_->card->set_faults(faults);
+  return 0;
+}
+
+const DmaMemory& EmuBus::bar_memory() const {
+  return impl_->bar;
+}
 
 }  // namespace rio::pmd

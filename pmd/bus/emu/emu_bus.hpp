@@ -28,11 +28,11 @@ struct EmuConfig {
   std::string wire = "loop";
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
-  bool exact = false;        ///< segment by segment; set by faults and pcie_seed, too
-  bool quirks = true;        ///< the two landing quirks of [S0]
+  bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
+  bool quirks = true;  ///< the two landing quirks of [S0]
   uint64_t fault_seed = 0;
-  double fault_rate = 0.0;   ///< chance of a fault for each chance that it has, 0 to 1
-  uint64_t pcie_seed = 0;    ///< not 0: the PCIe layer delays and reorders by this seed
+  double fault_rate = 0.0;  ///< chance of a fault for each chance that it has, 0 to 1
+  uint64_t pcie_seed = 0;   ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
 /// Owns the card, its BAR, and its end of the wire.
@@ -60,6 +60,9 @@ class EmuBus final : public Bus {
 
   /// Null for an attached bus. Thread-safe: step(), inject(); the rest under with_lock().
   [[nodiscard]] model::Card* card();
+  /// Other faults from now on. @param rate 0 (none) to 1. @return -EINVAL, or -ENOTSUP for an
+  /// attached bus.
+  [[nodiscard]] int set_faults(uint64_t seed, double rate);
   /// The BAR's memory, to hand to attach() in another process.
   [[nodiscard]] const DmaMemory& bar_memory() const;
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -106,11 +107,11 @@ void check_transfer(const Arena& source, size_t source_offset, const Arena& targ
   std::memset(target.data(), 0xEE, target.size());
   transfer(send, source, receive, target);
   ASSERT_EQ(std::memcmp(target.data() + target_offset, source.data() + source_offset, len), 0);
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (i < target_offset || i >= target_offset + len) {
-      ASSERT_EQ(target.data()[i], 0xEE) << "byte " << i << " is not of the buffer";
-    }
-  }
+  const auto untouched = [](uint8_t byte) { return byte == 0xEE; };
+  const uint8_t* begin = target.data();
+  ASSERT_TRUE(std::all_of(begin, begin + target_offset, untouched)) << "before the buffer";
+  ASSERT_TRUE(std::all_of(begin + target_offset + len, begin + target.size(), untouched))
+      << "behind the buffer";
 }
 
 void fill(const Arena& arena, std::mt19937* random) {

@@ -1,0 +1,195 @@
+// desc dump: descriptors and completions of a ring, as they lie in memory.
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <rte_memory.h>
+
+#include "apps/testpmd/console.hpp"
+#include "apps/testpmd/reg_names.hpp"
+#include "apps/testpmd/size_sweep.hpp"
+#include "pmd/dev/names.hpp"
+
+namespace rio::testpmd {
+namespace {
+
+using Args = std::span<const std::string>;
+using regs::Ring;
+
+struct Layout {
+  const char* submission;  // null: the ring has completions only
+  const char* completion;
+};
+
+Layout layout_of(uint32_t ring) {
+  switch (static_cast<Ring>(ring)) {
+    case Ring::kTx:
+      return {"tx_desc", "tx_cpl"};
+    case Ring::kShared:
+      return {"shared_desc", "shared_cpl"};
+    case Ring::kDoorbell:
+      return {nullptr, "doorbell_cpl"};
+    case Ring::kDma:
+      return {"dma_desc", "entry_cpl"};
+    case Ring::kMaint:
+      return {"maint_desc", "entry_cpl"};
+    case Ring::kEvent:
+      return {nullptr, "event_cpl"};
+    default:
+      break;
+  }
+  return {"dedicated_desc", "entry_cpl"};
+}
+
+const regs::names::DescName* find_desc(const char* name) {
+  for (const regs::names::DescName& desc : regs::names::kDescriptors) {
+    if (std::strcmp(desc.name, name) == 0) {
+      return &desc;
+    }
+  }
+  return nullptr;
+}
+
+void print_entry(const regs::names::DescName& desc, const uint8_t* bytes, uint32_t index) {
+  std::printf("  [%u]", index);
+  for (const regs::names::MemberName& member : desc.members) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes + member.offset, member.bytes);
+    std::printf(" %s=0x%llx", member.name, static_cast<unsigned long long>(value));
+    if (!member.fields.empty()) {
+      std::printf("(%s)", fields_text(member.fields, value).c_str());
+    }
+  }
+  std::printf("\n");
+}
+
+/// Where a ring is, by what the host wrote into the card.
+int locate(const Port& port, uint32_t qp, uint32_t ring, bool completions, uint64_t* iova,
+           uint32_t* entries, std::string* error) {
+  namespace r = regs::qp;
+  uint32_t lo = 0;
+  uint32_t hi = 0;
+  uint32_t size = 0;
+  pmd::Card& card = port.card();
+  int rc = card.reg_read(completions ? r::ring_cbase_lo(qp, ring) : r::ring_base_lo(qp, ring), &lo);
+  rc = rc != 0 ? rc
+               : card.reg_read(completions ? r::ring_cbase_hi(qp, ring) : r::ring_base_hi(qp, ring),
+                               &hi);
+  rc = rc != 0 ? rc : card.reg_read(r::ring_size(qp, ring), &size);
+  if (rc != 0) {
+    *error = std::string("cannot read the ring's registers: ") + std::strerror(-rc);
+    return rc;
+  }
+  *iova = uint64_t{hi} << 32 | lo;
+  *entries = 1u << (completions ? r::RingSize::clog2.get(size) : r::RingSize::log2.get(size));
+  if (*iova == 0) {
+    *error = std::string("ring ") + pmd::ring_name(ring) + " of queue pair " + std::to_string(qp) +
+             " is not open";
+    return -ENOENT;
+  }
+  return 0;
+}
+
+int ring_number(const std::string& text, uint32_t* out, std::string* error) {
+  std::string names;
+  for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
+    if (text == pmd::ring_name(ring)) {
+      *out = ring;
+      return 0;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(pmd::ring_name(ring));
+  }
+  *error = "no ring '" + text + "'; there are " + names;
+  return -EINVAL;
+}
+
+int dump(Console& console, Args args, std::string* error) {
+  std::vector<Port*> ports;
+  uint64_t qp = 0;
+  uint32_t ring = 0;
+  if (ports_of(console, args[0], &ports, error) != 0 || ring_number(args[2], &ring, error) != 0) {
+    return -EINVAL;
+  }
+  if (!parse_number(args[1], UINT32_MAX, &qp) || qp >= ports.front()->queue_pairs()) {
+    *error = "no queue pair '" + args[1] + "'; there are 0 to " +
+             std::to_string(ports.front()->queue_pairs() - 1);
+    return -EINVAL;
+  }
+  const bool completions = args.size() > 3 && args[3] == "cpl";
+  if (args.size() > 3 && !completions && args[3] != "desc") {
+    *error = "'" + args[3] + "' is neither desc nor cpl";
+    return -EINVAL;
+  }
+  const Layout layout = layout_of(ring);
+  const char* name = completions ? layout.completion : layout.submission;
+  const regs::names::DescName* desc = name == nullptr ? nullptr : find_desc(name);
+  if (desc == nullptr) {
+    *error = "ring " + args[2] + " has completions only; add cpl";
+    return -EINVAL;
+  }
+  for (const Port* port : ports) {
+    uint64_t iova = 0;
+    uint32_t entries = 0;
+    const int rc =
+        locate(*port, static_cast<uint32_t>(qp), ring, completions, &iova, &entries, error);
+    if (rc != 0) {
+      return rc;
+    }
+    uint64_t first = 0;
+    uint64_t count = 8;
+    if ((args.size() > 4 && (!parse_number(args[4], entries - 1, &first))) ||
+        (args.size() > 5 && (!parse_number(args[5], entries, &count)))) {
+      *error = "the ring has entries 0 to " + std::to_string(entries - 1);
+      return -EINVAL;
+    }
+    const auto* bytes = static_cast<const uint8_t*>(rte_mem_iova2virt(iova));
+    if (bytes == nullptr) {
+      *error = "the ring's memory is not of this process";
+      return -EFAULT;
+    }
+    std::printf("port %u, ring %s, %u entries of %s\n", port->index(), args[2].c_str(), entries,
+                name);
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto index = static_cast<uint32_t>((first + i) % entries);
+      print_entry(*desc, bytes + uint64_t{index} * desc->bytes, index);
+    }
+  }
+  return 0;
+}
+
+std::vector<std::string> words(Console& console, size_t index) {
+  std::vector<std::string> list;
+  switch (index) {
+    case 0:
+      return port_names(console);
+    case 1:
+      for (uint32_t qp = 0; qp < console.session.ports().front()->queue_pairs(); ++qp) {
+        list.push_back(std::to_string(qp));
+      }
+      break;
+    case 2:
+      for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
+        list.emplace_back(pmd::ring_name(ring));
+      }
+      break;
+    case 3:
+      return {"desc", "cpl"};
+    default:
+      break;
+  }
+  return list;
+}
+
+constexpr std::array kCommands = {
+    Command{"desc dump", "PORT|all QP RING [desc|cpl [FIRST [COUNT]]]",
+            "entries of a ring, as they lie in memory", 3, 6, dump, words},
+};
+
+}  // namespace
+
+std::span<const Command> desc_commands() {
+  return kCommands;
+}
+
+}  // namespace rio::testpmd

@@ -1,0 +1,39 @@
+/// @file
+/// The stream of txonly, rxonly and flowgen: sends, or receives, or both.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "apps/testpmd/shared_sink.hpp"
+#include "apps/testpmd/tx_source.hpp"
+
+namespace rio::testpmd {
+
+/// One port. It always takes what comes in, since what is refused comes again and again.
+class Generator final : public Stream {
+ public:
+  /// @param ways empty: it only receives. @param expected_flow who sends here, where messages are
+  /// too short to say. @return 0, or -errno with the remedy in `error`.
+  [[nodiscard]] static int create(const RunSetup& setup, Port& port, std::vector<Way> ways,
+                                  uint16_t expected_flow, std::unique_ptr<Stream>* out,
+                                  std::string* error);
+
+  uint32_t turn(bool may_send) noexcept override;
+  [[nodiscard]] bool quiet() const noexcept override { return !source_ || source_->quiet(); }
+  [[nodiscard]] std::string label() const override;
+  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
+
+ private:
+  Generator(const RunSetup& setup, Port& port, uint16_t expected_flow);
+
+  Port& port_;
+  SharedSink sink_;
+  std::unique_ptr<TxSource> source_;
+  uint64_t count_;
+};
+
+/// Port whose messages come in at `port`; `port` itself where that is another process's.
+[[nodiscard]] uint32_t sender_to(const RunSetup& setup, const Port& port);
+
+}  // namespace rio::testpmd

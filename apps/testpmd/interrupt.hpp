@@ -1,0 +1,18 @@
+/// @file
+/// Ctrl-C ends a run cleanly; a second one ends the program.
+#pragma once
+
+namespace rio::testpmd {
+
+class Session;
+
+/// Install the handlers of SIGINT and SIGTERM.
+void catch_interrupts();
+/// Since the last forget_interrupt().
+[[nodiscard]] bool interrupted();
+void forget_interrupt();
+
+/// Show the running run until it is over, or somebody interrupts. Main thread.
+void watch(Session& session);
+
+}  // namespace rio::testpmd

@@ -1,0 +1,127 @@
+// rio-testpmd: sends messages between RapidIO cards and measures them.
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "apps/testpmd/console.hpp"
+#include "apps/testpmd/interrupt.hpp"
+#include "apps/testpmd/json_report.hpp"
+#include "apps/testpmd/live_table.hpp"
+#include "apps/testpmd/report.hpp"
+#include "apps/testpmd/session.hpp"
+
+namespace rio::testpmd {
+namespace {
+
+int complain(const std::string& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "rio-testpmd: error: %s\n", error.c_str());
+  return kExitUsage;
+}
+
+/// All sizes, one after the other.
+int run_all(Session& session) {
+  const Options& options = session.options;
+  for (const uint32_t size : options.sizes) {
+    std::string error;
+    if (session.start(size, &error) != 0) {
+      return complain(error);
+    }
+    watch(session);
+    std::fputs(totals_text(session.finish()).c_str(), stdout);
+    std::fflush(stdout);
+    if (interrupted() || session.exit_code() == kExitCard) {
+      break;
+    }
+  }
+  if (options.sizes.size() > 1) {
+    std::printf("\n%s", sweep_text(session.results()).c_str());
+  }
+  return session.exit_code();
+}
+
+int with_session(const Options& options) {
+  std::unique_ptr<Session> session;
+  std::string error;
+  if (Session::create(options, &session, &error) != 0) {
+    return complain(error);
+  }
+  int code = 0;
+  if (options.interactive || !options.cmdline_file.empty()) {
+    code = run_console(*session, &error);
+    if (!error.empty()) {
+      return complain(error);
+    }
+  } else {
+    code = run_all(*session);
+  }
+  if (!options.json_file.empty() && !session->results().empty() &&
+      write_json(options, session->results(), &error) != 0) {
+    return complain(error);
+  }
+  return code;
+}
+
+/// Own options, before EAL takes its time: a mistake is told at once.
+int parse(int argc, char** argv, Options* options, int* eal_argc) {
+  int at = 1;
+  while (at < argc && std::strcmp(argv[at], "--") != 0) {
+    ++at;
+  }
+  *eal_argc = at;
+  std::vector<std::string_view> args;
+  for (int i = at + 1; i < argc; ++i) {
+    args.emplace_back(argv[i]);
+  }
+  for (int i = 1; i < at; ++i) {
+    if (std::strcmp(argv[i], "--help") == 0 || std::strcmp(argv[i], "-h") == 0) {
+      options->help = true;
+    }
+  }
+  std::string error;
+  if (parse_options(args, options, &error) != 0 ||
+      (!options->help && check_options(*options, &error) != 0)) {
+    return complain(error);
+  }
+  if (find_mode(options->mode) == nullptr) {
+    std::string names;
+    for (const Mode* mode : mode_table()) {
+      names += (names.empty() ? "" : ", ") + std::string(mode->name);
+    }
+    return complain("--mode: no mode '" + options->mode + "'; there are " + names);
+  }
+  return 0;
+}
+
+int program(int argc, char** argv) {
+  Options options;
+  int eal_argc = argc;
+  if (parse(argc, argv, &options, &eal_argc) != 0) {
+    return kExitUsage;
+  }
+  if (options.help) {
+    std::fputs(help_text().c_str(), stdout);
+    return kExitOk;
+  }
+  if (rte_eal_init(eal_argc, argv) < 0) {
+    return complain(std::string("EAL could not start (") + rte_strerror(rte_errno) +
+                    "); see its messages above. Without hugepages give --no-huge -m 512; "
+                    "the options of this program stand behind --");
+  }
+  catch_interrupts();
+  const int code = with_session(options);
+  rte_eal_cleanup();
+  return code;
+}
+
+}  // namespace
+}  // namespace rio::testpmd
+
+int main(int argc, char** argv) {
+  return rio::testpmd::program(argc, argv);
+}

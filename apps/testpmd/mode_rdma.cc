@@ -1,0 +1,328 @@
+// rdma: every port reads from or writes to memory of its peer: NREAD, NWRITE, NWRITE_R, SWRITE.
+#include <rte_cycles.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "apps/testpmd/generator.hpp"
+#include "apps/testpmd/mode.hpp"
+
+namespace rio::testpmd {
+namespace {
+
+using regs::DmaOp;
+
+constexpr uint32_t kDepth = 32;                // requests in flight
+constexpr uint64_t kWindowAt = 0x10000000;     // RapidIO address of every port's window
+constexpr uint32_t kRegionSlack = 4096 + 256;  // room for the offset, and off the same cache set
+
+DmaOp op_of(const Options& options) {
+  if (options.op == "nread") {
+    return DmaOp::kNread;
+  }
+  if (options.op == "nwrite") {
+    return DmaOp::kNwrite;
+  }
+  return options.op == "swrite" ? DmaOp::kSwrite : DmaOp::kNwriteR;
+}
+
+/// Memory that the peer may reach while the stream lives.
+class Target {
+ public:
+  [[nodiscard]] int open(Port& port, uint32_t stride, std::string* error) {
+    port_ = &port;
+    int rc = port.card().bus().dma_alloc(uint64_t{kDepth} * stride, 4096, &memory_);
+    if (rc == 0) {
+      rc = port.pair().windows().open(
+          {.rio_addr = kWindowAt,
+           .size_bytes = uint64_t{kDepth} * stride,
+           .iova = memory_.iova,
+           .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
+          &window_);
+      open_ = rc == 0;
+    }
+    if (rc != 0) {
+      *error = "port " + std::to_string(port.index()) + " cannot open a window of " +
+               std::to_string(uint64_t{kDepth} * stride) + " bytes (" + std::strerror(-rc) +
+               "); give a smaller --size or more memory";
+    }
+    return rc;
+  }
+  Target() = default;
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  ~Target() {
+    if (open_ && port_->pair().windows().close(window_) != 0) {
+      return;  // the card may still use the memory: it stays
+    }
+    if (memory_.va != nullptr) {
+      port_->card().bus().dma_free(memory_);
+    }
+  }
+  [[nodiscard]] uint8_t* bytes(uint64_t at) const { return static_cast<uint8_t*>(memory_.va) + at; }
+
+ private:
+  Port* port_ = nullptr;
+  pmd::DmaMemory memory_;
+  uint32_t window_ = 0;
+  bool open_ = false;
+};
+
+/// Requests of one port. When verifying, what was written is read back and compared.
+class RdmaStream final : public Stream {
+ public:
+  RdmaStream(const RunSetup& setup, Port& port)
+      : port_(port),
+        queue_(port.pair().dma()),
+        bus_(port.card().bus()),
+        verifier_(setup.verifier),
+        op_(op_of(setup.options)),
+        size_bytes_(setup.size_bytes),
+        offset_bytes_(setup.options.offset_bytes),
+        stride_((setup.size_bytes + 4095) / 4096 * 4096 + kRegionSlack),
+        bounced_((offset_bytes_ & (port.card().caps().dma_addr_align - 1)) != 0),
+        flow_(static_cast<uint16_t>(port.index())),
+        left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {}
+  ~RdmaStream() override {
+    if (memory_.va != nullptr) {
+      bus_.dma_free(memory_);
+    }
+  }
+
+  [[nodiscard]] int open(std::string* error);
+  uint32_t turn(bool may_send) noexcept override;
+  [[nodiscard]] bool quiet() const noexcept override { return free_count_ == kDepth; }
+  [[nodiscard]] std::string label() const override {
+    return "port " + std::to_string(port_.index());
+  }
+  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
+
+ private:
+  struct Request {
+    uint64_t number = 0;
+    uint64_t start_tsc = 0;
+    bool reading_back = false;
+  };
+
+  uint32_t post(uint32_t n) noexcept;
+  [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const;
+  void done(const pmd::EntryDone& entry) noexcept;
+  void finish(uint32_t slot, bool right) noexcept;
+  [[nodiscard]] uint8_t* user(uint32_t slot) const {
+    return static_cast<uint8_t*>(memory_.va) + uint64_t{slot} * 3 * stride_ + offset_bytes_;
+  }
+  [[nodiscard]] uint8_t* bounce(uint32_t slot) const {
+    return static_cast<uint8_t*>(memory_.va) + (uint64_t{slot} * 3 + 1) * stride_;
+  }
+  [[nodiscard]] uint8_t* copy(uint32_t slot) const {
+    return static_cast<uint8_t*>(memory_.va) + (uint64_t{slot} * 3 + 2) * stride_;
+  }
+  [[nodiscard]] uint64_t iova(const uint8_t* at) const {
+    return memory_.iova + static_cast<uint64_t>(at - static_cast<const uint8_t*>(memory_.va));
+  }
+  [[nodiscard]] bool reads() const { return op_ == DmaOp::kNread; }
+
+  Port& port_;
+  pmd::DmaQueue& queue_;
+  pmd::Bus& bus_;
+  Verifier& verifier_;
+  const DmaOp op_;
+  const uint32_t size_bytes_;
+  const uint32_t offset_bytes_;
+  const uint32_t stride_;
+  const bool bounced_;
+  const uint16_t flow_;
+  uint64_t left_;
+  Target target_;  // that the peer works on; null peer: it has its own
+  pmd::DmaMemory memory_;
+  Request requests_[kDepth];
+  pmd::DmaRequest read_back_[kDepth];
+  uint32_t read_backs_ = 0;
+  uint32_t free_[kDepth];
+  uint32_t free_count_ = kDepth;
+};
+
+int RdmaStream::open(std::string* error) {
+  int rc = target_.open(port_, stride_, error);
+  if (rc != 0) {
+    return rc;
+  }
+  rc = bus_.dma_alloc(uint64_t{kDepth} * 3 * stride_, 4096, &memory_);
+  if (rc != 0) {
+    *error = "no memory for " + std::to_string(kDepth) + " requests of " +
+             std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";
+    return rc;
+  }
+  for (uint32_t slot = 0; slot < kDepth; ++slot) {
+    free_[slot] = slot;
+    // What the peer reads from slot i is message i of its flow.
+    fill_message(target_.bytes(uint64_t{slot} * stride_), size_bytes_, verifier_.seed(),
+                 {.sequence = slot});
+  }
+  return 0;
+}
+
+pmd::DmaRequest RdmaStream::request(uint32_t slot, DmaOp op, const uint8_t* local) const {
+  return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
+          .iova = iova(local),
+          .cookie = slot,
+          .dest_id = port_.peer_dest_id(),
+          .length_bytes = size_bytes_,
+          .op = op,
+          .prio = 0};
+}
+
+/// Post up to n new requests with one BAR write. @return how many.
+uint32_t RdmaStream::post(uint32_t n) noexcept {
+  n = std::min({n, free_count_, uint32_t{queue_.free_count()}});
+  pmd::DmaRequest batch[kDepth];
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t slot = free_[free_count_ - 1 - i];
+    Request& entry = requests_[slot];
+    if (verifier_.verifies()) {
+      entry.number = verifier_.take_number(flow_);
+      if (!reads()) {
+        fill_message(user(slot), size_bytes_, verifier_.seed(),
+                     {.sequence = entry.number, .flow = flow_});
+      }
+    }
+    if (bounced_ && !reads()) {
+      std::memcpy(bounce(slot), user(slot), size_bytes_);
+    }
+    entry.start_tsc = rte_rdtsc();
+    entry.reading_back = false;
+    batch[i] = request(slot, op_, bounced_ ? bounce(slot) : user(slot));
+  }
+  const uint32_t posted = n == 0 ? 0 : queue_.post(batch, static_cast<uint16_t>(n));
+  for (uint32_t i = posted; i < n && verifier_.verifies(); ++i) {
+    verifier_.failed(flow_,
+                     pmd::Status::kBadDescriptor);  // the driver rejected it; it has a number
+  }
+  free_count_ -= posted;
+  stats.tx_messages.add(posted);
+  left_ -= left_ == UINT64_MAX ? 0 : posted;
+  (bounced_ ? stats.bytes_copied : stats.bytes_placed).add(uint64_t{posted} * size_bytes_);
+  return posted;
+}
+
+void RdmaStream::finish(uint32_t slot, bool right) noexcept {
+  if (verifier_.verifies()) {
+    verifier_.got_number(flow_, requests_[slot].number, size_bytes_, right);
+  }
+  stats.rx_messages.add(1);
+  stats.rx_bytes.add(size_bytes_);
+  free_[free_count_++] = slot;
+}
+
+void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
+  const auto slot = static_cast<uint32_t>(entry.cookie);
+  Request& own = requests_[slot];
+  stats.retries.add(entry.retries);
+  if (entry.status != pmd::Status::kOk) [[unlikely]] {
+    stats.count_status(entry.status);
+    if (verifier_.verifies()) {
+      verifier_.failed(flow_, pmd::Status::kResponseTimeout);  // it may have been carried out
+    }
+    free_[free_count_++] = slot;
+    return;
+  }
+  if (!own.reading_back) {
+    latency.add(rte_rdtsc() - own.start_tsc);
+  }
+  if (!verifier_.verifies()) {
+    if (reads() && bounced_) {
+      std::memcpy(user(slot), bounce(slot), size_bytes_);
+    }
+    finish(slot, true);
+    return;
+  }
+  if (reads()) {
+    if (bounced_) {
+      std::memcpy(user(slot), bounce(slot), size_bytes_);
+    }
+    Tag tag;
+    uint32_t offset = 0;
+    finish(slot, check_message(user(slot), size_bytes_, size_bytes_, verifier_.seed(), slot, &tag,
+                               &offset) == Verdict::kGood &&
+                     tag.sequence == slot);
+  } else if (!own.reading_back) {
+    // Requests of one flow stay in order, so the read sees what was written before it.
+    own.reading_back = true;
+    std::memset(copy(slot), 0, size_bytes_);
+    read_back_[read_backs_++] = request(slot, DmaOp::kNread, copy(slot));
+  } else {
+    finish(slot, std::memcmp(copy(slot), user(slot), size_bytes_) == 0);
+  }
+}
+
+uint32_t RdmaStream::turn(bool may_send) noexcept {
+  pmd::EntryDone entries[kDepth];
+  const uint32_t n = queue_.reap(entries, kDepth);
+  for (uint32_t i = 0; i < n; ++i) {
+    done(entries[i]);
+  }
+  stats.tx_done.add(n);
+  if (read_backs_ != 0) {
+    const uint32_t posted = queue_.post(read_back_, static_cast<uint16_t>(read_backs_));
+    read_backs_ -= posted;
+    std::copy_n(read_back_ + posted, read_backs_, read_back_);
+  }
+  if (left_ == 0 && quiet()) [[unlikely]] {
+    set_finished();
+  }
+  return n + (may_send ? post(static_cast<uint32_t>(std::min<uint64_t>(kDepth, left_))) : 0);
+}
+
+int check(const RunSetup& setup, std::string* error) {
+  for (const auto& port : setup.ports) {
+    const pmd::Caps& caps = port->card().caps();
+    const std::string name = "port " + std::to_string(port->index());
+    if (!caps.dma) {
+      *error = name + "'s card has no DMA queue: rdma does not run on it";
+      return -EINVAL;
+    }
+    if (setup.size_bytes > caps.dma_bytes) {
+      *error = "--size " + std::to_string(setup.size_bytes) + " is more than the " +
+               std::to_string(caps.dma_bytes) + " bytes of one request of " + name + "'s card";
+      return -EINVAL;
+    }
+    if (port->peer() == nullptr && setup.options.verify) {
+      *error = "rdma --verify wants both ends in this process, and " + name + "'s peer is not";
+      return -EINVAL;
+    }
+  }
+  if (op_of(setup.options) == DmaOp::kSwrite && setup.size_bytes % 8 != 0) {
+    *error = "SWRITE moves doublewords: --size " + std::to_string(setup.size_bytes) +
+             " is no multiple of 8; take another size, or --op nwrite";
+    return -EINVAL;
+  }
+  return 0;
+}
+
+int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
+                 std::string* error) {
+  for (const auto& port : setup.ports) {
+    auto stream = std::make_unique<RdmaStream>(setup, *port);
+    const int rc = stream->open(error);
+    if (rc != 0) {
+      return rc;
+    }
+    streams->push_back(std::move(stream));
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Mode& rdma_mode() {
+  static constexpr Mode kMode = {.name = "rdma",
+                                 .help = "every port reads or writes its peer's memory (--op)",
+                                 .max_bytes = kTransferBytesMax,
+                                 .takes_offset = true,
+                                 .latency_of = "request to completion",
+                                 .check = check,
+                                 .make_streams = make_streams};
+  return kMode;
+}
+
+}  // namespace rio::testpmd

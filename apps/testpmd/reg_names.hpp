@@ -1,0 +1,32 @@
+/// @file
+/// Registers by name: "id.magic", "port.link", "qp[0].ring_status[3]".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fpga/regs/gen/rio_names.hpp"
+
+namespace rio::testpmd {
+
+/// One word of the BAR and what it is called.
+struct RegWord {
+  const regs::names::RegName* reg = nullptr;
+  uint32_t instance = 0;
+  uint32_t index = 0;
+  [[nodiscard]] uint32_t offset() const {
+    return reg->offset + instance * reg->instance_stride + index * reg->stride;
+  }
+  [[nodiscard]] std::string name() const;
+};
+
+/// Find a register. @param text foreign: a name, or an offset in the BAR.
+/// @return 0, or -EINVAL with the nearest there is in `error`.
+[[nodiscard]] int find_register(std::string_view text, RegWord* out, std::string* error);
+
+/// "MBAUD=3125 UP=1" for a word with fields, else nothing.
+[[nodiscard]] std::string fields_text(std::span<const regs::names::FieldName> fields,
+                                      uint64_t word);
+
+}  // namespace rio::testpmd

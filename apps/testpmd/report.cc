@@ -1,0 +1,164 @@
+#include "apps/testpmd/report.hpp"
+
+#include <rte_cycles.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+
+#include "pmd/dev/names.hpp"
+
+namespace rio::testpmd {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
+  std::array<char, 256> line;
+  va_list args;
+  va_start(args, text);
+  std::vsnprintf(line.data(), line.size(), text, args);
+  va_end(args);
+  return line.data();
+}
+
+double per_second(uint64_t n, const RunResult& result) {
+  return result.seconds > 0 ? static_cast<double>(n) / result.seconds : 0;
+}
+
+double per_message(uint64_t n, const RunResult& result) {
+  return result.driver_messages == 0
+             ? 0
+             : static_cast<double>(n) / static_cast<double>(result.driver_messages);
+}
+
+std::string verify_text(const VerifyTotals& v) {
+  std::string text = "verified    " + grouped(v.bytes) + " bytes in " + grouped(v.messages) +
+                     " messages, " + grouped(v.errors()) + " errors\n";
+  if (v.errors() != 0) {
+    text += "            " + grouped(v.lost) + " lost, " + grouped(v.duplicated) + " duplicated, " +
+            grouped(v.corrupted) + " corrupted, " + grouped(v.unrefused) +
+            " delivered though refused\n";
+    if (!v.first_error.empty()) {
+      text += "            first: " + v.first_error + "\n";
+    }
+  }
+  if (v.refused + v.in_doubt + v.late != 0) {
+    text += "            reported by the card and allowed: " + grouped(v.refused) + " refused, " +
+            grouped(v.in_doubt) + " in doubt, " + grouped(v.late) + " out of order\n";
+  }
+  return text;
+}
+
+std::string status_text(const PortFigures& sum) {
+  std::string text;
+  for (size_t i = 1; i < kStatusCodes; ++i) {
+    if (sum.status[i] != 0) {
+      text += (text.empty() ? "status      " : ", ") + grouped(sum.status[i]) + " " +
+              pmd::name(static_cast<pmd::Status>(i));
+    }
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+}  // namespace
+
+LatencyFigures latency_of(const Histogram& ticks) {
+  const double ns = 1e9 / static_cast<double>(rte_get_tsc_hz());
+  const auto at = [&](double p) { return static_cast<double>(ticks.percentile(p)) * ns; };
+  return {at(50),
+          at(90),
+          at(99),
+          at(99.9),
+          static_cast<double>(ticks.max()) * ns,
+          static_cast<double>(ticks.min()) * ns,
+          ticks.mean() * ns};
+}
+
+std::string rate_text(double rate) {
+  if (rate >= 1e6) {
+    return format("%.2f M/s", rate / 1e6);
+  }
+  return rate >= 1e3 ? format("%.1f K/s", rate / 1e3) : format("%.0f /s", rate);
+}
+
+std::string bandwidth_text(double rate) {
+  if (rate >= 1e9) {
+    return format("%.2f GB/s", rate / 1e9);
+  }
+  return rate >= 1e6 ? format("%.1f MB/s", rate / 1e6) : format("%.1f KB/s", rate / 1e3);
+}
+
+std::string time_text(double ns) {
+  if (ns < 1e4) {
+    return format("%.0f ns", ns);
+  }
+  return ns < 1e7 ? format("%.1f us", ns / 1e3) : format("%.1f ms", ns / 1e6);
+}
+
+std::string grouped(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+std::string totals_text(const RunResult& result) {
+  const bool doorbell = result.mode == "doorbell";
+  std::string text = format("---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode.c_str(),
+                            doorbell ? "16 bits" : (grouped(result.size_bytes) + " bytes").c_str(),
+                            result.seconds, result.lcores, result.lcores == 1 ? "" : "s",
+                            result.is_model ? ", emulated card" : "");
+  for (const PortFigures& f : result.streams) {
+    text += format(
+        "%-12sreceived %s (%s, %s), sent %s\n", f.label.c_str(), grouped(f.rx_messages).c_str(),
+        rate_text(per_second(f.rx_messages, result)).c_str(),
+        bandwidth_text(per_second(f.rx_bytes, result)).c_str(), grouped(f.tx_messages).c_str());
+  }
+  text += "rate        " + rate_text(per_second(result.sum.rx_messages, result)) +
+          " messages, summed over the ports that received them\n";
+  text += "bandwidth   " + bandwidth_text(per_second(result.sum.rx_bytes, result)) + " payload\n";
+  if (result.latency.total() != 0) {
+    const LatencyFigures l = latency_of(result.latency);
+    text += "latency     p50 " + time_text(l.p50_ns) + ", p90 " + time_text(l.p90_ns) + ", p99 " +
+            time_text(l.p99_ns) + ", p99.9 " + time_text(l.p999_ns) + ", max " +
+            time_text(l.max_ns) + "\n            " + result.latency_of + ", " +
+            grouped(result.latency.total()) + " timed\n";
+  }
+  if (result.sum.bytes_placed + result.sum.bytes_copied != 0) {
+    text += "alignment   " + grouped(result.sum.bytes_placed) + " bytes placed, " +
+            grouped(result.sum.bytes_copied) + " bytes copied by the driver\n";
+  }
+  text += format("BAR         %.4f reads and %.4f writes a message\n",
+                 per_message(result.driver.bar_reads, result),
+                 per_message(result.driver.bar_writes, result));
+  if (result.sum.retries != 0) {
+    text += "retries     " + grouped(result.sum.retries) + "\n";
+  }
+  text += status_text(result.sum);
+  if (result.verified) {
+    text += verify_text(result.verify);
+  }
+  if (!result.trouble.empty()) {
+    text += "error: " + result.trouble + "\n";
+  }
+  return text;
+}
+
+std::string sweep_text(const std::vector<RunResult>& results) {
+  std::string text = format("%9s %14s %14s %10s %10s %10s %8s\n", "bytes", "messages/s", "payload",
+                            "p50", "p99", "max", "errors");
+  for (const RunResult& r : results) {
+    const LatencyFigures l = latency_of(r.latency);
+    text +=
+        format("%9s %14s %14s %10s %10s %10s %8s\n", grouped(r.size_bytes).c_str(),
+               rate_text(per_second(r.sum.rx_messages, r)).c_str(),
+               bandwidth_text(per_second(r.sum.rx_bytes, r)).c_str(), time_text(l.p50_ns).c_str(),
+               time_text(l.p99_ns).c_str(), time_text(l.max_ns).c_str(),
+               r.verified ? grouped(r.verify.errors()).c_str() : "-");
+  }
+  return text;
+}
+
+}  // namespace rio::testpmd

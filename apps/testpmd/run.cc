@@ -1,0 +1,289 @@
+#include "apps/testpmd/run.hpp"
+
+#include <pthread.h>
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+
+#include <algorithm>
+
+namespace rio::testpmd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{5};      // of the conductor
+constexpr milliseconds kSilence{25};  // after which a drained card is taken to be empty
+constexpr milliseconds kDrainLimit{3000};
+constexpr milliseconds kStuckLimit{4000};  // longer than the card's response time-outs
+
+}  // namespace
+
+PortFigures& PortFigures::operator+=(const PortFigures& other) {
+  tx_messages += other.tx_messages;
+  rx_messages += other.rx_messages;
+  rx_bytes += other.rx_bytes;
+  retries += other.retries;
+  bytes_placed += other.bytes_placed;
+  bytes_copied += other.bytes_copied;
+  busy_turns += other.busy_turns;
+  turns += other.turns;
+  for (size_t i = 0; i < kStatusCodes; ++i) {
+    status[i] += other.status[i];
+  }
+  return *this;
+}
+
+PortFigures PortFigures::since(const PortFigures& before) const {
+  PortFigures d = *this;
+  d.tx_messages -= before.tx_messages;
+  d.rx_messages -= before.rx_messages;
+  d.rx_bytes -= before.rx_bytes;
+  d.retries -= before.retries;
+  d.bytes_placed -= before.bytes_placed;
+  d.bytes_copied -= before.bytes_copied;
+  d.busy_turns -= before.busy_turns;
+  d.turns -= before.turns;
+  for (size_t i = 0; i < kStatusCodes; ++i) {
+    d.status[i] -= before.status[i];
+  }
+  return d;
+}
+
+PortFigures figures_of(const Stream& stream) {
+  const StreamStats& s = stream.stats;
+  PortFigures f;
+  f.label = stream.label();
+  f.tx_messages = s.tx_messages.get();
+  f.rx_messages = s.rx_messages.get();
+  f.rx_bytes = s.rx_bytes.get();
+  f.retries = s.retries.get();
+  f.bytes_placed = s.bytes_placed.get();
+  f.bytes_copied = s.bytes_copied.get();
+  f.busy_turns = s.busy_turns.get();
+  f.turns = s.turns.get();
+  for (size_t i = 0; i < kStatusCodes; ++i) {
+    f.status[i] = s.status[i].get();
+  }
+  return f;
+}
+
+Run::Run(const Mode& mode, const RunSetup& setup, std::vector<std::unique_ptr<Stream>> streams,
+         std::vector<unsigned> lcores)
+    : mode_(mode), setup_(setup), streams_(std::move(streams)), lcores_(std::move(lcores)) {
+  lcores_.resize(std::min(lcores_.size(), streams_.size()));
+}
+
+Run::~Run() {
+  request_stop();
+  if (conductor_.joinable()) {
+    conductor_.join();
+  }
+  if (!drained_) {
+    for (auto& stream : streams_) {
+      (void)stream.release();  // the card may still use its memory
+    }
+  }
+}
+
+void Run::start() {
+  driver_before_ = driver_now();
+  for (size_t i = 0; i < lcores_.size(); ++i) {
+    std::vector<Stream*> mine;
+    for (size_t s = i; s < streams_.size(); s += lcores_.size()) {
+      mine.push_back(streams_[s].get());
+    }
+    pollers_.emplace_back([this, mine, lcore = lcores_[i]] { poll(mine, lcore); });
+  }
+  conductor_ = std::thread([this] { conduct(); });
+}
+
+void Run::poll(const std::vector<Stream*>& mine, unsigned lcore) {
+  const rte_cpuset_t cpus = rte_lcore_cpuset(lcore);
+  (void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+  const std::string name = "rio-poll-" + std::to_string(lcore);
+  (void)pthread_setname_np(pthread_self(), name.c_str());
+  for (;;) {
+    // acquire: what the conductor set up; pairs with its release.
+    const Phase phase = phase_.load(std::memory_order_acquire);
+    if (phase == Phase::kDone) {
+      return;
+    }
+    if (phase == Phase::kWait) {
+      continue;
+    }
+    const bool may_send = phase == Phase::kRun;
+    for (Stream* stream : mine) {
+      const uint32_t moved = stream->turn(may_send);
+      stream->stats.turns.add(1);
+      if (moved != 0) {
+        stream->stats.busy_turns.add(1);
+        stream->stats.last_busy_tsc.set(rte_rdtsc());
+      }
+    }
+  }
+}
+
+std::vector<PortFigures> Run::snapshot() const {
+  std::vector<PortFigures> all;
+  for (const auto& stream : streams_) {
+    all.push_back(figures_of(*stream));
+  }
+  return all;
+}
+
+uint64_t Run::progress() const {
+  uint64_t sum = 0;
+  for (const auto& stream : streams_) {
+    sum += stream->stats.busy_turns.get();
+  }
+  return sum;
+}
+
+DriverCounts Run::driver_now() const {
+  DriverCounts sum;
+  for (const auto& port : setup_.ports) {
+    sum += count_driver(*port);
+  }
+  return sum;
+}
+
+bool Run::stuck() {
+  const uint64_t now = progress();
+  if (now != last_progress_) {
+    last_progress_ = now;
+    last_progress_at_ = Clock::now();
+  }
+  return Clock::now() - last_progress_at_ > kStuckLimit;
+}
+
+void Run::measure() {
+  const Clock::time_point begin = Clock::now();
+  last_progress_at_ = begin;
+  const auto limit = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(setup_.options.seconds > 0 ? setup_.options.seconds : 1e9));
+  // Outside of a run that waits for others (rxonly), no progress at all means trouble.
+  const bool may_idle = std::all_of(streams_.begin(), streams_.end(),
+                                    [](const auto& s) { return s->stats.tx_messages.get() == 0; });
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    if (stop_requested_.load(std::memory_order_relaxed) || now - begin >= limit) {
+      return;
+    }
+    if (std::all_of(streams_.begin(), streams_.end(),
+                    [](const auto& s) { return s->finished(); })) {
+      return;
+    }
+    const bool unfinished_idle = stuck();
+    if (unfinished_idle && (!may_idle || last_progress_ != 0)) {
+      result_.exit_code = kExitCard;
+      return;
+    }
+    std::this_thread::sleep_for(std::min<Clock::duration>(kTick, begin + limit - now));
+  }
+}
+
+void Run::drain() {
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point silent_since = begin;
+  uint64_t before = progress();
+  for (;;) {
+    std::this_thread::sleep_for(milliseconds(1));
+    const Clock::time_point now = Clock::now();
+    const uint64_t moved = progress();
+    const bool quiet =
+        std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->quiet(); });
+    if (moved != before || !quiet) {
+      before = moved;
+      silent_since = now;
+    }
+    if (now - silent_since > kSilence) {
+      return;
+    }
+    if (now - begin > kDrainLimit) {
+      drained_ = false;
+      result_.exit_code = kExitCard;
+      return;
+    }
+  }
+}
+
+void Run::conduct() {
+  const std::vector<PortFigures> before = snapshot();
+  start_tsc_ = rte_rdtsc();
+  const Clock::time_point begin = Clock::now();
+  // release: pairs with poll().
+  phase_.store(Phase::kRun, std::memory_order_release);
+  measure();
+  std::vector<PortFigures> after = snapshot();
+  result_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  phase_.store(Phase::kDrain, std::memory_order_release);
+  drain();
+  phase_.store(Phase::kDone, std::memory_order_release);
+  for (std::thread& poller : pollers_) {
+    poller.join();
+  }
+  if (setup_.options.count > 0) {  // all of them count, until the last one came
+    after = snapshot();
+    uint64_t last = start_tsc_;
+    for (const auto& stream : streams_) {
+      last = std::max(last, stream->stats.last_busy_tsc.get());
+    }
+    result_.seconds =
+        static_cast<double>(last - start_tsc_) / static_cast<double>(rte_get_tsc_hz());
+  }
+  for (size_t i = 0; i < after.size(); ++i) {
+    result_.streams.push_back(after[i].since(before[i]));
+    result_.sum += result_.streams.back();
+  }
+  result_.driver_messages = 0;
+  for (size_t i = 0; i < after.size(); ++i) {
+    const PortFigures whole = figures_of(*streams_[i]);
+    result_.driver_messages += whole.rx_messages;
+    result_.latency.merge(streams_[i]->latency);
+  }
+  result_.driver = driver_now().since(driver_before_);
+  result_.verify = setup_.verifier.totals();
+  // release: the result; pairs with wait_for().
+  over_.store(true, std::memory_order_release);
+}
+
+bool Run::wait_for(milliseconds time) const {
+  const Clock::time_point end = Clock::now() + time;
+  while (!over_.load(std::memory_order_acquire)) {
+    const Clock::time_point now = Clock::now();
+    if (now >= end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::min<Clock::duration>(milliseconds(10), end - now));
+  }
+  return true;
+}
+
+RunResult Run::result() {
+  conductor_.join();
+  result_.mode = mode_.name;
+  result_.latency_of = mode_.latency_of;
+  result_.size_bytes = setup_.size_bytes;
+  result_.lcores = static_cast<uint32_t>(lcores_.size());
+  result_.verified = setup_.verifier.verifies();
+  for (const auto& port : setup_.ports) {
+    result_.is_model = result_.is_model || port->card().caps().is_model;
+    if (result_.exit_code == kExitCard && port->card().gone()) {
+      result_.trouble = port->name() +
+                        ": the card is gone, its BAR reads all ones; look at the "
+                        "slot and dmesg, then reset or rescan it";
+    }
+  }
+  if (result_.exit_code == kExitCard && result_.trouble.empty()) {
+    result_.trouble = "nothing moved for " + std::to_string(kStuckLimit.count() / 1000) +
+                      " s with messages in flight; look at the link (show port info all) and the "
+                      "rings (show port queues all)";
+  }
+  if (result_.exit_code == kExitOk && result_.verified && result_.verify.errors() != 0) {
+    result_.exit_code = kExitVerify;
+  }
+  return std::move(result_);
+}
+
+}  // namespace rio::testpmd

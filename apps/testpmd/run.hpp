@@ -1,0 +1,105 @@
+/// @file
+/// One measured run: threads that poll the streams, and a conductor that starts, stops and drains.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/testpmd/driver_counts.hpp"
+#include "apps/testpmd/mode.hpp"
+
+namespace rio::testpmd {
+
+/// Exit codes of the program.
+enum ExitCode : int { kExitOk = 0, kExitUsage = 1, kExitVerify = 2, kExitCard = 3 };
+
+/// Figures of a port, or of all.
+struct PortFigures {
+  std::string label;
+  uint64_t tx_messages = 0;
+  uint64_t rx_messages = 0;
+  uint64_t rx_bytes = 0;
+  uint64_t retries = 0;
+  uint64_t bytes_placed = 0;
+  uint64_t bytes_copied = 0;
+  uint64_t busy_turns = 0;
+  uint64_t turns = 0;
+  std::array<uint64_t, kStatusCodes> status{};
+  PortFigures& operator+=(const PortFigures& other);
+  [[nodiscard]] PortFigures since(const PortFigures& before) const;
+};
+[[nodiscard]] PortFigures figures_of(const Stream& stream);
+
+/// What a run gave.
+struct RunResult {
+  std::string mode;
+  const char* latency_of = nullptr;
+  uint32_t size_bytes = 0;
+  double seconds = 0;                ///< that were measured
+  std::vector<PortFigures> streams;  ///< of the measured time
+  PortFigures sum;
+  Histogram latency;  ///< TSC ticks
+  VerifyTotals verify;
+  bool verified = false;
+  DriverCounts driver;           ///< of the whole run
+  uint64_t driver_messages = 0;  ///< received in the whole run
+  uint32_t lcores = 0;
+  bool is_model = false;
+  int exit_code = kExitOk;
+  std::string trouble;  ///< why the exit code is kExitCard
+};
+
+/// Start it, watch it, ask it to stop, take its result. Main thread.
+class Run {
+ public:
+  /// @param lcores that poll, at least one; streams are dealt to them in turn.
+  Run(const Mode& mode, const RunSetup& setup, std::vector<std::unique_ptr<Stream>> streams,
+      std::vector<unsigned> lcores);
+  ~Run();
+
+  void start();
+  /// Any thread, any time, signal handlers included.
+  void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
+  /// @return it is over, and result() may be called.
+  [[nodiscard]] bool wait_for(std::chrono::milliseconds time) const;
+  [[nodiscard]] RunResult result();
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Stream>>& streams() const { return streams_; }
+  [[nodiscard]] const Mode& mode() const { return mode_; }
+  [[nodiscard]] uint32_t size_bytes() const { return setup_.size_bytes; }
+
+ private:
+  enum class Phase : uint8_t { kWait, kRun, kDrain, kDone };
+
+  void poll(const std::vector<Stream*>& mine, unsigned lcore);
+  void conduct();
+  void measure();
+  void drain();
+  [[nodiscard]] bool stuck();
+  [[nodiscard]] std::vector<PortFigures> snapshot() const;
+  [[nodiscard]] uint64_t progress() const;
+  [[nodiscard]] DriverCounts driver_now() const;
+
+  const Mode& mode_;
+  RunSetup setup_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<unsigned> lcores_;
+  std::vector<std::thread> pollers_;
+  std::thread conductor_;
+  std::atomic<Phase> phase_{Phase::kWait};
+  std::atomic<bool> stop_requested_{false};
+  std::atomic<bool> over_{false};
+  bool drained_ = true;
+  uint64_t start_tsc_ = 0;
+  uint64_t last_progress_ = 0;
+  std::chrono::steady_clock::time_point last_progress_at_;
+  DriverCounts driver_before_;
+  RunResult result_;
+};
+
+}  // namespace rio::testpmd

@@ -1,0 +1,46 @@
+/// @file
+/// All that lives from set-up to exit: ports, memory, the run in progress, results so far.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/testpmd/run.hpp"
+
+namespace rio::testpmd {
+
+/// Main thread. Functions print nothing but warnings; errors go to `error`.
+class Session {
+ public:
+  /// Open the ports, take memory. @return 0 or -errno.
+  [[nodiscard]] static int create(const Options& options, std::unique_ptr<Session>* out,
+                                  std::string* error);
+  ~Session();
+
+  Options options;
+
+  /// Set up a run of one size and start it. @return 0, -EINVAL (options), -EBUSY, or -errno.
+  [[nodiscard]] int start(uint32_t size_bytes, std::string* error);
+  [[nodiscard]] Run* running() const { return run_.get(); }
+  /// Wait for the end of the run, and keep its result. Does not ask it to stop.
+  const RunResult& finish();
+
+  [[nodiscard]] std::vector<std::unique_ptr<Port>>& ports() { return ports_; }
+  [[nodiscard]] const std::vector<RunResult>& results() const { return results_; }
+  /// Worst of all runs.
+  [[nodiscard]] int exit_code() const;
+
+ private:
+  explicit Session(const Options& o) : options(o) {}
+  [[nodiscard]] int check(const Mode* mode, uint32_t size_bytes, std::string* error) const;
+
+  // Declared in the order of creation: ports go first, so that no card writes into freed buffers.
+  std::unique_ptr<MessagePool> pool_;
+  std::vector<std::unique_ptr<Port>> ports_;
+  Verifier verifier_;
+  std::unique_ptr<Run> run_;
+  std::vector<RunResult> results_;
+};
+
+}  // namespace rio::testpmd

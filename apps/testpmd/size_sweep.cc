@@ -1,0 +1,102 @@
+#include "apps/testpmd/size_sweep.hpp"
+
+#include <cerrno>
+#include <charconv>
+
+namespace rio::testpmd {
+namespace {
+
+constexpr size_t kMaxPoints = 4096;
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t comma = text.find(',');
+    parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(comma + 1);
+  }
+}
+
+int fail(std::string* error, std::string text) {
+  *error = std::move(text);
+  return -EINVAL;
+}
+
+std::string quoted(std::string_view text) {
+  return "'" + std::string(text) + "'";
+}
+
+}  // namespace
+
+bool parse_number(std::string_view text, uint64_t max, uint64_t* out) {
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  uint64_t unit = 1;
+  if (base == 10 && (text.ends_with('K') || text.ends_with('k'))) {
+    unit = 1024;
+  } else if (base == 10 && (text.ends_with('M') || text.ends_with('m'))) {
+    unit = uint64_t{1024} * 1024;
+  }
+  if (unit != 1) {
+    text.remove_suffix(1);
+  }
+  uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (code != std::errc() || end != text.data() + text.size() || value > max / unit) {
+    return false;
+  }
+  *out = value * unit;
+  return true;
+}
+
+int parse_sizes(std::string_view text, uint32_t max_bytes, std::vector<uint32_t>* sizes,
+                std::string* error) {
+  const std::vector<std::string_view> parts = split(text);
+  const std::string range = "1 to " + std::to_string(max_bytes) + " bytes";
+  if (parts.size() != 1 && parts.size() != 4) {
+    return fail(error, "size " + quoted(text) +
+                           " is neither a number nor first,last,step,ADD|MUL (64 or 8,4096,2,MUL)");
+  }
+  uint64_t first = 0;
+  if (!parse_number(parts[0], max_bytes, &first) || first == 0) {
+    return fail(error, "size " + quoted(parts[0]) + " is not " + range);
+  }
+  if (parts.size() == 1) {
+    sizes->assign(1, static_cast<uint32_t>(first));
+    return 0;
+  }
+  uint64_t last = 0;
+  uint64_t step = 0;
+  if (!parse_number(parts[1], max_bytes, &last) || last == 0) {
+    return fail(error, "last size " + quoted(parts[1]) + " is not " + range);
+  }
+  if (last < first) {
+    return fail(error, "sweep " + quoted(text) + " ends before it begins; write first,last,step");
+  }
+  const bool multiply = parts[3] == "MUL" || parts[3] == "mul";
+  if (!multiply && parts[3] != "ADD" && parts[3] != "add") {
+    return fail(error, "sweep operation " + quoted(parts[3]) + " is neither ADD nor MUL");
+  }
+  if (!parse_number(parts[2], max_bytes, &step) || step < (multiply ? 2u : 1u)) {
+    return fail(error, "sweep step " + quoted(parts[2]) + " is not a number of at least " +
+                           (multiply ? "2 (MUL)" : "1 (ADD)"));
+  }
+  std::vector<uint32_t> points;
+  for (uint64_t size = first; size <= last; size = multiply ? size * step : size + step) {
+    points.push_back(static_cast<uint32_t>(size));
+    if (points.size() > kMaxPoints) {
+      return fail(error, "sweep " + quoted(text) + " has more than " + std::to_string(kMaxPoints) +
+                             " sizes; take a larger step");
+    }
+  }
+  *sizes = std::move(points);
+  return 0;
+}
+
+}  // namespace rio::testpmd

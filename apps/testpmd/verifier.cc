@@ -1,0 +1,123 @@
+#include "apps/testpmd/verifier.hpp"
+
+#include <algorithm>
+
+namespace rio::testpmd {
+namespace {
+
+const char* text_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kTagBroken:
+      return "unknown tag";
+    case Verdict::kBytesBroken:
+      return "wrong byte";
+    case Verdict::kPaddingBroken:
+      return "padding that is not zero";
+    case Verdict::kGood:
+      break;
+  }
+  return "number outside of the window";
+}
+
+}  // namespace
+
+void Verifier::reset(uint64_t seed, uint32_t flows, uint32_t len_bytes, bool verify) {
+  seed_ = seed;
+  len_bytes_ = len_bytes;
+  verify_ = verify;
+  senders_.assign(flows, {});
+  receivers_.assign(flows, {});
+}
+
+void Verifier::failed(uint16_t flow, pmd::Status status) {
+  Sender& sender = senders_[flow];
+  if (status == pmd::Status::kResponseTimeout || status == pmd::Status::kFlushed) {
+    ++sender.in_doubt;
+  } else {
+    ++sender.refused;
+  }
+}
+
+void Verifier::note_error(uint16_t flow, std::string_view what, uint64_t sequence,
+                          uint32_t offset_bytes) {
+  Receiver& receiver = receivers_[flow];
+  ++receiver.corrupted;
+  if (receiver.first.what == nullptr) {
+    receiver.first = {what.data(), sequence, offset_bytes};
+  }
+}
+
+bool Verifier::read(const uint8_t* bytes, uint32_t landed_bytes, uint16_t expected_flow,
+                    uint64_t* stamp) {
+  Tag tag;
+  uint32_t offset_bytes = 0;
+  *stamp = 0;
+  if (landed_bytes != (len_bytes_ + 7) / 8 * 8) {
+    note_error(expected_flow, "wrong length", 0, landed_bytes);
+    return false;
+  }
+  const Verdict verdict = check_message(bytes, len_bytes_, landed_bytes, seed_,
+                                        receivers_[expected_flow].seen.next(), &tag, &offset_bytes);
+  if (verdict != Verdict::kGood) {
+    note_error(expected_flow, text_of(verdict), tag.sequence, offset_bytes);
+    return false;
+  }
+  const uint16_t flow = len_bytes_ < kTagBytes ? expected_flow : tag.flow;
+  if (flow >= receivers_.size()) {
+    note_error(expected_flow, "unknown flow", tag.sequence, 0);
+    return false;
+  }
+  *stamp = tag.stamp;
+  got_number(flow, tag.sequence, len_bytes_, true);
+  return true;
+}
+
+void Verifier::got_number(uint16_t flow, uint64_t sequence, uint64_t bytes, bool right) {
+  Receiver& receiver = receivers_[flow];
+  if (!right) {
+    note_error(flow, "wrong byte", sequence, 0);
+    return;
+  }
+  receiver.bytes += bytes;
+  switch (receiver.seen.accept(sequence)) {
+    case SequenceTracker::Seen::kInOrder:
+      break;
+    case SequenceTracker::Seen::kLate:
+      ++receiver.late;
+      break;
+    case SequenceTracker::Seen::kDuplicate:
+      ++receiver.duplicated;
+      break;
+    case SequenceTracker::Seen::kAhead:
+      note_error(flow, text_of(Verdict::kGood), sequence, 0);
+      break;
+  }
+}
+
+VerifyTotals Verifier::totals() const {
+  VerifyTotals totals;
+  for (size_t flow = 0; flow < senders_.size(); ++flow) {
+    const Sender& sender = senders_[flow];
+    const Receiver& receiver = receivers_[flow];
+    totals.bytes += receiver.bytes;
+    totals.messages += receiver.seen.unique();
+    totals.sent += sender.next;
+    totals.duplicated += receiver.duplicated;
+    totals.corrupted += receiver.corrupted;
+    totals.late += receiver.late;
+    totals.refused += sender.refused;
+    totals.in_doubt += sender.in_doubt;
+    const uint64_t missing = sender.next - std::min(sender.next, receiver.seen.unique());
+    totals.lost += missing - std::min(missing, sender.refused + sender.in_doubt);
+    totals.unrefused += sender.refused - std::min(missing, sender.refused);
+    if (totals.first_error.empty() && receiver.first.what != nullptr) {
+      totals.first_error = std::string(receiver.first.what) + " in message " +
+                           std::to_string(receiver.first.sequence) + " of flow " +
+                           std::to_string(flow) + " at byte " +
+                           std::to_string(receiver.first.offset_bytes);
+    }
+  }
+  return totals;
+}
+
+}  // namespace rio::testpmd

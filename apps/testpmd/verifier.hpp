@@ -1,0 +1,92 @@
+/// @file
+/// Who sent what, and what came: the books of one run. A flow has one sending and one receiving
+/// thread, which touch different lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/testpmd/pattern.hpp"
+#include "apps/testpmd/sequence.hpp"
+#include "pmd/dev/types.hpp"
+
+namespace rio::testpmd {
+
+/// Of a whole run.
+struct VerifyTotals {
+  uint64_t bytes = 0;     ///< looked at and right
+  uint64_t messages = 0;  ///< received whole and right, each once
+  uint64_t sent = 0;
+  uint64_t lost = 0;  ///< neither received nor reported refused or in doubt
+  uint64_t duplicated = 0;
+  uint64_t corrupted = 0;   ///< wrong bytes, wrong length, or unknown flow
+  uint64_t unrefused = 0;   ///< received though reported refused
+  uint64_t late = 0;        ///< overtaken by later ones: allowed
+  uint64_t refused = 0;     ///< reported so by the card: allowed
+  uint64_t in_doubt = 0;    ///< the same
+  std::string first_error;  ///< of the first corrupted message, for people
+  [[nodiscard]] uint64_t errors() const { return lost + duplicated + corrupted + unrefused; }
+};
+
+/// Reset between runs by the main thread; each function names the thread that may call it.
+class Verifier {
+ public:
+  /// Main thread. @param seed another one for each run, so that what is left over is found.
+  void reset(uint64_t seed, uint32_t flows, uint32_t len_bytes, bool verify);
+
+  [[nodiscard]] bool verifies() const { return verify_; }
+  [[nodiscard]] uint32_t len_bytes() const { return len_bytes_; }
+  [[nodiscard]] uint64_t seed() const { return seed_; }
+
+  /// Sender of the flow: write the next message of it. Hot when verifying.
+  void write(uint8_t* bytes, uint16_t flow, uint64_t tsc) {
+    Sender& sender = senders_[flow];
+    fill_message(bytes, len_bytes_, seed_, {sender.next++, tsc, flow});
+  }
+  /// Sender: a doorbell or a transfer that has a sequence but no bytes here.
+  [[nodiscard]] uint64_t take_number(uint16_t flow) { return senders_[flow].next++; }
+  /// Sender: the card reported this.
+  void failed(uint16_t flow, pmd::Status status);
+
+  /// Receiver of the flow. @param expected_flow who is meant where the message is too short to say.
+  /// @param stamp TSC that it was sent at, 0 if unknown. @return it was right and new.
+  bool read(const uint8_t* bytes, uint32_t landed_bytes, uint16_t expected_flow, uint64_t* stamp);
+  /// Receiver: a number whose bytes were looked at elsewhere. @param right they were as they
+  /// should.
+  void got_number(uint16_t flow, uint64_t sequence, uint64_t bytes, bool right);
+  [[nodiscard]] uint64_t expected(uint16_t flow) const { return receivers_[flow].seen.next(); }
+  /// Receiver: remember the first error.
+  void note_error(uint16_t flow, std::string_view what, uint64_t sequence, uint32_t offset_bytes);
+
+  /// Main thread, when all has stopped.
+  [[nodiscard]] VerifyTotals totals() const;
+
+ private:
+  struct alignas(64) Sender {
+    uint64_t next = 0;
+    uint64_t refused = 0;
+    uint64_t in_doubt = 0;
+  };
+  struct FirstError {
+    const char* what = nullptr;
+    uint64_t sequence = 0;
+    uint32_t offset_bytes = 0;
+  };
+  struct alignas(64) Receiver {
+    SequenceTracker seen;
+    uint64_t bytes = 0;
+    uint64_t duplicated = 0;
+    uint64_t corrupted = 0;
+    uint64_t late = 0;
+    FirstError first;
+  };
+
+  uint64_t seed_ = 0;
+  uint32_t len_bytes_ = 0;
+  bool verify_ = false;
+  std::vector<Sender> senders_;
+  std::vector<Receiver> receivers_;
+};
+
+}  // namespace rio::testpmd

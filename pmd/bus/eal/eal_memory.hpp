@@ -1,0 +1,45 @@
+/// @file
+/// EAL's memory for the users of an emulated card.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pmd/bus/eal/memseg_view.hpp"
+#include "pmd/bus/eal/zones.hpp"
+#include "pmd/bus/emu/emu_memory.hpp"
+
+namespace rio::pmd {
+
+/// Rings and buffers from memzones, which all processes of the application share; everything that
+/// EAL has (mempools, rte_malloc) is reachable by the card at the bus address that EAL gives it.
+/// Control path, not thread-safe, but for view().
+class EalMemory final : public EmuMemory {
+ public:
+  /// @param tag see Zones. @return 0 or -errno.
+  [[nodiscard]] static int create(std::string tag, std::unique_ptr<EalMemory>* out);
+
+  [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
+  void free(const DmaMemory& memory) override;
+  /// EAL's own memory is reachable already: only the runs are given. Other memory of this process
+  /// gets its pointer as bus address (or what rte_extmem_register was told).
+  /// @return -ENOTSUP for other memory in a secondary process: the card is in the primary.
+  [[nodiscard]] int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
+  /// @return -ENOENT if map() did not see this range.
+  [[nodiscard]] int unmap(void* va, size_t len_bytes) override;
+  [[nodiscard]] EmuView& view() override { return *view_; }
+
+  /// map() with a bus address of the caller's choice (rte_dev_dma_map). @return -EEXIST.
+  [[nodiscard]] int map_at(void* va, uint64_t iova, size_t len_bytes);
+  /// From now on free() and the destructor leave rings and BAR where they are.
+  void leave_to_others() { zones_.leave_to_others(); }
+
+ private:
+  explicit EalMemory(std::string tag) : zones_(std::move(tag)) {}
+  Zones zones_;
+  std::unique_ptr<MemsegView> view_;
+  std::map<void*, std::pair<size_t, bool>> mapped_;  // length; whether the view was told
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,178 @@
+#include "pmd/bus/eal/eal_pci_bus.hpp"
+
+#include <bus_pci_driver.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_interrupts.h>
+#include <rte_memory.h>
+
+#include <cerrno>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+/// The runs of memory that EAL knows. @return -ENOENT where it does not.
+int eal_runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
+  std::vector<IovaRun> runs;
+  auto* at = static_cast<uint8_t*>(va);
+  auto* const end = at + len_bytes;
+  while (at < end) {
+    const rte_memseg* const segment = rte_mem_virt2memseg(at, nullptr);
+    if (segment == nullptr || segment->iova == RTE_BAD_IOVA) {
+      return -ENOENT;
+    }
+    auto* const first = static_cast<uint8_t*>(segment->addr);
+    const auto skip = static_cast<size_t>(at - first);
+    const size_t len = std::min(segment->len - skip, static_cast<size_t>(end - at));
+    const uint64_t iova = segment->iova + skip;
+    if (!runs.empty() && runs.back().iova + runs.back().len_bytes == iova) {
+      runs.back().len_bytes += len;
+    } else {
+      runs.push_back({at, iova, len});
+    }
+    at += len;
+  }
+  *out = std::move(runs);
+  return 0;
+}
+
+}  // namespace
+
+EalPciBus::EalPciBus(rte_pci_device* device, unsigned bar_index, std::string tag)
+    : device_(device), bar_index_(bar_index), name_(device->name), zones_(std::move(tag)) {}
+
+int EalPciBus::create(rte_pci_device* device, unsigned bar_index, std::string tag,
+                      std::unique_ptr<EalPciBus>* out) {
+  if (bar_index >= PCI_MAX_RESOURCE) {
+    return -EINVAL;
+  }
+  const rte_mem_resource& bar = device->mem_resource[bar_index];
+  if (bar.addr == nullptr) {
+    log_error("%s: BAR%u is not mapped: bind the card to vfio-pci (dpdk-devbind.py -b vfio-pci %s)",
+              device->name, bar_index, device->name);
+    return -ENODEV;
+  }
+  if (bar.len < 2 * regs::kQpStrideBytes) {
+    log_error("%s: BAR%u has %llu bytes; a card with one queue pair has %u", device->name,
+              bar_index, static_cast<unsigned long long>(bar.len), 2 * regs::kQpStrideBytes);
+    return -EINVAL;
+  }
+  out->reset(new EalPciBus(device, bar_index, std::move(tag)));
+  return 0;
+}
+
+EalPciBus::~EalPciBus() {
+  for (const auto& [va, entry] : mapped_) {
+    if (entry.second) {
+      rte_dev_dma_unmap(&device_->device, va, reinterpret_cast<uint64_t>(va), entry.first);
+    }
+  }
+  if (irqs_enabled_) {
+    rte_intr_disable(device_->intr_handle);
+    rte_intr_efd_disable(device_->intr_handle);
+  }
+}
+
+Mmio EalPciBus::bar() {
+  const rte_mem_resource& bar = device_->mem_resource[bar_index_];
+  return {bar.addr, bar.len};
+}
+
+PollHook EalPciBus::poll_hook(uint32_t /*qp*/) {
+  return {};
+}
+
+int EalPciBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  return zones_.alloc(len_bytes, align_bytes, out);
+}
+
+void EalPciBus::dma_free(const DmaMemory& memory) {
+  zones_.free(memory);
+}
+
+int EalPciBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
+  if (va == nullptr || len_bytes == 0) {
+    return -EINVAL;
+  }
+  if (mapped_.contains(va)) {
+    return -EEXIST;
+  }
+  if (eal_runs(va, len_bytes, runs) == 0) {
+    mapped_[va] = {len_bytes, false};
+    return 0;
+  }
+  if (device_->kdrv != RTE_PCI_KDRV_VFIO || rte_eal_iova_mode() != RTE_IOVA_VA) {
+    log_error("%s: cannot reach %p: only VFIO with --iova-mode=va maps memory that is not EAL's",
+              name_.c_str(), va);
+    return -ENOTSUP;
+  }
+  const auto iova = reinterpret_cast<uint64_t>(va);
+  if (rte_dev_dma_map(&device_->device, va, iova, len_bytes) != 0) {
+    const int error = rte_errno;
+    log_error("%s: VFIO cannot map %p, %zu bytes: %s (raise ulimit -l?)", name_.c_str(), va,
+              len_bytes, rte_strerror(error));
+    return -error;
+  }
+  mapped_[va] = {len_bytes, true};
+  *runs = {{va, iova, len_bytes}};
+  return 0;
+}
+
+int EalPciBus::dma_unmap(void* va, size_t len_bytes) {
+  const auto it = mapped_.find(va);
+  if (it == mapped_.end() || it->second.first != len_bytes) {
+    return -ENOENT;
+  }
+  const bool by_vfio = it->second.second;
+  mapped_.erase(it);
+  if (by_vfio &&
+      rte_dev_dma_unmap(&device_->device, va, reinterpret_cast<uint64_t>(va), len_bytes) != 0) {
+    return -rte_errno;
+  }
+  return 0;
+}
+
+int EalPciBus::enable_irqs() {
+  if (irqs_enabled_) {
+    return 0;
+  }
+  rte_intr_handle* const handle = device_->intr_handle;
+  if (handle == nullptr || rte_intr_fd_get(handle) < 0) {
+    return -ENOTSUP;
+  }
+  const int most = rte_intr_cap_multiple(handle) != 0 ? rte_intr_nb_intr_get(handle) - 1 : 0;
+  if (most > 0 && rte_intr_efd_enable(handle, static_cast<uint32_t>(most)) != 0) {
+    return -ENOTSUP;
+  }
+  if (const int rc = rte_intr_enable(handle); rc != 0) {
+    log_error("%s: cannot enable interrupts (%d)", name_.c_str(), rc);
+    rte_intr_efd_disable(handle);
+    return -EIO;
+  }
+  irqs_enabled_ = true;
+  return 0;
+}
+
+int EalPciBus::irq_fd(uint32_t vector) {
+  if (const int rc = enable_irqs(); rc != 0) {
+    return rc;
+  }
+  if (vector < RTE_INTR_VEC_RXTX_OFFSET) {
+    return rte_intr_fd_get(device_->intr_handle);
+  }
+  const auto index = static_cast<int>(vector) - RTE_INTR_VEC_RXTX_OFFSET;
+  if (index >= rte_intr_nb_efd_get(device_->intr_handle)) {
+    return -ENOTSUP;
+  }
+  return rte_intr_efds_index_get(device_->intr_handle, index);
+}
+
+int EalPciBus::numa_node() const {
+  return device_->device.numa_node;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,52 @@
+/// @file
+/// A PCI card that EAL has probed and mapped (VFIO or UIO).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pmd/bus/bus.hpp"
+#include "pmd/bus/eal/zones.hpp"
+
+struct rte_pci_device;
+
+namespace rio::pmd {
+
+/// Control path, not thread-safe. The device outlives the bus.
+class EalPciBus final : public Bus {
+ public:
+  /// @param bar_index 0 to 5; 2 for QEMU's ivshmem. @param tag see Zones.
+  /// @return -ENODEV: EAL has not mapped the BAR; -EINVAL: it is smaller than a card's.
+  [[nodiscard]] static int create(rte_pci_device* device, unsigned bar_index, std::string tag,
+                                  std::unique_ptr<EalPciBus>* out);
+  ~EalPciBus() override;
+
+  [[nodiscard]] Mmio bar() override;
+  [[nodiscard]] PollHook poll_hook(uint32_t qp) override;
+  [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
+  void dma_free(const DmaMemory& memory) override;
+  /// EAL's memory: the runs are given. Other memory: mapped through VFIO where bus addresses are
+  /// pointers (--iova-mode=va), else -ENOTSUP.
+  [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
+  [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
+  /// The first call enables the card's interrupts, all vectors that EAL can have. Vector 0 is the
+  /// only one under UIO.
+  [[nodiscard]] int irq_fd(uint32_t vector) override;
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] int numa_node() const override;
+
+ private:
+  EalPciBus(rte_pci_device* device, unsigned bar_index, std::string tag);
+  [[nodiscard]] int enable_irqs();
+
+  rte_pci_device* device_;
+  unsigned bar_index_;
+  std::string name_;
+  Zones zones_;
+  std::map<void*, std::pair<size_t, bool>> mapped_;  // length; whether by rte_dev_dma_map
+  bool irqs_enabled_ = false;
+};
+
+}  // namespace rio::pmd

@@ -1,0 +1,148 @@
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/raw/ops.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr double kPpm = 1e6;
+
+/// "qp3.dest_id" → 3, "dest_id".
+bool split_qp(std::string_view name, uint32_t* qp, std::string_view* rest) {
+  if (!name.starts_with("qp")) {
+    return false;
+  }
+  const char* const end = name.data() + name.size();
+  const auto result = std::from_chars(name.data() + 2, end, *qp);
+  if (result.ec != std::errc{} || result.ptr == end || *result.ptr != '.') {
+    return false;
+  }
+  *rest = name.substr(static_cast<size_t>(result.ptr - name.data()) + 1);
+  return true;
+}
+
+/// "reg.0x1100" → 0x1100.
+bool split_register(std::string_view name, uint32_t* offset) {
+  if (!name.starts_with("reg.0x")) {
+    return false;
+  }
+  const char* const end = name.data() + name.size();
+  const auto result = std::from_chars(name.data() + 6, end, *offset, 16);
+  return result.ec == std::errc{} && result.ptr == end;
+}
+
+int get_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t* value) {
+  if (qp >= device.queue_pairs()) {
+    return -EINVAL;
+  }
+  if (what == "dest_id") {
+    *value = device.card()->dest_id(qp);
+    return 0;
+  }
+  if (what == "owner_pid") {
+    *value = token_pid(device.shared().owner(qp));
+    return 0;
+  }
+  if (what == "last_reject") {
+    QueuePair* const pair = device.queue_pair(qp);
+    if (pair == nullptr) {
+      return -ENODEV;
+    }
+    *value = static_cast<uint64_t>(pair->tx().last_reject());
+    return 0;
+  }
+  return -ENOENT;
+}
+
+int get_of_card(RawDevice& device, std::string_view what, uint64_t* value) {
+  Card& card = *device.card();
+  if (what == "queue_pairs") {
+    *value = device.queue_pairs();
+  } else if (what == "link_up") {
+    *value = card.link().up ? 1 : 0;
+  } else if (what == "gone") {
+    *value = card.gone() ? 1 : 0;
+  } else if (what == "heartbeat") {
+    *value = device.bus().bar().read32(regs::id::heartbeat());
+  } else if (what == "fault_seed") {
+    *value = device.fault_seed();
+  } else if (what == "fault_rate_ppm") {
+    *value = static_cast<uint64_t>(std::llround(device.fault_rate() * kPpm));
+  } else {
+    return -ENOENT;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
+  return with_device(dev, [&](RawDevice& device) {
+    if (name == nullptr || value == nullptr) {
+      return -EINVAL;
+    }
+    if (device.card() == nullptr) {
+      return -ENODEV;
+    }
+    device.let_work();
+    uint32_t number = 0;
+    std::string_view rest;
+    int rc = -ENOENT;
+    if (split_register(name, &number)) {
+      uint32_t word = 0;
+      rc = device.card()->reg_read(number, &word);
+      *value = rc == 0 ? word : *value;
+      return rc;
+    }
+    rc = split_qp(name, &number, &rest) ? get_of_qp(device, number, rest, value)
+                                        : get_of_card(device, name, value);
+    if (rc == -ENOENT) {
+      log_error(
+          "%s: no attribute '%s': there are queue_pairs, link_up, gone, heartbeat, "
+          "fault_seed, fault_rate_ppm, qpN.dest_id, qpN.owner_pid, qpN.last_reject, "
+          "reg.0xOFFSET",
+          device.name().c_str(), name);
+    }
+    return rc;
+  });
+}
+
+int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
+  return with_device(dev, [&](RawDevice& device) {
+    if (name == nullptr) {
+      return -EINVAL;
+    }
+    if (device.card() == nullptr) {
+      return -ENODEV;
+    }
+    uint32_t number = 0;
+    std::string_view rest;
+    const std::string_view what = name;
+    if (split_register(what, &number)) {
+      return value > UINT32_MAX ? -EINVAL
+                                : device.card()->reg_write(number, static_cast<uint32_t>(value));
+    }
+    if (split_qp(what, &number, &rest) && rest == "dest_id") {
+      if (number >= device.queue_pairs() || value > UINT32_MAX) {
+        return -EINVAL;
+      }
+      return device.card()->set_dest_id(number, static_cast<uint32_t>(value));
+    }
+    if (what == "fault_seed") {
+      return device.set_faults(value, device.fault_rate());
+    }
+    if (what == "fault_rate_ppm") {
+      return device.set_faults(device.fault_seed(), static_cast<double>(value) / kPpm);
+    }
+    log_error(
+        "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "
+        "qpN.dest_id, reg.0xOFFSET",
+        device.name().c_str(), name);
+    return -ENOENT;
+  });
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,47 @@
+#include "pmd/raw/control_thread.hpp"
+
+#include <pthread.h>
+#include <rte_lcore.h>
+#include <rte_thread.h>
+#include <rte_version.h>
+
+#include <cerrno>
+
+namespace rio::pmd {
+namespace {
+
+struct Job {
+  const std::function<int()>* work;
+  int result = 0;
+  void run() { result = (*work)(); }
+};
+
+}  // namespace
+
+int run_in_control_thread(const std::function<int()>& work) {
+  Job job{.work = &work};
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+  rte_thread_t thread;
+  const auto body = [](void* arg) -> uint32_t {
+    static_cast<Job*>(arg)->run();
+    return 0;
+  };
+  if (rte_thread_create_control(&thread, "rio-setup", body, &job) != 0) {
+    return -EAGAIN;
+  }
+  rte_thread_join(thread, nullptr);
+#else
+  pthread_t thread;
+  const auto body = [](void* arg) -> void* {
+    static_cast<Job*>(arg)->run();
+    return nullptr;
+  };
+  if (rte_ctrl_thread_create(&thread, "rio-setup", nullptr, body, &job) != 0) {
+    return -EAGAIN;
+  }
+  pthread_join(thread, nullptr);
+#endif
+  return job.result;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,206 @@
+#include "pmd/raw/devargs.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+bool to_u64(std::string_view text, uint64_t* out) {
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  if (hex) {
+    text.remove_prefix(2);
+  }
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *out, hex ? 16 : 10);
+  return !text.empty() && result.ec == std::errc{} && result.ptr == end;
+}
+
+bool to_range(std::string_view text, uint64_t first, uint64_t last, uint64_t* out) {
+  return to_u64(text, out) && *out >= first && *out <= last;
+}
+
+template <typename Number>
+bool number(std::string_view text, uint64_t first, uint64_t last, Number* out) {
+  uint64_t value = 0;
+  if (!to_range(text, first, last, &value)) {
+    return false;
+  }
+  *out = static_cast<Number>(value);
+  return true;
+}
+
+bool flag(std::string_view text, bool* out) {
+  *out = text == "1";
+  return text == "0" || text == "1";
+}
+
+bool ring(std::string_view text, uint32_t* log2) {
+  uint64_t entries = 0;
+  if (!to_range(text, 2, 65536, &entries) || !std::has_single_bit(entries)) {
+    return false;
+  }
+  *log2 = static_cast<uint32_t>(std::countr_zero(entries));
+  return true;
+}
+
+bool wire(std::string_view text, std::string* out) {
+  *out = text;
+  return !text.empty() && text.size() <= 63 &&
+         text.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+             std::string_view::npos;
+}
+
+bool stepping(std::string_view text, Stepping* out) {
+  *out = text == "thread" ? Stepping::kThread : Stepping::kInline;
+  return text == "thread" || text == "inline";
+}
+
+bool faults(std::string_view text, EmuConfig* out) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || !to_u64(text.substr(0, colon), &out->fault_seed)) {
+    return false;
+  }
+  const std::string_view rate = text.substr(colon + 1);
+  const char* end = rate.data() + rate.size();
+  const auto result = std::from_chars(rate.data(), end, out->fault_rate);
+  return result.ec == std::errc{} && result.ptr == end && out->fault_rate >= 0.0 &&
+         out->fault_rate <= 1.0;
+}
+
+struct Arg {
+  std::string_view key;
+  const char* allowed;
+  bool emulated_only;
+  bool (*parse)(std::string_view text, RawArgs* args);
+};
+
+constexpr const char* kRing = "2 to 65536 entries, a power of two";
+
+constexpr Arg kArgs[] = {
+    {"wire", "loop, or a name of 1 to 63 letters, digits, '_', '.', '-'", true,
+     [](std::string_view t, RawArgs* a) { return wire(t, &a->emu.wire); }},
+    {"qps", "1 to 31", true,
+     [](std::string_view t, RawArgs* a) {
+       return number(t, 1, regs::kMaxQps, &a->emu.queue_pairs);
+     }},
+    {"stepping", "inline or thread", true,
+     [](std::string_view t, RawArgs* a) { return stepping(t, &a->emu.stepping); }},
+    {"exact", "0 or 1", true,
+     [](std::string_view t, RawArgs* a) { return flag(t, &a->emu.exact); }},
+    {"quirks", "0 or 1", true,
+     [](std::string_view t, RawArgs* a) { return flag(t, &a->emu.quirks); }},
+    {"faults", "SEED:RATE, a 64-bit number and 0.0 to 1.0", true,
+     [](std::string_view t, RawArgs* a) { return faults(t, &a->emu); }},
+    {"pcie", "a 64-bit seed, 0 for off", true,
+     [](std::string_view t, RawArgs* a) { return to_u64(t, &a->emu.pcie_seed); }},
+    {"destid", "0 to 65534", false,
+     [](std::string_view t, RawArgs* a) { return number(t, 0, 65534, &a->base_dest_id); }},
+    {"tx_ring", kRing, false, [](std::string_view t, RawArgs* a) { return ring(t, &a->tx_log2); }},
+    {"rx_ring", kRing, false,
+     [](std::string_view t, RawArgs* a) { return ring(t, &a->shared_log2); }},
+    {"dedicated_ring", kRing, false,
+     [](std::string_view t, RawArgs* a) { return ring(t, &a->dedicated_log2); }},
+    {"doorbell_ring", kRing, false,
+     [](std::string_view t, RawArgs* a) { return ring(t, &a->doorbell_log2); }},
+    {"dma_ring", kRing, false,
+     [](std::string_view t, RawArgs* a) { return ring(t, &a->dma_log2); }},
+    {"event_ring", kRing, false,
+     [](std::string_view t, RawArgs* a) { return ring(t, &a->event_log2); }},
+    {"response_timeout_us", "1 to 10000000", false,
+     [](std::string_view t, RawArgs* a) {
+       return number(t, 1, 10'000'000, &a->response_timeout_us);
+     }},
+    {"receive_timeout_us", "1 to 10000000", false,
+     [](std::string_view t, RawArgs* a) {
+       return number(t, 1, 10'000'000, &a->receive_timeout_us);
+     }},
+    {"retry_limit", "0 (never give up) to 1000000", false,
+     [](std::string_view t, RawArgs* a) { return number(t, 0, 1'000'000, &a->retry_limit); }},
+    {"retry_delay_us", "1 to 1000000", false,
+     [](std::string_view t, RawArgs* a) { return number(t, 1, 1'000'000, &a->retry_delay_us); }},
+};
+
+const Arg* find(std::string_view key, bool emulated) {
+  for (const Arg& arg : kArgs) {
+    if (arg.key == key && (emulated || !arg.emulated_only)) {
+      return &arg;
+    }
+  }
+  return nullptr;
+}
+
+std::string keys(bool emulated) {
+  std::string list;
+  for (const Arg& arg : kArgs) {
+    if (emulated || !arg.emulated_only) {
+      list.append(list.empty() ? "" : ", ").append(arg.key);
+    }
+  }
+  return list;
+}
+
+int parse_one(const std::string& device, std::string_view pair, bool emulated,
+              std::set<std::string_view>* seen, RawArgs* args) {
+  const size_t equals = pair.find('=');
+  const std::string key(pair.substr(0, equals));
+  const Arg* arg = find(key, emulated);
+  if (arg == nullptr) {
+    log_error("%s: no argument '%s' for %s card: take one of %s", device.c_str(), key.c_str(),
+              emulated ? "an emulated" : "a PCI", keys(emulated).c_str());
+    return -EINVAL;
+  }
+  if (!seen->insert(arg->key).second) {
+    log_error("%s: argument '%s' is given twice", device.c_str(), key.c_str());
+    return -EINVAL;
+  }
+  const std::string value(equals == std::string_view::npos ? "" : pair.substr(equals + 1));
+  if (equals == std::string_view::npos || !arg->parse(value, args)) {
+    log_error("%s: bad value '%s' for argument '%s': allowed is %s", device.c_str(), value.c_str(),
+              key.c_str(), arg->allowed);
+    return -EINVAL;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int parse_devargs(const std::string& device_name, const char* text, bool emulated, RawArgs* args) {
+  RawArgs result = *args;
+  std::set<std::string_view> seen;
+  std::string_view rest = text == nullptr ? "" : text;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string_view pair = rest.substr(0, comma);
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+    if (const int rc = pair.empty() ? 0 : parse_one(device_name, pair, emulated, &seen, &result);
+        rc != 0) {
+      return rc;
+    }
+  }
+  if (emulated && result.base_dest_id + result.emu.queue_pairs > 65535) {
+    log_error("%s: bad value '%u' for argument 'destid': with qps=%u allowed is 0 to %u",
+              device_name.c_str(), result.base_dest_id, result.emu.queue_pairs,
+              65535 - result.emu.queue_pairs);
+    return -EINVAL;
+  }
+  *args = result;
+  return 0;
+}
+
+std::string devargs_keys() {
+  std::string list;
+  for (const Arg& arg : kArgs) {
+    list.append(list.empty() ? "" : " ").append(arg.key);
+  }
+  return list;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,40 @@
+/// @file
+/// Device arguments of raw_rio. The table in devargs.cc is the only place where they are written
+/// down; a test checks guide and pmdinfo string against it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pmd/bus/emu/emu_bus.hpp"
+
+namespace rio::pmd {
+
+/// What the arguments say; where they say nothing, the default.
+struct RawArgs {
+  EmuConfig emu;              ///< vdev only
+  uint32_t base_dest_id = 0;  ///< of queue pair 0
+  uint32_t tx_log2 = 9;       ///< ring sizes, log2 of entries
+  uint32_t shared_log2 = 9;
+  uint32_t dedicated_log2 = 9;
+  uint32_t doorbell_log2 = 8;
+  uint32_t dma_log2 = 7;
+  uint32_t event_log2 = 6;
+  uint32_t response_timeout_us = 100'000;
+  uint32_t receive_timeout_us = 200'000;
+  uint32_t retry_limit = 0;
+  uint32_t retry_delay_us = 1;
+};
+
+/// Parse "key=value,key=value". Control path.
+/// @param emulated whether the keys of an emulated card are allowed. @param args holds the
+/// defaults and gets the result, on success only.
+/// @return -EINVAL: unknown key, key given twice, value missing, malformed or out of range; the
+/// log names key, value and what is allowed.
+[[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
+                                RawArgs* args);
+
+/// All keys, with blanks between them.
+[[nodiscard]] std::string devargs_keys();
+
+}  // namespace rio::pmd

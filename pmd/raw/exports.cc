@@ -1,0 +1,32 @@
+#include <cerrno>
+
+#include "pmd/raw/device.hpp"
+#include "pmd/raw/raw_rio.hpp"
+
+namespace rio::pmd {
+
+Card* raw_card(uint16_t dev_id) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  return device != nullptr ? device->card() : nullptr;
+}
+
+QueuePair* raw_queue_pair(uint16_t dev_id, uint32_t qp) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  return device != nullptr ? device->queue_pair(qp) : nullptr;
+}
+
+EmuBus* raw_emu_bus(uint16_t dev_id) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  return device != nullptr ? device->emu_bus() : nullptr;
+}
+
+int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  return device != nullptr ? device->set_faults(seed, rate) : -ENODEV;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "pmd/raw/ops.hpp"
+
+namespace rio::pmd {
+namespace {
+
+// The C structs are those of pmd/dev: a buffer is handed on as it is.
+template <typename Ours, typename C>
+constexpr bool kSame = sizeof(Ours) == sizeof(C) && alignof(Ours) == alignof(C);
+static_assert(kSame<TxMessage, rte_raw_rio_tx>);
+static_assert(offsetof(TxMessage, flags) == offsetof(rte_raw_rio_tx, flags));
+static_assert(kSame<TxDone, rte_raw_rio_tx_done>);
+static_assert(offsetof(TxDone, retries) == offsetof(rte_raw_rio_tx_done, retries));
+static_assert(kSame<RxBuffer, rte_raw_rio_buffer>);
+static_assert(kSame<RxMessage, rte_raw_rio_message>);
+static_assert(offsetof(RxMessage, status) == offsetof(rte_raw_rio_message, status));
+static_assert(kSame<DedicatedEntry, rte_raw_rio_entry>);
+static_assert(kSame<EntryDone, rte_raw_rio_done>);
+static_assert(offsetof(EntryDone, retries) == offsetof(rte_raw_rio_done, retries));
+static_assert(kSame<DoorbellEvent, rte_raw_rio_doorbell>);
+static_assert(offsetof(DoorbellEvent, info) == offsetof(rte_raw_rio_doorbell, info));
+static_assert(kSame<DmaRequest, rte_raw_rio_dma>);
+static_assert(offsetof(DmaRequest, prio) == offsetof(rte_raw_rio_dma, prio));
+static_assert(kSame<CardEvent, rte_raw_rio_event>);
+static_assert(offsetof(CardEvent, data) == offsetof(rte_raw_rio_event, data));
+static_assert(TxFlags::kOrder == RTE_RAW_RIO_TX_ORDER &&
+              TxFlags::kInline == RTE_RAW_RIO_TX_INLINE &&
+              TxFlags::kDoorbell == RTE_RAW_RIO_TX_DOORBELL &&
+              TxFlags::kSsizeShift == RTE_RAW_RIO_TX_SSIZE_SHIFT);
+
+constexpr unsigned kBatch = 32;
+
+/// Gather structs from the buffers, batch by batch, until the ring takes no more.
+template <typename Item, typename Post>
+int put(rte_rawdev_buf** buffers, unsigned count, Post&& post) {
+  unsigned done = 0;
+  while (done < count) {
+    Item items[kBatch];
+    const unsigned n = std::min(kBatch, count - done);
+    for (unsigned i = 0; i < n; ++i) {
+      std::memcpy(&items[i], buffers[done + i]->buf_addr, sizeof(Item));
+    }
+    const unsigned taken = post(items, static_cast<uint16_t>(n));
+    done += taken;
+    if (taken < n) {
+      break;
+    }
+  }
+  return static_cast<int>(done);
+}
+
+template <typename Item, typename Fetch>
+int get(rte_rawdev_buf** buffers, unsigned count, Fetch&& fetch) {
+  unsigned done = 0;
+  while (done < count) {
+    Item items[kBatch];
+    const unsigned n = fetch(items, static_cast<uint16_t>(std::min(kBatch, count - done)));
+    for (unsigned i = 0; i < n; ++i) {
+      std::memcpy(buffers[done + i]->buf_addr, &items[i], sizeof(Item));
+    }
+    done += n;
+    if (n < kBatch) {
+      break;
+    }
+  }
+  return static_cast<int>(done);
+}
+
+struct Place {
+  QueuePair* pair;
+  uint32_t ring;
+};
+
+[[nodiscard]] bool has_dma(const Place& at) {
+  return (at.pair->rings() & ring_bit(regs::Ring::kDma)) != 0;
+}
+
+/// Null: the number names no ring, or it is not open.
+DedicatedRxQueue* dedicated_of(const Place& at) {
+  const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;  // wraps below: far above the limit
+  return i < regs::kDedicatedQueues ? at.pair->dedicated(i) : nullptr;
+}
+
+/// @return -ENODEV: closed, not started, or not this process's.
+int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring, Place* out) {
+  RawDevice* const device = device_of(dev);
+  if (device == nullptr) {
+    return -ENODEV;
+  }
+  rte_raw_rio_context at{.queue_pair = 0, .ring = static_cast<uint16_t>(default_ring)};
+  if (context != nullptr) {
+    at = *static_cast<const rte_raw_rio_context*>(context);
+  }
+  *out = {device->queue_pair(at.queue_pair), at.ring};
+  return out->pair == nullptr ? -ENODEV : 0;
+}
+
+}  // namespace
+
+int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
+                    rte_rawdev_obj_t context) {
+  Place at{};
+  if (const int rc = find_place(dev, context, RTE_RAW_RIO_TX, &at); rc != 0) {
+    return rc;
+  }
+  switch (at.ring) {
+    case RTE_RAW_RIO_TX:
+      return put<TxMessage>(buffers, count, [&](const TxMessage* items, uint16_t n) {
+        return at.pair->tx().burst(items, n);
+      });
+    case RTE_RAW_RIO_SHARED:
+      return put<RxBuffer>(buffers, count, [&](const RxBuffer* items, uint16_t n) {
+        return at.pair->shared().post(items, n);
+      });
+    case RTE_RAW_RIO_DMA:
+      if (!has_dma(at)) {
+        return -EINVAL;
+      }
+      return put<DmaRequest>(buffers, count, [&](const DmaRequest* items, uint16_t n) {
+        return at.pair->dma().post(items, n);
+      });
+    default:
+      break;
+  }
+  DedicatedRxQueue* const dedicated = dedicated_of(at);
+  if (dedicated == nullptr) {
+    return -EINVAL;
+  }
+  return put<DedicatedEntry>(buffers, count, [&](const DedicatedEntry* items, uint16_t n) {
+    return dedicated->post(items, n);
+  });
+}
+
+int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
+                    rte_rawdev_obj_t context) {
+  Place at{};
+  if (const int rc = find_place(dev, context, RTE_RAW_RIO_SHARED, &at); rc != 0) {
+    return rc;
+  }
+  switch (at.ring) {
+    case RTE_RAW_RIO_TX:
+      return get<TxDone>(buffers, count,
+                         [&](TxDone* items, uint16_t n) { return at.pair->tx().reap(items, n); });
+    case RTE_RAW_RIO_SHARED:
+      return get<RxMessage>(buffers, count, [&](RxMessage* items, uint16_t n) {
+        return at.pair->shared().burst(items, n);
+      });
+    case RTE_RAW_RIO_DOORBELL:
+      return get<DoorbellEvent>(buffers, count, [&](DoorbellEvent* items, uint16_t n) {
+        return at.pair->doorbells().burst(items, n);
+      });
+    case RTE_RAW_RIO_DMA:
+      if (!has_dma(at)) {
+        return -EINVAL;
+      }
+      return get<EntryDone>(buffers, count, [&](EntryDone* items, uint16_t n) {
+        return at.pair->dma().reap(items, n);
+      });
+    case RTE_RAW_RIO_EVENT:
+      return get<CardEvent>(buffers, count, [&](CardEvent* items, uint16_t n) {
+        return at.pair->events().burst(items, n);
+      });
+    default:
+      break;
+  }
+  DedicatedRxQueue* const dedicated = dedicated_of(at);
+  if (dedicated == nullptr) {
+    return -EINVAL;
+  }
+  return get<EntryDone>(buffers, count,
+                        [&](EntryDone* items, uint16_t n) { return dedicated->reap(items, n); });
+}
+
+}  // namespace rio::pmd

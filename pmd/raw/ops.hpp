@@ -1,0 +1,54 @@
+/// @file
+/// The functions behind struct rte_rawdev_ops, by file.
+#pragma once
+
+#include <rte_rawdev.h>
+#include <rte_rawdev_pmd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+
+#include "pmd/raw/device.hpp"
+
+namespace rio::pmd {
+
+/// The table; constant.
+extern const rte_rawdev_ops kRawOps;
+
+/// @return -ENODEV from the function around it where the device was closed.
+inline RawDevice* device_of(const rte_rawdev* dev) {
+  return static_cast<RawDevice*>(dev->dev_private);
+}
+
+/// Runs `work(RawDevice&)` under the control lock. @return what it returned, or -ENODEV.
+template <typename Work>
+int with_device(const rte_rawdev* dev, Work&& work) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = device_of(dev);
+  return device == nullptr ? -ENODEV : work(*device);
+}
+
+// io.cc; hot: no lock
+int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
+                    rte_rawdev_obj_t context);
+int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
+                    rte_rawdev_obj_t context);
+
+// xstats.cc
+int xstats_get(const rte_rawdev* dev, const unsigned ids[], uint64_t values[], unsigned n);
+int xstats_names(const rte_rawdev* dev, rte_rawdev_xstats_name* names, unsigned size);
+uint64_t xstats_by_name(const rte_rawdev* dev, const char* name, unsigned* id);
+int xstats_reset(rte_rawdev* dev, const uint32_t ids[], uint32_t count);
+
+// attributes.cc
+int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value);
+int attribute_set(rte_rawdev* dev, const char* name, uint64_t value);
+
+// dump.cc
+int dump(rte_rawdev* dev, std::FILE* file);
+
+// selftest.cc
+int selftest(uint16_t dev_id);
+
+}  // namespace rio::pmd

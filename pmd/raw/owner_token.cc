@@ -1,0 +1,84 @@
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "pmd/raw/shared_card.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr uint64_t kStartMask = (uint64_t{1} << 42) - 1;
+
+struct ProcStat {
+  char state = 0;
+  uint64_t start_ticks = 0;
+};
+
+/// proc(5): the name in field 2 may hold blanks and parentheses, so count from the last ')'.
+bool read_stat(uint32_t pid, ProcStat* out) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+  std::FILE* file = std::fopen(path, "re");
+  if (file == nullptr) {
+    return false;
+  }
+  char text[1024];
+  const size_t len = std::fread(text, 1, sizeof(text) - 1, file);
+  std::fclose(file);
+  text[len] = '\0';
+  const char* at = std::strrchr(text, ')');
+  if (at == nullptr || at[1] != ' ') {
+    return false;
+  }
+  out->state = at[2];
+  for (int field = 2; field < 22 && at != nullptr; ++field) {
+    at = std::strchr(at + 1, ' ');
+  }
+  if (at == nullptr) {
+    return false;
+  }
+  out->start_ticks = std::strtoull(at, nullptr, 10);
+  return true;
+}
+
+/// The first thread may have ended (state Z) while others go on.
+bool has_other_threads(uint32_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%u/task", pid);
+  DIR* dir = opendir(path);
+  if (dir == nullptr) {
+    return false;
+  }
+  int count = 0;
+  while (const dirent* entry = readdir(dir)) {
+    count += entry->d_name[0] != '.' ? 1 : 0;
+  }
+  closedir(dir);
+  return count > 1;
+}
+
+OwnerToken make_token(uint32_t pid, uint64_t start_ticks) {
+  return (static_cast<uint64_t>(pid) << 42) | (start_ticks & kStartMask);
+}
+
+}  // namespace
+
+OwnerToken own_token() {
+  const auto pid = static_cast<uint32_t>(getpid());
+  ProcStat stat;
+  return read_stat(pid, &stat) ? make_token(pid, stat.start_ticks) : 0;
+}
+
+bool token_alive(OwnerToken token) {
+  const uint32_t pid = token_pid(token);
+  ProcStat stat;
+  if (token == 0 || !read_stat(pid, &stat) || make_token(pid, stat.start_ticks) != token) {
+    return false;
+  }
+  return (stat.state != 'Z' && stat.state != 'X') || has_other_threads(pid);
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,25 @@
+/// @file
+/// From a device that a bus of EAL has found to a raw device, and back.
+#pragma once
+
+#include <memory>
+
+#include "pmd/raw/device.hpp"
+
+struct rte_device;
+
+namespace rio::pmd {
+
+/// Give a device to rawdev. It owns the object from now on, also on failure.
+/// @param driver_name a constant. @return 0 or -errno.
+[[nodiscard]] int register_device(rte_device* parent, const char* driver_name, int numa_node,
+                                  std::unique_ptr<RawDevice> device);
+
+/// Stop and close the raw device of this name and take it from rawdev. @return -ENODEV.
+[[nodiscard]] int unregister_device(const char* name);
+
+/// destID of queue pair 0 where nobody gave one: 0x100 for the first raw device, 0x200 for the
+/// second, so that cards which are wired to each other differ.
+[[nodiscard]] uint32_t default_dest_id(const char* name);
+
+}  // namespace rio::pmd

@@ -1,0 +1,33 @@
+/// @file
+/// For C++ programs on EAL that call the driver's bursts themselves. Such a program links
+/// librte_raw_rio.so like any library (then no -d is needed) and, for the functions of pmd/dev that
+/// are not inline, pmd/dev's static library; the objects are the plug-in's.
+#pragma once
+
+#include <cstdint>
+
+namespace rio::pmd {
+
+class Card;
+class EmuBus;
+class QueuePair;
+
+/// All functions: control path, any thread, safe for any argument. The objects stay the device's.
+
+/// @return the card of a raw device, until it is reset, reconfigured or closed. Null: no such
+/// device, or of another driver.
+[[nodiscard]] Card* raw_card(uint16_t dev_id);
+
+/// @return a queue pair that this process has set up, until the device is stopped. Null: not set
+/// up, not started, or no such device. Its queues belong to one thread each.
+[[nodiscard]] QueuePair* raw_queue_pair(uint16_t dev_id, uint32_t qp);
+
+/// @return the bus of an emulated card. Null: a PCI card, or no such device.
+[[nodiscard]] EmuBus* raw_emu_bus(uint16_t dev_id);
+
+/// Switch the seeded fault injector of an emulated card. Messages in flight are kept.
+/// @param rate 0 (off) to 1, chance of a fault for each chance that it has.
+/// @return -ENODEV, -ENOTSUP (a real card, or another process's), -EINVAL (rate).
+[[nodiscard]] int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate);
+
+}  // namespace rio::pmd

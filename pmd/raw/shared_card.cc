@@ -1,0 +1,270 @@
+#include "pmd/raw/shared_card.hpp"
+
+#include <rte_errno.h>
+#include <rte_memzone.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "pmd/bus/eal/zones.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr uint32_t kStopTimeoutMs = 2000;
+constexpr uint32_t kReaperWaitMs = 10'000;
+
+uint64_t pid_namespace() {
+  struct stat info {};
+  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+}
+
+/// @return -ENAMETOOLONG.
+int zone_name(const std::string& device_name, std::string* out) {
+  std::string name = "rio_" + device_name;
+  if (name.size() >= RTE_MEMZONE_NAMESIZE) {
+    log_error("%s: the name is too long for a memzone: take at most %d characters",
+              device_name.c_str(), RTE_MEMZONE_NAMESIZE - 5);
+    return -ENAMETOOLONG;
+  }
+  *out = std::move(name);
+  return 0;
+}
+
+}  // namespace
+
+uint32_t SharedCard::next_card_number() {
+  static std::atomic<uint32_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);  // relaxed: the number only has to differ
+}
+
+std::string SharedCard::zone_tag(uint32_t card_number, OwnerToken owner) {
+  char text[kZoneTagMax + 1];
+  std::snprintf(text, sizeof(text), "r%x.%" PRIx64, card_number & 0xFFFFu, owner);
+  return text;
+}
+
+std::string SharedCard::zone_tag(OwnerToken owner) const {
+  return zone_tag(card_number_, owner);
+}
+
+int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, bool stepping_thread,
+                       const DmaMemory& bar, const std::string& wire) {
+  std::string name;
+  if (const int rc = zone_name(device_name, &name); rc != 0) {
+    return rc;
+  }
+  const rte_memzone* zone =
+      rte_memzone_reserve(name.c_str(), sizeof(SharedCardLayout), SOCKET_ID_ANY, 0);
+  if (zone == nullptr) {
+    const int error = rte_errno;
+    log_error("%s: no memzone %s: %s", device_name.c_str(), name.c_str(), rte_strerror(error));
+    return -error;
+  }
+  std::memset(zone->addr, 0, zone->len);
+  zone_ = zone;
+  primary_ = true;
+  layout_ = static_cast<SharedCardLayout*>(zone->addr);
+  layout_->version = SharedCardLayout::kVersion;
+  layout_->card_number = card_number_;
+  layout_->queue_pairs = queue_pairs;
+  layout_->stepping_thread = stepping_thread ? 1 : 0;
+  layout_->pid_namespace = pid_namespace();
+  layout_->bar_va = reinterpret_cast<uint64_t>(bar.va);
+  layout_->bar_iova = bar.iova;
+  layout_->bar_len_bytes = bar.len_bytes;
+  std::snprintf(layout_->wire, sizeof(layout_->wire), "%s", wire.c_str());
+  // release: the words above are there before the magic; pairs with the acquire in attach()
+  layout_->magic.store(SharedCardLayout::kMagic, std::memory_order_release);
+  return 0;
+}
+
+int SharedCard::attach(const std::string& device_name) {
+  std::string name;
+  if (const int rc = zone_name(device_name, &name); rc != 0) {
+    return rc;
+  }
+  const rte_memzone* zone = rte_memzone_lookup(name.c_str());
+  if (zone == nullptr) {
+    log_error("%s: the primary process has no such card: give it --vdev=%s", device_name.c_str(),
+              device_name.c_str());
+    return -ENOENT;
+  }
+  auto* layout = static_cast<SharedCardLayout*>(zone->addr);
+  // acquire: pairs with the release in create()
+  if (layout->magic.load(std::memory_order_acquire) != SharedCardLayout::kMagic ||
+      layout->version != SharedCardLayout::kVersion) {
+    log_error("%s: the primary process runs another version of this driver", device_name.c_str());
+    return -EPROTO;
+  }
+  if (layout->pid_namespace != pid_namespace()) {
+    log_error("%s: the primary process lives in another pid namespace: start both in one",
+              device_name.c_str());
+    return -EXDEV;
+  }
+  const OwnerToken self = own_token();
+  for (auto& place : layout->attached) {
+    uint64_t seen = place.load(std::memory_order_acquire);
+    // acq_rel: what the former holder did is done; pairs with the release in detach()
+    if (self != 0 && (seen == 0 || !token_alive(seen)) &&
+        place.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
+      zone_ = zone;
+      layout_ = layout;
+      primary_ = false;
+      card_number_ = layout->card_number;
+      return 0;
+    }
+  }
+  log_error("%s: %u processes use the card already", device_name.c_str(),
+            SharedCardLayout::kMaxAttached);
+  return -ENOSPC;
+}
+
+void SharedCard::detach() {
+  if (layout_ == nullptr) {
+    return;
+  }
+  for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
+    release(qp);
+  }
+  for (auto& place : layout_->attached) {
+    uint64_t self = own_token();
+    place.compare_exchange_strong(self, 0, std::memory_order_acq_rel);
+  }
+  if (primary_) {
+    layout_->magic.store(0, std::memory_order_release);
+    // Whoever is still attached reads the tables: then the memzone stays.
+    if (!others_alive()) {
+      rte_memzone_free(zone_);
+    }
+  }
+  layout_ = nullptr;
+  zone_ = nullptr;
+}
+
+int SharedCard::claim(uint32_t qp, Bus& bus, OwnerToken* owner) {
+  if (qp >= layout_->queue_pairs) {
+    return -EINVAL;
+  }
+  const OwnerToken self = own_token();
+  if (self == 0) {
+    return -ESRCH;
+  }
+  for (;;) {
+    uint64_t seen = 0;
+    // acq_rel: the former owner's rings are stopped and its words in the BAR written; pairs with
+    // the release in release() and reap()
+    if (layout_->owners[qp].compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
+      return 0;
+    }
+    if (token_alive(seen)) {
+      if (owner != nullptr) {
+        *owner = seen;
+      }
+      return -EBUSY;
+    }
+    if (const int rc = reap(bus); rc != 0) {
+      return rc;
+    }
+  }
+}
+
+void SharedCard::release(uint32_t qp) {
+  uint64_t self = own_token();
+  // release: all done with the queue pair; pairs with the acquire in claim()
+  layout_->owners[qp].compare_exchange_strong(self, 0, std::memory_order_acq_rel);
+}
+
+OwnerToken SharedCard::owner(uint32_t qp) const {
+  return qp < layout_->queue_pairs ? layout_->owners[qp].load(std::memory_order_acquire) : 0;
+}
+
+bool SharedCard::others_alive() const {
+  const OwnerToken self = own_token();
+  const auto other = [self](const std::atomic<uint64_t>& place) {
+    const uint64_t seen = place.load(std::memory_order_acquire);
+    return seen != 0 && seen != self && token_alive(seen);
+  };
+  for (const auto& place : layout_->owners) {
+    if (other(place)) {
+      return true;
+    }
+  }
+  for (const auto& place : layout_->attached) {
+    if (other(place)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Become the reaper, or wait until there is none.
+int SharedCard::reap(Bus& bus) {
+  const OwnerToken self = own_token();
+  for (uint32_t waited_ms = 0;; ++waited_ms) {
+    uint64_t seen = 0;
+    // acq_rel: pairs with the release at the end of the last reaper
+    if (layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
+      break;
+    }
+    if (!token_alive(seen) &&
+        layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
+      break;
+    }
+    if (waited_ms == kReaperWaitMs) {
+      log_error("%s: process %u has cleared up after a dead one for %u s", bus.name().c_str(),
+                token_pid(seen), kReaperWaitMs / 1000);
+      return -ETIMEDOUT;
+    }
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  const int rc = stop_dead_rings(bus);
+  layout_->reaper.store(0, std::memory_order_release);
+  return rc;
+}
+
+int SharedCard::stop_dead_rings(Bus& bus) {
+  // Who is dead is asked once: a process that dies while this runs is the next reaper's.
+  std::set<OwnerToken> dead;
+  for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
+    const uint64_t seen = layout_->owners[qp].load(std::memory_order_acquire);
+    if (seen != 0 && !dead.contains(seen) && !token_alive(seen)) {
+      dead.insert(seen);
+    }
+  }
+  for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
+    const uint64_t seen = layout_->owners[qp].load(std::memory_order_acquire);
+    if (!dead.contains(seen)) {
+      continue;
+    }
+    if (const int rc = stop_orphan(bus, qp, kStopTimeoutMs); rc != 0) {
+      log_error("%s: queue pair %u of dead process %u does not stop: reset the card",
+                bus.name().c_str(), qp, token_pid(seen));
+      return rc;
+    }
+  }
+  for (const OwnerToken token : dead) {
+    const uint32_t zones = free_zones(zone_tag(token));
+    log_info(
+        "%s: process %u died with the card open: its queue pairs are stopped, %u memzones "
+        "freed",
+        bus.name().c_str(), token_pid(token), zones);
+  }
+  // Only now: until here a reaper that died would have been followed by another one.
+  for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
+    uint64_t seen = layout_->owners[qp].load(std::memory_order_acquire);
+    if (dead.contains(seen)) {
+      layout_->owners[qp].compare_exchange_strong(seen, 0, std::memory_order_acq_rel);
+    }
+  }
+  return 0;
+}
+
+}  // namespace rio::pmd

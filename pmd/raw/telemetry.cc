@@ -1,0 +1,162 @@
+// /raw_rio/list, /raw_rio/info,ID, /raw_rio/queues,ID, /raw_rio/regs,ID
+
+#include <rte_common.h>
+#include <rte_telemetry.h>
+#include <rte_version.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "pmd/dev/names.hpp"
+#include "pmd/raw/device.hpp"
+
+namespace rio::pmd {
+namespace {
+
+void add_number(rte_tel_data* dict, const char* name, uint64_t value) {
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+  rte_tel_data_add_dict_uint(dict, name, value);
+#else
+  rte_tel_data_add_dict_u64(dict, name, value);
+#endif
+}
+
+/// Device that the parameter of a command names. Null: none.
+RawDevice* device_of_params(const char* params) {
+  if (params == nullptr) {
+    return nullptr;
+  }
+  uint16_t id = 0;
+  const char* const end = params + std::strlen(params);
+  const auto result = std::from_chars(params, end, id);
+  return result.ec == std::errc{} && result.ptr == end ? find_device(id) : nullptr;
+}
+
+int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {
+  const std::lock_guard guard(control_lock());
+  rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
+  for (const uint16_t id : device_ids()) {
+    rte_tel_data_add_array_int(data, id);
+  }
+  return 0;
+}
+
+int info(const char* /*command*/, const char* params, rte_tel_data* data) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = device_of_params(params);
+  if (device == nullptr || device->card() == nullptr) {
+    return -ENODEV;
+  }
+  device->let_work();
+  Card& card = *device->card();
+  const LinkState link = card.link();
+  rte_tel_data_start_dict(data);
+  rte_tel_data_add_dict_string(data, "name", device->name().c_str());
+  rte_tel_data_add_dict_string(data, "bus", device->bus().name().c_str());
+  rte_tel_data_add_dict_string(data, "process", device->is_primary() ? "primary" : "secondary");
+  rte_tel_data_add_dict_string(data, "wire", device->wire().c_str());
+  add_number(data, "queue_pairs", device->queue_pairs());
+  add_number(data, "dest_id", card.dest_id(0));
+  add_number(data, "emulated", card.caps().is_model ? 1 : 0);
+  add_number(data, "gone", card.gone() ? 1 : 0);
+  add_number(data, "started", device->started() ? 1 : 0);
+  add_number(data, "link_up", link.up ? 1 : 0);
+  add_number(data, "lanes", link.lanes);
+  add_number(data, "lane_mbaud", link.lane_mbaud);
+  return 0;
+}
+
+/// Object of one queue pair: owner, state of the rings, and what this process has counted.
+void add_queue(RawDevice& device, uint32_t qp, rte_tel_data* data) {
+  rte_tel_data* const dict = rte_tel_data_alloc();
+  if (dict == nullptr) {
+    return;
+  }
+  rte_tel_data_start_dict(dict);
+  add_number(dict, "owner_pid", token_pid(device.shared().owner(qp)));
+  add_number(dict, "dest_id", device.card()->dest_id(qp));
+  Mmio bar = device.bus().bar();
+  for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
+    const uint32_t status = bar.read32(regs::qp::ring_status(qp, ring));
+    const auto state = static_cast<regs::RingState>(regs::qp::RingStatus::state.get(status));
+    if (state != regs::RingState::kStopped) {
+      rte_tel_data_add_dict_string(dict, ring_name(ring), name(state));
+    }
+  }
+  const QueueTotals totals = device.totals(qp);
+  for (size_t i = 0; i < kCountedRings.size(); ++i) {
+    const std::string ring = kCountedRings[i];
+    add_number(dict, (ring + "_messages").c_str(), totals[i].stats.messages);
+    add_number(dict, (ring + "_failed").c_str(), totals[i].stats.failed);
+  }
+  char key[16];
+  std::snprintf(key, sizeof(key), "qp%u", qp);
+  rte_tel_data_add_dict_container(data, key, dict, 0);
+}
+
+int queues(const char* /*command*/, const char* params, rte_tel_data* data) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = device_of_params(params);
+  if (device == nullptr || device->card() == nullptr) {
+    return -ENODEV;
+  }
+  rte_tel_data_start_dict(data);
+  for (uint32_t qp = 0; qp < device->queue_pairs(); ++qp) {
+    add_queue(*device, qp, data);
+  }
+  return 0;
+}
+
+int registers(const char* /*command*/, const char* params, rte_tel_data* data) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = device_of_params(params);
+  if (device == nullptr) {
+    return -ENODEV;
+  }
+  namespace id = regs::id;
+  namespace port = regs::port;
+  const std::pair<const char*, uint32_t> words[] = {
+      {"ID/MAGIC", id::magic()},
+      {"ID/HEARTBEAT", id::heartbeat()},
+      {"ID/HW_VERSION", id::hw_version()},
+      {"ID/CAP_QUEUES", id::cap_queues()},
+      {"ID/CAP_MESSAGES", id::cap_messages()},
+      {"ID/CAP_ALIGN", id::cap_align()},
+      {"ID/CAP_FLAGS", id::cap_flags()},
+      {"ID/CAP_TIMERS", id::cap_timers()},
+      {"ID/CAP_DMA_BYTES", id::cap_dma_bytes()},
+      {"ID/GEN_ACK", id::gen_ack()},
+      {"ID/GEN_REQ", id::gen_req()},
+      {"PORT/LINK", port::link()},
+      {"PORT/TX_PACKETS", port::tx_packets()},
+      {"PORT/RX_PACKETS", port::rx_packets()},
+      {"PORT/TX_RETRIES", port::tx_retries()},
+      {"PORT/RX_RETRIES", port::rx_retries()},
+      {"PORT/RX_ERRORS", port::rx_errors()},
+      {"PORT/TX_TIMEOUTS", port::tx_timeouts()},
+      {"PORT/RX_TIMEOUTS", port::rx_timeouts()},
+      {"PORT/RX_UNMAPPED", port::rx_unmapped()},
+  };
+  Mmio bar = device->bus().bar();
+  rte_tel_data_start_dict(data);
+  for (const auto& [name, offset] : words) {
+    add_number(data, name, bar.read32(offset));
+  }
+  return 0;
+}
+
+}  // namespace
+
+RTE_INIT(raw_rio_telemetry_init) {
+  rte_telemetry_register_cmd("/raw_rio/list", list,
+                             "Numbers of the RapidIO raw devices. Takes no parameters");
+  rte_telemetry_register_cmd("/raw_rio/info", info,
+                             "Identity and link of a card. Parameters: int dev_id");
+  rte_telemetry_register_cmd("/raw_rio/queues", queues,
+                             "Owner, rings and counts of the queue pairs. Parameters: int dev_id");
+  rte_telemetry_register_cmd("/raw_rio/regs", registers,
+                             "Registers of a card. Parameters: int dev_id");
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,52 @@
+/// @file
+/// An EAL process for a test: each test program is one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rio::test {
+
+/// Where EAL's memory comes from.
+enum class EalMode {
+  kNoHuge,    ///< ordinary memory
+  kInMemory,  ///< hugepages that no file names
+  kShared,    ///< hugepages that secondary processes find
+};
+
+/// Exit code that meson takes for "skipped".
+inline constexpr int kSkipped = 77;
+
+/// Takes --eal=no-huge|in-memory|shared from the command line. @return the mode, default kNoHuge.
+[[nodiscard]] EalMode take_mode(int* argc, char** argv);
+
+/// @return "" if there are hugepages enough for `mode`, else why not.
+[[nodiscard]] std::string why_not(EalMode mode, unsigned megabytes);
+
+/// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any
+/// of the CPUs that this process may use, not pinned.
+/// @param prefix another for each test that runs at the same time. @return what rte_eal_init does.
+int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more);
+
+/// rte_eal_cleanup, and away with what EAL leaves in its run-time folder (primary only).
+void end_eal();
+
+/// A prefix that no other process uses at the same time.
+[[nodiscard]] std::string own_prefix(const std::string& what);
+
+/// What EAL logs while this lives.
+class LogCapture {
+ public:
+  LogCapture();
+  ~LogCapture();
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
+  [[nodiscard]] std::string text();
+
+ private:
+  char* bytes_ = nullptr;
+  size_t len_ = 0;
+  void* file_ = nullptr;
+};
+
+}  // namespace rio::test

@@ -1,0 +1,147 @@
+// Every device argument: what is taken, and what a bad one is told. No EAL process.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/raw/devargs.hpp"
+
+namespace rio::pmd {
+namespace {
+
+std::string logged;
+
+void keep(LogLevel /*level*/, const char* line) noexcept {
+  logged.append(line).append("\n");
+}
+
+int parse(const char* text, RawArgs* args, bool emulated = true) {
+  logged.clear();
+  set_log_sink(keep);
+  const int rc = parse_devargs("raw_rio7", text, emulated, args);
+  set_log_sink(nullptr);
+  return rc;
+}
+
+TEST(RawDevargs, TakesNothing) {
+  RawArgs args;
+  EXPECT_EQ(parse("", &args), 0);
+  EXPECT_EQ(parse(nullptr, &args), 0);
+  EXPECT_EQ(args.emu.wire, "loop");
+}
+
+TEST(RawDevargs, TakesAll) {
+  RawArgs args;
+  ASSERT_EQ(parse("wire=left-right,qps=31,stepping=thread,exact=1,quirks=0,faults=0x10:0.25,"
+                  "pcie=18446744073709551615,destid=0x200,tx_ring=1024,rx_ring=64,"
+                  "dedicated_ring=16,doorbell_ring=8,dma_ring=32,event_ring=128,"
+                  "response_timeout_us=10,receive_timeout_us=20,retry_limit=0,retry_delay_us=7",
+                  &args),
+            0)
+      << logged;
+  EXPECT_EQ(args.emu.wire, "left-right");
+  EXPECT_EQ(args.emu.queue_pairs, 31u);
+  EXPECT_EQ(args.emu.stepping, Stepping::kThread);
+  EXPECT_TRUE(args.emu.exact);
+  EXPECT_FALSE(args.emu.quirks);
+  EXPECT_EQ(args.emu.fault_seed, 16u);
+  EXPECT_DOUBLE_EQ(args.emu.fault_rate, 0.25);
+  EXPECT_EQ(args.emu.pcie_seed, UINT64_MAX);
+  EXPECT_EQ(args.base_dest_id, 0x200u);
+  EXPECT_EQ(args.tx_log2, 10u);
+  EXPECT_EQ(args.shared_log2, 6u);
+  EXPECT_EQ(args.dedicated_log2, 4u);
+  EXPECT_EQ(args.doorbell_log2, 3u);
+  EXPECT_EQ(args.dma_log2, 5u);
+  EXPECT_EQ(args.event_log2, 7u);
+  EXPECT_EQ(args.response_timeout_us, 10u);
+  EXPECT_EQ(args.receive_timeout_us, 20u);
+  EXPECT_EQ(args.retry_limit, 0u);
+  EXPECT_EQ(args.retry_delay_us, 7u);
+}
+
+struct Bad {
+  const char* text;
+  const char* key;
+  const char* allowed;
+};
+
+class BadDevargs : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadDevargs, NamesKeyAndRange) {
+  RawArgs args;
+  EXPECT_EQ(parse(GetParam().text, &args), -EINVAL);
+  EXPECT_NE(logged.find("raw_rio7"), std::string::npos) << logged;
+  EXPECT_NE(logged.find(std::string("'") + GetParam().key + "'"), std::string::npos) << logged;
+  EXPECT_NE(logged.find(GetParam().allowed), std::string::npos) << logged;
+  EXPECT_EQ(args.emu.queue_pairs, 1u) << "changed all the same";
+}
+
+constexpr const char* kEntries = "2 to 65536 entries, a power of two";
+constexpr Bad kBad[] = {
+    {"wire=", "wire", "loop, or a name"},
+    {"wire=a/b", "wire", "letters, digits"},
+    {"qps=0", "qps", "1 to 31"},
+    {"qps=32", "qps", "1 to 31"},
+    {"qps=x", "qps", "1 to 31"},
+    {"qps", "qps", "1 to 31"},
+    {"qps=-1", "qps", "1 to 31"},
+    {"qps=99999999999999999999", "qps", "1 to 31"},
+    {"stepping=manual", "stepping", "inline or thread"},
+    {"exact=2", "exact", "0 or 1"},
+    {"quirks=yes", "quirks", "0 or 1"},
+    {"faults=1", "faults", "SEED:RATE"},
+    {"faults=1:1.01", "faults", "0.0 to 1.0"},
+    {"faults=1:-0.1", "faults", "0.0 to 1.0"},
+    {"faults=1:nan", "faults", "0.0 to 1.0"},
+    {"faults=a:0.1", "faults", "SEED:RATE"},
+    {"pcie=", "pcie", "64-bit seed"},
+    {"destid=65535", "destid", "0 to 65534"},
+    {"qps=4,destid=65534", "destid", "0 to 65531"},
+    {"tx_ring=3", "tx_ring", kEntries},
+    {"rx_ring=0", "rx_ring", kEntries},
+    {"dedicated_ring=131072", "dedicated_ring", kEntries},
+    {"doorbell_ring=1", "doorbell_ring", kEntries},
+    {"dma_ring=12", "dma_ring", kEntries},
+    {"event_ring=big", "event_ring", kEntries},
+    {"response_timeout_us=0", "response_timeout_us", "1 to 10000000"},
+    {"receive_timeout_us=10000001", "receive_timeout_us", "1 to 10000000"},
+    {"retry_limit=1000001", "retry_limit", "0 (never give up) to 1000000"},
+    {"retry_delay_us=0", "retry_delay_us", "1 to 1000000"},
+    {"nonsense=1", "nonsense", "take one of wire, qps"},
+    {"exact=1,exact=1", "exact", "given twice"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, BadDevargs, testing::ValuesIn(kBad));
+
+TEST(RawDevargs, KeepsEmulationFromPciCards) {
+  RawArgs args;
+  EXPECT_EQ(parse("wire=loop", &args, false), -EINVAL);
+  EXPECT_NE(logged.find("a PCI card"), std::string::npos) << logged;
+  EXPECT_EQ(parse("destid=5,tx_ring=64", &args, false), 0) << logged;
+}
+
+std::string slurp(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Guide and pmdinfo name each argument that the table has.
+TEST(RawDevargs, AreDocumented) {
+  const std::string guide = slurp(RAW_RIO_GUIDE);
+  const std::string info = slurp(RAW_RIO_PMDINFO);
+  ASSERT_FALSE(guide.empty());
+  ASSERT_FALSE(info.empty());
+  std::istringstream keys(devargs_keys());
+  for (std::string key; keys >> key;) {
+    EXPECT_NE(guide.find("`" + key + "="), std::string::npos) << key;
+    EXPECT_NE(info.find(key + "=<"), std::string::npos) << key;
+  }
+}
+
+}  // namespace
+}  // namespace rio::pmd

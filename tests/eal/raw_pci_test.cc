@@ -1,0 +1,262 @@
+// PCI cards from a fake sysfs tree. EAL's bus code scans it and probes our driver; only the mapping
+// of BARs, which wants VFIO or UIO, is replaced: the files resourceN are mapped, and an emulated
+// card works on them.
+
+#include <bus_pci_driver.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_rawdev.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/eal/eal_memory.hpp"
+#include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/raw/raw_rio.hpp"
+#include "pmd/raw/rte_raw_rio.h"
+#include "tests/eal/eal_process.hpp"
+
+namespace rio::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCard = "0000:03:00.0";
+constexpr const char* kIvshmem = "0000:04:00.0";
+constexpr const char* kForeign = "0000:05:00.0";
+constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
+
+fs::path tree;
+
+void put(const fs::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+}
+
+std::string hex(uint64_t value) {
+  char text[32];
+  snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+void make_device(const char* address, uint32_t vendor, uint32_t device, unsigned bar) {
+  const fs::path folder = tree / address;
+  fs::create_directories(folder);
+  put(folder / "vendor", hex(vendor) + "\n");
+  put(folder / "device", hex(device) + "\n");
+  put(folder / "subsystem_vendor", "0x0\n");
+  put(folder / "subsystem_device", "0x0\n");
+  put(folder / "class", "0x028000\n");
+  put(folder / "numa_node", "0\n");
+  fs::create_symlink("../../drivers/vfio-pci", folder / "driver");
+  std::string lines;
+  for (unsigned i = 0; i < 7; ++i) {
+    const uint64_t start = 0xA000'0000;
+    lines += i == bar ? hex(start) + " " + hex(start + kBarBytes - 1) + " 0x40200\n"
+                      : std::string("0x0 0x0 0x0\n");
+  }
+  put(folder / "resource", lines);
+  const fs::path file = folder / ("resource" + std::to_string(bar));
+  put(file, "");
+  fs::resize_file(file, kBarBytes);
+}
+
+void* map_file(const fs::path& file) {
+  const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC);
+  void* const va = mmap(nullptr, kBarBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  return va;
+}
+
+/// EAL's memory, but the first piece asked for, which is the BAR, is a file's.
+class BarFileMemory final : public pmd::EmuMemory {
+ public:
+  BarFileMemory(const fs::path& file, std::unique_ptr<pmd::EalMemory> eal)
+      : bar_(map_file(file)), eal_(std::move(eal)) {}
+  ~BarFileMemory() override { munmap(bar_, kBarBytes); }
+  int alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
+    if (!given_ && len_bytes <= kBarBytes) {
+      given_ = true;
+      *out = {.va = bar_, .iova = 0, .len_bytes = len_bytes};
+      return 0;
+    }
+    return eal_->alloc(len_bytes, align_bytes, out);
+  }
+  void free(const pmd::DmaMemory& memory) override {
+    if (memory.va != bar_) {
+      eal_->free(memory);
+    }
+  }
+  int map(void* va, size_t len_bytes, std::vector<pmd::IovaRun>* runs) override {
+    return eal_->map(va, len_bytes, runs);
+  }
+  int unmap(void* va, size_t len_bytes) override { return eal_->unmap(va, len_bytes); }
+  EmuView& view() override { return eal_->view(); }
+
+ private:
+  void* bar_;
+  bool given_ = false;
+  std::unique_ptr<pmd::EalMemory> eal_;
+};
+
+/// What is in the slot.
+class RawPci : public testing::Test {
+ protected:
+  void insert_card(const char* address, unsigned bar) {
+    std::unique_ptr<pmd::EalMemory> eal;
+    ASSERT_EQ(pmd::EalMemory::create("slot", &eal), 0);
+    memory_ = std::make_unique<BarFileMemory>(file_of(address, bar), std::move(eal));
+    pmd::EmuConfig config;
+    config.queue_pairs = 2;
+    config.stepping = pmd::Stepping::kThread;
+    ASSERT_EQ(pmd::EmuBus::create(config, memory_.get(), &card_), 0);
+  }
+  static fs::path file_of(const char* address, unsigned bar) {
+    return tree / address / ("resource" + std::to_string(bar));
+  }
+  static void write_magic(const char* address, unsigned bar, uint32_t value) {
+    auto* const word = static_cast<uint32_t*>(map_file(file_of(address, bar)));
+    *word = value;
+    munmap(word, kBarBytes);
+  }
+  /// @return what was logged.
+  static std::string refused(const char* address, const char* args) {
+    LogCapture log;
+    EXPECT_NE(rte_eal_hotplug_add("pci", address, args), 0);
+    EXPECT_EQ(rte_rawdev_count(), 0);
+    return log.text();
+  }
+
+  std::unique_ptr<BarFileMemory> memory_;
+  std::unique_ptr<pmd::EmuBus> card_;
+};
+
+TEST_F(RawPci, ProbesACard) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "destid=0x40,tx_ring=64"), 0);
+  const uint16_t id = rte_rawdev_get_dev_id(kCard);
+  ASSERT_LT(id, RTE_RAWDEV_MAX_DEVS);
+  rte_raw_rio_info own{};
+  rte_rawdev_info info{};
+  info.dev_private = &own;
+  ASSERT_EQ(rte_rawdev_info_get(id, &info, sizeof(own)), 0);
+  EXPECT_EQ(own.queue_pairs, 2u);
+  EXPECT_EQ(own.base_dest_id, 0x40u);
+  EXPECT_STREQ(info.driver_name, "raw_rio_pci");
+  EXPECT_EQ(pmd::raw_emu_bus(id), nullptr);
+  EXPECT_EQ(pmd::raw_set_faults(id, 1, 0.1), -ENOTSUP);
+  EXPECT_EQ(rte_rawdev_selftest(id), 0);
+  ASSERT_EQ(rte_rawdev_queue_setup(id, 1, nullptr, 0), 0);
+  ASSERT_EQ(rte_rawdev_start(id), 0);
+  EXPECT_EQ(rte_rawdev_selftest(id), 0) << "on the other queue pair";
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+  EXPECT_EQ(rte_rawdev_count(), 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, ""), 0) << "again";
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+}
+
+TEST_F(RawPci, NoticesThatTheCardIsGone) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, ""), 0);
+  const uint16_t id = rte_rawdev_get_dev_id(kCard);
+  ASSERT_EQ(rte_rawdev_queue_setup(id, 0, nullptr, 0), 0);
+  card_.reset();
+  write_magic(kCard, 0, regs::kAllOnes);
+  uint64_t gone = 0;
+  EXPECT_EQ(rte_rawdev_get_attr(id, "gone", &gone), 0);
+  EXPECT_EQ(gone, 1u);
+  LogCapture log;
+  EXPECT_NE(rte_rawdev_start(id), 0);
+  EXPECT_NE(rte_rawdev_selftest(id), 0);
+  char* text = nullptr;
+  size_t len = 0;
+  FILE* const file = open_memstream(&text, &len);
+  EXPECT_EQ(rte_rawdev_dump(id, file), 0);
+  fclose(file);
+  EXPECT_NE(std::strstr(text, "gone"), nullptr) << text;
+  free(text);
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+}
+
+TEST_F(RawPci, RefusesWhatIsNoCard) {
+  write_magic(kCard, 0, 0);
+  EXPECT_NE(refused(kCard, "").find("BAR0 holds 0x00000000 where a card holds 0x52494f43"),
+            std::string::npos);
+  write_magic(kCard, 0, regs::kAllOnes);
+  EXPECT_NE(refused(kCard, "").find("does not answer"), std::string::npos);
+  write_magic(kCard, 0, 0x434F4952);
+  EXPECT_NE(refused(kCard, "").find("wrong byte order"), std::string::npos);
+}
+
+TEST_F(RawPci, RefusesArgumentsOfEmulatedCards) {
+  EXPECT_NE(refused(kCard, "wire=loop").find("no argument 'wire' for a PCI card"),
+            std::string::npos);
+  EXPECT_NE(refused(kCard, "tx_ring=7").find("'tx_ring'"), std::string::npos);
+}
+
+TEST_F(RawPci, TakesAnIvshmemOnlyWithTheMagic) {
+  write_magic(kIvshmem, 2, 0x12345678);
+  EXPECT_EQ(refused(kIvshmem, "").find("RAW_RIO"), std::string::npos) << "not ours: no word of it";
+  insert_card(kIvshmem, 2);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kIvshmem, ""), 0);
+  EXPECT_EQ(rte_rawdev_selftest(rte_rawdev_get_dev_id(kIvshmem)), 0);
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kIvshmem), 0);
+}
+
+TEST_F(RawPci, LeavesOthersAlone) {
+  EXPECT_EQ(refused(kForeign, "").find("RAW_RIO"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rio::test
+
+// In place of those of librte_bus_pci, which call them through their own names.
+extern "C" int rte_pci_map_device(rte_pci_device* device) {
+  using namespace rio::test;
+  for (unsigned bar = 0; bar < PCI_MAX_RESOURCE; ++bar) {
+    const fs::path file = tree / device->name / ("resource" + std::to_string(bar));
+    if (fs::exists(file)) {
+      device->mem_resource[bar].addr = map_file(file);
+    }
+  }
+  return 0;
+}
+
+extern "C" void rte_pci_unmap_device(rte_pci_device* device) {
+  for (rte_mem_resource& bar : device->mem_resource) {
+    if (bar.addr != nullptr) {
+      munmap(bar.addr, rio::test::kBarBytes);
+      bar.addr = nullptr;
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  using namespace rio::test;
+  const EalMode mode = take_mode(&argc, argv);
+  testing::InitGoogleTest(&argc, argv);
+  if (const std::string why = why_not(mode, 64); !why.empty()) {
+    std::printf("skipped: %s\n", why.c_str());
+    return kSkipped;
+  }
+  tree = fs::temp_directory_path() / own_prefix("pci");
+  make_device(kCard, rio::regs::kPciVendor, rio::regs::kPciDevice, 0);
+  make_device(kIvshmem, rio::regs::kPciIvshmemVendor, rio::regs::kPciIvshmemDevice, 2);
+  make_device(kForeign, rio::regs::kPciVendor, 0x0001, 0);
+  setenv("SYSFS_PCI_DEVICES", tree.c_str(), 1);
+  // Nothing is probed at start: only a device that is not there is allowed.
+  int rc = start_eal(mode, own_prefix("pci"), {"-a", "0000:ff:1f.0", "--no-telemetry"});
+  if (rc >= 0) {
+    rc = RUN_ALL_TESTS();
+    end_eal();
+  }
+  fs::remove_all(tree);
+  return rc < 0 ? 1 : rc;
+}

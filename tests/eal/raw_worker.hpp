@@ -1,0 +1,17 @@
+/// @file
+/// A process of the test of several processes on one card: what it does when it is told so on its
+/// standard input, a line each, and answers on its standard output.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rio::test {
+
+/// Runs until "stop" or the end of the input. @param qp queue pair to claim; messages go to its
+/// own destID. Commands: "count" (messages and errors so far), "claim QP" (another queue pair:
+/// "claimed" or "busy"), "plug NAME", "unplug NAME", "devices", "selftest", "stop".
+/// @return exit code.
+int run_worker(uint16_t qp);
+
+}  // namespace rio::test
