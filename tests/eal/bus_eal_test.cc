@@ -59,7 +59,7 @@ TEST_F(EalMemoryTest, RefusesNonsense) {
 TEST_F(EalMemoryTest, ShowsTheCardWhatItAllocates) {
   DmaMemory got;
   ASSERT_EQ(memory_->alloc(4 * kMiB, 4096, &got), 0);
-  model::HostWindow window;
+  EmuWindow window;
   ASSERT_TRUE(memory_->view().find(got.iova, &window));
   EXPECT_TRUE(window.holds(got.iova, got.len_bytes)) << "one window, though of many pages";
   EXPECT_EQ(window.at(got.iova), got.va);
@@ -68,14 +68,14 @@ TEST_F(EalMemoryTest, ShowsTheCardWhatItAllocates) {
 
 TEST_F(EalMemoryTest, ShowsTheCardMemoryOfRteMalloc) {
   void* const va = rte_malloc("test", 100'000, 64);
-  model::HostWindow window;
+  EmuWindow window;
   ASSERT_TRUE(memory_->view().find(rte_malloc_virt2iova(va), &window));
   EXPECT_EQ(window.at(rte_malloc_virt2iova(va)), va);
   rte_free(va);
 }
 
 TEST_F(EalMemoryTest, KnowsNothingElse) {
-  model::HostWindow window;
+  EmuWindow window;
   EXPECT_FALSE(memory_->view().find(0, &window));
   EXPECT_FALSE(memory_->view().find(0xDEAD'0000, &window));
   EXPECT_FALSE(memory_->view().find(UINT64_MAX, &window));
@@ -91,7 +91,7 @@ TEST_F(EalMemoryTest, FollowsMemoryThatComesAndGoes) {
   void* const va = rte_malloc("test", 24 * kMiB, 4096);  // more than is free: hugepages are added
   ASSERT_NE(va, nullptr);
   const uint64_t iova = rte_malloc_virt2iova(va);
-  model::HostWindow window;
+  EmuWindow window;
   ASSERT_TRUE(memory_->view().find(iova, &window));
   EXPECT_TRUE(window.holds(iova, 24 * kMiB));
   rte_free(va);
@@ -109,7 +109,7 @@ TEST_F(EalMemoryTest, MapsMemoryOfTheProcess) {
   EXPECT_EQ(runs[0].len_bytes, kMiB);
   EXPECT_EQ(memory_->map(va, kMiB, &runs), -EEXIST);
   EXPECT_EQ(memory_->map(static_cast<uint8_t*>(va) + 4096, 4096, &runs), 0) << "inside: reachable";
-  model::HostWindow window;
+  EmuWindow window;
   ASSERT_TRUE(memory_->view().find(runs[0].iova, &window));
   const uint32_t before = memory_->view().generation();
   EXPECT_EQ(memory_->unmap(va, 4096), -ENOENT);
@@ -144,7 +144,7 @@ TEST(MemsegView, CutsWindows) {
   EXPECT_EQ(view->add(bytes + 12 * 4096, kAt - 4096, 2 * 4096), -EEXIST);
   ASSERT_EQ(view->remove(bytes + 2 * 4096, 4096), 0);
   EXPECT_EQ(view->window_count(), windows + 2);
-  model::HostWindow window;
+  EmuWindow window;
   EXPECT_FALSE(view->find(kAt + 2 * 4096, &window));
   ASSERT_TRUE(view->find(kAt + 3 * 4096, &window));
   EXPECT_EQ(window.at(kAt + 3 * 4096), bytes + 3 * 4096);
@@ -166,7 +166,7 @@ TEST(MemsegView, IsFoundInWhileItChanges) {
   constexpr uint64_t kAt = 0x5000'0000'0000;
   std::atomic<bool> stop{false};
   std::thread looker([&] {
-    model::HostWindow window;
+    EmuWindow window;
     while (!stop.load(std::memory_order_relaxed)) {
       if (view->find(kAt, &window)) {
         ASSERT_EQ(window.va, bytes);

@@ -28,7 +28,7 @@ class EalMemory final : public EmuMemory {
   [[nodiscard]] int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   /// @return -ENOENT if map() did not see this range.
   [[nodiscard]] int unmap(void* va, size_t len_bytes) override;
-  [[nodiscard]] model::HostMemory& view() override { return *view_; }
+  [[nodiscard]] EmuView& view() override { return *view_; }
 
   /// map() with a bus address of the caller's choice (rte_dev_dma_map). @return -EEXIST.
   [[nodiscard]] int map_at(void* va, uint64_t iova, size_t len_bytes);

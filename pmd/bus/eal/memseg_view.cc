@@ -42,7 +42,7 @@ MemsegView::~MemsegView() {
   }
 }
 
-bool MemsegView::find(uint64_t iova, model::HostWindow* out) {
+bool MemsegView::find(uint64_t iova, EmuWindow* out) {
   const std::lock_guard guard(mutex_);
   auto it = windows_.upper_bound(iova);
   if (it == windows_.begin() || !(--it)->second.holds(iova, 1)) {
@@ -142,14 +142,14 @@ void MemsegView::on_event(int event, const void* addr, size_t len_bytes, void* s
 }
 
 void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
-  model::HostWindow window{.iova = iova, .len_bytes = len_bytes, .va = va};
+  EmuWindow window{.iova = iova, .len_bytes = len_bytes, .va = va};
   auto next = windows_.lower_bound(iova);
   if (next != windows_.begin()) {
     const auto before = std::prev(next);
     if (before->second.holds(iova, len_bytes)) {
       return;  // seen by callback and walk
     }
-    const model::HostWindow& w = before->second;
+    const EmuWindow& w = before->second;
     if (w.iova + w.len_bytes == iova && w.va + w.len_bytes == va) {
       window = {.iova = w.iova, .len_bytes = w.len_bytes + len_bytes, .va = w.va};
       windows_.erase(before);
@@ -168,10 +168,10 @@ void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
 }
 
 bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
-  std::vector<model::HostWindow> rest;
+  std::vector<EmuWindow> rest;
   bool any = false;
   for (auto it = windows_.begin(); it != windows_.end();) {
-    const model::HostWindow w = it->second;
+    const EmuWindow w = it->second;
     const uint8_t* const from = std::max<const uint8_t*>(va, w.va);
     const uint8_t* const to = std::min<const uint8_t*>(va + len_bytes, w.va + w.len_bytes);
     if (from >= to) {
@@ -189,7 +189,7 @@ bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
     }
     it = windows_.erase(it);
   }
-  for (const model::HostWindow& w : rest) {
+  for (const EmuWindow& w : rest) {
     windows_[w.iova] = w;
   }
   if (any) {

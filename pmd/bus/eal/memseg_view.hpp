@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fpga/model/host_memory.hpp"
+#include "pmd/bus/emu/emu_memory.hpp"
 #include "pmd/bus/bus.hpp"
 
 struct rte_memseg;
@@ -22,13 +22,13 @@ namespace rio::pmd {
 /// memory events. As with a real card, external memory counts if EAL has it in a heap
 /// (rte_malloc_heap_memory_add) or once it was added (rte_dev_dma_map); that rte_extmem_register
 /// alone does not make memory reachable is DPDK's rule. Thread-safe.
-class MemsegView final : public model::HostMemory {
+class MemsegView final : public EmuView {
  public:
   /// @return -ENOMEM, -EEXIST (no free name for the callback).
   [[nodiscard]] static int create(std::unique_ptr<MemsegView>* out);
   ~MemsegView() override;
 
-  [[nodiscard]] bool find(uint64_t iova, model::HostWindow* out) override;
+  [[nodiscard]] bool find(uint64_t iova, EmuWindow* out) override;
 
   /// Memory that EAL does not announce. @return -EEXIST if a window overlaps in bus addresses.
   [[nodiscard]] int add(void* va, uint64_t iova, size_t len_bytes);
@@ -48,7 +48,7 @@ class MemsegView final : public model::HostMemory {
   std::string callback_name_;
   bool registered_ = false;
   std::mutex mutex_;
-  std::map<uint64_t, model::HostWindow> windows_;  // by bus address, disjoint; under mutex_
+  std::map<uint64_t, EmuWindow> windows_;  // by bus address, disjoint; under mutex_
 };
 
 }  // namespace rio::pmd

@@ -10,6 +10,11 @@
 
 namespace rio::pmd {
 
+/// What an emulated card sees of memory. Named here, so that other memory than own_memory() can be
+/// made without knowing the model.
+using EmuView = model::HostMemory;
+using EmuWindow = model::HostWindow;
+
 /// Memory that an emulated card may reach. The process's own (own_memory()), or EAL's (bus/eal).
 /// Control path. Functions return 0 or -errno.
 class EmuMemory {
@@ -20,7 +25,7 @@ class EmuMemory {
   [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
   [[nodiscard]] virtual int unmap(void* va, size_t len_bytes) = 0;
   /// What the card sees. Valid as long as this object.
-  [[nodiscard]] virtual model::HostMemory& view() = 0;
+  [[nodiscard]] virtual EmuView& view() = 0;
 };
 
 /// Anonymous memory of this process. Bus addresses are not pointers, so that mixing them up fails.

@@ -96,7 +96,7 @@ class OwnMemory final : public EmuMemory {
     return rc;
   }
 
-  model::HostMemory& view() override { return table_; }
+  EmuView& view() override { return table_; }
 
  private:
   struct Range {
