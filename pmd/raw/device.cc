@@ -16,7 +16,7 @@ namespace rio::pmd {
 
 std::recursive_mutex& control_lock() {
   // Never destroyed: telemetry's thread outlives static objects.
-  static auto* const lock = new std::recursive_mutex;
+  static auto* lock = new std::recursive_mutex;
   return *lock;
 }
 

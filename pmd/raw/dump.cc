@@ -6,8 +6,6 @@
 namespace rio::pmd {
 namespace {
 
-using regs::Field;
-
 void line(std::FILE* file, Mmio& bar, const char* name, uint32_t offset) {
   std::fprintf(file, "%05x %-24s %08x\n", offset, name, bar.read32(offset));
 }

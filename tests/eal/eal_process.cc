@@ -91,6 +91,7 @@ int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::st
     args.emplace_back("--no-pci");
   }
   std::vector<char*> argv;
+  argv.reserve(args.size() + 1);
   for (std::string& arg : args) {
     argv.push_back(arg.data());
   }

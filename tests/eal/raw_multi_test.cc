@@ -187,6 +187,7 @@ TEST_F(RawMulti, FiveProcessesOneKilled) {
 TEST_F(RawMulti, OneOfManyGetsAQueuePair) {
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<Worker>> racers;
+    racers.reserve(3);
     for (int i = 0; i < 3; ++i) {
       racers.push_back(secondary(5));
     }

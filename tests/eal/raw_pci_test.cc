@@ -98,7 +98,7 @@ class BarFileMemory final : public pmd::EmuMemory {
     return eal_->map(va, len_bytes, runs);
   }
   int unmap(void* va, size_t len_bytes) override { return eal_->unmap(va, len_bytes); }
-  EmuView& view() override { return eal_->view(); }
+  pmd::EmuView& view() override { return eal_->view(); }
 
  private:
   void* bar_;

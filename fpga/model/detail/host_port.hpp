@@ -49,13 +49,16 @@ class HostPort {
   [[nodiscard]] const HostWindow& write_window() const { return write_window_; }
 
   /// Once a step: forget windows that may have gone, let some posted writes reach memory.
-  void begin_step() {
-    if (memory_->generation() != generation_) [[unlikely]] {
+  /// @return whether memory may have gone.
+  [[nodiscard]] bool begin_step() {
+    const bool changed = memory_->generation() != generation_;
+    if (changed) [[unlikely]] {
       forget();
     }
     if (posting_) [[unlikely]] {
       drain(rng_.below(24));
     }
+    return changed;
   }
   /// Let all posted writes reach memory, as a register read by the host would.
   void flush() { drain(~0u); }

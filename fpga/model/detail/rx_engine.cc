@@ -105,6 +105,7 @@ Answer RxEngine::admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Con
   out->place = frame.place;
   out->segments = frame.segments;
   out->ssize = frame.ssize;
+  out->message = frame.address;
   out->broken = false;
   if (frame.mbox() < regs::kMultiMailboxes && pair->dedicated_open[frame.mbox()] != 0) {
     const int number = dedicated_ring(*pair, frame);
@@ -269,7 +270,7 @@ Answer RxEngine::take_segment(Context& context, const Frame& frame) {
     return Answer::kError;
   }
   if (frame.segments != context.segments || frame.ssize != context.ssize ||
-      (context.missing & bit) == 0) {
+      frame.address != context.message || (context.missing & bit) == 0) {
     drop(context, Status::kFormat);
     return Answer::kError;
   }

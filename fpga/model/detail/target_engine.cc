@@ -50,6 +50,11 @@ void TargetEngine::forget() {
   for (Windows& windows : windows_) {
     windows = {};
   }
+  for (const Pair& pair : core_.pairs) {
+    for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+      core_.bar.store(regs::window::status(pair.number, i), 0);
+    }
+  }
 }
 
 const TargetEngine::Window* TargetEngine::find(const Frame& frame, uint32_t pair) const {
