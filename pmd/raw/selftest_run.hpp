@@ -59,6 +59,7 @@ class SelftestRun {
 
   SelftestEnd& from_;
   SelftestEnd& to_;
+  uint32_t in_doubt_ = 0;
 };
 
 }  // namespace rio::pmd

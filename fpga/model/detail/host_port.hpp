@@ -65,6 +65,8 @@ class HostPort {
 
   [[nodiscard]] bool posting() const { return posting_; }
   [[nodiscard]] uint32_t generation() const { return generation_; }
+  /// Whether the windows are still what the host has mapped; else only the next step knows.
+  [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
   /// Accesses to memory that nobody mapped, for tests; a real card's IOMMU counts them.
   [[nodiscard]] uint64_t refused() const { return refused_; }
   [[nodiscard]] Rng& rng() { return rng_; }

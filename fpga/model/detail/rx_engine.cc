@@ -139,6 +139,7 @@ bool RxEngine::on_message(const Frame& frame) {
                     frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
                     frame.ssize >= 8 && frame.ssize <= kFull &&
                     frame.length <= frame.segments * frame.ssize &&
+                    frame.length > (frame.segments - 1) * frame.ssize &&
                     (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
   if (!sane) [[unlikely]] {
     responder_.ack(place, 0, Answer::kError);
