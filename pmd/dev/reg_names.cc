@@ -38,11 +38,11 @@ bool split_index(std::string_view text, std::string_view* name, bool* indexed, u
 std::string form(const RegName& reg) {
   std::string text = reg.block;
   if (reg.instances > 1) {
-    text += "[0-" + std::to_string(reg.instances - 1) + "]";
+    text.append("[0-").append(std::to_string(reg.instances - 1)).append("]");
   }
   text += std::string(".") + reg.name;
   if (reg.count > 1) {
-    text += "[0-" + std::to_string(reg.count - 1) + "]";
+    text.append("[0-").append(std::to_string(reg.count - 1)).append("]");
   }
   return text;
 }
@@ -80,11 +80,11 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 std::string RegWord::name() const {
   std::string text = reg->block;
   if (reg->instances > 1) {
-    text += "[" + std::to_string(instance) + "]";
+    text.append("[").append(std::to_string(instance)).append("]");
   }
   text += std::string(".") + reg->name;
   if (reg->count > 1) {
-    text += "[" + std::to_string(index) + "]";
+    text.append("[").append(std::to_string(index)).append("]");
   }
   return text;
 }
