@@ -77,35 +77,40 @@ constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
+constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
+
 // Header of a message by address. @return false if it is none, or the card cannot take it.
-[[nodiscard, gnu::always_inline]] inline bool header_of(const TxMessage& message,
-                                                        TxHeader* header) {
+[[nodiscard]] bool header_of(const TxMessage& message, TxHeader* header) {
   uint32_t control = 0;
-  if (!control_of(kMeaningsByAddress, message.length_bytes, message.mbox, message.flags,
-                  &control)) {
+  if (!control_of(kMeaningsByAddress, message.length_bytes, 0, message.flags, &control)) {
     return false;
   }
-  *header = {key_of(message), control | uint64_t{message.dest_id} << 32, message.length_bytes};
+  const bool several = message.length_bytes > kMeaningsByAddress[message.flags].segment_bytes;
+  const uint64_t mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
+  const uint64_t mbox_mask = (mboxes - 1) << kKeyMboxShift;
+  header->key = key_of(message) & ~(uint64_t{0xFF} << kKeyMboxShift);
+  header->fixed = ~mbox_mask;
+  header->control_dest = control | uint64_t{message.dest_id} << 32;
+  header->length_bytes = message.length_bytes;
   return true;
 }
 
-// One message by address that the card takes; everything else is left to the general way. `header`
-// is mostly that of the message before, and becomes that of this one.
+// One message by address that differs from the one that `header` was made of by no more than its
+// mailbox, address and cookie; everything else is left to others.
 [[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
-                                                   TxHeader* header, regs::TxDesc* entry,
+                                                   const TxHeader& header, regs::TxDesc* entry,
                                                    uint64_t* cookie) {
-  const uint64_t key = key_of(message);
-  if (key != header->key && !header_of(message, header)) {
-    return false;
-  }
+  const uint64_t mbox = key_of(message) ^ header.key;  // in its place, if nothing else differs
   const uint64_t iova = message.iova;
-  if ((iova & misaligned) != 0) [[unlikely]] {
+  if ((mbox & header.fixed) != 0 || (iova & misaligned) != 0) [[unlikely]] {
     return false;
   }
   const uint64_t whole_cookie = message.cookie;
-  std::memcpy(entry, &header->control_dest, sizeof header->control_dest);
-  entry->cookie = static_cast<uint32_t>(whole_cookie);
-  entry->length = header->length_bytes;
+  const uint64_t control_dest =
+      header.control_dest | mbox >> (kKeyMboxShift - Control::mbox.lsb);
+  std::memcpy(entry, &control_dest, sizeof control_dest);
+  std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
+  entry->length = header.length_bytes;
   entry->addr = iova;
   entry->aux = 0;
   *cookie = whole_cookie;
@@ -207,16 +212,24 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   const uint64_t misaligned = addr_misaligned_;
   TxHeader header = header_;
   size_t k = 0;
-  for (; k + 4 <= n; k += 4) {
-    if (!fill(messages[k], misaligned, &header, &entries[k], &cookies[k]) ||
-        !fill(messages[k + 1], misaligned, &header, &entries[k + 1], &cookies[k + 1]) ||
-        !fill(messages[k + 2], misaligned, &header, &entries[k + 2], &cookies[k + 2]) ||
-        !fill(messages[k + 3], misaligned, &header, &entries[k + 3], &cookies[k + 3])) {
-      break;  // one by one, again
+  while (k < n) {
+    const size_t before = k;
+    for (; k + 4 <= n; k += 4) {
+      if (!fill(messages[k], misaligned, header, &entries[k], &cookies[k]) ||
+          !fill(messages[k + 1], misaligned, header, &entries[k + 1], &cookies[k + 1]) ||
+          !fill(messages[k + 2], misaligned, header, &entries[k + 2], &cookies[k + 2]) ||
+          !fill(messages[k + 3], misaligned, header, &entries[k + 3], &cookies[k + 3])) {
+        break;  // one by one, again
+      }
     }
-  }
-  while (k < n && fill(messages[k], misaligned, &header, &entries[k], &cookies[k])) {
-    ++k;
+    while (k < n && fill(messages[k], misaligned, header, &entries[k], &cookies[k])) {
+      ++k;
+    }
+    // Another destination, length or flags: a new header. No progress with it: not for us.
+    if (k == n || !header_of(messages[k], &header) ||
+        (k == before && !fill(messages[k], misaligned, header, &entries[k], &cookies[k]))) {
+      break;
+    }
   }
   header_ = header;
   window_.post(static_cast<uint32_t>(k));
