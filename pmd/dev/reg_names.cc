@@ -125,8 +125,8 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
   std::string text;
   for (const regs::names::FieldName& field : fields) {
     const uint64_t mask = (uint64_t{1} << field.width) - 1;
-    text += (text.empty() ? "" : " ") + std::string(field.name) + "=" +
-            std::to_string(word >> field.lsb & mask);
+    text.append(text.empty() ? "" : " ").append(field.name).append("=");
+    text.append(std::to_string(word >> field.lsb & mask));
   }
   return text;
 }
