@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -77,7 +78,7 @@ constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
-constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
+constexpr int kKeyMboxShift = 48;  // of the mailbox in a key
 
 // Header of a message by address. @return false if it is none, or the card cannot take it.
 [[nodiscard]] bool header_of(const TxMessage& message, TxHeader* header) {
@@ -86,10 +87,8 @@ constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
     return false;
   }
   const bool several = message.length_bytes > kMeaningsByAddress[message.flags].segment_bytes;
-  const uint64_t mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
-  const uint64_t mbox_mask = (mboxes - 1) << kKeyMboxShift;
   header->key = key_of(message) & ~(uint64_t{0xFF} << kKeyMboxShift);
-  header->fixed = ~mbox_mask;
+  header->mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
   header->control_dest = control | uint64_t{message.dest_id} << 32;
   header->length_bytes = message.length_bytes;
   return true;
@@ -100,14 +99,14 @@ constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
 [[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
                                                    const TxHeader& header, regs::TxDesc* entry,
                                                    uint64_t* cookie) {
-  const uint64_t mbox = key_of(message) ^ header.key;  // in its place, if nothing else differs
+  // The mailbox, if nothing else differs; then anything else stands above it.
+  const uint64_t mbox = std::rotr(key_of(message) ^ header.key, kKeyMboxShift);
   const uint64_t iova = message.iova;
-  if ((mbox & header.fixed) != 0 || (iova & misaligned) != 0) [[unlikely]] {
+  if (mbox >= header.mboxes || (iova & misaligned) != 0) [[unlikely]] {
     return false;
   }
   const uint64_t whole_cookie = message.cookie;
-  const uint64_t control_dest =
-      header.control_dest | mbox >> (kKeyMboxShift - Control::mbox.lsb);
+  const uint64_t control_dest = header.control_dest | mbox << Control::mbox.lsb;
   std::memcpy(entry, &control_dest, sizeof control_dest);
   std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
   entry->length = header.length_bytes;
@@ -207,33 +206,37 @@ Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
 
 uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   const uint32_t slot = window_.head() & window_.mask();
-  regs::TxDesc* const entries = entries_ + slot;
-  uint64_t* const cookies = window_.cookies() + slot;
+  const TxMessage* message = messages;
+  const TxMessage* const end = messages + n;
+  regs::TxDesc* entry = entries_ + slot;
+  uint64_t* cookie = window_.cookies() + slot;
   const uint64_t misaligned = addr_misaligned_;
   TxHeader header = header_;
-  size_t k = 0;
-  while (k < n) {
-    const size_t before = k;
-    for (; k + 4 <= n; k += 4) {
-      if (!fill(messages[k], misaligned, header, &entries[k], &cookies[k]) ||
-          !fill(messages[k + 1], misaligned, header, &entries[k + 1], &cookies[k + 1]) ||
-          !fill(messages[k + 2], misaligned, header, &entries[k + 2], &cookies[k + 2]) ||
-          !fill(messages[k + 3], misaligned, header, &entries[k + 3], &cookies[k + 3])) {
-        break;  // one by one, again
-      }
+  while (message != end) {
+    const TxMessage* const before = message;
+    while (end - message >= 4 && fill(message[0], misaligned, header, &entry[0], &cookie[0]) &&
+           fill(message[1], misaligned, header, &entry[1], &cookie[1]) &&
+           fill(message[2], misaligned, header, &entry[2], &cookie[2]) &&
+           fill(message[3], misaligned, header, &entry[3], &cookie[3])) {
+      message += 4;
+      entry += 4;
+      cookie += 4;
     }
-    while (k < n && fill(messages[k], misaligned, header, &entries[k], &cookies[k])) {
-      ++k;
+    while (message != end && fill(*message, misaligned, header, entry, cookie)) {
+      ++message;
+      ++entry;
+      ++cookie;
     }
     // Another destination, length or flags: a new header. No progress with it: not for us.
-    if (k == n || !header_of(messages[k], &header) ||
-        (k == before && !fill(messages[k], misaligned, header, &entries[k], &cookies[k]))) {
+    if (message == end || !header_of(*message, &header) ||
+        (message == before && !fill(*message, misaligned, header, entry, cookie))) {
       break;
     }
   }
   header_ = header;
-  window_.post(static_cast<uint32_t>(k));
-  return static_cast<uint32_t>(k);
+  const auto done = static_cast<uint32_t>(message - messages);
+  window_.post(done);
+  return done;
 }
 
 uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
