@@ -119,7 +119,8 @@ int DedicatedReceiver::create(const RunSetup& setup, Lane& lane, Stream& owner,
   return rc;
 }
 
-/// Post what is free once it is half of all, with one BAR write, or two where the slots begin again.
+/// Post what is free once it is half of all, with one BAR write, or two where the slots begin
+/// again.
 void DedicatedReceiver::post() noexcept {
   if (2 * unposted_ < entries_.size() && partial_ == 0) {
     return;

@@ -132,7 +132,9 @@ void DedicatedSender::begin(uint32_t index) noexcept {
 
 uint32_t DedicatedSender::turn(bool may_send) noexcept {
   if (lane_.state.load(std::memory_order_acquire) != Lane::State::kRunning) [[unlikely]] {
-    mend();
+    if (!pause_.pausing()) {
+      mend();
+    }
     return 0;
   }
   const uint64_t granted = lane_.granted.load(std::memory_order_acquire);
@@ -174,6 +176,7 @@ void DedicatedSender::done(uint32_t slot, const pmd::TxDone& done) noexcept {
   owner_.stats.retries.add(done.retries);
   if (done.status != pmd::Status::kOk) [[unlikely]] {
     owner_.stats.count_status(done.status);
+    pause_.note(done.status);
     lane_.state.store(Lane::State::kBroken, std::memory_order_release);
     return;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/testpmd/dedicated_lane.hpp"
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "pmd/mem/alignment_plan.hpp"
 #include "pmd/mem/bounce_pool.hpp"
@@ -73,6 +74,7 @@ class DedicatedSender {
   uint64_t begun_ = 0;      // transfers that have their bytes and their number
   uint64_t confirmed_ = 0;  // transfers whose messages were all delivered
   uint32_t in_flight_ = 0;
+  LinkPause pause_;
 };
 
 }  // namespace rio::testpmd

@@ -46,6 +46,11 @@ DriverCounts count_driver(const Port& port) {
     add_bar(pair.shared(), &sum);
     add_bar(pair.doorbells(), &sum);
     add_bar(pair.dma(), &sum);
+    for (uint32_t queue = 0; queue < regs::kDedicatedQueues; ++queue) {
+      if (const pmd::DedicatedRxQueue* dedicated = pair.dedicated(queue); dedicated != nullptr) {
+        add_bar(*dedicated, &sum);
+      }
+    }
     sum.tx_messages += pair.tx().stats().messages;
     sum.tx_failed += pair.tx().stats().failed;
     sum.rx_messages += pair.shared().stats().messages;

@@ -20,40 +20,63 @@ std::vector<unsigned> eal_lcores() {
 std::string list_text(const std::vector<unsigned>& list) {
   std::string text;
   for (const unsigned n : list) {
-    text += (text.empty() ? "" : ",") + std::to_string(n);
+    if (!text.empty()) {
+      text += ',';
+    }
+    text += std::to_string(n);
   }
   return text;
 }
 
-/// Nearest first: the socket of the first card before the others.
-void sort_by_distance(std::vector<unsigned>* lcores, int numa_node) {
-  std::stable_sort(lcores->begin(), lcores->end(), [numa_node](unsigned a, unsigned b) {
-    const bool near_a = static_cast<int>(rte_lcore_to_socket_id(a)) == numa_node;
-    const bool near_b = static_cast<int>(rte_lcore_to_socket_id(b)) == numa_node;
-    return near_a && !near_b;
-  });
+unsigned cpu_of(unsigned lcore) {
+  return static_cast<unsigned>(rte_lcore_to_cpu_id(static_cast<int>(lcore)));
 }
 
-void warn_of_sharing(const std::vector<unsigned>& lcores, std::string* warnings) {
-  for (size_t i = 0; i < lcores.size(); ++i) {
+/// Nearest to the card first, whole cores before second hyperthreads.
+void sort_by_distance(std::vector<unsigned>* lcores, const pmd::cores::Placement& placement,
+                      pmd::Bus& bus) {
+  const bool pci = bus.name().size() == 12 && bus.name()[4] == ':';  // 0000:03:00.0
+  std::vector<unsigned> order;
+  if (placement.choose({.pci_address = pci ? bus.name() : "", .numa_node = bus.numa_node()},
+                       static_cast<unsigned>(placement.cpus().size()), {}, &order) != 0) {
+    return;
+  }
+  const auto rank = [&order](unsigned lcore) {
+    return std::find(order.begin(), order.end(), cpu_of(lcore)) - order.begin();
+  };
+  std::stable_sort(lcores->begin(), lcores->end(),
+                   [&rank](unsigned a, unsigned b) { return rank(a) < rank(b); });
+}
+
+/// Lcores may float over several CPUs (--lcores): then their sets are compared.
+void warn_of_sharing(const std::vector<unsigned>& lcores, const pmd::cores::Placement* placement,
+                     std::string* warnings) {
+  std::vector<unsigned> cpus;
+  for (const unsigned lcore : lcores) {
+    cpus.push_back(cpu_of(lcore));
+  }
+  std::string warning = placement == nullptr ? "" : placement->sharing_warning(cpus);
+  for (size_t i = 0; warning.empty() && i < lcores.size(); ++i) {
     for (size_t j = i + 1; j < lcores.size(); ++j) {
       rte_cpuset_t both;
       const rte_cpuset_t first = rte_lcore_cpuset(lcores[i]);
       const rte_cpuset_t second = rte_lcore_cpuset(lcores[j]);
       CPU_AND(&both, &first, &second);
       if (CPU_COUNT(&both) != 0) {
-        *warnings += "warning: lcores " + std::to_string(lcores[i]) + " and " +
-                     std::to_string(lcores[j]) +
-                     " poll and share a core: each will wait for the other; give EAL an lcore on "
-                     "another core (-l 0,1)\n";
+        warning = "lcores " + std::to_string(lcores[i]) + " and " + std::to_string(lcores[j]) +
+                  " poll and share a CPU: each will wait for the other; give EAL an lcore on "
+                  "another core (-l 0,1)";
       }
     }
+  }
+  if (!warning.empty()) {
+    *warnings += "rio-testpmd: warning: " + warning + "\n";
   }
 }
 
 }  // namespace
 
-int choose_lcores(const Options& options, const Mode& mode,
+int choose_lcores(const Options& options, const Mode& mode, const pmd::cores::Placement* placement,
                   std::span<const std::unique_ptr<Port>> ports, size_t streams,
                   std::vector<unsigned>* lcores, std::string* warnings, std::string* error) {
   const std::vector<unsigned> all = eal_lcores();
@@ -61,7 +84,9 @@ int choose_lcores(const Options& options, const Mode& mode,
   const std::string many = std::to_string(streams) + (streams == 1 ? " stream" : " streams");
   if (chosen.empty()) {
     chosen = all;
-    sort_by_distance(&chosen, ports.front()->card().bus().numa_node());
+    if (placement != nullptr) {
+      sort_by_distance(&chosen, *placement, ports.front()->card().bus());
+    }
     const size_t wanted = options.nb_cores != 0                       ? options.nb_cores
                           : mode.name == std::string_view("pingpong") ? 2
                                                                       : 1;
@@ -88,7 +113,7 @@ int choose_lcores(const Options& options, const Mode& mode,
       return -EINVAL;
     }
   }
-  warn_of_sharing(chosen, warnings);
+  warn_of_sharing(chosen, placement, warnings);
   *lcores = std::move(chosen);
   return 0;
 }

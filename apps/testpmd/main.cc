@@ -1,6 +1,7 @@
 // rio-testpmd: sends messages between RapidIO cards and measures them.
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_rawdev.h>
 
 #include <csignal>
 #include <cstdio>
@@ -45,10 +46,10 @@ int run_all(Session& session) {
   return session.exit_code();
 }
 
-int with_session(const Options& options) {
+int with_session(const Options& options, std::unique_ptr<pmd::cores::Placement> placement) {
   std::unique_ptr<Session> session;
   std::string error;
-  if (Session::create(options, &session, &error) != 0) {
+  if (Session::create(options, std::move(placement), &session, &error) != 0) {
     return complain(error);
   }
   int code = 0;
@@ -98,6 +99,19 @@ int parse(int argc, char** argv, Options* options, int* eal_argc) {
   return 0;
 }
 
+/// EAL goes on without a card that it cannot start; its user would wonder.
+uint32_t cards_asked_for(int eal_argc, char** argv) {
+  uint32_t cards = 0;
+  for (int i = 1; i < eal_argc; ++i) {
+    const std::string_view arg(argv[i]);
+    const std::string_view value = arg == "--vdev" && i + 1 < eal_argc ? argv[i + 1]
+                                   : arg.starts_with("--vdev=")        ? arg.substr(7)
+                                                                       : std::string_view();
+    cards += value.starts_with("raw_rio") ? 1 : 0;
+  }
+  return cards;
+}
+
 int program(int argc, char** argv) {
   Options options;
   int eal_argc = argc;
@@ -108,13 +122,27 @@ int program(int argc, char** argv) {
     std::fputs(help_text().c_str(), stdout);
     return kExitOk;
   }
+  const uint32_t cards = cards_asked_for(eal_argc, argv);  // EAL sorts argv anew
+  std::unique_ptr<pmd::cores::Placement> placement;        // before EAL pins this thread
+  if (pmd::cores::Placement::create(&placement) != 0) {
+    std::fprintf(stderr,
+                 "rio-testpmd: warning: hwloc cannot tell which cores are near the cards; "
+                 "lcores are taken in EAL's order\n");
+  }
   if (rte_eal_init(eal_argc, argv) < 0) {
     return complain(std::string("EAL could not start (") + rte_strerror(rte_errno) +
                     "); see its messages above. Without hugepages give --no-huge -m 512; "
                     "the options of this program stand behind --");
   }
+  if (rte_rawdev_count() < cards) {
+    const int code =
+        complain("EAL started " + std::to_string(rte_rawdev_count()) + " of the " +
+                 std::to_string(cards) + " cards that --vdev names; its messages above say why");
+    rte_eal_cleanup();
+    return code;
+  }
   catch_interrupts();
-  const int code = with_session(options);
+  const int code = with_session(options, std::move(placement));
   rte_eal_cleanup();
   return code;
 }

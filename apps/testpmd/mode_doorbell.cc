@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/testpmd/generator.hpp"
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
@@ -56,6 +57,7 @@ class DoorbellStream final : public Stream {
   uint16_t expected_flow_;
   uint64_t left_;
   uint32_t in_flight_ = 0;
+  LinkPause pause_;
   uint64_t next_ = 0;  // number of the next doorbell
   pmd::TxMessage messages_[kBurstMax];
   pmd::DoorbellEvent events_[kBurstMax];
@@ -104,6 +106,7 @@ uint32_t DoorbellStream::reap() noexcept {
     stats.retries.add(done_[i].retries);
     if (done_[i].status != pmd::Status::kOk) [[unlikely]] {
       stats.count_status(done_[i].status);
+      pause_.note(done_[i].status);
       verifier_.failed(flow_, done_[i].status);
       if (probe_ != nullptr) {
         probe_->give_up();
@@ -119,7 +122,7 @@ uint32_t DoorbellStream::turn(bool may_send) noexcept {
   uint32_t moved = receive();
   if (left_ == 0) [[unlikely]] {
     set_finished();
-  } else if (may_send) {
+  } else if (may_send && !pause_.pausing()) {
     moved += send();
   }
   return moved + reap();

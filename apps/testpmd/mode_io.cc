@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "apps/testpmd/generator.hpp"
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "apps/testpmd/shared_sink.hpp"
 #include "apps/testpmd/tx_source.hpp"
@@ -82,6 +83,7 @@ class Forwarder final : public Stream {
   uint32_t first_ = 0;  // slot of the first message to send, below mailboxes_
   uint32_t ready_ = 0;  // messages in slots_ from first_ on
   uint32_t in_flight_ = 0;
+  LinkPause pause_;
   // Ways in turn: slots of four have a mailbox, so that its four letters fly, the driver looks at
   // one message in four anew, and forwarding writes only where the bytes are. As long as all ways
   // and two bursts.
@@ -107,6 +109,13 @@ int Forwarder::prime(uint32_t window, std::string* error) {
                  .length_bytes = static_cast<uint16_t>(size_bytes_),
                  .mbox = static_cast<uint8_t>(i / regs::kLetters % mailboxes_),
                  .flags = 0};
+  }
+  if (window > rx_.free_count()) {
+    *error = "--window " + std::to_string(window) + ": beside its " +
+             std::to_string(in_.shared_posted) + " buffers the receive queue of " + in_.name() +
+             " has room for " + std::to_string(rx_.free_count()) +
+             "; give less, or a larger ring (--vdev …,rx_ring=4096)";
+    return -EINVAL;
   }
   again_.reserve(pool_.free_count() + 2 * kSharedBuffers);
   for (uint32_t i = 0; i < window; ++i) {
@@ -237,6 +246,7 @@ uint32_t Forwarder::settle(uint32_t n, bool may_send) noexcept {
     stats.retries.add(done.retries);
     if (failed) {
       stats.count_status(done.status);
+      pause_.note(done.status);
       if (probe_ != nullptr) {
         probe_->give_up();
       }
@@ -282,7 +292,7 @@ uint32_t Forwarder::turn(bool may_send) noexcept {
   if (ready_ == 0) [[likely]] {
     moved = receive(may_send);
   }
-  while (may_send && !again_.empty() && ready_ < burst_) [[unlikely]] {
+  while (may_send && !again_.empty() && ready_ < burst_ && !pause_.pausing()) [[unlikely]] {
       add_new(again_.back());
       again_.pop_back();
     }

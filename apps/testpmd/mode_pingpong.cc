@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "apps/testpmd/generator.hpp"
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "apps/testpmd/shared_sink.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr uint32_t kSendBuffers = 16;  // far more than messages that can be in flight
 constexpr uint32_t kSendStride = 3 * 4096 + 256;
 constexpr uint32_t kBounceAt = 2 * 4096;
+constexpr uint32_t kTurnsBetweenReaps = 64;
 
 /// One end. The first end starts, and starts again when the message is lost.
 class PingPong final : public Stream {
@@ -73,7 +75,9 @@ class PingPong final : public Stream {
   uint64_t left_;
   bool turn_is_mine_;
   uint32_t in_flight_ = 0;
+  LinkPause pause_;
   uint32_t buffer_ = 0;
+  uint32_t idle_turns_ = 0;
   uint64_t sent_tsc_ = 0;
   pmd::DmaMemory memory_;
 };
@@ -153,6 +157,7 @@ void PingPong::reap() noexcept {
     stats.retries.add(done[i].retries);
     if (done[i].status != pmd::Status::kOk) [[unlikely]] {
       stats.count_status(done[i].status);
+      pause_.note(done[i].status);
       verifier_.failed(flow_, done[i].status);
       turn_is_mine_ = true;
       sent_tsc_ = 0;
@@ -165,7 +170,7 @@ void PingPong::reap() noexcept {
 uint32_t PingPong::turn(bool may_send) noexcept {
   const bool came = receive();
   turn_is_mine_ = turn_is_mine_ || came;
-  if (turn_is_mine_ && may_send && left_ != 0) {
+  if (turn_is_mine_ && may_send && left_ != 0 && !pause_.pausing()) {
     send();
     if (in_flight_ > 1) {
       reap();  // of earlier messages, while this one is on its way
@@ -175,7 +180,9 @@ uint32_t PingPong::turn(bool may_send) noexcept {
   if (left_ == 0 && turn_is_mine_) [[unlikely]] {
     set_finished();
   }
-  if (in_flight_ != 0) {
+  // A look at the completions is a step of the card, too: rarely, while the answer is awaited, but
+  // always when the run drains.
+  if (in_flight_ != 0 && (++idle_turns_ % kTurnsBetweenReaps == 0 || !may_send || left_ == 0)) {
     reap();
   }
   return came ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "apps/testpmd/generator.hpp"
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
@@ -140,6 +141,7 @@ class RdmaStream final : public Stream {
   uint32_t read_backs_ = 0;
   uint32_t free_[kDepth];
   uint32_t free_count_ = kDepth;
+  LinkPause pause_;
 };
 
 int RdmaStream::open(std::string* error) {
@@ -220,6 +222,7 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
   stats.retries.add(entry.retries);
   if (entry.status != pmd::Status::kOk) [[unlikely]] {
     stats.count_status(entry.status);
+    pause_.note(entry.status);
     if (verifier_.verifies()) {
       verifier_.failed(flow_, pmd::Status::kResponseTimeout);  // it may have been carried out
     }
@@ -270,7 +273,9 @@ uint32_t RdmaStream::turn(bool may_send) noexcept {
   if (left_ == 0 && quiet()) [[unlikely]] {
     set_finished();
   }
-  return n + (may_send ? post(static_cast<uint32_t>(std::min<uint64_t>(kDepth, left_))) : 0);
+  return n + (may_send && !pause_.pausing()
+                  ? post(static_cast<uint32_t>(std::min<uint64_t>(kDepth, left_)))
+                  : 0);
 }
 
 int check(const RunSetup& setup, std::string* error) {

@@ -14,7 +14,7 @@ using Error = std::string*;
 using Text = std::string_view;
 
 int wrong(Error error, Text value, const std::string& right) {
-  *error = "'" + std::string(value) + "' is not " + right;
+  *error = std::string("'").append(value).append("' is not ").append(right);
   return -EINVAL;
 }
 
@@ -212,7 +212,7 @@ constexpr std::array kTable = {
               set_nb_cores},
     OptionDef{"stats-period", "S", "a table every S seconds, 0 for none (1)", true, set_period},
     OptionDef{"json", "FILE", "write all results there", false, set_json},
-    OptionDef{"tx-first", nullptr, "rxonly: send first, so that one port alone has something", true,
+    OptionDef{"tx-first", nullptr, "as in dpdk-testpmd; io always sends first (see --window)", true,
               set_tx_first},
     OptionDef{"interactive", nullptr, "a prompt (also -i)", false, set_interactive},
     OptionDef{"cmdline-file", "FILE", "commands to run first, as at the prompt", false,

@@ -62,30 +62,32 @@ int parse_options(std::span<const std::string_view> args, Options* out, std::str
       arg = "--help";
     }
     if (!arg.starts_with("--")) {
-      return fail(error, "'" + std::string(arg) + "' is no option; options begin with --");
+      return fail(error,
+                  std::string("'").append(arg).append("' is no option; options begin with --"));
     }
     arg.remove_prefix(2);
     const size_t equals = arg.find('=');
     const std::string_view name = arg.substr(0, equals);
     const OptionDef* option = find_option(name);
     if (option == nullptr) {
-      return fail(error, "no option '--" + std::string(name) + "'; --help lists them");
+      return fail(error, std::string("no option '--").append(name).append("'; --help lists them"));
     }
     std::string_view value;
     if (option->value == nullptr) {
       if (equals != std::string_view::npos) {
-        return fail(error, "--" + std::string(name) + " takes no value");
+        return fail(error, std::string("--").append(name).append(" takes no value"));
       }
     } else if (equals != std::string_view::npos) {
       value = arg.substr(equals + 1);
     } else if (i + 1 < args.size()) {
       value = args[++i];
     } else {
-      return fail(error, "--" + std::string(name) + " wants a value: " + option->value);
+      return fail(error,
+                  std::string("--").append(name).append(" wants a value: ").append(option->value));
     }
     std::string why;
     if (option->set(options, value, &why) != 0) {
-      return fail(error, "--" + std::string(name) + ": " + why);
+      return fail(error, std::string("--").append(name).append(": ").append(why));
     }
   }
   *out = std::move(options);

@@ -19,8 +19,9 @@ uint32_t flows_needed(const Options& options, size_t ports) {
 
 }  // namespace
 
-int Session::create(const Options& options, std::unique_ptr<Session>* out, std::string* error) {
-  std::unique_ptr<Session> session(new Session(options));
+int Session::create(const Options& options, std::unique_ptr<pmd::cores::Placement> placement,
+                    std::unique_ptr<Session>* out, std::string* error) {
+  std::unique_ptr<Session> session(new Session(options, std::move(placement)));
   int rc = Port::open_all(&session->ports_, error);
   if (rc != 0) {
     return rc;
@@ -132,7 +133,8 @@ int Session::start(uint32_t size_bytes, std::string* error) {
   }
   std::vector<unsigned> lcores;
   std::string warnings;
-  rc = choose_lcores(options, *mode, ports_, streams.size(), &lcores, &warnings, error);
+  rc = choose_lcores(options, *mode, placement_.get(), ports_, streams.size(), &lcores, &warnings,
+                     error);
   if (rc != 0) {
     return rc;
   }

@@ -7,15 +7,18 @@
 #include <vector>
 
 #include "apps/testpmd/run.hpp"
+#include "pmd/cores/placement.hpp"
 
 namespace rio::testpmd {
 
 /// Main thread. Functions print nothing but warnings; errors go to `error`.
 class Session {
  public:
-  /// Open the ports, take memory. @return 0 or -errno.
-  [[nodiscard]] static int create(const Options& options, std::unique_ptr<Session>* out,
-                                  std::string* error);
+  /// Open the ports, take memory. @param placement made before EAL pinned the thread; may be null.
+  /// @return 0 or -errno.
+  [[nodiscard]] static int create(const Options& options,
+                                  std::unique_ptr<pmd::cores::Placement> placement,
+                                  std::unique_ptr<Session>* out, std::string* error);
   ~Session();
 
   Options options;
@@ -32,9 +35,11 @@ class Session {
   [[nodiscard]] int exit_code() const;
 
  private:
-  explicit Session(const Options& o) : options(o) {}
+  Session(const Options& o, std::unique_ptr<pmd::cores::Placement> placement)
+      : options(o), placement_(std::move(placement)) {}
   [[nodiscard]] int check(const Mode* mode, uint32_t size_bytes, std::string* error) const;
 
+  std::unique_ptr<pmd::cores::Placement> placement_;
   // Declared in the order of creation: ports go first, so that no card writes into freed buffers.
   std::unique_ptr<MessagePool> pool_;
   std::vector<std::unique_ptr<Port>> ports_;

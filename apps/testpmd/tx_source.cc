@@ -116,6 +116,9 @@ uint32_t TxSource::prepare(uint32_t n) noexcept {
 }
 
 uint32_t TxSource::turn(bool may_send) noexcept {
+  if (pause_.pausing()) [[unlikely]] {
+    return 0;
+  }
   // What was numbered goes out even when the run drains.
   auto n = may_send ? static_cast<uint32_t>(std::min<uint64_t>(burst_, left_)) : ready_;
   if (verifier_.verifies()) {
@@ -166,6 +169,7 @@ void TxSource::advance(uint32_t sent) noexcept {
 
 void TxSource::failed(const pmd::TxDone& done) noexcept {
   owner_.stats.count_status(done.status);
+  pause_.note(done.status);
   if (probe_ != nullptr) {
     probe_->give_up();
   }

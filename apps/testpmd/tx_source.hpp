@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
@@ -60,6 +61,7 @@ class TxSource {
   uint32_t tx_addr_align_;
   uint32_t burst_;
   bool bounced_ = false;
+  LinkPause pause_;
   uint64_t left_;  // of --count
   uint32_t in_flight_ = 0;
   uint32_t way_ = 0;    // the next one

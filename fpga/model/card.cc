@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t kScanEvery = 16;       // steps between looks at the control words (fast mode)
 constexpr uint32_t kHousekeepEvery = 256; // steps between looks at timers and counters
 constexpr uint32_t kFramesPerStep = 64;   // so that one card cannot keep the thread
+constexpr uint32_t kBusyLooks = 128;      // steps that any ring of frames is emptied in
 
 /// Takes the card's lock for a scope; any thread.
 class Hold {
@@ -92,7 +93,9 @@ struct Card::Impl final : Neighbour {
   void leave(bool self) override;
 
   void step();
+  void look_at_clock();
   void housekeep();
+  [[nodiscard]] bool requests_wait();
   void set_link(bool up);
   void draw_faults();
   bool take_requests(FrameReader& reader);
@@ -106,6 +109,7 @@ struct Card::Impl final : Neighbour {
   bool forced_down = false;
   uint32_t scan_in = 0;
   uint32_t housekeep_in = 0;
+  uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;
   uint32_t down_steps = 0;
   uint32_t stuck_steps = 0;
@@ -181,17 +185,20 @@ void Card::Impl::step() {
   if (gone) {
     return;
   }
-  core.host.begin_step();
+  if (core.host.begin_step()) [[unlikely]] {
+    scan_in = 0;  // memory has gone: no ring may be used before it was looked at
+  }
+  bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
     scan_in = kScanEvery;
-    core.now_ns = core.clock->now_ns();
+    look_at_clock();
     control.check_ring_memory();
     control.scan();
     control.interrupts();
     draw_faults();
     if (core.exact || housekeep_in-- == 0) {
       housekeep_in = kHousekeepEvery / kScanEvery;
-      housekeep();
+      house_is_due = true;
     }
   }
   // Answers of the last step wait until this one has sent its messages: a reply that the program
@@ -211,6 +218,10 @@ void Card::Impl::step() {
       take_requests(*in.requests);
     }
   }
+  // Time-outs after what has arrived: a card that nobody let work has kept nobody waiting.
+  if (house_is_due) [[unlikely]] {
+    housekeep();
+  }
   for (Pair& pair : core.pairs) {
     tx.run(pair);
     dma.run(pair);
@@ -227,6 +238,26 @@ void Card::Impl::step() {
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
+}
+
+void Card::Impl::look_at_clock() {
+  const uint64_t before = core.now_ns;
+  core.now_ns = core.clock->now_ns();
+  // Between two looks what is sent bears the time of the first. If nobody let the card work for
+  // long in between, that is far too early.
+  if (!core.exact && core.now_ns - before > core.timers.response_ns / 8) {
+    tx.sent_late(before);
+    transactions.sent_late(before);
+  }
+}
+
+bool Card::Impl::requests_wait() {
+  for (Inbound& in : core.wire->inbound()) {
+    if (in.requests->peek() != nullptr) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool Card::Impl::take_requests(FrameReader& reader) {
@@ -325,7 +356,11 @@ void Card::Impl::housekeep() {
     set_link(up);
   }
   tx.check_timers();
-  rx.check_timers();
+  // Segments that wait are no silence; but what waits now does not wait for ever.
+  busy_looks = requests_wait() ? busy_looks + 1 : 0;
+  if (busy_looks == 0 || busy_looks > kBusyLooks) {
+    rx.check_timers();
+  }
   expire_transactions();
   control.tell_port();
 }
@@ -377,7 +412,7 @@ void Card::set_link(bool up) {
 
 void Card::lose_state() {
   const Hold hold(impl_->busy);
-  impl_->control.reset(0);
+  impl_->control.lose_state();
 }
 
 void Card::vanish() {

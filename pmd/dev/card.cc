@@ -107,9 +107,10 @@ int Card::check(const CardConfig& config) const {
   if (config.response_timeout_us == 0 ||
       config.receive_timeout_us > 2ull * config.response_timeout_us) {
     // Else a letter could be used again while a receiver still has half a message of it.
-    log_error("%s: receive time-out %u us with response time-out %u us; it may be at most twice as "
-              "long, on all nodes alike",
-              card, config.receive_timeout_us, config.response_timeout_us);
+    log_error(
+        "%s: receive time-out %u us with response time-out %u us; it may be at most twice as "
+        "long, on all nodes alike",
+        card, config.receive_timeout_us, config.response_timeout_us);
     return -EINVAL;
   }
   if (config.dest_ids.size() > caps_.queue_pairs) {

@@ -28,12 +28,12 @@ struct RxMapEntry {
 
 /// What the owner of a card sets. regs: ID.
 struct CardConfig {
-  std::vector<uint32_t> dest_ids;  ///< source ID of queue pair i; the missing ones get none
-  std::vector<RxMapEntry> rx_map;  ///< empty: each destID to its queue pair, all mailboxes
-  uint32_t dest_id_size = 1;       ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
+  std::vector<uint32_t> dest_ids;         ///< source ID of queue pair i; the missing ones get none
+  std::vector<RxMapEntry> rx_map;         ///< empty: each destID to its queue pair, all mailboxes
+  uint32_t dest_id_size = 1;              ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
   uint32_t response_timeout_us = 100000;  ///< at least 1
-  uint32_t receive_timeout_us = 200000;  ///< at most twice the response time-out
-  uint32_t retry_limit = 0;  ///< 0: never give up
+  uint32_t receive_timeout_us = 200000;   ///< at most twice the response time-out
+  uint32_t retry_limit = 0;               ///< 0: never give up
   uint32_t retry_delay_us = 1;
   uint32_t reset_timeout_ms = 1000;  ///< of the reset, and of later changes
 };

@@ -20,10 +20,12 @@ struct EntryReap {
   using Cpl = regs::EntryCpl;
   using Done = EntryDone;
   static uint32_t size(const uint32_t* sizes, size_t slot) { return sizes[slot]; }
-  static uint32_t bytes(const Cpl& cpl, uint32_t /*size*/) { return cpl.bytes; }
-  static void fill(const Cpl& cpl, Status /*status*/, uint64_t cookie, Done* out) {
+  using Raw = uint64_t;
+  static Raw load(const Cpl& cpl) { return load_second_half(cpl); }
+  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return static_cast<uint32_t>(raw); }
+  static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
-    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, reinterpret_cast<const uint8_t*>(&cpl) + 8, 8);
+    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
   }
   static void spoil(Done* out) {
     out->status = Status::kFormat;

@@ -15,9 +15,18 @@ namespace rio::pmd {
 // A Kind has:
 //   Cpl, Done                                 what the card writes and what the user gets
 //   uint32_t size(sizes, slot)                bytes of the entry, as the driver knows them
-//   uint32_t bytes(cpl, size)                 bytes that the card says it moved
-//   void fill(cpl, status, cookie, done)      all fields; status is the code in the last word
-//   void spoil(done)                          the card's bytes are impossible: kFormat, none
+//   Raw load(cpl)                             what is checked, read once, since the card may lie
+//   twice uint32_t bytes(raw, size)                 bytes that the card says it moved void
+//   fill(cpl, raw, status, cookie, done)      all fields; status is the code in the last word void
+//   spoil(done)                          the card's bytes are impossible: kFormat, none
+
+/// Second half of a 16-byte completion, in one load.
+template <class Cpl>
+[[nodiscard]] inline uint64_t load_second_half(const Cpl& cpl) {
+  static_assert(sizeof(Cpl) == 16);
+  const auto* const half = reinterpret_cast<const uint64_t*>(&cpl) + 1;
+  return __atomic_load_n(half, __ATOMIC_RELAXED);
+}
 
 /// Where the plain case is in its rings.
 template <class Kind>
@@ -40,12 +49,13 @@ struct PlainRun {
       return false;
     }
     const uint32_t size = Kind::size(sizes, slot + i);
-    const uint32_t moved = Kind::bytes(cpl[i], size);
+    const auto raw = Kind::load(cpl[i]);
+    const uint32_t moved = Kind::bytes(raw, size);
     if (moved > size) {
       return false;
     }
     *bytes += moved;
-    Kind::fill(cpl[i], Status::kOk, cookies[slot + i], &out[i]);
+    Kind::fill(cpl[i], raw, Status::kOk, cookies[slot + i], &out[i]);
     return true;
   }
   [[gnu::always_inline]] void skip(uint32_t count) {
@@ -101,10 +111,11 @@ template <class Kind>
 template <class Kind>
 [[gnu::noinline]] uint32_t PostingQueue::reap_any(typename Kind::Done* out, uint32_t limit) {
   CompletionCursor cursor = cursor_;
+  QueueStats counts;
   uint32_t given = 0;
   for (uint32_t looked = 0; looked < limit && window_.used() != 0; ++looked) {
     const auto& cpl = *cursor.at<typename Kind::Cpl>();
-    // acquire: as in take_plain; pairs with the card's write of the last word.
+    // acquire: as in take; pairs with the card's write of the last word.
     const uint32_t status = dma_load_last_word(&cpl.status) ^ cursor.flip();
     if ((status & kPhaseBit) != 0) {
       break;
@@ -112,26 +123,29 @@ template <class Kind>
     ++cursor.consumed;
     const uint32_t index = cpl.index;
     if (!window_.complete(index)) [[unlikely]] {
-      ++stats_.bad_completions;
+      ++counts.bad_completions;
       continue;
     }
     const size_t slot = index & window_.mask();
     const uint32_t size = Kind::size(sizes_, slot);
-    uint32_t bytes = Kind::bytes(cpl, size);
+    const auto raw = Kind::load(cpl);
+    const uint32_t bytes = Kind::bytes(raw, size);
     const auto code = static_cast<Status>(regs::tx_cpl::Status::code.get(status));
-    Kind::fill(cpl, code, window_.cookies()[slot], &out[given]);
-    if (bytes > size) [[unlikely]] {  // the entry is ours again, but nobody knows what is in it
-      ++stats_.bad_completions;
-      Kind::spoil(&out[given]);
-      bytes = 0;
-    }
-    const bool ok = out[given].status == Status::kOk;
-    stats_.messages += ok ? 1 : 0;
-    stats_.bytes += ok ? bytes : 0;
-    stats_.failed += ok ? 0 : 1;
+    Kind::fill(cpl, raw, code, window_.cookies()[slot], &out[given]);
     ++given;
+    if (bytes > size) [[unlikely]] {  // the entry is ours again, but nobody knows what is in it
+      ++counts.bad_completions;
+      Kind::spoil(&out[given - 1]);
+    } else if (code == Status::kOk) {
+      ++counts.messages;
+      counts.bytes += bytes;
+    }
   }
   cursor_.consumed = cursor.consumed;
+  stats_.messages += counts.messages;
+  stats_.bytes += counts.bytes;
+  stats_.failed += given - counts.messages;
+  stats_.bad_completions += counts.bad_completions;
   return given;
 }
 

@@ -39,12 +39,14 @@ struct SharedReap {
   static uint32_t size(const uint32_t* /*sizes*/, size_t /*slot*/) {
     return regs::kMessageBytesMax;
   }
-  static uint32_t bytes(const Cpl& cpl, uint32_t /*size*/) { return cpl.length; }
-  static void fill(const Cpl& cpl, Status status, uint64_t cookie, Done* out) {
+  using Raw = uint16_t;  // the length, read once
+  static Raw load(const Cpl& cpl) { return __atomic_load_n(&cpl.length, __ATOMIC_RELAXED); }
+  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return raw; }
+  static void fill(const Cpl& cpl, Raw raw, Status status, uint64_t cookie, Done* out) {
     auto* const to = reinterpret_cast<uint8_t*>(out);
     const auto* const from = reinterpret_cast<const uint8_t*>(&cpl);
     // Read before anything is written, since the compiler cannot know that they lie apart.
-    const uint32_t length_mbox_letter = cpl.length | kMboxLetter[cpl.place];
+    const uint32_t length_mbox_letter = raw | kMboxLetter[cpl.place];
     const auto segments_status =
         static_cast<uint16_t>(cpl.segments | static_cast<uint32_t>(status) << 8);
     std::memcpy(to + offsetof(Done, length_bytes), &length_mbox_letter, sizeof(uint32_t));

@@ -154,10 +154,12 @@ struct TxReap {
   static uint32_t size(const uint32_t* sizes, size_t slot) {
     return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
   }
-  static uint32_t bytes(const Cpl& /*cpl*/, uint32_t size) { return size; }
-  static void fill(const Cpl& cpl, Status /*status*/, uint64_t cookie, Done* out) {
+  using Raw = uint64_t;
+  static Raw load(const Cpl& cpl) { return load_second_half(cpl); }
+  static uint32_t bytes(Raw /*raw*/, uint32_t size) { return size; }
+  static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
-    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, reinterpret_cast<const uint8_t*>(&cpl) + 8, 8);
+    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
   }
   static void spoil(Done* /*out*/) {}
 };
@@ -252,80 +254,64 @@ uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
 }
 
 bool TxQueue::post_any(const TxMessage& message) {
+  const uint32_t flags = message.flags;
+  uint32_t length_bytes = message.length_bytes;
+  uint32_t control = 0;
   if (window_.room() == 0) {
     return false;
   }
-  if ((message.flags & TxFlags::kDoorbell) != 0) {
-    const uint32_t prio = message.flags & TxFlags::kPrioMask;
-    if (prio > kPrioMax) {
-      return refuse(Reject::kOperation);
+  if ((flags & TxFlags::kDoorbell) != 0) {
+    const uint32_t prio = flags & TxFlags::kPrioMask;
+    if (prio > kPrioMax || message.info > 0xFFFFu) {
+      return refuse(prio > kPrioMax ? Reject::kOperation : Reject::kLength);
     }
-    if (message.info > 0xFFFFu) {
-      return refuse(Reject::kLength);
+    control = Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)) |
+              Control::prio.put(prio) | Control::ssize.put(kSsize256) | Control::inline_.put(1);
+    length_bytes = kDoorbellBytes;
+  } else if (!control_of(kMeanings, length_bytes, message.mbox, flags, &control)) {
+    return refuse(refusal(length_bytes, flags));
+  }
+  uint64_t words[2] = {message.iova, 0};  // the address, or the doorbell's information
+  if ((flags & kSpecialFlags) == TxFlags::kInline) {
+    if (length_bytes > inline_bytes_max_) {
+      return post_wide_inline(message, control);
     }
-    const uint32_t control = Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)) |
-                             Control::prio.put(prio) | Control::ssize.put(kSsize256);
-    const auto info = static_cast<uint16_t>(message.info);
-    return post_inline(message, control, &info, kDoorbellBytes);
-  }
-  uint32_t control = 0;
-  if (!control_of(kMeanings, message.length_bytes, message.mbox, message.flags, &control)) {
-    return refuse(refusal(message.length_bytes, message.flags));
-  }
-  if ((message.flags & TxFlags::kInline) != 0) {
-    return post_inline(message, control, message.data, message.length_bytes);
-  }
-  if ((message.iova & addr_misaligned_) != 0) {
+    load_upto_16(static_cast<const uint8_t*>(message.data), length_bytes, words);
+    control |= Control::inline_.put(1);
+  } else if ((flags & kSpecialFlags) == 0 && (message.iova & addr_misaligned_) != 0) {
     return refuse(Reject::kAlignment);
   }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control,
-                    message.dest_id,
-                    static_cast<uint32_t>(message.cookie),
-                    message.length_bytes,
-                    message.iova,
-                    0};
-  window_.cookies()[slot] = message.cookie;
+  const uint64_t cookie = message.cookie;
+  entries_[slot] = {control,      message.dest_id, static_cast<uint32_t>(cookie),
+                    length_bytes, words[0],        words[1]};
+  window_.cookies()[slot] = cookie;
   window_.post(1);
   return true;
 }
 
-bool TxQueue::post_inline(const TxMessage& message, uint32_t control, const void* data,
-                          uint32_t length_bytes) {
-  const bool doorbell = (message.flags & TxFlags::kDoorbell) != 0;
-  const bool wide = !doorbell && length_bytes > inline_bytes_max_;
-  if (wide && (!wide_ || length_bytes > regs::kWideInlineBytes)) {
+bool TxQueue::post_wide_inline(const TxMessage& message, uint32_t control) {
+  const uint32_t length_bytes = message.length_bytes;
+  if (!wide_ || length_bytes > regs::kWideInlineBytes) {
     return refuse(Reject::kLength);
   }
-  if (wide && window_.room() < 2) {
+  if (window_.room() < 2) {
     return false;
   }
+  uint64_t words[6] = {};
+  const auto* const data = static_cast<const uint8_t*>(message.data);
+  for (uint32_t at = 0; at < length_bytes; at += 16) {
+    load_upto_16(data + at, std::min(length_bytes - at, 16u), &words[at / 8]);
+  }
   const uint32_t slot = window_.head() & window_.mask();
-  const uint32_t near_bytes = std::min(length_bytes, regs::kInlineBytes);
-  uint64_t words[2];
-  load_upto_16(static_cast<const uint8_t*>(data), near_bytes, words);
-  entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(wide ? 1 : 0),
+  entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(1),
                     message.dest_id,
                     static_cast<uint32_t>(message.cookie),
                     length_bytes,
                     words[0],
                     words[1]};
+  std::memcpy(&entries_[(slot + 1) & window_.mask()], &words[2], sizeof(regs::TxWide));
   window_.cookies()[slot] = message.cookie;
-  if (!wide) {
-    window_.post(1);
-    return true;
-  }
-  const auto* const far = static_cast<const uint8_t*>(data) + near_bytes;
-  const uint32_t far_bytes = length_bytes - near_bytes;
-  uint64_t more[4] = {};
-  if (far_bytes > 0) {
-    load_upto_16(far, std::min(far_bytes, 16u), more);
-  }
-  if (far_bytes > 16) {
-    load_upto_16(far + 16, far_bytes - 16, more + 2);
-  }
-  static_assert(sizeof more == sizeof(regs::TxWide));
-  std::memcpy(&entries_[(slot + 1) & window_.mask()], more, sizeof more);
   window_.post_pair();
   return true;
 }

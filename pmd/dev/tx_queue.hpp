@@ -51,8 +51,7 @@ class alignas(64) TxQueue : public PostingQueue {
   TxQueue() = default;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
-  [[nodiscard]] bool post_inline(const TxMessage& message, uint32_t control, const void* data,
-                                 uint32_t length_bytes);
+  [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
   [[nodiscard]] bool post_gather(const TxGather& message);
   [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 

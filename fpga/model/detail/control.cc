@@ -50,18 +50,11 @@ void Control::power_on() {
                 id::CapFlags::atomics.put(1));
   bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(c.tick_ns));
   bar.store(id::cap_dma_bytes(), c.dma_bytes);
-  bar.store(id::dest_id_size(), id::kDestIdSizeReset);
-  bar.store(id::response_timeout_us(), id::kResponseTimeoutUsReset);
-  bar.store(id::receive_timeout_us(), id::kReceiveTimeoutUsReset);
-  bar.store(id::retry_delay_us(), id::kRetryDelayUsReset);
-  for (uint32_t i = 0; i < regs::kMaxQps; ++i) {
-    bar.store(id::qp_dest_id(i), id::kQpDestIdReset);
-  }
+  default_host_words();
   bar.store(map::block(), block_word(regs::BlockType::kRxMap, 0));
   bar.store(map::next(), port::kBase);
   bar.store(port::block(), block_word(regs::BlockType::kPort, 0));
   bar.store(port::next(), qp::base(0));
-  bar.store(port::control(), port::kControlReset);
   for (Pair& pair : core_.pairs) {
     const uint32_t q = pair.number = static_cast<uint32_t>(&pair - core_.pairs.data());
     const bool last = q + 1 == core_.pairs.size();
@@ -77,6 +70,38 @@ void Control::power_on() {
   }
   read_timers();
   bar.store(id::magic(), regs::kMagic);
+}
+
+void Control::default_host_words() {
+  Bar& bar = core_.bar;
+  bar.store(id::dest_id_size(), id::kDestIdSizeReset);
+  bar.store(id::response_timeout_us(), id::kResponseTimeoutUsReset);
+  bar.store(id::receive_timeout_us(), id::kReceiveTimeoutUsReset);
+  bar.store(id::retry_delay_us(), id::kRetryDelayUsReset);
+  for (uint32_t i = 0; i < regs::kMaxQps; ++i) {
+    bar.store(id::qp_dest_id(i), id::kQpDestIdReset);
+  }
+  bar.store(port::control(), port::kControlReset);
+}
+
+void Control::lose_state() {
+  Bar& bar = core_.bar;
+  // Host-written pages are the second of each block and those after it.
+  const auto clear = [&bar](uint32_t base, uint32_t size_bytes) {
+    for (uint32_t at = base + regs::kPageBytes; at < base + size_bytes; at += 4) {
+      bar.store(at, 0);
+    }
+  };
+  clear(id::kBase, id::kSizeBytes);
+  clear(map::kBase, map::kSizeBytes);
+  clear(port::kBase, port::kSizeBytes);
+  for (const Pair& pair : core_.pairs) {
+    clear(qp::base(pair.number), qp::kSizeBytes);
+    clear(regs::window::base(pair.number), regs::window::kSizeBytes);
+  }
+  default_host_words();
+  read_owners();
+  reset(0);
 }
 
 void Control::read_timers() {
@@ -199,6 +224,7 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
   const uint32_t log2 = qp::RingSize::log2.get(size);
   const uint32_t clog2 = qp::RingSize::clog2.get(size);
   const uint32_t irq = bar.load(qp::ring_irq(q, number));
+  const uint32_t vectors = core_.irqs == nullptr ? 0 : c.vectors;
   const RingKind kind = ring_kind(number);
   const auto wide = [&](uint32_t lo, uint32_t hi) {
     return static_cast<uint64_t>(bar.load(hi)) << 32 | bar.load(lo);
@@ -210,7 +236,7 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
   ring.cbase_iova = wide(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
   if (log2 < c.ring_log2_min || log2 > c.ring_log2_max || clog2 < log2 || clog2 > c.ring_log2_max ||
       ((ring.base_iova | ring.cbase_iova) & 63) != 0 ||
-      qp::RingIrq::vector.get(irq) >= c.vectors) {
+      (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors)) {
     return RingError::kConfig;
   }
   ring.entry_bytes = kind.entry_bytes;
@@ -273,36 +299,38 @@ void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
 void Control::stop_ring(Pair& pair, uint32_t number, uint16_t gen) {
   Ring& ring = pair.rings[number];
   ring.gen = gen;
-  const bool was_live = ring.state == RingState::kRunning || ring.state == RingState::kError;
-  if (was_live && ring.cbase != nullptr) {
-    if (ring.state == RingState::kRunning) {
-      static_cast<void>(core_.look_at_tail(pair, number));
-    }
-    ring.held = false;
-    ring.state = RingState::kStopping;
-    switch (number) {
-      case kTxRing:
-        engines_.tx.begin_stop(pair);
-        break;
-      case kDmaRing:
-        engines_.dma.begin_stop(pair);
-        break;
-      case kMaintRing:
-        engines_.maint.begin_stop(pair);
-        break;
-      default:
-        engines_.rx.stop(pair, number);
-    }
-    set_dedicated(pair, number, false);
-    core_.tell_status(pair, number, RingError::kNone);
-    stopping_ = true;
-    finish_stops();
-    return;
-  }
-  if (ring.state != RingState::kStopping) {
-    ring.state = RingState::kStopped;
+  if (ring.state == RingState::kRunning || ring.state == RingState::kError) {
+    begin_stop(pair, number);
   }
   core_.tell_status(pair, number, RingError::kNone);
+  stopping_ = true;
+  finish_stops();
+}
+
+void Control::begin_stop(Pair& pair, uint32_t number) {
+  Ring& ring = pair.rings[number];
+  ring.held = false;
+  if (ring.state == RingState::kRunning) {
+    core_.read_tail(pair, number);
+  }
+  if (ring.base == nullptr) {
+    ring.tail = ring.head;  // nothing posted, or memory that the host took away
+  }
+  ring.state = RingState::kStopping;
+  switch (number) {
+    case kTxRing:
+      engines_.tx.begin_stop(pair);
+      break;
+    case kDmaRing:
+      engines_.dma.begin_stop(pair);
+      break;
+    case kMaintRing:
+      engines_.maint.begin_stop(pair);
+      break;
+    default:
+      engines_.rx.stop(pair, number);
+  }
+  set_dedicated(pair, number, false);
 }
 
 void Control::finish_stops() {
@@ -336,6 +364,7 @@ void Control::check_ring_memory() {
       Ring& ring = pair.rings[r];
       const bool live = ring.state == RingState::kRunning || ring.state == RingState::kStopping;
       if (live && !map_ring(ring)) {
+        ring.base = nullptr;
         ring.cbase = nullptr;
         core_.fail_ring(pair, r, RingError::kHostRead, ring.head);
       }

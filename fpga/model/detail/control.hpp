@@ -33,8 +33,10 @@ class Control {
   void finish_stops();
   /// Raise what is armed and due.
   void interrupts();
-  /// Lose all state, as a reset from outside does. The host sees GEN_ACK 0.
+  /// Forget all that flies and stop all rings. What the host wrote stays.
   void reset(uint32_t gen_ack);
+  /// Lose all state, as a reset from outside does: the host's words as well. It sees GEN_ACK 0.
+  void lose_state();
   /// Write the counters of block PORT and the link state.
   void tell_port();
   /// Whether the host's memory under running rings is still mapped; stops those where it is not.
@@ -43,6 +45,7 @@ class Control {
   [[nodiscard]] bool stopping() const { return stopping_; }
 
  private:
+  void default_host_words();
   void read_owners();
   void read_timers();
   void scan_pair(Pair& pair);
@@ -51,6 +54,7 @@ class Control {
   [[nodiscard]] regs::RingError load_ring(Pair& pair, uint32_t number);
   [[nodiscard]] bool map_ring(Ring& ring);
   void set_dedicated(Pair& pair, uint32_t number, bool open);
+  void begin_stop(Pair& pair, uint32_t number);
 
   Core& core_;
   Engines engines_;

@@ -39,7 +39,7 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
   Ring& shared = to.rings[kSharedRing];
   const HostWindow source = core_.host.read_window();
   const HostWindow target = peer.host.write_window();
-  if (shared.held || ring.cbase == nullptr || source.len_bytes < kFull ||
+  if (shared.held || !peer.host.current() || ring.cbase == nullptr || source.len_bytes < kFull ||
       target.len_bytes < kFull || peer.look_at_tail(to, kSharedRing) == 0) {
     return 0;
   }

@@ -49,19 +49,24 @@ class HostPort {
   [[nodiscard]] const HostWindow& write_window() const { return write_window_; }
 
   /// Once a step: forget windows that may have gone, let some posted writes reach memory.
-  void begin_step() {
-    if (memory_->generation() != generation_) [[unlikely]] {
+  /// @return whether memory may have gone.
+  [[nodiscard]] bool begin_step() {
+    const bool changed = memory_->generation() != generation_;
+    if (changed) [[unlikely]] {
       forget();
     }
     if (posting_) [[unlikely]] {
       drain(rng_.below(24));
     }
+    return changed;
   }
   /// Let all posted writes reach memory, as a register read by the host would.
   void flush() { drain(~0u); }
 
   [[nodiscard]] bool posting() const { return posting_; }
   [[nodiscard]] uint32_t generation() const { return generation_; }
+  /// Whether the windows are still what the host has mapped; else only the next step knows.
+  [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
   /// Accesses to memory that nobody mapped, for tests; a real card's IOMMU counts them.
   [[nodiscard]] uint64_t refused() const { return refused_; }
   [[nodiscard]] Rng& rng() { return rng_; }

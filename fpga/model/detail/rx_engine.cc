@@ -105,6 +105,7 @@ Answer RxEngine::admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Con
   out->place = frame.place;
   out->segments = frame.segments;
   out->ssize = frame.ssize;
+  out->message = frame.address;
   out->broken = false;
   if (frame.mbox() < regs::kMultiMailboxes && pair->dedicated_open[frame.mbox()] != 0) {
     const int number = dedicated_ring(*pair, frame);
@@ -138,6 +139,7 @@ bool RxEngine::on_message(const Frame& frame) {
                     frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
                     frame.ssize >= 8 && frame.ssize <= kFull &&
                     frame.length <= frame.segments * frame.ssize &&
+                    frame.length > (frame.segments - 1) * frame.ssize &&
                     (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
   if (!sane) [[unlikely]] {
     responder_.ack(place, 0, Answer::kError);
@@ -269,7 +271,7 @@ Answer RxEngine::take_segment(Context& context, const Frame& frame) {
     return Answer::kError;
   }
   if (frame.segments != context.segments || frame.ssize != context.ssize ||
-      (context.missing & bit) == 0) {
+      frame.address != context.message || (context.missing & bit) == 0) {
     drop(context, Status::kFormat);
     return Answer::kError;
   }

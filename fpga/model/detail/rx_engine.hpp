@@ -46,6 +46,7 @@ class RxEngine {
     uint32_t size;      ///< dedicated: of the entry
     uint32_t arrival;
     uint64_t addr;
+    uint64_t message;   ///< Frame::address of its segments
     uint64_t since_ns;
   };
 

@@ -29,7 +29,8 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
   }
   const auto* at = reinterpret_cast<const uint8_t*>(&first);
   const uint8_t* const begin = at;
-  const uint8_t* const end = at + bytes_to_end;
+  // Whatever length the next frames give, it ends within the memory.
+  const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
   const uint64_t route = load64(at + 8);
   const uint64_t last_addr = host.len_bytes - kFull;
   const bool full = core_.config.quirk_last_full_256;
@@ -46,13 +47,14 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
                                                ring.completions_in_a_row(), room});
   uint32_t head = ring.head;
   uint32_t arrival = pair.arrivals;
-  for (; at != end && head != until; ++head) {
+  for (; at <= last_at && head != until; ++head) {
+    const uint64_t word = load_frame_word(at);  // first: the rest is there only if this is
     const uint64_t shape = load64(at + 16);
     const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
     const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
     const uint64_t offset = load64(entry) - host.iova;
     const uint64_t kind = frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
-    if (load_frame_word(at) != kind || load64(at + 8) != route || shape >> 24 != kOneSegment ||
+    if (word != kind || load64(at + 8) != route || shape >> 24 != kOneSegment ||
         length - 1 >= kFull || offset > last_addr || plain_pair[place & 63] != number) [[unlikely]] {
       break;
     }

@@ -50,6 +50,11 @@ void TargetEngine::forget() {
   for (Windows& windows : windows_) {
     windows = {};
   }
+  for (const Pair& pair : core_.pairs) {
+    for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+      core_.bar.store(regs::window::status(pair.number, i), 0);
+    }
+  }
 }
 
 const TargetEngine::Window* TargetEngine::find(const Frame& frame, uint32_t pair) const {
@@ -140,17 +145,23 @@ void TargetEngine::serve(const Frame& frame, const Window& window, Frame* respon
 bool TargetEngine::atomic(const Frame& frame, uint64_t bus, Frame* response) {
   uint32_t old = 0;
   uint32_t operand[2] = {0, 0};
-  if (frame.length != 1 && frame.length != 2 && frame.length != 4) {
+  const bool legal = frame.length == 1 || frame.length == 2 || frame.length == 4;
+  if (!legal || (frame.address & (frame.length - 1u)) != 0) {
     return false;
   }
   core_.host.flush();
   if (!core_.host.read(bus, &old, frame.length)) {
     return false;
   }
-  std::memcpy(&operand[0], frame.payload(), frame.length);
-  std::memcpy(&operand[1], frame.payload() + frame.length, frame.length);
+  const auto op = static_cast<DmaOp>(frame.op);
+  if (op == DmaOp::kAtomicSwap || op == DmaOp::kAtomicCswap) {
+    std::memcpy(&operand[0], frame.payload(), frame.length);
+  }
+  if (op == DmaOp::kAtomicCswap) {
+    std::memcpy(&operand[1], frame.payload() + frame.length, frame.length);
+  }
   uint32_t value = old;
-  switch (static_cast<DmaOp>(frame.op)) {
+  switch (op) {
     case DmaOp::kAtomicInc:
       value = old + 1;
       break;

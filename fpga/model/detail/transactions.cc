@@ -171,6 +171,19 @@ const std::vector<Transactions::Expired>& Transactions::check_timers() {
   return expired_;
 }
 
+void Transactions::sent_late(uint64_t time_ns) {
+  for (Pair& pair : core_.pairs) {
+    for (auto& [dest, flow] : pair.flows) {
+      for (uint32_t tid = 0; flow->tids_busy > 0 && tid < kTids; ++tid) {
+        Transaction& t = flow->transactions[tid];
+        if (t.state == Transaction::kFlying && t.since_ns == time_ns) {
+          t.since_ns = core_.now_ns;
+        }
+      }
+    }
+  }
+}
+
 void Transactions::forget(Pair& pair) {
   std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
   for (auto& [dest, flow] : pair.flows) {

@@ -37,6 +37,8 @@ class Transactions {
   };
   /// Transactions whose response time-out has run out; ends quarantines on the way.
   [[nodiscard]] const std::vector<Expired>& check_timers();
+  /// What was stamped with `time_ns` was sent now.
+  void sent_late(uint64_t time_ns);
   /// The card was reset: what flies rests.
   void forget(Pair& pair);
 

@@ -248,6 +248,7 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
   frame->segments = msg.segments;
   frame->unused = 0;
   frame->ssize = static_cast<uint16_t>(ssize);
+  frame->address = msg.index;
   flow.way->requests->commit(frame, bytes);
   flow.way->requests->publish();
   ++core_.counts.tx_packets;
@@ -368,6 +369,18 @@ void TxEngine::check_timers() {
         } else if (msg.state == TxMsg::kQuarantine && core_.now_ns > msg.since_ns &&
                    core_.now_ns - msg.since_ns > 2 * core_.timers.response_ns) {
           rest_over(*flow, msg, place);
+        }
+      }
+    }
+  }
+}
+
+void TxEngine::sent_late(uint64_t time_ns) {
+  for (Pair& pair : core_.pairs) {
+    for (auto& [dest, flow] : pair.flows) {
+      for (TxMsg& msg : flow->msgs) {
+        if (msg.state == TxMsg::kFlying && msg.since_ns == time_ns) {
+          msg.since_ns = core_.now_ns;
         }
       }
     }

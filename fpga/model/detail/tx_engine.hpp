@@ -23,6 +23,8 @@ class TxEngine {
   void send_due();
   /// Response time-outs and ends of quarantines.
   void check_timers();
+  /// What was stamped with `time_ns` was sent now.
+  void sent_late(uint64_t time_ns);
   /// The ring is being stopped: what was not fetched is flushed, what flies is not sent again.
   void begin_stop(Pair& pair);
   /// The card was reset: what flew stays in quarantine, nobody is told.

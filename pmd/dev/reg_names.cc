@@ -1,13 +1,21 @@
-#include "apps/testpmd/reg_names.hpp"
+#include "pmd/dev/reg_names.hpp"
 
 #include <cerrno>
+#include <charconv>
 
-#include "apps/testpmd/size_sweep.hpp"
-
-namespace rio::testpmd {
+namespace rio::pmd {
 namespace {
 
 using regs::names::RegName;
+
+/// Decimal, or hexadecimal behind 0x. @return false: something else, or above `max`.
+bool parse_number(std::string_view text, uint64_t max, uint64_t* value) {
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  text.remove_prefix(hex ? 2 : 0);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value, hex ? 16 : 10);
+  return error == std::errc{} && stop == end && *value <= max;
+}
 
 /// Split "name[7]". @return false for anything else than a name or this.
 bool split_index(std::string_view text, std::string_view* name, bool* indexed, uint32_t* index) {
@@ -123,4 +131,4 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
   return text;
 }
 
-}  // namespace rio::testpmd
+}  // namespace rio::pmd

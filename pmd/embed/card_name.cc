@@ -1,0 +1,181 @@
+#include "pmd/embed/card_name.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio {
+namespace {
+
+using pmd::log_error;
+
+constexpr std::string_view kEmuPrefix = "emu:";
+constexpr size_t kWireNameMax = 63;
+
+template <typename Number>
+[[nodiscard]] bool number(std::string_view text, Number first, Number last, Number* out) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (text.empty() || error != std::errc{} || at != end || !(value >= first && value <= last)) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+[[nodiscard]] bool flag(std::string_view text, bool* out) {
+  *out = text == "1";
+  return text == "0" || text == "1";
+}
+
+[[nodiscard]] bool seed_and_rate(std::string_view text, pmd::EmuConfig* out) {
+  const size_t colon = text.find(':');
+  return colon != std::string_view::npos &&
+         number<uint64_t>(text.substr(0, colon), 0, UINT64_MAX, &out->fault_seed) &&
+         number(text.substr(colon + 1), 0.0, 1.0, &out->fault_rate);
+}
+
+/// One option of a name. These tables are the only place where options are written down.
+struct Option {
+  std::string_view key;
+  const char* allowed;
+  bool (*parse)(std::string_view value, CardName* out);
+};
+
+constexpr Option kEmuOptions[] = {
+    {"qps", "1 to 31",
+     [](std::string_view v, CardName* n) {
+       return number<uint32_t>(v, 1, regs::kMaxQps, &n->emu.queue_pairs);
+     }},
+    {"stepping", "inline or thread",
+     [](std::string_view v, CardName* n) {
+       n->emu.stepping = v == "thread" ? pmd::Stepping::kThread : pmd::Stepping::kInline;
+       return v == "thread" || v == "inline";
+     }},
+    {"exact", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.exact); }},
+    {"quirks", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.quirks); }},
+    {"faults", "SEED:RATE, a 64-bit number and 0.0 to 1.0",
+     [](std::string_view v, CardName* n) { return seed_and_rate(v, &n->emu); }},
+    {"pcie", "a 64-bit seed, 0 for off",
+     [](std::string_view v, CardName* n) {
+       return number<uint64_t>(v, 0, UINT64_MAX, &n->emu.pcie_seed);
+     }},
+};
+
+constexpr Option kPciOptions[] = {
+    {"reset", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->options.reset); }},
+    {"iova", "allocated or virtual",
+     [](std::string_view v, CardName* n) {
+       n->options.iova =
+           v == "virtual" ? pmd::vfio::IovaMode::kVirtual : pmd::vfio::IovaMode::kAllocated;
+       return v == "virtual" || v == "allocated";
+     }},
+};
+
+[[nodiscard]] int parse_option(const std::string& name, std::string_view text,
+                               std::span<const Option> options, std::set<std::string_view>* seen,
+                               CardName* out) {
+  const size_t equals = text.find('=');
+  const std::string key(text.substr(0, equals));
+  std::string known;
+  for (const Option& option : options) {
+    known += (known.empty() ? "" : ", ") + std::string(option.key);
+    if (option.key != key) {
+      continue;
+    }
+    if (!seen->insert(option.key).second) {
+      log_error("%s: option %s is given twice; leave one out", name.c_str(), key.c_str());
+      return -EINVAL;
+    }
+    const std::string value(equals == std::string_view::npos ? "" : text.substr(equals + 1));
+    if (!option.parse(value, out)) {
+      log_error("%s: option %s=%s; write %s=, then %s", name.c_str(), key.c_str(), value.c_str(),
+                key.c_str(), option.allowed);
+      return -EINVAL;
+    }
+    return 0;
+  }
+  log_error("%s: no option '%s' for such a card; there are: %s", name.c_str(), key.c_str(),
+            known.c_str());
+  return -EINVAL;
+}
+
+[[nodiscard]] bool is_wire_name(std::string_view wire) {
+  return !wire.empty() && wire.size() <= kWireNameMax &&
+         wire.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+             std::string_view::npos;
+}
+
+}  // namespace
+
+int parse_card_name(const std::string& text, CardName* out) {
+  CardName name;
+  std::string_view rest = text;
+  name.emulated = rest.starts_with(kEmuPrefix);
+  const std::string first(rest.substr(0, rest.find(',')));
+  if (name.emulated) {
+    name.emu.wire = first.substr(kEmuPrefix.size());
+    if (!is_wire_name(name.emu.wire)) {
+      log_error(
+          "\"%s\": an emulated card is emu:loop, or emu:NAME with 1 to %zu letters, digits, '_', "
+          "'.' or '-', which two cards of this process share",
+          text.c_str(), kWireNameMax);
+      return -EINVAL;
+    }
+  } else if (first.find_first_of("0123456789abcdefABCDEF") != 0 ||
+             first.find(':') == std::string::npos) {
+    log_error(
+        "\"%s\" is no card: write emu:loop, emu:NAME, or a PCI address as lspci -D does, for "
+        "example 0000:03:00.0",
+        text.c_str());
+    return -EINVAL;
+  } else if (const int rc = pmd::vfio::parse_address(first, &name.pci_address); rc != 0) {
+    return rc;
+  }
+  std::set<std::string_view> seen;
+  const std::span<const Option> options =
+      name.emulated ? std::span<const Option>(kEmuOptions) : std::span<const Option>(kPciOptions);
+  rest.remove_prefix(first.size());
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::string_view option = rest.substr(0, rest.find(','));
+    if (const int rc = parse_option(text, option, options, &seen, &name); rc != 0) {
+      return rc;
+    }
+    rest.remove_prefix(option.size());
+  }
+  *out = name;
+  return 0;
+}
+
+int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out) {
+  CardName parsed;
+  if (const int rc = parse_card_name(name, &parsed); rc != 0) {
+    return rc;
+  }
+  if (parsed.emulated) {
+    std::unique_ptr<pmd::EmuBus> bus;
+    if (const int rc = pmd::EmuBus::create(parsed.emu, nullptr, &bus); rc != 0) {
+      return rc;
+    }
+    *out = std::move(bus);
+    return 0;
+  }
+  std::unique_ptr<pmd::vfio::VfioBus> bus;
+  if (const int rc = pmd::vfio::VfioBus::open(parsed.pci_address, parsed.options, {},
+                                              pmd::vfio::real_kernel(), &bus);
+      rc != 0) {
+    return rc;
+  }
+  *out = std::move(bus);
+  return 0;
+}
+
+}  // namespace rio

@@ -1,0 +1,373 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <new>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/dev/wait.hpp"
+#include "pmd/embed/card_name.hpp"
+#include "pmd/embed/pollers.hpp"
+#include "pmd/embed/riopmd.hpp"
+
+namespace rio {
+namespace {
+
+using pmd::log_error;
+
+constexpr size_t kPageBytes = 4096;
+
+/// A destID for each queue pair, in a row.
+[[nodiscard]] std::vector<uint32_t> dest_ids_from(uint32_t first, uint32_t queue_pairs) {
+  std::vector<uint32_t> ids;
+  for (uint32_t i = 0; i < queue_pairs && first < pmd::Card::kNoDestId - i; ++i) {
+    ids.push_back(first + i);
+  }
+  return ids;
+}
+
+}  // namespace
+
+/// What the Endpoints of one card share. The mutex is held by everything that goes to the bus's or
+/// the map's control functions.
+struct Endpoint::Device {
+  std::mutex mutex;
+  std::unique_ptr<pmd::Bus> bus;
+  std::unique_ptr<pmd::Card> card;
+  std::unique_ptr<pmd::mem::MemoryMap> map;
+};
+
+Endpoint::Endpoint(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+int Endpoint::open(const std::string& name, const EndpointConfig& config,
+                   std::unique_ptr<Endpoint>* out) {
+  std::unique_ptr<pmd::Bus> bus;
+  if (const int rc = open_bus(name, &bus); rc != 0) {
+    return rc;
+  }
+  return open(std::move(bus), config, out);
+}
+
+int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
+                   std::unique_ptr<Endpoint>* out) {
+  if (bus == nullptr) {
+    return -EINVAL;
+  }
+  auto device = std::make_shared<Device>();
+  device->bus = std::move(bus);
+  pmd::CardConfig card = config.card;
+  if (card.dest_ids.empty()) {
+    pmd::Caps caps{};
+    const char* wrong = "";
+    pmd::Mmio bar = device->bus->bar();
+    if (pmd::read_caps(bar, &caps, &wrong) == 0) {  // if not, Card::open() says why
+      card.dest_ids = dest_ids_from(config.dest_id, caps.queue_pairs);
+    }
+  }
+  if (const int rc = pmd::Card::open(*device->bus, card, &device->card); rc != 0) {
+    return rc;
+  }
+  device->map = std::make_unique<pmd::mem::MemoryMap>(*device->bus);
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(device)));
+  if (const int rc = endpoint->start(config); rc != 0) {
+    return rc;
+  }
+  *out = std::move(endpoint);
+  return 0;
+}
+
+int Endpoint::open_queue_pair(const EndpointConfig& config, std::unique_ptr<Endpoint>* out) {
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(device_));
+  if (const int rc = endpoint->start(config); rc != 0) {
+    return rc;
+  }
+  *out = std::move(endpoint);
+  return 0;
+}
+
+int Endpoint::start(const EndpointConfig& config) {
+  const std::lock_guard lock(device_->mutex);
+  pmd::QueuePairConfig queues = config.queues;
+  if (config.irq_rings != 0) {
+    if (const int rc = prepare_irq(config, &queues); rc != 0) {
+      return rc;
+    }
+  }
+  if (config.message_buffers != 0) {
+    if (const int rc = pmd::mem::BufferPool::create(*device_->bus, config.message_buffers,
+                                                    caps().shared_addr_align, &buffers_);
+        rc != 0) {
+      return rc;
+    }
+    if (const int rc = device_->map->adopt(buffers_->memory()); rc != 0) {
+      buffers_.reset();
+      return rc;
+    }
+  }
+  return device_->card->open_queue_pair(config.queue_pair, queues, &pair_);
+}
+
+// One vector for the whole queue pair: it is one descriptor to sleep on.
+int Endpoint::prepare_irq(const EndpointConfig& config, pmd::QueuePairConfig* queues) {
+  if (device_->bus->poll_hook(config.queue_pair).fn != nullptr) {
+    log_error(
+        "%s: interrupts asked for, but this card works only while it is polled; open it with "
+        "stepping=thread",
+        name().c_str());
+    return -ENOTSUP;
+  }
+  if (caps().vectors == 0) {
+    log_error("%s: interrupts asked for, but the card has none; poll it", name().c_str());
+    return -ENOTSUP;
+  }
+  if (config.irq_rings >> regs::kRingsPerQp != 0) {
+    log_error("%s: interrupts for rings 0x%x; there are %u rings", name().c_str(), config.irq_rings,
+              regs::kRingsPerQp);
+    return -EINVAL;
+  }
+  const uint32_t vector = config.queue_pair % caps().vectors;
+  const int fd = device_->bus->irq_fd(vector);
+  if (fd < 0) {
+    log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it",
+              name().c_str());
+    return fd;
+  }
+  irq_fd_ = fd;
+  irq_rings_ = config.irq_rings;
+  for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
+    if ((irq_rings_ >> ring & 1u) != 0) {
+      queues->irq_vectors[ring] = static_cast<int>(vector);
+    }
+  }
+  return 0;
+}
+
+Endpoint::~Endpoint() {
+  (void)close();
+}
+
+int Endpoint::close() {
+  if (device_ == nullptr) {
+    return 0;
+  }
+  std::unique_lock lock(device_->mutex);
+  const int rc = pair_ != nullptr ? pair_->stop() : 0;
+  if (rc != 0 && rc != -ENODEV) {
+    leave_to_card();
+    lock.unlock();
+    device_.reset();
+    return rc;
+  }
+  pair_.reset();
+  free_memory();
+  lock.unlock();
+  device_.reset();
+  return rc;
+}
+
+// The card may still write: nothing that it knows is given back, and the bus stays open.
+void Endpoint::leave_to_card() {
+  log_error(
+      "%s: closed while the card does not answer; its memory stays allocated until the process "
+      "ends. Reset the card by its slot before it is opened again",
+      name().c_str());
+  // Reachable, so that leak checkers stay quiet; never destroyed.
+  struct Left {
+    std::shared_ptr<Device> device;
+    std::vector<UserMemory> registered;
+    std::unique_ptr<pmd::mem::BufferPool> buffers;
+    std::unique_ptr<pmd::QueuePair> pair;
+  };
+  static std::mutex mutex;
+  static auto* all = new std::vector<Left>;
+  const std::lock_guard lock(mutex);
+  all->push_back({device_, std::move(registered_), std::move(buffers_), std::move(pair_)});
+  allocated_.clear();
+}
+
+void Endpoint::free_memory() {
+  registered_.clear();
+  if (buffers_ != nullptr) {
+    (void)device_->map->forget(buffers_->memory());
+    buffers_.reset();
+  }
+  for (const pmd::DmaMemory& memory : allocated_) {
+    if (device_->map->forget(memory) == 0) {  // not while another Endpoint has it registered
+      device_->bus->dma_free(memory);
+    }
+  }
+  allocated_.clear();
+}
+
+int Endpoint::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,
+                             pmd::DedicatedRxQueue** out) {
+  const std::lock_guard lock(device_->mutex);
+  return pair_->open_dedicated(i, source, mbox, out);
+}
+
+int Endpoint::close_dedicated(uint32_t i) {
+  const std::lock_guard lock(device_->mutex);
+  return pair_->close_dedicated(i);
+}
+
+pmd::Card& Endpoint::card() {
+  return *device_->card;
+}
+const pmd::Caps& Endpoint::caps() const {
+  return device_->card->caps();
+}
+const std::string& Endpoint::name() const {
+  return device_->bus->name();
+}
+
+pmd::mem::AlignRules Endpoint::align_rules() const {
+  const pmd::Caps& c = caps();
+  return pmd::mem::align_rules(c.tx_addr_align, c.dedicated_addr_align, c.dedicated_size_align,
+                               c.quirk_last_at_256 || c.quirk_last_full_256);
+}
+
+int Endpoint::wait_link(uint32_t timeout_ms) {
+  pmd::Waiter waiter(device_->bus->poll_hook(0), timeout_ms);
+  bool more = true;
+  for (;;) {
+    {
+      const std::lock_guard lock(device_->mutex);
+      if (device_->card->gone()) {
+        log_error("%s: card is gone (its magic reads all ones); check slot, link and power",
+                  name().c_str());
+        return -ENODEV;
+      }
+      if (device_->card->link().up) {
+        return 0;
+      }
+    }
+    if (!more) {
+      log_error("%s: no link within %u ms; open the card at the other end, or check the cable",
+                name().c_str(), timeout_ms);
+      return -ETIMEDOUT;
+    }
+    more = waiter.pause();
+  }
+}
+
+int Endpoint::alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) {
+  if (len_bytes == 0 || len_bytes > SIZE_MAX - kPageBytes || !std::has_single_bit(align_bytes)) {
+    log_error("%s: %zu bytes aligned to %zu asked for; take at least 1, aligned to a power of two",
+              name().c_str(), len_bytes, align_bytes);
+    return -EINVAL;
+  }
+  const std::lock_guard lock(device_->mutex);
+  pmd::DmaMemory memory;
+  const size_t pages = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+  if (const int rc = device_->bus->dma_alloc(pages, std::max(align_bytes, kPageBytes), &memory);
+      rc != 0) {
+    return rc;
+  }
+  if (const int rc = device_->map->adopt(memory); rc != 0) {
+    device_->bus->dma_free(memory);
+    return rc;
+  }
+  allocated_.push_back(memory);
+  *out = {memory.va, memory.iova, len_bytes};
+  return 0;
+}
+
+int Endpoint::free(const pmd::DmaMemory& memory) {
+  const std::lock_guard lock(device_->mutex);
+  const auto it = std::find_if(allocated_.begin(), allocated_.end(),
+                               [&](const pmd::DmaMemory& m) { return m.va == memory.va; });
+  if (it == allocated_.end()) {
+    log_error("%s: %p was not allocated here, or is free already", name().c_str(), memory.va);
+    return -ENOENT;
+  }
+  if (const int rc = device_->map->forget(*it); rc != 0) {
+    log_error("%s: memory at %p is registered, too; unregister it first", name().c_str(),
+              memory.va);
+    return rc;
+  }
+  device_->bus->dma_free(*it);
+  allocated_.erase(it);
+  return 0;
+}
+
+int Endpoint::register_memory(void* va, size_t len_bytes, const pmd::mem::Region** region) {
+  const std::lock_guard lock(device_->mutex);
+  UserMemory memory{va, len_bytes, {}};
+  if (const int rc = device_->map->register_range(va, len_bytes, &memory.registration); rc != 0) {
+    return rc;
+  }
+  if (region != nullptr) {
+    *region = memory.registration.region();
+  }
+  registered_.push_back(std::move(memory));
+  return 0;
+}
+
+int Endpoint::unregister_memory(void* va, size_t len_bytes) {
+  const std::lock_guard lock(device_->mutex);
+  const auto it = std::find_if(
+      registered_.begin(), registered_.end(),
+      [=](const UserMemory& memory) { return memory.va == va && memory.len_bytes == len_bytes; });
+  if (it == registered_.end()) {
+    log_error("%s: %zu bytes at %p are not registered; give address and length as registered",
+              name().c_str(), len_bytes, va);
+    return -ENOENT;
+  }
+  registered_.erase(it);
+  return 0;
+}
+
+int Endpoint::iova(const void* va, size_t len_bytes, uint64_t* iova) {
+  const std::lock_guard lock(device_->mutex);
+  return device_->map->lookup(va, len_bytes, iova);
+}
+
+int Endpoint::irq_arm(uint32_t rings) {
+  if ((rings & ~(irq_rings_ & pair_->rings())) != 0) {
+    log_error("%s: rings 0x%x are not open, or not of those with interrupts (0x%x)", name().c_str(),
+              rings & ~(irq_rings_ & pair_->rings()), irq_rings_);
+    return -EINVAL;
+  }
+  const auto arm = [&](regs::Ring ring, auto&& queue) {
+    if ((rings & pmd::ring_bit(ring)) != 0) {
+      queue().arm();
+    }
+  };
+  using regs::Ring;
+  arm(
+      Ring::kTx, [&]() -> auto& { return pair_->tx(); });
+  arm(
+      Ring::kShared, [&]() -> auto& { return pair_->shared(); });
+  arm(
+      Ring::kDoorbell, [&]() -> auto& { return pair_->doorbells(); });
+  arm(
+      Ring::kDma, [&]() -> auto& { return pair_->dma(); });
+  arm(
+      Ring::kMaint, [&]() -> auto& { return pair_->maint(); });
+  arm(
+      Ring::kEvent, [&]() -> auto& { return pair_->events(); });
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    if ((rings >> (static_cast<uint32_t>(Ring::kDedicated0) + i) & 1u) != 0) {
+      pair_->dedicated(i)->arm();
+    }
+  }
+  return 0;
+}
+
+int Endpoint::irq_ack() const {
+  if (irq_fd_ < 0) {
+    return irq_fd_;
+  }
+  uint64_t raised = 0;
+  if (read(irq_fd_, &raised, sizeof(raised)) < 0 && errno != EAGAIN) {
+    return -errno;
+  }
+  return 0;
+}
+
+int Endpoint::pin_poller(const std::string& cpus) const {
+  return rio::pin_poller({.pci_address = name(), .numa_node = device_->bus->numa_node()}, cpus);
+}
+
+}  // namespace rio

@@ -1,0 +1,135 @@
+"""Counts instructions of a pmd_count case by callgrind, and tells driver, model and program apart.
+
+Costs are taken at the borders, so that what a function inlines or calls (memcpy) is its own:
+  driver   what the program calls of rio::pmd's queues, less what their poll hook calls
+  model    what lies below the hook: the emulated card
+  program  the rest: the loop that plays the application
+"""
+import collections
+import json
+import re
+import subprocess
+
+TOGGLE = "rio_bench_measured"
+HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step\(")
+QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue)::")
+# Templates that a queue may call, by the type that tells whose they are.
+HELPERS = {"TxReap": "TxQueue"}
+
+
+class CountError(Exception):
+    pass
+
+
+class Profile:
+    """A callgrind.out file: own costs by function, inclusive costs by (caller, callee)."""
+
+    NAME = re.compile(r"^\((\d+)\)(?: (.*))?$")
+
+    def __init__(self, path):
+        self.own = collections.Counter()
+        self.edges = collections.Counter()
+        names = {}
+
+        def name_of(text):
+            match = self.NAME.match(text)
+            if not match:
+                return text
+            if match.group(2):
+                names[match.group(1)] = match.group(2)
+            return names[match.group(1)]
+
+        function = callee = None
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                line = line.rstrip("\n")
+                if line.startswith("fn="):
+                    function = name_of(line[3:])
+                elif line.startswith("cfn="):
+                    callee = name_of(line[4:])
+                elif line.startswith("calls="):
+                    self.edges[function, callee] += self._cost(next(file))
+                elif line[:1] in "0123456789+-*":
+                    self.own[function] += self._cost(line)
+        self.total = sum(self.own.values())
+
+    @staticmethod
+    def _cost(line):
+        fields = line.split()
+        return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _queue_of(function):
+    match = QUEUE.search(function)
+    if match:
+        return match.group(1)
+    for kind, queue in HELPERS.items():
+        if kind in function:
+            return queue
+    return None
+
+
+class Count:
+    """Instructions of a run by part, and how many messages it moved."""
+
+    def __init__(self, profile, messages):
+        self.messages = messages
+        self.total = profile.total
+        self.queues = collections.Counter()
+        self.model = 0
+        for (caller, callee), cost in profile.edges.items():
+            if HOOK.match(callee):
+                self.model += cost
+                if "rio::bench" not in caller and caller != TOGGLE:
+                    queue = _queue_of(caller)
+                    if queue is None:
+                        raise CountError(f"the poll hook is called by {caller}, which is no queue's")
+                    self.queues[queue] -= cost
+            elif "rio::bench" in caller and _queue_of(callee):
+                self.queues[_queue_of(callee)] += cost
+        self.own = profile.own
+
+    def driver(self, *queues):
+        """Instructions a message of these queues, or of all."""
+        return sum(self.queues[q] for q in queues or self.queues) / self.messages
+
+    def model_each(self):
+        return self.model / self.messages
+
+    def program_each(self):
+        return (self.total - self.model - sum(self.queues.values())) / self.messages
+
+    def top(self, number):
+        """[(instructions a message, function)], the dearest first."""
+        return [(cost / self.messages, re.sub(r"\(.*", "", name))
+                for name, cost in self.own.most_common(number)]
+
+
+def command(program, case, rounds, size, burst, out):
+    return ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={TOGGLE}",
+            f"--callgrind-out-file={out}", program, case, str(rounds), str(size), str(burst)]
+
+
+def count(program, case, rounds, size, burst, out):
+    """Runs it once. @return Count."""
+    args = command(program, case, rounds, size, burst, out)
+    try:
+        run = subprocess.run(args, capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise CountError(f"{' '.join(args)}: not done within 120 s") from error
+    if run.returncode != 0:
+        raise CountError(f"{' '.join(args)}: exit code {run.returncode}\n{run.stderr}")
+    result = json.loads(run.stdout)
+    if result["messages"] == 0:
+        raise CountError(f"{' '.join(args)}: moved no message")
+    return Count(Profile(out), result["messages"])
+
+
+def count_twice(program, case, rounds, size, burst, out):
+    """Runs it twice and wants the same count, to the instruction. @return Count."""
+    first = count(program, case, rounds, size, burst, out)
+    second = count(program, case, rounds, size, burst, out)
+    if first.total != second.total or first.queues != second.queues:
+        raise CountError(f"{case}: {first.total} instructions, then {second.total}: something in it "
+                         "depends on the time or on chance")
+    return first

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Dedicated queues: all eight at once, and what the alignment plan makes of sizes and offsets."""
+import harness
+
+
+class Dedicated(harness.Case):
+    def test_eight_queues_in_place(self):
+        result = self.good("--mode", "dedicated", "--size", "4K", "--count", "4000", args=",qps=2")
+        run = result.json["runs"][0]
+        self.assertEqual(run["bytes_copied"], 0, result)
+        self.assertEqual(run["rx_messages"], 8000, result)
+        self.assertIn("0 bytes copied", result.out)
+
+    def test_misaligned_is_copied(self):
+        run = self.good("--mode", "dedicated", "--size", "4K", "--offset", "24", "--count", "400").json["runs"][0]
+        self.assertGreater(run["bytes_copied"], 0)
+
+    def test_edges(self):
+        """A long transfer off the grid: its middle lands in place, its edges are copied."""
+        run = self.good("--mode", "dedicated", "--size", "64K", "--offset", "24", "--count", "40").json["runs"][0]
+        self.assertGreater(run["bytes_placed"], 10 * run["bytes_copied"])
+        self.assertGreater(run["bytes_copied"], 0)
+
+    def test_offsets(self):
+        for offset in ("0", "1", "8", "255", "256", "4088", "4095"):
+            with self.subTest(offset=offset):
+                self.good("--mode", "dedicated", "--size", "9001", "--offset", offset, "--count", "16")
+
+    def test_sizes(self):
+        self.good("--mode", "dedicated", "--size", "1,5000,313,ADD", "--count", "16")
+
+    def test_more_queues_than_sources(self):
+        self.refused("--mode", "dedicated", "--queues", "8", "--count", "1", names=["--queues 8", "qps=2"])
+
+
+if __name__ == "__main__":
+    harness.main()

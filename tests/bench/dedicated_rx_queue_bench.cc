@@ -1,0 +1,124 @@
+#include "pmd/dev/dedicated_rx_queue.hpp"
+
+#include "tests/bench/emulated_pair.hpp"
+#include "tests/bench/plain_card.hpp"
+#include "tests/bench/timer.hpp"
+
+namespace rio::bench {
+namespace {
+
+constexpr uint32_t kLog2 = 9;
+constexpr uint32_t kRound = 1u << kLog2;
+
+/// Post and complete a ring full of entries, in bursts of range(0).
+void dedicated_driver(benchmark::State& state) {
+  PlainCard card;
+  std::unique_ptr<pmd::DedicatedRxQueue> queue;
+  const auto ring = regs::Ring::kDedicated0;
+  if (const int rc = pmd::DedicatedRxQueue::create(
+          card, test::full_caps(), {.ring = static_cast<uint32_t>(ring), .log2 = kLog2}, &queue);
+      rc != 0) {
+    give_up("DedicatedRxQueue::create", rc);
+  }
+  card.ready();
+  const auto burst = static_cast<uint16_t>(state.range(0));
+  const std::vector<pmd::DedicatedEntry> entries(kRound,
+                                                 {.iova = 4096, .cookie = 1, .size_bytes = 256});
+  std::vector<pmd::EntryDone> done(kRound);
+  Timer timer(state);
+  uint32_t index = 0;
+  for (auto _ : state) {
+    timer.start();
+    for (uint32_t i = 0; i < kRound; i += burst) {
+      benchmark::DoNotOptimize(queue->post(&entries[i], burst));
+    }
+    timer.stop();
+    card.complete<regs::EntryCpl>(ring, index, kRound, [](regs::EntryCpl* cpl, uint32_t i) {
+      cpl->index = i;
+      cpl->bytes = 64;
+    });
+    index += kRound;
+    uint32_t n = 0;
+    timer.start();
+    for (uint32_t i = 0; i < kRound; i += burst) {
+      n += queue->reap(&done[i], burst);
+    }
+    timer.stop();
+    if (n != kRound) {
+      state.SkipWithError("not all were completed");
+      break;
+    }
+    timer.done(kRound);
+  }
+  card.stopping();
+}
+
+/// Messages of range(0) bytes into four dedicated queues; all of it is timed: posting, sending,
+/// both cards, completing.
+void dedicated_emulated(benchmark::State& state) {
+  constexpr uint32_t kQueues = regs::kMultiMailboxes;
+  constexpr uint32_t kStride = regs::kMessageBytesMax;
+  EmulatedPair cards;
+  Port& from = cards.port(0);
+  Port& to = cards.port(1);
+  const auto size_bytes = static_cast<uint32_t>(state.range(0));
+  pmd::DmaMemory memory;
+  if (const int rc = to.bus->dma_alloc((kQueues * kBurst + 1) * kStride, kStride, &memory);
+      rc != 0) {
+    give_up("memory", rc);
+  }
+  pmd::DedicatedRxQueue* queues[kQueues];
+  std::vector<pmd::DedicatedEntry> entries(kQueues * kBurst);
+  std::vector<pmd::TxMessage> messages(kQueues * kBurst);
+  for (uint32_t i = 0; i < kQueues * kBurst; ++i) {
+    entries[i] = {.iova = memory.iova + uint64_t{i} * kStride,
+                  .cookie = i,
+                  .size_bytes = (size_bytes + 255) & ~255u};
+    messages[i] = {.iova = memory.iova + uint64_t{kQueues} * kBurst * kStride,
+                   .cookie = i,
+                   .dest_id = from.peer_id,
+                   .length_bytes = static_cast<uint16_t>(size_bytes),
+                   .mbox = static_cast<uint8_t>(i % kQueues),
+                   .flags = 0};
+  }
+  for (uint32_t i = 0; i < kQueues; ++i) {
+    if (const int rc = to.pair->open_dedicated(i, from.dest_id, i, &queues[i]); rc != 0) {
+      give_up("open_dedicated", rc);
+    }
+  }
+  Timer timer(state);
+  for (auto _ : state) {
+    pmd::EntryDone done[kBurst];
+    pmd::TxDone sent[kBurst];
+    timer.start();
+    for (uint32_t i = 0; i < kQueues; ++i) {
+      queues[i]->post(&entries[i * kBurst], kBurst);
+      from.tx().burst(&messages[i * kBurst], kBurst);
+    }
+    for (uint32_t left = kQueues * kBurst; left > 0;) {
+      for (pmd::DedicatedRxQueue* queue : queues) {
+        left -= queue->reap(done, kBurst);
+      }
+      from.tx().reap(sent, kBurst);
+    }
+    timer.stop();
+    while (from.tx().outstanding() != 0) {
+      from.tx().reap(sent, kBurst);
+      cards.step();
+    }
+    timer.done(kQueues * kBurst);
+  }
+  state.SetBytesProcessed(state.items_processed() * size_bytes);
+}
+
+BENCHMARK(dedicated_driver)
+    ->Name("dedicated/driver")
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->Arg(128)
+    ->UseManualTime();
+BENCHMARK(dedicated_emulated)->Name("dedicated/emulated")->Arg(256)->Arg(4096)->UseManualTime();
+
+}  // namespace
+}  // namespace rio::bench

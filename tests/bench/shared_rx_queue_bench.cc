@@ -1,0 +1,96 @@
+#include "pmd/dev/shared_rx_queue.hpp"
+
+#include "tests/bench/emulated_pair.hpp"
+#include "tests/bench/plain_card.hpp"
+#include "tests/bench/timer.hpp"
+
+namespace rio::bench {
+namespace {
+
+constexpr uint32_t kLog2 = 9;
+constexpr uint32_t kRound = 1u << kLog2;
+
+/// Give a ring full of buffers and receive into them, in bursts of range(0).
+void shared_driver(benchmark::State& state) {
+  PlainCard card;
+  std::unique_ptr<pmd::SharedRxQueue> queue;
+  const auto ring = regs::Ring::kShared;
+  if (const int rc = pmd::SharedRxQueue::create(
+          card, test::full_caps(), {.ring = static_cast<uint32_t>(ring), .log2 = kLog2}, &queue);
+      rc != 0) {
+    give_up("SharedRxQueue::create", rc);
+  }
+  card.ready();
+  const auto burst = static_cast<uint16_t>(state.range(0));
+  std::vector<pmd::RxBuffer> buffers(kRound, {.iova = 4096, .cookie = 4096});
+  std::vector<pmd::RxMessage> messages(kRound);
+  Timer timer(state);
+  uint32_t index = 0;
+  for (auto _ : state) {
+    timer.start();
+    for (uint32_t i = 0; i < kRound; i += burst) {
+      benchmark::DoNotOptimize(queue->post(&buffers[i], burst));
+    }
+    timer.stop();
+    card.complete<regs::SharedCpl>(ring, index, kRound, [](regs::SharedCpl* cpl, uint32_t i) {
+      cpl->index = i;
+      cpl->length = 64;
+      cpl->segments = 1;
+      cpl->place = i % kMailboxes;
+    });
+    index += kRound;
+    uint32_t n = 0;
+    timer.start();
+    for (uint32_t i = 0; i < kRound; i += burst) {
+      n += queue->burst(&messages[i], burst);
+    }
+    timer.stop();
+    if (n != kRound) {
+      state.SkipWithError("not all were received");
+      break;
+    }
+    timer.done(kRound);
+  }
+  card.stopping();
+}
+
+/// Receive and give the buffers back what another card has sent, of range(0) bytes.
+void shared_emulated(benchmark::State& state) {
+  EmulatedPair cards;
+  Port& from = cards.port(0);
+  const auto size_bytes = static_cast<uint32_t>(state.range(0));
+  const uint64_t iova = from.pool->memory().iova;
+  constexpr uint32_t kMessages = 128;
+  Timer timer(state);
+  for (auto _ : state) {
+    pmd::TxDone done[kBurst];
+    for (uint32_t sent = 0; sent < kMessages; sent += kBurst) {
+      pmd::TxMessage messages[kBurst];
+      for (pmd::TxMessage& message : messages) {
+        message = from.message(iova, 0, size_bytes);
+      }
+      if (from.tx().burst(messages, kBurst) != kBurst) {
+        give_up("sending", 0);
+      }
+      from.tx().reap(done, kBurst);
+    }
+    uint32_t got = 0;
+    timer.start();
+    while (got < kMessages) {
+      got += cards.sink(1);
+    }
+    timer.stop();
+    while (from.tx().outstanding() != 0) {
+      from.tx().reap(done, kBurst);
+      cards.step();
+    }
+    timer.done(kMessages);
+  }
+  state.SetBytesProcessed(state.items_processed() * size_bytes);
+}
+
+BENCHMARK(shared_driver)->Name("shared/driver")->Arg(1)->Arg(8)->Arg(32)->Arg(128)->UseManualTime();
+BENCHMARK(shared_emulated)->Name("shared/emulated")->Arg(8)->Arg(64)->Arg(256)->UseManualTime();
+
+}  // namespace
+}  // namespace rio::bench

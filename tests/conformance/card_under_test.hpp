@@ -1,0 +1,113 @@
+/// @file
+/// What the conformance suite needs of a card: nothing but what docs/card.md promises. Whoever
+/// implements this interface has his card tested: the model, a card in QEMU, the RTL.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace rio::test {
+
+/// Status of a type 13 response. RIO Part 2 §3.3.3
+enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
+
+/// A packet on the wire, as the test's remote node sees it.
+struct Packet {
+  enum Kind : uint8_t {
+    kSegment,        ///< type 11
+    kSegmentAnswer,  ///< type 13 for a segment: place and segment say which
+    kDoorbell,       ///< type 10; address is the information
+    kRequest,        ///< NREAD, NWRITE, NWRITE_R, SWRITE, atomic
+    kResponse,       ///< type 13 for a doorbell or a request, by tid
+    kMaintRequest,   ///< type 8; address is the offset
+    kMaintResponse,
+    kPortWrite,
+  };
+  Kind kind = kSegment;
+  uint32_t source = 0;
+  uint32_t dest = 0;
+  uint8_t mbox = 0;  ///< 0 to 63
+  uint8_t letter = 0;
+  uint8_t segment = 0;
+  uint8_t segments = 1;
+  uint16_t ssize = 256;
+  uint8_t op = 0;  ///< regs::DmaOp or regs::MaintOp
+  uint8_t tid = 0;
+  uint8_t hops = 0;
+  uint16_t length = 0;  ///< bytes asked for or, of an atomic, of an operand; else data.size()
+  uint64_t address = 0;
+  Answer answer = Answer::kDone;
+  std::vector<uint8_t> data;
+};
+
+/// Memory that the card can reach.
+struct Memory {
+  uint8_t* va = nullptr;
+  uint64_t iova = 0;
+  size_t len_bytes = 0;
+};
+
+/// What a test asks of the card beyond the defaults; a card that cannot do it is not made.
+struct CardOptions {
+  uint32_t queue_pairs = 1;
+  uint32_t letters = 4;
+  uint32_t tx_contexts = 64;
+  uint32_t rx_contexts = 64;
+  bool quirks = true;
+  uint32_t vectors = 64;
+};
+
+class CardUnderTest {
+ public:
+  virtual ~CardUnderTest() = default;
+
+  [[nodiscard]] virtual uint32_t read32(uint32_t offset_bytes) = 0;
+  virtual void write32(uint32_t offset_bytes, uint32_t value) = 0;
+
+  /// Fresh zeroed memory, 4 KiB-aligned both ways, with unmapped bus addresses on both sides.
+  [[nodiscard]] virtual Memory map(size_t len_bytes) = 0;
+  /// The card cannot reach it any more; the bytes stay readable for the test.
+  virtual void unmap(const Memory& memory) = 0;
+  /// Accesses to memory that was not mapped.
+  [[nodiscard]] virtual uint64_t refused_accesses() = 0;
+
+  /// Let the card work until it has nothing to do but wait. No time passes.
+  virtual void run() = 0;
+  /// Let time pass; the card works meanwhile.
+  virtual void advance_us(uint64_t us) = 0;
+  /// Let time pass while the card does nothing (nobody steps a model; elsewhere as advance_us).
+  virtual void sleep_us(uint64_t us) = 0;
+
+  /// The remote node sends. @return false: the card's port is full.
+  [[nodiscard]] virtual bool send(const Packet& packet) = 0;
+  /// The next packet that the card sent to the remote node. @return false: none.
+  [[nodiscard]] virtual bool receive(Packet* out) = 0;
+  /// Whether messages travel as segments. Else a message goes as one unit, shown here as one
+  /// segment with all its bytes, and the rest of the suite is about what both have in common.
+  [[nodiscard]] virtual bool segmented() const = 0;
+
+  /// How often a vector was raised since the last call.
+  [[nodiscard]] virtual uint32_t interrupts(uint32_t vector) = 0;
+
+  virtual void set_link(bool up) = 0;
+  virtual void lose_state() = 0;
+  virtual void vanish() = 0;
+};
+
+/// A way to make a card; the parameter of the suite.
+struct Implementation {
+  std::string name;
+  std::function<std::unique_ptr<CardUnderTest>(const CardOptions&)> make;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Implementation& i) { return out << i.name; }
+
+/// All implementations that this program was built with.
+[[nodiscard]] std::vector<Implementation> implementations();
+
+}  // namespace rio::test

@@ -1,0 +1,300 @@
+// The model as a card under test: exact (segments), fast (messages as units), and behind the
+// PCIe layer with two seeds.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+
+#include "fpga/model/card.hpp"
+#include "fpga/model/dma_table.hpp"
+#include "tests/conformance/card_under_test.hpp"
+
+namespace rio::test {
+namespace {
+
+namespace m = rio::model;
+
+constexpr uint32_t kRingBytes = 64 * 1024;
+constexpr uint64_t kFirstIova = 0x7'0000'0000;
+constexpr uint64_t kGuard = 0x10'0000;  // never mapped, between any two pieces of memory
+
+struct alignas(4096) Page {
+  uint8_t bytes[4096];
+};
+
+/// One direction of one kind of frames.
+struct FrameBox {
+  m::FrameRingShared shared;
+  std::vector<Page> memory{kRingBytes / sizeof(Page)};
+  m::FrameWriter writer{&shared, memory[0].bytes, kRingBytes};
+  m::FrameReader reader{&shared, memory[0].bytes, kRingBytes};
+};
+
+struct WireBoxes {
+  FrameBox to_card;
+  FrameBox answers_to_card;
+  FrameBox from_card;
+  FrameBox answers_from_card;
+};
+
+/// The card's end of a wire whose other end is the test.
+class TestWire final : public m::Wire {
+ public:
+  explicit TestWire(WireBoxes* boxes)
+      : out_{&boxes->from_card.writer, &boxes->answers_from_card.writer},
+        in_{&boxes->to_card.reader, &boxes->answers_to_card.reader} {}
+  m::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
+  std::span<m::Inbound> inbound() override { return {&in_, 1}; }
+  [[nodiscard]] bool link_up() const override { return true; }
+
+ private:
+  m::Outbound out_;
+  m::Inbound in_;
+};
+
+class IrqCounter final : public m::IrqSink {
+ public:
+  void raise(uint32_t vector) override { ++raised[vector & 255]; }
+  uint32_t raised[256] = {};
+};
+
+struct Mode {
+  bool exact;
+  uint64_t pcie_seed;
+};
+
+class ModelCard final : public CardUnderTest {
+ public:
+  ModelCard(const Mode& mode, const CardOptions& options)
+      : mode_(mode), bar_(m::Card::bar_bytes(options.queue_pairs) / sizeof(Page)) {
+    m::Config config;
+    config.exact = mode.exact;
+    config.pcie_seed = mode.pcie_seed;
+    config.queue_pairs = options.queue_pairs;
+    config.letters = options.letters;
+    config.tx_contexts = options.tx_contexts;
+    config.rx_contexts = options.rx_contexts;
+    config.quirk_last_at_256 = config.quirk_last_full_256 = options.quirks;
+    config.vectors = options.vectors;
+    if (!options.quirks) {
+      config.shared_addr_log2 = config.dedicated_addr_log2 = config.dedicated_size_log2 = 3;
+    }
+    m::Ends ends;
+    ends.bar = bar_[0].bytes;
+    ends.memory = &table_;
+    ends.clock = &clock_;
+    ends.irqs = options.vectors > 0 ? &irqs_ : nullptr;
+    ends.wire = std::make_unique<TestWire>(&boxes_);
+    EXPECT_EQ(m::Card::create(config, std::move(ends), &card_), 0);
+  }
+
+  uint32_t read32(uint32_t offset) override { return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE); }
+  void write32(uint32_t offset, uint32_t value) override {
+    __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
+  }
+
+  Memory map(size_t len_bytes) override {
+    const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
+    auto& block = blocks_.emplace_back(std::make_unique<Page[]>(pages));
+    const Memory memory{block[0].bytes, next_iova_, len_bytes};
+    next_iova_ += pages * sizeof(Page) + kGuard;
+    EXPECT_EQ(table_.add({memory.iova, len_bytes, memory.va}), 0);
+    return memory;
+  }
+  void unmap(const Memory& memory) override {
+    EXPECT_EQ(table_.remove(memory.iova), 0);
+  }
+  uint64_t refused_accesses() override { return card_->refused_accesses(); }
+
+  void run() override {
+    // Fast mode looks at control words each 16th step, at the link and timers each 256th.
+    const int steps = mode_.pcie_seed != 0 ? 400 : mode_.exact ? 40 : 300;
+    for (int i = 0; i < steps; ++i) {
+      card_->step();
+    }
+  }
+  void advance_us(uint64_t us) override {
+    constexpr uint64_t kSlices = 20;
+    for (uint64_t i = 0; i < kSlices; ++i) {
+      clock_.advance_ns(us * 1000 / kSlices);
+      run();
+    }
+  }
+
+  void sleep_us(uint64_t us) override { clock_.advance_ns(us * 1000); }
+
+  bool send(const Packet& packet) override;
+  bool receive(Packet* out) override;
+  bool segmented() const override { return mode_.exact || mode_.pcie_seed != 0; }
+
+  uint32_t interrupts(uint32_t vector) override { return std::exchange(irqs_.raised[vector], 0); }
+  void set_link(bool up) override { card_->set_link(up); }
+  void lose_state() override { card_->lose_state(); }
+  void vanish() override { card_->vanish(); }
+
+ private:
+  uint32_t* word(uint32_t offset) {
+    return reinterpret_cast<uint32_t*>(bar_[0].bytes + offset);
+  }
+  bool unpack(const m::Frame& frame);
+
+  Mode mode_;
+  std::vector<Page> bar_;
+  m::DmaTable table_;
+  m::ManualClock clock_;
+  IrqCounter irqs_;
+  WireBoxes boxes_;
+  std::vector<std::unique_ptr<Page[]>> blocks_;
+  uint64_t next_iova_ = kFirstIova;
+  std::deque<Packet> received_;
+  std::unique_ptr<m::Card> card_;
+};
+
+m::FrameType frame_type(Packet::Kind kind) {
+  switch (kind) {
+    case Packet::kSegment:
+      return m::FrameType::kSegment;
+    case Packet::kSegmentAnswer:
+      return m::FrameType::kAcks;
+    case Packet::kDoorbell:
+      return m::FrameType::kDoorbell;
+    case Packet::kRequest:
+      return m::FrameType::kRequest;
+    case Packet::kResponse:
+      return m::FrameType::kResponse;
+    case Packet::kMaintRequest:
+      return m::FrameType::kMaintRequest;
+    case Packet::kMaintResponse:
+      return m::FrameType::kMaintResponse;
+    default:
+      return m::FrameType::kPortWrite;
+  }
+}
+
+bool ModelCard::send(const Packet& packet) {
+  const bool answers = packet.kind == Packet::kSegmentAnswer || packet.kind == Packet::kResponse ||
+                       packet.kind == Packet::kMaintResponse;
+  FrameBox& box = answers ? boxes_.answers_to_card : boxes_.to_card;
+  std::vector<uint8_t> data = packet.data;
+  const auto place = static_cast<uint8_t>(m::place_of(packet.mbox, packet.letter));
+  if (packet.kind == Packet::kSegmentAnswer) {
+    data = {place, static_cast<uint8_t>(packet.segment | static_cast<uint32_t>(packet.answer) << 4)};
+  }
+  const uint32_t bytes = m::frame_bytes(m::padded(static_cast<uint32_t>(data.size())));
+  m::Frame* frame = box.writer.reserve(bytes);
+  if (frame == nullptr) {
+    return false;
+  }
+  frame->clear();
+  frame->type = frame_type(packet.kind);
+  if (packet.kind == Packet::kSegment && packet.segments > 1 && packet.segment == 0 &&
+      packet.data.size() > packet.ssize) {
+    frame->type = m::FrameType::kMessage;
+  }
+  frame->op = answers ? static_cast<uint8_t>(packet.answer) : packet.op;
+  frame->tid = packet.tid;
+  frame->hops = packet.hops;
+  frame->source = packet.source;
+  frame->dest = packet.dest;
+  frame->length = static_cast<uint16_t>(packet.length != 0 ? packet.length : data.size());
+  frame->place = place;
+  frame->segment = packet.segment;
+  frame->segments = packet.segments;
+  frame->ssize = packet.ssize;
+  frame->address = packet.address;
+  std::memset(frame->payload(), 0, bytes - sizeof(m::Frame));
+  std::memcpy(frame->payload(), data.data(), data.size());
+  box.writer.commit(frame, bytes);
+  box.writer.publish();
+  return true;
+}
+
+bool ModelCard::unpack(const m::Frame& frame) {
+  Packet packet;
+  packet.source = frame.source;
+  packet.dest = frame.dest;
+  packet.op = frame.op;
+  packet.tid = frame.tid;
+  packet.hops = frame.hops;
+  packet.length = frame.length;
+  packet.address = frame.address;
+  packet.mbox = static_cast<uint8_t>(frame.mbox());
+  packet.letter = frame.place >> 6;
+  packet.segment = frame.segment;
+  packet.segments = frame.segments;
+  packet.ssize = frame.ssize;
+  packet.answer = static_cast<Answer>(frame.op);
+  uint32_t payload = frame.length;
+  switch (frame.type) {
+    case m::FrameType::kMessage:
+    case m::FrameType::kSegment:
+      packet.kind = Packet::kSegment;
+      payload = m::padded(payload);
+      break;
+    case m::FrameType::kAcks:
+      packet.kind = Packet::kSegmentAnswer;
+      for (uint32_t i = 0; i + 1 < frame.length; i += 2) {
+        const m::Ack ack{frame.payload()[i], frame.payload()[i + 1]};
+        packet.mbox = ack.place & 63;
+        packet.letter = ack.place >> 6;
+        packet.segment = static_cast<uint8_t>(ack.segment());
+        packet.answer = static_cast<Answer>(ack.answer());
+        received_.push_back(packet);
+      }
+      return true;
+    case m::FrameType::kDoorbell:
+      packet.kind = Packet::kDoorbell;
+      payload = 0;
+      break;
+    case m::FrameType::kRequest:
+    case m::FrameType::kMaintRequest:
+      packet.kind = frame.type == m::FrameType::kRequest ? Packet::kRequest : Packet::kMaintRequest;
+      payload = frame.bytes - static_cast<uint32_t>(sizeof(m::Frame));
+      break;
+    case m::FrameType::kResponse:
+      packet.kind = Packet::kResponse;
+      break;
+    case m::FrameType::kMaintResponse:
+      packet.kind = Packet::kMaintResponse;
+      break;
+    case m::FrameType::kPortWrite:
+      packet.kind = Packet::kPortWrite;
+      break;
+    default:
+      ADD_FAILURE() << "frame of type " << static_cast<int>(frame.type);
+      return false;
+  }
+  packet.data.assign(frame.payload(), frame.payload() + payload);
+  received_.push_back(std::move(packet));
+  return true;
+}
+
+bool ModelCard::receive(Packet* out) {
+  for (m::FrameReader* reader : {&boxes_.from_card.reader, &boxes_.answers_from_card.reader}) {
+    for (const m::Frame* f = reader->peek(); f != nullptr && unpack(*f); f = reader->peek()) {
+      reader->pop(f);
+    }
+    reader->release();
+  }
+  if (received_.empty()) {
+    return false;
+  }
+  *out = std::move(received_.front());
+  received_.pop_front();
+  return true;
+}
+
+Implementation implementation(const char* name, Mode mode) {
+  return {name, [mode](const CardOptions& options) {
+            return std::make_unique<ModelCard>(mode, options);
+          }};
+}
+
+}  // namespace
+
+std::vector<Implementation> implementations() {
+  return {implementation("model_exact", {true, 0}), implementation("model_fast", {false, 0}),
+          implementation("model_pcie_1", {true, 1}), implementation("model_pcie_7", {true, 7})};
+}
+
+}  // namespace rio::test

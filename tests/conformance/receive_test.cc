@@ -1,0 +1,391 @@
+// Messages that the card receives into the shared queue. regs: shared_desc; RIO Part 2 §4.2.5
+#include "tests/conformance/card_test.hpp"
+
+namespace rio::test {
+namespace {
+
+using regs::Status;
+
+class Receive : public CardTest {
+ protected:
+  static std::vector<uint8_t> padded(std::vector<uint8_t> bytes) {
+    bytes.resize((bytes.size() + 7) & ~size_t{7});
+    return bytes;
+  }
+  /// Send segments of a message in this order; each must be answered DONE.
+  void deliver(uint8_t mbox, uint8_t letter, const std::vector<uint8_t>& bytes, uint16_t ssize,
+               const std::vector<uint32_t>& order) {
+    for (const uint32_t k : order) {
+      ASSERT_EQ(exchange(segment(mbox, letter, bytes, k, ssize)), Answer::kDone) << k;
+    }
+  }
+  static std::vector<uint32_t> ascending(size_t len_bytes, uint32_t ssize = 256) {
+    std::vector<uint32_t> order((len_bytes + ssize - 1) / ssize);
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+  }
+  void expect_bad(TestRing& ring, uint32_t index, Status status) {
+    const auto done = ring.take_all<regs::SharedCpl>();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].index, index);
+    EXPECT_EQ(code_of(done[0].status), status);
+    EXPECT_EQ(done[0].length, 0u);
+  }
+};
+RIO_CONFORMANCE(Receive);
+
+TEST_P(Receive, EachLength) {
+  TestRing& ring = shared({.log2 = 5});
+  for (uint32_t length = 1; length <= 4096; length += length < 530 ? 1 : 127) {
+    const Buffer buffer(card(), 4096);
+    const std::vector<uint8_t> bytes = pattern(length, length);
+    post_shared(ring, buffer);
+    deliver(3, 2, bytes, 256, ascending(length));
+    const auto done = ring.take_all<regs::SharedCpl>();
+    ASSERT_EQ(done.size(), 1u) << length;
+    EXPECT_EQ(code_of(done[0].status), Status::kOk);
+    EXPECT_EQ(done[0].source, kRemoteId);
+    EXPECT_EQ(done[0].dest_id, kOwnId);
+    EXPECT_EQ(done[0].length, (length + 7) & ~7u);
+    EXPECT_EQ(done[0].segments, (length + 255) / 256);
+    EXPECT_EQ(done[0].place, 3u | 2u << 6);
+    ASSERT_EQ(buffer.bytes((length + 7) & ~7u), padded(bytes));
+    EXPECT_EQ(buffer.touched_outside((length + 255) & ~255u), 0u);
+  }
+}
+
+TEST_P(Receive, EachSegmentSizeWithoutQuirks) {
+  make({.quirks = false});
+  TestRing& ring = shared();
+  for (uint16_t ssize = 8; ssize <= 256; ssize = static_cast<uint16_t>(ssize * 2)) {
+    for (const uint32_t length : {1u, ssize - 1u, ssize + 1u, 7u * ssize + 3, 16u * ssize}) {
+      const Buffer buffer(card(), 4096);
+      const std::vector<uint8_t> bytes = pattern(length, length);
+      post_shared(ring, buffer);
+      std::vector<uint32_t> order = ascending(length, ssize);
+      std::reverse(order.begin(), order.end());
+      deliver(0, 0, bytes, ssize, order);
+      const auto done = ring.take_all<regs::SharedCpl>();
+      ASSERT_EQ(done.size(), 1u);
+      EXPECT_EQ(done[0].length, (length + 7) & ~7u);
+      EXPECT_EQ(buffer.bytes((length + 7) & ~7u), padded(bytes));
+      EXPECT_EQ(buffer.touched_outside((length + 7) & ~7u), 0u);
+    }
+  }
+}
+
+TEST_P(Receive, QuirksOfTheLastSegment) {
+  // It lands at base + 256 * (segments - 1) whatever ssize is, and as full 256 bytes. [S0]
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  const std::vector<uint8_t> bytes = pattern(64 * 3 - 20, 3);
+  post_shared(ring, buffer);
+  deliver(0, 0, bytes, 64, {2, 0, 1});
+  ASSERT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + 128, buffer.va()));
+  EXPECT_TRUE(std::equal(bytes.begin() + 128, bytes.end(), buffer.va() + 512));
+  EXPECT_TRUE(std::all_of(buffer.va() + 512 + 48, buffer.va() + 768, [](uint8_t b) { return b == 0; }));
+  EXPECT_EQ(buffer.va()[128], Buffer::kRed) << "its own place is not written";
+  EXPECT_EQ(buffer.touched_outside(768), 0u);
+}
+
+TEST_P(Receive, SegmentsInAnyOrder) {
+  TestRing& ring = shared();
+  uint32_t x = 12345;
+  for (int round = 0; round < 50; ++round) {
+    const uint32_t length = 257 + (x >> 8) % 3840;
+    std::vector<uint32_t> order = ascending(length);
+    for (size_t i = order.size(); i > 1; --i) {
+      x = x * 1664525u + 1013904223u;
+      std::swap(order[i - 1], order[(x >> 10) % i]);
+    }
+    const Buffer buffer(card(), 4096);
+    const std::vector<uint8_t> bytes = pattern(length, x);
+    post_shared(ring, buffer);
+    deliver(1, 3, bytes, 256, order);
+    const auto done = ring.take_all<regs::SharedCpl>();
+    ASSERT_EQ(done.size(), 1u);
+    ASSERT_EQ(buffer.bytes((length + 7) & ~7u), padded(bytes));
+  }
+}
+
+TEST_P(Receive, MessagesInterleave) {
+  TestRing& ring = shared({.log2 = 5});
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<uint8_t>> messages;
+  for (uint32_t i = 0; i < 16; ++i) {
+    buffers.emplace_back(card(), 4096);
+    messages.push_back(pattern(4096, i));
+    post_shared(ring, buffers.back());
+  }
+  for (uint32_t k = 0; k < 16; ++k) {
+    for (uint8_t i = 0; i < 16; ++i) {
+      ASSERT_TRUE(card().send(segment(i / 4, i % 4, messages[i], k)));
+    }
+    for (const Packet& packet : sent()) {
+      EXPECT_EQ(packet.answer, Answer::kDone);
+    }
+  }
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 16u);
+  for (uint32_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(done[i].arrival, i) << "counted by first segments";
+    EXPECT_EQ(buffers[done[i].index].bytes(4096),
+              messages[(done[i].place & 63u) * 4 + (done[i].place >> 6)]);
+  }
+}
+
+TEST_P(Receive, SameNamesFromOtherSourcesAreOtherMessages) {
+  TestRing& ring = shared();
+  const std::vector<uint8_t> bytes = pattern(512);
+  const Buffer a(card(), 4096);
+  const Buffer b(card(), 4096);
+  post_shared(ring, a);
+  post_shared(ring, b);
+  for (const uint32_t k : {0u, 1u}) {
+    for (const uint32_t source : {kRemoteId, kRemoteId + 1}) {
+      Packet packet = segment(0, 0, bytes, k);
+      packet.source = source;
+      EXPECT_EQ(exchange(packet), Answer::kDone);
+    }
+  }
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].source + done[1].source, 2 * kRemoteId + 1);
+}
+
+TEST_P(Receive, FullIsRetryAndNeverLoss) {
+  TestRing& ring = shared();
+  const std::vector<uint8_t> bytes = pattern(512);
+  EXPECT_EQ(exchange(segment(0, 0, bytes, 0)), Answer::kRetry);
+  EXPECT_EQ(exchange(segment(60, 0, pattern(8))), Answer::kRetry);
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  deliver(0, 0, bytes, 256, {0});
+  EXPECT_EQ(exchange(segment(0, 1, bytes, 0)), Answer::kRetry);
+  deliver(0, 0, bytes, 256, {1});  // later segments are always taken
+  EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
+}
+
+TEST_P(Receive, ContextsLimitLongMessagesOnly) {
+  make({.rx_contexts = 2});
+  TestRing& ring = shared();
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 4; ++i) {
+    buffers.emplace_back(card(), 4096);
+    post_shared(ring, buffers.back());
+  }
+  const std::vector<uint8_t> bytes = pattern(512);
+  deliver(0, 0, bytes, 256, {0});
+  deliver(0, 1, bytes, 256, {0});
+  EXPECT_EQ(exchange(segment(0, 2, bytes, 0)), Answer::kRetry);
+  EXPECT_EQ(exchange(segment(7, 0, pattern(8))), Answer::kDone);
+  deliver(0, 0, bytes, 256, {1});
+  deliver(0, 2, bytes, 256, {0, 1});
+  EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 3u);
+}
+
+TEST_P(Receive, DuplicateDropsTheMessage) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  const std::vector<uint8_t> bytes = pattern(768);
+  deliver(0, 0, bytes, 256, {0});
+  EXPECT_EQ(exchange(segment(0, 0, bytes, 0)), Answer::kError);
+  expect_bad(ring, 0, Status::kFormat);
+  // Stragglers are answered ERROR and begin nothing.
+  const Buffer next(card(), 4096);
+  post_shared(ring, next);
+  EXPECT_EQ(exchange(segment(0, 0, bytes, 1)), Answer::kError);
+  EXPECT_EQ(exchange(segment(0, 0, bytes, 2)), Answer::kError);
+  card().advance_us(2 * kReceiveUs);
+  EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
+  EXPECT_EQ(next.touched_outside(0), 0u);
+  deliver(0, 0, bytes, 256, {0, 1, 2});
+  EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
+}
+
+TEST_P(Receive, MisnumberedAndMisshapenSegmentsAreErrors) {
+  TestRing& ring = shared({.log2 = 5});
+  const std::vector<uint8_t> bytes = pattern(768);
+  const Packet good = segment(0, 0, bytes, 1);
+  std::vector<Packet> bad(8, good);
+  bad[0].segment = 3;             // of three
+  bad[1].segments = 4;            // changed length
+  bad[2].ssize = 128;             // changed segment size
+  bad[2].data.resize(128);
+  bad[3].data.resize(248);        // short, but not the last
+  bad[4].data.resize(264);        // oversize
+  bad[5].segment = 2;             // the last, oversize
+  bad[5].data.resize(300);
+  bad[6].ssize = 100;             // no code says so
+  bad[7].data.clear();            // empty
+  for (size_t i = 0; i < bad.size(); ++i) {
+    const Buffer buffer(card(), 4096);
+    post_shared(ring, buffer);
+    bad[i].mbox = static_cast<uint8_t>(i % 4);
+    bad[i].letter = static_cast<uint8_t>(i / 4);
+    deliver(bad[i].mbox, bad[i].letter, bytes, 256, {0});
+    EXPECT_EQ(exchange(bad[i]), Answer::kError) << i;
+    expect_bad(ring, static_cast<uint32_t>(i), Status::kFormat);
+    EXPECT_EQ(buffer.touched_outside(256), 0u);
+  }
+}
+
+TEST_P(Receive, SeveralSegmentsInAHighMailboxAreAnError) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  EXPECT_EQ(exchange(segment(4, 0, pattern(512), 0)), Answer::kError);
+  EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
+}
+
+TEST_P(Receive, SilenceInTheMiddleEndsTheMessage) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  const std::vector<uint8_t> bytes = pattern(768);
+  deliver(0, 0, bytes, 256, {2, 0});
+  card().advance_us(kReceiveUs * 9 / 10);
+  EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
+  card().advance_us(kReceiveUs / 5);
+  expect_bad(ring, 0, Status::kReceiveTimeout);
+}
+
+TEST_P(Receive, EachSegmentRenewsTheTime) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  const std::vector<uint8_t> bytes = pattern(4096);
+  for (uint32_t k = 0; k < 16; ++k) {
+    deliver(0, 0, bytes, 256, {k});
+    card().advance_us(kReceiveUs / 2);
+  }
+  EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
+}
+
+/// Segments that wait while nobody lets the card work are no silence.
+TEST_P(Receive, SegmentsThatWaitCountBeforeTheClock) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  const std::vector<uint8_t> bytes = pattern(512);
+  deliver(0, 0, bytes, 256, {0});
+  ASSERT_TRUE(card().send(segment(0, 0, bytes, 1)));
+  card().sleep_us(10 * kReceiveUs);
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(code_of(done[0].status), Status::kOk);
+}
+
+TEST_P(Receive, NobodysMailboxIsAnError) {
+  make({.queue_pairs = 2});
+  map_entry(0, kOwnId, 0xF, 0);
+  map_entry(1, kOwnId, ~0ull << 32, 1);
+  apply_map();
+  TestRing& ring = shared();
+  TestRing other(card(), {.qp = 1, .ring = 1});
+  other.start();
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 4; ++i) {
+    buffers.emplace_back(card(), 4096);
+    post_shared(i < 2 ? ring : other, buffers.back());
+  }
+  const std::vector<uint8_t> bytes = pattern(8);
+  EXPECT_EQ(exchange(segment(3, 0, bytes)), Answer::kDone);
+  EXPECT_EQ(exchange(segment(32, 0, bytes)), Answer::kDone);
+  EXPECT_EQ(exchange(segment(4, 0, bytes)), Answer::kError);
+  Packet stranger = segment(0, 0, bytes);
+  stranger.dest = 0x7777;
+  EXPECT_EQ(exchange(stranger), Answer::kError);
+  EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
+  EXPECT_EQ(other.take_all<regs::SharedCpl>().size(), 1u);
+  EXPECT_EQ(card().read32(regs::port::rx_unmapped()), 2u);
+}
+
+TEST_P(Receive, TheFirstEntryOfTheMapCounts) {
+  make({.queue_pairs = 3});
+  map_entry(0, kOwnId, 1, 2, false, false);
+  map_entry(1, kOwnId, 3, 1, false, false);
+  map_entry(2, kOwnId, ~0ull, 0);
+  apply_map();
+  std::vector<std::unique_ptr<TestRing>> rings;
+  std::vector<Buffer> buffers;
+  for (uint32_t q = 0; q < 3; ++q) {
+    rings.push_back(std::make_unique<TestRing>(card(), RingConfig{.qp = q, .ring = 1}));
+    rings.back()->start();
+    buffers.emplace_back(card(), 4096);
+    post_shared(*rings.back(), buffers.back());
+  }
+  for (uint8_t mbox = 0; mbox < 3; ++mbox) {
+    EXPECT_EQ(exchange(segment(mbox, 0, pattern(8))), Answer::kDone);
+    regs::SharedCpl cpl;
+    ASSERT_TRUE(rings[2u - mbox]->take(&cpl)) << +mbox;
+    EXPECT_EQ(cpl.place, mbox);
+  }
+}
+
+TEST_P(Receive, AStoppedQueueAnswersError) {
+  EXPECT_EQ(exchange(segment(0, 0, pattern(8))), Answer::kError);
+}
+
+TEST_P(Receive, LandingInUnmappedMemoryIsLostAndCounted) {
+  // A posted write: the card cannot know.
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  card().unmap(buffer.memory());
+  const uint64_t before = card().refused_accesses();
+  EXPECT_EQ(exchange(segment(0, 0, pattern(100))), Answer::kDone);
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(code_of(done[0].status), Status::kOk);
+  EXPECT_GT(card().refused_accesses(), before);
+  EXPECT_EQ(buffer.touched_outside(0), 0u);
+}
+
+TEST_P(Receive, NothingComesThroughALinkThatIsDown) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  card().set_link(false);
+  card().run();
+  EXPECT_EQ(exchange(segment(0, 0, pattern(8))), std::nullopt);
+  EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
+}
+
+class Doorbells : public CardTest {};
+RIO_CONFORMANCE(Doorbells);
+
+TEST_P(Doorbells, ArriveInOrderAndFullIsRetry) {
+  TestRing ring(card(), {.ring = 2, .log2 = 3});
+  EXPECT_EQ(exchange(doorbell(1, 1)), Answer::kError) << "stopped";
+  ring.start();
+  for (uint16_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(exchange(doorbell(static_cast<uint16_t>(0xFF00 + i), 1)), Answer::kDone);
+  }
+  EXPECT_EQ(exchange(doorbell(99, 1)), Answer::kRetry);
+  const auto bells = ring.take_all<regs::DoorbellCpl>();
+  ASSERT_EQ(bells.size(), 8u);
+  for (uint32_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(bells[i].status & 0xFFFF, 0xFF00 + i);
+    EXPECT_EQ(bells[i].source, kRemoteId);
+    EXPECT_EQ(bells[i].dest_id, kOwnId);
+  }
+  ring.give_back();
+  EXPECT_EQ(exchange(doorbell(99, 1)), Answer::kDone);
+}
+
+TEST_P(Doorbells, GoWhereTheMapSays) {
+  make({.queue_pairs = 2});
+  map_entry(0, kOwnId, ~0ull, 0, false, false);
+  map_entry(1, kOwnId, 0, 1, true, false);
+  apply_map();
+  TestRing ring(card(), {.qp = 1, .ring = 2});
+  ring.start();
+  EXPECT_EQ(exchange(doorbell(5, 1)), Answer::kDone);
+  EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 1u);
+}
+
+}  // namespace
+}  // namespace rio::test

@@ -1,0 +1,233 @@
+// Start, stop, states and errors of rings; phases and wraps. regs: RING_*, TAIL
+#include "tests/conformance/card_test.hpp"
+
+namespace rio::test {
+namespace {
+
+using regs::RingError;
+using regs::RingState;
+using regs::Status;
+
+class Rings : public CardTest {
+ protected:
+  /// Ask for a start that must fail with `error`; then a right one must work.
+  void refused(const RingConfig& config, RingError error) {
+    TestRing ring(card(), config);
+    ring.request_start();
+    card().run();
+    EXPECT_EQ(ring.status().state, RingState::kError);
+    EXPECT_EQ(ring.status().error, error);
+    EXPECT_EQ(ring.status().gen, ring.gen());
+    ring.stop();
+    TestRing good(card(), {.ring = config.ring});
+    good.start();
+    good.stop();
+  }
+};
+RIO_CONFORMANCE(Rings);
+
+TEST_P(Rings, EachRingStartsAndStops) {
+  for (const uint32_t r : {0u, 1u, 2u, 3u, 4u, 6u, 8u, 9u, 10u, 11u, 12u, 13u, 14u, 15u}) {
+    TestRing ring(card(), {.ring = r});
+    ring.start();
+    ring.stop();
+    ring.start();
+    ring.stop();
+  }
+}
+
+TEST_P(Rings, ReservedRingsDoNothing) {
+  for (const uint32_t r : {5u, 7u}) {
+    TestRing ring(card(), {.ring = r});
+    ring.request_start();
+    card().run();
+    EXPECT_EQ(ring.status().state, RingState::kStopped);
+  }
+}
+
+TEST_P(Rings, SizesOutsideOfTheCapabilitiesAreErrors) {
+  const uint32_t queues = card().read32(regs::id::cap_queues());
+  const uint32_t least = regs::id::CapQueues::ring_log2_min.get(queues);
+  const uint32_t most = regs::id::CapQueues::ring_log2_max.get(queues);
+  refused({.log2 = least - 1}, RingError::kConfig);
+  refused({.log2 = most + 1}, RingError::kConfig);
+  refused({.log2 = least + 1, .clog2 = least}, RingError::kConfig);
+}
+
+TEST_P(Rings, MisalignedBaseIsAnError) {
+  TestRing ring(card(), {});
+  ring.entries.iova += 32;
+  ring.request_start();
+  card().run();
+  EXPECT_EQ(ring.status().error, RingError::kConfig);
+}
+
+TEST_P(Rings, VectorOutsideOfTheCapabilitiesIsAnError) {
+  make({.vectors = 4});
+  refused({.irq = true, .vector = 4}, RingError::kConfig);
+}
+
+TEST_P(Rings, ACardWithoutInterruptsStillStarts) {
+  make({.vectors = 0});
+  tx();
+}
+
+TEST_P(Rings, UnmappedMemoryIsAnErrorAndTheRingIsNotUsed) {
+  TestRing ring(card(), {});
+  card().unmap(ring.entries);
+  ring.request_start();
+  card().run();
+  EXPECT_EQ(ring.status().state, RingState::kError);
+  EXPECT_EQ(ring.status().error, RingError::kHostRead);
+  ring.stop();
+  TestRing other(card(), {});
+  card().unmap(other.completions);
+  other.request_start();
+  card().run();
+  EXPECT_EQ(other.status().error, RingError::kHostRead);
+  other.stop();
+}
+
+TEST_P(Rings, TailMoreThanARingAheadStopsItWithTheEntryNamed) {
+  TestRing& event_ring = events();
+  TestRing& ring = tx({.log2 = 3});
+  ring.tail += 9;
+  ring.post();
+  card().run();
+  EXPECT_EQ(ring.status().state, RingState::kError);
+  EXPECT_EQ(ring.status().error, RingError::kTail);
+  EXPECT_EQ(ring.status().entry, 9u);
+  const auto told = event_ring.take_all<regs::EventCpl>();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].type, 3u);  // ring error
+  EXPECT_EQ(told[0].info, static_cast<uint32_t>(RingError::kTail));
+  EXPECT_EQ(told[0].data0, 9u);
+  EXPECT_EQ(told[0].data1, 0u);  // transmit ring
+  EXPECT_TRUE(sent().empty());
+  ring.stop();
+  ring.start();
+}
+
+TEST_P(Rings, TailBehindIsTooFarAhead) {
+  TestRing& ring = tx({.log2 = 3, .start = 100});
+  ring.tail = 99;
+  ring.post();
+  card().run();
+  EXPECT_EQ(ring.status().error, RingError::kTail);
+}
+
+TEST_P(Rings, StopFlushesWhatIsPostedAndOnlyThat) {
+  TestRing& ring = shared();
+  const Buffer a(card(), 4096);
+  const Buffer b(card(), 4096);
+  post_shared(ring, a);
+  post_shared(ring, b);
+  card().run();
+  ring.stop();
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 2u);
+  for (uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(code_of(done[i].status), Status::kFlushed);
+    EXPECT_EQ(done[i].index, i);
+    EXPECT_EQ(done[i].length, 0u);
+  }
+}
+
+TEST_P(Rings, AStartOnARunningRingChangesNothing) {
+  TestRing& ring = tx();
+  const uint32_t gen = ring.status().gen;
+  card().write32(regs::qp::ring_control(0, 0), (gen + 1) | 1u << 16);
+  card().run();
+  EXPECT_EQ(ring.status().state, RingState::kRunning);
+  EXPECT_EQ(ring.status().gen, gen);
+}
+
+TEST_P(Rings, PhasesTellLapsApart) {
+  const Buffer buffer(card(), 64);
+  TestRing& ring = tx({.log2 = 3, .clog2 = 4});
+  for (uint32_t i = 0; i < 100; ++i) {
+    ring.put(message(0, 8, buffer.iova(), i));
+    ring.post();
+    answer_all(sent());
+    const auto done = ring.take_all<regs::TxCpl>();
+    ASSERT_EQ(done.size(), 1u) << i;
+    EXPECT_EQ(done[0].cookie, i);
+    EXPECT_EQ(done[0].index, i);
+    EXPECT_EQ(done[0].status >> 31, ~(i >> 4) & 1);
+  }
+}
+
+TEST_P(Rings, IndicesWrapAt16And32Bits) {
+  const Buffer buffer(card(), 64);
+  for (const uint32_t start : {0xFFFAu, 0xFFFFFFFAu, 0x7FFFFFFDu, 0xFFFFFFFFu}) {
+    TestRing ring(card(), {.log2 = 4, .start = start});
+    ring.start();
+    for (uint32_t i = 0; i < 40; i += 4) {
+      for (uint32_t k = 0; k < 4; ++k) {
+        ring.put(message(k, 8, buffer.iova(), i + k));
+      }
+      ring.post();
+      answer_all(sent());
+      const auto done = ring.take_all<regs::TxCpl>();
+      ASSERT_EQ(done.size(), 4u) << start << " " << i;
+      for (uint32_t k = 0; k < 4; ++k) {
+        EXPECT_EQ(done[k].index, start + i + k);
+        EXPECT_EQ(done[k].cookie, i + k);
+      }
+    }
+    ring.stop();
+  }
+}
+
+TEST_P(Rings, RingsOfCompletionsWrapToo) {
+  for (const uint32_t start : {0xFFFAu, 0xFFFFFFFAu}) {
+    TestRing ring(card(), {.ring = 2, .log2 = 3, .start = start});
+    ring.start();
+    for (uint32_t i = 0; i < 30; ++i) {
+      ASSERT_EQ(exchange(doorbell(static_cast<uint16_t>(i * 1001), static_cast<uint8_t>(i))),
+                Answer::kDone);
+      regs::DoorbellCpl cpl;
+      ASSERT_TRUE(ring.take(&cpl)) << i;
+      EXPECT_EQ(cpl.status & 0xFFFF, (i * 1001) & 0xFFFF);
+      ring.give_back();
+    }
+    ring.stop();
+  }
+}
+
+TEST_P(Rings, MemoryUnmappedUnderARunningRingStopsIt) {
+  TestRing& ring = tx();
+  card().unmap(ring.entries);
+  card().run();
+  EXPECT_EQ(ring.status().state, RingState::kError);
+  EXPECT_EQ(ring.status().error, RingError::kHostRead);
+  ring.stop();
+  tx();
+}
+
+TEST_P(Rings, AMessageInFlightWhenTheRingsMemoryGoesDoesNotCompleteInTheNextLife) {
+  const Buffer buffer(card(), 64);
+  TestRing& ring = tx();
+  ring.put(message(0, 8, buffer.iova(), 77));
+  ring.post();
+  const std::vector<Packet> flying = sent();
+  ASSERT_EQ(flying.size(), 1u);
+  card().unmap(ring.completions);
+  card().run();
+  ASSERT_EQ(ring.status().state, RingState::kError);
+  ring.request_stop();
+  card().run();
+  // Where the card cannot tell the message's end it may wait for it first.
+  if (ring.status().state != RingState::kStopped) {
+    card().advance_us(2 * kResponseUs);
+  }
+  ASSERT_EQ(ring.status().state, RingState::kStopped);
+  TestRing& fresh = tx();
+  answer_all(flying);
+  EXPECT_TRUE(fresh.take_all<regs::TxCpl>().empty());
+  card().advance_us(2 * kResponseUs);
+  EXPECT_TRUE(fresh.take_all<regs::TxCpl>().empty());
+}
+
+}  // namespace
+}  // namespace rio::test

@@ -1,0 +1,202 @@
+/// @file
+/// A ring driven by hand from the register map: what the host side of docs/card.md does, and no
+/// more.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "tests/conformance/card_under_test.hpp"
+
+namespace rio::test {
+
+/// Sizes of a ring's entries; 0: it has none.
+struct EntrySizes {
+  uint32_t entry;
+  uint32_t completion;
+};
+
+[[nodiscard]] inline EntrySizes entry_sizes(uint32_t ring) {
+  switch (static_cast<regs::Ring>(ring)) {
+    case regs::Ring::kTx:
+      return {32, 16};
+    case regs::Ring::kShared:
+      return {8, 32};
+    case regs::Ring::kDoorbell:
+      return {0, 16};
+    case regs::Ring::kEvent:
+      return {0, 32};
+    case regs::Ring::kDma:
+    case regs::Ring::kMaint:
+      return {32, 16};
+    default:
+      return {16, 16};
+  }
+}
+
+struct RingConfig {
+  uint32_t qp = 0;
+  uint32_t ring = 0;
+  uint32_t log2 = 4;
+  uint32_t clog2 = 0;  ///< 0: as log2
+  uint32_t start = 0;
+  uint32_t source = 0;  ///< dedicated
+  uint32_t mbox = 0;    ///< dedicated
+  bool irq = false;
+  uint32_t vector = 0;
+  uint32_t moderation_us = 0;
+};
+
+/// State, error and generation of RING_STATUS.
+struct RingStatus {
+  regs::RingState state;
+  regs::RingError error;
+  uint32_t gen;
+  uint32_t entry;
+};
+
+class TestRing {
+ public:
+  TestRing(CardUnderTest& card, const RingConfig& config) : card_(card), config_(config) {
+    if (config_.clog2 == 0) {
+      config_.clog2 = config_.log2;
+    }
+    const EntrySizes sizes = entry_sizes(config_.ring);
+    entry_bytes_ = sizes.entry;
+    completion_bytes_ = sizes.completion;
+    entries = card.map(std::max<size_t>(64, static_cast<size_t>(entry_bytes_) << config_.log2));
+    completions = card.map(static_cast<size_t>(completion_bytes_) << config_.clog2);
+  }
+
+  /// Write the ring's words and ask for a start; says nothing about the outcome.
+  void request_start() {
+    namespace qp = regs::qp;
+    const uint32_t q = config_.qp;
+    const uint32_t r = config_.ring;
+    head = tail = cidx = config_.start;
+    forget_completions();
+    card_.write32(qp::ring_base_lo(q, r), static_cast<uint32_t>(entries.iova));
+    card_.write32(qp::ring_base_hi(q, r), static_cast<uint32_t>(entries.iova >> 32));
+    card_.write32(qp::ring_cbase_lo(q, r), static_cast<uint32_t>(completions.iova));
+    card_.write32(qp::ring_cbase_hi(q, r), static_cast<uint32_t>(completions.iova >> 32));
+    card_.write32(qp::ring_size(q, r), qp::RingSize::log2.put(config_.log2) |
+                                           qp::RingSize::clog2.put(config_.clog2));
+    card_.write32(qp::ring_start(q, r), config_.start);
+    card_.write32(qp::ring_irq(q, r), qp::RingIrq::vector.put(config_.vector) |
+                                          qp::RingIrq::enable.put(config_.irq) |
+                                          qp::RingIrq::moderation_us.put(config_.moderation_us));
+    card_.write32(qp::ring_filter(q, r), qp::RingFilter::mbox.put(config_.mbox));
+    card_.write32(qp::ring_source(q, r), config_.source);
+    // Rings of completions only begin with all of them free.
+    tail = config_.start + (entry_bytes_ == 0 ? 1u << config_.clog2 : 0);
+    card_.write32(qp::tail(q, r), tail);
+    card_.write32(qp::arm(q, r), config_.start);
+    control(true);
+  }
+  void start() {
+    request_start();
+    card_.run();
+    ASSERT_EQ(status().state, regs::RingState::kRunning)
+        << "ring " << config_.ring << " error " << static_cast<int>(status().error);
+    ASSERT_EQ(status().gen, gen_);
+  }
+  void request_stop() { control(false); }
+  void stop() {
+    request_stop();
+    card_.run();
+    ASSERT_EQ(status().state, regs::RingState::kStopped);
+    ASSERT_EQ(status().gen, gen_);
+  }
+
+  [[nodiscard]] RingStatus status() const {
+    namespace qp = regs::qp;
+    const uint32_t word = card_.read32(qp::ring_status(config_.qp, config_.ring));
+    return {static_cast<regs::RingState>(qp::RingStatus::state.get(word)),
+            static_cast<regs::RingError>(qp::RingStatus::error.get(word)),
+            qp::RingStatus::gen.get(word),
+            card_.read32(qp::ring_status(config_.qp, config_.ring) + 4)};
+  }
+
+  /// Write an entry; the card sees it after post().
+  template <class Desc>
+  void put(const Desc& desc) {
+    static_assert(sizeof(Desc) <= 32);
+    const uint32_t mask = (1u << config_.log2) - 1;
+    std::memcpy(entries.va + static_cast<size_t>(tail & mask) * entry_bytes_, &desc, sizeof(desc));
+    ++tail;
+  }
+  void post() { card_.write32(regs::qp::tail(config_.qp, config_.ring), tail); }
+
+  /// The next completion, if the card wrote it: its phase is that of this lap.
+  template <class Cpl>
+  [[nodiscard]] bool take(Cpl* out) {
+    const uint32_t mask = (1u << config_.clog2) - 1;
+    const uint8_t* at = completions.va + static_cast<size_t>(cidx & mask) * sizeof(Cpl);
+    uint32_t last = 0;
+    std::memcpy(&last, at + sizeof(Cpl) - 4, 4);
+    const uint32_t phase = ~(cidx >> config_.clog2) & 1;
+    if (last >> 31 != phase) {
+      return false;
+    }
+    std::memcpy(out, at, sizeof(Cpl));
+    ++cidx;
+    return true;
+  }
+  /// Let the card work, then take all completions.
+  template <class Cpl>
+  [[nodiscard]] std::vector<Cpl> take_all() {
+    card_.run();
+    std::vector<Cpl> all;
+    for (Cpl cpl; take(&cpl);) {
+      all.push_back(cpl);
+    }
+    return all;
+  }
+  /// For rings of completions only: what was taken is free again.
+  void give_back() {
+    tail = cidx + (1u << config_.clog2);
+    post();
+  }
+
+  RingConfig& config() { return config_; }
+  [[nodiscard]] uint32_t gen() const { return gen_; }
+
+  Memory entries;
+  Memory completions;
+  uint32_t head = 0;
+  uint32_t tail = 0;
+  uint32_t cidx = 0;
+
+ private:
+  /// No completion may look new: those from START on get the phase of the lap before, those
+  /// before START, which come a lap later, the phase of this one.
+  void forget_completions() {
+    const uint32_t mask = (1u << config_.clog2) - 1;
+    const bool odd = (config_.start >> config_.clog2 & 1) != 0;
+    const size_t first = static_cast<size_t>(config_.start & mask) * completion_bytes_;
+    std::memset(completions.va, odd ? 0 : 0xFF, first);
+    std::memset(completions.va + first, odd ? 0xFF : 0, completions.len_bytes - first);
+  }
+  void control(bool run) {
+    namespace qp = regs::qp;
+    const uint32_t at = qp::ring_control(config_.qp, config_.ring);
+    gen_ = (qp::RingControl::gen.get(card_.read32(at)) + 1) & 0xFFFF;
+    card_.write32(at, qp::RingControl::gen.put(gen_) | qp::RingControl::run.put(run));
+  }
+
+  CardUnderTest& card_;
+  RingConfig config_;
+  uint32_t entry_bytes_ = 0;
+  uint32_t completion_bytes_ = 0;
+  uint32_t gen_ = 0;
+};
+
+[[nodiscard]] inline regs::Status code_of(uint32_t status) {
+  return static_cast<regs::Status>(status & 0xFF);
+}
+[[nodiscard]] inline uint32_t retries_of(uint32_t status) { return status >> 8 & 0xFF; }
+
+}  // namespace rio::test

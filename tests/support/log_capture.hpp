@@ -1,0 +1,38 @@
+/// @file
+/// Catches what the control path logs, so that a test can look for the cause and the remedy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::test {
+
+/// One at a time, one thread.
+class LogCapture {
+ public:
+  LogCapture() {
+    lines().clear();
+    pmd::set_log_sink([](pmd::LogLevel, const char* line) noexcept { lines().push_back(line); });
+  }
+  ~LogCapture() { pmd::set_log_sink(nullptr); }
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
+
+  static std::vector<std::string>& lines() {
+    static std::vector<std::string> all;
+    return all;
+  }
+  /// True if exactly one line was logged, and it holds all of `parts`. Forgets it.
+  static bool one_line_with(const std::vector<std::string>& parts) {
+    bool right = lines().size() == 1;
+    for (const std::string& part : parts) {
+      right = right && lines()[0].find(part) != std::string::npos;
+    }
+    lines().clear();
+    return right;
+  }
+};
+
+}  // namespace rio::test

@@ -1,0 +1,144 @@
+#include "pmd/dev/block_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/support/fake_bus.hpp"
+#include "tests/support/fake_card.hpp"
+#include "tests/support/log_capture.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using test::FakeCard;
+using test::LogCapture;
+using Owner = BlockList::Owner;
+
+class BlockListTest : public ::testing::Test {
+ protected:
+  int discover() {
+    Mmio bar(&card_, 0x40000);
+    return blocks_.discover(bar, "fake:0");
+  }
+
+  LogCapture log_;
+  FakeCard card_;
+  BlockList blocks_;
+};
+
+TEST_F(BlockListTest, FindsEverything) {
+  ASSERT_EQ(discover(), 0);
+  EXPECT_TRUE(blocks_.has_rx_map());
+  EXPECT_TRUE(blocks_.has_port());
+  EXPECT_TRUE(blocks_.has_qp(0));
+  EXPECT_TRUE(blocks_.has_qp(1));
+  EXPECT_FALSE(blocks_.has_qp(2));
+  EXPECT_FALSE(blocks_.has_qp(1000));
+  EXPECT_TRUE(blocks_.has_window(1));
+  EXPECT_FALSE(blocks_.has_window(31));
+  EXPECT_TRUE(card_.log.empty());
+}
+
+TEST_F(BlockListTest, OptionalBlocksMayBeAbsent) {
+  card_.chain({0x10000});
+  ASSERT_EQ(discover(), 0);
+  EXPECT_FALSE(blocks_.has_rx_map());
+  EXPECT_FALSE(blocks_.has_port());
+  EXPECT_TRUE(blocks_.has_qp(0));
+  EXPECT_FALSE(blocks_.has_qp(1));
+  EXPECT_FALSE(blocks_.has_window(0));
+  card_.chain({});
+  ASSERT_EQ(discover(), 0);
+  EXPECT_FALSE(blocks_.has_qp(0));  // nothing is left of the last time
+}
+
+TEST_F(BlockListTest, SkipsUnknownTypesAndTakesHigherVersions) {
+  card_.words[0x8000] = 0x00000063;
+  card_.words[0x9000] = 0x00000006;
+  card_.words[0x10000] = 0x0000FF04;
+  card_.words[0x4] = 0x0000FF01;
+  card_.chain({0x8000, 0x10000, 0x9000});
+  ASSERT_EQ(discover(), 0);
+  EXPECT_TRUE(blocks_.has_qp(0));
+}
+
+TEST_F(BlockListTest, WrongMagic) {
+  card_.words[0] = 0x12345678;
+  EXPECT_EQ(discover(), -EPROTO);
+  EXPECT_TRUE(LogCapture::one_line_with({"fake:0", "0x12345678", "no RapidIO"}));
+  card_.words[0] = 0xFFFFFFFF;
+  EXPECT_EQ(discover(), -ENODEV);
+  EXPECT_TRUE(LogCapture::one_line_with({"all ones"}));
+}
+
+TEST_F(BlockListTest, WrongFirstBlock) {
+  card_.words[4] = 0x00000001;  // version 0
+  EXPECT_EQ(discover(), -EPROTO);
+  card_.words[4] = 0x00000102;  // another type
+  EXPECT_EQ(discover(), -EPROTO);
+}
+
+TEST_F(BlockListTest, Loops) {
+  card_.words[0x4004] = 0x2000;
+  EXPECT_EQ(discover(), -EPROTO);
+  EXPECT_TRUE(LogCapture::one_line_with({"loops"}));
+  card_.words[0x8000] = 0x63;
+  card_.words[0x8004] = 0x8000;
+  card_.words[0x8] = 0x8000;
+  EXPECT_EQ(discover(), -EPROTO);
+  EXPECT_LT(card_.reads, 2000u);
+}
+
+TEST_F(BlockListTest, OffsetsOutsideOfTheBar) {
+  for (const uint32_t offset : {0x40000u, 0x3FFFCu, 0x2001u, 0x2002u, 0xFFFFFFFCu, 0xFFFFFFFFu}) {
+    card_.words[0x8] = offset;
+    EXPECT_EQ(discover(), -EPROTO) << offset;
+    EXPECT_TRUE(LogCapture::one_line_with({"lies at"}));
+  }
+  card_.words[0x3FFF8] = 0x63;  // the last place where a header fits
+  card_.chain({0x3FFF8});
+  EXPECT_EQ(discover(), 0);
+}
+
+TEST_F(BlockListTest, KnownBlocksInTheWrongPlace) {
+  const struct {
+    uint32_t offset;
+    uint32_t header;
+  } wrong[] = {{0x8000, 0x102},     {0x8000, 0x103},     {0x8000, 0x104},     {0x8000, 0x105},
+               {0x10000, 0x10104},  {0x14000, 0x10105},  {0x10000, 0x1F0104}, {0x14000, 0xFF0105},
+               {0x10000, 0x000004}, {0x14000, 0x000005}, {0x2000, 0x002},     {0x4000, 0x003}};
+  for (const auto& [offset, header] : wrong) {
+    card_ = FakeCard();
+    card_.words[offset] = header;
+    card_.chain({offset});
+    EXPECT_EQ(discover(), -EPROTO) << std::hex << header;
+    EXPECT_TRUE(LogCapture::one_line_with({"contract"}));
+  }
+}
+
+TEST_F(BlockListTest, Owners) {
+  ASSERT_EQ(discover(), 0);
+  EXPECT_EQ(blocks_.owner_of(0x0), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0xFFC), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x1000), Owner::kHost);
+  EXPECT_EQ(blocks_.owner_of(0x2008), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kHost);
+  EXPECT_EQ(blocks_.owner_of(0x4008), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kHost);
+  EXPECT_EQ(blocks_.owner_of(0x6000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x20040), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kHost);
+  EXPECT_EQ(blocks_.owner_of(0x24040), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x25000), Owner::kHost);
+  EXPECT_EQ(blocks_.owner_of(0x26000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x30000), Owner::kNobody);
+  card_.chain({});
+  ASSERT_EQ(discover(), 0);
+  EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kNobody);
+}
+
+}  // namespace
+}  // namespace rio::pmd

@@ -1,0 +1,100 @@
+#include "pmd/dev/doorbell_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/caps.hpp"
+#include "tests/support/ring_script.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using test::FakeBus;
+using test::MockBar;
+
+class DoorbellQueueTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  void open(uint32_t start) {
+    script_ = {.ring = 2, .log2 = 2, .start = start, .entry_bytes = 0, .cpl_bytes = 16};
+    script_.expect_start(bar_);
+    RingConfig config;
+    config.ring = 2;
+    config.log2 = 2;
+    config.start_index = start;
+    ASSERT_EQ(DoorbellQueue::create(bus_, test::full_caps(), config, &queue_), 0);
+    bar_.verify();
+  }
+  void TearDown() override {
+    bar_.verify();
+    script_.expect_stop(bar_);
+    queue_.reset();
+  }
+  void arrive(uint32_t at, uint32_t info) {
+    const uint32_t words[4] = {0x1000 + at, 0x2000, 0x3000 + at, script_.last_word(at, info)};
+    std::memcpy(script_.completion(bus_, at), words, sizeof words);
+  }
+
+  MockBar bar_;
+  FakeBus bus_{&bar_};
+  test::RingScript script_{};
+  std::unique_ptr<DoorbellQueue> queue_;
+};
+
+TEST_P(DoorbellQueueTest, ManyLaps) {
+  const uint32_t start = GetParam();
+  open(start);
+  for (uint32_t step = 0; step < 20; ++step) {
+    const uint32_t at = start + step * 3;
+    DoorbellEvent got[8];
+    EXPECT_EQ(queue_->burst(got, 8), 0);
+    for (uint32_t i = 0; i < 3; ++i) {
+      arrive(at + i, 0xFFFF - step * 3 - i);
+    }
+    bar_.expect_write(script_.tail_offset(), at + 3 + 4);  // consumed + size
+    ASSERT_EQ(queue_->burst(got, 8), 3);
+    for (uint32_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(got[i].info, 0xFFFF - step * 3 - i);
+      EXPECT_EQ(got[i].source, 0x1000 + at + i);
+      EXPECT_EQ(got[i].dest_id, 0x2000u);
+      EXPECT_EQ(got[i].time_ticks, 0x3000 + at + i);
+    }
+  }
+  EXPECT_EQ(queue_->stats().messages, 60u);
+  EXPECT_EQ(queue_->mmio().reads, 0u);
+  EXPECT_EQ(queue_->mmio().writes, 20u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Starts, DoorbellQueueTest,
+                         ::testing::Values(0, 3, 65536 - 7, 0x80000000 - 5, 0xFFFFFFFF - 33,
+                                           0xFFFFFFFE));
+
+TEST_F(DoorbellQueueTest, CreditsOnceABurstAndNoneWhenEmpty) {
+  open(0);
+  for (uint32_t i = 0; i < 4; ++i) {
+    arrive(i, i);
+  }
+  DoorbellEvent got[8];
+  EXPECT_EQ(queue_->burst(got, 0), 0);
+  bar_.expect_write(script_.tail_offset(), 7);
+  EXPECT_EQ(queue_->burst(got, 3), 3);
+  EXPECT_EQ(bus_.polls, 0u);
+  bar_.expect_write(script_.tail_offset(), 8);
+  EXPECT_EQ(queue_->burst(got, 3), 1);
+  EXPECT_EQ(queue_->burst(got, 3), 0);
+  EXPECT_EQ(bus_.polls, 1u);
+}
+
+TEST_F(DoorbellQueueTest, LooksAgainAfterPolling) {
+  open(0);
+  bus_.on_poll = [this] { arrive(0, 0x1234); };
+  bar_.expect_write(script_.tail_offset(), 5);
+  DoorbellEvent got;
+  EXPECT_EQ(queue_->burst(&got, 1), 1);
+  EXPECT_EQ(got.info, 0x1234);
+  bar_.expect_write(script_.arm_offset(), 1);
+  queue_->arm();
+}
+
+}  // namespace
+}  // namespace rio::pmd

@@ -1,0 +1,85 @@
+#include "pmd/dev/entry_window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace rio::pmd {
+namespace {
+
+TEST(EntryWindowTest, RoomInARowEndsAtTheWrap) {
+  EntryWindow window;
+  ASSERT_EQ(window.create(3, 5), 0);
+  EXPECT_EQ(window.room(), 8u);
+  EXPECT_EQ(window.room_in_a_row(), 3u);
+  window.post(3);
+  EXPECT_EQ(window.room_in_a_row(), 5u);
+  window.post(5);
+  EXPECT_EQ(window.room_in_a_row(), 0u);
+  EXPECT_EQ(window.plain_in_a_row(), 3u);
+  window.complete_in_order(3);
+  EXPECT_EQ(window.plain_in_a_row(), 5u);
+  EXPECT_EQ(window.room_in_a_row(), 3u);
+}
+
+TEST(EntryWindowTest, NothingIsPlainWhileThereAreMarks) {
+  EntryWindow window;
+  ASSERT_EQ(window.create(3, 0), 0);
+  window.post(3);
+  EXPECT_TRUE(window.complete(1));
+  EXPECT_EQ(window.plain_in_a_row(), 0u);
+  EXPECT_EQ(window.outstanding(), 2u);
+  EXPECT_EQ(window.used(), 3u);
+  EXPECT_TRUE(window.complete(0));
+  EXPECT_EQ(window.plain_in_a_row(), 1u);
+  EXPECT_EQ(window.used(), 1u);
+}
+
+// Against a set of indices, with anything that a card might say. Prints its seed.
+TEST(EntryWindowTest, AgreesWithASet) {
+  for (uint32_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const uint32_t start = random() % 2 == 0 ? 0xFFFFFFFF - random() % 64 : random();
+    EntryWindow window;
+    ASSERT_EQ(window.create(4, start), 0);
+    std::set<uint32_t> outstanding;
+    uint32_t used_by_pairs = 0;
+    for (int step = 0; step < 400; ++step) {
+      switch (random() % 4) {
+        case 0:
+          if (window.room() >= 1) {
+            outstanding.insert(window.head());
+            window.post(1);
+          }
+          break;
+        case 1:
+          if (window.room() >= 2) {
+            outstanding.insert(window.head());
+            window.post_pair();
+            ++used_by_pairs;
+          }
+          break;
+        default: {
+          uint32_t index = window.oldest() + static_cast<uint32_t>(random() % 24) - 4;
+          if (!outstanding.empty() && random() % 2 == 0) {
+            auto it = outstanding.begin();
+            std::advance(it, random() % outstanding.size());
+            index = *it;
+          }
+          EXPECT_EQ(window.complete(index), outstanding.erase(index) == 1) << index;
+        }
+      }
+      ASSERT_EQ(window.outstanding(), outstanding.size());
+      ASSERT_LE(window.used(), 16u);
+      if (outstanding.empty()) {
+        ASSERT_EQ(window.used(), 0u);
+      }
+    }
+    EXPECT_GT(used_by_pairs, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace rio::pmd

@@ -1,0 +1,101 @@
+#include "pmd/embed/card_name.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/unit/pmd/embed/log_lines.hpp"
+
+namespace rio {
+namespace {
+
+TEST(CardName, Emulated) {
+  CardName name;
+  ASSERT_EQ(parse_card_name("emu:loop", &name), 0);
+  EXPECT_TRUE(name.emulated);
+  EXPECT_EQ(name.emu.wire, "loop");
+  EXPECT_EQ(name.emu.queue_pairs, 1u);
+  EXPECT_EQ(name.emu.stepping, pmd::Stepping::kInline);
+
+  ASSERT_EQ(parse_card_name("emu:my-wire_1.x,qps=31,stepping=thread,exact=1,quirks=0,"
+                            "faults=18446744073709551615:0.25,pcie=7",
+                            &name),
+            0);
+  EXPECT_EQ(name.emu.wire, "my-wire_1.x");
+  EXPECT_EQ(name.emu.queue_pairs, 31u);
+  EXPECT_EQ(name.emu.stepping, pmd::Stepping::kThread);
+  EXPECT_TRUE(name.emu.exact);
+  EXPECT_FALSE(name.emu.quirks);
+  EXPECT_EQ(name.emu.fault_seed, UINT64_MAX);
+  EXPECT_EQ(name.emu.fault_rate, 0.25);
+  EXPECT_EQ(name.emu.pcie_seed, 7u);
+}
+
+TEST(CardName, Pci) {
+  CardName name;
+  ASSERT_EQ(parse_card_name("0000:03:00.0", &name), 0);
+  EXPECT_FALSE(name.emulated);
+  EXPECT_EQ(name.pci_address, "0000:03:00.0");
+  EXPECT_TRUE(name.options.reset);
+  ASSERT_EQ(parse_card_name("a3:1f.7,reset=0,iova=virtual", &name), 0);
+  EXPECT_EQ(name.pci_address, "0000:a3:1f.7");
+  EXPECT_FALSE(name.options.reset);
+  EXPECT_EQ(name.options.iova, pmd::vfio::IovaMode::kVirtual);
+}
+
+// Each wrong name is refused, and the log names the thing and the remedy.
+TEST(CardName, Wrong) {
+  constexpr struct {
+    const char* name;
+    const char* named;
+    const char* remedy;
+  } kWrong[] = {
+      {"", "\"\"", "emu:loop"},
+      {"eth0", "\"eth0\"", "PCI address"},
+      {"loop", "\"loop\"", "emu:loop"},
+      {"emu:", "\"emu:\"", "1 to 63 letters"},
+      {"emu:,qps=1", "\"emu:,qps=1\"", "1 to 63 letters"},
+      {"emu:a b", "\"emu:a b\"", "1 to 63 letters"},
+      {"0000:03:00", "0000:03:00", "lspci -D"},
+      {"0000:03:20.0", "0000:03:20.0", "lspci -D"},
+      {"0000:03:00.8", "0000:03:00.8", "lspci -D"},
+      {"emu:loop,", "no option ''", "qps, stepping"},
+      {"emu:loop,reset=1", "no option 'reset'", "qps, stepping"},
+      {"0000:03:00.0,qps=1", "no option 'qps'", "reset, iova"},
+      {"emu:loop,qps", "option qps=", "1 to 31"},
+      {"emu:loop,qps=", "option qps=", "1 to 31"},
+      {"emu:loop,qps=0", "option qps=0", "1 to 31"},
+      {"emu:loop,qps=32", "option qps=32", "1 to 31"},
+      {"emu:loop,qps=-1", "option qps=-1", "1 to 31"},
+      {"emu:loop,qps=2x", "option qps=2x", "1 to 31"},
+      {"emu:loop,qps=1,qps=1", "qps is given twice", "leave one out"},
+      {"emu:loop,stepping=manual", "stepping=manual", "inline or thread"},
+      {"emu:loop,exact=2", "exact=2", "0 or 1"},
+      {"emu:loop,faults=1", "faults=1", "SEED:RATE"},
+      {"emu:loop,faults=1:1.5", "faults=1:1.5", "0.0 to 1.0"},
+      {"emu:loop,faults=1:nan", "faults=1:nan", "0.0 to 1.0"},
+      {"emu:loop,pcie=seed", "pcie=seed", "64-bit seed"},
+      {"0000:03:00.0,iova=physical", "iova=physical", "allocated or virtual"},
+  };
+  for (const auto& wrong : kWrong) {
+    test::LogLines log;
+    CardName name;
+    name.pci_address = "untouched";
+    EXPECT_EQ(parse_card_name(wrong.name, &name), -EINVAL) << wrong.name;
+    EXPECT_EQ(name.pci_address, "untouched") << wrong.name;
+    EXPECT_TRUE(log.had(wrong.named)) << wrong.name << ": " << log.last();
+    EXPECT_NE(log.last().find(wrong.remedy), std::string::npos) << wrong.name << log.last();
+  }
+}
+
+TEST(CardName, NoSuchPciCard) {
+  test::LogLines log;
+  std::unique_ptr<pmd::Bus> bus;
+  EXPECT_LT(open_bus("ffff:ff:1f.7", &bus), 0);
+  EXPECT_EQ(bus, nullptr);
+  EXPECT_FALSE(log.had("nothing of the kind"));
+  EXPECT_FALSE(log.last().empty());
+}
+
+}  // namespace
+}  // namespace rio
