@@ -28,12 +28,12 @@ class FuzzCard {
     config.rx_contexts = 4;
     model::Ends ends;
     bar_.resize(model::Card::bar_bytes(2) / sizeof(Page));
-    ends.bar = bar_[0].bytes;
+    ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
     ends.memory = &table_;
     ends.clock = &clock_;
     ends.wire = std::make_unique<End>(boxes_.get());
     memory_.resize(kPages);
-    require(table_.add({kIova, kPages * sizeof(Page), memory_[0].bytes}) == 0);
+    require(table_.add({kIova, kPages * sizeof(Page), reinterpret_cast<uint8_t*>(memory_.data())}) == 0);
     std::memset(memory_[kWatched].bytes, 0x5A, sizeof(Page));
     require(model::Card::create(config, std::move(ends), &card_) == 0);
   }
@@ -43,7 +43,7 @@ class FuzzCard {
       std::abort();
     }
   }
-  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_[0].bytes + offset); }
+  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
   [[nodiscard]] size_t bar_words() const { return bar_.size() * sizeof(Page) / 4; }
   void write(uint32_t offset, uint32_t value) {
     __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
@@ -65,7 +65,7 @@ class FuzzCard {
 
   /// Bus address and bytes of a ring's submission page.
   static uint64_t ring_iova(uint32_t ring) { return kIova + (2 * ring) * sizeof(Page); }
-  uint8_t* ring(uint32_t ring) { return memory_[2 * ring].bytes; }
+  uint8_t* ring(uint32_t ring) { return memory_[2ul * ring].bytes; }
   static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
 
   /// Reset, map, and start all rings of queue pair 0.
@@ -158,8 +158,8 @@ class FuzzCard {
   struct Box {
     model::FrameRingShared shared;
     std::vector<Page> memory = std::vector<Page>(kRingBytes / sizeof(Page));
-    model::FrameWriter writer{&shared, memory[0].bytes, kRingBytes};
-    model::FrameReader reader{&shared, memory[0].bytes, kRingBytes};
+    model::FrameWriter writer{&shared, reinterpret_cast<uint8_t*>(memory.data()), kRingBytes};
+    model::FrameReader reader{&shared, reinterpret_cast<uint8_t*>(memory.data()), kRingBytes};
   };
   class End final : public model::Wire {
    public:

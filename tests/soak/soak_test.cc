@@ -59,9 +59,11 @@ struct Side {
   pmd::DmaMemory receive;
   pmd::DmaMemory send;
   std::vector<Message> messages;
+  std::deque<uint64_t> free_buffers;
   std::vector<uint32_t> free_slots;
   std::vector<uint64_t> slot_message = std::vector<uint64_t>(kSendSlots);
   uint64_t bad = 0;
+  uint32_t pause = 0;  ///< turns until it sends again, after a link that was down
 };
 
 class Soak {
@@ -81,6 +83,12 @@ class Soak {
       idle = moved ? 0 : idle + 1;
     }
     EXPECT_FALSE(left()) << "stuck, seed " << seed_;
+    for (uint32_t i = 0; i < 8; ++i) {
+      const auto kind = static_cast<model::Fault>(1u << i);
+      for (Side& side : sides_) {
+        drawn[i] += side.bus->card().faults_drawn(kind);
+      }
+    }
     for (Side& side : sides_) {
       side.bus->card().set_faults({});
     }
@@ -91,10 +99,9 @@ class Soak {
     check();
   }
 
-  uint64_t drawn(model::Fault fault) {
-    return sides_[0].bus->card().faults_drawn(fault) + sides_[1].bus->card().faults_drawn(fault);
-  }
   uint64_t fates[4] = {};
+  uint64_t drawn[8] = {};      // faults by kind
+  uint64_t statuses[16] = {};  // of sent messages
 
  private:
   uint32_t below(uint32_t n) {
@@ -105,7 +112,7 @@ class Soak {
   void open(uint32_t s) {
     Side& side = sides_[s];
     model::Config config;
-    config.faults = {seed_ * 2 + s, 0.01, model::kAllFaults};
+    config.faults = {seed_ * 2 + s, 0.002, model::kAllFaults};
     config.pcie_seed = seed_ % 2 == 0 ? seed_ + 1 : 0;
     config.rx_contexts = 8;
     side.bus = std::make_unique<ModelBus>(config, cable_->plug(static_cast<int>(s)), &clock_, 200);
@@ -131,8 +138,19 @@ class Soak {
     side.messages.resize(count_);
   }
   void post(Side& side, uint64_t b) {
-    const pmd::RxBuffer buffer{side.receive.iova + b * kSlotBytes, b};
-    ASSERT_EQ(side.pair->shared().post(&buffer, 1), 1);
+    side.free_buffers.push_back(b);
+    post_free(side);
+  }
+  /// A straggler keeps the entries behind it: then the ring is full for a while.
+  void post_free(Side& side) {
+    while (!side.free_buffers.empty()) {
+      const uint64_t b = side.free_buffers.front();
+      const pmd::RxBuffer buffer{side.receive.iova + b * kSlotBytes, b};
+      if (side.pair->shared().post(&buffer, 1) != 1) {
+        return;
+      }
+      side.free_buffers.pop_front();
+    }
   }
   static uint8_t* place(const Side& side, uint64_t b) {
     return static_cast<uint8_t*>(side.receive.va) + b * kSlotBytes;
@@ -151,7 +169,8 @@ class Soak {
     Side& side = sides_[s];
     bool moved = false;
     uint64_t& next = next_[s];
-    for (uint32_t burst = below(8); burst > 0 && next < count_ && !side.free_slots.empty(); --burst) {
+    side.pause -= side.pause > 0 ? 1 : 0;
+    for (uint32_t burst = side.pause > 0 ? 0 : below(8); burst > 0 && next < count_ && !side.free_slots.empty(); --burst) {
       const uint32_t slot = side.free_slots.back();
       const uint32_t roll = below(100);
       const auto length = static_cast<uint16_t>(
@@ -176,6 +195,7 @@ class Soak {
       settle(side, done[n - 1]);
       moved = true;
     }
+    post_free(side);
     pmd::RxMessage got[16];
     for (uint16_t n = side.pair->shared().burst(got, 16), i = 0; i < n; ++i) {
       take(side, sides_[1 - s], got[i]);
@@ -187,10 +207,14 @@ class Soak {
   void settle(Side& side, const pmd::TxDone& done) {
     Message& message = side.messages[side.slot_message[done.cookie]];
     ASSERT_EQ(message.fate, kUnknown) << "completed twice, seed " << seed_;
+    ++statuses[static_cast<uint32_t>(done.status) & 15];
     message.fate = done.status == Status::kOk                ? kOk
                    : done.status == Status::kResponseTimeout ? kDoubt
                                                              : kRefused;
     side.free_slots.push_back(static_cast<uint32_t>(done.cookie));
+    if (done.status == Status::kLinkDown) {
+      side.pause = 200;
+    }
   }
 
   void take(Side& side, Side& from, const pmd::RxMessage& got) {
@@ -259,12 +283,15 @@ TEST(Soak, EveryFault) {
     Soak soak(seed, messages / 2 / std::max<uint64_t>(1, std::min<uint64_t>(seeds, 8)));
     ASSERT_NO_FATAL_FAILURE(soak.run());
     for (uint32_t i = 0; i < 8; ++i) {
-      drawn[i] += soak.drawn(static_cast<model::Fault>(1u << i));
+      drawn[i] += soak.drawn[i];
     }
     std::printf("seed %llu: %llu delivered, %llu refused, %llu in doubt\n",
                 static_cast<unsigned long long>(seed), static_cast<unsigned long long>(soak.fates[kOk]),
                 static_cast<unsigned long long>(soak.fates[kRefused]),
                 static_cast<unsigned long long>(soak.fates[kDoubt]));
+    for (uint32_t i = 0; i < 8; ++i) {
+      std::printf("  status %u: %llu\n", i, static_cast<unsigned long long>(soak.statuses[i]));
+    }
     EXPECT_GT(soak.fates[kOk], soak.fates[kRefused] + soak.fates[kDoubt]);
   }
   const char* const names[8] = {"RETRY",       "ERROR",     "lost response", "reorder",

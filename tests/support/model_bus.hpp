@@ -24,7 +24,7 @@ class ModelBus final : public pmd::Bus {
         clock_(clock),
         tick_ns_(tick_ns) {
     model::Ends ends;
-    ends.bar = bar_[0].bytes;
+    ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
     ends.memory = &table_;
     ends.clock = clock;
     ends.wire = std::move(wire);
@@ -33,7 +33,7 @@ class ModelBus final : public pmd::Bus {
     }
   }
 
-  [[nodiscard]] pmd::Mmio bar() override { return {bar_[0].bytes, bar_.size() * sizeof(Page)}; }
+  [[nodiscard]] pmd::Mmio bar() override { return {reinterpret_cast<uint8_t*>(bar_.data()), bar_.size() * sizeof(Page)}; }
   [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override { return {&ModelBus::step, this}; }
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t /*align_bytes*/,
                               pmd::DmaMemory* out) override {
@@ -41,10 +41,10 @@ class ModelBus final : public pmd::Bus {
     auto block = std::make_unique<Page[]>(pages);
     const uint64_t iova = next_iova_;
     next_iova_ += (pages + 16) * sizeof(Page);
-    if (const int rc = table_.add({iova, len_bytes, block[0].bytes}); rc != 0) {
+    if (const int rc = table_.add({iova, len_bytes, reinterpret_cast<uint8_t*>(block.get())}); rc != 0) {
       return rc;
     }
-    *out = {block[0].bytes, iova, len_bytes};
+    *out = {reinterpret_cast<uint8_t*>(block.get()), iova, len_bytes};
     blocks_[iova] = std::move(block);
     return 0;
   }
