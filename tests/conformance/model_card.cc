@@ -26,8 +26,8 @@ struct alignas(4096) Page {
 struct FrameBox {
   m::FrameRingShared shared;
   std::vector<Page> memory{kRingBytes / sizeof(Page)};
-  m::FrameWriter writer{&shared, memory[0].bytes, kRingBytes};
-  m::FrameReader reader{&shared, memory[0].bytes, kRingBytes};
+  m::FrameWriter writer{&shared, reinterpret_cast<uint8_t*>(memory.data()), kRingBytes};
+  m::FrameReader reader{&shared, reinterpret_cast<uint8_t*>(memory.data()), kRingBytes};
 };
 
 struct WireBoxes {
@@ -80,7 +80,7 @@ class ModelCard final : public CardUnderTest {
       config.shared_addr_log2 = config.dedicated_addr_log2 = config.dedicated_size_log2 = 3;
     }
     m::Ends ends;
-    ends.bar = bar_[0].bytes;
+    ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
     ends.memory = &table_;
     ends.clock = &clock_;
     ends.irqs = options.vectors > 0 ? &irqs_ : nullptr;
@@ -96,7 +96,7 @@ class ModelCard final : public CardUnderTest {
   Memory map(size_t len_bytes) override {
     const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
     auto& block = blocks_.emplace_back(std::make_unique<Page[]>(pages));
-    const Memory memory{block[0].bytes, next_iova_, len_bytes};
+    const Memory memory{reinterpret_cast<uint8_t*>(block.get()), next_iova_, len_bytes};
     next_iova_ += pages * sizeof(Page) + kGuard;
     EXPECT_EQ(table_.add({memory.iova, len_bytes, memory.va}), 0);
     return memory;
@@ -134,7 +134,7 @@ class ModelCard final : public CardUnderTest {
 
  private:
   uint32_t* word(uint32_t offset) {
-    return reinterpret_cast<uint32_t*>(bar_[0].bytes + offset);
+    return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4;
   }
   bool unpack(const m::Frame& frame);
 

@@ -1,0 +1,61 @@
+// Descriptors of all rings as a confused driver might write them: whatever they say, the card reads
+// and writes mapped memory only, and takes each entry exactly once.
+#include <cstdint>
+#include <cstring>
+
+#include "tests/fuzz/fuzz_card.hpp"
+
+using namespace rio;
+using namespace rio::test;
+
+// Input: a byte of options, then entries: ring (1 byte), 32 bytes of descriptor.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) {
+    return 0;
+  }
+  FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0);
+  card.start_all();
+  const bool mapped = (data[0] & 4) != 0;  // addresses are brought into mapped memory
+  uint32_t tails[16] = {};
+  ++data;
+  --size;
+  while (size >= 33) {
+    const uint32_t rings[] = {0, 1, 3, 4, 8, 9};
+    const uint32_t ring = rings[data[0] % 6];
+    const uint32_t bytes = ring == 1 ? 8 : ring >= 8 ? 16 : 32;
+    uint8_t desc[32];
+    std::memcpy(desc, data + 1, sizeof(desc));
+    if (mapped) {
+      const uint64_t addr = FuzzCard::buffers_iova() + (data[2] & 0x38u);
+      const size_t at = ring == 1 || ring >= 8 ? 0 : ring == 0 ? 16 : 24;
+      std::memcpy(desc + at, &addr, 8);
+      if (bytes == 32) {
+        const uint32_t length = (data[12] | data[13] << 8) & 0xFFFu;
+        std::memcpy(desc + (ring == 0 ? 12 : 8), &length, 4);
+      }
+    }
+    std::memcpy(card.ring(ring) + static_cast<size_t>(tails[ring] & 15) * bytes, desc, bytes);
+    card.write(regs::qp::tail(0, ring), ++tails[ring]);
+    card.step(3);
+    card.drop_sent();
+    data += 33;
+    size -= 33;
+  }
+  card.step(100);
+  for (const uint32_t ring : {0u, 1u, 3u, 4u, 8u, 9u}) {
+    card.write(regs::qp::ring_control(0, ring), 2);
+  }
+  // A DMA of a mebibyte has many packets to time out; each time-out ends them all.
+  for (int i = 0; i < 200; ++i) {
+    card.step(4);
+    card.drop_sent();
+  }
+  card.step(40);
+  for (const uint32_t ring : {0u, 1u, 3u, 4u, 8u, 9u}) {
+    const uint32_t status = *card.word(regs::qp::ring_status(0, ring));
+    FuzzCard::require(regs::qp::RingStatus::state.get(status) ==
+                      static_cast<uint32_t>(regs::RingState::kStopped));
+  }
+  card.check();
+  return 0;
+}

@@ -1,0 +1,184 @@
+/// @file
+/// A model card with all rings running, for fuzz targets. Memory that nothing was posted in is
+/// watched.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "fpga/model/card.hpp"
+#include "fpga/model/dma_table.hpp"
+#include "fpga/model/frame_ring.hpp"
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::test {
+
+class FuzzCard {
+ public:
+  static constexpr uint32_t kId = 0x11;
+  static constexpr uint32_t kLog2 = 4;
+
+  FuzzCard(bool exact, uint64_t pcie_seed) : boxes_(std::make_unique<Box[]>(4)) {
+    model::Config config;
+    config.queue_pairs = 2;
+    config.exact = exact;
+    config.pcie_seed = pcie_seed;
+    config.rx_contexts = 4;
+    model::Ends ends;
+    bar_.resize(model::Card::bar_bytes(2) / sizeof(Page));
+    ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
+    ends.memory = &table_;
+    ends.clock = &clock_;
+    ends.wire = std::make_unique<End>(boxes_.get());
+    memory_.resize(kPages);
+    require(table_.add({kIova, kPages * sizeof(Page), reinterpret_cast<uint8_t*>(memory_.data())}) == 0);
+    std::memset(memory_[kWatched].bytes, 0x5A, sizeof(Page));
+    require(model::Card::create(config, std::move(ends), &card_) == 0);
+  }
+
+  static void require(bool condition) {
+    if (!condition) {
+      std::abort();
+    }
+  }
+  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
+  [[nodiscard]] size_t bar_words() const { return bar_.size() * sizeof(Page) / 4; }
+  void write(uint32_t offset, uint32_t value) {
+    __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
+  }
+  void step(uint32_t times) {
+    for (; times > 0; --times) {
+      clock_.advance_ns(50'000);
+      card_->step();
+    }
+  }
+  void drop_sent() {
+    for (int i = 2; i < 4; ++i) {
+      for (const model::Frame* f = boxes_[i].reader.peek(); f != nullptr; f = boxes_[i].reader.peek()) {
+        boxes_[i].reader.pop(f);
+      }
+      boxes_[i].reader.release();
+    }
+  }
+
+  /// Bus address and bytes of a ring's submission page.
+  static uint64_t ring_iova(uint32_t ring) { return kIova + (2 * ring) * sizeof(Page); }
+  uint8_t* ring(uint32_t ring) { return memory_[2ul * ring].bytes; }
+  static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
+
+  /// Reset, map, and start all rings of queue pair 0.
+  void start_all() {
+    namespace qp = regs::qp;
+    write(regs::id::response_timeout_us(), 1000);
+    write(regs::id::receive_timeout_us(), 2000);
+    write(regs::id::qp_dest_id(0), kId);
+    write(regs::rx_map::dest_id(0), kId);
+    write(regs::rx_map::mbox_lo(0), ~0u);
+    write(regs::rx_map::mbox_hi(0), ~0u);
+    write(regs::rx_map::entry(0), 7);
+    write(regs::rx_map::apply(), 1);
+    write(regs::id::gen_req(), 1);
+    step(40);
+    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
+      const bool free = r == 2 || r == 6;
+      write(qp::ring_base_lo(0, r), static_cast<uint32_t>(ring_iova(r)));
+      write(qp::ring_base_hi(0, r), static_cast<uint32_t>(ring_iova(r) >> 32));
+      write(qp::ring_cbase_lo(0, r), static_cast<uint32_t>(ring_iova(r) + sizeof(Page)));
+      write(qp::ring_cbase_hi(0, r), static_cast<uint32_t>((ring_iova(r) + sizeof(Page)) >> 32));
+      write(qp::ring_size(0, r), kLog2 | kLog2 << 8);
+      write(qp::ring_filter(0, r), r & 3);
+      write(qp::ring_source(0, r), 2);
+      write(qp::tail(0, r), free ? 1u << kLog2 : 0);
+      write(qp::ring_control(0, r), 1 | 1u << 16);
+    }
+    namespace w = regs::window;
+    write(w::size_lo(0, 0), sizeof(Page));
+    write(w::bus_lo(0, 0), static_cast<uint32_t>(buffers_iova()));
+    write(w::bus_hi(0, 0), static_cast<uint32_t>(buffers_iova() >> 32));
+    write(w::control(0, 0), 1 | 15u << 16);
+    step(40);
+  }
+  /// Buffers for the shared queue and one dedicated entry each.
+  void post_receive() {
+    for (uint32_t i = 0; i < 8; ++i) {
+      const uint64_t addr = buffers_iova() + i * sizeof(Page);
+      std::memcpy(ring(1) + 8 * i, &addr, 8);
+    }
+    write(regs::qp::tail(0, 1), 8);
+    for (uint32_t r = 8; r < 16; ++r) {
+      const regs::DedicatedDesc desc{buffers_iova() + 8 * sizeof(Page), 512, 0};
+      std::memcpy(ring(r), &desc, sizeof(desc));
+      write(regs::qp::tail(0, r), 1);
+    }
+  }
+
+  /// A frame toward the card. @param honest give its true length, else the header's own.
+  bool send(const model::Frame& header, const uint8_t* payload, size_t len, bool answer, bool honest) {
+    Box& box = boxes_[answer ? 1 : 0];
+    const uint32_t bytes = model::frame_bytes(static_cast<uint32_t>(len));
+    model::Frame* frame = box.writer.reserve(bytes);
+    if (frame == nullptr) {
+      return false;
+    }
+    std::memcpy(reinterpret_cast<uint8_t*>(frame) + 4, reinterpret_cast<const uint8_t*>(&header) + 4,
+                sizeof(header) - 4);
+    if (len > 0) {
+      std::memcpy(frame->payload(), payload, len);
+    }
+    box.writer.commit(frame, honest || header.bytes == 0 ? bytes : header.bytes);
+    if (!honest && header.bytes != bytes) {
+      // The writer's own count is off from here on: nothing more can be sent.
+      frame->bytes = header.bytes;
+      return false;
+    }
+    box.writer.publish();
+    return true;
+  }
+
+  /// Nothing was posted in the watched page.
+  void check() {
+    for (const uint8_t byte : memory_[kWatched].bytes) {
+      require(byte == 0x5A);
+    }
+  }
+  model::Card& card() { return *card_; }
+
+ private:
+  struct alignas(4096) Page {
+    uint8_t bytes[4096];
+  };
+  static constexpr uint64_t kIova = 1ull << 40;
+  static constexpr size_t kBuffers = 32;
+  static constexpr size_t kWatched = kBuffers + 10;
+  static constexpr size_t kPages = kWatched + 1;
+  static constexpr uint32_t kRingBytes = 16384;
+
+  struct Box {
+    model::FrameRingShared shared;
+    std::vector<Page> memory = std::vector<Page>(kRingBytes / sizeof(Page));
+    model::FrameWriter writer{&shared, reinterpret_cast<uint8_t*>(memory.data()), kRingBytes};
+    model::FrameReader reader{&shared, reinterpret_cast<uint8_t*>(memory.data()), kRingBytes};
+  };
+  class End final : public model::Wire {
+   public:
+    explicit End(Box* b) : out_{&b[2].writer, &b[3].writer}, in_{&b[0].reader, &b[1].reader} {}
+    model::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
+    std::span<model::Inbound> inbound() override { return {&in_, 1}; }
+    [[nodiscard]] bool link_up() const override { return true; }
+
+   private:
+    model::Outbound out_;
+    model::Inbound in_;
+  };
+
+  std::unique_ptr<Box[]> boxes_;
+  std::vector<Page> bar_;
+  std::vector<Page> memory_;
+  model::DmaTable table_;
+  model::ManualClock clock_;
+  std::unique_ptr<model::Card> card_;
+};
+
+}  // namespace rio::test
