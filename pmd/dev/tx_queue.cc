@@ -18,15 +18,19 @@ constexpr uint32_t kSsizeCodeBase = 8;  // flags carry the code less this
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kDoorbellBytes = 2;
 
-// The key is the second half of a TxMessage, loaded at once.
-static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_bytes) == 20 &&
-              offsetof(TxMessage, mbox) == 22 && offsetof(TxMessage, flags) == 23);
+// The shape of a message: length, mailbox and flags, loaded at once.
+static_assert(offsetof(TxMessage, length_bytes) == 20 && offsetof(TxMessage, mbox) == 22 &&
+              offsetof(TxMessage, flags) == 23);
+constexpr uint32_t kShapeMboxLsb = 16;
+constexpr uint32_t kShapeFlagsLsb = 24;
+static_assert(Control::mbox.lsb <= kShapeMboxLsb);
 
-[[nodiscard]] uint64_t key_of(const TxMessage& message) {
-  uint64_t key = 0;
-  std::memcpy(&key, reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, dest_id),
-              sizeof key);
-  return key;
+[[nodiscard]] uint32_t shape_of(const TxMessage& message) {
+  uint32_t shape = 0;
+  std::memcpy(&shape,
+              reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, length_bytes),
+              sizeof shape);
+  return shape;
 }
 
 // What TxFlags say, by their value.
@@ -77,40 +81,78 @@ constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
-// Header of a message by address. @return false if it is none, or the card cannot take it.
-[[nodiscard, gnu::always_inline]] inline bool header_of(const TxMessage& message,
-                                                        TxHeader* header) {
+// One message by address that the card takes; everything else is left to the general way.
+[[nodiscard]] inline bool fill(const TxMessage& message, uint64_t misaligned, regs::TxDesc* entry,
+                               uint64_t* cookie) {
   uint32_t control = 0;
   if (!control_of(kMeaningsByAddress, message.length_bytes, message.mbox, message.flags,
-                  &control)) {
+                  &control) ||
+      (message.iova & misaligned) != 0) {
     return false;
   }
-  *header = {key_of(message), control | uint64_t{message.dest_id} << 32, message.length_bytes};
+  *entry = {control,
+            message.dest_id,
+            static_cast<uint32_t>(message.cookie),
+            message.length_bytes,
+            message.iova,
+            0};
+  *cookie = message.cookie;
   return true;
 }
 
-// One message by address that the card takes; everything else is left to the general way. `header`
-// is mostly that of the message before, and becomes that of this one.
-[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
-                                                   TxHeader* header, regs::TxDesc* entry,
-                                                   uint64_t* cookie) {
-  const uint64_t key = key_of(message);
-  if (key != header->key && !header_of(message, header)) {
-    return false;
+// Messages by address that have their flags in common, checked four at a time: what is wrong with
+// one of them is gathered, and looked at after the fourth.
+class Alike {
+ public:
+  // @param meaning of the flags, a valid one.
+  Alike(const FlagMeaning& meaning, uint32_t flags)
+      : control_(meaning.control),
+        // Lengths are powers of two, so a length less 1 is short enough if it has no bit above.
+        not_single_(not_fitting(meaning.segment_bytes, regs::kMailboxes)),
+        not_multi_(not_fitting(meaning.length_bytes_max, regs::kMultiMailboxes)),
+        least_(flags << kShapeFlagsLsb | 1) {}
+
+  // Writes entry and cookie, for good or, if right() says no, for nothing.
+  [[gnu::always_inline]] void fill(const TxMessage& message, regs::TxDesc* entry,
+                                   uint64_t* cookie) {
+    const uint32_t shape = shape_of(message);
+    const uint64_t iova = message.iova;
+    const uint64_t whole_cookie = message.cookie;
+    const uint32_t dest_id = message.dest_id;
+    wrong_shape_ |= shape - least_;  // length 0 borrows, and leaves all bits of a length
+    wrong_addr_ |= iova;
+    entry->control =
+        control_ | (shape >> (kShapeMboxLsb - Control::mbox.lsb) & Control::mbox.mask());
+    entry->dest_id = dest_id;
+    entry->cookie = static_cast<uint32_t>(whole_cookie);
+    entry->length = shape & 0xFFFF;
+    entry->addr = iova;
+    entry->aux = 0;
+    *cookie = whole_cookie;
   }
-  const uint64_t iova = message.iova;
-  if ((iova & misaligned) != 0) [[unlikely]] {
-    return false;
+
+  // Whether the card takes all that were filled since the last call.
+  [[nodiscard, gnu::always_inline]] bool right(uint64_t misaligned) {
+    const uint32_t shape = wrong_shape_;
+    const uint64_t addr = wrong_addr_;
+    wrong_shape_ = 0;
+    wrong_addr_ = 0;
+    return (addr & misaligned) == 0 && ((shape & not_single_) == 0 || (shape & not_multi_) == 0);
   }
-  const uint64_t whole_cookie = message.cookie;
-  std::memcpy(entry, &header->control_dest, sizeof header->control_dest);
-  entry->cookie = static_cast<uint32_t>(whole_cookie);
-  entry->length = header->length_bytes;
-  entry->addr = iova;
-  entry->aux = 0;
-  *cookie = whole_cookie;
-  return true;
-}
+
+ private:
+  // Bits that must be 0 in shape - least_: of the length less 1, of the mailbox, and the flags.
+  static constexpr uint32_t not_fitting(uint32_t length_bytes, uint32_t mailboxes) {
+    return ~((length_bytes - 1) | (mailboxes - 1) << kShapeMboxLsb);
+  }
+
+  uint32_t control_;
+  uint32_t not_single_;
+  uint32_t not_multi_;
+  uint32_t least_;
+  uint32_t wrong_shape_ = 0;
+  uint64_t wrong_addr_ = 0;
+};
 
 template <class Word>
 [[nodiscard]] uint64_t load(const uint8_t* data) {
@@ -182,12 +224,6 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
-  // Any message that is right will do; from now on the header always belongs to one.
-  const TxMessage first = {
-      .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
-  if (!header_of(first, &queue->header_)) {
-    return -EINVAL;
-  }
   *out = std::move(queue);
   return 0;
 }
@@ -205,20 +241,23 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   regs::TxDesc* const entries = entries_ + slot;
   uint64_t* const cookies = window_.cookies() + slot;
   const uint64_t misaligned = addr_misaligned_;
-  TxHeader header = header_;
   size_t k = 0;
-  for (; k + 4 <= n; k += 4) {
-    if (!fill(messages[k], misaligned, &header, &entries[k], &cookies[k]) ||
-        !fill(messages[k + 1], misaligned, &header, &entries[k + 1], &cookies[k + 1]) ||
-        !fill(messages[k + 2], misaligned, &header, &entries[k + 2], &cookies[k + 2]) ||
-        !fill(messages[k + 3], misaligned, &header, &entries[k + 3], &cookies[k + 3])) {
-      break;  // one by one, again
+  const uint32_t flags = n >= 4 ? messages[0].flags : kSpecialFlags;
+  if (const FlagMeaning& meaning = kMeaningsByAddress[flags]; meaning.segment_bytes != 0) {
+    Alike alike(meaning, flags);
+    for (; k + 4 <= n; k += 4) {
+      alike.fill(messages[k], &entries[k], &cookies[k]);
+      alike.fill(messages[k + 1], &entries[k + 1], &cookies[k + 1]);
+      alike.fill(messages[k + 2], &entries[k + 2], &cookies[k + 2]);
+      alike.fill(messages[k + 3], &entries[k + 3], &cookies[k + 3]);
+      if (!alike.right(misaligned)) {
+        break;  // one by one, again
+      }
     }
   }
-  while (k < n && fill(messages[k], misaligned, &header, &entries[k], &cookies[k])) {
+  while (k < n && fill(messages[k], misaligned, &entries[k], &cookies[k])) {
     ++k;
   }
-  header_ = header;
   window_.post(static_cast<uint32_t>(k));
   return static_cast<uint32_t>(k);
 }
