@@ -38,11 +38,11 @@ bool split_index(std::string_view text, std::string_view* name, bool* indexed, u
 std::string form(const RegName& reg) {
   std::string text = reg.block;
   if (reg.instances > 1) {
-    text += "[0-" + std::to_string(reg.instances - 1) + "]";
+    text.append("[0-").append(std::to_string(reg.instances - 1)).append("]");
   }
   text += std::string(".") + reg.name;
   if (reg.count > 1) {
-    text += "[0-" + std::to_string(reg.count - 1) + "]";
+    text.append("[0-").append(std::to_string(reg.count - 1)).append("]");
   }
   return text;
 }
@@ -80,11 +80,11 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 std::string RegWord::name() const {
   std::string text = reg->block;
   if (reg->instances > 1) {
-    text += "[" + std::to_string(instance) + "]";
+    text.append("[").append(std::to_string(instance)).append("]");
   }
   text += std::string(".") + reg->name;
   if (reg->count > 1) {
-    text += "[" + std::to_string(index) + "]";
+    text.append("[").append(std::to_string(index)).append("]");
   }
   return text;
 }
@@ -125,8 +125,8 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
   std::string text;
   for (const regs::names::FieldName& field : fields) {
     const uint64_t mask = (uint64_t{1} << field.width) - 1;
-    text += (text.empty() ? "" : " ") + std::string(field.name) + "=" +
-            std::to_string(word >> field.lsb & mask);
+    text.append(text.empty() ? "" : " ").append(field.name).append("=");
+    text.append(std::to_string(word >> field.lsb & mask));
   }
   return text;
 }

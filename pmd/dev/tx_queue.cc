@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -19,19 +18,15 @@ constexpr uint32_t kSsizeCodeBase = 8;  // flags carry the code less this
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kDoorbellBytes = 2;
 
-// The shape of a message: length, mailbox and flags, loaded at once.
-static_assert(offsetof(TxMessage, length_bytes) == 20 && offsetof(TxMessage, mbox) == 22 &&
-              offsetof(TxMessage, flags) == 23);
-constexpr uint32_t kShapeMboxLsb = 16;
-constexpr uint32_t kShapeFlagsLsb = 24;
-static_assert(Control::mbox.lsb <= kShapeMboxLsb);
+// The key is the second half of a TxMessage, loaded at once.
+static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_bytes) == 20 &&
+              offsetof(TxMessage, mbox) == 22 && offsetof(TxMessage, flags) == 23);
 
-[[nodiscard]] uint32_t shape_of(const TxMessage& message) {
-  uint32_t shape = 0;
-  std::memcpy(&shape,
-              reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, length_bytes),
-              sizeof shape);
-  return shape;
+[[nodiscard]] uint64_t key_of(const TxMessage& message) {
+  uint64_t key = 0;
+  std::memcpy(&key, reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, dest_id),
+              sizeof key);
+  return key;
 }
 
 // What TxFlags say, by their value.
@@ -82,83 +77,45 @@ constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
-// One message by address that the card takes; everything else is left to the general way.
-[[nodiscard]] inline bool fill(const TxMessage& message, uint64_t misaligned, regs::TxDesc* entry,
-                               uint64_t* cookie) {
+constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
+
+// Header of a message by address. @return false if it is none, or the card cannot take it.
+[[nodiscard]] bool header_of(const TxMessage& message, TxHeader* header) {
   uint32_t control = 0;
-  if (!control_of(kMeaningsByAddress, message.length_bytes, message.mbox, message.flags,
-                  &control) ||
-      (message.iova & misaligned) != 0) {
+  if (!control_of(kMeaningsByAddress, message.length_bytes, 0, message.flags, &control)) {
     return false;
   }
-  *entry = {control,
-            message.dest_id,
-            static_cast<uint32_t>(message.cookie),
-            message.length_bytes,
-            message.iova,
-            0};
-  *cookie = message.cookie;
+  const bool several = message.length_bytes > kMeaningsByAddress[message.flags].segment_bytes;
+  const uint64_t mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
+  const uint64_t mbox_mask = (mboxes - 1) << kKeyMboxShift;
+  header->key = key_of(message) & ~(uint64_t{0xFF} << kKeyMboxShift);
+  header->fixed = ~mbox_mask;
+  header->control_dest = control | uint64_t{message.dest_id} << 32;
+  header->length_bytes = message.length_bytes;
   return true;
 }
 
-// Messages by address that have their flags in common, checked eight at a time: what is wrong with
-// one of them is gathered, and looked at after the eighth.
-class Alike {
-  // Address and the zero behind it, as they lie in the entry: loaded and stored at once.
-  using AddrAux = uint64_t __attribute__((vector_size(16)));
-  static_assert(offsetof(regs::TxDesc, aux) == offsetof(regs::TxDesc, addr) + 8);
-
- public:
-  // @param meaning of the flags, a valid one.
-  Alike(const FlagMeaning& meaning, uint32_t flags)
-      : control_(meaning.control),
-        // Lengths are powers of two, so a length less 1 is short enough if it has no bit above.
-        not_single_(not_fitting(meaning.segment_bytes, regs::kMailboxes)),
-        not_multi_(not_fitting(meaning.length_bytes_max, regs::kMultiMailboxes)),
-        least_(flags << kShapeFlagsLsb | 1) {}
-
-  // Writes entry and cookie, for good or, if right() says no, for nothing.
-  [[gnu::always_inline]] void fill(const TxMessage& message, regs::TxDesc* entry,
-                                   uint64_t* cookie) {
-    const uint32_t shape = shape_of(message);
-    const AddrAux addr_aux = {message.iova, 0};
-    const uint64_t whole_cookie = message.cookie;
-    const uint32_t dest_id = message.dest_id;
-    wrong_shape_ |= shape - least_;  // length 0 borrows, and leaves all bits of a length
-    settle(wrong_shape_);
-    wrong_addr_ |= addr_aux;
-    // A rotation takes no copy of what is shifted.
-    entry->control =
-        control_ | (std::rotr(shape, kShapeMboxLsb - Control::mbox.lsb) & Control::mbox.mask());
-    entry->dest_id = dest_id;
-    entry->cookie = static_cast<uint32_t>(whole_cookie);
-    entry->length = shape & 0xFFFF;
-    std::memcpy(&entry->addr, &addr_aux, sizeof addr_aux);
-    *cookie = whole_cookie;
+// One message by address that differs from the one that `header` was made of by no more than its
+// mailbox, address and cookie; everything else is left to others.
+[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
+                                                   const TxHeader& header, regs::TxDesc* entry,
+                                                   uint64_t* cookie) {
+  const uint64_t mbox = key_of(message) ^ header.key;  // in its place, if nothing else differs
+  const uint64_t iova = message.iova;
+  if ((mbox & header.fixed) != 0 || (iova & misaligned) != 0) [[unlikely]] {
+    return false;
   }
-
-  // Whether the card takes all that were filled since the last call.
-  [[nodiscard, gnu::always_inline]] bool right(uint64_t misaligned) {
-    const uint32_t shape = wrong_shape_;
-    const uint64_t addr = wrong_addr_[0];
-    wrong_shape_ = 0;
-    wrong_addr_ = AddrAux{};
-    return (addr & misaligned) == 0 && ((shape & not_single_) == 0 || (shape & not_multi_) == 0);
-  }
-
- private:
-  // Bits that must be 0 in shape - least_: of the length less 1, of the mailbox, and the flags.
-  static constexpr uint32_t not_fitting(uint32_t length_bytes, uint32_t mailboxes) {
-    return ~((length_bytes - 1) | (mailboxes - 1) << kShapeMboxLsb);
-  }
-
-  uint32_t control_;
-  uint32_t not_single_;
-  uint32_t not_multi_;
-  uint32_t least_;
-  uint32_t wrong_shape_ = 0;
-  AddrAux wrong_addr_{};
-};
+  const uint64_t whole_cookie = message.cookie;
+  const uint64_t control_dest =
+      header.control_dest | mbox >> (kKeyMboxShift - Control::mbox.lsb);
+  std::memcpy(entry, &control_dest, sizeof control_dest);
+  std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
+  entry->length = header.length_bytes;
+  entry->addr = iova;
+  entry->aux = 0;
+  *cookie = whole_cookie;
+  return true;
+}
 
 template <class Word>
 [[nodiscard]] uint64_t load(const uint8_t* data) {
@@ -232,6 +189,12 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
+  // Any message that is right will do; from now on the header always belongs to one.
+  const TxMessage first = {
+      .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
+  if (!header_of(first, &queue->header_)) {
+    return -EINVAL;
+  }
   *out = std::move(queue);
   return 0;
 }
@@ -244,28 +207,33 @@ Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
   return length_bytes - 1 >= meaning.length_bytes_max ? Reject::kLength : Reject::kMailbox;
 }
 
-[[gnu::always_inline]] inline uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
+uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   const uint32_t slot = window_.head() & window_.mask();
   regs::TxDesc* const entries = entries_ + slot;
   uint64_t* const cookies = window_.cookies() + slot;
   const uint64_t misaligned = addr_misaligned_;
+  TxHeader header = header_;
   size_t k = 0;
-  const uint32_t flags = n >= 8 ? messages[0].flags : kSpecialFlags;
-  if (const FlagMeaning& meaning = kMeaningsByAddress[flags]; meaning.segment_bytes != 0) {
-    Alike alike(meaning, flags);
-    for (; k + 8 <= n; k += 8) {
-#pragma GCC unroll 8
-      for (size_t i = 0; i < 8; ++i) {
-        alike.fill(messages[k + i], &entries[k + i], &cookies[k + i]);
-      }
-      if (!alike.right(misaligned)) {
+  while (k < n) {
+    const size_t before = k;
+    for (; k + 4 <= n; k += 4) {
+      if (!fill(messages[k], misaligned, header, &entries[k], &cookies[k]) ||
+          !fill(messages[k + 1], misaligned, header, &entries[k + 1], &cookies[k + 1]) ||
+          !fill(messages[k + 2], misaligned, header, &entries[k + 2], &cookies[k + 2]) ||
+          !fill(messages[k + 3], misaligned, header, &entries[k + 3], &cookies[k + 3])) {
         break;  // one by one, again
       }
     }
+    while (k < n && fill(messages[k], misaligned, header, &entries[k], &cookies[k])) {
+      ++k;
+    }
+    // Another destination, length or flags: a new header. No progress with it: not for us.
+    if (k == n || !header_of(messages[k], &header) ||
+        (k == before && !fill(messages[k], misaligned, header, &entries[k], &cookies[k]))) {
+      break;
+    }
   }
-  while (k < n && fill(messages[k], misaligned, &entries[k], &cookies[k])) {
-    ++k;
-  }
+  header_ = header;
   window_.post(static_cast<uint32_t>(k));
   return static_cast<uint32_t>(k);
 }

@@ -20,6 +20,15 @@ struct TxGather {
   uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
+/// What a descriptor says beside address and cookie. Kept of the message sent last, since the next
+/// one is mostly like it.
+struct TxHeader {
+  uint64_t key;           ///< dest_id, length and flags as they lie in TxMessage; mailbox 0
+  uint64_t fixed;         ///< bits of the key that another message may not differ in
+  uint64_t control_dest;  ///< first two words of the descriptor
+  uint32_t length_bytes;
+};
+
 /// Sends. All functions belong to one thread, which may change while nobody is in a function.
 /// [S0]; regs: tx_desc, tx_cpl; RIO Part 2 §2.3.1.
 class alignas(64) TxQueue : public PostingQueue {
@@ -47,6 +56,7 @@ class alignas(64) TxQueue : public PostingQueue {
   [[nodiscard]] bool post_gather(const TxGather& message);
   [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
+  TxHeader header_{};
   // Constant.
   regs::TxDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
