@@ -159,8 +159,10 @@ struct TxReap {
     return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
   }
   using Raw = uint64_t;
-  static Raw load(const Cpl& cpl) { return load_second_half(cpl); }
+  static Raw load(const Cpl& cpl) { return load_last_words(cpl); }
+  static uint64_t last(Raw raw) { return raw; }
   static uint32_t bytes(Raw /*raw*/, uint32_t size) { return size; }
+  static uint32_t misfit(Raw /*raw*/, uint32_t /*size*/) { return 0; }
   static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
     std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
