@@ -176,6 +176,8 @@ void Card::step() {
   }
   if (impl_->stepper.load(std::memory_order_relaxed) != &thread_tag) [[unlikely]] {
     impl_->stepper.store(&thread_tag, std::memory_order_relaxed);
+    impl_->core.thread = &thread_tag;
+    impl_->core.wire->stepped_by(&thread_tag);
   }
   impl_->step();
   impl_->busy.store(false, std::memory_order_release);

@@ -38,7 +38,9 @@ struct Direction {
 class LoopWire final : public Wire {
  public:
   void attach(Neighbour* card) override { self_ = card; }
-  Core* enter_neighbour() override { return self_ == nullptr ? nullptr : self_->enter(true); }
+  Core* enter_neighbour(const char* /*thread*/) override {
+    return self_ == nullptr ? nullptr : self_->enter(true);
+  }
   void leave_neighbour() override { self_->leave(true); }
   Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
   std::span<Inbound> inbound() override { return {&in_, 1}; }
@@ -55,9 +57,10 @@ class CableImpl final : public Cable, public std::enable_shared_from_this<CableI
  public:
   std::unique_ptr<Wire> plug(int side) override;
 
-  /// Who is plugged in; a lock, held while the other side works on the card.
-  struct Slot {
-    std::atomic<bool> busy{false};
+  /// Who is plugged in. A line of its own: the other side reads `thread` with each burst.
+  struct alignas(64) Slot {
+    std::atomic<const char*> thread{nullptr};
+    std::atomic<bool> busy{false};  ///< a lock, held while the other side works on the card
     Neighbour* card = nullptr;
   };
 
@@ -88,8 +91,14 @@ class CableEnd final : public Wire {
     mine.card = card;
     mine.busy.store(false, std::memory_order_release);
   }
-  Core* enter_neighbour() override {
+  void stepped_by(const char* thread) override {
+    cable_->slot[side_].thread.store(thread, std::memory_order_relaxed);
+  }
+  Core* enter_neighbour(const char* thread) override {
     CableImpl::Slot& other = cable_->slot[1 - side_];
+    if (other.thread.load(std::memory_order_relaxed) != thread) {
+      return nullptr;
+    }
     // acquire: pairs with the release in attach and leave_neighbour.
     if (other.busy.exchange(true, std::memory_order_acquire)) {
       return nullptr;

@@ -43,8 +43,14 @@ class Wire {
   virtual ~Wire() = default;
   /// Tell the wire which card is plugged in; null before the card goes.
   virtual void attach(Neighbour* card) { static_cast<void>(card); }
-  /// enter() of the card at the other end, if there is one in this process.
-  [[nodiscard]] virtual Core* enter_neighbour() { return nullptr; }
+  /// Another thread steps the card from now on. @param thread tells threads apart.
+  virtual void stepped_by(const char* thread) { static_cast<void>(thread); }
+  /// enter() of the card at the other end, if there is one in this process that `thread` steps.
+  /// Cheap where there is none: no line that another core writes is touched.
+  [[nodiscard]] virtual Core* enter_neighbour(const char* thread) {
+    static_cast<void>(thread);
+    return nullptr;
+  }
   virtual void leave_neighbour() {}
   /// The way to a destination, null if there is none. Stays valid as long as the wire.
   [[nodiscard]] virtual Outbound* route(uint32_t dest_id) = 0;

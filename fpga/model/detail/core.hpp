@@ -82,6 +82,7 @@ struct Core {
   Config config;
   bool exact;  ///< segment by segment
   bool link_up = false;
+  const char* thread = nullptr;  ///< who steps the card; for Wire::enter_neighbour
   uint64_t now_ns = 0;
   Bar bar;
   HostPort host;

@@ -18,7 +18,7 @@ constexpr uint64_t kMboxMask = Control::mbox.mask();
 }  // namespace
 
 uint32_t TxEngine::direct(Pair& pair, Ring& ring, uint32_t count) {
-  Core* peer = core_.wire->enter_neighbour();
+  Core* peer = core_.wire->enter_neighbour(core_.thread);
   if (peer == nullptr) {
     return 0;
   }

@@ -51,8 +51,6 @@ class Responder {
 
   /// What was answered becomes visible.
   void flush();
-  /// Whether there is something to flush.
-  [[nodiscard]] bool pending() const { return count_ > 0 || dirty_ != nullptr; }
 
  private:
   static constexpr uint32_t kAcksPerFrame = 48;
