@@ -222,6 +222,9 @@ void Card::Impl::step() {
     housekeep();
   }
   for (Pair& pair : core.pairs) {
+    if (!pair.live) {
+      continue;
+    }
     tx.run(pair);
     dma.run(pair);
     if (pair.number == 0) {

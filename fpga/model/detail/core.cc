@@ -1,5 +1,8 @@
 #include "fpga/model/detail/core.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace rio::model {
 
 using RingStatus = regs::qp::RingStatus;
@@ -42,6 +45,9 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
 void Core::tell_status(Pair& pair, uint32_t number, regs::RingError error) {
   const Ring& ring = pair.rings[number];
   host.flush();  // completions before the status that ends them
+  pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings), [](const Ring& any) {
+    return any.state != regs::RingState::kStopped;
+  });
   bar.store(regs::qp::ring_status(pair.number, number),
             RingStatus::gen.put(ring.gen) | RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
                 RingStatus::error.put(static_cast<uint32_t>(error)));

@@ -24,6 +24,7 @@ namespace rio::model {
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
+  bool live = false;                   ///< a ring of it is not stopped
   uint32_t dest_id = regs::kAllOnes;   ///< source ID of what it sends
   uint8_t dedicated_open[regs::kMultiMailboxes] = {};  ///< open dedicated rings by mailbox
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
