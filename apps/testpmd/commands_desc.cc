@@ -7,11 +7,13 @@
 #include <rte_memory.h>
 
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/reg_names.hpp"
+#include "pmd/dev/reg_names.hpp"
 #include "apps/testpmd/size_sweep.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::testpmd {
+
+using pmd::fields_text;
 namespace {
 
 using Args = std::span<const std::string>;

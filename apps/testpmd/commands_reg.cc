@@ -5,10 +5,14 @@
 #include <cstring>
 
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/reg_names.hpp"
+#include "pmd/dev/reg_names.hpp"
 #include "apps/testpmd/size_sweep.hpp"
 
 namespace rio::testpmd {
+
+using pmd::find_register;
+using pmd::fields_text;
+using pmd::RegWord;
 namespace {
 
 using Args = std::span<const std::string>;

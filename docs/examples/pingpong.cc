@@ -79,8 +79,9 @@ bool pass(const End& from, const End& to, uint32_t dest_id, uint8_t value) {
   int received = 0;
   int delivered = 0;
   while (sent && (received == 0 || delivered == 0)) {
-    received = received != 0 ? received : to.receive(value);
-    delivered = delivered != 0 ? delivered : from.delivered();
+    // Poll both until both are done: an emulated card works, and answers, only while it is polled.
+    received |= to.receive(value);
+    delivered |= from.delivered();
     sent = received >= 0 && delivered >= 0;
   }
   return sent;

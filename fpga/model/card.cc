@@ -201,9 +201,6 @@ void Card::Impl::step() {
       house_is_due = true;
     }
   }
-  // Answers of the last step wait until this one has sent its messages: a reply that the program
-  // gives at once should not queue behind the line that carries the answer.
-  const bool answers_wait = responder.pending();
   core.wire->pump(core.now_ns);
   for (Inbound& in : core.wire->inbound()) {
     const Frame* frame = in.responses->peek();
@@ -232,9 +229,7 @@ void Card::Impl::step() {
   tx.send_due();
   transactions.send_due();
   dma.progress();
-  if (answers_wait || core.exact) {
-    responder.flush();
-  }
+  responder.flush();
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }

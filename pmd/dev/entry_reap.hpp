@@ -21,8 +21,13 @@ struct EntryReap {
   using Done = EntryDone;
   static uint32_t size(const uint32_t* sizes, size_t slot) { return sizes[slot]; }
   using Raw = uint64_t;
-  static Raw load(const Cpl& cpl) { return load_second_half(cpl); }
+  static Raw load(const Cpl& cpl) { return load_last_words(cpl); }
+  static uint64_t last(Raw raw) { return raw; }
   static uint32_t bytes(Raw raw, uint32_t /*size*/) { return static_cast<uint32_t>(raw); }
+  static uint32_t misfit(Raw raw, uint32_t size) {
+    // The card may say anything, sizes end at 64 KiB: the top bit of either term is enough.
+    return (size - static_cast<uint32_t>(raw)) | static_cast<uint32_t>(raw);
+  }
   static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
     std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);

@@ -44,6 +44,13 @@ static_assert(kPhaseBit == regs::entry_cpl::Status::phase.mask() &&
               kPhaseBit == regs::doorbell_cpl::Status::phase.mask() &&
               kPhaseBit == regs::event_cpl::Status::phase.mask());
 
+/// For sums over a burst: have the value now, in a register. Left to itself the compiler puts such
+/// sums off until they are wanted, and keeps all their terms on the stack meanwhile.
+template <class Value>
+[[gnu::always_inline]] inline void settle(Value& value) {
+  asm volatile("" : "+r"(value));
+}
+
 /// Base of the queues; not used by itself. A queue belongs to one thread at a time; only stats()
 /// may be called by another one, which then sees counts that are a burst old.
 class QueueBase {

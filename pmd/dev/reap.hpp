@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
@@ -13,19 +14,30 @@
 namespace rio::pmd {
 
 // A Kind has:
-//   Cpl, Done                                 what the card writes and what the user gets
-//   uint32_t size(sizes, slot)                bytes of the entry, as the driver knows them
-//   Raw load(cpl)                             what is checked, read once, since the card may lie
-//   twice uint32_t bytes(raw, size)                 bytes that the card says it moved void
-//   fill(cpl, raw, status, cookie, done)      all fields; status is the code in the last word void
-//   spoil(done)                          the card's bytes are impossible: kFormat, none
+//   Cpl, Done                              what the card writes and what the user gets
+//   uint32_t size(sizes, slot)             bytes of the entry, as the driver knows them
+//   Raw load(cpl)                          what is checked, read once, since the card may lie twice
+//   uint64_t last(raw)                     the last two words
+//   uint32_t bytes(raw, size)              bytes that the card says it moved
+//   uint32_t misfit(raw, size)             top bit: bytes are more than the entry has
+//   fill(cpl, raw, status, cookie, done)   all fields; status is the code in the last word
+//   spoil(done)                            the card's bytes are impossible: kFormat, none
 
-/// Second half of a 16-byte completion, in one load.
+/// The last two words of a completion, in one load, so that they are of one time.
+/// acquire: the rest of the completion and what the card read or wrote are settled; pairs with the
+/// card's write of the last word.
 template <class Cpl>
-[[nodiscard]] inline uint64_t load_second_half(const Cpl& cpl) {
-  static_assert(sizeof(Cpl) == 16);
-  const auto* const half = reinterpret_cast<const uint64_t*>(&cpl) + 1;
-  return __atomic_load_n(half, __ATOMIC_RELAXED);
+[[nodiscard, gnu::always_inline]] inline uint64_t load_last_words(const Cpl& cpl) {
+  static_assert(sizeof(Cpl) % 8 == 0 && offsetof(Cpl, status) == sizeof(Cpl) - 4);
+  const auto* const words = reinterpret_cast<const uint64_t*>(&cpl + 1) - 1;
+  const uint64_t value = __atomic_load_n(words, __ATOMIC_ACQUIRE);
+  dma_read_barrier();
+  return value;
+}
+
+/// The last word, of the last two.
+[[nodiscard]] inline uint32_t last_of(uint64_t words) {
+  return static_cast<uint32_t>(words >> 32);
 }
 
 /// Where the plain case is in its rings.
@@ -37,32 +49,63 @@ struct PlainRun {
   typename Kind::Done* out;
   size_t slot;
   uint32_t first;  // index of the entry that is expected first
-  uint32_t flip;
+  uint64_t flip;   // of the last two words
 
-  /// Completion `i` if it is plain: it is there, in the order of the entries, with kOk, and its
-  /// bytes are possible. Writes nothing but `out` and `bytes`.
-  [[nodiscard, gnu::always_inline]] bool take(uint32_t i, uint64_t* bytes) const {
-    // acquire: the rest of the completion and what the card read or wrote are settled; pairs with
-    // the card's write of the last word.
-    const uint32_t status = dma_load_last_word(&cpl[i].status) ^ flip;
-    if ((status & (kPhaseBit | kCodeMask)) != 0 || cpl[i].index != first + i) {
-      return false;
+  /// What is not plain about completions, gathered: in their last words, in their indices, and, in
+  /// the top bit, bytes that do not fit.
+  struct Wrong {
+    uint64_t last_words = 0;
+    uint32_t indices = 0;
+    uint32_t sizes = 0;
+
+    [[nodiscard, gnu::always_inline]] bool nothing() const {
+      return (last_of(last_words) & (kPhaseBit | kCodeMask)) == 0 && indices == 0 &&
+             static_cast<int32_t>(sizes) >= 0;
     }
-    const uint32_t size = Kind::size(sizes, slot + i);
+  };
+
+  /// Completion `i`, which is plain if it is there, in the order of the entries, with kOk, and its
+  /// bytes are possible.
+  [[gnu::always_inline]] void look_at(uint32_t i, uint32_t* bytes, Wrong* wrong) const {
     const auto raw = Kind::load(cpl[i]);
+    const uint32_t size = Kind::size(sizes, slot + i);
     const uint32_t moved = Kind::bytes(raw, size);
-    if (moved > size) {
+    Kind::fill(cpl[i], raw, Status::kOk, cookies[slot + i], &out[i]);
+    wrong->last_words |= Kind::last(raw) ^ flip;
+    settle(wrong->last_words);
+    wrong->indices |= cpl[i].index ^ (first + i);
+    settle(wrong->indices);
+    wrong->sizes |= Kind::misfit(raw, size);
+    settle(wrong->sizes);
+    *bytes += moved;
+    settle(*bytes);
+  }
+  /// The next completions, if all are plain. Writes `out` in any case, `bytes` only if it takes
+  /// them. @return false if it takes none.
+  template <uint32_t... kI>
+  [[nodiscard, gnu::always_inline]] bool take(std::integer_sequence<uint32_t, kI...> /*each*/,
+                                              uint64_t* bytes) {
+    constexpr uint32_t kCount = sizeof...(kI);
+    if (kCount > 1 && !there(kCount - 1)) {
+      return false;  // do not look at so many for nothing
+    }
+    Wrong wrong;
+    uint32_t sum = 0;
+    (look_at(kI, &sum, &wrong), ...);
+    if (!wrong.nothing()) [[unlikely]] {
       return false;
     }
-    *bytes += moved;
-    Kind::fill(cpl[i], raw, Status::kOk, cookies[slot + i], &out[i]);
+    *bytes += sum;
+    cpl += kCount;
+    out += kCount;
+    slot += kCount;
+    first += kCount;
     return true;
   }
-  [[gnu::always_inline]] void skip(uint32_t count) {
-    cpl += count;
-    out += count;
-    slot += count;
-    first += count;
+  /// Without acquire: it is looked at again.
+  [[nodiscard, gnu::always_inline]] bool there(uint32_t i) const {
+    const uint32_t status = __atomic_load_n(&cpl[i].status, __ATOMIC_RELAXED);
+    return ((status ^ last_of(flip)) & kPhaseBit) == 0;
   }
 };
 
@@ -79,23 +122,15 @@ template <class Kind>
                      out,
                      first & window_.mask(),
                      first,
-                     cursor_.flip()};
+                     uint64_t{cursor_.flip()} << 32};
+  constexpr std::make_integer_sequence<uint32_t, 8> kEight;
+  constexpr std::make_integer_sequence<uint32_t, 1> kOne;
   uint64_t bytes = 0;
   uint32_t left = n;
-  while (left >= 4) {
-    const uint32_t taken = !run.take(0, &bytes)   ? 0
-                           : !run.take(1, &bytes) ? 1
-                           : !run.take(2, &bytes) ? 2
-                           : !run.take(3, &bytes) ? 3
-                                                  : 4;
-    run.skip(taken);
-    left -= taken;
-    if (taken != 4) {
-      break;
-    }
+  while (left >= 8 && run.take(kEight, &bytes)) {
+    left -= 8;
   }
-  while (left != 0 && run.take(0, &bytes)) {
-    run.skip(1);
+  while (left != 0 && run.take(kOne, &bytes)) {
     --left;
   }
   const uint32_t done = n - left;
@@ -115,8 +150,8 @@ template <class Kind>
   uint32_t given = 0;
   for (uint32_t looked = 0; looked < limit && window_.used() != 0; ++looked) {
     const auto& cpl = *cursor.at<typename Kind::Cpl>();
-    // acquire: as in take; pairs with the card's write of the last word.
-    const uint32_t status = dma_load_last_word(&cpl.status) ^ cursor.flip();
+    const auto raw = Kind::load(cpl);
+    const uint32_t status = last_of(Kind::last(raw)) ^ cursor.flip();
     if ((status & kPhaseBit) != 0) {
       break;
     }
@@ -128,7 +163,6 @@ template <class Kind>
     }
     const size_t slot = index & window_.mask();
     const uint32_t size = Kind::size(sizes_, slot);
-    const auto raw = Kind::load(cpl);
     const uint32_t bytes = Kind::bytes(raw, size);
     const auto code = static_cast<Status>(regs::tx_cpl::Status::code.get(status));
     Kind::fill(cpl, raw, code, window_.cookies()[slot], &out[given]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -77,35 +78,38 @@ constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
+constexpr int kKeyMboxShift = 48;  // of the mailbox in a key
+
 // Header of a message by address. @return false if it is none, or the card cannot take it.
-[[nodiscard, gnu::always_inline]] inline bool header_of(const TxMessage& message,
-                                                        TxHeader* header) {
+[[nodiscard]] bool header_of(const TxMessage& message, TxHeader* header) {
   uint32_t control = 0;
-  if (!control_of(kMeaningsByAddress, message.length_bytes, message.mbox, message.flags,
-                  &control)) {
+  if (!control_of(kMeaningsByAddress, message.length_bytes, 0, message.flags, &control)) {
     return false;
   }
-  *header = {key_of(message), control | uint64_t{message.dest_id} << 32, message.length_bytes};
+  const bool several = message.length_bytes > kMeaningsByAddress[message.flags].segment_bytes;
+  header->key = key_of(message) & ~(uint64_t{0xFF} << kKeyMboxShift);
+  header->mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
+  header->control_dest = control | uint64_t{message.dest_id} << 32;
+  header->length_bytes = message.length_bytes;
   return true;
 }
 
-// One message by address that the card takes; everything else is left to the general way. `header`
-// is mostly that of the message before, and becomes that of this one.
+// One message by address that differs from the one that `header` was made of by no more than its
+// mailbox, address and cookie; everything else is left to others.
 [[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
-                                                   TxHeader* header, regs::TxDesc* entry,
+                                                   const TxHeader& header, regs::TxDesc* entry,
                                                    uint64_t* cookie) {
-  const uint64_t key = key_of(message);
-  if (key != header->key && !header_of(message, header)) {
-    return false;
-  }
+  // The mailbox, if nothing else differs; then anything else stands above it.
+  const uint64_t mbox = std::rotr(key_of(message) ^ header.key, kKeyMboxShift);
   const uint64_t iova = message.iova;
-  if ((iova & misaligned) != 0) [[unlikely]] {
+  if (mbox >= header.mboxes || (iova & misaligned) != 0) [[unlikely]] {
     return false;
   }
   const uint64_t whole_cookie = message.cookie;
-  std::memcpy(entry, &header->control_dest, sizeof header->control_dest);
-  entry->cookie = static_cast<uint32_t>(whole_cookie);
-  entry->length = header->length_bytes;
+  const uint64_t control_dest = header.control_dest | mbox << Control::mbox.lsb;
+  std::memcpy(entry, &control_dest, sizeof control_dest);
+  std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
+  entry->length = header.length_bytes;
   entry->addr = iova;
   entry->aux = 0;
   *cookie = whole_cookie;
@@ -155,8 +159,10 @@ struct TxReap {
     return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
   }
   using Raw = uint64_t;
-  static Raw load(const Cpl& cpl) { return load_second_half(cpl); }
+  static Raw load(const Cpl& cpl) { return load_last_words(cpl); }
+  static uint64_t last(Raw raw) { return raw; }
   static uint32_t bytes(Raw /*raw*/, uint32_t size) { return size; }
+  static uint32_t misfit(Raw /*raw*/, uint32_t /*size*/) { return 0; }
   static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
     out->cookie = cookie;
     std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
@@ -202,25 +208,37 @@ Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
 
 uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   const uint32_t slot = window_.head() & window_.mask();
-  regs::TxDesc* const entries = entries_ + slot;
-  uint64_t* const cookies = window_.cookies() + slot;
+  const TxMessage* message = messages;
+  const TxMessage* const end = messages + n;
+  regs::TxDesc* entry = entries_ + slot;
+  uint64_t* cookie = window_.cookies() + slot;
   const uint64_t misaligned = addr_misaligned_;
   TxHeader header = header_;
-  size_t k = 0;
-  for (; k + 4 <= n; k += 4) {
-    if (!fill(messages[k], misaligned, &header, &entries[k], &cookies[k]) ||
-        !fill(messages[k + 1], misaligned, &header, &entries[k + 1], &cookies[k + 1]) ||
-        !fill(messages[k + 2], misaligned, &header, &entries[k + 2], &cookies[k + 2]) ||
-        !fill(messages[k + 3], misaligned, &header, &entries[k + 3], &cookies[k + 3])) {
-      break;  // one by one, again
+  while (message != end) {
+    const TxMessage* const before = message;
+    while (end - message >= 4 && fill(message[0], misaligned, header, &entry[0], &cookie[0]) &&
+           fill(message[1], misaligned, header, &entry[1], &cookie[1]) &&
+           fill(message[2], misaligned, header, &entry[2], &cookie[2]) &&
+           fill(message[3], misaligned, header, &entry[3], &cookie[3])) {
+      message += 4;
+      entry += 4;
+      cookie += 4;
+    }
+    while (message != end && fill(*message, misaligned, header, entry, cookie)) {
+      ++message;
+      ++entry;
+      ++cookie;
+    }
+    // Another destination, length or flags: a new header. No progress with it: not for us.
+    if (message == end || !header_of(*message, &header) ||
+        (message == before && !fill(*message, misaligned, header, entry, cookie))) {
+      break;
     }
   }
-  while (k < n && fill(messages[k], misaligned, &header, &entries[k], &cookies[k])) {
-    ++k;
-  }
   header_ = header;
-  window_.post(static_cast<uint32_t>(k));
-  return static_cast<uint32_t>(k);
+  const auto done = static_cast<uint32_t>(message - messages);
+  window_.post(done);
+  return done;
 }
 
 uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {

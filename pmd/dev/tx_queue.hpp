@@ -23,7 +23,8 @@ struct TxGather {
 /// What a descriptor says beside address and cookie. Kept of the message sent last, since the next
 /// one is mostly like it.
 struct TxHeader {
-  uint64_t key;           ///< dest_id, length, mbox and flags as they lie in TxMessage
+  uint64_t key;           ///< dest_id, length and flags as they lie in TxMessage; mailbox 0
+  uint64_t mboxes;        ///< mailboxes that messages of this length may use
   uint64_t control_dest;  ///< first two words of the descriptor
   uint32_t length_bytes;
 };

@@ -118,9 +118,9 @@ constexpr Arg kArgs[] = {
      [](std::string_view t, RawArgs* a) {
        return number(t, 1, 10'000'000, &a->response_timeout_us);
      }},
-    {"receive_timeout_us", "1 to 10000000", false,
+    {"receive_timeout_us", "1 to 20000000, at most twice response_timeout_us", false,
      [](std::string_view t, RawArgs* a) {
-       return number(t, 1, 10'000'000, &a->receive_timeout_us);
+       return number(t, 1, 20'000'000, &a->receive_timeout_us);
      }},
     {"retry_limit", "0 (never give up) to 1000000", false,
      [](std::string_view t, RawArgs* a) { return number(t, 0, 1'000'000, &a->retry_limit); }},
@@ -184,6 +184,17 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
         rc != 0) {
       return rc;
     }
+  }
+  const uint32_t most_us = 2 * result.response_timeout_us;
+  if (seen.contains("response_timeout_us") && !seen.contains("receive_timeout_us")) {
+    result.receive_timeout_us = most_us;
+  }
+  if (result.receive_timeout_us > most_us) {
+    log_error(
+        "%s: bad value '%u' for argument 'receive_timeout_us': with response_timeout_us=%u "
+        "allowed is 1 to %u",
+        device_name.c_str(), result.receive_timeout_us, result.response_timeout_us, most_us);
+    return -EINVAL;
   }
   if (emulated && result.base_dest_id + result.emu.queue_pairs > 65535) {
     log_error("%s: bad value '%u' for argument 'destid': with qps=%u allowed is 0 to %u",

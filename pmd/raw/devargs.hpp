@@ -21,7 +21,7 @@ struct RawArgs {
   uint32_t dma_log2 = 7;
   uint32_t event_log2 = 6;
   uint32_t response_timeout_us = 100'000;
-  uint32_t receive_timeout_us = 200'000;
+  uint32_t receive_timeout_us = 200'000;  ///< at most twice response_timeout_us
   uint32_t retry_limit = 0;
   uint32_t retry_delay_us = 1;
 };

@@ -207,20 +207,29 @@ int RawDevice::reset() {
 
 int RawDevice::configure(const rte_raw_rio_config& config) {
   constexpr uint32_t kMostUs = 10'000'000;
-  if (config.response_timeout_us > kMostUs || config.receive_timeout_us > kMostUs ||
-      config.retry_delay_us > kMostUs / 10 || config.base_dest_id + queue_pairs() > 65535) {
-    log_error("%s: configuration out of range: see rte_raw_rio_config", name_.c_str());
-    return -EINVAL;
-  }
-  const RawArgs before = args_;
+  RawArgs wanted = args_;
   const auto replace = [](uint32_t value, uint32_t* place) {
     *place = value != 0 ? value : *place;
   };
-  replace(config.response_timeout_us, &args_.response_timeout_us);
-  replace(config.receive_timeout_us, &args_.receive_timeout_us);
-  replace(config.retry_delay_us, &args_.retry_delay_us);
-  args_.retry_limit = config.retry_limit;
-  args_.base_dest_id = config.base_dest_id;
+  replace(config.response_timeout_us, &wanted.response_timeout_us);
+  replace(config.receive_timeout_us, &wanted.receive_timeout_us);
+  replace(config.retry_delay_us, &wanted.retry_delay_us);
+  wanted.retry_limit = config.retry_limit;
+  wanted.base_dest_id = config.base_dest_id;
+  const uint64_t most_us = uint64_t{2} * wanted.response_timeout_us;
+  if (config.receive_timeout_us == 0 && wanted.receive_timeout_us > most_us) {
+    wanted.receive_timeout_us = static_cast<uint32_t>(most_us);
+  }
+  if (wanted.response_timeout_us > kMostUs || wanted.receive_timeout_us > most_us ||
+      wanted.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
+    log_error(
+        "%s: configuration refused: destID %u (0 to %u), time-outs %u (1 to %u) and %u us "
+        "(1 to twice the first), retry delay %u us (1 to %u)",
+        name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.response_timeout_us,
+        kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
+    return -EINVAL;
+  }
+  const RawArgs before = std::exchange(args_, wanted);
   const int rc = reset();
   if (rc != 0) {
     args_ = before;

@@ -171,12 +171,12 @@ struct rte_raw_rio_info {
   uint32_t lane_mbaud;
 };
 
-/** dev_private of rte_rawdev_configure. The card is reset; no process may own a queue pair. 0 of a
- * time keeps the present value. */
+/** dev_private of rte_rawdev_configure. The card is reset; no other process may own a queue pair. 0
+ * of a time keeps the present value. */
 struct rte_raw_rio_config {
   uint32_t base_dest_id;        /**< of queue pair 0; queue pair i has this + i */
   uint32_t response_timeout_us; /**< 1 to 10,000,000 */
-  uint32_t receive_timeout_us;  /**< 1 to 10,000,000 */
+  uint32_t receive_timeout_us;  /**< 1 to twice response_timeout_us; 0: lowered to that if above */
   uint32_t retry_limit;         /**< RETRY answers before a message is given up; 0 never */
   uint32_t retry_delay_us;      /**< 1 to 1,000,000 */
 };

@@ -22,10 +22,10 @@ struct SelftestEnd {
 /// Pages of SelftestEnd::memory by use.
 struct SelftestPages {
   static constexpr uint32_t kTx = 0;  ///< messages to send
-  static constexpr uint32_t kTxCount = 4;
-  static constexpr uint32_t kShared = 4;  ///< buffers of the shared queue
+  static constexpr uint32_t kTxCount = 16;
+  static constexpr uint32_t kShared = 16;  ///< buffers of the shared queue
   static constexpr uint32_t kSharedCount = 16;
-  static constexpr uint32_t kDirect = 20;  ///< dedicated entries, window
+  static constexpr uint32_t kDirect = 32;  ///< dedicated entries, window
   static constexpr uint32_t kDirectCount = 4;
   static constexpr uint32_t kAll = kDirect + kDirectCount;
 };
@@ -59,6 +59,7 @@ class SelftestRun {
 
   SelftestEnd& from_;
   SelftestEnd& to_;
+  uint32_t in_doubt_ = 0;
 };
 
 }  // namespace rio::pmd

@@ -72,7 +72,7 @@ def check(top, path, text, read):
             os.path.join(os.path.dirname(path), unquote(where)))
         if other.startswith("..") or os.path.isabs(where):
             yield f"{path}:{number}: {target}: leads out of the tree"
-        elif not os.path.exists(os.path.join(top, other)):
+        elif where and not os.path.exists(os.path.join(top, other)):
             yield f"{path}:{number}: {target}: there is no {other}"
         elif anchor and other.endswith(".md") and unquote(anchor) not in anchors(read(other)):
             yield f"{path}:{number}: {target}: {other} has no heading #{anchor}"

@@ -64,6 +64,12 @@ TEST(RawDevargs, TakesAll) {
   EXPECT_EQ(args.retry_delay_us, 7u);
 }
 
+TEST(RawDevargs, DerivesOneTimeoutFromTheOther) {
+  RawArgs args;
+  ASSERT_EQ(parse("response_timeout_us=30", &args), 0) << logged;
+  EXPECT_EQ(args.receive_timeout_us, 60u);
+}
+
 struct Bad {
   const char* text;
   const char* key;
@@ -109,7 +115,9 @@ constexpr Bad kBad[] = {
     {"dma_ring=12", "dma_ring", kEntries},
     {"event_ring=big", "event_ring", kEntries},
     {"response_timeout_us=0", "response_timeout_us", "1 to 10000000"},
-    {"receive_timeout_us=10000001", "receive_timeout_us", "1 to 10000000"},
+    {"receive_timeout_us=20000001", "receive_timeout_us", "1 to 20000000"},
+    {"receive_timeout_us=200001", "receive_timeout_us", "allowed is 1 to 200000"},
+    {"response_timeout_us=7,receive_timeout_us=15", "receive_timeout_us", "allowed is 1 to 14"},
     {"retry_limit=1000001", "retry_limit", "0 (never give up) to 1000000"},
     {"retry_delay_us=0", "retry_delay_us", "1 to 1000000"},
     {"nonsense=1", "nonsense", "take one of wire, qps"},

@@ -68,6 +68,11 @@ class RawPair : public testing::Test {
     EXPECT_EQ(rte_rawdev_info_get(dev, &info, sizeof(own)), 0);
     return own;
   }
+  /// An emulated card answers when it is polled, so both are.
+  void let_answer(uint16_t dev) const {
+    pmd::CardEvent event{};
+    (void)raw_queue_pair(dev, 0)->events().burst(&event, 1);
+  }
   uint64_t iova(uint32_t page) const { return rte_malloc_virt2iova(memory_) + page * kBytes; }
 
   uint16_t a_ = 0;
@@ -119,7 +124,10 @@ TEST_F(RawPair, ExchangesMessagesByEnqueueAndDequeue) {
   rte_raw_rio_context sent{.queue_pair = 0, .ring = RTE_RAW_RIO_TX};
   rte_raw_rio_tx_done done{};
   in.buf_addr = &done;
-  ASSERT_TRUE(poll_until([&] { return rte_rawdev_dequeue_buffers(a_, ins, 1, &sent) == 1; }));
+  ASSERT_TRUE(poll_until([&] {
+    let_answer(b_);
+    return rte_rawdev_dequeue_buffers(a_, ins, 1, &sent) == 1;
+  }));
   EXPECT_EQ(done.cookie, 42u);
   EXPECT_EQ(done.status, RTE_RAW_RIO_OK);
 }
@@ -162,7 +170,11 @@ TEST_F(RawPair, GivesTheBurstsThemselves) {
   ASSERT_TRUE(poll_until([&] { return to->shared().burst(&got, 1) == 1; }));
   EXPECT_STREQ(reinterpret_cast<const char*>(memory_ + kBytes), "direct");
   pmd::TxDone done{};
-  ASSERT_TRUE(poll_until([&] { return from->tx().reap(&done, 1) == 1; }));
+  ASSERT_TRUE(poll_until([&] {
+    let_answer(b_);
+    return from->tx().reap(&done, 1) == 1;
+  }));
+  EXPECT_EQ(done.status, pmd::Status::kOk);
 }
 
 TEST_F(RawPair, CountsByName) {
@@ -294,7 +306,11 @@ TEST_F(RawPair, ReceivesInDedicatedQueues) {
   EXPECT_EQ(done.bytes, 512u);
   EXPECT_EQ(std::memcmp(memory_, memory_ + 2 * kBytes, 512), 0);
   pmd::TxDone sent{};
-  ASSERT_TRUE(poll_until([&] { return raw_queue_pair(a_, 0)->tx().reap(&sent, 1) == 1; }));
+  ASSERT_TRUE(poll_until([&] {
+    let_answer(b_);
+    return raw_queue_pair(a_, 0)->tx().reap(&sent, 1) == 1;
+  }));
+  EXPECT_EQ(sent.status, pmd::Status::kOk);
   rte_rawdev_stop(b_);
   conf.dedicated[5].open = 0;
   ASSERT_EQ(rte_rawdev_queue_setup(b_, 0, &conf, sizeof(conf)), 0);
@@ -355,6 +371,13 @@ TEST_F(RawPair, TakesAnotherConfiguration) {
   EXPECT_EQ(word, 5000u);
   config.response_timeout_us = 4'000'000'000;
   EXPECT_EQ(rte_rawdev_configure(a_, &info, sizeof(config)), -EINVAL);
+  config.response_timeout_us = 5000;
+  config.receive_timeout_us = 10'001;
+  EXPECT_EQ(rte_rawdev_configure(a_, &info, sizeof(config)), -EINVAL) << "more than twice";
+  config.receive_timeout_us = 0;
+  config.base_dest_id = 0xFFFFFFFF;
+  EXPECT_EQ(rte_rawdev_configure(a_, &info, sizeof(config)), -EINVAL);
+  EXPECT_EQ(info_of(a_).base_dest_id, 0x300u) << "goes on as it was";
   config = {.base_dest_id = 0x100,
             .response_timeout_us = 100'000,
             .receive_timeout_us = 0,

@@ -311,7 +311,7 @@ void Control::begin_stop(Pair& pair, uint32_t number) {
   Ring& ring = pair.rings[number];
   ring.held = false;
   if (ring.state == RingState::kRunning) {
-    static_cast<void>(core_.look_at_tail(pair, number));
+    core_.read_tail(pair, number);
   }
   if (ring.base == nullptr) {
     ring.tail = ring.head;  // nothing posted, or memory that the host took away

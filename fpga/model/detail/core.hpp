@@ -157,6 +157,8 @@ struct Core {
              const uint32_t (&data)[4]);
   /// Look at the tail of a ring. @return entries to fetch; a tail too far ahead stops the ring.
   [[nodiscard]] uint32_t look_at_tail(Pair& pair, uint32_t ring);
+  /// The same where nothing may delay the doorbell any more: a stop comes behind it.
+  uint32_t read_tail(Pair& pair, uint32_t ring);
 };
 
 }  // namespace rio::model

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "pmd/bus/emu/emu_memory.hpp"
 #include "pmd/bus/bus.hpp"
+#include "pmd/bus/emu/emu_memory.hpp"
 
 struct rte_memseg;
 struct rte_memseg_list;

@@ -3,10 +3,14 @@
 
 #include <array>
 
-#include "apps/testpmd/reg_names.hpp"
+#include "pmd/dev/reg_names.hpp"
 #include "apps/testpmd/verifier.hpp"
 
 namespace rio::testpmd {
+
+using pmd::find_register;
+using pmd::fields_text;
+using pmd::RegWord;
 namespace {
 
 constexpr uint32_t kLength = 64;

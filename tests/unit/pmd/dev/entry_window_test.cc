@@ -41,7 +41,8 @@ TEST(EntryWindowTest, AgreesWithASet) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    const uint32_t start = random() % 2 == 0 ? 0xFFFFFFFF - random() % 64 : random();
+    const auto start =
+        static_cast<uint32_t>(random() % 2 == 0 ? 0xFFFFFFFF - random() % 64 : random());
     EntryWindow window;
     ASSERT_EQ(window.create(4, start), 0);
     std::set<uint32_t> outstanding;

@@ -132,7 +132,7 @@ TEST_F(MaintQueueTest, TimeOutAndTheLateAnswer) {
   // The next access has a slot and a buffer of its own; the late answer is passed over.
   bar_.expect_write(script_.tail_offset(), 2);
   bus_.on_poll = [this] {
-    script_.complete(bus_, 0, 0, 4, 0);
+    script_.complete(bus_, 0, 0, 0, 3);
     script_.complete(bus_, 1, 1, 4, 0);
     buffer(0)[0] = 0xBAD;
     buffer(1)[0] = 0x600D;

@@ -204,7 +204,9 @@ TEST_F(TxQueueTest, ReapTakesNoMoreThanAsked) {
   for (uint32_t i = 0; i < 3; ++i) {
     complete(i, i);
   }
+  bus_->polls = 0;
   EXPECT_EQ(reap(0), Cookies{});
+  EXPECT_EQ(bus_->polls, 0u);
   EXPECT_EQ(reap(2), (Cookies{1, 2}));
   EXPECT_EQ(reap(2), (Cookies{3}));
 }
@@ -291,11 +293,31 @@ TEST_F(TxQueueTest, BadCompletionsAreCountedAndDropped) {
   EXPECT_EQ(queue_->stats().bad_completions, 5u);
   complete(8, 2);  // nothing is outstanding: seen when something is
   EXPECT_EQ(reap(), Cookies{});
+  EXPECT_EQ(queue_->stats().bad_completions, 5u);
   expect_tail(4);
   ASSERT_EQ(send(message(23)), 1);
   EXPECT_EQ(reap(), Cookies{});
   EXPECT_EQ(queue_->stats().bad_completions, 6u);
   EXPECT_EQ(queue_->stats().messages, 3u);
+}
+
+TEST_F(TxQueueTest, CompletionsWrapOnTheirOwn) {
+  const TxMessage four[4] = {message(20), message(21), message(22), message(23)};
+  expect_tail(4);
+  ASSERT_EQ(queue_->burst(four, 4), 4);
+  complete(0, 99);
+  EXPECT_EQ(reap(), Cookies{});  // the completions are one ahead of the entries now
+  complete(1, 0);
+  complete(2, 1);
+  complete(3, 2);
+  complete(4, 3);
+  // What would be read behind the end of the ring.
+  const uint32_t decoy[4] = {0, 3, 0xBAD, 0x80000000};
+  std::memcpy(script_.completion(*bus_, 3) + 16, decoy, sizeof decoy);
+  TxDone done[4];
+  ASSERT_EQ(queue_->reap(done, 4), 4);
+  EXPECT_EQ(done[3].cookie, 23u);
+  EXPECT_EQ(done[3].time_ticks, 1003u);
 }
 
 TEST_F(TxQueueTest, ABadCompletionBetweenGoodOnesCostsNothingElse) {

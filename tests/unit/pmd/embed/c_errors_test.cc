@@ -77,7 +77,7 @@ TEST_F(CApi, Arguments) {
 }
 
 TEST_F(CApi, Options) {
-  const struct {
+  constexpr struct {
     uint32_t rio_options::*member;
     uint32_t value;
     int result;

@@ -45,7 +45,7 @@ TEST(CardName, Pci) {
 
 // Each wrong name is refused, and the log names the thing and the remedy.
 TEST(CardName, Wrong) {
-  const struct {
+  constexpr struct {
     const char* name;
     const char* named;
     const char* remedy;

@@ -1,13 +1,21 @@
-#include "apps/testpmd/reg_names.hpp"
+#include "pmd/dev/reg_names.hpp"
 
 #include <cerrno>
+#include <charconv>
 
-#include "apps/testpmd/size_sweep.hpp"
-
-namespace rio::testpmd {
+namespace rio::pmd {
 namespace {
 
 using regs::names::RegName;
+
+/// Decimal, or hexadecimal behind 0x. @return false: something else, or above `max`.
+bool parse_number(std::string_view text, uint64_t max, uint64_t* value) {
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  text.remove_prefix(hex ? 2 : 0);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value, hex ? 16 : 10);
+  return error == std::errc{} && stop == end && *value <= max;
+}
 
 /// Split "name[7]". @return false for anything else than a name or this.
 bool split_index(std::string_view text, std::string_view* name, bool* indexed, uint32_t* index) {
@@ -30,11 +38,11 @@ bool split_index(std::string_view text, std::string_view* name, bool* indexed, u
 std::string form(const RegName& reg) {
   std::string text = reg.block;
   if (reg.instances > 1) {
-    text += "[0-" + std::to_string(reg.instances - 1) + "]";
+    text.append("[0-").append(std::to_string(reg.instances - 1)).append("]");
   }
   text += std::string(".") + reg.name;
   if (reg.count > 1) {
-    text += "[0-" + std::to_string(reg.count - 1) + "]";
+    text.append("[0-").append(std::to_string(reg.count - 1)).append("]");
   }
   return text;
 }
@@ -72,11 +80,11 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 std::string RegWord::name() const {
   std::string text = reg->block;
   if (reg->instances > 1) {
-    text += "[" + std::to_string(instance) + "]";
+    text.append("[").append(std::to_string(instance)).append("]");
   }
   text += std::string(".") + reg->name;
   if (reg->count > 1) {
-    text += "[" + std::to_string(index) + "]";
+    text.append("[").append(std::to_string(index)).append("]");
   }
   return text;
 }
@@ -117,10 +125,10 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
   std::string text;
   for (const regs::names::FieldName& field : fields) {
     const uint64_t mask = (uint64_t{1} << field.width) - 1;
-    text += (text.empty() ? "" : " ") + std::string(field.name) + "=" +
-            std::to_string(word >> field.lsb & mask);
+    text.append(text.empty() ? "" : " ").append(field.name).append("=");
+    text.append(std::to_string(word >> field.lsb & mask));
   }
   return text;
 }
 
-}  // namespace rio::testpmd
+}  // namespace rio::pmd

@@ -8,7 +8,7 @@
 
 #include "fpga/regs/gen/rio_names.hpp"
 
-namespace rio::testpmd {
+namespace rio::pmd {
 
 /// One word of the BAR and what it is called.
 struct RegWord {
@@ -29,4 +29,4 @@ struct RegWord {
 [[nodiscard]] std::string fields_text(std::span<const regs::names::FieldName> fields,
                                       uint64_t word);
 
-}  // namespace rio::testpmd
+}  // namespace rio::pmd
