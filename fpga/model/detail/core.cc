@@ -88,8 +88,11 @@ uint32_t Core::look_at_tail(Pair& pair, uint32_t number) {
   if (!ring.running() || ring.held) {
     return 0;
   }
-  if (host.posting() && host.rng().below(3) == 0) [[unlikely]] {
-    return ring.tail - ring.head;  // the doorbell is still on its way; the next one may overtake it
+  // A doorbell may be on its way for a while. Not those of receive rings: a peer could not tell
+  // that from a full queue, and the rules say what a card does with a posted buffer.
+  const bool sends = number == kTxRing || number == kDmaRing || number == kMaintRing;
+  if (sends && host.posting() && host.rng().below(3) == 0) [[unlikely]] {
+    return ring.tail - ring.head;
   }
   return read_tail(pair, number);
 }
