@@ -294,6 +294,7 @@ void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
   ring.state = RingState::kRunning;
   set_dedicated(pair, number, true);
   core_.tell_status(pair, number, RingError::kNone);
+  core_.read_tail(pair, number);  // written before the start: no doorbell on its way
 }
 
 void Control::stop_ring(Pair& pair, uint32_t number, uint16_t gen) {
