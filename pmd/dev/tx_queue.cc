@@ -95,27 +95,35 @@ constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
   return true;
 }
 
-// One message by address that differs from the one that `header` was made of by no more than its
-// mailbox, address and cookie; everything else is left to others.
-[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
-                                                   const TxHeader& header, regs::TxDesc* entry,
-                                                   uint64_t* cookie) {
-  const uint64_t mbox = key_of(message) ^ header.key;  // in its place, if nothing else differs
-  const uint64_t iova = message.iova;
-  if ((mbox & header.fixed) != 0 || (iova & misaligned) != 0) [[unlikely]] {
-    return false;
+// Messages by address that differ from the one that a header was made of by no more than mailbox,
+// address and cookie; everything else is left to others. What is wrong with them is gathered.
+struct Alike {
+  const TxHeader& header;
+  uint64_t keys = 0;
+  uint64_t addrs = 0;
+
+  // Writes entry and cookie, for good or, if right() says no, for nothing.
+  [[gnu::always_inline]] void fill(const TxMessage& message, regs::TxDesc* entry,
+                                   uint64_t* cookie) {
+    const uint64_t mbox = key_of(message) ^ header.key;  // in its place, if nothing else differs
+    const uint64_t iova = message.iova;
+    const uint64_t whole_cookie = message.cookie;
+    keys |= mbox;
+    settle(keys);
+    addrs |= iova;
+    settle(addrs);
+    const uint64_t control_dest = header.control_dest | mbox >> (kKeyMboxShift - Control::mbox.lsb);
+    std::memcpy(entry, &control_dest, sizeof control_dest);
+    std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
+    entry->length = header.length_bytes;
+    entry->addr = iova;
+    entry->aux = 0;
+    *cookie = whole_cookie;
   }
-  const uint64_t whole_cookie = message.cookie;
-  const uint64_t control_dest =
-      header.control_dest | mbox >> (kKeyMboxShift - Control::mbox.lsb);
-  std::memcpy(entry, &control_dest, sizeof control_dest);
-  std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
-  entry->length = header.length_bytes;
-  entry->addr = iova;
-  entry->aux = 0;
-  *cookie = whole_cookie;
-  return true;
-}
+  [[nodiscard, gnu::always_inline]] bool right(uint64_t misaligned) const {
+    return (keys & header.fixed) == 0 && (addrs & misaligned) == 0;
+  }
+};
 
 template <class Word>
 [[nodiscard]] uint64_t load(const uint8_t* data) {
@@ -216,21 +224,33 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   size_t k = 0;
   while (k < n) {
     const size_t before = k;
-    for (; k + 4 <= n; k += 4) {
-      if (!fill(messages[k], misaligned, header, &entries[k], &cookies[k]) ||
-          !fill(messages[k + 1], misaligned, header, &entries[k + 1], &cookies[k + 1]) ||
-          !fill(messages[k + 2], misaligned, header, &entries[k + 2], &cookies[k + 2]) ||
-          !fill(messages[k + 3], misaligned, header, &entries[k + 3], &cookies[k + 3])) {
+    for (; k + 8 <= n; k += 8) {
+      Alike eight{header};
+#pragma GCC unroll 8
+      for (size_t i = 0; i < 8; ++i) {
+        eight.fill(messages[k + i], &entries[k + i], &cookies[k + i]);
+      }
+      if (!eight.right(misaligned)) {
         break;  // one by one, again
       }
     }
-    while (k < n && fill(messages[k], misaligned, header, &entries[k], &cookies[k])) {
-      ++k;
+    for (; k < n; ++k) {
+      Alike one{header};
+      one.fill(messages[k], &entries[k], &cookies[k]);
+      if (!one.right(misaligned)) {
+        break;
+      }
     }
-    // Another destination, length or flags: a new header. No progress with it: not for us.
-    if (k == n || !header_of(messages[k], &header) ||
-        (k == before && !fill(messages[k], misaligned, header, &entries[k], &cookies[k]))) {
+    // Another destination, length or flags: a new header.
+    if (k == n || !header_of(messages[k], &header)) {
       break;
+    }
+    if (k == before) {  // not even one: does it fit its own header?
+      Alike one{header};
+      one.fill(messages[k], &entries[k], &cookies[k]);
+      if (!one.right(misaligned)) {
+        break;
+      }
     }
   }
   header_ = header;
