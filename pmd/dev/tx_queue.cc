@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -78,7 +77,7 @@ constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
-constexpr int kKeyMboxShift = 48;  // of the mailbox in a key
+constexpr uint32_t kKeyMboxShift = 48;  // of the mailbox in a key
 
 // Header of a message by address. @return false if it is none, or the card cannot take it.
 [[nodiscard]] bool header_of(const TxMessage& message, TxHeader* header) {
@@ -87,34 +86,44 @@ constexpr int kKeyMboxShift = 48;  // of the mailbox in a key
     return false;
   }
   const bool several = message.length_bytes > kMeaningsByAddress[message.flags].segment_bytes;
+  const uint64_t mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
+  const uint64_t mbox_mask = (mboxes - 1) << kKeyMboxShift;
   header->key = key_of(message) & ~(uint64_t{0xFF} << kKeyMboxShift);
-  header->mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
+  header->fixed = ~mbox_mask;
   header->control_dest = control | uint64_t{message.dest_id} << 32;
   header->length_bytes = message.length_bytes;
   return true;
 }
 
-// One message by address that differs from the one that `header` was made of by no more than its
-// mailbox, address and cookie; everything else is left to others.
-[[nodiscard, gnu::always_inline]] inline bool fill(const TxMessage& message, uint64_t misaligned,
-                                                   const TxHeader& header, regs::TxDesc* entry,
-                                                   uint64_t* cookie) {
-  // The mailbox, if nothing else differs; then anything else stands above it.
-  const uint64_t mbox = std::rotr(key_of(message) ^ header.key, kKeyMboxShift);
-  const uint64_t iova = message.iova;
-  if (mbox >= header.mboxes || (iova & misaligned) != 0) [[unlikely]] {
-    return false;
+// Messages by address that differ from the one that a header was made of by no more than mailbox,
+// address and cookie; everything else is left to others. What is wrong with them is gathered.
+struct Alike {
+  const TxHeader& header;
+  uint64_t keys = 0;
+  uint64_t addrs = 0;
+
+  // Writes entry and cookie, for good or, if right() says no, for nothing.
+  [[gnu::always_inline]] void fill(const TxMessage& message, regs::TxDesc* entry,
+                                   uint64_t* cookie) {
+    const uint64_t mbox = key_of(message) ^ header.key;  // in its place, if nothing else differs
+    const uint64_t iova = message.iova;
+    const uint64_t whole_cookie = message.cookie;
+    keys |= mbox;
+    settle(keys);
+    addrs |= iova;
+    settle(addrs);
+    const uint64_t control_dest = header.control_dest | mbox >> (kKeyMboxShift - Control::mbox.lsb);
+    std::memcpy(entry, &control_dest, sizeof control_dest);
+    std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
+    entry->length = header.length_bytes;
+    entry->addr = iova;
+    entry->aux = 0;
+    *cookie = whole_cookie;
   }
-  const uint64_t whole_cookie = message.cookie;
-  const uint64_t control_dest = header.control_dest | mbox << Control::mbox.lsb;
-  std::memcpy(entry, &control_dest, sizeof control_dest);
-  std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
-  entry->length = header.length_bytes;
-  entry->addr = iova;
-  entry->aux = 0;
-  *cookie = whole_cookie;
-  return true;
-}
+  [[nodiscard, gnu::always_inline]] bool right(uint64_t misaligned) const {
+    return (keys & header.fixed) == 0 && (addrs & misaligned) == 0;
+  }
+};
 
 template <class Word>
 [[nodiscard]] uint64_t load(const uint8_t* data) {
@@ -208,37 +217,45 @@ Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
 
 uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   const uint32_t slot = window_.head() & window_.mask();
-  const TxMessage* message = messages;
-  const TxMessage* const end = messages + n;
-  regs::TxDesc* entry = entries_ + slot;
-  uint64_t* cookie = window_.cookies() + slot;
+  regs::TxDesc* const entries = entries_ + slot;
+  uint64_t* const cookies = window_.cookies() + slot;
   const uint64_t misaligned = addr_misaligned_;
   TxHeader header = header_;
-  while (message != end) {
-    const TxMessage* const before = message;
-    while (end - message >= 4 && fill(message[0], misaligned, header, &entry[0], &cookie[0]) &&
-           fill(message[1], misaligned, header, &entry[1], &cookie[1]) &&
-           fill(message[2], misaligned, header, &entry[2], &cookie[2]) &&
-           fill(message[3], misaligned, header, &entry[3], &cookie[3])) {
-      message += 4;
-      entry += 4;
-      cookie += 4;
+  size_t k = 0;
+  while (k < n) {
+    const size_t before = k;
+    for (; k + 8 <= n; k += 8) {
+      Alike eight{header};
+#pragma GCC unroll 8
+      for (size_t i = 0; i < 8; ++i) {
+        eight.fill(messages[k + i], &entries[k + i], &cookies[k + i]);
+      }
+      if (!eight.right(misaligned)) {
+        break;  // one by one, again
+      }
     }
-    while (message != end && fill(*message, misaligned, header, entry, cookie)) {
-      ++message;
-      ++entry;
-      ++cookie;
+    for (; k < n; ++k) {
+      Alike one{header};
+      one.fill(messages[k], &entries[k], &cookies[k]);
+      if (!one.right(misaligned)) {
+        break;
+      }
     }
-    // Another destination, length or flags: a new header. No progress with it: not for us.
-    if (message == end || !header_of(*message, &header) ||
-        (message == before && !fill(*message, misaligned, header, entry, cookie))) {
+    // Another destination, length or flags: a new header.
+    if (k == n || !header_of(messages[k], &header)) {
       break;
+    }
+    if (k == before) {  // not even one: does it fit its own header?
+      Alike one{header};
+      one.fill(messages[k], &entries[k], &cookies[k]);
+      if (!one.right(misaligned)) {
+        break;
+      }
     }
   }
   header_ = header;
-  const auto done = static_cast<uint32_t>(message - messages);
-  window_.post(done);
-  return done;
+  window_.post(static_cast<uint32_t>(k));
+  return static_cast<uint32_t>(k);
 }
 
 uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {

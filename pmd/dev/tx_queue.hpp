@@ -24,7 +24,7 @@ struct TxGather {
 /// one is mostly like it.
 struct TxHeader {
   uint64_t key;           ///< dest_id, length and flags as they lie in TxMessage; mailbox 0
-  uint64_t mboxes;        ///< mailboxes that messages of this length may use
+  uint64_t fixed;         ///< bits of the key that another message may not differ in
   uint64_t control_dest;  ///< first two words of the descriptor
   uint32_t length_bytes;
 };
