@@ -7,9 +7,9 @@
 #include <rte_memory.h>
 
 #include "apps/testpmd/console.hpp"
-#include "pmd/dev/reg_names.hpp"
 #include "apps/testpmd/size_sweep.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
 

@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "apps/testpmd/console.hpp"
-#include "pmd/dev/reg_names.hpp"
 #include "apps/testpmd/size_sweep.hpp"
+#include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
 
-using pmd::find_register;
 using pmd::fields_text;
+using pmd::find_register;
 using pmd::RegWord;
 namespace {
 

@@ -10,10 +10,10 @@
 namespace rio::model {
 namespace {
 
-constexpr uint32_t kScanEvery = 16;       // steps between looks at the control words (fast mode)
-constexpr uint32_t kHousekeepEvery = 256; // steps between looks at timers and counters
-constexpr uint32_t kFramesPerStep = 64;   // so that one card cannot keep the thread
-constexpr uint32_t kBusyLooks = 128;      // steps that any ring of frames is emptied in
+constexpr uint32_t kScanEvery = 16;        // steps between looks at the control words (fast mode)
+constexpr uint32_t kHousekeepEvery = 256;  // steps between looks at timers and counters
+constexpr uint32_t kFramesPerStep = 64;    // so that one card cannot keep the thread
+constexpr uint32_t kBusyLooks = 128;       // steps that any ring of frames is emptied in
 
 /// Takes the card's lock for a scope; any thread.
 class Hold {
@@ -36,10 +36,10 @@ bool valid(const Config& c) {
   const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
   return in(c.queue_pairs, 1, regs::kMaxQps) && in(c.letters, 1, regs::kLetters) &&
          in(c.tx_contexts, 1, 1023) && in(c.rx_contexts, 1, 1023) &&
-         in(c.ring_log2_min, 1, c.ring_log2_max) && c.ring_log2_max <= 20 &&
-         c.tx_addr_log2 <= 12 && c.shared_addr_log2 <= 12 && c.dedicated_addr_log2 <= 12 &&
-         c.dedicated_size_log2 <= 12 && c.dma_bytes >= 256 && c.tick_ns >= 1 && c.vectors <= 255 &&
-         c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
+         in(c.ring_log2_min, 1, c.ring_log2_max) && c.ring_log2_max <= 20 && c.tx_addr_log2 <= 12 &&
+         c.shared_addr_log2 <= 12 && c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 &&
+         c.dma_bytes >= 256 && c.tick_ns >= 1 && c.vectors <= 255 && c.faults.rate >= 0.0 &&
+         c.faults.rate <= 1.0;
 }
 
 /// Whether a frame is as long as it says. Wires between processes carry foreign bytes.
@@ -433,8 +433,8 @@ void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
 void Card::set_faults(const FaultConfig& faults) {
   const Hold hold(impl_->busy);
   impl_->core.faults = Faults(faults);
-  impl_->core.exact = impl_->core.config.exact || impl_->core.config.pcie_seed != 0 ||
-                      impl_->core.faults.enabled();
+  impl_->core.exact =
+      impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
 }
 
 uint64_t Card::faults_drawn(Fault fault) {

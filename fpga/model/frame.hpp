@@ -9,14 +9,14 @@
 namespace rio::model {
 
 enum class FrameType : uint8_t {
-  kSkip = 0,     ///< filler at the end of a ring
-  kMessage,      ///< a whole type 11 message (fast mode)
-  kSegment,      ///< a segment of a type 11 message
-  kAcks,         ///< type 13 responses to messages: `length` / 2 words of Ack
-  kDoorbell,     ///< type 10; `address` is the information
-  kRequest,      ///< NREAD, NWRITE, NWRITE_R, SWRITE, atomic
-  kResponse,     ///< type 13 response to a doorbell or request, by `tid`
-  kMaintRequest, ///< type 8; `address` is the offset
+  kSkip = 0,      ///< filler at the end of a ring
+  kMessage,       ///< a whole type 11 message (fast mode)
+  kSegment,       ///< a segment of a type 11 message
+  kAcks,          ///< type 13 responses to messages: `length` / 2 words of Ack
+  kDoorbell,      ///< type 10; `address` is the information
+  kRequest,       ///< NREAD, NWRITE, NWRITE_R, SWRITE, atomic
+  kResponse,      ///< type 13 response to a doorbell or request, by `tid`
+  kMaintRequest,  ///< type 8; `address` is the offset
   kMaintResponse,
   kPortWrite,
 };
@@ -28,17 +28,17 @@ enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
 struct Frame {
   uint32_t bytes;  ///< header, payload and padding; a multiple of 32
   FrameType type;
-  uint8_t op;      ///< regs::DmaOp, regs::MaintOp, or Answer
-  uint8_t tid;     ///< transaction of requests and their responses
-  uint8_t hops;    ///< hop count of maintenance
+  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, or Answer
+  uint8_t tid;   ///< transaction of requests and their responses
+  uint8_t hops;  ///< hop count of maintenance
   uint32_t source;
   uint32_t dest;
-  uint16_t length;      ///< payload bytes, or bytes asked for
-  uint8_t place;        ///< mailbox (with xmbox) | letter << 6
-  uint8_t segment;      ///< number of this segment
-  uint8_t segments;     ///< of the message: msglen + 1
-  uint8_t unused;       ///< zero
-  uint16_t ssize;       ///< bytes of all segments but the last
+  uint16_t length;   ///< payload bytes, or bytes asked for
+  uint8_t place;     ///< mailbox (with xmbox) | letter << 6
+  uint8_t segment;   ///< number of this segment
+  uint8_t segments;  ///< of the message: msglen + 1
+  uint8_t unused;    ///< zero
+  uint16_t ssize;    ///< bytes of all segments but the last
   /// Of a segment: a number of its message. No such field travels on a link; but there no segment
   /// waits in a queue for longer than its sender's letter rests, as here while nobody steps a card.
   uint64_t address;
@@ -70,7 +70,9 @@ inline constexpr uint32_t kFrameAlign = 32;
 }
 
 /// Message payloads travel as doublewords: padded to a multiple of 8 with zeros.
-[[nodiscard]] constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7) & ~7u; }
+[[nodiscard]] constexpr uint32_t padded(uint32_t bytes) {
+  return (bytes + 7) & ~7u;
+}
 
 /// One answered segment: target_info and status of a type 13 packet.
 struct Ack {

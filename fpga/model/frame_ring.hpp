@@ -18,7 +18,8 @@ struct FrameRingShared {
   alignas(64) std::atomic<uint32_t> head{0};
 };
 
-/// Writer's end. One thread at a time. The memory is zeroed before the first use, and aligned to 64.
+/// Writer's end. One thread at a time. The memory is zeroed before the first use, and aligned
+/// to 64.
 class FrameWriter {
  public:
   /// @param bytes power of two, at least 8 KiB, so that the longest message fits.
@@ -58,8 +59,8 @@ class FrameWriter {
   /// A run of free bytes at the tail.
   struct Window {
     uint8_t* bytes;
-    uint32_t room;      ///< contiguous
-    bool hides_first;   ///< the first frame's `bytes` must stay as it is
+    uint32_t room;     ///< contiguous
+    bool hides_first;  ///< the first frame's `bytes` must stay as it is
   };
   /// For several frames in a row; looks for what the reader gave back if there is less than
   /// `wanted`.
@@ -108,14 +109,14 @@ class FrameWriter {
   uint8_t* memory_;
   uint32_t mask_;
   uint32_t tail_ = 0;
-  uint32_t head_ = 0;           // as last seen
-  Frame* first_ = nullptr;      // first that is not published
+  uint32_t head_ = 0;       // as last seen
+  Frame* first_ = nullptr;  // first that is not published
   uint32_t first_bytes_ = 0;
   FrameRingShared* shared_;
 };
 
-/// First eight bytes of a frame: `bytes` and `type` with what stands beside it. 0 in the lower half:
-/// there is no frame.
+/// First eight bytes of a frame: `bytes` and `type` with what stands beside it. 0 in the lower
+/// half: there is no frame.
 [[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame) {
   // acquire: the frame after its length; pairs with FrameWriter::publish.
   return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE);

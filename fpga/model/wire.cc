@@ -140,8 +140,12 @@ std::unique_ptr<Wire> CableImpl::plug(int side) {
 
 }  // namespace
 
-std::unique_ptr<Wire> make_loop_wire() { return std::make_unique<LoopWire>(); }
+std::unique_ptr<Wire> make_loop_wire() {
+  return std::make_unique<LoopWire>();
+}
 
-std::shared_ptr<Cable> make_cable() { return std::make_shared<CableImpl>(); }
+std::shared_ptr<Cable> make_cable() {
+  return std::make_shared<CableImpl>();
+}
 
 }  // namespace rio::model

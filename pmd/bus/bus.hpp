@@ -52,7 +52,8 @@ class Bus {
   [[nodiscard]] virtual PollHook poll_hook(uint32_t qp) = 0;
 
   /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
-  /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the log.
+  /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the
+  /// log.
   [[nodiscard]] virtual int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) = 0;
   /// The card must have stopped using it.
   virtual void dma_free(const DmaMemory& memory) = 0;

@@ -230,8 +230,8 @@ class CardTest : public testing::TestWithParam<Implementation> {
   std::unique_ptr<TestRing> events_;
 };
 
-#define RIO_CONFORMANCE(Suite)                                                        \
-  INSTANTIATE_TEST_SUITE_P(Card, Suite, testing::ValuesIn(implementations()),         \
+#define RIO_CONFORMANCE(Suite)                                                \
+  INSTANTIATE_TEST_SUITE_P(Card, Suite, testing::ValuesIn(implementations()), \
                            [](const auto& which) { return which.param.name; })
 
 }  // namespace rio::test

@@ -105,7 +105,9 @@ struct Implementation {
   std::function<std::unique_ptr<CardUnderTest>(const CardOptions&)> make;
 };
 
-inline std::ostream& operator<<(std::ostream& out, const Implementation& i) { return out << i.name; }
+inline std::ostream& operator<<(std::ostream& out, const Implementation& i) {
+  return out << i.name;
+}
 
 /// All implementations that this program was built with.
 [[nodiscard]] std::vector<Implementation> implementations();

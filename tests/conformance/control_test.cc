@@ -18,9 +18,9 @@ class Maintenance : public CardTest {
   }
   void post(MaintOp op, uint32_t offset, uint32_t length, bool local, uint32_t cookie = 1,
             uint32_t hops = 255) {
-    ring_->put(regs::MaintDesc{C::op.put(static_cast<uint32_t>(op)) | C::local.put(local) |
-                                   C::hop_count.put(hops),
-                               kRemoteId, length, cookie, offset, 0, buffer_->iova()});
+    ring_->put(regs::MaintDesc{
+        C::op.put(static_cast<uint32_t>(op)) | C::local.put(local) | C::hop_count.put(hops),
+        kRemoteId, length, cookie, offset, 0, buffer_->iova()});
     ring_->post();
   }
   Status finish(uint32_t bytes) {
@@ -72,16 +72,16 @@ class Maintenance : public CardTest {
 RIO_CONFORMANCE(Maintenance);
 
 TEST_P(Maintenance, StandardRegisters) {
-  EXPECT_EQ(read_local(0x00), 0x721010EEu);            // device identity
-  EXPECT_EQ(read_local(0x0C) & 0xFFFF, 0x100u);        // extended features
-  EXPECT_EQ(read_local(0x100) & 0xFFFF, 0x0001u);      // LP-serial
+  EXPECT_EQ(read_local(0x00), 0x721010EEu);                          // device identity
+  EXPECT_EQ(read_local(0x0C) & 0xFFFF, 0x100u);                      // extended features
+  EXPECT_EQ(read_local(0x100) & 0xFFFF, 0x0001u);                    // LP-serial
   EXPECT_EQ(read_local(read_local(0x100) >> 16) & 0xFFFF, 0x0007u);  // error management
-  EXPECT_EQ(read_local(0x60) & 0xFFFF, kOwnId);        // base device ID, 16 bits
-  EXPECT_EQ(read_local(0x158), 2u);                    // port OK
-  EXPECT_EQ(read_local(0xFFFFF0), 0u);                 // unknown
-  write_local(0x00, 0);                                // read-only
+  EXPECT_EQ(read_local(0x60) & 0xFFFF, kOwnId);                      // base device ID, 16 bits
+  EXPECT_EQ(read_local(0x158), 2u);                                  // port OK
+  EXPECT_EQ(read_local(0xFFFFF0), 0u);                               // unknown
+  write_local(0x00, 0);                                              // read-only
   EXPECT_EQ(read_local(0x00), 0x721010EEu);
-  write_local(0x6C, 0xCAFE1234);                       // component tag
+  write_local(0x6C, 0xCAFE1234);  // component tag
   EXPECT_EQ(read_local(0x6C), 0xCAFE1234u);
 }
 

@@ -184,8 +184,10 @@ TEST_P(Dedicated, ASingleSegmentOfAnotherSizeStopsTheQueue) {
 
 TEST_P(Dedicated, BadEntriesAreNamed) {
   const Buffer a(card(), 8192);
-  const regs::DedicatedDesc bad[] = {{a.iova() + 256, 256, 1}, {a.iova(), 0, 2},
-                                     {a.iova(), 4352, 3},      {a.iova(), 250, 4},
+  const regs::DedicatedDesc bad[] = {{a.iova() + 256, 256, 1},
+                                     {a.iova(), 0, 2},
+                                     {a.iova(), 4352, 3},
+                                     {a.iova(), 250, 4},
                                      {a.iova(), 0xFFFFFF00, 5}};
   for (const regs::DedicatedDesc& desc : bad) {
     TestRing& ring = open(0, 0);

@@ -55,7 +55,8 @@ TEST_P(Dma, WritesAndReadsOfAllShapes) {
   dma({.log2 = 5});
   std::vector<uint8_t> remote(70000);
   const Buffer buffer(card(), 70000);
-  for (const uint32_t length : {1u, 7u, 8u, 9u, 24u, 255u, 256u, 257u, 1000u, 4096u, 4097u, 65536u}) {
+  for (const uint32_t length :
+       {1u, 7u, 8u, 9u, 24u, 255u, 256u, 257u, 1000u, 4096u, 4097u, 65536u}) {
     for (const uint64_t offset : {0u, 1u, 5u, 8u, 250u}) {
       for (const DmaOp op : {DmaOp::kNwrite, DmaOp::kNwriteR, DmaOp::kNread}) {
         const std::vector<uint8_t> bytes = pattern(length, length + static_cast<uint32_t>(offset));
@@ -336,7 +337,8 @@ TEST_P(Windows, EightWindowsTheFirstThatAllowsItServes) {
     open(i, buffers[i], i == 7 ? kRio : kRio + 64ull * i, 64, kAll);
   }
   for (uint32_t i = 0; i < 7; ++i) {
-    EXPECT_EQ(ask(request(DmaOp::kNread, kRio + 64ull * i, 8)), std::vector<uint8_t>(8, static_cast<uint8_t>(i)));
+    EXPECT_EQ(ask(request(DmaOp::kNread, kRio + 64ull * i, 8)),
+              std::vector<uint8_t>(8, static_cast<uint8_t>(i)));
   }
 }
 

@@ -88,7 +88,9 @@ class ModelCard final : public CardUnderTest {
     EXPECT_EQ(m::Card::create(config, std::move(ends), &card_), 0);
   }
 
-  uint32_t read32(uint32_t offset) override { return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE); }
+  uint32_t read32(uint32_t offset) override {
+    return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE);
+  }
   void write32(uint32_t offset, uint32_t value) override {
     __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
   }
@@ -101,9 +103,7 @@ class ModelCard final : public CardUnderTest {
     EXPECT_EQ(table_.add({memory.iova, len_bytes, memory.va}), 0);
     return memory;
   }
-  void unmap(const Memory& memory) override {
-    EXPECT_EQ(table_.remove(memory.iova), 0);
-  }
+  void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
   uint64_t refused_accesses() override { return card_->refused_accesses(); }
 
   void run() override {
@@ -133,9 +133,7 @@ class ModelCard final : public CardUnderTest {
   void vanish() override { card_->vanish(); }
 
  private:
-  uint32_t* word(uint32_t offset) {
-    return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4;
-  }
+  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
   bool unpack(const m::Frame& frame);
 
   Mode mode_;
@@ -178,7 +176,8 @@ bool ModelCard::send(const Packet& packet) {
   std::vector<uint8_t> data = packet.data;
   const auto place = static_cast<uint8_t>(m::place_of(packet.mbox, packet.letter));
   if (packet.kind == Packet::kSegmentAnswer) {
-    data = {place, static_cast<uint8_t>(packet.segment | static_cast<uint32_t>(packet.answer) << 4)};
+    data = {place,
+            static_cast<uint8_t>(packet.segment | static_cast<uint32_t>(packet.answer) << 4)};
   }
   const uint32_t bytes = m::frame_bytes(m::padded(static_cast<uint32_t>(data.size())));
   m::Frame* frame = box.writer.reserve(bytes);

@@ -84,7 +84,8 @@ TEST_P(Receive, QuirksOfTheLastSegment) {
   ASSERT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + 128, buffer.va()));
   EXPECT_TRUE(std::equal(bytes.begin() + 128, bytes.end(), buffer.va() + 512));
-  EXPECT_TRUE(std::all_of(buffer.va() + 512 + 48, buffer.va() + 768, [](uint8_t b) { return b == 0; }));
+  EXPECT_TRUE(
+      std::all_of(buffer.va() + 512 + 48, buffer.va() + 768, [](uint8_t b) { return b == 0; }));
   EXPECT_EQ(buffer.va()[128], Buffer::kRed) << "its own place is not written";
   EXPECT_EQ(buffer.touched_outside(768), 0u);
 }
@@ -210,16 +211,16 @@ TEST_P(Receive, MisnumberedAndMisshapenSegmentsAreErrors) {
   const std::vector<uint8_t> bytes = pattern(768);
   const Packet good = segment(0, 0, bytes, 1);
   std::vector<Packet> bad(8, good);
-  bad[0].segment = 3;             // of three
-  bad[1].segments = 4;            // changed length
-  bad[2].ssize = 128;             // changed segment size
+  bad[0].segment = 3;   // of three
+  bad[1].segments = 4;  // changed length
+  bad[2].ssize = 128;   // changed segment size
   bad[2].data.resize(128);
-  bad[3].data.resize(248);        // short, but not the last
-  bad[4].data.resize(264);        // oversize
-  bad[5].segment = 2;             // the last, oversize
+  bad[3].data.resize(248);  // short, but not the last
+  bad[4].data.resize(264);  // oversize
+  bad[5].segment = 2;       // the last, oversize
   bad[5].data.resize(300);
-  bad[6].ssize = 100;             // no code says so
-  bad[7].data.clear();            // empty
+  bad[6].ssize = 100;   // no code says so
+  bad[7].data.clear();  // empty
   for (size_t i = 0; i < bad.size(); ++i) {
     const Buffer buffer(card(), 4096);
     post_shared(ring, buffer);

@@ -82,8 +82,8 @@ class TestRing {
     card_.write32(qp::ring_base_hi(q, r), static_cast<uint32_t>(entries.iova >> 32));
     card_.write32(qp::ring_cbase_lo(q, r), static_cast<uint32_t>(completions.iova));
     card_.write32(qp::ring_cbase_hi(q, r), static_cast<uint32_t>(completions.iova >> 32));
-    card_.write32(qp::ring_size(q, r), qp::RingSize::log2.put(config_.log2) |
-                                           qp::RingSize::clog2.put(config_.clog2));
+    card_.write32(qp::ring_size(q, r),
+                  qp::RingSize::log2.put(config_.log2) | qp::RingSize::clog2.put(config_.clog2));
     card_.write32(qp::ring_start(q, r), config_.start);
     card_.write32(qp::ring_irq(q, r), qp::RingIrq::vector.put(config_.vector) |
                                           qp::RingIrq::enable.put(config_.irq) |
@@ -197,6 +197,8 @@ class TestRing {
 [[nodiscard]] inline regs::Status code_of(uint32_t status) {
   return static_cast<regs::Status>(status & 0xFF);
 }
-[[nodiscard]] inline uint32_t retries_of(uint32_t status) { return status >> 8 & 0xFF; }
+[[nodiscard]] inline uint32_t retries_of(uint32_t status) {
+  return status >> 8 & 0xFF;
+}
 
 }  // namespace rio::test

@@ -1,4 +1,5 @@
-// Messages that the card sends: sizes, forms, refusals by the card. regs: tx_desc; RIO Part 2 §4.2.5
+// Messages that the card sends: sizes, forms, refusals by the card. regs: tx_desc; RIO Part 2
+// §4.2.5
 #include "tests/conformance/card_test.hpp"
 
 namespace rio::test {
@@ -80,7 +81,8 @@ TEST_P(Transmit, EachSegmentSize) {
   buffer.fill(bytes);
   for (uint32_t code = 9; code <= 14; ++code) {
     const uint32_t ssize = 8u << (code - 9);
-    for (const uint32_t length : {1u, 7u, ssize - 1, ssize, ssize + 1, 15 * ssize + 3, 16 * ssize}) {
+    for (const uint32_t length :
+         {1u, 7u, ssize - 1, ssize, ssize + 1, 15 * ssize + 3, 16 * ssize}) {
       ring.put(message(1, length, buffer.iova(), length, code));
       ring.post();
       const std::vector<Packet> segments = sent();
@@ -99,8 +101,8 @@ TEST_P(Transmit, InlineBytes) {
   for (uint32_t length = 1; length <= 48; ++length) {
     const std::vector<uint8_t> bytes = pattern(length, length);
     uint8_t raw[64] = {};
-    regs::TxDesc desc = message(63, length, 0, length, kSsize256,
-                                C::inline_.put(1) | C::wide.put(length > 16));
+    regs::TxDesc desc =
+        message(63, length, 0, length, kSsize256, C::inline_.put(1) | C::wide.put(length > 16));
     std::memcpy(raw, bytes.data(), length);
     std::memcpy(&desc.addr, raw, 16);
     ring.put(desc);
@@ -124,7 +126,7 @@ TEST_P(Transmit, GatherOfUpToFourAddresses) {
   const Buffer buffer(card(), 8192);
   const std::vector<uint8_t> bytes = pattern(8192, 9);
   buffer.fill(bytes);
-  const uint32_t lengths[][4] = {{8, 5, 0, 0}, {2048, 2048, 0, 0}, {8, 16, 24, 0},
+  const uint32_t lengths[][4] = {{8, 5, 0, 0},        {2048, 2048, 0, 0},       {8, 16, 24, 0},
                                  {264, 8, 1016, 777}, {1024, 1024, 1024, 1024}, {8, 8, 8, 1}};
   for (const auto& len : lengths) {
     const uint32_t count = len[2] == 0 ? 2 : len[3] == 0 ? 3 : 4;
@@ -173,12 +175,12 @@ TEST_P(Transmit, BadDescriptorsAreRefusedAndNamed) {
   refused(message(0, 0, b.iova(), 1));
   refused(message(0, 4097, b.iova(), 2));
   refused(message(0, 0xFFFFFFFF, b.iova(), 3));
-  refused(message(0, 8, b.iova() + 4, 4));                         // misaligned
-  refused(message(0, 8, b.iova(), 5, 8));                          // reserved segment size
+  refused(message(0, 8, b.iova() + 4, 4));  // misaligned
+  refused(message(0, 8, b.iova(), 5, 8));   // reserved segment size
   refused(message(0, 8, b.iova(), 6, 15));
   refused(message(0, 8, b.iova(), 7, kSsize256, C::prio.put(3)));
-  refused(message(0, 129, b.iova(), 8, 9));                        // 17 segments
-  refused(message(4, 257, b.iova(), 9));                           // several segments, mailbox 4
+  refused(message(0, 129, b.iova(), 8, 9));  // 17 segments
+  refused(message(4, 257, b.iova(), 9));     // several segments, mailbox 4
   refused(message(0, 17, 0, 10, kSsize256, C::inline_.put(1)));
   refused(message(0, 8, b.iova(), 11, kSsize256, C::op.put(2)));
   refused(message(0, 8, b.iova(), 12, kSsize256, C::addrs.put(2)));  // needs the wide form

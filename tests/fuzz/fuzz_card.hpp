@@ -33,7 +33,8 @@ class FuzzCard {
     ends.clock = &clock_;
     ends.wire = std::make_unique<End>(boxes_.get());
     memory_.resize(kPages);
-    require(table_.add({kIova, kPages * sizeof(Page), reinterpret_cast<uint8_t*>(memory_.data())}) == 0);
+    require(table_.add(
+                {kIova, kPages * sizeof(Page), reinterpret_cast<uint8_t*>(memory_.data())}) == 0);
     std::memset(memory_[kWatched].bytes, 0x5A, sizeof(Page));
     require(model::Card::create(config, std::move(ends), &card_) == 0);
   }
@@ -56,7 +57,8 @@ class FuzzCard {
   }
   void drop_sent() {
     for (int i = 2; i < 4; ++i) {
-      for (const model::Frame* f = boxes_[i].reader.peek(); f != nullptr; f = boxes_[i].reader.peek()) {
+      for (const model::Frame* f = boxes_[i].reader.peek(); f != nullptr;
+           f = boxes_[i].reader.peek()) {
         boxes_[i].reader.pop(f);
       }
       boxes_[i].reader.release();
@@ -115,15 +117,16 @@ class FuzzCard {
   }
 
   /// A frame toward the card. @param honest give its true length, else the header's own.
-  bool send(const model::Frame& header, const uint8_t* payload, size_t len, bool answer, bool honest) {
+  bool send(const model::Frame& header, const uint8_t* payload, size_t len, bool answer,
+            bool honest) {
     Box& box = boxes_[answer ? 1 : 0];
     const uint32_t bytes = model::frame_bytes(static_cast<uint32_t>(len));
     model::Frame* frame = box.writer.reserve(bytes);
     if (frame == nullptr) {
       return false;
     }
-    std::memcpy(reinterpret_cast<uint8_t*>(frame) + 4, reinterpret_cast<const uint8_t*>(&header) + 4,
-                sizeof(header) - 4);
+    std::memcpy(reinterpret_cast<uint8_t*>(frame) + 4,
+                reinterpret_cast<const uint8_t*>(&header) + 4, sizeof(header) - 4);
     if (len > 0) {
       std::memcpy(frame->payload(), payload, len);
     }

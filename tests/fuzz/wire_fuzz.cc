@@ -9,8 +9,8 @@
 using namespace rio;
 using namespace rio::test;
 
-// Input: a byte of options, then frames: header as it comes (its length as the bytes say, or right),
-// payload from what follows.
+// Input: a byte of options, then frames: header as it comes (its length as the bytes say, or
+// right), payload from what follows.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) {
     return 0;

@@ -17,7 +17,7 @@ namespace {
 using pmd::Status;
 
 constexpr uint32_t kIds[2] = {0x11, 0x22};
-constexpr uint32_t kBuffers = 128;       // a card posts so many
+constexpr uint32_t kBuffers = 128;           // a card posts so many
 constexpr uint32_t kSlotBytes = 4096 + 256;  // a buffer and its red zone
 constexpr uint8_t kRed = 0xA5;
 constexpr uint32_t kSendSlots = 64;
@@ -133,7 +133,8 @@ class Soak {
     pmd::QueuePairConfig rings;
     rings.start_index = seed_ % 3 == 0 ? 0xFFFFFF00u : 0;
     ASSERT_EQ(side.card->open_queue_pair(0, rings, &side.pair), 0);
-    ASSERT_EQ(side.bus->dma_alloc(static_cast<size_t>(kSlotBytes) * kBuffers, 4096, &side.receive), 0);
+    ASSERT_EQ(side.bus->dma_alloc(static_cast<size_t>(kSlotBytes) * kBuffers, 4096, &side.receive),
+              0);
     ASSERT_EQ(side.bus->dma_alloc(4096ull * kSendSlots, 4096, &side.send), 0);
     std::memset(side.receive.va, kRed, side.receive.len_bytes);
     for (uint32_t b = 0; b < (fast_ ? 8 : kBuffers); ++b) {
@@ -184,19 +185,22 @@ class Soak {
     bool moved = false;
     uint64_t& next = next_[s];
     side.pause -= side.pause > 0 ? 1 : 0;
-    for (uint32_t burst = side.pause > 0 ? 0 : below(8); burst > 0 && next < count_ && !side.free_slots.empty(); --burst) {
+    for (uint32_t burst = side.pause > 0 ? 0 : below(8);
+         burst > 0 && next < count_ && !side.free_slots.empty(); --burst) {
       const uint32_t slot = side.free_slots.back();
       const uint32_t roll = below(100);
-      const auto length = static_cast<uint16_t>(
-          roll < 70 ? 16 + below(241) : roll < 95 ? 257 + below(1024) : 16 + below(4081));
+      const auto length = static_cast<uint16_t>(roll < 70   ? 16 + below(241)
+                                                : roll < 95 ? 257 + below(1024)
+                                                            : 16 + below(4081));
       uint8_t* at = static_cast<uint8_t*>(side.send.va) + 4096ull * slot;
       fill(at, next, length);
-      pmd::TxMessage message{.iova = side.send.iova + 4096ull * slot,
-                             .cookie = slot,
-                             .dest_id = kIds[1 - s],
-                             .length_bytes = length,
-                             .mbox = static_cast<uint8_t>(below(length > 256 ? 4 : 64)),
-                             .flags = static_cast<uint8_t>(below(20) == 0 ? pmd::TxFlags::kOrder : 0)};
+      pmd::TxMessage message{
+          .iova = side.send.iova + 4096ull * slot,
+          .cookie = slot,
+          .dest_id = kIds[1 - s],
+          .length_bytes = length,
+          .mbox = static_cast<uint8_t>(below(length > 256 ? 4 : 64)),
+          .flags = static_cast<uint8_t>(below(20) == 0 ? pmd::TxFlags::kOrder : 0)};
       if (side.pair->tx().burst(&message, 1) != 1) {
         break;
       }
@@ -301,7 +305,8 @@ TEST(Soak, EveryFault) {
       drawn[i] += soak.drawn[i];
     }
     std::printf("seed %llu: %llu delivered, %llu refused, %llu in doubt\n",
-                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(soak.fates[kOk]),
+                static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(soak.fates[kOk]),
                 static_cast<unsigned long long>(soak.fates[kRefused]),
                 static_cast<unsigned long long>(soak.fates[kDoubt]));
     for (uint32_t i = 0; i < 8; ++i) {
@@ -309,7 +314,7 @@ TEST(Soak, EveryFault) {
     }
     EXPECT_GT(soak.fates[kOk], soak.fates[kRefused] + soak.fates[kDoubt]);
   }
-  const char* const names[8] = {"RETRY",       "ERROR",     "lost response", "reorder",
+  const char* const names[8] = {"RETRY",         "ERROR",       "lost response", "reorder",
                                 "slow receiver", "bad address", "link down",     "stuck queue"};
   for (uint32_t i = 0; i < 8; ++i) {
     std::printf("%-14s drawn %llu times\n", names[i], static_cast<unsigned long long>(drawn[i]));

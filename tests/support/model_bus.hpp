@@ -18,8 +18,8 @@ namespace rio::test {
 class ModelBus final : public pmd::Bus {
  public:
   /// @param clock is moved by `tick_ns` with each step, and outlives the bus.
-  ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire, model::ManualClock* clock,
-           uint64_t tick_ns)
+  ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire,
+           model::ManualClock* clock, uint64_t tick_ns)
       : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)),
         clock_(clock),
         tick_ns_(tick_ns) {
@@ -33,15 +33,20 @@ class ModelBus final : public pmd::Bus {
     }
   }
 
-  [[nodiscard]] pmd::Mmio bar() override { return {reinterpret_cast<uint8_t*>(bar_.data()), bar_.size() * sizeof(Page)}; }
-  [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override { return {&ModelBus::step, this}; }
+  [[nodiscard]] pmd::Mmio bar() override {
+    return {reinterpret_cast<uint8_t*>(bar_.data()), bar_.size() * sizeof(Page)};
+  }
+  [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override {
+    return {&ModelBus::step, this};
+  }
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t /*align_bytes*/,
                               pmd::DmaMemory* out) override {
     const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
     auto block = std::make_unique<Page[]>(pages);
     const uint64_t iova = next_iova_;
     next_iova_ += (pages + 16) * sizeof(Page);
-    if (const int rc = table_.add({iova, len_bytes, reinterpret_cast<uint8_t*>(block.get())}); rc != 0) {
+    if (const int rc = table_.add({iova, len_bytes, reinterpret_cast<uint8_t*>(block.get())});
+        rc != 0) {
       return rc;
     }
     *out = {reinterpret_cast<uint8_t*>(block.get()), iova, len_bytes};

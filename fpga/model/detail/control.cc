@@ -31,23 +31,22 @@ void Control::power_on() {
   bar.store(id::next(), map::kBase);
   bar.store(id::hw_version(), id::kHwVersionReset | id::HwVersion::model.put(1));
   bar.store(id::cap_queues(),
-            id::CapQueues::qps.put(c.queue_pairs) | id::CapQueues::ring_log2_min.put(c.ring_log2_min) |
+            id::CapQueues::qps.put(c.queue_pairs) |
+                id::CapQueues::ring_log2_min.put(c.ring_log2_min) |
                 id::CapQueues::ring_log2_max.put(c.ring_log2_max) |
                 id::CapQueues::vectors.put(core_.irqs == nullptr ? 0 : c.vectors));
-  bar.store(id::cap_messages(),
-            id::CapMessages::tx_contexts.put(c.tx_contexts) |
-                id::CapMessages::rx_contexts.put(c.rx_contexts) |
-                id::CapMessages::letters.put(c.letters) |
-                id::CapMessages::inline_bytes.put(regs::kInlineBytes));
+  bar.store(id::cap_messages(), id::CapMessages::tx_contexts.put(c.tx_contexts) |
+                                    id::CapMessages::rx_contexts.put(c.rx_contexts) |
+                                    id::CapMessages::letters.put(c.letters) |
+                                    id::CapMessages::inline_bytes.put(regs::kInlineBytes));
   bar.store(id::cap_align(), id::CapAlign::tx_addr_log2.put(c.tx_addr_log2) |
                                  id::CapAlign::shared_addr_log2.put(c.shared_addr_log2) |
                                  id::CapAlign::dedicated_addr_log2.put(c.dedicated_addr_log2) |
                                  id::CapAlign::dedicated_size_log2.put(c.dedicated_size_log2));
-  bar.store(id::cap_flags(),
-            id::CapFlags::quirk_last_at_256.put(c.quirk_last_at_256) |
-                id::CapFlags::quirk_last_full_256.put(c.quirk_last_full_256) |
-                id::CapFlags::wide.put(1) | id::CapFlags::dma.put(1) | id::CapFlags::maint.put(1) |
-                id::CapFlags::atomics.put(1));
+  bar.store(id::cap_flags(), id::CapFlags::quirk_last_at_256.put(c.quirk_last_at_256) |
+                                 id::CapFlags::quirk_last_full_256.put(c.quirk_last_full_256) |
+                                 id::CapFlags::wide.put(1) | id::CapFlags::dma.put(1) |
+                                 id::CapFlags::maint.put(1) | id::CapFlags::atomics.put(1));
   bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(c.tick_ns));
   bar.store(id::cap_dma_bytes(), c.dma_bytes);
   default_host_words();
@@ -410,10 +409,10 @@ void Control::tell_port() {
   bar.store(port::tx_timeouts(), n.tx_timeouts);
   bar.store(port::rx_timeouts(), n.rx_timeouts);
   bar.store(port::rx_unmapped(), n.rx_unmapped);
-  bar.store(port::link(), core_.link_up ? port::Link::up.put(1) | port::Link::lanes.put(4) |
-                                              port::Link::lanes_max.put(4) |
-                                              port::Link::lane_mbaud.put(6250)
-                                        : port::Link::lanes_max.put(4));
+  bar.store(port::link(), core_.link_up
+                              ? port::Link::up.put(1) | port::Link::lanes.put(4) |
+                                    port::Link::lanes_max.put(4) | port::Link::lane_mbaud.put(6250)
+                              : port::Link::lanes_max.put(4));
 }
 
 }  // namespace rio::model

@@ -13,7 +13,9 @@ using Bytes32 = uint64_t __attribute__((vector_size(32), aligned(1), may_alias))
 inline void copy32(uint8_t* to, const uint8_t* from) {
   *reinterpret_cast<Bytes32*>(to) = *reinterpret_cast<const Bytes32*>(from);
 }
-inline void zero32(uint8_t* to) { *reinterpret_cast<Bytes32*>(to) = Bytes32{}; }
+inline void zero32(uint8_t* to) {
+  *reinterpret_cast<Bytes32*>(to) = Bytes32{};
+}
 
 /// Copy exactly `len` bytes, fewer than 32.
 inline void copy_rest(uint8_t* to, const uint8_t* from, uint32_t len) {
@@ -82,8 +84,12 @@ inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
   copy_bytes(to, from, len);
 }
 
-inline void store32(uint8_t* to, uint32_t value) { std::memcpy(to, &value, sizeof(value)); }
-inline void store64(uint8_t* to, uint64_t value) { std::memcpy(to, &value, sizeof(value)); }
+inline void store32(uint8_t* to, uint32_t value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+inline void store64(uint8_t* to, uint64_t value) {
+  std::memcpy(to, &value, sizeof(value));
+}
 [[nodiscard]] inline uint64_t load64(const uint8_t* from) {
   uint64_t value = 0;
   std::memcpy(&value, from, sizeof(value));

@@ -20,8 +20,8 @@ void Core::sort_plain() {
   for (Owner& owner : owners) {
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       const uint8_t pair = owner.pair_of_mbox[m];
-      const bool wanted = pair != kNobody && m < regs::kMultiMailboxes &&
-                          pairs[pair].dedicated_open[m] != 0;
+      const bool wanted =
+          pair != kNobody && m < regs::kMultiMailboxes && pairs[pair].dedicated_open[m] != 0;
       owner.plain_pair[m] = wanted ? kNobody : pair;
     }
   }
@@ -45,11 +45,11 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
 void Core::tell_status(Pair& pair, uint32_t number, regs::RingError error) {
   const Ring& ring = pair.rings[number];
   host.flush();  // completions before the status that ends them
-  pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings), [](const Ring& any) {
-    return any.state != regs::RingState::kStopped;
-  });
+  pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings),
+                          [](const Ring& any) { return any.state != regs::RingState::kStopped; });
   bar.store(regs::qp::ring_status(pair.number, number),
-            RingStatus::gen.put(ring.gen) | RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
+            RingStatus::gen.put(ring.gen) |
+                RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
                 RingStatus::error.put(static_cast<uint32_t>(error)));
 }
 
@@ -69,8 +69,8 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
   }
   const uint32_t room = look_at_tail(pair, kEventRing);
   if (pair.lost_events > 0 && room > 1) {
-    regs::EventCpl lost{static_cast<uint32_t>(regs::EventType::kOverflow), 0, pair.lost_events,
-                        0, 0, 0, 0, 0};
+    regs::EventCpl lost{
+        static_cast<uint32_t>(regs::EventType::kOverflow), 0, pair.lost_events, 0, 0, 0, 0, 0};
     complete(ring, &lost, 0);
     ++ring.head;
     pair.lost_events = 0;
@@ -78,7 +78,8 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
     ++pair.lost_events;
     return;
   }
-  regs::EventCpl cpl{static_cast<uint32_t>(type), source, info, data[0], data[1], data[2], data[3], 0};
+  regs::EventCpl cpl{
+      static_cast<uint32_t>(type), source, info, data[0], data[1], data[2], data[3], 0};
   complete(ring, &cpl, 0);
   ++ring.head;
 }

@@ -24,8 +24,8 @@ namespace rio::model {
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
-  bool live = false;                   ///< a ring of it is not stopped
-  uint32_t dest_id = regs::kAllOnes;   ///< source ID of what it sends
+  bool live = false;                                   ///< a ring of it is not stopped
+  uint32_t dest_id = regs::kAllOnes;                   ///< source ID of what it sends
   uint8_t dedicated_open[regs::kMultiMailboxes] = {};  ///< open dedicated rings by mailbox
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
@@ -136,7 +136,8 @@ struct Core {
     if (host.posting()) [[unlikely]] {
       uint32_t words[kWords];
       std::memcpy(words, cpl, sizeof(Cpl));
-      host.write_completion(ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words, kWords);
+      host.write_completion(ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words,
+                            kWords);
     } else {
       auto* out = reinterpret_cast<Cpl*>(ring.cbase + (ring.cidx & ring.cmask) * sizeof(Cpl));
       std::memcpy(static_cast<void*>(out), cpl, sizeof(Cpl) - 4);

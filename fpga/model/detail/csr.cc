@@ -19,9 +19,11 @@ Csr::Csr()
           {Off::kDeviceInformation, {1, 0}},
           {Off::kAssemblyIdentity, {regs::kPciDevice << 16 | regs::kPciVendor, 0}},
           {Off::kAssemblyInformation, {Off::kLpSerial, 0}},
-          // Processor and memory; large common transport; extended features; 50 and 34 bit addresses.
+          // Processor and memory; large common transport; extended features; 50 and 34 bit
+          // addresses.
           {Off::kFeatures, {0x60000000u | 0x10 | 0x08 | 0x03, 0}},
-          // Read, write, streaming write, write with response, message, doorbell, atomics, port-write.
+          // Read, write, streaming write, write with response, message, doorbell, atomics,
+          // port-write.
           {Off::kSourceOperations, {0x0000FFF4u, 0}},
           {Off::kDestinationOperations, {0x0000FFF4u, 0}},
           {Off::kLogicalLayerControl, {1, 7}},

@@ -73,8 +73,8 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
     const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
     const uint32_t busy = busy_letters[mbox];
     if ((word & ~kMboxMask) != plain || length - 1 >= kFull || (addr & unaligned) != 0 ||
-        from > last_source || at > last_target || busy == all_letters ||
-        plain_pair[mbox] != number) [[unlikely]] {
+        from > last_source || at > last_target || busy == all_letters || plain_pair[mbox] != number)
+        [[unlikely]] {
       break;
     }
     const uint32_t place = place_of(mbox, static_cast<uint32_t>(__builtin_ctz(~busy)));
@@ -96,7 +96,8 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), cpl_last, __ATOMIC_RELEASE);
     store32(done, static_cast<uint32_t>(cookie_length));
     store32(done + 4, ring.head + k);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(done + 8), done_last, __ATOMIC_RELEASE);  // as above
+    __atomic_store_n(reinterpret_cast<uint64_t*>(done + 8), done_last,
+                     __ATOMIC_RELEASE);  // as above
     desc += sizeof(regs::TxDesc);
     entry += sizeof(regs::SharedDesc);
     cpl += sizeof(regs::SharedCpl);

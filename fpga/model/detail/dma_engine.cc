@@ -11,10 +11,18 @@ using Control = regs::dma_desc::Control;
 
 constexpr uint32_t kOperations = 64;
 
-DmaOp op_of(const regs::DmaDesc& desc) { return static_cast<DmaOp>(Control::op.get(desc.control)); }
-bool is_atomic(DmaOp op) { return op >= DmaOp::kAtomicInc; }
-bool has_response(DmaOp op) { return op != DmaOp::kNwrite && op != DmaOp::kSwrite; }
-bool returns_data(DmaOp op) { return op == DmaOp::kNread || is_atomic(op); }
+DmaOp op_of(const regs::DmaDesc& desc) {
+  return static_cast<DmaOp>(Control::op.get(desc.control));
+}
+bool is_atomic(DmaOp op) {
+  return op >= DmaOp::kAtomicInc;
+}
+bool has_response(DmaOp op) {
+  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
+}
+bool returns_data(DmaOp op) {
+  return op == DmaOp::kNread || is_atomic(op);
+}
 
 /// Largest packet that the specification allows at this address. RIO Part 1 §4.1.2
 uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {
@@ -177,8 +185,8 @@ void DmaEngine::finish_if_over(Operation& operation) {
   }
   regs::EntryCpl cpl{operation.desc.cookie, operation.index, operation.done, 0};
   core_.complete(operation.pair->rings[kDmaRing], &cpl,
-                 static_cast<uint32_t>(operation.status) |
-                     static_cast<uint32_t>(operation.retries) << 8);
+                 static_cast<uint32_t>(operation.status) | static_cast<uint32_t>(operation.retries)
+                                                               << 8);
   operation.pair = nullptr;
   --busy_;
 }

@@ -25,7 +25,7 @@ struct alignas(64) TxMsg {
   State state;
   uint8_t segments;
   uint8_t retries;
-  bool whole;          ///< sent as one unit; counts as one segment
+  bool whole;  ///< sent as one unit; counts as one segment
   uint32_t unused;
 };
 static_assert(sizeof(TxMsg) == 64);
@@ -37,16 +37,16 @@ struct Transaction {
 
   State state = kFree;
   Kind kind = kDoorbell;
-  uint8_t op = 0;        ///< regs::DmaOp or regs::MaintOp
+  uint8_t op = 0;  ///< regs::DmaOp or regs::MaintOp
   uint8_t hops = 0;
   uint8_t retries = 0;
-  bool resend = false;   ///< answered RETRY: to be sent again at since_ns
+  bool resend = false;  ///< answered RETRY: to be sent again at since_ns
   uint16_t length = 0;
-  uint32_t owner = 0;    ///< doorbell: descriptor index; else number of the operation
-  uint32_t cookie = 0;   ///< doorbell: of the descriptor
-  uint64_t address = 0;  ///< doorbell: information; DMA: RapidIO address; maintenance: offset
-  uint64_t bus_addr = 0; ///< where the data is or goes
-  uint64_t since_ns = 0; ///< flying: when sent; quarantine: when it began to rest
+  uint32_t owner = 0;     ///< doorbell: descriptor index; else number of the operation
+  uint32_t cookie = 0;    ///< doorbell: of the descriptor
+  uint64_t address = 0;   ///< doorbell: information; DMA: RapidIO address; maintenance: offset
+  uint64_t bus_addr = 0;  ///< where the data is or goes
+  uint64_t since_ns = 0;  ///< flying: when sent; quarantine: when it began to rest
 };
 
 inline constexpr uint32_t kTids = 256;
@@ -60,8 +60,8 @@ struct Flow {
   /// Letters in flight or resting, a bit each. A message of several segments takes its letter in
   /// all mailboxes of its four: {letter, mailbox, segment} names them.
   uint8_t busy[regs::kMailboxes] = {};
-  std::vector<TxMsg> msgs;              ///< [letter * 64 + mailbox], that is by place_of()
-  std::unique_ptr<regs::TxWide[]> wide; ///< second halves, same index; made when first needed
+  std::vector<TxMsg> msgs;               ///< [letter * 64 + mailbox], that is by place_of()
+  std::unique_ptr<regs::TxWide[]> wide;  ///< second halves, same index; made when first needed
   std::unique_ptr<Transaction[]> transactions;  ///< by tid; made when first needed
   uint8_t next_tid = 0;
   uint32_t tids_busy = 0;  ///< flying or resting

@@ -11,7 +11,6 @@ using regs::Status;
 
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
-
 }  // namespace
 
 RxEngine::RxEngine(Core& core, Responder& responder) : core_(core), responder_(responder) {
@@ -374,6 +373,8 @@ void RxEngine::stop(Pair& pair, uint32_t number) {
   }
 }
 
-void RxEngine::forget() { contexts_.clear(); }
+void RxEngine::forget() {
+  contexts_.clear();
+}
 
 }  // namespace rio::model

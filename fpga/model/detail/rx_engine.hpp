@@ -14,8 +14,8 @@ class RxEngine {
   RxEngine(Core& core, Responder& responder);
 
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
-  /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0: on_message() has to
-  /// look at the first.
+  /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
+  /// on_message() has to look at the first.
   [[nodiscard]] uint32_t express(const Frame& first, uint32_t bytes_to_end);
   /// A message, segment or doorbell. @return false: no room for the answer, come again.
   [[nodiscard]] bool on_message(const Frame& frame);
@@ -33,20 +33,20 @@ class RxEngine {
   struct Context {
     uint32_t source;
     uint32_t dest_id;
-    uint8_t place;      ///< mailbox and letter
+    uint8_t place;  ///< mailbox and letter
     uint8_t segments;
-    uint8_t ring;       ///< shared or dedicated
-    bool broken;        ///< its buffer is gone: later segments are answered ERROR
+    uint8_t ring;  ///< shared or dedicated
+    bool broken;   ///< its buffer is gone: later segments are answered ERROR
     uint16_t ssize;
     uint16_t last_len;
-    uint16_t missing;   ///< segments still to come, a bit each
+    uint16_t missing;  ///< segments still to come, a bit each
     Pair* pair;
-    uint32_t index;     ///< of the entry
-    uint32_t cookie;    ///< dedicated
-    uint32_t size;      ///< dedicated: of the entry
+    uint32_t index;   ///< of the entry
+    uint32_t cookie;  ///< dedicated
+    uint32_t size;    ///< dedicated: of the entry
     uint32_t arrival;
     uint64_t addr;
-    uint64_t message;   ///< Frame::address of its segments
+    uint64_t message;  ///< Frame::address of its segments
     uint64_t since_ns;
   };
 

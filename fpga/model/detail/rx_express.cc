@@ -55,7 +55,8 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
     const uint64_t offset = load64(entry) - host.iova;
     const uint64_t kind = frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
     if (word != kind || load64(at + 8) != route || shape >> 24 != kOneSegment ||
-        length - 1 >= kFull || offset > last_addr || plain_pair[place & 63] != number) [[unlikely]] {
+        length - 1 >= kFull || offset > last_addr || plain_pair[place & 63] != number)
+        [[unlikely]] {
       break;
     }
     const uint32_t bytes = padded(length);

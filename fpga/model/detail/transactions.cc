@@ -21,8 +21,8 @@ uint32_t data_bytes(const Transaction& t) {
   if (!has_data(t)) {
     return 0;
   }
-  const bool two = t.kind == Transaction::kDma &&
-                   static_cast<regs::DmaOp>(t.op) == regs::DmaOp::kAtomicCswap;
+  const bool two =
+      t.kind == Transaction::kDma && static_cast<regs::DmaOp>(t.op) == regs::DmaOp::kAtomicCswap;
   return two ? 2u * t.length : t.length;
 }
 

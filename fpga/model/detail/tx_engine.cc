@@ -11,7 +11,9 @@ using regs::Status;
 using Control = regs::tx_desc::Control;
 
 constexpr uint32_t kSsize256 = 14;
-uint32_t ssize_bytes(uint32_t code) { return 1u << (code - 6); }
+uint32_t ssize_bytes(uint32_t code) {
+  return 1u << (code - 6);
+}
 
 uint32_t segments_of(const regs::TxDesc& desc) {
   const uint32_t code = Control::ssize.get(desc.control);
@@ -19,7 +21,9 @@ uint32_t segments_of(const regs::TxDesc& desc) {
 }
 
 /// All segments of a message, a bit each.
-uint16_t all_segments(uint32_t segments) { return static_cast<uint16_t>((1u << segments) - 1); }
+uint16_t all_segments(uint32_t segments) {
+  return static_cast<uint16_t>((1u << segments) - 1);
+}
 
 }  // namespace
 
@@ -226,8 +230,7 @@ bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32
 bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
   const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
   const uint32_t offset = msg.whole ? 0 : segment * ssize;
-  const uint32_t length =
-      msg.whole ? msg.desc.length : std::min(ssize, msg.desc.length - offset);
+  const uint32_t length = msg.whole ? msg.desc.length : std::min(ssize, msg.desc.length - offset);
   const uint32_t bytes = frame_bytes(padded(length));
   Frame* frame = flow.way->requests->reserve(bytes);
   if (frame == nullptr) {
@@ -331,8 +334,8 @@ void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status
   --pair.tx_outstanding;
   contexts_used_ -= msg.segments > 1 ? 1 : 0;
   const bool touched = msg.open != 0 || msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
-  const bool refused_whole = status == Status::kRetryExpired && msg.open == 0 &&
-                             (msg.whole || msg.segments == 1);
+  const bool refused_whole =
+      status == Status::kRetryExpired && msg.open == 0 && (msg.whole || msg.segments == 1);
   msg.unsent = 0;
   if (status == Status::kOk || !touched || refused_whole) {
     rest_over(flow, msg, place);
@@ -340,8 +343,8 @@ void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status
   }
   msg.state = TxMsg::kQuarantine;
   const bool expired = status == Status::kResponseTimeout || msg.open == 0;
-  msg.since_ns = expired ? core_.now_ns
-                         : std::max(core_.now_ns, msg.since_ns + core_.timers.response_ns);
+  msg.since_ns =
+      expired ? core_.now_ns : std::max(core_.now_ns, msg.since_ns + core_.timers.response_ns);
 }
 
 void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
@@ -428,7 +431,9 @@ void TxEngine::flush_posted(Pair& pair, Status status) {
   }
 }
 
-void TxEngine::begin_stop(Pair& pair) { flush_posted(pair, Status::kFlushed); }
+void TxEngine::begin_stop(Pair& pair) {
+  flush_posted(pair, Status::kFlushed);
+}
 
 void TxEngine::forget(Pair& pair) {
   std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });

@@ -31,8 +31,8 @@ class OwnMemory final : public EmuMemory {
     }
     const size_t len = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
     const size_t slack = align_bytes > kPageBytes ? align_bytes : 0;
-    void* mapped = mmap(nullptr, len + slack, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* mapped =
+        mmap(nullptr, len + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) {
       return -ENOMEM;
     }
@@ -120,6 +120,8 @@ class OwnMemory final : public EmuMemory {
 
 }  // namespace
 
-std::unique_ptr<EmuMemory> own_memory() { return std::make_unique<OwnMemory>(); }
+std::unique_ptr<EmuMemory> own_memory() {
+  return std::make_unique<OwnMemory>();
+}
 
 }  // namespace rio::pmd

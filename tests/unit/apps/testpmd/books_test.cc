@@ -3,13 +3,13 @@
 
 #include <array>
 
-#include "pmd/dev/reg_names.hpp"
 #include "apps/testpmd/verifier.hpp"
+#include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
 
-using pmd::find_register;
 using pmd::fields_text;
+using pmd::find_register;
 using pmd::RegWord;
 namespace {
 

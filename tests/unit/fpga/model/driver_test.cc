@@ -22,10 +22,10 @@ class Driver : public testing::TestWithParam<Mode> {
   }
   TwoCards two{config(), GetParam().start_index};
 };
-INSTANTIATE_TEST_SUITE_P(
-    Model, Driver,
-    testing::Values(Mode{false, 0, 0}, Mode{false, 0, 0xFFFFFF80}, Mode{true, 0, 0xFF80},
-                    Mode{true, 3, 0xFFFFFFF0}, Mode{true, 8, 0}, Mode{true, 13, 0x7FFFFFF8}));
+INSTANTIATE_TEST_SUITE_P(Model, Driver,
+                         testing::Values(Mode{false, 0, 0}, Mode{false, 0, 0xFFFFFF80},
+                                         Mode{true, 0, 0xFF80}, Mode{true, 3, 0xFFFFFFF0},
+                                         Mode{true, 8, 0}, Mode{true, 13, 0x7FFFFFF8}));
 
 TEST_P(Driver, AllSizesBothWays) {
   const pmd::DmaMemory from = two.memory(0, 8192, 0);
@@ -100,9 +100,12 @@ TEST_P(Driver, ManyLapsOfAllRings) {
 TEST_P(Driver, DoorbellsAndDma) {
   const pmd::DmaMemory near = two.memory(0, 8192, 0x33);
   const pmd::DmaMemory far = two.memory(1, 8192, 0);
-  const pmd::TxMessage bell{
-      .info = 0xABCD, .cookie = 5, .dest_id = kIds[1], .length_bytes = 0, .mbox = 0,
-      .flags = pmd::TxFlags::kDoorbell};
+  const pmd::TxMessage bell{.info = 0xABCD,
+                            .cookie = 5,
+                            .dest_id = kIds[1],
+                            .length_bytes = 0,
+                            .mbox = 0,
+                            .flags = pmd::TxFlags::kDoorbell};
   ASSERT_EQ(two.pair[0]->tx().burst(&bell, 1), 1);
   ASSERT_EQ(two.settle(0, 1).at(0).status, Status::kOk);
   pmd::DoorbellEvent event{};
@@ -120,12 +123,13 @@ TEST_P(Driver, DoorbellsAndDma) {
   };
   EXPECT_EQ(run(regs::DmaOp::kNwriteR, 0x1000, 64), Status::kErrorResponse) << "no window";
   uint32_t window = 0;
-  ASSERT_EQ(two.pair[1]->windows().open({.rio_addr = 0x1000,
-                                         .size_bytes = 8192,
-                                         .iova = far.iova,
-                                         .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
-                                        &window),
-            0);
+  ASSERT_EQ(
+      two.pair[1]->windows().open({.rio_addr = 0x1000,
+                                   .size_bytes = 8192,
+                                   .iova = far.iova,
+                                   .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
+                                  &window),
+      0);
   EXPECT_EQ(run(regs::DmaOp::kNwriteR, 0x1000, 8192), Status::kOk);
   two.step(2000);
   EXPECT_EQ(std::memcmp(near.va, far.va, 8192), 0);

@@ -104,7 +104,8 @@ TEST_P(Hazards, PlansKeepToTheRangeAtEachOffset) {
     for (size_t i = 0; i < n; ++i) {
       const pmd::mem::PlanMessage& in = receive.messages[i];
       const bool bounced = in.placement == pmd::mem::Placement::kBounced;
-      const pmd::DedicatedEntry entry{bounced ? bounce[1].iova + i * 4096 : in.iova, i, in.wire_bytes};
+      const pmd::DedicatedEntry entry{bounced ? bounce[1].iova + i * 4096 : in.iova, i,
+                                      in.wire_bytes};
       ASSERT_EQ(queue->post(&entry, 1), 1) << offset;
       const pmd::mem::PlanMessage& out = send.messages[i];
       uint64_t iova = out.iova;

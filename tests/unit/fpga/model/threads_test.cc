@@ -110,9 +110,9 @@ void exchange(Node& node, uint32_t q, uint32_t peer, std::atomic<uint32_t>& fail
       if (!good) {
         ++failures;
         ADD_FAILURE() << "pair " << q << ": number " << number << " and " << numbers[1] << ", "
-                      << got[i].length_bytes << " bytes, arrival " << got[i].arrival << ", the " << received
-                      << "th, buffer " << got[i].cookie << ", source " << got[i].source << " status "
-                      << static_cast<int>(got[i].status);
+                      << got[i].length_bytes << " bytes, arrival " << got[i].arrival << ", the "
+                      << received << "th, buffer " << got[i].cookie << ", source " << got[i].source
+                      << " status " << static_cast<int>(got[i].status);
       }
       if (number < kMessages) {
         seen[number] = true;
