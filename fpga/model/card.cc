@@ -147,11 +147,15 @@ Card::Card(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Card::~Card() = default;
 
 Core* Card::Impl::enter(bool self) {
-  if (stepper.load(std::memory_order_relaxed) != &thread_tag || gone) {
+  if (stepper.load(std::memory_order_relaxed) != &thread_tag) {
     return nullptr;
   }
   // acquire: the state that the last stepper left; pairs with the releases in step() and leave().
   if (!self && busy.exchange(true, std::memory_order_acquire)) {
+    return nullptr;
+  }
+  if (gone) {  // meanwhile
+    leave(self);
     return nullptr;
   }
   for (const Inbound& in : core.wire->inbound()) {
@@ -315,7 +319,7 @@ void Card::Impl::on_response(const Frame& frame) {
     return;
   }
   Pair* pair = core.sender(frame.dest);
-  Flow* flow = pair == nullptr ? nullptr : core.flow(*pair, frame.source);
+  Flow* flow = pair == nullptr ? nullptr : core.known_flow(*pair, frame.source);
   Transaction* transaction = flow == nullptr ? nullptr : transactions.answered(*flow, frame);
   if (transaction == nullptr) {
     return;
@@ -334,17 +338,18 @@ void Card::Impl::on_response(const Frame& frame) {
 
 void Card::Impl::expire_transactions() {
   for (const Transactions::Expired& late : transactions.check_timers()) {
-    ++core.counts.tx_timeouts;
+    core.counts.tx_timeouts += late.status == regs::Status::kResponseTimeout ? 1 : 0;
     switch (late.transaction->kind) {
       case Transaction::kDoorbell:
-        tx.on_doorbell_timeout(*late.pair, *late.transaction);
+        tx.on_doorbell_expired(*late.pair, *late.transaction, late.status);
         break;
       case Transaction::kDma:
-        dma.on_timeout(*late.flow, *late.transaction);
+        dma.on_expired(*late.transaction, late.status);
         break;
       default:
-        maint.on_timeout(*late.pair, *late.flow, *late.transaction);
+        maint.on_expired(*late.transaction, late.status);
     }
+    transactions.expire(*late.flow, *late.transaction);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "pmd/dev/card.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -122,6 +123,17 @@ int Card::check(const CardConfig& config) const {
     if (dest_id != kNoDestId && dest_id > kDestIdLimits[config.dest_id_size]) {
       log_error("%s: destID 0x%x is wider than the %u bits chosen; choose another", card, dest_id,
                 8u << config.dest_id_size);
+      return -EINVAL;
+    }
+  }
+  for (size_t i = 0; i < config.dest_ids.size(); ++i) {
+    const auto rest = config.dest_ids.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    if (config.dest_ids[i] != kNoDestId &&
+        std::find(rest, config.dest_ids.end(), config.dest_ids[i]) != config.dest_ids.end()) {
+      // Answers are told apart by it.
+      log_error("%s: two queue pairs with destID 0x%x; give each its own, and divide what is "
+                "received by the receive map",
+                card, config.dest_ids[i]);
       return -EINVAL;
     }
   }

@@ -49,7 +49,7 @@ Reject DmaQueue::check(const DmaRequest& request) const {
   const uint32_t length_bytes = request.length_bytes;
   uint64_t misaligned = addr_misaligned_;
   if (atomic) {
-    if (length_bytes != 4 && length_bytes != 8) {
+    if (length_bytes != 1 && length_bytes != 2 && length_bytes != 4) {
       return Reject::kLength;
     }
     misaligned |= length_bytes - 1;  // an atomic lies in one word. RIO Part 1 §3.1

@@ -176,6 +176,8 @@ int Ring::fail_start(int error) {
   if (error == -EIO) {
     log_error("%s: qp %u ring %s: the card refused to start it: %s; %s", card, config_.qp, what,
               name(why), remedy(why));
+    // Only a stopped ring starts: leave none in state ERROR to the next who tries.
+    static_cast<void>(command(false, config_.timeout_ms));
     return error;
   }
   log_error("%s: qp %u ring %s: no answer to the start within %u ms, state %s; reset the card",

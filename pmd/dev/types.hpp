@@ -95,7 +95,7 @@ struct DmaRequest {
   uint64_t iova;      ///< local bytes
   uint64_t cookie;    ///< comes back in EntryDone, any value
   uint32_t dest_id;
-  uint32_t length_bytes;  ///< up to Caps::dma_bytes; atomics 4 or 8
+  uint32_t length_bytes;  ///< up to Caps::dma_bytes; atomics 1, 2 or 4
   regs::DmaOp op;
   uint8_t prio;  ///< 0 to 2
 };

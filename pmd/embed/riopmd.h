@@ -177,7 +177,7 @@ struct rio_dma_request {
   uint64_t iova;     /**< local bytes */
   uint64_t cookie;
   uint32_t dest_id;
-  uint32_t length_bytes; /**< up to rio_info::dma_bytes; atomics 4 or 8 */
+  uint32_t length_bytes; /**< up to rio_info::dma_bytes; atomics 1, 2 or 4 */
   uint8_t op;            /**< rio_dma_op */
   uint8_t prio;          /**< 0 to 2 */
 };

@@ -113,6 +113,14 @@ struct Core {
     }
     return find_flow(pair, dest_id);
   }
+  /// The flow that an answer belongs to; null: nothing was ever sent there.
+  [[nodiscard]] Flow* known_flow(Pair& pair, uint32_t dest_id) {
+    if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id) [[likely]] {
+      return pair.last_flow;
+    }
+    const auto it = pair.flows.find(dest_id);
+    return it == pair.flows.end() ? nullptr : it->second.get();
+  }
   /// The pair that sends as `source`, null if none.
   [[nodiscard]] Pair* sender(uint32_t source) {
     for (Pair& pair : pairs) {

@@ -40,7 +40,11 @@ uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {
 }  // namespace
 
 DmaEngine::DmaEngine(Core& core, Transactions& transactions)
-    : core_(core), transactions_(transactions), operations_(kOperations) {}
+    : core_(core),
+      transactions_(transactions),
+      operations_(kOperations),
+      of_pair_(core.pairs.size()),
+      share_(kOperations / static_cast<uint32_t>(core.pairs.size())) {}
 
 bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
   const DmaOp op = op_of(desc);
@@ -59,7 +63,7 @@ void DmaEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kDmaRing];
   uint32_t count = core_.look_at_tail(pair, kDmaRing);
   for (Operation& operation : operations_) {
-    if (count == 0) {
+    if (count == 0 || of_pair_[pair.number] == share_) {
       break;
     }
     if (operation.pair != nullptr) {
@@ -72,6 +76,7 @@ void DmaEngine::run(Pair& pair) {
     ++ring.head;
     --count;
     ++busy_;
+    ++of_pair_[pair.number];
     operation.flow = core_.flow(pair, operation.desc.dest_id);
     if (!acceptable(operation.desc)) {
       operation.status = Status::kBadDescriptor;
@@ -142,6 +147,13 @@ void DmaEngine::progress() {
   }
 }
 
+void DmaEngine::fail(Operation& operation, Status status) {
+  // In doubt stays in doubt, whatever becomes of the other packets; else the first error counts.
+  if (operation.status == Status::kOk || status == Status::kResponseTimeout) {
+    operation.status = status;
+  }
+}
+
 void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction, const Frame& frame) {
   Operation& operation = operations_[transaction.owner];
   const auto answer = static_cast<Answer>(frame.op);
@@ -150,11 +162,11 @@ void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction, co
     if (pair.rings[kDmaRing].running() && transactions_.again(pair, flow, transaction)) {
       return;
     }
-    operation.status = Status::kRetryExpired;
+    fail(operation, Status::kRetryExpired);
   } else if (answer == Answer::kDone) {
     const bool data = returns_data(op_of(operation.desc));
     if (frame.length != (data ? transaction.length : 0)) {
-      operation.status = Status::kErrorResponse;
+      fail(operation, Status::kErrorResponse);
     } else {
       if (data) {
         core_.host.write(transaction.bus_addr, frame.payload(), frame.length);
@@ -162,19 +174,17 @@ void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction, co
       operation.done += transaction.length;
     }
   } else {
-    operation.status = Status::kErrorResponse;
+    fail(operation, Status::kErrorResponse);
   }
   --operation.flying;
   transactions_.end(flow, transaction);
   finish_if_over(operation);
 }
 
-void DmaEngine::on_timeout(Flow& flow, Transaction& transaction) {
-  static_cast<void>(flow);
+void DmaEngine::on_expired(const Transaction& transaction, Status status) {
   Operation& operation = operations_[transaction.owner];
-  operation.status = Status::kResponseTimeout;
+  fail(operation, status);
   --operation.flying;
-  transactions_.rest(transaction);
   finish_if_over(operation);
 }
 
@@ -187,6 +197,7 @@ void DmaEngine::finish_if_over(Operation& operation) {
   core_.complete(operation.pair->rings[kDmaRing], &cpl,
                  static_cast<uint32_t>(operation.status) | static_cast<uint32_t>(operation.retries)
                                                                << 8);
+  --of_pair_[operation.pair->number];
   operation.pair = nullptr;
   --busy_;
 }
@@ -217,6 +228,7 @@ void DmaEngine::forget(Pair& pair) {
   for (Operation& operation : operations_) {
     if (operation.pair == &pair) {
       operation.pair = nullptr;
+      --of_pair_[pair.number];
       --busy_;
     }
   }

@@ -18,7 +18,7 @@ class DmaEngine {
   /// Send packets of the operations under way.
   void progress();
   void on_response(Pair& pair, Flow& flow, Transaction& transaction, const Frame& frame);
-  void on_timeout(Flow& flow, Transaction& transaction);
+  void on_expired(const Transaction& transaction, regs::Status status);
   /// The ring is being stopped. What flies is waited for: stopped() tells.
   void begin_stop(Pair& pair);
   [[nodiscard]] bool stopped(const Pair& pair) const;
@@ -40,12 +40,15 @@ class DmaEngine {
 
   [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
   [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
+  static void fail(Operation& operation, regs::Status status);
   void issue(Operation& operation);
   void finish_if_over(Operation& operation);
 
   Core& core_;
   Transactions& transactions_;
   std::vector<Operation> operations_;
+  std::vector<uint32_t> of_pair_;  // operations under way of each pair
+  uint32_t share_;                 // most of them: no pair waits for another's
   uint32_t busy_ = 0;
 };
 

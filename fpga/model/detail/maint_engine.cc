@@ -33,6 +33,12 @@ void MaintEngine::run(Pair& pair) {
       continue;
     }
     std::memcpy(&operation.desc, ring.entry(ring.head, 5), sizeof(operation.desc));
+    const Flow* flow = Control::local.get(operation.desc.control) != 0
+                           ? nullptr
+                           : core_.flow(pair, operation.desc.dest_id);
+    if (flow != nullptr && flow->tids_busy == kTids) {
+      return;  // an id comes free when its transaction has rested
+    }
     operation.pair = &pair;
     operation.index = ring.head;
     bool flying = false;
@@ -169,11 +175,8 @@ void MaintEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
   transactions_.end(flow, transaction);
 }
 
-void MaintEngine::on_timeout(Pair& pair, Flow& flow, Transaction& transaction) {
-  static_cast<void>(pair);
-  static_cast<void>(flow);
-  finish(operations_[transaction.owner], Status::kResponseTimeout, 0, transaction.retries);
-  transactions_.rest(transaction);
+void MaintEngine::on_expired(const Transaction& transaction, Status status) {
+  finish(operations_[transaction.owner], status, 0, transaction.retries);
 }
 
 void MaintEngine::begin_stop(Pair& pair) {

@@ -20,7 +20,7 @@ class MaintEngine {
   [[nodiscard]] bool on_request(const Frame& frame);
   void on_port_write(const Frame& frame);
   void on_response(Pair& pair, Flow& flow, Transaction& transaction, const Frame& frame);
-  void on_timeout(Pair& pair, Flow& flow, Transaction& transaction);
+  void on_expired(const Transaction& transaction, regs::Status status);
   void begin_stop(Pair& pair);
   [[nodiscard]] bool stopped(const Pair& pair) const;
   void forget(Pair& pair);

@@ -109,6 +109,10 @@ void Transactions::send_due() {
     if (t.state != Transaction::kFlying || !t.resend) {
       continue;
     }
+    if (fate(*due.pair, t) != regs::Status::kOk) {
+      due_[kept++] = due;  // its ring is being stopped: check_timers() ends it
+      continue;
+    }
     if (t.since_ns > core_.now_ns || !transmit(*due.pair, *due.flow, t, due.tid)) {
       due_[kept++] = due;
       continue;
@@ -152,6 +156,30 @@ void Transactions::rest(Transaction& t) {
   t.since_ns = core_.now_ns;
 }
 
+void Transactions::expire(Flow& flow, Transaction& t) {
+  if (t.resend) {
+    end(flow, t);  // nothing of it is on its way
+  } else {
+    rest(t);
+  }
+}
+
+regs::Status Transactions::fate(const Pair& pair, const Transaction& t) const {
+  if (!t.resend) {
+    return regs::Status::kResponseTimeout;
+  }
+  if (!core_.link_up) {
+    return regs::Status::kLinkDown;
+  }
+  const uint32_t ring = t.kind == Transaction::kDoorbell ? kTxRing
+                        : t.kind == Transaction::kDma    ? kDmaRing
+                                                         : kMaintRing;
+  if (pair.rings[ring].running()) {
+    return regs::Status::kOk;
+  }
+  return t.retries > 0 ? regs::Status::kRetryExpired : regs::Status::kFlushed;
+}
+
 const std::vector<Transactions::Expired>& Transactions::check_timers() {
   expired_.clear();
   for (Pair& pair : core_.pairs) {
@@ -160,8 +188,10 @@ const std::vector<Transactions::Expired>& Transactions::check_timers() {
         Transaction& t = flow->transactions[tid];
         const bool over = core_.now_ns > t.since_ns;
         const uint64_t age = over ? core_.now_ns - t.since_ns : 0;
-        if (t.state == Transaction::kFlying && age > core_.timers.response_ns) {
-          expired_.push_back({&pair, flow.get(), &t});
+        const regs::Status status = fate(pair, t);
+        const bool waited = age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
+        if (t.state == Transaction::kFlying && waited && status != regs::Status::kOk) {
+          expired_.push_back({&pair, flow.get(), &t, status});
         } else if (t.state == Transaction::kQuarantine && age > 2 * core_.timers.response_ns) {
           end(*flow, t);
         }

@@ -34,7 +34,10 @@ class Transactions {
     Pair* pair;
     Flow* flow;
     Transaction* transaction;
+    regs::Status status;  ///< in doubt, or what kept it from being sent (again)
   };
+  /// Its owner was told.
+  void expire(Flow& flow, Transaction& transaction);
   /// Transactions whose response time-out has run out; ends quarantines on the way.
   [[nodiscard]] const std::vector<Expired>& check_timers();
   /// What was stamped with `time_ns` was sent now.
@@ -48,6 +51,8 @@ class Transactions {
     Flow* flow;
     uint8_t tid;
   };
+  /// What it ends with when its time has run out; kOk: it waits to be sent, with reason.
+  [[nodiscard]] regs::Status fate(const Pair& pair, const Transaction& transaction) const;
   /// @return false: no room on the wire.
   bool transmit(Pair& pair, Flow& flow, const Transaction& transaction, uint8_t tid);
   [[nodiscard]] static uint8_t tid_of(const Flow& flow, const Transaction& transaction) {

@@ -269,6 +269,15 @@ void TxEngine::send_due() {
   for (size_t i = 0; i < due_.size(); ++i) {
     const Due due = due_[i];
     TxMsg& msg = due.flow->msgs[due.place];
+    const bool flies = msg.state == TxMsg::kFlying && msg.unsent != 0;
+    if (flies && msg.retries > 0 && !due.pair->rings[kTxRing].running()) {
+      if (msg.open == 0) {  // refused, and its ring is being stopped: not sent again
+        settle(*due.pair, *due.flow, msg, due.place, Status::kRetryExpired);
+      } else {
+        due_[kept++] = due;
+      }
+      continue;
+    }
     bool room = msg.resend_ns <= core_.now_ns;
     while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
       uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
@@ -402,9 +411,8 @@ void TxEngine::on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell,
   transactions_.end(flow, doorbell);
 }
 
-void TxEngine::on_doorbell_timeout(Pair& pair, Transaction& doorbell) {
-  finish_doorbell(pair, doorbell, Status::kResponseTimeout);
-  transactions_.rest(doorbell);
+void TxEngine::on_doorbell_expired(Pair& pair, const Transaction& doorbell, Status status) {
+  finish_doorbell(pair, doorbell, status);
 }
 
 void TxEngine::finish_doorbell(Pair& pair, const Transaction& doorbell, Status status) {

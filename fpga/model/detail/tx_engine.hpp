@@ -18,7 +18,7 @@ class TxEngine {
   /// Answers to messages.
   void on_acks(const Frame& frame);
   void on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
-  void on_doorbell_timeout(Pair& pair, Transaction& doorbell);
+  void on_doorbell_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Send segments that are still due, first or again.
   void send_due();
   /// Response time-outs and ends of quarantines.

@@ -113,7 +113,7 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
 
 void TxEngine::on_acks(const Frame& frame) {
   Pair* pair = core_.sender(frame.dest);
-  Flow* flow = pair == nullptr ? nullptr : core_.flow(*pair, frame.source);
+  Flow* flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
   if (flow == nullptr) {
     return;
   }

@@ -106,11 +106,12 @@ TEST_F(DmaQueueTest, Lengths) {
   EXPECT_TRUE(taken(request(DmaOp::kNwrite, 1)));
   EXPECT_EQ(refused(request(DmaOp::kSwrite, 12)), Reject::kLength);
   for (uint32_t op = 4; op <= 9; ++op) {
-    for (const uint32_t length : {0u, 1u, 5u, 7u, 16u}) {
+    for (const uint32_t length : {0u, 3u, 5u, 7u, 8u, 16u}) {
       EXPECT_EQ(refused(request(DmaOp(op), length)), Reject::kLength);
     }
+    EXPECT_TRUE(taken(request(DmaOp(op), 1)));
+    EXPECT_TRUE(taken(request(DmaOp(op), 2)));
     EXPECT_TRUE(taken(request(DmaOp(op), 4)));
-    EXPECT_TRUE(taken(request(DmaOp(op), 8)));
   }
 }
 
@@ -130,12 +131,12 @@ TEST_F(DmaQueueTest, Alignment) {
   one = request(DmaOp::kSwrite);
   one.rio_addr += 4;
   EXPECT_EQ(refused(one), Reject::kAlignment);
-  one = request(DmaOp::kAtomicInc, 8);
-  one.rio_addr += 4;
-  EXPECT_EQ(refused(one), Reject::kAlignment);
-  one.length_bytes = 4;
-  EXPECT_TRUE(taken(one));
+  one = request(DmaOp::kAtomicInc, 4);
   one.rio_addr += 2;
+  EXPECT_EQ(refused(one), Reject::kAlignment);
+  one.length_bytes = 2;
+  EXPECT_TRUE(taken(one));
+  one.rio_addr += 1;
   EXPECT_EQ(refused(one), Reject::kAlignment);
 }
 
