@@ -139,8 +139,8 @@ class FrameReader {
     }
     const auto* frame = reinterpret_cast<const Frame*>(at);
     if (frame->type == FrameType::kSkip) [[unlikely]] {
-      if (bytes != to_end()) {
-        return nullptr;
+      if (bytes != to_end() || (head_ & mask_) == 0) {
+        return nullptr;  // no filler is a whole ring
       }
       head_ += bytes;
       return peek();

@@ -391,5 +391,22 @@ TEST_P(Letters, TheClockOfAMessageBeginsWhenItIsSent) {
   EXPECT_TRUE(ring.take_all<regs::TxCpl>().empty());
 }
 
+/// But only once: a card that is let to work now and then still gives up.
+TEST_P(Letters, SilenceEndsThoughTheCardSleepsMostOfTheTime) {
+  TestRing& ring = tx();
+  post(ring, 0, 8, 1);
+  ring.put(regs::TxDesc{C::op.put(1) | C::inline_.put(1), kRemoteId, 2, 2, 7, 0});
+  ring.post();
+  EXPECT_EQ(sent().size(), 2u);
+  for (int i = 0; i < 8; ++i) {
+    card().sleep_us(kResponseUs / 4);
+    card().run();
+  }
+  const auto done = ring.take_all<regs::TxCpl>();
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(code_of(done[0].status), Status::kResponseTimeout);
+  EXPECT_EQ(code_of(done[1].status), Status::kResponseTimeout);
+}
+
 }  // namespace
 }  // namespace rio::test

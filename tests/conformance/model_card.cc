@@ -186,8 +186,7 @@ bool ModelCard::send(const Packet& packet) {
   }
   frame->clear();
   frame->type = frame_type(packet.kind);
-  if (packet.kind == Packet::kSegment && packet.segments > 1 && packet.segment == 0 &&
-      packet.data.size() > packet.ssize) {
+  if (packet.kind == Packet::kSegment && packet.segments == 1 && !segmented()) {
     frame->type = m::FrameType::kMessage;
   }
   frame->op = answers ? static_cast<uint8_t>(packet.answer) : packet.op;

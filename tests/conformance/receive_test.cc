@@ -279,6 +279,65 @@ TEST_P(Receive, SegmentsThatWaitCountBeforeTheClock) {
   EXPECT_EQ(code_of(done[0].status), Status::kOk);
 }
 
+TEST_P(Receive, SoDoSegmentsBehindALongQueue) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  const std::vector<uint8_t> bytes = pattern(512);
+  deliver(0, 0, bytes, 256, {0});
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(card().send(doorbell(1, 1)));
+  }
+  ASSERT_TRUE(card().send(segment(0, 0, bytes, 1)));
+  card().sleep_us(10 * kReceiveUs);
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(code_of(done[0].status), Status::kOk);
+}
+
+/// Runs of short messages, some for a dedicated queue, some for nobody, some for another pair.
+TEST_P(Receive, ARunOfMessagesGoesWhereEachBelongs) {
+  make({.queue_pairs = 2});
+  map_entry(0, kOwnId, 0x0F, 0);
+  map_entry(1, kOwnId, 0xF0, 1);
+  apply_map();
+  TestRing& ring = shared({.log2 = 6});
+  TestRing other(card(), {.qp = 1, .ring = 1, .log2 = 6});
+  TestRing dedicated(card(), {.ring = 9, .source = kRemoteId, .mbox = 2});
+  other.start();
+  dedicated.start();
+  const Memory memory = card().map(64 * 4096);
+  for (uint64_t i = 0; i < 32; ++i) {
+    ring.put(regs::SharedDesc{memory.iova + i * 4096});
+    other.put(regs::SharedDesc{memory.iova + (32 + i) * 4096});
+  }
+  const Buffer entry(card(), 4096);
+  dedicated.put(regs::DedicatedDesc{entry.iova(), 256, 0});
+  ring.post();
+  other.post();
+  dedicated.post();
+  std::vector<uint8_t> left = {0, 1, 5, 0, 2, 3, 9, 7, 6, 0};
+  std::vector<uint8_t> refused;
+  for (int i = 0; i < 12 && !left.empty(); ++i) {
+    for (const uint8_t mbox : left) {
+      ASSERT_TRUE(card().send(segment(mbox, 0, pattern(256, mbox))));
+    }
+    left.clear();
+    for (const Packet& packet : sent()) {
+      if (packet.answer == Answer::kRetry) {  // the doorbell is still on its way
+        left.push_back(packet.mbox);
+      } else if (packet.answer == Answer::kError) {
+        refused.push_back(packet.mbox);
+      }
+    }
+  }
+  EXPECT_EQ(refused, std::vector<uint8_t>{9}) << "nobody's";
+  EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 5u);
+  EXPECT_EQ(other.take_all<regs::SharedCpl>().size(), 3u);
+  EXPECT_EQ(dedicated.take_all<regs::EntryCpl>().size(), 1u);
+  EXPECT_EQ(entry.bytes(256), pattern(256, 2));
+}
+
 TEST_P(Receive, NobodysMailboxIsAnError) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, 0xF, 0);

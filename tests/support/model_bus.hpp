@@ -80,6 +80,11 @@ class ModelBus final : public pmd::Bus {
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] int numa_node() const override { return -1; }
 
+  /// Where a bus address is; null: nowhere.
+  [[nodiscard]] uint8_t* at(uint64_t iova) {
+    model::HostWindow window;
+    return table_.find(iova, &window) ? window.at(iova) : nullptr;
+  }
   [[nodiscard]] model::Card& card() { return *card_; }
   [[nodiscard]] bool ok() const { return card_ != nullptr; }
 

@@ -392,7 +392,7 @@ void TxEngine::sent_late(uint64_t time_ns) {
     for (auto& [dest, flow] : pair.flows) {
       for (TxMsg& msg : flow->msgs) {
         if (msg.state == TxMsg::kFlying && msg.since_ns == time_ns) {
-          msg.since_ns = core_.now_ns;
+          msg.since_ns = core_.now_ns - 1;  // not what this look stamps
         }
       }
     }

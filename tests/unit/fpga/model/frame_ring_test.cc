@@ -1,0 +1,131 @@
+// The ring of frames: wraps, a full ring, and what a hostile writer may leave in it.
+#include "fpga/model/frame_ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+namespace rio::test {
+namespace {
+
+using model::Frame;
+using model::FrameType;
+
+constexpr uint32_t kBytes = 8192;
+
+class FrameRing : public testing::Test {
+ protected:
+  struct alignas(64) Line {
+    uint8_t bytes[64];
+  };
+  uint8_t* memory() { return reinterpret_cast<uint8_t*>(lines_.data()); }
+  Frame* frame_at(uint32_t at) { return reinterpret_cast<Frame*>(memory() + at); }
+  bool put(uint32_t number, uint32_t payload) {
+    Frame* frame = writer_.reserve(model::frame_bytes(payload));
+    if (frame == nullptr) {
+      return false;
+    }
+    frame->clear();
+    frame->type = FrameType::kDoorbell;
+    frame->address = number;
+    frame->length = static_cast<uint16_t>(payload);
+    std::memset(frame->payload(), static_cast<int>(number & 0xFF), payload);
+    writer_.commit(frame, model::frame_bytes(payload));
+    return true;
+  }
+  bool take(uint32_t number, uint32_t payload) {
+    const Frame* frame = reader_.peek();
+    if (frame == nullptr) {
+      return false;
+    }
+    EXPECT_EQ(frame->address, number);
+    EXPECT_EQ(frame->length, payload);
+    for (uint32_t i = 0; i < payload; ++i) {
+      EXPECT_EQ(frame->payload()[i], number & 0xFF);
+    }
+    reader_.pop(frame);
+    return true;
+  }
+
+  std::vector<Line> lines_ = std::vector<Line>(kBytes / 64);
+  model::FrameRingShared shared_;
+  model::FrameWriter writer_{&shared_, memory(), kBytes};
+  model::FrameReader reader_{&shared_, memory(), kBytes};
+};
+
+TEST_F(FrameRing, NothingIsSeenBeforePublish) {
+  ASSERT_TRUE(put(1, 8));
+  ASSERT_TRUE(put(2, 8));
+  EXPECT_EQ(reader_.peek(), nullptr);
+  writer_.publish();
+  EXPECT_TRUE(take(1, 8));
+  EXPECT_TRUE(take(2, 8));
+  EXPECT_EQ(reader_.peek(), nullptr);
+}
+
+TEST_F(FrameRing, AnyMixtureOfSizesForManyLaps) {
+  std::deque<std::pair<uint32_t, uint32_t>> inside;
+  uint32_t x = 7;
+  uint32_t number = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    x = x * 1664525u + 1013904223u;
+    const uint32_t payload = (x >> 9) % ((x >> 20) % 7 == 0 ? 4097 : 300);
+    if ((x >> 28) % 2 == 0) {
+      if (put(number, payload)) {
+        inside.emplace_back(number++, payload);
+      }
+      if ((x >> 24) % 3 != 0) {
+        writer_.publish();
+      }
+    } else if (!inside.empty()) {
+      writer_.publish();
+      ASSERT_TRUE(take(inside.front().first, inside.front().second)) << i;
+      inside.pop_front();
+      if ((x >> 23) % 2 == 0) {
+        reader_.release();
+      }
+    }
+    if (inside.empty()) {
+      writer_.publish();
+      ASSERT_EQ(reader_.peek(), nullptr) << i;
+      reader_.release();
+    }
+  }
+  EXPECT_GT(number, 10'000u);
+}
+
+TEST_F(FrameRing, FullThenFreeAgain) {
+  uint32_t n = 0;
+  while (put(n, 224)) {
+    ++n;
+  }
+  EXPECT_EQ(n, kBytes / 256 - 1) << "all but room for the end mark";
+  writer_.publish();
+  for (uint32_t i = 0; i < n; ++i) {
+    ASSERT_TRUE(take(i, 224));
+  }
+  EXPECT_FALSE(put(n, 224)) << "not released yet";
+  reader_.release();
+  EXPECT_TRUE(put(n, 224));
+}
+
+TEST_F(FrameRing, ImpossibleLengthsAreNotRead) {
+  for (const uint32_t bytes : {1u, 31u, 33u, kBytes + 32, 0xFFFFFFE0u}) {
+    frame_at(0)->bytes = bytes;
+    frame_at(0)->type = FrameType::kMessage;
+    EXPECT_EQ(reader_.peek(), nullptr) << bytes;
+  }
+}
+
+TEST_F(FrameRing, FillerOfAWholeRingIsNoEndlessLoop) {
+  frame_at(0)->bytes = kBytes;
+  frame_at(0)->type = FrameType::kSkip;
+  EXPECT_EQ(reader_.peek(), nullptr);
+  frame_at(0)->bytes = 64;  // filler is only at the end
+  EXPECT_EQ(reader_.peek(), nullptr);
+}
+
+}  // namespace
+}  // namespace rio::test
