@@ -65,6 +65,11 @@ int set(Console& console, Args args, std::string* error) {
     *error = "set " + args[0] + ": " + why;
     return -EINVAL;
   }
+  if (args[0] == "count") {  // at the prompt the later one replaces the other
+    changed.seconds = 0;
+  } else if (args[0] == "seconds") {
+    changed.count = 0;
+  }
   if (find_mode(changed.mode) == nullptr) {
     *error = "set mode: no mode '" + changed.mode + "'; help names them";
     return -EINVAL;

@@ -1,6 +1,7 @@
 // io: what a port receives goes out again; the buffer that was received is the one that is sent.
 #include <rte_cycles.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -47,7 +48,7 @@ class Forwarder final : public Stream {
         ways_(mailboxes_ * regs::kLetters),
         flow_(static_cast<uint16_t>(out.index())),
         expected_flow_(static_cast<uint16_t>(sender_to(setup, in))),
-        count_(setup.options.count) {}
+        left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {}
   ~Forwarder() override;
 
   [[nodiscard]] int prime(uint32_t window, std::string* error);
@@ -79,7 +80,8 @@ class Forwarder final : public Stream {
   const uint32_t ways_;  // a way for each letter of each mailbox
   const uint16_t flow_;
   const uint16_t expected_flow_;
-  const uint64_t count_;
+  uint64_t left_;      // messages of --count that are not ready yet; UINT64_MAX: no limit
+  uint32_t owed_ = 0;  // failed messages whose buffers the receive queue took: to be sent anew
   uint32_t first_ = 0;  // slot of the first message to send, below mailboxes_
   uint32_t ready_ = 0;  // messages in slots_ from first_ on
   uint32_t in_flight_ = 0;
@@ -136,6 +138,7 @@ void Forwarder::add_new(uint64_t buffer) noexcept {
   pmd::TxMessage& slot = slots_[first_ + ready_++];
   slot.iova = buffer;
   slot.cookie = buffer;
+  --left_;
   if (verify_) {
     verifier_.write(pool_.va(buffer), flow_, rte_rdtsc());
   }
@@ -184,7 +187,8 @@ uint32_t Forwarder::keep_good(uint32_t n) noexcept {
   return kept;
 }
 
-/// Take a burst and make it ready to send, or, when draining, give it back. @return messages.
+/// Take a burst and make it ready to send; when draining, and beyond --count, give it back.
+/// @return messages.
 uint32_t Forwarder::receive(bool may_send) noexcept {
   const uint32_t n = rx_.burst(received_, burst_);
   if (n == 0) {
@@ -201,12 +205,14 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
     gathered |= eight_bytes<24>(received_[i]);
   }
   uint32_t good = n;
-  if ((gathered & kRxStatusBits) != 0 || verify_ || !may_send) [[unlikely]] {
+  uint32_t onward = n;
+  if ((gathered & kRxStatusBits) != 0 || verify_ || !may_send || left_ < n) [[unlikely]] {
     good = keep_good(n);
+    onward = may_send ? static_cast<uint32_t>(std::min<uint64_t>(good, left_)) : 0;
     for (uint32_t i = 0; i < good; ++i) {
       const uint64_t buffer = received_[i].cookie;
-      if (!may_send) {
-        buffers_[i] = {.iova = buffer, .cookie = buffer};
+      if (i >= onward) {
+        buffers_[i - onward] = {.iova = buffer, .cookie = buffer};
         continue;
       }
       slot[i].iova = buffer;
@@ -221,11 +227,9 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
   }
   stats.rx_messages.add(good);
   stats.rx_bytes.add(uint64_t{good} * size_bytes_);
-  if (may_send) [[likely]] {
-    ready_ += good;
-  } else {
-    post(good);
-  }
+  ready_ += onward;
+  left_ -= onward;
+  post(good - onward);
   return n;
 }
 
@@ -254,8 +258,11 @@ uint32_t Forwarder::settle(uint32_t n, bool may_send) noexcept {
         verifier_.failed(flow_, done.status);
       }
     }
+    owed_ += failed ? 1 : 0;
+    left_ += failed ? 1 : 0;
     const bool enough = in_.shared_posted + to_post >= kSharedBuffers;
-    if (enough && (failed || !may_send)) {
+    if (enough && (owed_ != 0 || !may_send)) {
+      owed_ -= owed_ != 0 ? 1 : 0;
       again_.push_back(done.cookie);  // never grows: it holds all buffers
     } else {
       buffers_[to_post++] = {.iova = done.cookie, .cookie = done.cookie};
@@ -278,7 +285,7 @@ uint32_t Forwarder::reap(bool may_send) noexcept {
     gathered |= eight_bytes<8>(done_[i]);
   }
   uint32_t to_post = n;
-  if ((gathered & kTxStatusAndRetries) != 0 || !may_send) [[unlikely]] {
+  if ((gathered & kTxStatusAndRetries) != 0 || owed_ != 0 || !may_send) [[unlikely]] {
     to_post = settle(n, may_send);
   }
   in_flight_ -= n;
@@ -292,15 +299,16 @@ uint32_t Forwarder::turn(bool may_send) noexcept {
   if (ready_ == 0) [[likely]] {
     moved = receive(may_send);
   }
-  while (may_send && !again_.empty() && ready_ < burst_ && !pause_.pausing()) [[unlikely]] {
-      add_new(again_.back());
-      again_.pop_back();
-    }
+  while (may_send && left_ != 0 && !again_.empty() && ready_ < burst_ && !pause_.pausing())
+      [[unlikely]] {
+    add_new(again_.back());
+    again_.pop_back();
+  }
   if (ready_ != 0) {
     send();
   }
   moved += reap(may_send);
-  if (count_ != 0 && stats.tx_messages.get() >= count_) [[unlikely]] {
+  if (left_ == 0 && quiet()) [[unlikely]] {
     set_finished();
   }
   return moved;

@@ -68,7 +68,6 @@ int set_burst(Options& o, Text v, Error e) {
   return number(v, 1, kBurstMax, &o.burst, e);
 }
 int set_count(Options& o, Text v, Error e) {
-  o.seconds = 0;
   return number(v, 1, uint64_t{1} << 39, &o.count, e);
 }
 int set_mailboxes(Options& o, Text v, Error e) {
@@ -91,7 +90,6 @@ int set_nb_cores(Options& o, Text v, Error e) {
 }
 
 int set_seconds(Options& o, Text v, Error e) {
-  o.count = 0;
   return real(v, 1e7, &o.seconds) && o.seconds > 0 ? 0 : wrong(e, v, "a time in seconds above 0");
 }
 
@@ -174,9 +172,6 @@ int set_cmdline(Options& o, Text v, Error e) {
 int set_auto_start(Options& o, Text, Error) {
   return o.auto_start = true, 0;
 }
-int set_tx_first(Options& o, Text, Error) {
-  return o.tx_first = true, 0;
-}
 int set_help(Options& o, Text, Error) {
   return o.help = true, 0;
 }
@@ -212,8 +207,6 @@ constexpr std::array kTable = {
               set_nb_cores},
     OptionDef{"stats-period", "S", "a table every S seconds, 0 for none (1)", true, set_period},
     OptionDef{"json", "FILE", "write all results there", false, set_json},
-    OptionDef{"tx-first", nullptr, "as in dpdk-testpmd; io always sends first (see --window)", true,
-              set_tx_first},
     OptionDef{"interactive", nullptr, "a prompt (also -i)", false, set_interactive},
     OptionDef{"cmdline-file", "FILE", "commands to run first, as at the prompt", false,
               set_cmdline},

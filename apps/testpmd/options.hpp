@@ -46,7 +46,6 @@ struct Options {
   bool interactive = false;
   std::string cmdline_file;
   bool auto_start = false;
-  bool tx_first = false;
   bool help = false;
 };
 

@@ -8,7 +8,7 @@ class Modes(harness.Case):
         result = self.good("--mode", "io", "--count", "20000")
         run = result.json["runs"][0]
         self.assertTrue(result.json["emulated"])
-        self.assertGreaterEqual(run["rx_messages"], 40000)
+        self.assertEqual(run["rx_messages"], 40000)
         self.assertLessEqual(run["driver"]["bar_writes_per_message"], 1.0)
         self.assertGreater(run["latency_ns"]["p99.9"], 0)
         self.assertIn("emulated card", result.out)
@@ -17,6 +17,16 @@ class Modes(harness.Case):
         for topology in ("loop", "paired", "chained"):
             with self.subTest(topology=topology):
                 self.good("--mode", "io", "--topology", topology, "--count", "5000")
+
+    def test_io_sends_exactly_the_count(self):
+        for count in (1, 5, 63, 64, 65, 1001, 70000):
+            for options in ((), ("--verify",), ("--topology", "chained", "--burst", "7")):
+                with self.subTest(count=count, options=options):
+                    result = harness.run("--mode", "io", "--count", str(count), *options)
+                    self.assertEqual(result.code, 0, result)
+                    for stream in result.json["runs"][0]["streams"]:
+                        self.assertEqual(stream["tx_messages"], count, result)
+                        self.assertEqual(stream["rx_messages"], count, result)
 
     def test_io_on_one_port_wired_to_itself(self):
         self.good("--mode", "io", "--count", "5000", ports=1, wires=["loop"])
