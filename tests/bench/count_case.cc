@@ -190,12 +190,14 @@ class Dedicated final : public Base<Watch> {
     Port& from = this->cards_.port(0);
     pmd::TxMessage messages[kBurstMax];
     for (uint32_t i = 0; i < this->burst_; ++i) {
-      messages[i] = {.iova = source_.iova,
-                     .cookie = i,
-                     .dest_id = from.peer_id,
-                     .length_bytes = static_cast<uint16_t>(entry_bytes_),
-                     .mbox = static_cast<uint8_t>(i % kQueues),
-                     .flags = 0};
+      // Not by designated initialisers: clang 14 loses those of a union in a template.
+      pmd::TxMessage& message = messages[i];
+      message.iova = source_.iova;
+      message.cookie = i;
+      message.dest_id = from.peer_id;
+      message.length_bytes = static_cast<uint16_t>(entry_bytes_);
+      message.mbox = static_cast<uint8_t>(i % kQueues);
+      message.flags = 0;
     }
     expect(this->burst(from.tx(), messages, this->burst_) == this->burst_, "sending a burst");
     this->finish(from, this->burst_);
