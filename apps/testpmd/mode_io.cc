@@ -80,8 +80,8 @@ class Forwarder final : public Stream {
   const uint32_t ways_;  // a way for each letter of each mailbox
   const uint16_t flow_;
   const uint16_t expected_flow_;
-  uint64_t left_;      // messages of --count that are not ready yet; UINT64_MAX: no limit
-  uint32_t owed_ = 0;  // failed messages whose buffers the receive queue took: to be sent anew
+  uint64_t left_;       // messages of --count that are not ready yet; UINT64_MAX: no limit
+  uint32_t owed_ = 0;   // failed messages whose buffers the receive queue took: to be sent anew
   uint32_t first_ = 0;  // slot of the first message to send, below mailboxes_
   uint32_t ready_ = 0;  // messages in slots_ from first_ on
   uint32_t in_flight_ = 0;
@@ -261,7 +261,7 @@ uint32_t Forwarder::settle(uint32_t n, bool may_send) noexcept {
     owed_ += failed ? 1 : 0;
     left_ += failed ? 1 : 0;
     const bool enough = in_.shared_posted + to_post >= kSharedBuffers;
-    if (enough && (owed_ != 0 || !may_send)) {
+    if (enough && (owed_ != 0 || left_ == 0 || !may_send)) {
       owed_ -= owed_ != 0 ? 1 : 0;
       again_.push_back(done.cookie);  // never grows: it holds all buffers
     } else {
@@ -285,7 +285,7 @@ uint32_t Forwarder::reap(bool may_send) noexcept {
     gathered |= eight_bytes<8>(done_[i]);
   }
   uint32_t to_post = n;
-  if ((gathered & kTxStatusAndRetries) != 0 || owed_ != 0 || !may_send) [[unlikely]] {
+  if ((gathered & kTxStatusAndRetries) != 0 || owed_ != 0 || left_ == 0 || !may_send) [[unlikely]] {
     to_post = settle(n, may_send);
   }
   in_flight_ -= n;
@@ -300,10 +300,10 @@ uint32_t Forwarder::turn(bool may_send) noexcept {
     moved = receive(may_send);
   }
   while (may_send && left_ != 0 && !again_.empty() && ready_ < burst_ && !pause_.pausing())
-      [[unlikely]] {
-    add_new(again_.back());
-    again_.pop_back();
-  }
+    [[unlikely]] {
+      add_new(again_.back());
+      again_.pop_back();
+    }
   if (ready_ != 0) {
     send();
   }

@@ -84,7 +84,8 @@ class Soak {
     }
     uint64_t idle = 0;
     while (left() && idle < 4'000'000) {
-      const bool moved = turn(0) | turn(1);
+      const bool first = turn(0);
+      const bool moved = turn(1) || first;
       idle = moved ? 0 : idle + 1;
     }
     EXPECT_FALSE(left()) << "stuck, seed " << seed_;
