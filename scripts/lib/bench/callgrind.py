@@ -125,11 +125,18 @@ def count(program, case, rounds, size, burst, out):
     return Count(Profile(out), result["messages"])
 
 
-def count_twice(program, case, rounds, size, burst, out):
-    """Runs it twice and wants the same count, to the instruction. @return Count."""
-    first = count(program, case, rounds, size, burst, out)
-    second = count(program, case, rounds, size, burst, out)
-    if first.total != second.total or first.queues != second.queues:
-        raise CountError(f"{case}: {first.total} instructions, then {second.total}: something in it "
-                         "depends on the time or on chance")
-    return first
+RUNS_MAX = 5
+
+
+def count_twice(program, case, rounds, size, burst, out, queues=()):
+    """Runs it until two runs agree to the instruction: the emulated card looks at the clock now and
+    then, so on a busy machine one run may differ from the rest. @param queues that must agree; none:
+    all of it, the card included. @return Count."""
+    seen = []
+    while len(seen) < RUNS_MAX:
+        one = count(program, case, rounds, size, burst, out)
+        key = [one.queues[queue] for queue in queues] if queues else [one.total, sorted(one.queues.items())]
+        if key in seen:
+            return one
+        seen.append(key)
+    raise CountError(f"{case}: no two of {RUNS_MAX} runs took the same number of instructions: {seen}")

@@ -35,29 +35,38 @@ class Load:
                 f"load average {self.loadavg:.1f}, steal {100 * self.steal():.0f} %")
 
 
-def hottest_thread(pid):
-    """Seconds of CPU time of the thread of a process that used most."""
-    most = 0
+def _threads(pid):
+    """CPU seconds of each thread of a process, by (id, name); empty if it has ended."""
+    times = {}
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/stat", encoding="utf-8") as file:
-                fields = file.read().rpartition(")")[2].split()
-            most = max(most, int(fields[11]) + int(fields[12]))
+                head, _, tail = file.read().rpartition(")")
+            fields = tail.split()
+            times[task, head.partition("(")[2]] = (
+                (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
     except OSError:
-        return None
-    return most / os.sysconf("SC_CLK_TCK")
+        pass
+    return times
 
 
 class Share:
-    """Which part of a core the busiest thread of a process gets between start() and stop()."""
+    """Which part of a core the busiest thread of a process gets between the start and stop()."""
 
-    def __init__(self, pid):
-        self.pid = pid
-        self.cpu = hottest_thread(pid)
+    def __init__(self, pid, name="", wait_s=0.0):
+        """@param name: how the names of the threads begin that count. @param wait_s: for one."""
+        self.pid, self.name = pid, name
+        end = time.monotonic() + wait_s
+        while not self._now() and time.monotonic() < end:
+            time.sleep(0.01)
+        self.before = self._now()
         self.at = time.monotonic()
 
+    def _now(self):
+        return {key: cpu for key, cpu in _threads(self.pid).items() if key[1].startswith(self.name)}
+
     def stop(self):
-        cpu, passed = hottest_thread(self.pid), time.monotonic() - self.at
-        if cpu is None or self.cpu is None or passed <= 0:
-            return None
-        return min(1.0, (cpu - self.cpu) / passed)
+        """@return 0 to 1; None if nobody can tell: clock ticks are 10 ms long."""
+        now, passed = self._now(), time.monotonic() - self.at
+        used = [now[key] - cpu for key, cpu in self.before.items() if key in now]
+        return min(1.0, max(used) / passed) if used and passed >= 0.2 else None

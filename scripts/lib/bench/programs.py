@@ -53,9 +53,8 @@ def rio_testpmd(args, seconds):
         with subprocess.Popen([*args, "--json", file], stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             def watch():
-                time.sleep(0.4)
-                before = Share(process.pid)
-                time.sleep(max(0.2, seconds * 0.7))
+                before = Share(process.pid, "rio-poll", wait_s=5)
+                time.sleep(seconds * 0.8)
                 share.append(before.stop())
             watcher = threading.Thread(target=watch)
             watcher.start()
