@@ -131,9 +131,10 @@ int Card::check(const CardConfig& config) const {
     if (config.dest_ids[i] != kNoDestId &&
         std::find(rest, config.dest_ids.end(), config.dest_ids[i]) != config.dest_ids.end()) {
       // Answers are told apart by it.
-      log_error("%s: two queue pairs with destID 0x%x; give each its own, and divide what is "
-                "received by the receive map",
-                card, config.dest_ids[i]);
+      log_error(
+          "%s: two queue pairs with destID 0x%x; give each its own, and divide what is "
+          "received by the receive map",
+          card, config.dest_ids[i]);
       return -EINVAL;
     }
   }
