@@ -25,7 +25,7 @@ Examples (two emulated cards, wired to each other)
   rio-testpmd $E -- --mode txonly --size 8,4096,2,MUL --seconds 1 --json sweep.json
   rio-testpmd $E -- --mode pingpong --size 8 --seconds 2
   rio-testpmd $E -- --mode dedicated --size 4K --offset 24 --count 1000 --verify
-  rio-testpmd $E -- --mode io --faults 7:0.01 --count 100000 --verify
+  rio-testpmd $E -- --mode io --faults 7:0.01 --count 7000 --verify
   rio-testpmd $E -- -i
 
 Exit code
