@@ -3,8 +3,8 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-#include <thread>
 
+#include "fpga/model/card_lock.hpp"
 #include "fpga/model/detail/control.hpp"
 
 namespace rio::model {
@@ -14,23 +14,6 @@ constexpr uint32_t kScanEvery = 16;        // steps between looks at the control
 constexpr uint32_t kHousekeepEvery = 256;  // steps between looks at timers and counters
 constexpr uint32_t kFramesPerStep = 64;    // so that one card cannot keep the thread
 constexpr uint32_t kBusyLooks = 128;       // steps that any ring of frames is emptied in
-
-/// Takes the card's lock for a scope; any thread.
-class Hold {
- public:
-  explicit Hold(std::atomic<bool>& busy) : busy_(busy) {
-    // acquire: the last step's state; pairs with the release below and in step().
-    while (busy_.exchange(true, std::memory_order_acquire)) {
-      std::this_thread::yield();
-    }
-  }
-  ~Hold() { busy_.store(false, std::memory_order_release); }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  std::atomic<bool>& busy_;
-};
 
 bool valid(const Config& c) {
   const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
@@ -67,7 +50,7 @@ bool whole(const Frame& frame) {
 }
 
 /// Its address tells threads apart.
-thread_local char thread_tag;
+[[gnu::tls_model("initial-exec")]] thread_local char thread_tag;
 
 }  // namespace
 
@@ -92,18 +75,22 @@ struct Card::Impl final : Neighbour {
   Core* enter(bool self) override;
   void leave(bool self) override;
 
-  void step();
+  void locked_step(bool answers);
+  void step(bool answers);
   void look_at_clock();
+  void look_at_link();
   void housekeep();
   [[nodiscard]] bool requests_wait();
   void set_link(bool up);
   void draw_faults();
-  bool take_requests(FrameReader& reader);
+  void take_responses(FrameReader& reader);
+  void take_requests(FrameReader& reader, const Frame* frame);
   bool on_request(const Frame& frame);
   void on_response(const Frame& frame);
   void expire_transactions();
 
-  alignas(64) std::atomic<bool> busy{false};
+  CardLock lock;
+  CardLock::Held entered = nullptr;           // by a neighbour
   std::atomic<const char*> stepper{nullptr};  // thread_tag of the last thread in step()
   bool gone = false;
   bool forced_down = false;
@@ -150,9 +137,12 @@ Core* Card::Impl::enter(bool self) {
   if (stepper.load(std::memory_order_relaxed) != &thread_tag) {
     return nullptr;
   }
-  // acquire: the state that the last stepper left; pairs with the releases in step() and leave().
-  if (!self && busy.exchange(true, std::memory_order_acquire)) {
-    return nullptr;
+  if (!self) {
+    const CardLock::Held held = lock.try_lock(&thread_tag);
+    if (held == nullptr) {
+      return nullptr;
+    }
+    entered = held;
   }
   if (gone) {  // meanwhile
     leave(self);
@@ -169,25 +159,33 @@ Core* Card::Impl::enter(bool self) {
 
 void Card::Impl::leave(bool self) {
   if (!self) {
-    busy.store(false, std::memory_order_release);
+    CardLock::unlock(entered);
   }
 }
 
 void Card::step() {
-  // acquire: the state that the last stepper left; pairs with the release below and in Hold.
-  if (impl_->busy.exchange(true, std::memory_order_acquire)) {
-    return;
-  }
-  if (impl_->stepper.load(std::memory_order_relaxed) != &thread_tag) [[unlikely]] {
-    impl_->stepper.store(&thread_tag, std::memory_order_relaxed);
-    impl_->core.thread = &thread_tag;
-    impl_->core.wire->stepped_by(&thread_tag);
-  }
-  impl_->step();
-  impl_->busy.store(false, std::memory_order_release);
+  impl_->locked_step(true);
 }
 
-void Card::Impl::step() {
+void Card::step_to_receive() {
+  impl_->locked_step(false);
+}
+
+inline void Card::Impl::locked_step(bool answers) {
+  const CardLock::Held held = lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  if (core.thread != &thread_tag) [[unlikely]] {
+    stepper.store(&thread_tag, std::memory_order_relaxed);
+    core.thread = &thread_tag;
+    core.wire->stepped_by(&thread_tag);
+  }
+  step(answers);
+  CardLock::unlock(held);
+}
+
+void Card::Impl::step(bool answers) {
   if (gone) {
     return;
   }
@@ -196,6 +194,7 @@ void Card::Impl::step() {
   }
   bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
+    answers = true;
     scan_in = kScanEvery;
     look_at_clock();
     control.check_ring_memory();
@@ -205,40 +204,54 @@ void Card::Impl::step() {
     if (core.exact || housekeep_in-- == 0) {
       housekeep_in = kHousekeepEvery / kScanEvery;
       house_is_due = true;
+      look_at_link();  // before anything is sent
     }
   }
-  core.wire->pump(core.now_ns);
-  for (Inbound& in : core.wire->inbound()) {
-    const Frame* frame = in.responses->peek();
-    if (frame != nullptr) {
-      for (; frame != nullptr; frame = in.responses->peek()) {
-        on_response(*frame);
-        in.responses->pop(frame);
-      }
-      in.responses->release();
+  // First what the host has posted: it need not wait for a line that the other side has just
+  // written.
+  for (Pair& pair : core.pairs) {
+    if (!pair.live) {
+      continue;
     }
-    if (slow_steps == 0) [[likely]] {
-      take_requests(*in.requests);
+    if (Core::waits(pair, kTxRing)) {
+      tx.run(pair);
+      answers = answers || Core::waits(pair, kTxRing);
+    }
+    if (Core::waits(pair, kDmaRing)) {
+      dma.run(pair);
+    }
+    if (pair.number == 0 && Core::waits(pair, kMaintRing)) {
+      maint.run(pair);
+    }
+  }
+  if (core.wire->pumps()) {
+    core.wire->pump(core.now_ns);
+  }
+  for (Inbound& in : core.wire->inbound()) {
+    if (answers && in.responses->peek() != nullptr) {
+      take_responses(*in.responses);
+    }
+    const Frame* request = slow_steps == 0 ? in.requests->peek() : nullptr;
+    if (request != nullptr) {
+      take_requests(*in.requests, request);
     }
   }
   // Time-outs after what has arrived: a card that nobody let work has kept nobody waiting.
   if (house_is_due) [[unlikely]] {
     housekeep();
   }
-  for (Pair& pair : core.pairs) {
-    if (!pair.live) {
-      continue;
-    }
-    tx.run(pair);
-    dma.run(pair);
-    if (pair.number == 0) {
-      maint.run(pair);
-    }
+  if (tx.due()) {
+    tx.send_due();
   }
-  tx.send_due();
-  transactions.send_due();
-  dma.progress();
-  responder.flush();
+  if (transactions.due()) {
+    transactions.send_due();
+  }
+  if (dma.busy()) {
+    dma.progress();
+  }
+  if (responder.pending()) {
+    responder.flush();
+  }
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
@@ -264,11 +277,20 @@ bool Card::Impl::requests_wait() {
   return false;
 }
 
-bool Card::Impl::take_requests(FrameReader& reader) {
+void Card::Impl::take_responses(FrameReader& reader) {
+  while (const Frame* frame = reader.peek()) {
+    on_response(*frame);
+    reader.pop(frame);
+  }
+  reader.release();
+}
+
+void Card::Impl::take_requests(FrameReader& reader, const Frame* frame) {
   uint32_t left = kFramesPerStep;
-  const Frame* frame = reader.peek();
-  if (frame == nullptr) {
-    return false;
+  responder.prepare();
+  if (rx.single(*frame)) {  // without a look at the next, which may still be in another core
+    reader.pop(frame);
+    frame = reader.peek();
   }
   while (frame != nullptr && left-- > 0) {
     if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
@@ -283,7 +305,6 @@ bool Card::Impl::take_requests(FrameReader& reader) {
     frame = reader.peek();
   }
   reader.release();
-  return true;
 }
 
 bool Card::Impl::on_request(const Frame& frame) {
@@ -353,13 +374,16 @@ void Card::Impl::expire_transactions() {
   }
 }
 
-void Card::Impl::housekeep() {
-  core.bar.store(regs::id::heartbeat(), ++heartbeat);
+void Card::Impl::look_at_link() {
   const bool up = core.wire->link_up() && !forced_down && down_steps == 0 &&
                   regs::port::Control::enable.get(core.bar.load(regs::port::control())) != 0;
   if (up != core.link_up) {
     set_link(up);
   }
+}
+
+void Card::Impl::housekeep() {
+  core.bar.store(regs::id::heartbeat(), ++heartbeat);
   tx.check_timers();
   // Segments that wait are no silence; but what waits now does not wait for ever.
   busy_looks = requests_wait() ? busy_looks + 1 : 0;
@@ -404,24 +428,24 @@ void Card::Impl::draw_faults() {
 }
 
 void Card::with_lock(void (*fn)(void* arg), void* arg) {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   fn(arg);
 }
 
 void Card::set_link(bool up) {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   impl_->forced_down = !up;
   impl_->scan_in = 0;
   impl_->housekeep_in = 0;
 }
 
 void Card::lose_state() {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   impl_->control.lose_state();
 }
 
 void Card::vanish() {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);
@@ -429,26 +453,26 @@ void Card::vanish() {
 }
 
 void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {
     impl_->core.pairs[queue_pair].rings[ring].held = held;
   }
 }
 
 void Card::set_faults(const FaultConfig& faults) {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   impl_->core.faults = Faults(faults);
   impl_->core.exact =
       impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
 }
 
 uint64_t Card::faults_drawn(Fault fault) {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   return impl_->core.faults.drawn(fault);
 }
 
 uint64_t Card::refused_accesses() {
-  const Hold hold(impl_->busy);
+  const CardHold hold(impl_->lock);
   return impl_->core.host.refused();
 }
 

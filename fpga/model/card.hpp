@@ -43,6 +43,10 @@ class Card {
   /// Let the card work: take what is on the wire, send what is posted. Any thread; when another
   /// one is inside, returns at once. Bounded.
   void step();
+  /// The same for a host that waits for messages: in fast mode, answers to its own ones are taken
+  /// only now and then, or when something that is posted waits for them. A look at them would take
+  /// their line away from the core that is about to write the next.
+  void step_to_receive();
 
   /// Waits for the end of a step and keeps others out while `fn(arg)` runs. Any thread, bounded.
   void with_lock(void (*fn)(void* arg), void* arg);

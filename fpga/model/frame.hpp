@@ -83,6 +83,8 @@ struct Ack {
     return {static_cast<uint8_t>(place),
             static_cast<uint8_t>(segment | static_cast<uint32_t>(answer) << 4)};
   }
+  /// As it travels.
+  [[nodiscard]] uint32_t word() const { return place | static_cast<uint32_t>(result) << 8; }
   [[nodiscard]] uint32_t segment() const { return result & 15u; }
   [[nodiscard]] Answer answer() const { return static_cast<Answer>(result >> 4); }
 };

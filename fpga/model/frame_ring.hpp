@@ -8,14 +8,31 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "fpga/model/frame.hpp"
+#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 
 /// What the reader tells the writer. Zero-initialised memory is an empty ring.
 struct FrameRingShared {
   alignas(64) std::atomic<uint32_t> head{0};
+};
+
+/// Have a line that will be written soon: not only to read, as __builtin_prefetch does for want of
+/// an option of the compiler.
+inline void prefetch_to_write(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+/// A frame of 64 bytes, as words: payloads of up to 32 bytes have such.
+struct FrameLine {
+  uint64_t words[8];
 };
 
 /// Writer's end. One thread at a time. The memory is zeroed before the first use, and aligned
@@ -29,14 +46,11 @@ class FrameWriter {
   /// Room for a frame of `bytes` (a multiple of 32), contiguous. The caller fills everything but
   /// Frame::bytes, then commits it or leaves it. @return null: full.
   [[nodiscard]] Frame* reserve(uint32_t bytes) {
-    const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
-    const uint32_t need = kEndBytes + (bytes <= to_end ? bytes : to_end + bytes);
-    if (room() < need) [[unlikely]] {
-      look_at_head();
-      if (room() < need) {
-        return nullptr;
-      }
+    if (!fits(bytes)) {
+      return nullptr;
     }
+    zero_at_ = tail_;  // what is filled from here on, even if it is left, may overwrite that zero
+    const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     if (bytes > to_end) [[unlikely]] {
       Frame* skip = frame_at(tail_);
       skip->type = FrameType::kSkip;
@@ -68,6 +82,7 @@ class FrameWriter {
     if (room() < wanted + kEndBytes) {
       look_at_head();
     }
+    zero_at_ = tail_;  // as in reserve()
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     const uint32_t free = room() < kEndBytes ? 0 : room() - kEndBytes;
     return {memory_ + (tail_ & mask_), free < to_end ? free : to_end, first_ == nullptr};
@@ -81,6 +96,52 @@ class FrameWriter {
     tail_ += bytes;
   }
 
+  /// A frame of 64 bytes, visible at once with all before it. Its line is written in one go: done
+  /// bit by bit, a reader that looks for it would take the line away in between. @param line all
+  /// but `bytes`, which is 0 in it. @return false: no room, or it would lie in two lines.
+  [[nodiscard]] bool send_line(const FrameLine& line) {
+    constexpr uint32_t kNeeded = 3 * sizeof(FrameLine);  // it, and the zeros of two
+    if (room() < kNeeded) [[unlikely]] {
+      look_at_head();
+    }
+    if ((tail_ & 32) != 0 || room() < kNeeded) [[unlikely]] {
+      return false;
+    }
+    publish();
+    auto* at = reinterpret_cast<uint64_t*>(frame_at(tail_));
+    tail_ += sizeof(FrameLine);
+    if (zero_at_ != tail_) {
+      frame_at(tail_)->bytes = 0;
+    }
+    // Words, as the sender has just written them: loads of another size would wait.
+#pragma GCC unroll 8
+    for (uint32_t i = 1; i < std::size(line.words); ++i) {
+      __atomic_store_n(at + i, line.words[i], __ATOMIC_RELAXED);
+    }
+    // release: as in publish().
+    __atomic_store_n(at, line.words[0] | sizeof(FrameLine), __ATOMIC_RELEASE);
+    // The zero behind the next such frame, now: that one then waits for no line but its own.
+    zero_at_ = tail_ + sizeof(FrameLine);
+    frame_at(zero_at_)->bytes = 0;
+    prefetch_to_write(frame_at(zero_at_ + sizeof(FrameLine)));
+    return true;
+  }
+
+  /// Whether reserve() would give so much.
+  [[nodiscard]] bool fits(uint32_t bytes) {
+    const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
+    const uint32_t need = kEndBytes + (bytes <= to_end ? bytes : to_end + bytes);
+    if (room() < need) [[unlikely]] {
+      look_at_head();
+    }
+    return room() >= need;
+  }
+
+  /// Something will be sent soon.
+  void prepare() const {
+    prefetch_to_write(memory_ + (tail_ & mask_));
+  }
+
   void publish() {
     if (first_ == nullptr) {
       return;
@@ -91,7 +152,7 @@ class FrameWriter {
     __atomic_store_n(&first_->bytes, first_bytes_, __ATOMIC_RELEASE);
     first_ = nullptr;
     // The zero of the next publish() lies one short frame further: have its line by then.
-    __builtin_prefetch(memory_ + ((tail_ + 64) & mask_), 1);
+    prefetch_to_write(frame_at(tail_ + 64));
   }
 
  private:
@@ -100,7 +161,9 @@ class FrameWriter {
   [[nodiscard]] Frame* frame_at(uint32_t position) {
     return reinterpret_cast<Frame*>(memory_ + (position & mask_));
   }
-  [[nodiscard]] uint32_t room() const { return mask_ + 1 - (tail_ - head_); }
+  [[nodiscard]] uint32_t room() const {
+    return mask_ + 1 - (tail_ - head_);
+  }
   void look_at_head() {
     // acquire: the reader is done with the bytes; pairs with FrameReader::release.
     head_ = shared_->head.load(std::memory_order_acquire);
@@ -112,12 +175,21 @@ class FrameWriter {
   uint32_t head_ = 0;       // as last seen
   Frame* first_ = nullptr;  // first that is not published
   uint32_t first_bytes_ = 0;
+  uint32_t zero_at_ = 0;  // position where send_line() left a zero; tail_: none
   FrameRingShared* shared_;
 };
 
 /// First eight bytes of a frame: `bytes` and `type` with what stands beside it. 0 in the lower
 /// half: there is no frame.
 [[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame) {
+  if constexpr (kThreadSanitizer) {  // the upper half is written before the lower says so
+    uint64_t word = 0;
+    // acquire: as below.
+    if (__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) != 0) {
+      std::memcpy(&word, frame, sizeof(word));
+    }
+    return word;
+  }
   // acquire: the frame after its length; pairs with FrameWriter::publish.
   return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE);
 }

@@ -37,17 +37,20 @@ struct Direction {
 
 class LoopWire final : public Wire {
  public:
-  void attach(Neighbour* card) override { self_ = card; }
-  Core* enter_neighbour(const char* /*thread*/) override {
-    return self_ == nullptr ? nullptr : self_->enter(true);
+  LoopWire() {
+    inbound_ = {&in_, 1};
+    neighbour_thread_ = &thread_;
   }
+  void attach(Neighbour* card) override { self_ = card; }
+  void stepped_by(const char* thread) override { thread_.store(thread, std::memory_order_relaxed); }
+  Core* enter_neighbour() override { return self_ == nullptr ? nullptr : self_->enter(true); }
   void leave_neighbour() override { self_->leave(true); }
   Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
-  std::span<Inbound> inbound() override { return {&in_, 1}; }
   bool link_up() const override { return true; }
 
  private:
   Neighbour* self_ = nullptr;
+  std::atomic<const char*> thread_{nullptr};
   Direction direction_;
   Outbound out_ = direction_.outbound();
   Inbound in_ = direction_.inbound();
@@ -76,6 +79,8 @@ class CableEnd final : public Wire {
         side_(side),
         out_(cable_->direction[side].outbound()),
         in_(cable_->direction[1 - side].inbound()) {
+    inbound_ = {&in_, 1};
+    neighbour_thread_ = &cable_->slot[1 - side].thread;
     set_plugged(true);
   }
   ~CableEnd() override { set_plugged(false); }
@@ -94,11 +99,8 @@ class CableEnd final : public Wire {
   void stepped_by(const char* thread) override {
     cable_->slot[side_].thread.store(thread, std::memory_order_relaxed);
   }
-  Core* enter_neighbour(const char* thread) override {
+  Core* enter_neighbour() override {
     CableImpl::Slot& other = cable_->slot[1 - side_];
-    if (other.thread.load(std::memory_order_relaxed) != thread) {
-      return nullptr;
-    }
     // acquire: pairs with the release in attach and leave_neighbour.
     if (other.busy.exchange(true, std::memory_order_acquire)) {
       return nullptr;
@@ -116,7 +118,6 @@ class CableEnd final : public Wire {
   }
 
   Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
-  std::span<Inbound> inbound() override { return {&in_, 1}; }
   bool link_up() const override {
     // acquire: the rings as the other side left them; pairs with set_plugged.
     return cable_->plugged[1 - side_].load(std::memory_order_acquire);

@@ -3,6 +3,7 @@
 /// simulated fabrics implement the same interface.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -45,20 +46,30 @@ class Wire {
   virtual void attach(Neighbour* card) { static_cast<void>(card); }
   /// Another thread steps the card from now on. @param thread tells threads apart.
   virtual void stepped_by(const char* thread) { static_cast<void>(thread); }
-  /// enter() of the card at the other end, if there is one in this process that `thread` steps.
-  /// Cheap where there is none: no line that another core writes is touched.
-  [[nodiscard]] virtual Core* enter_neighbour(const char* thread) {
-    static_cast<void>(thread);
-    return nullptr;
+  /// Whether there is a card in this process at the other end, and `thread` steps it. Reads no
+  /// line that another core writes.
+  [[nodiscard]] bool may_enter_neighbour(const char* thread) const {
+    return neighbour_thread_ != nullptr &&
+           neighbour_thread_->load(std::memory_order_relaxed) == thread;
   }
+  /// enter() of the card at the other end; null: it cannot be entered now.
+  [[nodiscard]] virtual Core* enter_neighbour() { return nullptr; }
   virtual void leave_neighbour() {}
   /// The way to a destination, null if there is none. Stays valid as long as the wire.
   [[nodiscard]] virtual Outbound* route(uint32_t dest_id) = 0;
   /// All that frames may come from. May change between steps.
-  [[nodiscard]] virtual std::span<Inbound> inbound() = 0;
+  [[nodiscard]] std::span<Inbound> inbound() const { return inbound_; }
   [[nodiscard]] virtual bool link_up() const = 0;
+  /// Whether pump() has anything to do.
+  [[nodiscard]] bool pumps() const { return pumps_; }
   /// Move frames, for wires that are more than rings. Called once a step.
   virtual void pump(uint64_t now_ns) { static_cast<void>(now_ns); }
+
+ protected:
+  // Members and no virtual functions, since each step looks at them.
+  std::span<Inbound> inbound_;
+  bool pumps_ = false;
+  const std::atomic<const char*>* neighbour_thread_ = nullptr;  ///< who steps the neighbour
 };
 
 /// A card that hears itself.

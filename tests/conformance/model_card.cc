@@ -2,6 +2,7 @@
 // PCIe layer with two seeds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -42,9 +43,10 @@ class TestWire final : public m::Wire {
  public:
   explicit TestWire(WireBoxes* boxes)
       : out_{&boxes->from_card.writer, &boxes->answers_from_card.writer},
-        in_{&boxes->to_card.reader, &boxes->answers_to_card.reader} {}
+        in_{&boxes->to_card.reader, &boxes->answers_to_card.reader} {
+    inbound_ = {&in_, 1};
+  }
   m::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
-  std::span<m::Inbound> inbound() override { return {&in_, 1}; }
   [[nodiscard]] bool link_up() const override { return true; }
 
  private:
@@ -201,7 +203,7 @@ bool ModelCard::send(const Packet& packet) {
   frame->ssize = packet.ssize;
   frame->address = packet.address;
   std::memset(frame->payload(), 0, bytes - sizeof(m::Frame));
-  std::memcpy(frame->payload(), data.data(), data.size());
+  std::copy(data.begin(), data.end(), frame->payload());
   box.writer.commit(frame, bytes);
   box.writer.publish();
   return true;

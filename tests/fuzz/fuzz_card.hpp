@@ -166,9 +166,10 @@ class FuzzCard {
   };
   class End final : public model::Wire {
    public:
-    explicit End(Box* b) : out_{&b[2].writer, &b[3].writer}, in_{&b[0].reader, &b[1].reader} {}
+    explicit End(Box* b) : out_{&b[2].writer, &b[3].writer}, in_{&b[0].reader, &b[1].reader} {
+      inbound_ = {&in_, 1};
+    }
     model::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
-    std::span<model::Inbound> inbound() override { return {&in_, 1}; }
     [[nodiscard]] bool link_up() const override { return true; }
 
    private:

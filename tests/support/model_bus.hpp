@@ -39,6 +39,9 @@ class ModelBus final : public pmd::Bus {
   [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override {
     return {&ModelBus::step, this};
   }
+  [[nodiscard]] pmd::PollHook receive_hook(uint32_t /*qp*/) override {
+    return {&ModelBus::step_to_receive, this};
+  }
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t /*align_bytes*/,
                               pmd::DmaMemory* out) override {
     const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
@@ -96,6 +99,11 @@ class ModelBus final : public pmd::Bus {
     auto* self = static_cast<ModelBus*>(ctx);
     self->clock_->advance_ns(self->tick_ns_);
     self->card_->step();
+  }
+  static void step_to_receive(void* ctx) noexcept {
+    auto* self = static_cast<ModelBus*>(ctx);
+    self->clock_->advance_ns(self->tick_ns_);
+    self->card_->step_to_receive();
   }
 
   std::vector<Page> bar_;

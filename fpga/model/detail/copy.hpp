@@ -7,8 +7,10 @@
 
 namespace rio::model {
 
-/// 32 bytes at any address: one register where the machine has such, else two.
-using Bytes32 = uint64_t __attribute__((vector_size(32), aligned(1), may_alias));
+/// 32 bytes at any address: one register where the machine has such, else two. The attributes stand
+/// before the equals sign: behind it clang leaves aligned(1) out, and moves as if aligned to 32.
+using Bytes32 [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = uint64_t;
+static_assert(alignof(Bytes32) == 1);
 
 inline void copy32(uint8_t* to, const uint8_t* from) {
   *reinterpret_cast<Bytes32*>(to) = *reinterpret_cast<const Bytes32*>(from);

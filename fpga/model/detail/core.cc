@@ -84,31 +84,17 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
   ++ring.head;
 }
 
-uint32_t Core::look_at_tail(Pair& pair, uint32_t number) {
-  Ring& ring = pair.rings[number];
-  if (!ring.running() || ring.held) {
-    return 0;
-  }
+bool Core::doorbell_is_late(uint32_t number) {
   // A doorbell may be on its way for a while. Not those of receive rings: a peer could not tell
   // that from a full queue, and the rules say what a card does with a posted buffer.
   const bool sends = number == kTxRing || number == kDmaRing || number == kMaintRing;
-  if (sends && host.posting() && host.rng().below(3) == 0) [[unlikely]] {
-    return ring.tail - ring.head;
-  }
-  return read_tail(pair, number);
+  return sends && host.rng().below(3) == 0;
 }
 
-uint32_t Core::read_tail(Pair& pair, uint32_t number) {
+void Core::refuse_tail(Pair& pair, uint32_t number) {
   Ring& ring = pair.rings[number];
-  // acquire: descriptors visible after the tail; pairs with Mmio::write32.
-  ring.tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
-  const uint32_t posted = ring.tail - ring.head;
-  if (posted > ring.mask + 1) [[unlikely]] {
-    fail_ring(pair, number, regs::RingError::kTail, ring.tail);
-    ring.tail = ring.head;
-    return 0;
-  }
-  return posted;
+  fail_ring(pair, number, regs::RingError::kTail, ring.tail);
+  ring.tail = ring.head;
 }
 
 }  // namespace rio::model

@@ -83,7 +83,7 @@ struct Core {
   Config config;
   bool exact;  ///< segment by segment
   bool link_up = false;
-  const char* thread = nullptr;  ///< who steps the card; for Wire::enter_neighbour
+  const char* thread = nullptr;  ///< who steps the card; for Wire::may_enter_neighbour
   uint64_t now_ns = 0;
   Bar bar;
   HostPort host;
@@ -166,10 +166,34 @@ struct Core {
   /// Give an event to a pair; lost and counted when its ring is full or stopped.
   void event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
              const uint32_t (&data)[4]);
+  /// Whether the host has posted to a ring of the pair what was not fetched yet. The tail itself is
+  /// read by look_at_tail().
+  [[nodiscard]] static bool waits(const Pair& pair, uint32_t number) {
+    const Ring& ring = pair.rings[number];
+    return ring.running() && __atomic_load_n(ring.tail_word, __ATOMIC_RELAXED) != ring.head;
+  }
   /// Look at the tail of a ring. @return entries to fetch; a tail too far ahead stops the ring.
-  [[nodiscard]] uint32_t look_at_tail(Pair& pair, uint32_t ring);
+  [[nodiscard]] uint32_t look_at_tail(Pair& pair, uint32_t number) {
+    Ring& ring = pair.rings[number];
+    if (!ring.running() || ring.held) [[unlikely]] {
+      return 0;
+    }
+    return host.posting() && doorbell_is_late(number) ? ring.posted() : read_tail(pair, number);
+  }
   /// The same where nothing may delay the doorbell any more: a stop comes behind it.
-  uint32_t read_tail(Pair& pair, uint32_t ring);
+  uint32_t read_tail(Pair& pair, uint32_t number) {
+    Ring& ring = pair.rings[number];
+    // acquire: descriptors visible after the tail; pairs with Mmio::write32.
+    ring.tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
+    if (ring.posted() > ring.mask + 1) [[unlikely]] {
+      refuse_tail(pair, number);
+    }
+    return ring.posted();
+  }
+
+ private:
+  [[nodiscard]] bool doorbell_is_late(uint32_t number);
+  void refuse_tail(Pair& pair, uint32_t number);
 };
 
 }  // namespace rio::model

@@ -136,14 +136,17 @@ void DmaEngine::issue(Operation& operation) {
 }
 
 void DmaEngine::progress() {
-  if (busy_ == 0 || !core_.link_up) {
-    return;
-  }
   for (Operation& operation : operations_) {
-    if (operation.pair != nullptr && operation.issued < operation.desc.length) {
-      issue(operation);
-      finish_if_over(operation);
+    if (operation.pair == nullptr || operation.issued == operation.desc.length) {
+      continue;
     }
+    if (core_.link_up) {
+      issue(operation);
+    } else if (operation.status == Status::kOk) {
+      // The rest is not sent; what was sent may have been carried out.
+      operation.status = operation.issued == 0 ? Status::kLinkDown : Status::kResponseTimeout;
+    }
+    finish_if_over(operation);
   }
 }
 

@@ -4,48 +4,70 @@ namespace rio::model {
 
 bool Responder::open(const Frame& request) {
   close();
-  Outbound* out = core_.wire->route(request.source);
-  Frame* frame = reinterpret_cast<Frame*>(sink_);
-  if (out != nullptr) {
-    frame = out->responses->reserve(frame_bytes(kAcksPerFrame * sizeof(Ack)));
-    if (frame == nullptr) {
-      return false;
-    }
+  out_ = core_.wire->route(request.source);
+  if (out_ != nullptr && !out_->responses->fits(frame_bytes(sizeof(acks_)))) {
+    return false;
   }
-  to_sink_ = out == nullptr;
-  out_ = out;
-  open_ = frame;
-  open_->type = FrameType::kAcks;
-  open_->source = request.dest;
-  open_->dest = request.source;
-  count_ = 0;
+  source_ = request.dest;
+  dest_ = request.source;
+  open_ = true;
   return true;
 }
 
 void Responder::close() {
-  if (open_ != nullptr && count_ > 0 && !to_sink_) {
-    open_->length = static_cast<uint16_t>(count_ * sizeof(Ack));
-    out_->responses->commit(open_, frame_bytes(open_->length));
-    if (dirty_ != nullptr && dirty_ != out_) {
-      dirty_->responses->publish();
-    }
-    dirty_ = out_;
+  if (count_ != 0 && out_ != nullptr) {
+    send_acks();
   }
-  open_ = nullptr;
+  count_ = 0;
+  open_ = false;
+}
+
+void Responder::send_acks() {
+  if (count_ == 1) {
+    const FrameLine line = {static_cast<uint64_t>(FrameType::kAcks) << 32,
+                            source_ | static_cast<uint64_t>(dest_) << 32,
+                            sizeof(Ack),
+                            0,
+                            acks_[0].word(),
+                            0,
+                            0,
+                            0};
+    if (out_->responses->send_line(line)) {
+      return;
+    }
+  }
+  const auto length = static_cast<uint32_t>(count_ * sizeof(Ack));
+  Frame* frame = out_->responses->reserve(frame_bytes(length));
+  if (frame == nullptr) {
+    return;  // a reader that takes room back that it gave: its answers vanish
+  }
+  frame->clear();
+  frame->type = FrameType::kAcks;
+  frame->source = source_;
+  frame->dest = dest_;
+  frame->length = static_cast<uint16_t>(length);
+  std::memcpy(frame->payload(), acks_, length);
+  out_->responses->commit(frame, frame_bytes(length));
+  mark_dirty(out_);
+}
+
+void Responder::mark_dirty(Outbound* out) {
+  if (dirty_ != nullptr && dirty_ != out) {
+    dirty_->responses->publish();
+  }
+  dirty_ = out;
 }
 
 Frame* Responder::begin(const Frame& request, FrameType type, uint32_t payload_bytes) {
   close();
-  Outbound* out = core_.wire->route(request.source);
+  out_ = core_.wire->route(request.source);
   Frame* frame = reinterpret_cast<Frame*>(sink_);
-  if (out != nullptr) {
-    frame = out->responses->reserve(frame_bytes(payload_bytes));
+  if (out_ != nullptr) {
+    frame = out_->responses->reserve(frame_bytes(payload_bytes));
     if (frame == nullptr) {
       return nullptr;
     }
   }
-  out_ = out;
-  to_sink_ = out == nullptr;
   frame->clear();
   frame->type = type;
   frame->source = request.dest;
@@ -56,14 +78,11 @@ Frame* Responder::begin(const Frame& request, FrameType type, uint32_t payload_b
 }
 
 void Responder::send(Frame* frame) {
-  if (to_sink_ || core_.faults.draw(Fault::kLostResponse)) {
+  if (out_ == nullptr || core_.faults.draw(Fault::kLostResponse)) {
     return;
   }
   out_->responses->commit(frame, frame_bytes(frame->length));
-  if (dirty_ != nullptr && dirty_ != out_) {
-    dirty_->responses->publish();
-  }
-  dirty_ = out_;
+  mark_dirty(out_);
 }
 
 void Responder::flush() {

@@ -14,11 +14,18 @@ class Responder {
   /// @return false: no room now, leave the request where it is. An unreachable sender is no
   /// reason to wait: its answers vanish.
   [[nodiscard]] bool ready(const Frame& request) {
-    if (open_ != nullptr && open_->dest == request.source && open_->source == request.dest &&
-        count_ < kAcksPerFrame) [[likely]] {
+    if (open_ && dest_ == request.source && source_ == request.dest && count_ < kAcksPerFrame)
+        [[likely]] {
       return true;
     }
     return open(request);
+  }
+
+  /// A request has come, likely from the sender of the last one.
+  void prepare() const {
+    if (out_ != nullptr) {
+      out_->responses->prepare();
+    }
   }
 
   /// Answer a segment (or a whole message) of the request that ready() was asked for.
@@ -26,8 +33,7 @@ class Responder {
     if (core_.faults.enabled() && core_.faults.draw(Fault::kLostResponse)) [[unlikely]] {
       return;
     }
-    auto* acks = reinterpret_cast<Ack*>(open_->payload());
-    acks[count_++] = Ack::of(place, segment, answer);
+    acks_[count_++] = Ack::of(place, segment, answer);
   }
 
   /// Room for acks in a row, for runs; after ready() said yes. Only without faults.
@@ -35,14 +41,9 @@ class Responder {
     Ack* next;
     Ack* end;
   };
-  [[nodiscard]] Run run() {
-    auto* acks = reinterpret_cast<Ack*>(open_->payload());
-    return {acks + count_, acks + kAcksPerFrame};
-  }
+  [[nodiscard]] Run run() { return {acks_ + count_, acks_ + kAcksPerFrame}; }
   /// Acks up to run.next were written.
-  void end_run(const Run& run) {
-    count_ = static_cast<uint32_t>(run.next - reinterpret_cast<Ack*>(open_->payload()));
-  }
+  void end_run(const Run& run) { count_ = static_cast<uint32_t>(run.next - acks_); }
 
   /// A response with data or for a transaction, to be filled by the caller and then send().
   /// @return null: no room now.
@@ -51,19 +52,24 @@ class Responder {
 
   /// What was answered becomes visible.
   void flush();
+  [[nodiscard]] bool pending() const { return count_ != 0 || dirty_ != nullptr; }
 
  private:
   static constexpr uint32_t kAcksPerFrame = 48;
 
   bool open(const Frame& request);
   void close();
+  void send_acks();
+  void mark_dirty(Outbound* out);
 
   Core& core_;
-  Frame* open_ = nullptr;  // reserved in out_->responses, or the sink
+  bool open_ = false;  // there is room for acks_ in out_->responses
+  uint32_t source_ = 0;
+  uint32_t dest_ = 0;
   uint32_t count_ = 0;
-  Outbound* out_ = nullptr;
+  Ack acks_[kAcksPerFrame] = {};
+  Outbound* out_ = nullptr;    // null: to nobody
   Outbound* dirty_ = nullptr;  // to be published
-  bool to_sink_ = false;
   alignas(32) uint8_t sink_[frame_bytes(4096)] = {};
 };
 

@@ -13,6 +13,9 @@ class RxEngine {
  public:
   RxEngine(Core& core, Responder& responder);
 
+  /// Fast mode: take a plain message, in rx_express.cc: the shortest way. @return false: express()
+  /// or on_message() has to look at it.
+  [[nodiscard]] bool single(const Frame& frame);
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
@@ -50,6 +53,7 @@ class RxEngine {
     uint64_t since_ns;
   };
 
+  [[nodiscard]] Pair* plain_target(const Frame& frame);
   [[nodiscard]] Pair* target(const Frame& frame);
   [[nodiscard]] int dedicated_ring(const Pair& pair, const Frame& frame) const;
   /// First segment of a message, or a whole one: where does it go? ERROR and RETRY are for the

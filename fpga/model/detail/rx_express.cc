@@ -4,6 +4,7 @@
 
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
+#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace {
@@ -13,15 +14,97 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 /// Bytes 19 to 23 of a Frame of a whole message of one segment: segment 0 of 1, ssize 256.
 constexpr uint64_t kOneSegment = 1ull << 8 | static_cast<uint64_t>(kFull) << 24;
 
+/// First eight bytes of a Frame of such a message.
+constexpr uint64_t kind_of(uint32_t length) {
+  return frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
+}
+
+/// Completion of such a message, whose payload has landed.
+struct Completion {
+  uint64_t route;
+  uint32_t bytes;
+  uint32_t place;
+  uint32_t index;
+  uint32_t arrival;
+  uint32_t time;
+  uint64_t last_word;  // in its upper half
+
+  [[gnu::always_inline]] void write(uint8_t* cpl) const {
+    store64(cpl, route);
+    store32(cpl + 8, bytes | 1u << 16 | place << 24);
+    store32(cpl + 12, index);
+    store32(cpl + 16, arrival);
+    store32(cpl + 20, time);
+    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    tsan_release(cpl + 28);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
+  }
+};
+
+/// Payload of such a message, padded to `bytes`.
+[[gnu::always_inline]] inline void land_plain(uint8_t* to, const uint8_t* from, uint32_t bytes,
+                                              bool full) {
+  if (full) [[likely]] {
+    land_full_256(to, from, bytes);
+  } else {
+    copy_bytes(to, from, bytes);
+  }
+}
+
 }  // namespace
 
-uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
-  const Owner* owner = core_.owner(first.dest);
+inline Pair* RxEngine::plain_target(const Frame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
-      owner->plain_pair[first.mbox()] == kNobody || !responder_.ready(first)) {
+      owner->plain_pair[frame.mbox()] == kNobody || !responder_.ready(frame)) {
+    return nullptr;
+  }
+  return &core_.pairs[owner->plain_pair[frame.mbox()]];
+}
+
+bool RxEngine::single(const Frame& frame) {
+  Pair* pair = plain_target(frame);
+  if (pair == nullptr) {
+    return false;
+  }
+  Ring& ring = pair->rings[kSharedRing];
+  const HostWindow& host = core_.host.write_window();
+  const auto* at = reinterpret_cast<const uint8_t*>(&frame);
+  const uint64_t shape = load64(at + 16);
+  const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
+  const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
+  if (ring.held || host.len_bytes < kFull || core_.look_at_tail(*pair, kSharedRing) == 0 ||
+      load64(at) != kind_of(length) || shape >> 24 != kOneSegment || length - 1 >= kFull) {
+    return false;
+  }
+  const uint64_t offset = load64(ring.entry(ring.head, 3)) - host.iova;
+  if (offset > host.len_bytes - kFull) {
+    return false;
+  }
+  const uint32_t bytes = padded(length);
+  land_plain(host.va + offset, at + sizeof(Frame), bytes, core_.config.quirk_last_full_256);
+  const Completion completion = {load64(at + 8),
+                                 bytes,
+                                 place,
+                                 ring.head,
+                                 pair->arrivals,
+                                 core_.ticks(),
+                                 static_cast<uint64_t>(ring.phase()) << 32};
+  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl));
+  ++core_.counts.rx_packets;
+  ++pair->arrivals;
+  ++ring.cidx;
+  ++ring.head;
+  responder_.ack(place, 0, Answer::kDone);
+  return true;
+}
+
+uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
+  Pair* const target = plain_target(first);
+  if (target == nullptr) {
     return 0;
   }
-  Pair& pair = core_.pairs[owner->plain_pair[first.mbox()]];
+  Pair& pair = *target;
   Ring& ring = pair.rings[kSharedRing];
   const HostWindow host = core_.host.write_window();
   if (ring.held || host.len_bytes < kFull || core_.look_at_tail(pair, kSharedRing) == 0) {
@@ -37,7 +120,7 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
   const uint32_t time = core_.ticks();
   Responder::Run acks = responder_.run();
   // Locals: stores through byte pointers would make the compiler load members again each time.
-  const uint8_t* const plain_pair = owner->plain_pair;
+  const uint8_t* const plain_pair = core_.owner(first.dest)->plain_pair;
   const uint8_t* entry = ring.entry(ring.head, 3);
   uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl);
   const uint64_t last_word = static_cast<uint64_t>(ring.phase()) << 32;
@@ -49,29 +132,23 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
   uint32_t arrival = pair.arrivals;
   for (; at <= last_at && head != until; ++head) {
     const uint64_t word = load_frame_word(at);  // first: the rest is there only if this is
+    if constexpr (kThreadSanitizer) {
+      if (word == 0) {
+        break;
+      }
+    }
     const uint64_t shape = load64(at + 16);
     const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
     const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
     const uint64_t offset = load64(entry) - host.iova;
-    const uint64_t kind = frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
-    if (word != kind || load64(at + 8) != route || shape >> 24 != kOneSegment ||
+    if (word != kind_of(length) || load64(at + 8) != route || shape >> 24 != kOneSegment ||
         length - 1 >= kFull || offset > last_addr || plain_pair[place & 63] != number)
         [[unlikely]] {
       break;
     }
     const uint32_t bytes = padded(length);
-    if (full) [[likely]] {
-      land_full_256(host.va + offset, at + sizeof(Frame), bytes);
-    } else {
-      copy_bytes(host.va + offset, at + sizeof(Frame), bytes);
-    }
-    store64(cpl, route);
-    store32(cpl + 8, bytes | 1u << 16 | place << 24);
-    store32(cpl + 12, head);
-    store32(cpl + 16, arrival++);
-    store32(cpl + 20, time);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
-    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
+    land_plain(host.va + offset, at + sizeof(Frame), bytes, full);
+    Completion{route, bytes, place, head, arrival++, time, last_word}.write(cpl);
     const Ack ack = Ack::of(place, 0, Answer::kDone);
     std::memcpy(acks.next++, &ack, sizeof(ack));
     at += frame_bytes(length);

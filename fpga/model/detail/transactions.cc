@@ -99,9 +99,6 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
 }
 
 void Transactions::send_due() {
-  if (due_.empty() || !core_.link_up) {
-    return;
-  }
   size_t kept = 0;
   for (size_t i = 0; i < due_.size(); ++i) {
     const Due due = due_[i];

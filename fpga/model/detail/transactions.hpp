@@ -18,6 +18,7 @@ class Transactions {
   /// Send the request, first or again. Where the wire has no room it is sent by send_due().
   void send(Pair& pair, Flow& flow, Transaction& transaction);
   void send_due();
+  [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Send a request that has no response. @return false: no room on the wire, come again.
   [[nodiscard]] bool send_posted(Pair& pair, Flow& flow, const Transaction& request);
 

@@ -48,7 +48,8 @@ void TxEngine::run(Pair& pair) {
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
-    if (!core_.exact && (direct(pair, ring, left) > 0 || express(pair, ring, left) > 0)) {
+    if (!core_.exact && (direct(pair, ring, left) > 0 || (left == 1 && single(pair, ring)) ||
+                         express(pair, ring, left) > 0)) {
       continue;
     }
     const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
@@ -262,9 +263,6 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
 }
 
 void TxEngine::send_due() {
-  if (due_.empty() || !core_.link_up) {
-    return;
-  }
   size_t kept = 0;
   for (size_t i = 0; i < due_.size(); ++i) {
     const Due due = due_[i];

@@ -21,6 +21,7 @@ class TxEngine {
   void on_doorbell_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Send segments that are still due, first or again.
   void send_due();
+  [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Response time-outs and ends of quarantines.
   void check_timers();
   /// What was stamped with `time_ns` was sent now.
@@ -41,6 +42,10 @@ class TxEngine {
   /// that the same thread steps, in direct.cc. @return how many; 0: another way is needed.
   uint32_t direct(Pair& pair, Ring& ring, uint32_t count);
   uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer);
+  /// Fast mode: send one plain message whose bytes are in the descriptor to the last destination,
+  /// in tx_express.cc: the shortest way from a doorbell to the wire. @return false: another way is
+  /// needed.
+  bool single(Pair& pair, Ring& ring);
   /// Fast mode: send a run of plain messages of one segment to the last destination, in
   /// tx_express.cc. @return how many; 0: launch() has to look at the first.
   uint32_t express(Pair& pair, Ring& ring, uint32_t count);

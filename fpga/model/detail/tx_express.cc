@@ -4,15 +4,18 @@
 
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/tx_engine.hpp"
+#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace {
 
 using Control = regs::tx_desc::Control;
 
-/// Control word of a plain message but for its mailbox: 256-byte segments, bytes at an address.
+/// Control word of a plain message but for its mailbox and whether its bytes are in the descriptor:
+/// 256-byte segments.
 constexpr uint32_t kPlain = Control::ssize.put(14);
 constexpr uint64_t kMboxMask = Control::mbox.mask();
+constexpr uint64_t kInlineMask = Control::inline_.mask();
 constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
 
 /// Bytes 16 to 23 of a Frame: of a message of one segment.
@@ -38,12 +41,59 @@ uint32_t life_word() {
   return word;
 }
 
+/// Note what flies; `desc` is the descriptor.
+inline void note(TxMsg& msg, const uint8_t* desc, uint32_t index, uint64_t now_ns, uint32_t life) {
+  std::memcpy(&msg.desc, desc, sizeof(msg.desc));
+  msg.since_ns = now_ns;
+  msg.index = index;
+  msg.unsent = 0;
+  msg.open = 1;
+  std::memcpy(static_cast<void*>(&msg.state), &life, sizeof(life));
+}
+
 }  // namespace
+
+bool TxEngine::single(Pair& pair, Ring& ring) {
+  Flow* flow = pair.last_flow;
+  const uint8_t* desc = ring.entry(ring.head, 5);
+  const uint64_t word = load64(desc);
+  const uint32_t length = static_cast<uint32_t>(load64(desc + 8) >> 32);
+  const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
+  if (flow == nullptr || length - 1 >= regs::kInlineBytes ||
+      (word & ~kMboxMask) != (kPlain | kInlineMask | static_cast<uint64_t>(flow->dest_id) << 32)) {
+    return false;
+  }
+  const uint32_t busy = flow->busy[mbox];
+  const auto letter = static_cast<uint32_t>(__builtin_ctz(~busy));
+  if (letter >= core_.config.letters) {
+    return false;
+  }
+  const uint32_t place = place_of(mbox, letter);
+  uint64_t payload[2] = {};
+  copy_bytes(reinterpret_cast<uint8_t*>(payload), desc + offsetof(regs::TxDesc, addr), length);
+  const FrameLine line = {static_cast<uint64_t>(FrameType::kMessage) << 32,
+                          pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32,
+                          shape(length, place),
+                          0,
+                          payload[0],
+                          payload[1],
+                          0,
+                          0};
+  if (!flow->way->requests->send_line(line)) {
+    return false;
+  }
+  flow->busy[mbox] = static_cast<uint8_t>(busy | (busy + 1));
+  note(flow->msgs[place], desc, ring.head, core_.now_ns, life_word());
+  ++core_.counts.tx_packets;
+  ++pair.tx_outstanding;
+  ++ring.head;
+  return true;
+}
 
 uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   Flow* flow = pair.last_flow;
   const HostWindow host = core_.host.read_window();
-  if (flow == nullptr || host.len_bytes < regs::kSegmentBytesMax) {
+  if (flow == nullptr) {
     return 0;
   }
   count = std::min(count, ring.entries_in_a_row());
@@ -54,7 +104,9 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   bool hidden = window.hides_first;
   const uint64_t plain = kPlain | static_cast<uint64_t>(flow->dest_id) << 32;
   const uint64_t route = pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32;
-  const uint64_t last_addr = host.len_bytes - regs::kSegmentBytesMax;
+  // Where a payload may begin: the longest one ends within the window.
+  const uint64_t begins =
+      host.len_bytes < regs::kSegmentBytesMax ? 0 : host.len_bytes - regs::kSegmentBytesMax + 1;
   const uint64_t unaligned = (1ull << core_.config.tx_addr_log2) - 1;
   const uint32_t letters = core_.config.letters;
   const uint64_t now_ns = core_.now_ns;
@@ -76,8 +128,14 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
     const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
     const uint32_t busy = busy_letters[mbox];
     const auto letter = static_cast<uint32_t>(__builtin_ctz(~busy));
-    if ((word & ~kMboxMask) != plain || length - 1 >= regs::kSegmentBytesMax ||
-        (addr & unaligned) != 0 || offset > last_addr || letter >= letters) [[unlikely]] {
+    // As numbers: of a message that is not good the sum points nowhere.
+    auto bytes_at = reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(host_va) + offset);
+    bool good = (addr & unaligned) == 0 && offset < begins && length - 1 < regs::kSegmentBytesMax;
+    if ((word & kInlineMask) != 0) {
+      bytes_at = desc + offsetof(regs::TxDesc, addr);
+      good = length - 1 < regs::kInlineBytes;
+    }
+    if ((word & ~(kMboxMask | kInlineMask)) != plain || !good || letter >= letters) [[unlikely]] {
       break;
     }
     busy_letters[mbox] = static_cast<uint8_t>(busy | (busy + 1));
@@ -92,15 +150,9 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
     }
     store64(out + 8, route);
     store64(out + 16, shape(length, place));
-    copy_padded(out + sizeof(Frame), host_va + offset, length);
+    copy_padded(out + sizeof(Frame), bytes_at, length);
     out += bytes;
-    TxMsg& msg = msgs[place];
-    std::memcpy(&msg.desc, desc, sizeof(msg.desc));
-    msg.since_ns = now_ns;
-    msg.index = index;
-    msg.unsent = 0;
-    msg.open = 1;
-    std::memcpy(static_cast<void*>(&msg.state), &life, sizeof(life));
+    note(msgs[place], desc, index, now_ns, life);
     desc += sizeof(regs::TxDesc);
   }
   const uint32_t sent = index - first;
@@ -147,6 +199,7 @@ void TxEngine::on_acks(const Frame& frame) {
     store64(cpl, msg.desc.cookie | static_cast<uint64_t>(msg.index) << 32);
     const uint64_t phase = ~(cidx >> cshift) & 1u;
     // release: the completion before its last word; pairs with dma_load_last_word.
+    tsan_release(cpl + 12);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), time | phase << 63, __ATOMIC_RELEASE);
     ++cidx;
     ++done;

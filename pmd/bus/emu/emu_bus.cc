@@ -94,6 +94,9 @@ struct EmuBus::Impl {
   std::jthread thread;
 
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
+  static void step_to_receive(void* ctx) noexcept {
+    static_cast<model::Card*>(ctx)->step_to_receive();
+  }
   void serve(const std::stop_token& stop) const {
     while (!stop.stop_requested()) {
       card->step();
@@ -193,6 +196,13 @@ PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
     return {};
   }
   return {&Impl::step, impl_->card.get()};
+}
+
+PollHook EmuBus::receive_hook(uint32_t /*qp*/) {
+  if (impl_->stepping != Stepping::kInline) {
+    return {};
+  }
+  return {&Impl::step_to_receive, impl_->card.get()};
 }
 
 int EmuBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {

@@ -35,6 +35,11 @@ class FrameRing : public testing::Test {
     writer_.commit(frame, model::frame_bytes(payload));
     return true;
   }
+  bool put_line(uint32_t number, uint32_t payload) {
+    const uint64_t bytes = 0x0101010101010101ull * (number & 0xFF);
+    const uint64_t type = static_cast<uint64_t>(FrameType::kDoorbell) << 32;
+    return writer_.send_line({type, 0, payload, number, bytes, bytes, bytes, bytes});
+  }
   bool take(uint32_t number, uint32_t payload) {
     const Frame* frame = reader_.peek();
     if (frame == nullptr) {
@@ -69,10 +74,16 @@ TEST_F(FrameRing, AnyMixtureOfSizesForManyLaps) {
   std::deque<std::pair<uint32_t, uint32_t>> inside;
   uint32_t x = 7;
   uint32_t number = 0;
+  uint32_t lines = 0;
   for (int i = 0; i < 200'000; ++i) {
     x = x * 1664525u + 1013904223u;
     const uint32_t payload = (x >> 9) % ((x >> 20) % 7 == 0 ? 4097 : 300);
-    if ((x >> 28) % 2 == 0) {
+    if ((x >> 28) % 4 == 0) {
+      if (put_line(number, payload % 33)) {
+        inside.emplace_back(number++, payload % 33);
+        ++lines;
+      }
+    } else if ((x >> 28) % 2 == 0) {
       if (put(number, payload)) {
         inside.emplace_back(number++, payload);
       }
@@ -94,6 +105,53 @@ TEST_F(FrameRing, AnyMixtureOfSizesForManyLaps) {
     }
   }
   EXPECT_GT(number, 10'000u);
+  EXPECT_GT(lines, 1'000u);
+}
+
+TEST_F(FrameRing, ALineIsSeenAtOnceBehindWhatWasBefore) {
+  ASSERT_TRUE(put(1, 32));
+  ASSERT_TRUE(put_line(2, 8));
+  EXPECT_TRUE(take(1, 32));
+  EXPECT_TRUE(take(2, 8));
+  EXPECT_EQ(reader_.peek(), nullptr);
+}
+
+TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
+  for (const bool by_window : {false, true}) {
+    ASSERT_TRUE(put_line(1, 8));
+    uint8_t* left = by_window
+                        ? writer_.window(1024).bytes
+                        : reinterpret_cast<uint8_t*>(writer_.reserve(model::frame_bytes(256)));
+    ASSERT_NE(left, nullptr);
+    std::memset(left + 4, 0x40, 284);
+    ASSERT_TRUE(put_line(2, 8));
+    EXPECT_TRUE(take(1, 8));
+    EXPECT_TRUE(take(2, 8));
+    EXPECT_EQ(reader_.peek(), nullptr);
+  }
+}
+
+TEST_F(FrameRing, ALineIsNeverInTwo) {
+  ASSERT_TRUE(put(1, 0));  // 32 bytes
+  writer_.publish();
+  EXPECT_FALSE(put_line(2, 8));
+  EXPECT_TRUE(take(1, 0));
+  EXPECT_EQ(reader_.peek(), nullptr);
+}
+
+TEST_F(FrameRing, LinesUntilFullThenFreeAgain) {
+  for (uint32_t lap = 0; lap < 3; ++lap) {
+    uint32_t n = 0;
+    while (put_line(n, 8)) {
+      ++n;
+    }
+    EXPECT_GE(n, kBytes / 64 - 4);
+    for (uint32_t i = 0; i < n; ++i) {
+      ASSERT_TRUE(take(i, 8));
+    }
+    EXPECT_EQ(reader_.peek(), nullptr);
+    reader_.release();
+  }
 }
 
 TEST_F(FrameRing, FullThenFreeAgain) {

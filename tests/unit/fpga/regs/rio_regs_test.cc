@@ -208,23 +208,23 @@ TEST(RioRegs, PhaseIsTheTopBitOfTheLastWord) {
 }
 
 TEST(Field, GetAndPut) {
-  constexpr Field f{8, 4};
-  EXPECT_EQ(f.max(), 0xFu);
-  EXPECT_EQ(f.mask(), 0xF00u);
-  EXPECT_EQ(f.get(0xABCDEFu), 0xDu);
-  EXPECT_EQ(f.put(0x5u), 0x500u);
-  EXPECT_EQ(f.put(0x15u), 0x500u) << "bits above the width are cut off";
-  static_assert(f.get(f.put(9)) == 9);
+  constexpr Field kField{8, 4};
+  EXPECT_EQ(kField.max(), 0xFu);
+  EXPECT_EQ(kField.mask(), 0xF00u);
+  EXPECT_EQ(kField.get(0xABCDEFu), 0xDu);
+  EXPECT_EQ(kField.put(0x5u), 0x500u);
+  EXPECT_EQ(kField.put(0x15u), 0x500u) << "bits above the width are cut off";
+  static_assert(kField.get(kField.put(9)) == 9);
 }
 
 TEST(Field, WholeWordAndTopBit) {
-  constexpr Field word{0, 32};
-  EXPECT_EQ(word.mask(), 0xFFFFFFFFu);
-  EXPECT_EQ(word.get(0x89ABCDEFu), 0x89ABCDEFu);
-  EXPECT_EQ(word.put(0x89ABCDEFu), 0x89ABCDEFu);
-  constexpr Field top{31, 1};
-  EXPECT_EQ(top.put(1), 0x80000000u);
-  EXPECT_EQ(top.get(0x7FFFFFFFu), 0u);
+  constexpr Field kWord{0, 32};
+  EXPECT_EQ(kWord.mask(), 0xFFFFFFFFu);
+  EXPECT_EQ(kWord.get(0x89ABCDEFu), 0x89ABCDEFu);
+  EXPECT_EQ(kWord.put(0x89ABCDEFu), 0x89ABCDEFu);
+  constexpr Field kTop{31, 1};
+  EXPECT_EQ(kTop.put(1), 0x80000000u);
+  EXPECT_EQ(kTop.get(0x7FFFFFFFu), 0u);
 }
 
 TEST(Field, NeighboursDoNotTouch) {
