@@ -50,6 +50,9 @@ class Bus {
 
   /// Hook for the bursts of one queue pair.
   [[nodiscard]] virtual PollHook poll_hook(uint32_t qp) = 0;
+  /// The same for queues whose polls ask only for what others send: the card may put off what it
+  /// has to tell about our own messages for a few polls.
+  [[nodiscard]] virtual PollHook receive_hook(uint32_t qp) { return poll_hook(qp); }
 
   /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
   /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the

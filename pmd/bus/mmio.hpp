@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "pmd/bus/counter.hpp"
+
 namespace rio::pmd {
 
 /// Orders writes to host memory that the card reads (descriptors) before a later BAR write.
@@ -51,7 +53,7 @@ struct MmioCounts {
 };
 
 /// A window onto a BAR of little-endian 32-bit words. Does not own the mapping. An object belongs
-/// to one thread (it counts without atomics); copies count on their own.
+/// to one thread; copies count on their own.
 class Mmio {
  public:
   Mmio() = default;
@@ -63,7 +65,7 @@ class Mmio {
 
   /// Slow path only: about a microsecond on PCIe. @param offset_bytes multiple of 4, inside.
   [[nodiscard]] uint32_t read32(uint32_t offset_bytes) {
-    ++counts_.reads;
+    reads_.add(1);
     if (tap_ != nullptr) [[unlikely]] {
       return tap_->on_read(offset_bytes);
     }
@@ -75,7 +77,7 @@ class Mmio {
 
   /// Writes after everything written before. @param offset_bytes multiple of 4, inside.
   void write32(uint32_t offset_bytes, uint32_t value) {
-    ++counts_.writes;
+    writes_.add(1);
     dma_write_barrier();
     if (tap_ != nullptr) [[unlikely]] {
       tap_->on_write(offset_bytes, value);
@@ -86,7 +88,8 @@ class Mmio {
   }
 
   [[nodiscard]] size_t len_bytes() const { return len_bytes_; }
-  [[nodiscard]] const MmioCounts& counts() const { return counts_; }
+  /// Any thread.
+  [[nodiscard]] MmioCounts counts() const { return {reads_.get(), writes_.get()}; }
 
  private:
   [[nodiscard]] volatile uint32_t* word(uint32_t offset_bytes) const {
@@ -95,7 +98,8 @@ class Mmio {
 
   volatile uint8_t* base_ = nullptr;
   MmioTap* tap_ = nullptr;
-  MmioCounts counts_;
+  Counter reads_;
+  Counter writes_;
   size_t len_bytes_ = 0;
 };
 

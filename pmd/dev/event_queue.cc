@@ -42,7 +42,7 @@ uint16_t EventQueue::burst(CardEvent* out, uint16_t n) {
     given = take(out, n);
   }
   if (given != 0) {
-    stats_.messages += given;
+    stats_.messages.add(given);
     // Doorbell: credits, after the completions were read (release in write32); pairs with the
     // card, which writes completions only below the tail that it has seen.
     bar_.write32(tail_offset_, cursor_.consumed + cursor_.mask + 1);

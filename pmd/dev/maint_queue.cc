@@ -108,7 +108,7 @@ int MaintQueue::carry_out(const Access& access, uint32_t timeout_ms) {
   const size_t len_bytes = access.words * kWordBytes;
   if (access.words == 0 || len_bytes > regs::kMaintBytesMax || access.offset % kWordBytes != 0 ||
       access.offset > kOffsetLimit - len_bytes) {
-    ++stats_.rejected;
+    stats_.rejected.add(1);
     log_error(
         "%s: maintenance access of %zu words at offset 0x%x; it takes 1 to %zu words at a "
         "multiple of 4 within 24 bits",

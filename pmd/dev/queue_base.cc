@@ -1,13 +1,39 @@
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
+namespace {
+
+/// Whether a ring is for what others send.
+bool receives(uint32_t ring) {
+  switch (static_cast<regs::Ring>(ring)) {
+    case regs::Ring::kTx:
+    case regs::Ring::kDma:
+    case regs::Ring::kMaint:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+RingTotals& RingTotals::operator+=(const RingTotals& other) {
+  stats.messages += other.stats.messages;
+  stats.bytes += other.stats.bytes;
+  stats.failed += other.stats.failed;
+  stats.rejected += other.stats.rejected;
+  stats.bad_completions += other.stats.bad_completions;
+  mmio.reads += other.mmio.reads;
+  mmio.writes += other.mmio.writes;
+  return *this;
+}
 
 int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const RingShape& shape) {
   if (const int error = ring_.start(bus, caps, config, shape); error != 0) {
     return error;
   }
   bar_ = bus.bar();
-  hook_ = ring_.hook();
+  hook_ = receives(config.ring) ? bus.receive_hook(config.qp) : bus.poll_hook(config.qp);
   tail_offset_ = ring_.tail_offset();
   cursor_.base = ring_.completions();
   cursor_.mask = (1u << ring_.log2()) - 1;

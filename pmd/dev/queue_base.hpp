@@ -51,17 +51,41 @@ template <class Value>
   asm volatile("" : "+r"(value));
 }
 
-/// Base of the queues; not used by itself. A queue belongs to one thread at a time; only stats()
-/// may be called by another one, which then sees counts that are a burst old.
+/// What a queue has counted, over all the times that its ring was open.
+struct RingTotals {
+  QueueStats stats;
+  MmioCounts mmio;
+  RingTotals& operator+=(const RingTotals& other);
+};
+
+/// What QueueStats tells.
+struct QueueCounters {
+  Counter messages;
+  Counter bytes;
+  Counter failed;
+  Counter rejected;
+  Counter bad_completions;
+};
+
+/// Base of the queues; not used by itself. A queue belongs to one thread at a time; only stats(),
+/// mmio() and totals() may be called by others, which then see counts that are a burst old.
 class QueueBase {
  public:
   QueueBase(const QueueBase&) = delete;
   QueueBase& operator=(const QueueBase&) = delete;
 
   /// Counts since create().
-  [[nodiscard]] QueueStats stats() const { return stats_; }
+  [[nodiscard]] QueueStats stats() const {
+    return {.messages = stats_.messages.get(),
+            .bytes = stats_.bytes.get(),
+            .failed = stats_.failed.get(),
+            .rejected = stats_.rejected.get(),
+            .bad_completions = stats_.bad_completions.get()};
+  }
   /// BAR accesses of the bursts and of arm(): no reads, and a write a burst at most.
   [[nodiscard]] MmioCounts mmio() const { return bar_.counts(); }
+  /// Both of them.
+  [[nodiscard]] RingTotals totals() const { return {stats(), bar_.counts()}; }
   /// Control path, reads the BAR. @param error, entry why and where the card stopped the ring, set
   /// on success; may be null. @return regs::RingState, or -ENODEV (card gone), -EPROTO.
   [[nodiscard]] int ring_state(regs::RingError* error, uint32_t* entry) {
@@ -84,7 +108,7 @@ class QueueBase {
 
   // Written by the bursts.
   CompletionCursor cursor_;
-  QueueStats stats_;
+  QueueCounters stats_;
   Mmio bar_;
   // Read by the bursts.
   PollHook hook_;
@@ -120,7 +144,7 @@ class PostingQueue : public QueueBase {
   /// @return false.
   bool refuse(Reject why) {
     last_reject_ = why;
-    ++stats_.rejected;
+    stats_.rejected.add(1);
     return false;
   }
   /// Tell the card of the entries posted since head was `head_before`, if any.
@@ -137,6 +161,8 @@ class PostingQueue : public QueueBase {
   [[nodiscard]] uint32_t reap_plain(typename Kind::Done* out, uint32_t limit);
   template <class Kind>
   [[nodiscard]] uint32_t reap_any(typename Kind::Done* out, uint32_t limit);
+  template <class Kind>
+  [[nodiscard]] uint16_t reap_ready(typename Kind::Done* out, uint16_t n);
   template <class Kind>
   [[nodiscard]] uint16_t reap_burst(typename Kind::Done* out, uint16_t n);
 

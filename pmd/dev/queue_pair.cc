@@ -155,9 +155,18 @@ int QueuePair::close_dedicated(uint32_t i) {
   }
   const int error = dedicated_[i]->stop(config_.stop_timeout_ms);
   if (error == 0 || error == -ENODEV) {
+    closed_[i] += dedicated_[i]->totals();
     dedicated_[i].reset();
   }
   return error;
+}
+
+RingTotals QueuePair::dedicated_totals(uint32_t i) const {
+  RingTotals sum = closed_[i];
+  if (dedicated_[i] != nullptr) {
+    sum += dedicated_[i]->totals();
+  }
+  return sum;
 }
 
 DedicatedRxQueue* QueuePair::dedicated(uint32_t i) {

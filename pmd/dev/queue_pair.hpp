@@ -75,6 +75,10 @@ class QueuePair {
   /// Dedicated queue `i` if it is open, else null.
   [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t i);
 
+  /// What dedicated queue `i` has counted, before it was closed and opened again included. Control
+  /// path. @param i 0 to 7.
+  [[nodiscard]] RingTotals dedicated_totals(uint32_t i) const;
+
   [[nodiscard]] uint32_t index() const { return qp_; }
   /// Source ID in force. BAR read.
   [[nodiscard]] uint32_t dest_id() { return card_.dest_id(qp_); }
@@ -102,6 +106,7 @@ class QueuePair {
   std::unique_ptr<EventQueue> events_;
   std::unique_ptr<WindowTable> windows_;
   std::array<std::unique_ptr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
+  std::array<RingTotals, regs::kDedicatedQueues> closed_;  // of dedicated queues closed since
 };
 
 }  // namespace rio::pmd

@@ -1,5 +1,6 @@
 #include "pmd/dev/reg_names.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -7,6 +8,11 @@ namespace rio::pmd {
 namespace {
 
 using regs::names::RegName;
+
+/// ASCII only: names of registers are.
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 /// Decimal, or hexadecimal behind 0x. @return false: something else, or above `max`.
 bool parse_number(std::string_view text, uint64_t max, uint64_t* value) {
@@ -89,21 +95,30 @@ std::string RegWord::name() const {
   return text;
 }
 
+bool begins_with(std::string_view text, std::string_view prefix) {
+  return text.size() >= prefix.size() &&
+         std::equal(prefix.begin(), prefix.end(), text.begin(),
+                    [](char a, char b) { return lower(a) == lower(b); });
+}
+
 int find_register(std::string_view text, RegWord* out, std::string* error) {
   uint64_t offset = 0;
   if (parse_number(text, UINT32_MAX, &offset)) {
     return by_offset(static_cast<uint32_t>(offset), out, error);
   }
   const size_t dot = text.find('.');
+  std::string lowered(text);  // as the table has them
+  std::transform(lowered.begin(), lowered.end(), lowered.begin(), lower);
+  const std::string_view wanted(lowered);
   std::string_view block;
   std::string_view name;
   bool has_instance = false;
   bool has_index = false;
   RegWord word;
   if (dot == std::string_view::npos ||
-      !split_index(text.substr(0, dot), &block, &has_instance, &word.instance) ||
-      !split_index(text.substr(dot + 1), &name, &has_index, &word.index)) {
-    return unknown(text, text.substr(0, dot), error);
+      !split_index(wanted.substr(0, dot), &block, &has_instance, &word.instance) ||
+      !split_index(wanted.substr(dot + 1), &name, &has_index, &word.index)) {
+    return unknown(text, wanted.substr(0, dot), error);
   }
   for (const RegName& reg : regs::names::kRegisters) {
     if (block != reg.block || name != reg.name) {

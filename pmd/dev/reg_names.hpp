@@ -1,5 +1,5 @@
 /// @file
-/// Registers by name: "id.magic", "port.link", "qp[0].ring_status[3]".
+/// Registers by name: "id.magic", "port.link", "qp[0].ring_status[3]". Case does not matter.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,9 @@ struct RegWord {
   }
   [[nodiscard]] std::string name() const;
 };
+
+/// Whether `text` begins so, be the letters large or small.
+[[nodiscard]] bool begins_with(std::string_view text, std::string_view prefix);
 
 /// Find a register. @param text foreign: a name, or an offset in the BAR.
 /// @return 0, or -EINVAL with the nearest there is in `error`.

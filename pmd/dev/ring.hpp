@@ -71,7 +71,7 @@ class Ring {
   [[nodiscard]] const PollHook& hook() const { return hook_; }
   [[nodiscard]] Bus& bus() const { return *bus_; }
   /// The window that start, stop and state go through; the bursts have their own.
-  [[nodiscard]] const MmioCounts& mmio() const { return bar_.counts(); }
+  [[nodiscard]] MmioCounts mmio() const { return bar_.counts(); }
 
  private:
   [[nodiscard]] int check(const Caps& caps) const;

@@ -12,7 +12,8 @@ namespace rio::pmd {
 
 /// What the arguments say; where they say nothing, the default.
 struct RawArgs {
-  EmuConfig emu;              ///< vdev only
+  /// vdev only. Two queue pairs: eight sources and mailboxes, one for each dedicated queue.
+  EmuConfig emu{.queue_pairs = 2};
   uint32_t base_dest_id = 0;  ///< of queue pair 0
   uint32_t tx_log2 = 9;       ///< ring sizes, log2 of entries
   uint32_t shared_log2 = 9;

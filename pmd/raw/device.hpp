@@ -22,12 +22,6 @@ namespace rio::pmd {
 
 class EalMemory;
 
-/// Counters of one ring as xstats show them.
-struct RingTotals {
-  QueueStats stats;
-  MmioCounts mmio;
-};
-
 /// Rings of a queue pair that have counters of their own; the dedicated ones are summed.
 inline constexpr std::array<const char*, 6> kCountedRings = {"tx",  "shared", "doorbell",
                                                              "dma", "event",  "dedicated"};
@@ -98,6 +92,8 @@ class RawDevice {
   [[nodiscard]] uint64_t fault_seed() const { return args_.emu.fault_seed; }
   [[nodiscard]] double fault_rate() const { return args_.emu.fault_rate; }
 
+  /// How often raw_hold() was called and not taken back.
+  uint32_t holders = 0;
   /// Counts at the last reset of xstats, by their numbers; see xstats.cc.
   std::vector<uint64_t> xstats_zero;
 

@@ -5,22 +5,6 @@
 #include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
-namespace {
-
-template <typename AnyQueue>
-void add(AnyQueue& queue, RingTotals* sum) {
-  const QueueStats stats = queue.stats();
-  const MmioCounts mmio = queue.mmio();
-  sum->stats.messages += stats.messages;
-  sum->stats.bytes += stats.bytes;
-  sum->stats.failed += stats.failed;
-  sum->stats.rejected += stats.rejected;
-  sum->stats.bad_completions += stats.bad_completions;
-  sum->mmio.reads += mmio.reads;
-  sum->mmio.writes += mmio.writes;
-}
-
-}  // namespace
 
 rte_raw_rio_queue_conf RawDevice::default_conf() const {
   rte_raw_rio_queue_conf conf{};
@@ -256,17 +240,15 @@ QueueTotals RawDevice::totals(uint32_t qp) {
     return sum;
   }
   QueuePair& pair = *queue.pair;
-  add(pair.tx(), &sum[0]);
-  add(pair.shared(), &sum[1]);
-  add(pair.doorbells(), &sum[2]);
+  sum[0] += pair.tx().totals();
+  sum[1] += pair.shared().totals();
+  sum[2] += pair.doorbells().totals();
   if ((pair.rings() & ring_bit(regs::Ring::kDma)) != 0) {
-    add(pair.dma(), &sum[3]);
+    sum[3] += pair.dma().totals();
   }
-  add(pair.events(), &sum[4]);
+  sum[4] += pair.events().totals();
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    if (DedicatedRxQueue* const dedicated = pair.dedicated(i); dedicated != nullptr) {
-      add(*dedicated, &sum[5]);
-    }
+    sum[5] += pair.dedicated_totals(i);
   }
   return sum;
 }

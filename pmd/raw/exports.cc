@@ -23,6 +23,24 @@ EmuBus* raw_emu_bus(uint16_t dev_id) {
   return device != nullptr ? device->emu_bus() : nullptr;
 }
 
+int raw_hold(uint16_t dev_id) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  if (device == nullptr) {
+    return -ENODEV;
+  }
+  ++device->holders;
+  return 0;
+}
+
+void raw_let_go(uint16_t dev_id) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  if (device != nullptr && device->holders > 0) {
+    --device->holders;
+  }
+}
+
 int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate) {
   const std::lock_guard guard(control_lock());
   RawDevice* const device = find_device(dev_id);

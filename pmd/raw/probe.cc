@@ -2,6 +2,7 @@
 
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -33,6 +34,12 @@ int unregister_device(const char* name) {
   rte_rawdev* const raw = name != nullptr ? rte_rawdev_pmd_get_named_dev(name) : nullptr;
   if (raw == nullptr) {
     return -ENODEV;
+  }
+  if (const RawDevice* const device = find_device(raw->dev_id);
+      device != nullptr && device->holders > 0) {
+    log_error("%s: cannot be unplugged: the program (process %d) uses it; end it first", name,
+              static_cast<int>(getpid()));
+    return -EBUSY;
   }
   if (raw->started != 0) {
     rte_rawdev_stop(raw->dev_id);

@@ -25,6 +25,12 @@ class QueuePair;
 /// @return the bus of an emulated card. Null: a PCI card, or no such device.
 [[nodiscard]] EmuBus* raw_emu_bus(uint16_t dev_id);
 
+/// Keep a device from being unplugged, by whatever process asks (-EBUSY, and the log says so), as
+/// long as the objects above are used. Counted. Let go before rte_eal_cleanup(). @return 0,
+/// -ENODEV.
+[[nodiscard]] int raw_hold(uint16_t dev_id);
+void raw_let_go(uint16_t dev_id);
+
 /// Switch the seeded fault injector of an emulated card. Messages in flight are kept.
 /// @param rate 0 (off) to 1, chance of a fault for each chance that it has.
 /// @return -ENODEV, -ENOTSUP (a real card, or another process's), -EINVAL (rate).

@@ -1,56 +1,23 @@
 #include "pmd/dev/dedicated_rx_queue.hpp"
 
-#include "tests/bench/emulated_pair.hpp"
-#include "tests/bench/plain_card.hpp"
-#include "tests/bench/timer.hpp"
+#include "tests/bench/driver_rounds.hpp"
 
 namespace rio::bench {
 namespace {
 
-constexpr uint32_t kLog2 = 9;
-constexpr uint32_t kRound = 1u << kLog2;
-
 /// Post and complete a ring full of entries, in bursts of range(0).
 void dedicated_driver(benchmark::State& state) {
-  PlainCard card;
-  std::unique_ptr<pmd::DedicatedRxQueue> queue;
-  const auto ring = regs::Ring::kDedicated0;
-  if (const int rc = pmd::DedicatedRxQueue::create(
-          card, test::full_caps(), {.ring = static_cast<uint32_t>(ring), .log2 = kLog2}, &queue);
-      rc != 0) {
-    give_up("DedicatedRxQueue::create", rc);
-  }
-  card.ready();
-  const auto burst = static_cast<uint16_t>(state.range(0));
   const std::vector<pmd::DedicatedEntry> entries(kRound,
                                                  {.iova = 4096, .cookie = 1, .size_bytes = 256});
   std::vector<pmd::EntryDone> done(kRound);
-  Timer timer(state);
-  uint32_t index = 0;
-  for (auto _ : state) {
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      benchmark::DoNotOptimize(queue->post(&entries[i], burst));
-    }
-    timer.stop();
-    card.complete<regs::EntryCpl>(ring, index, kRound, [](regs::EntryCpl* cpl, uint32_t i) {
-      cpl->index = i;
-      cpl->bytes = 64;
-    });
-    index += kRound;
-    uint32_t n = 0;
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      n += queue->reap(&done[i], burst);
-    }
-    timer.stop();
-    if (n != kRound) {
-      state.SkipWithError("not all were completed");
-      break;
-    }
-    timer.done(kRound);
-  }
-  card.stopping();
+  driver_rounds<pmd::DedicatedRxQueue, regs::EntryCpl>(
+      state, regs::Ring::kDedicated0,
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.post(&entries[i], n); },
+      [](regs::EntryCpl* cpl, uint32_t i) {
+        cpl->index = i;
+        cpl->bytes = 64;
+      },
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.reap(&done[i], n); });
 }
 
 /// Messages of range(0) bytes into four dedicated queues; all of it is timed: posting, sending,

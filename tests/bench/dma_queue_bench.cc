@@ -1,27 +1,12 @@
 #include "pmd/dev/dma_queue.hpp"
 
-#include "tests/bench/emulated_pair.hpp"
-#include "tests/bench/plain_card.hpp"
-#include "tests/bench/timer.hpp"
+#include "tests/bench/driver_rounds.hpp"
 
 namespace rio::bench {
 namespace {
 
-constexpr uint32_t kLog2 = 9;
-constexpr uint32_t kRound = 1u << kLog2;
-
 /// Post and reap a ring full of requests, in bursts of range(0).
 void dma_driver(benchmark::State& state) {
-  PlainCard card;
-  std::unique_ptr<pmd::DmaQueue> queue;
-  const auto ring = regs::Ring::kDma;
-  if (const int rc = pmd::DmaQueue::create(
-          card, test::full_caps(), {.ring = static_cast<uint32_t>(ring), .log2 = kLog2}, &queue);
-      rc != 0) {
-    give_up("DmaQueue::create", rc);
-  }
-  card.ready();
-  const auto burst = static_cast<uint16_t>(state.range(0));
   const std::vector<pmd::DmaRequest> requests(kRound, {.rio_addr = 0,
                                                        .iova = 4096,
                                                        .cookie = 1,
@@ -30,32 +15,14 @@ void dma_driver(benchmark::State& state) {
                                                        .op = regs::DmaOp::kNwriteR,
                                                        .prio = 0});
   std::vector<pmd::EntryDone> done(kRound);
-  Timer timer(state);
-  uint32_t index = 0;
-  for (auto _ : state) {
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      benchmark::DoNotOptimize(queue->post(&requests[i], burst));
-    }
-    timer.stop();
-    card.complete<regs::EntryCpl>(ring, index, kRound, [](regs::EntryCpl* cpl, uint32_t i) {
-      cpl->index = i;
-      cpl->bytes = 64;
-    });
-    index += kRound;
-    uint32_t n = 0;
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      n += queue->reap(&done[i], burst);
-    }
-    timer.stop();
-    if (n != kRound) {
-      state.SkipWithError("not all were completed");
-      break;
-    }
-    timer.done(kRound);
-  }
-  card.stopping();
+  driver_rounds<pmd::DmaQueue, regs::EntryCpl>(
+      state, regs::Ring::kDma,
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.post(&requests[i], n); },
+      [](regs::EntryCpl* cpl, uint32_t i) {
+        cpl->index = i;
+        cpl->bytes = 64;
+      },
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.reap(&done[i], n); });
 }
 
 /// A burst of requests of range(0) bytes and their answers, all of it.

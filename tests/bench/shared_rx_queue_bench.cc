@@ -1,57 +1,24 @@
 #include "pmd/dev/shared_rx_queue.hpp"
 
-#include "tests/bench/emulated_pair.hpp"
-#include "tests/bench/plain_card.hpp"
-#include "tests/bench/timer.hpp"
+#include "tests/bench/driver_rounds.hpp"
 
 namespace rio::bench {
 namespace {
 
-constexpr uint32_t kLog2 = 9;
-constexpr uint32_t kRound = 1u << kLog2;
-
 /// Give a ring full of buffers and receive into them, in bursts of range(0).
 void shared_driver(benchmark::State& state) {
-  PlainCard card;
-  std::unique_ptr<pmd::SharedRxQueue> queue;
-  const auto ring = regs::Ring::kShared;
-  if (const int rc = pmd::SharedRxQueue::create(
-          card, test::full_caps(), {.ring = static_cast<uint32_t>(ring), .log2 = kLog2}, &queue);
-      rc != 0) {
-    give_up("SharedRxQueue::create", rc);
-  }
-  card.ready();
-  const auto burst = static_cast<uint16_t>(state.range(0));
   std::vector<pmd::RxBuffer> buffers(kRound, {.iova = 4096, .cookie = 4096});
   std::vector<pmd::RxMessage> messages(kRound);
-  Timer timer(state);
-  uint32_t index = 0;
-  for (auto _ : state) {
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      benchmark::DoNotOptimize(queue->post(&buffers[i], burst));
-    }
-    timer.stop();
-    card.complete<regs::SharedCpl>(ring, index, kRound, [](regs::SharedCpl* cpl, uint32_t i) {
-      cpl->index = i;
-      cpl->length = 64;
-      cpl->segments = 1;
-      cpl->place = i % kMailboxes;
-    });
-    index += kRound;
-    uint32_t n = 0;
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      n += queue->burst(&messages[i], burst);
-    }
-    timer.stop();
-    if (n != kRound) {
-      state.SkipWithError("not all were received");
-      break;
-    }
-    timer.done(kRound);
-  }
-  card.stopping();
+  driver_rounds<pmd::SharedRxQueue, regs::SharedCpl>(
+      state, regs::Ring::kShared,
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.post(&buffers[i], n); },
+      [](regs::SharedCpl* cpl, uint32_t i) {
+        cpl->index = i;
+        cpl->length = 64;
+        cpl->segments = 1;
+        cpl->place = i % kMailboxes;
+      },
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.burst(&messages[i], n); });
 }
 
 /// Receive and give the buffers back what another card has sent, of range(0) bytes.

@@ -1,14 +1,9 @@
 #include "pmd/dev/tx_queue.hpp"
 
-#include "tests/bench/emulated_pair.hpp"
-#include "tests/bench/plain_card.hpp"
-#include "tests/bench/timer.hpp"
+#include "tests/bench/driver_rounds.hpp"
 
 namespace rio::bench {
 namespace {
-
-constexpr uint32_t kLog2 = 9;
-constexpr uint32_t kRound = 1u << kLog2;
 
 std::vector<pmd::TxMessage> make_messages(uint64_t iova, const void* data, bool in_line) {
   std::vector<pmd::TxMessage> messages(kRound);
@@ -30,43 +25,14 @@ std::vector<pmd::TxMessage> make_messages(uint64_t iova, const void* data, bool 
 
 /// Post and reap a ring full of messages, in bursts of range(0).
 void driver(benchmark::State& state, bool in_line) {
-  PlainCard card;
-  std::unique_ptr<pmd::TxQueue> queue;
-  const auto ring = regs::Ring::kTx;
-  if (const int rc = pmd::TxQueue::create(
-          card, test::full_caps(), {.ring = static_cast<uint32_t>(ring), .log2 = kLog2}, &queue);
-      rc != 0) {
-    give_up("TxQueue::create", rc);
-  }
-  card.ready();
-  const auto burst = static_cast<uint16_t>(state.range(0));
   const uint64_t data = 1;
   const std::vector<pmd::TxMessage> messages = make_messages(4096, &data, in_line);
   std::vector<pmd::TxDone> done(kRound);
-  Timer timer(state);
-  uint32_t index = 0;
-  for (auto _ : state) {
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      benchmark::DoNotOptimize(queue->burst(&messages[i], burst));
-    }
-    timer.stop();
-    card.complete<regs::TxCpl>(ring, index, kRound,
-                               [](regs::TxCpl* cpl, uint32_t i) { cpl->index = i; });
-    index += kRound;
-    uint32_t n = 0;
-    timer.start();
-    for (uint32_t i = 0; i < kRound; i += burst) {
-      n += queue->reap(&done[i], burst);
-    }
-    timer.stop();
-    if (n != kRound) {
-      state.SkipWithError("not all were reaped");
-      break;
-    }
-    timer.done(kRound);
-  }
-  card.stopping();
+  driver_rounds<pmd::TxQueue, regs::TxCpl>(
+      state, regs::Ring::kTx,
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.burst(&messages[i], n); },
+      [](regs::TxCpl* cpl, uint32_t i) { cpl->index = i; },
+      [&](auto& queue, uint32_t i, uint16_t n) { return queue.reap(&done[i], n); });
 }
 
 void tx_driver(benchmark::State& state) {

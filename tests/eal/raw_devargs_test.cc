@@ -32,6 +32,7 @@ TEST(RawDevargs, TakesNothing) {
   EXPECT_EQ(parse("", &args), 0);
   EXPECT_EQ(parse(nullptr, &args), 0);
   EXPECT_EQ(args.emu.wire, "loop");
+  EXPECT_EQ(args.emu.queue_pairs, 2u);
 }
 
 TEST(RawDevargs, TakesAll) {
@@ -84,7 +85,7 @@ TEST_P(BadDevargs, NamesKeyAndRange) {
   EXPECT_NE(logged.find("raw_rio7"), std::string::npos) << logged;
   EXPECT_NE(logged.find(std::string("'") + GetParam().key + "'"), std::string::npos) << logged;
   EXPECT_NE(logged.find(GetParam().allowed), std::string::npos) << logged;
-  EXPECT_EQ(args.emu.queue_pairs, 1u) << "changed all the same";
+  EXPECT_EQ(args.emu.queue_pairs, 2u) << "changed all the same";
 }
 
 constexpr const char* kEntries = "2 to 65536 entries, a power of two";
@@ -107,6 +108,7 @@ constexpr Bad kBad[] = {
     {"faults=a:0.1", "faults", "SEED:RATE"},
     {"pcie=", "pcie", "64-bit seed"},
     {"destid=65535", "destid", "0 to 65534"},
+    {"destid=65534", "destid", "with qps=2 allowed is 0 to 65533"},
     {"qps=4,destid=65534", "destid", "0 to 65531"},
     {"tx_ring=3", "tx_ring", kEntries},
     {"rx_ring=0", "rx_ring", kEntries},

@@ -35,6 +35,24 @@ TEST(RawHotplug, PlugsAndUnplugs) {
   }
 }
 
+TEST(RawHotplug, WhatIsHeldIsNotUnplugged) {
+  ASSERT_EQ(rte_eal_hotplug_add("vdev", "raw_rio3", ""), 0);
+  const uint16_t id = id_of("raw_rio3");
+  ASSERT_EQ(pmd::raw_hold(id), 0);
+  ASSERT_EQ(pmd::raw_hold(id), 0);
+  pmd::raw_let_go(id);
+  {
+    LogCapture log;
+    EXPECT_NE(rte_eal_hotplug_remove("vdev", "raw_rio3"), 0);
+    EXPECT_NE(log.text().find("raw_rio3: cannot be unplugged"), std::string::npos) << log.text();
+  }
+  EXPECT_NE(pmd::raw_card(id), nullptr);
+  pmd::raw_let_go(id);
+  pmd::raw_let_go(id);  // once too often
+  EXPECT_EQ(rte_eal_hotplug_remove("vdev", "raw_rio3"), 0);
+  EXPECT_EQ(pmd::raw_hold(id), -ENODEV);
+}
+
 TEST(RawHotplug, ClosesOnceAndForAll) {
   ASSERT_EQ(rte_eal_hotplug_add("vdev", "raw_rio3", ""), 0);
   const uint16_t id = id_of("raw_rio3");

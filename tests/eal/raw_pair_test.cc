@@ -311,6 +311,13 @@ TEST_F(RawPair, ReceivesInDedicatedQueues) {
     return raw_queue_pair(a_, 0)->tx().reap(&sent, 1) == 1;
   }));
   EXPECT_EQ(sent.status, pmd::Status::kOk);
+  const auto received = [&] {
+    return rte_rawdev_xstats_by_name_get(b_, "qp0_dedicated_messages", nullptr);
+  };
+  const uint64_t messages = received();
+  EXPECT_GT(messages, 0u);
+  EXPECT_EQ(raw_queue_pair(b_, 0)->close_dedicated(5), 0);
+  EXPECT_EQ(received(), messages) << "counts of a closed queue stay";
   rte_rawdev_stop(b_);
   conf.dedicated[5].open = 0;
   ASSERT_EQ(rte_rawdev_queue_setup(b_, 0, &conf, sizeof(conf)), 0);

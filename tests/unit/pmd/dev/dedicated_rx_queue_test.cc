@@ -4,60 +4,38 @@
 
 #include <vector>
 
-#include "tests/support/caps.hpp"
 #include "tests/support/log_capture.hpp"
-#include "tests/support/ring_script.hpp"
+#include "tests/support/queue_fixture.hpp"
 
 namespace rio::pmd {
 namespace {
 
+using test::Bytes;
+using test::Cookies;
 using test::FakeBus;
 using test::MockBar;
-using Bytes = std::vector<uint8_t>;
-using Cookies = std::vector<uint64_t>;
 
-class DedicatedRxQueueTest : public ::testing::Test {
+class DedicatedRxQueueTest : public test::QueueFixture<DedicatedRxQueue> {
  protected:
   void SetUp() override { open(2, 0); }
-  void TearDown() override { close(); }
 
-  void close() {
-    if (queue_ != nullptr) {
-      bar_.verify();
-      script_.expect_stop(bar_);
-      queue_.reset();
-      bar_.verify();
-    }
-  }
   void open(uint32_t log2, uint32_t start, const Caps& caps = test::full_caps()) {
-    close();
-    bus_ = std::make_unique<FakeBus>(&bar_);
-    script_ = {.ring = 9, .log2 = log2, .start = start, .entry_bytes = 16, .cpl_bytes = 16};
-    script_.mbox = 2;
-    script_.source = 0x77;
-    script_.expect_start(bar_);
-    RingConfig config;
-    config.ring = 9;
-    config.log2 = log2;
-    config.start_index = start;
-    config.mbox = 2;
-    config.source = 0x77;
-    ASSERT_EQ(DedicatedRxQueue::create(*bus_, caps, config, &queue_), 0);
-    bar_.verify();
+    open_ring({.ring = 9,
+               .log2 = log2,
+               .start = start,
+               .entry_bytes = 16,
+               .cpl_bytes = 16,
+               .mbox = 2,
+               .source = 0x77},
+              caps);
   }
-  void expect_tail(uint32_t value) { bar_.expect_write(script_.tail_offset(), value); }
   void post(std::vector<DedicatedEntry> entries, uint32_t tail) {
     expect_tail(tail);
     ASSERT_EQ(queue_->post(entries.data(), static_cast<uint16_t>(entries.size())), entries.size());
   }
   Cookies reap(uint16_t n = 32) {
-    std::vector<EntryDone> done(n);
-    done.resize(queue_->reap(done.data(), n));
-    Cookies cookies;
-    for (const EntryDone& one : done) {
-      cookies.push_back(one.cookie);
-    }
-    return cookies;
+    return cookies<EntryDone>(
+        n, [this](EntryDone* out, uint16_t most) { return queue_->reap(out, most); });
   }
   Reject refused(const DedicatedEntry& entry) {
     const uint64_t before = queue_->stats().rejected;
@@ -65,11 +43,6 @@ class DedicatedRxQueueTest : public ::testing::Test {
     EXPECT_EQ(queue_->stats().rejected, before + 1);
     return queue_->last_reject();
   }
-
-  MockBar bar_;
-  std::unique_ptr<FakeBus> bus_;
-  test::RingScript script_{};
-  std::unique_ptr<DedicatedRxQueue> queue_;
 };
 
 TEST_F(DedicatedRxQueueTest, Descriptor) {

@@ -4,42 +4,23 @@
 
 #include <vector>
 
-#include "tests/support/caps.hpp"
 #include "tests/support/log_capture.hpp"
-#include "tests/support/ring_script.hpp"
+#include "tests/support/queue_fixture.hpp"
 
 namespace rio::pmd {
 namespace {
 
 using regs::DmaOp;
+using test::Bytes;
 using test::FakeBus;
 using test::MockBar;
-using Bytes = std::vector<uint8_t>;
 
-class DmaQueueTest : public ::testing::Test {
+class DmaQueueTest : public test::QueueFixture<DmaQueue> {
  protected:
   void SetUp() override { open(0, test::full_caps()); }
-  void TearDown() override { close(); }
 
-  void close() {
-    bar_.verify();
-    if (queue_ != nullptr) {
-      script_.expect_stop(bar_);
-      queue_.reset();
-      bar_.verify();
-    }
-  }
   void open(uint32_t start, const Caps& caps) {
-    close();
-    bus_ = std::make_unique<FakeBus>(&bar_);
-    script_ = {.ring = 3, .log2 = 2, .start = start, .entry_bytes = 32, .cpl_bytes = 16};
-    script_.expect_start(bar_);
-    RingConfig config;
-    config.ring = 3;
-    config.log2 = 2;
-    config.start_index = start;
-    ASSERT_EQ(DmaQueue::create(*bus_, caps, config, &queue_), 0);
-    bar_.verify();
+    open_ring({.ring = 3, .log2 = 2, .start = start, .entry_bytes = 32, .cpl_bytes = 16}, caps);
   }
   static DmaRequest request(DmaOp op, uint32_t length = 64) {
     return {.rio_addr = 0x10000,
@@ -67,10 +48,6 @@ class DmaQueueTest : public ::testing::Test {
     return took;
   }
 
-  MockBar bar_;
-  std::unique_ptr<FakeBus> bus_;
-  test::RingScript script_{};
-  std::unique_ptr<DmaQueue> queue_;
   uint32_t posted_ = 0;
 };
 

@@ -4,41 +4,20 @@
 
 #include <vector>
 
-#include "tests/support/caps.hpp"
-#include "tests/support/ring_script.hpp"
+#include "tests/support/queue_fixture.hpp"
 
 namespace rio::pmd {
 namespace {
 
-using test::FakeBus;
-using test::MockBar;
-
-class DoorbellQueueTest : public ::testing::TestWithParam<uint32_t> {
+class DoorbellQueueTest
+    : public test::QueueFixture<DoorbellQueue, ::testing::TestWithParam<uint32_t>> {
  protected:
   void open(uint32_t start) {
-    script_ = {.ring = 2, .log2 = 2, .start = start, .entry_bytes = 0, .cpl_bytes = 16};
-    script_.expect_start(bar_);
-    RingConfig config;
-    config.ring = 2;
-    config.log2 = 2;
-    config.start_index = start;
-    ASSERT_EQ(DoorbellQueue::create(bus_, test::full_caps(), config, &queue_), 0);
-    bar_.verify();
-  }
-  void TearDown() override {
-    bar_.verify();
-    script_.expect_stop(bar_);
-    queue_.reset();
+    open_ring({.ring = 2, .log2 = 2, .start = start, .entry_bytes = 0, .cpl_bytes = 16});
   }
   void arrive(uint32_t at, uint32_t info) {
-    const uint32_t words[4] = {0x1000 + at, 0x2000, 0x3000 + at, script_.last_word(at, info)};
-    std::memcpy(script_.completion(bus_, at), words, sizeof words);
+    arrive_words(at, {0x1000 + at, 0x2000, 0x3000 + at, info});
   }
-
-  MockBar bar_;
-  FakeBus bus_{&bar_};
-  test::RingScript script_{};
-  std::unique_ptr<DoorbellQueue> queue_;
 };
 
 TEST_P(DoorbellQueueTest, ManyLaps) {
@@ -78,16 +57,16 @@ TEST_F(DoorbellQueueTest, CreditsOnceABurstAndNoneWhenEmpty) {
   EXPECT_EQ(queue_->burst(got, 0), 0);
   bar_.expect_write(script_.tail_offset(), 7);
   EXPECT_EQ(queue_->burst(got, 3), 3);
-  EXPECT_EQ(bus_.polls, 0u);
+  EXPECT_EQ(bus_->polls, 0u);
   bar_.expect_write(script_.tail_offset(), 8);
   EXPECT_EQ(queue_->burst(got, 3), 1);
   EXPECT_EQ(queue_->burst(got, 3), 0);
-  EXPECT_EQ(bus_.polls, 1u);
+  EXPECT_EQ(bus_->polls, 1u);
 }
 
 TEST_F(DoorbellQueueTest, LooksAgainAfterPolling) {
   open(0);
-  bus_.on_poll = [this] { arrive(0, 0x1234); };
+  bus_->on_poll = [this] { arrive(0, 0x1234); };
   bar_.expect_write(script_.tail_offset(), 5);
   DoorbellEvent got;
   EXPECT_EQ(queue_->burst(&got, 1), 1);

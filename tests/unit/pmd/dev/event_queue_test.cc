@@ -2,41 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/caps.hpp"
-#include "tests/support/ring_script.hpp"
+#include "tests/support/queue_fixture.hpp"
 
 namespace rio::pmd {
 namespace {
 
-using test::FakeBus;
-using test::MockBar;
-
-class EventQueueTest : public ::testing::TestWithParam<uint32_t> {
+class EventQueueTest : public test::QueueFixture<EventQueue, ::testing::TestWithParam<uint32_t>> {
  protected:
   void open(uint32_t start) {
-    script_ = {.ring = 6, .log2 = 1, .start = start, .entry_bytes = 0, .cpl_bytes = 32};
-    script_.expect_start(bar_);
-    RingConfig config;
-    config.ring = 6;
-    config.log2 = 1;
-    config.start_index = start;
-    ASSERT_EQ(EventQueue::create(bus_, test::full_caps(), config, &queue_), 0);
-    bar_.verify();
+    open_ring({.ring = 6, .log2 = 1, .start = start, .entry_bytes = 0, .cpl_bytes = 32});
   }
-  void TearDown() override {
-    bar_.verify();
-    script_.expect_stop(bar_);
-    queue_.reset();
-  }
-  void arrive(uint32_t at, uint32_t type) {
-    const uint32_t words[8] = {type, 0x11, 0x22, 1, 2, 3, 4, script_.last_word(at, 0)};
-    std::memcpy(script_.completion(bus_, at), words, sizeof words);
-  }
-
-  MockBar bar_;
-  FakeBus bus_{&bar_};
-  test::RingScript script_{};
-  std::unique_ptr<EventQueue> queue_;
+  void arrive(uint32_t at, uint32_t type) { arrive_words(at, {type, 0x11, 0x22, 1, 2, 3, 4, 0}); }
 };
 
 TEST_P(EventQueueTest, ManyLaps) {
@@ -75,12 +51,12 @@ TEST_F(EventQueueTest, StrangeTypes) {
 
 TEST_F(EventQueueTest, PollsWhenEmptyAndLooksAgain) {
   open(0);
-  bus_.on_poll = [this] { arrive(0, 2); };
+  bus_->on_poll = [this] { arrive(0, 2); };
   bar_.expect_write(script_.tail_offset(), 3);
   CardEvent got;
   EXPECT_EQ(queue_->burst(&got, 1), 1);
   EXPECT_EQ(got.type, regs::EventType::kLink);
-  EXPECT_EQ(bus_.polls, 1u);
+  EXPECT_EQ(bus_->polls, 1u);
 }
 
 }  // namespace

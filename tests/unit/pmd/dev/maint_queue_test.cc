@@ -4,52 +4,36 @@
 
 #include <vector>
 
-#include "tests/support/caps.hpp"
 #include "tests/support/log_capture.hpp"
-#include "tests/support/ring_script.hpp"
+#include "tests/support/queue_fixture.hpp"
 
 namespace rio::pmd {
 namespace {
 
+using test::Bytes;
 using test::FakeBus;
 using test::LogCapture;
 using test::MockBar;
-using Bytes = std::vector<uint8_t>;
 
-class MaintQueueTest : public ::testing::Test {
+class MaintQueueTest : public test::QueueFixture<MaintQueue> {
  protected:
   void SetUp() override {
-    script_.expect_start(bar_);
-    RingConfig config;
-    config.ring = 4;
-    config.log2 = 1;
-    config.timeout_ms = 2;
-    ASSERT_EQ(MaintQueue::create(bus_, test::full_caps(), config, &queue_), 0);
-    bar_.verify();
+    open_ring({.ring = 4, .log2 = 1, .start = 0, .entry_bytes = 32, .cpl_bytes = 16},
+              test::full_caps(), 2);
   }
   void TearDown() override {
-    bar_.verify();
-    script_.expect_stop(bar_);
-    queue_.reset();
-    EXPECT_EQ(bus_.live_blocks(), 0u);
+    close();
+    EXPECT_EQ(bus_->live_blocks(), 0u);
   }
   /// The card answers at the next poll.
   void answer(uint32_t at, uint32_t index, uint32_t bytes, uint32_t status) {
-    bus_.on_poll = [=, this] { script_.complete(bus_, at, index, bytes, status); };
+    bus_->on_poll = [=, this] { script_.complete(*bus_, at, index, bytes, status); };
   }
   uint32_t* buffer(uint32_t slot) {
-    return reinterpret_cast<uint32_t*>(bus_.memory(1)) + slot * 16;
-  }
-  [[nodiscard]] Bytes entry(uint32_t index) const {
-    const uint8_t* const at = script_.entry(bus_, index);
-    return {at, at + 32};
+    return reinterpret_cast<uint32_t*>(bus_->memory(1)) + slot * 16;
   }
 
   LogCapture log_;
-  MockBar bar_;
-  FakeBus bus_{&bar_};
-  test::RingScript script_{.ring = 4, .log2 = 1, .start = 0, .entry_bytes = 32, .cpl_bytes = 16};
-  std::unique_ptr<MaintQueue> queue_;
 };
 
 TEST_F(MaintQueueTest, Read) {
@@ -128,12 +112,12 @@ TEST_F(MaintQueueTest, TimeOutAndTheLateAnswer) {
   EXPECT_EQ(queue_->read(1, 0, 0, word, 2), -ETIMEDOUT);
   EXPECT_EQ(queue_->last_status(), Status::kOk);
   EXPECT_TRUE(LogCapture::one_line_with({"maint", "2 ms", "running"}));
-  EXPECT_GT(bus_.polls, 0u);
+  EXPECT_GT(bus_->polls, 0u);
   // The next access has a slot and a buffer of its own; the late answer is passed over.
   bar_.expect_write(script_.tail_offset(), 2);
-  bus_.on_poll = [this] {
-    script_.complete(bus_, 0, 0, 0, 3);
-    script_.complete(bus_, 1, 1, 4, 0);
+  bus_->on_poll = [this] {
+    script_.complete(*bus_, 0, 0, 0, 3);
+    script_.complete(*bus_, 1, 1, 4, 0);
     buffer(0)[0] = 0xBAD;
     buffer(1)[0] = 0x600D;
   };
@@ -150,9 +134,9 @@ TEST_F(MaintQueueTest, TooManyUnanswered) {
   LogCapture::lines().clear();
   EXPECT_EQ(queue_->read(1, 0, 0, word, 0), -EBUSY);
   EXPECT_TRUE(LogCapture::one_line_with({"unanswered"}));
-  script_.complete(bus_, 0, 0, 4, 0);  // room again
+  script_.complete(*bus_, 0, 0, 4, 0);  // room again
   bar_.expect_write(script_.tail_offset(), 3);
-  bus_.on_poll = [this] { script_.complete(bus_, 1, 2, 4, 0); };
+  bus_->on_poll = [this] { script_.complete(*bus_, 1, 2, 4, 0); };
   EXPECT_EQ(queue_->read(1, 0, 0, word, 100), 0);
 }
 

@@ -158,6 +158,22 @@ TEST_F(QueuePairTest, Dedicated) {
   EXPECT_EQ(pair_->open_dedicated(3, 1, 0, &queue), 0);
 }
 
+TEST_F(QueuePairTest, DedicatedCountsOutliveTheQueue) {
+  ASSERT_EQ(open(0), 0);
+  for (uint32_t round = 1; round <= 3; ++round) {
+    DedicatedRxQueue* queue = nullptr;
+    ASSERT_EQ(pair_->open_dedicated(3, 1, 0, &queue), 0);
+    const DedicatedEntry entries[] = {{0x1000, 1, 256}, {0x1001, 2, 256}};  // the second: unaligned
+    EXPECT_EQ(queue->post(entries, 2), 1);
+    EXPECT_EQ(pair_->dedicated_totals(3).mmio.writes, round);
+    EXPECT_EQ(pair_->close_dedicated(3), 0);
+    EXPECT_EQ(pair_->dedicated_totals(3).mmio.writes, round);
+    EXPECT_EQ(pair_->dedicated_totals(3).mmio.reads, 0u);
+    EXPECT_EQ(pair_->dedicated_totals(3).stats.rejected, round);
+    EXPECT_EQ(pair_->dedicated_totals(2).mmio.writes, 0u);
+  }
+}
+
 TEST_F(QueuePairTest, ADedicatedQueueThatDoesNotStopStaysOpen) {
   ASSERT_EQ(open(0), 0);
   DedicatedRxQueue* queue = nullptr;

@@ -4,67 +4,33 @@
 
 #include <vector>
 
-#include "tests/support/caps.hpp"
-#include "tests/support/ring_script.hpp"
+#include "tests/support/queue_fixture.hpp"
 
 namespace rio::pmd {
 namespace {
 
-using test::FakeBus;
-using test::MockBar;
-using Bytes = std::vector<uint8_t>;
-using Cookies = std::vector<uint64_t>;
+using test::Bytes;
+using test::Cookies;
 
-class SharedRxQueueTest : public ::testing::Test {
+class SharedRxQueueTest : public test::QueueFixture<SharedRxQueue> {
  protected:
   void SetUp() override { open(2, 0); }
-  void TearDown() override { close(); }
 
-  void close() {
-    if (queue_ != nullptr) {
-      bar_.verify();
-      script_.expect_stop(bar_);
-      queue_.reset();
-      bar_.verify();
-    }
-  }
   void open(uint32_t log2, uint32_t start) {
-    close();
-    bus_ = std::make_unique<FakeBus>(&bar_);
-    script_ = {.ring = 1, .log2 = log2, .start = start, .entry_bytes = 8, .cpl_bytes = 32};
-    script_.expect_start(bar_);
-    RingConfig config;
-    config.ring = 1;
-    config.log2 = log2;
-    config.start_index = start;
-    ASSERT_EQ(SharedRxQueue::create(*bus_, test::full_caps(), config, &queue_), 0);
-    bar_.verify();
+    open_ring({.ring = 1, .log2 = log2, .start = start, .entry_bytes = 8, .cpl_bytes = 32});
   }
-  void expect_tail(uint32_t value) { bar_.expect_write(script_.tail_offset(), value); }
   void give(std::vector<RxBuffer> buffers, uint32_t tail) {
     expect_tail(tail);
     ASSERT_EQ(queue_->post(buffers.data(), static_cast<uint16_t>(buffers.size())), buffers.size());
   }
   void arrive(uint32_t at, uint32_t index, uint32_t length = 64, uint32_t status = 0) {
-    const uint32_t words[8] = {
-        0x51,        0xD1, length | 3u << 16 | 0x85u << 24, index, 500 + index,
-        900 + index, 0,    script_.last_word(at, status)};
-    std::memcpy(script_.completion(*bus_, at), words, sizeof words);
+    arrive_words(at, {0x51, 0xD1, length | 3u << 16 | 0x85u << 24, index, 500 + index, 900 + index,
+                      0, status});
   }
   Cookies burst(uint16_t n = 32) {
-    std::vector<RxMessage> got(n);
-    got.resize(queue_->burst(got.data(), n));
-    Cookies cookies;
-    for (const RxMessage& one : got) {
-      cookies.push_back(one.cookie);
-    }
-    return cookies;
+    return cookies<RxMessage>(
+        n, [this](RxMessage* out, uint16_t most) { return queue_->burst(out, most); });
   }
-
-  MockBar bar_;
-  std::unique_ptr<FakeBus> bus_;
-  test::RingScript script_{};
-  std::unique_ptr<SharedRxQueue> queue_;
 };
 
 TEST_F(SharedRxQueueTest, BufferDescriptor) {

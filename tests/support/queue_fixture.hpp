@@ -1,0 +1,81 @@
+/// @file
+/// What tests of one queue begin with: the queue on a bus without a card, and a strict mock BAR.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "pmd/dev/ring.hpp"
+#include "tests/support/caps.hpp"
+#include "tests/support/ring_script.hpp"
+
+namespace rio::test {
+
+using Bytes = std::vector<uint8_t>;
+using Cookies = std::vector<uint64_t>;
+
+/// @tparam Base ::testing::Test or TestWithParam.
+template <class Queue, class Base = ::testing::Test>
+class QueueFixture : public Base {
+ protected:
+  void TearDown() override { close(); }
+
+  /// Close what is open, and start a queue: the BAR sees what the script says and nothing else.
+  void open_ring(const RingScript& script, const pmd::Caps& caps = full_caps(),
+                 uint32_t timeout_ms = pmd::RingConfig{}.timeout_ms) {
+    close();
+    bus_ = std::make_unique<FakeBus>(&bar_);
+    script_ = script;
+    script_.expect_start(bar_);
+    pmd::RingConfig config;
+    config.ring = script.ring;
+    config.log2 = script.log2;
+    config.start_index = script.start;
+    config.mbox = script.mbox;
+    config.source = script.source;
+    config.timeout_ms = timeout_ms;
+    ASSERT_EQ(Queue::create(*bus_, caps, config, &queue_), 0);
+    bar_.verify();
+  }
+  /// The same for its stop, if it is open.
+  void close() {
+    bar_.verify();
+    if (queue_ != nullptr) {
+      script_.expect_stop(bar_);
+      queue_.reset();
+      bar_.verify();
+    }
+  }
+  void expect_tail(uint32_t value) { bar_.expect_write(script_.tail_offset(), value); }
+  /// Bytes of entry `index`, which wraps.
+  [[nodiscard]] Bytes entry(uint32_t index) const {
+    const uint8_t* const at = script_.entry(*bus_, index);
+    return {at, at + script_.entry_bytes};
+  }
+  /// A completion of 32-bit words; the last one gets its phase.
+  void arrive_words(uint32_t at, std::vector<uint32_t> words) {
+    words.back() = script_.last_word(at, words.back());
+    std::memcpy(script_.completion(*bus_, at), words.data(), words.size() * sizeof words[0]);
+  }
+  /// Cookies of what `take(out, n)` gives.
+  template <class Out, class Take>
+  static Cookies cookies(uint16_t n, Take&& take) {
+    std::vector<Out> got(n);
+    got.resize(take(got.data(), n));
+    Cookies all;
+    for (const Out& one : got) {
+      all.push_back(one.cookie);
+    }
+    return all;
+  }
+
+  MockBar bar_;
+  std::unique_ptr<FakeBus> bus_;
+  RingScript script_{};
+  std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace rio::test
