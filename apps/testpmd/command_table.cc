@@ -3,6 +3,7 @@
 
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/size_sweep.hpp"
+#include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -25,11 +26,11 @@ size_t matching(const std::vector<std::string>& name, const std::vector<std::str
   return n;
 }
 
+}  // namespace
+
 std::string usage(const Command& command) {
   return std::string(command.name) + (command.args[0] != '\0' ? " " : "") + command.args;
 }
-
-}  // namespace
 
 std::vector<const Command*> all_commands() {
   std::vector<const Command*> all;
@@ -63,7 +64,9 @@ int run_line(Console& console, std::string_view line, std::string* error) {
     }
     return command->run(console, args, error);
   }
-  *error = "no command '" + std::string(line) + "'; " +
+  constexpr size_t kShown = 60;  // of what may be anything
+  *error = "no command '" + std::string(line.substr(0, kShown)) +
+           (line.size() > kShown ? "…" : "") + "'; " +
            (near.empty() ? "help lists them" : "there are: " + near);
   return -EINVAL;
 }
@@ -82,7 +85,7 @@ std::vector<std::string> complete_line(Console& console, std::string_view line) 
   std::vector<std::string> found;
   const auto offer = [&](const std::string& word) {
     const std::string whole = before + word;
-    if (word.starts_with(last) && (found.empty() || found.back() != whole)) {
+    if (pmd::begins_with(word, last) && (found.empty() || found.back() != whole)) {
       found.push_back(whole);
     }
   };

@@ -85,7 +85,7 @@ int dump(Console& console, Args args, std::string* error) {
           reg.instances > 1 ? std::min(reg.instances, port->card().caps().queue_pairs) : 1;
       for (uint32_t n = 0; n < instances * reg.count; ++n) {
         const RegWord word{&reg, n / reg.count, n % reg.count};
-        if (!word.name().starts_with(prefix)) {
+        if (!pmd::begins_with(word.name(), prefix)) {
           continue;
         }
         uint32_t value = 0;

@@ -1,8 +1,10 @@
 // start, stop, wait, set, faults, help, quit.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 
+#include "apps/testpmd/columns.hpp"
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
@@ -118,9 +120,12 @@ int faults(Console& console, Args args, std::string* error) {
 }
 
 int help(Console&, Args, std::string*) {
+  size_t widest = 0;
   for (const Command* command : all_commands()) {
-    const std::string name = std::string(command->name) + " " + command->args;
-    std::printf("  %-44s %s\n", name.c_str(), command->help);
+    widest = std::max(widest, columns_of(usage(*command)));
+  }
+  for (const Command* command : all_commands()) {
+    std::printf("  %s  %s\n", padded(usage(*command), widest).c_str(), command->help);
   }
   std::printf("\nset takes:");
   for (const OptionDef& option : option_table()) {

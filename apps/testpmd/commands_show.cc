@@ -1,7 +1,8 @@
-// show port info|stats|xstats|queues, show config.
+// show port info|stats|xstats|queues, clear port stats, show config.
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include <rte_rawdev.h>
@@ -40,8 +41,7 @@ void print_info(const Port& port) {
 }
 
 void print_stats(const Port& port) {
-  const DriverCounts d = count_driver(port);
-  const pmd::PortCounters c = port.card().counters();
+  const auto [d, c] = count_port(port);
   std::printf("port %u  %s\n", port.index(), port.name().c_str());
   std::printf("  driver  sent %s, failed %s; received %s, failed %s; rejected %s\n",
               grouped(d.tx_messages).c_str(), grouped(d.tx_failed).c_str(),
@@ -74,6 +74,7 @@ void print_queue(uint32_t qp, uint32_t ring, Queue& queue) {
 }
 
 void print_queues(const Port& port) {
+  const std::lock_guard guard(port.queues_lock);
   std::printf("port %u  %s\n  %-3s %-11s %-9s %14s %16s %8s %8s %8s\n", port.index(),
               port.name().c_str(), "qp", "ring", "state", "messages", "bytes", "failed", "rejected",
               "bad");
@@ -87,6 +88,10 @@ void print_queues(const Port& port) {
     if ((rings & pmd::ring_bit(Ring::kDma)) != 0) {
       print_queue(qp, static_cast<uint32_t>(Ring::kDma), pair.dma());
     }
+    if ((rings & pmd::ring_bit(Ring::kMaint)) != 0) {
+      print_queue(qp, static_cast<uint32_t>(Ring::kMaint), pair.maint());
+    }
+    print_queue(qp, static_cast<uint32_t>(Ring::kEvent), pair.events());
     for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
       if (pair.dedicated(i) != nullptr) {
         print_queue(qp, static_cast<uint32_t>(Ring::kDedicated0) + i, *pair.dedicated(i));
@@ -96,6 +101,7 @@ void print_queues(const Port& port) {
 }
 
 void print_xstats(const Port& port) {
+  const std::lock_guard guard(port.queues_lock);
   const int count = rte_rawdev_xstats_names_get(port.dev_id(), nullptr, 0);
   if (count <= 0) {
     return;
@@ -129,6 +135,21 @@ int each_port(Console& console, Args args, std::string* error) {
   return 0;
 }
 
+int clear(Console& console, Args args, std::string* error) {
+  std::vector<Port*> ports;
+  if (ports_of(console, args.empty() ? "all" : args[0], &ports, error) != 0) {
+    return -EINVAL;
+  }
+  for (Port* port : ports) {
+    if (const int rc = clear_counts(*port); rc != 0) {
+      *error = "clear port stats: " + port->name() + ": " + std::strerror(-rc) +
+               "; look whether the card is there (show port info all)";
+      return rc;
+    }
+  }
+  return 0;
+}
+
 int config(Console& console, Args, std::string*) {
   const Options& o = console.session.options;
   std::printf("mode %s, size %s, offset %u, burst %u, verify %s, %zu ports, %s\n", o.mode.c_str(),
@@ -151,6 +172,8 @@ constexpr std::array kCommands = {
             each_port<print_xstats>, words},
     Command{"show port queues", "[PORT|all]", "rings with their state", 0, 1,
             each_port<print_queues>, words},
+    Command{"clear port stats", "[PORT|all]", "count from zero, in stats and xstats", 0, 1, clear,
+            words},
     Command{"show config", "", "what start would begin", 0, 0, config, nullptr},
 };
 

@@ -37,6 +37,9 @@ struct Command {
 [[nodiscard]] std::span<const Command> desc_commands();
 [[nodiscard]] std::vector<const Command*> all_commands();
 
+/// "reg read PORT|all NAME|OFFSET".
+[[nodiscard]] std::string usage(const Command& command);
+
 /// Run one line. Empty lines and those that begin with # do nothing. @return as Command::run.
 [[nodiscard]] int run_line(Console& console, std::string_view line, std::string* error);
 /// All ways to go on after `line`: whole lines.

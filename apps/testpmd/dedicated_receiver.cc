@@ -102,8 +102,16 @@ int DedicatedReceiver::open(std::string* error) {
     queue_ = nullptr;
     *error = "port " + std::to_string(lane_.to->index()) + " cannot open dedicated queue " +
              std::to_string(lane_.queue) + ": " + std::strerror(-rc);
+    return rc;
   }
-  return rc;
+  if (messages_each_ > queue_->free_count()) {  // it could never be granted
+    *error = "--size " + std::to_string(size_bytes_) + ": a transfer is " +
+             std::to_string(messages_each_) + " messages, and the dedicated queues of " +
+             lane_.to->name() + " have " + std::to_string(queue_->free_count()) +
+             " entries; give a smaller size, or larger rings (--vdev …,dedicated_ring=512)";
+    return -ENOBUFS;
+  }
+  return 0;
 }
 
 int DedicatedReceiver::create(const RunSetup& setup, Lane& lane, Stream& owner,
@@ -201,6 +209,7 @@ void DedicatedReceiver::look() noexcept {
 void DedicatedReceiver::recover() noexcept {
   look();
   std::string ignored;
+  const std::lock_guard guard(lane_.to->queues_lock);
   if (lane_.to->pair().close_dedicated(lane_.queue) != 0) {
     return;  // tried again next turn
   }
@@ -223,6 +232,7 @@ void DedicatedReceiver::recover() noexcept {
 uint32_t DedicatedReceiver::turn(bool may_post) noexcept {
   if (queue_ == nullptr) [[unlikely]] {
     std::string ignored;
+    const std::lock_guard guard(lane_.to->queues_lock);
     if (open(&ignored) != 0) {
       return 0;
     }

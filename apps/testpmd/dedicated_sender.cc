@@ -6,17 +6,24 @@
 #include <cstring>
 
 namespace rio::testpmd {
+namespace {
+
+/// Transfers of lane `index` out of `lanes`, so that all together are --count.
+uint64_t share_of(uint64_t count, uint32_t lanes, uint32_t index) {
+  return count == 0 ? UINT64_MAX : count / lanes + (index < count % lanes ? 1 : 0);
+}
+
+}  // namespace
 
 DedicatedSender::DedicatedSender(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port,
-                                 Stream& owner)
+                                 uint32_t index, Stream& owner)
     : lane_(lane),
       queue_(lane.from->pair(lane.from_pair).tx()),
       verifier_(setup.verifier),
       owner_(owner),
       size_bytes_(setup.size_bytes),
       burst_(setup.options.burst),
-      left_(setup.options.count == 0 ? UINT64_MAX
-                                     : (setup.options.count + lanes_of_port - 1) / lanes_of_port) {
+      left_(share_of(setup.options.count, lanes_of_port, index)) {
   buffers_.offset_bytes = setup.options.offset_bytes;
   buffers_.stride_bytes = lane_stride(size_bytes_, buffers_.offset_bytes);
   slots_.resize(lane.slots);
@@ -95,10 +102,11 @@ int DedicatedSender::allocate(uint32_t cookie, std::string* error) {
 }
 
 int DedicatedSender::create(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port,
-                            uint32_t cookie, Stream& owner, std::unique_ptr<DedicatedSender>* out,
+                            uint32_t index, Stream& owner, std::unique_ptr<DedicatedSender>* out,
                             std::string* error) {
-  std::unique_ptr<DedicatedSender> sender(new DedicatedSender(setup, lane, lanes_of_port, owner));
-  const int rc = sender->allocate(cookie, error);
+  std::unique_ptr<DedicatedSender> sender(
+      new DedicatedSender(setup, lane, lanes_of_port, index, owner));
+  const int rc = sender->allocate(index, error);
   if (rc == 0) {
     *out = std::move(sender);
   }

@@ -22,10 +22,10 @@ class DedicatedSender {
   static constexpr uint32_t kCookieSlots = 32;
 
   /// After the receiver of the lane was made. @param lanes_of_port share --count.
-  /// @param cookie number of the lane among those of the port.
+  /// @param index number of the lane among those of the port; cookies begin with it.
   /// @return 0, or -errno with the remedy in `error`.
   [[nodiscard]] static int create(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port,
-                                  uint32_t cookie, Stream& owner,
+                                  uint32_t index, Stream& owner,
                                   std::unique_ptr<DedicatedSender>* out, std::string* error);
   ~DedicatedSender();
   DedicatedSender(const DedicatedSender&) = delete;
@@ -48,7 +48,8 @@ class DedicatedSender {
     uint64_t start_tsc = 0;
   };
 
-  DedicatedSender(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port, Stream& owner);
+  DedicatedSender(const RunSetup& setup, Lane& lane, uint32_t lanes_of_port, uint32_t index,
+                  Stream& owner);
   [[nodiscard]] int allocate(uint32_t cookie, std::string* error);
   [[nodiscard]] int plan_slot(uint32_t index, uint32_t cookie, std::string* error);
   void begin(uint32_t index) noexcept;

@@ -1,12 +1,14 @@
 /// @file
-/// What the driver has counted, summed over the queues of a port. Read while nobody polls.
+/// What the driver has counted, summed over the queues of a port.
 #pragma once
 
 #include <cstdint>
 
-#include "apps/testpmd/port.hpp"
+#include "pmd/dev/card.hpp"
 
 namespace rio::testpmd {
+
+class Port;
 
 struct DriverCounts {
   uint64_t bar_reads = 0;
@@ -22,6 +24,17 @@ struct DriverCounts {
   [[nodiscard]] DriverCounts since(const DriverCounts& before) const;
 };
 
+/// What a port has counted, in the driver and on the card.
+struct PortCounts {
+  DriverCounts driver;
+  pmd::PortCounters link{};
+};
+
+/// Since the port was started: queues that were closed meanwhile are in it.
 [[nodiscard]] DriverCounts count_driver(const Port& port);
+/// Since clear_counts(). Main thread.
+[[nodiscard]] PortCounts count_port(const Port& port);
+/// Count from zero from now on, here and in the xstats. Main thread. @return 0 or -errno.
+[[nodiscard]] int clear_counts(Port& port);
 
 }  // namespace rio::testpmd

@@ -21,6 +21,7 @@ class Generator final : public Stream {
 
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override { return !source_ || source_->quiet(); }
+  [[nodiscard]] bool sends() const override { return source_ != nullptr; }
   [[nodiscard]] std::string label() const override;
   [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 

@@ -1,6 +1,6 @@
-#include <iomanip>
 #include <sstream>
 
+#include "apps/testpmd/columns.hpp"
 #include "apps/testpmd/options.hpp"
 
 namespace rio::testpmd {
@@ -47,7 +47,7 @@ std::string help_text() {
     if (option.value != nullptr) {
       name += std::string(" ") + option.value;
     }
-    out << "  " << std::left << std::setw(29) << name << ' ' << option.help << '\n';
+    out << "  " << padded(name, 29) << ' ' << option.help << '\n';
   }
   out << kModes << kExamples;
   return out.str();

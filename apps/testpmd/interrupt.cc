@@ -6,6 +6,7 @@
 
 #include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/session.hpp"
+#include "apps/testpmd/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -27,6 +28,7 @@ void catch_interrupts() {
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
 }
 
 bool interrupted() {
@@ -55,7 +57,7 @@ void watch(Session& session) {
     if (run.wait_for(wait)) {
       return;
     }
-    if (interrupted()) {
+    if (interrupted() || output_is_lost()) {
       run.request_stop();
     }
     if (shows && Clock::now() >= next) {

@@ -1,6 +1,8 @@
 #include "apps/testpmd/json_report.hpp"
 
+#include <fcntl.h>
 #include <rte_cycles.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -121,7 +123,30 @@ void write_run(JsonWriter& json, const RunResult& result) {
   json.close('}');
 }
 
+int cannot_write(const Options& options, int why, std::string* error) {
+  *error = "--json: cannot write " + options.json_file + " (" + std::strerror(why) +
+           "); name a file in a folder that is there and may be written";
+  return -why;
+}
+
 }  // namespace
+
+int check_json(const Options& options, std::string* error) {
+  const char* const path = options.json_file.c_str();
+  if (options.json_file.empty()) {
+    return 0;
+  }
+  const bool was_there = access(path, F_OK) == 0;
+  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    return cannot_write(options, errno, error);
+  }
+  (void)close(fd);
+  if (!was_there) {
+    (void)unlink(path);
+  }
+  return 0;
+}
 
 int write_json(const Options& options, const std::vector<RunResult>& results, std::string* error) {
   std::ofstream file(options.json_file);
@@ -148,8 +173,7 @@ int write_json(const Options& options, const std::vector<RunResult>& results, st
   json.close('}');
   file.close();
   if (!file) {
-    *error = "--json: cannot write " + options.json_file + " (" + std::strerror(errno) + ")";
-    return -EIO;
+    return cannot_write(options, errno != 0 ? errno : EIO, error);
   }
   return 0;
 }

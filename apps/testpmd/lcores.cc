@@ -92,7 +92,8 @@ int choose_lcores(const Options& options, const Mode& mode, const pmd::cores::Pl
                                                                       : 1;
     if (options.nb_cores > all.size()) {
       *error = "--nb-cores " + std::to_string(options.nb_cores) + ": EAL has only " +
-               std::to_string(all.size()) + " lcores (" + list_text(all) + "); give it more by -l";
+               std::to_string(all.size()) + (all.size() == 1 ? " lcore (" : " lcores (") +
+               list_text(all) + "); give it more by -l";
       return -EINVAL;
     }
     chosen.resize(std::min(wanted, chosen.size()));
@@ -109,7 +110,8 @@ int choose_lcores(const Options& options, const Mode& mode, const pmd::cores::Pl
       chosen.resize(streams);
     } else {
       *error = std::to_string(chosen.size()) + " lcores for " + std::to_string(ports.size()) +
-               " ports: mode " + mode.name + " has " + many + " to poll; give at most that many";
+               (ports.size() == 1 ? " port" : " ports") + ": mode " + mode.name + " has " + many +
+               " to poll; give at most that many";
       return -EINVAL;
     }
   }

@@ -3,7 +3,7 @@
 #include <rte_errno.h>
 #include <rte_rawdev.h>
 
-#include <csignal>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -15,6 +15,7 @@
 #include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/report.hpp"
 #include "apps/testpmd/session.hpp"
+#include "apps/testpmd/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -36,7 +37,7 @@ int run_all(Session& session) {
     watch(session);
     std::fputs(totals_text(session.finish()).c_str(), stdout);
     std::fflush(stdout);
-    if (interrupted() || session.exit_code() == kExitCard) {
+    if (interrupted() || output_is_lost() || session.exit_code() == kExitCard) {
       break;
     }
   }
@@ -86,7 +87,8 @@ int parse(int argc, char** argv, Options* options, int* eal_argc) {
   }
   std::string error;
   if (parse_options(args, options, &error) != 0 ||
-      (!options->help && check_options(*options, &error) != 0)) {
+      (!options->help &&
+       (check_options(*options, &error) != 0 || check_json(*options, &error) != 0))) {
     return complain(error);
   }
   if (find_mode(options->mode) == nullptr) {
@@ -135,9 +137,10 @@ int program(int argc, char** argv) {
                     "the options of this program stand behind --");
   }
   if (rte_rawdev_count() < cards) {
-    const int code =
-        complain("EAL started " + std::to_string(rte_rawdev_count()) + " of the " +
-                 std::to_string(cards) + " cards that --vdev names; its messages above say why");
+    const int code = complain(
+        "EAL started " + std::to_string(rte_rawdev_count()) + " of the " + std::to_string(cards) +
+        " cards that --vdev names; its messages above say why (each needs a name of its own: " +
+        "raw_rio0, raw_rio1)");
     rte_eal_cleanup();
     return code;
   }
@@ -151,5 +154,9 @@ int program(int argc, char** argv) {
 }  // namespace rio::testpmd
 
 int main(int argc, char** argv) {
-  return rio::testpmd::program(argc, argv);
+  rio::testpmd::prepare_std_streams();
+  const int code = rio::testpmd::program(argc, argv);
+  std::string error;
+  const bool lost = rio::testpmd::flush_output(&error) != 0;
+  return lost ? std::max(code, rio::testpmd::complain(error)) : code;
 }

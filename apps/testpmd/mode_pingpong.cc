@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "apps/testpmd/generator.hpp"
 #include "apps/testpmd/link_pause.hpp"
@@ -55,8 +56,8 @@ class PingPong final : public Stream {
   [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
-  bool receive() noexcept;
-  void send() noexcept;
+  void take(const pmd::RxMessage& message, uint64_t asked_tsc, uint64_t now_tsc) noexcept;
+  void send(uint64_t now_tsc) noexcept;
   void reap() noexcept;
 
   Port& port_;
@@ -90,40 +91,32 @@ int PingPong::allocate(std::string* error) {
   return rc;
 }
 
-bool PingPong::receive() noexcept {
-  pmd::RxMessage message;
-  if (rx_.burst(&message, 1) == 0) {
-    return false;
-  }
-  const uint64_t now = rte_rdtsc();
-  bool good = message.status == pmd::Status::kOk;
-  if (!good) {
-    stats.count_status(message.status);
-  } else if (verifier_.verifies()) {
+// @param asked_tsc when the message went out that this one answers, 0 if none.
+void PingPong::take(const pmd::RxMessage& message, uint64_t asked_tsc, uint64_t now_tsc) noexcept {
+  const bool good = message.status == pmd::Status::kOk;
+  if (good && verifier_.verifies()) {
     uint64_t stamp = 0;
     (void)verifier_.read(pool_.va(message.cookie), message.length_bytes, expected_flow_, &stamp);
   }
   const pmd::RxBuffer buffer{.iova = message.cookie, .cookie = message.cookie};
   port_.shared_posted -= 1u - rx_.post(&buffer, 1);
   if (!good) {
-    return false;  // its sender will be told, and send again
+    stats.count_status(message.status);
+    return;  // its sender will be told, and send again
   }
-  if (first_ && sent_tsc_ != 0) {
-    latency.add((now - sent_tsc_) / 2);
-    sent_tsc_ = 0;
+  if (first_ && asked_tsc != 0) {
+    latency.add((now_tsc - asked_tsc) / 2);
   }
   stats.rx_messages.add(1);
   stats.rx_bytes.add(size_bytes_);
-  return true;
 }
 
-void PingPong::send() noexcept {
+void PingPong::send(uint64_t now_tsc) noexcept {
   const uint64_t at = uint64_t{buffer_} * kSendStride;
   uint8_t* bytes = static_cast<uint8_t*>(memory_.va) + at;
   uint64_t from = offset_bytes_;
-  const uint64_t now = rte_rdtsc();
   if (verifier_.verifies()) {
-    verifier_.write(bytes + offset_bytes_, flow_, now);
+    verifier_.write(bytes + offset_bytes_, flow_, now_tsc);
   }
   if (!inline_ && bounced_) {
     std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
@@ -139,7 +132,7 @@ void PingPong::send() noexcept {
     message.data = bytes + offset_bytes_;
     message.flags = pmd::TxFlags::kInline;
   }
-  sent_tsc_ = now;
+  sent_tsc_ = now_tsc;
   // The ring is never full: one message at a time.
   const uint32_t sent = tx_.burst(&message, 1);
   in_flight_ += sent;
@@ -168,13 +161,26 @@ void PingPong::reap() noexcept {
 }
 
 uint32_t PingPong::turn(bool may_send) noexcept {
-  const bool came = receive();
-  turn_is_mine_ = turn_is_mine_ || came;
-  if (turn_is_mine_ && may_send && left_ != 0 && !pause_.pausing()) {
-    send();
-    if (in_flight_ > 1) {
-      reap();  // of earlier messages, while this one is on its way
+  pmd::RxMessage message;
+  const bool came = rx_.burst(&message, 1) != 0;
+  const bool good = came && message.status == pmd::Status::kOk;
+  turn_is_mine_ = turn_is_mine_ || good;
+  const bool sends = turn_is_mine_ && may_send && left_ != 0 && !pause_.pausing();
+  if (came || sends) {
+    const uint64_t now_tsc = first_ || verifier_.verifies() ? rte_rdtsc() : 0;
+    const uint64_t asked_tsc = std::exchange(sent_tsc_, good ? 0 : sent_tsc_);
+    if (sends) {
+      send(now_tsc);
     }
+    // What the answer does not need comes while it is on its way.
+    if (came) {
+      take(message, asked_tsc, now_tsc);
+    }
+    if (in_flight_ > 1) {
+      reap();
+    }
+  }
+  if (sends) {
     return 1;
   }
   if (left_ == 0 && turn_is_mine_) [[unlikely]] {
@@ -185,7 +191,7 @@ uint32_t PingPong::turn(bool may_send) noexcept {
   if (in_flight_ != 0 && (++idle_turns_ % kTurnsBetweenReaps == 0 || !may_send || left_ == 0)) {
     reap();
   }
-  return came ? 1 : 0;
+  return good ? 1 : 0;
 }
 
 int check(const RunSetup& setup, std::string* error) {

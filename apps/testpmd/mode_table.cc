@@ -5,10 +5,10 @@
 namespace rio::testpmd {
 
 std::span<const Mode* const> mode_table() {
-  static const std::array<const Mode*, 8> modes = {
+  static const std::array<const Mode*, 8> kModes = {
       &io_mode(),       &txonly_mode(),    &rxonly_mode(),   &flowgen_mode(),
       &pingpong_mode(), &dedicated_mode(), &doorbell_mode(), &rdma_mode()};
-  return modes;
+  return kModes;
 }
 
 const Mode* find_mode(std::string_view name) {

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
+#include "apps/testpmd/wire_name.hpp"
 #include "pmd/raw/raw_rio.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 
@@ -16,24 +18,16 @@ namespace {
 
 constexpr const char* kDriver = "raw_rio";
 
-/// Value of "wire=" in a device's arguments; "loop" is what the driver takes without one.
 std::string wire_of(const rte_device* device) {
-  const char* name = device == nullptr ? nullptr : rte_dev_name(device);
-  const rte_devargs* args = device == nullptr ? nullptr : rte_dev_devargs(device);
-  const char* text = args == nullptr ? nullptr : args->args;
-  if (text == nullptr) {
-    return name != nullptr && std::strncmp(name, kDriver, std::strlen(kDriver)) == 0 ? "loop" : "";
-  }
-  std::string_view rest(text);
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    const std::string_view pair = rest.substr(0, comma);
-    if (pair.starts_with("wire=")) {
-      return std::string(pair.substr(5));
-    }
-    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-  }
-  return "loop";
+  const rte_devargs* args = rte_dev_devargs(device);
+  return wire_name(rte_dev_name(device),
+                   args == nullptr || args->args == nullptr ? "" : args->args);
+}
+
+std::string hex(uint32_t number) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "0x%x", number);
+  return text;
 }
 
 int start(uint16_t dev_id, const rte_raw_rio_info& info, const std::string& name,
@@ -80,6 +74,13 @@ int Port::open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error) 
       *error = port->name_ + ": no information (" + std::strerror(-rc) + "); see the log above";
       return rc;
     }
+    rc = pmd::raw_hold(dev_id);  // pollers would not notice that it is unplugged
+    if (rc != 0) {
+      *error = port->name_ + ": is being unplugged (" + std::strerror(-rc) +
+               "); start without it, or when it is back";
+      return rc;
+    }
+    port->held_ = true;
     rc = start(dev_id, info, port->name_, error);
     if (rc != 0) {
       return rc;
@@ -110,8 +111,11 @@ int Port::open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error) 
 int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& options,
                   std::string* error) {
   if (!options.peers.empty() && options.peers.size() != ports.size()) {
-    *error = "--peers names " + std::to_string(options.peers.size()) + " destIDs, and there are " +
-             std::to_string(ports.size()) + " ports; give one for each";
+    const auto counted = [](size_t n, const char* what) {
+      return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+    };
+    *error = "--peers names " + counted(options.peers.size(), "destID") + " for " +
+             counted(ports.size(), "port") + "; give one for each";
     return -EINVAL;
   }
   for (const auto& port : ports) {
@@ -131,17 +135,39 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
     if (port->wire_.empty() && options.peers.empty() && ports.size() == 2) {
       port->peer_ = ports[port->index_ ^ 1u].get();
     }
-    if (port->peer_ == nullptr && options.peers.empty()) {
-      *error = "port " + std::to_string(port->index_) + " (" + port->name_ +
-               ") has no partner: no other port has wire " + port->wire_ +
-               "; add one (--vdev raw_rio1,wire=" + port->wire_ +
-               "), or say by --peers which destID it sends to";
+    // An emulated card reaches those of its wire, and these are all in this process.
+    if (port->peer_ == nullptr && (options.peers.empty() || !port->wire_.empty())) {
+      *error = port->why_alone(ports, options);
       return -EINVAL;
     }
     port->peer_dest_id_ =
         options.peers.empty() ? port->peer_->dest_ids_[0] : options.peers[port->index_];
   }
   return 0;
+}
+
+/// Why nobody was found that it sends to, with the remedy.
+std::string Port::why_alone(const std::vector<std::unique_ptr<Port>>& ports,
+                            const Options& options) const {
+  const std::string own = "port " + std::to_string(index_) + " (" + name_ + ")";
+  if (wire_.empty()) {
+    return own +
+           " is a card whose cable nobody knows; say by --peers which destID each port sends to";
+  }
+  std::string reached;
+  for (const auto& other : ports) {
+    if (other->wire_ == wire_ && ((other.get() == this) == (wire_ == "loop"))) {
+      for (const uint32_t id : other->dest_ids_) {
+        reached += (reached.empty() ? "" : ", ") + hex(id);
+      }
+    }
+  }
+  if (reached.empty()) {
+    return own + " has no partner: no other port has wire " + wire_ +
+           "; add one (--vdev raw_rio1,wire=" + wire_ + ")";
+  }
+  return "--peers: " + own + " cannot reach destID " + hex(options.peers[index_]) + ": on wire " +
+         wire_ + " there is " + reached;
 }
 
 int Port::fill_shared(MessagePool& pool, std::string* error) {
@@ -172,6 +198,10 @@ void Port::close() {
   if (started_) {
     rte_rawdev_stop(dev_id_);
     started_ = false;
+  }
+  if (held_) {
+    pmd::raw_let_go(dev_id_);
+    held_ = false;
   }
 }
 

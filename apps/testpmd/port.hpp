@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "apps/testpmd/driver_counts.hpp"
 #include "apps/testpmd/latency_probe.hpp"
 #include "apps/testpmd/message_pool.hpp"
 #include "apps/testpmd/options.hpp"
@@ -48,6 +50,11 @@ class Port {
   uint32_t shared_posted = 0;
   /// Of what comes in here.
   LatencyProbe probe;
+  /// What clear_counts() has taken for zero.
+  PortCounts counted_before;
+  /// Held by a poller while it closes or opens a dedicated queue, and by whoever else looks at the
+  /// queues meanwhile. Never in a burst.
+  mutable std::mutex queues_lock;
 
   /// Stop the device: its buffers are nobody's then. Main thread, nothing running.
   void close();
@@ -57,10 +64,13 @@ class Port {
 
  private:
   Port() = default;
+  [[nodiscard]] std::string why_alone(const std::vector<std::unique_ptr<Port>>& ports,
+                                      const Options& options) const;
   uint32_t index_ = 0;
   uint16_t dev_id_ = 0;
   std::string name_;
   std::string wire_;
+  bool held_ = false;
   bool started_ = false;
   pmd::Card* card_ = nullptr;
   std::vector<pmd::QueuePair*> pairs_;

@@ -1,4 +1,5 @@
 // The prompt itself, by libedit, and command files.
+#include <poll.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdio>
@@ -11,11 +12,40 @@
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
 
 Console* g_console = nullptr;  // libedit's completion takes no context
+
+/// A character for libedit. Its own reading goes on after a signal. @return EOF: end of input, or
+/// Ctrl-C.
+int read_char(FILE* /*from*/) {
+  constexpr int kLookMs = 100;  // a signal may come just before the wait, or to another thread
+  while (!interrupted()) {
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (poll(&input, 1, kLookMs) <= 0) {
+      continue;
+    }
+    unsigned char c = 0;
+    const ssize_t got = read(STDIN_FILENO, &c, 1);
+    if (got == 1) {
+      return c;
+    }
+    if (got == 0 || errno != EINTR) {
+      return EOF;
+    }
+  }
+  return EOF;
+}
+
+/// libedit prints the prompt and takes the terminal over after that: a Ctrl-D typed in between
+/// would reach it as a character of no meaning. Take it over before the prompt.
+int take_terminal() {
+  rl_prep_terminal(1);
+  return 0;
+}
 
 /// Completion of libedit: what may stand in place of the last word.
 char** complete(const char*, int start, int end) {
@@ -84,12 +114,18 @@ int run_file(Console& console, const std::string& path, std::string* error) {
     return kExitUsage;
   }
   std::string line;
-  for (uint32_t number = 1; !console.quit && std::getline(file, line); ++number) {
+  for (uint32_t number = 1; !console.quit && !interrupted() && std::getline(file, line); ++number) {
     std::string why;
     if (run_line(console, line, &why) != 0) {
-      *error = path + ":" + std::to_string(number) + ": " + why;
+      *error =
+          std::string(path).append(":").append(std::to_string(number)).append(": ").append(why);
       return kExitUsage;
     }
+  }
+  if (file.bad()) {  // a folder, for one
+    *error = "--cmdline-file: cannot read " + path + " (" + std::strerror(errno) +
+             "); give a file of commands";
+    return kExitUsage;
   }
   return kExitOk;
 }
@@ -99,6 +135,8 @@ void prompt(Console& console) {
   g_console = &console;
   rl_readline_name = const_cast<char*>("rio-testpmd");
   rl_attempted_completion_function = complete;
+  rl_getc_function = read_char;
+  rl_pre_input_hook = take_terminal;
   std::string line;
   while (!console.quit) {
     forget_interrupt();
@@ -112,6 +150,9 @@ void prompt(Console& console) {
       std::fprintf(stderr, "error: %s\n", error.c_str());
     }
     std::fflush(stdout);
+    if (output_is_lost()) {
+      return;
+    }
   }
 }
 

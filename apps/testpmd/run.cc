@@ -118,6 +118,9 @@ void Run::poll(const std::vector<Stream*>& mine, unsigned lcore) {
       stream->stats.turns.add(1);
       if (moved != 0) {
         stream->stats.busy_turns.add(1);
+        stream->was_busy = true;
+      } else if (stream->was_busy) {  // the time is taken when there is some to spare
+        stream->was_busy = false;
         stream->stats.last_busy_tsc.set(rte_rdtsc());
       }
     }
@@ -162,9 +165,8 @@ void Run::measure() {
   last_progress_at_ = begin;
   const auto limit = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(setup_.options.seconds > 0 ? setup_.options.seconds : 1e9));
-  // Outside of a run that waits for others (rxonly), no progress at all means trouble.
-  const bool may_idle = std::all_of(streams_.begin(), streams_.end(),
-                                    [](const auto& s) { return s->stats.tx_messages.get() == 0; });
+  const bool sends =
+      std::any_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->sends(); });
   for (;;) {
     const Clock::time_point now = Clock::now();
     if (stop_requested_.load(std::memory_order_relaxed) || now - begin >= limit) {
@@ -174,8 +176,7 @@ void Run::measure() {
                     [](const auto& s) { return s->finished(); })) {
       return;
     }
-    const bool unfinished_idle = stuck();
-    if (unfinished_idle && (!may_idle || last_progress_ != 0)) {
+    if (sends && stuck()) {
       result_.exit_code = kExitCard;
       return;
     }
@@ -277,7 +278,7 @@ RunResult Run::result() {
   }
   if (result_.exit_code == kExitCard && result_.trouble.empty()) {
     result_.trouble = "nothing moved for " + std::to_string(kStuckLimit.count() / 1000) +
-                      " s with messages in flight; look at the link (show port info all) and the "
+                      " s; look at the link (show port info all) and the "
                       "rings (show port queues all)";
   }
   if (result_.exit_code == kExitOk && result_.verified && result_.verify.errors() != 0) {

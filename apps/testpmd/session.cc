@@ -78,7 +78,8 @@ int Session::check(const Mode* mode, uint32_t size_bytes, std::string* error) co
   }
   if (size_bytes > mode->max_bytes) {
     *error = "--size: " + std::to_string(size_bytes) + " bytes are more than the " +
-             std::to_string(mode->max_bytes) + " of a message; mode dedicated takes up to " +
+             std::to_string(mode->max_bytes) +
+             " of a message; modes dedicated and rdma take up to " +
              std::to_string(kTransferBytesMax);
     return -EINVAL;
   }

@@ -3,26 +3,16 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "apps/testpmd/histogram.hpp"
+#include "pmd/bus/counter.hpp"
 #include "pmd/dev/types.hpp"
 
 namespace rio::testpmd {
 
-/// Written by one thread, read by any.
-class Counter {
- public:
-  // relaxed: a figure for people; nothing hangs on its order.
-  void add(uint64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
-  void set(uint64_t n) { value_.store(n, std::memory_order_relaxed); }
-  [[nodiscard]] uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-};
+using pmd::Counter;
 
 /// Codes of pmd::Status that fit here; others are counted as the last.
 inline constexpr size_t kStatusCodes = 12;
@@ -63,13 +53,16 @@ class Stream {
   [[nodiscard]] virtual bool quiet() const noexcept = 0;
   /// It has done all that --count asks for. Any thread.
   [[nodiscard]] bool finished() const { return finished_.get() != 0; }
+  /// It sends; false: silence is no trouble, since others may send or not.
+  [[nodiscard]] virtual bool sends() const { return true; }
   /// "port 0", for the table.
   [[nodiscard]] virtual std::string label() const = 0;
   /// Port that the stream's messages come in at.
   [[nodiscard]] virtual uint32_t port_index() const = 0;
 
   StreamStats stats;
-  Histogram latency;  ///< TSC ticks
+  Histogram latency;      ///< TSC ticks
+  bool was_busy = false;  ///< in its last turn; the poller's own
 
  protected:
   void set_finished() { finished_.set(1); }

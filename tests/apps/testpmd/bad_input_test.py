@@ -42,22 +42,24 @@ class BadInput(harness.Case):
 
     def test_modes(self):
         for options, names in (
-            (["--mode", "io", "--size", "5000"], ["--size", "4096"]),
+            (["--mode", "io", "--size", "5000"], ["--size", "4096", "dedicated and rdma", "1048576"]),
             (["--mode", "io", "--offset", "8"], ["--offset", "io"]),
             (["--size", "1000", "--mailboxes", "5"], ["--mailboxes 5", "256"]),
             (["--mode", "flowgen", "--size", "4", "--verify"], ["--size 8"]),
             (["--mode", "rdma", "--op", "swrite", "--size", "12"], ["12", "multiple of 8"]),
             (["--window", "400"], ["--window 400", "rx_ring"]),
-            (["--peers", "1"], ["--peers", "2 ports"]),
+            (["--peers", "1"], ["--peers", "1 destID for 2 ports"]),
+            (["--peers", "0x200,0x999"], ["--peers", "port 1", "0x999", "wire pair0", "0x100, 0x101"]),
+            (["--peers", "0x100,0x200"], ["--peers", "port 0", "0x100", "0x200, 0x201"]),
             (["--forward-lcores", "9"], ["lcore 9", "-l"]),
-            (["--nb-cores", "900"], ["--nb-cores 900", "-l"]),
+            (["--nb-cores", "900"], ["--nb-cores 900", "1 lcore (0)", "-l"]),
         ):
             with self.subTest(options=options):
                 self.refused(*options, "--count", "1", names=names)
 
     def test_more_lcores_than_streams(self):
         if (os.cpu_count() or 1) > 1:
-            self.refused("--mode", "io", "--count", "1", "--nb-cores", "2", names=["2 lcores", "1 port"],
+            self.refused("--mode", "io", "--count", "1", "--nb-cores", "2", names=["2 lcores", "1 port:"],
                          ports=1, wires=["loop"], lcores="0,1")
 
     def test_no_ports(self):
@@ -65,6 +67,22 @@ class BadInput(harness.Case):
 
     def test_one_port_of_a_pair(self):
         self.refused("--count", "1", names=["port 0", "no partner", "pair0"], ports=1)
+
+    def test_one_port_of_a_pair_with_peers(self):
+        """It reaches nobody, whatever --peers says."""
+        self.refused("--count", "1", "--peers", "5", names=["port 0", "no partner", "--vdev raw_rio1,wire=pair0"],
+                     ports=1)
+
+    def test_ring_smaller_than_a_transfer(self):
+        self.refused("--mode", "dedicated", "--size", "64K", "--count", "1", args=",dedicated_ring=8",
+                     names=["--size 65536", "16 messages", "8 entries", "dedicated_ring="])
+
+    def test_one_name_twice(self):
+        command = harness.eal(ports=1, wires=["loop"]) + ["--vdev", "raw_rio0", "--", "--count", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("1 of the 2 cards", done.stderr)
+        self.assertIn("name of its own", done.stderr)
 
     def test_three_ports_on_a_wire(self):
         self.refused("--count", "1", names=["2 of the 3 cards", "pair0"], ports=3)
@@ -88,10 +106,28 @@ class BadInput(harness.Case):
         self.assertIn("memory", done.stderr)
 
     def test_json_that_cannot_be_written(self):
-        self.refused("--count", "1", "--json", "/nonexistent/x.json", names=["--json", "/nonexistent/x.json"])
+        """Told before the run, whose figures would be lost."""
+        result = self.refused("--count", "1", "--json", "/nonexistent/x.json",
+                              names=["--json", "/nonexistent/x.json", "folder"])
+        self.assertNotIn("received", result.out)
+        self.refused("--count", "1", "--json", "/", names=["--json", "Is a directory"])
+        self.refused("--count", "1", "--json", "/dev/full", names=["--json", "No space left"])
+
+    def test_json_of_a_refused_run(self):
+        """What an earlier run wrote stays, and no empty file is left."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/old.json"
+            with open(path, "w", encoding="ascii") as f:
+                f.write("{}")
+            self.refused("--peers", "1", "--json", path, names=["--peers"])
+            self.refused("--peers", "1", "--json", f"{folder}/new.json", names=["--peers"])
+            with open(path, encoding="ascii") as f:
+                self.assertEqual(f.read(), "{}")
+            self.assertEqual(os.listdir(folder), ["old.json"])
 
     def test_command_file(self):
         self.refused("--cmdline-file", "/nonexistent", names=["--cmdline-file", "/nonexistent"])
+        self.refused("--cmdline-file", "/", names=["--cmdline-file", "Is a directory"])
         with tempfile.NamedTemporaryFile("w", suffix=".cmd") as f:
             f.write("# fine\nset burst 16\nshow port magic\n")
             f.flush()

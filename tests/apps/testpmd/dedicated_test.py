@@ -5,11 +5,17 @@ import harness
 
 class Dedicated(harness.Case):
     def test_eight_queues_in_place(self):
-        result = self.good("--mode", "dedicated", "--size", "4K", "--count", "4000", args=",qps=2")
+        result = self.good("--mode", "dedicated", "--size", "4K", "--count", "4000")
         run = result.json["runs"][0]
         self.assertEqual(run["bytes_copied"], 0, result)
         self.assertEqual(run["rx_messages"], 8000, result)
         self.assertIn("0 bytes copied", result.out)
+
+    def test_all_eight_by_default(self):
+        result = harness.run("-i", stdin="set mode dedicated\nstart\nshow port queues 0\nstop\nquit\n")
+        for queue in range(8):
+            self.assertIn(f"dedicated{queue} ", result.out, result)
+        self.assertEqual(result.code, 0, result)
 
     def test_misaligned_is_copied(self):
         run = self.good("--mode", "dedicated", "--size", "4K", "--offset", "24", "--count", "400").json["runs"][0]
@@ -30,7 +36,8 @@ class Dedicated(harness.Case):
         self.good("--mode", "dedicated", "--size", "1,5000,313,ADD", "--count", "16")
 
     def test_more_queues_than_sources(self):
-        self.refused("--mode", "dedicated", "--queues", "8", "--count", "1", names=["--queues 8", "qps=2"])
+        self.refused("--mode", "dedicated", "--queues", "8", "--count", "1", names=["--queues 8", "qps=2"],
+                     args=",qps=1")
 
 
 if __name__ == "__main__":

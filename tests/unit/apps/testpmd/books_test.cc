@@ -8,6 +8,7 @@
 
 namespace rio::testpmd {
 
+using pmd::begins_with;
 using pmd::fields_text;
 using pmd::find_register;
 using pmd::RegWord;
@@ -113,6 +114,25 @@ TEST(Registers, EachIsFoundByItsNameAndOffset) {
     EXPECT_EQ(offset_of(last.name()), last.offset()) << last.name();
     EXPECT_EQ(offset_of(std::to_string(last.offset())), last.offset()) << last.name();
   }
+}
+
+TEST(Registers, CaseDoesNotMatter) {
+  EXPECT_EQ(offset_of("ID.MAGIC"), 0x0u);
+  EXPECT_EQ(offset_of("Port.LINK"), 0x4008u);
+  EXPECT_EQ(offset_of("QP[30].Ring_Status[15]"), 0x1F0040u + 15 * 8);
+  RegWord word;
+  std::string error;
+  EXPECT_EQ(find_register("ID.MAGI", &word, &error), -EINVAL);
+  EXPECT_NE(error.find("'ID.MAGI'"), std::string::npos) << "as it was written: " << error;
+  EXPECT_NE(error.find("id.magic"), std::string::npos) << error;
+}
+
+TEST(Registers, Beginnings) {
+  EXPECT_TRUE(begins_with("qp[0].tail[1]", "QP[0].T"));
+  EXPECT_TRUE(begins_with("id.magic", ""));
+  EXPECT_TRUE(begins_with("id.magic", "id.magic"));
+  EXPECT_FALSE(begins_with("id.magic", "id.magic2"));
+  EXPECT_FALSE(begins_with("id.magic", "magic"));
 }
 
 TEST(Registers, MistakesAreNamed) {

@@ -6,12 +6,14 @@
 #include <sstream>
 #include <vector>
 
+#include "apps/testpmd/columns.hpp"
 #include "apps/testpmd/histogram.hpp"
 #include "apps/testpmd/json.hpp"
 #include "apps/testpmd/options.hpp"
 #include "apps/testpmd/pattern.hpp"
 #include "apps/testpmd/sequence.hpp"
 #include "apps/testpmd/size_sweep.hpp"
+#include "apps/testpmd/wire_name.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -255,6 +257,37 @@ TEST(Options, HelpNamesEachOptionAndEachExitCode) {
     EXPECT_NE(help.find("--" + std::string(option.name)), std::string::npos) << option.name;
   }
   EXPECT_NE(help.find("Exit code"), std::string::npos);
+}
+
+TEST(Columns, CountsCharacters) {
+  EXPECT_EQ(columns_of(""), 0u);
+  EXPECT_EQ(columns_of("ID,ID"), 5u);
+  EXPECT_EQ(columns_of("\xC3\xA4 \xE2\x80\xA6"), 3u);
+  EXPECT_EQ(padded("\xE2\x80\xA6", 3), "\xE2\x80\xA6  ");
+  EXPECT_EQ(padded("long", 3), "long");
+}
+
+TEST(Options, HelpIsAligned) {
+  std::istringstream help(help_text());
+  int options = 0;
+  for (std::string line; std::getline(help, line);) {
+    if (line.starts_with("  --")) {
+      const std::string head = line.substr(0, line.find("  ", 4));  // the name, without its blanks
+      const size_t text = line.find_first_not_of(' ', head.size());
+      EXPECT_EQ(columns_of(line.substr(0, text)), 32u) << line;
+      ++options;
+    }
+  }
+  EXPECT_EQ(options, static_cast<int>(option_table().size()));
+}
+
+TEST(WireName, IsOfEmulatedCardsOnly) {
+  EXPECT_EQ(wire_name("raw_rio0", "qps=3,wire=a,exact=1"), "a");
+  EXPECT_EQ(wire_name("raw_rio0", "wire=a.b-c"), "a.b-c");
+  EXPECT_EQ(wire_name("raw_rio1", "qps=3"), "loop");
+  EXPECT_EQ(wire_name("raw_rio1", ""), "loop");
+  EXPECT_EQ(wire_name("0000:03:00.0", ""), "");
+  EXPECT_EQ(wire_name("0000:03:00.0", "destid=0x40"), "");
 }
 
 TEST(Json, QuotesAndNests) {
