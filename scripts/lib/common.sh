@@ -148,13 +148,19 @@ compile() {
   [ $((SECONDS - start)) -lt 5 ] || say compile "${dir#"$root"/} done in $((SECONDS - start)) s"
 }
 
-# build_tree FOLDER MESON_ARGUMENT...: headers, configure, compile.
+# build_tree FOLDER MESON_ARGUMENT...: headers, configure, compile. build_suites are test suites to
+# compile for, build_targets are ninja's targets; without either it is everything.
+build_suites=() build_targets=()
 build_tree() {
   local dir=$1 headers
   shift
   headers=$(driver_headers)
   configure "$dir" "-Ddpdk_driver_headers=$headers" "$@"
-  compile "$dir"
+  local -a targets=("${build_targets[@]}")
+  if [ ${#build_suites[@]} -gt 0 ]; then
+    mapfile -t -O ${#targets[@]} targets < <("$py" "$root/scripts/lib/suite_targets.py" "$dir" "${build_suites[@]}")
+  fi
+  compile "$dir" "${targets[@]}"
 }
 
 # run_meson_tests FOLDER SECONDS MESON_ARGUMENT...: runs the tests of a build folder within the
