@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "apps/testpmd/columns.hpp"
+#include "apps/common/columns.hpp"
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
@@ -122,10 +122,10 @@ int faults(Console& console, Args args, std::string* error) {
 int help(Console&, Args, std::string*) {
   size_t widest = 0;
   for (const Command* command : all_commands()) {
-    widest = std::max(widest, columns_of(usage(*command)));
+    widest = std::max(widest, apps::columns_of(usage(*command)));
   }
   for (const Command* command : all_commands()) {
-    std::printf("  %s  %s\n", padded(usage(*command), widest).c_str(), command->help);
+    std::printf("  %s  %s\n", apps::padded(usage(*command), widest).c_str(), command->help);
   }
   std::printf("\nset takes:");
   for (const OptionDef& option : option_table()) {

@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "apps/testpmd/columns.hpp"
+#include "apps/common/columns.hpp"
 #include "apps/testpmd/options.hpp"
 
 namespace rio::testpmd {
@@ -47,7 +47,7 @@ std::string help_text() {
     if (option.value != nullptr) {
       name += std::string(" ") + option.value;
     }
-    out << "  " << padded(name, 29) << ' ' << option.help << '\n';
+    out << "  " << apps::padded(name, 29) << ' ' << option.help << '\n';
   }
   out << kModes << kExamples;
   return out.str();

@@ -6,7 +6,7 @@
 
 #include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/session.hpp"
-#include "apps/testpmd/std_streams.hpp"
+#include "apps/common/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -57,7 +57,7 @@ void watch(Session& session) {
     if (run.wait_for(wait)) {
       return;
     }
-    if (interrupted() || output_is_lost()) {
+    if (interrupted() || apps::output_is_lost()) {
       run.request_stop();
     }
     if (shows && Clock::now() >= next) {

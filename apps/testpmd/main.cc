@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/common/std_streams.hpp"
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/json_report.hpp"
 #include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/report.hpp"
 #include "apps/testpmd/session.hpp"
-#include "apps/testpmd/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -37,7 +37,7 @@ int run_all(Session& session) {
     watch(session);
     std::fputs(totals_text(session.finish()).c_str(), stdout);
     std::fflush(stdout);
-    if (interrupted() || output_is_lost() || session.exit_code() == kExitCard) {
+    if (interrupted() || apps::output_is_lost() || session.exit_code() == kExitCard) {
       break;
     }
   }
@@ -154,9 +154,9 @@ int program(int argc, char** argv) {
 }  // namespace rio::testpmd
 
 int main(int argc, char** argv) {
-  rio::testpmd::prepare_std_streams();
+  rio::apps::prepare_std_streams();
   const int code = rio::testpmd::program(argc, argv);
   std::string error;
-  const bool lost = rio::testpmd::flush_output(&error) != 0;
+  const bool lost = rio::apps::flush_output(&error) != 0;
   return lost ? std::max(code, rio::testpmd::complain(error)) : code;
 }

@@ -12,7 +12,7 @@
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
-#include "apps/testpmd/std_streams.hpp"
+#include "apps/common/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -150,7 +150,7 @@ void prompt(Console& console) {
       std::fprintf(stderr, "error: %s\n", error.c_str());
     }
     std::fflush(stdout);
-    if (output_is_lost()) {
+    if (apps::output_is_lost()) {
       return;
     }
   }

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-#include "apps/testpmd/columns.hpp"
+#include "apps/common/columns.hpp"
 #include "apps/testpmd/histogram.hpp"
 #include "apps/testpmd/json.hpp"
 #include "apps/testpmd/options.hpp"
@@ -260,11 +260,11 @@ TEST(Options, HelpNamesEachOptionAndEachExitCode) {
 }
 
 TEST(Columns, CountsCharacters) {
-  EXPECT_EQ(columns_of(""), 0u);
-  EXPECT_EQ(columns_of("ID,ID"), 5u);
-  EXPECT_EQ(columns_of("\xC3\xA4 \xE2\x80\xA6"), 3u);
-  EXPECT_EQ(padded("\xE2\x80\xA6", 3), "\xE2\x80\xA6  ");
-  EXPECT_EQ(padded("long", 3), "long");
+  EXPECT_EQ(apps::columns_of(""), 0u);
+  EXPECT_EQ(apps::columns_of("ID,ID"), 5u);
+  EXPECT_EQ(apps::columns_of("\xC3\xA4 \xE2\x80\xA6"), 3u);
+  EXPECT_EQ(apps::padded("\xE2\x80\xA6", 3), "\xE2\x80\xA6  ");
+  EXPECT_EQ(apps::padded("long", 3), "long");
 }
 
 TEST(Options, HelpIsAligned) {
@@ -274,7 +274,7 @@ TEST(Options, HelpIsAligned) {
     if (line.starts_with("  --")) {
       const std::string head = line.substr(0, line.find("  ", 4));  // the name, without its blanks
       const size_t text = line.find_first_not_of(' ', head.size());
-      EXPECT_EQ(columns_of(line.substr(0, text)), 32u) << line;
+      EXPECT_EQ(apps::columns_of(line.substr(0, text)), 32u) << line;
       ++options;
     }
   }

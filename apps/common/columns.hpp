@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-namespace rio::testpmd {
+namespace rio::apps {
 
 /// Columns that UTF-8 text of single-width characters takes: one for each but continuation bytes.
 [[nodiscard]] size_t columns_of(std::string_view text);
 /// The text with blanks behind it, so that it takes at least `columns`.
 [[nodiscard]] std::string padded(std::string_view text, size_t columns);
 
-}  // namespace rio::testpmd
+}  // namespace rio::apps

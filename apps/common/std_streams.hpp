@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace rio::testpmd {
+namespace rio::apps {
 
 /// First of all in main(). Opens on /dev/null what the program was started without: EAL's files
 /// would get these numbers, and be read from and printed into. A reader of the output that goes
@@ -15,4 +15,4 @@ void prepare_std_streams();
 /// At the end. @return 0, or -EIO with the remedy in `error`.
 [[nodiscard]] int flush_output(std::string* error);
 
-}  // namespace rio::testpmd
+}  // namespace rio::apps

@@ -1,8 +1,8 @@
-#include "apps/testpmd/columns.hpp"
+#include "apps/common/columns.hpp"
 
 #include <algorithm>
 
-namespace rio::testpmd {
+namespace rio::apps {
 
 size_t columns_of(std::string_view text) {
   return static_cast<size_t>(
@@ -16,4 +16,4 @@ std::string padded(std::string_view text, size_t columns) {
   return out;
 }
 
-}  // namespace rio::testpmd
+}  // namespace rio::apps

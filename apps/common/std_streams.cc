@@ -1,4 +1,4 @@
-#include "apps/testpmd/std_streams.hpp"
+#include "apps/common/std_streams.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace rio::testpmd {
+namespace rio::apps {
 
 void prepare_std_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
@@ -37,4 +37,4 @@ int flush_output(std::string* error) {
   return -EIO;
 }
 
-}  // namespace rio::testpmd
+}  // namespace rio::apps

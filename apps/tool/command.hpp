@@ -1,0 +1,22 @@
+/// @file
+/// The subcommands, one file each: cmd_NAME.cc.
+#pragma once
+
+#include <span>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/tool/context.hpp"
+
+namespace rio::tool {
+
+/// Adds a subcommand with its options, help and examples to `app`. Its callback runs after the
+/// whole command line was parsed, and sets Context::exit_code. `app` and `context` outlive it.
+using AddCommand = void (*)(CLI::App& app, Context& context);
+
+/// All subcommands, in the order of the help.
+[[nodiscard]] std::span<const AddCommand> command_table();
+
+void add_list(CLI::App& app, Context& context);
+
+}  // namespace rio::tool

@@ -1,0 +1,39 @@
+/// @file
+/// What all subcommands share: the global options, and how a result is told.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "pmd/bus/vfio/kernel.hpp"
+
+namespace rio::tool {
+
+/// Keys keep the order in which they were added.
+using Json = nlohmann::ordered_json;
+
+/// Exit codes, the same for every subcommand.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,  ///< it could not be done; the reason is on stderr
+  kExitUsage = 2,   ///< wrong command line
+  kExitFound = 3,   ///< it was done, and something is wrong with what was looked at
+};
+
+/// The global options. Filled by the command line before a subcommand runs; one thread.
+struct Context {
+  pmd::vfio::PciPaths paths;  ///< below --root
+  bool json = false;          ///< print JSON in place of text
+  bool dry_run = false;       ///< say what would be changed, change nothing
+  int exit_code = kExitOk;    ///< set by the subcommand
+};
+
+/// Print a result: `data` as indented JSON with --json, else `text` (which ends with a newline or
+/// is empty).
+void print_result(const Context& context, const Json& data, const std::string& text);
+
+/// Say on stderr what went wrong and what to do about it. @return kExitFailed.
+int complain(const std::string& error, const std::string& remedy);
+
+}  // namespace rio::tool
