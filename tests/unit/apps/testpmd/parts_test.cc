@@ -8,7 +8,6 @@
 
 #include "apps/common/columns.hpp"
 #include "apps/testpmd/histogram.hpp"
-#include "apps/testpmd/json.hpp"
 #include "apps/testpmd/options.hpp"
 #include "apps/testpmd/pattern.hpp"
 #include "apps/testpmd/sequence.hpp"
@@ -288,22 +287,6 @@ TEST(WireName, IsOfEmulatedCardsOnly) {
   EXPECT_EQ(wire_name("raw_rio1", ""), "loop");
   EXPECT_EQ(wire_name("0000:03:00.0", ""), "");
   EXPECT_EQ(wire_name("0000:03:00.0", "destid=0x40"), "");
-}
-
-TEST(Json, QuotesAndNests) {
-  std::ostringstream out;
-  JsonWriter json(out);
-  json.open('{');
-  json.pair("a\"b", std::string_view("x\n"));
-  json.open("list", '[');
-  json.value(uint64_t{1});
-  json.value(0.5);
-  json.close(']');
-  json.pair("flag", true);
-  json.close('}');
-  EXPECT_EQ(out.str(),
-            "{\n  \"a\\\"b\": \"x\\u000a\",\n  \"list\": [\n    1,\n    0.5\n  ],\n"
-            "  \"flag\": true\n}\n");
 }
 
 }  // namespace
