@@ -122,6 +122,26 @@ TEST_P(Driver, ATransferThatTheLinkCutsIsInDoubt) {
   EXPECT_NE(done[0].status, Status::kLinkDown) << "which says that nothing was sent";
 }
 
+TEST_P(Driver, ATransferThatTheLinkHoldsUpEnds) {
+  // What was sent is answered before the link goes; the rest can never be sent.
+  constexpr uint32_t kBytes = 512 * 1024;
+  const pmd::DmaMemory from = two_.memory(0, kBytes, 0x42);
+  const pmd::DmaRequest request{.rio_addr = 0,
+                                .iova = from.iova,
+                                .cookie = 8,
+                                .dest_id = kIds[1],
+                                .length_bytes = kBytes,
+                                .op = regs::DmaOp::kSwrite,
+                                .prio = 0};
+  ASSERT_EQ(two_.pair[0]->dma().post(&request, 1), 1);
+  two_.bus[0]->poll_hook(0)();  // SWRITE has no answer: the wire is full
+  two_.bus[0]->card().set_link(false);
+  const auto done = two_.reap<pmd::DmaQueue, pmd::EntryDone>(two_.pair[0]->dma(), 1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_NE(done[0].status, Status::kOk);
+  EXPECT_NE(done[0].status, Status::kLinkDown);
+}
+
 TEST_P(Driver, WhoOnlyReceivesGetsHisMessagesOff) {
   // More than letters to one mailbox: each waits for the answer to an earlier one, and nobody asks
   // for completions.

@@ -123,7 +123,10 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
                         ? writer_.window(1024).bytes
                         : reinterpret_cast<uint8_t*>(writer_.reserve(model::frame_bytes(256)));
     ASSERT_NE(left, nullptr);
-    std::memset(left + 4, 0x40, 284);
+    for (uint32_t at = 4; at < 288; at += 4) {
+      const uint32_t length = 64;  // of a good frame, wherever one begins
+      std::memcpy(left + at, &length, sizeof(length));
+    }
     ASSERT_TRUE(put_line(2, 8));
     EXPECT_TRUE(take(1, 8));
     EXPECT_TRUE(take(2, 8));
