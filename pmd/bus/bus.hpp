@@ -3,6 +3,7 @@
 /// card, a hook that lets it work. emu, vfio and eal implement it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -69,6 +70,26 @@ class Bus {
   /// eventfd that becomes readable when the vector is raised. @return fd (the bus owns it), or
   /// -ENOTSUP.
   [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
+
+  // What only some buses can.
+  /// Register memory at a bus address of the caller's choice; rte_dev_dma_map wants that. Undone
+  /// by dma_unmap(). @return -ENOTSUP where the bus chooses, -EEXIST.
+  [[nodiscard]] virtual int dma_map_at(void* va, uint64_t iova, size_t len_bytes) {
+    static_cast<void>(va);
+    static_cast<void>(iova);
+    static_cast<void>(len_bytes);
+    return -ENOTSUP;
+  }
+  /// Other faults from now on. @param rate 0 (none) to 1. @return -EINVAL, or -ENOTSUP: faults are
+  /// not ours to make here.
+  [[nodiscard]] virtual int set_faults(uint64_t seed, double rate) {
+    static_cast<void>(seed);
+    static_cast<void>(rate);
+    return -ENOTSUP;
+  }
+  /// Other processes still use the card when this bus goes. @return true: they lose it; what they
+  /// see of it stays, and says that the card is gone.
+  [[nodiscard]] virtual bool leave_to_others() { return false; }
 
   /// For messages: "0000:03:00.0", "emu:pair0/0".
   [[nodiscard]] virtual const std::string& name() const = 0;

@@ -1,16 +1,12 @@
 #include "pmd/raw/device.hpp"
 
-#include <bus_pci_driver.h>
 #include <rte_eal.h>
 
 #include <cerrno>
 #include <chrono>
 #include <thread>
 
-#include "pmd/bus/eal/eal_memory.hpp"
-#include "pmd/bus/eal/eal_pci_bus.hpp"
 #include "pmd/bus/log.hpp"
-#include "pmd/raw/control_thread.hpp"
 
 namespace rio::pmd {
 
@@ -20,123 +16,28 @@ std::recursive_mutex& control_lock() {
   return *lock;
 }
 
-RawDevice::RawDevice(std::string name) : name_(std::move(name)) {}
+RawDevice::RawDevice(std::string name, RawArgs args, FoundCard found)
+    : name_(std::move(name)),
+      wire_(std::move(found.wire)),
+      args_(std::move(args)),
+      primary_(rte_eal_process_type() == RTE_PROC_PRIMARY),
+      bus_(std::move(found.bus)),
+      shared_(found.shared) {}
 
-int RawDevice::create_emulated(const std::string& name, const RawArgs& args,
-                               std::unique_ptr<RawDevice>* out) {
-  std::unique_ptr<RawDevice> device(new RawDevice(name));
-  const int rc = device->make_emulated(args);
+int RawDevice::create(const std::string& name, const RawArgs& args, FoundCard found,
+                      std::unique_ptr<RawDevice>* out) {
+  const DmaMemory bar = found.bar;
+  const bool works_alone = found.works_alone;
+  std::unique_ptr<RawDevice> device(new RawDevice(name, args, std::move(found)));
+  const int rc = device->primary_ ? device->take_over(bar, works_alone) : device->join();
   if (rc == 0) {
     *out = std::move(device);
   }
   return rc;
 }
 
-int RawDevice::attach_emulated(const std::string& name, std::unique_ptr<RawDevice>* out) {
-  std::unique_ptr<RawDevice> device(new RawDevice(name));
-  const int rc = device->join_emulated();
-  if (rc == 0) {
-    *out = std::move(device);
-  }
-  return rc;
-}
-
-int RawDevice::create_pci(rte_pci_device* pci, unsigned bar_index, const RawArgs& args,
-                          std::unique_ptr<RawDevice>* out) {
-  std::unique_ptr<RawDevice> device(new RawDevice(pci->name));
-  const int rc = device->make_pci(pci, bar_index, args);
-  if (rc == 0) {
-    *out = std::move(device);
-  }
-  return rc;
-}
-
-int RawDevice::make_emulated(const RawArgs& args) {
-  args_ = args;
-  wire_ = args.emu.wire;
-  const uint32_t number = SharedCard::next_card_number();
-  shared_.set_card_number(number);
-  if (const int rc = EalMemory::create(SharedCard::zone_tag(number, own_token()), &memory_);
-      rc != 0) {
-    return rc;
-  }
-  std::unique_ptr<EmuBus> bus;
-  // A thread of the card must not inherit the lcore's CPU from the caller.
-  const int made =
-      run_in_control_thread([&] { return EmuBus::create(args.emu, memory_.get(), &bus); });
-  if (made != 0) {
-    return made;
-  }
-  emu_ = bus.get();
-  emu_bar_ = bus->bar_memory();
-  bus_ = std::move(bus);
-  if (const int rc = open_card(args.emu.queue_pairs); rc != 0) {
-    return rc;
-  }
-  return shared_.create(name_, queue_pairs(), args.emu.stepping == Stepping::kThread, emu_bar_,
-                        wire_);
-}
-
-int RawDevice::join_emulated() {
-  primary_ = false;
-  if (const int rc = shared_.attach(name_); rc != 0) {
-    return rc;
-  }
-  const SharedCardLayout& layout = shared_.layout();
-  if (layout.stepping_thread == 0) {
-    log_warning(
-        "%s: the card works only while the primary process polls it: give the primary "
-        "stepping=thread",
-        name_.c_str());
-  }
-  if (const int rc = EalMemory::create(shared_.zone_tag(own_token()), &memory_); rc != 0) {
-    return rc;
-  }
-  const DmaMemory bar{.va = reinterpret_cast<void*>(layout.bar_va),
-                      .iova = layout.bar_iova,
-                      .len_bytes = layout.bar_len_bytes};
-  std::unique_ptr<EmuBus> bus;
-  if (const int rc = EmuBus::attach(bar, memory_.get(), name_, &bus); rc != 0) {
-    return rc;
-  }
-  emu_ = bus.get();
-  bus_ = std::move(bus);
-  wire_ = layout.wire;
-  queues_.resize(layout.queue_pairs);
-  return Card::attach(*bus_, &card_);
-}
-
-int RawDevice::make_pci(rte_pci_device* device, unsigned bar_index, const RawArgs& args) {
-  args_ = args;
-  primary_ = rte_eal_process_type() == RTE_PROC_PRIMARY;
-  if (primary_) {
-    shared_.set_card_number(SharedCard::next_card_number());
-  } else if (const int rc = shared_.attach(name_); rc != 0) {
-    return rc;
-  }
-  std::unique_ptr<EalPciBus> bus;
-  if (const int rc = EalPciBus::create(device, bar_index, shared_.zone_tag(own_token()), &bus);
-      rc != 0) {
-    return rc;
-  }
-  bus_ = std::move(bus);
-  Mmio bar = bus_->bar();
-  const uint32_t magic = bar.read32(regs::id::magic());
-  if (magic != regs::kMagic) {
-    if (device->id.vendor_id == regs::kPciIvshmemVendor) {
-      return 1;
-    }
-    log_error("%s: BAR%u holds 0x%08x where a card holds 0x%08x: %s", name_.c_str(), bar_index,
-              magic, regs::kMagic,
-              magic == regs::kAllOnes ? "the card does not answer, reset or replug it"
-                                      : "other gateware, or a wrong byte order");
-    return -ENODEV;
-  }
-  if (!primary_) {
-    queues_.resize(shared_.layout().queue_pairs);
-    return Card::attach(*bus_, &card_);
-  }
-  const uint32_t count = regs::id::CapQueues::qps.get(bar.read32(regs::id::cap_queues()));
+int RawDevice::take_over(const DmaMemory& bar, bool works_alone) {
+  const uint32_t count = regs::id::CapQueues::qps.get(bus_->bar().read32(regs::id::cap_queues()));
   if (count == 0 || count > regs::kMaxQps) {
     log_error("%s: the card says that it has %u queue pairs; 1 to %u are possible", name_.c_str(),
               count, regs::kMaxQps);
@@ -145,7 +46,12 @@ int RawDevice::make_pci(rte_pci_device* device, unsigned bar_index, const RawArg
   if (const int rc = open_card(count); rc != 0) {
     return rc;
   }
-  return shared_.create(name_, queue_pairs(), true, {}, "");
+  return shared_.create(name_, queue_pairs(), works_alone, bar, wire_);
+}
+
+int RawDevice::join() {
+  queues_.resize(shared_.layout().queue_pairs);
+  return Card::attach(*bus_, &card_);
 }
 
 int RawDevice::open_card(uint32_t count) {
@@ -191,19 +97,13 @@ int RawDevice::check_rings() const {
 RawDevice::~RawDevice() {
   stop();
   card_.reset();
-  const bool keep = memory_ != nullptr && primary_ && shared_.valid() && shared_.others_alive();
+  const bool others = primary_ && shared_.valid() && shared_.others_alive();
   if (shared_.valid()) {
     shared_.detach();
   }
-  if (keep) {
-    // Other processes still read the BAR: it stays, and says that the card is gone.
+  if (others && bus_->leave_to_others()) {
     log_warning("%s: closed while other processes use it; they see a card that is gone",
                 name_.c_str());
-    memory_->leave_to_others();
-  }
-  bus_.reset();
-  if (keep) {
-    Mmio(emu_bar_.va, emu_bar_.len_bytes).write32(regs::id::magic(), regs::kAllOnes);
   }
 }
 
@@ -244,11 +144,11 @@ RawDevice* RawDevice::peer() {
 }
 
 int RawDevice::dma_map(void* va, uint64_t iova, size_t len_bytes) {
-  return memory_ == nullptr ? -ENOTSUP : memory_->map_at(va, iova, len_bytes);
+  return bus_->dma_map_at(va, iova, len_bytes);
 }
 
 int RawDevice::dma_unmap(void* va, size_t len_bytes) {
-  return memory_ == nullptr ? -ENOTSUP : memory_->unmap(va, len_bytes);
+  return bus_->dma_unmap(va, len_bytes);
 }
 
 }  // namespace rio::pmd

@@ -9,18 +9,22 @@
 #include <vector>
 
 #include "pmd/bus/bus.hpp"
-#include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/queue_pair.hpp"
 #include "pmd/raw/devargs.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 #include "pmd/raw/shared_card.hpp"
 
-struct rte_pci_device;
-
 namespace rio::pmd {
 
-class EalMemory;
+/// A card that a probe has found, with all that differs between kinds of cards.
+struct FoundCard {
+  std::unique_ptr<Bus> bus;
+  SharedCard shared;        ///< has a number in the primary, is attached in a secondary
+  std::string wire;         ///< of an emulated card, else ""
+  DmaMemory bar{};          ///< where secondaries find it; empty: EAL tells them
+  bool works_alone = true;  ///< also when the primary does not poll
+};
 
 /// Rings of a queue pair that have counters of their own; the dedicated ones are summed.
 inline constexpr std::array<const char*, 6> kCountedRings = {"tx",  "shared", "doorbell",
@@ -34,16 +38,9 @@ using QueueTotals = std::array<RingTotals, kCountedRings.size()>;
 /// Control path, under control_lock(). Functions return 0 or -errno; the cause is logged.
 class RawDevice {
  public:
-  /// Make an emulated card and put it into operation. Primary process.
-  [[nodiscard]] static int create_emulated(const std::string& name, const RawArgs& args,
-                                           std::unique_ptr<RawDevice>* out);
-  /// Use the emulated card of the primary process.
-  [[nodiscard]] static int attach_emulated(const std::string& name,
-                                           std::unique_ptr<RawDevice>* out);
-  /// A PCI card that EAL has mapped: put into operation in the primary, used in a secondary.
-  /// @return 1: not a card of ours (ivshmem without the magic).
-  [[nodiscard]] static int create_pci(rte_pci_device* device, unsigned bar_index,
-                                      const RawArgs& args, std::unique_ptr<RawDevice>* out);
+  /// Put a card into operation in the primary process; use it in a secondary.
+  [[nodiscard]] static int create(const std::string& name, const RawArgs& args, FoundCard found,
+                                  std::unique_ptr<RawDevice>* out);
   /// Stops and frees everything.
   ~RawDevice();
 
@@ -58,7 +55,7 @@ class RawDevice {
   /// process has one.
   [[nodiscard]] int reset();
   [[nodiscard]] int configure(const rte_raw_rio_config& config);
-  /// Address of external memory (rte_dev_dma_map). Emulated cards only.
+  /// Address of external memory (rte_dev_dma_map), where the bus does not choose it.
   [[nodiscard]] int dma_map(void* va, uint64_t iova, size_t len_bytes);
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes);
 
@@ -66,8 +63,6 @@ class RawDevice {
   [[nodiscard]] Bus& bus() { return *bus_; }
   /// Null: the last reset failed.
   [[nodiscard]] Card* card() { return card_.get(); }
-  /// Null: a PCI card.
-  [[nodiscard]] EmuBus* emu_bus() { return emu_; }
   /// Name of the wire of an emulated card, else "".
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }
@@ -105,10 +100,9 @@ class RawDevice {
     QueueTotals past{};  // of pairs closed since
   };
 
-  explicit RawDevice(std::string name);
-  [[nodiscard]] int make_emulated(const RawArgs& args);
-  [[nodiscard]] int join_emulated();
-  [[nodiscard]] int make_pci(rte_pci_device* device, unsigned bar_index, const RawArgs& args);
+  RawDevice(std::string name, RawArgs args, FoundCard found);
+  [[nodiscard]] int take_over(const DmaMemory& bar, bool works_alone);
+  [[nodiscard]] int join();
   [[nodiscard]] int open_card(uint32_t queue_pairs);
   [[nodiscard]] int check_rings() const;
   [[nodiscard]] int claim_rest(std::vector<uint32_t>* taken);
@@ -122,10 +116,7 @@ class RawDevice {
   RawArgs args_;
   bool primary_ = true;
   bool started_ = false;
-  std::unique_ptr<EalMemory> memory_;  // emulated only; outlives the bus
   std::unique_ptr<Bus> bus_;
-  EmuBus* emu_ = nullptr;
-  DmaMemory emu_bar_;
   SharedCard shared_;
   std::unique_ptr<Card> card_;
   std::vector<Queue> queues_;

@@ -258,11 +258,8 @@ int RawDevice::set_faults(uint64_t seed, double rate) {
     log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
     return -EINVAL;
   }
-  if (emu_ == nullptr || !primary_) {
+  if (const int rc = bus_->set_faults(seed, rate); rc != 0) {
     log_error("%s: only the process with the emulated card has its fault injector", name_.c_str());
-    return -ENOTSUP;
-  }
-  if (const int rc = emu_->set_faults(seed, rate); rc != 0) {
     return rc;
   }
   args_.emu.fault_seed = seed;

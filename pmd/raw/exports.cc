@@ -17,12 +17,6 @@ QueuePair* raw_queue_pair(uint16_t dev_id, uint32_t qp) {
   return device != nullptr ? device->queue_pair(qp) : nullptr;
 }
 
-EmuBus* raw_emu_bus(uint16_t dev_id) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  return device != nullptr ? device->emu_bus() : nullptr;
-}
-
 int raw_hold(uint16_t dev_id) {
   const std::lock_guard guard(control_lock());
   RawDevice* const device = find_device(dev_id);

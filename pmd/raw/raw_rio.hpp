@@ -9,7 +9,6 @@
 namespace rio::pmd {
 
 class Card;
-class EmuBus;
 class QueuePair;
 
 /// All functions: control path, any thread, safe for any argument. The objects stay the device's.
@@ -21,9 +20,6 @@ class QueuePair;
 /// @return a queue pair that this process has set up, until the device is stopped. Null: not set
 /// up, not started, or no such device. Its queues belong to one thread each.
 [[nodiscard]] QueuePair* raw_queue_pair(uint16_t dev_id, uint32_t qp);
-
-/// @return the bus of an emulated card. Null: a PCI card, or no such device.
-[[nodiscard]] EmuBus* raw_emu_bus(uint16_t dev_id);
 
 /// Keep a device from being unplugged, by whatever process asks (-EBUSY, and the log says so), as
 /// long as the objects above are used. Counted. Let go before rte_eal_cleanup(). @return 0,

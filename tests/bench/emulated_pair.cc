@@ -13,7 +13,7 @@ void must(int error, const char* what) {
   }
 }
 
-void open(pmd::EmuMemory* memory, uint32_t dest_id, Port* port) {
+void open(const std::shared_ptr<pmd::EmuMemory>& memory, uint32_t dest_id, Port* port) {
   must(pmd::EmuBus::create({.wire = "bench"}, memory, &port->bus), "emulated card");
   pmd::CardConfig config;
   config.dest_ids = {dest_id};
@@ -57,8 +57,8 @@ void give_up(const char* what, int error) {
 }
 
 EmulatedPair::EmulatedPair() : memory_(pmd::own_memory()) {
-  open(memory_.get(), 1, &ports_[0]);
-  open(memory_.get(), 2, &ports_[1]);
+  open(memory_, 1, &ports_[0]);
+  open(memory_, 2, &ports_[1]);
   for (size_t i = 0; i < 2; ++i) {
     ports_[i].peer_id = ports_[1 - i].dest_id;
     fill(&ports_[i]);

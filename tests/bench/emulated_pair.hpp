@@ -65,7 +65,7 @@ class EmulatedPair {
   uint32_t sink(size_t i);
 
  private:
-  std::unique_ptr<pmd::EmuMemory> memory_;
+  std::shared_ptr<pmd::EmuMemory> memory_;
   std::array<Port, 2> ports_;
 };
 

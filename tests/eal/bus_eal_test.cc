@@ -25,8 +25,12 @@ constexpr size_t kMiB = 1 << 20;
 
 class EalMemoryTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_EQ(EalMemory::create("test", &memory_), 0); }
-  std::unique_ptr<EalMemory> memory_;
+  void SetUp() override {
+    std::unique_ptr<EalMemory> made;
+    ASSERT_EQ(EalMemory::create("test", &made), 0);
+    memory_ = std::move(made);
+  }
+  std::shared_ptr<EalMemory> memory_;
 };
 
 TEST_F(EalMemoryTest, AllocatesZeroedAndAligned) {
@@ -202,7 +206,7 @@ class EalPciBusTest : public EalMemoryTest {
     EmuConfig config;
     config.queue_pairs = 2;
     config.stepping = Stepping::kThread;
-    ASSERT_EQ(EmuBus::create(config, memory_.get(), &emulator_), 0);
+    ASSERT_EQ(EmuBus::create(config, memory_, &emulator_), 0);
     std::strcpy(device_.name, "0000:03:00.0");
     device_.device.numa_node = 1;
     device_.mem_resource[0].addr = emulator_->bar_memory().va;

@@ -31,9 +31,9 @@ class EalMemory final : public EmuMemory {
   [[nodiscard]] EmuView& view() override { return *view_; }
 
   /// map() with a bus address of the caller's choice (rte_dev_dma_map). @return -EEXIST.
-  [[nodiscard]] int map_at(void* va, uint64_t iova, size_t len_bytes);
-  /// From now on free() and the destructor leave rings and BAR where they are.
-  void leave_to_others() { zones_.leave_to_others(); }
+  [[nodiscard]] int map_at(void* va, uint64_t iova, size_t len_bytes) override;
+  /// Rings and BAR stay where they are.
+  void leave_to_others() override { zones_.leave_to_others(); }
 
  private:
   explicit EalMemory(std::string tag) : zones_(std::move(tag)) {}

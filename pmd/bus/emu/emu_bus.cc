@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fpga/model/card.hpp"
+#include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/log.hpp"
 
@@ -84,10 +85,10 @@ struct EmuBus::Impl {
   std::string wire;
   int side = 0;
   Stepping stepping = Stepping::kManual;
-  std::unique_ptr<EmuMemory> owned_memory;
-  EmuMemory* memory = nullptr;
+  std::shared_ptr<EmuMemory> memory;
   DmaMemory bar;
   bool owns_bar = false;
+  bool left_to_others = false;
   model::HostClock clock;
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
@@ -116,19 +117,22 @@ EmuBus::~EmuBus() {
     impl_->card.reset();
     unplug(impl_->wire, impl_->side);
   }
+  if (impl_->left_to_others) {
+    bar().write32(regs::id::magic(), regs::kAllOnes);
+  }
   if (impl_->owns_bar) {
     impl_->memory->free(impl_->bar);
   }
 }
 
-int EmuBus::create(const EmuConfig& config, EmuMemory* memory, std::unique_ptr<EmuBus>* out) {
+int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
+                   std::unique_ptr<EmuBus>* out) {
   if (!valid(config)) {
     return -EINVAL;
   }
   auto impl = std::make_unique<Impl>();
   if (memory == nullptr) {
-    impl->owned_memory = own_memory();
-    memory = impl->owned_memory.get();
+    memory = own_memory();
   }
   impl->memory = memory;
   impl->wire = config.wire;
@@ -177,11 +181,11 @@ int EmuBus::create(const EmuConfig& config, EmuMemory* memory, std::unique_ptr<E
   return 0;
 }
 
-int EmuBus::attach(const DmaMemory& bar, EmuMemory* memory, const std::string& name,
+int EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory, const std::string& name,
                    std::unique_ptr<EmuBus>* out) {
   auto impl = std::make_unique<Impl>();
   impl->bar = bar;
-  impl->memory = memory;
+  impl->memory = std::move(memory);
   impl->name = name;
   out->reset(new EmuBus(std::move(impl)));
   return 0;
@@ -220,7 +224,7 @@ void EmuBus::dma_free(const DmaMemory& memory) {
   struct Args {
     EmuMemory* from;
     const DmaMemory* memory;
-  } args{impl_->memory, &memory};
+  } args{impl_->memory.get(), &memory};
   const auto free_it = [](void* arg) {
     const auto* a = static_cast<Args*>(arg);
     a->from->free(*a->memory);
@@ -237,13 +241,17 @@ int EmuBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   return impl_->memory->map(va, len_bytes, runs);
 }
 
+int EmuBus::dma_map_at(void* va, uint64_t iova, size_t len_bytes) {
+  return impl_->memory->map_at(va, iova, len_bytes);
+}
+
 int EmuBus::dma_unmap(void* va, size_t len_bytes) {
   struct Args {
     EmuMemory* from;
     void* va;
     size_t len;
     int rc;
-  } args{impl_->memory, va, len_bytes, 0};
+  } args{impl_->memory.get(), va, len_bytes, 0};
   const auto unmap_it = [](void* arg) {
     auto* a = static_cast<Args*>(arg);
     a->rc = a->from->unmap(a->va, a->len);
@@ -282,6 +290,15 @@ int EmuBus::set_faults(uint64_t seed, double rate) {
   faults.rate = rate;
   impl_->card->set_faults(faults);
   return 0;
+}
+
+bool EmuBus::leave_to_others() {
+  if (!impl_->owns_bar) {
+    return false;
+  }
+  impl_->memory->leave_to_others();
+  impl_->left_to_others = true;
+  return true;
 }
 
 const DmaMemory& EmuBus::bar_memory() const {

@@ -38,14 +38,14 @@ struct EmuConfig {
 /// Owns the card, its BAR, and its end of the wire.
 class EmuBus final : public Bus {
  public:
-  /// @param memory outlives the bus; null: memory of the process's own.
+  /// @param memory null: memory of the process's own.
   /// @return -EINVAL (bad config), -EBUSY (wire has two ends already), -ENOMEM.
-  [[nodiscard]] static int create(const EmuConfig& config, EmuMemory* memory,
+  [[nodiscard]] static int create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                                   std::unique_ptr<EmuBus>* out);
   /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,
   /// `memory` the same memory. The hook does nothing.
-  [[nodiscard]] static int attach(const DmaMemory& bar, EmuMemory* memory, const std::string& name,
-                                  std::unique_ptr<EmuBus>* out);
+  [[nodiscard]] static int attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory,
+                                  const std::string& name, std::unique_ptr<EmuBus>* out);
   ~EmuBus() override;
 
   [[nodiscard]] Mmio bar() override;
@@ -55,15 +55,15 @@ class EmuBus final : public Bus {
   void dma_free(const DmaMemory& memory) override;
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
+  [[nodiscard]] int dma_map_at(void* va, uint64_t iova, size_t len_bytes) override;
   [[nodiscard]] int irq_fd(uint32_t vector) override;
+  [[nodiscard]] int set_faults(uint64_t seed, double rate) override;
+  [[nodiscard]] bool leave_to_others() override;
   [[nodiscard]] const std::string& name() const override;
   [[nodiscard]] int numa_node() const override;
 
   /// Null for an attached bus. Thread-safe: step(), inject(); the rest under with_lock().
   [[nodiscard]] model::Card* card();
-  /// Other faults from now on. @param rate 0 (none) to 1. @return -EINVAL, or -ENOTSUP for an
-  /// attached bus.
-  [[nodiscard]] int set_faults(uint64_t seed, double rate);
   /// The BAR's memory, to hand to attach() in another process.
   [[nodiscard]] const DmaMemory& bar_memory() const;
 

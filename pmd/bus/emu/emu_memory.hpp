@@ -24,6 +24,15 @@ class EmuMemory {
   virtual void free(const DmaMemory& memory) = 0;
   [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
   [[nodiscard]] virtual int unmap(void* va, size_t len_bytes) = 0;
+  /// map() with a bus address of the caller's choice. @return -ENOTSUP where we choose.
+  [[nodiscard]] virtual int map_at(void* va, uint64_t iova, size_t len_bytes) {
+    static_cast<void>(va);
+    static_cast<void>(iova);
+    static_cast<void>(len_bytes);
+    return -ENOTSUP;
+  }
+  /// From now on free() and the destructor leave in place what other processes see, if any do.
+  virtual void leave_to_others() {}
   /// What the card sees. Valid as long as this object.
   [[nodiscard]] virtual EmuView& view() = 0;
 };
