@@ -118,7 +118,7 @@ void fill_info(Endpoint& endpoint, rio_info* out) {
   out->numa_node = endpoint.card().bus().numa_node();
   out->link_up = endpoint.card().link().up ? 1 : 0;
   out->rings = pair.rings();
-  out->emulated = caps.is_model ? 1 : 0;
+  out->emulated = static_cast<uint32_t>(caps.is_model);
   out->queue_pairs = caps.queue_pairs;
   out->ring_entries_min = 1u << caps.ring_log2_min;
   out->ring_entries_max = 1u << caps.ring_log2_max;

@@ -41,7 +41,7 @@ int info_get(rte_rawdev* dev, rte_rawdev_obj_t out, size_t size) {
     info.dma_bytes = caps.dma_bytes;
     info.tick_ns = caps.tick_ns;
     info.base_dest_id = card->dest_id(0);
-    info.emulated = caps.is_model ? 1 : 0;
+    info.emulated = static_cast<uint8_t>(caps.is_model);
     info.link_up = link.up ? 1 : 0;
     info.lanes = static_cast<uint8_t>(link.lanes);
     info.lane_mbaud = link.lane_mbaud;

@@ -58,7 +58,7 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   rte_tel_data_add_dict_string(data, "wire", device->wire().c_str());
   add_number(data, "queue_pairs", device->queue_pairs());
   add_number(data, "dest_id", card.dest_id(0));
-  add_number(data, "emulated", card.caps().is_model ? 1 : 0);
+  add_number(data, "emulated", static_cast<uint64_t>(card.caps().is_model));
   add_number(data, "gone", card.gone() ? 1 : 0);
   add_number(data, "started", device->started() ? 1 : 0);
   add_number(data, "link_up", link.up ? 1 : 0);
