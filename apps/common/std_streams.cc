@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 
 namespace rio::apps {
+namespace {
 
 void prepare_std_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
@@ -21,20 +23,25 @@ void prepare_std_streams() {
   (void)std::signal(SIGPIPE, SIG_IGN);
 }
 
+}  // namespace
+
 bool output_is_lost() {
   return std::ferror(stdout) != 0;
 }
 
-int flush_output(std::string* error) {
+int run_program(const char* name, int (*program)(int, char**), int argc, char** argv) {
+  prepare_std_streams();
+  const int code = program(argc, argv);
   const bool lost = output_is_lost();
-  const int now = std::fflush(stdout) != 0 ? errno : 0;
-  if (!lost && now == 0) {
-    return 0;
+  const int why = std::fflush(stdout) != 0 ? errno : 0;
+  if (!lost && why == 0) {
+    return code;
   }
-  *error = "cannot write to standard output";
-  *error += now != 0 ? std::string(" (") + std::strerror(now) + ")" : "";
-  *error += "; what was printed is lost: let its reader live longer, or give --json FILE";
-  return -EIO;
+  std::fprintf(stderr,
+               "%s: error: cannot write to standard output%s%s%s; what was printed is lost: let "
+               "its reader live longer, or print to a file\n",
+               name, why != 0 ? " (" : "", why != 0 ? std::strerror(why) : "", why != 0 ? ")" : "");
+  return std::max(code, 1);
 }
 
 }  // namespace rio::apps

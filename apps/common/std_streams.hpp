@@ -2,17 +2,16 @@
 /// Standard input and output that somebody may have closed.
 #pragma once
 
-#include <string>
-
 namespace rio::apps {
 
-/// First of all in main(). Opens on /dev/null what the program was started without: EAL's files
+/// What main() of a program does. Opens on /dev/null what the program was started without: files
 /// would get these numbers, and be read from and printed into. A reader of the output that goes
-/// away no longer ends the program with the cards running.
-void prepare_std_streams();
+/// away does not end the program. @param name of the program, for messages.
+/// @return what `program` returns; at least 1, with the remedy on stderr, if something that was
+/// printed did not arrive.
+[[nodiscard]] int run_program(const char* name, int (*program)(int, char**), int argc, char** argv);
+
 /// Something that was printed did not arrive, so that going on is of no use.
 [[nodiscard]] bool output_is_lost();
-/// At the end. @return 0, or -EIO with the remedy in `error`.
-[[nodiscard]] int flush_output(std::string* error);
 
 }  // namespace rio::apps

@@ -3,7 +3,6 @@
 #include <rte_errno.h>
 #include <rte_rawdev.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -154,9 +153,5 @@ int program(int argc, char** argv) {
 }  // namespace rio::testpmd
 
 int main(int argc, char** argv) {
-  rio::apps::prepare_std_streams();
-  const int code = rio::testpmd::program(argc, argv);
-  std::string error;
-  const bool lost = rio::apps::flush_output(&error) != 0;
-  return lost ? std::max(code, rio::testpmd::complain(error)) : code;
+  return rio::apps::run_program("rio-testpmd", rio::testpmd::program, argc, argv);
 }

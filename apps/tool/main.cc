@@ -1,7 +1,4 @@
 // rio-tool: brings a RapidIO card up, and looks at it.
-#include <algorithm>
-#include <cstdio>
-
 #include "apps/common/std_streams.hpp"
 #include "apps/tool/command.hpp"
 
@@ -55,12 +52,5 @@ int program(int argc, char** argv) {
 }  // namespace rio::tool
 
 int main(int argc, char** argv) {
-  rio::apps::prepare_std_streams();
-  const int code = rio::tool::program(argc, argv);
-  std::string error;
-  if (rio::apps::flush_output(&error) != 0) {
-    std::fprintf(stderr, "rio-tool: error: %s\n", error.c_str());
-    return std::max<int>(code, rio::tool::kExitFailed);
-  }
-  return code;
+  return rio::apps::run_program("rio-tool", rio::tool::program, argc, argv);
 }

@@ -20,7 +20,7 @@ class Streams(harness.Case):
     def check_lost(self, code, err):
         self.assertEqual(code, 1, err)
         self.assertIn("error: cannot write to standard output", err)
-        self.assertIn("--json", err)
+        self.assertIn("print to a file", err)
 
     def test_reader_that_goes_away(self):
         """As under `| head -1`: the run ends, the cards are stopped, and it is told."""
