@@ -106,7 +106,8 @@ TEST_F(TwoEnds, SharedDedicatedDma) {
   window.size_bytes = 4096;
   window.iova = b_->buffers()->iova(8);
   window.rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite;
-  ASSERT_EQ(b_->queues().windows().open(0, window), 0);
+  uint32_t number = 0;
+  ASSERT_EQ(b_->queues().windows().open(window, &number), 0);
   std::memset(b_->buffers()->va(8), 0x77, 4096);
   pmd::DmaRequest request{};
   request.iova = a_->buffers()->iova(1);
@@ -115,7 +116,7 @@ TEST_F(TwoEnds, SharedDedicatedDma) {
   request.op = regs::DmaOp::kNread;
   pmd::EntryDone read{};
   ASSERT_TRUE(until([&] {  // the window opens within some steps
-    EXPECT_EQ(a_->dma().burst(&request, 1), 1);
+    EXPECT_EQ(a_->dma().post(&request, 1), 1);
     return until([&] { return a_->dma().reap(&read, 1) == 1; }) && read.status == pmd::Status::kOk;
   }));
   EXPECT_EQ(std::memcmp(a_->buffers()->va(1), b_->buffers()->va(8), 4096), 0);
@@ -297,7 +298,7 @@ TEST(SimBus, ServerKilledUnderTraffic) {
     pmd::RxMessage got{};
     if (endpoint->shared().burst(&got, 1) == 1) {
       ++received;
-      const pmd::RxBuffer buffer{endpoint->buffers()->iova(got.cookie), got.cookie};
+      const pmd::RxBuffer buffer{endpoint->buffers()->iova(static_cast<uint32_t>(got.cookie)), got.cookie};
       EXPECT_EQ(endpoint->shared().post(&buffer, 1), 1);
     }
   };
