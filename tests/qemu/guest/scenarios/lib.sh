@@ -1,0 +1,29 @@
+# Shared by the scenarios; sourced by /init, in busybox's sh.
+
+card0=0000:00:04.0
+card1=0000:00:05.0
+
+# bind ADDRESS DRIVER: as docs/guide/raw_rio.md tells its readers to.
+bind() {
+  [ ! -e "/sys/bus/pci/devices/$1/driver" ] || echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
+  echo "$2" >"/sys/bus/pci/devices/$1/driver_override"
+  echo "$1" >/sys/bus/pci/drivers_probe
+  [ "$(basename "$(readlink "/sys/bus/pci/devices/$1/driver")")" = "$2" ] || echo "RIO-FAIL bind $1 to $2"
+}
+
+# check NAME SECONDS COMMAND...: passes if the command ends within the time with exit code 0.
+check() {
+  check_name=$1 check_limit=$2
+  shift 2
+  echo "---- $check_name: $*"
+  check_code=0
+  timeout -s KILL "$check_limit" "$@" || check_code=$?
+  if [ $check_code -eq 0 ]; then
+    echo "RIO-PASS $check_name"
+  else
+    echo "RIO-FAIL $check_name exit code $check_code (137: not within $check_limit s)"
+  fi
+}
+
+# testpmd ADDRESS,ARGS... -- OPTIONS: on those cards alone, without a table, verifying.
+eal_options='-l 0 --in-memory --no-telemetry --log-level=4'
