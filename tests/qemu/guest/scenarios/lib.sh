@@ -25,5 +25,13 @@ check() {
   fi
 }
 
-# testpmd ADDRESS,ARGS... -- OPTIONS: on those cards alone, without a table, verifying.
-eal_options='-l 0 --in-memory --no-telemetry --log-level=4'
+# count NAME WANTED SEEN: passes if they are equal.
+count() {
+  if [ "$2" = "$3" ]; then
+    echo "RIO-PASS $1"
+  else
+    echo "RIO-FAIL $1 wanted $2, seen $3"
+  fi
+}
+
+eal_options='-l 0 --no-telemetry --log-level=4'

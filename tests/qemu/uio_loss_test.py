@@ -1,0 +1,21 @@
+"""uio_pci_generic, one card that hears itself; it loses its state, then it vanishes."""
+import harness
+from machine import Card
+
+
+class UioLoss(harness.GuestCase):
+    cards = [Card("plain")]
+    scenarios = ["uio", "guest", "lost", "vanished"]
+
+    def test_without_eal(self):
+        self.passed("messages", "dedicated", "dma", "doorbells", "example")
+
+    def test_reset_under_traffic(self):
+        self.passed("lost-state")
+
+    def test_vanished_under_traffic(self):
+        self.passed("vanished")
+
+
+if __name__ == "__main__":
+    harness.main()
