@@ -64,6 +64,8 @@ class HostPort {
   void flush() { drain(~0u); }
 
   [[nodiscard]] bool posting() const { return posting_; }
+  /// Whether writes are on their way to memory.
+  [[nodiscard]] bool writes_wait() const { return !posted_.empty(); }
   [[nodiscard]] uint32_t generation() const { return generation_; }
   /// Whether the windows are still what the host has mapped; else only the next step knows.
   [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
