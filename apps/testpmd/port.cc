@@ -123,10 +123,10 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
     for (const auto& other : ports) {
       // Nobody knows the cable of a real card: it reaches whom --peers names, by a loop itself.
       const bool cabled = port->wire_.empty() && other->wire_.empty() && !options.peers.empty();
-      const bool wired = cabled || (port->wire_ == "loop"
-                                        ? other == port
-                                        : other != port && other->wire_ == port->wire_ &&
-                                              !port->wire_.empty());
+      const bool wired =
+          cabled || (port->wire_ == "loop"
+                         ? other == port
+                         : other != port && other->wire_ == port->wire_ && !port->wire_.empty());
       const bool named = !options.peers.empty() &&
                          std::find(other->dest_ids_.begin(), other->dest_ids_.end(),
                                    options.peers[port->index_]) != other->dest_ids_.end();

@@ -8,7 +8,7 @@ class UioLoss(harness.GuestCase):
     scenarios = ["uio", "guest", "lost", "vanished"]
 
     def test_without_eal(self):
-        self.passed("messages", "dedicated", "dma", "doorbells", "example")
+        self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
 
     def test_reset_under_traffic(self):
         self.passed("lost-state")

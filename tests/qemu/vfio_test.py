@@ -10,7 +10,7 @@ class Vfio(harness.GuestCase):
     scenarios = ["vfio", "guest", "iommu", "testpmd_loop"]
 
     def test_without_eal(self):
-        self.passed("messages", "dedicated", "dma", "doorbells", "example")
+        self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
 
     def test_user_memory(self):
         self.passed("memory", "memory-virtual")

@@ -79,6 +79,7 @@ class Station {
 /// A subcommand: what stands behind its name. @return exit code.
 using Arguments = std::vector<std::string>;
 int messages(const Arguments& args);
+int large_memory(const Arguments& args);
 int dedicated(const Arguments& args);
 int remote_memory(const Arguments& args);
 int doorbells(const Arguments& args);

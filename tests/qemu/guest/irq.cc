@@ -12,7 +12,8 @@ namespace rio::guest {
 namespace {
 
 constexpr uint32_t kRounds = 20;
-constexpr uint32_t kRings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kDoorbell);
+constexpr uint32_t kRings =
+    pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kDoorbell);
 
 /// An epoll descriptor with one descriptor in it.
 class Epoll {
@@ -137,7 +138,8 @@ int interrupts(const Arguments& args) {
     }
   }
   if (raised_all != kRounds || epoll.sleep(50) || sender.failed()) {
-    return fail("%llu interrupts in %u rounds", static_cast<unsigned long long>(raised_all), kRounds);
+    return fail("%llu interrupts in %u rounds", static_cast<unsigned long long>(raised_all),
+                kRounds);
   }
   fact("interrupts", raised_all);
   return 0;

@@ -8,8 +8,8 @@ namespace {
 
 using pmd::Status;
 
-constexpr uint32_t kBefore = 50;   // messages before the host is asked
-constexpr uint32_t kWindow = 16;   // in flight
+constexpr uint32_t kBefore = 50;  // messages before the host is asked
+constexpr uint32_t kWindow = 16;  // in flight
 constexpr uint32_t kSilenceMs = 2000;
 
 /// Messages to itself, many in flight, until nothing comes back any more.

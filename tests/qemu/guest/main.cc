@@ -14,6 +14,7 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"messages", 1, rio::guest::messages},
+    Command{"large", 1, rio::guest::large_memory},
     Command{"dedicated", 1, rio::guest::dedicated},
     Command{"dma", 1, rio::guest::remote_memory},
     Command{"doorbells", 1, rio::guest::doorbells},

@@ -19,7 +19,8 @@ int messages(const Arguments& args) {
     return 1;
   }
   uint32_t value = 1;
-  for (int round = 0; round < 8; ++round) {  // more messages than there are buffers: they come round
+  for (int round = 0; round < 8;
+       ++round) {  // more messages than there are buffers: they come round
     for (const uint32_t len_bytes : kSizes) {
       if (!card.pass(card, len_bytes, value, static_cast<uint8_t>(value % regs::kMultiMailboxes))) {
         return 1;
@@ -31,6 +32,35 @@ int messages(const Arguments& args) {
   const auto counts = card.card().tx().mmio();
   if (counts.reads != 0) {
     return fail("%llu BAR reads by bursts", static_cast<unsigned long long>(counts.reads));
+  }
+  return card.close() == 0 ? 0 : 1;
+}
+
+/// large CARD: memory of the driver's, longer than hugepages are, in one piece for the card.
+int large_memory(const Arguments& args) {
+  static constexpr size_t kBytes = size_t{7} << 20;
+  Station card;
+  pmd::DmaMemory memory;
+  if (!card.open(args[0]) || card.card().alloc(kBytes, 4096, &memory) != 0) {
+    return 1;
+  }
+  auto* const bytes = static_cast<uint8_t*>(memory.va);
+  // In each piece of 1 MiB one message, sent from there: the card reads what the program wrote.
+  for (size_t at = 4096; at < kBytes; at += size_t{1} << 20) {
+    const auto value = static_cast<uint32_t>(at >> 20) + 100;
+    fill(bytes + at, 4096, value);
+    pmd::TxMessage out{};
+    out.iova = memory.iova + at;
+    out.dest_id = card.dest_id();
+    out.length_bytes = 4096;
+    pmd::TxDone done{};
+    pmd::RxMessage in{};
+    const uint8_t* came = nullptr;
+    if (!card.send(out, &done) || done.status != Status::kOk || !card.receive(&in, &came) ||
+        !filled(came, 4096, value)) {
+      return fail("a message from byte %zu of a large piece: status %d", at,
+                  static_cast<int>(done.status));
+    }
   }
   return card.close() == 0 ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 # The driver without EAL, part by part, on one card that hears itself.
 
-parts='messages dedicated dma doorbells'
+parts='messages large dedicated dma doorbells'
 for part in $parts; do
   check "$part" 60 pci-guest "$part" $card0
 done

@@ -34,4 +34,11 @@ count() {
   fi
 }
 
+# until_line PID PATTERN FILE: waits until the program has written such a line, or is no more.
+until_line() {
+  while kill -0 "$1" && ! grep -q "$2" "$3"; do
+    sleep 0.2
+  done
+}
+
 eal_options='-l 0 --no-telemetry --log-level=4'
