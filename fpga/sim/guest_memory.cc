@@ -1,26 +1,34 @@
 #include "fpga/sim/guest_memory.hpp"
 
+#include "fpga/sim/iommu_memory.hpp"
+
 namespace rio::sim {
 
 bool GuestMemory::find(uint64_t iova, model::HostWindow* out) {
   GuestRam::Run run;
-  if (!ram_.find(iova, &run)) {
-    return fault(iova);
+  if (!ram_->find(iova, &run)) {
+    return false;
   }
   *out = {iova, run.len_bytes, run.va};
   return true;
 }
 
-bool GuestMemory::fault(uint64_t iova) {
-  if (fault_in_turn_ && iova == last_fault_) {
-    return false;  // the same access, tried in another way
-  }
-  fault_in_turn_ = true;
-  last_fault_ = iova;
+void GuestMemory::refused(uint64_t iova) {
   if (faults_++ == 0) {
     first_fault_ = iova;
   }
-  return false;
+}
+
+void GuestMemory::forget_guest() {
+  changed();
+  ram_ = std::make_unique<GuestRam>(ram_path_);
+}
+
+std::unique_ptr<GuestMemory> guest_memory_of(const CardSpec& spec) {
+  if (spec.monitor.empty()) {
+    return std::make_unique<GuestMemory>(spec.ram);
+  }
+  return std::make_unique<IommuMemory>(spec.ram, monitor_at(spec.monitor), spec.bdf);
 }
 
 }  // namespace rio::sim

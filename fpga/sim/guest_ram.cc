@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -90,6 +89,15 @@ bool GuestRam::find(uint64_t address, Run* out) {
   }
   const uint64_t offset = low_bytes_ + high;
   *out = {va_ + offset, bytes_ - offset, offset};
+  return true;
+}
+
+bool GuestRam::run_of(const uint8_t* va, Run* out) const {
+  const auto offset = reinterpret_cast<uintptr_t>(va) - reinterpret_cast<uintptr_t>(va_);
+  if (va_ == nullptr || offset >= bytes_) {
+    return false;
+  }
+  *out = {va_ + offset, (offset < low_bytes_ ? low_bytes_ : bytes_) - offset, offset};
   return true;
 }
 

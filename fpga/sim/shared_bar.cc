@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "fpga/regs/gen/rio_regs.hpp"
 #include "fpga/sim/complain.hpp"
 
 namespace rio::sim {
@@ -80,6 +81,11 @@ int SharedBar::anonymous(const char* name, size_t len_bytes, SharedBar* out) {
   }
   *out = std::move(bar);
   return 0;
+}
+
+uint32_t gen_req_of(const SharedBar& bar) {
+  return __atomic_load_n(reinterpret_cast<const uint32_t*>(bar.va() + regs::id::gen_req()),
+                         __ATOMIC_RELAXED);
 }
 
 }  // namespace rio::sim

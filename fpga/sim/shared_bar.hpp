@@ -35,4 +35,7 @@ class SharedBar {
   size_t len_bytes_ = 0;
 };
 
+/// The card's word GEN_REQ, which the host writes.
+[[nodiscard]] uint32_t gen_req_of(const SharedBar& bar);
+
 }  // namespace rio::sim
