@@ -41,7 +41,7 @@ class GuestCase(unittest.TestCase):
     """One boot: subclasses say with which cards, and which scenarios of guest/scenarios."""
 
     cards = []
-    iommu = False
+    iommu = 0  # bits of its addresses, 39 or 48; 0: none
     scenarios = []
     seconds = 150
     longMessage = True
@@ -78,8 +78,9 @@ class GuestCase(unittest.TestCase):
             self.assertEqual(self.boot.results[name], "", name)
 
     def count(self, key):
-        """A counter of rio-cardsim, summed over its cards."""
-        return sum(card[key] for card in self.boot.cards)
+        """A counter of rio-cardsim, summed over its cards and, if it has one for each, vectors."""
+        values = [card[key] for card in self.boot.cards]
+        return sum(sum(value) if isinstance(value, list) else value for value in values)
 
     def test_boot(self):
         """Nothing failed that no other test asks for; both sides ended as they should."""

@@ -48,7 +48,7 @@ def qemu_command(folder, kernel, initramfs, cards, iommu, append):
                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
                "-kernel", os.path.join(kernel, "vmlinuz"), "-initrd", initramfs]
     if iommu:
-        command += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
+        command += ["-device", f"intel-iommu,intremap=on,caching-mode=on,aw-bits={iommu}"]
         append += " intel_iommu=on"
     for index, card in enumerate(cards):
         command += card.device(folder, index)

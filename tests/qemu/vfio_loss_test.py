@@ -5,7 +5,7 @@ from machine import Card
 
 class VfioLoss(harness.GuestCase):
     cards = [Card("doorbell")]
-    iommu = True
+    iommu = 39
     scenarios = ["vfio", "lost", "testpmd_vanished"]
 
     def test_reset_under_traffic(self):

@@ -5,7 +5,7 @@ from machine import Card
 
 class VfioPair(harness.GuestCase):
     cards = [Card("doorbell", devfn="04.0"), Card("doorbell", devfn="05.0")]
-    iommu = True
+    iommu = 39
     scenarios = ["vfio", "testpmd", "pair", "testpmd_pa"]
 
     def test_testpmd_in_every_mode(self):

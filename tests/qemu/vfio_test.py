@@ -6,7 +6,7 @@ from machine import Card
 
 class Vfio(harness.GuestCase):
     cards = [Card("doorbell")]
-    iommu = True
+    iommu = 48
     scenarios = ["vfio", "guest", "iommu", "testpmd_loop"]
 
     def test_without_eal(self):

@@ -25,6 +25,21 @@ check() {
   fi
 }
 
+# refused NAME PATTERN COMMAND...: passes if the command ends with an error, and says so.
+refused() {
+  refused_name=$1 refused_pattern=$2
+  shift 2
+  echo "---- $refused_name: $*"
+  if timeout -s KILL 60 "$@" >/tmp/refused.out 2>&1; then
+    echo "RIO-FAIL $refused_name was not refused"
+  elif grep -q "$refused_pattern" /tmp/refused.out; then
+    echo "RIO-PASS $refused_name"
+  else
+    cat /tmp/refused.out
+    echo "RIO-FAIL $refused_name does not say: $refused_pattern"
+  fi
+}
+
 # count NAME WANTED SEEN: passes if they are equal.
 count() {
   if [ "$2" = "$3" ]; then
