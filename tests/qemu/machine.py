@@ -62,6 +62,7 @@ class Process:
 
     def __init__(self, command, on_line, log):
         self.log = log
+        self.start = time.monotonic()
         self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, start_new_session=True)
         self.thread = threading.Thread(target=self._follow, args=(on_line,), daemon=True)
@@ -70,7 +71,7 @@ class Process:
     def _follow(self, on_line):
         for raw in self.child.stdout:
             line = raw.decode("utf-8", "replace").rstrip("\r\n")
-            self.log.append(line)
+            self.log.append(f"{time.monotonic() - self.start:6.1f}  {line}")
             on_line(line)
 
     def wait(self, seconds):

@@ -1,4 +1,5 @@
-"""vfio-pci behind an IOMMU, virtual and physical addresses. Two cards, wired to each other."""
+"""vfio-pci behind an IOMMU of 39 bits, virtual and physical addresses. Two cards, wired to each
+other."""
 import harness
 from machine import Card
 
@@ -6,7 +7,7 @@ from machine import Card
 class VfioPair(harness.GuestCase):
     cards = [Card("doorbell", devfn="04.0"), Card("doorbell", devfn="05.0")]
     iommu = 39
-    scenarios = ["vfio", "testpmd", "pair", "testpmd_pa"]
+    scenarios = ["vfio", "narrow", "testpmd", "pair", "testpmd_pa"]
 
     def test_testpmd_in_every_mode(self):
         self.passed("testpmd-va", "testpmd-va-modes", "testpmd-va-bar-reads")
@@ -16,6 +17,9 @@ class VfioPair(harness.GuestCase):
 
     def test_without_eal(self):
         self.passed("pair", "example-pair")
+
+    def test_pointers_as_addresses_need_a_wider_iommu(self):
+        self.passed("iommu-too-narrow")
 
     def test_no_fault_and_no_interrupt(self):
         """Everything that a card touched was mapped; nobody asked for an interrupt."""

@@ -1,5 +1,5 @@
-"""vfio-pci behind an IOMMU, addresses as the driver or EAL (VA) chooses them. One card with
-interrupts that hears itself."""
+"""vfio-pci behind an IOMMU of 48 bits, addresses as the driver or EAL (VA) chooses them. One card
+with interrupts that hears itself; in the end it loses its state, then it vanishes."""
 import harness
 from machine import Card
 
@@ -7,7 +7,7 @@ from machine import Card
 class Vfio(harness.GuestCase):
     cards = [Card("doorbell")]
     iommu = 48
-    scenarios = ["vfio", "guest", "iommu", "testpmd_loop"]
+    scenarios = ["vfio", "guest", "iommu", "testpmd_loop", "processes", "refused", "lost", "testpmd_vanished"]
 
     def test_without_eal(self):
         self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
@@ -28,6 +28,19 @@ class Vfio(harness.GuestCase):
 
     def test_testpmd_on_a_loop(self):
         self.passed("testpmd-loop-io", "testpmd-loop-dedicated")
+
+    def test_two_processes(self):
+        self.passed("primary-claimed", "secondary-claimed", "primary-moves", "secondary-moves", "late-busy",
+                    "heir-claimed", "heir-moves", "heir-stopped", "primary-stopped")
+
+    def test_wrong_bindings_are_refused(self):
+        self.passed("no-such-card", "foreign-device", "uio-behind-iommu")
+
+    def test_reset_under_traffic(self):
+        self.passed("lost-state")
+
+    def test_vanished_under_traffic(self):
+        self.passed("testpmd-vanished-code", "testpmd-vanished-told")
 
 
 if __name__ == "__main__":

@@ -30,12 +30,14 @@ refused() {
   refused_name=$1 refused_pattern=$2
   shift 2
   echo "---- $refused_name: $*"
-  if timeout -s KILL 60 "$@" >/tmp/refused.out 2>&1; then
-    echo "RIO-FAIL $refused_name was not refused"
+  refused_code=0
+  timeout -s KILL 60 "$@" >/tmp/refused.out 2>&1 || refused_code=$?
+  cat /tmp/refused.out
+  if [ $refused_code -eq 0 ] || [ $refused_code -eq 137 ]; then
+    echo "RIO-FAIL $refused_name was not refused, exit code $refused_code"
   elif grep -q "$refused_pattern" /tmp/refused.out; then
     echo "RIO-PASS $refused_name"
   else
-    cat /tmp/refused.out
     echo "RIO-FAIL $refused_name does not say: $refused_pattern"
   fi
 }
