@@ -222,6 +222,9 @@ int parse_card_spec(std::string_view text, CardSpec* out) {
       return -EINVAL;
     }
   }
+  if (spec.kind == Kind::kListen) {
+    spec.vectors = spec.model.vectors;
+  }
   if (spec.name.empty()) {
     spec.name = spec.kind == Kind::kPlain ? spec.bar : spec.socket;
   }
