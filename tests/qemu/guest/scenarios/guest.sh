@@ -2,7 +2,7 @@
 
 parts='messages large dedicated dma doorbells'
 for part in $parts; do
-  check "$part" 60 pci-guest "$part" $card0
+  check "$part" 60 pci-guest "$part" "$card0"
 done
 # The program of docs/embedding.md, with the card's name instead of an emulated one's.
-check example 60 riopmd_ping $card0
+check example 60 riopmd_ping "$card0"
