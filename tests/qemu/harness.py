@@ -82,6 +82,15 @@ class GuestCase(unittest.TestCase):
         values = [card[key] for card in self.boot.cards]
         return sum(sum(value) if isinstance(value, list) else value for value in values)
 
+    def wired_to_each_other(self):
+        """Two cards on one cable: what one sent the other received, and nothing went wrong."""
+        left, right = (card["port"] for card in self.boot.cards)
+        for here, there in ((left, right), (right, left)):
+            self.assertGreater(here["tx_packets"], 0)
+            self.assertEqual(here["tx_packets"], there["rx_packets"])
+            for error in ("rx_errors", "tx_timeouts", "rx_timeouts", "rx_unmapped"):
+                self.assertEqual(here[error], 0, error)
+
     def test_boot(self):
         """Nothing failed that no other test asks for; both sides ended as they should."""
         self.assertEqual(self.boot.problems, [])

@@ -11,6 +11,7 @@ APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_
 RAM_BYTES = 512 << 20
 READY_S = 20      # rio-cardsim says that it is ready
 END_S = 20        # it ends after it was told to
+STAMP = 8         # characters before a line of a log: seconds since its program started
 BAR_BYTES = {1: 0x20000, 2: 0x40000, 3: 0x40000}  # by queue pairs: a power of two, 64 KiB a pair and 64 KiB more
 
 
@@ -110,6 +111,8 @@ class Boot:
         self.ended = threading.Event()
         self.ready = threading.Event()
         self.cards_process = None
+        self.guest = None
+        self.json = None
 
     def on_serial(self, line):
         # A program may have left its line unfinished: the mark stands anywhere.
@@ -134,22 +137,31 @@ class Boot:
         if line.startswith("rio-cardsim: ready"):
             self.ready.set()
 
-    def run(self, kernel, initramfs, cards, iommu, scenarios, seconds):
+    def start_cards(self, cards, iommu, seconds=0, json=None):
+        """Start rio-cardsim and wait until QEMU may start. Returns whether it is ready."""
         with open(os.path.join(self.folder, "ram"), "wb") as f:
             f.truncate(RAM_BYTES)
-        self.json = os.path.join(self.folder, "cards.json")
-        command = [self.cardsim, "--json", self.json, "--seconds", str(seconds + 60)]
+        self.json = json or os.path.join(self.folder, "cards.json")
+        command = [self.cardsim, "--json", self.json, "--seconds", str(seconds)]
         for index, card in enumerate(cards):
             command += ["--card", card.spec(self.folder, index, iommu)]
-        guest = None
+        self.cards_process = Process(command, self.on_cardsim, self.cardsim_log)
+        deadline = time.monotonic() + READY_S
+        while not self.ready.wait(0.1):
+            if self.cards_process.child.poll() is not None or time.monotonic() > deadline:
+                self.problems.append("rio-cardsim was not ready")
+                return False
+        return True
+
+    def run(self, kernel, initramfs, cards, iommu, scenarios, seconds):
+        """Boot, run the scenarios, end everything. Longer than `seconds` is a problem."""
         try:
-            self.cards_process = Process(command, self.on_cardsim, self.cardsim_log)
-            if not self._wait_ready():
+            if not self.start_cards(cards, iommu, seconds + 60):
                 return
             append = f"{APPEND} rio={','.join(scenarios)}"
-            guest = Process(qemu_command(self.folder, kernel, initramfs, cards, iommu, append), self.on_serial,
-                            self.serial)
-            code = guest.wait(seconds)
+            self.guest = Process(qemu_command(self.folder, kernel, initramfs, cards, iommu, append), self.on_serial,
+                                 self.serial)
+            code = self.guest.wait(seconds)
             if code is None:
                 self.problems.append(f"the guest did not end within {seconds} s")
             elif code != 0 or not self.ended.is_set():
@@ -157,17 +169,13 @@ class Boot:
             self.cards_process.send(signal.SIGTERM)
             self.cardsim_code = self.cards_process.wait(END_S)
         finally:
-            for process in (guest, self.cards_process):
-                if process is not None:
-                    process.kill()
+            self.end()
 
-    def _wait_ready(self):
-        deadline = time.monotonic() + READY_S
-        while not self.ready.wait(0.1):
-            if self.cards_process.child.poll() is not None or time.monotonic() > deadline:
-                self.problems.append("rio-cardsim was not ready")
-                return False
-        return True
+    def end(self):
+        """Whatever still runs, ends."""
+        for process in (self.guest, self.cards_process):
+            if process is not None:
+                process.kill()
 
     def __str__(self):
         return "\n".join(["problems: " + "; ".join(self.problems or ["none"]), f"rio-cardsim's exit code: {self.cardsim_code}",

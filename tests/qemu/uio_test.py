@@ -13,6 +13,9 @@ class Uio(harness.GuestCase):
     def test_without_eal(self):
         self.passed("pair", "example-pair")
 
+    def test_both_cards_counted_the_same(self):
+        self.wired_to_each_other()
+
 
 if __name__ == "__main__":
     harness.main()

@@ -26,6 +26,9 @@ class VfioPair(harness.GuestCase):
         for key in ("iommu_faults", "refused_accesses", "interrupts"):
             self.assertEqual(self.count(key), 0, key)
 
+    def test_both_cards_counted_the_same(self):
+        self.wired_to_each_other()
+
 
 if __name__ == "__main__":
     harness.main()
