@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "pmd/bus/log.hpp"
-#include "pmd/bus/vfio/sorted_pages.hpp"
+#include "pmd/bus/vfio/contiguous_pages.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -118,7 +118,7 @@ int DmaArena::grow_huge(size_t len_bytes) {
   const size_t area_bytes = round_up(len_bytes, kHugeBytes);
   void* va = nullptr;
   if (backend_.hugepages_only() && area_bytes > kHugeBytes) {
-    const int rc = map_sorted_hugepages(kernel_, backend_, area_bytes, &va);
+    const int rc = map_contiguous_hugepages(kernel_, backend_, area_bytes, free_hugepages(), &va);
     if (rc == 0) {
       return add_area(va, area_bytes);
     }
@@ -172,6 +172,13 @@ int DmaArena::add_area(void* va, size_t len_bytes) {
   }
   areas_.push_back(std::move(area));
   return 0;
+}
+
+size_t DmaArena::free_hugepages() const {
+  std::string text = "0";
+  (void)read_text(kernel_, paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+                  &text);
+  return std::strtoul(text.c_str(), nullptr, 10);
 }
 
 void DmaArena::log_too_few_hugepages(size_t len_bytes) {

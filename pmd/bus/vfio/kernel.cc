@@ -66,6 +66,11 @@ class RealKernel : public Kernel {
     }
     return rc;
   }
+  void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
+    // Where this fails the pages stay taken until the file's last mapping goes.
+    static_cast<void>(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                  static_cast<off_t>(offset_bytes), static_cast<off_t>(len_bytes)));
+  }
   int eventfd() override {
     const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return fd < 0 ? -errno : fd;

@@ -160,7 +160,10 @@ class FakeKernel : public Kernel {
   }
   void close(int fd) override {
     if (fd < kContainer) {
-      huge_files.erase(fd);
+      if (const auto it = huge_files.find(fd); it != huge_files.end()) {
+        hugepages += it->second && file_pages.empty() ? file_bytes / kHuge : 0;
+        huge_files.erase(it);
+      }
       real_kernel().close(fd);
       return;
     }
@@ -349,14 +352,27 @@ class FakeKernel : public Kernel {
       return -ENOMEM;
     }
     huge_files[fd] = false;
+    file_bytes = len_bytes;
     return fd;
   }
 
-  /// Pages in reverse order where `scattered`, with a gap between any two where `apart`. A page of
-  /// a file keeps its address wherever it is mapped.
+  void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
+    hugepages += len_bytes / kHuge;
+    dropped += len_bytes / kHuge;
+    // A page that is mapped must not be dropped: its number would be in the mapping of the file.
+    for (const auto& [page, number] : file_pages) {
+      if (number == offset_bytes / kHuge && huge_files.count(fd) != 0) {
+        calls.push_back("BAD drop of a mapped page");
+      }
+    }
+  }
+
+  /// Pages in reverse order where `scattered`, in another where `shuffled`, with a gap between any
+  /// two where `apart`. A page of a file keeps its address wherever it is mapped.
   [[nodiscard]] uint64_t physical(uint64_t va) const {
     const auto page = file_pages.find(va / kHuge);
-    const uint64_t number = page != file_pages.end() ? page->second : va / kHuge % 2048;
+    uint64_t number = page != file_pages.end() ? page->second : va / kHuge % 2048;
+    number = shuffled ? number * 5 % 16 : number;
     const uint64_t step = apart ? 2 : 1;
     return (scattered ? 8192 - number * step : 8192 + number * step) * kHuge + va % kHuge;
   }
@@ -386,6 +402,7 @@ class FakeKernel : public Kernel {
   uint64_t last_iova = (uint64_t{1} << 39) - 1;
   size_t bar_len = kBarBytes;
   size_t hugepages = 0;
+  size_t file_bytes = 0;  // of the file of hugepages that was made last
   uint64_t bar_index = 0;
   int group = 7;
   int api_version = 0;
@@ -395,6 +412,8 @@ class FakeKernel : public Kernel {
   bool can_reset = true;
   bool scattered = false;
   bool apart = false;
+  bool shuffled = false;
+  size_t dropped = 0;
   bool has_huge_files = true;
   bool hide_physical = false;
   bool tell_ranges = true;
