@@ -33,7 +33,7 @@ import initramfs  # noqa: E402: found by the path above
 import machine  # noqa: E402
 
 BUILD = os.environ.get("RIO_BUILD", os.path.join(ROOT, "build"))
-PROGRAMS = ["apps/testpmd/rio-testpmd", "tests/qemu/pci-guest", "tests/qemu/pci-worker"]
+PROGRAMS = ["apps/testpmd/rio-testpmd", "tests/qemu/pci-guest", "tests/qemu/pci-worker", "tests/qemu/pci-sleeper"]
 
 
 def arguments():

@@ -2,42 +2,18 @@
 /// pci-guest: the driver without EAL on a card of the guest. What its subcommands share.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "pmd/embed/riopmd.hpp"
+#include "tests/qemu/guest/tell.hpp"
 
 namespace rio::guest {
 
 /// destID of queue pair 0; queue pair i has kDestId + i.
 inline constexpr uint32_t kDestId = 0x100;
-/// Longest wait for anything that must come. A busy host is slow.
-inline constexpr std::chrono::seconds kPatience{30};
-
-/// Tell what is wrong. @return 1, for main().
-[[gnu::format(printf, 1, 2)]] int fail(const char* format, ...);
-
-/// Tell the host what was counted here; numbers of one key add up. See ../README.md.
-void fact(const char* key, uint64_t number);
-
-/// Ask the host to do something to the cards: "lose-state", "vanish".
-void ask_host(const char* what);
-
-/// Call `done` until it is true. @return false: it was not within kPatience.
-template <class Done>
-[[nodiscard]] bool eventually(Done done) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// Bytes that tell messages apart. @param seed another for each message.
 void fill(void* at, size_t len_bytes, uint32_t seed);
 [[nodiscard]] bool filled(const void* at, size_t len_bytes, uint32_t seed);
