@@ -16,6 +16,7 @@ using protocol::Request;
 using protocol::Verb;
 
 constexpr auto kHelloWithin = std::chrono::seconds(5);
+constexpr uint32_t kComplaintsMax = 20;
 constexpr uint32_t kRequestsPerServe = 16;  // so that a client cannot keep the card from working
 
 [[nodiscard]] int send_reply(const Fd& client, const Reply& reply, const std::vector<int>& fds) {
@@ -57,8 +58,9 @@ int Listen::renew() {
 }
 
 void Listen::drop(const char* why) {
-  if (why != nullptr) {
-    complain("%s: client disconnected: %s", name_.c_str(), why);
+  if (why != nullptr && complaints_ < kComplaintsMax) {
+    complain("%s: client disconnected: %s%s", name_.c_str(), why,
+             ++complaints_ == kComplaintsMax ? " (others will not be told)" : "");
   }
   client_.reset();
   if (peer_ == Peer::kHere) {

@@ -57,6 +57,7 @@ class Listen final : public Attachment {
   Time hello_until_;
   Peer peer_ = Peer::kNotYet;
   uint64_t clients_ = 0;
+  uint32_t complaints_ = 0;
 };
 
 /// @return 0, or -errno, told on stderr.

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -121,6 +122,12 @@ int SimClient::watch() {
   if (!stop_.valid()) {
     return -errno;
   }
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int rc = 0;
   try {
     watcher_ = std::thread([this] {
       // Only its end is waited for: answers are for ask().
@@ -132,9 +139,10 @@ int SimClient::watch() {
       }
     });
   } catch (const std::system_error& error) {
-    return -error.code().value();
+    rc = -error.code().value();
   }
-  return 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return rc;
 }
 
 void SimClient::card_is_gone() {
