@@ -62,6 +62,7 @@ int doorbells(const Arguments& args);
 int pair(const Arguments& args);
 int interrupts(const Arguments& args);
 int user_memory(const Arguments& args);
+int user_memory_uio(const Arguments& args);
 int unmapped(const Arguments& args);
 int lost_state(const Arguments& args);
 int vanished(const Arguments& args);

@@ -21,6 +21,7 @@ constexpr std::array kCommands = {
     Command{"pair", 2, rio::guest::pair},
     Command{"interrupts", 1, rio::guest::interrupts},
     Command{"memory", 1, rio::guest::user_memory},
+    Command{"memory-uio", 1, rio::guest::user_memory_uio},
     Command{"unmapped", 1, rio::guest::unmapped},
     Command{"lost-state", 1, rio::guest::lost_state},
     Command{"vanished", 1, rio::guest::vanished},

@@ -62,6 +62,47 @@ bool receive_user(Station& card, uint8_t* to) {
   return card.card().close_dedicated(0) == 0;
 }
 
+/// Pages of the program's own.
+class UserPages {
+ public:
+  static constexpr size_t kLenBytes = size_t{2} << 20;
+
+  explicit UserPages(bool huge) : name_(huge ? "hugepages" : "ordinary pages") {
+    void* const va =
+        mmap(nullptr, kLenBytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | (huge ? MAP_HUGETLB : 0), -1, 0);
+    va_ = va == MAP_FAILED ? nullptr : static_cast<uint8_t*>(va);
+  }
+  ~UserPages() { munmap(va_, kLenBytes); }
+  UserPages(const UserPages&) = delete;
+  UserPages& operator=(const UserPages&) = delete;
+
+  /// Register seven small pages from somewhere on, send and receive there, unregister.
+  /// @param iova of the first of them.
+  [[nodiscard]] bool use(Station& card, uint64_t* iova) {
+    static constexpr size_t kPage = 4096;
+    uint8_t* const first = va_ + 3 * kPage;
+    if (va_ == nullptr || card.card().register_memory(first, 7 * kPage, nullptr) != 0 ||
+        card.card().iova(first, kPage, iova) != 0) {
+      fail("%s: there are none, or they cannot be registered", name_);
+      return false;
+    }
+    if (!send_user(card, first + 24, 1000) || !send_user(card, first + kPage - 128, kBytes) ||
+        !receive_user(card, first + 2 * kPage) ||
+        card.card().unregister_memory(first, 7 * kPage) != 0) {
+      fail("%s", name_);
+      return false;
+    }
+    return true;
+  }
+  [[nodiscard]] void* va() const { return va_; }
+  [[nodiscard]] const char* name() const { return name_; }
+
+ private:
+  const char* name_;
+  uint8_t* va_;
+};
+
 }  // namespace
 
 /// memory CARD: ordinary pages and hugepages of the program's own, registered, used, unregistered;
@@ -71,43 +112,36 @@ int user_memory(const Arguments& args) {
   if (!card.open(args[0])) {
     return 1;
   }
-  struct Kind {
-    const char* name;
-    size_t len_bytes;
-    int flags;
-  };
-  static constexpr Kind kKinds[] = {
-      {"ordinary", 7 * 4096, 0},
-      {"huge", size_t{2} << 20, MAP_HUGETLB},
-  };
-  for (const Kind& kind : kKinds) {
-    void* const va = mmap(nullptr, kind.len_bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | kind.flags, -1, 0);
-    if (va == MAP_FAILED) {
-      return fail("no %s memory: %s", kind.name, std::strerror(errno));
-    }
-    auto* const bytes = static_cast<uint8_t*>(va);
+  for (const bool huge : {false, true}) {
+    UserPages pages(huge);
     uint64_t iova = 0;
-    if (card.card().register_memory(va, kind.len_bytes, nullptr) != 0 ||
-        card.card().iova(va, 4096, &iova) != 0) {
-      return fail("%s memory cannot be registered", kind.name);
-    }
-    if (!send_user(card, bytes + 24, 1000) || !send_user(card, bytes + 4096 - 128, kBytes) ||
-        !receive_user(card, bytes + 2 * 4096)) {
-      return fail("%s memory", kind.name);
-    }
-    if (card.card().unregister_memory(va, kind.len_bytes) != 0) {
-      return fail("%s memory cannot be unregistered", kind.name);
+    if (!pages.use(card, &iova)) {
+      return 1;
     }
     if (const int status = send_from(card, iova, kBytes, 0);
         status != static_cast<int>(Status::kHostReadFailed)) {
-      return fail("the card still reads %s memory after it was unregistered: status %d", kind.name,
+      return fail("the card still reads %s after they were unregistered: status %d", pages.name(),
                   status);
     }
     fact("faults", 1);
-    munmap(va, kind.len_bytes);
   }
   return card.close() == 0 ? 0 : 1;
+}
+
+/// memory-uio CARD: without an IOMMU only hugepages stay where they are; the rest is refused.
+int user_memory_uio(const Arguments& args) {
+  Station card;
+  UserPages ordinary(false);
+  UserPages huge(true);
+  uint64_t iova = 0;
+  if (!card.open(args[0])) {
+    return 1;
+  }
+  if (const int rc = card.card().register_memory(ordinary.va(), UserPages::kLenBytes, nullptr);
+      rc != -ENOTSUP) {
+    return fail("ordinary pages are registered: %d", rc);
+  }
+  return huge.use(card, &iova) && card.close() == 0 ? 0 : 1;
 }
 
 /// unmapped CARD: addresses that nobody mapped. Where the card reads, the driver is told; where it
