@@ -121,9 +121,12 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
   for (const auto& port : ports) {
     port->peer_ = nullptr;
     for (const auto& other : ports) {
-      const bool wired = port->wire_ == "loop"
-                             ? other == port
-                             : other != port && other->wire_ == port->wire_ && !port->wire_.empty();
+      // Nobody knows the cable of a real card: it reaches whom --peers names, by a loop itself.
+      const bool cabled = port->wire_.empty() && other->wire_.empty() && !options.peers.empty();
+      const bool wired =
+          cabled || (port->wire_ == "loop"
+                         ? other == port
+                         : other != port && other->wire_ == port->wire_ && !port->wire_.empty());
       const bool named = !options.peers.empty() &&
                          std::find(other->dest_ids_.begin(), other->dest_ids_.end(),
                                    options.peers[port->index_]) != other->dest_ids_.end();
@@ -191,6 +194,9 @@ int Port::fill_shared(MessagePool& pool, std::string* error) {
 }
 
 int Port::set_faults(uint64_t seed, double rate) {
+  if (rate == 0 && pmd::raw_emu_bus(dev_id_) == nullptr) {
+    return 0;  // a real card has no switch, and nothing to switch off
+  }
   return pmd::raw_set_faults(dev_id_, seed, rate);
 }
 

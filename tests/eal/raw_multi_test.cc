@@ -234,7 +234,7 @@ int run_role(const std::string& role, const std::string& prefix, const char* qp)
   if (start_eal(EalMode::kShared, prefix, args) < 0) {
     return 1;
   }
-  const int rc = run_worker(static_cast<uint16_t>(std::stoul(qp)));
+  const int rc = run_worker("raw_rio0", static_cast<uint16_t>(std::stoul(qp)));
   end_eal();
   return rc;
 }

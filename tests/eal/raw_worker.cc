@@ -140,8 +140,8 @@ bool obey(const std::string& line, uint16_t dev, const Traffic& traffic) {
 
 }  // namespace
 
-int run_worker(uint16_t qp) {
-  const uint16_t dev = rte_rawdev_get_dev_id("raw_rio0");
+int run_worker(const std::string& device, uint16_t qp) {
+  const uint16_t dev = rte_rawdev_get_dev_id(device.c_str());
   if (dev >= RTE_RAWDEV_MAX_DEVS) {
     say("no device");
     return 1;

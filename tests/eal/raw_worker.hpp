@@ -8,10 +8,10 @@
 
 namespace rio::test {
 
-/// Runs until "stop" or the end of the input. @param qp queue pair to claim; messages go to its
-/// own destID. Commands: "count" (messages and errors so far), "claim QP" (another queue pair:
+/// Runs until "stop" or the end of the input. @param device name of the raw device, a card that
+/// hears itself. @param qp queue pair to claim; messages go to its own destID. Commands: "count" (messages and errors so far), "claim QP" (another queue pair:
 /// "claimed" or "busy"), "plug NAME", "unplug NAME", "devices", "selftest", "stop".
 /// @return exit code.
-int run_worker(uint16_t qp);
+int run_worker(const std::string& device, uint16_t qp);
 
 }  // namespace rio::test

@@ -1,12 +1,15 @@
 #include "pmd/bus/eal/eal_pci_bus.hpp"
 
 #include <bus_pci_driver.h>
+#include <linux/vfio.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_interrupts.h>
 #include <rte_memory.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "fpga/regs/gen/rio_regs.hpp"
@@ -38,6 +41,14 @@ int eal_runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
   }
   *out = std::move(runs);
   return 0;
+}
+
+/// MSI-X vectors of a card, 0 if it has none. @param fd of VFIO's device.
+uint32_t msix_vectors(int fd) {
+  vfio_irq_info info{};
+  info.argsz = sizeof(info);
+  info.index = VFIO_PCI_MSIX_IRQ_INDEX;
+  return ioctl(fd, VFIO_DEVICE_GET_IRQ_INFO, &info) == 0 ? info.count : 0;
 }
 
 }  // namespace
@@ -141,15 +152,23 @@ int EalPciBus::enable_irqs() {
     return 0;
   }
   rte_intr_handle* const handle = device_->intr_handle;
-  if (handle == nullptr || rte_intr_fd_get(handle) < 0) {
+  // Elsewhere there is no descriptor for a vector: what UIO gives is none of an MSI-X vector's.
+  if (handle == nullptr || rte_intr_type_get(handle) != RTE_INTR_HANDLE_VFIO_MSIX) {
     return -ENOTSUP;
   }
-  const int most = rte_intr_cap_multiple(handle) != 0 ? rte_intr_nb_intr_get(handle) - 1 : 0;
-  if (most > 0 && rte_intr_efd_enable(handle, static_cast<uint32_t>(most)) != 0) {
+  // EAL asks for as many as it is told, and all fail if the card has not that many.
+  const uint32_t vectors = msix_vectors(rte_intr_dev_fd_get(handle));
+  if (vectors == 0) {
     return -ENOTSUP;
+  }
+  const uint32_t queues = std::min<uint32_t>(vectors, RTE_MAX_RXTX_INTR_VEC_ID) - 1;
+  if (queues > 0 && rte_intr_efd_enable(handle, queues) != 0) {
+    log_error("%s: no eventfds for %u interrupt vectors: raise ulimit -n", name_.c_str(), queues);
+    return -EMFILE;
   }
   if (const int rc = rte_intr_enable(handle); rc != 0) {
-    log_error("%s: cannot enable interrupts (%d)", name_.c_str(), rc);
+    log_error("%s: cannot enable %u interrupt vectors (%d): poll, or see dmesg", name_.c_str(),
+              vectors, rc);
     rte_intr_efd_disable(handle);
     return -EIO;
   }

@@ -31,8 +31,8 @@ class EalPciBus final : public Bus {
   /// pointers (--iova-mode=va), else -ENOTSUP.
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
-  /// The first call enables the card's interrupts, all vectors that EAL can have. Vector 0 is the
-  /// only one under UIO.
+  /// The first call enables the card's interrupts, all MSI-X vectors that it and EAL can have.
+  /// @return -ENOTSUP, too: not bound to vfio-pci, or no such vector.
   [[nodiscard]] int irq_fd(uint32_t vector) override;
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] int numa_node() const override;

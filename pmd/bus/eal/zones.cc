@@ -1,5 +1,6 @@
 #include "pmd/bus/eal/zones.hpp"
 
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_memzone.h>
 
@@ -32,8 +33,13 @@ int Zones::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   if (zone == nullptr) {
     log_error(
         "memzone %s: cannot have %zu contiguous bytes (%s): give EAL more memory, see -m and "
-        "dpdk-hugepages.py",
-        name, len_bytes, rte_strerror(rte_errno));
+        "dpdk-hugepages.py%s",
+        name, len_bytes, rte_strerror(rte_errno),
+        rte_eal_iova_mode() == RTE_IOVA_PA
+            ? "; with physical addresses more than a hugepage is seldom contiguous unless EAL "
+              "sorts "
+              "its pages: --legacy-mem (without --in-memory), or hugepages of 1 GiB"
+            : "");
     return -ENOMEM;
   }
   if (zone->iova == RTE_BAD_IOVA) {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "pmd/bus/log.hpp"
+#include "pmd/bus/vfio/contiguous_pages.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -116,6 +117,15 @@ int DmaArena::grow(size_t len_bytes) {
 int DmaArena::grow_huge(size_t len_bytes) {
   const size_t area_bytes = round_up(len_bytes, kHugeBytes);
   void* va = nullptr;
+  if (backend_.hugepages_only() && area_bytes > kHugeBytes) {
+    const int rc = map_contiguous_hugepages(kernel_, backend_, area_bytes, free_hugepages(), &va);
+    if (rc == 0) {
+      return add_area(va, area_bytes);
+    }
+    if (rc != -ENOSYS && rc != -EINVAL) {
+      return rc;
+    }
+  }
   // Shared: a fork would otherwise leave the card with one process's pages and us with others.
   if (kernel_.mmap(nullptr, area_bytes, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB | MAP_POPULATE, -1, 0, &va) != 0) {
@@ -162,6 +172,13 @@ int DmaArena::add_area(void* va, size_t len_bytes) {
   }
   areas_.push_back(std::move(area));
   return 0;
+}
+
+size_t DmaArena::free_hugepages() const {
+  std::string text = "0";
+  (void)read_text(kernel_, paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+                  &text);
+  return std::strtoul(text.c_str(), nullptr, 10);
 }
 
 void DmaArena::log_too_few_hugepages(size_t len_bytes) {

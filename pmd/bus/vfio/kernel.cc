@@ -1,6 +1,7 @@
 #include "pmd/bus/vfio/kernel.hpp"
 
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -53,6 +54,22 @@ class RealKernel : public Kernel {
     }
     out->assign(target, static_cast<size_t>(n));
     return 0;
+  }
+  int hugepage_file(size_t len_bytes) override {
+    const int fd = ::memfd_create("riopmd", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
+    if (fd >= 0 && ::ftruncate(fd, static_cast<off_t>(len_bytes)) == 0) {
+      return fd;
+    }
+    const int rc = -errno;
+    if (fd >= 0) {
+      ::close(fd);
+    }
+    return rc;
+  }
+  void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
+    // Where this fails the pages stay taken until the file's last mapping goes.
+    static_cast<void>(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                  static_cast<off_t>(offset_bytes), static_cast<off_t>(len_bytes)));
   }
   int eventfd() override {
     const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -38,6 +38,11 @@ class Kernel {
                                       uint64_t offset_bytes) = 0;
   /// @return 0 or -errno.
   [[nodiscard]] virtual int readlink(const std::string& path, std::string* out) = 0;
+  /// A file without a name whose memory is hugepages of 2 MiB. @param len_bytes a multiple of that.
+  /// @return file descriptor or -errno (-ENOSYS, -EINVAL: this kernel has no such files).
+  [[nodiscard]] virtual int hugepage_file(size_t len_bytes) = 0;
+  /// Give pages of such a file back to the system; nobody has them mapped.
+  virtual void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) = 0;
   /// A nonblocking eventfd. @return file descriptor or -errno.
   [[nodiscard]] virtual int eventfd() = 0;
 };

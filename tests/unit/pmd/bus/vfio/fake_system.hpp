@@ -160,6 +160,10 @@ class FakeKernel : public Kernel {
   }
   void close(int fd) override {
     if (fd < kContainer) {
+      if (const auto it = huge_files.find(fd); it != huge_files.end()) {
+        hugepages += it->second && file_pages.empty() ? file_bytes / kHuge : 0;
+        huge_files.erase(it);
+      }
       real_kernel().close(fd);
       return;
     }
@@ -272,6 +276,9 @@ class FakeKernel : public Kernel {
       *out = bar_.data();
       return call((offset_bytes >> 40) == bar_index && len_bytes == bar_len, "mmap bar", 0);
     }
+    if (huge_files.count(fd) != 0) {
+      return map_huge_file(hint, len_bytes, prot, flags, fd, offset_bytes, out);
+    }
     if ((flags & MAP_HUGETLB) == 0) {
       return real_kernel().mmap(hint, len_bytes, prot, flags, fd, offset_bytes, out);
     }
@@ -295,7 +302,10 @@ class FakeKernel : public Kernel {
       calls.push_back("munmap bar");
       return;
     }
-    huge.erase(reinterpret_cast<uintptr_t>(va));
+    const auto start = reinterpret_cast<uintptr_t>(va);
+    huge.erase(huge.lower_bound(start), huge.lower_bound(start + len_bytes));
+    file_pages.erase(file_pages.lower_bound(start / kHuge),
+                     file_pages.lower_bound((start + len_bytes) / kHuge));
     real_kernel().munmap(va, len_bytes);
   }
 
@@ -332,11 +342,39 @@ class FakeKernel : public Kernel {
     return real_kernel().readlink(path, out);
   }
   int eventfd() override { return real_kernel().eventfd(); }
+  /// A file of ordinary memory; what its pages' physical addresses are is made up.
+  int hugepage_file(size_t len_bytes) override {
+    if (!has_huge_files) {
+      return -ENOSYS;
+    }
+    const int fd = ::memfd_create("fake", MFD_CLOEXEC);
+    if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(len_bytes)) != 0) {
+      return -ENOMEM;
+    }
+    huge_files[fd] = false;
+    file_bytes = len_bytes;
+    return fd;
+  }
 
-  /// Pages in reverse order where `scattered`, so that no two are side by side.
+  void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
+    hugepages += len_bytes / kHuge;
+    dropped += len_bytes / kHuge;
+    // A page that is mapped must not be dropped: its number would be in the mapping of the file.
+    for (const auto& [page, number] : file_pages) {
+      if (number == offset_bytes / kHuge && huge_files.count(fd) != 0) {
+        calls.push_back("BAD drop of a mapped page");
+      }
+    }
+  }
+
+  /// Pages in reverse order where `scattered`, in another where `shuffled`, with a gap between any
+  /// two where `apart`. A page of a file keeps its address wherever it is mapped.
   [[nodiscard]] uint64_t physical(uint64_t va) const {
-    const uint64_t number = va / kHuge % 4096;
-    return (scattered ? 8192 - number : 4096 + number) * kHuge + va % kHuge;
+    const auto page = file_pages.find(va / kHuge);
+    uint64_t number = page != file_pages.end() ? page->second : va / kHuge % 2048;
+    number = shuffled ? number * 5 % 16 : number;
+    const uint64_t step = apart ? 2 : 1;
+    return (scattered ? 8192 - number * step : 8192 + number * step) * kHuge + va % kHuge;
   }
   [[nodiscard]] std::string smaps() const {
     std::string text = "00400000-00500000 r-xp 00000000 00:00 0\nKernelPageSize:        4 kB\n";
@@ -358,10 +396,13 @@ class FakeKernel : public Kernel {
   std::vector<std::string> calls;  // a wrong argument shows as "BAD …"
   std::map<uint64_t, uint64_t> mapped;
   std::map<uintptr_t, size_t> huge;
+  std::map<uint64_t, uint64_t> file_pages;  // number of a page of memory: of the file's page
+  std::map<int, bool> huge_files;           // whether its pages were taken
   std::vector<int32_t> irq_fds;
   uint64_t last_iova = (uint64_t{1} << 39) - 1;
   size_t bar_len = kBarBytes;
   size_t hugepages = 0;
+  size_t file_bytes = 0;  // of the file of hugepages that was made last
   uint64_t bar_index = 0;
   int group = 7;
   int api_version = 0;
@@ -370,10 +411,43 @@ class FakeKernel : public Kernel {
   bool viable = true;
   bool can_reset = true;
   bool scattered = false;
+  bool apart = false;
+  bool shuffled = false;
+  size_t dropped = 0;
+  bool has_huge_files = true;
   bool hide_physical = false;
   bool tell_ranges = true;
 
  private:
+  int map_huge_file(void* hint, size_t len_bytes, int prot, int flags, int fd,
+                    uint64_t offset_bytes, void** out) {
+    if (!huge_files[fd]) {
+      if (len_bytes / kHuge > hugepages) {
+        return -ENOMEM;
+      }
+      hugepages -= len_bytes / kHuge;
+      huge_files[fd] = true;
+    }
+    void* at = hint;
+    if ((flags & MAP_FIXED) == 0) {  // aligned, as the kernel does it; the rest stays behind
+      void* raw = nullptr;
+      if (real_kernel().mmap(nullptr, len_bytes + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                             0, &raw) != 0) {
+        return -ENOMEM;
+      }
+      at = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(raw) + kHuge - 1) / kHuge * kHuge);
+    }
+    const int rc =
+        real_kernel().mmap(at, len_bytes, prot, flags | MAP_FIXED, fd, offset_bytes, out);
+    const auto start = reinterpret_cast<uintptr_t>(at);
+    for (size_t i = 0; rc == 0 && i < len_bytes / kHuge; ++i) {
+      file_pages[start / kHuge + i] = offset_bytes / kHuge + i;
+    }
+    if (rc == 0) {
+      huge[start] = len_bytes;
+    }
+    return rc;
+  }
   int made_up(int fd, const std::string& what) {
     opened.insert(fd);
     if (!what.empty()) {

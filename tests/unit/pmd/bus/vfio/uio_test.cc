@@ -61,8 +61,53 @@ TEST_F(UioTest, MemoryHasPhysicalAddresses) {
   EXPECT_EQ(memory.iova, kernel_.physical(reinterpret_cast<uintptr_t>(memory.va)));
 }
 
+/// As they come from the kernel after a boot, the highest first.
+TEST_F(UioTest, PagesInDisorderAreSorted) {
+  kernel_.scattered = true;
+  ASSERT_EQ(open(), 0);
+  DmaMemory memory;
+  ASSERT_EQ(bus_->dma_alloc(3 * kHuge, kHuge, &memory), 0);
+  const auto va = reinterpret_cast<uintptr_t>(memory.va);
+  EXPECT_EQ(va % kHuge, 0u);
+  for (uint64_t at = 0; at < 3 * kHuge; at += kHuge) {
+    EXPECT_EQ(kernel_.physical(va + at), memory.iova + at);
+  }
+  EXPECT_EQ(kernel_.hugepages, 13u) << "no page more than asked for";
+  auto* const bytes = static_cast<uint8_t*>(memory.va);
+  EXPECT_EQ(bytes[0] | bytes[3 * kHuge - 1], 0);
+  bytes[3 * kHuge - 1] = 1;
+}
+
+/// No two of the first three are side by side; four of the first twelve are.
+TEST_F(UioTest, NeighboursAreSearchedAmongMorePages) {
+  kernel_.shuffled = true;
+  FakeTree::write(tree_.paths.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+                  "16\n");
+  ASSERT_EQ(open(), 0);
+  DmaMemory memory;
+  ASSERT_EQ(bus_->dma_alloc(3 * kHuge, kHuge, &memory), 0);
+  const auto va = reinterpret_cast<uintptr_t>(memory.va);
+  for (uint64_t at = 0; at < 3 * kHuge; at += kHuge) {
+    EXPECT_EQ(kernel_.physical(va + at), memory.iova + at);
+  }
+  EXPECT_EQ(kernel_.dropped, 9u);
+  EXPECT_EQ(kernel_.hugepages, 13u) << "the others were given back";
+  for (const std::string& call : kernel_.calls) {
+    EXPECT_FALSE(has(call, "BAD")) << call;
+  }
+}
+
+TEST_F(UioTest, WithoutHugepageFilesPagesAreTakenAsTheyCome) {
+  kernel_.has_huge_files = false;
+  ASSERT_EQ(open(), 0);
+  DmaMemory memory;
+  ASSERT_EQ(bus_->dma_alloc(3 * kHuge, 4096, &memory), 0);
+  EXPECT_EQ(memory.iova, kernel_.physical(reinterpret_cast<uintptr_t>(memory.va)));
+}
+
 TEST_F(UioTest, PagesThatLieApart) {
   kernel_.scattered = true;
+  kernel_.apart = true;
   ASSERT_EQ(open(), 0);
   DmaMemory memory;
   ASSERT_EQ(bus_->dma_alloc(kHuge, 4096, &memory), 0);

@@ -1,0 +1,23 @@
+/// @file
+/// Hugepages that are neighbours in physical memory. Internal to pmd/bus/vfio.
+#pragma once
+
+#include <cstddef>
+
+#include "pmd/bus/vfio/backend.hpp"
+#include "pmd/bus/vfio/kernel.hpp"
+
+namespace rio::pmd::vfio {
+
+/// Map hugepages, zeroed and shared with children, that are contiguous in bus addresses. Without an
+/// IOMMU that takes a search: the kernel hands hugepages out in any order, after a boot mostly from
+/// the top down. More of them than wanted are taken, up to all that are free, the right ones are
+/// mapped in their order, and the rest given back.
+/// @param len_bytes a multiple of 2 MiB. @param free_pages how many hugepages are free, about.
+/// @param va aligned to 2 MiB; the caller unmaps it.
+/// @return 0, -ENOMEM (too few, or none side by side), -ENOSYS or -EINVAL (the kernel has no files
+/// of hugepages), or what Backend::map says.
+[[nodiscard]] int map_contiguous_hugepages(Kernel& kernel, Backend& backend, size_t len_bytes,
+                                           size_t free_pages, void** va);
+
+}  // namespace rio::pmd::vfio

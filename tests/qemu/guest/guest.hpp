@@ -1,0 +1,70 @@
+/// @file
+/// pci-guest: the driver without EAL on a card of the guest. What its subcommands share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pmd/embed/riopmd.hpp"
+#include "tests/qemu/guest/tell.hpp"
+
+namespace rio::guest {
+
+/// destID of queue pair 0; queue pair i has kDestId + i.
+inline constexpr uint32_t kDestId = 0x100;
+/// Bytes that tell messages apart. @param seed another for each message.
+void fill(void* at, size_t len_bytes, uint32_t seed);
+[[nodiscard]] bool filled(const void* at, size_t len_bytes, uint32_t seed);
+
+/// A card that hears itself, or one of two, with memory to send from and buffers to receive into.
+class Station {
+ public:
+  static constexpr uint32_t kBuffers = 32;
+  static constexpr uint32_t kTxBytes = 64 * 1024;
+
+  /// @param config its message_buffers is set here. @return false: the log says why.
+  [[nodiscard]] bool open(const std::string& card, EndpointConfig config = {});
+  /// Another queue pair of the card of `first`.
+  [[nodiscard]] bool open_beside(Station& first, EndpointConfig config);
+
+  /// Send `message` and wait for what becomes of it. @return false: nothing became of it.
+  [[nodiscard]] bool send(const pmd::TxMessage& message, pmd::TxDone* done);
+  /// Wait for a message, take it, post its buffer again. @param bytes where it lay, valid until the
+  /// next one comes. @return false: none came.
+  [[nodiscard]] bool receive(pmd::RxMessage* message, const uint8_t** bytes);
+  /// A message through the shared queue of `to`, compared byte by byte. @param value of the bytes.
+  /// @return whether it was sent, came, and was right; what is wrong is told.
+  [[nodiscard]] bool pass(Station& to, uint32_t len_bytes, uint32_t value, uint8_t mbox = 0);
+
+  [[nodiscard]] Endpoint& card() { return *card_; }
+  [[nodiscard]] uint32_t dest_id() { return card_->queues().dest_id(); }
+  /// kTxBytes to send from.
+  [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
+  /// @return as Endpoint::close().
+  [[nodiscard]] int close();
+
+ private:
+  [[nodiscard]] bool prepare();
+
+  std::unique_ptr<Endpoint> card_;
+  pmd::DmaMemory memory_;
+};
+
+/// A subcommand: what stands behind its name. @return exit code.
+using Arguments = std::vector<std::string>;
+int messages(const Arguments& args);
+int large_memory(const Arguments& args);
+int dedicated(const Arguments& args);
+int remote_memory(const Arguments& args);
+int doorbells(const Arguments& args);
+int pair(const Arguments& args);
+int interrupts(const Arguments& args);
+int user_memory(const Arguments& args);
+int user_memory_uio(const Arguments& args);
+int unmapped(const Arguments& args);
+int lost_state(const Arguments& args);
+int vanished(const Arguments& args);
+
+}  // namespace rio::guest

@@ -1,0 +1,8 @@
+# The driver without EAL, part by part, on one card that hears itself.
+
+parts='messages large dedicated dma doorbells'
+for part in $parts; do
+  check "$part" 60 pci-guest "$part" "$card0"
+done
+# The program of docs/embedding.md, with the card's name instead of an emulated one's.
+check example 60 riopmd_ping "$card0"

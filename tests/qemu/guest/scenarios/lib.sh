@@ -1,0 +1,61 @@
+# Shared by the scenarios; sourced by /init, in busybox's sh.
+
+card0=0000:00:04.0
+card1=0000:00:05.0
+
+# bind ADDRESS DRIVER: as docs/guide/raw_rio.md tells its readers to.
+bind() {
+  [ ! -e "/sys/bus/pci/devices/$1/driver" ] || echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
+  echo "$2" >"/sys/bus/pci/devices/$1/driver_override"
+  echo "$1" >/sys/bus/pci/drivers_probe
+  [ "$(basename "$(readlink "/sys/bus/pci/devices/$1/driver")")" = "$2" ] || echo "RIO-FAIL bind $1 to $2"
+}
+
+# check NAME SECONDS COMMAND...: passes if the command ends within the time with exit code 0.
+check() {
+  check_name=$1 check_limit=$2
+  shift 2
+  echo "---- $check_name: $*"
+  check_code=0
+  timeout -s KILL "$check_limit" "$@" || check_code=$?
+  if [ $check_code -eq 0 ]; then
+    echo "RIO-PASS $check_name"
+  else
+    echo "RIO-FAIL $check_name exit code $check_code (137: not within $check_limit s)"
+  fi
+}
+
+# refused NAME PATTERN COMMAND...: passes if the command ends with an error, and says so.
+refused() {
+  refused_name=$1 refused_pattern=$2
+  shift 2
+  echo "---- $refused_name: $*"
+  refused_code=0
+  timeout -s KILL 60 "$@" >/tmp/refused.out 2>&1 || refused_code=$?
+  cat /tmp/refused.out
+  if [ $refused_code -eq 0 ] || [ $refused_code -eq 137 ]; then
+    echo "RIO-FAIL $refused_name was not refused, exit code $refused_code"
+  elif grep -q "$refused_pattern" /tmp/refused.out; then
+    echo "RIO-PASS $refused_name"
+  else
+    echo "RIO-FAIL $refused_name does not say: $refused_pattern"
+  fi
+}
+
+# count NAME WANTED SEEN: passes if they are equal.
+count() {
+  if [ "$2" = "$3" ]; then
+    echo "RIO-PASS $1"
+  else
+    echo "RIO-FAIL $1 wanted $2, seen $3"
+  fi
+}
+
+# until_line PID PATTERN FILE: waits until the program has written such a line, or is no more.
+until_line() {
+  while kill -0 "$1" && ! grep -q "$2" "$3"; do
+    sleep 0.2
+  done
+}
+
+eal_options='-l 0 --no-telemetry --log-level=4'

@@ -1,0 +1,113 @@
+"""What the tests share: a boot for each class, its log on failure, skipping with a reason."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import initramfs
+from machine import Boot
+
+SKIPPED = 77  # meson's exit code for it
+ROOT = os.environ["RIO_ROOT"]
+CARDSIM = os.environ["RIO_CARDSIM"]
+PROGRAMS = os.environ["RIO_GUEST_PROGRAMS"].split(":")
+BUILD = os.environ["RIO_GUEST_BUILD"]
+
+
+def missing():
+    """Why no guest can be had, None if one can."""
+    for tool, package in (("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("cpio", "cpio")):
+        if shutil.which(tool) is None:
+            return f"no {tool}: scripts/deps qemu (installs {package})"
+    return None
+
+
+def kernel():
+    """The folder of the guest's kernel; None, after the reason, if there is none."""
+    done = subprocess.run([os.path.join(ROOT, "scripts/guest-kernel")], capture_output=True, text=True, timeout=240,
+                          check=False)
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if "error:" in line or "remedy:" in line]
+        print("no kernel for the guest:", "; ".join(lines) or done.stderr)
+        return None
+    return done.stdout.strip()
+
+
+class GuestCase(unittest.TestCase):
+    """One boot: subclasses say with which cards, and which scenarios of guest/scenarios."""
+
+    cards = []
+    iommu = 0  # bits of its addresses, 39 or 48; 0: none
+    scenarios = []
+    seconds = 150
+    longMessage = True
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="rio-qemu-")
+        cls.boot = Boot(CARDSIM, cls.folder.name)
+        try:
+            start = time.monotonic()
+            root = initramfs.build(KERNEL, PROGRAMS, BUILD)
+            cls.boot.run(KERNEL, root, cls.cards, cls.iommu, cls.scenarios, cls.seconds)
+            print(f"{cls.__name__}: {len(cls.boot.results)} checks in {time.monotonic() - start:.1f} s", file=sys.stderr)
+            with open(cls.boot.json, encoding="utf-8") as f:
+                cls.boot.cards = json.load(f)["cards"]
+        except OSError as error:
+            cls.boot.problems.append(str(error))
+            cls.boot.cards = []
+        finally:
+            cls.folder.cleanup()
+
+    def run(self, result=None):
+        done = super().run(result)
+        # Once a boot, and only where something failed: the log is long.
+        if result is not None and not result.wasSuccessful() and not getattr(type(self), "shown", False):
+            type(self).shown = True
+            print(self.boot, file=sys.stderr)
+        return done
+
+    def passed(self, *checks):
+        """The guest says that these passed."""
+        for name in checks:
+            self.assertIn(name, self.boot.results, "the guest did not come to it")
+            self.assertEqual(self.boot.results[name], "", name)
+
+    def count(self, key):
+        """A counter of rio-cardsim, summed over its cards and, if it has one for each, vectors."""
+        values = [card[key] for card in self.boot.cards]
+        return sum(sum(value) if isinstance(value, list) else value for value in values)
+
+    def wired_to_each_other(self):
+        """Two cards on one cable: what one sent the other received, and nothing went wrong."""
+        left, right = (card["port"] for card in self.boot.cards)
+        for here, there in ((left, right), (right, left)):
+            self.assertGreater(here["tx_packets"], 0)
+            self.assertEqual(here["tx_packets"], there["rx_packets"])
+            for error in ("rx_errors", "tx_timeouts", "rx_timeouts", "rx_unmapped"):
+                self.assertEqual(here[error], 0, error)
+
+    def test_boot(self):
+        """Nothing failed that no other test asks for; both sides ended as they should."""
+        self.assertEqual(self.boot.problems, [])
+        self.assertEqual({k: v for k, v in self.boot.results.items() if v}, {})
+        self.assertEqual(self.boot.cardsim_code, 0)
+        self.assertEqual(len(self.boot.cards), len(self.cards))
+
+
+KERNEL = None
+
+
+def main():
+    global KERNEL
+    why = missing()
+    if why is None:
+        KERNEL = kernel()
+    if why is not None or KERNEL is None:
+        print(why or "scripts/guest-kernel gave no kernel, see above")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)

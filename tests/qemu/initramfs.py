@@ -1,0 +1,114 @@
+"""The guest's root: busybox, the programs under test with their libraries, kernel modules, scripts."""
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def module_order(folder):
+    """The modules of a folder, each behind those that it depends on."""
+    files = {name[:-3].replace("-", "_"): name for name in sorted(os.listdir(folder)) if name.endswith(".ko")}
+    order = []
+
+    def add(module):
+        if module not in files or files[module] in order:
+            return  # built into the kernel, or taken already
+        with open(os.path.join(folder, files[module]), "rb") as f:
+            found = re.search(rb"\0depends=([^\0]*)\0", f.read())
+        for other in (found.group(1).decode().split(",") if found else []):
+            add(other)
+        order.append(files[module])
+
+    for module in files:
+        add(module)
+    return order
+
+
+def libraries(program):
+    """What the dynamic linker would load: (name that it is asked for, file)."""
+    found = {}
+    for line in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout.splitlines():
+        match = re.match(r"\s*(\S+)(?: => (\S+))? \(0x", line)
+        if match and (match.group(2) or match.group(1).startswith("/")):
+            found[match.group(1)] = match.group(2) or match.group(1)
+        elif "not found" in line:
+            raise RuntimeError(f"{program}: {line.strip()}")
+    return found
+
+
+def copy_program(program, root, strip):
+    """A program into /bin, its libraries into /lib; the loader to where the program wants it."""
+    shutil.copy2(program, os.path.join(root, "bin"))
+    targets = [os.path.join(root, "bin", os.path.basename(program))]
+    for name, file in libraries(program).items():
+        to = root + name if name.startswith("/") else os.path.join(root, "lib", name)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        if not os.path.exists(to):
+            shutil.copy2(os.path.realpath(file), to)
+            targets.append(to)
+    if strip:  # debug information is most of a program, and all of it would be unpacked in the guest
+        subprocess.run(["strip", "--strip-debug"] + targets, check=True)
+
+
+def inputs(kernel, programs):
+    """All files that an initramfs is made of."""
+    files = list(programs) + [shutil.which("busybox")]
+    for program in programs:
+        files += libraries(program).values()
+    for folder in (os.path.join(kernel, "modules"), os.path.join(HERE, "guest")):
+        for where, _, names in os.walk(folder):
+            files += [os.path.join(where, name) for name in sorted(names)]
+    return sorted(set(map(os.path.realpath, files)))
+
+
+def fingerprint(files):
+    digest = hashlib.sha256()
+    for file in files:
+        facts = os.stat(file)
+        digest.update(f"{file} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def fill(root, kernel, programs):
+    for folder in ("bin", "lib", "lib64", "proc", "sys", "dev", "tmp", "run", "var", "modules", "scenarios"):
+        os.makedirs(os.path.join(root, folder))
+    os.symlink("../run", os.path.join(root, "var/run"))
+    shutil.copy2(shutil.which("busybox"), os.path.join(root, "bin/busybox"))
+    for program in programs:
+        copy_program(program, root, strip=shutil.which("strip") is not None)
+    modules = os.path.join(kernel, "modules")
+    order = module_order(modules)
+    for name in order:
+        shutil.copy2(os.path.join(modules, name), os.path.join(root, "modules"))
+    with open(os.path.join(root, "modules/order"), "w", encoding="ascii") as f:
+        f.write("\n".join(order) + "\n")
+    guest = os.path.join(HERE, "guest")
+    shutil.copy2(os.path.join(guest, "init"), os.path.join(root, "init"))
+    os.chmod(os.path.join(root, "init"), 0o755)
+    for name in sorted(os.listdir(os.path.join(guest, "scenarios"))):
+        shutil.copy2(os.path.join(guest, "scenarios", name), os.path.join(root, "scenarios"))
+
+
+def build(kernel, programs, folder):
+    """Make it, or take the one of an earlier test of this run. Returns its path."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        out = os.path.join(folder, f"initramfs-{fingerprint(inputs(kernel, programs))}.cpio")
+        if not os.path.exists(out):
+            for old in os.listdir(folder):
+                if old.startswith("initramfs-"):
+                    os.unlink(os.path.join(folder, old))
+            with tempfile.TemporaryDirectory(dir=folder) as root:
+                fill(root, kernel, programs)
+                names = subprocess.run(["find", ".", "-print0"], cwd=root, capture_output=True, check=True).stdout
+                with open(out + ".new", "wb") as f:
+                    subprocess.run(["cpio", "--null", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=root,
+                                   input=names, stdout=f, check=True)
+            os.rename(out + ".new", out)
+        return out

@@ -1,0 +1,182 @@
+"""A guest and the cards in it: QEMU and rio-cardsim, started together and ended together."""
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "
+          "rcupdate.rcu_expedited=1 random.trust_cpu=on hugepages=64")
+RAM_BYTES = 512 << 20
+READY_S = 20      # rio-cardsim says that it is ready
+END_S = 20        # it ends after it was told to
+STAMP = 8         # characters before a line of a log: seconds since its program started
+BAR_BYTES = {1: 0x20000, 2: 0x40000, 3: 0x40000}  # by queue pairs: a power of two, 64 KiB a pair and 64 KiB more
+
+
+class Card:
+    """One card: how the guest sees it, and what rio-cardsim makes of it."""
+
+    def __init__(self, kind, devfn="04.0", qps=2, vectors=8, **options):
+        self.kind, self.devfn, self.qps, self.vectors, self.options = kind, devfn, qps, vectors, options
+
+    def spec(self, folder, index, iommu):
+        """The argument of rio-cardsim's --card."""
+        path = lambda name: os.path.join(folder, f"{name}{index}")
+        parts = [f"bar={path('bar')}"] if self.kind == "plain" else [f"socket={path('ivs')}", f"vectors={self.vectors}"]
+        parts += [f"ram={os.path.join(folder, 'ram')}", f"qps={self.qps}", f"name=card{index}"]
+        if iommu:
+            parts += [f"monitor={path('mon')}", f"devfn={self.devfn}"]
+        parts += [f"{key}={value}" for key, value in self.options.items()]
+        return f"{self.kind}:" + ",".join(parts)
+
+    def device(self, folder, index):
+        """QEMU's options."""
+        path = lambda name: os.path.join(folder, f"{name}{index}")
+        if self.kind == "plain":
+            size = BAR_BYTES[self.qps]
+            return ["-object", f"memory-backend-file,id=shm{index},size={size},mem-path={path('bar')},share=on",
+                    "-device", f"ivshmem-plain,memdev=shm{index},master=on,addr={self.devfn}"]
+        return ["-chardev", f"socket,path={path('ivs')},id=ivs{index}",
+                "-device", f"ivshmem-doorbell,chardev=ivs{index},vectors={self.vectors},addr={self.devfn}"]
+
+
+def qemu_command(folder, kernel, initramfs, cards, iommu, append):
+    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", f"{RAM_BYTES >> 20}M",
+               "-machine", "q35,kernel-irqchip=split,memory-backend=ram,usb=off,vmport=off",
+               "-object", f"memory-backend-file,id=ram,size={RAM_BYTES},mem-path={folder}/ram,share=on",
+               "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
+               "-kernel", os.path.join(kernel, "vmlinuz"), "-initrd", initramfs]
+    if iommu:
+        command += ["-device", f"intel-iommu,intremap=on,caching-mode=on,aw-bits={iommu}"]
+        append += " intel_iommu=on"
+    for index, card in enumerate(cards):
+        command += card.device(folder, index)
+        if iommu:
+            command += ["-monitor", f"unix:{folder}/mon{index},server=on,wait=off"]
+    return command + ["-append", append]
+
+
+class Process:
+    """A child whose output is followed line by line by a thread of its own."""
+
+    def __init__(self, command, on_line, log):
+        self.log = log
+        self.start = time.monotonic()
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, start_new_session=True)
+        self.thread = threading.Thread(target=self._follow, args=(on_line,), daemon=True)
+        self.thread.start()
+
+    def _follow(self, on_line):
+        for raw in self.child.stdout:
+            line = raw.decode("utf-8", "replace").rstrip("\r\n")
+            self.log.append(f"{time.monotonic() - self.start:6.1f}  {line}")
+            on_line(line)
+
+    def wait(self, seconds):
+        """Its exit code, None if it still runs."""
+        try:
+            code = self.child.wait(seconds)
+            self.thread.join(5)
+            return code
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send(self, number):
+        if self.child.poll() is None:
+            self.child.send_signal(number)
+
+    def kill(self):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        self.thread.join(5)
+        self.child.stdout.close()
+
+
+class Boot:
+    """Runs scenarios in a guest. What came of it is in results, facts, cards and problems."""
+
+    SIGNALS = {"lose-state": signal.SIGUSR1, "vanish": signal.SIGUSR2}
+
+    def __init__(self, cardsim, folder):
+        self.cardsim, self.folder = cardsim, folder
+        self.serial, self.cardsim_log = [], []
+        self.results = {}   # check: "" if it passed, else why not
+        self.facts = {}     # what the guest counted
+        self.problems = []  # what went wrong beside the checks
+        self.cardsim_code = None
+        self.ended = threading.Event()
+        self.ready = threading.Event()
+        self.cards_process = None
+        self.guest = None
+        self.json = None
+
+    def on_serial(self, line):
+        # A program may have left its line unfinished: the mark stands anywhere.
+        match = re.search(r"RIO-(PASS|FAIL|FACT|HOST|END)\b ?(.*)", line)
+        if match is None:
+            return
+        what, rest = match.groups()
+        if what == "PASS":
+            self.results.setdefault(rest, "")
+        elif what == "FAIL":
+            name, _, why = rest.partition(" ")
+            self.results[name] = why or "failed"
+        elif what == "FACT":
+            key, _, value = rest.partition("=")
+            self.facts[key] = self.facts.get(key, 0) + int(value)
+        elif what == "HOST":
+            self.cards_process.send(self.SIGNALS[rest.strip()])
+        elif what == "END":
+            self.ended.set()
+
+    def on_cardsim(self, line):
+        if line.startswith("rio-cardsim: ready"):
+            self.ready.set()
+
+    def start_cards(self, cards, iommu, seconds=0, json=None):
+        """Start rio-cardsim and wait until QEMU may start. Returns whether it is ready."""
+        with open(os.path.join(self.folder, "ram"), "wb") as f:
+            f.truncate(RAM_BYTES)
+        self.json = json or os.path.join(self.folder, "cards.json")
+        command = [self.cardsim, "--json", self.json, "--seconds", str(seconds)]
+        for index, card in enumerate(cards):
+            command += ["--card", card.spec(self.folder, index, iommu)]
+        self.cards_process = Process(command, self.on_cardsim, self.cardsim_log)
+        deadline = time.monotonic() + READY_S
+        while not self.ready.wait(0.1):
+            if self.cards_process.child.poll() is not None or time.monotonic() > deadline:
+                self.problems.append("rio-cardsim was not ready")
+                return False
+        return True
+
+    def run(self, kernel, initramfs, cards, iommu, scenarios, seconds):
+        """Boot, run the scenarios, end everything. Longer than `seconds` is a problem."""
+        try:
+            if not self.start_cards(cards, iommu, seconds + 60):
+                return
+            append = f"{APPEND} rio={','.join(scenarios)}"
+            self.guest = Process(qemu_command(self.folder, kernel, initramfs, cards, iommu, append), self.on_serial,
+                                 self.serial)
+            code = self.guest.wait(seconds)
+            if code is None:
+                self.problems.append(f"the guest did not end within {seconds} s")
+            elif code != 0 or not self.ended.is_set():
+                self.problems.append(f"the guest ended with exit code {code} before its scenarios did")
+            self.cards_process.send(signal.SIGTERM)
+            self.cardsim_code = self.cards_process.wait(END_S)
+        finally:
+            self.end()
+
+    def end(self):
+        """Whatever still runs, ends."""
+        for process in (self.guest, self.cards_process):
+            if process is not None:
+                process.kill()
+
+    def __str__(self):
+        return "\n".join(["problems: " + "; ".join(self.problems or ["none"]), f"rio-cardsim's exit code: {self.cardsim_code}",
+                          "---- rio-cardsim"] + self.cardsim_log + ["---- the guest's serial line"] + self.serial)

@@ -1,0 +1,25 @@
+"""uio_pci_generic, one card that hears itself, with interrupts that are of no use there; it loses
+its state, then it vanishes."""
+import harness
+from machine import Card
+
+
+class UioLoss(harness.GuestCase):
+    cards = [Card("doorbell")]
+    scenarios = ["uio", "guest", "uio_limits", "lost", "vanished"]
+
+    def test_without_eal(self):
+        self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
+
+    def test_only_hugepages_and_no_interrupts(self):
+        self.passed("memory-uio", "uio-interrupts")
+
+    def test_reset_under_traffic(self):
+        self.passed("lost-state")
+
+    def test_vanished_under_traffic(self):
+        self.passed("vanished")
+
+
+if __name__ == "__main__":
+    harness.main()
