@@ -194,9 +194,6 @@ int Port::fill_shared(MessagePool& pool, std::string* error) {
 }
 
 int Port::set_faults(uint64_t seed, double rate) {
-  if (rate == 0 && pmd::raw_emu_bus(dev_id_) == nullptr) {
-    return 0;  // a real card has no switch, and nothing to switch off
-  }
   return pmd::raw_set_faults(dev_id_, seed, rate);
 }
 

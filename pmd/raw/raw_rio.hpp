@@ -28,7 +28,7 @@ class QueuePair;
 void raw_let_go(uint16_t dev_id);
 
 /// Switch the seeded fault injector of an emulated card. Messages in flight are kept.
-/// @param rate 0 (off) to 1, chance of a fault for each chance that it has.
+/// @param rate 0 (off, which every card is) to 1, chance of a fault for each chance that it has.
 /// @return -ENODEV, -ENOTSUP (a real card, or another process's), -EINVAL (rate).
 [[nodiscard]] int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate);
 

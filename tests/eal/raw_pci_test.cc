@@ -151,6 +151,7 @@ TEST_F(RawPci, ProbesACard) {
   EXPECT_EQ(own.base_dest_id, 0x40u);
   EXPECT_STREQ(info.driver_name, "raw_rio_pci");
   EXPECT_EQ(pmd::raw_set_faults(id, 1, 0.1), -ENOTSUP);
+  EXPECT_EQ(pmd::raw_set_faults(id, 0, 0), 0) << "it has none";
   EXPECT_EQ(rte_rawdev_selftest(id), 0);
   ASSERT_EQ(rte_rawdev_queue_setup(id, 1, nullptr, 0), 0);
   ASSERT_EQ(rte_rawdev_start(id), 0);
