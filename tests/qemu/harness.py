@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,8 @@ BUILD = os.environ["RIO_GUEST_BUILD"]
 
 def missing():
     """Why no guest can be had, None if one can."""
-    for tool, package in (("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("cpio", "cpio")):
+    for tool, package in (("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("cpio", "cpio"),
+                          ("setpriv", "util-linux")):
         if shutil.which(tool) is None:
             return f"no {tool}: scripts/deps qemu (installs {package})"
     return None
@@ -54,7 +56,8 @@ class GuestCase(unittest.TestCase):
             start = time.monotonic()
             root = initramfs.build(KERNEL, PROGRAMS, BUILD)
             cls.boot.run(KERNEL, root, cls.cards, cls.iommu, cls.scenarios, cls.seconds)
-            print(f"{cls.__name__}: {len(cls.boot.results)} checks in {time.monotonic() - start:.1f} s", file=sys.stderr)
+            seconds = time.monotonic() - start
+            print(f"{cls.__name__}: {len(cls.boot.results)} checks in {seconds:.1f} s", file=sys.stderr)
             with open(cls.boot.json, encoding="utf-8") as f:
                 cls.boot.cards = json.load(f)["cards"]
         except OSError as error:
@@ -110,4 +113,6 @@ def main():
     if why is not None or KERNEL is None:
         print(why or "scripts/guest-kernel gave no kernel, see above")
         sys.exit(SKIPPED)
+    # By meson, when it takes too long: then, too, what was started ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     unittest.main(verbosity=2)
