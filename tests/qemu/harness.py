@@ -29,14 +29,13 @@ def missing():
 
 
 def kernel():
-    """The folder of the guest's kernel; None, after the reason, if there is none."""
+    """(folder of the guest's kernel, why there is none): one of them is None."""
     done = subprocess.run([os.path.join(ROOT, "scripts/guest-kernel")], capture_output=True, text=True, timeout=240,
                           check=False)
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error:" in line or "remedy:" in line]
-        print("no kernel for the guest:", "; ".join(lines) or done.stderr)
-        return None
-    return done.stdout.strip()
+    if done.returncode == 0:
+        return done.stdout.strip(), None
+    lines = [line for line in done.stderr.splitlines() if "error:" in line or "remedy:" in line]
+    return None, "no kernel for the guest: " + ("; ".join(lines) or done.stderr.strip() or "no word why")
 
 
 class GuestCase(unittest.TestCase):
@@ -109,9 +108,9 @@ def main():
     global KERNEL
     why = missing()
     if why is None:
-        KERNEL = kernel()
-    if why is not None or KERNEL is None:
-        print(why or "scripts/guest-kernel gave no kernel, see above")
+        KERNEL, why = kernel()
+    if why is not None:
+        print(why)
         sys.exit(SKIPPED)
     # By meson, when it takes too long: then, too, what was started ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))

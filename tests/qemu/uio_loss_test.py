@@ -8,6 +8,9 @@ class UioLoss(harness.GuestCase):
     cards = [Card("doorbell")]
     scenarios = ["uio", "guest", "uio_limits", "lost", "vanished"]
 
+    def test_cards_are_found(self):
+        self.passed("find-unbound", "find-bound")
+
     def test_without_eal(self):
         self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
 
