@@ -44,7 +44,7 @@ class GuestCase(unittest.TestCase):
     cards = []
     iommu = 0  # bits of its addresses, 39 or 48; 0: none
     scenarios = []
-    seconds = 150
+    seconds = 200  # generous: a loaded host is slow
     longMessage = True
 
     @classmethod
