@@ -148,18 +148,16 @@ bool Listen::take_request() {
 }
 
 void Listen::serve() {
-  if (peer_ == Peer::kGone) {
-    return;  // the next client waits until there is a fresh card for it
-  }
-  accept();
-  if (!client_.valid()) {
-    return;
-  }
-  for (uint32_t i = 0; i < kRequestsPerServe && take_request(); ++i) {
+  for (uint32_t i = 0; i < kRequestsPerServe && client_.valid() && take_request(); ++i) {
   }
   if (client_.valid() && peer_ == Peer::kNotYet &&
       std::chrono::steady_clock::now() >= hello_until_) {
     drop("it did not say what it wants within 5 s");
+  }
+  // After the client that is here: one that comes when that one has gone is not turned away. It
+  // waits until there is a fresh card for it.
+  if (peer_ != Peer::kGone) {
+    accept();
   }
 }
 

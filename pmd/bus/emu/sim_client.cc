@@ -162,9 +162,12 @@ int SimClient::irq_fd(uint32_t vector) const {
 int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim::Fd>* fds) {
   if (const int rc = sim::send_with_fds(socket_, std::as_bytes(std::span(&request, 1)),
                                         std::span(&fd, fd >= 0 ? 1u : 0u));
-      rc != 0) {
-    return rc == -EPIPE || rc == -ECONNRESET ? -ENODEV : rc;
+      rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
+    return rc;
   }
+  // Who turns us away does not wait for the question: the answer may be there all the same, behind
+  // the word that the socket is closed.
+  bool reset = false;
   const auto deadline = steady_clock::now() + kAnswerWithin;
   for (;;) {
     const ssize_t got =
@@ -173,8 +176,12 @@ int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim
         reply->version == sim::protocol::kVersion) {
       return 0;
     }
+    if (got == -ECONNRESET && !reset) {
+      reset = true;
+      continue;
+    }
     if (got >= 0 || got == -ECONNRESET) {
-      return got == 0 || got == -ECONNRESET ? -ENODEV : -EPROTO;
+      return got > 0 ? -EPROTO : -ENODEV;
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
     if (got != -EAGAIN && got != -EINTR) {
