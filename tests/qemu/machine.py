@@ -12,7 +12,11 @@ RAM_BYTES = 512 << 20
 READY_S = 20      # rio-cardsim says that it is ready
 END_S = 20        # it ends after it was told to
 STAMP = 8         # characters before a line of a log: seconds since its program started
-BAR_BYTES = {1: 0x20000, 2: 0x40000, 3: 0x40000}  # by queue pairs: a power of two, 64 KiB a pair and 64 KiB more
+
+
+def bar_bytes(queue_pairs):
+    """Of a card's BAR: 64 KiB for each pair and 64 KiB more, a power of two (docs/card.md)."""
+    return 1 << (0x10000 * (int(queue_pairs) + 1) - 1).bit_length()
 
 
 class Card:
@@ -23,27 +27,29 @@ class Card:
 
     def spec(self, folder, index, iommu):
         """The argument of rio-cardsim's --card."""
-        path = lambda name: os.path.join(folder, f"{name}{index}")
-        parts = [f"bar={path('bar')}"] if self.kind == "plain" else [f"socket={path('ivs')}", f"vectors={self.vectors}"]
-        parts += [f"ram={os.path.join(folder, 'ram')}", f"qps={self.qps}", f"name=card{index}"]
+        if self.kind == "plain":
+            parts = [f"bar={folder}/bar{index}"]
+        else:
+            parts = [f"socket={folder}/ivs{index}", f"vectors={self.vectors}"]
+        parts += [f"ram={folder}/ram", f"qps={self.qps}", f"name=card{index}"]
         if iommu:
-            parts += [f"monitor={path('mon')}", f"devfn={self.devfn}"]
+            parts += [f"monitor={folder}/mon{index}", f"devfn={self.devfn}"]
         parts += [f"{key}={value}" for key, value in self.options.items()]
         return f"{self.kind}:" + ",".join(parts)
 
     def device(self, folder, index):
         """QEMU's options."""
-        path = lambda name: os.path.join(folder, f"{name}{index}")
         if self.kind == "plain":
-            size = BAR_BYTES[self.qps]
-            return ["-object", f"memory-backend-file,id=shm{index},size={size},mem-path={path('bar')},share=on",
+            memory = f"id=shm{index},size={bar_bytes(self.qps)},mem-path={folder}/bar{index},share=on"
+            return ["-object", f"memory-backend-file,{memory}",
                     "-device", f"ivshmem-plain,memdev=shm{index},master=on,addr={self.devfn}"]
-        return ["-chardev", f"socket,path={path('ivs')},id=ivs{index}",
+        return ["-chardev", f"socket,path={folder}/ivs{index},id=ivs{index}",
                 "-device", f"ivshmem-doorbell,chardev=ivs{index},vectors={self.vectors},addr={self.devfn}"]
 
 
 def qemu_command(folder, kernel, initramfs, cards, iommu, append):
-    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", f"{RAM_BYTES >> 20}M",
+    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1",
+               "-m", f"{RAM_BYTES >> 20}M",
                "-machine", "q35,kernel-irqchip=split,memory-backend=ram,usb=off,vmport=off",
                "-object", f"memory-backend-file,id=ram,size={RAM_BYTES},mem-path={folder}/ram,share=on",
                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
@@ -64,8 +70,9 @@ class Process:
     def __init__(self, command, on_line, log):
         self.log = log
         self.start = time.monotonic()
-        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, start_new_session=True)
+        # It dies with us, however that comes.
+        self.child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--"] + command, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.thread = threading.Thread(target=self._follow, args=(on_line,), daemon=True)
         self.thread.start()
 
@@ -178,5 +185,6 @@ class Boot:
                 process.kill()
 
     def __str__(self):
-        return "\n".join(["problems: " + "; ".join(self.problems or ["none"]), f"rio-cardsim's exit code: {self.cardsim_code}",
-                          "---- rio-cardsim"] + self.cardsim_log + ["---- the guest's serial line"] + self.serial)
+        parts = ["problems: " + "; ".join(self.problems or ["none"]), f"rio-cardsim's exit code: {self.cardsim_code}"]
+        parts += ["---- rio-cardsim"] + self.cardsim_log
+        return "\n".join(parts + ["---- the guest's serial line"] + self.serial)

@@ -6,7 +6,10 @@ from machine import Card
 
 class UioLoss(harness.GuestCase):
     cards = [Card("doorbell")]
-    scenarios = ["uio", "guest", "uio_limits", "lost", "vanished"]
+    scenarios = ["uio", "guest", "uio_limits", "lost", "testpmd_lost", "vanished"]
+
+    def test_cards_are_found(self):
+        self.passed("find-unbound", "find-bound")
 
     def test_without_eal(self):
         self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
@@ -15,7 +18,7 @@ class UioLoss(harness.GuestCase):
         self.passed("memory-uio", "uio-interrupts")
 
     def test_reset_under_traffic(self):
-        self.passed("lost-state")
+        self.passed("lost-state", "testpmd-lost-code", "testpmd-lost-told", "testpmd-lost-again")
 
     def test_vanished_under_traffic(self):
         self.passed("vanished")

@@ -7,6 +7,9 @@ class Uio(harness.GuestCase):
     cards = [Card("plain", devfn="04.0"), Card("plain", devfn="05.0")]
     scenarios = ["uio", "testpmd", "pair"]
 
+    def test_cards_are_found(self):
+        self.passed("find-unbound", "find-bound")
+
     def test_testpmd_in_every_mode(self):
         self.passed("testpmd-pa", "testpmd-pa-modes", "testpmd-pa-bar-reads")
 

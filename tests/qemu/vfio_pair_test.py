@@ -9,6 +9,9 @@ class VfioPair(harness.GuestCase):
     iommu = 39
     scenarios = ["vfio", "narrow", "testpmd", "pair", "testpmd_pa"]
 
+    def test_cards_are_found(self):
+        self.passed("find-unbound", "find-bound")
+
     def test_testpmd_in_every_mode(self):
         self.passed("testpmd-va", "testpmd-va-modes", "testpmd-va-bar-reads")
 

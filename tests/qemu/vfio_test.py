@@ -9,6 +9,9 @@ class Vfio(harness.GuestCase):
     iommu = 48
     scenarios = ["vfio", "guest", "iommu", "testpmd_loop", "processes", "refused", "lost", "testpmd_vanished"]
 
+    def test_cards_are_found(self):
+        self.passed("find-unbound", "find-bound")
+
     def test_without_eal(self):
         self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
 

@@ -54,6 +54,7 @@ class Station {
 
 /// A subcommand: what stands behind its name. @return exit code.
 using Arguments = std::vector<std::string>;
+int find(const Arguments& args);
 int messages(const Arguments& args);
 int large_memory(const Arguments& args);
 int dedicated(const Arguments& args);

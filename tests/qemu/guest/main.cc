@@ -13,6 +13,8 @@ struct Command {
 };
 
 constexpr std::array kCommands = {
+    Command{"find", 1, rio::guest::find},
+    Command{"find", 2, rio::guest::find},
     Command{"messages", 1, rio::guest::messages},
     Command{"large", 1, rio::guest::large_memory},
     Command{"dedicated", 1, rio::guest::dedicated},

@@ -1,6 +1,8 @@
 // The queues one by one, on a card that hears itself.
+#include <cstdio>
 #include <cstring>
 
+#include "pmd/bus/vfio/pci_scan.hpp"
 #include "tests/qemu/guest/guest.hpp"
 
 namespace rio::guest {
@@ -11,6 +13,23 @@ using pmd::Status;
 constexpr uint32_t kSizes[] = {1, 8, 16, 17, 64, 255, 256, 257, 1000, 4096};
 
 }  // namespace
+
+/// find CARD [CARD]: the scan finds these and no others, and says how they are bound.
+int find(const Arguments& args) {
+  std::vector<pmd::vfio::PciCard> cards;
+  if (pmd::vfio::find_cards(pmd::vfio::PciPaths{}, &cards) != 0) {
+    return 1;
+  }
+  std::vector<std::string> found;
+  for (const pmd::vfio::PciCard& card : cards) {
+    std::printf("%s driver %s, IOMMU group %d, BAR%d of %llu bytes\n", card.address.c_str(),
+                card.driver.empty() ? "none" : card.driver.c_str(), card.iommu_group, card.bar,
+                static_cast<unsigned long long>(card.bar_bytes[static_cast<size_t>(card.bar)]));
+    found.push_back(card.address);
+  }
+  return found == args ? 0
+                       : fail("%zu cards, not the %zu that are there", found.size(), args.size());
+}
 
 /// messages CARD: through the shared queue, every kind of length.
 int messages(const Arguments& args) {

@@ -59,3 +59,17 @@ until_line() {
 }
 
 eal_options='-l 0 --no-telemetry --log-level=4'
+
+# testpmd_hit WHAT: the host does so to a card that hears itself, once rio-testpmd's messages flow.
+# What it said is in /tmp/hit.out, its exit code in $testpmd_code.
+testpmd_hit() {
+  # shellcheck disable=SC2086
+  timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$card0,destid=0x100" \
+    -- --stats-period 1 --peers 0x100 --verify --mode io --seconds 100 >/tmp/hit.out 2>&1 &
+  testpmd_pid=$!
+  until_line $testpmd_pid 'received [1-9]' /tmp/hit.out
+  echo "RIO-HOST $1"
+  testpmd_code=0
+  wait $testpmd_pid || testpmd_code=$?
+  grep -v received /tmp/hit.out
+}
