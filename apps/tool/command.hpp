@@ -18,5 +18,6 @@ using AddCommand = void (*)(CLI::App& app, Context& context);
 [[nodiscard]] std::span<const AddCommand> command_table();
 
 void add_list(CLI::App& app, Context& context);
+void add_regs(CLI::App& app, Context& context);
 
 }  // namespace rio::tool
