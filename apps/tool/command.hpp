@@ -19,5 +19,6 @@ using AddCommand = void (*)(CLI::App& app, Context& context);
 
 void add_list(CLI::App& app, Context& context);
 void add_regs(CLI::App& app, Context& context);
+void add_selftest(CLI::App& app, Context& context);
 
 }  // namespace rio::tool
