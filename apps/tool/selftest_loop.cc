@@ -60,8 +60,8 @@ SelftestLoop::~SelftestLoop() {
   }
 }
 
-std::string SelftestLoop::open(const pmd::QueuePairConfig& queues) {
-  return bench_.wait_link() ? bench_.open(queues, &pair_) : "the link is down";
+std::string SelftestLoop::open(const pmd::QueuePairConfig& queues, bool need_link) {
+  return !need_link || bench_.wait_link() ? bench_.open(queues, &pair_) : "the link is down";
 }
 
 std::string SelftestLoop::close() {

@@ -49,7 +49,8 @@ class SelftestLoop {
   SelftestLoop& operator=(const SelftestLoop&) = delete;
 
   /// @param queues rings 0 means transmit, shared, doorbell, DMA, maintenance, events.
-  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues = {});
+  /// @param need_link wait for the link, and fail without one.
+  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues = {}, bool need_link = true);
   /// Stop the rings; once, at the end of a step.
   [[nodiscard]] std::string close();
   [[nodiscard]] pmd::QueuePair& pair() { return *pair_; }

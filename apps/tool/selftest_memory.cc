@@ -312,7 +312,7 @@ Verdict test_maintenance(SelftestBench& bench) {
     return skip("the card has no maintenance queue");
   }
   SelftestLoop loop(bench);
-  if (const std::string wrong = loop.open(); !wrong.empty()) {
+  if (const std::string wrong = loop.open({}, bench.no_loop.empty()); !wrong.empty()) {
     return fail(wrong);
   }
   constexpr uint32_t kIdentityCar = 0x00;
