@@ -118,7 +118,7 @@ int selftest(const Context& context, Options& options) {
     return rc;
   }
   std::unique_ptr<pmd::Bus> bus;
-  if (open_card_bus(context, name, &bus) != 0) {
+  if (open_card_bus(context, name, BusReset::kAsNamed, &bus) != 0) {
     return kExitFailed;  // the log has said why
   }
   Ticker ticker;
