@@ -84,7 +84,7 @@ int look(Source& source, std::vector<Finding>* out) {
     return rc;
   }
   if (source.pair != nullptr) {
-    if (const int rc = read_error_registers(source.pair->maint(), &found); rc != 0) {
+    if (const int rc = read_error_registers(csr_reader(source.pair->maint()), &found); rc != 0) {
       return rc;
     }
   }

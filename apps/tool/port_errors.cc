@@ -94,8 +94,8 @@ void decode(const char* where, uint32_t offset, uint32_t word, std::span<const B
 }
 
 /// A CSR. Says on stderr what went wrong.
-int read_csr(pmd::MaintQueue& maint, uint32_t offset, uint32_t* word) {
-  const int rc = maint.read_local(offset, {word, 1}, kTimeoutMs);
+int read_csr(const ReadCsr& read, uint32_t offset, uint32_t* word) {
+  const int rc = read(offset, word);
   if (rc != 0) {
     char text[96];
     std::snprintf(text, sizeof(text), "CSR 0x%06x of the card cannot be read: %s", offset,
@@ -125,19 +125,19 @@ uint32_t status_offset(uint32_t block_id) {
 }
 
 /// What one block of extended features says.
-int read_block(pmd::MaintQueue& maint, uint32_t base, uint32_t id, std::vector<Finding>* out) {
+int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<Finding>* out) {
   uint32_t word = 0;
   int rc = 0;
   if (id == kErrorManagement) {
-    if (rc = read_csr(maint, base + 0x08, &word); rc == 0) {
+    if (rc = read_csr(read, base + 0x08, &word); rc == 0) {
       decode("logical layer", base + 0x08, word, kLogicalBits, out);
-      rc = read_csr(maint, base + 0x40, &word);
+      rc = read_csr(read, base + 0x40, &word);
     }
     if (rc == 0) {
       decode("port 0", base + 0x40, word, kPortBits, out);
     }
   } else if (const uint32_t offset = status_offset(id); offset != 0) {
-    if (rc = read_csr(maint, base + offset, &word); rc == 0) {
+    if (rc = read_csr(read, base + offset, &word); rc == 0) {
       decode("port 0", base + offset, word, kStatusBits, out);
     }
   }
@@ -183,10 +183,10 @@ int read_card_errors(pmd::Card& card, std::vector<Finding>* out) {
   return 0;
 }
 
-int read_error_registers(pmd::MaintQueue& maint, std::vector<Finding>* out) {
+int read_error_registers(const ReadCsr& read, std::vector<Finding>* out) {
   std::vector<Finding> found;
   uint32_t word = 0;
-  if (const int rc = read_csr(maint, kAssemblyInformationCar, &word); rc != 0) {
+  if (const int rc = read_csr(read, kAssemblyInformationCar, &word); rc != 0) {
     return rc;
   }
   uint32_t base = word & 0xFFFF;
@@ -199,8 +199,8 @@ int read_error_registers(pmd::MaintQueue& maint, std::vector<Finding>* out) {
       return -EPROTO;
     }
     uint32_t header = 0;
-    int rc = read_csr(maint, base, &header);
-    rc = rc != 0 ? rc : read_block(maint, base, header & 0xFFFF, &found);
+    int rc = read_csr(read, base, &header);
+    rc = rc != 0 ? rc : read_block(read, base, header & 0xFFFF, &found);
     if (rc != 0) {
       return rc;
     }
@@ -210,11 +210,30 @@ int read_error_registers(pmd::MaintQueue& maint, std::vector<Finding>* out) {
   return 0;
 }
 
+ReadCsr csr_reader(pmd::MaintQueue& maint) {
+  return [&maint](uint32_t offset, uint32_t* word) {
+    return maint.read_local(offset, {word, 1}, kTimeoutMs);
+  };
+}
+
 std::string event_text(const pmd::CardEvent& event) {
-  char text[160];
-  std::snprintf(text, sizeof(text), "%s from 0x%x, info 0x%x, data %08x %08x %08x %08x",
-                pmd::name(event.type), event.source, event.info, event.data[0], event.data[1],
-                event.data[2], event.data[3]);
+  char text[160] = "";
+  switch (event.type) {
+    case regs::EventType::kLink:
+      return event.info != 0 ? "link went up" : "link went down";
+    case regs::EventType::kRingError:
+      return "ring " +
+             std::string(event.data[1] < regs::kRingsPerQp ? pmd::ring_name(event.data[1])
+                                                           : "unknown") +
+             " stopped: " + pmd::name(static_cast<regs::RingError>(event.info)) + " at entry " +
+             std::to_string(event.data[0]);
+    case regs::EventType::kOverflow:
+      return std::to_string(event.info) + " events were lost for want of room";
+    default:
+      break;
+  }
+  std::snprintf(text, sizeof(text), "%s from 0x%x, data %08x %08x %08x %08x", pmd::name(event.type),
+                event.source, event.data[0], event.data[1], event.data[2], event.data[3]);
   return text;
 }
 
