@@ -23,5 +23,6 @@ void add_selftest(CLI::App& app, Context& context);
 void add_links(CLI::App& app, Context& context);
 void add_counters(CLI::App& app, Context& context);
 void add_errors(CLI::App& app, Context& context);
+void add_top(CLI::App& app, Context& context);
 
 }  // namespace rio::tool
