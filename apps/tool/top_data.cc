@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/dev/types.hpp"
 
 namespace rio::tool {
 namespace {
