@@ -18,5 +18,11 @@ using AddCommand = void (*)(CLI::App& app, Context& context);
 [[nodiscard]] std::span<const AddCommand> command_table();
 
 void add_list(CLI::App& app, Context& context);
+void add_regs(CLI::App& app, Context& context);
+void add_selftest(CLI::App& app, Context& context);
+void add_links(CLI::App& app, Context& context);
+void add_counters(CLI::App& app, Context& context);
+void add_errors(CLI::App& app, Context& context);
+void add_top(CLI::App& app, Context& context);
 
 }  // namespace rio::tool

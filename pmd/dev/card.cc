@@ -75,12 +75,21 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
   return 0;
 }
 
-int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
+int Card::look(Bus& bus, std::unique_ptr<Card>* out) {
   std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
   if (card == nullptr) {
     return -ENOMEM;
   }
   if (const int error = card->identify(); error != 0) {
+    return error;
+  }
+  *out = std::move(card);
+  return 0;
+}
+
+int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
+  std::unique_ptr<Card> card;
+  if (const int error = look(bus, &card); error != 0) {
     return error;
   }
   const uint32_t asked = card->bar_.read32(regs::id::gen_req());

@@ -73,6 +73,9 @@ class Card {
   /// Use a card that another process has opened: nothing is reset or written.
   /// @return 0, -EAGAIN (its owner has not reset it yet, or is at it), -EPROTO, -ENODEV.
   [[nodiscard]] static int attach(Bus& bus, std::unique_ptr<Card>* out);
+  /// Look at a card, whoever uses it and whether or not it was set up: nothing is reset or written.
+  /// For tools. @return 0, -EPROTO, -ENODEV.
+  [[nodiscard]] static int look(Bus& bus, std::unique_ptr<Card>* out);
 
   Card(const Card&) = delete;
   Card& operator=(const Card&) = delete;

@@ -1,12 +1,15 @@
-// /raw_rio/list, /raw_rio/info,ID, /raw_rio/queues,ID, /raw_rio/regs,ID
+// /raw_rio/list, /raw_rio/info,ID, /raw_rio/queues,ID, /raw_rio/queue,ID,QP, /raw_rio/regs,ID
 
 #include <rte_common.h>
 #include <rte_telemetry.h>
 #include <rte_version.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "pmd/dev/names.hpp"
 #include "pmd/raw/device.hpp"
@@ -108,6 +111,88 @@ int queues(const char* /*command*/, const char* params, rte_tel_data* data) {
   return 0;
 }
 
+/// Entries of a ring, and how many of them are posted and not come back, as well as one can see
+/// from outside of the thread that polls it. Descriptors of 64 bytes count twice.
+void add_fill(Mmio& bar, uint32_t qp, uint32_t ring, const QueueStats& done, uint32_t* entries,
+              uint32_t* fill) {
+  const uint32_t size =
+      1u << regs::qp::RingSize::log2.get(bar.read32(regs::qp::ring_size(qp, ring)));
+  const uint32_t posted =
+      bar.read32(regs::qp::tail(qp, ring)) - bar.read32(regs::qp::ring_start(qp, ring));
+  const auto left =
+      static_cast<int32_t>(posted - static_cast<uint32_t>(done.messages + done.failed));
+  *entries += size;
+  *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
+}
+
+/// The same for one of kCountedRings, where it has entries and is open in this process.
+void ring_fill(RawDevice& device, uint32_t qp, size_t counted, uint32_t* entries, uint32_t* fill) {
+  QueuePair* const pair = device.queue_pair(qp);
+  if (pair == nullptr) {
+    return;
+  }
+  Mmio bar = device.bus().bar();
+  const auto add = [&](regs::Ring ring, const QueueStats& done) {
+    add_fill(bar, qp, static_cast<uint32_t>(ring), done, entries, fill);
+  };
+  const std::string_view name = kCountedRings[counted];
+  if (name == "tx") {
+    add(regs::Ring::kTx, pair->tx().stats());
+  } else if (name == "shared") {
+    add(regs::Ring::kShared, pair->shared().stats());
+  } else if (name == "dma" && (pair->rings() & ring_bit(regs::Ring::kDma)) != 0) {
+    add(regs::Ring::kDma, pair->dma().stats());
+  } else if (name == "dedicated") {
+    for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+      if (const DedicatedRxQueue* queue = pair->dedicated(i); queue != nullptr) {
+        add_fill(bar, qp, static_cast<uint32_t>(regs::Ring::kDedicated0) + i, queue->stats(),
+                 entries, fill);
+      }
+    }
+  }
+}
+
+/// "3,1" as device and queue pair. Null: none.
+RawDevice* device_of_pair(const char* params, uint32_t* qp) {
+  const char* const comma = params == nullptr ? nullptr : std::strchr(params, ',');
+  if (comma == nullptr) {
+    return nullptr;
+  }
+  RawDevice* const device = device_of_params(std::string(params, comma).c_str());
+  const char* const end = comma + std::strlen(comma);
+  const auto result = std::from_chars(comma + 1, end, *qp);
+  const bool good = result.ec == std::errc{} && result.ptr == end && device != nullptr &&
+                    device->card() != nullptr && *qp < device->queue_pairs();
+  return good ? device : nullptr;
+}
+
+int queue(const char* /*command*/, const char* params, rte_tel_data* data) {
+  const std::lock_guard guard(control_lock());
+  uint32_t qp = 0;
+  RawDevice* const device = device_of_pair(params, &qp);
+  if (device == nullptr) {
+    return -ENODEV;
+  }
+  rte_tel_data_start_dict(data);
+  add_number(data, "queue_pair", qp);
+  add_number(data, "owner_pid", token_pid(device->shared().owner(qp)));
+  add_number(data, "dest_id", device->card()->dest_id(qp));
+  const QueueTotals totals = device->totals(qp);
+  for (size_t i = 0; i < kCountedRings.size(); ++i) {
+    const std::string ring = kCountedRings[i];
+    uint32_t entries = 0;
+    uint32_t fill = 0;
+    ring_fill(*device, qp, i, &entries, &fill);
+    add_number(data, (ring + "_messages").c_str(), totals[i].stats.messages);
+    add_number(data, (ring + "_bytes").c_str(), totals[i].stats.bytes);
+    add_number(data, (ring + "_failed").c_str(), totals[i].stats.failed);
+    add_number(data, (ring + "_rejected").c_str(), totals[i].stats.rejected);
+    add_number(data, (ring + "_entries").c_str(), entries);
+    add_number(data, (ring + "_fill").c_str(), fill);
+  }
+  return 0;
+}
+
 int registers(const char* /*command*/, const char* params, rte_tel_data* data) {
   const std::lock_guard guard(control_lock());
   RawDevice* const device = device_of_params(params);
@@ -155,6 +240,8 @@ RTE_INIT(raw_rio_telemetry_init) {
                              "Identity and link of a card. Parameters: int dev_id");
   rte_telemetry_register_cmd("/raw_rio/queues", queues,
                              "Owner, rings and counts of the queue pairs. Parameters: int dev_id");
+  rte_telemetry_register_cmd("/raw_rio/queue", queue,
+                             "Counts and fill of one queue pair. Parameters: int dev_id, int qp");
   rte_telemetry_register_cmd("/raw_rio/regs", registers,
                              "Registers of a card. Parameters: int dev_id");
 }

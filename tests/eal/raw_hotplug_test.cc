@@ -197,6 +197,15 @@ TEST(RawTelemetry, Answers) {
   EXPECT_NE(queues.find("\"qp1\":{\"owner_pid\":" + std::to_string(getpid())), std::string::npos)
       << queues;
   EXPECT_NE(queues.find("\"tx\":\"running\""), std::string::npos) << queues;
+  const std::string queue = telemetry.ask("/raw_rio/queue," + n + ",1");
+  EXPECT_NE(queue.find("\"queue_pair\":1,\"owner_pid\":" + std::to_string(getpid())),
+            std::string::npos)
+      << queue;
+  EXPECT_NE(queue.find("\"tx_entries\":512,\"tx_fill\":0"), std::string::npos) << queue;
+  EXPECT_NE(queue.find("\"doorbell_entries\":0,\"doorbell_fill\":0"), std::string::npos) << queue;
+  for (const char* const bad : {",2", ",", "", ",x", ",1x", ",-1", ",1,1"}) {
+    EXPECT_EQ(telemetry.ask("/raw_rio/queue," + n + bad), "{\"/raw_rio/queue\":null}") << bad;
+  }
   const std::string regs = telemetry.ask("/raw_rio/regs," + n);
   EXPECT_NE(regs.find("\"ID/MAGIC\":" + std::to_string(0x52494F43)), std::string::npos) << regs;
   const std::string xstats = telemetry.ask("/rawdev/xstats," + n);

@@ -1,0 +1,125 @@
+#include "apps/tool/card_option.hpp"
+
+#include <cerrno>
+
+#include "pmd/bus/vfio/bar_bus.hpp"
+#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/bus/vfio/vfio_bus.hpp"
+#include "pmd/embed/card_name.hpp"
+
+namespace rio::tool {
+namespace {
+
+// An emulated card looks at its control words every so many steps.
+constexpr uint32_t kStepsToSettle = 1024;
+
+}  // namespace
+
+void CardOption::add_to(CLI::App& command) {
+  command.add_option("--card", name_,
+                     "Card: a PCI address, emu:loop, or another name of docs/embedding.md; may be "
+                     "left out where there is only one");
+}
+
+int CardOption::resolve_all(const Context& context, std::vector<std::string>* names) const {
+  if (!name_.empty()) {
+    *names = {name_};
+    return 0;
+  }
+  std::vector<pmd::vfio::PciCard> cards;
+  if (const int rc = pmd::vfio::find_cards(context.paths, &cards); rc != 0) {
+    return rc;
+  }
+  if (cards.empty()) {
+    (void)complain("this machine has no card",
+                   "name one with --card; an emulated one is --card emu:loop");
+    return -ENODEV;
+  }
+  names->clear();
+  for (const pmd::vfio::PciCard& card : cards) {
+    names->push_back(card.address);
+  }
+  return 0;
+}
+
+int CardOption::resolve(const Context& context, std::string* name) const {
+  std::vector<std::string> names;
+  if (const int rc = resolve_all(context, &names); rc != 0) {
+    return rc;
+  }
+  if (names.size() > 1) {
+    std::string list;
+    for (const std::string& one : names) {
+      list += (list.empty() ? "" : ", ") + one;
+    }
+    (void)complain("there are several cards: " + list, "name one, --card " + names[0]);
+    return -EINVAL;
+  }
+  *name = names[0];
+  return 0;
+}
+
+void LookedAtCard::let_work() const {
+  const pmd::PollHook hook = bus->poll_hook(0);
+  for (uint32_t i = 0; hook.fn != nullptr && i < kStepsToSettle; ++i) {
+    hook();
+  }
+}
+
+int open_to_look(const Context& context, const std::string& name, LookedAtCard* out) {
+  CardName parsed;
+  if (const int rc = parse_card_name(name, &parsed); rc != 0) {
+    return rc;
+  }
+  LookedAtCard looked;
+  if (parsed.pci_address.empty()) {
+    if (const int rc = open_bus(name, &looked.bus); rc != 0) {
+      return rc;
+    }
+  } else {
+    std::unique_ptr<pmd::vfio::BarBus> bus;
+    if (const int rc = pmd::vfio::BarBus::open(parsed.pci_address, context.paths,
+                                               pmd::vfio::real_kernel(), &bus);
+        rc != 0) {
+      return rc;
+    }
+    looked.bus = std::move(bus);
+  }
+  looked.let_work();
+  if (const int rc = pmd::Card::look(*looked.bus, &looked.card); rc != 0) {
+    return rc;
+  }
+  *out = std::move(looked);
+  return 0;
+}
+
+int open_card_bus(const Context& context, const std::string& name, BusReset reset,
+                  std::unique_ptr<pmd::Bus>* out) {
+  CardName parsed;
+  if (const int rc = parse_card_name(name, &parsed); rc != 0) {
+    return rc;
+  }
+  if (parsed.pci_address.empty()) {
+    return open_bus(name, out);
+  }
+  parsed.options.reset = parsed.options.reset && reset == BusReset::kAsNamed;
+  std::unique_ptr<pmd::vfio::VfioBus> bus;
+  if (const int rc = pmd::vfio::VfioBus::open(parsed.pci_address, parsed.options, context.paths,
+                                              pmd::vfio::real_kernel(), &bus);
+      rc != 0) {
+    return rc;
+  }
+  *out = std::move(bus);
+  return 0;
+}
+
+int open_to_own(const Context& context, const std::string& name, const EndpointConfig& config,
+                std::unique_ptr<Endpoint>* out) {
+  std::unique_ptr<pmd::Bus> bus;
+  if (const int rc = open_card_bus(context, name, BusReset::kAsNamed, &bus); rc != 0) {
+    return rc;
+  }
+  return Endpoint::open(std::move(bus), config, out);
+}
+
+}  // namespace rio::tool

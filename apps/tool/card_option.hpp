@@ -1,0 +1,61 @@
+/// @file
+/// --card NAME, and the two ways to open what it names.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/tool/context.hpp"
+#include "pmd/bus/bus.hpp"
+#include "pmd/dev/card.hpp"
+#include "pmd/embed/riopmd.hpp"
+
+namespace rio::tool {
+
+/// The option. It outlives the parsing of the command line. One thread, as all here.
+class CardOption {
+ public:
+  /// Give `command` the option.
+  void add_to(CLI::App& command);
+  /// Which card is meant: the one that was named, else the only one of this machine.
+  /// @param name as rio::parse_card_name() takes it. @return 0; -ENODEV (there is none), -EINVAL
+  /// (there are several; the line on stderr lists them), or what find_cards() says. Said on stderr.
+  [[nodiscard]] int resolve(const Context& context, std::string* name) const;
+  /// The card that was named, else all of this machine.
+  /// @return 0; -ENODEV (there is none), or what find_cards() says. Said on stderr.
+  [[nodiscard]] int resolve_all(const Context& context, std::vector<std::string>* names) const;
+
+ private:
+  std::string name_;
+};
+
+/// A card that is only looked at. The bus outlives the card.
+struct LookedAtCard {
+  std::unique_ptr<pmd::Bus> bus;
+  std::unique_ptr<pmd::Card> card;
+
+  /// Let an emulated card, which works only while it is polled, do what it has to. Nothing on PCI.
+  void let_work() const;
+};
+
+/// Open a card to look at its registers: no reset, nothing is owned, works beside a program that
+/// uses it. An emulated card is made, and is in the state of a card that was just switched on.
+/// @return 0 or -errno, said on stderr.
+[[nodiscard]] int open_to_look(const Context& context, const std::string& name, LookedAtCard* out);
+
+/// Open a card as its owner: it is reset, and whoever used it loses his queues.
+/// @return as rio::Endpoint::open(), said on stderr.
+[[nodiscard]] int open_to_own(const Context& context, const std::string& name,
+                              const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
+
+/// The bus of a card with all it can do (memory, interrupts).
+enum class BusReset : uint8_t { kAsNamed, kNever };
+/// @param reset kNever: the function is not reset, whatever the name says, so that what the card
+/// has noted down stays. @return as rio::open_bus(), said on stderr.
+[[nodiscard]] int open_card_bus(const Context& context, const std::string& name, BusReset reset,
+                                std::unique_ptr<pmd::Bus>* out);
+
+}  // namespace rio::tool

@@ -1,0 +1,95 @@
+// rio-tool top: ports and queues of running programs, live.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "apps/tool/clock_text.hpp"
+#include "apps/tool/command.hpp"
+#include "apps/tool/pace.hpp"
+#include "apps/tool/screen.hpp"
+#include "apps/tool/top_data.hpp"
+
+namespace rio::tool {
+namespace {
+
+struct Options {
+  bool once = false;
+  std::string runtime_dir = default_runtime_dir();
+  Pace pace;
+};
+
+/// Two rounds, so that there are rates.
+int once(const Context& context, const Options& options, TopSource& source) {
+  TopData data;
+  source.ask(&data);
+  if (!data.programs.empty()) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.pace.interval_s()));
+    source.ask(&data);
+  }
+  print_result(context, top_json(data), top_text(data));
+  return kExitOk;
+}
+
+/// Not on a terminal: a page after the other, or a line of JSON.
+int stream(const Context& context, Pace& pace, TopSource& source) {
+  do {
+    TopData data;
+    source.ask(&data);
+    if (context.json) {
+      const std::string line = top_json(data).dump(-1, ' ', false, Json::error_handler_t::replace);
+      std::printf("%s\n", line.c_str());
+    } else {
+      std::printf("%s\n%s", time_of_day().c_str(), top_text(data).c_str());
+    }
+  } while (pace.next());
+  return kExitOk;
+}
+
+int live(Pace& pace, TopSource& source) {
+  Screen screen;
+  if (!screen.usable()) {
+    return complain("this terminal cannot be drawn on", "set TERM, or use --once");
+  }
+  uint64_t shown = 0;
+  do {
+    TopData data;
+    source.ask(&data);
+    screen.show("rio-tool top  " + time_of_day() + "  q quits, arrows scroll", top_text(data));
+  } while (++shown != pace.count() && screen.wait(pace.interval_s()));
+  return kExitOk;
+}
+
+int top(const Context& context, Options& options) {
+  TopSource source(options.runtime_dir);
+  if (options.once) {
+    return once(context, options, source);
+  }
+  const bool terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;
+  return terminal && !context.json ? live(options.pace, source)
+                                   : stream(context, options.pace, source);
+}
+
+}  // namespace
+
+void add_top(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("top", "Ports and queues of running DPDK programs, live (telemetry)");
+  const auto options = std::make_shared<Options>();
+  command->add_flag("--once", options->once, "One page, with the rates of one interval");
+  command
+      ->add_option("--runtime-dir", options->runtime_dir,
+                   "Where the programs have their sockets: DIR/PREFIX/dpdk_telemetry.v2")
+      ->capture_default_str();
+  options->pace.add_to(*command);
+  command->footer(
+      "On a terminal: q quits, arrows and pages scroll. Elsewhere: a page, or a line of JSON, for\n"
+      "each interval. \"fill\" is how many entries of a ring are posted and have not come back.\n\n"
+      "Examples\n  rio-tool top\n  rio-tool top --once --interval 5\n"
+      "  rio-tool --json top --count 60 > minute.jsonl");
+  command->callback([&context, options] { context.exit_code = top(context, *options); });
+}
+
+}  // namespace rio::tool

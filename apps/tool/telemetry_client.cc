@@ -1,0 +1,147 @@
+#include "apps/tool/telemetry_client.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace rio::tool {
+namespace {
+
+constexpr const char* kSocketName = "dpdk_telemetry.v2";  // with ":1" … for --in-memory programs
+constexpr size_t kTextMax = 80;
+constexpr size_t kSocketsMax = 256;
+
+}  // namespace
+
+TelemetryClient::~TelemetryClient() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+TelemetryClient::TelemetryClient(TelemetryClient&& other) noexcept {
+  *this = std::move(other);
+}
+
+TelemetryClient& TelemetryClient::operator=(TelemetryClient&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(timeout_ms_, other.timeout_ms_);
+  std::swap(pid_, other.pid_);
+  std::swap(version_, other.version_);
+  return *this;
+}
+
+int TelemetryClient::connect(const std::string& path, int timeout_ms) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return -ENAMETOOLONG;
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  TelemetryClient fresh;
+  fresh.timeout_ms_ = timeout_ms;
+  // Not blocking: a program that accepts nobody must not hold us.
+  fresh.fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fresh.fd_ < 0 ||
+      ::connect(fresh.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return errno == EAGAIN ? -ETIMEDOUT : -errno;
+  }
+  std::string text;
+  if (const int rc = fresh.receive(&text); rc != 0) {
+    return rc;
+  }
+  const Json greeting = Json::parse(text, nullptr, false);
+  if (!greeting.is_object() || !greeting.contains("version") || !greeting["version"].is_string() ||
+      !greeting.contains("pid") || !greeting["pid"].is_number_unsigned()) {
+    return -EPROTO;
+  }
+  fresh.version_ = harmless(greeting["version"].get<std::string>());
+  fresh.pid_ = greeting["pid"].get<uint64_t>();
+  *this = std::move(fresh);
+  return 0;
+}
+
+int TelemetryClient::receive(std::string* text) {
+  pollfd poll_fd{fd_, POLLIN, 0};
+  const int ready = poll(&poll_fd, 1, timeout_ms_);
+  if (ready <= 0) {
+    return ready == 0 ? -ETIMEDOUT : -errno;
+  }
+  std::string buffer(kAnswerBytesMax, '\0');
+  iovec part{buffer.data(), buffer.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const ssize_t n = recvmsg(fd_, &message, MSG_DONTWAIT);
+  if (n <= 0) {
+    return n == 0 ? -EPIPE : -errno;
+  }
+  if ((message.msg_flags & MSG_TRUNC) != 0) {
+    return -EMSGSIZE;
+  }
+  buffer.resize(static_cast<size_t>(n));
+  *text = std::move(buffer);
+  return 0;
+}
+
+int TelemetryClient::ask(const std::string& command, Json* answer) {
+  if (send(fd_, command.data(), command.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+      static_cast<ssize_t>(command.size())) {
+    return errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
+  }
+  std::string text;
+  if (const int rc = receive(&text); rc != 0) {
+    return rc;
+  }
+  Json json = Json::parse(text, nullptr, false);
+  const std::string name = command.substr(0, command.find(','));
+  if (!json.is_object() || json.size() != 1 || !json.contains(name)) {
+    return -EPROTO;
+  }
+  *answer = std::move(json[name]);
+  return 0;
+}
+
+std::string default_runtime_dir() {
+  // As eal_create_runtime_dir().
+  if (geteuid() == 0) {
+    return "/var/run/dpdk";
+  }
+  const char* const xdg = std::getenv("XDG_RUNTIME_DIR");
+  return std::string(xdg != nullptr ? xdg : "/tmp") + "/dpdk";
+}
+
+std::vector<TelemetrySocket> find_sockets(const std::string& runtime_dir) {
+  namespace fs = std::filesystem;
+  std::vector<TelemetrySocket> sockets;
+  std::error_code error;
+  for (fs::directory_iterator dir(runtime_dir, error), end; !error && dir != end;
+       dir.increment(error)) {
+    std::error_code inner;
+    for (fs::directory_iterator it(dir->path(), inner); !inner && it != end; it.increment(inner)) {
+      if (it->path().filename().string().starts_with(kSocketName) && sockets.size() < kSocketsMax) {
+        sockets.push_back({harmless(dir->path().filename().string()), it->path().string()});
+      }
+    }
+  }
+  std::sort(sockets.begin(), sockets.end(),
+            [](const TelemetrySocket& a, const TelemetrySocket& b) { return a.path < b.path; });
+  return sockets;
+}
+
+std::string harmless(const std::string& text) {
+  std::string out = text.substr(0, kTextMax);
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return out;
+}
+
+}  // namespace rio::tool

@@ -1,0 +1,62 @@
+/// @file
+/// A running DPDK program's telemetry: asked, and not trusted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/tool/context.hpp"
+
+namespace rio::tool {
+
+/// A connection to one socket (SOCK_SEQPACKET: a greeting, then a JSON answer to each command).
+/// One thread; every wait is bounded.
+class TelemetryClient {
+ public:
+  static constexpr size_t kAnswerBytesMax = size_t{1} << 20;
+
+  TelemetryClient() = default;
+  ~TelemetryClient();
+  TelemetryClient(TelemetryClient&& other) noexcept;
+  TelemetryClient& operator=(TelemetryClient&& other) noexcept;
+
+  /// Connect and read the greeting. Says nothing on stderr: programs come and go.
+  /// @param timeout_ms of each wait, also later.
+  /// @return 0; -ECONNREFUSED (nobody listens: left over by a program that died), -EPROTO (no
+  /// greeting of DPDK's), -ETIMEDOUT, -ENAMETOOLONG, or what the kernel said.
+  [[nodiscard]] int connect(const std::string& path, int timeout_ms);
+  /// @param command "/raw_rio/info,0". @param answer what the program says to it; null if it knows
+  /// the command and has nothing to say. @return 0; -EPROTO (no JSON, or no answer to this
+  /// command), -EMSGSIZE (too long), -ETIMEDOUT, -EPIPE (it has ended).
+  [[nodiscard]] int ask(const std::string& command, Json* answer);
+
+  [[nodiscard]] uint64_t pid() const { return pid_; }
+  /// "DPDK 22.11.11".
+  [[nodiscard]] const std::string& version() const { return version_; }
+
+ private:
+  [[nodiscard]] int receive(std::string* text);
+
+  int fd_ = -1;
+  int timeout_ms_ = 0;
+  uint64_t pid_ = 0;
+  std::string version_;
+};
+
+/// Where DPDK's programs of this user have their sockets.
+[[nodiscard]] std::string default_runtime_dir();
+
+/// A socket below such a folder.
+struct TelemetrySocket {
+  std::string prefix;  ///< --file-prefix of the program
+  std::string path;
+};
+
+/// All there are now, by name; empty if there is no such folder.
+[[nodiscard]] std::vector<TelemetrySocket> find_sockets(const std::string& runtime_dir);
+
+/// What a foreign string may look like on a terminal: printable ASCII, at most 80 characters.
+[[nodiscard]] std::string harmless(const std::string& text);
+
+}  // namespace rio::tool

@@ -1,0 +1,106 @@
+/// @file
+/// What running programs say of their cards and queues, and how fast it grows.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/tool/context.hpp"
+#include "apps/tool/telemetry_client.hpp"
+
+namespace rio::tool {
+
+/// Counts of one ring of a queue pair (the dedicated ones together). All of a program's numbers are
+/// what it claims.
+struct TopRing {
+  std::string name;
+  uint64_t messages = 0;
+  uint64_t bytes = 0;
+  uint64_t failed = 0;
+  uint64_t rejected = 0;
+  uint64_t entries = 0;  ///< 0: has none, or is not open
+  uint64_t fill = 0;     ///< posted and not come back; never above entries
+  double messages_per_s = 0;
+  double bytes_per_s = 0;
+  double failed_per_s = 0;
+};
+
+struct TopQueue {
+  uint64_t qp = 0;
+  uint64_t owner_pid = 0;
+  uint64_t dest_id = 0;
+  std::vector<TopRing> rings;
+};
+
+/// The port's counters, 32 bits, by name without "PORT/".
+struct TopCounter {
+  std::string name;
+  uint32_t value = 0;
+  double per_s = 0;
+};
+
+struct TopDevice {
+  uint64_t id = 0;
+  std::string name;
+  std::string bus;
+  bool link_up = false;
+  bool gone = false;
+  bool emulated = false;
+  uint64_t lanes = 0;
+  uint64_t lane_mbaud = 0;
+  std::vector<TopCounter> counters;
+  std::vector<TopQueue> queues;
+};
+
+struct TopProgram {
+  std::string prefix;
+  std::string path;  ///< of its socket
+  uint64_t pid = 0;
+  std::string version;
+  std::vector<TopDevice> devices;
+  std::vector<std::string> problems;  ///< answers that made no sense
+};
+
+/// All programs at one moment.
+struct TopData {
+  std::chrono::steady_clock::time_point at;
+  std::vector<TopProgram> programs;  ///< those with cards of ours, or with problems
+};
+
+/// Asks all programs, again and again. One thread.
+class TopSource {
+ public:
+  explicit TopSource(std::string runtime_dir) : runtime_dir_(std::move(runtime_dir)) {}
+  /// One round. Programs that have come are found, those that have gone are forgotten. A program
+  /// that does not answer costs its time-out once a round. Rates are against the last round.
+  void ask(TopData* out);
+
+ private:
+  [[nodiscard]] bool ask_program(const TelemetrySocket& socket, TopProgram* out);
+
+  const std::string runtime_dir_;
+  std::map<std::string, TelemetryClient> clients_;  // by path
+  TopData last_;
+};
+
+/// Fill in the rates of `now`. Counts that shrank (the program was started anew) have none.
+void set_rates(const TopData& before, TopData* now);
+
+// Parsers of foreign answers. @return whether it was one.
+[[nodiscard]] bool parse_info(const Json& answer, TopDevice* out);
+[[nodiscard]] bool parse_regs(const Json& answer, TopDevice* out);
+[[nodiscard]] bool parse_queue(const Json& answer, TopQueue* out);
+/// @param count of queue pairs, 0 to 31.
+[[nodiscard]] bool parse_queue_pairs(const Json& info, uint32_t* count);
+/// At most 64 numbers.
+[[nodiscard]] bool parse_list(const Json& answer, std::vector<uint64_t>* out);
+
+[[nodiscard]] Json top_json(const TopData& data);
+/// Tables; never a control character but line ends.
+[[nodiscard]] std::string top_text(const TopData& data);
+
+}  // namespace rio::tool

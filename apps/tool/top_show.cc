@@ -1,0 +1,170 @@
+// What TopData looks like: JSON and tables.
+#include <cstdio>
+
+#include "apps/tool/clock_text.hpp"
+#include "apps/tool/text_table.hpp"
+#include "apps/tool/top_data.hpp"
+
+namespace rio::tool {
+namespace {
+
+/// "1.25M".
+std::string short_number(double value) {
+  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
+  return text;
+}
+
+std::string link_text(const TopDevice& device) {
+  if (device.gone) {
+    return "GONE";
+  }
+  if (!device.link_up) {
+    return "down";
+  }
+  char text[48];
+  std::snprintf(text, sizeof(text), "%llux %.3g Gbaud",
+                static_cast<unsigned long long>(device.lanes),
+                static_cast<double>(device.lane_mbaud) / 1000);
+  return text;
+}
+
+std::string indented(const std::string& text, const char* by) {
+  std::string out;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = text.find('\n', at);
+    out += by + text.substr(at, end - at + 1);
+    at = end == std::string::npos ? text.size() : end + 1;
+  }
+  return out;
+}
+
+std::string port_table(const TopProgram& program) {
+  std::vector<std::string> heads = {"port", "card", "link"};
+  const TopDevice* const first = program.devices.empty() ? nullptr : &program.devices.front();
+  for (size_t i = 0; first != nullptr && i < first->counters.size(); ++i) {
+    heads.push_back(first->counters[i].name + "/s");
+  }
+  TextTable table(heads);
+  for (const TopDevice& device : program.devices) {
+    std::vector<std::string> row = {std::to_string(device.id),
+                                    device.bus + (device.emulated ? " (emulated)" : ""),
+                                    link_text(device)};
+    for (const TopCounter& counter : device.counters) {
+      row.push_back(short_number(counter.per_s));
+    }
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+std::string queue_table(const TopProgram& program) {
+  TextTable table({"port", "queue", "owner", "ring", "messages/s", "bytes/s", "failed/s", "failed",
+                   "rejected", "fill"});
+  for (const TopDevice& device : program.devices) {
+    for (const TopQueue& queue : device.queues) {
+      for (const TopRing& ring : queue.rings) {
+        if (ring.messages == 0 && ring.failed == 0 && ring.rejected == 0 && ring.fill == 0) {
+          continue;  // of no interest
+        }
+        table.add({std::to_string(device.id), std::to_string(queue.qp),
+                   std::to_string(queue.owner_pid), ring.name, short_number(ring.messages_per_s),
+                   short_number(ring.bytes_per_s), short_number(ring.failed_per_s),
+                   std::to_string(ring.failed), std::to_string(ring.rejected),
+                   ring.entries == 0
+                       ? "-"
+                       : std::to_string(ring.fill) + "/" + std::to_string(ring.entries)});
+      }
+    }
+  }
+  return table.empty() ? "" : table.text();
+}
+
+Json ring_json(const TopRing& ring) {
+  return {{"ring", ring.name},
+          {"messages", ring.messages},
+          {"bytes", ring.bytes},
+          {"failed", ring.failed},
+          {"rejected", ring.rejected},
+          {"entries", ring.entries},
+          {"fill", ring.fill},
+          {"messages_per_second", ring.messages_per_s},
+          {"bytes_per_second", ring.bytes_per_s},
+          {"failed_per_second", ring.failed_per_s}};
+}
+
+Json device_json(const TopDevice& device) {
+  Json counters = Json::object();
+  Json rates = Json::object();
+  for (const TopCounter& counter : device.counters) {
+    counters[counter.name] = counter.value;
+    rates[counter.name] = counter.per_s;
+  }
+  Json queues = Json::array();
+  for (const TopQueue& queue : device.queues) {
+    Json rings = Json::array();
+    for (const TopRing& ring : queue.rings) {
+      rings.push_back(ring_json(ring));
+    }
+    queues.push_back({{"queue_pair", queue.qp},
+                      {"owner_pid", queue.owner_pid},
+                      {"dest_id", queue.dest_id},
+                      {"rings", rings}});
+  }
+  return {{"port", device.id},     {"name", device.name},
+          {"card", device.bus},    {"emulated", device.emulated},
+          {"gone", device.gone},   {"link_up", device.link_up},
+          {"lanes", device.lanes}, {"lane_mbaud", device.lane_mbaud},
+          {"counters", counters},  {"per_second", rates},
+          {"queues", queues}};
+}
+
+}  // namespace
+
+Json top_json(const TopData& data) {
+  Json programs = Json::array();
+  for (const TopProgram& program : data.programs) {
+    Json ports = Json::array();
+    for (const TopDevice& device : program.devices) {
+      ports.push_back(device_json(device));
+    }
+    programs.push_back({{"file_prefix", program.prefix},
+                        {"pid", program.pid},
+                        {"version", program.version},
+                        {"ports", ports},
+                        {"problems", program.problems}});
+  }
+  return {{"time", utc_now()}, {"programs", programs}};
+}
+
+std::string top_text(const TopData& data) {
+  if (data.programs.empty()) {
+    return "No DPDK program with a RapidIO card answers. Start one, with telemetry (not "
+           "--no-telemetry):\n"
+           "  rio-testpmd -l 0 --no-pci --iova-mode=va --no-huge -m 256 --vdev raw_rio0,wire=w "
+           "--vdev raw_rio1,wire=w -- --mode io\n";
+  }
+  std::string out;
+  for (const TopProgram& program : data.programs) {
+    out += "program " + program.prefix + ", pid " + std::to_string(program.pid) + ", " +
+           program.version + '\n';
+    if (!program.devices.empty()) {
+      out += indented(port_table(program), "  ");
+    }
+    out += indented(queue_table(program), "  ");
+    for (const std::string& problem : program.problems) {
+      out += "  does not answer as it should: " + problem + '\n';
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace rio::tool

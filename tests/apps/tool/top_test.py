@@ -1,0 +1,275 @@
+"""rio-tool top: beside a program, and beside programs that lie."""
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import socket
+import struct
+import subprocess
+import termios
+import threading
+import time
+import unittest
+
+import card_harness as h
+
+TESTPMD = os.environ.get("RIO_TESTPMD", "")
+GREETING = {"version": "DPDK 22.11.11", "pid": 4711, "max_output_len": 16384}
+RINGS = ("tx", "shared", "dedicated", "doorbell", "dma", "event")
+PORT = ("TX_PACKETS", "RX_PACKETS", "TX_RETRIES", "RX_RETRIES", "RX_ERRORS", "TX_TIMEOUTS", "RX_TIMEOUTS",
+        "RX_UNMAPPED")
+
+
+def queue(number, **changes):
+    answer = {"queue_pair": number, "owner_pid": 4711, "dest_id": 256 + number}
+    for ring in RINGS:
+        answer.update({f"{ring}_{what}": 0 for what in ("messages", "bytes", "failed", "rejected", "entries",
+                                                         "fill")})
+    answer.update(changes)
+    return answer
+
+
+def sound_program():
+    """Answers of a program with one port of two queue pairs."""
+    return {
+        "/raw_rio/list": [3],
+        "/raw_rio/info,3": {"name": "raw_rio0", "bus": "emu:w/0", "queue_pairs": 2, "emulated": 1, "gone": 0,
+                            "link_up": 1, "lanes": 4, "lane_mbaud": 6250},
+        "/raw_rio/regs,3": {f"PORT/{name}": 0 for name in PORT},
+        "/raw_rio/queue,3,0": queue(0, tx_entries=512, tx_fill=12, tx_messages=7),
+        "/raw_rio/queue,3,1": queue(1),
+    }
+
+
+class FakeProgram:
+    """A telemetry server. Answers are objects, bytes that are sent as they are, or None for silence."""
+
+    def __init__(self, folder, answers, greeting=None, prefix="fake"):
+        os.makedirs(os.path.join(folder, prefix), exist_ok=True)
+        self.path = os.path.join(folder, prefix, "dpdk_telemetry.v2")
+        self.answers, self.greeting = answers, GREETING if greeting is None else greeting
+        self.asked = []
+        self.server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.server.bind(self.path)
+        self.server.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.server.accept()
+                threading.Thread(target=self.talk, args=(client,), daemon=True).start()
+
+    def talk(self, client):
+        with contextlib.suppress(OSError), client:
+            self.send(client, self.greeting)
+            while command := client.recv(4096).decode():
+                self.asked.append(command)
+                answer = self.answers.get(command)
+                if not isinstance(answer, bytes) and command in self.answers:
+                    answer = {command.split(",", 1)[0]: answer}
+                if answer is not None:
+                    self.send(client, answer)
+
+    @staticmethod
+    def send(client, answer):
+        client.send(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
+
+    def close(self):
+        self.server.close()
+
+
+class Top(h.Case):
+    def top(self, *args):
+        return self.good(*args, "top", "--once", "--interval", "0.05", "--runtime-dir", self.folder)
+
+    def programs(self):
+        return self.top("--json").json()["programs"]
+
+    def fake(self, answers, **how):
+        program = FakeProgram(self.folder, answers, **how)
+        self.addCleanup(program.close)
+        return program
+
+    def test_help(self):
+        self.help_has_examples("top")
+
+    def test_no_program(self):
+        self.assertEqual(self.programs(), [])
+        self.assertIn("rio-testpmd", self.top().out)
+        self.good("top", "--once", "--runtime-dir", self.path("missing"))
+
+    def test_left_over_socket_and_other_programs(self):
+        self.fake(sound_program(), prefix="dead").close()
+        self.fake({"/raw_rio/list": None}, prefix="other").answers = {"/raw_rio/list": b'{"/raw_rio/list":null}'}
+        with open(os.path.join(self.folder, "file"), "w", encoding="ascii"):
+            pass
+        self.assertEqual(self.programs(), [])
+
+    def test_sound_program(self):
+        self.fake(sound_program())
+        program = self.programs()[0]
+        self.assertEqual((program["pid"], program["problems"], program["file_prefix"]), (4711, [], "fake"))
+        port = program["ports"][0]
+        self.assertEqual((port["card"], port["link_up"], len(port["queues"])), ("emu:w/0", True, 2))
+        tx = port["queues"][0]["rings"][0]
+        self.assertEqual((tx["ring"], tx["messages"], tx["fill"], tx["entries"]), ("tx", 7, 12, 512))
+        text = self.top().out
+        self.assertIn("12/512", text)
+        self.assertIn("4x 6.25 Gbaud", text)
+
+    def test_rates(self):
+        answers = sound_program()
+        program = self.fake(answers)
+        with subprocess.Popen([h.PROGRAM, "--json", "top", "--interval", "0.05", "--runtime-dir", self.folder],
+                              stdout=subprocess.PIPE, text=True) as process:
+            first = json.loads(process.stdout.readline())["programs"][0]["ports"][0]
+            answers["/raw_rio/queue,3,0"] = queue(0, tx_messages=1007, tx_bytes=64000)
+            answers["/raw_rio/regs,3"] = dict(answers["/raw_rio/regs,3"], **{"PORT/TX_RETRIES": 5})
+            rates = (0, 0)
+            while 0 in rates:
+                port = json.loads(process.stdout.readline())["programs"][0]["ports"][0]
+                ring = port["queues"][0]["rings"][0]
+                rates = (max(rates[0], ring["messages_per_second"]),
+                         max(rates[1], port["per_second"]["tx_retries"]))
+                if ring["messages_per_second"] != 0:
+                    self.assertAlmostEqual(ring["bytes_per_second"] / ring["messages_per_second"], 64)
+            # Started anew: smaller counts are no rate.
+            answers["/raw_rio/queue,3,0"] = queue(0)
+            while ring["messages"] != 0:
+                ring = json.loads(process.stdout.readline())["programs"][0]["ports"][0]["queues"][0]["rings"][0]
+                self.assertGreaterEqual(ring["messages_per_second"], 0)
+                self.assertLess(ring["messages_per_second"], 1e9)
+            process.terminate()
+        self.assertEqual(first["queues"][0]["rings"][0]["messages_per_second"], 0)
+        self.assertEqual(program.asked.count("/raw_rio/info,3") >= 3, True)
+
+    def test_programs_come_and_go(self):
+        with subprocess.Popen([h.PROGRAM, "--json", "top", "--interval", "0.02", "--runtime-dir", self.folder],
+                              stdout=subprocess.PIPE, text=True) as process:
+            def until(count):
+                while len(json.loads(process.stdout.readline())["programs"]) != count:
+                    pass
+            until(0)
+            first = self.fake(sound_program())
+            until(1)
+            self.fake(sound_program(), prefix="second")
+            until(2)
+            first.close()
+            os.unlink(first.path)
+            until(1)
+            process.terminate()
+
+    def test_lies(self):
+        deep = b"[" * 200000 + b"]" * 200000
+        info = sound_program()["/raw_rio/info,3"]
+        lies = {
+            "no JSON": ("/raw_rio/list", b"hello"),
+            "no UTF-8": ("/raw_rio/list", b'{"/raw_rio/list":["\xff"]}'),
+            "other answer": ("/raw_rio/list", b'{"/raw_rio/info":[1]}'),
+            "deep": ("/raw_rio/list", b'{"/raw_rio/list":' + deep[100000:300000] + b"}"),
+            "too long": ("/raw_rio/list", b'{"/raw_rio/list":[' + b"1," * 60000 + b"1]}"),
+            "list of strings": ("/raw_rio/list", ["a"]),
+            "negative port": ("/raw_rio/list", [-1]),
+            "info is a number": ("/raw_rio/info,3", 3),
+            "queue pairs": ("/raw_rio/info,3", dict(info, queue_pairs=4000000000)),
+            "no name": ("/raw_rio/info,3", {k: v for k, v in info.items() if k != "name"}),
+            "lanes": ("/raw_rio/info,3", dict(info, lanes="four")),
+            "counter": ("/raw_rio/regs,3", {"PORT/TX_PACKETS": 1 << 40}),
+            "fill above entries": ("/raw_rio/queue,3,0", queue(0, tx_entries=8, tx_fill=9)),
+            "huge": ("/raw_rio/queue,3,0", queue(0, tx_messages=1 << 70)),
+            "queue list": ("/raw_rio/queue,3,1", []),
+        }
+        for number, (name, (command, lie)) in enumerate(lies.items()):
+            with self.subTest(name):
+                answers = sound_program()
+                answers[command] = lie
+                program = self.fake(answers, prefix=f"fake{number}")
+                result = self.top("--json")
+                mine = [one for one in result.json()["programs"] if one["file_prefix"] == f"fake{number}"]
+                self.assertEqual(len(mine), 1, result)
+                self.assertTrue(any(problem.startswith(command) for problem in mine[0]["problems"]), result)
+                program.close()
+                os.unlink(program.path)
+
+    def test_names_cannot_draw_on_the_terminal(self):
+        answers = sound_program()
+        answers["/raw_rio/info,3"]["bus"] = "\x1b[2Jevil\n" + "x" * 5000
+        self.fake(answers)
+        out = self.top().out
+        self.assertNotIn("\x1b", out)
+        self.assertLess(max(len(line) for line in out.splitlines()), 400)
+
+    def test_greetings(self):
+        for number, greeting in enumerate((b"", b"x", [], {"pid": 1}, {"version": "v", "pid": -1})):
+            self.fake(sound_program(), greeting=greeting, prefix=f"g{number}")
+        programs = self.programs()
+        self.assertTrue(all(one["ports"] == [] for one in programs))
+        self.assertGreaterEqual(len(programs), 4)
+
+    def test_silent_program_does_not_hide_the_others(self):
+        self.fake({}, prefix="a_silent")
+        self.fake(sound_program(), prefix="b_sound")
+        programs = {one["file_prefix"]: one for one in self.programs()}
+        self.assertEqual(programs["b_sound"]["problems"], [])
+        self.assertTrue(programs["a_silent"]["problems"])
+
+    def test_live_screen(self):
+        self.fake(sound_program())
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "xterm"
+            os.execv(h.PROGRAM, [h.PROGRAM, "top", "--interval", "0.1", "--runtime-dir", self.folder])
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+        seen = b""
+        end = time.monotonic() + h.TIMEOUT_S
+        with contextlib.suppress(OSError):  # the end of a terminal reads as EIO
+            while time.monotonic() < end:
+                if select.select([terminal], [], [], 1)[0]:
+                    data = os.read(terminal, 65536)
+                    if not data:
+                        break
+                    seen += data
+                if b"12/512" in seen:
+                    os.write(terminal, b"q")
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        self.assertIn(b"emu:w/0", seen)
+
+
+@unittest.skipUnless(TESTPMD, "no rio-testpmd: built without DPDK")
+class Beside(h.Case):
+    def test_rio_testpmd(self):
+        prefix = f"riotop{os.getpid()}"
+        command = [TESTPMD, "-l", "0", "--no-pci", "--iova-mode=va", "--log-level=4", "--no-huge", "-m", "256",
+                   f"--file-prefix={prefix}", "--vdev", "raw_rio0,wire=pair0", "--vdev", "raw_rio1,wire=pair0", "--",
+                   "--mode", "io", "--size", "64", "--seconds", "3600", "--stats-period", "0"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+            try:
+                self.assertGreater(self.messages(prefix, process), 0)
+            finally:
+                process.kill()
+
+    def messages(self, prefix, process):
+        """Messages a second, once there are some."""
+        end = time.monotonic() + h.TIMEOUT_S
+        while time.monotonic() < end and process.poll() is None:
+            programs = self.good("--json", "top", "--once", "--interval", "0.3").json()["programs"]
+            mine = [one for one in programs if one["file_prefix"] == prefix]
+            if mine and len(mine[0]["ports"]) == 2:
+                self.assertEqual(mine[0]["pid"], process.pid)
+                ring = mine[0]["ports"][0]["queues"][0]["rings"][0]
+                self.assertEqual(ring["entries"], 512)
+                self.assertLessEqual(ring["fill"], 512)
+                if ring["messages_per_second"] > 0:
+                    self.assertAlmostEqual(ring["bytes_per_second"] / ring["messages_per_second"], 64, delta=1)
+                    self.assertEqual(mine[0]["problems"], [])
+                    return ring["messages_per_second"]
+        return 0
+
+
+if __name__ == "__main__":
+    unittest.main()
