@@ -39,7 +39,7 @@ class Attachment {
 
   /// Before each step of the card: find out what the host has unmapped.
   virtual void begin_turn() {}
-  /// Look at sockets; waits for nobody for longer than a second, and that rarely.
+  /// Look at sockets; waits for nobody.
   virtual void serve() {}
   [[nodiscard]] virtual Peer peer() const = 0;
   /// A peer has gone, and the card with it: a BAR of zeros for the next one. @return 0, -errno.

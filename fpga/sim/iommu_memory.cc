@@ -19,6 +19,7 @@ constexpr uint64_t kTranslates = 1u << 31;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMostStitched = 4u << 20;  // a ring has at most 2 MiB
 constexpr auto kReadEvery = std::chrono::milliseconds(20);
+constexpr auto kReadAgainAfterFailure = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -67,7 +68,7 @@ void IommuMemory::begin_turn(uint32_t gen_req) {
 
 bool IommuMemory::read_registers() {
   const auto now = std::chrono::steady_clock::now();
-  if ((known_ || failed_) && now - read_at_ < kReadEvery) {
+  if (failed_ ? now - read_at_ < kReadAgainAfterFailure : known_ && now - read_at_ < kReadEvery) {
     return false;
   }
   uint64_t status = 0;
@@ -75,7 +76,7 @@ bool IommuMemory::read_registers() {
   int rc = monitor_->read_word(kGlobalStatus, 4, &status);
   rc = rc != 0 ? rc : monitor_->read_word(kRootAddress, 8, &fresh.root);
   read_at_ = std::chrono::steady_clock::now();
-  failed_ = rc != 0;
+  failed_ = rc != 0 && rc != -ENOTCONN;
   if (rc != 0) {
     if (!told_) {
       complain(

@@ -18,7 +18,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kTryEvery(20);
-constexpr milliseconds kAnswerWithin(500);
 constexpr size_t kMostSaid = 64 * 1024;  // an answer has some hundred bytes
 
 }  // namespace
@@ -112,7 +111,7 @@ int Monitor::read_word(uint64_t address, uint32_t len_bytes, uint64_t* out) {
     return rc == -EAGAIN ? -ETIMEDOUT : -ENOTCONN;
   }
   std::snprintf(command, sizeof command, "%llx:", static_cast<unsigned long long>(address));
-  return wait_for_word(command, steady_clock::now() + kAnswerWithin, out);
+  return wait_for_word(command, steady_clock::now() + answer_within_, out);
 }
 
 std::shared_ptr<Monitor> monitor_at(const std::string& socket_path) {

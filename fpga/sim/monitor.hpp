@@ -15,11 +15,15 @@ namespace rio::sim {
 /// One connection, which stays: when it breaks, QEMU has gone. One thread.
 class Monitor {
  public:
-  explicit Monitor(std::string socket_path) : path_(std::move(socket_path)) {}
+  /// @param answer_within how long QEMU may take; a busy machine is no fault.
+  explicit Monitor(std::string socket_path,
+                   std::chrono::milliseconds answer_within = std::chrono::seconds(3))
+      : path_(std::move(socket_path)), answer_within_(answer_within) {}
 
   /// Connect if need be (tried at most every 20 ms), and take what QEMU says. Does not wait.
   void serve();
-  /// Read a word of guest-physical memory or of a device's registers. Waits at most half a second.
+  /// Read a word of guest-physical memory or of a device's registers. Waits at most
+  /// `answer_within`.
   /// @param len_bytes 4 or 8. @return 0; -ENOTCONN: QEMU is not there; -ETIMEDOUT; -EPROTO: an
   /// answer of another kind.
   [[nodiscard]] int read_word(uint64_t address, uint32_t len_bytes, uint64_t* out);
@@ -38,6 +42,7 @@ class Monitor {
   [[nodiscard]] int wait_for_word(const std::string& label, Time deadline, uint64_t* out);
 
   std::string path_;
+  std::chrono::milliseconds answer_within_;
   Fd socket_;
   std::string said_;  // by QEMU since the last command
   Time next_try_;
