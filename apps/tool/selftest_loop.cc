@@ -137,7 +137,7 @@ std::string SelftestLoop::message(const MessageTrial& trial) {
   bool sent = false;
   bool came = false;
   pmd::RxMessage got{};
-  const std::string wrong = bench_.wait(what, [&](std::string* error) {
+  std::string wrong = bench_.wait(what, [&](std::string* error) {
     came = came || pair_->shared().burst(&got, 1) == 1;
     return reap(what, &sent, error) && sent && came;
   });
@@ -175,7 +175,7 @@ std::string SelftestLoop::dedicated(pmd::DedicatedRxQueue& queue, const MessageT
   bool sent = false;
   bool came = false;
   pmd::EntryDone got{};
-  const std::string wrong = bench_.wait(what, [&](std::string* error) {
+  std::string wrong = bench_.wait(what, [&](std::string* error) {
     came = came || queue.reap(&got, 1) == 1;
     return reap(what, &sent, error) && sent && came;
   });
@@ -206,7 +206,7 @@ std::string SelftestLoop::doorbell(uint16_t info) {
   bool sent = false;
   bool came = false;
   pmd::DoorbellEvent got{};
-  const std::string wrong = bench_.wait(what, [&](std::string* error) {
+  std::string wrong = bench_.wait(what, [&](std::string* error) {
     came = came || pair_->doorbells().burst(&got, 1) == 1;
     return reap(what, &sent, error) && sent && came;
   });
