@@ -5,8 +5,9 @@
 namespace rio::tool {
 
 std::span<const AddCommand> command_table() {
-  static constexpr std::array<AddCommand, 1> kTable = {
+  static constexpr std::array<AddCommand, 2> kTable = {
       add_list,
+      add_fabric,
   };
   return kTable;
 }
