@@ -68,7 +68,8 @@ int Enumerator::run(FabricMap* out) {
            "the limit of time or accesses was reached; what was found so far is shown",
            "raise --limit, or look at what answers slowly");
     }
-    tidy_up();
+    const int tidied = tidy_up();
+    rc = rc != 0 ? rc : tidied;
   }
   *out = std::move(map_);
   return rc;
@@ -186,8 +187,10 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   }
   uint32_t holder = kNobody;
   bool was_ours = false;
+  half_way_ = {parent, port};
   int rc = lock_.acquire(at, &holder, &was_ours);
   if (rc == -EBUSY) {
+    half_way_ = {};
     view->why = "it is locked by host " + std::to_string(holder);
     skip("locked", map_.place(parent, port), view->why,
          "let that host finish, or break its lock with --steal");
@@ -195,15 +198,18 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   }
   if (rc != 0) {
     view->why = rc == -EPROTO ? "its host lock does not hold" : "it stopped answering";
+    give_up(at, rc);
     return rc;
   }
   if (was_ours) {
     size_t known = kNoNode;
     if (rc = find_seen(at, parent, port, &known); rc != 0) {
       view->why = "it stopped answering";
+      give_up(at, rc);
       return rc;
     }
     if (known != kNoNode) {
+      half_way_ = {};
       return close_loop(at, parent, port, known, view);
     }
   }
@@ -211,16 +217,23 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   rc = admit(at, identity, parent, port, &node, &view->why);
   if (rc != 0) {
     view->why = view->why.empty() && rc == -ETIMEDOUT ? "it stopped answering" : view->why;
-    if (is_of_device(rc)) {
-      (void)lock_.release(at);  // it is left alone as it was; what failed is told already
-    }
+    give_up(at, rc);
     return rc;
   }
   view->state = PortView::kNode;
   view->node = map_.nodes.size();
   view->peer_port = node.entry_port;
   map_.nodes.push_back(std::move(node));
+  half_way_ = {};
   return 0;
+}
+
+// A device that is left alone is not left locked.
+void Enumerator::give_up(const Address& at, int rc) {
+  if (is_of_device(rc)) {
+    (void)lock_.release(at);  // what failed is told already
+    half_way_ = {};
+  }
 }
 
 // A device that keeps what is written, and whose answers fit together, belongs to the fabric.
@@ -393,8 +406,9 @@ int Enumerator::verify() {
 }
 
 // From the last device back to the first, so that the way to each still stands.
-void Enumerator::tidy_up() {
+int Enumerator::tidy_up() {
   access_.extend(static_cast<uint32_t>(map_.nodes.size()) * kTidyAccesses, kTidyTime);
+  int failed = release_half_way();
   for (size_t i = map_.nodes.size() - 1; i > 0; --i) {
     Address at;
     int rc = router_.reach(i, &at);
@@ -403,14 +417,35 @@ void Enumerator::tidy_up() {
     }
     rc = rc != 0 ? rc : lock_.release(at);
     if (rc != 0) {
-      skip("unlock", map_.name(i), "it may stay locked by host " + std::to_string(options_.host_id),
-           "enumerate again as the same host");
+      stays_locked(map_.name(i));
     }
+    failed = failed != 0 || is_of_device(rc) ? failed : rc;
   }
   uint32_t holder = kNobody;
-  if (access_.read_local(Csr::kHostLock, &holder) == 0 && (holder & kNobody) == options_.host_id) {
-    (void)access_.write_local(Csr::kHostLock, options_.host_id);  // a card that failed said so
+  int rc = access_.read_local(Csr::kHostLock, &holder);
+  if (rc == 0 && (holder & kNobody) == options_.host_id) {
+    rc = access_.write_local(Csr::kHostLock, options_.host_id);
   }
+  return failed != 0 ? failed : rc;
+}
+
+// A run that was cut off in the middle of a device.
+int Enumerator::release_half_way() {
+  if (half_way_.parent == kNoNode) {
+    return 0;
+  }
+  Address at;
+  int rc = router_.reach_behind(half_way_.parent, half_way_.port, &at);
+  rc = rc != 0 ? rc : lock_.release(at);
+  if (rc != 0) {
+    stays_locked(map_.place(half_way_.parent, half_way_.port));
+  }
+  return is_of_device(rc) ? 0 : rc;
+}
+
+void Enumerator::stays_locked(const std::string& where) {
+  skip("unlock", where, "it may stay locked by host " + std::to_string(options_.host_id),
+       "enumerate again as the same host");
 }
 
 }  // namespace rio::tool::fabric

@@ -38,6 +38,7 @@ class Enumerator {
   [[nodiscard]] int explore_switch(size_t node);
   [[nodiscard]] int visit(size_t parent, uint32_t port);
   [[nodiscard]] int introduce(const Address& at, size_t parent, uint32_t port, PortView* view);
+  void give_up(const Address& at, int rc);
   [[nodiscard]] int admit(const Address& at, uint32_t identity, size_t parent, uint32_t port,
                           Node* node, std::string* why);
   [[nodiscard]] int mark(const Address& at, uint32_t offset, uint32_t value, uint32_t mask,
@@ -49,7 +50,9 @@ class Enumerator {
   [[nodiscard]] int set_routes();
   [[nodiscard]] int set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways);
   [[nodiscard]] int verify();
-  void tidy_up();
+  [[nodiscard]] int tidy_up();
+  [[nodiscard]] int release_half_way();
+  void stays_locked(const std::string& where);
   void skip(const std::string& kind, const std::string& where, const std::string& what,
             const std::string& remedy);
   void lost(size_t node);
@@ -59,6 +62,10 @@ class Enumerator {
   FabricMap map_;
   HostLock lock_;
   Router router_;
+  struct {
+    size_t parent = kNoNode;
+    uint32_t port = 0;
+  } half_way_;                     // locked, and not among the nodes yet
   uint32_t last_id_ = UINT32_MAX;  // given last; UINT32_MAX: none yet
   uint32_t id_limit_;              // IDs are below it
 };
