@@ -81,6 +81,7 @@ struct Card::Impl final : Neighbour {
   void look_at_link();
   void housekeep();
   [[nodiscard]] bool requests_wait();
+  [[nodiscard]] Activity activity();
   void set_link(bool up);
   void draw_faults();
   void take_responses(FrameReader& reader);
@@ -277,6 +278,29 @@ bool Card::Impl::requests_wait() {
   return false;
 }
 
+Activity Card::Impl::activity() {
+  Activity now;
+  if (gone) {
+    return now;
+  }
+  now.done = core.bar.load(regs::id::gen_ack()) + core.counts.rx_packets;
+  now.under_way = requests_wait() || dma.busy() || responder.pending() || control.stopping() ||
+                  transactions.due() || tx.due() || core.host.writes_wait();
+  for (const Pair& pair : core.pairs) {
+    if (!pair.live) {
+      continue;
+    }
+    now.under_way = now.under_way || pair.tx_outstanding > 0;
+    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
+      const Ring& ring = pair.rings[r];
+      now.done += uint64_t{ring.head} + ring.cidx;
+      const bool submits = r == kTxRing || r == kDmaRing || r == kMaintRing;
+      now.under_way = now.under_way || (submits && Core::waits(pair, r));
+    }
+  }
+  return now;
+}
+
 void Card::Impl::take_responses(FrameReader& reader) {
   while (const Frame* frame = reader.peek()) {
     on_response(*frame);
@@ -464,6 +488,21 @@ void Card::set_faults(const FaultConfig& faults) {
   impl_->core.faults = Faults(faults);
   impl_->core.exact =
       impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
+}
+
+Activity Card::activity() {
+  const CardLock::Held held = impl_->lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return {.done = 0, .under_way = true};
+  }
+  const Activity now = impl_->activity();
+  CardLock::unlock(held);
+  return now;
+}
+
+PortCounts Card::counters() {
+  const CardHold hold(impl_->lock);
+  return impl_->core.counts;
 }
 
 uint64_t Card::faults_drawn(Fault fault) {

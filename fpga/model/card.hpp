@@ -29,6 +29,24 @@ struct Ends {
   std::unique_ptr<Wire> wire;
 };
 
+/// Counters of block PORT; they wrap.
+struct PortCounts {
+  uint32_t tx_packets = 0;
+  uint32_t rx_packets = 0;
+  uint32_t tx_retries = 0;
+  uint32_t rx_retries = 0;
+  uint32_t rx_errors = 0;
+  uint32_t tx_timeouts = 0;
+  uint32_t rx_timeouts = 0;
+  uint32_t rx_unmapped = 0;
+};
+
+/// What a card is at, for whoever steps it and wants to know whether it may sleep.
+struct Activity {
+  uint64_t done = 0;       ///< another value: the card has done something since
+  bool under_way = false;  ///< something is posted, flies, or waits to be taken
+};
+
 /// An emulated card. It has no thread: it works while somebody calls step().
 class Card {
  public:
@@ -63,6 +81,10 @@ class Card {
   /// Other faults from now on.
   void set_faults(const FaultConfig& faults);
 
+  /// By the thread that steps the card; says under way while another one is inside.
+  [[nodiscard]] Activity activity();
+  /// Counters as they are now; the BAR's copy is a few steps late.
+  [[nodiscard]] PortCounts counters();
   /// How often a kind of fault was drawn.
   [[nodiscard]] uint64_t faults_drawn(Fault fault);
   /// Accesses to memory that was not mapped.

@@ -12,6 +12,8 @@ struct HostWindow {
   uint64_t iova = 0;
   uint64_t len_bytes = 0;  ///< 0: no window
   uint8_t* va = nullptr;
+  bool readable = true;
+  bool writable = true;
 
   /// Whether [addr, addr + len) lies inside. Safe for any addr and len.
   [[nodiscard]] bool holds(uint64_t addr, uint64_t len) const {
@@ -28,6 +30,16 @@ class HostMemory {
 
   /// The window that holds `iova`. @return false: nobody mapped it.
   [[nodiscard]] virtual bool find(uint64_t iova, HostWindow* out) = 0;
+
+  /// The same for a ring, which is used as one piece: a window that holds all of [iova, iova + len)
+  /// where the memory can be shown so. Valid until the generation changes.
+  [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t len_bytes, HostWindow* out) {
+    static_cast<void>(len_bytes);
+    return find(iova, out);
+  }
+  /// The card was refused an access; called once for each, with the first address that is not
+  /// mapped, or not for that.
+  virtual void refused(uint64_t iova) { static_cast<void>(iova); }
 
   /// Another value means that a window may have gone: forget what find() gave.
   [[nodiscard]] uint32_t generation() const {

@@ -16,7 +16,9 @@ using pmd::log_error;
 
 constexpr std::string_view kEmuPrefix = "emu:";
 constexpr std::string_view kFabric = "fabric";
+constexpr std::string_view kSimPrefix = "sim:";
 constexpr size_t kWireNameMax = 63;
+constexpr size_t kSocketPathMax = 107;
 
 template <typename Number>
 [[nodiscard]] bool number(std::string_view text, Number first, Number last, Number* out) {
@@ -79,6 +81,13 @@ constexpr Option kEmuOptions[] = {
      }},
 };
 
+constexpr Option kSimOptions[] = {
+    {"wait", "milliseconds to wait for rio-cardsim, 0 to 60000",
+     [](std::string_view v, CardName* n) {
+       return number<uint32_t>(v, 0, 60000, &n->sim.wait_ms);
+     }},
+};
+
 constexpr Option kPciOptions[] = {
     {"reset", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->options.reset); }},
     {"iova", "allocated or virtual",
@@ -124,14 +133,14 @@ constexpr Option kPciOptions[] = {
              std::string_view::npos;
 }
 
-}  // namespace
-
-int parse_card_name(const std::string& text, CardName* out) {
-  CardName name;
-  std::string_view rest = text;
-  name.emulated = rest.starts_with(kEmuPrefix);
-  const std::string first(rest.substr(0, rest.find(',')));
+/// The name without its options: which card. @param options those that it may have.
+[[nodiscard]] int parse_card(const std::string& text, const std::string& first, CardName* out,
+                             std::span<const Option>* options) {
+  CardName& name = *out;
+  *options = kPciOptions;
+  name.emulated = first.starts_with(kEmuPrefix);
   if (name.emulated) {
+    *options = kEmuOptions;
     name.emu.wire = first.substr(kEmuPrefix.size());
     if (!is_wire_name(name.emu.wire)) {
       log_error(
@@ -140,19 +149,41 @@ int parse_card_name(const std::string& text, CardName* out) {
           text.c_str(), kWireNameMax);
       return -EINVAL;
     }
-  } else if (first.find_first_of("0123456789abcdefABCDEF") != 0 ||
-             first.find(':') == std::string::npos) {
+    return 0;
+  }
+  if (first.starts_with(kSimPrefix)) {
+    *options = kSimOptions;
+    name.sim.socket = first.substr(kSimPrefix.size());
+    if (name.sim.socket.empty() || name.sim.socket.size() > kSocketPathMax) {
+      log_error(
+          "\"%s\": a card of rio-cardsim is sim:SOCKET, the path of 1 to %zu characters that "
+          "rio-cardsim --card listen:socket= was given",
+          text.c_str(), kSocketPathMax);
+      return -EINVAL;
+    }
+    return 0;
+  }
+  if (first.find_first_of("0123456789abcdefABCDEF") != 0 || first.find(':') == std::string::npos) {
     log_error(
-        "\"%s\" is no card: write emu:loop, emu:NAME, or a PCI address as lspci -D does, for "
-        "example 0000:03:00.0",
+        "\"%s\" is no card: write emu:loop, emu:NAME, sim:SOCKET, or a PCI address as lspci -D "
+        "does, for example 0000:03:00.0",
         text.c_str());
     return -EINVAL;
-  } else if (const int rc = pmd::vfio::parse_address(first, &name.pci_address); rc != 0) {
+  }
+  return pmd::vfio::parse_address(first, &name.pci_address);
+}
+
+}  // namespace
+
+int parse_card_name(const std::string& text, CardName* out) {
+  CardName name;
+  std::string_view rest = text;
+  const std::string first(rest.substr(0, rest.find(',')));
+  std::span<const Option> options;
+  if (const int rc = parse_card(text, first, &name, &options); rc != 0) {
     return rc;
   }
   std::set<std::string_view> seen;
-  const std::span<const Option> options =
-      name.emulated ? std::span<const Option>(kEmuOptions) : std::span<const Option>(kPciOptions);
   rest.remove_prefix(first.size());
   while (!rest.empty()) {
     rest.remove_prefix(1);
@@ -183,6 +214,14 @@ int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out) {
   if (parsed.emulated) {
     std::unique_ptr<pmd::EmuBus> bus;
     if (const int rc = pmd::EmuBus::create(parsed.emu, nullptr, &bus); rc != 0) {
+      return rc;
+    }
+    *out = std::move(bus);
+    return 0;
+  }
+  if (!parsed.sim.socket.empty()) {
+    std::unique_ptr<pmd::SimBus> bus;
+    if (const int rc = pmd::SimBus::open(parsed.sim, &bus); rc != 0) {
       return rc;
     }
     *out = std::move(bus);

@@ -1,5 +1,6 @@
 /// @file
-/// What a card is called when it is opened: "emu:loop,qps=2", "0000:03:00.0,reset=0".
+/// What a card is called when it is opened: "emu:loop,qps=2", "sim:/run/card",
+/// "0000:03:00.0,reset=0".
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "pmd/bus/bus.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/bus/emu/sim_bus.hpp"
 #include "pmd/bus/vfio/vfio_bus.hpp"
 
 namespace rio {
@@ -15,6 +17,7 @@ namespace rio {
 struct CardName {
   bool emulated = false;
   pmd::EmuConfig emu;              ///< emulated cards
+  pmd::SimConfig sim;              ///< cards of rio-cardsim; for others the socket is empty
   std::string pci_address;         ///< others, "0000:03:00.0"
   pmd::vfio::VfioOptions options;  ///< others
 };
@@ -24,7 +27,7 @@ struct CardName {
 [[nodiscard]] int parse_card_name(const std::string& text, CardName* out);
 
 /// Open the bus of a card by its name. Control path.
-/// @return as parse_card_name(), EmuBus::create() and VfioBus::open().
+/// @return as parse_card_name(), EmuBus::create(), SimBus::open() and VfioBus::open().
 [[nodiscard]] int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out);
 
 }  // namespace rio

@@ -276,7 +276,8 @@ uint32_t rio_api_version(void);
 /** Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
  *  @param name "emu:WIRE" (an emulated card; WIRE is loop, or a name that two cards of this process
  *  share), with options: "emu:loop,qps=4,stepping=thread,exact=1,quirks=0,faults=SEED:RATE,
- *  pcie=SEED"; or a PCI address, "0000:03:00.0", with "reset=0", "iova=virtual".
+ *  pcie=SEED"; or "sim:SOCKET" (a card of rio-cardsim), with "wait=MILLISECONDS"; or a PCI address,
+ *  "0000:03:00.0", with "reset=0", "iova=virtual".
  *  @param options NULL: all defaults.
  *  @return 0; -EINVAL (name, option: the log says which); -E2BIG (options of a newer version);
  *  -EBUSY (in use); -ENODEV (no such card, or gone); -ENOENT (no such queue pair); -EPROTO (no

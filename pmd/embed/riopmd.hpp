@@ -40,8 +40,8 @@ class Endpoint {
  public:
   /// Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
   /// @param name "emu:WIRE[,option=value...]" (WIRE: loop, or a name that two cards of this process
-  /// share; options qps, stepping, exact, quirks, faults, pcie), or a PCI address,
-  /// "0000:03:00.0[,reset=0][,iova=virtual]".
+  /// share; options qps, stepping, exact, quirks, faults, pcie), "sim:SOCKET[,wait=MS]" (a card of
+  /// rio-cardsim), or a PCI address, "0000:03:00.0[,reset=0][,iova=virtual]".
   /// @return 0; -EINVAL (name, option), -EBUSY (in use), -ENODEV (no such card, or gone), -ENOENT
   /// (no such queue pair), -EPROTO, -ENOMEM, -ETIMEDOUT, -ENOTSUP (interrupts).
   [[nodiscard]] static int open(const std::string& name, const EndpointConfig& config,

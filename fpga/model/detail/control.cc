@@ -257,8 +257,8 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
 bool Control::map_ring(Ring& ring) {
   const uint64_t len = static_cast<uint64_t>(ring.entry_bytes) * (ring.mask + 1ull);
   const uint64_t clen = static_cast<uint64_t>(ring.centry_bytes) * (ring.cmask + 1ull);
-  ring.base = len == 0 ? nullptr : core_.host.readable(ring.base_iova, len);
-  ring.cbase = const_cast<uint8_t*>(core_.host.readable(ring.cbase_iova, clen));
+  ring.base = len == 0 ? nullptr : core_.host.ring_memory(ring.base_iova, len, false);
+  ring.cbase = core_.host.ring_memory(ring.cbase_iova, clen, true);
   return ring.cbase != nullptr && (len == 0 || ring.base != nullptr);
 }
 

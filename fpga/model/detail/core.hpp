@@ -47,18 +47,6 @@ struct Owner {
   uint8_t pair_of_requests = kNobody;
 };
 
-/// Counters of block PORT.
-struct PortCounts {
-  uint32_t tx_packets = 0;
-  uint32_t rx_packets = 0;
-  uint32_t tx_retries = 0;
-  uint32_t rx_retries = 0;
-  uint32_t rx_errors = 0;
-  uint32_t tx_timeouts = 0;
-  uint32_t rx_timeouts = 0;
-  uint32_t rx_unmapped = 0;
-};
-
 /// Times in force, from block ID.
 struct Timers {
   uint64_t response_ns = 0;

@@ -4,9 +4,28 @@
 
 namespace rio::model {
 
+bool HostPort::find(uint64_t iova, bool written, HostWindow* window) {
+  return memory_->find(iova, window) && (written ? window->writable : window->readable);
+}
+
+void HostPort::refuse(uint64_t iova) {
+  ++refused_;
+  memory_->refused(iova);
+}
+
+uint8_t* HostPort::ring_memory(uint64_t iova, uint64_t len, bool written) {
+  HostWindow window;
+  if (!memory_->find_whole(iova, len, &window) || !window.holds(iova, len) ||
+      !(written ? window.writable : window.readable)) {
+    refuse(iova);
+    return nullptr;
+  }
+  return window.at(iova);
+}
+
 uint8_t* HostPort::look_up(uint64_t iova, uint64_t len, HostWindow* window) {
   HostWindow found;
-  if (!memory_->find(iova, &found) || !found.holds(iova, len)) {
+  if (!find(iova, window == &write_window_, &found) || !found.holds(iova, len)) {
     return nullptr;
   }
   if (!(posting_ && window == &write_window_)) {
@@ -24,8 +43,8 @@ void HostPort::forget() {
 bool HostPort::mapped(uint64_t iova, uint64_t len) {
   while (len > 0) {
     HostWindow window;
-    if (!memory_->find(iova, &window)) {
-      ++refused_;
+    if (!find(iova, false, &window)) {
+      refuse(iova);
       return false;
     }
     const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
@@ -39,8 +58,8 @@ bool HostPort::read(uint64_t iova, void* to, uint64_t len) {
   auto* out = static_cast<uint8_t*>(to);
   while (len > 0) {
     HostWindow window;
-    if (!memory_->find(iova, &window)) {
-      ++refused_;
+    if (!find(iova, false, &window)) {
+      refuse(iova);
       return false;
     }
     const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
@@ -67,8 +86,8 @@ void HostPort::write_now(uint64_t iova, const void* from, uint64_t len) {
   const auto* bytes = static_cast<const uint8_t*>(from);
   while (len > 0) {
     HostWindow window;
-    if (!memory_->find(iova, &window)) {
-      ++refused_;
+    if (!find(iova, true, &window)) {
+      refuse(iova);
       return;
     }
     const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
@@ -87,8 +106,8 @@ void HostPort::write_completion(uint64_t iova, const uint32_t* words, uint32_t c
     return;
   }
   HostWindow window;
-  if (!memory_->find(iova, &window) || !window.holds(iova, 4ull * count)) {
-    ++refused_;
+  if (!find(iova, true, &window) || !window.holds(iova, 4ull * count)) {
+    refuse(iova);
     return;
   }
   auto* out = reinterpret_cast<uint32_t*>(window.at(iova));
@@ -109,7 +128,7 @@ void HostPort::drain(uint32_t count) {
   for (; count > 0 && !posted_.empty(); --count) {
     const Posted& posted = posted_.front();
     HostWindow window;
-    if (posted.last_word && memory_->find(posted.iova, &window) && window.holds(posted.iova, 4)) {
+    if (posted.last_word && find(posted.iova, true, &window) && window.holds(posted.iova, 4)) {
       uint32_t word = 0;
       std::memcpy(&word, posted.bytes, 4);
       // release: all earlier writes before the last word; pairs with dma_load_last_word.

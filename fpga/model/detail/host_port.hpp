@@ -35,6 +35,9 @@ class HostPort {
     return posting_ ? nullptr : look_up(iova, len, &write_window_);
   }
 
+  /// A ring's memory in one piece, or null, which is counted. Valid until memory may have gone.
+  [[nodiscard]] uint8_t* ring_memory(uint64_t iova, uint64_t len, bool written);
+
   /// Whether all of it may be read. A refusal is counted.
   [[nodiscard]] bool mapped(uint64_t iova, uint64_t len);
   /// Copy from host memory, over any number of windows. @return false: a byte is not mapped.
@@ -64,6 +67,8 @@ class HostPort {
   void flush() { drain(~0u); }
 
   [[nodiscard]] bool posting() const { return posting_; }
+  /// Whether writes are on their way to memory.
+  [[nodiscard]] bool writes_wait() const { return !posted_.empty(); }
   [[nodiscard]] uint32_t generation() const { return generation_; }
   /// Whether the windows are still what the host has mapped; else only the next step knows.
   [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
@@ -81,6 +86,8 @@ class HostPort {
   };
 
   uint8_t* look_up(uint64_t iova, uint64_t len, HostWindow* window);
+  [[nodiscard]] bool find(uint64_t iova, bool written, HostWindow* window);
+  void refuse(uint64_t iova);
   void forget();
   void drain(uint32_t count);
   void post(uint64_t iova, const void* from, uint32_t len, bool last_word);

@@ -31,6 +31,19 @@ TEST(CardName, Emulated) {
   EXPECT_EQ(name.emu.pcie_seed, 7u);
 }
 
+TEST(CardName, Sim) {
+  CardName name;
+  ASSERT_EQ(parse_card_name("sim:/run/user/1000/card a", &name), 0);
+  EXPECT_FALSE(name.emulated);
+  EXPECT_EQ(name.sim.socket, "/run/user/1000/card a");
+  EXPECT_EQ(name.sim.wait_ms, 1000u);
+  ASSERT_EQ(parse_card_name("sim:" + std::string(107, 'p') + ",wait=60000", &name), 0);
+  EXPECT_EQ(name.sim.socket.size(), 107u);
+  EXPECT_EQ(name.sim.wait_ms, 60000u);
+  ASSERT_EQ(parse_card_name("emu:loop", &name), 0);
+  EXPECT_EQ(name.sim.socket, "");
+}
+
 TEST(CardName, Pci) {
   CardName name;
   ASSERT_EQ(parse_card_name("0000:03:00.0", &name), 0);
@@ -56,6 +69,11 @@ TEST(CardName, Wrong) {
       {"emu:", "\"emu:\"", "1 to 63 letters"},
       {"emu:,qps=1", "\"emu:,qps=1\"", "1 to 63 letters"},
       {"emu:a b", "\"emu:a b\"", "1 to 63 letters"},
+      {"sim:", "\"sim:\"", "listen:socket="},
+      {"sim:,wait=1", "\"sim:,wait=1\"", "listen:socket="},
+      {"sim:a,qps=1", "no option 'qps'", "there are: wait"},
+      {"sim:a,wait=60001", "wait=60001", "0 to 60000"},
+      {"sim:a,wait=1,wait=1", "wait is given twice", "leave one out"},
       {"0000:03:00", "0000:03:00", "lspci -D"},
       {"0000:03:20.0", "0000:03:20.0", "lspci -D"},
       {"0000:03:00.8", "0000:03:00.8", "lspci -D"},
@@ -86,6 +104,13 @@ TEST(CardName, Wrong) {
     EXPECT_TRUE(log.had(wrong.named)) << wrong.name << ": " << log.last();
     EXPECT_NE(log.last().find(wrong.remedy), std::string::npos) << wrong.name << log.last();
   }
+}
+
+TEST(CardName, SocketPathTooLong) {
+  test::LogLines log;
+  CardName name;
+  EXPECT_EQ(parse_card_name("sim:" + std::string(108, 'p'), &name), -EINVAL);
+  EXPECT_TRUE(log.had("1 to 107 characters")) << log.last();
 }
 
 TEST(CardName, NoSuchPciCard) {

@@ -1,0 +1,29 @@
+/// @file
+/// Eventfds between a card and its host, one for each vector.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fpga/model/card.hpp"
+#include "fpga/sim/fd.hpp"
+
+namespace rio::sim {
+
+/// Interrupts of a card as eventfds, counted. One thread.
+class EventIrqs final : public model::IrqSink {
+ public:
+  /// @return 0, or -errno.
+  [[nodiscard]] int open(uint32_t vectors);
+  void raise(uint32_t vector) override;
+
+  /// The object's.
+  [[nodiscard]] std::vector<int> fds() const;
+  [[nodiscard]] const std::vector<uint64_t>& raised() const { return raised_; }
+
+ private:
+  std::vector<Fd> fds_;
+  std::vector<uint64_t> raised_;
+};
+
+}  // namespace rio::sim

@@ -1,0 +1,139 @@
+// rio-cardsim: the card model as a process of its own.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "fpga/sim/complain.hpp"
+#include "fpga/sim/report.hpp"
+#include "fpga/sim/service.hpp"
+#include "fpga/sim/wiring.hpp"
+
+namespace rio::sim {
+namespace {
+
+constexpr uint32_t kMostSeconds = 7 * 24 * 3600;
+
+struct Options {
+  std::vector<std::string> cards;
+  std::string json;
+  std::string fabric;
+  uint32_t seconds = 0;
+  bool stay = false;
+};
+
+Requests& requests() {
+  static Requests one;
+  return one;
+}
+
+void on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    requests().lose_state = true;
+  } else if (signal == SIGUSR2) {
+    requests().vanish = true;
+  } else {
+    requests().stop = true;
+  }
+}
+
+void catch_signals() {
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  static_cast<void>(requests());  // made before a handler needs it
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
+    sigaction(signal, &action, nullptr);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+[[nodiscard]] int open_cards(const std::vector<CardSpec>& specs, const Wiring& wiring,
+                             std::vector<std::unique_ptr<SimCard>>* out) {
+  for (size_t i = 0; i < specs.size(); ++i) {
+    std::unique_ptr<SimCard> card;
+    if (const int rc = SimCard::create(specs[i], wiring.plug(i), &card); rc != 0) {
+      return rc;
+    }
+    out->push_back(std::move(card));
+  }
+  return 0;
+}
+
+[[nodiscard]] int serve(const Options& options) {
+  std::vector<CardSpec> specs(options.cards.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (parse_card_spec(options.cards[i], &specs[i]) != 0) {
+      return 2;
+    }
+  }
+  std::unique_ptr<Wiring> wiring;
+  if (Wiring::create(specs, options.fabric, &wiring) != 0) {
+    return 2;
+  }
+  catch_signals();
+  std::vector<std::unique_ptr<SimCard>> cards;
+  if (open_cards(specs, *wiring, &cards) != 0) {
+    return 1;
+  }
+  std::puts("rio-cardsim: ready");
+  std::fflush(stdout);
+  Service service(cards, requests());
+  int rc = service.run(options.seconds, options.stay);
+  if (!options.json.empty() && write_report(options.json, report(cards, wiring->fabric())) != 0) {
+    rc = -1;
+  }
+  return rc == 0 ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app{
+      "The card model as a process: a card for a QEMU guest, or for a program on this machine.\n"
+      "One card hears itself; two are wired to each other, or all are in a fabric. SIGTERM and\n"
+      "SIGINT end it, SIGUSR1 makes the cards lose their state, SIGUSR2 makes them vanish (all\n"
+      "ones).",
+      "rio-cardsim"};
+  app.add_option("--card", options.cards,
+                 "A card, once or twice, with --fabric more often: " + card_spec_help())
+      ->required()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("SPEC");
+  app.add_option("--fabric", options.fabric,
+                 "Plug the cards into the endpoints of a fabric, each where its at= says; at the\n"
+                 "other endpoints there are cards without a host (docs/fabric.md)")
+      ->type_name("TOPOLOGY.json");
+  app.add_option("--json", options.json, "Write the cards' counters there at the end; -: stdout")
+      ->type_name("FILE");
+  app.add_option("--seconds", options.seconds, "End after so many; 0: never")
+      ->check(CLI::Range(0u, kMostSeconds));
+  app.add_flag("--stay", options.stay, "Do not end when all peers have gone; wait for the next");
+  app.footer(
+      "Examples\n"
+      "  rio-cardsim --card plain:bar=/dev/shm/bar,ram=/dev/shm/ram --json -\n"
+      "  rio-cardsim --card doorbell:socket=/tmp/ivs,ram=/dev/shm/ram,monitor=/tmp/mon,vectors=4\n"
+      "  rio-cardsim --card listen:socket=/tmp/a --card listen:socket=/tmp/b\n"
+      "  rio-cardsim --card listen:socket=/tmp/a,at=host --fabric eight.json --stay\n"
+      "\n"
+      "Exit code: 0 ended as asked, 1 something failed, 2 wrong command line.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return serve(options);
+}
+
+}  // namespace
+}  // namespace rio::sim
+
+int main(int argc, char** argv) {
+  try {
+    return rio::sim::run(argc, argv);
+  } catch (const std::exception& error) {
+    rio::sim::complain("%s", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,126 @@
+#include "fpga/sim/service.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+namespace rio::sim {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr uint32_t kTurnsPerLook = 16;   // turns between looks at the clock and at what was done
+constexpr uint32_t kLooksPerServe = 16;  // looks between looks at sockets
+// For how long after the last work the loop keeps the processor, shares it, sleeps shortly.
+constexpr microseconds kHot(200);
+constexpr microseconds kWarm(2000);
+constexpr microseconds kCool(20000);
+constexpr microseconds kShortSleep(20);
+constexpr microseconds kLongSleep(100);
+
+}  // namespace
+
+Service::Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests)
+    : cards_(cards), requests_(requests), done_(cards.size(), 0) {
+  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // else a sleep of 20 us takes 70
+}
+
+void Service::turn() {
+  for (auto& card : cards_) {
+    card->begin_turn();
+  }
+  for (auto& card : cards_) {
+    card->step();
+  }
+}
+
+void Service::obey() {
+  if (requests_.lose_state.exchange(false)) {
+    for (auto& card : cards_) {
+      card->card().lose_state();
+    }
+  }
+  if (requests_.vanish.exchange(false)) {
+    for (auto& card : cards_) {
+      card->card().vanish();
+    }
+  }
+}
+
+bool Service::all_left() const {
+  return std::all_of(cards_.begin(), cards_.end(), [](const auto& card) { return card->left(); });
+}
+
+bool Service::idle(Time now) {
+  bool moved = false;
+  bool under_way = false;
+  for (size_t i = 0; i < cards_.size(); ++i) {
+    const model::Activity activity = cards_[i]->card().activity();
+    moved = moved || activity.done != done_[i];
+    under_way = under_way || activity.under_way;
+    done_[i] = activity.done;
+  }
+  if (moved) {
+    moved_at_ = now;
+  } else if (under_way && now - moved_at_ >= kHot) {
+    sched_yield();  // a message waits for a receiver: let that one work
+  }
+  return !moved && !under_way;
+}
+
+void Service::rest(Time now) {
+  const auto idle_for = now - busy_at_;
+  if (idle_for < kHot) {
+    return;
+  }
+  if (idle_for < kWarm) {
+    sched_yield();
+    return;
+  }
+  sleep(idle_for < kCool ? kShortSleep : kLongSleep);
+}
+
+void Service::sleep(microseconds time) {
+  fds_.clear();
+  for (const auto& card : cards_) {
+    card->attachment().add_wake_fds(&fds_);
+  }
+  const timespec left{0, std::chrono::nanoseconds(time).count()};
+  static_cast<void>(ppoll(fds_.data(), fds_.size(), &left, nullptr));
+}
+
+int Service::run(uint32_t seconds, bool stay) {
+  const Time start = std::chrono::steady_clock::now();
+  busy_at_ = moved_at_ = start;
+  for (uint64_t look = 0; !requests_.stop; ++look) {
+    const Time now = std::chrono::steady_clock::now();
+    if (seconds != 0 && now - start >= std::chrono::seconds(seconds)) {
+      return 0;
+    }
+    obey();
+    const bool asleep = now - busy_at_ >= kWarm;
+    if (asleep || look % kLooksPerServe == 0) {
+      for (auto& card : cards_) {
+        if (const int rc = card->serve(); rc != 0) {
+          return rc;
+        }
+      }
+      if (!stay && all_left()) {
+        return 0;
+      }
+    }
+    for (uint32_t i = 0; i < kTurnsPerLook; ++i) {
+      turn();
+    }
+    if (idle(now)) {
+      rest(now);
+    } else {
+      busy_at_ = now;
+    }
+  }
+  return 0;
+}
+
+}  // namespace rio::sim

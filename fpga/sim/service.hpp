@@ -1,0 +1,50 @@
+/// @file
+/// The loop of rio-cardsim.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "fpga/sim/sim_card.hpp"
+
+namespace rio::sim {
+
+/// What others ask of the loop; a signal handler may write it.
+struct Requests {
+  std::atomic<bool> stop{false};
+  std::atomic<bool> lose_state{false};
+  std::atomic<bool> vanish{false};
+};
+
+/// Steps cards and looks after their peers: hot while there is work, asleep for up to 100 us at a
+/// time when there is none.
+class Service {
+ public:
+  /// @param cards, requests outlive the object.
+  Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests);
+
+  /// Until a stop is asked for, `seconds` are over (0: for ever), or all peers have left (unless
+  /// `stay`). @return 0, or -errno, told on stderr.
+  [[nodiscard]] int run(uint32_t seconds, bool stay);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void turn();
+  void obey();
+  [[nodiscard]] bool all_left() const;
+  [[nodiscard]] bool idle(Time now);
+  void rest(Time now);
+  void sleep(std::chrono::microseconds time);
+
+  std::vector<std::unique_ptr<SimCard>>& cards_;
+  Requests& requests_;
+  std::vector<uint64_t> done_;  // of each card, when last looked at
+  Time moved_at_;               // when a card did something last
+  Time busy_at_;                // when there was something to do last
+  std::vector<pollfd> fds_;
+};
+
+}  // namespace rio::sim

@@ -1,0 +1,137 @@
+#include "pmd/bus/emu/sim_bus.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "pmd/bus/emu/sim_client.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr size_t kPageBytes = sim::protocol::kPageBytes;
+
+/// Where bus addresses begin: far from any pointer, so that mixing the two up is refused.
+constexpr uint64_t kFirstIova = 1ull << 52;
+
+/// Memory that can be sent to another process, and that nobody can make smaller.
+[[nodiscard]] int make_memfd(size_t len_bytes, sim::Fd* out) {
+  sim::Fd fd(memfd_create("riopmd-dma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(len_bytes)) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return -errno;
+  }
+  *out = std::move(fd);
+  return 0;
+}
+
+/// Map it at a multiple of `align_bytes`. @param mapped, mapped_bytes for munmap().
+[[nodiscard]] int map_aligned(const sim::Fd& fd, size_t len_bytes, size_t align_bytes,
+                              void** mapped, size_t* mapped_bytes, uint8_t** va) {
+  const size_t slack = align_bytes > kPageBytes ? align_bytes : 0;
+  if (len_bytes + slack < len_bytes) {
+    return -ENOMEM;
+  }
+  void* const space =
+      mmap(nullptr, len_bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (space == MAP_FAILED) {
+    return -ENOMEM;
+  }
+  auto* const at = reinterpret_cast<uint8_t*>(
+      (reinterpret_cast<uintptr_t>(space) + align_bytes - 1) & ~(align_bytes - 1));
+  if (mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) ==
+      MAP_FAILED) {
+    munmap(space, len_bytes + slack);
+    return -ENOMEM;
+  }
+  *mapped = space;
+  *mapped_bytes = len_bytes + slack;
+  *va = at;
+  return 0;
+}
+
+}  // namespace
+
+SimBus::SimBus(std::string name, std::unique_ptr<SimClient> client)
+    : name_(std::move(name)), client_(std::move(client)), next_iova_(kFirstIova) {}
+
+SimBus::~SimBus() {
+  client_.reset();  // the card goes with its user, and uses nothing afterwards
+  for (const auto& [va, area] : areas_) {
+    munmap(area.mapped, area.mapped_bytes);
+  }
+}
+
+int SimBus::open(const SimConfig& config, std::unique_ptr<SimBus>* out) {
+  std::unique_ptr<SimClient> client;
+  if (const int rc = SimClient::open(config.socket, config.wait_ms, &client); rc != 0) {
+    return rc;
+  }
+  out->reset(new SimBus("sim:" + config.socket, std::move(client)));
+  return 0;
+}
+
+Mmio SimBus::bar() {
+  return {client_->bar(), client_->bar_bytes()};
+}
+
+int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  const size_t len = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+  if (len_bytes == 0 || len < len_bytes || !std::has_single_bit(align_bytes)) {
+    return -EINVAL;
+  }
+  sim::Fd fd;
+  Area area{};
+  uint8_t* va = nullptr;
+  int rc = make_memfd(len, &fd);
+  rc = rc != 0 ? rc : map_aligned(fd, len, align_bytes, &area.mapped, &area.mapped_bytes, &va);
+  if (rc != 0) {
+    log_error(
+        "%s: no %zu bytes for the card's rings and buffers: %s; take smaller rings or give "
+        "more memory",
+        name_.c_str(), len_bytes, std::strerror(-rc));
+    return rc;
+  }
+  area.iova = (next_iova_ + align_bytes - 1) & ~(static_cast<uint64_t>(align_bytes) - 1);
+  if (rc = client_->map(fd.get(), area.iova, len); rc != 0) {
+    munmap(area.mapped, area.mapped_bytes);
+    return rc;
+  }
+  next_iova_ = area.iova + len + kPageBytes;  // a hole between any two
+  areas_.emplace(va, area);
+  *out = {va, area.iova, len_bytes};
+  return 0;
+}
+
+void SimBus::dma_free(const DmaMemory& memory) {
+  const auto it = areas_.find(memory.va);
+  if (it == areas_.end()) {
+    return;
+  }
+  const int rc = client_->unmap(it->second.iova);
+  static_cast<void>(rc);  // logged; the server's own mapping keeps the memory, not ours
+  munmap(it->second.mapped, it->second.mapped_bytes);
+  areas_.erase(it);
+}
+
+int SimBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* /*runs*/) {
+  log_error(
+      "%s: memory of the program's own (%p, %zu bytes) cannot be shown to a card in another "
+      "process; take it from alloc(), or let it be copied",
+      name_.c_str(), va, len_bytes);
+  return -ENOTSUP;
+}
+
+int SimBus::dma_unmap(void* /*va*/, size_t /*len_bytes*/) {
+  return -ENOENT;  // nothing was ever mapped
+}
+
+int SimBus::irq_fd(uint32_t vector) {
+  return client_->irq_fd(vector);
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,229 @@
+#include "pmd/bus/emu/sim_client.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "fpga/sim/unix_socket.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using sim::protocol::Reply;
+using sim::protocol::Request;
+using sim::protocol::Verb;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kAnswerWithin(5000);
+constexpr milliseconds kTryEvery(10);
+
+}  // namespace
+
+int SimClient::open(const std::string& socket_path, uint32_t wait_ms,
+                    std::unique_ptr<SimClient>* out) {
+  std::unique_ptr<SimClient> client(new SimClient(socket_path));
+  if (const int rc = client->connect(wait_ms); rc != 0) {
+    log_error("sim:%s: nobody is there: %s; start rio-cardsim --card listen:socket=%s",
+              socket_path.c_str(), std::strerror(-rc), socket_path.c_str());
+    return rc;
+  }
+  if (const int rc = client->greet(); rc != 0) {
+    return rc;
+  }
+  if (const int rc = client->watch(); rc != 0) {
+    log_error("sim:%s: no thread to watch the socket: %s", socket_path.c_str(), std::strerror(-rc));
+    return rc;
+  }
+  *out = std::move(client);
+  return 0;
+}
+
+SimClient::~SimClient() {
+  if (watcher_.joinable()) {
+    const uint64_t one = 1;
+    static_cast<void>(!write(stop_.get(), &one, sizeof one));
+    watcher_.join();
+  }
+  if (bar_ != nullptr) {
+    munmap(bar_, bar_bytes_);
+  }
+}
+
+int SimClient::connect(uint32_t wait_ms) {
+  const auto deadline = steady_clock::now() + milliseconds(wait_ms);
+  for (;;) {
+    const int rc = sim::connect_to(path_, SOCK_SEQPACKET, &socket_);
+    const bool later = rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN;
+    if (!later || steady_clock::now() >= deadline) {
+      return rc;
+    }
+    std::this_thread::sleep_for(kTryEvery);
+  }
+}
+
+int SimClient::greet() {
+  Reply reply;
+  int rc = ask(Request{}, -1, &reply, &fds_);
+  if (rc == 0) {
+    rc = reply.status;
+  }
+  if (rc == -EBUSY) {
+    log_error("sim:%s: the card is in use by another program; end that one first", path_.c_str());
+    return rc;
+  }
+  if (rc == 0) {
+    rc = take_bar(reply);
+  }
+  if (rc != 0) {
+    log_error("sim:%s: no answer of a rio-cardsim of this release: %s; is it the right socket?",
+              path_.c_str(), std::strerror(-rc));
+  }
+  return rc;
+}
+
+int SimClient::take_bar(const Reply& reply) {
+  const size_t bytes = reply.bar_bytes;
+  if (bytes < 2 * regs::kQpStrideBytes || bytes > (regs::kMaxQps + 1) * regs::kQpStrideBytes ||
+      !std::has_single_bit(bytes) || reply.vectors > sim::protocol::kVectorsMax ||
+      fds_.size() != 1u + reply.vectors) {
+    return -EPROTO;
+  }
+  // Else the server could make it smaller, and an access to it would kill us.
+  const int fd = fds_.front().get();
+  struct stat info {};
+  if ((fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_WRITE)) != F_SEAL_SHRINK ||
+      fstat(fd, &info) != 0 || static_cast<size_t>(info.st_size) < bytes) {
+    return -EPROTO;
+  }
+  void* const va = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (va == MAP_FAILED) {
+    return -errno;
+  }
+  bar_ = static_cast<uint8_t*>(va);
+  bar_bytes_ = bytes;
+  return 0;
+}
+
+int SimClient::watch() {
+  stop_ = sim::Fd(eventfd(0, EFD_CLOEXEC));
+  if (!stop_.valid()) {
+    return -errno;
+  }
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int rc = 0;
+  try {
+    watcher_ = std::thread([this] {
+      // Only its end is waited for: answers are for ask().
+      pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
+      while (poll(fds, std::size(fds), -1) < 0) {
+      }
+      if (fds[0].revents != 0) {
+        card_is_gone();
+      }
+    });
+  } catch (const std::system_error& error) {
+    rc = -error.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return rc;
+}
+
+void SimClient::card_is_gone() {
+  for (size_t at = 0; at < bar_bytes_; at += sizeof(uint32_t)) {
+    __atomic_store_n(reinterpret_cast<uint32_t*>(bar_ + at), regs::kAllOnes, __ATOMIC_RELEASE);
+  }
+  const uint64_t one = 1;
+  for (size_t i = 1; i < fds_.size(); ++i) {
+    static_cast<void>(!write(fds_[i].get(), &one, sizeof one));  // full: it is readable anyway
+  }
+}
+
+int SimClient::irq_fd(uint32_t vector) const {
+  return vector + 1 < fds_.size() ? fds_[vector + 1].get() : -ENOTSUP;
+}
+
+int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim::Fd>* fds) {
+  if (const int rc = sim::send_with_fds(socket_, std::as_bytes(std::span(&request, 1)),
+                                        std::span(&fd, fd >= 0 ? 1u : 0u));
+      rc != 0) {
+    return rc == -EPIPE || rc == -ECONNRESET ? -ENODEV : rc;
+  }
+  const auto deadline = steady_clock::now() + kAnswerWithin;
+  for (;;) {
+    const ssize_t got =
+        sim::receive_with_fds(socket_, std::as_writable_bytes(std::span(reply, 1)), fds);
+    if (got == sizeof *reply && reply->magic == sim::protocol::kMagic &&
+        reply->version == sim::protocol::kVersion) {
+      return 0;
+    }
+    if (got >= 0 || got == -ECONNRESET) {
+      return got == 0 || got == -ECONNRESET ? -ENODEV : -EPROTO;
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    if (got != -EAGAIN && got != -EINTR) {
+      return static_cast<int>(got);
+    }
+    if (left.count() <= 0) {
+      return -ETIMEDOUT;
+    }
+    pollfd answer{socket_.get(), POLLIN, 0};
+    static_cast<void>(poll(&answer, 1, static_cast<int>(left.count()) + 1));
+  }
+}
+
+int SimClient::ask_for(const Request& request, int fd, const char* what) {
+  Reply reply;
+  std::vector<sim::Fd> none;
+  int rc = ask(request, fd, &reply, &none);
+  if (rc == -ENODEV) {
+    log_error("sim:%s: %s: rio-cardsim has gone; start it again and open the card anew",
+              path_.c_str(), what);
+    return rc;
+  }
+  if (rc == 0) {
+    rc = reply.status;
+  } else {
+    // An answer that comes later would be taken for that of the next request.
+    shutdown(socket_.get(), SHUT_RDWR);
+  }
+  if (rc != 0) {
+    log_error("sim:%s: %s of %llu bytes: %s; is rio-cardsim stopped, or short of memory?",
+              path_.c_str(), what, static_cast<unsigned long long>(request.len_bytes),
+              std::strerror(-rc));
+  }
+  return rc;
+}
+
+int SimClient::map(int memfd, uint64_t iova, uint64_t len_bytes) {
+  Request request;
+  request.verb = Verb::kMap;
+  request.iova = iova;
+  request.len_bytes = len_bytes;
+  return ask_for(request, memfd, "showing memory");
+}
+
+int SimClient::unmap(uint64_t iova) {
+  Request request;
+  request.verb = Verb::kUnmap;
+  request.iova = iova;
+  return ask_for(request, -1, "taking memory back");
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,102 @@
+// A client of rio-cardsim that says anything, with any descriptors: the server answers or hangs up,
+// and the card's memory stays within what the client has shown.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "fpga/sim/listen.hpp"
+#include "fpga/sim/unix_socket.hpp"
+
+using namespace rio::sim;
+
+namespace {
+
+constexpr uint64_t kMemoryBytes = 0x4000;
+
+[[nodiscard]] Fd memfd_of(int seals) {
+  Fd fd(memfd_create("fuzz", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  if (!fd.valid() || ftruncate(fd.get(), kMemoryBytes) != 0 ||
+      (seals != 0 && fcntl(fd.get(), F_ADD_SEALS, seals) != 0)) {
+    std::abort();
+  }
+  return fd;
+}
+
+/// Every window that the card sees can be touched.
+void touch(Listen& listen, uint64_t iova) {
+  rio::model::HostWindow window;
+  if (!listen.memory().find(iova, &window)) {
+    return;
+  }
+  if (!window.holds(iova, 1) || window.len_bytes > kMemoryBytes) {
+    std::abort();
+  }
+  window.va[0] = 1;
+  window.va[window.len_bytes - 1] = 1;
+}
+
+}  // namespace
+
+// Input: messages of a byte (which descriptors), a byte (length less one) and so many bytes.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool kQuiet = (stderr = std::fopen("/dev/null", "we")) != nullptr;  // complaints
+  static_cast<void>(kQuiet);
+  static const std::string kPath = "/tmp/rio-listen-fuzz." + std::to_string(getpid());
+  static const Fd kSealed = memfd_of(F_SEAL_SHRINK);
+  static const Fd kOpen = memfd_of(0);
+  CardSpec spec;
+  spec.kind = Kind::kListen;
+  spec.socket = spec.name = kPath;
+  Listen listen(spec);
+  Fd client;
+  if (listen.open() != 0 || connect_to(kPath, SOCK_SEQPACKET, &client) != 0) {
+    std::abort();
+  }
+  listen.serve();
+  const protocol::Request hello;
+  if (size > 0 && (data[0] & 0x80) == 0 &&
+      send_with_fds(client, std::as_bytes(std::span(&hello, 1)), {}) != 0) {
+    std::abort();
+  }
+  while (size >= 2 && listen.peer() != Attachment::Peer::kGone) {
+    const size_t len = std::min<size_t>(data[1] + 1u, size - 2);
+    std::vector<int> fds;
+    for (uint32_t i = 0; i < (data[0] & 3u); ++i) {
+      fds.push_back((data[0] & 4) != 0 ? kOpen.get() : kSealed.get());
+    }
+    protocol::Request request;
+    std::byte bytes[256];
+    std::memcpy(bytes, data + 2, len);
+    if ((data[0] & 8) == 0 && len >= 25) {  // a right beginning, so that the rest is looked at
+      request.verb = (data[2] & 1) != 0 ? protocol::Verb::kMap : protocol::Verb::kUnmap;
+      std::memcpy(&request.iova, data + 3, 24);
+      if ((data[2] & 2) != 0) {  // and multiples of pages
+        request.iova &= ~0xFFFull;
+        request.offset &= 0x3000;
+        request.len_bytes &= 0x7000;
+      }
+      std::memcpy(bytes, &request, sizeof request);
+    }
+    static_cast<void>(send_with_fds(client, std::span(bytes, (data[0] & 8) == 0 ? 32 : len), fds));
+    listen.serve();
+    touch(listen, request.iova);
+    protocol::Reply reply;
+    std::vector<Fd> got;
+    while (receive_with_fds(client, std::as_writable_bytes(std::span(&reply, 1)), &got) > 0) {
+    }
+    data += 2 + len;
+    size -= 2 + len;
+  }
+  client.reset();
+  listen.serve();
+  if (listen.renew() != 0) {
+    std::abort();
+  }
+  return 0;
+}
