@@ -2,15 +2,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
+#include "apps/common/registers.hpp"
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/size_sweep.hpp"
 #include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
 
-using pmd::fields_text;
 using pmd::find_register;
 using pmd::RegWord;
 namespace {
@@ -18,19 +17,11 @@ namespace {
 using Args = std::span<const std::string>;
 
 void print_word(const RegWord& word, uint32_t value) {
-  std::printf("  0x%06x  %-26s 0x%08x  %s\n", word.offset(), word.name().c_str(), value,
-              fields_text(word.reg->fields, value).c_str());
+  std::printf("%s\n", apps::word_line(word, value).c_str());
 }
 
 int failed(const char* what, const RegWord& word, int rc, std::string* error) {
-  *error = std::string(what) + " of " + word.name() + ": " + std::strerror(-rc);
-  if (rc == -EPERM) {
-    *error += "; the card writes it, not the host";
-  } else if (rc == -ENODEV) {
-    *error += "; the card is gone, its BAR reads all ones";
-  } else if (rc == -ERANGE) {
-    *error += "; this card's BAR does not reach that far";
-  }
+  *error = apps::access_error(what, word, rc);
   return rc;
 }
 
@@ -80,31 +71,17 @@ int dump(Console& console, Args args, std::string* error) {
   uint32_t shown = 0;
   for (const Port* port : ports) {
     std::printf("port %u, %s\n", port->index(), port->name().c_str());
-    for (const regs::names::RegName& reg : regs::names::kRegisters) {
-      const uint32_t instances =
-          reg.instances > 1 ? std::min(reg.instances, port->card().caps().queue_pairs) : 1;
-      for (uint32_t n = 0; n < instances * reg.count; ++n) {
-        const RegWord word{&reg, n / reg.count, n % reg.count};
-        if (!pmd::begins_with(word.name(), prefix)) {
-          continue;
-        }
-        uint32_t value = 0;
-        const int rc = port->card().reg_read(word.offset(), &value);
-        if (rc == -ERANGE) {
-          continue;
-        }
-        if (rc != 0) {
-          return failed("read", word, rc, error);
-        }
-        print_word(word, value);
-        ++shown;
+    for (const RegWord& word : apps::words_of(port->card(), prefix)) {
+      uint32_t value = 0;
+      if (const int rc = port->card().reg_read(word.offset(), &value); rc != 0) {
+        return failed("read", word, rc, error);
       }
+      print_word(word, value);
+      ++shown;
     }
   }
   if (shown == 0) {
-    *error = "no register's name begins with '" + prefix +
-             "'; blocks are id, rx_map, port, qp[N], "
-             "window[N]";
+    *error = apps::no_such_prefix(prefix);
     return -EINVAL;
   }
   return 0;
@@ -115,11 +92,8 @@ std::vector<std::string> words(Console& console, size_t index) {
     return port_names(console);
   }
   std::vector<std::string> names;
-  const uint32_t pairs = console.session.ports().front()->card().caps().queue_pairs;
-  for (const regs::names::RegName& reg : regs::names::kRegisters) {
-    for (uint32_t n = 0; n < std::min(reg.instances, pairs) * reg.count; ++n) {
-      names.push_back(RegWord{&reg, n / reg.count, n % reg.count}.name());
-    }
+  for (const RegWord& word : apps::words_of(console.session.ports().front()->card(), "")) {
+    names.push_back(word.name());
   }
   return names;
 }

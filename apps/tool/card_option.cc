@@ -21,9 +21,9 @@ void CardOption::add_to(CLI::App& command) {
                      "left out where there is only one");
 }
 
-int CardOption::resolve(const Context& context, std::string* name) const {
+int CardOption::resolve_all(const Context& context, std::vector<std::string>* names) const {
   if (!name_.empty()) {
-    *name = name_;
+    *names = {name_};
     return 0;
   }
   std::vector<pmd::vfio::PciCard> cards;
@@ -35,15 +35,27 @@ int CardOption::resolve(const Context& context, std::string* name) const {
                    "name one with --card; an emulated one is --card emu:loop");
     return -ENODEV;
   }
-  if (cards.size() > 1) {
-    std::string names;
-    for (const pmd::vfio::PciCard& card : cards) {
-      names += (names.empty() ? "" : ", ") + card.address;
+  names->clear();
+  for (const pmd::vfio::PciCard& card : cards) {
+    names->push_back(card.address);
+  }
+  return 0;
+}
+
+int CardOption::resolve(const Context& context, std::string* name) const {
+  std::vector<std::string> names;
+  if (const int rc = resolve_all(context, &names); rc != 0) {
+    return rc;
+  }
+  if (names.size() > 1) {
+    std::string list;
+    for (const std::string& one : names) {
+      list += (list.empty() ? "" : ", ") + one;
     }
-    (void)complain("there are several cards: " + names, "name one, --card " + cards[0].address);
+    (void)complain("there are several cards: " + list, "name one, --card " + names[0]);
     return -EINVAL;
   }
-  *name = cards[0].address;
+  *name = names[0];
   return 0;
 }
 
@@ -81,7 +93,8 @@ int open_to_look(const Context& context, const std::string& name, LookedAtCard* 
   return 0;
 }
 
-int open_card_bus(const Context& context, const std::string& name, std::unique_ptr<pmd::Bus>* out) {
+int open_card_bus(const Context& context, const std::string& name, BusReset reset,
+                  std::unique_ptr<pmd::Bus>* out) {
   CardName parsed;
   if (const int rc = parse_card_name(name, &parsed); rc != 0) {
     return rc;
@@ -89,6 +102,7 @@ int open_card_bus(const Context& context, const std::string& name, std::unique_p
   if (parsed.pci_address.empty()) {
     return open_bus(name, out);
   }
+  parsed.options.reset = parsed.options.reset && reset == BusReset::kAsNamed;
   std::unique_ptr<pmd::vfio::VfioBus> bus;
   if (const int rc = pmd::vfio::VfioBus::open(parsed.pci_address, parsed.options, context.paths,
                                               pmd::vfio::real_kernel(), &bus);
@@ -102,7 +116,7 @@ int open_card_bus(const Context& context, const std::string& name, std::unique_p
 int open_to_own(const Context& context, const std::string& name, const EndpointConfig& config,
                 std::unique_ptr<Endpoint>* out) {
   std::unique_ptr<pmd::Bus> bus;
-  if (const int rc = open_card_bus(context, name, &bus); rc != 0) {
+  if (const int rc = open_card_bus(context, name, BusReset::kAsNamed, &bus); rc != 0) {
     return rc;
   }
   return Endpoint::open(std::move(bus), config, out);

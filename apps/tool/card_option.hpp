@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -23,6 +24,9 @@ class CardOption {
   /// @param name as rio::parse_card_name() takes it. @return 0; -ENODEV (there is none), -EINVAL
   /// (there are several; the line on stderr lists them), or what find_cards() says. Said on stderr.
   [[nodiscard]] int resolve(const Context& context, std::string* name) const;
+  /// The card that was named, else all of this machine.
+  /// @return 0; -ENODEV (there is none), or what find_cards() says. Said on stderr.
+  [[nodiscard]] int resolve_all(const Context& context, std::vector<std::string>* names) const;
 
  private:
   std::string name_;
@@ -47,9 +51,11 @@ struct LookedAtCard {
 [[nodiscard]] int open_to_own(const Context& context, const std::string& name,
                               const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
-/// The bus of a card with all it can do (memory, interrupts), on which nothing was done yet.
-/// @return as rio::open_bus(), said on stderr.
-[[nodiscard]] int open_card_bus(const Context& context, const std::string& name,
+/// The bus of a card with all it can do (memory, interrupts).
+enum class BusReset : uint8_t { kAsNamed, kNever };
+/// @param reset kNever: the function is not reset, whatever the name says, so that what the card
+/// has noted down stays. @return as rio::open_bus(), said on stderr.
+[[nodiscard]] int open_card_bus(const Context& context, const std::string& name, BusReset reset,
                                 std::unique_ptr<pmd::Bus>* out);
 
 }  // namespace rio::tool

@@ -19,5 +19,10 @@ using AddCommand = void (*)(CLI::App& app, Context& context);
 
 void add_fabric(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
+void add_regs(CLI::App& app, Context& context);
+void add_selftest(CLI::App& app, Context& context);
+void add_links(CLI::App& app, Context& context);
+void add_counters(CLI::App& app, Context& context);
+void add_errors(CLI::App& app, Context& context);
 
 }  // namespace rio::tool

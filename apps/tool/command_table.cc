@@ -5,9 +5,8 @@
 namespace rio::tool {
 
 std::span<const AddCommand> command_table() {
-  static constexpr std::array<AddCommand, 2> kTable = {
-      add_list,
-      add_fabric,
+  static constexpr std::array<AddCommand, 7> kTable = {
+      add_list, add_regs, add_selftest, add_links, add_counters, add_errors, add_fabric,
   };
   return kTable;
 }

@@ -14,15 +14,6 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// Decimal, or hexadecimal behind 0x. @return false: something else, or above `max`.
-bool parse_number(std::string_view text, uint64_t max, uint64_t* value) {
-  const bool hex = text.starts_with("0x") || text.starts_with("0X");
-  text.remove_prefix(hex ? 2 : 0);
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *value, hex ? 16 : 10);
-  return error == std::errc{} && stop == end && *value <= max;
-}
-
 /// Split "name[7]". @return false for anything else than a name or this.
 bool split_index(std::string_view text, std::string_view* name, bool* indexed, uint32_t* index) {
   const size_t bracket = text.find('[');
@@ -65,7 +56,7 @@ int by_offset(uint32_t offset, RegWord* out, std::string* error) {
       }
     }
   }
-  *error = "no register at offset " + std::to_string(offset) + "; reg dump PORT lists them";
+  *error = "no register at offset " + std::to_string(offset) + "; a dump lists them";
   return -EINVAL;
 }
 
@@ -82,6 +73,19 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 }
 
 }  // namespace
+
+bool parse_number(std::string_view text, uint64_t max, uint64_t* value) {
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  text.remove_prefix(hex ? 2 : 0);
+  const char* const end = text.data() + text.size();
+  uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, number, hex ? 16 : 10);
+  if (error != std::errc{} || stop != end || number > max) {
+    return false;
+  }
+  *value = number;
+  return true;
+}
 
 std::string RegWord::name() const {
   std::string text = reg->block;

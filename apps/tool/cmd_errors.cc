@@ -1,0 +1,195 @@
+// rio-tool errors: what went wrong, decoded, and what the card has to tell.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "apps/tool/card_option.hpp"
+#include "apps/tool/clock_text.hpp"
+#include "apps/tool/command.hpp"
+#include "apps/tool/pace.hpp"
+#include "apps/tool/port_errors.hpp"
+#include "apps/tool/selftest.hpp"
+#include "apps/tool/text_table.hpp"
+#include "pmd/dev/queue_pair.hpp"
+
+namespace rio::tool {
+namespace {
+
+struct Options {
+  CardOption card;
+  bool watch = false;
+  Pace pace;
+};
+
+/// The card, as far as it can be had: with its maintenance queue, or only to be looked at.
+struct Source {
+  LookedAtCard looked;
+  std::unique_ptr<pmd::QueuePair> pair;  ///< null: `missing` says why. After the card.
+  std::string missing;
+};
+
+/// Rings for maintenance and events, without a reset if the card is set up: what it has noted
+/// down stays.
+int open_queues(const Context& context, const std::string& name, Source* source) {
+  LookedAtCard whole;
+  int rc = open_card_bus(context, name, BusReset::kNever, &whole.bus);
+  if (rc != 0) {
+    return rc;
+  }
+  pmd::Mmio bar = whole.bus->bar();
+  const uint32_t generation = bar.read32(regs::id::gen_ack());
+  const bool set_up = generation != 0 && generation == bar.read32(regs::id::gen_req());
+  rc = set_up ? pmd::Card::attach(*whole.bus, &whole.card)
+              : pmd::Card::open(*whole.bus, {.dest_ids = {}, .rx_map = {}}, &whole.card);
+  if (rc != 0) {
+    return rc;
+  }
+  pmd::QueuePairConfig queues;
+  queues.rings = pmd::ring_bit(regs::Ring::kMaint) | pmd::ring_bit(regs::Ring::kEvent);
+  std::unique_ptr<pmd::QueuePair> pair;
+  if (rc = whole.card->open_queue_pair(0, queues, &pair); rc != 0) {
+    return rc;
+  }
+  source->looked.card.reset();  // before its bus
+  source->looked = std::move(whole);
+  source->pair = std::move(pair);
+  return 0;
+}
+
+int open_source(const Context& context, const std::string& name, Source* source) {
+  std::string user;
+  if (const int rc = open_to_look(context, name, &source->looked); rc != 0) {
+    return rc;
+  }
+  if (const int rc = find_user(*source->looked.card, &user); rc != 0) {
+    return rc;
+  }
+  if (!user.empty()) {
+    source->missing = "a program uses the card (" + user + " runs); it gets the events";
+  } else if (!source->looked.card->caps().maint) {
+    source->missing = "the card has no maintenance queue";
+  } else if (const int rc = open_queues(context, name, source); rc != 0) {
+    source->missing = std::string("its maintenance queue cannot be had: ") + std::strerror(-rc);
+  }
+  return 0;
+}
+
+/// All findings now. @return 0 or -errno, said on stderr.
+int look(Source& source, std::vector<Finding>* out) {
+  source.looked.let_work();
+  std::vector<Finding> found;
+  if (const int rc = read_card_errors(*source.looked.card, &found); rc != 0) {
+    return rc;
+  }
+  if (source.pair != nullptr) {
+    if (const int rc = read_error_registers(csr_reader(source.pair->maint()), &found); rc != 0) {
+      return rc;
+    }
+  }
+  *out = std::move(found);
+  return 0;
+}
+
+std::vector<pmd::CardEvent> take_events(Source& source) {
+  constexpr uint16_t kMost = 64;
+  pmd::CardEvent events[kMost];
+  const uint16_t n = source.pair != nullptr ? source.pair->events().burst(events, kMost) : 0;
+  return {events, events + n};
+}
+
+int once(const Context& context, Source& source) {
+  std::vector<Finding> found;
+  if (look(source, &found) != 0) {
+    return kExitFailed;
+  }
+  Json findings = Json::array();
+  Json events = Json::array();
+  TextTable table({"where", "what", "register"});
+  for (const Finding& finding : found) {
+    findings.push_back(finding_json(finding));
+    table.add({finding.where, finding.what, finding.code});
+  }
+  std::string text = table.empty() ? "no errors\n" : table.text();
+  for (const pmd::CardEvent& event : take_events(source)) {
+    events.push_back(event_json(event));
+    text += "event: " + event_text(event) + '\n';
+  }
+  text += source.missing.empty() ? "" : "without the error registers: " + source.missing + '\n';
+  print_result(context,
+               {{"card", source.looked.bus->name()},
+                {"errors", findings},
+                {"events", events},
+                {"registers_missing", source.missing}},
+               text);
+  return found.empty() ? kExitOk : kExitFound;
+}
+
+void print_line(const Context& context, const char* kind, const Json& data,
+                const std::string& text) {
+  if (context.json) {
+    Json line = {{"time", utc_now()}, {"kind", kind}};
+    line.update(data);
+    std::printf("%s\n", line.dump().c_str());
+  } else {
+    std::printf("%s  %-6s %s\n", time_of_day().c_str(), kind, text.c_str());
+  }
+}
+
+int watch(const Context& context, Source& source, Pace& pace) {
+  if (!source.missing.empty()) {
+    print_line(context, "note", {{"registers_missing", source.missing}},
+               "without the error registers: " + source.missing);
+  }
+  std::vector<Finding> before;
+  bool any = false;
+  do {
+    std::vector<Finding> now;
+    if (look(source, &now) != 0) {
+      return kExitFailed;
+    }
+    for (const Finding& finding : now) {
+      if (std::find(before.begin(), before.end(), finding) == before.end()) {
+        any = true;
+        print_line(context, "error", finding_json(finding),
+                   finding.where + ": " + finding.what + " (" + finding.code + ")");
+      }
+    }
+    for (const pmd::CardEvent& event : take_events(source)) {
+      print_line(context, "event", event_json(event), event_text(event));
+    }
+    before = std::move(now);
+  } while (pace.next());
+  return any ? kExitFound : kExitOk;
+}
+
+int errors(const Context& context, Options& options) {
+  std::string name;
+  Source source;
+  if (options.card.resolve(context, &name) != 0 || open_source(context, name, &source) != 0) {
+    return kExitFailed;
+  }
+  return options.watch ? watch(context, source, options.pace) : once(context, source);
+}
+
+}  // namespace
+
+void add_errors(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "errors",
+      "What went wrong, decoded; with --watch also port-writes; exit code 3: something did");
+  const auto options = std::make_shared<Options>();
+  options->card.add_to(*command);
+  command->add_flag("--watch", options->watch,
+                    "Again and again: what is new, port-writes and other events");
+  options->pace.add_to(*command);
+  command->footer(
+      "Rings that the card has stopped, error counters, and the standard error registers (error\n"
+      "management, port error and status). The latter are read through the card's maintenance\n"
+      "queue, so only while no program uses the card; nothing is reset or cleared.\n\n"
+      "Examples\n  rio-tool errors\n  rio-tool --json errors --watch --interval 0.2");
+  command->callback([&context, options] { context.exit_code = errors(context, *options); });
+}
+
+}  // namespace rio::tool

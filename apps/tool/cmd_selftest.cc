@@ -1,0 +1,163 @@
+// rio-tool selftest: does the card do what it should, every byte of it?
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+
+#include "apps/tool/card_option.hpp"
+#include "apps/tool/command.hpp"
+#include "apps/tool/selftest.hpp"
+#include "apps/tool/text_table.hpp"
+
+namespace rio::tool {
+namespace {
+
+struct Options {
+  CardOption card;
+  SelftestConfig test;
+  CLI::Option* seed = nullptr;
+  CLI::Option* peer = nullptr;
+  std::string report;
+  bool force = false;
+};
+
+/// Where the test is, on stderr: a line that is written over on a terminal, else one for each step.
+class Ticker {
+ public:
+  void operator()(const char* step, uint64_t done, uint64_t total) {
+    if (done == 0) {
+      begin(step);
+    } else if (terminal_ && done % kTellEvery == 0) {
+      std::fprintf(stderr, "\r\033[K%s: %" PRIu64, step, done);
+      if (total != 0) {
+        std::fprintf(stderr, " of %" PRIu64, total);
+      }
+    }
+  }
+  void end() const {
+    if (terminal_) {
+      std::fputs("\r\033[K", stderr);
+    }
+  }
+
+ private:
+  static constexpr uint64_t kTellEvery = 128;
+
+  void begin(const char* step) {
+    ++number_;
+    std::fprintf(stderr, "%s[%zu/%zu] %s%s", terminal_ ? "\r\033[K" : "", number_,
+                 selftest_steps().size(), step, terminal_ ? "" : "\n");
+  }
+
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  size_t number_ = 0;
+};
+
+int plan(const Context& context, const std::string& card) {
+  Json steps = Json::array();
+  TextTable table({"step", "what would be tried on " + card});
+  for (const SelftestStep& step : selftest_steps()) {
+    steps.push_back({{"step", step.name}, {"what", step.help}});
+    table.add({step.name, step.help});
+  }
+  print_result(context, {{"card", card}, {"dry_run", true}, {"steps", steps}}, table.text());
+  return kExitOk;
+}
+
+/// Refuse a card that a program uses: a reset would take its queues away.
+int check_idle(const Context& context, const std::string& name, bool force) {
+  LookedAtCard looked;
+  std::string user;
+  if (open_to_look(context, name, &looked) != 0 || find_user(*looked.card, &user) != 0) {
+    return kExitFailed;
+  }
+  if (!user.empty() && !force) {
+    return complain(looked.bus->name() + " is in use: " + user + " runs",
+                    "end the program that uses it; if none does any more, give --force, which "
+                    "resets the card");
+  }
+  return kExitOk;
+}
+
+int write_file(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) {
+    return complain("cannot write " + path + ": " + std::strerror(errno != 0 ? errno : EIO),
+                    "name a file in a folder that you may write to");
+  }
+  return kExitOk;
+}
+
+int keep(const SelftestReport& report, const std::string& path) {
+  const std::string json = report.json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const int rc = write_file(path + ".txt", report.text());
+  return rc != kExitOk ? rc : write_file(path + ".json", json);
+}
+
+int selftest(const Context& context, Options& options) {
+  std::string name;
+  if (options.card.resolve(context, &name) != 0) {
+    return kExitFailed;
+  }
+  if (context.dry_run) {
+    return plan(context, name);
+  }
+  options.test.has_peer = options.peer->count() != 0;
+  if (options.seed->count() == 0) {
+    options.test.seed = std::random_device{}();
+  }
+  if (const int rc = check_idle(context, name, options.force); rc != kExitOk) {
+    return rc;
+  }
+  std::unique_ptr<pmd::Bus> bus;
+  if (open_card_bus(context, name, BusReset::kAsNamed, &bus) != 0) {
+    return kExitFailed;  // the log has said why
+  }
+  Ticker ticker;
+  const SelftestReport report = run_selftest(*bus, options.test, std::ref(ticker));
+  ticker.end();
+  print_result(context, report.json(), report.text());
+  if (!options.report.empty() && keep(report, options.report) != kExitOk) {
+    return kExitFailed;
+  }
+  return report.exit_code();
+}
+
+}  // namespace
+
+void add_selftest(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "selftest", "Test a card that nobody uses: it is reset, and every byte is compared");
+  const auto options = std::make_shared<Options>();
+  options->card.add_to(*command);
+  command->add_flag("--quick", options->test.quick, "Fewer sizes, queue pair 0 only");
+  options->peer = command->add_option("--peer", options->test.peer,
+                                      "destID of a node that receives: send to it, too");
+  command->add_option("--destid", options->test.dest_id, "destID of the card while it is tested")
+      ->capture_default_str();
+  command->add_flag("--loop", options->test.must_loop,
+                    "The link is looped back: fail, rather than skip, if nothing comes back");
+  options->seed = command->add_option("--seed", options->test.seed,
+                                      "Of the bytes that are sent; drawn if left out");
+  command->add_option("--report", options->report, "Write FILE.txt and FILE.json, to be kept")
+      ->type_name("FILE");
+  command->add_flag("--force", options->force, "Even if rings run: their program has died");
+  command->footer(
+      "Messages, doorbells and memory are tried over a link that is looped back (a loop-back\n"
+      "module, or emu:loop); without one they are skipped. Exit code 3: a step failed.\n\n"
+      "Examples\n"
+      "  rio-tool selftest --card emu:loop --quick\n"
+      "  rio-tool selftest --card 0000:03:00.0 --loop --report card7\n"
+      "  rio-tool selftest --peer 0x21");
+  command->callback([&context, options] { context.exit_code = selftest(context, *options); });
+}
+
+}  // namespace rio::tool

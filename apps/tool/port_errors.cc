@@ -1,0 +1,251 @@
+#include "apps/tool/port_errors.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "pmd/dev/names.hpp"
+#include "pmd/dev/ring.hpp"
+
+namespace rio::tool {
+namespace {
+
+constexpr uint32_t kTimeoutMs = 2000;
+constexpr uint32_t kAssemblyInformationCar = 0x0C;  // RIO Part 1 §5.4.4
+constexpr uint32_t kBlocksMax = 64;                 // of extended features; a longer chain loops
+constexpr uint32_t kErrorManagement = 0x0007;       // RIO Part 8 §2.3
+
+/// A bit of a register. The specification counts from the most significant one.
+struct Bit {
+  uint32_t mask;
+  const char* meaning;
+};
+
+// Logical/transport layer error detect CSR. RIO Part 8 §2.3.2.2
+constexpr std::array kLogicalBits = {
+    Bit{0x80000000, "error response to a read or write"},
+    Bit{0x40000000, "error response to a message"},
+    Bit{0x20000000, "error response to a GSM request"},
+    Bit{0x10000000, "message with a wrong format"},
+    Bit{0x08000000, "transaction that cannot be decoded"},
+    Bit{0x04000000, "transaction with a wrong destID"},
+    Bit{0x02000000, "message request time-out: segments stayed away"},
+    Bit{0x01000000, "packet response time-out"},
+    Bit{0x00800000, "response that nobody waits for"},
+    Bit{0x00400000, "transaction that is not supported"},
+    Bit{0x00200000, "data streaming: context missing"},
+    Bit{0x00100000, "data streaming: context open already"},
+    Bit{0x00080000, "data streaming: segment too long"},
+    Bit{0x00040000, "data streaming: segment too short"},
+    Bit{0x00020000, "data streaming: wrong PDU length"},
+    Bit{0x000000FF, "error of the implementation's own"},
+};
+
+// Port n error detect CSR. RIO Part 8 §2.3.2.10
+constexpr std::array kPortBits = {
+    Bit{0x80000000, "error of the implementation's own"},
+    Bit{0x00800000, "control symbol with a wrong S bit"},
+    Bit{0x00400000, "corrupt control symbol"},
+    Bit{0x00200000, "acknowledgement with an unexpected ackID"},
+    Bit{0x00100000, "packet-not-accepted received"},
+    Bit{0x00080000, "packet with an unexpected ackID"},
+    Bit{0x00040000, "packet with bad CRC"},
+    Bit{0x00020000, "packet longer than 276 bytes"},
+    Bit{0x00010000, "illegal or invalid character"},
+    Bit{0x00008000, "data character in an idle sequence"},
+    Bit{0x00004000, "descrambler lost its synchronisation"},
+    Bit{0x00000020, "link response with an ackID that is not outstanding"},
+    Bit{0x00000010, "protocol error"},
+    Bit{0x00000004, "delineation error"},
+    Bit{0x00000002, "acknowledgement that nobody waits for"},
+    Bit{0x00000001, "link time-out"},
+};
+
+// Port n error and status CSR; what is no error (port OK, retries) is left out. RIO Part 6 §6.6.8
+constexpr std::array kStatusBits = {
+    Bit{0x04000000, "packets were dropped on the way out"},
+    Bit{0x02000000, "failed: too many errors, the error rate threshold was passed"},
+    Bit{0x01000000, "degraded: the error rate threshold was passed"},
+    Bit{0x00020000, "errors on the way out, recovered"},
+    Bit{0x00010000, "output is stopped by an error"},
+    Bit{0x00000200, "errors on the way in, recovered"},
+    Bit{0x00000100, "input is stopped by an error"},
+    Bit{0x00000010, "a port-write waits to be sent"},
+    Bit{0x00000008, "port is not available"},
+    Bit{0x00000004, "port has an error that it cannot recover from"},
+    Bit{0x00000001, "port is not initialised: no link"},
+};
+
+std::string code(uint32_t offset, uint32_t bits) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "0x%06x: 0x%08x", offset, bits);
+  return text;
+}
+
+void decode(const char* where, uint32_t offset, uint32_t word, std::span<const Bit> bits,
+            std::vector<Finding>* out) {
+  for (const Bit& bit : bits) {
+    if ((word & bit.mask) != 0) {
+      out->push_back({where, bit.meaning, code(offset, word & bit.mask)});
+    }
+  }
+}
+
+/// A CSR. Says on stderr what went wrong.
+int read_csr(const ReadCsr& read, uint32_t offset, uint32_t* word) {
+  const int rc = read(offset, word);
+  if (rc != 0) {
+    char text[96];
+    std::snprintf(text, sizeof(text), "CSR 0x%06x of the card cannot be read: %s", offset,
+                  std::strerror(-rc));
+    (void)complain(text, rc == -ENODEV ? "check slot, link and power, then rescan the bus"
+                                       : "reset the card: 'rio-tool selftest' does");
+  }
+  return rc;
+}
+
+/// Offset of the port's error and status CSR from its block, 0 if the block is no LP-Serial one.
+uint32_t status_offset(uint32_t block_id) {
+  switch (block_id) {
+    case 0x0001:
+    case 0x0002:
+    case 0x0003:
+    case 0x0009:
+      return 0x58;  // RIO Part 6 §6.5, register map I
+    case 0x0011:
+    case 0x0012:
+    case 0x0013:
+    case 0x0019:
+      return 0x48;  // register map II
+    default:
+      return 0;
+  }
+}
+
+/// What one block of extended features says.
+int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<Finding>* out) {
+  uint32_t word = 0;
+  int rc = 0;
+  if (id == kErrorManagement) {
+    if (rc = read_csr(read, base + 0x08, &word); rc == 0) {
+      decode("logical layer", base + 0x08, word, kLogicalBits, out);
+      rc = read_csr(read, base + 0x40, &word);
+    }
+    if (rc == 0) {
+      decode("port 0", base + 0x40, word, kPortBits, out);
+    }
+  } else if (const uint32_t offset = status_offset(id); offset != 0) {
+    if (rc = read_csr(read, base + offset, &word); rc == 0) {
+      decode("port 0", base + offset, word, kStatusBits, out);
+    }
+  }
+  return rc;
+}
+
+}  // namespace
+
+int read_card_errors(pmd::Card& card, std::vector<Finding>* out) {
+  std::vector<Finding> found;
+  pmd::Mmio bar = card.bus().bar();
+  for (uint32_t qp = 0; qp < card.caps().queue_pairs; ++qp) {
+    for (uint32_t ring = 0; card.blocks().has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
+      using Status = regs::qp::RingStatus;
+      const uint32_t word = bar.read32(regs::qp::ring_status(qp, ring));
+      if (Status::state.get(word) == static_cast<uint32_t>(regs::RingState::kError)) {
+        const auto why = static_cast<regs::RingError>(Status::error.get(word));
+        const uint32_t entry = bar.read32(regs::qp::ring_entry(qp, ring));
+        found.push_back({"queue pair " + std::to_string(qp) + ", ring " + pmd::ring_name(ring),
+                         "stopped: " + std::string(pmd::name(why)) + " at entry " +
+                             std::to_string(entry) + "; " + pmd::remedy(why),
+                         code(regs::qp::ring_status(qp, ring), word)});
+      }
+    }
+  }
+  const auto count = [&](const char* name, uint32_t offset, const char* meaning) {
+    const uint32_t value = card.blocks().has_port() ? bar.read32(offset) : 0;
+    if (value != 0) {
+      found.push_back({std::string("counter ") + name, std::to_string(value) + " " + meaning,
+                       code(offset, value)});
+    }
+  };
+  count("rx_errors", regs::port::rx_errors(), "ERROR answers given");
+  count("tx_timeouts", regs::port::tx_timeouts(), "responses never came");
+  count("rx_timeouts", regs::port::rx_timeouts(), "messages came in part");
+  count("rx_unmapped", regs::port::rx_unmapped(), "requests for a destID or mailbox of nobody");
+  if (card.gone()) {  // last: what was read before it may be all ones
+    (void)complain(card.bus().name() + ": the card is gone (its magic reads all ones)",
+                   "check slot, link and power, then rescan the bus");
+    return -ENODEV;
+  }
+  out->insert(out->end(), found.begin(), found.end());
+  return 0;
+}
+
+int read_error_registers(const ReadCsr& read, std::vector<Finding>* out) {
+  std::vector<Finding> found;
+  uint32_t word = 0;
+  if (const int rc = read_csr(read, kAssemblyInformationCar, &word); rc != 0) {
+    return rc;
+  }
+  uint32_t base = word & 0xFFFF;
+  for (uint32_t i = 0; base != 0; ++i) {
+    if (i == kBlocksMax || base % 4 != 0) {
+      (void)complain("the chain of extended features of the card " +
+                         std::string(i == kBlocksMax ? "loops" : "is broken") + " at " +
+                         std::to_string(base),
+                     "update the gateware");
+      return -EPROTO;
+    }
+    uint32_t header = 0;
+    int rc = read_csr(read, base, &header);
+    rc = rc != 0 ? rc : read_block(read, base, header & 0xFFFF, &found);
+    if (rc != 0) {
+      return rc;
+    }
+    base = header >> 16;
+  }
+  out->insert(out->end(), found.begin(), found.end());
+  return 0;
+}
+
+ReadCsr csr_reader(pmd::MaintQueue& maint) {
+  return [&maint](uint32_t offset, uint32_t* word) {
+    return maint.read_local(offset, {word, 1}, kTimeoutMs);
+  };
+}
+
+std::string event_text(const pmd::CardEvent& event) {
+  char text[160] = "";
+  switch (event.type) {
+    case regs::EventType::kLink:
+      return event.info != 0 ? "link went up" : "link went down";
+    case regs::EventType::kRingError:
+      return "ring " +
+             std::string(event.data[1] < regs::kRingsPerQp ? pmd::ring_name(event.data[1])
+                                                           : "unknown") +
+             " stopped: " + pmd::name(static_cast<regs::RingError>(event.info)) + " at entry " +
+             std::to_string(event.data[0]);
+    case regs::EventType::kOverflow:
+      return std::to_string(event.info) + " events were lost for want of room";
+    default:
+      break;
+  }
+  std::snprintf(text, sizeof(text), "%s from 0x%x, data %08x %08x %08x %08x", pmd::name(event.type),
+                event.source, event.data[0], event.data[1], event.data[2], event.data[3]);
+  return text;
+}
+
+Json event_json(const pmd::CardEvent& event) {
+  return {{"type", pmd::name(event.type)},
+          {"source", event.source},
+          {"info", event.info},
+          {"data", {event.data[0], event.data[1], event.data[2], event.data[3]}}};
+}
+
+Json finding_json(const Finding& finding) {
+  return {{"where", finding.where}, {"what", finding.what}, {"code", finding.code}};
+}
+
+}  // namespace rio::tool

@@ -1,0 +1,185 @@
+#include "apps/tool/reg_dump.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "apps/common/registers.hpp"
+#include "apps/tool/clock_text.hpp"
+
+namespace rio::tool {
+namespace {
+
+using pmd::RegWord;
+
+constexpr const char* kFormat = "riopmd-registers";
+constexpr int kVersion = 1;
+constexpr size_t kFileBytesMax = size_t{64} << 20;  // a full card's is a tenth of it
+
+std::string hex(uint32_t value, int digits) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "0x%0*x", digits, value);
+  return text;
+}
+
+/// What is wrong with a file; the rest of the text is the same for all.
+int no_dump(const std::string& path, const std::string& what) {
+  (void)complain(path + ": " + what,
+                 "give a file that 'rio-tool regs dump --file' wrote, or take a new one");
+  return -EINVAL;
+}
+
+/// One entry of "registers". @return what is wrong with it, empty if nothing.
+std::string parse_entry(const Json& entry, RegValue* out) {
+  if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {
+    return "an entry without a name";
+  }
+  const auto& name = entry["name"].get_ref<const std::string&>();
+  std::string error;
+  RegWord word;
+  // A name, not an offset: dumps outlive the register map.
+  if (name.find('.') == std::string::npos || pmd::find_register(name, &word, &error) != 0) {
+    return error.empty() ? "no register '" + name + "'" : error;
+  }
+  uint64_t value = 0;
+  if (!entry.contains("value") || !entry["value"].is_string() ||
+      !pmd::parse_number(entry["value"].get_ref<const std::string&>(), UINT32_MAX, &value)) {
+    return name + " has no value of 32 bits";
+  }
+  *out = {word, static_cast<uint32_t>(value)};
+  return "";
+}
+
+int read_file(const std::string& path, std::string* text) {
+  std::ifstream file(path, std::ios::binary);
+  std::string got(kFileBytesMax + 1, '\0');
+  file.read(got.data(), static_cast<std::streamsize>(got.size()));
+  if (!file.eof() && !file) {
+    const int error = errno != 0 ? errno : EIO;
+    (void)complain("cannot read " + path + ": " + std::strerror(error),
+                   "name a file that 'rio-tool regs dump --file' wrote");
+    return -error;
+  }
+  got.resize(static_cast<size_t>(file.gcount()));
+  if (got.size() > kFileBytesMax) {
+    return no_dump(path, "too large for a dump of registers");
+  }
+  *text = std::move(got);
+  return 0;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  return object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "?";
+}
+
+}  // namespace
+
+Json word_json(const RegValue& value) {
+  Json fields = Json::object();
+  for (const regs::names::FieldName& field : value.word.reg->fields) {
+    const uint64_t mask = (uint64_t{1} << field.width) - 1;
+    fields[field.name] = value.value >> field.lsb & mask;
+  }
+  return {{"name", value.word.name()},
+          {"offset", hex(value.word.offset(), 6)},
+          {"value", hex(value.value, 8)},
+          {"owner", value.word.reg->host ? "host" : "card"},
+          {"fields", fields}};
+}
+
+int take_dump(pmd::Card& card, const std::vector<RegWord>& words, RegDump* out) {
+  RegDump dump{card.bus().name(), utc_now(), {}};
+  dump.values.reserve(words.size());
+  for (const RegWord& word : words) {
+    uint32_t value = 0;
+    if (const int rc = card.reg_read(word.offset(), &value); rc != 0) {
+      (void)complain(apps::access_error("read", word, rc), "see what the log says above");
+      return rc;
+    }
+    dump.values.push_back({word, value});
+  }
+  *out = std::move(dump);
+  return 0;
+}
+
+Json dump_json(const RegDump& dump) {
+  Json registers = Json::array();
+  for (const RegValue& value : dump.values) {
+    registers.push_back(word_json(value));
+  }
+  return {{"format", kFormat},
+          {"version", kVersion},
+          {"card", dump.card},
+          {"time", dump.time},
+          {"registers", registers}};
+}
+
+int write_dump(const RegDump& dump, const std::string& path) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << dump_json(dump).dump(1) << '\n';
+  file.close();
+  if (!file) {
+    const int error = errno != 0 ? errno : EIO;
+    (void)complain("cannot write " + path + ": " + std::strerror(error),
+                   "name a file in a folder that you may write to");
+    return -error;
+  }
+  return 0;
+}
+
+int read_dump(const std::string& path, RegDump* out) {
+  errno = 0;
+  std::string text;
+  if (const int rc = read_file(path, &text); rc != 0) {
+    return rc;
+  }
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || text_of(json, "format") != kFormat) {
+    return no_dump(path, "no dump of registers");
+  }
+  if (!json.contains("version") || json["version"] != kVersion) {
+    return no_dump(path, "a dump of another version than " + std::to_string(kVersion));
+  }
+  if (!json.contains("registers") || !json["registers"].is_array()) {
+    return no_dump(path, "a dump without registers");
+  }
+  RegDump dump{text_of(json, "card"), text_of(json, "time"), {}};
+  std::map<uint32_t, bool> seen;
+  for (const Json& entry : json["registers"]) {
+    RegValue value;
+    if (const std::string wrong = parse_entry(entry, &value); !wrong.empty()) {
+      return no_dump(path, wrong);
+    }
+    if (!seen.emplace(value.word.offset(), true).second) {
+      return no_dump(path, value.word.name() + " is there twice");
+    }
+    dump.values.push_back(value);
+  }
+  *out = std::move(dump);
+  return 0;
+}
+
+std::vector<RegDifference> differences(const RegDump& a, const RegDump& b, bool all) {
+  std::map<uint32_t, RegDifference> merged;  // by offset
+  for (const RegValue& value : a.values) {
+    merged[value.word.offset()] = {value.word, true, false, value.value, 0};
+  }
+  for (const RegValue& value : b.values) {
+    RegDifference& both = merged[value.word.offset()];
+    both.word = value.word;
+    both.in_b = true;
+    both.b = value.value;
+  }
+  std::vector<RegDifference> out;
+  for (const auto& [offset, both] : merged) {
+    const bool same = both.in_a && both.in_b && both.a == both.b;
+    if (!same && (all || offset != regs::id::heartbeat())) {
+      out.push_back(both);
+    }
+  }
+  return out;
+}
+
+}  // namespace rio::tool

@@ -1,0 +1,54 @@
+/// @file
+/// The registers of a card at one moment: taken, written to a file, read back, compared.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/tool/context.hpp"
+#include "pmd/dev/card.hpp"
+#include "pmd/dev/reg_names.hpp"
+
+namespace rio::tool {
+
+/// A word and what it held.
+struct RegValue {
+  pmd::RegWord word;
+  uint32_t value = 0;
+};
+
+/// A dump. One thread.
+struct RegDump {
+  std::string card;  ///< name of the card, for messages
+  std::string time;  ///< when, UTC
+  std::vector<RegValue> values;
+};
+
+/// A word that is not the same in both; `a` or `b` is missing where only the other dump has it.
+struct RegDifference {
+  pmd::RegWord word;
+  bool in_a = false;
+  bool in_b = false;
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+/// Name, offset, value, owner and fields of a word.
+[[nodiscard]] Json word_json(const RegValue& value);
+
+/// Read the words of a card. @return 0, or as Card::reg_read(), said on stderr.
+[[nodiscard]] int take_dump(pmd::Card& card, const std::vector<pmd::RegWord>& words, RegDump* out);
+
+[[nodiscard]] Json dump_json(const RegDump& dump);
+/// @return 0, or -errno, said on stderr.
+[[nodiscard]] int write_dump(const RegDump& dump, const std::string& path);
+/// Read what write_dump() wrote, maybe somebody else's, maybe damaged: all of it is checked.
+/// @return 0, -EINVAL (not such a file), or what reading it says; said on stderr.
+[[nodiscard]] int read_dump(const std::string& path, RegDump* out);
+
+/// In the order of the register map. @param all also ID.HEARTBEAT, which always differs.
+[[nodiscard]] std::vector<RegDifference> differences(const RegDump& a, const RegDump& b, bool all);
+
+}  // namespace rio::tool

@@ -1,0 +1,370 @@
+// Steps with remote memory, maintenance and interrupts.
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "apps/tool/selftest_loop.hpp"
+#include "pmd/dev/names.hpp"
+
+namespace rio::tool {
+namespace {
+
+using regs::DmaOp;
+
+constexpr uint64_t kRioAddr = 0x1000'0000;
+constexpr uint32_t kWindowBytes = 2 * SelftestBench::kPageBytes;
+constexpr uint32_t kDoubleword = 8;
+constexpr uint32_t kMaintTimeoutMs = 5000;
+
+constexpr uint32_t kLocalPage = SelftestBench::kTxPage;   // of the requester
+constexpr uint32_t kRemotePage = SelftestBench::kRxPage;  // behind the window
+
+const char* op_name(DmaOp op) {
+  switch (op) {
+    case DmaOp::kNread:
+      return "NREAD";
+    case DmaOp::kNwrite:
+      return "NWRITE";
+    case DmaOp::kNwriteR:
+      return "NWRITE_R";
+    case DmaOp::kSwrite:
+      return "SWRITE";
+    case DmaOp::kAtomicInc:
+      return "atomic increment";
+    case DmaOp::kAtomicDec:
+      return "atomic decrement";
+    case DmaOp::kAtomicSet:
+      return "atomic set";
+    case DmaOp::kAtomicClear:
+      return "atomic clear";
+    case DmaOp::kAtomicSwap:
+      return "atomic swap";
+    case DmaOp::kAtomicCswap:
+      return "atomic compare and swap";
+  }
+  return "?";
+}
+
+/// One read or write.
+struct MemoryTrial {
+  uint64_t number;
+  DmaOp op;
+  uint32_t len_bytes;
+  uint32_t remote_offset;
+  uint32_t local_offset;
+};
+
+std::vector<uint32_t> lengths(bool quick) {
+  std::vector<uint32_t> out = {511, 512, 513, 1000, 1024, 2048, 4088, 4095, 4096};
+  for (uint32_t len = 1; len <= 264; ++len) {
+    if (!quick || len <= 9 || len % 8 == 0 || len >= 255) {
+      out.push_back(len);
+    }
+  }
+  return out;
+}
+
+std::vector<MemoryTrial> memory_trials(const SelftestBench& bench, const pmd::Caps& caps) {
+  std::vector<MemoryTrial> trials;
+  for (const DmaOp op : {DmaOp::kNwriteR, DmaOp::kNread, DmaOp::kNwrite, DmaOp::kSwrite}) {
+    for (const uint32_t len : lengths(bench.config().quick)) {
+      for (uint32_t offset = 0; offset < kDoubleword; offset += std::max(caps.dma_addr_align, 1u)) {
+        const bool whole = len % kDoubleword == 0 && offset == 0;
+        if (len > caps.dma_bytes || (op == DmaOp::kSwrite && !whole)) {
+          continue;
+        }
+        // Another offset on this side, so that the card has to shift.
+        const uint32_t local =
+            op == DmaOp::kSwrite || caps.dma_addr_align >= kDoubleword ? 0 : kDoubleword - offset;
+        trials.push_back({trials.size(), op, len, offset, local & (kDoubleword - 1)});
+      }
+    }
+  }
+  return trials;
+}
+
+std::string describe(const MemoryTrial& trial) {
+  return std::string(op_name(trial.op)) + " of " + std::to_string(trial.len_bytes) +
+         " bytes at offset " + std::to_string(trial.remote_offset) + " from offset " +
+         std::to_string(trial.local_offset);
+}
+
+/// Opens a window onto the remote pages. @return what is wrong.
+std::string open_window(SelftestBench& bench, SelftestLoop& loop, uint32_t* index) {
+  using pmd::WindowRights;
+  const pmd::Window window{
+      .rio_addr = kRioAddr,
+      .size_bytes = kWindowBytes,
+      .iova = bench.iova(kRemotePage),
+      .rights = WindowRights::kRead | WindowRights::kWrite | WindowRights::kAtomic};
+  const int rc = loop.pair().windows().open(window, index);
+  return rc == 0 ? "" : std::string("no inbound window: ") + std::strerror(-rc);
+}
+
+std::string run_trial(SelftestBench& bench, SelftestLoop& loop, const MemoryTrial& trial) {
+  const bool reads = trial.op == DmaOp::kNread;
+  const uint32_t from_page = reads ? kRemotePage : kLocalPage;
+  const uint32_t to_page = reads ? kLocalPage : kRemotePage;
+  const uint32_t from = reads ? trial.remote_offset : trial.local_offset;
+  const uint32_t to = reads ? trial.local_offset : trial.remote_offset;
+  bench.fill(bench.va(from_page) + from, trial.len_bytes, trial.number);
+  std::memset(bench.va(to_page), Image::kPoison, kWindowBytes);
+  Image image(kWindowBytes);
+  image.put(bench, trial.number, 0, to, trial.len_bytes, trial.len_bytes);
+  const std::string what = describe(trial);
+  const pmd::DmaRequest request{.rio_addr = kRioAddr + trial.remote_offset,
+                                .iova = bench.iova(kLocalPage) + trial.local_offset,
+                                .cookie = trial.number,
+                                .dest_id = bench.config().dest_id,
+                                .length_bytes = trial.len_bytes,
+                                .op = trial.op,
+                                .prio = 0};
+  std::string wrong = loop.remote(request, what);
+  if (!wrong.empty()) {
+    return wrong;
+  }
+  // NWRITE and SWRITE have no response: their end says that they were sent.
+  std::string differs;
+  wrong = bench.wait(what, [&](std::string*) {
+    differs = image.compare(bench.va(to_page));
+    return differs.empty() || trial.op == DmaOp::kNread || trial.op == DmaOp::kNwriteR;
+  });
+  differs = wrong.empty() || bench.gone ? differs : differs + " (" + wrong + ")";
+  return differs.empty() ? wrong : what + ": " + differs;
+}
+
+/// An atomic operation and what it makes of a value, both cut to its length.
+struct AtomicTrial {
+  DmaOp op;
+  uint32_t before;
+  uint32_t operand;  // of a swap; compare value of a compare and swap, which then puts ~operand
+  uint32_t after;
+};
+
+constexpr std::array kAtomics = {
+    AtomicTrial{DmaOp::kAtomicInc, 0x41424344, 0, 0x41424345},
+    AtomicTrial{DmaOp::kAtomicDec, 0x41424344, 0, 0x41424343},
+    AtomicTrial{DmaOp::kAtomicSet, 0x41424344, 0, 0xFFFFFFFF},
+    AtomicTrial{DmaOp::kAtomicClear, 0x41424344, 0, 0},
+    AtomicTrial{DmaOp::kAtomicSwap, 0x41424344, 0x12345678, 0x12345678},
+    AtomicTrial{DmaOp::kAtomicCswap, 0x41424344, 0x41424344, ~0x41424344u},
+    AtomicTrial{DmaOp::kAtomicCswap, 0x41424344, 0x51525354, 0x41424344},
+};
+
+/// Words are in host order on both sides.
+void store(uint8_t* to, uint32_t value, uint32_t len_bytes) {
+  std::memcpy(to, &value, len_bytes);
+}
+
+std::string run_atomic(SelftestBench& bench, SelftestLoop& loop, const AtomicTrial& trial,
+                       uint32_t len_bytes, uint32_t offset) {
+  const std::string what = std::string(op_name(trial.op)) + " of " + std::to_string(len_bytes) +
+                           " bytes at offset " + std::to_string(offset);
+  uint8_t* const remote = bench.va(kRemotePage) + offset;
+  uint8_t* const local = bench.va(kLocalPage);
+  std::memset(bench.va(kRemotePage), Image::kPoison, kDoubleword);
+  std::memset(local, Image::kPoison, kDoubleword);
+  store(remote, trial.before, len_bytes);
+  store(local, trial.operand, len_bytes);
+  store(local + len_bytes, ~trial.operand, len_bytes);
+  uint8_t expected[kDoubleword];
+  std::memcpy(expected, bench.va(kRemotePage), sizeof(expected));
+  store(expected + offset, trial.after, len_bytes);
+  const pmd::DmaRequest request{.rio_addr = kRioAddr + offset,
+                                .iova = bench.iova(kLocalPage),
+                                .cookie = offset,
+                                .dest_id = bench.config().dest_id,
+                                .length_bytes = len_bytes,
+                                .op = trial.op,
+                                .prio = 0};
+  if (const std::string wrong = loop.remote(request, what); !wrong.empty()) {
+    return wrong;
+  }
+  if (std::memcmp(expected, bench.va(kRemotePage), sizeof(expected)) != 0) {
+    return what + " left another value in memory than it should";
+  }
+  return std::memcmp(local, &trial.before, len_bytes) == 0 ? "" : what + " gave a wrong old value";
+}
+
+/// Why steps with remote memory cannot run; empty if they can.
+std::string no_memory(SelftestBench& bench) {
+  if (!bench.no_loop.empty()) {
+    return bench.no_loop;
+  }
+  if (!bench.card().caps().dma) {
+    return "the card has no DMA queue";
+  }
+  return bench.card().blocks().has_window(0) ? "" : "the card has no inbound windows";
+}
+
+/// Wait for an interrupt. @return what is wrong, or empty.
+std::string wait_irq(SelftestBench& bench, int fd, const std::string& what) {
+  constexpr int kSliceMs = 50;
+  for (uint32_t waited = 0; waited < bench.config().patience_ms; waited += kSliceMs) {
+    pollfd poll_fd{fd, POLLIN, 0};
+    uint64_t raised = 0;
+    if (poll(&poll_fd, 1, kSliceMs) == 1 && read(fd, &raised, sizeof(raised)) > 0) {
+      return "";
+    }
+    if (bench.card().gone()) {
+      bench.gone = true;
+      return "the card is gone (its magic reads all ones)";
+    }
+  }
+  return what + ": no interrupt within " + std::to_string(bench.config().patience_ms) + " ms";
+}
+
+/// The transmit and the doorbell ring of a doorbell, both by one vector, one after the other.
+std::string run_vector(SelftestBench& bench, uint32_t vector, uint64_t* done) {
+  const int fd = bench.bus().irq_fd(vector);
+  if (fd < 0) {
+    return "vector " + std::to_string(vector) + ": " + std::strerror(-fd);
+  }
+  for (const regs::Ring ring : {regs::Ring::kTx, regs::Ring::kDoorbell}) {
+    const std::string what = "vector " + std::to_string(vector) + ", ring " +
+                             pmd::ring_name(static_cast<uint32_t>(ring));
+    if (const std::string wrong = bench.reset(); !wrong.empty()) {
+      return wrong;
+    }
+    uint64_t old = 0;
+    (void)!read(fd, &old, sizeof(old));  // what came before is not meant
+    pmd::QueuePairConfig queues;
+    queues.irq_vectors[static_cast<uint32_t>(ring)] = static_cast<int>(vector);
+    SelftestLoop loop(bench);
+    std::string wrong = loop.open(queues);
+    if (!wrong.empty()) {
+      return wrong;
+    }
+    ring == regs::Ring::kTx ? loop.pair().tx().arm() : loop.pair().doorbells().arm();
+    wrong = loop.doorbell(kDoubleword);
+    wrong = wrong.empty() ? wait_irq(bench, fd, what) : wrong;
+    wrong = wrong.empty() ? loop.close() : wrong;
+    if (!wrong.empty()) {
+      return wrong;
+    }
+    bench.tell("interrupts", ++*done, 0);
+  }
+  return "";
+}
+
+}  // namespace
+
+Verdict test_memory(SelftestBench& bench) {
+  if (const std::string why = no_memory(bench); !why.empty()) {
+    return skip(why);
+  }
+  SelftestLoop loop(bench);
+  uint32_t window = 0;
+  std::string wrong = loop.open();
+  wrong = wrong.empty() ? open_window(bench, loop, &window) : wrong;
+  if (!wrong.empty()) {
+    return fail(wrong);
+  }
+  const std::vector<MemoryTrial> trials = memory_trials(bench, bench.card().caps());
+  uint64_t done = 0;
+  uint64_t bytes = 0;
+  for (const MemoryTrial& trial : trials) {
+    if (wrong = run_trial(bench, loop, trial); !wrong.empty()) {
+      return fail(wrong);
+    }
+    bytes += trial.len_bytes;
+    bench.tell("memory", ++done, trials.size());
+  }
+  if (loop.pair().windows().close(window) != 0) {
+    return fail("the inbound window does not close");
+  }
+  wrong = loop.close();
+  return wrong.empty() ? pass(done, "reads and writes", bytes) : fail(wrong);
+}
+
+Verdict test_atomics(SelftestBench& bench) {
+  if (const std::string why = no_memory(bench); !why.empty()) {
+    return skip(why);
+  }
+  if (!bench.card().caps().atomics) {
+    return skip("the card has no atomics");
+  }
+  SelftestLoop loop(bench);
+  uint32_t window = 0;
+  std::string wrong = loop.open();
+  wrong = wrong.empty() ? open_window(bench, loop, &window) : wrong;
+  uint64_t done = 0;
+  for (const AtomicTrial& trial : kAtomics) {
+    for (const uint32_t len : {1u, 2u, 4u}) {
+      for (uint32_t offset = 0; wrong.empty() && offset < kDoubleword; offset += len) {
+        if (offset % bench.card().caps().dma_addr_align == 0) {
+          wrong = run_atomic(bench, loop, trial, len, offset);
+          ++done;
+        }
+      }
+    }
+  }
+  wrong = wrong.empty() ? loop.close() : wrong;
+  return wrong.empty() ? pass(done, "atomic operations") : fail(wrong);
+}
+
+Verdict test_maintenance(SelftestBench& bench) {
+  if (!bench.card().caps().maint) {
+    return skip("the card has no maintenance queue");
+  }
+  SelftestLoop loop(bench);
+  if (const std::string wrong = loop.open({}, bench.no_loop.empty()); !wrong.empty()) {
+    return fail(wrong);
+  }
+  constexpr uint32_t kIdentityCar = 0x00;
+  constexpr uint8_t kAnyHops = 0xFF;
+  uint32_t local[8] = {};
+  int rc = loop.pair().maint().read_local(kIdentityCar, local, kMaintTimeoutMs);
+  if (rc != 0) {
+    bench.gone = rc == -ENODEV;
+    return fail(std::string("CARs of the card: ") + std::strerror(-rc));
+  }
+  if (local[0] == 0 || local[0] == regs::kAllOnes) {
+    return fail("the device identity CAR holds nothing");
+  }
+  uint64_t done = 1;
+  if (bench.no_loop.empty()) {
+    uint32_t remote[8] = {};
+    rc = loop.pair().maint().read(bench.config().dest_id, kAnyHops, kIdentityCar, remote,
+                                  kMaintTimeoutMs);
+    if (rc != 0) {
+      bench.gone = rc == -ENODEV;
+      return fail(std::string("CARs of the card over the link: ") + std::strerror(-rc));
+    }
+    if (std::memcmp(local, remote, sizeof(local)) != 0) {
+      return fail("the CARs read over the link are other ones than those of the card");
+    }
+    ++done;
+  }
+  const std::string wrong = loop.close();
+  return wrong.empty() ? pass(done, "reads of 8 CARs") : fail(wrong);
+}
+
+Verdict test_interrupts(SelftestBench& bench) {
+  if (!bench.no_loop.empty()) {
+    return skip(bench.no_loop);
+  }
+  const uint32_t vectors = bench.card().caps().vectors;
+  if (vectors == 0) {
+    return skip("the card has no interrupts");
+  }
+  if (bench.bus().poll_hook(0).fn != nullptr) {
+    return skip("this card works only while it is polled; open it with stepping=thread");
+  }
+  if (bench.bus().irq_fd(0) == -ENOTSUP) {
+    return skip("no interrupts on this bus; bind the card to vfio-pci");
+  }
+  uint64_t done = 0;
+  for (uint32_t vector = 0; vector < (bench.config().quick ? 1 : vectors); ++vector) {
+    if (const std::string wrong = run_vector(bench, vector, &done); !wrong.empty()) {
+      return fail(wrong);
+    }
+  }
+  return pass(done, "interrupts");
+}
+
+}  // namespace rio::tool
