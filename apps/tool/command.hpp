@@ -17,6 +17,7 @@ using AddCommand = void (*)(CLI::App& app, Context& context);
 /// All subcommands, in the order of the help.
 [[nodiscard]] std::span<const AddCommand> command_table();
 
+void add_fabric(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_regs(CLI::App& app, Context& context);
 void add_selftest(CLI::App& app, Context& context);

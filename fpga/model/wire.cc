@@ -2,29 +2,14 @@
 
 #include <atomic>
 #include <thread>
-#include <vector>
+
+#include "fpga/model/ring_box.hpp"
 
 namespace rio::model {
 namespace {
 
 constexpr uint32_t kRequestRingBytes = 64 * 1024;
 constexpr uint32_t kResponseRingBytes = 32 * 1024;
-
-/// Memory and both ends of one ring.
-struct RingBox {
-  explicit RingBox(uint32_t bytes)
-      : memory(bytes / sizeof(Chunk)),
-        writer(&shared, reinterpret_cast<uint8_t*>(memory.data()), bytes),
-        reader(&shared, reinterpret_cast<const uint8_t*>(memory.data()), bytes) {}
-
-  struct alignas(64) Chunk {
-    uint8_t bytes[64];
-  };
-  FrameRingShared shared;
-  std::vector<Chunk> memory;
-  alignas(64) FrameWriter writer;
-  alignas(64) FrameReader reader;
-};
 
 /// One direction of a cable.
 struct Direction {

@@ -128,6 +128,8 @@ constexpr Key kKeys[] = {
      [](std::string_view v, CardSpec* s) { return number<uint32_t>(v, 1, 64, &s->vectors); }},
     {"name", kAllBits, 0, "how messages and the report call the card",
      [](std::string_view v, CardSpec* s) { return path(v, &s->name); }},
+    {"at", kAllBits, 0, "with --fabric: the endpoint where the card is plugged in",
+     [](std::string_view v, CardSpec* s) { return path(v, &s->at); }},
     {"qps", kAllBits, 0, "queue pairs, 1 to 31 (1)",
      [](std::string_view v, CardSpec* s) {
        return number<uint32_t>(v, 1, regs::kMaxQps, &s->model.queue_pairs);

@@ -26,6 +26,7 @@ struct CardSpec {
   std::string socket;    ///< doorbell, listen
   uint32_t vectors = 2;  ///< doorbell: 1 to 64, as many as QEMU was told
   uint16_t bdf = 0x20;   ///< plain, doorbell: the guest's name for the card, bus << 8 | devfn
+  std::string at;        ///< endpoint of the fabric; empty: there is no fabric
   model::Config model;
 };
 

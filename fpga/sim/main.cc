@@ -8,16 +8,17 @@
 #include "fpga/sim/complain.hpp"
 #include "fpga/sim/report.hpp"
 #include "fpga/sim/service.hpp"
+#include "fpga/sim/wiring.hpp"
 
 namespace rio::sim {
 namespace {
 
-constexpr size_t kMostCards = 2;
 constexpr uint32_t kMostSeconds = 7 * 24 * 3600;
 
 struct Options {
   std::vector<std::string> cards;
   std::string json;
+  std::string fabric;
   uint32_t seconds = 0;
   bool stay = false;
 };
@@ -48,15 +49,11 @@ void catch_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-[[nodiscard]] int open_cards(const std::vector<CardSpec>& specs,
+[[nodiscard]] int open_cards(const std::vector<CardSpec>& specs, const Wiring& wiring,
                              std::vector<std::unique_ptr<SimCard>>* out) {
-  const auto cable = specs.size() > 1 ? model::make_cable() : nullptr;
   for (size_t i = 0; i < specs.size(); ++i) {
-    SimCard::Plug plug = [cable, i] {
-      return cable == nullptr ? model::make_loop_wire() : cable->plug(static_cast<int>(i));
-    };
     std::unique_ptr<SimCard> card;
-    if (const int rc = SimCard::create(specs[i], std::move(plug), &card); rc != 0) {
+    if (const int rc = SimCard::create(specs[i], wiring.plug(i), &card); rc != 0) {
       return rc;
     }
     out->push_back(std::move(card));
@@ -71,16 +68,20 @@ void catch_signals() {
       return 2;
     }
   }
+  std::unique_ptr<Wiring> wiring;
+  if (Wiring::create(specs, options.fabric, &wiring) != 0) {
+    return 2;
+  }
   catch_signals();
   std::vector<std::unique_ptr<SimCard>> cards;
-  if (open_cards(specs, &cards) != 0) {
+  if (open_cards(specs, *wiring, &cards) != 0) {
     return 1;
   }
   std::puts("rio-cardsim: ready");
   std::fflush(stdout);
   Service service(cards, requests());
   int rc = service.run(options.seconds, options.stay);
-  if (!options.json.empty() && write_report(options.json, report(cards)) != 0) {
+  if (!options.json.empty() && write_report(options.json, report(cards, wiring->fabric())) != 0) {
     rc = -1;
   }
   return rc == 0 ? 0 : 1;
@@ -90,14 +91,20 @@ int run(int argc, char** argv) {
   Options options;
   CLI::App app{
       "The card model as a process: a card for a QEMU guest, or for a program on this machine.\n"
-      "One card hears itself; two are wired to each other. SIGTERM and SIGINT end it, SIGUSR1\n"
-      "makes the cards lose their state, SIGUSR2 makes them vanish (all ones).",
+      "One card hears itself; two are wired to each other, or all are in a fabric. SIGTERM and\n"
+      "SIGINT end it, SIGUSR1 makes the cards lose their state, SIGUSR2 makes them vanish (all\n"
+      "ones).",
       "rio-cardsim"};
-  app.add_option("--card", options.cards, "A card, once or twice: " + card_spec_help())
+  app.add_option("--card", options.cards,
+                 "A card, once or twice, with --fabric more often: " + card_spec_help())
       ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("SPEC");
+  app.add_option("--fabric", options.fabric,
+                 "Plug the cards into the endpoints of a fabric, each where its at= says; at the\n"
+                 "other endpoints there are cards without a host (docs/fabric.md)")
+      ->type_name("TOPOLOGY.json");
   app.add_option("--json", options.json, "Write the cards' counters there at the end; -: stdout")
       ->type_name("FILE");
   app.add_option("--seconds", options.seconds, "End after so many; 0: never")
@@ -108,16 +115,13 @@ int run(int argc, char** argv) {
       "  rio-cardsim --card plain:bar=/dev/shm/bar,ram=/dev/shm/ram --json -\n"
       "  rio-cardsim --card doorbell:socket=/tmp/ivs,ram=/dev/shm/ram,monitor=/tmp/mon,vectors=4\n"
       "  rio-cardsim --card listen:socket=/tmp/a --card listen:socket=/tmp/b\n"
+      "  rio-cardsim --card listen:socket=/tmp/a,at=host --fabric eight.json --stay\n"
       "\n"
       "Exit code: 0 ended as asked, 1 something failed, 2 wrong command line.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  }
-  if (options.cards.size() > kMostCards) {
-    complain("%zu cards; give one or two --card", options.cards.size());
-    return 2;
   }
   return serve(options);
 }

@@ -47,13 +47,26 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
   return json;
 }
 
+Json fabric_report(const FabricCounts& counts) {
+  return {{"delivered", counts.delivered},
+          {"answered", counts.answered},
+          {"unrouted", counts.unrouted},
+          {"looped", counts.looped},
+          {"absent", counts.absent},
+          {"malformed", counts.malformed},
+          {"lost", counts.lost}};
+}
+
 }  // namespace
 
-std::string report(const std::vector<std::unique_ptr<SimCard>>& cards) {
+std::string report(const std::vector<std::unique_ptr<SimCard>>& cards, Fabric* fabric) {
   Json json;
   json["cards"] = Json::array();
   for (const auto& card : cards) {
     json["cards"].push_back(card_report(*card));
+  }
+  if (fabric != nullptr) {
+    json["fabric"] = fabric_report(fabric->counts());
   }
   // A name may hold any bytes.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "fpga/sim/fabric/fabric.hpp"
 #include "fpga/sim/sim_card.hpp"
 
 namespace rio::sim {
 
 /// The report of docs/cardsim.md, one JSON object and a newline.
-[[nodiscard]] std::string report(const std::vector<std::unique_ptr<SimCard>>& cards);
+/// @param fabric null: there is none.
+[[nodiscard]] std::string report(const std::vector<std::unique_ptr<SimCard>>& cards,
+                                 Fabric* fabric);
 
 /// Write the report to a file, or to stdout ("-"). @return 0, or -errno, told on stderr.
 [[nodiscard]] int write_report(const std::string& path, const std::string& text);

@@ -15,6 +15,7 @@ namespace {
 using pmd::log_error;
 
 constexpr std::string_view kEmuPrefix = "emu:";
+constexpr std::string_view kFabric = "fabric";
 constexpr std::string_view kSimPrefix = "sim:";
 constexpr size_t kWireNameMax = 63;
 constexpr size_t kSocketPathMax = 107;
@@ -67,6 +68,16 @@ constexpr Option kEmuOptions[] = {
     {"pcie", "a 64-bit seed, 0 for off",
      [](std::string_view v, CardName* n) {
        return number<uint64_t>(v, 0, UINT64_MAX, &n->emu.pcie_seed);
+     }},
+    {"topology", "a topology file",
+     [](std::string_view v, CardName* n) {
+       n->emu.topology = v;
+       return !v.empty();
+     }},
+    {"at", "the name of an endpoint of the topology file",
+     [](std::string_view v, CardName* n) {
+       n->emu.at = v;
+       return !v.empty();
      }},
 };
 
@@ -181,6 +192,15 @@ int parse_card_name(const std::string& text, CardName* out) {
       return rc;
     }
     rest.remove_prefix(option.size());
+  }
+  const bool in_fabric = name.emulated && name.emu.wire == kFabric;
+  if (in_fabric != seen.contains("topology") || in_fabric != seen.contains("at")) {
+    log_error(
+        "\"%s\": a card in a fabric is emu:fabric,topology=FILE,at=ENDPOINT; give both options, "
+        "and "
+        "to such a card only",
+        text.c_str());
+    return -EINVAL;
   }
   *out = name;
   return 0;

@@ -78,11 +78,24 @@ bool valid(const EmuConfig& config) {
   return true;
 }
 
+/// The card's end of the wire. @param side of a cable.
+[[nodiscard]] int plug(const EmuConfig& config, std::unique_ptr<model::Wire>* out, int* side) {
+  if (!config.topology.empty()) {
+    return plug_into_fabric(config.topology, config.at, out);  // it logs
+  }
+  const int rc = plug_in(config.wire, out, side);
+  if (rc != 0) {
+    log_error("emulated card: wire '%s' has two ends already; take another name",
+              config.wire.c_str());
+  }
+  return rc;
+}
+
 }  // namespace
 
 struct EmuBus::Impl {
   std::string name;
-  std::string wire;
+  std::string wire;  // empty: in a fabric, which needs no unplug()
   int side = 0;
   Stepping stepping = Stepping::kManual;
   std::shared_ptr<EmuMemory> memory;
@@ -94,6 +107,11 @@ struct EmuBus::Impl {
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
   std::jthread thread;
 
+  void release_wire() const {
+    if (!wire.empty()) {
+      unplug(wire, side);
+    }
+  }
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
@@ -115,7 +133,7 @@ EmuBus::~EmuBus() {
   }
   if (impl_->card != nullptr) {
     impl_->card.reset();
-    unplug(impl_->wire, impl_->side);
+    impl_->release_wire();
   }
   if (impl_->left_to_others) {
     bar().write32(regs::id::magic(), regs::kAllOnes);
@@ -135,7 +153,8 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     memory = own_memory();
   }
   impl->memory = memory;
-  impl->wire = config.wire;
+  const bool in_fabric = !config.topology.empty();
+  impl->wire = in_fabric ? "" : config.wire;
   impl->stepping = config.stepping;
   const size_t bar_bytes = model::Card::bar_bytes(config.queue_pairs);
   if (const int rc = memory->alloc(bar_bytes, kBarAlign, &impl->bar); rc != 0) {
@@ -145,9 +164,7 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   }
   impl->owns_bar = true;
   model::Ends ends;
-  if (const int rc = plug_in(config.wire, &ends.wire, &impl->side); rc != 0) {
-    log_error("emulated card: wire '%s' has two ends already; take another name",
-              config.wire.c_str());
+  if (const int rc = plug(config, &ends.wire, &impl->side); rc != 0) {
     memory->free(impl->bar);
     return rc;
   }
@@ -168,11 +185,12 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   card.faults.rate = config.fault_rate;
   card.pcie_seed = config.pcie_seed;
   if (const int rc = model::Card::create(card, std::move(ends), &impl->card); rc != 0) {
-    unplug(config.wire, impl->side);
+    impl->release_wire();
     memory->free(impl->bar);
     return rc;
   }
-  impl->name = "emu:" + config.wire + "/" + std::to_string(impl->side);
+  impl->name = in_fabric ? "emu:fabric/" + config.at
+                         : "emu:" + config.wire + "/" + std::to_string(impl->side);
   if (config.stepping == Stepping::kThread) {
     const Impl* self = impl.get();
     impl->thread = std::jthread([self](const std::stop_token& stop) { self->serve(stop); });

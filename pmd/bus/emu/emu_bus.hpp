@@ -26,6 +26,10 @@ struct EmuConfig {
   /// "loop": wired to itself. Any other name: two cards of this process that give the same name
   /// are wired to each other; a third is refused.
   std::string wire = "loop";
+  /// Not empty: a topology file (docs/fabric.md). The card is at its endpoint `at` instead of on a
+  /// wire. Cards of this process that name the same file are in the same fabric.
+  std::string topology;
+  std::string at;
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
@@ -39,7 +43,8 @@ struct EmuConfig {
 class EmuBus final : public Bus {
  public:
   /// @param memory null: memory of the process's own.
-  /// @return -EINVAL (bad config), -EBUSY (wire has two ends already), -ENOMEM.
+  /// @return -EINVAL (bad config), -EBUSY (wire has two ends already, or a card is at the
+  /// endpoint), -ENOENT (no such endpoint), -errno of the topology file, -ENOMEM.
   [[nodiscard]] static int create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                                   std::unique_ptr<EmuBus>* out);
   /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,

@@ -1,5 +1,5 @@
 /// @file
-/// The cables of this process, by name.
+/// The cables of this process, by name, and its fabrics, by topology file.
 #pragma once
 
 #include <memory>
@@ -16,5 +16,11 @@ namespace rio::pmd {
 [[nodiscard]] int plug_in(const std::string& name, std::unique_ptr<model::Wire>* out, int* side);
 /// A side was unplugged (its wire is destroyed).
 void unplug(const std::string& name, int side);
+
+/// Plug into the fabric of a topology file, which is made if no card is in it yet. It is gone with
+/// its last card. Thread-safe. The log says what is wrong.
+/// @return as sim::load_topology() and sim::Fabric::plug().
+[[nodiscard]] int plug_into_fabric(const std::string& topology, const std::string& endpoint,
+                                   std::unique_ptr<model::Wire>* out);
 
 }  // namespace rio::pmd

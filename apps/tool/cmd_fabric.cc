@@ -1,0 +1,246 @@
+// rio-tool fabric: what is behind a card's link.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "apps/tool/card_option.hpp"
+#include "apps/tool/command.hpp"
+#include "apps/tool/fabric/card_access.hpp"
+#include "apps/tool/fabric/csr.hpp"
+#include "apps/tool/fabric/enumerator.hpp"
+#include "apps/tool/fabric/fabric_view.hpp"
+#include "apps/tool/fabric/looker.hpp"
+#include "apps/tool/fabric/ping.hpp"
+#include "apps/tool/fabric/route_trace.hpp"
+
+namespace rio::tool {
+namespace {
+
+using fabric::FabricMap;
+
+constexpr uint32_t kSmallIds = 0xFF;
+constexpr uint32_t kLargeIdsAsked = 4096;  // of 65536: each is two accesses at each switch
+constexpr uint32_t kLinkWaitMs = 2000;
+
+/// What the command line says.
+struct FabricOptions {
+  CardOption card;
+  uint32_t host_id = 0;
+  uint32_t id_bits = 8;
+  uint32_t timeout_ms = 50;
+  uint32_t tries = 3;
+  uint32_t limit_s = 120;
+  bool steal = false;
+  bool look = false;
+  std::string dot;
+  uint32_t dest = 0;
+  uint32_t source = 0;
+  uint32_t count = 4;
+
+  [[nodiscard]] bool large() const { return id_bits == 16; }
+  [[nodiscard]] fabric::Limits limits() const {
+    fabric::Limits limits;
+    limits.tries = tries;
+    limits.time = std::chrono::seconds(limit_s);
+    return limits;
+  }
+};
+
+[[nodiscard]] int open(const Context& context, const FabricOptions& options,
+                       std::unique_ptr<fabric::CardAccess>* out) {
+  if (options.host_id == fabric::kProbeId || (!options.large() && options.host_id > kSmallIds)) {
+    return complain("--host-id " + std::to_string(options.host_id) + " cannot be used",
+                    "take 0 to 254, or with --id-bits 16 anything below 65535 but 255");
+  }
+  std::string name;
+  if (options.card.resolve(context, &name) != 0) {
+    return kExitFailed;
+  }
+  std::unique_ptr<Endpoint> endpoint;
+  const EndpointConfig config =
+      fabric::CardAccess::config(options.host_id, options.large(), options.timeout_ms);
+  if (open_to_own(context, name, config, &endpoint) != 0) {
+    return kExitFailed;
+  }
+  if (endpoint->wait_link(kLinkWaitMs) != 0) {
+    return complain("the link of " + name + " is down", "look at the cable and at rio-tool links");
+  }
+  *out = std::make_unique<fabric::CardAccess>(std::move(endpoint), options.timeout_ms);
+  return kExitOk;
+}
+
+/// @return the exit code for what a run over the fabric said of the card itself.
+[[nodiscard]] int exit_code(int rc, const FabricMap& map) {
+  if (rc != 0 && rc != -ETIME && rc != -EBUSY) {
+    return complain(std::string("the card stopped working: ") + std::strerror(-rc),
+                    "look at its link, reset it, and try again");
+  }
+  return map.problems.empty() ? kExitOk : kExitFound;
+}
+
+[[nodiscard]] int look(const Context& context, const FabricOptions& options, FabricMap* map) {
+  std::unique_ptr<fabric::CardAccess> access;
+  if (const int code = open(context, options, &access); code != kExitOk) {
+    return code;
+  }
+  fabric::LookOptions config;
+  config.host_id = options.host_id;
+  config.ids = options.large() ? kLargeIdsAsked : kSmallIds;
+  config.limits = options.limits();
+  const int rc = fabric::Looker(*access, config).run(map);
+  return exit_code(rc, *map);
+}
+
+[[nodiscard]] int enumerate(const Context& context, const FabricOptions& options, FabricMap* map) {
+  std::unique_ptr<fabric::CardAccess> access;
+  if (const int code = open(context, options, &access); code != kExitOk) {
+    return code;
+  }
+  fabric::EnumerateOptions config;
+  config.host_id = options.host_id;
+  config.large = options.large();
+  config.steal = options.steal;
+  config.limits = options.limits();
+  const int rc = fabric::Enumerator(*access, config).run(map);
+  return exit_code(rc, *map);
+}
+
+[[nodiscard]] int draw(const std::string& path, const FabricMap& map) {
+  std::ofstream file(path, std::ios::trunc);
+  file << fabric::to_dot(map);
+  file.close();
+  return file ? kExitOk
+              : complain(path + ": cannot be written: " + std::strerror(errno),
+                         "name a file in a folder that you may write to");
+}
+
+int run_fabric(const Context& context, const FabricOptions& options) {
+  FabricMap map;
+  const bool only_look = options.look || context.dry_run;
+  const int code = only_look ? look(context, options, &map) : enumerate(context, options, &map);
+  if (map.nodes.empty()) {
+    return code;
+  }
+  print_result(context, fabric::to_json(map), fabric::tree_text(map));
+  if (!options.dot.empty() && draw(options.dot, map) != kExitOk) {
+    return kExitFailed;
+  }
+  return code;
+}
+
+int run_route(const Context& context, const FabricOptions& options) {
+  FabricMap map;
+  if (const int code = look(context, options, &map); code == kExitFailed) {
+    return code;
+  }
+  fabric::RouteTrace trace;
+  if (fabric::trace_route(map, options.source, options.dest, &trace) != 0) {
+    return complain("no endpoint with destID " + std::to_string(options.source) + " was seen",
+                    "enumerate first: rio-tool fabric; then see rio-tool fabric --look");
+  }
+  Json data = {{"source", options.source},
+               {"dest", options.dest},
+               {"arrives", trace.arrives},
+               {"why", trace.why},
+               {"switches", Json::array()}};
+  std::string text = "destID " + std::to_string(options.source) + '\n';
+  for (const fabric::RouteStep& step : trace.steps) {
+    const bool out = step.out_port < map.nodes[step.node].ports.size();
+    data["switches"].push_back({{"name", map.name(step.node)},
+                                {"in_port", step.in_port},
+                                {"out_port", out ? Json(step.out_port) : Json()}});
+    text += "  " + map.name(step.node) + "  in by port " + std::to_string(step.in_port) +
+            (out ? ", out by port " + std::to_string(step.out_port) : "") + '\n';
+  }
+  text += trace.arrives ? "destID " + std::to_string(options.dest) + '\n'
+                        : "does not arrive: " + trace.why + '\n';
+  print_result(context, data, text);
+  return trace.arrives ? kExitOk : kExitFound;
+}
+
+int run_ping(const Context& context, const FabricOptions& options) {
+  std::unique_ptr<fabric::CardAccess> access;
+  if (const int code = open(context, options, &access); code != kExitOk) {
+    return code;
+  }
+  fabric::PingResult result;
+  if (const int rc = fabric::ping(*access, options.dest, options.count, &result); rc != 0) {
+    return complain(std::string("the card stopped working: ") + std::strerror(-rc),
+                    "look at its link, reset it, and try again");
+  }
+  const bool is_model = access->endpoint().caps().is_model;
+  print_result(context, fabric::ping_json(result, is_model), fabric::ping_text(result, is_model));
+  return result.answered == options.count ? kExitOk
+         : result.answered > 0            ? kExitFound
+                                          : kExitFailed;
+}
+
+void add_common(CLI::App& command, FabricOptions& options) {
+  options.card.add_to(command);
+  command
+      .add_option("--host-id", options.host_id,
+                  "destID of this card, and the host that its locks name")
+      ->check(CLI::Range(0u, 0xFFFEu))
+      ->capture_default_str();
+  command.add_option("--id-bits", options.id_bits, "Width of destIDs: 8 or 16")
+      ->check(CLI::IsMember({8u, 16u}))
+      ->capture_default_str();
+  command.add_option("--timeout-ms", options.timeout_ms, "For an answer")
+      ->check(CLI::Range(1u, 10000u))
+      ->capture_default_str();
+  command.add_option("--tries", options.tries, "Of an access that is not answered")
+      ->check(CLI::Range(1u, 100u))
+      ->capture_default_str();
+  command.add_option("--limit", options.limit_s, "Seconds for the whole")
+      ->check(CLI::Range(1u, 86400u))
+      ->capture_default_str();
+}
+
+void add_ping(CLI::App& command, Context& context, const std::shared_ptr<FabricOptions>& options) {
+  CLI::App* ping = command.add_subcommand("ping", "Read the identity of an endpoint, and time it");
+  ping->add_option("DESTID", options->dest)->required()->check(CLI::Range(0u, 0xFFFFu));
+  ping->add_option("--count", options->count, "How often")
+      ->check(CLI::Range(1u, 1000000u))
+      ->capture_default_str();
+  ping->footer("Examples\n  rio-tool fabric ping 5\n  rio-tool fabric ping 5 --count 1000 --json");
+  ping->callback([&context, options] { context.exit_code = run_ping(context, *options); });
+}
+
+void add_route(CLI::App& command, Context& context, const std::shared_ptr<FabricOptions>& options) {
+  CLI::App* route = command.add_subcommand("route", "Show the way between two endpoints");
+  route->add_option("SOURCE", options->source, "destID")
+      ->required()
+      ->check(CLI::Range(0u, 0xFFFFu));
+  route->add_option("DEST", options->dest, "destID")->required()->check(CLI::Range(0u, 0xFFFFu));
+  route->footer("Examples\n  rio-tool fabric route 0 5");
+  route->callback([&context, options] { context.exit_code = run_route(context, *options); });
+}
+
+}  // namespace
+
+void add_fabric(CLI::App& app, Context& context) {
+  auto options = std::make_shared<FabricOptions>();
+  CLI::App* command = app.add_subcommand(
+      "fabric",
+      "Find all devices behind a card, give them destIDs, set all routes; the card is reset");
+  add_common(*command, *options);
+  command->add_flag("--steal", options->steal, "Break locks of other hosts");
+  command->add_flag("--look", options->look,
+                    "Only show what the routes lead to, change nothing (as with -n)");
+  command->add_option("--dot", options->dot, "Write a drawing for Graphviz there");
+  command->require_subcommand(0, 1);
+  add_ping(*command, context, options);
+  add_route(*command, context, options);
+  command->footer(
+      "Examples\n"
+      "  rio-tool fabric --dot fabric.dot && dot -Tsvg fabric.dot > fabric.svg\n"
+      "  rio-tool fabric --look --json\n"
+      "  rio-tool fabric --card emu:fabric,topology=eight.json,at=host");
+  command->callback([&context, options, command] {
+    if (command->get_subcommands().empty()) {
+      context.exit_code = run_fabric(context, *options);
+    }
+  });
+}
+
+}  // namespace rio::tool

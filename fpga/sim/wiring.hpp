@@ -1,0 +1,37 @@
+/// @file
+/// What connects the cards of rio-cardsim: one hears itself, two have a cable, any number a fabric.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fpga/sim/card_spec.hpp"
+#include "fpga/sim/fabric/fabric.hpp"
+#include "fpga/sim/sim_card.hpp"
+
+namespace rio::sim {
+
+class Wiring {
+ public:
+  /// @param topology of a fabric, in which each card is where its at= says; empty: none.
+  /// @return 0, or -errno, told on stderr: too many cards, at= missing, given twice or without a
+  /// fabric, no such endpoint, or as load_topology().
+  [[nodiscard]] static int create(const std::vector<CardSpec>& specs, const std::string& topology,
+                                  std::unique_ptr<Wiring>* out);
+
+  /// @param card index into `specs`. What is returned outlives the object, if need be.
+  [[nodiscard]] SimCard::Plug plug(size_t card) const;
+  /// Null: there is none.
+  [[nodiscard]] Fabric* fabric() const { return fabric_.get(); }
+
+ private:
+  Wiring() = default;
+  [[nodiscard]] int check(const std::vector<CardSpec>& specs, const std::string& topology) const;
+
+  std::shared_ptr<Fabric> fabric_;
+  std::shared_ptr<model::Cable> cable_;
+  std::vector<std::string> at_;
+};
+
+}  // namespace rio::sim
