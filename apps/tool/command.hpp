@@ -18,5 +18,11 @@ using AddCommand = void (*)(CLI::App& app, Context& context);
 [[nodiscard]] std::span<const AddCommand> command_table();
 
 void add_list(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_bind(CLI::App& app, Context& context);
+void add_unbind(CLI::App& app, Context& context);
+void add_reset(CLI::App& app, Context& context);
+void add_hugepages(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
 
 }  // namespace rio::tool
