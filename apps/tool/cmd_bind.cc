@@ -49,7 +49,7 @@ void add_bind(CLI::App& app, Context& context) {
                    "vfio-pci, uio_pci_generic, igb_uio, the name of a kernel driver, or default: "
                    "whichever the kernel chooses. If not given: vfio-pci where the card is in an "
                    "IOMMU group, else uio_pci_generic")
-      ->type_name("DRIVER");
+      ->type_name("vfio-pci|uio_pci_generic|igb_uio|default|DRIVER");
   command->add_option("address", options->addresses, "Cards, as rio-tool list names them")
       ->required()
       ->type_name("ADDRESS");
