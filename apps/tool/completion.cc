@@ -9,10 +9,10 @@ namespace {
 constexpr const char* kHead =
     R"(# Completion of rio-tool for bash; made by: rio-tool completion bash
 _rio_tool() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= i words=
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' words='' i
   # Bash parts words at "=" and ":".
   [ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD-2]}
-  [ "$cur" != = ] || cur=
+  [ "$cur" != = ] || cur=''
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$path ${COMP_WORDS[i]}" in
 )";

@@ -66,6 +66,7 @@ class Bind(Change):
     def test_back_to_the_kernel(self):
         self.system.devices[CARD]["home"] = "igb"
         self.good("bind", "--driver", "default", CARD)
+        self.system.settle()
         self.assertEqual(self.driver(), "igb")
 
     def test_several_and_one_is_wrong(self):
