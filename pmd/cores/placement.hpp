@@ -19,8 +19,8 @@ namespace rio::pmd::cores {
 struct Machine {
   std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
   std::string xml_path;   ///< file that lstopo wrote
-  std::string fs_root;    ///< folder with a copy of a system: sys and proc
   std::string allowed;    ///< list of CPUs that may be used, "0-3"; empty: what the machine says
+  std::string fs_root{};  ///< folder with a copy of a system: sys and proc
 };
 
 /// What pollers should be near. The address counts first, then the node; without either all CPUs

@@ -175,7 +175,7 @@ TEST(Parsers, TakeAnyBytes) {
   static constexpr char kLetters[] = "0123456789abcdefx :\n\t[]{}|,-.GMK/ Max locked memory";
   for (int i = 0; i < 20000; ++i) {
     std::string text;
-    for (unsigned n = random() % 80; n > 0; --n) {
+    for (auto n = random() % 80; n > 0; --n) {
       text += random() % 8 == 0 ? static_cast<char>(random())
                                 : kLetters[random() % (sizeof(kLetters) - 1)];
     }
