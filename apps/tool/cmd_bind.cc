@@ -34,8 +34,10 @@ int bind(const Context& context, const Options& options) {
     text.append(card.address).append(": ").append(card.driver.empty() ? "no driver" : card.driver);
     text.append(" -> ").append(now.empty() ? "no driver" : now).append("\n");
   }
-  print_result(context, {{"cards", data}, {"writes", writer.data()}, {"done", !context.dry_run}},
-               context.dry_run ? writer.text() : text);
+  print_result(
+      context,
+      {{"cards", data}, {"writes", writer.data()}, {"done", code == kExitOk && !context.dry_run}},
+      context.dry_run ? writer.text() : text);
   return code;
 }
 

@@ -69,12 +69,9 @@ int rescan(const Context& context, SysfsWriter& writer, const pmd::vfio::PciCard
                     "not help");
   }
   // A device that was found anew has forgotten its driver_override.
-  if (!card.driver.empty() &&
-      (context.dry_run || driver_of(context.paths, card.address) != card.driver)) {
-    pmd::vfio::PciCard again = card;
-    if (!context.dry_run) {
-      again.driver = driver_of(context.paths, card.address);
-    }
+  pmd::vfio::PciCard again = card;
+  again.driver = context.dry_run ? "" : driver_of(context.paths, card.address);
+  if (!card.driver.empty() && again.driver != card.driver) {
     return bind_card(context, writer, again, card.driver) == 0 ? kExitOk : kExitFailed;
   }
   return kExitOk;

@@ -28,8 +28,10 @@ int unbind(const Context& context, const Options& options) {
     text.append(card.address).append(": ").append(card.driver.empty() ? "no driver" : card.driver);
     text.append(" -> no driver\n");
   }
-  print_result(context, {{"cards", data}, {"writes", writer.data()}, {"done", !context.dry_run}},
-               context.dry_run ? writer.text() : text);
+  print_result(
+      context,
+      {{"cards", data}, {"writes", writer.data()}, {"done", code == kExitOk && !context.dry_run}},
+      context.dry_run ? writer.text() : text);
   return code;
 }
 

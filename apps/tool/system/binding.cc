@@ -138,7 +138,8 @@ int bind_card(const Context& context, SysfsWriter& writer, const PciCard& card,
     (void)complain("no driver \"" + driver + "\" is loaded", "modprobe " + driver);
     return -ENOENT;
   }
-  const std::string now = driver_of(paths, card.address);
+  // A dry run may follow on writes that were not done: what the caller says counts.
+  const std::string now = writer.dry_run() ? card.driver : driver_of(paths, card.address);
   if (const int rc = writer.write(folder + "/driver_override", any ? "" : driver); rc != 0) {
     return rc;
   }

@@ -85,6 +85,8 @@ class Bind(Change):
         self.system.add_program(7000812, "rio-testpmd", files=["/dev/vfio/7"])
         for command in (["bind", "--driver", UIO], ["unbind"], ["reset", "--flr"], ["reset", "--rescan"]):
             self.refused(*command, CARD, names=[CARD, "rio-testpmd", "7000812", "--force"])
+        result = harness.run("--json", "bind", CARD, system=self.system)
+        self.assertEqual((result.code, result.json["done"], result.json["cards"]), (1, False, []), result)
         self.assertEqual(self.driver(), "vfio-pci")
         # A BAR that is mapped through sysfs is a use as well.
         self.system.remove("proc/7000812")
@@ -154,8 +156,9 @@ class Reset(Change):
 
     def test_rescan_dry_run(self):
         device = f"/sys/bus/pci/devices/{CARD}"
-        self.assertEqual(self.writes("reset", "--rescan", CARD)[:2],
-                         [(f"{device}/remove", "1"), ("/sys/bus/pci/rescan", "1")])
+        self.assertEqual(self.writes("reset", "--rescan", CARD),
+                         [(f"{device}/remove", "1"), ("/sys/bus/pci/rescan", "1"),
+                          (f"{device}/driver_override", "vfio-pci"), ("/sys/bus/pci/drivers_probe", CARD)])
 
     def test_a_card_that_does_not_come_back(self):
         self.system.rescan_fixes = False
