@@ -10,7 +10,7 @@ namespace rio::tool {
 namespace {
 
 void check_card(const Machine& machine, const CardState& card, Findings& findings) {
-  auto holders = machine.files.holders_of(card.card);
+  auto holders = machine.users_of(card);
   std::erase_if(holders, [](const Program& program) { return program.secondary; });
   if (holders.size() < 2) {
     return;

@@ -49,6 +49,12 @@ int Machine::read(const Context& context, const std::string& user, std::unique_p
   return 0;
 }
 
+std::vector<Program> Machine::users_of(const CardState& card) const {
+  auto programs = files.holders_of(card.card);
+  std::erase_if(programs, [](const Program& program) { return program.name == "rio-tool"; });
+  return programs;
+}
+
 std::vector<unsigned> Machine::near(const CardState& card) const {
   return placement == nullptr ? std::vector<unsigned>()
                               : placement->nearest({.pci_address = card.card.address,

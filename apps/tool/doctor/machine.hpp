@@ -34,6 +34,9 @@ struct Machine {
 
   explicit Machine(const Context& the_context) : context(the_context), files(the_context.paths) {}
 
+  /// Programs that use a card. Not rio-tool, which looks at it beside them.
+  [[nodiscard]] std::vector<Program> users_of(const CardState& card) const;
+
   /// CPUs near a card; empty where there is no topology.
   [[nodiscard]] std::vector<unsigned> near(const CardState& card) const;
 };

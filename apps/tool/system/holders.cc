@@ -25,10 +25,14 @@ bool ends_with(const std::string& text, const std::string& ending) {
          text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
 }
 
-/// Whether an argument of a program (proc/PID/cmdline, parted by zeros) makes it a secondary.
-bool is_secondary(const std::string& cmdline) {
-  return cmdline.find("--proc-type=secondary") != std::string::npos ||
-         cmdline.find(std::string("--proc-type\0secondary", 21)) != std::string::npos;
+/// Whether an argument of a program (proc/PID/cmdline, parted by zeros) lets it share its cards:
+/// a secondary, or one that becomes what there is room for.
+bool shares(const std::string& cmdline) {
+  static const std::string kOption = "--proc-type";
+  const size_t at = cmdline.find(kOption);
+  const size_t value = at + kOption.size() + 1;  // behind "=" or a zero
+  return at != std::string::npos && value < cmdline.size() &&
+         (cmdline.compare(value, 9, "secondary") == 0 || cmdline.compare(value, 4, "auto") == 0);
 }
 
 }  // namespace
@@ -69,7 +73,7 @@ void OpenFiles::look_at(const std::string& folder, int pid) {
   }
   process.program.pid = pid;
   process.program.name = text_of(folder + "/comm").value_or("?");
-  process.program.secondary = is_secondary(text_of(folder + "/cmdline").value_or(""));
+  process.program.secondary = shares(text_of(folder + "/cmdline").value_or(""));
   processes_.push_back(std::move(process));
 }
 

@@ -14,7 +14,7 @@ namespace rio::tool {
 struct Program {
   int pid = 0;
   std::string name;        ///< of proc/PID/comm
-  bool secondary = false;  ///< of a DPDK application whose primary shares its cards with it
+  bool secondary = false;  ///< of a DPDK application, and may share cards with its primary
 };
 
 /// What the programs of a system hold open or have mapped. A snapshot: made once, then constant.

@@ -93,8 +93,26 @@ class Doctor(harness.Case):
     def test_healthy_with_a_program_and_its_secondary(self):
         under_uio(self.system)
         self.system.add_program(FIRST, "rio-testpmd", files=["/dev/uio0"])
-        self.system.add_program(SECOND, "reader", files=["/dev/uio0"], cmdline=["--proc-type=secondary"])
+        for arguments in (["--proc-type=secondary"], ["--proc-type", "secondary"], ["--proc-type=auto"]):
+            self.system.add_program(SECOND, "reader", files=["/dev/uio0"], cmdline=arguments)
+            self.healthy()
+
+    def test_healthy_while_rio_tool_looks_at_the_card(self):
+        self.system.add_program(FIRST, "rio-testpmd", files=["/dev/vfio/7"])
+        self.system.add_program(SECOND, "rio-tool", maps=[f"/sys/devices/pci0000:00/{BRIDGE}/{CARD}/resource0"])
         self.healthy()
+        self.system.remove(f"proc/{FIRST}")
+        self.system.set_config(CARD, command=0x402)
+        self.healthy()
+
+    def test_every_holder_is_named_once(self):
+        under_uio(self.system)
+        self.system.add_program(FIRST, "one", files=["/dev/uio0", f"/sys/bus/pci/devices/{CARD}/resource0"])
+        self.healthy()
+        self.system.add_program(SECOND, "two", files=["/dev/uio0"], cmdline=["--proc-type=primary"])
+        result = self.doctor()
+        self.assertEqual(ids_of(result), ["programs.two"], result)
+        self.assertEqual(result.json["findings"][0]["seen"], f"one (pid {FIRST}), two (pid {SECOND})")
 
     def test_healthy_with_an_unopened_card(self):
         # vfio-pci switches off what nobody has open.
