@@ -1,37 +1,220 @@
 // rio-tool list: which cards are there.
+#include <cstdio>
+#include <ctime>
+#include <memory>
+
 #include "apps/tool/command.hpp"
+#include "apps/tool/doctor/machine.hpp"
+#include "apps/tool/system/card_state.hpp"
+#include "apps/tool/system/files.hpp"
 #include "apps/tool/text_table.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/cores/cpu_list.hpp"
 
 namespace rio::tool {
 namespace {
 
-int list(const Context& context) {
-  std::vector<pmd::vfio::PciCard> cards;
-  if (pmd::vfio::find_cards(context.paths, &cards) != 0) {
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string number_or_dash(int number) {
+  return number < 0 ? "-" : std::to_string(number);
+}
+
+std::string ids_of(const CardState& card) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "%04x:%04x", card.card.vendor, card.card.device);
+  return text;
+}
+
+/// What is, and behind it what the card can, where that is more.
+std::string link_of(const CardState& card) {
+  if (!card.config || !card.config->express) {
+    return "";
+  }
+  const std::string is = link_text(card.config->speed(), card.config->width());
+  const std::string can = link_text(card.config->speed_max(), card.config->width_max());
+  return is == can || can.empty() ? is : (is.empty() ? "down" : is) + " of " + can;
+}
+
+std::string gateware_of(const CardState& card) {
+  if (!card.id) {
+    return card.awake() ? "" : "asleep";
+  }
+  if (!card.id->is_card()) {
+    return card.id->all_ones() ? "no answer" : "unknown";
+  }
+  return std::to_string(card.id->major()) + "." + std::to_string(card.id->minor()) + "." +
+         std::to_string(card.id->patch());
+}
+
+std::string build_of(const CardState& card) {
+  if (!card.id || !card.id->is_card() || card.id->build == 0) {
+    return "";
+  }
+  const auto time = static_cast<std::time_t>(card.id->build);
+  std::tm parts{};
+  char text[32];
+  gmtime_r(&time, &parts);
+  return std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "" : text;
+}
+
+std::string bars_of(const CardState& card) {
+  std::string text;
+  for (size_t i = 0; i < card.bars.size(); ++i) {
+    if (card.bars[i].there()) {
+      text.append(text.empty() ? "" : ", ").append(std::to_string(i)).append(": ");
+      text.append(size_text(card.bars[i].len_bytes()));
+      text.append(card.bars[i].unset() ? " without address" : "");
+    }
+  }
+  return text;
+}
+
+Json bars_data(const CardState& card) {
+  Json list = Json::array();
+  for (size_t i = 0; i < card.bars.size(); ++i) {
+    if (card.bars[i].there()) {
+      list.push_back({{"bar", i},
+                      {"address", card.bars[i].unset() ? 0 : card.bars[i].first},
+                      {"bytes", card.bars[i].len_bytes()}});
+    }
+  }
+  return list;
+}
+
+Json link_data(const CardState& card) {
+  if (!card.config || !card.config->express) {
+    return nullptr;
+  }
+  const auto& config = *card.config;
+  return {{"speed", pmd::vfio::link_speed_name(config.speed())},
+          {"width", config.width()},
+          {"speed_max", pmd::vfio::link_speed_name(config.speed_max())},
+          {"width_max", config.width_max()}};
+}
+
+/// The capabilities that matter, as rows of a name and a text.
+std::vector<std::pair<std::string, std::string>> details_of(const CardState& card) {
+  if (!card.config || !card.config->express) {
+    return {{"capabilities", card.config && card.config->gone ? "the card is gone: all ones"
+                             : card.config && !card.config->whole
+                                 ? "the kernel shows them to root only"
+                                 : "no PCI Express capability"}};
+  }
+  const auto& config = *card.config;
+  const std::string bridge = card.bridge_config && card.bridge_config->express
+                                 ? ", bridge " + std::to_string(card.bridge_config->mps_bytes())
+                                 : "";
+  return {
+      {"largest payload", std::to_string(config.mps_bytes()) + " bytes (card can " +
+                              std::to_string(config.mps_max_bytes()) + bridge + ")"},
+      {"largest read request", std::to_string(config.mrrs_bytes()) + " bytes"},
+      {"relaxed ordering", config.relaxed_ordering() ? "allowed" : "off"},
+      {"error reporting", !config.aer ? "none (no AER)"
+                          : config.aer_uncorrectable == 0
+                              ? "AER, no uncorrectable errors"
+                              : "AER: " + pmd::vfio::uncorrectable_names(config.aer_uncorrectable)},
+      {"function-level reset", config.can_flr() ? "yes" : "no"},
+      {"memory, bus master", std::string(config.memory_on() ? "on" : "off") + ", " +
+                                 (config.master_on() ? "on" : "off")}};
+}
+
+/// What is wrong with the capabilities, by the same checks as doctor's.
+Findings problems(const Machine& machine) {
+  Findings findings;
+  check_link(machine, findings);
+  return findings;
+}
+
+std::string verbose_text(const Machine& machine, const Findings& findings) {
+  std::string text;
+  for (const CardState& card : machine.cards) {
+    text.append("\n").append(card.card.address).append("\n");
+    TextTable table({"  bridge above", or_dash(card.bridge)});
+    table.add({"  CPUs nearby", or_dash(pmd::cores::format_cpu_list(machine.near(card)))});
+    table.add({"  gateware built", or_dash(build_of(card))});
+    for (const auto& [name, value] : details_of(card)) {
+      table.add({"  " + name, value});
+    }
+    text.append(table.text());
+    for (const Finding& one : findings.all()) {
+      if (one.card == card.card.address) {
+        text.append("  wrong: ").append(one.kind->line).append(": ").append(one.seen);
+        text.append(" (").append(one.kind->id).append("; see rio-tool doctor)\n");
+      }
+    }
+  }
+  return text;
+}
+
+Json data_of(const CardState& card) {
+  return {{"address", card.card.address},
+          {"vendor", card.card.vendor},
+          {"device", card.card.device},
+          {"driver", card.card.driver},
+          {"iommu_group", card.card.iommu_group},
+          {"numa_node", card.card.numa_node},
+          {"link", link_data(card)},
+          {"bars", bars_data(card)},
+          {"gateware", gateware_of(card)}};
+}
+
+void add_details(const Machine& machine, const Findings& findings, const CardState& card,
+                 Json& data) {
+  data["bridge"] = card.bridge;
+  data["cpus"] = pmd::cores::format_cpu_list(machine.near(card));
+  data["built"] = build_of(card);
+  data["capabilities"] = Json::object();
+  for (const auto& [name, value] : details_of(card)) {
+    data["capabilities"][name] = value;
+  }
+  data["wrong"] = Json::array();
+  for (const Finding& one : findings.all()) {
+    if (one.card == card.card.address) {
+      data["wrong"].push_back({{"id", one.kind->id}, {"seen", one.seen}});
+    }
+  }
+}
+
+int list(const Context& context, bool verbose) {
+  std::unique_ptr<Machine> machine;
+  std::vector<CardState> cards;
+  if (verbose ? Machine::read(context, "", &machine) != 0 : read_cards(context, &cards) != 0) {
     return kExitFailed;  // the log has said why
   }
+  const Findings findings = verbose ? problems(*machine) : Findings();
   Json data = Json::array();
-  TextTable table({"address", "driver", "group", "node"});
-  for (const pmd::vfio::PciCard& card : cards) {
-    data.push_back({{"address", card.address},
-                    {"driver", card.driver},
-                    {"iommu_group", card.iommu_group},
-                    {"numa_node", card.numa_node}});
-    table.add({card.address, card.driver.empty() ? "-" : card.driver,
-               card.iommu_group < 0 ? "-" : std::to_string(card.iommu_group),
-               card.numa_node < 0 ? "-" : std::to_string(card.numa_node)});
+  TextTable table({"address", "ids", "driver", "group", "node", "link", "BARs", "gateware"});
+  for (const CardState& card : verbose ? machine->cards : cards) {
+    Json one = data_of(card);
+    if (verbose) {
+      add_details(*machine, findings, card, one);
+    }
+    data.push_back(std::move(one));
+    table.add({card.card.address, ids_of(card), or_dash(card.card.driver),
+               number_or_dash(card.card.iommu_group), number_or_dash(card.card.numa_node),
+               or_dash(link_of(card)), or_dash(bars_of(card)), or_dash(gateware_of(card))});
   }
-  print_result(context, data, table.empty() ? "no cards\n" : table.text());
+  print_result(context, data,
+               table.empty() ? "no cards\n"
+                             : table.text() + (verbose ? verbose_text(*machine, findings) : ""));
   return kExitOk;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, Context& context) {
+  auto verbose = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("list", "Show the cards of this machine");
-  command->footer("Examples\n  rio-tool list\n  rio-tool --json list");
-  command->callback([&context] { context.exit_code = list(context); });
+  command->add_flag("-v,--verbose", *verbose,
+                    "Also the capabilities that matter, and what is wrong with them");
+  command->footer(
+      "Examples\n"
+      "  rio-tool list\n"
+      "  sudo rio-tool list -v        the kernel shows capabilities to root\n"
+      "  rio-tool --json list");
+  command->callback([&context, verbose] { context.exit_code = list(context, *verbose); });
 }
 
 }  // namespace rio::tool

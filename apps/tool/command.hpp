@@ -25,5 +25,11 @@ void add_links(CLI::App& app, Context& context);
 void add_counters(CLI::App& app, Context& context);
 void add_errors(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_bind(CLI::App& app, Context& context);
+void add_unbind(CLI::App& app, Context& context);
+void add_reset(CLI::App& app, Context& context);
+void add_hugepages(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
 
 }  // namespace rio::tool

@@ -24,6 +24,7 @@ enum ExitCode : int {
 /// The global options. Filled by the command line before a subcommand runs; one thread.
 struct Context {
   pmd::vfio::PciPaths paths;  ///< below --root
+  std::string root;           ///< of --root, empty: this system
   bool json = false;          ///< print JSON in place of text
   bool dry_run = false;       ///< say what would be changed, change nothing
   int exit_code = kExitOk;    ///< set by the subcommand

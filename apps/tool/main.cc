@@ -1,6 +1,7 @@
 // rio-tool: brings a RapidIO card up, and looks at it.
 #include "apps/common/std_streams.hpp"
 #include "apps/tool/command.hpp"
+#include "apps/tool/nearest.hpp"
 
 namespace rio::tool {
 namespace {
@@ -15,10 +16,10 @@ Exit code
   2  wrong command line
   3  done, and something is wrong with what was looked at)";
 
-void add_global_options(CLI::App& app, Context& context, std::string* root) {
+void add_global_options(CLI::App& app, Context& context) {
   app.add_flag("--json", context.json, "Print JSON");
   app.add_flag("-n,--dry-run", context.dry_run, "Say what would be changed, change nothing");
-  app.add_option("--root", *root,
+  app.add_option("--root", context.root,
                  "Look at a copy of a system below this folder (sys, proc, dev), not at this one")
       ->check(CLI::ExistingDirectory);
   app.fallthrough();
@@ -26,14 +27,32 @@ void add_global_options(CLI::App& app, Context& context, std::string* root) {
   app.footer(kFooter);
 }
 
+/// CLI11 only says that a command is missing: name the word that is none, and what was meant.
+/// @return whether there was such a word.
+bool complain_of_unknown_command(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  const auto word = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& one) { return one.rfind('-', 0) != 0; });
+  if (word == words.end()) {
+    return false;
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const std::string meant = nearest_word(*word, names);
+  (void)complain("no command \"" + *word + "\"",
+                 meant.empty() ? "rio-tool --help lists them" : "did you mean \"" + meant + "\"?");
+  return true;
+}
+
 int program(int argc, char** argv) {
   Context context;
-  std::string root;
   CLI::App app("Brings a RapidIO card up, and looks at it.", "rio-tool");
-  add_global_options(app, context, &root);
+  add_global_options(app, context);
   // Runs before the subcommands' callbacks.
   app.parse_complete_callback([&] {
-    if (!root.empty()) {
+    if (const std::string& root = context.root; !root.empty()) {
       context.paths = {.sysfs = root + "/sys", .dev = root + "/dev", .proc = root + "/proc"};
     }
   });
@@ -42,6 +61,12 @@ int program(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    if (app.get_subcommands().empty() && complain_of_unknown_command(app)) {
+      return kExitUsage;
+    }
+    (void)app.exit(error);
+    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;  // 0: help
   }

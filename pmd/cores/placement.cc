@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <tuple>
@@ -19,6 +21,7 @@ namespace {
 
 constexpr unsigned kCountMax = 4096;
 constexpr unsigned kFar = 1u << 20;
+constexpr unsigned kSameNode = 10;  // ACPI 6.5 §5.2.17
 
 struct BitmapFree {
   void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
@@ -86,7 +89,8 @@ int Placement::create(const Machine& machine, std::unique_ptr<Placement>* out) {
 }
 
 int Placement::load(const Machine& machine) {
-  const bool this_machine = machine.synthetic.empty() && machine.xml_path.empty();
+  const bool this_machine =
+      machine.synthetic.empty() && machine.xml_path.empty() && machine.fs_root.empty();
   if (!machine.synthetic.empty() &&
       hwloc_topology_set_synthetic(topology_, machine.synthetic.c_str()) != 0) {
     log_error(
@@ -104,7 +108,17 @@ int Placement::load(const Machine& machine) {
   // Disallowed CPUs stay in, so that a list which names one can be told what is wrong with it.
   hwloc_topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_set_type_filter(topology_, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
-  if (hwloc_topology_load(topology_) != 0) {
+  // The only way to tell hwloc; read while it loads. cpuid would tell of the machine that we run
+  // on.
+  if (!machine.fs_root.empty()) {
+    setenv("HWLOC_FSROOT", machine.fs_root.c_str(), 1);
+    (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+  }
+  const int loaded = hwloc_topology_load(topology_);
+  if (!machine.fs_root.empty()) {
+    unsetenv("HWLOC_FSROOT");
+  }
+  if (loaded != 0) {
     log_error("hwloc: cannot read the topology: %s: see lstopo", std::strerror(errno));
     return -EIO;
   }
@@ -179,6 +193,20 @@ unsigned Placement::distance(const Near& near, unsigned cpu) const {
     return 0;
   }
   return own == nullptr ? kFar : node_distance(topology_, node, own);
+}
+
+std::vector<unsigned> Placement::nearest(const Near& near) const {
+  unsigned least = UINT_MAX;
+  for (const unsigned cpu : usable_) {
+    least = std::min(least, distance(near, cpu));
+  }
+  std::vector<unsigned> cpus;
+  for (const unsigned cpu : usable_) {
+    if (distance(near, cpu) == least) {
+      cpus.push_back(cpu);
+    }
+  }
+  return cpus;
 }
 
 int Placement::choose(const Near& near, unsigned count, std::span<const unsigned> taken,
@@ -273,6 +301,16 @@ std::string Placement::sharing_warning(std::span<const unsigned> cpus) const {
 int Placement::numa_node_of(unsigned cpu) const {
   const hwloc_obj_t node = node_of(topology_, cpu);
   return node == nullptr ? -1 : static_cast<int>(node->os_index);
+}
+
+unsigned Placement::numa_distance(int from, int to) const {
+  const hwloc_obj_t a = node_numbered(topology_, from);
+  const hwloc_obj_t b = node_numbered(topology_, to);
+  if (a == nullptr || b == nullptr) {
+    return 0;
+  }
+  const unsigned distance = a == b ? kSameNode : node_distance(topology_, a, b);
+  return distance == kFar ? 0 : distance;
 }
 
 int pin_this_thread(unsigned cpu) {

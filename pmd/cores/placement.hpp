@@ -20,6 +20,7 @@ struct Machine {
   std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
   std::string xml_path;   ///< file that lstopo wrote
   std::string allowed;    ///< list of CPUs that may be used, "0-3"; empty: what the machine says
+  std::string fs_root{};  ///< folder with a copy of a system: sys and proc
 };
 
 /// What pollers should be near. The address counts first, then the node; without either all CPUs
@@ -54,12 +55,20 @@ class Placement {
   /// no list, a CPU that does not exist or may not be used, or one named twice.
   [[nodiscard]] int parse_list(const std::string& text, std::vector<unsigned>* out) const;
 
+  /// The usable CPUs that are nearest: those of the card's own place, else of the next node.
+  /// Ascending; all where nothing is known of the place.
+  [[nodiscard]] std::vector<unsigned> nearest(const Near& near) const;
+
   /// What is wrong with pollers on these CPUs, for the user: two on one CPU, or on hyperthreads of
   /// one core. Empty if nothing is.
   [[nodiscard]] std::string sharing_warning(std::span<const unsigned> cpus) const;
 
   /// NUMA node of a CPU as the kernel numbers it, -1 if there is none.
   [[nodiscard]] int numa_node_of(unsigned cpu) const;
+
+  /// Distance of two nodes by the firmware's table: 10 is a node to itself, 20 twice as far.
+  /// 0 where it tells nothing.
+  [[nodiscard]] unsigned numa_distance(int from, int to) const;
 
  private:
   explicit Placement(hwloc_topology* topology);

@@ -110,7 +110,7 @@ int read_text(Kernel& kernel, const std::string& path, std::string* out) {
 }
 
 int write_text(Kernel& kernel, const std::string& path, const std::string& text) {
-  const int fd = kernel.open(path, O_WRONLY);
+  const int fd = kernel.open(path, O_WRONLY | O_TRUNC);
   if (fd < 0) {
     return fd;
   }

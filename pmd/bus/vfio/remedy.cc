@@ -1,5 +1,6 @@
 #include "pmd/bus/vfio/remedy.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "pmd/bus/vfio/backend.hpp"
@@ -18,10 +19,11 @@ std::string rescan_command(const std::string& address) {
          "/remove; echo 1 > /sys/bus/pci/rescan; reboot if that does not help";
 }
 
-std::string group_neighbours(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
+std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
+                                          const PciCard& card) {
   const std::string folder =
       paths.sysfs + "/kernel/iommu_groups/" + std::to_string(card.iommu_group) + "/devices";
-  std::string list;
+  std::vector<Neighbour> list;
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
@@ -32,10 +34,18 @@ std::string group_neighbours(const PciPaths& paths, Kernel& kernel, const PciCar
         driver == kVfioDriver || driver == "pci-stub" || driver == "pcieport") {
       continue;  // those do not stand in VFIO's way
     }
-    if (!list.empty()) {
-      list.append(", ");
-    }
-    list.append(address).append(" (driver ").append(driver).append(")");
+    list.push_back({address, driver});
+  }
+  std::sort(list.begin(), list.end(),
+            [](const Neighbour& a, const Neighbour& b) { return a.address < b.address; });
+  return list;
+}
+
+std::string group_neighbours(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
+  std::string list;
+  for (const Neighbour& one : foreign_neighbours(paths, kernel, card)) {
+    list.append(list.empty() ? "" : ", ");
+    list.append(one.address).append(" (driver ").append(one.driver).append(")");
   }
   return list;
 }

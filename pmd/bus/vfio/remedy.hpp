@@ -1,8 +1,9 @@
 /// @file
-/// The commands that mend what commonly is wrong with a card's binding. Internal to pmd/bus/vfio.
+/// The commands that mend what commonly is wrong with a card's binding.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
@@ -15,8 +16,18 @@ namespace rio::pmd::vfio {
 /// How to bring a card back that answers all ones.
 [[nodiscard]] std::string rescan_command(const std::string& address);
 
-/// Devices of an IOMMU group other than `card` that have a driver which VFIO does not accept, as
-/// "0000:03:00.1 (driver foo), …"; empty if there is none.
+/// A device of a card's IOMMU group.
+struct Neighbour {
+  std::string address;
+  std::string driver;
+};
+
+/// Devices of an IOMMU group other than `card` that have a driver which VFIO does not accept, in
+/// the order of their addresses.
+[[nodiscard]] std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
+                                                        const PciCard& card);
+
+/// The same as "0000:03:00.1 (driver foo), …"; empty if there is none.
 [[nodiscard]] std::string group_neighbours(const PciPaths& paths, Kernel& kernel,
                                            const PciCard& card);
 

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "pmd/cores/cpu_list.hpp"
@@ -195,6 +198,56 @@ TEST_F(Xml, NearTheCard) {
   EXPECT_EQ(choose(*placement, {"0000:04:00.0", 1}, 1), (Cpus{2}));  // unknown: the node counts
   EXPECT_EQ(choose(*placement, {"0000:04:00.0", -1}, 1), (Cpus{1}));
   EXPECT_EQ(choose(*placement, {"rubbish", -1}, 1), (Cpus{1}));
+}
+
+TEST(Placement, NearestAreThoseOfTheNode) {
+  const auto placement = machine(kTwoNodes);
+  EXPECT_EQ(placement->nearest({"", 1}), (Cpus{8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(placement->nearest({}), placement->cpus());
+  EXPECT_EQ(placement->nearest({"", 7}), placement->cpus());
+}
+
+/// A copy of a system: two nodes of one CPU, distance 21, a card on node 1.
+TEST(Placement, CopyOfASystem) {
+  char name[] = "/tmp/riopmd-cores-XXXXXX";
+  const std::string root = mkdtemp(name);
+  const auto write = [&root](const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root + "/sys/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << "\n";
+  };
+  for (const auto& [path, text] :
+       std::map<std::string, std::string>{{"devices/system/cpu/online", "0-1"},
+                                          {"devices/system/cpu/possible", "0-1"},
+                                          {"devices/system/node/online", "0-1"},
+                                          {"devices/system/node/node0/cpumap", "1"},
+                                          {"devices/system/node/node1/cpumap", "2"},
+                                          {"devices/system/node/node0/distance", "10 21"},
+                                          {"devices/system/node/node1/distance", "21 10"},
+                                          {"bus/pci/devices/0000:03:00.0/vendor", "0x10ee"},
+                                          {"bus/pci/devices/0000:03:00.0/device", "0x7210"},
+                                          {"bus/pci/devices/0000:03:00.0/class", "0x028000"},
+                                          {"bus/pci/devices/0000:03:00.0/local_cpus", "2"}}) {
+    write(path, text);
+  }
+  for (const std::string cpu : {"0", "1"}) {
+    const std::string topology = "devices/system/cpu/cpu" + cpu + "/topology/";
+    write("devices/system/cpu/cpu" + cpu + "/online", "1");
+    write(topology + "core_id", cpu);
+    write(topology + "physical_package_id", cpu);
+    write(topology + "thread_siblings", cpu == "0" ? "1" : "2");
+    write(topology + "core_siblings", cpu == "0" ? "1" : "2");
+  }
+  std::unique_ptr<Placement> placement;
+  ASSERT_EQ(Placement::create(Machine{"", "", "", root}, &placement), 0);
+  std::filesystem::remove_all(root);
+  EXPECT_EQ(placement->cpus(), (Cpus{0, 1}));
+  EXPECT_EQ(placement->nearest({"0000:03:00.0", -1}), (Cpus{1}));
+  EXPECT_EQ(placement->numa_node_of(1), 1);
+  EXPECT_EQ(placement->numa_distance(0, 1), 21u);
+  EXPECT_EQ(placement->numa_distance(1, 1), 10u);
+  EXPECT_EQ(placement->numa_distance(0, 5), 0u);
+  EXPECT_EQ(getenv("HWLOC_FSROOT"), nullptr);
 }
 
 TEST(Placement, ThisMachine) {

@@ -1,0 +1,68 @@
+// rio-tool bind: give cards to a driver.
+#include <memory>
+
+#include "apps/tool/command.hpp"
+#include "apps/tool/system/binding.hpp"
+
+namespace rio::tool {
+namespace {
+
+struct Options {
+  std::string driver;
+  std::vector<std::string> addresses;
+  bool force = false;
+};
+
+int bind(const Context& context, const Options& options) {
+  SysfsWriter writer(context);
+  Json data = Json::array();
+  std::string text;
+  int code = kExitOk;
+  for (const std::string& address : options.addresses) {
+    pmd::vfio::PciCard card;
+    if (find_to_change(context, address, "bound", options.force, &card) != 0) {
+      code = kExitFailed;
+      continue;
+    }
+    const std::string driver = options.driver.empty() ? wanted_driver(card) : options.driver;
+    if (bind_card(context, writer, card, driver) != 0) {
+      code = kExitFailed;
+      continue;
+    }
+    const std::string now = context.dry_run ? driver : driver_of(context.paths, card.address);
+    data.push_back({{"address", card.address}, {"before", card.driver}, {"after", now}});
+    text.append(card.address).append(": ").append(card.driver.empty() ? "no driver" : card.driver);
+    text.append(" -> ").append(now.empty() ? "no driver" : now).append("\n");
+  }
+  print_result(
+      context,
+      {{"cards", data}, {"writes", writer.data()}, {"done", code == kExitOk && !context.dry_run}},
+      context.dry_run ? writer.text() : text);
+  return code;
+}
+
+}  // namespace
+
+void add_bind(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bind", "Give cards to a driver");
+  command
+      ->add_option("--driver", options->driver,
+                   "vfio-pci, uio_pci_generic, igb_uio, the name of a kernel driver, or default: "
+                   "whichever the kernel chooses. If not given: vfio-pci where the card is in an "
+                   "IOMMU group, else uio_pci_generic")
+      ->type_name("vfio-pci|uio_pci_generic|igb_uio|default|DRIVER");
+  command->add_option("address", options->addresses, "Cards, as rio-tool list names them")
+      ->required()
+      ->type_name("ADDRESS");
+  command->add_flag("--force", options->force,
+                    "Also a device that is no card, and one that a program uses");
+  command->footer(
+      "Examples\n"
+      "  rio-tool bind 0000:03:00.0\n"
+      "  rio-tool -n bind 0000:03:00.0                 what would be written\n"
+      "  rio-tool bind --driver default 0000:03:00.0   back to the kernel");
+  command->callback([&context, options] { context.exit_code = bind(context, *options); });
+}
+
+}  // namespace rio::tool

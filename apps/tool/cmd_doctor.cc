@@ -1,0 +1,139 @@
+// rio-tool doctor: what is wrong with this machine, and what mends it.
+#include <array>
+#include <memory>
+
+#include "apps/tool/command.hpp"
+#include "apps/tool/doctor/machine.hpp"
+#include "apps/tool/text_table.hpp"
+
+namespace rio::tool {
+namespace {
+
+constexpr std::array<Check, 9> kChecks = {
+    check_bars,      check_link,     check_binding, check_iommu, check_rights,
+    check_hugepages, check_programs, check_dpdk,    check_cpus,
+};
+
+struct Options {
+  std::string explain;
+  std::string user;
+  bool list = false;
+};
+
+const char* name_of(Severity severity) {
+  return severity == Severity::kError ? "error" : "warning";
+}
+
+std::string counted(size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+Json data_of(const Findings& findings) {
+  Json list = Json::array();
+  for (const Finding& one : findings.all()) {
+    list.push_back({{"id", one.kind->id},
+                    {"severity", name_of(one.kind->severity)},
+                    {"card", one.card},
+                    {"what", one.kind->line},
+                    {"seen", one.seen},
+                    {"remedy", one.remedy},
+                    {"advice", one.advice}});
+  }
+  return {{"findings", list},
+          {"errors", findings.count(Severity::kError)},
+          {"warnings", findings.count(Severity::kWarning)},
+          {"not_seen", findings.unseen()}};
+}
+
+std::string text_of_findings(const Findings& findings) {
+  std::string text;
+  for (const Finding& one : findings.all()) {
+    text.append(name_of(one.kind->severity)).append("  ").append(one.kind->id);
+    text.append(one.card.empty() ? "" : "  " + one.card).append(": ").append(one.kind->line);
+    text.append("\n  seen    ").append(one.seen).append("\n");
+    text.append(one.remedy.empty() ? "" : "  remedy  " + one.remedy + "\n");
+    text.append(one.advice.empty() ? "" : "  advice  " + one.advice + "\n");
+  }
+  for (const std::string& what : findings.unseen()) {
+    text.append("not looked at: ").append(what).append("\n");
+  }
+  const size_t errors = findings.count(Severity::kError);
+  const size_t warnings = findings.count(Severity::kWarning);
+  text.append(errors + warnings == 0
+                  ? "nothing found\n"
+                  : counted(errors, "error") + ", " + counted(warnings, "warning") + "\n");
+  return text;
+}
+
+int list_kinds(const Context& context) {
+  Json data = Json::array();
+  TextTable table({"id", "severity", "what"});
+  for (const Kind& kind : all_kinds()) {
+    data.push_back({{"id", kind.id}, {"severity", name_of(kind.severity)}, {"what", kind.line}});
+    table.add({kind.id, name_of(kind.severity), kind.line});
+  }
+  print_result(context, data, table.text());
+  return kExitOk;
+}
+
+int explain(const Context& context, const std::string& id) {
+  const Kind* kind = find_kind(id);
+  if (kind == nullptr) {
+    (void)complain("no finding has the id \"" + id + "\"", "rio-tool doctor --list shows them all");
+    return kExitUsage;
+  }
+  print_result(context,
+               {{"id", kind->id},
+                {"severity", name_of(kind->severity)},
+                {"what", kind->line},
+                {"why", kind->why}},
+               std::string(kind->id) + " (" + name_of(kind->severity) + "): " + kind->line +
+                   "\n\n" + kind->why + "\n");
+  return kExitOk;
+}
+
+int doctor(const Context& context, const Options& options) {
+  if (options.list) {
+    return list_kinds(context);
+  }
+  if (!options.explain.empty()) {
+    return explain(context, options.explain);
+  }
+  std::unique_ptr<Machine> machine;
+  if (Machine::read(context, options.user, &machine) != 0) {
+    return kExitFailed;
+  }
+  Findings findings;
+  for (const Check check : kChecks) {
+    check(*machine, findings);
+  }
+  print_result(context, data_of(findings), text_of_findings(findings));
+  return findings.count(Severity::kError) != 0 ? kExitFound : kExitOk;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "Find what is wrong with this machine, and what mends it");
+  CLI::Option* list =
+      command->add_flag("--list", options->list, "Show the ids of all findings that there can be");
+  command->add_option("--explain", options->explain, "Say what a finding means")
+      ->type_name("ID")
+      ->excludes(list);
+  command
+      ->add_option("--user", options->user,
+                   "Look at the rights of this user (default: who runs rio-tool)")
+      ->type_name("NAME");
+  command->footer(
+      "Changes nothing. Run it as root, or it cannot look at all.\n"
+      "Exit code: 0 healthy or warnings only, 3 errors found, 1 it could not look.\n"
+      "Examples\n"
+      "  sudo rio-tool doctor\n"
+      "  sudo rio-tool doctor --user $USER     may I use the card?\n"
+      "  rio-tool doctor --explain iommu.blocks-uio");
+  command->callback([&context, options] { context.exit_code = doctor(context, *options); });
+}
+
+}  // namespace rio::tool

@@ -1,0 +1,108 @@
+// rio-tool hugepages: show and set how many there are.
+#include <algorithm>
+#include <memory>
+
+#include "apps/tool/command.hpp"
+#include "apps/tool/system/files.hpp"
+#include "apps/tool/system/hugepage_pools.hpp"
+#include "apps/tool/system/sysfs_writer.hpp"
+#include "apps/tool/text_table.hpp"
+
+namespace rio::tool {
+namespace {
+
+struct Options {
+  std::string count = "show";
+  std::string size = "2M";
+  int node = -1;
+};
+
+int show(const Context& context) {
+  Json data = Json::array();
+  TextTable table({"node", "size", "total", "free"});
+  for (const HugepagePool& pool : read_hugepage_pools(context.paths)) {
+    data.push_back({{"node", pool.node},
+                    {"page_bytes", pool.page_bytes},
+                    {"total", pool.total},
+                    {"free", pool.free}});
+    table.add({pool.node < 0 ? "all" : std::to_string(pool.node), size_text(pool.page_bytes),
+               std::to_string(pool.total), std::to_string(pool.free)});
+  }
+  print_result(context, data, table.empty() ? "this kernel has no hugepages\n" : table.text());
+  return kExitOk;
+}
+
+int set(const Context& context, const Options& options, uint64_t count, uint64_t page_bytes) {
+  const auto pools = read_hugepage_pools(context.paths);
+  const auto pool = std::find_if(pools.begin(), pools.end(), [&](const HugepagePool& one) {
+    return one.page_bytes == page_bytes && one.node == options.node;
+  });
+  if (pool == pools.end()) {
+    const std::string where = options.node < 0 ? "" : " on node " + std::to_string(options.node);
+    return complain("this machine has no pool of hugepages of " + size_text(page_bytes) + where,
+                    "rio-tool hugepages show lists those that it has");
+  }
+  SysfsWriter writer(context);
+  const std::string path = pool->folder + "/nr_hugepages";
+  if (writer.write(path, std::to_string(count)) != 0) {
+    return kExitFailed;
+  }
+  const uint64_t now = context.dry_run ? count : number_of(path).value_or(0);
+  if (now < count) {
+    return complain("asked for " + std::to_string(count) + " hugepages of " +
+                        size_text(page_bytes) + ", the kernel found room for " +
+                        std::to_string(now),
+                    "memory is in pieces: echo 1 > /proc/sys/vm/compact_memory and once more, or "
+                    "ask for them at boot: hugepages=" +
+                        std::to_string(count) + " on the kernel's command line");
+  }
+  print_result(context,
+               {{"node", pool->node},
+                {"page_bytes", page_bytes},
+                {"before", pool->total},
+                {"after", now},
+                {"writes", writer.data()},
+                {"done", !context.dry_run}},
+               context.dry_run ? writer.text()
+                               : std::to_string(pool->total) + " -> " + std::to_string(now) +
+                                     " hugepages of " + size_text(page_bytes) + "\n");
+  return kExitOk;
+}
+
+int hugepages(const Context& context, const Options& options) {
+  if (options.count == "show") {
+    return show(context);
+  }
+  const auto count = parse_number(options.count);
+  const auto page_bytes = parse_size(options.size);
+  if (!count || !page_bytes) {
+    (void)complain(!count ? "\"" + options.count + "\" is no number of hugepages"
+                          : "\"" + options.size + "\" is no size of a hugepage",
+                   "for example: rio-tool hugepages --size 2M 64");
+    return kExitUsage;
+  }
+  return set(context, options, *count, *page_bytes);
+}
+
+}  // namespace
+
+void add_hugepages(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("hugepages", "Show or set how many hugepages there are");
+  command->add_option("count", options->count, "How many there shall be, or show")
+      ->type_name("COUNT|show");
+  command->add_option("--size", options->size, "Size of a page, as 2M or 1G (default 2M)")
+      ->type_name("SIZE");
+  command->add_option("--node", options->node, "NUMA node; else the kernel spreads them")
+      ->type_name("NODE")
+      ->check(CLI::Range(0, 1023));
+  command->footer(
+      "Until the next boot; for longer: hugepages=64 on the kernel's command line.\n"
+      "Examples\n"
+      "  rio-tool hugepages show\n"
+      "  rio-tool hugepages 64                 64 pages of 2 MiB\n"
+      "  rio-tool hugepages --node 1 64");
+  command->callback([&context, options] { context.exit_code = hugepages(context, *options); });
+}
+
+}  // namespace rio::tool

@@ -1,0 +1,89 @@
+// What stands between the cards and memory.
+#include <algorithm>
+
+#include "apps/tool/doctor/machine.hpp"
+#include "apps/tool/system/binding.hpp"
+#include "apps/tool/system/files.hpp"
+#include "pmd/bus/vfio/remedy.hpp"
+
+namespace rio::tool {
+namespace {
+
+bool is_uio(const CardState& card) {
+  return card.card.driver == "uio_pci_generic" || card.card.driver == "igb_uio";
+}
+
+void check_on(const Machine& machine, Findings& findings) {
+  const pmd::vfio::PciPaths& paths = machine.context.paths;
+  if (!names_in(paths.sysfs + "/kernel/iommu_groups").empty()) {
+    return;
+  }
+  const std::string tables = paths.sysfs + "/firmware/acpi/tables/";
+  const bool intel = exists(tables + "DMAR");
+  if (!intel && !exists(tables + "IVRS")) {
+    findings.add("iommu.off-firmware", "", "no IOMMU groups, and no table of the firmware", "",
+                 "switch VT-d or AMD-Vi on in the firmware; in a virtual machine, give it a "
+                 "virtual IOMMU; until then: rio-tool bind --driver uio_pci_generic");
+    return;
+  }
+  const std::string option = intel ? "intel_iommu=on" : "amd_iommu=on";
+  findings.add("iommu.off-kernel", "",
+               std::string("no IOMMU groups, though the firmware has the table ") +
+                   (intel ? "DMAR" : "IVRS"),
+               "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&" + option +
+                   " iommu=pt /' /etc/default/grub && update-grub",
+               "then reboot; without GRUB: " + option + " iommu=pt on the kernel's command line");
+}
+
+void check_group(const Machine& machine, const CardState& card, Findings& findings) {
+  const pmd::vfio::PciPaths& paths = machine.context.paths;
+  const auto others = pmd::vfio::foreign_neighbours(paths, pmd::vfio::real_kernel(), card.card);
+  if (!is_uio(card) && !others.empty()) {
+    std::string command;
+    for (const auto& one : others) {
+      command.append(command.empty() ? "rio-tool bind --force --driver vfio-pci " : " ");
+      command.append(one.address);
+    }
+    findings.add(
+        "iommu.group-shared", card.card.address,
+        "in group " + std::to_string(card.card.iommu_group) +
+            " too: " + pmd::vfio::group_neighbours(paths, pmd::vfio::real_kernel(), card.card),
+        command, "if this machine needs them: another slot for the card, or a slot with ACS");
+  }
+  const std::string type = text_of(paths.sysfs + "/kernel/iommu_groups/" +
+                                   std::to_string(card.card.iommu_group) + "/type")
+                               .value_or("");
+  if (is_uio(card) && type.rfind("DMA", 0) == 0) {
+    findings.add("iommu.blocks-uio", card.card.address,
+                 "bound to " + card.card.driver + ", and its IOMMU group " +
+                     std::to_string(card.card.iommu_group) + " is translated (type " + type + ")",
+                 "rio-tool bind --driver vfio-pci " + card.card.address, "or boot with iommu=pt");
+  }
+}
+
+}  // namespace
+
+void check_iommu(const Machine& machine, Findings& findings) {
+  if (!machine.cards.empty()) {
+    check_on(machine, findings);
+  }
+  for (const CardState& card : machine.cards) {
+    if (card.card.iommu_group >= 0) {
+      check_group(machine, card, findings);
+    } else if (card.card.driver == "vfio-pci") {
+      findings.add("iommu.no-group", card.card.address, "it has no link iommu_group",
+                   "rio-tool bind --driver uio_pci_generic " + card.card.address,
+                   "better: an IOMMU, see iommu.off-kernel and iommu.off-firmware");
+    }
+  }
+  const std::string lockdown =
+      chosen_word(text_of(machine.context.paths.sysfs + "/kernel/security/lockdown").value_or(""));
+  const auto uio = std::find_if(machine.cards.begin(), machine.cards.end(), is_uio);
+  if (!lockdown.empty() && lockdown != "none" && uio != machine.cards.end()) {
+    findings.add("kernel.lockdown", uio->card.address,
+                 "lockdown is " + lockdown + ", the card is bound to " + uio->card.driver,
+                 "rio-tool bind --driver vfio-pci " + uio->card.address);
+  }
+}
+
+}  // namespace rio::tool

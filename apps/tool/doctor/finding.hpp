@@ -1,0 +1,57 @@
+/// @file
+/// What doctor can find, and what it found.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rio::tool {
+
+enum class Severity : unsigned char {
+  kWarning,  ///< works, but not as it could
+  kError,    ///< does not work, or not for long
+};
+
+/// A kind of finding. Ids are stable: scripts may look for them.
+struct Kind {
+  const char* id;
+  Severity severity;
+  const char* line;  ///< what is wrong, in a line
+  const char* why;   ///< what comes of it, and how it comes about
+};
+
+/// All kinds, in the order in which doctor looks.
+[[nodiscard]] std::span<const Kind> all_kinds();
+
+/// @return null if there is none of this id.
+[[nodiscard]] const Kind* find_kind(const std::string& id);
+
+struct Finding {
+  const Kind* kind = nullptr;
+  std::string card;    ///< address, empty if it is the machine's
+  std::string seen;    ///< what was found, with its numbers
+  std::string remedy;  ///< the exact command of the shell; empty where none can do it
+  std::string advice;  ///< what a person must do, instead or besides
+};
+
+/// Collects them. One thread.
+class Findings {
+ public:
+  /// @param id one of all_kinds(); anything else is a mistake of the program.
+  /// @param remedy, advice one of them must say something.
+  void add(const char* id, const std::string& card, const std::string& seen,
+           const std::string& remedy, const std::string& advice = "");
+  /// Something that could not be looked at, and why.
+  void add_unseen(const std::string& what) { unseen_.push_back(what); }
+
+  [[nodiscard]] const std::vector<Finding>& all() const { return findings_; }
+  [[nodiscard]] const std::vector<std::string>& unseen() const { return unseen_; }
+  [[nodiscard]] size_t count(Severity severity) const;
+
+ private:
+  std::vector<Finding> findings_;
+  std::vector<std::string> unseen_;
+};
+
+}  // namespace rio::tool

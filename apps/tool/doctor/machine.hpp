@@ -1,0 +1,60 @@
+/// @file
+/// All that doctor looks at, read once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/tool/context.hpp"
+#include "apps/tool/doctor/finding.hpp"
+#include "apps/tool/system/account.hpp"
+#include "apps/tool/system/card_state.hpp"
+#include "apps/tool/system/holders.hpp"
+#include "apps/tool/system/hugepage_pools.hpp"
+#include "pmd/cores/placement.hpp"
+
+namespace rio::tool {
+
+/// Constant after read(). Control path, one thread.
+struct Machine {
+  const Context& context;
+  Account account;  ///< for whom rights are looked at
+  std::vector<CardState> cards;
+  OpenFiles files;
+  std::vector<HugepagePool> pools;
+  /// All CPUs, allowed or not; null where there is no topology.
+  std::unique_ptr<pmd::cores::Placement> placement;
+  std::vector<unsigned> allowed;   ///< CPUs that a process started here may use
+  std::vector<unsigned> isolated;  ///< CPUs that the scheduler leaves alone
+
+  /// @param user empty: the caller. @return 0 or -errno, said on stderr.
+  [[nodiscard]] static int read(const Context& context, const std::string& user,
+                                std::unique_ptr<Machine>* out);
+
+  explicit Machine(const Context& the_context) : context(the_context), files(the_context.paths) {}
+
+  /// Programs that use a card. Not rio-tool, which looks at it beside them.
+  [[nodiscard]] std::vector<Program> users_of(const CardState& card) const;
+
+  /// CPUs near a card; empty where there is no topology.
+  [[nodiscard]] std::vector<unsigned> near(const CardState& card) const;
+};
+
+/// The topology of what --root names. @return null where hwloc can make none of it.
+[[nodiscard]] std::unique_ptr<pmd::cores::Placement> read_placement(const Context& context);
+
+/// A check. Adds what it finds, in the order of all_kinds() as far as it can.
+using Check = void (*)(const Machine& machine, Findings& findings);
+
+void check_bars(const Machine& machine, Findings& findings);
+void check_link(const Machine& machine, Findings& findings);
+void check_binding(const Machine& machine, Findings& findings);
+void check_iommu(const Machine& machine, Findings& findings);
+void check_rights(const Machine& machine, Findings& findings);
+void check_hugepages(const Machine& machine, Findings& findings);
+void check_programs(const Machine& machine, Findings& findings);
+void check_dpdk(const Machine& machine, Findings& findings);
+void check_cpus(const Machine& machine, Findings& findings);
+
+}  // namespace rio::tool

@@ -1,0 +1,171 @@
+#include "apps/tool/system/binding.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "apps/tool/system/card_state.hpp"
+#include "apps/tool/system/files.hpp"
+#include "apps/tool/system/holders.hpp"
+
+namespace rio::tool {
+namespace {
+
+using pmd::vfio::PciCard;
+using pmd::vfio::PciPaths;
+
+/// What a device is, by its class code (PCI Code and ID Assignment).
+std::string kind_of(const PciPaths& paths, const PciCard& card) {
+  char ids[16];
+  std::snprintf(ids, sizeof(ids), "%04x:%04x", card.vendor, card.device);
+  const uint64_t code = number_of(device_folder(paths, card.address) + "/class").value_or(0);
+  const char* kind = "device";
+  switch (code >> 16) {
+    case 0x01:
+      kind = "storage device";
+      break;
+    case 0x02:
+      kind = "network device";
+      break;
+    case 0x03:
+      kind = "display device";
+      break;
+    case 0x06:
+      kind = "bridge";
+      break;
+    default:
+      break;
+  }
+  return std::string("a ") + kind + " (" + ids + ")";
+}
+
+int refuse_if_not_ours(const Context& context, const PciCard& card, const std::string& verb) {
+  std::vector<PciCard> ours;
+  if (const int rc = pmd::vfio::find_cards(context.paths, &ours); rc != 0) {
+    return rc;
+  }
+  if (std::any_of(ours.begin(), ours.end(),
+                  [&card](const PciCard& one) { return one.address == card.address; })) {
+    return 0;
+  }
+  (void)complain(card.address + " is no RapidIO card but " + kind_of(context.paths, card) +
+                     (card.driver.empty() ? "" : ", driver " + card.driver) + ": not " + verb,
+                 "rio-tool list shows the cards; --force does it all the same, and may take this "
+                 "machine's network or disk away");
+  return -EPERM;
+}
+
+int refuse_if_used(const Context& context, const PciCard& card, const std::string& verb) {
+  const auto programs = OpenFiles(context.paths).holders_of(card);
+  if (programs.empty()) {
+    return 0;
+  }
+  (void)complain(card.address + " is in use by " + names_of(programs) + ": not " + verb,
+                 "end it first (kill " + std::to_string(programs.front().pid) +
+                     "); --force takes the card away from it");
+  return -EBUSY;
+}
+
+std::string refusal_of(const PciCard& card, const std::string& driver) {
+  if (driver == "vfio-pci" && card.iommu_group < 0) {
+    return "vfio-pci needs an IOMMU, and the card is in no IOMMU group: rio-tool doctor says how "
+           "to "
+           "switch it on; or rio-tool bind --driver uio_pci_generic " +
+           card.address;
+  }
+  return "dmesg | tail says why " + driver + " refused the card";
+}
+
+}  // namespace
+
+std::string driver_of(const PciPaths& paths, const std::string& address) {
+  return link_name_of(device_folder(paths, address) + "/driver");
+}
+
+std::string wanted_driver(const PciCard& card) {
+  return card.iommu_group >= 0 ? "vfio-pci" : "uio_pci_generic";
+}
+
+bool driver_loaded(const PciPaths& paths, const std::string& driver) {
+  return exists(paths.sysfs + "/bus/pci/drivers/" + driver);
+}
+
+int find_to_change(const Context& context, const std::string& address, const std::string& verb,
+                   bool force, PciCard* out) {
+  PciCard card;
+  if (const int rc = pmd::vfio::find_card(context.paths, address, &card); rc != 0) {
+    return rc;  // the log has said why
+  }
+  if (!force) {
+    if (const int rc = refuse_if_not_ours(context, card, verb); rc != 0) {
+      return rc;
+    }
+    if (const int rc = refuse_if_used(context, card, verb); rc != 0) {
+      return rc;
+    }
+  }
+  *out = card;
+  return 0;
+}
+
+int unbind_card(const Context& context, SysfsWriter& writer, const PciCard& card) {
+  const std::string folder = device_folder(context.paths, card.address);
+  // First, so that nothing binds it again by itself.
+  if (const int rc = writer.write(folder + "/driver_override", ""); rc != 0) {
+    return rc;
+  }
+  if (driver_of(context.paths, card.address).empty()) {
+    return 0;
+  }
+  if (const int rc = writer.write(folder + "/driver/unbind", card.address); rc != 0) {
+    return rc;
+  }
+  if (!writer.wait_for([&] { return driver_of(context.paths, card.address).empty(); })) {
+    (void)complain(card.address + ": the driver " + card.driver + " does not let go of it",
+                   "end the programs that use it: rio-tool doctor names them");
+    return -ETIMEDOUT;
+  }
+  return 0;
+}
+
+int bind_card(const Context& context, SysfsWriter& writer, const PciCard& card,
+              const std::string& driver) {
+  const PciPaths& paths = context.paths;
+  const std::string folder = device_folder(paths, card.address);
+  const bool any = driver == kDefaultDriver;
+  if (!any &&
+      (driver.empty() || driver.find('/') != std::string::npos || !driver_loaded(paths, driver))) {
+    (void)complain("no driver \"" + driver + "\" is loaded", "modprobe " + driver);
+    return -ENOENT;
+  }
+  // A dry run may follow on writes that were not done: what the caller says counts.
+  const std::string now = writer.dry_run() ? card.driver : driver_of(paths, card.address);
+  if (const int rc = writer.write(folder + "/driver_override", any ? "" : driver); rc != 0) {
+    return rc;
+  }
+  if (!any && now == driver) {
+    return 0;
+  }
+  if (!now.empty()) {
+    if (const int rc = writer.write(folder + "/driver/unbind", card.address); rc != 0) {
+      return rc;
+    }
+    if (!writer.wait_for([&] { return driver_of(paths, card.address).empty(); })) {
+      (void)complain(card.address + ": the driver " + now + " does not let go of it",
+                     "end the programs that use it: rio-tool doctor names them");
+      return -ETIMEDOUT;
+    }
+  }
+  if (const int rc = writer.write(paths.sysfs + "/bus/pci/drivers_probe", card.address,
+                                  any ? "" : refusal_of(card, driver));
+      rc != 0) {
+    return rc;
+  }
+  if (!any && !writer.wait_for([&] { return driver_of(paths, card.address) == driver; })) {
+    (void)complain(card.address + ": " + driver + " did not take it", refusal_of(card, driver));
+    return -EIO;
+  }
+  return 0;
+}
+
+}  // namespace rio::tool

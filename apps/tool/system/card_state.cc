@@ -1,0 +1,114 @@
+#include "apps/tool/system/card_state.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "apps/tool/system/files.hpp"
+
+namespace rio::tool {
+namespace {
+
+constexpr uint64_t kUnset = 0x20000000;  // IORESOURCE_UNSET
+
+bool is_address(const std::string& name) {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  unsigned function = 0;
+  int used = 0;
+  return std::sscanf(name.c_str(), "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) ==
+             4 &&
+         static_cast<size_t>(used) == name.size();
+}
+
+std::optional<pmd::vfio::PciConfig> config_of(const Context& context, const std::string& address) {
+  pmd::vfio::PciConfig config;
+  if (address.empty() || !exists(device_folder(context.paths, address) + "/config") ||
+      pmd::vfio::read_config(context.paths, address, &config) != 0) {
+    return std::nullopt;
+  }
+  return config;
+}
+
+std::string override_of(const std::string& folder) {
+  const std::string text = text_of(folder + "/driver_override").value_or("");
+  return text == "(null)" ? "" : text;
+}
+
+}  // namespace
+
+bool Resource::unset() const {
+  return there() && (first == 0 || (flags & kUnset) != 0);
+}
+
+uint64_t Resource::len_bytes() const {
+  return there() && last >= first ? last - first + 1 : 0;
+}
+
+std::array<Resource, 6> parse_resource(const std::string& text) {
+  std::array<Resource, 6> bars{};
+  std::istringstream lines(text);
+  std::string line;
+  for (Resource& bar : bars) {
+    if (!std::getline(lines, line)) {
+      break;
+    }
+    Resource read;
+    if (std::sscanf(line.c_str(), "%" SCNx64 " %" SCNx64 " %" SCNx64, &read.first, &read.last,
+                    &read.flags) == 3) {
+      bar = read;
+    }
+  }
+  return bars;
+}
+
+std::string device_folder(const pmd::vfio::PciPaths& paths, const std::string& address) {
+  return paths.sysfs + "/bus/pci/devices/" + address;
+}
+
+std::string bridge_of(const pmd::vfio::PciPaths& paths, const std::string& address) {
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(device_folder(paths, address), error);
+  const std::string above = error ? "" : folder.parent_path().filename().string();
+  return is_address(above) ? above : "";
+}
+
+int read_cards(const Context& context, std::vector<CardState>* out) {
+  std::vector<pmd::vfio::PciCard> cards;
+  if (const int rc = pmd::vfio::find_cards(context.paths, &cards); rc != 0) {
+    return rc;
+  }
+  std::vector<CardState> states;
+  for (const pmd::vfio::PciCard& card : cards) {
+    CardState state;
+    const std::string folder = device_folder(context.paths, card.address);
+    state.card = card;
+    state.bars = parse_resource(text_of(folder + "/resource").value_or(""));
+    state.config = config_of(context, card.address);
+    state.bridge = bridge_of(context.paths, card.address);
+    state.bridge_config = config_of(context, state.bridge);
+    state.power = text_of(folder + "/power_state").value_or("");
+    state.override_driver = override_of(folder);
+    pmd::vfio::CardId id;
+    // In a copy of a system there is nothing that could be woken.
+    const bool may_look = context.root.empty() || state.awake();
+    if (may_look && !state.bars[static_cast<size_t>(card.bar)].unset() &&
+        pmd::vfio::read_card_id(context.paths, pmd::vfio::real_kernel(), card, &id) == 0) {
+      state.id = id;
+    }
+    states.push_back(std::move(state));
+  }
+  *out = std::move(states);
+  return 0;
+}
+
+std::string link_text(unsigned speed, unsigned width) {
+  if (speed == 0 || width == 0) {
+    return "";
+  }
+  return std::string(pmd::vfio::link_speed_name(speed)) + " x" + std::to_string(width);
+}
+
+}  // namespace rio::tool

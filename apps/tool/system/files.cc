@@ -1,0 +1,132 @@
+#include "apps/tool/system/files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "pmd/bus/vfio/kernel.hpp"
+
+namespace rio::tool {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  static constexpr const char* kBlank = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlank);
+  return first == std::string::npos ? std::string()
+                                    : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+}  // namespace
+
+std::optional<std::string> text_of(const std::string& path) {
+  std::string text;
+  if (pmd::vfio::read_text(pmd::vfio::real_kernel(), path, &text) != 0) {
+    return std::nullopt;
+  }
+  return trimmed(text);
+}
+
+std::optional<uint64_t> parse_number(const std::string& text) {
+  const bool hex = text.rfind("0x", 0) == 0;
+  const char* first = text.data() + (hex ? 2 : 0);
+  const char* end = text.data() + text.size();
+  uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(first, end, value, hex ? 16 : 10);
+  if (first == end || error != std::errc() || stop != end) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<uint64_t> number_of(const std::string& path) {
+  const auto text = text_of(path);
+  return text ? parse_number(*text) : std::nullopt;
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string link_name_of(const std::string& path) {
+  std::string name;
+  (void)pmd::vfio::link_name(pmd::vfio::real_kernel(), path, &name);
+  return name;
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+std::optional<std::string> field_of(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (colon != std::string::npos && trimmed(line.substr(0, colon)) == name) {
+      return trimmed(line.substr(colon + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+std::string chosen_word(const std::string& text) {
+  const size_t open = text.find('[');
+  const size_t close = open == std::string::npos ? open : text.find(']', open);
+  return close == std::string::npos ? std::string() : text.substr(open + 1, close - open - 1);
+}
+
+std::string size_text(uint64_t len_bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  auto value = static_cast<double>(len_bytes);
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  const bool whole = len_bytes % (uint64_t{1} << (10 * unit)) == 0;
+  char text[48];
+  std::snprintf(text, sizeof(text), whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::optional<uint64_t> parse_size(const std::string& text) {
+  std::string digits = text;
+  unsigned shift = 0;
+  if (!digits.empty() && std::isdigit(static_cast<unsigned char>(digits.back())) == 0) {
+    const int unit = std::toupper(static_cast<unsigned char>(digits.back()));
+    shift = unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0;
+    if (shift == 0) {
+      return std::nullopt;
+    }
+    digits.pop_back();
+  }
+  const auto value = parse_number(digits);
+  if (!value || *value == 0 || *value > (UINT64_MAX >> shift)) {
+    return std::nullopt;
+  }
+  return *value << shift;
+}
+
+std::optional<unsigned> number_after(const std::string& name, const std::string& prefix) {
+  if (name.rfind(prefix, 0) != 0) {
+    return std::nullopt;
+  }
+  const std::string rest = name.substr(prefix.size());
+  const bool digits = !rest.empty() && rest.size() <= 9 &&
+                      rest.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? std::optional<unsigned>(static_cast<unsigned>(*parse_number(rest)))
+                : std::nullopt;
+}
+
+}  // namespace rio::tool
