@@ -298,7 +298,8 @@ TEST(SimBus, ServerKilledUnderTraffic) {
     pmd::RxMessage got{};
     if (endpoint->shared().burst(&got, 1) == 1) {
       ++received;
-      const pmd::RxBuffer buffer{endpoint->buffers()->iova(static_cast<uint32_t>(got.cookie)), got.cookie};
+      const pmd::RxBuffer buffer{endpoint->buffers()->iova(static_cast<uint32_t>(got.cookie)),
+                                 got.cookie};
       EXPECT_EQ(endpoint->shared().post(&buffer, 1), 1);
     }
   };
