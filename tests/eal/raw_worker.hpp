@@ -9,8 +9,9 @@
 namespace rio::test {
 
 /// Runs until "stop" or the end of the input. @param device name of the raw device, a card that
-/// hears itself. @param qp queue pair to claim; messages go to its own destID. Commands: "count" (messages and errors so far), "claim QP" (another queue pair:
-/// "claimed" or "busy"), "plug NAME", "unplug NAME", "devices", "selftest", "stop".
+/// hears itself. @param qp queue pair to claim; messages go to its own destID.
+/// Commands: "count" (messages and errors so far), "plug NAME", "unplug NAME", "devices",
+/// "selftest", "reset", "stop".
 /// @return exit code.
 int run_worker(const std::string& device, uint16_t qp);
 
