@@ -68,6 +68,8 @@ int open_source(const Context& context, const std::string& name, Source* source)
   }
   if (!user.empty()) {
     source->missing = "a program uses the card (" + user + " runs); it gets the events";
+  } else if (context.dry_run) {
+    source->missing = "dry run: no ring of the card is started";
   } else if (!source->looked.card->caps().maint) {
     source->missing = "the card has no maintenance queue";
   } else if (const int rc = open_queues(context, name, source); rc != 0) {

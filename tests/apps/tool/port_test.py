@@ -97,6 +97,11 @@ class Errors(h.Case):
         errors = self.good("--json", "errors", "--card", "emu:alone", code=3).json()["errors"]
         self.assertEqual([(one["where"], one["code"]) for one in errors], [("port 0", "0x000158: 0x00000001")])
 
+    def test_dry_run_starts_nothing(self):
+        result = self.good("-n", "--json", "errors", "--card", "emu:alone").json()
+        self.assertEqual((result["errors"], result["events"]), ([], []))
+        self.assertIn("dry run", result["registers_missing"])
+
     def test_beside_a_program(self):
         card = h.file_card(self.folder)
         card.poke(RING_STATUS, 1 << 16)
