@@ -71,8 +71,9 @@ void add_command(const CLI::App& app, const std::string& path, Script* script) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!sub->get_name().empty()) {
       words.push_back(sub->get_name());
-      const std::string below = path + " " + sub->get_name();
-      script->paths += "      '" + below + "') path='" + below + "' ;;\n";
+      const std::string below = std::string(path).append(" ").append(sub->get_name());
+      script->paths.append("      '").append(below).append("') path='");
+      script->paths.append(below).append("' ;;\n");
       add_command(*sub, below, script);
     }
   }
@@ -90,7 +91,8 @@ void add_command(const CLI::App& app, const std::string& path, Script* script) {
       seen.push_back(name);
       words.push_back(name);
       if (!values.empty()) {
-        script->values += "    '" + path + " " + name + "') words='" + joined(values) + "' ;;\n";
+        script->values.append("    '").append(path).append(" ").append(name);
+        script->values.append("') words='").append(joined(values)).append("' ;;\n");
       }
     }
   }

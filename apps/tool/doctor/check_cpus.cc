@@ -90,7 +90,7 @@ void check_idle(const Machine& machine, const std::vector<unsigned>& cpus, Findi
     bool found = false;
     for (const std::string& name : names_in(folder)) {
       const auto number = number_after(name, "state");
-      const std::string state = folder + "/" + name;
+      const std::string state = joined(folder, name);
       const uint64_t latency_us = number_of(state + "/latency").value_or(0);
       if (number && latency_us > kLatencyMaxUs && number_of(state + "/disable") == 0) {
         found = true;

@@ -17,14 +17,14 @@ std::vector<std::string> library_folders(const std::string& root) {
     folders.push_back(std::string(top));
     for (const std::string& name : names_in(root + top)) {
       if (name.find("-linux-gnu") != std::string::npos) {
-        folders.push_back(std::string(top) + "/" + name);
+        folders.push_back(joined(top, name));
       }
     }
   }
   const std::vector<std::string> tops = folders;
   for (const std::string& top : tops) {
     for (const std::string& name : names_in(root + top + "/dpdk")) {
-      folders.push_back(top + "/dpdk/" + name);
+      folders.push_back(joined(top + "/dpdk", name));
     }
   }
   return folders;
@@ -41,6 +41,16 @@ std::string eal_versions(const std::string& root, const std::vector<std::string>
     }
   }
   return versions.empty() ? "" : versions + " ";
+}
+
+void add_version(const std::string& path, unsigned needed, const std::string& versions,
+                 Findings& findings) {
+  findings.add(
+      "dpdk.version", "",
+      path + " wants librte_eal.so." + std::to_string(needed) +
+          ", installed:" + versions.substr(0, versions.size() - 1),
+      "rm " + shell_word(path),
+      "then build and install the driver anew: meson setup --wipe build && meson install -C build");
 }
 
 }  // namespace
@@ -68,12 +78,7 @@ void check_dpdk(const Machine& machine, Findings& findings) {
     const std::string path = folder + "/" + kDriver;
     const auto needed = needed_eal(text_of(root + path).value_or(""));
     if (needed && versions.find(" " + std::to_string(*needed) + " ") == std::string::npos) {
-      findings.add(
-          "dpdk.version", "",
-          path + " wants librte_eal.so." + std::to_string(*needed) + ", installed:" + versions,
-          "rm " + shell_word(path),
-          "then build and install the driver anew: meson setup --wipe build && meson "
-          "install -C build");
+      add_version(path, *needed, versions, findings);
     }
   }
 }

@@ -96,10 +96,10 @@ void check_files(const Machine& machine, Findings& findings) {
   for (const std::string& mount : mounts) {
     std::string list;
     for (const std::string& name : names_in(machine.context.root + mount)) {
-      // The rest of the name is the number of a segment and of a page, after the file prefix.
-      if (name.find("map_") != std::string::npos &&
-          machine.files.holders_of(mount + "/" + name).empty()) {
-        list.append(" ").append(shell_word(mount + "/" + name));
+      // Before it the prefix of the program, after it the number of the page.
+      const std::string file = joined(mount, name);
+      if (name.find("map_") != std::string::npos && machine.files.holders_of(file).empty()) {
+        list.append(" ").append(shell_word(file));
       }
     }
     if (!list.empty() && machine.files.complete()) {

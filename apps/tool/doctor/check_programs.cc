@@ -33,9 +33,10 @@ void check_leftovers(const Machine& machine, Findings& findings) {
   for (const std::string& folder : runtime_folders(machine)) {
     std::string list;
     for (const std::string& prefix : names_in(machine.context.root + folder)) {
-      if (exists(machine.context.root + folder + "/" + prefix + "/config") &&
-          !machine.files.touches("/dpdk/" + prefix + "/")) {
-        list += " " + shell_word(folder + "/" + prefix);
+      const std::string place = joined(folder, prefix);
+      if (exists(joined(machine.context.root + place, "config")) &&
+          !machine.files.touches(joined(joined("/dpdk", prefix), ""))) {
+        list.append(" ").append(shell_word(place));
       }
     }
     if (!list.empty() && machine.files.complete()) {

@@ -47,6 +47,10 @@ std::optional<uint64_t> number_of(const std::string& path) {
   return text ? parse_number(*text) : std::nullopt;
 }
 
+std::string joined(const std::string& folder, const std::string& name) {
+  return folder + "/" + name;
+}
+
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;

@@ -17,6 +17,9 @@ namespace rio::tool {
 [[nodiscard]] std::optional<uint64_t> parse_number(const std::string& text);
 [[nodiscard]] std::optional<uint64_t> number_of(const std::string& path);
 
+/// folder/name.
+[[nodiscard]] std::string joined(const std::string& folder, const std::string& name);
+
 /// Names in a folder, sorted; empty where there is none.
 [[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
 

@@ -41,7 +41,7 @@ OpenFiles::OpenFiles(const pmd::vfio::PciPaths& paths) : paths_(paths) {
   for (const std::string& name : names_in(paths.proc)) {
     // Not this program itself: it may just be looking at the card.
     if (const auto pid = number_after(name, ""); pid && static_cast<int>(*pid) != getpid()) {
-      look_at(paths.proc + "/" + name, static_cast<int>(*pid));
+      look_at(joined(paths.proc, name), static_cast<int>(*pid));
     }
   }
   std::sort(processes_.begin(), processes_.end(),
@@ -97,8 +97,9 @@ std::vector<Program> OpenFiles::holders_of(const pmd::vfio::PciCard& card) const
     endings.push_back("/dev/" + node);
   }
   for (int bar = 0; bar < 6; ++bar) {
-    endings.push_back("/" + card.address + "/resource" + std::to_string(bar));
-    endings.push_back("/" + card.address + "/resource" + std::to_string(bar) + "_wc");
+    const std::string file = "resource" + std::to_string(bar);
+    endings.push_back(joined("/" + card.address, file));
+    endings.push_back(joined("/" + card.address, file).append("_wc"));
   }
   std::vector<Program> found;
   for (const std::string& ending : endings) {

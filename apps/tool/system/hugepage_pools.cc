@@ -21,7 +21,7 @@ void add_pools(const std::string& folder, int node, std::vector<HugepagePool>* p
     HugepagePool pool;
     pool.page_bytes = page_bytes_of(name);
     pool.node = node;
-    pool.folder = folder + "/" + name;
+    pool.folder = joined(folder, name);
     pool.total = number_of(pool.folder + "/nr_hugepages").value_or(0);
     pool.free = number_of(pool.folder + "/free_hugepages").value_or(0);
     if (pool.page_bytes != 0) {
@@ -38,7 +38,7 @@ std::vector<HugepagePool> read_hugepage_pools(const pmd::vfio::PciPaths& paths) 
   const std::string nodes = paths.sysfs + "/devices/system/node";
   for (const std::string& name : names_in(nodes)) {
     if (const auto node = number_after(name, "node")) {
-      add_pools(nodes + "/" + name + "/hugepages", static_cast<int>(*node), &pools);
+      add_pools(joined(nodes, name).append("/hugepages"), static_cast<int>(*node), &pools);
     }
   }
   std::sort(pools.begin(), pools.end(), [](const HugepagePool& a, const HugepagePool& b) {
