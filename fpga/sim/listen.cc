@@ -73,6 +73,13 @@ void Listen::accept() {
   if (accept_from(listener_, &client) != 0) {
     return;
   }
+  // Whoever had the card may have gone before this one came, and nobody has looked since.
+  for (uint32_t i = 0; i < kRequestsPerServe && client_.valid() && take_request(); ++i) {
+  }
+  if (peer_ == Peer::kGone) {
+    next_ = std::move(client);
+    return;
+  }
   if (client_.valid()) {
     Reply busy;
     busy.status = -EBUSY;
@@ -150,6 +157,10 @@ bool Listen::take_request() {
 void Listen::serve() {
   if (peer_ == Peer::kGone) {
     return;  // the next client waits until there is a fresh card for it
+  }
+  if (next_.valid()) {
+    client_ = std::move(next_);
+    hello_until_ = std::chrono::steady_clock::now() + kHelloWithin;
   }
   accept();
   if (!client_.valid()) {

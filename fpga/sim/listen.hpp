@@ -54,6 +54,7 @@ class Listen final : public Attachment {
   ClientMemory memory_;
   Fd listener_;
   Fd client_;
+  Fd next_;  // came when the last one had just gone; waits for the fresh card
   Time hello_until_;
   Peer peer_ = Peer::kNotYet;
   uint64_t clients_ = 0;
