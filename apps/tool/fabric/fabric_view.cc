@@ -200,9 +200,12 @@ std::string to_dot(const FabricMap& map) {
       if (view.state == PortView::kLoop && first) {
         line(i, port, view.node, view.peer_port, ", style=dashed");
       } else if (view.state == PortView::kSkipped) {
-        const std::string name = "n" + std::to_string(i) + "p" + std::to_string(port);
-        out += "  " + name + " [label=\"?\", shape=circle, color=red];\n  n" + std::to_string(i) +
-               " -- " + name + " [taillabel=\"" + std::to_string(port) + "\", color=red];\n";
+        const std::string port_text = std::to_string(port);
+        const std::string device = "n" + std::to_string(i);
+        const std::string unknown = device + "p" + port_text;
+        out.append("  ").append(unknown).append(" [label=\"?\", shape=circle, color=red];\n  ");
+        out.append(device).append(" -- ").append(unknown);
+        out.append(" [taillabel=\"").append(port_text).append("\", color=red];\n");
       }
     }
   }

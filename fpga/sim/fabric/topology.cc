@@ -62,11 +62,11 @@ bool Parser::keys(const Json& object, const std::string& where,
   }
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      std::string all;
+      std::string text = where + ": no key \"" + key + "\"; there are:";
       for (const std::string_view one : known) {
-        all += (all.empty() ? "" : ", ") + std::string(one);
+        text.append(" ").append(one);
       }
-      return fail(where + ": no key \"" + key + "\"; there are: " + all);
+      return fail(text);
     }
   }
   return true;

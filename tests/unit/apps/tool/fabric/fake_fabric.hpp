@@ -28,6 +28,8 @@ struct FakeDevice {
   std::function<bool(uint32_t offset)> keeps;
   /// Asked at each access; true: no answer, though writes are carried out.
   std::function<bool(uint32_t offset)> loses;
+  /// The same of writes only.
+  std::function<bool(uint32_t offset)> loses_write;
 
   [[nodiscard]] bool is_switch() const { return (words.at(Csr::kFeatures) & kSwitchFeature) != 0; }
   [[nodiscard]] uint32_t read(uint32_t offset) {
@@ -97,7 +99,9 @@ class FakeFabric : public MaintAccess {
       return -ETIMEDOUT;
     }
     device->write(offset, value);
-    return device->loses && device->loses(offset) ? -ETIMEDOUT : 0;
+    const bool lost = (device->loses && device->loses(offset)) ||
+                      (device->loses_write && device->loses_write(offset));
+    return lost ? -ETIMEDOUT : 0;
   }
   int read_local(uint32_t offset, uint32_t* value) override {
     *value = own->read(offset);
