@@ -28,8 +28,8 @@ struct EmuConfig {
   std::string wire = "loop";
   /// Not empty: a topology file (docs/fabric.md). The card is at its endpoint `at` instead of on a
   /// wire. Cards of this process that name the same file are in the same fabric.
-  std::string topology;
-  std::string at;
+  std::string topology{};
+  std::string at{};
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
