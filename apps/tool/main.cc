@@ -8,6 +8,8 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples
   rio-tool list                         which cards are there
+  rio-tool doctor                       what is wrong with this machine, and what mends it
+  rio-tool selftest --card emu:loop     a test of every ring, here of an emulated card
   rio-tool list --help                  each command has examples of its own
 
 Exit code
