@@ -4,9 +4,9 @@
 #include <atomic>
 #include <csignal>
 
+#include "apps/common/std_streams.hpp"
 #include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/session.hpp"
-#include "apps/common/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {

@@ -9,10 +9,10 @@
 
 #include <editline/readline.h>
 
+#include "apps/common/std_streams.hpp"
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
-#include "apps/common/std_streams.hpp"
 
 namespace rio::testpmd {
 namespace {
