@@ -79,9 +79,9 @@ int open_source(const Context& context, const std::string& name, Source* source)
 }
 
 /// All findings now. @return 0 or -errno, said on stderr.
-int look(Source& source, std::vector<Finding>* out) {
+int look(Source& source, std::vector<CardError>* out) {
   source.looked.let_work();
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   if (const int rc = read_card_errors(*source.looked.card, &found); rc != 0) {
     return rc;
   }
@@ -102,15 +102,15 @@ std::vector<pmd::CardEvent> take_events(Source& source) {
 }
 
 int once(const Context& context, Source& source) {
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   if (look(source, &found) != 0) {
     return kExitFailed;
   }
   Json findings = Json::array();
   Json events = Json::array();
   TextTable table({"where", "what", "register"});
-  for (const Finding& finding : found) {
-    findings.push_back(finding_json(finding));
+  for (const CardError& finding : found) {
+    findings.push_back(error_json(finding));
     table.add({finding.where, finding.what, finding.code});
   }
   std::string text = table.empty() ? "no errors\n" : table.text();
@@ -144,17 +144,17 @@ int watch(const Context& context, Source& source, Pace& pace) {
     print_line(context, "note", {{"registers_missing", source.missing}},
                "without the error registers: " + source.missing);
   }
-  std::vector<Finding> before;
+  std::vector<CardError> before;
   bool any = false;
   do {
-    std::vector<Finding> now;
+    std::vector<CardError> now;
     if (look(source, &now) != 0) {
       return kExitFailed;
     }
-    for (const Finding& finding : now) {
+    for (const CardError& finding : now) {
       if (std::find(before.begin(), before.end(), finding) == before.end()) {
         any = true;
-        print_line(context, "error", finding_json(finding),
+        print_line(context, "error", error_json(finding),
                    finding.where + ": " + finding.what + " (" + finding.code + ")");
       }
     }

@@ -85,7 +85,7 @@ std::string code(uint32_t offset, uint32_t bits) {
 }
 
 void decode(const char* where, uint32_t offset, uint32_t word, std::span<const Bit> bits,
-            std::vector<Finding>* out) {
+            std::vector<CardError>* out) {
   for (const Bit& bit : bits) {
     if ((word & bit.mask) != 0) {
       out->push_back({where, bit.meaning, code(offset, word & bit.mask)});
@@ -125,7 +125,7 @@ uint32_t status_offset(uint32_t block_id) {
 }
 
 /// What one block of extended features says.
-int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<Finding>* out) {
+int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<CardError>* out) {
   uint32_t word = 0;
   int rc = 0;
   if (id == kErrorManagement) {
@@ -146,8 +146,8 @@ int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<Find
 
 }  // namespace
 
-int read_card_errors(pmd::Card& card, std::vector<Finding>* out) {
-  std::vector<Finding> found;
+int read_card_errors(pmd::Card& card, std::vector<CardError>* out) {
+  std::vector<CardError> found;
   pmd::Mmio bar = card.bus().bar();
   for (uint32_t qp = 0; qp < card.caps().queue_pairs; ++qp) {
     for (uint32_t ring = 0; card.blocks().has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
@@ -183,8 +183,8 @@ int read_card_errors(pmd::Card& card, std::vector<Finding>* out) {
   return 0;
 }
 
-int read_error_registers(const ReadCsr& read, std::vector<Finding>* out) {
-  std::vector<Finding> found;
+int read_error_registers(const ReadCsr& read, std::vector<CardError>* out) {
+  std::vector<CardError> found;
   uint32_t word = 0;
   if (const int rc = read_csr(read, kAssemblyInformationCar, &word); rc != 0) {
     return rc;
@@ -244,7 +244,7 @@ Json event_json(const pmd::CardEvent& event) {
           {"data", {event.data[0], event.data[1], event.data[2], event.data[3]}}};
 }
 
-Json finding_json(const Finding& finding) {
+Json error_json(const CardError& finding) {
   return {{"where", finding.where}, {"what", finding.what}, {"code", finding.code}};
 }
 

@@ -14,11 +14,11 @@
 namespace rio::tool {
 
 /// One thing that is noted down somewhere.
-struct Finding {
+struct CardError {
   std::string where;  ///< "logical layer", "port 0", "queue pair 0, ring tx", "counter tx_timeouts"
   std::string what;   ///< "packet with bad CRC"
   std::string code;   ///< register and bits, "0x000340: 0x00040000"
-  [[nodiscard]] bool operator==(const Finding&) const = default;
+  [[nodiscard]] bool operator==(const CardError&) const = default;
 };
 
 /// Reads a CSR of the card. @return 0 or -errno.
@@ -26,13 +26,13 @@ using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 
 /// What the BAR tells: rings that the card has stopped, error counters that are not 0.
 /// @return 0, -ENODEV (the card is gone), said on stderr.
-[[nodiscard]] int read_card_errors(pmd::Card& card, std::vector<Finding>* out);
+[[nodiscard]] int read_card_errors(pmd::Card& card, std::vector<CardError>* out);
 
 /// What the standard error registers tell: error management (RIO Part 8 §2) and the port's error
 /// and status CSR (RIO Part 6 §6), by local maintenance reads. Their places are found by the chain
 /// of extended features, which is checked. @return 0, -EPROTO (the chain leads nowhere), or what
 /// `read` returned; said on stderr.
-[[nodiscard]] int read_error_registers(const ReadCsr& read, std::vector<Finding>* out);
+[[nodiscard]] int read_error_registers(const ReadCsr& read, std::vector<CardError>* out);
 
 /// Local maintenance reads. @param maint outlives the function.
 [[nodiscard]] ReadCsr csr_reader(pmd::MaintQueue& maint);
@@ -40,6 +40,6 @@ using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 /// An event for people.
 [[nodiscard]] std::string event_text(const pmd::CardEvent& event);
 [[nodiscard]] Json event_json(const pmd::CardEvent& event);
-[[nodiscard]] Json finding_json(const Finding& finding);
+[[nodiscard]] Json error_json(const CardError& finding);
 
 }  // namespace rio::tool

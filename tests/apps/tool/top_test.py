@@ -78,6 +78,8 @@ class FakeProgram:
         client.send(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
     def close(self):
+        with contextlib.suppress(OSError):  # closed before
+            self.server.shutdown(socket.SHUT_RDWR)  # else accept() holds it, for one client more
         self.server.close()
 
 

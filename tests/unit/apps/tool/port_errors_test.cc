@@ -34,7 +34,7 @@ FakeCsrs usual() {
 
 TEST(PortErrors, NothingWrong) {
   FakeCsrs csrs = usual();
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   EXPECT_EQ(read_error_registers(csrs.reader(), &found), 0);
   EXPECT_TRUE(found.empty());
 }
@@ -58,7 +58,7 @@ TEST(PortErrors, BitsAreThoseOfTheSpecification) {
   for (const auto& one : cases) {
     FakeCsrs csrs = usual();
     csrs.words[one.offset] = one.bits;
-    std::vector<Finding> found;
+    std::vector<CardError> found;
     EXPECT_EQ(read_error_registers(csrs.reader(), &found), 0);
     ASSERT_EQ(found.size(), 1u) << one.what;
     EXPECT_EQ(found[0].where, one.where);
@@ -68,7 +68,7 @@ TEST(PortErrors, BitsAreThoseOfTheSpecification) {
 
 TEST(PortErrors, SecondRegisterMap) {
   FakeCsrs csrs{.words = {{0x0C, 0x0200}, {0x200, 0x00000011}, {0x248, 0x4}}};
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   EXPECT_EQ(read_error_registers(csrs.reader(), &found), 0);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].code, "0x000248: 0x00000004");
@@ -78,7 +78,7 @@ TEST(PortErrors, ChainThatLoopsOrIsBroken) {
   for (const uint32_t next : {0x01000001u, 0x01020001u, 0xFFFF0001u}) {
     FakeCsrs csrs = usual();
     csrs.words[0x100] = next;
-    std::vector<Finding> found;
+    std::vector<CardError> found;
     EXPECT_EQ(read_error_registers(csrs.reader(), &found), -EPROTO);
     EXPECT_TRUE(found.empty());
     EXPECT_LT(csrs.reads, 1000u);
@@ -88,7 +88,7 @@ TEST(PortErrors, ChainThatLoopsOrIsBroken) {
 TEST(PortErrors, ReadThatFails) {
   FakeCsrs csrs = usual();
   csrs.error = -ETIMEDOUT;
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   EXPECT_EQ(read_error_registers(csrs.reader(), &found), -ETIMEDOUT);
 }
 
@@ -98,7 +98,7 @@ TEST(PortErrors, OfTheEmulatedCardAndItsEvents) {
   config.dest_id = 0x12;
   ASSERT_EQ(Endpoint::open("emu:loop", config, &endpoint), 0);
   ASSERT_EQ(endpoint->wait_link(10000), 0);
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   ASSERT_EQ(read_error_registers(csr_reader(endpoint->maint()), &found), 0);
   EXPECT_TRUE(found.empty());
   const uint32_t crc[] = {0x00040000};
@@ -133,7 +133,7 @@ TEST(PortErrors, EventsInWords) {
 TEST(PortErrors, RingThatTheCardStopped) {
   std::unique_ptr<Endpoint> endpoint;
   ASSERT_EQ(Endpoint::open("emu:loop", {}, &endpoint), 0);
-  std::vector<Finding> found;
+  std::vector<CardError> found;
   ASSERT_EQ(read_card_errors(endpoint->card(), &found), 0);
   EXPECT_TRUE(found.empty());
   // A tail more than a ring ahead.
