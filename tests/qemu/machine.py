@@ -115,6 +115,7 @@ class Boot:
         self.facts = {}     # what the guest counted
         self.problems = []  # what went wrong beside the checks
         self.cardsim_code = None
+        self.cards = []     # rio-cardsim's report
         self.ended = threading.Event()
         self.ready = threading.Event()
         self.cards_process = None
@@ -171,6 +172,8 @@ class Boot:
             code = self.guest.wait(seconds)
             if code is None:
                 self.problems.append(f"the guest did not end within {seconds} s")
+                if self.cards_process.child.poll() is not None:
+                    self.problems.append("rio-cardsim ended before it")
             elif code != 0 or not self.ended.is_set():
                 self.problems.append(f"the guest ended with exit code {code} before its scenarios did")
             self.cards_process.send(signal.SIGTERM)
@@ -186,5 +189,5 @@ class Boot:
 
     def __str__(self):
         parts = ["problems: " + "; ".join(self.problems or ["none"]), f"rio-cardsim's exit code: {self.cardsim_code}"]
-        parts += ["---- rio-cardsim"] + self.cardsim_log
+        parts += ["---- rio-cardsim's report", str(self.cards), "---- rio-cardsim"] + self.cardsim_log
         return "\n".join(parts + ["---- the guest's serial line"] + self.serial)

@@ -50,8 +50,10 @@ class FakeSystem:
     def write(self, name, content):
         path = self.path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as f:
+        # In place: who reads meanwhile never finds the file empty, as with a kernel's.
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), "wb") as f:
             f.write(content if isinstance(content, bytes) else content.encode())
+            f.truncate()
         return path
 
     def read(self, name):
