@@ -149,7 +149,7 @@ int read_dump(const std::string& path, RegDump* out) {
   std::map<uint32_t, bool> seen;
   for (const Json& entry : json["registers"]) {
     RegValue value;
-    if (const std::string wrong = parse_entry(entry, &value); !wrong.empty()) {
+    if (std::string wrong = parse_entry(entry, &value); !wrong.empty()) {
       return no_dump(path, wrong);
     }
     if (!seen.emplace(value.word.offset(), true).second) {

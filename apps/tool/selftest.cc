@@ -210,7 +210,7 @@ SelftestReport run_selftest(pmd::Bus& bus, const SelftestConfig& config, const P
     Verdict verdict;
     if (bench.gone) {
       verdict = skip("the card is gone");
-    } else if (const std::string wrong = bench.reset(); !wrong.empty()) {
+    } else if (std::string wrong = bench.reset(); !wrong.empty()) {
       verdict = fail(wrong);
     } else {
       verdict = step.run(bench);

@@ -175,7 +175,7 @@ Verdict test_rings(SelftestBench& bench) {
         continue;
       }
       for (const RingTrial& trial : trials) {
-        if (const std::string wrong = try_ring(bench, qp, ring, trial); !wrong.empty()) {
+        if (std::string wrong = try_ring(bench, qp, ring, trial); !wrong.empty()) {
           return fail(wrong);
         }
         bench.tell("rings", ++done, 0);

@@ -40,7 +40,7 @@ std::string run_vector(SelftestBench& bench, uint32_t vector, uint64_t* done) {
   for (const regs::Ring ring : {regs::Ring::kTx, regs::Ring::kDoorbell}) {
     const std::string what = "vector " + std::to_string(vector) + ", ring " +
                              pmd::ring_name(static_cast<uint32_t>(ring));
-    if (const std::string wrong = bench.reset(); !wrong.empty()) {
+    if (std::string wrong = bench.reset(); !wrong.empty()) {
       return wrong;
     }
     uint64_t old = 0;
@@ -71,7 +71,7 @@ Verdict test_maintenance(SelftestBench& bench) {
     return skip("the card has no maintenance queue");
   }
   SelftestLoop loop(bench);
-  if (const std::string wrong = loop.open({}, bench.no_loop.empty()); !wrong.empty()) {
+  if (std::string wrong = loop.open({}, bench.no_loop.empty()); !wrong.empty()) {
     return fail(wrong);
   }
   constexpr uint32_t kIdentityCar = 0x00;
@@ -119,7 +119,7 @@ Verdict test_interrupts(SelftestBench& bench) {
   }
   uint64_t done = 0;
   for (uint32_t vector = 0; vector < (bench.config().quick ? 1 : vectors); ++vector) {
-    if (const std::string wrong = run_vector(bench, vector, &done); !wrong.empty()) {
+    if (std::string wrong = run_vector(bench, vector, &done); !wrong.empty()) {
       return fail(wrong);
     }
   }

@@ -176,7 +176,7 @@ std::string run_atomic(SelftestBench& bench, SelftestLoop& loop, const AtomicTri
                                 .length_bytes = len_bytes,
                                 .op = trial.op,
                                 .prio = 0};
-  if (const std::string wrong = loop.remote(request, what); !wrong.empty()) {
+  if (std::string wrong = loop.remote(request, what); !wrong.empty()) {
     return wrong;
   }
   if (std::memcmp(expected, bench.va(kRemotePage), sizeof(expected)) != 0) {

@@ -189,7 +189,7 @@ Verdict test_dedicated(SelftestBench& bench) {
   uint64_t done = 0;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    if (const std::string wrong = run_dedicated(bench, i, &done, &bytes); !wrong.empty()) {
+    if (std::string wrong = run_dedicated(bench, i, &done, &bytes); !wrong.empty()) {
       return fail("dedicated queue " + std::to_string(i) + ": " + wrong);
     }
   }

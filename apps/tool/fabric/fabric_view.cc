@@ -202,7 +202,7 @@ std::string to_dot(const FabricMap& map) {
       } else if (view.state == PortView::kSkipped) {
         const std::string port_text = std::to_string(port);
         const std::string device = "n" + std::to_string(i);
-        const std::string unknown = device + "p" + port_text;
+        const std::string unknown = std::string(device).append("p").append(port_text);
         out.append("  ").append(unknown).append(" [label=\"?\", shape=circle, color=red];\n  ");
         out.append(device).append(" -- ").append(unknown);
         out.append(" [taillabel=\"").append(port_text).append("\", color=red];\n");
