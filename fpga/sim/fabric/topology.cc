@@ -62,7 +62,8 @@ bool Parser::keys(const Json& object, const std::string& where,
   }
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      std::string text = where + ": no key \"" + key + "\"; there are:";
+      std::string text =
+          std::string(where).append(": no key \"").append(key).append("\"; there are:");
       for (const std::string_view one : known) {
         text.append(" ").append(one);
       }
