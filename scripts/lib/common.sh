@@ -158,6 +158,7 @@ build_tree() {
   configure "$dir" "-Ddpdk_driver_headers=$headers" "$@"
   local -a targets=("${build_targets[@]}")
   if [ ${#build_suites[@]} -gt 0 ]; then
+    ninja -C "$dir" build.ninja >/dev/null || true # the list is of the tree as it is now
     mapfile -t -O ${#targets[@]} targets < <("$py" "$root/scripts/lib/suite_targets.py" "$dir" "${build_suites[@]}")
   fi
   compile "$dir" "${targets[@]}"
