@@ -191,10 +191,10 @@ TEST(Enumerator, RegistersThatDoNotKeep) {
   const struct {
     uint32_t offset;
     const char* what;
-  } kCases[] = {{Csr::kHostLock, "host lock"},
-                {Csr::kComponentTag, "component tag"},
-                {Csr::kBaseDeviceId, "destID"}};
-  for (const auto& one : kCases) {
+  } cases[] = {{Csr::kHostLock, "host lock"},
+               {Csr::kComponentTag, "component tag"},
+               {Csr::kBaseDeviceId, "destID"}};
+  for (const auto& one : cases) {
     Small fabric;
     fabric.first->keeps = [&](uint32_t offset) { return offset != one.offset; };
     FabricMap map;
@@ -210,13 +210,13 @@ TEST(Enumerator, SwitchesThatLie) {
     uint32_t offset;
     uint32_t value;
     const char* what;
-  } kCases[] = {{Csr::kSwitchPort, 4u << 8 | 9, "entered by port 9"},
-                {Csr::kSwitchPort, 0, "has 0 ports"},
-                {Csr::kTableLimit, 15, "16 destIDs"},
-                {Csr::kRoutePort, 3, "route table"},
-                {Csr::kDeviceIdentity, 0xFFFFFFFF, "all ones"},
-                {Csr::kDeviceIdentity, 0, "reads 0"}};
-  for (const auto& one : kCases) {
+  } cases[] = {{Csr::kSwitchPort, 4u << 8 | 9, "entered by port 9"},
+               {Csr::kSwitchPort, 0, "has 0 ports"},
+               {Csr::kTableLimit, 15, "16 destIDs"},
+               {Csr::kRoutePort, 3, "route table"},
+               {Csr::kDeviceIdentity, 0xFFFFFFFF, "all ones"},
+               {Csr::kDeviceIdentity, 0, "reads 0"}};
+  for (const auto& one : cases) {
     Small fabric;
     fabric.hub->lie = [&](uint32_t offset) {
       return offset == one.offset ? std::optional<uint32_t>(one.value) : std::nullopt;

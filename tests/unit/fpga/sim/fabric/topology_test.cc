@@ -46,7 +46,7 @@ TEST(Topology, MistakesAreNamed) {
   const struct {
     const char* json;
     const char* names;
-  } kCases[] = {
+  } cases[] = {
       {"", "no JSON"},
       {"[", "no JSON"},
       {"[]", "no object"},
@@ -75,7 +75,7 @@ TEST(Topology, MistakesAreNamed) {
       {R"({"loss": {"rate": 1.5}})", "0.0 to 1.0"},
       {R"({"loss": {}})", "0.0 to 1.0"},
   };
-  for (const auto& one : kCases) {
+  for (const auto& one : cases) {
     Topology made;
     made.loss_seed = 77;
     std::string error;
