@@ -45,7 +45,7 @@ std::string endpoint() {
 }
 
 class PciConfigTest : public testing::Test {
- protected:
+ public:
   PciConfigTest() { tree.add_device(kAddress, 0x10EE, 0x7210, "vfio-pci", 7); }
   PciConfig read(const std::string& bytes) {
     FakeTree::write(tree.device(kAddress) + "/config", bytes);
@@ -147,7 +147,7 @@ TEST(PciConfigNames, Errors) {
 }
 
 class CardIdTest : public testing::Test {
- protected:
+ public:
   void add(const char* driver) {
     tree.add_device(kAddress, 0x10EE, 0x7210, driver, 7);
     std::vector<PciCard> cards;
