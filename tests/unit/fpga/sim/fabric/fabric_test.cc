@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -55,7 +56,7 @@ class Plug {
     frame->hops = static_cast<uint8_t>(packet.hops);
     frame->op = packet.op;
     frame->length = static_cast<uint16_t>(packet.length);
-    std::memcpy(frame->payload(), packet.words.data(), packet.words.size() * 4);
+    std::ranges::copy(packet.words, reinterpret_cast<uint32_t*>(frame->payload()));
     writer.commit(frame, bytes);
     writer.publish();
     return true;
@@ -72,7 +73,8 @@ class Plug {
     *out = {frame->type, frame->dest, frame->source, frame->address,
             frame->hops, frame->op,   frame->length, {}};
     out->words.resize((frame->bytes - sizeof(Frame)) / 4);
-    std::memcpy(out->words.data(), frame->payload(), out->words.size() * 4);
+    std::copy_n(reinterpret_cast<const uint32_t*>(frame->payload()), out->words.size(),
+                out->words.begin());
     reader.pop(frame);
     reader.release();
     return true;
