@@ -3,6 +3,7 @@
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/system/binding.hpp"
+#include "apps/tool/system/binding_report.hpp"
 
 namespace rio::tool {
 namespace {
@@ -15,8 +16,7 @@ struct Options {
 
 int bind(const Context& context, const Options& options) {
   SysfsWriter writer(context);
-  Json data = Json::array();
-  std::string text;
+  BindingReport report;
   int code = kExitOk;
   for (const std::string& address : options.addresses) {
     pmd::vfio::PciCard card;
@@ -29,15 +29,9 @@ int bind(const Context& context, const Options& options) {
       code = kExitFailed;
       continue;
     }
-    const std::string now = context.dry_run ? driver : driver_of(context.paths, card.address);
-    data.push_back({{"address", card.address}, {"before", card.driver}, {"after", now}});
-    text.append(card.address).append(": ").append(card.driver.empty() ? "no driver" : card.driver);
-    text.append(" -> ").append(now.empty() ? "no driver" : now).append("\n");
+    report.add(card, context.dry_run ? driver : driver_of(context.paths, card.address));
   }
-  print_result(
-      context,
-      {{"cards", data}, {"writes", writer.data()}, {"done", code == kExitOk && !context.dry_run}},
-      context.dry_run ? writer.text() : text);
+  report.print(context, writer, code);
   return code;
 }
 

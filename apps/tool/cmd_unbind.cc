@@ -3,6 +3,7 @@
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/system/binding.hpp"
+#include "apps/tool/system/binding_report.hpp"
 
 namespace rio::tool {
 namespace {
@@ -14,8 +15,7 @@ struct Options {
 
 int unbind(const Context& context, const Options& options) {
   SysfsWriter writer(context);
-  Json data = Json::array();
-  std::string text;
+  BindingReport report;
   int code = kExitOk;
   for (const std::string& address : options.addresses) {
     pmd::vfio::PciCard card;
@@ -24,14 +24,9 @@ int unbind(const Context& context, const Options& options) {
       code = kExitFailed;
       continue;
     }
-    data.push_back({{"address", card.address}, {"before", card.driver}, {"after", ""}});
-    text.append(card.address).append(": ").append(card.driver.empty() ? "no driver" : card.driver);
-    text.append(" -> no driver\n");
+    report.add(card, "");
   }
-  print_result(
-      context,
-      {{"cards", data}, {"writes", writer.data()}, {"done", code == kExitOk && !context.dry_run}},
-      context.dry_run ? writer.text() : text);
+  report.print(context, writer, code);
   return code;
 }
 
