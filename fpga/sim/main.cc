@@ -28,21 +28,23 @@ Requests& requests() {
   return one;
 }
 
-void on_signal(int signal) {
+void on_signal(int signal, siginfo_t* info, void* /*context*/) {
   if (signal == SIGUSR1) {
     requests().lose_state = true;
   } else if (signal == SIGUSR2) {
     requests().vanish = true;
   } else {
-    requests().stop = true;
+    requests().stop_from = info->si_pid;
+    requests().stop = signal;
   }
 }
 
 void catch_signals() {
-  static_assert(std::atomic<bool>::is_always_lock_free);
+  static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
   static_cast<void>(requests());  // made before a handler needs it
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO;
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
     sigaction(signal, &action, nullptr);
   }
@@ -80,8 +82,11 @@ void catch_signals() {
   std::puts("rio-cardsim: ready");
   std::fflush(stdout);
   Service service(cards, requests());
-  int rc = service.run(options.seconds, options.stay);
-  if (!options.json.empty() && write_report(options.json, report(cards, wiring->fabric())) != 0) {
+  End end{};
+  int rc = service.run(options.seconds, options.stay, &end);
+  const Ending ending{rc == 0 ? end_name(end) : "error", requests().stop, requests().stop_from};
+  if (!options.json.empty() &&
+      write_report(options.json, report(ending, cards, wiring->fabric())) != 0) {
     rc = -1;
   }
   return rc == 0 ? 0 : 1;

@@ -59,8 +59,25 @@ Json fabric_report(const FabricCounts& counts) {
 
 }  // namespace
 
-std::string report(const std::vector<std::unique_ptr<SimCard>>& cards, Fabric* fabric) {
+const char* end_name(End end) {
+  switch (end) {
+    case End::kSignal:
+      return "signal";
+    case End::kSeconds:
+      return "seconds";
+    default:
+      return "peers left";
+  }
+}
+
+std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCard>>& cards,
+                   Fabric* fabric) {
   Json json;
+  json["ended"]["why"] = ending.why;
+  if (ending.signal != 0) {
+    json["ended"]["signal"] = ending.signal;
+    json["ended"]["from_pid"] = ending.from_pid;
+  }
   json["cards"] = Json::array();
   for (const auto& card : cards) {
     json["cards"].push_back(card_report(*card));

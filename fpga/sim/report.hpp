@@ -7,13 +7,24 @@
 #include <vector>
 
 #include "fpga/sim/fabric/fabric.hpp"
+#include "fpga/sim/service.hpp"
 #include "fpga/sim/sim_card.hpp"
 
 namespace rio::sim {
 
+/// Why rio-cardsim ended, for the report.
+struct Ending {
+  const char* why;  ///< of end_name(), or "error"
+  int signal;       ///< that asked for it; 0: none has
+  int from_pid;     ///< who sent it; 0: somebody of another PID namespace, or the terminal
+};
+
+[[nodiscard]] const char* end_name(End end);
+
 /// The report of docs/cardsim.md, one JSON object and a newline.
 /// @param fabric null: there is none.
-[[nodiscard]] std::string report(const std::vector<std::unique_ptr<SimCard>>& cards,
+[[nodiscard]] std::string report(const Ending& ending,
+                                 const std::vector<std::unique_ptr<SimCard>>& cards,
                                  Fabric* fabric);
 
 /// Write the report to a file, or to stdout ("-"). @return 0, or -errno, told on stderr.

@@ -91,12 +91,13 @@ void Service::sleep(microseconds time) {
   static_cast<void>(ppoll(fds_.data(), fds_.size(), &left, nullptr));
 }
 
-int Service::run(uint32_t seconds, bool stay) {
+int Service::run(uint32_t seconds, bool stay, End* out) {
   const Time start = std::chrono::steady_clock::now();
   busy_at_ = moved_at_ = start;
-  for (uint64_t look = 0; !requests_.stop; ++look) {
+  for (uint64_t look = 0; requests_.stop == 0; ++look) {
     const Time now = std::chrono::steady_clock::now();
     if (seconds != 0 && now - start >= std::chrono::seconds(seconds)) {
+      *out = End::kSeconds;
       return 0;
     }
     obey();
@@ -108,6 +109,7 @@ int Service::run(uint32_t seconds, bool stay) {
         }
       }
       if (!stay && all_left()) {
+        *out = End::kPeersLeft;
         return 0;
       }
     }
@@ -120,6 +122,7 @@ int Service::run(uint32_t seconds, bool stay) {
       busy_at_ = now;
     }
   }
+  *out = End::kSignal;
   return 0;
 }
 

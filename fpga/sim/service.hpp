@@ -13,10 +13,14 @@ namespace rio::sim {
 
 /// What others ask of the loop; a signal handler may write it.
 struct Requests {
-  std::atomic<bool> stop{false};
+  std::atomic<int> stop{0};       ///< the signal that asked for it; 0: none has
+  std::atomic<int> stop_from{0};  ///< the process that sent it, written before `stop`
   std::atomic<bool> lose_state{false};
   std::atomic<bool> vanish{false};
 };
+
+/// Why the loop ended.
+enum class End : uint8_t { kSignal, kSeconds, kPeersLeft };
 
 /// Steps cards and looks after their peers: hot while there is work, asleep for up to 100 us at a
 /// time when there is none.
@@ -27,7 +31,7 @@ class Service {
 
   /// Until a stop is asked for, `seconds` are over (0: for ever), or all peers have left (unless
   /// `stay`). @return 0, or -errno, told on stderr.
-  [[nodiscard]] int run(uint32_t seconds, bool stay);
+  [[nodiscard]] int run(uint32_t seconds, bool stay, End* out);
 
  private:
   using Time = std::chrono::steady_clock::time_point;

@@ -12,6 +12,7 @@ import unittest
 import initramfs
 from machine import Boot
 
+ENDED_BY_US = {"why": "signal", "signal": signal.SIGTERM, "from_pid": os.getpid()}
 SKIPPED = 77  # meson's exit code for it
 ROOT = os.environ["RIO_ROOT"]
 CARDSIM = os.environ["RIO_CARDSIM"]
@@ -58,7 +59,8 @@ class GuestCase(unittest.TestCase):
             seconds = time.monotonic() - start
             print(f"{cls.__name__}: {len(cls.boot.results)} checks in {seconds:.1f} s", file=sys.stderr)
             with open(cls.boot.json, encoding="utf-8") as f:
-                cls.boot.cards = json.load(f)["cards"]
+                report = json.load(f)
+                cls.boot.cards, cls.boot.card_end = report["cards"], report["ended"]
         except OSError as error:
             cls.boot.problems.append(str(error))
             cls.boot.cards = []
@@ -98,6 +100,8 @@ class GuestCase(unittest.TestCase):
         self.assertEqual(self.boot.problems, [])
         self.assertEqual({k: v for k, v in self.boot.results.items() if v}, {})
         self.assertEqual(self.boot.cardsim_code, 0)
+        # Not by somebody else, and not because a guest seemed to have left. The guest ends first.
+        self.assertIn(self.boot.card_end, [{"why": "peers left"}, ENDED_BY_US])
         self.assertEqual(len(self.boot.cards), len(self.cards))
 
 

@@ -132,7 +132,9 @@ class Life(Case):
             code, out, err = cardsim.end()
         self.assertEqual((code, out, err), (0, "", ""))
         with open(report, encoding="utf-8") as file:
-            cards = json.load(file)["cards"]
+            told = json.load(file)
+        cards = told["cards"]
+        self.assertEqual(told["ended"], {"why": "signal", "signal": signal.SIGTERM, "from_pid": os.getpid()})
         self.assertEqual([card["name"] for card in cards], ["left", self.at("b")])
         self.assertEqual(cards[0]["kind"], "plain")
         self.assertEqual(cards[0]["port"]["tx_packets"], 0)
@@ -143,6 +145,7 @@ class Life(Case):
             code, out, _ = cardsim.end()
             self.assertEqual(code, 0)
             self.assertEqual(json.loads(out)["cards"][0]["interrupts"], [])
+            self.assertEqual(json.loads(out)["ended"], {"why": "seconds"})
         with Cardsim("--card", self.plain()) as cardsim:
             cardsim.send(signal.SIGINT)
             self.assertEqual(cardsim.end()[0], 0)
@@ -177,6 +180,7 @@ class Life(Case):
             client.close()
             code, out, _ = cardsim.end()  # by itself
             self.assertEqual(code, 0)
+            self.assertEqual(json.loads(out)["ended"], {"why": "peers left"})
             card = json.loads(out)["cards"][0]
             self.assertEqual(card["doorbells"], [0, 1, 0])
             self.assertEqual(card["interrupts"], [0, 0, 0])
