@@ -170,17 +170,28 @@ class Boot:
             append = f"{APPEND} rio={','.join(scenarios)}"
             self.guest = Process(qemu_command(self.folder, kernel, initramfs, cards, iommu, append), self.on_serial,
                                  self.serial)
-            code = self.guest.wait(seconds)
-            if code is None:
+            code = self.follow_guest(seconds)
+            if code is None and self.cards_process.child.poll() is not None:
+                self.problems.append("rio-cardsim ended before the guest")
+            elif code is None:
                 self.problems.append(f"the guest did not end within {seconds} s")
-                if self.cards_process.child.poll() is not None:
-                    self.problems.append("rio-cardsim ended before it")
             elif code != 0 or not self.ended.is_set():
                 self.problems.append(f"the guest ended with exit code {code} before its scenarios did")
             self.cards_process.send(signal.SIGTERM)
             self.cardsim_code = self.cards_process.wait(END_S)
         finally:
             self.end()
+
+    def follow_guest(self, seconds):
+        """Its exit code; None if it runs for longer than `seconds`, or on without its cards."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            code = self.guest.wait(1)
+            if code is not None:
+                return code
+            if self.cards_process.child.poll() is not None:
+                return self.guest.wait(END_S)  # QEMU lets go of the cards just before it ends
+        return None
 
     def end(self):
         """Whatever still runs, ends."""
