@@ -84,7 +84,8 @@ void catch_signals() {
   Service service(cards, requests());
   End end{};
   int rc = service.run(options.seconds, options.stay, &end);
-  const Ending ending{rc == 0 ? end_name(end) : "error", requests().stop, requests().stop_from};
+  const Ending ending{rc == 0 ? end_name(end) : "error", requests().stop, requests().stop_from,
+                      service.counts()};
   if (!options.json.empty() &&
       write_report(options.json, report(ending, cards, wiring->fabric())) != 0) {
     rc = -1;

@@ -78,6 +78,8 @@ std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCa
     json["ended"]["signal"] = ending.signal;
     json["ended"]["from_pid"] = ending.from_pid;
   }
+  json["loop"]["looks"] = ending.loop.looks;
+  json["loop"]["longest_pause_us"] = ending.loop.longest_pause.count();
   json["cards"] = Json::array();
   for (const auto& card : cards) {
     json["cards"].push_back(card_report(*card));

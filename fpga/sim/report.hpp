@@ -17,6 +17,7 @@ struct Ending {
   const char* why;  ///< of end_name(), or "error"
   int signal;       ///< that asked for it; 0: none has
   int from_pid;     ///< who sent it; 0: somebody of another PID namespace, or the terminal
+  LoopCounts loop;
 };
 
 [[nodiscard]] const char* end_name(End end);

@@ -49,6 +49,13 @@ void Service::obey() {
   }
 }
 
+void Service::count_look(Time now) {
+  ++counts_.looks;
+  counts_.longest_pause =
+      std::max(counts_.longest_pause, std::chrono::duration_cast<microseconds>(now - looked_at_));
+  looked_at_ = now;
+}
+
 bool Service::all_left() const {
   return std::all_of(cards_.begin(), cards_.end(), [](const auto& card) { return card->left(); });
 }
@@ -93,9 +100,10 @@ void Service::sleep(microseconds time) {
 
 int Service::run(uint32_t seconds, bool stay, End* out) {
   const Time start = std::chrono::steady_clock::now();
-  busy_at_ = moved_at_ = start;
+  busy_at_ = moved_at_ = looked_at_ = start;
   for (uint64_t look = 0; requests_.stop == 0; ++look) {
     const Time now = std::chrono::steady_clock::now();
+    count_look(now);
     if (seconds != 0 && now - start >= std::chrono::seconds(seconds)) {
       *out = End::kSeconds;
       return 0;

@@ -22,6 +22,12 @@ struct Requests {
 /// Why the loop ended.
 enum class End : uint8_t { kSignal, kSeconds, kPeersLeft };
 
+/// How the loop ran.
+struct LoopCounts {
+  uint64_t looks = 0;                          ///< each of some turns
+  std::chrono::microseconds longest_pause{0};  ///< between two looks: asleep, or kept from the CPU
+};
+
 /// Steps cards and looks after their peers: hot while there is work, asleep for up to 100 us at a
 /// time when there is none.
 class Service {
@@ -32,12 +38,14 @@ class Service {
   /// Until a stop is asked for, `seconds` are over (0: for ever), or all peers have left (unless
   /// `stay`). @return 0, or -errno, told on stderr.
   [[nodiscard]] int run(uint32_t seconds, bool stay, End* out);
+  [[nodiscard]] const LoopCounts& counts() const { return counts_; }
 
  private:
   using Time = std::chrono::steady_clock::time_point;
 
   void turn();
   void obey();
+  void count_look(Time now);
   [[nodiscard]] bool all_left() const;
   [[nodiscard]] bool idle(Time now);
   void rest(Time now);
@@ -46,9 +54,11 @@ class Service {
   std::vector<std::unique_ptr<SimCard>>& cards_;
   Requests& requests_;
   std::vector<uint64_t> done_;  // of each card, when last looked at
+  Time looked_at_;              // when cards were looked at last
   Time moved_at_;               // when a card did something last
   Time busy_at_;                // when there was something to do last
   std::vector<pollfd> fds_;
+  LoopCounts counts_;
 };
 
 }  // namespace rio::sim

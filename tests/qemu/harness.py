@@ -60,7 +60,7 @@ class GuestCase(unittest.TestCase):
             print(f"{cls.__name__}: {len(cls.boot.results)} checks in {seconds:.1f} s", file=sys.stderr)
             with open(cls.boot.json, encoding="utf-8") as f:
                 report = json.load(f)
-                cls.boot.cards, cls.boot.card_end = report["cards"], report["ended"]
+                cls.boot.cards, cls.boot.card_end, cls.boot.loop = (report[k] for k in ("cards", "ended", "loop"))
         except OSError as error:
             cls.boot.problems.append(str(error))
             cls.boot.cards = []

@@ -116,7 +116,8 @@ class Boot:
         self.problems = []  # what went wrong beside the checks
         self.cardsim_code = None
         self.cards = []     # rio-cardsim's report: of its cards,
-        self.card_end = {}  # and why it ended
+        self.card_end = {}  # why it ended,
+        self.loop = {}      # and how it ran
         self.ended = threading.Event()
         self.ready = threading.Event()
         self.cards_process = None
@@ -201,5 +202,5 @@ class Boot:
 
     def __str__(self):
         parts = ["problems: " + "; ".join(self.problems or ["none"]), f"rio-cardsim's exit code: {self.cardsim_code}"]
-        parts += ["---- rio-cardsim's report", str(self.card_end), str(self.cards), "---- rio-cardsim"] + self.cardsim_log
+        parts += ["---- rio-cardsim's report", str(self.card_end), str(self.loop), str(self.cards), "---- rio-cardsim"] + self.cardsim_log
         return "\n".join(parts + ["---- the guest's serial line"] + self.serial)

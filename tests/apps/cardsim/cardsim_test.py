@@ -145,7 +145,10 @@ class Life(Case):
             code, out, _ = cardsim.end()
             self.assertEqual(code, 0)
             self.assertEqual(json.loads(out)["cards"][0]["interrupts"], [])
-            self.assertEqual(json.loads(out)["ended"], {"why": "seconds"})
+            told = json.loads(out)
+            self.assertEqual(told["ended"], {"why": "seconds"})
+            self.assertGreater(told["loop"]["looks"], 1)
+            self.assertGreater(told["loop"]["longest_pause_us"], 0)
         with Cardsim("--card", self.plain()) as cardsim:
             cardsim.send(signal.SIGINT)
             self.assertEqual(cardsim.end()[0], 0)
