@@ -11,6 +11,31 @@ uint32_t sender_to(const RunSetup& setup, const Port& port) {
   return port.index();
 }
 
+std::vector<Way> ways_by_letter(const RunSetup& setup, const Port& port) {
+  const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
+  std::vector<Way> ways;
+  for (uint32_t i = 0; i < mailboxes * regs::kLetters; ++i) {
+    ways.push_back({.dest_id = port.peer_dest_id(),
+                    .flow = static_cast<uint16_t>(port.index()),
+                    .mbox = static_cast<uint8_t>(i / regs::kLetters)});
+  }
+  return ways;
+}
+
+int make_generators(const RunSetup& setup, uint32_t flows, const WaysOf& ways_of,
+                    std::vector<std::unique_ptr<Stream>>* streams, std::string* error) {
+  for (const auto& port : setup.ports) {
+    std::unique_ptr<Stream> stream;
+    const auto expected = static_cast<uint16_t>(sender_to(setup, *port) * flows);
+    const int rc = Generator::create(setup, *port, ways_of(*port), expected, &stream, error);
+    if (rc != 0) {
+      return rc;
+    }
+    streams->push_back(std::move(stream));
+  }
+  return 0;
+}
+
 Generator::Generator(const RunSetup& setup, Port& port, uint16_t expected_flow)
     : port_(port), sink_(setup, port, expected_flow, *this), count_(setup.options.count) {}
 

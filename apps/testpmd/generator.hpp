@@ -2,6 +2,7 @@
 /// The stream of txonly, rxonly and flowgen: sends, or receives, or both.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,19 @@ class Generator final : public Stream {
   std::unique_ptr<TxSource> source_;
   uint64_t count_;
 };
+
+/// What a port sends; none: it only receives.
+using WaysOf = std::function<std::vector<Way>(const Port& port)>;
+
+/// A generator for each port. @param flows of a port: flow numbers are port index * flows and up.
+/// @return as Generator::create.
+[[nodiscard]] int make_generators(const RunSetup& setup, uint32_t flows, const WaysOf& ways_of,
+                                  std::vector<std::unique_ptr<Stream>>* streams,
+                                  std::string* error);
+
+/// To the port's peer, one way for each letter of the mailboxes that messages of this size may
+/// take.
+[[nodiscard]] std::vector<Way> ways_by_letter(const RunSetup& setup, const Port& port);
 
 /// Port whose messages come in at `port`; `port` itself where that is another process's.
 [[nodiscard]] uint32_t sender_to(const RunSetup& setup, const Port& port);

@@ -24,22 +24,16 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
                  std::string* error) {
   const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
   const uint32_t flows = setup.options.flows;
-  for (const auto& port : setup.ports) {
+  const auto ways_of = [mailboxes, flows](const Port& port) {
     std::vector<Way> ways;
     for (uint32_t flow = 0; flow < flows; ++flow) {
-      ways.push_back({.dest_id = port->peer_dest_id(),
-                      .flow = static_cast<uint16_t>(port->index() * flows + flow),
+      ways.push_back({.dest_id = port.peer_dest_id(),
+                      .flow = static_cast<uint16_t>(port.index() * flows + flow),
                       .mbox = static_cast<uint8_t>(flow % mailboxes)});
     }
-    std::unique_ptr<Stream> stream;
-    const auto expected = static_cast<uint16_t>(sender_to(setup, *port) * flows);
-    const int rc = Generator::create(setup, *port, std::move(ways), expected, &stream, error);
-    if (rc != 0) {
-      return rc;
-    }
-    streams->push_back(std::move(stream));
-  }
-  return 0;
+    return ways;
+  };
+  return make_generators(setup, flows, ways_of, streams, error);
 }
 
 }  // namespace

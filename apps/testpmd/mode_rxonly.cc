@@ -23,24 +23,10 @@ int check(const RunSetup& setup, std::string* error) {
 
 int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
                  std::string* error) {
-  const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
-  for (const auto& port : setup.ports) {
-    std::vector<Way> ways;
-    for (uint32_t i = 0; sends(*port) && i < mailboxes * regs::kLetters; ++i) {
-      ways.push_back({.dest_id = port->peer_dest_id(),
-                      .flow = static_cast<uint16_t>(port->index()),
-                      .mbox = static_cast<uint8_t>(i / regs::kLetters)});
-    }
-    std::unique_ptr<Stream> stream;
-    const int rc =
-        Generator::create(setup, *port, std::move(ways),
-                          static_cast<uint16_t>(sender_to(setup, *port)), &stream, error);
-    if (rc != 0) {
-      return rc;
-    }
-    streams->push_back(std::move(stream));
-  }
-  return 0;
+  const auto ways = [&setup](const Port& port) {
+    return sends(port) ? ways_by_letter(setup, port) : std::vector<Way>{};
+  };
+  return make_generators(setup, 1, ways, streams, error);
 }
 
 }  // namespace

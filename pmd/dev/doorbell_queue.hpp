@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <memory>
 
-#include "pmd/dev/queue_base.hpp"
+#include "pmd/dev/notice_queue.hpp"
 
 namespace rio::pmd {
 
 /// Received type 10 doorbells. The ring has completions only; its tail gives the card credits, and
 /// without credits the card answers RETRY, so none is lost. All functions belong to one thread.
 /// regs: doorbell_cpl; RIO Part 2 §2.2.1. (TxQueue sends doorbells.)
-class alignas(64) DoorbellQueue : public QueueBase {
+class alignas(64) DoorbellQueue : public NoticeQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -25,7 +25,6 @@ class alignas(64) DoorbellQueue : public QueueBase {
 
  private:
   DoorbellQueue() = default;
-  [[nodiscard]] uint32_t take(DoorbellEvent* out, uint32_t n);
 };
 
 }  // namespace rio::pmd
