@@ -61,12 +61,8 @@ int Doorbell::open() {
 void Doorbell::serve() {
   memory_->serve();
   server_.serve(bar_.fd(), irqs_.fds(), rings_.fds());
-  const std::vector<int> fds = rings_.fds();
-  for (size_t i = 0; i < fds.size(); ++i) {
-    uint64_t times = 0;
-    if (read(fds[i], &times, sizeof times) == sizeof times) {
-      rung_[i] += times;
-    }
+  for (uint32_t vector = 0; vector < spec_.vectors; ++vector) {
+    rung_[vector] += rings_.take(vector);
   }
 }
 

@@ -1,6 +1,8 @@
 #include "fpga/sim/event_irqs.hpp"
 
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 
@@ -24,7 +26,18 @@ void EventIrqs::raise(uint32_t vector) {
   }
   ++raised_[vector];
   const uint64_t one = 1;
-  static_cast<void>(!write(fds_[vector].get(), &one, sizeof one));  // full: it is readable anyway
+  pollfd fd{fds_[vector].get(), POLLOUT, 0};
+  if (poll(&fd, 1, 0) == 1) {  // else it is full, and readable anyway
+    static_cast<void>(!write(fd.fd, &one, sizeof one));
+  }
+}
+
+uint64_t EventIrqs::take(uint32_t vector) {
+  uint64_t times = 0;
+  const iovec part{&times, sizeof times};
+  constexpr off_t kNoOffset = -1;
+  const ssize_t got = preadv2(fds_[vector].get(), &part, 1, kNoOffset, RWF_NOWAIT);
+  return got == sizeof times ? times : 0;
 }
 
 std::vector<int> EventIrqs::fds() const {

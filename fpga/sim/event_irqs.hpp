@@ -10,12 +10,16 @@
 
 namespace rio::sim {
 
-/// Interrupts of a card as eventfds, counted. One thread.
+/// Interrupts of a card as eventfds, counted; or doorbells the other way. Waits for nobody: an
+/// eventfd's O_NONBLOCK belongs to both sides, and QEMU takes it away for a moment after it was
+/// given one. One thread.
 class EventIrqs final : public model::IrqSink {
  public:
   /// @return 0, or -errno.
   [[nodiscard]] int open(uint32_t vectors);
   void raise(uint32_t vector) override;
+  /// @return how often the other side has raised `vector`, below vectors, since the last call.
+  [[nodiscard]] uint64_t take(uint32_t vector);
 
   /// The object's.
   [[nodiscard]] std::vector<int> fds() const;

@@ -179,7 +179,11 @@ class Life(Case):
             client, fds = self.guest(path, 3)
             bar = mmap.mmap(fds[0], 0)
             self.assertEqual(self.word(bar, MAGIC), 0x52494F43)
+            for fd in fds[1:]:
+                os.set_blocking(fd, True)  # as QEMU does, for both sides; it is long before it undoes that
             os.write(fds[2], struct.pack("<Q", 1))  # the guest rings the card's vector 1
+            struct.pack_into("<I", bar, GEN_REQ, 3)
+            wait_for(lambda: self.word(bar, GEN_ACK) == 3, "the card, which must not wait for a doorbell")
             client.close()
             code, out, _ = cardsim.end()  # by itself
             self.assertEqual(code, 0)
