@@ -1,5 +1,6 @@
 #include "tests/eal/eal_process.hpp"
 
+#include <gtest/gtest.h>
 #include <rte_eal.h>
 #include <rte_log.h>
 #include <sched.h>
@@ -107,6 +108,26 @@ void end_eal() {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   }
+}
+
+int run_tests_in_eal(int argc, char** argv, const std::string& name,
+                     const std::vector<std::string>& more, void (*before)()) {
+  constexpr unsigned kMegabytes = 64;
+  const EalMode mode = take_mode(&argc, argv);
+  testing::InitGoogleTest(&argc, argv);
+  if (const std::string why = why_not(mode, kMegabytes); !why.empty()) {
+    std::printf("skipped: %s\n", why.c_str());
+    return kSkipped;
+  }
+  if (before != nullptr) {
+    before();
+  }
+  if (start_eal(mode, own_prefix(name), more) < 0) {
+    return 1;
+  }
+  const int rc = RUN_ALL_TESTS();
+  end_eal();
+  return rc;
 }
 
 LogCapture::LogCapture() {

@@ -34,6 +34,12 @@ void end_eal();
 /// A prefix that no other process uses at the same time.
 [[nodiscard]] std::string own_prefix(const std::string& what);
 
+/// main() of a test program that is one EAL process: skips itself where there is no memory for the
+/// mode of its command line. @param name as for own_prefix(). @param more options for EAL.
+/// @param before called before EAL looks at the system. @return the exit code.
+int run_tests_in_eal(int argc, char** argv, const std::string& name,
+                     const std::vector<std::string>& more, void (*before)() = nullptr);
+
 /// What EAL logs while this lives.
 class LogCapture {
  public:

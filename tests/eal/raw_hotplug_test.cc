@@ -224,17 +224,5 @@ TEST(RawTelemetry, Answers) {
 }  // namespace rio::test
 
 int main(int argc, char** argv) {
-  using namespace rio::test;
-  const EalMode mode = take_mode(&argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  if (const std::string why = why_not(mode, 64); !why.empty()) {
-    std::printf("skipped: %s\n", why.c_str());
-    return kSkipped;
-  }
-  if (start_eal(mode, own_prefix("hotplug"), {}) < 0) {
-    return 1;
-  }
-  const int rc = RUN_ALL_TESTS();
-  end_eal();
-  return rc;
+  return rio::test::run_tests_in_eal(argc, argv, "hotplug", {});
 }

@@ -413,19 +413,7 @@ TEST_F(RawPair, TestsItself) {
 }  // namespace rio::test
 
 int main(int argc, char** argv) {
-  using namespace rio::test;
-  const EalMode mode = take_mode(&argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  if (const std::string why = why_not(mode, 64); !why.empty()) {
-    std::printf("skipped: %s\n", why.c_str());
-    return kSkipped;
-  }
-  if (start_eal(mode, own_prefix("pair"),
-                {"--vdev=raw_rio0,wire=pair,qps=2", "--vdev=raw_rio1,wire=pair,qps=2",
-                 "--no-telemetry"}) < 0) {
-    return 1;
-  }
-  const int rc = RUN_ALL_TESTS();
-  end_eal();
-  return rc;
+  return rio::test::run_tests_in_eal(
+      argc, argv, "pair",
+      {"--vdev=raw_rio0,wire=pair,qps=2", "--vdev=raw_rio1,wire=pair,qps=2", "--no-telemetry"});
 }

@@ -240,23 +240,16 @@ extern "C" void rte_pci_unmap_device(rte_pci_device* device) {
 
 int main(int argc, char** argv) {
   using namespace rio::test;
-  const EalMode mode = take_mode(&argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  if (const std::string why = why_not(mode, 64); !why.empty()) {
-    std::printf("skipped: %s\n", why.c_str());
-    return kSkipped;
-  }
-  tree = fs::temp_directory_path() / own_prefix("pci");
-  make_device(kCard, rio::regs::kPciVendor, rio::regs::kPciDevice, 0);
-  make_device(kIvshmem, rio::regs::kPciIvshmemVendor, rio::regs::kPciIvshmemDevice, 2);
-  make_device(kForeign, rio::regs::kPciVendor, 0x0001, 0);
-  setenv("SYSFS_PCI_DEVICES", tree.c_str(), 1);
+  const auto make_tree = [] {
+    tree = fs::temp_directory_path() / own_prefix("pci");
+    make_device(kCard, rio::regs::kPciVendor, rio::regs::kPciDevice, 0);
+    make_device(kIvshmem, rio::regs::kPciIvshmemVendor, rio::regs::kPciIvshmemDevice, 2);
+    make_device(kForeign, rio::regs::kPciVendor, 0x0001, 0);
+    setenv("SYSFS_PCI_DEVICES", tree.c_str(), 1);
+  };
   // Nothing is probed at start: only a device that is not there is allowed.
-  int rc = start_eal(mode, own_prefix("pci"), {"-a", "0000:ff:1f.0", "--no-telemetry"});
-  if (rc >= 0) {
-    rc = RUN_ALL_TESTS();
-    end_eal();
-  }
+  const int rc =
+      run_tests_in_eal(argc, argv, "pci", {"-a", "0000:ff:1f.0", "--no-telemetry"}, make_tree);
   fs::remove_all(tree);
-  return rc < 0 ? 1 : rc;
+  return rc;
 }
