@@ -126,6 +126,23 @@ uint32_t QueuePair::rings() const {
   return bits;
 }
 
+void QueuePair::arm(uint32_t rings) {
+  const auto arm = [&](RingId ring, auto& queue) {
+    if ((rings & ring_bit(ring)) != 0) {
+      queue->arm();
+    }
+  };
+  arm(RingId::kTx, tx_);
+  arm(RingId::kShared, shared_);
+  arm(RingId::kDoorbell, doorbells_);
+  arm(RingId::kDma, dma_);
+  arm(RingId::kMaint, maint_);
+  arm(RingId::kEvent, events_);
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    arm(static_cast<RingId>(kFirstDedicated + i), dedicated_[i]);
+  }
+}
+
 int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, DedicatedRxQueue** out) {
   if (i >= regs::kDedicatedQueues) {
     log_error("%s: qp %u: dedicated queue %u; there are %u", card_.bus().name().c_str(), qp_, i,

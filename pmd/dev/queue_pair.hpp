@@ -65,6 +65,9 @@ class QueuePair {
   /// Rings that are open, by ring_bit(); dedicated ones included.
   [[nodiscard]] uint32_t rings() const;
 
+  /// QueueBase::arm() of several queues. @param rings ring_bit()s, of those that are open.
+  void arm(uint32_t rings);
+
   /// Open dedicated queue `i`. @param i 0 to 7; @param mbox 0 to 3; @param out the queue, which the
   /// queue pair keeps. @return 0, -EINVAL, -EBUSY (it is open), and as Ring::start.
   [[nodiscard]] int open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,

@@ -89,10 +89,10 @@ int Endpoint::open_queue_pair(const EndpointConfig& config, std::unique_ptr<Endp
 int Endpoint::start(const EndpointConfig& config) {
   const std::lock_guard lock(device_->mutex);
   pmd::QueuePairConfig queues = config.queues;
-  if (config.irq_rings != 0) {
-    if (const int rc = prepare_irq(config, &queues); rc != 0) {
-      return rc;
-    }
+  if (const int rc =
+          irq_.prepare(*device_->bus, caps(), config.queue_pair, config.irq_rings, &queues);
+      rc != 0) {
+    return rc;
   }
   if (config.message_buffers != 0) {
     if (const int rc = pmd::mem::BufferPool::create(*device_->bus, config.message_buffers,
@@ -106,41 +106,6 @@ int Endpoint::start(const EndpointConfig& config) {
     }
   }
   return device_->card->open_queue_pair(config.queue_pair, queues, &pair_);
-}
-
-// One vector for the whole queue pair: it is one descriptor to sleep on.
-int Endpoint::prepare_irq(const EndpointConfig& config, pmd::QueuePairConfig* queues) {
-  if (device_->bus->poll_hook(config.queue_pair).fn != nullptr) {
-    log_error(
-        "%s: interrupts asked for, but this card works only while it is polled; open it with "
-        "stepping=thread",
-        name().c_str());
-    return -ENOTSUP;
-  }
-  if (caps().vectors == 0) {
-    log_error("%s: interrupts asked for, but the card has none; poll it", name().c_str());
-    return -ENOTSUP;
-  }
-  if (config.irq_rings >> regs::kRingsPerQp != 0) {
-    log_error("%s: interrupts for rings 0x%x; there are %u rings", name().c_str(), config.irq_rings,
-              regs::kRingsPerQp);
-    return -EINVAL;
-  }
-  const uint32_t vector = config.queue_pair % caps().vectors;
-  const int fd = device_->bus->irq_fd(vector);
-  if (fd < 0) {
-    log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it",
-              name().c_str());
-    return fd;
-  }
-  irq_fd_ = fd;
-  irq_rings_ = config.irq_rings;
-  for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
-    if ((irq_rings_ >> ring & 1u) != 0) {
-      queues->irq_vectors[ring] = static_cast<int>(vector);
-    }
-  }
-  return 0;
 }
 
 Endpoint::~Endpoint() {
@@ -321,49 +286,6 @@ int Endpoint::unregister_memory(void* va, size_t len_bytes) {
 int Endpoint::iova(const void* va, size_t len_bytes, uint64_t* iova) {
   const std::lock_guard lock(device_->mutex);
   return device_->map->lookup(va, len_bytes, iova);
-}
-
-int Endpoint::irq_arm(uint32_t rings) {
-  if ((rings & ~(irq_rings_ & pair_->rings())) != 0) {
-    log_error("%s: rings 0x%x are not open, or not of those with interrupts (0x%x)", name().c_str(),
-              rings & ~(irq_rings_ & pair_->rings()), irq_rings_);
-    return -EINVAL;
-  }
-  const auto arm = [&](regs::Ring ring, auto&& queue) {
-    if ((rings & pmd::ring_bit(ring)) != 0) {
-      queue().arm();
-    }
-  };
-  using regs::Ring;
-  arm(
-      Ring::kTx, [&]() -> auto& { return pair_->tx(); });
-  arm(
-      Ring::kShared, [&]() -> auto& { return pair_->shared(); });
-  arm(
-      Ring::kDoorbell, [&]() -> auto& { return pair_->doorbells(); });
-  arm(
-      Ring::kDma, [&]() -> auto& { return pair_->dma(); });
-  arm(
-      Ring::kMaint, [&]() -> auto& { return pair_->maint(); });
-  arm(
-      Ring::kEvent, [&]() -> auto& { return pair_->events(); });
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    if ((rings >> (static_cast<uint32_t>(Ring::kDedicated0) + i) & 1u) != 0) {
-      pair_->dedicated(i)->arm();
-    }
-  }
-  return 0;
-}
-
-int Endpoint::irq_ack() const {
-  if (irq_fd_ < 0) {
-    return irq_fd_;
-  }
-  uint64_t raised = 0;
-  if (read(irq_fd_, &raised, sizeof(raised)) < 0 && errno != EAGAIN) {
-    return -errno;
-  }
-  return 0;
 }
 
 int Endpoint::pin_poller(const std::string& cpus) const {

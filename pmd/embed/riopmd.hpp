@@ -14,6 +14,7 @@
 #include "pmd/bus/log.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/dev/queue_irq.hpp"
 #include "pmd/dev/queue_pair.hpp"
 #include "pmd/mem/alignment_plan.hpp"
 #include "pmd/mem/bounce_pool.hpp"
@@ -108,12 +109,12 @@ class Endpoint {
 
   /// Becomes readable when an armed ring of irq_rings has completions. The card's.
   /// @return descriptor, or -ENOENT (irq_rings was 0).
-  [[nodiscard]] int irq_fd() const { return irq_fd_; }
+  [[nodiscard]] int irq_fd() const { return irq_.fd(); }
   /// Ask for an interrupt; look at the queues once more before sleeping. By the thread that polls
   /// them. @return 0, -EINVAL (a ring that is not open, or not of irq_rings).
-  [[nodiscard]] int irq_arm(uint32_t rings);
+  [[nodiscard]] int irq_arm(uint32_t rings) { return irq_.arm(*pair_, name(), rings); }
   /// Take the interrupt that woke the thread. @return 0, also if there was none; -errno of read().
-  [[nodiscard]] int irq_ack() const;
+  [[nodiscard]] int irq_ack() const { return irq_.ack(); }
 
   /// Pin the calling thread near the card, or to a CPU of a list ("2,4-7"), apart from the other
   /// pollers of the process; a warning tells where that cannot be. @return the CPU, or -errno.
@@ -129,7 +130,6 @@ class Endpoint {
 
   explicit Endpoint(std::shared_ptr<Device> device);
   [[nodiscard]] int start(const EndpointConfig& config);
-  [[nodiscard]] int prepare_irq(const EndpointConfig& config, pmd::QueuePairConfig* queues);
   void free_memory();
   void leave_to_card();
 
@@ -138,8 +138,7 @@ class Endpoint {
   std::vector<pmd::DmaMemory> allocated_;
   std::vector<UserMemory> registered_;
   std::unique_ptr<pmd::QueuePair> pair_;
-  uint32_t irq_rings_ = 0;
-  int irq_fd_ = -ENOENT;
+  pmd::QueueIrq irq_;
 };
 
 }  // namespace rio

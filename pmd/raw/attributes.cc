@@ -46,15 +46,40 @@ int get_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t* v
     *value = token_pid(device.shared().owner(qp));
     return 0;
   }
+  if (what != "last_reject" && what != "irq_fd") {
+    return -ENOENT;
+  }
+  QueuePair* const pair = device.queue_pair(qp);
+  if (pair == nullptr) {
+    return -ENODEV;
+  }
   if (what == "last_reject") {
-    QueuePair* const pair = device.queue_pair(qp);
-    if (pair == nullptr) {
-      return -ENODEV;
-    }
     *value = static_cast<uint64_t>(pair->tx().last_reject());
     return 0;
   }
-  return -ENOENT;
+  const int fd = device.irq(qp).fd();
+  if (fd < 0) {
+    log_error("%s: queue pair %u has no interrupts: set irq_rings of its rte_raw_rio_queue_conf",
+              device.name().c_str(), qp);
+    return -ENOTSUP;
+  }
+  *value = static_cast<uint64_t>(fd);
+  return 0;
+}
+
+int set_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t value) {
+  if (what != "dest_id" && what != "arm") {
+    return -ENOENT;
+  }
+  if (qp >= device.queue_pairs() || value > UINT32_MAX) {
+    return -EINVAL;
+  }
+  if (what == "dest_id") {
+    return device.card()->set_dest_id(qp, static_cast<uint32_t>(value));
+  }
+  QueuePair* const pair = device.queue_pair(qp);
+  return pair == nullptr ? -ENODEV
+                         : device.irq(qp).arm(*pair, device.name(), static_cast<uint32_t>(value));
 }
 
 int get_of_card(RawDevice& device, std::string_view what, uint64_t* value) {
@@ -103,7 +128,7 @@ int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
       log_error(
           "%s: no attribute '%s': there are queue_pairs, link_up, gone, heartbeat, "
           "fault_seed, fault_rate_ppm, qpN.dest_id, qpN.owner_pid, qpN.last_reject, "
-          "reg.0xOFFSET",
+          "qpN.irq_fd, reg.0xOFFSET",
           device.name().c_str(), name);
     }
     return rc;
@@ -125,11 +150,10 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
       return value > UINT32_MAX ? -EINVAL
                                 : device.card()->reg_write(number, static_cast<uint32_t>(value));
     }
-    if (split_qp(what, &number, &rest) && rest == "dest_id") {
-      if (number >= device.queue_pairs() || value > UINT32_MAX) {
-        return -EINVAL;
+    if (split_qp(what, &number, &rest)) {
+      if (const int rc = set_of_qp(device, number, rest, value); rc != -ENOENT) {
+        return rc;
       }
-      return device.card()->set_dest_id(number, static_cast<uint32_t>(value));
     }
     if (what == "fault_seed") {
       return device.set_faults(value, device.fault_rate());
@@ -139,7 +163,7 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
     }
     log_error(
         "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "
-        "qpN.dest_id, reg.0xOFFSET",
+        "qpN.dest_id, qpN.arm, reg.0xOFFSET",
         device.name().c_str(), name);
     return -ENOENT;
   });

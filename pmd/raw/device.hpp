@@ -10,6 +10,7 @@
 
 #include "pmd/bus/bus.hpp"
 #include "pmd/dev/card.hpp"
+#include "pmd/dev/queue_irq.hpp"
 #include "pmd/dev/queue_pair.hpp"
 #include "pmd/raw/devargs.hpp"
 #include "pmd/raw/rte_raw_rio.h"
@@ -79,6 +80,8 @@ class RawDevice {
   [[nodiscard]] bool started() const { return started_; }
   /// Null: not open in this process.
   [[nodiscard]] QueuePair* queue_pair(uint32_t qp);
+  /// Interrupts of an open queue pair.
+  [[nodiscard]] const QueueIrq& irq(uint32_t qp) const { return queues_[qp].irq; }
   [[nodiscard]] bool claimed(uint32_t qp) const;
   [[nodiscard]] rte_raw_rio_queue_conf queue_conf(uint32_t qp) const;
   [[nodiscard]] QueueTotals totals(uint32_t qp);
@@ -97,6 +100,7 @@ class RawDevice {
     bool claimed = false;
     rte_raw_rio_queue_conf conf{};
     std::unique_ptr<QueuePair> pair;
+    QueueIrq irq;
     QueueTotals past{};  // of pairs closed since
   };
 

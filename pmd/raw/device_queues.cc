@@ -98,6 +98,11 @@ int RawDevice::open_queue(uint32_t qp) {
   config.doorbell_log2 = queue.conf.doorbell_log2;
   config.dma_log2 = queue.conf.dma_log2;
   config.event_log2 = queue.conf.event_log2;
+  config.irq_moderation_us = queue.conf.irq_moderation_us;
+  if (const int rc = queue.irq.prepare(*bus_, card_->caps(), qp, queue.conf.irq_rings, &config);
+      rc != 0) {
+    return rc;
+  }
   if (const int rc = card_->open_queue_pair(qp, config, &queue.pair); rc != 0) {
     return rc;
   }
