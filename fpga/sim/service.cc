@@ -17,8 +17,10 @@ constexpr uint32_t kLooksPerServe = 16;  // looks between looks at sockets
 constexpr microseconds kHot(200);
 constexpr microseconds kWarm(2000);
 constexpr microseconds kCool(20000);
+constexpr microseconds kCold(1000000);
 constexpr microseconds kShortSleep(20);
 constexpr microseconds kLongSleep(100);
+constexpr microseconds kLongestSleep(1000);
 
 }  // namespace
 
@@ -77,30 +79,40 @@ bool Service::idle(Time now) {
   return !moved && !under_way;
 }
 
-void Service::rest(Time now) {
+// Whether a socket or a doorbell wants to be looked at.
+bool Service::rest(Time now) {
   const auto idle_for = now - busy_at_;
-  if (idle_for < kHot) {
-    return;
+  if (idle_for >= kWarm) {
+    return sleep(idle_for < kCool ? kShortSleep : idle_for < kCold ? kLongSleep : kLongestSleep);
   }
-  if (idle_for < kWarm) {
+  if (idle_for >= kHot) {
     sched_yield();
-    return;
   }
-  sleep(idle_for < kCool ? kShortSleep : kLongSleep);
+  return false;
 }
 
-void Service::sleep(microseconds time) {
+bool Service::sleep(microseconds time) {
   fds_.clear();
   for (const auto& card : cards_) {
     card->attachment().add_wake_fds(&fds_);
   }
   const timespec left{0, std::chrono::nanoseconds(time).count()};
-  static_cast<void>(ppoll(fds_.data(), fds_.size(), &left, nullptr));
+  return ppoll(fds_.data(), fds_.size(), &left, nullptr) > 0;
+}
+
+int Service::serve() {
+  for (auto& card : cards_) {
+    if (const int rc = card->serve(); rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
 }
 
 int Service::run(uint32_t seconds, bool stay, End* out) {
   const Time start = std::chrono::steady_clock::now();
   busy_at_ = moved_at_ = looked_at_ = start;
+  bool wanted = true;
   for (uint64_t look = 0; requests_.stop == 0; ++look) {
     const Time now = std::chrono::steady_clock::now();
     count_look(now);
@@ -109,12 +121,9 @@ int Service::run(uint32_t seconds, bool stay, End* out) {
       return 0;
     }
     obey();
-    const bool asleep = now - busy_at_ >= kWarm;
-    if (asleep || look % kLooksPerServe == 0) {
-      for (auto& card : cards_) {
-        if (const int rc = card->serve(); rc != 0) {
-          return rc;
-        }
+    if (wanted || look % kLooksPerServe == 0) {
+      if (const int rc = serve(); rc != 0) {
+        return rc;
       }
       if (!stay && all_left()) {
         *out = End::kPeersLeft;
@@ -125,9 +134,10 @@ int Service::run(uint32_t seconds, bool stay, End* out) {
       turn();
     }
     if (idle(now)) {
-      rest(now);
+      wanted = rest(now);
     } else {
       busy_at_ = now;
+      wanted = false;
     }
   }
   *out = End::kSignal;

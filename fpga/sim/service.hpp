@@ -28,7 +28,7 @@ struct LoopCounts {
   std::chrono::microseconds longest_pause{0};  ///< between two looks: asleep, or kept from the CPU
 };
 
-/// Steps cards and looks after their peers: hot while there is work, asleep for up to 100 us at a
+/// Steps cards and looks after their peers: hot while there is work, asleep for up to 1 ms at a
 /// time when there is none.
 class Service {
  public:
@@ -48,8 +48,9 @@ class Service {
   void count_look(Time now);
   [[nodiscard]] bool all_left() const;
   [[nodiscard]] bool idle(Time now);
-  void rest(Time now);
-  void sleep(std::chrono::microseconds time);
+  [[nodiscard]] bool rest(Time now);
+  [[nodiscard]] bool sleep(std::chrono::microseconds time);
+  [[nodiscard]] int serve();
 
   std::vector<std::unique_ptr<SimCard>>& cards_;
   Requests& requests_;
