@@ -6,6 +6,7 @@
 
 #include "fpga/model/card_lock.hpp"
 #include "fpga/model/detail/control.hpp"
+#include "fpga/model/detail/whole.hpp"
 
 namespace rio::model {
 namespace {
@@ -14,40 +15,6 @@ constexpr uint32_t kScanEvery = 16;        // steps between looks at the control
 constexpr uint32_t kHousekeepEvery = 256;  // steps between looks at timers and counters
 constexpr uint32_t kFramesPerStep = 64;    // so that one card cannot keep the thread
 constexpr uint32_t kBusyLooks = 128;       // steps that any ring of frames is emptied in
-
-bool valid(const Config& c) {
-  const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
-  return in(c.queue_pairs, 1, regs::kMaxQps) && in(c.letters, 1, regs::kLetters) &&
-         in(c.tx_contexts, 1, 1023) && in(c.rx_contexts, 1, 1023) &&
-         in(c.ring_log2_min, 1, c.ring_log2_max) && c.ring_log2_max <= 20 && c.tx_addr_log2 <= 12 &&
-         c.shared_addr_log2 <= 12 && c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 &&
-         c.dma_bytes >= 256 && c.tick_ns >= 1 && c.vectors <= 255 && c.faults.rate >= 0.0 &&
-         c.faults.rate <= 1.0;
-}
-
-/// Whether a frame is as long as it says. Wires between processes carry foreign bytes.
-bool whole(const Frame& frame) {
-  uint32_t payload = 0;
-  switch (frame.type) {
-    case FrameType::kMessage:
-    case FrameType::kSegment:
-      payload = padded(frame.length);
-      break;
-    case FrameType::kRequest: {
-      const auto op = static_cast<regs::DmaOp>(frame.op);
-      const bool data = op == regs::DmaOp::kNwrite || op == regs::DmaOp::kNwriteR ||
-                        op == regs::DmaOp::kSwrite || op == regs::DmaOp::kAtomicSwap;
-      payload = data ? frame.length : op == regs::DmaOp::kAtomicCswap ? 2u * frame.length : 0;
-      break;
-    }
-    case FrameType::kMaintRequest:
-      payload = static_cast<regs::MaintOp>(frame.op) == regs::MaintOp::kWrite ? frame.length : 0;
-      break;
-    default:
-      payload = frame.type == FrameType::kDoorbell ? 0 : frame.length;
-  }
-  return frame_bytes(payload) <= frame.bytes;
-}
 
 /// Its address tells threads apart.
 [[gnu::tls_model("initial-exec")]] thread_local char thread_tag;

@@ -48,4 +48,7 @@ struct Config {
   uint64_t pcie_seed = 0;  ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
+/// Whether a card can be made so.
+[[nodiscard]] bool valid(const Config& config);
+
 }  // namespace rio::model
