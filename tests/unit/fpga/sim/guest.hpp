@@ -39,7 +39,10 @@ class Served {
       cards_.push_back(std::move(card));
     }
     service_ = std::make_unique<sim::Service>(cards_, requests);
-    thread_ = std::thread([this, stay] { rc_ = service_->run(0, stay); });
+    thread_ = std::thread([this, stay] {
+      sim::End why{};
+      rc_ = service_->run(0, stay, &why);
+    });
   }
   ~Served() { end(); }
   Served(const Served&) = delete;
