@@ -1,5 +1,4 @@
 """What the tests share: a boot for each class, its log on failure, skipping with a reason."""
-import json
 import os
 import shutil
 import signal
@@ -10,7 +9,7 @@ import time
 import unittest
 
 import initramfs
-from machine import Boot
+from machine import Boot, kernel_line, usual_options
 
 ENDED_BY_US = {"why": "signal", "signal": signal.SIGTERM, "from_pid": os.getpid()}
 SKIPPED = 77  # meson's exit code for it
@@ -39,41 +38,56 @@ def kernel():
     return None, "no kernel for the guest: " + ("; ".join(lines) or done.stderr.strip() or "no word why")
 
 
-class GuestCase(unittest.TestCase):
+class BootCase(unittest.TestCase):
+    """Tests of what came of boots, whose logs are shown if something failed."""
+
+    boots = []
+    longMessage = True
+
+    def run(self, result=None):
+        done = super().run(result)
+        # Once a class: logs are long.
+        if result is not None and not result.wasSuccessful() and not getattr(type(self), "shown", False):
+            type(self).shown = True
+            print(*self.boots, sep="\n", file=sys.stderr)
+        return done
+
+
+    def ended_well(self, boot, cards):
+        """Guest and rio-cardsim did, and the latter tells of all cards."""
+        self.assertEqual(boot.problems, [])
+        self.assertEqual(boot.cardsim_code, 0)
+        # Not by somebody else, and not because a guest seemed to have left. The guest ends first.
+        self.assertIn(boot.card_end, [{"why": "peers left"}, ENDED_BY_US])
+        self.assertEqual(len(boot.cards), len(cards))
+
+
+class GuestCase(BootCase):
     """One boot: subclasses say with which cards, and which scenarios of guest/scenarios."""
 
     cards = []
     iommu = 0  # bits of its addresses, 39 or 48; 0: none
     scenarios = []
     seconds = 200  # generous: a loaded host is slow
-    longMessage = True
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="rio-qemu-")
         cls.boot = Boot(CARDSIM, cls.folder.name)
+        cls.boots = [cls.boot]
         try:
             start = time.monotonic()
             root = initramfs.build(KERNEL, PROGRAMS, BUILD)
-            cls.boot.run(KERNEL, root, cls.cards, cls.iommu, cls.scenarios, cls.seconds)
+            line = kernel_line(usual_options(cls.iommu), cls.scenarios)
+            cls.boot.run(KERNEL, root, cls.cards, cls.iommu, line, cls.seconds)
             seconds = time.monotonic() - start
             print(f"{cls.__name__}: {len(cls.boot.results)} checks in {seconds:.1f} s", file=sys.stderr)
-            with open(cls.boot.json, encoding="utf-8") as f:
-                report = json.load(f)
-                cls.boot.cards, cls.boot.card_end, cls.boot.loop = (report[k] for k in ("cards", "ended", "loop"))
+            cls.boot.read_report()
         except OSError as error:
             cls.boot.problems.append(str(error))
             cls.boot.cards = []
         finally:
             cls.folder.cleanup()
-
-    def run(self, result=None):
-        done = super().run(result)
-        # Once a boot, and only where something failed: the log is long.
-        if result is not None and not result.wasSuccessful() and not getattr(type(self), "shown", False):
-            type(self).shown = True
-            print(self.boot, file=sys.stderr)
-        return done
 
     def passed(self, *checks):
         """The guest says that these passed."""
@@ -97,12 +111,8 @@ class GuestCase(unittest.TestCase):
 
     def test_boot(self):
         """Nothing failed that no other test asks for; both sides ended as they should."""
-        self.assertEqual(self.boot.problems, [])
+        self.ended_well(self.boot, self.cards)
         self.assertEqual({k: v for k, v in self.boot.results.items() if v}, {})
-        self.assertEqual(self.boot.cardsim_code, 0)
-        # Not by somebody else, and not because a guest seemed to have left. The guest ends first.
-        self.assertIn(self.boot.card_end, [{"why": "peers left"}, ENDED_BY_US])
-        self.assertEqual(len(self.boot.cards), len(self.cards))
 
 
 KERNEL = None
