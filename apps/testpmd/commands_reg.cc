@@ -20,6 +20,10 @@ void print_word(const RegWord& word, uint32_t value) {
   std::printf("%s\n", apps::word_line(word, value).c_str());
 }
 
+void print_port(const Port& port) {
+  std::printf("port %u, %s\n", port.index(), port.name().c_str());
+}
+
 int failed(const char* what, const RegWord& word, int rc, std::string* error) {
   *error = apps::access_error(what, word, rc);
   return rc;
@@ -36,6 +40,9 @@ int read(Console& console, Args args, std::string* error) {
     const int rc = port->card().reg_read(word.offset(), &value);
     if (rc != 0) {
       return failed("read", word, rc, error);
+    }
+    if (ports.size() > 1) {
+      print_port(*port);
     }
     print_word(word, value);
   }
@@ -70,7 +77,7 @@ int dump(Console& console, Args args, std::string* error) {
   const std::string prefix = args.size() > 1 ? args[1] : "";
   uint32_t shown = 0;
   for (const Port* port : ports) {
-    std::printf("port %u, %s\n", port->index(), port->name().c_str());
+    print_port(*port);
     for (const RegWord& word : apps::words_of(port->card(), prefix)) {
       uint32_t value = 0;
       if (const int rc = port->card().reg_read(word.offset(), &value); rc != 0) {

@@ -150,11 +150,21 @@ int clear(Console& console, Args args, std::string* error) {
   return 0;
 }
 
+/// How long a run goes on.
+std::string limit(const Options& o) {
+  if (o.count > 0) {
+    return std::to_string(o.count) + " messages a port";
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g s", o.seconds);
+  return o.seconds > 0 ? text : "until stop";
+}
+
 int config(Console& console, Args, std::string*) {
   const Options& o = console.session.options;
-  std::printf("mode %s, size %s, offset %u, burst %u, verify %s, %zu ports, %s\n", o.mode.c_str(),
-              o.size_text.c_str(), o.offset_bytes, o.burst, o.verify ? "on" : "off",
-              console.session.ports().size(),
+  std::printf("mode %s, size %s, offset %u, burst %u, %s, verify %s, %zu ports, %s\n",
+              o.mode.c_str(), o.size_text.c_str(), o.offset_bytes, o.burst, limit(o).c_str(),
+              o.verify ? "on" : "off", console.session.ports().size(),
               console.session.running() != nullptr ? "running" : "stopped");
   return 0;
 }

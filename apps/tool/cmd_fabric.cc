@@ -235,7 +235,7 @@ void add_fabric(CLI::App& app, Context& context) {
       "Examples\n"
       "  rio-tool fabric --dot fabric.dot && dot -Tsvg fabric.dot > fabric.svg\n"
       "  rio-tool fabric --look --json\n"
-      "  rio-tool fabric --card emu:fabric,topology=eight.json,at=host");
+      "  rio-tool fabric --card emu:fabric,topology=fabric.json,at=host");
   command->callback([&context, options, command] {
     if (command->get_subcommands().empty()) {
       context.exit_code = run_fabric(context, *options);

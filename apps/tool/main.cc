@@ -62,6 +62,16 @@ void on_bus_error(int) {
   _exit(kExitFailed);
 }
 
+/// @return the command, as far as it was understood, with --help.
+std::string help_command(const CLI::App& app) {
+  std::string text = app.get_name();
+  for (auto commands = app.get_subcommands(); !commands.empty();
+       commands = commands.front()->get_subcommands()) {
+    text.append(" ").append(commands.front()->get_name());
+  }
+  return text.append(" --help");
+}
+
 int program(int argc, char** argv) {
   std::signal(SIGBUS, on_bus_error);
   Context context;
@@ -78,14 +88,13 @@ int program(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::RequiredError& error) {
-    if (app.get_subcommands().empty() && complain_of_unknown_command(app)) {
-      return kExitUsage;
-    }
-    (void)app.exit(error);
-    return kExitUsage;
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;  // 0: help
+    if (!app.get_subcommands().empty() || !complain_of_unknown_command(app)) {
+      (void)complain(error.what(), help_command(app) + " shows what it takes, with examples");
+    }
+    return kExitUsage;
   }
   return context.exit_code;
 }

@@ -93,6 +93,13 @@ void catch_signals() {
   return rc == 0 ? 0 : 1;
 }
 
+/// CLI11 tells of a missing --card before it tells of a word that is no option.
+void complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> words = app.remaining();
+  const std::string what = words.empty() ? error.what() : "no option '" + words.front() + "'";
+  complain("%s; rio-cardsim --help lists the options, with examples", what.c_str());
+}
+
 int run(int argc, char** argv) {
   Options options;
   CLI::App app{
@@ -121,13 +128,16 @@ int run(int argc, char** argv) {
       "  rio-cardsim --card plain:bar=/dev/shm/bar,ram=/dev/shm/ram --json -\n"
       "  rio-cardsim --card doorbell:socket=/tmp/ivs,ram=/dev/shm/ram,monitor=/tmp/mon,vectors=4\n"
       "  rio-cardsim --card listen:socket=/tmp/a --card listen:socket=/tmp/b\n"
-      "  rio-cardsim --card listen:socket=/tmp/a,at=host --fabric eight.json --stay\n"
+      "  rio-cardsim --card listen:socket=/tmp/a,at=host --fabric fabric.json --stay\n"
       "\n"
       "Exit code: 0 ended as asked, 1 something failed, 2 wrong command line.");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    complain_of_usage(app, error);
+    return 2;
   }
   return serve(options);
 }

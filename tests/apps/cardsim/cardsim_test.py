@@ -74,7 +74,8 @@ class CommandLine(Case):
         self.assertEqual(done.stdout, "")
 
     def test_wrong(self):
-        self.refused(2, ["--card", "required"])
+        self.refused(2, ["rio-cardsim: error: --card is required", "--help"])
+        self.refused(2, ["no option '--fast'"], "--fast")
         self.refused(2, ["plane", "plain:, doorbell: or listen:"], "--card", "plane:bar=x")
         self.refused(2, ["qps=32", "1 to 31"], "--card", self.plain(more=",qps=32"))
         self.refused(2, ["3 cards", "one or two"], *(["--card", self.plain()] * 3))

@@ -62,6 +62,11 @@ class Console(harness.Case):
                     self.assertEqual(shown, [(f"{count:,}",) * 2 for count in counts for _ in (0, 1)], result)
                     self.assertEqual(result.err.count("error:"), 0, result)
 
+    def test_config_tells_when_a_run_ends(self):
+        result = self.talk("show config", "set count 777", "show config", "set seconds 2.5", "show config", "quit")
+        self.assertEqual(re.findall(r"^mode io, .* burst 32, (.*), verify off, ", result.out, re.M),
+                         ["until stop", "777 messages a port", "2.5 s"], result)
+
     def test_count_is_exact_in_the_driver(self):
         result = self.talk("set count 777", "start", "wait", "show port stats", "quit")
         self.assertEqual(re.findall(r"driver +sent ([0-9,]+), .* received ([0-9,]+),", result.out), [("777", "777")] * 2,
@@ -71,6 +76,7 @@ class Console(harness.Case):
         result = self.talk("reg read 0 id.magic", "reg read all port.link", "reg read 0 0x0", "reg dump 0 qp[0].ring",
                            "reg write 0 id.retry_delay_us 3", "reg read 0 id.retry_delay_us", "quit")
         self.assertIn("0x52494f43", result.out)
+        self.assertRegex(result.out, r"port 0, raw_rio0\n +0x\w+  port.link .*\nport 1, raw_rio1\n +0x\w+  port.link ")
         self.assertIn("0x00000003", result.out)
         self.assertIn("up=1", result.out)
         self.assertIn("qp[0].ring_status[15]", result.out)

@@ -130,12 +130,12 @@ class Shared(harness.Case):
     def test_no_command(self):
         result = harness.run()
         self.assertEqual(result.code, 2, result)
-        self.assertIn("subcommand is required", result.err)
+        self.assertIn("rio-tool: error: A subcommand is required\nrio-tool: remedy: rio-tool --help", result.err)
 
     def test_options_stay_errors_of_their_command(self):
         result = harness.run("bind")
         self.assertEqual(result.code, 2, result)
-        self.assertIn("address is required", result.err)
+        self.assertIn("rio-tool: error: address is required\nrio-tool: remedy: rio-tool bind --help", result.err)
         self.assertEqual(harness.run("list", "--nonsense").code, 2)
 
 
