@@ -1,18 +1,21 @@
 #!/usr/bin/python3
 """A prompt in a guest with emulated PCI cards, as the tests have it.
 
-  tests/qemu/by_hand.py [--cards 1|2] [--plain] [--iommu 0|39|48] [--card-options KEY=VALUE,...] [SCENARIO...]
+  tests/qemu/by_hand.py [--cards 1|2] [--plain] [--iommu 0|39|48] [--card-options KEY=VALUE,...] [--fresh]
+                        [SCENARIO...]
 
   --cards N          one that hears itself (the default), or two that are wired to each other
   --plain            without interrupts
   --iommu BITS       of the guest's IOMMU (the default is 39); 0: none, for uio_pci_generic
   --card-options     for rio-cardsim, such as exact=1,faults=7:0.01
+  --fresh            a machine that nobody has set up: no hugepages, no driver loaded (modprobe can)
   SCENARIO           scenarios of guest/scenarios to run before the prompt, such as vfio
 
 What is built is taken from build/ (RIO_BUILD names another folder). `exit` ends it all, and
 rio-cardsim's counts come last. Examples
 
   tests/qemu/by_hand.py vfio
+  tests/qemu/by_hand.py --fresh
   tests/qemu/by_hand.py --cards 2 --plain --iommu 0 uio
 
 Exit code: 0, or 1 if something could not be started.
@@ -33,7 +36,8 @@ import initramfs  # noqa: E402: found by the path above
 import machine  # noqa: E402
 
 BUILD = os.environ.get("RIO_BUILD", os.path.join(ROOT, "build"))
-PROGRAMS = ["apps/testpmd/rio-testpmd", "tests/qemu/pci-guest", "tests/qemu/pci-worker", "tests/qemu/pci-sleeper"]
+PROGRAMS = ["apps/testpmd/rio-testpmd", "apps/tool/rio-tool", "tests/qemu/pci-guest", "tests/qemu/pci-worker",
+            "tests/qemu/pci-sleeper"]
 
 
 def arguments():
@@ -43,6 +47,7 @@ def arguments():
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--iommu", type=int, choices=(0, 39, 48), default=39)
     parser.add_argument("--card-options", default="")
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("scenarios", nargs="*")
     return parser.parse_args()
 
@@ -66,8 +71,9 @@ def main():
         boot = machine.Boot(cardsim, folder)
         try:
             boot.start_cards(cards, args.iommu, json="-")
-            append = f"{machine.APPEND} rio={','.join(args.scenarios + ['shell'])}"
-            subprocess.run(machine.qemu_command(folder, kernel, root, cards, args.iommu, append), check=False)
+            options = machine.usual_options(args.iommu, args.fresh)
+            line = machine.kernel_line(options, args.scenarios + ["shell"])
+            subprocess.run(machine.qemu_command(folder, kernel, root, cards, args.iommu, line), check=False)
             boot.cards_process.send(signal.SIGTERM)
             boot.cards_process.wait(machine.END_S)
         finally:

@@ -10,7 +10,7 @@ import time
 import unittest
 
 import initramfs
-from machine import Boot
+from machine import Boot, kernel_line, usual_options
 
 ENDED_BY_US = {"why": "signal", "signal": signal.SIGTERM, "from_pid": os.getpid()}
 SKIPPED = 77  # meson's exit code for it
@@ -55,7 +55,8 @@ class GuestCase(unittest.TestCase):
         try:
             start = time.monotonic()
             root = initramfs.build(KERNEL, PROGRAMS, BUILD)
-            cls.boot.run(KERNEL, root, cls.cards, cls.iommu, cls.scenarios, cls.seconds)
+            line = kernel_line(usual_options(cls.iommu), cls.scenarios)
+            cls.boot.run(KERNEL, root, cls.cards, cls.iommu, line, cls.seconds)
             seconds = time.monotonic() - start
             print(f"{cls.__name__}: {len(cls.boot.results)} checks in {seconds:.1f} s", file=sys.stderr)
             with open(cls.boot.json, encoding="utf-8") as f:

@@ -29,6 +29,40 @@ def module_order(folder):
     return order
 
 
+def write_modprobe_tables(root, order):
+    """What modprobe wants: each module with all that it needs, the farthest last.
+
+    An IOMMU's module that vfio wants behind itself (its softdep) counts to what needs vfio: busybox
+    knows of no such thing.
+    """
+    facts = {}
+    for name in order:
+        with open(os.path.join(root, "modules", name), "rb") as f:
+            content = f.read()
+        facts[name] = {key.decode(): value.decode() for key, value in re.findall(
+            rb"\0(depends|softdep|vermagic)=([^\0]*)(?=\0)", content)}
+    named = {name[:-3].replace("-", "_"): name for name in order}
+
+    def needs(name, seen):
+        for other in facts[name].get("depends", "").split(","):
+            found = named.get(other.replace("-", "_"))
+            if found and found not in seen:
+                seen.add(found)
+                for behind in facts[found].get("softdep", "").partition("post:")[2].split():
+                    seen.update({named[behind]} if behind in named else {})
+                needs(found, seen)
+        return seen
+
+    for version in {fact["vermagic"].split()[0] for fact in facts.values()}:
+        folder = os.path.join(root, "lib/modules", version)
+        os.makedirs(folder)
+        with open(os.path.join(folder, "modules.dep"), "w", encoding="ascii") as f:
+            for name in order:
+                wanted = needs(name, {name}) - {name}
+                last = [f"/modules/{other}" for other in reversed(order) if other in wanted]
+                f.write(f"/modules/{name}: {' '.join(last)}\n")
+
+
 def libraries(program):
     """What the dynamic linker would load: (name that it is asked for, file)."""
     found = {}
@@ -57,7 +91,7 @@ def copy_program(program, root, strip):
 
 def inputs(kernel, programs):
     """All files that an initramfs is made of."""
-    files = list(programs) + [shutil.which("busybox")]
+    files = list(programs) + [shutil.which("busybox"), __file__]
     for program in programs:
         files += libraries(program).values()
     for folder in (os.path.join(kernel, "modules"), os.path.join(HERE, "guest")):
@@ -78,6 +112,8 @@ def fill(root, kernel, programs):
     for folder in ("bin", "lib", "lib64", "proc", "sys", "dev", "tmp", "run", "var", "modules", "scenarios"):
         os.makedirs(os.path.join(root, folder))
     os.symlink("../run", os.path.join(root, "var/run"))
+    os.makedirs(os.path.join(root, "usr"))
+    os.symlink("../lib", os.path.join(root, "usr/lib"))  # as distributions have it
     shutil.copy2(shutil.which("busybox"), os.path.join(root, "bin/busybox"))
     for program in programs:
         copy_program(program, root, strip=shutil.which("strip") is not None)
@@ -87,11 +123,40 @@ def fill(root, kernel, programs):
         shutil.copy2(os.path.join(modules, name), os.path.join(root, "modules"))
     with open(os.path.join(root, "modules/order"), "w", encoding="ascii") as f:
         f.write("\n".join(order) + "\n")
+    write_modprobe_tables(root, order)
     guest = os.path.join(HERE, "guest")
     shutil.copy2(os.path.join(guest, "init"), os.path.join(root, "init"))
     os.chmod(os.path.join(root, "init"), 0o755)
     for name in sorted(os.listdir(os.path.join(guest, "scenarios"))):
         shutil.copy2(os.path.join(guest, "scenarios", name), os.path.join(root, "scenarios"))
+
+
+def pack(root, out):
+    """All below a folder, as an archive that the kernel unpacks."""
+    names = subprocess.run(["find", ".", "-print0"], cwd=root, capture_output=True, check=True).stdout
+    with open(out, "wb") as f:
+        subprocess.run(["cpio", "--null", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=root, input=names, stdout=f,
+                       check=True)
+
+
+def extended(base, files, folder):
+    """An initramfs of `folder`: that of `base`, and files, {name: text}, all of which can be run."""
+    with tempfile.TemporaryDirectory(dir=folder) as root:
+        for name, text in files.items():
+            path = os.path.join(root, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            os.chmod(path, 0o755)
+        extra = os.path.join(folder, "extra.cpio")
+        pack(root, extra)
+    # The kernel unpacks one archive behind the other.
+    out = os.path.join(folder, "extended.cpio")
+    with open(out, "wb") as to:
+        for part in (base, extra):
+            with open(part, "rb") as f:
+                shutil.copyfileobj(f, to)
+    return out
 
 
 def build(kernel, programs, folder):
@@ -106,9 +171,6 @@ def build(kernel, programs, folder):
                     os.unlink(os.path.join(folder, old))
             with tempfile.TemporaryDirectory(dir=folder) as root:
                 fill(root, kernel, programs)
-                names = subprocess.run(["find", ".", "-print0"], cwd=root, capture_output=True, check=True).stdout
-                with open(out + ".new", "wb") as f:
-                    subprocess.run(["cpio", "--null", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=root,
-                                   input=names, stdout=f, check=True)
+                pack(root, out + ".new")
             os.rename(out + ".new", out)
         return out

@@ -7,7 +7,7 @@ import threading
 import time
 
 APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "
-          "rcupdate.rcu_expedited=1 random.trust_cpu=on hugepages=64")
+          "rcupdate.rcu_expedited=1 random.trust_cpu=on")
 RAM_BYTES = 512 << 20
 READY_S = 20      # rio-cardsim says that it is ready
 END_S = 20        # it ends after it was told to
@@ -47,7 +47,19 @@ class Card:
                 "-device", f"ivshmem-doorbell,chardev=ivs{index},vectors={self.vectors},addr={self.devfn}"]
 
 
-def qemu_command(folder, kernel, initramfs, cards, iommu, append):
+FRESH = "rio_fresh=1"  # guest/init loads no modules
+
+
+def usual_options(iommu, fresh=False):
+    """For the kernel's command line: an IOMMU that is used, and hugepages unless nobody has set the machine up."""
+    return (FRESH if fresh else "hugepages=64") + (" intel_iommu=on" if iommu else "")
+
+
+def kernel_line(options, scenarios):
+    return f"{APPEND} {options} rio={','.join(scenarios)}"
+
+
+def qemu_command(folder, kernel, initramfs, cards, iommu, line):
     command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1",
                "-m", f"{RAM_BYTES >> 20}M",
                "-machine", "q35,kernel-irqchip=split,memory-backend=ram,usb=off,vmport=off",
@@ -56,12 +68,11 @@ def qemu_command(folder, kernel, initramfs, cards, iommu, append):
                "-kernel", os.path.join(kernel, "vmlinuz"), "-initrd", initramfs]
     if iommu:
         command += ["-device", f"intel-iommu,intremap=on,caching-mode=on,aw-bits={iommu}"]
-        append += " intel_iommu=on"
     for index, card in enumerate(cards):
         command += card.device(folder, index)
         if iommu:
             command += ["-monitor", f"unix:{folder}/mon{index},server=on,wait=off"]
-    return command + ["-append", append]
+    return command + ["-append", line]
 
 
 class Process:
@@ -163,13 +174,12 @@ class Boot:
                 return False
         return True
 
-    def run(self, kernel, initramfs, cards, iommu, scenarios, seconds):
-        """Boot, run the scenarios, end everything. Longer than `seconds` is a problem."""
+    def run(self, kernel, initramfs, cards, iommu, line, seconds):
+        """Boot with this kernel_line(), run its scenarios, end everything. Longer than `seconds` is a problem."""
         try:
             if not self.start_cards(cards, iommu, seconds + 60):
                 return
-            append = f"{APPEND} rio={','.join(scenarios)}"
-            self.guest = Process(qemu_command(self.folder, kernel, initramfs, cards, iommu, append), self.on_serial,
+            self.guest = Process(qemu_command(self.folder, kernel, initramfs, cards, iommu, line), self.on_serial,
                                  self.serial)
             code = self.follow_guest(seconds)
             if code is None and self.cards_process.child.poll() is not None:

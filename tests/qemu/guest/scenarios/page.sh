@@ -1,0 +1,18 @@
+# The commands of a page of the docs, each in a file of /page (put there by ../../bring_up_test.py),
+# one after the other in one shell. Between marks stands what each printed and its exit code.
+page_path=$PATH
+PATH=/page/bin:$PATH
+cd /tmp
+dmesg -n 1 # the kernel's messages are no output of theirs
+page_code=0
+for page_step in $(ls /page/step | sort -n); do
+  echo "RIO-STEP $page_step"
+  (exit $page_code) # for echo $?
+  . "/page/step/$page_step" >/tmp/page.out 2>&1
+  page_code=$?
+  cat /tmp/page.out
+  echo
+  echo "RIO-CODE $page_step $page_code"
+done
+PATH=$page_path
+[ ! -e /boot/kernel-line ] || echo "RIO-LINE $(cat /boot/kernel-line)"
