@@ -74,6 +74,9 @@ int open_source(const Context& context, const std::string& name, Source* source)
     source->missing = "the card has no maintenance queue";
   } else if (const int rc = open_queues(context, name, source); rc != 0) {
     source->missing = std::string("its maintenance queue cannot be had: ") + std::strerror(-rc);
+    // What was mapped to look at may be gone: opening a card takes it away.
+    source->looked.card.reset();
+    return open_to_look(context, name, &source->looked);
   }
   return 0;
 }

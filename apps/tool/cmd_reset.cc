@@ -17,11 +17,17 @@ struct Options {
   bool force = false;
 };
 
-std::string bus_reset_command(const Context& context, const std::string& address) {
+/// What may help where the kernel has no reset by this method, or it failed.
+std::string other_way(const Context& context, const std::string& address,
+                      const std::string& method) {
   const std::string bridge = bridge_of(context.paths, address);
-  const std::string name = bridge.empty() ? "BRIDGE" : bridge;
-  return "setpci -s " + name + " BRIDGE_CONTROL=40:40; sleep 0.1; setpci -s " + name +
-         " BRIDGE_CONTROL=0:40; sleep 1; rio-tool reset --rescan " + address;
+  const std::string rescan = "rio-tool reset --rescan " + address;
+  if (bridge.empty()) {
+    return rescan + " (there is no bridge above it, whose bus could be reset)";
+  }
+  return method == "flr" ? "rio-tool reset --bus " + address
+                         : "setpci -s " + bridge + " BRIDGE_CONTROL=40:40; sleep 0.1; setpci -s " +
+                               bridge + " BRIDGE_CONTROL=0:40; sleep 1; " + rescan;
 }
 
 /// Ask the kernel for a reset by one method; what it would take otherwise is put back after it.
@@ -29,8 +35,7 @@ int reset_by(const Context& context, SysfsWriter& writer, const std::string& add
              const std::string& method) {
   const std::string folder = device_folder(context.paths, address);
   const std::string methods_path = folder + "/reset_method";
-  const std::string others =
-      method == "flr" ? "rio-tool reset --bus " + address : bus_reset_command(context, address);
+  const std::string others = other_way(context, address, method);
   const auto methods = text_of(methods_path);
   if (!methods || (" " + *methods + " ").find(" " + method + " ") == std::string::npos) {
     return complain(address + ": the kernel has no " + method + " reset for it (" +

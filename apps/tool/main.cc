@@ -1,4 +1,8 @@
 // rio-tool: brings a RapidIO card up, and looks at it.
+#include <unistd.h>
+
+#include <csignal>
+
 #include "apps/common/std_streams.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/nearest.hpp"
@@ -48,7 +52,18 @@ bool complain_of_unknown_command(const CLI::App& app) {
   return true;
 }
 
+/// A mapped BAR that the kernel has taken away, as a program opened the card, answers so.
+void on_bus_error(int) {
+  static constexpr char kText[] =
+      "rio-tool: error: the card's registers cannot be reached any more: a program has opened it, "
+      "or it was bound anew or reset\n"
+      "rio-tool: remedy: once more, as root; rio-tool then looks at it beside that program\n";
+  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  _exit(kExitFailed);
+}
+
 int program(int argc, char** argv) {
+  std::signal(SIGBUS, on_bus_error);
   Context context;
   CLI::App app("Brings a RapidIO card up, and looks at it.", "rio-tool");
   add_global_options(app, context);

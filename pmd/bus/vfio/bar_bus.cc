@@ -8,9 +8,27 @@
 
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/log.hpp"
+#include "pmd/bus/vfio/borrowed_bar.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
+namespace {
+
+/// Why a BAR cannot be mapped, and what to do about it.
+std::string why_not(const PciCard& card, int rc) {
+  if (rc == -EPERM) {
+    return "the kernel is locked down (Secure Boot): switch that off to look at registers beside "
+           "a running program";
+  }
+  if (card.driver == kVfioDriver) {
+    return "a program may have it, and the kernel keeps it for that: look as root, or end the "
+           "program: fuser -v /dev/vfio/" +
+           std::to_string(card.iommu_group);
+  }
+  return rescan_command(card.address);
+}
+
+}  // namespace
 
 int BarBus::open(const std::string& address, const PciPaths& paths, Kernel& kernel,
                  std::unique_ptr<BarBus>* out) {
@@ -57,13 +75,14 @@ int BarBus::map(const PciPaths& paths) {
     return fd.get();
   }
   void* va = nullptr;
-  if (const int rc =
-          kernel_.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0, &va);
-      rc != 0) {
+  int rc = kernel_.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0, &va);
+  if (rc != 0 && card_.driver == kVfioDriver &&
+      borrow_bar(paths, kernel_, card_, len_bytes, PROT_READ | PROT_WRITE, &va) == 0) {
+    rc = 0;
+  }
+  if (rc != 0) {
     log_error("%s: cannot map %s: %s: %s", card_.address.c_str(), path.c_str(), std::strerror(-rc),
-              rc == -EPERM ? "the kernel is locked down (Secure Boot): switch that off to look at "
-                             "registers beside a running program"
-                           : rescan_command(card_.address).c_str());
+              why_not(card_, rc).c_str());
     return rc;
   }
   va_ = va;

@@ -13,9 +13,10 @@
 
 namespace rio::pmd::vfio {
 
-/// Maps the BAR through sysfs, which works beside whoever has the card open. Nothing is reset and
-/// nothing becomes reachable for the card, so there is no memory and there are no interrupts.
-/// Control path, one thread.
+/// Maps the BAR through sysfs, or by borrow_bar() where a program has it and the kernel keeps it
+/// for that. Nothing is reset and nothing becomes reachable for the card, so there is no memory and
+/// there are no interrupts. When a program opens the card after this, such a kernel takes the
+/// mapping away: the next access is a SIGBUS. Control path, one thread.
 class BarBus final : public Bus {
  public:
   /// Open a card. vfio-pci keeps a device that nobody has open powered down; such a one is opened

@@ -10,6 +10,7 @@
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/mmio.hpp"
 #include "pmd/bus/vfio/backend.hpp"
+#include "pmd/bus/vfio/borrowed_bar.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -22,6 +23,12 @@ CardId read_words(Mmio bar) {
   return id;
 }
 
+int read_words_at(Kernel& kernel, void* va, CardId* out) {
+  *out = read_words(Mmio(va, regs::kPageBytes));
+  kernel.munmap(va, regs::kPageBytes);
+  return 0;
+}
+
 int read_through_sysfs(const PciPaths& paths, Kernel& kernel, const PciCard& card, CardId* out) {
   const std::string path =
       paths.sysfs + "/bus/pci/devices/" + card.address + "/resource" + std::to_string(card.bar);
@@ -30,14 +37,8 @@ int read_through_sysfs(const PciPaths& paths, Kernel& kernel, const PciCard& car
     return fd.get();
   }
   void* va = nullptr;
-  if (const int rc =
-          kernel.mmap(nullptr, regs::kPageBytes, PROT_READ, MAP_SHARED, fd.get(), 0, &va);
-      rc != 0) {
-    return rc;
-  }
-  *out = read_words(Mmio(va, regs::kPageBytes));
-  kernel.munmap(va, regs::kPageBytes);
-  return 0;
+  const int rc = kernel.mmap(nullptr, regs::kPageBytes, PROT_READ, MAP_SHARED, fd.get(), 0, &va);
+  return rc != 0 ? rc : read_words_at(kernel, va, out);
 }
 
 /// Whether vfio-pci may have powered the device down, or switched its memory off.
@@ -72,7 +73,12 @@ int read_card_id(const PciPaths& paths, Kernel& kernel, const PciCard& card, Car
     return -ENXIO;
   }
   CardId id;
-  const int rc = read_through_sysfs(paths, kernel, card, &id);
+  int rc = read_through_sysfs(paths, kernel, card, &id);
+  void* va = nullptr;
+  if (rc != 0 && card.driver == kVfioDriver &&
+      borrow_bar(paths, kernel, card, regs::kPageBytes, PROT_READ, &va) == 0) {
+    rc = read_words_at(kernel, va, &id);
+  }
   if ((rc == 0 && !id.all_ones()) || !may_sleep(paths, kernel, card)) {
     if (rc == 0) {
       *out = id;

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -74,6 +75,14 @@ class RealKernel : public Kernel {
   int eventfd() override {
     const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return fd < 0 ? -errno : fd;
+  }
+  int copy_fd(int pid, int fd) override {
+    const Fd process(*this, static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (process.get() < 0) {
+      return -errno;
+    }
+    const long copy = ::syscall(SYS_pidfd_getfd, process.get(), fd, 0);
+    return copy < 0 ? -errno : static_cast<int>(copy);
   }
 };
 

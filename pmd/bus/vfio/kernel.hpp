@@ -45,6 +45,9 @@ class Kernel {
   virtual void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) = 0;
   /// A nonblocking eventfd. @return file descriptor or -errno.
   [[nodiscard]] virtual int eventfd() = 0;
+  /// A copy of another process's file descriptor; the caller closes it. @return file descriptor or
+  /// -errno (-EPERM: no right to trace that process, -ENOSYS: a kernel before 5.6).
+  [[nodiscard]] virtual int copy_fd(int pid, int fd) = 0;
 };
 
 /// The kernel that runs us.

@@ -146,6 +146,13 @@ class Reset(Change):
         self.refused("reset", "--flr", CARD, names=["reset_method"])
         self.assertEqual(self.system.resets, [])
 
+    def test_a_card_without_a_bridge_can_be_found_anew(self):
+        at_root = "0000:00:05.0"
+        self.system.add_device(at_root, 0x10EE, 0x7210, "vfio-pci", 9)
+        self.system.write(f"{self.system.folder(at_root)}/reset_method", "\n")
+        for option in ("--flr", "--bus"):
+            self.refused("reset", option, at_root, names=["no bridge above it", f"rio-tool reset --rescan {at_root}"])
+
     def test_rescan_finds_the_new_bar_and_keeps_the_driver(self):
         with self.system.lock:
             self.system.devices[CARD]["bars"] = {}

@@ -342,6 +342,7 @@ class FakeKernel : public Kernel {
     return real_kernel().readlink(path, out);
   }
   int eventfd() override { return real_kernel().eventfd(); }
+  int copy_fd(int, int) override { return -EPERM; }
   /// A file of ordinary memory; what its pages' physical addresses are is made up.
   int hugepage_file(size_t len_bytes) override {
     if (!has_huge_files) {
