@@ -39,19 +39,34 @@ def kernel():
     return None, "no kernel for the guest: " + ("; ".join(lines) or done.stderr.strip() or "no word why")
 
 
-class GuestCase(unittest.TestCase):
+class BootCase(unittest.TestCase):
+    """Tests of what came of boots, whose logs are shown if something failed."""
+
+    boots = []
+    longMessage = True
+
+    def run(self, result=None):
+        done = super().run(result)
+        # Once a class: logs are long.
+        if result is not None and not result.wasSuccessful() and not getattr(type(self), "shown", False):
+            type(self).shown = True
+            print(*self.boots, sep="\n", file=sys.stderr)
+        return done
+
+
+class GuestCase(BootCase):
     """One boot: subclasses say with which cards, and which scenarios of guest/scenarios."""
 
     cards = []
     iommu = 0  # bits of its addresses, 39 or 48; 0: none
     scenarios = []
     seconds = 200  # generous: a loaded host is slow
-    longMessage = True
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="rio-qemu-")
         cls.boot = Boot(CARDSIM, cls.folder.name)
+        cls.boots = [cls.boot]
         try:
             start = time.monotonic()
             root = initramfs.build(KERNEL, PROGRAMS, BUILD)
@@ -67,14 +82,6 @@ class GuestCase(unittest.TestCase):
             cls.boot.cards = []
         finally:
             cls.folder.cleanup()
-
-    def run(self, result=None):
-        done = super().run(result)
-        # Once a boot, and only where something failed: the log is long.
-        if result is not None and not result.wasSuccessful() and not getattr(type(self), "shown", False):
-            type(self).shown = True
-            print(self.boot, file=sys.stderr)
-        return done
 
     def passed(self, *checks):
         """The guest says that these passed."""
