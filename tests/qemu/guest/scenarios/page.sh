@@ -2,17 +2,18 @@
 # one after the other in one shell. Between marks stands what each printed and its exit code.
 page_path=$PATH
 PATH=/page/bin:$PATH
-cd /tmp
+cd /tmp || exit
 dmesg -n 1 # the kernel's messages are no output of theirs
-page_code=0
-for page_step in $(ls /page/step | sort -n); do
+page_code=0 page_step=0
+while [ -e /page/step/$page_step ]; do
   echo "RIO-STEP $page_step"
   (exit $page_code) # for echo $?
-  . "/page/step/$page_step" >/tmp/page.out 2>&1
+  . /page/step/$page_step >/tmp/page.out 2>&1
   page_code=$?
   cat /tmp/page.out
   echo
   echo "RIO-CODE $page_step $page_code"
+  page_step=$((page_step + 1))
 done
 PATH=$page_path
 [ ! -e /boot/kernel-line ] || echo "RIO-LINE $(cat /boot/kernel-line)"
