@@ -1,5 +1,4 @@
 """What the tests share: a boot for each class, its log on failure, skipping with a reason."""
-import json
 import os
 import shutil
 import signal
@@ -54,6 +53,15 @@ class BootCase(unittest.TestCase):
         return done
 
 
+    def ended_well(self, boot, cards):
+        """Guest and rio-cardsim did, and the latter tells of all cards."""
+        self.assertEqual(boot.problems, [])
+        self.assertEqual(boot.cardsim_code, 0)
+        # Not by somebody else, and not because a guest seemed to have left. The guest ends first.
+        self.assertIn(boot.card_end, [{"why": "peers left"}, ENDED_BY_US])
+        self.assertEqual(len(boot.cards), len(cards))
+
+
 class GuestCase(BootCase):
     """One boot: subclasses say with which cards, and which scenarios of guest/scenarios."""
 
@@ -74,9 +82,7 @@ class GuestCase(BootCase):
             cls.boot.run(KERNEL, root, cls.cards, cls.iommu, line, cls.seconds)
             seconds = time.monotonic() - start
             print(f"{cls.__name__}: {len(cls.boot.results)} checks in {seconds:.1f} s", file=sys.stderr)
-            with open(cls.boot.json, encoding="utf-8") as f:
-                report = json.load(f)
-                cls.boot.cards, cls.boot.card_end, cls.boot.loop = (report[k] for k in ("cards", "ended", "loop"))
+            cls.boot.read_report()
         except OSError as error:
             cls.boot.problems.append(str(error))
             cls.boot.cards = []
@@ -105,12 +111,8 @@ class GuestCase(BootCase):
 
     def test_boot(self):
         """Nothing failed that no other test asks for; both sides ended as they should."""
-        self.assertEqual(self.boot.problems, [])
+        self.ended_well(self.boot, self.cards)
         self.assertEqual({k: v for k, v in self.boot.results.items() if v}, {})
-        self.assertEqual(self.boot.cardsim_code, 0)
-        # Not by somebody else, and not because a guest seemed to have left. The guest ends first.
-        self.assertIn(self.boot.card_end, [{"why": "peers left"}, ENDED_BY_US])
-        self.assertEqual(len(self.boot.cards), len(self.cards))
 
 
 KERNEL = None

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+from json import load
 
 APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "
           "rcupdate.rcu_expedited=1 random.trust_cpu=on")
@@ -203,6 +204,12 @@ class Boot:
             if self.cards_process.child.poll() is not None:
                 return self.guest.wait(END_S)  # QEMU lets go of the cards just before it ends
         return None
+
+    def read_report(self):
+        """What rio-cardsim tells in the end. OSError if it did not."""
+        with open(self.json, encoding="utf-8") as f:
+            report = load(f)
+        self.cards, self.card_end, self.loop = (report[key] for key in ("cards", "ended", "loop"))
 
     def end(self):
         """Whatever still runs, ends."""
