@@ -53,6 +53,7 @@ class StrictKernel : public FakeKernel {
     opened.insert(kCopy + fd);
     return kCopy + fd;
   }
+  using FakeKernel::ioctl;
   int ioctl(int fd, unsigned long request, void* arg) override {
     if (fd < kCopy || request != VFIO_DEVICE_GET_REGION_INFO) {
       return FakeKernel::ioctl(fd, request, arg);
