@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fpga/model/frame.hpp"
+#include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::model {
 
