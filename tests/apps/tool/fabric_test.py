@@ -2,6 +2,7 @@
 """rio-tool fabric as its users see it. With --count: how many of 72 devices it finds, as JSON."""
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -246,6 +247,7 @@ class WithState(FabricCase):
                 with open(path, "wb") as file:
                     file.write(text)
                 sim.process.send_signal(signal.SIGHUP)
+                self.assertTrue(select.select([sim.process.stderr], [], [], LIMIT_S)[0], name)
                 line = sim.process.stderr.readline()
                 for word in ("error: --fabric:", path, name, "stays as it was"):
                     self.assertIn(word, line)
@@ -264,6 +266,7 @@ class WithState(FabricCase):
                                    "--timeout-ms", "1000"], stdout=subprocess.PIPE, text=True) as run:
                 # Silent devices take half a minute.
                 self.wait_for_handler(run.pid)
+                time.sleep(0.5)  # true at any moment; by now the switch is locked
                 run.send_signal(signal.SIGINT)
                 found = json.loads(run.communicate(timeout=LIMIT_S)[0])
             self.assertEqual(run.returncode, 3)
