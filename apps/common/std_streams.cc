@@ -1,6 +1,7 @@
 #include "apps/common/std_streams.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,13 +27,18 @@ void prepare_std_streams() {
 }  // namespace
 
 bool output_is_lost() {
-  return std::ferror(stdout) != 0;
+  if (std::ferror(stdout) != 0) {
+    return true;
+  }
+  // The reader of a pipe is gone, though nothing may have been printed since.
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
 int run_program(const char* name, int (*program)(int, char**), int argc, char** argv) {
   prepare_std_streams();
   const int code = program(argc, argv);
-  const bool lost = output_is_lost();
+  const bool lost = std::ferror(stdout) != 0;
   const int why = std::fflush(stdout) != 0 ? errno : 0;
   if (!lost && why == 0) {
     return code;

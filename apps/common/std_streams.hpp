@@ -11,7 +11,8 @@ namespace rio::apps {
 /// printed did not arrive.
 [[nodiscard]] int run_program(const char* name, int (*program)(int, char**), int argc, char** argv);
 
-/// Something that was printed did not arrive, so that going on is of no use.
+/// Something that was printed did not arrive, or nobody is there to read more: going on is of no
+/// use.
 [[nodiscard]] bool output_is_lost();
 
 }  // namespace rio::apps

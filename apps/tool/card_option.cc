@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "apps/tool/selftest.hpp"
 #include "pmd/bus/vfio/bar_bus.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 #include "pmd/bus/vfio/vfio_bus.hpp"
@@ -91,6 +92,19 @@ int open_to_look(const Context& context, const std::string& name, LookedAtCard* 
   }
   *out = std::move(looked);
   return 0;
+}
+
+int refuse_used(const Context& context, const std::string& name, const std::string& remedy) {
+  LookedAtCard looked;
+  std::string user;
+  int rc = open_to_look(context, name, &looked);
+  rc = rc != 0 ? rc : find_user(*looked.card, &user);
+  if (rc == 0 && !user.empty()) {
+    (void)complain(looked.bus->name() + " is in use: " + user + " runs",
+                   "end the program that uses it; if none does any more, " + remedy);
+    rc = -EBUSY;
+  }
+  return rc;
 }
 
 int open_card_bus(const Context& context, const std::string& name, BusReset reset,

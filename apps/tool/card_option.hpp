@@ -51,6 +51,12 @@ struct LookedAtCard {
 [[nodiscard]] int open_to_own(const Context& context, const std::string& name,
                               const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
+/// Refuse a card whose rings run: a reset would take them from the program that has them.
+/// @param remedy for rings that nobody has any more, as "give --force". @return 0; -EBUSY, or as
+/// open_to_look(), said on stderr.
+[[nodiscard]] int refuse_used(const Context& context, const std::string& name,
+                              const std::string& remedy);
+
 /// The bus of a card with all it can do (memory, interrupts).
 enum class BusReset : uint8_t { kAsNamed, kNever };
 /// @param reset kNever: the function is not reset, whatever the name says, so that what the card

@@ -65,7 +65,7 @@ int watch(const Context& context, Options& options, const LookedAtCard& looked) 
     }
     const PortSample* const old = first ? nullptr : &before;
     if (context.json) {
-      std::printf("%s\n", sample_json(looked.bus->name(), now, old).dump().c_str());
+      std::printf("%s\n", json_text(sample_json(looked.bus->name(), now, old)).c_str());
     } else {
       std::printf("%s  %s\n%s\n", time_of_day().c_str(), looked.bus->name().c_str(),
                   sample_text(now, old).c_str());

@@ -13,6 +13,7 @@
 #include "apps/tool/selftest.hpp"
 #include "apps/tool/text_table.hpp"
 #include "pmd/dev/queue_pair.hpp"
+#include "pmd/embed/card_name.hpp"
 
 namespace rio::tool {
 namespace {
@@ -28,32 +29,51 @@ struct Source {
   LookedAtCard looked;
   std::unique_ptr<pmd::QueuePair> pair;  ///< null: `missing` says why. After the card.
   std::string missing;
+  bool failed = false;  ///< it is missing although nothing stands against it
+
+  [[nodiscard]] int exit_code(bool found) const {
+    return found ? kExitFound : failed ? kExitFailed : kExitOk;
+  }
 };
+
+/// The card with all that it can do. On PCI it was opened to be looked at only, and if that woke it
+/// up it has one user, who is us; other cards can do all from the beginning.
+int open_whole(const Context& context, const std::string& name, LookedAtCard* looked) {
+  CardName parsed;
+  if (const int rc = parse_card_name(name, &parsed); rc != 0 || parsed.pci_address.empty()) {
+    return rc;
+  }
+  looked->card.reset();  // before its bus
+  looked->bus.reset();
+  const int rc = open_card_bus(context, name, BusReset::kNever, &looked->bus);
+  const int again =
+      rc == 0 ? pmd::Card::look(*looked->bus, &looked->card) : open_to_look(context, name, looked);
+  return rc != 0 ? rc : again;
+}
 
 /// Rings for maintenance and events, without a reset if the card is set up: what it has noted
 /// down stays.
 int open_queues(const Context& context, const std::string& name, Source* source) {
-  LookedAtCard whole;
-  int rc = open_card_bus(context, name, BusReset::kNever, &whole.bus);
-  if (rc != 0) {
+  if (const int rc = open_whole(context, name, &source->looked); rc != 0) {
     return rc;
   }
-  pmd::Mmio bar = whole.bus->bar();
+  pmd::Bus& bus = *source->looked.bus;
+  pmd::Mmio bar = bus.bar();
   const uint32_t generation = bar.read32(regs::id::gen_ack());
   const bool set_up = generation != 0 && generation == bar.read32(regs::id::gen_req());
-  rc = set_up ? pmd::Card::attach(*whole.bus, &whole.card)
-              : pmd::Card::open(*whole.bus, {.dest_ids = {}, .rx_map = {}}, &whole.card);
+  std::unique_ptr<pmd::Card> card;
+  int rc = set_up ? pmd::Card::attach(bus, &card)
+                  : pmd::Card::open(bus, {.dest_ids = {}, .rx_map = {}}, &card);
   if (rc != 0) {
     return rc;
   }
   pmd::QueuePairConfig queues;
   queues.rings = pmd::ring_bit(regs::Ring::kMaint) | pmd::ring_bit(regs::Ring::kEvent);
   std::unique_ptr<pmd::QueuePair> pair;
-  if (rc = whole.card->open_queue_pair(0, queues, &pair); rc != 0) {
+  if (rc = card->open_queue_pair(0, queues, &pair); rc != 0) {
     return rc;
   }
-  source->looked.card.reset();  // before its bus
-  source->looked = std::move(whole);
+  source->looked.card = std::move(card);
   source->pair = std::move(pair);
   return 0;
 }
@@ -67,16 +87,19 @@ int open_source(const Context& context, const std::string& name, Source* source)
     return rc;
   }
   if (!user.empty()) {
-    source->missing = "a program uses the card (" + user + " runs); it gets the events";
+    source->missing = "a program uses the card (" + user +
+                      " runs) and gets its events; end it, and ask again without a reset between";
   } else if (context.dry_run) {
     source->missing = "dry run: no ring of the card is started";
   } else if (!source->looked.card->caps().maint) {
     source->missing = "the card has no maintenance queue";
   } else if (const int rc = open_queues(context, name, source); rc != 0) {
-    source->missing = std::string("its maintenance queue cannot be had: ") + std::strerror(-rc);
-    // What was mapped to look at may be gone: opening a card takes it away.
-    source->looked.card.reset();
-    return open_to_look(context, name, &source->looked);
+    if (source->looked.card == nullptr) {
+      return rc;  // not even to be looked at any more, which was said
+    }
+    source->failed = rc != -EBUSY;
+    source->missing = std::string("its maintenance queue cannot be had: ") + std::strerror(-rc) +
+                      (rc == -EBUSY ? "; end the program that has the card open" : "");
   }
   return 0;
 }
@@ -128,7 +151,7 @@ int once(const Context& context, Source& source) {
                 {"events", events},
                 {"registers_missing", source.missing}},
                text);
-  return found.empty() ? kExitOk : kExitFound;
+  return source.exit_code(!found.empty());
 }
 
 void print_line(const Context& context, const char* kind, const Json& data,
@@ -136,7 +159,7 @@ void print_line(const Context& context, const char* kind, const Json& data,
   if (context.json) {
     Json line = {{"time", utc_now()}, {"kind", kind}};
     line.update(data);
-    std::printf("%s\n", line.dump().c_str());
+    std::printf("%s\n", json_text(line).c_str());
   } else {
     std::printf("%s  %-6s %s\n", time_of_day().c_str(), kind, text.c_str());
   }
@@ -166,7 +189,7 @@ int watch(const Context& context, Source& source, Pace& pace) {
     }
     before = std::move(now);
   } while (pace.next());
-  return any ? kExitFound : kExitOk;
+  return source.exit_code(any);
 }
 
 int errors(const Context& context, Options& options) {

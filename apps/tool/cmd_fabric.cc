@@ -1,5 +1,6 @@
 // rio-tool fabric: what is behind a card's link.
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 
@@ -12,6 +13,7 @@
 #include "apps/tool/fabric/looker.hpp"
 #include "apps/tool/fabric/ping.hpp"
 #include "apps/tool/fabric/route_trace.hpp"
+#include "pmd/embed/card_name.hpp"
 
 namespace rio::tool {
 namespace {
@@ -21,6 +23,31 @@ using fabric::FabricMap;
 constexpr uint32_t kSmallIds = 0xFF;
 constexpr uint32_t kLargeIdsAsked = 4096;  // of 65536: each is two accesses at each switch
 constexpr uint32_t kLinkWaitMs = 2000;
+
+volatile std::sig_atomic_t g_stop = 0;
+
+void on_signal(int) {
+  g_stop = 1;
+}
+
+/// Until it is destroyed Ctrl-C ends an enumeration in an orderly way, so that no device stays
+/// locked; the second one ends the program.
+class OrderlyEnd {
+ public:
+  OrderlyEnd() {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+  }
+  ~OrderlyEnd() {
+    (void)std::signal(SIGINT, SIG_DFL);
+    (void)std::signal(SIGTERM, SIG_DFL);
+  }
+  OrderlyEnd(const OrderlyEnd&) = delete;
+  OrderlyEnd& operator=(const OrderlyEnd&) = delete;
+};
 
 /// What the command line says.
 struct FabricOptions {
@@ -54,6 +81,11 @@ struct FabricOptions {
   }
   std::string name;
   if (options.card.resolve(context, &name) != 0) {
+    return kExitFailed;
+  }
+  // Other cards than those on PCI have one user, who is refused where there is one.
+  if (CardName parsed; parse_card_name(name, &parsed) == 0 && !parsed.pci_address.empty() &&
+                       refuse_used(context, name, "rio-tool reset --flr " + name) != 0) {
     return kExitFailed;
   }
   std::unique_ptr<Endpoint> endpoint;
@@ -101,6 +133,8 @@ struct FabricOptions {
   config.large = options.large();
   config.steal = options.steal;
   config.limits = options.limits();
+  config.limits.stop = &g_stop;
+  const OrderlyEnd orderly;
   const int rc = fabric::Enumerator(*access, config).run(map);
   return exit_code(rc, *map);
 }

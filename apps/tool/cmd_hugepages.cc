@@ -32,6 +32,33 @@ int show(const Context& context) {
   return kExitOk;
 }
 
+/// The kernel would take all memory that it can get before it gives up.
+bool more_than_memory(const Context& context, uint64_t count, uint64_t page_bytes) {
+  const std::string text = text_of(context.paths.proc + "/meminfo").value_or("");
+  const std::string total = field_of(text, "MemTotal").value_or("");
+  const auto kib = parse_number(total.substr(0, total.find(' ')));
+  return kib && count > *kib / (page_bytes >> 10);
+}
+
+/// What the kernel made of it. @return kExitOk, or kExitFailed, said on stderr.
+int check_count(uint64_t count, uint64_t now, uint64_t page_bytes) {
+  const std::string pages = " hugepages of " + size_text(page_bytes);
+  if (now < count) {
+    return complain("asked for " + std::to_string(count) + pages + ", the kernel found room for " +
+                        std::to_string(now),
+                    "memory is in pieces: echo 1 > /proc/sys/vm/compact_memory and once more, or "
+                    "ask for them at boot: hugepages=" +
+                        std::to_string(count) + " on the kernel's command line");
+  }
+  if (now > count) {
+    return complain("asked for " + std::to_string(count) + pages + ", " + std::to_string(now) +
+                        " stay: programs or their files have them",
+                    "grep -l huge /proc/*/maps names the programs; rio-tool doctor the files of "
+                    "dead ones");
+  }
+  return kExitOk;
+}
+
 int set(const Context& context, const Options& options, uint64_t count, uint64_t page_bytes) {
   const auto pools = read_hugepage_pools(context.paths);
   const auto pool = std::find_if(pools.begin(), pools.end(), [&](const HugepagePool& one) {
@@ -42,19 +69,19 @@ int set(const Context& context, const Options& options, uint64_t count, uint64_t
     return complain("this machine has no pool of hugepages of " + size_text(page_bytes) + where,
                     "rio-tool hugepages show lists those that it has");
   }
+  if (more_than_memory(context, count, page_bytes)) {
+    return complain(std::to_string(count) + " hugepages of " + size_text(page_bytes) +
+                        " are more than this machine's memory",
+                    "ask for fewer: grep MemTotal /proc/meminfo says what there is");
+  }
   SysfsWriter writer(context);
   const std::string path = pool->folder + "/nr_hugepages";
   if (writer.write(path, std::to_string(count)) != 0) {
     return kExitFailed;
   }
   const uint64_t now = context.dry_run ? count : number_of(path).value_or(0);
-  if (now < count) {
-    return complain("asked for " + std::to_string(count) + " hugepages of " +
-                        size_text(page_bytes) + ", the kernel found room for " +
-                        std::to_string(now),
-                    "memory is in pieces: echo 1 > /proc/sys/vm/compact_memory and once more, or "
-                    "ask for them at boot: hugepages=" +
-                        std::to_string(count) + " on the kernel's command line");
+  if (const int code = check_count(count, now, page_bytes); code != kExitOk) {
+    return code;
   }
   print_result(context,
                {{"node", pool->node},

@@ -147,7 +147,7 @@ void print_change(const Context& context, const RegValue& now, const RegValue* b
   if (context.json) {
     Json line = {{"time", utc_now()}};
     line.update(word_json(now));
-    std::printf("%s\n", line.dump().c_str());
+    std::printf("%s\n", json_text(line).c_str());
     return;
   }
   std::printf("%s%s", time_of_day().c_str(), apps::word_line(now.word, now.value).c_str());

@@ -69,21 +69,6 @@ int plan(const Context& context, const std::string& card) {
   return kExitOk;
 }
 
-/// Refuse a card that a program uses: a reset would take its queues away.
-int check_idle(const Context& context, const std::string& name, bool force) {
-  LookedAtCard looked;
-  std::string user;
-  if (open_to_look(context, name, &looked) != 0 || find_user(*looked.card, &user) != 0) {
-    return kExitFailed;
-  }
-  if (!user.empty() && !force) {
-    return complain(looked.bus->name() + " is in use: " + user + " runs",
-                    "end the program that uses it; if none does any more, give --force, which "
-                    "resets the card");
-  }
-  return kExitOk;
-}
-
 int write_file(const std::string& path, const std::string& text) {
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -97,7 +82,7 @@ int write_file(const std::string& path, const std::string& text) {
 }
 
 int keep(const SelftestReport& report, const std::string& path) {
-  const std::string json = report.json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string json = json_text(report.json(), 2) + "\n";
   const int rc = write_file(path + ".txt", report.text());
   return rc != kExitOk ? rc : write_file(path + ".json", json);
 }
@@ -114,8 +99,8 @@ int selftest(const Context& context, Options& options) {
   if (options.seed->count() == 0) {
     options.test.seed = std::random_device{}();
   }
-  if (const int rc = check_idle(context, name, options.force); rc != kExitOk) {
-    return rc;
+  if (!options.force && refuse_used(context, name, "give --force, which resets the card") != 0) {
+    return kExitFailed;
   }
   std::unique_ptr<pmd::Bus> bus;
   if (open_card_bus(context, name, BusReset::kAsNamed, &bus) != 0) {

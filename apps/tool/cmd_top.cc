@@ -39,8 +39,7 @@ int stream(const Context& context, Pace& pace, TopSource& source) {
     TopData data;
     source.ask(&data);
     if (context.json) {
-      const std::string line = top_json(data).dump(-1, ' ', false, Json::error_handler_t::replace);
-      std::printf("%s\n", line.c_str());
+      std::printf("%s\n", json_text(top_json(data)).c_str());
     } else {
       std::printf("%s\n%s", time_of_day().c_str(), top_text(data).c_str());
     }

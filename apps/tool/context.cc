@@ -1,14 +1,25 @@
 #include "apps/tool/context.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace rio::tool {
 
+std::string json_text(const Json& data, int indent) {
+  return data.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string harmless(const std::string& text) {
+  static constexpr size_t kTextMax = 80;
+  std::string out = text.substr(0, kTextMax);
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return out;
+}
+
 void print_result(const Context& context, const Json& data, const std::string& text) {
   if (context.json) {
-    // Names of files and devices may be no UTF-8.
-    const std::string dump = data.dump(2, ' ', false, Json::error_handler_t::replace);
-    std::printf("%s\n", dump.c_str());
+    std::printf("%s\n", json_text(data, 2).c_str());
   } else {
     std::fputs(text.c_str(), stdout);
   }

@@ -30,6 +30,13 @@ struct Context {
   int exit_code = kExitOk;    ///< set by the subcommand
 };
 
+/// `data` as text. Names of files, cards and devices may be no UTF-8; such bytes are replaced.
+/// @param indent below 0: one line.
+[[nodiscard]] std::string json_text(const Json& data, int indent = -1);
+
+/// What a foreign string may look like on a terminal: printable ASCII, at most 80 characters.
+[[nodiscard]] std::string harmless(const std::string& text);
+
 /// Print a result: `data` as indented JSON with --json, else `text` (which ends with a newline or
 /// is empty).
 void print_result(const Context& context, const Json& data, const std::string& text);

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kIntervalMinS = 0.001;
 constexpr double kIntervalMaxS = 86400;
+constexpr uint64_t kCountMax = 1000000000;
 
 }  // namespace
 
@@ -25,6 +26,7 @@ void Pace::add_to(CLI::App& command) {
           ""))
       ->capture_default_str();
   command.add_option("--count", count_, "How many looks; 0: until it is interrupted")
+      ->check(CLI::Range(uint64_t{0}, kCountMax))
       ->capture_default_str();
 }
 

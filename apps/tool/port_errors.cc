@@ -16,6 +16,7 @@ constexpr uint32_t kTimeoutMs = 2000;
 constexpr uint32_t kAssemblyInformationCar = 0x0C;  // RIO Part 1 §5.4.4
 constexpr uint32_t kBlocksMax = 64;                 // of extended features; a longer chain loops
 constexpr uint32_t kErrorManagement = 0x0007;       // RIO Part 8 §2.3
+constexpr uint32_t kPortWritePort = 0xFF;           // of the third word. RIO Part 8 §1.3
 
 /// A bit of a register. The specification counts from the most significant one.
 struct Bit {
@@ -216,6 +217,18 @@ ReadCsr csr_reader(pmd::MaintQueue& maint) {
   };
 }
 
+std::vector<std::string> port_write_errors(const pmd::CardEvent& event) {
+  std::vector<CardError> found;
+  decode("port", 0, event.data[1], kPortBits, &found);
+  decode("logical layer", 0, event.data[3], kLogicalBits, &found);
+  std::vector<std::string> errors;
+  errors.reserve(found.size());
+  for (const CardError& one : found) {
+    errors.push_back(one.where + ": " + one.what);
+  }
+  return errors;
+}
+
 std::string event_text(const pmd::CardEvent& event) {
   char text[160] = "";
   switch (event.type) {
@@ -229,6 +242,15 @@ std::string event_text(const pmd::CardEvent& event) {
              std::to_string(event.data[0]);
     case regs::EventType::kOverflow:
       return std::to_string(event.info) + " events were lost for want of room";
+    case regs::EventType::kPortWrite: {
+      std::snprintf(text, sizeof(text), "port-write of the device with tag 0x%x, port %u",
+                    event.data[0], event.data[2] & kPortWritePort);
+      std::string all = text;
+      for (const std::string& error : port_write_errors(event)) {
+        all.append("; ").append(error);
+      }
+      return all;
+    }
     default:
       break;
   }
@@ -238,10 +260,16 @@ std::string event_text(const pmd::CardEvent& event) {
 }
 
 Json event_json(const pmd::CardEvent& event) {
-  return {{"type", pmd::name(event.type)},
-          {"source", event.source},
-          {"info", event.info},
-          {"data", {event.data[0], event.data[1], event.data[2], event.data[3]}}};
+  Json json = {{"type", pmd::name(event.type)},
+               {"source", event.source},
+               {"info", event.info},
+               {"data", {event.data[0], event.data[1], event.data[2], event.data[3]}}};
+  if (event.type == regs::EventType::kPortWrite) {
+    json["tag"] = event.data[0];
+    json["port"] = event.data[2] & kPortWritePort;
+    json["errors"] = port_write_errors(event);
+  }
+  return json;
 }
 
 Json error_json(const CardError& finding) {

@@ -37,6 +37,10 @@ using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 /// Local maintenance reads. @param maint outlives the function.
 [[nodiscard]] ReadCsr csr_reader(pmd::MaintQueue& maint);
 
+/// What the payload of a port-write says: component tag, port n error detect, port, logical layer
+/// error detect (RIO Part 8 §1.3); here its errors, decoded.
+[[nodiscard]] std::vector<std::string> port_write_errors(const pmd::CardEvent& event);
+
 /// An event for people.
 [[nodiscard]] std::string event_text(const pmd::CardEvent& event);
 [[nodiscard]] Json event_json(const pmd::CardEvent& event);

@@ -40,7 +40,7 @@ std::string parse_entry(const Json& entry, RegValue* out) {
   RegWord word;
   // A name, not an offset: dumps outlive the register map.
   if (name.find('.') == std::string::npos || pmd::find_register(name, &word, &error) != 0) {
-    return error.empty() ? "no register '" + name + "'" : error;
+    return "no register '" + harmless(name) + "'";
   }
   uint64_t value = 0;
   if (!entry.contains("value") || !entry["value"].is_string() ||
@@ -70,7 +70,8 @@ int read_file(const std::string& path, std::string* text) {
 }
 
 std::string text_of(const Json& object, const char* key) {
-  return object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "?";
+  return object.contains(key) && object[key].is_string() ? harmless(object[key].get<std::string>())
+                                                         : "?";
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ Json dump_json(const RegDump& dump) {
 int write_dump(const RegDump& dump, const std::string& path) {
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << dump_json(dump).dump(1) << '\n';
+  file << json_text(dump_json(dump), 1) << '\n';
   file.close();
   if (!file) {
     const int error = errno != 0 ? errno : EIO;

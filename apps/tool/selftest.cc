@@ -31,6 +31,7 @@ constexpr std::array kSteps = {
     SelftestStep{"doorbells", "each bit of the information", test_doorbells},
     SelftestStep{"inline", "messages inside of the descriptor, all mailboxes", test_inline},
     SelftestStep{"messages", "messages of all sizes", test_messages},
+    SelftestStep{"bursts", "rings that are full, messages of all of them at once", test_bursts},
     SelftestStep{"segments", "all segment sizes", test_segments},
     SelftestStep{"dedicated", "all dedicated queues, all sizes of entries", test_dedicated},
     SelftestStep{"memory", "NWRITE, NWRITE_R, SWRITE, NREAD: sizes and alignments", test_memory},

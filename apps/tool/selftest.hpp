@@ -37,7 +37,12 @@ class SelftestBench {
   static constexpr uint32_t kPageBytes = 4096;
   static constexpr uint32_t kTxPage = 0;  ///< what is sent; 2 pages
   static constexpr uint32_t kRxPage = 2;  ///< where it lands; 2 pages
-  static constexpr uint32_t kPages = 4;
+  static constexpr uint32_t kBurstLog2 = 6;
+  static constexpr uint32_t kBurstEntries = 1u << kBurstLog2;  ///< of the rings of test_bursts()
+  static constexpr uint32_t kBurstTxPage = 4;                  ///< what it sends
+  static constexpr uint32_t kBurstTxPages = 8;
+  static constexpr uint32_t kBurstRxPage = kBurstTxPage + kBurstTxPages;  ///< a page for each
+  static constexpr uint32_t kPages = kBurstRxPage + kBurstEntries;
 
   /// @param bus outlives the bench.
   SelftestBench(pmd::Bus& bus, const SelftestConfig& config, Progress progress);
@@ -101,6 +106,7 @@ struct SelftestStep {
 [[nodiscard]] Verdict test_doorbells(SelftestBench& bench);
 [[nodiscard]] Verdict test_inline(SelftestBench& bench);
 [[nodiscard]] Verdict test_messages(SelftestBench& bench);
+[[nodiscard]] Verdict test_bursts(SelftestBench& bench);
 [[nodiscard]] Verdict test_segments(SelftestBench& bench);
 [[nodiscard]] Verdict test_dedicated(SelftestBench& bench);
 [[nodiscard]] Verdict test_memory(SelftestBench& bench);

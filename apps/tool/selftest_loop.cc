@@ -106,9 +106,9 @@ std::string SelftestLoop::send(const pmd::TxMessage& message, const std::string&
                      [&](std::string* wrong) { return reap(what, &sent, wrong) && sent; });
 }
 
-Image SelftestLoop::landing(const MessageTrial& trial) const {
+Image SelftestLoop::landing(const MessageTrial& trial, uint32_t len_bytes) const {
   const pmd::Caps& caps = bench_.card().caps();
-  Image image(kRxBytes);
+  Image image(len_bytes);
   const uint32_t ssize = trial.ssize_bytes;
   const uint32_t segments = (trial.len_bytes + ssize - 1) / ssize;
   for (uint32_t k = 0; k + 1 < segments; ++k) {
@@ -156,7 +156,7 @@ std::string SelftestLoop::message(const MessageTrial& trial) {
            std::to_string(got.segments) + " segments, mailbox " + std::to_string(got.mbox) +
            ", from " + std::to_string(got.source);
   }
-  const std::string differs = landing(trial).compare(bench_.va(SelftestBench::kRxPage));
+  const std::string differs = landing(trial, kRxBytes).compare(bench_.va(SelftestBench::kRxPage));
   return differs.empty() ? "" : what + ": " + differs;
 }
 
@@ -187,7 +187,7 @@ std::string SelftestLoop::dedicated(pmd::DedicatedRxQueue& queue, const MessageT
     return what + " came with '" + pmd::name(got.status) + "', " + std::to_string(got.bytes) +
            " bytes";
   }
-  const std::string differs = landing(trial).compare(bench_.va(SelftestBench::kRxPage));
+  const std::string differs = landing(trial, kRxBytes).compare(bench_.va(SelftestBench::kRxPage));
   return differs.empty() ? "" : what + ": " + differs;
 }
 

@@ -66,7 +66,8 @@ class SelftestLoop {
   [[nodiscard]] std::string remote(const pmd::DmaRequest& request, const std::string& what);
 
   /// Where a message lands by the contract and the card's quirks (docs/card.md, Receiving).
-  [[nodiscard]] Image landing(const MessageTrial& trial) const;
+  /// @param len_bytes of the memory that is looked at.
+  [[nodiscard]] Image landing(const MessageTrial& trial, uint32_t len_bytes) const;
 
  private:
   [[nodiscard]] pmd::TxMessage prepare(const MessageTrial& trial);

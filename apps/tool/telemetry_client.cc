@@ -16,7 +16,6 @@ namespace rio::tool {
 namespace {
 
 constexpr const char* kSocketName = "dpdk_telemetry.v2";  // with ":1" … for --in-memory programs
-constexpr size_t kTextMax = 80;
 constexpr size_t kSocketsMax = 256;
 
 }  // namespace
@@ -34,6 +33,7 @@ TelemetryClient::TelemetryClient(TelemetryClient&& other) noexcept {
 TelemetryClient& TelemetryClient::operator=(TelemetryClient&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(timeout_ms_, other.timeout_ms_);
+  std::swap(deadline_, other.deadline_);
   std::swap(pid_, other.pid_);
   std::swap(version_, other.version_);
   return *this;
@@ -48,6 +48,7 @@ int TelemetryClient::connect(const std::string& path, int timeout_ms) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   TelemetryClient fresh;
   fresh.timeout_ms_ = timeout_ms;
+  fresh.deadline_ = deadline_;
   // Not blocking: a program that accepts nobody must not hold us.
   fresh.fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fresh.fd_ < 0 ||
@@ -70,8 +71,12 @@ int TelemetryClient::connect(const std::string& path, int timeout_ms) {
 }
 
 int TelemetryClient::receive(std::string* text) {
+  using std::chrono::milliseconds;
+  const auto left = deadline_ - std::chrono::steady_clock::now();
+  const auto wait = std::clamp<decltype(left)>(left, milliseconds(0), milliseconds(timeout_ms_));
   pollfd poll_fd{fd_, POLLIN, 0};
-  const int ready = poll(&poll_fd, 1, timeout_ms_);
+  const int ready =
+      poll(&poll_fd, 1, static_cast<int>(std::chrono::ceil<milliseconds>(wait).count()));
   if (ready <= 0) {
     return ready == 0 ? -ETIMEDOUT : -errno;
   }
@@ -135,13 +140,6 @@ std::vector<TelemetrySocket> find_sockets(const std::string& runtime_dir) {
   std::sort(sockets.begin(), sockets.end(),
             [](const TelemetrySocket& a, const TelemetrySocket& b) { return a.path < b.path; });
   return sockets;
-}
-
-std::string harmless(const std::string& text) {
-  std::string out = text.substr(0, kTextMax);
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return out;
 }
 
 }  // namespace rio::tool

@@ -2,6 +2,7 @@
 /// A running DPDK program's telemetry: asked, and not trusted.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class TelemetryClient {
   /// the command and has nothing to say. @return 0; -EPROTO (no JSON, or no answer to this
   /// command), -EMSGSIZE (too long), -ETIMEDOUT, -EPIPE (it has ended).
   [[nodiscard]] int ask(const std::string& command, Json* answer);
+  /// No wait lasts longer than until then, however short each of them is; -ETIMEDOUT after it.
+  void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
 
   [[nodiscard]] uint64_t pid() const { return pid_; }
   /// "DPDK 22.11.11".
@@ -40,6 +43,7 @@ class TelemetryClient {
 
   int fd_ = -1;
   int timeout_ms_ = 0;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   uint64_t pid_ = 0;
   std::string version_;
 };
@@ -55,8 +59,5 @@ struct TelemetrySocket {
 
 /// All there are now, by name; empty if there is no such folder.
 [[nodiscard]] std::vector<TelemetrySocket> find_sockets(const std::string& runtime_dir);
-
-/// What a foreign string may look like on a terminal: printable ASCII, at most 80 characters.
-[[nodiscard]] std::string harmless(const std::string& text);
 
 }  // namespace rio::tool

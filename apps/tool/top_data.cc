@@ -10,6 +10,10 @@ namespace rio::tool {
 namespace {
 
 constexpr int kTimeoutMs = 500;
+// Of all questions to a program, and of a round: a screen that hangs on a slow program is of no
+// use.
+constexpr std::chrono::milliseconds kProgramTime(1000);
+constexpr std::chrono::milliseconds kRoundTime(2000);
 constexpr size_t kDevicesMax = 64;  // as many raw devices as DPDK has
 constexpr std::array kRings = {"tx", "shared", "dedicated", "doorbell", "dma", "event"};
 constexpr std::array kCounters = {"TX_PACKETS", "RX_PACKETS",  "TX_RETRIES",  "RX_RETRIES",
@@ -213,10 +217,11 @@ bool parse_queue(const Json& answer, TopQueue* out) {
   return true;
 }
 
-bool TopSource::ask_program(const TelemetrySocket& socket, TopProgram* out) {
+bool TopSource::ask_program(const TelemetrySocket& socket, Time deadline, TopProgram* out) {
   out->prefix = socket.prefix;
   out->path = socket.path;
   TelemetryClient& client = clients_[socket.path];
+  client.set_deadline(deadline);
   if (client.pid() == 0) {
     const int rc = client.connect(socket.path, kTimeoutMs);
     if (rc == -ECONNREFUSED || rc == -ENOENT) {
@@ -254,17 +259,37 @@ bool TopSource::ask_program(const TelemetrySocket& socket, TopProgram* out) {
 void TopSource::ask(TopData* out) {
   TopData data;
   data.at = std::chrono::steady_clock::now();
-  const std::vector<TelemetrySocket> sockets = find_sockets(runtime_dir_);
+  std::vector<TelemetrySocket> sockets = find_sockets(runtime_dir_);
   std::erase_if(clients_, [&](const auto& client) {
     return std::none_of(sockets.begin(), sockets.end(),
                         [&](const TelemetrySocket& socket) { return socket.path == client.first; });
   });
+  // Those that have cost time come last, so that they take none from the others.
+  std::stable_partition(sockets.begin(), sockets.end(), [this](const TelemetrySocket& socket) {
+    return !slow_.contains(socket.path);
+  });
+  const Time end = data.at + kRoundTime;
   for (const TelemetrySocket& socket : sockets) {
     TopProgram program;
-    if (ask_program(socket, &program)) {
+    const Time begin = std::chrono::steady_clock::now();
+    if (begin >= end) {
+      program.prefix = socket.prefix;
+      program.path = socket.path;
+      program.problems = {"not asked: others took the time of this round"};
+      data.programs.push_back(std::move(program));
+      continue;
+    }
+    if (ask_program(socket, std::min(end, begin + kProgramTime), &program)) {
       data.programs.push_back(std::move(program));
     }
+    if (std::chrono::steady_clock::now() - begin >= kProgramTime / 4) {
+      slow_.insert(socket.path);
+    } else {
+      slow_.erase(socket.path);
+    }
   }
+  std::sort(data.programs.begin(), data.programs.end(),
+            [](const TopProgram& a, const TopProgram& b) { return a.path < b.path; });
   set_rates(last_, &data);
   last_ = data;
   *out = std::move(data);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,15 +76,18 @@ struct TopData {
 class TopSource {
  public:
   explicit TopSource(std::string runtime_dir) : runtime_dir_(std::move(runtime_dir)) {}
-  /// One round. Programs that have come are found, those that have gone are forgotten. A program
-  /// that does not answer costs its time-out once a round. Rates are against the last round.
+  /// One round, of two seconds at most. Programs that have come are found, those that have gone are
+  /// forgotten. A program has one second for all of its answers; those that were slow are asked
+  /// last in the next round. Rates are against the last round.
   void ask(TopData* out);
 
  private:
-  [[nodiscard]] bool ask_program(const TelemetrySocket& socket, TopProgram* out);
+  using Time = std::chrono::steady_clock::time_point;
+  [[nodiscard]] bool ask_program(const TelemetrySocket& socket, Time deadline, TopProgram* out);
 
   const std::string runtime_dir_;
   std::map<std::string, TelemetryClient> clients_;  // by path
+  std::set<std::string> slow_;                      // paths
   TopData last_;
 };
 

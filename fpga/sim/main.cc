@@ -33,13 +33,16 @@ void on_signal(int signal, siginfo_t* info, void* /*context*/) {
     requests().lose_state = true;
   } else if (signal == SIGUSR2) {
     requests().vanish = true;
+  } else if (signal == SIGHUP) {
+    requests().reload = true;
   } else {
     requests().stop_from = info->si_pid;
     requests().stop = signal;
   }
 }
 
-void catch_signals() {
+/// @param fabric whether there is one to be read again; else SIGHUP ends the process, as ever.
+void catch_signals(bool fabric) {
   static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
   static_cast<void>(requests());  // made before a handler needs it
   struct sigaction action {};
@@ -47,6 +50,9 @@ void catch_signals() {
   action.sa_flags = SA_SIGINFO;
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
     sigaction(signal, &action, nullptr);
+  }
+  if (fabric) {
+    sigaction(SIGHUP, &action, nullptr);
   }
   std::signal(SIGPIPE, SIG_IGN);
 }
@@ -74,14 +80,14 @@ void catch_signals() {
   if (Wiring::create(specs, options.fabric, &wiring) != 0) {
     return 2;
   }
-  catch_signals();
+  catch_signals(wiring->fabric() != nullptr);
   std::vector<std::unique_ptr<SimCard>> cards;
   if (open_cards(specs, *wiring, &cards) != 0) {
     return 1;
   }
   std::puts("rio-cardsim: ready");
   std::fflush(stdout);
-  Service service(cards, requests());
+  Service service(cards, requests(), [&wiring] { wiring->reload(); });
   End end{};
   int rc = service.run(options.seconds, options.stay, &end);
   const Ending ending{rc == 0 ? end_name(end) : "error", requests().stop, requests().stop_from,
@@ -106,7 +112,7 @@ int run(int argc, char** argv) {
       "The card model as a process: a card for a QEMU guest, or for a program on this machine.\n"
       "One card hears itself; two are wired to each other, or all are in a fabric. SIGTERM and\n"
       "SIGINT end it, SIGUSR1 makes the cards lose their state, SIGUSR2 makes them vanish (all\n"
-      "ones).",
+      "ones), SIGHUP reads the fabric's file again: which devices are there, and which answer.",
       "rio-cardsim"};
   app.add_option("--card", options.cards,
                  "A card, once or twice, with --fabric more often: " + card_spec_help())

@@ -24,8 +24,9 @@ constexpr microseconds kLongestSleep(1000);
 
 }  // namespace
 
-Service::Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests)
-    : cards_(cards), requests_(requests), done_(cards.size(), 0) {
+Service::Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests,
+                 std::function<void()> reload)
+    : cards_(cards), requests_(requests), reload_(std::move(reload)), done_(cards.size(), 0) {
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // else a sleep of 20 us takes 70
 }
 
@@ -43,6 +44,9 @@ void Service::obey() {
     for (auto& card : cards_) {
       card->card().lose_state();
     }
+  }
+  if (requests_.reload.exchange(false)) {
+    reload_();
   }
   if (requests_.vanish.exchange(false)) {
     for (auto& card : cards_) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Requests {
   std::atomic<int> stop_from{0};  ///< the process that sent it, written before `stop`
   std::atomic<bool> lose_state{false};
   std::atomic<bool> vanish{false};
+  std::atomic<bool> reload{false};
 };
 
 /// Why the loop ended.
@@ -32,8 +34,9 @@ struct LoopCounts {
 /// time when there is none.
 class Service {
  public:
-  /// @param cards, requests outlive the object.
-  Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests);
+  /// @param cards, requests outlive the object. @param reload what Requests::reload asks for.
+  Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests,
+          std::function<void()> reload);
 
   /// Until a stop is asked for, `seconds` are over (0: for ever), or all peers have left (unless
   /// `stay`). @return 0, or -errno, told on stderr.
@@ -54,6 +57,7 @@ class Service {
 
   std::vector<std::unique_ptr<SimCard>>& cards_;
   Requests& requests_;
+  const std::function<void()> reload_;
   std::vector<uint64_t> done_;  // of each card, when last looked at
   Time looked_at_;              // when cards were looked at last
   Time moved_at_;               // when a card did something last

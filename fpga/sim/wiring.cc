@@ -1,6 +1,7 @@
 #include "fpga/sim/wiring.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "fpga/sim/complain.hpp"
@@ -10,6 +11,28 @@ namespace {
 
 constexpr size_t kCableCards = 2;
 constexpr size_t kFabricCards = 16;
+
+/// What differs between two topologies besides `present` and `silent`; empty if nothing does.
+std::string difference(const Topology& now, const Topology& wanted) {
+  if (now.devices.size() != wanted.devices.size()) {
+    return "it has " + std::to_string(wanted.devices.size()) + " devices, not " +
+           std::to_string(now.devices.size());
+  }
+  for (size_t i = 0; i < now.devices.size(); ++i) {
+    DeviceSpec device = wanted.devices[i];
+    device.present = now.devices[i].present;
+    device.silent = now.devices[i].silent;
+    if (device != now.devices[i]) {
+      return "device " + device.name + " is another one";
+    }
+  }
+  if (now.links != wanted.links) {
+    return "its links are others";
+  }
+  return now.loss_seed == wanted.loss_seed && now.loss_rate == wanted.loss_rate
+             ? ""
+             : "its loss is another one";
+}
 
 }  // namespace
 
@@ -51,13 +74,13 @@ int Wiring::create(const std::vector<CardSpec>& specs, const std::string& topolo
     *out = std::move(made);
     return 0;
   }
-  Topology parsed;
   std::string error;
-  if (const int rc = load_topology(topology, &parsed, &error); rc != 0) {
+  made->path_ = topology;
+  if (const int rc = load_topology(topology, &made->topology_, &error); rc != 0) {
     complain("--fabric: %s", error.c_str());
     return rc;
   }
-  if (const int rc = Fabric::create(std::move(parsed), nullptr, &made->fabric_); rc != 0) {
+  if (const int rc = Fabric::create(made->topology_, nullptr, &made->fabric_); rc != 0) {
     complain("--fabric %s: %s; take a smaller one", topology.c_str(), std::strerror(-rc));
     return rc;
   }
@@ -72,6 +95,40 @@ int Wiring::create(const std::vector<CardSpec>& specs, const std::string& topolo
   }
   *out = std::move(made);
   return 0;
+}
+
+void Wiring::reload() {
+  Topology wanted;
+  std::string error;
+  if (load_topology(path_, &wanted, &error) == 0) {
+    error = difference(topology_, wanted);
+    error = error.empty() ? "" : path_ + ": " + error + "; start rio-cardsim anew for that";
+  }
+  if (!error.empty()) {
+    complain("--fabric: %s; the fabric stays as it was", error.c_str());
+    return;
+  }
+  for (size_t i = 0; i < wanted.devices.size(); ++i) {
+    DeviceSpec& now = topology_.devices[i];
+    const DeviceSpec& then = wanted.devices[i];
+    int rc = 0;
+    if (now.present != then.present) {
+      rc = fabric_->set_device(then.name, then.present);
+      std::printf("rio-cardsim: %s has %s\n", then.name.c_str(), then.present ? "come" : "gone");
+    }
+    if (rc == 0 && now.silent != then.silent) {
+      rc = fabric_->set_silent(then.name, then.silent);
+      std::printf("rio-cardsim: %s %s\n", then.name.c_str(),
+                  then.silent ? "has fallen silent" : "answers again");
+    }
+    if (rc != 0) {
+      complain("--fabric: %s: %s; start rio-cardsim anew", then.name.c_str(), std::strerror(-rc));
+      continue;
+    }
+    now = then;
+  }
+  std::puts("rio-cardsim: fabric read again");
+  std::fflush(stdout);
 }
 
 SimCard::Plug Wiring::plug(size_t card) const {

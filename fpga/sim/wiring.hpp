@@ -22,6 +22,10 @@ class Wiring {
 
   /// @param card index into `specs`. What is returned outlives the object, if need be.
   [[nodiscard]] SimCard::Plug plug(size_t card) const;
+  /// Read the topology file again: devices appear, go, fall silent or answer again as it says now.
+  /// All else in it must be as it was, or the fabric stays as it is, which is told on stderr. By
+  /// the thread that steps the cards.
+  void reload();
   /// Null: there is none.
   [[nodiscard]] Fabric* fabric() const { return fabric_.get(); }
 
@@ -30,6 +34,8 @@ class Wiring {
   [[nodiscard]] int check(const std::vector<CardSpec>& specs, const std::string& topology) const;
 
   std::shared_ptr<Fabric> fabric_;
+  std::string path_;   // of the fabric's file
+  Topology topology_;  // as it is now
   std::shared_ptr<model::Cable> cable_;
   std::vector<std::string> at_;
 };

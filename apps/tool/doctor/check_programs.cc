@@ -34,7 +34,8 @@ void check_leftovers(const Machine& machine, Findings& findings) {
     std::string list;
     for (const std::string& prefix : names_in(machine.context.root + folder)) {
       const std::string place = joined(folder, prefix);
-      if (exists(joined(machine.context.root + place, "config")) &&
+      // A program that ends as it should takes its socket away and leaves the rest.
+      if (exists(joined(machine.context.root + place, "mp_socket")) &&
           !machine.files.touches(joined(joined("/dpdk", prefix), ""))) {
         list.append(" ").append(shell_word(place));
       }

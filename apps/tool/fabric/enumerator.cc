@@ -55,24 +55,25 @@ void Enumerator::lost(size_t node) {
 
 int Enumerator::run(FabricMap* out) {
   int rc = lock_own_card();
+  const bool ours = rc != -EBUSY;
   if (rc == 0) {
     rc = explore();
-    if (rc == 0) {
-      rc = set_routes();
-    }
-    if (rc == 0) {
-      rc = verify();
-    }
-    if (rc == -ETIME) {
-      skip("limit", "the fabric",
-           "the limit of time or accesses was reached; what was found so far is shown",
-           "raise --limit, or look at what answers slowly");
-    }
-    const int tidied = tidy_up();
-    rc = rc != 0 ? rc : tidied;
   }
+  if (rc == 0) {
+    rc = set_routes();
+  }
+  if (rc == 0) {
+    rc = verify();
+  }
+  if (rc == -ETIME) {
+    skip("limit", "the fabric",
+         "it was interrupted, or the limit of time or accesses was reached; what was found so far "
+         "is shown",
+         "run it again; raise --limit, or look at what answers slowly");
+  }
+  const int tidied = ours ? tidy_up() : 0;
   *out = std::move(map_);
-  return rc;
+  return rc != 0 ? rc : tidied;
 }
 
 int Enumerator::lock_own_card() {

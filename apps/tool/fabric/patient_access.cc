@@ -9,13 +9,16 @@ PatientAccess::PatientAccess(MaintAccess& access, const Limits& limits)
     : access_(access),
       tries_(std::max(1u, limits.tries)),
       allowed_(limits.accesses),
-      end_(std::chrono::steady_clock::now() + limits.time) {}
+      end_(std::chrono::steady_clock::now() + limits.time),
+      stop_(limits.stop) {}
 
 bool PatientAccess::exhausted() const {
-  return done_ >= allowed_ || std::chrono::steady_clock::now() >= end_;
+  return (stop_ != nullptr && *stop_ != 0) || done_ >= allowed_ ||
+         std::chrono::steady_clock::now() >= end_;
 }
 
 void PatientAccess::extend(uint32_t accesses, std::chrono::seconds time) {
+  stop_ = nullptr;
   allowed_ = std::max(allowed_, done_ + accesses);
   end_ = std::max(end_, std::chrono::steady_clock::now() + time);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 
 #include "apps/tool/fabric/maint_access.hpp"
@@ -14,6 +15,8 @@ struct Limits {
   uint32_t tries = 3;              ///< of one access, at least 1
   uint32_t accesses = 1'000'000;   ///< in all
   std::chrono::seconds time{120};  ///< in all
+  /// Null, or not 0 once somebody wants it to end; a signal handler may write it.
+  const volatile std::sig_atomic_t* stop = nullptr;
 };
 
 /// One thread. As MaintAccess, and besides -ETIME: the limit was reached, nothing was sent.
@@ -30,7 +33,7 @@ class PatientAccess {
   [[nodiscard]] int read_local(uint32_t offset, uint32_t* value);
   [[nodiscard]] int write_local(uint32_t offset, uint32_t value);
 
-  /// Allow so much more, to tidy up.
+  /// Allow so much more, to tidy up, whoever wants it to end.
   void extend(uint32_t accesses, std::chrono::seconds time);
   /// Of all accesses so far, those tried again included.
   [[nodiscard]] uint32_t accesses() const { return done_; }
@@ -45,6 +48,7 @@ class PatientAccess {
   uint32_t allowed_;
   uint32_t done_ = 0;
   std::chrono::steady_clock::time_point end_;
+  const volatile std::sig_atomic_t* stop_;
 };
 
 }  // namespace rio::tool::fabric

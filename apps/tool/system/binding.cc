@@ -87,7 +87,8 @@ std::string wanted_driver(const PciCard& card) {
 }
 
 bool driver_loaded(const PciPaths& paths, const std::string& driver) {
-  return exists(paths.sysfs + "/bus/pci/drivers/" + driver);
+  return !driver.empty() && driver.front() != '.' && driver.find('/') == std::string::npos &&
+         exists(paths.sysfs + "/bus/pci/drivers/" + driver);
 }
 
 int find_to_change(const Context& context, const std::string& address, const std::string& verb,
@@ -133,8 +134,7 @@ int bind_card(const Context& context, SysfsWriter& writer, const PciCard& card,
   const PciPaths& paths = context.paths;
   const std::string folder = device_folder(paths, card.address);
   const bool any = driver == kDefaultDriver;
-  if (!any &&
-      (driver.empty() || driver.find('/') != std::string::npos || !driver_loaded(paths, driver))) {
+  if (!any && !driver_loaded(paths, driver)) {
     (void)complain("no driver \"" + driver + "\" is loaded", "modprobe " + driver);
     return -ENOENT;
   }

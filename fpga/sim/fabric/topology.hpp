@@ -25,16 +25,19 @@ struct DeviceSpec {
   uint32_t dest_id = 0xFF;              ///< endpoints: base device ID; 0xFF: none was given yet
   uint32_t tag = 0;                     ///< component tag
   std::map<uint32_t, uint32_t> routes;  ///< switches: destID to port
+  [[nodiscard]] bool operator==(const DeviceSpec&) const = default;
 };
 
 /// One end of a link. `device` is an index into Topology::devices.
 struct PortName {
   size_t device = 0;
   uint32_t port = 0;
+  [[nodiscard]] bool operator==(const PortName&) const = default;
 };
 
 struct LinkSpec {
   PortName ends[2];
+  [[nodiscard]] bool operator==(const LinkSpec&) const = default;
 };
 
 /// A topology that was parsed is sound: names are unique, ports exist, no port has two links.

@@ -14,6 +14,8 @@
 namespace rio::pmd::vfio {
 namespace {
 
+constexpr size_t kTextBytesMax = size_t{64} << 20;
+
 class RealKernel : public Kernel {
  public:
   int open(const std::string& path, int flags) override {
@@ -94,7 +96,8 @@ Kernel& real_kernel() {
 }
 
 int read_text(Kernel& kernel, const std::string& path, std::string* out) {
-  const int fd = kernel.open(path, O_RDONLY);
+  // A pipe, which a copy of a system may have in a file's place, must not hold us.
+  const int fd = kernel.open(path, O_RDONLY | O_NONBLOCK);
   if (fd < 0) {
     return fd;
   }
@@ -110,6 +113,9 @@ int read_text(Kernel& kernel, const std::string& path, std::string* out) {
       break;
     }
     text.append(part, static_cast<size_t>(n));
+    if (text.size() > kTextBytesMax) {
+      return -EFBIG;
+    }
   }
   while (!text.empty() && text.back() == '\n') {
     text.pop_back();

@@ -84,7 +84,8 @@ class Fd {
   int fd_ = -1;
 };
 
-/// Read a small text file (sysfs, proc), without the line's end. @return 0 or -errno.
+/// Read a small text file (sysfs, proc), without the line's end. Waits for nobody.
+/// @return 0; -EFBIG (64 MiB are not all of it), -ESPIPE (a pipe), or another -errno.
 [[nodiscard]] int read_text(Kernel& kernel, const std::string& path, std::string* out);
 
 /// Write a small text file (sysfs). @return 0 or -errno.

@@ -79,6 +79,7 @@ class CommandLine(Case):
         self.refused(2, ["plane", "plain:, doorbell: or listen:"], "--card", "plane:bar=x")
         self.refused(2, ["qps=32", "1 to 31"], "--card", self.plain(more=",qps=32"))
         self.refused(2, ["3 cards", "one or two"], *(["--card", self.plain()] * 3))
+        self.refused(2, ["17 cards", "at most 16"], *(["--card", self.plain()] * 17), "--fabric", "none")
         self.refused(2, ["--seconds"], "--card", self.plain(), "--seconds", "-1")
         self.refused(2, ["--fast"], "--card", self.plain(), "--fast")
         self.assertEqual(os.listdir(self.folder), [])
@@ -98,7 +99,7 @@ class CommandLine(Case):
     def test_help(self):
         done = subprocess.run([CARDSIM, "--help"], capture_output=True, text=True, timeout=LIMIT,
                               check=True)
-        for word in ("plain", "doorbell", "listen", "vectors=", "SIGUSR1", "Exit code"):
+        for word in ("plain", "doorbell", "listen", "vectors=", "SIGUSR1", "SIGHUP", "Exit code"):
             self.assertIn(word, done.stdout)
 
 

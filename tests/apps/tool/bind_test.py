@@ -96,7 +96,8 @@ class Bind(Change):
 
     def test_refuses_without_the_driver(self):
         self.refused("bind", "--driver", "igb_uio", CARD, names=["igb_uio", "modprobe igb_uio"])
-        self.refused("bind", "--driver", "../igb", CARD, names=["../igb"])
+        for name in ("../igb", "igb/.", "..", "."):
+            self.refused("bind", "--driver", name, CARD, names=[f'"{name}"'])
         self.assertEqual(self.driver(), "vfio-pci")
 
     def test_a_driver_that_does_not_take_it(self):
@@ -209,6 +210,14 @@ class Hugepages(Change):
         self.system.remove("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
         self.system.link("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "/dev/null")
         self.refused("hugepages", "64", names=["64", "0", "hugepages=64"])
+
+    def test_more_than_the_machine_has(self):
+        self.system.write("proc/meminfo", "MemTotal:        2097152 kB\nMemFree:   1 kB\n")
+        for count in ("1025", "18446744073709551615"):
+            self.refused("hugepages", count, names=[count, "MemTotal"])
+            self.refused("-n", "hugepages", count, names=[count])
+        self.assertEqual(self.total(), 512)
+        self.good("hugepages", "1024")
 
     def test_refused(self):
         self.refused("hugepages", "--size", "4M", "8", names=["4 MiB", "hugepages show"])

@@ -1,4 +1,5 @@
 """Runs rio-tool's card commands for their tests. Cards are emulated ones, or files in a fake tree of sysfs."""
+import contextlib
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["RIO_TOOL"]
+CARDSIM = os.environ.get("RIO_CARDSIM", "")
 TIMEOUT_S = 100
 MAGIC = 0x52494F43
 ADDRESS = "0000:03:00.0"
@@ -32,8 +34,28 @@ class Result:
 
 def tool(*args, timeout=TIMEOUT_S, env=None):
     done = subprocess.run([PROGRAM, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=timeout, check=False, env=None if env is None else {**os.environ, **env})
+                          errors="backslashreplace", timeout=timeout, check=False,
+                          env=None if env is None else {**os.environ, **env})
     return Result(done)
+
+
+class SimCard(tuple):
+    """The options that name a card of rio-cardsim, and its process."""
+    pid = 0
+
+
+@contextlib.contextmanager
+def cardsim(path, *more, at=""):
+    """A SimCard that listens at `path`. @param at with --fabric: the endpoint where it is."""
+    spec = b"listen:socket=" + os.fsencode(path) + (f",at={at}".encode() if at else b"")
+    with subprocess.Popen([CARDSIM, "--card", spec, "--stay", *more], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "rio-cardsim: ready\n"
+            card = SimCard(("--card", b"sim:" + os.fsencode(path)))
+            card.pid = process.pid
+            yield card
+        finally:
+            process.terminate()
 
 
 class Case(unittest.TestCase):

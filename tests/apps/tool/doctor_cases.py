@@ -163,8 +163,9 @@ def two_programs(system):
 
 
 def dpdk_leftover(system):
-    system.write("var/run/dpdk/rte/config", "")
-    system.write("var/run/dpdk/alive/config", "")
+    for name in ("config", "mp_socket"):
+        system.write(f"var/run/dpdk/rte/{name}", "")
+        system.write(f"var/run/dpdk/alive/{name}", "")
     system.add_program(FIRST, "rio-testpmd", files=["/var/run/dpdk/alive/config"])
 
 

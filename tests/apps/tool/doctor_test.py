@@ -128,9 +128,44 @@ class Doctor(harness.Case):
         self.system.remove("sys/kernel/iommu_groups/7/type")
         self.healthy()
 
+    def test_healthy_after_a_program_that_ended_as_it_should(self):
+        # DPDK takes its socket away and leaves the rest.
+        for name in ("config", "fbarray_memzone", "hugepage_info"):
+            self.system.write(f"var/run/dpdk/rte/{name}", "")
+        self.healthy()
+
     def test_healthy_endpoint_without_a_bridge(self):
         self.system.set_config(BRIDGE, width=(0, 0), speed=(0, 0))
         self.healthy()
+
+    def test_limits(self):
+        # (what is just good enough, what is not any more, the finding)
+        page = 2 << 20
+        idle = "sys/devices/system/cpu/cpu6/cpuidle/state3"
+        for name, text in (("name", "C2"), ("disable", "0"), ("latency", "10")):
+            self.system.write(f"{idle}/{name}", text)
+        limits = (
+            (lambda s: s.set_hugepages({0: 32, 1: 32}), lambda s: s.set_hugepages({0: 32, 1: 31}), "hugepages.few"),
+            (lambda s: s.set_hugepages({0: 256, 1: 256}, free=1), lambda s: s.set_hugepages({0: 256, 1: 256}, free=0),
+             "hugepages.taken"),
+            (lambda s: s.set_limit(str(64 * page)), lambda s: s.set_limit(str(64 * page - 1)), "rights.memlock"),
+            (lambda s: s.write(f"{idle}/latency", "10"), lambda s: s.write(f"{idle}/latency", "11"), "cpu.idle-states"),
+            (lambda s: s.set_config(CARD, request=512), lambda s: s.set_config(CARD, request=256), "pcie.mrrs"),
+            (lambda s: s.set_config(CARD, aspm=0), lambda s: s.set_config(CARD, aspm=1), "link.aspm"))
+        os.chmod(self.system.path("dev/vfio/7"), 0o666)
+        for good, bad, kind in limits:
+            for change, ids in ((good, []), (bad, [kind]), (good, [])):
+                with self.subTest(kind=kind):
+                    with self.system.lock:
+                        change(self.system)
+                    self.assertEqual(ids_of(self.doctor("--user", "nobody")), ids)
+
+    def test_leftovers_of_a_user_who_is_logged_in(self):
+        folder = f"run/user/{os.geteuid()}/dpdk/rte"
+        self.system.write(f"{folder}/mp_socket", "")
+        result = self.doctor()
+        self.assertEqual(ids_of(result), ["dpdk.leftover"], result)
+        self.assertEqual(result.json["findings"][0]["remedy"], f"rm -r /{folder}")
 
     def test_asleep_is_no_finding_but_told(self):
         # Powered down under vfio-pci the BAR reads all ones, and that is as it should be.

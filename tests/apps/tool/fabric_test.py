@@ -2,10 +2,13 @@
 """rio-tool fabric as its users see it. With --count: how many of 72 devices it finds, as JSON."""
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import card_harness as harness
@@ -42,12 +45,13 @@ def card(path):
 class Cardsim:
     """A rio-cardsim whose card is at "host" of a fabric; ends with the block."""
 
-    def __init__(self, folder, topology):
+    def __init__(self, folder, topology, cards=(), stderr=None):
         self.socket = os.path.join(folder, "s")
         self.report = os.path.join(folder, "report")
-        self.process = subprocess.Popen(
-            [CARDSIM, "--card", f"listen:socket={self.socket},at=host", "--fabric", topology, "--stay",
-             "--json", self.report], stdout=subprocess.PIPE, text=True)
+        cards = cards or [f"listen:socket={self.socket},at=host"]
+        options = [word for one in cards for word in ("--card", one)]
+        self.process = subprocess.Popen([CARDSIM, *options, "--fabric", topology, "--stay", "--json", self.report],
+                                        stdout=subprocess.PIPE, stderr=stderr, text=True)
         assert self.process.stdout.readline() == "rio-cardsim: ready\n"
         self.card = ("--card", f"sim:{self.socket}")
 
@@ -57,6 +61,11 @@ class Cardsim:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.communicate(timeout=LIMIT_S)
+
+    def read_again(self):
+        """What it says when it reads its file again."""
+        self.process.send_signal(signal.SIGHUP)
+        return list(iter(lambda: self.process.stdout.readline().rstrip(), "rio-cardsim: fabric read again"))
 
     def end(self):
         self.__exit__()
@@ -194,6 +203,93 @@ class WithState(FabricCase):
             self.assertEqual((counts["looped"], counts["malformed"], counts["lost"]), (0, 0, 0))
             self.assertGreater(counts["answered"], 1000)
 
+    def test_devices_that_appear_and_go(self):
+        topology = ring(2, 2)
+        path = self.write(topology)
+        with Cardsim(self.folder, path) as sim:
+            def found(**how):
+                return self.good("--json", "fabric", *sim.card, *PATIENT, **how).json()
+            def again():
+                self.write(topology)
+                return sim.read_again()
+            self.assertEqual((found()["endpoints"], found()["switches"]), (4, 2))
+            device(topology, "e1.0")["present"] = False
+            self.assertEqual(again(), ["rio-cardsim: e1.0 has gone"])
+            self.assertEqual(found()["endpoints"], 3)
+            device(topology, "s1")["present"] = False
+            device(topology, "e0.1")["silent"] = True
+            self.assertEqual(again(), ["rio-cardsim: s1 has gone", "rio-cardsim: e0.1 has fallen silent"])
+            gone = self.good("--json", "fabric", *sim.card, "--timeout-ms", "200", "--tries", "2", code=3).json()
+            self.assertEqual((gone["endpoints"], gone["switches"]), (1, 1))
+            self.assertEqual(self.problems(gone, "silent"), [("switch 1 port 2", "it does not answer")])
+            for one in topology["switches"] + topology["endpoints"]:
+                one.update(present=True, silent=False)
+            self.assertEqual(len(again()), 3)
+            self.assertEqual((found()["endpoints"], found()["switches"], found()["problems"]), (4, 2, []))
+            self.assertEqual(again(), [])
+
+    def test_a_bad_file_keeps_the_fabric(self):
+        topology = ring(2, 1)
+        path = self.write(topology)
+        bad = [(b"{", "no JSON"), (b"", "no JSON"), (b"\xff" * 99, "no JSON"),
+               (b'{"links": [["a", "b"]]}', "no such device")]
+        for change, name in ((lambda t: t["endpoints"].append({"name": "more"}), "devices"),
+                             (lambda t: device(t, "s1").update(ports=15), "s1"),
+                             (lambda t: device(t, "e0.0").update(locked_by=5), "e0.0"),
+                             (lambda t: t["links"].reverse(), "links"),
+                             (lambda t: t.update(loss={"rate": 0.5}), "loss")):
+            other = json.loads(json.dumps(topology))
+            change(other)
+            device(other, "e0.0")["present"] = False
+            bad.append((json.dumps(other).encode(), name))
+        with Cardsim(self.folder, path, stderr=subprocess.PIPE) as sim:
+            for text, name in bad:
+                with open(path, "wb") as file:
+                    file.write(text)
+                sim.process.send_signal(signal.SIGHUP)
+                self.assertTrue(select.select([sim.process.stderr], [], [], LIMIT_S)[0], name)
+                line = sim.process.stderr.readline()
+                for word in ("error: --fabric:", path, name, "stays as it was"):
+                    self.assertIn(word, line)
+            os.remove(path)
+            sim.process.send_signal(signal.SIGHUP)
+            self.assertIn("No such file", sim.process.stderr.readline())
+            self.assertEqual(self.good("--json", "fabric", *sim.card, *PATIENT).json()["found"], 4)
+
+    def test_interrupted_leaves_no_locks(self):
+        topology = ring(1, 12)
+        for one in topology["endpoints"]:
+            one["silent"] = one["name"] not in ("host", "e0.5")
+        two = [f"listen:socket={self.path('a')},at=host", f"listen:socket={self.path('b')},at=e0.5"]
+        with Cardsim(self.folder, self.write(topology), cards=two):
+            with subprocess.Popen([harness.PROGRAM, "--json", "fabric", "--card", f"sim:{self.path('a')}",
+                                   "--timeout-ms", "1000"], stdout=subprocess.PIPE, text=True) as run:
+                # Silent devices take half a minute.
+                self.wait_for_handler(run.pid)
+                time.sleep(0.5)  # true at any moment; by now the switch is locked
+                run.send_signal(signal.SIGINT)
+                found = json.loads(run.communicate(timeout=LIMIT_S)[0])
+            self.assertEqual(run.returncode, 3)
+            self.assertIn("interrupted", found["problems"][-1]["what"])
+            self.assertEqual(self.problems(found, "unlock"), [])
+            self.assertEqual(self.locks(f"sim:{self.path('b')}"), [])
+
+    def locks(self, card_name):
+        """Hosts that hold a lock, as another one of the fabric sees them."""
+        seen = harness.tool("--json", "fabric", "--look", "--host-id", "9", "--timeout-ms", "200", "--card",
+                            card_name).json()
+        self.assertIn("switch 1", [node["name"] for node in seen["nodes"]])
+        return [node["locked_by"] for node in seen["nodes"] if "locked_by" in node]
+
+    def wait_for_handler(self, pid):
+        """Until SIGINT is caught, which is so while devices are looked for."""
+        end = time.monotonic() + LIMIT_S
+        caught = 0
+        while not caught & 1 << signal.SIGINT - 1:
+            self.assertLess(time.monotonic(), end, "SIGINT is not caught")
+            with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+
     def test_several_cards(self):
         """Two programs' cards in one fabric: the other one is found as any endpoint is."""
         topology = self.write(ring(2, 2))
@@ -226,6 +322,13 @@ class BadInput(FabricCase):
             self.refused("fabric", *args, *good, names=names, code=2)
         self.refused("fabric", "--host-id", "255", *good, names=["--host-id 255"])
         self.refused("fabric", "--host-id", "256", *good, names=["--host-id 256"])
+
+    def test_a_card_in_use(self):
+        used = harness.file_card(self.folder)
+        used.poke(0x10040, 1 << 16)  # queue pair 0, ring tx runs
+        for args in ((), ("--look",), ("ping", "1"), ("route", "0", "1")):
+            self.refused("--root", self.folder, "fabric", *args,
+                         names=["in use", "queue pair 0, ring tx runs", "rio-tool reset --flr " + harness.ADDRESS])
 
     def test_topology(self):
         for text, name in (("{", "no JSON"), ('{"links": [["a", "b"]]}', "no such device")):

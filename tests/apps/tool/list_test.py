@@ -1,4 +1,5 @@
 """rio-tool list, and what every command shares: unknown commands, --json, exit codes."""
+import os
 import time
 import unittest
 
@@ -97,6 +98,22 @@ class List(harness.Case):
             for text in texts:
                 self.system.write(name, text)
                 self.assertIn(harness.run("doctor", "--user", "nobody", system=self.system).code, (0, 1, 3))
+
+    def test_files_that_are_none(self):
+        # A copy of a system may hold anything in a file's place: a pipe, or what has no end.
+        folder = self.system.folder(CARD)
+        for name in (f"{folder}/power_state", f"{folder}/driver_override", "proc/self/status", "proc/self/limits",
+                     "sys/kernel/security/lockdown", "sys/kernel/iommu_groups/7/type", "proc/7000812/maps"):
+            self.system.add_program(7000812, "other", files=["/dev/vfio/7"])
+            path = self.system.path(name)
+            for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path), os.mkdir):
+                with self.subTest(name=name, make=make), self.system.lock:
+                    self.system.remove(name)
+                    make(path)
+                    for options in (("list", "-v"), ("doctor",)):
+                        self.assertIn(harness.run(*options, system=self.system).code, (0, 3))
+                    self.system.remove(name)
+                    self.system.write(name, "")
 
     def test_capability_lists_that_loop(self):
         data = bytearray(self.system.read_bytes(f"{self.system.folder(CARD)}/config"))

@@ -1,6 +1,9 @@
 """rio-tool links, counters, errors."""
 import json
+import os
+import signal
 import subprocess
+import threading
 import unittest
 
 import card_harness as h
@@ -76,6 +79,17 @@ class Counters(h.Case):
         self.assertEqual(out.count("tx_packets"), 2)
         self.assertEqual(out.count("0/s"), 8)
 
+    def test_wrong_counts(self):
+        for count in ("-1", "99999999999999999999999", "1000000001", "many"):
+            self.refused("counters", "--watch", "--count", count, *LOOP, names=["--count"], code=2)
+
+    def test_names_that_are_no_text(self):
+        with h.cardsim(os.fsencode(self.path("s")) + b"\xff") as card:
+            for command in (["counters"], ["counters", "--watch", "--count", "1"], ["links"], ["errors"]):
+                result = h.tool("--json", *command, *card)
+                self.assertEqual(result.code, 0, result)
+                self.assertNotEqual(result.json(), [], result)
+
     def test_card_that_goes(self):
         card = h.file_card(self.folder)
         with subprocess.Popen([h.PROGRAM, "--root", self.folder, "counters", "--watch", "--interval", "0.01"],
@@ -96,6 +110,22 @@ class Errors(h.Case):
     def test_no_link(self):
         errors = self.good("--json", "errors", "--card", "emu:alone", code=3).json()["errors"]
         self.assertEqual([(one["where"], one["code"]) for one in errors], [("port 0", "0x000158: 0x00000001")])
+
+    def test_card_of_another_process(self):
+        # It has one user: whoever looks at it is the one who reads the registers.
+        with h.cardsim(self.path("s")) as card:
+            result = self.good("--json", "errors", *card).json()
+            self.assertEqual((result["registers_missing"], result["errors"]), ("", []))
+
+    def test_reader_that_went_away(self):
+        # Nothing is printed of a healthy card, so that no write tells.
+        reader, writer = os.pipe()
+        with subprocess.Popen([h.PROGRAM, "errors", "--watch", "--interval", "0.01", *LOOP], stdout=writer,
+                              stderr=subprocess.PIPE, text=True) as process:
+            os.close(writer)
+            os.close(reader)
+            _, err = process.communicate(timeout=h.TIMEOUT_S)
+        self.assertEqual(process.returncode, 0, err)
 
     def test_dry_run_starts_nothing(self):
         result = self.good("-n", "--json", "errors", "--card", "emu:alone").json()
@@ -135,12 +165,44 @@ class Errors(h.Case):
                          [("error", "3"), ("error", "4")])
 
     def test_watch_shows_events(self):
-        lines = self.good("--json", "errors", "--watch", "--count", "2", "--interval", "0.01", "--card", "emu:alone",
-                          code=3).lines()
-        events = [(line["type"], line["info"]) for line in lines if line["kind"] == "event"]
-        self.assertIn(("link", 0), events)
-        text = self.good("errors", "--watch", "--count", "2", "--interval", "0.01", "--card", "emu:alone", code=3).out
-        self.assertIn("event  link went down", text)
+        """Of a fabric: the switch tells of a neighbour that goes, and goes itself."""
+        topology = {"switches": [{"name": "s", "ports": 4}], "endpoints": [{"name": "host"}, {"name": "other"}],
+                    "links": [["host", "s:0"], ["other", "s:1"]]}
+        path = self.path("fabric.json")
+
+        def tell(card):
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(topology, f)
+            if card is not None:
+                os.kill(card.pid, signal.SIGHUP)
+
+        def event(process):
+            lines = map(json.loads, iter(process.stdout.readline, ""))
+            return next(line for line in lines if line["kind"] == "event")
+
+        def come_and_go(card, seen):
+            # Again and again: what came before the program had its queue is lost.
+            while not seen.wait(0.1):
+                topology["endpoints"][1]["present"] = not topology["endpoints"][1].get("present", True)
+                tell(card)
+        tell(None)
+        with h.cardsim(self.path("s"), "--fabric", path, at="host") as card:
+            self.good("fabric", *card)  # where the switch sends port-writes is set there
+            with subprocess.Popen([h.PROGRAM, "--json", "errors", "--watch", "--interval", "0.01", *card],
+                                  stdout=subprocess.PIPE, text=True) as process:
+                seen = threading.Event()
+                thread = threading.Thread(target=come_and_go, args=(card, seen), daemon=True)
+                thread.start()
+                first = event(process)
+                seen.set()
+                thread.join()
+                self.assertEqual((first["type"], first["tag"], first["port"]), ("port-write", 2, 1))
+                topology["switches"][0]["present"] = False
+                tell(card)
+                while (last := event(process))["type"] == "port-write":
+                    pass
+                self.assertEqual((last["type"], last["info"]), ("link", 0))
+                process.terminate()
 
 
 if __name__ == "__main__":

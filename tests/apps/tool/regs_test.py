@@ -43,6 +43,29 @@ class Card(h.Case):
         self.assertEqual(result.code, 1, result)
         self.assertIn("all ones", result.err)
 
+    def test_names_that_are_no_text(self):
+        dump = self.path("dump.json")
+        with h.cardsim(os.fsencode(self.path("s")) + b"\xff") as card:
+            self.good("regs", "dump", "--file", dump, *card)
+            self.assertEqual(h.tool("--json", "regs", "watch", "id.magic", "--count", "1", *card).code, 0)
+            self.good("regs", "diff", dump, *card)
+
+    def test_dumps_cannot_draw_on_the_terminal(self):
+        dump = self.good("--json", "regs", "dump", *LOOP).json()
+        dump.update(card="\x1b[2Jevil\n")
+        dump["registers"].pop()
+        path = self.path("evil.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(dump, f)
+        self.good("regs", "dump", "--file", self.path("good.json"), *LOOP)
+        result = h.tool("regs", "diff", path, self.path("good.json"))
+        self.assertEqual(result.code, 3, result)
+        self.assertNotIn("\x1b", result.out)
+        dump["registers"][0]["name"] = "id.\x1b[2J"
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(dump, f)
+        self.assertNotIn("\x1b", self.refused("regs", "diff", path, path, names=["no register 'id.?[2J'"]).err)
+
     def test_looking_writes_nothing(self):
         card = h.file_card(self.folder)
         with open(card.bar, "rb") as f:

@@ -23,6 +23,8 @@ class Selftest(h.Case):
         self.assertEqual({name for name, step in by_name.items() if step["outcome"] == "skipped"}, {"prbs", "peer"})
         self.assertEqual(by_name["messages"]["done"], 4096)
         self.assertEqual(by_name["messages"]["bytes_compared"], 4096 * 4097 // 2)
+        self.assertEqual(by_name["bursts"]["done"], 256 * 64)
+        self.assertEqual(by_name["bursts"]["bytes_compared"], 256 * 8 * 64 * 65 // 2)
         self.assertEqual(by_name["doorbells"]["done"], 65536 + 16)
         self.assertEqual(by_name["rings"]["done"], (14 + 13) * 2)
         self.assertEqual(by_name["interrupts"]["done"], 64 * 2)
@@ -35,7 +37,7 @@ class Selftest(h.Case):
             report = json.load(f)
         for key in ("date", "host", "card", "gateware", "tool", "seed", "steps"):
             self.assertTrue(report[key], key)
-        self.assertIn("[3/15] link", result.err)
+        self.assertIn("[3/16] link", result.err)
         self.refused_report()
 
     def refused_report(self):

@@ -51,6 +51,7 @@ class FakeProgram:
         self.path = os.path.join(folder, prefix, "dpdk_telemetry.v2")
         self.answers, self.greeting = answers, GREETING if greeting is None else greeting
         self.asked = []
+        self.pause_s = 0  # before each answer
         self.server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.server.bind(self.path)
         self.server.listen()
@@ -70,6 +71,7 @@ class FakeProgram:
                 answer = self.answers.get(command)
                 if not isinstance(answer, bytes) and command in self.answers:
                     answer = {command.split(",", 1)[0]: answer}
+                time.sleep(self.pause_s)
                 if answer is not None:
                     self.send(client, answer)
 
@@ -217,6 +219,29 @@ class Top(h.Case):
         programs = {one["file_prefix"]: one for one in self.programs()}
         self.assertEqual(programs["b_sound"]["problems"], [])
         self.assertTrue(programs["a_silent"]["problems"])
+
+    def test_slow_programs(self):
+        # Each answer comes in time, and all of them would take minutes: a round has two seconds.
+        ids = list(range(8))
+        answers = {"/raw_rio/list": ids}
+        for port in ids:
+            answers[f"/raw_rio/info,{port}"] = dict(sound_program()["/raw_rio/info,3"], queue_pairs=31)
+            answers[f"/raw_rio/regs,{port}"] = sound_program()["/raw_rio/regs,3"]
+            answers.update({f"/raw_rio/queue,{port},{qp}": queue(qp) for qp in range(31)})
+        slow = self.fake(answers, prefix="a_slow")
+        slow.pause_s = 0.4
+        for number in range(3):
+            self.fake({}, prefix=f"b_silent{number}")
+        self.fake(sound_program(), prefix="z_sound")
+        with subprocess.Popen([h.PROGRAM, "--json", "top", "--interval", "0.01", "--runtime-dir", self.folder],
+                              stdout=subprocess.PIPE, text=True) as process:
+            rounds = [json.loads(process.stdout.readline())["programs"] for _ in range(2)]
+            process.terminate()
+        # Asked last, or not at all, in the first round; first in the second one.
+        sound = [one for one in rounds[1] if one["file_prefix"] == "z_sound"]
+        self.assertEqual([(one["problems"], len(one["ports"])) for one in sound], [([], 1)])
+        self.assertTrue(all(one["problems"] for one in rounds[1] if one["file_prefix"] != "z_sound"))
+        self.assertLess(len(slow.asked), 20)
 
     def test_live_screen(self):
         self.fake(sound_program())

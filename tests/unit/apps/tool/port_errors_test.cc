@@ -115,14 +115,25 @@ TEST(PortErrors, OfTheEmulatedCardAndItsEvents) {
   uint32_t turns = 0;
   while (endpoint->events().burst(&event, 1) == 0 && ++turns < 1000000) {
   }
-  EXPECT_EQ(event_text(event), "port-write from 0x12, data 00000011 00000022 00000033 00000044");
   EXPECT_EQ(event_json(event)["data"][3], 0x44);
+  EXPECT_EQ(event_json(event)["tag"], 0x11);
+  EXPECT_EQ(event_json(event)["port"], 0x33);
+  EXPECT_EQ(event_text(event),
+            "port-write of the device with tag 0x11, port 51; "
+            "port: link response with an ackID that is not outstanding; "
+            "port: acknowledgement that nobody waits for; "
+            "logical layer: error of the implementation's own");
 }
 
 TEST(PortErrors, EventsInWords) {
   using regs::EventType;
   EXPECT_EQ(event_text({EventType::kLink, 0, 1, {}}), "link went up");
   EXPECT_EQ(event_text({EventType::kLink, 0, 0, {}}), "link went down");
+  EXPECT_EQ(event_text({EventType::kPortWrite, 0, 16, {2, 0x00040000, 0xABCDEF05, 0x02000000}}),
+            "port-write of the device with tag 0x2, port 5; port: packet with bad CRC; "
+            "logical layer: message request time-out: segments stayed away");
+  EXPECT_EQ(event_text({EventType::kPortWrite, 0, 16, {9, 0, 1, 0}}),
+            "port-write of the device with tag 0x9, port 1");
   EXPECT_EQ(event_text({EventType::kRingError, 0, 2, {7, 8, 0, 0}}),
             "ring dedicated0 stopped: tail at entry 7");
   EXPECT_EQ(event_text({EventType::kRingError, 0, 2, {7, 99, 0, 0}}),

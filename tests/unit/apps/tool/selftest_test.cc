@@ -122,6 +122,34 @@ TEST(Selftest, ByteBehindAMessageIsFound) {
       << report.text();
 }
 
+TEST(Selftest, OneWrongByteOfABurstIsNamed) {
+  constexpr int kBuffer = SelftestBench::kBurstRxPage - SelftestBench::kRxPage;
+  for (const int at : {0, 7, 4095}) {  // of the first message of a burst, and behind it
+    MeddlingBus bus(make_bus({.exact = true}));
+    bus.spoil_at = kBuffer * static_cast<int>(SelftestBench::kPageBytes) + at;
+    const SelftestReport report = run_selftest(bus, quick(), {});
+    EXPECT_EQ(verdict(report, "messages").outcome, Outcome::kPass) << report.text();
+    const Verdict& bursts = verdict(report, "bursts");
+    EXPECT_EQ(bursts.outcome, Outcome::kFail) << report.text();
+    EXPECT_NE(bursts.reason.find("byte " + std::to_string(at) + " is 0x77"), std::string::npos)
+        << report.text();
+  }
+}
+
+TEST(Selftest, StuckBurstEndsIt) {
+  const auto bus = make_bus({});
+  SelftestConfig config = quick();
+  config.patience_ms = 100;
+  const SelftestReport report =
+      run_selftest(*bus, config, [&](const char* name, uint64_t done, uint64_t) {
+        bus->card()->hold_ring(0, static_cast<uint32_t>(regs::Ring::kTx),
+                               std::string(name) == "bursts" && done >= 64);
+      });
+  EXPECT_NE(verdict(report, "bursts").reason.find("a burst of 64 messages did not come within 100"),
+            std::string::npos)
+      << report.text();
+}
+
 TEST(Selftest, CardThatVanishesEndsIt) {
   for (const std::string step : {"registers", "rings", "doorbells", "messages", "memory"}) {
     const auto bus = make_bus({});

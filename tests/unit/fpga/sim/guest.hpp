@@ -38,7 +38,7 @@ class Served {
                 0);
       cards_.push_back(std::move(card));
     }
-    service_ = std::make_unique<sim::Service>(cards_, requests);
+    service_ = std::make_unique<sim::Service>(cards_, requests, [] {});
     thread_ = std::thread([this, stay] {
       sim::End why{};
       rc_ = service_->run(0, stay, &why);

@@ -303,6 +303,32 @@ TEST(Enumerator, LocksOfARunThatWasCutOff) {
   expect_unlocked(fabric);
 }
 
+// At whatever access the user interrupts it.
+TEST(Enumerator, AnInterruptedRunLeavesNoLocks) {
+  bool whole = false;
+  for (uint32_t moment = 0; !whole; ++moment) {
+    Small fabric;
+    volatile std::sig_atomic_t stop = moment == 0 ? 1 : 0;
+    uint32_t accesses = 0;
+    for (const auto& device : fabric.devices) {
+      device->loses = [&](uint32_t) {
+        stop = ++accesses == moment ? 1 : stop;
+        return false;
+      };
+    }
+    EnumerateOptions options;
+    options.limits.stop = &stop;
+    FabricMap map;
+    const int rc = enumerate(fabric, &map, options);
+    expect_unlocked(fabric);
+    EXPECT_EQ(map.problems.empty() ? "" : map.problems.back().kind,
+              rc == -ETIME ? "limit" : "silent")
+        << moment;
+    whole = stop == 0;
+    EXPECT_TRUE(!whole || rc == 0) << moment;
+  }
+}
+
 TEST(Enumerator, NoDestIdLeft) {
   FakeFabric fabric;
   FakeDevice* from = fabric.own;
