@@ -128,7 +128,9 @@ class BringUp(harness.BootCase):
         for step, seen in self.results:
             with self.subTest(str(step)):
                 self.assertIsNotNone(seen, "the machine did not come to it")
-                self.assertEqual(page.difference(step.output, seen.output), "")
+                difference = page.difference(step.output, seen.output)
+                if difference:
+                    self.fail("\n" + difference)
 
     def test_a_step_fails_only_where_the_page_says_so(self):
         """It does by `echo $?` behind the step."""
