@@ -20,7 +20,7 @@ from machine import FRESH, STAMP, Boot, Card, kernel_line
 
 PAGE = os.path.join(harness.ROOT, "docs/bring-up.md")
 IOMMU = 39
-NO_IOMMU = "intel_iommu=off"  # the default of many kernels, but not of the guest's
+FROM_THE_BOX = "intel_iommu=off"  # what the machine's kernel is started with at first
 SECONDS = 90  # a boot and its commands; generous: a loaded host is slow
 HOST_SECONDS = 40
 TOOLS = {
@@ -57,8 +57,7 @@ class GuestBoot:
             files["etc/default/grub"] = f'GRUB_CMDLINE_LINUX="{line}"\n'
             files.update(TOOLS)
             root = initramfs.extended(base, files, folder)
-            options = f"{FRESH} {NO_IOMMU} {line}"
-            self.boot.run(harness.KERNEL, root, self.cards, IOMMU, kernel_line(options, ["page"]), SECONDS)
+            self.boot.run(harness.KERNEL, root, self.cards, IOMMU, kernel_line(f"{FRESH} {line}", ["page"]), SECONDS)
             try:
                 self.boot.read_report()
             except OSError as error:
@@ -115,7 +114,7 @@ class BringUp(harness.BootCase):
             cls.steps = page.parse(f.read(), ("guest", "host"))
         parts = boots_of(cls.steps)
         base = initramfs.build(harness.KERNEL, harness.PROGRAMS, harness.BUILD)
-        start, line = time.monotonic(), ""
+        start, line = time.monotonic(), FROM_THE_BOX
         for part in parts:
             part.run(base, line)
             line = part.kernel_line

@@ -30,8 +30,9 @@ void check_on(const Machine& machine, Findings& findings) {
   findings.add("iommu.off-kernel", "",
                std::string("no IOMMU groups, though the firmware has the table ") +
                    (intel ? "DMAR" : "IVRS"),
-               "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&" + option +
-                   " iommu=pt /' /etc/default/grub && update-grub",
+               // What is there already may say "off", and the last one wins.
+               "sed -i -E 's/(intel_|amd_)?iommu=[^ \"]* *//g; s/^GRUB_CMDLINE_LINUX=\"/&" +
+                   option + " iommu=pt /' /etc/default/grub && update-grub",
                "then reboot; without GRUB: " + option + " iommu=pt on the kernel's command line");
 }
 

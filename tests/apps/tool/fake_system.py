@@ -129,7 +129,7 @@ class FakeSystem:
         os.makedirs(self.path("dev/hugepages"))
         self.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
         self.write("sys/firmware/acpi/tables/DMAR", b"DMAR")
-        self.write("etc/default/grub", 'GRUB_CMDLINE_LINUX="quiet"\n')
+        self.write("etc/default/grub", 'GRUB_CMDLINE_LINUX="quiet iommu=off"\n')
         os.makedirs(self.path("etc/security/limits.d"))
         libraries = "usr/lib/x86_64-linux-gnu"
         self.write(f"{libraries}/librte_eal.so.23", b"\x7fELF")
@@ -343,7 +343,9 @@ class FakeSystem:
     def reboot(self):
         """What the kernel's command line says takes effect."""
         line = self.read("etc/default/grub")
-        if "intel_iommu=on" in line or "amd_iommu=on" in line:
+        on, off = (any(option + word in line for option in ("intel_iommu=", "amd_iommu="))
+                   for word in ("on", "off"))
+        if on and not off and " iommu=off" not in line:
             for address, what in self.devices.items():
                 self.link(f"{self.folder(address)}/iommu_group",
                           f"{self.up(address)}/kernel/iommu_groups/{what['group']}")
