@@ -11,10 +11,11 @@
 namespace rio::model {
 namespace {
 
-constexpr uint32_t kScanEvery = 16;        // steps between looks at the control words (fast mode)
-constexpr uint32_t kHousekeepEvery = 256;  // steps between looks at timers and counters
-constexpr uint32_t kFramesPerStep = 64;    // so that one card cannot keep the thread
-constexpr uint32_t kBusyLooks = 128;       // steps that any ring of frames is emptied in
+constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
+constexpr uint32_t kHousekeepEvery = 256;   // steps between looks at timers and counters
+constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
+constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
+constexpr uint32_t kBusyLooks = 128;        // steps that any ring of frames is emptied in
 
 /// Its address tells threads apart.
 [[gnu::tls_model("initial-exec")]] thread_local char thread_tag;
@@ -269,9 +270,11 @@ Activity Card::Impl::activity() {
 }
 
 void Card::Impl::take_responses(FrameReader& reader) {
-  while (const Frame* frame = reader.peek()) {
+  const Frame* frame = reader.peek();
+  for (uint32_t left = kAnswersPerStep; frame != nullptr && left > 0; --left) {
     on_response(*frame);
     reader.pop(frame);
+    frame = reader.peek();
   }
   reader.release();
 }
