@@ -197,11 +197,10 @@ struct rte_raw_rio_queue_conf {
   uint8_t doorbell_log2;
   uint8_t dma_log2;
   uint8_t event_log2;
-  uint8_t reserved[2];
-  uint32_t
-      irq_rings; /**< bits (1 << enum rte_raw_rio_ring) of rings that "qpN.irq_fd" tells about */
-  uint16_t irq_moderation_us; /**< at most one interrupt a ring in this time */
-  uint16_t reserved2;
+  uint16_t irq_moderation_us; /**< at most one interrupt a ring in this time, 0 to 65535 */
+  /** Bits, 1 << enum rte_raw_rio_ring, of the rings that "qpN.irq_fd" tells about; 0: none. With
+   * others rte_rawdev_start fails: -EINVAL (no such ring), -ENOTSUP (no interrupts here). */
+  uint32_t irq_rings;
   struct rte_raw_rio_dedicated_conf dedicated[RTE_RAW_RIO_DEDICATED];
 };
 
