@@ -2,10 +2,11 @@
 
 #include <cerrno>
 
-#include "apps/tool/selftest.hpp"
 #include "pmd/bus/vfio/bar_bus.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 #include "pmd/bus/vfio/vfio_bus.hpp"
+#include "pmd/dev/names.hpp"
+#include "pmd/dev/ring.hpp"
 #include "pmd/embed/card_name.hpp"
 
 namespace rio::tool {
@@ -91,6 +92,25 @@ int open_to_look(const Context& context, const std::string& name, LookedAtCard* 
     return rc;
   }
   *out = std::move(looked);
+  return 0;
+}
+
+int find_user(pmd::Card& card, std::string* user) {
+  user->clear();
+  for (uint32_t qp = 0; qp < card.caps().queue_pairs; ++qp) {
+    for (uint32_t ring = 0; card.blocks().has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
+      pmd::Mmio bar = card.bus().bar();
+      const int busy = pmd::Ring::busy(bar, qp, ring);
+      if (busy < 0) {
+        (void)complain(card.bus().name() + ": the card is gone", "check slot, link and power");
+        return busy;
+      }
+      if (busy != 0) {
+        *user = "queue pair " + std::to_string(qp) + ", ring " + pmd::ring_name(ring);
+        return 0;
+      }
+    }
+  }
   return 0;
 }
 

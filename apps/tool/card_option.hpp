@@ -51,6 +51,10 @@ struct LookedAtCard {
 [[nodiscard]] int open_to_own(const Context& context, const std::string& name,
                               const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
+/// Whether somebody uses the card: the first ring that runs, as "queue pair 0, ring tx", or empty.
+/// @return 0, -ENODEV (gone), said on stderr.
+[[nodiscard]] int find_user(pmd::Card& card, std::string* user);
+
 /// Refuse a card whose rings run: a reset would take them from the program that has them.
 /// @param remedy for rings that nobody has any more, as "give --force". @return 0; -EBUSY, or as
 /// open_to_look(), said on stderr.

@@ -10,7 +10,6 @@
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/port_errors.hpp"
-#include "apps/tool/selftest.hpp"
 #include "apps/tool/text_table.hpp"
 #include "pmd/dev/queue_pair.hpp"
 #include "pmd/embed/card_name.hpp"

@@ -182,25 +182,6 @@ std::span<const SelftestStep> selftest_steps() {
   return kSteps;
 }
 
-int find_user(pmd::Card& card, std::string* user) {
-  user->clear();
-  for (uint32_t qp = 0; qp < card.caps().queue_pairs; ++qp) {
-    for (uint32_t ring = 0; card.blocks().has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
-      pmd::Mmio bar = card.bus().bar();
-      const int busy = pmd::Ring::busy(bar, qp, ring);
-      if (busy < 0) {
-        (void)complain(card.bus().name() + ": the card is gone", "check slot, link and power");
-        return busy;
-      }
-      if (busy != 0) {
-        *user = "queue pair " + std::to_string(qp) + ", ring " + pmd::ring_name(ring);
-        return 0;
-      }
-    }
-  }
-  return 0;
-}
-
 SelftestReport run_selftest(pmd::Bus& bus, const SelftestConfig& config, const Progress& progress) {
   SelftestReport report;
   describe(bus, config, &report);

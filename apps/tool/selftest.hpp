@@ -118,10 +118,6 @@ struct SelftestStep {
 /// All steps, in their order.
 [[nodiscard]] std::span<const SelftestStep> selftest_steps();
 
-/// Whether somebody uses the card: the first ring that runs, as "queue pair 0, ring tx", or empty.
-/// @return 0, -ENODEV (gone), said on stderr.
-[[nodiscard]] int find_user(pmd::Card& card, std::string* user);
-
 /// Run all steps. The card is the test's: it is reset. @return the report; each step is in it.
 [[nodiscard]] SelftestReport run_selftest(pmd::Bus& bus, const SelftestConfig& config,
                                           const Progress& progress);

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "apps/tool/card_option.hpp"
 #include "fpga/model/card.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/embed/riopmd.hpp"
