@@ -12,7 +12,7 @@
 
 namespace rio::sim {
 
-/// Why rio-cardsim ended, for the report.
+/// Why rio-cardsim ended, and how its loop ran, for the report.
 struct Ending {
   const char* why;  ///< of end_name(), or "error"
   int signal;       ///< that asked for it; 0: none has

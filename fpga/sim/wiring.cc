@@ -97,6 +97,25 @@ int Wiring::create(const std::vector<CardSpec>& specs, const std::string& topolo
   return 0;
 }
 
+int Wiring::change(const DeviceSpec& wanted, DeviceSpec* now) {
+  if (now->present != wanted.present) {
+    if (const int rc = fabric_->set_device(wanted.name, wanted.present); rc != 0) {
+      return rc;
+    }
+    now->present = wanted.present;
+    std::printf("rio-cardsim: %s has %s\n", wanted.name.c_str(), wanted.present ? "come" : "gone");
+  }
+  if (now->silent != wanted.silent) {
+    if (const int rc = fabric_->set_silent(wanted.name, wanted.silent); rc != 0) {
+      return rc;
+    }
+    now->silent = wanted.silent;
+    std::printf("rio-cardsim: %s %s\n", wanted.name.c_str(),
+                wanted.silent ? "has fallen silent" : "answers again");
+  }
+  return 0;
+}
+
 void Wiring::reload() {
   Topology wanted;
   std::string error;
@@ -109,23 +128,10 @@ void Wiring::reload() {
     return;
   }
   for (size_t i = 0; i < wanted.devices.size(); ++i) {
-    DeviceSpec& now = topology_.devices[i];
-    const DeviceSpec& then = wanted.devices[i];
-    int rc = 0;
-    if (now.present != then.present) {
-      rc = fabric_->set_device(then.name, then.present);
-      std::printf("rio-cardsim: %s has %s\n", then.name.c_str(), then.present ? "come" : "gone");
+    if (const int rc = change(wanted.devices[i], &topology_.devices[i]); rc != 0) {
+      complain("--fabric: %s: %s; start rio-cardsim anew", wanted.devices[i].name.c_str(),
+               std::strerror(-rc));
     }
-    if (rc == 0 && now.silent != then.silent) {
-      rc = fabric_->set_silent(then.name, then.silent);
-      std::printf("rio-cardsim: %s %s\n", then.name.c_str(),
-                  then.silent ? "has fallen silent" : "answers again");
-    }
-    if (rc != 0) {
-      complain("--fabric: %s: %s; start rio-cardsim anew", then.name.c_str(), std::strerror(-rc));
-      continue;
-    }
-    now = then;
   }
   std::puts("rio-cardsim: fabric read again");
   std::fflush(stdout);

@@ -31,6 +31,7 @@ class Wiring {
 
  private:
   Wiring() = default;
+  [[nodiscard]] int change(const DeviceSpec& wanted, DeviceSpec* now);
   [[nodiscard]] int check(const std::vector<CardSpec>& specs, const std::string& topology) const;
 
   std::shared_ptr<Fabric> fabric_;
