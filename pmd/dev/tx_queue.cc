@@ -398,6 +398,39 @@ bool TxQueue::post_gather(const TxGather& message) {
   return true;
 }
 
+int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
+  if (va == nullptr || stride_bytes < regs::kMessageBytesMax ||
+      ((iova | stride_bytes) & addr_misaligned_) != 0) {
+    return -EINVAL;
+  }
+  slots_va_ = va;
+  slots_iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(va);
+  slot_stride_ = stride_bytes;
+  return 0;
+}
+
+uint32_t TxQueue::settle() {
+  const uint32_t n = std::min(cursor_.to_wrap(), window_.plain_in_a_row());
+  const auto* const cpl = cursor_.at<regs::TxCpl>();
+  uint32_t index = window_.oldest();
+  const regs::TxDesc* entry = entries_ + (index & window_.mask());
+  const uint32_t flip = cursor_.flip();
+  uint64_t bytes = 0;
+  uint32_t k = 0;
+  for (; k < n; ++k, ++entry, ++index) {
+    const uint32_t last = last_of(load_last_words(cpl[k])) ^ flip;
+    if (((last & (kPhaseBit | kCodeMask)) | (cpl[k].index ^ index)) != 0) {
+      break;
+    }
+    bytes += entry->length;
+  }
+  cursor_.consumed += k;
+  window_.complete_in_order(k);
+  stats_.messages.add(k);
+  stats_.bytes.add(bytes);
+  return k;
+}
+
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
   return reap_burst<TxReap>(out, n);
 }
