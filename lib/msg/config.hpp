@@ -1,0 +1,22 @@
+/// @file
+/// How a port is made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rio::msg {
+
+struct PortConfig {
+  std::string card = "emu:loop";  ///< as rio::Endpoint::open() takes it
+  uint32_t queue_pair = 0;
+  uint32_t dest_id = 0;  ///< 0: the one that the card has
+  /// Buffers of 4 KiB for what was not asked for: the bound of unexpected data. 64 to 16384.
+  uint32_t buffers = 3840;
+  /// Of them, what a peer may fill in one context before any is given back. 4 to 1024; fewer where
+  /// many peers share the buffers.
+  uint32_t share = 256;
+  uint32_t connect_ms = 10000;  ///< how long a peer that does not answer is asked
+};
+
+}  // namespace rio::msg

@@ -1,0 +1,73 @@
+/// @file
+/// What stands before the bytes of each message of ours, as it travels: little-endian, 16 bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::msg {
+
+/// What a message is. Anything else is not ours, or of a later release: the sender is cut off.
+enum class Kind : uint8_t {
+  kNone = 0,
+  // Numbered, for a context; take a credit.
+  kData = 1,   ///< a whole message
+  kFirst = 2,  ///< first part of a message of several; its bytes begin with the length (u64)
+  kMore = 3,   ///< another part
+  // Numbered, for the library; from the reserve.
+  kOpen = 16,     ///< may I send to this context?
+  kOpened = 17,   ///< yes; Header::credit says how much
+  kRefused = 18,  ///< there is no such context (any more)
+  kCredit = 19,   ///< nothing but Header::credit
+  // Not numbered: they make the numbers.
+  kHello = 32,
+  kWelcome = 33,
+  kReset = 34,  ///< I do not know the session of what you sent
+};
+
+/// Contexts of a port: ids are below.
+inline constexpr uint32_t kContexts = 64;
+
+struct Header {
+  uint32_t key;      ///< of the session, as the receiver named it; 0 in a hello
+  uint32_t number;   ///< of the message among the numbered ones of this session
+  uint16_t to;       ///< receiver's context
+  uint16_t from;     ///< sender's context
+  uint16_t credit;   ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
+  Kind kind;
+  uint8_t padding;   ///< bytes at the end that the card added, 0 to 7
+};
+static_assert(sizeof(Header) == 16);
+static_assert(offsetof(Header, number) == 4 && offsetof(Header, to) == 8 &&
+              offsetof(Header, from) == 10 && offsetof(Header, credit) == 12 &&
+              offsetof(Header, kind) == 14 && offsetof(Header, padding) == 15);
+
+inline constexpr uint32_t kHeaderBytes = sizeof(Header);
+/// Bytes of the user that one message of the card holds.
+inline constexpr uint32_t kPartBytesMax = regs::kMessageBytesMax - kHeaderBytes;
+
+/// Behind the header of kHello, kWelcome and kReset.
+struct SessionBody {
+  uint32_t magic;    ///< kMagic
+  uint32_t session;  ///< key that the receiver has to use; of kReset: the key that was not known
+  uint32_t peer;     ///< key that the receiver named, 0 in a first hello
+  uint32_t unused;   ///< 0
+};
+static_assert(sizeof(SessionBody) == 16);
+
+/// "riom", and the release of this format.
+inline constexpr uint32_t kMagic = 0x6D6F6901;
+
+[[nodiscard]] constexpr bool takes_credit(Kind kind) {
+  return kind >= Kind::kData && kind <= Kind::kMore;
+}
+
+/// Zeros that the card adds to a message of that many bytes.
+[[nodiscard]] constexpr uint32_t padding_of(uint32_t bytes) {
+  return (0u - bytes) & 7u;
+}
+
+}  // namespace rio::msg
