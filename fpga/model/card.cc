@@ -17,6 +17,11 @@ constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the 
 constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
 constexpr uint32_t kBusyLooks = 128;        // steps that any ring of frames is emptied in
 
+/// Whether a frame's source is of those that its sender may give.
+[[nodiscard]] inline bool bears_its_name(const Inbound& in, const Frame& frame) {
+  return frame.source - in.first_source <= in.more_sources;
+}
+
 /// Its address tells threads apart.
 [[gnu::tls_model("initial-exec")]] thread_local char thread_tag;
 
@@ -52,11 +57,13 @@ struct Card::Impl final : Neighbour {
   [[nodiscard]] Activity activity();
   void set_link(bool up);
   void draw_faults();
-  void take_responses(FrameReader& reader);
-  void take_requests(FrameReader& reader, const Frame* frame);
-  bool on_request(const Frame& frame);
-  void on_response(const Frame& frame);
-  void expire_transactions();
+  void take_responses(Inbound& in);
+  void take_requests(Inbound& in, const InFrame* frame);
+  bool on_request(const InFrame& frame);
+  void on_response(const InFrame& frame);
+  void take_changes();
+  void on_change(const PartnerChange& change);
+  void expire(const std::vector<Transactions::Expired>& all);
 
   CardLock lock;
   CardLock::Held entered = nullptr;           // by a neighbour
@@ -195,14 +202,15 @@ void Card::Impl::step(bool answers) {
   }
   if (core.wire->pumps()) {
     core.wire->pump(core.now_ns);
+    take_changes();
   }
   for (Inbound& in : core.wire->inbound()) {
     if (answers && in.responses->peek() != nullptr) {
-      take_responses(*in.responses);
+      take_responses(in);
     }
-    const Frame* request = slow_steps == 0 ? in.requests->peek() : nullptr;
+    const InFrame* request = slow_steps == 0 ? in.requests->peek() : nullptr;
     if (request != nullptr) {
-      take_requests(*in.requests, request);
+      take_requests(in, request);
     }
   }
   // Time-outs after what has arrived: a card that nobody let work has kept nobody waiting.
@@ -269,24 +277,58 @@ Activity Card::Impl::activity() {
   return now;
 }
 
-void Card::Impl::take_responses(FrameReader& reader) {
-  const Frame* frame = reader.peek();
+void Card::Impl::take_changes() {
+  PartnerChange change{};
+  while (core.wire->next_change(&change)) {
+    on_change(change);
+  }
+}
+
+void Card::Impl::on_change(const PartnerChange& change) {
+  for (Pair& pair : core.pairs) {
+    const auto it = pair.flows.find(change.dest_id);
+    if (!change.here && it != pair.flows.end()) {
+      tx.lose(pair, *it->second);
+      expire(transactions.lose(pair, *it->second));
+    }
+    if (change.times != 0) {  // else nobody was ever there
+      core.event(pair, regs::EventType::kPartner, change.dest_id, change.here ? 1 : 0,
+                 {change.times, 0, 0, 0});
+    }
+  }
+  if (!change.here) {
+    rx.lose(change.dest_id);
+  }
+}
+
+void Card::Impl::take_responses(Inbound& in) {
+  FrameReader& reader = *in.responses;
+  const InFrame* frame = reader.peek();
   for (uint32_t left = kAnswersPerStep; frame != nullptr && left > 0; --left) {
-    on_response(*frame);
+    if (bears_its_name(in, *frame)) [[likely]] {
+      on_response(*frame);
+    }
     reader.pop(frame);
     frame = reader.peek();
   }
   reader.release();
 }
 
-void Card::Impl::take_requests(FrameReader& reader, const Frame* frame) {
+void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
+  FrameReader& reader = *in.requests;
   uint32_t left = kFramesPerStep;
   responder.prepare();
-  if (rx.single(*frame)) {  // without a look at the next, which may still be in another core
+  if (bears_its_name(in, *frame) &&
+      rx.single(*frame)) {  // without a look at the next, which may still be in another core
     reader.pop(frame);
     frame = reader.peek();
   }
   while (frame != nullptr && left-- > 0) {
+    if (!bears_its_name(in, *frame)) [[unlikely]] {
+      reader.pop(frame);
+      frame = reader.peek();
+      continue;
+    }
     if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
       reader.pop_bytes(taken);
       frame = reader.peek();
@@ -298,10 +340,14 @@ void Card::Impl::take_requests(FrameReader& reader, const Frame* frame) {
     reader.pop(frame);
     frame = reader.peek();
   }
+  // Answers before the room is given back: whoever sees that a request was taken has its answer.
+  if (responder.pending()) {
+    responder.flush();
+  }
   reader.release();
 }
 
-bool Card::Impl::on_request(const Frame& frame) {
+bool Card::Impl::on_request(const InFrame& frame) {
   if (frame.type == FrameType::kMessage && core.link_up && whole(frame)) [[likely]] {
     return rx.on_message(frame);
   }
@@ -325,7 +371,7 @@ bool Card::Impl::on_request(const Frame& frame) {
   }
 }
 
-void Card::Impl::on_response(const Frame& frame) {
+void Card::Impl::on_response(const InFrame& frame) {
   if (!whole(frame)) {
     return;
   }
@@ -351,8 +397,8 @@ void Card::Impl::on_response(const Frame& frame) {
   }
 }
 
-void Card::Impl::expire_transactions() {
-  for (const Transactions::Expired& late : transactions.check_timers()) {
+void Card::Impl::expire(const std::vector<Transactions::Expired>& all) {
+  for (const Transactions::Expired& late : all) {
     core.counts.tx_timeouts += late.status == regs::Status::kResponseTimeout ? 1 : 0;
     switch (late.transaction->kind) {
       case Transaction::kDoorbell:
@@ -378,13 +424,14 @@ void Card::Impl::look_at_link() {
 
 void Card::Impl::housekeep() {
   core.bar.store(regs::id::heartbeat(), ++heartbeat);
+  core.wire->look_at_partners(core.now_ns, core.timers.response_ns);
   tx.check_timers();
   // Segments that wait are no silence; but what waits now does not wait for ever.
   busy_looks = requests_wait() ? busy_looks + 1 : 0;
   if (busy_looks == 0 || busy_looks > kBusyLooks) {
     rx.check_timers();
   }
-  expire_transactions();
+  expire(transactions.check_timers());
   control.tell_port();
 }
 

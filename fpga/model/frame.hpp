@@ -54,12 +54,17 @@ struct Frame {
     address = 0;
   }
   [[nodiscard]] uint32_t mbox() const { return place & 63u; }
-  [[nodiscard]] const uint8_t* payload() const {
-    return reinterpret_cast<const uint8_t*>(this) + sizeof(Frame);
-  }
   [[nodiscard]] uint8_t* payload() { return reinterpret_cast<uint8_t*>(this) + sizeof(Frame); }
 };
 static_assert(sizeof(Frame) == 32);
+
+/// A frame that has come. Its writer may be another process, which may change it at any time: the
+/// header is a copy, checked and used; the payload still lies in the ring and is read once.
+struct InFrame : Frame {
+  const uint8_t* at;  ///< in the ring
+
+  [[nodiscard]] const uint8_t* payload() const { return at + sizeof(Frame); }
+};
 
 inline constexpr uint32_t kFrameAlign = 32;
 

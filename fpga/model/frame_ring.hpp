@@ -18,6 +18,15 @@ namespace rio::model {
 /// What the reader tells the writer. Zero-initialised memory is an empty ring.
 struct FrameRingShared {
   alignas(64) std::atomic<uint32_t> head{0};
+  /// Not 0: the reader does not look at its ring, and wants to be woken when something comes.
+  alignas(64) std::atomic<uint32_t> asleep{0};
+};
+
+/// Wakes a reader that sleeps. Used by the thread that steps the writer's card.
+class Bell {
+ public:
+  virtual ~Bell() = default;
+  virtual void ring() = 0;
 };
 
 /// Have a line that will be written soon: not only to read, as __builtin_prefetch does for want of
@@ -39,9 +48,12 @@ struct FrameLine {
 /// to 64.
 class FrameWriter {
  public:
-  /// @param bytes power of two, at least 8 KiB, so that the longest message fits.
-  FrameWriter(FrameRingShared* shared, uint8_t* memory, uint32_t bytes)
-      : memory_(memory), mask_(bytes - 1), shared_(shared) {}
+  /// @param shared may be another process's: nothing is written there, and what it says is checked.
+  /// @param bytes power of two, at least 8 KiB, so that the longest message fits; or 0: a ring
+  /// without memory, which is always full.
+  /// @param bell for readers that sleep; null: they do not.
+  FrameWriter(const FrameRingShared* shared, uint8_t* memory, uint32_t bytes, Bell* bell = nullptr)
+      : memory_(memory), mask_(bytes - 1), shared_(shared), bell_(bell) {}
 
   /// Room for a frame of `bytes` (a multiple of 32), contiguous. The caller fills everything but
   /// Frame::bytes, then commits it or leaves it. @return null: full.
@@ -124,6 +136,7 @@ class FrameWriter {
     zero_at_ = tail_ + sizeof(FrameLine);
     frame_at(zero_at_)->bytes = 0;
     prefetch_to_write(frame_at(zero_at_ + sizeof(FrameLine)));
+    wake();
     return true;
   }
 
@@ -153,6 +166,21 @@ class FrameWriter {
     first_ = nullptr;
     // The zero of the next publish() lies one short frame further: have its line by then.
     prefetch_to_write(frame_at(tail_ + 64));
+    wake();
+  }
+
+  /// Where the next frame will begin. Wraps.
+  [[nodiscard]] uint32_t tail() const {
+    return tail_;
+  }
+  /// Whether the reader is done with all that lies before `position`, a former tail().
+  [[nodiscard]] bool passed(uint32_t position) {
+    look_at_head();
+    return static_cast<int32_t>(head_ - position) >= 0;
+  }
+  /// The reader has given back what it was not given: do not believe it any more.
+  [[nodiscard]] bool foul() const {
+    return foul_;
   }
 
  private:
@@ -166,7 +194,19 @@ class FrameWriter {
   }
   void look_at_head() {
     // acquire: the reader is done with the bytes; pairs with FrameReader::release.
-    head_ = shared_->head.load(std::memory_order_acquire);
+    const uint32_t head = shared_->head.load(std::memory_order_acquire);
+    if (tail_ - head > tail_ - head_) [[unlikely]] {
+      foul_ = true;
+      return;
+    }
+    head_ = head;
+  }
+  void wake() {
+    // No fence behind the frame: a reader that goes to sleep makes all processors' stores seen
+    // between its flag and its last look (membarrier).
+    if (shared_->asleep.load(std::memory_order_relaxed) != 0 && bell_ != nullptr) [[unlikely]] {
+      bell_->ring();
+    }
   }
 
   uint8_t* memory_;
@@ -176,8 +216,17 @@ class FrameWriter {
   Frame* first_ = nullptr;  // first that is not published
   uint32_t first_bytes_ = 0;
   uint32_t zero_at_ = 0;  // position where send_line() left a zero; tail_: none
-  FrameRingShared* shared_;
+  bool foul_ = false;
+  const FrameRingShared* shared_;
+  Bell* bell_;
 };
+
+/// Take a value for what it is now: what follows uses it and does not read its memory again, which
+/// another process may have changed.
+[[nodiscard]] [[gnu::always_inline]] inline uint64_t pinned(uint64_t value) {
+  asm("" : "+r"(value));
+  return value;
+}
 
 /// First eight bytes of a frame: `bytes` and `type` with what stands beside it. 0 in the lower
 /// half: there is no frame.
@@ -200,30 +249,21 @@ class FrameReader {
   FrameReader(FrameRingShared* shared, const uint8_t* memory, uint32_t bytes)
       : memory_(memory), mask_(bytes - 1), shared_(shared) {}
 
-  /// The next frame, or null. It stays until pop() and release(). A writer that gives an
-  /// impossible length is not read any more.
-  [[nodiscard]] const Frame* peek() {
+  /// The next frame, or null. It stays until pop() and release(), its copy until the next peek().
+  /// A writer that gives an impossible length is not read any more.
+  [[nodiscard]] const InFrame* peek() {
     const uint8_t* at = memory_ + (head_ & mask_);
-    // acquire: as in load_frame_word.
-    const uint32_t bytes = __atomic_load_n(reinterpret_cast<const uint32_t*>(at), __ATOMIC_ACQUIRE);
-    if (bytes == 0 || (bytes & (kFrameAlign - 1)) != 0 || bytes > to_end()) {
-      return nullptr;
-    }
-    const auto* frame = reinterpret_cast<const Frame*>(at);
-    if (frame->type == FrameType::kSkip) [[unlikely]] {
-      if (bytes != to_end() || (head_ & mask_) == 0) {
-        return nullptr;  // no filler is a whole ring
-      }
-      head_ += bytes;
-      return peek();
-    }
-    return frame;
+    const uint64_t word = load_frame_word(at);
+    return static_cast<uint32_t>(word) == 0 ? nullptr : take(at, word);
   }
+
+  /// The writer gave an impossible length: nothing will come any more.
+  [[nodiscard]] bool foul() const { return foul_; }
 
   /// Bytes from the next frame to the end of the memory.
   [[nodiscard]] uint32_t to_end() const { return mask_ + 1 - (head_ & mask_); }
 
-  void pop(const Frame* frame) { head_ += frame->bytes; }
+  void pop(const InFrame* frame) { head_ += frame->bytes; }
   /// Pop several frames that lie in a row.
   void pop_bytes(uint32_t bytes) { head_ += bytes; }
 
@@ -234,10 +274,38 @@ class FrameReader {
   }
 
  private:
+  static_assert(sizeof(Frame) == 4 * sizeof(uint64_t));
+
+  /// Copy the header. @param word its first eight bytes, as they were when it was there.
+  [[nodiscard]] const InFrame* take(const uint8_t* at, uint64_t word) {
+    const auto bytes = static_cast<uint32_t>(word);
+    const auto type = static_cast<FrameType>(word >> 32 & 0xFF);
+    const bool skip = type == FrameType::kSkip;
+    // No filler is a whole ring.
+    if ((bytes & (kFrameAlign - 1)) != 0 || bytes > to_end() ||
+        (skip && (bytes != to_end() || (head_ & mask_) == 0))) [[unlikely]] {
+      foul_ = true;
+      return nullptr;
+    }
+    if (skip) [[unlikely]] {
+      head_ += bytes;
+      return peek();
+    }
+    const auto* const from = reinterpret_cast<const uint64_t*>(at);
+    const uint64_t words[] = {word, __atomic_load_n(from + 1, __ATOMIC_RELAXED),
+                              __atomic_load_n(from + 2, __ATOMIC_RELAXED),
+                              __atomic_load_n(from + 3, __ATOMIC_RELAXED)};
+    std::memcpy(static_cast<void*>(&next_), words, sizeof(words));
+    next_.at = at;
+    return &next_;
+  }
+
   const uint8_t* memory_;
   uint32_t mask_;
   uint32_t head_ = 0;
   FrameRingShared* shared_;
+  bool foul_ = false;
+  InFrame next_;
 };
 
 }  // namespace rio::model

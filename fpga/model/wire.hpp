@@ -17,11 +17,29 @@ namespace rio::model {
 struct Outbound {
   FrameWriter* requests;
   FrameWriter* responses;
+  bool gone = false;  ///< nobody is there: route() has to be asked again
+  /// Whether a partner that dies, or leaves, is told by Wire::next_change(). Silence then means
+  /// that it does not run, and a response is late only where `answerable_ns` says so.
+  bool watched = false;
+  /// What was sent up to this time was taken by the partner, its answer visible, a response
+  /// time-out ago.
+  uint64_t answerable_ns = 0;
 };
 
 struct Inbound {
   FrameReader* requests;
   FrameReader* responses;
+  /// destIDs that frames from there may bear as their source: what does not is dropped.
+  uint32_t first_source = 0;
+  uint32_t more_sources = ~0u;  ///< and so many behind it
+};
+
+/// A partner has come, or is gone for good: whoever comes later under its destID is another one.
+struct PartnerChange {
+  Outbound* way;
+  uint32_t dest_id;
+  bool here;
+  uint32_t times;  ///< that somebody came under this destID
 };
 
 struct Core;
@@ -55,20 +73,32 @@ class Wire {
   /// enter() of the card at the other end; null: it cannot be entered now.
   [[nodiscard]] virtual Core* enter_neighbour() { return nullptr; }
   virtual void leave_neighbour() {}
-  /// The way to a destination, null if there is none. Stays valid as long as the wire.
+  /// The way to a destination, null if there is none. Stays valid as long as the wire, and the same
+  /// for a destination.
   [[nodiscard]] virtual Outbound* route(uint32_t dest_id) = 0;
   /// All that frames may come from. May change between steps.
   [[nodiscard]] std::span<Inbound> inbound() const { return inbound_; }
   [[nodiscard]] virtual bool link_up() const = 0;
   /// Whether pump() has anything to do.
-  [[nodiscard]] bool pumps() const { return pumps_; }
+  [[nodiscard]] bool pumps() const { return pumps_.load(std::memory_order_relaxed); }
   /// Move frames, for wires that are more than rings. Called once a step.
   virtual void pump(uint64_t now_ns) { static_cast<void>(now_ns); }
+  /// What pump() has found, in order. @return false: nothing more.
+  [[nodiscard]] virtual bool next_change(PartnerChange* out) {
+    static_cast<void>(out);
+    return false;
+  }
+  /// Look at who takes what was sent to him. Called every now and then.
+  /// @param response_ns the response time-out.
+  virtual void look_at_partners(uint64_t now_ns, uint64_t response_ns) {
+    static_cast<void>(now_ns);
+    static_cast<void>(response_ns);
+  }
 
  protected:
   // Members and no virtual functions, since each step looks at them.
   std::span<Inbound> inbound_;
-  bool pumps_ = false;
+  std::atomic<bool> pumps_{false};
   const std::atomic<const char*>* neighbour_thread_ = nullptr;  ///< who steps the neighbour
 };
 

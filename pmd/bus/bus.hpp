@@ -91,6 +91,10 @@ class Bus {
   /// see of it stays, and says that the card is gone.
   [[nodiscard]] virtual bool leave_to_others() { return false; }
 
+  /// destID of the card's first queue pair where the card has its own, the others follow; 0: it is
+  /// the driver's to give.
+  [[nodiscard]] virtual uint32_t dest_id() const { return 0; }
+
   /// For messages: "0000:03:00.0", "emu:pair0/0".
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// NUMA node of the card, -1 if unknown.

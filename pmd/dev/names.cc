@@ -88,6 +88,8 @@ const char* name(regs::EventType type) {
       return "overflow";
     case regs::EventType::kWindowViolation:
       return "window violation";
+    case regs::EventType::kPartner:
+      return "partner";
   }
   return "unknown event";
 }

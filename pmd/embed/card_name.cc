@@ -1,5 +1,6 @@
 #include "pmd/embed/card_name.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <set>
@@ -17,7 +18,9 @@ using pmd::log_error;
 constexpr std::string_view kEmuPrefix = "emu:";
 constexpr std::string_view kFabric = "fabric";
 constexpr std::string_view kSimPrefix = "sim:";
+constexpr std::string_view kShmPrefix = "shm:";
 constexpr size_t kWireNameMax = 63;
+constexpr size_t kBoardNameMax = 31;
 constexpr size_t kSocketPathMax = 107;
 
 template <typename Number>
@@ -44,6 +47,29 @@ template <typename Number>
          number(text.substr(colon + 1), 0.0, 1.0, &out->fault_rate);
 }
 
+constexpr std::string_view kLettersAndDigits =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+/// @param also other characters that are allowed.
+[[nodiscard]] bool is_name(std::string_view text, size_t longest, std::string_view also) {
+  return !text.empty() && text.size() <= longest &&
+         std::all_of(text.begin(), text.end(), [=](char c) {
+           return kLettersAndDigits.find(c) != std::string_view::npos ||
+                  also.find(c) != std::string_view::npos;
+         });
+}
+
+[[nodiscard]] bool is_wire_name(std::string_view text) {
+  return is_name(text, kWireNameMax, "_.-");
+}
+/// It is the name of a folder.
+[[nodiscard]] bool is_fabric_name(std::string_view text) {
+  return is_wire_name(text) && text.front() != '.';
+}
+[[nodiscard]] bool is_board_name(std::string_view text) {
+  return is_name(text, kBoardNameMax, "_-");
+}
+
 /// One option of a name. These tables are the only place where options are written down.
 struct Option {
   std::string_view key;
@@ -51,24 +77,32 @@ struct Option {
   bool (*parse)(std::string_view value, CardName* out);
 };
 
+constexpr Option kQps = {"qps", "1 to 31", [](std::string_view v, CardName* n) {
+                           return number<uint32_t>(v, 1, regs::kMaxQps, &n->emu.queue_pairs);
+                         }};
+constexpr Option kStepping = {"stepping", "inline or thread", [](std::string_view v, CardName* n) {
+                                n->emu.stepping =
+                                    v == "thread" ? pmd::Stepping::kThread : pmd::Stepping::kInline;
+                                return v == "thread" || v == "inline";
+                              }};
+constexpr Option kExact = {"exact", "0 or 1",
+                           [](std::string_view v, CardName* n) { return flag(v, &n->emu.exact); }};
+constexpr Option kQuirks = {
+    "quirks", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.quirks); }};
+constexpr Option kFaults = {
+    "faults", "SEED:RATE, a 64-bit number and 0.0 to 1.0",
+    [](std::string_view v, CardName* n) { return seed_and_rate(v, &n->emu); }};
+constexpr Option kPcie = {"pcie", "a 64-bit seed, 0 for off", [](std::string_view v, CardName* n) {
+                            return number<uint64_t>(v, 0, UINT64_MAX, &n->emu.pcie_seed);
+                          }};
+
 constexpr Option kEmuOptions[] = {
-    {"qps", "1 to 31",
-     [](std::string_view v, CardName* n) {
-       return number<uint32_t>(v, 1, regs::kMaxQps, &n->emu.queue_pairs);
-     }},
-    {"stepping", "inline or thread",
-     [](std::string_view v, CardName* n) {
-       n->emu.stepping = v == "thread" ? pmd::Stepping::kThread : pmd::Stepping::kInline;
-       return v == "thread" || v == "inline";
-     }},
-    {"exact", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.exact); }},
-    {"quirks", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.quirks); }},
-    {"faults", "SEED:RATE, a 64-bit number and 0.0 to 1.0",
-     [](std::string_view v, CardName* n) { return seed_and_rate(v, &n->emu); }},
-    {"pcie", "a 64-bit seed, 0 for off",
-     [](std::string_view v, CardName* n) {
-       return number<uint64_t>(v, 0, UINT64_MAX, &n->emu.pcie_seed);
-     }},
+    kQps,
+    kStepping,
+    kExact,
+    kQuirks,
+    kFaults,
+    kPcie,
     {"topology", "a topology file",
      [](std::string_view v, CardName* n) {
        n->emu.topology = v;
@@ -78,6 +112,28 @@ constexpr Option kEmuOptions[] = {
      [](std::string_view v, CardName* n) {
        n->emu.at = v;
        return !v.empty();
+     }},
+};
+
+constexpr Option kShmOptions[] = {
+    kQps,
+    kStepping,
+    kExact,
+    kQuirks,
+    kFaults,
+    kPcie,
+    {"id", "the first destID of the card, 1 to 4294967294, or 0 for the lowest that is free",
+     [](std::string_view v, CardName* n) {
+       return number<uint32_t>(v, 0, 0xFFFFFFFEu, &n->emu.id);
+     }},
+    {"board", "the name of a board, 1 to 31 letters, digits, '_' or '-'",
+     [](std::string_view v, CardName* n) {
+       n->emu.board = v;
+       return is_board_name(v);
+     }},
+    {"qp", "the queue pair of the board that this process has, 0 to 30",
+     [](std::string_view v, CardName* n) {
+       return number<uint32_t>(v, 0, regs::kMaxQps - 1, &n->emu.board_pair);
      }},
 };
 
@@ -126,13 +182,6 @@ constexpr Option kPciOptions[] = {
   return -EINVAL;
 }
 
-[[nodiscard]] bool is_wire_name(std::string_view wire) {
-  return !wire.empty() && wire.size() <= kWireNameMax &&
-         wire.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
-             std::string_view::npos;
-}
-
 /// The name without its options: which card. @param options those that it may have.
 [[nodiscard]] int parse_card(const std::string& text, const std::string& first, CardName* out,
                              std::span<const Option>* options) {
@@ -146,6 +195,19 @@ constexpr Option kPciOptions[] = {
       log_error(
           "\"%s\": an emulated card is emu:loop, or emu:NAME with 1 to %zu letters, digits, '_', "
           "'.' or '-', which two cards of this process share",
+          text.c_str(), kWireNameMax);
+      return -EINVAL;
+    }
+    return 0;
+  }
+  if (first.starts_with(kShmPrefix)) {
+    *options = kShmOptions;
+    name.emulated = true;
+    name.emu.fabric = first.substr(kShmPrefix.size());
+    if (!is_fabric_name(name.emu.fabric)) {
+      log_error(
+          "\"%s\": a card in a fabric of processes is shm:NAME with 1 to %zu letters, digits, '_', "
+          "'.' or '-', no '.' first, which the processes share",
           text.c_str(), kWireNameMax);
       return -EINVAL;
     }
@@ -165,7 +227,8 @@ constexpr Option kPciOptions[] = {
   }
   if (first.find_first_of("0123456789abcdefABCDEF") != 0 || first.find(':') == std::string::npos) {
     log_error(
-        "\"%s\" is no card: write emu:loop, emu:NAME, sim:SOCKET, or a PCI address as lspci -D "
+        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, sim:SOCKET, or a PCI address as "
+        "lspci -D "
         "does, for example 0000:03:00.0",
         text.c_str());
     return -EINVAL;
@@ -192,6 +255,15 @@ int parse_card_name(const std::string& text, CardName* out) {
       return rc;
     }
     rest.remove_prefix(option.size());
+  }
+  if (seen.contains("board") ? !seen.contains("qps") || !seen.contains("qp")
+                             : seen.contains("qp")) {
+    log_error(
+        "\"%s\": a queue pair of a board is shm:FABRIC,board=NAME,qps=COUNT,qp=NUMBER; give all "
+        "three "
+        "options, or no qp",
+        text.c_str());
+    return -EINVAL;
   }
   const bool in_fabric = name.emulated && name.emu.wire == kFabric;
   if (in_fabric != seen.contains("topology") || in_fabric != seen.contains("at")) {

@@ -36,6 +36,7 @@ struct Endpoint::Device {
   std::unique_ptr<pmd::Bus> bus;
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::mem::MemoryMap> map;
+  std::vector<uint32_t> dest_ids;  // by queue pair
 };
 
 Endpoint::Endpoint(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -57,17 +58,26 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
   auto device = std::make_shared<Device>();
   device->bus = std::move(bus);
   pmd::CardConfig card = config.card;
+  const uint32_t own = device->bus->dest_id();
+  if (own != 0 && ((config.dest_id != 0 && config.dest_id != own) ||
+                   (!card.dest_ids.empty() && card.dest_ids.front() != own))) {
+    log_error("%s: the card has destID %u, and none other; give that, or 0, or id= in its name",
+              device->bus->name().c_str(), own);
+    return -EINVAL;
+  }
   if (card.dest_ids.empty()) {
     pmd::Caps caps{};
     const char* wrong = "";
     pmd::Mmio bar = device->bus->bar();
     if (pmd::read_caps(bar, &caps, &wrong) == 0) {  // if not, Card::open() says why
-      card.dest_ids = dest_ids_from(config.dest_id, caps.queue_pairs);
+      card.dest_ids = dest_ids_from(own != 0 ? own : config.dest_id, caps.queue_pairs);
     }
   }
   if (const int rc = pmd::Card::open(*device->bus, card, &device->card); rc != 0) {
     return rc;
   }
+  device->dest_ids = card.dest_ids;
+  device->dest_ids.resize(device->card->caps().queue_pairs, pmd::Card::kNoDestId);
   device->map = std::make_unique<pmd::mem::MemoryMap>(*device->bus);
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(device)));
   if (const int rc = endpoint->start(config); rc != 0) {
@@ -105,7 +115,11 @@ int Endpoint::start(const EndpointConfig& config) {
       return rc;
     }
   }
-  return device_->card->open_queue_pair(config.queue_pair, queues, &pair_);
+  if (const int rc = device_->card->open_queue_pair(config.queue_pair, queues, &pair_); rc != 0) {
+    return rc;
+  }
+  dest_id_ = device_->dest_ids[config.queue_pair];
+  return 0;
 }
 
 Endpoint::~Endpoint() {
@@ -181,6 +195,9 @@ pmd::Card& Endpoint::card() {
 }
 const pmd::Caps& Endpoint::caps() const {
   return device_->card->caps();
+}
+uint32_t Endpoint::dest_id() const {
+  return dest_id_;
 }
 const std::string& Endpoint::name() const {
   return device_->bus->name();

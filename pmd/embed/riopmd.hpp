@@ -26,7 +26,7 @@ namespace rio {
 /// How a card is opened.
 struct EndpointConfig {
   uint32_t queue_pair = 0;
-  uint32_t dest_id = 0;          ///< of queue pair 0; queue pair i has dest_id + i
+  uint32_t dest_id = 0;          ///< of queue pair 0; queue pair i has dest_id + i. See dest_id()
   pmd::CardConfig card;          ///< empty dest_ids: made of dest_id
   pmd::QueuePairConfig queues;   ///< ring sizes, rings
   uint32_t irq_rings = 0;        ///< pmd::ring_bit()s of rings that irq_fd() tells about
@@ -41,7 +41,8 @@ class Endpoint {
  public:
   /// Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
   /// @param name "emu:WIRE[,option=value...]" (WIRE: loop, or a name that two cards of this process
-  /// share; options qps, stepping, exact, quirks, faults, pcie), "sim:SOCKET[,wait=MS]" (a card of
+  /// share; options qps, stepping, exact, quirks, faults, pcie), "shm:FABRIC[,option=value...]" (a
+  /// fabric that processes share; options those, id, board, qp), "sim:SOCKET[,wait=MS]" (a card of
   /// rio-cardsim), or a PCI address, "0000:03:00.0[,reset=0][,iova=virtual]".
   /// @return 0; -EINVAL (name, option), -EBUSY (in use), -ENODEV (no such card, or gone), -ENOENT
   /// (no such queue pair), -EPROTO, -ENOMEM, -ETIMEDOUT, -ENOTSUP (interrupts).
@@ -80,6 +81,9 @@ class Endpoint {
                                    pmd::DedicatedRxQueue** out);
   [[nodiscard]] int close_dedicated(uint32_t i);
 
+  /// Of the queue pair. A card of "shm:" has its own, and EndpointConfig::dest_id need not be
+  /// given.
+  [[nodiscard]] uint32_t dest_id() const;
   [[nodiscard]] pmd::Card& card();
   [[nodiscard]] const pmd::Caps& caps() const;
   /// "emu:loop/0", "0000:03:00.0".
@@ -139,6 +143,7 @@ class Endpoint {
   std::vector<UserMemory> registered_;
   std::unique_ptr<pmd::QueuePair> pair_;
   pmd::QueueIrq irq_;
+  uint32_t dest_id_ = 0;
 };
 
 }  // namespace rio

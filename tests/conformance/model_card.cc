@@ -136,7 +136,7 @@ class ModelCard final : public CardUnderTest {
 
  private:
   uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
-  bool unpack(const m::Frame& frame);
+  bool unpack(const m::InFrame& frame);
 
   Mode mode_;
   std::vector<Page> bar_;
@@ -209,7 +209,7 @@ bool ModelCard::send(const Packet& packet) {
   return true;
 }
 
-bool ModelCard::unpack(const m::Frame& frame) {
+bool ModelCard::unpack(const m::InFrame& frame) {
   Packet packet;
   packet.source = frame.source;
   packet.dest = frame.dest;
@@ -271,7 +271,7 @@ bool ModelCard::unpack(const m::Frame& frame) {
 
 bool ModelCard::receive(Packet* out) {
   for (m::FrameReader* reader : {&boxes_.from_card.reader, &boxes_.answers_from_card.reader}) {
-    for (const m::Frame* f = reader->peek(); f != nullptr && unpack(*f); f = reader->peek()) {
+    for (const m::InFrame* f = reader->peek(); f != nullptr && unpack(*f); f = reader->peek()) {
       reader->pop(f);
     }
     reader->release();

@@ -57,7 +57,7 @@ class FuzzCard {
   }
   void drop_sent() {
     for (int i = 2; i < 4; ++i) {
-      for (const model::Frame* f = boxes_[i].reader.peek(); f != nullptr;
+      for (const model::InFrame* f = boxes_[i].reader.peek(); f != nullptr;
            f = boxes_[i].reader.peek()) {
         boxes_[i].reader.pop(f);
       }

@@ -32,7 +32,7 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
     pair.last_flow->way->requests->publish();
   }
   auto it = pair.flows.find(dest_id);
-  if (it == pair.flows.end()) {
+  if (it == pair.flows.end() || it->second->way->gone) {
     Outbound* way = wire->route(dest_id);
     if (way == nullptr) {
       return nullptr;

@@ -96,10 +96,21 @@ struct Core {
   }
   /// The flow of a pair toward a destination, made if need be; null: no route.
   [[nodiscard]] Flow* flow(Pair& pair, uint32_t dest_id) {
-    if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id) [[likely]] {
+    if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id &&
+        !pair.last_flow->way->gone) [[likely]] {
       return pair.last_flow;
     }
     return find_flow(pair, dest_id);
+  }
+  /// Whether the response time-out has run out for what was sent at `since_ns` by a ring of `pair`.
+  /// Not while a partner that is alive has not taken it, unless the ring is being stopped.
+  [[nodiscard]] bool late(const Pair& pair, uint32_t ring, const Flow& flow,
+                          uint64_t since_ns) const {
+    if (now_ns <= since_ns || now_ns - since_ns <= timers.response_ns) {
+      return false;
+    }
+    return !flow.way->watched || since_ns <= flow.way->answerable_ns ||
+           !pair.rings[ring].running();
   }
   /// The flow that an answer belongs to; null: nothing was ever sent there.
   [[nodiscard]] Flow* known_flow(Pair& pair, uint32_t dest_id) {

@@ -157,7 +157,8 @@ void DmaEngine::fail(Operation& operation, Status status) {
   }
 }
 
-void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction, const Frame& frame) {
+void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
+                            const InFrame& frame) {
   Operation& operation = operations_[transaction.owner];
   const auto answer = static_cast<Answer>(frame.op);
   if (answer == Answer::kRetry) {

@@ -18,7 +18,7 @@ class DmaEngine {
   /// Send packets of the operations under way.
   void progress();
   [[nodiscard]] bool busy() const { return busy_ != 0; }
-  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const Frame& frame);
+  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
   void on_expired(const Transaction& transaction, regs::Status status);
   /// The ring is being stopped. What flies is waited for: stopped() tells.
   void begin_stop(Pair& pair);

@@ -121,7 +121,7 @@ void MaintEngine::finish(Operation& operation, Status status, uint32_t bytes, ui
   operation.pair = nullptr;
 }
 
-bool MaintEngine::on_request(const Frame& frame) {
+bool MaintEngine::on_request(const InFrame& frame) {
   const auto op = static_cast<MaintOp>(frame.op);
   const bool sane = frame.length >= 4 && frame.length <= regs::kMaintBytesMax &&
                     (frame.length & 3) == 0 && (frame.address & 3) == 0 &&
@@ -148,7 +148,7 @@ bool MaintEngine::on_request(const Frame& frame) {
   return true;
 }
 
-void MaintEngine::on_port_write(const Frame& frame) {
+void MaintEngine::on_port_write(const InFrame& frame) {
   uint32_t data[4] = {};
   std::memcpy(data, frame.payload(), std::min<uint32_t>(frame.length, sizeof(data)));
   ++core_.counts.rx_packets;
@@ -156,7 +156,7 @@ void MaintEngine::on_port_write(const Frame& frame) {
 }
 
 void MaintEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
-                              const Frame& frame) {
+                              const InFrame& frame) {
   Operation& operation = operations_[transaction.owner];
   const auto answer = static_cast<Answer>(frame.op);
   if (answer == Answer::kRetry && pair.rings[kMaintRing].running() &&

@@ -17,9 +17,9 @@ class MaintEngine {
 
   void run(Pair& pair);
   /// @return false: no room for the answer, come again.
-  [[nodiscard]] bool on_request(const Frame& frame);
-  void on_port_write(const Frame& frame);
-  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const Frame& frame);
+  [[nodiscard]] bool on_request(const InFrame& frame);
+  void on_port_write(const InFrame& frame);
+  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
   void on_expired(const Transaction& transaction, regs::Status status);
   void begin_stop(Pair& pair);
   [[nodiscard]] bool stopped(const Pair& pair) const;

@@ -2,7 +2,7 @@
 
 namespace rio::model {
 
-bool Responder::open(const Frame& request) {
+bool Responder::open(const InFrame& request) {
   close();
   out_ = core_.wire->route(request.source);
   if (out_ != nullptr && !out_->responses->fits(frame_bytes(sizeof(acks_)))) {
@@ -58,7 +58,7 @@ void Responder::mark_dirty(Outbound* out) {
   dirty_ = out;
 }
 
-Frame* Responder::begin(const Frame& request, FrameType type, uint32_t payload_bytes) {
+Frame* Responder::begin(const InFrame& request, FrameType type, uint32_t payload_bytes) {
   close();
   out_ = core_.wire->route(request.source);
   Frame* frame = reinterpret_cast<Frame*>(sink_);

@@ -13,7 +13,7 @@ class Responder {
   /// Make room for one more answer to whoever sent `request`.
   /// @return false: no room now, leave the request where it is. An unreachable sender is no
   /// reason to wait: its answers vanish.
-  [[nodiscard]] bool ready(const Frame& request) {
+  [[nodiscard]] bool ready(const InFrame& request) {
     if (open_ && dest_ == request.source && source_ == request.dest && count_ < kAcksPerFrame)
         [[likely]] {
       return true;
@@ -47,7 +47,7 @@ class Responder {
 
   /// A response with data or for a transaction, to be filled by the caller and then send().
   /// @return null: no room now.
-  [[nodiscard]] Frame* begin(const Frame& request, FrameType type, uint32_t payload_bytes);
+  [[nodiscard]] Frame* begin(const InFrame& request, FrameType type, uint32_t payload_bytes);
   void send(Frame* frame);
 
   /// What was answered becomes visible.
@@ -57,7 +57,7 @@ class Responder {
  private:
   static constexpr uint32_t kAcksPerFrame = 48;
 
-  bool open(const Frame& request);
+  bool open(const InFrame& request);
   void close();
   void send_acks();
   void mark_dirty(Outbound* out);

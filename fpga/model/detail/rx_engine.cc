@@ -25,7 +25,7 @@ void RxEngine::count(Answer answer) {
   }
 }
 
-Pair* RxEngine::target(const Frame& frame) {
+Pair* RxEngine::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
   if (owner == nullptr || owner->pair_of_mbox[frame.mbox()] == kNobody) [[unlikely]] {
     ++core_.counts.rx_unmapped;
@@ -34,7 +34,7 @@ Pair* RxEngine::target(const Frame& frame) {
   return &core_.pairs[owner->pair_of_mbox[frame.mbox()]];
 }
 
-int RxEngine::dedicated_ring(const Pair& pair, const Frame& frame) const {
+int RxEngine::dedicated_ring(const Pair& pair, const InFrame& frame) const {
   uint32_t open = pair.dedicated_open[frame.mbox()];
   while (open != 0) {
     const auto queue = static_cast<uint32_t>(__builtin_ctz(open));
@@ -46,7 +46,7 @@ int RxEngine::dedicated_ring(const Pair& pair, const Frame& frame) const {
   return -1;
 }
 
-bool RxEngine::well_formed(const Frame& frame) const {
+bool RxEngine::well_formed(const InFrame& frame) const {
   const bool last = frame.segment + 1u == frame.segments;
   return frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
          frame.segment < frame.segments && frame.length >= 1 && frame.ssize >= 8 &&
@@ -55,7 +55,7 @@ bool RxEngine::well_formed(const Frame& frame) const {
          (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
 }
 
-Answer RxEngine::admit_dedicated(const Frame& frame, Pair& pair, uint32_t number,
+Answer RxEngine::admit_dedicated(const InFrame& frame, Pair& pair, uint32_t number,
                                  uint32_t whole_bytes, Context* out) {
   Ring& ring = pair.rings[number];
   if (!ring.running()) {
@@ -91,7 +91,7 @@ Answer RxEngine::admit_dedicated(const Frame& frame, Pair& pair, uint32_t number
   return Answer::kDone;
 }
 
-Answer RxEngine::admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Context* out) {
+Answer RxEngine::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, Context* out) {
   if (pair == nullptr || core_.faults.draw(Fault::kError)) {
     return Answer::kError;
   }
@@ -128,7 +128,7 @@ Answer RxEngine::admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Con
   return Answer::kDone;
 }
 
-bool RxEngine::on_message(const Frame& frame) {
+bool RxEngine::on_message(const InFrame& frame) {
   if (!responder_.ready(frame)) {
     return false;
   }
@@ -162,7 +162,7 @@ bool RxEngine::on_message(const Frame& frame) {
   return true;
 }
 
-void RxEngine::land_whole(const Context& context, const Frame& frame) {
+void RxEngine::land_whole(const Context& context, const InFrame& frame) {
   const uint32_t bytes = padded(frame.length);
   if (frame.segments == 1 || frame.ssize == kFull) [[likely]] {
     const uint32_t last = (frame.segments - 1) * kFull;
@@ -183,7 +183,7 @@ void RxEngine::land_whole(const Context& context, const Frame& frame) {
   }
 }
 
-void RxEngine::land(const Context& context, const Frame& frame, uint32_t segment, uint32_t offset,
+void RxEngine::land(const Context& context, const InFrame& frame, uint32_t segment, uint32_t offset,
                     const uint8_t* bytes, uint32_t len) {
   const bool last = segment + 1u == frame.segments;
   if (last && core_.config.quirk_last_at_256) {
@@ -218,7 +218,7 @@ void RxEngine::complete(const Context& context, uint32_t bytes, Status status) {
   core_.complete(ring, &cpl, static_cast<uint32_t>(status));
 }
 
-RxEngine::Context* RxEngine::find(const Frame& frame) {
+RxEngine::Context* RxEngine::find(const InFrame& frame) {
   for (Context& context : contexts_) {
     if (context.source == frame.source && context.dest_id == frame.dest &&
         context.place == frame.place) {
@@ -228,7 +228,7 @@ RxEngine::Context* RxEngine::find(const Frame& frame) {
   return nullptr;
 }
 
-bool RxEngine::on_segment(const Frame& frame) {
+bool RxEngine::on_segment(const InFrame& frame) {
   if (!responder_.ready(frame)) {
     return false;
   }
@@ -264,7 +264,7 @@ bool RxEngine::on_segment(const Frame& frame) {
   return true;
 }
 
-Answer RxEngine::take_segment(Context& context, const Frame& frame) {
+Answer RxEngine::take_segment(Context& context, const InFrame& frame) {
   const auto bit = static_cast<uint16_t>(1u << frame.segment);
   if (context.broken) {
     return Answer::kError;
@@ -307,7 +307,7 @@ void RxEngine::drop(Context& context, Status status) {
   context.since_ns = core_.now_ns;
 }
 
-bool RxEngine::on_doorbell(const Frame& frame) {
+bool RxEngine::on_doorbell(const InFrame& frame) {
   Frame* response = responder_.begin(frame, FrameType::kResponse, 0);
   if (response == nullptr) {
     return false;
@@ -338,18 +338,31 @@ bool RxEngine::on_doorbell(const Frame& frame) {
 
 void RxEngine::check_timers() {
   for (size_t i = 0; i < contexts_.size();) {
-    Context& context = contexts_[i];
-    if (core_.now_ns - context.since_ns <= core_.timers.receive_ns) {
+    if (core_.now_ns - contexts_[i].since_ns > core_.timers.receive_ns) {
+      give_up(i);
+    } else {
       ++i;
-      continue;
     }
-    if (!context.broken) {
-      ++core_.counts.rx_timeouts;
-      complete(context, 0, Status::kReceiveTimeout);
-    }
-    context = contexts_.back();
-    contexts_.pop_back();
   }
+}
+
+void RxEngine::lose(uint32_t source) {
+  for (size_t i = 0; i < contexts_.size();) {
+    if (contexts_[i].source == source) {
+      give_up(i);
+    } else {
+      ++i;
+    }
+  }
+}
+
+void RxEngine::give_up(size_t i) {
+  if (!contexts_[i].broken) {
+    ++core_.counts.rx_timeouts;
+    complete(contexts_[i], 0, Status::kReceiveTimeout);
+  }
+  contexts_[i] = contexts_.back();
+  contexts_.pop_back();
 }
 
 void RxEngine::stop(Pair& pair, uint32_t number) {

@@ -15,15 +15,17 @@ class RxEngine {
 
   /// Fast mode: take a plain message, in rx_express.cc: the shortest way. @return false: express()
   /// or on_message() has to look at it.
-  [[nodiscard]] bool single(const Frame& frame);
+  [[nodiscard]] bool single(const InFrame& frame);
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
-  [[nodiscard]] uint32_t express(const Frame& first, uint32_t bytes_to_end);
+  [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end);
   /// A message, segment or doorbell. @return false: no room for the answer, come again.
-  [[nodiscard]] bool on_message(const Frame& frame);
-  [[nodiscard]] bool on_segment(const Frame& frame);
-  [[nodiscard]] bool on_doorbell(const Frame& frame);
+  [[nodiscard]] bool on_message(const InFrame& frame);
+  [[nodiscard]] bool on_segment(const InFrame& frame);
+  [[nodiscard]] bool on_doorbell(const InFrame& frame);
+  /// Nothing will come any more from `source`: its partial messages end.
+  void lose(uint32_t source);
   /// Receive time-outs.
   void check_timers();
   /// Drop the partial messages of a ring that is being stopped, flush what is posted.
@@ -53,22 +55,23 @@ class RxEngine {
     uint64_t since_ns;
   };
 
-  [[nodiscard]] Pair* plain_target(const Frame& frame);
-  [[nodiscard]] Pair* target(const Frame& frame);
-  [[nodiscard]] int dedicated_ring(const Pair& pair, const Frame& frame) const;
+  [[nodiscard]] Pair* plain_target(const InFrame& frame);
+  [[nodiscard]] Pair* target(const InFrame& frame);
+  [[nodiscard]] int dedicated_ring(const Pair& pair, const InFrame& frame) const;
   /// First segment of a message, or a whole one: where does it go? ERROR and RETRY are for the
   /// sender; with DONE a buffer is taken.
-  [[nodiscard]] Answer admit(const Frame& frame, Pair* pair, uint32_t whole_bytes, Context* out);
-  [[nodiscard]] Answer admit_dedicated(const Frame& frame, Pair& pair, uint32_t ring,
+  [[nodiscard]] Answer admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, Context* out);
+  [[nodiscard]] Answer admit_dedicated(const InFrame& frame, Pair& pair, uint32_t ring,
                                        uint32_t whole_bytes, Context* out);
-  void land(const Context& context, const Frame& frame, uint32_t segment, uint32_t offset,
+  void land(const Context& context, const InFrame& frame, uint32_t segment, uint32_t offset,
             const uint8_t* bytes, uint32_t len);
-  void land_whole(const Context& context, const Frame& frame);
+  void land_whole(const Context& context, const InFrame& frame);
   void complete(const Context& context, uint32_t bytes, regs::Status status);
-  [[nodiscard]] Context* find(const Frame& frame);
-  [[nodiscard]] Answer take_segment(Context& context, const Frame& frame);
+  [[nodiscard]] Context* find(const InFrame& frame);
+  [[nodiscard]] Answer take_segment(Context& context, const InFrame& frame);
   void drop(Context& context, regs::Status status);
-  [[nodiscard]] bool well_formed(const Frame& frame) const;
+  void give_up(size_t i);
+  [[nodiscard]] bool well_formed(const InFrame& frame) const;
   void count(Answer answer);
 
   Core& core_;

@@ -53,7 +53,7 @@ struct Completion {
 
 }  // namespace
 
-inline Pair* RxEngine::plain_target(const Frame& frame) {
+inline Pair* RxEngine::plain_target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
       owner->plain_pair[frame.mbox()] == kNobody || !responder_.ready(frame)) {
@@ -62,19 +62,19 @@ inline Pair* RxEngine::plain_target(const Frame& frame) {
   return &core_.pairs[owner->plain_pair[frame.mbox()]];
 }
 
-bool RxEngine::single(const Frame& frame) {
+bool RxEngine::single(const InFrame& frame) {
   Pair* pair = plain_target(frame);
   if (pair == nullptr) {
     return false;
   }
   Ring& ring = pair->rings[kSharedRing];
   const HostWindow& host = core_.host.write_window();
-  const auto* at = reinterpret_cast<const uint8_t*>(&frame);
-  const uint64_t shape = load64(at + 16);
+  const auto* head = reinterpret_cast<const uint8_t*>(&frame);
+  const uint64_t shape = load64(head + 16);
   const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
   const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
   if (ring.held || host.len_bytes < kFull || core_.look_at_tail(*pair, kSharedRing) == 0 ||
-      load64(at) != kind_of(length) || shape >> 24 != kOneSegment || length - 1 >= kFull) {
+      load64(head) != kind_of(length) || shape >> 24 != kOneSegment || length - 1 >= kFull) {
     return false;
   }
   const uint64_t offset = load64(ring.entry(ring.head, 3)) - host.iova;
@@ -82,8 +82,8 @@ bool RxEngine::single(const Frame& frame) {
     return false;
   }
   const uint32_t bytes = padded(length);
-  land_plain(host.va + offset, at + sizeof(Frame), bytes, core_.config.quirk_last_full_256);
-  const Completion completion = {load64(at + 8),
+  land_plain(host.va + offset, frame.payload(), bytes, core_.config.quirk_last_full_256);
+  const Completion completion = {load64(head + 8),
                                  bytes,
                                  place,
                                  ring.head,
@@ -99,7 +99,7 @@ bool RxEngine::single(const Frame& frame) {
   return true;
 }
 
-uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
+uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end) {
   Pair* const target = plain_target(first);
   if (target == nullptr) {
     return 0;
@@ -110,11 +110,11 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
   if (ring.held || host.len_bytes < kFull || core_.look_at_tail(pair, kSharedRing) == 0) {
     return 0;
   }
-  const auto* at = reinterpret_cast<const uint8_t*>(&first);
+  const uint8_t* at = first.at;
   const uint8_t* const begin = at;
   // Whatever length the next frames give, it ends within the memory.
   const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
-  const uint64_t route = load64(at + 8);
+  const uint64_t route = load64(reinterpret_cast<const uint8_t*>(&first) + 8);
   const uint64_t last_addr = host.len_bytes - kFull;
   const bool full = core_.config.quirk_last_full_256;
   const uint32_t time = core_.ticks();
@@ -137,7 +137,8 @@ uint32_t RxEngine::express(const Frame& first, uint32_t bytes_to_end) {
         break;
       }
     }
-    const uint64_t shape = load64(at + 16);
+    // Read once, the first frame too: what was checked is what is used.
+    const uint64_t shape = pinned(load64(at + 16));
     const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
     const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
     const uint64_t offset = load64(entry) - host.iova;

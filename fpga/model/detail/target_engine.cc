@@ -59,7 +59,7 @@ void TargetEngine::forget() {
   }
 }
 
-const TargetEngine::Window* TargetEngine::find(const Frame& frame, uint32_t pair) const {
+const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t pair) const {
   const auto op = static_cast<DmaOp>(frame.op);
   const uint64_t addr = frame.address & kAddressMask;
   const auto key = static_cast<uint32_t>(frame.address >> 48);
@@ -76,7 +76,7 @@ const TargetEngine::Window* TargetEngine::find(const Frame& frame, uint32_t pair
   return nullptr;
 }
 
-bool TargetEngine::on_request(const Frame& frame) {
+bool TargetEngine::on_request(const InFrame& frame) {
   const auto op = static_cast<DmaOp>(frame.op);
   Frame* response = nullptr;
   if (has_response(op)) {
@@ -123,7 +123,7 @@ bool TargetEngine::on_request(const Frame& frame) {
   return true;
 }
 
-void TargetEngine::serve(const Frame& frame, const Window& window, Frame* response) {
+void TargetEngine::serve(const InFrame& frame, const Window& window, Frame* response) {
   const uint64_t bus = window.bus + ((frame.address & kAddressMask) - window.rio);
   bool ok = true;
   switch (static_cast<DmaOp>(frame.op)) {
@@ -144,7 +144,7 @@ void TargetEngine::serve(const Frame& frame, const Window& window, Frame* respon
   }
 }
 
-bool TargetEngine::atomic(const Frame& frame, uint64_t bus, Frame* response) {
+bool TargetEngine::atomic(const InFrame& frame, uint64_t bus, Frame* response) {
   uint32_t old = 0;
   uint32_t operand[2] = {0, 0};
   const bool legal = frame.length == 1 || frame.length == 2 || frame.length == 4;

@@ -15,7 +15,7 @@ class TargetEngine {
   TargetEngine(Core& core, Responder& responder);
 
   /// @return false: no room for the answer, come again.
-  [[nodiscard]] bool on_request(const Frame& frame);
+  [[nodiscard]] bool on_request(const InFrame& frame);
   /// Read the windows of a pair whose CONTROL has changed.
   void read_windows(Pair& pair);
   void forget();
@@ -32,9 +32,9 @@ class TargetEngine {
   };
   using Windows = std::array<Window, regs::kWindowsPerQp>;
 
-  [[nodiscard]] const Window* find(const Frame& frame, uint32_t pair) const;
-  void serve(const Frame& frame, const Window& window, Frame* response);
-  [[nodiscard]] bool atomic(const Frame& frame, uint64_t bus, Frame* response);
+  [[nodiscard]] const Window* find(const InFrame& frame, uint32_t pair) const;
+  void serve(const InFrame& frame, const Window& window, Frame* response);
+  [[nodiscard]] bool atomic(const InFrame& frame, uint64_t bus, Frame* response);
 
   Core& core_;
   Responder& responder_;

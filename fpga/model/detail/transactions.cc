@@ -26,6 +26,13 @@ uint32_t data_bytes(const Transaction& t) {
   return two ? 2u * t.length : t.length;
 }
 
+/// The ring that it was posted to.
+uint32_t ring_of(const Transaction& t) {
+  return t.kind == Transaction::kDoorbell ? kTxRing
+         : t.kind == Transaction::kDma    ? kDmaRing
+                                          : kMaintRing;
+}
+
 FrameType frame_type(const Transaction& t) {
   switch (t.kind) {
     case Transaction::kDoorbell:
@@ -120,7 +127,7 @@ void Transactions::send_due() {
   due_.resize(kept);
 }
 
-Transaction* Transactions::answered(Flow& flow, const Frame& response) {
+Transaction* Transactions::answered(Flow& flow, const InFrame& response) {
   if (flow.transactions == nullptr) {
     return nullptr;
   }
@@ -154,7 +161,7 @@ void Transactions::rest(Transaction& t) {
 }
 
 void Transactions::expire(Flow& flow, Transaction& t) {
-  if (t.resend) {
+  if (t.resend || flow.way->gone) {
     end(flow, t);  // nothing of it is on its way
   } else {
     rest(t);
@@ -168,10 +175,7 @@ regs::Status Transactions::fate(const Pair& pair, const Transaction& t) const {
   if (!core_.link_up) {
     return regs::Status::kLinkDown;
   }
-  const uint32_t ring = t.kind == Transaction::kDoorbell ? kTxRing
-                        : t.kind == Transaction::kDma    ? kDmaRing
-                                                         : kMaintRing;
-  if (pair.rings[ring].running()) {
+  if (pair.rings[ring_of(t)].running()) {
     return regs::Status::kOk;
   }
   return t.retries > 0 ? regs::Status::kRetryExpired : regs::Status::kFlushed;
@@ -186,13 +190,30 @@ const std::vector<Transactions::Expired>& Transactions::check_timers() {
         const bool over = core_.now_ns > t.since_ns;
         const uint64_t age = over ? core_.now_ns - t.since_ns : 0;
         const regs::Status status = fate(pair, t);
-        const bool waited = age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
+        const bool waited =
+            status == regs::Status::kResponseTimeout
+                ? core_.late(pair, ring_of(t), *flow, t.since_ns)
+                : age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
         if (t.state == Transaction::kFlying && waited && status != regs::Status::kOk) {
           expired_.push_back({&pair, flow.get(), &t, status});
         } else if (t.state == Transaction::kQuarantine && age > 2 * core_.timers.response_ns) {
           end(*flow, t);
         }
       }
+    }
+  }
+  return expired_;
+}
+
+const std::vector<Transactions::Expired>& Transactions::lose(Pair& pair, Flow& flow) {
+  expired_.clear();
+  for (uint32_t tid = 0; flow.tids_busy > 0 && tid < kTids; ++tid) {
+    Transaction& t = flow.transactions[tid];
+    if (t.state == Transaction::kFlying) {
+      expired_.push_back(
+          {&pair, &flow, &t, t.resend ? regs::Status::kLinkDown : regs::Status::kResponseTimeout});
+    } else if (t.state == Transaction::kQuarantine) {
+      end(flow, t);
     }
   }
   return expired_;

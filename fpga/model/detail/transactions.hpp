@@ -23,7 +23,7 @@ class Transactions {
   [[nodiscard]] bool send_posted(Pair& pair, Flow& flow, const Transaction& request);
 
   /// The transaction that a response answers; null: none that flies.
-  [[nodiscard]] Transaction* answered(Flow& flow, const Frame& response);
+  [[nodiscard]] Transaction* answered(Flow& flow, const InFrame& response);
   /// RETRY: to be sent again after a while. @return false: the limit is reached.
   [[nodiscard]] bool again(Pair& pair, Flow& flow, Transaction& transaction);
   /// It is over and its id is free.
@@ -41,6 +41,8 @@ class Transactions {
   void expire(Flow& flow, Transaction& transaction);
   /// Transactions whose response time-out has run out; ends quarantines on the way.
   [[nodiscard]] const std::vector<Expired>& check_timers();
+  /// Those of a flow whose partner is gone; ends quarantines on the way.
+  [[nodiscard]] const std::vector<Expired>& lose(Pair& pair, Flow& flow);
   /// What was stamped with `time_ns` was sent now.
   void sent_late(uint64_t time_ns);
   /// The card was reset: what flies rests.

@@ -369,7 +369,7 @@ void TxEngine::check_timers() {
       for (uint32_t place = 0; place < flow->msgs.size(); ++place) {
         TxMsg& msg = flow->msgs[place];
         if (msg.state == TxMsg::kFlying && msg.open != 0 &&
-            core_.now_ns - msg.since_ns > core_.timers.response_ns) {
+            core_.late(pair, kTxRing, *flow, msg.since_ns)) {
           ++core_.counts.tx_timeouts;
           settle(pair, *flow, msg, place, Status::kResponseTimeout);
         } else if (msg.state == TxMsg::kFlying && msg.open == 0 &&
@@ -381,6 +381,20 @@ void TxEngine::check_timers() {
           rest_over(*flow, msg, place);
         }
       }
+    }
+  }
+}
+
+void TxEngine::lose(Pair& pair, Flow& flow) {
+  std::erase_if(due_, [&](const Due& due) { return due.flow == &flow; });
+  for (uint32_t place = 0; place < flow.msgs.size(); ++place) {
+    TxMsg& msg = flow.msgs[place];
+    if (msg.state == TxMsg::kFlying) {
+      settle(pair, flow, msg, place,
+             msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
+    }
+    if (msg.state == TxMsg::kQuarantine) {
+      rest_over(flow, msg, place);  // no answer of the old partner can come any more
     }
   }
 }

@@ -16,7 +16,7 @@ class TxEngine {
   /// Fetch and send what the pair has posted, as far as letters and room allow.
   void run(Pair& pair);
   /// Answers to messages.
-  void on_acks(const Frame& frame);
+  void on_acks(const InFrame& frame);
   void on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
   void on_doorbell_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Send segments that are still due, first or again.
@@ -24,6 +24,8 @@ class TxEngine {
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Response time-outs and ends of quarantines.
   void check_timers();
+  /// The flow's partner is gone: what was sent to it is in doubt, what was not never will be.
+  void lose(Pair& pair, Flow& flow);
   /// What was stamped with `time_ns` was sent now.
   void sent_late(uint64_t time_ns);
   /// The ring is being stopped: what was not fetched is flushed, what flies is not sent again.

@@ -163,7 +163,7 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   return sent;
 }
 
-void TxEngine::on_acks(const Frame& frame) {
+void TxEngine::on_acks(const InFrame& frame) {
   Pair* pair = core_.sender(frame.dest);
   Flow* flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
   if (flow == nullptr) {
@@ -183,13 +183,17 @@ void TxEngine::on_acks(const Frame& frame) {
   uint32_t cidx = ring.cidx;
   uint32_t done = 0;
   for (; ack != end; ack += sizeof(Ack)) {
-    const uint32_t place = ack[0];
+    uint16_t word = 0;
+    std::memcpy(&word, ack, sizeof(word));
+    const auto once = static_cast<uint32_t>(pinned(word));  // others may write there
+    const uint32_t place = once & 0xFF;
+    const uint32_t result = once >> 8;
     TxMsg& msg = msgs[place];
     uint32_t state = 0;
     std::memcpy(&state, &msg.state, sizeof(state));
-    if (state != life || msg.open != 1 || ack[1] != 0 || !direct) [[unlikely]] {
+    if (state != life || msg.open != 1 || result != 0 || !direct) [[unlikely]] {
       ring.cidx = cidx;
-      answered(*pair, *flow, place, {ack[0], ack[1]});
+      answered(*pair, *flow, place, {static_cast<uint8_t>(place), static_cast<uint8_t>(result)});
       cidx = ring.cidx;
       continue;
     }

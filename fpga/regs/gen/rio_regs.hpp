@@ -218,6 +218,8 @@ enum class EventType : uint8_t {
   kOverflow = 4,
   /// An NREAD or NWRITE outside of every window; SOURCE is who
   kWindowViolation = 5,
+  /// SOURCE is reachable (INFO 1), or gone for good (INFO 0) as whom it was; DATA0 is how many have come under this destID. Only where the fabric knows
+  kPartner = 6,
 };
 
 /// Identity, capabilities and reset. Belongs to the physical function.

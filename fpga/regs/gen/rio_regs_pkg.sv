@@ -148,7 +148,8 @@ package rio_regs_pkg;
     EVENT_TYPE_LINK = 32'd2,  // The link went up (INFO 1) or down (INFO 0)
     EVENT_TYPE_RING_ERROR = 32'd3,  // A ring stopped with an error; INFO is ring_error, DATA0 is the entry, DATA1 the ring
     EVENT_TYPE_OVERFLOW = 32'd4,  // Events were lost for want of room; INFO is how many
-    EVENT_TYPE_WINDOW_VIOLATION = 32'd5  // An NREAD or NWRITE outside of every window; SOURCE is who
+    EVENT_TYPE_WINDOW_VIOLATION = 32'd5,  // An NREAD or NWRITE outside of every window; SOURCE is who
+    EVENT_TYPE_PARTNER = 32'd6  // SOURCE is reachable (INFO 1), or gone for good (INFO 0) as whom it was; DATA0 is how many have come under this destID. Only where the fabric knows
   } event_type_e;
 
   // --------------------

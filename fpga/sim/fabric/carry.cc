@@ -19,39 +19,30 @@ bool counts_hops(FrameType type) {
   return type == FrameType::kMaintRequest || type == FrameType::kPortWrite;
 }
 
-Frame header_of(const Frame& frame) {
-  Frame head;
-  std::memcpy(&head, &frame, sizeof(head));
-  return head;
-}
 }  // namespace
 
 void FabricImpl::drain(Device& from, model::FrameReader& reader, bool response) {
   uint32_t left = kFramesPerTurn;
-  while (const Frame* frame = left-- > 0 ? reader.peek() : nullptr) {
-    const Frame head = header_of(*frame);
-    if (head.bytes == 0 || head.bytes > reader.to_end()) {
-      break;  // it changed since peek() looked: such a ring is not read any more
-    }
-    if (!may_travel(head, response)) {
+  while (const model::InFrame* frame = left-- > 0 ? reader.peek() : nullptr) {
+    if (!may_travel(*frame, response)) {
       ++counts_.malformed;
-    } else if (!carry(from, *frame, head)) {
+    } else if (!carry(from, *frame, frame->payload())) {
       break;  // no room where it goes
     }
-    reader.pop_bytes(head.bytes);
+    reader.pop(frame);
   }
   reader.release();
 }
 
-// false: the frame has to wait. Others may still write to it: what counts is `head`.
-bool FabricImpl::carry(Device& from, const Frame& frame, const Frame& head) {
+// false: the frame has to wait.
+bool FabricImpl::carry(Device& from, const Frame& head, const uint8_t* payload) {
   const Stop stop = follow({static_cast<size_t>(&from - devices_.data()), 0}, head);
   switch (stop.kind) {
     case Stop::kEndpoint:
-      return deliver(stop, frame, head);
+      return deliver(stop, head, payload);
     case Stop::kSwitch:
       if (head.type == FrameType::kMaintRequest) {
-        return answer(stop, frame, head);
+        return answer(stop, head, payload);
       }
       ++counts_.unrouted;  // no switch takes port-writes
       return true;
@@ -97,7 +88,7 @@ void FabricImpl::count(Stop::Kind kind) {
                              : counts_.absent);
 }
 
-bool FabricImpl::deliver(const Stop& stop, const Frame& frame, const Frame& head) {
+bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* payload) {
   Device& to = devices_[stop.device];
   const bool response = head.type == FrameType::kAcks || head.type == FrameType::kResponse ||
                         head.type == FrameType::kMaintResponse;
@@ -114,7 +105,7 @@ bool FabricImpl::deliver(const Stop& stop, const Frame& frame, const Frame& head
   std::memcpy(reinterpret_cast<uint8_t*>(room) + kLength,
               reinterpret_cast<const uint8_t*>(&head) + kLength, sizeof(head) - kLength);
   room->hops = static_cast<uint8_t>(stop.hops);
-  std::memcpy(room->payload(), frame.payload(), head.bytes - sizeof(head));
+  std::memcpy(room->payload(), payload, head.bytes - sizeof(head));
   ring.writer.commit(room, head.bytes);
   ring.writer.publish();
   ++counts_.delivered;
@@ -127,7 +118,7 @@ bool FabricImpl::deliver(const Stop& stop, const Frame& frame, const Frame& head
 
 // A switch answers by the port that the request came in by; from there the answer goes by the
 // requester's destID. RIO Part 3 §2.4
-bool FabricImpl::answer(const Stop& stop, const Frame& frame, const Frame& head) {
+bool FabricImpl::answer(const Stop& stop, const Frame& head, const uint8_t* payload) {
   const bool sane = is_sane_maintenance(head);
   const bool read = static_cast<MaintOp>(head.op) == MaintOp::kRead;
   alignas(Frame) uint8_t bytes[model::frame_bytes(regs::kMaintBytesMax)] = {};
@@ -149,18 +140,18 @@ bool FabricImpl::answer(const Stop& stop, const Frame& frame, const Frame& head)
     return true;
   }
   if (sane) {
-    access(*devices_[stop.device].registers, stop.port, frame, head, response->payload());
+    access(*devices_[stop.device].registers, stop.port, head, payload, response->payload());
   }
   ++counts_.answered;
   if (back.kind != Stop::kEndpoint) {
     count(back.kind == Stop::kSwitch ? Stop::kUnrouted : back.kind);
     return true;
   }
-  return deliver(back, *response, *response);
+  return deliver(back, *response, response->payload());
 }
 
-void FabricImpl::access(SwitchRegisters& registers, uint32_t in_port, const Frame& frame,
-                        const Frame& head, uint8_t* words) {
+void FabricImpl::access(SwitchRegisters& registers, uint32_t in_port, const Frame& head,
+                        const uint8_t* payload, uint8_t* words) {
   for (uint32_t at = 0; at < head.length; at += 4) {
     const auto offset = static_cast<uint32_t>(head.address) + at;
     uint32_t word = 0;
@@ -168,7 +159,7 @@ void FabricImpl::access(SwitchRegisters& registers, uint32_t in_port, const Fram
       word = registers.read(offset, in_port);
       std::memcpy(words + at, &word, sizeof(word));
     } else {
-      std::memcpy(&word, frame.payload() + at, sizeof(word));
+      std::memcpy(&word, payload + at, sizeof(word));
       registers.write(offset, word);
     }
   }

@@ -138,7 +138,7 @@ void FabricImpl::preset(Device& device, uint32_t offset, uint32_t value) {
   writer.publish();
   device.card->step();
   model::FrameReader& reader = device.socket->out_responses.reader;
-  while (const Frame* response = reader.peek()) {
+  while (const model::InFrame* response = reader.peek()) {
     reader.pop(response);
   }
   reader.release();
@@ -188,7 +188,7 @@ void FabricImpl::tell_port(Device& device, uint32_t port) {
     stop = follow({static_cast<size_t>(&device - devices_.data()), out_port}, *frame);
   }
   if (stop.kind == Stop::kEndpoint) {
-    static_cast<void>(deliver(stop, *frame, *frame));
+    static_cast<void>(deliver(stop, *frame, frame->payload()));
   } else {
     count(stop.kind);
   }

@@ -9,6 +9,7 @@
 
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "fpga/sim/shm/shm_wire.hpp"
 #include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/log.hpp"
 
@@ -75,7 +76,32 @@ bool valid(const EmuConfig& config) {
     log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
     return false;
   }
+  if (!config.board.empty() && config.board_pair >= config.queue_pairs) {
+    log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", config.board_pair,
+              config.queue_pairs, config.queue_pairs - 1);
+    return false;
+  }
   return true;
+}
+
+/// Join a fabric of processes. @param member the wire, as what it is.
+[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
+                       sim::shm::ShmWire** member) {
+  sim::shm::Seat seat;
+  seat.fabric = config.fabric;
+  seat.id = config.id;
+  seat.ids = config.queue_pairs;
+  seat.board = config.board;
+  seat.queue_pair = config.board_pair;
+  std::unique_ptr<sim::shm::ShmWire> wire;
+  std::string error;
+  if (const int rc = sim::shm::ShmWire::join(seat, &wire, &error); rc != 0) {
+    log_error("emulated card: %s", error.c_str());
+    return rc;
+  }
+  *member = wire.get();
+  *out = std::move(wire);
+  return 0;
 }
 
 /// The card's end of the wire. @param side of a cable.
@@ -97,6 +123,7 @@ struct EmuBus::Impl {
   std::string name;
   std::string wire;  // empty: in a fabric, which needs no unplug()
   int side = 0;
+  sim::shm::ShmWire* member = nullptr;  // the card's wire, if it is such
   Stepping stepping = Stepping::kManual;
   std::shared_ptr<EmuMemory> memory;
   DmaMemory bar;
@@ -112,6 +139,9 @@ struct EmuBus::Impl {
       unplug(wire, side);
     }
   }
+  /// The wire of a card that is made. @param pairs that the card has.
+  [[nodiscard]] int connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
+                            uint32_t* pairs);
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
@@ -132,6 +162,9 @@ EmuBus::~EmuBus() {
     impl_->thread.join();
   }
   if (impl_->card != nullptr) {
+    if (impl_->member != nullptr) {
+      impl_->member->set_poke(nullptr, nullptr);
+    }
     impl_->card.reset();
     impl_->release_wire();
   }
@@ -141,6 +174,26 @@ EmuBus::~EmuBus() {
   if (impl_->owns_bar) {
     impl_->memory->free(impl_->bar);
   }
+}
+
+int EmuBus::Impl::connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
+                          uint32_t* pairs) {
+  *pairs = config.queue_pairs;
+  if (!config.fabric.empty()) {
+    if (const int rc = join(config, out, &member); rc != 0) {
+      return rc;
+    }
+    *pairs = member->ids();
+    name = "shm:" + config.fabric + "/" + std::to_string(member->first_id());
+    return 0;
+  }
+  if (const int rc = plug(config, out, &side); rc != 0) {
+    return rc;
+  }
+  wire = config.topology.empty() ? config.wire : "";
+  name = config.topology.empty() ? "emu:" + config.wire + "/" + std::to_string(side)
+                                 : "emu:fabric/" + config.at;
+  return 0;
 }
 
 int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
@@ -153,27 +206,25 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     memory = own_memory();
   }
   impl->memory = memory;
-  const bool in_fabric = !config.topology.empty();
-  impl->wire = in_fabric ? "" : config.wire;
   impl->stepping = config.stepping;
-  const size_t bar_bytes = model::Card::bar_bytes(config.queue_pairs);
+  model::Config card;
+  model::Ends ends;
+  if (const int rc = impl->connect(config, &ends.wire, &card.queue_pairs); rc != 0) {
+    return rc;
+  }
+  const size_t bar_bytes = model::Card::bar_bytes(card.queue_pairs);
   if (const int rc = memory->alloc(bar_bytes, kBarAlign, &impl->bar); rc != 0) {
     log_error("emulated card: no %zu bytes for its BAR: free memory or take fewer queue pairs",
               bar_bytes);
+    ends.wire.reset();
+    impl->release_wire();
     return rc;
   }
   impl->owns_bar = true;
-  model::Ends ends;
-  if (const int rc = plug(config, &ends.wire, &impl->side); rc != 0) {
-    memory->free(impl->bar);
-    return rc;
-  }
   ends.bar = static_cast<uint8_t*>(impl->bar.va);
   ends.memory = &memory->view();
   ends.clock = &impl->clock;
   ends.irqs = &impl->irqs;
-  model::Config card;
-  card.queue_pairs = config.queue_pairs;
   card.exact = config.exact;
   card.quirk_last_at_256 = card.quirk_last_full_256 = config.quirks;
   if (!config.quirks) {
@@ -189,8 +240,9 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     memory->free(impl->bar);
     return rc;
   }
-  impl->name = in_fabric ? "emu:fabric/" + config.at
-                         : "emu:" + config.wire + "/" + std::to_string(impl->side);
+  if (impl->member != nullptr) {
+    impl->member->set_poke(&Impl::step, impl->card.get());
+  }
   if (config.stepping == Stepping::kThread) {
     const Impl* self = impl.get();
     impl->thread = std::jthread([self](const std::stop_token& stop) { self->serve(stop); });
@@ -286,6 +338,9 @@ int EmuBus::irq_fd(uint32_t vector) {
   return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
 }
 
+uint32_t EmuBus::dest_id() const {
+  return impl_->member == nullptr ? 0 : impl_->member->first_id();
+}
 const std::string& EmuBus::name() const {
   return impl_->name;
 }

@@ -30,6 +30,14 @@ struct EmuConfig {
   /// wire. Cards of this process that name the same file are in the same fabric.
   std::string topology{};
   std::string at{};
+  /// Not empty: a fabric that processes of this user share, joined by this name. The wire's name
+  /// does not count then. destIDs are `id` and those behind it, one for each queue pair; 0: the
+  /// lowest free ones. With a `board`, these are the destIDs of a board of `queue_pairs` queue
+  /// pairs, of which the card is one, `board_pair`.
+  std::string fabric{};
+  uint32_t id = 0;
+  std::string board{};
+  uint32_t board_pair = 0;
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
@@ -43,8 +51,9 @@ struct EmuConfig {
 class EmuBus final : public Bus {
  public:
   /// @param memory null: memory of the process's own.
-  /// @return -EINVAL (bad config), -EBUSY (wire has two ends already, or a card is at the
-  /// endpoint), -ENOENT (no such endpoint), -errno of the topology file, -ENOMEM.
+  /// @return -EINVAL (bad config), -EBUSY (wire has two ends already, a card is at the endpoint,
+  /// or has the destID), -ENOENT (no such endpoint), -errno of the topology file or of joining a
+  /// fabric, -ENOMEM.
   [[nodiscard]] static int create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                                   std::unique_ptr<EmuBus>* out);
   /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,
@@ -64,6 +73,7 @@ class EmuBus final : public Bus {
   [[nodiscard]] int irq_fd(uint32_t vector) override;
   [[nodiscard]] int set_faults(uint64_t seed, double rate) override;
   [[nodiscard]] bool leave_to_others() override;
+  [[nodiscard]] uint32_t dest_id() const override;
   [[nodiscard]] const std::string& name() const override;
   [[nodiscard]] int numa_node() const override;
 

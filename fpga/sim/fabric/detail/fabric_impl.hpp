@@ -45,11 +45,11 @@ class FabricImpl final : public Fabric, public std::enable_shared_from_this<Fabr
   void turn(Device& device);
   void work_own_cards();
   void drain(Device& from, model::FrameReader& reader, bool response);
-  [[nodiscard]] bool carry(Device& from, const model::Frame& frame, const model::Frame& head);
-  [[nodiscard]] bool deliver(const Stop& stop, const model::Frame& frame, const model::Frame& head);
-  [[nodiscard]] bool answer(const Stop& stop, const model::Frame& frame, const model::Frame& head);
-  void access(SwitchRegisters& registers, uint32_t in_port, const model::Frame& frame,
-              const model::Frame& head, uint8_t* words);
+  [[nodiscard]] bool carry(Device& from, const model::Frame& head, const uint8_t* payload);
+  [[nodiscard]] bool deliver(const Stop& stop, const model::Frame& head, const uint8_t* payload);
+  [[nodiscard]] bool answer(const Stop& stop, const model::Frame& head, const uint8_t* payload);
+  void access(SwitchRegisters& registers, uint32_t in_port, const model::Frame& head,
+              const uint8_t* payload, uint8_t* words);
   [[nodiscard]] Stop follow(PortName from, const model::Frame& head) const;
   void count(Stop::Kind kind);
   [[nodiscard]] bool loses() { return topology_.loss_rate > 0 && lost_(random_); }

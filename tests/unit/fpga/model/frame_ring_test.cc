@@ -41,7 +41,7 @@ class FrameRing : public testing::Test {
     return writer_.send_line({type, 0, payload, number, bytes, bytes, bytes, bytes});
   }
   bool take(uint32_t number, uint32_t payload) {
-    const Frame* frame = reader_.peek();
+    const model::InFrame* frame = reader_.peek();
     if (frame == nullptr) {
       return false;
     }

@@ -66,7 +66,7 @@ class Plug {
   [[nodiscard]] bool take(Packet* out, bool response = false) {
     const model::Inbound& in = wire_->inbound()[0];
     model::FrameReader& reader = response ? *in.responses : *in.requests;
-    const Frame* frame = reader.peek();
+    const model::InFrame* frame = reader.peek();
     if (frame == nullptr) {
       return false;
     }

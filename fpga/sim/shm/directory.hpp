@@ -1,0 +1,85 @@
+/// @file
+/// Where the members of a fabric find each other: a folder of sockets, named by destID.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fpga/sim/fd.hpp"
+
+namespace rio::sim::shm {
+
+/// Which destIDs a member wants.
+struct Seat {
+  std::string fabric;       ///< name, 1 to 63 letters, digits, '_', '.' or '-'; no folder's name
+  uint32_t id = 0;          ///< the first; 0: the lowest free ones from 1
+  uint32_t ids = 1;         ///< how many in a row
+  std::string board = {};   ///< not empty: these ids are those of a board of `ids` queue pairs,
+  uint32_t queue_pair = 0;  ///< and the member is this one of them
+};
+
+/// A fabric's folder: $RIO_RUNTIME_DIR, or else /dev/shm, then riopmd-UID/FABRIC, for its user
+/// only. Whoever is there listens at a socket for each of its destIDs; that nobody listens there
+/// any more is how others see that he is dead, so nothing that a killed process leaves has to be
+/// believed. Changes are made with a lock held. Control path, one thread at a time.
+class Directory {
+ public:
+  /// Find or make the folder and take a seat in it; removes what the dead have left.
+  /// @return 0; -EBUSY (a destID is taken), -EINVAL (the board has another size), -EPERM (the
+  /// folder is not ours alone), -ETIMEDOUT (somebody holds the lock), -errno; `error` says what and
+  /// why.
+  [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<Directory>* out,
+                                std::string* error);
+  /// Leaves; the last one takes the folder with him.
+  ~Directory();
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  /// What the card got: `ids` of them from `first`.
+  [[nodiscard]] uint32_t first_id() const { return first_; }
+  [[nodiscard]] uint32_t ids() const { return ids_; }
+  /// Non-blocking, SOCK_SEQPACKET, of this object.
+  [[nodiscard]] const Fd& listener() const { return listener_; }
+
+  /// Connect to whoever has a destID; any thread. @return 0; -ENOENT, -ECONNREFUSED: nobody;
+  /// -EAGAIN: too many do.
+  [[nodiscard]] int connect(uint32_t id, Fd* out) const;
+
+ private:
+  /// A board's file: which destIDs are its.
+  struct Board {
+    std::string name;
+    uint32_t first;
+    uint32_t ids;
+  };
+
+  Directory() = default;
+  [[nodiscard]] int open_folder(const std::string& fabric, std::string* error);
+  [[nodiscard]] int lock(std::string* error);
+  [[nodiscard]] int take(const Seat& seat, std::string* error);
+  [[nodiscard]] int take_board(const Seat& seat, const std::set<uint32_t>& taken,
+                               std::vector<Board>& boards, uint32_t* first, std::string* error);
+  [[nodiscard]] int listen_at(uint32_t id, std::string* error);
+  [[nodiscard]] bool alive(uint32_t id) const;
+  [[nodiscard]] std::vector<std::string> names() const;
+  [[nodiscard]] std::set<uint32_t> sweep() const;
+  [[nodiscard]] std::vector<Board> sweep_boards(const std::set<uint32_t>& live) const;
+  [[nodiscard]] int write_board(const Board& board) const;
+  [[nodiscard]] bool anybody() const;
+  void remove_folder();
+
+  std::string user_path_;
+  std::string path_;    // for messages
+  std::string fabric_;  // its name
+  Fd parent_;           // the user's folder
+  Fd folder_;
+  Fd lock_;  // closed: not held
+  Fd listener_;
+  uint32_t first_ = 0;
+  uint32_t ids_ = 0;
+};
+
+}  // namespace rio::sim::shm

@@ -1,0 +1,50 @@
+/// @file
+/// Memory between two members: each makes a half, writes it alone, and shows it to the other to be
+/// read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fpga/model/frame_ring.hpp"
+#include "fpga/sim/fd.hpp"
+
+namespace rio::sim::shm {
+
+/// Layout of a half: how far its owner has read the other's rings, then its own rings.
+inline constexpr uint32_t kRequestRingBytes = 64 * 1024;
+inline constexpr uint32_t kResponseRingBytes = 32 * 1024;
+inline constexpr size_t kHeadsBytes = 4096;
+inline constexpr size_t kHalfBytes = kHeadsBytes + kRequestRingBytes + kResponseRingBytes;
+
+/// What a member tells about its reading.
+struct Heads {
+  model::FrameRingShared requests;
+  model::FrameRingShared responses;
+};
+static_assert(sizeof(Heads) <= kHeadsBytes);
+
+/// A mapping.
+class Half {
+ public:
+  Half() = default;
+  ~Half();
+  Half(Half&& other) noexcept;
+  Half& operator=(Half&& other) noexcept;
+
+  /// Make one's own. @param fd to be given to the other one, who cannot write to it, or change its
+  /// size. @return -errno.
+  [[nodiscard]] static int create(Half* out, Fd* fd);
+  /// Map the other's to be read. @return -EPERM: it could be taken away while we read it, or is not
+  /// of this size; -errno.
+  [[nodiscard]] static int map(const Fd& fd, Half* out);
+
+  [[nodiscard]] Heads* heads() const { return reinterpret_cast<Heads*>(at_); }
+  [[nodiscard]] uint8_t* requests() const { return at_ + kHeadsBytes; }
+  [[nodiscard]] uint8_t* responses() const { return requests() + kRequestRingBytes; }
+
+ private:
+  uint8_t* at_ = nullptr;
+};
+
+}  // namespace rio::sim::shm

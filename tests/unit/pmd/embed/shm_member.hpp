@@ -1,0 +1,148 @@
+/// @file
+/// Members of a fabric of processes, for tests: cards that send and receive text, and processes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pmd/embed/riopmd.hpp"
+
+namespace rio::test {
+
+inline constexpr auto kPatience = std::chrono::seconds(30);
+
+/// Polls until `done()` says so. @return false: not within reason.
+template <class Done>
+[[nodiscard]] bool wait_until(const Done& done) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > until) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// An open card with buffers posted.
+class Member {
+ public:
+  static constexpr uint32_t kBuffers = 64;
+
+  explicit Member(const std::string& name, uint32_t response_timeout_us = 0) {
+    EndpointConfig config;
+    config.message_buffers = 2 * kBuffers;
+    if (response_timeout_us != 0) {
+      config.card.response_timeout_us = response_timeout_us;
+    }
+    if (Endpoint::open(name, config, &endpoint_) != 0) {
+      return;
+    }
+    uint32_t index[kBuffers];
+    EXPECT_EQ(endpoint_->buffers()->get(index, kBuffers), kBuffers);
+    for (const uint32_t i : index) {
+      give(i);
+    }
+    EXPECT_EQ(endpoint_->buffers()->get(&out_, 1), 1u);
+  }
+
+  [[nodiscard]] bool open() const { return endpoint_ != nullptr; }
+  [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
+  [[nodiscard]] uint32_t id() const { return endpoint_ == nullptr ? 0 : endpoint_->dest_id(); }
+
+  /// One at a time: done() before the next.
+  void send(uint32_t dest, const std::string& text) {
+    std::strncpy(reinterpret_cast<char*>(endpoint_->buffers()->va(out_)), text.c_str(), 256);
+    pmd::TxMessage message{};
+    message.iova = endpoint_->buffers()->iova(out_);
+    message.dest_id = dest;
+    message.length_bytes = static_cast<uint16_t>(text.size() + 1);
+    EXPECT_EQ(endpoint_->tx().burst(&message, 1), 1);
+  }
+  /// What became of it.
+  [[nodiscard]] pmd::Status done() {
+    pmd::TxDone done{};
+    EXPECT_TRUE(wait_until([&] { return endpoint_->tx().reap(&done, 1) == 1; }));
+    return done.status;
+  }
+  /// "SOURCE:TEXT", "" if nothing came.
+  [[nodiscard]] std::string receive() {
+    std::string text;
+    return wait_until([&] { return poll(&text); }) ? text : "";
+  }
+  [[nodiscard]] bool poll(std::string* text) {
+    pmd::RxMessage message{};
+    if (endpoint_->shared().burst(&message, 1) == 0) {
+      return false;
+    }
+    const auto index = static_cast<uint32_t>(message.cookie);
+    const char* bytes = reinterpret_cast<const char*>(endpoint_->buffers()->va(index));
+    *text = std::to_string(message.source) + ":" + std::string(bytes, strnlen(bytes, 256));
+    give(index);
+    return true;
+  }
+  /// The next event of a partner: "DESTID came 1", "DESTID went 1".
+  [[nodiscard]] std::string event() {
+    pmd::CardEvent event{};
+    const bool got = wait_until([&] {
+      return endpoint_->events().burst(&event, 1) == 1 &&
+             event.type == regs::EventType::kPartner;
+    });
+    return !got ? ""
+                : std::to_string(event.source) + (event.info == 1 ? " came " : " went ") +
+                      std::to_string(event.data[0]);
+  }
+
+ private:
+  void give(uint32_t index) {
+    const pmd::RxBuffer buffer{endpoint_->buffers()->iova(index), index};
+    EXPECT_EQ(endpoint_->shared().post(&buffer, 1), 1);
+  }
+
+  std::unique_ptr<Endpoint> endpoint_;
+  uint32_t out_ = 0;
+};
+
+/// A process that runs a function, and ends with what it returns.
+class Child {
+ public:
+  explicit Child(const std::function<int()>& run) : pid_(fork()) {
+    if (pid_ == 0) {
+      _exit(run());
+    }
+  }
+  ~Child() {
+    if (pid_ > 0) {
+      signal(SIGKILL);
+      (void)exit_code();
+    }
+  }
+  Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Child& operator=(Child&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    return *this;
+  }
+
+  void signal(int number) const { EXPECT_EQ(kill(pid_, number), 0); }
+  /// Waits. @return -1: it was killed.
+  int exit_code() {
+    int status = 0;
+    if (waitpid(std::exchange(pid_, -1), &status, 0) < 0 || !WIFEXITED(status)) {
+      return -1;
+    }
+    return WEXITSTATUS(status);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace rio::test
