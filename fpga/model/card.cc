@@ -49,6 +49,8 @@ struct Card::Impl final : Neighbour {
   void leave(bool self) override;
 
   void locked_step(bool answers);
+  void enter_thread();
+  [[nodiscard]] bool kick();
   void step(bool answers);
   void look_at_clock();
   void look_at_link();
@@ -147,18 +149,46 @@ void Card::step_to_receive() {
   impl_->locked_step(false);
 }
 
+void Card::step_to_send() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  if (card.core.thread != &thread_tag || card.scan_in == 0 || !card.kick()) {
+    card.enter_thread();
+    card.step(true);
+  }
+  CardLock::unlock(held);
+}
+
+bool Card::Impl::kick() {
+  if (gone || core.exact || !core.link_up || core.pairs.size() != 1 || !core.host.current()) {
+    return false;
+  }
+  if (!tx.kick(core.pairs[0])) {
+    return false;
+  }
+  --scan_in;
+  return true;
+}
+
 inline void Card::Impl::locked_step(bool answers) {
   const CardLock::Held held = lock.try_lock(&thread_tag);
   if (held == nullptr) {
     return;
   }
+  enter_thread();
+  step(answers);
+  CardLock::unlock(held);
+}
+
+inline void Card::Impl::enter_thread() {
   if (core.thread != &thread_tag) [[unlikely]] {
     stepper.store(&thread_tag, std::memory_order_relaxed);
     core.thread = &thread_tag;
     core.wire->stepped_by(&thread_tag);
   }
-  step(answers);
-  CardLock::unlock(held);
 }
 
 void Card::Impl::step(bool answers) {

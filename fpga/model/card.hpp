@@ -65,6 +65,9 @@ class Card {
   /// only now and then, or when something that is posted waits for them. A look at them would take
   /// their line away from the core that is about to write the next.
   void step_to_receive();
+  /// The same for a host that has just posted messages: where that is a single plain one to send,
+  /// nothing else is done, but now and then.
+  void step_to_send();
 
   /// Waits for the end of a step and keeps others out while `fn(arg)` runs. Any thread, bounded.
   void with_lock(void (*fn)(void* arg), void* arg);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "fpga/model/detail/copy.hpp"
 #include "fpga/model/frame.hpp"
 #include "fpga/model/tsan.hpp"
 
@@ -39,7 +40,7 @@ inline void prefetch_to_write(const void* line) {
 #endif
 }
 
-/// A frame of 64 bytes, as words: payloads of up to 32 bytes have such.
+/// First line of a frame, as words: the header, and the first 32 bytes of the payload.
 struct FrameLine {
   uint64_t words[8];
 };
@@ -108,22 +109,30 @@ class FrameWriter {
     tail_ += bytes;
   }
 
-  /// A frame of 64 bytes, visible at once with all before it. Its line is written in one go: done
-  /// bit by bit, a reader that looks for it would take the line away in between. @param line all
-  /// but `bytes`, which is 0 in it. @return false: no room, or it would lie in two lines.
-  [[nodiscard]] bool send_line(const FrameLine& line) {
-    constexpr uint32_t kNeeded = 3 * sizeof(FrameLine);  // it, and the zeros of two
-    if (room() < kNeeded) [[unlikely]] {
+  /// A short frame, visible at once with all before it. Its first line is written last and in one
+  /// go: done bit by bit, a reader that looks for it would take the line away in between.
+  /// @param line its first line, all but `bytes`, which is 0 in it. @param rest, rest_bytes what
+  /// follows that line, up to 256 bytes. @return false: no room in a row, or it would begin in the
+  /// middle of a line.
+  [[nodiscard]] bool send_line(const FrameLine& line, const uint8_t* rest = nullptr,
+                               uint32_t rest_bytes = 0) {
+    const uint32_t bytes =
+        static_cast<uint32_t>(sizeof(line)) + ((rest_bytes + kFrameAlign - 1) & ~(kFrameAlign - 1));
+    const uint32_t needed = 2 * bytes + sizeof(FrameLine);  // it, and the zeros of two
+    if (room() < needed) [[unlikely]] {
       look_at_head();
     }
-    if ((tail_ & 32) != 0 || room() < kNeeded) [[unlikely]] {
+    if ((tail_ & 32) != 0 || room() < needed || mask_ + 1 - (tail_ & mask_) < bytes) [[unlikely]] {
       return false;
     }
     publish();
     auto* at = reinterpret_cast<uint64_t*>(frame_at(tail_));
-    tail_ += sizeof(FrameLine);
+    tail_ += bytes;
     if (zero_at_ != tail_) {
       frame_at(tail_)->bytes = 0;
+    }
+    if (rest_bytes != 0) {
+      copy_padded(reinterpret_cast<uint8_t*>(at) + sizeof(line), rest, rest_bytes);
     }
     // Words, as the sender has just written them: loads of another size would wait.
 #pragma GCC unroll 8
@@ -131,9 +140,9 @@ class FrameWriter {
       __atomic_store_n(at + i, line.words[i], __ATOMIC_RELAXED);
     }
     // release: as in publish().
-    __atomic_store_n(at, line.words[0] | sizeof(FrameLine), __ATOMIC_RELEASE);
+    __atomic_store_n(at, line.words[0] | bytes, __ATOMIC_RELEASE);
     // The zero behind the next such frame, now: that one then waits for no line but its own.
-    zero_at_ = tail_ + sizeof(FrameLine);
+    zero_at_ = tail_ + bytes;
     frame_at(zero_at_)->bytes = 0;
     prefetch_to_write(frame_at(zero_at_ + sizeof(FrameLine)));
     wake();

@@ -50,7 +50,7 @@ int Port::start() {
   }
   tx_ = &endpoint_->tx();
   shared_ = &endpoint_->shared();
-  dest_id_ = config_.dest_id;
+  dest_id_ = endpoint_->dest_id();
   if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_)) {
     return -EIO;
   }

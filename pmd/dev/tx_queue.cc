@@ -195,6 +195,7 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->entries_ = static_cast<regs::TxDesc*>(queue->ring_.entries());
   queue->sizes_ = &queue->entries_->length;
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
+  queue->send_hook_ = bus.send_hook(config.qp);
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
   // Any message that is right will do; from now on the header always belongs to one.
@@ -272,7 +273,7 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
     ++done;
   }
   ring_doorbell(head_before);
-  hook_();
+  send_hook_();
   return static_cast<uint16_t>(done);
 }
 
@@ -284,7 +285,7 @@ uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
     ++done;
   }
   ring_doorbell(head_before);
-  hook_();
+  send_hook_();
   return static_cast<uint16_t>(done);
 }
 

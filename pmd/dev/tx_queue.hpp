@@ -86,7 +86,7 @@ class alignas(64) TxQueue : public PostingQueue {
     window_.post(1);
     // Doorbell: as in ring_doorbell().
     bar_.write32(tail_offset_, head + 1);
-    hook_();
+    send_hook_();
   }
   /// Hot. Pass over completions of messages that were delivered, in the order of their entries;
   /// what comes then, if anything, is for reap(). @return how many were passed over.
@@ -113,6 +113,7 @@ class alignas(64) TxQueue : public PostingQueue {
   static constexpr uint32_t kSlotControl = regs::tx_desc::Control::ssize.put(14);
 
   TxHeader header_{};
+  PollHook send_hook_;
   // Constant.
   regs::TxDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address

@@ -143,6 +143,7 @@ struct EmuBus::Impl {
   [[nodiscard]] int connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
                             uint32_t* pairs);
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
+  static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
   }
@@ -270,6 +271,13 @@ PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
     return {};
   }
   return {&Impl::step, impl_->card.get()};
+}
+
+PollHook EmuBus::send_hook(uint32_t /*qp*/) {
+  if (impl_->stepping != Stepping::kInline) {
+    return {};
+  }
+  return {&Impl::step_to_send, impl_->card.get()};
 }
 
 PollHook EmuBus::receive_hook(uint32_t /*qp*/) {
