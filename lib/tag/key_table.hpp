@@ -26,8 +26,8 @@ struct KeyLinks {
 /// @tparam kLinks the links that this table uses.
 /// @tparam kBySource the key is source and bits; else the bits alone.
 ///
-/// Adding, finding and removing cost the same however many entries there are. Memory is one pointer
-/// for each key, at the most there ever were, rounded up to a power of two: add() doubles the table
+/// Adding, finding and removing cost the same however many entries there are. Memory is two
+/// pointers for each key, at the most there ever were, rounded up to a power of two: add() doubles the table
 /// as keys come, which moves each key once, so the cost per key is bounded on the average; reserve()
 /// does it beforehand. If there is no memory to grow, chains become longer and nothing fails:
 /// grow_failures() counts that. One thread.
@@ -49,7 +49,7 @@ class KeyTable {
     if (keys > kKeysMax) {
       return -EINVAL;
     }
-    const uint64_t count = std::bit_ceil(keys);
+    const uint64_t count = std::bit_ceil(keys * kBucketsPerKey);
     if (buckets_ && count <= mask_ + 1) {
       return 0;
     }
@@ -78,7 +78,7 @@ class KeyTable {
     if (first == nullptr) {
       links(node) = {nullptr, nullptr, &node};
       *at = &node;
-      if (++keys_ > grow_at_) [[unlikely]] {
+      if (--room_ < 0) [[unlikely]] {
         grow();
       }
       return;
@@ -92,15 +92,16 @@ class KeyTable {
 
   /// @param at of find(), with an entry: it is taken out.
   void remove_first(Node** at) {
-    const KeyLinks<Node> gone = links(**at);
-    if (gone.next == nullptr) {
+    const KeyLinks<Node>& gone = links(**at);
+    Node* next = gone.next;
+    if (next == nullptr) {
       *at = gone.next_key;
-      --keys_;
+      ++room_;
       return;
     }
-    links(*gone.next).next_key = gone.next_key;
-    links(*gone.next).prev = gone.prev;
-    *at = gone.next;
+    links(*next).next_key = gone.next_key;
+    links(*next).prev = gone.prev;
+    *at = next;
   }
 
   /// @param node that is in this table.
@@ -128,8 +129,8 @@ class KeyTable {
     }
   }
 
-  [[nodiscard]] uint64_t keys() const { return keys_; }
-  [[nodiscard]] uint64_t buckets() const { return mask_ + 1; }
+  /// For so many keys add() does not grow the table.
+  [[nodiscard]] uint64_t capacity() const { return (mask_ + 1) / kBucketsPerKey; }
   [[nodiscard]] uint64_t grow_failures() const { return grow_failures_; }
 
   /// Cold: keys in the longest chain, to see how well the hash spreads.
@@ -146,20 +147,22 @@ class KeyTable {
   }
 
  private:
+  static constexpr uint64_t kBucketsPerKey = 2;  // so that most chains have one key
+
   static KeyLinks<Node>& links(Node& node) { return node.*kLinks; }
 
   [[gnu::noinline, gnu::cold]] void grow() {
-    if (reserve(2 * (mask_ + 1)) != 0) {
+    if (reserve(2 * capacity()) != 0) {
       ++grow_failures_;
-      grow_at_ *= 2;  // and not at each key from here on
+      room_ += static_cast<int64_t>(capacity());  // before it tries again
     }
   }
 
   void move_to(std::unique_ptr<Node*[]> buckets, uint64_t count) {
     std::unique_ptr<Node*[]> old = std::exchange(buckets_, std::move(buckets));
     const uint64_t old_count = old ? mask_ + 1 : 0;
+    room_ += static_cast<int64_t>((count - old_count) / kBucketsPerKey);
     mask_ = count - 1;
-    grow_at_ = count;
     for (uint64_t i = 0; i < old_count; ++i) {
       for (Node* first = old[i]; first != nullptr;) {
         Node* next = links(*first).next_key;
@@ -175,8 +178,7 @@ class KeyTable {
   std::unique_ptr<Node*[]> buckets_;
   uint64_t mask_ = 0;
   HashSeed seed_;
-  uint64_t keys_ = 0;
-  uint64_t grow_at_ = 0;  // keys
+  int64_t room_ = 0;  // keys that may come before the table grows
   uint64_t grow_failures_ = 0;
 };
 

@@ -16,4 +16,12 @@ int Matcher::reserve(uint64_t receives, uint64_t messages) {
   return messages_.reserve(messages);
 }
 
+Message* Matcher::post_any(Receive& receive) {
+  Message* message = messages_.empty() ? nullptr : messages_.take(receive);
+  if (message == nullptr) {
+    receives_.add(receive);
+  }
+  return message;
+}
+
 }  // namespace rio::tag

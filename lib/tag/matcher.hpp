@@ -33,12 +33,10 @@ class Matcher {
   /// @return the message that it takes, which is the caller's then, as is the receive; or null: the
   /// receive waits, and must stay where it is.
   [[nodiscard]] Message* post(Receive& receive) {
-    if (!messages_.empty()) [[unlikely]] {
-      if (Message* message = messages_.take(receive); message != nullptr) {
-        return message;
-      }
+    if (!messages_.empty() || receive.is_wild()) [[unlikely]] {
+      return post_any(receive);
     }
-    receives_.add(receive);
+    receives_.add_whole(receive);
     return nullptr;
   }
 
@@ -74,6 +72,8 @@ class Matcher {
   }
 
  private:
+  Message* post_any(Receive& receive);
+
   ReceiveQueue receives_;
   MessageQueue messages_;
 };

@@ -3,14 +3,25 @@
 namespace rio::tag {
 
 int ReceiveQueue::create(const HashSeed& seed, uint64_t receives, uint64_t first_number) {
-  next_number_ = first_number;
+  next_number_ = gone_ = first_number;
   return table_.create(seed, receives);
 }
 
-void ReceiveQueue::add_masked(Receive& receive) {
-  receive.place = Place::kMasked;
+void ReceiveQueue::add(Receive& receive) {
+  assert(receive.place == Place::kNowhere);
+  if (!receive.is_wild()) {
+    add_whole(receive);
+    return;
+  }
+  receive.number = next_number_++;
   ++wild_;
-  masked_.append(receive);
+  if (receive.ignore == 0) {
+    receive.place = Place::kTable;
+    table_.add(receive);
+  } else {
+    receive.place = Place::kMasked;
+    masked_.append(receive);
+  }
 }
 
 /// @param at where the key (source, bits) hangs.

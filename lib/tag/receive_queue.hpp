@@ -24,18 +24,13 @@ class ReceiveQueue {
   /// Control path: room for so many receives of different keys. @return 0, -EINVAL, -ENOMEM.
   [[nodiscard]] int reserve(uint64_t receives) { return table_.reserve(receives); }
 
-  /// Hot. @param receive that is nowhere; it is the queue's until it is taken or cancelled.
-  void add(Receive& receive) {
-    assert(receive.place == Place::kNowhere);
+  /// @param receive that is nowhere; it is the queue's until it is taken or cancelled.
+  void add(Receive& receive);
+  /// Hot, so nothing is asserted. The same for one of a single source, without ignored bits.
+  void add_whole(Receive& receive) {
+    receive.place = Place::kTable;
     receive.number = next_number_++;
-    ++count_;
-    if (receive.ignore == 0) [[likely]] {
-      receive.place = Place::kTable;
-      wild_ += receive.source == kAnySource;
-      table_.add(receive);
-    } else {
-      add_masked(receive);
-    }
+    table_.add(receive);
   }
 
   /// Hot. Takes out the earliest posted receive that matches. @return null if none does.
@@ -77,7 +72,7 @@ class ReceiveQueue {
     return gone;
   }
 
-  [[nodiscard]] uint64_t count() const { return count_; }
+  [[nodiscard]] uint64_t count() const { return next_number_ - gone_; }
   [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
   [[nodiscard]] uint64_t longest_chain() const { return table_.longest_chain(); }
 
@@ -93,22 +88,21 @@ class ReceiveQueue {
     Receive* receive = *at;
     table_.remove_first(at);
     receive->place = Place::kNowhere;
-    --count_;
+    ++gone_;
     return receive;
   }
 
   void left(Receive& receive) {
-    wild_ -= receive.place == Place::kMasked || receive.source == kAnySource;
+    wild_ -= receive.is_wild();
     receive.place = Place::kNowhere;
-    --count_;
+    ++gone_;
   }
 
-  void add_masked(Receive& receive);
   Receive* take_among_all(Receive** at, uint32_t source, uint64_t bits);
 
   Table table_;
   uint64_t next_number_ = 0;
-  uint64_t count_ = 0;
+  uint64_t gone_ = 0;  // how many are not here any more, counted from the first number
   uint64_t wild_ = 0;  // receives of any source, or with ignored bits
   Gone masked_;
 };
