@@ -1,6 +1,6 @@
 /// @file
-/// Posted receives and unexpected messages. They lie in the caller's request objects, as a base or a
-/// member; the queues link them and never copy, allocate or free one.
+/// Posted receives and unexpected messages. They lie in the caller's request objects, as a base or
+/// a member; the queues link them and never copy, allocate or free one.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@ int HashSeed::draw(HashSeed* out) {
   if (got != static_cast<ssize_t>(sizeof(seed))) {
     return got < 0 ? -errno : -EIO;
   }
+  seed.for_both |= 1;
   *out = seed;
   return 0;
 }

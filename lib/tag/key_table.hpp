@@ -1,5 +1,6 @@
 /// @file
-/// Entries by their whole key, the oldest of a key first: a hash table whose links lie in the entries.
+/// Entries by their whole key, the oldest of a key first: a hash table whose links lie in the
+/// entries.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +28,10 @@ struct KeyLinks {
 /// @tparam kBySource the key is source and bits; else the bits alone.
 ///
 /// Adding, finding and removing cost the same however many entries there are. Memory is two
-/// pointers for each key, at the most there ever were, rounded up to a power of two: add() doubles the table
-/// as keys come, which moves each key once, so the cost per key is bounded on the average; reserve()
-/// does it beforehand. If there is no memory to grow, chains become longer and nothing fails:
-/// grow_failures() counts that. One thread.
+/// pointers for each key, at the most there ever were, rounded up to a power of two: add() doubles
+/// the table as keys come, which moves each key once, so the cost per key is bounded on the
+/// average; reserve() does it beforehand. If there is no memory to grow, chains become longer and
+/// nothing fails: grow_failures() counts that. One thread.
 template <class Node, KeyLinks<Node> Node::*kLinks, bool kBySource>
 class KeyTable {
  public:
@@ -50,7 +51,7 @@ class KeyTable {
       return -EINVAL;
     }
     const uint64_t count = std::bit_ceil(keys * kBucketsPerKey);
-    if (buckets_ && count <= mask_ + 1) {
+    if (count <= buckets()) {
       return 0;
     }
     std::unique_ptr<Node*[]> buckets(new (std::nothrow) Node*[count]());
@@ -64,7 +65,7 @@ class KeyTable {
   /// Where the oldest entry of a key hangs; *find() is null if there is none. Valid until the table
   /// changes.
   [[nodiscard]] Node** find(uint32_t source, uint64_t bits) {
-    Node** at = &buckets_[key_hash(seed_, kBySource ? source : kAnySource, bits) & mask_];
+    Node** at = &bucket(source, bits);
     while (*at != nullptr && !((*at)->bits == bits && (!kBySource || (*at)->source == source))) {
       at = &links(**at).next_key;
     }
@@ -120,7 +121,7 @@ class KeyTable {
   /// Cold: `visit(Node&)` for all, by key the oldest first; it may not change the table.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (uint64_t i = 0; i <= mask_; ++i) {
+    for (uint64_t i = 0; i < buckets(); ++i) {
       for (Node* first = buckets_[i]; first != nullptr; first = links(*first).next_key) {
         for (Node* node = first; node != nullptr; node = links(*node).next) {
           visit(*node);
@@ -130,13 +131,13 @@ class KeyTable {
   }
 
   /// For so many keys add() does not grow the table.
-  [[nodiscard]] uint64_t capacity() const { return (mask_ + 1) / kBucketsPerKey; }
+  [[nodiscard]] uint64_t capacity() const { return buckets() / kBucketsPerKey; }
   [[nodiscard]] uint64_t grow_failures() const { return grow_failures_; }
 
   /// Cold: keys in the longest chain, to see how well the hash spreads.
   [[nodiscard]] uint64_t longest_chain() const {
     uint64_t longest = 0;
-    for (uint64_t i = 0; i <= mask_; ++i) {
+    for (uint64_t i = 0; i < buckets(); ++i) {
       uint64_t length = 0;
       for (Node* first = buckets_[i]; first != nullptr; first = links(*first).next_key) {
         ++length;
@@ -150,6 +151,10 @@ class KeyTable {
   static constexpr uint64_t kBucketsPerKey = 2;  // so that most chains have one key
 
   static KeyLinks<Node>& links(Node& node) { return node.*kLinks; }
+  [[nodiscard]] uint64_t buckets() const { return buckets_ ? uint64_t{1} << (64 - shift_) : 0; }
+  [[nodiscard]] Node*& bucket(uint32_t source, uint64_t bits) const {
+    return buckets_[key_hash(seed_, kBySource ? source : kAnySource, bits) >> shift_];
+  }
 
   [[gnu::noinline, gnu::cold]] void grow() {
     if (reserve(2 * capacity()) != 0) {
@@ -159,24 +164,23 @@ class KeyTable {
   }
 
   void move_to(std::unique_ptr<Node*[]> buckets, uint64_t count) {
-    std::unique_ptr<Node*[]> old = std::exchange(buckets_, std::move(buckets));
-    const uint64_t old_count = old ? mask_ + 1 : 0;
+    const uint64_t old_count = this->buckets();
+    const std::unique_ptr<Node*[]> old = std::exchange(buckets_, std::move(buckets));
     room_ += static_cast<int64_t>((count - old_count) / kBucketsPerKey);
-    mask_ = count - 1;
+    shift_ = 64 - std::countr_zero(count);
     for (uint64_t i = 0; i < old_count; ++i) {
       for (Node* first = old[i]; first != nullptr;) {
         Node* next = links(*first).next_key;
-        Node*& bucket =
-            buckets_[key_hash(seed_, kBySource ? first->source : kAnySource, first->bits) & mask_];
-        links(*first).next_key = bucket;
-        bucket = first;
+        Node*& here = bucket(first->source, first->bits);
+        links(*first).next_key = here;
+        here = first;
         first = next;
       }
     }
   }
 
   std::unique_ptr<Node*[]> buckets_;
-  uint64_t mask_ = 0;
+  int shift_ = 0;  // of the hash: as many bits are left as buckets have
   HashSeed seed_;
   int64_t room_ = 0;  // keys that may come before the table grows
   uint64_t grow_failures_ = 0;

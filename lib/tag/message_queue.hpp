@@ -12,10 +12,10 @@ namespace rio::tag {
 
 /// A list in order of arrival. Most of the time it is empty or a few messages long, so keeping one
 /// costs no more than that list. A table by (source, bits), and one by bits alone for receives of
-/// ANY source, come when a look-up would walk past kShortWalk messages: each is built from the list,
-/// kept up with it from then on, and left off once the queue is empty. So a message enters each
-/// table once at the most, and a look-up without ignored bits costs the same however many wait.
-/// Look-ups that ignore bits walk in order of arrival. One thread.
+/// ANY source, come when a look-up would walk past kShortWalk messages: each is built from the
+/// list, kept up with it from then on, and left off once the queue is empty. So a message enters
+/// each table once at the most, and a look-up without ignored bits costs the same however many
+/// wait. Look-ups that ignore bits walk in order of arrival. One thread.
 class MessageQueue {
  public:
   static constexpr uint32_t kShortWalk = 8;
