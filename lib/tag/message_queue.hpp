@@ -50,6 +50,8 @@ class MessageQueue {
 
   [[nodiscard]] uint64_t count() const { return count_; }
   [[nodiscard]] uint64_t claimed() const { return claimed_count_; }
+  /// How many tables are kept up.
+  [[nodiscard]] int tables() const { return by_key_used_ + by_bits_used_; }
   [[nodiscard]] uint64_t grow_failures() const {
     return by_key_.grow_failures() + by_bits_.grow_failures();
   }

@@ -73,6 +73,8 @@ class ReceiveQueue {
   }
 
   [[nodiscard]] uint64_t count() const { return next_number_ - gone_; }
+  /// Those of ANY source, or with ignored bits. While there are any, take() costs more.
+  [[nodiscard]] uint64_t wild() const { return wild_; }
   [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
   [[nodiscard]] uint64_t longest_chain() const { return table_.longest_chain(); }
 
@@ -103,7 +105,7 @@ class ReceiveQueue {
   Table table_;
   uint64_t next_number_ = 0;
   uint64_t gone_ = 0;  // how many are not here any more, counted from the first number
-  uint64_t wild_ = 0;  // receives of any source, or with ignored bits
+  uint64_t wild_ = 0;
   Gone masked_;
 };
 

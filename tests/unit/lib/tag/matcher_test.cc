@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <memory>
@@ -132,6 +133,11 @@ class Walk {
 
   void check_counts() {
     ASSERT_EQ(matcher_.receives().count(), reference_.posted.size());
+    const auto wild = [](const Receive* each) {
+      return each->ignore != 0 || each->source == kAnySource;
+    };
+    ASSERT_EQ(matcher_.receives().wild(),
+              std::count_if(reference_.posted.begin(), reference_.posted.end(), wild));
     ASSERT_EQ(matcher_.messages().count(), reference_.waiting.size());
     ASSERT_EQ(matcher_.messages().claimed(), reference_.claimed.size());
     most_posted_ = std::max(most_posted_, reference_.posted.size());

@@ -88,6 +88,22 @@ TEST_F(MessageQueueTest, TablesAreKeptUpWithWhatComesLater) {
   EXPECT_EQ(queue_.find(pattern(2, 5)), nullptr);
 }
 
+TEST_F(MessageQueueTest, TablesComeWithLookUpsAndGoWithTheLastMessage) {
+  append_strangers(kMany);
+  EXPECT_EQ(queue_.find(pattern(77, 0xFFFF)), &strangers_[0]);
+  EXPECT_EQ(queue_.find(pattern(1, 5, 1)), nullptr);
+  EXPECT_EQ(queue_.tables(), 0);  // the one was among the first, the other ignores bits
+  EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);
+  EXPECT_EQ(queue_.tables(), 1);
+  EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), nullptr);
+  EXPECT_EQ(queue_.tables(), 2);
+  while (!queue_.empty()) {
+    EXPECT_EQ(queue_.tables(), 2);
+    EXPECT_EQ(queue_.discard(*queue_.first()), 0);
+  }
+  EXPECT_EQ(queue_.tables(), 0);
+}
+
 // Filled and emptied again and again, with and without look-ups in between.
 TEST_F(MessageQueueTest, NothingOldIsFoundOnceItWasEmpty) {
   for (uint32_t round = 0; round < 8; ++round) {
