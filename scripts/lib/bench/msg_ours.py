@@ -30,9 +30,8 @@ class Missing(Exception):
 
 def need(program):
     if not os.access(program, os.X_OK):
-        raise Missing(f"{program} is not there: what it would give is not measured; build it "
-                      f"(ninja -C {program.split(os.sep)[0]}), or mend scripts/lib/bench/msg_ours.py if it "
-                      "has another name")
+        raise Missing(f"{program} is not there, so what it gives is not measured: run scripts/build; if it "
+                      "has another name, mend scripts/lib/bench/msg_ours.py")
     return program
 
 
@@ -83,6 +82,7 @@ class Counter:
     def __init__(self, build, folder):
         self.msg_count = os.path.join(build, "tests", "bench", "msg_count")
         self.tag_count = os.path.join(build, "tests", "bench", "tag_count")
+        self.tag_bench = os.path.join(build, "tests", "bench", "tag_bench")
         self.folder = folder
 
     def _profile(self, toggle, args):
@@ -111,3 +111,10 @@ class Counter:
         return self._each(f"rio_bench_tag_{call}", self.tag_count,
                           lambda count: [case, str(waiting), str(count)], 2 * waiting + 2000,
                           4 * waiting + 4000, True)
+
+    def matching_times(self, seconds):
+        """@return ([(case.waiting, ns of one entry's coming and going)], the command)."""
+        args = [need(self.tag_bench), "--benchmark_format=json", f"--benchmark_min_time={seconds:g}"]
+        results = json.loads(programs.run(args, TIMEOUT_S))["benchmarks"]
+        return ([(result["name"].removeprefix("tag/").replace("/", "."), result["cpu_time"])
+                 for result in results], programs.shown(args))
