@@ -1,5 +1,6 @@
 #include "fpga/model/card.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -50,7 +51,7 @@ struct Card::Impl final : Neighbour {
 
   void locked_step(bool answers);
   void enter_thread();
-  [[nodiscard]] bool kick();
+  [[nodiscard]] uint32_t kicks_allowed() const;
   void step(bool answers);
   void look_at_clock();
   void look_at_link();
@@ -73,6 +74,7 @@ struct Card::Impl final : Neighbour {
   bool gone = false;
   bool forced_down = false;
   uint32_t scan_in = 0;
+  uint32_t kicks = 0;  // may be sent until the next step
   uint32_t housekeep_in = 0;
   uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;
@@ -155,22 +157,24 @@ void Card::step_to_send() {
   if (held == nullptr) {
     return;
   }
-  if (card.core.thread != &thread_tag || card.scan_in == 0 || !card.kick()) {
+  // Each countdown of a scan looks whether the next steps may be so short.
+  if (card.core.thread == &thread_tag && card.kicks != 0 && card.core.host.current() &&
+      card.tx.kick(card.core.pairs[0])) [[likely]] {
+    --card.kicks;
+  } else {
     card.enter_thread();
+    card.scan_in = std::min(card.scan_in, card.kicks);
     card.step(true);
   }
   CardLock::unlock(held);
 }
 
-bool Card::Impl::kick() {
-  if (gone || core.exact || !core.link_up || core.pairs.size() != 1 || !core.host.current()) {
-    return false;
-  }
-  if (!tx.kick(core.pairs[0])) {
-    return false;
-  }
-  --scan_in;
-  return true;
+/// How many messages may be sent without looking at anything but the transmit ring.
+uint32_t Card::Impl::kicks_allowed() const {
+  const Ring& ring = core.pairs[0].rings[kTxRing];
+  const bool plain = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
+                     ring.running() && !ring.held;
+  return plain ? kScanEvery : 0;
 }
 
 inline void Card::Impl::locked_step(bool answers) {
@@ -262,6 +266,7 @@ void Card::Impl::step(bool answers) {
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
+  kicks = scan_in == 0 ? 0 : kicks_allowed();
 }
 
 void Card::Impl::look_at_clock() {
@@ -500,11 +505,13 @@ void Card::Impl::draw_faults() {
 
 void Card::with_lock(void (*fn)(void* arg), void* arg) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   fn(arg);
 }
 
 void Card::set_link(bool up) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->forced_down = !up;
   impl_->scan_in = 0;
   impl_->housekeep_in = 0;
@@ -512,11 +519,13 @@ void Card::set_link(bool up) {
 
 void Card::lose_state() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->control.lose_state();
 }
 
 void Card::vanish() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);
@@ -525,6 +534,7 @@ void Card::vanish() {
 
 void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {
     impl_->core.pairs[queue_pair].rings[ring].held = held;
   }
@@ -532,6 +542,7 @@ void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
 
 void Card::set_faults(const FaultConfig& faults) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->core.faults = Faults(faults);
   impl_->core.exact =
       impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
@@ -549,16 +560,19 @@ Activity Card::activity() {
 
 PortCounts Card::counters() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   return impl_->core.counts;
 }
 
 uint64_t Card::faults_drawn(Fault fault) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   return impl_->core.faults.drawn(fault);
 }
 
 uint64_t Card::refused_accesses() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   return impl_->core.host.refused();
 }
 

@@ -75,6 +75,7 @@ class TxEngine {
   Transactions& transactions_;
   uint32_t contexts_used_ = 0;
   uint8_t letter_mask_;
+  const uint64_t tx_unaligned_;  // bits that are 0 in an address
   std::vector<Due> due_;
 };
 

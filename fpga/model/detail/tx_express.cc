@@ -51,28 +51,10 @@ inline void note(TxMsg& msg, const uint8_t* desc, uint32_t index, uint64_t now_n
   std::memcpy(static_cast<void*>(&msg.state), &life, sizeof(life));
 }
 
-/// The first 32 bytes of a payload, zeros behind. Whole words, as the host has just written them;
-/// what is not of the payload is not looked at. @param bytes has 256 readable bytes, or 16.
-inline void first_words(const uint8_t* bytes, uint32_t length, uint64_t* words) {
-  for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t at = 8 * i;
-    uint64_t word = 0;
-    if (at < length) {
-      word = load64(bytes + at);
-      const uint32_t beyond = length - at < 8 ? 8 - (length - at) : 0;
-      word = word << (8 * beyond) >> (8 * beyond);
-    }
-    words[i] = word;
-  }
-}
-
 }  // namespace
 
 bool TxEngine::kick(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
-  if (!ring.running() || ring.held) [[unlikely]] {
-    return false;
-  }
   // acquire: the descriptor visible after the tail; pairs with Mmio::write32.
   const uint32_t tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
   if (tail - ring.head != 1 || core_.wire->may_enter_neighbour(core_.thread)) {
@@ -86,23 +68,23 @@ bool TxEngine::single(Pair& pair, Ring& ring) {
   Flow* flow = pair.last_flow;
   const uint8_t* desc = ring.entry(ring.head, 5);
   const uint64_t word = load64(desc);
-  const uint64_t cookie_length = load64(desc + 8);
-  const auto length = static_cast<uint32_t>(cookie_length >> 32);
+  const auto length = static_cast<uint32_t>(load64(desc + 8) >> 32);
   const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
-  const HostWindow& host = core_.host.read_window();
-  const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
-  const uint64_t offset = addr - host.iova;
-  const uint8_t* bytes = host.va + offset;
-  bool good = (addr & ((1ull << core_.config.tx_addr_log2) - 1)) == 0 &&
-              length - 1 < regs::kSegmentBytesMax && host.len_bytes >= regs::kSegmentBytesMax &&
-              offset <= host.len_bytes - regs::kSegmentBytesMax;
-  if ((word & kInlineMask) != 0) {
-    bytes = desc + offsetof(regs::TxDesc, addr);
-    good = length - 1 < regs::kInlineBytes;
+  const uint8_t* bytes = desc + offsetof(regs::TxDesc, addr);
+  if ((word & kInlineMask) == 0) [[likely]] {
+    const HostWindow& host = core_.host.read_window();
+    const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
+    // As a number: of a message that is not good the sum points nowhere.
+    bytes = reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(host.va) + addr - host.iova);
+    if (length - 1 >= regs::kSegmentBytesMax || (addr & tx_unaligned_) != 0 ||
+        !host.holds(addr, regs::kSegmentBytesMax)) [[unlikely]] {
+      return false;
+    }
+  } else if (length - 1 >= regs::kInlineBytes) {
+    return false;
   }
-  if (flow == nullptr || !good ||
-      (word & ~(kMboxMask | kInlineMask)) !=
-          (kPlain | static_cast<uint64_t>(flow->dest_id) << 32)) {
+  if (flow == nullptr || (word & ~(kMboxMask | kInlineMask)) !=
+                             (kPlain | static_cast<uint64_t>(flow->dest_id) << 32)) {
     return false;
   }
   const uint32_t busy = flow->busy[mbox];
@@ -111,14 +93,10 @@ bool TxEngine::single(Pair& pair, Ring& ring) {
     return false;
   }
   const uint32_t place = place_of(mbox, letter);
-  FrameLine line = {static_cast<uint64_t>(FrameType::kMessage) << 32,
-                    pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32,
-                    shape(length, place),
-                    0};
-  constexpr uint32_t kInLine = sizeof(FrameLine) - sizeof(Frame);
-  first_words(bytes, length, line.words + 4);
-  if (!flow->way->requests->send_line(line, bytes + kInLine,
-                                      length > kInLine ? length - kInLine : 0)) {
+  const FrameHead head = {static_cast<uint64_t>(FrameType::kMessage) << 32,
+                          pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32,
+                          shape(length, place), 0};
+  if (!flow->way->requests->send_short(head, bytes, length)) {
     return false;
   }
   flow->busy[mbox] = static_cast<uint8_t>(busy | (busy + 1));
