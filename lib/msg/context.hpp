@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lib/msg/port.hpp"
+#include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
 
@@ -38,6 +39,30 @@ class Context {
     port_.return_credit(delivery.origin, id_, 1);
   }
 
+  // Large data. Until accept_large() requests of peers are refused.
+  void accept_large() { accepts_large_ = true; }
+  /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
+  /// until it is done. @param len_bytes 1 to kTransferMax. @param transfer new, or one that is
+  /// done.
+  /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length).
+  [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
+                               uint64_t len_bytes, SendTransfer& transfer);
+  /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
+  /// has to be answered by receive_large() or refuse_large() some time.
+  [[nodiscard]] Request* take_request();
+  /// Have what a request offers. The request is gone afterwards. What is beyond capacity is never
+  /// sent. @param buffer the transfer's until it is done. @param transfer new, or one that is done.
+  void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer);
+  /// The sender is told -ECONNREFUSED. The request is gone afterwards.
+  void refuse_large(Request* request);
+  /// Give up. It is done, with -ECANCELED or whatever was sooner, only when nothing can land or be
+  /// read any more.
+  void cancel(SendTransfer& transfer);
+  void cancel(RecvTransfer& transfer);
+  /// Those that became done in Port::progress(), each once. @return null: no more.
+  [[nodiscard]] SendTransfer* next_sent();
+  [[nodiscard]] RecvTransfer* next_received();
+
   [[nodiscard]] Port& port() { return port_; }
   [[nodiscard]] uint16_t id() const { return id_; }
 
@@ -49,6 +74,9 @@ class Context {
   Inbox inbox_;
   Port& port_;
   uint16_t id_;
+  bool accepts_large_ = false;
+  LinkedList<SendTransfer> sent_;
+  LinkedList<RecvTransfer> received_;
 };
 
 }  // namespace rio::msg

@@ -17,11 +17,19 @@ enum class Kind : uint8_t {
   kFirst = 1,  ///< first part of a message of several; its bytes begin with the length (u64)
   kMore = 2,   ///< another part
   kLast = 3,   ///< the last part
+  // The same, but less often.
+  kRequest = 8,  ///< may I send much? RequestBody
   // Numbered, for the library; from the reserve.
   kOpen = 16,     ///< may I send to this context?
   kOpened = 17,   ///< yes; Header::credit says how much
   kRefused = 18,  ///< there is no such context (any more)
   kCredit = 19,   ///< nothing but Header::credit
+  // Of large data: control.hpp has the bodies.
+  kGrant = 20,
+  kExtend = 21,
+  kDone = 22,
+  kAbort = 23,
+  kClosed = 24,
   // Not numbered: they make the numbers.
   kHello = 32,
   kWelcome = 33,
@@ -32,13 +40,13 @@ enum class Kind : uint8_t {
 inline constexpr uint32_t kContexts = 64;
 
 struct Header {
-  uint32_t key;      ///< of the session, as the receiver named it; 0 in a hello
-  uint32_t number;   ///< of the message among the numbered ones of this session
-  uint16_t to;       ///< receiver's context
-  uint16_t from;     ///< sender's context
-  uint16_t credit;   ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
+  uint32_t key;     ///< of the session, as the receiver named it; 0 in a hello
+  uint32_t number;  ///< of the message among the numbered ones of this session
+  uint16_t to;      ///< receiver's context
+  uint16_t from;    ///< sender's context
+  uint16_t credit;  ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
   Kind kind;
-  uint8_t padding;   ///< bytes at the end that the card added, 0 to 7
+  uint8_t padding;  ///< bytes at the end that the card added, 0 to 7
 };
 static_assert(sizeof(Header) == 16);
 static_assert(offsetof(Header, number) == 4 && offsetof(Header, to) == 8 &&
