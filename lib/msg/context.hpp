@@ -39,12 +39,12 @@ class Context {
     port_.return_credit(delivery.origin, id_, 1);
   }
 
-  // Large data. Until accept_large() requests of peers are refused.
-  void accept_large() { accepts_large_ = true; }
+  /// Large data. Until then requests of peers are refused. @return 0, -ENOMEM.
+  [[nodiscard]] int accept_large();
   /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
   /// until it is done. @param len_bytes 1 to kTransferMax. @param transfer new, or one that is
   /// done.
-  /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length).
+  /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
   [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
                                uint64_t len_bytes, SendTransfer& transfer);
   /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
@@ -68,6 +68,8 @@ class Context {
 
  private:
   friend class Port;
+  friend class Receiver;
+  friend class Sender;
 
   Context(Port& port, uint16_t id, uint32_t entries) : inbox_(entries), port_(port), id_(id) {}
 

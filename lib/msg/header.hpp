@@ -73,6 +73,11 @@ inline constexpr uint32_t kMagic = 0x6D6F6901;
   return kind <= Kind::kLast;
 }
 
+/// Of the messages for the library, those about large data.
+[[nodiscard]] constexpr bool is_large(Kind kind) {
+  return kind >= Kind::kGrant && kind <= Kind::kClosed;
+}
+
 /// The header as it is loaded and stored: two words.
 struct HeaderWords {
   uint64_t key_number;
