@@ -18,6 +18,8 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): names are [S4]'s, and others in their manner */
+
 /** Where a channel is: destID of its card in the upper 24 bits, number of the channel in the lower
  * 8. */
 typedef uint32_t netaddr_t;
@@ -86,6 +88,8 @@ int SkifCh_RecvComp(struct SkifCh*);
 int SkifCh_Progress(struct SkifCh* channel);
 /** Who sent the message that Recv gave last. To be asked before its SkifCh_RecvComp(). */
 netaddr_t SkifCh_Source(const struct SkifCh* channel);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }
