@@ -49,6 +49,7 @@ struct Card::Impl final : Neighbour {
   void leave(bool self) override;
 
   void locked_step(bool answers);
+  void stepped_by_this_thread();
   void step(bool answers);
   void look_at_clock();
   void look_at_link();
@@ -152,13 +153,17 @@ inline void Card::Impl::locked_step(bool answers) {
   if (held == nullptr) {
     return;
   }
+  stepped_by_this_thread();
+  step(answers);
+  CardLock::unlock(held);
+}
+
+inline void Card::Impl::stepped_by_this_thread() {
   if (core.thread != &thread_tag) [[unlikely]] {
     stepper.store(&thread_tag, std::memory_order_relaxed);
     core.thread = &thread_tag;
     core.wire->stepped_by(&thread_tag);
   }
-  step(answers);
-  CardLock::unlock(held);
 }
 
 void Card::Impl::step(bool answers) {
@@ -261,7 +266,8 @@ Activity Card::Impl::activity() {
   }
   now.done = core.bar.load(regs::id::gen_ack()) + core.counts.rx_packets;
   now.under_way = requests_wait() || dma.busy() || responder.pending() || control.stopping() ||
-                  transactions.due() || tx.due() || core.host.writes_wait();
+                  transactions.due() || tx.due() || core.host.writes_wait() ||
+                  control.interrupt_waits();
   for (const Pair& pair : core.pairs) {
     if (!pair.live) {
       continue;
@@ -465,6 +471,14 @@ void Card::Impl::draw_faults() {
     stuck = &pair.rings[core.faults.below(regs::kRingsPerQp)];
     stuck->held = stuck->running();
     stuck_steps = 1 + core.faults.below(200);
+  }
+}
+
+void Card::step_surely(uint32_t times) {
+  const CardHold hold(impl_->lock);
+  impl_->stepped_by_this_thread();
+  for (; times > 0; --times) {
+    impl_->step(true);
   }
 }
 

@@ -66,6 +66,9 @@ class Card {
   /// their line away from the core that is about to write the next.
   void step_to_receive();
 
+  /// As `times` calls of step(), but waits until whoever is inside has left. Any thread, bounded.
+  void step_surely(uint32_t times);
+
   /// Waits for the end of a step and keeps others out while `fn(arg)` runs. Any thread, bounded.
   void with_lock(void (*fn)(void* arg), void* arg);
 

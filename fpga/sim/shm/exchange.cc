@@ -106,6 +106,14 @@ void Exchange::cut(const LinkPtr& link) {
   eventfd_write(order_.get(), 1);
 }
 
+void Exchange::poke_soon() {
+  {
+    const std::lock_guard lock(mutex_);
+    poke_order_ = true;
+  }
+  eventfd_write(order_.get(), 1);
+}
+
 bool Exchange::take(News* out) {
   const std::lock_guard lock(mutex_);
   if (news_.empty()) {
@@ -144,11 +152,9 @@ void Exchange::run() {
       }
     }
     call_wanted();
-    if (std::exchange(rung_, false)) {
+    if (std::exchange(rung_, false) || (again_ && count == 0)) {
       const std::lock_guard lock(poke_mutex_);
-      if (poke_ != nullptr) {
-        poke_(poke_ctx_);
-      }
+      again_ = poke_ != nullptr && poke_(poke_ctx_);
     }
   }
 }
@@ -201,6 +207,7 @@ void Exchange::take_orders() {
     const std::lock_guard lock(mutex_);
     wants.swap(want_orders_);
     cuts.swap(cut_orders_);
+    rung_ = rung_ || std::exchange(poke_order_, false);
   }
   for (const LinkPtr& link : cuts) {
     down(link);
@@ -211,9 +218,9 @@ void Exchange::take_orders() {
 }
 
 int Exchange::timeout_ms() const {
-  const bool waits = std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
-    return entry.second.next != Clock::time_point::max();
-  });
+  const bool waits = again_ || std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
+                       return entry.second.next != Clock::time_point::max();
+                     });
   return waits ? 1 : -1;
 }
 

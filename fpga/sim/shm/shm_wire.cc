@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "fpga/sim/shm/seen.hpp"
+
 namespace rio::sim::shm {
 namespace {
 
@@ -20,6 +22,12 @@ constexpr uint32_t kLastSteps = 1024;
 }
 
 }  // namespace
+
+void set_flags(const Link& link, bool asleep) {
+  Heads& heads = *link.mine.heads();
+  heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+  heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+}
 
 /// Of a partner's thread.
 class ShmWire::DoorBell final : public model::Bell {
@@ -80,6 +88,7 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   if (const int rc = Directory::join(seat, &directory, error); rc != 0) {
     return rc;
   }
+  let_others_see_us();
   std::unique_ptr<ShmWire> wire(new ShmWire);
   wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_);
   if (const int rc = wire->exchange_->start(); rc != 0) {
@@ -176,6 +185,10 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   }
   ends_.push_back(std::make_unique<End>(link));
   End& end = *ends_.back();
+  if (asleep()) {
+    set_flags(*link, true);
+    make_stores_seen();
+  }
   for (uint32_t i = 0; i < link->ids; ++i) {
     Way& to = way(link->first_id + i);
     to.state = Way::kUp;
@@ -212,6 +225,21 @@ void ShmWire::close(End& end) {
   }
   std::erase_if(ends_, [&](const auto& each) { return each.get() == &end; });
   list_inbound();
+}
+
+void ShmWire::set_asleep(bool asleep) {
+  if (asleep_.load(std::memory_order_relaxed) == asleep) {
+    return;
+  }
+  asleep_.store(asleep, std::memory_order_release);
+  for (const auto& end : ends_) {
+    set_flags(*end->link, asleep);
+  }
+  if (asleep) {
+    // The other half of the fence that FrameWriter::wake() does without: a partner sees the flag,
+    // or we see what it has sent.
+    make_stores_seen();
+  }
 }
 
 void ShmWire::tell(Way& way, bool here) {

@@ -18,6 +18,8 @@ namespace {
 
 constexpr uint32_t kVectors = 64;
 constexpr size_t kBarAlign = 4096;
+/// Enough for a card to see that a ring was armed, and to take all that a wire holds.
+constexpr uint32_t kStepsBeforeSleep = 64;
 
 /// Interrupts as eventfds, made when somebody asks for one.
 class EventFds final : public model::IrqSink {
@@ -37,7 +39,13 @@ class EventFds final : public model::IrqSink {
   EventFds(const EventFds&) = delete;
   EventFds& operator=(const EventFds&) = delete;
 
+  /// The wire of a card whose thread may sleep; null: none. Before the card is stepped.
+  void set_member(sim::shm::ShmWire* member) { member_ = member; }
+
   void raise(uint32_t vector) override {
+    if (member_ != nullptr) {
+      member_->set_asleep(false);  // the thread that is woken polls
+    }
     const int fd = vector < kVectors ? fds_[vector].load() : -1;
     if (fd >= 0) {
       const uint64_t one = 1;
@@ -61,6 +69,7 @@ class EventFds final : public model::IrqSink {
 
  private:
   std::atomic<int> fds_[kVectors];
+  sim::shm::ShmWire* member_ = nullptr;
 };
 
 bool valid(const EmuConfig& config) {
@@ -143,6 +152,16 @@ struct EmuBus::Impl {
   [[nodiscard]] int connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
                             uint32_t* pairs);
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
+  /// By the wire's thread, when somebody has come or gone, or rings. Whoever usually polls may sleep.
+  static bool poke(void* ctx) {
+    auto* self = static_cast<Impl*>(ctx);
+    if (!self->member->asleep()) {
+      self->card->step();  // what waited for a partner is sent, also if nobody polls for a while
+      return false;
+    }
+    self->card->step_surely(kStepsBeforeSleep);
+    return self->member->asleep() && self->card->activity().under_way;
+  }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
   }
@@ -241,7 +260,8 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     return rc;
   }
   if (impl->member != nullptr) {
-    impl->member->set_poke(&Impl::step, impl->card.get());
+    impl->irqs.set_member(impl->member);
+    impl->member->set_poke(&Impl::poke, impl.get());
   }
   if (config.stepping == Stepping::kThread) {
     const Impl* self = impl.get();
@@ -336,6 +356,22 @@ int EmuBus::dma_unmap(void* va, size_t len_bytes) {
 
 int EmuBus::irq_fd(uint32_t vector) {
   return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+}
+
+bool EmuBus::wakes() const {
+  return impl_->member != nullptr;
+}
+
+void EmuBus::before_sleep() {
+  if (impl_->member == nullptr || impl_->stepping != Stepping::kInline) {
+    return;
+  }
+  impl_->card->with_lock([](void* arg) { static_cast<sim::shm::ShmWire*>(arg)->set_asleep(true); },
+                         impl_->member);
+  impl_->card->step_surely(kStepsBeforeSleep);
+  if (impl_->member->asleep() && impl_->card->activity().under_way) {
+    impl_->member->poke_soon();  // time goes on: for answers that are late, and the like
+  }
 }
 
 uint32_t EmuBus::dest_id() const {

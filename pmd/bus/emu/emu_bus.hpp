@@ -71,6 +71,8 @@ class EmuBus final : public Bus {
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
   [[nodiscard]] int dma_map_at(void* va, uint64_t iova, size_t len_bytes) override;
   [[nodiscard]] int irq_fd(uint32_t vector) override;
+  [[nodiscard]] bool wakes() const override;
+  void before_sleep() override;
   [[nodiscard]] int set_faults(uint64_t seed, double rate) override;
   [[nodiscard]] bool leave_to_others() override;
   [[nodiscard]] uint32_t dest_id() const override;
