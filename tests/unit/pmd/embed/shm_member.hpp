@@ -146,6 +146,7 @@ class Pipe {
     char what = 0;
     return read(fds_[0], &what, 1) == 1 ? what : '\0';
   }
+  [[nodiscard]] int reader() const { return fds_[0]; }
   void close_writer() {
     if (fds_[1] >= 0) {
       close(std::exchange(fds_[1], -1));
