@@ -335,6 +335,13 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
       frame = reader.peek();
       continue;
     }
+    if (frame->type == FrameType::kPull && core.link_up) [[unlikely]] {
+      if (!rx.on_pulls(in, frame)) {
+        break;
+      }
+      frame = reader.peek();
+      continue;
+    }
     if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
       reader.pop_bytes(taken);
       frame = reader.peek();

@@ -287,8 +287,11 @@ bool Exchange::know(Link& link) const {
 }
 
 int Exchange::say(const Link& link, Say what, const Fd* memory) const {
-  const Greeting greeting{
-      .say = what, .nonce = nonce_, .first_id = directory_->first_id(), .ids = directory_->ids()};
+  const Greeting greeting{.say = what,
+                          .nonce = nonce_,
+                          .first_id = directory_->first_id(),
+                          .ids = directory_->ids(),
+                          .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
   const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
   return send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
                        std::span(fds, memory == nullptr ? 0 : 2));
@@ -338,6 +341,7 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::v
   }
   link->their_bell = std::move(fds[1]);
   link->nonce = greeting.nonce;
+  link->nonce_at = greeting.nonce_at;
   link->first_id = greeting.first_id;
   link->ids = greeting.ids;
   if (link->state == Link::kCalled) {

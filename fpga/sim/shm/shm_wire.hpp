@@ -34,6 +34,12 @@ class ShmWire final : public model::Wire {
   /// Let the thread call it. Any thread.
   void poke_soon() { exchange_->poke_soon(); }
 
+  /// Partners whose long messages have to be copied twice, since the system forbids to read their
+  /// memory. Any thread.
+  [[nodiscard]] uint32_t copied_twice() const {
+    return copied_twice_.load(std::memory_order_relaxed);
+  }
+
   /// Nobody looks at what comes, or somebody does again: partners ring for what they send, and
   /// Poke is called. What came before this returns has to be looked at once more. With the card
   /// between two steps, or by who steps it.
@@ -62,6 +68,8 @@ class ShmWire final : public model::Wire {
   void list_inbound();
   void tell(Way& way, bool here);
 
+  bool pull_ = true;
+  std::atomic<uint32_t> copied_twice_{0};
   std::atomic<bool> asleep_{false};
   model::FrameRingShared nothing_;
   model::FrameWriter closed_{&nothing_, nullptr, 0};

@@ -102,6 +102,7 @@ bool valid(const EmuConfig& config) {
   seat.ids = config.queue_pairs;
   seat.board = config.board;
   seat.queue_pair = config.board_pair;
+  seat.pull = config.pull;
   std::unique_ptr<sim::shm::ShmWire> wire;
   std::string error;
   if (const int rc = sim::shm::ShmWire::join(seat, &wire, &error); rc != 0) {
@@ -138,6 +139,7 @@ struct EmuBus::Impl {
   DmaMemory bar;
   bool owns_bar = false;
   bool left_to_others = false;
+  bool told_copies = false;
   model::HostClock clock;
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
@@ -148,13 +150,26 @@ struct EmuBus::Impl {
       unplug(wire, side);
     }
   }
+  /// Once: that the system makes long messages slow.
+  void tell_copies() {
+    if (!told_copies && member->copied_twice() != 0) {
+      told_copies = true;
+      log_warning(
+          "%s: long messages are copied twice, since the system forbids to read a partner's "
+          "memory; "
+          "set kernel.yama.ptrace_scope to 0, or give the processes CAP_SYS_PTRACE",
+          name.c_str());
+    }
+  }
   /// The wire of a card that is made. @param pairs that the card has.
   [[nodiscard]] int connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
                             uint32_t* pairs);
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
-  /// By the wire's thread, when somebody has come or gone, or rings. Whoever usually polls may sleep.
+  /// By the wire's thread, when somebody has come or gone, or rings. Whoever usually polls may
+  /// sleep.
   static bool poke(void* ctx) {
     auto* self = static_cast<Impl*>(ctx);
+    self->tell_copies();
     if (!self->member->asleep()) {
       self->card->step();  // what waited for a partner is sent, also if nobody polls for a while
       return false;

@@ -38,6 +38,7 @@ struct EmuConfig {
   uint32_t id = 0;
   std::string board{};
   uint32_t board_pair = 0;
+  bool pull = true;  ///< long messages are copied once, straight out of the sender's process
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too

@@ -74,7 +74,10 @@ class Talker {
     other_ = other_ == id_ ? other_ % kMembers + 1 : other_;
     // Every other one between survivors.
     to_ = id_ > kSurvivors || to_ <= kSurvivors ? other_ : kSurvivors + 1 - id_;
-    member_.send(to_, std::to_string(to_) + ":" + std::to_string(++sent_[to_]));
+    const uint32_t number = ++sent_[to_];
+    // Some are long enough to be pulled out of this process.
+    member_.send(to_, std::to_string(to_) + ":" + std::to_string(number),
+                 number % 3 == 0 ? 4000 : 0);
     flying_ = true;
   }
   /// "SOURCE:TO:NUMBER". Between survivors each number comes once, in order, since there is one at

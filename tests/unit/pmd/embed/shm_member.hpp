@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -63,12 +64,12 @@ class Member {
   [[nodiscard]] uint32_t id() const { return endpoint_ == nullptr ? 0 : endpoint_->dest_id(); }
 
   /// One at a time: done() before the next.
-  void send(uint32_t dest, const std::string& text) {
+  void send(uint32_t dest, const std::string& text, size_t least_bytes = 0) {
     std::strncpy(reinterpret_cast<char*>(endpoint_->buffers()->va(out_)), text.c_str(), 256);
     pmd::TxMessage message{};
     message.iova = endpoint_->buffers()->iova(out_);
     message.dest_id = dest;
-    message.length_bytes = static_cast<uint16_t>(text.size() + 1);
+    message.length_bytes = static_cast<uint16_t>(std::max(text.size() + 1, least_bytes));
     EXPECT_EQ(endpoint_->tx().burst(&message, 1), 1);
   }
   /// What became of it.
@@ -95,6 +96,10 @@ class Member {
     }
     const auto index = static_cast<uint32_t>(message.cookie);
     const char* bytes = reinterpret_cast<const char*>(endpoint_->buffers()->va(index));
+    if (message.status != pmd::Status::kOk) {  // its sender died while it was on its way
+      give(index);
+      return false;
+    }
     *text = std::to_string(message.source) + ":" + std::string(bytes, strnlen(bytes, 256));
     give(index);
     return true;

@@ -238,6 +238,80 @@ TEST_F(Shm, AStoppedProcessIsNotDead) {
   EXPECT_EQ(child.exit_code(), 0);
 }
 
+/// A transfer into a dedicated queue, each message with bytes of its own, from addresses that are
+/// aligned to 8 only.
+class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
+ protected:
+  static constexpr uint32_t kMessages = 200;
+  static constexpr uint32_t kBytes = 4096;
+  static constexpr uint64_t kMisaligned = 24;
+
+  static uint8_t byte_of(uint32_t message, uint32_t at) {
+    return static_cast<uint8_t>(message * 31 + at * 7 + (at >> 8));
+  }
+  static int send_all(const std::string& name) {
+    Member sender(name);
+    pmd::DmaMemory memory;
+    if (sender.endpoint().alloc(size_t{kMessages + 1} * kBytes, 4096, &memory) != 0) {
+      return 1;
+    }
+    auto* const bytes = static_cast<uint8_t*>(memory.va) + kMisaligned;
+    for (uint32_t i = 0; i < kMessages * kBytes; ++i) {
+      bytes[i] = byte_of(i / kBytes, i % kBytes);
+    }
+    uint32_t posted = 0;
+    uint32_t done = 0;
+    const bool all = wait_until([&] {
+      pmd::TxMessage message{};
+      message.iova = memory.iova + kMisaligned + uint64_t{posted} * kBytes;
+      message.dest_id = 1;
+      message.length_bytes = kBytes;
+      message.mbox = 2;
+      posted += posted < kMessages ? sender.endpoint().tx().burst(&message, 1) : 0;
+      pmd::TxDone one{};
+      if (sender.endpoint().tx().reap(&one, 1) == 1) {
+        if (one.status != Status::kOk) {
+          return true;
+        }
+        ++done;
+      }
+      return done == kMessages;
+    });
+    return all && done == kMessages ? 0 : 2;
+  }
+};
+
+TEST_P(ShmLarge, LandsWhereItBelongs) {
+  Member one("shm:x,id=1" + std::string(GetParam()));
+  pmd::DedicatedRxQueue* queue = nullptr;
+  ASSERT_EQ(one.endpoint().open_dedicated(0, 2, 2, &queue), 0);
+  pmd::DmaMemory memory;
+  ASSERT_EQ(one.endpoint().alloc(size_t{kMessages} * kBytes, 4096, &memory), 0);
+  Child child([] { return send_all("shm:x,id=2" + std::string(GetParam())); });
+  uint32_t posted = 0;
+  uint32_t landed = 0;
+  EXPECT_TRUE(wait_until([&] {
+    const pmd::DedicatedEntry entry{memory.iova + uint64_t{posted} * kBytes, posted, kBytes};
+    posted += posted < kMessages ? queue->post(&entry, 1) : 0;
+    pmd::EntryDone done{};
+    if (queue->reap(&done, 1) == 1) {
+      EXPECT_EQ(done.status, Status::kOk);
+      EXPECT_EQ(done.bytes, kBytes);
+      ++landed;
+    }
+    return landed == kMessages;
+  }));
+  EXPECT_EQ(child.exit_code(), 0);
+  const auto* const bytes = static_cast<const uint8_t*>(memory.va);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kMessages * kBytes; ++i) {
+    wrong += bytes[i] == byte_of(i / kBytes, i % kBytes) ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge, testing::Values("", ",pull=0", ",exact=1", ",quirks=0"));
+
 TEST_F(Shm, WhoeverSleepsIsWoken) {
   const uint32_t rings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
   Member one("shm:x,id=1", 0, rings);
