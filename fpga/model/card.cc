@@ -1,5 +1,6 @@
 #include "fpga/model/card.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -49,7 +50,8 @@ struct Card::Impl final : Neighbour {
   void leave(bool self) override;
 
   void locked_step(bool answers);
-  void stepped_by_this_thread();
+  void enter_thread();
+  [[nodiscard]] uint32_t kicks_allowed() const;
   void step(bool answers);
   void look_at_clock();
   void look_at_link();
@@ -72,6 +74,7 @@ struct Card::Impl final : Neighbour {
   bool gone = false;
   bool forced_down = false;
   uint32_t scan_in = 0;
+  uint32_t kicks = 0;  // may be sent until the next step
   uint32_t housekeep_in = 0;
   uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;
@@ -148,17 +151,43 @@ void Card::step_to_receive() {
   impl_->locked_step(false);
 }
 
+void Card::step_to_send() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  // Each countdown of a scan looks whether the next steps may be so short.
+  if (card.core.thread == &thread_tag && card.kicks != 0 && card.core.host.current() &&
+      card.tx.kick(card.core.pairs[0])) [[likely]] {
+    --card.kicks;
+  } else {
+    card.enter_thread();
+    card.scan_in = std::min(card.scan_in, card.kicks);
+    card.step(true);
+  }
+  CardLock::unlock(held);
+}
+
+/// How many messages may be sent without looking at anything but the transmit ring.
+uint32_t Card::Impl::kicks_allowed() const {
+  const Ring& ring = core.pairs[0].rings[kTxRing];
+  const bool plain = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
+                     ring.running() && !ring.held;
+  return plain ? kScanEvery : 0;
+}
+
 inline void Card::Impl::locked_step(bool answers) {
   const CardLock::Held held = lock.try_lock(&thread_tag);
   if (held == nullptr) {
     return;
   }
-  stepped_by_this_thread();
+  enter_thread();
   step(answers);
   CardLock::unlock(held);
 }
 
-inline void Card::Impl::stepped_by_this_thread() {
+inline void Card::Impl::enter_thread() {
   if (core.thread != &thread_tag) [[unlikely]] {
     stepper.store(&thread_tag, std::memory_order_relaxed);
     core.thread = &thread_tag;
@@ -237,6 +266,7 @@ void Card::Impl::step(bool answers) {
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
+  kicks = scan_in == 0 ? 0 : kicks_allowed();
 }
 
 void Card::Impl::look_at_clock() {
@@ -483,7 +513,8 @@ void Card::Impl::draw_faults() {
 
 void Card::step_surely(uint32_t times) {
   const CardHold hold(impl_->lock);
-  impl_->stepped_by_this_thread();
+  impl_->kicks = 0;
+  impl_->enter_thread();
   for (; times > 0; --times) {
     impl_->step(true);
   }
@@ -491,11 +522,13 @@ void Card::step_surely(uint32_t times) {
 
 void Card::with_lock(void (*fn)(void* arg), void* arg) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   fn(arg);
 }
 
 void Card::set_link(bool up) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->forced_down = !up;
   impl_->scan_in = 0;
   impl_->housekeep_in = 0;
@@ -503,11 +536,13 @@ void Card::set_link(bool up) {
 
 void Card::lose_state() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->control.lose_state();
 }
 
 void Card::vanish() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);
@@ -516,6 +551,7 @@ void Card::vanish() {
 
 void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {
     impl_->core.pairs[queue_pair].rings[ring].held = held;
   }
@@ -523,6 +559,7 @@ void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
 
 void Card::set_faults(const FaultConfig& faults) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   impl_->core.faults = Faults(faults);
   impl_->core.exact =
       impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
@@ -540,16 +577,19 @@ Activity Card::activity() {
 
 PortCounts Card::counters() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   return impl_->core.counts;
 }
 
 uint64_t Card::faults_drawn(Fault fault) {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   return impl_->core.faults.drawn(fault);
 }
 
 uint64_t Card::refused_accesses() {
   const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
   return impl_->core.host.refused();
 }
 

@@ -65,6 +65,9 @@ class Card {
   /// only now and then, or when something that is posted waits for them. A look at them would take
   /// their line away from the core that is about to write the next.
   void step_to_receive();
+  /// The same for a host that has just posted messages: where that is a single plain one to send,
+  /// nothing else is done, but now and then.
+  void step_to_send();
 
   /// As `times` calls of step(), but waits until whoever is inside has left. Any thread, bounded.
   void step_surely(uint32_t times);

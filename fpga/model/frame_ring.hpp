@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
+#include "fpga/model/detail/copy.hpp"
 #include "fpga/model/frame.hpp"
 #include "fpga/model/tsan.hpp"
 
@@ -39,9 +39,9 @@ inline void prefetch_to_write(const void* line) {
 #endif
 }
 
-/// A frame of 64 bytes, as words: payloads of up to 32 bytes have such.
-struct FrameLine {
-  uint64_t words[8];
+/// A Frame as words, but for its `bytes`, which is 0 in it.
+struct FrameHead {
+  uint64_t words[4];
 };
 
 /// Writer's end. One thread at a time. The memory is zeroed before the first use, and aligned
@@ -108,34 +108,44 @@ class FrameWriter {
     tail_ += bytes;
   }
 
-  /// A frame of 64 bytes, visible at once with all before it. Its line is written in one go: done
-  /// bit by bit, a reader that looks for it would take the line away in between. @param line all
-  /// but `bytes`, which is 0 in it. @return false: no room, or it would lie in two lines.
-  [[nodiscard]] bool send_line(const FrameLine& line) {
-    constexpr uint32_t kNeeded = 3 * sizeof(FrameLine);  // it, and the zeros of two
-    if (room() < kNeeded) [[unlikely]] {
+  /// A short frame, visible at once with all before it. Its first line is written last and in one
+  /// go: done bit by bit, a reader that looks for it would take the line away in between.
+  /// @param payload may be read up to a multiple of 16 bytes. @param length of it, 1 to 256; zeros
+  /// follow it to a multiple of 8. @return false: no room in a row, or it would begin in the middle
+  /// of a line.
+  [[nodiscard]] bool send_short(const FrameHead& head, const uint8_t* payload, uint32_t length) {
+    const uint32_t bytes = frame_bytes(length);
+    const uint32_t needed = 2 * bytes + kLineBytes;  // it, and the zeros of two
+    if (room() < needed) [[unlikely]] {
       look_at_head();
     }
-    if ((tail_ & 32) != 0 || room() < kNeeded) [[unlikely]] {
+    if ((tail_ & 32) != 0 || room() < needed || mask_ + 1 - (tail_ & mask_) < bytes) [[unlikely]] {
       return false;
     }
     publish();
-    auto* at = reinterpret_cast<uint64_t*>(frame_at(tail_));
-    tail_ += sizeof(FrameLine);
+    uint8_t* const at = memory_ + (tail_ & mask_);
+    tail_ += bytes;
     if (zero_at_ != tail_) {
       frame_at(tail_)->bytes = 0;
     }
-    // Words, as the sender has just written them: loads of another size would wait.
-#pragma GCC unroll 8
-    for (uint32_t i = 1; i < std::size(line.words); ++i) {
-      __atomic_store_n(at + i, line.words[i], __ATOMIC_RELAXED);
+    uint8_t* const to = at + sizeof(Frame);
+    for (uint32_t block = kLineBytes - sizeof(Frame); block < length; block += 16) {
+      copy16_kept(to + block, payload + block, length - block);
     }
+    if (length > 16) {
+      copy16_kept(to + 16, payload + 16, length - 16);
+    }
+    copy16_kept(to, payload, length);
+    auto* const words = reinterpret_cast<uint64_t*>(at);
+    __atomic_store_n(words + 3, head.words[3], __ATOMIC_RELAXED);
+    __atomic_store_n(words + 2, head.words[2], __ATOMIC_RELAXED);
+    __atomic_store_n(words + 1, head.words[1], __ATOMIC_RELAXED);
     // release: as in publish().
-    __atomic_store_n(at, line.words[0] | sizeof(FrameLine), __ATOMIC_RELEASE);
+    __atomic_store_n(words, head.words[0] | bytes, __ATOMIC_RELEASE);
     // The zero behind the next such frame, now: that one then waits for no line but its own.
-    zero_at_ = tail_ + sizeof(FrameLine);
+    zero_at_ = tail_ + bytes;
     frame_at(zero_at_)->bytes = 0;
-    prefetch_to_write(frame_at(zero_at_ + sizeof(FrameLine)));
+    prefetch_to_write(frame_at(zero_at_ + kLineBytes));
     wake();
     return true;
   }
@@ -184,6 +194,7 @@ class FrameWriter {
   }
 
  private:
+  static constexpr uint32_t kLineBytes = 64;
   static constexpr uint32_t kEndBytes = 32;  // of the zero behind the last frame
 
   [[nodiscard]] Frame* frame_at(uint32_t position) {
@@ -215,7 +226,7 @@ class FrameWriter {
   uint32_t head_ = 0;       // as last seen
   Frame* first_ = nullptr;  // first that is not published
   uint32_t first_bytes_ = 0;
-  uint32_t zero_at_ = 0;  // position where send_line() left a zero; tail_: none
+  uint32_t zero_at_ = 0;  // position where send_short() left a zero; tail_: none
   bool foul_ = false;
   const FrameRingShared* shared_;
   Bell* bell_;

@@ -17,8 +17,7 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
     pmd::log_error("context %u: the port has it already; take another id", id);
     return -EBUSY;
   }
-  std::vector<Delivery> memory(std::bit_ceil(port.config_.buffers));
-  out->reset(new (std::nothrow) Context(port, id, std::move(memory)));
+  out->reset(new (std::nothrow) Context(port, id, std::bit_ceil(port.config_.buffers + 1)));
   if (*out == nullptr) {
     return -ENOMEM;
   }
@@ -28,10 +27,18 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
 
 Context::~Context() {
   port_.contexts_[id_] = nullptr;
-  for (; !inbox_.empty(); inbox_.pop()) {
-    port_.give_back(*inbox_.front());
+  while (!inbox_.empty()) {
+    drop_oldest();
   }
   port_.close_context(id_);
+}
+
+Delivery Context::take_oldest() {
+  Delivery oldest{};
+  if (const uint32_t count = inbox_.take(&oldest); count != 0) {
+    port_.return_credit(oldest.origin, id_, count);
+  }
+  return oldest;
 }
 
 }  // namespace rio::msg

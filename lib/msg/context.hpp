@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "lib/msg/port.hpp"
 
@@ -21,20 +20,32 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// What has arrived: look, pop, and give the buffer back to the port some time. Messages of one
-  /// sender are in their order.
-  [[nodiscard]] Inbox& inbox() { return inbox_; }
+  /// Hot. What has arrived; those of one sender are in their order.
+  [[nodiscard]] const Inbox& inbox() const { return inbox_; }
+  /// Hot. The oldest message is done with. Its sender hears of it when all of a run are.
+  void drop_oldest() {
+    Origin origin;
+    port_.repost(static_cast<uint8_t*>(inbox_.at(0).iov_base) - kHeaderBytes);
+    if (const uint32_t count = inbox_.pop(&origin); count != 0) [[unlikely]] {
+      port_.return_credit(origin, id_, count);
+    }
+  }
+  /// Take the oldest message out of the inbox; to be given back some time.
+  [[nodiscard]] Delivery take_oldest();
+  /// The buffer of a message that was taken is the port's again.
+  void give_back(const Delivery& delivery) {
+    port_.repost(static_cast<uint8_t*>(delivery.bytes.iov_base) - kHeaderBytes);
+    port_.return_credit(delivery.origin, id_, 1);
+  }
+
   [[nodiscard]] Port& port() { return port_; }
   [[nodiscard]] uint16_t id() const { return id_; }
 
  private:
-  Context(Port& port, uint16_t id, std::vector<Delivery> memory)
-      : memory_(std::move(memory)),
-        inbox_(memory_.data(), static_cast<uint32_t>(memory_.size())),
-        port_(port),
-        id_(id) {}
+  friend class Port;
 
-  std::vector<Delivery> memory_;
+  Context(Port& port, uint16_t id, uint32_t entries) : inbox_(entries), port_(port), id_(id) {}
+
   Inbox inbox_;
   Port& port_;
   uint16_t id_;

@@ -2,41 +2,32 @@
 /// Copies of a few bytes, without a call.
 #pragma once
 
-#include <immintrin.h>
-
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace rio::msg {
 
-/// Reads and writes not a byte beyond the ends; pieces may overlap within the destination.
-[[gnu::always_inline]] inline void copy_small(uint8_t* to, const uint8_t* from, size_t bytes) {
+inline constexpr size_t kTinyBytesMax = 64;
+
+/// Reads and writes not a byte beyond the ends. @param bytes 0 to kTinyBytesMax.
+[[gnu::always_inline]] inline void copy_tiny(uint8_t* to, const uint8_t* from, size_t bytes) {
   struct Sixteen {
     uint64_t words[2];
   };
-  const auto move = [&]<class Piece>(Piece /*of that size*/, size_t at) {
-    Piece piece;
+  const auto move = [&]<class Piece>(Piece piece, size_t at) {
     std::memcpy(&piece, from + at, sizeof(piece));
     std::memcpy(to + at, &piece, sizeof(piece));
   };
+  // First and last of each size: they meet or overlap.
   if (bytes >= 16) {
-    if (bytes > 64) {
-      std::memcpy(to, from, bytes);
-      return;
-    }
-    // First and last of each size: they meet or overlap.
-    Sixteen head, tail;
-    std::memcpy(&head, from, 16);
-    std::memcpy(&tail, from + bytes - 16, 16);
     if (bytes > 32) {
       move(Sixteen{}, 16);
       move(Sixteen{}, bytes - 32);
     }
-    std::memcpy(to, &head, 16);
-    std::memcpy(to + bytes - 16, &tail, 16);
-    return;
-  }
-  if (bytes >= 8) {
+    move(Sixteen{}, 0);
+    move(Sixteen{}, bytes - 16);
+  } else if (bytes >= 8) {
     move(uint64_t{}, 0);
     move(uint64_t{}, bytes - 8);
   } else if (bytes >= 4) {

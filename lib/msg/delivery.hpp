@@ -1,8 +1,11 @@
 /// @file
-/// A message that has arrived, where it lies.
+/// What has arrived and waits for its context.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstdint>
+#include <vector>
 
 #include "lib/msg/header.hpp"
 
@@ -10,40 +13,100 @@ namespace rio::msg {
 
 class Link;
 
-/// Bytes in a buffer of the port's. They are the holder's until Port::give_back().
-struct Delivery {
-  uint8_t* data;     ///< first byte behind the header
-  Link* link;        ///< who sent it
-  uint16_t bytes;    ///< 0 to kPartBytesMax
-  uint16_t from;     ///< sender's context
+/// Where a message came from.
+struct Origin {
+  Link* link;
   uint32_t session;  ///< of the link, when it came
-
-  /// kData, kFirst or kMore.
-  [[nodiscard]] Kind kind() const {
-    return static_cast<Kind>(data[offsetof(Header, kind) - sizeof(Header)]);
-  }
+  uint32_t from;     ///< sender's context
 };
-static_assert(sizeof(Delivery) == 24);
 
-/// What waits for a context: a ring that cannot overflow, since it has a place for each buffer.
+/// A message in a buffer of the port's. The bytes are the holder's until Context::give_back().
+struct Delivery {
+  iovec bytes;  ///< behind the header
+  Origin origin;
+  Kind kind;  ///< one that takes a credit
+};
+
+/// @param bytes of a message in its buffer.
+[[nodiscard]] inline Kind kind_of(const iovec& bytes) {
+  constexpr size_t kBefore = sizeof(Header) - offsetof(Header, kind);
+  return static_cast<Kind>(*(static_cast<const uint8_t*>(bytes.iov_base) - kBefore));
+}
+
+/// Messages in the order of their arrival, and, apart from them, where they came from: mostly many
+/// in a row have that in common. Cannot overflow: it has room for all buffers of the port.
 class Inbox {
  public:
-  Inbox(Delivery* memory, uint32_t entries) : entries_(memory), mask_(entries - 1) {}
+  /// @param entries a power of two, more than the port has buffers.
+  explicit Inbox(uint32_t entries) : messages_(entries), runs_(entries), mask_(entries - 1) {}
 
-  void push(const Delivery& delivery) { entries_[tail_++ & mask_] = delivery; }
-  [[nodiscard]] bool empty() const { return head_ == tail_; }
   [[nodiscard]] uint32_t count() const { return tail_ - head_; }
-  /// The oldest. @return null: none.
-  [[nodiscard]] Delivery* front() { return empty() ? nullptr : &entries_[head_ & mask_]; }
+  [[nodiscard]] bool empty() const { return tail_ == head_; }
   /// @param i below count(); 0 is the oldest.
-  [[nodiscard]] Delivery& at(uint32_t i) { return entries_[(head_ + i) & mask_]; }
-  void pop() { ++head_; }
+  [[nodiscard]] const iovec& at(uint32_t i) const { return messages_[(head_ + i) & mask_]; }
+  [[nodiscard]] Origin origin(uint32_t i) const {
+    uint32_t run = run_head_;
+    for (uint32_t left = run_left_; i >= left; left = runs_[++run & mask_].count) {
+      i -= left;
+    }
+    return runs_[run & mask_].origin;
+  }
+  /// Drop the oldest. @return how many messages of its origin have been dropped, and this was the
+  /// last of them; 0: there are more.
+  [[nodiscard]] uint32_t pop(Origin* origin) {
+    ++head_;
+    if (--run_left_ != 0) [[likely]] {
+      return 0;
+    }
+    return end_of_run(origin);
+  }
+
+  /// Take the oldest out: it does not count as dropped. @return as pop().
+  [[nodiscard]] uint32_t take(Delivery* out) {
+    const iovec& bytes = at(0);
+    Run& run = runs_[run_head_ & mask_];
+    *out = {bytes, run.origin, kind_of(bytes)};
+    --run.count;
+    Origin origin;
+    return pop(&origin);
+  }
+
+  /// Where the next messages go: so many at most that lie in a row.
+  [[nodiscard]] iovec* tail() { return &messages_[tail_ & mask_]; }
+  [[nodiscard]] uint32_t in_a_row() const { return mask_ + 1 - (tail_ & mask_); }
+  /// At tail() there are `count` messages of one origin.
+  void push(uint32_t count, const Origin& origin) {
+    if (count == 0) {
+      return;
+    }
+    if (tail_ == head_) {
+      run_left_ = count;
+    }
+    runs_[run_tail_++ & mask_] = {origin, count};
+    tail_ += count;
+  }
 
  private:
-  Delivery* entries_;
+  struct Run {
+    Origin origin;
+    uint32_t count;
+  };
+
+  uint32_t end_of_run(Origin* origin) {
+    const Run& run = runs_[run_head_++ & mask_];
+    *origin = run.origin;
+    run_left_ = runs_[run_head_ & mask_].count;
+    return run.count;
+  }
+
+  std::vector<iovec> messages_;
+  std::vector<Run> runs_;
   uint32_t mask_;
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
+  uint32_t run_left_ = 0;  // of the oldest run
+  uint32_t run_head_ = 0;
+  uint32_t run_tail_ = 0;
 };
 
 }  // namespace rio::msg

@@ -12,11 +12,11 @@ namespace rio::msg {
 
 /// What a message is. Anything else is not ours, or of a later release: the sender is cut off.
 enum class Kind : uint8_t {
-  kNone = 0,
   // Numbered, for a context; take a credit.
-  kData = 1,   ///< a whole message
-  kFirst = 2,  ///< first part of a message of several; its bytes begin with the length (u64)
-  kMore = 3,   ///< another part
+  kData = 0,   ///< a whole message
+  kFirst = 1,  ///< first part of a message of several; its bytes begin with the length (u64)
+  kMore = 2,   ///< another part
+  kLast = 3,   ///< the last part
   // Numbered, for the library; from the reserve.
   kOpen = 16,     ///< may I send to this context?
   kOpened = 17,   ///< yes; Header::credit says how much
@@ -62,7 +62,43 @@ static_assert(sizeof(SessionBody) == 16);
 inline constexpr uint32_t kMagic = 0x6D6F6901;
 
 [[nodiscard]] constexpr bool takes_credit(Kind kind) {
-  return kind >= Kind::kData && kind <= Kind::kMore;
+  return kind <= Kind::kLast;
+}
+
+/// The header as it is loaded and stored: two words.
+struct HeaderWords {
+  uint64_t key_number;
+  uint64_t rest;
+
+  [[nodiscard]] uint32_t key() const { return static_cast<uint32_t>(key_number); }
+  [[nodiscard]] uint32_t number() const { return static_cast<uint32_t>(key_number >> 32); }
+  [[nodiscard]] uint32_t to() const { return static_cast<uint32_t>(rest) & 0xFFFFu; }
+  [[nodiscard]] uint32_t from() const { return static_cast<uint32_t>(rest >> 16) & 0xFFFFu; }
+  [[nodiscard]] uint16_t credit() const { return static_cast<uint16_t>(rest >> 32); }
+  [[nodiscard]] Kind kind() const { return static_cast<Kind>(rest >> 48); }
+  [[nodiscard]] uint32_t padding() const { return static_cast<uint32_t>(rest >> 56); }
+
+  /// Bits that no message which takes a credit has: contexts of kContexts, kinds, padding.
+  static constexpr uint64_t kNever = 0xF8FC'0000'FFC0'FFC0u;
+  /// Contexts and kind.
+  static constexpr uint64_t kRoute = 0x00FF'0000'FFFF'FFFFu;
+  [[nodiscard]] bool takes_credit() const { return (rest & kNever) == 0; }
+
+  [[nodiscard]] static uint64_t key_and_number(uint32_t key, uint32_t number) {
+    return key | uint64_t{number} << 32;
+  }
+  [[nodiscard]] static uint64_t rest_of(uint32_t to, uint32_t from, uint32_t credit, Kind kind,
+                                        uint32_t padding) {
+    return to | from << 16 | uint64_t{credit} << 32 | uint64_t{static_cast<uint8_t>(kind)} << 48 |
+           uint64_t{padding} << 56;
+  }
+};
+static_assert(sizeof(HeaderWords) == sizeof(Header) && kContexts == 64);
+
+[[nodiscard]] inline HeaderWords load_header(const uint8_t* at) {
+  HeaderWords words;
+  std::memcpy(&words, at, sizeof(words));
+  return words;
 }
 
 /// Zeros that the card adds to a message of that many bytes.

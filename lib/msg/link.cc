@@ -5,7 +5,7 @@
 namespace rio::msg {
 
 bool Link::keep(uint32_t number, const Early& early) {
-  if (number - next_in >= kWindow) {
+  if (number - next_in() >= kWindow) {
     return false;
   }
   if (early_ == nullptr) {
@@ -27,7 +27,7 @@ bool Link::take(Early* early) {
   if (early_count_ == 0) {
     return false;
   }
-  Early& place = (*early_)[next_in % kWindow];
+  Early& place = (*early_)[next_in() % kWindow];
   if (place.buffer == nullptr) {
     return false;
   }

@@ -24,6 +24,7 @@ struct Inflow {
   uint16_t received = 0;
   uint16_t limit = 0;  ///< as it stands; grows as buffers come back
   uint16_t told = 0;   ///< of the limit, what the peer knows
+  uint16_t half = 0;   ///< of the share: so much may be untold
   uint16_t share = 0;  ///< buffers that are set aside; 0: not open
 };
 
@@ -49,14 +50,15 @@ class Link {
   Link(uint32_t dest_id, uint32_t index) : dest_id_(dest_id), index_(index) {}
 
   // Each message.
+  uint64_t expected = 0;  ///< first word of the next header; see expect()
+  uint64_t next_out = 0;  ///< first word of the next header of ours
+  uint32_t session = 1;   ///< grows when a session ends
   LinkState state = LinkState::kIdle;
-  uint32_t local_key = 0;   ///< what the peer has to name; low 16 bits: index()
-  uint32_t remote_key = 0;  ///< what we name
-  uint32_t next_in = 0;     ///< number that is expected
-  uint32_t next_out = 0;
-  uint32_t session = 1;     ///< grows when a session ends
   std::array<Outflow, kContexts> out;
   std::array<Inflow, kContexts> in;
+
+  uint32_t local_key = 0;   ///< what the peer has to name; low 16 bits: index()
+  uint32_t remote_key = 0;  ///< what we name
 
   // Now and then. Bits are of contexts: theirs in the first line, ours in the others.
   uint64_t say_open = 0, asked = 0, refused = 0;
@@ -74,6 +76,13 @@ class Link {
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }
 
+  /// Number of the message that is expected.
+  [[nodiscard]] uint32_t next_in() const { return static_cast<uint32_t>(expected >> 32); }
+  /// From now on that number is expected. While something waits that came early, no header matches
+  /// `expected`: each message then goes the long way.
+  void expect(uint32_t number) {
+    expected = HeaderWords::key_and_number(early_count_ == 0 ? local_key : 0, number);
+  }
   /// Keep what came too early. @return false: its number is outside of the window, or taken.
   [[nodiscard]] bool keep(uint32_t number, const Early& early);
   /// The one that is expected now, if it came early. @return false: it did not.

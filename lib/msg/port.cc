@@ -50,7 +50,7 @@ int Port::start() {
   }
   tx_ = &endpoint_->tx();
   shared_ = &endpoint_->shared();
-  dest_id_ = config_.dest_id;
+  dest_id_ = endpoint_->dest_id();
   if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_)) {
     return -EIO;
   }
@@ -58,41 +58,37 @@ int Port::start() {
 }
 
 int Port::start_buffers() {
-  int rc = make_area(config_.buffers, &buffers_);
-  rc = rc != 0 ? rc : make_area(kSlots, &slots_);
+  pmd::DmaMemory buffers;
+  pmd::DmaMemory slots;
+  int rc = make_area(config_.buffers, &buffers);
+  rc = rc != 0 ? rc : make_area(1u << kRingLog2, &slots);
+  rc = rc != 0 ? rc : tx_->use_slots(static_cast<uint8_t*>(slots.va), slots.iova, kStrideBytes);
   if (rc != 0) {
     return rc;
   }
-  free_slots_.reset(new (std::nothrow) uint32_t[kSlots]);
-  sent_.reset(new (std::nothrow) Sent[kSlots]);
   spare_.reset(new (std::nothrow) uint8_t*[config_.buffers]);
-  if (free_slots_ == nullptr || sent_ == nullptr || spare_ == nullptr) {
+  if (spare_ == nullptr) {
     return -ENOMEM;
   }
-  for (uint32_t i = 0; i < kSlots; ++i) {
-    free_slots_[free_slot_count_++] = i;
-  }
-  again_.reserve(kSlots);
-  buffer_iova_minus_va_ = buffers_.base_iova - reinterpret_cast<uintptr_t>(buffers_.base_va);
-  unshared_ = config_.buffers - kControlBuffers;
+  auto* const base = static_cast<uint8_t*>(buffers.va);
+  buffer_iova_minus_va_ = buffers.iova - reinterpret_cast<uintptr_t>(base);
   for (uint32_t i = 0; i < config_.buffers; ++i) {
-    repost(buffers_.va(i));
+    repost(base + uint64_t{i} * kStrideBytes);
   }
+  unshared_ = config_.buffers - kControlBuffers;
   refill();
   return 0;
 }
 
-int Port::make_area(uint32_t count, Area* out) {
-  pmd::DmaMemory memory;
-  const uint32_t align = std::max(endpoint_->caps().shared_addr_align, 64u);
-  if (Area::kStrideBytes % align != 0) {
-    pmd::log_error("%s wants shared buffers at multiples of %u; at most %u is supported",
+int Port::make_area(uint32_t count, pmd::DmaMemory* out) {
+  const pmd::Caps& caps = endpoint_->caps();
+  const uint32_t align = std::max({caps.shared_addr_align, caps.tx_addr_align, 64u});
+  if (kStrideBytes % align != 0) {
+    pmd::log_error("%s wants buffers at multiples of %u; at most %u is supported",
                    endpoint_->name().c_str(), align, regs::kSegmentBytesMax);
     return -ENOTSUP;
   }
-  const int rc = endpoint_->alloc(uint64_t{count} * Area::kStrideBytes, align, &memory);
-  *out = {static_cast<uint8_t*>(memory.va), memory.iova};
-  return rc;
+  return endpoint_->alloc(uint64_t{count} * kStrideBytes, align, out);
 }
 
 Port::~Port() {
@@ -114,6 +110,7 @@ Link* Port::link(uint32_t dest_id) {
   index_of_.emplace(dest_id, index);
   Link& made = *links_.back();
   made.local_key = new_key(made);
+  made.expect(0);
   return &made;
 }
 
@@ -126,27 +123,6 @@ uint32_t Port::new_key(const Link& link) {
   const auto nonce = static_cast<uint32_t>(mixed >> 33) & 0xFFFFu;
   const uint32_t before = link.local_key >> 16;
   return (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
-}
-
-uint32_t Port::progress() {
-  pmd::RxMessage messages[kBurst];
-  const uint32_t n = shared_->burst(messages, kBurst);
-  posted_ -= n;
-  for (uint32_t i = 0; i < n; ++i) {
-    take(messages[i]);
-  }
-  if (posted_ + kBurst <= kPosted) {
-    refill();
-  }
-  if (--until_time_ == 0) [[unlikely]] {
-    until_time_ = kBurst;
-    reap();
-    look_at_time();
-  }
-  if (!talkers_.empty()) [[unlikely]] {
-    speak();
-  }
-  return n;
 }
 
 }  // namespace rio::msg

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/msg/config.hpp"
+#include "lib/msg/copy.hpp"
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/link.hpp"
 #include "pmd/embed/riopmd.hpp"
@@ -19,10 +20,17 @@ namespace rio::msg {
 
 class Context;
 
+/// From a context to another one.
+struct Route {
+  Link* link = nullptr;
+  Outflow* out = nullptr;  ///< of the peer's context
+  Inflow* back = nullptr;  ///< of ours
+  uint64_t word = 0;       ///< second word of the headers, but for credit and padding
+};
+
 /// What a port has counted.
 struct PortStats {
-  uint64_t sent = 0;       ///< numbered messages
-  uint64_t received = 0;   ///< the same, in their order
+  uint64_t received = 0;   ///< numbered messages, in their order
   uint64_t again = 0;      ///< sent once more, since the card could not say that they arrived
   uint64_t early = 0;      ///< arrived before one with a lower number
   uint64_t twice = 0;      ///< arrived once more
@@ -50,16 +58,37 @@ class Port {
   /// @return 0, -ETIMEDOUT.
   int flush(uint32_t timeout_ms);
 
-  /// Hot. Send one message of at most kPartBytesMax bytes; they are copied.
-  /// @param iov pieces, `bytes` in all. @param kind one that takes a credit. @return 0; -EAGAIN:
-  /// no room, or not connected yet: make progress and try again; or why it cannot be: -ECONNRESET
-  /// (the session is over; the next call begins a new one), -ECONNREFUSED (no such context there),
-  /// -EHOSTUNREACH (does not answer), -ENODEV (the card is gone).
-  [[nodiscard]] int send(Link& link, uint16_t from, uint16_t to, Kind kind, const iovec* iov,
-                         int count, uint32_t bytes);
+  /// The way from a context to one of a peer's. @param to, from below kContexts. @param kind of what
+  /// will be sent: one that takes a credit. @return 0, -EINVAL (context), -ENOMEM.
+  [[nodiscard]] int route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out);
 
-  /// Hot. The buffer of a delivery is the port's again.
-  void give_back(const Delivery& delivery);
+  /// Hot. Send one message; its bytes are copied. @param bytes 0 to kPartBytesMax. @return 0;
+  /// -EAGAIN: no room, or not connected yet: make progress and try again; or why it cannot be:
+  /// -ECONNRESET (the session is over; the next call begins a new one), -ECONNREFUSED (no such
+  /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone).
+  [[nodiscard]] int send(const Route& route, const void* data, uint32_t bytes) {
+    if (!may_send(route)) [[unlikely]] {
+      return not_now(route);
+    }
+    uint8_t* const at = begin_message(route, bytes);
+    std::memcpy(at + kHeaderBytes, data, bytes);
+    post(*route.link, at, kHeaderBytes + bytes);
+    return 0;
+  }
+  /// The same for kTinyBytesMax bytes at most, without any call but the card's hook. @return false:
+  /// not sent; ask send() why.
+  [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
+    if (route.out->left() == 0 || budget_ == 0) [[unlikely]] {
+      return false;
+    }
+    --budget_;
+    uint8_t* const at = begin_message(route, bytes);
+    copy_tiny(at + kHeaderBytes, static_cast<const uint8_t*>(data), bytes);
+    post(*route.link, at, kHeaderBytes + bytes);
+    return true;
+  }
+  /// The same, gathered. @param iov pieces, `bytes` in all.
+  [[nodiscard]] int send(const Route& route, const iovec* iov, int count, uint32_t bytes);
 
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
@@ -76,50 +105,86 @@ class Port {
   friend class Context;
   static constexpr uint32_t kBurst = 32;
   static constexpr uint32_t kPosted = 256;  // buffers that the card has
-  static constexpr uint32_t kSlots = 512;
   static constexpr uint32_t kLinksMax = 1u << 16;
   static constexpr uint16_t kTriesMax = 1000;
-  static constexpr uint32_t kReserve = 16;  // slots and ring entries that only the library takes
+  static constexpr uint32_t kReserve = 16;  // entries of the ring that only the library takes
 
-  /// Places for messages, in one piece of the card's memory, which is freed with the Endpoint. Heads
-  /// of neighbours fall into different sets of the L1 cache.
-  struct Area {
-    static constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
-    uint8_t* base_va = nullptr;
-    uint64_t base_iova = 0;
+  // Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
+  static constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
 
-    [[nodiscard]] uint8_t* va(uint32_t i) const { return base_va + uint64_t{i} * kStrideBytes; }
-    [[nodiscard]] uint64_t iova(uint32_t i) const { return base_iova + uint64_t{i} * kStrideBytes; }
-  };
-
-  /// What lies in a slot of ours, until the card says what became of it.
-  struct Sent {
+  /// A message that has to be sent once more.
+  struct Again {
     uint32_t link;
     uint32_t session;
-    uint16_t length_bytes;
-    uint16_t tries;
+    uint32_t tries;
+    std::vector<uint8_t> bytes;
+  };
+
+  /// A message as the card told of it.
+  struct Arrival {
+    uint8_t* buffer;
+    uint32_t source;
+    uint32_t length_bytes;
   };
 
   explicit Port(const PortConfig& config) : config_(config) {}
   [[nodiscard]] int start();
   [[nodiscard]] int start_buffers();
-  [[nodiscard]] int make_area(uint32_t count, Area* out);
+  [[nodiscard]] int make_area(uint32_t count, pmd::DmaMemory* out);
 
   // What arrives: receive.cc.
-  void take(const pmd::RxMessage& message);
-  void take_other(Link* link, uint8_t* buffer, const pmd::RxMessage& message);
-  void take_numbered(Link& link, uint8_t* buffer, uint32_t length_bytes);
-  [[nodiscard]] bool deliver(Link& link, uint8_t* buffer, const Header& header,
-                             uint32_t length_bytes);
-  void control(Link& link, const Header& header);
-  void repost(uint8_t* buffer);
+  [[nodiscard]] uint32_t fetch_plain();
+  [[nodiscard]] uint32_t fetch_others();
+  void serve();
+  [[nodiscard]] Link* begin_run(const Arrival& arrival, const HeaderWords& header);
+  [[nodiscard]] uint32_t take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n);
+  void take_other(const Arrival& arrival);
+  void take_in_order(Link& link, Early next);
+  void deliver(Link& link, uint8_t* buffer, uint32_t length_bytes);
+  void control(Link& link, const HeaderWords& header);
+  void return_credit(const Origin& origin, uint32_t to, uint32_t count);
+  void repost(uint8_t* buffer) { spare_[spare_count_++] = buffer; }
   void refill();
 
   // What is sent: send.cc.
-  [[nodiscard]] int not_now(Link& link, uint16_t to);
-  [[nodiscard]] bool post(Link& link, uint32_t slot, uint32_t length_bytes);
+  /// Takes from the budget, which is room in the ring and the distance to the next reap().
+  [[nodiscard]] bool may_send(const Route& route) {
+    if (route.out->left() == 0 || (budget_ == 0 && !reap_for_more())) {
+      return false;
+    }
+    --budget_;
+    return true;
+  }
+  /// Writes the header. @return where it is; the bytes go behind it.
+  [[nodiscard]] uint8_t* begin_message(const Route& route, uint32_t bytes) {
+    ++route.out->sent;
+    const uint16_t credit = route.back->limit;
+    route.back->told = credit;
+    const HeaderWords header = {route.link->next_out, route.word | uint64_t{credit} << 32 |
+                                                          uint64_t{padding_of(bytes)} << 56};
+    uint8_t* const at = tx_->slot_va();
+    std::memcpy(at, &header, sizeof(header));
+    stats_.copied += bytes;
+    return at;
+  }
+  void post(Link& link, const uint8_t* at, uint32_t length_bytes) {
+    const uint64_t number = link.next_out >> 32;
+    link.next_out += 1ull << 32;
+    tx_->send_slot(at, link.dest_id(), mailbox(static_cast<uint32_t>(number), length_bytes),
+                   length_bytes);
+  }
+  [[gnu::noinline]] [[nodiscard]] bool reap_for_more();
+  // Mailboxes 1 to 3 are for large data. A message of one segment may use any of 64: many more can
+  // fly then, since each mailbox has letters of its own.
+  [[nodiscard]] static uint32_t mailbox(uint32_t number, uint32_t length_bytes) {
+    constexpr uint32_t kSpread = 32;
+    return length_bytes <= regs::kSegmentBytesMax ? kSpread + (number & (kSpread - 1)) : 0;
+  }
+  [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
+  [[nodiscard]] bool take_room();
   void reap();
-  void failed(uint32_t slot, pmd::Status status);
+  void reap_others();
+  void failed(const pmd::TxDone& done);
   void send_again();
 
   // Sessions: session.cc.
@@ -131,12 +196,12 @@ class Port {
   void want(Link& link);
   void speak();
   [[nodiscard]] bool speak(Link& link);
-  [[nodiscard]] bool say(Link& link, Kind kind, uint16_t to, uint16_t from, uint16_t credit);
+  [[nodiscard]] bool say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit);
   [[nodiscard]] bool say_session(Link& link, Kind kind, uint32_t session);
   void ask(Link& link);
   void look_at_time();
   [[nodiscard]] uint32_t new_key(const Link& link);
-  void open_inflow(Link& link, uint16_t context);
+  void open_inflow(Link& link, uint32_t context);
   void close_context(uint16_t id);
 
   PortConfig config_;
@@ -147,15 +212,11 @@ class Port {
   uint32_t dest_id_ = 0;
 
   // Sending.
-  Area slots_;
-  std::unique_ptr<uint32_t[]> free_slots_;
-  uint32_t free_slot_count_ = 0;
-  std::unique_ptr<Sent[]> sent_;  // by slot
-  uint32_t until_reap_ = kBurst;
-  std::vector<uint32_t> again_;  // slots
+  uint32_t budget_ = 0;  // messages of users until the ring has to be looked at
+  std::vector<Again> again_;
 
   // Receiving.
-  Area buffers_;
+  std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain
   uint64_t buffer_iova_minus_va_ = 0;
   std::unique_ptr<uint8_t*[]> spare_;  // that the card does not have, nor anybody else
   uint32_t spare_count_ = 0;

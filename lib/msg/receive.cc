@@ -1,174 +1,130 @@
 // What arrives. Every field of a header is the peer's word until it was compared with ours.
+#include <algorithm>
+
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
 
 namespace rio::msg {
-namespace {
 
-Header load_header(const uint8_t* buffer) {
-  Header header;
-  std::memcpy(&header, buffer, sizeof(header));
-  return header;
+uint32_t Port::progress() {
+  serve();
+  if (!shared_->ready()) {
+    return 0;
+  }
+  const uint32_t n = fetch_plain();
+  posted_ -= n;
+  uint32_t more = 0;
+  if (n == 0) [[unlikely]] {
+    more = fetch_others();
+  }
+  if (posted_ + kBurst <= kPosted) {
+    refill();
+  }
+  return n + more;
 }
 
-}  // namespace
-
-void Port::take(const pmd::RxMessage& message) {
-  auto* const buffer = reinterpret_cast<uint8_t*>(message.cookie);
-  const Header header = load_header(buffer);
-  const uint32_t index = header.key & 0xFFFFu;
-  Link* const link = index < links_.size() ? links_[index].get() : nullptr;
-  if (message.status != pmd::Status::kOk || message.length_bytes < kHeaderBytes ||
-      link == nullptr || link->local_key != header.key || link->dest_id() != message.source ||
-      link->next_in != header.number || header.kind > Kind::kMore) [[unlikely]] {
-    take_other(link, buffer, message);
-    return;
-  }
-  ++link->next_in;
-  if (!deliver(*link, buffer, header, message.length_bytes)) [[unlikely]] {
-    repost(buffer);
-  }
-  if (link->has_early()) [[unlikely]] {
-    take_numbered(*link, nullptr, 0);
-  }
-}
-
-inline bool Port::deliver(Link& link, uint8_t* buffer, const Header& header,
-                          uint32_t length_bytes) {
-  const uint32_t padded = length_bytes - kHeaderBytes;
-  if (header.from >= kContexts || header.to >= kContexts || header.padding > 7 ||
-      header.padding > padded || !takes_credit(header.kind)) [[unlikely]] {
-    cut_off(link);
-    return false;
-  }
-  Context* const context = contexts_[header.to];
-  Inflow& flow = link.in[header.to];
-  if (flow.received == flow.limit) [[unlikely]] {
-    // Past its share; or sent before it heard that the context is closed.
-    if (context != nullptr) {
-      cut_off(link);
+/// Plain messages, in runs: what those of one sender for one context have in common is looked at
+/// once.
+uint32_t Port::fetch_plain() {
+  uint32_t other_count = 0;
+  uint32_t done = 0;
+  while (done < kBurst) {
+    Arrival first{};
+    shared_->for_each_plain(1, [&](uint64_t cookie, uint32_t source, uint32_t length_bytes) {
+      first = {reinterpret_cast<uint8_t*>(cookie), source, length_bytes};
+      return false;  // only a look
+    });
+    if (first.buffer == nullptr) {
+      break;
     }
-    return false;
+    const HeaderWords header = load_header(first.buffer);
+    Link* const link = begin_run(first, header);
+    if (link == nullptr) {
+      others_[other_count++] = first;
+      done += shared_->for_each_plain(1, [](uint64_t, uint32_t, uint32_t) { return true; });
+      continue;
+    }
+    done += take_run(*link, header, first.source, kBurst - done);
   }
-  ++flow.received;
-  link.out[header.from].limit = header.credit;
-  ++stats_.received;
-  if (context == nullptr) [[unlikely]] {
-    return false;
+  for (uint32_t i = 0; i < other_count; ++i) {
+    take_other(others_[i]);
   }
-  context->inbox().push({buffer + kHeaderBytes, &link, static_cast<uint16_t>(padded - header.padding),
-                         header.from, link.session});
-  return true;
+  return done;
 }
 
-void Port::take_other(Link* link, uint8_t* buffer, const pmd::RxMessage& message) {
-  const uint32_t length_bytes = message.length_bytes;
-  if (message.status != pmd::Status::kOk || length_bytes < kHeaderBytes) {
-    ++stats_.bad;
-    repost(buffer);
-    return;
+uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n) {
+  Inflow& flow = link.in[first.to()];
+  Context& context = *contexts_[first.to()];  // is there: its flow is open
+  iovec* out = context.inbox_.tail();
+  uint64_t expected = link.expected;
+  uint64_t rest = first.rest;
+  n = std::min({n, uint32_t{static_cast<uint16_t>(flow.limit - flow.received)},
+                context.inbox_.in_a_row()});
+  const uint32_t taken =
+      shared_->for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
+        auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
+        const HeaderWords header = load_header(buffer);
+        const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
+        const uint64_t wrong = (header.key_number ^ expected) |
+                               ((header.rest ^ first.rest) & HeaderWords::kRoute) |
+                               (from ^ source);
+        if (wrong != 0 || bytes > kPartBytesMax) [[unlikely]] {
+          return false;
+        }
+        expected += 1ull << 32;
+        rest = header.rest;
+        *out++ = {buffer + kHeaderBytes, bytes};
+        return true;
+      });
+  context.inbox_.push(taken, {&link, link.session, first.from()});
+  link.expected = expected;
+  flow.received = static_cast<uint16_t>(flow.received + taken);
+  stats_.received += taken;
+  link.out[first.from()].limit = HeaderWords{0, rest}.credit();
+  return taken;
+}
+
+/// The link of a message that may begin a run; null: it is not plain.
+Link* Port::begin_run(const Arrival& arrival, const HeaderWords& header) {
+  const uint32_t index = header.key() & 0xFFFFu;
+  const uint32_t bytes = arrival.length_bytes - kHeaderBytes - header.padding();
+  if (index >= links_.size() || !header.takes_credit() || bytes > kPartBytesMax) {
+    return nullptr;
   }
-  const Header header = load_header(buffer);
-  if (header.kind >= Kind::kHello) {
-    on_session(message.source, buffer, length_bytes);
-    repost(buffer);
-    return;
-  }
-  if (link == nullptr || link->local_key != header.key || link->dest_id() != message.source) {
-    ++stats_.bad;
-    on_unknown(message.source, header.key);
-    repost(buffer);
-    return;
-  }
-  if (link->next_in != header.number) {
-    const bool seen = link->next_in - header.number <= Link::kWindow;
-    if (seen) {
-      ++stats_.twice;
-    } else if (link->keep(header.number, {buffer, static_cast<uint16_t>(length_bytes)})) {
-      ++stats_.early;
-      return;
+  Link& link = *links_[index];
+  const Inflow& flow = link.in[header.to()];
+  return link.expected == header.key_number && link.dest_id() == arrival.source &&
+                 flow.received != flow.limit
+             ? &link
+             : nullptr;
+}
+
+/// What the card did not deliver in order, or not well.
+uint32_t Port::fetch_others() {
+  pmd::RxMessage messages[kBurst];
+  const uint32_t n = shared_->burst(messages, kBurst);
+  posted_ -= n;
+  for (uint32_t i = 0; i < n; ++i) {
+    auto* const buffer = reinterpret_cast<uint8_t*>(messages[i].cookie);
+    if (messages[i].status == pmd::Status::kOk) {
+      take_other({buffer, messages[i].source, messages[i].length_bytes});
     } else {
-      cut_off(*link);
+      ++stats_.bad;
+      repost(buffer);
     }
-    repost(buffer);
-    return;
   }
-  take_numbered(*link, buffer, length_bytes);
+  return n;
 }
 
-void Port::take_numbered(Link& link, uint8_t* buffer, uint32_t length_bytes) {
-  Early next{buffer, static_cast<uint16_t>(length_bytes)};
-  if (buffer == nullptr && !link.take(&next)) {
-    return;
+void Port::serve() {
+  if (--until_time_ == 0) [[unlikely]] {
+    until_time_ = kBurst;
+    reap();
+    look_at_time();
   }
-  do {
-    ++link.next_in;
-    const Header header = load_header(next.buffer);
-    const bool kept = takes_credit(header.kind) &&
-                      deliver(link, next.buffer, header, next.length_bytes);
-    if (!takes_credit(header.kind)) {
-      control(link, header);
-    }
-    if (!kept) {
-      repost(next.buffer);
-    }
-  } while (link.take(&next));
-}
-
-void Port::control(Link& link, const Header& header) {
-  if (header.from >= kContexts || header.to >= kContexts) {
-    cut_off(link);
-    return;
+  if (!talkers_.empty()) [[unlikely]] {
+    speak();
   }
-  ++stats_.received;
-  Outflow& flow = link.out[header.from];
-  const uint64_t bit = 1ull << header.from;
-  switch (header.kind) {
-    case Kind::kOpen:
-      open_inflow(link, header.to);
-      break;
-    case Kind::kOpened:
-      if ((link.asked & bit) == 0) {
-        cut_off(link);
-        return;
-      }
-      link.refused &= ~bit;
-      flow = {0, header.credit};
-      break;
-    case Kind::kRefused:
-      link.refused |= bit;
-      link.asked &= ~bit;
-      flow.limit = flow.sent;
-      break;
-    case Kind::kCredit:
-      flow.limit = header.credit;
-      break;
-    default:
-      cut_off(link);
-  }
-}
-
-void Port::give_back(const Delivery& delivery) {
-  uint8_t* const buffer = delivery.data - kHeaderBytes;
-  Link& link = *delivery.link;
-  if (delivery.session != link.session) [[unlikely]] {
-    ++unshared_;  // its share went with the session
-    repost(buffer);
-    return;
-  }
-  const uint16_t to = load_header(buffer).to;
-  Inflow& flow = link.in[to];
-  ++flow.limit;
-  // The peer hears of it with the next message that goes there, or in one for that alone.
-  if (static_cast<uint16_t>(flow.limit - flow.told) * 2u >= flow.share) [[unlikely]] {
-    link.say_credit |= 1ull << to;
-    want(link);
-  }
-  repost(buffer);
-}
-
-void Port::repost(uint8_t* buffer) {
-  spare_[spare_count_++] = buffer;
 }
 
 void Port::refill() {
@@ -181,12 +137,140 @@ void Port::refill() {
     }
     const uint32_t taken = shared_->post(wanted, kBurst);
     posted_ += taken;
-    if (taken != kBurst) [[unlikely]] {
+    if (taken != kBurst) [[unlikely]] {  // the card is gone
       for (uint32_t i = taken; i < kBurst; ++i) {
         repost(reinterpret_cast<uint8_t*>(wanted[i].cookie));
       }
       return;
     }
+  }
+}
+
+void Port::take_other(const Arrival& arrival) {
+  uint8_t* const buffer = arrival.buffer;
+  const uint32_t length_bytes = arrival.length_bytes;
+  if (length_bytes < kHeaderBytes) {
+    ++stats_.bad;
+    repost(buffer);
+    return;
+  }
+  const HeaderWords header = load_header(buffer);
+  if (header.kind() >= Kind::kHello) {
+    on_session(arrival.source, buffer, length_bytes);
+    repost(buffer);
+    return;
+  }
+  const uint32_t index = header.key() & 0xFFFFu;
+  Link* const link = index < links_.size() ? links_[index].get() : nullptr;
+  if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source) {
+    ++stats_.bad;
+    on_unknown(arrival.source, header.key());
+    repost(buffer);
+    return;
+  }
+  const Early early{buffer, static_cast<uint16_t>(length_bytes)};
+  if (link->next_in() == header.number()) {
+    take_in_order(*link, early);
+    return;
+  }
+  if (link->next_in() - header.number() <= Link::kWindow) {
+    ++stats_.twice;
+  } else if (link->keep(header.number(), early)) {
+    ++stats_.early;
+    link->expect(link->next_in());
+    return;
+  } else {
+    cut_off(*link);
+  }
+  repost(buffer);
+}
+
+void Port::take_in_order(Link& link, Early next) {
+  const uint32_t session = link.session;
+  do {
+    link.expect(link.next_in() + 1);
+    const HeaderWords header = load_header(next.buffer);
+    if (takes_credit(header.kind())) {
+      deliver(link, next.buffer, next.length_bytes);
+    } else {
+      control(link, header);
+      repost(next.buffer);
+    }
+  } while (link.session == session && link.take(&next));
+  link.expect(link.next_in());
+}
+
+void Port::deliver(Link& link, uint8_t* buffer, uint32_t length_bytes) {
+  const HeaderWords header = load_header(buffer);
+  const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
+  if (!header.takes_credit() || bytes > kPartBytesMax) {
+    cut_off(link);
+    repost(buffer);
+    return;
+  }
+  Context* const context = contexts_[header.to()];
+  Inflow& flow = link.in[header.to()];
+  if (context == nullptr) {  // sent before it heard that the context is closed
+    repost(buffer);
+    return;
+  }
+  if (flow.received == flow.limit) {
+    cut_off(link);
+    repost(buffer);
+    return;
+  }
+  ++flow.received;
+  ++stats_.received;
+  link.out[header.from()].limit = header.credit();
+  *context->inbox_.tail() = {buffer + kHeaderBytes, bytes};
+  context->inbox_.push(1, {&link, link.session, header.from()});
+}
+
+void Port::control(Link& link, const HeaderWords& header) {
+  if (header.from() >= kContexts || header.to() >= kContexts) {
+    cut_off(link);
+    return;
+  }
+  ++stats_.received;
+  Outflow& flow = link.out[header.from()];
+  const uint64_t bit = 1ull << header.from();
+  switch (header.kind()) {
+    case Kind::kOpen:
+      open_inflow(link, header.to());
+      break;
+    case Kind::kOpened:
+      if ((link.asked & bit) == 0) {
+        cut_off(link);
+        return;
+      }
+      link.refused &= ~bit;
+      flow = {0, header.credit()};
+      break;
+    case Kind::kRefused:
+      link.refused |= bit;
+      link.asked &= ~bit;
+      flow.limit = flow.sent;
+      break;
+    case Kind::kCredit:
+      flow.limit = header.credit();
+      break;
+    default:
+      cut_off(link);
+  }
+}
+
+void Port::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
+  Link& link = *origin.link;
+  if (origin.session != link.session) {
+    unshared_ += count;  // their share went with the session
+    return;
+  }
+  Inflow& flow = link.in[to];
+  flow.limit = static_cast<uint16_t>(flow.limit + count);
+  // The peer hears of it with the next message that goes there, or in one for that alone.
+  if (static_cast<uint16_t>(flow.limit - flow.told) >= flow.half) {
+    link.say_credit |= 1ull << to;
+    want(link);
   }
 }
 

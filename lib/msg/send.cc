@@ -2,79 +2,65 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lib/msg/copy.hpp"
 #include "lib/msg/port.hpp"
 
 namespace rio::msg {
-namespace {
-
-// Mailboxes 1 to 3 are for large data. A message of one segment may use any of 64: many more can
-// fly then, since each mailbox has letters of its own.
-constexpr uint32_t kFirstSpread = 32;
-constexpr uint32_t kSpread = 32;
-
-[[nodiscard]] uint8_t mailbox(uint32_t number, uint32_t length_bytes) {
-  const uint32_t spread = kFirstSpread + (number & (kSpread - 1));
-  return static_cast<uint8_t>(length_bytes <= regs::kSegmentBytesMax ? spread : 0);
-}
-
-}  // namespace
-
-int Port::send(Link& link, uint16_t from, uint16_t to, Kind kind, const iovec* iov, int count,
-               uint32_t bytes) {
-  Outflow& flow = link.out[to];
-  if (flow.left() == 0 || free_slot_count_ <= kReserve || tx_->free_count() <= kReserve)
-      [[unlikely]] {
-    return not_now(link, to);
+int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out) {
+  if (to >= kContexts || from >= kContexts || !takes_credit(kind)) {
+    return -EINVAL;
   }
-  const uint32_t slot = free_slots_[--free_slot_count_];
-  uint8_t* const va = slots_.va(slot);
-  Inflow& back = link.in[from];
-  back.told = back.limit;
-  const Header header = {link.remote_key,
-                         link.next_out,
-                         to,
-                         from,
-                         back.limit,
-                         kind,
-                         static_cast<uint8_t>(padding_of(bytes))};
-  std::memcpy(va, &header, sizeof(header));
-  uint8_t* at = va + sizeof(header);
-  for (int i = 0; i < count; ++i) {
-    copy_small(at, static_cast<const uint8_t*>(iov[i].iov_base), iov[i].iov_len);
-    at += iov[i].iov_len;
+  Link* const link = this->link(dest_id);
+  if (link == nullptr) {
+    return -ENOMEM;
   }
-  stats_.copied += bytes;
-  ++flow.sent;
-  if (!post(link, slot, kHeaderBytes + bytes)) [[unlikely]] {
-    --flow.sent;  // the ring took nothing though it had room: the card is gone
-    return not_now(link, to);
-  }
-  if (--until_reap_ == 0) [[unlikely]] {
-    reap();
-  }
+  *out = {link, &link->out[to], &link->in[from], HeaderWords::rest_of(to, from, 0, kind, 0)};
   return 0;
 }
 
-bool Port::post(Link& link, uint32_t slot, uint32_t length_bytes) {
-  sent_[slot] = {link.index(), link.session, static_cast<uint16_t>(length_bytes), 0};
-  const pmd::TxMessage message = {.iova = slots_.iova(slot),
-                                  .cookie = slot,
-                                  .dest_id = link.dest_id(),
-                                  .length_bytes = static_cast<uint16_t>(length_bytes),
-                                  .mbox = mailbox(link.next_out, length_bytes),
-                                  .flags = 0};
-  if (tx_->burst(&message, 1) != 1) [[unlikely]] {
-    free_slots_[free_slot_count_++] = slot;
+int Port::send(const Route& route, const iovec* iov, int count, uint32_t bytes) {
+  if (!may_send(route)) {
+    return not_now(route);
+  }
+  uint8_t* const at = begin_message(route, bytes);
+  uint8_t* to = at + kHeaderBytes;
+  for (int i = 0; i < count; ++i) {
+    std::memcpy(to, iov[i].iov_base, iov[i].iov_len);
+    to += iov[i].iov_len;
+  }
+  post(*route.link, at, kHeaderBytes + bytes);
+  return 0;
+}
+
+bool Port::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit) {
+  if (!take_room()) {
     return false;
   }
-  ++link.next_out;
-  ++stats_.sent;
+  const HeaderWords header = {link.next_out, HeaderWords::rest_of(to, from, credit, kind, 0)};
+  uint8_t* const at = tx_->slot_va();
+  std::memcpy(at, &header, sizeof(header));
+  post(link, at, sizeof(header));
+  if (kind == Kind::kOpened || kind == Kind::kCredit) {
+    link.in[from].told = static_cast<uint16_t>(credit);
+  }
   return true;
 }
 
-int Port::not_now(Link& link, uint16_t to) {
-  const uint64_t bit = 1ull << to;
+bool Port::say_session(Link& link, Kind kind, uint32_t session) {
+  if (!take_room()) {
+    return false;
+  }
+  const HeaderWords header = {link.remote_key, HeaderWords::rest_of(0, 0, 0, kind, 0)};
+  const SessionBody body = {kMagic, session, link.remote_key, 0};
+  uint8_t* const at = tx_->slot_va();
+  std::memcpy(at, &header, sizeof(header));
+  std::memcpy(at + sizeof(header), &body, sizeof(body));
+  tx_->send_slot(at, link.dest_id(), mailbox(0, sizeof(header)), sizeof(header) + sizeof(body));
+  return true;
+}
+
+int Port::not_now(const Route& route) {
+  Link& link = *route.link;
+  const uint64_t bit = 1ull << HeaderWords{0, route.word}.to();
   if (error_ != 0) {
     return error_;
   }
@@ -94,68 +80,83 @@ int Port::not_now(Link& link, uint16_t to) {
   return -EAGAIN;
 }
 
+/// The budget is used up. @return true: there is a new one.
+bool Port::reap_for_more() {
+  reap();
+  if (!tx_->has_room(kReserve)) {
+    budget_ = 0;
+    return false;
+  }
+  budget_ = std::min(kBurst, tx_->free_count() - kReserve);
+  return true;
+}
+
+/// Of the reserve, or of the budget.
+bool Port::take_room() {
+  if (!tx_->has_room(budget_)) {
+    reap();
+  }
+  return tx_->has_room(budget_);
+}
+
 void Port::reap() {
+  tx_->settle();
+  reap_others();
+}
+
+void Port::reap_others() {
   pmd::TxDone done[kBurst];
-  until_reap_ = kBurst;
   for (uint32_t n = kBurst; n == kBurst;) {
     n = tx_->reap(done, kBurst);
     for (uint32_t i = 0; i < n; ++i) {
-      const auto slot = static_cast<uint32_t>(done[i].cookie);
-      if (done[i].status == pmd::Status::kOk) [[likely]] {
-        free_slots_[free_slot_count_++] = slot;
-      } else {
-        failed(slot, done[i].status);
+      if (done[i].status != pmd::Status::kOk) [[unlikely]] {
+        failed(done[i]);
       }
     }
   }
 }
 
-void Port::failed(uint32_t slot, pmd::Status status) {
-  const Sent& sent = sent_[slot];
-  Link& link = *links_[sent.link];
-  Header header;
-  std::memcpy(&header, slots_.va(slot), sizeof(header));
-  if (sent.session != link.session || header.kind >= Kind::kHello) {
-    free_slots_[free_slot_count_++] = slot;  // a hello is said again by the clock
-    return;
+void Port::failed(const pmd::TxDone& done) {
+  // What was sent is in its slot until the next message is posted there.
+  const auto entry = static_cast<uint32_t>(done.cookie);
+  const uint8_t* const slot = tx_->slot_va(entry);
+  const HeaderWords header = load_header(slot);
+  const auto known = index_of_.find(tx_->slot_dest_id(entry));
+  Link* const link = known == index_of_.end() ? nullptr : links_[known->second].get();
+  if (link == nullptr || link->remote_key != header.key() || header.kind() >= Kind::kHello) {
+    return;  // of a session that is over; a hello is said again by the clock
   }
-  if (status == pmd::Status::kBadDescriptor || status == pmd::Status::kHostReadFailed ||
-      status == pmd::Status::kFlushed) {
-    free_slots_[free_slot_count_++] = slot;
-    end_session(link, -EIO);
+  if (done.status == pmd::Status::kBadDescriptor || done.status == pmd::Status::kHostReadFailed ||
+      done.status == pmd::Status::kFlushed) {
+    end_session(*link, -EIO);
     return;
   }
   // Refused, or in doubt: the number says whether it is there already.
-  again_.push_back(slot);
+  again_.push_back({link->index(), link->session, 0, {slot, slot + tx_->slot_bytes(entry)}});
 }
 
 void Port::send_again() {
   const size_t n = again_.size();
   for (size_t i = 0; i < n; ++i) {
-    const uint32_t slot = again_[i];
-    Sent& sent = sent_[slot];
-    Link& link = *links_[sent.link];
-    if (sent.session != link.session) {
-      free_slots_[free_slot_count_++] = slot;
+    Again& again = again_[i];
+    Link& link = *links_[again.link];
+    if (again.session != link.session) {
       continue;
     }
-    if (++sent.tries > kTriesMax) {
-      free_slots_[free_slot_count_++] = slot;
+    if (++again.tries > kTriesMax) {
       end_session(link, -ETIMEDOUT);
       continue;
     }
-    Header header;
-    std::memcpy(&header, slots_.va(slot), sizeof(header));
-    const pmd::TxMessage message = {.iova = slots_.iova(slot),
-                                    .cookie = slot,
-                                    .dest_id = link.dest_id(),
-                                    .length_bytes = sent.length_bytes,
-                                    .mbox = mailbox(header.number, sent.length_bytes),
-                                    .flags = 0};
-    if (tx_->burst(&message, 1) != 1) {
-      again_.push_back(slot);
+    if (!take_room()) {
+      again_.push_back(std::move(again));
+      continue;
     }
     ++stats_.again;
+    const HeaderWords header = load_header(again.bytes.data());
+    uint8_t* const at = tx_->slot_va();
+    std::memcpy(at, again.bytes.data(), again.bytes.size());
+    const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
+    tx_->send_slot(at, link.dest_id(), mailbox(header.number(), length_bytes), length_bytes);
   }
   again_.erase(again_.begin(), again_.begin() + static_cast<std::ptrdiff_t>(n));
 }

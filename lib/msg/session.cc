@@ -82,37 +82,6 @@ bool Port::speak(Link& link) {
          });
 }
 
-bool Port::say(Link& link, Kind kind, uint16_t to, uint16_t from, uint16_t credit) {
-  if (free_slot_count_ == 0 || tx_->free_count() == 0) {
-    return false;
-  }
-  const uint32_t slot = free_slots_[--free_slot_count_];
-  const Header header = {link.remote_key, link.next_out, to, from, credit, kind, 0};
-  std::memcpy(slots_.va(slot), &header, sizeof(header));
-  if (!post(link, slot, sizeof(header))) {
-    return false;
-  }
-  if (kind != Kind::kOpen) {
-    link.in[from].told = credit;
-  }
-  return true;
-}
-
-bool Port::say_session(Link& link, Kind kind, uint32_t session) {
-  if (free_slot_count_ == 0 || tx_->free_count() == 0) {
-    return false;
-  }
-  const uint32_t slot = free_slots_[--free_slot_count_];
-  const Header header = {link.remote_key, 0, 0, 0, 0, kind, 0};
-  const SessionBody body = {kMagic, session, link.remote_key, 0};
-  std::memcpy(slots_.va(slot), &header, sizeof(header));
-  std::memcpy(slots_.va(slot) + sizeof(header), &body, sizeof(body));
-  const uint32_t number = link.next_out;
-  const bool said = post(link, slot, sizeof(header) + sizeof(body));
-  link.next_out = number;
-  return said;
-}
-
 void Port::ask(Link& link) {
   link.state = LinkState::kHello;
   link.say_hello = true;
@@ -161,6 +130,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   } else if (header.kind == Kind::kWelcome && body.peer == link->local_key && body.session != 0 &&
              link->state == LinkState::kHello) {
     link->remote_key = body.session;
+    link->next_out = HeaderWords::key_and_number(body.session, 0);
     link->state = LinkState::kUp;
     link->deadline_ns = 0;
     want(*link);
@@ -177,6 +147,9 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
   }
   if (link->state == LinkState::kUp && link->remote_key != body.session) {
     end_session(*link, -ECONNRESET);  // the peer was born again
+  }
+  if (link->remote_key != body.session) {
+    link->next_out = HeaderWords::key_and_number(body.session, 0);
   }
   link->remote_key = body.session;
   link->state = LinkState::kUp;
@@ -215,12 +188,13 @@ void Port::end_session(Link& link, int error) {
   link.say_hello = link.say_welcome = false;
   link.deadline_ns = 0;
   link.remote_key = 0;
-  link.next_in = link.next_out = 0;
+  link.next_out = 0;
   ++link.session;
   link.local_key = new_key(link);
+  link.expect(0);
 }
 
-void Port::open_inflow(Link& link, uint16_t context) {
+void Port::open_inflow(Link& link, uint32_t context) {
   Inflow& flow = link.in[context];
   if (contexts_[context] == nullptr) {
     link.say_refused |= 1ull << context;
@@ -235,7 +209,8 @@ void Port::open_inflow(Link& link, uint16_t context) {
       want(link);
       return;
     }
-    flow = {0, static_cast<uint16_t>(most), 0, static_cast<uint16_t>(most)};
+    const auto share = static_cast<uint16_t>(most);
+    flow = {0, share, 0, static_cast<uint16_t>(share / 2), share};
     unshared_ -= most;
   }
   link.say_opened |= 1ull << context;
@@ -284,7 +259,7 @@ void Port::look_at_time() {
 
 int Port::flush(uint32_t timeout_ms) {
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
-  while (free_slot_count_ != kSlots || !talkers_.empty()) {
+  while (tx_->outstanding() != 0 || !again_.empty() || !talkers_.empty()) {
     if (error_ != 0 || now_ns() > end) {
       return -ETIMEDOUT;
     }

@@ -1,6 +1,7 @@
 #include "lib/skifch/skifch.h"
 
 #include <cerrno>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <new>
@@ -12,23 +13,25 @@
 #include "pmd/bus/log.hpp"
 
 using rio::msg::Context;
-using rio::msg::Delivery;
 using rio::msg::Inbox;
 using rio::msg::Kind;
-using rio::msg::Link;
 using rio::msg::Port;
+using rio::msg::Route;
 
 static_assert(SKIFCH_MESSAGE_MAX == rio::msg::kPartBytesMax);
 static_assert(SKIFCH_CHANNELS == rio::msg::kContexts);
 
+/// Nothing can be sent there.
+static rio::msg::Outflow full;
+
 struct SkifCh {
   std::shared_ptr<Port> port;
   std::unique_ptr<Context> context;
-  uint32_t looked_at = 0;  // of the inbox, given by Recv and not yet done with
-  netaddr_t source = 0;
-  // The peer that was sent to last.
-  uint32_t last_dest_id = 0;
-  Link* last_link = nullptr;
+  uint32_t given = 0;  // messages at the head of the inbox that Recv gave
+  Port* port_now = nullptr;  // `port`
+  // Who was sent to last; at first somebody whom nothing can be sent to.
+  netaddr_t last_dst = SKIFCH_CHANNELS;
+  Route last_route{nullptr, &full, nullptr, 0};
 };
 
 namespace {
@@ -86,13 +89,47 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   return SKIFCH_MESSAGE_MAX - static_cast<int64_t>(left);
 }
 
-[[gnu::noinline]] Link* find_link(SkifCh& channel, uint32_t dest_id) {
-  Link* const link = channel.port->link(dest_id);
-  if (link != nullptr) {
-    channel.last_link = link;
-    channel.last_dest_id = dest_id;
+/// @return 0, -EINVAL, -ENOMEM.
+[[gnu::noinline]] int find_route(SkifCh& channel, netaddr_t dst) {
+  const uint32_t number = dst & kNumberMask;
+  if (number >= SKIFCH_CHANNELS) {
+    return -EINVAL;
   }
-  return link;
+  const int rc = channel.port->route(dst >> kNumberBits, number, channel.context->id(), Kind::kData,
+                                     &channel.last_route);
+  if (rc == 0) {
+    channel.last_dst = dst;
+  }
+  return rc;
+}
+
+[[gnu::noinline]] ssize_t send_any(SkifCh& channel, netaddr_t dst, const iovec* iov, int count) {
+  const bool known = channel.last_dst == dst && channel.last_route.link != nullptr;
+  int rc = known ? 0 : find_route(channel, dst);
+  if (rc != 0) {
+    return fail(rc);
+  }
+  if (count == 1 && iov->iov_len <= SKIFCH_MESSAGE_MAX) {
+    const size_t bytes = iov->iov_len;
+    rc = channel.port->send(channel.last_route, iov->iov_base, static_cast<uint32_t>(bytes));
+    return rc == 0 ? static_cast<ssize_t>(bytes) : fail(rc);
+  }
+  iovec first[SKIFCH_PIECES_MAX];
+  const int64_t bytes = cut(iov, count, first, &count);
+  if (bytes < 0) {
+    return fail(static_cast<int>(bytes));
+  }
+  rc = channel.port->send(channel.last_route, first, count, static_cast<uint32_t>(bytes));
+  return rc == 0 ? bytes : fail(rc);
+}
+
+/// Nothing has come yet.
+[[gnu::noinline]] ssize_t recv_later(SkifCh* channel, iovec* cont, int* cont_count) {
+  channel->port->progress();
+  if (channel->context->inbox().count() != channel->given) {
+    return SkifCh_Recv(channel, cont, cont_count);
+  }
+  return fail(channel->port->error() != 0 ? channel->port->error() : -EAGAIN);
 }
 
 }  // namespace
@@ -112,6 +149,7 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
     errno = -rc;
     return nullptr;
   }
+  channel->port_now = channel->port.get();
   return channel.release();
 } catch (const std::bad_alloc&) {
   errno = ENOMEM;
@@ -131,49 +169,31 @@ netaddr_t SkifCh_Self(const SkifCh* channel) {
 }
 
 netaddr_t SkifCh_Source(const SkifCh* channel) {
-  return channel->source;
+  const rio::msg::Origin origin = channel->context->inbox().origin(channel->given - 1);
+  return SkifCh_Addr(origin.link->dest_id(), origin.from);
 }
 
 ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_count) {
-  const uint32_t dest_id = dst >> kNumberBits;
-  const uint32_t number = dst & kNumberMask;
-  Link* link = channel->last_link;
-  if (link == nullptr || channel->last_dest_id != dest_id) [[unlikely]] {
-    link = find_link(*channel, dest_id);
-  }
-  if (number >= SKIFCH_CHANNELS || link == nullptr) [[unlikely]] {
-    return fail(link == nullptr ? -ENOMEM : -EINVAL);
-  }
-  iovec first[SKIFCH_PIECES_MAX];
-  int64_t bytes = 0;
-  if (iov_count == 1 && iov->iov_len <= SKIFCH_MESSAGE_MAX) [[likely]] {
-    bytes = static_cast<int64_t>(iov->iov_len);
-  } else {
-    bytes = cut(iov, iov_count, first, &iov_count);
-    iov = first;
-    if (bytes < 0) {
-      return fail(static_cast<int>(bytes));
+  if (channel->last_dst == dst && iov_count == 1 && iov->iov_len <= rio::msg::kTinyBytesMax)
+      [[likely]] {
+    const size_t bytes = iov->iov_len;
+    if (channel->port_now->send_tiny(channel->last_route, iov->iov_base,
+                                     static_cast<uint32_t>(bytes))) [[likely]] {
+      return static_cast<ssize_t>(bytes);
     }
   }
-  const int rc = channel->port->send(*link, channel->context->id(), static_cast<uint16_t>(number),
-                                     Kind::kData, iov, iov_count, static_cast<uint32_t>(bytes));
-  return rc == 0 ? bytes : fail(rc);
+  return send_any(*channel, dst, iov, iov_count);
 }
 
 ssize_t SkifCh_Recv(SkifCh* channel, iovec cont[SKIFCH_CONT_SIZE], int* cont_count) {
-  Inbox& inbox = channel->context->inbox();
-  if (inbox.count() == channel->looked_at) {
-    channel->port->progress();
-    if (inbox.count() == channel->looked_at) {
-      return fail(channel->port->error() != 0 ? channel->port->error() : -EAGAIN);
-    }
+  const Inbox& inbox = channel->context->inbox();
+  if (inbox.count() == channel->given) [[unlikely]] {
+    return recv_later(channel, cont, cont_count);
   }
-  const Delivery& next = inbox.at(channel->looked_at);
-  ++channel->looked_at;
-  channel->source = SkifCh_Addr(next.link->dest_id(), next.from);
-  cont[0] = {next.data, next.bytes};
+  const iovec& next = inbox.at(channel->given++);
+  cont[0] = next;
   *cont_count = 1;
-  return next.bytes;
+  return static_cast<ssize_t>(next.iov_len);
 }
 
 int SkifCh_Progress(SkifCh* channel) {
@@ -182,12 +202,10 @@ int SkifCh_Progress(SkifCh* channel) {
 }
 
 int SkifCh_RecvComp(SkifCh* channel) {
-  if (channel->looked_at == 0) {
+  if (channel->given == 0) [[unlikely]] {
     return fail(-EINVAL);
   }
-  --channel->looked_at;
-  Inbox& inbox = channel->context->inbox();
-  channel->port->give_back(inbox.at(0));
-  inbox.pop();
+  --channel->given;
+  channel->context->drop_oldest();
   return 0;
 }

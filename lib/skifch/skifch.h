@@ -84,7 +84,7 @@ int SkifCh_RecvComp(struct SkifCh *);
  * wait for something; a program that does neither for long calls this. @return 0; -1: ENODEV.
  */
 int SkifCh_Progress(struct SkifCh *channel);
-/** Who sent the message that Recv gave last. */
+/** Who sent the message that Recv gave last. To be asked before its SkifCh_RecvComp(). */
 netaddr_t SkifCh_Source(const struct SkifCh *channel);
 
 #ifdef __cplusplus

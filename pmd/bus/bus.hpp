@@ -54,6 +54,8 @@ class Bus {
   /// The same for queues whose polls ask only for what others send: the card may put off what it
   /// has to tell about our own messages for a few polls.
   [[nodiscard]] virtual PollHook receive_hook(uint32_t qp) { return poll_hook(qp); }
+  /// The same for what is called when messages were posted: the card may do no more than send them.
+  [[nodiscard]] virtual PollHook send_hook(uint32_t qp) { return poll_hook(qp); }
 
   /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
   /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the

@@ -195,6 +195,7 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->entries_ = static_cast<regs::TxDesc*>(queue->ring_.entries());
   queue->sizes_ = &queue->entries_->length;
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
+  queue->send_hook_ = bus.send_hook(config.qp);
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
   // Any message that is right will do; from now on the header always belongs to one.
@@ -272,7 +273,7 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
     ++done;
   }
   ring_doorbell(head_before);
-  hook_();
+  send_hook_();
   return static_cast<uint16_t>(done);
 }
 
@@ -284,7 +285,7 @@ uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
     ++done;
   }
   ring_doorbell(head_before);
-  hook_();
+  send_hook_();
   return static_cast<uint16_t>(done);
 }
 
@@ -396,6 +397,39 @@ bool TxQueue::post_gather(const TxGather& message) {
   window_.cookies()[slot] = message.cookie;
   window_.post_pair();
   return true;
+}
+
+int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
+  if (va == nullptr || stride_bytes < regs::kMessageBytesMax ||
+      ((iova | stride_bytes) & addr_misaligned_) != 0) {
+    return -EINVAL;
+  }
+  slots_va_ = va;
+  slots_iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(va);
+  slot_stride_ = stride_bytes;
+  return 0;
+}
+
+uint32_t TxQueue::settle() {
+  const uint32_t n = std::min(cursor_.to_wrap(), window_.plain_in_a_row());
+  const auto* const cpl = cursor_.at<regs::TxCpl>();
+  uint32_t index = window_.oldest();
+  const regs::TxDesc* entry = entries_ + (index & window_.mask());
+  const uint32_t flip = cursor_.flip();
+  uint64_t bytes = 0;
+  uint32_t k = 0;
+  for (; k < n; ++k, ++entry, ++index) {
+    const uint32_t last = last_of(load_last_words(cpl[k])) ^ flip;
+    if (((last & (kPhaseBit | kCodeMask)) | (cpl[k].index ^ index)) != 0) {
+      break;
+    }
+    bytes += entry->length;
+  }
+  cursor_.consumed += k;
+  window_.complete_in_order(k);
+  stats_.messages.add(k);
+  stats_.bytes.add(bytes);
+  return k;
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "pmd/dev/queue_base.hpp"
@@ -44,23 +45,82 @@ class alignas(64) TxQueue : public PostingQueue {
   uint16_t burst(const TxMessage* messages, uint16_t n);
   /// The same for messages in several places. @return 0, rejected, where Caps::wide is false.
   uint16_t burst_gather(const TxGather* messages, uint16_t n);
+  /// Give each entry of the ring a place of its own for the bytes, so that who sends short messages
+  /// writes them where the card reads them, and has nothing to keep account of. Control path.
+  /// @param va, iova of the first place, aligned as Caps::tx_addr_align says, the caller's as long as
+  /// the queue. @param stride_bytes from one to the next, at least regs::kMessageBytesMax, aligned
+  /// likewise. @return 0, -EINVAL.
+  [[nodiscard]] int use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes);
+  /// Hot. Whether more than `spare` entries are free.
+  [[nodiscard]] bool has_room(uint32_t spare) const { return window_.room() > spare; }
+  /// Hot. The place of the entry that is posted next. Room is to be asked for before.
+  [[nodiscard]] uint8_t* slot_va() const { return slot_va(window_.head()); }
+  /// The place of an entry that was posted, or is next. @param index free-running.
+  [[nodiscard]] uint8_t* slot_va(uint32_t index) const {
+    return slots_va_ + uint64_t{index & window_.mask()} * slot_stride_;
+  }
+  /// Destination and length of the message that was posted there last. @param index free-running.
+  [[nodiscard]] uint32_t slot_dest_id(uint32_t index) const {
+    return entries_[index & window_.mask()].dest_id;
+  }
+  [[nodiscard]] uint32_t slot_bytes(uint32_t index) const {
+    return entries_[index & window_.mask()].length;
+  }
+  /// Free-running index of the entry that is posted next.
+  [[nodiscard]] uint32_t next_index() const { return window_.head(); }
+
+  /// Hot. Post what was written to slot_va(), with one BAR write, and call the poll hook. There is
+  /// room; length and mailbox are as TxMessage says, which is not checked here. Segments have 256
+  /// bytes, priority 0. The cookie of its TxDone is the index of its entry. @param va slot_va().
+  void send_slot(const uint8_t* va, uint32_t dest_id, uint32_t mbox, uint32_t length_bytes) {
+    const uint32_t head = window_.head();
+    const uint32_t at = head & window_.mask();
+    const uint64_t words[4] = {
+        kSlotControl | mbox << regs::tx_desc::Control::mbox.lsb | uint64_t{dest_id} << 32,
+        uint64_t{length_bytes} << 32, reinterpret_cast<uintptr_t>(va) + slots_iova_minus_va_, 0};
+    static_assert(sizeof(words) == sizeof(regs::TxDesc));
+    for (uint32_t i = 0; i < 4; ++i) {
+      store_word(&entries_[at], i, words[i]);
+    }
+    window_.cookies()[at] = head;
+    window_.post(1);
+    // Doorbell: as in ring_doorbell().
+    bar_.write32(tail_offset_, head + 1);
+    send_hook_();
+  }
+  /// Hot. Pass over completions of messages that were delivered, in the order of their entries;
+  /// what comes then, if anything, is for reap(). @return how many were passed over.
+  uint32_t settle();
+
   /// Fetch what became of messages, in the order of completion. Calls the poll hook once, and looks
   /// again, when there is nothing. @return how many, 0 to `n`.
   uint16_t reap(TxDone* out, uint16_t n);
 
  private:
   TxQueue() = default;
+  // As words: the card's model loads words, and would wait for stores of another size.
+  static void store_word(regs::TxDesc* entry, uint32_t i, uint64_t word) {
+    std::memcpy(reinterpret_cast<uint8_t*>(entry) + i * sizeof(word), &word, sizeof(word));
+    asm volatile("" ::: "memory");
+  }
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
   [[nodiscard]] bool post_gather(const TxGather& message);
   [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
+  // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.
+  static constexpr uint32_t kSlotControl = regs::tx_desc::Control::ssize.put(14);
+
   TxHeader header_{};
+  PollHook send_hook_;
   // Constant.
   regs::TxDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
   uint32_t inline_bytes_max_ = 0;
+  uint32_t slot_stride_ = 0;
+  uint8_t* slots_va_ = nullptr;
+  uint64_t slots_iova_minus_va_ = 0;
   bool wide_ = false;
 };
 

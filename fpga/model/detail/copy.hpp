@@ -19,6 +19,20 @@ inline void zero32(uint8_t* to) {
   *reinterpret_cast<Bytes32*>(to) = Bytes32{};
 }
 
+/// Copy 16 bytes, of which the first `len`, at least 1, are kept and the others become zeros. One
+/// load of 16 bytes: what the host has just written so is then at hand.
+[[gnu::always_inline]] inline void copy16_kept(uint8_t* to, const uint8_t* from, uint32_t len) {
+  using Bytes16 [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = uint64_t;
+  // Ones, then zeros.
+  static constexpr struct {
+    alignas(32) uint8_t bytes[32] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+                                     0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+  } kOnes{};
+  const uint8_t* const kept = kOnes.bytes + 16 - (len < 16 ? len : 16);
+  *reinterpret_cast<Bytes16*>(to) =
+      *reinterpret_cast<const Bytes16*>(from) & *reinterpret_cast<const Bytes16*>(kept);
+}
+
 /// Copy exactly `len` bytes, fewer than 32.
 inline void copy_rest(uint8_t* to, const uint8_t* from, uint32_t len) {
   uint32_t at = 0;

@@ -24,15 +24,9 @@ void Responder::close() {
 
 void Responder::send_acks() {
   if (count_ == 1) {
-    const FrameLine line = {static_cast<uint64_t>(FrameType::kAcks) << 32,
-                            source_ | static_cast<uint64_t>(dest_) << 32,
-                            sizeof(Ack),
-                            0,
-                            acks_[0].word(),
-                            0,
-                            0,
-                            0};
-    if (out_->responses->send_line(line)) {
+    const FrameHead head = {static_cast<uint64_t>(FrameType::kAcks) << 32,
+                            source_ | static_cast<uint64_t>(dest_) << 32, sizeof(Ack), 0};
+    if (out_->responses->send_short(head, reinterpret_cast<const uint8_t*>(acks_), sizeof(Ack))) {
       return;
     }
   }

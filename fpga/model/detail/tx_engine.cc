@@ -32,7 +32,8 @@ uint16_t all_segments(uint32_t segments) {
 TxEngine::TxEngine(Core& core, Transactions& transactions)
     : core_(core),
       transactions_(transactions),
-      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
+      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)),
+      tx_unaligned_((1ull << core.config.tx_addr_log2) - 1) {}
 
 void TxEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];

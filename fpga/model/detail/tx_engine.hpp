@@ -15,6 +15,9 @@ class TxEngine {
 
   /// Fetch and send what the pair has posted, as far as letters and room allow.
   void run(Pair& pair);
+  /// The same, but only if it is one plain message to the last destination, whose way is a ring.
+  /// Fast mode. @return false: nothing was done, run() is needed.
+  [[nodiscard]] bool kick(Pair& pair);
   /// Answers to messages.
   void on_acks(const InFrame& frame);
   void on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
@@ -44,8 +47,8 @@ class TxEngine {
   /// that the same thread steps, in direct.cc. @return how many; 0: another way is needed.
   uint32_t direct(Pair& pair, Ring& ring, uint32_t count);
   uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer);
-  /// Fast mode: send one plain message whose bytes are in the descriptor to the last destination,
-  /// in tx_express.cc: the shortest way from a doorbell to the wire. @return false: another way is
+  /// Fast mode: send one plain message of one segment to the last destination, in
+  /// tx_express.cc: the shortest way from a doorbell to the wire. @return false: another way is
   /// needed.
   bool single(Pair& pair, Ring& ring);
   /// Fast mode: send a run of plain messages of one segment to the last destination, in
@@ -73,6 +76,7 @@ class TxEngine {
   Transactions& transactions_;
   uint32_t contexts_used_ = 0;
   uint8_t letter_mask_;
+  const uint64_t tx_unaligned_;  // bits that are 0 in an address
   std::vector<Due> due_;
 };
 

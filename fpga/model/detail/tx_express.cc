@@ -53,14 +53,38 @@ inline void note(TxMsg& msg, const uint8_t* desc, uint32_t index, uint64_t now_n
 
 }  // namespace
 
+bool TxEngine::kick(Pair& pair) {
+  Ring& ring = pair.rings[kTxRing];
+  // acquire: the descriptor visible after the tail; pairs with Mmio::write32.
+  const uint32_t tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
+  if (tail - ring.head != 1 || core_.wire->may_enter_neighbour(core_.thread)) {
+    return false;
+  }
+  ring.tail = tail;
+  return single(pair, ring);
+}
+
 bool TxEngine::single(Pair& pair, Ring& ring) {
   Flow* flow = pair.last_flow;
   const uint8_t* desc = ring.entry(ring.head, 5);
   const uint64_t word = load64(desc);
-  const uint32_t length = static_cast<uint32_t>(load64(desc + 8) >> 32);
+  const auto length = static_cast<uint32_t>(load64(desc + 8) >> 32);
   const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
-  if (flow == nullptr || length - 1 >= regs::kInlineBytes ||
-      (word & ~kMboxMask) != (kPlain | kInlineMask | static_cast<uint64_t>(flow->dest_id) << 32)) {
+  const uint8_t* bytes = desc + offsetof(regs::TxDesc, addr);
+  if ((word & kInlineMask) == 0) [[likely]] {
+    const HostWindow& host = core_.host.read_window();
+    const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
+    // As a number: of a message that is not good the sum points nowhere.
+    bytes = reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(host.va) + addr - host.iova);
+    if (length - 1 >= regs::kSegmentBytesMax || (addr & tx_unaligned_) != 0 ||
+        !host.holds(addr, regs::kSegmentBytesMax)) [[unlikely]] {
+      return false;
+    }
+  } else if (length - 1 >= regs::kInlineBytes) {
+    return false;
+  }
+  if (flow == nullptr || (word & ~(kMboxMask | kInlineMask)) !=
+                             (kPlain | static_cast<uint64_t>(flow->dest_id) << 32)) {
     return false;
   }
   const uint32_t busy = flow->busy[mbox];
@@ -69,17 +93,10 @@ bool TxEngine::single(Pair& pair, Ring& ring) {
     return false;
   }
   const uint32_t place = place_of(mbox, letter);
-  uint64_t payload[2] = {};
-  copy_bytes(reinterpret_cast<uint8_t*>(payload), desc + offsetof(regs::TxDesc, addr), length);
-  const FrameLine line = {static_cast<uint64_t>(FrameType::kMessage) << 32,
+  const FrameHead head = {static_cast<uint64_t>(FrameType::kMessage) << 32,
                           pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32,
-                          shape(length, place),
-                          0,
-                          payload[0],
-                          payload[1],
-                          0,
-                          0};
-  if (!flow->way->requests->send_line(line)) {
+                          shape(length, place), 0};
+  if (!flow->way->requests->send_short(head, bytes, length)) {
     return false;
   }
   flow->busy[mbox] = static_cast<uint8_t>(busy | (busy + 1));

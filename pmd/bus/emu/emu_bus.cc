@@ -177,6 +177,7 @@ struct EmuBus::Impl {
     self->card->step_surely(kStepsBeforeSleep);
     return self->member->asleep() && self->card->activity().under_way;
   }
+  static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
   }
@@ -305,6 +306,13 @@ PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
     return {};
   }
   return {&Impl::step, impl_->card.get()};
+}
+
+PollHook EmuBus::send_hook(uint32_t /*qp*/) {
+  if (impl_->stepping != Stepping::kInline) {
+    return {};
+  }
+  return {&Impl::step_to_send, impl_->card.get()};
 }
 
 PollHook EmuBus::receive_hook(uint32_t /*qp*/) {

@@ -105,9 +105,14 @@ class Count:
                 for name, cost in self.own.most_common(number)]
 
 
+def toggled(function, out):
+    """The command to put before one whose instructions within a function are counted."""
+    return ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={function}",
+            f"--callgrind-out-file={out}"]
+
+
 def command(program, case, rounds, size, burst, out):
-    return ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={TOGGLE}",
-            f"--callgrind-out-file={out}", program, case, str(rounds), str(size), str(burst)]
+    return [*toggled(TOGGLE, out), program, case, str(rounds), str(size), str(burst)]
 
 
 def count(program, case, rounds, size, burst, out):

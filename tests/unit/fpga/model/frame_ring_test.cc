@@ -36,9 +36,9 @@ class FrameRing : public testing::Test {
     return true;
   }
   bool put_line(uint32_t number, uint32_t payload) {
-    const uint64_t bytes = 0x0101010101010101ull * (number & 0xFF);
     const uint64_t type = static_cast<uint64_t>(FrameType::kDoorbell) << 32;
-    return writer_.send_line({type, 0, payload, number, bytes, bytes, bytes, bytes});
+    const std::vector<uint8_t> bytes(256, static_cast<uint8_t>(number));
+    return writer_.send_short({type, 0, payload, number}, bytes.data(), payload);
   }
   bool take(uint32_t number, uint32_t payload) {
     const model::InFrame* frame = reader_.peek();

@@ -83,7 +83,7 @@ TEST_F(SkifChPair, AMessageOfEachSizeArrivesAsItWas) {
     ASSERT_EQ(send(a_.get(), b_.get(), to_b_, text), static_cast<ssize_t>(bytes))
         << std::strerror(errno);
     ASSERT_EQ(receive(b_.get(), a_.get()), text) << bytes;
-    EXPECT_EQ(SkifCh_Source(b_.get()), to_a_);
+    
   }
 }
 

@@ -58,6 +58,11 @@ class Wire : public testing::Test {
     return found;
   }
 
+  [[nodiscard]] static bool send(model::Outbound& to, uint64_t address) {
+    alignas(16) const uint8_t payload[16] = {};
+    return to.requests->send_short({{uint64_t{2} << 32, 0, 0, address}}, payload, 16);
+  }
+
   TempDir dir_;
 };
 
@@ -108,7 +113,7 @@ TEST_F(Wire, ConnectsWhenSomethingIsSent) {
   ASSERT_EQ(two->inbound().size(), 1u);
   EXPECT_EQ(two->inbound()[0].first_source, 1u);
   EXPECT_EQ(two->inbound()[0].more_sources, 0u);
-  ASSERT_TRUE(to->requests->send_line({uint64_t{2} << 32, 0, 0, 5, 0, 0, 0, 0}));
+  ASSERT_TRUE(send(*to, 5));
   const model::InFrame* frame = nullptr;
   ASSERT_TRUE(wait_until([&] { return (frame = two->inbound()[0].requests->peek()) != nullptr; }));
   EXPECT_EQ(frame->address, 5u);
@@ -143,7 +148,7 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
       came = change(*one);
     }
     EXPECT_EQ(came.times, life);
-    ASSERT_TRUE(to->requests->send_line({uint64_t{2} << 32, 0, 0, life, 0, 0, 0, 0}));
+    ASSERT_TRUE(send(*to, life));
     EXPECT_TRUE(change(*two).here);
     const model::InFrame* frame = two->inbound()[0].requests->peek();
     ASSERT_NE(frame, nullptr);

@@ -1,0 +1,129 @@
+// rio-msgrate: how many messages a second, or how long one takes, between two processes.
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/common/std_streams.hpp"
+#include "apps/msgrate/options.hpp"
+#include "apps/msgrate/side.hpp"
+
+namespace rio::msgrate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void report(const Options& options, double seconds) {
+  const double each_ns = seconds * 1e9 / options.count;
+  const double rate = options.count / seconds;
+  nlohmann::json json;
+  json["size"] = options.size_bytes;
+  json["count"] = options.count;
+  json["seconds"] = seconds;
+  json["card"] = "emulated";
+  if (options.test == Test::kLatency) {
+    json["half_round_trip_ns"] = each_ns / 2;
+  } else {
+    json["messages_per_s"] = rate;
+    json["bytes_per_s"] = rate * options.size_bytes;
+  }
+  if (options.json) {
+    std::printf("%s\n", json.dump().c_str());
+  } else if (options.test == Test::kLatency) {
+    std::printf("%u bytes  half a round trip %.1f ns\n", options.size_bytes, each_ns / 2);
+  } else {
+    std::printf("%u bytes  %.3f million messages a second  %.1f MB/s\n", options.size_bytes,
+                rate / 1e6, rate * options.size_bytes / 1e6);
+  }
+}
+
+/// @param sends this is the side that sends, or sends first, and measures.
+int run_side(const Options& options, const std::string& card, uint32_t peer, bool sends) {
+  std::unique_ptr<Side> side;
+  int rc = Side::open(card, peer, &side);
+  rc = rc != 0 ? rc : side->barrier();
+  const auto start = Clock::now();
+  if (rc == 0 && options.test == Test::kLatency) {
+    rc = side->ping_pong(sends, options.size_bytes, options.count);
+  } else if (rc == 0) {
+    rc = sends ? side->send(options.size_bytes, options.count)
+               : side->receive(options.size_bytes, options.count);
+  }
+  const bool streams = options.test != Test::kLatency;
+  rc = rc != 0 || !streams ? rc : side->barrier();
+  const std::chrono::duration<double> took = Clock::now() - start;
+  if (rc == 0 && sends) {
+    report(options, took.count());
+  }
+  return rc == 0 ? 0 : 1;
+}
+
+void pin(const Options& options, uint32_t nth) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+    return;
+  }
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) {
+      cpus.push_back(cpu);
+    }
+  }
+  if (!options.cpus.empty()) {
+    const size_t comma = options.cpus.find(',');
+    cpus = {std::atoi(options.cpus.c_str()),
+            std::atoi(options.cpus.c_str() + (comma == std::string::npos ? 0 : comma + 1))};
+  }
+  if (nth < cpus.size()) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[nth], &one);
+    static_cast<void>(sched_setaffinity(0, sizeof(one), &one));
+  }
+}
+
+int run_both(const Options& options) {
+  const std::string card =
+      options.card.empty() ? "shm:msgrate-" + std::to_string(getpid()) : options.card;
+  const pid_t child = fork();
+  if (child < 0) {
+    std::perror("rio-msgrate: fork");
+    return 1;
+  }
+  pin(options, child == 0 ? 1 : 0);
+  if (child == 0) {
+    std::_Exit(run_side(options, card + ",id=2", 1, false));
+  }
+  const int rc = run_side(options, card + ",id=1", 2, true);
+  int status = 0;
+  static_cast<void>(waitpid(child, &status, 0));
+  const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return rc == 0 && good ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  int code = 0;
+  if (!parse_options(argc, argv, &options, &code)) {
+    return code;
+  }
+  if (options.role == Role::kBoth) {
+    return run_both(options);
+  }
+  return run_side(options, options.card, options.peer, options.role == Role::kSend);
+}
+
+}  // namespace
+}  // namespace rio::msgrate
+
+int main(int argc, char** argv) {
+  return rio::apps::run_program("rio-msgrate", rio::msgrate::run, argc, argv);
+}

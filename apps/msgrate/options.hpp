@@ -1,0 +1,27 @@
+/// @file
+/// What rio-msgrate is asked to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rio::msgrate {
+
+enum class Role : uint8_t { kBoth, kSend, kRecv };
+enum class Test : uint8_t { kRate, kLatency, kBandwidth };
+
+struct Options {
+  std::string card;  ///< empty: a fabric of this run's own
+  uint32_t peer = 0;
+  Role role = Role::kBoth;
+  Test test = Test::kRate;
+  uint32_t size_bytes = 16;
+  uint32_t count = 1000000;
+  std::string cpus;  ///< "A,B"; empty: as they are, or the first two for kBoth
+  bool json = false;
+};
+
+/// @param code gets the exit code if the program ends here. @return whether to go on.
+[[nodiscard]] bool parse_options(int argc, char** argv, Options* out, int* code);
+
+}  // namespace rio::msgrate

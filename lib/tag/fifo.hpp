@@ -1,0 +1,40 @@
+/// @file
+/// A list in order of age, whose links lie in its entries.
+#pragma once
+
+#include <cstdint>
+
+namespace rio::tag {
+
+template <class Node>
+struct FifoLinks {
+  Node* next;
+  Node* prev;
+};
+
+/// Hot but for nothing: each function is a few instructions. Owns no entry; allocates nothing.
+template <class Node, FifoLinks<Node> Node::*kLinks>
+class Fifo {
+ public:
+  [[nodiscard]] Node* first() const { return first_; }
+  [[nodiscard]] static Node* next(const Node& node) { return (node.*kLinks).next; }
+
+  void append(Node& node) {
+    (node.*kLinks) = {nullptr, last_};
+    (last_ != nullptr ? (last_->*kLinks).next : first_) = &node;
+    last_ = &node;
+  }
+
+  /// @param node that is in this list.
+  void remove(Node& node) {
+    const FifoLinks<Node> links = node.*kLinks;
+    (links.prev != nullptr ? (links.prev->*kLinks).next : first_) = links.next;
+    (links.next != nullptr ? (links.next->*kLinks).prev : last_) = links.prev;
+  }
+
+ private:
+  Node* first_ = nullptr;
+  Node* last_ = nullptr;
+};
+
+}  // namespace rio::tag

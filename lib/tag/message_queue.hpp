@@ -1,0 +1,81 @@
+/// @file
+/// Unexpected messages: a receive takes the earliest arrived one that it matches.
+#pragma once
+
+#include <cassert>
+#include <cerrno>
+#include <cstdint>
+
+#include "lib/tag/entry.hpp"
+
+namespace rio::tag {
+
+/// A list in order of arrival. Most of the time it is empty or a few messages long, so keeping one
+/// costs no more than that list. A table by (source, bits), and one by bits alone for receives of
+/// ANY source, come when a look-up would walk past kShortWalk messages: each is built from the
+/// list, kept up with it from then on, and left off once the queue is empty. So a message enters
+/// each table once at the most, and a look-up without ignored bits costs the same however many
+/// wait. Look-ups that ignore bits walk in order of arrival. One thread.
+class MessageQueue {
+ public:
+  static constexpr uint32_t kShortWalk = 8;
+
+  /// @param messages that there will be room for at once. @return 0, -EINVAL, -ENOMEM.
+  [[nodiscard]] int create(const HashSeed& seed, uint64_t messages);
+  /// Control path: room for so many messages of different keys. @return 0, -EINVAL, -ENOMEM.
+  [[nodiscard]] int reserve(uint64_t messages);
+
+  /// @param message that is nowhere, with bits and source; it is the queue's until it is taken.
+  void append(Message& message);
+
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+
+  /// The earliest arrived message that the pattern matches, which stays. Not const: it may build a
+  /// table. @return null if there is none.
+  [[nodiscard]] Message* find(const Pattern& pattern);
+  /// The same, taken out.
+  [[nodiscard]] Message* take(const Pattern& pattern);
+  /// The same, kept among the claimed ones, where nothing finds it, until release().
+  [[nodiscard]] Message* claim(const Pattern& pattern);
+  /// @return 0, or -ENOENT if the message is not claimed: its handle is none, or was used before.
+  [[nodiscard]] int release(Message& message);
+  /// Takes out a message that nobody will receive, claimed or not. @return 0, or -ENOENT if it is
+  /// not here.
+  [[nodiscard]] int discard(Message& message);
+
+  /// In order of arrival, and of claiming. Read next() before the message is taken out.
+  [[nodiscard]] Message* first() const { return waiting_.first(); }
+  [[nodiscard]] Message* first_claimed() const { return claimed_.first(); }
+  [[nodiscard]] static Message* next(const Message& message) { return List::next(message); }
+
+  [[nodiscard]] uint64_t count() const { return count_; }
+  [[nodiscard]] uint64_t claimed() const { return claimed_count_; }
+  /// How many tables are kept up.
+  [[nodiscard]] int tables() const { return by_key_used_ + by_bits_used_; }
+  [[nodiscard]] uint64_t grow_failures() const {
+    return by_key_.grow_failures() + by_bits_.grow_failures();
+  }
+  [[nodiscard]] uint64_t longest_chain() const { return by_key_.longest_chain(); }
+
+ private:
+  using List = Fifo<Message, &Message::by_age>;
+  using ByKey = KeyTable<Message, &Message::by_key, true>;
+  using ByBits = KeyTable<Message, &Message::by_bits, false>;
+
+  /// @param used whether the table is kept up.
+  template <class Table>
+  Message* find_whole(const Pattern& pattern, Table* table, bool* used);
+  Message* walk(const Pattern& pattern, uint64_t steps) const;
+  void remove(Message& message);
+
+  uint64_t count_ = 0;
+  bool by_key_used_ = false;
+  bool by_bits_used_ = false;
+  List waiting_;
+  ByKey by_key_;
+  ByBits by_bits_;
+  List claimed_;
+  uint64_t claimed_count_ = 0;
+};
+
+}  // namespace rio::tag

@@ -1,0 +1,65 @@
+#include "lib/tag/receive_queue.hpp"
+
+namespace rio::tag {
+
+int ReceiveQueue::create(const HashSeed& seed, uint64_t receives, uint64_t first_number) {
+  next_number_ = gone_ = first_number;
+  return table_.create(seed, receives);
+}
+
+void ReceiveQueue::add(Receive& receive) {
+  assert(receive.place == Place::kNowhere);
+  if (!receive.is_wild()) {
+    add_whole(receive);
+    return;
+  }
+  receive.number = next_number_++;
+  ++wild_;
+  if (receive.ignore == 0) {
+    receive.place = Place::kTable;
+    table_.add(receive);
+  } else {
+    receive.place = Place::kMasked;
+    masked_.append(receive);
+  }
+}
+
+/// @param at where the key (source, bits) hangs.
+Receive* ReceiveQueue::take_among_all(Receive** at, uint32_t source, uint64_t bits) {
+  Receive** any = table_.find(kAnySource, bits);
+  if (*at == nullptr || (*any != nullptr && older(**any, **at))) {
+    at = any;
+  }
+  for (Receive* masked = masked_.first(); masked != nullptr; masked = masked_.next(*masked)) {
+    if (*at != nullptr && older(**at, *masked)) {
+      break;
+    }
+    if (masked->matches(source, bits)) {
+      masked_.remove(*masked);
+      left(*masked);
+      return masked;
+    }
+  }
+  if (*at == nullptr) {
+    return nullptr;
+  }
+  wild_ -= (*at)->source == kAnySource;
+  return take_first(at);
+}
+
+int ReceiveQueue::cancel(Receive& receive) {
+  switch (receive.place) {
+    case Place::kTable:
+      table_.remove(receive);
+      break;
+    case Place::kMasked:
+      masked_.remove(receive);
+      break;
+    default:
+      return -ENOENT;
+  }
+  left(receive);
+  return 0;
+}
+
+}  // namespace rio::tag

@@ -1,0 +1,112 @@
+/// @file
+/// Posted receives: an arriving message takes the earliest posted one that matches it.
+#pragma once
+
+#include <cassert>
+#include <cerrno>
+#include <cstdint>
+
+#include "lib/tag/entry.hpp"
+
+namespace rio::tag {
+
+/// Receives that ignore no bits are found by their key (source, bits), where ANY is a source as any
+/// other: two look-ups at the most. Those that ignore some stand in a list, walked up to the first
+/// that matches and no further than the age of what the look-ups found. One thread.
+class ReceiveQueue {
+ public:
+  /// Out of a queue by cancel_if(), linked by age.
+  using Gone = Fifo<Receive, &Receive::by_age>;
+
+  /// @param receives that there will be room for at once. @param first_number of the first receive,
+  /// for tests of the wrap. @return 0, -EINVAL, -ENOMEM.
+  [[nodiscard]] int create(const HashSeed& seed, uint64_t receives, uint64_t first_number);
+  /// Control path: room for so many receives of different keys. @return 0, -EINVAL, -ENOMEM.
+  [[nodiscard]] int reserve(uint64_t receives) { return table_.reserve(receives); }
+
+  /// @param receive that is nowhere; it is the queue's until it is taken or cancelled.
+  void add(Receive& receive);
+  /// Hot, so nothing is asserted. The same for one of a single source, without ignored bits.
+  void add_whole(Receive& receive) {
+    receive.place = Place::kTable;
+    receive.number = next_number_++;
+    table_.add(receive);
+  }
+
+  /// Hot. Takes out the earliest posted receive that matches. @return null if none does.
+  [[nodiscard]] Receive* take(uint32_t source, uint64_t bits) {
+    Receive** at = table_.find(source, bits);
+    if (wild_ != 0) [[unlikely]] {
+      return take_among_all(at, source, bits);
+    }
+    return *at != nullptr ? take_first(at) : nullptr;
+  }
+
+  /// Takes one out, at a cost that does not depend on how many there are.
+  /// @return 0, or -ENOENT if it is not here: never posted, or matched already.
+  [[nodiscard]] int cancel(Receive& receive);
+
+  /// Cold, looks at all: takes out those that `wanted(const Receive&)`. @return them, in no order;
+  /// valid until one of them is posted again, so read Gone::next() before that.
+  template <class Wanted>
+  [[nodiscard]] Gone cancel_if(Wanted&& wanted) {
+    Gone gone;
+    table_.for_each([&](Receive& receive) {
+      if (wanted(static_cast<const Receive&>(receive))) {
+        gone.append(receive);
+      }
+    });
+    for (Receive* receive = gone.first(); receive != nullptr; receive = Gone::next(*receive)) {
+      table_.remove(*receive);
+      left(*receive);
+    }
+    for (Receive* receive = masked_.first(); receive != nullptr;) {
+      Receive* next = masked_.next(*receive);
+      if (wanted(static_cast<const Receive&>(*receive))) {
+        masked_.remove(*receive);
+        left(*receive);
+        gone.append(*receive);
+      }
+      receive = next;
+    }
+    return gone;
+  }
+
+  [[nodiscard]] uint64_t count() const { return next_number_ - gone_; }
+  /// Those of ANY source, or with ignored bits. While there are any, take() costs more.
+  [[nodiscard]] uint64_t wild() const { return wild_; }
+  [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
+  [[nodiscard]] uint64_t longest_chain() const { return table_.longest_chain(); }
+
+ private:
+  using Table = KeyTable<Receive, &Receive::by_key, true>;
+
+  /// Numbers wrap; two receives that are posted at once are never 2^63 apart.
+  static bool older(const Receive& a, const Receive& b) {
+    return static_cast<int64_t>(a.number - b.number) < 0;
+  }
+
+  Receive* take_first(Receive** at) {
+    Receive* receive = *at;
+    table_.remove_first(at);
+    receive->place = Place::kNowhere;
+    ++gone_;
+    return receive;
+  }
+
+  void left(Receive& receive) {
+    wild_ -= receive.is_wild();
+    receive.place = Place::kNowhere;
+    ++gone_;
+  }
+
+  Receive* take_among_all(Receive** at, uint32_t source, uint64_t bits);
+
+  Table table_;
+  uint64_t next_number_ = 0;
+  uint64_t gone_ = 0;  // how many are not here any more, counted from the first number
+  uint64_t wild_ = 0;
+  Gone masked_;
+};
+
+}  // namespace rio::tag

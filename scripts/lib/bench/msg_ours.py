@@ -1,0 +1,120 @@
+"""Our side of scripts/bench msg: rio-msgrate in two processes, and the programs that are counted.
+
+What is assumed of the programs is here and nowhere else:
+
+  rio-msgrate --card shm:FABRIC,id=OWN --peer ID --role send|recv --api skifch|tag
+              --test latency|rate|bandwidth|copied --size BYTES --count N --json -
+    One JSON object on stdout of the sender: half_round_trip_ns (latency), messages_per_s and
+    bytes_per_s (rate, bandwidth), bytes_copied_same and bytes_copied_other (copied: drivers and
+    libraries of both sides, the worst pair of addresses that do and do not agree).
+  msg_count CASE ROUNDS BYTES
+    Cases skifch and tag: both sides in one process, a message a round. One call of the library each
+    is in rio_bench_msg_send and rio_bench_msg_recv; rio_bench_measured holds all of a round. Calls
+    of the emulated card go through one function, whose name MODEL matches.
+"""
+import json
+import os
+import re
+import subprocess
+
+from bench import callgrind, programs
+
+TIMEOUT_S = 120
+SENDER_ID, RECEIVER_ID = 1, 2
+MODEL = callgrind.HOOK
+
+
+class Missing(Exception):
+    """A program of ours is not there."""
+
+
+def need(program):
+    if not os.access(program, os.X_OK):
+        raise Missing(f"{program} is not there, so what it gives is not measured: run scripts/build; if it "
+                      "has another name, mend scripts/lib/bench/msg_ours.py")
+    return program
+
+
+class Msgrate:
+    def __init__(self, build, cpus):
+        self.program = os.path.join(build, "apps", "msgrate", "rio-msgrate")
+        self.cpus = cpus
+        self.runs = 0
+
+    def command(self, role, fabric, api, test, size, count):
+        own, peer = (SENDER_ID, RECEIVER_ID) if role == "send" else (RECEIVER_ID, SENDER_ID)
+        cpu = self.cpus[0] if role == "send" else self.cpus[1]
+        return ["taskset", "-c", str(cpu), self.program, "--card", f"shm:{fabric},id={own}", "--peer",
+                str(peer), "--role", role, "--api", api, "--test", test, "--size", str(size), "--count",
+                str(count), "--json", "-"]
+
+    def shown(self, api, test, size, count):
+        return " & ".join(programs.shown(self.command(role, "bench", api, test, size, count))
+                          for role in ("recv", "send"))
+
+    def measure(self, api, test, size, count):
+        """@return the JSON of the sender. Raises Missing or RunError."""
+        need(self.program)
+        self.runs += 1
+        fabric = f"bench-{os.getpid()}-{self.runs}"
+        receiver_args = self.command("recv", fabric, api, test, size, count)
+        with subprocess.Popen(receiver_args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as receiver:
+            try:
+                output = programs.run(self.command("send", fabric, api, test, size, count), TIMEOUT_S)
+                _, errors = receiver.communicate(timeout=10)
+            except subprocess.TimeoutExpired as error:
+                raise programs.RunError(f"{programs.shown(receiver_args)}: did not end") from error
+            finally:
+                receiver.kill()
+        if receiver.returncode != 0:
+            raise programs.RunError(f"{programs.shown(receiver_args)}: exit code {receiver.returncode}\n"
+                                    + "\n".join(errors.splitlines()[-8:]))
+        try:
+            return json.loads(output)
+        except ValueError as error:
+            raise programs.RunError(f"{self.program} printed no JSON object: {output[:200]!r}") from error
+
+
+class Counter:
+    """Instructions of msg_count and tag_count, by callgrind."""
+
+    def __init__(self, build, folder):
+        self.msg_count = os.path.join(build, "tests", "bench", "msg_count")
+        self.tag_count = os.path.join(build, "tests", "bench", "tag_count")
+        self.tag_bench = os.path.join(build, "tests", "bench", "tag_bench")
+        self.folder = folder
+
+    def _profile(self, toggle, args):
+        out = os.path.join(self.folder, f"{os.path.basename(args[0])}.{'.'.join(args[1:])}.{toggle}.callgrind")
+        command = [*callgrind.toggled(toggle, out), *args]
+        programs.run(command, TIMEOUT_S)
+        return callgrind.Profile(out), programs.shown(command)
+
+    def _each(self, toggle, program, make_args, few, many, model):
+        """The difference of two runs, so that warming up does not count.
+        @param model whether the emulated card's instructions count. @return (each, the command)."""
+        totals, how = [], ""
+        for count in (few, many):
+            profile, how = self._profile(toggle, [need(program), *make_args(count)])
+            hooks = sum(cost for (_, callee), cost in profile.edges.items() if re.match(MODEL, callee))
+            totals.append(profile.total - (0 if model else hooks))
+        return (totals[1] - totals[0]) / (many - few), how
+
+    def message(self, case, call, size, model=False):
+        """@param call send, recv, or all for both sides with everything below them."""
+        toggle = "rio_bench_measured" if call == "all" else f"rio_bench_msg_{call}"
+        return self._each(toggle, self.msg_count, lambda count: [case, str(count), str(size)], 1000, 3000,
+                          model)
+
+    def matching(self, case, call, waiting):
+        return self._each(f"rio_bench_tag_{call}", self.tag_count,
+                          lambda count: [case, str(waiting), str(count)], 2 * waiting + 2000,
+                          4 * waiting + 4000, True)
+
+    def matching_times(self, seconds):
+        """@return ([(case.waiting, ns of one entry's coming and going)], the command)."""
+        args = [need(self.tag_bench), "--benchmark_format=json", f"--benchmark_min_time={seconds:g}"]
+        results = json.loads(programs.run(args, TIMEOUT_S))["benchmarks"]
+        return ([(result["name"].removeprefix("tag/").replace("/", "."), result["cpu_time"])
+                 for result in results], programs.shown(args))
