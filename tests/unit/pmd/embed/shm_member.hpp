@@ -116,8 +116,7 @@ class Member {
   [[nodiscard]] std::string event() {
     pmd::CardEvent event{};
     const bool got = wait_until([&] {
-      return endpoint_->events().burst(&event, 1) == 1 &&
-             event.type == regs::EventType::kPartner;
+      return endpoint_->events().burst(&event, 1) == 1 && event.type == regs::EventType::kPartner;
     });
     return !got ? ""
                 : std::to_string(event.source) + (event.info == 1 ? " came " : " went ") +
