@@ -140,6 +140,9 @@ class FuzzCard {
     return true;
   }
 
+  /// The ring of requests toward the card, as its writer may change it at any time.
+  uint8_t* ring_to_card() { return boxes_[0].memory.data()->bytes; }
+
   /// Nothing was posted in the watched page.
   void check() {
     for (const uint8_t byte : memory_[kWatched].bytes) {
