@@ -31,7 +31,9 @@ class FuzzCard {
     ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
     ends.memory = &table_;
     ends.clock = &clock_;
-    ends.wire = std::make_unique<End>(boxes_.get());
+    auto end = std::make_unique<End>(boxes_.get());
+    in_ = &end->in();
+    ends.wire = std::move(end);
     memory_.resize(kPages);
     require(table_.add(
                 {kIova, kPages * sizeof(Page), reinterpret_cast<uint8_t*>(memory_.data())}) == 0);
@@ -67,6 +69,7 @@ class FuzzCard {
 
   /// Bus address and bytes of a ring's submission page.
   static uint64_t ring_iova(uint32_t ring) { return kIova + (2 * ring) * sizeof(Page); }
+  uint8_t* completions(uint32_t ring) { return memory_[2ul * ring + 1].bytes; }
   uint8_t* ring(uint32_t ring) { return memory_[2ul * ring].bytes; }
   static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
 
@@ -150,6 +153,8 @@ class FuzzCard {
     }
   }
   model::Card& card() { return *card_; }
+  /// Where frames toward the card come from.
+  model::Inbound& in() { return *in_; }
 
  private:
   struct alignas(4096) Page {
@@ -174,6 +179,7 @@ class FuzzCard {
     }
     model::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
     [[nodiscard]] bool link_up() const override { return true; }
+    model::Inbound& in() { return in_; }
 
    private:
     model::Outbound out_;
@@ -185,6 +191,7 @@ class FuzzCard {
   std::vector<Page> memory_;
   model::DmaTable table_;
   model::ManualClock clock_;
+  model::Inbound* in_ = nullptr;
   std::unique_ptr<model::Card> card_;
 };
 

@@ -1,7 +1,10 @@
 // Frames that no card sends. tests/fuzz/wire_fuzz finds such; what it found stands here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <span>
 #include <thread>
 
 #include "tests/fuzz/fuzz_card.hpp"
@@ -25,6 +28,97 @@ TEST(ForeignFrames, AnAnswerAsLongAsTheRingDoesNotHoldTheCard) {
     card.step(40);
     EXPECT_EQ(*card.word(regs::id::gen_ack()), 7U);
   }
+}
+
+/// A message of one segment with `bytes`.
+model::Frame message_of(uint32_t source, uint32_t bytes) {
+  model::Frame frame{};
+  frame.type = model::FrameType::kMessage;
+  frame.source = source;
+  frame.dest = FuzzCard::kId;
+  frame.length = static_cast<uint16_t>(bytes);
+  frame.place = 5;  // mailbox 5: the shared queue
+  frame.segments = 1;
+  frame.ssize = 256;
+  return frame;
+}
+
+TEST(ForeignFrames, SourcesThatAreNotTheSendersAreDropped) {
+  constexpr uint8_t kPayload[64] = {};
+  for (const bool exact : {false, true}) {
+    FuzzCard card(exact, 0);
+    card.start_all();
+    card.post_receive();
+    card.in().first_source = 10;
+    card.in().more_sources = 1;
+    uint32_t taken = 0;
+    for (const uint32_t source : {10u, 9u, 11u, 12u, 0u, 0xFFFFFFFFu, 11u}) {
+      const model::Frame frame = message_of(source, sizeof kPayload);
+      EXPECT_TRUE(card.send(frame, kPayload, sizeof kPayload, false, true));
+      card.step(2);
+      taken += source == 10 || source == 11 ? 1 : 0;
+      EXPECT_EQ(card.card().counters().rx_packets, taken) << source;
+    }
+  }
+}
+
+/// Gives less than was asked for.
+class ShortPuller final : public model::Puller {
+ public:
+  explicit ShortPuller(uint64_t bytes) : bytes_(bytes) {}
+  uint64_t pull(std::span<const model::PullPiece> pieces) override {
+    uint64_t left = bytes_;
+    for (const model::PullPiece& piece : pieces) {
+      const uint64_t here = std::min<uint64_t>(left, piece.len_bytes);
+      std::memset(piece.to, 0xAB, here);
+      left -= here;
+    }
+    return bytes_ - left;
+  }
+
+ private:
+  uint64_t bytes_;
+};
+
+/// The shared queue's completion `index`.
+regs::SharedCpl completion(FuzzCard& card, uint32_t index) {
+  regs::SharedCpl cpl;
+  std::memcpy(&cpl, card.completions(1) + index * sizeof cpl, sizeof cpl);
+  return cpl;
+}
+
+TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
+  for (const bool exact : {false, true}) {
+    FuzzCard card(exact, 0);
+    card.start_all();
+    card.post_receive();
+    ShortPuller puller(200 + 100);
+    card.in().puller = &puller;
+    for (int i = 0; i < 2; ++i) {
+      model::Frame frame = message_of(2, 200);
+      frame.type = model::FrameType::kPull;
+      EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+    }
+    card.step(2);
+    EXPECT_EQ(completion(card, 0).status, 0u | 1u << 31);
+    EXPECT_EQ(completion(card, 0).length, 200);
+    EXPECT_EQ(completion(card, 1).status,
+              static_cast<uint32_t>(regs::Status::kReceiveTimeout) | 1u << 31);
+    EXPECT_EQ(completion(card, 1).length, 0);
+    card.check();
+  }
+}
+
+TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
+  FuzzCard card(false, 0);
+  card.start_all();
+  card.post_receive();
+  model::Frame frame = message_of(2, 200);
+  frame.type = model::FrameType::kPull;
+  EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+  card.step(2);
+  EXPECT_EQ(card.card().counters().rx_errors, 1u);
+  EXPECT_EQ(completion(card, 0).status, 0u);
 }
 
 /// As another process may: what was checked is what is used.
