@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "lib/msg/context.hpp"
@@ -62,7 +63,8 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
                        RecvTransfer& transfer) {
   const RequestBody& body = request->body;
   void* const user = transfer.user;
-  transfer = RecvTransfer{};
+  std::destroy_at(&transfer);
+  std::construct_at(&transfer);
   transfer.user = user;
   transfer.context = &context;
   transfer.link = request->origin.link;
