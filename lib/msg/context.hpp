@@ -17,6 +17,7 @@ class Context {
   /// -ENOMEM.
   [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);
   /// What has arrived and was not taken is lost; peers are told that there is no such context.
+  /// Its transfers are done, or the port is closed next.
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

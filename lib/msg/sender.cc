@@ -295,16 +295,10 @@ void Sender::post(SendTransfer& transfer) {
   grant.posted(posted);
 }
 
-/// A message of the plan. Padding that would be bounced is, where it can be, what follows in the
-/// sender's own bytes.
 pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::PlanMessage& m,
                                uint32_t slot) {
   uint64_t iova = m.iova;
-  bool placed = m.placement == pmd::mem::Placement::kInPlace;
-  if (!placed && transfer.region != nullptr &&
-      m.va + m.wire_bytes <= transfer.rest + transfer.rest_bytes) {
-    placed = port_.endpoint().iova(m.va, m.wire_bytes, &iova) == 0 && iova % rules_.tx_addr == 0;
-  }
+  const bool placed = m.placement == pmd::mem::Placement::kInPlace;
   if (!placed) {
     uint8_t* const to = bounce_.va(slot);
     std::memcpy(to, m.va, m.len_bytes);
