@@ -22,6 +22,7 @@ enum class Kind : uint8_t {
   kOpened = 17,   ///< yes; Header::credit says how much
   kRefused = 18,  ///< there is no such context (any more)
   kCredit = 19,   ///< nothing but Header::credit
+  kAlive = 31,    ///< nothing; who does not know the session any more says so
   // Not numbered: they make the numbers.
   kHello = 32,
   kWelcome = 33,
@@ -32,13 +33,13 @@ enum class Kind : uint8_t {
 inline constexpr uint32_t kContexts = 64;
 
 struct Header {
-  uint32_t key;      ///< of the session, as the receiver named it; 0 in a hello
-  uint32_t number;   ///< of the message among the numbered ones of this session
-  uint16_t to;       ///< receiver's context
-  uint16_t from;     ///< sender's context
-  uint16_t credit;   ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
+  uint32_t key;     ///< of the session, as the receiver named it; 0 in a hello
+  uint32_t number;  ///< of the message among the numbered ones of this session
+  uint16_t to;      ///< receiver's context
+  uint16_t from;    ///< sender's context
+  uint16_t credit;  ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
   Kind kind;
-  uint8_t padding;   ///< bytes at the end that the card added, 0 to 7
+  uint8_t padding;  ///< bytes at the end that the card added, 0 to 7
 };
 static_assert(sizeof(Header) == 16);
 static_assert(offsetof(Header, number) == 4 && offsetof(Header, to) == 8 &&
@@ -54,7 +55,7 @@ struct SessionBody {
   uint32_t magic;    ///< kMagic
   uint32_t session;  ///< key that the receiver has to use; of kReset: the key that was not known
   uint32_t peer;     ///< key that the receiver named, 0 in a first hello
-  uint32_t unused;   ///< 0
+  uint32_t first;    ///< number that the receiver has to begin with; of kReset: 0
 };
 static_assert(sizeof(SessionBody) == 16);
 
