@@ -150,8 +150,7 @@ void Port::failed(const pmd::TxDone& done) {
   if (link == nullptr || link->remote_key != header.key() || header.kind() >= Kind::kHello) {
     return;  // of a session that is over; a hello is said again by the clock
   }
-  if (done.status == pmd::Status::kBadDescriptor || done.status == pmd::Status::kHostReadFailed ||
-      done.status == pmd::Status::kFlushed) {
+  if (done.status == pmd::Status::kBadDescriptor || done.status == pmd::Status::kFlushed) {
     end_session(*link, -EIO);
     return;
   }
@@ -159,7 +158,7 @@ void Port::failed(const pmd::TxDone& done) {
     end_session(*link, -ETIMEDOUT);
     return;
   }
-  // Refused, or in doubt: the number says whether it is there already.
+  // Not read, refused, or in doubt: the number says whether it is there already.
   again_.push_back({link->index(), link->session, since_ns, {slot, slot + tx_->slot_bytes(entry)}});
 }
 
