@@ -243,6 +243,7 @@ class Port {
   void look_at_time();
   void renew(Link& link);
   void look_at_card();
+  void look_at_events();
   void open_inflow(Link& link, uint32_t context);
   void close_inflow(Inflow& flow);
   void close_context(uint16_t id);
@@ -251,6 +252,7 @@ class Port {
   std::unique_ptr<Endpoint> endpoint_;
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;
+  pmd::EventQueue* events_ = nullptr;
   int error_ = 0;
   uint32_t dest_id_ = 0;
 

@@ -120,6 +120,7 @@ void Port::serve() {
   if (--until_time_ == 0) [[unlikely]] {
     until_time_ = kBurst;
     reap();
+    look_at_events();
     look_at_time();
   }
   if (!talkers_.empty()) [[unlikely]] {

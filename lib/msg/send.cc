@@ -155,6 +155,7 @@ void Port::failed(const pmd::TxDone& done) {
     return;
   }
   if (now_ns() - since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
+    on_unknown({link->dest_id(), link->local_key, 0});
     end_session(*link, -ETIMEDOUT);
     return;
   }

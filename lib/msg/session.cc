@@ -293,6 +293,21 @@ void Port::close_context(uint16_t id) {
   }
 }
 
+/// A peer that has died is known at once, not by its silence.
+void Port::look_at_events() {
+  pmd::CardEvent events[kBurst];
+  const uint32_t n = events_->burst(events, kBurst);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (events[i].type != regs::EventType::kPartner || events[i].info != 0) {
+      continue;
+    }
+    const auto known = index_of_.find(events[i].source);
+    if (known != index_of_.end() && links_[known->second]->state == LinkState::kUp) {
+      end_session(*links_[known->second], -ECONNRESET);
+    }
+  }
+}
+
 /// Bursts do not see that the card is gone.
 void Port::look_at_card() {
   if (--until_card_ == 0) {

@@ -230,6 +230,9 @@ bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32
 }
 
 bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
+  if (send_to_be_pulled(pair, flow, msg, place)) {
+    return true;
+  }
   const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
   const uint32_t offset = msg.whole ? 0 : segment * ssize;
   const uint32_t length = msg.whole ? msg.desc.length : std::min(ssize, msg.desc.length - offset);
@@ -289,6 +292,7 @@ void TxEngine::send_due() {
         break;  // let messages interleave
       }
     }
+    due.flow->way->requests->publish();
     if (msg.state == TxMsg::kFlying && msg.unsent != 0) {
       due_[kept++] = due;
     }

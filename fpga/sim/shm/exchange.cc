@@ -49,6 +49,13 @@ void drain(int fd) {
   return poll(&one, 1, 0) > 0;
 }
 
+/// Also if a child that was forked has the socket too.
+void hang_up(const Fd& socket) {
+  if (socket.valid()) {
+    shutdown(socket.get(), SHUT_RDWR);
+  }
+}
+
 [[nodiscard]] bool peer_of(const Fd& socket, ucred* out) {
   socklen_t len = sizeof *out;
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, out, &len) == 0;
@@ -67,6 +74,9 @@ Exchange::~Exchange() {
     }
     eventfd_write(order_.get(), 1);
     thread_.join();
+  }
+  for (const LinkPtr& link : links_) {
+    hang_up(link->socket);
   }
 }
 
@@ -102,6 +112,14 @@ void Exchange::cut(const LinkPtr& link) {
   {
     const std::lock_guard lock(mutex_);
     cut_orders_.push_back(link);
+  }
+  eventfd_write(order_.get(), 1);
+}
+
+void Exchange::poke_soon() {
+  {
+    const std::lock_guard lock(mutex_);
+    poke_order_ = true;
   }
   eventfd_write(order_.get(), 1);
 }
@@ -144,11 +162,9 @@ void Exchange::run() {
       }
     }
     call_wanted();
-    if (std::exchange(rung_, false)) {
+    if (std::exchange(rung_, false) || (again_ && count == 0)) {
       const std::lock_guard lock(poke_mutex_);
-      if (poke_ != nullptr) {
-        poke_(poke_ctx_);
-      }
+      again_ = poke_ != nullptr && poke_(poke_ctx_);
     }
   }
 }
@@ -201,6 +217,7 @@ void Exchange::take_orders() {
     const std::lock_guard lock(mutex_);
     wants.swap(want_orders_);
     cuts.swap(cut_orders_);
+    rung_ = rung_ || std::exchange(poke_order_, false);
   }
   for (const LinkPtr& link : cuts) {
     down(link);
@@ -211,9 +228,9 @@ void Exchange::take_orders() {
 }
 
 int Exchange::timeout_ms() const {
-  const bool waits = std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
-    return entry.second.next != Clock::time_point::max();
-  });
+  const bool waits = again_ || std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
+                       return entry.second.next != Clock::time_point::max();
+                     });
   return waits ? 1 : -1;
 }
 
@@ -280,8 +297,11 @@ bool Exchange::know(Link& link) const {
 }
 
 int Exchange::say(const Link& link, Say what, const Fd* memory) const {
-  const Greeting greeting{
-      .say = what, .nonce = nonce_, .first_id = directory_->first_id(), .ids = directory_->ids()};
+  const Greeting greeting{.say = what,
+                          .nonce = nonce_,
+                          .first_id = directory_->first_id(),
+                          .ids = directory_->ids(),
+                          .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
   const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
   return send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
                        std::span(fds, memory == nullptr ? 0 : 2));
@@ -289,12 +309,16 @@ int Exchange::say(const Link& link, Say what, const Fd* memory) const {
 
 void Exchange::accept() {
   Fd socket;
-  while (accept_from(directory_->listener(), &socket) == 0) {
+  int rc = 0;
+  while ((rc = accept_from(directory_->listener(), &socket)) == 0) {
     auto link = std::make_shared<Link>();
     link->socket = std::move(socket);
     if (know(*link) && watch(link->socket.get(), Fdkind::kSocket, link) == 0) {
       links_.push_back(link);
     }
+  }
+  if (rc != -EAGAIN) {
+    std::this_thread::sleep_for(kTryAgain);  // no descriptors left: the caller waits
   }
 }
 
@@ -331,6 +355,7 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::v
   }
   link->their_bell = std::move(fds[1]);
   link->nonce = greeting.nonce;
+  link->nonce_at = greeting.nonce_at;
   link->first_id = greeting.first_id;
   link->ids = greeting.ids;
   if (link->state == Link::kCalled) {
@@ -419,6 +444,7 @@ void Exchange::down(const LinkPtr& link) {
   forget(link->socket.get());
   forget(link->process.get());
   forget(link->bell.get());
+  hang_up(link->socket);
   link->socket.reset();
   std::erase(links_, link);
   for (auto& [id, wanted] : wanted_) {
