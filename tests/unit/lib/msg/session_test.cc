@@ -226,26 +226,40 @@ TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
   EXPECT_EQ(receive(b), "never");
 }
 
-TEST_F(Session, APeerThatDiesIsGivenUp) {
-  PortConfig config = config_of(1);
-  config.connect_ms = config.deliver_ms = 100;
-  const Member a = member(port(config), 0);
-  const Route there = route(a, 2, 0);
-  {
-    Port& two = port(2);
-    const Member b = member(two, 0);
-    ASSERT_EQ(send(a, there, "x"), 0);
-    ASSERT_EQ(receive(b), "x");
+/// What a sender hears when its peer has died without a word.
+class DeadPeer : public Session {
+ protected:
+  int hears(const std::string& card, const std::string& peers_card) {
+    PortConfig config = config_of(1);
+    config.card = card;
+    config.dest_id = card.compare(0, 3, "emu") == 0 ? 1 : 0;
+    config.connect_ms = config.deliver_ms = 100;
+    const Member a = member(port(config), 0);
+    const Route there = route(a, 2, 0);
+    {
+      config.card = peers_card;
+      config.dest_id *= 2;
+      const Member b = member(port(config), 0);
+      EXPECT_EQ(send(a, there, "x"), 0);
+      EXPECT_EQ(receive(b), "x");
+    }
+    ports_.pop_back();
+    int rc = 0;
+    EXPECT_TRUE(work_until([&] {
+      rc = try_send(a, there, "into the void");
+      return rc != 0 && rc != -EAGAIN;
+    }));
+    EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);
+    return rc;
   }
-  ports_.pop_back();
-  ASSERT_EQ(try_send(a, there, "into the void"), 0);
-  int rc = 0;
-  ASSERT_TRUE(work_until([&] {
-    rc = try_send(a, there, "into the void");
-    return rc != 0 && rc != -EAGAIN;
-  }));
-  EXPECT_EQ(rc, -ETIMEDOUT);
-  EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);
+};
+
+TEST_F(DeadPeer, IsGivenUpAfterATime) {
+  EXPECT_EQ(hears("emu:dead", "emu:dead"), -ETIMEDOUT);
+}
+
+TEST_F(DeadPeer, IsKnownFromTheFabric) {
+  EXPECT_EQ(hears("shm:x,id=1", "shm:x,id=2"), -ECONNRESET);
 }
 
 TEST_F(Session, ContextsHaveIdsOfTheirOwn) {

@@ -45,7 +45,7 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
       config.buffers = 128u << pick(4);
       config.share = 4u << pick(6);
       config.connect_ms = config.deliver_ms = 60000;
-      config.response_timeout_us = 20000;
+      config.response_timeout_us = 100000;
       if (pick(2) == 0) {
         config.first_number = 0u - 1 - pick(100);
       }
@@ -148,14 +148,6 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
       }
       return under_way_ == 0 || HasFailure();
     })) << under_way_;
-    if (HasFailure()) {
-      for (auto& [w, q] : sent_) if (!q.empty()) std::printf("way %u/%u > %u/%u: %zu\n", w[0], w[1], w[2], w[3], q.size());
-      for (const auto& port : ports_) {
-        auto& st = port->stats();
-        std::printf("port %u recv %lu again %lu early %lu twice %lu bad %lu out %u free %u\n", port->dest_id(), st.received, st.again, st.early, st.twice, st.bad, port->endpoint().tx().outstanding(), port->endpoint().tx().free_count());
-        for (const auto& o : ports_) { Link* l = port->link(o->dest_id()); std::printf("   link %u state %d next_in %u next_out %u early %d\n", l->dest_id(), (int)l->state, l->next_in(), (uint32_t)(l->next_out>>32), (int)((uint32_t)l->expected != l->local_key)); }
-      }
-    }
     for (const auto& port : ports_) {
       EXPECT_EQ(port->stats().cut_off, 0u);
     }
