@@ -30,13 +30,13 @@ struct Route {
 
 /// What a port has counted.
 struct PortStats {
-  uint64_t received = 0;   ///< numbered messages, in their order
-  uint64_t again = 0;      ///< sent once more, since the card could not say that they arrived
-  uint64_t early = 0;      ///< arrived before one with a lower number
-  uint64_t twice = 0;      ///< arrived once more
-  uint64_t bad = 0;        ///< of no session, no context, or no sense: dropped
-  uint64_t cut_off = 0;    ///< sessions ended because the peer broke a rule
-  uint64_t copied = 0;     ///< bytes copied by this library
+  uint64_t received = 0;  ///< numbered messages, in their order
+  uint64_t again = 0;     ///< sent once more, since the card could not say that they arrived
+  uint64_t early = 0;     ///< arrived before one with a lower number
+  uint64_t twice = 0;     ///< arrived once more
+  uint64_t bad = 0;       ///< of no session, no context, or no sense: dropped
+  uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
+  uint64_t copied = 0;    ///< bytes copied by this library
 };
 
 /// One thread: all functions of a port and of its contexts. Nothing happens but in their calls.
@@ -58,8 +58,8 @@ class Port {
   /// @return 0, -ETIMEDOUT.
   int flush(uint32_t timeout_ms);
 
-  /// The way from a context to one of a peer's. @param to, from below kContexts. @param kind of what
-  /// will be sent: one that takes a credit. @return 0, -EINVAL (context), -ENOMEM.
+  /// The way from a context to one of a peer's. @param to, from below kContexts. @param kind of
+  /// what will be sent: one that takes a credit. @return 0, -EINVAL (context), -ENOMEM.
   [[nodiscard]] int route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out);
 
   /// Hot. Send one message; its bytes are copied. @param bytes 0 to kPartBytesMax. @return 0;
@@ -200,6 +200,7 @@ class Port {
   [[nodiscard]] bool say_session(Link& link, Kind kind, uint32_t session);
   void ask(Link& link);
   void look_at_time();
+  void look_at_events();
   [[nodiscard]] uint32_t new_key(const Link& link);
   void open_inflow(Link& link, uint32_t context);
   void close_context(uint16_t id);
@@ -208,6 +209,7 @@ class Port {
   std::unique_ptr<Endpoint> endpoint_;
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;
+  pmd::EventQueue* events_ = nullptr;
   int error_ = 0;
   uint32_t dest_id_ = 0;
 
@@ -224,10 +226,10 @@ class Port {
   uint32_t unshared_ = 0;
   std::array<Context*, kContexts> contexts_{};
 
-  std::vector<std::unique_ptr<Link>> links_;  // by index
+  std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID
-  std::vector<uint32_t> talkers_;  // indices of links that have something to say
-  std::vector<uint32_t> asking_;   // and of those that said hello
+  std::vector<uint32_t> talkers_;                    // indices of links that have something to say
+  std::vector<uint32_t> asking_;                     // and of those that said hello
   uint32_t until_time_ = kBurst;
   uint64_t key_seed_ = 0;
   PortStats stats_;

@@ -1,0 +1,251 @@
+/// @file
+/// Credits: who may still send how much into a peer's shared buffers. See
+/// docs/decisions/0015-large-data.md, "Credits"; modelled in model/credit.pml and model/share.pml.
+///
+/// A limit is a total of messages since the session began, told modulo 2^16. The difference of two
+/// totals of one account is never above kWindowMax, so that they can be compared.
+///
+/// Thread rule: plain objects without I/O; one thread. Nothing allocates.
+#pragma once
+
+#include <cassert>
+#include <cerrno>
+#include <cstdint>
+
+namespace rio::msg {
+
+/// Most that an account may have out at once.
+inline constexpr uint16_t kWindowMax = 16384;
+
+/// Control messages that a peer may have in our buffers; CREDIT and ACK have one each beside them.
+inline constexpr uint16_t kControlCredits = 8;
+/// Records of a peer and context at first, and by how many they grow on demand.
+inline constexpr uint16_t kRecordWindow = 16;
+
+/// Sender's side of one class of messages to one peer (and context).
+class SendAccount {
+ public:
+  SendAccount() = default;
+  /// @param credits of the first moment, up to kWindowMax.
+  explicit SendAccount(uint16_t credits) : limit_(credits) { assert(credits <= kWindowMax); }
+
+  /// How many may go now.
+  [[nodiscard]] uint16_t available() const { return static_cast<uint16_t>(limit_ - sent_); }
+
+  /// Hot. Take one credit. @return whether there was one.
+  [[nodiscard]] bool take() {
+    if (sent_ == limit_) [[unlikely]] {
+      return false;
+    }
+    ++sent_;
+    return true;
+  }
+
+  /// Hot. The peer's newest total. @return 0, or -EPROTO for one that goes back or too far ahead;
+  /// then nothing has changed.
+  [[nodiscard]] int on_limit(uint16_t total) {
+    if (static_cast<uint16_t>(total - sent_) > kWindowMax ||
+        static_cast<uint16_t>(total - limit_) > kWindowMax) [[unlikely]] {
+      return -EPROTO;
+    }
+    limit_ = total;
+    return 0;
+  }
+
+  /// RECALL: give up to `wanted` unused credits back. @return how many, for RETURNED.
+  [[nodiscard]] uint16_t give_back(uint16_t wanted) {
+    const uint16_t given = wanted < available() ? wanted : available();
+    sent_ = static_cast<uint16_t>(sent_ + given);
+    return given;
+  }
+
+ private:
+  uint16_t sent_ = 0;
+  uint16_t limit_ = 0;
+};
+
+/// Receiver's side of the same: what may come, what is here, what is to be told.
+class RecvAccount {
+ public:
+  RecvAccount() = default;
+  /// @param credits of the first moment, told by other means (WELCOME), up to kWindowMax.
+  explicit RecvAccount(uint16_t credits) : limit_(credits), told_(credits), window_(credits) {
+    assert(credits <= kWindowMax);
+  }
+
+  /// Hot. A message came. @return 0, or -EPROTO where nothing was told that allows it.
+  [[nodiscard]] int arrive() {
+    if (arrived_ == told_) [[unlikely]] {
+      return -EPROTO;
+    }
+    ++arrived_;
+    ++held_;
+    return 0;
+  }
+
+  /// Hot. A message that came is held no more. @return false: its credit will be told again; true:
+  /// it is kept back (recall(), lend()), and what it stood for is free for others.
+  bool free() {
+    assert(held_ > 0);
+    --held_;
+    if (debt_ > 0) [[unlikely]] {
+      --debt_;
+      return true;
+    }
+    ++limit_;
+    return false;
+  }
+
+  /// Raise the limit for good. @param n keeps committed() within kWindowMax; the caller has taken
+  /// it from what is free.
+  void grow(uint16_t n) {
+    assert(committed() + n <= kWindowMax);
+    limit_ = static_cast<uint16_t>(limit_ + n);
+    window_ = static_cast<uint16_t>(window_ + n);
+  }
+
+  /// Raise it for a while: as many of the next to be freed are kept back. For records, when a
+  /// posted receive could match a message that has no place. Bounds as grow().
+  void lend(uint16_t n) {
+    assert(committed() + n <= kWindowMax);
+    limit_ = static_cast<uint16_t>(limit_ + n);
+    debt_ = static_cast<uint16_t>(debt_ + n);
+  }
+
+  /// RETURNED came, after RECALL of `wanted`: what the peer could not give back is kept back later.
+  /// @return 0 (`returned` are free for others), or -EPROTO where it gives more than it has or than
+  /// was asked for.
+  [[nodiscard]] int on_returned(uint16_t wanted, uint16_t returned) {
+    if (returned > wanted || returned > static_cast<uint16_t>(told_ - arrived_)) {
+      return -EPROTO;
+    }
+    assert(wanted <= window_);
+    arrived_ = static_cast<uint16_t>(arrived_ + returned);
+    debt_ = static_cast<uint16_t>(debt_ + (wanted - returned));
+    window_ = static_cast<uint16_t>(window_ - wanted);
+    return 0;
+  }
+
+  /// Nothing more can come before the next total is told: the case for lend().
+  [[nodiscard]] bool exhausted() const { return arrived_ == limit_; }
+  /// Messages here.
+  [[nodiscard]] uint16_t held() const { return held_; }
+  /// Messages here, and those that may come.
+  [[nodiscard]] uint16_t committed() const {
+    return static_cast<uint16_t>(static_cast<uint16_t>(limit_ - arrived_) + held_);
+  }
+  /// The share: what is committed once debts are paid.
+  [[nodiscard]] uint16_t window() const { return window_; }
+
+  /// Hot. Whether enough has come free to send CREDIT: half of the window, or all that there is for
+  /// a sender that has nothing left.
+  [[nodiscard]] bool due() const {
+    const auto untold = static_cast<uint16_t>(limit_ - told_);
+    return untold != 0 && (untold >= (window_ + 1) / 2 || arrived_ == told_);
+  }
+  /// Hot. Whether a total is new to the peer.
+  [[nodiscard]] bool changed() const { return limit_ != told_; }
+  /// Hot. The total, for a message that goes now.
+  [[nodiscard]] uint16_t tell() {
+    told_ = limit_;
+    return limit_;
+  }
+
+ private:
+  uint16_t limit_ = 0;
+  uint16_t told_ = 0;
+  uint16_t arrived_ = 0;
+  uint16_t held_ = 0;
+  uint16_t debt_ = 0;  // of those freed next, not to be told again
+  uint16_t window_ = 0;
+};
+
+/// CREDIT and ACK of one peer: at most one of each is out. Each message carries tell().
+class CreditTurn {
+ public:
+  /// Whether CREDIT may go: the last one is known to have been read.
+  [[nodiscard]] bool may_send() const { return !out_; }
+  /// CREDIT goes now; only if may_send(). @return its number.
+  [[nodiscard]] uint8_t send() {
+    assert(!out_);
+    out_ = true;
+    return ++number_;
+  }
+
+  /// Hot. The number of our last CREDIT that the peer has read, from any message of it.
+  /// @return 0, or -EPROTO for one that was never sent or was known before.
+  [[nodiscard]] int on_told(uint8_t number) {
+    if (number == number_) [[likely]] {
+      out_ = false;
+      return 0;
+    }
+    return out_ && number == static_cast<uint8_t>(number_ - 1) ? 0 : -EPROTO;
+  }
+
+  /// ACK came, which carries such a number. @return 0, or -EPROTO where no CREDIT waited for it.
+  [[nodiscard]] int on_ack(uint8_t number) {
+    if (!out_ || number != number_) {
+      return -EPROTO;
+    }
+    out_ = false;
+    return 0;
+  }
+
+  /// A CREDIT of the peer's came. @return 0, or -EPROTO where it cannot know that we read the last.
+  [[nodiscard]] int on_credit(uint8_t number) {
+    if (owes_ || number != static_cast<uint8_t>(seen_ + 1)) {
+      return -EPROTO;
+    }
+    seen_ = number;
+    owes_ = true;
+    return 0;
+  }
+
+  /// Whether ACK is to go. @param blocked whether something waits here for a credit of this peer,
+  /// of whatever class.
+  [[nodiscard]] bool ack_due(bool blocked) const { return owes_ && blocked; }
+  /// Hot. For each message that goes, ACK and CREDIT too.
+  [[nodiscard]] uint8_t tell() {
+    owes_ = false;
+    return seen_;
+  }
+
+ private:
+  uint8_t number_ = 0;  // of our last CREDIT
+  uint8_t seen_ = 0;    // of the peer's
+  bool out_ = false;
+  bool owes_ = false;
+};
+
+/// What is left of a fixed number of buffers (or records): never given twice.
+class SharePool {
+ public:
+  explicit SharePool(uint32_t total) : free_(total), total_(total) {}
+
+  /// @return how many of `wanted` there are to have; they are taken.
+  [[nodiscard]] uint32_t take(uint32_t wanted) {
+    const uint32_t taken = wanted < free_ ? wanted : free_;
+    free_ -= taken;
+    return taken;
+  }
+  /// All or nothing. @return whether they were taken.
+  [[nodiscard]] bool take_all(uint32_t wanted) {
+    if (wanted > free_) {
+      return false;
+    }
+    free_ -= wanted;
+    return true;
+  }
+  void put(uint32_t n) {
+    assert(n <= total_ - free_);
+    free_ += n;
+  }
+  [[nodiscard]] uint32_t free() const { return free_; }
+  [[nodiscard]] uint32_t total() const { return total_; }
+
+ private:
+  uint32_t free_;
+  uint32_t total_;
+};
+
+}  // namespace rio::msg

@@ -1,0 +1,211 @@
+#include "lib/msg/grant.hpp"
+
+namespace rio::msg {
+
+void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
+  mailbox_ = mailbox;
+  messages_ = messages;
+  total_ = total;
+  posted_ = 0;
+  completed_ = 0;
+  rest_us_ = 0;
+  state_ = State::kSending;
+}
+
+int SendGrant::on_grant(uint8_t attempt, uint8_t mailbox, uint32_t messages, uint32_t total) {
+  if (attempt > attempt_ || messages == 0 || total == 0 || total > messages) {
+    return -EPROTO;
+  }
+  if (attempt < attempt_ || state_ == State::kEnded) {
+    return 0;  // closed in the meantime
+  }
+  if (state_ != State::kRequested) {
+    return -EPROTO;  // twice
+  }
+  heard_ = true;
+  begin(mailbox, messages, total);
+  return 0;
+}
+
+void SendGrant::accept(uint8_t mailbox, uint32_t messages, uint32_t total) {
+  assert(state_ == State::kRequested && attempt_ == 0 && total >= 1 && total <= messages);
+  heard_ = false;
+  begin(mailbox, messages, total);
+}
+
+int SendGrant::on_extend(uint8_t attempt, uint32_t total) {
+  if (attempt > attempt_) {
+    return -EPROTO;
+  }
+  if (attempt < attempt_ || state_ == State::kDraining || state_ == State::kEnded) {
+    return 0;
+  }
+  // The first one after accept() may tell nothing new: it says that the offer's promise is kept.
+  const bool grows = heard_ ? total > total_ : total >= total_;
+  if (state_ != State::kSending || !grows || total > messages_) {
+    return -EPROTO;
+  }
+  heard_ = true;
+  total_ = total;
+  look_done();
+  return 0;
+}
+
+int SendGrant::on_done(uint8_t attempt) {
+  if (state_ == State::kEnded) {
+    return 0;
+  }
+  // It answers CLOSED with again, and names the attempt after that one.
+  if (state_ != State::kRequested || attempt_ == 0 || attempt != attempt_) {
+    return -EPROTO;
+  }
+  state_ = State::kDone;
+  return 0;
+}
+
+int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
+  if (attempt > attempt_ || (attempt == attempt_ && cause.again && heard_)) {
+    return -EPROTO;  // only an accepted offer is parked, before anything else is said
+  }
+  if (attempt < attempt_) {
+    // That attempt was closed by us. A failure ends what we asked for again.
+    if (attempt + 1 == attempt_ && state_ == State::kRequested && !cause.again) {
+      cause_ = cause;
+      state_ = State::kEnded;
+    }
+    return 0;
+  }
+  switch (state_) {
+    case State::kRequested:
+      cause_ = cause;
+      state_ = State::kEnded;
+      owes_closed_ = true;
+      return 0;
+    case State::kSending:
+      stop(cause);
+      return 0;
+    case State::kDraining:
+      if (!cause.again) {
+        cause_ = cause;
+      }
+      return 0;
+    case State::kDone:
+      owes_closed_ = true;
+      return 0;
+    case State::kEnded:
+      return 0;  // CLOSED for it is on the way
+  }
+  return 0;
+}
+
+void SendGrant::stop(StopCause cause) {
+  switch (state_) {
+    case State::kRequested:
+      cause_ = cause;
+      state_ = State::kEnded;
+      owes_closed_ = true;
+      return;
+    case State::kSending:
+      cause_ = cause;
+      if (cause.again && attempt_ + 1 >= kAttemptsMax) {
+        cause_.again = false;
+      }
+      state_ = State::kDraining;
+      return;
+    case State::kDraining:
+      if (!cause.again) {
+        cause_ = cause;
+      }
+      return;
+    case State::kDone:
+    case State::kEnded:
+      return;
+  }
+}
+
+void SendGrant::completed(uint32_t n) {
+  assert(n <= out());
+  completed_ += n;
+  look_done();
+}
+
+void SendGrant::look_done() {
+  if (state_ == State::kSending && heard_ && completed_ == messages_) {
+    state_ = State::kDone;
+  }
+}
+
+SendGrant::Closed SendGrant::take_closed() {
+  const Closed closed{attempt_, posted_, cause_};
+  if (owes_closed_) {
+    owes_closed_ = false;
+    return closed;
+  }
+  assert(state_ == State::kDraining && out() == 0);
+  if (cause_.again) {
+    ++attempt_;
+    posted_ = 0;
+    completed_ = 0;
+    heard_ = true;
+    state_ = State::kRequested;
+  } else {
+    state_ = State::kEnded;
+  }
+  return closed;
+}
+
+void RecvGrant::start(uint32_t messages, uint32_t window) {
+  assert(state_ == State::kWaiting && messages >= 1 && window >= 1);
+  messages_ = messages;
+  window_ = window;
+  posted_ = 0;
+  completed_ = 0;
+  told_ = 0;
+  state_ = State::kReceiving;
+}
+
+void RecvGrant::completed(uint32_t n) {
+  assert(n <= posted_ - completed_);
+  completed_ += n;
+  if (state_ == State::kReceiving && completed_ == messages_) {
+    state_ = State::kDone;
+  }
+}
+
+bool RecvGrant::stop(StopCause cause) {
+  if (state_ != State::kWaiting && state_ != State::kReceiving) {
+    return false;
+  }
+  cause_ = cause;
+  state_ = cause.again ? State::kParked : State::kStopping;
+  return true;
+}
+
+int RecvGrant::on_closed(uint8_t attempt, uint32_t sent, StopCause cause) {
+  if (attempt > attempt_) {
+    return -EPROTO;
+  }
+  if (attempt < attempt_ || state_ == State::kDone || state_ == State::kEnded) {
+    return 0;
+  }
+  if (sent > told_ || (state_ == State::kWaiting && cause.again)) {
+    return -EPROTO;  // more than was granted
+  }
+  const bool ends = state_ == State::kStopping || !cause.again;
+  if (state_ != State::kStopping) {
+    cause_ = cause;
+  }
+  if (!ends && attempt_ + 1 >= kAttemptsMax) {
+    return -EPROTO;  // an honest sender gives up
+  }
+  if (ends) {
+    state_ = State::kEnded;
+    return 0;
+  }
+  ++attempt_;
+  told_ = 0;
+  state_ = State::kWaiting;
+  return 0;
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,217 @@
+#include "lib/msg/queue_assigner.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace rio::msg {
+
+using Pair = QueueSource::Pair;
+
+unsigned QueueSource::count(Pair state) const {
+  return static_cast<unsigned>(std::count(pairs.begin(), pairs.end(), state));
+}
+
+QueueAssigner::QueueAssigner(unsigned queues) : count_(queues), free_(queues) {
+  assert(queues > kQueuesKept && queues <= kQueues);
+}
+
+/// Into the ring, or out of it, as the source's state has become.
+void QueueAssigner::look(QueueSource& source) {
+  const bool ready = !source.waiting.empty() && source.count(Pair::kFree) != 0;
+  if (ready == source.in_ring) {
+    return;
+  }
+  source.in_ring = ready;
+  if (ready) {
+    ring_.push_back(source);
+  } else {
+    ring_.erase(source);
+  }
+}
+
+void QueueAssigner::wait(QueueSource& source, QueueWaiter& waiter) {
+  assert(!waiter.waiting());
+  waiter.source = &source;
+  source.waiting.push_back(waiter);
+  ++waiting_;
+  look(source);
+}
+
+void QueueAssigner::unwait(QueueWaiter& waiter) {
+  if (!waiter.waiting()) {
+    return;
+  }
+  QueueSource& source = *waiter.source;
+  source.waiting.erase(waiter);
+  waiter.source = nullptr;
+  --waiting_;
+  look(source);
+}
+
+/// A free queue and a free mailbox, of which there are some. One that is open on a free mailbox of
+/// the source is best, then one that is closed.
+QueuePlace QueueAssigner::take(QueueSource& source, Pair as) {
+  unsigned best = kQueues;
+  unsigned best_rank = 0;
+  for (unsigned i = 0; i < count_; ++i) {
+    const Queue& queue = queues_[i];
+    if (queue.state != Queue::State::kFree) {
+      continue;
+    }
+    const bool fits = queue.source == &source && source.pairs[queue.mailbox - 1] == Pair::kFree;
+    const unsigned rank = fits ? 3 : (queue.source == nullptr ? 2 : 1);
+    if (rank > best_rank) {
+      best_rank = rank;
+      best = i;
+    }
+  }
+  assert(best < kQueues);
+  Queue& queue = queues_[best];
+  QueuePlace place;
+  place.queue = static_cast<uint8_t>(best);
+  place.open = best_rank == 3;
+  place.reopen = best_rank == 1;
+  if (!place.open) {
+    const auto* const pair = std::find(source.pairs.begin(), source.pairs.end(), Pair::kFree);
+    assert(pair != source.pairs.end());
+    queue.mailbox = static_cast<uint8_t>(pair - source.pairs.begin() + 1);
+    queue.source = &source;
+  }
+  place.mailbox = queue.mailbox;
+  queue.state = Queue::State::kUsed;
+  source.pairs[place.mailbox - 1] = as;
+  --free_;
+  return place;
+}
+
+QueueWaiter* QueueAssigner::assign(QueuePlace* out) {
+  QueueSource* const source = ring_.front();
+  if (source == nullptr || free_ == 0) {
+    return nullptr;
+  }
+  ring_.erase(*source);  // and back in at the end, if there is reason
+  source->in_ring = false;
+  QueueWaiter* const waiter = source->waiting.front();
+  source->waiting.erase(*waiter);
+  waiter->source = nullptr;
+  --waiting_;
+  *out = take(*source, Pair::kTransfer);
+  look(*source);
+  return waiter;
+}
+
+bool QueueAssigner::offer(QueueSource& source, QueuePlace* out) {
+  // What is stopping comes back by itself, but is not there yet.
+  if (waiting_ != 0 || free_ <= kQueuesKept || source.count(Pair::kOffer) >= kOffersOfSource ||
+      source.count(Pair::kFree) == 0) {
+    return false;
+  }
+  *out = take(source, Pair::kOffer);
+  ++offers_;
+  return true;
+}
+
+void QueueAssigner::accepted(QueueSource& source, const QueuePlace& place) {
+  assert(source.pairs[place.mailbox - 1] == Pair::kOffer);
+  source.pairs[place.mailbox - 1] = Pair::kTransfer;
+  --offers_;
+}
+
+/// Its pair changes; the queue is still to be dealt with.
+void QueueAssigner::leave(QueueSource& source, const QueuePlace& place, Pair to) {
+  Pair& pair = source.pairs[place.mailbox - 1];
+  assert(pair == Pair::kTransfer || pair == Pair::kOffer);
+  assert(queues_[place.queue].state == Queue::State::kUsed &&
+         queues_[place.queue].source == &source);
+  if (pair == Pair::kOffer) {
+    --offers_;
+  }
+  pair = to;
+}
+
+void QueueAssigner::release(QueueSource& source, const QueuePlace& place) {
+  leave(source, place, Pair::kFree);
+  queues_[place.queue].state = Queue::State::kFree;
+  ++free_;
+  look(source);
+}
+
+/// Whether a ring is still open on the pair, though it will not be long.
+bool QueueAssigner::stopping(const QueueSource& source, unsigned mailbox) const {
+  return std::any_of(queues_.begin(), queues_.end(), [&](const Queue& queue) {
+    return queue.state == Queue::State::kStopping && queue.source == &source &&
+           queue.mailbox == mailbox;
+  });
+}
+
+void QueueAssigner::quarantine(QueueSource& source, const QueuePlace& place) {
+  leave(source, place, Pair::kQuarantine);
+  queues_[place.queue].state = Queue::State::kStopping;
+}
+
+void QueueAssigner::close(QueueSource& source, const QueuePlace& place) {
+  leave(source, place, Pair::kClosed);
+  queues_[place.queue].state = Queue::State::kStopping;
+}
+
+void QueueAssigner::stopped(unsigned queue) {
+  assert(queue < count_ && queues_[queue].state == Queue::State::kStopping);
+  QueueSource& source = *queues_[queue].source;
+  Pair& pair = source.pairs[queues_[queue].mailbox - 1];
+  queues_[queue] = Queue{};
+  ++free_;
+  if (pair == Pair::kClosed) {
+    pair = Pair::kFree;
+    look(source);
+  }
+}
+
+void QueueAssigner::closed(QueueSource& source, unsigned mailbox) {
+  assert(mailbox >= 1 && mailbox <= QueueSource::kMailboxes);
+  if (source.pairs[mailbox - 1] == Pair::kQuarantine) {
+    source.pairs[mailbox - 1] = stopping(source, mailbox) ? Pair::kClosed : Pair::kFree;
+    look(source);
+  }
+}
+
+uint32_t QueueAssigner::died(QueueSource& source, uint64_t rest_until_us) {
+  while (!source.waiting.empty()) {
+    unwait(*source.waiting.front());
+  }
+  uint32_t stop = 0;
+  for (unsigned i = 0; i < count_; ++i) {
+    Queue& queue = queues_[i];
+    if (queue.source != &source) {
+      continue;
+    }
+    Pair& pair = source.pairs[queue.mailbox - 1];
+    if (pair == Pair::kOffer) {
+      --offers_;
+    }
+    pair = Pair::kRest;
+    if (queue.state != Queue::State::kStopping) {
+      free_ -= queue.state == Queue::State::kFree ? 1 : 0;  // open without a transfer
+      queue.state = Queue::State::kStopping;
+      stop |= 1u << i;
+    }
+  }
+  for (Pair& pair : source.pairs) {
+    pair = pair == Pair::kFree ? Pair::kFree : Pair::kRest;
+  }
+  source.rest_until_us = std::max(source.rest_until_us, rest_until_us);
+  look(source);
+  return stop;
+}
+
+bool QueueAssigner::rested(QueueSource& source, uint64_t now_us) {
+  for (unsigned i = 0; i < QueueSource::kMailboxes; ++i) {
+    if (source.pairs[i] == Pair::kRest && now_us >= source.rest_until_us &&
+        !stopping(source, i + 1)) {
+      source.pairs[i] = Pair::kFree;
+    }
+  }
+  look(source);
+  return !source.resting();
+}
+
+}  // namespace rio::msg

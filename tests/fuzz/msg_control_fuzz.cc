@@ -1,0 +1,195 @@
+// Foreign bytes as the bodies of lib/msg's control messages, and what they may then do to the
+// objects that they are for: nothing that an assertion would mind.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include "lib/msg/control.hpp"
+#include "lib/msg/credit.hpp"
+#include "lib/msg/grant.hpp"
+#include "lib/msg/offer.hpp"
+
+using namespace rio::msg;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+/// One peer's state, that foreign bodies are thrown at.
+struct Peer {
+  SendGrant send;
+  RecvGrant receive;
+  OfferMaker maker;
+  OfferTaker taker;
+  SendAccount account{8};
+  RecvAccount share{8};
+  CreditTurn turn;
+  uint32_t next = 1;
+};
+
+StopCause cause(const StopBody& stop) {
+  return {stop.reason, stop.again != 0};
+}
+
+/// What a live layer does between messages.
+void work(Peer* peer) {
+  if (peer->send.may_post() != 0) {
+    peer->send.posted(1);
+  }
+  if (peer->send.out() != 0) {
+    peer->send.completed(1);
+  }
+  if (peer->send.closed_due(0)) {
+    static_cast<void>(peer->send.take_closed());
+  }
+  if (peer->receive.state() == RecvGrant::State::kWaiting) {
+    peer->receive.start(4, 2);
+  }
+  if (peer->receive.may_post() != 0) {
+    peer->receive.posted(1);
+    static_cast<void>(peer->receive.tell());
+  }
+  require(peer->account.available() <= kWindowMax);
+  require(peer->share.committed() <= kWindowMax);
+}
+
+void requested(std::span<const uint8_t> bytes, Peer* peer) {
+  RequestBody request;
+  if (read(bytes, &request) == 0) {
+    require(request.edge_bytes <= kEdgeMax && request.len_bytes <= kTransferMax);
+    OfferMaker::Answer answer;
+    if (peer->maker.state() == OfferMaker::State::kNone) {
+      static_cast<void>(peer->maker.open(1));
+    }
+    static_cast<void>(peer->maker.on_message(request.message_number, request.offer, &answer));
+  }
+}
+
+void granted(std::span<const uint8_t> bytes, Peer* peer) {
+  GrantBody grant;
+  if (read(bytes, &grant) == 0) {
+    require(grant.mailbox <= 3 && grant.total != 0);
+    static_cast<void>(peer->send.on_grant(grant.attempt, grant.mailbox, 16, grant.total));
+  }
+}
+
+void offered(std::span<const uint8_t> bytes, Peer* peer) {
+  OfferBody offer;
+  if (read(bytes, &offer) != 0) {
+    return;
+  }
+  rio::pmd::mem::Cut cut;
+  require(offered_cut(offer, offer.len_max, &cut) == 0);
+  rio::pmd::mem::AlignRules rules;
+  require(rio::pmd::mem::check_cut(cut, offer.len_max, rules) == 0);
+  if (peer->taker.on_offer(offer, peer->next) == 0) {
+    static_cast<void>(peer->taker.take(peer->next++, 8192, 0));
+  }
+}
+
+void credited(std::span<const uint8_t> bytes, Peer* peer) {
+  CreditBody credit;
+  TotalsBody totals[kTotalsMax];
+  if (read(bytes, &credit, totals) != 0) {
+    return;
+  }
+  require(credit.count <= kTotalsMax);
+  if (peer->turn.on_credit(credit.number) == 0 && peer->turn.ack_due(true)) {
+    static_cast<void>(peer->turn.tell());
+  }
+  static_cast<void>(peer->account.on_limit(credit.control));
+  static_cast<void>(peer->account.take());
+}
+
+void stopped(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
+  StopBody stop;
+  if (kind == 4 && read_abort(bytes, &stop) == 0) {
+    static_cast<void>(peer->send.on_abort(stop.attempt, cause(stop)));
+  } else if (kind == 5 && read_closed(bytes, &stop) == 0) {
+    static_cast<void>(peer->receive.on_closed(stop.attempt, stop.sent, cause(stop)));
+  }
+}
+
+void shared(std::span<const uint8_t> bytes, Peer* peer) {
+  ShareBody share;
+  if (read_returned(bytes, &share) == 0) {
+    static_cast<void>(peer->share.on_returned(1, share.credits));
+    peer->share.grow(static_cast<uint16_t>(8 - peer->share.window()));
+  }
+}
+
+void totalled(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
+  TotalBody total;
+  if (kind == 2 && read_extend(bytes, &total) == 0) {
+    static_cast<void>(peer->send.on_extend(total.attempt, total.total));
+  } else if (kind == 3 && read_done(bytes, &total) == 0) {
+    static_cast<void>(peer->send.on_done(total.attempt));
+  }
+}
+
+void revoked(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
+  RevokeBody revoke;
+  bool answer = false;
+  if (read(bytes, &revoke) != 0) {
+    return;
+  }
+  if (kind == 7) {
+    static_cast<void>(peer->taker.on_revoke(revoke.offer, &answer));
+  } else {
+    static_cast<void>(peer->maker.revoke());
+    static_cast<void>(peer->maker.on_revoked(revoke.offer));
+  }
+}
+
+}  // namespace
+
+// Input: messages, each a kind (u8), a length (u8) and the body.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Peer peer;
+  while (size >= 2) {
+    const uint8_t kind = data[0];
+    const size_t len = data[1] < size - 2 ? data[1] : size - 2;
+    const std::span<const uint8_t> bytes(data + 2, len);
+    switch (kind) {
+      case 0:
+        requested(bytes, &peer);
+        break;
+      case 1:
+        granted(bytes, &peer);
+        break;
+      case 2:
+      case 3:
+        totalled(kind, bytes, &peer);
+        break;
+      case 4:
+      case 5:
+        stopped(kind, bytes, &peer);
+        break;
+      case 6:
+        offered(bytes, &peer);
+        break;
+      case 7:
+      case 8:
+        revoked(kind, bytes, &peer);
+        break;
+      case 9:
+        credited(bytes, &peer);
+        break;
+      case 10:
+        shared(bytes, &peer);
+        break;
+      default:
+        break;
+    }
+    work(&peer);
+    data += 2 + len;
+    size -= 2 + len;
+  }
+  return 0;
+}
