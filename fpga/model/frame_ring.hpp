@@ -188,7 +188,8 @@ class FrameWriter {
   /// done with it, it shall not believe what it reads from now on.
   void revoke(uint32_t position) {
     if (!passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
-      __atomic_store_n(&frame_at(position)->type, FrameType::kRevoked, __ATOMIC_RELAXED);
+      __atomic_store_n(reinterpret_cast<uint8_t*>(&frame_at(position)->type),
+                       static_cast<uint8_t>(FrameType::kRevoked), __ATOMIC_RELAXED);
       // Before the bytes change; pairs with the acquire in is_pull().
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
