@@ -222,6 +222,18 @@ TEST(RecvGrant, StopsAndIsClosed) {
   EXPECT_EQ(receiver.cause().reason, 7);
 }
 
+TEST(RecvGrant, TheSenderMayAskAgainAndGiveUpBeforeItHearsThatAllIsOver) {
+  RecvGrant done;
+  done.start(1, 1);
+  done.posted(1);
+  static_cast<void>(done.tell());
+  done.completed(1);
+  EXPECT_EQ(done.on_closed(0, 1, kAgain), 0);
+  EXPECT_EQ(done.on_closed(1, 0, kFailed), 0);
+  EXPECT_EQ(done.state(), Receiver::kDone);
+  EXPECT_EQ(done.on_closed(2, 0, kFailed), -EPROTO);
+}
+
 TEST(RecvGrant, AParkedTransferWaitsAgain) {
   RecvGrant receiver;
   receiver.told_by_offer(2);
