@@ -38,8 +38,8 @@ class HostileSession : public Net {
   /// The session that the foe has asked for.
   void begin() {
     foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
-    ASSERT_TRUE(work_until(
-        [&] { return link().state == LinkState::kUp && link().remote_key == 77; }));
+    ASSERT_TRUE(
+        work_until([&] { return link().state == LinkState::kUp && link().remote_key == 77; }));
   }
   void foe_says(Kind kind) {
     foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, 9, kind));
