@@ -38,9 +38,9 @@ void run(const std::string& options, uint32_t seed, uint32_t rounds, uint64_t by
         << i << ": " << bytes << " bytes, sender " << sent.done << " receiver " << received.done
         << " state " << static_cast<int>(sent.grant.state()) << " attempt "
         << int{sent.grant.attempt()} << " out " << sent.grant.out() << "; "
-        << static_cast<int>(received.grant.state()) << " attempt "
-        << int{received.grant.attempt()} << " status " << received.status << " again "
-        << source.port->stats().again << " " << sink.port->stats().again;
+        << static_cast<int>(received.grant.state()) << " attempt " << int{received.grant.attempt()}
+        << " status " << received.status << " again " << source.port->stats().again << " "
+        << sink.port->stats().again;
     if (received.status == 0) {
       ++outcome->good;
       ASSERT_EQ(std::memcmp(from.at(), to.at(), bytes), 0) << i;
