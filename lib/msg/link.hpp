@@ -67,11 +67,12 @@ class Link {
   bool say_hello = false;
   bool say_welcome = false;
   bool say_reset = false;
-  bool listed = false;        ///< in the port's list of links that have something to say
-  uint32_t unknown_key = 0;   ///< of the reset
-  uint64_t deadline_ns = 0;   ///< until when the peer has to answer; 0: nothing is asked
-  uint64_t again_ns = 0;      ///< when to ask once more
-  int error = 0;              ///< why the last session ended: -errno
+  bool listed = false;       ///< in the port's list of links that have something to say
+  uint32_t unknown_key = 0;  ///< of the reset
+  uint64_t deadline_ns = 0;  ///< until when the peer has to answer; 0: nothing is asked
+  uint64_t again_ns = 0;     ///< when to ask once more
+  int error = 0;             ///< the same as `ended`, until a sender has heard of it
+  int ended = 0;             ///< why the last session ended: -errno
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }

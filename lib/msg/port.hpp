@@ -30,13 +30,13 @@ struct Route {
 
 /// What a port has counted.
 struct PortStats {
-  uint64_t received = 0;   ///< numbered messages, in their order
-  uint64_t again = 0;      ///< sent once more, since the card could not say that they arrived
-  uint64_t early = 0;      ///< arrived before one with a lower number
-  uint64_t twice = 0;      ///< arrived once more
-  uint64_t bad = 0;        ///< of no session, no context, or no sense: dropped
-  uint64_t cut_off = 0;    ///< sessions ended because the peer broke a rule
-  uint64_t copied = 0;     ///< bytes copied by this library
+  uint64_t received = 0;  ///< numbered messages, in their order
+  uint64_t again = 0;     ///< sent once more, since the card could not say that they arrived
+  uint64_t early = 0;     ///< arrived before one with a lower number
+  uint64_t twice = 0;     ///< arrived once more
+  uint64_t bad = 0;       ///< of no session, no context, or no sense: dropped
+  uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
+  uint64_t copied = 0;    ///< bytes copied by this library
 };
 
 /// One thread: all functions of a port and of its contexts. Nothing happens but in their calls.
@@ -58,8 +58,8 @@ class Port {
   /// @return 0, -ETIMEDOUT.
   int flush(uint32_t timeout_ms);
 
-  /// The way from a context to one of a peer's. @param to, from below kContexts. @param kind of what
-  /// will be sent: one that takes a credit. @return 0, -EINVAL (context), -ENOMEM.
+  /// The way from a context to one of a peer's. @param to, from below kContexts. @param kind of
+  /// what will be sent: one that takes a credit. @return 0, -EINVAL (context), -ENOMEM.
   [[nodiscard]] int route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out);
 
   /// Hot. Send one message; its bytes are copied. @param bytes 0 to kPartBytesMax. @return 0;
@@ -89,6 +89,43 @@ class Port {
   }
   /// The same, gathered. @param iov pieces, `bytes` in all.
   [[nodiscard]] int send(const Route& route, const iovec* iov, int count, uint32_t bytes);
+
+  /// The same with a word before them. @param bytes 0 to kTinyBytesMax.
+  [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, const void* data,
+                               uint32_t bytes) {
+    if (route.out->left() == 0 || budget_ == 0) [[unlikely]] {
+      return false;
+    }
+    --budget_;
+    const uint32_t all = sizeof(word) + bytes;
+    uint8_t* const at = begin_message(route, all);
+    std::memcpy(at + kHeaderBytes, &word, sizeof(word));
+    copy_tiny(at + kHeaderBytes + sizeof(word), static_cast<const uint8_t*>(data), bytes);
+    post(*route.link, at, kHeaderBytes + all);
+    return true;
+  }
+  /// As send(), with a header of the caller's before them. @param head_bytes with `bytes` at most
+  /// kPartBytesMax.
+  [[nodiscard]] int send(const Route& route, const void* head, uint32_t head_bytes,
+                         const void* data, uint32_t bytes) {
+    if (!may_send(route)) [[unlikely]] {
+      return not_now(route);
+    }
+    uint8_t* const at = begin_message(route, head_bytes + bytes);
+    std::memcpy(at + kHeaderBytes, head, head_bytes);
+    std::memcpy(at + kHeaderBytes + head_bytes, data, bytes);
+    post(*route.link, at, kHeaderBytes + head_bytes + bytes);
+    return 0;
+  }
+
+  /// End the session with a peer whose messages make no sense to the layer above; a warning is
+  /// logged. Both sides may begin a new one.
+  void cut_off(Link& link);
+  /// How many sessions have ended: who remembers something of one looks when this has changed.
+  [[nodiscard]] uint64_t sessions_ended() const { return sessions_ended_; }
+  /// Links are never taken away. @param index below link_count().
+  [[nodiscard]] uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
+  [[nodiscard]] Link& link_at(uint32_t index) { return *links_[index]; }
 
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
@@ -192,7 +229,6 @@ class Port {
   void on_hello(uint32_t source, const SessionBody& body);
   void on_unknown(uint32_t source, uint32_t key);
   void end_session(Link& link, int error);
-  void cut_off(Link& link);
   void want(Link& link);
   void speak();
   [[nodiscard]] bool speak(Link& link);
@@ -224,12 +260,13 @@ class Port {
   uint32_t unshared_ = 0;
   std::array<Context*, kContexts> contexts_{};
 
-  std::vector<std::unique_ptr<Link>> links_;  // by index
+  std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID
-  std::vector<uint32_t> talkers_;  // indices of links that have something to say
-  std::vector<uint32_t> asking_;   // and of those that said hello
+  std::vector<uint32_t> talkers_;                    // indices of links that have something to say
+  std::vector<uint32_t> asking_;                     // and of those that said hello
   uint32_t until_time_ = kBurst;
   uint64_t key_seed_ = 0;
+  uint64_t sessions_ended_ = 0;
   PortStats stats_;
 };
 

@@ -182,6 +182,8 @@ void Port::end_session(Link& link, int error) {
   link.out.fill({});
   // Who was about to send hears of it; who never did has nothing to hear.
   link.error = link.asked != 0 || link.say_open != 0 ? error : 0;
+  link.ended = error;
+  ++sessions_ended_;
   link.state = LinkState::kIdle;
   link.say_open = link.asked = link.refused = link.say_opened = link.say_refused = 0;
   link.say_credit = 0;
