@@ -31,8 +31,9 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
       {"both", Role::kBoth}, {"send", Role::kSend}, {"recv", Role::kRecv}};
   const std::map<std::string, Test> tests{
       {"rate", Test::kRate}, {"latency", Test::kLatency}, {"bandwidth", Test::kBandwidth}};
-  CLI::App app("Message rate, latency and bandwidth of SkifCh between two processes: one sends, the "
-               "other receives, after [S4].");
+  CLI::App app(
+      "Message rate, latency and bandwidth of SkifCh between two processes: one sends, the "
+      "other receives, after [S4].");
   std::string api = "skifch";
   std::string json;
   app.add_option("--card", out->card, "Card, as docs/embedding.md names them; default: emulated");

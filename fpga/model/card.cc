@@ -296,7 +296,8 @@ Activity Card::Impl::activity() {
   }
   now.done = core.bar.load(regs::id::gen_ack()) + core.counts.rx_packets;
   now.under_way = requests_wait() || dma.busy() || responder.pending() || control.stopping() ||
-                  transactions.due() || tx.due() || core.host.writes_wait();
+                  transactions.due() || tx.due() || core.host.writes_wait() ||
+                  control.interrupt_waits();
   for (const Pair& pair : core.pairs) {
     if (!pair.live) {
       continue;
@@ -361,6 +362,13 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
   while (frame != nullptr && left-- > 0) {
     if (!bears_its_name(in, *frame)) [[unlikely]] {
       reader.pop(frame);
+      frame = reader.peek();
+      continue;
+    }
+    if (frame->type == FrameType::kPull && core.link_up) [[unlikely]] {
+      if (!rx.on_pulls(in, frame)) {
+        break;
+      }
       frame = reader.peek();
       continue;
     }
@@ -500,6 +508,15 @@ void Card::Impl::draw_faults() {
     stuck = &pair.rings[core.faults.below(regs::kRingsPerQp)];
     stuck->held = stuck->running();
     stuck_steps = 1 + core.faults.below(200);
+  }
+}
+
+void Card::step_surely(uint32_t times) {
+  const CardHold hold(impl_->lock);
+  impl_->kicks = 0;
+  impl_->enter_thread();
+  for (; times > 0; --times) {
+    impl_->step(true);
   }
 }
 

@@ -69,6 +69,9 @@ class Card {
   /// nothing else is done, but now and then.
   void step_to_send();
 
+  /// As `times` calls of step(), but waits until whoever is inside has left. Any thread, bounded.
+  void step_surely(uint32_t times);
+
   /// Waits for the end of a step and keeps others out while `fn(arg)` runs. Any thread, bounded.
   void with_lock(void (*fn)(void* arg), void* arg);
 

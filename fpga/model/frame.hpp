@@ -19,6 +19,9 @@ enum class FrameType : uint8_t {
   kMaintRequest,  ///< type 8; `address` is the offset
   kMaintResponse,
   kPortWrite,
+  /// A whole message without its bytes: `address` is where they are in the sender's process, from
+  /// where the receiver pulls them (wires between processes).
+  kPull,
 };
 
 /// Status of a type 13 response. RIO Part 2 §3.3.3

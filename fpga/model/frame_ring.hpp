@@ -161,9 +161,7 @@ class FrameWriter {
   }
 
   /// Something will be sent soon.
-  void prepare() const {
-    prefetch_to_write(memory_ + (tail_ & mask_));
-  }
+  void prepare() const { prefetch_to_write(memory_ + (tail_ & mask_)); }
 
   void publish() {
     if (first_ == nullptr) {
@@ -180,18 +178,14 @@ class FrameWriter {
   }
 
   /// Where the next frame will begin. Wraps.
-  [[nodiscard]] uint32_t tail() const {
-    return tail_;
-  }
+  [[nodiscard]] uint32_t tail() const { return tail_; }
   /// Whether the reader is done with all that lies before `position`, a former tail().
   [[nodiscard]] bool passed(uint32_t position) {
     look_at_head();
     return static_cast<int32_t>(head_ - position) >= 0;
   }
   /// The reader has given back what it was not given: do not believe it any more.
-  [[nodiscard]] bool foul() const {
-    return foul_;
-  }
+  [[nodiscard]] bool foul() const { return foul_; }
 
  private:
   static constexpr uint32_t kLineBytes = 64;
@@ -200,9 +194,7 @@ class FrameWriter {
   [[nodiscard]] Frame* frame_at(uint32_t position) {
     return reinterpret_cast<Frame*>(memory_ + (position & mask_));
   }
-  [[nodiscard]] uint32_t room() const {
-    return mask_ + 1 - (tail_ - head_);
-  }
+  [[nodiscard]] uint32_t room() const { return mask_ + 1 - (tail_ - head_); }
   void look_at_head() {
     // acquire: the reader is done with the bytes; pairs with FrameReader::release.
     const uint32_t head = shared_->head.load(std::memory_order_acquire);

@@ -24,6 +24,24 @@ struct Outbound {
   /// What was sent up to this time was taken by the partner, its answer visible, a response
   /// time-out ago.
   uint64_t answerable_ns = 0;
+  /// Null, or whether the partner can pull long messages out of this process.
+  const std::atomic<uint32_t>* pulls = nullptr;
+};
+
+/// Bytes to be pulled out of a partner's process.
+struct PullPiece {
+  uint8_t* to;
+  uint64_t from;  ///< address there
+  uint32_t len_bytes;
+};
+
+/// Reads out of a partner's process.
+class Puller {
+ public:
+  virtual ~Puller() = default;
+  /// @return bytes that came, from the first piece on: fewer than all if the partner is gone, or
+  /// has no memory there.
+  [[nodiscard]] virtual uint64_t pull(std::span<const PullPiece> pieces) = 0;
 };
 
 struct Inbound {
@@ -32,6 +50,7 @@ struct Inbound {
   /// destIDs that frames from there may bear as their source: what does not is dropped.
   uint32_t first_source = 0;
   uint32_t more_sources = ~0u;  ///< and so many behind it
+  Puller* puller = nullptr;     ///< null: nothing can be pulled from there
 };
 
 /// A partner has come, or is gone for good: whoever comes later under its destID is another one.

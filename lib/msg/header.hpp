@@ -32,13 +32,13 @@ enum class Kind : uint8_t {
 inline constexpr uint32_t kContexts = 64;
 
 struct Header {
-  uint32_t key;      ///< of the session, as the receiver named it; 0 in a hello
-  uint32_t number;   ///< of the message among the numbered ones of this session
-  uint16_t to;       ///< receiver's context
-  uint16_t from;     ///< sender's context
-  uint16_t credit;   ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
+  uint32_t key;     ///< of the session, as the receiver named it; 0 in a hello
+  uint32_t number;  ///< of the message among the numbered ones of this session
+  uint16_t to;      ///< receiver's context
+  uint16_t from;    ///< sender's context
+  uint16_t credit;  ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
   Kind kind;
-  uint8_t padding;   ///< bytes at the end that the card added, 0 to 7
+  uint8_t padding;  ///< bytes at the end that the card added, 0 to 7
 };
 static_assert(sizeof(Header) == 16);
 static_assert(offsetof(Header, number) == 4 && offsetof(Header, to) == 8 &&

@@ -50,6 +50,7 @@ int Port::start() {
   }
   tx_ = &endpoint_->tx();
   shared_ = &endpoint_->shared();
+  events_ = &endpoint_->events();
   dest_id_ = endpoint_->dest_id();
   if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_)) {
     return -EIO;

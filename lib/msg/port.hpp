@@ -236,6 +236,7 @@ class Port {
   [[nodiscard]] bool say_session(Link& link, Kind kind, uint32_t session);
   void ask(Link& link);
   void look_at_time();
+  void look_at_events();
   [[nodiscard]] uint32_t new_key(const Link& link);
   void open_inflow(Link& link, uint32_t context);
   void close_context(uint16_t id);
@@ -244,6 +245,7 @@ class Port {
   std::unique_ptr<Endpoint> endpoint_;
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;
+  pmd::EventQueue* events_ = nullptr;
   int error_ = 0;
   uint32_t dest_id_ = 0;
 

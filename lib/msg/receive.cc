@@ -58,16 +58,15 @@ uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t
   iovec* out = context.inbox_.tail();
   uint64_t expected = link.expected;
   uint64_t rest = first.rest;
-  n = std::min({n, uint32_t{static_cast<uint16_t>(flow.limit - flow.received)},
-                context.inbox_.in_a_row()});
+  n = std::min(
+      {n, uint32_t{static_cast<uint16_t>(flow.limit - flow.received)}, context.inbox_.in_a_row()});
   const uint32_t taken =
       shared_->for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
         auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
         const HeaderWords header = load_header(buffer);
         const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
         const uint64_t wrong = (header.key_number ^ expected) |
-                               ((header.rest ^ first.rest) & HeaderWords::kRoute) |
-                               (from ^ source);
+                               ((header.rest ^ first.rest) & HeaderWords::kRoute) | (from ^ source);
         if (wrong != 0 || bytes > kPartBytesMax) [[unlikely]] {
           return false;
         }
@@ -120,6 +119,7 @@ void Port::serve() {
   if (--until_time_ == 0) [[unlikely]] {
     until_time_ = kBurst;
     reap();
+    look_at_events();
     look_at_time();
   }
   if (!talkers_.empty()) [[unlikely]] {

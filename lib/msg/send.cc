@@ -144,6 +144,7 @@ void Port::send_again() {
       continue;
     }
     if (++again.tries > kTriesMax) {
+      on_unknown(link.dest_id(), link.local_key);
       end_session(link, -ETIMEDOUT);
       continue;
     }

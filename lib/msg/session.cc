@@ -67,19 +67,16 @@ bool Port::speak(Link& link) {
   if (link.state != LinkState::kUp) {
     return !link.say_hello && !link.say_welcome && !link.say_reset;
   }
-  return !link.say_reset && !link.say_welcome &&
-         each(&link.say_opened,
-              [&](uint16_t c) { return say(link, Kind::kOpened, 0, c, link.in[c].limit); }) &&
-         each(&link.say_refused, [&](uint16_t c) { return say(link, Kind::kRefused, 0, c, 0); }) &&
-         each(&link.say_credit,
-              [&](uint16_t c) {
-                return link.in[c].told == link.in[c].limit ||
-                       say(link, Kind::kCredit, 0, c, link.in[c].limit);
-              }) &&
-         each(&link.say_open, [&](uint16_t c) {
-           link.asked |= 1ull << c;
-           return say(link, Kind::kOpen, c, 0, 0);
-         });
+  return !link.say_reset && !link.say_welcome && each(&link.say_opened, [&](uint16_t c) {
+    return say(link, Kind::kOpened, 0, c, link.in[c].limit);
+  }) && each(&link.say_refused, [&](uint16_t c) {
+    return say(link, Kind::kRefused, 0, c, 0);
+  }) && each(&link.say_credit, [&](uint16_t c) {
+    return link.in[c].told == link.in[c].limit || say(link, Kind::kCredit, 0, c, link.in[c].limit);
+  }) && each(&link.say_open, [&](uint16_t c) {
+    link.asked |= 1ull << c;
+    return say(link, Kind::kOpen, c, 0, 0);
+  });
 }
 
 void Port::ask(Link& link) {
@@ -161,9 +158,10 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
 
 void Port::cut_off(Link& link) {
   ++stats_.cut_off;
-  pmd::log_warning("destID %u broke the rules of its session, which is over; it runs another "
-                   "release, or means harm",
-                   link.dest_id());
+  pmd::log_warning(
+      "destID %u broke the rules of its session, which is over; it runs another "
+      "release, or means harm",
+      link.dest_id());
   on_unknown(link.dest_id(), link.local_key);
   end_session(link, -EPROTO);
 }
@@ -230,6 +228,21 @@ void Port::close_context(uint16_t id) {
     flow = {};
     link->say_refused |= 1ull << id;
     want(*link);
+  }
+}
+
+/// A peer that has died is known at once, not by its silence.
+void Port::look_at_events() {
+  pmd::CardEvent events[kBurst];
+  const uint32_t n = events_->burst(events, kBurst);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (events[i].type != regs::EventType::kPartner || events[i].info != 0) {
+      continue;
+    }
+    const auto known = index_of_.find(events[i].source);
+    if (known != index_of_.end()) {
+      end_session(*links_[known->second], -ECONNRESET);
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 #include "lib/skifch/skifch.h"
 
-#include <cerrno>
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <new>
@@ -27,7 +27,7 @@ static rio::msg::Outflow full;
 struct SkifCh {
   std::shared_ptr<Port> port;
   std::unique_ptr<Context> context;
-  uint32_t given = 0;  // messages at the head of the inbox that Recv gave
+  uint32_t given = 0;        // messages at the head of the inbox that Recv gave
   Port* port_now = nullptr;  // `port`
   // Who was sent to last; at first somebody whom nothing can be sent to.
   netaddr_t last_dst = SKIFCH_CHANNELS;

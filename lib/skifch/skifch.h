@@ -18,6 +18,8 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): names are [S4]'s, and others in their manner */
+
 /** Where a channel is: destID of its card in the upper 24 bits, number of the channel in the lower
  * 8. */
 typedef uint32_t netaddr_t;
@@ -55,12 +57,12 @@ struct SkifCh_Options {
  * @return NULL: EINVAL (name, number, options), EBUSY (the number is taken on this card), ENODEV,
  * ENOMEM, or what rio_open() says. The log has the reason.
  */
-struct SkifCh *SkifCh_Open(const char *card, uint32_t number, const struct SkifCh_Options *options);
+struct SkifCh* SkifCh_Open(const char* card, uint32_t number, const struct SkifCh_Options* options);
 /** Close it. What was sent and not yet delivered is waited for, for up to a second; what has
  * arrived and was not taken is lost. NULL is allowed. */
-void SkifCh_Close(struct SkifCh *channel);
+void SkifCh_Close(struct SkifCh* channel);
 /** Own address. */
-netaddr_t SkifCh_Self(const struct SkifCh *channel);
+netaddr_t SkifCh_Self(const struct SkifCh* channel);
 
 /**
  * Send one message, gathered from pieces. Nothing of them is needed any more when this returns.
@@ -70,22 +72,24 @@ netaddr_t SkifCh_Self(const struct SkifCh *channel);
  * again; messages may be lost; the next call begins anew), ECONNREFUSED (it has no such channel),
  * EHOSTUNREACH (it does not answer), EINVAL (address, pieces), ENODEV (the card is gone).
  */
-ssize_t SkifCh_Send(struct SkifCh *, netaddr_t dst, const struct iovec *iov, int iov_count);
+ssize_t SkifCh_Send(struct SkifCh*, netaddr_t dst, const struct iovec* iov, int iov_count);
 /**
  * Look at the next message. Each call gives the next one; it stays until SkifCh_RecvComp().
  * @param cont gets the pieces, `*cont_count` of them, in receive memory of the library.
  * @return bytes of the message, which may be 0. -1: EAGAIN (there is none), ENODEV.
  */
-ssize_t SkifCh_Recv(struct SkifCh *, struct iovec cont[SKIFCH_CONT_SIZE], int *cont_count);
+ssize_t SkifCh_Recv(struct SkifCh*, struct iovec cont[SKIFCH_CONT_SIZE], int* cont_count);
 /** The oldest message that Recv gave is done with. @return 0; -1: EINVAL (there is none). */
-int SkifCh_RecvComp(struct SkifCh *);
+int SkifCh_RecvComp(struct SkifCh*);
 /**
  * Let the library work: take what has arrived, answer peers. Send and Recv do so when they have to
  * wait for something; a program that does neither for long calls this. @return 0; -1: ENODEV.
  */
-int SkifCh_Progress(struct SkifCh *channel);
+int SkifCh_Progress(struct SkifCh* channel);
 /** Who sent the message that Recv gave last. To be asked before its SkifCh_RecvComp(). */
-netaddr_t SkifCh_Source(const struct SkifCh *channel);
+netaddr_t SkifCh_Source(const struct SkifCh* channel);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

@@ -73,6 +73,11 @@ class Bus {
   /// -ENOTSUP.
   [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
 
+  /// Whether interrupts are raised while nobody polls, though the bursts have a hook.
+  [[nodiscard]] virtual bool wakes() const { return false; }
+  /// Rings were armed and their thread will look once more and then sleep. Any thread.
+  virtual void before_sleep() {}
+
   // What only some buses can.
   /// Register memory at a bus address of the caller's choice; rte_dev_dma_map wants that. Undone
   /// by dma_unmap(). @return -ENOTSUP where the bus chooses, -EEXIST.

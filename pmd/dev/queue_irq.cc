@@ -17,7 +17,7 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
     log_error("%s: interrupts for rings 0x%x; there are %u rings", card, rings, regs::kRingsPerQp);
     return -EINVAL;
   }
-  if (bus.poll_hook(qp).fn != nullptr) {
+  if (bus.poll_hook(qp).fn != nullptr && !bus.wakes()) {
     log_error(
         "%s: interrupts asked for, but this card works only while it is polled; open it with "
         "stepping=thread",
@@ -34,6 +34,7 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
     log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it", card);
     return fd;
   }
+  bus_ = &bus;
   fd_ = fd;
   rings_ = rings;
   for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
@@ -52,6 +53,9 @@ int QueueIrq::arm(QueuePair& pair, const std::string& name, uint32_t rings) cons
     return -EINVAL;
   }
   pair.arm(rings);
+  if (bus_ != nullptr) {
+    bus_->before_sleep();
+  }
   return 0;
 }
 

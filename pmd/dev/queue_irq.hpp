@@ -32,6 +32,7 @@ class QueueIrq {
   [[nodiscard]] int ack() const;
 
  private:
+  Bus* bus_ = nullptr;
   int fd_ = -ENOENT;
   uint32_t rings_ = 0;
 };

@@ -34,8 +34,8 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// Hot. burst() for who needs little of each message: hand over messages of the plain case, which
   /// landed in the order of their buffers, with kOk. What else has come is for burst(). Does not
   /// call the poll hook. @param each called with the buffer's cookie, the sender's destID, and the
-  /// length in bytes, which is the card's word: to be compared with the buffer's. It returns false if
-  /// it does not want this one now. @return how many were, 0 to `n`.
+  /// length in bytes, which is the card's word: to be compared with the buffer's. It returns false
+  /// if it does not want this one now. @return how many were, 0 to `n`.
   template <class Each>
   uint32_t for_each_plain(uint32_t n, Each&& each) {
     n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
@@ -45,6 +45,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     const uint32_t flip = cursor_.flip();
     uint64_t bytes = 0;
     uint32_t k = 0;
+#pragma GCC unroll 4
     for (; k < n; ++k, ++cpl, ++index) {
       // acquire: pairs with the card's write of the last word, after all else of the message.
       const uint32_t last = dma_load_last_word(&cpl->status) ^ flip;
@@ -62,8 +63,8 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     stats_.bytes.add(bytes);
     return k;
   }
-  /// Whether a message is there that no burst has given. If not, calls the poll hook once, and looks
-  /// again.
+  /// Whether a message is there that no burst has given. If not, calls the poll hook once, and
+  /// looks again.
   [[nodiscard]] bool ready() {
     if (!cursor_.ready<regs::SharedCpl>()) {
       hook_();

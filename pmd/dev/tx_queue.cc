@@ -418,6 +418,7 @@ uint32_t TxQueue::settle() {
   const uint32_t flip = cursor_.flip();
   uint64_t bytes = 0;
   uint32_t k = 0;
+#pragma GCC unroll 4
   for (; k < n; ++k, ++entry, ++index) {
     const uint32_t last = last_of(load_last_words(cpl[k])) ^ flip;
     if (((last & (kPhaseBit | kCodeMask)) | (cpl[k].index ^ index)) != 0) {

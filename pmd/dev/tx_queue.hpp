@@ -47,9 +47,9 @@ class alignas(64) TxQueue : public PostingQueue {
   uint16_t burst_gather(const TxGather* messages, uint16_t n);
   /// Give each entry of the ring a place of its own for the bytes, so that who sends short messages
   /// writes them where the card reads them, and has nothing to keep account of. Control path.
-  /// @param va, iova of the first place, aligned as Caps::tx_addr_align says, the caller's as long as
-  /// the queue. @param stride_bytes from one to the next, at least regs::kMessageBytesMax, aligned
-  /// likewise. @return 0, -EINVAL.
+  /// @param va, iova of the first place, aligned as Caps::tx_addr_align says, the caller's as long
+  /// as the queue. @param stride_bytes from one to the next, at least regs::kMessageBytesMax,
+  /// aligned likewise. @return 0, -EINVAL.
   [[nodiscard]] int use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes);
   /// Hot. Whether more than `spare` entries are free.
   [[nodiscard]] bool has_room(uint32_t spare) const { return window_.room() > spare; }
@@ -75,13 +75,15 @@ class alignas(64) TxQueue : public PostingQueue {
   void send_slot(const uint8_t* va, uint32_t dest_id, uint32_t mbox, uint32_t length_bytes) {
     const uint32_t head = window_.head();
     const uint32_t at = head & window_.mask();
-    const uint64_t words[4] = {
-        kSlotControl | mbox << regs::tx_desc::Control::mbox.lsb | uint64_t{dest_id} << 32,
-        uint64_t{length_bytes} << 32, reinterpret_cast<uintptr_t>(va) + slots_iova_minus_va_, 0};
-    static_assert(sizeof(words) == sizeof(regs::TxDesc));
-    for (uint32_t i = 0; i < 4; ++i) {
-      store_word(&entries_[at], i, words[i]);
-    }
+    // As words: the card's model loads words, and would wait for stores of another size.
+    const uint64_t control_dest =
+        kSlotControl | mbox << regs::tx_desc::Control::mbox.lsb | uint64_t{dest_id} << 32;
+    const uint64_t cookie_length = uint64_t{length_bytes} << 32;
+    regs::TxDesc* const entry = &entries_[at];
+    std::memcpy(entry, &control_dest, sizeof(control_dest));
+    std::memcpy(&entry->cookie, &cookie_length, sizeof(cookie_length));
+    entry->addr = reinterpret_cast<uintptr_t>(va) + slots_iova_minus_va_;
+    entry->aux = 0;
     window_.cookies()[at] = head;
     window_.post(1);
     // Doorbell: as in ring_doorbell().
@@ -98,11 +100,6 @@ class alignas(64) TxQueue : public PostingQueue {
 
  private:
   TxQueue() = default;
-  // As words: the card's model loads words, and would wait for stores of another size.
-  static void store_word(regs::TxDesc* entry, uint32_t i, uint64_t word) {
-    std::memcpy(reinterpret_cast<uint8_t*>(entry) + i * sizeof(word), &word, sizeof(word));
-    asm volatile("" ::: "memory");
-  }
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);

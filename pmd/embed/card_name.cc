@@ -126,6 +126,7 @@ constexpr Option kShmOptions[] = {
      [](std::string_view v, CardName* n) {
        return number<uint32_t>(v, 0, 0xFFFFFFFEu, &n->emu.id);
      }},
+    {"pull", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.pull); }},
     {"board", "the name of a board, 1 to 31 letters, digits, '_' or '-'",
      [](std::string_view v, CardName* n) {
        n->emu.board = v;

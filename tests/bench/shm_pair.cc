@@ -1,7 +1,9 @@
 // Two processes on a wire between processes, each pinned to a core of its own: half a round trip
 // of ping-pong, or messages a second of a stream.
 //
-//   shm_pair pingpong|stream [BYTES [SECONDS]]
+//   shm_pair pingpong|stream [BYTES [SECONDS [OPTIONS]]]
+//
+// OPTIONS are added to the names of both cards, such as pull=0.
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +93,17 @@ void reap(Endpoint& endpoint, uint64_t* done) {
   *done += n;
 }
 
+/// Until the other one is there and takes a message.
+void meet(Endpoint& endpoint, const pmd::TxMessage& message) {
+  pmd::TxDone done{};
+  do {
+    while (endpoint.tx().burst(&message, 1) == 0) {
+    }
+    while (endpoint.tx().reap(&done, 1) == 0) {
+    }
+  } while (done.status != pmd::Status::kOk);
+}
+
 /// @return messages that came; gives the buffers back. `last`: the stop was among them.
 uint32_t receive(Endpoint& endpoint, bool* last) {
   pmd::RxMessage got[kBurst];
@@ -160,23 +173,32 @@ void pingpong(Endpoint& endpoint, const pmd::TxMessage& message, double seconds)
 
 void stream(Endpoint& endpoint, const pmd::TxMessage& message, double seconds) {
   // Over all mailboxes: there are four letters for each.
-  std::vector<pmd::TxMessage> all(regs::kMailboxes, message);
+  const uint32_t mailboxes =
+      message.length_bytes > regs::kSegmentBytesMax ? regs::kMultiMailboxes : regs::kMailboxes;
+  std::vector<pmd::TxMessage> all(mailboxes, message);
   for (uint32_t i = 0; i < all.size(); ++i) {
     all[i].mbox = static_cast<uint8_t>(i);
   }
   uint32_t next = 0;
   uint64_t done = 0;
+  uint64_t posted = 0;
   const auto begin = Clock::now();
   const auto until = begin + std::chrono::duration<double>(seconds);
   while (Clock::now() < until) {
     for (int i = 0; i < 100; ++i) {
-      const uint32_t n = std::min<uint32_t>(kBurst, regs::kMailboxes - next);
-      next = (next + endpoint.tx().burst(&all[next], static_cast<uint16_t>(n))) % regs::kMailboxes;
+      const uint32_t n = std::min<uint32_t>(kBurst, mailboxes - next);
+      const uint16_t taken = endpoint.tx().burst(&all[next], static_cast<uint16_t>(n));
+      next = (next + taken) % mailboxes;
+      posted += taken;
       reap(endpoint, &done);
     }
   }
   const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-  std::printf("{\"million_messages_per_s\": %.2f}\n", static_cast<double>(done) / took / 1e6);
+  const double rate = static_cast<double>(done) / took / 1e6;
+  while (done != posted) {
+    reap(endpoint, &done);
+  }
+  std::printf("{\"million_messages_per_s\": %.2f}\n", rate);
 }
 
 }  // namespace
@@ -188,9 +210,10 @@ int main(int argc, char** argv) {
   const uint32_t bytes = argc > 2 ? static_cast<uint32_t>(std::atoi(argv[2])) : 8;
   const double seconds = argc > 3 ? std::atof(argv[3]) : 1;
   if ((mode != "pingpong" && mode != "stream") || bytes < 1 || bytes > 4096) {
-    die("pingpong|stream [BYTES 1 to 4096 [SECONDS]]");
+    die("pingpong|stream [BYTES 1 to 4096 [SECONDS [OPTIONS]]]");
   }
-  const std::string fabric = "shm:pair-" + std::to_string(getpid());
+  const std::string options = argc > 4 ? std::string(",") + argv[4] : "";
+  const std::string fabric = "shm:pair-" + std::to_string(getpid()) + options;
   const pid_t child = fork();
   pin(child == 0 ? 1 : 0);
   auto endpoint = open_member(fabric + (child == 0 ? ",id=2" : ",id=1"));
@@ -199,12 +222,15 @@ int main(int argc, char** argv) {
     echo(*endpoint, 1, bytes, mode == "pingpong");
     return 0;
   }
-  usleep(200'000);  // until the other one is there
   uint32_t index = 0;
   if (endpoint->buffers()->get(&index, 1) != 1) {
     die("no buffer");
   }
   rio::pmd::TxMessage message = message_to(*endpoint, 2, bytes, index);
+  meet(*endpoint, message);
+  bool last = false;
+  while (mode == "pingpong" && receive(*endpoint, &last) == 0) {
+  }
   (mode == "pingpong" ? pingpong : stream)(*endpoint, message, seconds);
   endpoint->buffers()->va(index)[0] = kStop;
   send(*endpoint, message);

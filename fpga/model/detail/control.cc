@@ -376,6 +376,7 @@ void Control::interrupts() {
   if (core_.irqs == nullptr) {
     return;
   }
+  interrupt_waits_ = false;
   for (Pair& pair : core_.pairs) {
     for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
       Ring& ring = pair.rings[r];
@@ -388,7 +389,11 @@ void Control::interrupts() {
         ring.irq_due = true;
       }
       const bool calm = core_.now_ns - ring.last_irq_ns >= 1000ull * ring.moderation_us;
-      if (ring.irq_due && calm && static_cast<int32_t>(ring.cidx - ring.armed) > 0) {
+      if (!ring.irq_due || static_cast<int32_t>(ring.cidx - ring.armed) <= 0) {
+        continue;
+      }
+      interrupt_waits_ = interrupt_waits_ || !calm;
+      if (calm) {
         core_.host.flush();  // completion, then interrupt, in one ordered path
         ring.irq_due = false;
         ring.last_irq_ns = core_.now_ns;

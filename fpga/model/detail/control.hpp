@@ -43,6 +43,8 @@ class Control {
   void check_ring_memory();
 
   [[nodiscard]] bool stopping() const { return stopping_; }
+  /// Whether one is due, but not yet, for its moderation.
+  [[nodiscard]] bool interrupt_waits() const { return interrupt_waits_; }
 
  private:
   void default_host_words();
@@ -60,6 +62,7 @@ class Control {
   Engines engines_;
   uint32_t generation_ = 0;  // of host memory
   bool stopping_ = false;
+  bool interrupt_waits_ = false;
 };
 
 }  // namespace rio::model

@@ -109,8 +109,7 @@ struct Core {
     if (now_ns <= since_ns || now_ns - since_ns <= timers.response_ns) {
       return false;
     }
-    return !flow.way->watched || since_ns <= flow.way->answerable_ns ||
-           !pair.rings[ring].running();
+    return !flow.way->watched || since_ns <= flow.way->answerable_ns || !pair.rings[ring].running();
   }
   /// The flow that an answer belongs to; null: nothing was ever sent there.
   [[nodiscard]] Flow* known_flow(Pair& pair, uint32_t dest_id) {

@@ -8,6 +8,8 @@ namespace rio::model {
 
 class Responder {
  public:
+  static constexpr uint32_t kAcksPerFrame = 48;
+
   explicit Responder(Core& core) : core_(core) {}
 
   /// Make room for one more answer to whoever sent `request`.
@@ -19,6 +21,13 @@ class Responder {
       return true;
     }
     return open(request);
+  }
+
+  /// The same for several answers, at most kAcksPerFrame.
+  [[nodiscard]] bool ready_for(const InFrame& request, uint32_t answers) {
+    const bool room = open_ && dest_ == request.source && source_ == request.dest &&
+                      count_ + answers <= kAcksPerFrame;
+    return room || open(request);
   }
 
   /// A request has come, likely from the sender of the last one.
@@ -55,7 +64,6 @@ class Responder {
   [[nodiscard]] bool pending() const { return count_ != 0 || dirty_ != nullptr; }
 
  private:
-  static constexpr uint32_t kAcksPerFrame = 48;
 
   bool open(const InFrame& request);
   void close();

@@ -128,19 +128,21 @@ Answer RxEngine::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, C
   return Answer::kDone;
 }
 
+bool RxEngine::sane_whole(const Frame& frame) const {
+  return frame.length >= 1 && frame.length <= regs::kMessageBytesMax && frame.segments >= 1 &&
+         frame.segments <= regs::kSegmentsMax && frame.ssize >= 8 && frame.ssize <= kFull &&
+         frame.length <= frame.segments * frame.ssize &&
+         frame.length > (frame.segments - 1) * frame.ssize &&
+         (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
+}
+
 bool RxEngine::on_message(const InFrame& frame) {
   if (!responder_.ready(frame)) {
     return false;
   }
   ++core_.counts.rx_packets;
   const uint32_t place = frame.place;
-  const bool sane = frame.length >= 1 && frame.length <= regs::kMessageBytesMax &&
-                    frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
-                    frame.ssize >= 8 && frame.ssize <= kFull &&
-                    frame.length <= frame.segments * frame.ssize &&
-                    frame.length > (frame.segments - 1) * frame.ssize &&
-                    (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
-  if (!sane) [[unlikely]] {
+  if (!sane_whole(frame)) [[unlikely]] {
     responder_.ack(place, 0, Answer::kError);
     count(Answer::kError);
     return true;

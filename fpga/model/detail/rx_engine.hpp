@@ -20,6 +20,9 @@ class RxEngine {
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
   [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end);
+  /// Messages whose bytes are to be pulled, a run of them, in rx_pull.cc. Pops what it took.
+  /// @param first of type kPull. @return false: no room for answers, come again.
+  [[nodiscard]] bool on_pulls(const Inbound& in, const InFrame* first);
   /// A message, segment or doorbell. @return false: no room for the answer, come again.
   [[nodiscard]] bool on_message(const InFrame& frame);
   [[nodiscard]] bool on_segment(const InFrame& frame);
@@ -71,6 +74,9 @@ class RxEngine {
   [[nodiscard]] Answer take_segment(Context& context, const InFrame& frame);
   void drop(Context& context, regs::Status status);
   void give_up(size_t i);
+  [[nodiscard]] bool sane_whole(const Frame& frame) const;
+  uint32_t place_pull(Context& context, const InFrame& frame, Puller& puller, PullPiece* piece);
+  void end_pulls(const Context* contexts, std::span<const PullPiece> pieces, uint64_t pulled);
   [[nodiscard]] bool well_formed(const InFrame& frame) const;
   void count(Answer answer);
 

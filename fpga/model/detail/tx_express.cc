@@ -75,7 +75,8 @@ bool TxEngine::single(Pair& pair, Ring& ring) {
     const HostWindow& host = core_.host.read_window();
     const uint64_t addr = load64(desc + offsetof(regs::TxDesc, addr));
     // As a number: of a message that is not good the sum points nowhere.
-    bytes = reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(host.va) + addr - host.iova);
+    bytes =
+        reinterpret_cast<const uint8_t*>(reinterpret_cast<uintptr_t>(host.va) + addr - host.iova);
     if (length - 1 >= regs::kSegmentBytesMax || (addr & tx_unaligned_) != 0 ||
         !host.holds(addr, regs::kSegmentBytesMax)) [[unlikely]] {
       return false;

@@ -19,6 +19,7 @@ struct Seat {
   uint32_t ids = 1;         ///< how many in a row
   std::string board = {};   ///< not empty: these ids are those of a board of `ids` queue pairs,
   uint32_t queue_pair = 0;  ///< and the member is this one of them
+  bool pull = true;         ///< long messages are copied once where the system allows it
 };
 
 /// A fabric's folder: $RIO_RUNTIME_DIR, or else /dev/shm, then riopmd-UID/FABRIC, for its user

@@ -106,6 +106,14 @@ void Exchange::cut(const LinkPtr& link) {
   eventfd_write(order_.get(), 1);
 }
 
+void Exchange::poke_soon() {
+  {
+    const std::lock_guard lock(mutex_);
+    poke_order_ = true;
+  }
+  eventfd_write(order_.get(), 1);
+}
+
 bool Exchange::take(News* out) {
   const std::lock_guard lock(mutex_);
   if (news_.empty()) {
@@ -144,11 +152,9 @@ void Exchange::run() {
       }
     }
     call_wanted();
-    if (std::exchange(rung_, false)) {
+    if (std::exchange(rung_, false) || (again_ && count == 0)) {
       const std::lock_guard lock(poke_mutex_);
-      if (poke_ != nullptr) {
-        poke_(poke_ctx_);
-      }
+      again_ = poke_ != nullptr && poke_(poke_ctx_);
     }
   }
 }
@@ -201,6 +207,7 @@ void Exchange::take_orders() {
     const std::lock_guard lock(mutex_);
     wants.swap(want_orders_);
     cuts.swap(cut_orders_);
+    rung_ = rung_ || std::exchange(poke_order_, false);
   }
   for (const LinkPtr& link : cuts) {
     down(link);
@@ -211,9 +218,9 @@ void Exchange::take_orders() {
 }
 
 int Exchange::timeout_ms() const {
-  const bool waits = std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
-    return entry.second.next != Clock::time_point::max();
-  });
+  const bool waits = again_ || std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
+                       return entry.second.next != Clock::time_point::max();
+                     });
   return waits ? 1 : -1;
 }
 
@@ -280,8 +287,11 @@ bool Exchange::know(Link& link) const {
 }
 
 int Exchange::say(const Link& link, Say what, const Fd* memory) const {
-  const Greeting greeting{
-      .say = what, .nonce = nonce_, .first_id = directory_->first_id(), .ids = directory_->ids()};
+  const Greeting greeting{.say = what,
+                          .nonce = nonce_,
+                          .first_id = directory_->first_id(),
+                          .ids = directory_->ids(),
+                          .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
   const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
   return send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
                        std::span(fds, memory == nullptr ? 0 : 2));
@@ -331,6 +341,7 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::v
   }
   link->their_bell = std::move(fds[1]);
   link->nonce = greeting.nonce;
+  link->nonce_at = greeting.nonce_at;
   link->first_id = greeting.first_id;
   link->ids = greeting.ids;
   if (link->state == Link::kCalled) {

@@ -34,7 +34,8 @@ struct News {
 
 class Exchange {
  public:
-  using Poke = void (*)(void* ctx);
+  /// @return whether to be called again soon, even if nobody rings.
+  using Poke = bool (*)(void* ctx);
 
   /// @param news is set when there is news; outlives the object.
   Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news);
@@ -55,6 +56,8 @@ class Exchange {
   /// `poke` is called by the thread after it had news, or was rung for; null: by nobody any more,
   /// from now on.
   void set_poke(Poke poke, void* ctx);
+
+  void poke_soon();
 
   [[nodiscard]] const Directory& directory() const { return *directory_; }
 
@@ -104,11 +107,13 @@ class Exchange {
   std::vector<LinkPtr> links_;
   std::map<uint32_t, Wanted> wanted_;
   bool rung_ = false;
+  bool again_ = false;
 
   std::mutex mutex_;
   bool stop_ = false;
   std::vector<uint32_t> want_orders_;
   std::vector<LinkPtr> cut_orders_;
+  bool poke_order_ = false;
   std::deque<News> news_;
   std::atomic<bool>* news_flag_;
 

@@ -3,6 +3,7 @@
 /// read.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,6 +22,7 @@ inline constexpr size_t kHalfBytes = kHeadsBytes + kRequestRingBytes + kResponse
 struct Heads {
   model::FrameRingShared requests;
   model::FrameRingShared responses;
+  std::atomic<uint32_t> pulls;  ///< it can read memory of the other's process
 };
 static_assert(sizeof(Heads) <= kHeadsBytes);
 

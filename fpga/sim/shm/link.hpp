@@ -26,6 +26,7 @@ struct Link {
   uint32_t ids = 0;
   uint64_t nonce = 0;
   int pid = 0;
+  uint64_t nonce_at = 0;
   Fd socket;
   Fd process;  ///< pidfd: readable when it has died; none where the kernel does not give one
   Fd bell;     ///< rung by the other one

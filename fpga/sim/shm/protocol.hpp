@@ -23,7 +23,8 @@ struct Greeting {
   uint64_t nonce = 0;     ///< of the member: another life has another one
   uint32_t first_id = 0;  ///< its destIDs
   uint32_t ids = 0;
+  uint64_t nonce_at = 0;  ///< where the nonce is in the member's process: can it be read?
 };
-static_assert(sizeof(Greeting) == 24);
+static_assert(sizeof(Greeting) == 32);
 
 }  // namespace rio::sim::shm

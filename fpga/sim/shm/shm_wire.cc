@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "fpga/sim/shm/process_puller.hpp"
+#include "fpga/sim/shm/seen.hpp"
+
 namespace rio::sim::shm {
 namespace {
 
@@ -21,6 +24,12 @@ constexpr uint32_t kLastSteps = 1024;
 
 }  // namespace
 
+void set_flags(const Link& link, bool asleep) {
+  Heads& heads = *link.mine.heads();
+  heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+  heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+}
+
 /// Of a partner's thread.
 class ShmWire::DoorBell final : public model::Bell {
  public:
@@ -36,6 +45,7 @@ struct ShmWire::End {
   explicit End(std::shared_ptr<Link> l)
       : link(std::move(l)),
         bell(link->their_bell.get()),
+        puller(link->pid),
         out_requests(&link->theirs.heads()->requests, link->mine.requests(), kRequestRingBytes,
                      &bell),
         out_responses(&link->theirs.heads()->responses, link->mine.responses(), kResponseRingBytes,
@@ -46,6 +56,8 @@ struct ShmWire::End {
 
   std::shared_ptr<Link> link;
   DoorBell bell;
+  ProcessPuller puller;
+  bool pulls = false;
   alignas(64) model::FrameWriter out_requests;
   alignas(64) model::FrameWriter out_responses;
   alignas(64) model::FrameReader in_requests;
@@ -80,7 +92,9 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   if (const int rc = Directory::join(seat, &directory, error); rc != 0) {
     return rc;
   }
+  let_others_see_us();
   std::unique_ptr<ShmWire> wire(new ShmWire);
+  wire->pull_ = seat.pull;
   wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_);
   if (const int rc = wire->exchange_->start(); rc != 0) {
     *error = "no thread or descriptors for the connections; raise ulimit -n or -u";
@@ -176,10 +190,20 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   }
   ends_.push_back(std::make_unique<End>(link));
   End& end = *ends_.back();
+  if (asleep()) {
+    set_flags(*link, true);
+    make_stores_seen();
+  }
+  if (pull_) {
+    bool forbidden = false;
+    end.pulls = end.puller.works(link->nonce_at, link->nonce, &forbidden);
+    link->mine.heads()->pulls.store(end.pulls ? 1 : 0, std::memory_order_relaxed);
+    copied_twice_ += forbidden ? 1 : 0;
+  }
   for (uint32_t i = 0; i < link->ids; ++i) {
     Way& to = way(link->first_id + i);
     to.state = Way::kUp;
-    to.out = {&end.out_requests, &end.out_responses, false, true, 0};
+    to.out = {&end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls};
     ++to.times;
     tell(to, true);
   }
@@ -214,6 +238,21 @@ void ShmWire::close(End& end) {
   list_inbound();
 }
 
+void ShmWire::set_asleep(bool asleep) {
+  if (asleep_.load(std::memory_order_relaxed) == asleep) {
+    return;
+  }
+  asleep_.store(asleep, std::memory_order_release);
+  for (const auto& end : ends_) {
+    set_flags(*end->link, asleep);
+  }
+  if (asleep) {
+    // The other half of the fence that FrameWriter::wake() does without: a partner sees the flag,
+    // or we see what it has sent.
+    make_stores_seen();
+  }
+}
+
 void ShmWire::tell(Way& way, bool here) {
   changes_.push_back({&way.out, way.id, here, way.times});
 }
@@ -221,8 +260,8 @@ void ShmWire::tell(Way& way, bool here) {
 void ShmWire::list_inbound() {
   inbounds_.clear();
   for (const auto& end : ends_) {
-    inbounds_.push_back(
-        {&end->in_requests, &end->in_responses, end->link->first_id, end->link->ids - 1});
+    inbounds_.push_back({&end->in_requests, &end->in_responses, end->link->first_id,
+                         end->link->ids - 1, end->pulls ? &end->puller : nullptr});
   }
   if (self_requests_ != nullptr) {
     inbounds_.push_back({&self_requests_->reader, &self_responses_->reader, first_id(), ids() - 1});

@@ -31,6 +31,21 @@ class ShmWire final : public model::Wire {
   [[nodiscard]] uint32_t ids() const { return exchange_->directory().ids(); }
   /// As Exchange::set_poke(): the card should be stepped.
   void set_poke(Exchange::Poke poke, void* ctx) { exchange_->set_poke(poke, ctx); }
+  /// Let the thread call it. Any thread.
+  void poke_soon() { exchange_->poke_soon(); }
+
+  /// Partners whose long messages have to be copied twice, since the system forbids to read their
+  /// memory. Any thread.
+  [[nodiscard]] uint32_t copied_twice() const {
+    return copied_twice_.load(std::memory_order_relaxed);
+  }
+
+  /// Nobody looks at what comes, or somebody does again: partners ring for what they send, and
+  /// Poke is called. What came before this returns has to be looked at once more. With the card
+  /// between two steps, or by who steps it.
+  void set_asleep(bool asleep);
+  /// Any thread.
+  [[nodiscard]] bool asleep() const { return asleep_.load(std::memory_order_acquire); }
 
   model::Outbound* route(uint32_t dest_id) override;
   [[nodiscard]] bool link_up() const override { return true; }
@@ -53,6 +68,9 @@ class ShmWire final : public model::Wire {
   void list_inbound();
   void tell(Way& way, bool here);
 
+  bool pull_ = true;
+  std::atomic<uint32_t> copied_twice_{0};
+  std::atomic<bool> asleep_{false};
   model::FrameRingShared nothing_;
   model::FrameWriter closed_{&nothing_, nullptr, 0};
   std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;

@@ -18,6 +18,8 @@ namespace {
 
 constexpr uint32_t kVectors = 64;
 constexpr size_t kBarAlign = 4096;
+/// Enough for a card to see that a ring was armed, and to take all that a wire holds.
+constexpr uint32_t kStepsBeforeSleep = 64;
 
 /// Interrupts as eventfds, made when somebody asks for one.
 class EventFds final : public model::IrqSink {
@@ -37,7 +39,13 @@ class EventFds final : public model::IrqSink {
   EventFds(const EventFds&) = delete;
   EventFds& operator=(const EventFds&) = delete;
 
+  /// The wire of a card whose thread may sleep; null: none. Before the card is stepped.
+  void set_member(sim::shm::ShmWire* member) { member_ = member; }
+
   void raise(uint32_t vector) override {
+    if (member_ != nullptr) {
+      member_->set_asleep(false);  // the thread that is woken polls
+    }
     const int fd = vector < kVectors ? fds_[vector].load() : -1;
     if (fd >= 0) {
       const uint64_t one = 1;
@@ -61,6 +69,7 @@ class EventFds final : public model::IrqSink {
 
  private:
   std::atomic<int> fds_[kVectors];
+  sim::shm::ShmWire* member_ = nullptr;
 };
 
 bool valid(const EmuConfig& config) {
@@ -93,6 +102,7 @@ bool valid(const EmuConfig& config) {
   seat.ids = config.queue_pairs;
   seat.board = config.board;
   seat.queue_pair = config.board_pair;
+  seat.pull = config.pull;
   std::unique_ptr<sim::shm::ShmWire> wire;
   std::string error;
   if (const int rc = sim::shm::ShmWire::join(seat, &wire, &error); rc != 0) {
@@ -129,6 +139,7 @@ struct EmuBus::Impl {
   DmaMemory bar;
   bool owns_bar = false;
   bool left_to_others = false;
+  bool told_copies = false;
   model::HostClock clock;
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
@@ -139,10 +150,33 @@ struct EmuBus::Impl {
       unplug(wire, side);
     }
   }
+  /// Once: that the system makes long messages slow.
+  void tell_copies() {
+    if (!told_copies && member->copied_twice() != 0) {
+      told_copies = true;
+      log_warning(
+          "%s: long messages are copied twice, since the system forbids to read a partner's "
+          "memory; "
+          "set kernel.yama.ptrace_scope to 0, or give the processes CAP_SYS_PTRACE",
+          name.c_str());
+    }
+  }
   /// The wire of a card that is made. @param pairs that the card has.
   [[nodiscard]] int connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
                             uint32_t* pairs);
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
+  /// By the wire's thread, when somebody has come or gone, or rings. Whoever usually polls may
+  /// sleep.
+  static bool poke(void* ctx) {
+    auto* self = static_cast<Impl*>(ctx);
+    self->tell_copies();
+    if (!self->member->asleep()) {
+      self->card->step();  // what waited for a partner is sent, also if nobody polls for a while
+      return false;
+    }
+    self->card->step_surely(kStepsBeforeSleep);
+    return self->member->asleep() && self->card->activity().under_way;
+  }
   static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
@@ -242,7 +276,8 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     return rc;
   }
   if (impl->member != nullptr) {
-    impl->member->set_poke(&Impl::step, impl->card.get());
+    impl->irqs.set_member(impl->member);
+    impl->member->set_poke(&Impl::poke, impl.get());
   }
   if (config.stepping == Stepping::kThread) {
     const Impl* self = impl.get();
@@ -344,6 +379,22 @@ int EmuBus::dma_unmap(void* va, size_t len_bytes) {
 
 int EmuBus::irq_fd(uint32_t vector) {
   return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+}
+
+bool EmuBus::wakes() const {
+  return impl_->member != nullptr;
+}
+
+void EmuBus::before_sleep() {
+  if (impl_->member == nullptr || impl_->stepping != Stepping::kInline) {
+    return;
+  }
+  impl_->card->with_lock([](void* arg) { static_cast<sim::shm::ShmWire*>(arg)->set_asleep(true); },
+                         impl_->member);
+  impl_->card->step_surely(kStepsBeforeSleep);
+  if (impl_->member->asleep() && impl_->card->activity().under_way) {
+    impl_->member->poke_soon();  // time goes on: for answers that are late, and the like
+  }
 }
 
 uint32_t EmuBus::dest_id() const {

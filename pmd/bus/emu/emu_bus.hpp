@@ -38,6 +38,7 @@ struct EmuConfig {
   uint32_t id = 0;
   std::string board{};
   uint32_t board_pair = 0;
+  bool pull = true;  ///< long messages are copied once, straight out of the sender's process
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
@@ -72,6 +73,8 @@ class EmuBus final : public Bus {
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
   [[nodiscard]] int dma_map_at(void* va, uint64_t iova, size_t len_bytes) override;
   [[nodiscard]] int irq_fd(uint32_t vector) override;
+  [[nodiscard]] bool wakes() const override;
+  void before_sleep() override;
   [[nodiscard]] int set_faults(uint64_t seed, double rate) override;
   [[nodiscard]] bool leave_to_others() override;
   [[nodiscard]] uint32_t dest_id() const override;

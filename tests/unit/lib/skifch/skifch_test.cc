@@ -68,8 +68,8 @@ class SkifChPair : public ::testing::Test {
     return "none";
   }
 
-  const std::string wire_ = std::string("emu:") +
-                            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string wire_ =
+      std::string("emu:") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
   Channel a_ = open(wire_, 1, 5);
   Channel b_ = open(wire_, 2, 6);
   const netaddr_t to_a_ = SkifCh_Addr(5, 1);
@@ -83,7 +83,6 @@ TEST_F(SkifChPair, AMessageOfEachSizeArrivesAsItWas) {
     ASSERT_EQ(send(a_.get(), b_.get(), to_b_, text), static_cast<ssize_t>(bytes))
         << std::strerror(errno);
     ASSERT_EQ(receive(b_.get(), a_.get()), text) << bytes;
-    
   }
 }
 

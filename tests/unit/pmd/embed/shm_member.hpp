@@ -3,9 +3,11 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -37,11 +39,14 @@ class Member {
  public:
   static constexpr uint32_t kBuffers = 64;
 
-  explicit Member(const std::string& name, uint32_t response_timeout_us = 0) {
+  explicit Member(const std::string& name, uint32_t response_timeout_us = 0,
+                  uint32_t irq_rings = 0) {
     EndpointConfig config;
+    config.irq_rings = irq_rings;
     config.message_buffers = 2 * kBuffers;
     if (response_timeout_us != 0) {
       config.card.response_timeout_us = response_timeout_us;
+      config.card.receive_timeout_us = 2 * response_timeout_us;
     }
     if (Endpoint::open(name, config, &endpoint_) != 0) {
       return;
@@ -59,12 +64,12 @@ class Member {
   [[nodiscard]] uint32_t id() const { return endpoint_ == nullptr ? 0 : endpoint_->dest_id(); }
 
   /// One at a time: done() before the next.
-  void send(uint32_t dest, const std::string& text) {
+  void send(uint32_t dest, const std::string& text, size_t least_bytes = 0) {
     std::strncpy(reinterpret_cast<char*>(endpoint_->buffers()->va(out_)), text.c_str(), 256);
     pmd::TxMessage message{};
     message.iova = endpoint_->buffers()->iova(out_);
     message.dest_id = dest;
-    message.length_bytes = static_cast<uint16_t>(text.size() + 1);
+    message.length_bytes = static_cast<uint16_t>(std::max(text.size() + 1, least_bytes));
     EXPECT_EQ(endpoint_->tx().burst(&message, 1), 1);
   }
   /// What became of it.
@@ -72,6 +77,12 @@ class Member {
     pmd::TxDone done{};
     EXPECT_TRUE(wait_until([&] { return endpoint_->tx().reap(&done, 1) == 1; }));
     return done.status;
+  }
+  /// Lets the card work, and takes nothing.
+  void polls(int times) {
+    for (const pmd::PollHook step = endpoint_->card().bus().poll_hook(0); times > 0; --times) {
+      step();
+    }
   }
   /// "SOURCE:TEXT", "" if nothing came.
   [[nodiscard]] std::string receive() {
@@ -85,16 +96,27 @@ class Member {
     }
     const auto index = static_cast<uint32_t>(message.cookie);
     const char* bytes = reinterpret_cast<const char*>(endpoint_->buffers()->va(index));
+    if (message.status != pmd::Status::kOk) {  // its sender died while it was on its way
+      give(index);
+      return false;
+    }
     *text = std::to_string(message.source) + ":" + std::string(bytes, strnlen(bytes, 256));
     give(index);
     return true;
+  }
+  /// Sleeps until one of the rings has something. @return false: not within reason.
+  [[nodiscard]] bool sleep(uint32_t rings) {
+    EXPECT_EQ(endpoint_->irq_arm(rings), 0);
+    pollfd one{endpoint_->irq_fd(), POLLIN, 0};
+    const bool woken = ::poll(&one, 1, 30'000) == 1;
+    EXPECT_EQ(endpoint_->irq_ack(), 0);
+    return woken;
   }
   /// The next event of a partner: "DESTID came 1", "DESTID went 1".
   [[nodiscard]] std::string event() {
     pmd::CardEvent event{};
     const bool got = wait_until([&] {
-      return endpoint_->events().burst(&event, 1) == 1 &&
-             event.type == regs::EventType::kPartner;
+      return endpoint_->events().burst(&event, 1) == 1 && event.type == regs::EventType::kPartner;
     });
     return !got ? ""
                 : std::to_string(event.source) + (event.info == 1 ? " came " : " went ") +
@@ -109,6 +131,34 @@ class Member {
 
   std::unique_ptr<Endpoint> endpoint_;
   uint32_t out_ = 0;
+};
+
+/// Between processes that were forked.
+class Pipe {
+ public:
+  Pipe() { EXPECT_EQ(pipe(fds_), 0); }
+  ~Pipe() {
+    close(fds_[0]);
+    close_writer();
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  void tell(char what = 1) const { EXPECT_EQ(write(fds_[1], &what, 1), 1); }
+  /// What was told; 0: all who could are gone.
+  char wait() {
+    char what = 0;
+    return read(fds_[0], &what, 1) == 1 ? what : '\0';
+  }
+  [[nodiscard]] int reader() const { return fds_[0]; }
+  void close_writer() {
+    if (fds_[1] >= 0) {
+      close(std::exchange(fds_[1], -1));
+    }
+  }
+
+ private:
+  int fds_[2] = {-1, -1};
 };
 
 /// A process that runs a function, and ends with what it returns.

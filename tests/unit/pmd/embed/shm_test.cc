@@ -5,8 +5,9 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <functional>
+#include <csignal>
+#include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,295 @@ TEST_F(Shm, TwoProcesses) {
   EXPECT_EQ(one.receive(), "9:from the child");
   one.send(9, "from the parent");
   EXPECT_EQ(one.done(), Status::kOk);
+  EXPECT_EQ(child.exit_code(), 0);
+}
+
+TEST_F(Shm, DestIdsAreAssignedAndChecked) {
+  LogLines log;
+  Member five("shm:x,id=5,qps=2");
+  EXPECT_EQ(five.id(), 5u);
+  Member one("shm:x,qps=4");
+  EXPECT_EQ(one.id(), 1u);
+  Member seven("shm:x");
+  EXPECT_EQ(seven.id(), 7u);
+  std::unique_ptr<Endpoint> none;
+  EXPECT_EQ(Endpoint::open("shm:x,id=6", {}, &none), -EBUSY);
+  EXPECT_TRUE(log.had("destID 6 is in use; give another id=")) << log.last();
+  EndpointConfig other;
+  other.dest_id = 3;
+  EXPECT_EQ(Endpoint::open("shm:x,id=9", other, &none), -EINVAL);
+  EXPECT_TRUE(log.had("the card has destID 9")) << log.last();
+}
+
+TEST_F(Shm, QueuePairsOfABoardAreProcesses) {
+  LogLines log;
+  Member zero("shm:x,board=b,qps=3,qp=0,id=10");
+  Member two("shm:x,board=b,qps=3,qp=2");
+  EXPECT_EQ(zero.id(), 10u);
+  EXPECT_EQ(two.id(), 12u);
+  Member other("shm:x,id=1,qps=9");
+  EXPECT_EQ(other.id(), 1u);
+  Member behind("shm:x");
+  EXPECT_EQ(behind.id(), 13u) << "11 is the board's";
+  std::unique_ptr<Endpoint> none;
+  EXPECT_EQ(Endpoint::open("shm:x,board=b,qps=3,qp=2", {}, &none), -EBUSY);
+  EXPECT_EQ(Endpoint::open("shm:x,board=b,qps=4,qp=1", {}, &none), -EINVAL);
+  EXPECT_TRUE(log.had("board b has 3 queue pairs from destID 10")) << log.last();
+  EXPECT_EQ(Endpoint::open("shm:x,board=b,qps=3,qp=3", {}, &none), -EINVAL);
+  zero.send(12, "same board");
+  EXPECT_EQ(two.receive(), "10:same board");
+}
+
+TEST_F(Shm, NobodyThere) {
+  Member one("shm:x");
+  one.send(44, "hello?");
+  EXPECT_EQ(one.done(), Status::kLinkDown);
+  Member late("shm:x,id=44");
+  EXPECT_TRUE(wait_until([&] {
+    one.send(44, "now?");
+    return one.done() == Status::kOk;
+  }));
+  EXPECT_EQ(late.receive(), "1:now?");
+}
+
+TEST_F(Shm, TheFolderGoesWithTheLast) {
+  const std::string folder = dir_.at("riopmd-" + std::to_string(geteuid()));
+  {
+    Member one("shm:x");
+    Member two("shm:y");
+    EXPECT_TRUE(std::filesystem::exists(folder + "/x/1"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_F(Shm, WhatTheDeadLeftIsRemoved) {
+  Pipe ready;
+  Child dead([&] {
+    const Member killed("shm:x,board=b,qps=2,qp=1,id=3");
+    ready.tell();
+    pause();
+    return 0;
+  });
+  ready.wait();
+  dead.signal(SIGKILL);
+  EXPECT_EQ(dead.exit_code(), -1);
+  const std::string folder = dir_.at("riopmd-" + std::to_string(geteuid()) + "/x");
+  EXPECT_TRUE(std::filesystem::exists(folder + "/4"));
+  Member next("shm:x");
+  EXPECT_EQ(next.id(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/4"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/board-b"));
+}
+
+TEST_F(Shm, FoldersOfOthersAreRefused) {
+  LogLines log;
+  const std::string folder = dir_.at("riopmd-" + std::to_string(geteuid()));
+  std::unique_ptr<Endpoint> none;
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms(0755));
+  EXPECT_EQ(Endpoint::open("shm:x", {}, &none), -EPERM);
+  EXPECT_TRUE(log.had("is open to other users; remove it")) << log.last();
+  std::filesystem::remove(folder);
+  std::filesystem::create_directory_symlink("/", folder);
+  EXPECT_NE(Endpoint::open("shm:x", {}, &none), 0);
+  EXPECT_TRUE(log.had("cannot be opened")) << log.last();
+}
+
+/// All at once: each gets an id of its own.
+TEST_F(Shm, ManyJoinAtOnce) {
+  constexpr int kMembers = 12;
+  Pipe go;
+  Pipe here;
+  std::vector<Child> children;
+  for (int i = 0; i < kMembers; ++i) {
+    children.emplace_back([&] {
+      const Member member("shm:x");
+      go.close_writer();
+      here.tell(static_cast<char>(member.id()));
+      go.wait();
+      return 0;
+    });
+  }
+  std::set<char> ids;
+  for (int i = 0; i < kMembers; ++i) {
+    ids.insert(here.wait());
+  }
+  EXPECT_EQ(ids.size(), size_t{kMembers});
+  EXPECT_EQ(*ids.begin(), 1);
+  EXPECT_EQ(*ids.rbegin(), kMembers);
+  go.close_writer();
+  for (Child& child : children) {
+    EXPECT_EQ(child.exit_code(), 0);
+  }
+}
+
+TEST_F(Shm, ADeathIsHeardOfAndTheIdIsFreeAtOnce) {
+  Member one("shm:x,id=1");
+  for (uint32_t life = 1; life <= 5; ++life) {
+    Child child([] {
+      Member two("shm:x,id=2");
+      two.send(1, "I live");
+      (void)two.done();
+      pause();
+      return 0;
+    });
+    EXPECT_EQ(one.receive(), "2:I live");
+    EXPECT_EQ(one.event(), "2 came " + std::to_string(life));
+    child.signal(SIGSTOP);  // it takes nothing any more
+    one.send(2, "too late");
+    one.polls(1000);
+    child.signal(SIGKILL);
+    EXPECT_EQ(one.done(), Status::kResponseTimeout) << "in doubt: it was sent";
+    EXPECT_EQ(one.event(), "2 went " + std::to_string(life));
+    one.send(2, "nobody");
+    EXPECT_EQ(one.done(), Status::kLinkDown) << "never sent";
+  }
+}
+
+/// Far longer than all time-outs.
+TEST_F(Shm, AStoppedProcessIsNotDead) {
+  constexpr uint32_t kTimeoutUs = 2'000;
+  Member one("shm:x,id=1", kTimeoutUs);
+  Child child([] {
+    Member two("shm:x,id=2", kTimeoutUs);
+    two.send(1, "I live");
+    std::string text;
+    for (int i = 0; i < 200; ++i) {
+      if (two.receive() != "1:" + std::to_string(i)) {
+        return 1;
+      }
+    }
+    return two.done() == Status::kOk ? 0 : 2;
+  });
+  EXPECT_EQ(one.receive(), "2:I live");
+  for (int i = 0; i < 200; ++i) {
+    child.signal(SIGSTOP);
+    one.send(2, std::to_string(i));
+    if (i % 20 == 0) {  // else it is stopped anywhere
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(40);
+      while (std::chrono::steady_clock::now() < until) {
+        one.polls(1);
+      }
+    }
+    child.signal(SIGCONT);
+    EXPECT_EQ(one.done(), Status::kOk) << i;
+  }
+  EXPECT_EQ(child.exit_code(), 0);
+}
+
+/// A transfer into a dedicated queue, each message with bytes of its own, from addresses that are
+/// aligned to 8 only.
+class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
+ protected:
+  static constexpr uint32_t kMessages = 200;
+  static constexpr uint32_t kBytes = 4096;
+  static constexpr uint64_t kMisaligned = 24;
+
+  static uint8_t byte_of(uint32_t message, uint32_t at) {
+    return static_cast<uint8_t>(message * 31 + at * 7 + (at >> 8));
+  }
+  static int send_all(const std::string& name) {
+    Member sender(name);
+    pmd::DmaMemory memory;
+    if (sender.endpoint().alloc(size_t{kMessages + 1} * kBytes, 4096, &memory) != 0) {
+      return 1;
+    }
+    auto* const bytes = static_cast<uint8_t*>(memory.va) + kMisaligned;
+    for (uint32_t i = 0; i < kMessages * kBytes; ++i) {
+      bytes[i] = byte_of(i / kBytes, i % kBytes);
+    }
+    uint32_t posted = 0;
+    uint32_t done = 0;
+    const bool all = wait_until([&] {
+      pmd::TxMessage message{};
+      message.iova = memory.iova + kMisaligned + uint64_t{posted} * kBytes;
+      message.dest_id = 1;
+      message.length_bytes = kBytes;
+      message.mbox = 2;
+      posted += posted < kMessages ? sender.endpoint().tx().burst(&message, 1) : 0;
+      pmd::TxDone one{};
+      if (sender.endpoint().tx().reap(&one, 1) == 1) {
+        if (one.status != Status::kOk) {
+          return true;
+        }
+        ++done;
+      }
+      return done == kMessages;
+    });
+    return all && done == kMessages ? 0 : 2;
+  }
+};
+
+TEST_P(ShmLarge, LandsWhereItBelongs) {
+  Member one("shm:x,id=1" + std::string(GetParam()));
+  pmd::DedicatedRxQueue* queue = nullptr;
+  ASSERT_EQ(one.endpoint().open_dedicated(0, 2, 2, &queue), 0);
+  pmd::DmaMemory memory;
+  ASSERT_EQ(one.endpoint().alloc(size_t{kMessages} * kBytes, 4096, &memory), 0);
+  Child child([] { return send_all("shm:x,id=2" + std::string(GetParam())); });
+  uint32_t posted = 0;
+  uint32_t landed = 0;
+  EXPECT_TRUE(wait_until([&] {
+    const pmd::DedicatedEntry entry{memory.iova + uint64_t{posted} * kBytes, posted, kBytes};
+    posted += posted < kMessages ? queue->post(&entry, 1) : 0;
+    pmd::EntryDone done{};
+    if (queue->reap(&done, 1) == 1) {
+      EXPECT_EQ(done.status, Status::kOk);
+      EXPECT_EQ(done.bytes, kBytes);
+      ++landed;
+    }
+    return landed == kMessages;
+  }));
+  EXPECT_EQ(child.exit_code(), 0);
+  const auto* const bytes = static_cast<const uint8_t*>(memory.va);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kMessages * kBytes; ++i) {
+    wrong += bytes[i] == byte_of(i / kBytes, i % kBytes) ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge, testing::Values("", ",pull=0", ",exact=1", ",quirks=0"));
+
+TEST_F(Shm, WhoeverSleepsIsWoken) {
+  const uint32_t rings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
+  Member one("shm:x,id=1", 0, rings);
+  Child child([rings] {
+    Member two("shm:x,id=2", 0, rings);
+    for (int i = 0; i < 500; ++i) {
+      std::string text;
+      while (!two.poll(&text)) {
+        if (!two.sleep(rings)) {
+          return 1;
+        }
+      }
+      two.send(1, text);
+      pmd::TxDone done{};
+      while (two.endpoint().tx().reap(&done, 1) == 0) {
+        if (!two.sleep(rings)) {
+          return 2;
+        }
+      }
+    }
+    return 0;
+  });
+  EXPECT_TRUE(wait_until([&] {  // until it is there
+    one.send(2, "0");
+    return one.done() == Status::kOk;
+  }));
+  for (int i = 0; i < 500; ++i) {
+    std::string text;
+    while (!one.poll(&text)) {
+      ASSERT_TRUE(one.sleep(rings)) << i;
+    }
+    if (i < 499) {
+      one.send(2, std::to_string(i));
+      pmd::TxDone done{};
+      while (one.endpoint().tx().reap(&done, 1) == 0) {
+        ASSERT_TRUE(one.sleep(rings)) << i;
+      }
+    }
+  }
   EXPECT_EQ(child.exit_code(), 0);
 }
 

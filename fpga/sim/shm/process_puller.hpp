@@ -1,0 +1,24 @@
+/// @file
+/// Reads memory of another process.
+#pragma once
+
+#include "fpga/model/wire.hpp"
+
+namespace rio::sim::shm {
+
+/// By process_vm_readv, which the system may forbid. Whether it works is tried by reading a number
+/// that is known: then it is the right process, too.
+class ProcessPuller final : public model::Puller {
+ public:
+  explicit ProcessPuller(int pid) : pid_(pid) {}
+
+  /// @param at address of `expected` there. @param forbidden set if it is the system that does not
+  /// allow it, rather than a partner that is gone.
+  [[nodiscard]] bool works(uint64_t at, uint64_t expected, bool* forbidden);
+  uint64_t pull(std::span<const model::PullPiece> pieces) override;
+
+ private:
+  int pid_;
+};
+
+}  // namespace rio::sim::shm

@@ -1,0 +1,31 @@
+#include "fpga/sim/shm/seen.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace rio::sim::shm {
+namespace {
+
+constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a processor keeps one for nanoseconds
+
+[[nodiscard]] bool membarrier(int command) {
+  return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+}  // namespace
+
+void let_others_see_us() {
+  static_cast<void>(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED));
+}
+
+void make_stores_seen() {
+  if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {  // an old kernel, or it is forbidden
+    std::this_thread::sleep_for(kStoresAreSeen);
+  }
+}
+
+}  // namespace rio::sim::shm
