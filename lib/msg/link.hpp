@@ -71,10 +71,6 @@ class Link {
   uint32_t unknown_key = 0;  ///< of the reset
   uint64_t deadline_ns = 0;  ///< until when the peer has to answer; 0: nothing is asked
   uint64_t again_ns = 0;     ///< when to ask once more
-  bool listed = false;       ///< in the port's list of links that have something to say
-  uint32_t unknown_key = 0;  ///< of the reset
-  uint64_t deadline_ns = 0;  ///< until when the peer has to answer; 0: nothing is asked
-  uint64_t again_ns = 0;     ///< when to ask once more
   int error = 0;             ///< the same as `ended`, until a sender has heard of it
   int ended = 0;             ///< why the last session ended: -errno
 

@@ -9,39 +9,65 @@ using msg::Kind;
 void Endpoint::drain() {
   const msg::Inbox& inbox = context_->inbox();
   while (!inbox.empty()) {
-    const iovec bytes = inbox.at(0);
     const msg::Origin origin = inbox.origin(0);
-    if (msg::kind_of(bytes) == Kind::kData && bytes.iov_len >= kBitsBytes && incoming_ == 0)
-        [[likely]] {
-      arrive_data(bytes, origin);
+    if (msg::kind_of(inbox.at(0)) == Kind::kData && incoming_ == 0) [[likely]] {
+      arrive_run(origin);
     } else {
-      arrive_other(bytes, origin);
+      arrive_other(inbox.at(0), origin);
     }
   }
 }
 
-/// A whole message. It is the oldest of the inbox, as in all functions of this file.
-inline void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
+/// Whole messages of one sender; the first, at the least.
+inline void Endpoint::arrive_run(const msg::Origin& origin) {
+  const msg::Inbox& inbox = context_->inbox();
+  const Address source = address(origin.link->dest_id(), origin.from);
+  const uint32_t count = inbox.run();
+  uint32_t taken = 0;
+  for (; taken < count; ++taken) {
+    const iovec& bytes = inbox.at(taken);
+    if (bytes.iov_len < kBitsBytes) [[unlikely]] {
+      break;
+    }
+    Receive* const receive = matcher_.arrive(source, load_bits(bytes.iov_base));
+    if (receive == nullptr) [[unlikely]] {
+      break;
+    }
+    complete(static_cast<RecvRequest&>(*receive), source, bytes);
+  }
+  if (taken != 0) {
+    context_->drop_oldest(taken);
+  }
+  if (taken < count) [[unlikely]] {
+    arrive_other(inbox.at(0), origin);
+  }
+}
+
+/// @param bytes of a whole message.
+inline void Endpoint::complete(RecvRequest& request, Address source, const iovec& bytes) {
+  const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
+  request.length_bytes = bytes.iov_len - kBitsBytes;
+  request.message_bits = load_bits(at);
+  request.from = source;
+  place(request, 0, at + kBitsBytes, request.length_bytes);
+  finish(request, truncation(request));
+}
+
+/// A whole message. It is the oldest of the inbox, as in all functions below.
+void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
   const uint64_t bits = load_bits(bytes.iov_base);
   const Address source = address(origin.link->dest_id(), origin.from);
-  const uint64_t length_bytes = bytes.iov_len - kBitsBytes;
-  Receive* const receive = matcher_.arrive(source, bits);
-  if (receive == nullptr) [[unlikely]] {
-    Unexpected* const message = keep(source, bits, length_bytes, kBitsBytes);
-    if (message == nullptr) {
-      bad(origin, "no memory to keep a message");
-      return;
-    }
-    message->whole = true;
+  if (Receive* const receive = matcher_.arrive(source, bits); receive != nullptr) {
+    complete(static_cast<RecvRequest&>(*receive), source, bytes);
+    context_->drop_oldest();
     return;
   }
-  auto& request = static_cast<RecvRequest&>(*receive);
-  request.length_bytes = length_bytes;
-  request.message_bits = bits;
-  request.from = source;
-  place(request, 0, static_cast<const uint8_t*>(bytes.iov_base) + kBitsBytes, length_bytes);
-  finish(request, truncation(request));
-  context_->drop_oldest();
+  Unexpected* const message = keep(source, bits, bytes.iov_len - kBitsBytes, kBitsBytes);
+  if (message == nullptr) {
+    bad(origin, "no memory to keep a message");
+    return;
+  }
+  message->whole = true;
 }
 
 void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {

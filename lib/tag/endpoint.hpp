@@ -164,6 +164,8 @@ class Endpoint {
 
   // arrive.cc
   void drain();
+  void arrive_run(const msg::Origin& origin);
+  void complete(RecvRequest& request, Address source, const iovec& bytes);
   void arrive_data(const iovec& bytes, const msg::Origin& origin);
   void arrive_other(const iovec& bytes, const msg::Origin& origin);
   [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& origin);
