@@ -28,7 +28,11 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
 Context::~Context() {
   port_.contexts_[id_] = nullptr;
   while (!inbox_.empty()) {
-    drop_oldest();
+    if (kind_of(inbox_.at(0)) == Kind::kRequest) {
+      refuse_large(take_request());
+    } else {
+      drop_oldest();
+    }
   }
   port_.close_context(id_);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lib/msg/port.hpp"
+#include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
 
@@ -16,6 +17,7 @@ class Context {
   /// -ENOMEM.
   [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);
   /// What has arrived and was not taken is lost; peers are told that there is no such context.
+  /// Its transfers are done, or the port is closed next.
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -48,17 +50,46 @@ class Context {
     port_.return_credit(delivery.origin, id_, 1);
   }
 
+  /// Large data. Until then requests of peers are refused. @return 0, -ENOMEM.
+  [[nodiscard]] int accept_large();
+  /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
+  /// until it is done. @param len_bytes 1 to kTransferMax. @param transfer new, or one that is
+  /// done.
+  /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
+  [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
+                               uint64_t len_bytes, SendTransfer& transfer);
+  /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
+  /// has to be answered by receive_large() or refuse_large() some time.
+  [[nodiscard]] Request* take_request();
+  /// Have what a request offers. The request is gone afterwards. What is beyond capacity is never
+  /// sent. @param buffer the transfer's until it is done. @param transfer new, or one that is done.
+  void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer);
+  /// The sender is told -ECONNREFUSED. The request is gone afterwards.
+  void refuse_large(Request* request);
+  /// Give up. It is done, with -ECANCELED or whatever was sooner, only when nothing can land or be
+  /// read any more.
+  void cancel(SendTransfer& transfer);
+  void cancel(RecvTransfer& transfer);
+  /// Those that became done in Port::progress(), each once. @return null: no more.
+  [[nodiscard]] SendTransfer* next_sent();
+  [[nodiscard]] RecvTransfer* next_received();
+
   [[nodiscard]] Port& port() { return port_; }
   [[nodiscard]] uint16_t id() const { return id_; }
 
  private:
   friend class Port;
+  friend class Receiver;
+  friend class Sender;
 
   Context(Port& port, uint16_t id, uint32_t entries) : inbox_(entries), port_(port), id_(id) {}
 
   Inbox inbox_;
   Port& port_;
   uint16_t id_;
+  bool accepts_large_ = false;
+  LinkedList<SendTransfer> sent_;
+  LinkedList<RecvTransfer> received_;
 };
 
 }  // namespace rio::msg

@@ -25,6 +25,13 @@ inline constexpr uint64_t kTransferMax = uint64_t{1} << 39;
 /// First bytes that travel in REQUEST.
 inline constexpr uint32_t kEdgeMax = 7;
 
+/// How many of a sender's first bytes: the rest begins on 8 bytes, which is what cards ask of it.
+/// Both sides then plan (pmd/mem) with a range that begins so much later.
+[[nodiscard]] constexpr uint32_t edge_bytes(uint64_t address, uint64_t len_bytes) {
+  const uint64_t edge = (8 - address % 8) % 8;
+  return static_cast<uint32_t>(edge < len_bytes ? edge : len_bytes);
+}
+
 /// REQUEST, and ACCEPT where `offer` is not 0.
 struct RequestBody {
   static constexpr uint8_t kSmall = 1;  ///< the payload is small data that lacks credit

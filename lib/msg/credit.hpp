@@ -17,6 +17,11 @@ namespace rio::msg {
 /// Most that an account may have out at once.
 inline constexpr uint16_t kWindowMax = 16384;
 
+/// Control messages that a peer may have in our buffers; CREDIT and ACK have one each beside them.
+inline constexpr uint16_t kControlCredits = 8;
+/// Records of a peer and context at first, and by how many they grow on demand.
+inline constexpr uint16_t kRecordWindow = 16;
+
 /// Sender's side of one class of messages to one peer (and context).
 class SendAccount {
  public:

@@ -153,7 +153,8 @@ class RecvGrant {
     told_ = posted_;
     return told_;
   }
-  /// What an accepted offer said.
+  /// What an accepted offer said: before stop() for one that is parked, else after start() and
+  /// before EXTEND, which must go at once.
   void told_by_offer(uint32_t total) { told_ = total; }
 
   /// Stop it. @return whether ABORT is to go, with attempt(); false where it has ended, or stops

@@ -17,11 +17,19 @@ enum class Kind : uint8_t {
   kFirst = 1,  ///< first part of a message of several; its bytes begin with the length (u64)
   kMore = 2,   ///< another part
   kLast = 3,   ///< the last part
+  // The same, but less often.
+  kRequest = 8,  ///< may I send much? RequestBody
   // Numbered, for the library; from the reserve.
   kOpen = 16,     ///< may I send to this context?
   kOpened = 17,   ///< yes; Header::credit says how much
   kRefused = 18,  ///< there is no such context (any more)
   kCredit = 19,   ///< nothing but Header::credit
+  // Of large data: control.hpp has the bodies.
+  kGrant = 20,
+  kExtend = 21,
+  kDone = 22,
+  kAbort = 23,
+  kClosed = 24,
   // Not numbered: they make the numbers.
   kHello = 32,
   kWelcome = 33,
@@ -63,6 +71,11 @@ inline constexpr uint32_t kMagic = 0x6D6F6901;
 
 [[nodiscard]] constexpr bool takes_credit(Kind kind) {
   return kind <= Kind::kLast;
+}
+
+/// Of the messages for the library, those about large data.
+[[nodiscard]] constexpr bool is_large(Kind kind) {
+  return kind >= Kind::kGrant && kind <= Kind::kClosed;
 }
 
 /// The header as it is loaded and stored: two words.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/msg/header.hpp"
+#include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
 
@@ -67,7 +68,15 @@ class Link {
   bool say_hello = false;
   bool say_welcome = false;
   bool say_reset = false;
-  bool listed = false;       ///< in the port's list of links that have something to say
+  bool listed = false;  ///< in the port's list of links that have something to say
+  // Large data, of sender.hpp and receiver.hpp.
+  LinkedList<SendTransfer> sends;
+  uint32_t sends_begun = 0;
+  LinkedList<Request> requests;  ///< that the user has not answered
+  LinkedList<RecvTransfer> receives;
+  uint32_t requests_seen = 0;
+  QueueSource source;
+
   uint32_t unknown_key = 0;  ///< of the reset
   uint64_t deadline_ns = 0;  ///< until when the peer has to answer; 0: nothing is asked
   uint64_t again_ns = 0;     ///< when to ask once more

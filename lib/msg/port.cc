@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include "lib/msg/receiver.hpp"
+#include "lib/msg/sender.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::msg {
@@ -19,6 +21,8 @@ constexpr uint32_t kRingLog2 = 9;
 constexpr uint32_t kControlBuffers = 32;  // never part of a share
 
 }  // namespace
+
+Port::Port(const PortConfig& config) : config_(config) {}
 
 int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||

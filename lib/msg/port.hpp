@@ -19,6 +19,8 @@
 namespace rio::msg {
 
 class Context;
+class Receiver;
+class Sender;
 
 /// From a context to another one.
 struct Route {
@@ -37,6 +39,7 @@ struct PortStats {
   uint64_t bad = 0;       ///< of no session, no context, or no sense: dropped
   uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
   uint64_t copied = 0;    ///< bytes copied by this library
+  uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
 };
 
 /// One thread: all functions of a port and of its contexts. Nothing happens but in their calls.
@@ -140,6 +143,8 @@ class Port {
 
  private:
   friend class Context;
+  friend class Receiver;
+  friend class Sender;
   static constexpr uint32_t kBurst = 32;
   static constexpr uint32_t kPosted = 256;  // buffers that the card has
   static constexpr uint32_t kLinksMax = 1u << 16;
@@ -164,7 +169,17 @@ class Port {
     uint32_t length_bytes;
   };
 
-  explicit Port(const PortConfig& config) : config_(config) {}
+  /// ABORT, CLOSED or DONE about a transfer that is not kept any more.
+  struct Answer {
+    Link* link;
+    uint32_t session;
+    Kind kind;
+    uint32_t transfer;
+    uint8_t attempt;
+    uint8_t reason;
+  };
+
+  explicit Port(const PortConfig& config);
   [[nodiscard]] int start();
   [[nodiscard]] int start_buffers();
   [[nodiscard]] int make_area(uint32_t count, pmd::DmaMemory* out);
@@ -224,6 +239,19 @@ class Port {
   void failed(const pmd::TxDone& done);
   void send_again();
 
+  // Large data: large.cc.
+  [[nodiscard]] int start_large();
+  void large_progress();
+  void request(Link& link, uint8_t* buffer, uint32_t length_bytes);
+  [[nodiscard]] bool large_control(Link& link, const uint8_t* buffer, uint32_t length_bytes);
+  [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes);
+  void answer(const Answer& answer) { answers_.push_back(answer); }
+  [[nodiscard]] bool say(const Answer& answer);
+  [[nodiscard]] uint64_t now_us() const;
+  [[nodiscard]] uint32_t response_timeout_us() const;
+  [[nodiscard]] bool large_busy() const;
+  [[nodiscard]] bool late_possible() const;
+
   // Sessions: session.cc.
   void on_session(uint32_t source, const uint8_t* buffer, uint32_t length_bytes);
   void on_hello(uint32_t source, const SessionBody& body);
@@ -266,6 +294,9 @@ class Port {
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID
   std::vector<uint32_t> talkers_;                    // indices of links that have something to say
   std::vector<uint32_t> asking_;                     // and of those that said hello
+  std::unique_ptr<Sender> sender_;                   // both are made when first needed
+  std::unique_ptr<Receiver> receiver_;
+  std::vector<Answer> answers_;  // to be said
   uint32_t until_time_ = kBurst;
   uint64_t key_seed_ = 0;
   uint64_t sessions_ended_ = 0;

@@ -47,6 +47,10 @@ struct QueueSource;
 /// A transfer that waits; a member or base of the caller's object, which stays where it is while
 /// waiting() is set.
 struct QueueWaiter {
+  QueueWaiter() = default;
+  QueueWaiter(const QueueWaiter&) = delete;
+  QueueWaiter& operator=(const QueueWaiter&) = delete;
+
   Links<QueueWaiter> links;
   QueueSource* source = nullptr;  ///< while it waits
   [[nodiscard]] bool waiting() const { return source != nullptr; }
@@ -62,9 +66,13 @@ struct QueuePlace {
   bool reopen = false;  ///< it is open for another source or mailbox
 };
 
-/// One source, by destID. Outlives the peer's session while resting() is set.
+/// One source, by destID; stays where it is. Outlives the peer's session while resting() is set.
 struct QueueSource {
   static constexpr unsigned kMailboxes = 3;  // 1 to 3
+
+  QueueSource() = default;
+  QueueSource(const QueueSource&) = delete;
+  QueueSource& operator=(const QueueSource&) = delete;
 
   enum class Pair : uint8_t {
     kFree,

@@ -8,10 +8,13 @@ namespace rio::msg {
 
 uint32_t Port::progress() {
   serve();
+  if (receiver_ != nullptr && large_busy()) {
+    large_progress();
+  }
   if (!shared_->ready()) {
     return 0;
   }
-  const uint32_t n = fetch_plain();
+  const uint32_t n = late_possible() ? 0 : fetch_plain();
   posted_ -= n;
   uint32_t more = 0;
   if (n == 0) [[unlikely]] {
@@ -105,7 +108,8 @@ uint32_t Port::fetch_others() {
   posted_ -= n;
   for (uint32_t i = 0; i < n; ++i) {
     auto* const buffer = reinterpret_cast<uint8_t*>(messages[i].cookie);
-    if (messages[i].status == pmd::Status::kOk) {
+    const bool late = messages[i].mbox - 1u < QueueSource::kMailboxes;  // for a closed queue
+    if (messages[i].status == pmd::Status::kOk && !late) {
       take_other({buffer, messages[i].source, messages[i].length_bytes});
     } else {
       ++stats_.bad;
@@ -192,6 +196,15 @@ void Port::take_in_order(Link& link, Early next) {
     const HeaderWords header = load_header(next.buffer);
     if (takes_credit(header.kind())) {
       deliver(link, next.buffer, next.length_bytes);
+    } else if (header.kind() == Kind::kRequest) {
+      request(link, next.buffer, next.length_bytes);
+      repost(next.buffer);
+    } else if (is_large(header.kind())) {
+      ++stats_.received;
+      if (!large_control(link, next.buffer, next.length_bytes)) {
+        cut_off(link);
+      }
+      repost(next.buffer);
     } else {
       control(link, header);
       repost(next.buffer);

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "lib/msg/port.hpp"
+#include "lib/msg/sender.hpp"
 
 namespace rio::msg {
 int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out) {
@@ -100,7 +101,9 @@ bool Port::take_room() {
 }
 
 void Port::reap() {
-  tx_->settle();
+  if (sender_ == nullptr || !sender_->sending()) [[likely]] {
+    tx_->settle();  // it passes over all, large data too
+  }
   reap_others();
 }
 
@@ -109,7 +112,9 @@ void Port::reap_others() {
   for (uint32_t n = kBurst; n == kBurst;) {
     n = tx_->reap(done, kBurst);
     for (uint32_t i = 0; i < n; ++i) {
-      if (done[i].status != pmd::Status::kOk) [[unlikely]] {
+      if ((done[i].cookie & Sender::kCookie) != 0) {
+        sender_->on_sent(done[i]);
+      } else if (done[i].status != pmd::Status::kOk) [[unlikely]] {
         failed(done[i]);
       }
     }

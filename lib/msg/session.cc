@@ -5,6 +5,8 @@
 #include <chrono>
 
 #include "lib/msg/port.hpp"
+#include "lib/msg/receiver.hpp"
+#include "lib/msg/sender.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::msg {
@@ -178,6 +180,10 @@ void Port::end_session(Link& link, int error) {
     flow = {};
   }
   link.out.fill({});
+  if (receiver_ != nullptr) {
+    sender_->end_session(link, error);
+    receiver_->end_session(link, error);
+  }
   // Who was about to send hears of it; who never did has nothing to hear.
   link.error = link.asked != 0 || link.say_open != 0 ? error : 0;
   link.ended = error;

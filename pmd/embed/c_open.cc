@@ -209,6 +209,10 @@ const char* rio_name(const rio_card* card) {
   return card->endpoint->name().c_str();
 }
 
+uint32_t rio_dest_id(const rio_card* card) {
+  return card->endpoint->dest_id();
+}
+
 int rio_gone(rio_card* card) {
   return card->endpoint->card().gone() ? 1 : 0;
 }

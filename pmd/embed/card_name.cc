@@ -261,8 +261,7 @@ int parse_card_name(const std::string& text, CardName* out) {
                              : seen.contains("qp")) {
     log_error(
         "\"%s\": a queue pair of a board is shm:FABRIC,board=NAME,qps=COUNT,qp=NUMBER; give all "
-        "three "
-        "options, or no qp",
+        "three options, or no qp",
         text.c_str());
     return -EINVAL;
   }

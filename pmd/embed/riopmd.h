@@ -276,8 +276,9 @@ uint32_t rio_api_version(void);
 /** Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
  *  @param name "emu:WIRE" (an emulated card; WIRE is loop, or a name that two cards of this process
  *  share), with options: "emu:loop,qps=4,stepping=thread,exact=1,quirks=0,faults=SEED:RATE,
- *  pcie=SEED"; or "sim:SOCKET" (a card of rio-cardsim), with "wait=MILLISECONDS"; or a PCI address,
- *  "0000:03:00.0", with "reset=0", "iova=virtual".
+ *  pcie=SEED"; or "shm:FABRIC" (in a fabric that processes share), with those options and
+ *  "id=DESTID,board=NAME,qp=NUMBER,pull=0"; or "sim:SOCKET" (a card of rio-cardsim), with
+ *  "wait=MILLISECONDS"; or a PCI address, "0000:03:00.0", with "reset=0", "iova=virtual".
  *  @param options NULL: all defaults.
  *  @return 0; -EINVAL (name, option: the log says which); -E2BIG (options of a newer version);
  *  -EBUSY (in use); -ENODEV (no such card, or gone); -ENOENT (no such queue pair); -EPROTO (no
@@ -299,6 +300,8 @@ int rio_stop(rio_card* card);
 int rio_get_info(rio_card* card, struct rio_info* out, size_t size_bytes);
 /** "emu:loop/0", "0000:03:00.0"; valid until rio_close(). */
 const char* rio_name(const rio_card* card);
+/** destID of the queue pair: what was asked for, or the card's own, if it has one. */
+uint32_t rio_dest_id(const rio_card* card);
 /** @return 1: the card is gone (its magic reads all ones); 0: it is not. */
 int rio_gone(rio_card* card);
 /** Wait until the link is up; both ends of a wire have to, before either sends.

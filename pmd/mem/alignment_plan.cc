@@ -52,14 +52,15 @@ class RunCursor {
 struct Demand {
   uint64_t addr_align;
   uint64_t size_align;
+  bool pads_from_range;  // the padding may be bytes of the range that follow
 };
 
 Demand receive_demand(const AlignRules& rules) {
-  return {rules.dedicated_addr, rules.dedicated_size};
+  return {rules.dedicated_addr, rules.dedicated_size, false};
 }
 
 Demand send_demand(const AlignRules& rules) {
-  return {rules.tx_addr, 1};
+  return {rules.tx_addr, 1, true};
 }
 
 int check_range(const Range& range, const AlignRules& rules) {
@@ -79,8 +80,11 @@ PlanMessage place(const Range& range, const CutMessage& part, const Demand& dema
   message.wire_bytes = static_cast<uint16_t>(part.wire_bytes);
   message.placement = Placement::kBounced;
   uint64_t iova = 0;
-  if (part.wire_bytes == part.len_bytes && part.len_bytes % demand.size_align == 0 &&
-      cursor->resolve(address(message.va), part.len_bytes, &iova) &&
+  const bool padded_here =
+      demand.pads_from_range && part.offset_bytes + part.wire_bytes <= range.len_bytes;
+  if ((part.wire_bytes == part.len_bytes || padded_here) &&
+      part.wire_bytes % demand.size_align == 0 &&
+      cursor->resolve(address(message.va), part.wire_bytes, &iova) &&
       iova % demand.addr_align == 0) {
     message.iova = iova;
     message.placement = Placement::kInPlace;

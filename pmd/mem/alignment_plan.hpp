@@ -6,7 +6,8 @@
 /// plan_send() with that cut and sends one message for each of its own plan. Both lists have the
 /// same messages of the same wire sizes. A bounced message goes through a buffer of a BouncePool:
 /// the sender copies len_bytes into it and pads with zeros to wire_bytes; the receiver copies
-/// len_bytes out.
+/// len_bytes out. A sender's head in place is padded with what follows it in the range: the
+/// receiver drops that, and gets it again in its place.
 ///
 /// The hazard that this is about: the card writes the last segment as full 256 bytes. So an entry
 /// in place has a size that is a multiple of 256, and what is left over is bounced; no byte outside
@@ -44,7 +45,8 @@ struct PlanMessage {
   uint8_t* va;          ///< the user's bytes
   uint64_t iova;        ///< bus address of them; 0 if bounced
   uint16_t len_bytes;   ///< of the user, 1 to 4096
-  uint16_t wire_bytes;  ///< length as sent, size of the entry; equals len_bytes if in place
+  uint16_t wire_bytes;  ///< length as sent, size of the entry; all of it inside of the range if in
+                        ///< place, and equal to len_bytes but for a sender's head
   Placement placement;
 };
 
@@ -84,9 +86,9 @@ struct Plan {
 /// Receiver: choose_cut() and list all of it.
 [[nodiscard]] int plan_receive(const Range& range, const AlignRules& rules, Plan* out);
 
-/// Sender: list the messages of the receiver's cut: in place where nothing must be padded, the
-/// address is aligned as the card asks, and the bytes are contiguous in bus addresses. Errors as
-/// plan_receive().
+/// Sender: list the messages of the receiver's cut: in place where the range itself has what they
+/// are padded with, the address is aligned as the card asks, and the bytes are contiguous in bus
+/// addresses. Errors as plan_receive().
 [[nodiscard]] int plan_send(const Range& range, const Cut& cut, const AlignRules& rules,
                             Window window, Plan* out);
 

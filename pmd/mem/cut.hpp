@@ -42,8 +42,8 @@ struct AlignRules {
 [[nodiscard]] int check_rules(const AlignRules& rules);
 
 /// A transfer as messages, in order: at most one head, the middle ones, at most one tail. Middle
-/// messages have message_max bytes except the last of them. Head and tail are sent padded with
-/// zeros to a multiple of 256; the middle is sent as it is.
+/// messages have message_max bytes except the last of them. Head and tail are sent padded to a
+/// multiple of 256, with whatever the sender may show; the middle is sent as it is.
 struct Cut {
   uint32_t head_bytes = 0;         ///< 0: no head; below message_max
   uint32_t middle_messages = 0;    ///< how many

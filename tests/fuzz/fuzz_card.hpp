@@ -31,7 +31,9 @@ class FuzzCard {
     ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
     ends.memory = &table_;
     ends.clock = &clock_;
-    ends.wire = std::make_unique<End>(boxes_.get());
+    auto end = std::make_unique<End>(boxes_.get());
+    in_ = &end->in();
+    ends.wire = std::move(end);
     memory_.resize(kPages);
     require(table_.add(
                 {kIova, kPages * sizeof(Page), reinterpret_cast<uint8_t*>(memory_.data())}) == 0);
@@ -67,6 +69,7 @@ class FuzzCard {
 
   /// Bus address and bytes of a ring's submission page.
   static uint64_t ring_iova(uint32_t ring) { return kIova + (2 * ring) * sizeof(Page); }
+  uint8_t* completions(uint32_t ring) { return memory_[2ul * ring + 1].bytes; }
   uint8_t* ring(uint32_t ring) { return memory_[2ul * ring].bytes; }
   static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
 
@@ -140,6 +143,9 @@ class FuzzCard {
     return true;
   }
 
+  /// The ring of requests toward the card, as its writer may change it at any time.
+  uint8_t* ring_to_card() { return boxes_[0].memory.data()->bytes; }
+
   /// Nothing was posted in the watched page.
   void check() {
     for (const uint8_t byte : memory_[kWatched].bytes) {
@@ -147,6 +153,8 @@ class FuzzCard {
     }
   }
   model::Card& card() { return *card_; }
+  /// Where frames toward the card come from.
+  model::Inbound& in() { return *in_; }
 
  private:
   struct alignas(4096) Page {
@@ -171,6 +179,7 @@ class FuzzCard {
     }
     model::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
     [[nodiscard]] bool link_up() const override { return true; }
+    model::Inbound& in() { return in_; }
 
    private:
     model::Outbound out_;
@@ -182,6 +191,7 @@ class FuzzCard {
   std::vector<Page> memory_;
   model::DmaTable table_;
   model::ManualClock clock_;
+  model::Inbound* in_ = nullptr;
   std::unique_ptr<model::Card> card_;
 };
 

@@ -1,13 +1,46 @@
 // Frames from a hostile peer: lengths, types, places, segments, through a ring of frames. The card
 // must stay within the ring, and write nothing but what is posted.
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <thread>
 
 #include "tests/fuzz/fuzz_card.hpp"
 
 using namespace rio;
 using namespace rio::test;
+
+namespace {
+
+/// Changes headers while the card looks at them, as another process may.
+class Flipper {
+ public:
+  Flipper(uint8_t* ring, uint8_t seed)
+      : thread_([this, ring, seed] {
+          for (uint32_t x = seed; !stop_.load(std::memory_order_relaxed);) {
+            x = x * 1664525u + 1013904223u;
+            // Of a header all but its length, which both may believe in.
+            uint8_t* const at = ring + (x >> 12) % 1024;
+            if ((static_cast<uintptr_t>(at - ring) & 31) >= 4) {
+              __atomic_store_n(at, static_cast<uint8_t>(x >> 24), __ATOMIC_RELAXED);
+            }
+          }
+        }) {}
+  ~Flipper() {
+    stop_ = true;
+    thread_.join();
+  }
+  Flipper(const Flipper&) = delete;
+  Flipper& operator=(const Flipper&) = delete;
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace
 
 // Input: a byte of options, then frames: header as it comes (its length as the bytes say, or
 // right), payload from what follows.
@@ -19,6 +52,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   card.start_all();
   card.post_receive();
   const bool honest = (data[0] & 4) != 0;  // else the frame's own length is believed
+  std::unique_ptr<Flipper> flipper;
+  if ((data[0] & 8) != 0) {
+    flipper = std::make_unique<Flipper>(card.ring_to_card(), data[0]);
+  }
   ++data;
   --size;
   while (size >= sizeof(model::Frame)) {

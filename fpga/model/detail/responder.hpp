@@ -64,7 +64,6 @@ class Responder {
   [[nodiscard]] bool pending() const { return count_ != 0 || dirty_ != nullptr; }
 
  private:
-
   bool open(const InFrame& request);
   void close();
   void send_acks();

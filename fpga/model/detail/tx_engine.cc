@@ -11,8 +11,6 @@ using regs::Status;
 using Control = regs::tx_desc::Control;
 
 constexpr uint32_t kSsize256 = 14;
-/// Messages that are pulled: shorter ones are through the ring before a system call is done.
-constexpr uint32_t kPullBytesMin = 2048;
 uint32_t ssize_bytes(uint32_t code) {
   return 1u << (code - 6);
 }
@@ -228,37 +226,6 @@ bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32
     len -= part;
     offset = 0;
   }
-  return true;
-}
-
-// Plain long messages where the partner can pull them. @return false: another way is needed.
-bool TxEngine::send_to_be_pulled(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
-  const uint32_t control = msg.desc.control;
-  if (flow.way->pulls == nullptr || flow.way->pulls->load(std::memory_order_relaxed) == 0 ||
-      !msg.whole || msg.desc.length < kPullBytesMin || Control::ssize.get(control) != kSsize256 ||
-      Control::inline_.get(control) != 0 || Control::addrs.get(control) != 0) {
-    return false;
-  }
-  // What the partner will read, this card may read.
-  const uint8_t* const bytes = core_.host.readable(msg.desc.addr, msg.desc.length);
-  Frame* const frame = bytes == nullptr ? nullptr : flow.way->requests->reserve(sizeof(Frame));
-  if (frame == nullptr) {
-    return false;
-  }
-  frame->clear();
-  frame->type = FrameType::kPull;
-  frame->source = pair.dest_id;
-  frame->dest = flow.dest_id;
-  frame->length = static_cast<uint16_t>(msg.desc.length);
-  frame->place = static_cast<uint8_t>(place);
-  frame->segments = msg.segments;
-  frame->ssize = regs::kSegmentBytesMax;
-  frame->address = reinterpret_cast<uintptr_t>(bytes);
-  flow.way->requests->commit(frame, sizeof(Frame));  // published with those behind it
-  ++core_.counts.tx_packets;
-  msg.unsent = 0;
-  msg.open = 1;
-  msg.since_ns = core_.now_ns;
   return true;
 }
 

@@ -106,6 +106,7 @@ Directory::~Directory() {
   for (uint32_t i = 0; i < ids_; ++i) {
     unlinkat(folder_.get(), std::to_string(first_ + i).c_str(), 0);
   }
+  shutdown(listener_.get(), SHUT_RDWR);  // a child that was forked may have it too
   listener_.reset();
   if (!anybody()) {
     remove_folder();

@@ -49,6 +49,13 @@ void drain(int fd) {
   return poll(&one, 1, 0) > 0;
 }
 
+/// Also if a child that was forked has the socket too.
+void hang_up(const Fd& socket) {
+  if (socket.valid()) {
+    shutdown(socket.get(), SHUT_RDWR);
+  }
+}
+
 [[nodiscard]] bool peer_of(const Fd& socket, ucred* out) {
   socklen_t len = sizeof *out;
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, out, &len) == 0;
@@ -67,6 +74,9 @@ Exchange::~Exchange() {
     }
     eventfd_write(order_.get(), 1);
     thread_.join();
+  }
+  for (const LinkPtr& link : links_) {
+    hang_up(link->socket);
   }
 }
 
@@ -299,12 +309,16 @@ int Exchange::say(const Link& link, Say what, const Fd* memory) const {
 
 void Exchange::accept() {
   Fd socket;
-  while (accept_from(directory_->listener(), &socket) == 0) {
+  int rc = 0;
+  while ((rc = accept_from(directory_->listener(), &socket)) == 0) {
     auto link = std::make_shared<Link>();
     link->socket = std::move(socket);
     if (know(*link) && watch(link->socket.get(), Fdkind::kSocket, link) == 0) {
       links_.push_back(link);
     }
+  }
+  if (rc != -EAGAIN) {
+    std::this_thread::sleep_for(kTryAgain);  // no descriptors left: the caller waits
   }
 }
 
@@ -430,6 +444,7 @@ void Exchange::down(const LinkPtr& link) {
   forget(link->socket.get());
   forget(link->process.get());
   forget(link->bell.get());
+  hang_up(link->socket);
   link->socket.reset();
   std::erase(links_, link);
   for (auto& [id, wanted] : wanted_) {

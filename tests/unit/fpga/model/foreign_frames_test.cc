@@ -1,6 +1,12 @@
 // Frames that no card sends. tests/fuzz/wire_fuzz finds such; what it found stands here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <span>
+#include <thread>
+
 #include "tests/fuzz/fuzz_card.hpp"
 
 namespace rio::test {
@@ -21,6 +27,138 @@ TEST(ForeignFrames, AnAnswerAsLongAsTheRingDoesNotHoldTheCard) {
     card.write(regs::id::gen_req(), 7);
     card.step(40);
     EXPECT_EQ(*card.word(regs::id::gen_ack()), 7U);
+  }
+}
+
+/// A message of one segment with `bytes`.
+model::Frame message_of(uint32_t source, uint32_t bytes) {
+  model::Frame frame{};
+  frame.type = model::FrameType::kMessage;
+  frame.source = source;
+  frame.dest = FuzzCard::kId;
+  frame.length = static_cast<uint16_t>(bytes);
+  frame.place = 5;  // mailbox 5: the shared queue
+  frame.segments = 1;
+  frame.ssize = 256;
+  return frame;
+}
+
+TEST(ForeignFrames, SourcesThatAreNotTheSendersAreDropped) {
+  constexpr uint8_t kPayload[64] = {};
+  for (const bool exact : {false, true}) {
+    FuzzCard card(exact, 0);
+    card.start_all();
+    card.post_receive();
+    card.in().first_source = 10;
+    card.in().more_sources = 1;
+    uint32_t taken = 0;
+    for (const uint32_t source : {10u, 9u, 11u, 12u, 0u, 0xFFFFFFFFu, 11u}) {
+      const model::Frame frame = message_of(source, sizeof kPayload);
+      EXPECT_TRUE(card.send(frame, kPayload, sizeof kPayload, false, true));
+      card.step(2);
+      taken += source == 10 || source == 11 ? 1 : 0;
+      EXPECT_EQ(card.card().counters().rx_packets, taken) << source;
+    }
+  }
+}
+
+/// Gives less than was asked for.
+class ShortPuller final : public model::Puller {
+ public:
+  explicit ShortPuller(uint64_t bytes) : bytes_(bytes) {}
+  uint64_t pull(std::span<const model::PullPiece> pieces) override {
+    uint64_t left = bytes_;
+    for (const model::PullPiece& piece : pieces) {
+      const uint64_t here = std::min<uint64_t>(left, piece.len_bytes);
+      std::memset(piece.to, 0xAB, here);
+      left -= here;
+    }
+    return bytes_ - left;
+  }
+
+ private:
+  uint64_t bytes_;
+};
+
+/// The shared queue's completion `index`.
+regs::SharedCpl completion(FuzzCard& card, uint32_t index) {
+  regs::SharedCpl cpl;
+  std::memcpy(&cpl, card.completions(1) + index * sizeof cpl, sizeof cpl);
+  return cpl;
+}
+
+TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
+  for (const bool exact : {false, true}) {
+    FuzzCard card(exact, 0);
+    card.start_all();
+    card.post_receive();
+    ShortPuller puller(200 + 100);
+    card.in().puller = &puller;
+    for (int i = 0; i < 2; ++i) {
+      model::Frame frame = message_of(2, 200);
+      frame.type = model::FrameType::kPull;
+      EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+    }
+    card.step(2);
+    EXPECT_EQ(completion(card, 0).status, 0u | 1u << 31);
+    EXPECT_EQ(completion(card, 0).length, 200);
+    EXPECT_EQ(completion(card, 1).status,
+              static_cast<uint32_t>(regs::Status::kReceiveTimeout) | 1u << 31);
+    EXPECT_EQ(completion(card, 1).length, 0);
+    card.check();
+  }
+}
+
+TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
+  FuzzCard card(false, 0);
+  card.start_all();
+  card.post_receive();
+  model::Frame frame = message_of(2, 200);
+  frame.type = model::FrameType::kPull;
+  EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+  card.step(2);
+  EXPECT_EQ(card.card().counters().rx_errors, 1u);
+  EXPECT_EQ(completion(card, 0).status, 0u);
+}
+
+/// As another process may: what was checked is what is used.
+TEST(ForeignFrames, HeadersThatChangeWhileTheyAreLookedAt) {
+  if (model::kThreadSanitizer) {
+    GTEST_SKIP() << "this is a race, on purpose";
+  }
+  for (uint32_t round = 0; round < 60; ++round) {
+    FuzzCard card(round % 3 == 0, 0);
+    card.start_all();
+    card.post_receive();
+    std::atomic<bool> stop{false};
+    std::thread flipper([&card, &stop, round] {
+      for (uint32_t x = round; !stop.load(std::memory_order_relaxed);) {
+        x = x * 1664525u + 1013904223u;
+        const uint32_t at = (x >> 12) % 2048;
+        if (at % 32 >= 4) {
+          __atomic_store_n(card.ring_to_card() + at, static_cast<uint8_t>(x >> 24),
+                           __ATOMIC_RELAXED);
+        }
+      }
+    });
+    constexpr uint8_t kPayload[256] = {};
+    for (uint32_t i = 0; i < 40; ++i) {
+      model::Frame frame{};
+      frame.type = round % 2 == 0 ? model::FrameType::kMessage : model::FrameType::kRequest;
+      frame.op = static_cast<uint8_t>(regs::DmaOp::kNwrite);
+      frame.source = 2;
+      frame.dest = FuzzCard::kId;
+      frame.length = static_cast<uint16_t>(1 + i * 6 % 250);
+      frame.segments = 1;
+      frame.ssize = 256;
+      frame.place = static_cast<uint8_t>(i);
+      static_cast<void>(card.send(frame, kPayload, frame.length, false, true));
+      card.step(2);
+      card.drop_sent();
+    }
+    stop = true;
+    flipper.join();
+    card.check();
   }
 }
 

@@ -93,6 +93,13 @@ TEST(Control, ReadsWhatIsRight) {
   EXPECT_EQ(totals[0].records, 0x30);
 }
 
+TEST(Control, TheEdgeEndsOnEightBytes) {
+  EXPECT_EQ(edge_bytes(4096, 100), 0u);
+  EXPECT_EQ(edge_bytes(4097, 100), 7u);
+  EXPECT_EQ(edge_bytes(4103, 100), 1u);
+  EXPECT_EQ(edge_bytes(4097, 3), 3u);
+}
+
 /// Each length but the right one is refused, and nothing is changed by it.
 TEST(Control, RefusesAnyOtherLength) {
   Bytes longer = kRequest;

@@ -31,6 +31,39 @@ TEST(CardName, Emulated) {
   EXPECT_EQ(name.emu.pcie_seed, 7u);
 }
 
+TEST(CardName, Shm) {
+  CardName name;
+  ASSERT_EQ(parse_card_name("shm:my-job_1.x", &name), 0);
+  EXPECT_TRUE(name.emulated);
+  EXPECT_EQ(name.emu.fabric, "my-job_1.x");
+  EXPECT_EQ(name.emu.id, 0u);
+  EXPECT_TRUE(name.emu.board.empty());
+  EXPECT_TRUE(name.emu.pull);
+  ASSERT_EQ(parse_card_name("shm:x,id=4294967294,board=b-1,qps=31,qp=30,pull=0,pcie=3", &name), 0);
+  EXPECT_EQ(name.emu.id, 0xFFFFFFFEu);
+  EXPECT_EQ(name.emu.board, "b-1");
+  EXPECT_EQ(name.emu.queue_pairs, 31u);
+  EXPECT_EQ(name.emu.board_pair, 30u);
+  EXPECT_FALSE(name.emu.pull);
+  EXPECT_EQ(name.emu.pcie_seed, 3u);
+
+  test::LogLines log;
+  for (const char* wrong : {"shm:", "shm:.", "shm:..", "shm:.x", "shm:a/b", "shm:a b"}) {
+    EXPECT_EQ(parse_card_name(wrong, &name), -EINVAL) << wrong;
+    EXPECT_TRUE(log.had("a card in a fabric of processes is shm:NAME")) << wrong;
+  }
+  EXPECT_EQ(parse_card_name("shm:" + std::string(64, 'x'), &name), -EINVAL);
+  for (const char* wrong : {"shm:x,qp=1", "shm:x,board=b", "shm:x,board=b,qp=0", "shm:x,qps=2,qp=0",
+                            "shm:x,board=b,qps=2"}) {
+    EXPECT_EQ(parse_card_name(wrong, &name), -EINVAL) << wrong;
+    EXPECT_TRUE(log.had("give all three options, or no qp")) << wrong << ": " << log.last();
+  }
+  for (const char* wrong : {"shm:x,id=4294967295", "shm:x,id=-1", "shm:x,pull=2", "shm:x,board=",
+                            "shm:x,board=a/b", "shm:x,qp=31", "shm:x,wait=1", "shm:x,at=a"}) {
+    EXPECT_EQ(parse_card_name(wrong, &name), -EINVAL) << wrong;
+  }
+}
+
 TEST(CardName, Sim) {
   CardName name;
   ASSERT_EQ(parse_card_name("sim:/run/user/1000/card a", &name), 0);

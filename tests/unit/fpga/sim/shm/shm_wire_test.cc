@@ -19,9 +19,9 @@ namespace rio::test {
 namespace {
 
 using namespace sim::shm;
-using sim::Fd;
 using model::Frame;
 using model::FrameType;
+using sim::Fd;
 
 constexpr auto kPatience = std::chrono::seconds(20);
 

@@ -1,0 +1,52 @@
+/// @file
+/// Buffers for what a card cannot take where it is.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "pmd/embed/riopmd.hpp"
+#include "pmd/mem/cut.hpp"
+
+namespace rio::msg {
+
+/// Of one message each, by index. The port's thread; nothing but create() allocates.
+class Bounce {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  /// @return 0, -ENOMEM.
+  [[nodiscard]] int create(Endpoint& endpoint, uint32_t count) {
+    if (const int rc = endpoint.alloc(uint64_t{count} * pmd::mem::kMessagePage,
+                                      pmd::mem::kMessagePage, &memory_);
+        rc != 0) {
+      return rc;
+    }
+    for (uint32_t i = count; i-- > 0;) {
+      free_.push_back(i);
+    }
+    return 0;
+  }
+  [[nodiscard]] uint32_t get() {
+    if (free_.empty()) {
+      return kNone;
+    }
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    return index;
+  }
+  void put(uint32_t index) { free_.push_back(index); }
+  [[nodiscard]] uint8_t* va(uint32_t index) const {
+    return static_cast<uint8_t*>(memory_.va) + uint64_t{index} * pmd::mem::kMessagePage;
+  }
+  [[nodiscard]] uint64_t iova(uint32_t index) const {
+    return memory_.iova + uint64_t{index} * pmd::mem::kMessagePage;
+  }
+
+ private:
+  pmd::DmaMemory memory_{};
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace rio::msg

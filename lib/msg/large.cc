@@ -1,0 +1,193 @@
+// Large data: what a port does for its sender and receiver.
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+#include "lib/msg/context.hpp"
+#include "lib/msg/port.hpp"
+#include "lib/msg/receiver.hpp"
+#include "lib/msg/sender.hpp"
+
+namespace rio::msg {
+
+int Port::start_large() {
+  if (receiver_ != nullptr) {
+    return 0;
+  }
+  std::unique_ptr<Sender> sender(new (std::nothrow) Sender(*this));
+  std::unique_ptr<Receiver> receiver(new (std::nothrow) Receiver(*this));
+  if (sender == nullptr || receiver == nullptr) {
+    return -ENOMEM;
+  }
+  int rc = sender->create();
+  rc = rc != 0 ? rc : receiver->create();
+  if (rc != 0) {
+    return rc;
+  }
+  sender_ = std::move(sender);
+  receiver_ = std::move(receiver);
+  return 0;
+}
+
+uint64_t Port::now_us() const {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                               std::chrono::microseconds(1));
+}
+
+uint32_t Port::response_timeout_us() const {
+  return pmd::CardConfig{}.response_timeout_us;  // start() leaves it
+}
+
+bool Port::large_busy() const {
+  return sender_->busy() || receiver_->busy() || !answers_.empty();
+}
+
+bool Port::late_possible() const {
+  return receiver_ != nullptr && receiver_->late_possible();
+}
+
+void Port::large_progress() {
+  receiver_->progress();
+  sender_->progress();
+  size_t said = 0;
+  while (said < answers_.size() && say(answers_[said])) {
+    ++said;
+  }
+  answers_.erase(answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(said));
+}
+
+bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes) {
+  if (!take_room() || link.state != LinkState::kUp) {
+    return false;
+  }
+  const HeaderWords header = {link.next_out,
+                              HeaderWords::rest_of(0, 0, 0, kind, padding_of(bytes))};
+  uint8_t* const at = tx_->slot_va();
+  std::memcpy(at, &header, sizeof(header));
+  std::memcpy(at + sizeof(header), body, bytes);
+  post(link, at, kHeaderBytes + bytes);
+  return true;
+}
+
+/// @return false: no room now.
+bool Port::say(const Answer& answer) {
+  if (answer.session != answer.link->session) {
+    return true;
+  }
+  if (answer.kind == Kind::kDone) {
+    const TotalBody body = {answer.transfer, 0, answer.attempt, {}};
+    return say_body(*answer.link, answer.kind, &body, sizeof(body));
+  }
+  const StopBody body = {answer.transfer, 0, answer.attempt, answer.reason, 0, 0};
+  return say_body(*answer.link, answer.kind, &body, sizeof(body));
+}
+
+void Port::request(Link& link, uint8_t* buffer, uint32_t length_bytes) {
+  Header header;
+  std::memcpy(&header, buffer, sizeof(header));
+  const uint32_t bytes = length_bytes - kHeaderBytes - header.padding;
+  if (header.to >= kContexts || header.from >= kContexts || bytes != sizeof(RequestBody)) {
+    cut_off(link);
+    return;
+  }
+  Context* const context = contexts_[header.to];
+  Inflow& flow = link.in[header.to];
+  if (context != nullptr && flow.received == flow.limit) {
+    cut_off(link);
+    return;
+  }
+  Request* const request = start_large() == 0
+                               ? receiver_->on_request(link, header, {buffer + kHeaderBytes, bytes})
+                               : nullptr;
+  if (request == nullptr) {
+    cut_off(link);
+    return;
+  }
+  ++stats_.received;
+  if (context == nullptr) {  // sent before it heard that the context is closed
+    receiver_->refuse(request, false);
+    return;
+  }
+  ++flow.received;
+  link.out[header.from].limit = header.credit;
+  if (!context->accepts_large_) {
+    receiver_->refuse(request);
+    return;
+  }
+  *context->inbox_.tail() = {&request->body, sizeof(request->body)};
+  context->inbox_.push(1, request->origin);
+}
+
+bool Port::large_control(Link& link, const uint8_t* buffer, uint32_t length_bytes) {
+  const HeaderWords header = load_header(buffer);
+  const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
+  if (receiver_ == nullptr || bytes > kPartBytesMax) {
+    return false;
+  }
+  const std::span<const uint8_t> body(buffer + kHeaderBytes, bytes);
+  switch (header.kind()) {
+    case Kind::kGrant:
+      return sender_->on_grant(link, body);
+    case Kind::kExtend:
+      return sender_->on_extend(link, body);
+    case Kind::kDone:
+      return sender_->on_done(link, body);
+    case Kind::kAbort:
+      return sender_->on_abort(link, body);
+    default:
+      return receiver_->on_closed(link, body);
+  }
+}
+
+int Context::accept_large() {
+  const int rc = port_.start_large();
+  accepts_large_ = rc == 0;
+  return rc;
+}
+
+int Context::send_large(const Route& route, uint64_t match_bits, const void* data,
+                        uint64_t len_bytes, SendTransfer& transfer) {
+  const int rc = port_.start_large();
+  return rc != 0 ? rc : port_.sender_->send(*this, route, match_bits, data, len_bytes, transfer);
+}
+
+Request* Context::take_request() {
+  const Delivery oldest = take_oldest();
+  return reinterpret_cast<Request*>(static_cast<uint8_t*>(oldest.bytes.iov_base) -
+                                    offsetof(Request, body));
+}
+
+void Context::receive_large(Request* request, void* buffer, uint64_t capacity,
+                            RecvTransfer& transfer) {
+  port_.receiver_->receive(*this, request, buffer, capacity, transfer);
+}
+
+void Context::refuse_large(Request* request) {
+  port_.receiver_->refuse(request);
+}
+
+void Context::cancel(SendTransfer& transfer) {
+  port_.sender_->cancel(transfer);
+}
+
+void Context::cancel(RecvTransfer& transfer) {
+  port_.receiver_->cancel(transfer);
+}
+
+SendTransfer* Context::next_sent() {
+  SendTransfer* const transfer = sent_.front();
+  if (transfer != nullptr) {
+    sent_.erase(*transfer);
+  }
+  return transfer;
+}
+
+RecvTransfer* Context::next_received() {
+  RecvTransfer* const transfer = received_.front();
+  if (transfer != nullptr) {
+    received_.erase(*transfer);
+  }
+  return transfer;
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,94 @@
+/// @file
+/// Receives of large data: a request waits for its match, then for a queue, and then its entries
+/// are posted in windows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lib/msg/bounce.hpp"
+#include "lib/msg/link.hpp"
+#include "lib/msg/transfer.hpp"
+#include "pmd/embed/riopmd.hpp"
+
+namespace rio::msg {
+
+class Port;
+
+/// Of one port; its thread.
+class Receiver {
+ public:
+  explicit Receiver(Port& port) : port_(port) {}
+  /// @return 0, -ENOMEM.
+  [[nodiscard]] int create();
+
+  /// REQUEST, which takes a credit. @return the request, to be put into the inbox; null: the peer
+  /// has lied.
+  [[nodiscard]] Request* on_request(Link& link, const Header& header,
+                                    std::span<const uint8_t> bytes);
+  /// CLOSED. @return false: the peer has lied.
+  [[nodiscard]] bool on_closed(Link& link, std::span<const uint8_t> bytes);
+
+  // As those of Context.
+  void receive(Context& context, Request* request, void* buffer, uint64_t capacity,
+               RecvTransfer& transfer);
+  /// @param credit whether it has taken one.
+  void refuse(Request* request, bool credit = true);
+  void cancel(RecvTransfer& transfer);
+
+  /// The peer is gone: its queues are stopped, its mailboxes rest.
+  void end_session(Link& link, int error);
+  void progress();
+  /// Whether progress() has anything to do.
+  [[nodiscard]] bool busy() const {
+    return (used_ | to_stop_) != 0 || !working_.empty() || !resting_.empty();
+  }
+  /// Whether large data may come that nobody waits for.
+  [[nodiscard]] bool late_possible() const { return quarantined_ != 0 || !resting_.empty(); }
+
+ private:
+  static constexpr uint32_t kQueues = QueueAssigner::kQueues;
+  static constexpr uint32_t kWindow = 64;  // entries of one transfer
+  static constexpr uint32_t kBounceEach = kWindow;
+
+  struct Queue {
+    pmd::DedicatedRxQueue* ring = nullptr;  // null: closed
+    RecvTransfer* transfer = nullptr;
+    std::vector<uint32_t> bounced;  // buffers of entries that the card has
+  };
+
+  [[nodiscard]] RecvTransfer* find(const Link& link, uint32_t id) const;
+  [[nodiscard]] Request* find_request(const Link& link, uint32_t id) const;
+  void work(RecvTransfer& transfer);
+  void free(Request* request, bool credit);
+  void begin(RecvTransfer& transfer, const QueuePlace& place);
+  [[nodiscard]] bool open(RecvTransfer& transfer, const QueuePlace& place);
+  void post(RecvTransfer& transfer);
+  void reap(Queue& queue);
+  void complete(Queue& queue, const pmd::EntryDone& done);
+  [[nodiscard]] bool look(RecvTransfer& transfer);
+  [[nodiscard]] bool say_total(RecvTransfer& transfer);
+  [[nodiscard]] bool say_abort(RecvTransfer& transfer);
+  void stop_queue(uint32_t queue);
+  void leave(RecvTransfer& transfer);
+  void finish(RecvTransfer& transfer, int status);
+
+  Port& port_;
+  pmd::mem::AlignRules rules_;
+  QueueAssigner assigner_;
+  std::array<Queue, kQueues> queues_;
+  uint32_t used_ = 0;         // queues with a transfer, a bit each
+  uint32_t to_stop_ = 0;      // and those that the card did not stop when it was told to
+  uint32_t quarantined_ = 0;  // transfers whose mailbox is
+  Bounce bounce_;
+  std::vector<RecvTransfer*> working_;
+  std::vector<Link*> resting_;
+  std::vector<std::unique_ptr<Request>> requests_;  // all that there are
+  std::vector<Request*> spare_;
+  pmd::mem::Plan plan_;
+};
+
+}  // namespace rio::msg

@@ -1,0 +1,345 @@
+#include "lib/msg/sender.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/msg/context.hpp"
+#include "lib/msg/port.hpp"
+
+namespace rio::msg {
+namespace {
+
+constexpr uint64_t kKindMask = uint64_t{0xFF} << 48;
+
+[[nodiscard]] int error_of(StopCause cause) {
+  switch (cause.reason) {
+    case StopReason::kEnough:
+      return 0;
+    case StopReason::kCancelled:
+      return -ECANCELED;
+    case StopReason::kRefused:
+      return -ECONNREFUSED;
+    default:
+      return -EIO;
+  }
+}
+
+/// The length that a foreign cut adds up to. @return 0: none.
+[[nodiscard]] uint64_t length_of(std::span<const uint8_t, pmd::mem::kCutWireBytes> bytes,
+                                 const pmd::mem::AlignRules& rules) {
+  uint16_t head = 0;
+  uint16_t last = 0;
+  uint16_t tail = 0;
+  uint32_t count = 0;
+  std::memcpy(&head, &bytes[2], sizeof(head));
+  std::memcpy(&last, &bytes[4], sizeof(last));
+  std::memcpy(&tail, &bytes[6], sizeof(tail));
+  std::memcpy(&count, &bytes[8], sizeof(count));
+  return pmd::mem::cut_bytes({head, count, last, tail}, rules);
+}
+
+}  // namespace
+
+int Sender::create() {
+  rules_ = port_.endpoint().align_rules();
+  const pmd::Caps& caps = port_.endpoint().caps();
+  flags_ = caps.order_depth >= caps.letters ? 0 : pmd::TxFlags::kOrder;
+  working_.reserve(kOut);
+  return bounce_.create(port_.endpoint(), kOut);
+}
+
+int Sender::send(Context& context, const Route& route, uint64_t match_bits, const void* data,
+                 uint64_t len_bytes, SendTransfer& transfer) {
+  if (data == nullptr || len_bytes == 0 || len_bytes > kTransferMax) {
+    return -EINVAL;
+  }
+  if (!port_.may_send(route)) {
+    return port_.not_now(route);
+  }
+  Link& link = *route.link;
+  auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // is only read
+  const uint64_t edge = std::min(len_bytes, (0 - reinterpret_cast<uintptr_t>(va)) & kEdgeMax);
+  void* const user = transfer.user;
+  transfer = SendTransfer{};
+  transfer.user = user;
+  transfer.context = &context;
+  transfer.link = &link;
+  transfer.id = ++link.sends_begun;
+  transfer.edge_bytes = static_cast<uint8_t>(edge);
+  transfer.rest = va + edge;
+  transfer.rest_bytes = len_bytes - edge;
+
+  RequestBody body{};
+  body.transfer = transfer.id;
+  body.len_bytes = len_bytes;
+  body.match_bits = match_bits;
+  body.page_offset = reinterpret_cast<uintptr_t>(va) % pmd::mem::kMessagePage;
+  body.edge_bytes = transfer.edge_bytes;
+  std::memcpy(body.edge, va, edge);
+  Route request = route;
+  request.word = (route.word & ~kKindMask) | uint64_t{static_cast<uint8_t>(Kind::kRequest)} << 48;
+  uint8_t* const at = port_.begin_message(request, sizeof(body));
+  port_.stats_.copied -= sizeof(body) - edge;
+  std::memcpy(at + kHeaderBytes, &body, sizeof(body));
+  port_.post(link, at, kHeaderBytes + sizeof(body));
+  link.sends.push_back(transfer);
+  return 0;
+}
+
+void Sender::cancel(SendTransfer& transfer) {
+  if (!transfer.done && !transfer.dead) {
+    transfer.grant.stop({StopReason::kCancelled, false});
+    work(transfer);
+  }
+}
+
+SendTransfer* Sender::find(const Link& link, uint32_t id) const {
+  SendTransfer* transfer = link.sends.front();
+  while (transfer != nullptr && transfer->id != id) {
+    transfer = transfer->links.next;
+  }
+  return transfer;
+}
+
+void Sender::work(SendTransfer& transfer) {
+  if (!transfer.working) {
+    transfer.working = true;
+    working_.push_back(&transfer);
+  }
+}
+
+bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
+  GrantBody body;
+  if (read(bytes, &body) != 0 || body.mailbox == 0 || body.transfer > link.sends_begun) {
+    return false;
+  }
+  SendTransfer* const transfer = find(link, body.transfer);
+  if (transfer == nullptr) {
+    return true;  // we have closed it
+  }
+  SendGrant& grant = transfer->grant;
+  const uint64_t len_bytes = length_of(body.cut, rules_);
+  pmd::mem::Cut cut;
+  if (len_bytes > transfer->rest_bytes ||
+      pmd::mem::decode_cut(body.cut, len_bytes, rules_, &cut) != 0 ||
+      pmd::mem::cut_messages(cut) > UINT32_MAX) {
+    return false;
+  }
+  const bool mine =
+      body.attempt == grant.attempt() && grant.state() == SendGrant::State::kRequested;
+  if (grant.on_grant(body.attempt, body.mailbox, static_cast<uint32_t>(pmd::mem::cut_messages(cut)),
+                     body.total) != 0) {
+    return false;
+  }
+  if (mine) {
+    transfer->cut = cut;
+    transfer->granted_bytes = len_bytes;
+    if (transfer->region == nullptr &&
+        port_.endpoint().register_memory(transfer->rest, transfer->rest_bytes, &transfer->region) !=
+            0) {
+      transfer->region = nullptr;
+    }
+    work(*transfer);
+  }
+  return true;
+}
+
+bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
+  TotalBody body;
+  if (read_extend(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+    return false;
+  }
+  SendTransfer* const transfer = find(link, body.transfer);
+  if (transfer == nullptr) {
+    return true;
+  }
+  work(*transfer);
+  return transfer->grant.on_extend(body.attempt, body.total) == 0;
+}
+
+bool Sender::on_done(Link& link, std::span<const uint8_t> bytes) {
+  TotalBody body;
+  if (read_done(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+    return false;
+  }
+  SendTransfer* const transfer = find(link, body.transfer);
+  if (transfer == nullptr) {
+    return true;
+  }
+  work(*transfer);
+  return transfer->grant.on_done(body.attempt) == 0;
+}
+
+bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
+  StopBody body;
+  if (read_abort(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+    return false;
+  }
+  SendTransfer* const transfer = find(link, body.transfer);
+  if (transfer == nullptr) {
+    port_.answer({&link, link.session, Kind::kClosed, body.transfer, body.attempt, body.reason});
+    return true;
+  }
+  work(*transfer);
+  return transfer->grant.on_abort(body.attempt, {body.reason, body.again != 0}) == 0;
+}
+
+void Sender::on_sent(const pmd::TxDone& done) {
+  const auto slot = static_cast<uint32_t>(done.cookie & (kOut - 1));
+  SendTransfer& transfer = *out_[slot].transfer;
+  out_[slot].transfer = nullptr;
+  bounce_.put(slot);
+  --out_count_;
+  if (done.status != pmd::Status::kOk) {
+    if (!transfer.dead && transfer.grant.state() == SendGrant::State::kSending) {
+      const bool again = transfer.grant.attempt() + 1 < kAttemptsMax;
+      transfer.grant.stop({again ? uint8_t{0} : StopReason::kFailed, again});
+    }
+    if (done.status == pmd::Status::kResponseTimeout) {
+      transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
+    }
+  }
+  transfer.grant.completed(1);
+  work(transfer);
+}
+
+void Sender::end_session(Link& link, int error) {
+  while (!link.sends.empty()) {
+    SendTransfer& transfer = *link.sends.front();
+    link.sends.erase(transfer);
+    transfer.dead = true;
+    transfer.status = error;
+    work(transfer);
+  }
+  link.sends_begun = 0;
+}
+
+void Sender::progress() {
+  if (out_count_ != 0) {
+    port_.reap();
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < working_.size(); ++i) {
+    SendTransfer& transfer = *working_[i];
+    if (look(transfer)) {
+      working_[kept++] = &transfer;
+    } else {
+      transfer.working = false;
+      if (transfer.done) {
+        transfer.context->sent_.push_back(transfer);
+      }
+    }
+  }
+  working_.resize(kept);
+}
+
+/// @return whether there is more to do without anything being heard.
+bool Sender::look(SendTransfer& transfer) {
+  SendGrant& grant = transfer.grant;
+  if (transfer.dead) {
+    if (grant.out() != 0) {
+      return false;  // on_sent() brings it back
+    }
+    finish(transfer);
+    return false;
+  }
+  if (grant.may_post() != 0) {
+    post(transfer);
+    return grant.may_post() != 0;
+  }
+  const uint64_t now = grant.state() == SendGrant::State::kDraining ? port_.now_us() : 0;
+  if (grant.closed_due(now) && !say_closed(transfer)) {
+    return true;
+  }
+  if (grant.over() && grant.out() == 0) {
+    finish(transfer);
+    return false;
+  }
+  return grant.state() == SendGrant::State::kDraining;
+}
+
+void Sender::post(SendTransfer& transfer) {
+  SendGrant& grant = transfer.grant;
+  pmd::TxQueue& tx = *port_.tx_;
+  const uint32_t taken = port_.budget_ + Port::kReserve;
+  const uint32_t free = tx.free_count();
+  const uint32_t room = free > taken ? free - taken : 0;
+  const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;
+  const uint32_t n = std::min({grant.may_post(), room, mine, kOut - out_count_});
+  if (n == 0) {
+    return;  // what the card completes makes room
+  }
+  const pmd::mem::Range range = {transfer.rest, transfer.granted_bytes,
+                                 transfer.region != nullptr ? std::span(transfer.region->runs)
+                                                            : std::span<const pmd::IovaRun>()};
+  if (pmd::mem::plan_send(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
+    grant.stop({StopReason::kFailed, false});
+    return;
+  }
+  pmd::TxMessage messages[kOutEach];
+  uint32_t slots[kOutEach];
+  for (uint32_t i = 0; i < n; ++i) {
+    slots[i] = bounce_.get();
+    messages[i] = message(transfer, plan_.messages[i], slots[i]);
+  }
+  const uint32_t posted = tx.burst(messages, static_cast<uint16_t>(n));
+  for (uint32_t i = 0; i < n; ++i) {
+    if (i < posted) {
+      out_[slots[i]].transfer = &transfer;
+    } else {
+      bounce_.put(slots[i]);
+    }
+  }
+  out_count_ += posted;
+  grant.posted(posted);
+}
+
+pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::PlanMessage& m,
+                               uint32_t slot) {
+  uint64_t iova = m.iova;
+  const bool placed = m.placement == pmd::mem::Placement::kInPlace;
+  if (!placed) {
+    uint8_t* const to = bounce_.va(slot);
+    std::memcpy(to, m.va, m.len_bytes);
+    std::memset(to + m.len_bytes, 0, m.wire_bytes - m.len_bytes);
+    iova = bounce_.iova(slot);
+  }
+  (placed ? port_.stats_.placed : port_.stats_.copied) += m.len_bytes;
+  return {.iova = iova,
+          .cookie = kCookie | slot,
+          .dest_id = transfer.link->dest_id(),
+          .length_bytes = m.wire_bytes,
+          .mbox = transfer.grant.mailbox(),
+          .flags = flags_};
+}
+
+bool Sender::say_closed(SendTransfer& transfer) {
+  if (!port_.take_room() || transfer.dead) {
+    return false;
+  }
+  const SendGrant::Closed closed = transfer.grant.take_closed();
+  StopBody body{};
+  body.transfer = transfer.id;
+  body.sent = closed.sent;
+  body.attempt = closed.attempt;
+  body.reason = closed.cause.reason;
+  body.again = closed.cause.again ? 1 : 0;
+  return port_.say_body(*transfer.link, Kind::kClosed, &body, sizeof(body));
+}
+
+void Sender::finish(SendTransfer& transfer) {
+  if (transfer.region != nullptr) {
+    static_cast<void>(port_.endpoint().unregister_memory(transfer.rest, transfer.rest_bytes));
+    transfer.region = nullptr;
+  }
+  if (!transfer.dead) {
+    transfer.link->sends.erase(transfer);
+    const bool good = transfer.grant.state() == SendGrant::State::kDone;
+    transfer.status = good ? 0 : error_of(transfer.grant.cause());
+  }
+  transfer.len_bytes = transfer.edge_bytes + transfer.granted_bytes;
+  transfer.done = true;
+}
+
+}  // namespace rio::msg

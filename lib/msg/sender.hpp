@@ -1,0 +1,80 @@
+/// @file
+/// Sends of large data: they wait for GRANT, post messages as far as that allows, and say CLOSED
+/// where an attempt does not end well.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/msg/bounce.hpp"
+#include "lib/msg/link.hpp"
+#include "lib/msg/transfer.hpp"
+#include "pmd/embed/riopmd.hpp"
+
+namespace rio::msg {
+
+class Port;
+struct Route;
+
+/// Of one port; its thread.
+class Sender {
+ public:
+  /// A TxDone with this bit in its cookie is for on_sent().
+  static constexpr uint64_t kCookie = uint64_t{1} << 63;
+
+  explicit Sender(Port& port) : port_(port) {}
+  /// @return 0, -ENOMEM.
+  [[nodiscard]] int create();
+
+  /// As Context::send_large().
+  [[nodiscard]] int send(Context& context, const Route& route, uint64_t match_bits,
+                         const void* data, uint64_t len_bytes, SendTransfer& transfer);
+  void cancel(SendTransfer& transfer);
+
+  // What the peer says; false: it has lied.
+  [[nodiscard]] bool on_grant(Link& link, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool on_extend(Link& link, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool on_done(Link& link, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool on_abort(Link& link, std::span<const uint8_t> bytes);
+
+  /// The card has completed a message.
+  void on_sent(const pmd::TxDone& done);
+  /// The peer is gone: nothing more is posted, and all are done once the card has completed theirs.
+  void end_session(Link& link, int error);
+  void progress();
+  /// Whether progress() has anything to do.
+  [[nodiscard]] bool busy() const { return !working_.empty() || out_count_ != 0; }
+  /// Whether the card has messages of ours.
+  [[nodiscard]] bool sending() const { return out_count_ != 0; }
+
+ private:
+  static constexpr uint32_t kOut = 64;      // messages that the card has of all transfers
+  static constexpr uint32_t kOutEach = 16;  // and of one
+
+  struct Out {
+    SendTransfer* transfer;
+    bool bounced;
+  };
+
+  [[nodiscard]] SendTransfer* find(const Link& link, uint32_t id) const;
+  void work(SendTransfer& transfer);
+  [[nodiscard]] bool look(SendTransfer& transfer);
+  void post(SendTransfer& transfer);
+  [[nodiscard]] pmd::TxMessage message(const SendTransfer& transfer, const pmd::mem::PlanMessage& m,
+                                       uint32_t slot);
+  [[nodiscard]] bool say_closed(SendTransfer& transfer);
+  void finish(SendTransfer& transfer);
+
+  Port& port_;
+  pmd::mem::AlignRules rules_;
+  uint8_t flags_ = 0;  // of the messages
+  Bounce bounce_;      // by slot of out_
+  std::array<Out, kOut> out_{};
+  uint32_t out_count_ = 0;
+  std::vector<SendTransfer*> working_;
+  pmd::mem::Plan plan_;
+};
+
+}  // namespace rio::msg

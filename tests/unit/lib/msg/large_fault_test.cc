@@ -1,0 +1,86 @@
+// Large data over cards that lose, refuse, delay and reorder: whatever ends well arrived whole, and
+// nothing lands after the end.
+#include <algorithm>
+#include <random>
+
+#include "tests/unit/lib/msg/large_fixture.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+struct Outcome {
+  uint32_t good = 0;
+  uint32_t failed = 0;
+};
+
+/// Transfers one after the other, both ways at once. @param rate of faults in each thing that a
+/// card does.
+void run(const std::string& options, uint32_t seed, uint32_t rounds, uint64_t bytes_max,
+         Outcome* outcome) {
+  SCOPED_TRACE(options);
+  const std::string wire = "emu:LargeFault" + std::to_string(seed) + options;
+  Node a(wire, 5);
+  Node b(wire, 6);
+  std::mt19937 random(seed);
+  for (uint32_t i = 0; i < rounds; ++i) {
+    const uint64_t bytes = 1 + random() % bytes_max;
+    const Area from(bytes, random() % 4096, 0x11);
+    const Area to(bytes, random() % 4096, 0x22);
+    fill(from.at(), bytes, i);
+    SendTransfer sent;
+    RecvTransfer received;
+    Node& source = i % 2 == 0 ? a : b;
+    Node& sink = i % 2 == 0 ? b : a;
+    ASSERT_EQ(send(source, sink, from, sent), 0);
+    ASSERT_TRUE(work({&a, &b}, [&] { return sink.has_request(); })) << i;
+    sink.context->receive_large(sink.context->take_request(), to.at(), bytes, received);
+    ASSERT_TRUE(work({&a, &b}, [&] { return sent.done && received.done; }))
+        << i << ": " << bytes << " bytes, sender " << sent.done << " receiver " << received.done
+        << " state " << static_cast<int>(sent.grant.state()) << " attempt "
+        << int{sent.grant.attempt()} << " out " << sent.grant.out() << "; "
+        << static_cast<int>(received.grant.state()) << " attempt "
+        << int{received.grant.attempt()} << " status " << received.status << " again "
+        << source.port->stats().again << " " << sink.port->stats().again;
+    if (received.status == 0) {
+      ++outcome->good;
+      ASSERT_EQ(std::memcmp(from.at(), to.at(), bytes), 0) << i;
+    } else {
+      ++outcome->failed;
+      ASSERT_EQ(received.status, -EIO);
+    }
+    ASSERT_TRUE(sent.status == 0 || sent.status == -EIO) << sent.status;
+    ASSERT_TRUE(sent.status == -EIO || received.status == 0) << "it was sent and not received";
+    ASSERT_TRUE(to.guarded(bytes)) << i;
+  }
+  EXPECT_EQ(a.port->stats().cut_off + b.port->stats().cut_off, 0u);
+}
+
+TEST(LargeFault, ExactCardsThatFail) {
+  const uint32_t first = std::random_device{}();
+  Outcome outcome;
+  for (uint32_t seed = first; seed != first + 3 && !::testing::Test::HasFatalFailure(); ++seed) {
+    run(",exact=1,faults=" + std::to_string(seed) + ":0.0005", seed, 8, 60000, &outcome);
+  }
+  EXPECT_GT(outcome.good, outcome.failed);
+}
+
+TEST(LargeFault, WholeMessagesThatFail) {
+  const uint32_t first = 1490857339;
+  Outcome outcome;
+  for (uint32_t seed = first; seed != first + 3 && !::testing::Test::HasFatalFailure(); ++seed) {
+    run(",faults=" + std::to_string(seed) + ":0.005", seed, 8, 60000, &outcome);
+  }
+  EXPECT_GT(outcome.good, outcome.failed);
+}
+
+TEST(LargeFault, ABusThatDelaysAndReorders) {
+  const uint32_t first = std::random_device{}();
+  Outcome outcome;
+  for (uint32_t seed = first; seed != first + 3 && !::testing::Test::HasFatalFailure(); ++seed) {
+    run(",pcie=" + std::to_string(seed | 1u), seed, 10, 300000, &outcome);
+  }
+  EXPECT_EQ(outcome.failed, 0u);
+}
+
+}  // namespace
+}  // namespace rio::msg::test
