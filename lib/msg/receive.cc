@@ -257,12 +257,14 @@ void Port::control(Link& link, const HeaderWords& header) {
         return;
       }
       link.refused &= ~bit;
-      flow = {0, header.credit()};
+      // What was sent counts from the last kRefused on: a message that came before this one may
+      // have had the same credit.
+      flow.limit = header.credit();
       break;
     case Kind::kRefused:
       link.refused |= bit;
       link.asked &= ~bit;
-      flow.limit = flow.sent;
+      flow = {};
       break;
     case Kind::kCredit:
       flow.limit = header.credit();

@@ -94,6 +94,11 @@ void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
         bad(origin, "a first part, or an ack, that makes no sense");
       }
       return;
+    case Kind::kRequest:
+      if (!arrive_request(*peer)) {
+        bad(origin, "large data in the middle of a message, or no memory for it");
+      }
+      return;
     default:
       if (!arrive_part(*peer, bytes, kind)) {
         bad(origin, "a part that does not fit");
@@ -187,6 +192,13 @@ void Endpoint::end_incoming(Peer& peer) {
 
 /// @return false: nobody waits for it.
 bool Endpoint::arrive_ack(Peer& peer, uint64_t id) {
+  auto* const moving = static_cast<SendRequest*>(peer.queue.first());
+  if (moving != nullptr && moving->stage == Stage::kMoving && moving->sync &&
+      moving->sync_id == id) {
+    moving->sync = false;  // matched; it is done when all is sent
+    context_->drop_oldest();
+    return true;
+  }
   for (Request* at = peer.unacked.first(); at != nullptr; at = Requests::next(*at)) {
     if (static_cast<SendRequest*>(at)->sync_id == id) {
       peer.unacked.remove(*at);

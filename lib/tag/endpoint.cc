@@ -17,16 +17,17 @@ Endpoint::Direct Endpoint::nobody() {
   return {kAnySource, {nullptr, &full, nullptr, 0}};
 }
 
-int Endpoint::create(msg::Port& port, uint16_t context, const MatcherConfig& config,
+int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                      std::unique_ptr<Endpoint>* out) {
-  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port));
+  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, config.eager_bytes));
   if (endpoint == nullptr) {
     return -ENOMEM;
   }
   HashSeed seed;
   int rc = HashSeed::draw(&seed);
-  rc = rc != 0 ? rc : endpoint->matcher_.create(seed, config);
+  rc = rc != 0 ? rc : endpoint->matcher_.create(seed, config.matcher);
   rc = rc != 0 ? rc : msg::Context::create(port, context, &endpoint->context_);
+  rc = rc != 0 ? rc : endpoint->context_->accept_large();
   if (rc != 0) {
     return rc;
   }
@@ -43,6 +44,7 @@ Endpoint::~Endpoint() {
     return;
   }
   fail_all(-ECANCELED);
+  leave_large();
   while (Message* const message = matcher_.messages().first()) {
     static_cast<void>(matcher_.discard(*message));
     drop(static_cast<Unexpected&>(*message));
@@ -79,6 +81,16 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
   if (message.wants_ack && message.status == 0) {
     acknowledge(message.source, message.sync_id);
   }
+  if (message.request != nullptr) {
+    msg::Request* const from = std::exchange(message.request, nullptr);
+    drop(message);
+    if (!receive_large(from, request)) {
+      request.stage = Stage::kIdle;
+      request.status = -ENOMEM;
+      return 1;
+    }
+    return 0;
+  }
   uint64_t at = 0;
   for (const Part* part = message.first; part != nullptr; part = part->next) {
     const iovec& bytes = part->delivery.bytes;
@@ -110,6 +122,9 @@ void Endpoint::drop(Unexpected& message) {
     context_->give_back(part->delivery);
     parts_.put(part);
     part = next;
+  }
+  if (message.request != nullptr) {
+    context_->refuse_large(message.request);
   }
   unexpected_.put(&message);
 }
@@ -145,7 +160,11 @@ int Endpoint::receive_claimed(Message& message, void* buffer, uint64_t capacity_
 
 int Endpoint::cancel(RecvRequest& request) {
   if (request.stage == Stage::kMoving) {
-    return -EALREADY;
+    if (request.large == nullptr) {
+      return -EALREADY;
+    }
+    context_->cancel(*request.large);
+    return 0;
   }
   if (request.stage != Stage::kWaiting || matcher_.cancel(request) != 0) {
     return -ENOENT;
@@ -155,6 +174,10 @@ int Endpoint::cancel(RecvRequest& request) {
 }
 
 int Endpoint::cancel(SendRequest& request) {
+  if (request.stage == Stage::kMoving && request.large != nullptr) {
+    context_->cancel(*request.large);
+    return 0;
+  }
   if (request.stage == Stage::kMoving || request.stage == Stage::kSent) {
     return -EALREADY;
   }

@@ -18,9 +18,16 @@
 
 namespace rio::tag {
 
+struct EndpointConfig {
+  MatcherConfig matcher;
+  /// Longer messages are moved by dedicated queues, where they are, once they are matched.
+  uint64_t eager_bytes = 16384;
+};
+
 struct EndpointStats {
   uint64_t unexpected = 0;  ///< messages that came before their receive
   uint64_t stalled = 0;     ///< sends that had to wait
+  uint64_t large = 0;       ///< messages that were moved, or are, by dedicated queues
   uint64_t cut_off = 0;     ///< sessions ended because the peer's messages made no sense
 };
 
@@ -32,9 +39,11 @@ class Endpoint {
  public:
   /// @param context number below msg::kContexts; peers send to it.
   /// @return 0, or as Context::create(); -ENOMEM.
-  [[nodiscard]] static int create(msg::Port& port, uint16_t context, const MatcherConfig& config,
+  [[nodiscard]] static int create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                                   std::unique_ptr<Endpoint>* out);
-  /// What is under way is done, with -ECANCELED. What has arrived and was not received is lost.
+  /// What is under way is done, with -ECANCELED; large data is waited for, for up to a second, and
+  /// if it does not end the port has to be closed next. What has arrived and was not received is
+  /// lost.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -81,9 +90,10 @@ class Endpoint {
   [[nodiscard]] int receive_claimed(Message& message, void* buffer, uint64_t capacity_bytes,
                                     RecvRequest& request);
 
-  /// @return 0: it is done, with -ECANCELED, and comes back as any; nothing will land in its
-  /// buffer. -EALREADY: too late, it was matched, or sent in part: it ends by itself, as if
-  /// nothing had been said. -ENOENT: it is not under way.
+  /// @return 0: it comes back, with -ECANCELED, when nothing can land in its buffer or be read any
+  /// more; large data may be done before that, and comes back with 0 then. -EALREADY: too late, it
+  /// was matched, or sent in part: it ends by itself, as if nothing had been said. -ENOENT: it is
+  /// not under way.
   [[nodiscard]] int cancel(RecvRequest& request);
   [[nodiscard]] int cancel(SendRequest& request);
 
@@ -94,6 +104,9 @@ class Endpoint {
       look_at_sessions();
     }
     drain();
+    if (large_count_ != 0) [[unlikely]] {
+      finish_large();
+    }
     if (!senders_.empty()) [[unlikely]] {
       send_waiting();
     }
@@ -134,7 +147,7 @@ class Endpoint {
 
   [[nodiscard]] static Direct nobody();
 
-  explicit Endpoint(msg::Port& port) : port_(port) {}
+  Endpoint(msg::Port& port, uint64_t eager_bytes) : port_(port), eager_bytes_(eager_bytes) {}
 
   // endpoint.cc
   void finish(Request& request, int status) {
@@ -189,6 +202,13 @@ class Endpoint {
   void want(Peer& peer);
   void acknowledge(Address source, uint32_t id);
 
+  // large.cc
+  [[nodiscard]] int push_large(Peer& peer, SendRequest& request);
+  [[nodiscard]] bool arrive_request(Peer& peer);
+  [[nodiscard]] bool receive_large(msg::Request* from, RecvRequest& request);
+  void finish_large();
+  void leave_large();
+
   // failure.cc
   [[nodiscard]] uint32_t& session_of(const msg::Link& link);
   void look_at_sessions();
@@ -209,6 +229,10 @@ class Endpoint {
   std::vector<Peer*> senders_;  // peers that have something to send
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
+  uint64_t eager_bytes_;
+  uint32_t large_count_ = 0;  // under way
+  Slab<LargeSend> large_sends_;
+  Slab<LargeRecv> large_receives_;
   Slab<Part> parts_;
   Slab<Unexpected> unexpected_;
   EndpointStats stats_;

@@ -48,6 +48,16 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
       fail_sends(*peer, error);
     }
   }
+  for (Message* message = matcher_.messages().first(); message != nullptr;) {
+    Message* const next = MessageQueue::next(*message);
+    auto& unexpected = static_cast<Unexpected&>(*message);
+    if (unexpected.request != nullptr && unexpected.request->origin.link == &link &&
+        unexpected.request->origin.session != session) {
+      static_cast<void>(matcher_.discard(unexpected));
+      drop(unexpected);
+    }
+    message = next;
+  }
   fail_receives(
       [&](const Receive& receive) {
         return receive.source != kAnySource && dest_id_of(receive.source) == link.dest_id();

@@ -7,6 +7,7 @@
 
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/transfer.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::tag {
@@ -23,6 +24,7 @@ struct Unexpected : Message {
   Part* first = nullptr;
   Part* last = nullptr;
   msg::Origin origin = {};
+  msg::Request* request = nullptr;  // of large data: no parts, and no ack
   uint32_t sync_id = 0;
   bool wants_ack = false;
   bool whole = false;  // all parts are there
@@ -37,6 +39,13 @@ struct Incoming {
   Unexpected* kept = nullptr;  // not matched yet
 
   [[nodiscard]] bool active() const { return total_bytes != 0; }
+};
+
+struct LargeSend : msg::SendTransfer {
+  SendRequest* request = nullptr;
+};
+struct LargeRecv : msg::RecvTransfer {
+  RecvRequest* request = nullptr;
 };
 
 struct Peer {

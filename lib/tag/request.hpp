@@ -42,6 +42,10 @@ struct Request {
   void* user = nullptr;  ///< the caller's
 };
 
+/// Large data in flight, the endpoint's.
+struct LargeSend;
+struct LargeRecv;
+
 struct SendRequest : Request {
   uint64_t bits = 0;
   const uint8_t* data = nullptr;
@@ -50,11 +54,13 @@ struct SendRequest : Request {
   Address to = 0;
   uint32_t sync_id = 0;
   bool sync = false;  ///< done when it was matched
+  LargeSend* large = nullptr;
 };
 
 struct RecvRequest : Request, Receive {
   RecvRequest() { is_receive = true; }
   uint8_t* buffer = nullptr;
+  LargeRecv* large = nullptr;
   // Of the message, once it is done without an error, or with -EMSGSIZE.
   uint64_t length_bytes = 0;  ///< true one
   uint64_t message_bits = 0;

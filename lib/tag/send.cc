@@ -27,6 +27,7 @@ int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t len
   request.sent_bytes = 0;
   request.to = to;
   request.sync = sync;
+  request.large = nullptr;
   request.stage = Stage::kWaiting;
   if (peer->has_to_send()) {
     peer->queue.append(request);
@@ -48,23 +49,30 @@ int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t len
     return rc;
   }
   direct_ = {to, peer->route};
-  return request.stage == Stage::kSent ? 0 : 1;
+  return request.stage == Stage::kIdle ? 1 : 0;
 }
 
 /// Send what is left of it. @return 0: all; it is in no queue, or in that of the unacknowledged;
 /// -EAGAIN; or why it cannot be.
 int Endpoint::push(Peer& peer, SendRequest& request) {
-  while (request.stage == Stage::kWaiting || request.sent_bytes != request.length_bytes) {
+  while (request.large == nullptr &&
+         (request.stage == Stage::kWaiting || request.sent_bytes != request.length_bytes)) {
     const int rc = push_part(peer, request);
     if (rc == 0) {
       request.stage = Stage::kMoving;
       continue;
+    }
+    if (rc == -ENOMEM) {
+      return -EAGAIN;
     }
     const bool final = rc == -EAGAIN || rc == -ECONNREFUSED || rc == -ENODEV;
     // Why a session ended that is known to have ended: it was told before.
     return final || peer.session != peer.route.link->session ? rc : -EAGAIN;
   }
   peer.used = true;
+  if (request.large != nullptr) {
+    return 0;  // moving
+  }
   request.stage = request.sync ? Stage::kSent : Stage::kIdle;
   if (request.sync) {
     peer.unacked.append(request);
@@ -77,6 +85,9 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
     return peer.route.link->ended;
   }
   if (request.stage == Stage::kWaiting) {
+    if (request.length_bytes > eager_bytes_) {
+      return push_large(peer, request);
+    }
     return push_first(peer, request);
   }
   const uint64_t left = request.length_bytes - request.sent_bytes;
@@ -131,7 +142,7 @@ int Endpoint::pump(Peer& peer) {
     rc = push(peer, request);
     if (rc != 0) {
       peer.queue.prepend(request);
-    } else if (request.stage != Stage::kSent) {
+    } else if (request.stage == Stage::kIdle) {
       finish(request, 0);
     }
   }

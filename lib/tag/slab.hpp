@@ -20,10 +20,29 @@ class Slab {
     }
     Object* const object = free_.back();
     free_.pop_back();
-    *object = Object{};
     return object;
   }
-  void put(Object* object) { free_.push_back(object); }  // has room: grow()
+  void put(Object* object) {
+    std::destroy_at(object);
+    std::construct_at(object);
+    free_.push_back(object);  // has room: grow()
+  }
+  /// Cold: all, those that are not given away too, which are as new.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (const auto& piece : pieces_) {
+      for (size_t i = 0; i < kPiece; ++i) {
+        visit(piece[i]);
+      }
+    }
+  }
+  /// Never free the memory: somebody still uses it.
+  void leave() {
+    for (auto& piece : pieces_) {
+      static_cast<void>(piece.release());
+    }
+    pieces_.clear();
+  }
 
  private:
   static constexpr size_t kPiece = 64;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lib/msg/control.hpp"
 #include "lib/msg/header.hpp"
 
 namespace rio::tag {
@@ -43,7 +44,7 @@ inline constexpr uint32_t kDataBytesMax = msg::kPartBytesMax - kBitsBytes;
 inline constexpr uint32_t kFirstBytesMax = msg::kPartBytesMax - sizeof(FirstHeader);
 inline constexpr uint32_t kMoreBytesMax = msg::kPartBytesMax;
 /// The longest message.
-inline constexpr uint64_t kLengthMax = FirstHeader::kTotal;
+inline constexpr uint64_t kLengthMax = msg::kTransferMax;
 
 [[nodiscard]] inline uint64_t load_bits(const void* at) {
   uint64_t bits;

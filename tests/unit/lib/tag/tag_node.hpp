@@ -14,21 +14,20 @@
 
 namespace rio::test {
 
-inline constexpr uint32_t kTurnsMax = 2'000'000;  // no wait is longer
+inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
 
 struct TagNode {
   TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
-          uint32_t connect_ms = 10000) {
+          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes) {
     msg::PortConfig config;
     config.card = card;
     config.dest_id = dest_id;
     config.buffers = 1024;
     config.share = share;
-    config.connect_ms = connect_ms;
     EXPECT_EQ(msg::Port::open(config, &port), 0);
     endpoints.resize(contexts);
     for (uint16_t i = 0; i < contexts; ++i) {
-      EXPECT_EQ(tag::Endpoint::create(*port, i, {}, &endpoints[i]), 0);
+      EXPECT_EQ(tag::Endpoint::create(*port, i, {{}, eager_bytes}, &endpoints[i]), 0);
     }
   }
 
