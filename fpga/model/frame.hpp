@@ -22,6 +22,8 @@ enum class FrameType : uint8_t {
   /// A whole message without its bytes: `address` is where they are in the sender's process, from
   /// where the receiver pulls them (wires between processes).
   kPull,
+  /// A kPull whose bytes are not there any more: its sender has given it up.
+  kRevoked,
 };
 
 /// Status of a type 13 response. RIO Part 2 §3.3.3

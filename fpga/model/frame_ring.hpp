@@ -184,6 +184,16 @@ class FrameWriter {
     look_at_head();
     return static_cast<int32_t>(head_ - position) >= 0;
   }
+  /// The bytes that the frame of type kPull at `position` tells of will go: unless the reader is
+  /// done with it, it shall not believe what it reads from now on.
+  void revoke(uint32_t position) {
+    if (!passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
+      __atomic_store_n(reinterpret_cast<uint8_t*>(&frame_at(position)->type),
+                       static_cast<uint8_t>(FrameType::kRevoked), __ATOMIC_RELAXED);
+      // Before the bytes change; pairs with the acquire in is_pull().
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+  }
   /// The reader has given back what it was not given: do not believe it any more.
   [[nodiscard]] bool foul() const { return foul_; }
 
@@ -244,6 +254,14 @@ class FrameWriter {
   }
   // acquire: the frame after its length; pairs with FrameWriter::publish.
   return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE);
+}
+
+/// Whether the bytes that a frame of type kPull told of were there until now. After they were read.
+[[nodiscard]] inline bool is_pull(const uint8_t* frame) {
+  // acquire: after the bytes; pairs with the fence in FrameWriter::revoke().
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return __atomic_load_n(frame + offsetof(Frame, type), __ATOMIC_ACQUIRE) ==
+         static_cast<uint8_t>(FrameType::kPull);
 }
 
 /// Reader's end. One thread at a time.

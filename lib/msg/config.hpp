@@ -17,6 +17,10 @@ struct PortConfig {
   /// many peers share the buffers.
   uint32_t share = 256;
   uint32_t connect_ms = 10000;  ///< how long a peer that does not answer is asked
+  /// How long a message that does not arrive is sent again: whoever is stopped for longer is dead.
+  uint32_t deliver_ms = 60000;
+  uint32_t response_timeout_us = 100000;  ///< of the card, until a message is in doubt
+  uint32_t first_number = 0;  ///< of the messages of a session; 0: any. For tests, of the wrap
 };
 
 }  // namespace rio::msg

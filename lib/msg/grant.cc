@@ -182,11 +182,15 @@ bool RecvGrant::stop(StopCause cause) {
 }
 
 int RecvGrant::on_closed(uint8_t attempt, uint32_t sent, StopCause cause) {
-  if (attempt < attempt_ || state_ == State::kDone || state_ == State::kEnded) {
-    return 0;  // the sender may have given up what it had asked for again
+  if (state_ == State::kDone || state_ == State::kEnded) {
+    // The sender may have asked again, and then given up, before it heard that.
+    return attempt <= attempt_ + 1 ? 0 : -EPROTO;
   }
   if (attempt > attempt_) {
     return -EPROTO;
+  }
+  if (attempt < attempt_) {
+    return 0;
   }
   if (sent > told_ || (state_ == State::kWaiting && cause.again)) {
     return -EPROTO;  // more than was granted

@@ -30,6 +30,7 @@ enum class Kind : uint8_t {
   kDone = 22,
   kAbort = 23,
   kClosed = 24,
+  kAlive = 31,  ///< nothing; who does not know the session any more says so
   // Not numbered: they make the numbers.
   kHello = 32,
   kWelcome = 33,
@@ -62,7 +63,7 @@ struct SessionBody {
   uint32_t magic;    ///< kMagic
   uint32_t session;  ///< key that the receiver has to use; of kReset: the key that was not known
   uint32_t peer;     ///< key that the receiver named, 0 in a first hello
-  uint32_t unused;   ///< 0
+  uint32_t first;    ///< number that the receiver has to begin with; of kReset: 0
 };
 static_assert(sizeof(SessionBody) == 16);
 
@@ -73,9 +74,9 @@ inline constexpr uint32_t kMagic = 0x6D6F6901;
   return kind <= Kind::kLast;
 }
 
-/// Of the messages for the library, those about large data.
+/// Those about large data, which have a body.
 [[nodiscard]] constexpr bool is_large(Kind kind) {
-  return kind >= Kind::kGrant && kind <= Kind::kClosed;
+  return kind == Kind::kRequest || (kind >= Kind::kGrant && kind <= Kind::kClosed);
 }
 
 /// The header as it is loaded and stored: two words.

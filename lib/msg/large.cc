@@ -1,8 +1,8 @@
 // Large data: what a port does for its sender and receiver.
 #include <algorithm>
-#include <chrono>
 #include <new>
 
+#include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/receiver.hpp"
@@ -30,12 +30,11 @@ int Port::start_large() {
 }
 
 uint64_t Port::now_us() const {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
-                               std::chrono::microseconds(1));
+  return now_ns() / 1000;
 }
 
 uint32_t Port::response_timeout_us() const {
-  return pmd::CardConfig{}.response_timeout_us;  // start() leaves it
+  return config_.response_timeout_us;
 }
 
 bool Port::large_busy() const {
@@ -82,50 +81,69 @@ bool Port::say(const Answer& answer) {
   return say_body(*answer.link, answer.kind, &body, sizeof(body));
 }
 
-void Port::request(Link& link, uint8_t* buffer, uint32_t length_bytes) {
-  Header header;
-  std::memcpy(&header, buffer, sizeof(header));
-  const uint32_t bytes = length_bytes - kHeaderBytes - header.padding;
-  if (header.to >= kContexts || header.from >= kContexts || bytes != sizeof(RequestBody)) {
-    cut_off(link);
-    return;
-  }
-  Context* const context = contexts_[header.to];
-  Inflow& flow = link.in[header.to];
-  if (context != nullptr && flow.received == flow.limit) {
-    cut_off(link);
-    return;
-  }
-  Request* const request = start_large() == 0
-                               ? receiver_->on_request(link, header, {buffer + kHeaderBytes, bytes})
-                               : nullptr;
-  if (request == nullptr) {
-    cut_off(link);
-    return;
-  }
-  ++stats_.received;
-  if (context == nullptr) {  // sent before it heard that the context is closed
-    receiver_->refuse(request, false);
-    return;
-  }
-  ++flow.received;
-  link.out[header.from].limit = header.credit;
-  if (!context->accepts_large_) {
-    receiver_->refuse(request);
-    return;
-  }
-  *context->inbox_.tail() = {&request->body, sizeof(request->body)};
-  context->inbox_.push(1, request->origin);
-}
-
-bool Port::large_control(Link& link, const uint8_t* buffer, uint32_t length_bytes) {
-  const HeaderWords header = load_header(buffer);
-  const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
-  if (receiver_ == nullptr || bytes > kPartBytesMax) {
+/// Of what came early. @return false: there is none that could be right.
+bool Port::keep_body(Numbered* message) {
+  const uint32_t bytes = message->length_bytes - kHeaderBytes;
+  if (bytes > message->body.size()) {
     return false;
   }
-  const std::span<const uint8_t> body(buffer + kHeaderBytes, bytes);
-  switch (header.kind()) {
+  std::memcpy(message->body.data(), message->buffer + kHeaderBytes, bytes);
+  return true;
+}
+
+void Port::large(Link& link, const Numbered& message) {
+  const HeaderWords words = message.header;
+  const uint32_t bytes = message.length_bytes - kHeaderBytes - words.padding();
+  const uint8_t* const at =
+      message.buffer != nullptr ? message.buffer + kHeaderBytes : message.body.data();
+  if (bytes > sizeof(RequestBody)) {
+    cut_off(link);
+    return;
+  }
+  const std::span<const uint8_t> body(at, bytes);
+  ++stats_.received;
+  Header header;
+  std::memcpy(&header, &words, sizeof(header));
+  if (!(words.kind() == Kind::kRequest ? request(link, header, body)
+                                       : large_control(link, words.kind(), body))) {
+    cut_off(link);
+  }
+}
+
+bool Port::request(Link& link, const Header& header, std::span<const uint8_t> body) {
+  if (header.to >= kContexts || header.from >= kContexts || start_large() != 0) {
+    return false;
+  }
+  // Counts also where the message does not: the peer will not say it again.
+  link.out[header.from].limit = header.credit;
+  Inflow& flow = link.in[header.to];
+  if (flow.share != 0 && flow.left() == 0) {
+    return false;
+  }
+  Request* const request = receiver_->on_request(link, header, body);
+  if (request == nullptr) {
+    return false;
+  }
+  if (flow.share == 0) {  // sent before it heard that the context is closed
+    receiver_->refuse(request, false);
+    return true;
+  }
+  ++flow.received;
+  Context& context = *contexts_[header.to];  // is there: its flow is open
+  if (!context.accepts_large_) {
+    receiver_->refuse(request);
+    return true;
+  }
+  *context.inbox_.tail() = {&request->body, sizeof(request->body)};
+  context.inbox_.push(1, request->origin);
+  return true;
+}
+
+bool Port::large_control(Link& link, Kind kind, std::span<const uint8_t> body) {
+  if (receiver_ == nullptr) {
+    return false;
+  }
+  switch (kind) {
     case Kind::kGrant:
       return sender_->on_grant(link, body);
     case Kind::kExtend:

@@ -1,53 +1,37 @@
 #include "lib/msg/link.hpp"
 
-#include <new>
-
 namespace rio::msg {
 
-bool Link::keep(uint32_t number, const Early& early) {
-  if (number - next_in() >= kWindow) {
+bool Link::keep(const Numbered& early) {
+  const uint32_t number = early.header.number();
+  const bool bare = early.buffer == nullptr;
+  if (number - next_in() >= kWindow || (bare && bare_count_ == kBareMax)) {
     return false;
   }
-  if (early_ == nullptr) {
-    early_.reset(new (std::nothrow) std::array<Early, kWindow>{});
-    if (early_ == nullptr) {
-      return false;
-    }
-  }
-  Early& place = (*early_)[number % kWindow];
-  if (place.buffer != nullptr) {
-    return false;
-  }
-  place = early;
-  ++early_count_;
+  early_.emplace(number, early);
+  bare_count_ += bare ? 1 : 0;
   return true;
 }
 
-bool Link::take(Early* early) {
-  if (early_count_ == 0) {
+bool Link::take(Numbered* early) {
+  const auto place = early_.find(next_in());
+  if (place == early_.end()) {
     return false;
   }
-  Early& place = (*early_)[next_in() % kWindow];
-  if (place.buffer == nullptr) {
-    return false;
-  }
-  *early = place;
-  place.buffer = nullptr;
-  --early_count_;
+  *early = place->second;
+  bare_count_ -= early->buffer == nullptr ? 1 : 0;
+  early_.erase(place);
   return true;
 }
 
-bool Link::drop(Early* early) {
-  for (uint32_t i = 0; early_count_ != 0 && i < kWindow; ++i) {
-    Early& place = (*early_)[i];
-    if (place.buffer != nullptr) {
-      *early = place;
-      place.buffer = nullptr;
-      --early_count_;
-      return true;
-    }
+bool Link::drop(Numbered* early) {
+  if (early_.empty()) {
+    bare_count_ = 0;
+    return false;
   }
-  return false;
+  *early = early_.begin()->second;
+  early_.erase(early_.begin());
+  return true;
 }
 
 }  // namespace rio::msg

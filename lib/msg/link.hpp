@@ -4,8 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <unordered_map>
 
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
@@ -27,6 +26,9 @@ struct Inflow {
   uint16_t told = 0;   ///< of the limit, what the peer knows
   uint16_t half = 0;   ///< of the share: so much may be untold
   uint16_t share = 0;  ///< buffers that are set aside; 0: not open
+  uint16_t early = 0;  ///< messages that came early and are in buffers
+
+  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit - received); }
 };
 
 enum class LinkState : uint8_t {
@@ -35,10 +37,12 @@ enum class LinkState : uint8_t {
   kUp,
 };
 
-/// A message that came before one with a lower number.
-struct Early {
-  uint8_t* buffer;
+/// A numbered message, at hand or kept since it came before one with a lower number.
+struct Numbered {
+  HeaderWords header;
+  uint8_t* buffer;  ///< null: only the header was kept, and the body of what has one
   uint16_t length_bytes;
+  std::array<uint8_t, sizeof(RequestBody)> body;  ///< where there is no buffer
 };
 
 /// A peer. Owned by its port, never freed before it, so that a pointer stays valid; `session` tells
@@ -46,7 +50,9 @@ struct Early {
 class Link {
  public:
   /// Numbers that may be under way: a peer that goes beyond has lied.
-  static constexpr uint32_t kWindow = 1024;
+  static constexpr uint32_t kWindow = 1u << 15;
+  /// Of those that came early, how many may be kept besides those that have a credit.
+  static constexpr uint32_t kBareMax = 1024;
 
   Link(uint32_t dest_id, uint32_t index) : dest_id_(dest_id), index_(index) {}
 
@@ -60,6 +66,7 @@ class Link {
 
   uint32_t local_key = 0;   ///< what the peer has to name; low 16 bits: index()
   uint32_t remote_key = 0;  ///< what we name
+  uint32_t first_in = 0;    ///< number that the peer has to begin with
 
   // Now and then. Bits are of contexts: theirs in the first line, ours in the others.
   uint64_t say_open = 0, asked = 0, refused = 0;
@@ -67,8 +74,13 @@ class Link {
   uint64_t say_credit = 0;
   bool say_hello = false;
   bool say_welcome = false;
-  bool say_reset = false;
-  bool listed = false;  ///< in the port's list of links that have something to say
+  bool listed = false;   ///< in the port's list of links that have something to say
+  bool watched = false;  ///< in the port's list of links that wait for an answer
+  bool stuck = false;    ///< a message could not be sent, not for want of a session
+  bool say_alive = false;
+  bool warned = false;       ///< the log has it that the peer breaks rules
+  uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
+  uint64_t again_ns = 0;     ///< when to ask once more
   // Large data, of sender.hpp and receiver.hpp.
   LinkedList<SendTransfer> sends;
   uint32_t sends_begun = 0;
@@ -77,11 +89,11 @@ class Link {
   uint32_t requests_seen = 0;
   QueueSource source;
 
-  uint32_t unknown_key = 0;  ///< of the reset
-  uint64_t deadline_ns = 0;  ///< until when the peer has to answer; 0: nothing is asked
-  uint64_t again_ns = 0;     ///< when to ask once more
-  int error = 0;             ///< the same as `ended`, until a sender has heard of it
-  int ended = 0;             ///< why the last session ended: -errno
+  // Of our contexts.
+  uint64_t routed = 0;   ///< they have a route to the peer
+  uint64_t waiting = 0;  ///< they wait for a session
+  uint64_t untold = 0;   ///< they have not heard of `error` yet
+  int error = 0;         ///< why the last session ended: -errno
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }
@@ -91,21 +103,24 @@ class Link {
   /// From now on that number is expected. While something waits that came early, no header matches
   /// `expected`: each message then goes the long way.
   void expect(uint32_t number) {
-    expected = HeaderWords::key_and_number(early_count_ == 0 ? local_key : 0, number);
+    expected = HeaderWords::key_and_number(early_.empty() ? local_key : kNoKey, number);
   }
-  /// Keep what came too early. @return false: its number is outside of the window, or taken.
-  [[nodiscard]] bool keep(uint32_t number, const Early& early);
+  [[nodiscard]] bool has(uint32_t number) const { return early_.count(number) != 0; }
+  /// Keep what came too early and is not kept yet. @return false: its number is outside of the
+  /// window, or it is one too many of those without a buffer.
+  [[nodiscard]] bool keep(const Numbered& early);
   /// The one that is expected now, if it came early. @return false: it did not.
-  [[nodiscard]] bool take(Early* early);
-  [[nodiscard]] bool has_early() const { return early_count_ != 0; }
+  [[nodiscard]] bool take(Numbered* early);
   /// Give away all that came early, one after the other. @return false: there is none.
-  [[nodiscard]] bool drop(Early* early);
+  [[nodiscard]] bool drop(Numbered* early);
 
  private:
+  static constexpr uint32_t kNoKey = ~0u;  // its index is that of no link
+
   uint32_t dest_id_;
   uint32_t index_;
-  std::unique_ptr<std::array<Early, kWindow>> early_;  // made when first needed
-  uint32_t early_count_ = 0;
+  uint32_t bare_count_ = 0;                       // of early_, those without a buffer
+  std::unordered_map<uint32_t, Numbered> early_;  // by number
 };
 
 }  // namespace rio::msg

@@ -17,7 +17,7 @@ constexpr uint32_t kBuffersMin = 64;
 constexpr uint32_t kBuffersMax = 16384;
 constexpr uint32_t kShareMin = 4;
 constexpr uint32_t kShareMax = 1024;
-constexpr uint32_t kRingLog2 = 9;
+constexpr uint32_t kTimeoutUsMax = 60'000'000;
 constexpr uint32_t kControlBuffers = 32;  // never part of a share
 
 }  // namespace
@@ -26,10 +26,13 @@ Port::Port(const PortConfig& config) : config_(config) {}
 
 int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||
-      config.share > kShareMax) {
-    pmd::log_error("port on %s: buffers are %u to %u and a share %u to %u of them, not %u and %u",
-                   config.card.c_str(), kBuffersMin, kBuffersMax, kShareMin, kShareMax,
-                   config.buffers, config.share);
+      config.share > kShareMax || config.response_timeout_us == 0 ||
+      config.response_timeout_us > kTimeoutUsMax) {
+    pmd::log_error(
+        "port on %s: buffers are %u to %u and a share %u to %u of them, not %u and %u; a "
+        "response time-out is 1 to %u us, not %u",
+        config.card.c_str(), kBuffersMin, kBuffersMax, kShareMin, kShareMax, config.buffers,
+        config.share, kTimeoutUsMax, config.response_timeout_us);
     return -EINVAL;
   }
   std::unique_ptr<Port> port(new (std::nothrow) Port(config));
@@ -47,6 +50,8 @@ int Port::start() {
   EndpointConfig config;
   config.queue_pair = config_.queue_pair;
   config.dest_id = config_.dest_id;
+  config.card.response_timeout_us = config_.response_timeout_us;
+  config.card.receive_timeout_us = 2 * config_.response_timeout_us;
   config.queues.tx_log2 = kRingLog2;
   config.queues.shared_log2 = kRingLog2;
   if (const int rc = Endpoint::open(config_.card, config, &endpoint_); rc != 0) {
@@ -113,21 +118,23 @@ Link* Port::link(uint32_t dest_id) {
   }
   links_.push_back(std::make_unique<Link>(dest_id, index));
   index_of_.emplace(dest_id, index);
-  Link& made = *links_.back();
-  made.local_key = new_key(made);
-  made.expect(0);
-  return &made;
+  renew(*links_.back());
+  return links_.back().get();
 }
 
-uint32_t Port::new_key(const Link& link) {
-  // No secret: it only has to differ from the one before, of this process or of the one that had
-  // the destID earlier. (splitmix64)
+/// What the peer has to name from now on.
+void Port::renew(Link& link) {
+  // No secret: it only has to differ from what went before, of this process or of the one that had
+  // the destID earlier; the number does so, too. (splitmix64)
   key_seed_ += 0x9E3779B97F4A7C15u;
   uint64_t mixed = (key_seed_ ^ key_seed_ >> 30) * 0xBF58476D1CE4E5B9u;
-  mixed ^= mixed >> 27;
-  const auto nonce = static_cast<uint32_t>(mixed >> 33) & 0xFFFFu;
+  mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
+  mixed ^= mixed >> 31;
+  const auto nonce = static_cast<uint32_t>(mixed >> 48);
   const uint32_t before = link.local_key >> 16;
-  return (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
+  link.local_key = (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
+  link.first_in = config_.first_number != 0 ? config_.first_number : static_cast<uint32_t>(mixed);
+  link.expect(link.first_in);
 }
 
 }  // namespace rio::msg

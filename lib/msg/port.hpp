@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -58,23 +59,31 @@ class Port {
   uint32_t progress();
 
   /// Make progress until what was sent has arrived, or failed, for at most so long.
-  /// @return 0, -ETIMEDOUT.
+  /// @return 0, -ETIMEDOUT, -ENODEV.
   int flush(uint32_t timeout_ms);
 
-  /// The way from a context to one of a peer's. @param to, from below kContexts. @param kind of
-  /// what will be sent: one that takes a credit. @return 0, -EINVAL (context), -ENOMEM.
+  /// The way from a context to one of a peer's, valid as long as the context. @param to, from below
+  /// kContexts. @param kind of what will be sent: one that takes a credit. @return 0, -EINVAL
+  /// (context), -ENOMEM.
   [[nodiscard]] int route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out);
 
   /// Hot. Send one message; its bytes are copied. @param bytes 0 to kPartBytesMax. @return 0;
-  /// -EAGAIN: no room, or not connected yet: make progress and try again; or why it cannot be:
+  /// -EAGAIN: no room, or not connected yet: make progress and try again; -EMSGSIZE; or why it
+  /// cannot be, which each context with a route hears once, unless another one has connected again
+  /// before it sends (Link::session tells then):
   /// -ECONNRESET (the session is over; the next call begins a new one), -ECONNREFUSED (no such
   /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone).
   [[nodiscard]] int send(const Route& route, const void* data, uint32_t bytes) {
+    if (bytes > kPartBytesMax) [[unlikely]] {
+      return -EMSGSIZE;
+    }
     if (!may_send(route)) [[unlikely]] {
       return not_now(route);
     }
     uint8_t* const at = begin_message(route, bytes);
-    std::memcpy(at + kHeaderBytes, data, bytes);
+    if (bytes != 0) {
+      std::memcpy(at + kHeaderBytes, data, bytes);
+    }
     post(*route.link, at, kHeaderBytes + bytes);
     return 0;
   }
@@ -146,9 +155,14 @@ class Port {
   friend class Receiver;
   friend class Sender;
   static constexpr uint32_t kBurst = 32;
-  static constexpr uint32_t kPosted = 256;  // buffers that the card has
-  static constexpr uint32_t kLinksMax = 1u << 16;
-  static constexpr uint16_t kTriesMax = 1000;
+  static constexpr uint32_t kRingLog2 = 9;
+  static constexpr uint32_t kPosted = 256;                  // buffers that the card has
+  static constexpr uint32_t kLinksMax = 0xFFFF;             // so that one index is that of no link
+  static constexpr uint32_t kStrangersMax = kLinksMax / 2;  // of them, made because a peer asked
+  static constexpr uint32_t kLooksPerCard = 1u << 14;  // looks at the clock for one at the card
+  static constexpr uint32_t kResetsMax = 64;
+  static constexpr uint32_t kResetTries = 16;
+  static constexpr uint32_t kResets = ~0u;  // in talkers_: not a link, resets_
   static constexpr uint32_t kReserve = 16;  // entries of the ring that only the library takes
 
   // Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
@@ -158,8 +172,21 @@ class Port {
   struct Again {
     uint32_t link;
     uint32_t session;
-    uint32_t tries;
+    uint64_t since_ns;
     std::vector<uint8_t> bytes;
+  };
+
+  /// A message that was sent once more and is in the ring.
+  struct Resent {
+    uint32_t entry;
+    uint64_t since_ns;
+  };
+
+  /// An answer to what belongs to no session.
+  struct Reset {
+    uint32_t dest_id;
+    uint32_t key;
+    uint32_t tries;
   };
 
   /// A message as the card told of it.
@@ -191,17 +218,25 @@ class Port {
   [[nodiscard]] Link* begin_run(const Arrival& arrival, const HeaderWords& header);
   [[nodiscard]] uint32_t take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n);
   void take_other(const Arrival& arrival);
-  void take_in_order(Link& link, Early next);
-  void deliver(Link& link, uint8_t* buffer, uint32_t length_bytes);
+  [[nodiscard]] bool keep_early(Link& link, Numbered message);
+  void take_in_order(Link& link, Numbered next);
+  [[nodiscard]] bool take_early(Link& link, Numbered* next);
+  void deliver(Link& link, const Numbered& message);
   void control(Link& link, const HeaderWords& header);
   void return_credit(const Origin& origin, uint32_t to, uint32_t count);
   void repost(uint8_t* buffer) { spare_[spare_count_++] = buffer; }
+  void drop(const Numbered& message) {
+    if (message.buffer != nullptr) {
+      repost(message.buffer);
+    }
+  }
   void refill();
 
   // What is sent: send.cc.
   /// Takes from the budget, which is room in the ring and the distance to the next reap().
   [[nodiscard]] bool may_send(const Route& route) {
-    if (route.out->left() == 0 || (budget_ == 0 && !reap_for_more())) {
+    // In this order: what is reaped may be the end of the session, and of all that is left.
+    if ((budget_ == 0 && !reap_for_more()) || route.out->left() == 0) {
       return false;
     }
     --budget_;
@@ -237,13 +272,16 @@ class Port {
   void reap();
   void reap_others();
   void failed(const pmd::TxDone& done);
+  [[nodiscard]] uint64_t take_since(uint32_t entry);
   void send_again();
 
   // Large data: large.cc.
   [[nodiscard]] int start_large();
   void large_progress();
-  void request(Link& link, uint8_t* buffer, uint32_t length_bytes);
-  [[nodiscard]] bool large_control(Link& link, const uint8_t* buffer, uint32_t length_bytes);
+  [[nodiscard]] bool keep_body(Numbered* message);
+  void large(Link& link, const Numbered& message);
+  [[nodiscard]] bool request(Link& link, const Header& header, std::span<const uint8_t> body);
+  [[nodiscard]] bool large_control(Link& link, Kind kind, std::span<const uint8_t> body);
   [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes);
   void answer(const Answer& answer) { answers_.push_back(answer); }
   [[nodiscard]] bool say(const Answer& answer);
@@ -255,18 +293,26 @@ class Port {
   // Sessions: session.cc.
   void on_session(uint32_t source, const uint8_t* buffer, uint32_t length_bytes);
   void on_hello(uint32_t source, const SessionBody& body);
-  void on_unknown(uint32_t source, uint32_t key);
+  [[nodiscard]] Link* link_of_hello(uint32_t source);
+  void on_unknown(const Reset& reset);
   void end_session(Link& link, int error);
   void want(Link& link);
   void speak();
   [[nodiscard]] bool speak(Link& link);
+  [[nodiscard]] bool say_resets();
   [[nodiscard]] bool say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit);
-  [[nodiscard]] bool say_session(Link& link, Kind kind, uint32_t session);
+  [[nodiscard]] bool say_session(uint32_t dest_id, const HeaderWords& header,
+                                 const SessionBody& body);
+  [[nodiscard]] bool say_session(const Link& link, Kind kind);
   void ask(Link& link);
+  void watch(Link& link, uint64_t again_ns);
+  void look_at(Link& link, uint64_t now);
   void look_at_time();
+  void renew(Link& link);
+  void look_at_card();
   void look_at_events();
-  [[nodiscard]] uint32_t new_key(const Link& link);
   void open_inflow(Link& link, uint32_t context);
+  void close_inflow(Inflow& flow);
   void close_context(uint16_t id);
 
   PortConfig config_;
@@ -280,6 +326,7 @@ class Port {
   // Sending.
   uint32_t budget_ = 0;  // messages of users until the ring has to be looked at
   std::vector<Again> again_;
+  std::vector<Resent> resent_;
 
   // Receiving.
   std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain
@@ -293,11 +340,13 @@ class Port {
   std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID
   std::vector<uint32_t> talkers_;                    // indices of links that have something to say
-  std::vector<uint32_t> asking_;                     // and of those that said hello
-  std::unique_ptr<Sender> sender_;                   // both are made when first needed
+  std::vector<uint32_t> watched_;                    // and of those that wait for an answer
+  std::vector<Reset> resets_;
+  std::unique_ptr<Sender> sender_;  // both are made when first needed
   std::unique_ptr<Receiver> receiver_;
   std::vector<Answer> answers_;  // to be said
   uint32_t until_time_ = kBurst;
+  uint32_t until_card_ = kLooksPerCard;
   uint64_t key_seed_ = 0;
   uint64_t sessions_ended_ = 0;
   PortStats stats_;

@@ -61,8 +61,9 @@ uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t
   iovec* out = context.inbox_.tail();
   uint64_t expected = link.expected;
   uint64_t rest = first.rest;
-  n = std::min(
-      {n, uint32_t{static_cast<uint16_t>(flow.limit - flow.received)}, context.inbox_.in_a_row()});
+  // Half a share at most: credits come back when all of a run are dropped, and who keeps one
+  // message must not stop its sender.
+  n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, context.inbox_.in_a_row()});
   const uint32_t taken =
       shared_->for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
         auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
@@ -168,74 +169,103 @@ void Port::take_other(const Arrival& arrival) {
   Link* const link = index < links_.size() ? links_[index].get() : nullptr;
   if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source) {
     ++stats_.bad;
-    on_unknown(arrival.source, header.key());
+    on_unknown({arrival.source, header.key(), 0});
     repost(buffer);
     return;
   }
-  const Early early{buffer, static_cast<uint16_t>(length_bytes)};
-  if (link->next_in() == header.number()) {
-    take_in_order(*link, early);
-    return;
-  }
-  if (link->next_in() - header.number() <= Link::kWindow) {
+  const Numbered message{header, buffer, static_cast<uint16_t>(length_bytes), {}};
+  const uint32_t ahead = header.number() - link->next_in();
+  if (ahead == 0) {
+    take_in_order(*link, message);
+  } else if (static_cast<int32_t>(ahead) < 0 || link->has(header.number())) {
     ++stats_.twice;
-  } else if (link->keep(header.number(), early)) {
-    ++stats_.early;
-    link->expect(link->next_in());
-    return;
-  } else {
+    repost(buffer);
+  } else if (!keep_early(*link, message)) {
+    repost(buffer);
     cut_off(*link);
   }
-  repost(buffer);
 }
 
-void Port::take_in_order(Link& link, Early next) {
+/// Only what has a credit keeps its buffer: who holds back one message must not get all buffers by
+/// sending those behind it. @return false: against the rules.
+bool Port::keep_early(Link& link, Numbered message) {
+  const HeaderWords& header = message.header;
+  Inflow* const flow = header.takes_credit() ? &link.in[header.to()] : nullptr;
+  const bool counts = flow != nullptr && flow->share != 0;
+  if (counts && flow->early == flow->left()) {
+    return false;
+  }
+  if (is_large(header.kind()) && !keep_body(&message)) {
+    return false;
+  }
+  uint8_t* const buffer = message.buffer;
+  message.buffer = counts ? buffer : nullptr;
+  if (!link.keep(message)) {
+    return false;
+  }
+  if (counts) {
+    ++flow->early;
+  } else {
+    repost(buffer);
+  }
+  ++stats_.early;
+  link.expect(link.next_in());
+  return true;
+}
+
+void Port::take_in_order(Link& link, Numbered next) {
   const uint32_t session = link.session;
   do {
     link.expect(link.next_in() + 1);
-    const HeaderWords header = load_header(next.buffer);
-    if (takes_credit(header.kind())) {
-      deliver(link, next.buffer, next.length_bytes);
-    } else if (header.kind() == Kind::kRequest) {
-      request(link, next.buffer, next.length_bytes);
-      repost(next.buffer);
-    } else if (is_large(header.kind())) {
-      ++stats_.received;
-      if (!large_control(link, next.buffer, next.length_bytes)) {
-        cut_off(link);
-      }
-      repost(next.buffer);
+    if (takes_credit(next.header.kind())) {
+      deliver(link, next);
+    } else if (is_large(next.header.kind())) {
+      large(link, next);
+      drop(next);
     } else {
-      control(link, header);
-      repost(next.buffer);
+      control(link, next.header);
+      drop(next);
     }
-  } while (link.session == session && link.take(&next));
+  } while (link.session == session && take_early(link, &next));
   link.expect(link.next_in());
 }
 
-void Port::deliver(Link& link, uint8_t* buffer, uint32_t length_bytes) {
-  const HeaderWords header = load_header(buffer);
-  const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
+bool Port::take_early(Link& link, Numbered* next) {
+  if (!link.take(next)) {
+    return false;
+  }
+  if (next->buffer != nullptr) {
+    Inflow& flow = link.in[next->header.to()];
+    flow.early = static_cast<uint16_t>(flow.early - (flow.early != 0 ? 1 : 0));
+  }
+  return true;
+}
+
+void Port::deliver(Link& link, const Numbered& message) {
+  const HeaderWords& header = message.header;
+  const uint32_t bytes = message.length_bytes - kHeaderBytes - header.padding();
   if (!header.takes_credit() || bytes > kPartBytesMax) {
+    drop(message);
     cut_off(link);
-    repost(buffer);
     return;
   }
-  Context* const context = contexts_[header.to()];
+  // Counts also where the message does not: the peer will not say it again.
+  link.out[header.from()].limit = header.credit();
   Inflow& flow = link.in[header.to()];
-  if (context == nullptr) {  // sent before it heard that the context is closed
-    repost(buffer);
+  if (flow.share == 0) {  // sent before it heard that the context is closed
+    ++stats_.bad;
+    drop(message);
     return;
   }
-  if (flow.received == flow.limit) {
+  if (flow.left() == 0 || message.buffer == nullptr) {
+    drop(message);
     cut_off(link);
-    repost(buffer);
     return;
   }
+  Context* const context = contexts_[header.to()];  // is there: its flow is open
   ++flow.received;
   ++stats_.received;
-  link.out[header.from()].limit = header.credit();
-  *context->inbox_.tail() = {buffer + kHeaderBytes, bytes};
+  *context->inbox_.tail() = {message.buffer + kHeaderBytes, bytes};
   context->inbox_.push(1, {&link, link.session, header.from()});
 }
 
@@ -252,22 +282,25 @@ void Port::control(Link& link, const HeaderWords& header) {
       open_inflow(link, header.to());
       break;
     case Kind::kOpened:
+    case Kind::kCredit:
       if ((link.asked & bit) == 0) {
         cut_off(link);
         return;
       }
-      link.refused &= ~bit;
       // What was sent counts from the last kRefused on: a message that came before this one may
       // have had the same credit.
       flow.limit = header.credit();
       break;
+    case Kind::kAlive:
+      break;
     case Kind::kRefused:
+      if ((link.asked & bit) == 0) {
+        cut_off(link);
+        return;
+      }
       link.refused |= bit;
       link.asked &= ~bit;
       flow = {};
-      break;
-    case Kind::kCredit:
-      flow.limit = header.credit();
       break;
     default:
       cut_off(link);
@@ -276,14 +309,17 @@ void Port::control(Link& link, const HeaderWords& header) {
 
 void Port::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
   Link& link = *origin.link;
-  if (origin.session != link.session) {
-    unshared_ += count;  // their share went with the session
+  Inflow& flow = link.in[to];
+  if (origin.session != link.session || flow.share == 0) {
+    unshared_ += count;  // their share went with the session, or the context
     return;
   }
-  Inflow& flow = link.in[to];
   flow.limit = static_cast<uint16_t>(flow.limit + count);
   // The peer hears of it with the next message that goes there, or in one for that alone.
-  if (static_cast<uint16_t>(flow.limit - flow.told) >= flow.half) {
+  // It has to be worth it: half the share, or more than what the peer has left, since the rest of
+  // the share may be held for long.
+  const auto untold = static_cast<uint16_t>(flow.limit - flow.told);
+  if (untold >= flow.half || untold > static_cast<uint16_t>(flow.told - flow.received)) {
     link.say_credit |= 1ull << to;
     want(link);
   }

@@ -86,6 +86,7 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
     return;
   }
   transfer.link->receives.push_back(transfer);
+  port_.watch(*transfer.link, 0);
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
   } else {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/msg/clock.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/sender.hpp"
 
@@ -14,26 +15,33 @@ int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* 
   if (link == nullptr) {
     return -ENOMEM;
   }
+  link->routed |= 1ull << from;
   *out = {link, &link->out[to], &link->in[from], HeaderWords::rest_of(to, from, 0, kind, 0)};
   return 0;
 }
 
 int Port::send(const Route& route, const iovec* iov, int count, uint32_t bytes) {
+  if (bytes > kPartBytesMax) {
+    return -EMSGSIZE;
+  }
   if (!may_send(route)) {
     return not_now(route);
   }
   uint8_t* const at = begin_message(route, bytes);
   uint8_t* to = at + kHeaderBytes;
   for (int i = 0; i < count; ++i) {
-    std::memcpy(to, iov[i].iov_base, iov[i].iov_len);
-    to += iov[i].iov_len;
+    if (iov[i].iov_len != 0) {
+      std::memcpy(to, iov[i].iov_base, iov[i].iov_len);
+      to += iov[i].iov_len;
+    }
   }
   post(*route.link, at, kHeaderBytes + bytes);
   return 0;
 }
 
 bool Port::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit) {
-  if (!take_room()) {
+  // What is reaped to make room may be the end of the session.
+  if (!take_room() || link.state != LinkState::kUp) {
     return false;
   }
   const HeaderWords header = {link.next_out, HeaderWords::rest_of(to, from, credit, kind, 0)};
@@ -46,27 +54,32 @@ bool Port::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credi
   return true;
 }
 
-bool Port::say_session(Link& link, Kind kind, uint32_t session) {
+bool Port::say_session(uint32_t dest_id, const HeaderWords& header, const SessionBody& body) {
   if (!take_room()) {
     return false;
   }
-  const HeaderWords header = {link.remote_key, HeaderWords::rest_of(0, 0, 0, kind, 0)};
-  const SessionBody body = {kMagic, session, link.remote_key, 0};
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   std::memcpy(at + sizeof(header), &body, sizeof(body));
-  tx_->send_slot(at, link.dest_id(), mailbox(0, sizeof(header)), sizeof(header) + sizeof(body));
+  tx_->send_slot(at, dest_id, mailbox(0, sizeof(header)), sizeof(header) + sizeof(body));
   return true;
+}
+
+bool Port::say_session(const Link& link, Kind kind) {
+  return say_session(link.dest_id(), {link.remote_key, HeaderWords::rest_of(0, 0, 0, kind, 0)},
+                     {kMagic, link.local_key, link.remote_key, link.first_in});
 }
 
 int Port::not_now(const Route& route) {
   Link& link = *route.link;
   const uint64_t bit = 1ull << HeaderWords{0, route.word}.to();
+  const uint64_t own_bit = 1ull << HeaderWords{0, route.word}.from();
   if (error_ != 0) {
     return error_;
   }
-  if (link.error != 0) {
-    return std::exchange(link.error, 0);
+  if ((link.untold & own_bit) != 0) {
+    link.untold &= ~own_bit;
+    return link.error;
   }
   if ((link.refused & bit) != 0) {
     link.refused &= ~bit;
@@ -74,7 +87,11 @@ int Port::not_now(const Route& route) {
   }
   if ((link.asked & bit) == 0) {
     link.say_open |= bit;
+    link.waiting |= own_bit;
     want(link);
+  } else {
+    link.stuck = true;
+    watch(link, 0);
   }
   reap();
   progress();
@@ -128,32 +145,55 @@ void Port::failed(const pmd::TxDone& done) {
   const HeaderWords header = load_header(slot);
   const auto known = index_of_.find(tx_->slot_dest_id(entry));
   Link* const link = known == index_of_.end() ? nullptr : links_[known->second].get();
+  const uint64_t since_ns = take_since(entry);
+  if (header.kind() == Kind::kReset) {
+    SessionBody body;
+    std::memcpy(&body, slot + sizeof(header), sizeof(body));
+    on_unknown({tx_->slot_dest_id(entry), body.session, header.number() + 1});
+    return;
+  }
   if (link == nullptr || link->remote_key != header.key() || header.kind() >= Kind::kHello) {
     return;  // of a session that is over; a hello is said again by the clock
   }
-  if (done.status == pmd::Status::kBadDescriptor || done.status == pmd::Status::kHostReadFailed ||
-      done.status == pmd::Status::kFlushed) {
+  if (done.status == pmd::Status::kBadDescriptor || done.status == pmd::Status::kFlushed) {
     end_session(*link, -EIO);
     return;
   }
-  // Refused, or in doubt: the number says whether it is there already.
-  again_.push_back({link->index(), link->session, 0, {slot, slot + tx_->slot_bytes(entry)}});
+  if (now_ns() - since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
+    on_unknown({link->dest_id(), link->local_key, 0});
+    end_session(*link, -ETIMEDOUT);
+    return;
+  }
+  // Not read, refused, or in doubt: the number says whether it is there already.
+  again_.push_back({link->index(), link->session, since_ns, {slot, slot + tx_->slot_bytes(entry)}});
+}
+
+/// When the message in that entry of the ring failed for the first time, which may be now.
+uint64_t Port::take_since(uint32_t entry) {
+  const auto known = std::find_if(resent_.begin(), resent_.end(),
+                                  [&](const Resent& resent) { return resent.entry == entry; });
+  if (known == resent_.end()) {
+    return now_ns();
+  }
+  const uint64_t since_ns = known->since_ns;
+  resent_.erase(known);
+  return since_ns;
 }
 
 void Port::send_again() {
-  const size_t n = again_.size();
-  for (size_t i = 0; i < n; ++i) {
-    Again& again = again_[i];
+  std::erase_if(resent_, [&](const Resent& resent) {
+    return tx_->next_index() - resent.entry > 1u << kRingLog2;
+  });
+  std::vector<Again> now;
+  now.swap(again_);
+  for (Again& again : now) {
     Link& link = *links_[again.link];
+    // Making room may end the session, too.
+    const bool room = take_room();
     if (again.session != link.session) {
       continue;
     }
-    if (++again.tries > kTriesMax) {
-      on_unknown(link.dest_id(), link.local_key);
-      end_session(link, -ETIMEDOUT);
-      continue;
-    }
-    if (!take_room()) {
+    if (!room) {
       again_.push_back(std::move(again));
       continue;
     }
@@ -162,9 +202,9 @@ void Port::send_again() {
     uint8_t* const at = tx_->slot_va();
     std::memcpy(at, again.bytes.data(), again.bytes.size());
     const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
+    resent_.push_back({tx_->next_index(), again.since_ns});
     tx_->send_slot(at, link.dest_id(), mailbox(header.number(), length_bytes), length_bytes);
   }
-  again_.erase(again_.begin(), again_.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
 }  // namespace rio::msg

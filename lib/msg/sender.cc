@@ -84,6 +84,7 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   std::memcpy(at + kHeaderBytes, &body, sizeof(body));
   port_.post(link, at, kHeaderBytes + sizeof(body));
   link.sends.push_back(transfer);
+  port_.watch(link, 0);
   return 0;
 }
 

@@ -2,8 +2,8 @@
 // and said when there is room, so nothing here ever waits.
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
+#include "lib/msg/clock.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/receiver.hpp"
 #include "lib/msg/sender.hpp"
@@ -12,13 +12,10 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kAgainNs = 2'000'000;  // a question that got no answer is put again
-constexpr uint16_t kShareMin = 4;
-
-[[nodiscard]] uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
-                               std::chrono::nanoseconds(1));
-}
+constexpr uint64_t kAgainNs = 2'000'000;   // a question that got no answer is put again
+constexpr uint64_t kAliveNs = 20'000'000;  // who gives no credit for so long is asked for a sign
+constexpr uint32_t kShareMin = 4;
+constexpr uint32_t kSharesFree = 16;
 
 }  // namespace
 
@@ -34,6 +31,12 @@ void Port::speak() {
   std::vector<uint32_t> now;
   now.swap(talkers_);
   for (const uint32_t index : now) {
+    if (index == kResets) {
+      if (!say_resets()) {
+        talkers_.push_back(kResets);
+      }
+      continue;
+    }
     Link& link = *links_[index];
     link.listed = false;
     if (!speak(link)) {
@@ -54,30 +57,38 @@ bool Port::speak(Link& link) {
     }
     return true;
   };
-  if (link.say_reset) {
-    link.say_reset = !say_session(link, Kind::kReset, link.unknown_key);
-  }
   if (link.say_welcome) {
-    link.say_welcome = !say_session(link, Kind::kWelcome, link.local_key);
+    link.say_welcome = !say_session(link, Kind::kWelcome);
   }
   if (link.state == LinkState::kIdle && link.say_open != 0) {
     ask(link);
   }
   if (link.say_hello) {
-    link.say_hello = !say_session(link, Kind::kHello, link.local_key);
+    link.say_hello = !say_session(link, Kind::kHello);
   }
   if (link.state != LinkState::kUp) {
-    return !link.say_hello && !link.say_welcome && !link.say_reset;
+    return !link.say_hello && !link.say_welcome;
   }
-  return !link.say_reset && !link.say_welcome && each(&link.say_opened, [&](uint16_t c) {
+  if (link.say_alive) {
+    link.say_alive = !say(link, Kind::kAlive, 0, 0, 0);
+  }
+  return !link.say_welcome && !link.say_alive && each(&link.say_opened, [&](uint16_t c) {
     return say(link, Kind::kOpened, 0, c, link.in[c].limit);
   }) && each(&link.say_refused, [&](uint16_t c) {
-    return say(link, Kind::kRefused, 0, c, 0);
+    if (!say(link, Kind::kRefused, 0, c, 0)) {
+      return false;
+    }
+    // Now the peer counts from zero again.
+    link.in[c] = link.in[c].share == 0 ? Inflow{} : link.in[c];
+    return true;
   }) && each(&link.say_credit, [&](uint16_t c) {
     return link.in[c].told == link.in[c].limit || say(link, Kind::kCredit, 0, c, link.in[c].limit);
   }) && each(&link.say_open, [&](uint16_t c) {
+    if (!say(link, Kind::kOpen, c, 0, 0)) {
+      return false;
+    }
     link.asked |= 1ull << c;
-    return say(link, Kind::kOpen, c, 0, 0);
+    return true;
   });
 }
 
@@ -85,19 +96,47 @@ void Port::ask(Link& link) {
   link.state = LinkState::kHello;
   link.say_hello = true;
   const uint64_t now = now_ns();
-  link.again_ns = now + kAgainNs;
   link.deadline_ns = now + uint64_t{config_.connect_ms} * 1'000'000;
-  asking_.push_back(link.index());
+  watch(link, now + kAgainNs);
 }
 
-void Port::on_unknown(uint32_t source, uint32_t key) {
-  Link* const link = this->link(source);
-  if (link == nullptr || link->say_reset) {
+void Port::watch(Link& link, uint64_t again_ns) {
+  if (!link.watched) {
+    link.watched = true;
+    link.again_ns = again_ns != 0 ? again_ns : now_ns() + kAliveNs;
+    watched_.push_back(link.index());
+  } else if (again_ns != 0) {
+    link.again_ns = again_ns;
+  }
+}
+
+/// No link is made for it, and what does not fit in is dropped: who sends more is told then.
+void Port::on_unknown(const Reset& reset) {
+  const bool pending = std::any_of(resets_.begin(), resets_.end(), [&](const Reset& other) {
+    return other.dest_id == reset.dest_id && other.key == reset.key;
+  });
+  if (pending || resets_.size() == kResetsMax || reset.tries == kResetTries) {
     return;
   }
-  link->say_reset = true;
-  link->unknown_key = key;
-  want(*link);
+  if (resets_.empty()) {
+    talkers_.push_back(kResets);
+  }
+  resets_.push_back(reset);
+}
+
+bool Port::say_resets() {
+  while (!resets_.empty() && error_ == 0) {
+    if (!take_room()) {
+      return false;
+    }
+    const Reset reset = resets_.back();
+    resets_.pop_back();
+    // The number, which such messages do not have otherwise, says how often it was tried.
+    const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
+                                HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
+    static_cast<void>(say_session(reset.dest_id, header, {kMagic, reset.key, 0, 0}));
+  }
+  return true;
 }
 
 void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_bytes) {
@@ -109,7 +148,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   }
   std::memcpy(&header, buffer, sizeof(header));
   std::memcpy(&body, buffer + sizeof(header), sizeof(body));
-  if (body.magic != kMagic || body.unused != 0) {
+  if (body.magic != kMagic) {
     ++stats_.bad;
     return;
   }
@@ -123,24 +162,30 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
     ++stats_.bad;
     return;
   }
+  const bool is_answer = header.kind == Kind::kWelcome && body.session != 0;
   if (header.kind == Kind::kReset && link->remote_key == body.session &&
-      link->state != LinkState::kIdle) {
+      link->state == LinkState::kUp) {
     end_session(*link, -ECONNRESET);
-  } else if (header.kind == Kind::kWelcome && body.peer == link->local_key && body.session != 0 &&
-             link->state == LinkState::kHello) {
+  } else if (is_answer && body.peer == link->local_key && link->state == LinkState::kHello) {
     link->remote_key = body.session;
-    link->next_out = HeaderWords::key_and_number(body.session, 0);
+    link->next_out = HeaderWords::key_and_number(body.session, body.first);
     link->state = LinkState::kUp;
     link->deadline_ns = 0;
     want(*link);
-  } else if (link->remote_key != body.session) {
-    ++stats_.bad;  // an answer to another question
+  } else if (!is_answer || link->remote_key != body.session) {
+    ++stats_.bad;  // an answer to another question, or nothing that we know
   }
 }
 
+/// A link is never freed, so those whom nobody here asked for get no more than their part.
+Link* Port::link_of_hello(uint32_t source) {
+  const bool known = index_of_.find(source) != index_of_.end();
+  return known || links_.size() < kStrangersMax ? link(source) : nullptr;
+}
+
 void Port::on_hello(uint32_t source, const SessionBody& body) {
-  Link* const link = this->link(source);
-  if (link == nullptr || body.session == 0) {
+  Link* const link = body.session != 0 ? link_of_hello(source) : nullptr;
+  if (link == nullptr) {
     ++stats_.bad;
     return;
   }
@@ -148,7 +193,7 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
     end_session(*link, -ECONNRESET);  // the peer was born again
   }
   if (link->remote_key != body.session) {
-    link->next_out = HeaderWords::key_and_number(body.session, 0);
+    link->next_out = HeaderWords::key_and_number(body.session, body.first);
   }
   link->remote_key = body.session;
   link->state = LinkState::kUp;
@@ -160,23 +205,24 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
 
 void Port::cut_off(Link& link) {
   ++stats_.cut_off;
-  pmd::log_warning(
-      "destID %u broke the rules of its session, which is over; it runs another "
-      "release, or means harm",
-      link.dest_id());
-  on_unknown(link.dest_id(), link.local_key);
+  if (!link.warned) {  // once, since it may go on
+    link.warned = true;
+    pmd::log_warning(
+        "destID %u broke the rules of its session, which is over; it runs another "
+        "release, or means harm",
+        link.dest_id());
+  }
+  on_unknown({link.dest_id(), link.local_key, 0});
   end_session(link, -EPROTO);
 }
 
 void Port::end_session(Link& link, int error) {
-  Early early{};
+  Numbered early{};
   while (link.drop(&early)) {
-    repost(early.buffer);
+    drop(early);
   }
   for (Inflow& flow : link.in) {
-    // What was taken and not given back comes back one by one.
-    const auto held = static_cast<uint16_t>(flow.received - (flow.limit - flow.share));
-    unshared_ += flow.share != 0 ? flow.share - held : 0u;
+    close_inflow(flow);
     flow = {};
   }
   link.out.fill({});
@@ -185,19 +231,32 @@ void Port::end_session(Link& link, int error) {
     receiver_->end_session(link, error);
   }
   // Who was about to send hears of it; who never did has nothing to hear.
-  link.error = link.asked != 0 || link.say_open != 0 ? error : 0;
-  link.ended = error;
+  if (link.state == LinkState::kUp && (link.asked != 0 || link.say_open != 0)) {
+    link.untold = link.routed;
+  } else {
+    link.untold |= link.waiting;
+  }
+  link.error = error;
   ++sessions_ended_;
+  link.waiting = 0;
   link.state = LinkState::kIdle;
   link.say_open = link.asked = link.refused = link.say_opened = link.say_refused = 0;
   link.say_credit = 0;
-  link.say_hello = link.say_welcome = false;
+  link.say_hello = link.say_welcome = link.say_alive = link.stuck = false;
   link.deadline_ns = 0;
   link.remote_key = 0;
   link.next_out = 0;
   ++link.session;
-  link.local_key = new_key(link);
-  link.expect(0);
+  renew(link);
+}
+
+/// What is not held of a share can be given to others; what was taken comes back one by one.
+void Port::close_inflow(Inflow& flow) {
+  if (flow.share != 0) {
+    unshared_ += flow.left();
+    flow.received = flow.limit;
+    flow.share = flow.half = flow.early = 0;
+  }
 }
 
 void Port::open_inflow(Link& link, uint32_t context) {
@@ -209,14 +268,14 @@ void Port::open_inflow(Link& link, uint32_t context) {
   }
   if (flow.share == 0) {
     // The more is taken, the less a newcomer gets.
-    const uint32_t most = std::min(config_.share, unshared_ / 2);
-    if (most < kShareMin) {
+    const uint32_t most = std::min(config_.share, std::max(kShareMin, unshared_ / kSharesFree));
+    if (most > unshared_) {
       link.say_refused |= 1ull << context;
       want(link);
       return;
     }
     const auto share = static_cast<uint16_t>(most);
-    flow = {0, share, 0, static_cast<uint16_t>(share / 2), share};
+    flow = {0, share, 0, static_cast<uint16_t>(share / 2), share, 0};
     unshared_ -= most;
   }
   link.say_opened |= 1ull << context;
@@ -225,13 +284,17 @@ void Port::open_inflow(Link& link, uint32_t context) {
 
 void Port::close_context(uint16_t id) {
   for (const std::unique_ptr<Link>& link : links_) {
+    const uint64_t bit = 1ull << id;
+    link->routed &= ~bit;
+    link->waiting &= ~bit;
+    link->untold &= ~bit;
+    link->say_credit &= ~bit;
     Inflow& flow = link->in[id];
     if (flow.share == 0) {
       continue;
     }
-    const auto held = static_cast<uint16_t>(flow.received - (flow.limit - flow.share));
-    unshared_ += flow.share - held;
-    flow = {};
+    // Its limit stays until the peer knows: the headers of what we send go on with it.
+    close_inflow(flow);
     link->say_refused |= 1ull << id;
     want(*link);
   }
@@ -246,31 +309,39 @@ void Port::look_at_events() {
       continue;
     }
     const auto known = index_of_.find(events[i].source);
-    if (known != index_of_.end()) {
+    if (known != index_of_.end() && links_[known->second]->state == LinkState::kUp) {
       end_session(*links_[known->second], -ECONNRESET);
     }
   }
 }
 
+/// Bursts do not see that the card is gone.
+void Port::look_at_card() {
+  if (--until_card_ == 0) {
+    until_card_ = kLooksPerCard;
+    if (error_ == 0 && endpoint_->card().gone()) {
+      error_ = -ENODEV;
+      pmd::log_error("%s is gone; close the port", endpoint_->name().c_str());
+    }
+  }
+}
+
 void Port::look_at_time() {
-  if (asking_.empty() && again_.empty()) {
+  look_at_card();
+  if (watched_.empty() && again_.empty()) {
     return;
   }
   const uint64_t now = now_ns();
-  for (size_t i = 0; i < asking_.size();) {
-    Link& link = *links_[asking_[i]];
-    if (link.deadline_ns == 0) {
-      asking_[i] = asking_.back();
-      asking_.pop_back();
+  for (size_t i = 0; i < watched_.size();) {
+    Link& link = *links_[watched_[i]];
+    const bool waits = link.stuck || !link.sends.empty() || !link.receives.empty();
+    if (link.deadline_ns == 0 && !waits) {
+      link.watched = false;
+      watched_[i] = watched_.back();
+      watched_.pop_back();
       continue;
     }
-    if (now > link.deadline_ns) {
-      end_session(link, -EHOSTUNREACH);
-    } else if (now > link.again_ns) {
-      link.again_ns = now + kAgainNs;
-      link.say_hello = true;
-      want(link);
-    }
+    look_at(link, now);
     ++i;
   }
   if (!again_.empty()) {
@@ -278,11 +349,33 @@ void Port::look_at_time() {
   }
 }
 
+/// A link that waits for an answer.
+void Port::look_at(Link& link, uint64_t now) {
+  if (link.deadline_ns != 0 && now > link.deadline_ns) {
+    end_session(link, -EHOSTUNREACH);
+    return;
+  }
+  if (now <= link.again_ns) {
+    return;
+  }
+  if (link.deadline_ns != 0) {
+    link.again_ns = now + kAgainNs;
+    link.say_hello = true;
+  } else {
+    // Who was born again owes no credit, and does not know that we wait for it.
+    link.again_ns = now + kAliveNs;
+    link.stuck = false;
+    link.say_alive = true;
+  }
+  want(link);
+}
+
 int Port::flush(uint32_t timeout_ms) {
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
   while (tx_->outstanding() != 0 || !again_.empty() || !talkers_.empty()) {
+    look_at_card();
     if (error_ != 0 || now_ns() > end) {
-      return -ETIMEDOUT;
+      return error_ != 0 ? error_ : -ETIMEDOUT;
     }
     reap();
     progress();

@@ -19,14 +19,14 @@ uint32_t& Endpoint::session_of(const msg::Link& link) {
   while (!inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
     if (static_cast<int32_t>(origin.session - session_of(*origin.link)) > 0) {
-      link_ended(*origin.link, origin.session, origin.link->ended);
+      link_ended(*origin.link, origin.session, origin.link->error);
     }
     arrive_other(inbox.at(0), origin);
   }
   for (uint32_t i = 0; i < port_.link_count(); ++i) {
     msg::Link& link = port_.link_at(i);
     if (session_of(link) != link.session) {
-      link_ended(link, link.session, link.ended);
+      link_ended(link, link.session, link.error);
     }
   }
   if (port_.error() != 0) {

@@ -82,7 +82,7 @@ int Endpoint::push(Peer& peer, SendRequest& request) {
 
 int Endpoint::push_part(Peer& peer, SendRequest& request) {
   if (peer.session != peer.route.link->session) {
-    return peer.route.link->ended;
+    return peer.route.link->error;
   }
   if (request.stage == Stage::kWaiting) {
     if (request.length_bytes > eager_bytes_) {

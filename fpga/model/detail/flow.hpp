@@ -25,8 +25,8 @@ struct alignas(64) TxMsg {
   State state;
   uint8_t segments;
   uint8_t retries;
-  bool whole;  ///< sent as one unit; counts as one segment
-  uint32_t unused;
+  bool whole;        ///< sent as one unit; counts as one segment
+  uint32_t pull_at;  ///< where its frame is, if its bytes are to be pulled, and 1; else 0
 };
 static_assert(sizeof(TxMsg) == 64);
 

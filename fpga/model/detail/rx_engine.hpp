@@ -54,7 +54,8 @@ class RxEngine {
     uint32_t size;    ///< dedicated: of the entry
     uint32_t arrival;
     uint64_t addr;
-    uint64_t message;  ///< Frame::address of its segments
+    uint64_t message;      ///< Frame::address of its segments
+    const uint8_t* frame;  ///< of a message that is pulled
     uint64_t since_ns;
   };
 

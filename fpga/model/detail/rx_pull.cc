@@ -56,6 +56,7 @@ uint32_t RxEngine::place_pull(Context& context, const InFrame& frame, Puller& pu
   const uint32_t last = (frame.segments - 1u) * kFull;
   const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
   uint8_t* const to = core_.host.writable(context.addr, extent);
+  context.frame = frame.at;
   *piece = {to, frame.address, frame.length};
   if (to != nullptr) [[likely]] {
     std::memset(to + frame.length, 0, extent - frame.length);
@@ -64,7 +65,7 @@ uint32_t RxEngine::place_pull(Context& context, const InFrame& frame, Puller& pu
   alignas(Frame) uint8_t copy[sizeof(Frame) + regs::kMessageBytesMax] = {};
   piece->to = copy + sizeof(Frame);
   const uint64_t pulled = puller.pull({piece, 1});
-  if (pulled == frame.length) {
+  if (pulled == frame.length && is_pull(frame.at)) {
     InFrame landing = frame;
     landing.at = copy;
     land_whole(context, landing);
@@ -77,8 +78,9 @@ void RxEngine::end_pulls(const Context* contexts, std::span<const PullPiece> pie
                          uint64_t pulled) {
   for (size_t i = 0; i < pieces.size(); ++i) {
     const uint32_t len = pieces[i].len_bytes;
-    const bool whole = pulled >= len;
-    pulled = whole ? pulled - len : 0;
+    const bool came = pulled >= len;
+    pulled = came ? pulled - len : 0;
+    const bool whole = came && is_pull(contexts[i].frame);
     complete(contexts[i], whole ? padded(len) : 0, whole ? Status::kOk : Status::kReceiveTimeout);
     const Answer answer = whole ? Answer::kDone : Answer::kError;
     count(answer);

@@ -340,6 +340,9 @@ void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) 
 }
 
 void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
+  if (msg.pull_at != 0) {
+    revoke(flow, msg);
+  }
   regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
   core_.complete(pair.rings[kTxRing], &cpl,
                  static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8);
@@ -395,6 +398,7 @@ void TxEngine::lose(Pair& pair, Flow& flow) {
   for (uint32_t place = 0; place < flow.msgs.size(); ++place) {
     TxMsg& msg = flow.msgs[place];
     if (msg.state == TxMsg::kFlying) {
+      msg.pull_at = 0;  // its ring has gone
       settle(pair, flow, msg, place,
              msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
     }
@@ -465,6 +469,9 @@ void TxEngine::forget(Pair& pair) {
   for (auto& [dest, flow] : pair.flows) {
     for (TxMsg& msg : flow->msgs) {
       if (msg.state == TxMsg::kFlying) {
+        if (msg.pull_at != 0) {
+          revoke(*flow, msg);
+        }
         contexts_used_ -= msg.segments > 1 ? 1 : 0;
         msg.state = TxMsg::kQuarantine;
         msg.unsent = 0;

@@ -64,6 +64,7 @@ class TxEngine {
   /// @return false: no room on the wire.
   bool send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
   [[nodiscard]] bool send_to_be_pulled(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place);
+  static void revoke(const Flow& flow, TxMsg& msg);
   [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
                             uint32_t len, uint8_t* to);
   void answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack);

@@ -35,12 +35,21 @@ bool TxEngine::send_to_be_pulled(Pair& pair, Flow& flow, TxMsg& msg, uint32_t pl
   frame->segments = msg.segments;
   frame->ssize = regs::kSegmentBytesMax;
   frame->address = reinterpret_cast<uintptr_t>(bytes);
+  msg.pull_at = flow.way->requests->tail() | 1;
   flow.way->requests->commit(frame, sizeof(Frame));  // published with those behind it
   ++core_.counts.tx_packets;
   msg.unsent = 0;
   msg.open = 1;
   msg.since_ns = core_.now_ns;
   return true;
+}
+
+// Its memory will be the host's again: nobody may take it for the message's from now on.
+void TxEngine::revoke(const Flow& flow, TxMsg& msg) {
+  if (msg.open != 0) {
+    flow.way->requests->revoke(msg.pull_at & ~1u);
+  }
+  msg.pull_at = 0;
 }
 
 }  // namespace rio::model

@@ -177,7 +177,7 @@ proctype SenderPost(byte s; byte x) {
 proctype SenderStop(byte s; byte x) {
   bool again;
   do
-  :: atomic { sst[x] == REQUESTED && !scont[x] -> closed(s, x, sa[x], false); idle(x) }
+  :: atomic { sst[x] == REQUESTED -> closed(s, x, sa[x], false); idle(x) }
   :: atomic { sst[x] == SENDING -> drain(x, false) }
   :: atomic { sst[x] == SENDING && sposted[x] > 0 -> drain(x, true) }  // a message is in doubt
 #ifdef LIVE

@@ -109,6 +109,34 @@ TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
   }
 }
 
+/// The sender gives the message up while it is pulled.
+TEST(ForeignFrames, WhatIsRevokedMeanwhileIsNotBelieved) {
+  class Revoker final : public model::Puller {
+   public:
+    explicit Revoker(FuzzCard& card) : card_(card) {}
+    uint64_t pull(std::span<const model::PullPiece> pieces) override {
+      card_.ring_to_card()[offsetof(model::Frame, type)] =
+          static_cast<uint8_t>(model::FrameType::kRevoked);
+      return pieces[0].len_bytes;
+    }
+
+   private:
+    FuzzCard& card_;
+  };
+  FuzzCard card(false, 0);
+  card.start_all();
+  card.post_receive();
+  Revoker puller(card);
+  card.in().puller = &puller;
+  model::Frame frame = message_of(2, 200);
+  frame.type = model::FrameType::kPull;
+  EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+  card.step(2);
+  EXPECT_EQ(completion(card, 0).status,
+            static_cast<uint32_t>(regs::Status::kReceiveTimeout) | 1u << 31);
+  EXPECT_EQ(card.card().counters().rx_errors, 1u);
+}
+
 TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
   FuzzCard card(false, 0);
   card.start_all();

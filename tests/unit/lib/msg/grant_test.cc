@@ -222,6 +222,18 @@ TEST(RecvGrant, StopsAndIsClosed) {
   EXPECT_EQ(receiver.cause().reason, 7);
 }
 
+TEST(RecvGrant, TheSenderMayAskAgainAndGiveUpBeforeItHearsThatAllIsOver) {
+  RecvGrant done;
+  done.start(1, 1);
+  done.posted(1);
+  static_cast<void>(done.tell());
+  done.completed(1);
+  EXPECT_EQ(done.on_closed(0, 1, kAgain), 0);
+  EXPECT_EQ(done.on_closed(1, 0, kFailed), 0);
+  EXPECT_EQ(done.state(), Receiver::kDone);
+  EXPECT_EQ(done.on_closed(2, 0, kFailed), -EPROTO);
+}
+
 TEST(RecvGrant, AParkedTransferWaitsAgain) {
   RecvGrant receiver;
   receiver.told_by_offer(2);
@@ -238,7 +250,12 @@ TEST(RecvGrant, AParkedTransferWaitsAgain) {
 class RandomTransfer {
  public:
   explicit RandomTransfer(uint32_t seed)
-      : random_(seed), messages_(1 + pick(40)), window_(1 + pick(8)), bad_(pick(3) == 0) {}
+      : random_(seed), messages_(1 + pick(40)), window_(1 + pick(8)), bad_(pick(3) == 0) {
+    if (pick(2) == 0) {
+      offered_ = 1 + pick(std::min(messages_, window_));
+      sender_.accept(1, messages_, offered_);
+    }
+  }
 
   void run() {
     for (int i = 0; i < 100000 && !over(); ++i) {
@@ -280,6 +297,11 @@ class RandomTransfer {
     return sender_.over() && receiver_over() && net_.empty() && up_.empty() && down_.empty();
   }
 
+  /// ACCEPT is ahead of all that the sender says later; start() takes it.
+  bool accept_on_its_way() const {
+    return offered_ != 0 && receiver_.state() == Receiver::kWaiting && receiver_.attempt() == 0;
+  }
+
   void step() {
     ++now_;
     switch (pick(7)) {
@@ -311,11 +333,19 @@ class RandomTransfer {
     if (receiver_.state() != Receiver::kWaiting) {
       return;
     }
-    ASSERT_TRUE(net_.empty());  // nothing of an earlier attempt is on its way
+    const bool accepted = offered_ != 0 && receiver_.attempt() == 0;
+    if (accepted && pick(3) == 0) {  // no receive is there for it
+      receiver_.told_by_offer(offered_);
+      ASSERT_TRUE(receiver_.stop(kAgain));
+      down_.push_back({Kind::kAbort, 0, 0, kAgain});
+      return;
+    }
+    ASSERT_TRUE(accepted || net_.empty());  // nothing of an earlier attempt is on its way
     landed_.clear();
     receiver_.start(messages_, window_);
     receiver_.posted(receiver_.may_post());
-    down_.push_back({Kind::kGrant, receiver_.attempt(), receiver_.tell(), {}});
+    down_.push_back(
+        {accepted ? Kind::kExtend : Kind::kGrant, receiver_.attempt(), receiver_.tell(), {}});
   }
 
   void post() {
@@ -333,6 +363,9 @@ class RandomTransfer {
     if (net_.empty()) {
       return;
     }
+    if (accept_on_its_way()) {
+      return;  // open and empty: RETRY
+    }
     const Flying message = net_.front();
     net_.pop_front();
     if (receiver_.state() == Receiver::kReceiving) {
@@ -342,7 +375,9 @@ class RandomTransfer {
       landed_.insert(message.number);
       receiver_.completed(1);
     } else {
-      ASSERT_TRUE(receiver_.state() == Receiver::kStopping) << "it went astray";
+      ASSERT_TRUE(receiver_.state() == Receiver::kStopping ||
+                  receiver_.state() == Receiver::kParked)
+          << "it went astray";
     }
     if (bad_ && pick(20) == 0) {
       sender_.stop(kAgain);  // the answer was lost
@@ -364,7 +399,7 @@ class RandomTransfer {
   }
 
   void hear_sender() {
-    if (up_.empty()) {
+    if (up_.empty() || accept_on_its_way()) {
       return;
     }
     const Said said = up_.front();
@@ -408,7 +443,7 @@ class RandomTransfer {
     failed_ = true;
     if (pick(2) == 0) {
       sender_.stop(kFailed);
-    } else if (receiver_.stop(kFailed)) {
+    } else if (!accept_on_its_way() && receiver_.stop(kFailed)) {
       down_.push_back({Kind::kAbort, receiver_.attempt(), 0, kFailed});
     }
   }
@@ -417,6 +452,7 @@ class RandomTransfer {
   uint32_t messages_;
   uint32_t window_;
   bool bad_;
+  uint32_t offered_ = 0;  // messages that may follow ACCEPT; 0: it was no offer
   bool failed_ = false;
   SendGrant sender_;
   RecvGrant receiver_;

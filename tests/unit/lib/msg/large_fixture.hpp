@@ -24,7 +24,7 @@ struct Node {
     config.card = card;
     config.dest_id = dest_id;
     config.queue_pair = queue_pair;
-    config.buffers = 512;
+    config.buffers = 2048;
     config.share = 64;
     EXPECT_EQ(Port::open(config, &port), 0);
     EXPECT_EQ(Context::create(*port, kContext, &context), 0);

@@ -13,8 +13,8 @@ namespace {
 
 /// A transfer with both its ends.
 struct Both {
-  Both(uint32_t number, Node& from, Node& to, uint64_t bytes, uint64_t at)
-      : number(number), from(from), to(to), out(bytes, at, 0x11), in(bytes, at * 3, 0x22) {
+  Both(uint32_t match_bits, Node& source, Node& sink, uint64_t bytes, uint64_t at)
+      : number(match_bits), from(source), to(sink), out(bytes, at, 0x11), in(bytes, at * 3, 0x22) {
     fill(out.at(), bytes, number);
   }
   uint32_t number;

@@ -72,6 +72,8 @@ class Member {
     message.length_bytes = static_cast<uint16_t>(std::max(text.size() + 1, least_bytes));
     EXPECT_EQ(endpoint_->tx().burst(&message, 1), 1);
   }
+  /// Overwrites what was sent.
+  void scribble() { std::memset(endpoint_->buffers()->va(out_), 'x', 4096); }
   /// What became of it.
   [[nodiscard]] pmd::Status done() {
     pmd::TxDone done{};

@@ -340,6 +340,34 @@ INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
                          testing::Values("", ",pull=0", ",exact=1", ",quirks=0", ",stepping=thread",
                                          ",pcie=5"));
 
+/// A partner that does not take a long message, whose sender closes its card and goes on: what its
+/// memory holds later on is not the message.
+TEST_F(Shm, ALongMessageThatIsGivenUpIsNotPulled) {
+  Member one("shm:x,id=1");
+  Pipe closed;
+  Child child([&] {
+    auto two = std::make_unique<Member>("shm:x,id=2", 2'000);
+    two->send(1, "short");
+    if (two->done() != Status::kOk) {
+      return 1;
+    }
+    two->send(1, "long", 4000);
+    if (two->endpoint().queues().stop() != 0) {
+      return 2;
+    }
+    two->scribble();  // its own again: the message is in doubt
+    closed.tell();
+    pause();
+    return 0;
+  });
+  EXPECT_EQ(one.receive(), "2:short");
+  EXPECT_EQ(closed.wait(), 1);
+  std::string text;
+  for (int i = 0; i < 2000 && !one.poll(&text); ++i) {
+  }
+  EXPECT_EQ(text, "");
+}
+
 TEST_F(Shm, WhoeverSleepsIsWoken) {
   const uint32_t rings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
   Member one("shm:x,id=1", 0, rings);

@@ -138,13 +138,12 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
   EXPECT_EQ(to, one->route(2));
   for (uint32_t life = 1; life <= 20; ++life) {
     auto two = join(2);
-    ASSERT_TRUE(wait_until([&] {
-      to = one->route(2);
-      return to != nullptr;
-    }));
-    model::PartnerChange came = change(*one);
-    while (!came.here) {  // nobody was there yet
-      (void)one->route(2);
+    model::PartnerChange came{};
+    while (!came.here) {  // else nobody was there yet
+      ASSERT_TRUE(wait_until([&] {
+        to = one->route(2);
+        return to != nullptr;
+      }));
       came = change(*one);
     }
     EXPECT_EQ(came.times, life);

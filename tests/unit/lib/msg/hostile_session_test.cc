@@ -1,0 +1,132 @@
+// A card that says anything about sessions: floods, answers that nobody asked for.
+#include "tests/unit/lib/msg/net.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+/// A port, a friend of it, and a foe.
+class HostileSession : public Net {
+ protected:
+  HostileSession() {
+    EXPECT_EQ(send(friend_, there_, "before"), 0);
+    EXPECT_EQ(receive(own_), "before");
+  }
+  ~HostileSession() override {
+    for (uint32_t i = 0; i < 100; ++i) {
+      EXPECT_EQ(send(friend_, there_, std::to_string(i)), 0);
+      EXPECT_EQ(receive(own_), std::to_string(i));
+    }
+    EXPECT_EQ(friend_.port->stats().bad, 0u);
+    foe_.reset();
+    const Member good = member(port(3), 0);
+    int rc = -ECONNRESET;
+    while (rc == -ECONNRESET) {
+      rc = send(good, route(good, 1, 0), "good");
+    }
+    EXPECT_EQ(rc, 0);
+    EXPECT_EQ(receive(own_), "good");
+  }
+  void foe_sends(const std::vector<uint8_t>& bytes) {
+    ASSERT_TRUE(work_until([&] { return foe_->send(1, bytes); }));
+    for (int i = 0; i < 4; ++i) {
+      foe_->reap();
+      static_cast<void>(foe_->receive());
+      turns(2);
+    }
+  }
+  Link& link() { return *own_.port->link(3); }
+  /// The session that the foe has asked for.
+  void begin() {
+    foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
+    ASSERT_TRUE(
+        work_until([&] { return link().state == LinkState::kUp && link().remote_key == 77; }));
+  }
+  void foe_says(Kind kind) {
+    foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, 9, kind));
+  }
+
+  Member own_ = member(port(1), 0);
+  Member friend_ = member(port(2), 0);
+  Route there_ = route(friend_, 1, 0);
+  std::unique_ptr<Raw> foe_ = std::make_unique<Raw>("shm:x,id=3", 0);
+};
+
+TEST_F(HostileSession, AFloodOfHellos) {
+  for (uint32_t key = 1; key <= 3000; ++key) {
+    foe_sends(Wire::session(Kind::kHello, 0, key, 0));
+  }
+  EXPECT_EQ(link().remote_key, 3000u);
+  EXPECT_EQ(link().state, LinkState::kUp);
+}
+
+TEST_F(HostileSession, AFloodOfResets) {
+  begin();
+  const uint32_t session = link().session;
+  for (uint32_t key = 0; key <= 1000; ++key) {
+    foe_sends(Wire::session(Kind::kReset, 0, key == 77 ? 0 : key, 0));
+  }
+  EXPECT_EQ(link().session, session);
+  foe_sends(Wire::session(Kind::kReset, 0, 77, 0));
+  EXPECT_EQ(link().session, session + 1);
+  EXPECT_EQ(link().state, LinkState::kIdle);
+}
+
+TEST_F(HostileSession, AResetWithoutAKeyWhileItIsAsked) {
+  const Route to_foe = route(own_, 3, 0);
+  ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
+  ASSERT_EQ(link().state, LinkState::kHello);
+  foe_sends(Wire::session(Kind::kReset, 0, 0, 0));
+  EXPECT_EQ(link().state, LinkState::kHello);
+}
+
+TEST_F(HostileSession, KeysThatNobodyGaveGetAnAnswerAndNoMemory) {
+  const uint64_t bad = own_.port->stats().bad;
+  for (uint32_t key = 1; key <= 2000; ++key) {
+    foe_sends(Wire::message(key << 12, key, 0, 0, 0, Kind::kData));
+  }
+  EXPECT_EQ(own_.port->stats().bad - bad, 2000u);
+  // A link that was made now has the next index: none was made for the foe.
+  EXPECT_EQ(own_.port->link(3)->index(), own_.port->link(2)->index() + 1);
+}
+
+TEST_F(HostileSession, WhatNobodyAskedForCutsItOff) {
+  uint64_t cut_off = 0;
+  for (const Kind kind : {Kind::kOpened, Kind::kCredit, Kind::kRefused}) {
+    begin();
+    foe_says(kind);
+    EXPECT_EQ(own_.port->stats().cut_off, ++cut_off) << static_cast<uint32_t>(kind);
+    EXPECT_EQ(link().state, LinkState::kIdle);
+    EXPECT_EQ(link().out[0].left(), 0);
+  }
+}
+
+TEST_F(HostileSession, AnAnswerToAnotherQuestion) {
+  const Route to_foe = route(own_, 3, 0);
+  ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
+  const uint64_t bad = own_.port->stats().bad;
+  foe_sends(Wire::session(Kind::kWelcome, 0, 88, link().local_key + 0x10000));
+  foe_sends(Wire::session(Kind::kWelcome, 0, 0, link().local_key));
+  EXPECT_EQ(link().state, LinkState::kHello);
+  EXPECT_EQ(own_.port->stats().bad, bad + 2);
+  foe_sends(Wire::session(Kind::kWelcome, 0, 88, link().local_key, 6));
+  EXPECT_EQ(link().state, LinkState::kUp);
+  const uint64_t next_out = link().next_out;
+  foe_sends(Wire::session(Kind::kWelcome, 0, 99, link().local_key, 7));
+  EXPECT_EQ(link().remote_key, 88u);
+  EXPECT_EQ(link().next_out, next_out);
+}
+
+TEST_F(HostileSession, AHelloAgainChangesNothing) {
+  begin();
+  const uint32_t session = link().session;
+  const uint32_t key = link().local_key;
+  foe_says(Kind::kOpen);
+  const uint64_t next_out = link().next_out;
+  foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
+  EXPECT_EQ(link().session, session);
+  EXPECT_EQ(link().local_key, key);
+  EXPECT_EQ(link().next_out, next_out);
+}
+
+}  // namespace
+}  // namespace rio::msg::test

@@ -1,0 +1,293 @@
+// A card that writes any bytes: it harms its own session, and nobody else's.
+#include "tests/unit/lib/msg/net.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+constexpr uint32_t kPort = 1;
+constexpr uint32_t kFriend = 2;
+constexpr uint32_t kFoe = 3;
+constexpr uint32_t kFoeKey = 0xBAD00001;
+
+/// A port with contexts 0 and 1, a friend that talks to it, and a foe with a session.
+class Hostile : public Net {
+ protected:
+  Hostile() {
+    foe_ = std::make_unique<Raw>("shm:x,id=3", 0);
+    EXPECT_EQ(send(friend_, there_, "before"), 0);
+    EXPECT_EQ(receive(own_), "before");
+    begin();
+  }
+  ~Hostile() override {
+    if (foe_ != nullptr) {
+      expect_friend_unharmed();
+      expect_later_session();
+    }
+  }
+
+  void foe_sends(const std::vector<uint8_t>& bytes) {
+    ASSERT_TRUE(work_until([&] { return foe_->send(kPort, bytes); }));
+    for (int i = 0; i < 4; ++i) {
+      foe_->reap();
+      turns(4);
+    }
+  }
+  /// A numbered message of the foe's session.
+  void foe_says(Kind kind, const std::string& text = "", uint32_t to = 0, uint32_t credit = 0) {
+    foe_sends(Wire::message(key_, number_++, to, 0, credit, kind, text));
+  }
+  /// The next message of that kind that the port sends to the foe, and what it says of sessions.
+  SessionBody foe_hears(Kind kind, HeaderWords* header = nullptr) {
+    SessionBody body{};
+    EXPECT_TRUE(work_until([&] {
+      const std::vector<uint8_t> bytes = foe_->receive();
+      foe_->reap();
+      if (bytes.size() < kHeaderBytes || load_header(bytes.data()).kind() != kind) {
+        return false;
+      }
+      if (header != nullptr) {
+        *header = load_header(bytes.data());
+      }
+      if (bytes.size() >= kHeaderBytes + sizeof(body)) {
+        std::memcpy(&body, bytes.data() + kHeaderBytes, sizeof(body));
+      }
+      return true;
+    })) << static_cast<uint32_t>(kind);
+    return body;
+  }
+  void begin(uint32_t foe_key = kFoeKey) {
+    foe_sends(Wire::session(Kind::kHello, 0, foe_key, 0, 100));
+    const SessionBody welcome = foe_hears(Kind::kWelcome);
+    EXPECT_EQ(welcome.peer, foe_key);
+    key_ = welcome.session;
+    number_ = welcome.first;
+  }
+  uint16_t open_context() {
+    foe_says(Kind::kOpen);
+    HeaderWords opened{};
+    static_cast<void>(foe_hears(Kind::kOpened, &opened));
+    return opened.credit();
+  }
+  [[nodiscard]] uint64_t cut_off() const { return own_.port->stats().cut_off; }
+  void expect_cut_off() {
+    EXPECT_TRUE(work_until([&] {
+      foe_->reap();
+      return cut_off() == 1;
+    }));
+    EXPECT_EQ(foe_hears(Kind::kReset).session, key_);
+    EXPECT_TRUE(own_.inbox().empty());
+  }
+  void expect_dropped(uint64_t bad = 1) {
+    EXPECT_EQ(own_.port->stats().bad, bad);
+    EXPECT_EQ(cut_off(), 0u);
+    EXPECT_TRUE(own_.inbox().empty());
+  }
+  /// All buffers are where they were, and the friend's messages come as ever.
+  void expect_friend_unharmed() {
+    while (!own_.inbox().empty()) {
+      own_.context->drop_oldest();
+    }
+    for (uint32_t i = 0; i < 300; ++i) {
+      ASSERT_EQ(send(friend_, there_, std::to_string(i)), 0);
+      ASSERT_EQ(receive(own_), std::to_string(i));
+    }
+  }
+  /// Somebody who keeps the rules gets that destID, and is served.
+  void expect_later_session() {
+    foe_.reset();
+    const Member good = member(port(kFoe), 0);
+    int rc = -ECONNRESET;
+    while (rc == -ECONNRESET) {
+      rc = send(good, route(good, kPort, 0), "good");
+    }
+    EXPECT_EQ(rc, 0);
+    EXPECT_EQ(receive(own_), "good");
+    EXPECT_EQ(send(own_, route(own_, kFoe, 0), "welcome"), 0);
+    EXPECT_EQ(receive(good), "welcome");
+  }
+
+  Member own_ = member(port(kPort), 0);
+  Member friend_ = member(port(kFriend), 0);
+  Route there_ = route(friend_, kPort, 0);
+  std::unique_ptr<Raw> foe_;
+  uint32_t key_ = 0;
+  uint32_t number_ = 0;
+};
+
+TEST_F(Hostile, ShortMessages) {
+  for (size_t bytes = 1; bytes < kHeaderBytes; ++bytes) {
+    foe_sends(std::vector<uint8_t>(bytes, 0xFF));
+  }
+  foe_sends(std::vector<uint8_t>(8, 0));
+  // The card rounds up: 9 bytes come as 16, a header.
+  EXPECT_EQ(own_.port->stats().bad, kHeaderBytes);
+  EXPECT_EQ(cut_off(), 0u);
+}
+
+TEST_F(Hostile, SessionMessagesOfAnyLength) {
+  std::vector<uint8_t> hello = Wire::session(Kind::kHello, 0, 7, 0);
+  hello.resize(kHeaderBytes + 8);
+  foe_sends(hello);
+  hello.resize(kHeaderBytes + 40);
+  foe_sends(hello);
+  expect_dropped(2);
+}
+
+TEST_F(Hostile, AnotherReleasesHello) {
+  foe_sends(Wire::session(Kind::kHello, 0, 7, 0, 0, kMagic + 1));
+  expect_dropped();
+}
+
+TEST_F(Hostile, AHelloWithoutAKey) {
+  foe_sends(Wire::session(Kind::kHello, 0, 0, 0));
+  expect_dropped();
+}
+
+TEST_F(Hostile, KindsThatDoNotExist) {
+  for (const uint32_t kind : {4u, 15u, 20u, 30u}) {
+    begin(kFoeKey + kind);
+    foe_says(static_cast<Kind>(kind));
+  }
+  EXPECT_EQ(cut_off(), 4u);
+  for (const uint32_t kind : {35u, 64u, 255u}) {
+    foe_sends(Wire::session(static_cast<Kind>(kind), 0, kFoeKey, key_));
+  }
+  EXPECT_EQ(own_.port->stats().bad, 3u);
+}
+
+TEST_F(Hostile, ContextsThatCannotBe) {
+  for (const uint32_t kind : {0u, 3u, 16u, 17u, 18u, 19u, 31u}) {
+    for (const uint32_t id : {64u, 0x8000u, 0xFFFFu}) {
+      begin(kFoeKey + kind + id);
+      foe_sends(Wire::message(key_, number_, id, 0, 0, static_cast<Kind>(kind)));
+      begin(kFoeKey + kind + id + 1);
+      foe_sends(Wire::message(key_, number_, 0, id, 0, static_cast<Kind>(kind)));
+    }
+  }
+  EXPECT_EQ(cut_off(), 42u);
+}
+
+TEST_F(Hostile, DataForAContextThatWasNotOpened) {
+  foe_says(Kind::kData, "not asked");
+  expect_dropped();
+  foe_says(Kind::kData, "not asked", 9);
+  expect_dropped(2);
+}
+
+TEST_F(Hostile, PaddingThatIsLongerThanTheMessage) {
+  open_context();
+  foe_sends(Wire::message(key_, number_, 0, 0, 0, Kind::kData, "", 7));
+  expect_cut_off();
+}
+
+TEST_F(Hostile, PaddingBeyondSeven) {
+  open_context();
+  std::vector<uint8_t> bytes = Wire::message(key_, number_, 0, 0, 0, Kind::kData, "12345678");
+  bytes[15] = 8;
+  foe_sends(bytes);
+  expect_cut_off();
+}
+
+TEST_F(Hostile, BeyondItsCredit) {
+  const uint16_t credit = open_context();
+  for (uint32_t i = 0; i < credit; ++i) {
+    foe_says(Kind::kData, "in time");
+  }
+  EXPECT_EQ(own_.inbox().count(), credit);
+  foe_says(Kind::kData, "too much");
+  EXPECT_TRUE(work_until([&] { return cut_off() == 1; }));
+  EXPECT_EQ(own_.inbox().count(), credit);
+}
+
+TEST_F(Hostile, BeyondItsCreditAndEarly) {
+  const uint16_t credit = open_context();
+  const uint32_t free = own_.port->unshared();
+  for (uint32_t i = 1; i <= credit; ++i) {
+    foe_sends(Wire::message(key_, number_ + i, 0, 0, 0, Kind::kData, "early"));
+  }
+  EXPECT_EQ(cut_off(), 0u);
+  EXPECT_EQ(own_.port->stats().early, credit);
+  expect_friend_unharmed();
+  foe_sends(Wire::message(key_, number_ + credit + 1, 0, 0, 0, Kind::kData, "early"));
+  expect_cut_off();
+  EXPECT_EQ(own_.port->unshared(), free + credit);
+}
+
+// The one that all wait for never comes: only what has a credit keeps a buffer.
+TEST_F(Hostile, EarlyControlHoldsNoBuffer) {
+  for (uint32_t i = 1; i <= Link::kBareMax; ++i) {
+    foe_sends(Wire::message(key_, number_ + i, i & 63, 0, 0, Kind::kOpen));
+  }
+  EXPECT_EQ(cut_off(), 0u);
+  expect_friend_unharmed();
+  foe_sends(Wire::message(key_, number_ + Link::kBareMax + 1, 0, 0, 0, Kind::kOpen));
+  expect_cut_off();
+}
+
+TEST_F(Hostile, EarlyDataThatBecomesWelcomeLater) {
+  const uint32_t open = number_++;
+  foe_says(Kind::kData, "too early");  // its header is all that is kept
+  foe_sends(Wire::message(key_, open, 0, 0, 0, Kind::kOpen));
+  expect_cut_off();
+}
+
+TEST_F(Hostile, ANumberFarAhead) {
+  foe_sends(Wire::message(key_, number_ + Link::kWindow, 0, 0, 0, Kind::kOpen));
+  expect_cut_off();
+}
+
+TEST_F(Hostile, NumbersOfThePast) {
+  foe_says(Kind::kOpen);
+  for (const uint32_t back : {1u, 2u, 1000u, 1u << 20, 1u << 31}) {
+    foe_sends(Wire::message(key_, number_ - back, 0, 0, 0, Kind::kOpen));
+  }
+  EXPECT_EQ(own_.port->stats().twice, 5u);
+  EXPECT_EQ(cut_off(), 0u);
+}
+
+TEST_F(Hostile, AnEarlyMessageTwice) {
+  const uint16_t credit = open_context();
+  EXPECT_GT(credit, 2u);
+  for (int i = 0; i < 3; ++i) {
+    foe_sends(Wire::message(key_, number_ + 1, 0, 0, 0, Kind::kData, "second"));
+  }
+  foe_says(Kind::kData, "first");
+  EXPECT_EQ(own_.port->stats().twice, 2u);
+  ASSERT_EQ(own_.inbox().count(), 2u);
+  EXPECT_EQ(own_.take(), "first");
+  EXPECT_EQ(own_.take(), "second");
+}
+
+// While something came early no key is right for the short way.
+TEST_F(Hostile, TheKeyOfNoSession) {
+  open_context();
+  foe_sends(Wire::message(key_, number_ + 1, 0, 0, 0, Kind::kData, "second"));
+  for (const uint32_t key : {0u, key_ & 0xFFFF, ~0u, 0xFFFFu}) {
+    foe_sends(Wire::message(key, number_, 0, 0, 0, Kind::kData, "forged"));
+  }
+  EXPECT_TRUE(own_.inbox().empty());
+  foe_says(Kind::kData, "first");
+  ASSERT_EQ(own_.inbox().count(), 2u);
+  EXPECT_EQ(own_.take(), "first");
+  EXPECT_EQ(own_.take(), "second");
+}
+
+/// What the friend's session is called: the port tells it only to the friend, so it is read there.
+TEST_F(Hostile, TheKeyOfAnother) {
+  Link* const link = own_.port->link(kFriend);
+  Link* const back = friend_.port->link(kPort);
+  for (uint32_t ahead = 0; ahead < 3; ++ahead) {
+    const auto number = static_cast<uint32_t>(back->next_out >> 32) + ahead;
+    foe_sends(Wire::message(link->local_key, number, 0, 0, 0, Kind::kData, "forged"));
+    foe_sends(Wire::message(link->local_key, number, 0, 0, 0, Kind::kOpen));
+  }
+  EXPECT_EQ(own_.port->stats().bad, 6u);
+  EXPECT_EQ(cut_off(), 0u);
+  EXPECT_EQ(foe_hears(Kind::kReset).session, link->local_key);
+  foe_sends(Wire::session(Kind::kReset, 0, link->remote_key, 0));
+  EXPECT_EQ(link->state, LinkState::kUp);
+  EXPECT_EQ(back->state, LinkState::kUp);
+}
+
+}  // namespace
+}  // namespace rio::msg::test

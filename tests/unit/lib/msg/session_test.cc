@@ -1,0 +1,299 @@
+// Sessions: how they begin and end, and who hears of it.
+#include "tests/unit/lib/msg/net.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+class Session : public Net {};
+
+TEST_F(Session, BothSayHelloAtOnce) {
+  for (uint32_t round = 0; round < 50; ++round) {
+    {
+      const Member a = member(port(1), 0);
+      const Member b = member(port(2), 0);
+      const Route there = route(a, 2, 0);
+      const Route back = route(b, 1, 0);
+      EXPECT_EQ(try_send(a, there, "x"), -EAGAIN);
+      EXPECT_EQ(try_send(b, back, "x"), -EAGAIN);
+      ASSERT_EQ(send(a, there, "to b"), 0);
+      ASSERT_EQ(send(b, back, "to a"), 0);
+      EXPECT_EQ(receive(a), "to a");
+      EXPECT_EQ(receive(b), "to b");
+      EXPECT_EQ(a.port->stats().bad + b.port->stats().bad, 0u);
+    }
+    ports_.clear();
+  }
+}
+
+TEST_F(Session, APeerThatComesLaterIsReached) {
+  const Member a = member(port(1), 0);
+  const Route there = route(a, 2, 0);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(try_send(a, there, "x"), -EAGAIN);
+    turn();
+  }
+  const Member b = member(port(2), 0);
+  ASSERT_EQ(send(a, there, "at last"), 0);
+  EXPECT_EQ(receive(b), "at last");
+}
+
+TEST_F(Session, APeerThatNeverComesIsUnreachable) {
+  PortConfig config = config_of(1);
+  config.connect_ms = 50;
+  Port& one = port(config);
+  const Member a = member(one, 0);
+  const Member silent = member(one, 1);
+  const Route there = route(a, 2, 0);
+  const Route unused = route(silent, 2, 0);
+  EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);
+  EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);  // asked once more, for as long
+  const Member b = member(port(2), 0);
+  EXPECT_EQ(send(a, there, "x"), 0);
+  EXPECT_EQ(receive(b), "x");
+  EXPECT_EQ(send(silent, unused, "y"), 0);  // it had nothing to hear
+}
+
+TEST_F(Session, AContextThatIsNotThereRefusesUntilItComes) {
+  const Member a = member(port(1), 0);
+  Port& two = port(2);
+  const Route there = route(a, 2, 7);
+  EXPECT_EQ(send(a, there, "x"), -ECONNREFUSED);
+  EXPECT_EQ(send(a, there, "x"), -ECONNREFUSED);
+  const Member b = member(two, 7);
+  EXPECT_EQ(send(a, there, "now"), 0);
+  EXPECT_EQ(receive(b), "now");
+}
+
+TEST_F(Session, AContextThatClosesRefusesAndAnotherOneMayTakeItsPlace) {
+  const Member a = member(port(1), 0);
+  Port& two = port(2);
+  const Route there = route(a, 2, 7);
+  for (uint32_t round = 0; round < 20; ++round) {
+    const Member b = member(two, 7);
+    ASSERT_EQ(send(a, there, "hello"), 0);
+    ASSERT_EQ(receive(b), "hello");
+    for (uint32_t i = 0; i < 50 + round; ++i) {
+      ASSERT_EQ(send(a, there, "x"), 0);
+      ASSERT_EQ(receive(b), "x");
+    }
+    // Some are under way, some wait, when it closes.
+    for (uint32_t i = 0; i < round % 14; ++i) {
+      static_cast<void>(try_send(a, there, "lost"));
+    }
+    if (round % 2 == 0) {
+      turn();
+    }
+    const_cast<Member&>(b).context.reset();
+    int rc = 0;
+    ASSERT_TRUE(work_until([&] {
+      rc = try_send(a, there, "lost");
+      return rc != 0 && rc != -EAGAIN;
+    }));
+    ASSERT_EQ(rc, -ECONNREFUSED);
+    EXPECT_EQ(two.unshared(), 224u);
+  }
+  EXPECT_EQ(two.stats().cut_off, 0u);
+}
+
+// The new one sends at once: its headers must not be taken for credit of the old one.
+TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
+  const Member a = member(port(1), 0);
+  Port& two = port(2);
+  const Route there = route(a, 2, 7);
+  Member b = member(two, 7);
+  for (uint32_t i = 0; i < 40; ++i) {
+    ASSERT_EQ(send(a, there, "x"), 0);
+    ASSERT_EQ(receive(b), "x");
+  }
+  ASSERT_EQ(send(b, route(b, 1, 0), "from b"), 0);
+  ASSERT_EQ(receive(a), "from b");
+  b.context.reset();
+  b = member(two, 7);
+  const Route back = route(b, 1, 0);
+  for (uint32_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(send(b, back, "from the new b"), 0);
+    ASSERT_EQ(receive(a), "from the new b");
+  }
+  uint32_t sent = 0;
+  int rc = 0;
+  ASSERT_TRUE(work_until([&] {
+    rc = try_send(a, there, "to nobody");
+    sent += rc == 0 ? 1 : 0;
+    return rc != 0 && rc != -EAGAIN;
+  }));
+  EXPECT_EQ(rc, -ECONNREFUSED);
+  EXPECT_LE(sent, 14u);
+  ASSERT_EQ(send(a, there, "to the new b"), 0);
+  ASSERT_EQ(receive(b), "to the new b");
+  EXPECT_EQ(a.port->stats().cut_off + two.stats().cut_off, 0u);
+}
+
+// A message that its context is too late for still says how much its sender may be sent.
+TEST_F(Session, CreditThatComesForAClosedContextCounts) {
+  Port& one = port(1);
+  Member a = member(one, 0);
+  const Member stays = member(one, 1);
+  const Member b = member(port(2), 0);
+  const Route back = route(b, 1, 0);
+  ASSERT_EQ(send(b, back, "to a"), 0);
+  ASSERT_EQ(receive(a), "to a");
+  const Route there = route(stays, 2, 0);
+  const uint32_t share = fill(stays, there, 1000);
+  ASSERT_EQ(b.inbox().count(), share);
+  a.context.reset();
+  while (!b.inbox().empty()) {
+    b.context->drop_oldest();
+  }
+  // All credit is told in a message for the context that is closed: in none of its own.
+  ASSERT_EQ(try_send(b, back, "too late"), 0);
+  EXPECT_EQ(send(stays, there, "goes on"), 0);
+  EXPECT_EQ(receive(b), "goes on");
+  EXPECT_NE(one.stats().bad, 0u);
+}
+
+// Data comes before the answer that it may: both say the same.
+TEST_F(Session, AMessageThatOvertakesTheAnswerGivesItsCreditOnce) {
+  const Member a = member(port(1), 0);
+  const Member b = member(port(2), 0);
+  const Route there = route(a, 2, 0);
+  const Route back = route(b, 1, 0);
+  for (uint32_t i = 0; i < 30; ++i) {
+    static_cast<void>(try_send(a, there, "a"));
+    static_cast<void>(try_send(b, back, "b"));
+  }
+  fill(a, there, 1000);
+  fill(b, back, 1000);
+  EXPECT_EQ(a.port->stats().cut_off + b.port->stats().cut_off, 0u);
+  EXPECT_EQ(b.inbox().count(), 14u);
+  EXPECT_EQ(a.inbox().count(), 14u);
+}
+
+TEST_F(Session, APeerBornAgainGetsNothingOld) {
+  const Member a = member(port(1), 0);
+  const Route there = route(a, 2, 0);
+  uint32_t sent = 0;
+  for (uint32_t life = 0; life < 30; ++life) {
+    Port& two = port(2);
+    {
+      const Member b = member(two, 0);
+      // Those that are sent before the end of the old session is heard of are lost.
+      const uint32_t born = sent;
+      ASSERT_TRUE(work_until([&] {
+        sent += try_send(a, there, std::to_string(sent)) == 0 ? 1 : 0;
+        return !b.inbox().empty();
+      })) << life;
+      for (auto next = static_cast<uint32_t>(std::stoul(b.text())); next < sent; ++next) {
+        ASSERT_GE(next, born);
+        ASSERT_EQ(receive(b), std::to_string(next));
+      }
+      for (uint32_t i = 0; i < life % 14; ++i) {  // in flight when it dies
+        sent += try_send(a, there, std::to_string(sent)) == 0 ? 1 : 0;
+      }
+      if (life % 3 == 0) {
+        turn();
+      }
+    }
+    close(two);
+  }
+}
+
+TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
+  Port& one = port(1);
+  const Member x = member(one, 0);
+  const Member y = member(one, 1);
+  const Member never = member(one, 2);
+  {
+    Port& two = port(2);
+    const Member b = member(two, 0);
+    ASSERT_EQ(send(x, route(x, 2, 0), "x"), 0);
+    ASSERT_EQ(send(y, route(y, 2, 0), "y"), 0);
+    ASSERT_EQ(receive(b), "x");
+    ASSERT_EQ(receive(b), "y");
+  }
+  ports_.pop_back();
+  const Member b = member(port(2), 0);
+  ASSERT_TRUE(work_until([&] {  // the new one's hello ends it
+    static_cast<void>(try_send(b, route(b, 1, 0), "z"));
+    return !x.inbox().empty();
+  }));
+  EXPECT_EQ(try_send(x, route(x, 2, 0), "x"), -ECONNRESET);
+  EXPECT_EQ(try_send(y, route(y, 2, 0), "y"), -ECONNRESET);
+  EXPECT_EQ(send(x, route(x, 2, 0), "x"), 0);
+  EXPECT_EQ(send(y, route(y, 2, 0), "y"), 0);
+  EXPECT_EQ(send(never, route(never, 2, 0), "never"), 0);
+  EXPECT_EQ(receive(b), "x");
+  EXPECT_EQ(receive(b), "y");
+  EXPECT_EQ(receive(b), "never");
+}
+
+/// What a sender hears when its peer has died without a word.
+class DeadPeer : public Session {
+ protected:
+  int hears(const std::string& card, const std::string& peers_card) {
+    PortConfig config = config_of(1);
+    config.card = card;
+    config.dest_id = card.compare(0, 3, "emu") == 0 ? 1 : 0;
+    config.connect_ms = config.deliver_ms = 100;
+    const Member a = member(port(config), 0);
+    const Route there = route(a, 2, 0);
+    {
+      config.card = peers_card;
+      config.dest_id *= 2;
+      const Member b = member(port(config), 0);
+      EXPECT_EQ(send(a, there, "x"), 0);
+      EXPECT_EQ(receive(b), "x");
+    }
+    ports_.pop_back();
+    int rc = 0;
+    EXPECT_TRUE(work_until([&] {
+      rc = try_send(a, there, "into the void");
+      return rc != 0 && rc != -EAGAIN;
+    }));
+    EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);
+    return rc;
+  }
+};
+
+TEST_F(DeadPeer, IsGivenUpAfterATime) {
+  EXPECT_EQ(hears("emu:dead", "emu:dead"), -ETIMEDOUT);
+}
+
+TEST_F(DeadPeer, IsKnownFromTheFabric) {
+  EXPECT_EQ(hears("shm:x,id=1", "shm:x,id=2"), -ECONNRESET);
+}
+
+TEST_F(Session, ContextsHaveIdsOfTheirOwn) {
+  Port& one = port(1);
+  std::unique_ptr<Context> none;
+  EXPECT_EQ(Context::create(one, kContexts, &none), -EINVAL);
+  const Member a = member(one, 5);
+  EXPECT_EQ(Context::create(one, 5, &none), -EBUSY);
+  EXPECT_EQ(none, nullptr);
+  Route out;
+  EXPECT_EQ(one.route(2, kContexts, 0, Kind::kData, &out), -EINVAL);
+  EXPECT_EQ(one.route(2, 0, kContexts, Kind::kData, &out), -EINVAL);
+  EXPECT_EQ(one.route(2, 0, 0, Kind::kOpen, &out), -EINVAL);
+}
+
+TEST_F(Session, WhatIsFlushedHasArrived) {
+  const Member a = member(port(1), 0);
+  const Member b = member(port(2), 0);
+  const Route there = route(a, 2, 0);
+  ASSERT_EQ(send(a, there, "first"), 0);
+  ASSERT_EQ(receive(b), "first");
+  ASSERT_EQ(try_send(a, there, "flushed"), 0);
+  EXPECT_EQ(a.port->flush(1), -ETIMEDOUT);  // a card that is not polled answers nothing
+  std::atomic<bool> flushed = false;
+  std::thread other([&] {
+    while (!flushed) {
+      b.port->progress();
+    }
+  });
+  EXPECT_EQ(a.port->flush(10000), 0);
+  flushed = true;
+  other.join();
+  EXPECT_EQ(receive(b), "flushed");
+}
+
+}  // namespace
+}  // namespace rio::msg::test
