@@ -14,7 +14,8 @@
 
 #include "apps/common/std_streams.hpp"
 #include "apps/msgrate/options.hpp"
-#include "apps/msgrate/side.hpp"
+#include "apps/msgrate/skifch_side.hpp"
+#include "apps/msgrate/tag_side.hpp"
 
 namespace rio::msgrate {
 namespace {
@@ -48,7 +49,8 @@ void report(const Options& options, double seconds) {
 /// @param sends this is the side that sends, or sends first, and measures.
 int run_side(const Options& options, const std::string& card, uint32_t peer, bool sends) {
   std::unique_ptr<Side> side;
-  int rc = Side::open(card, peer, &side);
+  int rc = options.api == Api::kTag ? TagSide::open(card, peer, options.size_bytes, &side)
+                                    : SkifChSide::open(card, peer, &side);
   rc = rc != 0 ? rc : side->barrier();
   const auto start = Clock::now();
   if (rc == 0 && options.test == Test::kLatency) {

@@ -14,6 +14,7 @@ constexpr const char* kFooter = R"(Examples
   rio-msgrate                                   16 bytes, two processes of this machine
   rio-msgrate --size 64 --count 5000000
   rio-msgrate --test latency --size 8
+  rio-msgrate --api tag --test bandwidth --size 1048576 --count 5000
   rio-msgrate --card shm:job,id=2 --peer 1 --role recv &
   rio-msgrate --card shm:job,id=1 --peer 2 --role send --json -
 
@@ -23,6 +24,7 @@ Exit code
   2  wrong command line)";
 
 constexpr uint32_t kCountMax = 1u << 30;
+constexpr uint32_t kSizeMax = 64u << 20;
 
 }  // namespace
 
@@ -31,20 +33,20 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
       {"both", Role::kBoth}, {"send", Role::kSend}, {"recv", Role::kRecv}};
   const std::map<std::string, Test> tests{
       {"rate", Test::kRate}, {"latency", Test::kLatency}, {"bandwidth", Test::kBandwidth}};
+  const std::map<std::string, Api> apis{{"skifch", Api::kSkifCh}, {"tag", Api::kTag}};
   CLI::App app(
-      "Message rate, latency and bandwidth of SkifCh between two processes: one sends, the "
+      "Message rate, latency and bandwidth between two processes: one sends, the "
       "other receives, after [S4].");
-  std::string api = "skifch";
   std::string json;
   app.add_option("--card", out->card, "Card, as docs/embedding.md names them; default: emulated");
   app.add_option("--peer", out->peer, "destID of the other side's card");
   app.add_option("--role", out->role, "send, recv, or both: two processes")
       ->transform(CLI::CheckedTransformer(roles));
-  app.add_option("--api", api, "Interface")->check(CLI::IsMember({"skifch"}));
+  app.add_option("--api", out->api, "skifch, or tag: tagged messages")
+      ->transform(CLI::CheckedTransformer(apis));
   app.add_option("--test", out->test, "rate, latency or bandwidth")
       ->transform(CLI::CheckedTransformer(tests));
-  app.add_option("--size", out->size_bytes, "Bytes of a message")
-      ->check(CLI::Range(0, SKIFCH_MESSAGE_MAX));
+  app.add_option("--size", out->size_bytes, "Bytes of a message")->check(CLI::Range(0u, kSizeMax));
   app.add_option("--count", out->count, "Messages, or round trips")
       ->check(CLI::Range(1u, kCountMax));
   app.add_option("--cpus", out->cpus, "CPUs of sender and receiver, with --role both: \"0,1\"");
@@ -60,6 +62,13 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
   if (out->role != Role::kBoth && (out->card.empty() || out->peer == 0)) {
     std::fprintf(stderr, "rio-msgrate: --role %s needs --card and --peer\n",
                  out->role == Role::kSend ? "send" : "recv");
+    *code = 2;
+    return false;
+  }
+  if (out->api == Api::kSkifCh && out->size_bytes > SKIFCH_MESSAGE_MAX) {
+    std::fprintf(stderr,
+                 "rio-msgrate: SkifCh has messages of at most %d bytes: --api tag has longer\n",
+                 SKIFCH_MESSAGE_MAX);
     *code = 2;
     return false;
   }

@@ -8,12 +8,14 @@
 namespace rio::msgrate {
 
 enum class Role : uint8_t { kBoth, kSend, kRecv };
+enum class Api : uint8_t { kSkifCh, kTag };
 enum class Test : uint8_t { kRate, kLatency, kBandwidth };
 
 struct Options {
   std::string card;  ///< empty: a fabric of this run's own
   uint32_t peer = 0;
   Role role = Role::kBoth;
+  Api api = Api::kSkifCh;
   Test test = Test::kRate;
   uint32_t size_bytes = 16;
   uint32_t count = 1000000;

@@ -2,40 +2,44 @@
 /// One of the two processes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "apps/msgrate/options.hpp"
-#include "lib/skifch/skifch.h"
 
 namespace rio::msgrate {
 
-struct CloseChannel {
-  void operator()(SkifCh* channel) const { SkifCh_Close(channel); }
-};
-
-/// A channel and who is at its other end. Functions return 0 or -errno; what failed is on stderr.
+/// Functions return 0 or -errno; what failed is on stderr.
 class Side {
  public:
-  [[nodiscard]] static int open(const std::string& card, uint32_t peer, std::unique_ptr<Side>* out);
+  virtual ~Side() = default;
 
   /// Both sides are there: each has heard of the other.
-  [[nodiscard]] int barrier();
-  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count);
-  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count);
+  [[nodiscard]] virtual int barrier() = 0;
+  [[nodiscard]] virtual int send(uint32_t size_bytes, uint32_t count) = 0;
+  [[nodiscard]] virtual int receive(uint32_t size_bytes, uint32_t count) = 0;
   /// @param first this side sends first.
-  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count);
+  [[nodiscard]] virtual int ping_pong(bool first, uint32_t size_bytes, uint32_t count) = 0;
+};
+
+/// Says it on stderr. @param error errno. @return -error.
+int complain(const char* what, int error);
+
+/// Ends a wait that takes too long.
+class Patience {
+ public:
+  /// @return false: it is at its end.
+  [[nodiscard]] bool left() {
+    if (++looks_ % kLooksPerClock != 0) {
+      return true;
+    }
+    return std::chrono::steady_clock::now() < end_;
+  }
 
  private:
-  explicit Side(uint32_t peer);
-  [[nodiscard]] int send_one(uint32_t size_bytes);
-  [[nodiscard]] int receive_one(uint32_t size_bytes);
+  static constexpr uint32_t kLooksPerClock = 1u << 20;
+  static constexpr std::chrono::seconds kPatience{30};
 
-  std::unique_ptr<SkifCh, CloseChannel> channel_;
-  netaddr_t peer_;
-  std::vector<uint8_t> bytes_;
+  uint64_t looks_ = 0;
+  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kPatience;
 };
 
 }  // namespace rio::msgrate

@@ -32,6 +32,16 @@ class Context {
       port_.return_credit(origin, id_, count);
     }
   }
+  /// Hot. The same for so many. @param n 1 to Inbox::run().
+  void drop_oldest(uint32_t n) {
+    for (uint32_t i = 0; i < n; ++i) {
+      port_.repost(static_cast<uint8_t*>(inbox_.at(i).iov_base) - kHeaderBytes);
+    }
+    Origin origin;
+    if (const uint32_t count = inbox_.pop(n, &origin); count != 0) {
+      port_.return_credit(origin, id_, count);
+    }
+  }
   /// Take the oldest message out of the inbox; to be given back some time.
   [[nodiscard]] Delivery take_oldest();
   /// The buffer of a message that was taken is the port's again.

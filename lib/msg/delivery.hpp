@@ -61,6 +61,15 @@ class Inbox {
     return end_of_run(origin);
   }
 
+  /// How many messages at the head are of one origin and kind, and came together.
+  [[nodiscard]] uint32_t run() const { return run_left_; }
+  /// The same for so many. @param n 1 to run().
+  [[nodiscard]] uint32_t pop(uint32_t n, Origin* origin) {
+    head_ += n;
+    run_left_ -= n;
+    return run_left_ != 0 ? 0 : end_of_run(origin);
+  }
+
   /// Take the oldest out: it does not count as dropped. @return as pop().
   [[nodiscard]] uint32_t take(Delivery* out) {
     const iovec& bytes = at(0);

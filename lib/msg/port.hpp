@@ -102,6 +102,43 @@ class Port {
   /// The same, gathered. @param iov pieces, `bytes` in all.
   [[nodiscard]] int send(const Route& route, const iovec* iov, int count, uint32_t bytes);
 
+  /// The same with a word before them. @param bytes 0 to kTinyBytesMax.
+  [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, const void* data,
+                               uint32_t bytes) {
+    if (route.out->left() == 0 || budget_ == 0) [[unlikely]] {
+      return false;
+    }
+    --budget_;
+    const uint32_t all = sizeof(word) + bytes;
+    uint8_t* const at = begin_message(route, all);
+    std::memcpy(at + kHeaderBytes, &word, sizeof(word));
+    copy_tiny(at + kHeaderBytes + sizeof(word), static_cast<const uint8_t*>(data), bytes);
+    post(*route.link, at, kHeaderBytes + all);
+    return true;
+  }
+  /// As send(), with a header of the caller's before them. @param head_bytes with `bytes` at most
+  /// kPartBytesMax.
+  [[nodiscard]] int send(const Route& route, const void* head, uint32_t head_bytes,
+                         const void* data, uint32_t bytes) {
+    if (!may_send(route)) [[unlikely]] {
+      return not_now(route);
+    }
+    uint8_t* const at = begin_message(route, head_bytes + bytes);
+    std::memcpy(at + kHeaderBytes, head, head_bytes);
+    std::memcpy(at + kHeaderBytes + head_bytes, data, bytes);
+    post(*route.link, at, kHeaderBytes + head_bytes + bytes);
+    return 0;
+  }
+
+  /// End the session with a peer whose messages make no sense to the layer above; a warning is
+  /// logged. Both sides may begin a new one.
+  void cut_off(Link& link);
+  /// How many sessions have ended: who remembers something of one looks when this has changed.
+  [[nodiscard]] uint64_t sessions_ended() const { return sessions_ended_; }
+  /// Links are never taken away. @param index below link_count().
+  [[nodiscard]] uint32_t link_count() const { return static_cast<uint32_t>(links_.size()); }
+  [[nodiscard]] Link& link_at(uint32_t index) { return *links_[index]; }
+
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
 
@@ -259,7 +296,6 @@ class Port {
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);
   void end_session(Link& link, int error);
-  void cut_off(Link& link);
   void want(Link& link);
   void speak();
   [[nodiscard]] bool speak(Link& link);
@@ -312,6 +348,7 @@ class Port {
   uint32_t until_time_ = kBurst;
   uint32_t until_card_ = kLooksPerCard;
   uint64_t key_seed_ = 0;
+  uint64_t sessions_ended_ = 0;
   PortStats stats_;
 };
 

@@ -237,6 +237,7 @@ void Port::end_session(Link& link, int error) {
     link.untold |= link.waiting;
   }
   link.error = error;
+  ++sessions_ended_;
   link.waiting = 0;
   link.state = LinkState::kIdle;
   link.say_open = link.asked = link.refused = link.say_opened = link.say_refused = 0;

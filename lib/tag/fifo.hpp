@@ -25,6 +25,13 @@ class Fifo {
     last_ = &node;
   }
 
+  /// As the oldest.
+  void prepend(Node& node) {
+    (node.*kLinks) = {first_, nullptr};
+    (first_ != nullptr ? (first_->*kLinks).prev : last_) = &node;
+    first_ = &node;
+  }
+
   /// @param node that is in this list.
   void remove(Node& node) {
     const FifoLinks<Node> links = node.*kLinks;

@@ -7,10 +7,10 @@ What is assumed of the programs is here and nowhere else:
     One JSON object on stdout of the sender: half_round_trip_ns (latency), messages_per_s and
     bytes_per_s (rate, bandwidth), bytes_copied_same and bytes_copied_other (copied: drivers and
     libraries of both sides, the worst pair of addresses that do and do not agree).
-  msg_count CASE ROUNDS BYTES
-    Cases skifch and tag: both sides in one process, a message a round. One call of the library each
-    is in rio_bench_msg_send and rio_bench_msg_recv; rio_bench_measured holds all of a round. Calls
-    of the emulated card go through one function, whose name MODEL matches.
+  msg_count CASE MESSAGES BYTES
+    Cases skifch and tag: both sides in one process, a stream in bursts of 32. Calls of the library
+    are in rio_bench_msg_send and rio_bench_msg_recv, and nothing else; rio_bench_measured holds
+    both sides. Functions of the emulated card have names that MODEL matches.
 """
 import json
 import os
@@ -21,7 +21,7 @@ from bench import callgrind, programs
 
 TIMEOUT_S = 120
 SENDER_ID, RECEIVER_ID = 1, 2
-MODEL = callgrind.HOOK
+MODEL = re.compile(r"^(rio::model::|rio::pmd::EmuBus::Impl::)")
 
 
 class Missing(Exception):
@@ -97,8 +97,9 @@ class Counter:
         totals, how = [], ""
         for count in (few, many):
             profile, how = self._profile(toggle, [need(program), *make_args(count)])
-            hooks = sum(cost for (_, callee), cost in profile.edges.items() if re.match(MODEL, callee))
-            totals.append(profile.total - (0 if model else hooks))
+            card = sum(cost for (caller, callee), cost in profile.edges.items()
+                       if MODEL.match(callee) and not MODEL.match(caller))
+            totals.append(profile.total - (0 if model else card))
         return (totals[1] - totals[0]) / (many - few), how
 
     def message(self, case, call, size, model=False):

@@ -1,0 +1,90 @@
+#include "apps/msgrate/skifch_side.hpp"
+
+#include <cerrno>
+
+namespace rio::msgrate {
+namespace {
+
+constexpr uint32_t kChannel = 1;
+
+}  // namespace
+
+SkifChSide::SkifChSide(uint32_t peer)
+    : peer_(SkifCh_Addr(peer, kChannel)), bytes_(SKIFCH_MESSAGE_MAX) {}
+
+int SkifChSide::open(const std::string& card, uint32_t peer, std::unique_ptr<Side>* out) {
+  std::unique_ptr<SkifChSide> side(new SkifChSide(peer));
+  side->channel_.reset(SkifCh_Open(card.c_str(), kChannel, nullptr));
+  if (side->channel_ == nullptr) {
+    return complain(card.c_str(), errno);
+  }
+  *out = std::move(side);
+  return 0;
+}
+
+inline int SkifChSide::send_one(uint32_t size_bytes) {
+  const iovec piece = {bytes_.data(), size_bytes};
+  if (SkifCh_Send(channel_.get(), peer_, &piece, 1) >= 0) [[likely]] {
+    return 0;
+  }
+  Patience patience;
+  while (errno == EAGAIN && patience.left()) {
+    if (SkifCh_Send(channel_.get(), peer_, &piece, 1) >= 0) {
+      return 0;
+    }
+  }
+  return complain("send", errno == EAGAIN ? ETIMEDOUT : errno);
+}
+
+inline int SkifChSide::receive_one(uint32_t size_bytes) {
+  iovec cont[SKIFCH_CONT_SIZE];
+  int count = 0;
+  ssize_t got = SkifCh_Recv(channel_.get(), cont, &count);
+  if (got < 0) {
+    Patience patience;
+    while (got < 0 && errno == EAGAIN && patience.left()) {
+      got = SkifCh_Recv(channel_.get(), cont, &count);
+    }
+  }
+  if (got != static_cast<ssize_t>(size_bytes)) [[unlikely]] {
+    const int error = errno == EAGAIN ? ETIMEDOUT : errno;
+    return complain("receive", got < 0 ? error : EPROTO);
+  }
+  return SkifCh_RecvComp(channel_.get());
+}
+
+int SkifChSide::barrier() {
+  if (const int rc = send_one(0); rc != 0) {
+    return rc;
+  }
+  return receive_one(0);
+}
+
+int SkifChSide::send(uint32_t size_bytes, uint32_t count) {
+  int rc = 0;
+  for (uint32_t i = 0; i < count && rc == 0; ++i) {
+    rc = send_one(size_bytes);
+  }
+  return rc;
+}
+
+int SkifChSide::receive(uint32_t size_bytes, uint32_t count) {
+  int rc = 0;
+  for (uint32_t i = 0; i < count && rc == 0; ++i) {
+    rc = receive_one(size_bytes);
+  }
+  return rc;
+}
+
+int SkifChSide::ping_pong(bool first, uint32_t size_bytes, uint32_t count) {
+  int rc = 0;
+  for (uint32_t i = 0; i < count && rc == 0; ++i) {
+    rc = first ? send_one(size_bytes) : receive_one(size_bytes);
+    if (rc == 0) {
+      rc = first ? receive_one(size_bytes) : send_one(size_bytes);
+    }
+  }
+  return rc;
+}
+
+}  // namespace rio::msgrate

@@ -1,0 +1,48 @@
+/// @file
+/// An endpoint of tagged messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/msgrate/side.hpp"
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::msgrate {
+
+/// An endpoint and who is at its other end. Some requests are always under way; all have the same
+/// buffer, as in the bandwidth tests of others.
+class TagSide : public Side {
+ public:
+  /// @param size_bytes of the longest message.
+  [[nodiscard]] static int open(const std::string& card, uint32_t peer, uint32_t size_bytes,
+                                std::unique_ptr<Side>* out);
+  ~TagSide() override;
+
+  [[nodiscard]] int barrier() override;
+  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override;
+  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) override;
+  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override;
+
+ private:
+  static constexpr uint32_t kAhead = 64;
+  static constexpr uint64_t kBits = 1;
+
+  TagSide(uint32_t peer, uint32_t size_bytes);
+  /// @param begun of send() or receive(). @return 0 when it is done, or why not.
+  [[nodiscard]] int wait(int begun, tag::Request& request);
+  [[nodiscard]] int send_one(uint32_t size_bytes);
+  [[nodiscard]] int receive_one(uint32_t size_bytes);
+
+  std::unique_ptr<msg::Port> port_;
+  std::unique_ptr<tag::Endpoint> endpoint_;
+  tag::Address peer_;
+  std::vector<uint8_t> bytes_;
+  std::array<tag::SendRequest, kAhead> sends_;
+  std::array<tag::RecvRequest, kAhead> receives_;
+};
+
+}  // namespace rio::msgrate

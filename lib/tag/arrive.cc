@@ -1,0 +1,256 @@
+// What arrives. Every field is the peer's word until it was compared with what we know.
+#include "lib/tag/endpoint.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::tag {
+
+using msg::Kind;
+
+void Endpoint::drain() {
+  const msg::Inbox& inbox = context_->inbox();
+  while (!inbox.empty()) {
+    const msg::Origin origin = inbox.origin(0);
+    if (msg::kind_of(inbox.at(0)) == Kind::kData && incoming_ == 0) [[likely]] {
+      arrive_run(origin);
+    } else {
+      arrive_other(inbox.at(0), origin);
+    }
+  }
+}
+
+/// Whole messages of one sender; the first, at the least.
+inline void Endpoint::arrive_run(const msg::Origin& origin) {
+  const msg::Inbox& inbox = context_->inbox();
+  const Address source = address(origin.link->dest_id(), origin.from);
+  const uint32_t count = inbox.run();
+  uint32_t taken = 0;
+  for (; taken < count; ++taken) {
+    const iovec& bytes = inbox.at(taken);
+    if (bytes.iov_len < kBitsBytes) [[unlikely]] {
+      break;
+    }
+    Receive* const receive = matcher_.arrive(source, load_bits(bytes.iov_base));
+    if (receive == nullptr) [[unlikely]] {
+      break;
+    }
+    complete(static_cast<RecvRequest&>(*receive), source, bytes);
+  }
+  if (taken != 0) {
+    context_->drop_oldest(taken);
+  }
+  if (taken < count) [[unlikely]] {
+    arrive_other(inbox.at(0), origin);
+  }
+}
+
+/// @param bytes of a whole message.
+inline void Endpoint::complete(RecvRequest& request, Address source, const iovec& bytes) {
+  const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
+  request.length_bytes = bytes.iov_len - kBitsBytes;
+  request.message_bits = load_bits(at);
+  request.from = source;
+  place(request, 0, at + kBitsBytes, request.length_bytes);
+  finish(request, truncation(request));
+}
+
+/// A whole message. It is the oldest of the inbox, as in all functions below.
+void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
+  const uint64_t bits = load_bits(bytes.iov_base);
+  const Address source = address(origin.link->dest_id(), origin.from);
+  if (Receive* const receive = matcher_.arrive(source, bits); receive != nullptr) {
+    complete(static_cast<RecvRequest&>(*receive), source, bytes);
+    context_->drop_oldest();
+    return;
+  }
+  Unexpected* const message = keep(source, bits, bytes.iov_len - kBitsBytes, kBitsBytes);
+  if (message == nullptr) {
+    bad(origin, "no memory to keep a message");
+    return;
+  }
+  message->whole = true;
+}
+
+void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
+  if (origin.session != session_of(*origin.link)) {
+    context_->drop_oldest();  // cut off before it came to this
+    return;
+  }
+  Peer* const peer = this->peer(address(origin.link->dest_id(), origin.from));
+  if (peer == nullptr) {
+    bad(origin, "no memory for a peer");
+    return;
+  }
+  switch (const Kind kind = msg::kind_of(bytes); kind) {
+    case Kind::kData:
+      if (bytes.iov_len < kBitsBytes || peer->incoming.active()) {
+        bad(origin, bytes.iov_len < kBitsBytes ? "a message without match bits"
+                                               : "a message in the middle of another one");
+        return;
+      }
+      arrive_data(bytes, origin);
+      return;
+    case Kind::kFirst:
+      if (!arrive_first(*peer, bytes, origin)) {
+        bad(origin, "a first part, or an ack, that makes no sense");
+      }
+      return;
+    case Kind::kRequest:
+      if (!arrive_request(*peer)) {
+        bad(origin, "large data in the middle of a message, or no memory for it");
+      }
+      return;
+    default:
+      if (!arrive_part(*peer, bytes, kind)) {
+        bad(origin, "a part that does not fit");
+      }
+  }
+}
+
+bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& origin) {
+  FirstHeader header;
+  if (bytes.iov_len < sizeof(header)) {
+    return false;
+  }
+  const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
+  std::memcpy(&header, at, sizeof(header));
+  const uint64_t count = bytes.iov_len - sizeof(header);
+  const uint64_t total = header.total();
+  if (!header.good()) {
+    return false;
+  }
+  if (header.is_ack()) {
+    return count == 0 && arrive_ack(peer, header.sync_id);
+  }
+  const bool whole = total == count;
+  if (peer.incoming.active() || (!whole && (total < count || count != kFirstBytesMax))) {
+    return false;
+  }
+  Receive* const receive = matcher_.arrive(peer.address, header.bits);
+  Incoming incoming{total, count, static_cast<RecvRequest*>(receive), nullptr};
+  if (receive == nullptr) {
+    incoming.kept = keep(peer.address, header.bits, total, sizeof(header));
+    if (incoming.kept == nullptr) {
+      return false;
+    }
+    incoming.kept->wants_ack = header.wants_ack();
+    incoming.kept->sync_id = static_cast<uint32_t>(header.sync_id);
+    incoming.kept->whole = whole;
+  } else {
+    RecvRequest& request = *incoming.to;
+    request.length_bytes = total;
+    request.message_bits = header.bits;
+    request.from = peer.address;
+    request.stage = Stage::kMoving;
+    place(request, 0, at + sizeof(header), count);
+    context_->drop_oldest();
+    if (header.wants_ack()) {
+      acknowledge(peer.address, static_cast<uint32_t>(header.sync_id));
+    }
+    if (whole) {
+      finish(request, truncation(request));
+    }
+  }
+  if (!whole) {
+    peer.incoming = incoming;
+    ++incoming_;
+  }
+  static_cast<void>(origin);
+  return true;
+}
+
+bool Endpoint::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
+  Incoming& incoming = peer.incoming;
+  const uint64_t left = incoming.total_bytes - incoming.got_bytes;
+  const bool last = left <= kMoreBytesMax;
+  if (!incoming.active() || bytes.iov_len != (last ? left : kMoreBytesMax) ||
+      kind != (last ? Kind::kLast : Kind::kMore)) {
+    return false;
+  }
+  if (incoming.to != nullptr) {
+    place(*incoming.to, incoming.got_bytes, static_cast<const uint8_t*>(bytes.iov_base),
+          bytes.iov_len);
+    context_->drop_oldest();
+  } else if (!keep_part(*incoming.kept, 0)) {
+    return false;
+  }
+  incoming.got_bytes += bytes.iov_len;
+  if (last) {
+    end_incoming(peer);
+  }
+  return true;
+}
+
+void Endpoint::end_incoming(Peer& peer) {
+  const Incoming incoming = std::exchange(peer.incoming, {});
+  --incoming_;
+  if (incoming.to != nullptr) {
+    finish(*incoming.to, truncation(*incoming.to));
+  } else {
+    incoming.kept->whole = true;
+  }
+}
+
+/// @return false: nobody waits for it.
+bool Endpoint::arrive_ack(Peer& peer, uint64_t id) {
+  auto* const moving = static_cast<SendRequest*>(peer.queue.first());
+  if (moving != nullptr && moving->stage == Stage::kMoving && moving->sync &&
+      moving->sync_id == id) {
+    moving->sync = false;  // matched; it is done when all is sent
+    context_->drop_oldest();
+    return true;
+  }
+  for (Request* at = peer.unacked.first(); at != nullptr; at = Requests::next(*at)) {
+    if (static_cast<SendRequest*>(at)->sync_id == id) {
+      peer.unacked.remove(*at);
+      finish(*at, 0);
+      context_->drop_oldest();
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Take the oldest of the inbox into a message that is not expected. @return null: no memory.
+[[gnu::noinline]] Unexpected* Endpoint::keep(Address source, uint64_t bits, uint64_t total_bytes,
+                                             uint32_t skip_bytes) {
+  Unexpected* const message = unexpected_.get();
+  if (message == nullptr) {
+    return nullptr;
+  }
+  if (!keep_part(*message, skip_bytes)) {
+    unexpected_.put(message);
+    return nullptr;
+  }
+  message->source = source;
+  message->bits = bits;
+  message->length_bytes = total_bytes;
+  matcher_.keep(*message);
+  ++stats_.unexpected;
+  return message;
+}
+
+bool Endpoint::keep_part(Unexpected& message, uint32_t skip_bytes) {
+  Part* const part = parts_.get();
+  if (part == nullptr) {
+    return false;
+  }
+  part->delivery = context_->take_oldest();
+  part->skip_bytes = skip_bytes;
+  (message.last != nullptr ? message.last->next : message.first) = part;
+  message.last = part;
+  return true;
+}
+
+/// The oldest of the inbox breaks a rule.
+void Endpoint::bad(const msg::Origin& origin, const char* what) {
+  pmd::log_warning("context %u: %s, from destID %u, context %u", context_->id(), what,
+                   origin.link->dest_id(), origin.from);
+  context_->drop_oldest();
+  ++stats_.cut_off;
+  if (origin.session == origin.link->session) {
+    port_.cut_off(*origin.link);
+  }
+  link_ended(*origin.link, origin.link->session, -EPROTO);
+}
+
+}  // namespace rio::tag

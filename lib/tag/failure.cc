@@ -1,0 +1,117 @@
+// Peers that have gone: what was under way with them ends.
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::tag {
+
+/// The session of a link that what we know belongs to.
+uint32_t& Endpoint::session_of(const msg::Link& link) {
+  constexpr uint32_t kFirstSession = 1;
+  if (link.index() >= sessions_.size()) {
+    sessions_.resize(link.index() + 1, kFirstSession);
+  }
+  return sessions_[link.index()];
+}
+
+/// Some session has ended. What came before that is taken first, and is not lost.
+[[gnu::noinline]] void Endpoint::look_at_sessions() {
+  const msg::Inbox& inbox = context_->inbox();
+  sessions_ended_ = port_.sessions_ended();
+  while (!inbox.empty()) {
+    const msg::Origin origin = inbox.origin(0);
+    if (static_cast<int32_t>(origin.session - session_of(*origin.link)) > 0) {
+      link_ended(*origin.link, origin.session, origin.link->error);
+    }
+    arrive_other(inbox.at(0), origin);
+  }
+  for (uint32_t i = 0; i < port_.link_count(); ++i) {
+    msg::Link& link = port_.link_at(i);
+    if (session_of(link) != link.session) {
+      link_ended(link, link.session, link.error);
+    }
+  }
+  if (port_.error() != 0) {
+    fail_all(port_.error());
+  }
+}
+
+/// @param session that has begun instead.
+void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
+  if (session_of(link) == session) {
+    return;
+  }
+  session_of(link) = session;
+  direct_ = nobody();
+  for (auto& [address, peer] : peers_) {
+    if (peer->route.link == &link) {
+      peer->session = session;
+      fail_incoming(*peer, error);
+      fail_sends(*peer, error);
+    }
+  }
+  for (Message* message = matcher_.messages().first(); message != nullptr;) {
+    Message* const next = MessageQueue::next(*message);
+    auto& unexpected = static_cast<Unexpected&>(*message);
+    if (unexpected.request != nullptr && unexpected.request->origin.link == &link &&
+        unexpected.request->origin.session != session) {
+      static_cast<void>(matcher_.discard(unexpected));
+      drop(unexpected);
+    }
+    message = next;
+  }
+  fail_receives(
+      [&](const Receive& receive) {
+        return receive.source != kAnySource && dest_id_of(receive.source) == link.dest_id();
+      },
+      error);
+}
+
+void Endpoint::fail_sends(Peer& peer, int error) {
+  peer.acks.clear();
+  // Who waits hears of it there; if all seemed to be sent, the next one who sends.
+  const bool waits = peer.queue.first() != nullptr || peer.unacked.first() != nullptr;
+  peer.error = std::exchange(peer.used, false) && !waits ? error : 0;
+  for (auto* const list : {&peer.queue, &peer.unacked}) {
+    while (Request* const request = list->first()) {
+      list->remove(*request);
+      finish(*request, error);
+    }
+  }
+  direct_ = nobody();
+}
+
+void Endpoint::fail_incoming(Peer& peer, int error) {
+  if (!peer.incoming.active()) {
+    return;
+  }
+  const Incoming incoming = std::exchange(peer.incoming, {});
+  --incoming_;
+  if (incoming.to != nullptr) {
+    finish(*incoming.to, error);
+  } else if (incoming.kept->place == Place::kClaimed) {
+    incoming.kept->status = error;  // who receives it hears of it
+  } else {
+    static_cast<void>(matcher_.discard(*incoming.kept));
+    drop(*incoming.kept);
+  }
+}
+
+template <class Wanted>
+void Endpoint::fail_receives(Wanted&& wanted, int error) {
+  auto gone = matcher_.receives().cancel_if(wanted);
+  for (Receive* receive = gone.first(); receive != nullptr;) {
+    Receive* const next = ReceiveQueue::Gone::next(*receive);
+    finish(static_cast<RecvRequest&>(*receive), error);
+    receive = next;
+  }
+}
+
+/// The card is gone, or this endpoint closes.
+void Endpoint::fail_all(int error) {
+  for (auto& [address, peer] : peers_) {
+    fail_incoming(*peer, error);
+    fail_sends(*peer, error);
+  }
+  fail_receives([](const Receive&) { return true; }, error);
+}
+
+}  // namespace rio::tag

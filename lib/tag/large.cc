@@ -1,0 +1,116 @@
+// Large data: asked for in the order of all else, moved when it was matched.
+#include <chrono>
+
+#include "lib/tag/endpoint.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::tag {
+
+int Endpoint::push_large(Peer& peer, SendRequest& request) {
+  LargeSend* const large = large_sends_.get();
+  if (large == nullptr) {
+    return -ENOMEM;
+  }
+  large->request = &request;
+  const int rc =
+      context_->send_large(peer.route, request.bits, request.data, request.length_bytes, *large);
+  if (rc != 0) {
+    large_sends_.put(large);
+    return rc;
+  }
+  request.large = large;
+  ++large_count_;
+  ++stats_.large;
+  return 0;
+}
+
+/// The oldest of the inbox. @return false: it cannot be, or there is no memory.
+bool Endpoint::arrive_request(Peer& peer) {
+  if (peer.incoming.active()) {
+    return false;
+  }
+  Unexpected* const message = unexpected_.get();
+  if (message == nullptr) {
+    return false;
+  }
+  msg::Request* const from = context_->take_request();
+  if (Receive* const receive = matcher_.arrive(peer.address, from->body.match_bits);
+      receive != nullptr) {
+    unexpected_.put(message);
+    auto& request = static_cast<RecvRequest&>(*receive);
+    request.message_bits = from->body.match_bits;
+    request.length_bytes = from->body.len_bytes;
+    request.from = peer.address;
+    if (!receive_large(from, request)) {
+      finish(request, -ENOMEM);
+    }
+    return true;
+  }
+  message->source = peer.address;
+  message->bits = from->body.match_bits;
+  message->length_bytes = from->body.len_bytes;
+  message->request = from;
+  matcher_.keep(*message);
+  ++stats_.unexpected;
+  return true;
+}
+
+/// @return false: no memory; the sender is told that it is not wanted.
+bool Endpoint::receive_large(msg::Request* from, RecvRequest& request) {
+  LargeRecv* const large = large_receives_.get();
+  if (large == nullptr) {
+    context_->refuse_large(from);
+    return false;
+  }
+  large->request = &request;
+  request.large = large;
+  request.stage = Stage::kMoving;
+  ++large_count_;
+  ++stats_.large;
+  context_->receive_large(from, request.buffer, request.capacity_bytes, *large);
+  return true;
+}
+
+void Endpoint::finish_large() {
+  while (msg::SendTransfer* const sent = context_->next_sent()) {
+    auto* const large = static_cast<LargeSend*>(sent);
+    large->request->large = nullptr;
+    finish(*large->request, large->status);
+    large_sends_.put(large);
+    --large_count_;
+  }
+  while (msg::RecvTransfer* const received = context_->next_received()) {
+    auto* const large = static_cast<LargeRecv*>(received);
+    large->request->large = nullptr;
+    finish(*large->request, large->status);
+    large_receives_.put(large);
+    --large_count_;
+  }
+}
+
+/// This endpoint closes.
+void Endpoint::leave_large() {
+  large_sends_.for_each([&](LargeSend& large) {
+    if (large.request != nullptr && large.request->large == &large) {
+      context_->cancel(large);
+    }
+  });
+  large_receives_.for_each([&](LargeRecv& large) {
+    if (large.request != nullptr && large.request->large == &large) {
+      context_->cancel(large);
+    }
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (large_count_ != 0 && std::chrono::steady_clock::now() < end) {
+    port_.progress();
+    finish_large();
+  }
+  if (large_count_ != 0) {
+    pmd::log_warning("context %u: large data is still under way; close its port next",
+                     context_->id());
+    large_sends_.leave();
+    large_receives_.leave();
+  }
+}
+
+}  // namespace rio::tag

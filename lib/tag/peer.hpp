@@ -1,0 +1,74 @@
+/// @file
+/// A context of a peer, as an endpoint knows it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/msg/delivery.hpp"
+#include "lib/msg/port.hpp"
+#include "lib/msg/transfer.hpp"
+#include "lib/tag/request.hpp"
+
+namespace rio::tag {
+
+/// A part of an unexpected message, in its buffer.
+struct Part {
+  Part* next = nullptr;
+  msg::Delivery delivery = {};
+  uint32_t skip_bytes = 0;  // headers before the user's bytes
+};
+
+/// A message that no receive matched yet.
+struct Unexpected : Message {
+  Part* first = nullptr;
+  Part* last = nullptr;
+  msg::Origin origin = {};
+  msg::Request* request = nullptr;  // of large data: no parts, and no ack
+  uint32_t sync_id = 0;
+  bool wants_ack = false;
+  bool whole = false;  // all parts are there
+  int status = 0;      // why the rest will not come
+};
+
+/// What arrives of a message in several parts.
+struct Incoming {
+  uint64_t total_bytes = 0;  // 0: nothing is under way
+  uint64_t got_bytes = 0;
+  RecvRequest* to = nullptr;   // matched: where it goes
+  Unexpected* kept = nullptr;  // not matched yet
+
+  [[nodiscard]] bool active() const { return total_bytes != 0; }
+};
+
+struct LargeSend : msg::SendTransfer {
+  SendRequest* request = nullptr;
+};
+struct LargeRecv : msg::RecvTransfer {
+  RecvRequest* request = nullptr;
+};
+
+struct Peer {
+  Address address = 0;
+  msg::Route route;      // of kData
+  uint32_t session = 0;  // of the link, that all below belongs to
+  bool used = false;     // something was sent in it
+  int error = 0;         // what the next send has to hear
+  bool listed = false;   // among those that have something to send
+
+  Fifo<Request, &Request::by_age> queue;    // not sent, or not all of it
+  Fifo<Request, &Request::by_age> unacked;  // sent, to be acknowledged
+  uint32_t next_sync_id = 0;
+  std::vector<uint32_t> acks;  // ids, to be sent
+
+  Incoming incoming;
+
+  [[nodiscard]] msg::Route route_of(msg::Kind kind) const {
+    msg::Route other = route;
+    other.word |= uint64_t{static_cast<uint8_t>(kind)} << 48;  // kData is 0
+    return other;
+  }
+  [[nodiscard]] bool has_to_send() const { return queue.first() != nullptr || !acks.empty(); }
+};
+
+}  // namespace rio::tag

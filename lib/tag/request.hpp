@@ -1,0 +1,77 @@
+/// @file
+/// A send and a receive under way. The caller owns them; while they are under way they may be
+/// neither moved, freed nor changed.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/tag/entry.hpp"
+
+namespace rio::tag {
+
+/// A context of a peer: destID of the card in the upper 24 bits, number of the context in the
+/// lower 8. Peers whose destID has more bits cannot be told apart here.
+using Address = uint32_t;
+inline constexpr uint32_t kContextBits = 8;
+[[nodiscard]] constexpr Address address(uint32_t dest_id, uint32_t context) {
+  return dest_id << kContextBits | context;
+}
+[[nodiscard]] constexpr uint32_t dest_id_of(Address address) {
+  return address >> kContextBits;
+}
+[[nodiscard]] constexpr uint32_t context_of(Address address) {
+  return address & ((1u << kContextBits) - 1);
+}
+
+enum class Stage : uint8_t {
+  kIdle,     ///< the caller's
+  kWaiting,  ///< receive: posted; send: not begun
+  kMoving,   ///< receive: matched, not all is there; send: some parts are sent
+  kSent,     ///< send: all is sent, that it was matched is not known yet
+  kDone,     ///< over; is the caller's once Endpoint::next_done() or test() gave it
+};
+
+/// What sends and receives have in common.
+struct Request {
+  FifoLinks<Request> by_age = {};  // the endpoint's
+  Stage stage = Stage::kIdle;
+  bool is_receive = false;
+  /// 0; -EMSGSIZE (the message was longer than the buffer, which is full), -ECANCELED, or why it
+  /// ended: -ECONNRESET, -ECONNREFUSED, -EHOSTUNREACH, -EPROTO, -ETIMEDOUT, -ENODEV.
+  int status = 0;
+  void* user = nullptr;  ///< the caller's
+};
+
+/// Large data in flight, the endpoint's.
+struct LargeSend;
+struct LargeRecv;
+
+struct SendRequest : Request {
+  uint64_t bits = 0;
+  const uint8_t* data = nullptr;
+  uint64_t length_bytes = 0;
+  uint64_t sent_bytes = 0;
+  Address to = 0;
+  uint32_t sync_id = 0;
+  bool sync = false;  ///< done when it was matched
+  LargeSend* large = nullptr;
+};
+
+struct RecvRequest : Request, Receive {
+  RecvRequest() { is_receive = true; }
+  uint8_t* buffer = nullptr;
+  LargeRecv* large = nullptr;
+  // Of the message, once it is done without an error, or with -EMSGSIZE.
+  uint64_t length_bytes = 0;  ///< true one
+  uint64_t message_bits = 0;
+  Address from = 0;
+};
+
+/// What a probe tells.
+struct MessageInfo {
+  Address source;
+  uint64_t bits;
+  uint64_t length_bytes;
+};
+
+}  // namespace rio::tag

@@ -1,0 +1,105 @@
+/// @file
+/// Endpoints of this process, each on a card of its own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::test {
+
+inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
+
+struct TagNode {
+  TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
+          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes) {
+    msg::PortConfig config;
+    config.card = card;
+    config.dest_id = dest_id;
+    config.buffers = 1024;
+    config.share = share;
+    EXPECT_EQ(msg::Port::open(config, &port), 0);
+    endpoints.resize(contexts);
+    for (uint16_t i = 0; i < contexts; ++i) {
+      EXPECT_EQ(tag::Endpoint::create(*port, i, {{}, eager_bytes}, &endpoints[i]), 0);
+    }
+  }
+
+  [[nodiscard]] tag::Endpoint& operator*() { return *endpoints[0]; }
+  [[nodiscard]] tag::Endpoint* operator->() { return endpoints[0].get(); }
+  [[nodiscard]] tag::Address at(uint32_t context = 0) {
+    return tag::address(port->dest_id(), context);
+  }
+  void progress() {
+    for (auto& endpoint : endpoints) {
+      endpoint->progress();
+    }
+  }
+
+  std::unique_ptr<msg::Port> port;
+  std::vector<std::unique_ptr<tag::Endpoint>> endpoints;
+};
+
+/// Bytes that tell which message they are of, and where in it.
+[[nodiscard]] inline std::vector<uint8_t> pattern(uint64_t number, uint64_t length_bytes) {
+  std::vector<uint8_t> bytes(length_bytes);
+  uint64_t word = number * 0x9E3779B97F4A7C15u + 1;
+  for (uint64_t i = 0; i < length_bytes; ++i) {
+    word = word * 6364136223846793005u + 1442695040888963407u;
+    bytes[i] = static_cast<uint8_t>(word >> 56);
+  }
+  return bytes;
+}
+
+/// Two cards on one wire.
+class TagPair : public testing::Test {
+ protected:
+  /// Both sides work until `good()`. @return whether it came to that.
+  template <class Good>
+  bool until(Good&& good) {
+    for (uint32_t turn = 0; turn < kTurnsMax; ++turn) {
+      if (good()) {
+        return true;
+      }
+      a_.progress();
+      b_.progress();
+    }
+    return false;
+  }
+  /// Both sides work for a while, in which nothing should come.
+  void work(uint32_t turns = 200) {
+    for (uint32_t turn = 0; turn < turns; ++turn) {
+      a_.progress();
+      b_.progress();
+    }
+  }
+  /// @return the status of a request once it is done; 1: it does not come to that.
+  int wait(tag::Endpoint& of, tag::Request& request) {
+    return until([&] { return of.test(request); }) ? request.status : 1;
+  }
+  /// A send from a to b has gone. @param begun what send() said.
+  void sent(int begun, tag::SendRequest& request) {
+    ASSERT_GE(begun, 0);
+    if (begun == 0) {
+      ASSERT_EQ(wait(*a_, request), 0);
+    }
+  }
+  /// Send from a to b.
+  void send(uint64_t bits, const std::vector<uint8_t>& bytes) {
+    tag::SendRequest request;
+    sent(a_->send(b_.at(), bits, bytes.data(), bytes.size(), request), request);
+  }
+
+  const std::string wire_ =
+      std::string("emu:") + testing::UnitTest::GetInstance()->current_test_info()->name();
+  TagNode a_{wire_, 5, 3};
+  TagNode b_{wire_, 6, 3};
+};
+
+}  // namespace rio::test
