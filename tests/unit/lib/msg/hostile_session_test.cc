@@ -26,13 +26,18 @@ class HostileSession : public Net {
     EXPECT_EQ(rc, 0);
     EXPECT_EQ(receive(own_), "good");
   }
+  /// The foe's card has found ours: what it sends from now on comes within a few turns.
+  void SetUp() override {
+    ASSERT_TRUE(work_until([&] { return foe_->send(1, std::vector<uint8_t>(8)); }));
+    ASSERT_TRUE(work_until([&] { return own_.port->stats().bad == 1; }));
+  }
   void foe_sends(const std::vector<uint8_t>& bytes) {
     ASSERT_TRUE(work_until([&] { return foe_->send(1, bytes); }));
-    for (int i = 0; i < 4; ++i) {
-      foe_->reap();
+    ASSERT_TRUE(work_until([&] {
       static_cast<void>(foe_->receive());
-      turns(2);
-    }
+      return foe_->outstanding() == 0;
+    }));
+    turns(2);
   }
   Link& link() { return *own_.port->link(3); }
   /// The session that the foe has asked for.

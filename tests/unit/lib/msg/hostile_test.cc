@@ -27,10 +27,8 @@ class Hostile : public Net {
 
   void foe_sends(const std::vector<uint8_t>& bytes) {
     ASSERT_TRUE(work_until([&] { return foe_->send(kPort, bytes); }));
-    for (int i = 0; i < 4; ++i) {
-      foe_->reap();
-      turns(4);
-    }
+    ASSERT_TRUE(work_until([&] { return foe_->outstanding() == 0; }));
+    turns(2);
   }
   /// A numbered message of the foe's session.
   void foe_says(Kind kind, const std::string& text = "", uint32_t to = 0, uint32_t credit = 0) {

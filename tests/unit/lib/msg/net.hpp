@@ -111,6 +111,11 @@ class Raw {
       endpoint_->buffers()->put(&index, 1);
     }
   }
+  /// Messages whose fate is not known.
+  [[nodiscard]] uint32_t outstanding() {
+    reap();
+    return endpoint_->tx().outstanding();
+  }
   /// What came; empty: nothing.
   std::vector<uint8_t> receive() {
     pmd::RxMessage message{};
