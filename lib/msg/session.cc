@@ -152,6 +152,9 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
     ++stats_.bad;
     return;
   }
+  // The card tells that somebody has died before it takes anything from who has that destID now.
+  // Heard of later, the news would end the new one's session.
+  look_at_events();
   if (header.kind == Kind::kHello) {
     on_hello(source, body);
     return;
@@ -303,14 +306,16 @@ void Port::close_context(uint16_t id) {
 /// A peer that has died is known at once, not by its silence.
 void Port::look_at_events() {
   pmd::CardEvent events[kBurst];
-  const uint32_t n = events_->burst(events, kBurst);
-  for (uint32_t i = 0; i < n; ++i) {
-    if (events[i].type != regs::EventType::kPartner || events[i].info != 0) {
-      continue;
-    }
-    const auto known = index_of_.find(events[i].source);
-    if (known != index_of_.end() && links_[known->second]->state == LinkState::kUp) {
-      end_session(*links_[known->second], -ECONNRESET);
+  for (uint32_t n = kBurst; n == kBurst;) {
+    n = events_->burst(events, kBurst);
+    for (uint32_t i = 0; i < n; ++i) {
+      if (events[i].type != regs::EventType::kPartner || events[i].info != 0) {
+        continue;
+      }
+      const auto known = index_of_.find(events[i].source);
+      if (known != index_of_.end() && links_[known->second]->state == LinkState::kUp) {
+        end_session(*links_[known->second], -ECONNRESET);
+      }
     }
   }
 }

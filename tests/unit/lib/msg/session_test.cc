@@ -197,6 +197,24 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
   }
 }
 
+/// The news of a death is older than the hello of who has the destID now, even if it is read later.
+TEST_F(Session, ADeathThatIsHeardOfLateDoesNotEndTheNextLife) {
+  const Member a = member(port(1), 0);
+  for (uint32_t life = 0; life < 100; ++life) {
+    Port& two = port(2);
+    Member b = member(two, 0);
+    ASSERT_EQ(send(b, route(b, 1, 0), "hello"), 0) << life;
+    ASSERT_EQ(receive(a), "hello") << life;
+    turns(200);  // more than between two looks at the card's events
+    const uint32_t session = a.port->link(2)->session;
+    ASSERT_EQ(send(b, route(b, 1, 0), "again"), 0) << life;
+    ASSERT_EQ(receive(a), "again") << life;
+    ASSERT_EQ(a.port->link(2)->session, session) << life;
+    b.context.reset();
+    close(two);
+  }
+}
+
 TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
   Port& one = port(1);
   const Member x = member(one, 0);
