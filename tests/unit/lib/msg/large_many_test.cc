@@ -33,8 +33,9 @@ class Many {
     const std::string fabric = "shm:large-" + std::to_string(getpid()) + "-" +
                                ::testing::UnitTest::GetInstance()->current_test_info()->name();
     for (uint32_t i = 0; i < nodes; ++i) {
-      nodes_.push_back(
-          std::make_unique<Node>(fabric + ",id=" + std::to_string(i + 1) + options, 0));
+      std::string card = fabric;
+      card.append(",id=").append(std::to_string(i + 1)).append(options);
+      nodes_.push_back(std::make_unique<Node>(card, 0));
       all_.push_back(nodes_.back().get());
     }
   }

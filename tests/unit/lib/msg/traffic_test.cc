@@ -18,6 +18,7 @@ struct Kinds {
   const char* name;
   const char* options;  // of the cards; %: the seed
 };
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
 void PrintTo(const Kinds& kinds, std::ostream* out) {
   *out << kinds.name;
 }

@@ -369,21 +369,21 @@ TEST_F(Shm, ALongMessageThatIsGivenUpIsNotPulled) {
 }
 
 TEST_F(Shm, WhoeverSleepsIsWoken) {
-  const uint32_t rings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
-  Member one("shm:x,id=1", 0, rings);
-  Child child([rings] {
-    Member two("shm:x,id=2", 0, rings);
+  constexpr uint32_t kRings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
+  Member one("shm:x,id=1", 0, kRings);
+  Child child([] {
+    Member two("shm:x,id=2", 0, kRings);
     for (int i = 0; i < 500; ++i) {
       std::string text;
       while (!two.poll(&text)) {
-        if (!two.sleep(rings)) {
+        if (!two.sleep(kRings)) {
           return 1;
         }
       }
       two.send(1, text);
       pmd::TxDone done{};
       while (two.endpoint().tx().reap(&done, 1) == 0) {
-        if (!two.sleep(rings)) {
+        if (!two.sleep(kRings)) {
           return 2;
         }
       }
@@ -397,13 +397,13 @@ TEST_F(Shm, WhoeverSleepsIsWoken) {
   for (int i = 0; i < 500; ++i) {
     std::string text;
     while (!one.poll(&text)) {
-      ASSERT_TRUE(one.sleep(rings)) << i;
+      ASSERT_TRUE(one.sleep(kRings)) << i;
     }
     if (i < 499) {
       one.send(2, std::to_string(i));
       pmd::TxDone done{};
       while (one.endpoint().tx().reap(&done, 1) == 0) {
-        ASSERT_TRUE(one.sleep(rings)) << i;
+        ASSERT_TRUE(one.sleep(kRings)) << i;
       }
     }
   }
