@@ -11,7 +11,7 @@ import re
 import subprocess
 
 TOGGLE = "rio_bench_measured"
-HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step\(")
+HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive)?\(")
 QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue)::")
 # Templates that a queue may call, by the type that tells whose they are.
 HELPERS = {"TxReap": "TxQueue"}
