@@ -4,7 +4,6 @@
 //   msg_bandwidth [BYTES [COUNT [AHEAD [OPTIONS]]]]
 //
 // OPTIONS are added to the names of both cards, such as pull=0.
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "lib/msg/context.hpp"
+#include "tests/bench/pin.hpp"
 
 namespace rio::bench {
 namespace {
@@ -29,19 +29,6 @@ constexpr size_t kPage = 4096;
 [[noreturn]] void die(const char* what, int error) {
   std::fprintf(stderr, "msg_bandwidth: %s: %d\n", what, error);
   std::_Exit(1);
-}
-
-void pin(unsigned nth) {
-  cpu_set_t allowed;
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
-    if (CPU_ISSET(cpu, &allowed) && nth-- == 0) {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      sched_setaffinity(0, sizeof one, &one);
-    }
-  }
 }
 
 class Side {

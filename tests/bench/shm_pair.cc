@@ -4,7 +4,6 @@
 //   shm_pair pingpong|stream [BYTES [SECONDS [OPTIONS]]]
 //
 // OPTIONS are added to the names of both cards, such as pull=0.
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "pmd/embed/riopmd.hpp"
+#include "tests/bench/pin.hpp"
 
 namespace rio::bench {
 namespace {
@@ -26,19 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kBurst = 32;
 constexpr uint32_t kBuffers = 1024;
 constexpr uint8_t kStop = 0xFF;  // first byte of the last message
-
-void pin(unsigned nth) {
-  cpu_set_t allowed;
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
-    if (CPU_ISSET(cpu, &allowed) && nth-- == 0) {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      sched_setaffinity(0, sizeof one, &one);
-    }
-  }
-}
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "shm_pair: %s\n", what);

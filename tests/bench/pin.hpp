@@ -1,0 +1,24 @@
+/// @file
+/// Pins the processes of a benchmark.
+#pragma once
+
+#include <sched.h>
+
+namespace rio::bench {
+
+/// The calling thread, to the nth CPU that it may use, from the last one on. Nothing if there are
+/// fewer.
+inline void pin(unsigned nth) {
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
+    if (CPU_ISSET(cpu, &allowed) && nth-- == 0) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      sched_setaffinity(0, sizeof one, &one);
+    }
+  }
+}
+
+}  // namespace rio::bench
