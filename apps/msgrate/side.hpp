@@ -20,6 +20,19 @@ class Side {
   [[nodiscard]] virtual int ping_pong(bool first, uint32_t size_bytes, uint32_t count) = 0;
 };
 
+/// Side::ping_pong() of a side that has send_one() and receive_one().
+template <class Each>
+[[nodiscard]] int take_turns(Each& side, bool first, uint32_t size_bytes, uint32_t count) {
+  int rc = 0;
+  for (uint32_t i = 0; i < count && rc == 0; ++i) {
+    rc = first ? side.send_one(size_bytes) : side.receive_one(size_bytes);
+    if (rc == 0) {
+      rc = first ? side.receive_one(size_bytes) : side.send_one(size_bytes);
+    }
+  }
+  return rc;
+}
+
 /// Says it on stderr. @param error errno. @return -error.
 int complain(const char* what, int error);
 

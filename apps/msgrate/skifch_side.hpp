@@ -27,6 +27,8 @@ class SkifChSide : public Side {
   [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override;
 
  private:
+  template <class Each>
+  friend int take_turns(Each& side, bool first, uint32_t size_bytes, uint32_t count);
   explicit SkifChSide(uint32_t peer);
   [[nodiscard]] int send_one(uint32_t size_bytes);
   [[nodiscard]] int receive_one(uint32_t size_bytes);

@@ -102,14 +102,7 @@ int TagSide::receive(uint32_t size_bytes, uint32_t count) {
 }
 
 int TagSide::ping_pong(bool first, uint32_t size_bytes, uint32_t count) {
-  int rc = 0;
-  for (uint32_t i = 0; i < count && rc == 0; ++i) {
-    rc = first ? send_one(size_bytes) : receive_one(size_bytes);
-    if (rc == 0) {
-      rc = first ? receive_one(size_bytes) : send_one(size_bytes);
-    }
-  }
-  return rc;
+  return take_turns(*this, first, size_bytes, count);
 }
 
 }  // namespace rio::msgrate

@@ -28,6 +28,8 @@ class TagSide : public Side {
   [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override;
 
  private:
+  template <class Each>
+  friend int take_turns(Each& side, bool first, uint32_t size_bytes, uint32_t count);
   static constexpr uint32_t kAhead = 64;
   static constexpr uint64_t kBits = 1;
 
