@@ -29,7 +29,6 @@ void report(const Options& options, double seconds) {
   json["size"] = options.size_bytes;
   json["count"] = options.count;
   json["seconds"] = seconds;
-  json["card"] = "emulated";
   if (options.test == Test::kLatency) {
     json["half_round_trip_ns"] = each_ns / 2;
   } else {

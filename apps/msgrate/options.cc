@@ -60,8 +60,9 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
     return false;
   }
   if (out->role != Role::kBoth && (out->card.empty() || out->peer == 0)) {
-    std::fprintf(stderr, "rio-msgrate: --role %s needs --card and --peer\n",
-                 out->role == Role::kSend ? "send" : "recv");
+    std::fprintf(
+        stderr, "rio-msgrate: --role %s needs --card and --peer, as --card shm:job,id=1 --peer 2\n",
+        out->role == Role::kSend ? "send" : "recv");
     *code = 2;
     return false;
   }
