@@ -86,4 +86,50 @@ TEST_F(SkifChPair, AMessageOfEachSizeArrivesAsItWas) {
   }
 }
 
+TEST_F(SkifChPair, SendGathersAndTakesTheFirstPartOfWhatIsTooLong) {
+  std::string one(3000, 'a');
+  std::string two(5, 'b');
+  std::string three(3000, 'c');
+  const std::vector<iovec> pieces = {
+      {one.data(), one.size()}, {two.data(), two.size()}, {three.data(), three.size()}};
+  ASSERT_EQ(send(a_.get(), b_.get(), to_b_, pieces), SKIFCH_MESSAGE_MAX);
+  const std::string all = one + two + three;
+  EXPECT_EQ(receive(b_.get(), a_.get()), all.substr(0, SKIFCH_MESSAGE_MAX));
+}
+
+TEST_F(SkifChPair, MessagesStayUntilTheyAreDoneWith) {
+  EXPECT_EQ(SkifCh_RecvComp(b_.get()), -1);
+  EXPECT_EQ(errno, EINVAL);
+  ASSERT_EQ(send(a_.get(), b_.get(), to_b_, "first"), 5);
+  ASSERT_EQ(send(a_.get(), b_.get(), to_b_, "second"), 6);
+  iovec first[SKIFCH_CONT_SIZE];
+  iovec second[SKIFCH_CONT_SIZE];
+  int count = 0;
+  ssize_t got = -1;
+  for (uint32_t turn = 0; turn < kTurns && got < 0; ++turn) {
+    got = SkifCh_Recv(b_.get(), first, &count);
+    work(a_.get());
+  }
+  ASSERT_EQ(got, 5);
+  EXPECT_EQ(SkifCh_Source(b_.get()), to_a_);
+  got = -1;
+  for (uint32_t turn = 0; turn < kTurns && got < 0; ++turn) {
+    got = SkifCh_Recv(b_.get(), second, &count);
+    work(a_.get());
+  }
+  ASSERT_EQ(got, 6);
+  EXPECT_EQ(std::memcmp(first[0].iov_base, "first", 5), 0);
+  EXPECT_EQ(std::memcmp(second[0].iov_base, "second", 6), 0);
+  EXPECT_EQ(SkifCh_RecvComp(b_.get()), 0);
+  EXPECT_EQ(SkifCh_RecvComp(b_.get()), 0);
+  EXPECT_EQ(SkifCh_RecvComp(b_.get()), -1);
+}
+
+TEST_F(SkifChPair, AChannelThatIsNotThereRefuses) {
+  EXPECT_EQ(send(a_.get(), b_.get(), SkifCh_Addr(6, 3), "x"), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+  EXPECT_EQ(send(a_.get(), b_.get(), SkifCh_Addr(6, SKIFCH_CHANNELS), "x"), -1);
+  EXPECT_EQ(errno, EINVAL);
+}
+
 }  // namespace
