@@ -7,12 +7,15 @@
 
 #include "fpga/model/card_lock.hpp"
 #include "fpga/model/detail/control.hpp"
+#include "fpga/model/detail/control.hpp"
+#include "fpga/model/detail/tx_single.hpp"
 #include "fpga/model/detail/whole.hpp"
 
 namespace rio::model {
 namespace {
 
 constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
+constexpr uint32_t kKicksPerStep = 32;      // messages sent in between without a look at anything
 constexpr uint32_t kHousekeepEvery = 256;   // steps between looks at timers and counters
 constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
 constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
@@ -51,7 +54,9 @@ struct Card::Impl final : Neighbour {
 
   void locked_step(bool answers);
   void enter_thread();
-  [[nodiscard]] uint32_t kicks_allowed() const;
+  [[nodiscard]] uint32_t kicks_allowed();
+  void count_kicks();
+  void end_kicks();
   void step(bool answers);
   void look_at_clock();
   void look_at_link();
@@ -75,6 +80,7 @@ struct Card::Impl final : Neighbour {
   bool forced_down = false;
   uint32_t scan_in = 0;
   uint32_t kicks = 0;  // may be sent until the next step
+  uint32_t kicks_counted = 0;  // the same when they were counted last
   uint32_t housekeep_in = 0;
   uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;
@@ -159,7 +165,7 @@ void Card::step_to_send() {
   }
   // Each countdown of a scan looks whether the next steps may be so short.
   if (card.core.thread == &thread_tag && card.kicks != 0 && card.core.host.current() &&
-      card.tx.kick(card.core.pairs[0])) [[likely]] {
+      card.tx.kick()) [[likely]] {
     --card.kicks;
   } else {
     card.enter_thread();
@@ -170,11 +176,24 @@ void Card::step_to_send() {
 }
 
 /// How many messages may be sent without looking at anything but the transmit ring.
-uint32_t Card::Impl::kicks_allowed() const {
+uint32_t Card::Impl::kicks_allowed() {
   const Ring& ring = core.pairs[0].rings[kTxRing];
   const bool plain = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
-                     ring.running() && !ring.held;
-  return plain ? kScanEvery : 0;
+                     ring.running() && !ring.held &&
+                     !core.wire->may_enter_neighbour(core.thread);
+  return plain && tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
+}
+
+/// What kicks have sent is in the counts.
+void Card::Impl::count_kicks() {
+  tx.count(core.pairs[0], kicks_counted - kicks);
+  kicks_counted = kicks;
+}
+
+/// The same, and there are no more until the next step.
+void Card::Impl::end_kicks() {
+  count_kicks();
+  kicks = kicks_counted = 0;
 }
 
 inline void Card::Impl::locked_step(bool answers) {
@@ -196,6 +215,7 @@ inline void Card::Impl::enter_thread() {
 }
 
 void Card::Impl::step(bool answers) {
+  count_kicks();
   if (gone) {
     return;
   }
@@ -266,7 +286,7 @@ void Card::Impl::step(bool answers) {
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
-  kicks = scan_in == 0 ? 0 : kicks_allowed();
+  kicks = kicks_counted = scan_in == 0 ? 0 : kicks_allowed();
 }
 
 void Card::Impl::look_at_clock() {
@@ -513,7 +533,7 @@ void Card::Impl::draw_faults() {
 
 void Card::step_surely(uint32_t times) {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   impl_->enter_thread();
   for (; times > 0; --times) {
     impl_->step(true);
@@ -522,13 +542,13 @@ void Card::step_surely(uint32_t times) {
 
 void Card::with_lock(void (*fn)(void* arg), void* arg) {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   fn(arg);
 }
 
 void Card::set_link(bool up) {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   impl_->forced_down = !up;
   impl_->scan_in = 0;
   impl_->housekeep_in = 0;
@@ -536,13 +556,13 @@ void Card::set_link(bool up) {
 
 void Card::lose_state() {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   impl_->control.lose_state();
 }
 
 void Card::vanish() {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);
@@ -551,7 +571,7 @@ void Card::vanish() {
 
 void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {
     impl_->core.pairs[queue_pair].rings[ring].held = held;
   }
@@ -559,7 +579,7 @@ void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
 
 void Card::set_faults(const FaultConfig& faults) {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   impl_->core.faults = Faults(faults);
   impl_->core.exact =
       impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
@@ -570,6 +590,7 @@ Activity Card::activity() {
   if (held == nullptr) {
     return {.done = 0, .under_way = true};
   }
+  impl_->count_kicks();
   const Activity now = impl_->activity();
   CardLock::unlock(held);
   return now;
@@ -577,19 +598,19 @@ Activity Card::activity() {
 
 PortCounts Card::counters() {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   return impl_->core.counts;
 }
 
 uint64_t Card::faults_drawn(Fault fault) {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   return impl_->core.faults.drawn(fault);
 }
 
 uint64_t Card::refused_accesses() {
   const CardHold hold(impl_->lock);
-  impl_->kicks = 0;
+  impl_->end_kicks();
   return impl_->core.host.refused();
 }
 

@@ -74,8 +74,7 @@ class FrameWriter {
   /// The frame that reserve() gave is complete; the reader sees it after publish().
   void commit(Frame* frame, uint32_t bytes) {
     if (first_ == nullptr) {
-      first_ = frame;
-      first_bytes_ = bytes;
+      hold_back(frame, bytes);
     } else {
       frame->bytes = bytes;
     }
@@ -102,40 +101,30 @@ class FrameWriter {
   /// Frames in the window are complete. @param first_bytes of the first of them.
   void commit_run(const Window& window, uint32_t first_bytes, uint32_t bytes) {
     if (first_ == nullptr && bytes != 0) {
-      first_ = reinterpret_cast<Frame*>(window.bytes);
-      first_bytes_ = first_bytes;
+      hold_back(reinterpret_cast<Frame*>(window.bytes), first_bytes);
     }
     tail_ += bytes;
   }
 
-  /// A short frame, visible at once with all before it. Its first line is written last and in one
-  /// go: done bit by bit, a reader that looks for it would take the line away in between.
-  /// @param payload may be read up to a multiple of 16 bytes. @param length of it, 1 to 256; zeros
-  /// follow it to a multiple of 8. @return false: no room in a row, or it would begin in the middle
-  /// of a line.
-  [[nodiscard]] bool send_short(const FrameHead& head, const uint8_t* payload, uint32_t length) {
-    const uint32_t bytes = frame_bytes(length);
+  /// Whether begin_short() may be called. @param bytes of the frame, as frame_bytes() says, of at
+  /// most 256 of payload. Publishes what was committed.
+  [[nodiscard]] bool has_short_room(uint32_t bytes) {
     const uint32_t needed = 2 * bytes + kLineBytes;  // it, and the zeros of two
-    if (room() < needed) [[unlikely]] {
-      look_at_head();
-    }
-    if ((tail_ & 32) != 0 || room() < needed || mask_ + 1 - (tail_ & mask_) < bytes) [[unlikely]] {
-      return false;
-    }
-    publish();
+    return static_cast<int32_t>(short_end_ - tail_ - needed) >= 0 || look_for_short(bytes);
+  }
+  /// Begin a short frame that end_short() makes visible at once, with all before it.
+  /// @return where it is: what stands behind its header is to be written there.
+  [[nodiscard]] uint8_t* begin_short(uint32_t bytes) {
     uint8_t* const at = memory_ + (tail_ & mask_);
     tail_ += bytes;
-    if (zero_at_ != tail_) {
+    if (zero_at_ != tail_) [[unlikely]] {
       frame_at(tail_)->bytes = 0;
     }
-    uint8_t* const to = at + sizeof(Frame);
-    for (uint32_t block = kLineBytes - sizeof(Frame); block < length; block += 16) {
-      copy16_kept(to + block, payload + block, length - block);
-    }
-    if (length > 16) {
-      copy16_kept(to + 16, payload + 16, length - 16);
-    }
-    copy16_kept(to, payload, length);
+    return at;
+  }
+  /// Its header is written last and in one go: done bit by bit, a reader that looks for it would
+  /// take the line away in between. @param at what begin_short() gave.
+  void end_short(uint8_t* at, uint32_t bytes, const FrameHead& head) {
     auto* const words = reinterpret_cast<uint64_t*>(at);
     __atomic_store_n(words + 3, head.words[3], __ATOMIC_RELAXED);
     __atomic_store_n(words + 2, head.words[2], __ATOMIC_RELAXED);
@@ -143,10 +132,22 @@ class FrameWriter {
     // release: as in publish().
     __atomic_store_n(words, head.words[0] | bytes, __ATOMIC_RELEASE);
     // The zero behind the next such frame, now: that one then waits for no line but its own.
-    zero_at_ = tail_ + bytes;
-    frame_at(zero_at_)->bytes = 0;
-    prefetch_to_write(frame_at(zero_at_ + kLineBytes));
+    const uint32_t next = tail_ + bytes;
+    zero_at_ = next;
+    frame_at(next)->bytes = 0;
+    prefetch_to_write(frame_at(next + kLineBytes));
     wake();
+  }
+  /// Both, with a copy of the payload. @param payload may be read up to a multiple of 16 bytes.
+  /// @param length of it, 1 to 256; zeros follow it to a multiple of 8. @return false: no room.
+  [[nodiscard]] bool send_short(const FrameHead& head, const uint8_t* payload, uint32_t length) {
+    const uint32_t bytes = frame_bytes(length);
+    if (!has_short_room(bytes)) [[unlikely]] {
+      return false;
+    }
+    uint8_t* const at = begin_short(bytes);
+    copy_first_last(at + sizeof(Frame), payload, length);
+    end_short(at, bytes, head);
     return true;
   }
 
@@ -214,6 +215,22 @@ class FrameWriter {
     }
     head_ = head;
   }
+  /// The frame at the tail is complete, but its reader does not see it yet.
+  void hold_back(Frame* first, uint32_t bytes) {
+    first_ = first;
+    first_bytes_ = bytes;
+    short_end_ = tail_;  // so that what is short asks for room, which publishes
+  }
+  /// Look how far short frames may go from here, for begin_short(). @return whether one of `bytes`
+  /// has room.
+  [[gnu::noinline]] [[nodiscard]] bool look_for_short(uint32_t bytes) {
+    publish();
+    look_at_head();
+    const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
+    const uint32_t room_now = room();
+    short_end_ = tail_ + (room_now < to_end ? room_now : to_end);
+    return room_now >= 2 * bytes + kLineBytes && to_end >= bytes;
+  }
   void wake() {
     // No fence behind the frame: a reader that goes to sleep makes all processors' stores seen
     // between its flag and its last look (membarrier).
@@ -226,9 +243,10 @@ class FrameWriter {
   uint32_t mask_;
   uint32_t tail_ = 0;
   uint32_t head_ = 0;       // as last seen
+  uint32_t short_end_ = 0;  // position up to which there is room in a row
   Frame* first_ = nullptr;  // first that is not published
   uint32_t first_bytes_ = 0;
-  uint32_t zero_at_ = 0;  // position where send_short() left a zero; tail_: none
+  uint32_t zero_at_ = 0;  // position where end_short() left a zero; tail_: none
   bool foul_ = false;
   const FrameRingShared* shared_;
   Bell* bell_;

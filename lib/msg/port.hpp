@@ -125,7 +125,9 @@ class Port {
     }
     uint8_t* const at = begin_message(route, head_bytes + bytes);
     std::memcpy(at + kHeaderBytes, head, head_bytes);
-    std::memcpy(at + kHeaderBytes + head_bytes, data, bytes);
+    if (bytes != 0) {
+      std::memcpy(at + kHeaderBytes + head_bytes, data, bytes);
+    }
     post(*route.link, at, kHeaderBytes + head_bytes + bytes);
     return 0;
   }

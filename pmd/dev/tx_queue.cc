@@ -411,6 +411,15 @@ int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
 }
 
 uint32_t TxQueue::settle() {
+  uint32_t n = settle_run();
+  if (n == 0) {
+    poll_hook_();
+    n = settle_run();
+  }
+  return n == 0 ? 0 : n + settle_run();  // where the entries, or the completions, wrap
+}
+
+uint32_t TxQueue::settle_run() {
   const uint32_t n = std::min(cursor_.to_wrap(), window_.plain_in_a_row());
   const auto* const cpl = cursor_.at<regs::TxCpl>();
   uint32_t index = window_.oldest();

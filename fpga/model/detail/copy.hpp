@@ -33,6 +33,36 @@ inline void zero32(uint8_t* to) {
       *reinterpret_cast<const Bytes16*>(from) & *reinterpret_cast<const Bytes16*>(kept);
 }
 
+/// Copy 16 bytes.
+inline void copy16(uint8_t* to, const uint8_t* from) {
+  using Bytes16 [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = uint64_t;
+  *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
+}
+
+/// Copy `len` bytes, at least 1, and zeros up to a multiple of 16, to which `from` may be read. The
+/// first 32 come last. In pieces of 16: what the host has just written so is then at hand.
+[[gnu::always_inline]] inline void copy_first_last(uint8_t* to, const uint8_t* from, uint32_t len) {
+  const uint32_t tail = len & ~15u;
+  if (len != tail) [[unlikely]] {
+    copy16_kept(to + tail, from + tail, len - tail);
+  }
+  if (tail < 32) [[unlikely]] {
+    if (tail != 0) {
+      copy16(to, from);
+    }
+    return;
+  }
+  if ((tail & 16) != 0) {
+    copy16(to + tail - 16, from + tail - 16);
+  }
+  for (uint32_t at = 32; at + 32 <= tail; at += 32) {
+    copy16(to + at, from + at);
+    copy16(to + at + 16, from + at + 16);
+  }
+  copy16(to + 16, from + 16);
+  copy16(to, from);
+}
+
 /// Copy exactly `len` bytes, fewer than 32.
 inline void copy_rest(uint8_t* to, const uint8_t* from, uint32_t len) {
   uint32_t at = 0;
@@ -93,11 +123,21 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
 
 /// What a card with the quirk writes for a last segment: `len` bytes, a multiple of 8, and zeros up
 /// to 256. The zeros go everywhere first: eight stores cost less than finding out where.
-inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
+[[gnu::always_inline]] inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
   for (uint32_t at = 0; at < 256; at += 32) {
     zero32(to + at);
   }
-  copy_bytes(to, from, len);
+  uint32_t at = 0;
+  for (; at + 32 <= len; at += 32) {
+    copy32(to + at, from + at);
+  }
+  if ((len & 16) != 0) {
+    copy16(to + at, from + at);
+    at += 16;
+  }
+  if ((len & 8) != 0) {
+    std::memcpy(to + at, from + at, 8);
+  }
 }
 
 inline void store32(uint8_t* to, uint32_t value) {

@@ -24,6 +24,13 @@ void Core::sort_plain() {
           pair != kNobody && m < regs::kMultiMailboxes && pairs[pair].dedicated_open[m] != 0;
       owner.plain_pair[m] = wanted ? kNobody : pair;
     }
+    for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
+      owner.plain_like[m] = 0;
+      for (uint32_t other = 0; other < regs::kMailboxes; ++other) {
+        owner.plain_like[m] |=
+            static_cast<uint64_t>(owner.plain_pair[other] == owner.plain_pair[m]) << other;
+      }
+    }
   }
 }
 

@@ -43,6 +43,8 @@ struct Owner {
   uint8_t pair_of_mbox[regs::kMailboxes];
   /// The same, but kNobody where a dedicated ring may want the message: for rx_express.cc.
   uint8_t plain_pair[regs::kMailboxes];
+  /// Of each mailbox: those that have the same plain pair, a bit each.
+  uint64_t plain_like[regs::kMailboxes];
   uint8_t pair_of_doorbells = kNobody;
   uint8_t pair_of_requests = kNobody;
 };

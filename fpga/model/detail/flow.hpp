@@ -2,6 +2,8 @@
 /// What a queue pair has in flight toward one destination.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -19,16 +21,32 @@ struct alignas(64) TxMsg {
   regs::TxDesc desc;
   uint64_t since_ns;   ///< flying: last send; quarantine: when it begins to rest
   uint32_t index;      ///< of the descriptor
-  uint16_t unsent;     ///< segments still to send, or to send again; a bit each
-  uint16_t open;       ///< segments sent and not answered
+  uint32_t pull_at;    ///< where its frame is, if its bytes are to be pulled, and 1; else 0
   uint64_t resend_ns;  ///< not before this
+  // The rest are eight bytes, which plain messages have in common: TxLife.
+  uint16_t unsent;  ///< segments still to send, or to send again; a bit each
+  uint16_t open;    ///< segments sent and not answered
   State state;
   uint8_t segments;
   uint8_t retries;
-  bool whole;        ///< sent as one unit; counts as one segment
-  uint32_t pull_at;  ///< where its frame is, if its bytes are to be pulled, and 1; else 0
+  bool whole;  ///< sent as one unit; counts as one segment
 };
 static_assert(sizeof(TxMsg) == 64);
+
+/// The last eight bytes of a TxMsg that flies as one segment and was never refused.
+struct TxLife {
+  uint16_t unsent = 0;
+  uint16_t open = 1;
+  uint8_t state = TxMsg::kFlying;
+  uint8_t segments = 1;
+  uint8_t retries = 0;
+  bool whole = true;
+};
+static_assert(sizeof(TxLife) == 8 && offsetof(TxMsg, unsent) == 56 &&
+              offsetof(TxMsg, open) == 56 + offsetof(TxLife, open) &&
+              offsetof(TxMsg, state) == 56 + offsetof(TxLife, state) &&
+              offsetof(TxMsg, whole) == 56 + offsetof(TxLife, whole));
+inline constexpr uint64_t kTxLife = std::bit_cast<uint64_t>(TxLife{});
 
 /// A transaction of doorbells, requests and maintenance; one for each id.
 struct Transaction {

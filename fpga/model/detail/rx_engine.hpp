@@ -37,6 +37,9 @@ class RxEngine {
   void forget();
 
  private:
+  /// Of express(). @tparam full the card writes all of a last segment's 256 bytes.
+  template <bool full>
+  [[nodiscard]] uint32_t run(Pair& pair, const InFrame& first, uint32_t bytes_to_end);
   /// A message of several segments that is being put together.
   struct Context {
     uint32_t source;

@@ -19,29 +19,26 @@ constexpr uint64_t kind_of(uint32_t length) {
   return frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
 }
 
-/// Completion of such a message, whose payload has landed.
+/// What the completions of a run have in common.
 struct Completion {
   uint64_t route;
-  uint32_t bytes;
-  uint32_t place;
-  uint32_t index;
-  uint32_t arrival;
-  uint32_t time;
-  uint64_t last_word;  // in its upper half
+  uint64_t time;  // both in the upper half
+  uint64_t last_word;
 
-  [[gnu::always_inline]] void write(uint8_t* cpl) const {
+  /// Of such a message, whose payload has landed. @param bytes of it, padded.
+  [[gnu::always_inline]] void write(uint8_t* cpl, uint32_t bytes, uint32_t place, uint32_t index,
+                                    uint32_t arrival) const {
     store64(cpl, route);
     store32(cpl + 8, bytes | 1u << 16 | place << 24);
     store32(cpl + 12, index);
-    store32(cpl + 16, arrival);
-    store32(cpl + 20, time);
+    store64(cpl + 16, arrival | time);
     // release: payload and completion before the last word; pairs with dma_load_last_word.
     tsan_release(cpl + 28);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
   }
 };
 
-/// Payload of such a message, padded to `bytes`.
+/// Payload of such a message, padded to `bytes`. @param full the card's quirk.
 [[gnu::always_inline]] inline void land_plain(uint8_t* to, const uint8_t* from, uint32_t bytes,
                                               bool full) {
   if (full) [[likely]] {
@@ -83,14 +80,10 @@ bool RxEngine::single(const InFrame& frame) {
   }
   const uint32_t bytes = padded(length);
   land_plain(host.va + offset, frame.payload(), bytes, core_.config.quirk_last_full_256);
-  const Completion completion = {load64(head + 8),
-                                 bytes,
-                                 place,
-                                 ring.head,
-                                 pair->arrivals,
-                                 core_.ticks(),
+  const Completion completion = {load64(head + 8), static_cast<uint64_t>(core_.ticks()) << 32,
                                  static_cast<uint64_t>(ring.phase()) << 32};
-  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl));
+  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), bytes, place,
+                   ring.head, pair->arrivals);
   ++core_.counts.rx_packets;
   ++pair->arrivals;
   ++ring.cidx;
@@ -100,36 +93,37 @@ bool RxEngine::single(const InFrame& frame) {
 }
 
 uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end) {
-  Pair* const target = plain_target(first);
-  if (target == nullptr) {
+  Pair* const pair = plain_target(first);
+  if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
+      pair->rings[kSharedRing].held || core_.look_at_tail(*pair, kSharedRing) == 0) {
     return 0;
   }
-  Pair& pair = *target;
+  return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end)
+                                          : run<false>(*pair, first, bytes_to_end);
+}
+
+template <bool full>
+uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end) {
   Ring& ring = pair.rings[kSharedRing];
   const HostWindow host = core_.host.write_window();
-  if (ring.held || host.len_bytes < kFull || core_.look_at_tail(pair, kSharedRing) == 0) {
-    return 0;
-  }
   const uint8_t* at = first.at;
   const uint8_t* const begin = at;
   // Whatever length the next frames give, it ends within the memory.
   const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
-  const uint64_t route = load64(reinterpret_cast<const uint8_t*>(&first) + 8);
+  const Completion completion = {load64(reinterpret_cast<const uint8_t*>(&first) + 8),
+                                 static_cast<uint64_t>(core_.ticks()) << 32,
+                                 static_cast<uint64_t>(ring.phase()) << 32};
   const uint64_t last_addr = host.len_bytes - kFull;
-  const bool full = core_.config.quirk_last_full_256;
-  const uint32_t time = core_.ticks();
   Responder::Run acks = responder_.run();
   // Locals: stores through byte pointers would make the compiler load members again each time.
-  const uint8_t* const plain_pair = core_.owner(first.dest)->plain_pair;
+  const uint64_t mailboxes = core_.owner(first.dest)->plain_like[first.mbox()];
   const uint8_t* entry = ring.entry(ring.head, 3);
   uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl);
-  const uint64_t last_word = static_cast<uint64_t>(ring.phase()) << 32;
-  const uint32_t number = pair.number;
   const auto room = static_cast<uint32_t>(acks.end - acks.next);
   const uint32_t until = ring.head + std::min({ring.posted(), ring.entries_in_a_row(),
                                                ring.completions_in_a_row(), room});
+  const uint32_t before = pair.arrivals - ring.head;
   uint32_t head = ring.head;
-  uint32_t arrival = pair.arrivals;
   for (; at <= last_at && head != until; ++head) {
     const uint64_t word = load_frame_word(at);  // first: the rest is there only if this is
     if constexpr (kThreadSanitizer) {
@@ -142,16 +136,15 @@ uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end) {
     const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
     const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
     const uint64_t offset = load64(entry) - host.iova;
-    if (word != kind_of(length) || load64(at + 8) != route || shape >> 24 != kOneSegment ||
-        length - 1 >= kFull || offset > last_addr || plain_pair[place & 63] != number)
-        [[unlikely]] {
+    if (word != kind_of(length) || load64(at + 8) != completion.route ||
+        shape >> 24 != kOneSegment || length - 1 >= kFull || offset > last_addr ||
+        (mailboxes >> (place & 63) & 1) == 0) [[unlikely]] {
       break;
     }
     const uint32_t bytes = padded(length);
     land_plain(host.va + offset, at + sizeof(Frame), bytes, full);
-    Completion{route, bytes, place, head, arrival++, time, last_word}.write(cpl);
-    const Ack ack = Ack::of(place, 0, Answer::kDone);
-    std::memcpy(acks.next++, &ack, sizeof(ack));
+    completion.write(cpl, bytes, place, head, head + before);
+    *acks.next++ = Ack::of(place, 0, Answer::kDone);
     at += frame_bytes(length);
     cpl += sizeof(regs::SharedCpl);
     entry += sizeof(regs::SharedDesc);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fpga/model/detail/copy.hpp"
+#include "fpga/model/detail/tx_single.hpp"
 
 namespace rio::model {
 namespace {
@@ -49,7 +50,7 @@ void TxEngine::run(Pair& pair) {
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
-    if (!core_.exact && (direct(pair, ring, left) > 0 || (left == 1 && single(pair, ring)) ||
+    if (!core_.exact && (direct(pair, ring, left) > 0 || (left == 1 && aim(pair) && send_one(pair)) ||
                          express(pair, ring, left) > 0)) {
       continue;
     }
@@ -61,6 +62,14 @@ void TxEngine::run(Pair& pair) {
   if (pair.last_flow != nullptr) {
     pair.last_flow->way->requests->publish();
   }
+}
+
+bool TxEngine::send_one(Pair& pair) {
+  if (!single()) {
+    return false;
+  }
+  count(pair, 1);
+  return true;
 }
 
 bool TxEngine::acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) const {

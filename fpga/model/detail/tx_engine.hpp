@@ -15,9 +15,18 @@ class TxEngine {
 
   /// Fetch and send what the pair has posted, as far as letters and room allow.
   void run(Pair& pair);
-  /// The same, but only if it is one plain message to the last destination, whose way is a ring.
-  /// Fast mode. @return false: nothing was done, run() is needed.
-  [[nodiscard]] bool kick(Pair& pair);
+  /// Look up what kick() needs: it sends for this pair to its last destination. Fast mode. Good
+  /// until run() is called, memory has gone, or the pair's rings have changed.
+  /// @return false: kick() must not be called.
+  [[nodiscard]] bool aim(Pair& pair);
+  /// Send what was posted, but only if it is one plain message to that destination.
+  /// @return false: nothing was done, run() is needed. It has to be counted by the caller: count().
+  [[nodiscard]] bool kick();
+  /// So many messages were sent by kick().
+  void count(Pair& pair, uint32_t sent) {
+    core_.counts.tx_packets += sent;
+    pair.tx_outstanding += sent;
+  }
   /// Answers to messages.
   void on_acks(const InFrame& frame);
   void on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
@@ -43,14 +52,29 @@ class TxEngine {
     uint16_t place;
   };
 
+  /// What does not change from one message to the next.
+  struct Lane {
+    Ring* ring;
+    FrameWriter* writer;
+    uint8_t* busy;  ///< letters, by mailbox
+    TxMsg* msgs;
+    uint64_t plain;  ///< first word of a descriptor, but for mailbox and inline
+    uint64_t route;  ///< second word of a frame
+    uint64_t begin;  ///< bus address where payload may begin, and for how long
+    uint64_t begins;
+    uintptr_t va_minus_iova;
+    uint64_t now_ns;
+  };
+
   /// Fast mode: carry a run of plain messages of one segment straight to a card of this process
   /// that the same thread steps, in direct.cc. @return how many; 0: another way is needed.
   uint32_t direct(Pair& pair, Ring& ring, uint32_t count);
   uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer);
-  /// Fast mode: send one plain message of one segment to the last destination, in
-  /// tx_express.cc: the shortest way from a doorbell to the wire. @return false: another way is
-  /// needed.
-  bool single(Pair& pair, Ring& ring);
+  /// Send one plain message of one segment, after aim(), in tx_express.cc: the shortest way from a
+  /// doorbell to the wire. @return false: another way is needed.
+  [[nodiscard]] bool single();
+  /// The same, counted.
+  [[nodiscard]] bool send_one(Pair& pair);
   /// Fast mode: send a run of plain messages of one segment to the last destination, in
   /// tx_express.cc. @return how many; 0: launch() has to look at the first.
   uint32_t express(Pair& pair, Ring& ring, uint32_t count);
@@ -79,6 +103,7 @@ class TxEngine {
   uint8_t letter_mask_;
   const uint64_t tx_unaligned_;  // bits that are 0 in an address
   std::vector<Due> due_;
+  Lane lane_{};
 };
 
 }  // namespace rio::model

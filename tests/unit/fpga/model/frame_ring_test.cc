@@ -134,11 +134,24 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
   }
 }
 
-TEST_F(FrameRing, ALineIsNeverInTwo) {
-  ASSERT_TRUE(put(1, 0));  // 32 bytes
-  writer_.publish();
-  EXPECT_FALSE(put_line(2, 8));
+TEST_F(FrameRing, ShortOnesOfAllSizesWhereverTheyBegin) {
+  for (uint32_t payload = 1; payload <= 256; ++payload) {
+    if (!put_line(payload, payload)) {  // not in a row: the ring ends here
+      ASSERT_TRUE(put(payload, payload));
+      writer_.publish();
+    }
+    EXPECT_TRUE(take(payload, payload));
+    EXPECT_EQ(reader_.peek(), nullptr);
+    reader_.release();
+  }
+}
+
+TEST_F(FrameRing, WhatWasHeldBackComesBeforeAShortOne) {
+  ASSERT_TRUE(put(1, 0));  // 32 bytes: the next begins in the middle of a line
+  EXPECT_EQ(reader_.peek(), nullptr);
+  ASSERT_TRUE(put_line(2, 8));
   EXPECT_TRUE(take(1, 0));
+  EXPECT_TRUE(take(2, 8));
   EXPECT_EQ(reader_.peek(), nullptr);
 }
 

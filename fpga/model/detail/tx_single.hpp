@@ -1,0 +1,88 @@
+/// @file
+/// The shortest way from a doorbell to the wire: one plain message of one segment, in fast mode.
+/// Both the doorbell's hook and the transmit engine take it; tx_express.cc has runs of such
+/// messages, tx_engine.cc what is not plain. All keep the same state.
+#pragma once
+
+#include "fpga/model/detail/copy.hpp"
+#include "fpga/model/detail/tx_engine.hpp"
+
+namespace rio::model {
+namespace plain {
+
+using Control = regs::tx_desc::Control;
+
+/// Control word of a plain message but for its mailbox and whether its bytes are in the descriptor:
+/// 256-byte segments.
+inline constexpr uint32_t kControl = Control::ssize.put(14);
+inline constexpr uint64_t kMboxMask = Control::mbox.mask();
+inline constexpr uint64_t kInlineMask = Control::inline_.mask();
+
+/// Bytes 16 to 23 of a Frame: of a message of one segment.
+[[nodiscard]] constexpr uint64_t shape(uint64_t length, uint64_t place) {
+  return length | place << 16 | 1ull << 32 | static_cast<uint64_t>(regs::kSegmentBytesMax) << 48;
+}
+static_assert(offsetof(Frame, place) == 18 && offsetof(Frame, segments) == 20 &&
+              offsetof(Frame, ssize) == 22);
+
+}  // namespace plain
+
+inline bool TxEngine::kick() {
+  Ring& ring = *lane_.ring;
+  // acquire: the descriptor visible after the tail; pairs with Mmio::write32.
+  const uint32_t tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
+  if (tail - ring.head != 1) {
+    return false;
+  }
+  ring.tail = tail;
+  return single();
+}
+
+inline bool TxEngine::single() {
+  Ring& ring = *lane_.ring;
+  const uint8_t* desc = ring.entry(ring.head, 5);
+  // As the host wrote them: a load of two words at once would wait for its stores.
+  const uint64_t word = pinned(load64(desc));
+  const uint64_t cookie_length = load64(desc + 8);
+  const uint64_t addr = load64(desc + 16);
+  const auto length = static_cast<uint32_t>(cookie_length >> 32);
+  // As a number: of a message that is not good the sum points nowhere.
+  auto* bytes = reinterpret_cast<const uint8_t*>(lane_.va_minus_iova + addr);
+  if ((word & plain::kInlineMask) != 0) [[unlikely]] {
+    bytes = desc + 16;
+    if (length - 1 >= regs::kInlineBytes) {
+      return false;
+    }
+  } else if (length - 1 >= regs::kSegmentBytesMax || (addr & tx_unaligned_) != 0 ||
+             addr - lane_.begin >= lane_.begins) [[unlikely]] {
+    return false;
+  }
+  const uint32_t mbox = static_cast<uint32_t>(word >> plain::Control::mbox.lsb) & 63;
+  uint8_t* const letters = lane_.busy + mbox;
+  const uint32_t busy = *letters;
+  const uint32_t free = ~busy & letter_mask_;
+  const uint32_t size = frame_bytes(length);
+  if ((word & ~(plain::kMboxMask | plain::kInlineMask)) != lane_.plain || free == 0 ||
+      !lane_.writer->has_short_room(size)) [[unlikely]] {
+    return false;
+  }
+  *letters = static_cast<uint8_t>(busy | (free & (0u - free)));
+  const uint32_t place = place_of(mbox, static_cast<uint32_t>(__builtin_ctz(free)));
+  uint8_t* const frame = lane_.writer->begin_short(size);
+  copy_first_last(frame + sizeof(Frame), bytes, length);
+  lane_.writer->end_short(
+      frame, size,
+      {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route, plain::shape(length, place),
+       0});
+  TxMsg& msg = lane_.msgs[place];
+  store64(reinterpret_cast<uint8_t*>(&msg.desc), word);
+  store64(reinterpret_cast<uint8_t*>(&msg.desc.cookie), cookie_length);
+  store64(reinterpret_cast<uint8_t*>(&msg.desc.addr), addr);
+  msg.desc.aux = reinterpret_cast<const regs::TxDesc*>(desc)->aux;
+  msg.since_ns = lane_.now_ns;
+  msg.index = ring.head++;
+  store64(reinterpret_cast<uint8_t*>(&msg.unsent), kTxLife);
+  return true;
+}
+
+}  // namespace rio::model
