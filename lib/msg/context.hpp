@@ -2,6 +2,7 @@
 /// A user of a port: what is sent to its id comes here and to nobody else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -34,8 +35,10 @@ class Context {
   }
   /// Hot. The same for so many. @param n 1 to Inbox::run().
   void drop_oldest(uint32_t n) {
-    for (uint32_t i = 0; i < n; ++i) {
-      port_.repost(static_cast<uint8_t*>(inbox_.at(i).iov_base) - kHeaderBytes);
+    for (uint32_t done = 0; done < n;) {
+      const uint32_t count = std::min(n - done, inbox_.in_a_row(done));
+      port_.repost(&inbox_.at(done), count);
+      done += count;
     }
     Origin origin;
     if (const uint32_t count = inbox_.pop(n, &origin); count != 0) {

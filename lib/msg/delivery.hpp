@@ -44,6 +44,10 @@ class Inbox {
   [[nodiscard]] bool empty() const { return tail_ == head_; }
   /// @param i below count(); 0 is the oldest.
   [[nodiscard]] const iovec& at(uint32_t i) const { return messages_[(head_ + i) & mask_]; }
+  /// Messages from there on that lie in a row.
+  [[nodiscard]] uint32_t in_a_row(uint32_t i) const {
+    return mask_ + 1 - ((head_ + i) & mask_);
+  }
   [[nodiscard]] Origin origin(uint32_t i) const {
     uint32_t run = run_head_;
     for (uint32_t left = run_left_; i >= left; left = runs_[++run & mask_].count) {

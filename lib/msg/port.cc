@@ -76,6 +76,7 @@ int Port::start_buffers() {
   if (rc != 0) {
     return rc;
   }
+  budget_end_ = tx_->next_index();
   spare_.reset(new (std::nothrow) uint8_t*[config_.buffers]);
   if (spare_ == nullptr) {
     return -ENOMEM;

@@ -29,6 +29,7 @@ struct Route {
   Outflow* out = nullptr;  ///< of the peer's context
   Inflow* back = nullptr;  ///< of ours
   uint64_t word = 0;       ///< second word of the headers, but for credit and padding
+  uint64_t one_segment = 0;  ///< first words of a descriptor, but for mailboxes beyond the first
 };
 
 /// What a port has counted.
@@ -90,14 +91,9 @@ class Port {
   /// The same for kTinyBytesMax bytes at most, without any call but the card's hook. @return false:
   /// not sent; ask send() why.
   [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
-    if (route.out->left() == 0 || budget_ == 0) [[unlikely]] {
-      return false;
-    }
-    --budget_;
-    uint8_t* const at = begin_message(route, bytes);
-    copy_tiny(at + kHeaderBytes, static_cast<const uint8_t*>(data), bytes);
-    post(*route.link, at, kHeaderBytes + bytes);
-    return true;
+    return send_one(route, bytes, [&](uint8_t* at) {
+      copy_tiny(at, static_cast<const uint8_t*>(data), bytes);
+    });
   }
   /// The same, gathered. @param iov pieces, `bytes` in all.
   [[nodiscard]] int send(const Route& route, const iovec* iov, int count, uint32_t bytes);
@@ -105,16 +101,10 @@ class Port {
   /// The same with a word before them. @param bytes 0 to kTinyBytesMax.
   [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, const void* data,
                                uint32_t bytes) {
-    if (route.out->left() == 0 || budget_ == 0) [[unlikely]] {
-      return false;
-    }
-    --budget_;
-    const uint32_t all = sizeof(word) + bytes;
-    uint8_t* const at = begin_message(route, all);
-    std::memcpy(at + kHeaderBytes, &word, sizeof(word));
-    copy_tiny(at + kHeaderBytes + sizeof(word), static_cast<const uint8_t*>(data), bytes);
-    post(*route.link, at, kHeaderBytes + all);
-    return true;
+    return send_one(route, sizeof(word) + bytes, [&](uint8_t* at) {
+      std::memcpy(at, &word, sizeof(word));
+      copy_tiny(at + sizeof(word), static_cast<const uint8_t*>(data), bytes);
+    });
   }
   /// As send(), with a header of the caller's before them. @param head_bytes with `bytes` at most
   /// kPartBytesMax.
@@ -158,6 +148,7 @@ class Port {
   friend class Sender;
   static constexpr uint32_t kBurst = 32;
   static constexpr uint32_t kRingLog2 = 9;
+  static constexpr uint32_t kSpread = 32;  // mailboxes of messages of one segment, and their first
   static constexpr uint32_t kPosted = 256;                  // buffers that the card has
   static constexpr uint32_t kLinksMax = 0xFFFF;             // so that one index is that of no link
   static constexpr uint32_t kStrangersMax = kLinksMax / 2;  // of them, made because a peer asked
@@ -227,6 +218,15 @@ class Port {
   void control(Link& link, const HeaderWords& header);
   void return_credit(const Origin& origin, uint32_t to, uint32_t count);
   void repost(uint8_t* buffer) { spare_[spare_count_++] = buffer; }
+  /// Hot. The same for the buffers of so many messages.
+  void repost(const iovec* messages, uint32_t count) {
+    uint8_t** const to = spare_.get() + spare_count_;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < count; ++i) {
+      to[i] = static_cast<uint8_t*>(messages[i].iov_base) - kHeaderBytes;
+    }
+    spare_count_ += count;
+  }
   void drop(const Numbered& message) {
     if (message.buffer != nullptr) {
       repost(message.buffer);
@@ -235,38 +235,66 @@ class Port {
   void refill();
 
   // What is sent: send.cc.
-  /// Takes from the budget, which is room in the ring and the distance to the next reap().
+  /// Whether a user's message may be the entry of that index: how far is room in the ring and the
+  /// distance to the next reap().
+  [[nodiscard]] bool in_budget(uint32_t index) const {
+    return static_cast<int32_t>(budget_end_ - index) > 0;
+  }
   [[nodiscard]] bool may_send(const Route& route) {
     // In this order: what is reaped may be the end of the session, and of all that is left.
-    if ((budget_ == 0 && !reap_for_more()) || route.out->left() == 0) {
-      return false;
-    }
-    --budget_;
-    return true;
+    return (in_budget(tx_->next_index()) || reap_for_more()) && route.out->left() != 0;
   }
   /// Writes the header. @return where it is; the bytes go behind it.
   [[nodiscard]] uint8_t* begin_message(const Route& route, uint32_t bytes) {
     ++route.out->sent;
     const uint16_t credit = route.back->limit;
     route.back->told = credit;
+    stats_.copied += bytes;
     const HeaderWords header = {route.link->next_out, route.word | uint64_t{credit} << 32 |
                                                           uint64_t{padding_of(bytes)} << 56};
     uint8_t* const at = tx_->slot_va();
     std::memcpy(at, &header, sizeof(header));
-    stats_.copied += bytes;
     return at;
   }
   void post(Link& link, const uint8_t* at, uint32_t length_bytes) {
-    const uint64_t number = link.next_out >> 32;
+    const auto number = static_cast<uint32_t>(link.next_out >> 32);
     link.next_out += 1ull << 32;
-    tx_->send_slot(at, link.dest_id(), mailbox(static_cast<uint32_t>(number), length_bytes),
+    tx_->send_slot(at, pmd::TxQueue::slot_words(link.dest_id(), mailbox(number, length_bytes)),
                    length_bytes);
+  }
+  /// may_send(), begin_message() and post() for a message of one segment, if the budget lasts. What
+  /// is read again and again elsewhere is in locals here: the bytes might be anybody's.
+  /// @param fill writes the bytes.
+  template <class Fill>
+  [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes, Fill fill) {
+    Outflow& out = *route.out;
+    pmd::TxQueue& tx = *tx_;
+    const uint32_t index = tx.next_index();
+    const uint16_t sent = out.sent;
+    if (sent == out.limit || !in_budget(index)) [[unlikely]] {
+      return false;
+    }
+    out.sent = static_cast<uint16_t>(sent + 1);
+    stats_.copied += bytes;
+    const uint64_t key_number = route.link->next_out;
+    route.link->next_out = key_number + (1ull << 32);
+    const uint16_t credit = route.back->limit;
+    route.back->told = credit;
+    const uint64_t words =
+        route.one_segment |
+        pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
+    const HeaderWords header = {
+        key_number, route.word | uint64_t{credit} << 32 | uint64_t{padding_of(bytes)} << 56};
+    uint8_t* const at = tx.slot_va(index);
+    std::memcpy(at, &header, sizeof(header));
+    fill(at + kHeaderBytes);
+    tx.send_slot(index, at, words, kHeaderBytes + bytes);
+    return true;
   }
   [[gnu::noinline]] [[nodiscard]] bool reap_for_more();
   // Mailboxes 1 to 3 are for large data. A message of one segment may use any of 64: many more can
   // fly then, since each mailbox has letters of its own.
   [[nodiscard]] static uint32_t mailbox(uint32_t number, uint32_t length_bytes) {
-    constexpr uint32_t kSpread = 32;
     return length_bytes <= regs::kSegmentBytesMax ? kSpread + (number & (kSpread - 1)) : 0;
   }
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
@@ -326,7 +354,7 @@ class Port {
   uint32_t dest_id_ = 0;
 
   // Sending.
-  uint32_t budget_ = 0;  // messages of users until the ring has to be looked at
+  uint32_t budget_end_ = 0;  // index of the entry before which the ring has to be looked at
   std::vector<Again> again_;
   std::vector<Resent> resent_;
 

@@ -58,9 +58,9 @@ uint32_t Port::fetch_plain() {
 uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n) {
   Inflow& flow = link.in[first.to()];
   Context& context = *contexts_[first.to()];  // is there: its flow is open
-  iovec* out = context.inbox_.tail();
+  iovec* const begin = context.inbox_.tail();
+  iovec* out = begin;
   uint64_t expected = link.expected;
-  uint64_t rest = first.rest;
   // Half a share at most: credits come back when all of a run are dropped, and who keeps one
   // message must not stop its sender.
   n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, context.inbox_.in_a_row()});
@@ -75,15 +75,19 @@ uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t
           return false;
         }
         expected += 1ull << 32;
-        rest = header.rest;
         *out++ = {buffer + kHeaderBytes, bytes};
         return true;
       });
+  if (taken == 0) {
+    return 0;
+  }
   context.inbox_.push(taken, {&link, link.session, first.from()});
   link.expected = expected;
   flow.received = static_cast<uint16_t>(flow.received + taken);
   stats_.received += taken;
-  link.out[first.from()].limit = HeaderWords{0, rest}.credit();
+  // Each tells how far we may go there; the last one is the newest.
+  const auto* const last = static_cast<const uint8_t*>(begin[taken - 1].iov_base) - kHeaderBytes;
+  link.out[first.from()].limit = load_header(last).credit();
   return taken;
 }
 
@@ -133,19 +137,15 @@ void Port::serve() {
 }
 
 void Port::refill() {
-  pmd::RxBuffer wanted[kBurst];
   // Those that were given back last are still in the cache.
   while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst) {
-    for (pmd::RxBuffer& buffer : wanted) {
-      const auto va = reinterpret_cast<uintptr_t>(spare_[--spare_count_]);
-      buffer = {va + buffer_iova_minus_va_, va};
-    }
-    const uint32_t taken = shared_->post(wanted, kBurst);
+    const uint32_t taken = shared_->post_each(kBurst, [&, last = spare_.get() + spare_count_ - 1](uint32_t i) {
+      const auto va = reinterpret_cast<uintptr_t>(*(last - i));
+      return pmd::RxBuffer{va + buffer_iova_minus_va_, va};
+    });
     posted_ += taken;
+    spare_count_ -= taken;
     if (taken != kBurst) [[unlikely]] {  // the card is gone
-      for (uint32_t i = taken; i < kBurst; ++i) {
-        repost(reinterpret_cast<uint8_t*>(wanted[i].cookie));
-      }
       return;
     }
   }

@@ -16,7 +16,8 @@ int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* 
     return -ENOMEM;
   }
   link->routed |= 1ull << from;
-  *out = {link, &link->out[to], &link->in[from], HeaderWords::rest_of(to, from, 0, kind, 0)};
+  *out = {link, &link->out[to], &link->in[from], HeaderWords::rest_of(to, from, 0, kind, 0),
+          pmd::TxQueue::slot_words(dest_id, kSpread)};
   return 0;
 }
 
@@ -61,7 +62,8 @@ bool Port::say_session(uint32_t dest_id, const HeaderWords& header, const Sessio
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   std::memcpy(at + sizeof(header), &body, sizeof(body));
-  tx_->send_slot(at, dest_id, mailbox(0, sizeof(header)), sizeof(header) + sizeof(body));
+  tx_->send_slot(at, pmd::TxQueue::slot_words(dest_id, mailbox(0, sizeof(header))),
+                 sizeof(header) + sizeof(body));
   return true;
 }
 
@@ -102,24 +104,30 @@ int Port::not_now(const Route& route) {
 bool Port::reap_for_more() {
   reap();
   if (!tx_->has_room(kReserve)) {
-    budget_ = 0;
+    budget_end_ = tx_->next_index();
     return false;
   }
-  budget_ = std::min(kBurst, tx_->free_count() - kReserve);
+  budget_end_ = tx_->next_index() + std::min(kBurst, tx_->free_count() - kReserve);
   return true;
 }
 
-/// Of the reserve, or of the budget.
+/// For what the library says: the reserve, too.
 bool Port::take_room() {
-  if (!tx_->has_room(budget_)) {
+  if (!tx_->has_room(0)) {
     reap();
   }
-  return tx_->has_room(budget_);
+  return tx_->has_room(0);
 }
 
 void Port::reap() {
+  if (!in_budget(tx_->next_index())) {
+    budget_end_ = tx_->next_index();  // never so far behind that it seems to be ahead
+  }
   if (sender_ == nullptr || !sender_->sending()) [[likely]] {
     tx_->settle();  // it passes over all, large data too
+    if (!tx_->ready()) {
+      return;
+    }
   }
   reap_others();
 }
@@ -203,7 +211,8 @@ void Port::send_again() {
     std::memcpy(at, again.bytes.data(), again.bytes.size());
     const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
     resent_.push_back({tx_->next_index(), again.since_ns});
-    tx_->send_slot(at, link.dest_id(), mailbox(header.number(), length_bytes), length_bytes);
+    tx_->send_slot(at, pmd::TxQueue::slot_words(link.dest_id(), mailbox(header.number(), length_bytes)),
+                   length_bytes);
   }
 }
 

@@ -27,8 +27,10 @@ static rio::msg::Outflow full;
 struct SkifCh {
   std::shared_ptr<Port> port;
   std::unique_ptr<Context> context;
-  uint32_t given = 0;        // messages at the head of the inbox that Recv gave
+  uint32_t given = 0;        // messages of the inbox that Recv gave and RecvComp did not take back
+  uint32_t done = 0;         // before them, those that RecvComp took back: dropped by runs
   Port* port_now = nullptr;  // `port`
+  const Inbox* inbox = nullptr;  // of `context`
   // Who was sent to last; at first somebody whom nothing can be sent to.
   netaddr_t last_dst = SKIFCH_CHANNELS;
   Route last_route{nullptr, &full, nullptr, 0};
@@ -123,8 +125,19 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   return rc == 0 ? bytes : fail(rc);
 }
 
+/// What RecvComp took back goes back to the sender. @return 0.
+[[gnu::noinline]] int drop_done(SkifCh& channel) {
+  while (channel.done != 0) {
+    const uint32_t n = std::min(channel.done, channel.context->inbox().run());
+    channel.context->drop_oldest(n);
+    channel.done -= n;
+  }
+  return 0;
+}
+
 /// Nothing has come yet.
 [[gnu::noinline]] ssize_t recv_later(SkifCh* channel, iovec* cont, int* cont_count) {
+  drop_done(*channel);
   channel->port->progress();
   if (channel->context->inbox().count() != channel->given) {
     return SkifCh_Recv(channel, cont, cont_count);
@@ -150,6 +163,7 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
     return nullptr;
   }
   channel->port_now = channel->port.get();
+  channel->inbox = &channel->context->inbox();
   return channel.release();
 } catch (const std::bad_alloc&) {
   errno = ENOMEM;
@@ -160,6 +174,7 @@ void SkifCh_Close(SkifCh* channel) {
   if (channel == nullptr) {
     return;
   }
+  drop_done(*channel);
   channel->port->flush(1000);
   delete channel;
 }
@@ -169,7 +184,7 @@ netaddr_t SkifCh_Self(const SkifCh* channel) {
 }
 
 netaddr_t SkifCh_Source(const SkifCh* channel) {
-  const rio::msg::Origin origin = channel->context->inbox().origin(channel->given - 1);
+  const rio::msg::Origin origin = channel->context->inbox().origin(channel->done + channel->given - 1);
   return SkifCh_Addr(origin.link->dest_id(), origin.from);
 }
 
@@ -186,17 +201,20 @@ ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_co
 }
 
 ssize_t SkifCh_Recv(SkifCh* channel, iovec cont[SKIFCH_CONT_SIZE], int* cont_count) {
-  const Inbox& inbox = channel->context->inbox();
-  if (inbox.count() == channel->given) [[unlikely]] {
+  const Inbox& inbox = *channel->inbox;
+  const uint32_t at = channel->done + channel->given;
+  if (inbox.count() == at) [[unlikely]] {
     return recv_later(channel, cont, cont_count);
   }
-  const iovec& next = inbox.at(channel->given++);
+  ++channel->given;
+  const iovec& next = inbox.at(at);
   cont[0] = next;
   *cont_count = 1;
   return static_cast<ssize_t>(next.iov_len);
 }
 
 int SkifCh_Progress(SkifCh* channel) {
+  drop_done(*channel);
   channel->port->progress();
   return channel->port->error() != 0 ? fail(channel->port->error()) : 0;
 }
@@ -206,6 +224,8 @@ int SkifCh_RecvComp(SkifCh* channel) {
     return fail(-EINVAL);
   }
   --channel->given;
-  channel->context->drop_oldest();
+  if (++channel->done == channel->inbox->run()) [[unlikely]] {
+    return drop_done(*channel);
+  }
   return 0;
 }

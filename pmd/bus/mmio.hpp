@@ -87,6 +87,17 @@ class Mmio {
     __atomic_store_n(word(offset_bytes), value, __ATOMIC_RELEASE);
   }
 
+  /// Hot. write32() for who keeps the word and counts what he wrote: count_writes().
+  static void write_word(volatile uint32_t* word, uint32_t value) {
+    dma_write_barrier();
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);  // release: as in write32()
+  }
+  /// @return null: each write has to be a write32(). @param offset_bytes multiple of 4, inside.
+  [[nodiscard]] volatile uint32_t* word_to_write(uint32_t offset_bytes) const {
+    return tap_ != nullptr ? nullptr : word(offset_bytes);
+  }
+  void count_writes(uint32_t writes) { writes_.add(writes); }
+
   [[nodiscard]] size_t len_bytes() const { return len_bytes_; }
   /// Any thread.
   [[nodiscard]] MmioCounts counts() const { return {reads_.get(), writes_.get()}; }

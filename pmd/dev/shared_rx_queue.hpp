@@ -26,6 +26,37 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// not aligned (last_reject() says so; it is counted).
   uint16_t post(const RxBuffer* buffers, uint16_t n);
 
+  /// Hot. post() for who has no list of them: up to `n` buffers, each as make(i) says, called once
+  /// for each i from 0 on. @return how many were taken: fewer than `n` when the ring is full; 0
+  /// when one of them is not aligned (as post() says it).
+  template <class Make>
+  uint32_t post_each(uint32_t n, Make&& make) {
+    begin_post();
+    n = std::min(n, window_.room());
+    const uint32_t head = window_.head();
+    uint64_t addrs = 0;
+    for (uint32_t done = 0; done < n;) {
+      const uint32_t slot = (head + done) & window_.mask();
+      const uint32_t count = std::min(n - done, window_.mask() + 1 - slot);
+      regs::SharedDesc* const entries = entries_ + slot;
+      uint64_t* const cookies = window_.cookies() + slot;
+      for (uint32_t i = 0; i < count; ++i) {
+        const RxBuffer buffer = make(done + i);
+        addrs |= buffer.iova;
+        entries[i].addr = buffer.iova;
+        cookies[i] = buffer.cookie;
+      }
+      done += count;
+    }
+    if ((addrs & addr_misaligned_) != 0) [[unlikely]] {
+      refuse(Reject::kAlignment);
+      return 0;  // what was written is beyond the tail
+    }
+    window_.post(n);
+    ring_doorbell(head);
+    return n;
+  }
+
   /// Fetch messages in the order in which they became whole. A message that failed comes with its
   /// status and its buffer, too; length_bytes is never above regs::kMessageBytesMax. Calls the poll
   /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
@@ -45,7 +76,6 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     const uint32_t flip = cursor_.flip();
     uint64_t bytes = 0;
     uint32_t k = 0;
-#pragma GCC unroll 4
     for (; k < n; ++k, ++cpl, ++index) {
       // acquire: pairs with the card's write of the last word, after all else of the message.
       const uint32_t last = dma_load_last_word(&cpl->status) ^ flip;

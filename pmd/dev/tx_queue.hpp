@@ -69,30 +69,46 @@ class alignas(64) TxQueue : public PostingQueue {
   /// Free-running index of the entry that is posted next.
   [[nodiscard]] uint32_t next_index() const { return window_.head(); }
 
-  /// Hot. Post what was written to slot_va(), with one BAR write, and call the poll hook. There is
-  /// room; length and mailbox are as TxMessage says, which is not checked here. Segments have 256
-  /// bytes, priority 0. The cookie of its TxDone is the index of its entry. @param va slot_va().
-  void send_slot(const uint8_t* va, uint32_t dest_id, uint32_t mbox, uint32_t length_bytes) {
-    const uint32_t head = window_.head();
+  /// The first words of a descriptor that is posted by send_slot(). What is known before the
+  /// message is may be put together then: mailboxes add up. @param dest_id, mbox as TxMessage says.
+  [[nodiscard]] static uint64_t slot_words(uint32_t dest_id, uint32_t mbox) {
+    return kSlotControl | slot_mbox(mbox) | uint64_t{dest_id} << 32;
+  }
+  [[nodiscard]] static uint32_t slot_mbox(uint32_t mbox) {
+    return mbox << regs::tx_desc::Control::mbox.lsb;
+  }
+  /// Hot. Post what was written to slot_va(), with one BAR write, and call the card's hook. There
+  /// is room; words and length are good, which is not checked here. Segments have 256 bytes,
+  /// priority 0. The cookie of its TxDone is the index of its entry. @param va slot_va().
+  void send_slot(const uint8_t* va, uint64_t words, uint32_t length_bytes) {
+    send_slot(window_.head(), va, words, length_bytes);
+  }
+  /// The same for who keeps what was asked before. @param head next_index(). @param va slot_va().
+  void send_slot(uint32_t head, const uint8_t* va, uint64_t words, uint32_t length_bytes) {
     const uint32_t at = head & window_.mask();
     // As words: the card's model loads words, and would wait for stores of another size.
-    const uint64_t control_dest =
-        kSlotControl | mbox << regs::tx_desc::Control::mbox.lsb | uint64_t{dest_id} << 32;
     const uint64_t cookie_length = uint64_t{length_bytes} << 32;
     regs::TxDesc* const entry = &entries_[at];
-    std::memcpy(entry, &control_dest, sizeof(control_dest));
+    std::memcpy(entry, &words, sizeof(words));
     std::memcpy(&entry->cookie, &cookie_length, sizeof(cookie_length));
     entry->addr = reinterpret_cast<uintptr_t>(va) + slots_iova_minus_va_;
     entry->aux = 0;
     window_.cookies()[at] = head;
     window_.post(1);
     // Doorbell: as in ring_doorbell().
-    bar_.write32(tail_offset_, head + 1);
-    send_hook_();
+    if (slot_tail_ != nullptr) [[likely]] {
+      Mmio::write_word(slot_tail_, head + 1);
+    } else {
+      bar_.write32(tail_offset_, head + 1);
+    }
+    send_hook_.fn(send_hook_.ctx);
   }
   /// Hot. Pass over completions of messages that were delivered, in the order of their entries;
-  /// what comes then, if anything, is for reap(). @return how many were passed over.
+  /// what comes then, if anything, is for reap(). Calls the poll hook once, and looks again, when
+  /// there is nothing. @return how many were passed over.
   uint32_t settle();
+  /// Hot. Whether there is a completion.
+  [[nodiscard]] bool ready() const { return cursor_.ready<regs::TxCpl>(); }
 
   /// Fetch what became of messages, in the order of completion. Calls the poll hook once, and looks
   /// again, when there is nothing. @return how many, 0 to `n`.
@@ -100,6 +116,8 @@ class alignas(64) TxQueue : public PostingQueue {
 
  private:
   TxQueue() = default;
+  uint32_t settle_run();
+  void count_slots();
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
@@ -118,6 +136,8 @@ class alignas(64) TxQueue : public PostingQueue {
   uint32_t slot_stride_ = 0;
   uint8_t* slots_va_ = nullptr;
   uint64_t slots_iova_minus_va_ = 0;
+  volatile uint32_t* slot_tail_ = nullptr;  // null: writes to it have to be asked for
+  uint32_t slots_counted_ = 0;              // head when the writes of send_slot() were counted last
   bool wide_ = false;
 };
 

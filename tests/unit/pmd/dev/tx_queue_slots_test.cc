@@ -18,7 +18,7 @@ class TxQueueSlotsTest : public TxQueueTest {
   }
   void send_one(uint32_t index, uint32_t bytes = 24, uint32_t mbox = 40) {
     expect_tail(index + 1);
-    queue_->send_slot(queue_->slot_va(), 0x77, mbox, bytes);
+    queue_->send_slot(queue_->slot_va(), TxQueue::slot_words(0x77, mbox), bytes);
   }
 
   std::vector<uint8_t> memory_ = std::vector<uint8_t>(4ul * kStride);
