@@ -15,7 +15,7 @@ namespace rio::model {
 namespace {
 
 constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
-constexpr uint32_t kKicksPerStep = 32;      // messages sent in between without a look at anything
+constexpr uint32_t kKicksPerStep = 128;     // messages sent in between without a look at anything
 constexpr uint32_t kHousekeepEvery = 256;   // steps between looks at timers and counters
 constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
 constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
@@ -55,6 +55,7 @@ struct Card::Impl final : Neighbour {
   void locked_step(bool answers);
   void enter_thread();
   [[nodiscard]] uint32_t kicks_allowed();
+  [[gnu::noinline]] void step_instead();
   void count_kicks();
   void end_kicks();
   void step(bool answers);
@@ -80,7 +81,6 @@ struct Card::Impl final : Neighbour {
   bool forced_down = false;
   uint32_t scan_in = 0;
   uint32_t kicks = 0;  // may be sent until the next step
-  uint32_t kicks_counted = 0;  // the same when they were counted last
   uint32_t housekeep_in = 0;
   uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;
@@ -88,6 +88,7 @@ struct Card::Impl final : Neighbour {
   uint32_t stuck_steps = 0;
   Ring* stuck = nullptr;
   uint32_t heartbeat = 0;
+  uint32_t kicks_counted = 0;  // `kicks` when they were counted last
   Core core;
   Transactions transactions;
   TxEngine tx;
@@ -160,7 +161,7 @@ void Card::step_to_receive() {
 void Card::step_to_send() {
   Impl& card = *impl_;
   const CardLock::Held held = card.lock.try_lock(&thread_tag);
-  if (held == nullptr) {
+  if (held == nullptr) [[unlikely]] {
     return;
   }
   // Each countdown of a scan looks whether the next steps may be so short.
@@ -168,11 +169,15 @@ void Card::step_to_send() {
       card.tx.kick()) [[likely]] {
     --card.kicks;
   } else {
-    card.enter_thread();
-    card.scan_in = std::min(card.scan_in, card.kicks);
-    card.step(true);
+    card.step_instead();
   }
   CardLock::unlock(held);
+}
+
+void Card::Impl::step_instead() {
+  enter_thread();
+  scan_in = std::min(scan_in, kicks);
+  step(true);
 }
 
 /// How many messages may be sent without looking at anything but the transmit ring.

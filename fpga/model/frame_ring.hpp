@@ -115,12 +115,14 @@ class FrameWriter {
   /// Begin a short frame that end_short() makes visible at once, with all before it.
   /// @return where it is: what stands behind its header is to be written there.
   [[nodiscard]] uint8_t* begin_short(uint32_t bytes) {
-    uint8_t* const at = memory_ + (tail_ & mask_);
-    tail_ += bytes;
-    if (zero_at_ != tail_) [[unlikely]] {
-      frame_at(tail_)->bytes = 0;
+    const uint32_t tail = tail_;
+    const uint32_t end = tail + bytes;
+    tail_ = end;
+    if (zero_at_ != end) [[unlikely]] {
+      frame_at(end)->bytes = 0;
     }
-    return at;
+    zero_at_ = end + bytes;
+    return memory_ + (tail & mask_);
   }
   /// Its header is written last and in one go: done bit by bit, a reader that looks for it would
   /// take the line away in between. @param at what begin_short() gave.
@@ -132,10 +134,11 @@ class FrameWriter {
     // release: as in publish().
     __atomic_store_n(words, head.words[0] | bytes, __ATOMIC_RELEASE);
     // The zero behind the next such frame, now: that one then waits for no line but its own.
-    const uint32_t next = tail_ + bytes;
-    zero_at_ = next;
-    frame_at(next)->bytes = 0;
-    prefetch_to_write(frame_at(next + kLineBytes));
+    const uint32_t next = zero_at_;
+    const uint32_t mask = mask_;
+    uint8_t* const memory = memory_;
+    store32(memory + (next & mask), 0);
+    prefetch_to_write(memory + ((next + kLineBytes) & mask));
     wake();
   }
   /// Both, with a copy of the payload. @param payload may be read up to a multiple of 16 bytes.

@@ -65,6 +65,15 @@ class Inbox {
     return end_of_run(origin);
   }
 
+  // The same by free-running numbers, for who gives messages in order and takes them back in order.
+  [[nodiscard]] uint32_t head() const { return head_; }
+  [[nodiscard]] uint32_t tail_number() const { return tail_; }
+  [[nodiscard]] const iovec& numbered(uint32_t number) const {
+    return messages_[number & mask_];
+  }
+  /// Number of the first message behind run().
+  [[nodiscard]] uint32_t run_end() const { return head_ + run_left_; }
+
   /// How many messages at the head are of one origin and kind, and came together.
   [[nodiscard]] uint32_t run() const { return run_left_; }
   /// The same for so many. @param n 1 to run().

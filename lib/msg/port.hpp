@@ -147,6 +147,7 @@ class Port {
   friend class Receiver;
   friend class Sender;
   static constexpr uint32_t kBurst = 32;
+  static constexpr uint32_t kBudget = 64;  // messages of users between two looks at the ring
   static constexpr uint32_t kRingLog2 = 9;
   static constexpr uint32_t kSpread = 32;  // mailboxes of messages of one segment, and their first
   static constexpr uint32_t kPosted = 256;                  // buffers that the card has
@@ -269,9 +270,9 @@ class Port {
   [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes, Fill fill) {
     Outflow& out = *route.out;
     pmd::TxQueue& tx = *tx_;
-    const uint32_t index = tx.next_index();
+    const pmd::TxQueue::Slot slot = tx.next_slot();
     const uint16_t sent = out.sent;
-    if (sent == out.limit || !in_budget(index)) [[unlikely]] {
+    if (sent == out.limit || !in_budget(slot.index)) [[unlikely]] {
       return false;
     }
     out.sent = static_cast<uint16_t>(sent + 1);
@@ -285,10 +286,10 @@ class Port {
         pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
     const HeaderWords header = {
         key_number, route.word | uint64_t{credit} << 32 | uint64_t{padding_of(bytes)} << 56};
-    uint8_t* const at = tx.slot_va(index);
+    uint8_t* const at = tx.slot_va(slot);
     std::memcpy(at, &header, sizeof(header));
     fill(at + kHeaderBytes);
-    tx.send_slot(index, at, words, kHeaderBytes + bytes);
+    tx.send_slot(slot, at, words, kHeaderBytes + bytes);
     return true;
   }
   [[gnu::noinline]] [[nodiscard]] bool reap_for_more();

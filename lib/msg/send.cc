@@ -107,7 +107,7 @@ bool Port::reap_for_more() {
     budget_end_ = tx_->next_index();
     return false;
   }
-  budget_end_ = tx_->next_index() + std::min(kBurst, tx_->free_count() - kReserve);
+  budget_end_ = tx_->next_index() + std::min<uint32_t>(kBudget, tx_->free_count() - kReserve);
   return true;
 }
 

@@ -263,7 +263,7 @@ bool Sender::look(SendTransfer& transfer) {
 void Sender::post(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
   pmd::TxQueue& tx = *port_.tx_;
-  const uint32_t taken = Port::kBurst + Port::kReserve;  // of others
+  const uint32_t taken = Port::kBudget + Port::kReserve;  // of others
   const uint32_t free = tx.free_count();
   const uint32_t room = free > taken ? free - taken : 0;
   const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;

@@ -27,8 +27,10 @@ static rio::msg::Outflow full;
 struct SkifCh {
   std::shared_ptr<Port> port;
   std::unique_ptr<Context> context;
-  uint32_t given = 0;        // messages of the inbox that Recv gave and RecvComp did not take back
-  uint32_t done = 0;         // before them, those that RecvComp took back: dropped by runs
+  // Numbers of the inbox: what Recv gives next, and what RecvComp takes back next. What was taken
+  // back is dropped by runs.
+  uint32_t give = 0;
+  uint32_t done = 0;
   Port* port_now = nullptr;  // `port`
   const Inbox* inbox = nullptr;  // of `context`
   // Who was sent to last; at first somebody whom nothing can be sent to.
@@ -127,10 +129,9 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
 
 /// What RecvComp took back goes back to the sender. @return 0.
 [[gnu::noinline]] int drop_done(SkifCh& channel) {
-  while (channel.done != 0) {
-    const uint32_t n = std::min(channel.done, channel.context->inbox().run());
+  while (channel.inbox->head() != channel.done) {
+    const uint32_t n = std::min(channel.done - channel.inbox->head(), channel.inbox->run());
     channel.context->drop_oldest(n);
-    channel.done -= n;
   }
   return 0;
 }
@@ -139,7 +140,7 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
 [[gnu::noinline]] ssize_t recv_later(SkifCh* channel, iovec* cont, int* cont_count) {
   drop_done(*channel);
   channel->port->progress();
-  if (channel->context->inbox().count() != channel->given) {
+  if (channel->inbox->tail_number() != channel->give) {
     return SkifCh_Recv(channel, cont, cont_count);
   }
   return fail(channel->port->error() != 0 ? channel->port->error() : -EAGAIN);
@@ -184,7 +185,7 @@ netaddr_t SkifCh_Self(const SkifCh* channel) {
 }
 
 netaddr_t SkifCh_Source(const SkifCh* channel) {
-  const rio::msg::Origin origin = channel->context->inbox().origin(channel->done + channel->given - 1);
+  const rio::msg::Origin origin = channel->context->inbox().origin(channel->give - 1 - channel->inbox->head());
   return SkifCh_Addr(origin.link->dest_id(), origin.from);
 }
 
@@ -202,12 +203,12 @@ ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_co
 
 ssize_t SkifCh_Recv(SkifCh* channel, iovec cont[SKIFCH_CONT_SIZE], int* cont_count) {
   const Inbox& inbox = *channel->inbox;
-  const uint32_t at = channel->done + channel->given;
-  if (inbox.count() == at) [[unlikely]] {
+  const uint32_t give = channel->give;
+  if (inbox.tail_number() == give) [[unlikely]] {
     return recv_later(channel, cont, cont_count);
   }
-  ++channel->given;
-  const iovec& next = inbox.at(at);
+  channel->give = give + 1;
+  const iovec& next = inbox.numbered(give);
   cont[0] = next;
   *cont_count = 1;
   return static_cast<ssize_t>(next.iov_len);
@@ -220,11 +221,12 @@ int SkifCh_Progress(SkifCh* channel) {
 }
 
 int SkifCh_RecvComp(SkifCh* channel) {
-  if (channel->given == 0) [[unlikely]] {
+  const uint32_t done = channel->done;
+  if (done == channel->give) [[unlikely]] {
     return fail(-EINVAL);
   }
-  --channel->given;
-  if (++channel->done == channel->inbox->run()) [[unlikely]] {
+  channel->done = done + 1;
+  if (done + 1 == channel->inbox->run_end()) [[unlikely]] {
     return drop_done(*channel);
   }
   return 0;

@@ -196,9 +196,6 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   queue->sizes_ = &queue->entries_->length;
   queue->addr_misaligned_ = caps.tx_addr_align - 1;
   queue->send_hook_ = bus.send_hook(config.qp);
-  if (queue->send_hook_.fn == nullptr) {
-    queue->send_hook_.fn = [](void* /*ctx*/) noexcept {};  // so that the hot path need not ask
-  }
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
   // Any message that is right will do; from now on the header always belongs to one.
@@ -415,16 +412,29 @@ int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
   slots_iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(va);
   slot_stride_ = stride_bytes;
   slot_tail_ = bar_.word_to_write(tail_offset_);
+  slot_hook_ = send_hook_;
+  if (slot_tail_ == nullptr) {
+    slot_tail_ = &nowhere_;
+    slot_hook_ = {&write_and_hook, this};
+  } else if (slot_hook_.fn == nullptr) {
+    slot_hook_.fn = [](void* /*ctx*/) noexcept {};  // so that the hot path need not ask
+  }
   slots_counted_ = window_.head();
   return 0;
 }
 
 /// Each slot that was posted since has had a doorbell of its own.
 void TxQueue::count_slots() {
-  if (slot_tail_ != nullptr) {
+  if (slot_tail_ != &nowhere_) {
     bar_.count_writes(window_.head() - slots_counted_);
     slots_counted_ = window_.head();
   }
+}
+
+void TxQueue::write_and_hook(void* queue) noexcept {
+  auto* const self = static_cast<TxQueue*>(queue);
+  self->bar_.write32(self->tail_offset_, self->window_.head());
+  self->send_hook_();
 }
 
 uint32_t TxQueue::settle() {
@@ -447,7 +457,8 @@ uint32_t TxQueue::settle_run() {
   const uint32_t flip = cursor_.flip();
   // What is not plain about the completion `i` ahead, in the bits of the last word and in the index.
   const auto wrong = [&](uint32_t i) {
-    const uint32_t last = last_of(load_last_words(cpl[i])) ^ flip;
+    const uint32_t last = dma_load_last_word(&cpl[i].status) ^ flip;
+    tsan_acquire(&cpl[i].status);
     return (last & (kPhaseBit | kCodeMask)) | (cpl[i].index ^ (index + i));
   };
   uint64_t bytes = 0;
@@ -459,16 +470,20 @@ uint32_t TxQueue::settle_run() {
     k += count;
   };
   while (k + kTogether <= n && wrong(kTogether - 1) == 0) {  // mostly the last is not there yet
-    uint32_t any = 0;
+    uint32_t last_words = 0;
+    uint32_t indices = 0;
     uint32_t sum = 0;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kTogether; ++i) {
-      any |= wrong(i);
+      last_words |= dma_load_last_word(&cpl[i].status) ^ flip;
+      tsan_acquire(&cpl[i].status);
+      indices |= cpl[i].index ^ (index + i);
       sum += entry[i].length;
-      pmd::settle(any);
+      pmd::settle(last_words);
+      pmd::settle(indices);
       pmd::settle(sum);
     }
-    if (any != 0) [[unlikely]] {
+    if (((last_words & (kPhaseBit | kCodeMask)) | indices) != 0) [[unlikely]] {
       break;
     }
     bytes += sum;

@@ -81,27 +81,33 @@ class alignas(64) TxQueue : public PostingQueue {
   /// is room; words and length are good, which is not checked here. Segments have 256 bytes,
   /// priority 0. The cookie of its TxDone is the index of its entry. @param va slot_va().
   void send_slot(const uint8_t* va, uint64_t words, uint32_t length_bytes) {
-    send_slot(window_.head(), va, words, length_bytes);
+    send_slot(next_slot(), va, words, length_bytes);
   }
-  /// The same for who keeps what was asked before. @param head next_index(). @param va slot_va().
-  void send_slot(uint32_t head, const uint8_t* va, uint64_t words, uint32_t length_bytes) {
-    const uint32_t at = head & window_.mask();
+  /// Where the next entry is, for who needs it more than once.
+  struct Slot {
+    uint32_t index;  ///< free-running
+    uint32_t at;     ///< in the ring
+  };
+  [[nodiscard]] Slot next_slot() const {
+    return {window_.head(), window_.head() & window_.mask()};
+  }
+  [[nodiscard]] uint8_t* slot_va(const Slot& slot) const {
+    return slots_va_ + uint64_t{slot.at} * slot_stride_;
+  }
+  /// The same. @param slot next_slot(). @param va of the slot.
+  void send_slot(const Slot& slot, const uint8_t* va, uint64_t words, uint32_t length_bytes) {
     // As words: the card's model loads words, and would wait for stores of another size.
     const uint64_t cookie_length = uint64_t{length_bytes} << 32;
-    regs::TxDesc* const entry = &entries_[at];
+    regs::TxDesc* const entry = &entries_[slot.at];
     std::memcpy(entry, &words, sizeof(words));
     std::memcpy(&entry->cookie, &cookie_length, sizeof(cookie_length));
     entry->addr = reinterpret_cast<uintptr_t>(va) + slots_iova_minus_va_;
     entry->aux = 0;
-    window_.cookies()[at] = head;
+    window_.cookies()[slot.at] = slot.index;
     window_.post(1);
     // Doorbell: as in ring_doorbell().
-    if (slot_tail_ != nullptr) [[likely]] {
-      Mmio::write_word(slot_tail_, head + 1);
-    } else {
-      bar_.write32(tail_offset_, head + 1);
-    }
-    send_hook_.fn(send_hook_.ctx);
+    Mmio::write_word(slot_tail_, slot.index + 1);
+    slot_hook_.fn(slot_hook_.ctx);
   }
   /// Hot. Pass over completions of messages that were delivered, in the order of their entries;
   /// what comes then, if anything, is for reap(). Calls the poll hook once, and looks again, when
@@ -118,6 +124,7 @@ class alignas(64) TxQueue : public PostingQueue {
   TxQueue() = default;
   uint32_t settle_run();
   void count_slots();
+  static void write_and_hook(void* queue) noexcept;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
   [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
@@ -136,8 +143,12 @@ class alignas(64) TxQueue : public PostingQueue {
   uint32_t slot_stride_ = 0;
   uint8_t* slots_va_ = nullptr;
   uint64_t slots_iova_minus_va_ = 0;
-  volatile uint32_t* slot_tail_ = nullptr;  // null: writes to it have to be asked for
-  uint32_t slots_counted_ = 0;              // head when the writes of send_slot() were counted last
+  // Doorbell of send_slot(). Where each write of a BAR has to be seen, the word is nowhere_ and the
+  // hook writes.
+  volatile uint32_t* slot_tail_ = nullptr;
+  PollHook slot_hook_;
+  uint32_t nowhere_ = 0;
+  uint32_t slots_counted_ = 0;  // head when the writes of send_slot() were counted last
   bool wide_ = false;
 };
 

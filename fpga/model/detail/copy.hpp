@@ -2,6 +2,7 @@
 /// Short copies without a call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -41,26 +42,21 @@ inline void copy16(uint8_t* to, const uint8_t* from) {
 
 /// Copy `len` bytes, at least 1, and zeros up to a multiple of 16, to which `from` may be read. The
 /// first 32 come last. In pieces of 16: what the host has just written so is then at hand.
-[[gnu::always_inline]] inline void copy_first_last(uint8_t* to, const uint8_t* from, uint32_t len) {
-  const uint32_t tail = len & ~15u;
-  if (len != tail) [[unlikely]] {
-    copy16_kept(to + tail, from + tail, len - tail);
+[[gnu::always_inline]] inline void copy_first_last(uint8_t* to, const uint8_t* from, size_t len) {
+  const size_t whole = len & ~size_t{15};
+  if (len != whole) [[unlikely]] {
+    copy16_kept(to + whole, from + whole, static_cast<uint32_t>(len - whole));
   }
-  if (tail < 32) [[unlikely]] {
-    if (tail != 0) {
-      copy16(to, from);
-    }
-    return;
-  }
-  if ((tail & 16) != 0) {
-    copy16(to + tail - 16, from + tail - 16);
-  }
-  for (uint32_t at = 32; at + 32 <= tail; at += 32) {
+#pragma GCC unroll 1
+  for (size_t at = 32; at < whole; at += 16) {
     copy16(to + at, from + at);
-    copy16(to + at + 16, from + at + 16);
   }
-  copy16(to + 16, from + 16);
-  copy16(to, from);
+  if (whole >= 32) [[likely]] {
+    copy16(to + 16, from + 16);
+  }
+  if (whole >= 16) [[likely]] {
+    copy16(to, from);
+  }
 }
 
 /// Copy exactly `len` bytes, fewer than 32.

@@ -4,6 +4,8 @@
 /// messages, tx_engine.cc what is not plain. All keep the same state.
 #pragma once
 
+#include <bit>
+
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/tx_engine.hpp"
 
@@ -40,7 +42,8 @@ inline bool TxEngine::kick() {
 
 inline bool TxEngine::single() {
   Ring& ring = *lane_.ring;
-  const uint8_t* desc = ring.entry(ring.head, 5);
+  const uint32_t index = ring.head;
+  const uint8_t* const desc = ring.entry(index, 5);
   // As the host wrote them: a load of two words at once would wait for its stores.
   const uint64_t word = pinned(load64(desc));
   const uint64_t cookie_length = load64(desc + 8);
@@ -58,30 +61,29 @@ inline bool TxEngine::single() {
     return false;
   }
   const uint32_t mbox = static_cast<uint32_t>(word >> plain::Control::mbox.lsb) & 63;
-  uint8_t* const letters = lane_.busy + mbox;
-  const uint32_t busy = *letters;
-  const uint32_t free = ~busy & letter_mask_;
+  const uint32_t free = ~uint32_t{lane_.busy[mbox]} & letter_mask_;
   const uint32_t size = frame_bytes(length);
   if ((word & ~(plain::kMboxMask | plain::kInlineMask)) != lane_.plain || free == 0 ||
       !lane_.writer->has_short_room(size)) [[unlikely]] {
     return false;
   }
-  *letters = static_cast<uint8_t>(busy | (free & (0u - free)));
-  const uint32_t place = place_of(mbox, static_cast<uint32_t>(__builtin_ctz(free)));
-  uint8_t* const frame = lane_.writer->begin_short(size);
-  copy_first_last(frame + sizeof(Frame), bytes, length);
-  lane_.writer->end_short(
-      frame, size,
-      {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route, plain::shape(length, place),
-       0});
+  lane_.busy[mbox] |= static_cast<uint8_t>(free & (0u - free));
+  const uint32_t place = place_of(mbox, static_cast<uint32_t>(std::countr_zero(free)));
   TxMsg& msg = lane_.msgs[place];
   store64(reinterpret_cast<uint8_t*>(&msg.desc), word);
   store64(reinterpret_cast<uint8_t*>(&msg.desc.cookie), cookie_length);
   store64(reinterpret_cast<uint8_t*>(&msg.desc.addr), addr);
   msg.desc.aux = reinterpret_cast<const regs::TxDesc*>(desc)->aux;
   msg.since_ns = lane_.now_ns;
-  msg.index = ring.head++;
+  msg.index = index;
   store64(reinterpret_cast<uint8_t*>(&msg.unsent), kTxLife);
+  ring.head = index + 1;
+  uint8_t* const frame = lane_.writer->begin_short(size);
+  copy_first_last(frame + sizeof(Frame), bytes, length);
+  lane_.writer->end_short(
+      frame, size,
+      {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route, plain::shape(length, place),
+       0});
   return true;
 }
 

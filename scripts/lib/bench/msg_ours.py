@@ -109,7 +109,7 @@ class Counter:
     def message(self, case, call, size, model=False):
         """@param call send, recv, or all for both sides with everything below them."""
         toggle = "rio_bench_measured" if call == "all" else f"rio_bench_msg_{call}"
-        return self._each(toggle, self.msg_count, lambda count: [case, str(count), str(size)], 1000, 3000,
+        return self._each(toggle, self.msg_count, lambda count: [case, str(count), str(size)], 5000, 15000,
                           model, HARNESS if case == "skifch" else None)
 
     def matching(self, case, call, waiting):
