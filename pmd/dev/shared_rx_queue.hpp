@@ -40,7 +40,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
       const uint32_t count = std::min(n - done, window_.mask() + 1 - slot);
       regs::SharedDesc* const entries = entries_ + slot;
       uint64_t* const cookies = window_.cookies() + slot;
-      for (uint32_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count; ++i) {
         const RxBuffer buffer = make(done + i);
         addrs |= buffer.iova;
         entries[i].addr = buffer.iova;

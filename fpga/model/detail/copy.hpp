@@ -123,16 +123,40 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   for (uint32_t at = 0; at < 256; at += 32) {
     zero32(to + at);
   }
-  uint32_t at = 0;
-  for (; at + 32 <= len; at += 32) {
-    copy32(to + at, from + at);
+  // Straight to where all of the whole pieces of 32 are copied.
+  switch (len / 32) {
+    case 8:
+      copy32(to + 224, from + 224);
+      [[fallthrough]];
+    case 7:
+      copy32(to + 192, from + 192);
+      [[fallthrough]];
+    case 6:
+      copy32(to + 160, from + 160);
+      [[fallthrough]];
+    case 5:
+      copy32(to + 128, from + 128);
+      [[fallthrough]];
+    case 4:
+      copy32(to + 96, from + 96);
+      [[fallthrough]];
+    case 3:
+      copy32(to + 64, from + 64);
+      [[fallthrough]];
+    case 2:
+      copy32(to + 32, from + 32);
+      [[fallthrough]];
+    case 1:
+      copy32(to, from);
+      [[fallthrough]];
+    default:
+      break;
   }
   if ((len & 16) != 0) {
-    copy16(to + at, from + at);
-    at += 16;
+    copy16(to + (len & ~31u), from + (len & ~31u));
   }
   if ((len & 8) != 0) {
-    std::memcpy(to + at, from + at, 8);
+    std::memcpy(to + (len & ~15u), from + (len & ~15u), 8);
   }
 }
 

@@ -133,10 +133,10 @@ void TxEngine::on_acks(const InFrame& frame) {
   const uint64_t life = ring.cbase != nullptr && !core_.host.posting() ? kTxLife : ~0ull;
   uint8_t* const completions = ring.cbase;
   const uint32_t cmask = ring.cmask;
-  const uint32_t cshift = ring.cshift;
   uint8_t* const busy_letters = flow->busy;
   uint32_t cidx = ring.cidx;
   uint32_t settled = cidx;  // and those that the long way has counted
+  uint64_t last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
   for (; ack != end; ack += sizeof(Ack)) {
     uint16_t word = 0;
     std::memcpy(&word, ack, sizeof(word));
@@ -149,17 +149,19 @@ void TxEngine::on_acks(const InFrame& frame) {
                {static_cast<uint8_t>(once), static_cast<uint8_t>(once >> 8)});
       cidx = ring.cidx;
       settled += cidx - before;
+      last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
       continue;
     }
     msg.state = TxMsg::kFree;
     busy_letters[once & 63] ^= static_cast<uint8_t>(1u << (once >> 6));
     uint8_t* cpl = completions + (cidx & cmask) * sizeof(regs::TxCpl);
     store64(cpl, msg.desc.cookie | static_cast<uint64_t>(msg.index) << 32);
-    const uint64_t phase = ~(cidx >> cshift) & 1u;
     // release: the completion before its last word; pairs with dma_load_last_word.
     tsan_release(cpl + 12);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), time | phase << 63, __ATOMIC_RELEASE);
-    ++cidx;
+    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
+    if ((++cidx & cmask) == 0) [[unlikely]] {
+      last_word ^= 1ull << 63;  // the phase of the next lap
+    }
   }
   ring.cidx = cidx;
   pair->tx_outstanding -= cidx - settled;
