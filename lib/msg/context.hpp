@@ -73,7 +73,8 @@ class Context {
   /// read any more.
   void cancel(SendTransfer& transfer);
   void cancel(RecvTransfer& transfer);
-  /// Those that became done in Port::progress(), each once. @return null: no more.
+  /// Those that became done in Port::progress(), each once. A transfer may go away only after it
+  /// was told here. @return null: no more.
   [[nodiscard]] SendTransfer* next_sent();
   [[nodiscard]] RecvTransfer* next_received();
 
