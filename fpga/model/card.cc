@@ -7,7 +7,6 @@
 
 #include "fpga/model/card_lock.hpp"
 #include "fpga/model/detail/control.hpp"
-#include "fpga/model/detail/control.hpp"
 #include "fpga/model/detail/tx_single.hpp"
 #include "fpga/model/detail/whole.hpp"
 
@@ -184,8 +183,7 @@ void Card::Impl::step_instead() {
 uint32_t Card::Impl::kicks_allowed() {
   const Ring& ring = core.pairs[0].rings[kTxRing];
   const bool plain = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
-                     ring.running() && !ring.held &&
-                     !core.wire->may_enter_neighbour(core.thread);
+                     ring.running() && !ring.held && !core.wire->may_enter_neighbour(core.thread);
   return plain && tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
 }
 

@@ -45,9 +45,7 @@ class Inbox {
   /// @param i below count(); 0 is the oldest.
   [[nodiscard]] const iovec& at(uint32_t i) const { return messages_[(head_ + i) & mask_]; }
   /// Messages from there on that lie in a row.
-  [[nodiscard]] uint32_t in_a_row(uint32_t i) const {
-    return mask_ + 1 - ((head_ + i) & mask_);
-  }
+  [[nodiscard]] uint32_t in_a_row(uint32_t i) const { return mask_ + 1 - ((head_ + i) & mask_); }
   [[nodiscard]] Origin origin(uint32_t i) const {
     uint32_t run = run_head_;
     for (uint32_t left = run_left_; i >= left; left = runs_[++run & mask_].count) {
@@ -68,9 +66,7 @@ class Inbox {
   // The same by free-running numbers, for who gives messages in order and takes them back in order.
   [[nodiscard]] uint32_t head() const { return head_; }
   [[nodiscard]] uint32_t tail_number() const { return tail_; }
-  [[nodiscard]] const iovec& numbered(uint32_t number) const {
-    return messages_[number & mask_];
-  }
+  [[nodiscard]] const iovec& numbered(uint32_t number) const { return messages_[number & mask_]; }
   /// Number of the first message behind run().
   [[nodiscard]] uint32_t run_end() const { return head_ + run_left_; }
 

@@ -26,9 +26,9 @@ class Sender;
 /// From a context to another one.
 struct Route {
   Link* link = nullptr;
-  Outflow* out = nullptr;  ///< of the peer's context
-  Inflow* back = nullptr;  ///< of ours
-  uint64_t word = 0;       ///< second word of the headers, but for credit and padding
+  Outflow* out = nullptr;    ///< of the peer's context
+  Inflow* back = nullptr;    ///< of ours
+  uint64_t word = 0;         ///< second word of the headers, but for credit and padding
   uint64_t one_segment = 0;  ///< first words of a descriptor, but for mailboxes beyond the first
 };
 
@@ -91,9 +91,8 @@ class Port {
   /// The same for kTinyBytesMax bytes at most, without any call but the card's hook. @return false:
   /// not sent; ask send() why.
   [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
-    return send_one(route, bytes, [&](uint8_t* at) {
-      copy_tiny(at, static_cast<const uint8_t*>(data), bytes);
-    });
+    return send_one(route, bytes,
+                    [&](uint8_t* at) { copy_tiny(at, static_cast<const uint8_t*>(data), bytes); });
   }
   /// The same, gathered. @param iov pieces, `bytes` in all.
   [[nodiscard]] int send(const Route& route, const iovec* iov, int count, uint32_t bytes);
@@ -149,8 +148,8 @@ class Port {
   static constexpr uint32_t kBurst = 32;
   static constexpr uint32_t kBudget = 64;  // messages of users between two looks at the ring
   static constexpr uint32_t kRingLog2 = 9;
-  static constexpr uint32_t kSpread = 32;  // mailboxes of messages of one segment, and their first
-  static constexpr uint32_t kPosted = 256;                  // buffers that the card has
+  static constexpr uint32_t kSpread = 32;   // mailboxes of messages of one segment, and their first
+  static constexpr uint32_t kPosted = 256;  // buffers that the card has
   static constexpr uint32_t kLinksMax = 0xFFFF;             // so that one index is that of no link
   static constexpr uint32_t kStrangersMax = kLinksMax / 2;  // of them, made because a peer asked
   static constexpr uint32_t kLooksPerCard = 1u << 14;  // looks at the clock for one at the card
@@ -267,7 +266,8 @@ class Port {
   /// is read again and again elsewhere is in locals here: the bytes might be anybody's.
   /// @param fill writes the bytes.
   template <class Fill>
-  [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes, Fill fill) {
+  [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes,
+                                                     Fill fill) {
     Outflow& out = *route.out;
     pmd::TxQueue& tx = *tx_;
     const pmd::TxQueue::Slot slot = tx.next_slot();
@@ -314,7 +314,9 @@ class Port {
   [[nodiscard]] bool request(Link& link, const Header& header, std::span<const uint8_t> body);
   [[nodiscard]] bool large_control(Link& link, Kind kind, std::span<const uint8_t> body);
   [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes);
-  void answer(const Answer& answer) { answers_.push_back(answer); }
+  void answer(const Answer& answer) {
+    answers_.push_back(answer);
+  }
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;

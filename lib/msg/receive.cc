@@ -139,10 +139,11 @@ void Port::serve() {
 void Port::refill() {
   // Those that were given back last are still in the cache.
   while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst) {
-    const uint32_t taken = shared_->post_each(kBurst, [&, first = spare_.get() + spare_count_ - kBurst](size_t i) {
-      const auto va = reinterpret_cast<uintptr_t>(first[i]);
-      return pmd::RxBuffer{va + buffer_iova_minus_va_, va};
-    });
+    const uint32_t taken =
+        shared_->post_each(kBurst, [&, first = spare_.get() + spare_count_ - kBurst](size_t i) {
+          const auto va = reinterpret_cast<uintptr_t>(first[i]);
+          return pmd::RxBuffer{va + buffer_iova_minus_va_, va};
+        });
     if (taken != kBurst) [[unlikely]] {
       return;  // the ring has room for all that posted_ counts, so the card is gone
     }

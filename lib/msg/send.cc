@@ -211,7 +211,8 @@ void Port::send_again() {
     std::memcpy(at, again.bytes.data(), again.bytes.size());
     const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
     resent_.push_back({tx_->next_index(), again.since_ns});
-    tx_->send_slot(at, pmd::TxQueue::slot_words(link.dest_id(), mailbox(header.number(), length_bytes)),
+    tx_->send_slot(at,
+                   pmd::TxQueue::slot_words(link.dest_id(), mailbox(header.number(), length_bytes)),
                    length_bytes);
   }
 }

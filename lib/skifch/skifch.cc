@@ -31,7 +31,7 @@ struct SkifCh {
   // back is dropped by runs.
   uint32_t give = 0;
   uint32_t done = 0;
-  Port* port_now = nullptr;  // `port`
+  Port* port_now = nullptr;      // `port`
   const Inbox* inbox = nullptr;  // of `context`
   // Who was sent to last; at first somebody whom nothing can be sent to.
   netaddr_t last_dst = SKIFCH_CHANNELS;
@@ -185,7 +185,8 @@ netaddr_t SkifCh_Self(const SkifCh* channel) {
 }
 
 netaddr_t SkifCh_Source(const SkifCh* channel) {
-  const rio::msg::Origin origin = channel->context->inbox().origin(channel->give - 1 - channel->inbox->head());
+  const rio::msg::Origin origin =
+      channel->context->inbox().origin(channel->give - 1 - channel->inbox->head());
   return SkifCh_Addr(origin.link->dest_id(), origin.from);
 }
 

@@ -443,8 +443,8 @@ uint32_t TxQueue::settle() {
     hook_();
   }
   const uint32_t n = settle_run();
-  const bool at_wrap = (window_.oldest() & window_.mask()) == 0 ||
-                       (cursor_.consumed & cursor_.mask) == 0;
+  const bool at_wrap =
+      (window_.oldest() & window_.mask()) == 0 || (cursor_.consumed & cursor_.mask) == 0;
   return n != 0 && at_wrap ? n + settle_run() : n;
 }
 
@@ -455,7 +455,8 @@ uint32_t TxQueue::settle_run() {
   uint32_t index = window_.oldest();
   const regs::TxDesc* entry = entries_ + (index & window_.mask());
   const uint32_t flip = cursor_.flip();
-  // What is not plain about the completion `i` ahead, in the bits of the last word and in the index.
+  // What is not plain about the completion `i` ahead, in the bits of the last word and in the
+  // index.
   const auto wrong = [&](uint32_t i) {
     const uint32_t last = dma_load_last_word(&cpl[i].status) ^ flip;
     tsan_acquire(&cpl[i].status);

@@ -88,9 +88,7 @@ class alignas(64) TxQueue : public PostingQueue {
     uint32_t index;  ///< free-running
     uint32_t at;     ///< in the ring
   };
-  [[nodiscard]] Slot next_slot() const {
-    return {window_.head(), window_.head() & window_.mask()};
-  }
+  [[nodiscard]] Slot next_slot() const { return {window_.head(), window_.head() & window_.mask()}; }
   [[nodiscard]] uint8_t* slot_va(const Slot& slot) const {
     return slots_va_ + uint64_t{slot.at} * slot_stride_;
   }

@@ -27,8 +27,8 @@ void Core::sort_plain() {
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       owner.plain_like[m] = 0;
       for (uint32_t other = 0; other < regs::kMailboxes; ++other) {
-        owner.plain_like[m] |=
-            static_cast<uint64_t>(owner.plain_pair[other] == owner.plain_pair[m]) << other;
+        owner.plain_like[m] |= static_cast<uint64_t>(owner.plain_pair[other] == owner.plain_pair[m])
+                               << other;
       }
     }
   }

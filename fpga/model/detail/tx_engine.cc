@@ -50,8 +50,9 @@ void TxEngine::run(Pair& pair) {
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
-    if (!core_.exact && (direct(pair, ring, left) > 0 || (left == 1 && aim(pair) && send_one(pair)) ||
-                         express(pair, ring, left) > 0)) {
+    if (!core_.exact &&
+        (direct(pair, ring, left) > 0 || (left == 1 && aim(pair) && send_one(pair)) ||
+         express(pair, ring, left) > 0)) {
       continue;
     }
     const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));

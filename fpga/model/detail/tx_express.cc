@@ -90,7 +90,8 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
       bytes_at = desc + offsetof(regs::TxDesc, addr);
       good = length - 1 < regs::kInlineBytes;
     }
-    if ((word & ~(kMboxMask | kInlineMask)) != plain_word || !good || letter >= letters) [[unlikely]] {
+    if ((word & ~(kMboxMask | kInlineMask)) != plain_word || !good || letter >= letters)
+        [[unlikely]] {
       break;
     }
     busy_letters[mbox] = static_cast<uint8_t>(busy | (busy + 1));

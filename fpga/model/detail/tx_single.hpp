@@ -80,10 +80,9 @@ inline bool TxEngine::single() {
   ring.head = index + 1;
   uint8_t* const frame = lane_.writer->begin_short(size);
   copy_first_last(frame + sizeof(Frame), bytes, length);
-  lane_.writer->end_short(
-      frame, size,
-      {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route, plain::shape(length, place),
-       0});
+  lane_.writer->end_short(frame, size,
+                          {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route,
+                           plain::shape(length, place), 0});
   return true;
 }
 

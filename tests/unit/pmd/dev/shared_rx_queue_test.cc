@@ -49,6 +49,39 @@ TEST_F(SharedRxQueueTest, PostWithoutBuffersDoesNothing) {
   EXPECT_EQ(queue_->mmio().writes, 0u);
 }
 
+TEST_F(SharedRxQueueTest, BuffersWithoutAList) {
+  open(2, 3);  // over the end of the ring
+  expect_tail(6);
+  std::vector<size_t> asked;
+  EXPECT_EQ(queue_->post_each(3,
+                              [&](size_t i) {
+                                asked.push_back(i);
+                                return RxBuffer{0x100 * (i + 1), 7 + i};
+                              }),
+            3u);
+  EXPECT_EQ(asked, (std::vector<size_t>{0, 1, 2}));
+  EXPECT_EQ(entry(3), (Bytes{0x00, 0x01, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(entry(4), (Bytes{0x00, 0x02, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(entry(5), (Bytes{0x00, 0x03, 0, 0, 0, 0, 0, 0}));
+  for (uint32_t i = 3; i < 6; ++i) {
+    arrive(i, i);
+  }
+  EXPECT_EQ(burst(), (Cookies{7, 8, 9}));
+  expect_tail(10);
+  EXPECT_EQ(queue_->post_each(9, [](size_t i) { return RxBuffer{0x100, i}; }), 4u) << "full";
+}
+
+TEST_F(SharedRxQueueTest, NoneOfThemWhereOneIsNotAligned) {
+  EXPECT_EQ(queue_->post_each(3,
+                              [](size_t i) {
+                                return RxBuffer{0x100 + (i == 1 ? 1 : 0), i};
+                              }),
+            0u);
+  EXPECT_EQ(queue_->last_reject(), Reject::kAlignment);
+  EXPECT_EQ(queue_->outstanding(), 0);
+  EXPECT_EQ(queue_->mmio().writes, 0u);
+}
+
 TEST_F(SharedRxQueueTest, MessageFields) {
   give({{0x100, 0xF00000001}}, 1);
   const uint8_t completion[32] = {0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,  //

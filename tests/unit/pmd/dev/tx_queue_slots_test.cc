@@ -125,6 +125,43 @@ TEST_F(TxQueueSlotsTest, SettleWaitsForStragglers) {
   EXPECT_EQ(queue_->free_count(), 4);
 }
 
+// Completions are looked at several at once: wherever one is not plain, it ends there.
+TEST_F(TxQueueSlotsTest, SettleEndsWhereOneIsNotPlain) {
+  constexpr uint32_t kCount = 20;
+  memory_.resize(32ul * kStride);
+  for (uint32_t start : {0u, 25u}) {  // in one row, and over the end of the rings
+    for (uint32_t bad = 0; bad <= kCount; ++bad) {
+      open(5, start);
+      ASSERT_EQ(queue_->use_slots(memory_.data(), kIova, kStride), 0);
+      for (uint32_t i = 0; i < kCount; ++i) {
+        send_one(start + i, 8 + i);
+        complete(start + i, start + i, i == bad ? 2 : 0);
+      }
+      uint64_t bytes = 0;
+      for (uint32_t i = 0; i < bad; ++i) {
+        bytes += 8 + i;
+      }
+      ASSERT_EQ(queue_->settle(), bad) << start;
+      EXPECT_EQ(queue_->stats().bytes, bytes);
+      EXPECT_EQ(reap().size(), kCount - bad);
+      EXPECT_EQ(queue_->outstanding(), 0);
+    }
+  }
+}
+
+TEST_F(TxQueueSlotsTest, SettleAsksTheCardOnceAndEachSlotIsADoorbell) {
+  send_one(0);
+  bus_->polls = 0;
+  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(bus_->polls, 1u);
+  EXPECT_FALSE(queue_->ready());
+  complete(0, 0);
+  EXPECT_TRUE(queue_->ready());
+  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(bus_->polls, 1u);
+  EXPECT_EQ(queue_->mmio().writes, 1u);
+}
+
 TEST_F(TxQueueSlotsTest, SlotsAndCookiesWrap) {
   open_slots(0xFFFFFFFE);
   for (uint32_t i = 0; i < 12; ++i) {
