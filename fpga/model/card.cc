@@ -445,6 +445,10 @@ void Card::Impl::on_response(const InFrame& frame) {
     tx.on_acks(frame);
     return;
   }
+  if (frame.type == FrameType::kPulled) {
+    tx.on_pulled(frame);
+    return;
+  }
   Pair* pair = core.sender(frame.dest);
   Flow* flow = pair == nullptr ? nullptr : core.known_flow(*pair, frame.source);
   Transaction* transaction = flow == nullptr ? nullptr : transactions.answered(*flow, frame);

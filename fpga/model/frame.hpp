@@ -19,11 +19,14 @@ enum class FrameType : uint8_t {
   kMaintRequest,  ///< type 8; `address` is the offset
   kMaintResponse,
   kPortWrite,
-  /// A whole message without its bytes: `address` is where they are in the sender's process, from
-  /// where the receiver pulls them (wires between processes).
+  /// Whole messages of one sender and mailbox, each after the answer to the one before, without
+  /// their bytes: `length` / 16 PullParts. The receiver pulls them out of the sender's process
+  /// (wires between processes).
   kPull,
   /// A kPull whose bytes are not there any more: its sender has given it up.
   kRevoked,
+  /// The answer to a kPull: `ssize` messages were taken; the next one, if any, is answered `op`.
+  kPulled,
 };
 
 /// Status of a type 13 response. RIO Part 2 §3.3.3
@@ -70,6 +73,15 @@ struct InFrame : Frame {
 
   [[nodiscard]] const uint8_t* payload() const { return at + sizeof(Frame); }
 };
+
+/// A message of a kPull.
+struct PullPart {
+  uint64_t address;  ///< of its bytes in the sender's process
+  uint32_t length;
+  uint32_t zero;
+};
+static_assert(sizeof(PullPart) == 16);
+inline constexpr uint32_t kPullPartsMax = 64;
 
 inline constexpr uint32_t kFrameAlign = 32;
 

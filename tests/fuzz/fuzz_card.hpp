@@ -146,6 +146,9 @@ class FuzzCard {
   /// The ring of requests toward the card, as its writer may change it at any time.
   uint8_t* ring_to_card() { return boxes_[0].memory.data()->bytes; }
 
+  /// What the card has answered, from its first frame on.
+  const uint8_t* answers() { return boxes_[3].memory.data()->bytes; }
+
   /// Nothing was posted in the watched page.
   void check() {
     for (const uint8_t byte : memory_[kWatched].bytes) {

@@ -68,6 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     header.source &= 3;
     const bool answer = header.type == model::FrameType::kAcks ||
+                        header.type == model::FrameType::kPulled ||
                         header.type == model::FrameType::kResponse ||
                         header.type == model::FrameType::kMaintResponse;
     const size_t payload = size < (header.length & 0x1FFFu) ? size : header.length & 0x1FFFu;

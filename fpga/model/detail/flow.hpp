@@ -14,9 +14,12 @@
 
 namespace rio::model {
 
-/// A message between its fetch and its last answer; one for each {mailbox, letter}.
+/// A message, or a run of them, between its fetch and its last answer; one for each {mailbox,
+/// letter}.
 struct alignas(64) TxMsg {
   enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
+  /// As `segments`: a run. More than any message has.
+  static constexpr uint8_t kRun = regs::kSegmentsMax + 1;
 
   regs::TxDesc desc;
   uint64_t since_ns;   ///< flying: last send; quarantine: when it begins to rest
@@ -47,6 +50,20 @@ static_assert(sizeof(TxLife) == 8 && offsetof(TxMsg, unsent) == 56 &&
               offsetof(TxMsg, state) == 56 + offsetof(TxLife, state) &&
               offsetof(TxMsg, whole) == 56 + offsetof(TxLife, whole));
 inline constexpr uint64_t kTxLife = std::bit_cast<uint64_t>(TxLife{});
+
+/// Messages that fly one after the other on one letter, each when the one before was answered; the
+/// receiver sees to that, since it has been told of all. They end in order.
+struct PullRun {
+  struct Message {
+    uint64_t addr;
+    uint32_t length;
+    uint32_t cookie;
+  };
+  uint32_t index;  ///< of the first descriptor
+  uint32_t count;
+  uint32_t done;
+  Message messages[kPullPartsMax];
+};
 
 /// A transaction of doorbells, requests and maintenance; one for each id.
 struct Transaction {
@@ -80,6 +97,8 @@ struct Flow {
   uint8_t busy[regs::kMailboxes] = {};
   std::vector<TxMsg> msgs;               ///< [letter * 64 + mailbox], that is by place_of()
   std::unique_ptr<regs::TxWide[]> wide;  ///< second halves, same index; made when first needed
+  /// The one run of each mailbox; made when first needed.
+  std::unique_ptr<PullRun> runs[regs::kMultiMailboxes];
   std::unique_ptr<Transaction[]> transactions;  ///< by tid; made when first needed
   uint8_t next_tid = 0;
   uint32_t tids_busy = 0;  ///< flying or resting

@@ -23,11 +23,11 @@ class Responder {
     return open(request);
   }
 
-  /// The same for several answers, at most kAcksPerFrame.
-  [[nodiscard]] bool ready_for(const InFrame& request, uint32_t answers) {
-    const bool room = open_ && dest_ == request.source && source_ == request.dest &&
-                      count_ + answers <= kAcksPerFrame;
-    return room || open(request);
+  /// Whether begin() would have room for so many responses without data.
+  [[nodiscard]] bool ready_for(const InFrame& request, uint32_t responses) {
+    close();
+    const Outbound* const out = core_.wire->route(request.source);
+    return out == nullptr || out->responses->fits(responses * frame_bytes(0));
   }
 
   /// A request has come, likely from the sender of the last one.

@@ -20,7 +20,7 @@ class RxEngine {
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
   [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end);
-  /// Messages whose bytes are to be pulled, a run of them, in rx_pull.cc. Pops what it took.
+  /// Runs of messages whose bytes are to be pulled, in rx_pull.cc. Pops what it took.
   /// @param first of type kPull. @return false: no room for answers, come again.
   [[nodiscard]] bool on_pulls(const Inbound& in, const InFrame* first);
   /// A message, segment or doorbell. @return false: no room for the answer, come again.
@@ -57,9 +57,21 @@ class RxEngine {
     uint32_t size;    ///< dedicated: of the entry
     uint32_t arrival;
     uint64_t addr;
-    uint64_t message;      ///< Frame::address of its segments
-    const uint8_t* frame;  ///< of a message that is pulled
+    uint64_t message;  ///< Frame::address of its segments
     uint64_t since_ns;
+  };
+
+  /// A frame of type kPull, and how it is to be answered.
+  struct Run {
+    const uint8_t* at;  ///< in the ring
+    uint8_t place;
+    uint16_t taken;
+    Answer answer;  ///< to the message behind those taken
+  };
+  /// A message of one that has its place and is to be pulled.
+  struct Pull {
+    Context context;
+    Run* run;
   };
 
   [[nodiscard]] Pair* plain_target(const InFrame& frame);
@@ -79,14 +91,18 @@ class RxEngine {
   void drop(Context& context, regs::Status status);
   void give_up(size_t i);
   [[nodiscard]] bool sane_whole(const Frame& frame) const;
-  uint32_t place_pull(Context& context, const InFrame& frame, Puller& puller, PullPiece* piece);
-  void end_pulls(const Context* contexts, std::span<const PullPiece> pieces, uint64_t pulled);
+  void take_run(const InFrame& frame, Puller& puller, Run& run);
+  void place_pull(const InFrame& frame, Puller& puller, Pull& pull, PullPiece* piece);
+  void end_pull(const Pull& pull, uint32_t len, bool came);
+  void end_pulls(Puller& puller);
   [[nodiscard]] bool well_formed(const InFrame& frame) const;
   void count(Answer answer);
 
   Core& core_;
   Responder& responder_;
   std::vector<Context> contexts_;
+  std::vector<Pull> pulls_;        // that have their place
+  std::vector<PullPiece> pieces_;  // of the same
 };
 
 }  // namespace rio::model

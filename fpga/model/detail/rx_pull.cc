@@ -1,5 +1,5 @@
 // Long messages between processes: the receiver copies them once, straight out of the sender's
-// memory, several at a time.
+// memory, as many at a time as there are.
 #include <algorithm>
 
 #include "fpga/model/detail/rx_engine.hpp"
@@ -9,83 +9,142 @@ namespace {
 
 using regs::Status;
 
-constexpr uint32_t kPullsMax = 16;
+constexpr uint32_t kRunsMax = 8;
+constexpr uint32_t kPullsMax = 2 * kPullPartsMax;
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
+
+/// Messages that a frame tells of. @return 0: none, or more than there may be.
+[[nodiscard]] uint32_t parts_of(const InFrame& frame) {
+  const uint32_t parts = frame.length / sizeof(PullPart);
+  return parts <= kPullPartsMax && frame_bytes(frame.length) <= frame.bytes ? parts : 0;
+}
 
 }  // namespace
 
 bool RxEngine::on_pulls(const Inbound& in, const InFrame* first) {
-  if (!responder_.ready_for(*first, kPullsMax)) {
+  if (!responder_.ready_for(*first, kRunsMax)) {
     return false;
   }
-  const uint32_t source = first->source;
-  const uint32_t dest = first->dest;
-  Context contexts[kPullsMax];
-  PullPiece pieces[kPullsMax];
+  const InFrame head = *first;
+  Run runs[kRunsMax];
   uint32_t count = 0;
-  uint32_t looked_at = 0;
+  uint32_t messages = 0;
   FrameReader& reader = *in.requests;
   for (const InFrame* frame = first;
-       frame != nullptr && frame->type == FrameType::kPull && frame->source == source &&
-       frame->dest == dest && looked_at < kPullsMax;
-       frame = reader.peek(), ++looked_at) {
-    ++core_.counts.rx_packets;
-    Answer answer = Answer::kError;
-    if (in.puller != nullptr && sane_whole(*frame) && frame->ssize == kFull) {
-      answer = admit(*frame, target(*frame), padded(frame->length), &contexts[count]);
+       frame != nullptr && frame->type == FrameType::kPull && frame->source == head.source &&
+       frame->dest == head.dest && count < kRunsMax;
+       frame = reader.peek()) {
+    messages += parts_of(*frame);
+    if (messages > kPullsMax) {
+      break;
     }
-    if (answer == Answer::kDone) {
-      count += place_pull(contexts[count], *frame, *in.puller, &pieces[count]);
-    } else {
-      RxEngine::count(answer);
-      responder_.ack(frame->place, 0, answer);
+    runs[count] = {frame->at, frame->place, 0, Answer::kError};
+    if (in.puller != nullptr) {
+      take_run(*frame, *in.puller, runs[count]);
     }
+    ++count;
     reader.pop(frame);
   }
-  if (count != 0) {
-    const std::span<const PullPiece> all(pieces, count);
-    end_pulls(contexts, all, in.puller->pull(all));
+  if (!pulls_.empty()) {
+    end_pulls(*in.puller);
+  }
+  for (const Run& run : std::span(runs, count)) {
+    this->count(run.answer);
+    Frame* const answer = responder_.begin(head, FrameType::kPulled, 0);
+    if (answer == nullptr) {
+      break;  // a reader that takes room back that it gave: its answers vanish
+    }
+    answer->op = static_cast<uint8_t>(run.answer);
+    answer->place = run.place;
+    answer->ssize = run.taken;
+    responder_.send(answer);
   }
   return true;
 }
 
-// @return 1: `piece` is to be pulled; 0: it had to be landed bit by bit, and was.
-uint32_t RxEngine::place_pull(Context& context, const InFrame& frame, Puller& puller,
-                              PullPiece* piece) {
+/// One message after the other, as if each came when the one before was answered.
+void RxEngine::take_run(const InFrame& frame, Puller& puller, Run& run) {
+  const uint32_t parts = parts_of(frame);
+  InFrame message = frame;
+  message.ssize = kFull;
+  const uint8_t* at = frame.payload();
+  run.answer = parts != 0 ? Answer::kDone : Answer::kError;
+  for (uint32_t i = 0; i < parts && run.answer == Answer::kDone; ++i, at += sizeof(PullPart)) {
+    PullPart part;
+    std::memcpy(&part, at, sizeof(part));
+    const auto length = static_cast<uint32_t>(pinned(part.length));  // others may write there
+    ++core_.counts.rx_packets;
+    if (length - 1 >= regs::kMessageBytesMax) {
+      run.answer = Answer::kError;
+      return;
+    }
+    message.address = part.address;
+    message.length = static_cast<uint16_t>(length);
+    message.segments = static_cast<uint8_t>((length + kFull - 1) / kFull);
+    Pull pull;
+    pull.run = &run;
+    run.answer = !sane_whole(message)
+                     ? Answer::kError
+                     : admit(message, target(message), padded(length), &pull.context);
+    if (run.answer == Answer::kDone) {
+      PullPiece piece{};
+      place_pull(message, puller, pull, &piece);
+    }
+  }
+}
+
+void RxEngine::place_pull(const InFrame& frame, Puller& puller, Pull& pull, PullPiece* piece) {
   const uint32_t bytes = padded(frame.length);
   const uint32_t last = (frame.segments - 1u) * kFull;
   const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
-  uint8_t* const to = core_.host.writable(context.addr, extent);
-  context.frame = frame.at;
+  uint8_t* const to = core_.host.writable(pull.context.addr, extent);
   *piece = {to, frame.address, frame.length};
   if (to != nullptr) [[likely]] {
-    std::memset(to + frame.length, 0, extent - frame.length);
-    return 1;
+    if (extent != frame.length) {
+      std::memset(to + frame.length, 0, extent - frame.length);
+    }
+    pulls_.push_back(pull);
+    pieces_.push_back(*piece);
+    return;
   }
+  // Not in one piece: it lands bit by bit, behind those before it.
+  end_pulls(puller);
   alignas(Frame) uint8_t copy[sizeof(Frame) + regs::kMessageBytesMax] = {};
   piece->to = copy + sizeof(Frame);
-  const uint64_t pulled = puller.pull({piece, 1});
-  if (pulled == frame.length && is_pull(frame.at)) {
+  const bool came = puller.pull({piece, 1}) == frame.length && is_pull(pull.run->at);
+  if (came) {
     InFrame landing = frame;
     landing.at = copy;
-    land_whole(context, landing);
+    land_whole(pull.context, landing);
   }
-  end_pulls(&context, {piece, 1}, pulled);
-  return 0;
+  end_pull(pull, frame.length, came);
 }
 
-void RxEngine::end_pulls(const Context* contexts, std::span<const PullPiece> pieces,
-                         uint64_t pulled) {
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const uint32_t len = pieces[i].len_bytes;
-    const bool came = pulled >= len;
-    pulled = came ? pulled - len : 0;
-    const bool whole = came && is_pull(contexts[i].frame);
-    complete(contexts[i], whole ? padded(len) : 0, whole ? Status::kOk : Status::kReceiveTimeout);
-    const Answer answer = whole ? Answer::kDone : Answer::kError;
-    count(answer);
-    responder_.ack(contexts[i].place, 0, answer);
+void RxEngine::end_pull(const Pull& pull, uint32_t len, bool came) {
+  complete(pull.context, came ? padded(len) : 0, came ? Status::kOk : Status::kReceiveTimeout);
+  if (came) {
+    ++pull.run->taken;
+  } else {
+    pull.run->answer = Answer::kError;
   }
+}
+
+void RxEngine::end_pulls(Puller& puller) {
+  uint64_t pulled = pieces_.empty() ? 0 : puller.pull(pieces_);
+  const Run* run = nullptr;
+  bool valid = false;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const uint32_t len = pieces_[i].len_bytes;
+    if (pulls_[i].run != run) {
+      run = pulls_[i].run;
+      valid = is_pull(run->at);
+    }
+    const bool came = pulled >= len && valid;
+    pulled = pulled >= len ? pulled - len : 0;
+    end_pull(pulls_[i], len, came);
+  }
+  pulls_.clear();
+  pieces_.clear();
 }
 
 }  // namespace rio::model

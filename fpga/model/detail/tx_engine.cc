@@ -52,7 +52,7 @@ void TxEngine::run(Pair& pair) {
     const uint32_t left = end - ring.head;
     if (!core_.exact &&
         (direct(pair, ring, left) > 0 || (left == 1 && aim(pair) && send_one(pair)) ||
-         express(pair, ring, left) > 0)) {
+         express(pair, ring, left) > 0 || launch_run(pair, ring, left) > 0)) {
       continue;
     }
     const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
@@ -240,8 +240,8 @@ bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32
 }
 
 bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
-  if (send_to_be_pulled(pair, flow, msg, place)) {
-    return true;
+  if (msg.segments == TxMsg::kRun) {
+    return send_run(pair, flow, msg, place);
   }
   const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
   const uint32_t offset = msg.whole ? 0 : segment * ssize;
@@ -313,7 +313,7 @@ void TxEngine::send_due() {
 void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) {
   TxMsg& msg = flow.msgs[place];
   const auto bit = static_cast<uint16_t>(1u << ack.segment());
-  if (msg.state == TxMsg::kFree || (msg.open & bit) == 0) {
+  if (msg.state == TxMsg::kFree || (msg.open & bit) == 0 || msg.segments == TxMsg::kRun) {
     return;  // answers nothing that flies
   }
   msg.open = static_cast<uint16_t>(msg.open & ~bit);
@@ -353,10 +353,15 @@ void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status
   if (msg.pull_at != 0) {
     revoke(flow, msg);
   }
-  regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
-  core_.complete(pair.rings[kTxRing], &cpl,
-                 static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8);
-  --pair.tx_outstanding;
+  if (msg.segments == TxMsg::kRun) {
+    PullRun& run = *flow.runs[place & 63];
+    complete_run(pair, msg, run, run.count - run.done, status);
+  } else {
+    regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
+    core_.complete(pair.rings[kTxRing], &cpl,
+                   static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8);
+    --pair.tx_outstanding;
+  }
   contexts_used_ -= msg.segments > 1 ? 1 : 0;
   const bool touched = msg.open != 0 || msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
   const bool refused_whole =

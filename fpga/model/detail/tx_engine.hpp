@@ -29,6 +29,8 @@ class TxEngine {
   }
   /// Answers to messages.
   void on_acks(const InFrame& frame);
+  /// The answer to a run.
+  void on_pulled(const InFrame& frame);
   void on_doorbell_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
   void on_doorbell_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Send segments that are still due, first or again.
@@ -87,7 +89,13 @@ class TxEngine {
   void rest_over(Flow& flow, TxMsg& msg, uint32_t place);
   /// @return false: no room on the wire.
   bool send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
-  [[nodiscard]] bool send_to_be_pulled(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place);
+  /// Fast mode, between processes: launch a run of long messages to one mailbox, which the partner
+  /// pulls, in tx_pull.cc. @return how many; 0: launch() has to look at the first.
+  uint32_t launch_run(Pair& pair, Ring& ring, uint32_t count);
+  [[nodiscard]] uint32_t collect_run(const Ring& ring, uint32_t count, PullRun& run);
+  [[nodiscard]] bool send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place);
+  void complete_run(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count,
+                    regs::Status status);
   static void revoke(const Flow& flow, TxMsg& msg);
   [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
                             uint32_t len, uint8_t* to);

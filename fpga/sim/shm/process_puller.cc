@@ -8,7 +8,7 @@
 namespace rio::sim::shm {
 namespace {
 
-constexpr size_t kPiecesMax = 16;
+constexpr size_t kPiecesMax = 128;
 
 /// Where one piece ends another begins, mostly.
 void add(iovec* all, size_t* count, uint8_t* at, size_t len) {

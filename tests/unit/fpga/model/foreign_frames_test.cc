@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include "tests/fuzz/fuzz_card.hpp"
 
@@ -80,6 +81,19 @@ class ShortPuller final : public model::Puller {
   uint64_t bytes_;
 };
 
+/// Send a run of messages to be pulled. @param lengths of them; at addresses that nobody reads.
+void send_run(FuzzCard& card, std::span<const uint32_t> lengths) {
+  std::vector<model::PullPart> parts;
+  for (const uint32_t length : lengths) {
+    parts.push_back({0x1000, length, 0});
+  }
+  const auto bytes = static_cast<uint32_t>(parts.size() * sizeof(model::PullPart));
+  model::Frame frame = message_of(2, static_cast<uint16_t>(bytes));
+  frame.type = model::FrameType::kPull;
+  EXPECT_TRUE(card.send(frame, reinterpret_cast<const uint8_t*>(parts.data()), bytes, false, true));
+}
+constexpr uint32_t kOne[] = {200};
+
 /// The shared queue's completion `index`.
 regs::SharedCpl completion(FuzzCard& card, uint32_t index) {
   regs::SharedCpl cpl;
@@ -94,11 +108,8 @@ TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
     card.post_receive();
     ShortPuller puller(200 + 100);
     card.in().puller = &puller;
-    for (int i = 0; i < 2; ++i) {
-      model::Frame frame = message_of(2, 200);
-      frame.type = model::FrameType::kPull;
-      EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
-    }
+    send_run(card, kOne);
+    send_run(card, kOne);
     card.step(2);
     EXPECT_EQ(completion(card, 0).status, 0u | 1u << 31);
     EXPECT_EQ(completion(card, 0).length, 200);
@@ -128,22 +139,52 @@ TEST(ForeignFrames, WhatIsRevokedMeanwhileIsNotBelieved) {
   card.post_receive();
   Revoker puller(card);
   card.in().puller = &puller;
-  model::Frame frame = message_of(2, 200);
-  frame.type = model::FrameType::kPull;
-  EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+  send_run(card, kOne);
   card.step(2);
   EXPECT_EQ(completion(card, 0).status,
             static_cast<uint32_t>(regs::Status::kReceiveTimeout) | 1u << 31);
   EXPECT_EQ(card.card().counters().rx_errors, 1u);
 }
 
+/// What was taken of a run, and how the next message was answered, is told once.
+TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
+  constexpr uint64_t kAll = 4096;
+  struct {
+    std::vector<uint32_t> lengths;
+    uint64_t gives;
+    uint16_t taken;
+    model::Answer answer;
+  } const cases[] = {
+      {{200, 100, 256}, kAll, 3, model::Answer::kDone},
+      {{200, 0, 256}, kAll, 1, model::Answer::kError},
+      {{200, 4097}, kAll, 1, model::Answer::kError},
+      {{0xFFFFFFFF, 200}, kAll, 0, model::Answer::kError},
+      {{200, 100, 256}, 299, 1, model::Answer::kError},
+      {{}, kAll, 0, model::Answer::kError},
+      {std::vector<uint32_t>(model::kPullPartsMax + 1, 8), kAll, 0, model::Answer::kError},
+  };
+  for (const auto& each : cases) {
+    FuzzCard card(false, 0);
+    card.start_all();
+    card.post_receive();
+    ShortPuller puller(each.gives);
+    card.in().puller = &puller;
+    send_run(card, each.lengths);
+    card.step(2);
+    const auto* const answer = reinterpret_cast<const model::Frame*>(card.answers());
+    EXPECT_EQ(answer->type, model::FrameType::kPulled) << each.lengths.size();
+    EXPECT_EQ(answer->ssize, each.taken) << each.lengths.size();
+    EXPECT_EQ(answer->op, static_cast<uint8_t>(each.answer)) << each.lengths.size();
+    EXPECT_EQ(card.card().counters().rx_errors, each.answer == model::Answer::kError ? 1u : 0u);
+    card.check();
+  }
+}
+
 TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
   FuzzCard card(false, 0);
   card.start_all();
   card.post_receive();
-  model::Frame frame = message_of(2, 200);
-  frame.type = model::FrameType::kPull;
-  EXPECT_TRUE(card.send(frame, nullptr, 0, false, true));
+  send_run(card, kOne);
   card.step(2);
   EXPECT_EQ(card.card().counters().rx_errors, 1u);
   EXPECT_EQ(completion(card, 0).status, 0u);

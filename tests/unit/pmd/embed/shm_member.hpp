@@ -63,14 +63,17 @@ class Member {
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] uint32_t id() const { return endpoint_ == nullptr ? 0 : endpoint_->dest_id(); }
 
-  /// One at a time: done() before the next.
-  void send(uint32_t dest, const std::string& text, size_t least_bytes = 0) {
+  static constexpr uint16_t kCopiesMax = 8;
+  /// One at a time: done() before the next. @param copies as many messages, up to kCopiesMax.
+  void send(uint32_t dest, const std::string& text, size_t least_bytes = 0, uint16_t copies = 1) {
     std::strncpy(reinterpret_cast<char*>(endpoint_->buffers()->va(out_)), text.c_str(), 256);
     pmd::TxMessage message{};
     message.iova = endpoint_->buffers()->iova(out_);
     message.dest_id = dest;
     message.length_bytes = static_cast<uint16_t>(std::max(text.size() + 1, least_bytes));
-    EXPECT_EQ(endpoint_->tx().burst(&message, 1), 1);
+    pmd::TxMessage messages[kCopiesMax];
+    std::fill_n(messages, copies, message);
+    EXPECT_EQ(endpoint_->tx().burst(messages, copies), copies);
   }
   /// Overwrites what was sent.
   void scribble() { std::memset(endpoint_->buffers()->va(out_), 'x', 4096); }
