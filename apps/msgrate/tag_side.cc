@@ -8,11 +8,15 @@ namespace {
 
 constexpr uint16_t kContext = 1;
 constexpr uint32_t kFlushMs = 5000;
+constexpr uint32_t kPageBytes = 4096;
 
 }  // namespace
 
 TagSide::TagSide(uint32_t peer, uint32_t size_bytes)
-    : peer_(tag::address(peer, kContext)), bytes_(size_bytes) {}
+    : peer_(tag::address(peer, kContext)), memory_(size_bytes + kPageBytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
+  bytes_ = memory_.data() + (kPageBytes - begin % kPageBytes) % kPageBytes;
+}
 
 TagSide::~TagSide() {
   if (endpoint_ != nullptr) {
@@ -55,11 +59,11 @@ inline int TagSide::wait(int begun, tag::Request& request) {
 }
 
 inline int TagSide::send_one(uint32_t size_bytes) {
-  return wait(endpoint_->send(peer_, kBits, bytes_.data(), size_bytes, sends_[0]), sends_[0]);
+  return wait(endpoint_->send(peer_, kBits, bytes_, size_bytes, sends_[0]), sends_[0]);
 }
 
 inline int TagSide::receive_one(uint32_t size_bytes) {
-  const int begun = endpoint_->receive({kBits, 0, peer_}, bytes_.data(), size_bytes, receives_[0]);
+  const int begun = endpoint_->receive({kBits, 0, peer_}, bytes_, size_bytes, receives_[0]);
   return wait(begun, receives_[0]);
 }
 
@@ -79,7 +83,7 @@ int TagSide::send(uint32_t size_bytes, uint32_t count) {
       }
     }
     if (i < count) {
-      begun[at] = endpoint_->send(peer_, kBits, bytes_.data(), size_bytes, sends_[at]);
+      begun[at] = endpoint_->send(peer_, kBits, bytes_, size_bytes, sends_[at]);
     }
   }
   return 0;
@@ -95,7 +99,7 @@ int TagSide::receive(uint32_t size_bytes, uint32_t count) {
       }
     }
     if (i < count) {
-      begun[at] = endpoint_->receive({kBits, 0, peer_}, bytes_.data(), size_bytes, receives_[at]);
+      begun[at] = endpoint_->receive({kBits, 0, peer_}, bytes_, size_bytes, receives_[at]);
     }
   }
   return 0;

@@ -42,7 +42,8 @@ class TagSide : public Side {
   std::unique_ptr<msg::Port> port_;
   std::unique_ptr<tag::Endpoint> endpoint_;
   tag::Address peer_;
-  std::vector<uint8_t> bytes_;
+  std::vector<uint8_t> memory_;
+  uint8_t* bytes_;  // in it, on a page of its own, as those of others are
   std::array<tag::SendRequest, kAhead> sends_;
   std::array<tag::RecvRequest, kAhead> receives_;
 };

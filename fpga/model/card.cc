@@ -389,11 +389,8 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
       continue;
     }
     if (frame->type == FrameType::kPull && core.link_up) [[unlikely]] {
-      if (!rx.on_pulls(in, frame)) {
-        break;
-      }
-      frame = reader.peek();
-      continue;
+      static_cast<void>(rx.on_pulls(in, frame));
+      break;  // the host shall see what has come while the next is pulled
     }
     if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
       reader.pop_bytes(taken);

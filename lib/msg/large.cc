@@ -6,6 +6,7 @@
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/receiver.hpp"
+#include "lib/msg/registrations.hpp"
 #include "lib/msg/sender.hpp"
 
 namespace rio::msg {
@@ -16,7 +17,8 @@ int Port::start_large() {
   }
   std::unique_ptr<Sender> sender(new (std::nothrow) Sender(*this));
   std::unique_ptr<Receiver> receiver(new (std::nothrow) Receiver(*this));
-  if (sender == nullptr || receiver == nullptr) {
+  std::unique_ptr<Registrations> memory(new (std::nothrow) Registrations(*endpoint_));
+  if (sender == nullptr || receiver == nullptr || memory == nullptr) {
     return -ENOMEM;
   }
   int rc = sender->create();
@@ -24,6 +26,7 @@ int Port::start_large() {
   if (rc != 0) {
     return rc;
   }
+  memory_ = std::move(memory);
   sender_ = std::move(sender);
   receiver_ = std::move(receiver);
   return 0;

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "lib/msg/receiver.hpp"
+#include "lib/msg/registrations.hpp"
 #include "lib/msg/sender.hpp"
 #include "pmd/bus/log.hpp"
 

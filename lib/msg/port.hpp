@@ -21,6 +21,7 @@ namespace rio::msg {
 
 class Context;
 class Receiver;
+class Registrations;
 class Sender;
 
 /// From a context to another one.
@@ -375,7 +376,8 @@ class Port {
   std::vector<uint32_t> talkers_;                    // indices of links that have something to say
   std::vector<uint32_t> watched_;                    // and of those that wait for an answer
   std::vector<Reset> resets_;
-  std::unique_ptr<Sender> sender_;  // both are made when first needed
+  std::unique_ptr<Registrations> memory_;  // these are made when first needed
+  std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
   std::vector<Answer> answers_;  // to be said
   uint32_t until_time_ = kBurst;

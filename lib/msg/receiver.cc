@@ -8,6 +8,7 @@
 
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/registrations.hpp"
 
 namespace rio::msg {
 namespace {
@@ -144,7 +145,8 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   }
   RecvTransfer* const transfer = find(link, body.transfer);
   if (transfer != nullptr && transfer->held) {
-    reap(queues_[transfer->place.queue]);  // what was sent before CLOSED is there
+    static_cast<void>(
+        reap(queues_[transfer->place.queue]));  // what was sent before CLOSED is there
   }
   if (transfer == nullptr || transfer->grant.state() == RecvGrant::State::kDone) {
     // All has arrived, but for an answer to the sender.
@@ -253,13 +255,22 @@ void Receiver::progress() {
   for (uint32_t left = to_stop_; left != 0; left &= left - 1) {
     stop_queue(static_cast<uint32_t>(__builtin_ctz(left)));
   }
+  serve();
+  // Each queue may let an emulated card work, which then takes its time: what can be answered is,
+  // before the next.
   for (uint32_t left = used_; left != 0; left &= left - 1) {
-    reap(queues_[static_cast<uint32_t>(__builtin_ctz(left))]);
+    if (reap(queues_[static_cast<uint32_t>(__builtin_ctz(left))])) {
+      serve();
+    }
   }
   if (!resting_.empty()) {
     const uint64_t now = port_.now_us();
     std::erase_if(resting_, [&](Link* link) { return assigner_.rested(link->source, now); });
   }
+}
+
+/// Give queues to those that wait, and say what there is to say.
+void Receiver::serve() {
   QueuePlace place;
   while (QueueWaiter* const waiter = assigner_.assign(&place)) {
     begin(*static_cast<RecvTransfer::Waiter*>(waiter)->transfer, place);
@@ -292,9 +303,8 @@ bool Receiver::open(RecvTransfer& transfer, const QueuePlace& place) {
 void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   transfer.place = place;
   work(transfer);
-  if (transfer.region == nullptr &&
-      port_.endpoint().register_memory(transfer.rest, transfer.rest_bytes, &transfer.region) != 0) {
-    transfer.region = nullptr;
+  if (transfer.region == nullptr) {
+    transfer.region = port_.memory_->get(transfer.rest, transfer.rest_bytes);
   }
   const pmd::mem::Range range = {transfer.rest, transfer.rest_bytes,
                                  transfer.region != nullptr ? std::span(transfer.region->runs)
@@ -351,14 +361,15 @@ void Receiver::post(RecvTransfer& transfer) {
   grant.posted(posted);
 }
 
-void Receiver::reap(Queue& queue) {
+/// @return whether anything has arrived.
+bool Receiver::reap(Queue& queue) {
   pmd::EntryDone done[kWindow];
   const uint32_t n = queue.ring->reap(done, kWindow);
   for (uint32_t i = 0; i < n; ++i) {
     complete(queue, done[i]);
   }
   if (n == 0) {
-    return;
+    return false;
   }
   RecvTransfer& transfer = *queue.transfer;
   if (transfer.grant.state() == RecvGrant::State::kDone) {
@@ -372,6 +383,7 @@ void Receiver::reap(Queue& queue) {
     post(transfer);
   }
   work(transfer);
+  return true;
 }
 
 void Receiver::complete(Queue& queue, const pmd::EntryDone& done) {
@@ -458,7 +470,7 @@ bool Receiver::say_abort(RecvTransfer& transfer) {
 
 void Receiver::finish(RecvTransfer& transfer, int status) {
   if (transfer.region != nullptr) {
-    static_cast<void>(port_.endpoint().unregister_memory(transfer.rest, transfer.rest_bytes));
+    port_.memory_->put(transfer.region);
     transfer.region = nullptr;
   }
   if (!transfer.dead) {

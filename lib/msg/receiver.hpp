@@ -67,7 +67,8 @@ class Receiver {
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool open(RecvTransfer& transfer, const QueuePlace& place);
   void post(RecvTransfer& transfer);
-  void reap(Queue& queue);
+  void serve();
+  bool reap(Queue& queue);
   void complete(Queue& queue, const pmd::EntryDone& done);
   [[nodiscard]] bool look(RecvTransfer& transfer);
   [[nodiscard]] bool say_total(RecvTransfer& transfer);

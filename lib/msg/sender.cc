@@ -6,6 +6,7 @@
 
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/registrations.hpp"
 
 namespace rio::msg {
 namespace {
@@ -136,10 +137,8 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   if (mine) {
     transfer->cut = cut;
     transfer->granted_bytes = len_bytes;
-    if (transfer->region == nullptr &&
-        port_.endpoint().register_memory(transfer->rest, transfer->rest_bytes, &transfer->region) !=
-            0) {
-      transfer->region = nullptr;
+    if (transfer->region == nullptr) {
+      transfer->region = port_.memory_->get(transfer->rest, transfer->rest_bytes);
     }
     work(*transfer);
   }
@@ -331,7 +330,7 @@ bool Sender::say_closed(SendTransfer& transfer) {
 
 void Sender::finish(SendTransfer& transfer) {
   if (transfer.region != nullptr) {
-    static_cast<void>(port_.endpoint().unregister_memory(transfer.rest, transfer.rest_bytes));
+    port_.memory_->put(transfer.region);
     transfer.region = nullptr;
   }
   if (!transfer.dead) {

@@ -68,6 +68,9 @@ class Bus {
   /// @return -ENOTSUP where the bus cannot (UIO, memory that is no hugepage), -EEXIST on overlap.
   [[nodiscard]] virtual int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
   [[nodiscard]] virtual int dma_unmap(void* va, size_t len_bytes) = 0;
+  /// Whether a mapping of dma_map() is one of addresses: what the program has there at the time is
+  /// what the card reaches. Else it is one of pages, and wrong once others are there.
+  [[nodiscard]] virtual bool maps_addresses() const { return false; }
 
   /// eventfd that becomes readable when the vector is raised. @return fd (the bus owns it), or
   /// -ENOTSUP.

@@ -300,6 +300,19 @@ int Endpoint::unregister_memory(void* va, size_t len_bytes) {
   return 0;
 }
 
+int Endpoint::unregister_memory(const pmd::mem::Region* region) {
+  const std::lock_guard lock(device_->mutex);
+  const auto it = std::find_if(
+      registered_.begin(), registered_.end(),
+      [=](const UserMemory& memory) { return memory.registration.region() == region; });
+  if (it == registered_.end()) {
+    log_error("%s: a region is not registered; give one of register_memory()", name().c_str());
+    return -ENOENT;
+  }
+  registered_.erase(it);
+  return 0;
+}
+
 int Endpoint::iova(const void* va, size_t len_bytes, uint64_t* iova) {
   const std::lock_guard lock(device_->mutex);
   return device_->map->lookup(va, len_bytes, iova);

@@ -105,6 +105,8 @@ class Endpoint {
   [[nodiscard]] int register_memory(void* va, size_t len_bytes, const pmd::mem::Region** region);
   /// @param va, len_bytes as registered. @return 0, -ENOENT.
   [[nodiscard]] int unregister_memory(void* va, size_t len_bytes);
+  /// The same for one of several registrations of a range. @param region of register_memory().
+  [[nodiscard]] int unregister_memory(const pmd::mem::Region* region);
   /// Bus address of memory of alloc(), buffers() or register_memory().
   /// @return 0, -ENOENT (not registered), -EXDEV (not contiguous for the card).
   [[nodiscard]] int iova(const void* va, size_t len_bytes, uint64_t* iova);

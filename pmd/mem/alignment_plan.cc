@@ -83,9 +83,9 @@ PlanMessage place(const Range& range, const CutMessage& part, const Demand& dema
   const bool padded_here =
       demand.pads_from_range && part.offset_bytes + part.wire_bytes <= range.len_bytes;
   if ((part.wire_bytes == part.len_bytes || padded_here) &&
-      part.wire_bytes % demand.size_align == 0 &&
+      (part.wire_bytes & (demand.size_align - 1)) == 0 &&
       cursor->resolve(address(message.va), part.wire_bytes, &iova) &&
-      iova % demand.addr_align == 0) {
+      (iova & (demand.addr_align - 1)) == 0) {  // powers of two, both
     message.iova = iova;
     message.placement = Placement::kInPlace;
   }

@@ -10,7 +10,9 @@ namespace {
 using regs::Status;
 
 constexpr uint32_t kRunsMax = 8;
-constexpr uint32_t kPullsMax = 2 * kPullPartsMax;
+/// Messages that are pulled at once, but for a longer run. More would save little of the system
+/// call, and what has come would wait for the rest before anybody can answer it.
+constexpr uint32_t kPullsMax = 32;
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 /// Messages that a frame tells of. @return 0: none, or more than there may be.
@@ -35,7 +37,7 @@ bool RxEngine::on_pulls(const Inbound& in, const InFrame* first) {
        frame->dest == head.dest && count < kRunsMax;
        frame = reader.peek()) {
     messages += parts_of(*frame);
-    if (messages > kPullsMax) {
+    if (messages > kPullsMax && count != 0) {
       break;
     }
     runs[count] = {frame->at, frame->place, 0, Answer::kError};

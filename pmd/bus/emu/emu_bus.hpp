@@ -71,6 +71,7 @@ class EmuBus final : public Bus {
   void dma_free(const DmaMemory& memory) override;
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
+  [[nodiscard]] bool maps_addresses() const override { return true; }
   [[nodiscard]] int dma_map_at(void* va, uint64_t iova, size_t len_bytes) override;
   [[nodiscard]] int irq_fd(uint32_t vector) override;
   [[nodiscard]] bool wakes() const override;

@@ -1,0 +1,58 @@
+#include "lib/msg/registrations.hpp"
+
+#include <algorithm>
+
+namespace rio::msg {
+
+Registrations::Registrations(Endpoint& endpoint)
+    : endpoint_(endpoint), kept_max_(endpoint.card().bus().maps_addresses() ? kKeptMax : 0) {}
+
+const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
+  const auto* const begin = static_cast<const uint8_t*>(va);
+  for (Entry& entry : entries_) {
+    const pmd::mem::Region& region = *entry.region;
+    if (begin >= region.va && begin + len_bytes <= region.va + region.len_bytes) {
+      kept_ -= entry.users == 0 ? 1 : 0;
+      ++entry.users;
+      return entry.region;
+    }
+  }
+  const pmd::mem::Region* region = nullptr;
+  int rc = endpoint_.register_memory(va, len_bytes, &region);
+  while (rc != 0 && kept_ != 0) {  // those kept may be what is too much
+    drop_oldest();
+    rc = endpoint_.register_memory(va, len_bytes, &region);
+  }
+  if (rc != 0) {
+    return nullptr;
+  }
+  entries_.push_back({region, 1, 0});
+  return region;
+}
+
+void Registrations::put(const pmd::mem::Region* region) {
+  const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                  [=](const Entry& each) { return each.region == region; });
+  entry->used = ++clock_;
+  if (--entry->users != 0) {
+    return;
+  }
+  if (++kept_ > kept_max_) {
+    drop_oldest();
+  }
+}
+
+/// Of those that nobody uses.
+void Registrations::drop_oldest() {
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->users == 0 && (oldest == entries_.end() || entry->used < oldest->used)) {
+      oldest = entry;
+    }
+  }
+  static_cast<void>(endpoint_.unregister_memory(oldest->region));
+  entries_.erase(oldest);
+  --kept_;
+}
+
+}  // namespace rio::msg

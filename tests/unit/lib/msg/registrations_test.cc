@@ -1,0 +1,85 @@
+// Memory of transfers: shared while it is used, kept for a while where that does no harm.
+#include "lib/msg/registrations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace rio::msg::test {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+class RegistrationsTest : public testing::Test {
+ protected:
+  RegistrationsTest() : memory_((kPages + 1) * kPage) {
+    EXPECT_EQ(Endpoint::open("emu:loop", {}, &endpoint_), 0);
+    registrations_ = std::make_unique<Registrations>(*endpoint_);
+  }
+  /// Begins on a page.
+  [[nodiscard]] uint8_t* page(uint64_t index) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
+    return memory_.data() + (kPage - begin % kPage) % kPage + index * kPage;
+  }
+  [[nodiscard]] bool reachable(const void* va) {
+    uint64_t iova = 0;
+    return endpoint_->iova(va, 1, &iova) == 0;
+  }
+
+  static constexpr uint64_t kPages = 2 * (Registrations::kKeptMax + 8);
+  std::vector<uint8_t> memory_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Registrations> registrations_;
+};
+
+TEST_F(RegistrationsTest, TheSameMemoryIsRegisteredOnce) {
+  const pmd::mem::Region* const all = registrations_->get(page(0), 4 * kPage);
+  ASSERT_NE(all, nullptr);
+  EXPECT_EQ(registrations_->get(page(0), 4 * kPage), all);
+  EXPECT_EQ(registrations_->get(page(1) + 5, 100), all) << "it covers that";
+  const pmd::mem::Region* const other = registrations_->get(page(3), 2 * kPage);
+  EXPECT_NE(other, all) << "it does not cover that";
+  EXPECT_EQ(registrations_->count(), 2u);
+  EXPECT_EQ(registrations_->kept(), 0u);
+  registrations_->put(all);
+  registrations_->put(all);
+  EXPECT_EQ(registrations_->kept(), 0u) << "one still uses it";
+  registrations_->put(all);
+  registrations_->put(other);
+  EXPECT_EQ(registrations_->kept(), 2u);
+  EXPECT_TRUE(reachable(page(0)));
+}
+
+TEST_F(RegistrationsTest, TheOldestOfThoseKeptGoes) {
+  for (uint32_t i = 0; i < Registrations::kKeptMax; ++i) {
+    registrations_->put(registrations_->get(page(2ul * i), kPage));
+  }
+  registrations_->put(registrations_->get(page(0), kPage));  // the second is the oldest now
+  const pmd::mem::Region* const more =
+      registrations_->get(page(2ul * Registrations::kKeptMax), kPage);
+  EXPECT_EQ(registrations_->kept(), Registrations::kKeptMax) << "what is used is not kept";
+  registrations_->put(more);
+  EXPECT_EQ(registrations_->kept(), Registrations::kKeptMax);
+  EXPECT_EQ(registrations_->count(), Registrations::kKeptMax);
+  EXPECT_TRUE(reachable(page(0)));
+  EXPECT_FALSE(reachable(page(2)));
+  EXPECT_TRUE(reachable(page(4)));
+}
+
+/// The user has registered the same range, and keeps it.
+TEST_F(RegistrationsTest, WhatTheUserHasRegisteredStays) {
+  const pmd::mem::Region* users = nullptr;
+  ASSERT_EQ(endpoint_->register_memory(page(0), kPage, &users), 0);
+  for (uint32_t i = 0; i <= Registrations::kKeptMax; ++i) {
+    registrations_->put(registrations_->get(page(2ul * i), kPage));
+  }
+  EXPECT_TRUE(reachable(page(0)));
+  EXPECT_EQ(users->va, page(0));
+  EXPECT_EQ(endpoint_->unregister_memory(users), 0);
+  EXPECT_FALSE(reachable(page(0)));
+  EXPECT_EQ(endpoint_->unregister_memory(users), -ENOENT);
+}
+
+}  // namespace
+}  // namespace rio::msg::test
