@@ -1,8 +1,30 @@
 #include "lib/msg/registrations.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 namespace rio::msg {
+namespace {
+
+/// The processes behind emulated cards read each other's memory page by page: huge ones make that
+/// twice as fast. Where the system has none to give it stays as it is.
+void ask_for_huge_pages(const pmd::mem::Region& region) {
+  constexpr uintptr_t kHugeBytes = 2u << 20;
+#ifdef MADV_COLLAPSE  // Linux 6.1
+  constexpr int kCollapse = MADV_COLLAPSE;
+#else
+  constexpr int kCollapse = 25;
+#endif
+  const auto at = reinterpret_cast<uintptr_t>(region.va);
+  const uintptr_t begin = (at + kHugeBytes - 1) & ~(kHugeBytes - 1);
+  const uintptr_t end = (at + region.len_bytes) & ~(kHugeBytes - 1);
+  if (begin < end) {
+    static_cast<void>(madvise(region.va + (begin - at), end - begin, kCollapse));
+  }
+}
+
+}  // namespace
 
 Registrations::Registrations(Endpoint& endpoint)
     : endpoint_(endpoint), kept_max_(endpoint.card().bus().maps_addresses() ? kKeptMax : 0) {}
@@ -14,6 +36,10 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
     if (begin >= region.va && begin + len_bytes <= region.va + region.len_bytes) {
       kept_ -= entry.users == 0 ? 1 : 0;
       ++entry.users;
+      if (!entry.again && kept_max_ != 0) {
+        ask_for_huge_pages(region);
+      }
+      entry.again = true;
       return entry.region;
     }
   }
@@ -26,7 +52,7 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
   if (rc != 0) {
     return nullptr;
   }
-  entries_.push_back({region, 1, 0});
+  entries_.push_back({region, 1, false, 0});
   return region;
 }
 

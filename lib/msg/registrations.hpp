@@ -34,6 +34,7 @@ class Registrations {
   struct Entry {
     const pmd::mem::Region* region;
     uint32_t users;
+    bool again;     // used more than once
     uint64_t used;  // when last, in calls of put()
   };
 

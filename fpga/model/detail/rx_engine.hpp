@@ -92,6 +92,7 @@ class RxEngine {
   void give_up(size_t i);
   [[nodiscard]] bool sane_whole(const Frame& frame) const;
   void take_run(const InFrame& frame, Puller& puller, Run& run);
+  [[nodiscard]] uint32_t take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run);
   void place_pull(const InFrame& frame, Puller& puller, Pull& pull, PullPiece* piece);
   void end_pull(const Pull& pull, uint32_t len, bool came);
   void end_pulls(Puller& puller);

@@ -2,6 +2,7 @@
 // memory, as many at a time as there are.
 #include <algorithm>
 
+#include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
 
 namespace rio::model {
@@ -19,6 +20,12 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 [[nodiscard]] uint32_t parts_of(const InFrame& frame) {
   const uint32_t parts = frame.length / sizeof(PullPart);
   return parts <= kPullPartsMax && frame_bytes(frame.length) <= frame.bytes ? parts : 0;
+}
+
+/// Read once: others may write there.
+[[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
+  const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
+  return {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
 }
 
 }  // namespace
@@ -69,12 +76,12 @@ void RxEngine::take_run(const InFrame& frame, Puller& puller, Run& run) {
   const uint32_t parts = parts_of(frame);
   InFrame message = frame;
   message.ssize = kFull;
-  const uint8_t* at = frame.payload();
   run.answer = parts != 0 ? Answer::kDone : Answer::kError;
-  for (uint32_t i = 0; i < parts && run.answer == Answer::kDone; ++i, at += sizeof(PullPart)) {
-    PullPart part;
-    std::memcpy(&part, at, sizeof(part));
-    const auto length = static_cast<uint32_t>(pinned(part.length));  // others may write there
+  Pair* const pair = target(frame);
+  uint32_t i = pair != nullptr && parts != 0 ? take_entries(frame, parts, *pair, run) : 0;
+  for (; i < parts && run.answer == Answer::kDone; ++i) {
+    const PullPart part = part_of(frame, i);
+    const uint32_t length = part.length;
     ++core_.counts.rx_packets;
     if (length - 1 >= regs::kMessageBytesMax) {
       run.answer = Answer::kError;
@@ -85,14 +92,58 @@ void RxEngine::take_run(const InFrame& frame, Puller& puller, Run& run) {
     message.segments = static_cast<uint8_t>((length + kFull - 1) / kFull);
     Pull pull;
     pull.run = &run;
-    run.answer = !sane_whole(message)
-                     ? Answer::kError
-                     : admit(message, target(message), padded(length), &pull.context);
+    run.answer =
+        !sane_whole(message) ? Answer::kError : admit(message, pair, padded(length), &pull.context);
     if (run.answer == Answer::kDone) {
       PullPiece piece{};
       place_pull(message, puller, pull, &piece);
     }
   }
+}
+
+/// The short way: those that a dedicated ring has entries for, as admit_dedicated() wants them, and
+/// that land in one piece. @return how many; admit() has to look at the next.
+uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
+  if (core_.faults.enabled() || frame.mbox() >= regs::kMultiMailboxes) {
+    return 0;
+  }
+  const int number = dedicated_ring(pair, frame);
+  Ring* const ring = number < 0 ? nullptr : &pair.rings[number];
+  if (ring == nullptr || !ring->running() || ring->held) {
+    return 0;
+  }
+  parts = std::min(parts, core_.look_at_tail(pair, static_cast<uint32_t>(number)));
+  const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
+  const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
+  const bool full = core_.config.quirk_last_full_256;
+  uint32_t taken = 0;
+  for (; taken < parts; ++taken) {
+    const PullPart part = part_of(frame, taken);
+    regs::DedicatedDesc entry;
+    std::memcpy(&entry, ring->entry(ring->head, 4), sizeof(entry));
+    const uint32_t extent = full ? (part.length + kFull - 1) & ~(kFull - 1) : padded(part.length);
+    if (part.length - 1 >= regs::kMessageBytesMax || entry.size != padded(part.length) ||
+        (entry.size & size_mask) != 0 || (entry.addr & addr_mask) != 0) {
+      break;
+    }
+    uint8_t* const to = core_.host.writable(entry.addr, extent);
+    if (to == nullptr) {
+      break;
+    }
+    if (extent != part.length) {
+      std::memset(to + part.length, 0, extent - part.length);
+    }
+    Pull& pull = pulls_.emplace_back();
+    pull.run = &run;
+    pull.context.pair = &pair;
+    pull.context.ring = static_cast<uint8_t>(number);
+    pull.context.index = ring->head;
+    pull.context.cookie = entry.cookie;
+    pieces_.push_back({to, part.address, part.length});
+    ++ring->head;
+  }
+  core_.counts.rx_packets += taken;
+  return taken;
 }
 
 void RxEngine::place_pull(const InFrame& frame, Puller& puller, Pull& pull, PullPiece* piece) {
