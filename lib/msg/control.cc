@@ -99,7 +99,7 @@ int read_done(std::span<const uint8_t> bytes, TotalBody* out) {
 
 int read_abort(std::span<const uint8_t> bytes, StopBody* out) {
   StopBody body;
-  const bool ok = copy(bytes, &body) && check_stop(body) && body.sent == 0;
+  const bool ok = copy(bytes, &body) && check_stop(body) && body.arrived == 0;
   return give(ok, body, out);
 }
 

@@ -75,16 +75,16 @@ struct TotalBody {
 static_assert(sizeof(TotalBody) == 12 && offsetof(TotalBody, total) == 4 &&
               offsetof(TotalBody, attempt) == 8);
 
-/// ABORT, with sent 0; CLOSED.
+/// ABORT, with arrived 0; CLOSED.
 struct StopBody {
   uint32_t transfer;
-  uint32_t sent;  ///< messages of this attempt
+  uint32_t arrived;  ///< messages of this attempt, from the first on, that surely did
   uint8_t attempt;
   uint8_t reason;  ///< 0 exactly where `again` is 1
   uint8_t again;   ///< 0 or 1
   uint8_t zero;
 };
-static_assert(sizeof(StopBody) == 12 && offsetof(StopBody, sent) == 4 &&
+static_assert(sizeof(StopBody) == 12 && offsetof(StopBody, arrived) == 4 &&
               offsetof(StopBody, attempt) == 8 && offsetof(StopBody, reason) == 9 &&
               offsetof(StopBody, again) == 10);
 

@@ -8,6 +8,7 @@ void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
   total_ = total;
   posted_ = 0;
   completed_ = 0;
+  arrived_ = 0;
   rest_us_ = 0;
   state_ = State::kSending;
 }
@@ -107,9 +108,7 @@ void SendGrant::stop(StopCause cause) {
       return;
     case State::kSending:
       cause_ = cause;
-      if (cause.again && attempt_ + 1 >= kAttemptsMax) {
-        cause_.again = false;
-      }
+      cause_.again = cause.again && may_ask_again();
       state_ = State::kDraining;
       return;
     case State::kDraining:
@@ -126,6 +125,7 @@ void SendGrant::stop(StopCause cause) {
 void SendGrant::completed(uint32_t n) {
   assert(n <= out());
   completed_ += n;
+  arrived_ += state_ == State::kSending ? n : 0;
   look_done();
 }
 
@@ -136,7 +136,7 @@ void SendGrant::look_done() {
 }
 
 SendGrant::Closed SendGrant::take_closed() {
-  const Closed closed{attempt_, posted_, cause_};
+  const Closed closed{attempt_, arrived_, cause_};
   if (owes_closed_) {
     owes_closed_ = false;
     return closed;
@@ -144,8 +144,10 @@ SendGrant::Closed SendGrant::take_closed() {
   assert(state_ == State::kDraining && out() == 0);
   if (cause_.again) {
     ++attempt_;
+    ++fruitless_;
     posted_ = 0;
     completed_ = 0;
+    arrived_ = 0;
     heard_ = true;
     state_ = State::kRequested;
   } else {
@@ -181,7 +183,7 @@ bool RecvGrant::stop(StopCause cause) {
   return true;
 }
 
-int RecvGrant::on_closed(uint8_t attempt, uint32_t sent, StopCause cause) {
+int RecvGrant::on_closed(uint8_t attempt, uint32_t arrived, StopCause cause) {
   if (state_ == State::kDone || state_ == State::kEnded) {
     // The sender may have asked again, and then given up, before it heard that.
     return attempt <= attempt_ + 1 ? 0 : -EPROTO;
@@ -192,7 +194,7 @@ int RecvGrant::on_closed(uint8_t attempt, uint32_t sent, StopCause cause) {
   if (attempt < attempt_) {
     return 0;
   }
-  if (sent > told_ || (state_ == State::kWaiting && cause.again)) {
+  if (arrived > told_ || (state_ == State::kWaiting && cause.again)) {
     return -EPROTO;  // more than was granted
   }
   const bool ends = state_ == State::kStopping || !cause.again;
@@ -207,6 +209,7 @@ int RecvGrant::on_closed(uint8_t attempt, uint32_t sent, StopCause cause) {
     return 0;
   }
   ++attempt_;
+  kept_ = arrived < completed_ ? arrived : completed_;
   told_ = 0;
   state_ = State::kWaiting;
   return 0;

@@ -11,8 +11,10 @@
 
 namespace rio::msg {
 
-/// A transfer is given up after so many attempts.
-inline constexpr uint8_t kAttemptsMax = 8;
+/// A transfer is given up after so many attempts in a row that brought it no further,
+inline constexpr uint8_t kFruitlessMax = 8;
+/// and after so many in all.
+inline constexpr uint8_t kAttemptsMax = 250;
 
 /// What an end is told with (ABORT, CLOSED).
 struct StopCause {
@@ -46,8 +48,15 @@ class SendGrant {
 
   /// Stop by itself: cancelled, or a message was refused or in doubt. Afterwards look at
   /// closed_due(). Nothing happens where it has ended. @param cause `again` only when sending; it
-  /// becomes a failure after kAttemptsMax attempts.
+  /// becomes a failure where !may_ask_again().
   void stop(StopCause cause);
+
+  /// Whether another attempt is allowed.
+  [[nodiscard]] bool may_ask_again() const {
+    return fruitless_ + 1 < kFruitlessMax && attempt_ + 1 < kAttemptsMax;
+  }
+  /// GRANT says that the receiver has more than when it sent the last one.
+  void brought_further() { fruitless_ = 0; }
 
   /// Hot. How many messages may be posted now.
   [[nodiscard]] uint32_t may_post() const {
@@ -59,7 +68,7 @@ class SendGrant {
     posted_ += n;
   }
   /// Hot. The card has completed n of those posted: delivered, refused or in doubt; what is not
-  /// delivered is told by stop(), before.
+  /// delivered is told by stop(), before. In their order.
   void completed(uint32_t n);
   /// A message is in doubt: CLOSED waits until then. @param until_us by the clock of closed_due().
   void rest_until(uint64_t until_us) { rest_us_ = until_us > rest_us_ ? until_us : rest_us_; }
@@ -71,7 +80,7 @@ class SendGrant {
   /// What CLOSED says.
   struct Closed {
     uint8_t attempt;
-    uint32_t sent;
+    uint32_t arrived;  ///< messages that surely did, from the first on, each where it belongs
     StopCause cause;
   };
   /// Only when closed_due(). The state is then kEnded, or kRequested for another attempt.
@@ -100,8 +109,10 @@ class SendGrant {
   uint32_t total_ = 0;
   uint32_t posted_ = 0;
   uint32_t completed_ = 0;
+  uint32_t arrived_ = 0;  // of them, before the first that was not delivered
   State state_ = State::kRequested;
   uint8_t attempt_ = 0;
+  uint8_t fruitless_ = 0;  // attempts that ended since it was brought further
   uint8_t mailbox_ = 0;
   bool heard_ = true;         // after accept(): whether the receiver has taken it
   bool owes_closed_ = false;  // an ABORT that found nothing to drain
@@ -161,9 +172,9 @@ class RecvGrant {
   /// already. `again` parks: only for a transfer that came by ACCEPT and was not told anything.
   [[nodiscard]] bool stop(StopCause cause);
 
-  /// CLOSED. @return 0 (look at state(): kWaiting again for the next attempt, or kEnded; or
+  /// CLOSED. @param arrived as it says. @return 0 (look at state(): kWaiting again for the next attempt, or kEnded; or
   /// unchanged where it is for an attempt that is over), -EPROTO.
-  [[nodiscard]] int on_closed(uint8_t attempt, uint32_t sent, StopCause cause);
+  [[nodiscard]] int on_closed(uint8_t attempt, uint32_t arrived, StopCause cause);
 
   /// The peer died.
   void died(StopCause cause) {
@@ -176,6 +187,9 @@ class RecvGrant {
   /// Number of the next entry of the cut to be posted.
   [[nodiscard]] uint32_t next() const { return posted_; }
   [[nodiscard]] uint32_t done() const { return completed_; }
+  /// After on_closed(): of them, how many are surely where they belong. Behind one that was refused
+  /// others may have taken its entry.
+  [[nodiscard]] uint32_t kept() const { return kept_; }
   [[nodiscard]] StopCause cause() const { return cause_; }
 
  private:
@@ -184,6 +198,7 @@ class RecvGrant {
   uint32_t posted_ = 0;
   uint32_t completed_ = 0;
   uint32_t told_ = 0;
+  uint32_t kept_ = 0;
   State state_ = State::kWaiting;
   uint8_t attempt_ = 0;
   StopCause cause_;

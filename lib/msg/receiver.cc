@@ -15,6 +15,13 @@ namespace {
 
 constexpr uint32_t kBounceShift = 32;  // in the cookie of an entry, plus 1; below it: its number
 
+/// What has not arrived with earlier attempts.
+[[nodiscard]] pmd::mem::Range range_of(const RecvTransfer& transfer) {
+  return {transfer.rest + transfer.arrived_bytes, transfer.rest_bytes - transfer.arrived_bytes,
+          transfer.region != nullptr ? std::span(transfer.region->runs)
+                                     : std::span<const pmd::IovaRun>()};
+}
+
 }  // namespace
 
 int Receiver::create() {
@@ -141,7 +148,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   if (Request* const request = find_request(link, body.transfer); request != nullptr) {
     link.requests.erase(*request);
     request->gone = -ECANCELED;
-    return body.again == 0 && body.sent == 0;
+    return body.again == 0 && body.arrived == 0;
   }
   RecvTransfer* const transfer = find(link, body.transfer);
   if (transfer != nullptr && transfer->held) {
@@ -158,7 +165,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   }
   RecvGrant& grant = transfer->grant;
   const bool current = body.attempt == grant.attempt();
-  if (grant.on_closed(body.attempt, body.sent, {body.reason, body.again != 0}) != 0) {
+  if (grant.on_closed(body.attempt, body.arrived, {body.reason, body.again != 0}) != 0) {
     return false;
   }
   if (!current) {
@@ -168,6 +175,11 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   leave(*transfer);
   transfer->say_abort = false;
   if (grant.state() == RecvGrant::State::kWaiting) {
+    // What did arrive need not come again.
+    if (transfer->granted) {
+      transfer->arrived_bytes +=
+          pmd::mem::cut_message(transfer->cut, rules_, grant.kept()).offset_bytes;
+    }
     transfer->granted = false;
     transfer->broken = false;
     assigner_.wait(link.source, transfer->waiter);
@@ -306,9 +318,7 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   if (transfer.region == nullptr) {
     transfer.region = port_.memory_->get(transfer.rest, transfer.rest_bytes);
   }
-  const pmd::mem::Range range = {transfer.rest, transfer.rest_bytes,
-                                 transfer.region != nullptr ? std::span(transfer.region->runs)
-                                                            : std::span<const pmd::IovaRun>()};
+  const pmd::mem::Range range = range_of(transfer);
   if (!open(transfer, place) || pmd::mem::choose_cut(range, rules_, &transfer.cut) != 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
     assigner_.close(transfer.link->source, place);
@@ -326,9 +336,7 @@ void Receiver::post(RecvTransfer& transfer) {
   Queue& queue = queues_[transfer.place.queue];
   RecvGrant& grant = transfer.grant;
   const uint32_t n = std::min<uint32_t>(grant.may_post(), queue.ring->free_count());
-  const pmd::mem::Range range = {transfer.rest, transfer.rest_bytes,
-                                 transfer.region != nullptr ? std::span(transfer.region->runs)
-                                                            : std::span<const pmd::IovaRun>()};
+  const pmd::mem::Range range = range_of(transfer);
   if (n == 0 || transfer.broken ||
       pmd::mem::plan_receive(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
     return;
@@ -395,7 +403,8 @@ void Receiver::complete(Queue& queue, const pmd::EntryDone& done) {
   if (bounced != 0) {
     const uint32_t buffer = bounced - 1;
     if (good) {
-      std::memcpy(transfer.rest + part.offset_bytes, bounce_.va(buffer), part.len_bytes);
+      std::memcpy(transfer.rest + transfer.arrived_bytes + part.offset_bytes, bounce_.va(buffer),
+                  part.len_bytes);
     }
     std::erase(queue.bounced, buffer);
     bounce_.put(buffer);

@@ -123,7 +123,10 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   SendGrant& grant = transfer->grant;
   const uint64_t len_bytes = length_of(body.cut, rules_);
   pmd::mem::Cut cut;
-  if (len_bytes > transfer->rest_bytes ||
+  // What a later attempt lacks of the first one is what has arrived, from the beginning on.
+  const bool first = transfer->granted_bytes == 0;
+  if (len_bytes >
+          (first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes) ||
       pmd::mem::decode_cut(body.cut, len_bytes, rules_, &cut) != 0 ||
       pmd::mem::cut_messages(cut) > UINT32_MAX) {
     return false;
@@ -136,7 +139,14 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   }
   if (mine) {
     transfer->cut = cut;
-    transfer->granted_bytes = len_bytes;
+    if (first) {
+      transfer->granted_bytes = len_bytes;
+    }
+    const uint64_t arrived = transfer->granted_bytes - len_bytes;
+    if (arrived != transfer->arrived_bytes) {
+      transfer->arrived_bytes = arrived;
+      grant.brought_further();
+    }
     if (transfer->region == nullptr) {
       transfer->region = port_.memory_->get(transfer->rest, transfer->rest_bytes);
     }
@@ -193,7 +203,7 @@ void Sender::on_sent(const pmd::TxDone& done) {
   --out_count_;
   if (done.status != pmd::Status::kOk) {
     if (!transfer.dead && transfer.grant.state() == SendGrant::State::kSending) {
-      const bool again = transfer.grant.attempt() + 1 < kAttemptsMax;
+      const bool again = transfer.grant.may_ask_again();
       transfer.grant.stop({again ? uint8_t{0} : StopReason::kFailed, again});
     }
     if (done.status == pmd::Status::kResponseTimeout) {
@@ -270,7 +280,8 @@ void Sender::post(SendTransfer& transfer) {
   if (n == 0) {
     return;  // what the card completes makes room
   }
-  const pmd::mem::Range range = {transfer.rest, transfer.granted_bytes,
+  const pmd::mem::Range range = {transfer.rest + transfer.arrived_bytes,
+                                 transfer.granted_bytes - transfer.arrived_bytes,
                                  transfer.region != nullptr ? std::span(transfer.region->runs)
                                                             : std::span<const pmd::IovaRun>()};
   if (pmd::mem::plan_send(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
@@ -321,7 +332,7 @@ bool Sender::say_closed(SendTransfer& transfer) {
   const SendGrant::Closed closed = transfer.grant.take_closed();
   StopBody body{};
   body.transfer = transfer.id;
-  body.sent = closed.sent;
+  body.arrived = closed.arrived;
   body.attempt = closed.attempt;
   body.reason = closed.cause.reason;
   body.again = closed.cause.again ? 1 : 0;

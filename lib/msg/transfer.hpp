@@ -43,12 +43,14 @@ struct Transfer {
   bool working = false;     ///< progress looks at it
   uint8_t* rest = nullptr;  ///< what is behind the edge
   uint64_t rest_bytes = 0;
+  uint64_t arrived_bytes = 0;                ///< of rest, with attempts that did not end well
   const pmd::mem::Region* region = nullptr;  ///< null: not registered, bounced
   pmd::mem::Cut cut;
 };
 
 /// Bytes on their way out; -ECANCELED, -ECONNREFUSED (the receiver does not want it), -ECONNRESET
-/// (the session is over), -EIO (kAttemptsMax attempts failed). The bytes may not change until done.
+/// (the session is over), -EIO (kFruitlessMax attempts in a row failed). The bytes may not change
+/// until done.
 struct SendTransfer : Transfer {
   Links<SendTransfer> links;
   SendGrant grant;

@@ -112,7 +112,7 @@ void stopped(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
   if (kind == 4 && read_abort(bytes, &stop) == 0) {
     static_cast<void>(peer->send.on_abort(stop.attempt, cause(stop)));
   } else if (kind == 5 && read_closed(bytes, &stop) == 0) {
-    static_cast<void>(peer->receive.on_closed(stop.attempt, stop.sent, cause(stop)));
+    static_cast<void>(peer->receive.on_closed(stop.attempt, stop.arrived, cause(stop)));
   }
 }
 

@@ -103,6 +103,19 @@ struct Flow {
   uint8_t next_tid = 0;
   uint32_t tids_busy = 0;  ///< flying or resting
 
+  /// Whether a message to this mailbox is under way. A letter may be busy for another reason: it
+  /// rests, or a message of several segments has it, to another mailbox of the four.
+  [[nodiscard]] bool flies(uint32_t mbox) const {
+    uint32_t left = busy[mbox];
+    while (left != 0) {
+      const auto letter = static_cast<uint32_t>(__builtin_ctz(left));
+      if (msgs[place_of(mbox, letter)].state == TxMsg::kFlying) {
+        return true;
+      }
+      left &= left - 1;
+    }
+    return false;
+  }
   [[nodiscard]] regs::TxWide& wide_of(uint32_t place) {
     if (wide == nullptr) {
       wide = std::make_unique<regs::TxWide[]>(msgs.size());

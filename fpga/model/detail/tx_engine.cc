@@ -130,7 +130,7 @@ bool TxEngine::launch(Pair& pair, Ring& ring, const regs::TxDesc& fetched) {
   }
   const uint32_t mbox = Control::mbox.get(desc.control);
   const uint32_t segments = segments_of(desc);
-  const bool ordered = Control::order.get(desc.control) != 0 && flow->busy[mbox] != 0;
+  const bool ordered = Control::order.get(desc.control) != 0 && flow->flies(mbox);
   const int letter = free_letter(*flow, mbox, segments > 1);
   if (ordered || letter < 0 || (segments > 1 && contexts_used_ >= core_.config.tx_contexts)) {
     return false;

@@ -36,7 +36,7 @@ uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
   Flow* const flow = core_.flow(pair, desc.dest_id);
   const uint32_t mbox = Control::mbox.get(desc.control);
   if (flow == nullptr || flow->way->pulls == nullptr ||
-      flow->way->pulls->load(std::memory_order_relaxed) == 0 || flow->busy[mbox] != 0 ||
+      flow->way->pulls->load(std::memory_order_relaxed) == 0 || flow->flies(mbox) ||
       contexts_used_ >= core_.config.tx_contexts) {
     return 0;
   }

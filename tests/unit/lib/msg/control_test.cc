@@ -64,7 +64,7 @@ TEST(Control, ReadsWhatIsRight) {
   ASSERT_EQ(read_abort(kAbort, &stop), 0);
   EXPECT_EQ(stop.reason, 7);
   ASSERT_EQ(read_closed(kClosed, &stop), 0);
-  EXPECT_EQ(stop.sent, 3u);
+  EXPECT_EQ(stop.arrived, 3u);
   EXPECT_EQ(stop.again, 1);
   OfferBody offer{};
   ASSERT_EQ(read_bytes(kOffer, &offer), 0);
@@ -134,7 +134,8 @@ TEST(Control, RefusesWhatIsOutOfRange) {
   }
   EXPECT_EQ(refused(with(with(kRequest, 10, 0), 8, 2), &request), -EPROTO);  // edge above length
   GrantBody grant{};
-  for (const Case one : {Case{0, 0}, Case{4, 8}, Case{5, 4}, Case{5, 0}, Case{6, 1}, Case{8, 0}}) {
+  for (const Case one :
+       {Case{0, 0}, Case{4, 250}, Case{5, 4}, Case{5, 0}, Case{6, 1}, Case{8, 0}}) {
     EXPECT_EQ(refused(with(kGrant, one.at, one.value), &grant), -EPROTO) << one.at;
   }
   OfferBody offer{};
@@ -150,7 +151,7 @@ TEST(Control, RefusesStopsAndTotalsThatMeanNothing) {
   TotalBody total{};
   EXPECT_EQ(read_extend(kDone, &total), -EPROTO);
   EXPECT_EQ(read_done(kExtend, &total), -EPROTO);
-  EXPECT_EQ(read_extend(with(kExtend, 8, 8), &total), -EPROTO);
+  EXPECT_EQ(read_extend(with(kExtend, 8, 250), &total), -EPROTO);
   EXPECT_EQ(read_extend(with(kExtend, 11, 1), &total), -EPROTO);
   StopBody stop{};
   EXPECT_EQ(read_abort(with(kAbort, 4, 1), &stop), -EPROTO);   // ABORT counts nothing

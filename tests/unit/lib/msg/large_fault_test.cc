@@ -55,22 +55,38 @@ void run(const std::string& options, uint32_t seed, uint32_t rounds, uint64_t by
   EXPECT_EQ(a.port->stats().cut_off + b.port->stats().cut_off, 0u);
 }
 
-TEST(LargeFault, ExactCardsThatFail) {
+/// @param rate as in a card's name. @param seeds how many cards, with 8 transfers each.
+Outcome run_seeds(const std::string& mode, const std::string& rate, uint32_t seeds,
+                  uint64_t bytes_max) {
   const uint32_t first = std::random_device{}();
   Outcome outcome;
-  for (uint32_t seed = first; seed != first + 3 && !::testing::Test::HasFatalFailure(); ++seed) {
-    run(",exact=1,faults=" + std::to_string(seed) + ":0.0005", seed, 8, 60000, &outcome);
+  for (uint32_t seed = first; seed != first + seeds && !::testing::Test::HasFatalFailure();
+       ++seed) {
+    run(mode + ",faults=" + std::to_string(seed) + ":" + rate, seed, 8, bytes_max, &outcome);
   }
+  return outcome;
+}
+
+// Few faults, in transfers so long that none would arrive in one attempt.
+TEST(LargeFault, ExactCardsThatFail) {
+  const Outcome outcome = run_seeds(",exact=1", "0.0005", 2, 1 << 20);
   EXPECT_GT(outcome.good, outcome.failed);
 }
 
 TEST(LargeFault, WholeMessagesThatFail) {
-  const uint32_t first = std::random_device{}();
-  Outcome outcome;
-  for (uint32_t seed = first; seed != first + 3 && !::testing::Test::HasFatalFailure(); ++seed) {
-    run(",faults=" + std::to_string(seed) + ":0.0005", seed, 8, 60000, &outcome);
-  }
+  const Outcome outcome = run_seeds("", "0.0005", 2, 1 << 20);
   EXPECT_GT(outcome.good, outcome.failed);
+}
+
+// As often as small messages are tested with: half of the messages of 16 segments fail, and some do
+// eight times in a row.
+TEST(LargeFault, ExactCardsThatFailOften) {
+  EXPECT_NE(run_seeds(",exact=1", "0.01", 2, 40000).good, 0u);
+}
+
+TEST(LargeFault, CardsOnABusThatDelaysFailOften) {
+  const uint32_t bus = std::random_device{}() | 1u;
+  EXPECT_NE(run_seeds(",pcie=" + std::to_string(bus), "0.005", 2, 40000).good, 0u);
 }
 
 TEST(LargeFault, ABusThatDelaysAndReorders) {
