@@ -67,6 +67,18 @@ class Context {
   /// Have what a request offers. The request is gone afterwards. What is beyond capacity is never
   /// sent. @param buffer the transfer's until it is done. @param transfer new, or one that is done.
   void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer);
+  /// The request will be answered, but not now. To be called before the next progress where it is
+  /// not answered at once: it may hold a queue that was offered.
+  void keep_large(Request* request);
+  /// Offer a place to the peer's next message, if it is large and matches: it is then on its way
+  /// without having to ask. Its request is received as any other; where that is with another
+  /// buffer than this one, or not at once, it asks after all. @param ignore_bits of match_bits
+  /// that may differ. @param buffer nothing lands there before receive_large(). @return 0; -EAGAIN:
+  /// no offer can be made now, or is worth it.
+  [[nodiscard]] int offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
+                                void* buffer, uint64_t capacity);
+  /// Take back the offer that the peer has, if any. It may have accepted it already.
+  void revoke_offer(const Route& route);
   /// The sender is told -ECONNREFUSED. The request is gone afterwards.
   void refuse_large(Request* request);
   /// Give up. It is done, with -ECANCELED or whatever was sooner, only when nothing can land or be

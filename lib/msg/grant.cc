@@ -175,7 +175,8 @@ void RecvGrant::completed(uint32_t n) {
 }
 
 bool RecvGrant::stop(StopCause cause) {
-  if (state_ != State::kWaiting && state_ != State::kReceiving) {
+  const bool parked = state_ == State::kParked && !cause.again;
+  if (state_ != State::kWaiting && state_ != State::kReceiving && !parked) {
     return false;
   }
   cause_ = cause;

@@ -30,7 +30,10 @@ enum class Kind : uint8_t {
   kDone = 22,
   kAbort = 23,
   kClosed = 24,
-  kAlive = 31,  ///< nothing; who does not know the session any more says so
+  kOffer = 25,    ///< `from` is whose
+  kRevoke = 26,   ///< the same
+  kRevoked = 27,  ///< `to` is whose
+  kAlive = 31,    ///< nothing; who does not know the session any more says so
   // Not numbered: they make the numbers.
   kHello = 32,
   kWelcome = 33,
@@ -76,7 +79,7 @@ inline constexpr uint32_t kMagic = 0x6D6F6901;
 
 /// Those about large data, which have a body.
 [[nodiscard]] constexpr bool is_large(Kind kind) {
-  return kind == Kind::kRequest || (kind >= Kind::kGrant && kind <= Kind::kClosed);
+  return kind == Kind::kRequest || (kind >= Kind::kGrant && kind <= Kind::kRevoked);
 }
 
 /// The header as it is loaded and stored: two words.

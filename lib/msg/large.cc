@@ -1,5 +1,6 @@
 // Large data: what a port does for its sender and receiver.
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 #include "lib/msg/clock.hpp"
@@ -58,12 +59,13 @@ void Port::large_progress() {
   answers_.erase(answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(said));
 }
 
-bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes) {
+bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes, uint32_t to,
+                    uint32_t from) {
   if (!take_room() || link.state != LinkState::kUp) {
     return false;
   }
   const HeaderWords header = {link.next_out,
-                              HeaderWords::rest_of(0, 0, 0, kind, padding_of(bytes))};
+                              HeaderWords::rest_of(to, from, 0, kind, padding_of(bytes))};
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   std::memcpy(at + sizeof(header), body, bytes);
@@ -80,7 +82,12 @@ bool Port::say(const Answer& answer) {
     const TotalBody body = {answer.transfer, 0, answer.attempt, {}};
     return say_body(*answer.link, answer.kind, &body, sizeof(body));
   }
-  const StopBody body = {answer.transfer, 0, answer.attempt, answer.reason, 0, 0};
+  if (answer.kind == Kind::kRevoked) {
+    const RevokeBody body = {answer.transfer};
+    return say_body(*answer.link, answer.kind, &body, sizeof(body), answer.context);
+  }
+  const uint8_t again = answer.reason == 0 ? 1 : 0;
+  const StopBody body = {answer.transfer, 0, answer.attempt, answer.reason, again, 0};
   return say_body(*answer.link, answer.kind, &body, sizeof(body));
 }
 
@@ -108,7 +115,7 @@ void Port::large(Link& link, const Numbered& message) {
   Header header;
   std::memcpy(&header, &words, sizeof(header));
   if (!(words.kind() == Kind::kRequest ? request(link, header, body)
-                                       : large_control(link, words.kind(), body))) {
+                                       : large_control(link, words, body))) {
     cut_off(link);
   }
 }
@@ -142,11 +149,12 @@ bool Port::request(Link& link, const Header& header, std::span<const uint8_t> bo
   return true;
 }
 
-bool Port::large_control(Link& link, Kind kind, std::span<const uint8_t> body) {
-  if (receiver_ == nullptr) {
+bool Port::large_control(Link& link, const HeaderWords& header, std::span<const uint8_t> body) {
+  // Whoever has not heard of large data may hear of an offer: it is not known when it is made.
+  if (header.to() >= kContexts || header.from() >= kContexts || start_large() != 0) {
     return false;
   }
-  switch (kind) {
+  switch (header.kind()) {
     case Kind::kGrant:
       return sender_->on_grant(link, body);
     case Kind::kExtend:
@@ -155,6 +163,12 @@ bool Port::large_control(Link& link, Kind kind, std::span<const uint8_t> body) {
       return sender_->on_done(link, body);
     case Kind::kAbort:
       return sender_->on_abort(link, body);
+    case Kind::kOffer:
+      return sender_->on_offer(link, header.from(), body);
+    case Kind::kRevoke:
+      return sender_->on_revoke(link, header.from(), body);
+    case Kind::kRevoked:
+      return receiver_->on_revoked(link, header.to(), body);
     default:
       return receiver_->on_closed(link, body);
   }
@@ -181,6 +195,23 @@ Request* Context::take_request() {
 void Context::receive_large(Request* request, void* buffer, uint64_t capacity,
                             RecvTransfer& transfer) {
   port_.receiver_->receive(*this, request, buffer, capacity, transfer);
+}
+
+void Context::keep_large(Request* request) {
+  port_.receiver_->keep(*request);
+}
+
+int Context::offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
+                         void* buffer, uint64_t capacity) {
+  return port_.receiver_ == nullptr
+             ? -EAGAIN
+             : port_.receiver_->offer(*route.link, id_, match_bits, ignore_bits, buffer, capacity);
+}
+
+void Context::revoke_offer(const Route& route) {
+  if (port_.receiver_ != nullptr) {
+    port_.receiver_->revoke(*route.link, id_);
+  }
 }
 
 void Context::refuse_large(Request* request) {

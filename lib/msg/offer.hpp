@@ -123,6 +123,10 @@ class OfferTaker {
   }
 
   [[nodiscard]] bool held() const { return held_; }
+  /// That the one held is for.
+  [[nodiscard]] uint32_t message_number() const { return offer_.message_number; }
+  /// A message of that number was sent without a look at the offer: it is refused so.
+  void lapse() { held_ = false; }
 
  private:
   OfferBody offer_{};

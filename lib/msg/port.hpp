@@ -190,14 +190,15 @@ class Port {
     uint32_t length_bytes;
   };
 
-  /// ABORT, CLOSED or DONE about a transfer that is not kept any more.
+  /// ABORT, CLOSED or DONE about a transfer that is not kept any more; REVOKED.
   struct Answer {
     Link* link;
     uint32_t session;
     Kind kind;
     uint32_t transfer;
     uint8_t attempt;
-    uint8_t reason;
+    uint8_t reason;        ///< of ABORT 0: the sender is to ask again
+    uint16_t context = 0;  ///< of REVOKED
   };
 
   explicit Port(const PortConfig& config);
@@ -313,11 +314,12 @@ class Port {
   [[nodiscard]] bool keep_body(Numbered* message);
   void large(Link& link, const Numbered& message);
   [[nodiscard]] bool request(Link& link, const Header& header, std::span<const uint8_t> body);
-  [[nodiscard]] bool large_control(Link& link, Kind kind, std::span<const uint8_t> body);
-  [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes);
-  void answer(const Answer& answer) {
-    answers_.push_back(answer);
-  }
+  [[nodiscard]] bool large_control(Link& link, const HeaderWords& header,
+                                   std::span<const uint8_t> body);
+  /// @param to, from contexts, where the kind has any.
+  [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes,
+                              uint32_t to = 0, uint32_t from = 0);
+  void answer(const Answer& answer) { answers_.push_back(answer); }
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;

@@ -32,8 +32,7 @@ int Receiver::create() {
 
 Request* Receiver::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes) {
   RequestBody body;
-  if (read(bytes, &body) != 0 || body.offer != 0 || body.flags != 0 ||
-      body.transfer != link.requests_seen + 1) {
+  if (read(bytes, &body) != 0 || body.flags != 0 || body.transfer != link.requests_seen + 1) {
     return nullptr;
   }
   ++link.requests_seen;
@@ -43,9 +42,14 @@ Request* Receiver::on_request(Link& link, const Header& header, std::span<const 
   }
   Request* const request = spare_.back();
   spare_.pop_back();
-  *request = {header, body, {&link, link.session, header.from}, {}, 0};
+  *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
   link.requests.push_back(*request);
-  return request;
+  Offer* const offer = find_offer(link, header.to);
+  const bool good = offer != nullptr ? take_offer(*offer, *request) : body.offer == 0;
+  if (!good) {
+    free(request, false);
+  }
+  return good ? request : nullptr;
 }
 
 void Receiver::free(Request* request, bool credit) {
@@ -59,6 +63,19 @@ void Receiver::free(Request* request, bool credit) {
 }
 
 void Receiver::refuse(Request* request, bool credit) {
+  if (request->gone == 0 && (request->accepted || request->parked)) {
+    if (request->accepted) {
+      park(*request, {StopReason::kRefused, false});
+    } else {
+      static_cast<void>(request->grant.stop({StopReason::kRefused, false}));
+      say_stop(*request, StopReason::kRefused);
+    }
+    request->refused = true;
+    if (credit) {
+      port_.return_credit(request->origin, request->header.to, 1);
+    }
+    return;  // until CLOSED
+  }
   if (request->gone == 0) {
     Link& link = *request->origin.link;
     port_.answer(
@@ -87,6 +104,11 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
   transfer.rest = static_cast<uint8_t*>(buffer) + edge;
   transfer.rest_bytes = wanted - edge;
   const int gone = request->gone;
+  const bool kept = request->accepted && request->buffer == buffer && capacity >= body.len_bytes;
+  if (gone == 0 && request->accepted && !kept) {
+    park(*request, {0, true});
+  }
+  const Request had = *request;
   free(request, true);
   if (gone != 0) {
     transfer.dead = true;
@@ -94,10 +116,17 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
     return;
   }
   transfer.link->receives.push_back(transfer);
+  transfer.grant = had.grant;
+  transfer.place = had.place;
+  transfer.quarantined = had.quarantined;
+  if (kept) {
+    accept(had, transfer);
+    return;
+  }
   port_.watch(*transfer.link, 0);
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
-  } else {
+  } else if (transfer.grant.state() == RecvGrant::State::kWaiting) {
     assigner_.wait(transfer.link->source, transfer.waiter);
   }
   work(transfer);
@@ -140,132 +169,12 @@ void Receiver::work(RecvTransfer& transfer) {
   }
 }
 
-bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
-  StopBody body;
-  if (read_closed(bytes, &body) != 0 || body.transfer > link.requests_seen) {
-    return false;
-  }
-  if (Request* const request = find_request(link, body.transfer); request != nullptr) {
-    link.requests.erase(*request);
-    request->gone = -ECANCELED;
-    return body.again == 0 && body.arrived == 0;
-  }
-  RecvTransfer* const transfer = find(link, body.transfer);
-  if (transfer != nullptr && transfer->held) {
-    static_cast<void>(
-        reap(queues_[transfer->place.queue]));  // what was sent before CLOSED is there
-  }
-  if (transfer == nullptr || transfer->grant.state() == RecvGrant::State::kDone) {
-    // All has arrived, but for an answer to the sender.
-    if (body.again != 0 && body.attempt + 1 < kAttemptsMax) {
-      const auto next = static_cast<uint8_t>(body.attempt + 1);
-      port_.answer({&link, link.session, Kind::kDone, body.transfer, next, 0});
-    }
-    return true;
-  }
-  RecvGrant& grant = transfer->grant;
-  const bool current = body.attempt == grant.attempt();
-  if (grant.on_closed(body.attempt, body.arrived, {body.reason, body.again != 0}) != 0) {
-    return false;
-  }
-  if (!current) {
-    return true;
-  }
-  assigner_.unwait(transfer->waiter);
-  leave(*transfer);
-  transfer->say_abort = false;
-  if (grant.state() == RecvGrant::State::kWaiting) {
-    // What did arrive need not come again.
-    if (transfer->granted) {
-      transfer->arrived_bytes +=
-          pmd::mem::cut_message(transfer->cut, rules_, grant.kept()).offset_bytes;
-    }
-    transfer->granted = false;
-    transfer->broken = false;
-    assigner_.wait(link.source, transfer->waiter);
-  }
-  work(*transfer);
-  return true;
-}
-
-/// Its queue and mailbox are not its any more.
-void Receiver::leave(RecvTransfer& transfer) {
-  QueueSource& source = transfer.link->source;
-  const QueuePlace place = transfer.place;
-  if (!transfer.held) {
-    if (transfer.quarantined) {
-      transfer.quarantined = false;
-      --quarantined_;
-      assigner_.closed(source, place.mailbox);
-    }
-    return;
-  }
-  transfer.held = false;
-  queues_[place.queue].transfer = nullptr;
-  used_ &= ~(1u << place.queue);
-  if (transfer.quarantined) {
-    assigner_.quarantine(source, place);
-  } else {
-    assigner_.close(source, place);
-  }
-  stop_queue(place.queue);
-  transfer.stuck |= static_cast<uint8_t>(to_stop_ & (1u << place.queue));
-}
-
-void Receiver::stop_queue(uint32_t index) {
-  Queue& queue = queues_[index];
-  const int rc = queue.ring != nullptr ? port_.endpoint().close_dedicated(index) : 0;
-  if (rc == -ETIMEDOUT) {
-    to_stop_ |= 1u << index;  // its memory is still the card's
-    return;
-  }
-  to_stop_ &= ~(1u << index);
-  for (const uint32_t buffer : queue.bounced) {
-    bounce_.put(buffer);
-  }
-  queue.bounced.clear();
-  queue.ring = nullptr;
-  assigner_.stopped(index);
-}
-
-void Receiver::end_session(Link& link, int error) {
-  while (!link.requests.empty()) {
-    Request& request = *link.requests.front();
-    link.requests.erase(request);
-    request.gone = error;
-  }
-  link.requests_seen = 0;
-  const uint32_t stop =
-      assigner_.died(link.source, port_.now_us() + 4 * uint64_t{port_.response_timeout_us()});
-  for (uint32_t i = 0; i < kQueues; ++i) {
-    if ((stop & (1u << i)) != 0) {
-      RecvTransfer* const transfer = std::exchange(queues_[i].transfer, nullptr);
-      used_ &= ~(1u << i);
-      stop_queue(i);
-      if (transfer != nullptr) {
-        transfer->stuck |= static_cast<uint8_t>(to_stop_ & (1u << i));
-      }
-    }
-  }
-  while (!link.receives.empty()) {
-    RecvTransfer& transfer = *link.receives.front();
-    link.receives.erase(transfer);
-    quarantined_ -= transfer.quarantined ? 1 : 0;
-    transfer.quarantined = false;
-    transfer.dead = true;
-    transfer.status = error;
-    transfer.grant.died({StopReason::kFailed, false});
-    work(transfer);
-  }
-  if (link.source.resting() &&
-      std::find(resting_.begin(), resting_.end(), &link) == resting_.end()) {
-    resting_.push_back(&link);
-  }
-}
-
 void Receiver::progress() {
   for (uint32_t left = to_stop_; left != 0; left &= left - 1) {
     stop_queue(static_cast<uint32_t>(__builtin_ctz(left)));
+  }
+  if (open_offers_ != 0) {
+    look_at_offers();
   }
   serve();
   // Each queue may let an emulated card work, which then takes its time: what can be answered is,
@@ -299,7 +208,7 @@ void Receiver::serve() {
   working_.resize(kept);
 }
 
-bool Receiver::open(RecvTransfer& transfer, const QueuePlace& place) {
+bool Receiver::open(const Link& link, const QueuePlace& place) {
   Queue& queue = queues_[place.queue];
   if (place.reopen && queue.ring != nullptr) {
     if (port_.endpoint().close_dedicated(place.queue) == -ETIMEDOUT) {
@@ -307,9 +216,8 @@ bool Receiver::open(RecvTransfer& transfer, const QueuePlace& place) {
     }
     queue.ring = nullptr;
   }
-  return queue.ring != nullptr ||
-         port_.endpoint().open_dedicated(place.queue, transfer.link->dest_id(), place.mailbox,
-                                         &queue.ring) == 0;
+  return queue.ring != nullptr || port_.endpoint().open_dedicated(place.queue, link.dest_id(),
+                                                                  place.mailbox, &queue.ring) == 0;
 }
 
 void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
@@ -319,7 +227,7 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
     transfer.region = port_.memory_->get(transfer.rest, transfer.rest_bytes);
   }
   const pmd::mem::Range range = range_of(transfer);
-  if (!open(transfer, place) || pmd::mem::choose_cut(range, rules_, &transfer.cut) != 0) {
+  if (!open(*transfer.link, place) || pmd::mem::choose_cut(range, rules_, &transfer.cut) != 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
     assigner_.close(transfer.link->source, place);
     stop_queue(place.queue);
@@ -430,9 +338,10 @@ bool Receiver::look(RecvTransfer& transfer) {
   if (transfer.say_abort && !say_abort(transfer)) {
     return true;
   }
-  const bool due = !transfer.granted || grant.extend_due();
-  if (grant.state() == RecvGrant::State::kReceiving && due && !transfer.broken &&
-      !say_total(transfer)) {
+  const bool receiving = grant.state() == RecvGrant::State::kReceiving && !transfer.broken;
+  const bool due = receiving && (!transfer.granted || grant.extend_due());
+  const bool kept = receiving || grant.state() == RecvGrant::State::kDone;
+  if ((due || (transfer.say_kept && kept)) && !say_total(transfer)) {
     return true;
   }
   if (grant.state() == RecvGrant::State::kDone) {
@@ -452,6 +361,7 @@ bool Receiver::say_total(RecvTransfer& transfer) {
   }
   RecvGrant& grant = transfer.grant;
   if (transfer.granted) {
+    transfer.say_kept = false;
     TotalBody body{};
     body.transfer = transfer.id;
     body.total = grant.tell();

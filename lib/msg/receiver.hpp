@@ -11,6 +11,7 @@
 
 #include "lib/msg/bounce.hpp"
 #include "lib/msg/link.hpp"
+#include "lib/msg/offer.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/embed/riopmd.hpp"
 
@@ -31,6 +32,8 @@ class Receiver {
                                     std::span<const uint8_t> bytes);
   /// CLOSED. @return false: the peer has lied.
   [[nodiscard]] bool on_closed(Link& link, std::span<const uint8_t> bytes);
+  /// REVOKED. @param context ours.
+  [[nodiscard]] bool on_revoked(Link& link, uint32_t context, std::span<const uint8_t> bytes);
 
   // As those of Context.
   void receive(Context& context, Request* request, void* buffer, uint64_t capacity,
@@ -38,13 +41,17 @@ class Receiver {
   /// @param credit whether it has taken one.
   void refuse(Request* request, bool credit = true);
   void cancel(RecvTransfer& transfer);
+  void keep(Request& request);
+  [[nodiscard]] int offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
+                          void* buffer, uint64_t capacity);
+  void revoke(Link& link, uint16_t context);
 
   /// The peer is gone: its queues are stopped, its mailboxes rest.
   void end_session(Link& link, int error);
   void progress();
   /// Whether progress() has anything to do.
   [[nodiscard]] bool busy() const {
-    return (used_ | to_stop_) != 0 || !working_.empty() || !resting_.empty();
+    return (used_ | to_stop_ | open_offers_) != 0 || !working_.empty() || !resting_.empty();
   }
   /// Whether large data may come that nobody waits for.
   [[nodiscard]] bool late_possible() const { return quarantined_ != 0 || !resting_.empty(); }
@@ -60,12 +67,34 @@ class Receiver {
     std::vector<uint32_t> bounced;  // buffers of entries that the card has
   };
 
+  /// Of one peer, for one context.
+  struct Offer {
+    Link* link;
+    uint16_t context;
+    OfferMaker maker;
+    OfferBody body;
+    QueuePlace place;
+    const void* buffer;
+    uint64_t age;
+    bool say_revoke;
+    uint32_t skip;     // offers not to be made, since the last ones were refused
+    uint32_t refused;  // in a row
+  };
+
+  [[nodiscard]] Offer* find_offer(const Link& link, uint32_t context);
+  [[nodiscard]] bool take_offer(Offer& offer, Request& request);
+  void end_offer(Offer& offer, bool refused);
+  void look_at_offers();
+  void accept(const Request& request, RecvTransfer& transfer);
+  void say_stop(const Request& request, uint8_t reason);
+  void park(Request& request, StopCause cause);
+  [[nodiscard]] bool close_request(Request& request, const StopBody& body);
   [[nodiscard]] RecvTransfer* find(const Link& link, uint32_t id) const;
   [[nodiscard]] Request* find_request(const Link& link, uint32_t id) const;
   void work(RecvTransfer& transfer);
   void free(Request* request, bool credit);
   void begin(RecvTransfer& transfer, const QueuePlace& place);
-  [[nodiscard]] bool open(RecvTransfer& transfer, const QueuePlace& place);
+  [[nodiscard]] bool open(const Link& link, const QueuePlace& place);
   void post(RecvTransfer& transfer);
   void serve();
   bool reap(Queue& queue);
@@ -84,6 +113,9 @@ class Receiver {
   uint32_t used_ = 0;         // queues with a transfer, a bit each
   uint32_t to_stop_ = 0;      // and those that the card did not stop when it was told to
   uint32_t quarantined_ = 0;  // transfers whose mailbox is
+  uint32_t open_offers_ = 0;
+  uint64_t offer_age_ = 0;
+  std::vector<std::unique_ptr<Offer>> offers_;  // one for each peer and context that had any
   Bounce bounce_;
   std::vector<RecvTransfer*> working_;
   std::vector<Link*> resting_;

@@ -78,6 +78,10 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   body.page_offset = reinterpret_cast<uintptr_t>(va) % pmd::mem::kMessagePage;
   body.edge_bytes = transfer.edge_bytes;
   std::memcpy(body.edge, va, edge);
+  body.message_number = route.out->sent;
+  if (!takers_.empty()) [[unlikely]] {
+    accept(route, body, transfer);
+  }
   Route request = route;
   request.word = (route.word & ~kKindMask) | uint64_t{static_cast<uint8_t>(Kind::kRequest)} << 48;
   uint8_t* const at = port_.begin_message(request, sizeof(body));
@@ -86,6 +90,9 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   port_.post(link, at, kHeaderBytes + sizeof(body));
   link.sends.push_back(transfer);
   port_.watch(link, 0);
+  if (body.offer != 0) {
+    work(transfer);
+  }
   return 0;
 }
 
@@ -124,7 +131,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   const uint64_t len_bytes = length_of(body.cut, rules_);
   pmd::mem::Cut cut;
   // What a later attempt lacks of the first one is what has arrived, from the beginning on.
-  const bool first = transfer->granted_bytes == 0;
+  const bool first = !transfer->settled;
   if (len_bytes >
           (first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes) ||
       pmd::mem::decode_cut(body.cut, len_bytes, rules_, &cut) != 0 ||
@@ -141,6 +148,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
     transfer->cut = cut;
     if (first) {
       transfer->granted_bytes = len_bytes;
+      transfer->settled = true;
     }
     const uint64_t arrived = transfer->granted_bytes - len_bytes;
     if (arrived != transfer->arrived_bytes) {
@@ -164,6 +172,7 @@ bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
   if (transfer == nullptr) {
     return true;
   }
+  transfer->settled = true;  // of an offer, too
   work(*transfer);
   return transfer->grant.on_extend(body.attempt, body.total) == 0;
 }
@@ -188,7 +197,8 @@ bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
   }
   SendTransfer* const transfer = find(link, body.transfer);
   if (transfer == nullptr) {
-    port_.answer({&link, link.session, Kind::kClosed, body.transfer, body.attempt, body.reason});
+    const uint8_t reason = body.reason != 0 ? body.reason : StopReason::kCancelled;
+    port_.answer({&link, link.session, Kind::kClosed, body.transfer, body.attempt, reason});
     return true;
   }
   work(*transfer);
@@ -223,6 +233,7 @@ void Sender::end_session(Link& link, int error) {
     work(transfer);
   }
   link.sends_begun = 0;
+  std::erase_if(takers_, [&](const auto& each) { return each.first >> 32 == link.index(); });
 }
 
 void Sender::progress() {

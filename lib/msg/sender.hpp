@@ -6,10 +6,12 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/msg/bounce.hpp"
 #include "lib/msg/link.hpp"
+#include "lib/msg/offer.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/embed/riopmd.hpp"
 
@@ -38,6 +40,9 @@ class Sender {
   [[nodiscard]] bool on_extend(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_done(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_abort(Link& link, std::span<const uint8_t> bytes);
+  /// @param context whose it is.
+  [[nodiscard]] bool on_offer(Link& link, uint32_t context, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool on_revoke(Link& link, uint32_t context, std::span<const uint8_t> bytes);
 
   /// The card has completed a message.
   void on_sent(const pmd::TxDone& done);
@@ -58,6 +63,8 @@ class Sender {
     bool bounced;
   };
 
+  [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
+  void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
   [[nodiscard]] SendTransfer* find(const Link& link, uint32_t id) const;
   void work(SendTransfer& transfer);
   [[nodiscard]] bool look(SendTransfer& transfer);
@@ -74,6 +81,7 @@ class Sender {
   std::array<Out, kOut> out_{};
   uint32_t out_count_ = 0;
   std::vector<SendTransfer*> working_;
+  std::unordered_map<uint64_t, OfferTaker> takers_;  // by index of the link and context
   pmd::mem::Plan plan_;
 };
 

@@ -292,6 +292,9 @@ void Port::close_context(uint16_t id) {
     link->waiting &= ~bit;
     link->untold &= ~bit;
     link->say_credit &= ~bit;
+    if (receiver_ != nullptr) {
+      receiver_->revoke(*link, id);
+    }
     Inflow& flow = link->in[id];
     if (flow.share == 0) {
       continue;

@@ -55,6 +55,7 @@ struct SendTransfer : Transfer {
   Links<SendTransfer> links;
   SendGrant grant;
   uint64_t granted_bytes = 0;  ///< of the rest: what the receiver has room for
+  bool settled = false;        ///< that has its word
 };
 
 /// Bytes on their way in. -EMSGSIZE: there were more than capacity, which were left out;
@@ -73,8 +74,9 @@ struct RecvTransfer : Transfer {
   bool quarantined = false;  ///< its mailbox is, until CLOSED
   bool granted = false;      ///< this attempt's GRANT is sent
   bool say_abort = false;
-  bool broken = false;  ///< an entry of this attempt failed: CLOSED will come
-  uint8_t stuck = 0;    ///< queues that the card did not stop, a bit each
+  bool say_kept = false;  ///< EXTEND is owed, for an offer that was accepted
+  bool broken = false;    ///< an entry of this attempt failed: CLOSED will come
+  uint8_t stuck = 0;      ///< queues that the card did not stop, a bit each
 };
 
 /// A request to send that has arrived and was not answered; the library's, by take_request().
@@ -84,6 +86,16 @@ struct Request {
   Origin origin;
   Links<Request> links;
   int gone;  ///< not 0: no longer to be had, and why; what it is received with
+  // Where it accepts an offer.
+  bool accepted = false;     ///< place is its own, nothing is programmed
+  bool parked = false;       ///< grant is told that it is to be asked for again
+  bool quarantined = false;  ///< place's mailbox is, until CLOSED
+  bool refused = false;      ///< by the user: it is the library's until CLOSED
+  QueuePlace place = {};
+  RecvGrant grant = {};
+  pmd::mem::Cut cut = {};
+  uint32_t window = 0;
+  const void* buffer = nullptr;  ///< that was offered
 };
 static_assert(offsetof(Request, body) == sizeof(Header));
 
