@@ -169,7 +169,8 @@ class RecvGrant {
   void told_by_offer(uint32_t total) { told_ = total; }
 
   /// Stop it. @return whether ABORT is to go, with attempt(); false where it has ended, or stops
-  /// already, but for one that is parked and shall end. `again` parks: only for a transfer that came by ACCEPT and was not told anything.
+  /// already, but for one that is parked and shall end. `again` parks: only for a transfer that
+  /// came by ACCEPT and was not told anything.
   [[nodiscard]] bool stop(StopCause cause);
 
   /// CLOSED. @param arrived as it says. @return 0 (look at state(): kWaiting again for the next

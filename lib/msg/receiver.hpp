@@ -79,6 +79,8 @@ class Receiver {
     bool say_revoke;
     uint32_t skip;     // offers not to be made, since the last ones were refused
     uint32_t refused;  // in a row
+
+    void failed();
   };
 
   [[nodiscard]] Offer* find_offer(const Link& link, uint32_t context);

@@ -95,8 +95,9 @@ bool Receiver::on_revoked(Link& link, uint32_t context, std::span<const uint8_t>
 /// It is over, and nothing was sent on it.
 void Receiver::end_offer(Offer& offer, bool refused) {
   --open_offers_;
-  offer.refused = refused ? std::min(2 * offer.refused + 1, kSkipMax) : offer.refused;
-  offer.skip = offer.refused;
+  if (refused) {
+    offer.failed();
+  }
   assigner_.release(offer.link->source, offer.place);
 }
 
@@ -145,8 +146,6 @@ bool Receiver::take_offer(Offer& offer, Request& request) {
     return true;
   }
   --open_offers_;
-  offer.refused = 0;
-  offer.skip = 0;
   assigner_.accepted(offer.link->source, offer.place);
   request.accepted = true;
   request.place = offer.place;
@@ -168,6 +167,9 @@ void Receiver::accept(const Request& request, RecvTransfer& transfer) {
   transfer.say_kept = true;
   queues_[transfer.place.queue].transfer = &transfer;
   used_ |= 1u << transfer.place.queue;
+  if (Offer* const offer = find_offer(*transfer.link, request.header.to); offer != nullptr) {
+    offer->refused = 0;
+  }
   transfer.grant.start(messages, kWindow);
   transfer.grant.told_by_offer(std::min(request.window, messages));
   port_.watch(*transfer.link, 0);
@@ -181,6 +183,12 @@ void Receiver::keep(Request& request) {
   }
 }
 
+/// It did not help: the next ones are not made.
+void Receiver::Offer::failed() {
+  refused = std::min(2 * refused + 1, kSkipMax);
+  skip = refused;
+}
+
 void Receiver::say_stop(const Request& request, uint8_t reason) {
   Link& link = *request.origin.link;
   port_.answer(
@@ -192,6 +200,10 @@ void Receiver::park(Request& request, StopCause cause) {
   const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
   request.grant.told_by_offer(std::min(request.window, messages));
   static_cast<void>(request.grant.stop(cause));
+  if (Offer* const offer = find_offer(*request.origin.link, request.header.to);
+      offer != nullptr && cause.again) {
+    offer->failed();
+  }
   request.accepted = false;
   request.parked = true;
   request.quarantined = true;

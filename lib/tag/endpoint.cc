@@ -169,6 +169,7 @@ int Endpoint::cancel(RecvRequest& request) {
   if (request.stage != Stage::kWaiting || matcher_.cancel(request) != 0) {
     return -ENOENT;
   }
+  revoke(request);
   finish(request, -ECANCELED);
   return 0;
 }

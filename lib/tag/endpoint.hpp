@@ -27,6 +27,7 @@ struct EndpointConfig {
 struct EndpointStats {
   uint64_t unexpected = 0;  ///< messages that came before their receive
   uint64_t stalled = 0;     ///< sends that had to wait
+  uint64_t offers = 0;      ///< to peers, of places for what they send next
   uint64_t large = 0;       ///< messages that were moved, or are, by dedicated queues
   uint64_t cut_off = 0;     ///< sessions ended because the peer's messages made no sense
 };
@@ -79,6 +80,9 @@ class Endpoint {
       return take(static_cast<Unexpected&>(*message), request);
     }
     request.stage = Stage::kWaiting;
+    if (capacity_bytes > eager_bytes_ && pattern.source != kAnySource) [[unlikely]] {
+      request.offered = offer(request);
+    }
     return 0;
   }
 
@@ -206,6 +210,8 @@ class Endpoint {
   [[nodiscard]] int push_large(Peer& peer, SendRequest& request);
   [[nodiscard]] bool arrive_request(Peer& peer);
   [[nodiscard]] bool receive_large(msg::Request* from, RecvRequest& request);
+  [[nodiscard]] bool offer(const RecvRequest& request);
+  void revoke(const RecvRequest& request);
   void finish_large();
   void leave_large();
 

@@ -46,6 +46,7 @@ bool Endpoint::arrive_request(Peer& peer) {
     }
     return true;
   }
+  context_->keep_large(from);
   message->source = peer.address;
   message->bits = from->body.match_bits;
   message->length_bytes = from->body.len_bytes;
@@ -53,6 +54,28 @@ bool Endpoint::arrive_request(Peer& peer) {
   matcher_.keep(*message);
   ++stats_.unexpected;
   return true;
+}
+
+/// The next message of the peer may be for this receive: it need not ask then. If it is for another
+/// one, it asks after all.
+bool Endpoint::offer(const RecvRequest& request) {
+  const auto known = peers_.find(request.source);
+  if (known == peers_.end() || known->second->incoming.active() ||
+      known->second->session != known->second->route.link->session) {
+    return false;
+  }
+  const bool made = context_->offer_large(known->second->route, request.bits, request.ignore,
+                                          request.buffer, request.capacity_bytes) == 0;
+  stats_.offers += made ? 1 : 0;
+  return made;
+}
+
+/// The receive is cancelled.
+void Endpoint::revoke(const RecvRequest& request) {
+  const auto known = peers_.find(request.source);
+  if (request.capacity_bytes > eager_bytes_ && request.offered && known != peers_.end()) {
+    context_->revoke_offer(known->second->route);
+  }
 }
 
 /// @return false: no memory; the sender is told that it is not wanted.

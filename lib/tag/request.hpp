@@ -61,6 +61,7 @@ struct RecvRequest : Request, Receive {
   RecvRequest() { is_receive = true; }
   uint8_t* buffer = nullptr;
   LargeRecv* large = nullptr;
+  bool offered = false;  // only of those that could be
   // Of the message, once it is done without an error, or with -EMSGSIZE.
   uint64_t length_bytes = 0;  ///< true one
   uint64_t message_bits = 0;
