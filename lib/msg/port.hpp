@@ -319,7 +319,9 @@ class Port {
   /// @param to, from contexts, where the kind has any.
   [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes,
                               uint32_t to = 0, uint32_t from = 0);
-  void answer(const Answer& answer) { answers_.push_back(answer); }
+  void answer(const Answer& answer) {
+    answers_.push_back(answer);
+  }
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;
