@@ -137,18 +137,20 @@ void Port::serve() {
 }
 
 void Port::refill() {
-  // Those that were given back last are still in the cache.
-  while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst) {
+  // Those that were given back last are still in the cache. The ring may be fuller than posted_
+  // says: messages that became whole before an older one keep their entries.
+  while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst &&
+         shared_->free_count() >= kBurst) {
     const uint32_t taken =
         shared_->post_each(kBurst, [&, first = spare_.get() + spare_count_ - kBurst](size_t i) {
           const auto va = reinterpret_cast<uintptr_t>(first[i]);
           return pmd::RxBuffer{va + buffer_iova_minus_va_, va};
         });
-    if (taken != kBurst) [[unlikely]] {
-      return;  // the ring has room for all that posted_ counts, so the card is gone
+    posted_ += taken;
+    spare_count_ -= taken;
+    if (taken != kBurst) [[unlikely]] {  // all or none, so the card is gone
+      return;
     }
-    posted_ += kBurst;
-    spare_count_ -= kBurst;
   }
 }
 
