@@ -29,8 +29,21 @@ class SendAccount {
   /// @param credits of the first moment, up to kWindowMax.
   explicit SendAccount(uint16_t credits) : limit_(credits) { assert(credits <= kWindowMax); }
 
-  /// How many may go now.
+  /// Hot. How many may go now.
   [[nodiscard]] uint16_t available() const { return static_cast<uint16_t>(limit_ - sent_); }
+  /// Hot. Take one that is there: available() was asked.
+  void take_known() { ++sent_; }
+  /// The same for so many that are to be taken from an account of their own.
+  [[nodiscard]] SendAccount split(uint16_t n) {
+    assert(n <= available());
+    sent_ = static_cast<uint16_t>(sent_ + n);
+    return SendAccount(n);
+  }
+  /// Those of split(), of which none was taken.
+  void join(const SendAccount& part) {
+    assert(part.sent_ == 0);
+    sent_ = static_cast<uint16_t>(sent_ - part.limit_);
+  }
 
   /// Hot. Take one credit. @return whether there was one.
   [[nodiscard]] bool take() {
@@ -51,6 +64,9 @@ class SendAccount {
     limit_ = total;
     return 0;
   }
+
+  /// Hot. The same without a look: what is believed of a liar is bounded elsewhere (Port::hold()).
+  void believe_limit(uint16_t total) { limit_ = total; }
 
   /// RECALL: give up to `wanted` unused credits back. @return how many, for RETURNED.
   [[nodiscard]] uint16_t give_back(uint16_t wanted) {
@@ -79,21 +95,31 @@ class RecvAccount {
       return -EPROTO;
     }
     ++arrived_;
-    ++held_;
     return 0;
   }
+  /// Hot. So many came. @param n up to left().
+  void arrive_known(uint32_t n) { arrived_ = static_cast<uint16_t>(arrived_ + n); }
 
   /// Hot. A message that came is held no more. @return false: its credit will be told again; true:
   /// it is kept back (recall(), lend()), and what it stood for is free for others.
-  bool free() {
-    assert(held_ > 0);
-    --held_;
+  bool free() { return free(1) != 0; }
+  /// Hot. The same for so many. @param n up to held(). @return how many are kept back.
+  uint32_t free(uint32_t n) {
+    assert(n <= held());
+    uint32_t kept = 0;
     if (debt_ > 0) [[unlikely]] {
-      --debt_;
-      return true;
+      kept = n < debt_ ? n : debt_;
+      debt_ = static_cast<uint16_t>(debt_ - kept);
     }
-    ++limit_;
-    return false;
+    limit_ = static_cast<uint16_t>(limit_ + n - kept);
+    return kept;
+  }
+  /// Nothing more is taken, and the total stays as it is. @return how many had not come.
+  uint32_t close() {
+    const uint32_t unused = left();
+    arrived_ = limit_;
+    window_ = debt_ = 0;
+    return unused;
   }
 
   /// Raise the limit for good. @param n keeps committed() within kWindowMax; the caller has taken
@@ -128,23 +154,30 @@ class RecvAccount {
 
   /// Nothing more can come before the next total is told: the case for lend().
   [[nodiscard]] bool exhausted() const { return arrived_ == limit_; }
+  /// Hot. Messages that may come.
+  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit_ - arrived_); }
   /// Messages here.
-  [[nodiscard]] uint16_t held() const { return held_; }
+  [[nodiscard]] uint16_t held() const { return static_cast<uint16_t>(committed() - left()); }
   /// Messages here, and those that may come.
-  [[nodiscard]] uint16_t committed() const {
-    return static_cast<uint16_t>(static_cast<uint16_t>(limit_ - arrived_) + held_);
-  }
+  [[nodiscard]] uint16_t committed() const { return static_cast<uint16_t>(window_ + debt_); }
+  /// How many are lent, and not kept back yet.
+  [[nodiscard]] uint16_t debt() const { return debt_; }
   /// The share: what is committed once debts are paid.
   [[nodiscard]] uint16_t window() const { return window_; }
 
-  /// Hot. Whether enough has come free to send CREDIT: half of the window, or all that there is for
-  /// a sender that has nothing left.
+  /// Hot. Whether enough has come free to send CREDIT: half of the window, or more than the sender
+  /// has left, since what is held may be held for long. So no more than a few are ever unread: each
+  /// tells half a window, or twice what the one before has told, and no more than a window is left
+  /// to be told of before the sender has read one.
   [[nodiscard]] bool due() const {
     const auto untold = static_cast<uint16_t>(limit_ - told_);
-    return untold != 0 && (untold >= (window_ + 1) / 2 || arrived_ == told_);
+    const auto known = static_cast<uint16_t>(told_ - arrived_);
+    return untold >= (window_ + 1) / 2 ? untold != 0 : untold > known;
   }
   /// Hot. Whether a total is new to the peer.
   [[nodiscard]] bool changed() const { return limit_ != told_; }
+  /// The total.
+  [[nodiscard]] uint16_t limit() const { return limit_; }
   /// Hot. The total, for a message that goes now.
   [[nodiscard]] uint16_t tell() {
     told_ = limit_;
@@ -155,7 +188,6 @@ class RecvAccount {
   uint16_t limit_ = 0;
   uint16_t told_ = 0;
   uint16_t arrived_ = 0;
-  uint16_t held_ = 0;
   uint16_t debt_ = 0;  // of those freed next, not to be told again
   uint16_t window_ = 0;
 };

@@ -6,29 +6,24 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "lib/msg/credit.hpp"
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
 
-/// What we may send to one context of the peer. Counts of messages, modulo 2^16.
-struct Outflow {
-  uint16_t sent = 0;
-  uint16_t limit = 0;  ///< that `sent` may reach, as the peer said last
-
-  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit - sent); }
-};
+/// What we may send to one context of the peer.
+using Outflow = SendAccount;
 
 /// What the peer may send to one of our contexts.
-struct Inflow {
-  uint16_t received = 0;
-  uint16_t limit = 0;  ///< as it stands; grows as buffers come back
-  uint16_t told = 0;   ///< of the limit, what the peer knows
-  uint16_t half = 0;   ///< of the share: so much may be untold
-  uint16_t share = 0;  ///< buffers that are set aside; 0: not open
-  uint16_t early = 0;  ///< messages that came early and are in buffers
+struct Inflow : RecvAccount {
+  Inflow() = default;
+  explicit Inflow(uint16_t share)
+      : RecvAccount(share), half(static_cast<uint16_t>(share / 2)), open(true) {}
 
-  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit - received); }
+  uint16_t half = 0;   ///< of the share: a run is no longer
+  uint16_t early = 0;  ///< messages that came early and are in buffers
+  bool open = false;
 };
 
 enum class LinkState : uint8_t {
@@ -71,7 +66,9 @@ class Link {
   // Now and then. Bits are of contexts: theirs in the first line, ours in the others.
   uint64_t say_open = 0, asked = 0, refused = 0;
   uint64_t say_opened = 0, say_refused = 0;
-  uint64_t say_credit = 0;
+  uint64_t say_credit = 0, say_records = 0;
+  uint64_t opened = 0;  ///< theirs: what was asked for and is open
+  bool say_control = false;
   bool say_hello = false;
   bool say_welcome = false;
   bool listed = false;   ///< in the port's list of links that have something to say
@@ -81,12 +78,18 @@ class Link {
   bool warned = false;       ///< the log has it that the peer breaks rules
   uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
   uint64_t again_ns = 0;     ///< when to ask once more
+  // Requests, of which a record is kept, and messages about large data.
+  SendAccount control_out{kControlCredits};
+  RecvAccount control_in{kControlCredits};
+  std::array<SendAccount, kContexts> records_out;
+  std::array<RecvAccount, kContexts> records_in;
   // Large data, of sender.hpp and receiver.hpp.
   LinkedList<SendTransfer> sends;
   uint32_t sends_begun = 0;
   LinkedList<Request> requests;  ///< that the user has not answered
   LinkedList<RecvTransfer> receives;
   uint32_t requests_seen = 0;
+  uint32_t answers = 0;  ///< that wait to be said
   QueueSource source;
 
   // Of our contexts.

@@ -86,7 +86,7 @@ int Port::start_buffers() {
   for (uint32_t i = 0; i < config_.buffers; ++i) {
     repost(base + uint64_t{i} * kStrideBytes);
   }
-  unshared_ = config_.buffers - kControlBuffers;
+  shares_ = SharePool(config_.buffers - kControlBuffers);
   refill();
   return 0;
 }

@@ -24,8 +24,7 @@ int Receiver::create() {
 
 Request* Receiver::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes) {
   RequestBody body;
-  if (read(bytes, &body) != 0 || body.offer != 0 || body.flags != 0 ||
-      body.transfer != link.requests_seen + 1) {
+  if (read(bytes, &body) != 0 || body.offer != 0 || body.transfer != link.requests_seen + 1) {
     return nullptr;
   }
   ++link.requests_seen;
@@ -40,23 +39,23 @@ Request* Receiver::on_request(Link& link, const Header& header, std::span<const 
   return request;
 }
 
-void Receiver::free(Request* request, bool credit) {
+void Receiver::free(Request* request, bool record) {
   if (request->gone == 0) {
     request->origin.link->requests.erase(*request);
   }
-  if (credit) {
-    port_.return_credit(request->origin, request->header.to, 1);
+  if (record) {
+    port_.return_record(request->origin, request->header.to);
   }
   spare_.push_back(request);
 }
 
-void Receiver::refuse(Request* request, bool credit) {
+void Receiver::refuse(Request* request, bool record) {
   if (request->gone == 0) {
     Link& link = *request->origin.link;
     port_.answer(
         {&link, link.session, Kind::kAbort, request->body.transfer, 0, StopReason::kRefused});
   }
-  free(request, credit);
+  free(request, record);
 }
 
 void Receiver::receive(Context& context, Request* request, void* buffer, uint64_t capacity,
@@ -73,7 +72,9 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
   transfer.true_bytes = body.len_bytes;
   const uint64_t wanted = std::min(capacity, body.len_bytes);
   const uint64_t edge = std::min<uint64_t>(body.edge_bytes, wanted);
-  std::memcpy(buffer, body.edge, edge);
+  if (edge != 0) {
+    std::memcpy(buffer, body.edge, edge);
+  }
   port_.stats_.copied += edge;
   transfer.edge_bytes = static_cast<uint8_t>(edge);
   transfer.rest = static_cast<uint8_t*>(buffer) + edge;
@@ -426,7 +427,7 @@ bool Receiver::look(RecvTransfer& transfer) {
 }
 
 bool Receiver::say_total(RecvTransfer& transfer) {
-  if (!port_.take_room() || transfer.dead) {
+  if (!port_.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
   RecvGrant& grant = transfer.grant;

@@ -25,7 +25,7 @@ class Receiver {
   /// @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
-  /// REQUEST, which takes a credit. @return the request, to be put into the inbox; null: the peer
+  /// REQUEST, which takes a record. @return the request, to be put into the inbox; null: the peer
   /// has lied.
   [[nodiscard]] Request* on_request(Link& link, const Header& header,
                                     std::span<const uint8_t> bytes);
@@ -35,8 +35,8 @@ class Receiver {
   // As those of Context.
   void receive(Context& context, Request* request, void* buffer, uint64_t capacity,
                RecvTransfer& transfer);
-  /// @param credit whether it has taken one.
-  void refuse(Request* request, bool credit = true);
+  /// @param record whether it has taken one.
+  void refuse(Request* request, bool record = true);
   void cancel(RecvTransfer& transfer);
 
   /// The peer is gone: its queues are stopped, its mailboxes rest.
@@ -63,7 +63,7 @@ class Receiver {
   [[nodiscard]] RecvTransfer* find(const Link& link, uint32_t id) const;
   [[nodiscard]] Request* find_request(const Link& link, uint32_t id) const;
   void work(RecvTransfer& transfer);
-  void free(Request* request, bool credit);
+  void free(Request* request, bool record);
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool open(RecvTransfer& transfer, const QueuePlace& place);
   void post(RecvTransfer& transfer);

@@ -49,9 +49,6 @@ bool Port::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credi
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   post(link, at, sizeof(header));
-  if (kind == Kind::kOpened || kind == Kind::kCredit) {
-    link.in[from].told = static_cast<uint16_t>(credit);
-  }
   return true;
 }
 
@@ -98,6 +95,33 @@ int Port::not_now(const Route& route) {
   reap();
   progress();
   return -EAGAIN;
+}
+
+/// @return 0: post_request() is next; or as send().
+int Port::may_request(const Route& route) {
+  const Link& link = *route.link;
+  const uint32_t to = HeaderWords{0, route.word}.to();
+  // In this order: what is reaped may be the end of the session, and of all that is left.
+  if ((!in_budget(tx_->next_index()) && !reap_for_more()) || (link.opened >> to & 1) == 0 ||
+      link.records_out[to].available() == 0 || link.control_out.available() <= kForAnswers) {
+    return not_now(route);
+  }
+  return 0;
+}
+
+void Port::post_request(const Route& route, const RequestBody& body) {
+  Link& link = *route.link;
+  const HeaderWords word = {0, route.word};
+  link.records_out[word.to()].take_known();
+  link.control_out.take_known();
+  const HeaderWords header = {link.next_out,
+                              HeaderWords::rest_of(word.to(), word.from(), route.back->tell(),
+                                                   Kind::kRequest, padding_of(sizeof(body)))};
+  uint8_t* const at = tx_->slot_va();
+  std::memcpy(at, &header, sizeof(header));
+  std::memcpy(at + sizeof(header), &body, sizeof(body));
+  stats_.copied += body.edge_bytes;
+  post(link, at, kHeaderBytes + sizeof(body));
 }
 
 /// The budget is used up. @return true: there is a new one.

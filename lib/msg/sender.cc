@@ -10,8 +10,6 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kKindMask = uint64_t{0xFF} << 48;
-
 [[nodiscard]] int error_of(StopCause cause) {
   switch (cause.reason) {
     case StopReason::kEnough:
@@ -50,12 +48,15 @@ int Sender::create() {
 }
 
 int Sender::send(Context& context, const Route& route, uint64_t match_bits, const void* data,
-                 uint64_t len_bytes, SendTransfer& transfer) {
-  if (data == nullptr || len_bytes == 0 || len_bytes > kTransferMax) {
+                 uint64_t len_bytes, SendTransfer& transfer, bool small) {
+  if ((data == nullptr || len_bytes == 0) && !(small && len_bytes == 0)) {
     return -EINVAL;
   }
-  if (!port_.may_send(route)) {
-    return port_.not_now(route);
+  if (len_bytes > kTransferMax) {
+    return -EINVAL;
+  }
+  if (const int rc = port_.may_request(route); rc != 0) {
+    return rc;
   }
   Link& link = *route.link;
   auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // is only read
@@ -75,14 +76,12 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   body.len_bytes = len_bytes;
   body.match_bits = match_bits;
   body.page_offset = reinterpret_cast<uintptr_t>(va) % pmd::mem::kMessagePage;
+  body.flags = small ? RequestBody::kSmall : 0;
   body.edge_bytes = transfer.edge_bytes;
-  std::memcpy(body.edge, va, edge);
-  Route request = route;
-  request.word = (route.word & ~kKindMask) | uint64_t{static_cast<uint8_t>(Kind::kRequest)} << 48;
-  uint8_t* const at = port_.begin_message(request, sizeof(body));
-  port_.stats_.copied -= sizeof(body) - edge;
-  std::memcpy(at + kHeaderBytes, &body, sizeof(body));
-  port_.post(link, at, kHeaderBytes + sizeof(body));
+  if (edge != 0) {
+    std::memcpy(body.edge, va, edge);
+  }
+  port_.post_request(route, body);
   link.sends.push_back(transfer);
   port_.watch(link, 0);
   return 0;
@@ -316,7 +315,7 @@ pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::Pla
 }
 
 bool Sender::say_closed(SendTransfer& transfer) {
-  if (!port_.take_room() || transfer.dead) {
+  if (!port_.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
   const SendGrant::Closed closed = transfer.grant.take_closed();

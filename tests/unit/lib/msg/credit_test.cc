@@ -45,9 +45,10 @@ TEST(RecvAccount, IsDueWithHalfAWindowOrWhenTheSenderHasNothing) {
     ASSERT_EQ(account.arrive(), 0);
   }
   EXPECT_FALSE(account.free());
-  EXPECT_FALSE(account.free());
-  EXPECT_FALSE(account.due());
+  EXPECT_FALSE(account.due());  // the sender has as much left
   EXPECT_TRUE(account.changed());
+  EXPECT_FALSE(account.free());
+  EXPECT_TRUE(account.due());
   EXPECT_FALSE(account.free());
   EXPECT_TRUE(account.due());
   EXPECT_EQ(account.tell(), 8);

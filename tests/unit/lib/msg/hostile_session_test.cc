@@ -101,7 +101,7 @@ TEST_F(HostileSession, WhatNobodyAskedForCutsItOff) {
     foe_says(kind);
     EXPECT_EQ(own_.port->stats().cut_off, ++cut_off) << static_cast<uint32_t>(kind);
     EXPECT_EQ(link().state, LinkState::kIdle);
-    EXPECT_EQ(link().out[0].left(), 0);
+    EXPECT_EQ(link().out[0].available(), 0);
   }
 }
 
