@@ -10,6 +10,8 @@
 namespace rio::msg {
 namespace {
 
+constexpr uint64_t kLinkRestUs = 1000;  // after the first failure; then twice as long each time
+
 [[nodiscard]] int error_of(StopCause cause) {
   switch (cause.reason) {
     case StopReason::kEnough:
@@ -198,6 +200,9 @@ void Sender::on_sent(const pmd::TxDone& done) {
     }
     if (done.status == pmd::Status::kResponseTimeout) {
       transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
+    } else if (done.status == pmd::Status::kLinkDown) {
+      // Attempts that fail at once would be used up before the link is back.
+      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.attempt()));
     }
   }
   transfer.grant.completed(1);
