@@ -39,6 +39,13 @@ class SendAccount {
     sent_ = static_cast<uint16_t>(sent_ + n);
     return SendAccount(n);
   }
+  /// All that are left are taken away, until put_back(). @return how many.
+  [[nodiscard]] uint16_t take_all() {
+    const uint16_t left = available();
+    sent_ = limit_;
+    return left;
+  }
+  void put_back(uint16_t n) { sent_ = static_cast<uint16_t>(sent_ - n); }
   /// Those of split(), of which none was taken.
   void join(const SendAccount& part) {
     assert(part.sent_ == 0);

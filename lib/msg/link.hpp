@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "lib/msg/credit.hpp"
 #include "lib/msg/header.hpp"
@@ -78,6 +79,11 @@ class Link {
   bool warned = false;       ///< the log has it that the peer breaks rules
   uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
   uint64_t again_ns = 0;     ///< when to ask once more
+  // Kept back: nothing more goes there until what is on its way has arrived.
+  bool held = false;
+  uint32_t again = 0;                           ///< to be sent once more
+  uint32_t resent = 0;                          ///< sent once more, and on their way
+  std::array<uint16_t, kContexts> kept_back{};  ///< credits, taken from `out` meanwhile
   // Requests, of which a record is kept, and messages about large data.
   SendAccount control_out{kControlCredits};
   RecvAccount control_in{kControlCredits};
@@ -103,6 +109,19 @@ class Link {
 
   /// Number of the message that is expected.
   [[nodiscard]] uint32_t next_in() const { return static_cast<uint32_t>(expected >> 32); }
+  /// While it is held nobody finds credit in `out`. Again and again, since the peer may give more.
+  void hold() {
+    held = true;
+    for (uint32_t i = 0; i < kContexts; ++i) {
+      kept_back[i] = static_cast<uint16_t>(kept_back[i] + out[i].take_all());
+    }
+  }
+  void release() {
+    held = false;
+    for (uint32_t i = 0; i < kContexts; ++i) {
+      out[i].put_back(std::exchange(kept_back[i], uint16_t{0}));
+    }
+  }
   /// From now on that number is expected. While something waits that came early, no header matches
   /// `expected`: each message then goes the long way.
   void expect(uint32_t number) {

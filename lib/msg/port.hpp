@@ -155,8 +155,13 @@ class Port {
   static constexpr uint32_t kLooksPerCard = 1u << 14;  // looks at the clock for one at the card
   static constexpr uint32_t kResetsMax = 64;
   static constexpr uint32_t kResetTries = 16;
-  static constexpr uint32_t kResets = ~0u;        // in talkers_: not a link, resets_
-  static constexpr uint32_t kReserve = 16;        // entries of the ring that only the library takes
+  static constexpr uint32_t kResets = ~0u;  // in talkers_: not a link, resets_
+  static constexpr uint32_t kReserve = 16;  // entries of the ring that only the library takes
+  // Messages that one peer may have in the ring: a peer that takes nothing leaves room for others.
+  static constexpr uint32_t kOutMax = 256;
+  // Of those that are sent once more: the card has as many letters for each mailbox of a peer, so
+  // they stop nobody.
+  static constexpr uint32_t kAgainMax = 4;
   static constexpr uint32_t kRecords = 1u << 16;  // that all windows together may be raised by
   // Control credits that no request takes: answers never wait behind requests.
   static constexpr uint32_t kForAnswers = 1;
@@ -175,6 +180,8 @@ class Port {
 
   /// A message that was sent once more and is in the ring.
   struct Resent {
+    uint32_t link;
+    uint32_t session;
     uint32_t entry;
     uint64_t since_ns;
   };
@@ -310,6 +317,12 @@ class Port {
   void failed(const pmd::TxDone& done);
   [[nodiscard]] uint64_t take_since(uint32_t entry);
   void send_again();
+  void no_longer_resent(const Resent& resent);
+  void hold(Link& link);
+  void hold_if_greedy();
+  void release_held();
+  [[nodiscard]] uint32_t oldest_entry() const;
+  [[nodiscard]] uint32_t out_to(uint32_t dest_id) const;
 
   // Large data: large.cc.
   [[nodiscard]] int start_large();
@@ -369,6 +382,7 @@ class Port {
   uint32_t budget_end_ = 0;  // index of the entry before which the ring has to be looked at
   std::vector<Again> again_;
   std::vector<Resent> resent_;
+  std::vector<uint32_t> held_;  // indices of links
 
   // Receiving.
   std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain

@@ -311,6 +311,7 @@ void Port::control(Link& link, const HeaderWords& header) {
       link.asked &= ~bit;
       link.opened &= ~bit;
       flow = {};
+      link.kept_back[header.from()] = 0;
       link.records_out[header.from()] = {};
       break;
     default:

@@ -250,6 +250,9 @@ void Port::end_session(Link& link, int error) {
   }
   link.in.fill({});
   link.out.fill({});
+  link.kept_back.fill(0);
+  link.held = false;
+  link.again = link.resent = 0;
   link.records_in.fill({});
   link.records_out.fill({});
   link.control_in = RecvAccount(kControlCredits);
@@ -377,7 +380,13 @@ void Port::look_at_card() {
 
 void Port::look_at_time() {
   look_at_card();
-  if (watched_.empty() && again_.empty()) {
+  if (!again_.empty() || !resent_.empty()) {
+    send_again();
+  }
+  if (!held_.empty()) {
+    release_held();
+  }
+  if (watched_.empty()) {
     return;
   }
   const uint64_t now = now_ns();
@@ -392,9 +401,6 @@ void Port::look_at_time() {
     }
     look_at(link, now);
     ++i;
-  }
-  if (!again_.empty()) {
-    send_again();
   }
 }
 

@@ -65,10 +65,10 @@ class Traffic {
       cancel_all(end);
     }
     using Clock = std::chrono::steady_clock;
-    const auto end =
-        Clock::now() + std::chrono::seconds(60);  // time-outs of cards may be waited for
+    const auto until =
+        Clock::now() + std::chrono::seconds(60);  // cards' time-outs may be waited for
     for (uint32_t turn = 0; left() && !testing::Test::HasFatalFailure(); ++turn) {
-      ASSERT_TRUE(turn < kTurnsMax || Clock::now() < end)
+      ASSERT_TRUE(turn < kTurnsMax || Clock::now() < until)
           << "seed " << seed_ << ": " << waiting_ << " messages missing";
       for (uint32_t end = 0; end < ends(); ++end) {
         if (!listens(end) && owed_[end] != 0) {
