@@ -162,7 +162,7 @@ class FalseCredit : public HostileSession {
       foe_->reap();
     }
     EXPECT_LE(own_.port->endpoint().tx().outstanding(), 300u);
-    for (uint32_t i = 0; i < 200; ++i) {
+    for (uint32_t i = 0; i < 600; ++i) {  // more than the ring has entries
       sent += try_send(own_, there, to_foe) == 0 ? 1 : 0;
       ASSERT_EQ(send(friend_, there_, "goes on"), 0);
       ASSERT_EQ(receive(own_), "goes on");
