@@ -79,6 +79,8 @@ class Link {
   bool warned = false;       ///< the log has it that the peer breaks rules
   uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
   uint64_t again_ns = 0;     ///< when to ask once more
+  uint32_t missing = 0;      ///< number that others wait for
+  uint64_t missing_ns = 0;   ///< since when; 0: for none
   // Kept back: nothing more goes there until what is on its way has arrived.
   bool held = false;
   uint32_t again = 0;                           ///< to be sent once more
@@ -127,6 +129,7 @@ class Link {
   void expect(uint32_t number) {
     expected = HeaderWords::key_and_number(early_.empty() ? local_key : kNoKey, number);
   }
+  [[nodiscard]] bool has_early() const { return !early_.empty(); }
   [[nodiscard]] bool has(uint32_t number) const { return early_.count(number) != 0; }
   /// Keep what came too early and is not kept yet. @return false: its number is outside of the
   /// window, or it is one too many of those without a buffer.

@@ -361,6 +361,7 @@ class Port {
   void ask(Link& link);
   void watch(Link& link, uint64_t again_ns);
   void look_at(Link& link, uint64_t now);
+  [[nodiscard]] bool look_at_hole(Link& link, uint64_t now);
   void look_at_time();
   void renew(Link& link);
   void look_at_card();

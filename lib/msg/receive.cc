@@ -209,6 +209,7 @@ bool Port::keep_early(Link& link, Numbered message) {
     repost(buffer);
   }
   ++stats_.early;
+  watch(link, 0);
   link.expect(link.next_in());
   return true;
 }

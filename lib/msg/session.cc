@@ -252,6 +252,7 @@ void Port::end_session(Link& link, int error) {
   link.out.fill({});
   link.kept_back.fill(0);
   link.held = false;
+  link.missing_ns = 0;
   link.again = link.resent = 0;
   link.records_in.fill({});
   link.records_out.fill({});
@@ -392,7 +393,8 @@ void Port::look_at_time() {
   const uint64_t now = now_ns();
   for (size_t i = 0; i < watched_.size();) {
     Link& link = *links_[watched_[i]];
-    const bool waits = link.stuck || !link.sends.empty() || !link.receives.empty();
+    const bool waits =
+        link.stuck || link.has_early() || !link.sends.empty() || !link.receives.empty();
     if (link.deadline_ns == 0 && !waits) {
       link.watched = false;
       watched_[i] = watched_.back();
@@ -404,13 +406,39 @@ void Port::look_at_time() {
   }
 }
 
+/// A message that its sender's card took for delivered may be lost: where its segments come so far
+/// apart that the receiver's card gives the first ones up, it takes the others for a message of
+/// their own, and answers DONE to all. Nobody sends it again. @return whether the session is over.
+bool Port::look_at_hole(Link& link, uint64_t now) {
+  if (!link.has_early()) {
+    link.missing_ns = 0;
+    return false;
+  }
+  if (link.missing_ns == 0 || link.missing != link.next_in()) {
+    link.missing = link.next_in();
+    link.missing_ns = now;
+    return false;
+  }
+  // The sender gives up sooner, if it knows of it.
+  if (now - link.missing_ns <= 2 * uint64_t{config_.deliver_ms} * 1'000'000) {
+    return false;
+  }
+  pmd::log_error(
+      "a message of destID %u was lost on the way, and its session is over; if this happens again, "
+      "choose a longer response time-out",
+      link.dest_id());
+  on_unknown({link.dest_id(), link.local_key, 0});
+  end_session(link, -EIO);
+  return true;
+}
+
 /// A link that waits for an answer.
 void Port::look_at(Link& link, uint64_t now) {
   if (link.deadline_ns != 0 && now > link.deadline_ns) {
     end_session(link, -EHOSTUNREACH);
     return;
   }
-  if (now <= link.again_ns) {
+  if (now <= link.again_ns || look_at_hole(link, now)) {
     return;
   }
   if (link.deadline_ns != 0) {

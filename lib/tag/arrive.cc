@@ -72,7 +72,7 @@ void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
 
 void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
   if (origin.session != session_of(*origin.link)) {
-    context_->drop_oldest();  // cut off before it came to this
+    drop_arrived();  // cut off before it came to this
     return;
   }
   Peer* const peer = this->peer(address(origin.link->dest_id(), origin.from));
@@ -202,11 +202,20 @@ bool Endpoint::keep_part(Unexpected& message, uint32_t skip_bytes) {
   return true;
 }
 
+/// The oldest of the inbox is nobody's. A request has no buffer to be given back.
+void Endpoint::drop_arrived() {
+  if (msg::kind_of(context_->inbox().at(0)) == Kind::kRequest) {
+    context_->refuse_large(context_->take_request());
+  } else {
+    context_->drop_oldest();
+  }
+}
+
 /// The oldest of the inbox breaks a rule.
 void Endpoint::bad(const msg::Origin& origin, const char* what) {
   pmd::log_warning("context %u: %s, from destID %u, context %u", context_->id(), what,
                    origin.link->dest_id(), origin.from);
-  context_->drop_oldest();
+  drop_arrived();
   ++stats_.cut_off;
   if (origin.session == origin.link->session) {
     port_.cut_off(*origin.link);

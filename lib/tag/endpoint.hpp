@@ -186,6 +186,7 @@ class Endpoint {
   [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes);
   [[nodiscard]] bool arrive_part(Peer& peer, const iovec& bytes, msg::Kind kind);
   void end_incoming(Peer& peer);
+  void drop_arrived();
   [[nodiscard]] Unexpected* keep(Address source, uint64_t bits, uint64_t total_bytes,
                                  uint32_t skip_bytes);
   [[nodiscard]] bool keep_part(Unexpected& message, uint32_t skip_bytes);

@@ -198,5 +198,27 @@ TEST_F(FalseCredit, OfLongMessages) {
   goes_on(std::string(4000, 'x'));
 }
 
+// Whoever keeps back a message for ever, or lost it on the way, does not hold up the others for
+// ever.
+TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
+  PortConfig config = config_of(1);
+  config.deliver_ms = 30;
+  const Member own = member(port(config), 0);
+  Raw foe("shm:x,id=3", 0);
+  ASSERT_TRUE(foe.send(1, Wire::session(Kind::kHello, 0, 77, 0, 5)));
+  Link& link = *own.port->link(3);
+  ASSERT_TRUE(work_until([&] { return link.state == LinkState::kUp; }));
+  const uint32_t session = link.session;
+  ASSERT_TRUE(foe.send(1, Wire::message(link.local_key, link.next_in(), 0, 0, 0, Kind::kOpen)));
+  ASSERT_TRUE(work_until([&] { return link.in[0].open; }));
+  ASSERT_TRUE(
+      foe.send(1, Wire::message(link.local_key, link.next_in() + 1, 0, 0, 0, Kind::kData, "b")));
+  ASSERT_TRUE(work_until([&] { return own.port->stats().early == 1; }));
+  EXPECT_EQ(link.session, session);
+  EXPECT_TRUE(work_until([&] { return link.session == session + 1; }));
+  EXPECT_EQ(link.error, -EIO);
+  EXPECT_EQ(own.port->unshared(), config.buffers - 32);
+}
+
 }  // namespace
 }  // namespace rio::msg::test
