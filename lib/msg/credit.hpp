@@ -17,7 +17,7 @@ namespace rio::msg {
 /// Most that an account may have out at once.
 inline constexpr uint16_t kWindowMax = 16384;
 
-/// Control messages that a peer may have in our buffers; CREDIT and ACK have one each beside them.
+/// Control messages that a peer may have in our buffers.
 inline constexpr uint16_t kControlCredits = 8;
 /// Records of a peer and context at first, and by how many they grow on demand.
 inline constexpr uint16_t kRecordWindow = 16;
@@ -172,10 +172,10 @@ class RecvAccount {
   /// The share: what is committed once debts are paid.
   [[nodiscard]] uint16_t window() const { return window_; }
 
-  /// Hot. Whether enough has come free to send CREDIT: half of the window, or more than the sender
-  /// has left, since what is held may be held for long. So no more than a few are ever unread: each
-  /// tells half a window, or twice what the one before has told, and no more than a window is left
-  /// to be told of before the sender has read one.
+  /// Hot. Whether enough has come free to tell of it in a message for that alone: half of the
+  /// window, or more than the sender has left, since what is held may be held for long. So no more
+  /// than a few are ever unread: each tells half a window, or twice what the one before has told,
+  /// and no more than a window is left to be told of before the sender has read one.
   [[nodiscard]] bool due() const {
     const auto untold = static_cast<uint16_t>(limit_ - told_);
     const auto known = static_cast<uint16_t>(told_ - arrived_);
@@ -197,63 +197,6 @@ class RecvAccount {
   uint16_t arrived_ = 0;
   uint16_t debt_ = 0;  // of those freed next, not to be told again
   uint16_t window_ = 0;
-};
-
-/// CREDIT and ACK of one peer: at most one of each is out. Each message carries tell().
-class CreditTurn {
- public:
-  /// Whether CREDIT may go: the last one is known to have been read.
-  [[nodiscard]] bool may_send() const { return !out_; }
-  /// CREDIT goes now; only if may_send(). @return its number.
-  [[nodiscard]] uint8_t send() {
-    assert(!out_);
-    out_ = true;
-    return ++number_;
-  }
-
-  /// Hot. The number of our last CREDIT that the peer has read, from any message of it.
-  /// @return 0, or -EPROTO for one that was never sent or was known before.
-  [[nodiscard]] int on_told(uint8_t number) {
-    if (number == number_) [[likely]] {
-      out_ = false;
-      return 0;
-    }
-    return out_ && number == static_cast<uint8_t>(number_ - 1) ? 0 : -EPROTO;
-  }
-
-  /// ACK came, which carries such a number. @return 0, or -EPROTO where no CREDIT waited for it.
-  [[nodiscard]] int on_ack(uint8_t number) {
-    if (!out_ || number != number_) {
-      return -EPROTO;
-    }
-    out_ = false;
-    return 0;
-  }
-
-  /// A CREDIT of the peer's came. @return 0, or -EPROTO where it cannot know that we read the last.
-  [[nodiscard]] int on_credit(uint8_t number) {
-    if (owes_ || number != static_cast<uint8_t>(seen_ + 1)) {
-      return -EPROTO;
-    }
-    seen_ = number;
-    owes_ = true;
-    return 0;
-  }
-
-  /// Whether ACK is to go. @param blocked whether something waits here for a credit of this peer,
-  /// of whatever class.
-  [[nodiscard]] bool ack_due(bool blocked) const { return owes_ && blocked; }
-  /// Hot. For each message that goes, ACK and CREDIT too.
-  [[nodiscard]] uint8_t tell() {
-    owes_ = false;
-    return seen_;
-  }
-
- private:
-  uint8_t number_ = 0;  // of our last CREDIT
-  uint8_t seen_ = 0;    // of the peer's
-  bool out_ = false;
-  bool owes_ = false;
 };
 
 /// What is left of a fixed number of buffers (or records): never given twice.
