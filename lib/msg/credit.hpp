@@ -109,18 +109,17 @@ class RecvAccount {
 
   /// Hot. A message that came is held no more. @return false: its credit will be told again; true:
   /// it is kept back (recall(), lend()), and what it stood for is free for others.
-  bool free() { return free(1) != 0; }
-  /// Hot. The same for so many. @param n up to held(). @return how many are kept back.
-  uint32_t free(uint32_t n) {
-    assert(n <= held());
-    uint32_t kept = 0;
+  bool free() {
+    assert(held() != 0);
     if (debt_ > 0) [[unlikely]] {
-      kept = n < debt_ ? n : debt_;
-      debt_ = static_cast<uint16_t>(debt_ - kept);
+      --debt_;
+      return true;
     }
-    limit_ = static_cast<uint16_t>(limit_ + n - kept);
-    return kept;
+    ++limit_;
+    return false;
   }
+  /// Hot. So many, of an account that keeps nothing back. @param n up to held().
+  void free_known(uint32_t n) { limit_ = static_cast<uint16_t>(limit_ + n); }
   /// Nothing more is taken, and the total stays as it is. @return how many had not come.
   uint32_t close() {
     const uint32_t unused = left();
@@ -179,7 +178,7 @@ class RecvAccount {
   [[nodiscard]] bool due() const {
     const auto untold = static_cast<uint16_t>(limit_ - told_);
     const auto known = static_cast<uint16_t>(told_ - arrived_);
-    return untold >= (window_ + 1) / 2 ? untold != 0 : untold > known;
+    return untold > known || (2u * untold >= window_ && untold != 0);
   }
   /// Hot. Whether a total is new to the peer.
   [[nodiscard]] bool changed() const { return limit_ != told_; }
