@@ -102,5 +102,29 @@ TEST_F(TagFlood, OfOneThatReceivesInTheReverseOrder) {
   EXPECT_EQ(one_->port->stats().cut_off, 0u);
 }
 
+// There is a bound to what can be remembered: the receive hears of it.
+TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
+  constexpr uint32_t kMessages = msg::kWindowMax + 100;
+  std::vector<SendRequest> sends(kMessages);
+  for (SendRequest& send : sends) {
+    ASSERT_EQ(a_->send_sync(b_.at(), 1, nullptr, 0, send), 0);
+  }
+  RecvRequest behind;
+  RecvRequest any;
+  ASSERT_EQ(b_->receive({2, 0, a_.at()}, nullptr, 0, behind), 0);
+  ASSERT_EQ(b_->receive({3, 0, tag::kAnySource}, nullptr, 0, any), 0);
+  EXPECT_EQ(wait(*b_, behind), -ENOBUFS);
+  EXPECT_FALSE(b_->test(any));
+  // Those that came are there, in their order, and the others follow.
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    RecvRequest receive;
+    ASSERT_EQ(b_->receive({1, 0, a_.at()}, nullptr, 0, receive), 0);
+    ASSERT_EQ(wait(*b_, receive), 0) << i;
+    ASSERT_EQ(wait(*a_, sends[i]), 0) << i;
+  }
+  EXPECT_EQ(b_->cancel(any), 0);
+  EXPECT_EQ(wait(*b_, any), -ECANCELED);
+}
+
 }  // namespace
 }  // namespace rio::test
