@@ -56,11 +56,12 @@ class Context {
   /// Large data. Until then requests of peers are refused. @return 0, -ENOMEM.
   [[nodiscard]] int accept_large();
   /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
-  /// until it is done. @param len_bytes 1 to kTransferMax. @param transfer new, or one that is
-  /// done.
+  /// until it is done. @param len_bytes 1 to kTransferMax; 0, too, where small. @param
+  /// transfer new, or one that is done. @param small for what would have gone as a message or a
+  /// few, if there were credit.
   /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
   [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
-                               uint64_t len_bytes, SendTransfer& transfer);
+                               uint64_t len_bytes, SendTransfer& transfer, bool small = false);
   /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
   /// has to be answered by receive_large() or refuse_large() some time.
   [[nodiscard]] Request* take_request();
@@ -79,6 +80,11 @@ class Context {
                                 void* buffer, uint64_t capacity);
   /// Take back the offer that the peer has, if any. It may have accepted it already.
   void revoke_offer(const Route& route);
+  /// Whether the peer may send a further request here before one of its own is answered.
+  [[nodiscard]] bool requests_left(const Origin& origin) const;
+  /// Let it send some more than it may, which it does if it has any. @return false: there are too
+  /// many unanswered ones of this port.
+  [[nodiscard]] bool lend_requests(const Origin& origin);
   /// The sender is told -ECONNREFUSED. The request is gone afterwards.
   void refuse_large(Request* request);
   /// Give up. It is done, with -ECANCELED or whatever was sooner, only when nothing can land or be

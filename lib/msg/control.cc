@@ -121,25 +121,6 @@ int read_returned(std::span<const uint8_t> bytes, ShareBody* out) {
   return give(ok, body, out);
 }
 
-int read(std::span<const uint8_t> bytes, CreditBody* out,
-         std::span<TotalsBody, kTotalsMax> totals) {
-  CreditBody body;
-  if (bytes.size() < sizeof(body) || !copy(bytes.first(sizeof(body)), &body) ||
-      body.count > kTotalsMax || bytes.size() != sizeof(body) + body.count * sizeof(TotalsBody)) {
-    return -EPROTO;
-  }
-  for (size_t i = 0; i < body.count; ++i) {
-    TotalsBody one;
-    std::memcpy(&one, bytes.data() + sizeof(body) + i * sizeof(one), sizeof(one));
-    if (one.zero != 0) {
-      return -EPROTO;
-    }
-    totals[i] = one;
-  }
-  *out = body;
-  return 0;
-}
-
 int offered_cut(const OfferBody& offer, uint64_t len_bytes, pmd::mem::Cut* out) {
   pmd::mem::AlignRules rules;
   rules.dedicated_size = offer.unit_bytes;

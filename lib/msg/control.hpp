@@ -112,25 +112,6 @@ struct RevokeBody {
 };
 static_assert(sizeof(RevokeBody) == 4);
 
-/// CREDIT: this, then `count` of TotalsBody.
-struct CreditBody {
-  uint16_t control;  ///< total
-  uint8_t number;    ///< of this CREDIT
-  uint8_t count;     ///< 0 to kTotalsMax
-};
-/// Totals of one context.
-struct TotalsBody {
-  uint16_t context;
-  uint16_t data;
-  uint16_t records;
-  uint16_t zero;
-};
-inline constexpr uint8_t kTotalsMax = 32;
-static_assert(sizeof(CreditBody) == 4 && offsetof(CreditBody, number) == 2 &&
-              offsetof(CreditBody, count) == 3);
-static_assert(sizeof(TotalsBody) == 8 && offsetof(TotalsBody, data) == 2 &&
-              offsetof(TotalsBody, records) == 4);
-
 /// RECALL: how many are wanted, at least 1. RETURNED: how many are given.
 struct ShareBody {
   uint16_t context;
@@ -150,9 +131,6 @@ static_assert(sizeof(ShareBody) == 4 && offsetof(ShareBody, credits) == 2);
 [[nodiscard]] int read_closed(std::span<const uint8_t> bytes, StopBody* out);
 [[nodiscard]] int read_recall(std::span<const uint8_t> bytes, ShareBody* out);
 [[nodiscard]] int read_returned(std::span<const uint8_t> bytes, ShareBody* out);
-/// @param totals room for kTotalsMax; `out->count` of them are set.
-[[nodiscard]] int read(std::span<const uint8_t> bytes, CreditBody* out,
-                       std::span<TotalsBody, kTotalsMax> totals);
 
 /// Both sides of an accepted offer: the cut of the true length. @param len_bytes without the edge.
 /// @return as pmd::mem::make_cut().

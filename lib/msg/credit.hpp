@@ -17,7 +17,7 @@ namespace rio::msg {
 /// Most that an account may have out at once.
 inline constexpr uint16_t kWindowMax = 16384;
 
-/// Control messages that a peer may have in our buffers; CREDIT and ACK have one each beside them.
+/// Control messages that a peer may have in our buffers.
 inline constexpr uint16_t kControlCredits = 8;
 /// Records of a peer and context at first, and by how many they grow on demand.
 inline constexpr uint16_t kRecordWindow = 16;
@@ -29,8 +29,30 @@ class SendAccount {
   /// @param credits of the first moment, up to kWindowMax.
   explicit SendAccount(uint16_t credits) : limit_(credits) { assert(credits <= kWindowMax); }
 
-  /// How many may go now.
+  /// Hot. How many may go now.
   [[nodiscard]] uint16_t available() const { return static_cast<uint16_t>(limit_ - sent_); }
+  /// How many were taken.
+  [[nodiscard]] uint16_t sent() const { return sent_; }
+  /// Hot. Take one that is there: available() was asked.
+  void take_known() { ++sent_; }
+  /// The same for so many that are to be taken from an account of their own.
+  [[nodiscard]] SendAccount split(uint16_t n) {
+    assert(n <= available());
+    sent_ = static_cast<uint16_t>(sent_ + n);
+    return SendAccount(n);
+  }
+  /// All that are left are taken away, until put_back(). @return how many.
+  [[nodiscard]] uint16_t take_all() {
+    const uint16_t left = available();
+    sent_ = limit_;
+    return left;
+  }
+  void put_back(uint16_t n) { sent_ = static_cast<uint16_t>(sent_ - n); }
+  /// Those of split(), of which none was taken.
+  void join(const SendAccount& part) {
+    assert(part.sent_ == 0);
+    sent_ = static_cast<uint16_t>(sent_ - part.limit_);
+  }
 
   /// Hot. Take one credit. @return whether there was one.
   [[nodiscard]] bool take() {
@@ -51,6 +73,9 @@ class SendAccount {
     limit_ = total;
     return 0;
   }
+
+  /// Hot. The same without a look: what is believed of a liar is bounded elsewhere (Port::hold()).
+  void believe_limit(uint16_t total) { limit_ = total; }
 
   /// RECALL: give up to `wanted` unused credits back. @return how many, for RETURNED.
   [[nodiscard]] uint16_t give_back(uint16_t wanted) {
@@ -79,21 +104,30 @@ class RecvAccount {
       return -EPROTO;
     }
     ++arrived_;
-    ++held_;
     return 0;
   }
+  /// Hot. So many came. @param n up to left().
+  void arrive_known(uint32_t n) { arrived_ = static_cast<uint16_t>(arrived_ + n); }
 
   /// Hot. A message that came is held no more. @return false: its credit will be told again; true:
   /// it is kept back (recall(), lend()), and what it stood for is free for others.
   bool free() {
-    assert(held_ > 0);
-    --held_;
+    assert(held() != 0);
     if (debt_ > 0) [[unlikely]] {
       --debt_;
       return true;
     }
     ++limit_;
     return false;
+  }
+  /// Hot. So many, of an account that keeps nothing back. @param n up to held().
+  void free_known(uint32_t n) { limit_ = static_cast<uint16_t>(limit_ + n); }
+  /// Nothing more is taken, and the total stays as it is. @return how many had not come.
+  uint32_t close() {
+    const uint32_t unused = left();
+    arrived_ = limit_;
+    window_ = debt_ = 0;
+    return unused;
   }
 
   /// Raise the limit for good. @param n keeps committed() within kWindowMax; the caller has taken
@@ -128,23 +162,32 @@ class RecvAccount {
 
   /// Nothing more can come before the next total is told: the case for lend().
   [[nodiscard]] bool exhausted() const { return arrived_ == limit_; }
+  /// Hot. Messages that may come.
+  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit_ - arrived_); }
+  /// Messages that came.
+  [[nodiscard]] uint16_t arrived() const { return arrived_; }
   /// Messages here.
-  [[nodiscard]] uint16_t held() const { return held_; }
+  [[nodiscard]] uint16_t held() const { return static_cast<uint16_t>(committed() - left()); }
   /// Messages here, and those that may come.
-  [[nodiscard]] uint16_t committed() const {
-    return static_cast<uint16_t>(static_cast<uint16_t>(limit_ - arrived_) + held_);
-  }
+  [[nodiscard]] uint16_t committed() const { return static_cast<uint16_t>(window_ + debt_); }
+  /// How many are lent, and not kept back yet.
+  [[nodiscard]] uint16_t debt() const { return debt_; }
   /// The share: what is committed once debts are paid.
   [[nodiscard]] uint16_t window() const { return window_; }
 
-  /// Hot. Whether enough has come free to send CREDIT: half of the window, or all that there is for
-  /// a sender that has nothing left.
+  /// Hot. Whether enough has come free to tell of it in a message for that alone: half of the
+  /// window, or more than the sender has left, since what is held may be held for long. So no more
+  /// than a few are ever unread: each tells half a window, or twice what the one before has told,
+  /// and no more than a window is left to be told of before the sender has read one.
   [[nodiscard]] bool due() const {
     const auto untold = static_cast<uint16_t>(limit_ - told_);
-    return untold != 0 && (untold >= (window_ + 1) / 2 || arrived_ == told_);
+    const auto known = static_cast<uint16_t>(told_ - arrived_);
+    return untold > known || (2u * untold >= window_ && untold != 0);
   }
   /// Hot. Whether a total is new to the peer.
   [[nodiscard]] bool changed() const { return limit_ != told_; }
+  /// The total.
+  [[nodiscard]] uint16_t limit() const { return limit_; }
   /// Hot. The total, for a message that goes now.
   [[nodiscard]] uint16_t tell() {
     told_ = limit_;
@@ -155,66 +198,8 @@ class RecvAccount {
   uint16_t limit_ = 0;
   uint16_t told_ = 0;
   uint16_t arrived_ = 0;
-  uint16_t held_ = 0;
   uint16_t debt_ = 0;  // of those freed next, not to be told again
   uint16_t window_ = 0;
-};
-
-/// CREDIT and ACK of one peer: at most one of each is out. Each message carries tell().
-class CreditTurn {
- public:
-  /// Whether CREDIT may go: the last one is known to have been read.
-  [[nodiscard]] bool may_send() const { return !out_; }
-  /// CREDIT goes now; only if may_send(). @return its number.
-  [[nodiscard]] uint8_t send() {
-    assert(!out_);
-    out_ = true;
-    return ++number_;
-  }
-
-  /// Hot. The number of our last CREDIT that the peer has read, from any message of it.
-  /// @return 0, or -EPROTO for one that was never sent or was known before.
-  [[nodiscard]] int on_told(uint8_t number) {
-    if (number == number_) [[likely]] {
-      out_ = false;
-      return 0;
-    }
-    return out_ && number == static_cast<uint8_t>(number_ - 1) ? 0 : -EPROTO;
-  }
-
-  /// ACK came, which carries such a number. @return 0, or -EPROTO where no CREDIT waited for it.
-  [[nodiscard]] int on_ack(uint8_t number) {
-    if (!out_ || number != number_) {
-      return -EPROTO;
-    }
-    out_ = false;
-    return 0;
-  }
-
-  /// A CREDIT of the peer's came. @return 0, or -EPROTO where it cannot know that we read the last.
-  [[nodiscard]] int on_credit(uint8_t number) {
-    if (owes_ || number != static_cast<uint8_t>(seen_ + 1)) {
-      return -EPROTO;
-    }
-    seen_ = number;
-    owes_ = true;
-    return 0;
-  }
-
-  /// Whether ACK is to go. @param blocked whether something waits here for a credit of this peer,
-  /// of whatever class.
-  [[nodiscard]] bool ack_due(bool blocked) const { return owes_ && blocked; }
-  /// Hot. For each message that goes, ACK and CREDIT too.
-  [[nodiscard]] uint8_t tell() {
-    owes_ = false;
-    return seen_;
-  }
-
- private:
-  uint8_t number_ = 0;  // of our last CREDIT
-  uint8_t seen_ = 0;    // of the peer's
-  bool out_ = false;
-  bool owes_ = false;
 };
 
 /// What is left of a fixed number of buffers (or records): never given twice.

@@ -4,7 +4,9 @@
 
 #include <sys/uio.h>
 
+#include <bit>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 #include "lib/msg/header.hpp"
@@ -34,7 +36,8 @@ struct Delivery {
 }
 
 /// Messages in the order of their arrival, and, apart from them, where they came from: mostly many
-/// in a row have that in common. Cannot overflow: it has room for all buffers of the port.
+/// in a row have that in common. Cannot overflow: it has room for all buffers of the port, and
+/// makes more before a request comes, which has no buffer.
 class Inbox {
  public:
   /// @param entries a power of two, more than the port has buffers.
@@ -89,6 +92,16 @@ class Inbox {
     return pop(&origin);
   }
 
+  /// Cold. Room for so many besides what is here. @return false: no memory.
+  [[nodiscard]] bool reserve(uint32_t more) try {
+    if (count() + more > mask_ + 1) {
+      grow(std::bit_ceil(count() + more));
+    }
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+
   /// Where the next messages go: so many at most that lie in a row.
   [[nodiscard]] iovec* tail() { return &messages_[tail_ & mask_]; }
   [[nodiscard]] uint32_t in_a_row() const { return mask_ + 1 - (tail_ & mask_); }
@@ -109,6 +122,20 @@ class Inbox {
     Origin origin;
     uint32_t count;
   };
+
+  void grow(uint32_t entries) {
+    std::vector<iovec> messages(entries);
+    std::vector<Run> runs(entries);
+    for (uint32_t i = head_; i != tail_; ++i) {
+      messages[i & (entries - 1)] = messages_[i & mask_];
+    }
+    for (uint32_t i = run_head_; i != run_tail_; ++i) {
+      runs[i & (entries - 1)] = runs_[i & mask_];
+    }
+    messages_.swap(messages);
+    runs_.swap(runs);
+    mask_ = entries - 1;
+  }
 
   uint32_t end_of_run(Origin* origin) {
     const Run& run = runs_[run_head_++ & mask_];

@@ -17,14 +17,15 @@ enum class Kind : uint8_t {
   kFirst = 1,  ///< first part of a message of several; its bytes begin with the length (u64)
   kMore = 2,   ///< another part
   kLast = 3,   ///< the last part
-  // The same, but less often.
-  kRequest = 8,  ///< may I send much? RequestBody
+  // Numbered, for a context; takes a record there, and one of the control credits.
+  kRequest = 8,  ///< may I send this? RequestBody
   // Numbered, for the library; from the reserve.
   kOpen = 16,     ///< may I send to this context?
   kOpened = 17,   ///< yes; Header::credit says how much
   kRefused = 18,  ///< there is no such context (any more)
   kCredit = 19,   ///< nothing but Header::credit
-  // Of large data: control.hpp has the bodies.
+  // Of large data: control.hpp has the bodies. They take control credits, and Header::credit is a
+  // total of these.
   kGrant = 20,
   kExtend = 21,
   kDone = 22,
@@ -33,6 +34,8 @@ enum class Kind : uint8_t {
   kOffer = 25,    ///< `from` is whose
   kRevoke = 26,   ///< the same
   kRevoked = 27,  ///< `to` is whose
+  kRecords = 28,  ///< nothing but Header::credit, which is a total of requests
+  kControl = 29,  ///< the same, of control messages
   kAlive = 31,    ///< nothing; who does not know the session any more says so
   // Not numbered: they make the numbers.
   kHello = 32,
@@ -48,7 +51,8 @@ struct Header {
   uint32_t number;  ///< of the message among the numbered ones of this session
   uint16_t to;      ///< receiver's context
   uint16_t from;    ///< sender's context
-  uint16_t credit;  ///< messages that `to` may have sent to `from` since it was opened, modulo 2^16
+  uint16_t credit;  ///< messages that `to` may have sent to `from` since it was opened, modulo
+                    ///< 2^16; see Kind
   Kind kind;
   uint8_t padding;  ///< bytes at the end that the card added, 0 to 7
 };

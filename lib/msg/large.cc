@@ -52,20 +52,29 @@ bool Port::late_possible() const {
 void Port::large_progress() {
   receiver_->progress();
   sender_->progress();
-  size_t said = 0;
-  while (said < answers_.size() && say(answers_[said])) {
-    ++said;
-  }
-  answers_.erase(answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(said));
+  // A peer that gives no credit for it stops nobody else's answer.
+  std::erase_if(answers_, [&](const Answer& answer) {
+    const bool said = say(answer);
+    answer.link->answers -= said && answer.session == answer.link->session ? 1 : 0;
+    return said;
+  });
+}
+
+/// What is said about large data takes room, and a control credit.
+bool Port::may_say(const Link& link) {
+  // What is reaped to make room may be the end of the session.
+  return take_room() && link.state == LinkState::kUp && link.control_out.available() != 0;
 }
 
 bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes, uint32_t to,
                     uint32_t from) {
-  if (!take_room() || link.state != LinkState::kUp) {
+  if (!may_say(link)) {
     return false;
   }
-  const HeaderWords header = {link.next_out,
-                              HeaderWords::rest_of(to, from, 0, kind, padding_of(bytes))};
+  link.control_out.take_known();
+  const HeaderWords header = {
+      link.next_out,
+      HeaderWords::rest_of(to, from, link.control_in.tell(), kind, padding_of(bytes))};
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   std::memcpy(at + sizeof(header), body, bytes);
@@ -106,7 +115,10 @@ void Port::large(Link& link, const Numbered& message) {
   const uint32_t bytes = message.length_bytes - kHeaderBytes - words.padding();
   const uint8_t* const at =
       message.buffer != nullptr ? message.buffer + kHeaderBytes : message.body.data();
-  if (bytes > sizeof(RequestBody)) {
+  const bool is_request = words.kind() == Kind::kRequest;
+  const uint32_t session = link.session;
+  if (bytes > sizeof(RequestBody) || link.control_in.arrive() != 0 ||
+      (!is_request && link.control_out.on_limit(words.credit()) != 0)) {
     cut_off(link);
     return;
   }
@@ -114,9 +126,17 @@ void Port::large(Link& link, const Numbered& message) {
   ++stats_.received;
   Header header;
   std::memcpy(&header, &words, sizeof(header));
-  if (!(words.kind() == Kind::kRequest ? request(link, header, body)
-                                       : large_control(link, words, body))) {
+  if (!(is_request ? request(link, header, body) : large_control(link, words, body)) ||
+      link.answers > kAnswersMax) {
     cut_off(link);
+  }
+  if (session != link.session) {
+    return;
+  }
+  link.control_in.free();
+  if (link.control_in.due()) {
+    link.say_control = true;
+    want(link);
   }
 }
 
@@ -125,24 +145,31 @@ bool Port::request(Link& link, const Header& header, std::span<const uint8_t> bo
     return false;
   }
   // Counts also where the message does not: the peer will not say it again.
-  link.out[header.from].limit = header.credit;
-  Inflow& flow = link.in[header.to];
-  if (flow.share != 0 && flow.left() == 0) {
+  const bool open = link.in[header.to].open;
+  const uint16_t number = link.number_in(header.to);
+  if (link.out[header.from].on_limit(header.credit) != 0 ||
+      (open && link.records_in[header.to].arrive() != 0)) {
     return false;
   }
-  Request* const request = receiver_->on_request(link, header, body);
+  Request* const request = receiver_->on_request(link, header, body, number);
   if (request == nullptr) {
     return false;
   }
-  if (flow.share == 0) {  // sent before it heard that the context is closed
+  if ((request->body.flags & RequestBody::kSmall) != 0 && open) {
+    grow_inflow(link, header.to);
+  }
+  if (!open) {  // sent before it heard that the context is closed
     receiver_->refuse(request, false);
     return true;
   }
-  ++flow.received;
   Context& context = *contexts_[header.to];  // is there: its flow is open
   if (!context.accepts_large_) {
     receiver_->refuse(request);
     return true;
+  }
+  // There has to be room for all buffers, still.
+  if (!context.inbox_.reserve(config_.buffers + 1)) {
+    return false;
   }
   *context.inbox_.tail() = {&request->body, sizeof(request->body)};
   context.inbox_.push(1, request->origin);
@@ -181,13 +208,14 @@ int Context::accept_large() {
 }
 
 int Context::send_large(const Route& route, uint64_t match_bits, const void* data,
-                        uint64_t len_bytes, SendTransfer& transfer) {
+                        uint64_t len_bytes, SendTransfer& transfer, bool small) {
   const int rc = port_.start_large();
-  return rc != 0 ? rc : port_.sender_->send(*this, route, match_bits, data, len_bytes, transfer);
+  return rc != 0 ? rc
+                 : port_.sender_->send(*this, route, match_bits, data, len_bytes, transfer, small);
 }
 
 Request* Context::take_request() {
-  const Delivery oldest = take_oldest();
+  const Delivery oldest = take_oldest();  // of a run of its own, that gives nothing back
   return reinterpret_cast<Request*>(static_cast<uint8_t*>(oldest.bytes.iov_base) -
                                     offsetof(Request, body));
 }
@@ -212,6 +240,15 @@ void Context::revoke_offer(const Route& route) {
   if (port_.receiver_ != nullptr) {
     port_.receiver_->revoke(*route.link, id_);
   }
+}
+
+bool Context::lend_requests(const Origin& origin) {
+  return origin.session != origin.link->session || port_.lend_records(*origin.link, id_);
+}
+
+bool Context::requests_left(const Origin& origin) const {
+  const Link& link = *origin.link;
+  return origin.session != link.session || !link.in[id_].open || !link.records_in[id_].exhausted();
 }
 
 void Context::refuse_large(Request* request) {

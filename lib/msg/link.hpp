@@ -5,30 +5,26 @@
 #include <array>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
+#include "lib/msg/credit.hpp"
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
 
-/// What we may send to one context of the peer. Counts of messages, modulo 2^16.
-struct Outflow {
-  uint16_t sent = 0;
-  uint16_t limit = 0;  ///< that `sent` may reach, as the peer said last
-
-  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit - sent); }
-};
+/// What we may send to one context of the peer.
+using Outflow = SendAccount;
 
 /// What the peer may send to one of our contexts.
-struct Inflow {
-  uint16_t received = 0;
-  uint16_t limit = 0;  ///< as it stands; grows as buffers come back
-  uint16_t told = 0;   ///< of the limit, what the peer knows
-  uint16_t half = 0;   ///< of the share: so much may be untold
-  uint16_t share = 0;  ///< buffers that are set aside; 0: not open
-  uint16_t early = 0;  ///< messages that came early and are in buffers
+struct Inflow : RecvAccount {
+  Inflow() = default;
+  explicit Inflow(uint16_t share)
+      : RecvAccount(share), half(static_cast<uint16_t>(share / 2)), open(true) {}
 
-  [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit - received); }
+  uint16_t half = 0;   ///< of the share: a run is no longer
+  uint16_t early = 0;  ///< messages that came early and are in buffers
+  bool open = false;
 };
 
 enum class LinkState : uint8_t {
@@ -71,7 +67,9 @@ class Link {
   // Now and then. Bits are of contexts: theirs in the first line, ours in the others.
   uint64_t say_open = 0, asked = 0, refused = 0;
   uint64_t say_opened = 0, say_refused = 0;
-  uint64_t say_credit = 0;
+  uint64_t say_credit = 0, say_records = 0;
+  uint64_t opened = 0;  ///< theirs: what was asked for and is open
+  bool say_control = false;
   bool say_hello = false;
   bool say_welcome = false;
   bool listed = false;   ///< in the port's list of links that have something to say
@@ -81,12 +79,25 @@ class Link {
   bool warned = false;       ///< the log has it that the peer breaks rules
   uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
   uint64_t again_ns = 0;     ///< when to ask once more
+  uint32_t missing = 0;      ///< number that others wait for
+  uint64_t missing_ns = 0;   ///< since when; 0: for none
+  // Kept back: nothing more goes there until what is on its way has arrived.
+  bool held = false;
+  uint32_t again = 0;                           ///< to be sent once more
+  uint32_t resent = 0;                          ///< sent once more, and on their way
+  std::array<uint16_t, kContexts> kept_back{};  ///< credits, taken from `out` meanwhile
+  // Requests, of which a record is kept, and messages about large data.
+  SendAccount control_out{kControlCredits};
+  RecvAccount control_in{kControlCredits};
+  std::array<SendAccount, kContexts> records_out;
+  std::array<RecvAccount, kContexts> records_in;
   // Large data, of sender.hpp and receiver.hpp.
   LinkedList<SendTransfer> sends;
   uint32_t sends_begun = 0;
   LinkedList<Request> requests;  ///< that the user has not answered
   LinkedList<RecvTransfer> receives;
   uint32_t requests_seen = 0;
+  uint32_t answers = 0;  ///< that wait to be said
   QueueSource source;
 
   // Of our contexts.
@@ -100,11 +111,34 @@ class Link {
 
   /// Number of the message that is expected.
   [[nodiscard]] uint32_t next_in() const { return static_cast<uint32_t>(expected >> 32); }
+  /// How many messages and requests came for a context of ours, or went to one of theirs, modulo
+  /// 2^16: the number of the next.
+  [[nodiscard]] uint16_t number_in(uint32_t context) const {
+    return static_cast<uint16_t>(in[context].arrived() + records_in[context].arrived());
+  }
+  [[nodiscard]] uint16_t number_out(uint32_t context) const {
+    return static_cast<uint16_t>(out[context].sent() - kept_back[context] +
+                                 records_out[context].sent());
+  }
+  /// While it is held nobody finds credit in `out`. Again and again, since the peer may give more.
+  void hold() {
+    held = true;
+    for (uint32_t i = 0; i < kContexts; ++i) {
+      kept_back[i] = static_cast<uint16_t>(kept_back[i] + out[i].take_all());
+    }
+  }
+  void release() {
+    held = false;
+    for (uint32_t i = 0; i < kContexts; ++i) {
+      out[i].put_back(std::exchange(kept_back[i], uint16_t{0}));
+    }
+  }
   /// From now on that number is expected. While something waits that came early, no header matches
   /// `expected`: each message then goes the long way.
   void expect(uint32_t number) {
     expected = HeaderWords::key_and_number(early_.empty() ? local_key : kNoKey, number);
   }
+  [[nodiscard]] bool has_early() const { return !early_.empty(); }
   [[nodiscard]] bool has(uint32_t number) const { return early_.count(number) != 0; }
   /// Keep what came too early and is not kept yet. @return false: its number is outside of the
   /// window, or it is one too many of those without a buffer.

@@ -19,6 +19,8 @@ constexpr uint32_t kBuffersMax = 16384;
 constexpr uint32_t kShareMin = 4;
 constexpr uint32_t kShareMax = 1024;
 constexpr uint32_t kTimeoutUsMax = 60'000'000;
+constexpr uint32_t kRetryLimit = 250;  // cards count up to 255
+constexpr uint32_t kRetryDelayUs = 16;
 constexpr uint32_t kControlBuffers = 32;  // never part of a share
 
 }  // namespace
@@ -53,6 +55,10 @@ int Port::start() {
   config.dest_id = config_.dest_id;
   config.card.response_timeout_us = config_.response_timeout_us;
   config.card.receive_timeout_us = 2 * config_.response_timeout_us;
+  // A peer that has no buffer is tried for some milliseconds, then send_again() does: for ever, a
+  // message would keep its place in the ring, and all places behind it.
+  config.card.retry_limit = kRetryLimit;
+  config.card.retry_delay_us = kRetryDelayUs;
   config.queues.tx_log2 = kRingLog2;
   config.queues.shared_log2 = kRingLog2;
   if (const int rc = Endpoint::open(config_.card, config, &endpoint_); rc != 0) {
@@ -87,7 +93,7 @@ int Port::start_buffers() {
   for (uint32_t i = 0; i < config_.buffers; ++i) {
     repost(base + uint64_t{i} * kStrideBytes);
   }
-  unshared_ = config_.buffers - kControlBuffers;
+  shares_ = SharePool(config_.buffers - kControlBuffers);
   refill();
   return 0;
 }

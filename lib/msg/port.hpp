@@ -140,7 +140,7 @@ class Port {
   [[nodiscard]] const PortStats& stats() const { return stats_; }
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
   /// Buffers that no share is set aside for.
-  [[nodiscard]] uint32_t unshared() const { return unshared_; }
+  [[nodiscard]] uint32_t unshared() const { return shares_.free(); }
 
  private:
   friend class Context;
@@ -158,6 +158,15 @@ class Port {
   static constexpr uint32_t kResetTries = 16;
   static constexpr uint32_t kResets = ~0u;  // in talkers_: not a link, resets_
   static constexpr uint32_t kReserve = 16;  // entries of the ring that only the library takes
+  // Messages that one peer may have in the ring: a peer that takes nothing leaves room for others.
+  static constexpr uint32_t kOutMax = 256;
+  // Of those that are sent once more: the card has as many letters for each mailbox of a peer, so
+  // they stop nobody.
+  static constexpr uint32_t kAgainMax = 4;
+  static constexpr uint32_t kRecords = 1u << 16;  // that all windows together may be raised by
+  // Control credits that no request takes: answers never wait behind requests.
+  static constexpr uint32_t kForAnswers = 1;
+  static constexpr uint32_t kAnswersMax = 4096;  // that a peer may wait for
 
   // Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
   static constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
@@ -172,6 +181,8 @@ class Port {
 
   /// A message that was sent once more and is in the ring.
   struct Resent {
+    uint32_t link;
+    uint32_t session;
     uint32_t entry;
     uint64_t since_ns;
   };
@@ -219,6 +230,8 @@ class Port {
   void deliver(Link& link, const Numbered& message);
   void control(Link& link, const HeaderWords& header);
   void return_credit(const Origin& origin, uint32_t to, uint32_t count);
+  void return_record(const Origin& origin, uint32_t to);
+  [[nodiscard]] bool lend_records(Link& link, uint32_t context);
   void repost(uint8_t* buffer) { spare_[spare_count_++] = buffer; }
   /// Hot. The same for the buffers of so many messages.
   void repost(const iovec* messages, uint32_t count) {
@@ -244,13 +257,12 @@ class Port {
   }
   [[nodiscard]] bool may_send(const Route& route) {
     // In this order: what is reaped may be the end of the session, and of all that is left.
-    return (in_budget(tx_->next_index()) || reap_for_more()) && route.out->left() != 0;
+    return (in_budget(tx_->next_index()) || reap_for_more()) && route.out->available() != 0;
   }
   /// Writes the header. @return where it is; the bytes go behind it.
   [[nodiscard]] uint8_t* begin_message(const Route& route, uint32_t bytes) {
-    ++route.out->sent;
-    const uint16_t credit = route.back->limit;
-    route.back->told = credit;
+    route.out->take_known();
+    const uint16_t credit = route.back->tell();
     stats_.copied += bytes;
     const HeaderWords header = {route.link->next_out, route.word | uint64_t{credit} << 32 |
                                                           uint64_t{padding_of(bytes)} << 56};
@@ -273,16 +285,14 @@ class Port {
     Outflow& out = *route.out;
     pmd::TxQueue& tx = *tx_;
     const pmd::TxQueue::Slot slot = tx.next_slot();
-    const uint16_t sent = out.sent;
-    if (sent == out.limit || !in_budget(slot.index)) [[unlikely]] {
+    if (out.available() == 0 || !in_budget(slot.index)) [[unlikely]] {
       return false;
     }
-    out.sent = static_cast<uint16_t>(sent + 1);
+    out.take_known();
     stats_.copied += bytes;
     const uint64_t key_number = route.link->next_out;
     route.link->next_out = key_number + (1ull << 32);
-    const uint16_t credit = route.back->limit;
-    route.back->told = credit;
+    const uint16_t credit = route.back->tell();
     const uint64_t words =
         route.one_segment |
         pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
@@ -301,12 +311,20 @@ class Port {
     return length_bytes <= regs::kSegmentBytesMax ? kSpread + (number & (kSpread - 1)) : 0;
   }
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
+  [[nodiscard]] int may_request(const Route& route);
+  void post_request(const Route& route, const RequestBody& body);
   [[nodiscard]] bool take_room();
   void reap();
   void reap_others();
   void failed(const pmd::TxDone& done);
   [[nodiscard]] uint64_t take_since(uint32_t entry);
   void send_again();
+  void no_longer_resent(const Resent& resent);
+  void hold(Link& link);
+  void hold_if_greedy();
+  void release_held();
+  [[nodiscard]] uint32_t oldest_entry() const;
+  [[nodiscard]] uint32_t out_to(uint32_t dest_id) const;
 
   // Large data: large.cc.
   [[nodiscard]] int start_large();
@@ -316,10 +334,12 @@ class Port {
   [[nodiscard]] bool request(Link& link, const Header& header, std::span<const uint8_t> body);
   [[nodiscard]] bool large_control(Link& link, const HeaderWords& header,
                                    std::span<const uint8_t> body);
+  [[nodiscard]] bool may_say(const Link& link);
   /// @param to, from contexts, where the kind has any.
   [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes,
                               uint32_t to = 0, uint32_t from = 0);
   void answer(const Answer& answer) {
+    ++answer.link->answers;
     answers_.push_back(answer);
   }
   [[nodiscard]] bool say(const Answer& answer);
@@ -339,18 +359,21 @@ class Port {
   [[nodiscard]] bool speak(Link& link);
   [[nodiscard]] bool say_resets();
   [[nodiscard]] bool say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit);
+  [[nodiscard]] bool say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account);
   [[nodiscard]] bool say_session(uint32_t dest_id, const HeaderWords& header,
                                  const SessionBody& body);
   [[nodiscard]] bool say_session(const Link& link, Kind kind);
   void ask(Link& link);
   void watch(Link& link, uint64_t again_ns);
   void look_at(Link& link, uint64_t now);
+  [[nodiscard]] bool look_at_hole(Link& link, uint64_t now);
   void look_at_time();
   void renew(Link& link);
   void look_at_card();
   void look_at_events();
   void open_inflow(Link& link, uint32_t context);
-  void close_inflow(Inflow& flow);
+  void grow_inflow(Link& link, uint32_t context);
+  void close_inflow(Link& link, uint32_t context);
   void close_context(uint16_t id);
 
   PortConfig config_;
@@ -365,6 +388,7 @@ class Port {
   uint32_t budget_end_ = 0;  // index of the entry before which the ring has to be looked at
   std::vector<Again> again_;
   std::vector<Resent> resent_;
+  std::vector<uint32_t> held_;  // indices of links
 
   // Receiving.
   std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain
@@ -372,7 +396,8 @@ class Port {
   std::unique_ptr<uint8_t*[]> spare_;  // that the card does not have, nor anybody else
   uint32_t spare_count_ = 0;
   uint32_t posted_ = 0;
-  uint32_t unshared_ = 0;
+  SharePool shares_{0};               // of them, what no context of a peer may fill
+  SharePool records_lent_{kRecords};  // what may be lent
   std::array<Context*, kContexts> contexts_{};
 
   std::vector<std::unique_ptr<Link>> links_;         // by index

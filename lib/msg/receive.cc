@@ -83,11 +83,11 @@ uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t
   }
   context.inbox_.push(taken, {&link, link.session, first.from()});
   link.expected = expected;
-  flow.received = static_cast<uint16_t>(flow.received + taken);
+  flow.arrive_known(taken);
   stats_.received += taken;
   // Each tells how far we may go there; the last one is the newest.
   const auto* const last = static_cast<const uint8_t*>(begin[taken - 1].iov_base) - kHeaderBytes;
-  link.out[first.from()].limit = load_header(last).credit();
+  link.out[first.from()].believe_limit(load_header(last).credit());
   return taken;
 }
 
@@ -100,8 +100,7 @@ Link* Port::begin_run(const Arrival& arrival, const HeaderWords& header) {
   }
   Link& link = *links_[index];
   const Inflow& flow = link.in[header.to()];
-  return link.expected == header.key_number && link.dest_id() == arrival.source &&
-                 flow.received != flow.limit
+  return link.expected == header.key_number && link.dest_id() == arrival.source && flow.left() != 0
              ? &link
              : nullptr;
 }
@@ -194,7 +193,7 @@ void Port::take_other(const Arrival& arrival) {
 bool Port::keep_early(Link& link, Numbered message) {
   const HeaderWords& header = message.header;
   Inflow* const flow = header.takes_credit() ? &link.in[header.to()] : nullptr;
-  const bool counts = flow != nullptr && flow->share != 0;
+  const bool counts = flow != nullptr && flow->open;
   if (counts && flow->early == flow->left()) {
     return false;
   }
@@ -212,6 +211,7 @@ bool Port::keep_early(Link& link, Numbered message) {
     repost(buffer);
   }
   ++stats_.early;
+  watch(link, 0);
   link.expect(link.next_in());
   return true;
 }
@@ -253,20 +253,23 @@ void Port::deliver(Link& link, const Numbered& message) {
     return;
   }
   // Counts also where the message does not: the peer will not say it again.
-  link.out[header.from()].limit = header.credit();
+  if (link.out[header.from()].on_limit(header.credit()) != 0) {
+    drop(message);
+    cut_off(link);
+    return;
+  }
   Inflow& flow = link.in[header.to()];
-  if (flow.share == 0) {  // sent before it heard that the context is closed
+  if (!flow.open) {  // sent before it heard that the context is closed
     ++stats_.bad;
     drop(message);
     return;
   }
-  if (flow.left() == 0 || message.buffer == nullptr) {
+  if (flow.arrive() != 0 || message.buffer == nullptr) {
     drop(message);
     cut_off(link);
     return;
   }
   Context* const context = contexts_[header.to()];  // is there: its flow is open
-  ++flow.received;
   ++stats_.received;
   *context->inbox_.tail() = {message.buffer + kHeaderBytes, bytes};
   context->inbox_.push(1, {&link, link.session, header.from()});
@@ -280,52 +283,92 @@ void Port::control(Link& link, const HeaderWords& header) {
   ++stats_.received;
   Outflow& flow = link.out[header.from()];
   const uint64_t bit = 1ull << header.from();
+  bool good = true;
   switch (header.kind()) {
     case Kind::kOpen:
       open_inflow(link, header.to());
       break;
     case Kind::kOpened:
-    case Kind::kCredit:
-      if ((link.asked & bit) == 0) {
-        cut_off(link);
-        return;
+      if ((link.opened & bit) == 0) {
+        link.records_out[header.from()] = SendAccount(kRecordWindow);
       }
+      link.opened |= bit;
+      [[fallthrough]];
+    case Kind::kCredit:
       // What was sent counts from the last kRefused on: a message that came before this one may
       // have had the same credit.
-      flow.limit = header.credit();
+      good = (link.asked & bit) != 0 && flow.on_limit(header.credit()) == 0;
+      break;
+    case Kind::kRecords:
+      good = (link.opened & bit) != 0 &&
+             link.records_out[header.from()].on_limit(header.credit()) == 0;
+      break;
+    case Kind::kControl:
+      good = link.control_out.on_limit(header.credit()) == 0;
       break;
     case Kind::kAlive:
       break;
     case Kind::kRefused:
-      if ((link.asked & bit) == 0) {
-        cut_off(link);
-        return;
-      }
+      good = (link.asked & bit) != 0;
       link.refused |= bit;
       link.asked &= ~bit;
+      link.opened &= ~bit;
       flow = {};
+      link.kept_back[header.from()] = 0;
+      link.records_out[header.from()] = {};
       break;
     default:
-      cut_off(link);
+      good = false;
+  }
+  if (!good) {
+    cut_off(link);
   }
 }
 
 void Port::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
   Link& link = *origin.link;
   Inflow& flow = link.in[to];
-  if (origin.session != link.session || flow.share == 0) {
-    unshared_ += count;  // their share went with the session, or the context
+  if (origin.session != link.session || !flow.open) {
+    shares_.put(count);  // their share went with the session, or the context
     return;
   }
-  flow.limit = static_cast<uint16_t>(flow.limit + count);
+  flow.free_known(count);  // nothing of a share is ever recalled
   // The peer hears of it with the next message that goes there, or in one for that alone.
-  // It has to be worth it: half the share, or more than what the peer has left, since the rest of
-  // the share may be held for long.
-  const auto untold = static_cast<uint16_t>(flow.limit - flow.told);
-  if (untold >= flow.half || untold > static_cast<uint16_t>(flow.told - flow.received)) {
+  if (flow.due()) {
     link.say_credit |= 1ull << to;
     want(link);
   }
+}
+
+/// A request was answered, or its sender does not want it any more.
+void Port::return_record(const Origin& origin, uint32_t to) {
+  Link& link = *origin.link;
+  if (origin.session != link.session || !link.in[to].open) {
+    return;  // its place went with the session, or the context
+  }
+  RecvAccount& records = link.records_in[to];
+  if (records.free()) {
+    records_lent_.put(1);
+  }
+  if (records.due()) {
+    link.say_records |= 1ull << to;
+    want(link);
+  }
+}
+
+/// A window is used up, and somebody waits for what may be behind it. @return false: too many are.
+bool Port::lend_records(Link& link, uint32_t context) {
+  RecvAccount& records = link.records_in[context];
+  if (!link.in[context].open || !records.exhausted()) {
+    return true;
+  }
+  if (records.committed() + kRecordWindow > kWindowMax || !records_lent_.take_all(kRecordWindow)) {
+    return false;
+  }
+  records.lend(kRecordWindow);
+  link.say_records |= 1ull << context;
+  want(link);
+  return true;
 }
 
 }  // namespace rio::msg

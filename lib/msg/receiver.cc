@@ -30,9 +30,10 @@ int Receiver::create() {
   return bounce_.create(port_.endpoint(), kQueues * kBounceEach);
 }
 
-Request* Receiver::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes) {
+Request* Receiver::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes,
+                              uint16_t number) {
   RequestBody body;
-  if (read(bytes, &body) != 0 || body.flags != 0 || body.transfer != link.requests_seen + 1) {
+  if (read(bytes, &body) != 0 || body.transfer != link.requests_seen + 1) {
     return nullptr;
   }
   ++link.requests_seen;
@@ -45,24 +46,24 @@ Request* Receiver::on_request(Link& link, const Header& header, std::span<const 
   *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
   link.requests.push_back(*request);
   Offer* const offer = find_offer(link, header.to);
-  const bool good = offer != nullptr ? take_offer(*offer, *request) : body.offer == 0;
+  const bool good = offer != nullptr ? take_offer(*offer, *request, number) : body.offer == 0;
   if (!good) {
     free(request, false);
   }
   return good ? request : nullptr;
 }
 
-void Receiver::free(Request* request, bool credit) {
+void Receiver::free(Request* request, bool record) {
   if (request->gone == 0) {
     request->origin.link->requests.erase(*request);
   }
-  if (credit) {
-    port_.return_credit(request->origin, request->header.to, 1);
+  if (record) {
+    port_.return_record(request->origin, request->header.to);
   }
   spare_.push_back(request);
 }
 
-void Receiver::refuse(Request* request, bool credit) {
+void Receiver::refuse(Request* request, bool record) {
   if (request->gone == 0 && (request->accepted || request->parked)) {
     if (request->accepted) {
       park(*request, {StopReason::kRefused, false});
@@ -71,8 +72,8 @@ void Receiver::refuse(Request* request, bool credit) {
       say_stop(*request, StopReason::kRefused);
     }
     request->refused = true;
-    if (credit) {
-      port_.return_credit(request->origin, request->header.to, 1);
+    if (record) {
+      port_.return_record(request->origin, request->header.to);
     }
     return;  // until CLOSED
   }
@@ -81,7 +82,7 @@ void Receiver::refuse(Request* request, bool credit) {
     port_.answer(
         {&link, link.session, Kind::kAbort, request->body.transfer, 0, StopReason::kRefused});
   }
-  free(request, credit);
+  free(request, record);
 }
 
 void Receiver::receive(Context& context, Request* request, void* buffer, uint64_t capacity,
@@ -98,7 +99,9 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
   transfer.true_bytes = body.len_bytes;
   const uint64_t wanted = std::min(capacity, body.len_bytes);
   const uint64_t edge = std::min<uint64_t>(body.edge_bytes, wanted);
-  std::memcpy(buffer, body.edge, edge);
+  if (edge != 0) {
+    std::memcpy(buffer, body.edge, edge);
+  }
   port_.stats_.copied += edge;
   transfer.edge_bytes = static_cast<uint8_t>(edge);
   transfer.rest = static_cast<uint8_t*>(buffer) + edge;
@@ -356,7 +359,7 @@ bool Receiver::look(RecvTransfer& transfer) {
 }
 
 bool Receiver::say_total(RecvTransfer& transfer) {
-  if (!port_.take_room() || transfer.dead) {
+  if (!port_.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
   RecvGrant& grant = transfer.grant;

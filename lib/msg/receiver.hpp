@@ -26,10 +26,10 @@ class Receiver {
   /// @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
-  /// REQUEST, which takes a credit. @return the request, to be put into the inbox; null: the peer
-  /// has lied.
+  /// REQUEST, which takes a record. @param number of it, as Link::number_in() gave before.
+  /// @return the request, to be put into the inbox; null: the peer has lied.
   [[nodiscard]] Request* on_request(Link& link, const Header& header,
-                                    std::span<const uint8_t> bytes);
+                                    std::span<const uint8_t> bytes, uint16_t number);
   /// CLOSED. @return false: the peer has lied.
   [[nodiscard]] bool on_closed(Link& link, std::span<const uint8_t> bytes);
   /// REVOKED. @param context ours.
@@ -38,8 +38,8 @@ class Receiver {
   // As those of Context.
   void receive(Context& context, Request* request, void* buffer, uint64_t capacity,
                RecvTransfer& transfer);
-  /// @param credit whether it has taken one.
-  void refuse(Request* request, bool credit = true);
+  /// @param record whether it has taken one.
+  void refuse(Request* request, bool record = true);
   void cancel(RecvTransfer& transfer);
   void keep(Request& request);
   [[nodiscard]] int offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
@@ -84,7 +84,7 @@ class Receiver {
   };
 
   [[nodiscard]] Offer* find_offer(const Link& link, uint32_t context);
-  [[nodiscard]] bool take_offer(Offer& offer, Request& request);
+  [[nodiscard]] bool take_offer(Offer& offer, Request& request, uint16_t number);
   void end_offer(Offer& offer, bool refused);
   void look_at_offers();
   void accept(const Request& request, RecvTransfer& transfer);
@@ -94,7 +94,7 @@ class Receiver {
   [[nodiscard]] RecvTransfer* find(const Link& link, uint32_t id) const;
   [[nodiscard]] Request* find_request(const Link& link, uint32_t id) const;
   void work(RecvTransfer& transfer);
-  void free(Request* request, bool credit);
+  void free(Request* request, bool record);
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool open(const Link& link, const QueuePlace& place);
   void post(RecvTransfer& transfer);

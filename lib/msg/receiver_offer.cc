@@ -26,7 +26,7 @@ Receiver::Offer* Receiver::find_offer(const Link& link, uint32_t context) {
 int Receiver::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                     void* buffer, uint64_t capacity) {
   // Where others are under way the peer is likely to have asked already.
-  if (link.state != LinkState::kUp || link.in[context].share == 0 || !link.receives.empty() ||
+  if (link.state != LinkState::kUp || !link.in[context].open || !link.receives.empty() ||
       !link.requests.empty() || rules_.dedicated_size < kUnitMin || buffer == nullptr ||
       capacity == 0 || capacity > kTransferMax) {
     return -EAGAIN;
@@ -53,7 +53,7 @@ int Receiver::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t 
   OfferBody& body = offer->body;
   body = {};
   body.offer = offer->maker.number() + 1;
-  body.message_number = link.in[context].received;
+  body.message_number = link.number_in(context);
   body.len_max = capacity;
   body.match_bits = match_bits;
   body.ignore_bits = ignore_bits;
@@ -108,7 +108,7 @@ void Receiver::look_at_offers() {
     if (offer.maker.state() == OfferMaker::State::kNone) {
       continue;
     }
-    const uint32_t passed = offer.link->in[offer.context].received;
+    const uint32_t passed = offer.link->number_in(offer.context);
     if (passed != offer.body.message_number) {
       auto answer = OfferMaker::Answer::kNone;
       if (offer.maker.on_message(offer.body.message_number, 0, &answer) == 0) {
@@ -132,10 +132,10 @@ void Receiver::look_at_offers() {
 }
 
 /// A request came: does it answer the offer? @return false: the peer has lied.
-bool Receiver::take_offer(Offer& offer, Request& request) {
+/// @param number of its message.
+bool Receiver::take_offer(Offer& offer, Request& request, uint16_t number) {
   const RequestBody& body = request.body;
   auto answer = OfferMaker::Answer::kNone;
-  const uint32_t number = offer.link->in[offer.context].received;
   if (offer.maker.on_message(number, body.offer, &answer) != 0) {
     return false;
   }

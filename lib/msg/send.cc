@@ -49,9 +49,6 @@ bool Port::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credi
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   post(link, at, sizeof(header));
-  if (kind == Kind::kOpened || kind == Kind::kCredit) {
-    link.in[from].told = static_cast<uint16_t>(credit);
-  }
   return true;
 }
 
@@ -100,9 +97,40 @@ int Port::not_now(const Route& route) {
   return -EAGAIN;
 }
 
+/// @return 0: post_request() is next; or as send().
+int Port::may_request(const Route& route) {
+  const Link& link = *route.link;
+  const uint32_t to = HeaderWords{0, route.word}.to();
+  // In this order: what is reaped may be the end of the session, and of all that is left.
+  if ((!in_budget(tx_->next_index()) && !reap_for_more()) || (link.opened >> to & 1) == 0 ||
+      link.held || link.records_out[to].available() == 0 ||
+      link.control_out.available() <= kForAnswers) {
+    return not_now(route);
+  }
+  return 0;
+}
+
+void Port::post_request(const Route& route, const RequestBody& body) {
+  Link& link = *route.link;
+  const HeaderWords word = {0, route.word};
+  link.records_out[word.to()].take_known();
+  link.control_out.take_known();
+  const HeaderWords header = {link.next_out,
+                              HeaderWords::rest_of(word.to(), word.from(), route.back->tell(),
+                                                   Kind::kRequest, padding_of(sizeof(body)))};
+  uint8_t* const at = tx_->slot_va();
+  std::memcpy(at, &header, sizeof(header));
+  std::memcpy(at + sizeof(header), &body, sizeof(body));
+  stats_.copied += body.edge_bytes;
+  post(link, at, kHeaderBytes + sizeof(body));
+}
+
 /// The budget is used up. @return true: there is a new one.
 bool Port::reap_for_more() {
   reap();
+  if (tx_->outstanding() >= kOutMax) [[unlikely]] {
+    hold_if_greedy();
+  }
   if (!tx_->has_room(kReserve)) {
     budget_end_ = tx_->next_index();
     return false;
@@ -167,13 +195,20 @@ void Port::failed(const pmd::TxDone& done) {
     end_session(*link, -EIO);
     return;
   }
-  if (now_ns() - since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
+  hold(*link);
+  // Who refuses is alive.
+  const bool refused = done.status == pmd::Status::kRetryExpired;
+  if (!refused && now_ns() - since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
     on_unknown({link->dest_id(), link->local_key, 0});
     end_session(*link, -ETIMEDOUT);
     return;
   }
   // Not read, refused, or in doubt: the number says whether it is there already.
-  again_.push_back({link->index(), link->session, since_ns, {slot, slot + tx_->slot_bytes(entry)}});
+  ++link->again;
+  again_.push_back({link->index(),
+                    link->session,
+                    refused ? now_ns() : since_ns,
+                    {slot, slot + tx_->slot_bytes(entry)}});
 }
 
 /// When the message in that entry of the ring failed for the first time, which may be now.
@@ -184,13 +219,25 @@ uint64_t Port::take_since(uint32_t entry) {
     return now_ns();
   }
   const uint64_t since_ns = known->since_ns;
+  no_longer_resent(*known);
   resent_.erase(known);
   return since_ns;
 }
 
+/// It is not on its way any more.
+void Port::no_longer_resent(const Resent& resent) {
+  Link& link = *links_[resent.link];
+  link.resent -= resent.session == link.session ? 1 : 0;
+}
+
 void Port::send_again() {
+  const uint32_t oldest = oldest_entry();
   std::erase_if(resent_, [&](const Resent& resent) {
-    return tx_->next_index() - resent.entry > 1u << kRingLog2;
+    const bool over = tx_->next_index() - resent.entry > tx_->next_index() - oldest;
+    if (over) {
+      no_longer_resent(resent);
+    }
+    return over;
   });
   std::vector<Again> now;
   now.swap(again_);
@@ -201,20 +248,67 @@ void Port::send_again() {
     if (again.session != link.session) {
       continue;
     }
-    if (!room) {
+    if (!room || link.resent >= kAgainMax) {
       again_.push_back(std::move(again));
       continue;
     }
     ++stats_.again;
+    --link.again;
+    ++link.resent;
     const HeaderWords header = load_header(again.bytes.data());
     uint8_t* const at = tx_->slot_va();
     std::memcpy(at, again.bytes.data(), again.bytes.size());
     const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
-    resent_.push_back({tx_->next_index(), again.since_ns});
+    resent_.push_back({again.link, again.session, tx_->next_index(), again.since_ns});
     tx_->send_slot(at,
                    pmd::TxQueue::slot_words(link.dest_id(), mailbox(header.number(), length_bytes)),
                    length_bytes);
   }
+}
+
+/// The oldest entry of the ring whose fate is not known.
+uint32_t Port::oldest_entry() const {
+  return tx_->next_index() - ((1u << kRingLog2) - tx_->free_count());
+}
+
+/// How much of the ring belongs to a peer.
+uint32_t Port::out_to(uint32_t dest_id) const {
+  uint32_t count = 0;
+  for (uint32_t entry = oldest_entry(); entry != tx_->next_index(); ++entry) {
+    count += tx_->slot_dest_id(entry) == dest_id ? 1 : 0;
+  }
+  return count;
+}
+
+void Port::hold(Link& link) {
+  if (!link.held) {
+    held_.push_back(link.index());
+  }
+  link.hold();
+}
+
+/// The ring is half full. Mostly that is one peer, who does not take what is sent.
+void Port::hold_if_greedy() {
+  const uint32_t dest_id = tx_->slot_dest_id(oldest_entry());
+  const auto known = index_of_.find(dest_id);
+  if (known != index_of_.end() && out_to(dest_id) >= kOutMax) {
+    hold(*links_[known->second]);
+  }
+}
+
+void Port::release_held() {
+  std::erase_if(held_, [&](uint32_t index) {
+    Link& link = *links_[index];
+    if (!link.held) {
+      return true;  // its session has ended
+    }
+    if (link.again != 0 || link.resent != 0 || out_to(link.dest_id()) >= kOutMax / 2) {
+      link.hold();
+      return false;
+    }
+    link.release();
+    return true;
+  });
 }
 
 }  // namespace rio::msg

@@ -11,7 +11,7 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kKindMask = uint64_t{0xFF} << 48;
+constexpr uint64_t kLinkRestUs = 1000;  // after the first failure; then twice as long each time
 
 [[nodiscard]] int error_of(StopCause cause) {
   switch (cause.reason) {
@@ -51,12 +51,15 @@ int Sender::create() {
 }
 
 int Sender::send(Context& context, const Route& route, uint64_t match_bits, const void* data,
-                 uint64_t len_bytes, SendTransfer& transfer) {
-  if (data == nullptr || len_bytes == 0 || len_bytes > kTransferMax) {
+                 uint64_t len_bytes, SendTransfer& transfer, bool small) {
+  if ((data == nullptr || len_bytes == 0) && !(small && len_bytes == 0)) {
     return -EINVAL;
   }
-  if (!port_.may_send(route)) {
-    return port_.not_now(route);
+  if (len_bytes > kTransferMax) {
+    return -EINVAL;
+  }
+  if (const int rc = port_.may_request(route); rc != 0) {
+    return rc;
   }
   Link& link = *route.link;
   auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // is only read
@@ -76,18 +79,16 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   body.len_bytes = len_bytes;
   body.match_bits = match_bits;
   body.page_offset = reinterpret_cast<uintptr_t>(va) % pmd::mem::kMessagePage;
+  body.flags = small ? RequestBody::kSmall : 0;
   body.edge_bytes = transfer.edge_bytes;
-  std::memcpy(body.edge, va, edge);
-  body.message_number = route.out->sent;
-  if (!takers_.empty()) [[unlikely]] {
+  if (edge != 0) {
+    std::memcpy(body.edge, va, edge);
+  }
+  body.message_number = link.number_out(HeaderWords{0, route.word}.to());
+  if (!small && !takers_.empty()) [[unlikely]] {
     accept(route, body, transfer);
   }
-  Route request = route;
-  request.word = (route.word & ~kKindMask) | uint64_t{static_cast<uint8_t>(Kind::kRequest)} << 48;
-  uint8_t* const at = port_.begin_message(request, sizeof(body));
-  port_.stats_.copied -= sizeof(body) - edge;
-  std::memcpy(at + kHeaderBytes, &body, sizeof(body));
-  port_.post(link, at, kHeaderBytes + sizeof(body));
+  port_.post_request(route, body);
   link.sends.push_back(transfer);
   port_.watch(link, 0);
   if (body.offer != 0) {
@@ -218,6 +219,9 @@ void Sender::on_sent(const pmd::TxDone& done) {
     }
     if (done.status == pmd::Status::kResponseTimeout) {
       transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
+    } else if (done.status == pmd::Status::kLinkDown) {
+      // Attempts that fail at once would be used up before the link is back.
+      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.attempt()));
     }
   }
   transfer.grant.completed(1);
@@ -337,7 +341,7 @@ pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::Pla
 }
 
 bool Sender::say_closed(SendTransfer& transfer) {
-  if (!port_.take_room() || transfer.dead) {
+  if (!port_.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
   const SendGrant::Closed closed = transfer.grant.take_closed();

@@ -11,7 +11,7 @@ namespace rio::msg {
 /// Of the peer's context; it holds nothing that a message sent meanwhile has refused.
 OfferTaker& Sender::taker(const Link& link, uint32_t context) {
   OfferTaker& taker = takers_[uint64_t{link.index()} << 32 | context];
-  if (taker.held() && taker.message_number() != link.out[context].sent) {
+  if (taker.held() && taker.message_number() != link.number_out(context)) {
     taker.lapse();
   }
   return taker;
@@ -23,7 +23,7 @@ bool Sender::on_offer(Link& link, uint32_t context, std::span<const uint8_t> byt
     return false;
   }
   // Numbers are those of credits, modulo 2^16.
-  const auto ahead = static_cast<int16_t>(link.out[context].sent - body.message_number);
+  const auto ahead = static_cast<int16_t>(link.number_out(context) - body.message_number);
   return taker(link, context)
              .on_offer(body, body.message_number + static_cast<uint32_t>(int32_t{ahead})) == 0;
 }
@@ -44,7 +44,8 @@ bool Sender::on_revoke(Link& link, uint32_t context, std::span<const uint8_t> by
 /// The message is about to be sent; if there is an offer for it that fits, it goes with that.
 void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfer) {
   OfferTaker& offers = taker(*route.link, HeaderWords{0, route.word}.to());
-  const OfferBody* const offer = offers.take(route.out->sent, body.len_bytes, body.match_bits);
+  const OfferBody* const offer =
+      offers.take(body.message_number, body.len_bytes, body.match_bits);
   // The cut of an offer is that of memory which agrees with ours, and of a card like ours.
   if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules_.dedicated_size ||
       rules_.message_max != pmd::mem::kMessagePage ||

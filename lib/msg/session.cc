@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "lib/msg/clock.hpp"
+#include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/receiver.hpp"
 #include "lib/msg/sender.hpp"
@@ -72,24 +73,44 @@ bool Port::speak(Link& link) {
   if (link.say_alive) {
     link.say_alive = !say(link, Kind::kAlive, 0, 0, 0);
   }
-  return !link.say_welcome && !link.say_alive && each(&link.say_opened, [&](uint16_t c) {
-    return say(link, Kind::kOpened, 0, c, link.in[c].limit);
-  }) && each(&link.say_refused, [&](uint16_t c) {
-    if (!say(link, Kind::kRefused, 0, c, 0)) {
-      return false;
-    }
-    // Now the peer counts from zero again.
-    link.in[c] = link.in[c].share == 0 ? Inflow{} : link.in[c];
-    return true;
-  }) && each(&link.say_credit, [&](uint16_t c) {
-    return link.in[c].told == link.in[c].limit || say(link, Kind::kCredit, 0, c, link.in[c].limit);
-  }) && each(&link.say_open, [&](uint16_t c) {
-    if (!say(link, Kind::kOpen, c, 0, 0)) {
-      return false;
-    }
-    link.asked |= 1ull << c;
-    return true;
-  });
+  if (link.say_control) {
+    link.say_control = !say_total(link, Kind::kControl, 0, link.control_in);
+  }
+  return !link.say_welcome && !link.say_alive && !link.say_control &&
+         each(&link.say_opened,
+              [&](uint16_t c) { return say(link, Kind::kOpened, 0, c, link.in[c].tell()); }) &&
+         each(&link.say_refused,
+              [&](uint16_t c) {
+                if (!say(link, Kind::kRefused, 0, c, 0)) {
+                  return false;
+                }
+                // Now the peer counts from zero again.
+                if (!link.in[c].open) {
+                  link.in[c] = {};
+                  link.records_in[c] = {};
+                }
+                return true;
+              }) &&
+         each(&link.say_credit,
+              [&](uint16_t c) { return say_total(link, Kind::kCredit, c, link.in[c]); }) &&
+         each(&link.say_records,
+              [&](uint16_t c) { return say_total(link, Kind::kRecords, c, link.records_in[c]); }) &&
+         each(&link.say_open, [&](uint16_t c) {
+           if (!say(link, Kind::kOpen, c, 0, 0)) {
+             return false;
+           }
+           link.asked |= 1ull << c;
+           return true;
+         });
+}
+
+/// It may have been told by another message meanwhile.
+bool Port::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account) {
+  if (account.changed() && !say(link, kind, 0, from, account.limit())) {
+    return false;
+  }
+  static_cast<void>(account.tell());
+  return true;
 }
 
 void Port::ask(Link& link) {
@@ -224,11 +245,20 @@ void Port::end_session(Link& link, int error) {
   while (link.drop(&early)) {
     drop(early);
   }
-  for (Inflow& flow : link.in) {
-    close_inflow(flow);
-    flow = {};
+  for (uint32_t i = 0; i < kContexts; ++i) {
+    close_inflow(link, i);
   }
+  link.in.fill({});
   link.out.fill({});
+  link.kept_back.fill(0);
+  link.held = false;
+  link.missing_ns = 0;
+  link.again = link.resent = 0;
+  link.records_in.fill({});
+  link.records_out.fill({});
+  link.control_in = RecvAccount(kControlCredits);
+  link.control_out = SendAccount(kControlCredits);
+  link.answers = 0;
   if (receiver_ != nullptr) {
     sender_->end_session(link, error);
     receiver_->end_session(link, error);
@@ -244,7 +274,8 @@ void Port::end_session(Link& link, int error) {
   link.waiting = 0;
   link.state = LinkState::kIdle;
   link.say_open = link.asked = link.refused = link.say_opened = link.say_refused = 0;
-  link.say_credit = 0;
+  link.say_credit = link.say_records = link.opened = 0;
+  link.say_control = false;
   link.say_hello = link.say_welcome = link.say_alive = link.stuck = false;
   link.deadline_ns = 0;
   link.remote_key = 0;
@@ -254,11 +285,14 @@ void Port::end_session(Link& link, int error) {
 }
 
 /// What is not held of a share can be given to others; what was taken comes back one by one.
-void Port::close_inflow(Inflow& flow) {
-  if (flow.share != 0) {
-    unshared_ += flow.left();
-    flow.received = flow.limit;
-    flow.share = flow.half = flow.early = 0;
+void Port::close_inflow(Link& link, uint32_t context) {
+  Inflow& flow = link.in[context];
+  if (flow.open) {
+    shares_.put(flow.close());
+    flow.open = false;
+    flow.half = flow.early = 0;
+    records_lent_.put(link.records_in[context].debt());
+    static_cast<void>(link.records_in[context].close());
   }
 }
 
@@ -269,20 +303,34 @@ void Port::open_inflow(Link& link, uint32_t context) {
     want(link);
     return;
   }
-  if (flow.share == 0) {
-    // The more is taken, the less a newcomer gets.
-    const uint32_t most = std::min(config_.share, std::max(kShareMin, unshared_ / kSharesFree));
-    if (most > unshared_) {
+  if (!flow.open) {
+    // The more is taken, the less a newcomer gets. Who gets nothing can still ask for each message.
+    const uint32_t most =
+        std::min(config_.share, std::max(kShareMin, shares_.free() / kSharesFree));
+    const bool there = shares_.take_all(most);
+    if (!there && !contexts_[context]->accepts_large_) {
       link.say_refused |= 1ull << context;
       want(link);
       return;
     }
-    const auto share = static_cast<uint16_t>(most);
-    flow = {0, share, 0, static_cast<uint16_t>(share / 2), share, 0};
-    unshared_ -= most;
+    flow = Inflow(there ? static_cast<uint16_t>(most) : 0);
+    link.records_in[context] = RecvAccount(kRecordWindow);
   }
   link.say_opened |= 1ull << context;
   want(link);
+}
+
+/// Somebody had to ask where he could have sent: he gets more, if there is more.
+void Port::grow_inflow(Link& link, uint32_t context) {
+  Inflow& flow = link.in[context];
+  const uint32_t lacks = config_.share - std::min<uint32_t>(config_.share, flow.window());
+  const uint32_t more = std::min(lacks, shares_.free() / kSharesFree);
+  if (more >= kShareMin && shares_.take_all(more)) {
+    flow.grow(static_cast<uint16_t>(more));
+    flow.half = flow.window() / 2;
+    link.say_credit |= 1ull << context;
+    want(link);
+  }
 }
 
 void Port::close_context(uint16_t id) {
@@ -292,15 +340,15 @@ void Port::close_context(uint16_t id) {
     link->waiting &= ~bit;
     link->untold &= ~bit;
     link->say_credit &= ~bit;
-    if (receiver_ != nullptr) {
-      receiver_->revoke(*link, id);
-    }
-    Inflow& flow = link->in[id];
-    if (flow.share == 0) {
+      link->say_records &= ~bit;
+      if (receiver_ != nullptr) {
+        receiver_->revoke(*link, id);
+      }
+      if (!link->in[id].open) {
       continue;
     }
     // Its limit stays until the peer knows: the headers of what we send go on with it.
-    close_inflow(flow);
+    close_inflow(*link, id);
     link->say_refused |= 1ull << id;
     want(*link);
   }
@@ -336,13 +384,20 @@ void Port::look_at_card() {
 
 void Port::look_at_time() {
   look_at_card();
-  if (watched_.empty() && again_.empty()) {
+  if (!again_.empty() || !resent_.empty()) {
+    send_again();
+  }
+  if (!held_.empty()) {
+    release_held();
+  }
+  if (watched_.empty()) {
     return;
   }
   const uint64_t now = now_ns();
   for (size_t i = 0; i < watched_.size();) {
     Link& link = *links_[watched_[i]];
-    const bool waits = link.stuck || !link.sends.empty() || !link.receives.empty();
+    const bool waits =
+        link.stuck || link.has_early() || !link.sends.empty() || !link.receives.empty();
     if (link.deadline_ns == 0 && !waits) {
       link.watched = false;
       watched_[i] = watched_.back();
@@ -352,9 +407,32 @@ void Port::look_at_time() {
     look_at(link, now);
     ++i;
   }
-  if (!again_.empty()) {
-    send_again();
+}
+
+/// A message that its sender's card took for delivered may be lost: where its segments come so far
+/// apart that the receiver's card gives the first ones up, it takes the others for a message of
+/// their own, and answers DONE to all. Nobody sends it again. @return whether the session is over.
+bool Port::look_at_hole(Link& link, uint64_t now) {
+  if (!link.has_early()) {
+    link.missing_ns = 0;
+    return false;
   }
+  if (link.missing_ns == 0 || link.missing != link.next_in()) {
+    link.missing = link.next_in();
+    link.missing_ns = now;
+    return false;
+  }
+  // The sender gives up sooner, if it knows of it.
+  if (now - link.missing_ns <= 2 * uint64_t{config_.deliver_ms} * 1'000'000) {
+    return false;
+  }
+  pmd::log_error(
+      "a message of destID %u was lost on the way, and its session is over; if this happens again, "
+      "choose a longer response time-out",
+      link.dest_id());
+  on_unknown({link.dest_id(), link.local_key, 0});
+  end_session(link, -EIO);
+  return true;
 }
 
 /// A link that waits for an answer.
@@ -363,7 +441,7 @@ void Port::look_at(Link& link, uint64_t now) {
     end_session(link, -EHOSTUNREACH);
     return;
   }
-  if (now <= link.again_ns) {
+  if (now <= link.again_ns || look_at_hole(link, now)) {
     return;
   }
   if (link.deadline_ns != 0) {

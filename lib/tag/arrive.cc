@@ -72,7 +72,7 @@ void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
 
 void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
   if (origin.session != session_of(*origin.link)) {
-    context_->drop_oldest();  // cut off before it came to this
+    drop_arrived();  // cut off before it came to this
     return;
   }
   Peer* const peer = this->peer(address(origin.link->dest_id(), origin.from));
@@ -90,13 +90,13 @@ void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
       arrive_data(bytes, origin);
       return;
     case Kind::kFirst:
-      if (!arrive_first(*peer, bytes, origin)) {
-        bad(origin, "a first part, or an ack, that makes no sense");
+      if (!arrive_first(*peer, bytes)) {
+        bad(origin, "a first part that makes no sense, or no memory for it");
       }
       return;
     case Kind::kRequest:
       if (!arrive_request(*peer)) {
-        bad(origin, "large data in the middle of a message, or no memory for it");
+        bad(origin, "a request in the middle of a message, or no memory for it");
       }
       return;
     default:
@@ -106,7 +106,7 @@ void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
   }
 }
 
-bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& origin) {
+bool Endpoint::arrive_first(Peer& peer, const iovec& bytes) {
   FirstHeader header;
   if (bytes.iov_len < sizeof(header)) {
     return false;
@@ -114,15 +114,8 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& o
   const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
   std::memcpy(&header, at, sizeof(header));
   const uint64_t count = bytes.iov_len - sizeof(header);
-  const uint64_t total = header.total();
-  if (!header.good()) {
-    return false;
-  }
-  if (header.is_ack()) {
-    return count == 0 && arrive_ack(peer, header.sync_id);
-  }
-  const bool whole = total == count;
-  if (peer.incoming.active() || (!whole && (total < count || count != kFirstBytesMax))) {
+  const uint64_t total = header.total_bytes;
+  if (peer.incoming.active() || count != kFirstBytesMax || total <= count || total > kLengthMax) {
     return false;
   }
   Receive* const receive = matcher_.arrive(peer.address, header.bits);
@@ -132,9 +125,6 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& o
     if (incoming.kept == nullptr) {
       return false;
     }
-    incoming.kept->wants_ack = header.wants_ack();
-    incoming.kept->sync_id = static_cast<uint32_t>(header.sync_id);
-    incoming.kept->whole = whole;
   } else {
     RecvRequest& request = *incoming.to;
     request.length_bytes = total;
@@ -143,18 +133,9 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& o
     request.stage = Stage::kMoving;
     place(request, 0, at + sizeof(header), count);
     context_->drop_oldest();
-    if (header.wants_ack()) {
-      acknowledge(peer.address, static_cast<uint32_t>(header.sync_id));
-    }
-    if (whole) {
-      finish(request, truncation(request));
-    }
   }
-  if (!whole) {
-    peer.incoming = incoming;
-    ++incoming_;
-  }
-  static_cast<void>(origin);
+  peer.incoming = incoming;
+  ++incoming_;
   return true;
 }
 
@@ -190,26 +171,6 @@ void Endpoint::end_incoming(Peer& peer) {
   }
 }
 
-/// @return false: nobody waits for it.
-bool Endpoint::arrive_ack(Peer& peer, uint64_t id) {
-  auto* const moving = static_cast<SendRequest*>(peer.queue.first());
-  if (moving != nullptr && moving->stage == Stage::kMoving && moving->sync &&
-      moving->sync_id == id) {
-    moving->sync = false;  // matched; it is done when all is sent
-    context_->drop_oldest();
-    return true;
-  }
-  for (Request* at = peer.unacked.first(); at != nullptr; at = Requests::next(*at)) {
-    if (static_cast<SendRequest*>(at)->sync_id == id) {
-      peer.unacked.remove(*at);
-      finish(*at, 0);
-      context_->drop_oldest();
-      return true;
-    }
-  }
-  return false;
-}
-
 /// Take the oldest of the inbox into a message that is not expected. @return null: no memory.
 [[gnu::noinline]] Unexpected* Endpoint::keep(Address source, uint64_t bits, uint64_t total_bytes,
                                              uint32_t skip_bytes) {
@@ -241,11 +202,20 @@ bool Endpoint::keep_part(Unexpected& message, uint32_t skip_bytes) {
   return true;
 }
 
+/// The oldest of the inbox is nobody's. A request has no buffer to be given back.
+void Endpoint::drop_arrived() {
+  if (msg::kind_of(context_->inbox().at(0)) == Kind::kRequest) {
+    context_->refuse_large(context_->take_request());
+  } else {
+    context_->drop_oldest();
+  }
+}
+
 /// The oldest of the inbox breaks a rule.
 void Endpoint::bad(const msg::Origin& origin, const char* what) {
   pmd::log_warning("context %u: %s, from destID %u, context %u", context_->id(), what,
                    origin.link->dest_id(), origin.from);
-  context_->drop_oldest();
+  drop_arrived();
   ++stats_.cut_off;
   if (origin.session == origin.link->session) {
     port_.cut_off(*origin.link);

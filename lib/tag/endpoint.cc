@@ -78,9 +78,6 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
   request.message_bits = message.bits;
   request.length_bytes = message.length_bytes;
   request.from = message.source;
-  if (message.wants_ack && message.status == 0) {
-    acknowledge(message.source, message.sync_id);
-  }
   if (message.request != nullptr) {
     msg::Request* const from = std::exchange(message.request, nullptr);
     drop(message);
@@ -133,6 +130,7 @@ bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
   progress();
   const Message* const message = matcher_.probe(pattern);
   if (message == nullptr) {
+    let_in(pattern.source);
     return false;
   }
   *info = {message->source, message->bits, message->length_bytes};
@@ -142,9 +140,11 @@ bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
 Message* Endpoint::claim(const Pattern& pattern, MessageInfo* info) {
   progress();
   Message* const message = matcher_.claim(pattern);
-  if (message != nullptr) {
-    *info = {message->source, message->bits, message->length_bytes};
+  if (message == nullptr) {
+    let_in(pattern.source);
+    return nullptr;
   }
+  *info = {message->source, message->bits, message->length_bytes};
   return message;
 }
 
@@ -179,7 +179,7 @@ int Endpoint::cancel(SendRequest& request) {
     context_->cancel(*request.large);
     return 0;
   }
-  if (request.stage == Stage::kMoving || request.stage == Stage::kSent) {
+  if (request.stage == Stage::kMoving) {
     return -EALREADY;
   }
   if (request.stage != Stage::kWaiting) {

@@ -20,7 +20,8 @@ namespace rio::tag {
 
 struct EndpointConfig {
   MatcherConfig matcher;
-  /// Longer messages are moved by dedicated queues, where they are, once they are matched.
+  /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
+  /// others for which there is no credit.
   uint64_t eager_bytes = 16384;
 };
 
@@ -29,6 +30,7 @@ struct EndpointStats {
   uint64_t stalled = 0;     ///< sends that had to wait
   uint64_t offers = 0;      ///< to peers, of places for what they send next
   uint64_t large = 0;       ///< messages that were moved, or are, by dedicated queues
+  uint64_t asked = 0;       ///< of sends, those that were asked for since there was no credit
   uint64_t cut_off = 0;     ///< sessions ended because the peer's messages made no sense
 };
 
@@ -62,7 +64,7 @@ class Endpoint {
     }
     return send_any(to, bits, data, length_bytes, false, request);
   }
-  /// The same, but it is done only when the message was matched: MPI's Ssend.
+  /// The same, but it is done only when the message was matched: MPI's Ssend. It is asked for.
   [[nodiscard]] int send_sync(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
                               SendRequest& request) {
     return send_any(to, bits, data, length_bytes, true, request);
@@ -108,7 +110,7 @@ class Endpoint {
       look_at_sessions();
     }
     drain();
-    if (large_count_ != 0) [[unlikely]] {
+    if (cold_ != 0) [[unlikely]] {
       finish_large();
     }
     if (!senders_.empty()) [[unlikely]] {
@@ -185,10 +187,10 @@ class Endpoint {
   void complete(RecvRequest& request, Address source, const iovec& bytes);
   void arrive_data(const iovec& bytes, const msg::Origin& origin);
   void arrive_other(const iovec& bytes, const msg::Origin& origin);
-  [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes, const msg::Origin& origin);
+  [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes);
   [[nodiscard]] bool arrive_part(Peer& peer, const iovec& bytes, msg::Kind kind);
-  [[nodiscard]] bool arrive_ack(Peer& peer, uint64_t id);
   void end_incoming(Peer& peer);
+  void drop_arrived();
   [[nodiscard]] Unexpected* keep(Address source, uint64_t bits, uint64_t total_bytes,
                                  uint32_t skip_bytes);
   [[nodiscard]] bool keep_part(Unexpected& message, uint32_t skip_bytes);
@@ -200,20 +202,21 @@ class Endpoint {
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_first(Peer& peer, SendRequest& request);
-  [[nodiscard]] int push_acks(Peer& peer);
+  [[nodiscard]] static bool must_ask(Peer& peer, uint32_t parts);
   [[nodiscard]] int pump(Peer& peer);
   void send_waiting();
   void want(Peer& peer);
-  void acknowledge(Address source, uint32_t id);
 
   // large.cc
-  [[nodiscard]] int push_large(Peer& peer, SendRequest& request);
+  [[nodiscard]] int push_large(Peer& peer, SendRequest& request, bool small);
   [[nodiscard]] bool arrive_request(Peer& peer);
   [[nodiscard]] bool receive_large(msg::Request* from, RecvRequest& request);
   [[nodiscard]] bool offer(const RecvRequest& request);
   void revoke(const RecvRequest& request);
   void finish_large();
   void leave_large();
+  void look_at_crowd();
+  void let_in(Address source);
 
   // failure.cc
   [[nodiscard]] uint32_t& session_of(const msg::Link& link);
@@ -236,7 +239,8 @@ class Endpoint {
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
   uint64_t eager_bytes_;
-  uint32_t large_count_ = 0;  // under way
+  uint32_t cold_ = 0;         // large data under way, and peers in crowd_
+  std::vector<Peer*> crowd_;  // that have used up their window of requests
   Slab<LargeSend> large_sends_;
   Slab<LargeRecv> large_receives_;
   Slab<Part> parts_;

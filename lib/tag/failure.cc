@@ -1,5 +1,6 @@
 // Peers that have gone: what was under way with them ends.
 #include "lib/tag/endpoint.hpp"
+#include "pmd/bus/log.hpp"
 
 namespace rio::tag {
 
@@ -66,15 +67,14 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
 }
 
 void Endpoint::fail_sends(Peer& peer, int error) {
-  peer.acks.clear();
+  peer.parts = {};
+  peer.waits = 0;
   // Who waits hears of it there; if all seemed to be sent, the next one who sends.
-  const bool waits = peer.queue.first() != nullptr || peer.unacked.first() != nullptr;
+  const bool waits = peer.queue.first() != nullptr;
   peer.error = std::exchange(peer.used, false) && !waits ? error : 0;
-  for (auto* const list : {&peer.queue, &peer.unacked}) {
-    while (Request* const request = list->first()) {
-      list->remove(*request);
-      finish(*request, error);
-    }
+  while (Request* const request = peer.queue.first()) {
+    peer.queue.remove(*request);
+    finish(*request, error);
   }
   direct_ = nobody();
 }
@@ -102,6 +102,43 @@ void Endpoint::fail_receives(Wanted&& wanted, int error) {
     Receive* const next = ReceiveQueue::Gone::next(*receive);
     finish(static_cast<RecvRequest&>(*receive), error);
     receive = next;
+  }
+}
+
+/// Peers that have as many unanswered requests here as they may. If a receive could match what is
+/// behind these, more are let in; where that cannot be, it ends. One of any source goes on: others
+/// have windows of their own.
+void Endpoint::look_at_crowd() {
+  const uint64_t posted = matcher_.receives().posted() + 1;
+  std::erase_if(crowd_, [&](Peer* peer) {
+    const msg::Origin origin = {peer->route.link, peer->session, context_of(peer->address)};
+    bool over = context_->requests_left(origin);
+    if (!over && peer->looked_at != posted) {
+      peer->looked_at = posted;
+      const bool awaited = matcher_.receives().any_of([&](const Receive& receive) {
+        return receive.source == peer->address || receive.source == kAnySource;
+      });
+      over = awaited && context_->lend_requests(origin);
+      if (awaited && !over) {
+        pmd::log_warning("context %u: too many messages of destID %u wait for receives",
+                         context_->id(), dest_id_of(peer->address));
+        fail_receives([&](const Receive& receive) { return receive.source == peer->address; },
+                      -ENOBUFS);
+      }
+    }
+    peer->crowded = !over;
+    cold_ -= over ? 1 : 0;
+    return over;
+  });
+}
+
+/// The same for a probe, as far as it can be.
+void Endpoint::let_in(Address source) {
+  for (const Peer* peer : crowd_) {
+    if (source == kAnySource || source == peer->address) {
+      static_cast<void>(
+          context_->lend_requests({peer->route.link, peer->session, context_of(peer->address)}));
+    }
   }
 }
 

@@ -6,21 +6,22 @@
 
 namespace rio::tag {
 
-int Endpoint::push_large(Peer& peer, SendRequest& request) {
+int Endpoint::push_large(Peer& peer, SendRequest& request, bool small) {
   LargeSend* const large = large_sends_.get();
   if (large == nullptr) {
     return -ENOMEM;
   }
   large->request = &request;
-  const int rc =
-      context_->send_large(peer.route, request.bits, request.data, request.length_bytes, *large);
+  const int rc = context_->send_large(peer.route, request.bits, request.data, request.length_bytes,
+                                      *large, small);
   if (rc != 0) {
     large_sends_.put(large);
     return rc;
   }
   request.large = large;
-  ++large_count_;
+  ++cold_;
   ++stats_.large;
+  stats_.asked += small && !request.sync ? 1 : 0;
   return 0;
 }
 
@@ -53,6 +54,12 @@ bool Endpoint::arrive_request(Peer& peer) {
   message->request = from;
   matcher_.keep(*message);
   ++stats_.unexpected;
+  if (!peer.crowded && !context_->requests_left(from->origin)) {
+    peer.crowded = true;
+    peer.looked_at = 0;
+    crowd_.push_back(&peer);
+    ++cold_;
+  }
   return true;
 }
 
@@ -88,7 +95,7 @@ bool Endpoint::receive_large(msg::Request* from, RecvRequest& request) {
   large->request = &request;
   request.large = large;
   request.stage = Stage::kMoving;
-  ++large_count_;
+  ++cold_;
   ++stats_.large;
   context_->receive_large(from, request.buffer, request.capacity_bytes, *large);
   return true;
@@ -100,14 +107,17 @@ void Endpoint::finish_large() {
     large->request->large = nullptr;
     finish(*large->request, large->status);
     large_sends_.put(large);
-    --large_count_;
+    --cold_;
   }
   while (msg::RecvTransfer* const received = context_->next_received()) {
     auto* const large = static_cast<LargeRecv*>(received);
     large->request->large = nullptr;
     finish(*large->request, large->status);
     large_receives_.put(large);
-    --large_count_;
+    --cold_;
+  }
+  if (!crowd_.empty()) {
+    look_at_crowd();
   }
 }
 
@@ -123,12 +133,14 @@ void Endpoint::leave_large() {
       context_->cancel(large);
     }
   });
+  cold_ -= static_cast<uint32_t>(crowd_.size());
+  crowd_.clear();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (large_count_ != 0 && std::chrono::steady_clock::now() < end) {
+  while (cold_ != 0 && std::chrono::steady_clock::now() < end) {
     port_.progress();
     finish_large();
   }
-  if (large_count_ != 0) {
+  if (cold_ != 0) {
     pmd::log_warning("context %u: large data is still under way; close its port next",
                      context_->id());
     large_sends_.leave();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/port.hpp"
@@ -24,11 +23,9 @@ struct Unexpected : Message {
   Part* first = nullptr;
   Part* last = nullptr;
   msg::Origin origin = {};
-  msg::Request* request = nullptr;  // of large data: no parts, and no ack
-  uint32_t sync_id = 0;
-  bool wants_ack = false;
-  bool whole = false;  // all parts are there
-  int status = 0;      // why the rest will not come
+  msg::Request* request = nullptr;  // of what was only asked for: no parts
+  bool whole = false;               // all parts are there
+  int status = 0;                   // why the rest will not come
 };
 
 /// What arrives of a message in several parts.
@@ -56,19 +53,22 @@ struct Peer {
   int error = 0;         // what the next send has to hear
   bool listed = false;   // among those that have something to send
 
-  Fifo<Request, &Request::by_age> queue;    // not sent, or not all of it
-  Fifo<Request, &Request::by_age> unacked;  // sent, to be acknowledged
-  uint32_t next_sync_id = 0;
-  std::vector<uint32_t> acks;  // ids, to be sent
+  Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it
+  msg::Outflow parts;                     // credits of the message that is sent in part
+  uint32_t waits = 0;                     // how often there was too little credit, in a row
+  bool crowded = false;                   // of Endpoint::crowd_
+  uint64_t looked_at = 0;                 // of crowd_: receives posted when it was looked at last
 
   Incoming incoming;
 
-  [[nodiscard]] msg::Route route_of(msg::Kind kind) const {
+  /// Of a part.
+  [[nodiscard]] msg::Route route_of(msg::Kind kind) {
     msg::Route other = route;
+    other.out = &parts;
     other.word |= uint64_t{static_cast<uint8_t>(kind)} << 48;  // kData is 0
     return other;
   }
-  [[nodiscard]] bool has_to_send() const { return queue.first() != nullptr || !acks.empty(); }
+  [[nodiscard]] bool has_to_send() const { return queue.first() != nullptr; }
 };
 
 }  // namespace rio::tag

@@ -72,7 +72,21 @@ class ReceiveQueue {
     return gone;
   }
 
+  /// Cold, looks at all: whether there is one that `wanted(const Receive&)`.
+  template <class Wanted>
+  [[nodiscard]] bool any_of(Wanted&& wanted) {
+    bool found = false;
+    table_.for_each([&](Receive& receive) { found = found || wanted(receive); });
+    for (Receive* receive = masked_.first(); receive != nullptr && !found;) {
+      found = wanted(*receive);
+      receive = masked_.next(*receive);
+    }
+    return found;
+  }
+
   [[nodiscard]] uint64_t count() const { return next_number_ - gone_; }
+  /// Of the next receive. Grows with each.
+  [[nodiscard]] uint64_t posted() const { return next_number_; }
   /// Those of ANY source, or with ignored bits. While there are any, take() costs more.
   [[nodiscard]] uint64_t wild() const { return wild_; }
   [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }

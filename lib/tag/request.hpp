@@ -26,8 +26,7 @@ inline constexpr uint32_t kContextBits = 8;
 enum class Stage : uint8_t {
   kIdle,     ///< the caller's
   kWaiting,  ///< receive: posted; send: not begun
-  kMoving,   ///< receive: matched, not all is there; send: some parts are sent
-  kSent,     ///< send: all is sent, that it was matched is not known yet
+  kMoving,   ///< receive: matched, not all is there; send: some parts are sent, or it was asked for
   kDone,     ///< over; is the caller's once Endpoint::next_done() or test() gave it
 };
 
@@ -37,7 +36,8 @@ struct Request {
   Stage stage = Stage::kIdle;
   bool is_receive = false;
   /// 0; -EMSGSIZE (the message was longer than the buffer, which is full), -ECANCELED, or why it
-  /// ended: -ECONNRESET, -ECONNREFUSED, -EHOSTUNREACH, -EPROTO, -ETIMEDOUT, -ENODEV.
+  /// ended: -ECONNRESET, -ECONNREFUSED, -EHOSTUNREACH, -EPROTO, -ETIMEDOUT, -ENODEV; -ENOBUFS
+  /// (receive: its source has more messages on the way before it than can be remembered).
   int status = 0;
   void* user = nullptr;  ///< the caller's
 };
@@ -52,7 +52,6 @@ struct SendRequest : Request {
   uint64_t length_bytes = 0;
   uint64_t sent_bytes = 0;
   Address to = 0;
-  uint32_t sync_id = 0;
   bool sync = false;  ///< done when it was matched
   LargeSend* large = nullptr;
 };

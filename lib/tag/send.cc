@@ -52,8 +52,7 @@ int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t len
   return request.stage == Stage::kIdle ? 1 : 0;
 }
 
-/// Send what is left of it. @return 0: all; it is in no queue, or in that of the unacknowledged;
-/// -EAGAIN; or why it cannot be.
+/// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.
 int Endpoint::push(Peer& peer, SendRequest& request) {
   while (request.large == nullptr &&
          (request.stage == Stage::kWaiting || request.sent_bytes != request.length_bytes)) {
@@ -70,14 +69,22 @@ int Endpoint::push(Peer& peer, SendRequest& request) {
     return final || peer.session != peer.route.link->session ? rc : -EAGAIN;
   }
   peer.used = true;
-  if (request.large != nullptr) {
-    return 0;  // moving
-  }
-  request.stage = request.sync ? Stage::kSent : Stage::kIdle;
-  if (request.sync) {
-    peer.unacked.append(request);
+  if (request.large == nullptr) {
+    request.stage = Stage::kIdle;
   }
   return 0;
+}
+
+/// Whether a message has to be asked for, since there is not enough credit for all of it, and has
+/// not been for long. Mostly credit is on its way, and the message then goes sooner.
+bool Endpoint::must_ask(Peer& peer, uint32_t parts) {
+  constexpr uint32_t kPatience = 256;
+  if (peer.route.out->available() >= parts) {
+    peer.waits = 0;
+    return false;
+  }
+  peer.waits += peer.waits < kPatience ? 1 : 0;
+  return peer.waits == kPatience;
 }
 
 int Endpoint::push_part(Peer& peer, SendRequest& request) {
@@ -86,9 +93,10 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
   }
   if (request.stage == Stage::kWaiting) {
     if (request.length_bytes > eager_bytes_) {
-      return push_large(peer, request);
+      return push_large(peer, request, false);
     }
-    return push_first(peer, request);
+    const bool ask = request.sync || must_ask(peer, parts_of(request.length_bytes));
+    return ask ? push_large(peer, request, true) : push_first(peer, request);
   }
   const uint64_t left = request.length_bytes - request.sent_bytes;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, kMoreBytesMax));
@@ -100,33 +108,26 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
 
 int Endpoint::push_first(Peer& peer, SendRequest& request) {
   const uint64_t total = request.length_bytes;
-  if (!request.sync && total <= kDataBytesMax) {
+  if (total <= kDataBytesMax) {
     const auto count = static_cast<uint32_t>(total);
     const int rc = port_.send(peer.route, &request.bits, kBitsBytes, request.data, count);
     request.sent_bytes = rc == 0 ? count : 0;
     return rc;
   }
-  const auto count = static_cast<uint32_t>(std::min<uint64_t>(total, kFirstBytesMax));
-  const uint32_t id = request.sync ? peer.next_sync_id : 0;
-  const FirstHeader header = {request.bits, total | (request.sync ? FirstHeader::kSync : 0), id};
-  const int rc =
-      port_.send(peer.route_of(Kind::kFirst), &header, sizeof(header), request.data, count);
+  // Credits for all parts, which nobody else can have then: what is begun is not stopped half-way
+  // by messages that wait for their receives.
+  msg::Outflow& all = *peer.route.out;
+  const uint32_t parts = parts_of(total);
+  const FirstHeader header = {request.bits, total};
+  peer.parts = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : msg::Outflow();
+  const int rc = port_.send(peer.route_of(Kind::kFirst), &header, sizeof(header), request.data,
+                            kFirstBytesMax);
   if (rc == 0) {
-    request.sent_bytes = count;
-    request.sync_id = id;
-    peer.next_sync_id += request.sync ? 1 : 0;
+    request.sent_bytes = kFirstBytesMax;
+  } else if (peer.session == peer.route.link->session) {
+    all.join(peer.parts);
+    peer.parts = {};
   }
-  return rc;
-}
-
-int Endpoint::push_acks(Peer& peer) {
-  size_t sent = 0;
-  int rc = 0;
-  for (; sent < peer.acks.size() && rc == 0; sent += rc == 0 ? 1 : 0) {
-    const FirstHeader header = {0, FirstHeader::kAck, peer.acks[sent]};
-    rc = port_.send(peer.route_of(Kind::kFirst), &header, sizeof(header));
-  }
-  peer.acks.erase(peer.acks.begin(), peer.acks.begin() + static_cast<std::ptrdiff_t>(sent));
   return rc;
 }
 
@@ -135,7 +136,7 @@ int Endpoint::pump(Peer& peer) {
   if (peer.session != peer.route.link->session) {
     return -EAGAIN;  // look_at_sessions() is next
   }
-  int rc = push_acks(peer);
+  int rc = 0;
   while (rc == 0 && peer.queue.first() != nullptr) {
     auto& request = static_cast<SendRequest&>(*peer.queue.first());
     peer.queue.remove(request);
@@ -173,12 +174,6 @@ void Endpoint::want(Peer& peer) {
     peer.listed = true;
     senders_.push_back(&peer);
   }
-}
-
-void Endpoint::acknowledge(Address source, uint32_t id) {
-  Peer& to = *peer(source);  // is known: it has sent this
-  to.acks.push_back(id);
-  want(to);
 }
 
 }  // namespace rio::tag

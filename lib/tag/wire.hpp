@@ -1,9 +1,9 @@
 /// @file
 /// What stands behind lib/msg's header, as it travels: little-endian.
 ///
-/// A message that fits, and that nobody waits for: kData, match bits, bytes; its length is implied.
-/// All others begin with kFirst and a FirstHeader. If its total is not there yet, parts follow,
-/// with nothing between them but acks: kFirst and kMore are full, kLast has the rest.
+/// A message that fits: kData, match bits, bytes; its length is implied. One of several parts
+/// begins with kFirst and a FirstHeader, and the parts follow with nothing between them: kFirst and
+/// kMore are full, kLast has the rest. All others are asked for by kRequest.
 #pragma once
 
 #include <algorithm>
@@ -17,26 +17,10 @@ namespace rio::tag {
 
 /// Before the bytes of kFirst.
 struct FirstHeader {
-  uint64_t bits;         ///< of an ack: 0
-  uint64_t total_flags;  ///< length of the message, and flags
-  uint64_t sync_id;      ///< of the message that wants an ack, or that is acknowledged; else 0
-
-  static constexpr uint64_t kSync = uint64_t{1} << 63;  ///< the sender waits for an ack
-  static constexpr uint64_t kAck = uint64_t{1} << 62;   ///< this is one
-  static constexpr uint64_t kTotal = (uint64_t{1} << 48) - 1;
-
-  [[nodiscard]] uint64_t total() const { return total_flags & kTotal; }
-  [[nodiscard]] bool wants_ack() const { return (total_flags & kSync) != 0; }
-  [[nodiscard]] bool is_ack() const { return (total_flags & kAck) != 0; }
-  /// Whether a message, or an ack, may say this.
-  [[nodiscard]] bool good() const {
-    if ((total_flags & ~(kTotal | kSync | kAck)) != 0 || sync_id > UINT32_MAX) {
-      return false;
-    }
-    return is_ack() ? total_flags == kAck && bits == 0 : wants_ack() || sync_id == 0;
-  }
+  uint64_t bits;
+  uint64_t total_bytes;  ///< of the message: more than kFirstBytesMax, kLengthMax at most
 };
-static_assert(sizeof(FirstHeader) == 24);
+static_assert(sizeof(FirstHeader) == 16);
 
 inline constexpr uint32_t kBitsBytes = sizeof(uint64_t);
 /// Bytes of the user in a message of one part, in a first part, in any other.
@@ -45,6 +29,15 @@ inline constexpr uint32_t kFirstBytesMax = msg::kPartBytesMax - sizeof(FirstHead
 inline constexpr uint32_t kMoreBytesMax = msg::kPartBytesMax;
 /// The longest message.
 inline constexpr uint64_t kLengthMax = msg::kTransferMax;
+/// How many parts, and credits, a message takes that is not asked for. More than any peer has where
+/// it is too long for that.
+[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes) {
+  if (length_bytes <= kDataBytesMax) {
+    return 1;
+  }
+  const uint64_t more = (length_bytes - kFirstBytesMax + kMoreBytesMax - 1) / kMoreBytesMax;
+  return static_cast<uint32_t>(std::min<uint64_t>(1 + more, UINT32_MAX));
+}
 
 [[nodiscard]] inline uint64_t load_bits(const void* at) {
   uint64_t bits;

@@ -1,17 +1,17 @@
 // Credits of two peers that send to each other (docs/decisions/0015-large-data.md, "Credits"): data
-// up to a share, headers past it, control, CREDIT and ACK. Each application receives in batches in
+// up to a share, headers past it, control, and what tells of each when nothing else does. Each application receives in batches in
 // any order, and takes nothing before a batch is complete: the worst case of "in reverse order".
 //
 // Totals are told by what they grew; the stream is in order and loses nothing, so that is the same.
 //
-// Broken rules, which must be found: BREAK_GROW (the record window never grows), BREAK_ACK (who is
-// blocked does not send ACK), BREAK_CREDIT (CREDIT needs a control credit), BREAK_SHARE (data is
-// given back when it was read, not when the application has it).
+// Broken rules, which must be found: BREAK_GROW (the record window never grows), BREAK_TELL (control
+// is told of only by other messages), BREAK_DUE (only more than half a window is told of),
+// BREAK_SHARE (data is given back when it was read, not when the application has it).
 #ifndef S
 #define S 1  // share of data
 #endif
 #ifndef K
-#define K 1  // control
+#define K 2  // control; a REQUEST leaves one for answers
 #endif
 #ifndef H
 #define H 1  // records
@@ -22,10 +22,12 @@
 #define HALF(w) ((w + 1) / 2)
 #define Q(p) (1 - (p))
 
-mtype = { DATA, REQUEST, GRANT, CREDIT, ACK };
-// What grew of data, records, control; whether a CREDIT was read since the last one. (Of numbers, as
-// the code has them, only this matters: at most one CREDIT is out.)
-typedef Stream { chan c = [S + K + 2] of { mtype, byte, byte, byte, bool } };
+// Those that tell of one class alone may be UNREAD of each at once; the code has no bound of its own.
+#define UNREAD 2
+mtype = { DATA, REQUEST, GRANT, CREDIT, RECORDS, CONTROL };
+// By what the total that it carries has grown: of data, but of control in GRANT and CONTROL, of
+// records in RECORDS.
+typedef Stream { chan c = [S + K + 3 * UNREAD] of { mtype, byte } };
 Stream to[2];
 
 typedef Peer {
@@ -34,39 +36,35 @@ typedef Peer {
   byte grants;       // waiting to be sent
   // As a receiver: what was not told.
   byte udata; byte urecords; byte ucontrol;
+  byte kdata; byte krecords; byte kcontrol;  // told of, and not come
   byte free_records; // places that a further header can have
   byte extra;        // places that are there for a while
   byte held_data; byte held_headers;
   byte batch;        // messages that the application still takes now
-  // CREDIT and ACK.
-  bool out;   // ours: not known to have been read
-  bool owes;  // the peer's: read, and not told
   // Buffers of this peer that are taken.
-  byte in_data; byte in_control; byte in_credit; byte in_ack
+  byte in_data; byte in_control; byte in_credits; byte in_records; byte in_controls
 }
 Peer at[2];
 
-// Everything that goes tells the newest totals, and what CREDIT was read.
-inline send(p, type) {
+inline send(p, type, untold, known) {
   assert(nfull(to[Q(p)].c));
-  to[Q(p)].c!type, at[p].udata, at[p].urecords, at[p].ucontrol, at[p].owes;
-  at[p].udata = 0;
-  at[p].urecords = 0;
-  at[p].ucontrol = 0;
-  at[p].owes = false
+  to[Q(p)].c!type, untold;
+  known = known + untold;
+  untold = 0
 }
 
 #define can_data(p) (at[p].data > 0)
-#define can_header(p) (at[p].records > 0 && at[p].control > 0)
+#define can_header(p) (at[p].records > 0 && at[p].control > 1)
 #ifdef ONEWAY
 #define talks(p) (p == 0)
 #else
 #define talks(p) (true)
 #endif
-#define blocked(p) ((talks(p) && !can_data(p) && !can_header(p)) || \
-                    (at[p].grants > 0 && at[p].control == 0))
-#define must_tell(p) (at[p].udata >= HALF(S) || at[p].urecords >= HALF(H) || \
-                      at[p].ucontrol >= HALF(K))
+#ifdef BREAK_DUE
+#define due(untold, known, w) (untold > HALF(w))
+#else
+#define due(untold, known, w) (untold > 0 && (untold >= HALF(w) || untold > known))
+#endif
 
 // Peer 0 sends without end.
 inline went(p) {
@@ -82,14 +80,14 @@ proctype SendUser(byte p) {
        at[p].data--;
        at[Q(p)].in_data++;
        assert(at[Q(p)].in_data <= S);
-       send(p, DATA) };
+       send(p, DATA, at[p].udata, at[p].kdata) };
      went(p)
   :: atomic { !can_data(p) && can_header(p) ->
        at[p].records--;
        at[p].control--;
        at[Q(p)].in_control++;
        assert(at[Q(p)].in_control <= K);
-       send(p, REQUEST) };
+       send(p, REQUEST, at[p].udata, at[p].kdata) };
      went(p)
   od
 }
@@ -101,70 +99,64 @@ proctype SendControl(byte p) {
        at[p].control--;
        at[Q(p)].in_control++;
        assert(at[Q(p)].in_control <= K);
-       send(p, GRANT) }
+       send(p, GRANT, at[p].ucontrol, at[p].kcontrol) }
   od
 }
 
 proctype Tell(byte p) {
   do
-#ifdef BREAK_CREDIT
-  :: atomic { must_tell(p) && !at[p].out && at[p].control > 0 ->
-       at[p].control--;
-#else
-  :: atomic { must_tell(p) && !at[p].out ->
-#endif
-       at[p].out = true;
-       at[Q(p)].in_credit++;
-       assert(at[Q(p)].in_credit == 1);
-       send(p, CREDIT) }
-#ifndef BREAK_ACK
-  :: atomic { at[p].owes && blocked(p) ->
-       at[Q(p)].in_ack++;
-       assert(at[Q(p)].in_ack == 1);
-       send(p, ACK) }
+  :: atomic { due(at[p].udata, at[p].kdata, S) ->
+       at[Q(p)].in_credits++;
+       assert(at[Q(p)].in_credits <= UNREAD);
+       send(p, CREDIT, at[p].udata, at[p].kdata) }
+  :: atomic { due(at[p].urecords, at[p].krecords, H) ->
+       at[Q(p)].in_records++;
+       assert(at[Q(p)].in_records <= UNREAD);
+       send(p, RECORDS, at[p].urecords, at[p].krecords) }
+#ifndef BREAK_TELL
+  :: atomic { due(at[p].ucontrol, at[p].kcontrol, K) ->
+       at[Q(p)].in_controls++;
+       assert(at[Q(p)].in_controls <= UNREAD);
+       send(p, CONTROL, at[p].ucontrol, at[p].kcontrol) }
 #endif
   od
 }
 
 inline read_control(p) {
+  at[p].kcontrol--;
   at[p].in_control--;
   at[p].ucontrol++
 }
 
 proctype Read(byte p) {
   mtype type;
-  byte d, r, k;
-  bool read;
+  byte grown;
   do
-  :: atomic { to[p].c?type, d, r, k, read ->
-       at[p].data = at[p].data + d;
-       at[p].records = at[p].records + r;
-       at[p].control = at[p].control + k;
+  :: atomic { to[p].c?type, grown ->
        if
-       :: read -> assert(at[p].out); at[p].out = false
-       :: else
+       :: type == GRANT || type == CONTROL -> at[p].control = at[p].control + grown
+       :: type == RECORDS -> at[p].records = at[p].records + grown
+       :: else -> at[p].data = at[p].data + grown
        fi;
        if
        :: type == DATA ->
+            at[p].kdata--;
 #ifdef BREAK_SHARE
             at[p].udata++;
 #endif
             at[p].held_data++
        :: type == REQUEST ->
             read_control(p);
+            at[p].krecords--;
             assert(at[p].free_records > 0);
             at[p].free_records--;
             at[p].held_headers++
        :: type == GRANT -> read_control(p)
-       :: type == CREDIT ->
-            at[p].in_credit--;
-            at[p].owes = true
-#ifdef BREAK_CREDIT
-            ; at[p].ucontrol++
-#endif
-       :: type == ACK -> at[p].in_ack--
+       :: type == CREDIT -> at[p].in_credits--
+       :: type == RECORDS -> at[p].in_records--
+       :: type == CONTROL -> at[p].in_controls--
        fi;
-       type = 0; d = 0; r = 0; k = 0; read = false }
+       type = 0; grown = 0 }
   od
 }
 
@@ -211,6 +203,9 @@ init {
       at[p].data = S;
       at[p].records = H;
       at[p].control = K;
+      at[p].kdata = S;
+      at[p].krecords = H;
+      at[p].kcontrol = K;
       at[p].free_records = H
     }
     for (p : 0 .. 1) {

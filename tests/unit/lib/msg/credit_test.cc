@@ -29,6 +29,35 @@ TEST(SendAccount, RefusesTotalsThatGoBackOrTooFar) {
   EXPECT_EQ(account.available(), kWindowMax);
 }
 
+TEST(SendAccount, SplitsAndKeepsBack) {
+  SendAccount account(10);
+  SendAccount part = account.split(4);
+  EXPECT_EQ(account.available(), 6);
+  EXPECT_EQ(part.available(), 4);
+  account.join(part);
+  EXPECT_EQ(account.available(), 10);
+  part = account.split(10);
+  EXPECT_TRUE(part.take());
+  EXPECT_FALSE(account.take());
+  EXPECT_EQ(account.on_limit(13), 0);
+  const uint16_t kept_back = account.take_all();
+  EXPECT_EQ(kept_back, 3);
+  EXPECT_EQ(account.on_limit(15), 0);  // told of meanwhile
+  EXPECT_EQ(account.available(), 2);
+  account.put_back(kept_back);
+  EXPECT_EQ(account.available(), 5);
+}
+
+TEST(RecvAccount, ClosesWithWhatIsHere) {
+  RecvAccount account(6);
+  account.arrive_known(4);
+  account.free_known(1);
+  EXPECT_EQ(account.held(), 3);
+  EXPECT_EQ(account.close(), 3u);  // 7 may be sent, 4 have come
+  EXPECT_EQ(account.limit(), 7);
+  EXPECT_EQ(account.left(), 0);
+}
+
 TEST(RecvAccount, ALieIsFound) {
   RecvAccount account(1);
   EXPECT_EQ(account.arrive(), 0);
@@ -45,9 +74,10 @@ TEST(RecvAccount, IsDueWithHalfAWindowOrWhenTheSenderHasNothing) {
     ASSERT_EQ(account.arrive(), 0);
   }
   EXPECT_FALSE(account.free());
-  EXPECT_FALSE(account.free());
-  EXPECT_FALSE(account.due());
+  EXPECT_FALSE(account.due());  // the sender has as much left
   EXPECT_TRUE(account.changed());
+  EXPECT_FALSE(account.free());
+  EXPECT_TRUE(account.due());
   EXPECT_FALSE(account.free());
   EXPECT_TRUE(account.due());
   EXPECT_EQ(account.tell(), 8);
@@ -89,38 +119,6 @@ TEST(RecvAccount, ShrinksByRecall) {
   EXPECT_TRUE(account.free());  // the third
   EXPECT_FALSE(account.free());
   EXPECT_EQ(account.committed(), 3);
-}
-
-TEST(CreditTurn, OneOfEachIsOut) {
-  CreditTurn here;
-  CreditTurn there;
-  ASSERT_TRUE(here.may_send());
-  const uint8_t number = here.send();
-  EXPECT_FALSE(here.may_send());
-  EXPECT_EQ(here.on_told(there.tell()), 0);  // sent before it was read
-  EXPECT_FALSE(here.may_send());
-  ASSERT_EQ(there.on_credit(number), 0);
-  EXPECT_FALSE(there.ack_due(false));
-  EXPECT_TRUE(there.ack_due(true));
-  EXPECT_EQ(here.on_ack(there.tell()), 0);
-  EXPECT_FALSE(there.ack_due(true));
-  EXPECT_TRUE(here.may_send());
-  EXPECT_EQ(here.on_told(there.tell()), 0);  // and again with the next message
-}
-
-TEST(CreditTurn, RefusesLies) {
-  CreditTurn turn;
-  EXPECT_EQ(turn.on_ack(0), -EPROTO);
-  EXPECT_EQ(turn.on_told(1), -EPROTO);
-  EXPECT_EQ(turn.on_told(255), -EPROTO);
-  EXPECT_EQ(turn.on_credit(2), -EPROTO);
-  EXPECT_EQ(turn.on_credit(1), 0);
-  EXPECT_EQ(turn.on_credit(2), -EPROTO);  // it cannot know that the first was read
-  static_cast<void>(turn.send());
-  EXPECT_EQ(turn.on_ack(0), -EPROTO);
-  EXPECT_EQ(turn.on_told(0), 0);
-  EXPECT_EQ(turn.on_told(1), 0);
-  EXPECT_EQ(turn.on_told(0), -EPROTO);  // it was known
 }
 
 TEST(SharePool, GivesNothingTwice) {

@@ -101,7 +101,7 @@ TEST_F(HostileSession, WhatNobodyAskedForCutsItOff) {
     foe_says(kind);
     EXPECT_EQ(own_.port->stats().cut_off, ++cut_off) << static_cast<uint32_t>(kind);
     EXPECT_EQ(link().state, LinkState::kIdle);
-    EXPECT_EQ(link().out[0].left(), 0);
+    EXPECT_EQ(link().out[0].available(), 0);
   }
 }
 
@@ -131,6 +131,93 @@ TEST_F(HostileSession, AHelloAgainChangesNothing) {
   EXPECT_EQ(link().session, session);
   EXPECT_EQ(link().local_key, key);
   EXPECT_EQ(link().next_out, next_out);
+}
+
+TEST_F(HostileSession, CreditThatNobodyCanHaveCutsItOff) {
+  begin();
+  const Route to_foe = route(own_, 3, 0);
+  ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
+  turns(50);
+  foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, 0x4001, Kind::kOpened));
+  EXPECT_EQ(own_.port->stats().cut_off, 1u);
+  EXPECT_EQ(link().out[0].available(), 0);
+}
+
+/// Credit of kWindowMax messages for which the foe has no room: its card answers RETRY.
+class FalseCredit : public HostileSession {
+ protected:
+  void goes_on(const std::string& to_foe) {
+    begin();
+    const Route there = route(own_, 3, 0);
+    const Route back = route(own_, 2, 0);
+    ASSERT_EQ(try_send(own_, there, to_foe), -EAGAIN);
+    turns(50);
+    foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, kWindowMax, Kind::kOpened));
+    ASSERT_EQ(link().out[0].available(), kWindowMax);
+    uint32_t sent = 0;
+    for (uint32_t idle = 0; idle < 1000; ++idle) {
+      for (; try_send(own_, there, to_foe) == 0; idle = 0) {
+        ASSERT_LT(++sent, 1000u);  // of 16384 that the foe has promised to take
+      }
+      foe_->reap();
+    }
+    EXPECT_LE(own_.port->endpoint().tx().outstanding(), 300u);
+    for (uint32_t i = 0; i < 600; ++i) {  // more than the ring has entries
+      sent += try_send(own_, there, to_foe) == 0 ? 1 : 0;
+      ASSERT_EQ(send(friend_, there_, "goes on"), 0);
+      ASSERT_EQ(receive(own_), "goes on");
+      int rc = -EAGAIN;
+      ASSERT_TRUE(work_until([&] {
+        foe_->reap();
+        return (rc = try_send(own_, back, "and back")) != -EAGAIN;
+      })) << i;
+      ASSERT_EQ(rc, 0);
+      ASSERT_TRUE(work_until([&] {
+        foe_->reap();
+        return !friend_.inbox().empty();
+      }));
+      ASSERT_EQ(friend_.take(), "and back");
+    }
+    // It takes what has come, and is sent what was kept back.
+    uint32_t got = 0;
+    EXPECT_TRUE(work_until([&] {
+      while (!foe_->receive().empty()) {
+        ++got;
+      }
+      return got >= sent && try_send(own_, there, to_foe) == 0;
+    })) << got
+        << " of " << sent;
+  }
+};
+
+TEST_F(FalseCredit, OfShortMessages) {
+  goes_on("x");
+}
+
+TEST_F(FalseCredit, OfLongMessages) {
+  goes_on(std::string(4000, 'x'));
+}
+
+// Whoever keeps back a message for ever, or lost it on the way, does not hold up the others for
+// ever.
+TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
+  PortConfig config = config_of(1);
+  config.deliver_ms = 30;
+  const Member own = member(port(config), 0);
+  Raw foe("shm:x,id=3", 0);
+  ASSERT_TRUE(foe.send(1, Wire::session(Kind::kHello, 0, 77, 0, 5)));
+  Link& link = *own.port->link(3);
+  ASSERT_TRUE(work_until([&] { return link.state == LinkState::kUp; }));
+  const uint32_t session = link.session;
+  ASSERT_TRUE(foe.send(1, Wire::message(link.local_key, link.next_in(), 0, 0, 0, Kind::kOpen)));
+  ASSERT_TRUE(work_until([&] { return link.in[0].open; }));
+  ASSERT_TRUE(
+      foe.send(1, Wire::message(link.local_key, link.next_in() + 1, 0, 0, 0, Kind::kData, "b")));
+  ASSERT_TRUE(work_until([&] { return own.port->stats().early == 1; }));
+  EXPECT_EQ(link.session, session);
+  EXPECT_TRUE(work_until([&] { return link.session == session + 1; }));
+  EXPECT_EQ(link.error, -EIO);
+  EXPECT_EQ(own.port->unshared(), config.buffers - 32);
 }
 
 }  // namespace

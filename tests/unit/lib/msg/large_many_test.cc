@@ -81,7 +81,12 @@ class Many {
   void take(std::vector<Request*>* waiting, bool reverse) {
     for (const auto& node : nodes_) {
       while (node->has_request()) {
-        waiting->push_back(node->context->take_request());
+        Request* const request = node->context->take_request();
+        waiting->push_back(request);
+        // Nothing of what is here is answered before all are: so more have to be let in.
+        if (reverse && !node->context->requests_left(request->origin)) {
+          ASSERT_TRUE(node->context->lend_requests(request->origin));
+        }
       }
     }
     const bool all_here =

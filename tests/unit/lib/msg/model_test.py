@@ -51,13 +51,13 @@ CASES = {
     ],
     "credit": [
         ("safety", "-DNB=1"),
-        ("safety", "-DONEWAY -DH=3 -DS=3 -DK=2"),
+        ("safety", "-DONEWAY -DH=3 -DS=3 -DK=3"),
         ("np", "-DONEWAY"),
-        ("np", "-DONEWAY -DS=2 -DK=2"),
+        ("np", "-DONEWAY -DS=2 -DK=3"),
         ("safety", "-DONEWAY -DBREAK_GROW"),
-        ("safety", "-DONEWAY -DBREAK_ACK"),
+        ("safety", "-DONEWAY -DBREAK_TELL"),
         ("safety", "-DONEWAY -DBREAK_SHARE"),
-        ("safety", "-DNB=1 -DBREAK_CREDIT"),
+        ("safety", "-DNB=1 -DBREAK_DUE"),
     ],
     "share": [
         ("safety", "-DT=3"),
@@ -72,8 +72,8 @@ LARGE = [
     ("grant", "safety", "-DNS=1 -DNT=2 -DABORTS -DDEATH -DN=1 -DW=1"),
     ("grant", "safety", "-DNS=2 -DABORTS -DN=1 -DW=1"),
     ("credit", "safety", "-DNB=1"),
-    ("credit", "safety", "-DONEWAY -DH=3 -DS=3 -DK=2"),
-    ("credit", "np", "-DONEWAY -DS=2 -DK=2"),
+    ("credit", "safety", "-DONEWAY -DH=3 -DS=3 -DK=3"),
+    ("credit", "np", "-DONEWAY -DS=2 -DK=3"),
 ]
 
 

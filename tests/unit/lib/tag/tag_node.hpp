@@ -18,11 +18,11 @@ inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
 
 struct TagNode {
   TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
-          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes) {
+          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes, uint32_t buffers = 1024) {
     msg::PortConfig config;
     config.card = card;
     config.dest_id = dest_id;
-    config.buffers = 1024;
+    config.buffers = buffers;
     config.share = share;
     EXPECT_EQ(msg::Port::open(config, &port), 0);
     endpoints.resize(contexts);

@@ -1,0 +1,130 @@
+// Many send to one that receives in the reverse order: nobody waits for ever, and what is not
+// expected has its bound.
+#include <cstdlib>
+
+#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/unit/lib/tag/tag_node.hpp"
+
+namespace rio::test {
+namespace {
+
+using tag::RecvRequest;
+using tag::SendRequest;
+
+constexpr uint32_t kPeers = 63;
+constexpr uint32_t kEach = 40;  // more than a window of requests and a share
+constexpr uint32_t kBuffers = 512;
+
+class TagFlood : public testing::Test {
+ protected:
+  TagFlood() {
+    setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1);
+    one_ = std::make_unique<TagNode>("shm:flood,id=1", 0, 1, 16, 16384, kBuffers);
+    for (uint32_t i = 0; i < kPeers; ++i) {
+      const std::string card = "shm:flood,id=" + std::to_string(i + 2);
+      peers_.push_back(std::make_unique<TagNode>(card, 0, 1, 16, 16384, 128));
+    }
+  }
+  ~TagFlood() override { unsetenv("RIO_RUNTIME_DIR"); }
+
+  struct Sending {
+    SendRequest request;
+    std::vector<uint8_t> bytes;
+  };
+
+  /// Small and large ones, mixed.
+  static uint64_t size_of(uint32_t peer, uint32_t number) {
+    constexpr uint64_t kSizes[] = {8, 0, 300, 4000, 9000, 24000, 64, 16384, 50001, 4096};
+    return kSizes[(peer + number) % std::size(kSizes)];
+  }
+  void send_all() {
+    for (uint32_t number = 0; number < kEach; ++number) {
+      for (uint32_t i = 0; i < kPeers; ++i) {
+        auto& sending = sends_.emplace_back(std::make_unique<Sending>());
+        sending->bytes = pattern(i * kEach + number, size_of(i, number));
+        ASSERT_GE((*peers_[i])
+                      ->send(one_->at(), number, sending->bytes.data(), sending->bytes.size(),
+                             sending->request),
+                  0);
+      }
+    }
+  }
+  void work() {
+    one_->progress();
+    for (const auto& peer : peers_) {
+      peer->progress();
+    }
+  }
+  void receive(uint32_t peer, uint32_t number) {
+    const uint64_t length_bytes = size_of(peer, number);
+    std::vector<uint8_t> buffer(length_bytes);
+    RecvRequest request;
+    const int rc =
+        (*one_)->receive({number, 0, peers_[peer]->at()}, buffer.data(), length_bytes, request);
+    ASSERT_GE(rc, 0);
+    uint32_t turn = 0;
+    while (rc == 0 && !(*one_)->test(request)) {
+      ASSERT_LT(++turn, kTurnsMax) << "peer " << peer << ", message " << number;
+      work();
+    }
+    ASSERT_EQ(request.status, 0) << "peer " << peer << ", message " << number;
+    ASSERT_EQ(request.length_bytes, length_bytes);
+    ASSERT_TRUE(buffer == pattern(peer * kEach + number, length_bytes));
+  }
+
+  TempDir dir_;
+  std::unique_ptr<TagNode> one_;
+  std::vector<std::unique_ptr<TagNode>> peers_;
+  std::vector<std::unique_ptr<Sending>> sends_;
+};
+
+TEST_F(TagFlood, OfOneThatReceivesInTheReverseOrder) {
+  send_all();
+  for (uint32_t turn = 0; turn < 2000; ++turn) {
+    work();  // what can come comes
+  }
+  // Of what is not expected no byte is but in buffers, which are not all taken.
+  EXPECT_LE(one_->port->unshared(), kBuffers);
+  for (uint32_t number = kEach; number-- > 0;) {
+    for (uint32_t i = 0; i < kPeers && !HasFatalFailure(); ++i) {
+      receive(i, number);
+    }
+  }
+  uint64_t asked = 0;
+  for (const auto& peer : peers_) {
+    while (const tag::Request* const done = (*peer)->next_done()) {
+      EXPECT_EQ(done->status, 0);
+    }
+    asked += (*peer)->stats().asked;
+    EXPECT_EQ(peer->port->stats().cut_off, 0u);
+  }
+  EXPECT_NE(asked, 0u);
+  EXPECT_EQ(one_->port->stats().cut_off, 0u);
+}
+
+// There is a bound to what can be remembered: the receive hears of it.
+TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
+  constexpr uint32_t kMessages = msg::kWindowMax + 100;
+  std::vector<SendRequest> sends(kMessages);
+  for (SendRequest& send : sends) {
+    ASSERT_EQ(a_->send_sync(b_.at(), 1, nullptr, 0, send), 0);
+  }
+  RecvRequest behind;
+  RecvRequest any;
+  ASSERT_EQ(b_->receive({2, 0, a_.at()}, nullptr, 0, behind), 0);
+  ASSERT_EQ(b_->receive({3, 0, tag::kAnySource}, nullptr, 0, any), 0);
+  EXPECT_EQ(wait(*b_, behind), -ENOBUFS);
+  EXPECT_FALSE(b_->test(any));
+  // Those that came are there, in their order, and the others follow.
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    RecvRequest receive;
+    ASSERT_EQ(b_->receive({1, 0, a_.at()}, nullptr, 0, receive), 0);
+    ASSERT_EQ(wait(*b_, receive), 0) << i;
+    ASSERT_EQ(wait(*a_, sends[i]), 0) << i;
+  }
+  EXPECT_EQ(b_->cancel(any), 0);
+  EXPECT_EQ(wait(*b_, any), -ECANCELED);
+}
+
+}  // namespace
+}  // namespace rio::test
