@@ -52,6 +52,7 @@ int Port::start() {
   config.dest_id = config_.dest_id;
   config.card.response_timeout_us = config_.response_timeout_us;
   config.card.receive_timeout_us = 2 * config_.response_timeout_us;
+  config.irq_rings = config_.sleeps ? irq_rings() : 0;
   config.queues.tx_log2 = kRingLog2;
   config.queues.shared_log2 = kRingLog2;
   if (const int rc = Endpoint::open(config_.card, config, &endpoint_); rc != 0) {

@@ -120,6 +120,8 @@ class Endpoint {
     }
     return request;
   }
+  /// Whether next_done() has something.
+  [[nodiscard]] bool has_done() const { return done_.first() != nullptr; }
   /// Whether this one is done; if so it is the caller's.
   [[nodiscard]] bool test(Request& request) {
     if (request.stage != Stage::kDone) {
