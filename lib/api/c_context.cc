@@ -88,6 +88,7 @@ int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** 
       return rc;
     }
     context->owner = port;
+    context->ended = port->port->sessions_ended();
     ++port->users;
     *out = context.release();
     return 0;
@@ -186,8 +187,14 @@ int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
     Context& own = *context->context;
     Port& port = own.port();
     const bool stuck = std::exchange(context->stuck, false);
-    return rio::msg::wait(
-        port, timeout_ms, [&] { port.progress(); },
-        [&] { return at_message(own) || (stuck && port.activity() != context->seen); });
+    const auto news = [&] {
+      return at_message(own) || port.sessions_ended() != context->ended ||
+             (stuck && port.activity() != context->seen);
+    };
+    const int rc = rio::msg::wait(
+        port, timeout_ms, [&] { port.progress(); }, news);
+    const Guard guard(port);
+    context->ended = port.sessions_ended();
+    return rc;
   });
 }

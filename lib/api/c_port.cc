@@ -183,8 +183,8 @@ int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes)
   }
   const Guard guard(*port->port);
   const PortStats& stats = port->port->stats();
-  const rio_msg_stats all = {stats.received, stats.again,   stats.early,  stats.twice,
-                             stats.bad,      stats.cut_off, stats.copied, stats.placed};
+  const rio_msg_stats all = {stats.received, stats.again,  stats.early,  stats.twice,    stats.bad,
+                             stats.cut_off,  stats.copied, stats.placed, stats.overslept};
   std::memset(out, 0, size_bytes);
   std::memcpy(out, &all, std::min(size_bytes, sizeof(all)));
   return 0;
@@ -201,7 +201,10 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms) {
       return rc;
     }
     Sleeper sleeper(*port->port);
-    if (!sleeper.prepare([] {})) {
+    const bool nothing = sleeper.prepare([] {});
+    // What came with the caller's own calls is news, too: he may not have looked again since.
+    const uint64_t now = port->port->activity();
+    if (!nothing || std::exchange(port->armed, now) != now) {
       return port->port->error() != 0 ? port->port->error() : 1;
     }
     const int rc = sleeper.enlist();

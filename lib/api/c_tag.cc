@@ -94,6 +94,7 @@ int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out) {
       return rc;
     }
     tag->owner = port;
+    tag->ended = port->port->sessions_ended();
     ++port->users;
     *out = tag.release();
     return 0;
@@ -229,11 +230,14 @@ int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms) {
   return no_throw([&] {
     Endpoint& endpoint = *tag->endpoint;
     const auto news = [&] {
-      return endpoint.has_done() || endpoint.stats().unexpected != tag->unexpected;
+      return endpoint.has_done() || endpoint.stats().unexpected != tag->unexpected ||
+             endpoint.port().sessions_ended() != tag->ended;
     };
     const int rc = rio::msg::wait(
         endpoint.port(), timeout_ms, [&] { endpoint.progress(); }, news);
+    const Guard guard(endpoint.port());
     tag->unexpected = endpoint.stats().unexpected;
+    tag->ended = endpoint.port().sessions_ended();
     return rc;
   });
 }

@@ -22,6 +22,7 @@ struct rio_msg_port {
   uint32_t users = 0;              // contexts and endpoints that are open
   uint64_t told = 0;               // of Port::sessions_ended()
   std::vector<uint32_t> sessions;  // of links by index, that the caller knows of
+  uint64_t armed = 0;              // Port::activity() of the last rio_msg_arm()
 };
 
 struct rio_msg_context {
@@ -30,6 +31,7 @@ struct rio_msg_context {
   uint32_t held = 0;   // messages that are not released
   uint64_t seen = 0;   // Port::activity() before the last try that found no room
   bool stuck = false;  // there was such a try since the last wait
+  uint64_t ended = 0;  // Port::sessions_ended() that rio_msg_wait() has told
   rio_msg_address last_to = RIO_MSG_CONTEXTS;  // nobody's
   rio::msg::Route last_route;
   std::unordered_map<rio_msg_address, rio::msg::Route> routes;
@@ -44,6 +46,7 @@ struct rio_tag {
   rio::tag::RecvRequest* spare_receive = nullptr;
   std::unique_ptr<rio::tag::Endpoint> endpoint;
   uint64_t unexpected = 0;  // of its stats: as rio_tag_wait_any() told last
+  uint64_t ended = 0;       // and of Port::sessions_ended()
 };
 
 namespace rio::api {

@@ -70,14 +70,15 @@ struct rio_msg_options {
 
 /** What a port has counted since it was opened. */
 struct rio_msg_stats {
-  uint64_t received; /**< messages, of the library's own too */
-  uint64_t again;    /**< sent once more */
-  uint64_t early;    /**< arrived before one with a lower number */
-  uint64_t twice;    /**< arrived once more */
-  uint64_t bad;      /**< of no session, no context, or no sense: dropped */
-  uint64_t cut_off;  /**< sessions ended because the peer broke a rule */
-  uint64_t copied;   /**< bytes copied by the library */
-  uint64_t placed;   /**< bytes of large data that the card moved from or to where they are */
+  uint64_t received;  /**< messages, of the library's own too */
+  uint64_t again;     /**< sent once more */
+  uint64_t early;     /**< arrived before one with a lower number */
+  uint64_t twice;     /**< arrived once more */
+  uint64_t bad;       /**< of no session, no context, or no sense: dropped */
+  uint64_t cut_off;   /**< sessions ended because the peer broke a rule */
+  uint64_t copied;    /**< bytes copied by the library */
+  uint64_t placed;    /**< bytes of large data that the card moved from or to where they are */
+  uint64_t overslept; /**< sleeps of a second that the clock ended though something had come: 0 */
 };
 
 /** The end of a session. */
@@ -159,7 +160,8 @@ int rio_msg_get_stats(rio_msg_port* port, struct rio_msg_stats* out, size_t size
  *  options.threads: use the waits. @return descriptor; -ENOTSUP (options). */
 int rio_msg_fd(rio_msg_port* port);
 /** Ask for a wake-up. @param timeout_ms gets how long the sleep may be: the library has things to
- *  do then. @return 0: sleep; 1: something has come meanwhile, look at it first; -ENODEV, -ENOTSUP.
+ *  do then. @return 0: sleep; 1: something has come since the last call, look at it first; -ENODEV,
+ * -ENOTSUP.
  */
 int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms);
 
@@ -187,8 +189,9 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const struct iov
 int rio_msg_receive(rio_msg_context* context, struct rio_msg_message* out);
 /** Hot. A message is done with. Who holds many stops their senders. */
 void rio_msg_release(rio_msg_context* context, const struct rio_msg_message* message);
-/** Wait until a message can be received, or until a send that got -EAGAIN is worth another try.
- *  Sleeps with options.sleeps, polls otherwise. @return 1: look; 0: not within the time; -ENODEV.
+/** Wait until a message can be received, a send that got -EAGAIN is worth another try, or a peer
+ *  has gone. Sleeps with options.sleeps, polls otherwise. @return 1: look; 0: not within the time;
+ * -ENODEV.
  */
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms);
 
@@ -250,8 +253,9 @@ int rio_tag_test(rio_tag* tag, rio_tag_request* request, struct rio_tag_done* do
  *  within the time; -ENODEV (it will be done, with that status). */
 int rio_tag_wait(rio_tag* tag, rio_tag_request* request, uint32_t timeout_ms,
                  struct rio_tag_done* done);
-/** Wait until something is done or has come that nobody has received; rio_tag_next_done() and
- *  rio_tag_probe() tell what. @return 1, 0, -ENODEV. */
+/** Wait until something is done, or has come that nobody has received, or a peer has gone;
+ *  rio_tag_next_done() and rio_tag_probe() tell what: take all there is before the next wait.
+ * @return 1, 0, -ENODEV. */
 int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms);
 /** Make progress until all sends have gone and arrived, but for those that nobody matches.
  *  @return 0, -ETIMEDOUT, -ENODEV. */

@@ -43,6 +43,8 @@ struct PortStats {
   uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
   uint64_t copied = 0;    ///< bytes copied by this library
   uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
+  /// Long sleeps that only the clock ended, though something had come: a wake-up was lost.
+  uint64_t overslept = 0;
 };
 
 /// One thread: all functions of a port and of its contexts; or several, with the Guard of

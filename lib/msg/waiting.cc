@@ -137,7 +137,8 @@ int Sleeper::enlist() {
 void Sleeper::sleep(uint32_t timeout_ms) {
   pollfd fds[] = {{port_.endpoint().irq_fd(), POLLIN, 0}, {own_fd_, POLLIN, 0}};
   const uint32_t ms = std::min(timeout_ms, bound_ms_);
-  static_cast<void>(::poll(fds, own_fd_ < 0 ? 1 : 2, static_cast<int>(ms)));
+  const int woken = ::poll(fds, own_fd_ < 0 ? 1 : 2, static_cast<int>(ms));
+  slept_out_ = woken == 0 && ms >= kBoundMs;
 }
 
 void Sleeper::wake() {
@@ -146,6 +147,11 @@ void Sleeper::wake() {
   std::erase(port_.sleepers_, own_fd_);
   port_.wake_sleepers();
   own_fd_ = -1;
+  if (slept_out_) {
+    const uint64_t before = port_.activity();
+    port_.look_at_all();
+    port_.stats_.overslept += port_.activity() != before ? 1 : 0;
+  }
 }
 
 }  // namespace rio::msg

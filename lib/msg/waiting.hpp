@@ -66,6 +66,7 @@ class Sleeper {
   Port& port_;
   uint32_t bound_ms_ = 0;
   int own_fd_ = -1;  // where other threads write to
+  bool slept_out_ = false;
 };
 
 /// Wait until `ready()`, by sleeping if the port was opened for that, else by polling.
