@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/fpga/sim/temp_dir.hpp"
@@ -100,6 +101,34 @@ void swap_tags(api::Tag& own, rio_msg_address peer, uint32_t rounds) {
   }
 }
 
+/// Threads of a test, which let the ports work until all of them have done theirs: nothing moves
+/// but in calls, and what was sent last needs some, too.
+class Crew {
+ public:
+  explicit Crew(uint32_t count) : working_(count) {}
+
+  template <class Work>
+  void add(api::Port& port, Work&& work) {
+    threads_.emplace_back([this, &port, work = std::forward<Work>(work)] {
+      work();
+      --working_;
+      while (working_ != 0 && !testing::Test::HasFailure()) {
+        port.progress();
+        std::this_thread::yield();
+      }
+    });
+  }
+  void join() {
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+
+ private:
+  std::atomic<uint32_t> working_;
+  std::vector<std::thread> threads_;
+};
+
 TEST_P(Threads, EachContextAndEndpointOnItsOwn) {
   constexpr uint32_t kRounds = 100;
   std::vector<api::Context> asking;
@@ -112,19 +141,16 @@ TEST_P(Threads, EachContextAndEndpointOnItsOwn) {
     left.push_back(open_tag(a_, kContexts + i));
     right.push_back(open_tag(b_, kContexts + i));
   }
-  std::vector<std::thread> threads;
+  Crew crew(4 * kContexts);
   for (uint32_t i = 0; i < kContexts; ++i) {
-    threads.emplace_back([&, i] { ask(asking[i], i, echoing[i].self()); });
-    threads.emplace_back([&, i] { echo(echoing[i]); });
-    threads.emplace_back([&, i] { swap_tags(left[i], right[i].self(), kRounds); });
-    threads.emplace_back([&, i] { swap_tags(right[i], left[i].self(), kRounds); });
+    crew.add(a_, [&, i] { ask(asking[i], i, echoing[i].self()); });
+    crew.add(b_, [&, i] { echo(echoing[i]); });
+    crew.add(a_, [&, i] { swap_tags(left[i], right[i].self(), kRounds); });
+    crew.add(b_, [&, i] { swap_tags(right[i], left[i].self(), kRounds); });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  crew.join();
   EXPECT_EQ(a_.stats().cut_off, 0u);
   EXPECT_EQ(b_.stats().cut_off, 0u);
-  EXPECT_RC(a_.flush(kLongMs), 0);
 }
 
 // The documented way for several threads on one context: a lock of their own.
@@ -133,28 +159,28 @@ TEST_P(Threads, SeveralOnOneContext) {
   api::Context from = open_context(a_, 0);
   api::Context to = open_context(b_, 0);
   std::mutex mutex;
-  std::vector<std::thread> threads;
+  Crew crew(kSenders + 1);
   for (uint32_t i = 0; i < kSenders; ++i) {
-    threads.emplace_back([&, i] {
+    crew.add(a_, [&, i] {
       for (uint32_t number = 0; number < kMessages; ++number) {
         const std::lock_guard lock(mutex);
         ASSERT_EQ(send_all(from, to.self(), text(i, number)), 0);
       }
     });
   }
-  uint32_t next[kSenders] = {};
-  for (uint32_t i = 0; i < kSenders * kMessages; ++i) {
-    api::Message message;
-    ASSERT_EQ(receive_next(to, &message), 1) << i;
-    const std::string got = text_of(message.bytes());
-    const uint32_t sender = static_cast<uint32_t>(got[0] - '0');
-    ASSERT_LT(sender, kSenders);
-    ASSERT_EQ(got, text(sender, next[sender]));
-    ++next[sender];
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  crew.add(b_, [&] {
+    uint32_t next[kSenders] = {};
+    for (uint32_t i = 0; i < kSenders * kMessages; ++i) {
+      api::Message message;
+      ASSERT_EQ(receive_next(to, &message), 1) << i;
+      const std::string got = text_of(message.bytes());
+      const auto sender = static_cast<uint32_t>(got[0] - '0');
+      ASSERT_LT(sender, kSenders);
+      ASSERT_EQ(got, text(sender, next[sender]));
+      ++next[sender];
+    }
+  });
+  crew.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Threads,
