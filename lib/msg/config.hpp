@@ -26,6 +26,7 @@ struct PortConfig {
   /// How long a message that does not arrive is sent again: whoever is stopped for longer is dead.
   uint32_t deliver_ms = 60000;
   uint32_t response_timeout_us = 100000;  ///< of the card, until a message is in doubt
+  std::string profile;                    ///< path; empty: as profile_path() says; "none": no file
   Threads threads = Threads::kOne;
   /// wait() sleeps: the card has to have interrupts, or to be one of "shm:".
   bool sleeps = false;

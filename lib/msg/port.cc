@@ -47,6 +47,9 @@ int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
 }
 
 int Port::start() {
+  if (const int rc = load_profile(config_.profile, &profile_); rc != 0) {
+    return rc;
+  }
   EndpointConfig config;
   config.queue_pair = config_.queue_pair;
   config.dest_id = config_.dest_id;

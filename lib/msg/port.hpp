@@ -16,6 +16,7 @@
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/lock.hpp"
+#include "lib/msg/profile.hpp"
 #include "pmd/embed/riopmd.hpp"
 
 namespace rio::msg {
@@ -142,6 +143,8 @@ class Port {
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] const PortStats& stats() const { return stats_; }
   [[nodiscard]] const PortConfig& config() const { return config_; }
+  /// What was measured on this machine.
+  [[nodiscard]] const Profile& profile() const { return profile_; }
   /// Grows with all that comes from the card: what was refused for want of room is worth another
   /// try when this has changed.
   [[nodiscard]] uint64_t activity() const;
@@ -368,6 +371,7 @@ class Port {
   [[nodiscard]] static uint32_t irq_rings();
 
   PortConfig config_;
+  Profile profile_;
   std::unique_ptr<Endpoint> endpoint_;
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;

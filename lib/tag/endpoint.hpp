@@ -20,8 +20,9 @@ namespace rio::tag {
 
 struct EndpointConfig {
   MatcherConfig matcher;
-  /// Longer messages are moved by dedicated queues, where they are, once they are matched.
-  uint64_t eager_bytes = 16384;
+  /// Longer messages are moved by dedicated queues, where they are, once they are matched. 0: as
+  /// the port's profile says.
+  uint64_t eager_bytes = 0;
 };
 
 struct EndpointStats {
