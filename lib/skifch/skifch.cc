@@ -37,9 +37,8 @@ struct SkifCh {
   uint32_t give = 0;
   uint32_t done = 0;
   const Inbox* inbox = nullptr;
-  Port* port_now = nullptr;  // `port`
-  uint32_t given_locked =
-      0;  // with threads: messages that Recv gave and RecvComp did not take back
+  Port* port_now = nullptr;   // `port`
+  uint32_t given_locked = 0;  // with threads: how many Recv gave and RecvComp did not take back
   // Whom a short message goes to at once: who was sent to last; at first, and with threads,
   // somebody whom nothing can be sent to.
   netaddr_t near_dst = SKIFCH_CHANNELS;
