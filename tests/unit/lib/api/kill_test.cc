@@ -28,6 +28,7 @@ constexpr uint32_t kSurvivors = 2;  // destIDs 1 and 2
 constexpr uint32_t kMembers = 4;
 constexpr uint32_t kContext = 0;
 constexpr uint32_t kTag = 1;
+constexpr uint32_t kEnough = 50;  // messages of each kind between survivors
 constexpr size_t kLongest = 100000;
 
 [[nodiscard]] uint32_t from_environment(const char* name, uint32_t otherwise) {
@@ -52,9 +53,11 @@ void fill(std::vector<std::byte>* bytes, const Stamp& stamp, size_t size_bytes) 
 /// wrong.
 class Talker {
  public:
-  Talker(uint32_t id, int stop_fd)
+  /// @param enough is told once this survivor has heard enough of the other one.
+  Talker(uint32_t id, int stop_fd, const Pipe& enough)
       : id_(id),
         stop_fd_(stop_fd),
+        enough_(enough),
         port_(open_port("shm:kill,id=" + std::to_string(id), 0, false, id % 2 == 0)) {}
 
   int run() {
@@ -67,11 +70,9 @@ class Talker {
     int code = post();
     for (uint32_t turn = 0; code == 0; ++turn) {
       if (turn % 256 == 0 && stopped()) {
-        // Enough has come of the other survivor, by both ways.
-        const bool good = id_ > kSurvivors || (in_order_[kContext] > 10 && in_order_[kTag] > 10);
         std::fprintf(stderr, "%u: %u and %u from the other survivor\n", id_, in_order_[kContext],
                      in_order_[kTag]);
-        return good ? 0 : 11;
+        return 0;
       }
       code = one_turn(turn);
     }
@@ -103,7 +104,11 @@ class Talker {
     return code;
   }
 
-  uint32_t next_peer(uint32_t* last) const {
+  /// Every other time the other survivor.
+  uint32_t next_peer(uint32_t* last, uint32_t* turn) const {
+    if (survives(id_) && ++*turn % 2 == 0) {
+      return kSurvivors + 1 - id_;
+    }
     do {
       *last = *last % kMembers + 1;
     } while (*last == id_);
@@ -112,7 +117,7 @@ class Talker {
 
   int send_message() {
     if (!trying_) {
-      to_ = next_peer(&to_);
+      to_ = next_peer(&last_to_, &turn_);
       fill(&out_, {id_, to_, life_, ++sent_[kContext][to_]},
            sizeof(Stamp) + sent_[kContext][to_] % 3 * 1500);
     }
@@ -133,7 +138,7 @@ class Talker {
     if (sending_ != nullptr) {
       return 0;
     }
-    tag_to_ = next_peer(&tag_to_);
+    tag_to_ = next_peer(&last_tag_to_, &tag_turn_);
     const size_t sizes[] = {sizeof(Stamp), 500, 9000, kLongest};
     fill(&tag_out_, {id_, tag_to_, life_, ++sent_[kTag][tag_to_]}, sizes[sent_[kTag][tag_to_] % 4]);
     rio_tag_done done{};
@@ -229,6 +234,10 @@ class Talker {
     seen = {stamp.life, stamp.number};
     if (between_survivors) {
       ++in_order_[way];
+      if (!told_ && in_order_[kContext] >= kEnough && in_order_[kTag] >= kEnough) {
+        told_ = true;
+        enough_.tell();
+      }
       met_ = in_order_[kContext] != 0 && in_order_[kTag] != 0;
     }
     return 0;
@@ -241,6 +250,8 @@ class Talker {
 
   uint32_t id_;
   int stop_fd_;
+  const Pipe& enough_;
+  bool told_ = false;
   uint32_t life_ = static_cast<uint32_t>(getpid());
   std::vector<std::byte> out_;
   std::vector<std::byte> tag_out_;  // the library's while it is being sent
@@ -252,6 +263,10 @@ class Talker {
   rio_tag_request* receiving_ = nullptr;
   uint32_t to_ = 0;
   uint32_t tag_to_ = 0;
+  uint32_t last_to_ = 0;
+  uint32_t last_tag_to_ = 0;
+  uint32_t turn_ = 0;
+  uint32_t tag_turn_ = 0;
   bool trying_ = false;
   uint32_t tries_ = 0;
   bool met_ = false;  // the other survivor, by both ways
@@ -260,8 +275,8 @@ class Talker {
   std::map<uint32_t, Seen> seen_[2];
 };
 
-[[nodiscard]] Child start(uint32_t id, int stop_fd) {
-  return Child([id, stop_fd] { return Talker(id, stop_fd).run(); });
+[[nodiscard]] Child start(uint32_t id, const Pipe& stop, const Pipe& enough) {
+  return Child([&, id] { return Talker(id, stop.reader(), enough).run(); });
 }
 
 TEST(Kill, SurvivorsAreNotDisturbed) {
@@ -272,18 +287,23 @@ TEST(Kill, SurvivorsAreNotDisturbed) {
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   Pipe stop;
+  Pipe enough;
   std::vector<Child> members;
   for (uint32_t id = 1; id <= kMembers; ++id) {
-    members.push_back(start(id, stop.reader()));
+    members.push_back(start(id, stop, enough));
   }
   for (uint32_t i = 0; i < kills; ++i) {
     const uint32_t id = kSurvivors + 1 + random() % (kMembers - kSurvivors);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
     members[id - 1].signal(SIGKILL);
     EXPECT_EQ(members[id - 1].exit_code(), -1) << id << " ended before it was killed";
-    members[id - 1] = start(id, stop.reader());
+    members[id - 1] = start(id, stop, enough);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  for (uint32_t i = 0; i < kSurvivors; ++i) {
+    pollfd one{enough.reader(), POLLIN, 0};
+    ASSERT_EQ(poll(&one, 1, kLongMs), 1) << "survivors hear nothing of each other, seed " << seed;
+    EXPECT_NE(enough.wait(), 0);
+  }
   stop.tell();
   for (uint32_t id = 1; id <= kMembers; ++id) {
     EXPECT_EQ(members[id - 1].exit_code(), 0) << "destID " << id << ", seed " << seed;
