@@ -115,8 +115,8 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
 
 /// What Recv looks into with threads.
 const Inbox* always_empty() {
-  static const Inbox none(1);
-  return &none;
+  static const Inbox kNone(1);
+  return &kNone;
 }
 
 /// The first bytes of the pieces that go into one message. @return how many, or -EINVAL.
