@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/std_streams.hpp"
+#include "apps/msgrate/copied.hpp"
 #include "apps/msgrate/options.hpp"
 #include "apps/msgrate/skifch_side.hpp"
 #include "apps/msgrate/tag_side.hpp"
@@ -45,8 +46,36 @@ void report(const Options& options, double seconds) {
   }
 }
 
+int run_copied(const Options& options, const std::string& card, uint32_t peer, bool sends) {
+  std::unique_ptr<CopiedSide> side;
+  Copied copied;
+  int rc = CopiedSide::open(card, peer, options, &side);
+  rc = rc != 0 ? rc : side->run(sends, &copied);
+  if (rc != 0 || !sends) {
+    return rc == 0 ? 0 : 1;
+  }
+  if (options.json) {
+    const nlohmann::json json = {{"size", options.size_bytes},
+                                 {"bytes_copied_same", copied.same_bytes},
+                                 {"bytes_copied_other", copied.other_bytes},
+                                 {"pairs_same", copied.same_pairs},
+                                 {"pairs_other", copied.other_pairs}};
+    std::printf("%s\n", json.dump().c_str());
+    return 0;
+  }
+  std::printf(
+      "%u bytes  at most %llu copied where addresses agree (%u pairs), %llu where not (%u "
+      "pairs)\n",
+      options.size_bytes, static_cast<unsigned long long>(copied.same_bytes), copied.same_pairs,
+      static_cast<unsigned long long>(copied.other_bytes), copied.other_pairs);
+  return 0;
+}
+
 /// @param sends this is the side that sends, or sends first, and measures.
 int run_side(const Options& options, const std::string& card, uint32_t peer, bool sends) {
+  if (options.test == Test::kCopied) {
+    return run_copied(options, card, peer, sends);
+  }
   std::unique_ptr<Side> side;
   int rc = options.api == Api::kTag ? TagSide::open(card, peer, options.size_bytes, &side)
                                     : SkifChSide::open(card, peer, &side);

@@ -15,6 +15,7 @@ constexpr const char* kFooter = R"(Examples
   rio-msgrate --size 64 --count 5000000
   rio-msgrate --test latency --size 8
   rio-msgrate --api tag --test bandwidth --size 1048576 --count 5000
+  rio-msgrate --api tag --test copied --size 4194304 --count 256
   rio-msgrate --card shm:job,id=2 --peer 1 --role recv &
   rio-msgrate --card shm:job,id=1 --peer 2 --role send --json -
 
@@ -25,14 +26,17 @@ Exit code
 
 constexpr uint32_t kCountMax = 1u << 30;
 constexpr uint32_t kSizeMax = 64u << 20;
+constexpr uint32_t kCopiedMin = 16;
 
 }  // namespace
 
 bool parse_options(int argc, char** argv, Options* out, int* code) {
   const std::map<std::string, Role> roles{
       {"both", Role::kBoth}, {"send", Role::kSend}, {"recv", Role::kRecv}};
-  const std::map<std::string, Test> tests{
-      {"rate", Test::kRate}, {"latency", Test::kLatency}, {"bandwidth", Test::kBandwidth}};
+  const std::map<std::string, Test> tests{{"rate", Test::kRate},
+                                          {"latency", Test::kLatency},
+                                          {"bandwidth", Test::kBandwidth},
+                                          {"copied", Test::kCopied}};
   const std::map<std::string, Api> apis{{"skifch", Api::kSkifCh}, {"tag", Api::kTag}};
   CLI::App app(
       "Message rate, latency and bandwidth between two processes: one sends, the "
@@ -44,10 +48,12 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
       ->transform(CLI::CheckedTransformer(roles));
   app.add_option("--api", out->api, "skifch, or tag: tagged messages")
       ->transform(CLI::CheckedTransformer(apis));
-  app.add_option("--test", out->test, "rate, latency or bandwidth")
+  app.add_option(
+         "--test", out->test,
+         "rate, latency, bandwidth, or copied: bytes that are copied on the way, by addresses")
       ->transform(CLI::CheckedTransformer(tests));
   app.add_option("--size", out->size_bytes, "Bytes of a message")->check(CLI::Range(0u, kSizeMax));
-  app.add_option("--count", out->count, "Messages, or round trips")
+  app.add_option("--count", out->count, "Messages, or round trips; copied: pairs of addresses")
       ->check(CLI::Range(1u, kCountMax));
   app.add_option("--cpus", out->cpus, "CPUs of sender and receiver, with --role both: \"0,1\"");
   app.add_option("--json", json, "-: print a JSON object")->check(CLI::IsMember({"-"}));
@@ -63,6 +69,14 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
     std::fprintf(
         stderr, "rio-msgrate: --role %s needs --card and --peer, as --card shm:job,id=1 --peer 2\n",
         out->role == Role::kSend ? "send" : "recv");
+    *code = 2;
+    return false;
+  }
+  if (out->test == Test::kCopied && (out->api != Api::kTag || out->size_bytes < kCopiedMin)) {
+    std::fprintf(stderr,
+                 "rio-msgrate: --test copied is of tagged messages of %u bytes or more: add --api "
+                 "tag --size 4194304\n",
+                 kCopiedMin);
     *code = 2;
     return false;
   }

@@ -9,7 +9,7 @@ namespace rio::msgrate {
 
 enum class Role : uint8_t { kBoth, kSend, kRecv };
 enum class Api : uint8_t { kSkifCh, kTag };
-enum class Test : uint8_t { kRate, kLatency, kBandwidth };
+enum class Test : uint8_t { kRate, kLatency, kBandwidth, kCopied };
 
 struct Options {
   std::string card;  ///< empty: a fabric of this run's own

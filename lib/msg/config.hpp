@@ -7,6 +7,12 @@
 
 namespace rio::msg {
 
+/// Who uses a port and its contexts.
+enum class Threads : uint8_t {
+  kOne,         ///< one thread; nothing is locked
+  kPerContext,  ///< each context belongs to a thread; calls are made under a Guard, waiting.hpp
+};
+
 struct PortConfig {
   std::string card = "emu:loop";  ///< as rio::Endpoint::open() takes it
   uint32_t queue_pair = 0;
@@ -20,6 +26,10 @@ struct PortConfig {
   /// How long a message that does not arrive is sent again: whoever is stopped for longer is dead.
   uint32_t deliver_ms = 60000;
   uint32_t response_timeout_us = 100000;  ///< of the card, until a message is in doubt
+  std::string profile;                    ///< path; empty: as profile_path() says; "none": no file
+  Threads threads = Threads::kOne;
+  /// wait() sleeps: the card has to have interrupts, or to be one of "shm:".
+  bool sleeps = false;
   uint32_t first_number = 0;  ///< of the messages of a session; 0: any. For tests, of the wrap
 };
 

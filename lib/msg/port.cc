@@ -50,6 +50,9 @@ int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
 }
 
 int Port::start() {
+  if (const int rc = load_profile(config_.profile, &profile_); rc != 0) {
+    return rc;
+  }
   EndpointConfig config;
   config.queue_pair = config_.queue_pair;
   config.dest_id = config_.dest_id;
@@ -59,6 +62,7 @@ int Port::start() {
   // message would keep its place in the ring, and all places behind it.
   config.card.retry_limit = kRetryLimit;
   config.card.retry_delay_us = kRetryDelayUs;
+  config.irq_rings = config_.sleeps ? irq_rings() : 0;
   config.queues.tx_log2 = kRingLog2;
   config.queues.shared_log2 = kRingLog2;
   if (const int rc = Endpoint::open(config_.card, config, &endpoint_); rc != 0) {

@@ -15,6 +15,8 @@
 #include "lib/msg/copy.hpp"
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/link.hpp"
+#include "lib/msg/lock.hpp"
+#include "lib/msg/profile.hpp"
 #include "pmd/embed/riopmd.hpp"
 
 namespace rio::msg {
@@ -43,9 +45,12 @@ struct PortStats {
   uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
   uint64_t copied = 0;    ///< bytes copied by this library
   uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
+  /// Long sleeps that only the clock ended, though something had come: a wake-up was lost.
+  uint64_t overslept = 0;
 };
 
-/// One thread: all functions of a port and of its contexts. Nothing happens but in their calls.
+/// One thread: all functions of a port and of its contexts; or several, with the Guard of
+/// waiting.hpp. Nothing happens but in their calls.
 class Port {
  public:
   /// Open the card's queue pair. @return 0; -EINVAL (configuration; told in the log), or as
@@ -138,14 +143,22 @@ class Port {
   /// 0, or -ENODEV: the card is gone.
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] const PortStats& stats() const { return stats_; }
+  [[nodiscard]] const PortConfig& config() const { return config_; }
+  /// What was measured on this machine.
+  [[nodiscard]] const Profile& profile() const { return profile_; }
+  /// Grows with all that comes from the card: what was refused for want of room is worth another
+  /// try when this has changed.
+  [[nodiscard]] uint64_t activity() const;
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
   /// Buffers that no share is set aside for.
   [[nodiscard]] uint32_t unshared() const { return shares_.free(); }
 
  private:
   friend class Context;
+  friend class Guard;
   friend class Receiver;
   friend class Sender;
+  friend class Sleeper;
   static constexpr uint32_t kBurst = 32;
   static constexpr uint32_t kBudget = 64;  // messages of users between two looks at the ring
   static constexpr uint32_t kRingLog2 = 9;
@@ -376,7 +389,17 @@ class Port {
   void close_inflow(Link& link, uint32_t context);
   void close_context(uint16_t id);
 
+  // Several threads, and sleep: waiting.cc.
+  void enter();
+  void leave();
+  void wake_sleepers();
+  void look_at_all();
+  void arm();
+  [[nodiscard]] uint32_t sleep_bound_ms() const;
+  [[nodiscard]] static uint32_t irq_rings();
+
   PortConfig config_;
+  Profile profile_;
   std::unique_ptr<Endpoint> endpoint_;
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;
@@ -414,6 +437,10 @@ class Port {
   uint64_t key_seed_ = 0;
   uint64_t sessions_ended_ = 0;
   PortStats stats_;
+
+  PortLock lock_;
+  std::vector<int> sleepers_;  // where each is woken
+  uint64_t seen_ = 0;          // activity() that they know of
 };
 
 }  // namespace rio::msg

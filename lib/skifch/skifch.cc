@@ -4,19 +4,23 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <unordered_map>
 
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/waiting.hpp"
 #include "pmd/bus/log.hpp"
 
 using rio::msg::Context;
+using rio::msg::Guard;
 using rio::msg::Inbox;
 using rio::msg::Kind;
 using rio::msg::Port;
 using rio::msg::Route;
+using rio::msg::Threads;
 
 static_assert(SKIFCH_MESSAGE_MAX == rio::msg::kPartBytesMax);
 static_assert(SKIFCH_CHANNELS == rio::msg::kContexts);
@@ -27,15 +31,22 @@ static rio::msg::Outflow full;
 struct SkifCh {
   std::shared_ptr<Port> port;
   std::unique_ptr<Context> context;
-  // Numbers of the inbox: what Recv gives next, and what RecvComp takes back next. What was taken
-  // back is dropped by runs.
+  // What Recv and RecvComp see without a lock is in the inbox: with threads, one where there never
+  // is anything. Numbers of the inbox: what Recv gives next, and what RecvComp takes back next.
+  // What was taken back is dropped by runs.
   uint32_t give = 0;
   uint32_t done = 0;
-  Port* port_now = nullptr;      // `port`
-  const Inbox* inbox = nullptr;  // of `context`
-  // Who was sent to last; at first somebody whom nothing can be sent to.
-  netaddr_t last_dst = SKIFCH_CHANNELS;
+  const Inbox* inbox = nullptr;
+  Port* port_now = nullptr;   // `port`
+  uint32_t given_locked = 0;  // with threads: how many Recv gave and RecvComp did not take back
+  // Whom a short message goes to at once: who was sent to last; at first, and with threads,
+  // somebody whom nothing can be sent to.
+  netaddr_t near_dst = SKIFCH_CHANNELS;
   Route last_route{nullptr, &full, nullptr, 0};
+  netaddr_t last_dst = SKIFCH_CHANNELS;  // of last_route
+  bool threads = false;
+  bool stuck = false;  // Send had no room since the last wait
+  uint64_t seen = 0;   // Port::activity() before it tried last
 };
 
 namespace {
@@ -48,17 +59,30 @@ int fail(int error) {
   return -1;
 }
 
+using Ports = std::map<std::string, std::weak_ptr<Port>>;
+
 /// Ports of this thread, so that channels share a card.
-std::map<std::string, std::weak_ptr<Port>>& ports() {
-  static thread_local std::map<std::string, std::weak_ptr<Port>> all;
+Ports& own_ports() {
+  static thread_local Ports all;
   return all;
 }
 
-int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<Port>* out) {
+/// The same of all threads, for channels that may share one between threads.
+struct SharedPorts {
+  std::mutex mutex;  // held also while a port is closed
+  Ports all;
+};
+SharedPorts& shared_ports() {
+  static SharedPorts ports;
+  return ports;
+}
+
+int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
+              std::shared_ptr<Port>* out) {
   std::string name = card;
   name += "/" + std::to_string(options.queue_pair);
   name += "/" + std::to_string(options.dest_id);
-  *out = ports()[name].lock();
+  *out = ports[name].lock();
   if (*out != nullptr) {
     return 0;
   }
@@ -69,13 +93,30 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   config.buffers = options.buffers != 0 ? options.buffers : config.buffers;
   config.share = options.share != 0 ? options.share : config.share;
   config.connect_ms = options.connect_ms != 0 ? options.connect_ms : config.connect_ms;
+  config.threads = options.threads != 0 ? Threads::kPerContext : Threads::kOne;
+  config.sleeps = options.sleeps != 0;
   std::unique_ptr<Port> port;
   if (const int rc = Port::open(config, &port); rc != 0) {
     return rc;
   }
   *out = std::move(port);
-  ports()[name] = *out;
+  ports[name] = *out;
   return 0;
+}
+
+int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<Port>* out) {
+  if (options.threads == 0) {
+    return open_port(own_ports(), card, options, out);
+  }
+  SharedPorts& shared = shared_ports();
+  const std::lock_guard lock(shared.mutex);
+  return open_port(shared.all, card, options, out);
+}
+
+/// What Recv looks into with threads.
+const Inbox* always_empty() {
+  static const Inbox kNone(1);
+  return &kNone;
 }
 
 /// The first bytes of the pieces that go into one message. @return how many, or -EINVAL.
@@ -103,11 +144,26 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
                                      &channel.last_route);
   if (rc == 0) {
     channel.last_dst = dst;
+    channel.near_dst = channel.threads ? SKIFCH_CHANNELS : dst;
+  }
+  return rc;
+}
+
+/// @param send of the port, with the route at hand. @return as Port::send().
+template <class Send>
+int try_send(SkifCh& channel, Send&& send) {
+  int rc = send();
+  if (rc == -EAGAIN && channel.port->config().sleeps) {
+    // What the first try took from the card may have made room: a wait must not sleep then.
+    channel.seen = channel.port->activity();
+    rc = send();
+    channel.stuck = rc == -EAGAIN;
   }
   return rc;
 }
 
 [[gnu::noinline]] ssize_t send_any(SkifCh& channel, netaddr_t dst, const iovec* iov, int count) {
+  const Guard guard(*channel.port_now);
   const bool known = channel.last_dst == dst && channel.last_route.link != nullptr;
   int rc = known ? 0 : find_route(channel, dst);
   if (rc != 0) {
@@ -115,7 +171,9 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   }
   if (count == 1 && iov->iov_len <= SKIFCH_MESSAGE_MAX) {
     const size_t bytes = iov->iov_len;
-    rc = channel.port->send(channel.last_route, iov->iov_base, static_cast<uint32_t>(bytes));
+    rc = try_send(channel, [&] {
+      return channel.port->send(channel.last_route, iov->iov_base, static_cast<uint32_t>(bytes));
+    });
     return rc == 0 ? static_cast<ssize_t>(bytes) : fail(rc);
   }
   iovec first[SKIFCH_PIECES_MAX];
@@ -123,7 +181,9 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   if (bytes < 0) {
     return fail(static_cast<int>(bytes));
   }
-  rc = channel.port->send(channel.last_route, first, count, static_cast<uint32_t>(bytes));
+  rc = try_send(channel, [&] {
+    return channel.port->send(channel.last_route, first, count, static_cast<uint32_t>(bytes));
+  });
   return rc == 0 ? bytes : fail(rc);
 }
 
@@ -136,14 +196,58 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   return 0;
 }
 
-/// Nothing has come yet.
-[[gnu::noinline]] ssize_t recv_later(SkifCh* channel, iovec* cont, int* cont_count) {
-  drop_done(*channel);
-  channel->port->progress();
-  if (channel->inbox->tail_number() != channel->give) {
-    return SkifCh_Recv(channel, cont, cont_count);
+ssize_t show(const iovec& next, iovec* cont, int* cont_count) {
+  cont[0] = next;
+  *cont_count = 1;
+  return static_cast<ssize_t>(next.iov_len);
+}
+
+/// The next message of a channel with threads. @return null: there is none.
+const iovec* next_locked(SkifCh& channel) {
+  const Inbox& inbox = channel.context->inbox();
+  return inbox.count() != channel.given_locked ? &inbox.at(channel.given_locked++) : nullptr;
+}
+/// The same of one without.
+const iovec* next_message(SkifCh& channel) {
+  const Inbox& inbox = *channel.inbox;
+  return inbox.tail_number() != channel.give ? &inbox.numbered(channel.give++) : nullptr;
+}
+
+/// Nothing has come yet, or the port has a lock.
+[[gnu::noinline]] ssize_t recv_later(SkifCh& channel, iovec* cont, int* cont_count) {
+  const Guard guard(*channel.port_now);
+  const iovec* next = channel.threads ? next_locked(channel) : nullptr;
+  if (next == nullptr) {
+    drop_done(channel);
+    channel.port->progress();
+    next = channel.threads ? next_locked(channel) : next_message(channel);
   }
-  return fail(channel->port->error() != 0 ? channel->port->error() : -EAGAIN);
+  if (next == nullptr) {
+    return fail(channel.port->error() != 0 ? channel.port->error() : -EAGAIN);
+  }
+  return show(*next, cont, cont_count);
+}
+
+/// Nothing was given, or the port has a lock.
+[[gnu::noinline]] int complete_later(SkifCh& channel) {
+  const Guard guard(*channel.port_now);
+  if (channel.given_locked == 0) {
+    return fail(-EINVAL);
+  }
+  --channel.given_locked;
+  channel.context->drop_oldest();
+  return 0;
+}
+
+/// What was sent is waited for.
+void flush(Port& port, uint32_t timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  int rc = -ETIMEDOUT;
+  while (rc == -ETIMEDOUT && Clock::now() < end) {
+    const Guard guard(port);
+    rc = port.flush(1);
+  }
 }
 
 }  // namespace
@@ -155,16 +259,20 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
     errno = EINVAL;
     return nullptr;
   }
+  const SkifCh_Options chosen = options != nullptr ? *options : SkifCh_Options{};
   auto channel = std::make_unique<SkifCh>();
-  int rc = open_port(card, options != nullptr ? *options : SkifCh_Options{}, &channel->port);
-  rc = rc != 0 ? rc
-               : Context::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
+  int rc = open_port(card, chosen, &channel->port);
+  if (rc == 0) {
+    const Guard guard(*channel->port);
+    rc = Context::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
+  }
   if (rc != 0) {
     errno = -rc;
     return nullptr;
   }
   channel->port_now = channel->port.get();
-  channel->inbox = &channel->context->inbox();
+  channel->threads = chosen.threads != 0;
+  channel->inbox = channel->threads ? always_empty() : &channel->context->inbox();
   return channel.release();
 } catch (const std::bad_alloc&) {
   errno = ENOMEM;
@@ -175,9 +283,24 @@ void SkifCh_Close(SkifCh* channel) {
   if (channel == nullptr) {
     return;
   }
-  drop_done(*channel);
-  channel->port->flush(1000);
-  delete channel;
+  constexpr uint32_t kFlushMs = 1000;
+  {
+    const Guard guard(*channel->port);
+    drop_done(*channel);
+  }
+  flush(*channel->port, kFlushMs);
+  const bool threads = channel->threads;
+  std::shared_ptr<Port> port = channel->port;
+  {
+    const Guard guard(*port);
+    delete channel;
+  }
+  // Who opens it again comes after the end.
+  std::unique_lock<std::mutex> lock;
+  if (threads) {
+    lock = std::unique_lock(shared_ports().mutex);
+  }
+  port.reset();
 }
 
 netaddr_t SkifCh_Self(const SkifCh* channel) {
@@ -185,13 +308,15 @@ netaddr_t SkifCh_Self(const SkifCh* channel) {
 }
 
 netaddr_t SkifCh_Source(const SkifCh* channel) {
-  const rio::msg::Origin origin =
-      channel->context->inbox().origin(channel->give - 1 - channel->inbox->head());
+  const Guard guard(*channel->port_now);
+  const uint32_t given =
+      channel->threads ? channel->given_locked : channel->give - channel->inbox->head();
+  const rio::msg::Origin origin = channel->context->inbox().origin(given - 1);
   return SkifCh_Addr(origin.link->dest_id(), origin.from);
 }
 
 ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_count) {
-  if (channel->last_dst == dst && iov_count == 1 && iov->iov_len <= rio::msg::kTinyBytesMax)
+  if (channel->near_dst == dst && iov_count == 1 && iov->iov_len <= rio::msg::kTinyBytesMax)
       [[likely]] {
     const size_t bytes = iov->iov_len;
     if (channel->port_now->send_tiny(channel->last_route, iov->iov_base,
@@ -206,16 +331,33 @@ ssize_t SkifCh_Recv(SkifCh* channel, iovec cont[SKIFCH_CONT_SIZE], int* cont_cou
   const Inbox& inbox = *channel->inbox;
   const uint32_t give = channel->give;
   if (inbox.tail_number() == give) [[unlikely]] {
-    return recv_later(channel, cont, cont_count);
+    return recv_later(*channel, cont, cont_count);
   }
   channel->give = give + 1;
-  const iovec& next = inbox.numbered(give);
-  cont[0] = next;
-  *cont_count = 1;
-  return static_cast<ssize_t>(next.iov_len);
+  return show(inbox.numbered(give), cont, cont_count);
+}
+
+int SkifCh_Wait(SkifCh* channel, uint32_t timeout_ms) {
+  Port& port = *channel->port;
+  const bool stuck = std::exchange(channel->stuck, false);
+  const auto news = [&] {
+    const Inbox& inbox = channel->context->inbox();
+    const bool come = channel->threads ? inbox.count() != channel->given_locked
+                                       : inbox.tail_number() != channel->give;
+    return come || (stuck && port.activity() != channel->seen);
+  };
+  const int rc = rio::msg::wait(
+      port, timeout_ms,
+      [&] {
+        drop_done(*channel);
+        port.progress();
+      },
+      news);
+  return rc < 0 ? fail(rc) : rc;
 }
 
 int SkifCh_Progress(SkifCh* channel) {
+  const Guard guard(*channel->port_now);
   drop_done(*channel);
   channel->port->progress();
   return channel->port->error() != 0 ? fail(channel->port->error()) : 0;
@@ -224,7 +366,7 @@ int SkifCh_Progress(SkifCh* channel) {
 int SkifCh_RecvComp(SkifCh* channel) {
   const uint32_t done = channel->done;
   if (done == channel->give) [[unlikely]] {
-    return fail(-EINVAL);
+    return complete_later(*channel);
   }
   channel->done = done + 1;
   if (done + 1 == channel->inbox->run_end()) [[unlikely]] {

@@ -3,8 +3,9 @@
  * SkifCh: a minimal message interface [S4]. One Send is one Recv; order is kept per sender; Send
  * never waits; Recv shows messages where they lie.
  *
- * Thread rule: a channel belongs to the thread that opened it. Channels that a thread opens on one
- * queue pair of a card, with the same dest_id, share it.
+ * Thread rule: a channel belongs to one thread at a time. Channels on one queue pair of a card,
+ * with the same dest_id, share it; they all belong to the thread that opened them, or, with
+ * SkifCh_Options::threads, each to a thread of its own.
  * Functions that fail return -1, or NULL, and set errno.
  */
 #ifndef RIO_SKIFCH_H
@@ -48,6 +49,8 @@ struct SkifCh_Options {
   uint32_t buffers;    /**< bound of what waits to be received, in messages; 64 to 16384 */
   uint32_t share;      /**< of them, for one sender and channel; 4 to 1024 */
   uint32_t connect_ms; /**< how long Send tries to reach a peer that does not answer */
+  uint32_t threads;    /**< 1: channels that share a card belong to several threads; costs a lock */
+  uint32_t sleeps;     /**< 1: SkifCh_Wait sleeps; needs "shm:", or a card with interrupts */
 };
 
 /**
@@ -86,6 +89,11 @@ int SkifCh_RecvComp(struct SkifCh*);
  * wait for something; a program that does neither for long calls this. @return 0; -1: ENODEV.
  */
 int SkifCh_Progress(struct SkifCh* channel);
+/**
+ * Wait until Recv has a message, or Send, which had no room, is worth another try. Without
+ * SkifCh_Options::sleeps it polls. @return 1: try; 0: not within timeout_ms; -1: ENODEV.
+ */
+int SkifCh_Wait(struct SkifCh* channel, uint32_t timeout_ms);
 /** Who sent the message that Recv gave last. To be asked before its SkifCh_RecvComp(). */
 netaddr_t SkifCh_Source(const struct SkifCh* channel);
 

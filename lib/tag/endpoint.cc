@@ -19,7 +19,8 @@ Endpoint::Direct Endpoint::nobody() {
 
 int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                      std::unique_ptr<Endpoint>* out) {
-  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, config.eager_bytes));
+  const uint64_t eager = config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes;
+  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, eager));
   if (endpoint == nullptr) {
     return -ENOMEM;
   }

@@ -21,8 +21,8 @@ namespace rio::tag {
 struct EndpointConfig {
   MatcherConfig matcher;
   /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
-  /// others for which there is no credit.
-  uint64_t eager_bytes = 16384;
+  /// others for which there is no credit. 0: as the port's profile says.
+  uint64_t eager_bytes = 0;
 };
 
 struct EndpointStats {
@@ -126,6 +126,8 @@ class Endpoint {
     }
     return request;
   }
+  /// Whether next_done() has something.
+  [[nodiscard]] bool has_done() const { return done_.first() != nullptr; }
   /// Whether this one is done; if so it is the caller's.
   [[nodiscard]] bool test(Request& request) {
     if (request.stage != Stage::kDone) {

@@ -80,6 +80,9 @@ class alignas(64) SharedRxQueue : public PostingQueue {
       // acquire: pairs with the card's write of the last word, after all else of the message.
       const uint32_t last = dma_load_last_word(&cpl->status) ^ flip;
       tsan_acquire(&cpl->status);
+      if (kThreadSanitizer && (last & kPhaseBit) != 0) {
+        break;
+      }
       const uint32_t wrong = (last & (kPhaseBit | kCodeMask)) | (cpl->index ^ index);
       const uint32_t length_bytes = __atomic_load_n(&cpl->length, __ATOMIC_RELAXED);
       if (wrong != 0 || !each(cookies[k], uint32_t{cpl->source}, length_bytes)) [[unlikely]] {

@@ -21,7 +21,7 @@ using tag::RecvRequest;
 using tag::SendRequest;
 
 constexpr uint64_t kBitsCount = 4;
-constexpr uint64_t kEagerBytes = tag::EndpointConfig{}.eager_bytes;
+constexpr uint64_t kEagerBytes = msg::Profile{}.eager_bytes;
 constexpr uint64_t kTellingBytes = 8;  // so many show which message it is
 
 struct Sending {

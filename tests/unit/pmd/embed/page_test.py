@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The programs in docs/embedding.md and docs/skifch.md are those of docs/examples, to the letter.
+"""The programs in docs/embedding.md, docs/skifch.md and docs/messages.md are those of docs/examples, to the letter.
 
   page_test.py SOURCE_ROOT
 """
@@ -8,11 +8,11 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1])
-pages = [(root / "docs" / name).read_text(encoding="utf-8") for name in ("embedding.md", "skifch.md")]
+pages = [(root / "docs" / name).read_text(encoding="utf-8") for name in ("embedding.md", "skifch.md", "messages.md")]
 blocks = [block for page in pages for _, block in re.findall(r"```(c|cpp)\n(.*?)```", page, re.S)]
 missing = [path for path in sorted((root / "docs/examples").iterdir())
            if path.read_text(encoding="utf-8") not in blocks]
 for path in missing:
     print(f"error: no page has {path.name} as it is in docs/examples; "
-          "copy the whole file into a block of docs/embedding.md or docs/skifch.md", file=sys.stderr)
+          "copy the whole file into a block of docs/embedding.md, docs/skifch.md or docs/messages.md", file=sys.stderr)
 sys.exit(1 if missing else 0)

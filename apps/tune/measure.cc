@@ -1,0 +1,189 @@
+#include "apps/tune/measure.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+namespace rio::tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kBits = 1;
+constexpr uint64_t kSignal = 2;
+constexpr uint32_t kLeast = 1024;
+constexpr uint32_t kMost = 1u << 20;
+constexpr uint32_t kCountMin = 16;
+constexpr uint32_t kCountMax = 2048;
+constexpr std::chrono::seconds kPatience{30};
+
+int complain(const char* what, int error) {
+  std::fprintf(stderr, "rio-tune: %s: %s\n", what, std::strerror(-error));
+  return error;
+}
+
+[[nodiscard]] double middle(std::vector<double> values) {
+  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), values.begin() + half, values.end());
+  return values[static_cast<size_t>(half)];
+}
+
+}  // namespace
+
+std::vector<uint32_t> sizes() {
+  std::vector<uint32_t> all;
+  for (uint32_t size = kLeast; size <= kMost; size *= 2) {
+    all.push_back(size);
+    if (size < kMost) {
+      all.push_back(size + size / 2);
+    }
+  }
+  return all;
+}
+
+uint64_t border(const std::vector<Point>& points) {
+  // What is lost, as a part of the quicker one's time, so that each size counts alike.
+  const auto loss = [](double taken, double other) { return taken / std::min(taken, other) - 1; };
+  double best = 0;
+  uint64_t best_at = 0;
+  for (size_t copies = 0; copies <= points.size(); ++copies) {
+    double lost = 0;
+    for (size_t i = 0; i < points.size(); ++i) {
+      const Point& p = points[i];
+      lost += i < copies ? loss(p.copied_ns, p.moved_ns) : loss(p.moved_ns, p.copied_ns);
+    }
+    if (copies == 0 || lost < best) {
+      best = lost;
+      best_at = copies == 0 ? points[0].size_bytes / 2 : points[copies - 1].size_bytes;
+    }
+  }
+  return std::clamp(best_at, msg::Profile::kEagerMin, msg::Profile::kEagerMax);
+}
+
+int Side::open(const std::string& card, std::unique_ptr<Side>* out) {
+  std::unique_ptr<Side> side(new Side);
+  msg::PortConfig config;
+  config.card = card;
+  config.profile = "none";
+  int rc = msg::Port::open(config, &side->port_);
+  for (uint32_t way = 0; way < kWays && rc == 0; ++way) {
+    tag::EndpointConfig one;
+    one.eager_bytes = way == kCopied ? uint64_t{kMost} : 1;
+    rc = tag::Endpoint::create(*side->port_, static_cast<uint16_t>(way), one, &side->ways_[way]);
+  }
+  side->memory_.resize(kMost);
+  if (rc != 0) {
+    return complain(card.c_str(), rc);
+  }
+  *out = std::move(side);
+  return 0;
+}
+
+int Side::wait(tag::Endpoint& endpoint, int begun, tag::Request& request) {
+  const auto end = Clock::now() + kPatience;
+  for (uint32_t looks = 1; begun == 0 && !endpoint.test(request); ++looks) {
+    endpoint.progress();
+    if (looks % (1u << 16) == 0 && Clock::now() > end) {
+      return complain("message", -ETIMEDOUT);
+    }
+  }
+  const int status = begun < 0 ? begun : request.status;
+  return status == 0 ? 0 : complain("message", status);
+}
+
+/// An empty message to the other side, or from it.
+int Side::signal(tag::Endpoint& endpoint, uint32_t number, bool sends) {
+  const tag::Address peer = tag::address(peer_, number);
+  if (sends) {
+    return wait(endpoint, endpoint.send(peer, kSignal, nullptr, 0, sends_[0]), sends_[0]);
+  }
+  const int begun = endpoint.receive({kSignal, 0, peer}, nullptr, 0, receives_[0]);
+  return wait(endpoint, begun, receives_[0]);
+}
+
+int Side::meet(uint32_t peer) {
+  peer_ = peer;
+  for (uint32_t way = 0; way < kWays; ++way) {
+    int rc = signal(*ways_[way], way, true);
+    rc = rc != 0 ? rc : signal(*ways_[way], way, false);
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+/// Messages one after the other, some of them ahead.
+int Side::stream(Way way, uint32_t size_bytes, uint32_t count, bool sends) {
+  tag::Endpoint& endpoint = *ways_[way];
+  const tag::Address peer = tag::address(peer_, way);
+  std::array<int, kAhead> begun{};
+  for (uint32_t i = 0; i < count + kAhead; ++i) {
+    const uint32_t at = i % kAhead;
+    tag::Request& request = sends ? static_cast<tag::Request&>(sends_[at]) : receives_[at];
+    if (i >= kAhead && i - kAhead < count) {
+      if (const int rc = wait(endpoint, begun[at], request); rc != 0) {
+        return rc;
+      }
+    }
+    if (i < count && sends) {
+      begun[at] = endpoint.send(peer, kBits, memory_.data(), size_bytes, sends_[at]);
+    } else if (i < count) {
+      begun[at] = endpoint.receive({kBits, 0, peer}, memory_.data(), size_bytes, receives_[at]);
+    }
+  }
+  return 0;
+}
+
+/// @param each_ns time of a message, until the receiver has said that all are there.
+int Side::round(const Options& options, Way way, uint32_t size_bytes, bool sends, double* each_ns) {
+  const uint32_t count = std::clamp(options.round_bytes / size_bytes, kCountMin, kCountMax);
+  const auto start = Clock::now();
+  int rc = stream(way, size_bytes, count, sends);
+  rc = rc != 0 ? rc : signal(*ways_[way], way, !sends);
+  const std::chrono::duration<double, std::nano> took = Clock::now() - start;
+  *each_ns = took.count() / count;
+  return rc;
+}
+
+int Side::point(const Options& options, bool sends, Point* out) {
+  std::array<std::vector<double>, kWays> times;
+  // The first round warms up. Ways by turns, so that a slow minute hits both.
+  for (uint32_t i = 0; i <= options.rounds; ++i) {
+    for (const Way way : {kCopied, kMoved}) {
+      double each_ns = 0;
+      if (const int rc = round(options, way, out->size_bytes, sends, &each_ns); rc != 0) {
+        return rc;
+      }
+      if (i != 0) {
+        times[way].push_back(each_ns);
+      }
+    }
+  }
+  out->copied_ns = middle(times[kCopied]);
+  out->moved_ns = middle(times[kMoved]);
+  return 0;
+}
+
+int Side::run(const Options& options, bool sends, void (*progress)(size_t, size_t),
+              std::vector<Point>* out) {
+  const std::vector<uint32_t> all = sizes();
+  for (const uint32_t size : all) {
+    progress(out->size(), all.size());
+    Point next;
+    next.size_bytes = size;
+    if (const int rc = point(options, sends, &next); rc != 0) {
+      return rc;
+    }
+    out->push_back(next);
+  }
+  progress(all.size(), all.size());
+  // Neither goes while the other needs it.
+  int rc = signal(*ways_[kCopied], kCopied, sends);
+  rc = rc != 0 ? rc : signal(*ways_[kCopied], kCopied, !sends);
+  return rc != 0 ? rc : ways_[kCopied]->flush(1000) == -ENODEV ? -ENODEV : 0;
+}
+
+}  // namespace rio::tune

@@ -1,0 +1,65 @@
+/// @file
+/// Times of tagged messages that are copied, and of such that dedicated queues move.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/tune/options.hpp"
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::tune {
+
+/// Of one size, nanoseconds a message: the middle one of the rounds.
+struct Point {
+  uint32_t size_bytes = 0;
+  double copied_ns = 0;
+  double moved_ns = 0;
+};
+
+/// Sizes that are measured, ascending.
+[[nodiscard]] std::vector<uint32_t> sizes();
+
+/// The size up to which copying is quicker: the one at which those who have to copy longer ones, or
+/// move shorter ones, lose least. @param points ascending, at least one. @return within Profile.
+[[nodiscard]] uint64_t border(const std::vector<Point>& points);
+
+/// One of the two processes; both go through the same sizes, rounds and ways.
+class Side {
+ public:
+  /// @return 0, or -errno; the log has the reason.
+  [[nodiscard]] static int open(const std::string& card, std::unique_ptr<Side>* out);
+
+  /// The two hear of each other. @param peer destID.
+  [[nodiscard]] int meet(uint32_t peer);
+  [[nodiscard]] uint32_t dest_id() const { return port_->dest_id(); }
+  [[nodiscard]] bool is_emulated() const { return port_->endpoint().caps().is_model; }
+  /// All of it. @param progress called before each size with how many are done. @return as open();
+  /// what failed is on stderr.
+  [[nodiscard]] int run(const Options& options, bool sends, void (*progress)(size_t, size_t),
+                        std::vector<Point>* out);
+
+ private:
+  static constexpr uint32_t kAhead = 16;
+  enum Way : uint32_t { kCopied, kMoved, kWays };
+
+  Side() = default;
+  [[nodiscard]] int wait(tag::Endpoint& endpoint, int begun, tag::Request& request);
+  [[nodiscard]] int signal(tag::Endpoint& endpoint, uint32_t number, bool sends);
+  [[nodiscard]] int stream(Way way, uint32_t size_bytes, uint32_t count, bool sends);
+  [[nodiscard]] int round(const Options& options, Way way, uint32_t size_bytes, bool sends,
+                          double* each_ns);
+  [[nodiscard]] int point(const Options& options, bool sends, Point* out);
+
+  std::unique_ptr<msg::Port> port_;
+  std::array<std::unique_ptr<tag::Endpoint>, kWays> ways_;
+  uint32_t peer_ = 0;
+  std::vector<uint8_t> memory_;
+  std::array<tag::SendRequest, kAhead> sends_;
+  std::array<tag::RecvRequest, kAhead> receives_;
+};
+
+}  // namespace rio::tune

@@ -1,0 +1,214 @@
+// riomsg.h: ports.
+#include "lib/api/handles.hpp"
+
+using rio::api::no_throw;
+using rio::msg::Guard;
+using rio::msg::Port;
+using rio::msg::PortConfig;
+using rio::msg::PortStats;
+using rio::msg::Sleeper;
+using rio::msg::Threads;
+using rio::pmd::log_error;
+
+static_assert(RIO_MSG_CONTEXTS == rio::msg::kContexts);
+static_assert(RIO_MSG_BYTES == rio::msg::kPartBytesMax);
+static_assert(RIO_TAG_BYTES == rio::tag::kLengthMax);
+static_assert(RIO_TAG_ANY == rio::tag::kAnySource);
+
+namespace {
+
+constexpr uint32_t kCloseMs = 1000;
+
+/// The caller's options, with defaults for what his version of the struct does not have.
+[[nodiscard]] int read_options(const rio_msg_options* given, rio_msg_options* out) {
+  rio_msg_options options{};
+  if (given != nullptr) {
+    const uint32_t size = given->size_bytes;
+    if (size < sizeof(uint32_t) || size % sizeof(uint32_t) != 0) {
+      log_error("rio_msg_options: size_bytes is %u; set it to sizeof(struct rio_msg_options)",
+                size);
+      return -EINVAL;
+    }
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(given);
+    if (size > sizeof(options) &&
+        std::any_of(bytes + sizeof(options), bytes + size, [](uint8_t b) { return b != 0; })) {
+      log_error("rio_msg_options: %u bytes, this library knows %zu; install a newer libriomsg",
+                size, sizeof(options));
+      return -E2BIG;
+    }
+    std::memcpy(&options, given, std::min<size_t>(size, sizeof(options)));
+  }
+  if (options.threads > 1 || options.sleeps > 1) {
+    log_error("rio_msg_options: threads is %u and sleeps %u; each is 0 or 1", options.threads,
+              options.sleeps);
+    return -EINVAL;
+  }
+  *out = options;
+  return 0;
+}
+
+void set_unless_zero(uint32_t value, uint32_t* out) {
+  if (value != 0) {
+    *out = value;
+  }
+}
+
+[[nodiscard]] PortConfig to_config(const char* card, const rio_msg_options& options) {
+  PortConfig config;
+  config.card = card;
+  config.queue_pair = options.queue_pair;
+  config.dest_id = options.dest_id;
+  set_unless_zero(options.buffers, &config.buffers);
+  set_unless_zero(options.share, &config.share);
+  set_unless_zero(options.connect_ms, &config.connect_ms);
+  set_unless_zero(options.deliver_ms, &config.deliver_ms);
+  set_unless_zero(options.response_timeout_us, &config.response_timeout_us);
+  config.threads = options.threads != 0 ? Threads::kPerContext : Threads::kOne;
+  config.sleeps = options.sleeps != 0;
+  return config;
+}
+
+/// Whether an event loop may sleep for this port.
+[[nodiscard]] int check_fd(const char* function, const Port& port) {
+  if (!port.config().sleeps || port.config().threads != Threads::kOne) {
+    log_error("%s: the port was opened with sleeps %d and threads %d; it wants 1 and 0", function,
+              port.config().sleeps ? 1 : 0, port.config().threads != Threads::kOne ? 1 : 0);
+    return -ENOTSUP;
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint32_t rio_msg_api_version(void) {
+  return RIO_MSG_API_VERSION;
+}
+
+int rio_msg_open(const char* card, const rio_msg_options* options, rio_msg_port** out) {
+  return no_throw([&] {
+    if (card == nullptr || out == nullptr) {
+      log_error("rio_msg_open: the card's name, or where the port goes, is NULL");
+      return -EINVAL;
+    }
+    rio_msg_options read{};
+    int rc = read_options(options, &read);
+    auto port = std::make_unique<rio_msg_port>();
+    rc = rc != 0 ? rc : Port::open(to_config(card, read), &port->port);
+    if (rc == 0) {
+      *out = port.release();
+    }
+    return rc;
+  });
+}
+
+int rio_msg_close(rio_msg_port* port) {
+  return no_throw([&] {
+    if (port == nullptr) {
+      return 0;
+    }
+    if (port->users != 0) {
+      log_error("rio_msg_close: %u contexts and endpoints are open; close them first", port->users);
+      return -EBUSY;
+    }
+    static_cast<void>(port->port->flush(kCloseMs));
+    delete port;
+    return 0;
+  });
+}
+
+uint32_t rio_msg_dest_id(const rio_msg_port* port) {
+  return port->port->dest_id();
+}
+
+int rio_msg_progress(rio_msg_port* port) {
+  return no_throw([&] {
+    const Guard guard(*port->port);
+    const uint32_t taken = port->port->progress();
+    return port->port->error() != 0 ? port->port->error() : static_cast<int>(taken);
+  });
+}
+
+int rio_msg_flush(rio_msg_port* port, uint32_t timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  return no_throw([&] {
+    for (;;) {
+      const Guard guard(*port->port);
+      port->port->progress();
+      const int rc = port->port->flush(1);
+      if (rc != -ETIMEDOUT || Clock::now() >= end) {
+        return rc;
+      }
+    }
+  });
+}
+
+int rio_msg_next_peer_event(rio_msg_port* port, rio_msg_peer_event* out) {
+  return no_throw([&] {
+    constexpr uint32_t kFirstSession = 1;
+    Port& all = *port->port;
+    const Guard guard(all);
+    if (port->told == all.sessions_ended()) {
+      return 0;
+    }
+    port->sessions.resize(all.link_count(), kFirstSession);
+    for (uint32_t i = 0; i < all.link_count(); ++i) {
+      const rio::msg::Link& link = all.link_at(i);
+      if (port->sessions[i] != link.session) {
+        port->sessions[i] = link.session;
+        *out = {link.dest_id(), link.error};
+        return 1;
+      }
+    }
+    port->told = all.sessions_ended();
+    return 0;
+  });
+}
+
+int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id) {
+  Port& all = *port->port;
+  const Guard guard(all);
+  for (uint32_t i = 0; i < all.link_count(); ++i) {
+    if (all.link_at(i).dest_id() == dest_id) {
+      return all.link_at(i).state == rio::msg::LinkState::kUp ? 1 : 0;
+    }
+  }
+  return 0;
+}
+
+int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes) {
+  if (size_bytes == 0 || size_bytes % sizeof(uint64_t) != 0) {
+    log_error("rio_msg_get_stats: size %zu; it is sizeof(struct rio_msg_stats)", size_bytes);
+    return -EINVAL;
+  }
+  const Guard guard(*port->port);
+  const PortStats& stats = port->port->stats();
+  const rio_msg_stats all = {stats.received, stats.again,  stats.early,  stats.twice,    stats.bad,
+                             stats.cut_off,  stats.copied, stats.placed, stats.overslept};
+  std::memset(out, 0, size_bytes);
+  std::memcpy(out, &all, std::min(size_bytes, sizeof(all)));
+  return 0;
+}
+
+int rio_msg_fd(rio_msg_port* port) {
+  const int rc = check_fd("rio_msg_fd", *port->port);
+  return rc != 0 ? rc : port->port->endpoint().irq_fd();
+}
+
+int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms) {
+  return no_throw([&] {
+    if (const int rc = check_fd("rio_msg_arm", *port->port); rc != 0) {
+      return rc;
+    }
+    Sleeper sleeper(*port->port);
+    const bool nothing = sleeper.prepare([] {});
+    // What came with the caller's own calls is news, too: he may not have looked again since.
+    const uint64_t now = port->port->activity();
+    if (!nothing || std::exchange(port->armed, now) != now) {
+      return port->port->error() != 0 ? port->port->error() : 1;
+    }
+    const int rc = sleeper.enlist();
+    *timeout_ms = rc == 0 ? sleeper.bound_ms() : *timeout_ms;
+    return rc;
+  });
+}

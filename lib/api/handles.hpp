@@ -1,0 +1,68 @@
+/// @file
+/// What the handles of riomsg.h are. Internal to lib/api.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/api/riomsg.h"
+#include "lib/msg/context.hpp"
+#include "lib/msg/port.hpp"
+#include "lib/msg/waiting.hpp"
+#include "lib/tag/endpoint.hpp"
+#include "pmd/bus/log.hpp"
+
+struct rio_msg_port {
+  std::unique_ptr<rio::msg::Port> port;
+  uint32_t users = 0;              // contexts and endpoints that are open
+  uint64_t told = 0;               // of Port::sessions_ended()
+  std::vector<uint32_t> sessions;  // of links by index, that the caller knows of
+  uint64_t armed = 0;              // Port::activity() of the last rio_msg_arm()
+};
+
+struct rio_msg_context {
+  rio_msg_port* owner = nullptr;
+  std::unique_ptr<rio::msg::Context> context;
+  uint32_t held = 0;   // messages that are not released
+  uint64_t seen = 0;   // Port::activity() before the last try that found no room
+  bool stuck = false;  // there was such a try since the last wait
+  uint64_t ended = 0;  // Port::sessions_ended() that rio_msg_wait() has told
+  rio_msg_address last_to = RIO_MSG_CONTEXTS;  // nobody's
+  rio::msg::Route last_route;
+  std::unordered_map<rio_msg_address, rio::msg::Route> routes;
+};
+
+struct rio_tag {
+  rio_msg_port* owner = nullptr;
+  // Before the endpoint, which is destroyed first.
+  rio::tag::Slab<rio::tag::SendRequest> sends;
+  rio::tag::Slab<rio::tag::RecvRequest> receives;
+  rio::tag::SendRequest* spare_send = nullptr;  // for the next one: most are done at once
+  rio::tag::RecvRequest* spare_receive = nullptr;
+  std::unique_ptr<rio::tag::Endpoint> endpoint;
+  uint64_t unexpected = 0;  // of its stats: as rio_tag_wait_any() told last
+  uint64_t ended = 0;       // and of Port::sessions_ended()
+};
+
+namespace rio::api {
+
+/// No exception crosses the library's boundary.
+template <class Function>
+[[nodiscard]] int no_throw(Function&& function) noexcept {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    pmd::log_error("out of memory; free some, or open ports with fewer buffers");
+    return -ENOMEM;
+  } catch (...) {
+    pmd::log_error("unexpected exception in the message library; please report it");
+    return -EIO;
+  }
+}
+
+}  // namespace rio::api

@@ -1,0 +1,268 @@
+/**
+ * @file
+ * Messages between processes, for C programs: contexts and tagged messages over a RapidIO message
+ * card, or over an emulated one. docs/messages.md has complete programs; riomsg.hpp is the same for
+ * C++, skifch.h the smaller interface of [S4]. C11; link with `pkg-config --libs riomsg`.
+ *
+ * What is what. A port is a queue pair of a card. It has up to RIO_MSG_CONTEXTS places, each for a
+ * context (messages of up to RIO_MSG_BYTES, shown where they lie) or for an endpoint of tagged
+ * messages (any length, matched as MPI does). Peers name such a place by its address.
+ *
+ * Threads. Nothing happens but in the calls; no function starts a thread. A port, its contexts and
+ * its endpoints belong to one thread at a time; with rio_msg_options::threads each context and each
+ * endpoint does, and rio_msg_*() of the port are for any thread. Several threads that share one
+ * context take turns by a lock of their own. Opening and closing: one thread at a time.
+ *
+ * Results. Functions give 0 (or what they say) or a negative errno: rio_strerror() of riopmd.h has
+ * the text. Outputs are set on success only. What is wrong, and the remedy, is in the log
+ * (rio_set_log() of riopmd.h). Errors that any call about a peer may give: -ECONNRESET (it has
+ * gone, or was started anew: what was sent to it may be lost; the next call begins a new session),
+ * -ECONNREFUSED (it has no such context), -EHOSTUNREACH (it does not answer), -ETIMEDOUT (it was
+ * stopped for too long), -EPROTO (it broke the rules), -ENODEV (the own card is gone: close).
+ */
+#ifndef RIOMSG_H
+#define RIOMSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RIO_MSG_API_VERSION 1u /**< grows with each addition; see rio_msg_api_version() */
+#define RIO_MSG_CONTEXTS 64u   /**< of a port: numbers are below */
+#define RIO_MSG_BYTES 4080u    /**< of the longest message of a context */
+#define RIO_MSG_PIECES 64u     /**< of a gathered message */
+#define RIO_TAG_BYTES (UINT64_C(1) << 39) /**< of the longest tagged message */
+#define RIO_TAG_ANY 0xFFFFFFFFu           /**< any source */
+
+typedef struct rio_msg_port rio_msg_port;       /**< a queue pair of a card */
+typedef struct rio_msg_context rio_msg_context; /**< a user of it */
+typedef struct rio_tag rio_tag;                 /**< an endpoint of tagged messages */
+/** A send or a receive under way: the library's, valid until its rio_tag_done was given. */
+typedef struct rio_tag_request rio_tag_request;
+/** A message that a matched probe took: valid until rio_tag_receive_claimed(). */
+typedef struct rio_tag_message rio_tag_message;
+
+/** Where a context or an endpoint is: destID of its card in the upper 24 bits, number in the lower
+ *  8. */
+typedef uint32_t rio_msg_address;
+static inline rio_msg_address rio_msg_address_of(uint32_t dest_id, uint32_t number) {
+  return dest_id << 8 | number;
+}
+
+/** How a port is opened. Zero means the default, everywhere; set size_bytes:
+ *  `struct rio_msg_options options = {.size_bytes = sizeof options};` */
+struct rio_msg_options {
+  uint32_t size_bytes;          /**< sizeof(struct rio_msg_options): tells old programs from new */
+  uint32_t queue_pair;          /**< of the card */
+  uint32_t dest_id;             /**< of the card; default: the one that it has */
+  uint32_t buffers;             /**< bound of what waits unasked for, in messages; 64 to 16384 */
+  uint32_t share;               /**< of them, for one sender and context; 4 to 1024 */
+  uint32_t connect_ms;          /**< how long a peer that does not answer is asked */
+  uint32_t deliver_ms;          /**< how long what does not arrive is sent again */
+  uint32_t response_timeout_us; /**< of the card, until a message is in doubt; to 60 s */
+  uint32_t threads;             /**< 1: each context and endpoint belongs to a thread of its own */
+  uint32_t sleeps;              /**< 1: waits sleep; needs "shm:", or a card with interrupts */
+};
+
+/** What a port has counted since it was opened. */
+struct rio_msg_stats {
+  uint64_t received;  /**< messages, of the library's own too */
+  uint64_t again;     /**< sent once more */
+  uint64_t early;     /**< arrived before one with a lower number */
+  uint64_t twice;     /**< arrived once more */
+  uint64_t bad;       /**< of no session, no context, or no sense: dropped */
+  uint64_t cut_off;   /**< sessions ended because the peer broke a rule */
+  uint64_t copied;    /**< bytes copied by the library */
+  uint64_t placed;    /**< bytes of large data that the card moved from or to where they are */
+  uint64_t overslept; /**< sleeps of a second that the clock ended though something had come: 0 */
+};
+
+/** The end of a session. */
+struct rio_msg_peer_event {
+  uint32_t dest_id;
+  int32_t error; /**< -errno: why */
+};
+
+/** A message where it lies. The bytes are the receiver's until rio_msg_release(). */
+struct rio_msg_message {
+  const void* data;
+  size_t size_bytes; /**< may be 0 */
+  rio_msg_address source;
+  uint32_t reserved;
+  uint64_t internal[2];
+};
+
+/** What a receive or a probe wants. */
+struct rio_tag_pattern {
+  uint64_t bits;
+  uint64_t ignore;        /**< bits that do not matter */
+  rio_msg_address source; /**< or RIO_TAG_ANY */
+  uint32_t reserved;      /**< 0 */
+};
+
+/** What a probe found. */
+struct rio_tag_info {
+  uint64_t bits;
+  uint64_t size_bytes;
+  rio_msg_address source;
+  uint32_t reserved;
+};
+
+/** What became of a send or a receive; its memory is the caller's again. */
+struct rio_tag_done {
+  void* user;               /**< as given with it */
+  rio_tag_request* request; /**< which; no longer valid. NULL: it was done at once */
+  int32_t status;         /**< 0; -EMSGSIZE (longer than the buffer, which is full), -ECANCELED, or
+                               an error of the peer */
+  uint32_t is_receive;    /**< the members below are set for receives only */
+  uint64_t bits;          /**< of the message */
+  uint64_t size_bytes;    /**< of the message, also where the buffer was smaller */
+  rio_msg_address source; /**< of the message */
+  uint32_t reserved;
+};
+
+/* ---- Ports ---------------------------------------------------------------------------------- */
+
+/** Of the library that was loaded; additions keep old programs working. */
+uint32_t rio_msg_api_version(void);
+
+/** Open a card's queue pair for messages.
+ *  @param card as rio_open() takes it: "shm:job", "shm:job,id=3", "emu:loop", "0000:03:00.0".
+ *  @param options NULL: all defaults.
+ *  @return 0; -EINVAL (name, options: the log says which), -E2BIG (options of a newer version),
+ *  -EBUSY, -ENODEV, -ENOENT, -ENOMEM, -ENOTSUP (no interrupts to sleep by), as rio_open(). */
+int rio_msg_open(const char* card, const struct rio_msg_options* options, rio_msg_port** out);
+/** What was sent and has not arrived is waited for, for up to a second. NULL does nothing.
+ *  @return 0; -EBUSY: contexts or endpoints are open, and so is the port still. */
+int rio_msg_close(rio_msg_port* port);
+/** destID of the card, which peers send to. */
+uint32_t rio_msg_dest_id(const rio_msg_port* port);
+/** Let the library work: take what has arrived, answer peers. All calls that have to wait for
+ *  something do so, too; a program that does nothing else for long calls this.
+ *  @return messages taken, of the library's own too; -ENODEV. */
+int rio_msg_progress(rio_msg_port* port);
+/** Make progress until what was sent has arrived, or failed. @return 0, -ETIMEDOUT, -ENODEV. */
+int rio_msg_flush(rio_msg_port* port, uint32_t timeout_ms);
+/** The next session that ended since the last call, or since the port was opened; of several of one
+ *  peer the last. @return 1: *out is set; 0: there is none. */
+int rio_msg_next_peer_event(rio_msg_port* port, struct rio_msg_peer_event* out);
+/** @return 1: there is a session with this peer; 0: there is none (yet). */
+int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id);
+/** @param size_bytes sizeof(struct rio_msg_stats). @return 0, -EINVAL. */
+int rio_msg_get_stats(rio_msg_port* port, struct rio_msg_stats* out, size_t size_bytes);
+
+/** For an event loop: a descriptor that becomes readable when the card has something; the port's.
+ *  Take all there is, rio_msg_arm(), and if that says 0 poll(2) the descriptor. Not with
+ *  options.threads: use the waits. @return descriptor; -ENOTSUP (options). */
+int rio_msg_fd(rio_msg_port* port);
+/** Ask for a wake-up. @param timeout_ms gets how long the sleep may be: the library has things to
+ *  do then. @return 0: sleep; 1: something has come since the last call, look at it first; -ENODEV,
+ * -ENOTSUP.
+ */
+int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms);
+
+/* ---- Contexts ------------------------------------------------------------------------------- */
+
+/** @param number below RIO_MSG_CONTEXTS. @return 0, -EINVAL (number), -EBUSY (the port has such a
+ *  context or endpoint), -ENOMEM. */
+int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out);
+/** What has arrived and was not received is lost; peers are told. NULL does nothing.
+ *  @return 0; -EBUSY: messages are not released, and the context is open still. */
+int rio_msg_context_close(rio_msg_context* context);
+rio_msg_address rio_msg_self(const rio_msg_context* context);
+
+/** Hot. Send one message; its bytes are copied. To one context they arrive in order, once. The
+ *  first to a peer finds it, so -EAGAIN is likely then.
+ *  @param size_bytes 0 to RIO_MSG_BYTES. @return 0; -EAGAIN (no room now, or the peer has not
+ *  answered yet: rio_msg_wait() and try again), -EMSGSIZE, -EINVAL (address), -ENOMEM, or an error
+ *  of the peer, which is told once. */
+int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data, size_t size_bytes);
+/** The same, gathered. @param count 0 to RIO_MSG_PIECES. */
+int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const struct iovec* pieces,
+                  int count);
+/** Hot. The next message, where it lies; those of one sender come in their order.
+ *  @return 1: *out is set, to be released, in any order; 0: there is none; -ENODEV. */
+int rio_msg_receive(rio_msg_context* context, struct rio_msg_message* out);
+/** Hot. A message is done with. Who holds many stops their senders. */
+void rio_msg_release(rio_msg_context* context, const struct rio_msg_message* message);
+/** Wait until a message can be received, a send that got -EAGAIN is worth another try, or a peer
+ *  has gone. Sleeps with options.sleeps, polls otherwise. @return 1: look; 0: not within the time;
+ * -ENODEV.
+ */
+int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms);
+
+/* ---- Tagged messages ------------------------------------------------------------------------ */
+
+/* Functions that begin something return 1: it is done already, and *done (unless NULL) says how;
+ * 0: it is under way, *request (unless NULL) names it, and its rio_tag_done comes once, by
+ * rio_tag_next_done(), rio_tag_test() or rio_tag_wait(); or -errno: nothing has happened. */
+
+/** @param number below RIO_MSG_CONTEXTS: the endpoint's place in the port. @return 0, -EINVAL,
+ *  -EBUSY, -ENOMEM. */
+int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out);
+/** What is under way ends; nothing is told of it. Large data is waited for, for up to a second; if
+ *  it has not ended by then, the log says so: close the port before its memory is used. What has
+ *  arrived and was not received is lost. NULL does nothing. */
+void rio_tag_close(rio_tag* tag);
+rio_msg_address rio_tag_self(const rio_tag* tag);
+
+/** Hot. Send. Nothing overtakes on the way to one endpoint. @param data stays as it is until the
+ *  send is done. @param size_bytes 0 to RIO_TAG_BYTES. @param user comes back in rio_tag_done.
+ *  @return as above; -EINVAL (address, size), -ENOMEM, or an error of the peer. */
+int rio_tag_send(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
+                 uint64_t size_bytes, void* user, rio_tag_request** request,
+                 struct rio_tag_done* done);
+/** The same, but it is done only when the message was matched: MPI's Ssend. */
+int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
+                      uint64_t size_bytes, void* user, rio_tag_request** request,
+                      struct rio_tag_done* done);
+/** Hot. Receive: the earliest message that matches, in the order that MPI demands. @param buffer
+ *  the library's until the receive is done. @return as above; -ENOMEM. */
+int rio_tag_receive(rio_tag* tag, const struct rio_tag_pattern* pattern, void* buffer,
+                    uint64_t capacity_bytes, void* user, rio_tag_request** request,
+                    struct rio_tag_done* done);
+
+/** Whether a receive of this pattern would take a message now. Makes progress.
+ *  @return 1: *info is set; 0: there is none. */
+int rio_tag_probe(rio_tag* tag, const struct rio_tag_pattern* pattern, struct rio_tag_info* info);
+/** Matched probe: the same, and the message is only for rio_tag_receive_claimed(). */
+int rio_tag_claim(rio_tag* tag, const struct rio_tag_pattern* pattern, struct rio_tag_info* info,
+                  rio_tag_message** message);
+/** @param message of rio_tag_claim(), used up. @return as above; -ENOENT: it is not claimed. */
+int rio_tag_receive_claimed(rio_tag* tag, rio_tag_message* message, void* buffer,
+                            uint64_t capacity_bytes, void* user, rio_tag_request** request,
+                            struct rio_tag_done* done);
+
+/** Give up. @return 0: it will be done, with -ECANCELED, when nothing can land in its buffer or be
+ *  read any more (or with 0, if it was quicker); -EALREADY: too late, it ends by itself; -ENOENT:
+ *  it is done. */
+int rio_tag_cancel(rio_tag* tag, rio_tag_request* request);
+
+/** Hot. Let the library work. @return 0, -ENODEV. */
+int rio_tag_progress(rio_tag* tag);
+/** Hot. Something that is done, the earliest first; makes no progress. @return 1, 0. */
+int rio_tag_next_done(rio_tag* tag, struct rio_tag_done* done);
+/** Hot. Whether this one is done; makes no progress. @return 1: it is, and not valid any more; 0.
+ */
+int rio_tag_test(rio_tag* tag, rio_tag_request* request, struct rio_tag_done* done);
+/** Wait for this one. Sleeps with options.sleeps, polls otherwise. @return 1: it is done; 0: not
+ *  within the time; -ENODEV (it will be done, with that status). */
+int rio_tag_wait(rio_tag* tag, rio_tag_request* request, uint32_t timeout_ms,
+                 struct rio_tag_done* done);
+/** Wait until something is done, or has come that nobody has received, or a peer has gone;
+ *  rio_tag_next_done() and rio_tag_probe() tell what: take all there is before the next wait.
+ * @return 1, 0, -ENODEV. */
+int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms);
+/** Make progress until all sends have gone and arrived, but for those that nobody matches.
+ *  @return 0, -ETIMEDOUT, -ENODEV. */
+int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RIOMSG_H */

@@ -1,0 +1,201 @@
+/// @file
+/// riomsg.h for C++20 programs: handles that close themselves, and spans. Header only. What is said
+/// there about threads, results and errors holds here; functions are those of the same name.
+#pragma once
+
+#include <riomsg.h>
+#include <skifch.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rio::api {
+
+/// Options with their size filled in.
+[[nodiscard]] inline rio_msg_options msg_options() {
+  rio_msg_options options{};
+  options.size_bytes = sizeof(options);
+  return options;
+}
+
+/// A port. Contexts and endpoints are destroyed before it.
+class Port {
+ public:
+  [[nodiscard]] static int open(const std::string& card, const rio_msg_options& options,
+                                Port* out) {
+    rio_msg_port* port = nullptr;
+    const int rc = rio_msg_open(card.c_str(), &options, &port);
+    if (rc == 0) {
+      out->handle_.reset(port);
+    }
+    return rc;
+  }
+
+  [[nodiscard]] uint32_t dest_id() const { return rio_msg_dest_id(get()); }
+  int progress() { return rio_msg_progress(get()); }
+  [[nodiscard]] int flush(uint32_t timeout_ms) { return rio_msg_flush(get(), timeout_ms); }
+  [[nodiscard]] int next_peer_event(rio_msg_peer_event* out) {
+    return rio_msg_next_peer_event(get(), out);
+  }
+  [[nodiscard]] bool peer_up(uint32_t dest_id) { return rio_msg_peer_up(get(), dest_id) == 1; }
+  [[nodiscard]] rio_msg_stats stats() {
+    rio_msg_stats stats{};
+    static_cast<void>(rio_msg_get_stats(get(), &stats, sizeof(stats)));
+    return stats;
+  }
+  [[nodiscard]] int fd() { return rio_msg_fd(get()); }
+  [[nodiscard]] int arm(uint32_t* timeout_ms) { return rio_msg_arm(get(), timeout_ms); }
+
+  /// Null: it is not open.
+  [[nodiscard]] rio_msg_port* get() const { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(rio_msg_port* port) const { static_cast<void>(rio_msg_close(port)); }
+  };
+  std::unique_ptr<rio_msg_port, Close> handle_;
+};
+
+/// A message where it lies; released when this is destroyed, before its context.
+class Message {
+ public:
+  Message() = default;
+  Message(rio_msg_context* context, const rio_msg_message& message)
+      : context_(context), message_(message) {}
+  ~Message() { release(); }
+  Message(Message&& other) noexcept
+      : context_(std::exchange(other.context_, nullptr)), message_(other.message_) {}
+  Message& operator=(Message&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(message_, other.message_);
+    return *this;
+  }
+
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(message_.data), message_.size_bytes};
+  }
+  [[nodiscard]] rio_msg_address source() const { return message_.source; }
+  /// Earlier than by the destructor.
+  void release() {
+    if (context_ != nullptr) {
+      rio_msg_release(std::exchange(context_, nullptr), &message_);
+      message_ = {};
+    }
+  }
+
+ private:
+  rio_msg_context* context_ = nullptr;
+  rio_msg_message message_{};
+};
+
+/// A context.
+class Context {
+ public:
+  [[nodiscard]] static int open(Port& port, uint32_t number, Context* out) {
+    rio_msg_context* context = nullptr;
+    const int rc = rio_msg_context_open(port.get(), number, &context);
+    if (rc == 0) {
+      out->handle_.reset(context);
+    }
+    return rc;
+  }
+
+  [[nodiscard]] rio_msg_address self() const { return rio_msg_self(get()); }
+  [[nodiscard]] int send(rio_msg_address to, std::span<const std::byte> bytes) {
+    return rio_msg_send(get(), to, bytes.data(), bytes.size());
+  }
+  /// Gathered.
+  [[nodiscard]] int send(rio_msg_address to, std::span<const iovec> pieces) {
+    return rio_msg_sendv(get(), to, pieces.data(), static_cast<int>(pieces.size()));
+  }
+  /// @return 1: *out is the next message; 0, -errno: *out is as it was.
+  [[nodiscard]] int receive(Message* out) {
+    rio_msg_message message{};
+    const int rc = rio_msg_receive(get(), &message);
+    if (rc == 1) {
+      *out = Message(get(), message);
+    }
+    return rc;
+  }
+  [[nodiscard]] int wait(uint32_t timeout_ms) { return rio_msg_wait(get(), timeout_ms); }
+
+  [[nodiscard]] rio_msg_context* get() const { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(rio_msg_context* context) const {
+      static_cast<void>(rio_msg_context_close(context));
+    }
+  };
+  std::unique_ptr<rio_msg_context, Close> handle_;
+};
+
+/// An endpoint of tagged messages. The outputs may be null.
+class Tag {
+ public:
+  [[nodiscard]] static int open(Port& port, uint32_t number, Tag* out) {
+    rio_tag* tag = nullptr;
+    const int rc = rio_tag_open(port.get(), number, &tag);
+    if (rc == 0) {
+      out->handle_.reset(tag);
+    }
+    return rc;
+  }
+
+  [[nodiscard]] rio_msg_address self() const { return rio_tag_self(get()); }
+  [[nodiscard]] int send(rio_msg_address to, uint64_t bits, std::span<const std::byte> bytes,
+                         void* user, rio_tag_request** request, rio_tag_done* done) {
+    return rio_tag_send(get(), to, bits, bytes.data(), bytes.size(), user, request, done);
+  }
+  [[nodiscard]] int send_sync(rio_msg_address to, uint64_t bits, std::span<const std::byte> bytes,
+                              void* user, rio_tag_request** request, rio_tag_done* done) {
+    return rio_tag_send_sync(get(), to, bits, bytes.data(), bytes.size(), user, request, done);
+  }
+  [[nodiscard]] int receive(const rio_tag_pattern& pattern, std::span<std::byte> buffer, void* user,
+                            rio_tag_request** request, rio_tag_done* done) {
+    return rio_tag_receive(get(), &pattern, buffer.data(), buffer.size(), user, request, done);
+  }
+  [[nodiscard]] bool probe(const rio_tag_pattern& pattern, rio_tag_info* info) {
+    return rio_tag_probe(get(), &pattern, info) == 1;
+  }
+  [[nodiscard]] bool claim(const rio_tag_pattern& pattern, rio_tag_info* info,
+                           rio_tag_message** message) {
+    return rio_tag_claim(get(), &pattern, info, message) == 1;
+  }
+  [[nodiscard]] int receive_claimed(rio_tag_message* message, std::span<std::byte> buffer,
+                                    void* user, rio_tag_request** request, rio_tag_done* done) {
+    return rio_tag_receive_claimed(get(), message, buffer.data(), buffer.size(), user, request,
+                                   done);
+  }
+  [[nodiscard]] int cancel(rio_tag_request* request) { return rio_tag_cancel(get(), request); }
+  int progress() { return rio_tag_progress(get()); }
+  [[nodiscard]] bool next_done(rio_tag_done* done) { return rio_tag_next_done(get(), done) == 1; }
+  [[nodiscard]] bool test(rio_tag_request* request, rio_tag_done* done) {
+    return rio_tag_test(get(), request, done) == 1;
+  }
+  [[nodiscard]] int wait(rio_tag_request* request, uint32_t timeout_ms, rio_tag_done* done) {
+    return rio_tag_wait(get(), request, timeout_ms, done);
+  }
+  [[nodiscard]] int wait_any(uint32_t timeout_ms) { return rio_tag_wait_any(get(), timeout_ms); }
+  [[nodiscard]] int flush(uint32_t timeout_ms) { return rio_tag_flush(get(), timeout_ms); }
+
+  [[nodiscard]] rio_tag* get() const { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(rio_tag* tag) const { rio_tag_close(tag); }
+  };
+  std::unique_ptr<rio_tag, Close> handle_;
+};
+
+/// A channel of SkifCh [S4]: `Channel channel(SkifCh_Open("shm:job", 1, nullptr));`
+struct CloseChannel {
+  void operator()(SkifCh* channel) const { SkifCh_Close(channel); }
+};
+using Channel = std::unique_ptr<SkifCh, CloseChannel>;
+
+}  // namespace rio::api

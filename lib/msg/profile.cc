@@ -1,0 +1,141 @@
+#include "lib/msg/profile.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::msg {
+namespace {
+
+constexpr size_t kFileMax = 4096;
+constexpr const char* kRemedy = "run rio-tune again, or delete the file";
+constexpr const char* kNone = "none";
+
+[[nodiscard]] std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+[[nodiscard]] std::string_view trimmed(std::string_view text) {
+  constexpr const char* kBlank = " \t\r";
+  const size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+/// @return false: it is no number, or out of range.
+[[nodiscard]] bool number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+/// What is shown of foreign text.
+[[nodiscard]] std::string shown(std::string_view text) {
+  constexpr size_t kMost = 40;
+  std::string out;
+  for (const char c : text.substr(0, kMost)) {
+    out += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return out;
+}
+
+[[nodiscard]] int read_line(std::string_view line, const std::string& name, uint32_t at,
+                            Profile* out) {
+  const std::string_view said = trimmed(line.substr(0, line.find('#')));
+  if (said.empty()) {
+    return 0;
+  }
+  const size_t equals = said.find('=');
+  const std::string_view key = trimmed(said.substr(0, equals));
+  if (equals == std::string_view::npos || key != "eager_bytes") {
+    pmd::log_error("%s, line %u: \"%s\"; a line is \"eager_bytes = NUMBER\", or a comment; %s",
+                   name.c_str(), at, shown(said).c_str(), kRemedy);
+    return -EINVAL;
+  }
+  const std::string_view value = trimmed(said.substr(equals + 1));
+  if (!number(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
+    pmd::log_error("%s, line %u: eager_bytes is \"%s\"; it is %llu to %llu; %s", name.c_str(), at,
+                   shown(value).c_str(), static_cast<unsigned long long>(Profile::kEagerMin),
+                   static_cast<unsigned long long>(Profile::kEagerMax), kRemedy);
+    return -EINVAL;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string profile_path() {
+  if (const std::string named = from_environment("RIO_PROFILE"); !named.empty()) {
+    return named == kNone ? "" : named;
+  }
+  std::string folder = from_environment("XDG_CONFIG_HOME");
+  if (folder.empty()) {
+    folder = from_environment("HOME");
+    if (folder.empty()) {
+      return "";
+    }
+    folder += "/.config";
+  }
+  return folder + "/riopmd/profile";
+}
+
+int parse_profile(const std::string& text, const std::string& name, Profile* out) {
+  if (text.size() > kFileMax) {
+    pmd::log_error("%s: more than %zu bytes; it is no profile; %s", name.c_str(), kFileMax,
+                   kRemedy);
+    return -EINVAL;
+  }
+  Profile profile;
+  std::string_view left = text;
+  for (uint32_t at = 1; !left.empty(); ++at) {
+    const size_t end = left.find('\n');
+    if (const int rc = read_line(left.substr(0, end), name, at, &profile); rc != 0) {
+      return rc;
+    }
+    left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+  }
+  *out = profile;
+  return 0;
+}
+
+int load_profile(const std::string& path, Profile* out) {
+  const std::string chosen = path.empty() ? profile_path() : path;
+  if (chosen.empty() || chosen == kNone) {
+    *out = {};
+    return 0;
+  }
+  std::ifstream file(chosen, std::ios::binary);
+  std::string text(kFileMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad()) {
+    // What nobody has asked for need not be there.
+    if (path.empty() && from_environment("RIO_PROFILE").empty()) {
+      *out = {};
+      return 0;
+    }
+    pmd::log_error(
+        "%s: no such profile, or it cannot be read; rio-tune --output makes one, "
+        "RIO_PROFILE=none goes without",
+        chosen.c_str());
+    return -ENOENT;
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  return parse_profile(text, chosen, out);
+}
+
+std::string to_text(const Profile& profile) {
+  return "eager_bytes = " + std::to_string(profile.eager_bytes) + "\n";
+}
+
+}  // namespace rio::msg

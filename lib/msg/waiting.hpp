@@ -1,0 +1,115 @@
+/// @file
+/// Ports that several threads use, and threads that sleep until something comes.
+///
+/// What may be lost between "there is nothing" and sleep, and why it is not: rings are armed, then
+/// looked at once more; the lock is held until the thread is listed as a sleeper; and whoever takes
+/// something from the rings for another context, or takes an interrupt away from it, wakes all.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "lib/msg/port.hpp"
+
+namespace rio::msg {
+
+/// All calls of a port, of its contexts, and of what is made on them, are made while one exists, if
+/// the port was opened for several threads; for one thread it does nothing. Not held while waiting.
+class Guard {
+ public:
+  explicit Guard(Port& port) : port_(port) {
+    if (port.config().threads != Threads::kOne) [[unlikely]] {
+      port.enter();
+    }
+  }
+  ~Guard() {
+    if (port_.config().threads != Threads::kOne) [[unlikely]] {
+      port_.leave();
+    }
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Port& port_;
+};
+
+/// The sleep of one thread, in steps. Of a port that was opened with `sleeps`.
+class Sleeper {
+ public:
+  explicit Sleeper(Port& port) : port_(port) {}
+
+  /// Under a Guard. Ask for interrupts and look once more. `work` is progress() of whoever waits.
+  /// @return true: nothing has come; sleep() is next. false: something has; look at it.
+  template <class Work>
+  [[nodiscard]] bool prepare(Work&& work) {
+    port_.look_at_all();
+    work();
+    port_.arm();
+    const uint64_t before = port_.activity();
+    port_.look_at_all();
+    work();
+    return port_.activity() == before && port_.error() == 0;
+  }
+  /// Under the same Guard, after prepare(): whoever takes something from now on wakes this thread.
+  /// @return 0, -errno.
+  [[nodiscard]] int enlist();
+  /// After enlist(): how long a sleep may be.
+  [[nodiscard]] uint32_t bound_ms() const { return bound_ms_; }
+  /// Without a Guard. @param timeout_ms at most so long, and not past what the port has to do.
+  void sleep(uint32_t timeout_ms);
+  /// Under a Guard: the end of it.
+  void wake();
+
+ private:
+  Port& port_;
+  uint32_t bound_ms_ = 0;
+  int own_fd_ = -1;  // where other threads write to
+  bool slept_out_ = false;
+};
+
+/// Wait until `ready()`, by sleeping if the port was opened for that, else by polling.
+/// @param work progress() of whoever waits. Both are called under a Guard. @return 1: it is ready;
+/// 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
+template <class Work, class Ready>
+[[nodiscard]] int wait(Port& port, uint32_t timeout_ms, Work&& work, Ready&& ready) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  Sleeper sleeper(port);
+  for (;;) {
+    bool asleep = false;
+    {
+      const Guard guard(port);
+      work();
+      if (ready()) {
+        return 1;
+      }
+      if (port.config().sleeps) {
+        asleep = sleeper.prepare(work);
+        if (ready()) {
+          return 1;
+        }
+      }
+      if (port.error() != 0) {
+        return port.error();
+      }
+      if (const int rc = asleep ? sleeper.enlist() : 0; rc != 0) {
+        return rc;
+      }
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    if (asleep) {
+      sleeper.sleep(static_cast<uint32_t>(std::clamp<int64_t>(left, 0, INT32_MAX)));
+      const Guard guard(port);
+      sleeper.wake();
+    }
+    if (left <= 0) {
+      const Guard guard(port);
+      work();
+      return ready() ? 1 : port.error();
+    }
+  }
+}
+
+}  // namespace rio::msg

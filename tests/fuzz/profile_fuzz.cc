@@ -1,0 +1,27 @@
+// Foreign bytes as a profile: refused, or within its range.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "lib/msg/profile.hpp"
+#include "pmd/bus/log.hpp"
+
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  rio::pmd::set_log_sink([](rio::pmd::LogLevel, const char*) noexcept {});
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using rio::msg::Profile;
+  Profile profile;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const int rc = rio::msg::parse_profile(text, "fuzz", &profile);
+  Profile again;
+  if (profile.eager_bytes < Profile::kEagerMin || profile.eager_bytes > Profile::kEagerMax ||
+      (rc == 0 && (rio::msg::parse_profile(to_text(profile), "again", &again) != 0 ||
+                   again.eager_bytes != profile.eager_bytes))) {
+    std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,153 @@
+// Memory does not grow with the messages: bytes in use are counted after some rounds of all kinds
+// of messages, and again after many more.
+//
+// RIO_MSG_ROUNDS: how many more.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/unit/lib/api/riomsg_fixture.hpp"
+
+namespace rio::test {
+namespace {
+
+constexpr uint32_t kTurns = 1000000;  // no wait is longer
+constexpr uint32_t kFirstRounds = 200;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kCounts = false;  // their allocators keep what is freed
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kCounts = false;
+#else
+constexpr bool kCounts = true;
+#endif
+#else
+constexpr bool kCounts = true;
+#endif
+
+[[nodiscard]] uint64_t bytes_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+[[nodiscard]] uint64_t resident_bytes() {
+  uint64_t pages = 0;
+  FILE* const file = std::fopen("/proc/self/statm", "r");
+  EXPECT_NE(file, nullptr);
+  EXPECT_EQ(std::fscanf(file, "%*u %lu", &pages), 1);
+  std::fclose(file);
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+class Memory : public testing::Test {
+ protected:
+  template <class Done>
+  void until(Done&& done) {
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      if (done()) {
+        return;
+      }
+      EXPECT_EQ(from_.progress(), 0);
+      EXPECT_EQ(to_.progress(), 0);
+    }
+    FAIL() << "it did not come";
+  }
+  void message(size_t size_bytes) {
+    const auto bytes = std::as_bytes(std::span(out_)).first(size_bytes);
+    until([&] { return own_.send(there_.self(), bytes) == 0; });
+    api::Message got;
+    until([&] { return there_.receive(&got) == 1; });
+    EXPECT_EQ(got.bytes().size(), size_bytes);
+  }
+  /// @param expected whether the receive is there first. @param claims by a matched probe.
+  void tagged(size_t size_bytes, size_t capacity, bool sync, bool expected, bool claims) {
+    const auto bytes = std::as_bytes(std::span(out_)).first(size_bytes);
+    const auto buffer = std::as_writable_bytes(std::span(in_)).first(capacity);
+    const rio_tag_pattern any = {7, 0, RIO_TAG_ANY, 0};
+    rio_tag_request* receive = nullptr;
+    rio_tag_request* send = nullptr;
+    rio_tag_done done{};
+    int received = expected ? to_.receive(any, buffer, nullptr, &receive, &done) : -1;
+    const int sent = sync ? from_.send_sync(to_.self(), 7, bytes, nullptr, &send, nullptr)
+                          : from_.send(to_.self(), 7, bytes, nullptr, &send, nullptr);
+    ASSERT_GE(sent, 0);
+    if (!expected) {
+      rio_tag_info info{};
+      rio_tag_message* claimed = nullptr;
+      until([&] { return claims ? to_.claim(any, &info, &claimed) : to_.probe(any, &info); });
+      EXPECT_EQ(info.size_bytes, size_bytes);
+      received = claims ? to_.receive_claimed(claimed, buffer, nullptr, &receive, &done)
+                        : to_.receive(any, buffer, nullptr, &receive, &done);
+    }
+    ASSERT_GE(received, 0);
+    if (received == 0) {
+      until([&] { return to_.test(receive, &done); });
+    }
+    EXPECT_EQ(done.status, size_bytes > capacity ? -EMSGSIZE : 0);
+    EXPECT_EQ(done.size_bytes, size_bytes);
+    if (sent == 0) {
+      until([&] { return from_.test(send, &done); });
+    }
+  }
+  void cancelled() {
+    rio_tag_request* receive = nullptr;
+    rio_tag_done done{};
+    ASSERT_EQ(to_.receive({9, 0, RIO_TAG_ANY, 0}, std::as_writable_bytes(std::span(in_)), nullptr,
+                          &receive, &done),
+              0);
+    EXPECT_EQ(to_.cancel(receive), 0);
+    EXPECT_TRUE(to_.test(receive, &done));
+  }
+  void one_round() {
+    for (const size_t size : {0, 1, 64, 500, 4080}) {
+      message(size);
+    }
+    for (const size_t size : {0, 8, 64, 4072, 4073, 16384, 16385, 100000}) {
+      for (const bool sync : {false, true}) {
+        tagged(size, size, sync, true, false);
+        tagged(size, size / 2, sync, false, false);
+        tagged(size, size, sync, false, true);
+      }
+    }
+    cancelled();
+  }
+
+  api::Port a_ = open_port("emu:memory", 1, false, false);
+  api::Port b_ = open_port("emu:memory", 2, false, false);
+  api::Context own_ = open_context(a_, 0);
+  api::Context there_ = open_context(b_, 0);
+  api::Tag from_ = open_tag(a_, 1);
+  api::Tag to_ = open_tag(b_, 1);
+  std::vector<uint8_t> out_ = std::vector<uint8_t>(100000, 'x');
+  std::vector<uint8_t> in_ = std::vector<uint8_t>(100000);
+};
+
+TEST_F(Memory, DoesNotGrow) {
+  constexpr uint64_t kSlackBytes = 64 * 1024;  // a table that doubles late
+  constexpr uint64_t kResidentSlack = 4 << 20;
+  const char* const text = std::getenv("RIO_MSG_ROUNDS");
+  const uint64_t rounds = text == nullptr ? 1000 : std::strtoul(text, nullptr, 10);
+  for (uint32_t i = 0; i < kFirstRounds && !HasFatalFailure(); ++i) {
+    one_round();
+  }
+  const uint64_t before = bytes_in_use();
+  const uint64_t resident_before = resident_bytes();
+  for (uint64_t i = 0; i < rounds && !HasFatalFailure(); ++i) {
+    one_round();
+  }
+  if (kCounts) {
+    EXPECT_LE(bytes_in_use(), before + kSlackBytes) << "rounds: " << rounds;
+    EXPECT_LE(resident_bytes(), resident_before + kResidentSlack) << "rounds: " << rounds;
+  }
+}
+
+}  // namespace
+}  // namespace rio::test

@@ -1,0 +1,120 @@
+// Profiles: foreign bytes, and where they are looked for.
+#include "lib/msg/profile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "lib/msg/port.hpp"
+#include "lib/tag/endpoint.hpp"
+#include "tests/unit/fpga/sim/temp_dir.hpp"
+
+namespace rio::msg {
+namespace {
+
+class ProfileTest : public testing::Test {
+ protected:
+  ProfileTest() {
+    unsetenv("RIO_PROFILE");
+    setenv("XDG_CONFIG_HOME", folder_.at("config").c_str(), 1);
+  }
+  ~ProfileTest() override {
+    unsetenv("RIO_PROFILE");
+    unsetenv("XDG_CONFIG_HOME");
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = folder_.at(name);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    return path;
+  }
+  static uint64_t parsed(const std::string& text) {
+    Profile profile;
+    EXPECT_EQ(parse_profile(text, "test", &profile), 0) << text;
+    return profile.eager_bytes;
+  }
+
+  test::TempDir folder_;
+};
+
+TEST_F(ProfileTest, WhatItMaySay) {
+  EXPECT_EQ(parsed(""), 16384u);
+  EXPECT_EQ(parsed("# nothing\n\n  \t\r\n"), 16384u);
+  EXPECT_EQ(parsed("eager_bytes = 4096\n"), 4096u);
+  EXPECT_EQ(parsed("# x\r\n eager_bytes=256# least\r\n"), 256u);
+  EXPECT_EQ(parsed("eager_bytes = 1048576"), 1048576u);
+  EXPECT_EQ(parsed("eager_bytes = 512\neager_bytes = 1024\n"), 1024u);
+  EXPECT_EQ(parsed(to_text({.eager_bytes = 777})), 777u);
+}
+
+TEST_F(ProfileTest, WhatItMayNot) {
+  for (const char* text : {"eager_bytes", "eager_bytes =", "eager_bytes = -1", "eager_bytes = 255",
+                           "eager_bytes = 1048577", "eager_bytes = 99999999999999999999999",
+                           "eager_bytes = 4096 x", "eager_bytes = 0x1000", "eager = 4096", "= 4096",
+                           "\x01\x02\xFF", "eager_bytes = 4096\n["}) {
+    Profile profile{.eager_bytes = 5};
+    EXPECT_EQ(parse_profile(text, "test", &profile), -EINVAL) << text;
+    EXPECT_EQ(profile.eager_bytes, 5u);
+  }
+  Profile profile;
+  EXPECT_EQ(parse_profile(std::string(5000, '\n'), "test", &profile), -EINVAL);
+}
+
+TEST_F(ProfileTest, WhereItIs) {
+  Profile profile;
+  EXPECT_EQ(load_profile("", &profile), 0);  // there is none
+  EXPECT_EQ(profile.eager_bytes, 16384u);
+  const std::string usual = write("config/riopmd/profile", "eager_bytes = 1000\n");
+  EXPECT_EQ(profile_path(), usual);
+  EXPECT_EQ(load_profile("", &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 1000u);
+
+  setenv("RIO_PROFILE", write("other", "eager_bytes = 2000\n").c_str(), 1);
+  EXPECT_EQ(load_profile("", &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 2000u);
+  EXPECT_EQ(load_profile(usual, &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 1000u);
+  EXPECT_EQ(load_profile("none", &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 16384u);
+
+  setenv("RIO_PROFILE", folder_.at("missing").c_str(), 1);
+  EXPECT_EQ(load_profile("", &profile), -ENOENT);  // was asked for
+  EXPECT_EQ(load_profile(folder_.at("."), &profile), -ENOENT);
+  setenv("RIO_PROFILE", "none", 1);
+  EXPECT_EQ(profile_path(), "");
+  EXPECT_EQ(load_profile("", &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 16384u);
+}
+
+TEST_F(ProfileTest, PortsAndEndpointsHaveIt) {
+  PortConfig config;
+  config.profile = write("mine", "eager_bytes = 300\n");
+  std::unique_ptr<Port> port;
+  ASSERT_EQ(Port::open(config, &port), 0);
+  EXPECT_EQ(port->profile().eager_bytes, 300u);
+  std::unique_ptr<tag::Endpoint> endpoint;
+  ASSERT_EQ(tag::Endpoint::create(*port, 0, {}, &endpoint), 0);
+  // What is longer is moved, not copied.
+  std::string bytes(301, 'x');
+  tag::SendRequest request;
+  for (uint32_t i = 0; i < 1000 && endpoint->stats().large == 0; ++i) {
+    if (request.stage == tag::Stage::kIdle) {
+      static_cast<void>(endpoint->send(endpoint->self(), 1, bytes.data(), bytes.size(), request));
+    }
+    endpoint->progress();
+  }
+  EXPECT_EQ(endpoint->stats().large, 1u);
+  static_cast<void>(endpoint->cancel(request));
+  endpoint.reset();
+
+  port.reset();
+  config.profile = write("bad", "eager_bytes = many\n");
+  EXPECT_EQ(Port::open(config, &port), -EINVAL);
+}
+
+}  // namespace
+}  // namespace rio::msg
