@@ -92,6 +92,9 @@ bool Port::say(const Answer& answer) {
     return say_body(*answer.link, answer.kind, &body, sizeof(body));
   }
   if (answer.kind == Kind::kRevoked) {
+    if (answer.link->number_out(answer.context) != answer.number) {
+      return true;  // a message went meanwhile: it was the answer
+    }
     const RevokeBody body = {answer.transfer};
     return say_body(*answer.link, answer.kind, &body, sizeof(body), answer.context);
   }

@@ -223,6 +223,7 @@ class Port {
     uint8_t attempt;
     uint8_t reason;        ///< of ABORT 0: the sender is to ask again
     uint16_t context = 0;  ///< of REVOKED
+    uint16_t number = 0;   ///< the same: of the message that was next then
   };
 
   explicit Port(const PortConfig& config);

@@ -36,7 +36,8 @@ bool Sender::on_revoke(Link& link, uint32_t context, std::span<const uint8_t> by
   }
   if (answer) {
     port_.answer(
-        {&link, link.session, Kind::kRevoked, body.offer, 0, 0, static_cast<uint16_t>(context)});
+        {&link, link.session, Kind::kRevoked, body.offer, 0, 0, static_cast<uint16_t>(context),
+         link.number_out(context)});
   }
   return true;
 }

@@ -74,7 +74,7 @@ TEST_F(SharedRxQueueTest, BuffersWithoutAList) {
 TEST_F(SharedRxQueueTest, NoneOfThemWhereOneIsNotAligned) {
   EXPECT_EQ(queue_->post_each(3,
                               [](size_t i) {
-                                return RxBuffer{0x100 + (i == 1 ? 1 : 0), i};
+                                return RxBuffer{i == 1 ? 0x101u : 0x100u, i};
                               }),
             0u);
   EXPECT_EQ(queue_->last_reject(), Reject::kAlignment);
