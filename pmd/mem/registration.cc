@@ -81,6 +81,9 @@ MemoryMap::Mappings::const_iterator MemoryMap::find(uintptr_t va) const {
 
 /// Pages that a mapping holds though no region covers them any more may be other memory by now.
 int MemoryMap::check_stale(uintptr_t begin, uintptr_t end) const {
+  if (bus_.maps_addresses()) {
+    return 0;
+  }
   for (auto it = find(begin); it != mappings_.end() && it->first < end; ++it) {
     if (it->second.adopted) {
       continue;
