@@ -72,9 +72,8 @@ bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes, uin
     return false;
   }
   link.control_out.take_known();
-  const HeaderWords header = {
-      link.next_out,
-      HeaderWords::rest_of(to, from, link.control_in.tell(), kind, padding_of(bytes))};
+  const HeaderWords header = {link.next_out, HeaderWords::rest_of(to, from, link.control_in.tell(),
+                                                                  kind, padding_of(bytes))};
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
   std::memcpy(at + sizeof(header), body, bytes);

@@ -138,8 +138,7 @@ void Port::serve() {
 void Port::refill() {
   // Those that were given back last are still in the cache. The ring may be fuller than posted_
   // says: messages that became whole before an older one keep their entries.
-  while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst &&
-         shared_->free_count() >= kBurst) {
+  while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst && shared_->free_count() >= kBurst) {
     const uint32_t taken =
         shared_->post_each(kBurst, [&, first = spare_.get() + spare_count_ - kBurst](size_t i) {
           const auto va = reinterpret_cast<uintptr_t>(first[i]);

@@ -35,9 +35,8 @@ bool Sender::on_revoke(Link& link, uint32_t context, std::span<const uint8_t> by
     return false;
   }
   if (answer) {
-    port_.answer(
-        {&link, link.session, Kind::kRevoked, body.offer, 0, 0, static_cast<uint16_t>(context),
-         link.number_out(context)});
+    port_.answer({&link, link.session, Kind::kRevoked, body.offer, 0, 0,
+                  static_cast<uint16_t>(context), link.number_out(context)});
   }
   return true;
 }
@@ -45,8 +44,7 @@ bool Sender::on_revoke(Link& link, uint32_t context, std::span<const uint8_t> by
 /// The message is about to be sent; if there is an offer for it that fits, it goes with that.
 void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfer) {
   OfferTaker& offers = taker(*route.link, HeaderWords{0, route.word}.to());
-  const OfferBody* const offer =
-      offers.take(body.message_number, body.len_bytes, body.match_bits);
+  const OfferBody* const offer = offers.take(body.message_number, body.len_bytes, body.match_bits);
   // The cut of an offer is that of memory which agrees with ours, and of a card like ours.
   if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules_.dedicated_size ||
       rules_.message_max != pmd::mem::kMessagePage ||

@@ -340,11 +340,11 @@ void Port::close_context(uint16_t id) {
     link->waiting &= ~bit;
     link->untold &= ~bit;
     link->say_credit &= ~bit;
-      link->say_records &= ~bit;
-      if (receiver_ != nullptr) {
-        receiver_->revoke(*link, id);
-      }
-      if (!link->in[id].open) {
+    link->say_records &= ~bit;
+    if (receiver_ != nullptr) {
+      receiver_->revoke(*link, id);
+    }
+    if (!link->in[id].open) {
       continue;
     }
     // Its limit stays until the peer knows: the headers of what we send go on with it.
