@@ -22,16 +22,19 @@ class CountError(Exception):
 
 
 class Profile:
-    """A callgrind.out file: own costs by function, inclusive costs by (caller, callee)."""
+    """A callgrind.out file: own costs by function, and by source file, which tells what is inlined
+    from what does it; inclusive costs by (caller, callee)."""
 
     NAME = re.compile(r"^\((\d+)\)(?: (.*))?$")
+    FILE = re.compile(r"^(?:fl|fi|fe)=(.*)$")
 
     def __init__(self, path):
         self.own = collections.Counter()
+        self.own_by_file = collections.Counter()
         self.edges = collections.Counter()
-        names = {}
+        names, files = {}, {}
 
-        def name_of(text):
+        def name_of(text, names):
             match = self.NAME.match(text)
             if not match:
                 return text
@@ -39,18 +42,23 @@ class Profile:
                 names[match.group(1)] = match.group(2)
             return names[match.group(1)]
 
-        function = callee = None
+        function = callee = source = None
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 line = line.rstrip("\n")
                 if line.startswith("fn="):
-                    function = name_of(line[3:])
+                    function = name_of(line[3:], names)
                 elif line.startswith("cfn="):
-                    callee = name_of(line[4:])
+                    callee = name_of(line[4:], names)
                 elif line.startswith("calls="):
                     self.edges[function, callee] += self._cost(next(file))
+                elif match := self.FILE.match(line):
+                    source = name_of(match.group(1), files)
+                elif line.startswith("cfi=") or line.startswith("cfl="):
+                    name_of(line[4:], files)
                 elif line[:1] in "0123456789+-*":
                     self.own[function] += self._cost(line)
+                    self.own_by_file[source] += self._cost(line)
         self.total = sum(self.own.values())
 
     @staticmethod

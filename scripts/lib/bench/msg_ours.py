@@ -22,8 +22,8 @@ from bench import callgrind, programs
 TIMEOUT_S = 120
 SENDER_ID, RECEIVER_ID = 1, 2
 MODEL = re.compile(r"^(rio::model::|rio::pmd::EmuBus::Impl::)")
-# What msg_count itself spends on calling SkifCh, which is never inlined there, as lib/tag is.
-HARNESS = re.compile(r"^(rio_bench_|skifch_)")
+# What msg_count itself spends on calling the library: lines of its own source.
+HARNESS = re.compile(r"tests/bench/msg_count\.cc$")
 
 
 class Missing(Exception):
@@ -96,13 +96,13 @@ class Counter:
     def _each(self, toggle, program, make_args, few, many, model, harness=None):
         """The difference of two runs, so that warming up does not count.
         @param model whether the emulated card's instructions count.
-        @param harness functions whose own instructions do not. @return (each, the command)."""
+        @param harness source files whose own instructions do not. @return (each, the command)."""
         totals, how = [], ""
         for count in (few, many):
             profile, how = self._profile(toggle, [need(program), *make_args(count)])
             card = sum(cost for (caller, callee), cost in profile.edges.items()
                        if MODEL.match(callee) and not MODEL.match(caller))
-            own = sum(cost for function, cost in profile.own.items() if harness and harness.match(function or ""))
+            own = sum(cost for file, cost in profile.own_by_file.items() if harness and harness.search(file or ""))
             totals.append(profile.total - own - (0 if model else card))
         return (totals[1] - totals[0]) / (many - few), how
 
@@ -110,7 +110,7 @@ class Counter:
         """@param call send, recv, or all for both sides with everything below them."""
         toggle = "rio_bench_measured" if call == "all" else f"rio_bench_msg_{call}"
         return self._each(toggle, self.msg_count, lambda count: [case, str(count), str(size)], 5000, 15000,
-                          model, HARNESS if case == "skifch" else None)
+                          model, HARNESS)
 
     def matching(self, case, call, waiting):
         return self._each(f"rio_bench_tag_{call}", self.tag_count,
