@@ -157,9 +157,10 @@ TEST_F(Session, AMessageThatOvertakesTheAnswerGivesItsCreditOnce) {
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);
   const Route back = route(b, 1, 0);
+  uint32_t sent[2] = {};  // not all that may be, which is for fill()
   for (uint32_t i = 0; i < 30; ++i) {
-    static_cast<void>(try_send(a, there, "a"));
-    static_cast<void>(try_send(b, back, "b"));
+    sent[0] += sent[0] < 10 && try_send(a, there, "a") == 0 ? 1 : 0;
+    sent[1] += sent[1] < 10 && try_send(b, back, "b") == 0 ? 1 : 0;
   }
   fill(a, there, 1000);
   fill(b, back, 1000);
