@@ -115,7 +115,7 @@ class Count:
 
 def toggled(function, out):
     """The command to put before one whose instructions within a function are counted."""
-    return ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={function}",
+    return ["valgrind", "--fair-sched=yes", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={function}",
             f"--callgrind-out-file={out}"]
 
 
