@@ -73,9 +73,9 @@ class TagFlood : public testing::Test {
   }
 
   TempDir dir_;
+  std::vector<std::unique_ptr<Sending>> sends_;  // may be under way until the nodes are gone
   std::unique_ptr<TagNode> one_;
   std::vector<std::unique_ptr<TagNode>> peers_;
-  std::vector<std::unique_ptr<Sending>> sends_;
 };
 
 TEST_F(TagFlood, OfOneThatReceivesInTheReverseOrder) {
