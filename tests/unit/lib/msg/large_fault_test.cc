@@ -62,7 +62,12 @@ Outcome run_seeds(const std::string& mode, const std::string& rate, uint32_t see
   Outcome outcome;
   for (uint32_t seed = first; seed != first + seeds && !::testing::Test::HasFatalFailure();
        ++seed) {
-    run(mode + ",faults=" + std::to_string(seed) + ":" + rate, seed, 8, bytes_max, &outcome);
+    std::string faults = mode;
+    faults += ",faults=";
+    faults += std::to_string(seed);
+    faults += ':';
+    faults += rate;
+    run(faults, seed, 8, bytes_max, &outcome);
   }
   return outcome;
 }
