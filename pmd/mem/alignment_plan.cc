@@ -43,6 +43,14 @@ class RunCursor {
     return true;
   }
 
+  /// @param iova of `va`, if it is in a run. @return bytes from there to the run's end, or 0.
+  uint64_t reach(uintptr_t va, uint64_t* iova) {
+    if (!resolve(va, 1, iova)) {
+      return 0;
+    }
+    return address(runs_[at_].va) + runs_[at_].len_bytes - va;
+  }
+
  private:
   std::span<const IovaRun> runs_;
   size_t at_ = 0;
@@ -115,24 +123,58 @@ Trial try_cut(const Range& range, const Cut& cut, const AlignRules& rules, bool 
   return trial;
 }
 
+/// The short way: whole messages of the middle from `first` on, that lie in one run and are in
+/// place. @return how many; place() has to look at the next.
+uint64_t list_whole(const Range& range, const Cut& cut, const AlignRules& rules,
+                    const Demand& demand, Window window, RunCursor* cursor, PlanMessage* out) {
+  const uint64_t begin = cut.head_bytes != 0 ? 1 : 0;
+  const uint32_t size = rules.message_max;
+  // The last of the middle may be shorter.
+  if (window.first < begin || window.first >= begin + cut.middle_messages ||
+      (size & (demand.size_align - 1)) != 0 || (size & (demand.addr_align - 1)) != 0) {
+    return 0;
+  }
+  const uint64_t most = std::min(window.count, begin + cut.middle_messages - 1 - window.first);
+  auto* va = static_cast<uint8_t*>(range.va) + cut_message(cut, rules, window.first).offset_bytes;
+  uint64_t iova = 0;
+  uint64_t left = cursor->reach(address(va), &iova);
+  if ((iova & (demand.addr_align - 1)) != 0) {
+    return 0;
+  }
+  uint64_t n = 0;
+  for (; n < most && left >= size; ++n, left -= size, va += size, iova += size) {
+    out[n] = {va, iova, static_cast<uint16_t>(size), static_cast<uint16_t>(size),
+              Placement::kInPlace};
+  }
+  return n;
+}
+
 void list(const Range& range, const AlignRules& rules, const Demand& demand, Window window,
           bool padded, Plan* out) {
   const uint64_t total = cut_messages(out->cut);
   const uint64_t first = std::min(window.first, total);
   const uint64_t count = std::min(window.count, total - first);
-  out->messages.clear();
+  out->messages.resize(count);
   out->bytes_placed = 0;
   out->bytes_copied = 0;
   RunCursor cursor(range.runs, address(range.va));
-  for (uint64_t i = first; i < first + count; ++i) {
-    CutMessage part = cut_message(out->cut, rules, i);
+  for (uint64_t i = 0; i < count; ++i) {
+    const Window rest = {first + i, count - i};
+    const uint64_t whole =
+        list_whole(range, out->cut, rules, demand, rest, &cursor, &out->messages[i]);
+    i += whole;
+    out->bytes_placed += whole * rules.message_max;
+    if (i == count) {
+      break;
+    }
+    CutMessage part = cut_message(out->cut, rules, first + i);
     if (!padded) {
       part.wire_bytes = part.len_bytes;
     }
-    out->messages.push_back(place(range, part, demand, &cursor));
-    const PlanMessage& message = out->messages.back();
+    const PlanMessage message = place(range, part, demand, &cursor);
     (message.placement == Placement::kInPlace ? out->bytes_placed : out->bytes_copied) +=
         message.len_bytes;
+    out->messages[i] = message;
   }
   out->use = out->bytes_placed == 0 ? Use::kBounced
                                     : (out->bytes_copied == 0 ? Use::kInPlace : Use::kEdges);
