@@ -58,8 +58,8 @@ class Receiver {
 
  private:
   static constexpr uint32_t kQueues = QueueAssigner::kQueues;
-  static constexpr uint32_t kWindow = 64;  // entries of one transfer
-  static constexpr uint32_t kBounceEach = kWindow;
+  static constexpr uint32_t kWindow = 128;  // entries of one transfer
+  static constexpr uint32_t kBounceEach = 64;
 
   struct Queue {
     pmd::DedicatedRxQueue* ring = nullptr;  // null: closed
@@ -101,6 +101,8 @@ class Receiver {
   void serve();
   bool reap(Queue& queue);
   void complete(Queue& queue, const pmd::EntryDone& done);
+  [[nodiscard]] uint32_t complete_placed(RecvTransfer& transfer,
+                                         std::span<const pmd::EntryDone> done);
   [[nodiscard]] bool look(RecvTransfer& transfer);
   [[nodiscard]] bool say_total(RecvTransfer& transfer);
   [[nodiscard]] bool say_abort(RecvTransfer& transfer);

@@ -55,8 +55,8 @@ class Sender {
   [[nodiscard]] bool sending() const { return out_count_ != 0; }
 
  private:
-  static constexpr uint32_t kOut = 256;     // messages that the card has of all transfers
-  static constexpr uint32_t kOutEach = 64;  // and of one
+  static constexpr uint32_t kOut = 256;      // messages that the card has of all transfers
+  static constexpr uint32_t kOutEach = 128;  // and of one
 
   struct Out {
     SendTransfer* transfer;
