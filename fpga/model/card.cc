@@ -388,9 +388,16 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
       frame = reader.peek();
       continue;
     }
+    if (rx.pulling() && rx.ends_runs(*frame)) [[unlikely]] {
+      break;
+    }
     if (frame->type == FrameType::kPull && core.link_up) [[unlikely]] {
-      static_cast<void>(rx.on_pulls(in, frame));
-      break;  // the host shall see what has come while the next is pulled
+      if (!rx.on_pull(in.puller, *frame)) {
+        break;  // the host shall see what has come while the next is pulled
+      }
+      reader.pop(frame);
+      frame = reader.peek();
+      continue;
     }
     if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
       reader.pop_bytes(taken);
@@ -402,6 +409,9 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
     }
     reader.pop(frame);
     frame = reader.peek();
+  }
+  if (rx.pulling()) {
+    rx.end_runs(in.puller);
   }
   // Answers before the room is given back: whoever sees that a request was taken has its answer.
   if (responder.pending()) {

@@ -15,6 +15,7 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 RxEngine::RxEngine(Core& core, Responder& responder) : core_(core), responder_(responder) {
   contexts_.reserve(core.config.rx_contexts);
+  runs_.reserve(kRunsMax);  // pulls point at them
 }
 
 void RxEngine::count(Answer answer) {

@@ -20,9 +20,16 @@ class RxEngine {
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
   [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end);
-  /// Runs of messages whose bytes are to be pulled, in rx_pull.cc. Pops what it took.
-  /// @param first of type kPull. @return false: no room for answers, come again.
-  [[nodiscard]] bool on_pulls(const Inbound& in, const InFrame* first);
+  /// A run of messages whose bytes are to be pulled, in rx_pull.cc: together with those that come
+  /// next, by end_runs(). Until then the frame stays in the ring, though it may be popped.
+  /// @param puller null: none, the answer is ERROR. @return false: no more now, come again.
+  [[nodiscard]] bool on_pull(Puller* puller, const InFrame& frame);
+  /// Whether there are runs that wait for end_runs().
+  [[nodiscard]] bool pulling() const { return !runs_.empty(); }
+  /// Whether `frame` must come after them.
+  [[nodiscard]] bool ends_runs(const InFrame& frame);
+  /// Pull what on_pull() took, and answer.
+  void end_runs(Puller* puller);
   /// A message, segment or doorbell. @return false: no room for the answer, come again.
   [[nodiscard]] bool on_message(const InFrame& frame);
   [[nodiscard]] bool on_segment(const InFrame& frame);
@@ -61,6 +68,9 @@ class RxEngine {
     uint64_t since_ns;
   };
 
+  static constexpr uint32_t kRunsMax = 8;
+  /// Room for their answers, counted in answers without data, and for those to what comes between.
+  static constexpr uint32_t kAnswersMax = kRunsMax + 24;
   /// A frame of type kPull, and how it is to be answered.
   struct Run {
     const uint8_t* at;  ///< in the ring
@@ -102,6 +112,9 @@ class RxEngine {
   Core& core_;
   Responder& responder_;
   std::vector<Context> contexts_;
+  std::vector<Run> runs_;          // that are to be pulled, all of one sender
+  InFrame pulling_{};              // the first of their frames
+  uint32_t run_messages_ = 0;      // that they tell of
   std::vector<Pull> pulls_;        // that have their place
   std::vector<PullPiece> pieces_;  // of the same
 };

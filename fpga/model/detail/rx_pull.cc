@@ -10,10 +10,9 @@ namespace {
 
 using regs::Status;
 
-constexpr uint32_t kRunsMax = 8;
-/// Messages that are pulled at once, but for a longer run. More would save little of the system
-/// call, and what has come would wait for the rest before anybody can answer it.
-constexpr uint32_t kPullsMax = 32;
+/// Messages that are pulled at once. More would save little of the system call, and what has come
+/// would wait for the rest before anybody can answer it.
+constexpr uint32_t kPullsMax = kPullPartsMax;
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 /// Messages that a frame tells of. @return 0: none, or more than there may be.
@@ -30,36 +29,42 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 }  // namespace
 
-bool RxEngine::on_pulls(const Inbound& in, const InFrame* first) {
-  if (!responder_.ready_for(*first, kRunsMax)) {
+bool RxEngine::on_pull(Puller* puller, const InFrame& frame) {
+  const uint32_t parts = parts_of(frame);
+  const bool first = runs_.empty();
+  if (first ? !responder_.ready_for(frame, kAnswersMax)
+            : runs_.size() == kRunsMax || frame.source != pulling_.source ||
+                  frame.dest != pulling_.dest || run_messages_ + parts > kPullsMax) {
     return false;
   }
-  const InFrame head = *first;
-  Run runs[kRunsMax];
-  uint32_t count = 0;
-  uint32_t messages = 0;
-  FrameReader& reader = *in.requests;
-  for (const InFrame* frame = first;
-       frame != nullptr && frame->type == FrameType::kPull && frame->source == head.source &&
-       frame->dest == head.dest && count < kRunsMax;
-       frame = reader.peek()) {
-    messages += parts_of(*frame);
-    if (messages > kPullsMax && count != 0) {
-      break;
-    }
-    runs[count] = {frame->at, frame->place, 0, Answer::kError};
-    if (in.puller != nullptr) {
-      take_run(*frame, *in.puller, runs[count]);
-    }
-    ++count;
-    reader.pop(frame);
+  if (first) {
+    pulling_ = frame;
+    run_messages_ = 0;
   }
+  run_messages_ += parts;
+  Run& run = runs_.emplace_back(Run{frame.at, frame.place, 0, Answer::kError});
+  if (puller != nullptr) {
+    take_run(frame, *puller, run);
+  }
+  return true;
+}
+
+/// What may land in the same rings, or takes much room for its answer, waits.
+bool RxEngine::ends_runs(const InFrame& frame) {
+  if (frame.type == FrameType::kPull) {
+    return false;
+  }
+  return frame.type != FrameType::kMessage || frame.mbox() < regs::kMultiMailboxes ||
+         !responder_.ready_for(pulling_, kAnswersMax);
+}
+
+void RxEngine::end_runs(Puller* puller) {
   if (!pulls_.empty()) {
-    end_pulls(*in.puller);
+    end_pulls(*puller);
   }
-  for (const Run& run : std::span(runs, count)) {
+  for (const Run& run : runs_) {
     this->count(run.answer);
-    Frame* const answer = responder_.begin(head, FrameType::kPulled, 0);
+    Frame* const answer = responder_.begin(pulling_, FrameType::kPulled, 0);
     if (answer == nullptr) {
       break;  // a reader that takes room back that it gave: its answers vanish
     }
@@ -68,7 +73,7 @@ bool RxEngine::on_pulls(const Inbound& in, const InFrame* first) {
     answer->ssize = run.taken;
     responder_.send(answer);
   }
-  return true;
+  runs_.clear();
 }
 
 /// One message after the other, as if each came when the one before was answered.

@@ -180,6 +180,46 @@ TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   }
 }
 
+/// Counts calls.
+class CountingPuller final : public model::Puller {
+ public:
+  uint64_t pull(std::span<const model::PullPiece> pieces) override {
+    ++calls;
+    uint64_t bytes = 0;
+    for (const model::PullPiece& piece : pieces) {
+      std::memset(piece.to, 0xAB, piece.len_bytes);
+      bytes += piece.len_bytes;
+    }
+    return bytes;
+  }
+  uint32_t calls = 0;
+};
+
+/// Small messages between runs do not part them; what is answered by itself does.
+TEST(ForeignFrames, RunsArePulledTogether) {
+  for (const bool beside : {true, false}) {
+    FuzzCard card(false, 0);
+    card.start_all();
+    card.post_receive();
+    CountingPuller puller;
+    card.in().puller = &puller;
+    const uint8_t bytes[8] = {};
+    send_run(card, kOne);
+    model::Frame between = message_of(2, sizeof bytes);
+    between.type = beside ? model::FrameType::kMessage : model::FrameType::kDoorbell;
+    EXPECT_TRUE(card.send(between, bytes, sizeof bytes, false, true));
+    send_run(card, kOne);
+    card.step(1);
+    EXPECT_EQ(puller.calls, 1u);
+    card.step(2);
+    EXPECT_EQ(puller.calls, beside ? 1u : 2u);
+    for (uint32_t i = 0; i < (beside ? 3 : 2); ++i) {
+      EXPECT_EQ(completion(card, i).status, 1u << 31) << i;
+    }
+    card.check();
+  }
+}
+
 TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
   FuzzCard card(false, 0);
   card.start_all();
