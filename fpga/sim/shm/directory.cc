@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -96,7 +97,7 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
 }
 
 Directory::~Directory() {
-  if (ids_ == 0) {
+  if (ids_ == 0 || owner_ != getpid()) {
     return;
   }
   std::string ignored;  // the next one cleans up
@@ -305,6 +306,7 @@ int Directory::take(const Seat& seat, std::string* error) {
   }
   first_ = first;
   ids_ = ids;
+  owner_ = getpid();
   return 0;
 }
 

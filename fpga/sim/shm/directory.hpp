@@ -34,7 +34,8 @@ class Directory {
   /// why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<Directory>* out,
                                 std::string* error);
-  /// Leaves; the last one takes the folder with him.
+  /// Leaves; the last one takes the folder with him. Nothing in a process that was forked after
+  /// join(): its parent is still there.
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -81,6 +82,7 @@ class Directory {
   Fd listener_;
   uint32_t first_ = 0;
   uint32_t ids_ = 0;
+  int owner_ = 0;  // pid of who has joined
 };
 
 }  // namespace rio::sim::shm

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -64,9 +65,16 @@ void hang_up(const Fd& socket) {
 }  // namespace
 
 Exchange::Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news)
-    : directory_(std::move(directory)), news_flag_(news) {}
+    : directory_(std::move(directory)), owner_(getpid()), news_flag_(news) {}
 
 Exchange::~Exchange() {
+  if (owner_ != getpid()) {
+    // Forked since start(): there is no such thread here, and the connections are the parent's.
+    if (thread_.joinable()) {
+      thread_.detach();
+    }
+    return;
+  }
   if (thread_.joinable()) {
     {
       const std::lock_guard lock(mutex_);

@@ -39,7 +39,7 @@ class Exchange {
 
   /// @param news is set when there is news; outlives the object.
   Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news);
-  /// Ends the thread and leaves the fabric.
+  /// Ends the thread and leaves the fabric; not in a process that was forked since.
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -97,6 +97,7 @@ class Exchange {
   void forget(int fd);
 
   std::unique_ptr<Directory> directory_;
+  int owner_;  // pid
   uint64_t nonce_ = 0;
   Fd epoll_;
   Fd order_;  // eventfd: orders_ has something

@@ -49,6 +49,9 @@ uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
     }
     const ssize_t got = process_vm_readv(pid_, local, locals, remote, remotes, 0);
     pulled += got > 0 ? static_cast<uint64_t>(got) : 0;
+    if (got < 0 && errno == EPERM) {
+      allowed_->store(0, std::memory_order_relaxed);  // what is sent again goes through the ring
+    }
     if (got != static_cast<ssize_t>(wanted)) {
       break;
     }

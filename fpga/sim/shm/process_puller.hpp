@@ -2,6 +2,8 @@
 /// Reads memory of another process.
 #pragma once
 
+#include <atomic>
+
 #include "fpga/model/wire.hpp"
 
 namespace rio::sim::shm {
@@ -10,7 +12,9 @@ namespace rio::sim::shm {
 /// that is known: then it is the right process, too.
 class ProcessPuller final : public model::Puller {
  public:
-  explicit ProcessPuller(int pid) : pid_(pid) {}
+  /// @param allowed what the partner reads of it; cleared where the system stops to allow it, as
+  /// for a process that gives up its privileges.
+  ProcessPuller(int pid, std::atomic<uint32_t>* allowed) : pid_(pid), allowed_(allowed) {}
 
   /// @param at address of `expected` there. @param forbidden set if it is the system that does not
   /// allow it, rather than a partner that is gone.
@@ -19,6 +23,7 @@ class ProcessPuller final : public model::Puller {
 
  private:
   int pid_;
+  std::atomic<uint32_t>* allowed_;
 };
 
 }  // namespace rio::sim::shm

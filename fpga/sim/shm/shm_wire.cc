@@ -45,7 +45,7 @@ struct ShmWire::End {
   explicit End(std::shared_ptr<Link> l)
       : link(std::move(l)),
         bell(link->their_bell.get()),
-        puller(link->pid),
+        puller(link->pid, &link->mine.heads()->pulls),
         out_requests(&link->theirs.heads()->requests, link->mine.requests(), kRequestRingBytes,
                      &bell),
         out_responses(&link->theirs.heads()->responses, link->mine.responses(), kResponseRingBytes,
@@ -284,6 +284,11 @@ void ShmWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
                       end->out_requests.foul() || end->out_responses.foul())) {
       end->cut = true;
       exchange_->cut(end->link);
+    }
+    if (end->pulls && end->link->mine.heads()->pulls.load(std::memory_order_relaxed) == 0) {
+      end->pulls = false;
+      ++copied_twice_;
+      poke_soon();  // somebody has to say so
     }
     if (end->mark_ns == 0) {
       end->mark = end->out_requests.tail();

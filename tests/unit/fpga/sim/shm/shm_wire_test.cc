@@ -5,13 +5,17 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
 #include <span>
 #include <string>
 
+#include "fpga/sim/shm/process_puller.hpp"
 #include "fpga/sim/unix_socket.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 
@@ -159,6 +163,57 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
     EXPECT_TRUE(to->gone);
     EXPECT_TRUE(one->inbound().empty());
   }
+}
+
+// Also where it only ends, and the wire is in static memory.
+TEST_F(Wire, AForkedChildLeavesItsParentInTheFabric) {
+  std::unique_ptr<ShmWire> one = join(1);
+  std::unique_ptr<ShmWire> two = join(2);
+  ASSERT_NE(one->route(2), nullptr);
+  EXPECT_TRUE(change(*one).here);
+  EXPECT_TRUE(change(*two).here);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    one.reset();
+    two.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  // Others find it, by the old way and by a new one.
+  const std::unique_ptr<ShmWire> three = join(3);
+  ASSERT_NE(three->route(1), nullptr);
+  EXPECT_TRUE(change(*three).here);
+  EXPECT_TRUE(change(*one).here);  // of 3; nothing was heard of 2
+  model::PartnerChange other{};
+  two->pump(0);
+  EXPECT_FALSE(two->next_change(&other));
+}
+
+// A partner that gives up its privileges is readable no more: it is told to send by the ring.
+TEST_F(Wire, APartnerThatMayNotBeReadAnyMoreIsTold) {
+  const uint64_t number = 7;
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) {
+      _exit(2);
+    }
+    std::atomic<uint32_t> allowed{1};
+    ProcessPuller puller(getppid(), &allowed);
+    uint64_t read = 0;
+    const model::PullPiece piece{reinterpret_cast<uint8_t*>(&read),
+                                 reinterpret_cast<uintptr_t>(&number), sizeof read};
+    _exit(puller.pull({&piece, 1}) == 0 && allowed.load() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Wire, NobodyElseMayWriteOurs) {
