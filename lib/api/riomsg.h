@@ -178,8 +178,8 @@ rio_msg_address rio_msg_self(const rio_msg_context* context);
 /** Hot. Send one message; its bytes are copied. To one context they arrive in order, once. The
  *  first to a peer finds it, so -EAGAIN is likely then.
  *  @param size_bytes 0 to RIO_MSG_BYTES. @return 0; -EAGAIN (no room now, or the peer has not
- *  answered yet: rio_msg_wait() and try again), -EMSGSIZE, -EINVAL (address), -ENOMEM, or an error
- *  of the peer, which is told once. */
+ *  answered yet: rio_msg_wait() and try again), -EMSGSIZE, -EINVAL (address, NULL), -ENOMEM, or an
+ *  error of the peer, which is told once. */
 int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data, size_t size_bytes);
 /** The same, gathered. @param count 0 to RIO_MSG_PIECES. */
 int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const struct iovec* pieces,
@@ -212,7 +212,7 @@ rio_msg_address rio_tag_self(const rio_tag* tag);
 
 /** Hot. Send. Nothing overtakes on the way to one endpoint. @param data stays as it is until the
  *  send is done. @param size_bytes 0 to RIO_TAG_BYTES. @param user comes back in rio_tag_done.
- *  @return as above; -EINVAL (address, size), -ENOMEM, or an error of the peer. */
+ *  @return as above; -EINVAL (address, size, NULL), -ENOMEM, or an error of the peer. */
 int rio_tag_send(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
                  uint64_t size_bytes, void* user, rio_tag_request** request,
                  struct rio_tag_done* done);
@@ -221,7 +221,7 @@ int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const voi
                       uint64_t size_bytes, void* user, rio_tag_request** request,
                       struct rio_tag_done* done);
 /** Hot. Receive: the earliest message that matches, in the order that MPI demands. @param buffer
- *  the library's until the receive is done. @return as above; -ENOMEM. */
+ *  the library's until the receive is done. @return as above; -EINVAL (NULL), -ENOMEM. */
 int rio_tag_receive(rio_tag* tag, const struct rio_tag_pattern* pattern, void* buffer,
                     uint64_t capacity_bytes, void* user, rio_tag_request** request,
                     struct rio_tag_done* done);
@@ -232,7 +232,8 @@ int rio_tag_probe(rio_tag* tag, const struct rio_tag_pattern* pattern, struct ri
 /** Matched probe: the same, and the message is only for rio_tag_receive_claimed(). */
 int rio_tag_claim(rio_tag* tag, const struct rio_tag_pattern* pattern, struct rio_tag_info* info,
                   rio_tag_message** message);
-/** @param message of rio_tag_claim(), used up. @return as above; -ENOENT: it is not claimed. */
+/** @param message of rio_tag_claim(), used up unless it fails. @return as above; -EINVAL (NULL),
+ *  -ENOENT: it is not claimed. */
 int rio_tag_receive_claimed(rio_tag* tag, rio_tag_message* message, void* buffer,
                             uint64_t capacity_bytes, void* user, rio_tag_request** request,
                             struct rio_tag_done* done);
@@ -257,8 +258,9 @@ int rio_tag_wait(rio_tag* tag, rio_tag_request* request, uint32_t timeout_ms,
  *  rio_tag_next_done() and rio_tag_probe() tell what: take all there is before the next wait.
  * @return 1, 0, -ENODEV. */
 int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms);
-/** Make progress until all sends have gone and arrived, but for those that nobody matches.
- *  @return 0, -ETIMEDOUT, -ENODEV. */
+/** Make progress until all sends have gone and arrived, but for those that were asked for (large
+ *  ones, and synchronous) and that nobody has matched yet: these are under way still, so wait for
+ *  them before the endpoint is closed. @return 0, -ETIMEDOUT, -ENODEV. */
 int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
 
 #ifdef __cplusplus

@@ -194,7 +194,7 @@ int Endpoint::cancel(SendRequest& request) {
 int Endpoint::flush(uint32_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (!senders_.empty()) {
+  while (!senders_.empty() || (cold_ != 0 && moves_large())) {
     if (Clock::now() > end) {
       return -ETIMEDOUT;
     }

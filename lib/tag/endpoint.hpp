@@ -137,8 +137,8 @@ class Endpoint {
     request.stage = Stage::kIdle;
     return true;
   }
-  /// Make progress until all sends have gone and arrived, but for those that nobody matches.
-  /// @return 0, -ETIMEDOUT.
+  /// Make progress until all sends have gone and arrived, but for those that were asked for and
+  /// that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_->id()); }
@@ -217,6 +217,7 @@ class Endpoint {
   void revoke(const RecvRequest& request);
   void finish_large();
   void leave_large();
+  [[nodiscard]] bool moves_large();
   void look_at_crowd();
   void let_in(Address source);
 

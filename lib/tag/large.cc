@@ -121,6 +121,17 @@ void Endpoint::finish_large() {
   }
 }
 
+/// Whether a large send was matched and has not ended. Between two windows of it the card may have
+/// nothing to do.
+bool Endpoint::moves_large() {
+  bool moves = false;
+  large_sends_.for_each([&](const LargeSend& large) {
+    moves = moves || (large.request != nullptr && large.request->large == &large &&
+                      large.grant.state() != msg::SendGrant::State::kRequested);
+  });
+  return moves;
+}
+
 /// This endpoint closes.
 void Endpoint::leave_large() {
   large_sends_.for_each([&](LargeSend& large) {

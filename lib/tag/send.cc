@@ -10,7 +10,8 @@ using msg::Kind;
 
 int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
                        bool sync, SendRequest& request) {
-  Peer* const peer = length_bytes <= kLengthMax ? this->peer(to) : nullptr;
+  const bool good = length_bytes <= kLengthMax && (data != nullptr || length_bytes == 0);
+  Peer* const peer = good ? this->peer(to) : nullptr;
   if (peer == nullptr) {
     return -EINVAL;
   }

@@ -251,5 +251,21 @@ TEST_F(TagEndpoint, WrongArguments) {
   EXPECT_EQ(tag::Endpoint::create(*a_.port, 64, {}, &other), -EINVAL);
 }
 
+/// The receiver stops in the middle: between two windows the sender's card has nothing to do.
+TEST_F(TagEndpoint, FlushWaitsForLargeDataThatWasMatched) {
+  const std::vector<uint8_t> bytes = pattern(1, 4u << 20);
+  std::vector<uint8_t> buffer(bytes.size());
+  RecvRequest receive;
+  SendRequest send;
+  ASSERT_EQ(b_->receive({1, 0, kAnySource}, buffer.data(), buffer.size(), receive), 0);
+  ASSERT_EQ(a_->send(b_.at(), 1, bytes.data(), bytes.size(), send), 0);
+  ASSERT_TRUE(until([&] { return a_.port->stats().placed != 0; }));
+  EXPECT_EQ(a_->flush(100), -ETIMEDOUT);
+  ASSERT_EQ(wait(*b_, receive), 0);
+  EXPECT_EQ(a_->flush(20000), 0);
+  EXPECT_TRUE(a_->test(send));
+  EXPECT_EQ(buffer, bytes);
+}
+
 }  // namespace
 }  // namespace rio::test
