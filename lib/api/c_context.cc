@@ -3,6 +3,7 @@
 
 #include "lib/api/handles.hpp"
 
+using rio::api::is_memory;
 using rio::api::no_throw;
 using rio::msg::Context;
 using rio::msg::Delivery;
@@ -122,6 +123,9 @@ int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
     if (size_bytes > RIO_MSG_BYTES) [[unlikely]] {
       return -EMSGSIZE;
     }
+    if (!is_memory("rio_msg_send", data, size_bytes)) [[unlikely]] {
+      return -EINVAL;
+    }
     Port& port = context->context->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
@@ -139,6 +143,9 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
     for (int i = 0; i < count; ++i) {
       if (pieces[i].iov_len > RIO_MSG_BYTES - size_bytes) {
         return -EMSGSIZE;
+      }
+      if (!is_memory("rio_msg_sendv", pieces[i].iov_base, pieces[i].iov_len)) {
+        return -EINVAL;
       }
       size_bytes += pieces[i].iov_len;
     }
@@ -176,6 +183,10 @@ int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
 void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
   static_cast<void>(no_throw([&] {
     const Guard guard(context->context->port());
+    if (context->held == 0) {
+      log_error("rio_msg_release: nothing is held; release each message once");
+      return -EINVAL;
+    }
     context->context->give_back(delivery_of(*message));
     --context->held;
     return 0;

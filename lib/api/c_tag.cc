@@ -1,6 +1,7 @@
 // riomsg.h: endpoints of tagged messages.
 #include "lib/api/handles.hpp"
 
+using rio::api::is_memory;
 using rio::api::no_throw;
 using rio::msg::Guard;
 using rio::tag::Endpoint;
@@ -118,6 +119,9 @@ rio_msg_address rio_tag_self(const rio_tag* tag) {
 
 int rio_tag_send(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
                  uint64_t size_bytes, void* user, rio_tag_request** request, rio_tag_done* done) {
+  if (!is_memory("rio_tag_send", data, size_bytes)) [[unlikely]] {
+    return -EINVAL;
+  }
   return begin(*tag, tag->sends, &tag->spare_send, user, request, done, [&](SendRequest& mine) {
     return tag->endpoint->send(to, bits, data, size_bytes, mine);
   });
@@ -126,6 +130,9 @@ int rio_tag_send(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* da
 int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
                       uint64_t size_bytes, void* user, rio_tag_request** request,
                       rio_tag_done* done) {
+  if (!is_memory("rio_tag_send_sync", data, size_bytes)) [[unlikely]] {
+    return -EINVAL;
+  }
   return begin(*tag, tag->sends, &tag->spare_send, user, request, done, [&](SendRequest& mine) {
     return tag->endpoint->send_sync(to, bits, data, size_bytes, mine);
   });
@@ -134,6 +141,9 @@ int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const voi
 int rio_tag_receive(rio_tag* tag, const rio_tag_pattern* pattern, void* buffer,
                     uint64_t capacity_bytes, void* user, rio_tag_request** request,
                     rio_tag_done* done) {
+  if (!is_memory("rio_tag_receive", buffer, capacity_bytes)) [[unlikely]] {
+    return -EINVAL;
+  }
   return begin(*tag, tag->receives, &tag->spare_receive, user, request, done,
                [&](RecvRequest& mine) {
                  return tag->endpoint->receive(pattern_of(*pattern), buffer, capacity_bytes, mine);
@@ -170,6 +180,9 @@ int rio_tag_claim(rio_tag* tag, const rio_tag_pattern* pattern, rio_tag_info* in
 int rio_tag_receive_claimed(rio_tag* tag, rio_tag_message* message, void* buffer,
                             uint64_t capacity_bytes, void* user, rio_tag_request** request,
                             rio_tag_done* done) {
+  if (!is_memory("rio_tag_receive_claimed", buffer, capacity_bytes)) [[unlikely]] {
+    return -EINVAL;
+  }
   return begin(*tag, tag->receives, &tag->spare_receive, user, request, done,
                [&](RecvRequest& mine) {
                  return tag->endpoint->receive_claimed(*reinterpret_cast<Message*>(message), buffer,

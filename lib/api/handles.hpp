@@ -28,11 +28,11 @@ struct rio_msg_port {
 struct rio_msg_context {
   rio_msg_port* owner = nullptr;
   std::unique_ptr<rio::msg::Context> context;
-  uint32_t held = 0;   // messages that are not released
-  uint64_t seen = 0;   // Port::activity() before the last try that found no room
-  bool stuck = false;  // there was such a try since the last wait
-  uint64_t ended = 0;  // Port::sessions_ended() that rio_msg_wait() has told
-  rio_msg_address last_to = RIO_MSG_CONTEXTS;  // nobody's
+  uint32_t held = 0;              // messages that are not released
+  uint64_t seen = 0;              // Port::activity() before the last try that found no room
+  bool stuck = false;             // there was such a try since the last wait
+  uint64_t ended = 0;             // Port::sessions_ended() that rio_msg_wait() has told
+  uint64_t last_to = UINT64_MAX;  // address of last_route; at first that of nobody
   rio::msg::Route last_route;
   std::unordered_map<rio_msg_address, rio::msg::Route> routes;
 };
@@ -63,6 +63,16 @@ template <class Function>
     pmd::log_error("unexpected exception in the message library; please report it");
     return -EIO;
   }
+}
+
+/// @param bytes where `size_bytes` are to be read, or written. @return false: nowhere; logged.
+[[nodiscard]] inline bool is_memory(const char* function, const void* bytes, uint64_t size_bytes) {
+  if (bytes == nullptr && size_bytes != 0) [[unlikely]] {
+    pmd::log_error("%s: %llu bytes at NULL; give their address", function,
+                   static_cast<unsigned long long>(size_bytes));
+    return false;
+  }
+  return true;
 }
 
 }  // namespace rio::api

@@ -59,6 +59,32 @@ TEST_F(RioMsg, MessagesStayUntilTheyAreReleasedInAnyOrder) {
   EXPECT_EQ(text_of(held[3].bytes()), std::string(3000, 'd'));
 }
 
+TEST_F(RioMsg, AMessageIsReleasedOnce) {
+  api::Context from = open_context(a_, 3);
+  rio_msg_context* to = nullptr;
+  ASSERT_EQ(rio_msg_context_open(b_.get(), 5, &to), 0);
+  ASSERT_TRUE(send(from, rio_msg_self(to), "once"));
+  rio_msg_message message{};
+  ASSERT_TRUE(until([&] { return rio_msg_receive(to, &message) == 1; }));
+  rio_msg_release(to, &message);
+  rio_msg_release(to, &message);  // refused: its buffer is not the context's any more
+  EXPECT_EQ(rio_msg_context_close(to), 0);
+}
+
+// A number without a destID, which many would give at first.
+TEST_F(RioMsg, AFirstSendToNoAddressIsRefused) {
+  api::Context from = open_context(a_, 3);
+  EXPECT_EQ(from.send(RIO_MSG_CONTEXTS, bytes_of("x")), -EINVAL);
+}
+
+TEST_F(RioMsg, NullIsNoMemory) {
+  api::Context from = open_context(a_, 3);
+  const rio_msg_address to = rio_msg_address_of(2, 3);
+  EXPECT_EQ(rio_msg_send(from.get(), to, nullptr, 1), -EINVAL);
+  const iovec nowhere = {nullptr, 1};
+  EXPECT_EQ(rio_msg_sendv(from.get(), to, &nowhere, 1), -EINVAL);
+}
+
 TEST_F(RioMsg, GathersAndRefusesWhatIsTooMuch) {
   api::Context from = open_context(a_, 0);
   api::Context to = open_context(b_, 0);
@@ -218,6 +244,31 @@ TEST_F(RioMsg, BadTaggedSends) {
   EXPECT_EQ(rio_tag_send(tag.get(), rio_msg_address_of(2, 1), 1, "x", RIO_TAG_BYTES + 1, nullptr,
                          &request, nullptr),
             -EINVAL);
+}
+
+TEST_F(RioMsg, TagsWithoutMemory) {
+  api::Tag from = open_tag(a_, 1);
+  api::Tag to = open_tag(b_, 1);
+  rio_tag_request* request = nullptr;
+  const rio_tag_pattern any = {0, ~uint64_t{0}, RIO_TAG_ANY, 0};
+  for (const uint64_t size : {uint64_t{1}, uint64_t{100000}, uint64_t{1} << 24}) {
+    EXPECT_EQ(rio_tag_send(from.get(), to.self(), 1, nullptr, size, nullptr, &request, nullptr),
+              -EINVAL);
+    EXPECT_EQ(
+        rio_tag_send_sync(from.get(), to.self(), 1, nullptr, size, nullptr, &request, nullptr),
+        -EINVAL);
+    EXPECT_EQ(rio_tag_receive(to.get(), &any, nullptr, size, nullptr, &request, nullptr), -EINVAL);
+  }
+  // Nothing needs no memory, and nothing waits behind what was refused.
+  ASSERT_GE(rio_tag_send(from.get(), to.self(), 2, nullptr, 0, nullptr, nullptr, nullptr), 0);
+  rio_tag_info info{};
+  rio_tag_message* message = nullptr;
+  ASSERT_TRUE(until([&] { return from.progress() == 0 && to.claim(any, &info, &message); }));
+  EXPECT_EQ(info.bits, 2u);
+  rio_tag_done done{};
+  EXPECT_EQ(rio_tag_receive_claimed(to.get(), message, nullptr, 8, nullptr, &request, &done),
+            -EINVAL);
+  EXPECT_EQ(rio_tag_receive_claimed(to.get(), message, nullptr, 0, nullptr, &request, &done), 1);
 }
 
 // What a context does not understand, since it is an endpoint's, it never shows.
