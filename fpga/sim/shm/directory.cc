@@ -26,6 +26,7 @@ constexpr std::string_view kNewSuffix = ".new";
 constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr int kBacklog = 4096;
 constexpr auto kLockWait = std::chrono::seconds(5);
+constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 
 [[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
   *error = text;
@@ -78,6 +79,20 @@ constexpr auto kLockWait = std::chrono::seconds(5);
   return address;
 }
 
+[[nodiscard]] std::vector<std::string> names_in(const Fd& folder) {
+  std::vector<std::string> all;
+  const int fd = openat(folder.get(), ".", O_DIRECTORY | O_CLOEXEC);
+  DIR* const dir = fd < 0 ? nullptr : fdopendir(fd);
+  if (dir == nullptr) {
+    return all;
+  }
+  while (const dirent* entry = readdir(dir)) {
+    all.emplace_back(entry->d_name);
+  }
+  closedir(dir);
+  return all;
+}
+
 }  // namespace
 
 int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::string* error) {
@@ -90,6 +105,7 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
     rc = rc == 0 ? made->take(seat, error) : rc;
     made->lock_.reset();
     if (rc == 0) {
+      made->sweep_fabrics();
       *out = std::move(made);
     }
   }
@@ -133,16 +149,9 @@ int Directory::open_folder(const std::string& fabric, std::string* error) {
 }
 
 int Directory::lock(std::string* error) {
-  Fd fd(openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) {
-    const int rc = -errno;
-    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path_ + "/lock cannot be opened");
-  }
   const auto until = std::chrono::steady_clock::now() + kLockWait;
-  while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      return fail(error, -errno, path_ + "/lock");
-    }
+  int rc = 0;
+  while ((rc = try_lock(error)) == -EWOULDBLOCK) {
     if (std::chrono::steady_clock::now() > until) {
       return fail(error, -ETIMEDOUT,
                   path_ +
@@ -150,6 +159,20 @@ int Directory::lock(std::string* error) {
                       "end it");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return rc;
+}
+
+/// @return -EWOULDBLOCK: somebody has it; -EAGAIN: the folder is gone.
+int Directory::try_lock(std::string* error) {
+  Fd fd(openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) {
+    const int rc = -errno;
+    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path_ + "/lock cannot be opened");
+  }
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    return errno == EWOULDBLOCK || errno == EINTR ? -EWOULDBLOCK
+                                                  : fail(error, -errno, path_ + "/lock");
   }
   struct stat info {};
   if (fstat(fd.get(), &info) != 0 || info.st_nlink == 0) {
@@ -160,17 +183,7 @@ int Directory::lock(std::string* error) {
 }
 
 std::vector<std::string> Directory::names() const {
-  std::vector<std::string> all;
-  const int fd = openat(folder_.get(), ".", O_DIRECTORY | O_CLOEXEC);
-  DIR* const dir = fd < 0 ? nullptr : fdopendir(fd);
-  if (dir == nullptr) {
-    return all;
-  }
-  while (const dirent* entry = readdir(dir)) {
-    all.emplace_back(entry->d_name);
-  }
-  closedir(dir);
-  return all;
+  return names_in(folder_);
 }
 
 bool Directory::alive(uint32_t id) const {
@@ -370,6 +383,30 @@ void Directory::remove_folder() {
   unlinkat(folder_.get(), kLockName, 0);
   unlinkat(parent_.get(), fabric_.c_str(), AT_REMOVEDIR);
   rmdir(user_path_.c_str());  // not while another fabric is in it
+}
+
+/// The folders of fabrics whose members were all killed, whom nobody else will ever join.
+void Directory::sweep_fabrics() const {
+  uint32_t left = kSweepMax;
+  for (const std::string& name : names_in(parent_)) {
+    if (name == fabric_ || name.starts_with('.')) {
+      continue;
+    }
+    if (left-- == 0) {
+      return;
+    }
+    Directory other;
+    other.user_path_ = user_path_;
+    other.path_ = user_path_ + "/" + name;
+    other.fabric_ = name;
+    other.parent_ = Fd(fcntl(parent_.get(), F_DUPFD_CLOEXEC, 0));
+    other.folder_ = Fd(openat(parent_.get(), name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    std::string ignored;  // then somebody else does it
+    if (other.parent_.valid() && other.folder_.valid() && other.try_lock(&ignored) == 0 &&
+        !other.anybody()) {
+      other.remove_folder();
+    }
+  }
 }
 
 }  // namespace rio::sim::shm

@@ -61,6 +61,7 @@ class Directory {
   Directory() = default;
   [[nodiscard]] int open_folder(const std::string& fabric, std::string* error);
   [[nodiscard]] int lock(std::string* error);
+  [[nodiscard]] int try_lock(std::string* error);
   [[nodiscard]] int take(const Seat& seat, std::string* error);
   [[nodiscard]] int take_board(const Seat& seat, const std::set<uint32_t>& taken,
                                std::vector<Board>& boards, uint32_t* first, std::string* error);
@@ -72,6 +73,7 @@ class Directory {
   [[nodiscard]] int write_board(const Board& board) const;
   [[nodiscard]] bool anybody() const;
   void remove_folder();
+  void sweep_fabrics() const;
 
   std::string user_path_;
   std::string path_;    // for messages

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <cerrno>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
@@ -14,10 +17,57 @@
 #endif
 
 namespace rio::sim::shm {
+namespace {
+
+/// All mappings of this process. A child that is forked must not give room back in rings that its
+/// parent reads, or write there, whatever it does with the objects that it has inherited: it gets
+/// memory of its own in their place.
+class Mappings {
+ public:
+  static Mappings& get() {
+    static Mappings* const all = new Mappings;  // outlives all that is static
+    return *all;
+  }
+  /// @return null: no memory.
+  [[nodiscard]] uint8_t* add(int protection, const Fd& fd) {
+    const std::lock_guard lock(mutex_);
+    void* const at = mmap(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+    if (at == MAP_FAILED) {
+      return nullptr;
+    }
+    all_.insert(at);
+    return static_cast<uint8_t*>(at);
+  }
+  void remove(void* at) {
+    const std::lock_guard lock(mutex_);
+    all_.erase(at);
+    munmap(at, kHalfBytes);
+  }
+
+ private:
+  Mappings() {
+    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                   [] { get().replace(); });
+  }
+  void replace() {
+    for (void* const at : all_) {
+      if (mmap(at, kHalfBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) == MAP_FAILED) {
+        munmap(at, kHalfBytes);
+      }
+    }
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::set<void*> all_;
+};
+
+}  // namespace
 
 Half::~Half() {
   if (at_ != nullptr) {
-    munmap(at_, kHalfBytes);
+    Mappings::get().remove(at_);
   }
 }
 
@@ -35,13 +85,11 @@ int Half::create(Half* out, Fd* fd) {
       fallocate(made.get(), 0, 0, kHalfBytes) != 0) {
     return -errno;
   }
-  void* const at =
-      mmap(nullptr, kHalfBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, made.get(), 0);
-  if (at == MAP_FAILED) {
+  Half half;
+  half.at_ = Mappings::get().add(PROT_READ | PROT_WRITE, made);
+  if (half.at_ == nullptr) {
     return -errno;
   }
-  Half half;
-  half.at_ = static_cast<uint8_t*>(at);
   // Behind the mapping, which alone may be written.
   if (fcntl(made.get(), F_ADD_SEALS,
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
@@ -65,12 +113,11 @@ int Half::map(const Fd& fd, Half* out) {
       kind.f_type != TMPFS_MAGIC) {
     return -EPERM;
   }
-  void* const at = mmap(nullptr, kHalfBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd.get(), 0);
-  if (at == MAP_FAILED) {
+  Half half;
+  half.at_ = Mappings::get().add(PROT_READ, fd);
+  if (half.at_ == nullptr) {
     return -errno;
   }
-  Half half;
-  half.at_ = static_cast<uint8_t*>(at);
   *out = std::move(half);
   return 0;
 }
