@@ -269,15 +269,17 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
   ++wanted.tries;
   wanted.next = Clock::now() + kTryAgain;
   auto link = std::make_shared<Link>();
-  const int rc = directory_->connect(id, &link->socket);
+  int rc = directory_->connect(id, &link->socket);
   if (rc == -EAGAIN) {
     --wanted.tries;
     return;  // many call there
   }
   Fd memory;
-  if (rc != 0 || !know(*link) || Half::create(&link->mine, &memory) != 0 ||
-      make_bell(&link->bell) != 0) {
-    *nobody = true;
+  rc = rc == 0 && !know(*link) ? -EPERM : rc;
+  rc = rc == 0 ? Half::create(&link->mine, &memory) : rc;
+  rc = rc == 0 ? make_bell(&link->bell) : rc;
+  if (rc != 0) {
+    *nobody = !lacks(rc);
     return;
   }
   link->state = Link::kCalled;
@@ -288,6 +290,16 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
     links_.push_back(link);
     wanted.next = Clock::time_point::max();  // until something happens to the link
   }
+}
+
+// Whether it is this process that has too little of something. It tries again, but is told.
+bool Exchange::lacks(int rc) {
+  const bool lacks = rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC;
+  if (lacks) {
+    lacking_.store(rc, std::memory_order_relaxed);
+    rung_ = true;
+  }
+  return lacks;
 }
 
 // Who is at the other end? The pidfd is of that process if something comes by the socket later on:
@@ -326,6 +338,7 @@ void Exchange::accept() {
     }
   }
   if (rc != -EAGAIN) {
+    static_cast<void>(lacks(rc));
     std::this_thread::sleep_for(kTryAgain);  // no descriptors left: the caller waits
   }
 }
@@ -374,8 +387,10 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::v
     return true;
   }
   Fd memory;
-  if (Half::create(&link->mine, &memory) != 0 || make_bell(&link->bell) != 0 ||
-      say(*link, Say::kAnswer, &memory) != 0) {
+  int rc = Half::create(&link->mine, &memory);
+  rc = rc == 0 ? make_bell(&link->bell) : rc;
+  if (rc != 0 || say(*link, Say::kAnswer, &memory) != 0) {
+    static_cast<void>(lacks(rc));
     return false;
   }
   link->state = Link::kAnswered;

@@ -59,6 +59,10 @@ class Exchange {
 
   void poke_soon();
 
+  /// -errno of what this process had too little of when it last tried to connect (-EMFILE,
+  /// -ENFILE: descriptors; -ENOMEM, -ENOSPC: memory); 0: nothing. Any thread.
+  [[nodiscard]] int lacking() const { return lacking_.load(std::memory_order_relaxed); }
+
   [[nodiscard]] const Directory& directory() const { return *directory_; }
 
  private:
@@ -82,6 +86,7 @@ class Exchange {
   void call_wanted();
   [[nodiscard]] int timeout_ms() const;
   void call(uint32_t id, Wanted& wanted, bool* nobody);
+  [[nodiscard]] bool lacks(int rc);
   void accept();
   void on_message(const LinkPtr& link);
   [[nodiscard]] bool on_greeting(const LinkPtr& link, const Greeting& greeting,
@@ -98,6 +103,7 @@ class Exchange {
 
   std::unique_ptr<Directory> directory_;
   int owner_;  // pid
+  std::atomic<int> lacking_{0};
   uint64_t nonce_ = 0;
   Fd epoll_;
   Fd order_;  // eventfd: orders_ has something

@@ -40,6 +40,9 @@ class ShmWire final : public model::Wire {
     return copied_twice_.load(std::memory_order_relaxed);
   }
 
+  /// As Exchange::lacking().
+  [[nodiscard]] int lacking() const { return exchange_->lacking(); }
+
   /// Nobody looks at what comes, or somebody does again: partners ring for what they send, and
   /// Poke is called. What came before this returns has to be looked at once more. With the card
   /// between two steps, or by who steps it.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "fpga/model/card.hpp"
@@ -140,6 +141,7 @@ struct EmuBus::Impl {
   bool owns_bar = false;
   bool left_to_others = false;
   bool told_copies = false;
+  bool told_lacking = false;
   model::HostClock clock;
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
@@ -150,8 +152,15 @@ struct EmuBus::Impl {
       unplug(wire, side);
     }
   }
-  /// Once: that the system makes long messages slow.
-  void tell_copies() {
+  /// Once: that the system makes long messages slow, or connections impossible.
+  void tell_troubles() {
+    if (const int lacking = member->lacking(); lacking != 0 && !told_lacking) {
+      told_lacking = true;
+      const bool descriptors = lacking == -EMFILE || lacking == -ENFILE;
+      log_error("%s: partners cannot be connected for want of %s (%s); %s", name.c_str(),
+                descriptors ? "descriptors" : "shared memory", std::strerror(-lacking),
+                descriptors ? "raise ulimit -n" : "make room in /dev/shm");
+    }
     if (!told_copies && member->copied_twice() != 0) {
       told_copies = true;
       log_warning(
@@ -169,7 +178,7 @@ struct EmuBus::Impl {
   /// sleep.
   static bool poke(void* ctx) {
     auto* self = static_cast<Impl*>(ctx);
-    self->tell_copies();
+    self->tell_troubles();
     if (!self->member->asleep()) {
       self->card->step();  // what waited for a partner is sent, also if nobody polls for a while
       return false;

@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <span>
 #include <string>
@@ -190,6 +192,82 @@ TEST_F(Wire, AForkedChildLeavesItsParentInTheFabric) {
   model::PartnerChange other{};
   two->pump(0);
   EXPECT_FALSE(two->next_change(&other));
+}
+
+// Whatever a child does with rings that it has inherited, it does to memory of its own.
+TEST_F(Wire, AForkedChildTakesNothingFromItsParent) {
+  const std::unique_ptr<ShmWire> one = join(1);
+  const std::unique_ptr<ShmWire> two = join(2);
+  model::Outbound* const to = one->route(2);
+  ASSERT_NE(to, nullptr);
+  EXPECT_TRUE(change(*one).here);
+  EXPECT_TRUE(change(*two).here);
+  ASSERT_TRUE(send(*to, 1));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    model::FrameReader& reader = *two->inbound()[0].requests;
+    const bool empty = reader.peek() == nullptr;
+    reader.release();
+    _exit(empty && send(*to, 2) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(send(*to, 3));
+  model::FrameReader& reader = *two->inbound()[0].requests;
+  for (const uint64_t address : {1, 3}) {
+    const model::InFrame* const frame = reader.peek();
+    ASSERT_NE(frame, nullptr);
+    EXPECT_EQ(frame->address, address);
+    reader.pop(frame);
+  }
+  EXPECT_EQ(reader.peek(), nullptr);
+}
+
+// Nobody will ever join the fabric of a killed process by its name again.
+TEST_F(Wire, WhoJoinsRemovesOtherFabricsOfTheDead) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::unique_ptr<Directory> seat;
+    std::string error;
+    const int rc = Directory::join({.fabric = "dead", .id = 1}, &seat, &error);
+    raise(rc == 0 ? SIGKILL : SIGABRT);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  std::unique_ptr<Directory> living;
+  std::string error;
+  ASSERT_EQ(Directory::join({.fabric = "living", .id = 1}, &living, &error), 0) << error;
+  const auto there = [&](const char* name) {
+    return access((dir_.at("riopmd-") + std::to_string(geteuid()) + "/" + name).c_str(), F_OK) == 0;
+  };
+  EXPECT_FALSE(there("dead"));
+  const auto one = join(1);
+  EXPECT_TRUE(there("living"));
+}
+
+// What a process lacks is not that nobody is there.
+TEST_F(Wire, WithoutDescriptorsItSaysSo) {
+  const auto one = join(1);
+  const auto two = join(2);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_NE(one->route(2), nullptr);
+  const bool told = wait_until([&] { return one->lacking() == -EMFILE; });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(told);
+  ASSERT_TRUE(wait_until([&] {
+    static_cast<void>(one->route(2));
+    one->pump(0);
+    model::PartnerChange found{};
+    return one->next_change(&found) && found.here;
+  }));
 }
 
 // A partner that gives up its privileges is readable no more: it is told to send by the ring.
