@@ -25,8 +25,8 @@ namespace {
 class Mappings {
  public:
   static Mappings& get() {
-    static Mappings* const all = new Mappings;  // outlives all that is static
-    return *all;
+    static auto* const kAll = new Mappings;  // outlives all that is static
+    return *kAll;
   }
   /// @return null: no memory.
   [[nodiscard]] uint8_t* add(int protection, const Fd& fd) {
