@@ -14,8 +14,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "fpga/sim/shm/process_puller.hpp"
 #include "fpga/sim/unix_socket.hpp"
@@ -123,6 +125,37 @@ TEST_F(Wire, ConnectsWhenSomethingIsSent) {
   const model::InFrame* frame = nullptr;
   ASSERT_TRUE(wait_until([&] { return (frame = two->inbound()[0].requests->peek()) != nullptr; }));
   EXPECT_EQ(frame->address, 5u);
+}
+
+/// Halves that are mapped in this process.
+uint32_t halves() {
+  std::ifstream maps("/proc/self/maps");
+  uint32_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += line.find("riopmd-wire") != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
+
+// Not with the square of the members: those who never talk share nothing.
+TEST_F(Wire, MemoryIsForPairsThatTalk) {
+  constexpr uint32_t kMembers = 12;
+  std::vector<std::unique_ptr<ShmWire>> members;
+  for (uint32_t id = 1; id <= kMembers; ++id) {
+    members.push_back(join(id));
+  }
+  EXPECT_EQ(halves(), 0u);
+  for (uint32_t pairs = 1; pairs < kMembers; ++pairs) {
+    ASSERT_NE(members[0]->route(pairs + 1), nullptr);
+    EXPECT_TRUE(change(*members[0]).here);
+    EXPECT_TRUE(change(*members[pairs]).here);
+    EXPECT_EQ(halves(), 4 * pairs) << "each side maps two";
+  }
+  members.erase(members.begin());
+  for (const auto& member : members) {
+    EXPECT_FALSE(change(*member).here);
+  }
+  EXPECT_EQ(halves(), 0u);
 }
 
 TEST_F(Wire, BothCallAtOnce) {
