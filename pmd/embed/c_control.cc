@@ -220,7 +220,7 @@ const char* rio_strerror(int result) {
     case ENOENT:
       return "not there, or not open";
     case EPROTO:
-      return "the card does not keep the contract";
+      return "the card, or the peer, breaks its contract";
     case ENOMEM:
       return "out of memory";
     case ETIMEDOUT:
@@ -239,18 +239,30 @@ const char* rio_strerror(int result) {
     case ENETDOWN:
       return "link down";
     case ECANCELED:
-      return "ring stopped";
+      return "ring stopped, or cancelled";
     case EFAULT:
       return "the card cannot reach the memory";
     case EAGAIN:
-      return "retries expired";
+      return "not now, or retries expired; try again";
     case EEXIST:
       return "mapped already";
     case ENXIO:
       return "not a message card";
+    case ECONNRESET:
+      return "the peer has gone, or was started anew";
+    case ECONNREFUSED:
+      return "the peer has no such context, endpoint or channel";
+    case EHOSTUNREACH:
+      return "the peer does not answer; is its program running, with this destID?";
+    case EMSGSIZE:
+      return "longer than the buffer, or than a message may be";
+    case EALREADY:
+      return "too late, it ends by itself";
     default:
-      return "unknown error; the log says more";
+      break;
   }
+  const char* const text = strerrordesc_np(-result);
+  return text != nullptr ? text : "unknown error; the log says more";
 }
 
 const char* rio_status_name(uint8_t status) {

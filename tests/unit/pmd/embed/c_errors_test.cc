@@ -367,6 +367,11 @@ TEST_F(CApi, Names) {
   for (int error = 1; error < 200; ++error) {
     ASSERT_NE(rio_strerror(-error), nullptr);
   }
+  for (const int error : {ECONNRESET, ECONNREFUSED, EHOSTUNREACH}) {  // of libriomsg
+    EXPECT_EQ(std::string(rio_strerror(-error)).rfind("the peer ", 0), 0u) << error;
+  }
+  EXPECT_STREQ(rio_strerror(-EMFILE), "Too many open files");  // the system's text
+  EXPECT_STREQ(rio_strerror(-100000), "unknown error; the log says more");
   EXPECT_STREQ(rio_status_name(RIO_FLUSHED), "flushed");
   EXPECT_STREQ(rio_status_name(200), "unknown status");
   EXPECT_STREQ(rio_reject_name(RIO_REJECT_MAILBOX), "mailbox");
