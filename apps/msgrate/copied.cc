@@ -38,7 +38,7 @@ int CopiedSide::open(const std::string& card, uint32_t peer, const Options& opti
   int rc = msg::Port::open(config, &side->port_);
   rc = rc != 0 ? rc : tag::Endpoint::create(*side->port_, kContext, {}, &side->endpoint_);
   if (rc != 0) {
-    return complain(card.c_str(), -rc);
+    return complain(card, -rc);
   }
   *out = std::move(side);
   return 0;
@@ -52,12 +52,12 @@ int CopiedSide::wait(int begun, tag::Request& request) {
   Patience patience;
   while (begun == 0 && !endpoint_->test(request)) {
     if (!patience.left()) {
-      return complain("message", ETIMEDOUT);
+      return complain("exchange with", peer_ >> 8, ETIMEDOUT);
     }
     endpoint_->progress();
   }
   const int status = begun < 0 ? begun : request.status;
-  return status == 0 ? 0 : complain("message", -status);
+  return status == 0 ? 0 : complain("exchange with", peer_ >> 8, -status);
 }
 
 int CopiedSide::send(uint64_t bits, const void* data, uint64_t size_bytes) {

@@ -107,10 +107,8 @@ void pin(const Options& options, uint32_t nth) {
       cpus.push_back(cpu);
     }
   }
-  if (!options.cpus.empty()) {
-    const size_t comma = options.cpus.find(',');
-    cpus = {std::atoi(options.cpus.c_str()),
-            std::atoi(options.cpus.c_str() + (comma == std::string::npos ? 0 : comma + 1))};
+  if (options.cpus[0] >= 0) {
+    cpus.assign(options.cpus.begin(), options.cpus.end());
   }
   if (nth < cpus.size()) {
     cpu_set_t one;

@@ -1,7 +1,11 @@
 #include "apps/msgrate/options.hpp"
 
+#include <sched.h>
+
+#include <charconv>
 #include <cstdio>
 #include <map>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -28,36 +32,116 @@ constexpr uint32_t kCountMax = 1u << 30;
 constexpr uint32_t kSizeMax = 64u << 20;
 constexpr uint32_t kCopiedMin = 16;
 
+const std::map<std::string, Role> kRoles{
+    {"both", Role::kBoth}, {"send", Role::kSend}, {"recv", Role::kRecv}};
+const std::map<std::string, Test> kTests{{"rate", Test::kRate},
+                                         {"latency", Test::kLatency},
+                                         {"bandwidth", Test::kBandwidth},
+                                         {"copied", Test::kCopied}};
+const std::map<std::string, Api> kApis{{"skifch", Api::kSkifCh}, {"tag", Api::kTag}};
+
+/// As they are written.
+struct Words {
+  std::string role = "both";
+  std::string api = "skifch";
+  std::string test = "rate";
+  std::string cpus;
+  std::string json;
+};
+
+void add_options(CLI::App& app, Options* out, Words* words) {
+  app.add_option("--card", out->card,
+                 "Card, as docs/embedding.md names them; default: emulated ones.\n"
+                 "With --role both shm:NAME, without id=");
+  app.add_option("--peer", out->peer, "destID of the other side's card; with --role send or recv");
+  app.add_option("--role", words->role, "Side that this process is; both: two processes")
+      ->check(CLI::IsMember(kRoles))
+      ->capture_default_str();
+  app.add_option("--api", words->api, "SkifCh, or tagged messages")
+      ->check(CLI::IsMember(kApis))
+      ->capture_default_str();
+  app.add_option("--test", words->test,
+                 "copied: bytes that are copied on the way, by addresses; rate and\n"
+                 "bandwidth send as fast as it goes, latency to and fro")
+      ->check(CLI::IsMember(kTests))
+      ->capture_default_str();
+  app.add_option("--size", out->size_bytes, "Bytes of a message; SkifCh has at most 4080")
+      ->check(CLI::Range(0u, kSizeMax))
+      ->capture_default_str();
+  app.add_option("--count", out->count, "Messages, or round trips; copied: pairs of addresses")
+      ->check(CLI::Range(1u, kCountMax))
+      ->capture_default_str();
+  app.add_option("--cpus", words->cpus, "CPUs of sender and receiver, with --role both: 0,1");
+  app.add_option("--json", words->json, "-: print a JSON object")->check(CLI::IsMember({"-"}));
+  app.footer(kFooter);
+}
+
+/// @return whether this process may run there.
+bool is_allowed(int cpu) {
+  cpu_set_t allowed;
+  return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_ISSET(cpu, &allowed);
+}
+
+/// @return whether it is two CPUs that there are.
+bool parse_cpus(const std::string& text, std::array<int, 2>* out) {
+  const char* const end = text.data() + text.size();
+  unsigned first = 0;
+  unsigned second = 0;
+  const auto comma = std::from_chars(text.data(), end, first);
+  if (comma.ec != std::errc() || comma.ptr == end || *comma.ptr != ',') {
+    return false;
+  }
+  const auto rest = std::from_chars(comma.ptr + 1, end, second);
+  *out = {static_cast<int>(first), static_cast<int>(second)};
+  return rest.ec == std::errc() && rest.ptr == end && first != second && first < CPU_SETSIZE &&
+         second < CPU_SETSIZE && is_allowed((*out)[0]) && is_allowed((*out)[1]);
+}
+
+/// @return why these options do not go together; empty: they do.
+std::string wrong_sides(const Words& words, Options* out) {
+  if (out->role != Role::kBoth && (out->card.empty() || out->peer == 0)) {
+    return "--role " + words.role + " needs --card and --peer, as --card shm:job,id=1 --peer 2";
+  }
+  if (out->role != Role::kBoth && !words.cpus.empty()) {
+    return "--cpus is for --role both; start this side by taskset -c CPU";
+  }
+  if (out->role == Role::kBoth && out->peer != 0) {
+    return "--peer is for --role send and --role recv: a process for each side";
+  }
+  const bool is_shared = out->card.empty() || out->card.rfind("shm:", 0) == 0;
+  if (out->role == Role::kBoth && (!is_shared || out->card.find(",id=") != std::string::npos)) {
+    return "--role both takes --card shm:NAME, and gives the ids itself; with other "
+           "cards start --role recv and --role send";
+  }
+  if (!words.cpus.empty() && !parse_cpus(words.cpus, &out->cpus)) {
+    return "--cpus " + words.cpus +
+           ": give two different CPUs of this process, as 0,1 (taskset -p $$ shows them)";
+  }
+  return "";
+}
+
+/// The same of what is sent.
+std::string wrong_messages(const Options& options) {
+  const bool is_tagged = options.api == Api::kTag;
+  if (options.test == Test::kCopied && (!is_tagged || options.size_bytes < kCopiedMin)) {
+    return "--test copied is of tagged messages of " + std::to_string(kCopiedMin) +
+           " bytes or more: add --api tag --size 4194304";
+  }
+  if (!is_tagged && options.size_bytes > SKIFCH_MESSAGE_MAX) {
+    return "SkifCh has messages of at most " + std::to_string(SKIFCH_MESSAGE_MAX) +
+           " bytes: --api tag has longer";
+  }
+  return "";
+}
+
 }  // namespace
 
 bool parse_options(int argc, char** argv, Options* out, int* code) {
-  const std::map<std::string, Role> roles{
-      {"both", Role::kBoth}, {"send", Role::kSend}, {"recv", Role::kRecv}};
-  const std::map<std::string, Test> tests{{"rate", Test::kRate},
-                                          {"latency", Test::kLatency},
-                                          {"bandwidth", Test::kBandwidth},
-                                          {"copied", Test::kCopied}};
-  const std::map<std::string, Api> apis{{"skifch", Api::kSkifCh}, {"tag", Api::kTag}};
   CLI::App app(
-      "Message rate, latency and bandwidth between two processes: one sends, the "
+      "Message rate, latency and bandwidth between two processes: one sends, the\n"
       "other receives, after [S4].");
-  std::string json;
-  app.add_option("--card", out->card, "Card, as docs/embedding.md names them; default: emulated");
-  app.add_option("--peer", out->peer, "destID of the other side's card");
-  app.add_option("--role", out->role, "send, recv, or both: two processes")
-      ->transform(CLI::CheckedTransformer(roles));
-  app.add_option("--api", out->api, "skifch, or tag: tagged messages")
-      ->transform(CLI::CheckedTransformer(apis));
-  app.add_option(
-         "--test", out->test,
-         "rate, latency, bandwidth, or copied: bytes that are copied on the way, by addresses")
-      ->transform(CLI::CheckedTransformer(tests));
-  app.add_option("--size", out->size_bytes, "Bytes of a message")->check(CLI::Range(0u, kSizeMax));
-  app.add_option("--count", out->count, "Messages, or round trips; copied: pairs of addresses")
-      ->check(CLI::Range(1u, kCountMax));
-  app.add_option("--cpus", out->cpus, "CPUs of sender and receiver, with --role both: \"0,1\"");
-  app.add_option("--json", json, "-: print a JSON object")->check(CLI::IsMember({"-"}));
-  app.footer(kFooter);
+  Words words;
+  add_options(app, out, &words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -65,29 +149,17 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
     *code = rc == 0 ? 0 : 2;
     return false;
   }
-  if (out->role != Role::kBoth && (out->card.empty() || out->peer == 0)) {
-    std::fprintf(
-        stderr, "rio-msgrate: --role %s needs --card and --peer, as --card shm:job,id=1 --peer 2\n",
-        out->role == Role::kSend ? "send" : "recv");
+  out->role = kRoles.at(words.role);
+  out->api = kApis.at(words.api);
+  out->test = kTests.at(words.test);
+  std::string wrong = wrong_sides(words, out);
+  wrong = wrong.empty() ? wrong_messages(*out) : wrong;
+  if (!wrong.empty()) {
+    std::fprintf(stderr, "rio-msgrate: %s\n", wrong.c_str());
     *code = 2;
     return false;
   }
-  if (out->test == Test::kCopied && (out->api != Api::kTag || out->size_bytes < kCopiedMin)) {
-    std::fprintf(stderr,
-                 "rio-msgrate: --test copied is of tagged messages of %u bytes or more: add --api "
-                 "tag --size 4194304\n",
-                 kCopiedMin);
-    *code = 2;
-    return false;
-  }
-  if (out->api == Api::kSkifCh && out->size_bytes > SKIFCH_MESSAGE_MAX) {
-    std::fprintf(stderr,
-                 "rio-msgrate: SkifCh has messages of at most %d bytes: --api tag has longer\n",
-                 SKIFCH_MESSAGE_MAX);
-    *code = 2;
-    return false;
-  }
-  out->json = !json.empty();
+  out->json = !words.json.empty();
   return true;
 }
 

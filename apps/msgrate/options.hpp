@@ -2,6 +2,7 @@
 /// What rio-msgrate is asked to do.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -19,7 +20,7 @@ struct Options {
   Test test = Test::kRate;
   uint32_t size_bytes = 16;
   uint32_t count = 1000000;
-  std::string cpus;  ///< "A,B"; empty: as they are, or the first two for kBoth
+  std::array<int, 2> cpus = {-1, -1};  ///< for kBoth; -1: the first two
   bool json = false;
 };
 

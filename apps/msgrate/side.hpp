@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace rio::msgrate {
 
@@ -34,7 +35,9 @@ template <class Each>
 }
 
 /// Says it on stderr. @param error errno. @return -error.
-int complain(const char* what, int error);
+int complain(const std::string& what, int error);
+/// The same of messages. @param verb "send to". @param peer destID.
+int complain(const char* verb, uint32_t peer, int error);
 
 /// Ends a wait that takes too long.
 class Patience {

@@ -16,7 +16,7 @@ int SkifChSide::open(const std::string& card, uint32_t peer, std::unique_ptr<Sid
   std::unique_ptr<SkifChSide> side(new SkifChSide(peer));
   side->channel_.reset(SkifCh_Open(card.c_str(), kChannel, nullptr));
   if (side->channel_ == nullptr) {
-    return complain(card.c_str(), errno);
+    return complain(card, errno);
   }
   *out = std::move(side);
   return 0;
@@ -33,7 +33,7 @@ inline int SkifChSide::send_one(uint32_t size_bytes) {
       return 0;
     }
   }
-  return complain("send", errno == EAGAIN ? ETIMEDOUT : errno);
+  return complain("send to", peer_ >> 8, errno == EAGAIN ? ETIMEDOUT : errno);
 }
 
 inline int SkifChSide::receive_one(uint32_t size_bytes) {
@@ -48,7 +48,7 @@ inline int SkifChSide::receive_one(uint32_t size_bytes) {
   }
   if (got != static_cast<ssize_t>(size_bytes)) [[unlikely]] {
     const int error = errno == EAGAIN ? ETIMEDOUT : errno;
-    return complain("receive", got < 0 ? error : EPROTO);
+    return complain("receive from", peer_ >> 8, got < 0 ? error : EPROTO);
   }
   return SkifCh_RecvComp(channel_.get());
 }

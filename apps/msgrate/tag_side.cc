@@ -32,7 +32,7 @@ int TagSide::open(const std::string& card, uint32_t peer, uint32_t size_bytes,
   int rc = msg::Port::open(config, &side->port_);
   rc = rc != 0 ? rc : tag::Endpoint::create(*side->port_, kContext, {}, &side->endpoint_);
   if (rc != 0) {
-    return complain(card.c_str(), -rc);
+    return complain(card, -rc);
   }
   *out = std::move(side);
   return 0;
@@ -40,22 +40,22 @@ int TagSide::open(const std::string& card, uint32_t peer, uint32_t size_bytes,
 
 inline int TagSide::wait(int begun, tag::Request& request) {
   if (begun == 1) {
-    return request.status == 0 ? 0 : complain("message", -request.status);
+    return request.status == 0 ? 0 : complain("exchange with", peer_ >> 8, -request.status);
   }
   if (begun < 0) {
-    return complain("message", -begun);
+    return complain("exchange with", peer_ >> 8, -begun);
   }
   if (!endpoint_->test(request)) {
     Patience patience;
     do {
       endpoint_->progress();
       if (endpoint_->test(request)) {
-        return request.status == 0 ? 0 : complain("message", -request.status);
+        return request.status == 0 ? 0 : complain("exchange with", peer_ >> 8, -request.status);
       }
     } while (patience.left());
-    return complain("message", ETIMEDOUT);
+    return complain("exchange with", peer_ >> 8, ETIMEDOUT);
   }
-  return request.status == 0 ? 0 : complain("message", -request.status);
+  return request.status == 0 ? 0 : complain("exchange with", peer_ >> 8, -request.status);
 }
 
 inline int TagSide::send_one(uint32_t size_bytes) {

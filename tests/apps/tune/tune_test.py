@@ -51,8 +51,29 @@ class Tune(unittest.TestCase):
         done = self.run_it(TUNE, "--card", "nonsense", "--other", "nonsense", "--output", "-", code=1)
         self.assertIn('"nonsense" is no card', done.stderr)
 
+    def test_a_profile_that_cannot_be_written_is_printed(self):
+        done = self.run_it(TUNE, "--quick", "--output", "/proc/nonsense/profile", code=1)
+        self.assertIn("/proc/nonsense/profile: No such file or directory; name another file", done.stderr)
+        self.assertIn("eager_bytes = ", done.stdout)
+        self.assertNotIn("written", done.stdout)
+
+    def test_msgrate_wrong_use(self):
+        for wrong, said in (("--cpus x", "--cpus x: give two different CPUs"), ("--cpus 0", "--cpus 0: give two"),
+                            ("--cpus 0,0", "two different"), ("--cpus 0,1023", "--cpus 0,1023: give two"),
+                            ("--cpus 0,4294967297", "give two"),
+                            ("--cpus 0,1 --role send --card shm:x --peer 2", "taskset"),
+                            ("--card shm:x,id=1", "gives the ids itself"), ("--card emu:loop", "shm:NAME"),
+                            ("--peer 2", "--role send"), ("--role send", "needs --card and --peer"),
+                            ("--role snd", "snd not in {both,recv,send}"), ("--size 5000", "--api tag has longer")):
+            self.assertIn(said, self.run_it(MSGRATE, *wrong.split(), code=2).stderr)
+        done = self.run_it(MSGRATE, *"--card shm:x,id=1 --peer 2 --role send".split(), code=1)
+        self.assertIn("send to destID 2: the peer does not answer", done.stderr)
+
     def test_help_has_examples(self):
         self.assertIn("rio-tune --output - --quick", self.run_it(TUNE, "--help").stdout)
+        for program in TUNE, MSGRATE:
+            text = self.run_it(program, "--help").stdout
+            self.assertTrue(text.replace("\n", "").isprintable() and max(map(len, text.splitlines())) <= 100, text)
 
     def test_copied(self):
         size = 1 << 20
