@@ -106,7 +106,7 @@ int write_profile(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (!file) {
-    std::fprintf(stderr, "rio-tune: %s: %s; name another file with --output\n", part.c_str(),
+    std::fprintf(stderr, "rio-tune: %s: %s; name another file with --output\n", path.c_str(),
                  std::strerror(errno));
     std::filesystem::remove(part, error);
     return 1;
@@ -171,13 +171,17 @@ int run(int argc, char** argv) {
     std::printf("%s", text.c_str());
     return 0;
   }
-  if (write_profile(path, text) != 0) {
-    return 1;
-  }
+  // First of all: it took long, and may be all that there will be.
   if (options.json) {
     print_json(points, profile, is_emulated, path);
   } else {
     print_table(points, profile, is_emulated);
+  }
+  std::fflush(stdout);
+  if (write_profile(path, text) != 0) {
+    return 1;
+  }
+  if (!options.json) {
     std::printf("written to %s\n", path.c_str());
   }
   return 0;

@@ -11,7 +11,7 @@ constexpr const char* kFooter = R"(Examples
   rio-tune                                      measure, and write the profile
   rio-tune --output - --quick                   only look
   rio-tune --card 0000:03:00.0 --other 0000:04:00.0
-  RIO_PROFILE=none build/apps/msgrate/rio-msgrate --api tag     go without it
+  RIO_PROFILE=none rio-msgrate --api tag        go without it
 
 The profile is written to $RIO_PROFILE, else to riopmd/profile in $XDG_CONFIG_HOME or ~/.config,
 where programs find it when they open a card. Measure on a quiet machine.
@@ -28,15 +28,17 @@ constexpr uint32_t kQuickRounds = 3;
 
 bool parse_options(int argc, char** argv, Options* out, int* code) {
   CLI::App app(
-      "Measures from which size on it pays to move tagged messages by dedicated queues, where they "
+      "Measures from which size on it pays to move tagged messages by dedicated queues, where "
+      "they\n"
       "are, instead of copying them, and keeps it for programs of this machine.");
   std::string json;
   bool quick = false;
   auto* const card = app.add_option(
       "--card", out->card, "Card that sends, as docs/embedding.md names them; default: emulated");
   app.add_option("--other", out->other, "Card that receives, of this machine, too")->needs(card);
-  app.add_option("--output", out->output, "File to write; -: only print it");
-  app.add_flag("--quick", quick, "Fewer messages: a second, and a rough answer");
+  app.add_option("--output", out->output, "File to write; -: only print what it would have");
+  app.add_flag("--quick", quick,
+               "Fewer messages: seconds, and a rough answer, which is written too");
   app.add_option("--json", json, "-: print a JSON object")->check(CLI::IsMember({"-"}));
   app.footer(kFooter);
   try {
