@@ -26,7 +26,8 @@ void add_global_options(CLI::App& app, Context& context) {
   app.add_flag("--json", context.json, "Print JSON");
   app.add_flag("-n,--dry-run", context.dry_run, "Say what would be changed, change nothing");
   app.add_option("--root", context.root,
-                 "Look at a copy of a system below this folder (sys, proc, dev), not at this one")
+                 "Look at a copy of a system below this folder (sys, proc, dev),\n"
+                 "not at this one")
       ->check(CLI::ExistingDirectory);
   app.fallthrough();
   app.require_subcommand(1);
@@ -40,7 +41,11 @@ bool complain_of_unknown_command(const CLI::App& app) {
   const auto word = std::find_if(words.begin(), words.end(),
                                  [](const std::string& one) { return one.rfind('-', 0) != 0; });
   if (word == words.end()) {
-    return false;
+    if (!words.empty()) {
+      (void)complain("no option \"" + words.front() + "\" without a command",
+                     "rio-tool --help lists them");
+    }
+    return !words.empty();
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
