@@ -130,8 +130,8 @@ int Card::check(const CardConfig& config) const {
   }
   for (const uint32_t dest_id : config.dest_ids) {
     if (dest_id != kNoDestId && dest_id > kDestIdLimits[config.dest_id_size]) {
-      log_error("%s: destID 0x%x is wider than the %u bits chosen; choose another", card, dest_id,
-                8u << config.dest_id_size);
+      log_error("%s: destID %u (0x%x) is wider than the %u bits chosen; give one up to %u", card,
+                dest_id, dest_id, 8u << config.dest_id_size, kDestIdLimits[config.dest_id_size]);
       return -EINVAL;
     }
   }

@@ -86,7 +86,7 @@ TEST_F(CApi, Options) {
       {&rio_options::size_bytes, 0, -EINVAL, "size_bytes is 0"},
       {&rio_options::size_bytes, 7, -EINVAL, "size_bytes is 7"},
       {&rio_options::queue_pair, 1, -ENOENT, "no queue pair 1"},
-      {&rio_options::dest_id, 0x10000, -EINVAL, "destID 0x10000"},
+      {&rio_options::dest_id, 0x10000, -EINVAL, "destID 65536"},
       {&rio_options::dest_id_bits, 24, -EINVAL, "dest_id_bits is 24"},
       {&rio_options::rings, 1u << RIO_RING_DEDICATED0, -EINVAL, "rings 0x100"},
       {&rio_options::tx_entries, 100, -EINVAL, "tx_entries is 100"},

@@ -115,7 +115,7 @@ TEST(Endpoint, WrongConfig) {
   config = config_of();
   config.dest_id = 0x10000;
   EXPECT_EQ(Endpoint::open("emu:loop", config, &endpoint), -EINVAL);
-  EXPECT_TRUE(log.had("destID 0x10000 is wider than the 16 bits")) << log.last();
+  EXPECT_TRUE(log.had("destID 65536 (0x10000) is wider than the 16 bits")) << log.last();
   config = config_of(pmd::mem::BufferPool::kCountMax + 1);
   EXPECT_EQ(Endpoint::open("emu:loop", config, &endpoint), -EINVAL);
   EXPECT_TRUE(log.had("message buffers")) << log.last();
