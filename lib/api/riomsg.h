@@ -14,11 +14,12 @@
  * context take turns by a lock of their own. Opening and closing: one thread at a time.
  *
  * Results. Functions give 0 (or what they say) or a negative errno: rio_strerror() of riopmd.h has
- * the text. Outputs are set on success only. What is wrong, and the remedy, is in the log
- * (rio_set_log() of riopmd.h). Errors that any call about a peer may give: -ECONNRESET (it has
- * gone, or was started anew: what was sent to it may be lost; the next call begins a new session),
- * -ECONNREFUSED (it has no such context), -EHOSTUNREACH (it does not answer), -ETIMEDOUT (it was
- * stopped for too long), -EPROTO (it broke the rules), -ENODEV (the own card is gone: close).
+ * the text. Outputs are set on success only. What is wrong with a call, and the remedy, is in the
+ * log (rio_set_log() of riopmd.h; stderr by default); what a peer did is not, since a program may
+ * expect it. Errors that any call about a peer may give: -ECONNRESET (it has gone, or was started
+ * anew: what was sent to it may be lost; the next call begins a new session), -ECONNREFUSED (it has
+ * no such context), -EHOSTUNREACH (it does not answer), -ETIMEDOUT (it was stopped for too long),
+ * -EPROTO (it broke the rules), -ENODEV (the own card is gone: close).
  */
 #ifndef RIOMSG_H
 #define RIOMSG_H
@@ -59,11 +60,12 @@ struct rio_msg_options {
   uint32_t size_bytes;          /**< sizeof(struct rio_msg_options): tells old programs from new */
   uint32_t queue_pair;          /**< of the card */
   uint32_t dest_id;             /**< of the card; default: the one that it has */
-  uint32_t buffers;             /**< bound of what waits unasked for, in messages; 64 to 16384 */
-  uint32_t share;               /**< of them, for one sender and context; 4 to 1024 */
-  uint32_t connect_ms;          /**< how long a peer that does not answer is asked */
-  uint32_t deliver_ms;          /**< how long what does not arrive is sent again */
-  uint32_t response_timeout_us; /**< of the card, until a message is in doubt; to 60 s */
+  uint32_t buffers;             /**< bound of what waits unasked for, in messages; 64 to 16384
+                                     (3840) */
+  uint32_t share;               /**< of them, for one sender and context; 4 to 1024 (256) */
+  uint32_t connect_ms;          /**< how long a peer that does not answer is asked (10000) */
+  uint32_t deliver_ms;          /**< how long what does not arrive is sent again (60000) */
+  uint32_t response_timeout_us; /**< of the card, until a message is in doubt; to 60 s (100000) */
   uint32_t threads;             /**< 1: each context and endpoint belongs to a thread of its own */
   uint32_t sleeps;              /**< 1: waits sleep; needs "shm:", or a card with interrupts */
 };
@@ -187,7 +189,8 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const struct iov
 /** Hot. The next message, where it lies; those of one sender come in their order.
  *  @return 1: *out is set, to be released, in any order; 0: there is none; -ENODEV. */
 int rio_msg_receive(rio_msg_context* context, struct rio_msg_message* out);
-/** Hot. A message is done with. Who holds many stops their senders. */
+/** Hot. A message is done with. Who holds many stops their senders.
+ *  @param message as rio_msg_receive() gave it; once, and not after another receive into it. */
 void rio_msg_release(rio_msg_context* context, const struct rio_msg_message* message);
 /** Wait until a message can be received, a send that got -EAGAIN is worth another try, or a peer
  *  has gone. Sleeps with options.sleeps, polls otherwise. @return 1: look; 0: not within the time;

@@ -254,8 +254,12 @@ void flush(Port& port, uint32_t timeout_ms) {
 
 SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* options) try {
   if (card == nullptr || number >= SKIFCH_CHANNELS) {
-    rio::pmd::log_error("SkifCh_Open: channels have numbers from 0 to %d, and a card",
-                        SKIFCH_CHANNELS - 1);
+    if (card == nullptr) {
+      rio::pmd::log_error("SkifCh_Open: the card's name is NULL; give one, as \"shm:job\"");
+    } else {
+      rio::pmd::log_error("SkifCh_Open: channel %u on %s: numbers are 0 to %d", number, card,
+                          SKIFCH_CHANNELS - 1);
+    }
     errno = EINVAL;
     return nullptr;
   }

@@ -42,13 +42,14 @@ static inline netaddr_t SkifCh_Addr(uint32_t dest_id, uint32_t number) {
   return dest_id << 8 | number;
 }
 
-/** How a channel is made; zero means the default. */
+/** How a channel is made; zero means the default. Channels that share a card have the options
+ *  of the first. */
 struct SkifCh_Options {
   uint32_t dest_id;    /**< of the card; 0: the one that it has */
   uint32_t queue_pair; /**< of the card */
-  uint32_t buffers;    /**< bound of what waits to be received, in messages; 64 to 16384 */
-  uint32_t share;      /**< of them, for one sender and channel; 4 to 1024 */
-  uint32_t connect_ms; /**< how long Send tries to reach a peer that does not answer */
+  uint32_t buffers;    /**< bound of what waits to be received, in messages; 64 to 16384 (3840) */
+  uint32_t share;      /**< of them, for one sender and channel; 4 to 1024 (256) */
+  uint32_t connect_ms; /**< how long Send tries to reach a peer that does not answer (10000) */
   uint32_t threads;    /**< 1: channels that share a card belong to several threads; costs a lock */
   uint32_t sleeps;     /**< 1: SkifCh_Wait sleeps; needs "shm:", or a card with interrupts */
 };
@@ -73,7 +74,8 @@ netaddr_t SkifCh_Self(const struct SkifCh* channel);
  * @return bytes that were sent: all of them, or the first SKIFCH_MESSAGE_MAX. -1: EAGAIN (no room
  * now, or the peer has not answered yet: try again), ECONNRESET (the peer has gone, or was born
  * again; messages may be lost; the next call begins anew), ECONNREFUSED (it has no such channel),
- * EHOSTUNREACH (it does not answer), EINVAL (address, pieces), ENODEV (the card is gone).
+ * EHOSTUNREACH (it does not answer), ETIMEDOUT (it was stopped for too long), EPROTO (it broke the
+ * rules), EINVAL (address, pieces), ENODEV (the card is gone).
  */
 ssize_t SkifCh_Send(struct SkifCh*, netaddr_t dst, const struct iovec* iov, int iov_count);
 /**
