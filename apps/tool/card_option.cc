@@ -19,8 +19,8 @@ constexpr uint32_t kStepsToSettle = 1024;
 
 void CardOption::add_to(CLI::App& command) {
   command.add_option("--card", name_,
-                     "Card: a PCI address, emu:loop, or another name of docs/embedding.md; may be "
-                     "left out where there is only one");
+                     "Card: a PCI address, emu:loop, or another name of\n"
+                     "docs/embedding.md; may be left out where there is only one");
 }
 
 int CardOption::resolve_all(const Context& context, std::vector<std::string>* names) const {

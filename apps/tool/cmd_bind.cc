@@ -42,9 +42,9 @@ void add_bind(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("bind", "Give cards to a driver");
   command
       ->add_option("--driver", options->driver,
-                   "vfio-pci, uio_pci_generic, igb_uio, the name of a kernel driver, or default: "
-                   "whichever the kernel chooses. If not given: vfio-pci where the card is in an "
-                   "IOMMU group, else uio_pci_generic")
+                   "vfio-pci, uio_pci_generic, igb_uio, the name of a kernel driver, or\n"
+                   "default: whichever the kernel chooses. If not given: vfio-pci where\n"
+                   "the card is in an IOMMU group, else uio_pci_generic")
       ->type_name("vfio-pci|uio_pci_generic|igb_uio|default|DRIVER");
   command->add_option("address", options->addresses, "Cards, as rio-tool list names them")
       ->required()

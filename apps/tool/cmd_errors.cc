@@ -203,9 +203,8 @@ int errors(const Context& context, Options& options) {
 }  // namespace
 
 void add_errors(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "errors",
-      "What went wrong, decoded; with --watch also port-writes; exit code 3: something did");
+  CLI::App* command =
+      app.add_subcommand("errors", "What went wrong, decoded; exit code 3: something did");
   const auto options = std::make_shared<Options>();
   options->card.add_to(*command);
   command->add_flag("--watch", options->watch,

@@ -255,8 +255,7 @@ void add_route(CLI::App& command, Context& context, const std::shared_ptr<Fabric
 void add_fabric(CLI::App& app, Context& context) {
   auto options = std::make_shared<FabricOptions>();
   CLI::App* command = app.add_subcommand(
-      "fabric",
-      "Find all devices behind a card, give them destIDs, set all routes; the card is reset");
+      "fabric", "Find all devices behind a card, set all routes; the card is reset");
   add_common(*command, *options);
   command->add_flag("--steal", options->steal, "Break locks of other hosts");
   command->add_flag("--look", options->look,

@@ -84,6 +84,10 @@ class ManPage(unittest.TestCase):
             if not commands_of(*path):
                 self.assertIn("rio-tool " + path[0], help_of(*path).partition("Examples")[2], path)
 
+    def test_lines_fit_a_terminal(self):
+        for path in [(), *all_commands()]:
+            self.assertLessEqual(max(map(len, help_of(*path).splitlines())), 100, path)
+
     @unittest.skipUnless(shutil.which("man"), "man is not installed")
     def test_no_warnings(self):
         environment = dict(os.environ, LC_ALL="C.UTF-8", MANROFFSEQ="", MANWIDTH="80")
