@@ -228,7 +228,7 @@ const char* rio_strerror(int result) {
     case ENOTSUP:
       return "not supported by this card or bus";
     case ENOSPC:
-      return "all are open";
+      return "no room left: all are open, or the disk is full";
     case EXDEV:
       return "not contiguous for the card";
     case EACCES:

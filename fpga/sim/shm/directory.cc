@@ -37,18 +37,31 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
   return rc;
 }
 
+/// What to do about it, as far as it is known.
+[[nodiscard]] const char* remedy(int rc) {
+  switch (-rc) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; make room, or set RIO_RUNTIME_DIR to a folder of yours";
+    case EMFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    default:
+      return "";
+  }
+}
+
 /// A folder of this user alone, made if need be. Not followed if it is a link.
 [[nodiscard]] int open_own_folder(int at, const std::string& name, const std::string& path, Fd* out,
                                   std::string* error) {
   if (mkdirat(at, name.c_str(), 0700) != 0 && errno != EEXIST) {
     const int rc = -errno;
     return fail(error, rc == -ENOENT ? -EAGAIN : rc,
-                path + " cannot be made; set RIO_RUNTIME_DIR to a folder of yours");
+                path + " cannot be made; make room, or set RIO_RUNTIME_DIR to a folder of yours");
   }
   Fd fd(openat(at, name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     const int rc = -errno;
-    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path + " cannot be opened");
+    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path + " cannot be opened" + remedy(rc));
   }
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) {
@@ -168,7 +181,7 @@ int Directory::try_lock(std::string* error) {
   Fd fd(openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) {
     const int rc = -errno;
-    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path_ + "/lock cannot be opened");
+    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path_ + "/lock cannot be opened" + remedy(rc));
   }
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK || errno == EINTR ? -EWOULDBLOCK
@@ -355,7 +368,8 @@ int Directory::listen_at(uint32_t id, std::string* error) {
   if (!fd.valid() || fchmod(fd.get(), 0600) != 0 ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
-    return fail(error, -errno, path_ + ": no socket for destID " + std::to_string(id));
+    const int rc = -errno;
+    return fail(error, rc, path_ + ": no socket for destID " + std::to_string(id) + remedy(rc));
   }
   listener_ = std::move(fd);
   return 0;

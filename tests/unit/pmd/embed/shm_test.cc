@@ -1,5 +1,6 @@
 // Cards in a fabric of processes: names, destIDs, messages, doorbells, who comes and goes.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -163,6 +165,21 @@ TEST_F(Shm, FoldersOfOthersAreRefused) {
 }
 
 /// All at once: each gets an id of its own.
+TEST_F(Shm, TooManyOpenFilesAreNamed) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);  // the lowest that is free
+  ASSERT_EQ(close(next), 0);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next) + 2;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  LogLines log;
+  std::unique_ptr<Endpoint> endpoint;
+  EXPECT_EQ(Endpoint::open("shm:x", {}, &endpoint), -EMFILE);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(log.had("raise the limit of open files (ulimit -n)")) << log.last();
+}
+
 TEST_F(Shm, ManyJoinAtOnce) {
   constexpr int kMembers = 12;
   Pipe go;
