@@ -26,6 +26,14 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
 }
 
 Context::~Context() {
+  close();
+}
+
+void Context::close() {
+  if (closed_) {
+    return;
+  }
+  closed_ = true;
   port_.contexts_[id_] = nullptr;
   while (!inbox_.empty()) {
     if (kind_of(inbox_.at(0)) == Kind::kRequest) {

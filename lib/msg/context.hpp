@@ -18,8 +18,10 @@ class Context {
   /// -ENOMEM.
   [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);
   /// What has arrived and was not taken is lost; peers are told that there is no such context.
-  /// Its transfers are done, or the port is closed next.
+  /// Its transfers are done; where they are not, close() it and keep it as long as the port.
   ~Context();
+  /// The same, but transfers that are under way may still be told here.
+  void close();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -110,6 +112,7 @@ class Context {
   Port& port_;
   uint16_t id_;
   bool accepts_large_ = false;
+  bool closed_ = false;
   LinkedList<SendTransfer> sent_;
   LinkedList<RecvTransfer> received_;
 };

@@ -54,6 +54,10 @@ Endpoint::~Endpoint() {
     static_cast<void>(matcher_.discard(*message));
     drop(static_cast<Unexpected&>(*message));
   }
+  if (left_) {
+    context_->close();
+    static_cast<void>(context_.release());  // as the transfers: never freed
+  }
 }
 
 /// Made if need be. @return null: there is no such address, or no memory.

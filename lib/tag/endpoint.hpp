@@ -242,6 +242,7 @@ class Endpoint {
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
   uint64_t eager_bytes_;
+  bool left_ = false;         // transfers are the port's, and tell the context when they end
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
   Slab<LargeSend> large_sends_;

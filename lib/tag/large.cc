@@ -156,6 +156,7 @@ void Endpoint::leave_large() {
                      context_->id());
     large_sends_.leave();
     large_receives_.leave();
+    left_ = true;
   }
 }
 

@@ -141,5 +141,26 @@ TEST_F(TagCancel, AContextThatIsNotThere) {
   EXPECT_EQ(wait(*a_, request), -ECONNREFUSED);
 }
 
+/// The sender is stopped in the middle: what it says later comes to an endpoint that is closed.
+TEST_F(TagCancel, AnEndpointThatClosesBeforeItsLargeData) {
+  const std::vector<uint8_t> bytes = pattern(1, 4u << 20);
+  std::vector<uint8_t> buffer(bytes.size());
+  RecvRequest receive;
+  SendRequest large;
+  ASSERT_EQ(b_->receive({1, 0, tag::kAnySource}, buffer.data(), buffer.size(), receive), 0);
+  ASSERT_EQ(a_->send(b_.at(), 1, bytes.data(), bytes.size(), large), 0);
+  ASSERT_TRUE(until([&] { return b_.port->stats().placed != 0; }));
+  tag::Endpoint& other = *b_.endpoints[1];
+  b_.endpoints.erase(b_.endpoints.begin());
+  EXPECT_EQ(wait(*a_, large), -ECANCELED);
+  // Others of the port go on.
+  uint8_t byte = 0;
+  SendRequest small;
+  ASSERT_EQ(other.receive({2, 0, a_.at()}, &byte, 1, receive), 0);
+  sent(a_->send(b_.at(1), 2, bytes.data(), 1, small), small);
+  EXPECT_EQ(wait(other, receive), 0);
+  EXPECT_EQ(byte, bytes[0]);
+}
+
 }  // namespace
 }  // namespace rio::test
