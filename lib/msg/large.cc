@@ -149,9 +149,13 @@ bool Port::request(Link& link, const Header& header, std::span<const uint8_t> bo
   // Counts also where the message does not: the peer will not say it again.
   const bool open = link.in[header.to].open;
   const uint16_t number = link.number_in(header.to);
-  if (link.out[header.from].on_limit(header.credit) != 0 ||
-      (open && link.records_in[header.to].arrive() != 0)) {
+  RecvAccount& records = link.records_in[header.to];
+  if (link.out[header.from].on_limit(header.credit) != 0 || (open && records.arrive() != 0)) {
     return false;
+  }
+  if (open && records.due()) {  // what came free before is more than the sender has left now
+    link.say_records |= 1ull << header.to;
+    want(link);
   }
   Request* const request = receiver_->on_request(link, header, body, number);
   if (request == nullptr) {

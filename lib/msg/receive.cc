@@ -305,7 +305,14 @@ void Port::control(Link& link, const HeaderWords& header) {
     case Kind::kControl:
       good = link.control_out.on_limit(header.credit()) == 0;
       break;
-    case Kind::kAlive:
+    case Kind::kAlive:  // it is stuck: what was too little to be told may be all that it waits for
+      for (uint32_t i = 0; i < kContexts; ++i) {
+        if (link.in[i].open) {
+          link.say_credit |= uint64_t{link.in[i].changed()} << i;
+          link.say_records |= uint64_t{link.records_in[i].changed()} << i;
+        }
+      }
+      want(link);
       break;
     case Kind::kRefused:
       good = (link.asked & bit) != 0;

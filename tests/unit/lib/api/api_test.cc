@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,31 @@ TEST_F(RioMsg, AMessageIsReleasedOnce) {
   rio_msg_release(to, &message);
   rio_msg_release(to, &message);  // refused: its buffer is not the context's any more
   EXPECT_EQ(rio_msg_context_close(to), 0);
+}
+
+// So many as the share may be held, also if some were released before.
+TEST_F(RioMsg, AShareMayBeHeldAtAnyTime) {
+  constexpr uint32_t kBefore = 20;
+  constexpr uint32_t kHeld = 60;  // of a share of 62
+  api::Context from = open_context(a_, 3);
+  api::Context to = open_context(b_, 5);
+  api::Message message;
+  for (uint32_t i = 0; i < kBefore; ++i) {
+    ASSERT_TRUE(send(from, to.self(), "released"));
+    ASSERT_TRUE(receive(to, &message));
+    message.release();
+  }
+  std::vector<api::Message> held(kHeld);
+  for (api::Message& one : held) {
+    // By the clock: who is stuck asks now and then.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    bool sent = false;
+    while (!sent && std::chrono::steady_clock::now() < end) {
+      sent = send(from, to.self(), "held");
+    }
+    ASSERT_TRUE(sent);
+    ASSERT_TRUE(receive(to, &one));
+  }
 }
 
 // A number without a destID, which many would give at first.

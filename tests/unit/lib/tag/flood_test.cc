@@ -102,28 +102,76 @@ TEST_F(TagFlood, OfOneThatReceivesInTheReverseOrder) {
   EXPECT_EQ(one_->port->stats().cut_off, 0u);
 }
 
-// There is a bound to what can be remembered: the receive hears of it.
+// There is a bound to what can be remembered: the receive hears of it. As often as one likes: what
+// was lent comes back.
 TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
   constexpr uint32_t kMessages = msg::kWindowMax + 100;
+  constexpr uint32_t kRounds = 5;  // all that can be lent, and more
   std::vector<SendRequest> sends(kMessages);
+  for (uint32_t round = 0; round < kRounds && !HasFatalFailure(); ++round) {
+    for (SendRequest& send : sends) {
+      ASSERT_EQ(a_->send_sync(b_.at(), 1, nullptr, 0, send), 0);
+    }
+    RecvRequest behind;
+    RecvRequest any;
+    ASSERT_EQ(b_->receive({2, 0, a_.at()}, nullptr, 0, behind), 0);
+    ASSERT_EQ(b_->receive({3, 0, tag::kAnySource}, nullptr, 0, any), 0);
+    EXPECT_EQ(wait(*b_, behind), -ENOBUFS);
+    EXPECT_FALSE(b_->test(any));
+    // Those that came are there, in their order, and the others follow.
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      RecvRequest receive;
+      ASSERT_EQ(b_->receive({1, 0, a_.at()}, nullptr, 0, receive), 0);
+      ASSERT_EQ(wait(*b_, receive), 0) << round << ", " << i;
+      ASSERT_EQ(wait(*a_, sends[i]), 0) << round << ", " << i;
+    }
+    EXPECT_EQ(b_->cancel(any), 0);
+    EXPECT_EQ(wait(*b_, any), -ECANCELED);
+  }
+}
+
+// What came free of a window before it was used up, and was too little to be told then.
+TEST_F(TagPair, TheLastOfAWindowIsTold) {
+  for (uint32_t freed = 1; freed < msg::kRecordWindow; ++freed) {
+    std::vector<SendRequest> sends(msg::kRecordWindow + 1);
+    for (uint32_t i = 0; i < freed; ++i) {
+      RecvRequest receive;
+      ASSERT_EQ(a_->send_sync(b_.at(), 1, nullptr, 0, sends[i]), 0);
+      ASSERT_EQ(b_->receive({1, 0, a_.at()}, nullptr, 0, receive), 0);
+      ASSERT_EQ(wait(*b_, receive), 0);
+      ASSERT_EQ(wait(*a_, sends[i]), 0);
+    }
+    for (uint32_t i = freed; i < sends.size(); ++i) {
+      ASSERT_EQ(a_->send_sync(b_.at(), i + 1 == sends.size() ? 2 : 3, nullptr, 0, sends[i]), 0);
+    }
+    RecvRequest behind;
+    ASSERT_EQ(b_->receive({2, 0, a_.at()}, nullptr, 0, behind), 0);
+    ASSERT_EQ(wait(*b_, behind), 0) << freed;
+    for (uint32_t i = freed; i + 1 < sends.size(); ++i) {
+      RecvRequest receive;
+      ASSERT_GE(b_->receive({3, 0, a_.at()}, nullptr, 0, receive), 0);
+      ASSERT_EQ(wait(*a_, sends[i]), 0);
+    }
+  }
+}
+
+// Else what answers the peer could not be said while it does not answer us.
+TEST_F(TagPair, RequestsLeaveACreditForAnswers) {
+  send(1, {1});  // they know each other
+  work();
+  std::vector<SendRequest> sends(2 * msg::kControlCredits);
   for (SendRequest& send : sends) {
-    ASSERT_EQ(a_->send_sync(b_.at(), 1, nullptr, 0, send), 0);
+    ASSERT_EQ(a_->send_sync(b_.at(), 2, nullptr, 0, send), 0);
   }
-  RecvRequest behind;
-  RecvRequest any;
-  ASSERT_EQ(b_->receive({2, 0, a_.at()}, nullptr, 0, behind), 0);
-  ASSERT_EQ(b_->receive({3, 0, tag::kAnySource}, nullptr, 0, any), 0);
-  EXPECT_EQ(wait(*b_, behind), -ENOBUFS);
-  EXPECT_FALSE(b_->test(any));
-  // Those that came are there, in their order, and the others follow.
-  for (uint32_t i = 0; i < kMessages; ++i) {
+  for (uint32_t turn = 0; turn < 1000; ++turn) {
+    a_.progress();
+  }
+  EXPECT_EQ(a_->stats().large, msg::kControlCredits - 1u);
+  for (SendRequest& send : sends) {
     RecvRequest receive;
-    ASSERT_EQ(b_->receive({1, 0, a_.at()}, nullptr, 0, receive), 0);
-    ASSERT_EQ(wait(*b_, receive), 0) << i;
-    ASSERT_EQ(wait(*a_, sends[i]), 0) << i;
+    ASSERT_GE(b_->receive({2, 0, a_.at()}, nullptr, 0, receive), 0);
+    ASSERT_EQ(wait(*a_, send), 0);
   }
-  EXPECT_EQ(b_->cancel(any), 0);
-  EXPECT_EQ(wait(*b_, any), -ECANCELED);
 }
 
 }  // namespace
