@@ -5,7 +5,8 @@
 // Totals are told by what they grew; the stream is in order and loses nothing, so that is the same.
 //
 // Broken rules, which must be found: BREAK_GROW (the record window never grows), BREAK_TELL (control
-// is told of only by other messages), BREAK_DUE (only more than half a window is told of),
+// is told of only by other messages), BREAK_DUE (only more than half a window is told of), BREAK_LOOK
+// (whether enough has come free is asked only when something comes free, not when messages come),
 // BREAK_SHARE (data is given back when it was read, not when the application has it).
 #ifndef S
 #define S 1  // share of data
@@ -40,6 +41,7 @@ typedef Peer {
   byte free_records; // places that a further header can have
   byte extra;        // places that are there for a while
   byte held_data; byte held_headers;
+  bool look;         // with BREAK_LOOK: something has come free
   byte batch;        // messages that the application still takes now
   // Buffers of this peer that are taken.
   byte in_data; byte in_control; byte in_credits; byte in_records; byte in_controls
@@ -64,6 +66,13 @@ inline send(p, type, untold, known) {
 #define due(untold, known, w) (untold > HALF(w))
 #else
 #define due(untold, known, w) (untold > 0 && (untold >= HALF(w) || untold > known))
+#endif
+#ifdef BREAK_LOOK
+#define looks(p) (at[p].look)
+#define came_free(p) at[p].look = true
+#else
+#define looks(p) (true)
+#define came_free(p) skip
 #endif
 
 // Peer 0 sends without end.
@@ -105,14 +114,18 @@ proctype SendControl(byte p) {
 
 proctype Tell(byte p) {
   do
-  :: atomic { due(at[p].udata, at[p].kdata, S) ->
+  :: atomic { looks(p) && due(at[p].udata, at[p].kdata, S) ->
        at[Q(p)].in_credits++;
        assert(at[Q(p)].in_credits <= UNREAD);
        send(p, CREDIT, at[p].udata, at[p].kdata) }
-  :: atomic { due(at[p].urecords, at[p].krecords, H) ->
+  :: atomic { looks(p) && due(at[p].urecords, at[p].krecords, H) ->
        at[Q(p)].in_records++;
        assert(at[Q(p)].in_records <= UNREAD);
        send(p, RECORDS, at[p].urecords, at[p].krecords) }
+#ifdef BREAK_LOOK
+  :: atomic { at[p].look && !due(at[p].udata, at[p].kdata, S) &&
+              !due(at[p].urecords, at[p].krecords, H) -> at[p].look = false }
+#endif
 #ifndef BREAK_TELL
   :: atomic { due(at[p].ucontrol, at[p].kcontrol, K) ->
        at[Q(p)].in_controls++;
@@ -165,7 +178,8 @@ inline free_record(p) {
   if
   :: at[p].extra > 0 -> at[p].extra--
   :: else -> at[p].free_records++; at[p].urecords++
-  fi
+  fi;
+  came_free(p)
 }
 
 proctype Receive(byte p) {
@@ -182,10 +196,11 @@ proctype Receive(byte p) {
   :: atomic { at[p].batch > 0 && at[p].held_data > 0 ->
        at[p].batch--;
        at[p].held_data--;
-       at[p].in_data--
+       at[p].in_data--;
 #ifndef BREAK_SHARE
-       ; at[p].udata++
+       at[p].udata++;
 #endif
+       came_free(p)
      }
   // The next receive is posted when the grant for the last has gone.
   :: atomic { at[p].batch > 0 && at[p].held_headers > 0 && at[p].grants == 0 ->

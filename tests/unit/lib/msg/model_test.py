@@ -57,7 +57,9 @@ CASES = {
         ("safety", "-DONEWAY -DBREAK_GROW"),
         ("safety", "-DONEWAY -DBREAK_TELL"),
         ("safety", "-DONEWAY -DBREAK_SHARE"),
+        ("safety", "-DONEWAY -DH=4 -DNB=6"),
         ("safety", "-DNB=1 -DBREAK_DUE"),
+        ("safety", "-DONEWAY -DH=4 -DNB=6 -DBREAK_LOOK"),
     ],
     "share": [
         ("safety", "-DT=3"),
