@@ -122,6 +122,7 @@ class alignas(64) TxQueue : public PostingQueue {
   TxQueue() = default;
   uint32_t settle_run();
   void count_slots();
+  void end_burst(uint32_t head_before);
   static void write_and_hook(void* queue) noexcept;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);

@@ -1,0 +1,234 @@
+// A step of the card, and the shorter ways into it.
+#include <algorithm>
+
+#include "fpga/model/detail/card_impl.hpp"
+#include "fpga/model/detail/tx_single.hpp"
+
+namespace rio::model {
+namespace {
+
+constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
+constexpr uint32_t kKicksPerStep = 128;     // messages sent in between without a look at anything
+constexpr uint32_t kHousekeepEvery = 256;   // steps between looks at timers and counters
+constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
+constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
+
+/// Whether a frame's source is of those that its sender may give.
+[[nodiscard]] inline bool bears_its_name(const Inbound& in, const Frame& frame) {
+  return frame.source - in.first_source <= in.more_sources;
+}
+
+}  // namespace
+
+inline void Card::Impl::locked_step(bool answers) {
+  const CardLock::Held held = lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  enter_thread();
+  step(answers);
+  CardLock::unlock(held);
+}
+
+void Card::step() {
+  impl_->locked_step(true);
+}
+
+void Card::step_to_receive() {
+  impl_->locked_step(false);
+}
+
+void Card::step_to_send() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    return;
+  }
+  // Each countdown of a scan looks whether the next steps may be so short.
+  if (card.core.thread == &thread_tag && card.kicks != 0 && card.core.host.current() &&
+      card.tx.kick()) [[likely]] {
+    --card.kicks;
+  } else {
+    card.step_instead();
+  }
+  CardLock::unlock(held);
+}
+
+void Card::Impl::step_instead() {
+  enter_thread();
+  scan_in = std::min(scan_in, kicks);
+  step(true);
+}
+
+/// How many messages may be sent without looking at anything but the transmit ring.
+uint32_t Card::Impl::kicks_allowed() {
+  const Ring& ring = core.pairs[0].rings[kTxRing];
+  const bool plain = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
+                     ring.running() && !ring.held && !core.wire->may_enter_neighbour(core.thread);
+  return plain && tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
+}
+
+/// What kicks have sent is in the counts.
+void Card::Impl::count_kicks() {
+  tx.count(core.pairs[0], kicks_counted - kicks);
+  kicks_counted = kicks;
+}
+
+/// The same, and there are no more until the next step.
+void Card::Impl::end_kicks() {
+  count_kicks();
+  kicks = kicks_counted = 0;
+}
+
+inline void Card::Impl::enter_thread() {
+  if (core.thread != &thread_tag) [[unlikely]] {
+    stepper.store(&thread_tag, std::memory_order_relaxed);
+    core.thread = &thread_tag;
+    core.wire->stepped_by(&thread_tag);
+  }
+}
+
+void Card::Impl::step(bool answers) {
+  count_kicks();
+  if (gone) {
+    return;
+  }
+  if (core.host.begin_step()) [[unlikely]] {
+    scan_in = 0;  // memory has gone: no ring may be used before it was looked at
+  }
+  bool house_is_due = false;
+  if (core.exact || scan_in-- == 0) [[unlikely]] {
+    answers = true;
+    scan_in = kScanEvery;
+    look_at_clock();
+    control.check_ring_memory();
+    control.scan();
+    control.interrupts();
+    draw_faults();
+    if (core.exact || housekeep_in-- == 0) {
+      housekeep_in = kHousekeepEvery / kScanEvery;
+      house_is_due = true;
+      look_at_link();  // before anything is sent
+    }
+  }
+  // First what the host has posted: it need not wait for a line that the other side has just
+  // written.
+  for (Pair& pair : core.pairs) {
+    if (!pair.live) {
+      continue;
+    }
+    if (Core::waits(pair, kTxRing)) {
+      tx.run(pair);
+      answers = answers || Core::waits(pair, kTxRing);
+    }
+    if (Core::waits(pair, kDmaRing)) {
+      dma.run(pair);
+    }
+    if (pair.number == 0 && Core::waits(pair, kMaintRing)) {
+      maint.run(pair);
+    }
+  }
+  if (core.wire->pumps()) {
+    core.wire->pump(core.now_ns);
+    take_changes();
+  }
+  for (Inbound& in : core.wire->inbound()) {
+    if (answers && in.responses->peek() != nullptr) {
+      take_responses(in);
+    }
+    const InFrame* request = slow_steps == 0 ? in.requests->peek() : nullptr;
+    if (request != nullptr) {
+      take_requests(in, request);
+    }
+  }
+  // Time-outs after what has arrived: a card that nobody let work has kept nobody waiting.
+  if (house_is_due) [[unlikely]] {
+    housekeep();
+  }
+  if (tx.due()) {
+    tx.send_due();
+  }
+  if (transactions.due()) {
+    transactions.send_due();
+  }
+  if (dma.busy()) {
+    dma.progress();
+  }
+  if (responder.pending()) {
+    responder.flush();
+  }
+  if (control.stopping()) [[unlikely]] {
+    control.finish_stops();
+  }
+  kicks = kicks_counted = scan_in == 0 ? 0 : kicks_allowed();
+}
+
+void Card::Impl::take_responses(Inbound& in) {
+  FrameReader& reader = *in.responses;
+  const InFrame* frame = reader.peek();
+  for (uint32_t left = kAnswersPerStep; frame != nullptr && left > 0; --left) {
+    if (bears_its_name(in, *frame)) [[likely]] {
+      on_response(*frame);
+    }
+    reader.pop(frame);
+    frame = reader.peek();
+  }
+  reader.release();
+}
+
+void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
+  FrameReader& reader = *in.requests;
+  uint32_t left = kFramesPerStep;
+  responder.prepare();
+  if (bears_its_name(in, *frame) &&
+      rx.single(*frame)) {  // without a look at the next, which may still be in another core
+    reader.pop(frame);
+    frame = reader.peek();
+  }
+  while (frame != nullptr && left-- > 0) {
+    if (!bears_its_name(in, *frame)) [[unlikely]] {
+      reader.pop(frame);
+      frame = reader.peek();
+      continue;
+    }
+    if (rx.pulling() && rx.ends_runs(*frame)) [[unlikely]] {
+      break;
+    }
+    if (frame->type == FrameType::kPull && core.link_up) [[unlikely]] {
+      if (!rx.on_pull(in.puller, *frame)) {
+        break;  // the host shall see what has come while the next is pulled
+      }
+      reader.pop(frame);
+      frame = reader.peek();
+      continue;
+    }
+    if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
+      reader.pop_bytes(taken);
+      frame = reader.peek();
+      continue;
+    }
+    if (!on_request(*frame)) {
+      break;  // no room for an answer: it stays
+    }
+    reader.pop(frame);
+    frame = reader.peek();
+  }
+  if (rx.pulling()) {
+    rx.end_runs(in.puller);
+  }
+  // Answers before the room is given back: whoever sees that a request was taken has its answer.
+  if (responder.pending()) {
+    responder.flush();
+  }
+  reader.release();
+}
+
+void Card::step_surely(uint32_t times) {
+  const Impl::Hold hold(*impl_);
+  impl_->enter_thread();
+  for (; times > 0; --times) {
+    impl_->step(true);
+  }
+}
+
+}  // namespace rio::model

@@ -1,0 +1,164 @@
+// Messages that differ from the one before, are not by address, or are in several places: one by
+// one.
+#include <algorithm>
+#include <cstring>
+
+#include "pmd/dev/tx_queue.hpp"
+#include "pmd/dev/tx_words.hpp"
+
+namespace rio::pmd {
+namespace {
+
+using tx::Control;
+
+constexpr uint32_t kDoorbellBytes = 2;
+
+template <class Word>
+[[nodiscard]] uint64_t load(const uint8_t* data) {
+  Word word;
+  std::memcpy(&word, data, sizeof word);
+  return word;
+}
+
+// 1 to 8 bytes, zeros behind, without reading further and without a call.
+[[nodiscard]] inline uint64_t load_upto_8(const uint8_t* data, uint32_t length_bytes) {
+  if (length_bytes >= 4) {  // two words that overlap
+    return load<uint32_t>(data) |
+           load<uint32_t>(data + length_bytes - 4) << 32 >> (8 * (8 - length_bytes));
+  }
+  const uint32_t half = length_bytes / 2;
+  return load<uint8_t>(data) | load<uint8_t>(data + half) << (8 * half) |
+         load<uint8_t>(data + length_bytes - 1) << (8 * (length_bytes - 1));
+}
+
+// 1 to 16 bytes, zeros behind.
+inline void load_upto_16(const uint8_t* data, uint32_t length_bytes, uint64_t words[2]) {
+  if (length_bytes <= 8) {
+    words[0] = load_upto_8(data, length_bytes);
+    words[1] = 0;
+    return;
+  }
+  words[0] = load<uint64_t>(data);
+  words[1] = load<uint64_t>(data + length_bytes - 8) >> (8 * (16 - length_bytes));
+}
+
+}  // namespace
+
+Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
+  const tx::FlagMeaning& meaning = tx::kMeanings[flags];
+  if (meaning.length_bytes_max == 0) {
+    return Reject::kOperation;
+  }
+  return length_bytes - 1 >= meaning.length_bytes_max ? Reject::kLength : Reject::kMailbox;
+}
+
+bool TxQueue::post_any(const TxMessage& message) {
+  const uint32_t flags = message.flags;
+  uint32_t length_bytes = message.length_bytes;
+  uint32_t control = 0;
+  if (window_.room() == 0) {
+    return false;
+  }
+  if ((flags & TxFlags::kDoorbell) != 0) {
+    const uint32_t prio = flags & TxFlags::kPrioMask;
+    if (prio > tx::kPrioMax || message.info > 0xFFFFu) {
+      return refuse(prio > tx::kPrioMax ? Reject::kOperation : Reject::kLength);
+    }
+    control = Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)) |
+              Control::prio.put(prio) | Control::ssize.put(tx::kSsize256) | Control::inline_.put(1);
+    length_bytes = kDoorbellBytes;
+  } else if (!tx::control_of(tx::kMeanings, length_bytes, message.mbox, flags, &control)) {
+    return refuse(refusal(length_bytes, flags));
+  }
+  uint64_t words[2] = {message.iova, 0};  // the address, or the doorbell's information
+  if ((flags & tx::kSpecialFlags) == TxFlags::kInline) {
+    if (length_bytes > inline_bytes_max_) {
+      return post_wide_inline(message, control);
+    }
+    load_upto_16(static_cast<const uint8_t*>(message.data), length_bytes, words);
+    control |= Control::inline_.put(1);
+  } else if ((flags & tx::kSpecialFlags) == 0 && (message.iova & addr_misaligned_) != 0) {
+    return refuse(Reject::kAlignment);
+  }
+  const uint32_t slot = window_.head() & window_.mask();
+  const uint64_t cookie = message.cookie;
+  entries_[slot] = {control,      message.dest_id, static_cast<uint32_t>(cookie),
+                    length_bytes, words[0],        words[1]};
+  window_.cookies()[slot] = cookie;
+  window_.post(1);
+  return true;
+}
+
+bool TxQueue::post_wide_inline(const TxMessage& message, uint32_t control) {
+  const uint32_t length_bytes = message.length_bytes;
+  if (!wide_ || length_bytes > regs::kWideInlineBytes) {
+    return refuse(Reject::kLength);
+  }
+  if (window_.room() < 2) {
+    return false;
+  }
+  uint64_t words[6] = {};
+  const auto* const data = static_cast<const uint8_t*>(message.data);
+  for (uint32_t at = 0; at < length_bytes; at += 16) {
+    load_upto_16(data + at, std::min(length_bytes - at, 16u), &words[at / 8]);
+  }
+  const uint32_t slot = window_.head() & window_.mask();
+  entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(1),
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    length_bytes,
+                    words[0],
+                    words[1]};
+  std::memcpy(&entries_[(slot + 1) & window_.mask()], &words[2], sizeof(regs::TxWide));
+  window_.cookies()[slot] = message.cookie;
+  window_.post_pair();
+  return true;
+}
+
+bool TxQueue::post_gather(const TxGather& message) {
+  const uint32_t count = message.count;
+  if (!wide_ || count < 2 || count > regs::kWideAddrs || (message.flags & tx::kSpecialFlags) != 0) {
+    return refuse(Reject::kOperation);
+  }
+  if (window_.room() < 2) {
+    return false;
+  }
+  uint64_t iova[regs::kWideAddrs] = {};
+  uint16_t length[regs::kWideAddrs] = {};
+  uint32_t sum_bytes = 0;
+  uint64_t addr_bits = 0;
+  uint32_t length_bits = 0;
+  bool empty = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    iova[i] = message.iova[i];
+    length[i] = message.length_bytes[i];
+    sum_bytes += length[i];
+    addr_bits |= iova[i];
+    empty |= length[i] == 0;
+    length_bits |= i + 1 < count ? length[i] : 0u;
+  }
+  uint32_t control = 0;
+  if (!tx::control_of(tx::kMeanings, sum_bytes, message.mbox, message.flags, &control)) {
+    return refuse(refusal(sum_bytes, message.flags));
+  }
+  if (empty || length_bits % 8 != 0) {
+    return refuse(Reject::kLength);
+  }
+  if ((addr_bits & addr_misaligned_) != 0) {
+    return refuse(Reject::kAlignment);
+  }
+  const uint32_t slot = window_.head() & window_.mask();
+  entries_[slot] = {control | Control::wide.put(1) | Control::addrs.put(count),
+                    message.dest_id,
+                    static_cast<uint32_t>(message.cookie),
+                    sum_bytes,
+                    iova[0],
+                    length[0]};
+  const regs::TxWide second = {iova[1], iova[2], iova[3], length[1], length[2], length[3], 0};
+  std::memcpy(&entries_[(slot + 1) & window_.mask()], &second, sizeof second);
+  window_.cookies()[slot] = message.cookie;
+  window_.post_pair();
+  return true;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,111 @@
+// Messages whose bytes were written into the places of their entries.
+#include <algorithm>
+#include <cerrno>
+
+#include "pmd/dev/reap.hpp"
+#include "pmd/dev/tx_queue.hpp"
+
+namespace rio::pmd {
+
+int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
+  if (va == nullptr || stride_bytes < regs::kMessageBytesMax ||
+      ((iova | stride_bytes) & addr_misaligned_) != 0) {
+    return -EINVAL;
+  }
+  slots_va_ = va;
+  slots_iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(va);
+  slot_stride_ = stride_bytes;
+  slot_tail_ = bar_.word_to_write(tail_offset_);
+  slot_hook_ = send_hook_;
+  if (slot_tail_ == nullptr) {
+    slot_tail_ = &nowhere_;
+    slot_hook_ = {&write_and_hook, this};
+  } else if (slot_hook_.fn == nullptr) {
+    slot_hook_.fn = [](void* /*ctx*/) noexcept {};  // so that the hot path need not ask
+  }
+  slots_counted_ = window_.head();
+  return 0;
+}
+
+/// Each slot that was posted since has had a doorbell of its own.
+void TxQueue::count_slots() {
+  if (slot_tail_ != &nowhere_) {
+    bar_.count_writes(window_.head() - slots_counted_);
+    slots_counted_ = window_.head();
+  }
+}
+
+void TxQueue::write_and_hook(void* queue) noexcept {
+  auto* const self = static_cast<TxQueue*>(queue);
+  self->bar_.write32(self->tail_offset_, self->window_.head());
+  self->send_hook_();
+}
+
+uint32_t TxQueue::settle() {
+  count_slots();
+  if (!ready()) {
+    hook_();
+  }
+  const uint32_t n = settle_run();
+  const bool at_wrap =
+      (window_.oldest() & window_.mask()) == 0 || (cursor_.consumed & cursor_.mask) == 0;
+  return n != 0 && at_wrap ? n + settle_run() : n;
+}
+
+uint32_t TxQueue::settle_run() {
+  constexpr uint32_t kTogether = 8;
+  const uint32_t n = std::min(cursor_.to_wrap(), window_.plain_in_a_row());
+  const auto* cpl = cursor_.at<regs::TxCpl>();
+  uint32_t index = window_.oldest();
+  const regs::TxDesc* entry = entries_ + (index & window_.mask());
+  const uint32_t flip = cursor_.flip();
+  // What is not plain about the completion `i` ahead, in the bits of the last word and in the
+  // index.
+  const auto wrong = [&](uint32_t i) {
+    const uint32_t last = dma_load_last_word(&cpl[i].status) ^ flip;
+    tsan_acquire(&cpl[i].status);
+    if (kThreadSanitizer && (last & kPhaseBit) != 0) {
+      return last;
+    }
+    return (last & (kPhaseBit | kCodeMask)) | (cpl[i].index ^ (index + i));
+  };
+  uint64_t bytes = 0;
+  uint32_t k = 0;
+  const auto pass = [&](uint32_t count) {
+    cpl += count;
+    entry += count;
+    index += count;
+    k += count;
+  };
+  while (k + kTogether <= n && wrong(kTogether - 1) == 0) {  // mostly the last is not there yet
+    uint32_t last_words = 0;
+    uint32_t indices = 0;
+    uint32_t sum = 0;
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kTogether; ++i) {
+      last_words |= dma_load_last_word(&cpl[i].status) ^ flip;
+      tsan_acquire(&cpl[i].status);
+      indices |= cpl[i].index ^ (index + i);
+      sum += entry[i].length;
+      pmd::settle(last_words);
+      pmd::settle(indices);
+      pmd::settle(sum);
+    }
+    if (((last_words & (kPhaseBit | kCodeMask)) | indices) != 0) [[unlikely]] {
+      break;
+    }
+    bytes += sum;
+    pass(kTogether);
+  }
+  while (k < n && wrong(0) == 0) {
+    bytes += entry->length;
+    pass(1);
+  }
+  cursor_.consumed += k;
+  window_.complete_in_order(k);
+  stats_.messages.add(k);
+  stats_.bytes.add(bytes);
+  return k;
+}
+
+}  // namespace rio::pmd
