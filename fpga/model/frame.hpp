@@ -47,8 +47,9 @@ struct Frame {
   uint8_t segments;  ///< of the message: msglen + 1
   uint8_t unused;    ///< zero
   uint16_t ssize;    ///< bytes of all segments but the last
-  /// Of a segment: a number of its message. No such field travels on a link; but there no segment
-  /// waits in a queue for longer than its sender's letter rests, as here while nobody steps a card.
+  /// Of a segment: a number of its message, another one for each of a {source, place}. No such
+  /// field travels on a link; but there no segment waits in a queue for longer than its sender's
+  /// letter rests, as here while nobody steps a card.
   uint64_t address;
 
   /// Clear all but `bytes`, which belongs to the ring.

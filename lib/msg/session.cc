@@ -409,9 +409,9 @@ void Port::look_at_time() {
   }
 }
 
-/// A message that its sender's card took for delivered may be lost: where its segments come so far
-/// apart that the receiver's card gives the first ones up, it takes the others for a message of
-/// their own, and answers DONE to all. Nobody sends it again. @return whether the session is over.
+/// A message that its sender's card took for delivered may be lost: by a card that does not keep
+/// the contract (docs/card.md, receiving), or by a peer that lies. Nobody sends it again.
+/// @return whether the session is over.
 bool Port::look_at_hole(Link& link, uint64_t now) {
   if (!link.has_early()) {
     link.missing_ns = 0;
@@ -428,7 +428,7 @@ bool Port::look_at_hole(Link& link, uint64_t now) {
   }
   pmd::log_error(
       "a message of destID %u was lost on the way, and its session is over; if this happens again, "
-      "choose a longer response time-out",
+      "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
       link.dest_id());
   on_unknown({link.dest_id(), link.local_key, 0});
   end_session(link, -EIO);

@@ -253,6 +253,34 @@ TEST_P(Receive, SilenceInTheMiddleEndsTheMessage) {
   expect_bad(ring, 0, Status::kReceiveTimeout);
 }
 
+/// Its sender has answers that say DONE: it must not get them for all segments.
+TEST_P(Receive, WhatIsLeftOfAMessageThatTimedOutIsAnError) {
+  TestRing& ring = shared();
+  const Buffer buffer(card(), 4096);
+  const Buffer next(card(), 4096);
+  post_shared(ring, buffer);
+  post_shared(ring, next);
+  const std::vector<uint8_t> bytes = pattern(1024);
+  deliver(0, 0, bytes, 256, {0, 2});
+  card().advance_us(kReceiveUs * 6 / 5);
+  expect_bad(ring, 0, Status::kReceiveTimeout);
+  EXPECT_EQ(exchange(segment(0, 0, bytes, 1)), Answer::kError);
+  EXPECT_EQ(exchange(segment(0, 0, bytes, 3)), Answer::kError);
+  EXPECT_EQ(next.touched_outside(0), 0u);
+  // The letter has rested: another message.
+  card().advance_us(2 * kReceiveUs);
+  EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
+  for (const uint32_t k : {1u, 3u, 0u, 2u}) {
+    Packet packet = segment(0, 0, bytes, k);
+    packet.address = 1;
+    EXPECT_EQ(exchange(packet), Answer::kDone);
+  }
+  const auto done = ring.take_all<regs::SharedCpl>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(code_of(done[0].status), Status::kOk);
+  EXPECT_EQ(next.bytes(1024), bytes);
+}
+
 TEST_P(Receive, EachSegmentRenewsTheTime) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);

@@ -291,6 +291,7 @@ void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
     return;
   }
   ring.state = RingState::kRunning;
+  ring.started_us = static_cast<uint32_t>(core_.now_ns / 1000);
   set_dedicated(pair, number, true);
   core_.tell_status(pair, number, RingError::kNone);
   core_.read_tail(pair, number);  // written before the start: no doorbell on its way

@@ -29,7 +29,8 @@ struct Ring {
   uint8_t centry_bytes = 0;
   uint8_t vector = 0;
   uint32_t start = 0;
-  uint32_t armed = 0;  ///< ARM as last seen
+  uint32_t started_us = 0;  ///< when: tells an index from the same one before the last start
+  uint32_t armed = 0;       ///< ARM as last seen
   uint32_t moderation_us = 0;
   uint64_t last_irq_ns = 0;
   uint64_t base_iova = 0;

@@ -251,6 +251,8 @@ bool RxEngine::on_segment(const InFrame& frame) {
     }
   } else if (Context* context = find(frame); context != nullptr) {
     answer = take_segment(*context, frame);
+  } else if (given_up(frame)) {
+    answer = Answer::kError;
   } else if (contexts_.size() >= core_.config.rx_contexts) {
     answer = Answer::kRetry;
   } else {
@@ -357,15 +359,36 @@ void RxEngine::lose(uint32_t source) {
       ++i;
     }
   }
+  std::erase_if(given_up_, [=](const auto& each) { return std::get<0>(each.first) == source; });
 }
 
 void RxEngine::give_up(size_t i) {
   if (!contexts_[i].broken) {
     ++core_.counts.rx_timeouts;
     complete(contexts_[i], 0, Status::kReceiveTimeout);
+    remember(contexts_[i]);
   }
   contexts_[i] = contexts_.back();
   contexts_.pop_back();
+}
+
+/// A message is given up of which segments were answered DONE and none ERROR: if the rest were
+/// answered DONE too, its sender would take it for delivered.
+void RxEngine::remember(const Context& context) {
+  given_up_[{context.source, context.dest_id, context.place}] = context.message;
+}
+
+/// Whether a segment is of such a message.
+bool RxEngine::given_up(const InFrame& frame) {
+  const auto it = given_up_.find({frame.source, frame.dest, frame.place});
+  if (it == given_up_.end()) {
+    return false;
+  }
+  if (it->second == frame.address) {
+    return true;
+  }
+  given_up_.erase(it);  // its sender is done with that one
+  return false;
 }
 
 void RxEngine::stop(Pair& pair, uint32_t number) {
@@ -373,6 +396,7 @@ void RxEngine::stop(Pair& pair, uint32_t number) {
   for (Context& context : contexts_) {
     if (context.pair == &pair && context.ring == number && !context.broken) {
       drop(context, Status::kFlushed);
+      remember(context);
     }
   }
   Context context{};

@@ -2,6 +2,8 @@
 /// The receive side of the message controller: segments land, messages complete.
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "fpga/model/detail/core.hpp"
@@ -71,6 +73,9 @@ class RxEngine {
   static constexpr uint32_t kRunsMax = 8;
   /// Room for their answers, counted in answers without data, and for those to what comes between.
   static constexpr uint32_t kAnswersMax = kRunsMax + 24;
+  /// Where the segments of a message come from and go to.
+  using Lane = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, destID, place
+
   /// A frame of type kPull, and how it is to be answered.
   struct Run {
     const uint8_t* at;  ///< in the ring
@@ -100,6 +105,8 @@ class RxEngine {
   [[nodiscard]] Answer take_segment(Context& context, const InFrame& frame);
   void drop(Context& context, regs::Status status);
   void give_up(size_t i);
+  void remember(const Context& context);
+  [[nodiscard]] bool given_up(const InFrame& frame);
   [[nodiscard]] bool sane_whole(const Frame& frame) const;
   void take_run(const InFrame& frame, Puller& puller, Run& run);
   [[nodiscard]] uint32_t take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run);
@@ -112,6 +119,9 @@ class RxEngine {
   Core& core_;
   Responder& responder_;
   std::vector<Context> contexts_;
+  /// Of each lane: the message (Frame::address) that was given up last without its sender's being
+  /// told, as long as that is the last of which anything came.
+  std::map<Lane, uint64_t> given_up_;
   std::vector<Run> runs_;          // that are to be pulled, all of one sender
   InFrame pulling_{};              // the first of their frames
   uint32_t run_messages_ = 0;      // that they tell of

@@ -266,7 +266,7 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
   frame->segments = msg.segments;
   frame->unused = 0;
   frame->ssize = static_cast<uint16_t>(ssize);
-  frame->address = msg.index;
+  frame->address = msg.index | static_cast<uint64_t>(pair.rings[kTxRing].started_us) << 32;
   flow.way->requests->commit(frame, bytes);
   flow.way->requests->publish();
   ++core_.counts.tx_packets;

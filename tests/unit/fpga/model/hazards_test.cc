@@ -142,5 +142,52 @@ TEST_P(Hazards, PlansKeepToTheRangeAtEachOffset) {
   EXPECT_GT(placed, 0u);
 }
 
+/// A sender stands still in the middle of a message, for longer than the receiver waits: the wire
+/// has room for 14 messages and a part of another one.
+TEST(Stall, WhatWasGivenUpIsNotToldDelivered) {
+  constexpr uint32_t kMessages = 16;  // all that fly: four letters in four mailboxes
+  model::Config config;
+  config.exact = true;
+  TwoCards two(config);
+  const pmd::DmaMemory to = two.memory(1, 2 * kMessages * 4096, 0);
+  const pmd::DmaMemory from = two.memory(0, 4096, 0x11);
+  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+    const pmd::RxBuffer buffer{to.iova + i * 4096, i};
+    ASSERT_EQ(two.pair[1]->shared().post(&buffer, 1), 1);
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    const pmd::TxMessage message{.iova = from.iova,
+                                 .cookie = i,
+                                 .dest_id = kIds[1],
+                                 .length_bytes = 4096,
+                                 .mbox = static_cast<uint8_t>(i % 4),
+                                 .flags = 0};
+    ASSERT_EQ(two.pair[0]->tx().burst(&message, 1), 1);
+  }
+  two.bus[0]->poll_hook(0)();
+  const auto step_receiver = [&](int times) {
+    for (; times > 0; --times) {
+      two.bus[1]->poll_hook(0)();
+    }
+  };
+  step_receiver(100);
+  two.clock.advance_ns(60'000'000);  // the receive time-out is 4 ms
+  step_receiver(10);
+  uint32_t told = 0;
+  for (const pmd::TxDone& done : two.settle(0, kMessages)) {
+    told += done.status == Status::kOk ? 1 : 0;
+  }
+  EXPECT_EQ(told, kMessages - 1);
+  uint32_t came = 0;
+  uint32_t given_up = 0;
+  pmd::RxMessage all[2 * kMessages];
+  for (uint16_t left = two.pair[1]->shared().burst(all, 2 * kMessages); left > 0; --left) {
+    came += all[left - 1].status == Status::kOk ? 1 : 0;
+    given_up += all[left - 1].status == Status::kReceiveTimeout ? 1 : 0;
+  }
+  EXPECT_EQ(came, told);
+  EXPECT_EQ(given_up, 1u);
+}
+
 }  // namespace
 }  // namespace rio::test
