@@ -294,10 +294,13 @@ class FrameReader {
   /// The next frame, or null. It stays until pop() and release(), its copy until the next peek().
   /// A writer that gives an impossible length is not read any more.
   [[nodiscard]] const InFrame* peek() {
-    const uint8_t* at = memory_ + (head_ & mask_);
+    const uint8_t* at = next();
     const uint64_t word = load_frame_word(at);
     return static_cast<uint32_t>(word) == 0 ? nullptr : take(at, word);
   }
+
+  /// Where the next frame is, or will be; load_frame_word() tells which. For who checks it himself.
+  [[nodiscard]] const uint8_t* next() const { return memory_ + (head_ & mask_); }
 
   /// The writer gave an impossible length: nothing will come any more.
   [[nodiscard]] bool foul() const { return foul_; }

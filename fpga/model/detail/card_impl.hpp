@@ -37,9 +37,10 @@ struct Card::Impl final : Neighbour {
   Core* enter(bool self) override;
   void leave(bool self) override;
 
-  /// Keeps others out, and has what kicks have sent counted; there are no more until the next step.
+  /// Keeps others out, and has what kicks have sent counted; there are no short ways until the next
+  /// step.
   struct Hold {
-    explicit Hold(Impl& card) : hold(card.lock) { card.end_kicks(); }
+    explicit Hold(Impl& card) : hold(card.lock) { card.end_short_ways(); }
     CardHold hold;
   };
 
@@ -48,7 +49,10 @@ struct Card::Impl final : Neighbour {
   [[nodiscard]] uint32_t kicks_allowed();
   [[gnu::noinline]] void step_instead();
   void count_kicks();
-  void end_kicks();
+  void end_short_ways();
+  [[nodiscard]] bool look();
+  [[nodiscard]] bool looks_allowed();
+  [[gnu::noinline]] void step_after_looks();
   void step(bool answers);
   void look_at_clock();
   void look_at_link();
@@ -71,7 +75,10 @@ struct Card::Impl final : Neighbour {
   bool gone = false;
   bool forced_down = false;
   uint32_t scan_in = 0;
-  uint32_t kicks = 0;  // may be sent until the next step
+  uint32_t kicks = 0;     // may be sent until the next step
+  uint32_t looks = 0;     // may be made until the next scan
+  bool may_look = false;  // until the next step
+  bool in_a_row = false;  // the last look has found something
   uint32_t housekeep_in = 0;
   uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fpga/model/detail/card_impl.hpp"
+#include "fpga/model/detail/rx_single.hpp"
 #include "fpga/model/detail/tx_single.hpp"
 
 namespace rio::model {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
 constexpr uint32_t kKicksPerStep = 128;     // messages sent in between without a look at anything
+constexpr uint32_t kLooksPerScan = 128;     // looks for messages without a look at anything else
 constexpr uint32_t kHousekeepEvery = 256;   // steps between looks at timers and counters
 constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
 constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
@@ -35,7 +37,51 @@ void Card::step() {
 }
 
 void Card::step_to_receive() {
-  impl_->locked_step(false);
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    return;
+  }
+  if (!card.may_look || card.looks == 0 || card.core.thread != &thread_tag ||
+      !card.core.host.current() || !card.look()) [[unlikely]] {
+    card.step_after_looks();
+  }
+  CardLock::unlock(held);
+}
+
+/// Look for a message, and at nothing else. @return false: step() has to take what is there.
+inline bool Card::Impl::look() {
+  --looks;
+  for (const Inbound& in : core.wire->inbound()) {
+    const uint64_t word = load_frame_word(in.requests->next());
+    if (static_cast<uint32_t>(word) != 0) {
+      // Behind one that comes right after another there are likely more, for step() to take in one
+      // go. Else nobody looks at the next: it may still be in another core.
+      const bool alone = !in_a_row;
+      in_a_row = true;
+      return alone && rx.take_single(in, word);
+    }
+  }
+  in_a_row = false;
+  return true;
+}
+
+void Card::Impl::step_after_looks() {
+  enter_thread();
+  if (may_look && looks == 0) {
+    scan_in = 0;
+  }
+  step(false);
+}
+
+/// Whether a host that waits for messages may look for them without a step.
+bool Card::Impl::looks_allowed() {
+  const Pair& pair = core.pairs[0];
+  const bool idle = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
+                    !Core::waits(pair, kTxRing) && !Core::waits(pair, kDmaRing) &&
+                    !Core::waits(pair, kMaintRing) && !dma.busy() && !tx.due() &&
+                    !transactions.due() && !control.stopping();
+  return idle && rx.aim();
 }
 
 void Card::step_to_send() {
@@ -74,10 +120,11 @@ void Card::Impl::count_kicks() {
   kicks_counted = kicks;
 }
 
-/// The same, and there are no more until the next step.
-void Card::Impl::end_kicks() {
+/// The same, and there are no short ways until the next step.
+void Card::Impl::end_short_ways() {
   count_kicks();
   kicks = kicks_counted = 0;
+  may_look = false;
 }
 
 inline void Card::Impl::enter_thread() {
@@ -100,6 +147,7 @@ void Card::Impl::step(bool answers) {
   if (core.exact || scan_in-- == 0) [[unlikely]] {
     answers = true;
     scan_in = kScanEvery;
+    looks = kLooksPerScan;
     look_at_clock();
     control.check_ring_memory();
     control.scan();
@@ -161,6 +209,7 @@ void Card::Impl::step(bool answers) {
     control.finish_stops();
   }
   kicks = kicks_counted = scan_in == 0 ? 0 : kicks_allowed();
+  may_look = looks_allowed();
 }
 
 void Card::Impl::take_responses(Inbound& in) {
@@ -180,11 +229,6 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
   FrameReader& reader = *in.requests;
   uint32_t left = kFramesPerStep;
   responder.prepare();
-  if (bears_its_name(in, *frame) &&
-      rx.single(*frame)) {  // without a look at the next, which may still be in another core
-    reader.pop(frame);
-    frame = reader.peek();
-  }
   while (frame != nullptr && left-- > 0) {
     if (!bears_its_name(in, *frame)) [[unlikely]] {
       reader.pop(frame);

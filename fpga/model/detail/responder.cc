@@ -24,9 +24,8 @@ void Responder::close() {
 
 void Responder::send_acks() {
   if (count_ == 1) {
-    const FrameHead head = {static_cast<uint64_t>(FrameType::kAcks) << 32,
-                            source_ | static_cast<uint64_t>(dest_) << 32, sizeof(Ack), 0};
-    if (out_->responses->send_short(head, reinterpret_cast<const uint8_t*>(acks_), sizeof(Ack))) {
+    if (out_->responses->send_short(ack_head(), reinterpret_cast<const uint8_t*>(acks_),
+                                    sizeof(Ack))) {
       return;
     }
   }

@@ -30,6 +30,21 @@ class Responder {
     return out == nullptr || out->responses->fits(responses * frame_bytes(0));
   }
 
+  /// Whether answer_at_once() may be called: who asks is the one who asked last.
+  [[nodiscard]] bool ready_at_once(uint32_t asks, uint32_t asked) {
+    return dest_ == asks && source_ == asked && out_ != nullptr && !out_->gone && !pending() &&
+           out_->responses->has_short_room(frame_bytes(sizeof(Ack)));
+  }
+  /// Answer one message, visibly at once. Only without faults.
+  void answer_at_once(Ack ack) {
+    constexpr uint32_t kBytes = frame_bytes(sizeof(Ack));
+    open_ = false;  // that room is not kept any more
+    FrameWriter& writer = *out_->responses;
+    uint8_t* const at = writer.begin_short(kBytes);
+    store64(at + sizeof(Frame), ack.word());
+    writer.end_short(at, kBytes, ack_head());
+  }
+
   /// A request has come, likely from the sender of the last one.
   void prepare() const {
     if (out_ != nullptr) {
@@ -64,6 +79,10 @@ class Responder {
   [[nodiscard]] bool pending() const { return count_ != 0 || dirty_ != nullptr; }
 
  private:
+  [[nodiscard]] FrameHead ack_head() const {
+    return {static_cast<uint64_t>(FrameType::kAcks) << 32,
+            source_ | static_cast<uint64_t>(dest_) << 32, sizeof(Ack), 0};
+  }
   bool open(const InFrame& request);
   void close();
   void send_acks();

@@ -15,9 +15,13 @@ class RxEngine {
  public:
   RxEngine(Core& core, Responder& responder);
 
-  /// Fast mode: take a plain message, in rx_express.cc: the shortest way. @return false: express()
-  /// or on_message() has to look at it.
-  [[nodiscard]] bool single(const InFrame& frame);
+  /// Fast mode: see whether single messages may go the shortest way, and which. @return false: they
+  /// may not. Holds until the end of the step, or as long as what it has looked at is as it was.
+  [[nodiscard]] bool aim();
+  /// Take the plain message that is next, by that way, and answer it; in rx_single.hpp.
+  /// @param word load_frame_word() of it, not 0. @return false: nothing was done; express() or
+  /// on_message() has to look at it.
+  [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
@@ -89,6 +93,18 @@ class RxEngine {
     Run* run;
   };
 
+  /// The shortest way: what aim() has found.
+  struct SingleLane {
+    Pair* pair = nullptr;
+    Ring* ring = nullptr;
+    uint64_t mailboxes = 0;  ///< that lead there, a bit each
+    uint64_t begin = 0;      ///< of the host's memory
+    uint64_t last = 0;       ///< offset of the last place for the longest payload
+    uint8_t* va = nullptr;
+    uint64_t time = 0;  ///< ticks, in the upper half
+    uint32_t dest_id = 0;
+  };
+
   [[nodiscard]] Pair* plain_target(const InFrame& frame);
   [[nodiscard]] Pair* target(const InFrame& frame);
   [[nodiscard]] int dedicated_ring(const Pair& pair, const InFrame& frame) const;
@@ -118,6 +134,7 @@ class RxEngine {
 
   Core& core_;
   Responder& responder_;
+  SingleLane lane_;
   std::vector<Context> contexts_;
   /// Of each lane: the message (Frame::address) that was given up last without its sender's being
   /// told, as long as that is the last of which anything came.

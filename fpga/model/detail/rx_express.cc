@@ -4,51 +4,40 @@
 
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
+#include "fpga/model/detail/rx_single.hpp"
 #include "fpga/model/tsan.hpp"
 
 namespace rio::model {
-namespace {
 
-constexpr uint32_t kFull = regs::kSegmentBytesMax;
+using plain::Completion;
+using plain::kFull;
+using plain::kind_of;
+using plain::kOneSegment;
+using plain::land_plain;
 
-/// Bytes 19 to 23 of a Frame of a whole message of one segment: segment 0 of 1, ssize 256.
-constexpr uint64_t kOneSegment = 1ull << 8 | static_cast<uint64_t>(kFull) << 24;
-
-/// First eight bytes of a Frame of such a message.
-constexpr uint64_t kind_of(uint32_t length) {
-  return frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
-}
-
-/// What the completions of a run have in common.
-struct Completion {
-  uint64_t route;
-  uint64_t time;  // both in the upper half
-  uint64_t last_word;
-
-  /// Of such a message, whose payload has landed. @param bytes of it, padded.
-  [[gnu::always_inline]] void write(uint8_t* cpl, uint32_t bytes, uint32_t place, uint32_t index,
-                                    uint32_t arrival) const {
-    store64(cpl, route);
-    store32(cpl + 8, bytes | 1u << 16 | place << 24);
-    store32(cpl + 12, index);
-    store64(cpl + 16, arrival | time);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
-    tsan_release(cpl + 28);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
+bool RxEngine::aim() {
+  Pair& pair = core_.pairs[0];
+  Ring& ring = pair.rings[kSharedRing];
+  const HostWindow& host = core_.host.write_window();
+  if (core_.owners.size() != 1 || !ring.running() || ring.held || ring.cbase == nullptr ||
+      host.len_bytes < kFull) {
+    return false;
   }
-};
-
-/// Payload of such a message, padded to `bytes`. @param full the card's quirk.
-[[gnu::always_inline]] inline void land_plain(uint8_t* to, const uint8_t* from, uint32_t bytes,
-                                              bool full) {
-  if (full) [[likely]] {
-    land_full_256(to, from, bytes);
-  } else {
-    copy_bytes(to, from, bytes);
+  const Owner& owner = core_.owners[0];
+  const auto* const mine = std::find(std::begin(owner.plain_pair), std::end(owner.plain_pair), 0);
+  if (mine == std::end(owner.plain_pair)) {
+    return false;
   }
+  lane_ = {.pair = &pair,
+           .ring = &ring,
+           .mailboxes = owner.plain_like[mine - std::begin(owner.plain_pair)],
+           .begin = host.iova,
+           .last = host.len_bytes - kFull,
+           .va = host.va,
+           .time = static_cast<uint64_t>(core_.ticks()) << 32,
+           .dest_id = owner.dest_id};
+  return true;
 }
-
-}  // namespace
 
 inline Pair* RxEngine::plain_target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
@@ -57,39 +46,6 @@ inline Pair* RxEngine::plain_target(const InFrame& frame) {
     return nullptr;
   }
   return &core_.pairs[owner->plain_pair[frame.mbox()]];
-}
-
-bool RxEngine::single(const InFrame& frame) {
-  Pair* pair = plain_target(frame);
-  if (pair == nullptr) {
-    return false;
-  }
-  Ring& ring = pair->rings[kSharedRing];
-  const HostWindow& host = core_.host.write_window();
-  const auto* head = reinterpret_cast<const uint8_t*>(&frame);
-  const uint64_t shape = load64(head + 16);
-  const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
-  const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
-  if (ring.held || host.len_bytes < kFull || core_.look_at_tail(*pair, kSharedRing) == 0 ||
-      load64(head) != kind_of(length) || shape >> 24 != kOneSegment || length - 1 >= kFull) {
-    return false;
-  }
-  const uint64_t offset = load64(ring.entry(ring.head, 3)) - host.iova;
-  if (offset > host.len_bytes - kFull) {
-    return false;
-  }
-  const uint32_t bytes = padded(length);
-  land_plain(host.va + offset, frame.payload(), bytes, core_.config.quirk_last_full_256);
-  const Completion completion = {load64(head + 8), static_cast<uint64_t>(core_.ticks()) << 32,
-                                 static_cast<uint64_t>(ring.phase()) << 32};
-  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), bytes, place,
-                   ring.head, pair->arrivals);
-  ++core_.counts.rx_packets;
-  ++pair->arrivals;
-  ++ring.cidx;
-  ++ring.head;
-  responder_.ack(place, 0, Answer::kDone);
-  return true;
 }
 
 uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end) {
