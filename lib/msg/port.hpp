@@ -232,6 +232,7 @@ class Port {
   [[nodiscard]] int make_area(uint32_t count, pmd::DmaMemory* out);
 
   // What arrives: receive.cc.
+  [[nodiscard]] bool take_alone();
   [[nodiscard]] uint32_t fetch_plain();
   [[nodiscard]] uint32_t fetch_others();
   void serve();

@@ -6,6 +6,46 @@
 
 namespace rio::msg {
 
+/// The link of a message that may begin a run; null: it is not plain.
+inline Link* Port::begin_run(const Arrival& arrival, const HeaderWords& header) {
+  const uint32_t index = header.key() & 0xFFFFu;
+  const uint32_t bytes = arrival.length_bytes - kHeaderBytes - header.padding();
+  if (index >= links_.size() || !header.takes_credit() || bytes > kPartBytesMax) {
+    return nullptr;
+  }
+  Link& link = *links_[index];
+  const Inflow& flow = link.in[header.to()];
+  return link.expected == header.key_number && link.dest_id() == arrival.source && flow.left() != 0
+             ? &link
+             : nullptr;
+}
+
+/// A message that is there without others: as fetch_plain() and take_run(), which would begin and
+/// end a run for it. @return false: it is for them.
+inline bool Port::take_alone() {
+  pmd::SharedRxQueue::Plain plain{};
+  if (!shared_->alone(&plain)) {
+    return false;
+  }
+  const Arrival arrival = {reinterpret_cast<uint8_t*>(plain.cookie), plain.source,
+                           plain.length_bytes};
+  const HeaderWords header = load_header(arrival.buffer);
+  Link* const link = begin_run(arrival, header);
+  if (link == nullptr) {
+    return false;
+  }
+  shared_->pass(plain);
+  Inbox& inbox = contexts_[header.to()]->inbox_;  // is there: its flow is open
+  *inbox.tail() = {arrival.buffer + kHeaderBytes,
+                   arrival.length_bytes - kHeaderBytes - header.padding()};
+  inbox.push(1, {link, link->session, header.from()});
+  link->expected = header.key_number + (1ull << 32);
+  link->in[header.to()].arrive_known(1);
+  link->out[header.from()].believe_limit(header.credit());
+  ++stats_.received;
+  return true;
+}
+
 uint32_t Port::progress() {
   serve();
   if (receiver_ != nullptr && large_busy()) {
@@ -14,7 +54,7 @@ uint32_t Port::progress() {
   if (!shared_->ready()) {
     return 0;
   }
-  const uint32_t n = late_possible() ? 0 : fetch_plain();
+  const uint32_t n = late_possible() ? 0 : take_alone() ? 1 : fetch_plain();
   posted_ -= n;
   uint32_t more = 0;
   if (n == 0) [[unlikely]] {
@@ -89,20 +129,6 @@ uint32_t Port::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t
   const auto* const last = static_cast<const uint8_t*>(begin[taken - 1].iov_base) - kHeaderBytes;
   link.out[first.from()].believe_limit(load_header(last).credit());
   return taken;
-}
-
-/// The link of a message that may begin a run; null: it is not plain.
-Link* Port::begin_run(const Arrival& arrival, const HeaderWords& header) {
-  const uint32_t index = header.key() & 0xFFFFu;
-  const uint32_t bytes = arrival.length_bytes - kHeaderBytes - header.padding();
-  if (index >= links_.size() || !header.takes_credit() || bytes > kPartBytesMax) {
-    return nullptr;
-  }
-  Link& link = *links_[index];
-  const Inflow& flow = link.in[header.to()];
-  return link.expected == header.key_number && link.dest_id() == arrival.source && flow.left() != 0
-             ? &link
-             : nullptr;
 }
 
 /// What the card did not deliver in order, or not well.

@@ -96,6 +96,37 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     stats_.bytes.add(bytes);
     return k;
   }
+  /// A message of the plain case.
+  struct Plain {
+    uint64_t cookie;        ///< of its buffer
+    uint32_t source;        ///< destID of the sender
+    uint32_t length_bytes;  ///< the card's word: to be compared with the buffer's
+  };
+  /// Hot. Whether a single message is there, one that for_each_plain() would hand over; *out is set
+  /// then.
+  [[nodiscard]] bool alone(Plain* out) const {
+    CompletionCursor behind = cursor_;
+    ++behind.consumed;
+    const auto* const cpl = cursor_.at<regs::SharedCpl>();
+    // acquire: as in for_each_plain().
+    const uint32_t last = dma_load_last_word(&cpl->status) ^ cursor_.flip();
+    tsan_acquire(&cpl->status);
+    const uint32_t index = window_.oldest();
+    if (behind.ready<regs::SharedCpl>() || window_.plain_in_a_row() == 0 ||
+        (last & (kPhaseBit | kCodeMask)) != 0 || cpl->index != index) {
+      return false;
+    }
+    *out = {window_.cookies()[index & window_.mask()], cpl->source,
+            __atomic_load_n(&cpl->length, __ATOMIC_RELAXED)};
+    return true;
+  }
+  /// Hot. It is handed over. @param message alone() of now.
+  void pass(const Plain& message) {
+    ++cursor_.consumed;
+    window_.complete_in_order(1);
+    stats_.messages.add(1);
+    stats_.bytes.add(message.length_bytes);
+  }
   /// Whether a message is there that no burst has given. If not, calls the poll hook once, and
   /// looks again.
   [[nodiscard]] bool ready() {
