@@ -61,9 +61,10 @@ class Card {
   /// Let the card work: take what is on the wire, send what is posted. Any thread; when another
   /// one is inside, returns at once. Bounded.
   void step();
-  /// The same for a host that waits for messages: in fast mode, answers to its own ones are taken
-  /// only now and then, or when something that is posted waits for them. A look at them would take
-  /// their line away from the core that is about to write the next.
+  /// The same for a host that waits for messages. In fast mode, where nothing else is under way, a
+  /// plain one is looked for and taken, and nothing else is done, but now and then. Answers to its
+  /// own ones are taken then, or when something that is posted waits for them: a look at them would
+  /// take their line away from the core that is about to write the next.
   void step_to_receive();
   /// The same for a host that has just posted messages: where that is a single plain one to send,
   /// nothing else is done, but now and then.

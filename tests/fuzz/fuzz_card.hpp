@@ -20,14 +20,15 @@ class FuzzCard {
   static constexpr uint32_t kId = 0x11;
   static constexpr uint32_t kLog2 = 4;
 
-  FuzzCard(bool exact, uint64_t pcie_seed) : boxes_(std::make_unique<Box[]>(4)) {
+  FuzzCard(bool exact, uint64_t pcie_seed, uint32_t queue_pairs = 2)
+      : boxes_(std::make_unique<Box[]>(4)) {
     model::Config config;
-    config.queue_pairs = 2;
+    config.queue_pairs = queue_pairs;
     config.exact = exact;
     config.pcie_seed = pcie_seed;
     config.rx_contexts = 4;
     model::Ends ends;
-    bar_.resize(model::Card::bar_bytes(2) / sizeof(Page));
+    bar_.resize(model::Card::bar_bytes(queue_pairs) / sizeof(Page));
     ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
     ends.memory = &table_;
     ends.clock = &clock_;
@@ -57,6 +58,12 @@ class FuzzCard {
       card_->step();
     }
   }
+  /// As a host that waits for messages.
+  void look(uint32_t times) {
+    for (; times > 0; --times) {
+      card_->step_to_receive();
+    }
+  }
   void drop_sent() {
     for (int i = 2; i < 4; ++i) {
       for (const model::InFrame* f = boxes_[i].reader.peek(); f != nullptr;
@@ -67,10 +74,30 @@ class FuzzCard {
     }
   }
 
+  /// What it has answered: acks as they travel; of other responses 0xFF and their status.
+  std::vector<uint16_t> take_answers() {
+    std::vector<uint16_t> all;
+    model::FrameReader& reader = boxes_[3].reader;
+    for (const model::InFrame* f = reader.peek(); f != nullptr; f = reader.peek()) {
+      const bool acks = f->type == model::FrameType::kAcks;
+      const size_t before = all.size();
+      all.resize(before + (acks ? f->length / sizeof(uint16_t) : 1));
+      if (acks) {
+        std::memcpy(all.data() + before, f->payload(), f->length);
+      } else {
+        all.back() = static_cast<uint16_t>(0xFF00 | f->op);
+      }
+      reader.pop(f);
+    }
+    reader.release();
+    return all;
+  }
+
   /// Bus address and bytes of a ring's submission page.
   static uint64_t ring_iova(uint32_t ring) { return kIova + (2 * ring) * sizeof(Page); }
   uint8_t* completions(uint32_t ring) { return memory_[2ul * ring + 1].bytes; }
   uint8_t* ring(uint32_t ring) { return memory_[2ul * ring].bytes; }
+  uint8_t* buffers() { return memory_[kBuffers].bytes; }
   static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
 
   /// Reset, map, and start all rings of queue pair 0.

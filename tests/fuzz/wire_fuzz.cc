@@ -48,7 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) {
     return 0;
   }
-  FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0);
+  const bool looks = (data[0] & 16) != 0;  // the host waits for messages
+  FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0, looks ? 1 : 2);
   card.start_all();
   card.post_receive();
   const bool honest = (data[0] & 4) != 0;  // else the frame's own length is believed
@@ -77,7 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     data += payload;
     size -= payload;
-    card.step(2);
+    card.step(looks ? 0 : 2);
+    card.look(looks ? 2 : 0);
   }
   card.step(20);
   card.check();

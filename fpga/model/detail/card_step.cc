@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
 constexpr uint32_t kKicksPerStep = 128;     // messages sent in between without a look at anything
 constexpr uint32_t kLooksPerScan = 128;     // looks for messages without a look at anything else
-constexpr uint32_t kHousekeepEvery = 256;   // steps between looks at timers and counters
+constexpr uint32_t kHousekeepEvery = 256;   // steps and looks between those at timers and counters
 constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
 constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
 
@@ -52,6 +52,9 @@ void Card::step_to_receive() {
 /// Look for a message, and at nothing else. @return false: step() has to take what is there.
 inline bool Card::Impl::look() {
   --looks;
+  if (Core::waits(core.pairs[0], kTxRing)) [[unlikely]] {
+    return false;  // posted by another thread, whose hook has found this one inside
+  }
   for (const Inbound& in : core.wire->inbound()) {
     const uint64_t word = load_frame_word(in.requests->next());
     if (static_cast<uint32_t>(word) != 0) {
@@ -146,6 +149,7 @@ void Card::Impl::step(bool answers) {
   bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
     answers = true;
+    const uint32_t since = kScanEvery + kLooksPerScan - looks;
     scan_in = kScanEvery;
     looks = kLooksPerScan;
     look_at_clock();
@@ -153,9 +157,9 @@ void Card::Impl::step(bool answers) {
     control.scan();
     control.interrupts();
     draw_faults();
-    if (core.exact || housekeep_in-- == 0) {
-      housekeep_in = kHousekeepEvery / kScanEvery;
-      house_is_due = true;
+    house_is_due = core.exact || housekeep_in <= since;
+    housekeep_in = house_is_due ? kHousekeepEvery : housekeep_in - since;
+    if (house_is_due) {
       look_at_link();  // before anything is sent
     }
   }

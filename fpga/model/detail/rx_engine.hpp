@@ -77,6 +77,7 @@ class RxEngine {
   static constexpr uint32_t kRunsMax = 8;
   /// Room for their answers, counted in answers without data, and for those to what comes between.
   static constexpr uint32_t kAnswersMax = kRunsMax + 24;
+
   /// Where the segments of a message come from and go to.
   using Lane = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, destID, place
 
