@@ -75,10 +75,10 @@ struct Card::Impl final : Neighbour {
   bool gone = false;
   bool forced_down = false;
   uint32_t scan_in = 0;
-  uint32_t kicks = 0;     // may be sent until the next step
-  uint32_t looks = 0;     // may be made until the next scan
+  uint32_t kicks = 0;  // may be sent until the next step
+  uint32_t looks = 0;  // may be made until the next scan
+  uint32_t looks_in_vain = 0;
   bool may_look = false;  // until the next step
-  bool in_a_row = false;  // the last look has found something
   uint32_t housekeep_in = 0;
   uint32_t busy_looks = 0;  // in a row with requests waiting
   uint32_t slow_steps = 0;

@@ -11,6 +11,7 @@ namespace {
 constexpr uint32_t kScanEvery = 16;         // steps between looks at the control words (fast mode)
 constexpr uint32_t kKicksPerStep = 128;     // messages sent in between without a look at anything
 constexpr uint32_t kLooksPerScan = 128;     // looks for messages without a look at anything else
+constexpr uint32_t kLooksApart = 2;         // in vain, between messages that are no stream
 constexpr uint32_t kHousekeepEvery = 256;   // steps and looks between those at timers and counters
 constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
 constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
@@ -58,14 +59,14 @@ inline bool Card::Impl::look() {
   for (const Inbound& in : core.wire->inbound()) {
     const uint64_t word = load_frame_word(in.requests->next());
     if (static_cast<uint32_t>(word) != 0) {
-      // Behind one that comes right after another there are likely more, for step() to take in one
-      // go. Else nobody looks at the next: it may still be in another core.
-      const bool alone = !in_a_row;
-      in_a_row = true;
+      // Where one soon follows another there are more to come, for step() to take, and to answer,
+      // in one go. Else nobody looks at the next: it may still be in another core.
+      const bool alone = looks_in_vain >= kLooksApart;
+      looks_in_vain = 0;
       return alone && rx.take_single(in, word);
     }
   }
-  in_a_row = false;
+  ++looks_in_vain;
   return true;
 }
 
