@@ -317,6 +317,7 @@ void Port::control(Link& link, const HeaderWords& header) {
     case Kind::kRefused:
       good = (link.asked & bit) != 0;
       link.refused |= bit;
+      ++link.refusals[header.from()];
       link.asked &= ~bit;
       link.opened &= ~bit;
       flow = {};
