@@ -159,7 +159,7 @@ int rio_msg_context_close(rio_msg_context* context) {
       return 0;
     }
     if (context->held != 0) {
-      log_error("rio_msg_context_close: %u messages are not released; release them first",
+      log_error("rio_msg_context_close: %u messages are held; release or take them first",
                 context->held);
       return -EBUSY;
     }
@@ -269,8 +269,8 @@ int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* d
     const Guard guard(context->context->port());
     LongSend* send = nullptr;
     context->last_to = context->kNobody;  // what waits now goes before what is sent next
-    const int rc = context->messages->send(dest_id_of(to), number_of(to), data, size_bytes, user,
-                                           &send);
+    const int rc =
+        context->messages->send(dest_id_of(to), number_of(to), data, size_bytes, user, &send);
     if (rc == 1) {
       tell({user, nullptr, 0, 0, size_bytes, to, 0}, done);
     } else if (rc == 0 && request != nullptr) {

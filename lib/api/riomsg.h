@@ -5,8 +5,8 @@
  * C++, skifch.h the smaller interface of [S4]. C11; link with `pkg-config --libs riomsg`.
  *
  * What is what. A port is a queue pair of a card. It has up to RIO_MSG_CONTEXTS places, each for a
- * context (messages in the order of each sender, short ones shown where they lie) or for an endpoint
- * of tagged messages (matched as MPI does). Peers name such a place by its address.
+ * context (messages in the order of each sender, short ones shown where they lie) or for an
+ * endpoint of tagged messages (matched as MPI does). Peers name such a place by its address.
  *
  * Threads. Nothing happens but in the calls; no function starts a thread. A port, its contexts and
  * its endpoints belong to one thread at a time; with rio_msg_options::threads each context and each
@@ -37,8 +37,8 @@ extern "C" {
 #define RIO_MSG_BYTES 4080u    /**< of the longest short message of a context */
 #define RIO_MSG_PIECES 64u     /**< of a gathered message */
 #define RIO_MSG_LONG_BYTES (UINT64_C(1) << 39) /**< of the longest message of a context */
-#define RIO_TAG_BYTES (UINT64_C(1) << 39) /**< of the longest tagged message */
-#define RIO_TAG_ANY 0xFFFFFFFFu           /**< any source */
+#define RIO_TAG_BYTES (UINT64_C(1) << 39)      /**< of the longest tagged message */
+#define RIO_TAG_ANY 0xFFFFFFFFu                /**< any source */
 
 typedef struct rio_msg_port rio_msg_port;       /**< a queue pair of a card */
 typedef struct rio_msg_context rio_msg_context; /**< a user of it */
@@ -188,8 +188,8 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms);
 /** @param number below RIO_MSG_CONTEXTS. @return 0, -EINVAL (number), -EBUSY (the port has such a
  *  context or endpoint), -ENOMEM. */
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out);
-/** What has arrived and was not received is lost; peers are told. What is under way ends; nothing is
- *  told of it. Large data is waited for, for up to a second; if it has not ended by then, the log
+/** What has arrived and was not received is lost; peers are told. What is under way ends; nothing
+ * is told of it. Large data is waited for, for up to a second; if it has not ended by then, the log
  *  says so: close the port before its memory is used. NULL does nothing.
  *  @return 0; -EBUSY: messages are neither released nor taken, and the context is open still. */
 int rio_msg_context_close(rio_msg_context* context);
@@ -216,15 +216,15 @@ void rio_msg_release(rio_msg_context* context, const struct rio_msg_message* mes
  *  @return 1: look; 0: not within the time; -ENODEV. */
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms);
 
-/* Messages of any size. The receiver sees of a long one who sent it and how long it is, in the order
- * of that sender's messages, and then names a buffer or refuses: nothing is moved before. Functions
- * that begin something return 1: it is done already, and *done (unless NULL) says how; 0: it is
- * under way, *request (unless NULL) names it, and its rio_msg_done comes once, by
+/* Messages of any size. The receiver sees of a long one who sent it and how long it is, in the
+ * order of that sender's messages, and then names a buffer or refuses: nothing is moved before.
+ * Functions that begin something return 1: it is done already, and *done (unless NULL) says how; 0:
+ * it is under way, *request (unless NULL) names it, and its rio_msg_done comes once, by
  * rio_msg_next_done() or rio_msg_wait_done(); or -errno: nothing has happened. What is under way
  * moves in the calls of its context. */
 
-/** From now on rio_msg_receive() gives long messages too, of up to so many bytes. At first, and with
- *  0, none: they are refused, as longer ones are. @return 0, -ENOMEM. */
+/** From now on rio_msg_receive() gives long messages too, of up to so many bytes. At first, and
+ * with 0, none: they are refused, as longer ones are. @return 0, -ENOMEM. */
 int rio_msg_accept_long(rio_msg_context* context, uint64_t size_bytes_max);
 /** Send a message of any size. To one context nothing overtakes: while this is under way
  *  rio_msg_send() there may have to wait (-EAGAIN). @param data stays as it is until the send is

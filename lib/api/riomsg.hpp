@@ -86,8 +86,8 @@ class Message {
   /// The outputs may be null. With -errno it is as it was, else it is used up.
   [[nodiscard]] int take(std::span<std::byte> buffer, void* user, rio_msg_request** request,
                          rio_msg_done* done) {
-    const int rc = rio_msg_take(context_, &message_, buffer.data(), buffer.size(), user, request,
-                                done);
+    const int rc =
+        rio_msg_take(context_, &message_, buffer.data(), buffer.size(), user, request, done);
     if (rc >= 0) {
       context_ = nullptr;
       message_ = {};

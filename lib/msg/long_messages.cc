@@ -122,9 +122,8 @@ int LongMessages::push(Peer& peer, LongSend& send) {
     if (peer.session != peer.route.link->session) {
       return peer.route.link->error;
     }
-    rc = send.begun
-             ? peer.parts.go_on(peer.route, send.data, send.length_bytes, &send.sent_bytes)
-             : begin(peer, send);
+    rc = send.begun ? peer.parts.go_on(peer.route, send.data, send.length_bytes, &send.sent_bytes)
+                    : begin(peer, send);
     send.begun = send.begun || rc == 0;
   }
   return rc;

@@ -52,8 +52,8 @@ struct LongReceive : LongRequest {
 struct LongArrival {
   Origin origin = {};
   uint64_t length_bytes = 0;
-  Request* request = nullptr;    ///< of what was only asked for
-  std::vector<Delivery> parts;   ///< of what has arrived, in their order
+  Request* request = nullptr;   ///< of what was only asked for
+  std::vector<Delivery> parts;  ///< of what has arrived, in their order
   Assembly assembly;
   bool unwanted = false;  ///< too long: its parts are dropped as they come
 };
@@ -88,8 +88,8 @@ class LongMessages {
   [[nodiscard]] bool look() {
     const Inbox& inbox = context_.inbox();
     return shown_ != nullptr ||
-           (!inbox.empty() && ((kind_of(inbox.at(0)) == Kind::kData && assembling_.empty()) ||
-                               look_further()));
+           (!inbox.empty() &&
+            ((kind_of(inbox.at(0)) == Kind::kData && assembling_.empty()) || look_further()));
   }
   /// After look(). The long message that is next, now the caller's, to be taken or refused; null:
   /// the inbox has a short one.
@@ -158,10 +158,10 @@ class LongMessages {
   uint64_t border_bytes_;
   uint64_t length_bytes_max_ = 0;
   LongArrival* shown_ = nullptr;
-  uint32_t under_way_ = 0;   // sends and receives
+  uint32_t under_way_ = 0;  // sends and receives
   uint64_t sessions_ended_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
-  std::vector<Peer*> senders_;  // that have something to send
+  std::vector<Peer*> senders_;            // that have something to send
   std::vector<LongArrival*> assembling_;  // being put together: at most one of each sender
   LinkedList<LongRequest> done_;
   Slab<LongSend> sends_;

@@ -35,9 +35,9 @@ class PartsOut {
   [[nodiscard]] Route route_of(const Route& route, Kind kind);
 
   Port& port_;
-  Outflow credits_;         // of the message that is sent in part
-  uint32_t waits_ = 0;      // how often there was too little credit, in a row
-  uint8_t refusals_ = 0;    // Link::refusals of its context when it was begun
+  Outflow credits_;       // of the message that is sent in part
+  uint32_t waits_ = 0;    // how often there was too little credit, in a row
+  uint8_t refusals_ = 0;  // Link::refusals of its context when it was begun
 };
 
 }  // namespace rio::msg

@@ -82,7 +82,8 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
     if (request.length_bytes > eager_bytes_) {
       return push_large(peer, request, false);
     }
-    const bool ask = request.sync || peer.parts.must_ask(peer.route, parts_of(request.length_bytes));
+    const bool ask =
+        request.sync || peer.parts.must_ask(peer.route, parts_of(request.length_bytes));
     return ask ? push_large(peer, request, true) : push_first(peer, request);
   }
   return peer.parts.go_on(peer.route, request.data, request.length_bytes, &request.sent_bytes);
@@ -96,8 +97,7 @@ int Endpoint::push_first(Peer& peer, SendRequest& request) {
     request.sent_bytes = rc == 0 ? count : 0;
     return rc;
   }
-  const int rc =
-      peer.parts.begin(peer.route, {request.bits, total}, request.data, parts_of(total));
+  const int rc = peer.parts.begin(peer.route, {request.bits, total}, request.data, parts_of(total));
   request.sent_bytes = rc == 0 ? kFirstBytesMax : 0;
   return rc;
 }

@@ -7,7 +7,7 @@
 namespace rio::msg::test {
 namespace {
 
-constexpr uint64_t kInParts = 10000;   // with the default border
+constexpr uint64_t kInParts = 10000;  // with the default border
 constexpr uint64_t kLarge = 1'000'000;
 
 class Long : public LongNet {
@@ -119,8 +119,8 @@ TEST_F(Long, SendersWhosePartsComeInterleaved) {
 
 TEST_F(Long, WhatIsLongerThanTheBufferIsCutOff) {
   for (const uint64_t size : {kInParts, kLarge}) {
-    for (const uint64_t capacity : {uint64_t{0}, uint64_t{1}, uint64_t{4064}, uint64_t{4065},
-                                    uint64_t{9000}, size - 1}) {
+    for (const uint64_t capacity :
+         {uint64_t{0}, uint64_t{1}, uint64_t{4064}, uint64_t{4065}, uint64_t{9000}, size - 1}) {
       const Bytes bytes = pattern(capacity, size);
       LongSend* sent = nullptr;
       const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
@@ -232,24 +232,26 @@ TEST_F(Long, CancelAtAnyTime) {
     LongSend& sent = begin(bytes);
     LongArrival& arrival = next_long();
     Bytes got(kLarge);
-    int status = 0;
+    int at_once = 0;
     LongReceive* received = nullptr;
-    ASSERT_EQ(b_.messages->receive(arrival, got.data(), got.size(), nullptr, &status, &received),
+    ASSERT_EQ(b_.messages->receive(arrival, got.data(), got.size(), nullptr, &at_once, &received),
               0);
     turns(turn);
     const bool sender = turn % 2 == 0;
     const int rc = sender ? a_.messages->cancel(sent) : b_.messages->cancel(*received);
     ASSERT_EQ(rc, 0) << turn;
     const int sent_status = ended(a_, sent);
-    ASSERT_EQ(sent_status, ended(b_, *received)) << turn;
-    ASSERT_TRUE(sent_status == -ECANCELED || (sent_status == 0 && got == bytes)) << turn;
+    const int status = ended(b_, *received);
+    // All may have arrived before the other side hears that it was given up.
+    ASSERT_TRUE(sent_status == -ECANCELED || sent_status == 0) << turn << " " << sent_status;
+    ASSERT_TRUE(status == -ECANCELED || (status == 0 && got == bytes)) << turn << " " << status;
   }
   expect_well();
 }
 
 TEST_F(Long, CancelOfWhatWaits) {
   const Bytes bytes = pattern(1, kLarge);
-  LongSend& first = begin(bytes);   // there is no session yet
+  LongSend& first = begin(bytes);  // there is no session yet
   LongSend& second = begin(bytes);
   EXPECT_EQ(a_.messages->cancel(second), 0);
   EXPECT_EQ(a_.messages->cancel(second), -ENOENT);
