@@ -64,8 +64,7 @@ int read(std::span<const uint8_t> bytes, RequestBody* out) {
 int read(std::span<const uint8_t> bytes, GrantBody* out) {
   GrantBody body;
   const bool ok = copy(bytes, &body) && body.transfer != 0 && body.attempt < kAttemptsMax &&
-                  body.mailbox <= 3 && body.zero == 0 && body.total != 0 &&
-                  (body.mailbox != 0 || all_zero(body.cut));
+                  body.mailbox >= 1 && body.mailbox <= 3 && body.zero == 0 && body.total != 0;
   return give(ok, body, out);
 }
 

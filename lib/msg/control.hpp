@@ -56,7 +56,7 @@ static_assert(sizeof(RequestBody) == 40 && offsetof(RequestBody, len_bytes) == 8
 struct GrantBody {
   uint32_t transfer;
   uint8_t attempt;  ///< below kAttemptsMax
-  uint8_t mailbox;  ///< 0: through the shared queue, without a cut; else 1 to 3
+  uint8_t mailbox;  ///< 1 to 3
   uint16_t zero;
   uint32_t total;                        ///< messages that may be sent, at least 1
   uint8_t cut[pmd::mem::kCutWireBytes];  ///< decode_cut(), with the length less the edge

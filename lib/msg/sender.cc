@@ -121,7 +121,7 @@ void Sender::work(SendTransfer& transfer) {
 
 bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   GrantBody body;
-  if (read(bytes, &body) != 0 || body.mailbox == 0 || body.transfer > link.sends_begun) {
+  if (read(bytes, &body) != 0 || body.transfer > link.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
