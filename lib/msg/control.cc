@@ -108,18 +108,6 @@ int read_closed(std::span<const uint8_t> bytes, StopBody* out) {
   return give(ok, body, out);
 }
 
-int read_recall(std::span<const uint8_t> bytes, ShareBody* out) {
-  ShareBody body;
-  const bool ok = copy(bytes, &body) && body.credits != 0;
-  return give(ok, body, out);
-}
-
-int read_returned(std::span<const uint8_t> bytes, ShareBody* out) {
-  ShareBody body;
-  const bool ok = copy(bytes, &body);
-  return give(ok, body, out);
-}
-
 int offered_cut(const OfferBody& offer, uint64_t len_bytes, pmd::mem::Cut* out) {
   pmd::mem::AlignRules rules;
   rules.dedicated_size = offer.unit_bytes;
