@@ -40,10 +40,8 @@ class LargeLiar : public Hostile {
   Link& link() { return *own_.port->link(kFoe); }
   void says(Kind kind, const std::string& text) { foe_says(kind, text, 0, kControlCredits); }
   template <class Body>
-    requires std::is_trivially_copyable_v<Body>
-  void says(Kind kind, const Body& body) {
-    says(kind, text_of(body));
-  }
+  requires std::is_trivially_copyable_v<Body>
+  void says(Kind kind, const Body& body) { says(kind, text_of(body)); }
   void foe_asks(const RequestBody& body) { foe_says(Kind::kRequest, text_of(body)); }
   using Hostile::foe_hears;
 
@@ -61,8 +59,8 @@ class LargeLiar : public Hostile {
           !opened && heard.size() >= kHeaderBytes &&
           load_header(heard.data()).kind() == Kind::kOpen) {
         opened = true;
-        EXPECT_TRUE(foe_->send(kPort, Wire::message(key_, number_++, 0, 0, kFoeCredit,
-                                                    Kind::kOpened)));
+        EXPECT_TRUE(
+            foe_->send(kPort, Wire::message(key_, number_++, 0, 0, kFoeCredit, Kind::kOpened)));
       }
       foe_->reap();
       return false;
@@ -189,9 +187,12 @@ void tell_total(LargeLiar& foe, Kind kind, uint32_t transfer, uint32_t total, ui
   foe.says(kind, TotalBody{transfer, total, attempt, {}});
 }
 void tell_stop(LargeLiar& foe, Kind kind, uint32_t arrived, uint8_t attempt, bool again) {
-  const StopBody body = {1,       arrived,
-                         attempt, again ? uint8_t{0} : StopReason::kCancelled,
-                         again ? uint8_t{1} : uint8_t{0}, 0};
+  const StopBody body = {1,
+                         arrived,
+                         attempt,
+                         again ? uint8_t{0} : StopReason::kCancelled,
+                         again ? uint8_t{1} : uint8_t{0},
+                         0};
   foe.says(kind, body);
 }
 template <class Change>
@@ -238,9 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
     Grant, LargeLie,
     ::testing::Values(
         Lie{"OfMoreThanWasAsked",
-            [](LargeLiar& foe) {
-              tell_grant(foe, [](GrantBody& body) { ++body.cut[9]; });
-            }},
+            [](LargeLiar& foe) { tell_grant(foe, [](GrantBody& body) { ++body.cut[9]; }); }},
         Lie{"OfNothing",
             [](LargeLiar& foe) {
               tell_grant(foe, [](GrantBody& body) { std::fill_n(body.cut, sizeof(body.cut), 0); });
@@ -282,91 +281,90 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Total, LargeLie,
-    ::testing::Values(
-        Lie{"ExtendThatGoesBack",
-            [](LargeLiar& foe) {
-              foe.port_is_granted();
-              tell_total(foe, Kind::kExtend, 1, kGranted - 1, 0);
-            }},
-        Lie{"ExtendOfNothingNew",
-            [](LargeLiar& foe) {
-              foe.port_is_granted();
-              tell_total(foe, Kind::kExtend, 1, kGranted, 0);
-            }},
-        Lie{"ExtendBeyondTheEnd",
-            [](LargeLiar& foe) {
-              foe.port_is_granted();
-              tell_total(foe, Kind::kExtend, 1, 1000, 0);
-            }},
-        Lie{"ExtendOfALaterAttempt",
-            [](LargeLiar& foe) {
-              foe.port_is_granted();
-              tell_total(foe, Kind::kExtend, 1, kGranted + 1, 1);
-            }},
-        Lie{"ExtendBeforeGrant",
-            [](LargeLiar& foe) {
-              foe.port_asks();
-              tell_total(foe, Kind::kExtend, 1, kGranted, 0);
-            }},
-        Lie{"ExtendOfWhatNeverWas",
-            [](LargeLiar& foe) { tell_total(foe, Kind::kExtend, 1, kGranted, 0); }},
-        Lie{"DoneInTheMiddle",
-            [](LargeLiar& foe) {
-              foe.port_is_granted();
-              tell_total(foe, Kind::kDone, 1, 0, 0);
-            }},
-        Lie{"DoneOfWhatWasNotClosed",
-            [](LargeLiar& foe) {
-              foe.port_asks();
-              tell_total(foe, Kind::kDone, 1, 0, 0);
-            }},
-        Lie{"DoneOfWhatNeverWas", [](LargeLiar& foe) { tell_total(foe, Kind::kDone, 1, 0, 0); }}),
+    ::testing::Values(Lie{"ExtendThatGoesBack",
+                          [](LargeLiar& foe) {
+                            foe.port_is_granted();
+                            tell_total(foe, Kind::kExtend, 1, kGranted - 1, 0);
+                          }},
+                      Lie{"ExtendOfNothingNew",
+                          [](LargeLiar& foe) {
+                            foe.port_is_granted();
+                            tell_total(foe, Kind::kExtend, 1, kGranted, 0);
+                          }},
+                      Lie{"ExtendBeyondTheEnd",
+                          [](LargeLiar& foe) {
+                            foe.port_is_granted();
+                            tell_total(foe, Kind::kExtend, 1, 1000, 0);
+                          }},
+                      Lie{"ExtendOfALaterAttempt",
+                          [](LargeLiar& foe) {
+                            foe.port_is_granted();
+                            tell_total(foe, Kind::kExtend, 1, kGranted + 1, 1);
+                          }},
+                      Lie{"ExtendBeforeGrant",
+                          [](LargeLiar& foe) {
+                            foe.port_asks();
+                            tell_total(foe, Kind::kExtend, 1, kGranted, 0);
+                          }},
+                      Lie{"ExtendOfWhatNeverWas",
+                          [](LargeLiar& foe) { tell_total(foe, Kind::kExtend, 1, kGranted, 0); }},
+                      Lie{"DoneInTheMiddle",
+                          [](LargeLiar& foe) {
+                            foe.port_is_granted();
+                            tell_total(foe, Kind::kDone, 1, 0, 0);
+                          }},
+                      Lie{"DoneOfWhatWasNotClosed",
+                          [](LargeLiar& foe) {
+                            foe.port_asks();
+                            tell_total(foe, Kind::kDone, 1, 0, 0);
+                          }},
+                      Lie{"DoneOfWhatNeverWas",
+                          [](LargeLiar& foe) { tell_total(foe, Kind::kDone, 1, 0, 0); }}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Stop, LargeLie,
-    ::testing::Values(
-        Lie{"AbortOfWhatNeverWas",
-            [](LargeLiar& foe) { tell_stop(foe, Kind::kAbort, 0, 0, false); }},
-        Lie{"AbortOfALaterAttempt",
-            [](LargeLiar& foe) {
-              foe.port_asks();
-              tell_stop(foe, Kind::kAbort, 0, 1, false);
-            }},
-        Lie{"AbortThatParksWhatWasAsked",
-            [](LargeLiar& foe) {
-              foe.port_asks();
-              tell_stop(foe, Kind::kAbort, 0, 0, true);
-            }},
-        Lie{"AbortThatCounts",
-            [](LargeLiar& foe) {
-              foe.port_asks();
-              tell_stop(foe, Kind::kAbort, 1, 0, false);
-            }},
-        Lie{"ClosedOfWhatNeverWas",
-            [](LargeLiar& foe) { tell_stop(foe, Kind::kClosed, 0, 0, false); }},
-        Lie{"ClosedWithMoreThanWasGranted",
-            [](LargeLiar& foe) {
-              foe.foe_is_granted();
-              tell_stop(foe, Kind::kClosed, 1000, 0, false);
-            }},
-        Lie{"ClosedOfALaterAttempt",
-            [](LargeLiar& foe) {
-              foe.foe_is_granted();
-              tell_stop(foe, Kind::kClosed, 0, 1, false);
-            }},
-        Lie{"ClosedOfWhatWasNotGrantedYet",
-            [](LargeLiar& foe) {
-              foe.foe_asks(LargeLiar::request(1));
-              tell_stop(foe, Kind::kClosed, 1, 0, false);
-            }},
-        Lie{"RequestOfANumberTwice",
-            [](LargeLiar& foe) {
-              foe.foe_is_granted();
-              foe.foe_asks(LargeLiar::request(1));
-            }},
-        Lie{"RequestOfALaterNumber",
-            [](LargeLiar& foe) { foe.foe_asks(LargeLiar::request(2)); }}),
+    ::testing::Values(Lie{"AbortOfWhatNeverWas",
+                          [](LargeLiar& foe) { tell_stop(foe, Kind::kAbort, 0, 0, false); }},
+                      Lie{"AbortOfALaterAttempt",
+                          [](LargeLiar& foe) {
+                            foe.port_asks();
+                            tell_stop(foe, Kind::kAbort, 0, 1, false);
+                          }},
+                      Lie{"AbortThatParksWhatWasAsked",
+                          [](LargeLiar& foe) {
+                            foe.port_asks();
+                            tell_stop(foe, Kind::kAbort, 0, 0, true);
+                          }},
+                      Lie{"AbortThatCounts",
+                          [](LargeLiar& foe) {
+                            foe.port_asks();
+                            tell_stop(foe, Kind::kAbort, 1, 0, false);
+                          }},
+                      Lie{"ClosedOfWhatNeverWas",
+                          [](LargeLiar& foe) { tell_stop(foe, Kind::kClosed, 0, 0, false); }},
+                      Lie{"ClosedWithMoreThanWasGranted",
+                          [](LargeLiar& foe) {
+                            foe.foe_is_granted();
+                            tell_stop(foe, Kind::kClosed, 1000, 0, false);
+                          }},
+                      Lie{"ClosedOfALaterAttempt",
+                          [](LargeLiar& foe) {
+                            foe.foe_is_granted();
+                            tell_stop(foe, Kind::kClosed, 0, 1, false);
+                          }},
+                      Lie{"ClosedOfWhatWasNotGrantedYet",
+                          [](LargeLiar& foe) {
+                            foe.foe_asks(LargeLiar::request(1));
+                            tell_stop(foe, Kind::kClosed, 1, 0, false);
+                          }},
+                      Lie{"RequestOfANumberTwice",
+                          [](LargeLiar& foe) {
+                            foe.foe_is_granted();
+                            foe.foe_asks(LargeLiar::request(1));
+                          }},
+                      Lie{"RequestOfALaterNumber",
+                          [](LargeLiar& foe) { foe.foe_asks(LargeLiar::request(2)); }}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -383,7 +381,9 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"WithoutALength",
             [](LargeLiar& foe) { tell_offer(foe, [](OfferBody& body) { body.len_max = 0; }); }},
         Lie{"WithAHeadOfAPage",
-            [](LargeLiar& foe) { tell_offer(foe, [](OfferBody& body) { body.head_bytes = 4096; }); }},
+            [](LargeLiar& foe) {
+              tell_offer(foe, [](OfferBody& body) { body.head_bytes = 4096; });
+            }},
         Lie{"OfALaterNumber",
             [](LargeLiar& foe) { tell_offer(foe, [](OfferBody& body) { body.offer = 2; }); }},
         Lie{"ForAMessageToCome",
@@ -395,8 +395,7 @@ INSTANTIATE_TEST_SUITE_P(
               foe.says(Kind::kOffer, LargeLiar::offer(1));
               foe.says(Kind::kOffer, LargeLiar::offer(2));
             }},
-        Lie{"RevokeOfWhatNeverWas",
-            [](LargeLiar& foe) { foe.says(Kind::kRevoke, RevokeBody{1}); }},
+        Lie{"RevokeOfWhatNeverWas", [](LargeLiar& foe) { foe.says(Kind::kRevoke, RevokeBody{1}); }},
         Lie{"RevokedThatNobodyRevoked",
             [](LargeLiar& foe) {
               foe.port_offers();
@@ -409,8 +408,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Accept, LargeLie,
     ::testing::Values(
-        Lie{"OfWhatNeverWas",
-            [](LargeLiar& foe) { foe.foe_asks(LargeLiar::accept()); }},
+        Lie{"OfWhatNeverWas", [](LargeLiar& foe) { foe.foe_asks(LargeLiar::accept()); }},
         Lie{"OfAnotherOffer",
             [](LargeLiar& foe) { tell_accept(foe, [](RequestBody& body) { body.offer = 2; }); }},
         Lie{"OfMoreThanWasOffered",
@@ -422,7 +420,9 @@ INSTANTIATE_TEST_SUITE_P(
               tell_accept(foe, [](RequestBody& body) { ++body.message_number; });
             }},
         Lie{"WithAnEdge",
-            [](LargeLiar& foe) { tell_accept(foe, [](RequestBody& body) { body.edge_bytes = 1; }); }},
+            [](LargeLiar& foe) {
+              tell_accept(foe, [](RequestBody& body) { body.edge_bytes = 1; });
+            }},
         Lie{"Twice",
             [](LargeLiar& foe) {
               tell_accept(foe, [](RequestBody&) {});
@@ -442,49 +442,47 @@ TEST_P(LargeLate, IsNotListenedTo) {
   EXPECT_EQ(own_.port->stats().cut_off, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, LargeLate,
-    ::testing::Values(
-        Lie{"GrantOfWhatWasCancelled",
-            [](LargeLiar& foe) {
-              foe.port_has_cancelled();
-              foe.says(Kind::kGrant, foe.grant());
-            }},
-        Lie{"ExtendOfWhatWasCancelled",
-            [](LargeLiar& foe) {
-              foe.port_has_cancelled();
-              tell_total(foe, Kind::kExtend, 1, kGranted, 0);
-            }},
-        Lie{"DoneOfWhatWasCancelled",
-            [](LargeLiar& foe) {
-              foe.port_has_cancelled();
-              tell_total(foe, Kind::kDone, 1, 0, 0);
-            }},
-        Lie{"AbortOfWhatWasCancelled",
-            [](LargeLiar& foe) {
-              foe.port_has_cancelled();
-              tell_stop(foe, Kind::kAbort, 0, 0, false);
-              static_cast<void>(foe.foe_hears(Kind::kClosed));
-            }},
-        Lie{"ClosedTwice",
-            [](LargeLiar& foe) {
-              foe.foe_is_granted();
-              tell_stop(foe, Kind::kClosed, 0, 0, false);
-              tell_stop(foe, Kind::kClosed, 0, 0, false);
-            }},
-        Lie{"RevokeTwice",
-            [](LargeLiar& foe) {
-              foe.says(Kind::kOffer, LargeLiar::offer());
-              foe.says(Kind::kRevoke, RevokeBody{1});
-              static_cast<void>(foe.foe_hears(Kind::kRevoked));
-              foe.says(Kind::kRevoke, RevokeBody{1});
-            }},
-        Lie{"OfferForAMessageOfThePast",
-            [](LargeLiar& foe) {
-              foe.port_asks();
-              foe.says(Kind::kOffer, LargeLiar::offer());
-            }}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(All, LargeLate,
+                         ::testing::Values(Lie{"GrantOfWhatWasCancelled",
+                                               [](LargeLiar& foe) {
+                                                 foe.port_has_cancelled();
+                                                 foe.says(Kind::kGrant, foe.grant());
+                                               }},
+                                           Lie{"ExtendOfWhatWasCancelled",
+                                               [](LargeLiar& foe) {
+                                                 foe.port_has_cancelled();
+                                                 tell_total(foe, Kind::kExtend, 1, kGranted, 0);
+                                               }},
+                                           Lie{"DoneOfWhatWasCancelled",
+                                               [](LargeLiar& foe) {
+                                                 foe.port_has_cancelled();
+                                                 tell_total(foe, Kind::kDone, 1, 0, 0);
+                                               }},
+                                           Lie{"AbortOfWhatWasCancelled",
+                                               [](LargeLiar& foe) {
+                                                 foe.port_has_cancelled();
+                                                 tell_stop(foe, Kind::kAbort, 0, 0, false);
+                                                 static_cast<void>(foe.foe_hears(Kind::kClosed));
+                                               }},
+                                           Lie{"ClosedTwice",
+                                               [](LargeLiar& foe) {
+                                                 foe.foe_is_granted();
+                                                 tell_stop(foe, Kind::kClosed, 0, 0, false);
+                                                 tell_stop(foe, Kind::kClosed, 0, 0, false);
+                                               }},
+                                           Lie{"RevokeTwice",
+                                               [](LargeLiar& foe) {
+                                                 foe.says(Kind::kOffer, LargeLiar::offer());
+                                                 foe.says(Kind::kRevoke, RevokeBody{1});
+                                                 static_cast<void>(foe.foe_hears(Kind::kRevoked));
+                                                 foe.says(Kind::kRevoke, RevokeBody{1});
+                                               }},
+                                           Lie{"OfferForAMessageOfThePast",
+                                               [](LargeLiar& foe) {
+                                                 foe.port_asks();
+                                                 foe.says(Kind::kOffer, LargeLiar::offer());
+                                               }}),
+                         name_of);
 
 // Nothing was granted, so nothing is posted there: the bytes go nowhere.
 TEST_F(LargeLiar, DataThatNobodyAskedFor) {
