@@ -285,9 +285,15 @@ int rio_msg_take(rio_msg_context* context, const rio_msg_message* message, void*
                  rio_msg_done* done) {
   return no_throw([&] {
     if (buffer == nullptr && capacity_bytes != 0) {
+      log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
+                static_cast<unsigned long long>(capacity_bytes));
       return -EINVAL;
     }
     const Guard guard(context->context->port());
+    if (context->held == 0) {
+      log_error("rio_msg_take: nothing is held; take each message once");
+      return -EINVAL;
+    }
     const uint64_t size = message->size_bytes;
     int status = size > capacity_bytes ? -EMSGSIZE : 0;
     int rc = 1;

@@ -29,10 +29,17 @@ struct rio_msg_port {
 struct rio_msg_context {
   static constexpr uint64_t kNobody = UINT64_MAX;
 
+  ~rio_msg_context() {
+    if (messages != nullptr && !messages->close()) {
+      context->close();
+      static_cast<void>(context.release());  // its large data tells it when it ends
+    }
+  }
+
   rio_msg_port* owner = nullptr;
   std::unique_ptr<rio::msg::Context> context;
   std::unique_ptr<rio::msg::LongMessages> messages;  // destroyed before it
-  uint32_t held = 0;           // messages that are not released
+  uint32_t held = 0;                                 // messages that are not released
   uint64_t seen = 0;           // Port::activity() before the last try that found no room
   bool stuck = false;          // there was such a try since the last wait
   uint64_t ended = 0;          // Port::sessions_ended() that rio_msg_wait() has told

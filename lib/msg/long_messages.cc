@@ -15,7 +15,7 @@ LongMessages::LongMessages(Context& context)
       border_bytes_(std::max<uint64_t>(context.port().profile().eager_bytes, kPartBytesMax)),
       sessions_ended_(context.port().sessions_ended()) {}
 
-LongMessages::~LongMessages() {
+bool LongMessages::close() {
   for (auto& [key, peer] : peers_) {
     fail_sends(*peer, -ECANCELED);
   }
@@ -40,12 +40,15 @@ LongMessages::~LongMessages() {
     port_.progress();
     attend();
   }
-  if (under_way_ != 0) {
+  const bool ended = under_way_ == 0;
+  if (!ended) {
     pmd::log_warning("context %u: large data is still under way; close its port next",
                      context_.id());
     sends_.leave();
     receives_.leave();
+    under_way_ = 0;
   }
+  return ended;
 }
 
 /// Made if need be. @return null: there is no such address, or no memory.

@@ -62,9 +62,11 @@ struct LongArrival {
 class LongMessages {
  public:
   explicit LongMessages(Context& context);
-  /// What is under way is cancelled and waited for, for up to a second; if it does not end, the
-  /// port has to be closed next. Arrivals that were shown are taken or refused before.
-  ~LongMessages();
+  ~LongMessages() { static_cast<void>(close()); }
+  /// Nothing is called afterwards. What is under way is cancelled and waited for, for up to a
+  /// second. Arrivals that were shown are taken or refused before. @return false: it does not end;
+  /// the context is to be closed, and kept as long as the port.
+  [[nodiscard]] bool close();
   LongMessages(const LongMessages&) = delete;
   LongMessages& operator=(const LongMessages&) = delete;
 

@@ -136,7 +136,7 @@ TEST(SendGrant, AnAcceptedOfferIsDoneOnlyWhenTheReceiverHasTakenIt) {
   sender.accept(3, 2, 2);
   send(sender, 2);
   EXPECT_EQ(sender.state(), SendState::kSending);  // they may have gone astray
-  ASSERT_EQ(sender.on_abort(0, kAgain), 0);     // as they have
+  ASSERT_EQ(sender.on_abort(0, kAgain), 0);        // as they have
   ASSERT_TRUE(sender.closed_due(0));
   static_cast<void>(sender.take_closed());
   grant_all(sender, 2);
