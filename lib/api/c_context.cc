@@ -8,7 +8,6 @@ using rio::api::no_throw;
 using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::Guard;
-using rio::msg::Kind;
 using rio::msg::Link;
 using rio::msg::LongArrival;
 using rio::msg::LongReceive;

@@ -152,6 +152,7 @@ class LargeLiar : public Hostile {
     }
   }
 
+ protected:
   uint32_t session_ = 0;
   const std::vector<uint8_t> data_ = std::vector<uint8_t>(kBytes);
   std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kBytes);
