@@ -8,8 +8,11 @@ using rio::api::no_throw;
 using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::Guard;
-using rio::msg::Kind;
 using rio::msg::Link;
+using rio::msg::LongArrival;
+using rio::msg::LongReceive;
+using rio::msg::LongRequest;
+using rio::msg::LongSend;
 using rio::msg::Port;
 using rio::msg::Route;
 using rio::pmd::log_error;
@@ -20,21 +23,27 @@ constexpr uint32_t kNumberBits = 8;
 constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
 constexpr uint32_t kSessionShift = 32;
 
-/// @return 0, -EINVAL, -ENOMEM.
+[[nodiscard]] uint32_t dest_id_of(rio_msg_address address) {
+  return address >> kNumberBits;
+}
+[[nodiscard]] uint32_t number_of(rio_msg_address address) {
+  return address & kNumberMask;
+}
+
+/// @return 0; -EAGAIN: something waits that is to go there first; -EINVAL.
 [[gnu::noinline]] int find_route(rio_msg_context& context, rio_msg_address to) {
-  const auto known = context.routes.find(to);
-  if (known == context.routes.end()) {
-    Route route;
-    const int rc = context.context->port().route(to >> kNumberBits, to & kNumberMask,
-                                                 context.context->id(), Kind::kData, &route);
-    if (rc != 0) {
-      return rc;
-    }
-    context.last_route = route;
-    context.routes.emplace(to, route);
-  } else {
-    context.last_route = known->second;
+  context.last_to = context.kNobody;
+  const Route* const route = context.messages->route(dest_id_of(to), number_of(to));
+  if (route == nullptr) {
+    return -EINVAL;
   }
+  const uint64_t seen = context.context->port().activity();
+  if (context.messages->has_to_send(dest_id_of(to), number_of(to))) {
+    context.seen = seen;
+    context.stuck = true;
+    return -EAGAIN;
+  }
+  context.last_route = *route;
   context.last_to = to;
   return 0;
 }
@@ -66,16 +75,62 @@ template <class Send>
   return delivery;
 }
 
-/// What no context but an endpoint understands is passed over. @return whether there is a message.
-[[nodiscard]] bool at_message(Context& context) {
-  while (!context.inbox().empty()) {
-    const Kind kind = rio::msg::kind_of(context.inbox().at(0));
-    if (kind == Kind::kData) {
-      return true;
-    }
-    context.drop_oldest();
+/// A long message, which is not here, or not in one piece. @return null: it is a short one.
+[[nodiscard]] LongArrival* arrival_of(const rio_msg_message& message) {
+  return message.data != nullptr
+             ? nullptr
+             : reinterpret_cast<LongArrival*>(static_cast<uintptr_t>(message.internal[0]));
+}
+
+void show(const LongArrival& arrival, rio_msg_message* out) {
+  *out = {};
+  out->size_bytes = arrival.length_bytes;
+  out->source = rio_msg_address_of(arrival.origin.link->dest_id(), arrival.origin.from);
+  out->internal[0] = reinterpret_cast<uintptr_t>(&arrival);
+}
+
+void show(const Delivery& delivery, rio_msg_message* out) {
+  out->data = delivery.bytes.iov_base;
+  out->size_bytes = delivery.bytes.iov_len;
+  out->source = rio_msg_address_of(delivery.origin.link->dest_id(), delivery.origin.from);
+  out->reserved = 0;
+  out->internal[0] = reinterpret_cast<uintptr_t>(delivery.origin.link);
+  out->internal[1] = uint64_t{delivery.origin.session} << kSessionShift | delivery.origin.from;
+}
+
+[[nodiscard]] rio_msg_request* handle_of(LongRequest& request) {
+  return reinterpret_cast<rio_msg_request*>(&request);
+}
+[[nodiscard]] LongRequest& request_of(rio_msg_request* handle) {
+  return *reinterpret_cast<LongRequest*>(handle);
+}
+
+/// It has come to its end, and is the library's again. @param done may be null.
+void end(rio_msg_context& context, LongRequest& request, rio_msg_done* done) {
+  if (done != nullptr) {
+    *done = {request.user,
+             handle_of(request),
+             request.status,
+             request.is_receive ? 1u : 0u,
+             request.length_bytes,
+             rio_msg_address_of(request.dest_id, request.context),
+             0};
   }
-  return false;
+  context.messages->free(request);
+}
+
+/// It was done at once.
+void tell(const rio_msg_done& at_once, rio_msg_done* done) {
+  if (done != nullptr) {
+    *done = at_once;
+  }
+}
+
+void progress(rio_msg_context& context) {
+  context.context->port().progress();
+  if (context.messages->busy()) {
+    context.messages->attend();
+  }
 }
 
 }  // namespace
@@ -88,6 +143,7 @@ int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** 
     if (const int rc = Context::create(*port->port, id, &context->context); rc != 0) {
       return rc;
     }
+    context->messages = std::make_unique<rio::msg::LongMessages>(*context->context);
     context->owner = port;
     context->ended = port->port->sessions_ended();
     ++port->users;
@@ -102,7 +158,7 @@ int rio_msg_context_close(rio_msg_context* context) {
       return 0;
     }
     if (context->held != 0) {
-      log_error("rio_msg_context_close: %u messages are not released; release them first",
+      log_error("rio_msg_context_close: %u messages are held; release or take them first",
                 context->held);
       return -EBUSY;
     }
@@ -162,19 +218,20 @@ int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
     Context& own = *context->context;
     Port& port = own.port();
     const Guard guard(port);
-    if (!at_message(own)) {
+    if (context->messages->busy()) [[unlikely]] {
+      context->messages->attend();
+    }
+    if (!context->messages->look()) {
       port.progress();
-      if (!at_message(own)) {
+      if (!context->messages->look()) {
         return port.error();
       }
     }
-    const Delivery oldest = own.take_oldest();
-    out->data = oldest.bytes.iov_base;
-    out->size_bytes = oldest.bytes.iov_len;
-    out->source = rio_msg_address_of(oldest.origin.link->dest_id(), oldest.origin.from);
-    out->reserved = 0;
-    out->internal[0] = reinterpret_cast<uintptr_t>(oldest.origin.link);
-    out->internal[1] = uint64_t{oldest.origin.session} << kSessionShift | oldest.origin.from;
+    if (const LongArrival* const arrival = context->messages->shown(); arrival != nullptr) {
+      show(*arrival, out);
+    } else {
+      show(own.take_oldest(), out);
+    }
     ++context->held;
     return 1;
   });
@@ -187,23 +244,125 @@ void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
       log_error("rio_msg_release: nothing is held; release each message once");
       return -EINVAL;
     }
-    context->context->give_back(delivery_of(*message));
+    if (LongArrival* const arrival = arrival_of(*message); arrival != nullptr) {
+      context->messages->refuse(*arrival);
+    } else {
+      context->context->give_back(delivery_of(*message));
+    }
     --context->held;
     return 0;
   }));
 }
 
+int rio_msg_accept_long(rio_msg_context* context, uint64_t size_bytes_max) {
+  return no_throw([&] {
+    const Guard guard(context->context->port());
+    return context->messages->accept(size_bytes_max);
+  });
+}
+
+int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* data,
+                     uint64_t size_bytes, void* user, rio_msg_request** request,
+                     rio_msg_done* done) {
+  return no_throw([&] {
+    const Guard guard(context->context->port());
+    LongSend* send = nullptr;
+    context->last_to = context->kNobody;  // what waits now goes before what is sent next
+    const int rc =
+        context->messages->send(dest_id_of(to), number_of(to), data, size_bytes, user, &send);
+    if (rc == 1) {
+      tell({user, nullptr, 0, 0, size_bytes, to, 0}, done);
+    } else if (rc == 0 && request != nullptr) {
+      *request = handle_of(*send);
+    }
+    return rc;
+  });
+}
+
+int rio_msg_take(rio_msg_context* context, const rio_msg_message* message, void* buffer,
+                 uint64_t capacity_bytes, void* user, rio_msg_request** request,
+                 rio_msg_done* done) {
+  return no_throw([&] {
+    if (buffer == nullptr && capacity_bytes != 0) {
+      log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
+                static_cast<unsigned long long>(capacity_bytes));
+      return -EINVAL;
+    }
+    const Guard guard(context->context->port());
+    if (context->held == 0) {
+      log_error("rio_msg_take: nothing is held; take each message once");
+      return -EINVAL;
+    }
+    const uint64_t size = message->size_bytes;
+    int status = size > capacity_bytes ? -EMSGSIZE : 0;
+    int rc = 1;
+    LongReceive* receive = nullptr;
+    if (LongArrival* const arrival = arrival_of(*message); arrival != nullptr) {
+      rc = context->messages->receive(*arrival, buffer, capacity_bytes, user, &status, &receive);
+    } else {
+      if (const uint64_t fits = std::min(size, capacity_bytes); fits != 0) {
+        std::memcpy(buffer, message->data, fits);
+      }
+      context->context->give_back(delivery_of(*message));
+    }
+    context->held -= rc >= 0 ? 1 : 0;
+    if (rc == 1) {
+      tell({user, nullptr, status, 1, size, message->source, 0}, done);
+    } else if (rc == 0 && request != nullptr) {
+      *request = handle_of(*receive);
+    }
+    return rc;
+  });
+}
+
+int rio_msg_cancel(rio_msg_context* context, rio_msg_request* request) {
+  return no_throw([&] {
+    const Guard guard(context->context->port());
+    return context->messages->cancel(request_of(request));
+  });
+}
+
+int rio_msg_next_done(rio_msg_context* context, rio_msg_done* done) {
+  return no_throw([&] {
+    const Guard guard(context->context->port());
+    if (context->messages->busy()) {
+      context->messages->attend();
+    }
+    LongRequest* const request = context->messages->next_done();
+    if (request == nullptr) {
+      return 0;
+    }
+    end(*context, *request, done);
+    return 1;
+  });
+}
+
+int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32_t timeout_ms,
+                      rio_msg_done* done) {
+  return no_throw([&] {
+    Port& port = context->context->port();
+    const int rc = rio::msg::wait(
+        port, timeout_ms, [&] { progress(*context); }, [&] { return request_of(request).done; });
+    if (rc != 1) {
+      return rc;
+    }
+    const Guard guard(port);
+    static_cast<void>(context->messages->test(request_of(request)));
+    end(*context, request_of(request), done);
+    return 1;
+  });
+}
+
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
   return no_throw([&] {
-    Context& own = *context->context;
-    Port& port = own.port();
+    Port& port = context->context->port();
     const bool stuck = std::exchange(context->stuck, false);
     const auto news = [&] {
-      return at_message(own) || port.sessions_ended() != context->ended ||
-             (stuck && port.activity() != context->seen);
+      return context->messages->look() || context->messages->has_done() ||
+             port.sessions_ended() != context->ended || (stuck && port.activity() != context->seen);
     };
     const int rc = rio::msg::wait(
-        port, timeout_ms, [&] { port.progress(); }, news);
+        port, timeout_ms, [&] { progress(*context); }, news);
     const Guard guard(port);
     context->ended = port.sessions_ended();
     return rc;

@@ -12,6 +12,7 @@ using rio::pmd::log_error;
 
 static_assert(RIO_MSG_CONTEXTS == rio::msg::kContexts);
 static_assert(RIO_MSG_BYTES == rio::msg::kPartBytesMax);
+static_assert(RIO_MSG_LONG_BYTES == rio::msg::kLongMax);
 static_assert(RIO_TAG_BYTES == rio::tag::kLengthMax);
 static_assert(RIO_TAG_ANY == rio::tag::kAnySource);
 

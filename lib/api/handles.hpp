@@ -7,12 +7,13 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <unordered_map>
 #include <vector>
 
 #include "lib/api/riomsg.h"
 #include "lib/msg/context.hpp"
+#include "lib/msg/long_messages.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/slab.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/tag/endpoint.hpp"
 #include "pmd/bus/log.hpp"
@@ -26,22 +27,31 @@ struct rio_msg_port {
 };
 
 struct rio_msg_context {
+  static constexpr uint64_t kNobody = UINT64_MAX;
+
+  ~rio_msg_context() {
+    if (messages != nullptr && !messages->close()) {
+      context->close();
+      static_cast<void>(context.release());  // its large data tells it when it ends
+    }
+  }
+
   rio_msg_port* owner = nullptr;
   std::unique_ptr<rio::msg::Context> context;
-  uint32_t held = 0;              // messages that are not released
-  uint64_t seen = 0;              // Port::activity() before the last try that found no room
-  bool stuck = false;             // there was such a try since the last wait
-  uint64_t ended = 0;             // Port::sessions_ended() that rio_msg_wait() has told
-  uint64_t last_to = UINT64_MAX;  // address of last_route; at first that of nobody
+  std::unique_ptr<rio::msg::LongMessages> messages;  // destroyed before it
+  uint32_t held = 0;                                 // messages that are not released
+  uint64_t seen = 0;           // Port::activity() before the last try that found no room
+  bool stuck = false;          // there was such a try since the last wait
+  uint64_t ended = 0;          // Port::sessions_ended() that rio_msg_wait() has told
+  uint64_t last_to = kNobody;  // address of last_route
   rio::msg::Route last_route;
-  std::unordered_map<rio_msg_address, rio::msg::Route> routes;
 };
 
 struct rio_tag {
   rio_msg_port* owner = nullptr;
   // Before the endpoint, which is destroyed first.
-  rio::tag::Slab<rio::tag::SendRequest> sends;
-  rio::tag::Slab<rio::tag::RecvRequest> receives;
+  rio::msg::Slab<rio::tag::SendRequest> sends;
+  rio::msg::Slab<rio::tag::RecvRequest> receives;
   rio::tag::SendRequest* spare_send = nullptr;  // for the next one: most are done at once
   rio::tag::RecvRequest* spare_receive = nullptr;
   std::unique_ptr<rio::tag::Endpoint> endpoint;

@@ -5,8 +5,8 @@
  * C++, skifch.h the smaller interface of [S4]. C11; link with `pkg-config --libs riomsg`.
  *
  * What is what. A port is a queue pair of a card. It has up to RIO_MSG_CONTEXTS places, each for a
- * context (messages of up to RIO_MSG_BYTES, shown where they lie) or for an endpoint of tagged
- * messages (any length, matched as MPI does). Peers name such a place by its address.
+ * context (messages in the order of each sender, short ones shown where they lie) or for an
+ * endpoint of tagged messages (matched as MPI does). Peers name such a place by its address.
  *
  * Threads. Nothing happens but in the calls; no function starts a thread. A port, its contexts and
  * its endpoints belong to one thread at a time; with rio_msg_options::threads each context and each
@@ -32,16 +32,19 @@
 extern "C" {
 #endif
 
-#define RIO_MSG_API_VERSION 1u /**< grows with each addition; see rio_msg_api_version() */
+#define RIO_MSG_API_VERSION 2u /**< grows with each addition; see rio_msg_api_version() */
 #define RIO_MSG_CONTEXTS 64u   /**< of a port: numbers are below */
-#define RIO_MSG_BYTES 4080u    /**< of the longest message of a context */
+#define RIO_MSG_BYTES 4080u    /**< of the longest short message of a context */
 #define RIO_MSG_PIECES 64u     /**< of a gathered message */
-#define RIO_TAG_BYTES (UINT64_C(1) << 39) /**< of the longest tagged message */
-#define RIO_TAG_ANY 0xFFFFFFFFu           /**< any source */
+#define RIO_MSG_LONG_BYTES (UINT64_C(1) << 39) /**< of the longest message of a context */
+#define RIO_TAG_BYTES (UINT64_C(1) << 39)      /**< of the longest tagged message */
+#define RIO_TAG_ANY 0xFFFFFFFFu                /**< any source */
 
 typedef struct rio_msg_port rio_msg_port;       /**< a queue pair of a card */
 typedef struct rio_msg_context rio_msg_context; /**< a user of it */
 typedef struct rio_tag rio_tag;                 /**< an endpoint of tagged messages */
+/** A send or a take under way: the library's, valid until its rio_msg_done was given. */
+typedef struct rio_msg_request rio_msg_request;
 /** A send or a receive under way: the library's, valid until its rio_tag_done was given. */
 typedef struct rio_tag_request rio_tag_request;
 /** A message that a matched probe took: valid until rio_tag_receive_claimed(). */
@@ -91,11 +94,24 @@ struct rio_msg_peer_event {
 
 /** A message where it lies. The bytes are the receiver's until rio_msg_release(). */
 struct rio_msg_message {
-  const void* data;
+  const void* data;  /**< NULL: it is long, and its bytes are for rio_msg_take() */
   size_t size_bytes; /**< may be 0 */
   rio_msg_address source;
   uint32_t reserved;
   uint64_t internal[2];
+};
+
+/** What became of a rio_msg_send_any() or a rio_msg_take(); its memory is the caller's again. */
+struct rio_msg_done {
+  void* user;               /**< as given with it */
+  rio_msg_request* request; /**< which; no longer valid. NULL: it was done at once */
+  int32_t status;           /**< 0; -EMSGSIZE (take: longer than the buffer, which is full),
+                                 -ECANCELED, -ECONNREFUSED (send: it was not wanted), or an error of
+                                 the peer */
+  uint32_t is_take;         /**< 1: of rio_msg_take(); 0: of rio_msg_send_any() */
+  uint64_t size_bytes;      /**< of the message, also where the buffer was smaller */
+  rio_msg_address peer;     /**< where it went, or came from */
+  uint32_t reserved;
 };
 
 /** What a receive or a probe wants. */
@@ -172,8 +188,10 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms);
 /** @param number below RIO_MSG_CONTEXTS. @return 0, -EINVAL (number), -EBUSY (the port has such a
  *  context or endpoint), -ENOMEM. */
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out);
-/** What has arrived and was not received is lost; peers are told. NULL does nothing.
- *  @return 0; -EBUSY: messages are not released, and the context is open still. */
+/** What has arrived and was not received is lost; peers are told. What is under way ends; nothing
+ * is told of it. Large data is waited for, for up to a second; if it has not ended by then, the log
+ *  says so: close the port before its memory is used. NULL does nothing.
+ *  @return 0; -EBUSY: messages are neither released nor taken, and the context is open still. */
 int rio_msg_context_close(rio_msg_context* context);
 rio_msg_address rio_msg_self(const rio_msg_context* context);
 
@@ -189,14 +207,50 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const struct iov
 /** Hot. The next message, where it lies; those of one sender come in their order.
  *  @return 1: *out is set, to be released, in any order; 0: there is none; -ENODEV. */
 int rio_msg_receive(rio_msg_context* context, struct rio_msg_message* out);
-/** Hot. A message is done with. Who holds many stops their senders.
- *  @param message as rio_msg_receive() gave it; once, and not after another receive into it. */
+/** Hot. A message is done with; a long one that was not taken is not wanted. Who holds many stops
+ *  their senders. @param message as rio_msg_receive() gave it; once, and not after another receive
+ *  into it. */
 void rio_msg_release(rio_msg_context* context, const struct rio_msg_message* message);
-/** Wait until a message can be received, a send that got -EAGAIN is worth another try, or a peer
- *  has gone. Sleeps with options.sleeps, polls otherwise. @return 1: look; 0: not within the time;
- * -ENODEV.
- */
+/** Wait until a message can be received, something that was begun is done, a send that got -EAGAIN
+ *  is worth another try, or a peer has gone. Sleeps with options.sleeps, polls otherwise.
+ *  @return 1: look; 0: not within the time; -ENODEV. */
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms);
+
+/* Messages of any size. The receiver sees of a long one who sent it and how long it is, in the
+ * order of that sender's messages, and then names a buffer or refuses: nothing is moved before.
+ * Functions that begin something return 1: it is done already, and *done (unless NULL) says how; 0:
+ * it is under way, *request (unless NULL) names it, and its rio_msg_done comes once, by
+ * rio_msg_next_done() or rio_msg_wait_done(); or -errno: nothing has happened. What is under way
+ * moves in the calls of its context. */
+
+/** From now on rio_msg_receive() gives long messages too, of up to so many bytes. At first, and
+ * with 0, none: they are refused, as longer ones are. @return 0, -ENOMEM. */
+int rio_msg_accept_long(rio_msg_context* context, uint64_t size_bytes_max);
+/** Send a message of any size. To one context nothing overtakes: while this is under way
+ *  rio_msg_send() there may have to wait (-EAGAIN). @param data stays as it is until the send is
+ *  done. That it is done says that its memory is free, for long data also that the receiver has
+ *  taken it. @param size_bytes 0 to RIO_MSG_LONG_BYTES. @param user comes back in rio_msg_done.
+ *  @return as above; -EINVAL (address, size), -ENOMEM, or an error of the peer. */
+int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* data,
+                     uint64_t size_bytes, void* user, rio_msg_request** request,
+                     struct rio_msg_done* done);
+/** Have a message in memory of one's own, instead of rio_msg_release(); a short one is copied.
+ *  @param message of rio_msg_receive(), used up. @param buffer the library's until this is done;
+ *  NULL where capacity_bytes is 0. What is beyond capacity_bytes is left out, and the status is
+ *  -EMSGSIZE. @return as above; -EINVAL (buffer), -ENOMEM: the message is still to be taken. */
+int rio_msg_take(rio_msg_context* context, const struct rio_msg_message* message, void* buffer,
+                 uint64_t capacity_bytes, void* user, rio_msg_request** request,
+                 struct rio_msg_done* done);
+/** Give up. @return 0: it will be done, with -ECANCELED, when nothing can land in its buffer or be
+ *  read any more (or with 0, if it was quicker); -EALREADY: too late, it ends by itself; -ENOENT:
+ *  it is done. */
+int rio_msg_cancel(rio_msg_context* context, rio_msg_request* request);
+/** Something that is done, the earliest first; makes no progress of the port. @return 1, 0. */
+int rio_msg_next_done(rio_msg_context* context, struct rio_msg_done* done);
+/** Wait for this one; with timeout_ms 0: whether it is done. Sleeps with options.sleeps, polls
+ *  otherwise. @return 1: it is done, and not valid any more; 0: not within the time; -ENODEV. */
+int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32_t timeout_ms,
+                      struct rio_msg_done* done);
 
 /* ---- Tagged messages ------------------------------------------------------------------------ */
 

@@ -60,7 +60,8 @@ class Port {
   std::unique_ptr<rio_msg_port, Close> handle_;
 };
 
-/// A message where it lies; released when this is destroyed, before its context.
+/// A message where it lies; released when this is destroyed, before its context. One that is_long()
+/// has no bytes to show: take() it, or it is refused.
 class Message {
  public:
   Message() = default;
@@ -76,9 +77,23 @@ class Message {
   }
 
   [[nodiscard]] std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(message_.data), message_.size_bytes};
+    return {static_cast<const std::byte*>(message_.data),
+            message_.data == nullptr ? 0 : message_.size_bytes};
   }
   [[nodiscard]] rio_msg_address source() const { return message_.source; }
+  [[nodiscard]] uint64_t size() const { return message_.size_bytes; }
+  [[nodiscard]] bool is_long() const { return context_ != nullptr && message_.data == nullptr; }
+  /// The outputs may be null. With -errno it is as it was, else it is used up.
+  [[nodiscard]] int take(std::span<std::byte> buffer, void* user, rio_msg_request** request,
+                         rio_msg_done* done) {
+    const int rc =
+        rio_msg_take(context_, &message_, buffer.data(), buffer.size(), user, request, done);
+    if (rc >= 0) {
+      context_ = nullptr;
+      message_ = {};
+    }
+    return rc;
+  }
   /// Earlier than by the destructor.
   void release() {
     if (context_ != nullptr) {
@@ -122,6 +137,20 @@ class Context {
     return rc;
   }
   [[nodiscard]] int wait(uint32_t timeout_ms) { return rio_msg_wait(get(), timeout_ms); }
+
+  [[nodiscard]] int accept_long(uint64_t size_bytes_max) {
+    return rio_msg_accept_long(get(), size_bytes_max);
+  }
+  /// Any size. The outputs may be null.
+  [[nodiscard]] int send_any(rio_msg_address to, std::span<const std::byte> bytes, void* user,
+                             rio_msg_request** request, rio_msg_done* done) {
+    return rio_msg_send_any(get(), to, bytes.data(), bytes.size(), user, request, done);
+  }
+  [[nodiscard]] int cancel(rio_msg_request* request) { return rio_msg_cancel(get(), request); }
+  [[nodiscard]] bool next_done(rio_msg_done* done) { return rio_msg_next_done(get(), done) == 1; }
+  [[nodiscard]] int wait_done(rio_msg_request* request, uint32_t timeout_ms, rio_msg_done* done) {
+    return rio_msg_wait_done(get(), request, timeout_ms, done);
+  }
 
   [[nodiscard]] rio_msg_context* get() const { return handle_.get(); }
 

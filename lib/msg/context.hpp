@@ -55,8 +55,10 @@ class Context {
     port_.return_credit(delivery.origin, id_, 1);
   }
 
-  /// Large data. Until then requests of peers are refused. @return 0, -ENOMEM.
-  [[nodiscard]] int accept_large();
+  /// Large data. Until then requests of peers are refused. @param all_may_ask whoever sends here
+  /// can ask for short messages too, so that peers for whom no share is left are let in.
+  /// @return 0, -ENOMEM.
+  [[nodiscard]] int accept_large(bool all_may_ask = true);
   /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
   /// until it is done. @param len_bytes 1 to kTransferMax; 0, too, where small. @param
   /// transfer new, or one that is done. @param small for what would have gone as a message or a
@@ -112,6 +114,7 @@ class Context {
   Port& port_;
   uint16_t id_;
   bool accepts_large_ = false;
+  bool all_may_ask_ = false;
   bool closed_ = false;
   LinkedList<SendTransfer> sent_;
   LinkedList<RecvTransfer> received_;

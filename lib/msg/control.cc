@@ -64,8 +64,7 @@ int read(std::span<const uint8_t> bytes, RequestBody* out) {
 int read(std::span<const uint8_t> bytes, GrantBody* out) {
   GrantBody body;
   const bool ok = copy(bytes, &body) && body.transfer != 0 && body.attempt < kAttemptsMax &&
-                  body.mailbox <= 3 && body.zero == 0 && body.total != 0 &&
-                  (body.mailbox != 0 || all_zero(body.cut));
+                  body.mailbox >= 1 && body.mailbox <= 3 && body.zero == 0 && body.total != 0;
   return give(ok, body, out);
 }
 
@@ -106,18 +105,6 @@ int read_abort(std::span<const uint8_t> bytes, StopBody* out) {
 int read_closed(std::span<const uint8_t> bytes, StopBody* out) {
   StopBody body;
   const bool ok = copy(bytes, &body) && check_stop(body);
-  return give(ok, body, out);
-}
-
-int read_recall(std::span<const uint8_t> bytes, ShareBody* out) {
-  ShareBody body;
-  const bool ok = copy(bytes, &body) && body.credits != 0;
-  return give(ok, body, out);
-}
-
-int read_returned(std::span<const uint8_t> bytes, ShareBody* out) {
-  ShareBody body;
-  const bool ok = copy(bytes, &body);
   return give(ok, body, out);
 }
 

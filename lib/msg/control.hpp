@@ -56,7 +56,7 @@ static_assert(sizeof(RequestBody) == 40 && offsetof(RequestBody, len_bytes) == 8
 struct GrantBody {
   uint32_t transfer;
   uint8_t attempt;  ///< below kAttemptsMax
-  uint8_t mailbox;  ///< 0: through the shared queue, without a cut; else 1 to 3
+  uint8_t mailbox;  ///< 1 to 3
   uint16_t zero;
   uint32_t total;                        ///< messages that may be sent, at least 1
   uint8_t cut[pmd::mem::kCutWireBytes];  ///< decode_cut(), with the length less the edge
@@ -112,13 +112,6 @@ struct RevokeBody {
 };
 static_assert(sizeof(RevokeBody) == 4);
 
-/// RECALL: how many are wanted, at least 1. RETURNED: how many are given.
-struct ShareBody {
-  uint16_t context;
-  uint16_t credits;
-};
-static_assert(sizeof(ShareBody) == 4 && offsetof(ShareBody, credits) == 2);
-
 /// Read a body. @param bytes foreign, any length, any alignment. @return 0, or -EPROTO for bytes
 /// that are no such body; then `out` is as it was.
 [[nodiscard]] int read(std::span<const uint8_t> bytes, RequestBody* out);
@@ -129,8 +122,6 @@ static_assert(sizeof(ShareBody) == 4 && offsetof(ShareBody, credits) == 2);
 [[nodiscard]] int read_done(std::span<const uint8_t> bytes, TotalBody* out);
 [[nodiscard]] int read_abort(std::span<const uint8_t> bytes, StopBody* out);
 [[nodiscard]] int read_closed(std::span<const uint8_t> bytes, StopBody* out);
-[[nodiscard]] int read_recall(std::span<const uint8_t> bytes, ShareBody* out);
-[[nodiscard]] int read_returned(std::span<const uint8_t> bytes, ShareBody* out);
 
 /// Both sides of an accepted offer: the cut of the true length. @param len_bytes without the edge.
 /// @return as pmd::mem::make_cut().

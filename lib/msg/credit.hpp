@@ -77,13 +77,6 @@ class SendAccount {
   /// Hot. The same without a look: what is believed of a liar is bounded elsewhere (Port::hold()).
   void believe_limit(uint16_t total) { limit_ = total; }
 
-  /// RECALL: give up to `wanted` unused credits back. @return how many, for RETURNED.
-  [[nodiscard]] uint16_t give_back(uint16_t wanted) {
-    const uint16_t given = wanted < available() ? wanted : available();
-    sent_ = static_cast<uint16_t>(sent_ + given);
-    return given;
-  }
-
  private:
   uint16_t sent_ = 0;
   uint16_t limit_ = 0;
@@ -110,7 +103,7 @@ class RecvAccount {
   void arrive_known(uint32_t n) { arrived_ = static_cast<uint16_t>(arrived_ + n); }
 
   /// Hot. A message that came is held no more. @return false: its credit will be told again; true:
-  /// it is kept back (recall(), lend()), and what it stood for is free for others.
+  /// it is kept back (lend()), and what it stood for is free for others.
   bool free() {
     assert(held() != 0);
     if (debt_ > 0) [[unlikely]] {
@@ -144,20 +137,6 @@ class RecvAccount {
     assert(committed() + n <= kWindowMax);
     limit_ = static_cast<uint16_t>(limit_ + n);
     debt_ = static_cast<uint16_t>(debt_ + n);
-  }
-
-  /// RETURNED came, after RECALL of `wanted`: what the peer could not give back is kept back later.
-  /// @return 0 (`returned` are free for others), or -EPROTO where it gives more than it has or than
-  /// was asked for.
-  [[nodiscard]] int on_returned(uint16_t wanted, uint16_t returned) {
-    if (returned > wanted || returned > static_cast<uint16_t>(told_ - arrived_)) {
-      return -EPROTO;
-    }
-    assert(wanted <= window_);
-    arrived_ = static_cast<uint16_t>(arrived_ + returned);
-    debt_ = static_cast<uint16_t>(debt_ + (wanted - returned));
-    window_ = static_cast<uint16_t>(window_ - wanted);
-    return 0;
   }
 
   /// Nothing more can come before the next total is told: the case for lend().

@@ -57,6 +57,8 @@ class SendGrant {
   }
   /// GRANT says that the receiver has more than when it sent the last one.
   void brought_further() { fruitless_ = 0; }
+  /// Attempts that ended since then, below kFruitlessMax.
+  [[nodiscard]] uint8_t fruitless() const { return fruitless_; }
 
   /// Hot. How many messages may be posted now.
   [[nodiscard]] uint32_t may_post() const {

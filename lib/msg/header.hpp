@@ -14,7 +14,7 @@ namespace rio::msg {
 enum class Kind : uint8_t {
   // Numbered, for a context; take a credit.
   kData = 0,   ///< a whole message
-  kFirst = 1,  ///< first part of a message of several; its bytes begin with the length (u64)
+  kFirst = 1,  ///< first part of a message of several: parts.hpp
   kMore = 2,   ///< another part
   kLast = 3,   ///< the last part
   // Numbered, for a context; takes a record there, and one of the control credits.

@@ -207,9 +207,10 @@ bool Port::large_control(Link& link, const HeaderWords& header, std::span<const 
   }
 }
 
-int Context::accept_large() {
+int Context::accept_large(bool all_may_ask) {
   const int rc = port_.start_large();
   accepts_large_ = rc == 0;
+  all_may_ask_ = rc == 0 && all_may_ask;
   return rc;
 }
 

@@ -68,7 +68,8 @@ class Link {
   uint64_t say_open = 0, asked = 0, refused = 0;
   uint64_t say_opened = 0, say_refused = 0;
   uint64_t say_credit = 0, say_records = 0;
-  uint64_t opened = 0;  ///< theirs: what was asked for and is open
+  uint64_t opened = 0;                        ///< theirs: what was asked for and is open
+  std::array<uint8_t, kContexts> refusals{};  ///< how often each of theirs was closed, modulo 2^8
   bool say_control = false;
   bool say_hello = false;
   bool say_welcome = false;

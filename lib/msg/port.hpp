@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/msg/config.hpp"
@@ -156,6 +157,7 @@ class Port {
  private:
   friend class Context;
   friend class Guard;
+  friend class LongMessages;
   friend class Receiver;
   friend class Sender;
   friend class Sleeper;
@@ -427,6 +429,7 @@ class Port {
 
   std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID
+  std::unordered_set<uint32_t> gone_;                // destIDs of those who died, and nobody came
   std::vector<uint32_t> talkers_;                    // indices of links that have something to say
   std::vector<uint32_t> watched_;                    // and of those that wait for an answer
   std::vector<Reset> resets_;

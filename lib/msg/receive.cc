@@ -343,6 +343,7 @@ void Port::control(Link& link, const HeaderWords& header) {
     case Kind::kRefused:
       good = (link.asked & bit) != 0;
       link.refused |= bit;
+      ++link.refusals[header.from()];
       link.asked &= ~bit;
       link.opened &= ~bit;
       flow = {};
@@ -364,7 +365,7 @@ void Port::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
     shares_.put(count);  // their share went with the session, or the context
     return;
   }
-  flow.free_known(count);  // nothing of a share is ever recalled
+  flow.free_known(count);  // nothing of a share is ever lent
   // The peer hears of it with the next message that goes there, or in one for that alone.
   if (flow.due()) {
     link.say_credit |= 1ull << to;

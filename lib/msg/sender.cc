@@ -121,7 +121,7 @@ void Sender::work(SendTransfer& transfer) {
 
 bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   GrantBody body;
-  if (read(bytes, &body) != 0 || body.mailbox == 0 || body.transfer > link.sends_begun) {
+  if (read(bytes, &body) != 0 || body.transfer > link.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -221,7 +221,7 @@ void Sender::on_sent(const pmd::TxDone& done) {
       transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
     } else if (done.status == pmd::Status::kLinkDown) {
       // Attempts that fail at once would be used up before the link is back.
-      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.attempt()));
+      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.fruitless()));
     }
   }
   transfer.grant.completed(1);

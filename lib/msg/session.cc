@@ -176,6 +176,10 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   // The card tells that somebody has died before it takes anything from who has that destID now.
   // Heard of later, the news would end the new one's session.
   look_at_events();
+  if (gone_.count(source) != 0) {
+    ++stats_.bad;  // somebody said it who has died since: a session would be one with nobody
+    return;
+  }
   if (header.kind == Kind::kHello) {
     on_hello(source, body);
     return;
@@ -308,7 +312,7 @@ void Port::open_inflow(Link& link, uint32_t context) {
     const uint32_t most =
         std::min(config_.share, std::max(kShareMin, shares_.free() / kSharesFree));
     const bool there = shares_.take_all(most);
-    if (!there && !contexts_[context]->accepts_large_) {
+    if (!there && !contexts_[context]->all_may_ask_) {
       link.say_refused |= 1ull << context;
       want(link);
       return;
@@ -360,9 +364,17 @@ void Port::look_at_events() {
   for (uint32_t n = kBurst; n == kBurst;) {
     n = events_->burst(events, kBurst);
     for (uint32_t i = 0; i < n; ++i) {
-      if (events[i].type != regs::EventType::kPartner || events[i].info != 0) {
+      if (events[i].type == regs::EventType::kOverflow) {
+        gone_.clear();  // some may have come back
+      }
+      if (events[i].type != regs::EventType::kPartner) {
         continue;
       }
+      if (events[i].info != 0) {
+        gone_.erase(events[i].source);
+        continue;
+      }
+      gone_.insert(events[i].source);
       const auto known = index_of_.find(events[i].source);
       if (known != index_of_.end() && links_[known->second]->state == LinkState::kUp) {
         end_session(*links_[known->second], -ECONNRESET);

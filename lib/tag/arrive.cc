@@ -115,11 +115,12 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes) {
   std::memcpy(&header, at, sizeof(header));
   const uint64_t count = bytes.iov_len - sizeof(header);
   const uint64_t total = header.total_bytes;
-  if (peer.incoming.active() || count != kFirstBytesMax || total <= count || total > kLengthMax) {
+  Incoming incoming = peer.incoming;
+  if (!incoming.begin(total, count, kLengthMax)) {
     return false;
   }
   Receive* const receive = matcher_.arrive(peer.address, header.bits);
-  Incoming incoming{total, count, static_cast<RecvRequest*>(receive), nullptr};
+  incoming.to = static_cast<RecvRequest*>(receive);
   if (receive == nullptr) {
     incoming.kept = keep(peer.address, header.bits, total, sizeof(header));
     if (incoming.kept == nullptr) {
@@ -141,21 +142,17 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes) {
 
 bool Endpoint::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
   Incoming& incoming = peer.incoming;
-  const uint64_t left = incoming.total_bytes - incoming.got_bytes;
-  const bool last = left <= kMoreBytesMax;
-  if (!incoming.active() || bytes.iov_len != (last ? left : kMoreBytesMax) ||
-      kind != (last ? Kind::kLast : Kind::kMore)) {
+  const uint64_t at = incoming.got_bytes();
+  if (!incoming.add(kind, bytes.iov_len)) {
     return false;
   }
   if (incoming.to != nullptr) {
-    place(*incoming.to, incoming.got_bytes, static_cast<const uint8_t*>(bytes.iov_base),
-          bytes.iov_len);
+    place(*incoming.to, at, static_cast<const uint8_t*>(bytes.iov_base), bytes.iov_len);
     context_->drop_oldest();
   } else if (!keep_part(*incoming.kept, 0)) {
     return false;
   }
-  incoming.got_bytes += bytes.iov_len;
-  if (last) {
+  if (incoming.whole()) {
     end_incoming(peer);
   }
   return true;

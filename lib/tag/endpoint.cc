@@ -66,7 +66,7 @@ Peer* Endpoint::peer(Address address) {
   if (known != peers_.end()) {
     return known->second.get();
   }
-  auto made = std::make_unique<Peer>();
+  auto made = std::make_unique<Peer>(port_);
   made->address = address;
   if (address == kAnySource || port_.route(dest_id_of(address), context_of(address), context_->id(),
                                            msg::Kind::kData, &made->route) != 0) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "lib/msg/context.hpp"
+#include "lib/msg/slab.hpp"
 #include "lib/tag/matcher.hpp"
 #include "lib/tag/peer.hpp"
-#include "lib/tag/slab.hpp"
 #include "lib/tag/wire.hpp"
 
 namespace rio::tag {
@@ -204,7 +204,6 @@ class Endpoint {
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_first(Peer& peer, SendRequest& request);
-  [[nodiscard]] static bool must_ask(Peer& peer, uint32_t parts);
   [[nodiscard]] int pump(Peer& peer);
   void send_waiting();
   void want(Peer& peer);
@@ -245,10 +244,10 @@ class Endpoint {
   bool left_ = false;         // transfers are the port's, and tell the context when they end
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
-  Slab<LargeSend> large_sends_;
-  Slab<LargeRecv> large_receives_;
-  Slab<Part> parts_;
-  Slab<Unexpected> unexpected_;
+  msg::Slab<LargeSend> large_sends_;
+  msg::Slab<LargeRecv> large_receives_;
+  msg::Slab<Part> parts_;
+  msg::Slab<Unexpected> unexpected_;
   EndpointStats stats_;
 };
 

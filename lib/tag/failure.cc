@@ -67,8 +67,7 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
 }
 
 void Endpoint::fail_sends(Peer& peer, int error) {
-  peer.parts = {};
-  peer.waits = 0;
+  peer.parts.forget();
   // Who waits hears of it there; if all seemed to be sent, the next one who sends.
   const bool waits = peer.queue.first() != nullptr;
   peer.error = std::exchange(peer.used, false) && !waits ? error : 0;

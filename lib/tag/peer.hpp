@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "lib/msg/delivery.hpp"
+#include "lib/msg/parts.hpp"
+#include "lib/msg/parts_out.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/transfer.hpp"
 #include "lib/tag/request.hpp"
@@ -29,13 +31,9 @@ struct Unexpected : Message {
 };
 
 /// What arrives of a message in several parts.
-struct Incoming {
-  uint64_t total_bytes = 0;  // 0: nothing is under way
-  uint64_t got_bytes = 0;
+struct Incoming : msg::Assembly {
   RecvRequest* to = nullptr;   // matched: where it goes
   Unexpected* kept = nullptr;  // not matched yet
-
-  [[nodiscard]] bool active() const { return total_bytes != 0; }
 };
 
 struct LargeSend : msg::SendTransfer {
@@ -46,6 +44,8 @@ struct LargeRecv : msg::RecvTransfer {
 };
 
 struct Peer {
+  explicit Peer(msg::Port& port) : parts(port) {}
+
   Address address = 0;
   msg::Route route;      // of kData
   uint32_t session = 0;  // of the link, that all below belongs to
@@ -54,20 +54,12 @@ struct Peer {
   bool listed = false;   // among those that have something to send
 
   Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it
-  msg::Outflow parts;                     // credits of the message that is sent in part
-  uint32_t waits = 0;                     // how often there was too little credit, in a row
+  msg::PartsOut parts;                    // what is sent in several
   bool crowded = false;                   // of Endpoint::crowd_
   uint64_t looked_at = 0;                 // of crowd_: receives posted when it was looked at last
 
   Incoming incoming;
 
-  /// Of a part.
-  [[nodiscard]] msg::Route route_of(msg::Kind kind) {
-    msg::Route other = route;
-    other.out = &parts;
-    other.word |= uint64_t{static_cast<uint8_t>(kind)} << 48;  // kData is 0
-    return other;
-  }
   [[nodiscard]] bool has_to_send() const { return queue.first() != nullptr; }
 };
 

@@ -6,8 +6,6 @@
 
 namespace rio::tag {
 
-using msg::Kind;
-
 int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
                        bool sync, SendRequest& request) {
   const bool good = length_bytes <= kLengthMax && (data != nullptr || length_bytes == 0);
@@ -76,18 +74,6 @@ int Endpoint::push(Peer& peer, SendRequest& request) {
   return 0;
 }
 
-/// Whether a message has to be asked for, since there is not enough credit for all of it, and has
-/// not been for long. Mostly credit is on its way, and the message then goes sooner.
-bool Endpoint::must_ask(Peer& peer, uint32_t parts) {
-  constexpr uint32_t kPatience = 256;
-  if (peer.route.out->available() >= parts) {
-    peer.waits = 0;
-    return false;
-  }
-  peer.waits += peer.waits < kPatience ? 1 : 0;
-  return peer.waits == kPatience;
-}
-
 int Endpoint::push_part(Peer& peer, SendRequest& request) {
   if (peer.session != peer.route.link->session) {
     return peer.route.link->error;
@@ -96,15 +82,11 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
     if (request.length_bytes > eager_bytes_) {
       return push_large(peer, request, false);
     }
-    const bool ask = request.sync || must_ask(peer, parts_of(request.length_bytes));
+    const bool ask =
+        request.sync || peer.parts.must_ask(peer.route, parts_of(request.length_bytes));
     return ask ? push_large(peer, request, true) : push_first(peer, request);
   }
-  const uint64_t left = request.length_bytes - request.sent_bytes;
-  const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, kMoreBytesMax));
-  const Kind kind = count == left ? Kind::kLast : Kind::kMore;
-  const int rc = port_.send(peer.route_of(kind), request.data + request.sent_bytes, count);
-  request.sent_bytes += rc == 0 ? count : 0;
-  return rc;
+  return peer.parts.go_on(peer.route, request.data, request.length_bytes, &request.sent_bytes);
 }
 
 int Endpoint::push_first(Peer& peer, SendRequest& request) {
@@ -115,20 +97,8 @@ int Endpoint::push_first(Peer& peer, SendRequest& request) {
     request.sent_bytes = rc == 0 ? count : 0;
     return rc;
   }
-  // Credits for all parts, which nobody else can have then: what is begun is not stopped half-way
-  // by messages that wait for their receives.
-  msg::Outflow& all = *peer.route.out;
-  const uint32_t parts = parts_of(total);
-  const FirstHeader header = {request.bits, total};
-  peer.parts = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : msg::Outflow();
-  const int rc = port_.send(peer.route_of(Kind::kFirst), &header, sizeof(header), request.data,
-                            kFirstBytesMax);
-  if (rc == 0) {
-    request.sent_bytes = kFirstBytesMax;
-  } else if (peer.session == peer.route.link->session) {
-    all.join(peer.parts);
-    peer.parts = {};
-  }
+  const int rc = peer.parts.begin(peer.route, {request.bits, total}, request.data, parts_of(total));
+  request.sent_bytes = rc == 0 ? kFirstBytesMax : 0;
   return rc;
 }
 

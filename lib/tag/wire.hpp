@@ -6,37 +6,27 @@
 /// kMore are full, kLast has the rest. All others are asked for by kRequest.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "lib/msg/control.hpp"
 #include "lib/msg/header.hpp"
+#include "lib/msg/parts.hpp"
 
 namespace rio::tag {
 
-/// Before the bytes of kFirst.
-struct FirstHeader {
-  uint64_t bits;
-  uint64_t total_bytes;  ///< of the message: more than kFirstBytesMax, kLengthMax at most
-};
-static_assert(sizeof(FirstHeader) == 16);
+using msg::FirstHeader;
+using msg::kFirstBytesMax;
+using msg::kMoreBytesMax;
 
 inline constexpr uint32_t kBitsBytes = sizeof(uint64_t);
-/// Bytes of the user in a message of one part, in a first part, in any other.
+/// Bytes of the user in a message of one part.
 inline constexpr uint32_t kDataBytesMax = msg::kPartBytesMax - kBitsBytes;
-inline constexpr uint32_t kFirstBytesMax = msg::kPartBytesMax - sizeof(FirstHeader);
-inline constexpr uint32_t kMoreBytesMax = msg::kPartBytesMax;
 /// The longest message.
 inline constexpr uint64_t kLengthMax = msg::kTransferMax;
-/// How many parts, and credits, a message takes that is not asked for. More than any peer has where
-/// it is too long for that.
+/// How many parts, and credits, a message takes that is not asked for.
 [[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes) {
-  if (length_bytes <= kDataBytesMax) {
-    return 1;
-  }
-  const uint64_t more = (length_bytes - kFirstBytesMax + kMoreBytesMax - 1) / kMoreBytesMax;
-  return static_cast<uint32_t>(std::min<uint64_t>(1 + more, UINT32_MAX));
+  return msg::parts_of(length_bytes, kDataBytesMax);
 }
 
 [[nodiscard]] inline uint64_t load_bits(const void* at) {

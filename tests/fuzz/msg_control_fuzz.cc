@@ -28,7 +28,6 @@ struct Peer {
   OfferMaker maker;
   OfferTaker taker;
   SendAccount account{8};
-  RecvAccount share{8};
   uint32_t next = 1;
 };
 
@@ -55,7 +54,6 @@ void work(Peer* peer) {
     static_cast<void>(peer->receive.tell());
   }
   require(peer->account.available() <= kWindowMax);
-  require(peer->share.committed() <= kWindowMax);
 }
 
 void requested(std::span<const uint8_t> bytes, Peer* peer) {
@@ -98,14 +96,6 @@ void stopped(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
     static_cast<void>(peer->send.on_abort(stop.attempt, cause(stop)));
   } else if (kind == 5 && read_closed(bytes, &stop) == 0) {
     static_cast<void>(peer->receive.on_closed(stop.attempt, stop.arrived, cause(stop)));
-  }
-}
-
-void shared(std::span<const uint8_t> bytes, Peer* peer) {
-  ShareBody share;
-  if (read_returned(bytes, &share) == 0) {
-    static_cast<void>(peer->share.on_returned(1, share.credits));
-    peer->share.grow(static_cast<uint16_t>(8 - peer->share.window()));
   }
 }
 
@@ -169,9 +159,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           static_cast<void>(peer.account.on_limit(static_cast<uint16_t>(bytes[0] | bytes[1] << 8)));
           static_cast<void>(peer.account.take());
         }
-        break;
-      case 10:
-        shared(bytes, &peer);
         break;
       default:
         break;

@@ -1,9 +1,11 @@
 // Shares of a pool of buffers (docs/decisions/0015-large-data.md, "Credits"): one receiver with T
-// buffers and NP peers that join, send, are recalled, and one of which dies once and joins again.
-// Growing and telling are one here; that totals are late is in credit.pml.
+// buffers and NP peers that join, send, ask where they have no credit, and one of which dies once
+// and joins again. A share only grows. Growing and telling are one here; that totals are late is in
+// credit.pml.
 //
-// Broken rules, which must be found: BREAK_RECALL (a recalled buffer is given away before RETURNED),
-// BREAK_DEBT (what a peer could not give back is forgotten).
+// Broken rules, which must be found: BREAK_HELD (what the application still holds of a peer that
+// died is given away), BREAK_STALE (what it held is told to the one who has come since), BREAK_ASK
+// (who has no credit does not ask).
 #ifndef NP
 #define NP 2
 #endif
@@ -11,115 +13,105 @@
 #define T 2
 #endif
 
-mtype = { DATA, RETURNED, LIMIT, RECALL };
+mtype = { DATA, ASK, LIMIT };
 
-typedef Up { chan c = [T + 1] of { mtype, byte } };
-typedef Down { chan c = [T + 2] of { mtype, byte } };
+typedef Up { chan c = [T + 1] of { mtype } };
+typedef Down { chan c = [T + 1] of { mtype } };
 Up up[NP];
 Down down[NP];
 byte credit[NP];     // at the peer
-byte committed[NP];  // at the receiver: what it has told, and not got back
-byte held[NP];
-byte debt[NP];
-bool recalled[NP];
-bool joined[NP];
+byte committed[NP];  // at the receiver: what it has told of, and what is here
+byte held[NP];       // by the application, of the session of now
+byte stale;          // and of one that is over
 byte pool = T;
+bool joined[NP];
+bool wants[NP];  // the peer has a message that is not at its receiver
+bool asked[NP];
 
 proctype Peer(byte i) {
   do
-  :: atomic { joined[i] && credit[i] > 0 -> credit[i]--; up[i].c!DATA, 0 }
-  :: atomic { down[i].c?[LIMIT, _] -> down[i].c?LIMIT, _; credit[i]++ }
-  :: atomic { down[i].c?[RECALL, _] ->
-       down[i].c?RECALL, _;
-       if
-       :: credit[i] > 0 -> credit[i]--; up[i].c!RETURNED, 1
-       :: else -> up[i].c!RETURNED, 0
-       fi }
+  :: atomic { joined[i] && !wants[i] -> wants[i] = true }
+  :: atomic { joined[i] && wants[i] && !asked[i] && credit[i] > 0 ->
+       credit[i]--;
+       wants[i] = false;
+       assert(nfull(up[i].c));
+       up[i].c!DATA }
+#ifndef BREAK_ASK
+  :: atomic { joined[i] && wants[i] && !asked[i] && credit[i] == 0 ->
+       asked[i] = true;
+       assert(nfull(up[i].c));
+       up[i].c!ASK }
+#endif
+  :: atomic { down[i].c?[LIMIT] -> down[i].c?LIMIT; credit[i]++ }
   od
 }
 
-inline give(i) { assert(nfull(down[i].c)); down[i].c!LIMIT, 1 }
+inline give(i) { assert(nfull(down[i].c)); down[i].c!LIMIT }
 
 proctype Hear(byte i) {
-  byte n;
   do
-  :: atomic { up[i].c?[DATA, _] ->
-       up[i].c?DATA, n;
+  :: atomic { up[i].c?[DATA] ->
+       up[i].c?DATA;
        held[i]++;
-       assert(held[0] + held[1] <= T);  // there was a buffer for it
-       n = 0 }
-  :: atomic { up[i].c?[RETURNED, _] ->
-       up[i].c?RETURNED, n;
-       recalled[i] = false;
-       committed[i] = committed[i] - n;
-#ifdef BREAK_RECALL
-       if :: n == 0 -> debt[i]++ :: else fi;
-#else
-       pool = pool + n;
-#ifndef BREAK_DEBT
-       if :: n == 0 -> debt[i]++ :: else fi;
-#endif
-#endif
-       n = 0 }
+       assert(held[0] + held[1] + stale <= T) }  // there was a buffer for it
+  // A dedicated queue moves the payload. Who had to ask gets more, if there is more.
+  :: atomic { up[i].c?[ASK] ->
+       up[i].c?ASK;
+       asked[i] = false;
+       wants[i] = false;
+       if
+       :: pool > 0 -> pool--; committed[i]++; give(i)
+       :: else
+       fi }
   od
 }
 
 proctype Application(byte i) {
   do
-  :: atomic { held[i] > 0 ->
-       held[i]--;
-       if
-       :: debt[i] > 0 ->
-            debt[i]--;
-            committed[i]--;
-#ifndef BREAK_RECALL
-            pool++
-#endif
-       :: else -> give(i)
-       fi }
-  od
-}
-
-#define poor(i) (joined[i] && committed[i] == 0)
-
-proctype Share(byte i) {
-  do
-  :: atomic { !joined[i] -> joined[i] = true }
-  // Who has nothing comes first.
-  :: atomic { joined[i] && pool > 0 && (committed[i] == 0 || !poor(1 - i)) ->
-       pool--;
-       committed[i]++;
-       give(i) }
-  // Another has nothing, and there is nothing left.
-  :: atomic { joined[i] && pool == 0 && poor(1 - i) && committed[i] - debt[i] > 1 && !recalled[i] ->
-       recalled[i] = true;
-       assert(nfull(down[i].c));
-       down[i].c!RECALL, 1;
-#ifdef BREAK_RECALL
+  :: atomic { held[i] > 0 -> held[i]--; give(i) }
+  :: atomic { stale > 0 ->
+       stale--;
+#ifdef BREAK_STALE
+       if :: joined[0] -> give(0) :: else -> pool++ fi
+#else
+#ifndef BREAK_HELD
        pool++
+#endif
 #endif
      }
   od
 }
 
+// A newcomer gets some of what is free, which may be nothing.
+proctype Join(byte i) {
+  do
+  :: atomic { !joined[i] ->
+       joined[i] = true;
+       do
+       :: pool > 0 -> pool--; committed[i]++; give(i)
+       :: break
+       od }
+  od
+}
+
 // Peer 0 dies. Its messages leave the network (the rest of its pairs), then it may join again.
 proctype Death() {
-  byte n;
   atomic {
     joined[0] ->
     joined[0] = false;
-    do :: up[0].c?_, n :: empty(up[0].c) -> break od;
-    do :: down[0].c?_, n :: empty(down[0].c) -> break od;
+    do :: up[0].c?_ :: empty(up[0].c) -> break od;
+    do :: down[0].c?_ :: empty(down[0].c) -> break od;
     credit[0] = 0;
-    pool = pool + committed[0];  // what it had, and what is held of it, which is dropped
-#ifdef BREAK_RECALL
-    pool = pool - (recalled[0] -> 1 : 0);
+    wants[0] = false;
+    asked[0] = false;
+#ifdef BREAK_HELD
+    pool = pool + committed[0];
+#else
+    pool = pool + committed[0] - held[0];
 #endif
+    stale = stale + held[0];
     committed[0] = 0;
-    held[0] = 0;
-    debt[0] = 0;
-    recalled[0] = false;
-    n = 0
+    held[0] = 0
   }
 }
 
@@ -130,14 +122,14 @@ init {
       run Peer(i);
       run Hear(i);
       run Application(i);
-      run Share(i)
+      run Join(i)
     }
     run Death();
     i = 0
   }
 }
 
-// Nothing is given twice, and who joins gets a share.
-#define sum (committed[0] + committed[1] + pool)
+// Nothing is given twice or lost, and each message comes to its receiver, share or none.
+#define sum (committed[0] + committed[1] + stale + pool)
 ltl exact { [] (sum == T) }
-ltl shared { [] (joined[1] && committed[1] == 0 -> <> (committed[1] > 0)) }
+ltl served { [] (wants[1] -> <> !wants[1]) }

@@ -14,7 +14,8 @@ build, source = sys.argv[1:]
 sys.path.insert(0, os.path.join(source, "tests/support"))
 from installed import Installed, run  # noqa: E402
 
-PROGRAMS = (("messages.c", "messages"), ("tags.cc", "messages"), ("skifch_echo.c", "skifch"))
+PROGRAMS = (("messages.c", "messages"), ("sums.c", "messages"),
+            ("tags.cc", "messages"), ("skifch_echo.c", "skifch"))
 
 with tempfile.TemporaryDirectory() as folder:
     package = Installed(build, folder, "riomsg")

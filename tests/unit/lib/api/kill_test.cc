@@ -65,6 +65,10 @@ class Talker {
       return 10;
     }
     context_ = open_context(port_, kContext);
+    if (context_.accept_long(kLongest) != 0) {
+      return 11;
+    }
+    long_in_.resize(kLongest);
     tag_ = open_tag(port_, kTag);
     in_.resize(kLongest);
     int code = post();
@@ -97,6 +101,7 @@ class Talker {
     int code = send_message();
     code = code != 0 ? code : send_tagged();
     code = code != 0 ? code : receive_messages();
+    code = code != 0 ? code : look_at_messages();
     code = code != 0 ? code : look_at_done();
     if (code == 0 && id_ % 2 == 0 && turn % 64 == 0) {
       static_cast<void>(context_.wait(1));
@@ -116,19 +121,36 @@ class Talker {
   }
 
   int send_message() {
+    if (long_sending_ != nullptr) {
+      return 0;
+    }
     if (!trying_) {
       to_ = next_peer(&last_to_, &turn_);
-      fill(&out_, {id_, to_, life_, ++sent_[kContext][to_]},
-           sizeof(Stamp) + sent_[kContext][to_] % 3 * 1500);
+      constexpr size_t kSizes[] = {sizeof(Stamp), 9000, 1500, kLongest, 3000};
+      fill(&out_, {id_, to_, life_, ++sent_[kContext][to_]}, kSizes[sent_[kContext][to_] % 5]);
+    }
+    if (out_.size() > RIO_MSG_BYTES) {
+      return send_long();
     }
     const int rc = context_.send(rio_msg_address_of(to_, kContext), out_);
     trying_ = rc == -EAGAIN && ++tries_ < 1000;  // who is dead or not there makes nobody wait
-    if (!trying_) {
-      tries_ = 0;
-      sent_[kContext][to_] -= rc != 0 ? 1 : 0;
+    return trying_ ? 0 : message_sent(rc);
+  }
+  int send_long() {
+    const int rc = context_.send_any(rio_msg_address_of(to_, kContext), out_, nullptr,
+                                     &long_sending_, nullptr);
+    if (rc == 0) {
+      return 0;
     }
-    if (rc != -EAGAIN && !allowed(to_, rc)) {
-      std::fprintf(stderr, "%u to %u: %s\n", id_, to_, rio_strerror(rc));
+    long_sending_ = nullptr;
+    return message_sent(rc == 1 ? 0 : rc);
+  }
+  int message_sent(int status) {
+    trying_ = false;
+    tries_ = 0;
+    sent_[kContext][to_] -= status != 0 ? 1 : 0;
+    if (status != -EAGAIN && !allowed(to_, status)) {
+      std::fprintf(stderr, "%u to %u: %s\n", id_, to_, rio_strerror(status));
       return 30;
     }
     return 0;
@@ -160,15 +182,47 @@ class Talker {
   }
 
   int receive_messages() {
-    for (;;) {
+    while (taking_ == nullptr) {
       api::Message message;
       if (context_.receive(&message) != 1) {
         return 0;
+      }
+      if (message.is_long()) {
+        if (const int code = take_long(&message); code != 0) {
+          return code;
+        }
+        continue;
       }
       if (const int code = take(kContext, message.bytes(), message.source() >> 8); code != 0) {
         return code;
       }
     }
+    return 0;
+  }
+
+  int take_long(api::Message* message) {
+    rio_msg_done done{};
+    const int rc = message->take(long_in_, nullptr, &taking_, &done);
+    if (rc == 0) {
+      return 0;
+    }
+    taking_ = nullptr;
+    return rc == 1 ? taken(done) : 14;
+  }
+  int taken(const rio_msg_done& done) {
+    // Of one that died while it was sending.
+    return done.status != 0
+               ? 0
+               : take(kContext, std::span(long_in_).first(done.size_bytes), done.peer >> 8);
+  }
+  int look_at_messages() {
+    for (rio_msg_done done{}; context_.next_done(&done);) {
+      (done.is_take != 0 ? taking_ : long_sending_) = nullptr;
+      if (const int code = done.is_take != 0 ? taken(done) : message_sent(done.status); code != 0) {
+        return code;
+      }
+    }
+    return 0;
   }
 
   int post() {
@@ -256,9 +310,12 @@ class Talker {
   std::vector<std::byte> out_;
   std::vector<std::byte> tag_out_;  // the library's while it is being sent
   std::vector<std::byte> in_;
+  std::vector<std::byte> long_in_;
   api::Port port_;
   api::Context context_;
   api::Tag tag_;
+  rio_msg_request* long_sending_ = nullptr;
+  rio_msg_request* taking_ = nullptr;
   rio_tag_request* sending_ = nullptr;
   rio_tag_request* receiving_ = nullptr;
   uint32_t to_ = 0;

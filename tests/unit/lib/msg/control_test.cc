@@ -77,10 +77,6 @@ TEST(Control, ReadsWhatIsRight) {
   RevokeBody revoke{};
   ASSERT_EQ(read_bytes(Bytes{4, 0, 0, 0}, &revoke), 0);
   EXPECT_EQ(revoke.offer, 4u);
-  ShareBody share{};
-  ASSERT_EQ(read_recall(Bytes{1, 0, 2, 0}, &share), 0);
-  EXPECT_EQ(share.credits, 2);
-  ASSERT_EQ(read_returned(Bytes{1, 0, 0, 0}, &share), 0);
 }
 
 TEST(Control, TheEdgeEndsOnEightBytes) {
@@ -141,8 +137,6 @@ TEST(Control, RefusesStopsAndTotalsThatMeanNothing) {
   EXPECT_EQ(read_closed(with(kClosed, 10, 2), &stop), -EPROTO);
   EXPECT_EQ(read_closed(with(kClosed, 11, 1), &stop), -EPROTO);
   EXPECT_EQ(read_closed(with(kClosed, 0, 0), &stop), -EPROTO);
-  ShareBody share{};
-  EXPECT_EQ(read_recall(Bytes{1, 0, 0, 0}, &share), -EPROTO);
 }
 
 /// The receiver's own cut of the true length is what the sender makes from the offer.

@@ -64,9 +64,10 @@ CASES = {
     "share": [
         ("safety", "-DT=3"),
         ("exact", "-DT=3"),
-        ("shared", "-DT=3"),
-        ("safety", "-DT=3 -DBREAK_RECALL"),
-        ("shared", "-DT=3 -DBREAK_DEBT"),
+        ("served", "-DT=3"),
+        ("safety", "-DT=3 -DBREAK_HELD"),
+        ("exact", "-DT=3 -DBREAK_STALE"),
+        ("served", "-DT=3 -DBREAK_ASK"),
     ],
 }
 

@@ -86,7 +86,7 @@ class Raw {
   [[nodiscard]] uint32_t dest_id() const { return endpoint_->dest_id(); }
 
   /// @return false: the ring is full.
-  bool send(uint32_t dest_id, const std::vector<uint8_t>& bytes) {
+  bool send(uint32_t dest_id, const std::vector<uint8_t>& bytes, uint8_t mailbox = 0) {
     uint32_t index = 0;
     reap();
     if (endpoint_->buffers()->get(&index, 1) == 0) {
@@ -98,6 +98,7 @@ class Raw {
     message.cookie = index;
     message.dest_id = dest_id;
     message.length_bytes = static_cast<uint16_t>(bytes.size());
+    message.mbox = mailbox;
     const bool sent = endpoint_->tx().burst(&message, 1) == 1;
     if (!sent) {
       endpoint_->buffers()->put(&index, 1);

@@ -53,6 +53,34 @@ TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   EXPECT_EQ(send(silent, unused, "y"), 0);  // it had nothing to hear
 }
 
+// Its hello is read after the news that it has died: no session begins with nobody, which only the
+// time for delivery would end.
+TEST_F(Session, AHelloOfTheDeadIsNotBelieved) {
+  PortConfig config = config_of(1);
+  config.connect_ms = 50;
+  const Member a = member(port(config), 0);
+  for (uint32_t round = 0; round < 20; ++round) {
+    {
+      const Member b = member(port(2), 0);
+      const Route back = route(b, 1, 0);
+      for (uint32_t i = 0; i < 2000; ++i) {  // it alone works
+        ASSERT_EQ(try_send(b, back, "x"), -EAGAIN);
+      }
+    }
+    close(*ports_.back());
+    std::this_thread::sleep_for(milliseconds(5));  // mostly the news is first, then
+    const int rc = send(a, route(a, 2, 0), "x");
+    ASSERT_TRUE(rc == -EHOSTUNREACH || rc == -ECONNRESET) << rc;
+  }
+  const Member b = member(port(2), 0);
+  int rc = -ECONNRESET;
+  while (rc == -ECONNRESET) {
+    rc = send(a, route(a, 2, 0), "x");
+  }
+  EXPECT_EQ(rc, 0);
+  EXPECT_EQ(receive(b), "x");
+}
+
 TEST_F(Session, AContextThatIsNotThereRefusesUntilItComes) {
   const Member a = member(port(1), 0);
   Port& two = port(2);

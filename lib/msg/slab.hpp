@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-namespace rio::tag {
+namespace rio::msg {
 
 /// One thread. All objects are freed with the slab.
 template <class Object>
@@ -62,4 +62,4 @@ class Slab {
   std::vector<Object*> free_;
 };
 
-}  // namespace rio::tag
+}  // namespace rio::msg

@@ -1,0 +1,224 @@
+// Long messages that arrive. Every field is the peer's word until it was compared with what we
+// know.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/msg/long_messages.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::msg {
+
+int LongMessages::accept(uint64_t length_bytes_max) {
+  length_bytes_max_ = length_bytes_max;
+  return length_bytes_max != 0 ? context_.accept_large(false) : 0;
+}
+
+/// Parts are put together; nothing behind a long message is looked at before that was received.
+bool LongMessages::look_further() {
+  const Inbox& inbox = context_.inbox();
+  while (shown_ == nullptr && !inbox.empty()) {
+    const Origin origin = inbox.origin(0);
+    const Kind kind = kind_of(inbox.at(0));
+    LongArrival* const begun = incoming(origin);
+    if (kind == Kind::kData && begun == nullptr) {
+      return true;
+    }
+    if (const char* const wrong = arrive(begun, kind, origin); wrong != nullptr) {
+      bad(origin, wrong);
+    }
+  }
+  return shown_ != nullptr;
+}
+
+/// What this sender has begun in this session. What it had begun before will not go on.
+LongArrival* LongMessages::incoming(const Origin& origin) {
+  const auto it = std::find_if(assembling_.begin(), assembling_.end(), [&](const LongArrival* a) {
+    return a->origin.link == origin.link && a->origin.from == origin.from;
+  });
+  if (it == assembling_.end()) {
+    return nullptr;
+  }
+  if ((*it)->origin.session != origin.session) {
+    forget(**it);
+    return nullptr;
+  }
+  return *it;
+}
+
+/// The oldest of the inbox. @return null, or what is wrong with it: then it is there still.
+const char* LongMessages::arrive(LongArrival* begun, Kind kind, const Origin& origin) {
+  if (begun != nullptr && (kind == Kind::kMore || kind == Kind::kLast)) {
+    return arrive_part(*begun, kind);
+  }
+  if (begun != nullptr) {
+    return "something else in the middle of a message";
+  }
+  switch (kind) {
+    case Kind::kFirst:
+      return arrive_first(origin);
+    case Kind::kRequest:
+      return arrive_request(origin);
+    default:
+      return "a part of no message";
+  }
+}
+
+const char* LongMessages::arrive_first(const Origin& origin) {
+  const iovec& bytes = context_.inbox().at(0);
+  FirstHeader header;
+  if (bytes.iov_len < sizeof(header)) {
+    return "a first part without its header";
+  }
+  std::memcpy(&header, bytes.iov_base, sizeof(header));
+  Assembly assembly;
+  if (!assembly.begin(header.total_bytes, bytes.iov_len - sizeof(header), kLongMax)) {
+    return "a first part that makes no sense";
+  }
+  LongArrival* const arrival = arrivals_.get();
+  if (arrival == nullptr) {
+    return "no memory for a message";
+  }
+  arrival->origin = origin;
+  arrival->length_bytes = header.total_bytes;
+  arrival->assembly = assembly;
+  arrival->unwanted = header.total_bytes > length_bytes_max_;
+  assembling_.push_back(arrival);
+  keep_part(*arrival);
+  return nullptr;
+}
+
+const char* LongMessages::arrive_part(LongArrival& incoming, Kind kind) {
+  if (!incoming.assembly.add(kind, context_.inbox().at(0).iov_len)) {
+    return "a part that does not fit";
+  }
+  keep_part(incoming);
+  if (!incoming.assembly.whole()) {
+    return nullptr;
+  }
+  if (incoming.unwanted) {
+    forget(incoming);
+    return nullptr;
+  }
+  std::erase(assembling_, &incoming);
+  shown_ = &incoming;
+  return nullptr;
+}
+
+const char* LongMessages::arrive_request(const Origin& origin) {
+  LongArrival* const arrival = arrivals_.get();
+  if (arrival == nullptr) {
+    return "no memory for a message";
+  }
+  Request* const request = context_.take_request();
+  if (length_bytes_max_ == 0 || request->body.len_bytes > length_bytes_max_) {
+    arrivals_.put(arrival);
+    context_.refuse_large(request);
+    return nullptr;
+  }
+  context_.keep_large(request);
+  arrival->origin = origin;
+  arrival->length_bytes = request->body.len_bytes;
+  arrival->request = request;
+  shown_ = arrival;
+  return nullptr;
+}
+
+/// The oldest of the inbox is a part of it.
+void LongMessages::keep_part(LongArrival& arrival) {
+  if (arrival.unwanted) {
+    context_.drop_oldest();
+  } else {
+    arrival.parts.push_back(context_.take_oldest());
+  }
+}
+
+/// A request has no buffer to be given back.
+void LongMessages::drop_oldest() {
+  if (kind_of(context_.inbox().at(0)) == Kind::kRequest) {
+    context_.refuse_large(context_.take_request());
+  } else {
+    context_.drop_oldest();
+  }
+}
+
+void LongMessages::forget(LongArrival& incoming) {
+  std::erase(assembling_, &incoming);
+  refuse(incoming);
+}
+
+/// Some session has ended. What came before that is looked at first.
+void LongMessages::forget_stale() {
+  if (!context_.inbox().empty()) {
+    return;
+  }
+  sessions_ended_ = port_.sessions_ended();
+  for (size_t i = assembling_.size(); i-- > 0;) {
+    const Origin& origin = assembling_[i]->origin;
+    if (origin.session != origin.link->session) {
+      forget(*assembling_[i]);
+    }
+  }
+}
+
+/// The oldest of the inbox breaks a rule.
+void LongMessages::bad(const Origin& origin, const char* what) {
+  drop_oldest();
+  if (LongArrival* const begun = incoming(origin); begun != nullptr) {
+    forget(*begun);
+  }
+  if (origin.session == origin.link->session) {  // else it was cut off before it came to this
+    pmd::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
+                     origin.link->dest_id(), origin.from);
+    port_.cut_off(*origin.link);
+  }
+}
+
+int LongMessages::receive(LongArrival& arrival, void* buffer, uint64_t capacity, void* user,
+                          int* status, LongReceive** out) {
+  if (arrival.request == nullptr) {
+    auto* to = static_cast<uint8_t*>(buffer);
+    uint64_t left = std::min(capacity, arrival.length_bytes);
+    port_.stats_.copied += left;
+    uint64_t skip = sizeof(FirstHeader);
+    for (const Delivery& part : arrival.parts) {
+      const uint64_t count = std::min<uint64_t>(left, part.bytes.iov_len - skip);
+      if (count != 0) {
+        std::memcpy(to, static_cast<const uint8_t*>(part.bytes.iov_base) + skip, count);
+      }
+      to += count;
+      left -= count;
+      skip = 0;
+    }
+    *status = arrival.length_bytes > capacity ? -EMSGSIZE : 0;
+    refuse(arrival);
+    return 1;
+  }
+  LongReceive* const mine = receives_.get();
+  if (mine == nullptr) {
+    return -ENOMEM;
+  }
+  mine->length_bytes = arrival.length_bytes;
+  mine->dest_id = arrival.origin.link->dest_id();
+  mine->context = arrival.origin.from;
+  mine->user = user;
+  mine->transfer.user = mine;
+  ++under_way_;
+  Request* const request = arrival.request;
+  arrivals_.put(&arrival);
+  context_.receive_large(request, buffer, capacity, mine->transfer);
+  *out = mine;
+  return 0;
+}
+
+void LongMessages::refuse(LongArrival& arrival) {
+  for (const Delivery& part : arrival.parts) {
+    context_.give_back(part);
+  }
+  if (arrival.request != nullptr) {
+    context_.refuse_large(arrival.request);
+  }
+  arrivals_.put(&arrival);
+}
+
+}  // namespace rio::msg

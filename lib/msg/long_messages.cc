@@ -1,0 +1,265 @@
+// Long messages that are sent: at once if there is room and nothing waits before them, else in
+// their turn.
+#include "lib/msg/long_messages.hpp"
+
+#include <cerrno>
+#include <chrono>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::msg {
+
+LongMessages::LongMessages(Context& context)
+    : context_(context),
+      port_(context.port()),
+      border_bytes_(std::max<uint64_t>(context.port().profile().eager_bytes, kPartBytesMax)),
+      sessions_ended_(context.port().sessions_ended()) {}
+
+bool LongMessages::close() {
+  for (auto& [key, peer] : peers_) {
+    fail_sends(*peer, -ECANCELED);
+  }
+  while (!assembling_.empty()) {
+    forget(*assembling_.back());
+  }
+  if (shown_ != nullptr) {
+    refuse(*shown());
+  }
+  sends_.for_each([&](LongSend& send) {
+    if (send.transfer.context != nullptr) {
+      context_.cancel(send.transfer);
+    }
+  });
+  receives_.for_each([&](LongReceive& receive) {
+    if (receive.transfer.context != nullptr) {
+      context_.cancel(receive.transfer);
+    }
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (under_way_ != 0 && std::chrono::steady_clock::now() < end) {
+    port_.progress();
+    attend();
+  }
+  const bool ended = under_way_ == 0;
+  if (!ended) {
+    pmd::log_warning("context %u: large data is still under way; close its port next",
+                     context_.id());
+    sends_.leave();
+    receives_.leave();
+    under_way_ = 0;
+  }
+  return ended;
+}
+
+/// Made if need be. @return null: there is no such address, or no memory.
+LongMessages::Peer* LongMessages::peer(uint32_t dest_id, uint32_t context) {
+  const uint64_t key = uint64_t{dest_id} << 32 | context;
+  if (const auto known = peers_.find(key); known != peers_.end()) {
+    return known->second.get();
+  }
+  auto made = std::make_unique<Peer>(port_);
+  if (port_.route(dest_id, context, context_.id(), Kind::kData, &made->route) != 0) {
+    return nullptr;
+  }
+  made->dest_id = dest_id;
+  made->context = context;
+  return peers_.emplace(key, std::move(made)).first->second.get();
+}
+
+const Route* LongMessages::route(uint32_t dest_id, uint32_t context) {
+  Peer* const there = peer(dest_id, context);
+  return there != nullptr ? &there->route : nullptr;
+}
+
+bool LongMessages::has_to_send(uint32_t dest_id, uint32_t context) {
+  const Peer* const there = senders_.empty() ? nullptr : peer(dest_id, context);
+  if (there == nullptr || there->queue.empty()) {
+    return false;
+  }
+  attend();
+  return !there->queue.empty();
+}
+
+int LongMessages::send(uint32_t dest_id, uint32_t context, const void* data, uint64_t length_bytes,
+                       void* user, LongSend** out) {
+  const bool sane = length_bytes <= kLongMax && (data != nullptr || length_bytes == 0);
+  Peer* const to = sane ? peer(dest_id, context) : nullptr;
+  LongSend* const mine = to != nullptr ? sends_.get() : nullptr;
+  if (mine == nullptr) {
+    return to != nullptr ? -ENOMEM : -EINVAL;
+  }
+  mine->data = static_cast<const uint8_t*>(data);
+  mine->length_bytes = length_bytes;
+  mine->dest_id = dest_id;
+  mine->context = context;
+  mine->user = user;
+  if (!to->queue.empty()) {
+    attend();  // it may be that nothing waits any more
+  }
+  int rc = -EAGAIN;
+  if (to->queue.empty()) {
+    to->session = to->route.link->session;
+    rc = push(*to, *mine);
+  }
+  if (rc == 0 && !mine->asked) {
+    sends_.put(mine);
+    return 1;
+  }
+  if (rc != 0 && rc != -EAGAIN) {
+    to->parts.forget();
+    sends_.put(mine);
+    return rc;
+  }
+  ++under_way_;
+  if (rc != 0) {
+    enqueue(*to, *mine);
+  }
+  *out = mine;
+  return 0;
+}
+
+/// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.
+int LongMessages::push(Peer& peer, LongSend& send) {
+  int rc = 0;
+  while (rc == 0 && !send.asked && (!send.begun || send.sent_bytes != send.length_bytes)) {
+    if (peer.session != peer.route.link->session) {
+      return peer.route.link->error;
+    }
+    rc = send.begun ? peer.parts.go_on(peer.route, send.data, send.length_bytes, &send.sent_bytes)
+                    : begin(peer, send);
+    send.begun = send.begun || rc == 0;
+  }
+  return rc;
+}
+
+/// All of it, its first part, or the question for it.
+int LongMessages::begin(Peer& peer, LongSend& send) {
+  const uint64_t length = send.length_bytes;
+  if (length <= kPartBytesMax) {
+    const int rc = port_.send(peer.route, send.data, static_cast<uint32_t>(length));
+    send.sent_bytes = rc == 0 ? length : 0;
+    return rc;
+  }
+  const uint32_t parts = parts_of(length, kPartBytesMax);
+  const bool small = length <= border_bytes_;
+  if (!small || peer.parts.must_ask(peer.route, parts)) {
+    send.transfer.user = &send;
+    const int rc = context_.send_large(peer.route, 0, send.data, length, send.transfer, small);
+    send.asked = rc == 0;
+    return rc;
+  }
+  const int rc = peer.parts.begin(peer.route, {0, length}, send.data, parts);
+  send.sent_bytes = rc == 0 ? kFirstBytesMax : 0;
+  return rc;
+}
+
+void LongMessages::enqueue(Peer& peer, LongSend& send) {
+  peer.queue.push_back(send);
+  if (!peer.listed) {
+    peer.listed = true;
+    senders_.push_back(&peer);
+  }
+}
+
+/// @return 0: nothing waits any more; -EAGAIN; or why nothing can be sent there.
+int LongMessages::pump(Peer& peer) {
+  while (LongRequest* const first = peer.queue.front()) {
+    auto& send = static_cast<LongSend&>(*first);
+    if (const int rc = push(peer, send); rc != 0) {
+      return rc;
+    }
+    peer.queue.erase(send);
+    if (!send.asked) {
+      finish(send, 0);
+    }
+  }
+  return 0;
+}
+
+void LongMessages::fail_sends(Peer& peer, int error) {
+  peer.parts.forget();
+  while (LongRequest* const request = peer.queue.front()) {
+    peer.queue.erase(*request);
+    finish(*request, error);
+  }
+  // So this context has heard of it.
+  peer.route.link->untold &= ~(uint64_t{1} << context_.id());
+}
+
+void LongMessages::finish(LongRequest& request, int status) {
+  request.status = status;
+  request.done = true;
+  --under_way_;
+  done_.push_back(request);
+}
+
+void LongMessages::attend() {
+  if (port_.sessions_ended() != sessions_ended_) {
+    forget_stale();
+  }
+  for (size_t i = 0; i < senders_.size();) {
+    Peer& peer = *senders_[i];
+    if (const int rc = pump(peer); rc != 0 && rc != -EAGAIN) {
+      fail_sends(peer, rc);
+    }
+    if (!peer.queue.empty()) {
+      ++i;
+      continue;
+    }
+    peer.listed = false;
+    senders_[i] = senders_.back();
+    senders_.pop_back();
+  }
+  while (SendTransfer* const sent = context_.next_sent()) {
+    finish(*static_cast<LongSend*>(sent->user), sent->status);
+  }
+  while (RecvTransfer* const received = context_.next_received()) {
+    finish(*static_cast<LongReceive*>(received->user), received->status);
+  }
+}
+
+int LongMessages::cancel(LongRequest& request) {
+  if (request.done) {
+    return -ENOENT;
+  }
+  if (request.is_receive) {
+    context_.cancel(static_cast<LongReceive&>(request).transfer);
+    return 0;
+  }
+  auto& send = static_cast<LongSend&>(request);
+  if (send.asked) {
+    context_.cancel(send.transfer);
+    return 0;
+  }
+  if (send.begun) {
+    return -EALREADY;
+  }
+  peer(send.dest_id, send.context)->queue.erase(send);
+  finish(send, -ECANCELED);
+  return 0;
+}
+
+LongRequest* LongMessages::next_done() {
+  LongRequest* const request = done_.front();
+  if (request != nullptr) {
+    done_.erase(*request);
+  }
+  return request;
+}
+
+bool LongMessages::test(LongRequest& request) {
+  if (request.done) {
+    done_.erase(request);
+  }
+  return request.done;
+}
+
+void LongMessages::free(LongRequest& request) {
+  if (request.is_receive) {
+    receives_.put(&static_cast<LongReceive&>(request));
+  } else {
+    sends_.put(&static_cast<LongSend&>(request));
+  }
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,174 @@
+/// @file
+/// Messages of any size on a context. What is longer than one message of the card goes in several,
+/// or, from the profile's border on or where there is no credit for that, is asked for and moved by
+/// dedicated queues. The receiver hears of source and length first, and then names a buffer or
+/// refuses. See docs/decisions/0018-messages-of-every-size.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lib/msg/context.hpp"
+#include "lib/msg/parts_out.hpp"
+#include "lib/msg/slab.hpp"
+
+namespace rio::msg {
+
+/// The longest message.
+inline constexpr uint64_t kLongMax = kTransferMax;
+
+/// A send or a receive under way. LongMessages', until next_done() or test() gave it to the caller,
+/// who gives it back by free().
+struct LongRequest {
+  Links<LongRequest> links;
+  bool is_receive = false;
+  bool done = false;
+  /// When done: 0; -EMSGSIZE (receive: the message was longer than the buffer, which is full),
+  /// -ECANCELED, -ECONNREFUSED (send: it was not wanted), or why it ended.
+  int status = 0;
+  uint64_t length_bytes = 0;  ///< of the message
+  uint32_t dest_id = 0;       ///< of the peer
+  uint32_t context = 0;       ///< of the peer
+  void* user = nullptr;       ///< the caller's
+};
+
+struct LongSend : LongRequest {
+  const uint8_t* data = nullptr;
+  uint64_t sent_bytes = 0;
+  bool begun = false;  ///< its first part is sent, or it was asked for
+  bool asked = false;
+  SendTransfer transfer;
+};
+
+struct LongReceive : LongRequest {
+  LongReceive() { is_receive = true; }
+  RecvTransfer transfer;
+};
+
+/// A long message that was shown and neither taken nor refused; or is being put together.
+struct LongArrival {
+  Origin origin = {};
+  uint64_t length_bytes = 0;
+  Request* request = nullptr;   ///< of what was only asked for
+  std::vector<Delivery> parts;  ///< of what has arrived, in their order
+  Assembly assembly;
+  bool unwanted = false;  ///< too long: its parts are dropped as they come
+};
+
+/// The port's thread. The context outlives it.
+class LongMessages {
+ public:
+  explicit LongMessages(Context& context);
+  ~LongMessages() { static_cast<void>(close()); }
+  /// Nothing is called afterwards. What is under way is cancelled and waited for, for up to a
+  /// second. Arrivals that were shown are taken or refused before. @return false: it does not end;
+  /// the context is to be closed, and kept as long as the port.
+  [[nodiscard]] bool close();
+  LongMessages(const LongMessages&) = delete;
+  LongMessages& operator=(const LongMessages&) = delete;
+
+  /// From now on long messages are shown, up to that length; others are refused. 0: all are, as at
+  /// first. @return 0, -ENOMEM.
+  [[nodiscard]] int accept(uint64_t length_bytes_max);
+
+  /// The way to a peer's context. Not while has_to_send(). @return null: there is no such address,
+  /// or no memory.
+  [[nodiscard]] const Route* route(uint32_t dest_id, uint32_t context);
+  /// Whether something waits that is to go there before anything else. Tries to send it.
+  [[nodiscard]] bool has_to_send(uint32_t dest_id, uint32_t context);
+  /// Send. To one context nothing overtakes. @param data stays as it is while the send is under
+  /// way. @return 1: it has gone, the bytes were copied; 0: it is under way as *out; or as
+  /// Port::send(), -EINVAL (address, length), -ENOMEM: nothing has happened.
+  [[nodiscard]] int send(uint32_t dest_id, uint32_t context, const void* data,
+                         uint64_t length_bytes, void* user, LongSend** out);
+
+  /// Hot. Whether there is something to receive: a long message as shown(), or a short one as the
+  /// oldest of the inbox.
+  [[nodiscard]] bool look() {
+    const Inbox& inbox = context_.inbox();
+    return shown_ != nullptr ||
+           (!inbox.empty() &&
+            ((kind_of(inbox.at(0)) == Kind::kData && assembling_.empty()) || look_further()));
+  }
+  /// After look(). The long message that is next, now the caller's, to be taken or refused; null:
+  /// the inbox has a short one.
+  [[nodiscard]] LongArrival* shown() { return std::exchange(shown_, nullptr); }
+  /// Have it. It is gone afterwards. @param buffer the library's while this is under way; what is
+  /// beyond capacity is left out. @return 1: *status is set, as LongRequest's; 0: it is under way
+  /// as *out; -ENOMEM: nothing has happened.
+  [[nodiscard]] int receive(LongArrival& arrival, void* buffer, uint64_t capacity, void* user,
+                            int* status, LongReceive** out);
+  /// Not wanted. It is gone afterwards; who waits for its end hears -ECONNREFUSED.
+  void refuse(LongArrival& arrival);
+
+  /// @return 0: it will be done, with -ECANCELED or whatever was sooner, when nothing can land or
+  /// be read any more; -EALREADY: too late, it ends by itself; -ENOENT: it is done.
+  [[nodiscard]] int cancel(LongRequest& request);
+
+  /// Whether attend() has anything to do.
+  [[nodiscard]] bool busy() const { return under_way_ != 0 || !assembling_.empty(); }
+  /// Send what waits, and see what has ended; after Port::progress().
+  void attend();
+  [[nodiscard]] bool has_done() const { return !done_.empty(); }
+  /// Something that is done, the earliest first. @return null: nothing is.
+  [[nodiscard]] LongRequest* next_done();
+  /// Whether this one is done; if so it is the caller's.
+  [[nodiscard]] bool test(LongRequest& request);
+  void free(LongRequest& request);
+
+ private:
+  /// A context of a peer.
+  struct Peer {
+    explicit Peer(Port& port) : parts(port) {}
+
+    Route route;
+    uint32_t dest_id = 0;
+    uint32_t context = 0;
+    uint32_t session = 0;  // of the link, that what waits belongs to
+    bool listed = false;   // among those that have something to send
+    LinkedList<LongRequest> queue;
+    PartsOut parts;
+  };
+
+  // long_messages.cc: what is sent.
+  [[nodiscard]] Peer* peer(uint32_t dest_id, uint32_t context);
+  [[nodiscard]] int push(Peer& peer, LongSend& send);
+  [[nodiscard]] int begin(Peer& peer, LongSend& send);
+  [[nodiscard]] int pump(Peer& peer);
+  void enqueue(Peer& peer, LongSend& send);
+  void fail_sends(Peer& peer, int error);
+  void finish(LongRequest& request, int status);
+
+  // long_arrivals.cc: what arrives.
+  [[nodiscard]] bool look_further();
+  [[nodiscard]] LongArrival* incoming(const Origin& origin);
+  [[nodiscard]] const char* arrive(LongArrival* incoming, Kind kind, const Origin& origin);
+  [[nodiscard]] const char* arrive_first(const Origin& origin);
+  [[nodiscard]] const char* arrive_part(LongArrival& incoming, Kind kind);
+  [[nodiscard]] const char* arrive_request(const Origin& origin);
+  void keep_part(LongArrival& arrival);
+  void drop_oldest();
+  void forget(LongArrival& incoming);
+  void forget_stale();
+  void bad(const Origin& origin, const char* what);
+
+  Context& context_;
+  Port& port_;
+  uint64_t border_bytes_;
+  uint64_t length_bytes_max_ = 0;
+  LongArrival* shown_ = nullptr;
+  uint32_t under_way_ = 0;  // sends and receives
+  uint64_t sessions_ended_ = 0;
+  std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> senders_;            // that have something to send
+  std::vector<LongArrival*> assembling_;  // being put together: at most one of each sender
+  LinkedList<LongRequest> done_;
+  Slab<LongSend> sends_;
+  Slab<LongReceive> receives_;
+  Slab<LongArrival> arrivals_;
+};
+
+}  // namespace rio::msg

@@ -1,0 +1,69 @@
+#include "lib/msg/parts_out.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rio::msg {
+namespace {
+
+constexpr uint32_t kPatience = 256;
+// Who sleeps looks at each wake-up only, and these are milliseconds apart.
+constexpr uint32_t kPatienceAsleep = 8;
+
+[[nodiscard]] uint8_t refusals_of(const Route& route) {
+  return route.link->refusals[HeaderWords{0, route.word}.to()];
+}
+
+}  // namespace
+
+bool PartsOut::must_ask(const Route& route, uint32_t parts) {
+  const uint32_t patience = port_.config().sleeps ? kPatienceAsleep : kPatience;
+  if (route.out->available() >= parts) {
+    waits_ = 0;
+    return false;
+  }
+  waits_ += waits_ < patience ? 1 : 0;
+  return waits_ == patience;
+}
+
+Route PartsOut::route_of(const Route& route, Kind kind) {
+  static_assert(static_cast<uint8_t>(Kind::kData) == 0);
+  Route other = route;
+  other.out = &credits_;
+  other.word |= uint64_t{static_cast<uint8_t>(kind)} << 48;
+  return other;
+}
+
+int PartsOut::begin(const Route& route, const FirstHeader& header, const void* data,
+                    uint32_t parts) {
+  Outflow& all = *route.out;
+  const uint32_t session = route.link->session;
+  refusals_ = refusals_of(route);
+  credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : Outflow();
+  const int rc =
+      port_.send(route_of(route, Kind::kFirst), &header, sizeof(header), data, kFirstBytesMax);
+  if (rc != 0) {
+    // Where the peer counts anew they are nobody's.
+    if (session == route.link->session && refusals_ == refusals_of(route)) {
+      all.join(credits_);
+    }
+    credits_ = {};
+  }
+  return rc;
+}
+
+int PartsOut::go_on(const Route& route, const uint8_t* data, uint64_t length_bytes,
+                    uint64_t* sent_bytes) {
+  if (refusals_ != refusals_of(route)) {
+    forget();
+    return -ECONNREFUSED;
+  }
+  const uint64_t left = length_bytes - *sent_bytes;
+  const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, kMoreBytesMax));
+  const Kind kind = count == left ? Kind::kLast : Kind::kMore;
+  const int rc = port_.send(route_of(route, kind), data + *sent_bytes, count);
+  *sent_bytes += rc == 0 ? count : 0;
+  return rc;
+}
+
+}  // namespace rio::msg

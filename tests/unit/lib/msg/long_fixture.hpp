@@ -1,0 +1,126 @@
+/// @file
+/// Contexts of this process that send and receive messages of any size.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/msg/long_messages.hpp"
+#include "tests/unit/lib/msg/net.hpp"
+
+namespace rio::msg::test {
+
+using Bytes = std::vector<uint8_t>;
+inline constexpr uint64_t kLongest = 64u << 20;
+
+/// Bytes that tell which message they are of, and where in it.
+[[nodiscard]] inline Bytes pattern(uint64_t number, uint64_t length_bytes) {
+  Bytes bytes(length_bytes);
+  uint64_t word = number * 0x9E3779B97F4A7C15u + 1;
+  for (uint8_t& byte : bytes) {
+    word = word * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<uint8_t>(word >> 56);
+  }
+  return bytes;
+}
+
+/// A context with messages of any size.
+struct Talker {
+  Talker(Port& of, uint16_t id) : port(&of) {
+    EXPECT_EQ(Context::create(of, id, &context), 0);
+    messages = std::make_unique<LongMessages>(*context);
+    EXPECT_EQ(messages->accept(kLongest), 0);
+  }
+
+  [[nodiscard]] uint32_t dest_id() const { return port->dest_id(); }
+  [[nodiscard]] uint32_t id() const { return context->id(); }
+  void attend() const {
+    if (messages->busy()) {
+      messages->attend();
+    }
+  }
+
+  Port* port;
+  std::unique_ptr<Context> context;
+  std::unique_ptr<LongMessages> messages;
+};
+
+class LongNet : public Net {
+ protected:
+  Talker& talker(Port& port, uint16_t id) {
+    talkers_.push_back(std::make_unique<Talker>(port, id));
+    return *talkers_.back();
+  }
+  template <class Done>
+  [[nodiscard]] bool until(const Done& done) {
+    return work_until([&] {
+      for (const auto& talker : talkers_) {
+        talker->attend();
+      }
+      return done();
+    });
+  }
+  /// @return 1: it has gone; 0: it is under way as *out; or an error.
+  int send(const Talker& from, uint32_t dest_id, uint32_t context, const Bytes& bytes,
+           LongSend** out) {
+    return from.messages->send(dest_id, context, bytes.data(), bytes.size(), nullptr, out);
+  }
+  /// What became of something under way; its object is given back. 1: it does not end.
+  int ended(const Talker& of, LongRequest& request) {
+    if (!until([&] { return of.messages->test(request); })) {
+      return 1;
+    }
+    const int status = request.status;
+    of.messages->free(request);
+    return status;
+  }
+  /// Send, until it is the caller's again. @return its status.
+  int send_all(const Talker& from, const Talker& to, const Bytes& bytes) {
+    LongSend* sent = nullptr;
+    const int rc = send(from, to.dest_id(), to.id(), bytes, &sent);
+    return rc != 0 ? std::min(rc, 0) : ended(from, *sent);
+  }
+  [[nodiscard]] bool wait_for(const Talker& to) {
+    return until([&] { return to.messages->look(); });
+  }
+  /// The next message of any size, with a buffer of so many bytes. @return its status.
+  int receive(const Talker& to, uint64_t capacity, Bytes* out) {
+    if (!wait_for(to)) {
+      return -ETIMEDOUT;
+    }
+    LongArrival* const arrival = to.messages->shown();
+    if (arrival == nullptr) {
+      const iovec& bytes = to.context->inbox().at(0);
+      const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
+      out->assign(at, at + bytes.iov_len);
+      to.context->drop_oldest();
+      return 0;
+    }
+    out->assign(std::min(capacity, arrival->length_bytes), 0xEE);
+    int status = 0;
+    LongReceive* received = nullptr;
+    const int rc =
+        to.messages->receive(*arrival, out->data(), out->size(), nullptr, &status, &received);
+    return rc == 0 ? ended(to, *received) : rc < 0 ? rc : status;
+  }
+  void expect_next(const Talker& to, const Bytes& bytes) {
+    Bytes got;
+    ASSERT_EQ(receive(to, kLongest, &got), 0) << bytes.size();
+    ASSERT_TRUE(got == bytes) << bytes.size();
+  }
+
+  std::vector<std::unique_ptr<Talker>> talkers_;
+
+ public:
+  // Talkers go before their ports.
+  ~LongNet() override { talkers_.clear(); }
+};
+
+}  // namespace rio::msg::test

@@ -1,0 +1,165 @@
+// The sender of a transfer: GRANT, EXTEND, ABORT and CLOSED as it hears and says them.
+#include "tests/unit/lib/msg/grant_fixture.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+TEST(SendGrant, SendsWhatWasGranted) {
+  SendGrant sender;
+  EXPECT_EQ(sender.may_post(), 0u);
+  ASSERT_EQ(sender.on_grant(0, 2, 10, 4), 0);
+  EXPECT_EQ(sender.mailbox(), 2);
+  EXPECT_EQ(sender.may_post(), 4u);
+  sender.posted(3);
+  EXPECT_EQ(sender.may_post(), 1u);
+  ASSERT_EQ(sender.on_extend(0, 10), 0);
+  EXPECT_EQ(sender.may_post(), 7u);
+  sender.posted(7);
+  sender.completed(9);
+  EXPECT_EQ(sender.state(), SendState::kSending);
+  sender.completed(1);
+  EXPECT_EQ(sender.state(), SendState::kDone);
+  EXPECT_TRUE(sender.over());
+}
+
+TEST(SendGrant, RefusesWhatAnHonestReceiverCannotSay) {
+  SendGrant sender;
+  EXPECT_EQ(sender.on_grant(1, 1, 4, 4), -EPROTO);  // an attempt that was not asked for
+  EXPECT_EQ(sender.on_grant(0, 1, 4, 5), -EPROTO);  // more than there is
+  EXPECT_EQ(sender.on_grant(0, 1, 4, 0), -EPROTO);
+  EXPECT_EQ(sender.on_grant(0, 1, 0, 0), -EPROTO);
+  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);  // nothing is granted
+  EXPECT_EQ(sender.on_done(0), -EPROTO);       // and nothing was closed
+  EXPECT_EQ(sender.state(), SendState::kRequested);
+  ASSERT_EQ(sender.on_grant(0, 1, 4, 2), 0);
+  EXPECT_EQ(sender.on_grant(0, 1, 4, 2), -EPROTO);  // twice
+  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);       // does not grow
+  EXPECT_EQ(sender.on_extend(0, 5), -EPROTO);       // more than there is
+  EXPECT_EQ(sender.on_extend(1, 3), -EPROTO);
+  EXPECT_EQ(sender.on_abort(1, kFailed), -EPROTO);
+  EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // this was no offer
+  EXPECT_EQ(sender.state(), SendState::kSending);
+}
+
+TEST(SendGrant, ClosesWhenAllIsAnsweredAndDoubtIsOver) {
+  SendGrant sender;
+  ASSERT_EQ(sender.on_grant(0, 1, 8, 4), 0);
+  sender.posted(3);
+  sender.stop(kAgain);
+  sender.rest_until(1000);
+  EXPECT_EQ(sender.may_post(), 0u);
+  sender.completed(2);
+  EXPECT_FALSE(sender.closed_due(2000));
+  sender.completed(1);
+  EXPECT_FALSE(sender.closed_due(999));
+  ASSERT_TRUE(sender.closed_due(1000));
+  const SendGrant::Closed closed = sender.take_closed();
+  EXPECT_EQ(closed.attempt, 0);
+  EXPECT_EQ(closed.arrived, 0u) << "what ended after the first that failed is not certain";
+  EXPECT_TRUE(closed.cause.again);
+  EXPECT_EQ(sender.state(), SendState::kRequested);
+  EXPECT_EQ(sender.attempt(), 1);
+  EXPECT_FALSE(sender.closed_due(1000));
+  // What was said of the old attempt, and came late.
+  EXPECT_EQ(sender.on_extend(0, 8), 0);
+  EXPECT_EQ(sender.state(), SendState::kRequested);
+  // The receiver had it all.
+  EXPECT_EQ(sender.on_done(1), 0);
+  EXPECT_EQ(sender.state(), SendState::kDone);
+}
+
+TEST(SendGrant, GivesUpAfterSoManyAttempts) {
+  SendGrant sender;
+  for (int i = 0; i + 1 < kFruitlessMax; ++i) {
+    grant_all(sender, 2);
+    sender.stop(kAgain);
+    ASSERT_TRUE(sender.closed_due(0));
+    EXPECT_TRUE(sender.take_closed().cause.again);
+  }
+  grant_all(sender, 2);
+  sender.stop(kAgain);
+  EXPECT_FALSE(sender.take_closed().cause.again);
+  EXPECT_TRUE(sender.over());
+}
+
+TEST(SendGrant, GoesOnAsLongAsItIsBroughtFurther) {
+  SendGrant sender;
+  for (int i = 0; i + 1 < kAttemptsMax; ++i) {
+    grant_all(sender, 2);
+    if (i % (kFruitlessMax - 1) == 0) {
+      sender.brought_further();
+    }
+    sender.posted(2);
+    sender.completed(1);
+    sender.stop(kAgain);
+    sender.completed(1);
+    ASSERT_TRUE(sender.closed_due(0));
+    const SendGrant::Closed closed = sender.take_closed();
+    ASSERT_TRUE(closed.cause.again) << i;
+    ASSERT_EQ(closed.arrived, 1u);
+    ASSERT_LT(sender.fruitless(), kFruitlessMax);  // rests grow with it, not with attempts
+  }
+  grant_all(sender, 2);
+  sender.brought_further();
+  EXPECT_FALSE(sender.may_ask_again());
+}
+
+TEST(SendGrant, AnswersAbortOnceForEachAttempt) {
+  SendGrant waiting;
+  ASSERT_EQ(waiting.on_abort(0, kFailed), 0);
+  ASSERT_TRUE(waiting.closed_due(0));
+  EXPECT_EQ(waiting.take_closed().arrived, 0u);
+  EXPECT_TRUE(waiting.over());
+  EXPECT_EQ(waiting.on_abort(0, kFailed), 0);  // crossed with CLOSED
+  EXPECT_FALSE(waiting.closed_due(0));
+
+  SendGrant done;
+  grant_all(done, 1);
+  send(done, 1);
+  ASSERT_EQ(done.on_abort(0, kFailed), 0);
+  ASSERT_TRUE(done.closed_due(0));
+  EXPECT_EQ(done.take_closed().arrived, 1u);
+  EXPECT_TRUE(done.over());
+
+  SendGrant again;  // ABORT crossed with its CLOSED
+  grant_all(again, 2);
+  again.stop(kAgain);
+  static_cast<void>(again.take_closed());
+  ASSERT_EQ(again.on_abort(0, kFailed), 0);
+  EXPECT_EQ(again.state(), SendState::kEnded);
+  EXPECT_EQ(again.cause().reason, 7);
+  EXPECT_FALSE(again.closed_due(0));
+}
+
+TEST(SendGrant, AnAcceptedOfferIsDoneOnlyWhenTheReceiverHasTakenIt) {
+  SendGrant sender;
+  sender.accept(3, 2, 2);
+  send(sender, 2);
+  EXPECT_EQ(sender.state(), SendState::kSending);  // they may have gone astray
+  ASSERT_EQ(sender.on_abort(0, kAgain), 0);        // as they have
+  ASSERT_TRUE(sender.closed_due(0));
+  static_cast<void>(sender.take_closed());
+  grant_all(sender, 2);
+  send(sender, 2);
+  EXPECT_EQ(sender.state(), SendState::kDone);
+
+  SendGrant taken;
+  taken.accept(3, 2, 2);
+  send(taken, 2);
+  ASSERT_EQ(taken.on_extend(0, 2), 0);
+  EXPECT_EQ(taken.state(), SendState::kDone);
+}
+
+TEST(SendGrant, AParkedOfferThatWasStoppedForAnotherReasonIsNoLie) {
+  SendGrant sender;
+  sender.accept(1, 4, 2);
+  sender.posted(1);
+  sender.stop(kAgain);
+  sender.completed(1);
+  static_cast<void>(sender.take_closed());
+  EXPECT_EQ(sender.on_abort(0, kAgain), 0);  // crossed
+  EXPECT_EQ(sender.state(), SendState::kRequested);
+}
+
+}  // namespace
+}  // namespace rio::msg::test
