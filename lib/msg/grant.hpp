@@ -57,6 +57,8 @@ class SendGrant {
   }
   /// GRANT says that the receiver has more than when it sent the last one.
   void brought_further() { fruitless_ = 0; }
+  /// Attempts in a row that brought it no further: below kFruitlessMax while it is not given up.
+  [[nodiscard]] uint8_t fruitless() const { return fruitless_; }
 
   /// Hot. How many messages may be posted now.
   [[nodiscard]] uint32_t may_post() const {

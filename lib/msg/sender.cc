@@ -221,7 +221,7 @@ void Sender::on_sent(const pmd::TxDone& done) {
       transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
     } else if (done.status == pmd::Status::kLinkDown) {
       // Attempts that fail at once would be used up before the link is back.
-      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.attempt()));
+      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.fruitless()));
     }
   }
   transfer.grant.completed(1);

@@ -41,7 +41,8 @@ void copies(uint8_t* to, uint8_t* from, size_t bytes, const Page& target) {
   std::fill(target.begin(), target.end(), uint8_t{0xEE});
   copy_tiny(to, from, bytes);
   ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), to)) << bytes;
-  const auto changed = std::count_if(target.begin(), target.end(), [](uint8_t b) { return b != 0xEE; });
+  const auto changed =
+      std::count_if(target.begin(), target.end(), [](uint8_t b) { return b != 0xEE; });
   const auto own = std::count_if(wanted.begin(), wanted.end(), [](uint8_t b) { return b != 0xEE; });
   ASSERT_EQ(changed, own) << bytes;
 }
