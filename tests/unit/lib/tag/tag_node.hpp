@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,9 +52,10 @@ struct TagNode {
 [[nodiscard]] inline std::vector<uint8_t> pattern(uint64_t number, uint64_t length_bytes) {
   std::vector<uint8_t> bytes(length_bytes);
   uint64_t word = number * 0x9E3779B97F4A7C15u + 1;
-  for (uint64_t i = 0; i < length_bytes; ++i) {
+  for (uint64_t i = 0; i < length_bytes; i += sizeof(word)) {
     word = word * 6364136223846793005u + 1442695040888963407u;
-    bytes[i] = static_cast<uint8_t>(word >> 56);
+    const uint64_t mixed = word ^ word >> 29;  // the lower bits alone come again soon
+    std::memcpy(bytes.data() + i, &mixed, std::min<uint64_t>(sizeof(mixed), length_bytes - i));
   }
   return bytes;
 }
