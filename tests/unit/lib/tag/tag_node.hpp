@@ -20,12 +20,14 @@ inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
 
 struct TagNode {
   TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
-          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes, uint32_t buffers = 1024) {
+          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes, uint32_t buffers = 1024,
+          uint32_t deliver_ms = msg::PortConfig{}.deliver_ms) {
     msg::PortConfig config;
     config.card = card;
     config.dest_id = dest_id;
     config.buffers = buffers;
     config.share = share;
+    config.deliver_ms = deliver_ms;
     EXPECT_EQ(msg::Port::open(config, &port), 0);
     endpoints.resize(contexts);
     for (uint16_t i = 0; i < contexts; ++i) {

@@ -22,7 +22,8 @@ struct TrafficPlan {
   uint32_t steps = 0;
   uint64_t eager_bytes = msg::Profile{}.eager_bytes;
   uint64_t budget_bytes = 0;  ///< all messages of more than a few KiB together
-  bool may_fail = false;      ///< large data may end with -EIO: the cards fail again and again
+  uint32_t deliver_ms = msg::PortConfig{}.deliver_ms;
+  bool may_fail = false;  ///< large data may end with -EIO: the cards fail again and again
 };
 
 /// Two endpoints on each card; each step one of them sends, receives, probes, cancels or works.
@@ -77,14 +78,51 @@ class Traffic {
       return node_of(std::get<0>(key)) == node || std::get<1>(key) / 2 == node;
     });
   }
-  /// A card is opened anew, as its user does who has heard that it is gone.
-  void reopen(uint32_t node) {
+  /// A card is opened anew, as its user does who has heard that it is gone. What is sent there
+  /// until its peers hear of that is lost, so nothing is before they do. @return whether they did.
+  [[nodiscard]] bool reopen(uint32_t node) {
+    const uint32_t id = nodes_[node]->port->dest_id();
+    std::map<uint32_t, uint32_t> sessions;  // by node
+    for (uint32_t other = 0; other < count(); ++other) {
+      const msg::Link* const link = other == node ? nullptr : nodes_[other]->port->link(id);
+      if (link != nullptr && link->state == msg::LinkState::kUp) {
+        sessions[other] = link->session;
+      }
+    }
     nodes_[node].reset();
     for (uint32_t end = 2 * node; end < 2 * node + 2; ++end) {
       sends_[end].clear();
       receives_[end].clear();
     }
     open(node);
+    for (uint32_t to = 0; to < ends(); ++to) {
+      if (to / 2 != node) {
+        send_to(2 * node, to, 0);
+      }
+    }
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto knows = [&](const auto& each) {
+      return nodes_[each.first]->port->link(id)->session != each.second;
+    };
+    while (!std::ranges::all_of(sessions, knows)) {
+      if (std::chrono::steady_clock::now() > until) {
+        return false;
+      }
+      work_all();
+    }
+    return true;
+  }
+  /// All work until the port knows that its card is gone, and its requests are done, but for large
+  /// data that the card has: these are done when the port is closed.
+  [[nodiscard]] bool until_told(uint32_t node) {
+    constexpr uint32_t kTurns = 2000000;
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      work_all();
+      if (nodes_[node]->port->error() == -ENODEV && all_told(2 * node) && all_told(2 * node + 1)) {
+        return true;
+      }
+    }
+    return false;
   }
   /// Send so many bytes, from any to any other.
   void send_long(uint64_t length_bytes) {
@@ -112,6 +150,7 @@ class Traffic {
     Buffer buffer;
   };
 
+  static constexpr auto kPatience = std::chrono::seconds(60);  // no wait is longer
   static constexpr uint64_t kBitsCount = 4;
   static constexpr uint64_t kBigBytes = 1u << 20;  // one receive of so many at a time
 
@@ -125,15 +164,22 @@ class Traffic {
     return node;
   }
 
+  [[nodiscard]] bool all_told(uint32_t end) const {
+    const auto is_large = [](const auto& each) { return each->request.large != nullptr; };
+    return std::ranges::all_of(sends_[end], is_large) &&
+           std::ranges::all_of(receives_[end], is_large);
+  }
+
   void open(uint32_t node) {
     const uint32_t id = plan_.first_id == 0 ? 0 : plan_.first_id + node;
-    nodes_[node] = std::make_unique<TagNode>(plan_.cards[node], id, 2, 16, plan_.eager_bytes);
+    nodes_[node] = std::make_unique<TagNode>(plan_.cards[node], id, 2, 16, plan_.eager_bytes, 1024,
+                                             plan_.deliver_ms);
   }
 
   /// Receive all that is missing.
   void finish() {
     using Clock = std::chrono::steady_clock;
-    const auto until = Clock::now() + std::chrono::seconds(20);  // cards' time-outs are waited for
+    const auto until = Clock::now() + kPatience;  // cards' time-outs are waited for
     for (uint32_t turn = 0; left() && !testing::Test::HasFatalFailure(); ++turn) {
       ASSERT_TRUE(turn < kTurnsMax || Clock::now() < until)
           << reference_.waiting() << " messages missing" << state();
@@ -228,7 +274,9 @@ class Traffic {
     if (sends_[from].size() > 40) {
       return;
     }
-    const uint32_t to = other(from);
+    send_to(from, other(from), length_bytes);
+  }
+  void send_to(uint32_t from, uint32_t to, uint64_t length_bytes) {
     const uint64_t bits = below(kBitsCount);
     auto sending = std::make_unique<Sending>(length_bytes, Buffer::any_offset(random_));
     sending->key = {at(from), to, bits};

@@ -23,6 +23,14 @@ constexpr uint64_t kBudgetBytes = 6u << 20;
   return ",pcie=" + std::to_string(seed | 1u);
 }
 
+[[nodiscard]] std::vector<std::string> on_a_fabric(int count, uint64_t seed) {
+  std::vector<std::string> cards;
+  for (int id = 1; id <= count; ++id) {
+    cards.push_back("shm:t" + std::to_string(seed) + ",id=" + std::to_string(id));
+  }
+  return cards;
+}
+
 class TagTraffic : public testing::Test {
  protected:
   TagTraffic() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
@@ -75,11 +83,7 @@ TEST_F(TagTraffic, TwoCardsOnABusThatDelays) {
 
 TEST_F(TagTraffic, FourCardsOnAFabric) {
   each_seed(2, [](uint64_t seed) {
-    std::vector<std::string> cards;
-    for (int id = 1; id <= 4; ++id) {
-      cards.push_back("shm:t" + std::to_string(seed) + ",id=" + std::to_string(id));
-    }
-    TrafficPlan four = plan(seed, 10000, std::move(cards));
+    TrafficPlan four = plan(seed, 10000, on_a_fabric(4, seed));
     four.first_id = 0;
     run(four);
   });
@@ -98,6 +102,102 @@ TEST_F(TagTraffic, TwoCardsWithFaultsOnABusThatDelays) {
     TrafficPlan bad = plan(seed, 2000, pair(seed, pcie(seed) + faults(seed, "0.0002")));
     bad.may_fail = true;
     run(bad);
+  });
+}
+
+// Each kind alone, and each is drawn.
+TEST_F(TagTraffic, EachFaultAlone) {
+  constexpr uint32_t kKinds = 8;
+  constexpr double kRates[kKinds] = {0.005, 0.002, 0.002, 0.02, 0.003, 0.003, 0.003, 0.003};
+  for (uint32_t kind = 0; kind < kKinds; ++kind) {
+    SCOPED_TRACE(kind);
+    uint64_t drawn = 0;
+    each_seed(1, [&](uint64_t seed) {
+      TrafficPlan bad = plan(seed, 3000, pair(seed, ",exact=1"));
+      bad.may_fail = true;
+      bad.budget_bytes = 2u << 20;
+      Traffic traffic(bad);
+      for (uint32_t node = 0; node < traffic.count(); ++node) {
+        traffic.card(node).set_faults({seed + node, kRates[kind], 1u << kind});
+      }
+      traffic.run();
+      for (uint32_t node = 0; node < traffic.count(); ++node) {
+        drawn += traffic.card(node).faults_drawn(static_cast<model::Fault>(1u << kind));
+      }
+    });
+    EXPECT_NE(drawn, 0u);
+  }
+}
+
+/// Now and then the link of a card goes down, or the card does not look at a ring, for a while.
+class Hitches {
+ public:
+  explicit Hitches(Traffic& traffic) : traffic_(traffic), left_(traffic.count()) {}
+
+  /// @param last all is well from now on.
+  void step(bool last) {
+    for (uint32_t node = 0; node < traffic_.count(); ++node) {
+      uint32_t& left = left_[node];
+      if (left == 0 && !last && traffic_.below(150) == 0) {
+        left = 1 + static_cast<uint32_t>(traffic_.below(40));
+        kind_ = static_cast<uint32_t>(traffic_.below(3));
+        set(node, true);
+        ++count_;
+      } else if (left != 0 && (--left == 0 || last)) {
+        left = 0;
+        set(node, false);
+      }
+    }
+  }
+  [[nodiscard]] uint32_t count() const { return count_; }
+
+ private:
+  void set(uint32_t node, bool bad) {
+    model::Card& card = traffic_.card(node);
+    card.set_link(!bad || kind_ != 0);
+    card.hold_ring(0, static_cast<uint32_t>(regs::Ring::kTx), bad && kind_ == 1);
+    card.hold_ring(0, static_cast<uint32_t>(regs::Ring::kShared), bad && kind_ == 2);
+  }
+
+  Traffic& traffic_;
+  std::vector<uint32_t> left_;
+  uint32_t kind_ = 0;
+  uint32_t count_ = 0;
+};
+
+TEST_F(TagTraffic, LinksThatGoDownAndRingsThatAreStuck) {
+  each_seed(2, [](uint64_t seed) {
+    TrafficPlan bad = plan(seed, 5000, pair(seed, seed % 2 == 0 ? "" : pcie(seed)));
+    bad.may_fail = true;
+    Traffic traffic(bad);
+    Hitches hitches(traffic);
+    traffic.run([&](uint32_t step) { hitches.step(step == bad.steps - 1); });
+    EXPECT_NE(hitches.count(), 0u);
+  });
+}
+
+// Their users hear of it, open them again and go on; so do their peers. What was under way may be
+// lost: nothing of it comes twice, in another order or changed.
+TEST_F(TagTraffic, CardsThatVanishOrAreReset) {
+  each_seed(2, [](uint64_t seed) {
+    TrafficPlan bad = plan(seed, 4000, on_a_fabric(3, seed));
+    bad.first_id = 0;
+    bad.budget_bytes = 2u << 20;
+    bad.deliver_ms = 2000;
+    Traffic traffic(bad);
+    traffic.run([&](uint32_t step) {
+      if (step % 1000 == 500) {
+        const auto node = static_cast<uint32_t>(traffic.below(traffic.count()));
+        traffic.disturbed(node);
+        if (step % 2000 == 500) {
+          traffic.card(node).vanish();
+        } else {
+          traffic.card(node).lose_state();
+        }
+        ASSERT_TRUE(traffic.until_told(node)) << "seed " << seed;
+        ASSERT_TRUE(traffic.reopen(node)) << "seed " << seed;
+      }
+    });
   });
 }
 
