@@ -287,8 +287,9 @@ class Traffic {
     tag::SendRequest& request = sending->request;
     const bool sync = below(10) == 0;
     tag::Endpoint& source = endpoint(from);
-    const int rc = sync ? source.send_sync(at(to), bits, sending->bytes.data(), length_bytes, request)
-                        : source.send(at(to), bits, sending->bytes.data(), length_bytes, request);
+    const int rc =
+        sync ? source.send_sync(at(to), bits, sending->bytes.data(), length_bytes, request)
+             : source.send(at(to), bits, sending->bytes.data(), length_bytes, request);
     if (rc < 0) {
       ASSERT_TRUE(is_disturbed(to) || is_disturbed(from)) << rc;
       reference_.lost(sending->key, sending->number);

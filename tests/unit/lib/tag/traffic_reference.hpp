@@ -75,8 +75,8 @@ class Sizes {
     for (const uint64_t border :
          {uint64_t{8}, uint64_t{msg::kTinyBytesMax}, uint64_t{regs::kSegmentBytesMax},
           uint64_t{regs::kSegmentBytesMax} - msg::kHeaderBytes - tag::kBitsBytes,
-          uint64_t{tag::kDataBytesMax}, uint64_t{regs::kMessageBytesMax}, eager_bytes,
-          kWindowBytes, uint64_t{1} << 20, kLongestBytes}) {
+          uint64_t{tag::kDataBytesMax}, uint64_t{regs::kMessageBytesMax}, eager_bytes, kWindowBytes,
+          uint64_t{1} << 20, kLongestBytes}) {
       for (const uint64_t size : {border - 1, border, border + 1}) {
         borders_.push_back(size);
       }
