@@ -71,44 +71,35 @@ class Traffic {
       work(end);
     }
   }
-  /// From now on what is under way there may be lost, and errors of it are expected.
+  /// From now on what goes there or comes from there may be lost, and errors of it are expected.
   void disturbed(uint32_t node) {
     disturbed_.insert(node);
     reference_.all_lost([&](const Reference::Key& key) {
       return node_of(std::get<0>(key)) == node || std::get<1>(key) / 2 == node;
     });
   }
-  /// A card is opened anew, as its user does who has heard that it is gone. What is sent there
-  /// until its peers hear of that is lost, so nothing is before they do. @return whether they did.
-  [[nodiscard]] bool reopen(uint32_t node) {
-    const uint32_t id = nodes_[node]->port->dest_id();
-    std::map<uint32_t, uint32_t> sessions;  // by node
-    for (uint32_t other = 0; other < count(); ++other) {
-      const msg::Link* const link = other == node ? nullptr : nodes_[other]->port->link(id);
-      if (link != nullptr && link->state == msg::LinkState::kUp) {
-        sessions[other] = link->session;
-      }
-    }
+  /// A card is opened anew, as its user does who has heard that it is gone.
+  void reopen(uint32_t node) {
     nodes_[node].reset();
     for (uint32_t end = 2 * node; end < 2 * node + 2; ++end) {
       sends_[end].clear();
       receives_[end].clear();
     }
     open(node);
-    for (uint32_t to = 0; to < ends(); ++to) {
-      if (to / 2 != node) {
-        send_to(2 * node, to, 0);
+  }
+  /// Whether a message goes from each to each: what was disturbed is well again. It may have to be
+  /// sent once more, since somebody hears only then that a session is over.
+  [[nodiscard]] bool all_well() {
+    for (uint32_t from = 0; from < ends(); ++from) {
+      for (uint32_t to = 0; to < ends(); ++to) {
+        bool arrived = from / 2 == to / 2;
+        for (uint32_t tries = 0; tries < 3 && !arrived; ++tries) {
+          arrived = arrives(from, to);
+        }
+        if (!arrived) {
+          return false;
+        }
       }
-    }
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    const auto knows = [&](const auto& each) {
-      return nodes_[each.first]->port->link(id)->session != each.second;
-    };
-    while (!std::ranges::all_of(sessions, knows)) {
-      if (std::chrono::steady_clock::now() > until) {
-        return false;
-      }
-      work_all();
     }
     return true;
   }
@@ -150,6 +141,13 @@ class Traffic {
     Buffer buffer;
   };
 
+  struct Test {
+    tag::SendRequest send;
+    tag::RecvRequest receive;
+    uint64_t from = 0;
+    uint64_t to = 0;
+  };
+
   static constexpr auto kPatience = std::chrono::seconds(60);  // no wait is longer
   static constexpr uint64_t kBitsCount = 4;
   static constexpr uint64_t kBigBytes = 1u << 20;  // one receive of so many at a time
@@ -164,6 +162,20 @@ class Traffic {
     return node;
   }
 
+  [[nodiscard]] bool arrives(uint32_t from, uint32_t to) {
+    const uint64_t bits = kBitsCount + tests_.size();  // nothing else has them
+    cancel_all(to);                                    // one of them might take it
+    Test& test = tests_.emplace_back();
+    if (endpoint(to).receive({bits, 0, at(from)}, &test.to, sizeof(test.to), test.receive) != 0 ||
+        endpoint(from).send(at(to), bits, &test.from, sizeof(test.from), test.send) < 0) {
+      return false;
+    }
+    const auto until = std::chrono::steady_clock::now() + kPatience / 4;
+    while (test.receive.stage != tag::Stage::kIdle && std::chrono::steady_clock::now() < until) {
+      work_all();
+    }
+    return test.receive.stage == tag::Stage::kIdle && test.receive.status == 0;
+  }
   [[nodiscard]] bool all_told(uint32_t end) const {
     const auto is_large = [](const auto& each) { return each->request.large != nullptr; };
     return std::ranges::all_of(sends_[end], is_large) &&
@@ -274,9 +286,7 @@ class Traffic {
     if (sends_[from].size() > 40) {
       return;
     }
-    send_to(from, other(from), length_bytes);
-  }
-  void send_to(uint32_t from, uint32_t to, uint64_t length_bytes) {
+    const uint32_t to = other(from);
     const uint64_t bits = below(kBitsCount);
     auto sending = std::make_unique<Sending>(length_bytes, Buffer::any_offset(random_));
     sending->key = {at(from), to, bits};
@@ -284,6 +294,9 @@ class Traffic {
     const std::vector<uint8_t> bytes = pattern(sending->number, length_bytes);
     std::ranges::copy(bytes, sending->bytes.data());
     reference_.sent(sending->key, sending->number, length_bytes);
+    if (is_disturbed(from) || is_disturbed(to)) {
+      reference_.lost(sending->key, sending->number);
+    }
     tag::SendRequest& request = sending->request;
     const bool sync = below(10) == 0;
     tag::Endpoint& source = endpoint(from);
@@ -366,6 +379,9 @@ class Traffic {
   }
   void collect(uint32_t end) {
     while (tag::Request* const done = endpoint(end).next_done()) {
+      if (done->user == nullptr) {
+        continue;  // of arrives()
+      }
       if (done->is_receive) {
         auto* const receiving = static_cast<Receiving*>(done->user);
         if (done->status != -ECANCELED) {
@@ -422,6 +438,7 @@ class Traffic {
   std::vector<std::vector<std::unique_ptr<Receiving>>> receives_;
   Reference reference_;
   std::set<uint32_t> disturbed_;
+  std::deque<Test> tests_;
   uint64_t failed_ = 0;  // sends
   uint64_t next_number_ = 0;
   uint64_t next_order_ = 1;

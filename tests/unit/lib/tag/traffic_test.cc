@@ -195,9 +195,10 @@ TEST_F(TagTraffic, CardsThatVanishOrAreReset) {
           traffic.card(node).lose_state();
         }
         ASSERT_TRUE(traffic.until_told(node)) << "seed " << seed;
-        ASSERT_TRUE(traffic.reopen(node)) << "seed " << seed;
+        traffic.reopen(node);
       }
     });
+    ASSERT_TRUE(HasFatalFailure() || traffic.all_well()) << "seed " << seed;
   });
 }
 
