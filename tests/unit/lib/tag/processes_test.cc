@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kMembers = 3;
 constexpr uint32_t kEach = 80;  // messages from each to each
 constexpr uint64_t kBudgetBytes = 1u << 20;
-constexpr auto kWithin = std::chrono::seconds(60);
+constexpr auto kWithin = std::chrono::seconds(150);
 
 struct Plan {
   uint64_t seed;
@@ -33,14 +33,15 @@ struct Planned {
   bool sync;
 };
 
-/// What one member sends another one, in order. One of each pair is of 16 MiB.
+/// What one member sends another one, in order. Every third pair has one of 16 MiB.
 std::vector<Planned> planned(const Plan& plan, uint32_t from, uint32_t to) {
   std::mt19937_64 random(plan.seed * 64 + from * 8 + to);
   Sizes sizes(msg::Profile{}.eager_bytes, kBudgetBytes);
+  const uint64_t longest = plan.may_fail ? 1u << 20 : kLongestBytes;  // or it takes very long
   std::vector<Planned> all;
   for (uint32_t i = 0; i < kEach; ++i) {
     const bool is_long = i == kEach / 2 && (from + to) % 3 == plan.seed % 3;
-    const uint64_t size = is_long ? kLongestBytes - 1 + random() % 3 : sizes.draw(random);
+    const uint64_t size = is_long ? longest - 1 + random() % 3 : sizes.draw(random);
     all.push_back({random() % 4, size, (from * 8 + to) * uint64_t{kEach} + i, random() % 10 == 0});
   }
   return all;
@@ -118,8 +119,8 @@ class Talker {
   };
 
   [[nodiscard]] bool all_sent() const {
-    return sends_.empty() && std::ranges::all_of(
-                                 out_, [](const Peer& peer) { return peer.next == peer.all.size(); });
+    return sends_.empty() &&
+           std::ranges::all_of(out_, [](const Peer& peer) { return peer.next == peer.all.size(); });
   }
   [[nodiscard]] std::string state() const {
     return std::to_string(missing_) + " messages missing, " + std::to_string(sends_.size()) +
