@@ -3,73 +3,46 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "apps/msgrate/side.hpp"
+#include <utility>
 
 namespace rio::msgrate {
 namespace {
 
-constexpr uint16_t kContext = 1;
-constexpr uint32_t kFlushMs = 5000;
 constexpr uint32_t kPage = 4096;    // no card wants more
 constexpr uint32_t kStride = 1597;  // odd
 
 }  // namespace
 
 CopiedSide::CopiedSide(uint32_t peer, const Options& options)
-    : peer_(tag::address(peer, kContext)),
+    : end_(peer),
       size_bytes_(options.size_bytes),
       count_(options.count),
       memory_(uint64_t{options.size_bytes} + 2 * kPage) {
   page_ = memory_.data() + (0u - reinterpret_cast<uintptr_t>(memory_.data())) % kPage;
 }
 
-CopiedSide::~CopiedSide() {
-  if (endpoint_ != nullptr) {
-    static_cast<void>(endpoint_->flush(kFlushMs));
-  }
-}
-
 int CopiedSide::open(const std::string& card, uint32_t peer, const Options& options,
                      std::unique_ptr<CopiedSide>* out) {
   std::unique_ptr<CopiedSide> side(new CopiedSide(peer, options));
-  msg::PortConfig config;
-  config.card = card;
-  int rc = msg::Port::open(config, &side->port_);
-  rc = rc != 0 ? rc : tag::Endpoint::create(*side->port_, kContext, {}, &side->endpoint_);
-  if (rc != 0) {
-    return complain(card, -rc);
+  const int rc = side->end_.open(card);
+  if (rc == 0) {
+    *out = std::move(side);
   }
-  *out = std::move(side);
-  return 0;
+  return rc;
 }
 
 int CopiedSide::run(bool sends, Copied* out) {
   return sends ? lead(out) : follow();
 }
 
-int CopiedSide::wait(int begun, tag::Request& request) {
-  Patience patience;
-  while (begun == 0 && !endpoint_->test(request)) {
-    if (!patience.left()) {
-      return complain("exchange with", peer_ >> 8, ETIMEDOUT);
-    }
-    endpoint_->progress();
-  }
-  const int status = begun < 0 ? begun : request.status;
-  return status == 0 ? 0 : complain("exchange with", peer_ >> 8, -status);
-}
-
 int CopiedSide::send(uint64_t bits, const void* data, uint64_t size_bytes) {
   tag::SendRequest request;
-  const int begun = endpoint_->send(peer_, bits, data, size_bytes, request);
-  return wait(begun, request);
+  return end_.wait(end_.send(bits, data, size_bytes, request), request);
 }
 
 int CopiedSide::receive(uint64_t bits, void* data, uint64_t size_bytes) {
   tag::RecvRequest request;
-  const int begun = endpoint_->receive({bits, 0, peer_}, data, size_bytes, request);
-  return wait(begun, request);
+  return end_.wait(end_.receive(bits, data, size_bytes, request), request);
 }
 
 void CopiedSide::stamp(uint8_t* at, uint64_t number) const {
@@ -88,9 +61,9 @@ int CopiedSide::measure(uint32_t own, uint32_t others, uint64_t* copied_bytes) {
   Report report{};
   int rc = send(kOrder, &order, sizeof(order));
   stamp(page_ + own, number_);
-  const uint64_t before = port_->stats().copied;
+  const uint64_t before = end_.port().stats().copied;
   rc = rc != 0 ? rc : send(kMessage, page_ + own, size_bytes_);
-  const uint64_t copied = port_->stats().copied - before;
+  const uint64_t copied = end_.port().stats().copied - before;
   rc = rc != 0 ? rc : receive(kReport, &report, sizeof(report));
   if (rc != 0) {
     return rc;
@@ -106,7 +79,7 @@ int CopiedSide::lead(Copied* out) {
   rc = rc != 0 ? rc : receive(kReport, &hello, sizeof(hello));
   // What the receiver's card can tell apart, and what addresses have to agree in.
   const uint32_t offsets = std::clamp(hello.dedicated_addr_align, 1u, kPage);
-  const uint32_t modulus = std::clamp(port_->endpoint().caps().tx_addr_align, 1u, kPage);
+  const uint32_t modulus = std::clamp(end_.port().endpoint().caps().tx_addr_align, 1u, kPage);
   const uint32_t steps = std::max(offsets / modulus, 1u);
   for (uint32_t i = 0; i < std::min(count_, offsets) && rc == 0; ++i) {
     // All of them if there are enough; the first has the longest head.
@@ -128,7 +101,7 @@ int CopiedSide::lead(Copied* out) {
 }
 
 int CopiedSide::follow() {
-  const uint32_t align = port_->endpoint().caps().dedicated_addr_align;
+  const uint32_t align = end_.port().endpoint().caps().dedicated_addr_align;
   Order order{};
   int rc = receive(kOrder, &order, sizeof(order));
   Report report = {0, 0, align};
@@ -140,9 +113,9 @@ int CopiedSide::follow() {
     }
     uint8_t* const at = page_ + order.offset % kPage;
     stamp(at, 0);
-    const uint64_t before = port_->stats().copied;
+    const uint64_t before = end_.port().stats().copied;
     rc = receive(kMessage, at, size_bytes_);
-    report.copied_bytes = port_->stats().copied - before;
+    report.copied_bytes = end_.port().stats().copied - before;
     report.number = stamped(at, order.number) ? order.number : 0;
     rc = rc != 0 ? rc : send(kReport, &report, sizeof(report));
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/msgrate/options.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "apps/msgrate/tag_end.hpp"
 
 namespace rio::msgrate {
 
@@ -28,7 +28,6 @@ class CopiedSide {
   /// @return 0, or -errno, which is on stderr.
   [[nodiscard]] static int open(const std::string& card, uint32_t peer, const Options& options,
                                 std::unique_ptr<CopiedSide>* out);
-  ~CopiedSide();
 
   /// @param sends this side sends, and gets the result. @return 0, or -errno, which is on stderr.
   [[nodiscard]] int run(bool sends, Copied* out);
@@ -50,7 +49,6 @@ class CopiedSide {
   static constexpr uint64_t kMessage = 3;
 
   CopiedSide(uint32_t peer, const Options& options);
-  [[nodiscard]] int wait(int begun, tag::Request& request);
   [[nodiscard]] int send(uint64_t bits, const void* data, uint64_t size_bytes);
   [[nodiscard]] int receive(uint64_t bits, void* data, uint64_t size_bytes);
   [[nodiscard]] int measure(uint32_t own, uint32_t others, uint64_t* copied_bytes);
@@ -59,9 +57,7 @@ class CopiedSide {
   void stamp(uint8_t* at, uint64_t number) const;
   [[nodiscard]] bool stamped(const uint8_t* at, uint64_t number) const;
 
-  std::unique_ptr<msg::Port> port_;
-  std::unique_ptr<tag::Endpoint> endpoint_;
-  tag::Address peer_;
+  TagEnd end_;
   uint32_t size_bytes_;
   uint32_t count_;
   uint64_t number_ = 0;

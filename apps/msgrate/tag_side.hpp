@@ -1,5 +1,5 @@
 /// @file
-/// An endpoint of tagged messages.
+/// Tagged messages.
 #pragma once
 
 #include <array>
@@ -9,18 +9,17 @@
 #include <vector>
 
 #include "apps/msgrate/side.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "apps/msgrate/tag_end.hpp"
 
 namespace rio::msgrate {
 
-/// An endpoint and who is at its other end. Some requests are always under way; all have the same
+/// Some requests are always under way; all have the same
 /// buffer, as in the bandwidth tests of others.
 class TagSide : public Side {
  public:
   /// @param size_bytes of the longest message.
   [[nodiscard]] static int open(const std::string& card, uint32_t peer, uint32_t size_bytes,
                                 std::unique_ptr<Side>* out);
-  ~TagSide() override;
 
   [[nodiscard]] int barrier() override;
   [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override;
@@ -34,14 +33,10 @@ class TagSide : public Side {
   static constexpr uint64_t kBits = 1;
 
   TagSide(uint32_t peer, uint32_t size_bytes);
-  /// @param begun of send() or receive(). @return 0 when it is done, or why not.
-  [[nodiscard]] int wait(int begun, tag::Request& request);
   [[nodiscard]] int send_one(uint32_t size_bytes);
   [[nodiscard]] int receive_one(uint32_t size_bytes);
 
-  std::unique_ptr<msg::Port> port_;
-  std::unique_ptr<tag::Endpoint> endpoint_;
-  tag::Address peer_;
+  TagEnd end_;
   std::vector<uint8_t> memory_;
   uint8_t* bytes_;  // in it, on a page of its own, as those of others are
   std::array<tag::SendRequest, kAhead> sends_;

@@ -57,7 +57,7 @@ class SendGrant {
   }
   /// GRANT says that the receiver has more than when it sent the last one.
   void brought_further() { fruitless_ = 0; }
-  /// Attempts that ended since then, below kFruitlessMax.
+  /// Attempts in a row that brought it no further: below kFruitlessMax while it is not given up.
   [[nodiscard]] uint8_t fruitless() const { return fruitless_; }
 
   /// Hot. How many messages may be posted now.

@@ -141,7 +141,7 @@ class Port {
   [[nodiscard]] Link* link(uint32_t dest_id);
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
-  /// 0, or -ENODEV: the card is gone.
+  /// 0, or -ENODEV: the card is gone, or was reset behind our back.
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] const PortStats& stats() const { return stats_; }
   [[nodiscard]] const PortConfig& config() const { return config_; }

@@ -109,6 +109,8 @@ class QueueAssigner {
   void unwait(QueueWaiter& waiter);
   /// Serve the next one. @return it, with its place; null if none can be served now.
   [[nodiscard]] QueueWaiter* assign(QueuePlace* out);
+  /// Whether assign() would serve one.
+  [[nodiscard]] bool ready() const { return free_ != 0 && !ring_.empty(); }
 
   /// Take a place for an offer. @return whether there is one to have.
   [[nodiscard]] bool offer(QueueSource& source, QueuePlace* out);

@@ -51,7 +51,8 @@ class Receiver {
   void progress();
   /// Whether progress() has anything to do.
   [[nodiscard]] bool busy() const {
-    return (used_ | to_stop_ | open_offers_) != 0 || !working_.empty() || !resting_.empty();
+    return (used_ | to_stop_ | open_offers_) != 0 || !working_.empty() || !resting_.empty() ||
+           assigner_.ready();
   }
   /// Whether large data may come that nobody waits for.
   [[nodiscard]] bool late_possible() const { return quarantined_ != 0 || !resting_.empty(); }

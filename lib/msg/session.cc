@@ -387,9 +387,11 @@ void Port::look_at_events() {
 void Port::look_at_card() {
   if (--until_card_ == 0) {
     until_card_ = kLooksPerCard;
-    if (error_ == 0 && endpoint_->card().gone()) {
+    pmd::Card& card = endpoint_->card();
+    if (error_ == 0 && (card.gone() || card.was_reset())) {
       error_ = -ENODEV;
-      pmd::log_error("%s is gone; close the port", endpoint_->name().c_str());
+      pmd::log_error("%s %s; close the port, and open it again", endpoint_->name().c_str(),
+                     card.gone() ? "is gone" : "was reset by somebody else");
     }
   }
 }

@@ -1,4 +1,7 @@
 // What arrives. Every field is the peer's word until it was compared with what we know.
+#include <algorithm>
+#include <utility>
+
 #include "lib/tag/endpoint.hpp"
 #include "pmd/bus/log.hpp"
 
@@ -22,18 +25,24 @@ void Endpoint::drain() {
 inline void Endpoint::arrive_run(const msg::Origin& origin) {
   const msg::Inbox& inbox = context_->inbox();
   const Address source = address(origin.link->dest_id(), origin.from);
-  const uint32_t count = inbox.run();
+  const uint32_t count = std::min(inbox.run(), inbox.in_a_row(0));
+  const iovec* const messages = &inbox.at(0);
   uint32_t taken = 0;
-  for (; taken < count; ++taken) {
-    const iovec& bytes = inbox.at(taken);
-    if (bytes.iov_len < kBitsBytes) [[unlikely]] {
-      break;
+  {
+    ReceiveQueue::Run receives = matcher_.arrive_run(source);
+    Requests done;
+    for (; taken < count; ++taken) {
+      const iovec& bytes = messages[taken];
+      if (bytes.iov_len < kBitsBytes) [[unlikely]] {
+        break;
+      }
+      Receive* const receive = receives.take(load_bits(bytes.iov_base));
+      if (receive == nullptr) [[unlikely]] {
+        break;
+      }
+      complete(static_cast<RecvRequest&>(*receive), source, bytes, &done);
     }
-    Receive* const receive = matcher_.arrive(source, load_bits(bytes.iov_base));
-    if (receive == nullptr) [[unlikely]] {
-      break;
-    }
-    complete(static_cast<RecvRequest&>(*receive), source, bytes);
+    done_.append_all(done);
   }
   if (taken != 0) {
     context_->drop_oldest(taken);
@@ -44,13 +53,20 @@ inline void Endpoint::arrive_run(const msg::Origin& origin) {
 }
 
 /// @param bytes of a whole message.
-inline void Endpoint::complete(RecvRequest& request, Address source, const iovec& bytes) {
+inline void Endpoint::complete(RecvRequest& request, Address source, const iovec& bytes,
+                               Requests* done) {
   const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
-  request.length_bytes = bytes.iov_len - kBitsBytes;
+  const uint64_t length_bytes = bytes.iov_len - kBitsBytes;
+  request.length_bytes = length_bytes;
   request.message_bits = load_bits(at);
   request.from = source;
-  place(request, 0, at + kBitsBytes, request.length_bytes);
-  finish(request, truncation(request));
+  if (length_bytes <= msg::kTinyBytesMax && length_bytes <= request.capacity_bytes) [[likely]] {
+    msg::copy_tiny(request.buffer, at + kBitsBytes, length_bytes);
+    finish(request, 0, done);
+    return;
+  }
+  place(request, 0, at + kBitsBytes, length_bytes);
+  finish(request, truncation(request), done);
 }
 
 /// A whole message. It is the oldest of the inbox, as in all functions below.
@@ -58,7 +74,7 @@ void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
   const uint64_t bits = load_bits(bytes.iov_base);
   const Address source = address(origin.link->dest_id(), origin.from);
   if (Receive* const receive = matcher_.arrive(source, bits); receive != nullptr) {
-    complete(static_cast<RecvRequest&>(*receive), source, bytes);
+    complete(static_cast<RecvRequest&>(*receive), source, bytes, &done_);
     context_->drop_oldest();
     return;
   }

@@ -119,9 +119,8 @@ class Endpoint {
   }
   /// Hot. Something that is done, the earliest first; it is the caller's. @return null: nothing is.
   [[nodiscard]] Request* next_done() {
-    Request* const request = done_.first();
+    Request* const request = done_.pop();
     if (request != nullptr) {
-      done_.remove(*request);
       request->stage = Stage::kIdle;
     }
     return request;
@@ -158,10 +157,11 @@ class Endpoint {
   Endpoint(msg::Port& port, uint64_t eager_bytes) : port_(port), eager_bytes_(eager_bytes) {}
 
   // endpoint.cc
-  void finish(Request& request, int status) {
+  void finish(Request& request, int status) { finish(request, status, &done_); }
+  static void finish(Request& request, int status, Requests* done) {
     request.status = status;
     request.stage = Stage::kDone;
-    done_.append(request);
+    done->append(request);
   }
   [[nodiscard]] Peer* peer(Address address);
   [[nodiscard]] int take(Unexpected& message, RecvRequest& request);
@@ -186,7 +186,7 @@ class Endpoint {
   // arrive.cc
   void drain();
   void arrive_run(const msg::Origin& origin);
-  void complete(RecvRequest& request, Address source, const iovec& bytes);
+  static void complete(RecvRequest& request, Address source, const iovec& bytes, Requests* done);
   void arrive_data(const iovec& bytes, const msg::Origin& origin);
   void arrive_other(const iovec& bytes, const msg::Origin& origin);
   [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes);

@@ -25,11 +25,32 @@ class Fifo {
     last_ = &node;
   }
 
+  /// All of another list, which is empty then.
+  void append_all(Fifo& others) {
+    if (others.first_ == nullptr) {
+      return;
+    }
+    (others.first_->*kLinks).prev = last_;
+    (last_ != nullptr ? (last_->*kLinks).next : first_) = others.first_;
+    last_ = others.last_;
+    others = {};
+  }
+
   /// As the oldest.
   void prepend(Node& node) {
     (node.*kLinks) = {first_, nullptr};
     (first_ != nullptr ? (first_->*kLinks).prev : last_) = &node;
     first_ = &node;
+  }
+
+  /// The oldest is taken out. @return null: there is none.
+  Node* pop() {
+    Node* const node = first_;
+    if (node != nullptr) {
+      first_ = (node->*kLinks).next;
+      (first_ != nullptr ? (first_->*kLinks).prev : last_) = nullptr;
+    }
+    return node;
   }
 
   /// @param node that is in this list.

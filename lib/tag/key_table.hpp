@@ -65,16 +65,12 @@ class KeyTable {
   /// Where the oldest entry of a key hangs; *find() is null if there is none. Valid until the table
   /// changes.
   [[nodiscard]] Node** find(uint32_t source, uint64_t bits) {
-    Node** at = &bucket(source, bits);
-    while (*at != nullptr && !((*at)->bits == bits && (!kBySource || (*at)->source == source))) {
-      at = &links(**at).next_key;
-    }
-    return at;
+    return find_from(&bucket(source, bits), source, bits);
   }
 
   /// As the youngest of its key.
   void add(Node& node) {
-    Node** at = find(node.source, node.bits);
+    Node** at = find_from(bucket_again(node.source, node.bits), node.source, node.bits);
     Node* first = *at;
     if (first == nullptr) {
       links(node) = {nullptr, nullptr, &node};
@@ -92,18 +88,21 @@ class KeyTable {
   }
 
   /// @param at of find(), with an entry: it is taken out.
-  void remove_first(Node** at) {
+  void remove_first(Node** at) { remove_before(at, next(**at)); }
+  /// @param at the same. @param first of those of its key that stay, or null: none does.
+  void remove_before(Node** at, Node* first) {
     const KeyLinks<Node>& gone = links(**at);
-    Node* next = gone.next;
-    if (next == nullptr) {
+    if (first == nullptr) {
       *at = gone.next_key;
       ++room_;
       return;
     }
-    links(*next).next_key = gone.next_key;
-    links(*next).prev = gone.prev;
-    *at = next;
+    links(*first).next_key = gone.next_key;
+    links(*first).prev = gone.prev;
+    *at = first;
   }
+  /// The next younger one of the same key; null: there is none.
+  [[nodiscard]] static Node* next(Node& node) { return links(node).next; }
 
   /// @param node that is in this table.
   void remove(Node& node) {
@@ -155,6 +154,21 @@ class KeyTable {
   [[nodiscard]] Node*& bucket(uint32_t source, uint64_t bits) const {
     return buckets_[key_hash(seed_, kBySource ? source : kAnySource, bits) >> shift_];
   }
+  /// The same, remembered: those of one key are often added one after another.
+  [[nodiscard]] Node** bucket_again(uint32_t source, uint64_t bits) {
+    if (bits != last_bits_ || (kBySource && source != last_source_)) {
+      last_bucket_ = &bucket(source, bits);
+      last_bits_ = bits;
+      last_source_ = source;
+    }
+    return last_bucket_;
+  }
+  [[nodiscard]] static Node** find_from(Node** at, uint32_t source, uint64_t bits) {
+    while (*at != nullptr && !((*at)->bits == bits && (!kBySource || (*at)->source == source))) {
+      at = &links(**at).next_key;
+    }
+    return at;
+  }
 
   [[gnu::noinline, gnu::cold]] void grow() {
     if (reserve(2 * capacity()) != 0) {
@@ -168,6 +182,7 @@ class KeyTable {
     const std::unique_ptr<Node*[]> old = std::exchange(buckets_, std::move(buckets));
     room_ += static_cast<int64_t>((count - old_count) / kBucketsPerKey);
     shift_ = 64 - std::countr_zero(count);
+    last_bucket_ = &bucket(last_source_, last_bits_);
     for (uint64_t i = 0; i < old_count; ++i) {
       for (Node* first = old[i]; first != nullptr;) {
         Node* next = links(*first).next_key;
@@ -179,6 +194,10 @@ class KeyTable {
     }
   }
 
+  // Of the key that was added last.
+  uint64_t last_bits_ = 0;
+  uint32_t last_source_ = 0;
+  Node** last_bucket_ = nullptr;  // there with the buckets
   std::unique_ptr<Node*[]> buckets_;
   int shift_ = 0;  // of the hash: as many bits are left as buckets have
   HashSeed seed_;

@@ -47,6 +47,8 @@ class Matcher {
   [[nodiscard]] Receive* arrive(uint32_t source, uint64_t bits) {
     return receives_.take(source, bits);
   }
+  /// Hot. The same for messages of one source, one after another.
+  [[nodiscard]] ReceiveQueue::Run arrive_run(uint32_t source) { return {receives_, source}; }
   /// The message that arrive() found no receive for. It must stay where it is.
   void keep(Message& message) { messages_.append(message); }
 

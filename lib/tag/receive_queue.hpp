@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "lib/tag/entry.hpp"
 
@@ -41,6 +42,53 @@ class ReceiveQueue {
     }
     return *at != nullptr ? take_first(at) : nullptr;
   }
+
+  /// Hot. Receives for messages of one source, each as take() gives it. Those of equal bits in a
+  /// row are looked for once. While there is a run, nothing else is done with the queue.
+  class Run {
+   public:
+    Run(ReceiveQueue& queue, uint32_t source) : queue_(queue), source_(source) {}
+    ~Run() { settle(); }
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+    [[nodiscard]] Receive* take(uint64_t bits) {
+      if (next_ == nullptr || bits != bits_) {
+        settle();
+        if (queue_.wild_ != 0) [[unlikely]] {
+          return queue_.take(source_, bits);
+        }
+        at_ = queue_.table_.find(source_, bits);
+        next_ = *at_;
+        bits_ = bits;
+        if (next_ == nullptr) [[unlikely]] {
+          return nullptr;
+        }
+      }
+      Receive* const receive = next_;
+      next_ = Table::next(*receive);
+      receive->place = Place::kNowhere;
+      ++taken_;
+      return receive;
+    }
+
+   private:
+    /// Those that were taken leave the table.
+    void settle() {
+      if (taken_ != 0) {
+        queue_.table_.remove_before(at_, next_);
+        queue_.gone_ += std::exchange(taken_, 0);
+        next_ = nullptr;
+      }
+    }
+
+    ReceiveQueue& queue_;
+    uint32_t source_;
+    uint32_t taken_ = 0;  // of this key
+    uint64_t bits_ = 0;
+    Receive** at_ = nullptr;
+    Receive* next_ = nullptr;
+  };
 
   /// Takes one out, at a cost that does not depend on how many there are.
   /// @return 0, or -ENOENT if it is not here: never posted, or matched already.

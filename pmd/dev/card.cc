@@ -104,6 +104,7 @@ int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
         bus.name().c_str(), asked, answered);
     return -EAGAIN;
   }
+  card->generation_ = answered;
   *out = std::move(card);
   return 0;
 }
@@ -211,6 +212,7 @@ int Card::reset() {
   uint32_t seen = 0;
   const int error = wait_for_word(bar_, hook_, regs::id::gen_ack(), timeout_ms_, &seen,
                                   [gen](uint32_t value) { return value == gen; });
+  generation_ = error == 0 ? gen : 0;
   return failed(error, "reset", seen);
 }
 
@@ -285,6 +287,10 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
 
 bool Card::gone() {
   return card_gone(bar_);
+}
+
+bool Card::was_reset() {
+  return generation_ != 0 && bar_.read32(regs::id::gen_ack()) != generation_ && !gone();
 }
 
 bool Card::alive(uint32_t timeout_ms) {

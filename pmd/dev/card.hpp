@@ -93,6 +93,9 @@ class Card {
 
   /// True if the magic word reads all ones, and only then.
   [[nodiscard]] bool gone();
+  /// True if the card is there and has forgotten what this object made of it, or found: somebody
+  /// has reset it. Its queues are lost; close them all and open the card again.
+  [[nodiscard]] bool was_reset();
   /// True if the heartbeat moves within `timeout_ms`.
   [[nodiscard]] bool alive(uint32_t timeout_ms);
   /// All 0 where the card has no port block, or is gone.
@@ -129,6 +132,7 @@ class Card {
   Caps caps_{};
   uint32_t dest_id_limit_ = 0xFFFFFFFF;  // largest destID of the width in force
   uint32_t timeout_ms_ = 1000;
+  uint32_t generation_ = 0;  // in force; 0: not known, by look()
 };
 
 }  // namespace rio::pmd

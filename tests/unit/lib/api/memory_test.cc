@@ -1,7 +1,7 @@
 // Memory does not grow with the messages: bytes in use are counted after some rounds of all kinds
 // of messages, and again after many more.
 //
-// RIO_MSG_ROUNDS: how many more.
+// RIO_MSG_ROUNDS: how many more. RIO_MSG_HOUR: how many messages of the second test.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -10,6 +10,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -45,6 +48,31 @@ constexpr bool kCounts = true;
   EXPECT_EQ(std::fscanf(file, "%*u %lu", &pages), 1);
   std::fclose(file);
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// What could grow.
+struct Footprint {
+  uint64_t heap_bytes;
+  uint64_t resident_bytes;
+  uint64_t pss_bytes;
+  uint64_t fds;
+};
+
+[[nodiscard]] uint64_t pss_bytes() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  std::string word;
+  while (file >> word && word != "Pss:") {
+  }
+  uint64_t kib = 0;
+  file >> kib;
+  EXPECT_NE(kib, 0u);
+  return kib * 1024;
+}
+
+[[nodiscard]] Footprint footprint() {
+  const std::filesystem::directory_iterator fds("/proc/self/fd");
+  return {bytes_in_use(), resident_bytes(), pss_bytes(),
+          static_cast<uint64_t>(std::distance(begin(fds), end(fds)))};
 }
 
 class Memory : public testing::Test {
@@ -97,6 +125,34 @@ class Memory : public testing::Test {
       until([&] { return from_.test(send, &done); });
     }
   }
+  /// So many small messages at once.
+  void burst(uint32_t count) {
+    const auto bytes = std::as_bytes(std::span(out_)).first(64);
+    const auto buffer = std::as_writable_bytes(std::span(in_)).first(64);
+    rio_tag_done done{};
+    uint32_t left = 0;  // under way
+    for (uint32_t i = 0; i < count; ++i) {
+      rio_tag_request* request = nullptr;
+      const int rc = to_.receive({7, 0, from_.self(), 0}, buffer, nullptr, &request, &done);
+      ASSERT_GE(rc, 0);
+      left += rc == 0 ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      rio_tag_request* request = nullptr;
+      const int rc = from_.send(to_.self(), 7, bytes, nullptr, &request, &done);
+      ASSERT_GE(rc, 0);
+      left += rc == 0 ? 1 : 0;
+    }
+    until([&] {
+      for (api::Tag* each : {&from_, &to_}) {
+        while (each->next_done(&done)) {
+          EXPECT_EQ(done.status, 0);
+          --left;
+        }
+      }
+      return left == 0;
+    });
+  }
   void cancelled() {
     rio_tag_request* receive = nullptr;
     rio_tag_done done{};
@@ -146,6 +202,44 @@ TEST_F(Memory, DoesNotGrow) {
   if (kCounts) {
     EXPECT_LE(bytes_in_use(), before + kSlackBytes) << "rounds: " << rounds;
     EXPECT_LE(resident_bytes(), resident_before + kResidentSlack) << "rounds: " << rounds;
+  }
+}
+
+// An hour of a job that sends ten thousand messages a second is 36 million. All of these are small,
+// but for a round of all kinds now and then. What is in use after an eighth of them is the measure.
+TEST_F(Memory, DoesNotGrowInAnHour) {
+  constexpr uint64_t kHeapSlack = 64 * 1024;
+  constexpr uint64_t kPagesSlack = 4 << 20;
+  constexpr uint32_t kBurst = 32;
+  constexpr uint32_t kSamples = 16;
+  constexpr uint32_t kBurstsPerRound = 500;
+  const char* const text = std::getenv("RIO_MSG_HOUR");
+  const uint64_t messages = text == nullptr ? 400'000 : std::strtoull(text, nullptr, 10);
+  const uint64_t bursts = messages / kBurst / kSamples;
+  Footprint first{};
+  for (uint32_t sample = 0; sample < kSamples && !HasFatalFailure(); ++sample) {
+    for (uint64_t i = 0; i < bursts && !HasFatalFailure(); ++i) {
+      burst(kBurst);
+      if (i % kBurstsPerRound == 0) {
+        one_round();
+      }
+    }
+    const Footprint now = footprint();
+    std::printf("%5.1f %%  heap %llu, resident %llu, pss %llu bytes, %llu descriptors\n",
+                100.0 * (sample + 1) / kSamples, static_cast<unsigned long long>(now.heap_bytes),
+                static_cast<unsigned long long>(now.resident_bytes),
+                static_cast<unsigned long long>(now.pss_bytes),
+                static_cast<unsigned long long>(now.fds));
+    if (sample < 2) {
+      first = now;
+      continue;
+    }
+    EXPECT_LE(now.fds, first.fds);
+    if (kCounts) {
+      EXPECT_LE(now.heap_bytes, first.heap_bytes + kHeapSlack);
+      EXPECT_LE(now.resident_bytes, first.resident_bytes + kPagesSlack);
+      EXPECT_LE(now.pss_bytes, first.pss_bytes + kPagesSlack);
+    }
   }
 }
 

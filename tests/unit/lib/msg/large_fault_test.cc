@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "fpga/model/card.hpp"
+#include "pmd/bus/emu/emu_bus.hpp"
 #include "tests/unit/lib/msg/large_fixture.hpp"
 
 namespace rio::msg::test {
@@ -101,6 +103,40 @@ TEST(LargeFault, ABusThatDelaysAndReorders) {
     run(",pcie=" + std::to_string(seed | 1u), seed, 10, 300000, &outcome);
   }
   EXPECT_EQ(outcome.failed, 0u);
+}
+
+// Each time some of it arrives, so it is never given up, nor waits longer than the first time.
+TEST(LargeFault, ALinkThatGoesDownAgainAndAgainDuringALongTransfer) {
+  constexpr uint64_t kBytes = 16 << 20;
+  constexpr uint32_t kTimes = 24;
+  Node a("emu:LargeFaultLink", 5);
+  Node b("emu:LargeFaultLink", 6);
+  const Area from(kBytes, 0, 0x11);
+  const Area to(kBytes, 0, 0x22);
+  fill(from.at(), kBytes, 1);
+  SendTransfer sent;
+  RecvTransfer received;
+  ASSERT_EQ(send(a, b, from, sent), 0);
+  ASSERT_TRUE(work({&a, &b}, [&] { return b.has_request(); }));
+  b.context->receive_large(b.context->take_request(), to.at(), kBytes, received);
+  pmd::Bus& bus = a.port->endpoint().card().bus();
+  model::Card& card = *dynamic_cast<pmd::EmuBus&>(bus).card();
+  for (uint32_t i = 0; i < kTimes; ++i) {
+    const uint32_t attempt = sent.grant.attempt();
+    ASSERT_TRUE(work({&a, &b}, [&] { return sent.done || sent.grant.next() > sent.grant.out(); }))
+        << i;
+    card.set_link(false);
+    ASSERT_TRUE(work({&a, &b}, [&] {
+      return sent.done || sent.grant.state() == SendGrant::State::kDraining;
+    })) << i;
+    card.set_link(true);
+    ASSERT_TRUE(work({&a, &b}, [&] { return sent.done || sent.grant.attempt() != attempt; })) << i;
+  }
+  ASSERT_TRUE(work({&a, &b}, [&] { return sent.done && received.done; }));
+  EXPECT_EQ(sent.status, 0);
+  EXPECT_EQ(received.status, 0);
+  EXPECT_EQ(sent.grant.attempt(), kTimes);
+  EXPECT_EQ(std::memcmp(from.at(), to.at(), kBytes), 0);
 }
 
 }  // namespace

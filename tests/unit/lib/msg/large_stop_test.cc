@@ -188,5 +188,41 @@ TEST(LargeDeath, ThePeerGoesInTheMiddle) {
   }
 }
 
+// All its mailboxes were in use: whoever comes back waits until they have rested, and no longer,
+// though nothing else happens then.
+TEST(LargeDeath, WhoComesBackIsServedOnceItsMailboxesHaveRested) {
+  const std::string wire = "emu:LargeDeathRest";
+  auto a = std::make_unique<Node>(wire, 5);
+  Node b(wire, 6);
+  const Area from(kBytes, 0, 0x11);
+  SendTransfer sent[QueueSource::kMailboxes];
+  RecvTransfer received[QueueSource::kMailboxes];
+  const Area to[QueueSource::kMailboxes] = {
+      {kBytes, 0, 0x22}, {kBytes, 0, 0x22}, {kBytes, 0, 0x22}};
+  for (uint32_t i = 0; i < QueueSource::kMailboxes; ++i) {
+    ASSERT_EQ(send(*a, b, from, sent[i]), 0);
+    ASSERT_TRUE(work({a.get(), &b}, [&] { return b.has_request(); }));
+    b.context->receive_large(b.context->take_request(), to[i].at(), kBytes, received[i]);
+  }
+  ASSERT_FALSE(received[0].done);
+  a.reset();
+  a = std::make_unique<Node>(wire, 5);
+  SendTransfer next;
+  RecvTransfer taken;
+  const Area place(kBytes, 0, 0x55);
+  ASSERT_EQ(send(*a, b, from, next), 0);
+  ASSERT_TRUE(work({a.get(), &b}, [&] { return b.has_request(); }));
+  b.context->receive_large(b.context->take_request(), place.at(), kBytes, taken);
+  bool good = false;
+  for (uint32_t i = 0; i < 20 && !good; ++i) {
+    good = work({a.get(), &b}, [&] { return taken.done && next.done; });
+  }
+  ASSERT_TRUE(good);
+  EXPECT_EQ(taken.status, 0);
+  for (const RecvTransfer& each : received) {
+    EXPECT_EQ(each.status, -ECONNRESET);
+  }
+}
+
 }  // namespace
 }  // namespace rio::msg::test

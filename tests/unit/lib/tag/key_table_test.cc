@@ -118,6 +118,27 @@ TEST(KeyTable, EntriesStayWhereTheyAreAsItGrows) {
   EXPECT_EQ(visited, 0u);
 }
 
+// What it remembers of the last key is of the table as it is now.
+TEST(KeyTable, TheLastKeyIsFoundAgainAfterItMadeTheTableGrow) {
+  Table table;
+  ASSERT_EQ(table.create(kSeed, 1), 0);
+  const uint64_t before = table.capacity();
+  std::vector<Receive> all;
+  for (uint64_t i = 0; i <= before; ++i) {
+    all.push_back(entry(1, i));
+  }
+  for (Receive& receive : all) {
+    table.add(receive);
+    ASSERT_EQ(*table.find(receive.source, receive.bits), &receive);
+  }
+  EXPECT_GT(table.capacity(), before);
+  Receive again = entry(1, before);
+  table.add(again);
+  EXPECT_EQ(*table.find(1, before), &all.back());
+  table.remove(all.back());
+  EXPECT_EQ(*table.find(1, before), &again);
+}
+
 TEST(KeyTable, RoomIsKeptForLaterKeys) {
   Table table;
   ASSERT_EQ(table.create(kSeed, 1000), 0);

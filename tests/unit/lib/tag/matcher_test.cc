@@ -117,6 +117,8 @@ class Walk {
     switch (below(16)) {
       default:
         return below(100) < lean_ ? post() : arrive();
+      case 9:
+        return below(100) < lean_ ? post() : arrive_run();
       case 10:
         return probe();
       case 11:
@@ -179,13 +181,36 @@ class Walk {
     Receive* want = reference_.arrive(source, with);
     ASSERT_EQ(matcher_.arrive(source, with), want);
     if (want == nullptr) {
-      messages_.push_back(std::make_unique<Message>());
-      Message& message = *messages_.back();
-      message.source = source;
-      message.bits = with;
-      matcher_.keep(message);
-      reference_.waiting.push_back(&message);
+      keep(source, with);
     }
+  }
+
+  // Several of one source, up to the first that no receive matches. Mostly they are equal.
+  void arrive_run() {
+    const uint32_t source = below(peers_);
+    uint64_t with = bits();
+    Receive* want = nullptr;
+    {
+      ReceiveQueue::Run run = matcher_.arrive_run(source);
+      uint32_t left = 1 + below(20);
+      do {
+        with = below(4) == 0 ? bits() : with;
+        want = reference_.arrive(source, with);
+        ASSERT_EQ(run.take(with), want);
+      } while (want != nullptr && --left != 0);
+    }
+    if (want == nullptr) {
+      keep(source, with);
+    }
+  }
+
+  void keep(uint32_t source, uint64_t with) {
+    messages_.push_back(std::make_unique<Message>());
+    Message& message = *messages_.back();
+    message.source = source;
+    message.bits = with;
+    matcher_.keep(message);
+    reference_.waiting.push_back(&message);
   }
 
   void probe() {

@@ -47,6 +47,45 @@ TEST_F(ReceiveQueueTest, NothingElseMatches) {
   EXPECT_EQ(queue_.count(), 1u);
 }
 
+TEST_F(ReceiveQueueTest, ARunTakesWhatItsMessagesMatch) {
+  Receive of_five[] = {receive(1, 5), receive(1, 5), receive(1, 5)};
+  Receive six = receive(1, 6);
+  queue_.add(of_five[0]);
+  queue_.add(six);
+  queue_.add(of_five[1]);
+  queue_.add(of_five[2]);
+  {
+    ReceiveQueue::Run run(queue_, 1);
+    EXPECT_EQ(run.take(5), &of_five[0]);
+    EXPECT_EQ(of_five[0].place, Place::kNowhere);
+    EXPECT_EQ(run.take(6), &six);
+    EXPECT_EQ(run.take(6), nullptr);
+    EXPECT_EQ(run.take(5), &of_five[1]);
+  }
+  EXPECT_EQ(queue_.count(), 1u);
+  EXPECT_EQ(queue_.cancel(of_five[1]), -ENOENT);
+  queue_.add(of_five[0]);  // as the youngest
+  EXPECT_EQ(queue_.take(1, 5), &of_five[2]);
+  {
+    ReceiveQueue::Run run(queue_, 1);
+    EXPECT_EQ(run.take(5), &of_five[0]);
+    EXPECT_EQ(run.take(5), nullptr);  // none is left of what was found
+  }
+  EXPECT_EQ(queue_.count(), 0u);
+}
+
+TEST_F(ReceiveQueueTest, ARunSeesOlderOnesOfAnySource) {
+  Receive all[] = {receive(1, 5), receive(kAnySource, 5), receive(1, 5), receive(1, 0, ~0ull)};
+  for (Receive& each : all) {
+    queue_.add(each);
+  }
+  ReceiveQueue::Run run(queue_, 1);
+  for (Receive& each : all) {
+    EXPECT_EQ(run.take(5), &each);
+  }
+  EXPECT_EQ(run.take(5), nullptr);
+}
+
 // Four receives that all match a message, of every kind, in every order: the earliest takes it.
 TEST_F(ReceiveQueueTest, TheEarliestOfAnyKindMatches) {
   int order[] = {0, 1, 2, 3};

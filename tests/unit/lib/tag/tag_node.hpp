@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,12 +20,14 @@ inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
 
 struct TagNode {
   TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
-          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes, uint32_t buffers = 1024) {
+          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes, uint32_t buffers = 1024,
+          uint32_t deliver_ms = msg::PortConfig{}.deliver_ms) {
     msg::PortConfig config;
     config.card = card;
     config.dest_id = dest_id;
     config.buffers = buffers;
     config.share = share;
+    config.deliver_ms = deliver_ms;
     EXPECT_EQ(msg::Port::open(config, &port), 0);
     endpoints.resize(contexts);
     for (uint16_t i = 0; i < contexts; ++i) {
@@ -50,9 +54,10 @@ struct TagNode {
 [[nodiscard]] inline std::vector<uint8_t> pattern(uint64_t number, uint64_t length_bytes) {
   std::vector<uint8_t> bytes(length_bytes);
   uint64_t word = number * 0x9E3779B97F4A7C15u + 1;
-  for (uint64_t i = 0; i < length_bytes; ++i) {
+  for (uint64_t i = 0; i < length_bytes; i += sizeof(word)) {
     word = word * 6364136223846793005u + 1442695040888963407u;
-    bytes[i] = static_cast<uint8_t>(word >> 56);
+    const uint64_t mixed = word ^ word >> 29;  // the lower bits alone come again soon
+    std::memcpy(bytes.data() + i, &mixed, std::min<uint64_t>(sizeof(mixed), length_bytes - i));
   }
   return bytes;
 }

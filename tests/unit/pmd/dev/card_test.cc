@@ -285,6 +285,18 @@ TEST_F(CardTest, GoneMeansTheMagicOnly) {
   EXPECT_TRUE(card_->gone());
 }
 
+TEST_F(CardTest, ResetBySomebodyElse) {
+  ASSERT_EQ(open(config()), 0);
+  EXPECT_FALSE(card_->was_reset());
+  const uint32_t generation = fake_.words[0x40];
+  fake_.words[0x40] = 0;  // lost with all its state
+  EXPECT_TRUE(card_->was_reset());
+  fake_.words[0x40] = generation + 1;  // by another owner
+  EXPECT_TRUE(card_->was_reset());
+  fake_.gone = true;  // that is not the same
+  EXPECT_FALSE(card_->was_reset());
+}
+
 TEST_F(CardTest, Alive) {
   ASSERT_EQ(open(config()), 0);
   EXPECT_FALSE(card_->alive(1));

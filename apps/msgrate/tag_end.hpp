@@ -1,0 +1,58 @@
+/// @file
+/// An endpoint of tagged messages on a card of its own, and who is at its other end.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "apps/msgrate/side.hpp"
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::msgrate {
+
+/// Functions return 0 or -errno; what failed is on stderr.
+class TagEnd {
+ public:
+  explicit TagEnd(uint32_t peer) : peer_(tag::address(peer, kContext)) {}
+  /// What was sent has arrived, or will not within some seconds.
+  ~TagEnd();
+  TagEnd(const TagEnd&) = delete;
+  TagEnd& operator=(const TagEnd&) = delete;
+
+  [[nodiscard]] int open(const std::string& card);
+
+  [[nodiscard]] msg::Port& port() { return *port_; }
+  [[nodiscard]] int send(uint64_t bits, const void* data, uint64_t size_bytes,
+                         tag::SendRequest& request) {
+    return endpoint_->send(peer_, bits, data, size_bytes, request);
+  }
+  [[nodiscard]] int receive(uint64_t bits, void* data, uint64_t size_bytes,
+                            tag::RecvRequest& request) {
+    return endpoint_->receive({bits, 0, peer_}, data, size_bytes, request);
+  }
+  /// @param begun of send() or receive(). @return 0 when it is done, or why not.
+  [[nodiscard]] int wait(int begun, tag::Request& request) {
+    if (begun == 0 && !endpoint_->test(request)) {
+      Patience patience;
+      do {
+        if (!patience.left()) {
+          return complain("exchange with", tag::dest_id_of(peer_), ETIMEDOUT);
+        }
+        endpoint_->progress();
+      } while (!endpoint_->test(request));
+    }
+    const int status = begun < 0 ? begun : request.status;
+    return status == 0 ? 0 : complain("exchange with", tag::dest_id_of(peer_), -status);
+  }
+
+ private:
+  static constexpr uint16_t kContext = 1;
+
+  std::unique_ptr<msg::Port> port_;
+  std::unique_ptr<tag::Endpoint> endpoint_;
+  tag::Address peer_;
+};
+
+}  // namespace rio::msgrate

@@ -1,0 +1,245 @@
+/// @file
+/// What random traffic is compared with: queues of what was sent, by sender, receiver and match
+/// bits. And the sizes and the memory that it is made of.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "lib/tag/endpoint.hpp"
+#include "tests/unit/lib/tag/tag_node.hpp"
+
+namespace rio::test {
+
+inline constexpr uint64_t kTellingBytes = 8;  // so many show which message it is
+inline constexpr uint64_t kLongestBytes = 16u << 20;
+
+/// @return a number of the environment, or `otherwise`.
+[[nodiscard]] inline uint64_t from_environment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+/// Bytes of the caller's at any address, with bytes around them that nobody may write.
+class Buffer {
+ public:
+  static constexpr uint8_t kUntouched = 0xEE;
+
+  /// @param offset of the first byte in its page, below kPageBytes.
+  Buffer(uint64_t size_bytes, uint64_t offset)
+      : bytes_(size_bytes + offset + kPageBytes + 2 * kGuardBytes, kUntouched), size_(size_bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuardBytes;
+    at_ = kGuardBytes + (kPageBytes - begin % kPageBytes) % kPageBytes + offset;
+  }
+  /// Any of the 64 places in a line, in any line of a page.
+  template <class Random>
+  [[nodiscard]] static uint64_t any_offset(Random& random) {
+    return random() % kPageBytes;
+  }
+
+  [[nodiscard]] uint8_t* data() { return bytes_.data() + at_; }
+  [[nodiscard]] const uint8_t* data() const { return bytes_.data() + at_; }
+  [[nodiscard]] uint64_t size() const { return size_; }
+  /// Whether the bytes from `used` on, and all around, are as they were.
+  [[nodiscard]] bool untouched(uint64_t used) const {
+    const auto is_guard = [](uint8_t byte) { return byte == kUntouched; };
+    const auto at = bytes_.begin() + static_cast<ptrdiff_t>(at_);
+    return std::all_of(bytes_.begin(), at, is_guard) &&
+           std::all_of(at + static_cast<ptrdiff_t>(used), bytes_.end(), is_guard);
+  }
+
+ private:
+  static constexpr uint64_t kPageBytes = 4096;
+  static constexpr uint64_t kGuardBytes = 64;
+  std::vector<uint8_t> bytes_;
+  uint64_t size_;
+  uint64_t at_ = 0;
+};
+
+/// Sizes of messages, 0 to 16 MiB: about as many of each order of magnitude, and those at which
+/// something changes.
+class Sizes {
+ public:
+  /// @param eager_bytes the border. @param budget_bytes all long messages together.
+  Sizes(uint64_t eager_bytes, uint64_t budget_bytes) : budget_(budget_bytes) {
+    for (const uint64_t border :
+         {uint64_t{8}, uint64_t{msg::kTinyBytesMax}, uint64_t{regs::kSegmentBytesMax},
+          uint64_t{regs::kSegmentBytesMax} - msg::kHeaderBytes - tag::kBitsBytes,
+          uint64_t{tag::kDataBytesMax}, uint64_t{regs::kMessageBytesMax}, eager_bytes, kWindowBytes,
+          uint64_t{1} << 20, kLongestBytes}) {
+      for (const uint64_t size : {border - 1, border, border + 1}) {
+        borders_.push_back(size);
+      }
+    }
+  }
+
+  template <class Random>
+  [[nodiscard]] uint64_t draw(Random& random) {
+    const uint64_t size = any(random);
+    if (size <= kShortBytes) {
+      return size;
+    }
+    if (size > budget_) {
+      return size % (kShortBytes + 1);
+    }
+    budget_ -= size;
+    return size;
+  }
+  /// Of a short message, which costs nothing.
+  template <class Random>
+  [[nodiscard]] uint64_t draw_short(Random& random) {
+    return any(random) % (kShortBytes + 1);
+  }
+
+ private:
+  static constexpr uint64_t kShortBytes = 9000;
+  static constexpr uint64_t kWindowBytes = 64 * regs::kMessageBytesMax;  // of a transfer
+
+  template <class Random>
+  [[nodiscard]] uint64_t any(Random& random) const {
+    if (random() % 4 == 0) {
+      return borders_[random() % borders_.size()];
+    }
+    constexpr double kOctaves = 24;
+    const double octave = kOctaves * static_cast<double>(random() % 100000) / 100000;
+    return static_cast<uint64_t>(std::exp2(octave)) - 1;
+  }
+
+  uint64_t budget_;
+  std::vector<uint64_t> borders_;
+};
+
+/// What has arrived, for the reference.
+struct Received {
+  tag::Address from;
+  uint32_t to;
+  uint64_t bits;
+  uint64_t length_bytes;  ///< true one
+  int status;
+  uint64_t taken;  ///< in which order its receive was posted, or its handle was had
+  const Buffer& buffer;
+};
+
+/// Functions that find something wrong return what; else nothing.
+class Reference {
+ public:
+  using Key = std::tuple<tag::Address, uint32_t, uint64_t>;  // sender, receiver, bits
+
+  /// @param number that tells it from all others of its sender.
+  void sent(const Key& key, uint64_t number, uint64_t length_bytes) {
+    queues_[key].push_back({number, length_bytes, false});
+    ++waiting_;
+    ++owed_[std::get<1>(key)];
+  }
+  /// That message need not arrive.
+  void lost(const Key& key, uint64_t number) {
+    for (Sent& each : queues_[key]) {
+      if (each.number == number) {
+        give_up(key, &each);
+      }
+    }
+  }
+  /// So need none of those that `which(key)`.
+  template <class Which>
+  void all_lost(Which&& which) {
+    for (auto& [key, queue] : queues_) {
+      for (Sent& each : queue) {
+        if (which(key)) {
+          give_up(key, &each);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::string received(const Received& what) {
+    const Key key = {what.from, what.to, what.bits};
+    auto& queue = queues_[key];
+    // What is asked for may be done after what was sent behind it.
+    const auto sent = std::ranges::find_if(queue, [&](const Sent& each) { return is(each, what); });
+    if (sent == queue.end()) {
+      return "a message that nobody sent, or bytes around the buffer were written";
+    }
+    if (what.status != (sent->length_bytes > what.buffer.size() ? -EMSGSIZE : 0)) {
+      return "status " + std::to_string(what.status);
+    }
+    std::string wrong;
+    if (sent->length_bytes >= kTellingBytes && what.buffer.size() >= kTellingBytes) {
+      wrong = check_order(matched_[key], sent->number, what.taken);
+    }
+    give_up(key, &*sent);
+    queue.erase(sent);
+    return wrong;
+  }
+
+  /// Messages that have to arrive yet.
+  [[nodiscard]] uint64_t waiting() const { return waiting_; }
+  /// The same for one receiver.
+  [[nodiscard]] uint64_t owed(uint32_t to) const {
+    const auto at = owed_.find(to);
+    return at == owed_.end() ? 0 : at->second;
+  }
+  /// Of those that may arrive there, the longest.
+  [[nodiscard]] uint64_t longest(uint32_t to) const {
+    uint64_t longest = 0;
+    for (const auto& [key, queue] : queues_) {
+      for (const Sent& each : queue) {
+        longest = std::get<1>(key) == to ? std::max(longest, each.length_bytes) : longest;
+      }
+    }
+    return longest;
+  }
+
+ private:
+  struct Sent {
+    uint64_t number;
+    uint64_t length_bytes;
+    bool lost;
+  };
+
+  void give_up(const Key& key, Sent* sent) {
+    if (!std::exchange(sent->lost, true)) {
+      --waiting_;
+      --owed_[std::get<1>(key)];
+    }
+  }
+
+  /// Whether it is that message, and not a byte beyond is written.
+  [[nodiscard]] static bool is(const Sent& sent, const Received& what) {
+    if (what.length_bytes != sent.length_bytes) {
+      return false;
+    }
+    const uint64_t there = std::min(what.buffer.size(), sent.length_bytes);
+    const std::vector<uint8_t> wanted = pattern(sent.number, there);
+    return std::equal(wanted.begin(), wanted.end(), what.buffer.data()) &&
+           what.buffer.untouched(there);
+  }
+
+  /// Of one sender and one pattern of bits, the message that was sent first is matched first.
+  [[nodiscard]] static std::string check_order(std::map<uint64_t, uint64_t>& matched,
+                                               uint64_t number, uint64_t taken) {
+    const auto [at, is_new] = matched.emplace(number, taken);
+    if (!is_new) {
+      return "twice";
+    }
+    const bool after_older = at == matched.begin() || std::prev(at)->second < taken;
+    const bool before_younger = std::next(at) == matched.end() || std::next(at)->second > taken;
+    return after_older && before_younger ? "" : "out of order";
+  }
+
+  std::map<Key, std::deque<Sent>> queues_;
+  std::map<Key, std::map<uint64_t, uint64_t>> matched_;  // when its receive was posted, by number
+  std::map<uint32_t, uint64_t> owed_;
+  uint64_t waiting_ = 0;
+};
+
+}  // namespace rio::test
