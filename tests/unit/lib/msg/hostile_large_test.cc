@@ -139,6 +139,9 @@ class LargeLiar : public Hostile {
       return rc != -EAGAIN;
     }));
     ASSERT_EQ(rc, 0);
+    while (!own_.inbox().empty() && own_.inbox().origin(0).link == &link()) {
+      own_.context->refuse_large(own_.context->take_request());  // what the foe had asked
+    }
     ASSERT_TRUE(work_until([&] { return !own_.inbox().empty(); }));
     own_.context->receive_large(own_.context->take_request(), friendly_in_.data(), kFriendBytes,
                                 friend_received_);
