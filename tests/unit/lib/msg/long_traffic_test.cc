@@ -51,7 +51,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
 
   void start(uint64_t seed) {
     random_.seed(seed);
-    const uint32_t ports = 2 + pick(3);
+    const uint32_t ports = static_cast<uint32_t>(2 + pick(3));
     for (uint32_t id = 1; id <= ports; ++id) {
       std::string options = GetParam().options;
       for (size_t at = options.find('%'); at != std::string::npos; at = options.find('%')) {
