@@ -155,7 +155,7 @@ TEST_P(Look, FindsWhatStepsFind) {
 
 /// What happens to a card counts at once, however many looks are left.
 TEST_P(Look, SeesWhatHasHappened) {
-  const auto plain = [this] {
+  const auto plain = [] {
     model::Frame frame{};
     frame.type = model::FrameType::kMessage;
     frame.source = kSource;
