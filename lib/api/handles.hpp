@@ -32,7 +32,7 @@ struct rio_msg_context {
   ~rio_msg_context() {
     if (messages != nullptr && !messages->close()) {
       context->close();
-      static_cast<void>(context.release());  // its large data tells it when it ends
+      owner->port->take_over(std::move(context));  // its large data tells it when it ends
     }
   }
 

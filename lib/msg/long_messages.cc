@@ -44,8 +44,8 @@ bool LongMessages::close() {
   if (!ended) {
     pmd::log_warning("context %u: large data is still under way; close its port next",
                      context_.id());
-    sends_.leave();
-    receives_.leave();
+    port_.take_over(sends_.leave());
+    port_.take_over(receives_.leave());
     under_way_ = 0;
   }
   return ended;

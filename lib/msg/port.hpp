@@ -66,6 +66,9 @@ class Port {
   /// does this, too. @return messages taken; 0 also when the card is gone: see error().
   uint32_t progress();
 
+  /// Memory that transfers of this port still use, whose owner is closed: freed with the port.
+  void take_over(std::shared_ptr<void> memory) { taken_over_.push_back(std::move(memory)); }
+
   /// Make progress until what was sent has arrived, or failed, for at most so long.
   /// @return 0, -ETIMEDOUT, -ENODEV.
   int flush(uint32_t timeout_ms);
@@ -404,6 +407,7 @@ class Port {
 
   PortConfig config_;
   Profile profile_;
+  std::vector<std::shared_ptr<void>> taken_over_;  // destroyed last
   std::unique_ptr<Endpoint> endpoint_;
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;

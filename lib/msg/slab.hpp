@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace rio::msg {
@@ -36,12 +37,10 @@ class Slab {
       }
     }
   }
-  /// Never free the memory: somebody still uses it.
-  void leave() {
-    for (auto& piece : pieces_) {
-      static_cast<void>(piece.release());
-    }
-    pieces_.clear();
+  /// Give the memory away, of which somebody still uses something.
+  [[nodiscard]] std::shared_ptr<void> leave() {
+    free_.clear();
+    return std::make_shared<decltype(pieces_)>(std::exchange(pieces_, {}));
   }
 
  private:

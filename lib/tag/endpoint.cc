@@ -56,7 +56,7 @@ Endpoint::~Endpoint() {
   }
   if (left_) {
     context_->close();
-    static_cast<void>(context_.release());  // as the transfers: never freed
+    port_.take_over(std::move(context_));  // as the transfers
   }
 }
 

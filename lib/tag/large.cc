@@ -154,8 +154,8 @@ void Endpoint::leave_large() {
   if (cold_ != 0) {
     pmd::log_warning("context %u: large data is still under way; close its port next",
                      context_->id());
-    large_sends_.leave();
-    large_receives_.leave();
+    port_.take_over(large_sends_.leave());
+    port_.take_over(large_receives_.leave());
     left_ = true;
   }
 }

@@ -189,7 +189,8 @@ void tell_grant(LargeLiar& foe, Change&& change) {
   change(body);
   foe.says(Kind::kGrant, body);
 }
-inline void tell_total(LargeLiar& foe, Kind kind, uint32_t transfer, uint32_t total, uint8_t attempt) {
+inline void tell_total(LargeLiar& foe, Kind kind, uint32_t transfer, uint32_t total,
+                       uint8_t attempt) {
   foe.says(kind, TotalBody{transfer, total, attempt, {}});
 }
 inline void tell_stop(LargeLiar& foe, Kind kind, uint32_t arrived, uint8_t attempt, bool again) {

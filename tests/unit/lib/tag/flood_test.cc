@@ -152,6 +152,7 @@ TEST_F(TagPair, TheLastOfAWindowIsTold) {
       ASSERT_GE(b_->receive({3, 0, a_.at()}, nullptr, 0, receive), 0);
       ASSERT_EQ(wait(*a_, sends[i]), 0);
     }
+    ASSERT_EQ(wait(*a_, sends.back()), 0);
   }
 }
 
