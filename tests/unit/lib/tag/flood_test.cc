@@ -149,7 +149,8 @@ TEST_F(TagPair, TheLastOfAWindowIsTold) {
     ASSERT_EQ(wait(*b_, behind), 0) << freed;
     for (uint32_t i = freed; i + 1 < sends.size(); ++i) {
       RecvRequest receive;
-      ASSERT_GE(b_->receive({3, 0, a_.at()}, nullptr, 0, receive), 0);
+      const int begun = b_->receive({3, 0, a_.at()}, nullptr, 0, receive);
+      ASSERT_TRUE(begun == 1 || (begun == 0 && wait(*b_, receive) == 0)) << begun;
       ASSERT_EQ(wait(*a_, sends[i]), 0);
     }
     ASSERT_EQ(wait(*a_, sends.back()), 0);
@@ -170,7 +171,8 @@ TEST_F(TagPair, RequestsLeaveACreditForAnswers) {
   EXPECT_EQ(a_->stats().large, msg::kControlCredits - 1u);
   for (SendRequest& send : sends) {
     RecvRequest receive;
-    ASSERT_GE(b_->receive({2, 0, a_.at()}, nullptr, 0, receive), 0);
+    const int begun = b_->receive({2, 0, a_.at()}, nullptr, 0, receive);
+    ASSERT_TRUE(begun == 1 || (begun == 0 && wait(*b_, receive) == 0)) << begun;
     ASSERT_EQ(wait(*a_, send), 0);
   }
 }
