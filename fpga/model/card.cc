@@ -76,6 +76,7 @@ void Card::lose_state() {
 
 void Card::vanish() {
   const Impl::Hold hold(*impl_);
+  impl_->control.lose_state();  // nobody reads for it any more, either
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);

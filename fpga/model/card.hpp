@@ -68,7 +68,7 @@ class Card {
   void step_to_receive();
   /// The same for a host that has just posted messages: where that is a single plain one to send,
   /// nothing else is done, but now and then.
-  void step_to_send();
+  void step_to_send() noexcept;
 
   /// As `times` calls of step(), but waits until whoever is inside has left. Any thread, bounded.
   void step_surely(uint32_t times);

@@ -27,22 +27,26 @@ class CardLock {
   /// somebody is inside.
   [[nodiscard]] Held try_lock(const char* thread) {
     // acquire: the seat's thread; pairs with the release in try_lock_shared().
-    Seat* seat = preferred_.load(std::memory_order_acquire);
+    Seat* const seat = preferred_.load(std::memory_order_acquire);
     if (seat != nullptr && seat->thread == thread) [[likely]] {
       if (seat->inside.load(std::memory_order_relaxed)) {
         return nullptr;
       }
-      seat->inside.store(true, std::memory_order_relaxed);
-      // The processor may let the load pass the store: the membarrier in take_preference() is the
-      // other half of this fence.
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      // acquire: what the last one inside left; pairs with the release in try_lock_shared().
-      if (preferred_.load(std::memory_order_acquire) == seat) [[likely]] {
-        return &seat->inside;
+      if (const Held held = sit_down(seat); held != nullptr) [[likely]] {
+        return held;
       }
-      seat->inside.store(false, std::memory_order_release);
     }
     return try_lock_shared(thread);
+  }
+  /// Hot. The same for the thread that it leans to, without a call. @return null: try_lock() may
+  /// give it.
+  [[nodiscard]] Held try_lock_preferred(const char* thread) {
+    Seat* const seat = preferred_.load(std::memory_order_acquire);  // as in try_lock()
+    if (seat == nullptr || seat->thread != thread || seat->inside.load(std::memory_order_relaxed))
+        [[unlikely]] {
+      return nullptr;
+    }
+    return sit_down(seat);
   }
 
   /// Any thread. Waits; nobody is inside for longer than a step.
@@ -65,6 +69,19 @@ class CardLock {
     std::atomic<bool> inside{false};
   };
 
+  /// By its thread, which is not inside. @return null: it is not preferred any more.
+  [[nodiscard]] Held sit_down(Seat* seat) {
+    seat->inside.store(true, std::memory_order_relaxed);
+    // The processor may let the load pass the store: the membarrier in take_preference() is the
+    // other half of this fence.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // acquire: what the last one inside left; pairs with the release in try_lock_shared().
+    if (preferred_.load(std::memory_order_acquire) == seat) [[likely]] {
+      return &seat->inside;
+    }
+    seat->inside.store(false, std::memory_order_release);
+    return nullptr;
+  }
   [[nodiscard]] Held try_lock_shared(const char* thread);
   /// By who holds busy_. @return false: a thread that was preferred is still inside.
   [[nodiscard]] bool take_preference();

@@ -1,11 +1,15 @@
 /// @file
 /// A byte ring of frames between one writer and one reader.
 ///
-/// A frame announces itself: its `bytes` is written last, and what follows the last frame is a zero
-/// there. So a short frame costs one cache line to pass on, not two.
+/// A frame announces itself: its `bytes` is written last, together with a tag of the lap. So a
+/// short frame costs one cache line to pass on, not two, and whoever waits for it looks at what the
+/// last lap has left, in his own cache. The writer looks, too, what that is: where it happens to be
+/// what a frame would be, he makes it a zero.
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 
@@ -39,6 +43,29 @@ inline void prefetch_to_write(const void* line) {
 #endif
 }
 
+/// In a ring a frame's `bytes` shares its word with the tag above it.
+inline constexpr uint32_t kTagShift = 20;
+inline constexpr uint32_t kFrameRingBytesMax = 1u << kTagShift;
+/// Whether a word without its tag is of a frame. What has another tag is none.
+[[nodiscard]] constexpr bool is_frame(uint32_t bytes) {
+  return bytes - 1 < kFrameRingBytesMax - 1;
+}
+
+/// Tags by position, for a ring.
+class LapTag {
+ public:
+  /// @param bytes of the ring: power of two, at most kFrameRingBytesMax; or 0.
+  explicit LapTag(uint32_t bytes)
+      : laps_(~(bytes - 1)),
+        shift_(bytes == 0 ? 0 : kTagShift - static_cast<uint32_t>(std::countr_zero(bytes))) {}
+  /// @param position free-running.
+  [[nodiscard]] uint32_t at(uint32_t position) const { return (position & laps_) << shift_; }
+
+ private:
+  uint32_t laps_;
+  uint32_t shift_;
+};
+
 /// A Frame as words, but for its `bytes`, which is 0 in it.
 struct FrameHead {
   uint64_t words[4];
@@ -49,11 +76,13 @@ struct FrameHead {
 class FrameWriter {
  public:
   /// @param shared may be another process's: nothing is written there, and what it says is checked.
-  /// @param bytes power of two, at least 8 KiB, so that the longest message fits; or 0: a ring
-  /// without memory, which is always full.
+  /// @param bytes power of two, at least 8 KiB, so that the longest message fits, and at most
+  /// kFrameRingBytesMax; or 0: a ring without memory, which is always full.
   /// @param bell for readers that sleep; null: they do not.
   FrameWriter(const FrameRingShared* shared, uint8_t* memory, uint32_t bytes, Bell* bell = nullptr)
-      : memory_(memory), mask_(bytes - 1), shared_(shared), bell_(bell) {}
+      : memory_(memory), mask_(bytes - 1), tag_(bytes), shared_(shared), bell_(bell) {
+    assert(bytes <= kFrameRingBytesMax);
+  }
 
   /// Room for a frame of `bytes` (a multiple of 32), contiguous. The caller fills everything but
   /// Frame::bytes, then commits it or leaves it. @return null: full.
@@ -61,7 +90,6 @@ class FrameWriter {
     if (!fits(bytes)) {
       return nullptr;
     }
-    zero_at_ = tail_;  // what is filled from here on, even if it is left, may overwrite that zero
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     if (bytes > to_end) [[unlikely]] {
       Frame* skip = frame_at(tail_);
@@ -76,7 +104,7 @@ class FrameWriter {
     if (first_ == nullptr) {
       hold_back(frame, bytes);
     } else {
-      frame->bytes = bytes;
+      frame->bytes = bytes | tag_.at(tail_);
     }
     tail_ += bytes;
   }
@@ -85,6 +113,7 @@ class FrameWriter {
   struct Window {
     uint8_t* bytes;
     uint32_t room;     ///< contiguous
+    uint32_t tag;      ///< for every other frame's `bytes`
     bool hides_first;  ///< the first frame's `bytes` must stay as it is
   };
   /// For several frames in a row; looks for what the reader gave back if there is less than
@@ -93,10 +122,10 @@ class FrameWriter {
     if (room() < wanted + kEndBytes) {
       look_at_head();
     }
-    zero_at_ = tail_;  // as in reserve()
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     const uint32_t free = room() < kEndBytes ? 0 : room() - kEndBytes;
-    return {memory_ + (tail_ & mask_), free < to_end ? free : to_end, first_ == nullptr};
+    return {memory_ + (tail_ & mask_), free < to_end ? free : to_end, tag_.at(tail_),
+            first_ == nullptr};
   }
   /// Frames in the window are complete. @param first_bytes of the first of them.
   void commit_run(const Window& window, uint32_t first_bytes, uint32_t bytes) {
@@ -106,52 +135,61 @@ class FrameWriter {
     tail_ += bytes;
   }
 
-  /// Whether begin_short() may be called. @param bytes of the frame, as frame_bytes() says, of at
+  /// Whether put_short() may be called. @param bytes of the frame, as frame_bytes() says, of at
   /// most 256 of payload. Publishes what was committed.
   [[nodiscard]] bool has_short_room(uint32_t bytes) {
-    const uint32_t needed = 2 * bytes + kLineBytes;  // it, and the zeros of two
-    return static_cast<int32_t>(short_end_ - tail_ - needed) >= 0 || look_for_short(bytes);
+    return has_short_room_at_hand(bytes) || look_for_short(bytes);
   }
-  /// Begin a short frame that end_short() makes visible at once, with all before it.
-  /// @return where it is: what stands behind its header is to be written there.
-  [[nodiscard]] uint8_t* begin_short(uint32_t bytes) {
+  /// Hot. The same as far as it is known without a look: nothing is called, and nothing is done.
+  [[nodiscard]] bool has_short_room_at_hand(uint32_t bytes) const {
+    return static_cast<int32_t>(short_end_ - tail_ - (bytes + kEndBytes)) >= 0;
+  }
+  /// Hot. A short frame, visible at once, with all before it. @param fill writes what stands behind
+  /// its header. @return whether the reader sleeps: then wake() is to be called.
+  template <class Fill>
+  [[nodiscard]] [[gnu::always_inline]] bool put_short(uint32_t bytes, const FrameHead& head,
+                                                      Fill fill) {
+    // Locals: stores through byte pointers would make the compiler load members again each time.
+    uint8_t* const memory = memory_;
+    const uint32_t mask = mask_;
+    const FrameRingShared* const shared = shared_;
+    const uint32_t tag = short_tag_;
     const uint32_t tail = tail_;
     const uint32_t end = tail + bytes;
     tail_ = end;
-    if (zero_at_ != end) [[unlikely]] {
-      frame_at(end)->bytes = 0;
-    }
-    zero_at_ = end + bytes;
-    return memory_ + (tail & mask_);
-  }
-  /// Its header is written last and in one go: done bit by bit, a reader that looks for it would
-  /// take the line away in between. @param at what begin_short() gave.
-  void end_short(uint8_t* at, uint32_t bytes, const FrameHead& head) {
+    uint8_t* const at = memory + (tail & mask);
+    fill(at + sizeof(Frame));
+    clear_the_end(memory + (end & mask), tag);
+    // Its header is written last and in one go: done bit by bit, a reader that looks for it would
+    // take the line away in between.
     auto* const words = reinterpret_cast<uint64_t*>(at);
     __atomic_store_n(words + 3, head.words[3], __ATOMIC_RELAXED);
     __atomic_store_n(words + 2, head.words[2], __ATOMIC_RELAXED);
     __atomic_store_n(words + 1, head.words[1], __ATOMIC_RELAXED);
     // release: as in publish().
-    __atomic_store_n(words, head.words[0] | bytes, __ATOMIC_RELEASE);
-    // The zero behind the next such frame, now: that one then waits for no line but its own.
-    const uint32_t next = zero_at_;
-    const uint32_t mask = mask_;
-    uint8_t* const memory = memory_;
-    store32(memory + (next & mask), 0);
-    prefetch_to_write(memory + ((next + kLineBytes) & mask));
-    wake();
+    __atomic_store_n(words, head.words[0] | bytes | tag, __ATOMIC_RELEASE);
+    return shared->asleep.load(std::memory_order_relaxed) != 0;
   }
-  /// Both, with a copy of the payload. @param payload may be read up to a multiple of 16 bytes.
-  /// @param length of it, 1 to 256; zeros follow it to a multiple of 8. @return false: no room.
+  /// put_short() with a copy of the payload, and what belongs to it. @param payload may be read up
+  /// to a multiple of 16 bytes. @param length of it, 1 to 256; zeros follow it to a multiple of 8.
+  /// @return false: no room.
   [[nodiscard]] bool send_short(const FrameHead& head, const uint8_t* payload, uint32_t length) {
     const uint32_t bytes = frame_bytes(length);
     if (!has_short_room(bytes)) [[unlikely]] {
       return false;
     }
-    uint8_t* const at = begin_short(bytes);
-    copy_first_last(at + sizeof(Frame), payload, length);
-    end_short(at, bytes, head);
+    if (put_short(bytes, head, [&](uint8_t* at) { copy_first_last(at, payload, length); }))
+        [[unlikely]] {
+      wake();
+    }
     return true;
+  }
+  /// No fence behind the frame: a reader that goes to sleep makes all processors' stores seen
+  /// between its flag and its last look (membarrier).
+  void wake() {
+    if (shared_->asleep.load(std::memory_order_relaxed) != 0 && bell_ != nullptr) [[unlikely]] {
+      bell_->ring();
+    }
   }
 
   /// Whether reserve() would give so much.
@@ -171,12 +209,11 @@ class FrameWriter {
     if (first_ == nullptr) {
       return;
     }
-    frame_at(tail_)->bytes = 0;
-    // release: frames and the zero behind them before the first length; pairs with
-    // FrameReader::peek and load_frame_word.
+    clear_the_end(memory_ + (tail_ & mask_), tag_.at(tail_));
+    // release: frames and what is behind them before the first length; pairs with FrameReader::peek
+    // and load_frame_word.
     __atomic_store_n(&first_->bytes, first_bytes_, __ATOMIC_RELEASE);
     first_ = nullptr;
-    // The zero of the next publish() lies one short frame further: have its line by then.
     prefetch_to_write(frame_at(tail_ + 64));
     wake();
   }
@@ -203,7 +240,14 @@ class FrameWriter {
 
  private:
   static constexpr uint32_t kLineBytes = 64;
-  static constexpr uint32_t kEndBytes = 32;  // of the zero behind the last frame
+  static constexpr uint32_t kEndBytes = 32;  // of what is behind the last frame
+
+  /// What an earlier lap has left there shall not be taken for a frame. @param tag of the position.
+  [[gnu::always_inline]] static void clear_the_end(uint8_t* end, uint32_t tag) {
+    if (is_frame(load32(end) ^ tag)) [[unlikely]] {
+      store32(end, 0);
+    }
+  }
 
   [[nodiscard]] Frame* frame_at(uint32_t position) {
     return reinterpret_cast<Frame*>(memory_ + (position & mask_));
@@ -221,10 +265,10 @@ class FrameWriter {
   /// The frame at the tail is complete, but its reader does not see it yet.
   void hold_back(Frame* first, uint32_t bytes) {
     first_ = first;
-    first_bytes_ = bytes;
+    first_bytes_ = bytes | tag_.at(tail_);
     short_end_ = tail_;  // so that what is short asks for room, which publishes
   }
-  /// Look how far short frames may go from here, for begin_short(). @return whether one of `bytes`
+  /// Look how far short frames may go from here, for put_short(). @return whether one of `bytes`
   /// has room.
   [[gnu::noinline]] [[nodiscard]] bool look_for_short(uint32_t bytes) {
     publish();
@@ -232,24 +276,19 @@ class FrameWriter {
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     const uint32_t room_now = room();
     short_end_ = tail_ + (room_now < to_end ? room_now : to_end);
-    return room_now >= 2 * bytes + kLineBytes && to_end >= bytes;
-  }
-  void wake() {
-    // No fence behind the frame: a reader that goes to sleep makes all processors' stores seen
-    // between its flag and its last look (membarrier).
-    if (shared_->asleep.load(std::memory_order_relaxed) != 0 && bell_ != nullptr) [[unlikely]] {
-      bell_->ring();
-    }
+    short_tag_ = tag_.at(tail_);
+    return room_now >= bytes + kEndBytes && to_end >= bytes + kEndBytes;
   }
 
   uint8_t* memory_;
   uint32_t mask_;
+  LapTag tag_;
   uint32_t tail_ = 0;
-  uint32_t head_ = 0;       // as last seen
-  uint32_t short_end_ = 0;  // position up to which there is room in a row
-  Frame* first_ = nullptr;  // first that is not published
-  uint32_t first_bytes_ = 0;
-  uint32_t zero_at_ = 0;  // position where end_short() left a zero; tail_: none
+  uint32_t head_ = 0;         // as last seen
+  uint32_t short_end_ = 0;    // position up to which there is room in a row
+  uint32_t short_tag_ = 0;    // of all positions before that
+  Frame* first_ = nullptr;    // first that is not published
+  uint32_t first_bytes_ = 0;  // and its tag
   bool foul_ = false;
   const FrameRingShared* shared_;
   Bell* bell_;
@@ -262,19 +301,21 @@ class FrameWriter {
   return value;
 }
 
-/// First eight bytes of a frame: `bytes` and `type` with what stands beside it. 0 in the lower
-/// half: there is no frame.
-[[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame) {
+/// First eight bytes of a frame: `bytes`, `type` and what stands beside it. There is a frame if the
+/// lower half is_frame(). @param tag of its position.
+[[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame, uint32_t tag) {
   if constexpr (kThreadSanitizer) {  // the upper half is written before the lower says so
     uint64_t word = 0;
     // acquire: as below.
-    if (__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) != 0) {
+    if (is_frame(__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) ^
+                 tag)) {
       std::memcpy(&word, frame, sizeof(word));
+      word ^= tag;
     }
     return word;
   }
   // acquire: the frame after its length; pairs with FrameWriter::publish.
-  return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE);
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE) ^ tag;
 }
 
 /// Whether the bytes that a frame of type kPull told of were there until now. After they were read.
@@ -289,18 +330,20 @@ class FrameWriter {
 class FrameReader {
  public:
   FrameReader(FrameRingShared* shared, const uint8_t* memory, uint32_t bytes)
-      : memory_(memory), mask_(bytes - 1), shared_(shared) {}
+      : memory_(memory), mask_(bytes - 1), tag_(bytes), shared_(shared) {}
 
   /// The next frame, or null. It stays until pop() and release(), its copy until the next peek().
   /// A writer that gives an impossible length is not read any more.
   [[nodiscard]] const InFrame* peek() {
     const uint8_t* at = next();
-    const uint64_t word = load_frame_word(at);
-    return static_cast<uint32_t>(word) == 0 ? nullptr : take(at, word);
+    const uint64_t word = load_frame_word(at, tag());
+    return is_frame(static_cast<uint32_t>(word)) ? take(at, word) : nullptr;
   }
 
   /// Where the next frame is, or will be; load_frame_word() tells which. For who checks it himself.
   [[nodiscard]] const uint8_t* next() const { return memory_ + (head_ & mask_); }
+  /// Tag of the next frame, and of those behind it up to the end of the memory.
+  [[nodiscard]] uint32_t tag() const { return tag_.at(head_); }
 
   /// The writer gave an impossible length: nothing will come any more.
   [[nodiscard]] bool foul() const { return foul_; }
@@ -347,6 +390,7 @@ class FrameReader {
 
   const uint8_t* memory_;
   uint32_t mask_;
+  LapTag tag_;
   uint32_t head_ = 0;
   FrameRingShared* shared_;
   bool foul_ = false;

@@ -114,6 +114,7 @@ int run(int argc, char** argv) {
       "SIGINT end it, SIGUSR1 makes the cards lose their state, SIGUSR2 makes them vanish (all\n"
       "ones), SIGHUP reads the fabric's file again: which devices are there, and which answer.",
       "rio-cardsim"};
+  app.get_formatter()->column_width(8);  // the keys of a card are long lines
   app.add_option("--card", options.cards,
                  "A card, once or twice, with --fabric more often: " + card_spec_help())
       ->required()
@@ -129,6 +130,7 @@ int run(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "End after so many; 0: never")
       ->check(CLI::Range(0u, kMostSeconds));
   app.add_flag("--stay", options.stay, "Do not end when all peers have gone; wait for the next");
+  app.set_version_flag("--version", "rio-cardsim " RIO_VERSION, "Print the version and exit");
   app.footer(
       "Examples\n"
       "  rio-cardsim --card plain:bar=/dev/shm/bar,ram=/dev/shm/ram --json -\n"

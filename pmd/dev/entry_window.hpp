@@ -33,6 +33,9 @@ class EntryWindow {
     const uint32_t to_wrap = mask_ + 1 - (head_ & mask_);
     return room() < to_wrap ? room() : to_wrap;
   }
+  /// Whether an entry in [oldest, head) is outstanding.
+  [[nodiscard]] bool is_out(uint32_t index) const { return marks_[index & mask_] == 0; }
+
   /// Entries from the oldest on, before the slots wrap, that are all outstanding and of one slot
   /// each: while their completions come in order they need no look at marks.
   [[nodiscard]] uint32_t plain_in_a_row() const {

@@ -1,5 +1,7 @@
 #include "pmd/dev/queue_base.hpp"
 
+#include <cerrno>
+
 namespace rio::pmd {
 namespace {
 
@@ -40,6 +42,15 @@ int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const
   cursor_.phase_shift = 31 - ring_.log2();
   cursor_.consumed = ring_.start_index();
   return 0;
+}
+
+int PostingQueue::restart() {
+  if (window_.used() != 0 || ring_.running()) {
+    return -EBUSY;
+  }
+  // Entries of two slots have one completion: from here on both count alike again.
+  cursor_.consumed = window_.head();
+  return ring_.restart(window_.head());
 }
 
 int PostingQueue::start(Bus& bus, const Caps& caps, const RingConfig& config,

@@ -94,6 +94,11 @@ class QueueBase {
   /// Control path. Posted entries then complete with kFlushed; reap them, and their memory is the
   /// caller's again. @return 0, -ETIMEDOUT (memory must stay as it is), -ENODEV (card gone).
   [[nodiscard]] int stop(uint32_t timeout_ms) { return ring_.stop(timeout_ms); }
+  /// The same without waiting: nothing may be posted from now on. The card takes up to three
+  /// response time-outs; stopped() tells.
+  void begin_stop() { ring_.begin_stop(); }
+  /// After begin_stop(), one BAR read. @return 1 (all completions are there), 0 (not yet), -ENODEV.
+  [[nodiscard]] int stopped() { return ring_.stopped(); }
   /// Ask for an interrupt once there are completions that no burst has returned. Look once more
   /// after arming and before sleeping. One BAR write. regs: QP.ARM
   void arm() { bar_.write32(ring_.arm_offset(), cursor_.consumed); }
@@ -128,6 +133,10 @@ class PostingQueue : public QueueBase {
   [[nodiscard]] uint16_t outstanding() const {
     return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
   }
+  /// Start the ring again after stopped() has said 1 and all was reaped; indices go on. Control
+  /// path.
+  /// @return 0, -EBUSY (something was not completed, or not reaped), and as Ring::start.
+  [[nodiscard]] int restart();
   /// Why the last post stopped early; kNone if the ring was full or everything was taken.
   [[nodiscard]] Reject last_reject() const { return last_reject_; }
 

@@ -96,6 +96,13 @@ int Ring::allocate() {
     return error;  // the bus names the remedy
   }
   std::memset(memory_.va, 0, len_bytes);
+  fill_phases();
+  return 0;
+}
+
+/// No completion is there yet.
+void Ring::fill_phases() {
+  const uint32_t count = 1u << config_.log2;
   auto* const base = static_cast<uint8_t*>(completions());
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t index = config_.start_index + i;
@@ -103,7 +110,6 @@ int Ring::allocate() {
     uint8_t* const cpl = base + static_cast<size_t>(index & (count - 1)) * shape_.cpl_bytes;
     std::memcpy(cpl + shape_.cpl_bytes - sizeof last_word, &last_word, sizeof last_word);
   }
-  return 0;
 }
 
 void Ring::write_config() {
@@ -129,12 +135,17 @@ void Ring::write_config() {
     bar_.write32(regs::qp::ring_filter(qp, ring), regs::qp::RingFilter::mbox.put(config_.mbox));
     bar_.write32(regs::qp::ring_source(qp, ring), config_.source);
   }
-  // Without submissions the tail counts free completions. regs: TAIL
-  const uint32_t free = shape_.entry_bytes != 0 ? 0 : 1u << config_.log2;
-  bar_.write32(regs::qp::tail(qp, ring), config_.start_index + free);
+  write_tail();
 }
 
-int Ring::command(bool run, uint32_t timeout_ms) {
+void Ring::write_tail() {
+  // Without submissions the tail counts free completions. regs: TAIL
+  const uint32_t free = shape_.entry_bytes != 0 ? 0 : 1u << config_.log2;
+  bar_.write32(regs::qp::tail(config_.qp, config_.ring), config_.start_index + free);
+}
+
+/// @return the generation to be answered.
+uint32_t Ring::ask(bool run) {
   const uint32_t control = regs::qp::ring_control(config_.qp, config_.ring);
   const uint32_t status = regs::qp::ring_status(config_.qp, config_.ring);
   // Another generation than the last one asked for, and than the last one answered.
@@ -144,12 +155,19 @@ int Ring::command(bool run, uint32_t timeout_ms) {
   }
   // release: configuration and ring memory visible first; pairs with the card's read of GEN.
   bar_.write32(control, RingControl::gen.put(gen) | RingControl::run.put(run ? 1 : 0));
+  return gen;
+}
 
-  const auto answered = [gen, run](uint32_t seen) {
-    return RingStatus::gen.get(seen) == RingControl::gen.get(RingControl::gen.put(gen)) &&
-           (state_is(seen, run ? regs::RingState::kRunning : regs::RingState::kStopped) ||
-            state_is(seen, regs::RingState::kError));
-  };
+bool Ring::answers(uint32_t seen, uint32_t gen, bool run) {
+  return RingStatus::gen.get(seen) == RingControl::gen.get(RingControl::gen.put(gen)) &&
+         (state_is(seen, run ? regs::RingState::kRunning : regs::RingState::kStopped) ||
+          state_is(seen, regs::RingState::kError));
+}
+
+int Ring::command(bool run, uint32_t timeout_ms) {
+  const uint32_t status = regs::qp::ring_status(config_.qp, config_.ring);
+  const uint32_t gen = ask(run);
+  const auto answered = [gen, run](uint32_t seen) { return answers(seen, gen, run); };
   uint32_t seen = 0;
   if (const int error = wait_for_word(bar_, hook_, status, timeout_ms, &seen, answered);
       error != 0) {
@@ -157,6 +175,33 @@ int Ring::command(bool run, uint32_t timeout_ms) {
   }
   running_ = run && !state_is(seen, regs::RingState::kError);
   return run && !running_ ? -EIO : 0;
+}
+
+void Ring::begin_stop() {
+  stop_gen_ = ask(false);
+}
+
+int Ring::stopped() {
+  const uint32_t seen = bar_.read32(regs::qp::ring_status(config_.qp, config_.ring));
+  if (seen == regs::kAllOnes && card_gone(bar_)) {
+    running_ = false;
+    return -ENODEV;
+  }
+  if (!answers(seen, stop_gen_, false)) {
+    return 0;
+  }
+  running_ = false;
+  return 1;
+}
+
+int Ring::restart(uint32_t start_index) {
+  config_.start_index = start_index;
+  fill_phases();
+  bar_.write32(regs::qp::ring_start(config_.qp, config_.ring), start_index);
+  write_tail();
+  running_ = true;
+  const int error = command(true, config_.timeout_ms);
+  return error == 0 ? 0 : fail_start(error);
 }
 
 int Ring::fail_start(int error) {

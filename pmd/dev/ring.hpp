@@ -50,6 +50,15 @@ class Ring {
   /// happens to a stopped ring. @return 0, -ETIMEDOUT, -ENODEV (card gone: it counts as stopped).
   [[nodiscard]] int stop(uint32_t timeout_ms);
 
+  /// The same in two steps, for who cannot wait: ask for the stop, then look whether it has come.
+  void begin_stop();
+  /// One BAR read, two if all ones. @return 1, 0 (not yet), or -ENODEV (card gone: it counts as
+  /// stopped).
+  [[nodiscard]] int stopped();
+  /// Start it once more after a stop, in the same memory, when all completions are reaped; entries
+  /// and completions begin at that index. @return as start().
+  [[nodiscard]] int restart(uint32_t start_index);
+
   /// Two BAR reads. @param error, entry why and where the card stopped it; may be null.
   /// @return regs::RingState, or -ENODEV (card gone), -EPROTO (a state that the contract lacks).
   [[nodiscard]] int state(regs::RingError* error, uint32_t* entry);
@@ -76,7 +85,11 @@ class Ring {
  private:
   [[nodiscard]] int check(const Caps& caps) const;
   [[nodiscard]] int allocate();
+  void fill_phases();
   void write_config();
+  void write_tail();
+  [[nodiscard]] uint32_t ask(bool run);
+  [[nodiscard]] static bool answers(uint32_t seen, uint32_t gen, bool run);
   [[nodiscard]] int command(bool run, uint32_t timeout_ms);
   [[nodiscard]] int fail_start(int error);
   void release_memory();
@@ -88,7 +101,8 @@ class Ring {
   RingShape shape_{};
   DmaMemory memory_;
   size_t cpl_at_ = 0;
-  bool running_ = false;  // the card may touch the memory
+  bool running_ = false;   // the card may touch the memory
+  uint32_t stop_gen_ = 0;  // of the last begin_stop()
 };
 
 }  // namespace rio::pmd

@@ -68,6 +68,11 @@ class alignas(64) TxQueue : public PostingQueue {
   }
   /// Free-running index of the entry that is posted next.
   [[nodiscard]] uint32_t next_index() const { return window_.head(); }
+  /// Of the oldest entry whose place is not free; next_index() if all are.
+  [[nodiscard]] uint32_t oldest_index() const { return window_.oldest(); }
+  /// Whether the card has not completed that entry. @param index from oldest_index() on, below
+  /// next_index().
+  [[nodiscard]] bool is_out(uint32_t index) const { return window_.is_out(index); }
 
   /// The first words of a descriptor that is posted by send_slot(). What is known before the
   /// message is may be put together then: mailboxes add up. @param dest_id, mbox as TxMessage says.

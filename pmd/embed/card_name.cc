@@ -122,7 +122,9 @@ constexpr Option kShmOptions[] = {
     kQuirks,
     kFaults,
     kPcie,
-    {"id", "the first destID of the card, 1 to 4294967294, or 0 for the lowest that is free",
+    {"id",
+     "the first destID of the card, 1 to 65535 (4294967294 if it is opened with 32 bits), or 0 for "
+     "the lowest that is free",
      [](std::string_view v, CardName* n) {
        return number<uint32_t>(v, 0, 0xFFFFFFFEu, &n->emu.id);
      }},

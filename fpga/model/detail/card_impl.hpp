@@ -44,10 +44,12 @@ struct Card::Impl final : Neighbour {
     CardHold hold;
   };
 
-  void locked_step(bool answers);
   void enter_thread();
   [[nodiscard]] uint32_t kicks_allowed();
-  [[gnu::noinline]] void step_instead();
+  [[gnu::noinline]] void end_kick(TxEngine::Kick kicked, CardLock::Held held);
+  [[nodiscard]] bool may_kick() const;
+  [[gnu::noinline]] void step_instead(CardLock::Held held);
+  [[gnu::noinline]] void step_to_send_shared();
   void count_kicks();
   void end_short_ways();
   [[nodiscard]] bool look();

@@ -23,18 +23,15 @@ constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have 
 
 }  // namespace
 
-inline void Card::Impl::locked_step(bool answers) {
-  const CardLock::Held held = lock.try_lock(&thread_tag);
+void Card::step() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
   if (held == nullptr) {
     return;
   }
-  enter_thread();
-  step(answers);
+  card.enter_thread();
+  card.step(true);
   CardLock::unlock(held);
-}
-
-void Card::step() {
-  impl_->locked_step(true);
 }
 
 void Card::step_to_receive() {
@@ -57,8 +54,8 @@ inline bool Card::Impl::look() {
     return false;  // posted by another thread, whose hook has found this one inside
   }
   for (const Inbound& in : core.wire->inbound()) {
-    const uint64_t word = load_frame_word(in.requests->next());
-    if (static_cast<uint32_t>(word) != 0) {
+    const uint64_t word = load_frame_word(in.requests->next(), in.requests->tag());
+    if (is_frame(static_cast<uint32_t>(word))) {
       // Where one soon follows another there are more to come, for step() to take, and to answer,
       // in one go. Else nobody looks at the next: it may still be in another core.
       const bool alone = looks_in_vain >= kLooksApart;
@@ -88,26 +85,66 @@ bool Card::Impl::looks_allowed() {
   return idle && rx.aim();
 }
 
-void Card::step_to_send() {
+void Card::step_to_send() noexcept {
   Impl& card = *impl_;
-  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  // What is not the short way is called last, so that this function keeps no registers.
+  const CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
   if (held == nullptr) [[unlikely]] {
+    card.step_to_send_shared();
     return;
   }
   // Each countdown of a scan looks whether the next steps may be so short.
-  if (card.core.thread == &thread_tag && card.kicks != 0 && card.core.host.current() &&
-      card.tx.kick()) [[likely]] {
-    --card.kicks;
-  } else {
-    card.step_instead();
+  if (!card.may_kick()) [[unlikely]] {
+    card.step_instead(held);
+    return;
+  }
+  const TxEngine::Kick kicked = card.tx.kick();
+  if (kicked != TxEngine::Kick::kSent) [[unlikely]] {
+    card.end_kick(kicked, held);
+    return;
+  }
+  --card.kicks;
+  CardLock::unlock(held);
+}
+
+inline bool Card::Impl::may_kick() const {
+  return core.thread == &thread_tag && kicks != 0 && core.host.current();
+}
+
+/// What a kick has left to do. @param held is given back.
+void Card::Impl::end_kick(TxEngine::Kick kicked, CardLock::Held held) {
+  if (kicked == TxEngine::Kick::kNot && tx.find_room()) {
+    kicked = tx.kick();
+  }
+  if (kicked == TxEngine::Kick::kNot) {
+    step_instead(held);
+    return;
+  }
+  --kicks;
+  if (kicked == TxEngine::Kick::kSentToSleeper) {
+    tx.wake();
   }
   CardLock::unlock(held);
 }
 
-void Card::Impl::step_instead() {
+void Card::Impl::step_instead(CardLock::Held held) {
   enter_thread();
   scan_in = std::min(scan_in, kicks);
   step(true);
+  CardLock::unlock(held);
+}
+
+/// The same for a thread that the lock does not lean to, unless somebody is inside.
+void Card::Impl::step_to_send_shared() {
+  const CardLock::Held held = lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  if (may_kick()) {
+    end_kick(tx.kick(), held);
+  } else {
+    step_instead(held);
+  }
 }
 
 /// How many messages may be sent without looking at anything but the transmit ring.
@@ -251,7 +288,7 @@ void Card::Impl::take_requests(Inbound& in, const InFrame* frame) {
       frame = reader.peek();
       continue;
     }
-    if (const uint32_t taken = rx.express(*frame, reader.to_end()); taken > 0) {
+    if (const uint32_t taken = rx.express(*frame, reader.to_end(), reader.tag()); taken > 0) {
       reader.pop_bytes(taken);
       frame = reader.peek();
       continue;

@@ -166,6 +166,11 @@ inline void store32(uint8_t* to, uint32_t value) {
 inline void store64(uint8_t* to, uint64_t value) {
   std::memcpy(to, &value, sizeof(value));
 }
+[[nodiscard]] inline uint32_t load32(const uint8_t* from) {
+  uint32_t value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
 [[nodiscard]] inline uint64_t load64(const uint8_t* from) {
   uint64_t value = 0;
   std::memcpy(&value, from, sizeof(value));

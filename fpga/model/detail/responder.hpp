@@ -40,9 +40,10 @@ class Responder {
     constexpr uint32_t kBytes = frame_bytes(sizeof(Ack));
     open_ = false;  // that room is not kept any more
     FrameWriter& writer = *out_->responses;
-    uint8_t* const at = writer.begin_short(kBytes);
-    store64(at + sizeof(Frame), ack.word());
-    writer.end_short(at, kBytes, ack_head());
+    if (writer.put_short(kBytes, ack_head(), [&](uint8_t* at) { store64(at, ack.word()); }))
+        [[unlikely]] {
+      writer.wake();
+    }
   }
 
   /// A request has come, likely from the sender of the last one.

@@ -19,13 +19,13 @@ class RxEngine {
   /// may not. Holds until the end of the step, or as long as what it has looked at is as it was.
   [[nodiscard]] bool aim();
   /// Take the plain message that is next, by that way, and answer it; in rx_single.hpp.
-  /// @param word load_frame_word() of it, not 0. @return false: nothing was done; express() or
+  /// @param word load_frame_word() of it. @return false: nothing was done; express() or
   /// on_message() has to look at it.
   [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
   /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
   /// on_message() has to look at the first.
-  [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end);
+  [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
   /// A run of messages whose bytes are to be pulled, in rx_pull.cc: together with those that come
   /// next, by end_runs(). Until then the frame stays in the ring, though it may be popped.
   /// @param puller null: none, the answer is ERROR. @return false: no more now, come again.
@@ -52,7 +52,7 @@ class RxEngine {
  private:
   /// Of express(). @tparam full the card writes all of a last segment's 256 bytes.
   template <bool full>
-  [[nodiscard]] uint32_t run(Pair& pair, const InFrame& first, uint32_t bytes_to_end);
+  [[nodiscard]] uint32_t run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
   /// A message of several segments that is being put together.
   struct Context {
     uint32_t source;

@@ -48,18 +48,18 @@ inline Pair* RxEngine::plain_target(const InFrame& frame) {
   return &core_.pairs[owner->plain_pair[frame.mbox()]];
 }
 
-uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end) {
+uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Pair* const pair = plain_target(first);
   if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
       pair->rings[kSharedRing].held || core_.look_at_tail(*pair, kSharedRing) == 0) {
     return 0;
   }
-  return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end)
-                                          : run<false>(*pair, first, bytes_to_end);
+  return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end, tag)
+                                          : run<false>(*pair, first, bytes_to_end, tag);
 }
 
 template <bool full>
-uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end) {
+uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Ring& ring = pair.rings[kSharedRing];
   const HostWindow host = core_.host.write_window();
   const uint8_t* at = first.at;
@@ -81,7 +81,7 @@ uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end) 
   const uint32_t before = pair.arrivals - ring.head;
   uint32_t head = ring.head;
   for (; at <= last_at && head != until; ++head) {
-    const uint64_t word = load_frame_word(at);  // first: the rest is there only if this is
+    const uint64_t word = load_frame_word(at, tag);  // first: the rest is there only if this is
     if constexpr (kThreadSanitizer) {
       if (word == 0) {
         break;

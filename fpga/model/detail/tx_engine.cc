@@ -66,8 +66,15 @@ void TxEngine::run(Pair& pair) {
 }
 
 bool TxEngine::send_one(Pair& pair) {
-  if (!single()) {
+  if (!lane_.writer->has_short_room(frame_bytes(regs::kSegmentBytesMax))) {
     return false;
+  }
+  const Kick kicked = single();
+  if (kicked == Kick::kNot) {
+    return false;
+  }
+  if (kicked == Kick::kSentToSleeper) {
+    wake();
   }
   count(pair, 1);
   return true;

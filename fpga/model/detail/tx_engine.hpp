@@ -19,9 +19,21 @@ class TxEngine {
   /// until run() is called, memory has gone, or the pair's rings have changed.
   /// @return false: kick() must not be called.
   [[nodiscard]] bool aim(Pair& pair);
-  /// Send what was posted, but only if it is one plain message to that destination.
-  /// @return false: nothing was done, run() is needed. It has to be counted by the caller: count().
-  [[nodiscard]] bool kick();
+  enum class Kick : uint8_t {
+    kNot,            ///< nothing was done, run() is needed
+    kSent,           ///< to be counted by the caller: count()
+    kSentToSleeper,  ///< the same, and wake() is to be called
+  };
+  /// Hot. Send what was posted, but only if it is one plain message to that destination, and there
+  /// is room at hand. Calls nothing.
+  [[nodiscard]] Kick kick();
+  /// kick() may have failed for want of room. @return whether there is more now.
+  [[nodiscard]] bool find_room() {
+    constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
+    return !lane_.writer->has_short_room_at_hand(kLongest) &&
+           lane_.writer->has_short_room(kLongest);
+  }
+  void wake() { lane_.writer->wake(); }
   /// So many messages were sent by kick().
   void count(Pair& pair, uint32_t sent) {
     core_.counts.tx_packets += sent;
@@ -74,7 +86,7 @@ class TxEngine {
   uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer);
   /// Send one plain message of one segment, after aim(), in tx_express.cc: the shortest way from a
   /// doorbell to the wire. @return false: another way is needed.
-  [[nodiscard]] bool single();
+  [[nodiscard]] Kick single();
   /// The same, counted.
   [[nodiscard]] bool send_one(Pair& pair);
   /// Fast mode: send a run of plain messages of one segment to the last destination, in

@@ -58,6 +58,7 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
   uint8_t* out = window.bytes;
   count = std::min(count, window.room / kLongest);
   bool hidden = window.hides_first;
+  const uint64_t first_word = window.tag | static_cast<uint64_t>(FrameType::kMessage) << 32;
   const uint64_t plain_word = plain::kControl | static_cast<uint64_t>(flow->dest_id) << 32;
   const uint64_t route = pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32;
   // Where a payload may begin: the longest one ends within the window.
@@ -102,7 +103,7 @@ uint32_t TxEngine::express(Pair& pair, Ring& ring, uint32_t count) {
       hidden = false;
       first_bytes = bytes;
     } else {
-      store64(out, bytes | static_cast<uint64_t>(FrameType::kMessage) << 32);
+      store64(out, bytes | first_word);
     }
     store64(out + 8, route);
     store64(out + 16, shape(length, place));

@@ -29,18 +29,18 @@ static_assert(offsetof(Frame, place) == 18 && offsetof(Frame, segments) == 20 &&
 
 }  // namespace plain
 
-inline bool TxEngine::kick() {
+inline TxEngine::Kick TxEngine::kick() {
   Ring& ring = *lane_.ring;
   // acquire: the descriptor visible after the tail; pairs with Mmio::write32.
   const uint32_t tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
   if (tail - ring.head != 1) {
-    return false;
+    return Kick::kNot;
   }
   ring.tail = tail;
   return single();
 }
 
-inline bool TxEngine::single() {
+inline TxEngine::Kick TxEngine::single() {
   Ring& ring = *lane_.ring;
   const uint32_t index = ring.head;
   const uint8_t* const desc = ring.entry(index, 5);
@@ -54,21 +54,31 @@ inline bool TxEngine::single() {
   if ((word & plain::kInlineMask) != 0) [[unlikely]] {
     bytes = desc + 16;
     if (length - 1 >= regs::kInlineBytes) {
-      return false;
+      return Kick::kNot;
     }
   } else if (length - 1 >= regs::kSegmentBytesMax || (addr & tx_unaligned_) != 0 ||
              addr - lane_.begin >= lane_.begins) [[unlikely]] {
-    return false;
+    return Kick::kNot;
+  }
+  const uint32_t size = frame_bytes(length);
+  FrameWriter& writer = *lane_.writer;
+  if ((word & ~(plain::kMboxMask | plain::kInlineMask)) != lane_.plain ||
+      !writer.has_short_room_at_hand(size)) [[unlikely]] {
+    return Kick::kNot;
   }
   const uint32_t mbox = static_cast<uint32_t>(word >> plain::Control::mbox.lsb) & 63;
-  const uint32_t free = ~uint32_t{lane_.busy[mbox]} & letter_mask_;
-  const uint32_t size = frame_bytes(length);
-  if ((word & ~(plain::kMboxMask | plain::kInlineMask)) != lane_.plain || free == 0 ||
-      !lane_.writer->has_short_room(size)) [[unlikely]] {
-    return false;
+  const uint32_t busy = lane_.busy[mbox];
+  const uint32_t free = ~busy & letter_mask_;
+  if (free == 0) [[unlikely]] {
+    return Kick::kNot;
   }
-  lane_.busy[mbox] |= static_cast<uint8_t>(free & (0u - free));
+  lane_.busy[mbox] = static_cast<uint8_t>(busy | (free & (0u - free)));
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(std::countr_zero(free)));
+  const FrameHead head = {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route,
+                          plain::shape(length, place), 0};
+  const bool sleeps =
+      writer.put_short(size, head, [&](uint8_t* at) { copy_first_last(at, bytes, length); });
+  // Then what has time: an answer is looked at in a later step.
   TxMsg& msg = lane_.msgs[place];
   store64(reinterpret_cast<uint8_t*>(&msg.desc), word);
   store64(reinterpret_cast<uint8_t*>(&msg.desc.cookie), cookie_length);
@@ -78,12 +88,7 @@ inline bool TxEngine::single() {
   msg.index = index;
   store64(reinterpret_cast<uint8_t*>(&msg.unsent), kTxLife);
   ring.head = index + 1;
-  uint8_t* const frame = lane_.writer->begin_short(size);
-  copy_first_last(frame + sizeof(Frame), bytes, length);
-  lane_.writer->end_short(frame, size,
-                          {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route,
-                           plain::shape(length, place), 0});
-  return true;
+  return sleeps ? Kick::kSentToSleeper : Kick::kSent;
 }
 
 }  // namespace rio::model

@@ -220,6 +220,29 @@ TEST(ForeignFrames, RunsArePulledTogether) {
   }
 }
 
+/// No more than one run may tell of, whoever sends them: what has come waits for the rest.
+TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
+  for (const uint32_t more : {0u, 1u}) {
+    FuzzCard card(false, 0);
+    card.start_all();
+    card.post_receive();
+    CountingPuller puller;
+    card.in().puller = &puller;
+    // There are few buffers: each run ends at its second message.
+    std::vector<uint32_t> lengths(model::kPullPartsMax / 2, 0);
+    lengths[0] = kOne[0];
+    send_run(card, lengths);
+    lengths.resize(lengths.size() + more);
+    send_run(card, lengths);
+    card.step(4);
+    EXPECT_EQ(puller.calls, 1 + more);
+    for (uint32_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(completion(card, i).status, 1u << 31) << i;
+    }
+    card.check();
+  }
+}
+
 TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
   FuzzCard card(false, 0);
   card.start_all();

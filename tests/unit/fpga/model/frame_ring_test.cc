@@ -40,6 +40,13 @@ class FrameRing : public testing::Test {
     const std::vector<uint8_t> bytes(256, static_cast<uint8_t>(number));
     return writer_.send_short({type, 0, payload, number}, bytes.data(), payload);
   }
+  /// Each piece of 32 bytes begins like a short frame of the lap after the one with this tag.
+  static void fill_with_frames(uint8_t* to, uint32_t payload, uint32_t tag) {
+    const uint32_t word = model::frame_bytes(8) | (tag + (1u << model::kTagShift));
+    for (uint32_t at = 0; at + sizeof(word) <= payload; at += 32) {
+      std::memcpy(to + at, &word, sizeof(word));
+    }
+  }
   bool take(uint32_t number, uint32_t payload) {
     const model::InFrame* frame = reader_.peek();
     if (frame == nullptr) {
@@ -134,6 +141,43 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
   }
 }
 
+// Payloads that look, wherever a frame may begin, like a frame of the lap to come: as long as there
+// are tags, and then the first ones again.
+TEST_F(FrameRing, WhatALapHasLeftIsNoFrameOfTheNext) {
+  constexpr uint32_t kTags = 1u << (32 - model::kTagShift);
+  uint32_t position = 0;  // the ring's, but for fillers: at least so far
+  uint32_t number = 0;
+  for (uint32_t x = 1; position / kBytes < kTags + 8;) {
+    x = x * 1664525u + 1013904223u;
+    const uint32_t payload = 1 + (x >> 24);
+    const uint32_t bytes = model::frame_bytes(payload);
+    const bool shortly = (x >> 20) % 2 == 0;
+    Frame* const frame = shortly ? nullptr : writer_.reserve(bytes);
+    if (frame != nullptr) {
+      frame->clear();
+      frame->type = FrameType::kDoorbell;
+      frame->address = number;
+      fill_with_frames(frame->payload(), payload, reader_.tag());
+      writer_.commit(frame, bytes);
+      writer_.publish();
+    } else {
+      std::vector<uint8_t> like(256);
+      fill_with_frames(like.data(), payload, reader_.tag());
+      const uint64_t type = static_cast<uint64_t>(FrameType::kDoorbell) << 32;
+      if (!writer_.send_short({type, 0, payload, number}, like.data(), payload)) {
+        continue;  // the ring ends here: the other way takes a filler
+      }
+    }
+    const model::InFrame* const come = reader_.peek();
+    ASSERT_NE(come, nullptr);
+    ASSERT_EQ(come->address, number++);
+    reader_.pop(come);
+    reader_.release();
+    ASSERT_EQ(reader_.peek(), nullptr) << number;
+    position += bytes;
+  }
+}
+
 TEST_F(FrameRing, ShortOnesOfAllSizesWhereverTheyBegin) {
   for (uint32_t payload = 1; payload <= 256; ++payload) {
     if (!put_line(payload, payload)) {  // not in a row: the ring ends here
@@ -158,9 +202,11 @@ TEST_F(FrameRing, WhatWasHeldBackComesBeforeAShortOne) {
 TEST_F(FrameRing, LinesUntilFullThenFreeAgain) {
   for (uint32_t lap = 0; lap < 3; ++lap) {
     uint32_t n = 0;
-    while (put_line(n, 8)) {
+    // The last line of the memory is for the other way, since the next lap's tag is another.
+    while (put_line(n, 8) || put(n, 8)) {
       ++n;
     }
+    writer_.publish();
     EXPECT_GE(n, kBytes / 64 - 4);
     for (uint32_t i = 0; i < n; ++i) {
       ASSERT_TRUE(take(i, 8));
@@ -186,11 +232,16 @@ TEST_F(FrameRing, FullThenFreeAgain) {
 }
 
 TEST_F(FrameRing, ImpossibleLengthsAreNotRead) {
-  for (const uint32_t bytes : {1u, 31u, 33u, kBytes + 32, 0xFFFFFFE0u}) {
+  for (const uint32_t bytes : {1u, 31u, 33u, kBytes + 32, model::kFrameRingBytesMax - 32}) {
+    model::FrameReader reader{&shared_, memory(), kBytes};
     frame_at(0)->bytes = bytes;
     frame_at(0)->type = FrameType::kMessage;
-    EXPECT_EQ(reader_.peek(), nullptr) << bytes;
+    EXPECT_EQ(reader.peek(), nullptr) << bytes;
+    EXPECT_TRUE(reader.foul()) << bytes;
   }
+  frame_at(0)->bytes = 0xFFFFFFE0u;  // of another lap: nothing has come yet
+  EXPECT_EQ(reader_.peek(), nullptr);
+  EXPECT_FALSE(reader_.foul());
 }
 
 TEST_F(FrameRing, FillerOfAWholeRingIsNoEndlessLoop) {

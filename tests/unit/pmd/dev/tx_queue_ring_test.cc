@@ -261,5 +261,118 @@ TEST_F(TxQueueTest, FlushedEntriesAreReapedAfterTheStop) {
   EXPECT_EQ(bus_->live_blocks(), 0u);
 }
 
+/// Stopped without waiting, and started again where it was.
+class TxQueueRestartTest : public TxQueueTest {
+ protected:
+  void TearDown() override {}
+
+  void begin_stop() {
+    bar_.expect_read(script_.control_offset(), 0x10001)
+        .expect_read(script_.status_offset(), 0x10001)
+        .expect_write(script_.control_offset(), 2);
+    queue_->begin_stop();
+    bar_.verify();
+  }
+  void expect_stopped(uint32_t status, int answer) {
+    bar_.expect_read(script_.status_offset(), status);
+    EXPECT_EQ(queue_->stopped(), answer);
+  }
+  void restart(uint32_t index) {
+    bar_.expect_write(script_.config_offset() + 0x14, index)
+        .expect_write(script_.tail_offset(), index)
+        .expect_read(script_.control_offset(), 2)
+        .expect_read(script_.status_offset(), 2)
+        .expect_write(script_.control_offset(), 0x10003)
+        .expect_read(script_.status_offset(), 0x10003);
+    EXPECT_EQ(queue_->restart(), 0);
+    bar_.verify();
+  }
+  void close_restarted() {
+    bar_.expect_read(script_.control_offset(), 0x10003)
+        .expect_read(script_.status_offset(), 0x10003)
+        .expect_write(script_.control_offset(), 4)
+        .expect_read(script_.status_offset(), 4);
+    queue_.reset();
+    bar_.verify();
+  }
+};
+
+TEST_F(TxQueueRestartTest, WhatIsPostedAfterwardsFollowsOn) {
+  for (const uint32_t start : {0u, 3u, 0xFFFFFFFEu}) {
+    open(2, start);
+    const TxMessage three[3] = {message(1), message(2), message(3)};
+    post(three, start + 3);
+    begin_stop();
+    expect_stopped(0x10001, 0);  // not seen yet
+    expect_stopped(0x20002, 0);  // stopping
+    complete(start, start + 1, 6);
+    complete(start + 1, start + 2, 6);
+    complete(start + 2, start, 3);
+    expect_stopped(2, 1);
+    EXPECT_EQ(queue_->restart(), -EBUSY);  // not reaped
+    EXPECT_EQ(reap(), (Cookies{2, 3, 1}));
+    restart(start + 3);
+    EXPECT_EQ(queue_->next_index(), start + 3);
+    EXPECT_EQ(queue_->free_count(), 4);
+    post(three, start + 6);
+    EXPECT_EQ(reap(), Cookies{}) << "of the time before the stop";
+    for (uint32_t i = 3; i < 6; ++i) {
+      complete(start + i, start + i);
+    }
+    EXPECT_EQ(reap(), (Cookies{1, 2, 3}));
+    EXPECT_EQ(queue_->stats().bad_completions, 0u);
+    close_restarted();
+  }
+}
+
+TEST_F(TxQueueRestartTest, EntriesOfTwoSlotsHadOneCompletion) {
+  const TxGather pair = {.cookie = 5,
+                         .iova = {0x1000, 0x2000, 0, 0},
+                         .length_bytes = {8, 8, 0, 0},
+                         .dest_id = 7,
+                         .count = 2,
+                         .mbox = 0,
+                         .flags = 0};
+  expect_tail(2);
+  ASSERT_EQ(queue_->burst_gather(&pair, 1), 1);
+  begin_stop();
+  complete(0, 0, 6);
+  EXPECT_EQ(reap(), (Cookies{5}));
+  expect_stopped(2, 1);
+  restart(2);
+  expect_tail(3);
+  ASSERT_EQ(send(message(6)), 1);
+  complete(2, 2);  // counted from where the ring began
+  EXPECT_EQ(reap(), (Cookies{6}));
+  close_restarted();
+}
+
+TEST_F(TxQueueRestartTest, OnlyAStoppedRing) {
+  EXPECT_EQ(queue_->restart(), -EBUSY);
+  script_.expect_stop(bar_);
+  queue_.reset();
+}
+
+TEST_F(TxQueueRestartTest, ACardThatIsGoneCountsAsStopped) {
+  begin_stop();
+  bar_.expect_read(script_.status_offset(), 0xFFFFFFFF).expect_read(0x0, 0xFFFFFFFF);
+  EXPECT_EQ(queue_->stopped(), -ENODEV);
+  queue_.reset();  // nothing more on the BAR
+  bar_.verify();
+}
+
+TEST_F(TxQueueRestartTest, WhichEntriesAreOut) {
+  const TxMessage three[3] = {message(1), message(2), message(3)};
+  post(three, 3);
+  complete(0, 1);
+  EXPECT_EQ(reap(), (Cookies{2}));
+  EXPECT_EQ(queue_->oldest_index(), 0u);
+  EXPECT_TRUE(queue_->is_out(0));
+  EXPECT_FALSE(queue_->is_out(1));
+  EXPECT_TRUE(queue_->is_out(2));
+  script_.expect_stop(bar_);
+  queue_.reset();
+}
+
 }  // namespace
 }  // namespace rio::pmd

@@ -200,6 +200,65 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
   }
 }
 
+TEST_F(Wire, WhatTheDeadHasSentIsTaken) {
+  const auto one = join(1);
+  auto two = join(2);
+  model::Outbound* const to = two->route(1);
+  ASSERT_NE(to, nullptr);
+  EXPECT_TRUE(change(*two).here);
+  EXPECT_TRUE(change(*one).here);
+  for (uint64_t number = 1; number <= 3; ++number) {
+    ASSERT_TRUE(send(*to, number));
+  }
+  two.reset();
+  ASSERT_TRUE(wait_until([&] {
+    one->pump(0);
+    return one->route(2) == nullptr;
+  })) << "it is sent to a partner that is gone";
+  model::PartnerChange news{};
+  ASSERT_EQ(one->inbound().size(), 1u);
+  for (uint64_t number = 1; number <= 3; ++number) {
+    EXPECT_FALSE(one->next_change(&news));
+    model::FrameReader& reader = *one->inbound()[0].requests;
+    const model::InFrame* const frame = reader.peek();
+    ASSERT_NE(frame, nullptr) << number;
+    EXPECT_EQ(frame->address, number);
+    reader.pop(frame);
+    one->pump(0);
+  }
+  ASSERT_TRUE(one->next_change(&news));
+  EXPECT_FALSE(news.here);
+  EXPECT_TRUE(one->inbound().empty());
+}
+
+// Who comes later than that has to ring.
+TEST_F(Wire, WhoSleepsIsAsleepForNewPartnersToo) {
+  const auto one = join(1);
+  one->set_asleep(true);
+  Evil evil(2, 1);
+  EXPECT_TRUE(change(*one).here);
+  const Heads& heads = *evil.link().theirs.heads();
+  EXPECT_EQ(heads.requests.asleep.load(), 1);
+  EXPECT_EQ(heads.responses.asleep.load(), 1);
+  one->set_asleep(false);
+  EXPECT_EQ(heads.requests.asleep.load(), 0);
+  EXPECT_EQ(heads.responses.asleep.load(), 0);
+}
+
+// Whoever cannot take it hears of the end all the same.
+TEST_F(Wire, TheDeadAreNotWaitedForForEver) {
+  const auto one = join(1);
+  auto two = join(2);
+  model::Outbound* const to = two->route(1);
+  ASSERT_NE(to, nullptr);
+  EXPECT_TRUE(change(*two).here);
+  EXPECT_TRUE(change(*one).here);
+  ASSERT_TRUE(send(*to, 1));
+  two.reset();
+  EXPECT_FALSE(change(*one).here);
+  EXPECT_TRUE(one->inbound().empty());
+}
+
 // Also where it only ends, and the wire is in static memory.
 TEST_F(Wire, AForkedChildLeavesItsParentInTheFabric) {
   std::unique_ptr<ShmWire> one = join(1);
@@ -355,7 +414,8 @@ TEST_F(Wire, MemoryThatCouldGoAwayIsRefused) {
 }
 
 TEST_F(Wire, ImpossibleLengthsCutThePartnerOff) {
-  for (const uint32_t bytes : {1u, 31u, 33u, kRequestRingBytes + 32, 0xFFFFFFE0u}) {
+  for (const uint32_t bytes :
+       {1u, 31u, 33u, kRequestRingBytes + 32, model::kFrameRingBytesMax - 32}) {
     const auto one = join(1);
     Evil evil(2, 1);
     EXPECT_TRUE(change(*one).here);
