@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "lib/msg/port.hpp"
 #include "lib/msg/transfer.hpp"
@@ -24,6 +26,11 @@ class Context {
   void close();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+
+  /// For whoever calls send_tiny(), which does not look: `hear` is called when a session ends with
+  /// a peer that this context has a route to, within any call on the port, and may not call it.
+  /// The next send there is to be a send(), which tells why.
+  void on_session_end(std::function<void()> hear) { on_session_end_ = std::move(hear); }
 
   /// Hot. What has arrived; those of one sender are in their order.
   [[nodiscard]] const Inbox& inbox() const { return inbox_; }
@@ -116,6 +123,7 @@ class Context {
   bool accepts_large_ = false;
   bool all_may_ask_ = false;
   bool closed_ = false;
+  std::function<void()> on_session_end_;
   LinkedList<SendTransfer> sent_;
   LinkedList<RecvTransfer> received_;
 };

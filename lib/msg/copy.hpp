@@ -13,9 +13,8 @@ inline constexpr size_t kTinyBytesMax = 64;
 /// Reads and writes not a byte beyond the ends. @param bytes 0 to kTinyBytesMax.
 [[gnu::always_inline]] inline void copy_tiny(uint8_t* to, const uint8_t* from, size_t bytes) {
   // Of registers where there are such long ones; of structures compilers make a detour by the
-  // stack.
+  // stack, and for those of 32 bytes they align it.
   using Sixteen [[gnu::vector_size(16)]] = uint64_t;
-  using ThirtyTwo [[gnu::vector_size(32)]] = uint64_t;
   const auto move = [&]<class Piece>(size_t at) {
     Piece piece;
     std::memcpy(&piece, from + at, sizeof(piece));
@@ -23,8 +22,10 @@ inline constexpr size_t kTinyBytesMax = 64;
   };
   // First and last of each size: they meet or overlap.
   if (bytes >= 32) {
-    move.template operator()<ThirtyTwo>(0);
-    move.template operator()<ThirtyTwo>(bytes - 32);
+    move.template operator()<Sixteen>(0);
+    move.template operator()<Sixteen>(16);
+    move.template operator()<Sixteen>(bytes - 32);
+    move.template operator()<Sixteen>(bytes - 16);
   } else if (bytes >= 16) {
     move.template operator()<Sixteen>(0);
     move.template operator()<Sixteen>(bytes - 16);

@@ -69,6 +69,12 @@ class SendGrant {
     assert(n <= may_post());
     posted_ += n;
   }
+  /// The last n of those posted never went out, since the card's ring was stopped: they may be
+  /// posted once more. Only in kSending. @param n up to out().
+  void not_sent(uint32_t n) {
+    assert(state_ == State::kSending && n <= out());
+    posted_ -= n;
+  }
   /// Hot. The card has completed n of those posted: delivered, refused or in doubt; what is not
   /// delivered is told by stop(), before. In their order.
   void completed(uint32_t n);

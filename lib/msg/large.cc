@@ -63,7 +63,8 @@ void Port::large_progress() {
 /// What is said about large data takes room, and a control credit.
 bool Port::may_say(const Link& link) {
   // What is reaped to make room may be the end of the session.
-  return take_room() && link.state == LinkState::kUp && link.control_out.available() != 0;
+  return take_room() && link.state == LinkState::kUp && !link.rest.on &&
+         link.control_out.available() != 0;
 }
 
 bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes, uint32_t to,

@@ -33,6 +33,18 @@ enum class LinkState : uint8_t {
   kUp,
 };
 
+/// A peer that did not answer for so long that it stood in the way of others: nothing is posted for
+/// it until it does.
+struct Rest {
+  bool on = false;
+  bool asked = false;      ///< the card has a question for the peer
+  bool answered = false;   ///< and it was answered
+  uint64_t since_ns = 0;   ///< nothing was heard
+  uint64_t until_ns = 0;   ///< it lasts as long at least: letters that it had are not used before
+  uint64_t length_ns = 0;  ///< of this one, or of the last
+  uint64_t over_ns = 0;    ///< when the last one was
+};
+
 /// A numbered message, at hand or kept since it came before one with a lower number.
 struct Numbered {
   HeaderWords header;
@@ -87,6 +99,7 @@ class Link {
   uint32_t again = 0;                           ///< to be sent once more
   uint32_t resent = 0;                          ///< sent once more, and on their way
   std::array<uint16_t, kContexts> kept_back{};  ///< credits, taken from `out` meanwhile
+  Rest rest;
   // Requests, of which a record is kept, and messages about large data.
   SendAccount control_out{kControlCredits};
   RecvAccount control_in{kControlCredits};

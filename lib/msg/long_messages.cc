@@ -3,9 +3,8 @@
 #include "lib/msg/long_messages.hpp"
 
 #include <cerrno>
-#include <chrono>
 
-#include "pmd/bus/log.hpp"
+#include "lib/msg/close_large.hpp"
 
 namespace rio::msg {
 
@@ -35,19 +34,11 @@ bool LongMessages::close() {
       context_.cancel(receive.transfer);
     }
   });
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (under_way_ != 0 && std::chrono::steady_clock::now() < end) {
-    port_.progress();
+  const bool ended = await_large(context_, sends_, receives_, [this] {
     attend();
-  }
-  const bool ended = under_way_ == 0;
-  if (!ended) {
-    pmd::log_warning("context %u: large data is still under way; close its port next",
-                     context_.id());
-    port_.take_over(sends_.leave());
-    port_.take_over(receives_.leave());
-    under_way_ = 0;
-  }
+    return under_way_ == 0;
+  });
+  under_way_ = 0;
   return ended;
 }
 

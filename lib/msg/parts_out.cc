@@ -6,9 +6,10 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint32_t kPatience = 256;
-// Who sleeps looks at each wake-up only, and these are milliseconds apart.
-constexpr uint32_t kPatienceAsleep = 8;
+// Tries in vain, one after each progress of the port, before a message is asked for.
+constexpr uint32_t kTries = 256;
+// Who sleeps tries at each wake-up only, and these are milliseconds apart.
+constexpr uint32_t kTriesAsleep = 8;
 
 [[nodiscard]] uint8_t refusals_of(const Route& route) {
   return route.link->refusals[HeaderWords{0, route.word}.to()];
@@ -17,13 +18,13 @@ constexpr uint32_t kPatienceAsleep = 8;
 }  // namespace
 
 bool PartsOut::must_ask(const Route& route, uint32_t parts) {
-  const uint32_t patience = port_.config().sleeps ? kPatienceAsleep : kPatience;
+  const uint32_t tries_max = port_.config().sleeps ? kTriesAsleep : kTries;
   if (route.out->available() >= parts) {
-    waits_ = 0;
+    tries_ = 0;
     return false;
   }
-  waits_ += waits_ < patience ? 1 : 0;
-  return waits_ == patience;
+  tries_ += tries_ < tries_max ? 1 : 0;
+  return tries_ == tries_max;
 }
 
 Route PartsOut::route_of(const Route& route, Kind kind) {

@@ -28,7 +28,7 @@ class PartsOut {
   /// The session is over, or the context refuses: what was begun will not go on.
   void forget() {
     credits_ = {};
-    waits_ = 0;
+    tries_ = 0;
   }
 
  private:
@@ -36,7 +36,7 @@ class PartsOut {
 
   Port& port_;
   Outflow credits_;       // of the message that is sent in part
-  uint32_t waits_ = 0;    // how often there was too little credit, in a row
+  uint32_t tries_ = 0;    // at which there was too little credit, in a row
   uint8_t refusals_ = 0;  // Link::refusals of its context when it was begun
 };
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include "lib/msg/clock.hpp"
+#include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
 #include "lib/msg/registrations.hpp"
 #include "lib/msg/sender.hpp"
@@ -134,6 +136,28 @@ Link* Port::link(uint32_t dest_id) {
   return links_.back().get();
 }
 
+/// Those that send without a look have to look.
+void Port::tell_senders(const Link& link) const {
+  for (uint64_t left = link.routed; left != 0; left &= left - 1) {
+    const Context* const context = contexts_[static_cast<uint32_t>(__builtin_ctzll(left))];
+    if (context != nullptr && context->on_session_end_) {
+      context->on_session_end_();
+    }
+  }
+}
+
+/// The card is gone. What it had to read or write it never will: large data ends, too.
+void Port::end_all_sessions() {
+  if (sender_ != nullptr) {
+    sender_->card_gone();
+  }
+  for (const std::unique_ptr<Link>& link : links_) {
+    if (link->state == LinkState::kUp) {
+      end_session(*link, error_);
+    }
+  }
+}
+
 /// What the peer has to name from now on.
 void Port::renew(Link& link) {
   // No secret: it only has to differ from what went before, of this process or of the one that had
@@ -147,6 +171,20 @@ void Port::renew(Link& link) {
   link.local_key = (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
   link.first_in = config_.first_number != 0 ? config_.first_number : static_cast<uint32_t>(mixed);
   link.expect(link.first_in);
+}
+
+int Port::flush(uint32_t timeout_ms) {
+  const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
+  while (tx_->outstanding() != 0 || restarting_ || !again_.empty() || !parked_.empty() ||
+         !talkers_.empty()) {
+    look_at_card();
+    if (error_ != 0 || now_ns() > end) {
+      return error_ != 0 ? error_ : -ETIMEDOUT;
+    }
+    reap();
+    progress();
+  }
+  return 0;
 }
 
 }  // namespace rio::msg

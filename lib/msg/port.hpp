@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lib/msg/again.hpp"
 #include "lib/msg/config.hpp"
 #include "lib/msg/copy.hpp"
 #include "lib/msg/delivery.hpp"
@@ -46,6 +47,8 @@ struct PortStats {
   uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
   uint64_t copied = 0;    ///< bytes copied by this library
   uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
+  uint64_t restarts = 0;  ///< of the transmit ring, since a peer that did not answer filled it
+  uint64_t rests = 0;     ///< peers that were left alone for a while, each time
   /// Long sleeps that only the clock ended, though something had come: a wake-up was lost.
   uint64_t overslept = 0;
 };
@@ -80,8 +83,7 @@ class Port {
 
   /// Hot. Send one message; its bytes are copied. @param bytes 0 to kPartBytesMax. @return 0;
   /// -EAGAIN: no room, or not connected yet: make progress and try again; -EMSGSIZE; or why it
-  /// cannot be, which each context with a route hears once, unless another one has connected again
-  /// before it sends (Link::session tells then):
+  /// cannot be, which each context with a route hears once, before anything else of it is sent:
   /// -ECONNRESET (the session is over; the next call begins a new one), -ECONNREFUSED (no such
   /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone).
   [[nodiscard]] int send(const Route& route, const void* data, uint32_t bytes) {
@@ -98,8 +100,9 @@ class Port {
     post(*route.link, at, kHeaderBytes + bytes);
     return 0;
   }
-  /// The same for kTinyBytesMax bytes at most, without any call but the card's hook. @return false:
-  /// not sent; ask send() why.
+  /// The same for kTinyBytesMax bytes at most, without any call but the card's hook; not before
+  /// send() after a session has ended: Context::on_session_end(). @return false: not sent; ask
+  /// send() why.
   [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
     return send_one(route, bytes,
                     [&](uint8_t* at) { copy_tiny(at, static_cast<const uint8_t*>(data), bytes); });
@@ -165,7 +168,7 @@ class Port {
   friend class Sender;
   friend class Sleeper;
   static constexpr uint32_t kBurst = 32;
-  static constexpr uint32_t kBudget = 64;  // messages of users between two looks at the ring
+  static constexpr uint32_t kBudget = 96;  // messages of users between two looks at the ring
   static constexpr uint32_t kRingLog2 = 9;
   static constexpr uint32_t kSpread = 32;   // mailboxes of messages of one segment, and their first
   static constexpr uint32_t kPosted = 256;  // buffers that the card has
@@ -188,22 +191,6 @@ class Port {
 
   // Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
   static constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
-
-  /// A message that has to be sent once more.
-  struct Again {
-    uint32_t link;
-    uint32_t session;
-    uint64_t since_ns;
-    std::vector<uint8_t> bytes;
-  };
-
-  /// A message that was sent once more and is in the ring.
-  struct Resent {
-    uint32_t link;
-    uint32_t session;
-    uint32_t entry;
-    uint64_t since_ns;
-  };
 
   /// An answer to what belongs to no session.
   struct Reset {
@@ -240,6 +227,7 @@ class Port {
   [[nodiscard]] bool take_alone();
   [[nodiscard]] uint32_t fetch_plain();
   [[nodiscard]] uint32_t fetch_others();
+  void take_what_came();
   void serve();
   [[nodiscard]] Link* begin_run(const Arrival& arrival, const HeaderWords& header);
   [[nodiscard]] uint32_t take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n);
@@ -277,7 +265,12 @@ class Port {
   }
   [[nodiscard]] bool may_send(const Route& route) {
     // In this order: what is reaped may be the end of the session, and of all that is left.
-    return (in_budget(tx_->next_index()) || reap_for_more()) && route.out->available() != 0;
+    return (in_budget(tx_->next_index()) || reap_for_more()) && route.out->available() != 0 &&
+           !has_to_hear(route);
+  }
+  /// Whether a session has ended, and the context of this route was not told yet.
+  [[nodiscard]] static bool has_to_hear(const Route& route) {
+    return (route.link->untold >> HeaderWords{0, route.word}.from() & 1) != 0;
   }
   /// Writes the header. @return where it is; the bytes go behind it.
   [[nodiscard]] uint8_t* begin_message(const Route& route, uint32_t bytes) {
@@ -304,22 +297,22 @@ class Port {
                                                      Fill fill) {
     Outflow& out = *route.out;
     pmd::TxQueue& tx = *tx_;
-    const pmd::TxQueue::Slot slot = tx.next_slot();
-    if (out.available() == 0 || !in_budget(slot.index)) [[unlikely]] {
+    if (out.available() == 0 || !in_budget(tx.next_index())) [[unlikely]] {
       return false;
     }
+    const pmd::TxQueue::Slot slot = tx.next_slot();
     out.take_known();
     stats_.copied += bytes;
-    const uint64_t key_number = route.link->next_out;
-    route.link->next_out = key_number + (1ull << 32);
     const uint16_t credit = route.back->tell();
+    uint8_t* const at = tx.slot_va(slot);
+    const uint64_t key_number = route.link->next_out;
+    const HeaderWords header = {
+        key_number, route.word | uint64_t{credit} << 32 | uint64_t{padding_of(bytes)} << 56};
+    std::memcpy(at, &header, sizeof(header));
+    route.link->next_out = key_number + (1ull << 32);
     const uint64_t words =
         route.one_segment |
         pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
-    const HeaderWords header = {
-        key_number, route.word | uint64_t{credit} << 32 | uint64_t{padding_of(bytes)} << 56};
-    uint8_t* const at = tx.slot_va(slot);
-    std::memcpy(at, &header, sizeof(header));
     fill(at + kHeaderBytes);
     tx.send_slot(slot, at, words, kHeaderBytes + bytes);
     return true;
@@ -337,14 +330,31 @@ class Port {
   void reap();
   void reap_others();
   void failed(const pmd::TxDone& done);
+  void session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status);
   [[nodiscard]] uint64_t take_since(uint32_t entry);
+  void keep_to_send(Link& link, Again again);
   void send_again();
+  void post_again(const Link& link, const Again& again);
   void no_longer_resent(const Resent& resent);
   void hold(Link& link);
   void hold_if_greedy();
   void release_held();
-  [[nodiscard]] uint32_t oldest_entry() const;
   [[nodiscard]] uint32_t out_to(uint32_t dest_id) const;
+
+  // Peers that do not answer: silence.cc.
+  void look_at_ring();
+  [[nodiscard]] bool others_wait(uint32_t silent, uint32_t end) const;
+  void begin_restart();
+  void look_at_stop();
+  void finish_restart();
+  void give_up(const char* what);
+  void rest(Link& link);
+  void look_at_rests();
+  [[nodiscard]] bool look_at_rest(Link& link, uint64_t now);
+  [[nodiscard]] bool can_ask() const;
+  void ask_resting(Link& link);
+  void take_answers();
+  void end_rest(Link& link);
 
   // Large data: large.cc.
   [[nodiscard]] int start_large();
@@ -374,6 +384,8 @@ class Port {
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);
   void end_session(Link& link, int error);
+  void end_all_sessions();
+  void tell_senders(const Link& link) const;
   void want(Link& link);
   void speak();
   [[nodiscard]] bool speak(Link& link);
@@ -390,7 +402,7 @@ class Port {
   void look_at_time();
   void renew(Link& link);
   void look_at_card();
-  void look_at_events();
+  void look_at_events(bool take);
   void open_inflow(Link& link, uint32_t context);
   void grow_inflow(Link& link, uint32_t context);
   void close_inflow(Link& link, uint32_t context);
@@ -420,6 +432,15 @@ class Port {
   std::vector<Again> again_;
   std::vector<Resent> resent_;
   std::vector<uint32_t> held_;  // indices of links
+
+  // Peers that do not answer.
+  Stuck stuck_{};
+  bool restarting_ = false;  // the ring is being stopped: nothing is posted
+  uint64_t stop_ns_ = 0;
+  std::vector<Flushed> flushed_;
+  std::vector<Again> parked_;      // of again_, for those that rest
+  std::vector<uint32_t> resting_;  // indices of links
+  pmd::DmaMemory answer_;          // where the peer's answer goes, which nobody reads
 
   // Receiving.
   std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain

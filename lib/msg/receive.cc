@@ -66,6 +66,19 @@ uint32_t Port::progress() {
   return n + more;
 }
 
+/// The last messages of a peer come before the news that he has gone, and are not lost for it. No
+/// buffers are posted here, so it ends.
+void Port::take_what_came() {
+  uint32_t taken = 1;
+  while (shared_->ready() && taken != 0) {
+    taken = late_possible() ? 0 : fetch_plain();
+    posted_ -= taken;
+    if (taken == 0) {
+      taken = fetch_others();
+    }
+  }
+}
+
 /// Plain messages, in runs: what those of one sender for one context have in common is looked at
 /// once.
 uint32_t Port::fetch_plain() {
@@ -153,7 +166,7 @@ void Port::serve() {
   if (--until_time_ == 0) [[unlikely]] {
     until_time_ = kBurst;
     reap();
-    look_at_events();
+    look_at_events(true);
     look_at_time();
   }
   if (!talkers_.empty()) [[unlikely]] {

@@ -86,7 +86,9 @@ void Receiver::leave(RecvTransfer& transfer) {
 
 void Receiver::stop_queue(uint32_t index) {
   Queue& queue = queues_[index];
-  const int rc = queue.ring != nullptr ? port_.endpoint().close_dedicated(index) : 0;
+  // A card that is gone, or was reset, has stopped it; it may be somebody else's by now.
+  const bool there = queue.ring != nullptr && port_.error() == 0;
+  const int rc = there ? port_.endpoint().close_dedicated(index) : 0;
   if (rc == -ETIMEDOUT) {
     to_stop_ |= 1u << index;  // its memory is still the card's
     return;

@@ -42,7 +42,7 @@ int Port::send(const Route& route, const iovec* iov, int count, uint32_t bytes) 
 
 bool Port::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit) {
   // What is reaped to make room may be the end of the session.
-  if (!take_room() || link.state != LinkState::kUp) {
+  if (!take_room() || link.state != LinkState::kUp || link.rest.on) {
     return false;
   }
   const HeaderWords header = {link.next_out, HeaderWords::rest_of(to, from, credit, kind, 0)};
@@ -103,7 +103,7 @@ int Port::may_request(const Route& route) {
   const uint32_t to = HeaderWords{0, route.word}.to();
   // In this order: what is reaped may be the end of the session, and of all that is left.
   if ((!in_budget(tx_->next_index()) && !reap_for_more()) || (link.opened >> to & 1) == 0 ||
-      link.held || link.records_out[to].available() == 0 ||
+      link.held || has_to_hear(route) || link.records_out[to].available() == 0 ||
       link.control_out.available() <= kForAnswers) {
     return not_now(route);
   }
@@ -131,7 +131,7 @@ bool Port::reap_for_more() {
   if (tx_->outstanding() >= kOutMax) [[unlikely]] {
     hold_if_greedy();
   }
-  if (!tx_->has_room(kReserve)) {
+  if (!tx_->has_room(kReserve) || restarting_) {
     budget_end_ = tx_->next_index();
     return false;
   }
@@ -144,7 +144,7 @@ bool Port::take_room() {
   if (!tx_->has_room(0)) {
     reap();
   }
-  return tx_->has_room(0);
+  return tx_->has_room(0) && !restarting_;
 }
 
 void Port::reap() {
@@ -181,15 +181,25 @@ void Port::failed(const pmd::TxDone& done) {
   const HeaderWords header = load_header(slot);
   const auto known = index_of_.find(tx_->slot_dest_id(entry));
   Link* const link = known == index_of_.end() ? nullptr : links_[known->second].get();
-  const uint64_t since_ns = take_since(entry);
-  if (header.kind() == Kind::kReset) {
-    SessionBody body;
-    std::memcpy(&body, slot + sizeof(header), sizeof(body));
-    on_unknown({tx_->slot_dest_id(entry), body.session, header.number() + 1});
+  const uint64_t first_ns = take_since(entry);
+  const uint64_t since_ns = first_ns != 0 ? first_ns : now_ns();
+  // What was lost on the way once comes through when it is sent again.
+  const bool in_doubt = done.status == pmd::Status::kResponseTimeout;
+  if (link != nullptr && in_doubt &&
+      (restarting_ || (first_ns != 0 && others_wait(link->dest_id(), tx_->next_index())))) {
+    rest(*link);
+  }
+  if (header.kind() >= Kind::kHello) {
+    session_failed(header, entry, done.status);
     return;
   }
-  if (link == nullptr || link->remote_key != header.key() || header.kind() >= Kind::kHello) {
-    return;  // of a session that is over; a hello is said again by the clock
+  if (link == nullptr || link->remote_key != header.key()) {
+    return;  // of a session that is over
+  }
+  Again again = {link->index(), link->session, since_ns, {slot, slot + tx_->slot_bytes(entry)}};
+  if (restarting_ && done.status == pmd::Status::kFlushed) {
+    flushed_.push_back({std::move(again), first_ns != 0});
+    return;
   }
   if (done.status == pmd::Status::kBadDescriptor || done.status == pmd::Status::kFlushed) {
     end_session(*link, -EIO);
@@ -204,19 +214,33 @@ void Port::failed(const pmd::TxDone& done) {
     return;
   }
   // Not read, refused, or in doubt: the number says whether it is there already.
-  ++link->again;
-  again_.push_back({link->index(),
-                    link->session,
-                    refused ? now_ns() : since_ns,
-                    {slot, slot + tx_->slot_bytes(entry)}});
+  again.since_ns = refused ? now_ns() : since_ns;
+  keep_to_send(*link, std::move(again));
 }
 
-/// When the message in that entry of the ring failed for the first time, which may be now.
+/// A hello is said again by the clock, and so is what asks for a welcome.
+void Port::session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status) {
+  // Who is silent has nothing to be told. He is told when he speaks.
+  if (header.kind() != Kind::kReset || (restarting_ && status == pmd::Status::kResponseTimeout)) {
+    return;
+  }
+  SessionBody body;
+  std::memcpy(&body, tx_->slot_va(entry) + sizeof(header), sizeof(body));
+  const uint32_t tried = restarting_ && status == pmd::Status::kFlushed ? 0 : 1;
+  on_unknown({tx_->slot_dest_id(entry), body.session, header.number() + tried});
+}
+
+void Port::keep_to_send(Link& link, Again again) {
+  ++link.again;
+  (link.rest.on ? parked_ : again_).push_back(std::move(again));
+}
+
+/// When the message in that entry of the ring failed for the first time; 0: it has not yet.
 uint64_t Port::take_since(uint32_t entry) {
   const auto known = std::find_if(resent_.begin(), resent_.end(),
                                   [&](const Resent& resent) { return resent.entry == entry; });
   if (known == resent_.end()) {
-    return now_ns();
+    return 0;
   }
   const uint64_t since_ns = known->since_ns;
   no_longer_resent(*known);
@@ -231,7 +255,7 @@ void Port::no_longer_resent(const Resent& resent) {
 }
 
 void Port::send_again() {
-  const uint32_t oldest = oldest_entry();
+  const uint32_t oldest = tx_->oldest_index();
   std::erase_if(resent_, [&](const Resent& resent) {
     const bool over = tx_->next_index() - resent.entry > tx_->next_index() - oldest;
     if (over) {
@@ -248,6 +272,10 @@ void Port::send_again() {
     if (again.session != link.session) {
       continue;
     }
+    if (link.rest.on) {
+      parked_.push_back(std::move(again));
+      continue;
+    }
     if (!room || link.resent >= kAgainMax) {
       again_.push_back(std::move(again));
       continue;
@@ -255,26 +283,26 @@ void Port::send_again() {
     ++stats_.again;
     --link.again;
     ++link.resent;
-    const HeaderWords header = load_header(again.bytes.data());
-    uint8_t* const at = tx_->slot_va();
-    std::memcpy(at, again.bytes.data(), again.bytes.size());
-    const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
     resent_.push_back({again.link, again.session, tx_->next_index(), again.since_ns});
-    tx_->send_slot(at,
-                   pmd::TxQueue::slot_words(link.dest_id(), mailbox(header.number(), length_bytes)),
-                   length_bytes);
+    post_again(link, again);
   }
 }
 
-/// The oldest entry of the ring whose fate is not known.
-uint32_t Port::oldest_entry() const {
-  return tx_->next_index() - ((1u << kRingLog2) - tx_->free_count());
+/// There is room.
+void Port::post_again(const Link& link, const Again& again) {
+  const HeaderWords header = load_header(again.bytes.data());
+  uint8_t* const at = tx_->slot_va();
+  std::memcpy(at, again.bytes.data(), again.bytes.size());
+  const auto length_bytes = static_cast<uint32_t>(again.bytes.size());
+  tx_->send_slot(at,
+                 pmd::TxQueue::slot_words(link.dest_id(), mailbox(header.number(), length_bytes)),
+                 length_bytes);
 }
 
 /// How much of the ring belongs to a peer.
 uint32_t Port::out_to(uint32_t dest_id) const {
   uint32_t count = 0;
-  for (uint32_t entry = oldest_entry(); entry != tx_->next_index(); ++entry) {
+  for (uint32_t entry = tx_->oldest_index(); entry != tx_->next_index(); ++entry) {
     count += tx_->slot_dest_id(entry) == dest_id ? 1 : 0;
   }
   return count;
@@ -289,7 +317,7 @@ void Port::hold(Link& link) {
 
 /// The ring is half full. Mostly that is one peer, who does not take what is sent.
 void Port::hold_if_greedy() {
-  const uint32_t dest_id = tx_->slot_dest_id(oldest_entry());
+  const uint32_t dest_id = tx_->slot_dest_id(tx_->oldest_index());
   const auto known = index_of_.find(dest_id);
   if (known != index_of_.end() && out_to(dest_id) >= kOutMax) {
     hold(*links_[known->second]);
@@ -302,7 +330,8 @@ void Port::release_held() {
     if (!link.held) {
       return true;  // its session has ended
     }
-    if (link.again != 0 || link.resent != 0 || out_to(link.dest_id()) >= kOutMax / 2) {
+    if (link.rest.on || link.again != 0 || link.resent != 0 ||
+        out_to(link.dest_id()) >= kOutMax / 2) {
       link.hold();
       return false;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
@@ -208,14 +209,18 @@ bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
 
 void Sender::on_sent(const pmd::TxDone& done) {
   const auto slot = static_cast<uint32_t>(done.cookie & (kOut - 1));
-  SendTransfer& transfer = *out_[slot].transfer;
-  out_[slot].transfer = nullptr;
+  if (out_[slot].transfer == nullptr) {
+    return;  // told by a card that is gone
+  }
+  SendTransfer& transfer = *std::exchange(out_[slot].transfer, nullptr);
   bounce_.put(slot);
   --out_count_;
   if (done.status != pmd::Status::kOk) {
+    if (port_.restarting_ && take_back(transfer, out_[slot].number, done.status)) {
+      return;
+    }
     if (!transfer.dead && transfer.grant.state() == SendGrant::State::kSending) {
-      const bool again = transfer.grant.may_ask_again();
-      transfer.grant.stop({again ? uint8_t{0} : StopReason::kFailed, again});
+      ask_again(transfer.grant);
     }
     if (done.status == pmd::Status::kResponseTimeout) {
       transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
@@ -228,6 +233,45 @@ void Sender::on_sent(const pmd::TxDone& done) {
   work(transfer);
 }
 
+void Sender::ask_again(SendGrant& grant) {
+  const bool again = grant.may_ask_again();
+  grant.stop({again ? uint8_t{0} : StopReason::kFailed, again});
+}
+
+/// A message that the card has not sent when its ring was stopped, or not once more.
+/// @return false: it is something else.
+bool Sender::take_back(SendTransfer& transfer, uint32_t number, pmd::Status status) {
+  if (status != pmd::Status::kFlushed && status != pmd::Status::kRetryExpired) {
+    return false;
+  }
+  if (transfer.unsent++ == 0) {
+    interrupted_.push_back(&transfer);
+    transfer.unsent_from = number;
+  }
+  transfer.unsent_from = std::min(transfer.unsent_from, number);
+  return true;
+}
+
+void Sender::resume() {
+  for (SendTransfer* const each : interrupted_) {
+    SendGrant& grant = each->grant;
+    const uint32_t count = std::exchange(each->unsent, 0);
+    const bool sending = !each->dead && grant.state() == SendGrant::State::kSending;
+    // All of a ring that was stopped are completed: those not sent are the last, unless one that
+    // was refused has let others pass, which may be where it belongs.
+    if (sending && each->unsent_from == grant.next() - count) {
+      grant.not_sent(count);
+    } else {
+      if (sending) {
+        ask_again(grant);
+      }
+      grant.completed(count);
+    }
+    work(*each);
+  }
+  interrupted_.clear();
+}
+
 void Sender::end_session(Link& link, int error) {
   while (!link.sends.empty()) {
     SendTransfer& transfer = *link.sends.front();
@@ -238,6 +282,16 @@ void Sender::end_session(Link& link, int error) {
   }
   link.sends_begun = 0;
   std::erase_if(takers_, [&](const auto& each) { return each.first >> 32 == link.index(); });
+}
+
+void Sender::card_gone() {
+  for (Out& out : out_) {
+    if (out.transfer != nullptr) {
+      out.transfer->grant.completed(1);
+      work(*std::exchange(out.transfer, nullptr));
+    }
+  }
+  out_count_ = 0;
 }
 
 void Sender::progress() {
@@ -288,6 +342,9 @@ void Sender::post(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
   pmd::TxQueue& tx = *port_.tx_;
   const uint32_t taken = Port::kBudget + Port::kReserve;  // of others
+  if (port_.restarting_ || transfer.link->rest.on) {
+    return;
+  }
   const uint32_t free = tx.free_count();
   const uint32_t room = free > taken ? free - taken : 0;
   const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;
@@ -312,7 +369,7 @@ void Sender::post(SendTransfer& transfer) {
   const uint32_t posted = tx.burst(messages, static_cast<uint16_t>(n));
   for (uint32_t i = 0; i < n; ++i) {
     if (i < posted) {
-      out_[slots[i]].transfer = &transfer;
+      out_[slots[i]] = {&transfer, grant.next() + i};
     } else {
       bounce_.put(slots[i]);
     }

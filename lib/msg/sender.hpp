@@ -46,8 +46,12 @@ class Sender {
 
   /// The card has completed a message.
   void on_sent(const pmd::TxDone& done);
+  /// The ring that was stopped runs again: what it gave back is posted once more.
+  void resume();
   /// The peer is gone: nothing more is posted, and all are done once the card has completed theirs.
   void end_session(Link& link, int error);
+  /// Before all sessions end: the card completes nothing any more, and reads nothing.
+  void card_gone();
   void progress();
   /// Whether progress() has anything to do.
   [[nodiscard]] bool busy() const { return !working_.empty() || out_count_ != 0; }
@@ -60,13 +64,15 @@ class Sender {
 
   struct Out {
     SendTransfer* transfer;
-    bool bounced;
+    uint32_t number;  // of the message in its cut
   };
 
   [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
   [[nodiscard]] SendTransfer* find(const Link& link, uint32_t id) const;
   void work(SendTransfer& transfer);
+  [[nodiscard]] bool take_back(SendTransfer& transfer, uint32_t number, pmd::Status status);
+  static void ask_again(SendGrant& grant);
   [[nodiscard]] bool look(SendTransfer& transfer);
   void post(SendTransfer& transfer);
   [[nodiscard]] pmd::TxMessage message(const SendTransfer& transfer, const pmd::mem::PlanMessage& m,
@@ -81,6 +87,7 @@ class Sender {
   std::array<Out, kOut> out_{};
   uint32_t out_count_ = 0;
   std::vector<SendTransfer*> working_;
+  std::vector<SendTransfer*> interrupted_;           // that have messages which the card gave back
   std::unordered_map<uint64_t, OfferTaker> takers_;  // by index of the link and context
   pmd::mem::Plan plan_;
 };

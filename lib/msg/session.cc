@@ -47,8 +47,8 @@ void Port::speak() {
 }
 
 bool Port::speak(Link& link) {
-  if (error_ != 0) {
-    return true;
+  if (error_ != 0 || link.rest.on) {
+    return true;  // end_rest() wants it again
   }
   const auto each = [&](uint64_t* bits, auto&& say_it) {
     for (; *bits != 0; *bits &= *bits - 1) {
@@ -152,6 +152,10 @@ bool Port::say_resets() {
     }
     const Reset reset = resets_.back();
     resets_.pop_back();
+    const auto known = index_of_.find(reset.dest_id);
+    if (known != index_of_.end() && links_[known->second]->rest.on) {
+      continue;  // it is told when it speaks
+    }
     // The number, which such messages do not have otherwise, says how often it was tried.
     const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
                                 HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
@@ -174,8 +178,9 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
     return;
   }
   // The card tells that somebody has died before it takes anything from who has that destID now.
-  // Heard of later, the news would end the new one's session.
-  look_at_events();
+  // Heard of later, the news would end the new one's session. What the dead one has sent came
+  // before this, and is taken.
+  look_at_events(false);
   if (gone_.count(source) != 0) {
     ++stats_.bad;  // somebody said it who has died since: a session would be one with nobody
     return;
@@ -273,6 +278,7 @@ void Port::end_session(Link& link, int error) {
   } else {
     link.untold |= link.waiting;
   }
+  tell_senders(link);
   link.error = error;
   ++sessions_ended_;
   link.waiting = 0;
@@ -359,7 +365,8 @@ void Port::close_context(uint16_t id) {
 }
 
 /// A peer that has died is known at once, not by its silence.
-void Port::look_at_events() {
+/// @param take what has come is to be taken before a session ends: not from within that.
+void Port::look_at_events(bool take) {
   pmd::CardEvent events[kBurst];
   for (uint32_t n = kBurst; n == kBurst;) {
     n = events_->burst(events, kBurst);
@@ -376,8 +383,18 @@ void Port::look_at_events() {
       }
       gone_.insert(events[i].source);
       const auto known = index_of_.find(events[i].source);
-      if (known != index_of_.end() && links_[known->second]->state == LinkState::kUp) {
-        end_session(*links_[known->second], -ECONNRESET);
+      if (known == index_of_.end()) {
+        continue;
+      }
+      Link& link = *links_[known->second];
+      if (take) {
+        take_what_came();
+      }
+      if (link.state == LinkState::kUp) {
+        end_session(link, -ECONNRESET);
+      }
+      if (link.rest.on) {
+        end_rest(link);
       }
     }
   }
@@ -392,12 +409,17 @@ void Port::look_at_card() {
       error_ = -ENODEV;
       pmd::log_error("%s %s; close the port, and open it again", endpoint_->name().c_str(),
                      card.gone() ? "is gone" : "was reset by somebody else");
+      end_all_sessions();
     }
   }
 }
 
 void Port::look_at_time() {
   look_at_card();
+  look_at_ring();
+  if (!resting_.empty()) {
+    look_at_rests();
+  }
   if (!again_.empty() || !resent_.empty()) {
     send_again();
   }
@@ -468,19 +490,6 @@ void Port::look_at(Link& link, uint64_t now) {
     link.say_alive = true;
   }
   want(link);
-}
-
-int Port::flush(uint32_t timeout_ms) {
-  const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
-  while (tx_->outstanding() != 0 || !again_.empty() || !talkers_.empty()) {
-    look_at_card();
-    if (error_ != 0 || now_ns() > end) {
-      return error_ != 0 ? error_ : -ETIMEDOUT;
-    }
-    reap();
-    progress();
-  }
-  return 0;
 }
 
 }  // namespace rio::msg

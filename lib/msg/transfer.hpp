@@ -56,6 +56,8 @@ struct SendTransfer : Transfer {
   SendGrant grant;
   uint64_t granted_bytes = 0;  ///< of the rest: what the receiver has room for
   bool settled = false;        ///< that has its word
+  uint32_t unsent = 0;         ///< messages that the card gave back, since its ring was stopped
+  uint32_t unsent_from = 0;    ///< the first of them, where there are any
 };
 
 /// Bytes on their way in. -EMSGSIZE: there were more than capacity, which were left out;

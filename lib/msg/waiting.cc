@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint32_t kBoundMs = 1000;  // a card that is gone is noticed by then
 constexpr uint32_t kBusyMs = 2;      // something waits that no ring tells about
+constexpr uint32_t kSilentMs = 20;   // a peer has not answered
 constexpr uint32_t kLooksMax = 64;
 
 /// Closed with its thread.
@@ -78,7 +79,7 @@ uint64_t Port::activity() const {
 /// All that progress() otherwise looks at now and then.
 void Port::look_at_all() {
   reap();
-  look_at_events();
+  look_at_events(true);
   until_card_ = 1;
   look_at_time();
   for (uint32_t looks = 0; progress() != 0 && looks < kLooksMax;) {
@@ -95,8 +96,10 @@ void Port::arm() {
 uint32_t Port::sleep_bound_ms() const {
   constexpr uint64_t kNsPerMs = 1'000'000;
   const bool large = receiver_ != nullptr && large_busy();
-  uint64_t bound_ns =
-      (large || !again_.empty() || !talkers_.empty() ? kBusyMs : kBoundMs) * kNsPerMs;
+  uint64_t bound_ns = (large || restarting_ || !again_.empty() || !talkers_.empty() ? kBusyMs
+                       : tx_->outstanding() != 0 || !resting_.empty()               ? kSilentMs
+                                                                                    : kBoundMs) *
+                      kNsPerMs;
   const uint64_t now = now_ns();
   for (const uint32_t index : watched_) {
     const Link& link = *links_[index];

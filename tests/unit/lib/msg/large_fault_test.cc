@@ -4,6 +4,7 @@
 #include <random>
 
 #include "fpga/model/card.hpp"
+#include "lib/msg/clock.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "tests/unit/lib/msg/large_fixture.hpp"
 
@@ -105,6 +106,44 @@ TEST(LargeFault, ABusThatDelaysAndReorders) {
   EXPECT_EQ(outcome.failed, 0u);
 }
 
+// What is in doubt may land as long as its letter rests: so long the receiver is not told that the
+// attempt is over, and keeps the place for it.
+TEST(LargeFault, AnAttemptThatEndsInDoubtRests) {
+  constexpr uint64_t kBytes = 2 * 4096;  // no message waits for the letter of another one
+  Node a("emu:LargeFaultDoubt", 5);
+  Node b("emu:LargeFaultDoubt", 6);
+  const Area from(kBytes, 0, 0x11);
+  const Area to(kBytes, 0, 0x22);
+  fill(from.at(), kBytes, 1);
+  SendTransfer sent;
+  RecvTransfer received;
+  ASSERT_TRUE(begin(a, b, from, sent, to, received));
+  ASSERT_TRUE(work({&a, &b}, [&] { return sent.grant.out() != 0; }));
+  const auto set_faults = [&](double rate) {
+    for (const Node* node : {&a, &b}) {
+      pmd::Bus& bus = node->port->endpoint().card().bus();
+      dynamic_cast<pmd::EmuBus&>(bus).card()->set_faults(
+          {1, rate, static_cast<uint32_t>(model::Fault::kLostResponse)});
+    }
+  };
+  set_faults(1);
+  uint64_t before_ns = 0;  // the doubt was known
+  ASSERT_TRUE(work({&a, &b}, [&] {
+    const bool known = sent.grant.state() != SendGrant::State::kSending;
+    before_ns = known ? before_ns : now_ns();
+    return known;
+  }));
+  EXPECT_EQ(sent.grant.state(), SendGrant::State::kDraining);
+  set_faults(0);
+  ASSERT_TRUE(work({&a, &b}, [&] { return sent.grant.attempt() == 1; }));
+  const uint64_t rest_us = now_ns() / 1000 - before_ns / 1000;
+  EXPECT_GE(rest_us, 2 * uint64_t{a.port->config().response_timeout_us});
+  ASSERT_TRUE(work({&a, &b}, [&] { return sent.done && received.done; }));
+  EXPECT_EQ(sent.status, 0);
+  EXPECT_EQ(received.status, 0);
+  EXPECT_EQ(std::memcmp(from.at(), to.at(), kBytes), 0);
+}
+
 // Each time some of it arrives, so it is never given up, nor waits longer than the first time.
 TEST(LargeFault, ALinkThatGoesDownAgainAndAgainDuringALongTransfer) {
   constexpr uint64_t kBytes = 16 << 20;
@@ -116,9 +155,7 @@ TEST(LargeFault, ALinkThatGoesDownAgainAndAgainDuringALongTransfer) {
   fill(from.at(), kBytes, 1);
   SendTransfer sent;
   RecvTransfer received;
-  ASSERT_EQ(send(a, b, from, sent), 0);
-  ASSERT_TRUE(work({&a, &b}, [&] { return b.has_request(); }));
-  b.context->receive_large(b.context->take_request(), to.at(), kBytes, received);
+  ASSERT_TRUE(begin(a, b, from, sent, to, received));
   pmd::Bus& bus = a.port->endpoint().card().bus();
   model::Card& card = *dynamic_cast<pmd::EmuBus&>(bus).card();
   for (uint32_t i = 0; i < kTimes; ++i) {

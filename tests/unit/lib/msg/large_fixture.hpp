@@ -107,4 +107,14 @@ template <class Until>
   return ended ? rc : -ETIMEDOUT;
 }
 
+/// send(), and the request is taken there. @return false: not within reason.
+[[nodiscard]] inline bool begin(Node& from, Node& to, const Area& area, SendTransfer& sent,
+                                const Area& place, RecvTransfer& received) {
+  if (send(from, to, area, sent) != 0 || !work({&from, &to}, [&] { return to.has_request(); })) {
+    return false;
+  }
+  to.context->receive_large(to.context->take_request(), place.at(), place.size(), received);
+  return true;
+}
+
 }  // namespace rio::msg::test

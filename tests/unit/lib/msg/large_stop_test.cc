@@ -156,9 +156,7 @@ TEST(LargeDeath, ThePeerGoesInTheMiddle) {
       const Area to(kBytes, 0, 0x22);
       SendTransfer sent;
       RecvTransfer received;
-      ASSERT_EQ(send(*a, *b, from, sent), 0);
-      ASSERT_TRUE(work({a.get(), b.get()}, [&] { return b->has_request(); }));
-      b->context->receive_large(b->context->take_request(), to.at(), kBytes, received);
+      ASSERT_TRUE(begin(*a, *b, from, sent, to, received));
       for (uint32_t i = 0; i < turns; ++i) {
         a->port->progress();
         b->port->progress();
@@ -200,9 +198,7 @@ TEST(LargeDeath, WhoComesBackIsServedOnceItsMailboxesHaveRested) {
   const Area to[QueueSource::kMailboxes] = {
       {kBytes, 0, 0x22}, {kBytes, 0, 0x22}, {kBytes, 0, 0x22}};
   for (uint32_t i = 0; i < QueueSource::kMailboxes; ++i) {
-    ASSERT_EQ(send(*a, b, from, sent[i]), 0);
-    ASSERT_TRUE(work({a.get(), &b}, [&] { return b.has_request(); }));
-    b.context->receive_large(b.context->take_request(), to[i].at(), kBytes, received[i]);
+    ASSERT_TRUE(begin(*a, b, from, sent[i], to[i], received[i]));
   }
   ASSERT_FALSE(received[0].done);
   a.reset();
@@ -210,9 +206,7 @@ TEST(LargeDeath, WhoComesBackIsServedOnceItsMailboxesHaveRested) {
   SendTransfer next;
   RecvTransfer taken;
   const Area place(kBytes, 0, 0x55);
-  ASSERT_EQ(send(*a, b, from, next), 0);
-  ASSERT_TRUE(work({a.get(), &b}, [&] { return b.has_request(); }));
-  b.context->receive_large(b.context->take_request(), place.at(), kBytes, taken);
+  ASSERT_TRUE(begin(*a, b, from, next, place, taken));
   bool good = false;
   for (uint32_t i = 0; i < 20 && !good; ++i) {
     good = work({a.get(), &b}, [&] { return taken.done && next.done; });

@@ -23,6 +23,28 @@ class Long : public LongNet {
     EXPECT_EQ(send(a_, b_.dest_id(), b_.id(), bytes, &sent), 0);
     return *sent;
   }
+  /// Sends from a, one behind the other. @return those that stay under way.
+  std::vector<LongSend*> begin_all(const std::vector<Bytes>& all) {
+    std::vector<LongSend*> under_way;
+    for (const Bytes& bytes : all) {
+      LongSend* sent = nullptr;
+      const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
+      EXPECT_GE(rc, 0);
+      if (rc == 0) {
+        under_way.push_back(sent);
+      }
+    }
+    return under_way;
+  }
+  /// They come at b in their order, and end well.
+  void expect_all(const std::vector<Bytes>& all, const std::vector<LongSend*>& under_way) {
+    for (const Bytes& bytes : all) {
+      expect_next(b_, bytes);
+    }
+    for (LongSend* const sent : under_way) {
+      EXPECT_EQ(ended(a_, *sent), 0);
+    }
+  }
   /// What b is shown next, which is long.
   LongArrival& next_long() {
     EXPECT_TRUE(wait_for(b_));
@@ -69,25 +91,11 @@ TEST_F(Long, EachSizeAroundEachBorder) {
 
 TEST_F(Long, TheOrderOfAllSizesIsOne) {
   std::vector<Bytes> all;
-  std::vector<LongSend*> sends;
   for (uint64_t i = 0; i < 12; ++i) {
     constexpr std::array<uint64_t, 4> kSizes = {20, kInParts, kLarge, 4080};
     all.push_back(pattern(i, kSizes[i % kSizes.size()]));
   }
-  for (const Bytes& bytes : all) {
-    LongSend* sent = nullptr;
-    const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
-    ASSERT_GE(rc, 0);
-    if (rc == 0) {
-      sends.push_back(sent);
-    }
-  }
-  for (const Bytes& bytes : all) {
-    expect_next(b_, bytes);
-  }
-  for (LongSend* const sent : sends) {
-    EXPECT_EQ(ended(a_, *sent), 0);
-  }
+  expect_all(all, begin_all(all));
 }
 
 TEST_F(Long, SendersWhosePartsComeInterleaved) {
@@ -169,28 +177,15 @@ TEST_F(Long, NothingLongUnlessItIsWanted) {
 // The bound of unexpected data: parts take credit, and who has none asks and keeps the bytes.
 TEST_F(Long, WhoFindsNoCreditAsks) {
   std::vector<Bytes> all;
-  std::vector<LongSend*> sends;
   for (uint64_t i = 0; i < 12; ++i) {  // three credits each; the share is 16
     all.push_back(pattern(i, kInParts));
   }
-  for (const Bytes& bytes : all) {
-    LongSend* sent = nullptr;
-    const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
-    ASSERT_GE(rc, 0);
-    if (rc == 0) {
-      sends.push_back(sent);
-    }
-  }
+  const std::vector<LongSend*> sends = begin_all(all);
   ASSERT_TRUE(until([&] {
     return std::any_of(sends.begin(), sends.end(), [](const LongSend* s) { return s->asked; });
   }));
   EXPECT_LE(b_.context->inbox().count(), 16u + kRecordWindow);
-  for (const Bytes& bytes : all) {
-    expect_next(b_, bytes);
-  }
-  for (LongSend* const sent : sends) {
-    EXPECT_EQ(ended(a_, *sent), 0);
-  }
+  expect_all(all, sends);
 }
 
 // Nothing is given back until all are shown: the sender is stopped, and nobody else.

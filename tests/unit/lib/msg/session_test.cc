@@ -1,10 +1,32 @@
 // Sessions: how they begin and end, and who hears of it.
+#include <poll.h>
+
+#include "lib/msg/waiting.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
 namespace {
 
-class Session : public Net {};
+class Session : public Net {
+ protected:
+  /// Somebody whom both have sent to, of the same port, and who has come again.
+  Member reborn(const Member& x, const Member& y) {
+    {
+      const Member b = member(port(2), 0);
+      EXPECT_EQ(send(x, route(x, 2, 0), "x"), 0);
+      EXPECT_EQ(send(y, route(y, 2, 0), "y"), 0);
+      EXPECT_EQ(receive(b), "x");
+      EXPECT_EQ(receive(b), "y");
+    }
+    ports_.pop_back();
+    Member b = member(port(2), 0);
+    EXPECT_TRUE(work_until([&] {  // the new one's hello ends it
+      static_cast<void>(try_send(b, route(b, 1, 0), "z"));
+      return !x.inbox().empty();
+    }));
+    return b;
+  }
+};
 
 TEST_F(Session, BothSayHelloAtOnce) {
   for (uint32_t round = 0; round < 50; ++round) {
@@ -226,6 +248,47 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
   }
 }
 
+/// A port that looks for both at once: what a peer has sent comes before the news that he has gone.
+TEST_F(Session, LastMessagesComeBeforeTheNews) {
+  constexpr uint32_t kLast = 40;  // more than a burst
+  PortConfig sleeps = config_of(1);
+  sleeps.sleeps = true;
+  sleeps.share = 2 * kLast;
+  sleeps.buffers = 4096;
+  Port& one = port(sleeps);
+  const Member a = member(one, 0);
+  Port& two = port(2);
+  Member b = member(two, 0);
+  const Route there = route(b, 1, 0);
+  ASSERT_EQ(send(b, there, "hello"), 0);
+  ASSERT_EQ(receive(a), "hello");
+  turns(200);  // the news that it has come is taken
+  // From here on the port of the one does not look; its card works.
+  const pmd::PollHook step = one.endpoint().card().bus().poll_hook(0);
+  for (uint32_t i = 0; i < kLast; ++i) {
+    ASSERT_EQ(try_send(b, there, std::to_string(i)), 0) << i;
+  }
+  for (int rc = -ETIMEDOUT; rc != 0; rc = two.flush(1)) {
+    step();
+    ASSERT_EQ(rc, -ETIMEDOUT);
+  }
+  ASSERT_EQ(one.endpoint().irq_ack(), 0);
+  ASSERT_EQ(one.endpoint().irq_arm(pmd::ring_bit(regs::Ring::kEvent)), 0);
+  b.context.reset();
+  close(two);
+  pollfd news{one.endpoint().irq_fd(), POLLIN, 0};
+  while (poll(&news, 1, 0) == 0) {
+    step();
+  }
+  ASSERT_TRUE(a.inbox().empty());
+  EXPECT_TRUE(Sleeper(one).prepare([] {}));
+  ASSERT_EQ(a.inbox().count(), kLast);
+  for (uint32_t i = 0; i < kLast; ++i) {
+    EXPECT_EQ(a.take(), std::to_string(i));
+  }
+  EXPECT_EQ(one.sessions_ended(), 1u);
+}
+
 /// The news of a death is older than the hello of who has the destID now, even if it is read later.
 TEST_F(Session, ADeathThatIsHeardOfLateDoesNotEndTheNextLife) {
   const Member a = member(port(1), 0);
@@ -249,20 +312,7 @@ TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member never = member(one, 2);
-  {
-    Port& two = port(2);
-    const Member b = member(two, 0);
-    ASSERT_EQ(send(x, route(x, 2, 0), "x"), 0);
-    ASSERT_EQ(send(y, route(y, 2, 0), "y"), 0);
-    ASSERT_EQ(receive(b), "x");
-    ASSERT_EQ(receive(b), "y");
-  }
-  ports_.pop_back();
-  const Member b = member(port(2), 0);
-  ASSERT_TRUE(work_until([&] {  // the new one's hello ends it
-    static_cast<void>(try_send(b, route(b, 1, 0), "z"));
-    return !x.inbox().empty();
-  }));
+  const Member b = reborn(x, y);
   EXPECT_EQ(try_send(x, route(x, 2, 0), "x"), -ECONNRESET);
   EXPECT_EQ(try_send(y, route(y, 2, 0), "y"), -ECONNRESET);
   EXPECT_EQ(send(x, route(x, 2, 0), "x"), 0);
@@ -271,6 +321,21 @@ TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
   EXPECT_EQ(receive(b), "x");
   EXPECT_EQ(receive(b), "y");
   EXPECT_EQ(receive(b), "never");
+}
+
+// Another context of the port is sooner, and there is a session again: what was lost is told all
+// the same, before anything else is sent.
+TEST_F(Session, WhoComesLateHearsOfTheEndBeforeHeSends) {
+  Port& one = port(1);
+  const Member x = member(one, 0);
+  const Member y = member(one, 1);
+  const Member b = reborn(x, y);
+  EXPECT_EQ(try_send(x, route(x, 2, 0), "x"), -ECONNRESET);
+  EXPECT_EQ(send(x, route(x, 2, 0), "x again"), 0);
+  EXPECT_EQ(receive(b), "x again");
+  EXPECT_EQ(try_send(y, route(y, 2, 0), "y"), -ECONNRESET);
+  EXPECT_EQ(send(y, route(y, 2, 0), "y again"), 0);
+  EXPECT_EQ(receive(b), "y again");
 }
 
 /// What a sender hears when its peer has died without a word.

@@ -1,0 +1,40 @@
+/// @file
+/// What a port sends once more, and what it knows of a ring that does not move. Of one thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace rio::msg {
+
+/// A message that has to be sent once more, with the number it has.
+struct Again {
+  uint32_t link;      ///< index
+  uint32_t session;   ///< of the link; of another one it is not sent
+  uint64_t since_ns;  ///< when it failed first, by now_ns(); deliver_ms counts from there
+  std::vector<uint8_t> bytes;
+};
+
+/// One that the card has not sent, since its ring was stopped.
+struct Flushed {
+  Again message;
+  bool resent;  ///< it had failed before
+};
+
+/// A message that was sent once more and is in the ring.
+struct Resent {
+  uint32_t link;      ///< index
+  uint32_t session;   ///< of the link
+  uint32_t entry;     ///< of the ring, free-running
+  uint64_t since_ns;  ///< as of Again
+};
+
+/// The oldest entry of the ring, while it is not answered.
+struct Stuck {
+  uint32_t oldest;    ///< free-running
+  uint32_t end;       ///< entries before it have been out since then
+  uint32_t looks;     ///< of ours, in which the peer could have answered
+  uint64_t since_ns;  ///< by now_ns(); 0: not known
+};
+
+}  // namespace rio::msg

@@ -1,0 +1,339 @@
+// A peer that does not answer, in one process: its port makes no progress for a while. Nobody else
+// pays for it, and in the end it has all that was meant for it.
+#include "tests/unit/lib/msg/large_fixture.hpp"
+#include "tests/unit/lib/msg/net.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+constexpr uint32_t kSilent = 2;
+constexpr uint32_t kToSilent = 24;
+
+/// Text that tells its number, and is sometimes longer than a segment, or two.
+std::string text_of(uint32_t number) {
+  return std::to_string(number) + std::string(number % 3 * 300, '.');
+}
+
+class Silence : public Net {
+ protected:
+  /// A port, one that will be silent, and others; all of them have met.
+  void open(uint32_t others, const std::string& options = "") {
+    own_ = member(port(config_of(1, options)), 0);
+    silent_ = member(port(config_of(kSilent, options)), 0);
+    for (uint32_t id = 3; id < 3 + others; ++id) {
+      others_.push_back(member(port(config_of(id, options)), 0));
+    }
+    meet(silent_);
+    for (const Member& other : others_) {
+      meet(other);
+    }
+    numbers_.assign(others, 0);
+  }
+  void meet(const Member& other) {
+    ASSERT_EQ(send(own_, to(other), "hello"), 0);
+    ASSERT_EQ(receive(other), "hello");
+    ASSERT_TRUE(own_.port->flush(0) == 0 || work_until([&] { return own_.port->flush(0) == 0; }));
+  }
+  static Route to(const Member& from, const Member& other) {
+    return route(from, other.port->dest_id(), 0);
+  }
+  [[nodiscard]] Route to(const Member& other) const { return to(own_, other); }
+
+  /// All but those work until it is so.
+  template <class Done>
+  [[nodiscard]] bool work_without(const std::vector<const Member*>& silent, const Done& done) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!done()) {
+      for (const auto& port : ports_) {
+        const bool works = std::none_of(silent.begin(), silent.end(),
+                                        [&](const Member* m) { return m->port == port.get(); });
+        if (works) {
+          port->progress();
+        }
+      }
+      if (std::chrono::steady_clock::now() > until) {
+        return false;
+      }
+    }
+    return true;
+  }
+  /// As many as are taken at once.
+  uint32_t send_to_silent(const Member& silent, uint32_t first, uint32_t count) {
+    uint32_t sent = 0;
+    while (sent < count && try_send(own_, to(silent), text_of(first + sent)) == 0) {
+      ++sent;
+    }
+    return sent;
+  }
+  /// So many to each of the others, while somebody is silent.
+  void others_get(const std::vector<const Member*>& silent, uint32_t count) {
+    std::vector<uint32_t> sent(others_.size());
+    std::vector<uint32_t> received(others_.size());
+    const bool ended = work_without(silent, [&] {
+      bool all = true;
+      for (size_t i = 0; i < others_.size(); ++i) {
+        const Route there = to(others_[i]);
+        while (sent[i] < count && try_send(own_, there, text_of(numbers_[i] + sent[i])) == 0) {
+          ++sent[i];
+        }
+        for (; !others_[i].inbox().empty(); ++received[i]) {
+          EXPECT_EQ(others_[i].take(), text_of(numbers_[i] + received[i]));
+        }
+        all = all && received[i] == count;
+      }
+      return all || HasFailure();
+    });
+    EXPECT_TRUE(ended) << sent[0] << " sent, " << received[0] << " received, of " << count;
+    for (uint32_t& number : numbers_) {
+      number += count;
+    }
+  }
+  void expect_all(const Member& to, uint32_t first, uint32_t count) {
+    for (uint32_t i = first; i < first + count; ++i) {
+      ASSERT_EQ(receive(to), text_of(i));
+    }
+    turns(2000);
+    EXPECT_TRUE(to.inbox().empty());
+  }
+  /// Sessions are what they were, and all ways are as good as before.
+  void expect_well() {
+    EXPECT_EQ(own_.port->sessions_ended(), 0u);
+    EXPECT_EQ(own_.port->error(), 0);
+    EXPECT_EQ(send(own_, to(silent_), "well"), 0);
+    EXPECT_EQ(receive(silent_), "well");
+    others_get({}, 1000);
+  }
+
+  Member own_;
+  Member silent_;
+  std::vector<Member> others_;
+  std::vector<uint32_t> numbers_;
+};
+
+TEST_F(Silence, OneMessageToASilentPeerStopsNobody) {
+  open(2);
+  ASSERT_EQ(send_to_silent(silent_, 0, 1), 1u);
+  others_get({&silent_}, 20'000);
+  EXPECT_EQ(own_.port->stats().restarts, 1u);
+  EXPECT_EQ(own_.port->stats().rests, 1u);
+  expect_all(silent_, 0, 1);
+  expect_well();
+}
+
+TEST_F(Silence, AllOfAShareGetsThereOnceAndInOrder) {
+  open(2);
+  const uint32_t sent = send_to_silent(silent_, 0, kToSilent);
+  ASSERT_GE(sent, 4u);
+  others_get({&silent_}, 20'000);
+  EXPECT_EQ(try_send(own_, to(silent_), "more"), -EAGAIN);
+  expect_all(silent_, 0, sent);
+  expect_well();
+}
+
+// One that is silent for itself alone has nobody who would gain by a restart.
+TEST_F(Silence, NothingHappensWhereNobodyWaits) {
+  open(1);
+  const uint32_t sent = send_to_silent(silent_, 0, 2);  // letters are left, for others, too
+  ASSERT_NE(sent, 0u);
+  const auto until = std::chrono::steady_clock::now() + milliseconds(100);  // many time-outs
+  ASSERT_TRUE(work_without({&silent_}, [&] { return std::chrono::steady_clock::now() > until; }));
+  EXPECT_EQ(own_.port->stats().restarts, 0u);
+  expect_all(silent_, 0, sent);
+  EXPECT_EQ(own_.port->stats().rests, 0u);
+  expect_well();
+}
+
+TEST_F(Silence, OneMessageBehindTheLettersOfASilentPeerGetsThere) {
+  open(1);
+  ASSERT_GE(send_to_silent(silent_, 0, kToSilent),
+            8u);  // more of two segments than there are letters
+  others_get({&silent_}, 1);
+  EXPECT_EQ(own_.port->stats().restarts, 1u);
+}
+
+TEST_F(Silence, SeveralAtOnce) {
+  open(4);
+  const Member second = std::move(others_[3]);
+  const Member third = std::move(others_[2]);
+  others_.resize(2);
+  numbers_.resize(2);
+  const std::vector<const Member*> silent = {&silent_, &second, &third};
+  uint32_t sent[3] = {};
+  for (uint32_t i = 0; i < 3; ++i) {
+    sent[i] = send_to_silent(*silent[i], 0, kToSilent);
+    ASSERT_NE(sent[i], 0u);
+  }
+  others_get(silent, 20'000);
+  EXPECT_EQ(own_.port->stats().rests, 3u);
+  EXPECT_LE(own_.port->stats().restarts, 3u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    expect_all(*silent[i], 0, sent[i]);
+  }
+  expect_well();
+}
+
+// The ring is stopped once each time, however long it takes.
+TEST_F(Silence, AgainAndAgain) {
+  open(2);
+  uint32_t first = 0;
+  for (uint32_t round = 1; round <= 4; ++round) {
+    uint32_t sent = 0;
+    ASSERT_TRUE(work_until([&] { return (sent = send_to_silent(silent_, first, 3)) != 0; }));
+    others_get({&silent_}, 3000);
+    EXPECT_EQ(own_.port->stats().restarts, round);
+    EXPECT_EQ(own_.port->stats().rests, round);
+    expect_all(silent_, first, sent);
+    first += sent;
+  }
+  expect_well();
+}
+
+TEST_F(Silence, HellosToASilentPeerStopNobody) {
+  open(1);
+  const Member stranger = member(port(99), 0);
+  const Route there = to(stranger);
+  EXPECT_EQ(try_send(own_, there, "hello"), -EAGAIN);
+  others_get({&stranger}, 20'000);
+  const auto until = std::chrono::steady_clock::now() + milliseconds(200);  // of a hello each 2 ms
+  ASSERT_TRUE(work_without({&stranger}, [&] { return std::chrono::steady_clock::now() > until; }));
+  others_get({&stranger}, 5000);
+  EXPECT_EQ(own_.port->stats().restarts, 1u);
+  ASSERT_EQ(send(own_, there, "hello"), 0);
+  EXPECT_EQ(receive(stranger), "hello");
+  expect_well();
+}
+
+TEST_F(Silence, WhoIsSilentForTooLongLosesItsSession) {
+  PortConfig config = config_of(1);
+  config.deliver_ms = 100;
+  own_ = member(port(config), 0);
+  silent_ = member(port(kSilent), 0);
+  others_.push_back(member(port(3), 0));
+  numbers_.assign(1, 0);
+  meet(silent_);
+  meet(others_[0]);
+  ASSERT_EQ(try_send(own_, to(silent_), "lost, or not"), 0);
+  others_get({&silent_}, 5000);
+  int rc = -EAGAIN;
+  EXPECT_TRUE(work_without({&silent_},
+                           [&] { return (rc = try_send(own_, to(silent_), "more")) != -EAGAIN; }));
+  EXPECT_EQ(rc, -ETIMEDOUT);
+  others_get({&silent_}, 5000);
+  EXPECT_EQ(own_.port->stats().restarts, 1u);
+  // It comes back, and there is a new session.
+  ASSERT_EQ(send(own_, to(silent_), "again"), 0);
+  EXPECT_EQ(receive(silent_), "lost, or not");
+  EXPECT_EQ(receive(silent_), "again");
+}
+
+TEST_F(Silence, OneThatGoesAwayIsNotWaitedFor) {
+  open(2);
+  ASSERT_NE(send_to_silent(silent_, 0, kToSilent), 0u);
+  others_get({&silent_}, 5000);
+  EXPECT_EQ(own_.port->stats().rests, 1u);
+  silent_.context.reset();
+  close(*silent_.port);
+  silent_ = {};
+  Route there;
+  ASSERT_EQ(own_.port->route(kSilent, 0, 0, Kind::kData, &there), 0);
+  int rc = -EAGAIN;
+  EXPECT_TRUE(work_until([&] { return (rc = try_send(own_, there, "more")) != -EAGAIN; }));
+  EXPECT_EQ(rc, -ECONNRESET);
+  silent_ = member(port(kSilent), 0);
+  ASSERT_EQ(send(own_, there, "born again"), 0);
+  EXPECT_EQ(receive(silent_), "born again");
+  others_get({}, 1000);
+}
+
+/// Large data, to one that is silent or to others.
+class SilenceLarge : public Silence {
+ protected:
+  static constexpr uint64_t kBytes = 8u << 20;
+
+  struct Moved {
+    explicit Moved(uint32_t seed) { test::fill(from.at(), kBytes, seed); }
+
+    SendTransfer sent;
+    RecvTransfer received;
+    Area from{kBytes, 0, 0x11};
+    Area to{kBytes, 0, 0x22};
+  };
+
+  void open_large(uint32_t others) {
+    open(others);
+    ASSERT_EQ(own_.context->accept_large(), 0);
+    ASSERT_EQ(silent_.context->accept_large(), 0);
+    for (const Member& other : others_) {
+      ASSERT_EQ(other.context->accept_large(), 0);
+    }
+  }
+  /// Asked for, and matched: the first messages may be on their way.
+  void begin(const Member& other, Moved& moved) {
+    int rc = -EAGAIN;
+    ASSERT_TRUE(work_until([&] {
+      rc = own_.context->send_large(to(other), 0, moved.from.at(), kBytes, moved.sent);
+      return rc != -EAGAIN;
+    }));
+    ASSERT_EQ(rc, 0);
+    ASSERT_TRUE(work_until([&] { return !other.inbox().empty(); }));
+    other.context->receive_large(other.context->take_request(), moved.to.at(), kBytes,
+                                 moved.received);
+  }
+  static void expect_moved(const Moved& moved) {
+    EXPECT_TRUE(moved.sent.done && moved.received.done);
+    EXPECT_EQ(moved.sent.status, 0);
+    EXPECT_EQ(moved.received.status, 0);
+    EXPECT_EQ(std::memcmp(moved.from.at(), moved.to.at(), kBytes), 0);
+    EXPECT_TRUE(moved.to.guarded(kBytes));
+  }
+  /// Before they go away.
+  void collect() {
+    while (own_.context->next_sent() != nullptr) {
+    }
+    while (silent_.context->next_received() != nullptr) {
+    }
+    for (const Member& other : others_) {
+      while (other.context->next_received() != nullptr) {
+      }
+    }
+  }
+};
+
+TEST_F(SilenceLarge, ToOthersItGoesOnWithoutAnotherAttempt) {
+  open_large(1);
+  Moved moved(1);
+  begin(others_[0], moved);
+  // More than there are letters for: what is posted behind does not go out.
+  const uint32_t quiet = send_to_silent(silent_, 0, kToSilent);
+  ASSERT_GE(quiet, 8u);
+  EXPECT_TRUE(work_without({&silent_}, [&] { return moved.sent.done && moved.received.done; }));
+  collect();
+  expect_moved(moved);
+  EXPECT_EQ(moved.sent.grant.attempt(), 0u);
+  EXPECT_EQ(own_.port->stats().restarts, 1u);
+  expect_all(silent_, 0, quiet);
+  expect_well();
+}
+
+TEST_F(SilenceLarge, BothAreInTheRingWhenItIsStopped) {
+  open_large(2);
+  Moved quiet(2);
+  Moved first(3);
+  Moved second(4);
+  begin(silent_, quiet);
+  ASSERT_TRUE(work_until([&] { return quiet.sent.grant.out() != 0; }));
+  begin(others_[0], first);
+  begin(others_[1], second);
+  EXPECT_TRUE(work_without({&silent_}, [&] { return first.sent.done && second.sent.done; }));
+  EXPECT_TRUE(
+      work_without({&silent_}, [&] { return first.received.done && second.received.done; }));
+  EXPECT_TRUE(work_until([&] { return quiet.sent.done && quiet.received.done; }));
+  collect();
+  for (const Moved* moved : {&first, &second, &quiet}) {
+    expect_moved(*moved);
+  }
+  expect_well();
+}
+
+}  // namespace
+}  // namespace rio::msg::test
