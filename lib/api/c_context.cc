@@ -358,13 +358,12 @@ int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
     Port& port = context->context->port();
     const bool stuck = std::exchange(context->stuck, false);
     const auto news = [&] {
-      return context->messages->look() || context->messages->has_done() ||
-             port.sessions_ended() != context->ended || (stuck && port.activity() != context->seen);
+      const bool gone =
+          std::exchange(context->ended, port.sessions_ended()) != port.sessions_ended();
+      return gone || context->messages->look() || context->messages->has_done() ||
+             (stuck && port.activity() != context->seen);
     };
-    const int rc = rio::msg::wait(
+    return rio::msg::wait(
         port, timeout_ms, [&] { progress(*context); }, news);
-    const Guard guard(port);
-    context->ended = port.sessions_ended();
-    return rc;
   });
 }

@@ -146,23 +146,13 @@ int rio_msg_flush(rio_msg_port* port, uint32_t timeout_ms) {
 
 int rio_msg_next_peer_event(rio_msg_port* port, rio_msg_peer_event* out) {
   return no_throw([&] {
-    constexpr uint32_t kFirstSession = 1;
-    Port& all = *port->port;
-    const Guard guard(all);
-    if (port->told == all.sessions_ended()) {
+    const Guard guard(*port->port);
+    const rio::msg::Link* const link = port->news.next(*port->port);
+    if (link == nullptr) {
       return 0;
     }
-    port->sessions.resize(all.link_count(), kFirstSession);
-    for (uint32_t i = 0; i < all.link_count(); ++i) {
-      const rio::msg::Link& link = all.link_at(i);
-      if (port->sessions[i] != link.session) {
-        port->sessions[i] = link.session;
-        *out = {link.dest_id(), link.error};
-        return 1;
-      }
-    }
-    port->told = all.sessions_ended();
-    return 0;
+    *out = {link->dest_id(), link->error};
+    return 1;
   });
 }
 
@@ -184,8 +174,9 @@ int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes)
   }
   const Guard guard(*port->port);
   const PortStats& stats = port->port->stats();
-  const rio_msg_stats all = {stats.received, stats.again,  stats.early,  stats.twice,    stats.bad,
-                             stats.cut_off,  stats.copied, stats.placed, stats.overslept};
+  const rio_msg_stats all = {stats.received,  stats.again,    stats.early,  stats.twice,
+                             stats.bad,       stats.cut_off,  stats.copied, stats.placed,
+                             stats.overslept, stats.restarts, stats.rests};
   std::memset(out, 0, size_bytes);
   std::memcpy(out, &all, std::min(size_bytes, sizeof(all)));
   return 0;

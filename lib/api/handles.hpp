@@ -7,11 +7,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "lib/api/riomsg.h"
+#include "lib/msg/close_large.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/long_messages.hpp"
+#include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/slab.hpp"
 #include "lib/msg/waiting.hpp"
@@ -20,10 +21,9 @@
 
 struct rio_msg_port {
   std::unique_ptr<rio::msg::Port> port;
-  uint32_t users = 0;              // contexts and endpoints that are open
-  uint64_t told = 0;               // of Port::sessions_ended()
-  std::vector<uint32_t> sessions;  // of links by index, that the caller knows of
-  uint64_t armed = 0;              // Port::activity() of the last rio_msg_arm()
+  uint32_t users = 0;  // contexts and endpoints that are open
+  rio::msg::PeerNews news;
+  uint64_t armed = 0;  // Port::activity() of the last rio_msg_arm()
 };
 
 struct rio_msg_context {
@@ -31,8 +31,7 @@ struct rio_msg_context {
 
   ~rio_msg_context() {
     if (messages != nullptr && !messages->close()) {
-      context->close();
-      owner->port->take_over(std::move(context));  // its large data tells it when it ends
+      rio::msg::leave_to_port(std::move(context));
     }
   }
 

@@ -19,7 +19,13 @@
  * expect it. Errors that any call about a peer may give: -ECONNRESET (it has gone, or was started
  * anew: what was sent to it may be lost; the next call begins a new session), -ECONNREFUSED (it has
  * no such context), -EHOSTUNREACH (it does not answer), -ETIMEDOUT (it was stopped for too long),
- * -EPROTO (it broke the rules), -ENODEV (the own card is gone: close).
+ * -EPROTO (it broke the rules), -ENODEV (the own card is gone, or was reset: close).
+ *
+ * What may be lost. A send that is done is on its way, not there: where its session ends, it may be
+ * lost, and so may all that this context or endpoint has sent to that peer's before it was told of
+ * an error, by the status of a request or by the next send, which is refused. What is sent after
+ * that arrives, or an error is told once more. After -ENODEV requests under way end with it, large
+ * data too, and their memory is the caller's.
  */
 #ifndef RIOMSG_H
 #define RIOMSG_H
@@ -84,6 +90,8 @@ struct rio_msg_stats {
   uint64_t copied;    /**< bytes copied by the library */
   uint64_t placed;    /**< bytes of large data that the card moved from or to where they are */
   uint64_t overslept; /**< sleeps of a second that the clock ended though something had come: 0 */
+  uint64_t restarts; /**< of the card's transmit ring, which peers that did not answer had filled */
+  uint64_t rests;    /**< times that such a peer was left alone for a while */
 };
 
 /** The end of a session. */

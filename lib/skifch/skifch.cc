@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "lib/msg/context.hpp"
+#include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/waiting.hpp"
 #include "pmd/bus/log.hpp"
@@ -39,14 +40,16 @@ struct SkifCh {
   const Inbox* inbox = nullptr;
   Port* port_now = nullptr;   // `port`
   uint32_t given_locked = 0;  // with threads: how many Recv gave and RecvComp did not take back
-  // Whom a short message goes to at once: who was sent to last; at first, and with threads,
-  // somebody whom nothing can be sent to.
+  // Whom a short message goes to at once: who was sent to last; at first, when a session has ended,
+  // and with threads, somebody whom nothing can be sent to.
   netaddr_t near_dst = SKIFCH_CHANNELS;
   Route last_route{nullptr, &full, nullptr, 0};
   netaddr_t last_dst = SKIFCH_CHANNELS;  // of last_route
   bool threads = false;
-  bool stuck = false;  // Send had no room since the last wait
-  uint64_t seen = 0;   // Port::activity() before it tried last
+  bool stuck = false;       // Send had no room since the last wait
+  uint64_t seen = 0;        // Port::activity() before it tried last, of those that sleep
+  uint64_t ended = 0;       // Port::sessions_ended() that SkifCh_Wait has told
+  rio::msg::PeerNews news;  // that SkifCh_NextGone has told
 };
 
 namespace {
@@ -77,14 +80,58 @@ SharedPorts& shared_ports() {
   return ports;
 }
 
-int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
-              std::shared_ptr<Port>* out) {
+/// What channels that share a card have in common.
+std::string port_name(const char* card, const SkifCh_Options& options) {
   std::string name = card;
   name += "/" + std::to_string(options.queue_pair);
   name += "/" + std::to_string(options.dest_id);
-  *out = ports[name].lock();
-  if (*out != nullptr) {
+  return name;
+}
+
+/// Whether a later channel asks for what the card was opened with. @return 0, -EINVAL.
+int check_options(const char* card, const SkifCh_Options& asked, const rio::msg::PortConfig& has) {
+  const struct {
+    const char* name;
+    uint32_t asked;
+    uint32_t has;
+  } all[] = {{"buffers", asked.buffers, has.buffers},
+             {"share", asked.share, has.share},
+             {"connect_ms", asked.connect_ms, has.connect_ms},
+             {"sleeps", asked.sleeps != 0 ? 1u : 0u, has.sleeps ? 1u : 0u}};
+  for (const auto& option : all) {
+    if (option.asked != 0 && option.asked != option.has) {
+      rio::pmd::log_error(
+          "SkifCh_Open: %s was opened with %s %u by another channel, and this one wants %u; leave "
+          "it 0, or give the first channel the same",
+          card, option.name, option.has, option.asked);
+      return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+/// @param others where the channel would not find the card. @return 0; -EINVAL: it is there.
+int check_threads(const Ports& others, const char* card, const SkifCh_Options& options) {
+  const auto found = others.find(port_name(card, options));
+  if (found == others.end() || found->second.expired()) {
     return 0;
+  }
+  rio::pmd::log_error(
+      "SkifCh_Open: %s was opened with threads %u by another channel, and this one wants %u; give "
+      "both the same",
+      card, options.threads != 0 ? 0u : 1u, options.threads);
+  return -EINVAL;
+}
+
+int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
+              std::shared_ptr<Port>* out) {
+  const std::string name = port_name(card, options);
+  if (std::shared_ptr<Port> open = ports[name].lock(); open != nullptr) {
+    const int rc = check_options(card, options, open->config());
+    if (rc == 0) {
+      *out = std::move(open);
+    }
+    return rc;
   }
   rio::msg::PortConfig config;
   config.card = card;
@@ -105,12 +152,15 @@ int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
 }
 
 int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<Port>* out) {
-  if (options.threads == 0) {
-    return open_port(own_ports(), card, options, out);
-  }
   SharedPorts& shared = shared_ports();
-  const std::lock_guard lock(shared.mutex);
-  return open_port(shared.all, card, options, out);
+  std::unique_lock lock(shared.mutex);
+  if (options.threads != 0) {
+    const int rc = check_threads(own_ports(), card, options);
+    return rc != 0 ? rc : open_port(shared.all, card, options, out);
+  }
+  const int rc = check_threads(shared.all, card, options);
+  lock.unlock();
+  return rc != 0 ? rc : open_port(own_ports(), card, options, out);
 }
 
 /// What Recv looks into with threads.
@@ -144,7 +194,7 @@ const Inbox* always_empty() {
                                      &channel.last_route);
   if (rc == 0) {
     channel.last_dst = dst;
-    channel.near_dst = channel.threads ? SKIFCH_CHANNELS : dst;
+    channel.near_dst = SKIFCH_CHANNELS;  // until something was sent there
   }
   return rc;
 }
@@ -153,12 +203,15 @@ const Inbox* always_empty() {
 template <class Send>
 int try_send(SkifCh& channel, Send&& send) {
   int rc = send();
-  if (rc == -EAGAIN && channel.port->config().sleeps) {
+  if (rc != -EAGAIN) {
+    return rc;
+  }
+  if (channel.port->config().sleeps) {
     // What the first try took from the card may have made room: a wait must not sleep then.
     channel.seen = channel.port->activity();
     rc = send();
-    channel.stuck = rc == -EAGAIN;
   }
+  channel.stuck = rc == -EAGAIN;
   return rc;
 }
 
@@ -174,7 +227,11 @@ int try_send(SkifCh& channel, Send&& send) {
     rc = try_send(channel, [&] {
       return channel.port->send(channel.last_route, iov->iov_base, static_cast<uint32_t>(bytes));
     });
-    return rc == 0 ? static_cast<ssize_t>(bytes) : fail(rc);
+    if (rc != 0) {
+      return fail(rc);
+    }
+    channel.near_dst = channel.threads ? SKIFCH_CHANNELS : dst;
+    return static_cast<ssize_t>(bytes);
   }
   iovec first[SKIFCH_PIECES_MAX];
   const int64_t bytes = cut(iov, count, first, &count);
@@ -185,6 +242,11 @@ int try_send(SkifCh& channel, Send&& send) {
     return channel.port->send(channel.last_route, first, count, static_cast<uint32_t>(bytes));
   });
   return rc == 0 ? bytes : fail(rc);
+}
+
+/// send_any() of one piece to near_dst: the hot path keeps no registers for what is known.
+[[gnu::noinline]] ssize_t send_near(SkifCh* channel, const iovec* iov) {
+  return send_any(*channel, channel->near_dst, iov, 1);
 }
 
 /// What RecvComp took back goes back to the sender. @return 0.
@@ -276,6 +338,8 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
   if (rc == 0) {
     const Guard guard(*channel->port);
     rc = Context::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
+    channel->ended = channel->port->sessions_ended();
+    channel->news.forget(*channel->port);
   }
   if (rc != 0) {
     errno = -rc;
@@ -284,6 +348,7 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
   channel->port_now = channel->port.get();
   channel->threads = chosen.threads != 0;
   channel->inbox = channel->threads ? always_empty() : &channel->context->inbox();
+  channel->context->on_session_end([self = channel.get()] { self->near_dst = SKIFCH_CHANNELS; });
   return channel.release();
 } catch (const std::bad_alloc&) {
   errno = ENOMEM;
@@ -295,10 +360,6 @@ void SkifCh_Close(SkifCh* channel) {
     return;
   }
   constexpr uint32_t kFlushMs = 1000;
-  {
-    const Guard guard(*channel->port);
-    drop_done(*channel);
-  }
   flush(*channel->port, kFlushMs);
   const bool threads = channel->threads;
   std::shared_ptr<Port> port = channel->port;
@@ -334,6 +395,7 @@ ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_co
                                      static_cast<uint32_t>(bytes))) [[likely]] {
       return static_cast<ssize_t>(bytes);
     }
+    return send_near(channel, iov);
   }
   return send_any(*channel, dst, iov, iov_count);
 }
@@ -355,7 +417,9 @@ int SkifCh_Wait(SkifCh* channel, uint32_t timeout_ms) {
     const Inbox& inbox = channel->context->inbox();
     const bool come = channel->threads ? inbox.count() != channel->given_locked
                                        : inbox.tail_number() != channel->give;
-    return come || (stuck && port.activity() != channel->seen);
+    const bool gone = std::exchange(channel->ended, port.sessions_ended()) != port.sessions_ended();
+    const bool try_again = stuck && (!port.config().sleeps || port.activity() != channel->seen);
+    return come || gone || try_again;
   };
   const int rc = rio::msg::wait(
       port, timeout_ms,
@@ -365,6 +429,19 @@ int SkifCh_Wait(SkifCh* channel, uint32_t timeout_ms) {
       },
       news);
   return rc < 0 ? fail(rc) : rc;
+}
+
+int SkifCh_NextGone(SkifCh* channel, uint32_t* dest_id, int* error) try {
+  const Guard guard(*channel->port);
+  const rio::msg::Link* const link = channel->news.next(*channel->port);
+  if (link == nullptr) {
+    return 0;
+  }
+  *dest_id = link->dest_id();
+  *error = -link->error;
+  return 1;
+} catch (const std::bad_alloc&) {
+  return 0;  // it is told later
 }
 
 int SkifCh_Progress(SkifCh* channel) {

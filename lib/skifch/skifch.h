@@ -43,7 +43,7 @@ static inline netaddr_t SkifCh_Addr(uint32_t dest_id, uint32_t number) {
 }
 
 /** How a channel is made; zero means the default. Channels that share a card have the options
- *  of the first. */
+ *  of the first: later ones say 0, or the same, and all of them the same `threads`. */
 struct SkifCh_Options {
   uint32_t dest_id;    /**< of the card; 0: the one that it has */
   uint32_t queue_pair; /**< of the card */
@@ -58,8 +58,9 @@ struct SkifCh_Options {
  * Open a channel on a card.
  * @param card as rio_open() takes it: "shm:job", "0000:03:00.0". @param number below
  * SKIFCH_CHANNELS; peers send to it. @param options may be NULL.
- * @return NULL: EINVAL (name, number, options), EBUSY (the number is taken on this card), ENODEV,
- * ENOMEM, or what rio_open() says. The log has the reason.
+ * @return NULL: EINVAL (name, number, options, also those that an open card does not have), EBUSY
+ * (the number is taken on this card), ENODEV, ENOMEM, or what rio_open() says. The log has the
+ * reason.
  */
 struct SkifCh* SkifCh_Open(const char* card, uint32_t number, const struct SkifCh_Options* options);
 /** Close it. What was sent and not yet delivered is waited for, for up to a second; what has
@@ -92,10 +93,18 @@ int SkifCh_RecvComp(struct SkifCh*);
  */
 int SkifCh_Progress(struct SkifCh* channel);
 /**
- * Wait until Recv has a message, or Send, which had no room, is worth another try. Without
- * SkifCh_Options::sleeps it polls. @return 1: try; 0: not within timeout_ms; -1: ENODEV.
+ * Wait until Recv has a message, Send, which had no room, is worth another try, or a peer has gone.
+ * Without SkifCh_Options::sleeps it polls; Send is worth a try at once then.
+ * @return 1: try; 0: not within timeout_ms; -1: ENODEV.
  */
 int SkifCh_Wait(struct SkifCh* channel, uint32_t timeout_ms);
+/**
+ * Who has gone: the next card whose session with this one has ended, each told once to each channel
+ * that was open then. Who only receives hears of it here: what had come is there for Recv, and no
+ * more comes of what was sent before. Makes no progress: to be called after Recv said EAGAIN.
+ * @return 1: *dest_id is of the card, and *error why, as errno of Send; 0: there is none.
+ */
+int SkifCh_NextGone(struct SkifCh* channel, uint32_t* dest_id, int* error);
 /** Who sent the message that Recv gave last. To be asked before its SkifCh_RecvComp(). */
 netaddr_t SkifCh_Source(const struct SkifCh* channel);
 

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <new>
 
+#include "lib/msg/close_large.hpp"
+
 namespace rio::tag {
 namespace {
 
@@ -32,6 +34,7 @@ int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& co
   if (rc != 0) {
     return rc;
   }
+  endpoint->context_->on_session_end([self = endpoint.get()] { self->direct_ = nobody(); });
   endpoint->sessions_ended_ = port.sessions_ended();
   for (uint32_t i = 0; i < port.link_count(); ++i) {
     endpoint->session_of(port.link_at(i)) = port.link_at(i).session;
@@ -45,7 +48,7 @@ Endpoint::~Endpoint() {
     return;
   }
   fail_all(-ECANCELED);
-  leave_large();
+  const bool ended = leave_large();
   while (Message* const message = matcher_.messages().first()) {
     static_cast<void>(matcher_.discard(*message));
     drop(static_cast<Unexpected&>(*message));
@@ -54,9 +57,8 @@ Endpoint::~Endpoint() {
     static_cast<void>(matcher_.discard(*message));
     drop(static_cast<Unexpected&>(*message));
   }
-  if (left_) {
-    context_->close();
-    port_.take_over(std::move(context_));  // as the transfers
+  if (!ended) {
+    msg::leave_to_port(std::move(context_));
   }
 }
 

@@ -215,7 +215,7 @@ class Endpoint {
   [[nodiscard]] bool offer(const RecvRequest& request);
   void revoke(const RecvRequest& request);
   void finish_large();
-  void leave_large();
+  [[nodiscard]] bool leave_large();
   [[nodiscard]] bool moves_large();
   void look_at_crowd();
   void let_in(Address source);
@@ -241,7 +241,6 @@ class Endpoint {
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
   uint64_t eager_bytes_;
-  bool left_ = false;         // transfers are the port's, and tell the context when they end
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
   msg::Slab<LargeSend> large_sends_;

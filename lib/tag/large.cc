@@ -1,8 +1,6 @@
 // Large data: asked for in the order of all else, moved when it was matched.
-#include <chrono>
-
+#include "lib/msg/close_large.hpp"
 #include "lib/tag/endpoint.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::tag {
 
@@ -132,8 +130,8 @@ bool Endpoint::moves_large() {
   return moves;
 }
 
-/// This endpoint closes.
-void Endpoint::leave_large() {
+/// This endpoint closes. @return as msg::await_large().
+bool Endpoint::leave_large() {
   large_sends_.for_each([&](LargeSend& large) {
     if (large.request != nullptr && large.request->large == &large) {
       context_->cancel(large);
@@ -146,18 +144,10 @@ void Endpoint::leave_large() {
   });
   cold_ -= static_cast<uint32_t>(crowd_.size());
   crowd_.clear();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (cold_ != 0 && std::chrono::steady_clock::now() < end) {
-    port_.progress();
+  return msg::await_large(*context_, large_sends_, large_receives_, [this] {
     finish_large();
-  }
-  if (cold_ != 0) {
-    pmd::log_warning("context %u: large data is still under way; close its port next",
-                     context_->id());
-    port_.take_over(large_sends_.leave());
-    port_.take_over(large_receives_.leave());
-    left_ = true;
-  }
+    return cold_ == 0;
+  });
 }
 
 }  // namespace rio::tag

@@ -11,21 +11,8 @@
 namespace rio::test {
 namespace {
 
-constexpr uint32_t kTurns = 200000;  // no wait is longer
-
-class RioMsg : public testing::Test {
+class RioMsg : public RioMsgPorts {
  protected:
-  template <class Done>
-  bool until(Done&& done) {
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
-      if (done()) {
-        return true;
-      }
-      EXPECT_GE(a_.progress(), 0);
-      EXPECT_GE(b_.progress(), 0);
-    }
-    return false;
-  }
   bool send(api::Context& from, rio_msg_address to, const std::string& text) {
     return until([&] { return from.send(to, bytes_of(text)) == 0; });
   }
@@ -36,9 +23,6 @@ class RioMsg : public testing::Test {
     return until(
         [&] { return tag.progress() == 0 && other.progress() == 0 && tag.test(request, out); });
   }
-
-  api::Port a_ = open_port("emu:riomsg", 1, false, false);
-  api::Port b_ = open_port("emu:riomsg", 2, false, false);
 };
 
 TEST_F(RioMsg, MessagesStayUntilTheyAreReleasedInAnyOrder) {
@@ -124,6 +108,8 @@ TEST_F(RioMsg, GathersAndRefusesWhatIsTooMuch) {
   EXPECT_EQ(from.send(to.self(), bytes_of(std::string(4081, 'z'))), -EMSGSIZE);
   const std::vector<iovec> more = {{one.data(), one.size()}, {one.data(), 81}};
   EXPECT_EQ(from.send(to.self(), more), -EMSGSIZE);
+  const std::vector<iovec> wraps = {{one.data(), 8}, {one.data(), SIZE_MAX - 3}};  // 4 in all
+  EXPECT_EQ(from.send(to.self(), wraps), -EMSGSIZE);
   EXPECT_EQ(rio_msg_sendv(from.get(), to.self(), pieces.data(), -1), -EINVAL);
   EXPECT_EQ(rio_msg_sendv(from.get(), to.self(), pieces.data(), RIO_MSG_PIECES + 1), -EINVAL);
   EXPECT_EQ(from.send(rio_msg_address_of(2, RIO_MSG_CONTEXTS), bytes_of("x")), -EINVAL);

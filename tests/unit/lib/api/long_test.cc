@@ -11,25 +11,13 @@
 namespace rio::test {
 namespace {
 
-constexpr uint32_t kTurns = 400000;  // no wait is longer
 constexpr size_t kLarge = 1'000'000;
 
-class RioMsgLong : public testing::Test {
+class RioMsgLong : public RioMsgPorts {
  protected:
   RioMsgLong() {
     EXPECT_RC(from_.accept_long(RIO_MSG_LONG_BYTES), 0);
     EXPECT_RC(to_.accept_long(RIO_MSG_LONG_BYTES), 0);
-  }
-  template <class Done>
-  bool until(Done&& done) {
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
-      if (done()) {
-        return true;
-      }
-      EXPECT_GE(a_.progress(), 0);
-      EXPECT_GE(b_.progress(), 0);
-    }
-    return false;
   }
   static std::string text(size_t size) {
     std::string made(size, 'x');
@@ -56,8 +44,6 @@ class RioMsgLong : public testing::Test {
     });
   }
 
-  api::Port a_ = open_port("emu:riomsg_long", 1, false, false);
-  api::Port b_ = open_port("emu:riomsg_long", 2, false, false);
   api::Context from_ = open_context(a_, 3);
   api::Context to_ = open_context(b_, 5);
 };
@@ -102,16 +88,17 @@ TEST_F(RioMsgLong, ShortOnesAreTakenToo) {
   api::Message message;
   ASSERT_TRUE(receive(&message));
   EXPECT_FALSE(message.is_long());
-  std::string buffer(5, ' ');
+  std::string buffer(5 + 3, ' ');
+  const auto place = std::as_writable_bytes(std::span(buffer)).first(5);
   EXPECT_EQ(rio_msg_take(to_.get(), nullptr, nullptr, 1, nullptr, nullptr, nullptr), -EINVAL);
-  ASSERT_EQ(message.take(std::as_writable_bytes(std::span(buffer)), nullptr, nullptr, &done), 1);
+  ASSERT_EQ(message.take(place, nullptr, nullptr, &done), 1);
   EXPECT_EQ(done.status, 0);
-  EXPECT_EQ(buffer, "brief");
+  EXPECT_EQ(buffer, "brief   ");
   ASSERT_TRUE(receive(&message));
-  ASSERT_EQ(message.take(std::as_writable_bytes(std::span(buffer)), nullptr, nullptr, &done), 1);
+  ASSERT_EQ(message.take(place, nullptr, nullptr, &done), 1);
   EXPECT_EQ(done.status, -EMSGSIZE);
   EXPECT_EQ(done.size_bytes, 6u);
-  EXPECT_EQ(buffer, "secon");
+  EXPECT_EQ(buffer, "secon   ");
   message.release();
 }
 
@@ -133,6 +120,43 @@ TEST_F(RioMsgLong, NothingOvertakes) {
   EXPECT_EQ(done.status, -ECONNREFUSED);
 }
 
+// Also where the way there is known, and another context of the port has heard of room.
+TEST_F(RioMsgLong, NothingOvertakesWhatWaitsForRoom) {
+  ASSERT_TRUE(until([&] { return from_.send(to_.self(), bytes_of("fill")) == 0; }));
+  while (from_.send(to_.self(), bytes_of("fill")) == 0) {
+  }
+  const std::string waits = "waits";
+  rio_msg_request* waiting = nullptr;
+  ASSERT_EQ(from_.send_any(to_.self(), bytes_of(waits), this, &waiting, nullptr), 0);
+  bool sent = false;
+  std::string last = "fill";
+  ASSERT_TRUE(until([&] {
+    sent = sent || from_.send(to_.self(), bytes_of("behind")) == 0;
+    for (api::Message message; to_.receive(&message) == 1 && last == "fill";) {
+      last = text_of(message.bytes());
+    }
+    return last != "fill";
+  }));
+  EXPECT_EQ(last, "waits");
+}
+
+TEST_F(RioMsgLong, AWaitEndsWithWhatIsDone) {
+  const std::string bytes = text(kLarge);
+  rio_msg_request* const sent = begin(bytes);
+  api::Message message;
+  ASSERT_TRUE(receive(&message));
+  std::string buffer(kLarge, ' ');
+  ASSERT_EQ(message.take(std::as_writable_bytes(std::span(buffer)), nullptr, nullptr, nullptr), 0);
+  rio_msg_done done{};
+  ASSERT_TRUE(until([&] {
+    static_cast<void>(to_.next_done(&done));
+    return from_.wait(0) == 1;
+  }));
+  ASSERT_TRUE(from_.next_done(&done));
+  EXPECT_EQ(done.request, sent);
+  EXPECT_EQ(from_.wait(0), 0);
+}
+
 TEST_F(RioMsgLong, ClosesOnlyWhatIsNotHeld) {
   const std::string bytes = text(kLarge);
   rio_msg_request* const sent = begin(bytes);
@@ -143,6 +167,27 @@ TEST_F(RioMsgLong, ClosesOnlyWhatIsNotHeld) {
   rio_msg_done done{};
   ASSERT_TRUE(ended(from_, sent, &done));
   EXPECT_EQ(done.status, -ECONNREFUSED);
+}
+
+// Its sender does nothing meanwhile, so it ends only later.
+TEST_F(RioMsgLong, ClosesBeforeItsLongMessage) {
+  const std::string bytes = text(4 * kLarge);
+  std::string buffer(bytes.size(), ' ');
+  rio_msg_request* const sent = begin(bytes);
+  api::Message message;
+  ASSERT_TRUE(receive(&message));
+  rio_msg_request* taken = nullptr;
+  ASSERT_EQ(message.take(std::as_writable_bytes(std::span(buffer)), nullptr, &taken, nullptr), 0);
+  to_ = api::Context();
+  rio_msg_done done{};
+  ASSERT_TRUE(until([&] { return from_.wait_done(sent, 0, &done) == 1; }));
+  EXPECT_EQ(done.status, -ECANCELED);
+  // Others of the port go on.
+  to_ = open_context(b_, 6);
+  ASSERT_TRUE(until([&] { return from_.send(to_.self(), bytes_of("brief")) == 0; }));
+  ASSERT_TRUE(receive(&message));
+  EXPECT_EQ(text_of(message.bytes()), "brief");
+  message.release();
 }
 
 TEST_F(RioMsgLong, WhoDoesNotAcceptSeesNone) {

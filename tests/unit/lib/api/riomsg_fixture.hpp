@@ -73,4 +73,25 @@ inline constexpr uint32_t kLongMs = 60000;  // no wait is longer
   return rc;
 }
 
+/// Two ports of this process on one emulated wire.
+class RioMsgPorts : public testing::Test {
+ protected:
+  /// Both work until `done()`. @return false: it does not come to that.
+  template <class Done>
+  bool until(Done&& done) {
+    constexpr uint32_t kTurns = 400000;
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      if (done()) {
+        return true;
+      }
+      EXPECT_GE(a_.progress(), 0);
+      EXPECT_GE(b_.progress(), 0);
+    }
+    return false;
+  }
+
+  api::Port a_ = open_port("emu:riomsg", 1, false, false);
+  api::Port b_ = open_port("emu:riomsg", 2, false, false);
+};
+
 }  // namespace rio::test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/pmd/embed/log_lines.hpp"
+
 namespace {
 
 struct Close {
@@ -125,11 +127,66 @@ TEST_F(SkifChPair, MessagesStayUntilTheyAreDoneWith) {
   EXPECT_EQ(SkifCh_RecvComp(b_.get()), -1);
 }
 
+TEST_F(SkifChPair, LaterChannelsHaveTheOptionsOfTheFirst) {
+  rio::test::LogLines log;
+  const auto refused = [&](uint32_t SkifCh_Options::*option, uint32_t value, const char* why) {
+    SkifCh_Options options = {};
+    options.dest_id = 5;
+    options.*option = value;
+    const Channel channel(SkifCh_Open(wire_.c_str(), 3, &options));
+    EXPECT_EQ(channel, nullptr);
+    EXPECT_EQ(errno, EINVAL);
+    EXPECT_TRUE(log.had("SkifCh_Open: " + wire_ + why)) << log.last();
+  };
+  refused(
+      &SkifCh_Options::share, 17,
+      " was opened with share 16 by another channel, and this one wants 17; leave it 0, or give "
+      "the first channel the same");
+  refused(&SkifCh_Options::buffers, 64, " was opened with buffers 3840 by");
+  refused(&SkifCh_Options::connect_ms, 1, " was opened with connect_ms 10000 by");
+  refused(&SkifCh_Options::sleeps, 1, " was opened with sleeps 0 by");
+  refused(&SkifCh_Options::threads, 1, " was opened with threads 0 by another channel, and this");
+  SkifCh_Options options = {};
+  options.dest_id = 5;
+  options.buffers = 3840;
+  EXPECT_NE(Channel(SkifCh_Open(wire_.c_str(), 3, &options)), nullptr);
+  EXPECT_NE(open(wire_, 3, 5), nullptr) << "the same share";
+}
+
+TEST_F(SkifChPair, AWaitForRoomEnds) {
+  constexpr uint32_t kLongMs = 60000;
+  char byte = 'x';
+  const iovec piece = {&byte, 1};
+  ASSERT_EQ(SkifCh_Send(a_.get(), to_b_, &piece, 1), -1);  // the peer has not answered yet
+  ASSERT_EQ(errno, EAGAIN);
+  EXPECT_EQ(SkifCh_Wait(a_.get(), kLongMs), 1);
+  EXPECT_EQ(SkifCh_Wait(a_.get(), 1), 0) << "once";
+}
+
 TEST_F(SkifChPair, AChannelThatIsNotThereRefuses) {
   EXPECT_EQ(send(a_.get(), b_.get(), SkifCh_Addr(6, 3), "x"), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
   EXPECT_EQ(send(a_.get(), b_.get(), SkifCh_Addr(6, SKIFCH_CHANNELS), "x"), -1);
   EXPECT_EQ(errno, EINVAL);
+}
+
+// They share a card: one has begun a new session, the other one hears of the end all the same.
+TEST_F(SkifChPair, EachChannelHearsThatThePeerHasGone) {
+  const Channel late = open(wire_, 3, 5);
+  for (SkifCh* const channel : {a_.get(), late.get()}) {
+    ASSERT_EQ(send(channel, b_.get(), to_b_, "one"), 3);
+    ASSERT_EQ(receive(b_.get(), channel), "one");
+  }
+  b_.reset();
+  b_ = open(wire_, 2, 6);
+  ASSERT_EQ(send(b_.get(), a_.get(), to_a_, "back"), 4);
+  ASSERT_EQ(receive(a_.get(), b_.get()), "back");
+  for (SkifCh* const channel : {a_.get(), late.get()}) {
+    EXPECT_EQ(send(channel, b_.get(), to_b_, "lost"), -1);
+    EXPECT_EQ(errno, ECONNRESET);
+    EXPECT_EQ(send(channel, b_.get(), to_b_, "two"), 3);
+    EXPECT_EQ(receive(b_.get(), channel), "two");
+  }
 }
 
 }  // namespace

@@ -184,6 +184,25 @@ TEST_F(TagHostile, ARequestInTheMiddleOfAMessage) {
   expect_cut_off();
 }
 
+// Of a message that a probe has taken, the rest will not come.
+TEST_F(TagHostile, WhatWasClaimedInPartEndsWithItsSession) {
+  constexpr uint64_t kBytes = 9000;
+  says_first(kBytes);
+  tag::Message* claimed = nullptr;
+  ASSERT_TRUE(until([&] {
+    tag::MessageInfo info{};
+    claimed = (*own_)->claim({7, 0, kFoeAddress}, &info);
+    return claimed != nullptr;
+  }));
+  ASSERT_TRUE(foe_->send(kOwn, Wire::session(Kind::kHello, 0, 78, 0, 5)));  // it is born again
+  ASSERT_TRUE(until([&] { return link().session != session_; }));
+  std::vector<uint8_t> buffer(kBytes);
+  RecvRequest receive;
+  ASSERT_EQ((*own_)->receive_claimed(*claimed, buffer.data(), kBytes, receive), 1);
+  EXPECT_EQ(receive.status, -ECONNRESET);
+  expect_friend_unharmed();
+}
+
 TEST_F(TagHostile, ALastPartThatIsTooLong) {
   RecvRequest receive;
   std::vector<uint8_t> buffer(10000, 0xEE);

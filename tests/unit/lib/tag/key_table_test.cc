@@ -49,6 +49,15 @@ Receive entry(uint32_t source, uint64_t bits) {
   return receive;
 }
 
+/// One of each key from 0 on.
+std::vector<Receive> entries(uint64_t count) {
+  std::vector<Receive> all;
+  for (uint64_t i = 0; i < count; ++i) {
+    all.push_back(entry(1, i));
+  }
+  return all;
+}
+
 struct NoMemory {
   NoMemory() { g_no_memory = true; }
   ~NoMemory() { g_no_memory = false; }
@@ -123,10 +132,7 @@ TEST(KeyTable, TheLastKeyIsFoundAgainAfterItMadeTheTableGrow) {
   Table table;
   ASSERT_EQ(table.create(kSeed, 1), 0);
   const uint64_t before = table.capacity();
-  std::vector<Receive> all;
-  for (uint64_t i = 0; i <= before; ++i) {
-    all.push_back(entry(1, i));
-  }
+  std::vector<Receive> all = entries(before + 1);
   for (Receive& receive : all) {
     table.add(receive);
     ASSERT_EQ(*table.find(receive.source, receive.bits), &receive);
@@ -144,10 +150,7 @@ TEST(KeyTable, RoomIsKeptForLaterKeys) {
   ASSERT_EQ(table.create(kSeed, 1000), 0);
   const uint64_t capacity = table.capacity();
   EXPECT_GE(capacity, 1000u);
-  std::vector<Receive> all;
-  for (uint64_t i = 0; i < capacity; ++i) {
-    all.push_back(entry(1, i));
-  }
+  std::vector<Receive> all = entries(capacity);
   const NoMemory none;
   for (int round = 0; round < 3; ++round) {
     for (Receive& receive : all) {
@@ -166,10 +169,7 @@ TEST(KeyTable, WithoutMemoryChainsGrowAndNothingFails) {
   Table table;
   ASSERT_EQ(table.create(kSeed, 1), 0);
   const uint64_t capacity = table.capacity();
-  std::vector<Receive> all;
-  for (uint64_t i = 0; i <= kKeys; ++i) {
-    all.push_back(entry(1, i));
-  }
+  std::vector<Receive> all = entries(kKeys + 1);
   {
     const NoMemory none;
     EXPECT_EQ(table.reserve(kKeys), -ENOMEM);

@@ -103,8 +103,7 @@ class Traffic {
     }
     return true;
   }
-  /// All work until the port knows that its card is gone, and its requests are done, but for large
-  /// data that the card has: these are done when the port is closed.
+  /// All work until the port knows that its card is gone, and its requests are done.
   [[nodiscard]] bool until_told(uint32_t node) {
     constexpr uint32_t kTurns = 2000000;
     for (uint32_t turn = 0; turn < kTurns; ++turn) {
@@ -177,9 +176,7 @@ class Traffic {
     return test.receive.stage == tag::Stage::kIdle && test.receive.status == 0;
   }
   [[nodiscard]] bool all_told(uint32_t end) const {
-    const auto is_large = [](const auto& each) { return each->request.large != nullptr; };
-    return std::ranges::all_of(sends_[end], is_large) &&
-           std::ranges::all_of(receives_[end], is_large);
+    return sends_[end].empty() && receives_[end].empty();
   }
 
   void open(uint32_t node) {
