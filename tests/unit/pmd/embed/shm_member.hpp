@@ -11,7 +11,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -166,13 +168,20 @@ class Pipe {
   int fds_[2] = {-1, -1};
 };
 
-/// A process that runs a function, and ends with what it returns.
+/// A process that runs a function, and ends with what it returns. Forked before a card is opened: a
+/// lock that a thread of the card holds right then, as the allocator's, is never free in the child.
 class Child {
  public:
-  explicit Child(const std::function<int()>& run) : pid_(fork()) {
-    if (pid_ == 0) {
-      _exit(run());
-    }
+  /// @param start what it waits for until it is told; null: it runs at once.
+  explicit Child(const std::function<int()>& run, Pipe* start = nullptr) {
+    EXPECT_EQ(count_threads(), kThreadsAtStart) << "fork it before a card is opened";
+    launch([&] { return start == nullptr || start->wait() != 0 ? run() : -1; });
+  }
+  /// One that has the cards of its parent. @param run allocates nothing.
+  [[nodiscard]] static Child with_cards(const std::function<int()>& run) {
+    Child child;
+    child.launch(run);
+    return child;
   }
   ~Child() {
     if (pid_ > 0) {
@@ -197,7 +206,20 @@ class Child {
   }
 
  private:
-  pid_t pid_;
+  Child() = default;
+  void launch(const std::function<int()>& run) {
+    pid_ = fork();
+    if (pid_ == 0) {
+      _exit(run());
+    }
+  }
+  static ptrdiff_t count_threads() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  }
+  static inline const ptrdiff_t kThreadsAtStart = count_threads();  // a sanitizer may have one
+
+  pid_t pid_ = -1;
 };
 
 }  // namespace rio::test

@@ -55,12 +55,16 @@ TEST_F(Shm, ToOneself) {
 }
 
 TEST_F(Shm, TwoProcesses) {
+  Pipe go;
+  Child child(
+      [] {
+        Member two("shm:x,id=9");
+        two.send(7, "from the child");
+        return two.receive() == "7:from the parent" && two.done() == Status::kOk ? 0 : 1;
+      },
+      &go);
   Member one("shm:x,id=7");
-  Child child([] {
-    Member two("shm:x,id=9");
-    two.send(7, "from the child");
-    return two.receive() == "7:from the parent" && two.done() == Status::kOk ? 0 : 1;
-  });
+  go.tell();
   EXPECT_EQ(one.receive(), "9:from the child");
   one.send(9, "from the parent");
   EXPECT_EQ(one.done(), Status::kOk);
@@ -164,22 +168,61 @@ TEST_F(Shm, FoldersOfOthersAreRefused) {
   EXPECT_TRUE(log.had("cannot be opened")) << log.last();
 }
 
-/// All at once: each gets an id of its own.
+/// While it lives only so many more files can be opened.
+class FewFiles {
+ public:
+  explicit FewFiles(uint32_t more) {
+    const int next = dup(0);  // the lowest that is free
+    EXPECT_EQ(close(next), 0);
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(next) + more;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewFiles() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+  FewFiles(const FewFiles&) = delete;
+  FewFiles& operator=(const FewFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 TEST_F(Shm, TooManyOpenFilesAreNamed) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int next = dup(0);  // the lowest that is free
-  ASSERT_EQ(close(next), 0);
-  rlimit few = before;
-  few.rlim_cur = static_cast<rlim_t>(next) + 2;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   LogLines log;
   std::unique_ptr<Endpoint> endpoint;
-  EXPECT_EQ(Endpoint::open("shm:x", {}, &endpoint), -EMFILE);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  {
+    const FewFiles few(2);
+    EXPECT_EQ(Endpoint::open("shm:x", {}, &endpoint), -EMFILE);
+  }
   EXPECT_TRUE(log.had("raise the limit of open files (ulimit -n)")) << log.last();
 }
 
+TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
+  LogLines log;
+  Member one("shm:x");
+  Member two("shm:x");
+  const auto told = [&] {
+    return log.had(
+        "shm:x/1: partners cannot be connected for want of descriptors (Too many open "
+        "files); raise ulimit -n");
+  };
+  {
+    const FewFiles none(0);
+    one.send(2, "hello");
+    EXPECT_TRUE(wait_until(told)) << log.last();
+    one.polls(1000);  // it tries again and again
+    EXPECT_FALSE(told()) << log.last();
+  }
+  std::string text;
+  EXPECT_TRUE(wait_until([&] {
+    one.polls(1);
+    return two.poll(&text);
+  }));
+  EXPECT_EQ(text, "1:hello");
+  EXPECT_EQ(one.done(), Status::kOk);
+}
+
+/// All at once: each gets an id of its own.
 TEST_F(Shm, ManyJoinAtOnce) {
   constexpr int kMembers = 12;
   Pipe go;
@@ -208,15 +251,24 @@ TEST_F(Shm, ManyJoinAtOnce) {
 }
 
 TEST_F(Shm, ADeathIsHeardOfAndTheIdIsFreeAtOnce) {
+  constexpr uint32_t kLives = 5;
+  Pipe go[kLives];
+  std::vector<Child> children;
+  for (Pipe& start : go) {
+    children.emplace_back(
+        [] {
+          Member two("shm:x,id=2");
+          two.send(1, "I live");
+          (void)two.done();
+          pause();
+          return 0;
+        },
+        &start);
+  }
   Member one("shm:x,id=1");
-  for (uint32_t life = 1; life <= 5; ++life) {
-    Child child([] {
-      Member two("shm:x,id=2");
-      two.send(1, "I live");
-      (void)two.done();
-      pause();
-      return 0;
-    });
+  for (uint32_t life = 1; life <= kLives; ++life) {
+    const Child& child = children[life - 1];
+    go[life - 1].tell();
     EXPECT_EQ(one.receive(), "2:I live");
     EXPECT_EQ(one.event(), "2 came " + std::to_string(life));
     child.signal(SIGSTOP);  // it takes nothing any more
@@ -233,18 +285,22 @@ TEST_F(Shm, ADeathIsHeardOfAndTheIdIsFreeAtOnce) {
 /// Far longer than all time-outs.
 TEST_F(Shm, AStoppedProcessIsNotDead) {
   constexpr uint32_t kTimeoutUs = 2'000;
+  Pipe go;
+  Child child(
+      [] {
+        Member two("shm:x,id=2", kTimeoutUs);
+        two.send(1, "I live");
+        std::string text;
+        for (int i = 0; i < 200; ++i) {
+          if (two.receive() != "1:" + std::to_string(i)) {
+            return 1;
+          }
+        }
+        return two.done() == Status::kOk ? 0 : 2;
+      },
+      &go);
   Member one("shm:x,id=1", kTimeoutUs);
-  Child child([] {
-    Member two("shm:x,id=2", kTimeoutUs);
-    two.send(1, "I live");
-    std::string text;
-    for (int i = 0; i < 200; ++i) {
-      if (two.receive() != "1:" + std::to_string(i)) {
-        return 1;
-      }
-    }
-    return two.done() == Status::kOk ? 0 : 2;
-  });
+  go.tell();
   EXPECT_EQ(one.receive(), "2:I live");
   for (int i = 0; i < 200; ++i) {
     child.signal(SIGSTOP);
@@ -269,7 +325,7 @@ TEST_F(Shm, WhoLeavesHasLeftThoughAChildHasItsSockets) {
   EXPECT_EQ(one.receive(), "2:hello");
   EXPECT_EQ(one.event(), "2 came 1");
   Pipe stop;
-  Child child([&] {
+  Child child = Child::with_cards([&] {
     stop.close_writer();
     return static_cast<int>(stop.wait());
   });
@@ -332,12 +388,14 @@ class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
 };
 
 TEST_P(ShmLarge, LandsWhereItBelongs) {
+  Pipe go;
+  Child child([] { return send_all("shm:x,id=2" + std::string(GetParam())); }, &go);
   Member one("shm:x,id=1" + std::string(GetParam()));
   pmd::DedicatedRxQueue* queue = nullptr;
   ASSERT_EQ(one.endpoint().open_dedicated(0, 2, 2, &queue), 0);
   pmd::DmaMemory memory;
   ASSERT_EQ(one.endpoint().alloc(size_t{kMessages} * kBytes, 4096, &memory), 0);
-  Child child([] { return send_all("shm:x,id=2" + std::string(GetParam())); });
+  go.tell();
   uint32_t posted = 0;
   uint32_t landed = 0;
   EXPECT_TRUE(wait_until([&] {
@@ -367,23 +425,27 @@ INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
 /// A partner that does not take long messages, whose sender closes its card and goes on: what its
 /// memory holds later on is not the messages.
 TEST_F(Shm, LongMessagesThatAreGivenUpAreNotPulled) {
-  Member one("shm:x,id=1");
   Pipe closed;
-  Child child([&] {
-    auto two = std::make_unique<Member>("shm:x,id=2", 2'000);
-    two->send(1, "short");
-    if (two->done() != Status::kOk) {
-      return 1;
-    }
-    two->send(1, "long", 4000, Member::kCopiesMax);
-    if (two->endpoint().queues().stop() != 0) {
-      return 2;
-    }
-    two->scribble();  // its own again: the messages are in doubt
-    closed.tell();
-    pause();
-    return 0;
-  });
+  Pipe go;
+  Child child(
+      [&] {
+        auto two = std::make_unique<Member>("shm:x,id=2", 2'000);
+        two->send(1, "short");
+        if (two->done() != Status::kOk) {
+          return 1;
+        }
+        two->send(1, "long", 4000, Member::kCopiesMax);
+        if (two->endpoint().queues().stop() != 0) {
+          return 2;
+        }
+        two->scribble();  // its own again: the messages are in doubt
+        closed.tell();
+        pause();
+        return 0;
+      },
+      &go);
+  Member one("shm:x,id=1");
+  go.tell();
   EXPECT_EQ(one.receive(), "2:short");
   EXPECT_EQ(closed.wait(), 1);
   std::string text;
@@ -394,26 +456,30 @@ TEST_F(Shm, LongMessagesThatAreGivenUpAreNotPulled) {
 
 TEST_F(Shm, WhoeverSleepsIsWoken) {
   constexpr uint32_t kRings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
+  Pipe go;
+  Child child(
+      [] {
+        Member two("shm:x,id=2", 0, kRings);
+        for (int i = 0; i < 500; ++i) {
+          std::string text;
+          while (!two.poll(&text)) {
+            if (!two.sleep(kRings)) {
+              return 1;
+            }
+          }
+          two.send(1, text);
+          pmd::TxDone done{};
+          while (two.endpoint().tx().reap(&done, 1) == 0) {
+            if (!two.sleep(kRings)) {
+              return 2;
+            }
+          }
+        }
+        return 0;
+      },
+      &go);
   Member one("shm:x,id=1", 0, kRings);
-  Child child([] {
-    Member two("shm:x,id=2", 0, kRings);
-    for (int i = 0; i < 500; ++i) {
-      std::string text;
-      while (!two.poll(&text)) {
-        if (!two.sleep(kRings)) {
-          return 1;
-        }
-      }
-      two.send(1, text);
-      pmd::TxDone done{};
-      while (two.endpoint().tx().reap(&done, 1) == 0) {
-        if (!two.sleep(kRings)) {
-          return 2;
-        }
-      }
-    }
-    return 0;
-  });
+  go.tell();
   EXPECT_TRUE(wait_until([&] {  // until it is there
     one.send(2, "0");
     return one.done() == Status::kOk;
