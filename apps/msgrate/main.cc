@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,13 +24,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void report(const Options& options, double seconds) {
-  const double each_ns = seconds * 1e9 / options.count;
-  const double rate = options.count / seconds;
+/// @param seconds of each repeat; not empty. The figures are of the one in the middle.
+void report(const Options& options, const std::vector<double>& seconds) {
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  const double each_ns = median * 1e9 / options.count;
+  const double rate = options.count / median;
   nlohmann::json json;
   json["size"] = options.size_bytes;
   json["count"] = options.count;
-  json["seconds"] = seconds;
+  json["seconds"] = median;
+  json["seconds_each"] = seconds;
   if (options.test == Test::kLatency) {
     json["half_round_trip_ns"] = each_ns / 2;
   } else {
@@ -44,6 +50,21 @@ void report(const Options& options, double seconds) {
     std::printf("%u bytes  %.3f million messages a second  %.1f MB/s\n", options.size_bytes,
                 rate / 1e6, rate * options.size_bytes / 1e6);
   }
+}
+
+/// One repeat. @param sends as in run_side(). @param seconds gets what it took.
+int run_test(const Options& options, Side& side, bool sends, double* seconds) {
+  int rc = 0;
+  const auto start = Clock::now();
+  if (options.test == Test::kLatency) {
+    rc = side.ping_pong(sends, options.size_bytes, options.count);
+  } else {
+    rc = sends ? side.send(options.size_bytes, options.count)
+               : side.receive(options.size_bytes, options.count);
+    rc = rc != 0 ? rc : side.barrier();
+  }
+  *seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return rc;
 }
 
 int run_copied(const Options& options, const std::string& card, uint32_t peer, bool sends) {
@@ -80,18 +101,12 @@ int run_side(const Options& options, const std::string& card, uint32_t peer, boo
   int rc = options.api == Api::kTag ? TagSide::open(card, peer, options.size_bytes, &side)
                                     : SkifChSide::open(card, peer, &side);
   rc = rc != 0 ? rc : side->barrier();
-  const auto start = Clock::now();
-  if (rc == 0 && options.test == Test::kLatency) {
-    rc = side->ping_pong(sends, options.size_bytes, options.count);
-  } else if (rc == 0) {
-    rc = sends ? side->send(options.size_bytes, options.count)
-               : side->receive(options.size_bytes, options.count);
+  std::vector<double> seconds(options.repeats);
+  for (size_t i = 0; i < seconds.size() && rc == 0; ++i) {
+    rc = run_test(options, *side, sends, &seconds[i]);
   }
-  const bool streams = options.test != Test::kLatency;
-  rc = rc != 0 || !streams ? rc : side->barrier();
-  const std::chrono::duration<double> took = Clock::now() - start;
   if (rc == 0 && sends) {
-    report(options, took.count());
+    report(options, seconds);
   }
   return rc == 0 ? 0 : 1;
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples
   rio-msgrate                                   16 bytes, two processes of this machine
   rio-msgrate --size 64 --count 5000000
-  rio-msgrate --test latency --size 8
+  rio-msgrate --test latency --size 8 --count 20000 --repeats 50
   rio-msgrate --api tag --test bandwidth --size 1048576 --count 5000
   rio-msgrate --api tag --test copied --size 4194304 --count 256
   rio-msgrate --card shm:job,id=2 --peer 1 --role recv &
@@ -29,6 +29,7 @@ Exit code
   2  wrong command line)";
 
 constexpr uint32_t kCountMax = 1u << 30;
+constexpr uint32_t kRepeatsMax = 10000;
 constexpr uint32_t kSizeMax = 64u << 20;
 constexpr uint32_t kCopiedMin = 16;
 
@@ -71,8 +72,13 @@ void add_options(CLI::App& app, Options* out, Words* words) {
   app.add_option("--count", out->count, "Messages, or round trips; copied: pairs of addresses")
       ->check(CLI::Range(1u, kCountMax))
       ->capture_default_str();
+  app.add_option("--repeats", out->repeats,
+                 "Times that --count is measured: what is printed is the median")
+      ->check(CLI::Range(1u, kRepeatsMax))
+      ->capture_default_str();
   app.add_option("--cpus", words->cpus, "CPUs of sender and receiver, with --role both: 0,1");
   app.add_option("--json", words->json, "-: print a JSON object")->check(CLI::IsMember({"-"}));
+  app.set_version_flag("--version", "rio-msgrate " RIO_VERSION, "Print the version and exit");
   app.footer(kFooter);
 }
 
@@ -110,8 +116,7 @@ std::string wrong_sides(const Words& words, Options* out) {
   }
   const bool is_shared = out->card.empty() || out->card.rfind("shm:", 0) == 0;
   if (out->role == Role::kBoth && (!is_shared || out->card.find(",id=") != std::string::npos)) {
-    return "--role both takes --card shm:NAME, and gives the ids itself; with other "
-           "cards start --role recv and --role send";
+    return "--role both takes --card shm:NAME, without id=; else start --role recv and send";
   }
   if (!words.cpus.empty() && !parse_cpus(words.cpus, &out->cpus)) {
     return "--cpus " + words.cpus +
@@ -126,6 +131,9 @@ std::string wrong_messages(const Options& options) {
   if (options.test == Test::kCopied && (!is_tagged || options.size_bytes < kCopiedMin)) {
     return "--test copied is of tagged messages of " + std::to_string(kCopiedMin) +
            " bytes or more: add --api tag --size 4194304";
+  }
+  if (options.test == Test::kCopied && options.repeats != 1) {
+    return "--repeats is for what takes time; --test copied counts bytes: leave it out";
   }
   if (!is_tagged && options.size_bytes > SKIFCH_MESSAGE_MAX) {
     return "SkifCh has messages of at most " + std::to_string(SKIFCH_MESSAGE_MAX) +

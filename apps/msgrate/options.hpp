@@ -20,6 +20,7 @@ struct Options {
   Test test = Test::kRate;
   uint32_t size_bytes = 16;
   uint32_t count = 1000000;
+  uint32_t repeats = 1;
   std::array<int, 2> cpus = {-1, -1};  ///< for kBoth; -1: the first two
   bool json = false;
 };

@@ -42,11 +42,13 @@ int complain(const char* verb, uint32_t peer, int error);
 /// Ends a wait that takes too long.
 class Patience {
  public:
-  /// @return false: it is at its end.
-  [[nodiscard]] bool left() {
-    if (++looks_ % kLooksPerClock != 0) {
+  /// @param looks since the last call. @return false: it is at its end.
+  [[nodiscard]] bool left(uint32_t looks = 1) {
+    looks_ += looks;
+    if (looks_ < kLooksPerClock) {
       return true;
     }
+    looks_ = 0;
     return std::chrono::steady_clock::now() < end_;
   }
 
@@ -54,7 +56,7 @@ class Patience {
   static constexpr uint32_t kLooksPerClock = 1u << 20;
   static constexpr std::chrono::seconds kPatience{30};
 
-  uint64_t looks_ = 0;
+  uint32_t looks_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kPatience;
 };
 

@@ -6,6 +6,7 @@ namespace rio::msgrate {
 namespace {
 
 constexpr uint32_t kChannel = 1;
+constexpr uint32_t kLooks = 1024;  // in vain, between those at what else may have happened
 
 }  // namespace
 
@@ -41,16 +42,38 @@ inline int SkifChSide::receive_one(uint32_t size_bytes) {
   int count = 0;
   ssize_t got = SkifCh_Recv(channel_.get(), cont, &count);
   if (got < 0) {
-    Patience patience;
-    while (got < 0 && errno == EAGAIN && patience.left()) {
-      got = SkifCh_Recv(channel_.get(), cont, &count);
-    }
+    got = wait_for_one(cont, &count);
   }
   if (got != static_cast<ssize_t>(size_bytes)) [[unlikely]] {
     const int error = errno == EAGAIN ? ETIMEDOUT : errno;
     return complain("receive from", peer_ >> 8, got < 0 ? error : EPROTO);
   }
   return SkifCh_RecvComp(channel_.get());
+}
+
+/// As SkifCh_Recv(), but EAGAIN only when it takes too long.
+ssize_t SkifChSide::wait_for_one(iovec* cont, int* count) {
+  Patience patience;
+  ssize_t got = -1;
+  do {
+    for (uint32_t looks = 0; looks < kLooks && got < 0 && errno == EAGAIN; ++looks) {
+      got = SkifCh_Recv(channel_.get(), cont, count);
+    }
+  } while (got < 0 && errno == EAGAIN && !peer_is_gone() && patience.left(kLooks));
+  return got;
+}
+
+/// @return true: errno says why.
+bool SkifChSide::peer_is_gone() {
+  uint32_t dest_id = 0;
+  int error = 0;
+  while (SkifCh_NextGone(channel_.get(), &dest_id, &error) == 1) {
+    if (dest_id == peer_ >> 8) {
+      errno = error;
+      return true;
+    }
+  }
+  return false;
 }
 
 int SkifChSide::barrier() {

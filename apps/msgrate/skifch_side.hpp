@@ -32,6 +32,8 @@ class SkifChSide : public Side {
   explicit SkifChSide(uint32_t peer);
   [[nodiscard]] int send_one(uint32_t size_bytes);
   [[nodiscard]] int receive_one(uint32_t size_bytes);
+  [[nodiscard]] ssize_t wait_for_one(iovec* cont, int* count);
+  [[nodiscard]] bool peer_is_gone();
 
   std::unique_ptr<SkifCh, CloseChannel> channel_;
   netaddr_t peer_;

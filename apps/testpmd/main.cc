@@ -80,13 +80,13 @@ int parse(int argc, char** argv, Options* options, int* eal_argc) {
     args.emplace_back(argv[i]);
   }
   for (int i = 1; i < at; ++i) {
-    if (std::strcmp(argv[i], "--help") == 0 || std::strcmp(argv[i], "-h") == 0) {
-      options->help = true;
-    }
+    const std::string_view arg(argv[i]);
+    options->help = options->help || arg == "--help" || arg == "-h";
+    options->version = options->version || arg == "--version";
   }
   std::string error;
   if (parse_options(args, options, &error) != 0 ||
-      (!options->help &&
+      (!options->help && !options->version &&
        (check_options(*options, &error) != 0 || check_json(*options, &error) != 0))) {
     return complain(error);
   }
@@ -121,6 +121,10 @@ int program(int argc, char** argv) {
   }
   if (options.help) {
     std::fputs(help_text().c_str(), stdout);
+    return kExitOk;
+  }
+  if (options.version) {
+    std::puts("rio-testpmd " RIO_VERSION);
     return kExitOk;
   }
   const uint32_t cards = cards_asked_for(eal_argc, argv);  // EAL sorts argv anew

@@ -175,6 +175,9 @@ int set_auto_start(Options& o, Text, Error) {
 int set_help(Options& o, Text, Error) {
   return o.help = true, 0;
 }
+int set_version(Options& o, Text, Error) {
+  return o.version = true, 0;
+}
 
 constexpr std::array kTable = {
     OptionDef{"mode", "MODE", "what to do; see the list below (io)", true, set_mode},
@@ -193,8 +196,7 @@ constexpr std::array kTable = {
     OptionDef{"window", "N", "io: messages that each port puts into the circle (64)", true,
               set_window},
     OptionDef{"flows", "N", "flowgen: flows of each port, 1 to 1024 (256)", true, set_flows},
-    OptionDef{"queues", "N",
-              "dedicated: queues of each port, 1 to 8 (4 for each of its queue pairs)", true,
+    OptionDef{"queues", "N", "dedicated: queues of each port, 1 to 8 (4 for each queue pair)", true,
               set_queues},
     OptionDef{"op", "OP", "rdma: nread, nwrite, nwrite_r, swrite (nwrite_r)", true, set_op},
     OptionDef{"topology", "T", "io: forward by loop, paired or chained ports (loop)", true,
@@ -212,6 +214,7 @@ constexpr std::array kTable = {
               set_cmdline},
     OptionDef{"auto-start", nullptr, "with -i: start at once", false, set_auto_start},
     OptionDef{"help", nullptr, "this text (also -h)", false, set_help},
+    OptionDef{"version", nullptr, "which release this is", false, set_version},
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ struct Options {
   std::string cmdline_file;
   bool auto_start = false;
   bool help = false;
+  bool version = false;
 };
 
 /// One option. `set` gets a foreign value; @return 0 or -EINVAL with what is wrong in `error`.

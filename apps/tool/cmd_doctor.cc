@@ -28,6 +28,21 @@ std::string counted(size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+/// In lines that a terminal shows whole.
+std::string wrapped(std::string_view text) {
+  constexpr size_t kColumns = 100;
+  std::string lines;
+  while (text.size() > kColumns) {
+    const size_t blank = text.rfind(' ', kColumns);
+    if (blank == std::string_view::npos) {
+      break;  // one word
+    }
+    lines.append(text.substr(0, blank)).append("\n");
+    text.remove_prefix(blank + 1);
+  }
+  return lines.append(text);
+}
+
 Json data_of(const Findings& findings) {
   Json list = Json::array();
   for (const Finding& one : findings.all()) {
@@ -88,7 +103,7 @@ int explain(const Context& context, const std::string& id) {
                 {"what", kind->line},
                 {"why", kind->why}},
                std::string(kind->id) + " (" + name_of(kind->severity) + "): " + kind->line +
-                   "\n\n" + kind->why + "\n");
+                   "\n\n" + wrapped(kind->why) + "\n");
   return kExitOk;
 }
 

@@ -29,6 +29,7 @@ void add_global_options(CLI::App& app, Context& context) {
                  "Look at a copy of a system below this folder (sys, proc, dev),\n"
                  "not at this one")
       ->check(CLI::ExistingDirectory);
+  app.set_version_flag("--version", "rio-tool " RIO_VERSION, "Print the version and exit");
   app.fallthrough();
   app.require_subcommand(1);
   app.footer(kFooter);

@@ -22,6 +22,8 @@
 namespace rio::tune {
 namespace {
 
+constexpr int kExitVague = 3;
+
 /// On a terminal only.
 void show_progress(size_t done, size_t all) {
   if (isatty(STDERR_FILENO) == 0) {
@@ -121,27 +123,63 @@ int write_profile(const std::string& path, const std::string& text) {
   return 0;
 }
 
-void print_table(const std::vector<Point>& points, const msg::Profile& profile, bool is_emulated) {
+/// What was measured.
+struct Result {
+  std::vector<Point> points;
+  msg::Profile profile;
+  Spread range{};  // of its border
+  bool is_emulated = false;
+};
+
+void print_table(const Result& result) {
   std::printf("%10s  %12s  %12s\n", "bytes", "copied ns", "moved ns");
-  for (const Point& point : points) {
+  const uint64_t border = result.profile.eager_bytes;
+  for (const Point& point : result.points) {
     std::printf("%10u  %12.0f  %12.0f%s\n", point.size_bytes, point.copied_ns, point.moved_ns,
-                point.size_bytes == profile.eager_bytes ? "  <- up to here: copied" : "");
+                point.size_bytes == border ? "  <- up to here: copied" : "");
   }
-  std::printf("eager_bytes = %llu%s\n", static_cast<unsigned long long>(profile.eager_bytes),
-              is_emulated ? ", of emulated cards" : "");
+  std::printf("eager_bytes = %llu, of single rounds %llu to %llu%s\n",
+              static_cast<unsigned long long>(border),
+              static_cast<unsigned long long>(result.range.low),
+              static_cast<unsigned long long>(result.range.high),
+              result.is_emulated ? ", of emulated cards" : "");
 }
 
-void print_json(const std::vector<Point>& points, const msg::Profile& profile, bool is_emulated,
-                const std::string& path) {
+void print_json(const Result& result, const std::string& path) {
   nlohmann::json json;
-  json["eager_bytes"] = profile.eager_bytes;
-  json["emulated"] = is_emulated;
+  json["eager_bytes"] = result.profile.eager_bytes;
+  json["eager_bytes_low"] = result.range.low;
+  json["eager_bytes_high"] = result.range.high;
+  json["emulated"] = result.is_emulated;
   json["profile"] = path;
-  for (const Point& point : points) {
+  for (const Point& point : result.points) {
     json["sizes"].push_back(
         {{"size", point.size_bytes}, {"copied_ns", point.copied_ns}, {"moved_ns", point.moved_ns}});
   }
   std::printf("%s\n", json.dump().c_str());
+}
+
+/// @return whether the result is worth writing; if not, stderr has it.
+bool is_sure(const Result& result, bool force) {
+  if (!result.range.is_vague() || force) {
+    return true;
+  }
+  std::fprintf(
+      stderr,
+      "rio-tune: single rounds put the border anywhere from %llu to %llu bytes, so nothing "
+      "is written; stop what else runs on this machine and measure again, without --quick, "
+      "or write it by --force\n",
+      static_cast<unsigned long long>(result.range.low),
+      static_cast<unsigned long long>(result.range.high));
+  return false;
+}
+
+/// As the file has it.
+std::string text_of(const Result& result) {
+  std::string text = "# Measured by rio-tune";
+  text += result.is_emulated ? ", on emulated cards" : "";
+  text += "; in single rounds " + std::to_string(result.range.low) + " to ";
+  return text.append(std::to_string(result.range.high)).append(".\n") + to_text(result.profile);
 }
 
 int run(int argc, char** argv) {
@@ -157,28 +195,28 @@ int run(int argc, char** argv) {
                  "no HOME); name a file with --output\n");
     return 2;
   }
-  std::vector<Point> points;
-  bool is_emulated = false;
-  if (measure(options, &points, &is_emulated) != 0) {
+  Result result;
+  if (measure(options, &result.points, &result.is_emulated) != 0) {
     return 1;
   }
-  msg::Profile profile;
-  profile.eager_bytes = border(points);
-  std::string text = "# Measured by rio-tune";
-  text += is_emulated ? ", on emulated cards.\n" : ".\n";
-  text += to_text(profile);
-  if (path == "-") {
-    std::printf("%s", text.c_str());
-    return 0;
-  }
+  result.profile.eager_bytes = border(result.points);
+  result.range = spread(result.points);
+  const bool is_printed = path == "-";
   // First of all: it took long, and may be all that there will be.
   if (options.json) {
-    print_json(points, profile, is_emulated, path);
-  } else {
-    print_table(points, profile, is_emulated);
+    print_json(result, path);
+  } else if (!is_printed) {
+    print_table(result);
   }
   std::fflush(stdout);
-  if (write_profile(path, text) != 0) {
+  if (!is_sure(result, options.force)) {
+    return kExitVague;
+  }
+  if (is_printed) {
+    std::printf("%s", text_of(result).c_str());
+    return 0;
+  }
+  if (write_profile(path, text_of(result)) != 0) {
     return 1;
   }
   if (!options.json) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace rio::tune {
 namespace {
@@ -60,6 +61,20 @@ uint64_t border(const std::vector<Point>& points) {
     }
   }
   return std::clamp(best_at, msg::Profile::kEagerMin, msg::Profile::kEagerMax);
+}
+
+Spread spread(const std::vector<Point>& points) {
+  std::vector<uint64_t> borders;
+  for (size_t round = 0; round < points[0].copied_rounds.size(); ++round) {
+    std::vector<Point> one;
+    for (const Point& point : points) {
+      one.push_back({point.size_bytes, point.copied_rounds[round], point.moved_rounds[round]});
+    }
+    borders.push_back(border(one));
+  }
+  std::sort(borders.begin(), borders.end());
+  const size_t left_out = borders.size() / 4;
+  return {borders[left_out], borders[borders.size() - 1 - left_out]};
 }
 
 int Side::open(const std::string& card, std::unique_ptr<Side>* out) {
@@ -164,6 +179,8 @@ int Side::point(const Options& options, bool sends, Point* out) {
   }
   out->copied_ns = middle(times[kCopied]);
   out->moved_ns = middle(times[kMoved]);
+  out->copied_rounds = std::move(times[kCopied]);
+  out->moved_rounds = std::move(times[kMoved]);
   return 0;
 }
 

@@ -18,6 +18,19 @@ struct Point {
   uint32_t size_bytes = 0;
   double copied_ns = 0;
   double moved_ns = 0;
+  std::vector<double> copied_rounds = {};  ///< as many for each size
+  std::vector<double> moved_rounds = {};
+};
+
+/// How far apart the borders of single rounds are: those in the middle, a quarter of the rounds
+/// left out at each end.
+struct Spread {
+  static constexpr uint64_t kApartMax = 4;
+
+  uint64_t low;
+  uint64_t high;
+  /// The rounds do not agree: what their middle says is chance.
+  [[nodiscard]] bool is_vague() const { return high > kApartMax * low; }
 };
 
 /// Sizes that are measured, ascending.
@@ -26,6 +39,9 @@ struct Point {
 /// The size up to which copying is quicker: the one at which those who have to copy longer ones, or
 /// move shorter ones, lose least. @param points ascending, at least one. @return within Profile.
 [[nodiscard]] uint64_t border(const std::vector<Point>& points);
+
+/// @param points at least one, each with rounds.
+[[nodiscard]] Spread spread(const std::vector<Point>& points);
 
 /// One of the two processes; both go through the same sizes, rounds and ways.
 class Side {

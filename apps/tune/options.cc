@@ -14,12 +14,14 @@ constexpr const char* kFooter = R"(Examples
   RIO_PROFILE=none rio-msgrate --api tag        go without it
 
 The profile is written to $RIO_PROFILE, else to riopmd/profile in $XDG_CONFIG_HOME or ~/.config,
-where programs find it when they open a card. Measure on a quiet machine.
+where programs find it when they open a card. Measure on a quiet machine: where the rounds do
+not agree, nothing is written.
 
 Exit code
   0  done
   1  it could not be done; the reason is on stderr
-  2  wrong command line)";
+  2  wrong command line
+  3  measured, but the rounds do not agree: nothing was written)";
 
 constexpr uint32_t kQuickBytes = 1u << 20;
 constexpr uint32_t kQuickRounds = 3;
@@ -39,7 +41,9 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
   app.add_option("--output", out->output, "File to write; -: only print what it would have");
   app.add_flag("--quick", quick,
                "Fewer messages: seconds, and a rough answer, which is written too");
+  app.add_flag("--force", out->force, "Write it although the rounds do not agree");
   app.add_option("--json", json, "-: print a JSON object")->check(CLI::IsMember({"-"}));
+  app.set_version_flag("--version", "rio-tune " RIO_VERSION, "Print the version and exit");
   app.footer(kFooter);
   try {
     app.parse(argc, argv);

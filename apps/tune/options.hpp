@@ -14,6 +14,7 @@ struct Options {
   uint32_t round_bytes = 8u << 20;  ///< that are sent of each size in a round
   uint32_t rounds = 5;
   bool json = false;
+  bool force = false;  ///< also what noise has made
 };
 
 /// @param code gets the exit code if the program ends here. @return whether to go on.

@@ -3,9 +3,9 @@
 What is assumed of the programs is here and nowhere else:
 
   rio-msgrate --card shm:FABRIC,id=OWN --peer ID --role send|recv --api skifch|tag
-              --test latency|rate|bandwidth|copied --size BYTES --count N --json -
-    One JSON object on stdout of the sender: half_round_trip_ns (latency), messages_per_s and
-    bytes_per_s (rate, bandwidth), bytes_copied_same and bytes_copied_other (copied: drivers and
+              --test latency|rate|bandwidth|copied --size BYTES --count N [--repeats N] --json -
+    One JSON object on stdout of the sender: seconds_each (latency, rate, bandwidth; of the
+    repeats), bytes_copied_same and bytes_copied_other (copied: drivers and
     libraries of both sides, the worst pair of addresses that do and do not agree).
   msg_count CASE MESSAGES BYTES
     Cases skifch and tag: both sides in one process, a stream in bursts of 32. Calls of the library
@@ -43,27 +43,28 @@ class Msgrate:
         self.cpus = cpus
         self.runs = 0
 
-    def command(self, role, fabric, api, test, size, count):
+    def command(self, role, fabric, api, test, size, count, repeats=1):
         own, peer = (SENDER_ID, RECEIVER_ID) if role == "send" else (RECEIVER_ID, SENDER_ID)
         cpu = self.cpus[0] if role == "send" else self.cpus[1]
         return ["taskset", "-c", str(cpu), self.program, "--card", f"shm:{fabric},id={own}", "--peer",
                 str(peer), "--role", role, "--api", api, "--test", test, "--size", str(size), "--count",
-                str(count), "--json", "-"]
+                str(count), *(["--repeats", str(repeats)] if repeats > 1 else []), "--json", "-"]
 
-    def shown(self, api, test, size, count):
-        return " & ".join(programs.shown(self.command(role, "bench", api, test, size, count))
-                          for role in ("recv", "send"))
+    def shown(self, *what):
+        """@param what as for measure()."""
+        return " & ".join(programs.shown(self.command(role, "bench", *what)) for role in ("recv", "send"))
 
-    def measure(self, api, test, size, count):
-        """@return the JSON of the sender. Raises Missing or RunError."""
+    def measure(self, *what):
+        """@param what api, test, size, count, and repeats if there are several.
+        @return the JSON of the sender. Raises Missing or RunError."""
         need(self.program)
         self.runs += 1
         fabric = f"bench-{os.getpid()}-{self.runs}"
-        receiver_args = self.command("recv", fabric, api, test, size, count)
+        receiver_args = self.command("recv", fabric, *what)
         with subprocess.Popen(receiver_args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True) as receiver:
             try:
-                output = programs.run(self.command("send", fabric, api, test, size, count), TIMEOUT_S)
+                output = programs.run(self.command("send", fabric, *what), TIMEOUT_S)
                 _, errors = receiver.communicate(timeout=10)
             except subprocess.TimeoutExpired as error:
                 raise programs.RunError(f"{programs.shown(receiver_args)}: did not end") from error

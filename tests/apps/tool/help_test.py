@@ -1,4 +1,5 @@
 """The man page against --help, and completion for bash."""
+import json
 import os
 import re
 import shutil
@@ -87,6 +88,12 @@ class ManPage(unittest.TestCase):
     def test_lines_fit_a_terminal(self):
         for path in [(), *all_commands()]:
             self.assertLessEqual(max(map(len, help_of(*path).splitlines())), 100, path)
+
+    def test_what_doctor_explains_fits_too(self):
+        kinds = json.loads(harness.run("--json", "doctor", "--list").out)
+        for kind in kinds:
+            text = harness.run("doctor", "--explain", kind["id"]).out
+            self.assertLessEqual(max(map(len, text.splitlines())), 100, kind)
 
     @unittest.skipUnless(shutil.which("man"), "man is not installed")
     def test_no_warnings(self):

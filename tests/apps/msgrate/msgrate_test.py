@@ -1,0 +1,98 @@
+"""rio-msgrate: what it measures again and again, and what it says where one of its two processes is
+killed.
+
+usage: msgrate_test.py RIO_MSGRATE
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MSGRATE = sys.argv[1]
+FOR_EVER = ("--size", "8", "--count", str(1 << 30))
+TIMEOUT_S = 60
+UNDER_WAY_S = 1  # so long they run before; if they have not met by then, that is said, too
+GONE = r"destID [12]: (the peer has gone, or was started anew|the peer does not answer)"
+
+
+class Killed(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.env = {**os.environ, "RIO_RUNTIME_DIR": folder.name, "RIO_PROFILE": "none"}
+
+    def start(self, *options):
+        process = subprocess.Popen([MSGRATE, *FOR_EVER, *options], env=self.env, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def ways(self):
+        for way in (("--test", "rate"), ("--test", "latency"), ("--api", "tag")):
+            with self.subTest(way):
+                yield way
+
+    def check_end(self, survivor):
+        """`survivor` has the stderr of the process that lives."""
+        _, said = survivor.communicate(timeout=TIMEOUT_S)
+        self.assertRegex(said, GONE)
+
+    def test_the_parent_of_both(self):
+        for way in self.ways():
+            parent = self.start(*way)
+            time.sleep(UNDER_WAY_S)
+            parent.kill()
+            self.check_end(parent)  # its pipes end when the child has, too
+
+    def test_the_child_of_both(self):
+        for way in self.ways():
+            parent = self.start(*way)
+            time.sleep(UNDER_WAY_S)
+            with open(f"/proc/{parent.pid}/task/{parent.pid}/children", encoding="ascii") as children:
+                child, = children.read().split()
+            os.kill(int(child), signal.SIGKILL)
+            self.check_end(parent)
+            self.assertEqual(parent.returncode, 1)
+
+    def test_a_side_of_its_own(self):
+        for way in self.ways():
+            for victim in ("send", "recv"):
+                sides = {"send": self.start(*way, *"--card shm:job,id=1 --peer 2 --role send".split()),
+                         "recv": self.start(*way, *"--card shm:job,id=2 --peer 1 --role recv".split())}
+                time.sleep(UNDER_WAY_S)
+                sides.pop(victim).kill()
+                survivor, = sides.values()
+                self.check_end(survivor)
+                self.assertEqual(survivor.returncode, 1)
+
+
+class Repeats(unittest.TestCase):
+    def run_msgrate(self, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "RIO_RUNTIME_DIR": folder, "RIO_PROFILE": "none"}
+            return subprocess.run([MSGRATE, *options], env=env, text=True, capture_output=True,
+                                  timeout=TIMEOUT_S, check=False)
+
+    def test_the_figures_are_of_the_one_in_the_middle(self):
+        for test, figure in (("rate", "messages_per_s"), ("latency", "half_round_trip_ns")):
+            done = self.run_msgrate("--test", test, "--count", "200", "--repeats", "5", "--json", "-")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            got = json.loads(done.stdout)
+            self.assertEqual(len(got["seconds_each"]), 5)
+            median = sorted(got["seconds_each"])[2]
+            self.assertEqual(got["seconds"], median)
+            expected = 200 / median if test == "rate" else median / 200 / 2 * 1e9
+            self.assertAlmostEqual(got[figure] / expected, 1)
+
+    def test_bytes_are_counted_once(self):
+        done = self.run_msgrate("--api", "tag", "--test", "copied", "--size", "64", "--repeats", "2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("leave it out", done.stderr)
+
+
+unittest.main(argv=sys.argv[:1])
