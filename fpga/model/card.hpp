@@ -44,7 +44,8 @@ struct PortCounts {
 /// What a card is at, for whoever steps it and wants to know whether it may sleep.
 struct Activity {
   uint64_t done = 0;       ///< another value: the card has done something since
-  bool under_way = false;  ///< something is posted, flies, or waits to be taken
+  bool posted = false;     ///< something is posted, and not completed
+  bool under_way = false;  ///< that, or something flies, or waits to be taken
 };
 
 /// An emulated card. It has no thread: it works while somebody calls step().

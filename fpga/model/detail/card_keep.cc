@@ -88,21 +88,23 @@ Activity Card::Impl::activity() {
     return now;
   }
   now.done = core.bar.load(regs::id::gen_ack()) + core.counts.rx_packets;
-  now.under_way = requests_wait() || dma.busy() || responder.pending() || control.stopping() ||
+  now.posted = dma.busy();
+  now.under_way = requests_wait() || responder.pending() || control.stopping() ||
                   transactions.due() || tx.due() || core.host.writes_wait() ||
                   control.interrupt_waits();
   for (const Pair& pair : core.pairs) {
     if (!pair.live) {
       continue;
     }
-    now.under_way = now.under_way || pair.tx_outstanding > 0;
+    now.posted = now.posted || pair.tx_outstanding > 0;
     for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
       const Ring& ring = pair.rings[r];
       now.done += uint64_t{ring.head} + ring.cidx;
       const bool submits = r == kTxRing || r == kDmaRing || r == kMaintRing;
-      now.under_way = now.under_way || (submits && Core::waits(pair, r));
+      now.posted = now.posted || (submits && Core::waits(pair, r));
     }
   }
+  now.under_way = now.under_way || now.posted;
   return now;
 }
 

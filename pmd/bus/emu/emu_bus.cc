@@ -180,7 +180,11 @@ struct EmuBus::Impl {
     auto* self = static_cast<Impl*>(ctx);
     self->tell_troubles();
     if (!self->member->asleep()) {
-      self->card->step();  // what waited for a partner is sent, also if nobody polls for a while
+      // What waited for a partner is sent, also if nobody polls for a while. What has come is taken
+      // by who polls: nobody else stands in his way, or says for him that he is awake.
+      if (self->card->activity().posted) {
+        self->card->step();
+      }
       return false;
     }
     self->card->step_surely(kStepsBeforeSleep);
