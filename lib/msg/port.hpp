@@ -381,6 +381,7 @@ class Port {
   // Sessions: session.cc.
   void on_session(uint32_t source, const uint8_t* buffer, uint32_t length_bytes);
   void on_hello(uint32_t source, const SessionBody& body);
+  void begin_session(Link& link);
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);
   void end_session(Link& link, int error);

@@ -47,7 +47,13 @@ void Port::speak() {
 }
 
 bool Port::speak(Link& link) {
-  if (error_ != 0 || link.rest.on) {
+  if (error_ != 0) {
+    return true;
+  }
+  if (link.state == LinkState::kIdle && link.say_open != 0) {
+    ask(link);  // also who rests is waited for only so long
+  }
+  if (link.rest.on) {
     return true;  // end_rest() wants it again
   }
   const auto each = [&](uint64_t* bits, auto&& say_it) {
@@ -60,9 +66,6 @@ bool Port::speak(Link& link) {
   };
   if (link.say_welcome) {
     link.say_welcome = !say_session(link, Kind::kWelcome);
-  }
-  if (link.state == LinkState::kIdle && link.say_open != 0) {
-    ask(link);
   }
   if (link.say_hello) {
     link.say_hello = !say_session(link, Kind::kHello);
@@ -202,9 +205,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   } else if (is_answer && body.peer == link->local_key && link->state == LinkState::kHello) {
     link->remote_key = body.session;
     link->next_out = HeaderWords::key_and_number(body.session, body.first);
-    link->state = LinkState::kUp;
-    link->deadline_ns = 0;
-    want(*link);
+    begin_session(*link);
   } else if (!is_answer || link->remote_key != body.session) {
     ++stats_.bad;  // an answer to another question, or nothing that we know
   }
@@ -229,11 +230,16 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
     link->next_out = HeaderWords::key_and_number(body.session, body.first);
   }
   link->remote_key = body.session;
-  link->state = LinkState::kUp;
-  link->deadline_ns = 0;
   link->say_hello = false;
   link->say_welcome = true;
-  want(*link);
+  begin_session(*link);
+}
+
+void Port::begin_session(Link& link) {
+  link.state = LinkState::kUp;
+  link.deadline_ns = 0;
+  link.rest.since_ns = now_ns();  // was heard: what he was silent before is not held against it
+  want(link);
 }
 
 void Port::cut_off(Link& link) {

@@ -203,7 +203,8 @@ void Port::look_at_rests() {
 bool Port::look_at_rest(Link& link, uint64_t now) {
   Rest& rest = link.rest;
   // Nobody tells the peer: he is told when he speaks.
-  if (link.again != 0 && now - rest.since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
+  if (link.state == LinkState::kUp &&
+      now - rest.since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
     end_session(link, -ETIMEDOUT);
     std::erase_if(parked_, [&](const Again& again) { return again.link == link.index(); });
   }

@@ -345,7 +345,7 @@ class DeadPeer : public Session {
     PortConfig config = config_of(1);
     config.card = card;
     config.dest_id = card.compare(0, 3, "emu") == 0 ? 1 : 0;
-    config.connect_ms = config.deliver_ms = 100;
+    config.connect_ms = config.deliver_ms = 500;
     const Member a = member(port(config), 0);
     const Route there = route(a, 2, 0);
     {

@@ -17,9 +17,10 @@ std::string text_of(uint32_t number) {
 class Silence : public Net {
  protected:
   /// Longer than a thread that is inside of a card is kept from its CPU: its card is silent then.
-  static PortConfig config_of(uint32_t id, const std::string& options = "") {
+  [[nodiscard]] PortConfig config_of(uint32_t id, const std::string& options = "") const {
     PortConfig config = Net::config_of(id, options);
     config.response_timeout_us = 30'000;
+    config.deliver_ms = deliver_ms_;
     return config;
   }
   /// A port, one that will be silent, and others; all of them have met.
@@ -102,15 +103,16 @@ class Silence : public Net {
     turns(2000);
     EXPECT_TRUE(to.inbox().empty());
   }
-  /// Sessions are what they were, and all ways are as good as before.
-  void expect_well() {
-    EXPECT_EQ(own_.port->sessions_ended(), 0u);
+  /// Sessions are what they were, but for some, and all ways are as good as before.
+  void expect_well(uint32_t ended = 0) {
+    EXPECT_EQ(own_.port->sessions_ended(), ended);
     EXPECT_EQ(own_.port->error(), 0);
     EXPECT_EQ(send(own_, to(silent_), "well"), 0);
     EXPECT_EQ(receive(silent_), "well");
     others_get({}, 1000);
   }
 
+  uint32_t deliver_ms_ = 60'000;
   Member own_;
   Member silent_;
   std::vector<Member> others_;
@@ -212,7 +214,7 @@ TEST_F(Silence, HellosToASilentPeerStopNobody) {
 
 TEST_F(Silence, WhoIsSilentForTooLongLosesItsSession) {
   PortConfig config = config_of(1);
-  config.deliver_ms = 100;
+  config.connect_ms = config.deliver_ms = 500;
   own_ = member(port(config), 0);
   silent_ = member(port(kSilent), 0);
   others_.push_back(member(port(3), 0));
@@ -225,12 +227,34 @@ TEST_F(Silence, WhoIsSilentForTooLongLosesItsSession) {
   EXPECT_TRUE(work_without({&silent_},
                            [&] { return (rc = try_send(own_, to(silent_), "more")) != -EAGAIN; }));
   EXPECT_EQ(rc, -ETIMEDOUT);
+  // For a new one he is not waited for longer than anybody else.
+  EXPECT_TRUE(work_without(
+      {&silent_}, [&] { return (rc = try_send(own_, to(silent_), "hello?")) != -EAGAIN; }));
+  EXPECT_EQ(rc, -EHOSTUNREACH);
   others_get({&silent_}, 5000);
   EXPECT_EQ(own_.port->stats().restarts, 1u);
   // It comes back, and there is a new session.
   ASSERT_EQ(send(own_, to(silent_), "again"), 0);
   EXPECT_EQ(receive(silent_), "lost, or not");
   EXPECT_EQ(receive(silent_), "again");
+}
+
+TEST_F(Silence, WhoSaidHelloAndNoMoreLosesItsSession) {
+  deliver_ms_ = 500;
+  open(1);
+  Raw stranger("shm:x,id=99", 0);
+  const uint32_t known = own_.port->link_count();
+  ASSERT_TRUE(stranger.send(1, Wire::session(Kind::kHello, 0, 77, 0, 100)));
+  ASSERT_TRUE(work_until([&] {
+    stranger.reap();
+    return own_.port->link_count() != known;
+  }));
+  others_get({}, 5000);  // the welcome is in doubt, and nothing else
+  int rc = -EAGAIN;
+  EXPECT_TRUE(work_until(
+      [&] { return (rc = try_send(own_, route(own_, 99, 0), "to one who rests")) != -EAGAIN; }));
+  EXPECT_EQ(rc, -ETIMEDOUT);
+  expect_well(1);
 }
 
 TEST_F(Silence, OneThatGoesAwayIsNotWaitedFor) {
@@ -266,7 +290,8 @@ class SilenceLarge : public Silence {
     Area to{kBytes, 0, 0x22};
   };
 
-  void open_large(uint32_t others) {
+  void open_large(uint32_t others, uint32_t deliver_ms = 60'000) {
+    deliver_ms_ = deliver_ms;
     open(others);
     ASSERT_EQ(own_.context->accept_large(), 0);
     ASSERT_EQ(silent_.context->accept_large(), 0);
@@ -340,6 +365,21 @@ TEST_F(SilenceLarge, BothAreInTheRingWhenItIsStopped) {
     expect_moved(*moved);
   }
   expect_well();
+}
+
+// Also where nothing else is in doubt than its data.
+TEST_F(SilenceLarge, ToOneWhoIsSilentForTooLongItEnds) {
+  open_large(1, 1000);
+  Moved quiet(5);
+  begin(silent_, quiet);
+  ASSERT_TRUE(work_until([&] { return quiet.sent.grant.out() != 0; }));
+  others_get({&silent_}, 5000);
+  EXPECT_TRUE(work_without({&silent_}, [&] { return quiet.sent.done; }));
+  EXPECT_EQ(quiet.sent.status, -ETIMEDOUT);
+  EXPECT_TRUE(work_until([&] { return quiet.received.done; }));
+  EXPECT_EQ(quiet.received.status, -ECONNRESET);
+  EXPECT_TRUE(quiet.to.guarded(kBytes));
+  collect();
 }
 
 }  // namespace
