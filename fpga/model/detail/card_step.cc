@@ -134,7 +134,7 @@ void Card::Impl::step_instead(CardLock::Held held) {
   CardLock::unlock(held);
 }
 
-/// The same for a thread that the lock does not lean to, unless somebody is inside.
+/// Of step_to_send(): by a thread that the lock does not lean to.
 void Card::Impl::step_to_send_shared() {
   const CardLock::Held held = lock.try_lock(&thread_tag);
   if (held == nullptr) {

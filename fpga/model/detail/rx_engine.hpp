@@ -23,8 +23,8 @@ class RxEngine {
   /// on_message() has to look at it.
   [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
   /// Fast mode: take a run of plain messages that begins with `first`, in rx_express.cc.
-  /// @param bytes_to_end from there to the end of the ring's memory. @return bytes taken; 0:
-  /// on_message() has to look at the first.
+  /// @param bytes_to_end from there to the end of the ring's memory. @param tag of the ring's lap.
+  /// @return bytes taken; 0: on_message() has to look at the first.
   [[nodiscard]] uint32_t express(const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
   /// A run of messages whose bytes are to be pulled, in rx_pull.cc: together with those that come
   /// next, by end_runs(). Until then the frame stays in the ring, though it may be popped.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "pmd/embed/riopmd.hpp"
+#include "tests/unit/fpga/sim/temp_dir.hpp"
 
 namespace rio::test {
 
@@ -220,6 +222,15 @@ class Child {
   static inline const ptrdiff_t kThreadsAtStart = count_threads();  // a sanitizer may have one
 
   pid_t pid_ = -1;
+};
+
+/// A fabric of the test's own.
+class Shm : public testing::Test {
+ protected:
+  Shm() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
+  ~Shm() override { unsetenv("RIO_RUNTIME_DIR"); }
+
+  TempDir dir_;
 };
 
 }  // namespace rio::test
