@@ -374,6 +374,29 @@ TEST_F(DeadPeer, IsKnownFromTheFabric) {
   EXPECT_EQ(hears("shm:x,id=1", "shm:x,id=2"), -ECONNRESET);
 }
 
+// No wire tells of it, and nothing that could fail is under way: he waits for credit that nobody
+// owes him.
+TEST_F(Session, WhoWaitsForCreditOfTheRebornHearsOfIt) {
+  PortConfig config = config_of(1);
+  config.card = "emu:credit";
+  config.dest_id = 1;
+  const Member a = member(port(config), 0);
+  const Route there = route(a, 2, 0);
+  config.dest_id = 2;
+  {
+    const Member b = member(port(config), 0);
+    ASSERT_LT(fill(a, there, 1000), 1000u);
+    ASSERT_TRUE(work_until([&] { return a.port->flush(0) == 0; }));
+  }
+  ports_.pop_back();
+  const Member b = member(port(config), 0);
+  int rc = -EAGAIN;
+  EXPECT_TRUE(work_until([&] { return (rc = try_send(a, there, "more")) != -EAGAIN; }));
+  EXPECT_EQ(rc, -ECONNRESET);
+  EXPECT_EQ(send(a, there, "again"), 0);
+  EXPECT_EQ(receive(b), "again");
+}
+
 TEST_F(Session, ContextsHaveIdsOfTheirOwn) {
   Port& one = port(1);
   std::unique_ptr<Context> none;
