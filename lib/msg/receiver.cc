@@ -248,7 +248,7 @@ void Receiver::post(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;
   const uint32_t n = std::min<uint32_t>(grant.may_post(), queue.ring->free_count());
   const pmd::mem::Range range = range_of(transfer);
-  if (n == 0 || transfer.broken ||
+  if (n == 0 || transfer.broken || post_whole(transfer, range, n) ||
       pmd::mem::plan_receive(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
     return;
   }
@@ -278,6 +278,23 @@ void Receiver::post(RecvTransfer& transfer) {
     }
   }
   grant.posted(posted);
+}
+
+/// The short way: entries that need no bouncing. @return false: some may.
+bool Receiver::post_whole(RecvTransfer& transfer, const pmd::mem::Range& range, uint32_t n) {
+  RecvGrant& grant = transfer.grant;
+  const uint32_t first = grant.next();
+  uint64_t iova = 0;
+  if (!pmd::mem::plan_whole(range, transfer.cut, rules_, {first, n}, &iova)) {
+    return false;
+  }
+  pmd::DedicatedEntry entries[kWindow];
+  const uint32_t size = rules_.message_max;
+  for (uint32_t i = 0; i < n; ++i) {
+    entries[i] = {iova + uint64_t{i} * size, first + i, size};
+  }
+  grant.posted(queues_[transfer.place.queue].ring->post(entries, static_cast<uint16_t>(n)));
+  return true;
 }
 
 /// @return whether anything has arrived.

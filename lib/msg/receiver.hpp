@@ -99,6 +99,7 @@ class Receiver {
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool open(const Link& link, const QueuePlace& place);
   void post(RecvTransfer& transfer);
+  [[nodiscard]] bool post_whole(RecvTransfer& transfer, const pmd::mem::Range& range, uint32_t n);
   void serve();
   bool reap(Queue& queue);
   void complete(Queue& queue, const pmd::EntryDone& done);

@@ -235,6 +235,21 @@ int plan_receive(const Range& range, const Cut& cut, const AlignRules& rules, Wi
   return plan_side(range, cut, rules, receive_demand(rules), window, out);
 }
 
+bool plan_whole(const Range& range, const Cut& cut, const AlignRules& rules, Window window,
+                uint64_t* iova) {
+  const uint64_t begin = cut.head_bytes != 0 ? 1 : 0;
+  const uint64_t end = begin + cut.middle_messages;
+  const uint32_t size = rules.message_max;
+  if (window.first < begin || window.first >= end || window.count > end - window.first ||
+      (window.count == end - window.first && cut.last_middle_bytes != size) ||
+      (size & (rules.dedicated_size - 1)) != 0 || (size & (rules.dedicated_addr - 1)) != 0) {
+    return false;
+  }
+  const uintptr_t va = address(range.va) + cut.head_bytes + (window.first - begin) * size;
+  RunCursor cursor(range.runs, va);
+  return cursor.reach(va, iova) >= window.count * size && (*iova & (rules.dedicated_addr - 1)) == 0;
+}
+
 int plan_receive(const Range& range, const AlignRules& rules, Plan* out) {
   Cut cut;
   if (const int rc = choose_cut(range, rules, &cut); rc != 0) {

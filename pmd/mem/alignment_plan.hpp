@@ -83,6 +83,12 @@ struct Plan {
 [[nodiscard]] int plan_receive(const Range& range, const Cut& cut, const AlignRules& rules,
                                Window window, Plan* out);
 
+/// Receiver: the short way, without a list, of messages of message_max bytes each, in place, that
+/// follow each other in bus addresses. @param cut of choose_cut() for the range. @param window at
+/// least one message. @param iova of the first. @return false: plan_receive() has to look at them.
+[[nodiscard]] bool plan_whole(const Range& range, const Cut& cut, const AlignRules& rules,
+                              Window window, uint64_t* iova);
+
 /// Receiver: choose_cut() and list all of it.
 [[nodiscard]] int plan_receive(const Range& range, const AlignRules& rules, Plan* out);
 

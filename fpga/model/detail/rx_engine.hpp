@@ -2,6 +2,7 @@
 /// The receive side of the message controller: segments land, messages complete.
 #pragma once
 
+#include <array>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -75,6 +76,9 @@ class RxEngine {
   };
 
   static constexpr uint32_t kRunsMax = 8;
+  /// Messages that are pulled at once. More would save little of the system call, and what has come
+  /// would wait for the rest before anybody can answer it.
+  static constexpr uint32_t kPullsMax = kPullPartsMax;
   /// Room for their answers, counted in answers without data, and for those to what comes between.
   static constexpr uint32_t kAnswersMax = kRunsMax + 24;
 
@@ -88,10 +92,15 @@ class RxEngine {
     uint16_t taken;
     Answer answer;  ///< to the message behind those taken
   };
-  /// A message of one that has its place and is to be pulled.
+  /// Messages of one that have their places, which adjoin, and are to be pulled.
   struct Pull {
-    Context context;
     Run* run;
+    Ring* ring;              ///< dedicated; where `context` is null
+    const Context* context;  ///< of a single message; null: entries of `ring` from `index` on
+    uint32_t index;
+    uint32_t count;
+    uint32_t len_bytes;  ///< of each
+    uint32_t* cookies;   ///< of the entries
   };
 
   /// The shortest way: what aim() has found.
@@ -127,8 +136,13 @@ class RxEngine {
   [[nodiscard]] bool sane_whole(const Frame& frame) const;
   void take_run(const InFrame& frame, Puller& puller, Run& run);
   [[nodiscard]] uint32_t take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run);
-  void place_pull(const InFrame& frame, Puller& puller, Pull& pull, PullPiece* piece);
-  void end_pull(const Pull& pull, uint32_t len, bool came);
+  void place_pull(const InFrame& frame, Puller& puller, Run& run, const Context& context);
+  void add_pull(const Pull& pull, const PullPiece& piece);
+  [[nodiscard]] uint32_t take_alike(const InFrame& frame, uint32_t number, uint32_t most,
+                                    const PullPiece& first, const Pull& pull) const;
+  void end_pull(const Pull& pull, uint32_t came);
+  void complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
+                        regs::Status status);
   void end_pulls(Puller& puller);
   [[nodiscard]] bool well_formed(const InFrame& frame) const;
   void count(Answer answer);
@@ -140,11 +154,15 @@ class RxEngine {
   /// Of each lane: the message (Frame::address) that was given up last without its sender's being
   /// told, as long as that is the last of which anything came.
   std::map<Lane, uint64_t> given_up_;
-  std::vector<Run> runs_;          // that are to be pulled, all of one sender
-  InFrame pulling_{};              // the first of their frames
-  uint32_t run_messages_ = 0;      // that they tell of
-  std::vector<Pull> pulls_;        // that have their place
-  std::vector<PullPiece> pieces_;  // of the same
+  std::vector<Run> runs_;      // that are to be pulled, all of one sender
+  InFrame pulling_{};          // the first of their frames
+  uint32_t run_messages_ = 0;  // that they tell of
+  uint32_t pull_count_ = 0;    // that have their place
+  uint32_t run_cookies_ = 0;   // of those in use
+  std::array<Pull, kPullsMax> pulls_;
+  std::array<PullPiece, kPullsMax> pieces_;  // of the same
+  std::array<Context, kPullsMax> placed_;    // of those pulls that have one
+  std::array<uint32_t, kPullsMax> cookies_;
 };
 
 }  // namespace rio::model

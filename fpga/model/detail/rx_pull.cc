@@ -4,15 +4,13 @@
 
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
+#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace {
 
 using regs::Status;
 
-/// Messages that are pulled at once. More would save little of the system call, and what has come
-/// would wait for the rest before anybody can answer it.
-constexpr uint32_t kPullsMax = kPullPartsMax;
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 /// Messages that a frame tells of. @return 0: none, or more than there may be.
@@ -25,6 +23,18 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 [[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
   const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
   return {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
+}
+
+/// An entry of a dedicated ring, read once.
+struct Entry {
+  uint64_t addr;
+  uint32_t size;
+  uint32_t cookie;
+};
+[[nodiscard]] inline Entry entry_at(const uint8_t* at) {
+  const uint64_t size_and_cookie = load64(at + offsetof(regs::DedicatedDesc, size));
+  return {load64(at + offsetof(regs::DedicatedDesc, addr)), static_cast<uint32_t>(size_and_cookie),
+          static_cast<uint32_t>(size_and_cookie >> 32)};
 }
 
 }  // namespace
@@ -59,7 +69,7 @@ bool RxEngine::ends_runs(const InFrame& frame) {
 }
 
 void RxEngine::end_runs(Puller* puller) {
-  if (!pulls_.empty()) {
+  if (pull_count_ != 0) {
     end_pulls(*puller);
   }
   for (const Run& run : runs_) {
@@ -95,13 +105,11 @@ void RxEngine::take_run(const InFrame& frame, Puller& puller, Run& run) {
     message.address = part.address;
     message.length = static_cast<uint16_t>(length);
     message.segments = static_cast<uint8_t>((length + kFull - 1) / kFull);
-    Pull pull;
-    pull.run = &run;
+    Context context;
     run.answer =
-        !sane_whole(message) ? Answer::kError : admit(message, pair, padded(length), &pull.context);
+        !sane_whole(message) ? Answer::kError : admit(message, pair, padded(length), &context);
     if (run.answer == Answer::kDone) {
-      PullPiece piece{};
-      place_pull(message, puller, pull, &piece);
+      place_pull(message, puller, run, context);
     }
   }
 }
@@ -122,10 +130,9 @@ uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair
   const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
   const bool full = core_.config.quirk_last_full_256;
   uint32_t taken = 0;
-  for (; taken < parts; ++taken) {
+  while (taken < parts) {
     const PullPart part = part_of(frame, taken);
-    regs::DedicatedDesc entry;
-    std::memcpy(&entry, ring->entry(ring->head, 4), sizeof(entry));
+    const Entry entry = entry_at(ring->entry(ring->head, 4));
     const uint32_t extent = full ? (part.length + kFull - 1) & ~(kFull - 1) : padded(part.length);
     if (part.length - 1 >= regs::kMessageBytesMax || entry.size != padded(part.length) ||
         (entry.size & size_mask) != 0 || (entry.addr & addr_mask) != 0) {
@@ -135,74 +142,144 @@ uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair
     if (to == nullptr) {
       break;
     }
+    Pull pull{&run, ring, nullptr, ring->head, 1, part.length, &cookies_[run_cookies_]};
+    PullPiece piece{to, part.address, part.length};
+    cookies_[run_cookies_] = entry.cookie;
     if (extent != part.length) {
       std::memset(to + part.length, 0, extent - part.length);
+    } else if ((part.length & addr_mask) == 0) {
+      pull.count = take_alike(frame, taken, parts - taken, piece, pull);
+      piece.len_bytes *= pull.count;
     }
-    Pull& pull = pulls_.emplace_back();
-    pull.run = &run;
-    pull.context.pair = &pair;
-    pull.context.ring = static_cast<uint8_t>(number);
-    pull.context.index = ring->head;
-    pull.context.cookie = entry.cookie;
-    pieces_.push_back({to, part.address, part.length});
-    ++ring->head;
+    add_pull(pull, piece);
+    run_cookies_ += pull.count;
+    ring->head += pull.count;
+    taken += pull.count;
   }
   core_.counts.rx_packets += taken;
   return taken;
 }
 
-void RxEngine::place_pull(const InFrame& frame, Puller& puller, Pull& pull, PullPiece* piece) {
+/// Messages behind the first of `pull`, which has its place, that are as long as it and adjoin
+/// there and here. @param number of the first in the frame. @return how many with it, up to `most`.
+uint32_t RxEngine::take_alike(const InFrame& frame, uint32_t number, uint32_t most,
+                              const PullPiece& first, const Pull& pull) const {
+  const HostWindow& window = core_.host.write_window();
+  const uint32_t len = first.len_bytes;
+  uint64_t from = first.from;
+  uint64_t addr = window.iova + static_cast<uint64_t>(first.to - window.va);
+  uint64_t left = window.iova + window.len_bytes - addr - len;
+  // Locals: the compiler would load members again after each store.
+  const uint8_t* const entries = pull.ring->base;
+  const uint32_t mask = pull.ring->mask;
+  const uint32_t index = pull.index;
+  const uint8_t* part = frame.payload() + number * sizeof(PullPart);
+  uint32_t* const cookies = pull.cookies;
+  uint32_t count = 1;
+  for (; count < most && left >= len; ++count, left -= len) {
+    part += sizeof(PullPart);
+    from += len;
+    addr += len;
+    const Entry entry = entry_at(entries + size_t{(index + count) & mask} * sizeof(Entry));
+    if (load64(part) != from || static_cast<uint32_t>(load64(part + 8)) != len ||
+        entry.addr != addr || entry.size != len) {
+      break;
+    }
+    cookies[count] = entry.cookie;
+  }
+  return count;
+}
+
+void RxEngine::add_pull(const Pull& pull, const PullPiece& piece) {
+  pulls_[pull_count_] = pull;
+  pieces_[pull_count_] = piece;
+  ++pull_count_;
+}
+
+void RxEngine::place_pull(const InFrame& frame, Puller& puller, Run& run, const Context& context) {
   const uint32_t bytes = padded(frame.length);
   const uint32_t last = (frame.segments - 1u) * kFull;
   const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
-  uint8_t* const to = core_.host.writable(pull.context.addr, extent);
-  *piece = {to, frame.address, frame.length};
+  uint8_t* const to = core_.host.writable(context.addr, extent);
   if (to != nullptr) [[likely]] {
     if (extent != frame.length) {
       std::memset(to + frame.length, 0, extent - frame.length);
     }
-    pulls_.push_back(pull);
-    pieces_.push_back(*piece);
+    Context& placed = placed_[pull_count_] = context;
+    add_pull({&run, nullptr, &placed, 0, 1, frame.length, nullptr},
+             {to, frame.address, frame.length});
     return;
   }
   // Not in one piece: it lands bit by bit, behind those before it.
   end_pulls(puller);
   alignas(Frame) uint8_t copy[sizeof(Frame) + regs::kMessageBytesMax] = {};
-  piece->to = copy + sizeof(Frame);
-  const bool came = puller.pull({piece, 1}) == frame.length && is_pull(pull.run->at);
+  const PullPiece piece{copy + sizeof(Frame), frame.address, frame.length};
+  const bool came = puller.pull({&piece, 1}) == frame.length && is_pull(run.at);
   if (came) {
     InFrame landing = frame;
     landing.at = copy;
-    land_whole(pull.context, landing);
+    land_whole(context, landing);
   }
-  end_pull(pull, frame.length, came);
+  end_pull({&run, nullptr, &context, 0, 1, frame.length, nullptr}, came ? 1 : 0);
 }
 
-void RxEngine::end_pull(const Pull& pull, uint32_t len, bool came) {
-  complete(pull.context, came ? padded(len) : 0, came ? Status::kOk : Status::kReceiveTimeout);
-  if (came) {
-    ++pull.run->taken;
+/// @param came of its messages, how many; none of those behind them.
+void RxEngine::end_pull(const Pull& pull, uint32_t came) {
+  const uint32_t bytes = padded(pull.len_bytes);
+  if (pull.context != nullptr) {
+    complete(*pull.context, came != 0 ? bytes : 0,
+             came != 0 ? Status::kOk : Status::kReceiveTimeout);
   } else {
+    complete_entries(pull, 0, came, bytes, Status::kOk);
+    complete_entries(pull, came, pull.count, 0, Status::kReceiveTimeout);
+  }
+  pull.run->taken = static_cast<uint16_t>(pull.run->taken + came);
+  if (came != pull.count) {
     pull.run->answer = Answer::kError;
   }
 }
 
+/// Those from `begin` to `end` of its messages.
+void RxEngine::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
+                                Status status) {
+  Ring& ring = *pull.ring;
+  const auto last = static_cast<uint32_t>(status);
+  if (core_.host.posting() || ring.cbase == nullptr || end - begin > ring.completions_in_a_row()) {
+    for (; begin < end; ++begin) {
+      regs::EntryCpl cpl{pull.cookies[begin], pull.index + begin, bytes, 0};
+      core_.complete(ring, &cpl, last);
+    }
+    return;
+  }
+  const uint64_t last_words = bytes | static_cast<uint64_t>(last | ring.phase()) << 32;
+  uint8_t* out = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::EntryCpl);
+  ring.cidx += end - begin;
+  for (; begin < end; ++begin, out += sizeof(regs::EntryCpl)) {
+    store64(out, pull.cookies[begin] | static_cast<uint64_t>(pull.index + begin) << 32);
+    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    tsan_release(out + 12);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(out + 8), last_words, __ATOMIC_RELEASE);
+  }
+}
+
 void RxEngine::end_pulls(Puller& puller) {
-  uint64_t pulled = pieces_.empty() ? 0 : puller.pull(pieces_);
+  uint64_t pulled = pull_count_ == 0 ? 0 : puller.pull({pieces_.data(), pull_count_});
   const Run* run = nullptr;
   bool valid = false;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    const uint32_t len = pieces_[i].len_bytes;
-    if (pulls_[i].run != run) {
-      run = pulls_[i].run;
+  for (uint32_t i = 0; i < pull_count_; ++i) {
+    const Pull& pull = pulls_[i];
+    const uint32_t bytes = pieces_[i].len_bytes;
+    if (pull.run != run) {
+      run = pull.run;
       valid = is_pull(run->at);
     }
-    const bool came = pulled >= len && valid;
-    pulled = pulled >= len ? pulled - len : 0;
-    end_pull(pulls_[i], len, came);
+    const uint32_t came =
+        pulled >= bytes ? pull.count : static_cast<uint32_t>(pulled) / pull.len_bytes;
+    pulled = pulled >= bytes ? pulled - bytes : 0;
+    end_pull(pull, valid ? came : 0);
   }
-  pulls_.clear();
-  pieces_.clear();
+  pull_count_ = 0;
+  run_cookies_ = 0;
 }
 
 }  // namespace rio::model

@@ -389,6 +389,58 @@ TEST(Plan, WindowsAddUpToTheWhole) {
   EXPECT_EQ(placed, whole.bytes_placed);
 }
 
+/// Whether a window's list has that many whole messages in place, one behind the other.
+bool lists_whole(const Plan& plan, uint64_t count, const AlignRules& rules) {
+  bool whole = plan.messages.size() == count;
+  for (size_t i = 0; whole && i < count; ++i) {
+    const PlanMessage& message = plan.messages[i];
+    whole = message.placement == Placement::kInPlace && message.wire_bytes == rules.message_max &&
+            message.iova == plan.messages[0].iova + i * rules.message_max;
+  }
+  return whole;
+}
+
+/// The short way says of each window what the list does, or nothing. @param always it says
+/// something wherever the list is so plain. @return of how many windows.
+size_t compare_whole(const Range& range, const AlignRules& rules, bool always) {
+  size_t said = 0;
+  Cut cut;
+  EXPECT_EQ(choose_cut(range, rules, &cut), 0);
+  const uint64_t total = cut_messages(cut);
+  for (uint64_t first = 0; first <= total; ++first) {
+    for (uint64_t count = 1; count <= total + 1 - first; ++count) {
+      Plan plan;
+      EXPECT_EQ(plan_receive(range, cut, rules, Window{first, count}, &plan), 0);
+      uint64_t iova = 0;
+      const bool says = plan_whole(range, cut, rules, Window{first, count}, &iova);
+      const bool lists = lists_whole(plan, count, rules);
+      EXPECT_TRUE(says ? lists && iova == plan.messages[0].iova : !(lists && always))
+          << first << ' ' << count;
+      said += says ? 1 : 0;
+    }
+  }
+  return said;
+}
+
+TEST(Plan, WholeMessagesAreAsListed) {
+  Arena arena(8);
+  AlignRules fine;
+  fine.dedicated_addr = 8;
+  AlignRules odd;  // whole messages do not keep to the alignment
+  odd.message_max = 3072;
+  size_t said = 0;
+  for (const auto& [offset, len] : std::vector<std::pair<size_t, size_t>>{
+           {0, 7 * kPage}, {100, 7 * kPage}, {100, 6 * kPage + 700}, {0, 2 * kPage + 256}}) {
+    for (const bool scatter : {false, true}) {
+      arena.map(scatter);
+      said += compare_whole(arena.range(offset, len), kCard, !scatter);
+      said += compare_whole(arena.range(offset, len), fine, !scatter);
+      said += compare_whole(arena.range(offset, len), odd, false);
+    }
+  }
+  EXPECT_GT(said, 0u);
+}
+
 TEST(Plan, TransmitKeepsLengths) {
   Arena arena(4);
   arena.map(false);
