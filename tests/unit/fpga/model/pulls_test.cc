@@ -98,8 +98,8 @@ class Pulls : public testing::TestWithParam<bool> {
     }
     const auto answer = sum <= puller_.gives ? model::Answer::kDone : model::Answer::kError;
     const std::vector<uint16_t> answers = card_.take_answers();
-    ASSERT_EQ(answers, std::vector<uint16_t>{static_cast<uint16_t>(
-                           0xFF00 | static_cast<uint32_t>(answer))});
+    ASSERT_EQ(answers,
+              std::vector<uint16_t>{static_cast<uint16_t>(0xFF00 | static_cast<uint32_t>(answer))});
     card_.check();
   }
   /// The second message is not as long as its entry.
@@ -111,8 +111,7 @@ class Pulls : public testing::TestWithParam<bool> {
     std::memcpy(cpls, card_.completions(kRing), sizeof(cpls));
     const uint32_t second = cpls[0].index == 1 ? 0 : 1;
     EXPECT_EQ(cpls[second].index, 1u);
-    EXPECT_EQ(cpls[second].status,
-              static_cast<uint32_t>(regs::Status::kSizeMismatch) | 1u << 31);
+    EXPECT_EQ(cpls[second].status, static_cast<uint32_t>(regs::Status::kSizeMismatch) | 1u << 31);
     EXPECT_EQ(cpls[1 - second].status, 1u << 31);
   }
   uint32_t random(uint32_t below) {

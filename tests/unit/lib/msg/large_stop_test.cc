@@ -145,6 +145,48 @@ TEST_F(LargeStop, BothCancelAtOnce) {
   expect_well();
 }
 
+// What the sender has posted of a cancelled transfer goes out when the receiver has begun the next.
+TEST(LargeReopen, TheNextGetsNothingOfTheOneBefore) {
+  const std::string wire = "emu:LargeReopen,exact=1";
+  Node a(wire, 5);
+  Node b(wire, 6);
+  const Area from(kBytes, 1, 0x11);
+  const Area next_from(kBytes, 1, 0x11);
+  fill(from.at(), kBytes, 1);
+  fill(next_from.at(), kBytes, 2);
+  uint32_t in_the_middle = 0;
+  for (uint32_t turns = 1; turns < 200; turns += 20) {
+    SendTransfer sent;
+    SendTransfer next_sent;
+    RecvTransfer received;
+    RecvTransfer next_received;
+    const Area to(kBytes, 1, 0x22);
+    const Area next_to(kBytes, 1, 0x22);
+    ASSERT_TRUE(begin(a, b, from, sent, to, received));
+    ASSERT_EQ(send(a, b, next_from, next_sent), 0);
+    ASSERT_TRUE(work({&a, &b}, [&] { return b.has_request(); }));
+    for (uint32_t i = 0; i < turns; ++i) {
+      a.port->progress();
+      b.port->progress();
+    }
+    in_the_middle += sent.grant.out() != 0 ? 1 : 0;
+    b.context->cancel(received);
+    b.context->receive_large(b.context->take_request(), next_to.at(), kBytes, next_received);
+    EXPECT_TRUE(work({&a, &b}, [&] {
+      return sent.done && received.done && next_sent.done && next_received.done;
+    }));
+    for (Node* node : {&a, &b}) {
+      while (node->context->next_sent() != nullptr || node->context->next_received() != nullptr) {
+      }
+    }
+    ASSERT_EQ(next_sent.status, 0) << turns;
+    ASSERT_EQ(next_received.status, 0) << turns;
+    ASSERT_EQ(std::memcmp(next_from.at(), next_to.at(), kBytes), 0) << turns;
+    ASSERT_TRUE(next_to.guarded(kBytes)) << turns;
+  }
+  EXPECT_GT(in_the_middle, 5u);
+}
+
 // The card's end of the wire goes: the other one hears of it by the session's end.
 TEST(LargeDeath, ThePeerGoesInTheMiddle) {
   for (uint32_t turns = 0; turns < 60; turns += 7) {
