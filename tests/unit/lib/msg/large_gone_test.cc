@@ -39,6 +39,18 @@ class LargeGone : public ::testing::TestWithParam<std::tuple<OnWire, Loser, Loss
       card.lose_state();
     }
   }
+  /// What somebody else tells the dedicated rings of a card that he has reset.
+  static constexpr uint32_t kTheirs = regs::qp::RingControl::gen.put(5);
+  /// @param turns of the transfer; in the first ones its ring is opened, before the loss is seen.
+  template <class Each>
+  static void each_control(const Node& node, uint32_t turns, Each&& each) {
+    if (std::get<Loss>(GetParam()) == Loss::kReset && turns >= 8) {
+      pmd::Mmio bar = node.port->endpoint().card().bus().bar();
+      for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+        each(bar, regs::qp::ring_control(0, static_cast<uint32_t>(regs::Ring::kDedicated0) + i));
+      }
+    }
+  }
   static bool has_all(const Area& area, uint8_t byte) {
     return std::all_of(area.at(), area.at() + area.size(),
                        [&](uint8_t each) { return each == byte; });
@@ -78,6 +90,7 @@ TEST_P(LargeGone, WhatWasUnderWayEnds) {
     const bool was_done = lost.done;
     in_the_middle += was_done ? 0 : 1;
     lose(*loser);
+    each_control(*loser, turns, [](pmd::Mmio& bar, uint32_t at) { bar.write32(at, kTheirs); });
     ASSERT_TRUE(work({loser.get()}, [&] { return lost.done && loser->port->error() != 0; }));
     EXPECT_EQ(loser->port->error(), -ENODEV);
     EXPECT_EQ(lost.status, was_done ? 0 : -ENODEV);
@@ -88,6 +101,9 @@ TEST_P(LargeGone, WhatWasUnderWayEnds) {
       b->port->progress();
     }
 
+    each_control(*loser, turns, [](pmd::Mmio& bar, uint32_t at) {
+      EXPECT_EQ(bar.read32(at), kTheirs) << "it told a ring of somebody else's";
+    });
     loser.reset();
     loser = open(sends ? 5 : 6);
     const Area small(5000, 0, 0x44);
