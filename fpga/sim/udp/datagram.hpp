@@ -1,0 +1,50 @@
+/// @file
+/// A datagram of the wire between machines: what was heard of both lanes, and at most one unit.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rio::sim::udp {
+
+/// Requests and responses are numbered apart, so that a response never waits behind a request.
+enum class Lane : uint8_t { kRequests = 0, kResponses = 1 };
+inline constexpr size_t kLanes = 2;
+
+/// What a receiver has of one lane. Numbers wrap at 2^32.
+struct Heard {
+  uint32_t next = 0;    ///< the first unit that it lacks
+  uint32_t window = 0;  ///< units from `next` on that it takes
+  uint64_t seen = 0;    ///< bit i: unit next + 1 + i is here, too
+
+  [[nodiscard]] bool operator==(const Heard&) const = default;
+};
+
+struct Datagram {
+  uint32_t session = 0;  ///< who is meant: another one each time that a member starts
+  uint64_t number = 0;   ///< of this datagram: never used twice within a session
+  std::array<Heard, kLanes> heard;
+  Lane lane = Lane::kRequests;  ///< of the unit
+  uint32_t unit = 0;            ///< number of the unit within its lane
+  std::span<const uint8_t> payload;  ///< the unit's frames; empty: the datagram only tells `heard`
+};
+
+inline constexpr size_t kHeaderBytes = 56;
+/// Most bytes that a datagram over IPv4 has; payload of the longest.
+inline constexpr size_t kDatagramBytesMax = 65507;
+inline constexpr size_t kPayloadBytesMax = kDatagramBytesMax - kHeaderBytes;
+inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
+
+/// Write header and payload, little endian. Any thread.
+/// @param out at least kHeaderBytes + payload. The payload may lie in its place there already.
+/// @return bytes written; 0: `out` is too short, or the payload longer than kPayloadBytesMax.
+[[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
+
+/// Read foreign bytes. Any thread. What passes gives the same bytes when it is encoded again.
+/// @param out set only on success; its payload points into `bytes`.
+/// @return 0, or -EPROTO: this is no datagram of this protocol.
+[[nodiscard]] int decode(std::span<const uint8_t> bytes, Datagram* out);
+
+}  // namespace rio::sim::udp

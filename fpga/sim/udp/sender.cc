@@ -1,0 +1,156 @@
+#include "fpga/sim/udp/sender.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+
+namespace rio::sim::udp {
+namespace {
+
+constexpr uint64_t kLateOrder = 3;  // RFC 9002 6.1.1: so many later ones arrived: it is lost
+
+}  // namespace
+
+Sender::Sender(uint32_t window, uint32_t first, Congestion* congestion)
+    : mask_(window - 1),
+      congestion_(congestion),
+      begin_(first),
+      next_(first),
+      end_(first),
+      allowed_(first + window),
+      places_(window) {
+  assert(std::has_single_bit(window) && window <= kWindowMax);
+}
+
+bool Sender::push(std::span<const uint8_t> bytes) {
+  assert(!bytes.empty());
+  if (kept() > mask_) {
+    return false;
+  }
+  Place& to = place(end_);
+  to.bytes.assign(bytes.begin(), bytes.end());
+  to.state = State::kWaiting;
+  to.once = true;
+  ++end_;
+  return true;
+}
+
+Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
+  Place& at = place(unit);
+  if (!congestion_->may_send(size(at))) {
+    return {};
+  }
+  congestion_->on_sent(size(at));
+  if (at.state == State::kLost) {
+    --lost_;
+    at.once = false;
+  }
+  if (flying_++ == 0) {
+    waits_ns_ = now_ns;
+  }
+  at.state = State::kUnderWay;
+  at.order = ++order_;
+  at.sent_ns = now_ns;
+  return {unit, at.bytes};
+}
+
+Outgoing Sender::send(uint64_t now_ns) {
+  if (lost_ > 0) {
+    uint32_t unit = begin_;
+    while (place(unit).state != State::kLost) {
+      ++unit;
+    }
+    return send_unit(unit, now_ns);
+  }
+  // A peer without room is asked by one unit at a time: it may be that his word of room was lost.
+  const bool room = static_cast<int32_t>(allowed_ - next_) > 0;
+  if (next_ == end_ || (!room && (next_ != begin_ || next_ - begin_ > mask_))) {
+    return {};
+  }
+  const Outgoing out = send_unit(next_, now_ns);
+  next_ += out.bytes.empty() ? 0 : 1;
+  return out;
+}
+
+void Sender::arrived(uint32_t unit, uint64_t now_ns) {
+  Place& at = place(unit);
+  if (at.state == State::kThere) {
+    return;
+  }
+  if (at.state == State::kUnderWay) {
+    --flying_;
+    congestion_->on_acked(size(at), at.sent_ns);
+  } else {
+    --lost_;
+  }
+  at.state = State::kThere;
+  if (at.once) {  // Karn: which sending of a repeated one arrived is not known
+    arrived_order_ = std::max(arrived_order_, at.order);
+    congestion_->on_round_trip(now_ns - at.sent_ns);
+  }
+  silent_ = 0;
+  waits_ns_ = now_ns;
+}
+
+void Sender::find_lost(uint64_t now_ns) {
+  for (uint32_t unit = begin_; unit != next_; ++unit) {
+    Place& at = place(unit);
+    if (at.state == State::kUnderWay && at.order + kLateOrder <= arrived_order_) {
+      at.state = State::kLost;
+      --flying_;
+      ++lost_;
+      congestion_->on_lost(size(at), at.sent_ns, now_ns);
+    }
+  }
+}
+
+int Sender::heard(const Heard& heard, uint64_t now_ns) {
+  const uint32_t sent = next_ - begin_;
+  const uint32_t more = heard.next - begin_;
+  if (static_cast<int32_t>(more) < 0) {
+    return 0;  // an old one that was overtaken
+  }
+  const auto beyond = static_cast<uint32_t>(std::bit_width(heard.seen));
+  if (more > sent || (beyond > 0 && more + 1 + beyond > sent) || heard.window > kWindowMax) {
+    return -EPROTO;
+  }
+  while (begin_ != heard.next) {
+    arrived(begin_, now_ns);
+    ++begin_;
+  }
+  for (uint32_t i = 0; i < beyond; ++i) {
+    if ((heard.seen >> i & 1) != 0) {
+      arrived(begin_ + 1 + i, now_ns);
+    }
+  }
+  const uint32_t allowed = heard.next + heard.window;
+  if (static_cast<int32_t>(allowed - allowed_) > 0) {
+    allowed_ = allowed;
+  }
+  find_lost(now_ns);
+  return 0;
+}
+
+uint64_t Sender::due_ns() const {
+  return flying_ == 0 ? UINT64_MAX : waits_ns_ + congestion_->timeout_ns();
+}
+
+void Sender::look(uint64_t now_ns) {
+  if (now_ns < due_ns()) {
+    return;
+  }
+  for (uint32_t unit = begin_; unit != next_; ++unit) {
+    Place& at = place(unit);
+    if (at.state == State::kUnderWay) {
+      at.state = State::kLost;
+      --flying_;
+      ++lost_;
+      congestion_->on_lost(size(at), at.sent_ns, now_ns);
+    }
+  }
+  congestion_->on_timeout(now_ns);
+  ++silent_;
+}
+
+}  // namespace rio::sim::udp
