@@ -65,11 +65,11 @@ Outgoing Sender::send(uint64_t now_ns) {
   }
   // A peer without room is asked by one unit at a time: it may be that his word of room was lost.
   const bool room = static_cast<int32_t>(allowed_ - next_) > 0;
-  if (next_ == end_ || (!room && (next_ != begin_ || next_ - begin_ > mask_))) {
+  if (next_ == end_ || (!room && next_ != begin_)) {
     return {};
   }
   const Outgoing out = send_unit(next_, now_ns);
-  next_ += out.bytes.empty() ? 0 : 1;
+  next_ += out.bytes.empty() ? 0u : 1u;
   return out;
 }
 
@@ -89,7 +89,6 @@ void Sender::arrived(uint32_t unit, uint64_t now_ns) {
     arrived_order_ = std::max(arrived_order_, at.order);
     congestion_->on_round_trip(now_ns - at.sent_ns);
   }
-  silent_ = 0;
   waits_ns_ = now_ns;
 }
 
@@ -115,6 +114,7 @@ int Sender::heard(const Heard& heard, uint64_t now_ns) {
   if (more > sent || (beyond > 0 && more + 1 + beyond > sent) || heard.window > kWindowMax) {
     return -EPROTO;
   }
+  silent_ = 0;  // he lives, even if he has no room
   while (begin_ != heard.next) {
     arrived(begin_, now_ns);
     ++begin_;

@@ -1,0 +1,76 @@
+#include "fpga/sim/udp/datagram.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace rio::sim::udp {
+namespace {
+
+// Written by hand from docs/decisions/0021-wire-over-udp.md.
+constexpr std::array<uint8_t, 59> kBytes = {
+    'R',  'U',  1,    1,    0x44, 0x33, 0x22, 0x11,              // magic, version, lane, session
+    8,    7,    6,    5,    4,    3,    2,    1,                 // number
+    0xfe, 0xff, 0xff, 0xff, 0,    2,    0,    0,    5, 0, 0, 0, 0, 0, 0, 0x80,  // requests heard
+    9,    0,    0,    0,    64,   0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 0,     // responses heard
+    0xdd, 0xcc, 0xbb, 0xaa, 3,    0,    0,    0,                 // unit, length
+    'a',  'b',  'c'};
+
+Datagram written() {
+  Datagram datagram;
+  datagram.session = 0x11223344;
+  datagram.number = 0x0102030405060708;
+  datagram.heard[0] = {0xfffffffe, 512, 0x8000000000000005};
+  datagram.heard[1] = {9, 64, 0};
+  datagram.lane = Lane::kResponses;
+  datagram.unit = 0xaabbccdd;
+  datagram.payload = std::span(kBytes).last(3);
+  return datagram;
+}
+
+TEST(UdpDatagram, HasTheBytesOfThePage) {
+  std::array<uint8_t, 59> out{};
+  ASSERT_EQ(encode(written(), out), out.size());
+  EXPECT_EQ(out, kBytes);
+}
+
+TEST(UdpDatagram, IsRead) {
+  Datagram got;
+  ASSERT_EQ(decode(kBytes, &got), 0);
+  const Datagram want = written();
+  EXPECT_EQ(got.session, want.session);
+  EXPECT_EQ(got.number, want.number);
+  EXPECT_EQ(got.heard, want.heard);
+  EXPECT_EQ(got.lane, want.lane);
+  EXPECT_EQ(got.unit, want.unit);
+  EXPECT_TRUE(std::ranges::equal(got.payload, want.payload));
+}
+
+TEST(UdpDatagram, ThatCannotBeIsRefused) {
+  Datagram got;
+  for (const size_t at : {0, 1, 2, 3, 23, 39, 52, 55}) {  // 23, 39: a window beyond the longest
+    auto bytes = kBytes;
+    bytes[at] ^= 0x40;
+    EXPECT_EQ(decode(bytes, &got), -EPROTO) << at;
+  }
+  for (size_t length = 0; length < kBytes.size(); ++length) {
+    EXPECT_EQ(decode(std::span(kBytes).first(length), &got), -EPROTO) << length;
+  }
+  EXPECT_EQ(decode(std::vector<uint8_t>(kDatagramBytesMax + 1), &got), -EPROTO);
+}
+
+TEST(UdpDatagram, IsNotWrittenWhereItHasNoRoom) {
+  std::array<uint8_t, 58> out{};
+  EXPECT_EQ(encode(written(), out), 0u);
+  std::vector<uint8_t> large(kPayloadBytesMax + 1);
+  Datagram datagram;
+  datagram.payload = large;
+  std::vector<uint8_t> room(2 * large.size());
+  EXPECT_EQ(encode(datagram, room), 0u);
+}
+
+}  // namespace
+}  // namespace rio::sim::udp
