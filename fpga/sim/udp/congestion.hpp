@@ -35,10 +35,10 @@ class Congestion {
   uint64_t window_;
   uint64_t threshold_ = UINT64_MAX;  // above it, grow by one datagram a round trip
   uint64_t under_way_ = 0;
-  uint64_t acked_ = 0;         // towards the next growth
-  uint64_t recover_ns_ = 0;    // what was sent before belongs to a window that has paid
-  bool reduced_ = false;       // recover_ns_ is set
-  uint64_t smooth_ns_ = 0;     // 0: no round trip yet
+  uint64_t acked_ = 0;       // towards the next growth
+  uint64_t recover_ns_ = 0;  // what was sent before belongs to a window that has paid
+  bool reduced_ = false;     // recover_ns_ is set
+  uint64_t smooth_ns_ = 0;   // 0: no round trip yet
   uint64_t deviation_ns_ = 0;
   uint32_t doublings_ = 0;
 };

@@ -35,8 +35,7 @@ uint64_t get(const uint8_t* at, size_t bytes) {
 }
 
 bool get_heard(const uint8_t* at, Heard* out) {
-  *out = {static_cast<uint32_t>(get(at, 4)), static_cast<uint32_t>(get(at + 4, 4)),
-          get(at + 8, 8)};
+  *out = {static_cast<uint32_t>(get(at, 4)), static_cast<uint32_t>(get(at + 4, 4)), get(at + 8, 8)};
   return out->window <= kWindowMax;
 }
 

@@ -26,8 +26,8 @@ struct Datagram {
   uint32_t session = 0;  ///< who is meant: another one each time that a member starts
   uint64_t number = 0;   ///< of this datagram: never used twice within a session
   std::array<Heard, kLanes> heard;
-  Lane lane = Lane::kRequests;  ///< of the unit
-  uint32_t unit = 0;            ///< number of the unit within its lane
+  Lane lane = Lane::kRequests;       ///< of the unit
+  uint32_t unit = 0;                 ///< number of the unit within its lane
   std::span<const uint8_t> payload;  ///< the unit's frames; empty: the datagram only tells `heard`
 };
 

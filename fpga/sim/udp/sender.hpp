@@ -48,8 +48,8 @@ class Sender {
   struct Place {
     std::vector<uint8_t> bytes;  // keeps its memory for the next unit
     State state = State::kWaiting;
-    bool once = true;        // sent at most once: an answer tells which sending arrived
-    uint64_t order = 0;      // of the last sending
+    bool once = true;    // sent at most once: an answer tells which sending arrived
+    uint64_t order = 0;  // of the last sending
     uint64_t sent_ns = 0;
   };
   [[nodiscard]] Place& place(uint32_t unit) { return places_[unit & mask_]; }
@@ -62,11 +62,11 @@ class Sender {
 
   const uint32_t mask_;
   Congestion* const congestion_;
-  uint32_t begin_;      // the first unit that the peer lacks
-  uint32_t next_;       // the first that was never sent
-  uint32_t end_;        // behind the last
-  uint32_t allowed_;    // behind the last that the peer has room for
-  uint32_t lost_ = 0;   // units in kLost
+  uint32_t begin_;       // the first unit that the peer lacks
+  uint32_t next_;        // the first that was never sent
+  uint32_t end_;         // behind the last
+  uint32_t allowed_;     // behind the last that the peer has room for
+  uint32_t lost_ = 0;    // units in kLost
   uint32_t flying_ = 0;  // units in kUnderWay
   uint64_t order_ = 0;
   uint64_t arrived_order_ = 0;  // the last sending that surely arrived

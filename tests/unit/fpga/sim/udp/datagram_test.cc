@@ -12,11 +12,11 @@ namespace {
 
 // Written by hand from docs/decisions/0021-wire-over-udp.md.
 constexpr std::array<uint8_t, 59> kBytes = {
-    'R',  'U',  1,    1,    0x44, 0x33, 0x22, 0x11,              // magic, version, lane, session
-    8,    7,    6,    5,    4,    3,    2,    1,                 // number
+    'R',  'U',  1,    1,    0x44, 0x33, 0x22, 0x11,  // magic, version, lane, session
+    8,    7,    6,    5,    4,    3,    2,    1,     // number
     0xfe, 0xff, 0xff, 0xff, 0,    2,    0,    0,    5, 0, 0, 0, 0, 0, 0, 0x80,  // requests heard
     9,    0,    0,    0,    64,   0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 0,     // responses heard
-    0xdd, 0xcc, 0xbb, 0xaa, 3,    0,    0,    0,                 // unit, length
+    0xdd, 0xcc, 0xbb, 0xaa, 3,    0,    0,    0,                                // unit, length
     'a',  'b',  'c'};
 
 Datagram written() {
