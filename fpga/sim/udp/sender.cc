@@ -140,6 +140,7 @@ void Sender::look(uint64_t now_ns) {
   if (now_ns < due_ns()) {
     return;
   }
+  congestion_->on_timeout(now_ns);  // first: the losses below have paid with it
   for (uint32_t unit = begin_; unit != next_; ++unit) {
     Place& at = place(unit);
     if (at.state == State::kUnderWay) {
@@ -149,7 +150,6 @@ void Sender::look(uint64_t now_ns) {
       congestion_->on_lost(size(at), at.sent_ns, now_ns);
     }
   }
-  congestion_->on_timeout(now_ns);
   ++silent_;
 }
 

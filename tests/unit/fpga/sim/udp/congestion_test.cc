@@ -74,6 +74,17 @@ TEST(UdpCongestion, TimesOutByTheRoundTripAndDoubles) {
   EXPECT_EQ(congestion.timeout_ns(), 120 * kMs);
 }
 
+TEST(UdpCongestion, LearnsNothingFromATimeOutBehindAnother) {
+  Congestion congestion(1000);
+  congestion.on_timeout(1);
+  congestion.on_timeout(2);
+  for (int i = 0; i < 4; ++i) {
+    congestion.on_sent(5000);
+    congestion.on_acked(1000, 3);
+  }
+  EXPECT_EQ(congestion.window_bytes(), 5000u);
+}
+
 TEST(UdpCongestion, NeverWaitsLessThanTenMilliseconds) {
   Congestion congestion(1000);
   congestion.on_round_trip(1000);

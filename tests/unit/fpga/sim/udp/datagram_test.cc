@@ -51,7 +51,8 @@ TEST(UdpDatagram, IsRead) {
 
 TEST(UdpDatagram, ThatCannotBeIsRefused) {
   Datagram got;
-  for (const size_t at : {0, 1, 2, 3, 23, 39, 52, 55}) {  // 23, 39: a window beyond the longest
+  for (const size_t at :
+       {0u, 1u, 2u, 3u, 23u, 39u, 52u, 55u}) {  // 23, 39: a window beyond the longest
     auto bytes = kBytes;
     bytes[at] ^= 0x40;
     EXPECT_EQ(decode(bytes, &got), -EPROTO) << at;

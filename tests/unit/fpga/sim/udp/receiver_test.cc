@@ -21,7 +21,7 @@ TEST(UdpReceiver, GivesUnitsInOrderAcrossTheWrap) {
   EXPECT_EQ(receiver.heard(), (Heard{0xfffffffe, 4, 3}));
   EXPECT_EQ(put(receiver, 0xfffffffe), Arrival::kNew);
   EXPECT_EQ(receiver.heard(), (Heard{1, 1, 0}));
-  for (const uint8_t want : {0xfe, 0xff, 0x00}) {
+  for (const uint32_t want : {0xfeu, 0xffu, 0u}) {
     ASSERT_EQ(receiver.front().size(), 1u);
     EXPECT_EQ(receiver.front()[0], want);
     receiver.pop();

@@ -69,6 +69,18 @@ TEST_F(UdpSender, SendsAllAgainAfterSilence) {
   EXPECT_EQ(sender_.send(202 * kMs).unit, kFirst + 1);
 }
 
+TEST_F(UdpSender, PaysOnceForATimeOut) {
+  push_and_send(8);
+  sender_.look(sender_.due_ns());
+  EXPECT_EQ(congestion_.window_bytes(), 100u);
+  for (uint32_t i = 1; i <= 4; ++i) {  // doubles up to half of the thousand of before
+    while (!sender_.send(300 * kMs).bytes.empty()) {
+    }
+    EXPECT_EQ(sender_.heard({kFirst + i, 8, 0}, 301 * kMs), 0);
+  }
+  EXPECT_EQ(congestion_.window_bytes(), 500u);
+}
+
 TEST_F(UdpSender, RefusesWhatWasNeverSent) {
   push_and_send(2);
   ASSERT_TRUE(push());
