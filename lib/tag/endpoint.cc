@@ -13,6 +13,11 @@ namespace {
 /// Nothing can be sent there.
 msg::Outflow full;
 
+[[nodiscard]] MessageInfo info_of(const Message& message) {
+  return {message.source, message.bits, message.length_bytes,
+          static_cast<const Unexpected&>(message).immediate};
+}
+
 }  // namespace
 
 Endpoint::Direct Endpoint::nobody() {
@@ -83,6 +88,7 @@ Peer* Endpoint::peer(Address address) {
 /// A receive has matched what came before it.
 int Endpoint::take(Unexpected& message, RecvRequest& request) {
   request.message_bits = message.bits;
+  request.immediate = message.immediate;
   request.length_bytes = message.length_bytes;
   request.from = message.source;
   if (message.request != nullptr) {
@@ -140,7 +146,7 @@ bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
     let_in(pattern.source);
     return false;
   }
-  *info = {message->source, message->bits, message->length_bytes};
+  *info = info_of(*message);
   return true;
 }
 
@@ -151,7 +157,7 @@ Message* Endpoint::claim(const Pattern& pattern, MessageInfo* info) {
     let_in(pattern.source);
     return nullptr;
   }
-  *info = {message->source, message->bits, message->length_bytes};
+  *info = info_of(*message);
   return message;
 }
 

@@ -22,6 +22,7 @@ struct Part {
 
 /// A message that no receive matched yet.
 struct Unexpected : Message {
+  Immediate immediate = {};
   Part* first = nullptr;
   Part* last = nullptr;
   msg::Origin origin = {};

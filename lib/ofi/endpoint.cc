@@ -1,0 +1,201 @@
+#include "lib/ofi/endpoint.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/msg/waiting.hpp"
+#include "lib/ofi/name.hpp"
+
+namespace rio::ofi {
+namespace {
+
+int close_endpoint(fid* fid) {
+  Endpoint* const endpoint = &of<Endpoint>(fid);
+  const msg::Guard guard(endpoint->domain().port());
+  delete endpoint;
+  return 0;
+}
+int bind(struct fid* fid, struct fid* what, uint64_t flags) {
+  Endpoint& self = of<Endpoint>(fid);
+  const msg::Guard guard(self.domain().port());
+  return self.bind(*what, flags);
+}
+int control(fid* fid, int command, void*) {
+  if (command != FI_ENABLE) {
+    return -FI_ENOSYS;
+  }
+  return no_throw([&] {
+    Endpoint& self = of<Endpoint>(fid);
+    const msg::Guard guard(self.domain().port());
+    return self.enable();
+  });
+}
+
+ssize_t cancel(fid* fid, void* context) {
+  Endpoint& self = of<Endpoint>(fid);
+  const msg::Guard guard(self.domain().port());
+  const ssize_t rc = self.tagged().cancel(context);
+  return rc == -FI_ENOENT ? self.plain().cancel(context) : rc;
+}
+int get_option(fid*, int, int, void*, size_t*) {
+  return -FI_ENOPROTOOPT;
+}
+int set_option(fid*, int, int, const void*, size_t) {
+  return -FI_ENOPROTOOPT;
+}
+int no_tx_context(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+int no_rx_context(fid_ep*, int, fi_rx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+ssize_t size_left(fid_ep*) {
+  return kContextSize;
+}
+
+int get_name(fid* fid, void* out, size_t* bytes) {
+  return of<Endpoint>(fid).name(out, bytes);
+}
+int no_set_name(struct fid*, void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_peer(fid_ep*, void*, size_t*) {
+  return -FI_ENOSYS;
+}
+int no_connect(fid_ep*, const void*, const void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_listen(fid_pep*) {
+  return -FI_ENOSYS;
+}
+int no_accept(fid_ep*, const void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_reject(fid_pep*, fid*, const void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_shutdown(fid_ep*, uint64_t) {
+  return -FI_ENOSYS;
+}
+int no_join(fid_ep*, const void*, uint64_t, fid_mc**, void*) {
+  return -FI_ENOSYS;
+}
+
+fi_ops object_ops = {sizeof(fi_ops), close_endpoint, bind, control, no_ops_open, nullptr, nullptr};
+fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep), cancel, get_option, set_option, no_tx_context,
+                          no_rx_context, size_left, size_left};
+fi_ops_cm cm_ops = {sizeof(fi_ops_cm), no_set_name, get_name, no_peer, no_connect, no_listen,
+                    no_accept, no_reject, no_shutdown, no_join};
+
+}  // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
+    : fid_ep{{FI_CLASS_EP, user_context, &object_ops},
+             &endpoint_ops,
+             &cm_ops,
+             plain_ops(),
+             nullptr,
+             tagged_ops(),
+             nullptr,
+             nullptr},
+      domain_(domain),
+      caps_(info.caps),
+      tagged_(bound_, FI_TAGGED, kTaggedContext),
+      plain_(bound_, FI_MSG, kPlainContext) {
+  bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
+  bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
+  bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
+  domain.add_user();
+}
+
+Endpoint::~Endpoint() {
+  if (number_ >= 0) {
+    domain_.remove(static_cast<uint32_t>(number_));
+  }
+  domain_.remove_user();
+}
+
+int Endpoint::bind(struct fid& what, uint64_t flags) {
+  switch (what.fclass) {
+    case FI_CLASS_AV:
+      bound_.av = &of<AddressVector>(&what);
+      return 0;
+    case FI_CLASS_CQ:
+      return bind_queue(of<CompletionQueue>(&what), flags);
+    case FI_CLASS_EQ:
+      return 0;  // nothing is told there
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 ||
+      (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
+    return -FI_EBADFLAGS;
+  }
+  if ((flags & FI_TRANSMIT) != 0) {
+    bound_.tx = &queue;
+    bound_.tx_selective = selective;
+  }
+  if ((flags & FI_RECV) != 0) {
+    bound_.rx = &queue;
+    bound_.rx_selective = selective;
+  }
+  return 0;
+}
+
+int Endpoint::enable() {
+  if (enabled()) {
+    return -FI_EOPBADSTATE;
+  }
+  const bool sends = (caps_ & FI_SEND) != 0;
+  const bool receives = (caps_ & FI_RECV) != 0;
+  if (bound_.av == nullptr) {
+    return -FI_ENOAV;
+  }
+  if ((sends && bound_.tx == nullptr) || (receives && bound_.rx == nullptr)) {
+    return -FI_ENOCQ;
+  }
+  const int number = domain_.add(*this);
+  if (number < 0) {
+    return -FI_ENOSPC;
+  }
+  const uint32_t first = static_cast<uint32_t>(number) * kContextsOfEndpoint;
+  int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
+  rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
+  if (rc != 0) {
+    domain_.remove(static_cast<uint32_t>(number));
+    return rc;
+  }
+  number_ = number;
+  return 0;
+}
+
+int Endpoint::name(void* out, size_t* bytes) const {
+  if (!enabled()) {
+    return -FI_EOPBADSTATE;
+  }
+  const size_t room = *bytes;
+  *bytes = sizeof(Name);
+  if (room < sizeof(Name) || out == nullptr) {
+    return -FI_ETOOSMALL;
+  }
+  const Name name = {kNameMagic, domain_.port().dest_id(), static_cast<uint32_t>(number_),
+                     domain_.fabric()};
+  std::memcpy(out, &name, sizeof(name));
+  return 0;
+}
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context) {
+  return no_throw([&] {
+    if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM) {
+      return -FI_EINVAL;
+    }
+    *out = new Endpoint(of<Domain>(domain), *info, user_context);
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi
