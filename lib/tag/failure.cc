@@ -70,7 +70,9 @@ void Endpoint::fail_sends(Peer& peer, int error) {
   peer.parts.forget();
   // Who waits hears of it there; if all seemed to be sent, the next one who sends.
   const bool waits = peer.queue.first() != nullptr;
-  peer.error = std::exchange(peer.used, false) && !waits ? error : 0;
+  if (std::exchange(peer.used, false) || waits) {  // else what was not told yet is told still
+    peer.error = waits ? 0 : error;
+  }
   while (Request* const request = peer.queue.first()) {
     peer.queue.remove(*request);
     finish(*request, error);

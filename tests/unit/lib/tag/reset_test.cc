@@ -378,5 +378,32 @@ TEST_F(TagReset, WhoSendsLateIsToldBeforeAnythingGoes) {
   EXPECT_EQ(send(late), 0);
 }
 
+// Nothing was sent in the second session: that it is over, too, is no reason to forget the first.
+TEST_F(TagReset, WhatWasNotToldIsToldWhenTheNextSessionIsOverToo) {
+  const std::vector<std::string> cards = fabric(0);
+  TagNode a(cards[0], 0, 1);
+  auto b = std::make_unique<TagNode>(cards[1], 0, 1);
+  tag::SendRequest request;
+  uint64_t bytes = 0;
+  const auto send = [&](TagNode& from, TagNode& to) {
+    int rc = from.endpoints[0]->send(to.at(), 1, &bytes, sizeof(bytes), request);
+    for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
+      a.endpoints[0]->progress();
+      b->endpoints[0]->progress();
+      rc = from.endpoints[0]->test(request) ? 1 : 0;
+    }
+    return rc == 1 ? request.status : rc;
+  };
+  ASSERT_EQ(send(a, *b), 0);
+  for (uint64_t ended = 1; ended <= 2; ++ended) {
+    b.reset();
+    b = std::make_unique<TagNode>(cards[1], 0, 1);
+    ASSERT_EQ(send(*b, a), 0);  // it begins a new session
+    ASSERT_EQ(a.port->sessions_ended(), ended);
+  }
+  EXPECT_EQ(send(a, *b), -ECONNRESET);
+  EXPECT_EQ(send(a, *b), 0);
+}
+
 }  // namespace
 }  // namespace rio::test
