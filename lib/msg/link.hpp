@@ -28,9 +28,9 @@ struct Inflow : RecvAccount {
 };
 
 enum class LinkState : uint8_t {
-  kIdle,   ///< nothing was ever sent, or the session is over
+  kIdle,   ///< nothing was ever sent, or the session is over; with a remote_key: answered a hello
   kHello,  ///< asked, not answered
-  kUp,
+  kUp,     ///< each has the other's key, and knows that he was heard
 };
 
 /// A peer that did not answer for so long that it stood in the way of others: nothing is posted for

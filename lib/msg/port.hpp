@@ -391,6 +391,9 @@ class Port {
   // Sessions: session.cc.
   void on_session(uint32_t source, const uint8_t* buffer, uint32_t length_bytes);
   void on_hello(uint32_t source, const SessionBody& body);
+  [[nodiscard]] static bool is_asked(const Link& link);
+  [[nodiscard]] bool meet(Link& link, const SessionBody& body);
+  void forget_peer(Link& link);
   void begin_session(Link& link);
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);

@@ -207,11 +207,16 @@ void Port::take_other(const Arrival& arrival) {
   }
   const uint32_t index = header.key() & 0xFFFFu;
   Link* const link = index < links_.size() ? links_[index].get() : nullptr;
-  if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source) {
+  // Nobody uses our key before we have his.
+  if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source ||
+      link->remote_key == 0) {
     ++stats_.bad;
     on_unknown({arrival.source, header.key(), 0});
     repost(buffer);
     return;
+  }
+  if (link->state != LinkState::kUp) {
+    begin_session(*link);  // who uses our key knows that we have his
   }
   const Numbered message{header, buffer, static_cast<uint16_t>(length_bytes), {}};
   const uint32_t ahead = header.number() - link->next_in();

@@ -182,10 +182,11 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   if (header.kind == Kind::kReset && link->remote_key == body.session &&
       link->state == LinkState::kUp) {
     end_session(*link, -ECONNRESET);
-  } else if (is_answer && body.peer == link->local_key && link->state == LinkState::kHello) {
-    link->remote_key = body.session;
-    link->next_out = HeaderWords::key_and_number(body.session, body.first);
-    begin_session(*link);
+  } else if (is_answer && body.peer == link->local_key && is_asked(*link)) {
+    if (meet(*link, body)) {
+      begin_session(*link);
+      link->say_welcome = true;  // the peer waits for the same
+    }
   } else if (!is_answer || link->remote_key != body.session) {
     ++stats_.bad;  // an answer to another question, or nothing that we know
   }
@@ -203,16 +204,58 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
     ++stats_.bad;
     return;
   }
-  if (link->state == LinkState::kUp && link->remote_key != body.session) {
-    end_session(*link, -ECONNRESET);  // the peer was born again
+  const bool knows = body.peer == link->local_key;
+  // Where two ask each other one answers: both could change their keys for ever.
+  if (!knows && link->state == LinkState::kHello && dest_id_ < source) {
+    if (link->remote_key != 0 && link->remote_key != body.session) {
+      forget_peer(*link);
+    }
+    return;
   }
-  if (link->remote_key != body.session) {
-    link->next_out = HeaderWords::key_and_number(body.session, body.first);
+  if (!meet(*link, body)) {
+    static_cast<void>(meet(*link, body));  // nobody is known now
+  } else if (knows || link->state == LinkState::kUp) {
+    begin_session(*link);
   }
-  link->remote_key = body.session;
   link->say_hello = false;
   link->say_welcome = true;
-  begin_session(*link);
+  want(*link);
+}
+
+/// Whether we have named our key to the peer, and are not sure that it was heard.
+bool Port::is_asked(const Link& link) {
+  return link.state == LinkState::kHello ||
+         (link.state == LinkState::kIdle && link.remote_key != 0);
+}
+
+/// The peer names its key. @return false: there was another one before, which is over; who had that
+/// may have sent something with our key, so there is a new one.
+bool Port::meet(Link& link, const SessionBody& body) {
+  if (link.remote_key != 0 && link.remote_key != body.session) {
+    forget_peer(link);
+    return false;
+  }
+  if (link.remote_key == 0) {
+    link.next_out = HeaderWords::key_and_number(body.session, body.first);
+  }
+  link.remote_key = body.session;
+  return true;
+}
+
+/// Whoever the peer was, it is no more.
+void Port::forget_peer(Link& link) {
+  if (link.state == LinkState::kUp) {
+    end_session(link, -ECONNRESET);
+    return;
+  }
+  link.remote_key = 0;
+  link.next_out = 0;
+  link.say_welcome = false;
+  renew(link);
+  if (link.state == LinkState::kHello) {
+    link.say_hello = true;
+    want(link);
+  }
 }
 
 void Port::begin_session(Link& link) {
@@ -376,8 +419,8 @@ void Port::look_at_events(bool take) {
       if (take) {
         take_what_came();
       }
-      if (link.state == LinkState::kUp) {
-        end_session(link, -ECONNRESET);
+      if (link.state == LinkState::kUp || link.remote_key != 0) {
+        forget_peer(link);
       }
       if (link.rest.on) {
         end_rest(link);

@@ -43,8 +43,9 @@ class HostileSession : public Net {
   /// The session that the foe has asked for.
   void begin() {
     foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
-    ASSERT_TRUE(
-        work_until([&] { return link().state == LinkState::kUp && link().remote_key == 77; }));
+    ASSERT_TRUE(work_until([&] { return link().remote_key == 77; }));
+    foe_sends(Wire::session(Kind::kWelcome, 0, 77, link().local_key, 5));
+    ASSERT_TRUE(work_until([&] { return link().state == LinkState::kUp; }));
   }
   void foe_says(Kind kind) {
     foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, 9, kind));
@@ -61,6 +62,48 @@ TEST_F(HostileSession, AFloodOfHellos) {
     foe_sends(Wire::session(Kind::kHello, 0, key, 0));
   }
   EXPECT_EQ(link().remote_key, 3000u);
+  EXPECT_EQ(link().state, LinkState::kIdle);  // it has not shown that it heard us
+}
+
+// The foe has died and somebody else says hello: our key was not his, and what the dead one sent
+// with it is nothing that he has sent.
+TEST_F(HostileSession, AKeyIsForOneOnly) {
+  foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
+  ASSERT_EQ(link().remote_key, 77u);
+  const uint32_t key = link().local_key;
+  const uint32_t number = link().first_in;
+  foe_sends(Wire::session(Kind::kHello, 0, 78, 0, 5));
+  ASSERT_EQ(link().remote_key, 78u);
+  EXPECT_NE(link().local_key, key);
+  const uint64_t bad = own_.port->stats().bad;
+  foe_sends(Wire::message(key, number, 0, 0, 0, Kind::kOpen));
+  EXPECT_EQ(own_.port->stats().bad, bad + 1);
+  EXPECT_EQ(link().state, LinkState::kIdle);
+  EXPECT_EQ(link().next_in(), link().first_in);
+}
+
+// We have said hello, and who has heard it may be dead before his answer is here: only he who has
+// named his key may use ours.
+TEST_F(HostileSession, NobodyUsesOurKeyWhoHasNotNamedHis) {
+  const Route to_foe = route(own_, 3, 0);
+  ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
+  ASSERT_EQ(link().state, LinkState::kHello);
+  const uint64_t bad = own_.port->stats().bad;
+  foe_sends(Wire::message(link().local_key, link().first_in, 0, 0, 0, Kind::kOpen));
+  EXPECT_EQ(own_.port->stats().bad, bad + 1);
+  EXPECT_EQ(link().state, LinkState::kHello);
+  EXPECT_EQ(link().next_in(), link().first_in);
+}
+
+// Nothing is sent before the other side has shown that it knows our key.
+TEST_F(HostileSession, AHelloAloneIsNoSession) {
+  const Route to_foe = route(own_, 3, 0);
+  foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
+  ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
+  turns(50);
+  EXPECT_EQ(link().state, LinkState::kHello);
+  EXPECT_EQ(link().next_out, HeaderWords::key_and_number(77, 5));
+  foe_sends(Wire::session(Kind::kHello, 0, 77, link().local_key, 5));
   EXPECT_EQ(link().state, LinkState::kUp);
 }
 
@@ -207,7 +250,7 @@ TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
   Raw foe("shm:x,id=3", 0);
   ASSERT_TRUE(foe.send(1, Wire::session(Kind::kHello, 0, 77, 0, 5)));
   Link& link = *own.port->link(3);
-  ASSERT_TRUE(work_until([&] { return link.state == LinkState::kUp; }));
+  ASSERT_TRUE(work_until([&] { return link.remote_key == 77; }));
   const uint32_t session = link.session;
   ASSERT_TRUE(foe.send(1, Wire::message(link.local_key, link.next_in(), 0, 0, 0, Kind::kOpen)));
   ASSERT_TRUE(work_until([&] { return link.in[0].open; }));

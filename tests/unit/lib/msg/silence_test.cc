@@ -247,8 +247,11 @@ TEST_F(Silence, WhoSaidHelloAndNoMoreLosesItsSession) {
   ASSERT_TRUE(stranger.send(1, Wire::session(Kind::kHello, 0, 77, 0, 100)));
   ASSERT_TRUE(work_until([&] {
     stranger.reap();
-    return own_.port->link_count() != known;
+    return own_.port->link_count() != known && own_.port->link(99)->remote_key == 77;
   }));
+  ASSERT_TRUE(
+      stranger.send(1, Wire::session(Kind::kWelcome, 0, 77, own_.port->link(99)->local_key, 100)));
+  ASSERT_TRUE(work_until([&] { return own_.port->link(99)->state == LinkState::kUp; }));
   others_get({}, 5000);  // the welcome is in doubt, and nothing else
   int rc = -EAGAIN;
   EXPECT_TRUE(work_until(

@@ -368,11 +368,10 @@ TEST_F(TagReset, WhoSendsLateIsToldBeforeAnythingGoes) {
   }
   b.reset();
   b = std::make_unique<TagNode>(cards[1], 0, 1);
-  int status = 0;
-  for (uint32_t turn = 0; status == 0 && turn < kTurnsMax; ++turn) {
-    status = send(early);
+  for (uint32_t turn = 0; a.port->sessions_ended() == 0 && turn < kTurnsMax; ++turn) {
+    early.progress();
   }
-  ASSERT_EQ(status, -ECONNRESET);
+  ASSERT_EQ(send(early), -ECONNRESET);
   ASSERT_EQ(send(early), 0);
   EXPECT_EQ(late.send(b->at(), 1, &bytes, sizeof(bytes), request), -ECONNRESET);
   EXPECT_EQ(send(late), 0);
@@ -395,11 +394,11 @@ TEST_F(TagReset, WhatWasNotToldIsToldWhenTheNextSessionIsOverToo) {
     return rc == 1 ? request.status : rc;
   };
   ASSERT_EQ(send(a, *b), 0);
-  for (uint64_t ended = 1; ended <= 2; ++ended) {
+  for (uint64_t ended = 0; ended < 2; ended = a.port->sessions_ended()) {
     b.reset();
     b = std::make_unique<TagNode>(cards[1], 0, 1);
     ASSERT_EQ(send(*b, a), 0);  // it begins a new session
-    ASSERT_EQ(a.port->sessions_ended(), ended);
+    ASSERT_GT(a.port->sessions_ended(), ended);
   }
   EXPECT_EQ(send(a, *b), -ECONNRESET);
   EXPECT_EQ(send(a, *b), 0);
