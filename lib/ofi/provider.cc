@@ -22,7 +22,7 @@ fi_provider& provider() {
 }  // namespace rio::ofi
 
 /// What libfabric calls when it has loaded this library.
-FI_EXT_INI {
+extern "C" FI_EXT_INI {
   rio::ofi::define_params();
   return &rio::ofi::provider();
 }
