@@ -65,20 +65,10 @@ class Peer {
       give(i);
     }
     require(card_->buffers()->get(&out_, 1) == 1);
+    require(card_->buffers()->get(&answer_, 1) == 1);
   }
 
-  void send(const std::vector<uint8_t>& bytes, uint8_t mailbox) {
-    if (bytes.empty()) {
-      return;
-    }
-    std::memcpy(card_->buffers()->va(out_), bytes.data(), bytes.size());
-    pmd::TxMessage message{};
-    message.iova = card_->buffers()->iova(out_);
-    message.dest_id = kPort;
-    message.length_bytes = static_cast<uint16_t>(bytes.size());
-    message.mbox = mailbox;
-    static_cast<void>(card_->tx().burst(&message, 1));
-  }
+  void send(const std::vector<uint8_t>& bytes, uint8_t mailbox) { send(out_, bytes, mailbox); }
   /// Takes what has come, and learns of sessions.
   void work() {
     pmd::TxDone done{};
@@ -91,14 +81,7 @@ class Peer {
       give(index);
     }
   }
-  void hello() {
-    const msg::HeaderWords header = {0, msg::HeaderWords::rest_of(0, 0, 0, msg::Kind::kHello, 0)};
-    const msg::SessionBody body = {msg::kMagic, kPeerKey, 0, 100};
-    std::vector<uint8_t> bytes(sizeof(header) + sizeof(body));
-    std::memcpy(bytes.data(), &header, sizeof(header));
-    std::memcpy(bytes.data() + sizeof(header), &body, sizeof(body));
-    send(bytes, 0);
-  }
+  void hello() { send(session(msg::Kind::kHello, 0), 0); }
   /// Key and number of the session go before what the input says.
   void say(std::vector<uint8_t> rest, uint8_t mailbox) {
     const uint64_t first = msg::HeaderWords::key_and_number(key, number++);
@@ -113,6 +96,27 @@ class Peer {
  private:
   static constexpr uint32_t kBuffers = 64;
 
+  /// @param known the port's key, which the peer has heard
+  static std::vector<uint8_t> session(msg::Kind kind, uint32_t known) {
+    const msg::HeaderWords header = {0, msg::HeaderWords::rest_of(0, 0, 0, kind, 0)};
+    const msg::SessionBody body = {msg::kMagic, kPeerKey, known, 100};
+    std::vector<uint8_t> bytes(sizeof(header) + sizeof(body));
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    std::memcpy(bytes.data() + sizeof(header), &body, sizeof(body));
+    return bytes;
+  }
+  void send(uint32_t buffer, const std::vector<uint8_t>& bytes, uint8_t mailbox) {
+    if (bytes.empty()) {
+      return;
+    }
+    std::memcpy(card_->buffers()->va(buffer), bytes.data(), bytes.size());
+    pmd::TxMessage message{};
+    message.iova = card_->buffers()->iova(buffer);
+    message.dest_id = kPort;
+    message.length_bytes = static_cast<uint16_t>(bytes.size());
+    message.mbox = mailbox;
+    static_cast<void>(card_->tx().burst(&message, 1));
+  }
   void give(uint32_t index) {
     const pmd::RxBuffer buffer{card_->buffers()->iova(index), index};
     static_cast<void>(card_->shared().post(&buffer, 1));
@@ -122,15 +126,21 @@ class Peer {
     if (length_bytes < msg::kHeaderBytes + sizeof(body)) {
       return;
     }
-    if (msg::load_header(at).kind() == msg::Kind::kWelcome) {
-      std::memcpy(&body, at + msg::kHeaderBytes, sizeof(body));
+    const msg::Kind kind = msg::load_header(at).kind();
+    std::memcpy(&body, at + msg::kHeaderBytes, sizeof(body));
+    const bool fresh = kind == msg::Kind::kWelcome && key != body.session;
+    if (fresh) {
       key = body.session;
       number = body.first;
+    }
+    if (fresh || kind == msg::Kind::kHello) {
+      send(answer_, session(msg::Kind::kWelcome, body.session), 0);  // the port waits for it
     }
   }
 
   std::unique_ptr<Endpoint> card_;
   uint32_t out_ = 0;
+  uint32_t answer_ = 0;
 };
 
 class World {
