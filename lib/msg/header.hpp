@@ -13,10 +13,10 @@ namespace rio::msg {
 /// What a message is. Anything else is not ours, or of a later release: the sender is cut off.
 enum class Kind : uint8_t {
   // Numbered, for a context; take a credit.
-  kData = 0,   ///< a whole message
-  kFirst = 1,  ///< first part of a message of several: parts.hpp
-  kMore = 2,   ///< another part
-  kLast = 3,   ///< the last part
+  kData = 0,            ///< a whole message
+  kFirst = 1,           ///< first part of a message of several: parts.hpp
+  kMore = 2,            ///< another part
+  kLast = 3,            ///< the last part
   kDataImmediate = 4,   ///< as kData, behind eight bytes more for the layer above
   kFirstImmediate = 5,  ///< as kFirst, whose header has them
   // Numbered, for a context; takes a record there, and one of the control credits.

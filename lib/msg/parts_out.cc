@@ -40,8 +40,7 @@ int PartsOut::begin(const Route& route, Kind kind, const FirstHeader& header, co
   const uint32_t session = route.link->session;
   refusals_ = refusals_of(route);
   credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : Outflow();
-  const int rc =
-      port_.send(route_of(route, kind), &header, sizeof(header), data, kFirstBytesMax);
+  const int rc = port_.send(route_of(route, kind), &header, sizeof(header), data, kFirstBytesMax);
   if (rc != 0) {
     // Where the peer counts anew they are nobody's.
     if (session == route.link->session && refusals_ == refusals_of(route)) {

@@ -42,10 +42,11 @@ const char* to_text(fid_av*, const void* bytes, char* out, size_t* count) {
   return out;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_object<AddressVector>, no_bind, no_control, no_ops_open,
-                     nullptr, nullptr};
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<AddressVector>, no_bind, no_control, no_ops_open, nullptr,
+    nullptr};
 fi_ops_av vector_ops = {sizeof(fi_ops_av), insert_names, no_insert_service, no_insert_symmetric,
-                        remove_names, look_up, to_text, nullptr};
+                        remove_names,      look_up,      to_text,           nullptr};
 
 }  // namespace
 
@@ -62,8 +63,9 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     const int rc = read_name(static_cast<const uint8_t*>(names) + i * sizeof(Name),
                              domain_.fabric(), &address);
     if (rc == -EHOSTUNREACH) {
-      pmd::log_error("rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
-                     "FI_RIO_CARD");
+      pmd::log_error(
+          "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
+          "FI_RIO_CARD");
     }
     if (rc == 0) {
       numbers_.try_emplace(address, peers_.size());
@@ -112,8 +114,8 @@ int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
 
 int open_address_vector(fid_domain* domain, fi_av_attr* attr, fid_av** out, void* user_context) {
   return no_throw([&] {
-    if (attr != nullptr && (attr->name != nullptr || attr->rx_ctx_bits != 0 ||
-                            (attr->flags & ~FI_SYMMETRIC) != 0)) {
+    if (attr != nullptr &&
+        (attr->name != nullptr || attr->rx_ctx_bits != 0 || (attr->flags & ~FI_SYMMETRIC) != 0)) {
       return -FI_ENOSYS;
     }
     *out = new AddressVector(of<Domain>(domain), user_context);

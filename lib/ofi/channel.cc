@@ -81,15 +81,14 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
     }
     uint8_t* at = operation->copy.get();
     for (size_t i = 0; i < from.count; ++i) {
-      at = std::copy_n(static_cast<const uint8_t*>(from.pieces[i].iov_base),
-                       from.pieces[i].iov_len, at);
+      at = std::copy_n(static_cast<const uint8_t*>(from.pieces[i].iov_base), from.pieces[i].iov_len,
+                       at);
     }
     data = operation->copy.get();
   }
   const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
-  const int rc =
-      sync ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
-           : tag_->send(peer, tag, data, bytes, *operation, immediate);
+  const int rc = sync ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
+                      : tag_->send(peer, tag, data, bytes, *operation, immediate);
   if (rc == 0) {
     return 0;
   }
@@ -123,17 +122,16 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* 
 ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                          void* context, uint64_t flags) {
   iovec buffer = {};
-  RecvOperation* const operation =
-      is_known(source) ? begin(context, flags, to, &buffer) : nullptr;
+  RecvOperation* const operation = is_known(source) ? begin(context, flags, to, &buffer) : nullptr;
   if (!is_known(source)) {
     return -FI_EINVAL;
   }
   if (operation == nullptr) {
     return -FI_ENOMEM;
   }
-  return begun(tag_->receive(pattern(source, tag, ignore), buffer.iov_base, buffer.iov_len,
-                             *operation),
-               *operation);
+  return begun(
+      tag_->receive(pattern(source, tag, ignore), buffer.iov_base, buffer.iov_len, *operation),
+      *operation);
 }
 
 /// @param buffer where the message is to go. @return null: no memory.
@@ -229,8 +227,8 @@ ssize_t Channel::receive_claimed(const Buffers& to, void* context, uint64_t flag
 ssize_t Channel::cancel(void* context) {
   tag::Request* wanted = nullptr;
   receives_.for_each([&](RecvOperation& operation) {
-    if (operation.user == context && (operation.stage == tag::Stage::kWaiting ||
-                                      operation.stage == tag::Stage::kMoving)) {
+    if (operation.user == context &&
+        (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
       wanted = &operation;
     }
   });
@@ -239,8 +237,8 @@ ssize_t Channel::cancel(void* context) {
     return rc == -EALREADY ? 0 : rc;
   }
   sends_.for_each([&](SendOperation& operation) {
-    if (operation.user == context && (operation.stage == tag::Stage::kWaiting ||
-                                      operation.stage == tag::Stage::kMoving)) {
+    if (operation.user == context &&
+        (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
       wanted = &operation;
     }
   });

@@ -21,11 +21,11 @@ struct Bindings {
   AddressVector* av = nullptr;
   CompletionQueue* tx = nullptr;
   CompletionQueue* rx = nullptr;
-  uint64_t tx_flags = 0;      ///< of operations that name none
+  uint64_t tx_flags = 0;  ///< of operations that name none
   uint64_t rx_flags = 0;
   bool tx_selective = false;  ///< only what asks for it completes
   bool rx_selective = false;
-  bool directed = false;      ///< receives name their source
+  bool directed = false;  ///< receives name their source
 };
 
 /// A send under way.
@@ -84,8 +84,8 @@ class Channel {
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
                                 size_t bytes, void* context, uint64_t flags);
   /// The same, scattered.
-  [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore,
-                                const Buffers& to, void* context, uint64_t flags);
+  [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
+                                void* context, uint64_t flags);
   /// FI_PEEK, with FI_CLAIM or FI_DISCARD: what is there is told as a completion.
   [[nodiscard]] ssize_t peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
                              uint64_t flags);

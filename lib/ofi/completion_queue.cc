@@ -58,9 +58,10 @@ const char* error_text(fid_cq*, int error, const void*, char* out, size_t count)
   return text;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_object<CompletionQueue>, no_bind, no_control,
-                     no_ops_open, nullptr, nullptr};
-fi_ops_cq queue_ops = {sizeof(fi_ops_cq), read, read_from, read_error, wait_and_read,
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<CompletionQueue>, no_bind, no_control, no_ops_open, nullptr,
+    nullptr};
+fi_ops_cq queue_ops = {sizeof(fi_ops_cq),  read,   read_from, read_error, wait_and_read,
                        wait_and_read_from, signal, error_text};
 
 }  // namespace

@@ -14,7 +14,8 @@ constexpr uint32_t kCloseMs = 1000;
 
 /// The fabric that a card is on: all cards of a machine's slots are on one.
 [[nodiscard]] std::string fabric_of(const std::string& card) {
-  const bool emulated = card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
+  const bool emulated =
+      card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
   return emulated ? card.substr(0, card.find(',')) : "rapidio";
 }
 
@@ -58,11 +59,20 @@ int no_regattr(fid*, const fi_mr_attr*, uint64_t, fid_mr**) {
   return -FI_ENOSYS;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_domain, no_bind, no_control, no_ops_open,
-                     nullptr, nullptr};
-fi_ops_domain domain_ops = {sizeof(fi_ops_domain), open_address_vector, open_completion_queue,
-                            open_endpoint, no_scalable, no_counter, no_poll, no_stx, no_srx,
-                            no_atomic, no_collective, nullptr};
+fi_ops object_ops = {sizeof(fi_ops), close_domain, no_bind, no_control,
+                     no_ops_open,    nullptr,      nullptr};
+fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
+                            open_address_vector,
+                            open_completion_queue,
+                            open_endpoint,
+                            no_scalable,
+                            no_counter,
+                            no_poll,
+                            no_stx,
+                            no_srx,
+                            no_atomic,
+                            no_collective,
+                            nullptr};
 fi_ops_mr mr_ops = {sizeof(fi_ops_mr), no_reg, no_regv, no_regattr};
 
 }  // namespace

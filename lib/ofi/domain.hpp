@@ -15,8 +15,8 @@ namespace rio::ofi {
 
 class Endpoint;
 
-/// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then each
-/// call holds the port's Guard.
+/// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then
+/// each call holds the port's Guard.
 class Domain : public fid_domain {
  public:
   using Fid = fid_domain;

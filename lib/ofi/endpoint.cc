@@ -82,10 +82,10 @@ int no_join(fid_ep*, const void*, uint64_t, fid_mc**, void*) {
 }
 
 fi_ops object_ops = {sizeof(fi_ops), close_endpoint, bind, control, no_ops_open, nullptr, nullptr};
-fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep), cancel, get_option, set_option, no_tx_context,
-                          no_rx_context, size_left, size_left};
-fi_ops_cm cm_ops = {sizeof(fi_ops_cm), no_set_name, get_name, no_peer, no_connect, no_listen,
-                    no_accept, no_reject, no_shutdown, no_join};
+fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep), cancel,        get_option, set_option,
+                          no_tx_context,     no_rx_context, size_left,  size_left};
+fi_ops_cm cm_ops = {sizeof(fi_ops_cm), no_set_name, get_name,  no_peer,     no_connect,
+                    no_listen,         no_accept,   no_reject, no_shutdown, no_join};
 
 }  // namespace
 

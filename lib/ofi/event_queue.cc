@@ -32,9 +32,10 @@ const char* error_text(fid_eq*, int error, const void*, char* out, size_t count)
   return text;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_object<EventQueue>, no_bind, no_control, no_ops_open,
-                     nullptr, nullptr};
-fi_ops_eq queue_ops = {sizeof(fi_ops_eq), read_now, read_error, write_event, read_later, error_text};
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<EventQueue>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops_eq queue_ops = {sizeof(fi_ops_eq), read_now,   read_error,
+                       write_event,       read_later, error_text};
 
 }  // namespace
 
@@ -48,8 +49,7 @@ void EventQueue::write(uint32_t event, const void* bytes, size_t count) {
   news_.notify_one();
 }
 
-ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flags,
-                         int timeout_ms) {
+ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flags, int timeout_ms) {
   std::unique_lock lock(mutex_);
   const auto there = [this] { return !events_.empty(); };
   if (timeout_ms < 0) {

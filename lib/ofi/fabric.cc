@@ -16,17 +16,17 @@ int try_wait(fid_fabric*, fid**, int) {
   return -FI_ENOSYS;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_object<Fabric>, no_bind, no_control, no_ops_open,
-                     nullptr, nullptr};
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<Fabric>, no_bind, no_control, no_ops_open, nullptr, nullptr};
 fi_ops_fabric fabric_ops = {sizeof(fi_ops_fabric), open_domain, no_passive, open_event_queue,
-                            no_wait_set, try_wait, nullptr};
+                            no_wait_set,           try_wait,    nullptr};
 
 }  // namespace
 
 int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context) {
   return no_throw([&] {
-    *out = new Fabric{{{FI_CLASS_FABRIC, user_context, &object_ops}, &fabric_ops,
-                       attr->api_version}};
+    *out =
+        new Fabric{{{FI_CLASS_FABRIC, user_context, &object_ops}, &fabric_ops, attr->api_version}};
     return 0;
   });
 }

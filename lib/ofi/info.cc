@@ -96,7 +96,8 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   }
   domain.data_progress = FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
-  domain.av_type = asked != nullptr && asked->av_type != FI_AV_UNSPEC ? asked->av_type : FI_AV_TABLE;
+  domain.av_type =
+      asked != nullptr && asked->av_type != FI_AV_UNSPEC ? asked->av_type : FI_AV_TABLE;
   domain.mr_mode = 0;
   domain.cq_data_size = sizeof(uint64_t);
   domain.cq_cnt = 256;

@@ -14,8 +14,7 @@ namespace rio::ofi {
 
 inline constexpr uint64_t kTwoSided = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV;
 inline constexpr uint64_t kTxCaps = FI_MSG | FI_TAGGED | FI_SEND;
-inline constexpr uint64_t kRxCaps =
-    FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+inline constexpr uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
 inline constexpr uint64_t kCaps = kTxCaps | kRxCaps | FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                      FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |

@@ -14,8 +14,8 @@ namespace rio::ofi {
 
 /// What users set by FI_RIO_*; `fi_info -g` documents them. Read when information is asked for.
 struct Params {
-  std::string card;      ///< FI_RIO_CARD: as rio::Endpoint::open() takes it; by default "shm:FABRIC"
-  uint32_t dest_id = 0;  ///< FI_RIO_DESTID: 0: the one that the card has, or gives
+  std::string card;  ///< FI_RIO_CARD: as rio::Endpoint::open() takes it; by default "shm:FABRIC"
+  uint32_t dest_id = 0;     ///< FI_RIO_DESTID: 0: the one that the card has, or gives
   uint32_t queue_pair = 0;  ///< FI_RIO_QUEUE_PAIR
   uint64_t border = 0;      ///< FI_RIO_BORDER: bytes; 0: as the machine's profile says
 };

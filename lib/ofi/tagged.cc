@@ -91,9 +91,9 @@ ssize_t inject_data(fid_ep* ep, const void* data, size_t bytes, uint64_t immedia
 }  // namespace
 
 fi_ops_tagged* tagged_ops() {
-  static fi_ops_tagged ops = {sizeof(fi_ops_tagged), receive,      receive_pieces, receive_message,
-                              send,                  send_pieces,  send_message,   inject,
-                              send_data,             inject_data};
+  static fi_ops_tagged ops = {
+      sizeof(fi_ops_tagged), receive,      receive_pieces, receive_message, send,
+      send_pieces,           send_message, inject,         send_data,       inject_data};
   return &ops;
 }
 

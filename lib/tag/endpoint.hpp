@@ -70,11 +70,11 @@ class Endpoint {
       return false;
     }
     const auto count = static_cast<uint32_t>(length_bytes);
-    return immediate.there
-               ? port_.send_tiny(direct_.route, bits, immediate.value, data, count)
-               : port_.send_tiny(direct_.route, bits, data, count);
+    return immediate.there ? port_.send_tiny(direct_.route, bits, immediate.value, data, count)
+                           : port_.send_tiny(direct_.route, bits, data, count);
   }
-  /// The same as send(), but it is done only when the message was matched: MPI's Ssend. It is asked for.
+  /// The same as send(), but it is done only when the message was matched: MPI's Ssend. It is asked
+  /// for.
   [[nodiscard]] int send_sync(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
                               SendRequest& request, Immediate immediate = {}) {
     return send_any(to, bits, immediate, data, length_bytes, true, request);
@@ -205,8 +205,8 @@ class Endpoint {
   [[nodiscard]] bool arrive_part(Peer& peer, const iovec& bytes, msg::Kind kind);
   void end_incoming(Peer& peer);
   void drop_arrived();
-  [[nodiscard]] Unexpected* keep(Address source, const FirstHeader& header,
-                                 bool has_immediate, uint32_t skip_bytes);
+  [[nodiscard]] Unexpected* keep(Address source, const FirstHeader& header, bool has_immediate,
+                                 uint32_t skip_bytes);
   [[nodiscard]] bool keep_part(Unexpected& message, uint32_t skip_bytes);
   void bad(const msg::Origin& origin, const char* what);
 

@@ -10,9 +10,9 @@ int Endpoint::push_large(Peer& peer, SendRequest& request, bool small) {
     return -ENOMEM;
   }
   large->request = &request;
-  const int rc = context_->send_large(peer.route, request.bits, request.data, request.length_bytes,
-                                      *large, small,
-                                      request.immediate.there ? &request.immediate.value : nullptr);
+  const int rc =
+      context_->send_large(peer.route, request.bits, request.data, request.length_bytes, *large,
+                           small, request.immediate.there ? &request.immediate.value : nullptr);
   if (rc != 0) {
     large_sends_.put(large);
     return rc;
