@@ -11,7 +11,7 @@ using tag::RecvRequest;
 using tag::SendRequest;
 
 // Where one message, several and those that are asked for begin and end, with and without.
-const uint64_t kSizes[] = {0,    1,    39,   40,   41,   47,   48,   49,    4063,  4064, 4065,
+const uint64_t kSizes[] = {0,    1,    39,   40,   41,   47,   48,   49,    4063,  4064,  4065,
                            4071, 4072, 4073, 8119, 8127, 8135, 8136, 16384, 65536, 300001};
 constexpr uint64_t kValue = 0x8070605040302010u;
 
