@@ -101,6 +101,9 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
     }
     return 0;
   }
+  if (message.sender != nullptr || message.copy != nullptr) {
+    take_self(message, request);
+  }
   uint64_t at = 0;
   for (const Part* part = message.first; part != nullptr; part = part->next) {
     const iovec& bytes = part->delivery.bytes;
@@ -132,6 +135,9 @@ void Endpoint::drop(Unexpected& message) {
     context_->give_back(part->delivery);
     parts_.put(part);
     part = next;
+  }
+  if (message.sender != nullptr) {
+    end_self(message, -ECANCELED);
   }
   if (message.request != nullptr) {
     context_->refuse_large(message.request);

@@ -146,8 +146,8 @@ class Endpoint {
     request.stage = Stage::kIdle;
     return true;
   }
-  /// Make progress until all sends have gone and arrived, but for those that were asked for and
-  /// that nobody has matched yet. @return 0, -ETIMEDOUT.
+  /// Make progress until all sends have gone and arrived, but for those that were asked for, or
+  /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_->id()); }
@@ -213,12 +213,21 @@ class Endpoint {
   // send.cc
   [[nodiscard]] int send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
                              uint64_t length_bytes, bool sync, SendRequest& request);
+  [[nodiscard]] int send_peer(SendRequest& request);
+  [[nodiscard]] int error_of(Peer& peer);
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_first(Peer& peer, SendRequest& request);
   [[nodiscard]] int pump(Peer& peer);
   void send_waiting();
   void want(Peer& peer);
+
+  // self.cc
+  [[nodiscard]] int send_self(SendRequest& request);
+  [[nodiscard]] int keep_self(SendRequest& request);
+  void take_self(Unexpected& message, const RecvRequest& request);
+  void end_self(Unexpected& message, int status);
+  void fail_self(int error);
 
   // large.cc
   [[nodiscard]] int push_large(Peer& peer, SendRequest& request, bool small);
@@ -246,6 +255,7 @@ class Endpoint {
   std::unique_ptr<msg::Context> context_;
   Matcher matcher_;
   Requests done_;
+  Requests self_sends_;  // that no receive has matched
   Direct direct_ = nobody();
   uint32_t incoming_ = 0;  // peers with a message in several parts under way
   uint64_t sessions_ended_ = 0;

@@ -51,6 +51,8 @@ struct Request {
 /// Large data in flight, the endpoint's.
 struct LargeSend;
 struct LargeRecv;
+/// A message that waits for a receive, the endpoint's.
+struct Unexpected;
 
 struct SendRequest : Request {
   uint64_t bits = 0;
@@ -61,6 +63,7 @@ struct SendRequest : Request {
   Address to = 0;
   bool sync = false;  ///< done when it was matched
   LargeSend* large = nullptr;
+  Unexpected* kept = nullptr;  // of what goes to the same endpoint
 };
 
 struct RecvRequest : Request, Receive {

@@ -8,16 +8,8 @@ namespace rio::tag {
 
 int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
                        uint64_t length_bytes, bool sync, SendRequest& request) {
-  const bool good = length_bytes <= kLengthMax && (data != nullptr || length_bytes == 0);
-  Peer* const peer = good ? this->peer(to) : nullptr;
-  if (peer == nullptr) {
+  if (length_bytes > kLengthMax || (data == nullptr && length_bytes != 0)) {
     return -EINVAL;
-  }
-  if (peer->session != peer->route.link->session) {
-    look_at_sessions();
-  }
-  if (peer->error != 0) {
-    return std::exchange(peer->error, 0);
   }
   request.status = 0;
   request.bits = bits;
@@ -29,6 +21,16 @@ int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const voi
   request.sync = sync;
   request.large = nullptr;
   request.stage = Stage::kWaiting;
+  return to == self() ? send_self(request) : send_peer(request);
+}
+
+int Endpoint::send_peer(SendRequest& request) {
+  Peer* const peer = this->peer(request.to);
+  const int unsent = peer != nullptr ? error_of(*peer) : -EINVAL;
+  if (unsent != 0) {
+    request.stage = Stage::kIdle;
+    return unsent;
+  }
   if (peer->has_to_send()) {
     peer->queue.append(request);
     ++stats_.stalled;
@@ -48,8 +50,16 @@ int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const voi
     peer->error = 0;  // the caller hears of it now
     return rc;
   }
-  direct_ = {to, peer->route};
+  direct_ = {request.to, peer->route};
   return request.stage == Stage::kIdle ? 1 : 0;
+}
+
+/// What was not told yet of this peer.
+int Endpoint::error_of(Peer& peer) {
+  if (peer.session != peer.route.link->session) {
+    look_at_sessions();
+  }
+  return std::exchange(peer.error, 0);
 }
 
 /// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.

@@ -26,8 +26,8 @@ TEST_F(OfiPlain, EachCallSends) {
     EXPECT_EQ(entry.data, immediate ? 77u : 0u);
     EXPECT_EQ(entry.len, size);
     EXPECT_EQ(source, to_a_);
-    EXPECT_TRUE(std::equal(buffer.begin(), buffer.begin() + static_cast<int64_t>(size),
-                           bytes.begin()));
+    EXPECT_TRUE(
+        std::equal(buffer.begin(), buffer.begin() + static_cast<int64_t>(size), bytes.begin()));
     if (tells) {
       expect_sent(&buffer, FI_MSG);
     }
@@ -112,7 +112,7 @@ TEST_P(OfiFormat, HasItsEntries) {
   for (auto& each : text) {
     std::vector<uint8_t> out(bytes + 8, 0xEE);
     ssize_t rc = -FI_EAGAIN;
-    for (uint32_t turn = 0; rc == -FI_EAGAIN && turn < 1'000'000; ++turn) {
+    for (uint32_t turn = 0; rc == -FI_EAGAIN && turn < 50'000'000; ++turn) {
       rc = fi_cq_read(own.rx(), out.data(), 1);
     }
     ASSERT_EQ(rc, 1);

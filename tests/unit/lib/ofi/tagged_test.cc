@@ -37,8 +37,8 @@ TEST_F(OfiTagged, EachSize) {
       ASSERT_EQ(fi_tsend(a_.ep(), bytes.data(), size, nullptr, to_b_, kTag, buffer.data()), 0);
       if (!posted) {
         b_.expect_silent();
-        ASSERT_EQ(fi_trecv(b_.ep(), buffer.data(), size, nullptr, FI_ADDR_UNSPEC, kTag - 1, 1, this),
-                  0);
+        ASSERT_EQ(
+            fi_trecv(b_.ep(), buffer.data(), size, nullptr, FI_ADDR_UNSPEC, kTag - 1, 1, this), 0);
       }
       fi_cq_tagged_entry entry{};
       fi_addr_t source = 0;
@@ -113,7 +113,8 @@ TEST_F(OfiTagged, PiecesAreGatheredAndScattered) {
     expect_sent(nullptr);
   }
   std::vector<iovec> many(info_->tx_attr->iov_limit + 1);
-  EXPECT_EQ(fi_tsendv(a_.ep(), many.data(), nullptr, many.size(), to_b_, kTag, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_tsendv(a_.ep(), many.data(), nullptr, many.size(), to_b_, kTag, nullptr),
+            -FI_EINVAL);
   EXPECT_EQ(fi_trecvv(b_.ep(), many.data(), nullptr, many.size(), to_a_, kTag, 0, nullptr),
             -FI_EINVAL);
 }
