@@ -51,9 +51,7 @@ fi_ops_av vector_ops = {sizeof(fi_ops_av), insert_names, no_insert_service, no_i
 }  // namespace
 
 AddressVector::AddressVector(Domain& domain, void* user_context)
-    : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops}, domain_(domain) {
-  domain.add_user();
-}
+    : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops}, domain_(domain) {}
 
 int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
   int inserted = 0;

@@ -12,12 +12,11 @@
 
 namespace rio::ofi {
 
-class AddressVector : public fid_av {
+class AddressVector : public fid_av, public Used {
  public:
   using Fid = fid_av;
 
   AddressVector(Domain& domain, void* user_context);
-  ~AddressVector() { domain_.remove_user(); }
 
   /// Under a Guard. As fi_av_insert(). @param names `count` of them, 16 bytes each. @param errors
   /// null, or one for each. @return how many there are now that were not refused.
@@ -45,6 +44,7 @@ class AddressVector : public fid_av {
 
  private:
   Domain& domain_;
+  Use use_{domain_};
   std::vector<tag::Address> peers_;
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
 };

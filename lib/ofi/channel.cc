@@ -217,7 +217,7 @@ ssize_t Channel::receive_claimed(const Buffers& to, void* context, uint64_t flag
   if (operation == nullptr) {
     return -FI_ENOMEM;
   }
-  operation->tells = operation->tells && (flags & FI_DISCARD) == 0;
+  operation->discards = (flags & FI_DISCARD) != 0;
   tag::Message& message = *found->second;
   claimed_.erase(found);
   return begun(tag_->receive_claimed(message, buffer.iov_base, buffer.iov_len, *operation),
@@ -268,7 +268,7 @@ void Channel::finish(RecvOperation& operation) {
   if (operation.copy != nullptr) {
     scatter(operation);
   }
-  if (operation.tells || operation.status != 0) {
+  if (!operation.discards && (operation.tells || operation.status != 0)) {
     Completion completion;
     const tag::Immediate immediate = operation.immediate;
     completion.entry.op_context = operation.user;

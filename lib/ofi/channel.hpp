@@ -37,6 +37,7 @@ struct SendOperation : tag::SendRequest {
 /// A receive under way.
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
+  bool discards = false;  ///< nobody wants to hear of it
   std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;

@@ -71,9 +71,7 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
       domain_(domain),
       entry_bytes_(bytes_of(format)),
       ring_(kFirstEntries),
-      mask_(kFirstEntries - 1) {
-  domain.add_user();
-}
+      mask_(kFirstEntries - 1) {}
 
 [[gnu::noinline]] void CompletionQueue::grow() {
   std::vector<Completion> larger(ring_.size() * 2);

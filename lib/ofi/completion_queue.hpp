@@ -23,12 +23,11 @@ struct Completion {
 };
 
 /// Grows: nothing is lost, however long nobody reads.
-class CompletionQueue : public fid_cq {
+class CompletionQueue : public fid_cq, public Used {
  public:
   using Fid = fid_cq;
 
   CompletionQueue(Domain& domain, fi_cq_format format, void* user_context);
-  ~CompletionQueue() { domain_.remove_user(); }
 
   /// Hot. Under a Guard.
   void push(const Completion& completion) {
@@ -53,6 +52,7 @@ class CompletionQueue : public fid_cq {
   void grow();
 
   Domain& domain_;
+  Use use_{domain_};
   size_t entry_bytes_;
   std::vector<Completion> ring_;
   uint32_t mask_;

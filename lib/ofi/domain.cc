@@ -5,6 +5,7 @@
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fabric.hpp"
 #include "lib/ofi/provider.hpp"
 
 namespace rio::ofi {
@@ -17,15 +18,6 @@ constexpr uint32_t kCloseMs = 1000;
   const bool emulated =
       card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
   return emulated ? card.substr(0, card.find(',')) : "rapidio";
-}
-
-int close_domain(fid* fid) {
-  Domain& domain = of<Domain>(fid);
-  if (domain.in_use()) {
-    return -FI_EBUSY;
-  }
-  delete &domain;
-  return 0;
 }
 
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
@@ -59,8 +51,8 @@ int no_regattr(fid*, const fi_mr_attr*, uint64_t, fid_mr**) {
   return -FI_ENOSYS;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_domain, no_bind, no_control,
-                     no_ops_open,    nullptr,      nullptr};
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<Domain>, no_bind, no_control, no_ops_open, nullptr, nullptr};
 fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
                             open_address_vector,
                             open_completion_queue,
@@ -77,8 +69,9 @@ fi_ops_mr mr_ops = {sizeof(fi_ops_mr), no_reg, no_regv, no_regattr};
 
 }  // namespace
 
-Domain::Domain(void* user_context)
-    : fid_domain{{FI_CLASS_DOMAIN, user_context, &object_ops}, &domain_ops, &mr_ops} {}
+Domain::Domain(Used& fabric, void* user_context)
+    : fid_domain{{FI_CLASS_DOMAIN, user_context, &object_ops}, &domain_ops, &mr_ops},
+      use_(fabric) {}
 
 Domain::~Domain() {
   if (port_ != nullptr) {
@@ -86,12 +79,13 @@ Domain::~Domain() {
   }
 }
 
-int Domain::open(const fi_info& info, void* user_context, std::unique_ptr<Domain>* out) {
+int Domain::open(Used& fabric, const fi_info& info, void* user_context,
+                 std::unique_ptr<Domain>* out) {
   Params params;
   if (read_params(&params) != 0) {
     return -FI_EINVAL;
   }
-  std::unique_ptr<Domain> domain(new Domain(user_context));
+  std::unique_ptr<Domain> domain(new Domain(fabric, user_context));
   msg::PortConfig config;
   config.card = info.domain_attr->name;
   config.queue_pair = params.queue_pair;
@@ -130,10 +124,10 @@ void Domain::remove(uint32_t number) {
   endpoints_[number] = nullptr;
 }
 
-int open_domain(fid_fabric*, fi_info* info, fid_domain** out, void* user_context) {
+int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {
   return no_throw([&] {
     std::unique_ptr<Domain> domain;
-    const int rc = Domain::open(*info, user_context, &domain);
+    const int rc = Domain::open(of<Fabric>(fabric), *info, user_context, &domain);
     if (rc == 0) {
       *out = domain.release();
     }

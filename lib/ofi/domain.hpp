@@ -17,12 +17,12 @@ class Endpoint;
 
 /// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then
 /// each call holds the port's Guard.
-class Domain : public fid_domain {
+class Domain : public fid_domain, public Used {
  public:
   using Fid = fid_domain;
 
   /// @return 0, or as msg::Port::open().
-  [[nodiscard]] static int open(const fi_info& info, void* user_context,
+  [[nodiscard]] static int open(Used& fabric, const fi_info& info, void* user_context,
                                 std::unique_ptr<Domain>* out);
   ~Domain();
 
@@ -37,18 +37,14 @@ class Domain : public fid_domain {
   /// Under a Guard. @return its number; -1: there are as many as can be.
   [[nodiscard]] int add(Endpoint& endpoint);
   void remove(uint32_t number);
-  /// What the user has to close before this domain.
-  void add_user() { ++users_; }
-  void remove_user() { --users_; }
-  [[nodiscard]] bool in_use() const { return users_ != 0; }
 
  private:
-  explicit Domain(void* user_context);
+  Domain(Used& fabric, void* user_context);
 
+  Use use_;  // of the fabric
   std::unique_ptr<msg::Port> port_;
   uint64_t border_ = 0;
   uint32_t fabric_ = 0;
-  uint32_t users_ = 0;
   uint32_t endpoints_end_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
 };

@@ -105,21 +105,18 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
   bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
-  domain.add_user();
 }
 
 Endpoint::~Endpoint() {
   if (number_ >= 0) {
     domain_.remove(static_cast<uint32_t>(number_));
   }
-  domain_.remove_user();
 }
 
 int Endpoint::bind(struct fid& what, uint64_t flags) {
   switch (what.fclass) {
     case FI_CLASS_AV:
-      bound_.av = &of<AddressVector>(&what);
-      return 0;
+      return bind_vector(of<AddressVector>(&what));
     case FI_CLASS_CQ:
       return bind_queue(of<CompletionQueue>(&what), flags);
     case FI_CLASS_EQ:
@@ -127,6 +124,12 @@ int Endpoint::bind(struct fid& what, uint64_t flags) {
     default:
       return -FI_EINVAL;
   }
+}
+
+int Endpoint::bind_vector(AddressVector& av) {
+  bound_.av = &av;
+  uses_[0] = Use(av);
+  return 0;
 }
 
 int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
@@ -138,10 +141,12 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
   if ((flags & FI_TRANSMIT) != 0) {
     bound_.tx = &queue;
     bound_.tx_selective = selective;
+    uses_[1] = Use(queue);
   }
   if ((flags & FI_RECV) != 0) {
     bound_.rx = &queue;
     bound_.rx_selective = selective;
+    uses_[2] = Use(queue);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 /// fi_endpoint(): an endpoint of reliable datagrams (RDM).
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "lib/ofi/channel.hpp"
@@ -37,10 +38,13 @@ class Endpoint : public fid_ep {
   }
 
  private:
+  [[nodiscard]] int bind_vector(AddressVector& av);
   [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
 
   Domain& domain_;
+  Use use_{domain_};
   Bindings bound_;
+  std::array<Use, 3> uses_;  // of what it is bound to
   uint64_t caps_;
   int number_ = -1;
   Channel tagged_;

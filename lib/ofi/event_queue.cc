@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "lib/ofi/fabric.hpp"
+
 namespace rio::ofi {
 namespace {
 
@@ -39,8 +41,8 @@ fi_ops_eq queue_ops = {sizeof(fi_ops_eq), read_now,   read_error,
 
 }  // namespace
 
-EventQueue::EventQueue(void* user_context)
-    : fid_eq{{FI_CLASS_EQ, user_context, &object_ops}, &queue_ops} {}
+EventQueue::EventQueue(Used& fabric, void* user_context)
+    : fid_eq{{FI_CLASS_EQ, user_context, &object_ops}, &queue_ops}, fabric_(fabric) {}
 
 void EventQueue::write(uint32_t event, const void* bytes, size_t count) {
   const auto* const at = static_cast<const uint8_t*>(bytes);
@@ -70,12 +72,12 @@ ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flag
   return size;
 }
 
-int open_event_queue(fid_fabric*, fi_eq_attr* attr, fid_eq** out, void* user_context) {
+int open_event_queue(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** out, void* user_context) {
   return no_throw([&] {
     if (attr != nullptr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC) {
       return -FI_ENOSYS;
     }
-    *out = new EventQueue(user_context);
+    *out = new EventQueue(of<Fabric>(fabric), user_context);
     return 0;
   });
 }

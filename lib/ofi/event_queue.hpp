@@ -14,11 +14,11 @@
 namespace rio::ofi {
 
 /// Any thread.
-class EventQueue : public fid_eq {
+class EventQueue : public fid_eq, public Used {
  public:
   using Fid = fid_eq;
 
-  explicit EventQueue(void* user_context);
+  EventQueue(Used& fabric, void* user_context);
 
   /// As fi_eq_write().
   void write(uint32_t event, const void* bytes, size_t count);
@@ -32,6 +32,7 @@ class EventQueue : public fid_eq {
     std::vector<uint8_t> bytes;
   };
 
+  Use fabric_;
   std::mutex mutex_;
   std::condition_variable news_;
   std::deque<Event> events_;

@@ -25,8 +25,8 @@ fi_ops_fabric fabric_ops = {sizeof(fi_ops_fabric), open_domain, no_passive, open
 
 int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context) {
   return no_throw([&] {
-    *out =
-        new Fabric{{{FI_CLASS_FABRIC, user_context, &object_ops}, &fabric_ops, attr->api_version}};
+    *out = new Fabric{
+        {{FI_CLASS_FABRIC, user_context, &object_ops}, &fabric_ops, attr->api_version}, {}};
     return 0;
   });
 }

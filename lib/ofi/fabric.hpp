@@ -7,7 +7,7 @@
 namespace rio::ofi {
 
 /// A name, and the way to what is opened by it.
-struct Fabric : fid_fabric {
+struct Fabric : fid_fabric, Used {
   using Fid = fid_fabric;
 };
 

@@ -10,8 +10,11 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
+#include <atomic>
+#include <cstdint>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "pmd/bus/log.hpp"
 
@@ -28,6 +31,37 @@ template <class Object>
   static_assert(std::is_standard_layout_v<typename Object::Fid>);
   return static_cast<Object&>(*reinterpret_cast<typename Object::Fid*>(fid));
 }
+
+/// What others use, and outlives them: until then it cannot be closed. Any thread.
+class Used {
+ public:
+  [[nodiscard]] bool in_use() const { return users_ != 0; }
+
+ private:
+  friend class Use;
+
+  std::atomic<uint32_t> users_ = 0;
+};
+
+/// As long as it lives, what it was made with is in use.
+class Use {
+ public:
+  Use() = default;
+  explicit Use(Used& what) : what_(&what) { ++what.users_; }
+  Use(Use&& other) noexcept : what_(std::exchange(other.what_, nullptr)) {}
+  Use& operator=(Use&& other) noexcept {
+    std::swap(what_, other.what_);
+    return *this;
+  }
+  ~Use() {
+    if (what_ != nullptr) {
+      --what_->users_;
+    }
+  }
+
+ private:
+  Used* what_ = nullptr;
+};
 
 /// No exception crosses the library's boundary.
 template <class Function>
@@ -54,10 +88,14 @@ inline int no_ops_open(fid*, const char*, uint64_t, void**, void*) {
   return -FI_ENOSYS;
 }
 
-/// Deletes the object.
+/// Deletes the object. @return 0, -FI_EBUSY: it is in use.
 template <class Object>
 int close_object(fid* fid) {
-  delete &of<Object>(fid);
+  Object& object = of<Object>(fid);
+  if (object.in_use()) {
+    return -FI_EBUSY;
+  }
+  delete &object;
   return 0;
 }
 

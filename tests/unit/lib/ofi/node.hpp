@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,14 @@ class OfiNode {
  public:
   using Name = std::array<uint8_t, 64>;
 
-  explicit OfiNode(const Info& info, const NodeConfig& config = {}) {
+  /// @param dest_id of the card; cards of one wire need different ones.
+  explicit OfiNode(const Info& info, uint32_t dest_id, const NodeConfig& config = {}) {
+    setenv("FI_RIO_DESTID", std::to_string(dest_id).c_str(), 1);
     open(info, config);
-    EXPECT_FALSE(testing::Test::HasFatalFailure());
+    unsetenv("FI_RIO_DESTID");
+    if (ep_ == nullptr) {
+      throw std::runtime_error("no endpoint of the provider; is FI_PROVIDER_PATH set?");
+    }
   }
 
   fid_ep* ep() { return ep_.get(); }
@@ -96,6 +102,7 @@ class OfiNode {
 
  private:
   void open(const Info& info, const NodeConfig& config) {
+    ASSERT_NE(info, nullptr);
     fid_fabric* fabric = nullptr;
     ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
     fabric_.reset(fabric);
@@ -151,7 +158,7 @@ class OfiPair : public OfiTest {
 
   explicit OfiPair(uint64_t caps = FI_TAGGED | FI_MSG | FI_SOURCE | FI_DIRECTED_RECV,
                    const NodeConfig& config = {})
-      : info_(get_info(hints(caps))), a_(info_, config), b_(info_, config) {
+      : info_(get_info(hints(caps))), a_(info_, 1, config), b_(info_, 2, config) {
     to_b_ = a_.insert(b_);
     to_a_ = b_.insert(a_);
   }

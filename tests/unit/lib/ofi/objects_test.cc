@@ -8,7 +8,7 @@ namespace {
 
 class OfiObjects : public OfiTest {
  protected:
-  OfiObjects() : info_(get_info(hints())), own_(info_) {}
+  OfiObjects() : info_(get_info(hints())), own_(info_, 1) {}
 
   Info info_;
   OfiNode own_;

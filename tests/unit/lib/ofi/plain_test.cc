@@ -98,7 +98,7 @@ class OfiFormat : public OfiTest, public testing::WithParamInterface<fi_cq_forma
 
 TEST_P(OfiFormat, HasItsEntries) {
   const Info info = get_info(hints());
-  OfiNode own(info, {GetParam()});
+  OfiNode own(info, 1, {GetParam()});
   const fi_addr_t to = own.insert(own);
   char text[2][8] = {};
   for (auto& each : text) {
