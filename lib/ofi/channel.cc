@@ -3,23 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/ofi/counter.hpp"
+
 namespace rio::ofi {
 namespace {
 
 /// Errors of completions are FI_E…, above 0.
 [[nodiscard]] int error_of(int status) {
   return status == -EMSGSIZE ? FI_ETRUNC : -status;
-}
-
-/// As bytes come, into the pieces.
-void scatter(const RecvOperation& operation) {
-  const uint64_t have = std::min(operation.length_bytes, operation.capacity_bytes);
-  uint64_t at = 0;
-  for (size_t i = 0; i < operation.piece_count && at < have; ++i) {
-    const uint64_t count = std::min<uint64_t>(operation.pieces[i].iov_len, have - at);
-    std::memcpy(operation.pieces[i].iov_base, operation.buffer + at, count);
-    at += count;
-  }
 }
 
 }  // namespace
@@ -41,9 +32,7 @@ ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
   const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
   if (!sync && tag_->send_tiny(address, tag, immediate, data, bytes)) [[likely]] {
-    if (tells) {
-      tell_sent(context, 0);
-    }
+    tell_sent(context, 0, tells);
     return 0;
   }
   const iovec piece = {const_cast<void*>(data), bytes};
@@ -79,11 +68,7 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
       sends_.put(operation);
       return -FI_ENOMEM;
     }
-    uint8_t* at = operation->copy.get();
-    for (size_t i = 0; i < from.count; ++i) {
-      at = std::copy_n(static_cast<const uint8_t*>(from.pieces[i].iov_base), from.pieces[i].iov_len,
-                       at);
-    }
+    from.gather(operation->copy.get());
     data = operation->copy.get();
   }
   const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
@@ -249,7 +234,14 @@ ssize_t Channel::cancel(void* context) {
   return rc == -EALREADY ? 0 : rc;
 }
 
-void Channel::tell_sent(void* context, int error) {
+/// @param tells whether a completion is wanted, besides errors.
+void Channel::tell_sent(void* context, int error, bool tells) {
+  if (bound_.sends != nullptr) {
+    error == 0 ? bound_.sends->add(1) : bound_.sends->add_error(1);
+  }
+  if ((!tells && error == 0) || bound_.tx == nullptr) {
+    return;
+  }
   Completion completion;
   completion.entry.op_context = context;
   completion.entry.flags = FI_SEND | kind_;
@@ -258,17 +250,19 @@ void Channel::tell_sent(void* context, int error) {
 }
 
 void Channel::finish(SendOperation& operation) {
-  if (operation.tells || operation.status != 0) {
-    tell_sent(operation.user, error_of(operation.status));
-  }
+  tell_sent(operation.user, error_of(operation.status), operation.tells);
   sends_.put(&operation);
 }
 
 void Channel::finish(RecvOperation& operation) {
   if (operation.copy != nullptr) {
-    scatter(operation);
+    const Buffers pieces = {operation.pieces.data(), operation.piece_count};
+    pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
   }
-  if (!operation.discards && (operation.tells || operation.status != 0)) {
+  if (bound_.receives != nullptr && !operation.discards) {
+    operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
+  }
+  if (!operation.discards && (operation.tells || operation.status != 0) && bound_.rx != nullptr) {
     Completion completion;
     const tag::Immediate immediate = operation.immediate;
     completion.entry.op_context = operation.user;

@@ -10,23 +10,12 @@
 
 #include "lib/msg/slab.hpp"
 #include "lib/ofi/address_vector.hpp"
+#include "lib/ofi/bindings.hpp"
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/info.hpp"
 #include "lib/tag/endpoint.hpp"
 
 namespace rio::ofi {
-
-/// What an endpoint is bound to.
-struct Bindings {
-  AddressVector* av = nullptr;
-  CompletionQueue* tx = nullptr;
-  CompletionQueue* rx = nullptr;
-  uint64_t tx_flags = 0;  ///< of operations that name none
-  uint64_t rx_flags = 0;
-  bool tx_selective = false;  ///< only what asks for it completes
-  bool rx_selective = false;
-  bool directed = false;  ///< receives name their source
-};
 
 /// A send under way.
 struct SendOperation : tag::SendRequest {
@@ -37,24 +26,10 @@ struct SendOperation : tag::SendRequest {
 /// A receive under way.
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
-  bool discards = false;  ///< nobody wants to hear of it
+  bool discards = false;            ///< nobody wants to hear of it
   std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;
-};
-
-/// What is to be sent, or received.
-struct Buffers {
-  const iovec* pieces;
-  size_t count;
-
-  [[nodiscard]] size_t bytes() const {
-    size_t sum = 0;
-    for (size_t i = 0; i < count; ++i) {
-      sum += pieces[i].iov_len;
-    }
-    return sum;
-  }
 };
 
 /// All functions under a Guard.
@@ -77,9 +52,13 @@ class Channel {
   /// Hot. The bytes are copied, and nothing is told. @param bytes up to kInjectBytes.
   [[nodiscard]] ssize_t inject(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                                const void* data, size_t bytes) {
-    return tag_->send_tiny(address_of(to), tag, immediate, data, bytes)
-               ? 0
-               : inject_queued(to, tag, immediate, data, bytes);
+    if (!tag_->send_tiny(address_of(to), tag, immediate, data, bytes)) [[unlikely]] {
+      return inject_queued(to, tag, immediate, data, bytes);
+    }
+    if (bound_.sends != nullptr) {
+      tell_sent(nullptr, 0, false);
+    }
+    return 0;
   }
   /// Hot. @return as send().
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
@@ -127,7 +106,7 @@ class Channel {
                                       const void* data, size_t bytes);
   [[nodiscard]] ssize_t post(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                              const Buffers& from, void* context, uint64_t flags, bool tells);
-  void tell_sent(void* context, int error);
+  void tell_sent(void* context, int error, bool tells);
   void tell_found(const tag::MessageInfo* info, uint64_t tag, void* context, uint64_t flags);
   void finish(SendOperation& operation);
   void finish(RecvOperation& operation);

@@ -4,6 +4,7 @@
 
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/counter.hpp"
 #include "lib/ofi/endpoint.hpp"
 #include "lib/ofi/fabric.hpp"
 #include "lib/ofi/provider.hpp"
@@ -23,9 +24,6 @@ constexpr uint32_t kCloseMs = 1000;
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
   return -FI_ENOSYS;
 }
-int no_counter(fid_domain*, fi_cntr_attr*, fid_cntr**, void*) {
-  return -FI_ENOSYS;
-}
 int no_poll(fid_domain*, fi_poll_attr*, fid_poll**) {
   return -FI_ENOSYS;
 }
@@ -35,22 +33,9 @@ int no_stx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
 int no_srx(fid_domain*, fi_rx_attr*, fid_ep**, void*) {
   return -FI_ENOSYS;
 }
-int no_atomic(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, uint64_t) {
-  return -FI_ENOSYS;
-}
 int no_collective(fid_domain*, fi_collective_op, fi_collective_attr*, uint64_t) {
   return -FI_ENOSYS;
 }
-int no_reg(fid*, const void*, size_t, uint64_t, uint64_t, uint64_t, uint64_t, fid_mr**, void*) {
-  return -FI_ENOSYS;
-}
-int no_regv(fid*, const iovec*, size_t, uint64_t, uint64_t, uint64_t, uint64_t, fid_mr**, void*) {
-  return -FI_ENOSYS;
-}
-int no_regattr(fid*, const fi_mr_attr*, uint64_t, fid_mr**) {
-  return -FI_ENOSYS;
-}
-
 fi_ops object_ops = {
     sizeof(fi_ops), close_object<Domain>, no_bind, no_control, no_ops_open, nullptr, nullptr};
 fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
@@ -58,19 +43,17 @@ fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
                             open_completion_queue,
                             open_endpoint,
                             no_scalable,
-                            no_counter,
+                            open_counter,
                             no_poll,
                             no_stx,
                             no_srx,
-                            no_atomic,
+                            query_atomic,
                             no_collective,
                             nullptr};
-fi_ops_mr mr_ops = {sizeof(fi_ops_mr), no_reg, no_regv, no_regattr};
-
 }  // namespace
 
 Domain::Domain(Used& fabric, void* user_context)
-    : fid_domain{{FI_CLASS_DOMAIN, user_context, &object_ops}, &domain_ops, &mr_ops},
+    : fid_domain{{FI_CLASS_DOMAIN, user_context, &object_ops}, &domain_ops, memory_ops()},
       use_(fabric) {}
 
 Domain::~Domain() {
@@ -96,6 +79,10 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
     return rc;
   }
   domain->border_ = params.border;
+  const int mode = info.domain_attr->mr_mode;
+  const bool basic = mode == FI_MR_BASIC;
+  domain->regions_.set_up(basic || (mode & FI_MR_VIRT_ADDR) != 0,
+                          basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->fabric_ = fabric_mark(fabric_of(config.card));
   *out = std::move(domain);
   return 0;

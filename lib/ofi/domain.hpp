@@ -9,6 +9,7 @@
 #include "lib/msg/port.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/memory.hpp"
 #include "lib/ofi/name.hpp"
 
 namespace rio::ofi {
@@ -29,6 +30,7 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] msg::Port& port() { return *port_; }
   /// Messages up to so many bytes are copied; 0: as the port's profile says.
   [[nodiscard]] uint64_t border() const { return border_; }
+  [[nodiscard]] Regions& regions() { return regions_; }
   [[nodiscard]] uint32_t fabric() const { return fabric_; }
 
   /// Hot. Under a Guard. Lets all endpoints work.
@@ -43,6 +45,7 @@ class Domain : public fid_domain, public Used {
 
   Use use_;  // of the fabric
   std::unique_ptr<msg::Port> port_;
+  Regions regions_;
   uint64_t border_ = 0;
   uint32_t fabric_ = 0;
   uint32_t endpoints_end_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/msg/waiting.hpp"
+#include "lib/ofi/counter.hpp"
 #include "lib/ofi/name.hpp"
 
 namespace rio::ofi {
@@ -94,14 +95,15 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
              &endpoint_ops,
              &cm_ops,
              plain_ops(),
-             nullptr,
+             rma_ops(),
              tagged_ops(),
-             nullptr,
+             atomic_ops(),
              nullptr},
       domain_(domain),
       caps_(info.caps),
       tagged_(bound_, FI_TAGGED, kTaggedContext),
-      plain_(bound_, FI_MSG, kPlainContext) {
+      plain_(bound_, FI_MSG, kPlainContext),
+      remote_(bound_, domain.regions()) {
   bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
@@ -119,6 +121,8 @@ int Endpoint::bind(struct fid& what, uint64_t flags) {
       return bind_vector(of<AddressVector>(&what));
     case FI_CLASS_CQ:
       return bind_queue(of<CompletionQueue>(&what), flags);
+    case FI_CLASS_CNTR:
+      return bind_counter(of<Counter>(&what), flags);
     case FI_CLASS_EQ:
       return 0;  // nothing is told there
     default:
@@ -128,7 +132,32 @@ int Endpoint::bind(struct fid& what, uint64_t flags) {
 
 int Endpoint::bind_vector(AddressVector& av) {
   bound_.av = &av;
-  uses_[0] = Use(av);
+  uses_.emplace_back(av);
+  return 0;
+}
+
+int Endpoint::bind_counter(Counter& counter, uint64_t flags) {
+  struct Place {
+    uint64_t flag;
+    Counter** counter;
+  };
+  const Place places[] = {{FI_SEND, &bound_.sends},
+                          {FI_RECV, &bound_.receives},
+                          {FI_READ, &bound_.reads},
+                          {FI_WRITE, &bound_.writes},
+                          {FI_REMOTE_READ, &bound_.remote_reads},
+                          {FI_REMOTE_WRITE, &bound_.remote_writes}};
+  uint64_t left = flags;
+  for (const Place& place : places) {
+    left &= ~place.flag;
+  }
+  if (left != 0 || flags == 0) {
+    return -FI_EBADFLAGS;
+  }
+  for (const Place& place : places) {
+    *place.counter = (flags & place.flag) != 0 ? &counter : *place.counter;
+  }
+  uses_.emplace_back(counter);
   return 0;
 }
 
@@ -141,13 +170,12 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
   if ((flags & FI_TRANSMIT) != 0) {
     bound_.tx = &queue;
     bound_.tx_selective = selective;
-    uses_[1] = Use(queue);
   }
   if ((flags & FI_RECV) != 0) {
     bound_.rx = &queue;
     bound_.rx_selective = selective;
-    uses_[2] = Use(queue);
   }
+  uses_.emplace_back(queue);
   return 0;
 }
 
@@ -155,12 +183,15 @@ int Endpoint::enable() {
   if (enabled()) {
     return -FI_EOPBADSTATE;
   }
-  const bool sends = (caps_ & FI_SEND) != 0;
-  const bool receives = (caps_ & FI_RECV) != 0;
+  const bool messages = (caps_ & (FI_MSG | FI_TAGGED)) != 0;
+  const bool sends = messages && (caps_ & FI_SEND) != 0 && bound_.sends == nullptr;
+  const bool receives = messages && (caps_ & FI_RECV) != 0 && bound_.receives == nullptr;
+  const bool asks =
+      (caps_ & (FI_READ | FI_WRITE)) != 0 && bound_.reads == nullptr && bound_.writes == nullptr;
   if (bound_.av == nullptr) {
     return -FI_ENOAV;
   }
-  if ((sends && bound_.tx == nullptr) || (receives && bound_.rx == nullptr)) {
+  if (((sends || asks) && bound_.tx == nullptr) || (receives && bound_.rx == nullptr)) {
     return -FI_ENOCQ;
   }
   const int number = domain_.add(*this);
@@ -170,6 +201,8 @@ int Endpoint::enable() {
   const uint32_t first = static_cast<uint32_t>(number) * kContextsOfEndpoint;
   int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
+  const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
+  rc = rc == 0 && remote ? remote_.enable(domain_, first + kRemoteContext) : rc;
   if (rc != 0) {
     domain_.remove(static_cast<uint32_t>(number));
     return rc;

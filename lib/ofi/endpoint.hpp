@@ -2,12 +2,13 @@
 /// fi_endpoint(): an endpoint of reliable datagrams (RDM).
 #pragma once
 
-#include <array>
 #include <memory>
+#include <vector>
 
 #include "lib/ofi/channel.hpp"
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/remote.hpp"
 
 namespace rio::ofi {
 
@@ -30,32 +31,41 @@ class Endpoint : public fid_ep {
   /// Of messages with and without a tag.
   [[nodiscard]] Channel& tagged() { return tagged_; }
   [[nodiscard]] Channel& plain() { return plain_; }
+  [[nodiscard]] Remote& remote() { return remote_; }
 
   /// Hot. Under a Guard.
   void progress() {
     tagged_.progress();
     plain_.progress();
+    remote_.progress();
   }
 
  private:
   [[nodiscard]] int bind_vector(AddressVector& av);
+  [[nodiscard]] int bind_counter(Counter& counter, uint64_t flags);
   [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
 
   Domain& domain_;
   Use use_{domain_};
   Bindings bound_;
-  std::array<Use, 3> uses_;  // of what it is bound to
+  std::vector<Use> uses_;  // of what it is bound to
   uint64_t caps_;
   int number_ = -1;
   Channel tagged_;
   Channel plain_;
+  Remote remote_;
 };
 
 /// fi_endpoint().
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
 
-// What the calls of its kinds of messages are: tagged.cc, plain.cc.
+// What its calls are: tagged.cc, plain.cc, rma.cc, atomics.cc.
 [[nodiscard]] fi_ops_tagged* tagged_ops();
 [[nodiscard]] fi_ops_msg* plain_ops();
+[[nodiscard]] fi_ops_rma* rma_ops();
+[[nodiscard]] fi_ops_atomic* atomic_ops();
+/// fi_query_atomic().
+int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr,
+                 uint64_t flags);
 
 }  // namespace rio::ofi

@@ -18,7 +18,7 @@ namespace {
 [[nodiscard]] bool fits(const fi_tx_attr& tx) {
   return within(tx.caps, kCaps) && within(tx.op_flags, kTxFlags) && within(tx.msg_order, kOrder) &&
          tx.comp_order == 0 && tx.inject_size <= kInjectBytes && tx.size <= kContextSize &&
-         tx.iov_limit <= kIovMax && tx.rma_iov_limit == 0;
+         tx.iov_limit <= kIovMax && tx.rma_iov_limit <= 1;
 }
 
 [[nodiscard]] bool fits(const fi_rx_attr& rx) {
@@ -64,6 +64,7 @@ void describe(fi_tx_attr& tx, const fi_info* hints, uint64_t caps) {
   tx.inject_size = kInjectBytes;
   tx.size = kContextSize;
   tx.iov_limit = kIovMax;
+  tx.rma_iov_limit = 1;
 }
 
 void describe(fi_rx_attr& rx, const fi_info* hints, uint64_t caps) {
@@ -85,6 +86,14 @@ void describe(fi_ep_attr& ep) {
   ep.rx_ctx_cnt = 1;
 }
 
+/// No mode is needed here. Those that say how peers name memory are as the user is used to.
+[[nodiscard]] int mr_mode_of(const fi_domain_attr* asked) {
+  if (asked == nullptr || asked->mr_mode == FI_MR_BASIC || asked->mr_mode == FI_MR_SCALABLE) {
+    return asked == nullptr ? 0 : asked->mr_mode;
+  }
+  return asked->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED);
+}
+
 void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& name) {
   const fi_domain_attr* const asked = hints == nullptr ? nullptr : hints->domain_attr;
   const bool given = asked != nullptr && asked->threading != FI_THREAD_UNSPEC;
@@ -98,7 +107,10 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   domain.resource_mgmt = FI_RM_ENABLED;
   domain.av_type =
       asked != nullptr && asked->av_type != FI_AV_UNSPEC ? asked->av_type : FI_AV_TABLE;
-  domain.mr_mode = 0;
+  domain.mr_mode = mr_mode_of(asked);
+  domain.mr_key_size = sizeof(uint64_t);
+  domain.mr_iov_limit = 1;
+  domain.mr_cnt = 1u << 20;
   domain.cq_data_size = sizeof(uint64_t);
   domain.cq_cnt = 256;
   domain.ep_cnt = kEndpoints;
@@ -113,9 +125,12 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
 [[nodiscard]] int describe(fi_info& info, const fi_info* hints, const std::string& name,
                            uint32_t version) {
   info.caps = hints != nullptr && hints->caps != 0 ? hints->caps : kCaps;
-  // Whoever asks for messages and not for a direction wants both.
-  if ((info.caps & (FI_SEND | FI_RECV)) == 0) {
-    info.caps |= FI_SEND | FI_RECV;
+  // Whoever asks for something and not for a direction wants all.
+  if ((info.caps & (FI_MSG | FI_TAGGED)) != 0 && (info.caps & kMessageWays) == 0) {
+    info.caps |= kMessageWays;
+  }
+  if ((info.caps & (FI_RMA | FI_ATOMIC)) != 0 && (info.caps & kRemoteWays) == 0) {
+    info.caps |= kRemoteWays;
   }
   info.caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
   info.addr_format = FI_FORMAT_UNSPEC;

@@ -12,9 +12,13 @@
 
 namespace rio::ofi {
 
-inline constexpr uint64_t kTwoSided = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV;
-inline constexpr uint64_t kTxCaps = FI_MSG | FI_TAGGED | FI_SEND;
-inline constexpr uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+inline constexpr uint64_t kBothCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+inline constexpr uint64_t kTxCaps = kBothCaps | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+inline constexpr uint64_t kRxCaps = kBothCaps | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+                                    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
+/// What says in which direction.
+inline constexpr uint64_t kMessageWays = FI_SEND | FI_RECV;
+inline constexpr uint64_t kRemoteWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 inline constexpr uint64_t kCaps = kTxCaps | kRxCaps | FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                      FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |

@@ -10,10 +10,11 @@
 
 namespace rio::ofi {
 
-/// Contexts of an endpoint: lib/tag's of tagged messages, and of those without a tag.
+/// Contexts of an endpoint: all lib/tag's.
 inline constexpr uint32_t kContextsOfEndpoint = 4;
 inline constexpr uint32_t kTaggedContext = 0;
 inline constexpr uint32_t kPlainContext = 1;
+inline constexpr uint32_t kRemoteContext = 2;  ///< what is asked of each other's memory
 /// Endpoints of a domain.
 inline constexpr uint32_t kEndpoints = 16;
 
