@@ -168,9 +168,9 @@ int compare_valid(fid_ep*, fi_datatype type, fi_op op, size_t* count) {
 }  // namespace
 
 fi_ops_atomic* atomic_ops() {
-  static fi_ops_atomic ops = {sizeof(fi_ops_atomic), update,         update_pieces,
-                              update_message,        inject,         fetch,
-                              fetch_pieces,          fetch_message,  compare,
+  static fi_ops_atomic ops = {sizeof(fi_ops_atomic), update,          update_pieces,
+                              update_message,        inject,          fetch,
+                              fetch_pieces,          fetch_message,   compare,
                               compare_pieces,        compare_message, update_valid,
                               fetch_valid,           compare_valid};
   return &ops;

@@ -74,12 +74,12 @@ class Channel {
   /// @return 0: it was found, and ends by a completion; -FI_ENOENT.
   [[nodiscard]] ssize_t cancel(void* context);
 
-  /// Hot. Work, and tell what is done.
+  /// Hot. After Port::progress(): work, and tell what is done.
   void progress() {
     if (tag_ == nullptr) {
       return;
     }
-    tag_->progress();
+    tag_->attend();
     while (tag::Request* const request = tag_->next_done()) {
       if (request->is_receive) {
         finish(static_cast<RecvOperation&>(*request));

@@ -39,10 +39,10 @@ int wait(fid_cntr* cntr, uint64_t threshold, int timeout_ms) {
   return of<Counter>(cntr).wait(threshold, timeout_ms);
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_object<Counter>, no_bind, no_control, no_ops_open,
-                     nullptr, nullptr};
-fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr), read, read_error, add, set, wait, add_error,
-                           set_error};
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<Counter>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr), read,     read_error, add, set, wait,
+                           add_error,           set_error};
 
 }  // namespace
 
@@ -81,8 +81,8 @@ int Counter::wait(uint64_t threshold, int timeout_ms) {
 int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** out, void* user_context) {
   return no_throw([&] {
     const bool known = attr == nullptr || (attr->events == FI_CNTR_EVENTS_COMP && attr->flags == 0);
-    const bool waits = attr == nullptr || attr->wait_obj == FI_WAIT_NONE ||
-                       attr->wait_obj == FI_WAIT_UNSPEC;
+    const bool waits =
+        attr == nullptr || attr->wait_obj == FI_WAIT_NONE || attr->wait_obj == FI_WAIT_UNSPEC;
     if (!known || !waits) {
       return known ? -FI_ENOSYS : -FI_EINVAL;
     }

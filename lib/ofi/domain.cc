@@ -89,6 +89,7 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
 }
 
 void Domain::progress() {
+  port_->progress();  // also where no endpoint is left: peers wait for answers
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
       endpoints_[i]->progress();

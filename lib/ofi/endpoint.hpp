@@ -33,7 +33,7 @@ class Endpoint : public fid_ep {
   [[nodiscard]] Channel& plain() { return plain_; }
   [[nodiscard]] Remote& remote() { return remote_; }
 
-  /// Hot. Under a Guard.
+  /// Hot. Under a Guard, after Port::progress().
   void progress() {
     tagged_.progress();
     plain_.progress();

@@ -43,8 +43,7 @@ int reg_attr(fid* fid, const fi_mr_attr* attr, uint64_t flags, fid_mr** out) {
     }
     Domain& domain = of<Domain>(fid);
     const msg::Guard guard(domain.port());
-    auto memory =
-        std::make_unique<Memory>(domain, attr->mr_iov[0], attr->access, attr->context);
+    auto memory = std::make_unique<Memory>(domain, attr->mr_iov[0], attr->access, attr->context);
     const int rc = domain.regions().add(*memory, attr->requested_key);
     if (rc == 0) {
       *out = memory.release();

@@ -23,7 +23,8 @@ namespace {
 /// Whether what is there fits together.
 [[nodiscard]] ssize_t check(const RemoteCall& call) {
   const uint64_t bytes = extent(call);
-  if (call.operands.count > kIovMax || call.result.count > kIovMax || call.compare.count > kIovMax) {
+  if (call.operands.count > kIovMax || call.result.count > kIovMax ||
+      call.compare.count > kIovMax) {
     return -FI_EINVAL;
   }
   if (!is_atomic(call.verb)) {
@@ -148,8 +149,7 @@ void Remote::begin(Operation& operation) {
   ++under_way_;
   operation.parts = 1;  // until all has begun
   const tag::Pattern reply = {reply_bits(operation.id), 0, operation.to};
-  const int rc =
-      tag_->receive(reply, operation.result, operation.result_bytes, operation.reply);
+  const int rc = tag_->receive(reply, operation.result, operation.result_bytes, operation.reply);
   if (rc == 0) {
     ++operation.parts;
   } else {

@@ -42,12 +42,12 @@ class Remote {
   /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
 
-  /// Hot.
+  /// Hot. After Port::progress().
   void progress() {
     if (tag_ == nullptr) {
       return;
     }
-    tag_->progress();
+    tag_->attend();
     while (tag::Request* const request = tag_->next_done()) {
       static_cast<Party*>(request->user)->done(*request);
     }

@@ -90,9 +90,9 @@ ssize_t inject_data(fid_ep* ep, const void* data, size_t bytes, uint64_t immedia
 }  // namespace
 
 fi_ops_rma* rma_ops() {
-  static fi_ops_rma ops = {sizeof(fi_ops_rma), read,          read_pieces, read_message,
-                           write,              write_pieces,  write_message, inject,
-                           write_data,         inject_data};
+  static fi_ops_rma ops = {
+      sizeof(fi_ops_rma), read,          read_pieces, read_message, write,
+      write_pieces,       write_message, inject,      write_data,   inject_data};
   return &ops;
 }
 

@@ -66,9 +66,10 @@ bool Server::serve(const Ask& ask) {
   std::span<const uint8_t> rest;
   const std::span bytes(ask.bytes.data(), ask.request.length_bytes);
   if (read_ask(bytes, &header, &rest) != 0) {
-    pmd::log_warning("rio: destID %u asks what makes no sense; it runs another release, or means "
-                     "harm",
-                     tag::dest_id_of(ask.request.from));
+    pmd::log_warning(
+        "rio: destID %u asks what makes no sense; it runs another release, or means "
+        "harm",
+        tag::dest_id_of(ask.request.from));
     return true;
   }
   Answer* const answer = answers_under_way_ < kAnswersMax ? answers_.get() : nullptr;

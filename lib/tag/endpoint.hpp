@@ -116,6 +116,11 @@ class Endpoint {
   /// Hot. Let the library work. Bounded.
   void progress() {
     port_.progress();
+    attend();
+  }
+  /// Hot. The part of progress() that is this endpoint's own: for who has several on one port, and
+  /// calls Port::progress() once for all.
+  void attend() {
     if (port_.sessions_ended() != sessions_ended_ || port_.error() != 0) [[unlikely]] {
       look_at_sessions();
     }

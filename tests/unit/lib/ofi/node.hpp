@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/fpga/sim/temp_dir.hpp"
+
 namespace rio::test {
 
 struct InfoDeleter {
@@ -64,7 +66,8 @@ class OfiNode {
  public:
   using Name = std::array<uint8_t, 64>;
 
-  /// @param dest_id of the card; cards of one wire need different ones.
+  /// @param dest_id of the card; cards of one wire need different ones, and on a fabric they get
+  /// them: 0.
   explicit OfiNode(const Info& info, uint32_t dest_id, const NodeConfig& config = {}) {
     setenv("FI_RIO_DESTID", std::to_string(dest_id).c_str(), 1);
     open(info, config);
@@ -92,6 +95,15 @@ class OfiNode {
     fi_addr_t out = FI_ADDR_NOTAVAIL;
     EXPECT_EQ(fi_av_insert(av_.get(), name.data(), 1, &out, 0, nullptr), 1);
     return out;
+  }
+  void close_endpoint() { ep_.reset(); }
+  /// It is no more.
+  void close() {
+    ep_.reset();
+    rx_.reset();
+    tx_.reset();
+    av_.reset();
+    domain_.reset();
   }
   /// Let it work, and find nothing done.
   void expect_silent() {
@@ -141,14 +153,19 @@ class OfiNode {
 /// The cards of one test are on a wire of their own.
 class OfiTest : public testing::Test {
  protected:
-  OfiTest() {
+  /// @param kind "emu", or "shm": a fabric, which tells who has gone.
+  explicit OfiTest(const std::string& kind = "emu") {
+    setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1);
     const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    std::string card = std::string("emu:ofi") + test->name();
+    std::string card = kind + ":ofi" + test->name();
     for (char& c : card) {
       c = c == '/' ? '_' : c;
     }
     setenv("FI_RIO_CARD", card.c_str(), 1);
   }
+  ~OfiTest() override { unsetenv("RIO_RUNTIME_DIR"); }
+
+  TempDir dir_;
 };
 
 /// Two that know each other.
@@ -157,12 +174,31 @@ class OfiPair : public OfiTest {
   static constexpr uint64_t kTurns = 20'000'000;  // no wait is longer
 
   explicit OfiPair(uint64_t caps = FI_TAGGED | FI_MSG | FI_SOURCE | FI_DIRECTED_RECV,
-                   const NodeConfig& config = {})
-      : info_(get_info(hints(caps))), a_(info_, 1, config), b_(info_, 2, config) {
+                   const NodeConfig& config = {}, const std::string& kind = "emu")
+      : OfiTest(kind),
+        info_(get_info(hints(caps))),
+        a_(info_, kind == "emu" ? 1 : 0, config),
+        b_(info_, kind == "emu" ? 2 : 0, config) {
     to_b_ = a_.insert(b_);
     to_a_ = b_.insert(a_);
   }
 
+  /// Both are of one thread: what one says at the end is heard by the other before it waits for
+  /// that.
+  void TearDown() override {
+    work();
+    b_.close_endpoint();
+    work();
+    a_.close_endpoint();
+    work();
+  }
+  void work() {
+    constexpr uint32_t kAnswers = 100;
+    for (uint32_t turn = 0; turn < kAnswers && b_.rx() != nullptr; ++turn) {
+      fi_cq_tagged_entry none[1];
+      EXPECT_TRUE(fi_cq_read(a_.rx(), none, 0) <= 0 && fi_cq_read(b_.rx(), none, 0) <= 0);
+    }
+  }
   /// What is done next at `queue`, while both work. @return 1, or -FI_EAVAIL; 0: nothing.
   template <class Entry>
   ssize_t next(fid_cq* queue, Entry* entry, fi_addr_t* source = nullptr) {
