@@ -8,7 +8,9 @@
 
 enum { kStrips = 1024 };
 
-static double height(double x) { return x * x; }
+static double height(double x) {
+  return x * x;
+}
 
 static double area(double from, double to, int strips) {
   const double width = (to - from) / strips;

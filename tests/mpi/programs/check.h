@@ -18,7 +18,9 @@ static inline void digest(const void* bytes, size_t count) {
     check_digest = (check_digest ^ at[i]) * 1099511628211u;
   }
 }
-static inline void digest_long(long value) { digest(&value, sizeof(value)); }
+static inline void digest_long(long value) {
+  digest(&value, sizeof(value));
+}
 static inline void digest_status(const MPI_Status* status, MPI_Datatype type) {
   int count = 0;
   MPI_Get_count(status, type, &count);
@@ -74,9 +76,9 @@ static inline int end(void) {
   return 0;
 }
 
-static const size_t kSizes[] = {0,    1,    7,    8,    64,    255,   256,   257,   4047, 4048,
-                                4049, 4071, 4072, 4073, 4096,  4097,  16383, 16384, 16385, 65536,
-                                1048576};
+static const size_t kSizes[] = {0,    1,    7,     8,     64,    255,   256,
+                                257,  4047, 4048,  4049,  4071,  4072,  4073,
+                                4096, 4097, 16383, 16384, 16385, 65536, 1048576};
 enum { kSizeCount = sizeof(kSizes) / sizeof(kSizes[0]), kLongest = 1048576 };
 
 #endif

@@ -5,8 +5,8 @@ static int exchange(MPI_Comm comm, int value) {
   int rank, size, got = -1;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
-  MPI_Sendrecv(&value, 1, MPI_INT, (rank + 1) % size, 0, &got, 1, MPI_INT,
-               (rank + size - 1) % size, 0, comm, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(&value, 1, MPI_INT, (rank + 1) % size, 0, &got, 1, MPI_INT, (rank + size - 1) % size,
+               0, comm, MPI_STATUS_IGNORE);
   return got;
 }
 
@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
   expect(first, left, "of the world", 0);
   expect(second, left + 1000, "of the other", 0);
   MPI_Comm inter, merged;
-  MPI_Intercomm_create(comms[1], 0, MPI_COMM_WORLD, check_rank % 2 ? check_size - 2 : check_size - 1,
-                       7, &inter);
+  MPI_Intercomm_create(comms[1], 0, MPI_COMM_WORLD,
+                       check_rank % 2 ? check_size - 2 : check_size - 1, 7, &inter);
   int remote = 0, sum = 0;
   MPI_Comm_remote_size(inter, &remote);
   MPI_Allreduce(&check_rank, &sum, 1, MPI_INT, MPI_SUM, inter);

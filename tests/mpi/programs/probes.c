@@ -6,13 +6,17 @@ static void receive_probed(unsigned char* in, int how, int from, int message) {
   MPI_Message handle = MPI_MESSAGE_NULL;
   int found = 0;
   switch (how) {
-    case 0: MPI_Probe(from, message, MPI_COMM_WORLD, &status); break;
+    case 0:
+      MPI_Probe(from, message, MPI_COMM_WORLD, &status);
+      break;
     case 1:
       while (!found) {
         MPI_Iprobe(from, message, MPI_COMM_WORLD, &found, &status);
       }
       break;
-    case 2: MPI_Mprobe(from, message, MPI_COMM_WORLD, &handle, &status); break;
+    case 2:
+      MPI_Mprobe(from, message, MPI_COMM_WORLD, &handle, &status);
+      break;
     default:
       while (!found) {
         MPI_Improbe(from, message, MPI_COMM_WORLD, &found, &handle, &status);

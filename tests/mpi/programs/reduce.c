@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   begin(&argc, &argv);
   long* out = malloc(sizeof(long) * kCount);
   long* in = malloc(sizeof(long) * kCount);
-  const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX,  MPI_LAND,
+  const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_LAND,
                         MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
   for (int o = 0; o < 10; ++o) {
     for (int count = 1; count <= kCount; count = count * 17 + 3) {

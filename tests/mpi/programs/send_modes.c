@@ -6,13 +6,27 @@ enum { kModes = 7 };
 static void post(int mode, const void* at, int count, int to, int tag, MPI_Request* request) {
   *request = MPI_REQUEST_NULL;
   switch (mode) {
-    case 0: MPI_Ssend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD); break;
-    case 1: MPI_Rsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD); break;
-    case 2: MPI_Bsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD); break;
-    case 3: MPI_Isend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request); break;
-    case 4: MPI_Issend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request); break;
-    case 5: MPI_Irsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request); break;
-    default: MPI_Ibsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request); break;
+    case 0:
+      MPI_Ssend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
+    case 1:
+      MPI_Rsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
+    case 2:
+      MPI_Bsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
+    case 3:
+      MPI_Isend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request);
+      break;
+    case 4:
+      MPI_Issend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request);
+      break;
+    case 5:
+      MPI_Irsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request);
+      break;
+    default:
+      MPI_Ibsend(at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request);
+      break;
   }
 }
 

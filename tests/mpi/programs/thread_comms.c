@@ -13,7 +13,8 @@ static void* run(void* argument) {
   for (int i = 0; i < kRounds; ++i) {
     long mine = check_rank * 10 + thread + i, sum = 0;
     MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, comms[thread]);
-    expect(sum, 10L * check_size * (check_size - 1) / 2 + (long)check_size * (thread + i), "sum", i);
+    expect(sum, 10L * check_size * (check_size - 1) / 2 + (long)check_size * (thread + i), "sum",
+           i);
     MPI_Bcast(&mine, 1, MPI_LONG, i % check_size, comms[thread]);
     expect(mine, (i % check_size) * 10 + thread + i, "cast", i);
     results[thread] += sum * 3 + mine;

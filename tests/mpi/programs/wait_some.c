@@ -17,8 +17,12 @@ static void complete(int how, MPI_Request* requests, int* seen) {
         MPI_Waitany(kCount, requests, indices, MPI_STATUS_IGNORE);
         count = 1;
         break;
-      case 1: MPI_Waitsome(kCount, requests, &count, indices, MPI_STATUSES_IGNORE); break;
-      case 2: MPI_Testsome(kCount, requests, &count, indices, MPI_STATUSES_IGNORE); break;
+      case 1:
+        MPI_Waitsome(kCount, requests, &count, indices, MPI_STATUSES_IGNORE);
+        break;
+      case 2:
+        MPI_Testsome(kCount, requests, &count, indices, MPI_STATUSES_IGNORE);
+        break;
       default:
         MPI_Testany(kCount, requests, indices, &flag, MPI_STATUS_IGNORE);
         count = flag;

@@ -30,7 +30,7 @@ constexpr fi_datatype type_of() {
 template <class Number>
 std::vector<Number> values() {
   using Limits = std::numeric_limits<Number>;
-  return {Number{0},       Number{1}, Number{2},      static_cast<Number>(-1),
+  return {Number{0},        Number{1}, Number{2},     static_cast<Number>(-1),
           Limits::lowest(), Number{7}, Limits::max(), static_cast<Number>(0x55)};
 }
 
@@ -173,9 +173,9 @@ class OfiAtomics : public OfiPair {
     std::vector<Number> operands(count, Number{99});
     std::vector<Number> result(count);
     set(old);
-    const ssize_t begun = fi_compare_atomic(
-        a_.ep(), operands.data(), count, nullptr, compare.data(), nullptr, result.data(), nullptr,
-        to_b_, kOffset, kKey, type_of<Number>(), op, this);
+    const ssize_t begun = fi_compare_atomic(a_.ep(), operands.data(), count, nullptr,
+                                            compare.data(), nullptr, result.data(), nullptr, to_b_,
+                                            kOffset, kKey, type_of<Number>(), op, this);
     if (op == FI_MSWAP && !std::is_integral_v<Number>) {
       ASSERT_EQ(begun, -FI_EOPNOTSUPP);
       return;

@@ -124,11 +124,11 @@ TEST_F(OfiRemote, WhatIsNotAllowedIsRefused) {
   std::vector<uint8_t> big(50000, 0xBB);
   uint8_t* const data = big.data();
   fid_ep* const ep = a_.ep();
-  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 4, this));             // no such key
-  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 93, 3, this));            // past the end
+  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 4, this));   // no such key
+  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 93, 3, this));  // past the end
   expect_refused(fi_write(ep, data, 8, nullptr, to_b_, UINT64_MAX - 3, 3, this));
-  expect_refused(fi_write(ep, data, 50000, nullptr, to_b_, 0, 3, this));         // all too long
-  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 2, this));             // the right
+  expect_refused(fi_write(ep, data, 50000, nullptr, to_b_, 0, 3, this));  // all too long
+  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 2, this));      // the right
   expect_refused(fi_read(ep, data, 8, nullptr, to_b_, 0, 3, this));
   expect_refused(fi_read(ep, data, 50000, nullptr, to_b_, 0, 2, this));
   EXPECT_EQ(other, std::vector<uint8_t>(100, 0xAA));
