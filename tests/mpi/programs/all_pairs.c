@@ -1,5 +1,5 @@
 /* Each rank sends to each, itself too, in several sizes. ranks: 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kBytes = 30000 };
 

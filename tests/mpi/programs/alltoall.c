@@ -1,5 +1,5 @@
 /* Alltoall, its v- and w-variants, blocking and not. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kMost = 20000 };
 

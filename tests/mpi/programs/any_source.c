@@ -1,6 +1,6 @@
 /* Receives of any source and tag: each message comes once, those of one sender in order.
    ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kEach = 200 };
 

@@ -1,6 +1,6 @@
 /* Attributes, names and error handlers of communicators travel with dup as they should.
    ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 static int copies, deletes;
 

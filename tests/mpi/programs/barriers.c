@@ -1,5 +1,5 @@
 /* Barriers, blocking and not: nobody is through before all are there. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kRounds = 200 };
 

@@ -1,5 +1,5 @@
 /* Broadcasts of each size from each rank, blocking and not. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

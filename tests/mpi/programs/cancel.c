@@ -1,5 +1,5 @@
 /* Receives that are cancelled, and those that came before. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

@@ -1,5 +1,5 @@
 /* Messages of communicators are apart: dup, split, groups, intercommunicators. ranks: 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 static int exchange(MPI_Comm comm, int value) {
   int rank, size, got = -1;

@@ -1,5 +1,5 @@
 /* All send to rank 0, which receives in the reverse order of the ranks. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kEach = 300, kBytes = 6000 };
 

@@ -1,5 +1,5 @@
 /* Gather, scatter, allgather and their v-variants. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kMost = 3000 };
 

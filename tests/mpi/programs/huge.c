@@ -1,5 +1,5 @@
 /* Messages of 16 MiB and odd sizes, at odd addresses. ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

@@ -1,5 +1,5 @@
 /* Thousands of requests under way at once. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 8000 };
 

@@ -1,5 +1,5 @@
 /* Many nonblocking collectives under way at once, completed in another order. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kRounds = 20, kCount = 300 };
 

@@ -1,5 +1,5 @@
 /* Small messages do not overtake large ones of the same tag. ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

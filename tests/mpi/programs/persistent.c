@@ -1,5 +1,5 @@
 /* Persistent sends and receives, started many times. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kRounds = 50, kBytes = 20000 };
 

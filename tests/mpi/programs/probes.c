@@ -1,5 +1,5 @@
 /* Probe, Iprobe, Mprobe and Improbe, by source and tag and without. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 static void receive_probed(unsigned char* in, int how, int from, int message) {
   MPI_Status status;

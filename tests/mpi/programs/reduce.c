@@ -1,5 +1,5 @@
 /* Reductions by the operations that there are, and by two of the user's. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 5000 };
 

@@ -1,5 +1,5 @@
 /* Request_get_status, Test, and requests that are freed. ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

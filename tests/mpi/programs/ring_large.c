@@ -1,5 +1,5 @@
 /* Large messages in both directions at once, all under way. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 6, kBytes = 700001 };
 

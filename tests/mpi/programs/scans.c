@@ -1,5 +1,5 @@
 /* Scan, exscan, reduce_scatter and reduce_scatter_block, blocking and not. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 700 };
 

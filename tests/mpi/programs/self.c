@@ -1,5 +1,5 @@
 /* A rank sends to itself. ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

@@ -1,5 +1,5 @@
 /* Synchronous, ready and buffered sends, blocking and not. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kModes = 7 };
 

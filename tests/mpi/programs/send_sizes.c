@@ -1,5 +1,5 @@
 /* Blocking sends of each size, each to its right neighbour. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

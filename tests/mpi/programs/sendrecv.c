@@ -1,5 +1,5 @@
 /* Sendrecv and Sendrecv_replace around a ring. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

@@ -1,7 +1,7 @@
 /* Threads with communicators of their own, that do collectives at once. ranks: 2 4 */
 #include <pthread.h>
 
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kThreads = 3, kRounds = 60 };
 

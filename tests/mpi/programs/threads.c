@@ -1,7 +1,7 @@
 /* Several threads of each rank, each with a tag of its own. ranks: 2 4 */
 #include <pthread.h>
 
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kThreads = 4, kRounds = 200, kBytes = 9000 };
 

@@ -1,5 +1,5 @@
 /* Cartesian and graph topologies with collectives of neighbours. ranks: 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

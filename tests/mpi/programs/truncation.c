@@ -1,5 +1,5 @@
 /* A message longer than its buffer is an error of that receive, and of no other. ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

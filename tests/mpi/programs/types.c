@@ -1,5 +1,5 @@
 /* Derived types, different on both sides with the same signature. ranks: 2 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kSide = 120 };
 

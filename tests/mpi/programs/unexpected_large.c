@@ -1,5 +1,5 @@
 /* Large messages that nobody has posted a receive for, received in another order. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 10, kBytes = 200000 };
 

@@ -1,5 +1,5 @@
 /* Waitany, Waitsome, Testall, Testany over many requests. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 64, kBytes = 5000 };
 

@@ -1,5 +1,5 @@
 /* Fetch_and_op, get_accumulate, and requests of them. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kRounds = 100 };
 

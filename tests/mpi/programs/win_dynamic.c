@@ -1,5 +1,5 @@
 /* Windows that memory is attached to, and requests of puts and gets. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 2000 };
 

@@ -1,5 +1,5 @@
 /* Put, get and accumulate between fences. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 50000 };
 

@@ -1,5 +1,5 @@
 /* Exclusive locks keep read-modify-write whole; shared ones let all read. ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kRounds = 50 };
 

@@ -1,5 +1,5 @@
 /* Post, start, complete, wait: between neighbours only. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kCount = 3000 };
 

@@ -1,5 +1,5 @@
 /* Windows of memory that all ranks of a machine share. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

@@ -1,6 +1,6 @@
 /* Compare_and_swap, as a lock of the user's own. osc: pt2pt (Open MPI 4.1's osc/rdma fails in
    MPI_Compare_and_swap, over its own transports, too) ranks: 2 4 8 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);

@@ -1,5 +1,5 @@
 /* One-sided with derived types on either side. ranks: 2 4 */
-#include "check.h"
+#include "tests/mpi/programs/check.h"
 
 enum { kSide = 64 };
 
