@@ -69,10 +69,11 @@ class Context {
   /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
   /// until it is done. @param len_bytes 1 to kTransferMax; 0, too, where small. @param
   /// transfer new, or one that is done. @param small for what would have gone as a message or a
-  /// few, if there were credit.
+  /// few, if there were credit. @param immediate eight bytes that the receiver is told; null: none.
   /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
   [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
-                               uint64_t len_bytes, SendTransfer& transfer, bool small = false);
+                               uint64_t len_bytes, SendTransfer& transfer, bool small = false,
+                               const uint64_t* immediate = nullptr);
   /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
   /// has to be answered by receive_large() or refuse_large() some time.
   [[nodiscard]] Request* take_request();

@@ -52,9 +52,11 @@ int read(std::span<const uint8_t> bytes, RequestBody* out) {
     return -EPROTO;
   }
   const bool small = (body.flags & RequestBody::kSmall) != 0;
+  const bool immediate = (body.flags & RequestBody::kImmediate) != 0;
   const bool ok = body.transfer != 0 && body.len_bytes <= kTransferMax &&
                   (body.len_bytes != 0 || small) && body.page_offset < kPage &&
-                  (body.flags & ~RequestBody::kSmall) == 0 && !(small && body.offer != 0) &&
+                  (body.flags & ~(RequestBody::kSmall | RequestBody::kImmediate)) == 0 &&
+                  !(small && body.offer != 0) && (immediate || body.immediate == 0) &&
                   body.edge_bytes <= kEdgeMax && body.edge_bytes <= body.len_bytes &&
                   all_zero(std::span<const uint8_t>(body.edge).subspan(
                       std::min<size_t>(body.edge_bytes, sizeof(body.edge))));

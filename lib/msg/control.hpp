@@ -34,7 +34,8 @@ inline constexpr uint32_t kEdgeMax = 7;
 
 /// REQUEST, and ACCEPT where `offer` is not 0.
 struct RequestBody {
-  static constexpr uint8_t kSmall = 1;  ///< the payload is small data that lacks credit
+  static constexpr uint8_t kSmall = 1;      ///< the payload is small data that lacks credit
+  static constexpr uint8_t kImmediate = 2;  ///< `immediate` means something
 
   uint32_t transfer;        ///< counts up in each session, from 1
   uint32_t offer;           ///< that is accepted; 0: none
@@ -42,15 +43,17 @@ struct RequestBody {
   uint64_t match_bits;      ///< the layer's above
   uint32_t message_number;  ///< of this peer and context
   uint16_t page_offset;     ///< of the sender's first byte, 0 to 4095
-  uint8_t flags;            ///< kSmall; not with an offer
+  uint8_t flags;            ///< kSmall, not with an offer; kImmediate
   uint8_t edge_bytes;       ///< 0 to kEdgeMax, up to len_bytes
   uint8_t edge[8];          ///< the first edge_bytes of the payload
+  uint64_t immediate;       ///< the layer's above; without kImmediate 0
 };
-static_assert(sizeof(RequestBody) == 40 && offsetof(RequestBody, len_bytes) == 8 &&
+static_assert(sizeof(RequestBody) == 48 && offsetof(RequestBody, len_bytes) == 8 &&
               offsetof(RequestBody, match_bits) == 16 &&
               offsetof(RequestBody, message_number) == 24 &&
               offsetof(RequestBody, page_offset) == 28 && offsetof(RequestBody, flags) == 30 &&
-              offsetof(RequestBody, edge_bytes) == 31 && offsetof(RequestBody, edge) == 32);
+              offsetof(RequestBody, edge_bytes) == 31 && offsetof(RequestBody, edge) == 32 &&
+              offsetof(RequestBody, immediate) == 40);
 
 /// GRANT.
 struct GrantBody {

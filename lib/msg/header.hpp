@@ -13,10 +13,12 @@ namespace rio::msg {
 /// What a message is. Anything else is not ours, or of a later release: the sender is cut off.
 enum class Kind : uint8_t {
   // Numbered, for a context; take a credit.
-  kData = 0,   ///< a whole message
-  kFirst = 1,  ///< first part of a message of several: parts.hpp
-  kMore = 2,   ///< another part
-  kLast = 3,   ///< the last part
+  kData = 0,            ///< a whole message
+  kFirst = 1,           ///< first part of a message of several: parts.hpp
+  kMore = 2,            ///< another part
+  kLast = 3,            ///< the last part
+  kDataImmediate = 4,   ///< as kData, behind eight bytes more for the layer above
+  kFirstImmediate = 5,  ///< as kFirst, whose header has them
   // Numbered, for a context; takes a record there, and one of the control credits.
   kRequest = 8,  ///< may I send this? RequestBody
   // Numbered, for the library; from the reserve.
@@ -75,10 +77,10 @@ struct SessionBody {
 static_assert(sizeof(SessionBody) == 16);
 
 /// "riom", and the release of this format.
-inline constexpr uint32_t kMagic = 0x6D6F6901;
+inline constexpr uint32_t kMagic = 0x6D6F6902;
 
 [[nodiscard]] constexpr bool takes_credit(Kind kind) {
-  return kind <= Kind::kLast;
+  return static_cast<uint8_t>(kind) < 8;  // what of them there is not is for the layer above
 }
 
 /// Those about large data, which have a body.
@@ -100,7 +102,7 @@ struct HeaderWords {
   [[nodiscard]] uint32_t padding() const { return static_cast<uint32_t>(rest >> 56); }
 
   /// Bits that no message which takes a credit has: contexts of kContexts, kinds, padding.
-  static constexpr uint64_t kNever = 0xF8FC'0000'FFC0'FFC0u;
+  static constexpr uint64_t kNever = 0xF8F8'0000'FFC0'FFC0u;
   /// Contexts and kind.
   static constexpr uint64_t kRoute = 0x00FF'0000'FFFF'FFFFu;
   [[nodiscard]] bool takes_credit() const { return (rest & kNever) == 0; }
@@ -120,6 +122,12 @@ static_assert(sizeof(HeaderWords) == sizeof(Header) && kContexts == 64);
   HeaderWords words;
   std::memcpy(&words, at, sizeof(words));
   return words;
+}
+
+/// Second word of a header of kData, for another kind.
+[[nodiscard]] constexpr uint64_t with_kind(uint64_t word, Kind kind) {
+  static_assert(static_cast<uint8_t>(Kind::kData) == 0);
+  return word | uint64_t{static_cast<uint8_t>(kind)} << 48;
 }
 
 /// Zeros that the card adds to a message of that many bytes.

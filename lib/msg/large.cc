@@ -216,10 +216,12 @@ int Context::accept_large(bool all_may_ask) {
 }
 
 int Context::send_large(const Route& route, uint64_t match_bits, const void* data,
-                        uint64_t len_bytes, SendTransfer& transfer, bool small) {
+                        uint64_t len_bytes, SendTransfer& transfer, bool small,
+                        const uint64_t* immediate) {
   const int rc = port_.start_large();
   return rc != 0 ? rc
-                 : port_.sender_->send(*this, route, match_bits, data, len_bytes, transfer, small);
+                 : port_.sender_->send(*this, route, match_bits, data, len_bytes, transfer, small,
+                                       immediate);
 }
 
 Request* Context::take_request() {

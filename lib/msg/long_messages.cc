@@ -139,7 +139,7 @@ int LongMessages::begin(Peer& peer, LongSend& send) {
     send.asked = rc == 0;
     return rc;
   }
-  const int rc = peer.parts.begin(peer.route, {0, length}, send.data, parts);
+  const int rc = peer.parts.begin(peer.route, Kind::kFirst, {0, length, 0}, send.data, parts);
   send.sent_bytes = rc == 0 ? kFirstBytesMax : 0;
   return rc;
 }

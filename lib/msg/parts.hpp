@@ -16,8 +16,9 @@ namespace rio::msg {
 struct FirstHeader {
   uint64_t bits;         ///< the layer's above; of a context's message 0
   uint64_t total_bytes;  ///< of the message: more than kFirstBytesMax
+  uint64_t immediate;    ///< of kFirstImmediate; else 0
 };
-static_assert(sizeof(FirstHeader) == 16);
+static_assert(sizeof(FirstHeader) == 24);
 
 /// Bytes of the user in a first part, and in any other.
 inline constexpr uint32_t kFirstBytesMax = kPartBytesMax - sizeof(FirstHeader);

@@ -28,21 +28,19 @@ bool PartsOut::must_ask(const Route& route, uint32_t parts) {
 }
 
 Route PartsOut::route_of(const Route& route, Kind kind) {
-  static_assert(static_cast<uint8_t>(Kind::kData) == 0);
   Route other = route;
   other.out = &credits_;
-  other.word |= uint64_t{static_cast<uint8_t>(kind)} << 48;
+  other.word = with_kind(route.word, kind);
   return other;
 }
 
-int PartsOut::begin(const Route& route, const FirstHeader& header, const void* data,
+int PartsOut::begin(const Route& route, Kind kind, const FirstHeader& header, const void* data,
                     uint32_t parts) {
   Outflow& all = *route.out;
   const uint32_t session = route.link->session;
   refusals_ = refusals_of(route);
   credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : Outflow();
-  const int rc =
-      port_.send(route_of(route, Kind::kFirst), &header, sizeof(header), data, kFirstBytesMax);
+  const int rc = port_.send(route_of(route, kind), &header, sizeof(header), data, kFirstBytesMax);
   if (rc != 0) {
     // Where the peer counts anew they are nobody's.
     if (session == route.link->session && refusals_ == refusals_of(route)) {

@@ -19,8 +19,9 @@ class PartsOut {
   [[nodiscard]] bool must_ask(const Route& route, uint32_t parts);
   /// The first part, of kFirstBytesMax bytes, and credits for all, which nobody else can have then:
   /// what is begun is not stopped half-way by messages that wait for their receives.
-  [[nodiscard]] int begin(const Route& route, const FirstHeader& header, const void* data,
-                          uint32_t parts);
+  /// @param kind kFirst or kFirstImmediate.
+  [[nodiscard]] int begin(const Route& route, Kind kind, const FirstHeader& header,
+                          const void* data, uint32_t parts);
   /// The next part. @param sent_bytes of the message, which grows. @return as Port::send();
   /// -ECONNREFUSED: the context was closed after the first part.
   [[nodiscard]] int go_on(const Route& route, const uint8_t* data, uint64_t length_bytes,

@@ -118,6 +118,16 @@ class Port {
       copy_tiny(at + sizeof(word), static_cast<const uint8_t*>(data), bytes);
     });
   }
+  /// The same with two words, as Kind::kDataImmediate. @param route of Kind::kData.
+  [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, uint64_t immediate,
+                               const void* data, uint32_t bytes) {
+    const auto fill = [&](uint8_t* at) {
+      std::memcpy(at, &word, sizeof(word));
+      std::memcpy(at + sizeof(word), &immediate, sizeof(immediate));
+      copy_tiny(at + 2 * sizeof(word), static_cast<const uint8_t*>(data), bytes);
+    };
+    return send_one(route, 2 * sizeof(word) + bytes, fill, Kind::kDataImmediate);
+  }
   /// As send(), with a header of the caller's before them. @param head_bytes with `bytes` at most
   /// kPartBytesMax.
   [[nodiscard]] int send(const Route& route, const void* head, uint32_t head_bytes,
@@ -291,10 +301,10 @@ class Port {
   }
   /// may_send(), begin_message() and post() for a message of one segment, if the budget lasts. What
   /// is read again and again elsewhere is in locals here: the bytes might be anybody's.
-  /// @param fill writes the bytes.
+  /// @param fill writes the bytes. @param kind of the message, if the route's is kData.
   template <class Fill>
-  [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes,
-                                                     Fill fill) {
+  [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes, Fill fill,
+                                                     Kind kind = Kind::kData) {
     Outflow& out = *route.out;
     pmd::TxQueue& tx = *tx_;
     if (out.available() == 0 || !in_budget(tx.next_index())) [[unlikely]] {
@@ -306,8 +316,8 @@ class Port {
     const uint16_t credit = route.back->tell();
     uint8_t* const at = tx.slot_va(slot);
     const uint64_t key_number = route.link->next_out;
-    const HeaderWords header = {
-        key_number, route.word | uint64_t{credit} << 32 | uint64_t{padding_of(bytes)} << 56};
+    const HeaderWords header = {key_number, with_kind(route.word, kind) | uint64_t{credit} << 32 |
+                                                uint64_t{padding_of(bytes)} << 56};
     std::memcpy(at, &header, sizeof(header));
     route.link->next_out = key_number + (1ull << 32);
     const uint64_t words =

@@ -52,7 +52,8 @@ int Sender::create() {
 }
 
 int Sender::send(Context& context, const Route& route, uint64_t match_bits, const void* data,
-                 uint64_t len_bytes, SendTransfer& transfer, bool small) {
+                 uint64_t len_bytes, SendTransfer& transfer, bool small,
+                 const uint64_t* immediate) {
   if ((data == nullptr || len_bytes == 0) && !(small && len_bytes == 0)) {
     return -EINVAL;
   }
@@ -81,6 +82,10 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   body.match_bits = match_bits;
   body.page_offset = reinterpret_cast<uintptr_t>(va) % pmd::mem::kMessagePage;
   body.flags = small ? RequestBody::kSmall : 0;
+  if (immediate != nullptr) {
+    body.flags |= RequestBody::kImmediate;
+    body.immediate = *immediate;
+  }
   body.edge_bytes = transfer.edge_bytes;
   if (edge != 0) {
     std::memcpy(body.edge, va, edge);

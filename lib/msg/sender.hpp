@@ -32,7 +32,8 @@ class Sender {
 
   /// As Context::send_large().
   [[nodiscard]] int send(Context& context, const Route& route, uint64_t match_bits,
-                         const void* data, uint64_t len_bytes, SendTransfer& transfer, bool small);
+                         const void* data, uint64_t len_bytes, SendTransfer& transfer, bool small,
+                         const uint64_t* immediate);
   void cancel(SendTransfer& transfer);
 
   // What the peer says; false: it has lied.

@@ -9,11 +9,20 @@ namespace rio::tag {
 
 using msg::Kind;
 
+namespace {
+
+/// @param at a whole message. @param head_bytes of it, checked.
+[[nodiscard]] inline Immediate immediate_of(const uint8_t* at, uint32_t head_bytes) {
+  return head_bytes == kBitsBytes ? Immediate{} : Immediate{load_bits(at + kBitsBytes), true};
+}
+
+}  // namespace
+
 void Endpoint::drain() {
   const msg::Inbox& inbox = context_->inbox();
   while (!inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
-    if (msg::kind_of(inbox.at(0)) == Kind::kData && incoming_ == 0) [[likely]] {
+    if (is_whole(msg::kind_of(inbox.at(0))) && incoming_ == 0) [[likely]] {
       arrive_run(origin);
     } else {
       arrive_other(inbox.at(0), origin);
@@ -27,20 +36,21 @@ inline void Endpoint::arrive_run(const msg::Origin& origin) {
   const Address source = address(origin.link->dest_id(), origin.from);
   const uint32_t count = std::min(inbox.run(), inbox.in_a_row(0));
   const iovec* const messages = &inbox.at(0);
+  const uint32_t head = head_bytes(has_immediate(msg::kind_of(messages[0])));
   uint32_t taken = 0;
   {
     ReceiveQueue::Run receives = matcher_.arrive_run(source);
     Requests done;
     for (; taken < count; ++taken) {
       const iovec& bytes = messages[taken];
-      if (bytes.iov_len < kBitsBytes) [[unlikely]] {
+      if (bytes.iov_len < head) [[unlikely]] {
         break;
       }
       Receive* const receive = receives.take(load_bits(bytes.iov_base));
       if (receive == nullptr) [[unlikely]] {
         break;
       }
-      complete(static_cast<RecvRequest&>(*receive), source, bytes, &done);
+      complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done);
     }
     done_.append_all(done);
   }
@@ -52,38 +62,46 @@ inline void Endpoint::arrive_run(const msg::Origin& origin) {
   }
 }
 
-/// @param bytes of a whole message.
+/// @param bytes of a whole message. @param head what stands before the user's.
 inline void Endpoint::complete(RecvRequest& request, Address source, const iovec& bytes,
-                               Requests* done) {
+                               uint32_t head, Requests* done) {
   const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
-  const uint64_t length_bytes = bytes.iov_len - kBitsBytes;
+  const uint64_t length_bytes = bytes.iov_len - head;
   request.length_bytes = length_bytes;
   request.message_bits = load_bits(at);
+  request.immediate = immediate_of(at, head);
   request.from = source;
   if (length_bytes <= msg::kTinyBytesMax && length_bytes <= request.capacity_bytes) [[likely]] {
-    msg::copy_tiny(request.buffer, at + kBitsBytes, length_bytes);
+    msg::copy_tiny(request.buffer, at + head, length_bytes);
     finish(request, 0, done);
     return;
   }
-  place(request, 0, at + kBitsBytes, length_bytes);
+  place(request, 0, at + head, length_bytes);
   finish(request, truncation(request), done);
 }
 
 /// A whole message. It is the oldest of the inbox, as in all functions below.
-void Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin) {
-  const uint64_t bits = load_bits(bytes.iov_base);
+/// @return null, or what is wrong with it: then it is there still.
+const char* Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin, uint32_t head) {
+  if (bytes.iov_len < head) {
+    return "a message without match bits";
+  }
+  const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
+  const uint64_t bits = load_bits(at);
   const Address source = address(origin.link->dest_id(), origin.from);
   if (Receive* const receive = matcher_.arrive(source, bits); receive != nullptr) {
-    complete(static_cast<RecvRequest&>(*receive), source, bytes, &done_);
+    complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done_);
     context_->drop_oldest();
-    return;
+    return nullptr;
   }
-  Unexpected* const message = keep(source, bits, bytes.iov_len - kBitsBytes, kBitsBytes);
+  const Immediate immediate = immediate_of(at, head);
+  Unexpected* const message =
+      keep(source, {bits, bytes.iov_len - head, immediate.value}, immediate.there, head);
   if (message == nullptr) {
-    bad(origin, "no memory to keep a message");
-    return;
+    return "no memory to keep a message";
   }
   message->whole = true;
+  return nullptr;
 }
 
 void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
@@ -98,15 +116,18 @@ void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
   }
   switch (const Kind kind = msg::kind_of(bytes); kind) {
     case Kind::kData:
-      if (bytes.iov_len < kBitsBytes || peer->incoming.active()) {
-        bad(origin, bytes.iov_len < kBitsBytes ? "a message without match bits"
-                                               : "a message in the middle of another one");
-        return;
+    case Kind::kDataImmediate: {
+      const char* const wrong = peer->incoming.active()
+                                    ? "a message in the middle of another one"
+                                    : arrive_data(bytes, origin, head_bytes(has_immediate(kind)));
+      if (wrong != nullptr) {
+        bad(origin, wrong);
       }
-      arrive_data(bytes, origin);
       return;
+    }
     case Kind::kFirst:
-      if (!arrive_first(*peer, bytes)) {
+    case Kind::kFirstImmediate:
+      if (!arrive_first(*peer, bytes, has_immediate(kind))) {
         bad(origin, "a first part that makes no sense, or no memory for it");
       }
       return;
@@ -122,7 +143,7 @@ void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
   }
 }
 
-bool Endpoint::arrive_first(Peer& peer, const iovec& bytes) {
+bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) {
   FirstHeader header;
   if (bytes.iov_len < sizeof(header)) {
     return false;
@@ -132,13 +153,13 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes) {
   const uint64_t count = bytes.iov_len - sizeof(header);
   const uint64_t total = header.total_bytes;
   Incoming incoming = peer.incoming;
-  if (!incoming.begin(total, count, kLengthMax)) {
+  if ((!has_immediate && header.immediate != 0) || !incoming.begin(total, count, kLengthMax)) {
     return false;
   }
   Receive* const receive = matcher_.arrive(peer.address, header.bits);
   incoming.to = static_cast<RecvRequest*>(receive);
   if (receive == nullptr) {
-    incoming.kept = keep(peer.address, header.bits, total, sizeof(header));
+    incoming.kept = keep(peer.address, header, has_immediate, sizeof(header));
     if (incoming.kept == nullptr) {
       return false;
     }
@@ -146,6 +167,7 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes) {
     RecvRequest& request = *incoming.to;
     request.length_bytes = total;
     request.message_bits = header.bits;
+    request.immediate = {header.immediate, has_immediate};
     request.from = peer.address;
     request.stage = Stage::kMoving;
     place(request, 0, at + sizeof(header), count);
@@ -185,8 +207,8 @@ void Endpoint::end_incoming(Peer& peer) {
 }
 
 /// Take the oldest of the inbox into a message that is not expected. @return null: no memory.
-[[gnu::noinline]] Unexpected* Endpoint::keep(Address source, uint64_t bits, uint64_t total_bytes,
-                                             uint32_t skip_bytes) {
+[[gnu::noinline]] Unexpected* Endpoint::keep(Address source, const FirstHeader& header,
+                                             bool has_immediate, uint32_t skip_bytes) {
   Unexpected* const message = unexpected_.get();
   if (message == nullptr) {
     return nullptr;
@@ -196,8 +218,9 @@ void Endpoint::end_incoming(Peer& peer) {
     return nullptr;
   }
   message->source = source;
-  message->bits = bits;
-  message->length_bytes = total_bytes;
+  message->bits = header.bits;
+  message->immediate = {header.immediate, has_immediate};
+  message->length_bytes = header.total_bytes;
   matcher_.keep(*message);
   ++stats_.unexpected;
   return message;

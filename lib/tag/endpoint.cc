@@ -13,6 +13,11 @@ namespace {
 /// Nothing can be sent there.
 msg::Outflow full;
 
+[[nodiscard]] MessageInfo info_of(const Message& message) {
+  return {message.source, message.bits, message.length_bytes,
+          static_cast<const Unexpected&>(message).immediate};
+}
+
 }  // namespace
 
 Endpoint::Direct Endpoint::nobody() {
@@ -83,6 +88,7 @@ Peer* Endpoint::peer(Address address) {
 /// A receive has matched what came before it.
 int Endpoint::take(Unexpected& message, RecvRequest& request) {
   request.message_bits = message.bits;
+  request.immediate = message.immediate;
   request.length_bytes = message.length_bytes;
   request.from = message.source;
   if (message.request != nullptr) {
@@ -94,6 +100,9 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
       return 1;
     }
     return 0;
+  }
+  if (message.sender != nullptr || message.copy != nullptr) {
+    take_self(message, request);
   }
   uint64_t at = 0;
   for (const Part* part = message.first; part != nullptr; part = part->next) {
@@ -127,6 +136,9 @@ void Endpoint::drop(Unexpected& message) {
     parts_.put(part);
     part = next;
   }
+  if (message.sender != nullptr) {
+    end_self(message, -ECANCELED);
+  }
   if (message.request != nullptr) {
     context_->refuse_large(message.request);
   }
@@ -140,7 +152,7 @@ bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
     let_in(pattern.source);
     return false;
   }
-  *info = {message->source, message->bits, message->length_bytes};
+  *info = info_of(*message);
   return true;
 }
 
@@ -151,7 +163,7 @@ Message* Endpoint::claim(const Pattern& pattern, MessageInfo* info) {
     let_in(pattern.source);
     return nullptr;
   }
-  *info = {message->source, message->bits, message->length_bytes};
+  *info = info_of(*message);
   return message;
 }
 

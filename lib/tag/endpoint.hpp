@@ -55,19 +55,29 @@ class Endpoint {
   /// way. @return as above; -ECONNRESET and the like (what was sent to this peer earlier may be
   /// lost; the next call begins anew), -EINVAL (address, length), -ENOMEM.
   [[nodiscard]] int send(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
-                         SendRequest& request) {
-    if (to == direct_.address && length_bytes <= msg::kTinyBytesMax &&
-        port_.send_tiny(direct_.route, bits, data, static_cast<uint32_t>(length_bytes)))
-        [[likely]] {
+                         SendRequest& request, Immediate immediate = {}) {
+    if (send_tiny(to, bits, immediate, data, length_bytes)) [[likely]] {
       request.status = 0;
       return 1;
     }
-    return send_any(to, bits, data, length_bytes, false, request);
+    return send_any(to, bits, immediate, data, length_bytes, false, request);
   }
-  /// The same, but it is done only when the message was matched: MPI's Ssend. It is asked for.
+  /// The same if it can be done at once and with little: no request is needed. @return false:
+  /// nothing has happened.
+  [[nodiscard]] bool send_tiny(Address to, uint64_t bits, Immediate immediate, const void* data,
+                               uint64_t length_bytes) {
+    if (to != direct_.address || length_bytes > msg::kTinyBytesMax) [[unlikely]] {
+      return false;
+    }
+    const auto count = static_cast<uint32_t>(length_bytes);
+    return immediate.there ? port_.send_tiny(direct_.route, bits, immediate.value, data, count)
+                           : port_.send_tiny(direct_.route, bits, data, count);
+  }
+  /// The same as send(), but it is done only when the message was matched: MPI's Ssend. It is asked
+  /// for.
   [[nodiscard]] int send_sync(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
-                              SendRequest& request) {
-    return send_any(to, bits, data, length_bytes, true, request);
+                              SendRequest& request, Immediate immediate = {}) {
+    return send_any(to, bits, immediate, data, length_bytes, true, request);
   }
 
   /// Hot. Receive. @param pattern.source of address(), or kAnySource. @param buffer the library's
@@ -106,6 +116,11 @@ class Endpoint {
   /// Hot. Let the library work. Bounded.
   void progress() {
     port_.progress();
+    attend();
+  }
+  /// Hot. The part of progress() that is this endpoint's own: for who has several on one port, and
+  /// calls Port::progress() once for all.
+  void attend() {
     if (port_.sessions_ended() != sessions_ended_ || port_.error() != 0) [[unlikely]] {
       look_at_sessions();
     }
@@ -136,8 +151,8 @@ class Endpoint {
     request.stage = Stage::kIdle;
     return true;
   }
-  /// Make progress until all sends have gone and arrived, but for those that were asked for and
-  /// that nobody has matched yet. @return 0, -ETIMEDOUT.
+  /// Make progress until all sends have gone and arrived, but for those that were asked for, or
+  /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_->id()); }
@@ -186,27 +201,38 @@ class Endpoint {
   // arrive.cc
   void drain();
   void arrive_run(const msg::Origin& origin);
-  static void complete(RecvRequest& request, Address source, const iovec& bytes, Requests* done);
-  void arrive_data(const iovec& bytes, const msg::Origin& origin);
+  static void complete(RecvRequest& request, Address source, const iovec& bytes, uint32_t head,
+                       Requests* done);
+  [[nodiscard]] const char* arrive_data(const iovec& bytes, const msg::Origin& origin,
+                                        uint32_t head);
   void arrive_other(const iovec& bytes, const msg::Origin& origin);
-  [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes);
+  [[nodiscard]] bool arrive_first(Peer& peer, const iovec& bytes, bool has_immediate);
   [[nodiscard]] bool arrive_part(Peer& peer, const iovec& bytes, msg::Kind kind);
   void end_incoming(Peer& peer);
   void drop_arrived();
-  [[nodiscard]] Unexpected* keep(Address source, uint64_t bits, uint64_t total_bytes,
+  [[nodiscard]] Unexpected* keep(Address source, const FirstHeader& header, bool has_immediate,
                                  uint32_t skip_bytes);
   [[nodiscard]] bool keep_part(Unexpected& message, uint32_t skip_bytes);
   void bad(const msg::Origin& origin, const char* what);
 
   // send.cc
-  [[nodiscard]] int send_any(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
-                             bool sync, SendRequest& request);
+  [[nodiscard]] int send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
+                             uint64_t length_bytes, bool sync, SendRequest& request);
+  [[nodiscard]] int send_peer(SendRequest& request);
+  [[nodiscard]] int error_of(Peer& peer);
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_first(Peer& peer, SendRequest& request);
   [[nodiscard]] int pump(Peer& peer);
   void send_waiting();
   void want(Peer& peer);
+
+  // self.cc
+  [[nodiscard]] int send_self(SendRequest& request);
+  [[nodiscard]] int keep_self(SendRequest& request);
+  void take_self(Unexpected& message, const RecvRequest& request);
+  void end_self(Unexpected& message, int status);
+  void fail_self(int error);
 
   // large.cc
   [[nodiscard]] int push_large(Peer& peer, SendRequest& request, bool small);
@@ -234,6 +260,7 @@ class Endpoint {
   std::unique_ptr<msg::Context> context_;
   Matcher matcher_;
   Requests done_;
+  Requests self_sends_;  // that no receive has matched
   Direct direct_ = nobody();
   uint32_t incoming_ = 0;  // peers with a message in several parts under way
   uint64_t sessions_ended_ = 0;

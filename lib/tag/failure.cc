@@ -61,7 +61,8 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
   }
   fail_receives(
       [&](const Receive& receive) {
-        return receive.source != kAnySource && dest_id_of(receive.source) == link.dest_id();
+        return receive.source != kAnySource && receive.source != self() &&
+               dest_id_of(receive.source) == link.dest_id();
       },
       error);
 }
@@ -150,6 +151,7 @@ void Endpoint::fail_all(int error) {
     fail_sends(*peer, error);
   }
   fail_receives([](const Receive&) { return true; }, error);
+  fail_self(error);
 }
 
 }  // namespace rio::tag

@@ -10,8 +10,9 @@ int Endpoint::push_large(Peer& peer, SendRequest& request, bool small) {
     return -ENOMEM;
   }
   large->request = &request;
-  const int rc = context_->send_large(peer.route, request.bits, request.data, request.length_bytes,
-                                      *large, small);
+  const int rc =
+      context_->send_large(peer.route, request.bits, request.data, request.length_bytes, *large,
+                           small, request.immediate.there ? &request.immediate.value : nullptr);
   if (rc != 0) {
     large_sends_.put(large);
     return rc;
@@ -33,11 +34,14 @@ bool Endpoint::arrive_request(Peer& peer) {
     return false;
   }
   msg::Request* const from = context_->take_request();
+  const bool has_immediate = (from->body.flags & msg::RequestBody::kImmediate) != 0;
+  const Immediate immediate = {from->body.immediate, has_immediate};
   if (Receive* const receive = matcher_.arrive(peer.address, from->body.match_bits);
       receive != nullptr) {
     unexpected_.put(message);
     auto& request = static_cast<RecvRequest&>(*receive);
     request.message_bits = from->body.match_bits;
+    request.immediate = immediate;
     request.length_bytes = from->body.len_bytes;
     request.from = peer.address;
     if (!receive_large(from, request)) {
@@ -48,6 +52,7 @@ bool Endpoint::arrive_request(Peer& peer) {
   context_->keep_large(from);
   message->source = peer.address;
   message->bits = from->body.match_bits;
+  message->immediate = immediate;
   message->length_bytes = from->body.len_bytes;
   message->request = from;
   matcher_.keep(*message);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/parts.hpp"
@@ -22,12 +23,16 @@ struct Part {
 
 /// A message that no receive matched yet.
 struct Unexpected : Message {
+  Immediate immediate = {};
   Part* first = nullptr;
   Part* last = nullptr;
   msg::Origin origin = {};
   msg::Request* request = nullptr;  // of what was only asked for: no parts
-  bool whole = false;               // all parts are there
-  int status = 0;                   // why the rest will not come
+  // Of what this endpoint has sent to itself: the bytes, or who has them still. No parts either.
+  std::unique_ptr<uint8_t[]> copy;
+  SendRequest* sender = nullptr;
+  bool whole = false;  // all parts are there
+  int status = 0;      // why the rest will not come
 };
 
 /// What arrives of a message in several parts.

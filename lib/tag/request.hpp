@@ -30,6 +30,12 @@ enum class Stage : uint8_t {
   kDone,     ///< over; is the caller's once Endpoint::next_done() or test() gave it
 };
 
+/// Eight bytes that travel with a message besides its own, for the receive that matches.
+struct Immediate {
+  uint64_t value = 0;
+  bool there = false;
+};
+
 /// What sends and receives have in common.
 struct Request {
   FifoLinks<Request> by_age = {};  // the endpoint's
@@ -45,15 +51,19 @@ struct Request {
 /// Large data in flight, the endpoint's.
 struct LargeSend;
 struct LargeRecv;
+/// A message that waits for a receive, the endpoint's.
+struct Unexpected;
 
 struct SendRequest : Request {
   uint64_t bits = 0;
+  Immediate immediate;
   const uint8_t* data = nullptr;
   uint64_t length_bytes = 0;
   uint64_t sent_bytes = 0;
   Address to = 0;
   bool sync = false;  ///< done when it was matched
   LargeSend* large = nullptr;
+  Unexpected* kept = nullptr;  // of what goes to the same endpoint
 };
 
 struct RecvRequest : Request, Receive {
@@ -64,6 +74,7 @@ struct RecvRequest : Request, Receive {
   // Of the message, once it is done without an error, or with -EMSGSIZE.
   uint64_t length_bytes = 0;  ///< true one
   uint64_t message_bits = 0;
+  Immediate immediate;
   Address from = 0;
 };
 
@@ -72,6 +83,7 @@ struct MessageInfo {
   Address source;
   uint64_t bits;
   uint64_t length_bytes;
+  Immediate immediate = {};
 };
 
 }  // namespace rio::tag

@@ -6,21 +6,14 @@
 
 namespace rio::tag {
 
-int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
-                       bool sync, SendRequest& request) {
-  const bool good = length_bytes <= kLengthMax && (data != nullptr || length_bytes == 0);
-  Peer* const peer = good ? this->peer(to) : nullptr;
-  if (peer == nullptr) {
+int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
+                       uint64_t length_bytes, bool sync, SendRequest& request) {
+  if (length_bytes > kLengthMax || (data == nullptr && length_bytes != 0)) {
     return -EINVAL;
-  }
-  if (peer->session != peer->route.link->session) {
-    look_at_sessions();
-  }
-  if (peer->error != 0) {
-    return std::exchange(peer->error, 0);
   }
   request.status = 0;
   request.bits = bits;
+  request.immediate = immediate;
   request.data = static_cast<const uint8_t*>(data);
   request.length_bytes = length_bytes;
   request.sent_bytes = 0;
@@ -28,6 +21,16 @@ int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t len
   request.sync = sync;
   request.large = nullptr;
   request.stage = Stage::kWaiting;
+  return to == self() ? send_self(request) : send_peer(request);
+}
+
+int Endpoint::send_peer(SendRequest& request) {
+  Peer* const peer = this->peer(request.to);
+  const int unsent = peer != nullptr ? error_of(*peer) : -EINVAL;
+  if (unsent != 0) {
+    request.stage = Stage::kIdle;
+    return unsent;
+  }
   if (peer->has_to_send()) {
     peer->queue.append(request);
     ++stats_.stalled;
@@ -47,8 +50,16 @@ int Endpoint::send_any(Address to, uint64_t bits, const void* data, uint64_t len
     peer->error = 0;  // the caller hears of it now
     return rc;
   }
-  direct_ = {to, peer->route};
+  direct_ = {request.to, peer->route};
   return request.stage == Stage::kIdle ? 1 : 0;
+}
+
+/// What was not told yet of this peer.
+int Endpoint::error_of(Peer& peer) {
+  if (peer.session != peer.route.link->session) {
+    look_at_sessions();
+  }
+  return std::exchange(peer.error, 0);
 }
 
 /// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.
@@ -82,8 +93,8 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
     if (request.length_bytes > eager_bytes_) {
       return push_large(peer, request, false);
     }
-    const bool ask =
-        request.sync || peer.parts.must_ask(peer.route, parts_of(request.length_bytes));
+    const uint32_t parts = parts_of(request.length_bytes, request.immediate.there);
+    const bool ask = request.sync || peer.parts.must_ask(peer.route, parts);
     return ask ? push_large(peer, request, true) : push_first(peer, request);
   }
   return peer.parts.go_on(peer.route, request.data, request.length_bytes, &request.sent_bytes);
@@ -91,13 +102,19 @@ int Endpoint::push_part(Peer& peer, SendRequest& request) {
 
 int Endpoint::push_first(Peer& peer, SendRequest& request) {
   const uint64_t total = request.length_bytes;
-  if (total <= kDataBytesMax) {
+  const Immediate immediate = request.immediate;
+  const uint32_t parts = parts_of(total, immediate.there);
+  if (parts == 1) {
     const auto count = static_cast<uint32_t>(total);
-    const int rc = port_.send(peer.route, &request.bits, kBitsBytes, request.data, count);
+    const uint64_t head[] = {request.bits, immediate.value};
+    msg::Route route = peer.route;
+    route.word = msg::with_kind(route.word, kind_of(msg::Kind::kData, immediate.there));
+    const int rc = port_.send(route, head, head_bytes(immediate.there), request.data, count);
     request.sent_bytes = rc == 0 ? count : 0;
     return rc;
   }
-  const int rc = peer.parts.begin(peer.route, {request.bits, total}, request.data, parts_of(total));
+  const int rc = peer.parts.begin(peer.route, kind_of(msg::Kind::kFirst, immediate.there),
+                                  {request.bits, total, immediate.value}, request.data, parts);
   request.sent_bytes = rc == 0 ? kFirstBytesMax : 0;
   return rc;
 }

@@ -3,7 +3,8 @@
 ///
 /// A message that fits: kData, match bits, bytes; its length is implied. One of several parts
 /// begins with kFirst and a FirstHeader, and the parts follow with nothing between them: kFirst and
-/// kMore are full, kLast has the rest. All others are asked for by kRequest.
+/// kMore are full, kLast has the rest. All others are asked for by kRequest. With immediate data:
+/// kDataImmediate, match bits, immediate data, bytes; kFirstImmediate; a request that says so.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,30 @@ inline constexpr uint32_t kBitsBytes = sizeof(uint64_t);
 inline constexpr uint32_t kDataBytesMax = msg::kPartBytesMax - kBitsBytes;
 /// The longest message.
 inline constexpr uint64_t kLengthMax = msg::kTransferMax;
+/// Headers of a message of one part.
+[[nodiscard]] constexpr uint32_t head_bytes(bool has_immediate) {
+  return has_immediate ? 2 * kBitsBytes : kBitsBytes;
+}
 /// How many parts, and credits, a message takes that is not asked for.
-[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes) {
-  return msg::parts_of(length_bytes, kDataBytesMax);
+[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes, bool has_immediate) {
+  return msg::parts_of(length_bytes, msg::kPartBytesMax - head_bytes(has_immediate));
+}
+
+/// What tells kinds with immediate data from those without.
+inline constexpr auto kImmediateBit = static_cast<uint8_t>(msg::Kind::kDataImmediate);
+static_assert(static_cast<uint8_t>(msg::Kind::kData) == 0 &&
+              static_cast<uint8_t>(msg::Kind::kFirstImmediate) ==
+                  (static_cast<uint8_t>(msg::Kind::kFirst) | kImmediateBit));
+/// @param kind kData or kFirst.
+[[nodiscard]] constexpr msg::Kind kind_of(msg::Kind kind, bool has_immediate) {
+  return static_cast<msg::Kind>(static_cast<uint8_t>(kind) | (has_immediate ? kImmediateBit : 0));
+}
+[[nodiscard]] constexpr bool has_immediate(msg::Kind kind) {
+  return (static_cast<uint8_t>(kind) & kImmediateBit) != 0;
+}
+/// Whether a message is whole.
+[[nodiscard]] constexpr bool is_whole(msg::Kind kind) {
+  return (static_cast<uint8_t>(kind) & ~kImmediateBit) == 0;
 }
 
 [[nodiscard]] inline uint64_t load_bits(const void* at) {

@@ -25,7 +25,8 @@ constexpr std::string_view kBoardPrefix = "board-";
 constexpr std::string_view kNewSuffix = ".new";
 constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr int kBacklog = 4096;
-constexpr auto kLockWait = std::chrono::seconds(5);
+constexpr auto kLockWait = std::chrono::seconds(5);  // for one holder
+constexpr auto kLockWaitAll = std::chrono::seconds(120);
 constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 
 [[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
@@ -161,11 +162,21 @@ int Directory::open_folder(const std::string& fabric, std::string* error) {
   return open_own_folder(parent_.get(), fabric, path_, &folder_, error);
 }
 
+/// Many that come at once wait for each other, on few cores for long; for one that does not go on
+/// nobody does.
 int Directory::lock(std::string* error) {
-  const auto until = std::chrono::steady_clock::now() + kLockWait;
+  using Clock = std::chrono::steady_clock;
+  const auto last = Clock::now() + kLockWaitAll;
+  auto until = Clock::now() + kLockWait;
+  int64_t holder = 0;
   int rc = 0;
   while ((rc = try_lock(error)) == -EWOULDBLOCK) {
-    if (std::chrono::steady_clock::now() > until) {
+    const auto now = Clock::now();
+    if (const int64_t next = last_locked(); next != holder) {
+      holder = next;
+      until = now + kLockWait;
+    }
+    if (now > until || now > last) {
       return fail(error, -ETIMEDOUT,
                   path_ +
                       "/lock is held by a process that does not go on; see who with fuser, and "
@@ -192,7 +203,16 @@ int Directory::try_lock(std::string* error) {
     return fail(error, -EAGAIN, path_ + " went away");
   }
   lock_ = std::move(fd);
+  static_cast<void>(futimens(lock_.get(), nullptr));  // others see that somebody else has it
   return 0;
+}
+
+/// When somebody took the lock, as the file tells it.
+int64_t Directory::last_locked() const {
+  struct stat info {};
+  return fstatat(folder_.get(), kLockName, &info, AT_SYMLINK_NOFOLLOW) == 0
+             ? int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec
+             : 0;
 }
 
 std::vector<std::string> Directory::names() const {

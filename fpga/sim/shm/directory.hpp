@@ -62,6 +62,7 @@ class Directory {
   [[nodiscard]] int open_folder(const std::string& fabric, std::string* error);
   [[nodiscard]] int lock(std::string* error);
   [[nodiscard]] int try_lock(std::string* error);
+  [[nodiscard]] int64_t last_locked() const;
   [[nodiscard]] int take(const Seat& seat, std::string* error);
   [[nodiscard]] int take_board(const Seat& seat, const std::set<uint32_t>& taken,
                                std::vector<Board>& boards, uint32_t* first, std::string* error);

@@ -14,8 +14,9 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 // As they are on the wire.
-const Bytes kRequest = {1, 0, 0, 0, 2, 0, 0, 0, 0,    0,    1, 0, 0,   0,   0,   0, 8, 7, 6, 5,
-                        4, 3, 2, 1, 9, 0, 0, 0, 0xfd, 0x0f, 0, 3, 0xa, 0xb, 0xc, 0, 0, 0, 0, 0};
+const Bytes kRequest = {1,   0,   0,   0, 2, 0, 0, 0, 0, 0, 1, 0, 0,    0,    0, 0,
+                        8,   7,   6,   5, 4, 3, 2, 1, 9, 0, 0, 0, 0xfd, 0x0f, 2, 3,
+                        0xa, 0xb, 0xc, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0,    0,    0, 9};
 const Bytes kGrant = {5, 0, 0, 0, 1, 3, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 16, 0, 0, 2, 0, 0, 0};
 const Bytes kExtend = {5, 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0};
 const Bytes kDone = {5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0};
@@ -46,6 +47,8 @@ TEST(Control, ReadsWhatIsRight) {
   EXPECT_EQ(request.page_offset, 4093);
   EXPECT_EQ(request.edge_bytes, 3);
   EXPECT_EQ(request.edge[2], 0xc);
+  EXPECT_EQ(request.flags, RequestBody::kImmediate);
+  EXPECT_EQ(request.immediate, 0x0900000000000007u);
   GrantBody grant{};
   ASSERT_EQ(read_bytes(kGrant, &grant), 0);
   EXPECT_EQ(grant.transfer, 5u);
@@ -105,8 +108,8 @@ TEST(Control, RefusesWhatIsOutOfRange) {
   };
   const auto refused = [](const Bytes& bytes, auto* body) { return read_bytes(bytes, body); };
   RequestBody request{};
-  for (const Case one : {Case{0, 0}, Case{13, 1}, Case{29, 0x10}, Case{30, 2}, Case{30, 1},
-                         Case{31, 8}, Case{31, 2}, Case{39, 1}}) {
+  for (const Case one : {Case{0, 0}, Case{13, 1}, Case{29, 0x10}, Case{30, 4}, Case{30, 1},
+                         Case{30, 0}, Case{31, 8}, Case{31, 2}, Case{39, 1}}) {
     EXPECT_EQ(refused(with(kRequest, one.at, one.value), &request), -EPROTO) << one.at;
   }
   EXPECT_EQ(refused(with(with(kRequest, 10, 0), 8, 2), &request), -EPROTO);  // edge above length

@@ -14,22 +14,14 @@
 
 #include "lib/msg/long_messages.hpp"
 #include "tests/unit/lib/msg/net.hpp"
+#include "tests/unit/lib/pattern.hpp"
 
 namespace rio::msg::test {
 
 using Bytes = std::vector<uint8_t>;
 inline constexpr uint64_t kLongest = 64u << 20;
 
-/// Bytes that tell which message they are of, and where in it.
-[[nodiscard]] inline Bytes pattern(uint64_t number, uint64_t length_bytes) {
-  Bytes bytes(length_bytes);
-  uint64_t word = number * 0x9E3779B97F4A7C15u + 1;
-  for (uint8_t& byte : bytes) {
-    word = word * 6364136223846793005u + 1442695040888963407u;
-    byte = static_cast<uint8_t>(word >> 56);
-  }
-  return bytes;
-}
+using rio::test::pattern;
 
 /// A context with messages of any size.
 struct Talker {

@@ -70,7 +70,7 @@ class TagHostile : public testing::Test {
     ASSERT_TRUE(foe_->send(kOwn, Wire::message(key_, number_++, 0, 0, credit, kind, text)));
   }
   void says_first(uint64_t total_bytes, uint32_t bytes = tag::kFirstBytesMax) {
-    says(Kind::kFirst, text_of(tag::FirstHeader{7, total_bytes}, bytes));
+    says(Kind::kFirst, text_of(tag::FirstHeader{7, total_bytes, 0}, bytes));
   }
   static msg::RequestBody request(uint32_t transfer) {
     msg::RequestBody body{};
@@ -147,6 +147,21 @@ TEST_F(TagHostile, AMessageWithoutMatchBits) {
   expect_cut_off();
   EXPECT_TRUE((*own_)->test(receive));
   EXPECT_EQ(receive.status, -EPROTO);
+}
+
+TEST_F(TagHostile, AMessageWithoutItsImmediateData) {
+  says(Kind::kDataImmediate, "fifteen bytes..");
+  expect_cut_off();
+}
+
+TEST_F(TagHostile, ImmediateDataOfAMessageThatHasNone) {
+  says(Kind::kFirst, text_of(tag::FirstHeader{7, 10000, 1}, tag::kFirstBytesMax));
+  expect_cut_off();
+}
+
+TEST_F(TagHostile, KindsThatDoNotExist) {
+  says(static_cast<Kind>(6), "sixteen bytes...");
+  expect_cut_off();
 }
 
 TEST_F(TagHostile, APartOfNothing) {
@@ -274,7 +289,8 @@ INSTANTIATE_TEST_SUITE_P(All, TagHostileRequest,
                                          },
                                          [](RequestBody& body) { body.edge_bytes = 8; },
                                          [](RequestBody& body) { body.edge[0] = 1; },
-                                         [](RequestBody& body) { body.flags = 2; },
+                                         [](RequestBody& body) { body.flags = 4; },
+                                         [](RequestBody& body) { body.immediate = 1; },
                                          [](RequestBody& body) { body.offer = 1; },
                                          [](RequestBody& body) { body.page_offset = 4096; }));
 

@@ -152,9 +152,10 @@ class Talker {
     std::ranges::copy(pattern(next.number, next.length_bytes), sending.bytes.data());
     const tag::Address to = tag::address(peer.id, 0);
     const auto* const data = sending.bytes.data();
-    const int rc = next.sync
-                       ? node_->send_sync(to, next.bits, data, next.length_bytes, sending.request)
-                       : node_->send(to, next.bits, data, next.length_bytes, sending.request);
+    const int rc = next.sync ? node_->send_sync(to, next.bits, data, next.length_bytes,
+                                                sending.request, immediate_of(next.number))
+                             : node_->send(to, next.bits, data, next.length_bytes, sending.request,
+                                           immediate_of(next.number));
     if (rc == 1) {
       sends_.pop_back();
     }
@@ -216,7 +217,8 @@ class Talker {
       wrong = "it does not match";
     } else {
       wrong = reference_.received({request.from, 0, request.message_bits, request.length_bytes,
-                                   request.status, receiving.order, receiving.buffer});
+                                   request.status, request.immediate, receiving.order,
+                                   receiving.buffer});
     }
     receives_.remove_if([&](const Receiving& each) { return &each == &receiving; });
     return wrong;

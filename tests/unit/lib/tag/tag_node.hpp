@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/tag/endpoint.hpp"
+#include "tests/unit/lib/pattern.hpp"
 
 namespace rio::test {
 
@@ -49,18 +50,6 @@ struct TagNode {
   std::unique_ptr<msg::Port> port;
   std::vector<std::unique_ptr<tag::Endpoint>> endpoints;
 };
-
-/// Bytes that tell which message they are of, and where in it.
-[[nodiscard]] inline std::vector<uint8_t> pattern(uint64_t number, uint64_t length_bytes) {
-  std::vector<uint8_t> bytes(length_bytes);
-  uint64_t word = number * 0x9E3779B97F4A7C15u + 1;
-  for (uint64_t i = 0; i < length_bytes; i += sizeof(word)) {
-    word = word * 6364136223846793005u + 1442695040888963407u;
-    const uint64_t mixed = word ^ word >> 29;  // the lower bits alone come again soon
-    std::memcpy(bytes.data() + i, &mixed, std::min<uint64_t>(sizeof(mixed), length_bytes - i));
-  }
-  return bytes;
-}
 
 /// Two cards on one wire.
 class TagPair : public testing::Test {

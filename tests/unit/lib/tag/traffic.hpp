@@ -297,9 +297,10 @@ class Traffic {
     tag::SendRequest& request = sending->request;
     const bool sync = below(10) == 0;
     tag::Endpoint& source = endpoint(from);
-    const int rc =
-        sync ? source.send_sync(at(to), bits, sending->bytes.data(), length_bytes, request)
-             : source.send(at(to), bits, sending->bytes.data(), length_bytes, request);
+    const int rc = sync ? source.send_sync(at(to), bits, sending->bytes.data(), length_bytes,
+                                           request, immediate_of(sending->number))
+                        : source.send(at(to), bits, sending->bytes.data(), length_bytes, request,
+                                      immediate_of(sending->number));
     if (rc < 0) {
       ASSERT_TRUE(is_disturbed(to) || is_disturbed(from)) << rc;
       reference_.lost(sending->key, sending->number);
@@ -417,9 +418,10 @@ class Traffic {
       return;
     }
     ASSERT_TRUE(receiving.pattern.matches(request.from, request.message_bits));
-    ASSERT_EQ(reference_.received({request.from, end, request.message_bits, request.length_bytes,
-                                   request.status, receiving.taken, receiving.buffer}),
-              "");
+    ASSERT_EQ(
+        reference_.received({request.from, end, request.message_bits, request.length_bytes,
+                             request.status, request.immediate, receiving.taken, receiving.buffer}),
+        "");
     for (const auto& older : receives_[end]) {
       ASSERT_FALSE(older->order < receiving.order && older->request.stage == tag::Stage::kWaiting &&
                    older->pattern.matches(request.from, request.message_bits))

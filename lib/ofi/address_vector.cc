@@ -1,0 +1,124 @@
+#include "lib/ofi/address_vector.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/msg/waiting.hpp"
+#include "lib/ofi/name.hpp"
+
+namespace rio::ofi {
+namespace {
+
+int insert_names(fid_av* av, const void* names, size_t count, fi_addr_t* out, uint64_t flags,
+                 void* context) {
+  return no_throw([&] {
+    AddressVector& self = of<AddressVector>(av);
+    const msg::Guard guard(self.domain().port());
+    int* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
+    return self.insert(names, count, out, errors);
+  });
+}
+int no_insert_service(fid_av*, const char*, const char*, fi_addr_t*, uint64_t, void*) {
+  return -FI_ENOSYS;
+}
+int no_insert_symmetric(fid_av*, const char*, size_t, const char*, size_t, fi_addr_t*, uint64_t,
+                        void*) {
+  return -FI_ENOSYS;
+}
+int remove_names(fid_av* av, fi_addr_t* addresses, size_t count, uint64_t) {
+  AddressVector& self = of<AddressVector>(av);
+  const msg::Guard guard(self.domain().port());
+  return self.remove(addresses, count);
+}
+int look_up(fid_av* av, fi_addr_t address, void* out, size_t* bytes) {
+  AddressVector& self = of<AddressVector>(av);
+  const msg::Guard guard(self.domain().port());
+  return self.look_up(address, out, bytes);
+}
+const char* to_text(fid_av*, const void* bytes, char* out, size_t* count) {
+  Name name;
+  std::memcpy(&name, bytes, sizeof(name));
+  *count = static_cast<size_t>(print_name(name, out, *count)) + 1;
+  return out;
+}
+
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<AddressVector>, no_bind, no_control, no_ops_open, nullptr,
+    nullptr};
+fi_ops_av vector_ops = {sizeof(fi_ops_av), insert_names, no_insert_service, no_insert_symmetric,
+                        remove_names,      look_up,      to_text,           nullptr};
+
+}  // namespace
+
+AddressVector::AddressVector(Domain& domain, void* user_context)
+    : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops}, domain_(domain) {}
+
+int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
+  int inserted = 0;
+  peers_.reserve(peers_.size() + count);
+  for (size_t i = 0; i < count; ++i) {
+    tag::Address address = kNobody;
+    const int rc = read_name(static_cast<const uint8_t*>(names) + i * sizeof(Name),
+                             domain_.fabric(), &address);
+    if (rc == -EHOSTUNREACH) {
+      pmd::log_error(
+          "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
+          "FI_RIO_CARD");
+    }
+    if (rc == 0) {
+      numbers_.try_emplace(address, peers_.size());
+      ++inserted;
+    }
+    if (out != nullptr) {
+      out[i] = rc == 0 ? peers_.size() : FI_ADDR_NOTAVAIL;
+    }
+    if (errors != nullptr) {
+      errors[i] = -rc;
+    }
+    // A table has a row for each of them.
+    if (rc == 0 || out == nullptr) {
+      peers_.push_back(address);
+    }
+  }
+  return inserted;
+}
+
+int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const tag::Address gone = find(addresses[i]);
+    if (gone == kNobody) {
+      return -FI_EINVAL;
+    }
+    peers_[addresses[i]] = kNobody;
+    numbers_.erase(gone);
+    if (const auto again = std::find(peers_.begin(), peers_.end(), gone); again != peers_.end()) {
+      numbers_.emplace(gone, static_cast<fi_addr_t>(again - peers_.begin()));
+    }
+  }
+  return 0;
+}
+
+int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
+  const tag::Address found = find(address);
+  if (found == kNobody) {
+    return -FI_EINVAL;
+  }
+  const Name name = {kNameMagic, tag::dest_id_of(found),
+                     tag::context_of(found) / kContextsOfEndpoint, domain_.fabric()};
+  std::memcpy(out, &name, std::min(*bytes, sizeof(name)));
+  *bytes = sizeof(name);
+  return 0;
+}
+
+int open_address_vector(fid_domain* domain, fi_av_attr* attr, fid_av** out, void* user_context) {
+  return no_throw([&] {
+    if (attr != nullptr &&
+        (attr->name != nullptr || attr->rx_ctx_bits != 0 || (attr->flags & ~FI_SYMMETRIC) != 0)) {
+      return -FI_ENOSYS;
+    }
+    *out = new AddressVector(of<Domain>(domain), user_context);
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi

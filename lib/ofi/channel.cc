@@ -1,0 +1,283 @@
+#include "lib/ofi/channel.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/ofi/counter.hpp"
+
+namespace rio::ofi {
+namespace {
+
+/// Errors of completions are FI_E…, above 0.
+[[nodiscard]] int error_of(int status) {
+  return status == -EMSGSIZE ? FI_ETRUNC : -status;
+}
+
+}  // namespace
+
+Channel::~Channel() {
+  tag_.reset();  // what is under way ends, untold: the user has closed the endpoint
+}
+
+int Channel::enable(Domain& domain, uint32_t first_context) {
+  tag::EndpointConfig config;
+  config.eager_bytes = domain.border();
+  return tag::Endpoint::create(domain.port(), static_cast<uint16_t>(first_context + offset_),
+                               config, &tag_);
+}
+
+ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
+                      size_t bytes, void* context, uint64_t flags) {
+  const tag::Address address = address_of(to);
+  const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
+  const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
+  if (!sync && tag_->send_tiny(address, tag, immediate, data, bytes)) [[likely]] {
+    tell_sent(context, 0, tells);
+    return 0;
+  }
+  const iovec piece = {const_cast<void*>(data), bytes};
+  return send(to, tag, immediate, Buffers{&piece, 1}, context, flags);
+}
+
+ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
+                      void* context, uint64_t flags) {
+  const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
+  return post(to, tag, immediate, from, context, flags, tells);
+}
+
+ssize_t Channel::inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                               const void* data, size_t bytes) {
+  const iovec piece = {const_cast<void*>(data), bytes};
+  return post(to, tag, immediate, Buffers{&piece, 1}, nullptr, FI_INJECT, false);
+}
+
+ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
+                      void* context, uint64_t flags, bool tells) {
+  const tag::Address peer = address_of(to);
+  SendOperation* const operation = peer == nobody() ? nullptr : sends_.get();
+  if (operation == nullptr) {
+    return peer == nobody() ? -FI_EINVAL : -FI_ENOMEM;
+  }
+  operation->user = context;
+  operation->tells = tells;
+  const uint8_t* data = from.count == 0 ? nullptr : static_cast<uint8_t*>(from.pieces[0].iov_base);
+  const size_t bytes = from.bytes();
+  if (bytes != 0 && (from.count > 1 || (flags & FI_INJECT) != 0)) {
+    operation->copy.reset(new (std::nothrow) uint8_t[bytes]);
+    if (operation->copy == nullptr) {
+      sends_.put(operation);
+      return -FI_ENOMEM;
+    }
+    from.gather(operation->copy.get());
+    data = operation->copy.get();
+  }
+  const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
+  const int rc = sync ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
+                      : tag_->send(peer, tag, data, bytes, *operation, immediate);
+  if (rc == 0) {
+    return 0;
+  }
+  if (rc == 1) {
+    finish(*operation);
+    return 0;
+  }
+  sends_.put(operation);
+  return rc;
+}
+
+tag::Pattern Channel::pattern(fi_addr_t source, uint64_t tag, uint64_t ignore) const {
+  const bool any = !bound_.directed || source == FI_ADDR_UNSPEC;
+  return {tag, ignore, any ? tag::kAnySource : address_of(source)};
+}
+
+ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
+                         size_t bytes, void* context, uint64_t flags) {
+  if (!is_known(source)) [[unlikely]] {
+    return -FI_EINVAL;
+  }
+  RecvOperation* const operation = receives_.get();
+  if (operation == nullptr) [[unlikely]] {
+    return -FI_ENOMEM;
+  }
+  operation->user = context;
+  operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+  return begun(tag_->receive(pattern(source, tag, ignore), buffer, bytes, *operation), *operation);
+}
+
+ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
+                         void* context, uint64_t flags) {
+  iovec buffer = {};
+  RecvOperation* const operation = is_known(source) ? begin(context, flags, to, &buffer) : nullptr;
+  if (!is_known(source)) {
+    return -FI_EINVAL;
+  }
+  if (operation == nullptr) {
+    return -FI_ENOMEM;
+  }
+  return begun(
+      tag_->receive(pattern(source, tag, ignore), buffer.iov_base, buffer.iov_len, *operation),
+      *operation);
+}
+
+/// @param buffer where the message is to go. @return null: no memory.
+RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, iovec* buffer) {
+  RecvOperation* const operation = receives_.get();
+  if (operation == nullptr) {
+    return nullptr;
+  }
+  operation->user = context;
+  operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+  *buffer = to.count == 0 ? iovec{nullptr, 0} : to.pieces[0];
+  if (to.count > 1) {
+    buffer->iov_len = to.bytes();
+    operation->copy.reset(new (std::nothrow) uint8_t[buffer->iov_len]);
+    if (operation->copy == nullptr) {
+      receives_.put(operation);
+      return nullptr;
+    }
+    buffer->iov_base = operation->copy.get();
+    std::copy_n(to.pieces, to.count, operation->pieces.begin());
+    operation->piece_count = to.count;
+  }
+  return operation;
+}
+
+ssize_t Channel::begun(int rc, RecvOperation& operation) {
+  if (rc == 1) {
+    finish(operation);
+  } else if (rc < 0) {
+    receives_.put(&operation);
+    return rc;
+  }
+  return 0;
+}
+
+ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
+                      uint64_t flags) {
+  if (!is_known(source)) {
+    return -FI_EINVAL;
+  }
+  tag::MessageInfo info{};
+  const tag::Pattern wanted = pattern(source, tag, ignore);
+  if ((flags & (FI_CLAIM | FI_DISCARD)) == 0) {
+    const bool found = tag_->probe(wanted, &info);
+    tell_found(found ? &info : nullptr, tag, context, flags);
+    return 0;
+  }
+  tag::Message* const message = tag_->claim(wanted, &info);
+  tell_found(message != nullptr ? &info : nullptr, tag, context, flags);
+  if (message != nullptr) {
+    claimed_[context] = message;
+    return (flags & FI_DISCARD) != 0 ? receive_claimed({nullptr, 0}, context, FI_DISCARD) : 0;
+  }
+  return 0;
+}
+
+void Channel::tell_found(const tag::MessageInfo* info, uint64_t tag, void* context,
+                         uint64_t flags) {
+  Completion completion;
+  completion.entry.op_context = context;
+  completion.entry.flags = FI_RECV | kind_ | (flags & FI_CLAIM);
+  completion.entry.tag = tag;
+  completion.av = bound_.av;
+  if (info == nullptr) {
+    completion.error = FI_ENOMSG;
+  } else {
+    completion.entry.flags |= info->immediate.there ? FI_REMOTE_CQ_DATA : 0;
+    completion.entry.len = info->length_bytes;
+    completion.entry.data = info->immediate.value;
+    completion.entry.tag = info->bits;
+    completion.source = info->source - offset_;
+  }
+  bound_.rx->push(completion);
+}
+
+ssize_t Channel::receive_claimed(const Buffers& to, void* context, uint64_t flags) {
+  const auto found = claimed_.find(context);
+  if (found == claimed_.end()) {
+    return -FI_EINVAL;
+  }
+  iovec buffer = {};
+  RecvOperation* const operation = begin(context, flags, to, &buffer);
+  if (operation == nullptr) {
+    return -FI_ENOMEM;
+  }
+  operation->discards = (flags & FI_DISCARD) != 0;
+  tag::Message& message = *found->second;
+  claimed_.erase(found);
+  return begun(tag_->receive_claimed(message, buffer.iov_base, buffer.iov_len, *operation),
+               *operation);
+}
+
+ssize_t Channel::cancel(void* context) {
+  tag::Request* wanted = nullptr;
+  receives_.for_each([&](RecvOperation& operation) {
+    if (operation.user == context &&
+        (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
+      wanted = &operation;
+    }
+  });
+  if (wanted != nullptr) {
+    const int rc = tag_->cancel(static_cast<RecvOperation&>(*wanted));
+    return rc == -EALREADY ? 0 : rc;
+  }
+  sends_.for_each([&](SendOperation& operation) {
+    if (operation.user == context &&
+        (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
+      wanted = &operation;
+    }
+  });
+  if (wanted == nullptr) {
+    return -FI_ENOENT;
+  }
+  const int rc = tag_->cancel(static_cast<SendOperation&>(*wanted));
+  return rc == -EALREADY ? 0 : rc;
+}
+
+/// @param tells whether a completion is wanted, besides errors.
+void Channel::tell_sent(void* context, int error, bool tells) {
+  if (bound_.sends != nullptr) {
+    error == 0 ? bound_.sends->add(1) : bound_.sends->add_error(1);
+  }
+  if ((!tells && error == 0) || bound_.tx == nullptr) {
+    return;
+  }
+  Completion completion;
+  completion.entry.op_context = context;
+  completion.entry.flags = FI_SEND | kind_;
+  completion.error = error;
+  bound_.tx->push(completion);
+}
+
+void Channel::finish(SendOperation& operation) {
+  tell_sent(operation.user, error_of(operation.status), operation.tells);
+  sends_.put(&operation);
+}
+
+void Channel::finish(RecvOperation& operation) {
+  if (operation.copy != nullptr) {
+    const Buffers pieces = {operation.pieces.data(), operation.piece_count};
+    pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
+  }
+  if (bound_.receives != nullptr && !operation.discards) {
+    operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
+  }
+  if (!operation.discards && (operation.tells || operation.status != 0) && bound_.rx != nullptr) {
+    Completion completion;
+    const tag::Immediate immediate = operation.immediate;
+    completion.entry.op_context = operation.user;
+    completion.entry.flags = FI_RECV | kind_ | (immediate.there ? FI_REMOTE_CQ_DATA : 0);
+    completion.entry.len = std::min(operation.length_bytes, operation.capacity_bytes);
+    completion.entry.buf = operation.copy != nullptr ? nullptr : operation.buffer;
+    completion.entry.data = immediate.value;
+    completion.entry.tag = operation.message_bits;
+    completion.av = bound_.av;
+    completion.source = operation.from - offset_;
+    completion.error = error_of(operation.status);
+    completion.lost_bytes = operation.length_bytes - completion.entry.len;
+    bound_.rx->push(completion);
+  }
+  receives_.put(&operation);
+}
+
+}  // namespace rio::ofi

@@ -1,0 +1,123 @@
+/// @file
+/// One of the two kinds of messages of an endpoint: those with a tag, or those without.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+
+#include "lib/msg/slab.hpp"
+#include "lib/ofi/address_vector.hpp"
+#include "lib/ofi/bindings.hpp"
+#include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/info.hpp"
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::ofi {
+
+/// A send under way.
+struct SendOperation : tag::SendRequest {
+  bool tells = false;  ///< it is told when it is done
+  std::unique_ptr<uint8_t[]> copy;
+};
+
+/// A receive under way.
+struct RecvOperation : tag::RecvRequest {
+  bool tells = false;
+  bool discards = false;            ///< nobody wants to hear of it
+  std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
+  std::array<iovec, kIovMax> pieces = {};
+  size_t piece_count = 0;
+};
+
+/// All functions under a Guard.
+class Channel {
+ public:
+  /// @param kind FI_TAGGED or FI_MSG. @param offset from an endpoint's first context.
+  Channel(const Bindings& bound, uint64_t kind, uint32_t offset)
+      : bound_(bound), kind_(kind), offset_(offset) {}
+  ~Channel();
+
+  /// @return 0, or as tag::Endpoint::create().
+  [[nodiscard]] int enable(Domain& domain, uint32_t first_context);
+
+  /// Hot. @param flags of this operation. @return 0; -FI_EINVAL, -FI_ENOMEM, or why it cannot be.
+  [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
+                             size_t bytes, void* context, uint64_t flags);
+  /// The same, gathered.
+  [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                             const Buffers& from, void* context, uint64_t flags);
+  /// Hot. The bytes are copied, and nothing is told. @param bytes up to kInjectBytes.
+  [[nodiscard]] ssize_t inject(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                               const void* data, size_t bytes) {
+    if (!tag_->send_tiny(address_of(to), tag, immediate, data, bytes)) [[unlikely]] {
+      return inject_queued(to, tag, immediate, data, bytes);
+    }
+    if (bound_.sends != nullptr) {
+      tell_sent(nullptr, 0, false);
+    }
+    return 0;
+  }
+  /// Hot. @return as send().
+  [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
+                                size_t bytes, void* context, uint64_t flags);
+  /// The same, scattered.
+  [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
+                                void* context, uint64_t flags);
+  /// FI_PEEK, with FI_CLAIM or FI_DISCARD: what is there is told as a completion.
+  [[nodiscard]] ssize_t peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
+                             uint64_t flags);
+  /// FI_CLAIM without FI_PEEK: have what was claimed for `context`, or drop it.
+  [[nodiscard]] ssize_t receive_claimed(const Buffers& to, void* context, uint64_t flags);
+  /// @return 0: it was found, and ends by a completion; -FI_ENOENT.
+  [[nodiscard]] ssize_t cancel(void* context);
+
+  /// Hot. After Port::progress(): work, and tell what is done.
+  void progress() {
+    if (tag_ == nullptr) {
+      return;
+    }
+    tag_->attend();
+    while (tag::Request* const request = tag_->next_done()) {
+      if (request->is_receive) {
+        finish(static_cast<RecvOperation&>(*request));
+      } else {
+        finish(static_cast<SendOperation&>(*request));
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] tag::Address nobody() const { return AddressVector::kNobody; }
+  [[nodiscard]] tag::Address address_of(fi_addr_t peer) const {
+    const tag::Address first = bound_.av->find(peer);
+    return first == AddressVector::kNobody ? first : first + offset_;
+  }
+  [[nodiscard]] bool is_known(fi_addr_t source) const {
+    return !bound_.directed || source == FI_ADDR_UNSPEC || address_of(source) != nobody();
+  }
+  [[nodiscard]] tag::Pattern pattern(fi_addr_t source, uint64_t tag, uint64_t ignore) const;
+  [[nodiscard]] RecvOperation* begin(void* context, uint64_t flags, const Buffers& to,
+                                     iovec* buffer);
+  [[nodiscard]] ssize_t begun(int rc, RecvOperation& operation);
+  [[nodiscard]] ssize_t inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                                      const void* data, size_t bytes);
+  [[nodiscard]] ssize_t post(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                             const Buffers& from, void* context, uint64_t flags, bool tells);
+  void tell_sent(void* context, int error, bool tells);
+  void tell_found(const tag::MessageInfo* info, uint64_t tag, void* context, uint64_t flags);
+  void finish(SendOperation& operation);
+  void finish(RecvOperation& operation);
+
+  const Bindings& bound_;
+  uint64_t kind_;
+  uint32_t offset_;
+  msg::Slab<SendOperation> sends_;  // destroyed after tag_
+  msg::Slab<RecvOperation> receives_;
+  std::unordered_map<void*, tag::Message*> claimed_;
+  std::unique_ptr<tag::Endpoint> tag_;
+};
+
+}  // namespace rio::ofi

@@ -1,0 +1,154 @@
+#include "lib/ofi/completion_queue.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/msg/waiting.hpp"
+#include "lib/ofi/address_vector.hpp"
+
+namespace rio::ofi {
+namespace {
+
+constexpr uint32_t kFirstEntries = 256;
+
+static_assert(offsetof(fi_cq_tagged_entry, tag) == sizeof(fi_cq_data_entry) &&
+              offsetof(fi_cq_data_entry, buf) == sizeof(fi_cq_msg_entry) &&
+              offsetof(fi_cq_msg_entry, flags) == sizeof(fi_cq_entry));
+
+[[nodiscard]] size_t bytes_of(fi_cq_format format) {
+  switch (format) {
+    case FI_CQ_FORMAT_CONTEXT:
+    case FI_CQ_FORMAT_UNSPEC:
+      return sizeof(fi_cq_entry);
+    case FI_CQ_FORMAT_MSG:
+      return sizeof(fi_cq_msg_entry);
+    case FI_CQ_FORMAT_DATA:
+      return sizeof(fi_cq_data_entry);
+    default:
+      return sizeof(fi_cq_tagged_entry);
+  }
+}
+
+ssize_t read(fid_cq* cq, void* out, size_t count) {
+  return of<CompletionQueue>(cq).read(out, count, nullptr);
+}
+ssize_t read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources) {
+  return of<CompletionQueue>(cq).read(out, count, sources);
+}
+ssize_t read_error(fid_cq* cq, fi_cq_err_entry* out, uint64_t) {
+  return of<CompletionQueue>(cq).read_error(out, 0);
+}
+ssize_t wait_and_read(fid_cq* cq, void* out, size_t count, const void*, int timeout_ms) {
+  return of<CompletionQueue>(cq).wait_and_read(out, count, nullptr, timeout_ms);
+}
+ssize_t wait_and_read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources, const void*,
+                           int timeout_ms) {
+  return of<CompletionQueue>(cq).wait_and_read(out, count, sources, timeout_ms);
+}
+int signal(fid_cq* cq) {
+  of<CompletionQueue>(cq).signal();
+  return 0;
+}
+const char* error_text(fid_cq*, int error, const void*, char* out, size_t count) {
+  const char* const text = fi_strerror(error);
+  if (out != nullptr && count != 0) {
+    out[0] = '\0';
+    std::strncat(out, text, count - 1);
+  }
+  return text;
+}
+
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<CompletionQueue>, no_bind, no_control, no_ops_open, nullptr,
+    nullptr};
+fi_ops_cq queue_ops = {sizeof(fi_ops_cq),  read,   read_from, read_error, wait_and_read,
+                       wait_and_read_from, signal, error_text};
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user_context)
+    : fid_cq{{FI_CLASS_CQ, user_context, &object_ops}, &queue_ops},
+      domain_(domain),
+      entry_bytes_(bytes_of(format)),
+      ring_(kFirstEntries),
+      mask_(kFirstEntries - 1) {}
+
+[[gnu::noinline]] void CompletionQueue::grow() {
+  std::vector<Completion> larger(ring_.size() * 2);
+  const auto mask = static_cast<uint32_t>(larger.size() - 1);
+  for (uint32_t i = head_; i != tail_; ++i) {
+    larger[i & mask] = ring_[i & mask_];
+  }
+  ring_.swap(larger);
+  mask_ = mask;
+}
+
+ssize_t CompletionQueue::read(void* out, size_t count, fi_addr_t* sources) {
+  const msg::Guard guard(domain_.port());
+  if (empty() || count == 0) {  // of nothing: whoever wants progress and no more
+    domain_.progress();
+  }
+  return take(out, count, sources);
+}
+
+inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources) {
+  if (empty()) {
+    return -FI_EAGAIN;
+  }
+  auto* const at = static_cast<uint8_t*>(out);
+  size_t taken = 0;
+  for (; taken < count && !empty(); ++taken, ++head_) {
+    const Completion& next = ring_[head_ & mask_];
+    if (next.error != 0) [[unlikely]] {
+      break;
+    }
+    std::memcpy(at + taken * entry_bytes_, &next.entry, entry_bytes_);
+    if (sources != nullptr) {
+      sources[taken] = next.av == nullptr ? FI_ADDR_NOTAVAIL : next.av->number_of(next.source);
+    }
+  }
+  return taken != 0 || count == 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
+}
+
+ssize_t CompletionQueue::wait_and_read(void* out, size_t count, fi_addr_t* sources,
+                                       int timeout_ms) {
+  const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
+  const int rc = msg::wait(
+      domain_.port(), bound, [this] { domain_.progress(); },
+      [this] { return !empty() || signalled_; });
+  const msg::Guard guard(domain_.port());
+  signalled_ = false;
+  return rc < 0 && empty() ? rc : take(out, count, sources);
+}
+
+ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint32_t) {
+  const msg::Guard guard(domain_.port());
+  if (empty() || ring_[head_ & mask_].error == 0) {
+    return -FI_EAGAIN;
+  }
+  const Completion& next = ring_[head_++ & mask_];
+  fi_cq_err_entry all{};
+  all.op_context = next.entry.op_context;
+  all.flags = next.entry.flags;
+  all.len = next.entry.len;
+  all.buf = next.entry.buf;
+  all.data = next.entry.data;
+  all.tag = next.entry.tag;
+  all.olen = next.lost_bytes;
+  all.err = next.error;
+  all.prov_errno = next.error;
+  *out = all;
+  return 1;
+}
+
+int open_completion_queue(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* user_context) {
+  return no_throw([&] {
+    if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC) {
+      return -FI_ENOSYS;
+    }
+    *out = new CompletionQueue(of<Domain>(domain), attr->format, user_context);
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi

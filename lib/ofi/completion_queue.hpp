@@ -1,0 +1,66 @@
+/// @file
+/// fi_cq_open(): what is done.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/ofi/domain.hpp"
+#include "lib/ofi/fid.hpp"
+#include "lib/tag/request.hpp"
+
+namespace rio::ofi {
+
+class AddressVector;
+
+/// Something that is done. Every format of libfabric's is the beginning of the first member.
+struct Completion {
+  fi_cq_tagged_entry entry = {};
+  const AddressVector* av = nullptr;  ///< of who received; null: it was sent
+  tag::Address source = 0;            ///< context of tagged messages
+  int error = 0;                      ///< FI_E…, above 0
+  size_t lost_bytes = 0;              ///< that had no room
+};
+
+/// Grows: nothing is lost, however long nobody reads.
+class CompletionQueue : public fid_cq, public Used {
+ public:
+  using Fid = fid_cq;
+
+  CompletionQueue(Domain& domain, fi_cq_format format, void* user_context);
+
+  /// Hot. Under a Guard.
+  void push(const Completion& completion) {
+    if (tail_ - head_ == ring_.size()) [[unlikely]] {
+      grow();
+    }
+    ring_[tail_++ & mask_] = completion;
+  }
+
+  /// Hot. As fi_cq_read() and fi_cq_readfrom(). @param sources null: not wanted.
+  [[nodiscard]] ssize_t read(void* out, size_t count, fi_addr_t* sources);
+  /// As fi_cq_sread(). @param timeout_ms negative: for ever.
+  [[nodiscard]] ssize_t wait_and_read(void* out, size_t count, fi_addr_t* sources, int timeout_ms);
+  /// As fi_cq_readerr().
+  [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
+  /// As fi_cq_signal().
+  void signal() { signalled_ = true; }
+
+ private:
+  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] ssize_t take(void* out, size_t count, fi_addr_t* sources);
+  void grow();
+
+  Domain& domain_;
+  Use use_{domain_};
+  size_t entry_bytes_;
+  std::vector<Completion> ring_;
+  uint32_t mask_;
+  uint32_t head_ = 0;
+  uint32_t tail_ = 0;
+  bool signalled_ = false;
+};
+
+int open_completion_queue(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* user_context);
+
+}  // namespace rio::ofi

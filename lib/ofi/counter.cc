@@ -1,0 +1,94 @@
+#include "lib/ofi/counter.hpp"
+
+#include "lib/msg/waiting.hpp"
+
+namespace rio::ofi {
+namespace {
+
+uint64_t read(fid_cntr* cntr) {
+  return of<Counter>(cntr).read();
+}
+uint64_t read_error(fid_cntr* cntr) {
+  return of<Counter>(cntr).read_error();
+}
+int add(fid_cntr* cntr, uint64_t count) {
+  Counter& self = of<Counter>(cntr);
+  const msg::Guard guard(self.domain().port());
+  self.add(count);
+  return 0;
+}
+int add_error(fid_cntr* cntr, uint64_t count) {
+  Counter& self = of<Counter>(cntr);
+  const msg::Guard guard(self.domain().port());
+  self.add_error(count);
+  return 0;
+}
+int set(fid_cntr* cntr, uint64_t value) {
+  Counter& self = of<Counter>(cntr);
+  const msg::Guard guard(self.domain().port());
+  self.set(value);
+  return 0;
+}
+int set_error(fid_cntr* cntr, uint64_t value) {
+  Counter& self = of<Counter>(cntr);
+  const msg::Guard guard(self.domain().port());
+  self.set_error(value);
+  return 0;
+}
+int wait(fid_cntr* cntr, uint64_t threshold, int timeout_ms) {
+  return of<Counter>(cntr).wait(threshold, timeout_ms);
+}
+
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<Counter>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr), read,     read_error, add, set, wait,
+                           add_error,           set_error};
+
+}  // namespace
+
+Counter::Counter(Domain& domain, void* user_context)
+    : fid_cntr{{FI_CLASS_CNTR, user_context, &object_ops}, &counter_ops}, domain_(domain) {}
+
+uint64_t Counter::read() {
+  const msg::Guard guard(domain_.port());
+  domain_.progress();
+  return value_;
+}
+
+uint64_t Counter::read_error() {
+  const msg::Guard guard(domain_.port());
+  domain_.progress();
+  return errors_;
+}
+
+int Counter::wait(uint64_t threshold, int timeout_ms) {
+  const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
+  uint64_t before = 0;
+  {
+    const msg::Guard guard(domain_.port());
+    before = errors_;
+  }
+  const int rc = msg::wait(
+      domain_.port(), bound, [this] { domain_.progress(); },
+      [&] { return value_ >= threshold || errors_ != before; });
+  const msg::Guard guard(domain_.port());
+  if (value_ >= threshold) {
+    return 0;
+  }
+  return errors_ != before ? -FI_EAVAIL : rc < 0 ? rc : -FI_ETIMEDOUT;
+}
+
+int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** out, void* user_context) {
+  return no_throw([&] {
+    const bool known = attr == nullptr || (attr->events == FI_CNTR_EVENTS_COMP && attr->flags == 0);
+    const bool waits =
+        attr == nullptr || attr->wait_obj == FI_WAIT_NONE || attr->wait_obj == FI_WAIT_UNSPEC;
+    if (!known || !waits) {
+      return known ? -FI_ENOSYS : -FI_EINVAL;
+    }
+    *out = new Counter(of<Domain>(domain), user_context);
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi

@@ -1,0 +1,43 @@
+/// @file
+/// fi_cntr_open(): how much is done.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/ofi/domain.hpp"
+#include "lib/ofi/fid.hpp"
+
+namespace rio::ofi {
+
+class Counter : public fid_cntr, public Used {
+ public:
+  using Fid = fid_cntr;
+
+  Counter(Domain& domain, void* user_context);
+
+  /// Hot. Under a Guard.
+  void add(uint64_t count) { value_ += count; }
+  void add_error(uint64_t count) { errors_ += count; }
+  void set(uint64_t value) { value_ = value; }
+  void set_error(uint64_t value) { errors_ = value; }
+
+  /// As fi_cntr_read() and fi_cntr_readerr(): after some work.
+  [[nodiscard]] uint64_t read();
+  [[nodiscard]] uint64_t read_error();
+  /// As fi_cntr_wait(). @param timeout_ms negative: for ever. @return 0, -FI_ETIMEDOUT; -FI_EAVAIL:
+  /// something failed meanwhile; -FI_ENODEV.
+  [[nodiscard]] int wait(uint64_t threshold, int timeout_ms);
+
+  [[nodiscard]] Domain& domain() { return domain_; }
+
+ private:
+  Domain& domain_;
+  Use use_{domain_};
+  uint64_t value_ = 0;
+  uint64_t errors_ = 0;
+};
+
+/// fi_cntr_open().
+int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** out, void* user_context);
+
+}  // namespace rio::ofi

@@ -1,0 +1,126 @@
+#include "lib/ofi/domain.hpp"
+
+#include <algorithm>
+
+#include "lib/ofi/address_vector.hpp"
+#include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/counter.hpp"
+#include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fabric.hpp"
+#include "lib/ofi/provider.hpp"
+
+namespace rio::ofi {
+namespace {
+
+constexpr uint32_t kCloseMs = 1000;
+
+/// The fabric that a card is on: all cards of a machine's slots are on one.
+[[nodiscard]] std::string fabric_of(const std::string& card) {
+  const bool emulated =
+      card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
+  return emulated ? card.substr(0, card.find(',')) : "rapidio";
+}
+
+int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+int no_poll(fid_domain*, fi_poll_attr*, fid_poll**) {
+  return -FI_ENOSYS;
+}
+int no_stx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
+  return -FI_ENOSYS;
+}
+int no_srx(fid_domain*, fi_rx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+int no_collective(fid_domain*, fi_collective_op, fi_collective_attr*, uint64_t) {
+  return -FI_ENOSYS;
+}
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<Domain>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
+                            open_address_vector,
+                            open_completion_queue,
+                            open_endpoint,
+                            no_scalable,
+                            open_counter,
+                            no_poll,
+                            no_stx,
+                            no_srx,
+                            query_atomic,
+                            no_collective,
+                            nullptr};
+}  // namespace
+
+Domain::Domain(Used& fabric, void* user_context)
+    : fid_domain{{FI_CLASS_DOMAIN, user_context, &object_ops}, &domain_ops, memory_ops()},
+      use_(fabric) {}
+
+Domain::~Domain() {
+  if (port_ != nullptr) {
+    static_cast<void>(port_->flush(kCloseMs));
+  }
+}
+
+int Domain::open(Used& fabric, const fi_info& info, void* user_context,
+                 std::unique_ptr<Domain>* out) {
+  Params params;
+  if (read_params(&params) != 0) {
+    return -FI_EINVAL;
+  }
+  std::unique_ptr<Domain> domain(new Domain(fabric, user_context));
+  msg::PortConfig config;
+  config.card = info.domain_attr->name;
+  config.queue_pair = params.queue_pair;
+  config.dest_id = params.dest_id;
+  config.threads = info.domain_attr->threading == FI_THREAD_DOMAIN ? msg::Threads::kOne
+                                                                   : msg::Threads::kPerContext;
+  if (const int rc = msg::Port::open(config, &domain->port_); rc != 0) {
+    return rc;
+  }
+  domain->border_ = params.border;
+  const int mode = info.domain_attr->mr_mode;
+  const bool basic = mode == FI_MR_BASIC;
+  domain->regions_.set_up(basic || (mode & FI_MR_VIRT_ADDR) != 0,
+                          basic || (mode & FI_MR_PROV_KEY) != 0);
+  domain->fabric_ = fabric_mark(fabric_of(config.card));
+  *out = std::move(domain);
+  return 0;
+}
+
+void Domain::progress() {
+  port_->progress();  // also where no endpoint is left: peers wait for answers
+  for (uint32_t i = 0; i < endpoints_end_; ++i) {
+    if (endpoints_[i] != nullptr) {
+      endpoints_[i]->progress();
+    }
+  }
+}
+
+int Domain::add(Endpoint& endpoint) {
+  auto* const place = std::find(endpoints_.begin(), endpoints_.end(), nullptr);
+  if (place == endpoints_.end()) {
+    return -1;
+  }
+  *place = &endpoint;
+  const auto number = static_cast<uint32_t>(place - endpoints_.begin());
+  endpoints_end_ = std::max(endpoints_end_, number + 1);
+  return static_cast<int>(number);
+}
+
+void Domain::remove(uint32_t number) {
+  endpoints_[number] = nullptr;
+}
+
+int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {
+  return no_throw([&] {
+    std::unique_ptr<Domain> domain;
+    const int rc = Domain::open(of<Fabric>(fabric), *info, user_context, &domain);
+    if (rc == 0) {
+      *out = domain.release();
+    }
+    return rc;
+  });
+}
+
+}  // namespace rio::ofi

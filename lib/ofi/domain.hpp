@@ -1,0 +1,58 @@
+/// @file
+/// fi_domain(): a queue pair of a card.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "lib/msg/port.hpp"
+#include "lib/msg/waiting.hpp"
+#include "lib/ofi/fid.hpp"
+#include "lib/ofi/memory.hpp"
+#include "lib/ofi/name.hpp"
+
+namespace rio::ofi {
+
+class Endpoint;
+
+/// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then
+/// each call holds the port's Guard.
+class Domain : public fid_domain, public Used {
+ public:
+  using Fid = fid_domain;
+
+  /// @return 0, or as msg::Port::open().
+  [[nodiscard]] static int open(Used& fabric, const fi_info& info, void* user_context,
+                                std::unique_ptr<Domain>* out);
+  ~Domain();
+
+  [[nodiscard]] msg::Port& port() { return *port_; }
+  /// Messages up to so many bytes are copied; 0: as the port's profile says.
+  [[nodiscard]] uint64_t border() const { return border_; }
+  [[nodiscard]] Regions& regions() { return regions_; }
+  [[nodiscard]] uint32_t fabric() const { return fabric_; }
+
+  /// Hot. Under a Guard. Lets all endpoints work.
+  void progress();
+
+  /// Under a Guard. @return its number; -1: there are as many as can be.
+  [[nodiscard]] int add(Endpoint& endpoint);
+  void remove(uint32_t number);
+
+ private:
+  Domain(Used& fabric, void* user_context);
+
+  Use use_;  // of the fabric
+  std::unique_ptr<msg::Port> port_;
+  Regions regions_;
+  uint64_t border_ = 0;
+  uint32_t fabric_ = 0;
+  uint32_t endpoints_end_ = 0;
+  std::array<Endpoint*, kEndpoints> endpoints_{};
+};
+
+/// fi_domain().
+int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context);
+
+}  // namespace rio::ofi

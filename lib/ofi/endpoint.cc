@@ -1,0 +1,239 @@
+#include "lib/ofi/endpoint.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/msg/waiting.hpp"
+#include "lib/ofi/counter.hpp"
+#include "lib/ofi/name.hpp"
+
+namespace rio::ofi {
+namespace {
+
+int close_endpoint(fid* fid) {
+  Endpoint* const endpoint = &of<Endpoint>(fid);
+  const msg::Guard guard(endpoint->domain().port());
+  delete endpoint;
+  return 0;
+}
+int bind(struct fid* fid, struct fid* what, uint64_t flags) {
+  Endpoint& self = of<Endpoint>(fid);
+  const msg::Guard guard(self.domain().port());
+  return self.bind(*what, flags);
+}
+int control(fid* fid, int command, void*) {
+  if (command != FI_ENABLE) {
+    return -FI_ENOSYS;
+  }
+  return no_throw([&] {
+    Endpoint& self = of<Endpoint>(fid);
+    const msg::Guard guard(self.domain().port());
+    return self.enable();
+  });
+}
+
+ssize_t cancel(fid* fid, void* context) {
+  Endpoint& self = of<Endpoint>(fid);
+  const msg::Guard guard(self.domain().port());
+  const ssize_t rc = self.tagged().cancel(context);
+  return rc == -FI_ENOENT ? self.plain().cancel(context) : rc;
+}
+int get_option(fid*, int, int, void*, size_t*) {
+  return -FI_ENOPROTOOPT;
+}
+int set_option(fid*, int, int, const void*, size_t) {
+  return -FI_ENOPROTOOPT;
+}
+int no_tx_context(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+int no_rx_context(fid_ep*, int, fi_rx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+ssize_t size_left(fid_ep*) {
+  return kContextSize;
+}
+
+int get_name(fid* fid, void* out, size_t* bytes) {
+  return of<Endpoint>(fid).name(out, bytes);
+}
+int no_set_name(struct fid*, void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_peer(fid_ep*, void*, size_t*) {
+  return -FI_ENOSYS;
+}
+int no_connect(fid_ep*, const void*, const void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_listen(fid_pep*) {
+  return -FI_ENOSYS;
+}
+int no_accept(fid_ep*, const void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_reject(fid_pep*, fid*, const void*, size_t) {
+  return -FI_ENOSYS;
+}
+int no_shutdown(fid_ep*, uint64_t) {
+  return -FI_ENOSYS;
+}
+int no_join(fid_ep*, const void*, uint64_t, fid_mc**, void*) {
+  return -FI_ENOSYS;
+}
+
+fi_ops object_ops = {sizeof(fi_ops), close_endpoint, bind, control, no_ops_open, nullptr, nullptr};
+fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep), cancel,        get_option, set_option,
+                          no_tx_context,     no_rx_context, size_left,  size_left};
+fi_ops_cm cm_ops = {sizeof(fi_ops_cm), no_set_name, get_name,  no_peer,     no_connect,
+                    no_listen,         no_accept,   no_reject, no_shutdown, no_join};
+
+}  // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
+    : fid_ep{{FI_CLASS_EP, user_context, &object_ops},
+             &endpoint_ops,
+             &cm_ops,
+             plain_ops(),
+             rma_ops(),
+             tagged_ops(),
+             atomic_ops(),
+             nullptr},
+      domain_(domain),
+      caps_(info.caps),
+      tagged_(bound_, FI_TAGGED, kTaggedContext),
+      plain_(bound_, FI_MSG, kPlainContext),
+      remote_(bound_, domain.regions()) {
+  bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
+  bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
+  bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
+}
+
+Endpoint::~Endpoint() {
+  if (number_ >= 0) {
+    domain_.remove(static_cast<uint32_t>(number_));
+  }
+}
+
+int Endpoint::bind(struct fid& what, uint64_t flags) {
+  switch (what.fclass) {
+    case FI_CLASS_AV:
+      return bind_vector(of<AddressVector>(&what));
+    case FI_CLASS_CQ:
+      return bind_queue(of<CompletionQueue>(&what), flags);
+    case FI_CLASS_CNTR:
+      return bind_counter(of<Counter>(&what), flags);
+    case FI_CLASS_EQ:
+      return 0;  // nothing is told there
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::bind_vector(AddressVector& av) {
+  bound_.av = &av;
+  uses_.emplace_back(av);
+  return 0;
+}
+
+int Endpoint::bind_counter(Counter& counter, uint64_t flags) {
+  struct Place {
+    uint64_t flag;
+    Counter** counter;
+  };
+  const Place places[] = {{FI_SEND, &bound_.sends},
+                          {FI_RECV, &bound_.receives},
+                          {FI_READ, &bound_.reads},
+                          {FI_WRITE, &bound_.writes},
+                          {FI_REMOTE_READ, &bound_.remote_reads},
+                          {FI_REMOTE_WRITE, &bound_.remote_writes}};
+  uint64_t left = flags;
+  for (const Place& place : places) {
+    left &= ~place.flag;
+  }
+  if (left != 0 || flags == 0) {
+    return -FI_EBADFLAGS;
+  }
+  for (const Place& place : places) {
+    *place.counter = (flags & place.flag) != 0 ? &counter : *place.counter;
+  }
+  uses_.emplace_back(counter);
+  return 0;
+}
+
+int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 ||
+      (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
+    return -FI_EBADFLAGS;
+  }
+  if ((flags & FI_TRANSMIT) != 0) {
+    bound_.tx = &queue;
+    bound_.tx_selective = selective;
+  }
+  if ((flags & FI_RECV) != 0) {
+    bound_.rx = &queue;
+    bound_.rx_selective = selective;
+  }
+  uses_.emplace_back(queue);
+  return 0;
+}
+
+int Endpoint::enable() {
+  if (enabled()) {
+    return -FI_EOPBADSTATE;
+  }
+  const bool messages = (caps_ & (FI_MSG | FI_TAGGED)) != 0;
+  const bool sends = messages && (caps_ & FI_SEND) != 0 && bound_.sends == nullptr;
+  const bool receives = messages && (caps_ & FI_RECV) != 0 && bound_.receives == nullptr;
+  const bool asks =
+      (caps_ & (FI_READ | FI_WRITE)) != 0 && bound_.reads == nullptr && bound_.writes == nullptr;
+  if (bound_.av == nullptr) {
+    return -FI_ENOAV;
+  }
+  if (((sends || asks) && bound_.tx == nullptr) || (receives && bound_.rx == nullptr)) {
+    return -FI_ENOCQ;
+  }
+  const int number = domain_.add(*this);
+  if (number < 0) {
+    return -FI_ENOSPC;
+  }
+  const uint32_t first = static_cast<uint32_t>(number) * kContextsOfEndpoint;
+  int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
+  rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
+  const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
+  rc = rc == 0 && remote ? remote_.enable(domain_, first + kRemoteContext) : rc;
+  if (rc != 0) {
+    domain_.remove(static_cast<uint32_t>(number));
+    return rc;
+  }
+  number_ = number;
+  return 0;
+}
+
+int Endpoint::name(void* out, size_t* bytes) const {
+  if (!enabled()) {
+    return -FI_EOPBADSTATE;
+  }
+  const size_t room = *bytes;
+  *bytes = sizeof(Name);
+  if (room < sizeof(Name) || out == nullptr) {
+    return -FI_ETOOSMALL;
+  }
+  const Name name = {kNameMagic, domain_.port().dest_id(), static_cast<uint32_t>(number_),
+                     domain_.fabric()};
+  std::memcpy(out, &name, sizeof(name));
+  return 0;
+}
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context) {
+  return no_throw([&] {
+    if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM) {
+      return -FI_EINVAL;
+    }
+    *out = new Endpoint(of<Domain>(domain), *info, user_context);
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi

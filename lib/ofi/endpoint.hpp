@@ -1,0 +1,71 @@
+/// @file
+/// fi_endpoint(): an endpoint of reliable datagrams (RDM).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lib/ofi/channel.hpp"
+#include "lib/ofi/domain.hpp"
+#include "lib/ofi/fid.hpp"
+#include "lib/ofi/remote.hpp"
+
+namespace rio::ofi {
+
+class Endpoint : public fid_ep {
+ public:
+  using Fid = fid_ep;
+
+  Endpoint(Domain& domain, const fi_info& info, void* user_context);
+  ~Endpoint();
+
+  /// As fi_ep_bind() and fi_enable(). Under a Guard.
+  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
+  [[nodiscard]] int enable();
+  /// As fi_getname().
+  [[nodiscard]] int name(void* out, size_t* bytes) const;
+
+  [[nodiscard]] bool enabled() const { return number_ >= 0; }
+  [[nodiscard]] Domain& domain() { return domain_; }
+  [[nodiscard]] const Bindings& bound() const { return bound_; }
+  /// Of messages with and without a tag.
+  [[nodiscard]] Channel& tagged() { return tagged_; }
+  [[nodiscard]] Channel& plain() { return plain_; }
+  [[nodiscard]] Remote& remote() { return remote_; }
+
+  /// Hot. Under a Guard, after Port::progress().
+  void progress() {
+    tagged_.progress();
+    plain_.progress();
+    remote_.progress();
+  }
+
+ private:
+  [[nodiscard]] int bind_vector(AddressVector& av);
+  [[nodiscard]] int bind_counter(Counter& counter, uint64_t flags);
+  [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
+
+  Domain& domain_;
+  Use use_{domain_};
+  Bindings bound_;
+  std::vector<Use> uses_;  // of what it is bound to
+  uint64_t caps_;
+  int number_ = -1;
+  Channel tagged_;
+  Channel plain_;
+  Remote remote_;
+};
+
+/// fi_endpoint().
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
+
+// What its calls are: tagged.cc, plain.cc, rma.cc, atomics.cc.
+[[nodiscard]] fi_ops_tagged* tagged_ops();
+[[nodiscard]] fi_ops_msg* plain_ops();
+[[nodiscard]] fi_ops_rma* rma_ops();
+[[nodiscard]] fi_ops_atomic* atomic_ops();
+/// fi_query_atomic().
+int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr,
+                 uint64_t flags);
+
+}  // namespace rio::ofi

@@ -1,0 +1,85 @@
+#include "lib/ofi/event_queue.hpp"
+
+#include <chrono>
+#include <cstring>
+
+#include "lib/ofi/fabric.hpp"
+
+namespace rio::ofi {
+namespace {
+
+ssize_t read_now(fid_eq* eq, uint32_t* event, void* out, size_t count, uint64_t flags) {
+  return of<EventQueue>(eq).read(event, out, count, flags, 0);
+}
+ssize_t read_later(fid_eq* eq, uint32_t* event, void* out, size_t count, int timeout_ms,
+                   uint64_t flags) {
+  return of<EventQueue>(eq).read(event, out, count, flags, timeout_ms);
+}
+ssize_t read_error(fid_eq*, fi_eq_err_entry*, uint64_t) {
+  return -FI_EAGAIN;  // there are none
+}
+ssize_t write_event(fid_eq* eq, uint32_t event, const void* bytes, size_t count, uint64_t) {
+  const int rc = no_throw([&] {
+    of<EventQueue>(eq).write(event, bytes, count);
+    return 0;
+  });
+  return rc != 0 ? rc : static_cast<ssize_t>(count);
+}
+const char* error_text(fid_eq*, int error, const void*, char* out, size_t count) {
+  const char* const text = fi_strerror(error);
+  if (out != nullptr && count != 0) {
+    out[0] = '\0';
+    std::strncat(out, text, count - 1);
+  }
+  return text;
+}
+
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<EventQueue>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops_eq queue_ops = {sizeof(fi_ops_eq), read_now,   read_error,
+                       write_event,       read_later, error_text};
+
+}  // namespace
+
+EventQueue::EventQueue(Used& fabric, void* user_context)
+    : fid_eq{{FI_CLASS_EQ, user_context, &object_ops}, &queue_ops}, fabric_(fabric) {}
+
+void EventQueue::write(uint32_t event, const void* bytes, size_t count) {
+  const auto* const at = static_cast<const uint8_t*>(bytes);
+  const std::lock_guard lock(mutex_);
+  events_.push_back({event, std::vector<uint8_t>(at, at + count)});
+  news_.notify_one();
+}
+
+ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flags, int timeout_ms) {
+  std::unique_lock lock(mutex_);
+  const auto there = [this] { return !events_.empty(); };
+  if (timeout_ms < 0) {
+    news_.wait(lock, there);
+  } else if (!news_.wait_for(lock, std::chrono::milliseconds(timeout_ms), there)) {
+    return -FI_EAGAIN;
+  }
+  const Event& first = events_.front();
+  if (count < first.bytes.size()) {
+    return -FI_ETOOSMALL;
+  }
+  *event = first.event;
+  std::memcpy(out, first.bytes.data(), first.bytes.size());
+  const auto size = static_cast<ssize_t>(first.bytes.size());
+  if ((flags & FI_PEEK) == 0) {
+    events_.pop_front();
+  }
+  return size;
+}
+
+int open_event_queue(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** out, void* user_context) {
+  return no_throw([&] {
+    if (attr != nullptr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC) {
+      return -FI_ENOSYS;
+    }
+    *out = new EventQueue(of<Fabric>(fabric), user_context);
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi

@@ -1,0 +1,44 @@
+/// @file
+/// fi_eq_open(): events of control calls. Those of this provider end at once, so what is in it is
+/// what the user wrote, and errors of address vectors.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "lib/ofi/fid.hpp"
+
+namespace rio::ofi {
+
+/// Any thread.
+class EventQueue : public fid_eq, public Used {
+ public:
+  using Fid = fid_eq;
+
+  EventQueue(Used& fabric, void* user_context);
+
+  /// As fi_eq_write().
+  void write(uint32_t event, const void* bytes, size_t count);
+  /// As fi_eq_read() and fi_eq_sread(). @param timeout_ms negative: for ever.
+  [[nodiscard]] ssize_t read(uint32_t* event, void* out, size_t count, uint64_t flags,
+                             int timeout_ms);
+
+ private:
+  struct Event {
+    uint32_t event;
+    std::vector<uint8_t> bytes;
+  };
+
+  Use fabric_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::deque<Event> events_;
+};
+
+/// fi_eq_open().
+int open_event_queue(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** out, void* user_context);
+
+}  // namespace rio::ofi

@@ -1,0 +1,34 @@
+#include "lib/ofi/fabric.hpp"
+
+#include "lib/ofi/domain.hpp"
+#include "lib/ofi/event_queue.hpp"
+
+namespace rio::ofi {
+namespace {
+
+int no_passive(fid_fabric*, fi_info*, fid_pep**, void*) {
+  return -FI_ENOSYS;
+}
+int no_wait_set(fid_fabric*, fi_wait_attr*, fid_wait**) {
+  return -FI_ENOSYS;
+}
+int try_wait(fid_fabric*, fid**, int) {
+  return -FI_ENOSYS;
+}
+
+fi_ops object_ops = {
+    sizeof(fi_ops), close_object<Fabric>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops_fabric fabric_ops = {sizeof(fi_ops_fabric), open_domain, no_passive, open_event_queue,
+                            no_wait_set,           try_wait,    nullptr};
+
+}  // namespace
+
+int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context) {
+  return no_throw([&] {
+    *out = new Fabric{
+        {{FI_CLASS_FABRIC, user_context, &object_ops}, &fabric_ops, attr->api_version}, {}};
+    return 0;
+  });
+}
+
+}  // namespace rio::ofi

@@ -1,0 +1,17 @@
+/// @file
+/// fi_fabric().
+#pragma once
+
+#include "lib/ofi/fid.hpp"
+
+namespace rio::ofi {
+
+/// A name, and the way to what is opened by it.
+struct Fabric : fid_fabric, Used {
+  using Fid = fid_fabric;
+};
+
+/// The provider's entry.
+int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context);
+
+}  // namespace rio::ofi

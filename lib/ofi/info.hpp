@@ -1,0 +1,41 @@
+/// @file
+/// fi_getinfo(): what this provider can do, and whether that is what is asked for.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+
+#include "lib/msg/header.hpp"
+#include "lib/ofi/provider.hpp"
+#include "lib/tag/wire.hpp"
+
+namespace rio::ofi {
+
+inline constexpr uint64_t kBothCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+inline constexpr uint64_t kTxCaps = kBothCaps | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+inline constexpr uint64_t kRxCaps = kBothCaps | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+                                    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
+/// What says in which direction.
+inline constexpr uint64_t kMessageWays = FI_SEND | FI_RECV;
+inline constexpr uint64_t kRemoteWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+inline constexpr uint64_t kCaps = kTxCaps | kRxCaps | FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+                                     FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
+                                     FI_MATCH_COMPLETE;
+inline constexpr uint64_t kRxFlags = FI_COMPLETION;
+inline constexpr uint64_t kOrder = FI_ORDER_SAS;
+
+/// Bytes that a message may have that is copied at once, whatever happens: what fits in one message
+/// of the card.
+inline constexpr size_t kInjectBytes = msg::kPartBytesMax - 2 * tag::kBitsBytes;
+inline constexpr size_t kIovMax = 4;
+/// Operations under way that an endpoint says to have room for; there is no limit but memory.
+inline constexpr size_t kContextSize = 1024;
+inline constexpr uint32_t kProviderVersion = FI_VERSION(0, 1);
+
+/// fi_getinfo(). @return 0; -FI_ENODATA: not what is asked for; -FI_ENOMEM, -FI_EINVAL.
+int get_info(uint32_t version, const char* node, const char* service, uint64_t flags,
+             const fi_info* hints, fi_info** out);
+
+}  // namespace rio::ofi

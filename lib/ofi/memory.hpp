@@ -1,0 +1,70 @@
+/// @file
+/// fi_mr_reg(): memory that peers may read and write.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "lib/ofi/fid.hpp"
+
+namespace rio::ofi {
+
+class Counter;
+class Domain;
+class Memory;
+
+/// What a domain has registered. All functions under a Guard.
+class Regions {
+ public:
+  /// @param virtual_addresses peers name addresses; else offsets. @param own_keys keys are given
+  /// here; else the user names them.
+  void set_up(bool virtual_addresses, bool own_keys);
+
+  /// @return 0; -FI_ENOKEY: somebody has this one.
+  [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);
+  void remove(const Memory& memory);
+  /// Foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.
+  /// @return the region; null: there is none, or the range or right is not in it.
+  [[nodiscard]] Memory* find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
+                             uint8_t** at) const;
+
+ private:
+  bool virtual_addresses_ = false;
+  bool own_keys_ = false;
+  uint64_t next_key_ = 1;
+  std::unordered_map<uint64_t, Memory*> regions_;
+};
+
+class Memory : public fid_mr, public Used {
+ public:
+  using Fid = fid_mr;
+
+  Memory(Domain& domain, const iovec& bytes, uint64_t access, void* user_context);
+  ~Memory();
+
+  /// As fi_mr_bind(). @return 0, -FI_EINVAL.
+  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
+  /// A peer has written into it.
+  void written();
+
+  [[nodiscard]] Domain& domain() { return domain_; }
+  [[nodiscard]] uint8_t* base() const { return static_cast<uint8_t*>(bytes_.iov_base); }
+  [[nodiscard]] uint64_t size() const { return bytes_.iov_len; }
+  [[nodiscard]] uint64_t access() const { return access_; }
+  void set_key(uint64_t value) { key = value; }
+
+ private:
+  Domain& domain_;
+  Use use_;
+  iovec bytes_;
+  uint64_t access_;
+  Counter* written_ = nullptr;
+  Use counter_use_;
+};
+
+/// fi_mr_reg() and its relatives.
+[[nodiscard]] fi_ops_mr* memory_ops();
+
+}  // namespace rio::ofi

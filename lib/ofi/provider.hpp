@@ -1,0 +1,28 @@
+/// @file
+/// The provider as libfabric knows it, and its parameters.
+#pragma once
+
+#include <rdma/providers/fi_prov.h>
+
+#include <cstdint>
+#include <string>
+
+namespace rio::ofi {
+
+/// The one of this library.
+[[nodiscard]] fi_provider& provider();
+
+/// What users set by FI_RIO_*; `fi_info -g` documents them. Read when information is asked for.
+struct Params {
+  std::string card;  ///< FI_RIO_CARD: as rio::Endpoint::open() takes it; by default "shm:FABRIC"
+  uint32_t dest_id = 0;     ///< FI_RIO_DESTID: 0: the one that the card has, or gives
+  uint32_t queue_pair = 0;  ///< FI_RIO_QUEUE_PAIR
+  uint64_t border = 0;      ///< FI_RIO_BORDER: bytes; 0: as the machine's profile says
+};
+
+/// Say once what there is.
+void define_params();
+/// @return 0, -EINVAL: a value makes no sense; logged.
+[[nodiscard]] int read_params(Params* out);
+
+}  // namespace rio::ofi

@@ -1,0 +1,243 @@
+#include "lib/ofi/remote.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/counter.hpp"
+
+namespace rio::ofi {
+namespace {
+
+[[nodiscard]] std::unique_ptr<uint8_t[]> make(uint64_t bytes) {
+  return std::unique_ptr<uint8_t[]>(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
+}
+
+/// Bytes of the peer's memory that it is about.
+[[nodiscard]] uint64_t extent(const RemoteCall& call) {
+  const bool writes = call.verb == Verb::kWrite || call.verb == Verb::kUpdate;
+  return writes ? call.operands.bytes() : call.result.bytes();
+}
+
+/// Whether what is there fits together.
+[[nodiscard]] ssize_t check(const RemoteCall& call) {
+  const uint64_t bytes = extent(call);
+  if (call.operands.count > kIovMax || call.result.count > kIovMax ||
+      call.compare.count > kIovMax) {
+    return -FI_EINVAL;
+  }
+  if (!is_atomic(call.verb)) {
+    return bytes > tag::kLengthMax ? -FI_EMSGSIZE : 0;
+  }
+  if (!is_atomic(atomic_of(call.verb), call.type, call.op)) {
+    return -FI_EOPNOTSUPP;
+  }
+  const bool whole = (!has_operands(call.op) || call.operands.bytes() == bytes) &&
+                     (call.verb != Verb::kCompare || call.compare.bytes() == bytes) &&
+                     bytes % size_of(call.type) == 0;
+  return !whole ? -FI_EINVAL : bytes > kAtomicBytesMax ? -FI_EMSGSIZE : 0;
+}
+
+}  // namespace
+
+Remote::~Remote() {
+  tag_.reset();  // what is under way ends, untold: the user has closed the endpoint
+}
+
+int Remote::enable(Domain& domain, uint32_t context) {
+  tag::EndpointConfig config;
+  config.eager_bytes = domain.border();
+  const int rc =
+      tag::Endpoint::create(domain.port(), static_cast<uint16_t>(context), config, &tag_);
+  return rc != 0 ? rc : server_.start(*tag_);
+}
+
+ssize_t Remote::start(const RemoteCall& call) {
+  if (const ssize_t rc = check(call); rc != 0) {
+    return rc;
+  }
+  const tag::Address peer = bound_.av->find(call.peer);
+  Operation* const operation = peer != AddressVector::kNobody ? operations_.get() : nullptr;
+  if (operation == nullptr) {
+    return peer == AddressVector::kNobody ? -FI_EINVAL : -FI_ENOMEM;
+  }
+  operation->to = peer - kTaggedContext + kRemoteContext;
+  if (const ssize_t rc = prepare(call, *operation); rc != 0) {
+    operations_.put(operation);
+    return rc;
+  }
+  if (!fenced_.empty() || (operation->fences && under_way_ != 0)) {
+    fenced_.push_back(operation);
+    return 0;
+  }
+  begin(*operation);
+  return 0;
+}
+
+ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
+  operation.remote = this;
+  operation.id = next_id_++;
+  operation.context = call.context;
+  operation.verb = call.verb;
+  operation.fences = (call.flags & FI_FENCE) != 0;
+  operation.tells = !call.silent && (!bound_.tx_selective || (call.flags & FI_COMPLETION) != 0);
+  Party* const party = &operation;
+  operation.ask.user = operation.data.user = operation.reply.user = party;
+  const ssize_t rc = prepare_message(call, operation);
+  return rc != 0 ? rc : prepare_result(call, operation);
+}
+
+/// What is written is in the message if it fits, or is to stay as it is.
+ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
+  const uint64_t operands = has_operands(call.op) ? call.operands.bytes() : 0;
+  const bool follows = call.verb == Verb::kWrite && operands > kInlineMax;
+  const uint64_t inside = follows ? 0 : operands + call.compare.bytes();
+  operation.message_bytes = sizeof(AskHeader) + inside;
+  operation.message = make(operation.message_bytes);
+  if (operation.message == nullptr) {
+    return -FI_ENOMEM;
+  }
+  AskHeader ask = {};
+  ask.verb = call.verb;
+  if (is_atomic(call.verb)) {
+    ask.type = static_cast<uint8_t>(call.type);
+    ask.op = static_cast<uint8_t>(call.op);
+  }
+  const bool immediate = (call.flags & FI_REMOTE_CQ_DATA) != 0 && call.verb != Verb::kRead;
+  ask.flags = static_cast<uint8_t>((follows ? AskHeader::kFollows : 0) |
+                                   (immediate ? AskHeader::kImmediate : 0));
+  ask.id = operation.id;
+  ask.address = call.address;
+  ask.key = call.key;
+  ask.bytes = extent(call);
+  ask.immediate = immediate ? call.immediate : 0;
+  std::memcpy(operation.message.get(), &ask, sizeof(ask));
+  uint8_t* const at = operation.message.get() + sizeof(ask);
+  if (!follows) {
+    call.compare.gather(operands != 0 ? call.operands.gather(at) : at);
+    return 0;
+  }
+  operation.data_bytes = operands;
+  operation.data_at = static_cast<const uint8_t*>(call.operands.pieces[0].iov_base);
+  if (call.operands.count > 1 || (call.flags & FI_INJECT) != 0) {
+    operation.copy = make(operands);
+    if (operation.copy == nullptr) {
+      return -FI_ENOMEM;
+    }
+    call.operands.gather(operation.copy.get());
+    operation.data_at = operation.copy.get();
+  }
+  return 0;
+}
+
+ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
+  operation.result_bytes = call.result.bytes();
+  if (call.result.count == 1) {
+    operation.result = static_cast<uint8_t*>(call.result.pieces[0].iov_base);
+  } else if (call.result.count > 1) {
+    operation.gathered = make(operation.result_bytes);
+    operation.result = operation.gathered.get();
+    std::copy_n(call.result.pieces, call.result.count, operation.pieces.begin());
+    operation.piece_count = call.result.count;
+  }
+  return operation.result_bytes != 0 && operation.result == nullptr ? -FI_ENOMEM : 0;
+}
+
+/// The answer is awaited before anything is asked. That the peer goes away ends it.
+void Remote::begin(Operation& operation) {
+  ++under_way_;
+  operation.parts = 1;  // until all has begun
+  const tag::Pattern reply = {reply_bits(operation.id), 0, operation.to};
+  const int rc = tag_->receive(reply, operation.result, operation.result_bytes, operation.reply);
+  if (rc == 0) {
+    ++operation.parts;
+  } else {
+    take_reply(operation);  // of something that was not asked
+  }
+  send(operation, kAskBits, operation.message.get(), operation.message_bytes, operation.ask);
+  if (operation.data_at != nullptr && operation.status == 0) {
+    send(operation, data_bits(operation.id), operation.data_at, operation.data_bytes,
+         operation.data);
+  }
+  if (--operation.parts == 0) {
+    end(operation);
+  }
+}
+
+void Remote::send(Operation& operation, uint64_t bits, const uint8_t* bytes, uint64_t count,
+                  tag::SendRequest& request) {
+  int rc = tag_->send(operation.to, bits, bytes, count, request);
+  if (rc == -ECONNRESET && bits == kAskBits) {
+    // News of what was sent before, whose answers know of it; the next call begins anew.
+    rc = tag_->send(operation.to, bits, bytes, count, request);
+  }
+  if (rc == 0) {
+    ++operation.parts;
+  } else if (rc < 0) {
+    operation.status = operation.status != 0 ? operation.status : -rc;
+    static_cast<void>(tag_->cancel(operation.reply));
+  }
+}
+
+void Remote::went_on(Operation& operation, tag::Request& request) {
+  if (&request == &operation.reply) {
+    take_reply(operation);
+  } else if (request.status != 0 && operation.status == 0) {
+    operation.status = -request.status;
+    static_cast<void>(tag_->cancel(operation.reply));
+  }
+  if (--operation.parts == 0) {
+    end(operation);
+  }
+}
+
+/// Foreign: an answer, or why there is none.
+void Remote::take_reply(Operation& operation) {
+  const tag::RecvRequest& reply = operation.reply;
+  int status = -reply.status;
+  if (status == 0 && reply.immediate.there) {
+    constexpr uint64_t kErrorMax = 4095;
+    const uint64_t told = reply.immediate.value;
+    status = told != 0 && told <= kErrorMax ? static_cast<int>(told) : FI_EIO;
+  } else if (status == FI_EMSGSIZE || reply.length_bytes != operation.result_bytes) {
+    status = status == 0 || status == FI_EMSGSIZE ? FI_EIO : status;
+  }
+  operation.status = operation.status != 0 ? operation.status : status;
+}
+
+void Remote::end(Operation& operation) {
+  if (operation.piece_count != 0 && operation.status == 0) {
+    const Buffers pieces = {operation.pieces.data(), operation.piece_count};
+    pieces.scatter(operation.result, operation.result_bytes);
+  }
+  tell(operation);
+  operations_.put(&operation);
+  --under_way_;
+  while (!fenced_.empty() && (!fenced_.front()->fences || under_way_ == 0)) {
+    Operation* const next = fenced_.front();
+    fenced_.pop_front();
+    begin(*next);
+  }
+}
+
+void Remote::tell(const Operation& operation) {
+  const bool writes = operation.verb == Verb::kWrite || operation.verb == Verb::kUpdate;
+  Counter* const counter = writes ? bound_.writes : bound_.reads;
+  if (counter != nullptr && operation.status == 0) {
+    counter->add(1);
+  } else if (counter != nullptr) {
+    counter->add_error(1);
+  }
+  if ((!operation.tells && operation.status == 0) || bound_.tx == nullptr) {
+    return;
+  }
+  Completion completion;
+  completion.entry.op_context = operation.context;
+  completion.entry.flags =
+      (is_atomic(operation.verb) ? FI_ATOMIC : FI_RMA) | (writes ? FI_WRITE : FI_READ);
+  completion.error = operation.status;
+  bound_.tx->push(completion);
+}
+
+}  // namespace rio::ofi

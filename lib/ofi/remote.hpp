@@ -1,0 +1,103 @@
+/// @file
+/// Reads, writes and atomic operations in the memory of peers.
+#pragma once
+
+#include <rdma/fi_rma.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "lib/ofi/address_vector.hpp"
+#include "lib/ofi/info.hpp"
+#include "lib/ofi/server.hpp"
+
+namespace rio::ofi {
+
+/// What a call asks for.
+struct RemoteCall {
+  Verb verb;
+  fi_addr_t peer;
+  uint64_t address;
+  uint64_t key;
+  uint64_t flags;
+  void* context;
+  uint64_t immediate = 0;  // with FI_REMOTE_CQ_DATA
+  bool silent = false;     // inject: nothing is told
+  fi_datatype type = FI_UINT8;
+  fi_op op = FI_ATOMIC_WRITE;
+  Buffers operands = {nullptr, 0};  // what is written
+  Buffers compare = {nullptr, 0};
+  Buffers result = {nullptr, 0};  // what is read
+};
+
+/// All functions under a Guard.
+class Remote {
+ public:
+  Remote(const Bindings& bound, const Regions& regions) : bound_(bound), server_(bound, regions) {}
+  ~Remote();
+
+  /// @return 0, or as tag::Endpoint::create().
+  [[nodiscard]] int enable(Domain& domain, uint32_t context);
+  /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
+  [[nodiscard]] ssize_t start(const RemoteCall& call);
+
+  /// Hot. After Port::progress().
+  void progress() {
+    if (tag_ == nullptr) {
+      return;
+    }
+    tag_->attend();
+    while (tag::Request* const request = tag_->next_done()) {
+      static_cast<Party*>(request->user)->done(*request);
+    }
+  }
+
+ private:
+  struct Operation final : Party {
+    void done(tag::Request& request) override { remote->went_on(*this, request); }
+    Remote* remote = nullptr;
+    tag::Address to = 0;
+    uint32_t id = 0;
+    uint32_t parts = 0;  // requests under way
+    int status = 0;      // 0, or the first error: FI_E…
+    void* context = nullptr;
+    Verb verb = Verb::kWrite;
+    bool tells = false;
+    bool fences = false;
+    tag::SendRequest ask;
+    tag::SendRequest data;
+    tag::RecvRequest reply;
+    std::unique_ptr<uint8_t[]> message;
+    size_t message_bytes = 0;
+    const uint8_t* data_at = nullptr;  // null: it is in the message
+    uint64_t data_bytes = 0;
+    std::unique_ptr<uint8_t[]> copy;  // of data that is in pieces
+    uint8_t* result = nullptr;
+    uint64_t result_bytes = 0;
+    std::unique_ptr<uint8_t[]> gathered;  // a result that goes to pieces
+    std::array<iovec, kIovMax> pieces = {};
+    size_t piece_count = 0;
+  };
+
+  [[nodiscard]] ssize_t prepare(const RemoteCall& call, Operation& operation);
+  [[nodiscard]] ssize_t prepare_message(const RemoteCall& call, Operation& operation);
+  [[nodiscard]] ssize_t prepare_result(const RemoteCall& call, Operation& operation);
+  void begin(Operation& operation);
+  void send(Operation& operation, uint64_t bits, const uint8_t* bytes, uint64_t count,
+            tag::SendRequest& request);
+  void went_on(Operation& operation, tag::Request& request);
+  void take_reply(Operation& operation);
+  void end(Operation& operation);
+  void tell(const Operation& operation);
+
+  const Bindings& bound_;
+  uint32_t next_id_ = 1;
+  uint32_t under_way_ = 0;
+  std::deque<Operation*> fenced_;  // that wait for those before them
+  msg::Slab<Operation> operations_;
+  Server server_;
+  std::unique_ptr<tag::Endpoint> tag_;  // ends before all requests
+};
+
+}  // namespace rio::ofi

@@ -1,0 +1,192 @@
+#include "lib/ofi/server.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/counter.hpp"
+
+namespace rio::ofi {
+namespace {
+
+[[nodiscard]] uint64_t right_of(Verb verb) {
+  switch (verb) {
+    case Verb::kRead:
+      return FI_REMOTE_READ;
+    case Verb::kWrite:
+    case Verb::kUpdate:
+      return FI_REMOTE_WRITE;
+    default:
+      return FI_REMOTE_READ | FI_REMOTE_WRITE;
+  }
+}
+
+}  // namespace
+
+int Server::start(tag::Endpoint& tag) {
+  tag_ = &tag;
+  asks_.reset(new (std::nothrow) Ask[kAsks]);
+  if (asks_ == nullptr) {
+    return -FI_ENOMEM;
+  }
+  for (uint32_t i = 0; i < kAsks; ++i) {
+    asks_[i].server = this;
+    asks_[i].request.user = static_cast<Party*>(&asks_[i]);
+    post(asks_[i]);
+  }
+  return 0;
+}
+
+/// It looks at all that is there already, too.
+void Server::post(Ask& ask) {
+  const tag::Pattern any = {kAskBits, 0, tag::kAnySource};
+  while (tag_->receive(any, ask.bytes.data(), ask.bytes.size(), ask.request) == 1) {
+    if (ask.request.status == 0 && !serve(ask)) {
+      waiting_.push_back(&ask);
+      return;
+    }
+  }
+}
+
+void Server::arrived(Ask& ask) {
+  if (ask.request.status != 0 && ask.request.status != -EMSGSIZE) {
+    return;  // the endpoint closes, or the card is gone
+  }
+  if (ask.request.status == 0 && !serve(ask)) {
+    waiting_.push_back(&ask);
+    return;
+  }
+  post(ask);
+}
+
+/// @return false: not now.
+bool Server::serve(const Ask& ask) {
+  AskHeader header;
+  std::span<const uint8_t> rest;
+  const std::span bytes(ask.bytes.data(), ask.request.length_bytes);
+  if (read_ask(bytes, &header, &rest) != 0) {
+    pmd::log_warning(
+        "rio: destID %u asks what makes no sense; it runs another release, or means "
+        "harm",
+        tag::dest_id_of(ask.request.from));
+    return true;
+  }
+  Answer* const answer = answers_under_way_ < kAnswersMax ? answers_.get() : nullptr;
+  if (answer == nullptr) {
+    return false;
+  }
+  ++answers_under_way_;
+  answer->server = this;
+  answer->ask = header;
+  answer->from = ask.request.from;
+  answer->data.user = answer->reply.user = static_cast<Party*>(answer);
+  serve(*answer, rest);
+  return true;
+}
+
+void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
+  const AskHeader& ask = answer.ask;
+  uint8_t* at = nullptr;
+  answer.memory = regions_.find(ask.key, ask.address, ask.bytes, right_of(ask.verb), &at);
+  if (answer.memory != nullptr) {
+    answer.use = Use(*answer.memory);
+  } else {
+    answer.error = FI_EACCES;
+  }
+  if ((ask.flags & AskHeader::kFollows) != 0) {
+    take_data(answer, at);
+    return;
+  }
+  const bool ok = answer.error == 0;
+  if (ok && ask.verb == Verb::kWrite && !rest.empty()) {
+    std::memcpy(at, rest.data(), rest.size());
+  }
+  if (ok && is_atomic(ask.verb)) {
+    answer.error = compute(answer, at, rest);
+  }
+  const bool reads = answer.error == 0 && ask.verb == Verb::kRead;
+  const bool fetches = answer.error == 0 && answer.old != nullptr;
+  tell(answer);
+  reply(answer, reads ? at : answer.old.get(), reads || fetches ? ask.bytes : 0);
+}
+
+int Server::compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest) {
+  const AskHeader& ask = answer.ask;
+  const auto type = static_cast<fi_datatype>(ask.type);
+  if (ask.verb != Verb::kUpdate && ask.bytes != 0) {
+    answer.old.reset(new (std::nothrow) uint8_t[ask.bytes]);
+    if (answer.old == nullptr) {
+      return FI_ENOMEM;
+    }
+  }
+  const uint8_t* const compare =
+      ask.verb == Verb::kCompare ? rest.data() + (rest.size() - ask.bytes) : nullptr;
+  apply(type, static_cast<fi_op>(ask.op), at, rest.data(), compare, answer.old.get(),
+        ask.bytes / size_of(type));
+  return 0;
+}
+
+/// What has no place goes nowhere, so that its sender is done.
+void Server::take_data(Answer& answer, uint8_t* at) {
+  const tag::Pattern wanted = {data_bits(answer.ask.id), 0, answer.from};
+  const uint64_t room = at != nullptr ? answer.ask.bytes : 0;
+  if (tag_->receive(wanted, at, room, answer.data) == 1) {
+    went_on(answer, answer.data);
+  }
+}
+
+void Server::went_on(Answer& answer, tag::Request& request) {
+  if (&request == &answer.reply) {
+    end(answer);  // a peer that is gone hears nothing
+    return;
+  }
+  const bool whole = request.status == 0 && answer.data.length_bytes == answer.ask.bytes;
+  if (answer.error == 0 && !whole) {
+    answer.error = FI_EIO;
+  }
+  tell(answer);
+  reply(answer, nullptr, 0);
+}
+
+void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
+  const tag::Immediate error = {static_cast<uint64_t>(answer.error), answer.error != 0};
+  if (tag_->send(answer.from, reply_bits(answer.ask.id), bytes, count, answer.reply, error) != 0) {
+    end(answer);
+  }
+}
+
+void Server::end(Answer& answer) {
+  --answers_under_way_;
+  answers_.put(&answer);
+  if (!waiting_.empty()) {
+    Ask* const next = waiting_.back();
+    waiting_.pop_back();
+    arrived(*next);
+  }
+}
+
+/// The owner of the memory hears of it, if that is asked for.
+void Server::tell(const Answer& answer) {
+  if (answer.error != 0) {
+    return;
+  }
+  const bool writes = answer.ask.verb != Verb::kRead;
+  Counter* const counter = writes ? bound_.remote_writes : bound_.remote_reads;
+  if (counter != nullptr) {
+    counter->add(1);
+  }
+  if (writes) {
+    answer.memory->written();
+  }
+  if ((answer.ask.flags & AskHeader::kImmediate) != 0 && bound_.rx != nullptr) {
+    Completion completion;
+    const uint64_t kind = is_atomic(answer.ask.verb) ? FI_ATOMIC : FI_RMA;
+    completion.entry.flags = kind | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+    completion.entry.len = answer.ask.bytes;
+    completion.entry.data = answer.ask.immediate;
+    bound_.rx->push(completion);
+  }
+}
+
+}  // namespace rio::ofi

@@ -1,0 +1,73 @@
+/// @file
+/// What peers ask of this domain's memory, and get.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/msg/slab.hpp"
+#include "lib/ofi/ask.hpp"
+#include "lib/ofi/bindings.hpp"
+#include "lib/ofi/memory.hpp"
+#include "lib/ofi/party.hpp"
+#include "lib/tag/endpoint.hpp"
+
+namespace rio::ofi {
+
+/// Under a Guard.
+class Server {
+ public:
+  Server(const Bindings& bound, const Regions& regions) : bound_(bound), regions_(regions) {}
+
+  /// @param tag outlives it. @return 0, -FI_ENOMEM.
+  [[nodiscard]] int start(tag::Endpoint& tag);
+
+ private:
+  // More are not looked at before some of these are answered, so nobody can fill our memory.
+  static constexpr uint32_t kAnswersMax = 1024;
+  static constexpr uint32_t kAsks = 32;
+
+  /// Where asks come.
+  struct Ask final : Party {
+    void done(tag::Request&) override { server->arrived(*this); }
+    Server* server = nullptr;
+    tag::RecvRequest request;
+    std::array<uint8_t, kAskBytesMax> bytes;
+  };
+  /// An ask that is not answered yet.
+  struct Answer final : Party {
+    void done(tag::Request& request) override { server->went_on(*this, request); }
+    Server* server = nullptr;
+    AskHeader ask = {};
+    tag::Address from = 0;
+    int error = 0;
+    Memory* memory = nullptr;
+    Use use;  // of memory
+    tag::RecvRequest data;
+    tag::SendRequest reply;
+    std::unique_ptr<uint8_t[]> old;  // values that go back
+  };
+
+  void post(Ask& ask);
+  void arrived(Ask& ask);
+  [[nodiscard]] bool serve(const Ask& ask);
+  void serve(Answer& answer, std::span<const uint8_t> rest);
+  [[nodiscard]] int compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest);
+  void take_data(Answer& answer, uint8_t* at);
+  void went_on(Answer& answer, tag::Request& request);
+  void reply(Answer& answer, const uint8_t* bytes, uint64_t count);
+  void end(Answer& answer);
+  void tell(const Answer& answer);
+
+  const Bindings& bound_;
+  const Regions& regions_;
+  tag::Endpoint* tag_ = nullptr;
+  uint32_t answers_under_way_ = 0;
+  std::vector<Ask*> waiting_;
+  std::unique_ptr<Ask[]> asks_;
+  msg::Slab<Answer> answers_;
+};
+
+}  // namespace rio::ofi

@@ -1,0 +1,132 @@
+// Objects and what binds them: names, address vectors, queues of events; what is closed too early.
+#include <cstring>
+
+#include "tests/unit/lib/ofi/node.hpp"
+
+namespace rio::test {
+namespace {
+
+class OfiObjects : public OfiTest {
+ protected:
+  OfiObjects() : info_(get_info(hints())), own_(info_, 1) {}
+
+  Info info_;
+  OfiNode own_;
+};
+
+TEST_F(OfiObjects, WhatIsInUseIsNotClosed) {
+  EXPECT_EQ(fi_close(&own_.domain()->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&own_.fabric()->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&own_.av()->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&own_.tx()->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&own_.rx()->fid), -FI_EBUSY);
+}
+
+TEST_F(OfiObjects, ANameNeedsRoom) {
+  size_t bytes = 0;
+  EXPECT_EQ(fi_getname(&own_.ep()->fid, nullptr, &bytes), -FI_ETOOSMALL);
+  ASSERT_GT(bytes, 0u);
+  std::vector<uint8_t> name(bytes);
+  bytes -= 1;
+  EXPECT_EQ(fi_getname(&own_.ep()->fid, name.data(), &bytes), -FI_ETOOSMALL);
+  EXPECT_EQ(fi_getname(&own_.ep()->fid, name.data(), &bytes), 0);
+  EXPECT_EQ(bytes, name.size());
+}
+
+TEST_F(OfiObjects, TheVectorKnowsWhomItWasGiven) {
+  const OfiNode::Name name = own_.name();
+  const fi_addr_t at = own_.insert(own_);
+  OfiNode::Name found{};
+  size_t bytes = found.size();
+  ASSERT_EQ(fi_av_lookup(own_.av(), at, found.data(), &bytes), 0);
+  EXPECT_EQ(std::memcmp(found.data(), name.data(), bytes), 0);
+  char text[64];
+  size_t count = sizeof(text);
+  EXPECT_STREQ(fi_av_straddr(own_.av(), name.data(), text, &count), text);
+  EXPECT_EQ(std::string(text).rfind("rio://", 0), 0u) << text;
+  fi_addr_t gone = at;
+  ASSERT_EQ(fi_av_remove(own_.av(), &gone, 1, 0), 0);
+  EXPECT_EQ(fi_av_remove(own_.av(), &gone, 1, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_av_lookup(own_.av(), at, found.data(), &bytes), -FI_EINVAL);
+  EXPECT_EQ(fi_tinject(own_.ep(), nullptr, 0, at, 0), -FI_EINVAL);
+}
+
+// Foreign bytes: each but the right ones is refused, and tells so.
+TEST_F(OfiObjects, NamesThatCannotBe) {
+  OfiNode::Name name = own_.name();
+  for (const size_t at : {size_t{0}, size_t{3}, size_t{7}, size_t{9}, size_t{12}}) {
+    OfiNode::Name wrong = name;
+    wrong[at] ^= 0x80;
+    fi_addr_t out = 0;
+    int error = 0;
+    EXPECT_EQ(fi_av_insert(own_.av(), wrong.data(), 1, &out, FI_SYNC_ERR, &error), 0) << at;
+    EXPECT_EQ(out, FI_ADDR_NOTAVAIL);
+    EXPECT_GT(error, 0);
+  }
+}
+
+TEST_F(OfiObjects, ATableHasARowForEach) {
+  const OfiNode::Name name = own_.name();
+  uint8_t three[3][16];
+  for (auto& each : three) {
+    std::memcpy(each, name.data(), sizeof(each));
+  }
+  three[1][0] ^= 0xFF;
+  ASSERT_EQ(fi_av_insert(own_.av(), three, 3, nullptr, 0, nullptr), 2);
+  EXPECT_EQ(fi_tinject(own_.ep(), "0", 1, 0, 1), 0);
+  EXPECT_EQ(fi_tinject(own_.ep(), "1", 1, 1, 1), -FI_EINVAL);
+  EXPECT_EQ(fi_tinject(own_.ep(), "2", 1, 2, 1), 0);
+}
+
+TEST_F(OfiObjects, AnEndpointIsEnabledOnceAndWithAll) {
+  EXPECT_EQ(fi_enable(own_.ep()), -FI_EOPBADSTATE);
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(own_.domain(), info_.get(), &ep, nullptr), 0);
+  const Held<fid_ep> held(ep);
+  size_t bytes = 64;
+  uint8_t name[64];
+  EXPECT_EQ(fi_getname(&ep->fid, name, &bytes), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOAV);
+  ASSERT_EQ(fi_ep_bind(ep, &own_.av()->fid, 0), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOCQ);
+  EXPECT_EQ(fi_ep_bind(ep, &own_.tx()->fid, 0), -FI_EBADFLAGS);
+  ASSERT_EQ(fi_ep_bind(ep, &own_.tx()->fid, FI_TRANSMIT), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOCQ);
+  ASSERT_EQ(fi_ep_bind(ep, &own_.rx()->fid, FI_RECV), 0);
+  EXPECT_EQ(fi_enable(ep), 0);
+}
+
+TEST_F(OfiObjects, ADomainHasSoManyEndpoints) {
+  std::vector<Held<fid_ep>> held;
+  int rc = 0;
+  while (rc == 0 && held.size() < 1000) {
+    fid_ep* ep = nullptr;
+    ASSERT_EQ(fi_endpoint(own_.domain(), info_.get(), &ep, nullptr), 0);
+    held.emplace_back(ep);
+    ASSERT_EQ(fi_ep_bind(ep, &own_.av()->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &own_.tx()->fid, FI_TRANSMIT | FI_RECV), 0);
+    rc = fi_enable(ep);
+  }
+  EXPECT_EQ(rc, -FI_ENOSPC);
+  EXPECT_EQ(held.size(), info_->domain_attr->ep_cnt);  // own_ has one, and the last failed
+}
+
+TEST_F(OfiObjects, EventsOfTheUser) {
+  fi_eq_attr attr{};
+  fid_eq* eq = nullptr;
+  ASSERT_EQ(fi_eq_open(own_.fabric(), &attr, &eq, nullptr), 0);
+  const Held<fid_eq> held(eq);
+  uint32_t event = 0;
+  char out[8] = {};
+  EXPECT_EQ(fi_eq_read(eq, &event, out, sizeof(out), 0), -FI_EAGAIN);
+  ASSERT_EQ(fi_eq_write(eq, FI_NOTIFY, "abc", 4, 0), 4);
+  EXPECT_EQ(fi_eq_read(eq, &event, out, 3, 0), -FI_ETOOSMALL);
+  EXPECT_EQ(fi_eq_read(eq, &event, out, sizeof(out), FI_PEEK), 4);
+  EXPECT_EQ(fi_eq_sread(eq, &event, out, sizeof(out), 0, 0), 4);
+  EXPECT_EQ(event, static_cast<uint32_t>(FI_NOTIFY));
+  EXPECT_STREQ(out, "abc");
+  EXPECT_EQ(fi_eq_read(eq, &event, out, sizeof(out), 0), -FI_EAGAIN);
+}
+
+}  // namespace
+}  // namespace rio::test
