@@ -74,15 +74,15 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
   const int rc = sync ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
                       : tag_->send(peer, tag, data, bytes, *operation, immediate);
-  if (rc == 0) {
-    return 0;
+  if (rc < 0) {
+    sends_.put(operation);
+    return rc;
   }
   if (rc == 1) {
     finish(*operation);
-    return 0;
   }
-  sends_.put(operation);
-  return rc;
+  tell_done();  // a receive of ours that this was for: another thread may sleep until then
+  return 0;
 }
 
 tag::Pattern Channel::pattern(fi_addr_t source, uint64_t tag, uint64_t ignore) const {
@@ -145,6 +145,7 @@ RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, 
 ssize_t Channel::begun(int rc, RecvOperation& operation) {
   if (rc == 1) {
     finish(operation);
+    tell_done();  // a send of ours that waited for it
   } else if (rc < 0) {
     receives_.put(&operation);
     return rc;

@@ -80,6 +80,11 @@ class Channel {
       return;
     }
     tag_->attend();
+    tell_done();
+  }
+
+ private:
+  void tell_done() {
     while (tag::Request* const request = tag_->next_done()) {
       if (request->is_receive) {
         finish(static_cast<RecvOperation&>(*request));
@@ -89,7 +94,6 @@ class Channel {
     }
   }
 
- private:
   [[nodiscard]] tag::Address nobody() const { return AddressVector::kNobody; }
   [[nodiscard]] tag::Address address_of(fi_addr_t peer) const {
     const tag::Address first = bound_.av->find(peer);

@@ -7,6 +7,7 @@
 
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/wait.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -35,6 +36,7 @@ class CompletionQueue : public fid_cq, public Used {
       grow();
     }
     ring_[tail_++ & mask_] = completion;
+    wait_.news();
   }
 
   /// Hot. As fi_cq_read() and fi_cq_readfrom(). @param sources null: not wanted.
@@ -44,7 +46,10 @@ class CompletionQueue : public fid_cq, public Used {
   /// As fi_cq_readerr().
   [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
   /// As fi_cq_signal().
-  void signal() { signalled_ = true; }
+  void signal();
+  [[nodiscard]] Wait& waiter() { return wait_; }
+  /// As fi_trywait().
+  [[nodiscard]] int arm();
 
  private:
   [[nodiscard]] bool empty() const { return head_ == tail_; }
@@ -59,6 +64,7 @@ class CompletionQueue : public fid_cq, public Used {
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
   bool signalled_ = false;
+  Wait wait_{domain_};
 };
 
 int open_completion_queue(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* user_context);
