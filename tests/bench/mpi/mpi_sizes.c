@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kTag = 7, kAckTag = 8, kWindow = 64, kBytesMax = 4 << 20, kRoundsMax = 1 << 24 };
+enum { kTag = 7, kAckTag = 8, kWindow = 64, kBytesMax = 4 << 20, kRoundsMax = 1 << 24, kTrials = 3 };
 
 struct run {
   int rank;
@@ -97,11 +97,21 @@ static double timed(const struct test* test, struct run* run, int rounds) {
   return MPI_Wtime() - start;
 }
 
+/* The best of a few trials: one in which the core was taken away tells nothing. */
+static double tried(const struct test* test, struct run* run, int rounds) {
+  double best = timed(test, run, rounds);
+  for (int i = 1; i < kTrials; ++i) {
+    const double seconds = timed(test, run, rounds);
+    best = seconds < best ? seconds : best;
+  }
+  return best;
+}
+
 /* Rounds that fill the time, the same on all ranks. */
 static int fill(const struct test* test, struct run* run, double wanted) {
   int rounds = 1;
   for (;;) {
-    double seconds = timed(test, run, rounds);
+    double seconds = tried(test, run, rounds);
     MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     if (seconds >= wanted / 4 || rounds >= kRoundsMax) {
       const double fitting = rounds * wanted / (seconds > 0 ? seconds : 1e-9);
