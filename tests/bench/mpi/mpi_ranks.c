@@ -3,8 +3,8 @@
  *   mpirun -np N … mpi_ranks startup    MPI_Init, 10 allreduces of one int, MPI_Finalize
  *   mpirun -np N … mpi_ranks memory     MPI_Alltoall of 8 bytes, then each rank's Pss
  *
- * Rank 0 prints one JSON object: {"ranks": N} and for memory "pss_kib": [one of each rank]. Exit code
- * 1 if a sum is wrong. */
+ * Rank 0 prints one JSON object: {"ranks": N} and for memory "pss_kib": [one of each rank]. Exit
+ * code 1 if a sum is wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,14 +3,12 @@
  *   mpirun -np 2 … mpi_sizes TEST FROM TO MILLISECONDS REPEATS
  *
  * TEST          latency    ping-pong of MPI_Send and MPI_Recv; half a round trip
- *               bandwidth  64 MPI_Isend and MPI_Irecv at a time, and the receiver answers, as osu_bw
- *               both       the same in both directions at once, as osu_bibw
- *               rate       as bandwidth; its figure is messages a second
- *               allreduce  sum of ints; one call
- * FROM, TO      bytes of a message, 1 to 4 MiB (allreduce: 4 to 4 MiB): FROM, then twice as many each
- *               time up to TO
- * MILLISECONDS  that one repeat shall take, 1 to 10000; at least one window all the same
- * REPEATS       1 to 1000; one JSON object each, on stdout of rank 0
+ *               bandwidth  64 MPI_Isend and MPI_Irecv at a time, and the receiver answers, as
+ * osu_bw both       the same in both directions at once, as osu_bibw rate       as bandwidth; its
+ * figure is messages a second allreduce  sum of ints; one call FROM, TO      bytes of a message, 1
+ * to 4 MiB (allreduce: 4 to 4 MiB): FROM, then twice as many each time up to TO MILLISECONDS  that
+ * one repeat shall take, 1 to 10000; at least one window all the same REPEATS       1 to 1000; one
+ * JSON object each, on stdout of rank 0
  *
  * Rank 0 finds by trial how many rounds fill the time; those trials are the warm-up. */
 #include <mpi.h>
@@ -18,7 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kTag = 7, kAckTag = 8, kWindow = 64, kBytesMax = 4 << 20, kRoundsMax = 1 << 24, kTrials = 3 };
+enum {
+  kTag = 7,
+  kAckTag = 8,
+  kWindow = 64,
+  kBytesMax = 4 << 20,
+  kRoundsMax = 1 << 24,
+  kTrials = 3
+};
 
 struct run {
   int rank;
@@ -83,7 +88,7 @@ struct test {
 };
 
 static const struct test kTests[] = {
-    {"latency", latency, 2}, {"bandwidth", one_way, kWindow}, {"both", both_ways, 2 * kWindow},
+    {"latency", latency, 2},    {"bandwidth", one_way, kWindow}, {"both", both_ways, 2 * kWindow},
     {"rate", one_way, kWindow}, {"allreduce", allreduce, 1},
 };
 
@@ -126,8 +131,8 @@ static void measure(const struct test* test, struct run* run, double wanted, lon
   for (long i = 0; i < repeats; ++i) {
     const double seconds = timed(test, run, rounds);
     if (run->rank == 0) {
-      printf("{\"test\": \"%s\", \"size\": %d, \"messages\": %.0f, \"seconds\": %.9f}\n", test->name,
-             run->bytes, (double)rounds * test->messages, seconds);
+      printf("{\"test\": \"%s\", \"size\": %d, \"messages\": %.0f, \"seconds\": %.9f}\n",
+             test->name, run->bytes, (double)rounds * test->messages, seconds);
       fflush(stdout);
     }
   }
