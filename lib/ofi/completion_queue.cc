@@ -87,6 +87,13 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
 
 ssize_t CompletionQueue::read(void* out, size_t count, fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
+  // Users read until there is nothing: the call that says so comes right after one that looked.
+  if (emptied_ && count != 0) {
+    emptied_ = false;
+    if (empty()) {
+      return -FI_EAGAIN;
+    }
+  }
   if (empty() || count == 0) {  // of nothing: whoever wants progress and no more
     domain_.progress();
   }
@@ -109,6 +116,7 @@ inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources
       sources[taken] = next.av == nullptr ? FI_ADDR_NOTAVAIL : next.av->number_of(next.source);
     }
   }
+  emptied_ = empty();
   return taken != 0 || count == 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
 }
 

@@ -64,6 +64,7 @@ class CompletionQueue : public fid_cq, public Used {
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
   bool signalled_ = false;
+  bool emptied_ = false;  // by the call before
   Wait wait_{domain_};
 };
 
