@@ -85,14 +85,10 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   return 0;
 }
 
-tag::Pattern Channel::pattern(fi_addr_t source, uint64_t tag, uint64_t ignore) const {
-  const bool any = !bound_.directed || source == FI_ADDR_UNSPEC;
-  return {tag, ignore, any ? tag::kAnySource : address_of(source)};
-}
-
 ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
                          size_t bytes, void* context, uint64_t flags) {
-  if (!is_known(source)) [[unlikely]] {
+  tag::Address from = nobody();
+  if (!find_source(source, &from)) [[unlikely]] {
     return -FI_EINVAL;
   }
   RecvOperation* const operation = receives_.get();
@@ -101,22 +97,22 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* 
   }
   operation->user = context;
   operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
-  return begun(tag_->receive(pattern(source, tag, ignore), buffer, bytes, *operation), *operation);
+  return begun(tag_->receive({tag, ignore, from}, buffer, bytes, *operation), *operation);
 }
 
 ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                          void* context, uint64_t flags) {
   iovec buffer = {};
-  RecvOperation* const operation = is_known(source) ? begin(context, flags, to, &buffer) : nullptr;
-  if (!is_known(source)) {
+  tag::Address from = nobody();
+  if (!find_source(source, &from)) {
     return -FI_EINVAL;
   }
+  RecvOperation* const operation = begin(context, flags, to, &buffer);
   if (operation == nullptr) {
     return -FI_ENOMEM;
   }
-  return begun(
-      tag_->receive(pattern(source, tag, ignore), buffer.iov_base, buffer.iov_len, *operation),
-      *operation);
+  return begun(tag_->receive({tag, ignore, from}, buffer.iov_base, buffer.iov_len, *operation),
+               *operation);
 }
 
 /// @param buffer where the message is to go. @return null: no memory.
@@ -142,24 +138,23 @@ RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, 
   return operation;
 }
 
-ssize_t Channel::begun(int rc, RecvOperation& operation) {
-  if (rc == 1) {
-    finish(operation);
-    tell_done();  // a send of ours that waited for it
-  } else if (rc < 0) {
+ssize_t Channel::not_waiting(int rc, RecvOperation& operation) {
+  if (rc < 0) {
     receives_.put(&operation);
     return rc;
   }
+  finish(operation);
+  tell_done();  // a send of ours that waited for it
   return 0;
 }
 
 ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
                       uint64_t flags) {
-  if (!is_known(source)) {
+  tag::MessageInfo info{};
+  tag::Pattern wanted = {tag, ignore, nobody()};
+  if (!find_source(source, &wanted.source)) {
     return -FI_EINVAL;
   }
-  tag::MessageInfo info{};
-  const tag::Pattern wanted = pattern(source, tag, ignore);
   if ((flags & (FI_CLAIM | FI_DISCARD)) == 0) {
     const bool found = tag_->probe(wanted, &info);
     tell_found(found ? &info : nullptr, tag, context, flags);
@@ -255,10 +250,14 @@ void Channel::finish(SendOperation& operation) {
   sends_.put(&operation);
 }
 
+[[gnu::noinline]] void Channel::scatter(const RecvOperation& operation) {
+  const Buffers pieces = {operation.pieces.data(), operation.piece_count};
+  pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
+}
+
 void Channel::finish(RecvOperation& operation) {
-  if (operation.copy != nullptr) {
-    const Buffers pieces = {operation.pieces.data(), operation.piece_count};
-    pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
+  if (operation.copy != nullptr) [[unlikely]] {
+    scatter(operation);
   }
   if (bound_.receives != nullptr && !operation.discards) {
     operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);

@@ -85,19 +85,27 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
   mask_ = mask;
 }
 
-ssize_t CompletionQueue::read(void* out, size_t count, fi_addr_t* sources) {
+[[gnu::noinline]] ssize_t CompletionQueue::look_and_take(void* out, size_t count,
+                                                         fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
-  // Users read until there is nothing: the call that says so comes right after one that looked.
-  if (emptied_ && count != 0) {
-    emptied_ = false;
-    if (empty()) {
-      return -FI_EAGAIN;
-    }
-  }
   if (empty() || count == 0) {  // of nothing: whoever wants progress and no more
     domain_.progress();
   }
   return take(out, count, sources);
+}
+
+/// The first fields of an entry, with sizes that the compiler knows.
+inline void CompletionQueue::copy(const Completion& from, uint8_t* to) const {
+  switch (entry_bytes_) {
+    case sizeof(fi_cq_tagged_entry):
+      std::memcpy(to, &from.entry, sizeof(fi_cq_tagged_entry));
+      break;
+    case sizeof(fi_cq_entry):
+      std::memcpy(to, &from.entry, sizeof(fi_cq_entry));
+      break;
+    default:
+      std::memcpy(to, &from.entry, entry_bytes_);
+  }
 }
 
 inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources) {
@@ -111,7 +119,7 @@ inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources
     if (next.error != 0) [[unlikely]] {
       break;
     }
-    std::memcpy(at + taken * entry_bytes_, &next.entry, entry_bytes_);
+    copy(next, at + taken * entry_bytes_);
     if (sources != nullptr) {
       sources[taken] = next.av == nullptr ? FI_ADDR_NOTAVAIL : next.av->number_of(next.source);
     }

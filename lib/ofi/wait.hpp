@@ -48,7 +48,8 @@ class Wait {
     }
     add_waiting(1);
     const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
-    const int rc = msg::wait(domain_.port(), bound, [this] { domain_.progress(); }, ready);
+    const int rc = msg::wait(
+        domain_.port(), bound, [this] { domain_.progress(); }, ready);
     add_waiting(-1);
     return rc;
   }

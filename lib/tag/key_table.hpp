@@ -171,8 +171,8 @@ class KeyTable {
     return last_bucket_;
   }
   [[nodiscard]] Node** find_from(Node** at, uint32_t source, uint64_t bits) const {
-    while (*at != nullptr && !((((*at)->bits ^ bits) & keep_) == 0 &&
-                               (!kBySource || (*at)->source == source))) {
+    while (*at != nullptr &&
+           !((((*at)->bits ^ bits) & keep_) == 0 && (!kBySource || (*at)->source == source))) {
       at = &links(**at).next_key;
     }
     return at;

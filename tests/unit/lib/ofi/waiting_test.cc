@@ -61,8 +61,7 @@ TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
   for (uint64_t i = 0; i < kMessages; ++i) {
     uint64_t got = 0;
     fi_cq_tagged_entry entry{};
-    ASSERT_EQ(fi_trecv(b.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, i, 0, &got),
-              0);
+    ASSERT_EQ(fi_trecv(b.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, i, 0, &got), 0);
     ASSERT_EQ(sleep_and_read(b, b.rx(), &entry), 1);
     EXPECT_EQ(got, i);
   }
@@ -74,8 +73,7 @@ TEST_F(OfiWaiting, NobodySleepsWhileSomethingIsThere) {
   OfiNode own(info, 0, by_descriptor());
   const fi_addr_t to_self = own.insert(own);
   uint64_t got = 0;
-  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got),
-            0);
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got), 0);
   ASSERT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
   fid* all[] = {&own.tx()->fid, &own.rx()->fid};
   EXPECT_EQ(fi_trywait(own.fabric(), all, 2), -FI_EAGAIN);
@@ -89,8 +87,7 @@ TEST_F(OfiWaiting, ADescriptorTellsOfWhatAnotherThreadDoes) {
   OfiNode own(info, 0, by_descriptor());
   const fi_addr_t to_self = own.insert(own);
   uint64_t got = 0;
-  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got),
-            0);
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got), 0);
   fid* all[] = {&own.rx()->fid};
   ASSERT_EQ(fi_trywait(own.fabric(), all, 1), 0);
   ASSERT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
@@ -114,8 +111,7 @@ TEST_F(OfiWaiting, ThreadsAreWokenByEachOther) {
   OfiNode own(info, 0);
   const fi_addr_t to_self = own.insert(own);
   uint64_t got = 0;
-  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got),
-            0);
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got), 0);
   std::thread reader([&] {
     fi_cq_tagged_entry entry{};
     EXPECT_EQ(fi_cq_sread(own.rx(), &entry, 1, nullptr, kPatienceMs), 1);
@@ -155,8 +151,9 @@ class OfiAlone : public OfiWaiting {
               0);
     const Held<fid_mr> held(region);
     const uint64_t value = 0x1122334455667788;
-    EXPECT_EQ(fi_write(writer.ep(), &value, sizeof(value), nullptr, to, 0, fi_mr_key(region), nullptr),
-              0);
+    EXPECT_EQ(
+        fi_write(writer.ep(), &value, sizeof(value), nullptr, to, 0, fi_mr_key(region), nullptr),
+        0);
     fi_cq_tagged_entry entry{};
     const ssize_t rc = fi_cq_sread(writer.tx(), &entry, 1, nullptr, timeout_ms);
     if (rc == 1) {
