@@ -97,6 +97,7 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* 
   }
   operation->user = context;
   operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+  operation->multi = (flags & FI_MULTI_RECV) != 0;
   return begun(tag_->receive({tag, ignore, from}, buffer, bytes, *operation), *operation);
 }
 
@@ -104,7 +105,7 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const 
                          void* context, uint64_t flags) {
   iovec buffer = {};
   tag::Address from = nobody();
-  if (!find_source(source, &from)) {
+  if (!find_source(source, &from) || ((flags & FI_MULTI_RECV) != 0 && to.count != 1)) {
     return -FI_EINVAL;
   }
   RecvOperation* const operation = begin(context, flags, to, &buffer);
@@ -123,6 +124,7 @@ RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, 
   }
   operation->user = context;
   operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+  operation->multi = (flags & FI_MULTI_RECV) != 0;
   *buffer = to.count == 0 ? iovec{nullptr, 0} : to.pieces[0];
   if (to.count > 1) {
     buffer->iov_len = to.bytes();
@@ -255,27 +257,65 @@ void Channel::finish(SendOperation& operation) {
   pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
 }
 
+/// @param flags besides those that each receive has.
+inline void Channel::tell_received(const RecvOperation& operation, uint64_t flags) {
+  if (bound_.receives != nullptr) {
+    operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
+  }
+  if ((!operation.tells && operation.status == 0 && flags == 0) || bound_.rx == nullptr) {
+    return;
+  }
+  Completion completion;
+  const tag::Immediate immediate = operation.immediate;
+  completion.entry.op_context = operation.user;
+  completion.entry.flags = FI_RECV | kind_ | (immediate.there ? FI_REMOTE_CQ_DATA : 0) | flags;
+  completion.entry.len = std::min(operation.length_bytes, operation.capacity_bytes);
+  completion.entry.buf = operation.copy != nullptr ? nullptr : operation.buffer;
+  completion.entry.data = immediate.value;
+  completion.entry.tag = operation.message_bits;
+  completion.av = bound_.av;
+  completion.source = operation.from - offset_;
+  completion.error = error_of(operation.status);
+  completion.lost_bytes = operation.length_bytes - completion.entry.len;
+  bound_.rx->push(completion);
+}
+
+/// The next message goes behind this one, as long as there is room for one of the least size. What
+/// fails gives the buffer back, too.
+[[gnu::noinline]] void Channel::finish_multi(RecvOperation& operation) {
+  for (;;) {
+    if (operation.status != 0 && operation.status != -EMSGSIZE) {
+      operation.length_bytes = 0;  // it was that of the message before
+      operation.immediate = {};
+    }
+    const uint64_t used = std::min(operation.length_bytes, operation.capacity_bytes);
+    const uint64_t left = operation.capacity_bytes - used;
+    if (operation.status != 0 || left == 0 || left < bound_.min_multi) {
+      break;
+    }
+    tell_received(operation, 0);
+    operation.buffer += used;
+    const tag::Pattern pattern = {operation.bits, operation.ignore, operation.source};
+    const int rc = tag_->receive(pattern, operation.buffer, left, operation);
+    if (rc == 0) {
+      return;
+    }
+    operation.status = rc < 0 ? rc : operation.status;
+  }
+  tell_received(operation, FI_MULTI_RECV);
+  receives_.put(&operation);
+}
+
 void Channel::finish(RecvOperation& operation) {
   if (operation.copy != nullptr) [[unlikely]] {
     scatter(operation);
   }
-  if (bound_.receives != nullptr && !operation.discards) {
-    operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
+  if (operation.multi) [[unlikely]] {
+    finish_multi(operation);
+    return;
   }
-  if (!operation.discards && (operation.tells || operation.status != 0) && bound_.rx != nullptr) {
-    Completion completion;
-    const tag::Immediate immediate = operation.immediate;
-    completion.entry.op_context = operation.user;
-    completion.entry.flags = FI_RECV | kind_ | (immediate.there ? FI_REMOTE_CQ_DATA : 0);
-    completion.entry.len = std::min(operation.length_bytes, operation.capacity_bytes);
-    completion.entry.buf = operation.copy != nullptr ? nullptr : operation.buffer;
-    completion.entry.data = immediate.value;
-    completion.entry.tag = operation.message_bits;
-    completion.av = bound_.av;
-    completion.source = operation.from - offset_;
-    completion.error = error_of(operation.status);
-    completion.lost_bytes = operation.length_bytes - completion.entry.len;
-    bound_.rx->push(completion);
+  if (!operation.discards) {
+    tell_received(operation, 0);
   }
   receives_.put(&operation);
 }

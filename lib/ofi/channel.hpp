@@ -26,6 +26,7 @@ struct SendOperation : tag::SendRequest {
 /// A receive under way.
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
+  bool multi = false;               ///< FI_MULTI_RECV: messages follow each other in the buffer
   bool discards = false;            ///< nobody wants to hear of it
   std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
   std::array<iovec, kIovMax> pieces = {};
@@ -132,6 +133,8 @@ class Channel {
   void tell_found(const tag::MessageInfo* info, uint64_t tag, void* context, uint64_t flags);
   void finish(SendOperation& operation);
   static void scatter(const RecvOperation& operation);
+  void tell_received(const RecvOperation& operation, uint64_t flags);
+  void finish_multi(RecvOperation& operation);
   void finish(RecvOperation& operation);
 
   const Bindings& bound_;

@@ -68,7 +68,8 @@ class OfiHostile : public OfiTest {
     const fi_addr_t to = other.insert(owner_);
     uint64_t memory = 0;
     fid_mr* region = nullptr;
-    EXPECT_EQ(fi_mr_reg(owner_.domain(), &memory, 8, FI_REMOTE_WRITE, 0, 3, 0, &region, nullptr), 0);
+    EXPECT_EQ(fi_mr_reg(owner_.domain(), &memory, 8, FI_REMOTE_WRITE, 0, 3, 0, &region, nullptr),
+              0);
     const Held<fid_mr> held(region);
     const uint64_t value = 42;
     EXPECT_EQ(fi_write(other.ep(), &value, 8, nullptr, to, 0, fi_mr_key(region), nullptr), 0);
