@@ -56,6 +56,8 @@ class Inbox {
     }
     return runs_[run & mask_].origin;
   }
+  /// The same of the oldest.
+  [[nodiscard]] const Origin& origin_of_run() const { return runs_[run_head_ & mask_].origin; }
   /// Drop the oldest. @return how many messages of its origin have been dropped, and this was the
   /// last of them; 0: there are more.
   [[nodiscard]] uint32_t pop(Origin* origin) {

@@ -18,7 +18,7 @@ constexpr uint32_t kTriesAsleep = 8;
 }  // namespace
 
 bool PartsOut::must_ask(const Route& route, uint32_t parts) {
-  const uint32_t tries_max = port_.config().sleeps ? kTriesAsleep : kTries;
+  const uint32_t tries_max = port_.sleeps() ? kTriesAsleep : kTries;
   if (route.out->available() >= parts) {
     tries_ = 0;
     return false;

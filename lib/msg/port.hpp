@@ -161,6 +161,8 @@ class Port {
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] const PortStats& stats() const { return stats_; }
   [[nodiscard]] const PortConfig& config() const { return config_; }
+  /// Whoever uses it sleeps, and does not look all the time.
+  [[nodiscard]] bool sleeps() const { return slept_; }
   /// What was measured on this machine.
   [[nodiscard]] const Profile& profile() const { return profile_; }
   /// Grows with all that comes from the card: what was refused for want of room is worth another
@@ -177,6 +179,7 @@ class Port {
   friend class Receiver;
   friend class Sender;
   friend class Sleeper;
+  friend void wake_all(Port& port);
   static constexpr uint32_t kBurst = 32;
   static constexpr uint32_t kBudget = 96;  // messages of users between two looks at the ring
   static constexpr uint32_t kRingLog2 = 9;
@@ -485,6 +488,7 @@ class Port {
   PortLock lock_;
   std::vector<int> sleepers_;  // where each is woken
   uint64_t seen_ = 0;          // activity() that they know of
+  bool slept_ = false;         // somebody has
 };
 
 }  // namespace rio::msg

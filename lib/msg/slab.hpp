@@ -10,7 +10,8 @@
 
 namespace rio::msg {
 
-/// One thread. All objects are freed with the slab.
+/// An object may say by recycle() itself how it becomes as new, or as good. One thread. All objects
+/// are freed with the slab.
 template <class Object>
 class Slab {
  public:
@@ -24,8 +25,12 @@ class Slab {
     return object;
   }
   void put(Object* object) {
-    std::destroy_at(object);
-    std::construct_at(object);
+    if constexpr (requires { object->recycle(); }) {
+      object->recycle();
+    } else {
+      std::destroy_at(object);
+      std::construct_at(object);
+    }
     free_.push_back(object);  // has room: grow()
   }
   /// Cold: all, those that are not given away too, which are as new.

@@ -117,17 +117,23 @@ uint32_t Port::irq_rings() {
          pmd::ring_bit(regs::Ring::kEvent) | dedicated;
 }
 
+void wake_all(Port& port) {
+  port.wake_sleepers();
+}
+
 int Sleeper::enlist() {
   bound_ms_ = port_.sleep_bound_ms();
+  port_.slept_ = true;
   if (port_.config().threads == Threads::kOne) {
     return 0;
   }
-  own_fd_ = wake_fd();
+  own_fd_ = own_fd_ < 0 ? wake_fd() : own_fd_;
   if (own_fd_ < 0) {
     return own_fd_;
   }
   uint64_t old = 0;
   static_cast<void>(!::read(own_fd_, &old, sizeof(old)));
+  std::erase(port_.sleepers_, own_fd_);
   const uint64_t now = port_.activity();
   if (now != port_.seen_) {
     port_.wake_sleepers();  // this call has taken something, which may be theirs
@@ -149,7 +155,6 @@ void Sleeper::wake() {
   static_cast<void>(port_.endpoint().irq_ack());
   std::erase(port_.sleepers_, own_fd_);
   port_.wake_sleepers();
-  own_fd_ = -1;
   if (slept_out_) {
     const uint64_t before = port_.activity();
     port_.look_at_all();

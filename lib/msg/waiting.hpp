@@ -35,10 +35,16 @@ class Guard {
   Port& port_;
 };
 
+/// Under a Guard: ends the sleep of all threads, which look again.
+void wake_all(Port& port);
+
 /// The sleep of one thread, in steps. Of a port that was opened with `sleeps`.
 class Sleeper {
  public:
+  /// @param wake_fd eventfd that other threads write to; -1: one of the thread that calls.
   explicit Sleeper(Port& port) : port_(port) {}
+  /// @param fd eventfd that other threads write to, instead of one of the thread that calls.
+  void use(int fd) { own_fd_ = fd; }
 
   /// Under a Guard. Ask for interrupts and look once more. `work` is progress() of whoever waits.
   /// @return true: nothing has come; sleep() is next. false: something has; look at it.
@@ -65,7 +71,7 @@ class Sleeper {
  private:
   Port& port_;
   uint32_t bound_ms_ = 0;
-  int own_fd_ = -1;  // where other threads write to
+  int own_fd_ = -1;
   bool slept_out_ = false;
 };
 

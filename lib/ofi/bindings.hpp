@@ -26,6 +26,7 @@ struct Bindings {
   Counter* remote_writes = nullptr;
   uint64_t tx_flags = 0;  ///< of operations that name none
   uint64_t rx_flags = 0;
+  size_t min_multi = 64;      ///< FI_OPT_MIN_MULTI_RECV, bytes
   bool tx_selective = false;  ///< only what asks for it completes
   bool rx_selective = false;
   bool directed = false;  ///< receives name their source

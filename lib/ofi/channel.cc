@@ -74,25 +74,21 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
   const int rc = sync ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
                       : tag_->send(peer, tag, data, bytes, *operation, immediate);
-  if (rc == 0) {
-    return 0;
+  if (rc < 0) {
+    sends_.put(operation);
+    return rc;
   }
   if (rc == 1) {
     finish(*operation);
-    return 0;
   }
-  sends_.put(operation);
-  return rc;
-}
-
-tag::Pattern Channel::pattern(fi_addr_t source, uint64_t tag, uint64_t ignore) const {
-  const bool any = !bound_.directed || source == FI_ADDR_UNSPEC;
-  return {tag, ignore, any ? tag::kAnySource : address_of(source)};
+  tell_done();  // a receive of ours that this was for: another thread may sleep until then
+  return 0;
 }
 
 ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
                          size_t bytes, void* context, uint64_t flags) {
-  if (!is_known(source)) [[unlikely]] {
+  tag::Address from = nobody();
+  if (!find_source(source, &from)) [[unlikely]] {
     return -FI_EINVAL;
   }
   RecvOperation* const operation = receives_.get();
@@ -101,22 +97,23 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* 
   }
   operation->user = context;
   operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
-  return begun(tag_->receive(pattern(source, tag, ignore), buffer, bytes, *operation), *operation);
+  operation->multi = (flags & FI_MULTI_RECV) != 0;
+  return begun(tag_->receive({tag, ignore, from}, buffer, bytes, *operation), *operation);
 }
 
 ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                          void* context, uint64_t flags) {
   iovec buffer = {};
-  RecvOperation* const operation = is_known(source) ? begin(context, flags, to, &buffer) : nullptr;
-  if (!is_known(source)) {
+  tag::Address from = nobody();
+  if (!find_source(source, &from) || ((flags & FI_MULTI_RECV) != 0 && to.count != 1)) {
     return -FI_EINVAL;
   }
+  RecvOperation* const operation = begin(context, flags, to, &buffer);
   if (operation == nullptr) {
     return -FI_ENOMEM;
   }
-  return begun(
-      tag_->receive(pattern(source, tag, ignore), buffer.iov_base, buffer.iov_len, *operation),
-      *operation);
+  return begun(tag_->receive({tag, ignore, from}, buffer.iov_base, buffer.iov_len, *operation),
+               *operation);
 }
 
 /// @param buffer where the message is to go. @return null: no memory.
@@ -127,6 +124,7 @@ RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, 
   }
   operation->user = context;
   operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+  operation->multi = (flags & FI_MULTI_RECV) != 0;
   *buffer = to.count == 0 ? iovec{nullptr, 0} : to.pieces[0];
   if (to.count > 1) {
     buffer->iov_len = to.bytes();
@@ -142,23 +140,23 @@ RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, 
   return operation;
 }
 
-ssize_t Channel::begun(int rc, RecvOperation& operation) {
-  if (rc == 1) {
-    finish(operation);
-  } else if (rc < 0) {
+ssize_t Channel::not_waiting(int rc, RecvOperation& operation) {
+  if (rc < 0) {
     receives_.put(&operation);
     return rc;
   }
+  finish(operation);
+  tell_done();  // a send of ours that waited for it
   return 0;
 }
 
 ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
                       uint64_t flags) {
-  if (!is_known(source)) {
+  tag::MessageInfo info{};
+  tag::Pattern wanted = {tag, ignore, nobody()};
+  if (!find_source(source, &wanted.source)) {
     return -FI_EINVAL;
   }
-  tag::MessageInfo info{};
-  const tag::Pattern wanted = pattern(source, tag, ignore);
   if ((flags & (FI_CLAIM | FI_DISCARD)) == 0) {
     const bool found = tag_->probe(wanted, &info);
     tell_found(found ? &info : nullptr, tag, context, flags);
@@ -254,28 +252,70 @@ void Channel::finish(SendOperation& operation) {
   sends_.put(&operation);
 }
 
-void Channel::finish(RecvOperation& operation) {
-  if (operation.copy != nullptr) {
-    const Buffers pieces = {operation.pieces.data(), operation.piece_count};
-    pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
-  }
-  if (bound_.receives != nullptr && !operation.discards) {
+[[gnu::noinline]] void Channel::scatter(const RecvOperation& operation) {
+  const Buffers pieces = {operation.pieces.data(), operation.piece_count};
+  pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
+}
+
+/// @param flags besides those that each receive has.
+inline void Channel::tell_received(const RecvOperation& operation, uint64_t flags) {
+  if (bound_.receives != nullptr) {
     operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
   }
-  if (!operation.discards && (operation.tells || operation.status != 0) && bound_.rx != nullptr) {
-    Completion completion;
-    const tag::Immediate immediate = operation.immediate;
-    completion.entry.op_context = operation.user;
-    completion.entry.flags = FI_RECV | kind_ | (immediate.there ? FI_REMOTE_CQ_DATA : 0);
-    completion.entry.len = std::min(operation.length_bytes, operation.capacity_bytes);
-    completion.entry.buf = operation.copy != nullptr ? nullptr : operation.buffer;
-    completion.entry.data = immediate.value;
-    completion.entry.tag = operation.message_bits;
-    completion.av = bound_.av;
-    completion.source = operation.from - offset_;
-    completion.error = error_of(operation.status);
-    completion.lost_bytes = operation.length_bytes - completion.entry.len;
-    bound_.rx->push(completion);
+  if ((!operation.tells && operation.status == 0 && flags == 0) || bound_.rx == nullptr) {
+    return;
+  }
+  Completion completion;
+  const tag::Immediate immediate = operation.immediate;
+  completion.entry.op_context = operation.user;
+  completion.entry.flags = FI_RECV | kind_ | (immediate.there ? FI_REMOTE_CQ_DATA : 0) | flags;
+  completion.entry.len = std::min(operation.length_bytes, operation.capacity_bytes);
+  completion.entry.buf = operation.copy != nullptr ? nullptr : operation.buffer;
+  completion.entry.data = immediate.value;
+  completion.entry.tag = operation.message_bits;
+  completion.av = bound_.av;
+  completion.source = operation.from - offset_;
+  completion.error = error_of(operation.status);
+  completion.lost_bytes = operation.length_bytes - completion.entry.len;
+  bound_.rx->push(completion);
+}
+
+/// The next message goes behind this one, as long as there is room for one of the least size. What
+/// fails gives the buffer back, too.
+[[gnu::noinline]] void Channel::finish_multi(RecvOperation& operation) {
+  for (;;) {
+    if (operation.status != 0 && operation.status != -EMSGSIZE) {
+      operation.length_bytes = 0;  // it was that of the message before
+      operation.immediate = {};
+    }
+    const uint64_t used = std::min(operation.length_bytes, operation.capacity_bytes);
+    const uint64_t left = operation.capacity_bytes - used;
+    if (operation.status != 0 || left == 0 || left < bound_.min_multi) {
+      break;
+    }
+    tell_received(operation, 0);
+    operation.buffer += used;
+    const tag::Pattern pattern = {operation.bits, operation.ignore, operation.source};
+    const int rc = tag_->receive(pattern, operation.buffer, left, operation);
+    if (rc == 0) {
+      return;
+    }
+    operation.status = rc < 0 ? rc : operation.status;
+  }
+  tell_received(operation, FI_MULTI_RECV);
+  receives_.put(&operation);
+}
+
+void Channel::finish(RecvOperation& operation) {
+  if (operation.copy != nullptr) [[unlikely]] {
+    scatter(operation);
+  }
+  if (operation.multi) [[unlikely]] {
+    finish_multi(operation);
+    return;
+  }
+  if (!operation.discards) {
+    tell_received(operation, 0);
   }
   receives_.put(&operation);
 }

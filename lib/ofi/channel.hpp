@@ -26,10 +26,21 @@ struct SendOperation : tag::SendRequest {
 /// A receive under way.
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
+  bool multi = false;               ///< FI_MULTI_RECV: messages follow each other in the buffer
   bool discards = false;            ///< nobody wants to hear of it
   std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;
+
+  /// Hot. What a receive that begins does not set, and one that is over may have left.
+  void recycle() {
+    discards = false;
+    offered = false;
+    large = nullptr;
+    if (copy != nullptr) [[unlikely]] {
+      copy.reset();
+    }
+  }
 };
 
 /// All functions under a Guard.
@@ -80,6 +91,11 @@ class Channel {
       return;
     }
     tag_->attend();
+    tell_done();
+  }
+
+ private:
+  void tell_done() {
     while (tag::Request* const request = tag_->next_done()) {
       if (request->is_receive) {
         finish(static_cast<RecvOperation&>(*request));
@@ -89,19 +105,26 @@ class Channel {
     }
   }
 
- private:
   [[nodiscard]] tag::Address nobody() const { return AddressVector::kNobody; }
   [[nodiscard]] tag::Address address_of(fi_addr_t peer) const {
     const tag::Address first = bound_.av->find(peer);
     return first == AddressVector::kNobody ? first : first + offset_;
   }
-  [[nodiscard]] bool is_known(fi_addr_t source) const {
-    return !bound_.directed || source == FI_ADDR_UNSPEC || address_of(source) != nobody();
+  /// @return false: it is unknown.
+  [[nodiscard]] bool find_source(fi_addr_t source, tag::Address* out) const {
+    if (!bound_.directed || source == FI_ADDR_UNSPEC) {
+      *out = tag::kAnySource;
+      return true;
+    }
+    *out = address_of(source);
+    return *out != nobody();
   }
-  [[nodiscard]] tag::Pattern pattern(fi_addr_t source, uint64_t tag, uint64_t ignore) const;
   [[nodiscard]] RecvOperation* begin(void* context, uint64_t flags, const Buffers& to,
                                      iovec* buffer);
-  [[nodiscard]] ssize_t begun(int rc, RecvOperation& operation);
+  [[nodiscard]] ssize_t begun(int rc, RecvOperation& operation) {
+    return rc == 0 ? 0 : not_waiting(rc, operation);
+  }
+  [[nodiscard]] ssize_t not_waiting(int rc, RecvOperation& operation);
   [[nodiscard]] ssize_t inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                                       const void* data, size_t bytes);
   [[nodiscard]] ssize_t post(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
@@ -109,6 +132,9 @@ class Channel {
   void tell_sent(void* context, int error, bool tells);
   void tell_found(const tag::MessageInfo* info, uint64_t tag, void* context, uint64_t flags);
   void finish(SendOperation& operation);
+  static void scatter(const RecvOperation& operation);
+  void tell_received(const RecvOperation& operation, uint64_t flags);
+  void finish_multi(RecvOperation& operation);
   void finish(RecvOperation& operation);
 
   const Bindings& bound_;

@@ -49,6 +49,9 @@ int signal(fid_cq* cq) {
   of<CompletionQueue>(cq).signal();
   return 0;
 }
+int control(fid* fid, int command, void* out) {
+  return of<CompletionQueue>(fid).waiter().control(command, out);
+}
 const char* error_text(fid_cq*, int error, const void*, char* out, size_t count) {
   const char* const text = fi_strerror(error);
   if (out != nullptr && count != 0) {
@@ -59,8 +62,7 @@ const char* error_text(fid_cq*, int error, const void*, char* out, size_t count)
 }
 
 fi_ops object_ops = {
-    sizeof(fi_ops), close_object<CompletionQueue>, no_bind, no_control, no_ops_open, nullptr,
-    nullptr};
+    sizeof(fi_ops), close_object<CompletionQueue>, no_bind, control, no_ops_open, nullptr, nullptr};
 fi_ops_cq queue_ops = {sizeof(fi_ops_cq),  read,   read_from, read_error, wait_and_read,
                        wait_and_read_from, signal, error_text};
 
@@ -83,12 +85,27 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
   mask_ = mask;
 }
 
-ssize_t CompletionQueue::read(void* out, size_t count, fi_addr_t* sources) {
+[[gnu::noinline]] ssize_t CompletionQueue::look_and_take(void* out, size_t count,
+                                                         fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
   if (empty() || count == 0) {  // of nothing: whoever wants progress and no more
     domain_.progress();
   }
   return take(out, count, sources);
+}
+
+/// The first fields of an entry, with sizes that the compiler knows.
+inline void CompletionQueue::copy(const Completion& from, uint8_t* to) const {
+  switch (entry_bytes_) {
+    case sizeof(fi_cq_tagged_entry):
+      std::memcpy(to, &from.entry, sizeof(fi_cq_tagged_entry));
+      break;
+    case sizeof(fi_cq_entry):
+      std::memcpy(to, &from.entry, sizeof(fi_cq_entry));
+      break;
+    default:
+      std::memcpy(to, &from.entry, entry_bytes_);
+  }
 }
 
 inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources) {
@@ -102,23 +119,31 @@ inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources
     if (next.error != 0) [[unlikely]] {
       break;
     }
-    std::memcpy(at + taken * entry_bytes_, &next.entry, entry_bytes_);
+    copy(next, at + taken * entry_bytes_);
     if (sources != nullptr) {
       sources[taken] = next.av == nullptr ? FI_ADDR_NOTAVAIL : next.av->number_of(next.source);
     }
   }
+  emptied_ = empty();
   return taken != 0 || count == 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
 }
 
 ssize_t CompletionQueue::wait_and_read(void* out, size_t count, fi_addr_t* sources,
                                        int timeout_ms) {
-  const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
-  const int rc = msg::wait(
-      domain_.port(), bound, [this] { domain_.progress(); },
-      [this] { return !empty() || signalled_; });
+  const int rc = wait_.until(timeout_ms, [this] { return !empty() || signalled_; });
   const msg::Guard guard(domain_.port());
   signalled_ = false;
   return rc < 0 && empty() ? rc : take(out, count, sources);
+}
+
+void CompletionQueue::signal() {
+  const msg::Guard guard(domain_.port());
+  signalled_ = true;
+  wait_.wake();
+}
+
+int CompletionQueue::arm() {
+  return wait_.arm([this] { return !empty(); });
 }
 
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint32_t) {
@@ -143,11 +168,12 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint32_t) {
 
 int open_completion_queue(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* user_context) {
   return no_throw([&] {
-    if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC) {
-      return -FI_ENOSYS;
+    auto made = std::make_unique<CompletionQueue>(of<Domain>(domain), attr->format, user_context);
+    const int rc = made->waiter().open(attr->wait_obj);
+    if (rc == 0) {
+      *out = made.release();
     }
-    *out = new CompletionQueue(of<Domain>(domain), attr->format, user_context);
-    return 0;
+    return rc;
   });
 }
 

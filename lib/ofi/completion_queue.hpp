@@ -7,6 +7,7 @@
 
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/wait.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -31,23 +32,40 @@ class CompletionQueue : public fid_cq, public Used {
 
   /// Hot. Under a Guard.
   void push(const Completion& completion) {
-    if (tail_ - head_ == ring_.size()) [[unlikely]] {
+    if (tail_ - head_ > mask_) [[unlikely]] {
       grow();
     }
     ring_[tail_++ & mask_] = completion;
+    wait_.news();
   }
 
   /// Hot. As fi_cq_read() and fi_cq_readfrom(). @param sources null: not wanted.
-  [[nodiscard]] ssize_t read(void* out, size_t count, fi_addr_t* sources);
+  [[nodiscard]] ssize_t read(void* out, size_t count, fi_addr_t* sources) {
+    // Users read until there is nothing: the call that says so comes right after one that looked.
+    return says_empty(count) ? -FI_EAGAIN : look_and_take(out, count, sources);
+  }
   /// As fi_cq_sread(). @param timeout_ms negative: for ever.
   [[nodiscard]] ssize_t wait_and_read(void* out, size_t count, fi_addr_t* sources, int timeout_ms);
   /// As fi_cq_readerr().
   [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
   /// As fi_cq_signal().
-  void signal() { signalled_ = true; }
+  void signal();
+  [[nodiscard]] Wait& waiter() { return wait_; }
+  /// As fi_trywait().
+  [[nodiscard]] int arm();
 
  private:
   [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] bool says_empty(size_t count) {
+    const msg::Guard guard(domain_.port());
+    if (!emptied_ || count == 0) {
+      return false;
+    }
+    emptied_ = false;
+    return empty();
+  }
+  [[nodiscard]] ssize_t look_and_take(void* out, size_t count, fi_addr_t* sources);
+  void copy(const Completion& from, uint8_t* to) const;
   [[nodiscard]] ssize_t take(void* out, size_t count, fi_addr_t* sources);
   void grow();
 
@@ -59,6 +77,8 @@ class CompletionQueue : public fid_cq, public Used {
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
   bool signalled_ = false;
+  bool emptied_ = false;  // by the call before
+  Wait wait_{domain_};
 };
 
 int open_completion_queue(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* user_context);

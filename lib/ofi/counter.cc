@@ -35,12 +35,15 @@ int set_error(fid_cntr* cntr, uint64_t value) {
   self.set_error(value);
   return 0;
 }
+int control(fid* fid, int command, void* out) {
+  return of<Counter>(fid).waiter().control(command, out);
+}
 int wait(fid_cntr* cntr, uint64_t threshold, int timeout_ms) {
   return of<Counter>(cntr).wait(threshold, timeout_ms);
 }
 
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<Counter>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+fi_ops object_ops = {sizeof(fi_ops), close_object<Counter>, no_bind, control, no_ops_open, nullptr,
+                     nullptr};
 fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr), read,     read_error, add, set, wait,
                            add_error,           set_error};
 
@@ -52,25 +55,24 @@ Counter::Counter(Domain& domain, void* user_context)
 uint64_t Counter::read() {
   const msg::Guard guard(domain_.port());
   domain_.progress();
+  read_value_ = value_;
   return value_;
 }
 
 uint64_t Counter::read_error() {
   const msg::Guard guard(domain_.port());
   domain_.progress();
+  read_errors_ = errors_;
   return errors_;
 }
 
 int Counter::wait(uint64_t threshold, int timeout_ms) {
-  const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
   uint64_t before = 0;
   {
     const msg::Guard guard(domain_.port());
     before = errors_;
   }
-  const int rc = msg::wait(
-      domain_.port(), bound, [this] { domain_.progress(); },
-      [&] { return value_ >= threshold || errors_ != before; });
+  const int rc = wait_.until(timeout_ms, [&] { return value_ >= threshold || errors_ != before; });
   const msg::Guard guard(domain_.port());
   if (value_ >= threshold) {
     return 0;
@@ -78,16 +80,22 @@ int Counter::wait(uint64_t threshold, int timeout_ms) {
   return errors_ != before ? -FI_EAVAIL : rc < 0 ? rc : -FI_ETIMEDOUT;
 }
 
+int Counter::arm() {
+  return wait_.arm([this] { return value_ != read_value_ || errors_ != read_errors_; });
+}
+
 int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** out, void* user_context) {
   return no_throw([&] {
     const bool known = attr == nullptr || (attr->events == FI_CNTR_EVENTS_COMP && attr->flags == 0);
-    const bool waits =
-        attr == nullptr || attr->wait_obj == FI_WAIT_NONE || attr->wait_obj == FI_WAIT_UNSPEC;
-    if (!known || !waits) {
-      return known ? -FI_ENOSYS : -FI_EINVAL;
+    if (!known) {
+      return -FI_EINVAL;
     }
-    *out = new Counter(of<Domain>(domain), user_context);
-    return 0;
+    auto made = std::make_unique<Counter>(of<Domain>(domain), user_context);
+    const int rc = attr == nullptr ? 0 : made->waiter().open(attr->wait_obj);
+    if (rc == 0) {
+      *out = made.release();
+    }
+    return rc;
   });
 }
 

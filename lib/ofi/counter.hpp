@@ -6,6 +6,7 @@
 
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/wait.hpp"
 
 namespace rio::ofi {
 
@@ -16,10 +17,16 @@ class Counter : public fid_cntr, public Used {
   Counter(Domain& domain, void* user_context);
 
   /// Hot. Under a Guard.
-  void add(uint64_t count) { value_ += count; }
-  void add_error(uint64_t count) { errors_ += count; }
-  void set(uint64_t value) { value_ = value; }
-  void set_error(uint64_t value) { errors_ = value; }
+  void add(uint64_t count) { set(value_ + count); }
+  void add_error(uint64_t count) { set_error(errors_ + count); }
+  void set(uint64_t value) {
+    value_ = value;
+    wait_.news();
+  }
+  void set_error(uint64_t value) {
+    errors_ = value;
+    wait_.news();
+  }
 
   /// As fi_cntr_read() and fi_cntr_readerr(): after some work.
   [[nodiscard]] uint64_t read();
@@ -29,12 +36,18 @@ class Counter : public fid_cntr, public Used {
   [[nodiscard]] int wait(uint64_t threshold, int timeout_ms);
 
   [[nodiscard]] Domain& domain() { return domain_; }
+  [[nodiscard]] Wait& waiter() { return wait_; }
+  /// As fi_trywait(): is it as it was read last?
+  [[nodiscard]] int arm();
 
  private:
   Domain& domain_;
   Use use_{domain_};
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
+  uint64_t read_value_ = 0;
+  uint64_t read_errors_ = 0;
+  Wait wait_{domain_};
 };
 
 /// fi_cntr_open().

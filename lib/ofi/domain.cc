@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/ofi/address_vector.hpp"
+#include "lib/ofi/attendant.hpp"
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/counter.hpp"
 #include "lib/ofi/endpoint.hpp"
@@ -19,6 +20,11 @@ constexpr uint32_t kCloseMs = 1000;
   const bool emulated =
       card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
   return emulated ? card.substr(0, card.find(',')) : "rapidio";
+}
+
+/// Emulated cards have interrupts on a fabric, since others serve them there.
+[[nodiscard]] bool can_sleep(const std::string& card) {
+  return card.rfind("shm:", 0) == 0;
 }
 
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
@@ -57,6 +63,7 @@ Domain::Domain(Used& fabric, void* user_context)
       use_(fabric) {}
 
 Domain::~Domain() {
+  attendant_.reset();
   if (port_ != nullptr) {
     static_cast<void>(port_->flush(kCloseMs));
   }
@@ -73,8 +80,11 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   config.card = info.domain_attr->name;
   config.queue_pair = params.queue_pair;
   config.dest_id = params.dest_id;
-  config.threads = info.domain_attr->threading == FI_THREAD_DOMAIN ? msg::Threads::kOne
-                                                                   : msg::Threads::kPerContext;
+  const bool alone = info.domain_attr->data_progress == FI_PROGRESS_AUTO;
+  config.threads = info.domain_attr->threading == FI_THREAD_DOMAIN && !alone
+                       ? msg::Threads::kOne
+                       : msg::Threads::kPerContext;
+  config.sleeps = can_sleep(config.card);
   if (const int rc = msg::Port::open(config, &domain->port_); rc != 0) {
     return rc;
   }
@@ -84,11 +94,14 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   domain->regions_.set_up(basic || (mode & FI_MR_VIRT_ADDR) != 0,
                           basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->fabric_ = fabric_mark(fabric_of(config.card));
+  if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
+    return rc;
+  }
   *out = std::move(domain);
   return 0;
 }
 
-void Domain::progress() {
+void Domain::work() {
   port_->progress();  // also where no endpoint is left: peers wait for answers
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {

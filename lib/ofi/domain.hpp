@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,7 @@
 
 namespace rio::ofi {
 
+class Attendant;
 class Endpoint;
 
 /// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then
@@ -33,8 +35,15 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] Regions& regions() { return regions_; }
   [[nodiscard]] uint32_t fabric() const { return fabric_; }
 
-  /// Hot. Under a Guard. Lets all endpoints work.
-  void progress();
+  /// Hot. Under a Guard. The user looks: lets all endpoints work.
+  void progress() {
+    looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    work();
+  }
+  /// Hot. Under a Guard. The same, by nobody's wish.
+  void work();
+  /// How often the user looked. Any thread.
+  [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
   /// Under a Guard. @return its number; -1: there are as many as can be.
   [[nodiscard]] int add(Endpoint& endpoint);
@@ -50,6 +59,8 @@ class Domain : public fid_domain, public Used {
   uint32_t fabric_ = 0;
   uint32_t endpoints_end_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
+  std::atomic<uint64_t> looks_ = 0;
+  std::unique_ptr<Attendant> attendant_;
 };
 
 /// fi_domain().

@@ -38,11 +38,32 @@ ssize_t cancel(fid* fid, void* context) {
   const ssize_t rc = self.tagged().cancel(context);
   return rc == -FI_ENOENT ? self.plain().cancel(context) : rc;
 }
-int get_option(fid*, int, int, void*, size_t*) {
-  return -FI_ENOPROTOOPT;
+/// @return null: no such option.
+size_t* option(fid* fid, int level, int name) {
+  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV ? &of<Endpoint>(fid).min_multi()
+                                                                   : nullptr;
 }
-int set_option(fid*, int, int, const void*, size_t) {
-  return -FI_ENOPROTOOPT;
+int get_option(fid* fid, int level, int name, void* out, size_t* bytes) {
+  const size_t* const value = option(fid, level, name);
+  if (value == nullptr) {
+    return -FI_ENOPROTOOPT;
+  }
+  const bool fits = *bytes >= sizeof(*value);
+  *bytes = sizeof(*value);
+  if (!fits) {
+    return -FI_ETOOSMALL;
+  }
+  std::memcpy(out, value, sizeof(*value));
+  return 0;
+}
+int set_option(fid* fid, int level, int name, const void* in, size_t bytes) {
+  size_t* const value = option(fid, level, name);
+  if (value == nullptr || bytes != sizeof(*value)) {
+    return value == nullptr ? -FI_ENOPROTOOPT : -FI_EINVAL;
+  }
+  const msg::Guard guard(of<Endpoint>(fid).domain().port());
+  std::memcpy(value, in, sizeof(*value));
+  return 0;
 }
 int no_tx_context(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) {
   return -FI_ENOSYS;

@@ -28,6 +28,7 @@ class Endpoint : public fid_ep {
   [[nodiscard]] bool enabled() const { return number_ >= 0; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] const Bindings& bound() const { return bound_; }
+  [[nodiscard]] size_t& min_multi() { return bound_.min_multi; }
   /// Of messages with and without a tag.
   [[nodiscard]] Channel& tagged() { return tagged_; }
   [[nodiscard]] Channel& plain() { return plain_; }

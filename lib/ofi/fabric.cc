@@ -1,5 +1,7 @@
 #include "lib/ofi/fabric.hpp"
 
+#include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/counter.hpp"
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/event_queue.hpp"
 
@@ -12,8 +14,19 @@ int no_passive(fid_fabric*, fi_info*, fid_pep**, void*) {
 int no_wait_set(fid_fabric*, fi_wait_attr*, fid_wait**) {
   return -FI_ENOSYS;
 }
-int try_wait(fid_fabric*, fid**, int) {
-  return -FI_ENOSYS;
+/// Queues of events tell nothing, so that there is nothing to wait for.
+int try_wait(fid_fabric*, fid** fids, int count) {
+  for (int i = 0; i < count; ++i) {
+    const size_t kind = fids[i]->fclass;
+    const int rc = kind == FI_CLASS_CQ     ? of<CompletionQueue>(fids[i]).arm()
+                   : kind == FI_CLASS_CNTR ? of<Counter>(fids[i]).arm()
+                   : kind == FI_CLASS_EQ   ? 0
+                                           : -FI_EINVAL;
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
 }
 
 fi_ops object_ops = {

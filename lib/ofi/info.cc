@@ -35,9 +35,8 @@ namespace {
 
 [[nodiscard]] bool fits(const fi_domain_attr& domain, const std::string& name) {
   return (domain.name == nullptr || name == domain.name) &&
-         domain.data_progress != FI_PROGRESS_AUTO && domain.cq_data_size <= sizeof(uint64_t) &&
-         domain.max_ep_tx_ctx <= 1 && domain.max_ep_rx_ctx <= 1 && domain.max_ep_stx_ctx == 0 &&
-         domain.max_ep_srx_ctx == 0;
+         domain.cq_data_size <= sizeof(uint64_t) && domain.max_ep_tx_ctx <= 1 &&
+         domain.max_ep_rx_ctx <= 1 && domain.max_ep_stx_ctx == 0 && domain.max_ep_srx_ctx == 0;
 }
 
 [[nodiscard]] bool fits(const fi_info& hints, const std::string& name) {
@@ -103,7 +102,8 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   if (asked != nullptr && asked->control_progress != FI_PROGRESS_UNSPEC) {
     domain.control_progress = asked->control_progress;
   }
-  domain.data_progress = FI_PROGRESS_MANUAL;
+  const bool alone = asked != nullptr && asked->data_progress == FI_PROGRESS_AUTO;
+  domain.data_progress = alone ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
   domain.av_type =
       asked != nullptr && asked->av_type != FI_AV_UNSPEC ? asked->av_type : FI_AV_TABLE;

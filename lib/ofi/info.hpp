@@ -15,7 +15,7 @@ namespace rio::ofi {
 inline constexpr uint64_t kBothCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 inline constexpr uint64_t kTxCaps = kBothCaps | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 inline constexpr uint64_t kRxCaps = kBothCaps | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-                                    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
+                                    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | FI_MULTI_RECV;
 /// What says in which direction.
 inline constexpr uint64_t kMessageWays = FI_SEND | FI_RECV;
 inline constexpr uint64_t kRemoteWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -23,7 +23,7 @@ inline constexpr uint64_t kCaps = kTxCaps | kRxCaps | FI_LOCAL_COMM | FI_REMOTE_
 inline constexpr uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                      FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
                                      FI_MATCH_COMPLETE;
-inline constexpr uint64_t kRxFlags = FI_COMPLETION;
+inline constexpr uint64_t kRxFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr uint64_t kOrder = FI_ORDER_SAS;
 
 /// Bytes that a message may have that is copied at once, whatever happens: what fits in one message

@@ -50,7 +50,9 @@ void Server::post(Ask& ask) {
 }
 
 void Server::arrived(Ask& ask) {
-  if (ask.request.status != 0 && ask.request.status != -EMSGSIZE) {
+  if (ask.request.status == -EMSGSIZE) {
+    refuse(ask.request.from);
+  } else if (ask.request.status != 0) {
     return;  // the endpoint closes, or the card is gone
   }
   if (ask.request.status == 0 && !serve(ask)) {
@@ -60,16 +62,22 @@ void Server::arrived(Ask& ask) {
   post(ask);
 }
 
+/// Who asks what makes no sense runs another release, or means harm. The end of the session is his
+/// answer: all that he asked ends by it.
+void Server::refuse(tag::Address from) {
+  msg::Port& port = tag_->port();
+  if (msg::Link* const link = port.link(tag::dest_id_of(from)); link != nullptr) {
+    port.cut_off(*link);
+  }
+}
+
 /// @return false: not now.
 bool Server::serve(const Ask& ask) {
   AskHeader header;
   std::span<const uint8_t> rest;
   const std::span bytes(ask.bytes.data(), ask.request.length_bytes);
   if (read_ask(bytes, &header, &rest) != 0) {
-    pmd::log_warning(
-        "rio: destID %u asks what makes no sense; it runs another release, or means "
-        "harm",
-        tag::dest_id_of(ask.request.from));
+    refuse(ask.request.from);
     return true;
   }
   Answer* const answer = answers_under_way_ < kAnswersMax ? answers_.get() : nullptr;

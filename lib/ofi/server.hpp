@@ -52,6 +52,7 @@ class Server {
 
   void post(Ask& ask);
   void arrived(Ask& ask);
+  void refuse(tag::Address from);
   [[nodiscard]] bool serve(const Ask& ask);
   void serve(Answer& answer, std::span<const uint8_t> rest);
   [[nodiscard]] int compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest);

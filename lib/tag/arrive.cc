@@ -18,6 +18,27 @@ namespace {
 
 }  // namespace
 
+/// Hot. One whole message that is alone in the inbox, as in a ping-pong: drain() without what pays
+/// for many only. @return false: it is something else, or nobody waits for it; it is still there.
+bool Endpoint::arrive_alone() {
+  const msg::Inbox& inbox = context_->inbox();
+  const iovec bytes = inbox.at(0);
+  const Kind kind = msg::kind_of(bytes);
+  const uint32_t head = head_bytes(has_immediate(kind));
+  if (!is_whole(kind) || incoming_ != 0 || bytes.iov_len < head) [[unlikely]] {
+    return false;
+  }
+  const msg::Origin origin = inbox.origin_of_run();
+  const Address source = address(origin.link->dest_id(), origin.from);
+  Receive* const receive = matcher_.arrive(source, load_bits(bytes.iov_base));
+  if (receive == nullptr) {
+    return false;
+  }
+  complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done_);
+  context_->drop_oldest();
+  return true;
+}
+
 void Endpoint::drain() {
   const msg::Inbox& inbox = context_->inbox();
   while (!inbox.empty()) {

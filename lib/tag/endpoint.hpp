@@ -124,7 +124,11 @@ class Endpoint {
     if (port_.sessions_ended() != sessions_ended_ || port_.error() != 0) [[unlikely]] {
       look_at_sessions();
     }
-    drain();
+    if (const uint32_t count = context_->inbox().count(); count != 0) {
+      if (count != 1 || !arrive_alone()) {
+        drain();
+      }
+    }
     if (cold_ != 0) [[unlikely]] {
       finish_large();
     }
@@ -199,6 +203,7 @@ class Endpoint {
   }
 
   // arrive.cc
+  [[nodiscard]] bool arrive_alone();
   void drain();
   void arrive_run(const msg::Origin& origin);
   static void complete(RecvRequest& request, Address source, const iovec& bytes, uint32_t head,

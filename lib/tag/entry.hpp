@@ -14,8 +14,8 @@ namespace rio::tag {
 /// Where an entry is. While it is not kNowhere it may be neither moved, freed nor changed.
 enum class Place : uint8_t {
   kNowhere,  // the caller's
-  kTable,    // a receive without ignored bits
-  kMasked,   // a receive that ignores some
+  kTable,    // a receive that ignores the usual bits, mostly none
+  kMasked,   // a receive that ignores others
   kQueued,   // an unexpected message that a receive may take
   kClaimed,  // one that a matched probe took, to be received by handle
 };

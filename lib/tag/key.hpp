@@ -16,7 +16,6 @@ struct Pattern {
   uint32_t source = kAnySource;
 
   /// Whether messages of several sources or bits match.
-  [[nodiscard]] bool is_wild() const { return ignore != 0 || source == kAnySource; }
 
   [[nodiscard]] bool matches(uint32_t from, uint64_t message_bits) const {
     return ((bits ^ message_bits) & ~ignore) == 0 && (source == from || source == kAnySource);

@@ -62,6 +62,13 @@ class KeyTable {
     return 0;
   }
 
+  /// Of an empty table: bits that keys do not have, whatever entries and look-ups have there.
+  void ignore(uint64_t bits) {
+    keep_ = ~bits;
+    last_bucket_ = &bucket(last_source_, last_bits_);
+  }
+  [[nodiscard]] uint64_t ignored() const { return ~keep_; }
+
   /// Where the oldest entry of a key hangs; *find() is null if there is none. Valid until the table
   /// changes.
   [[nodiscard]] Node** find(uint32_t source, uint64_t bits) {
@@ -152,7 +159,7 @@ class KeyTable {
   static KeyLinks<Node>& links(Node& node) { return node.*kLinks; }
   [[nodiscard]] uint64_t buckets() const { return buckets_ ? uint64_t{1} << (64 - shift_) : 0; }
   [[nodiscard]] Node*& bucket(uint32_t source, uint64_t bits) const {
-    return buckets_[key_hash(seed_, kBySource ? source : kAnySource, bits) >> shift_];
+    return buckets_[key_hash(seed_, kBySource ? source : kAnySource, bits & keep_) >> shift_];
   }
   /// The same, remembered: those of one key are often added one after another.
   [[nodiscard]] Node** bucket_again(uint32_t source, uint64_t bits) {
@@ -163,8 +170,9 @@ class KeyTable {
     }
     return last_bucket_;
   }
-  [[nodiscard]] static Node** find_from(Node** at, uint32_t source, uint64_t bits) {
-    while (*at != nullptr && !((*at)->bits == bits && (!kBySource || (*at)->source == source))) {
+  [[nodiscard]] Node** find_from(Node** at, uint32_t source, uint64_t bits) const {
+    while (*at != nullptr &&
+           !((((*at)->bits ^ bits) & keep_) == 0 && (!kBySource || (*at)->source == source))) {
       at = &links(**at).next_key;
     }
     return at;
@@ -194,6 +202,7 @@ class KeyTable {
     }
   }
 
+  uint64_t keep_ = ~uint64_t{0};
   // Of the key that was added last.
   uint64_t last_bits_ = 0;
   uint32_t last_source_ = 0;

@@ -34,7 +34,8 @@ class Matcher {
   /// receive waits, and must stay where it is.
   [[nodiscard]] Message* post(Receive& receive) {
     // The first two in one branch.
-    if ((messages_.count() | receive.ignore) != 0 || receive.source == kAnySource) [[unlikely]] {
+    if ((messages_.count() | (receive.ignore ^ receives_.usual())) != 0 ||
+        receive.source == kAnySource) [[unlikely]] {
       return post_any(receive);
     }
     receives_.add_whole(receive);

@@ -1,5 +1,7 @@
 #include "lib/tag/message_queue.hpp"
 
+#include <bit>
+
 namespace rio::tag {
 
 int MessageQueue::create(const HashSeed& seed, uint64_t messages) {
@@ -48,16 +50,18 @@ Message* MessageQueue::find_whole(const Pattern& pattern, Table* table, bool* us
     }
     // That there is no memory is counted by add(), which then makes chains longer.
     (void)table->reserve(count_);
+    table->ignore(pattern.ignore);
     for (message = waiting_.first(); message != nullptr; message = List::next(*message)) {
       table->add(*message);
     }
     *used = true;
   }
-  return *table->find(pattern.source, pattern.bits);
+  return table->ignored() == pattern.ignore ? *table->find(pattern.source, pattern.bits)
+                                            : walk(pattern, count_);
 }
 
 Message* MessageQueue::find(const Pattern& pattern) {
-  if (pattern.ignore != 0) {
+  if (std::popcount(pattern.ignore) > kIgnoredMax) {
     return walk(pattern, count_);
   }
   return pattern.source == kAnySource ? find_whole(pattern, &by_bits_, &by_bits_used_)

@@ -14,11 +14,13 @@ namespace rio::tag {
 /// costs no more than that list. A table by (source, bits), and one by bits alone for receives of
 /// ANY source, come when a look-up would walk past kShortWalk messages: each is built from the
 /// list, kept up with it from then on, and left off once the queue is empty. So a message enters
-/// each table once at the most, and a look-up without ignored bits costs the same however many
-/// wait. Look-ups that ignore bits walk in order of arrival. One thread.
+/// each table once at the most, and a look-up that ignores the same bits, mostly none, as the one
+/// that the table was built for costs the same however many wait. Others walk in order of arrival.
+/// One thread.
 class MessageQueue {
  public:
   static constexpr uint32_t kShortWalk = 8;
+  static constexpr int kIgnoredMax = 8;  // by a look-up that has a table: flags, not any tag
 
   /// @param messages that there will be room for at once. @return 0, -EINVAL, -ENOMEM.
   [[nodiscard]] int create(const HashSeed& seed, uint64_t messages);

@@ -1,5 +1,7 @@
 #include "lib/tag/receive_queue.hpp"
 
+#include <bit>
+
 namespace rio::tag {
 
 int ReceiveQueue::create(const HashSeed& seed, uint64_t receives, uint64_t first_number) {
@@ -9,19 +11,20 @@ int ReceiveQueue::create(const HashSeed& seed, uint64_t receives, uint64_t first
 
 void ReceiveQueue::add(Receive& receive) {
   assert(receive.place == Place::kNowhere);
-  if (!receive.is_wild()) {
+  if (receive.ignore != usual() && count() == listed_ &&
+      std::popcount(receive.ignore) <= kUsualMax) {
+    table_.ignore(receive.ignore);
+  }
+  if (receive.ignore == usual()) {
+    wild_ += receive.source == kAnySource;
     add_whole(receive);
     return;
   }
   receive.number = next_number_++;
   ++wild_;
-  if (receive.ignore == 0) {
-    receive.place = Place::kTable;
-    table_.add(receive);
-  } else {
-    receive.place = Place::kMasked;
-    masked_.append(receive);
-  }
+  ++listed_;
+  receive.place = Place::kMasked;
+  masked_.append(receive);
 }
 
 /// @param at where the key (source, bits) hangs.

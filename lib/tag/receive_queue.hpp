@@ -11,9 +11,11 @@
 
 namespace rio::tag {
 
-/// Receives that ignore no bits are found by their key (source, bits), where ANY is a source as any
-/// other: two look-ups at the most. Those that ignore some stand in a list, walked up to the first
-/// that matches and no further than the age of what the look-ups found. One thread.
+/// Receives that ignore the usual bits, mostly none, are found by their key (source, bits), where
+/// ANY is a source as any other: two look-ups at the most. Those that ignore others stand in a
+/// list, walked up to the first that matches and no further than the age of what the look-ups
+/// found. What is usual is said by whoever finds the table empty: MPI libraries over libfabric keep
+/// a few flags in each tag, which all receives ignore. One thread.
 class ReceiveQueue {
  public:
   /// Out of a queue by cancel_if(), linked by age.
@@ -27,7 +29,9 @@ class ReceiveQueue {
 
   /// @param receive that is nowhere; it is the queue's until it is taken or cancelled.
   void add(Receive& receive);
-  /// Hot, so nothing is asserted. The same for one of a single source, without ignored bits.
+  /// Bits that receives in the table ignore.
+  [[nodiscard]] uint64_t usual() const { return table_.ignored(); }
+  /// Hot, so nothing is asserted. The same for one of a single source, which ignores usual() bits.
   void add_whole(Receive& receive) {
     receive.place = Place::kTable;
     receive.number = next_number_++;
@@ -53,7 +57,7 @@ class ReceiveQueue {
     Run& operator=(const Run&) = delete;
 
     [[nodiscard]] Receive* take(uint64_t bits) {
-      if (next_ == nullptr || bits != bits_) {
+      if (next_ == nullptr || bits != bits_) {  // that only flags differ in is looked up again
         settle();
         if (queue_.wild_ != 0) [[unlikely]] {
           return queue_.take(source_, bits);
@@ -135,7 +139,7 @@ class ReceiveQueue {
   [[nodiscard]] uint64_t count() const { return next_number_ - gone_; }
   /// Of the next receive. Grows with each.
   [[nodiscard]] uint64_t posted() const { return next_number_; }
-  /// Those of ANY source, or with ignored bits. While there are any, take() costs more.
+  /// Those of ANY source, or with unusual ignored bits. While there are any, take() costs more.
   [[nodiscard]] uint64_t wild() const { return wild_; }
   [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
   [[nodiscard]] uint64_t longest_chain() const { return table_.longest_chain(); }
@@ -156,11 +160,18 @@ class ReceiveQueue {
     return receive;
   }
 
+  [[nodiscard]] bool is_wild(const Receive& receive) const {
+    return receive.source == kAnySource || receive.place == Place::kMasked;
+  }
   void left(Receive& receive) {
-    wild_ -= receive.is_wild();
+    wild_ -= is_wild(receive);
+    listed_ -= receive.place == Place::kMasked;
     receive.place = Place::kNowhere;
     ++gone_;
   }
+
+  /// More are no flags, but a receive of any tag.
+  static constexpr int kUsualMax = 8;
 
   Receive* take_among_all(Receive** at, uint32_t source, uint64_t bits);
 
@@ -168,6 +179,7 @@ class ReceiveQueue {
   uint64_t next_number_ = 0;
   uint64_t gone_ = 0;  // how many are not here any more, counted from the first number
   uint64_t wild_ = 0;
+  uint64_t listed_ = 0;
   Gone masked_;
 };
 

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
       MPI_Irecv(in[i], kBytes, MPI_BYTE, left, i, MPI_COMM_WORLD, &receives[i]);
     }
     for (int i = kCount - 1; i >= 0; --i) {
-      fill(out[i], (size_t)(i * 78), check_rank, i);
+      fill(out[i], (size_t)i * 78, check_rank, i);
       MPI_Isend(out[i], i * 78, MPI_BYTE, right, i, MPI_COMM_WORLD, &sends[i]);
     }
     complete(how, receives, seen);
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
       MPI_Testall(kCount, sends, &done, MPI_STATUSES_IGNORE);
     }
     for (int i = 0; i < kCount; ++i) {
-      expect_bytes(in[i], (size_t)(i * 78), left, i);
+      expect_bytes(in[i], (size_t)i * 78, left, i);
     }
   }
   return end();

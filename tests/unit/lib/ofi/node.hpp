@@ -59,6 +59,7 @@ struct NodeConfig {
   fi_av_type av_type = FI_AV_TABLE;
   uint64_t tx_bind = FI_TRANSMIT;
   uint64_t rx_bind = FI_RECV;
+  fi_wait_obj wait = FI_WAIT_NONE;
 };
 
 /// A card of its own on the wire that FI_RIO_CARD names, with one endpoint.
@@ -128,6 +129,7 @@ class OfiNode {
     av_.reset(av);
     fi_cq_attr cq_attr{};
     cq_attr.format = config.format;
+    cq_attr.wait_obj = config.wait;
     fid_cq* cq = nullptr;
     ASSERT_EQ(fi_cq_open(domain, &cq_attr, &cq, nullptr), 0);
     tx_.reset(cq);

@@ -51,6 +51,115 @@ TEST_F(OfiPlain, EachCallSends) {
   a_.expect_silent();
 }
 
+class OfiMulti : public OfiPair {
+ protected:
+  OfiMulti() : OfiPair(FI_TAGGED | FI_MSG | FI_SOURCE | FI_MULTI_RECV) {}
+
+  ssize_t post(void* context, size_t bytes) {
+    const iovec piece = {buffer_.data(), bytes};
+    fi_msg message{};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = context;
+    return fi_recvmsg(b_.ep(), &message, FI_MULTI_RECV);
+  }
+  void send(uint8_t seed, size_t bytes) {
+    const std::vector<uint8_t> data = pattern(seed, bytes);
+    ASSERT_EQ(fi_inject(a_.ep(), data.data(), bytes, to_b_), 0);
+  }
+  void expect(uint8_t seed, size_t at, size_t bytes, bool is_last) {
+    fi_cq_tagged_entry entry{};
+    ASSERT_EQ(next(b_.rx(), &entry), 1);
+    EXPECT_EQ(entry.op_context, this);
+    EXPECT_EQ(entry.flags, FI_RECV | FI_MSG | (is_last ? FI_MULTI_RECV : 0));
+    EXPECT_EQ(entry.buf, buffer_.data() + at);
+    ASSERT_EQ(entry.len, bytes);
+    const std::vector<uint8_t> data = pattern(seed, bytes);
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), static_cast<const uint8_t*>(entry.buf)));
+  }
+  /// Whatever was sent has arrived, and nobody has received it.
+  void let_arrive(uint32_t turns = 1000) {
+    for (uint32_t turn = 0; turn < turns; ++turn) {
+      fi_cq_tagged_entry none[1];
+      ASSERT_LE(fi_cq_read(a_.rx(), none, 0), 0);
+      ASSERT_LE(fi_cq_read(b_.rx(), none, 0), 0);
+    }
+  }
+
+  std::vector<uint8_t> buffer_ = std::vector<uint8_t>(1000);
+};
+
+TEST_F(OfiMulti, MessagesFollowEachOther) {
+  size_t least = 100;
+  ASSERT_EQ(fi_setopt(&b_.ep()->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)),
+            0);
+  ASSERT_EQ(post(this, 350), 0);
+  send(1, 100);
+  send(2, 0);
+  send(3, 150);
+  expect(1, 0, 100, false);
+  expect(2, 100, 0, false);
+  send(4, 1);
+  expect(3, 100, 150, false);  // exactly the least is left
+  expect(4, 250, 1, true);
+}
+
+TEST_F(OfiMulti, WhatHasComeBeforeIsTaken) {
+  send(1, 300);
+  send(2, 300);
+  send(3, 300);
+  let_arrive();
+  ASSERT_EQ(post(this, 620), 0);
+  expect(1, 0, 300, false);
+  expect(2, 300, 300, true);
+  b_.expect_silent();
+  ASSERT_EQ(post(this, 620), 0);
+  expect(3, 0, 300, false);
+}
+
+TEST_F(OfiMulti, WhatIsTooLongGivesTheBufferBack) {
+  ASSERT_EQ(post(this, 300), 0);
+  send(1, 100);
+  send(2, 250);
+  expect(1, 0, 100, false);
+  const fi_cq_err_entry error = next_error(b_.rx());
+  EXPECT_EQ(error.err, FI_ETRUNC);
+  EXPECT_EQ(error.flags & FI_MULTI_RECV, FI_MULTI_RECV);
+  EXPECT_EQ(error.len, 200u);
+  EXPECT_EQ(error.olen, 50u);
+}
+
+TEST_F(OfiMulti, ItIsCancelledWithWhatIsLeft) {
+  ASSERT_EQ(post(this, 300), 0);
+  send(1, 100);
+  expect(1, 0, 100, false);
+  ASSERT_EQ(fi_cancel(&b_.ep()->fid, this), 0);
+  const fi_cq_err_entry error = next_error(b_.rx());
+  EXPECT_EQ(error.err, FI_ECANCELED);
+  EXPECT_EQ(error.flags & FI_MULTI_RECV, FI_MULTI_RECV);
+  EXPECT_EQ(error.len, 0u);
+}
+
+TEST_F(OfiMulti, OptionsAreChecked) {
+  size_t value = 0;
+  size_t bytes = sizeof(value);
+  fid* const ep = &b_.ep()->fid;
+  EXPECT_EQ(fi_getopt(ep, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &bytes), 0);
+  EXPECT_EQ(value, 64u);
+  bytes = 1;
+  EXPECT_EQ(fi_getopt(ep, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &bytes), -FI_ETOOSMALL);
+  EXPECT_EQ(fi_setopt(ep, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, 1), -FI_EINVAL);
+  EXPECT_EQ(fi_setopt(ep, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, sizeof(value)),
+            -FI_ENOPROTOOPT);
+  const iovec pieces[2] = {{buffer_.data(), 100}, {buffer_.data(), 100}};
+  fi_msg message{};
+  message.msg_iov = pieces;
+  message.iov_count = 2;
+  message.addr = FI_ADDR_UNSPEC;
+  EXPECT_EQ(fi_recvmsg(b_.ep(), &message, FI_MULTI_RECV), -FI_EINVAL);
+}
+
 TEST_F(OfiPlain, EachCallReceives) {
   std::vector<uint8_t> buffer(20);
   const iovec pieces[] = {{buffer.data(), 3}, {buffer.data() + 3, 17}};

@@ -135,11 +135,15 @@ class Walk {
 
   void check_counts() {
     ASSERT_EQ(matcher_.receives().count(), reference_.posted.size());
-    const auto wild = [](const Receive* each) {
-      return each->ignore != 0 || each->source == kAnySource;
+    const auto wild = [&](const Receive* each) {
+      return each->place == Place::kMasked || each->source == kAnySource;
+    };
+    const auto unusual = [&](const Receive* each) {
+      return each->place == Place::kTable && each->ignore != matcher_.receives().usual();
     };
     ASSERT_EQ(matcher_.receives().wild(),
               std::count_if(reference_.posted.begin(), reference_.posted.end(), wild));
+    ASSERT_EQ(std::count_if(reference_.posted.begin(), reference_.posted.end(), unusual), 0);
     ASSERT_EQ(matcher_.messages().count(), reference_.waiting.size());
     ASSERT_EQ(matcher_.messages().claimed(), reference_.claimed.size());
     most_posted_ = std::max(most_posted_, reference_.posted.size());

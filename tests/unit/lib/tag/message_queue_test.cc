@@ -88,11 +88,27 @@ TEST_F(MessageQueueTest, TablesAreKeptUpWithWhatComesLater) {
   EXPECT_EQ(queue_.find(pattern(2, 5)), nullptr);
 }
 
+TEST_F(MessageQueueTest, ATableIsForThoseWhoIgnoreTheSameFlags) {
+  constexpr uint64_t kFlags = 3ull << 60;
+  append_strangers(kMany);
+  Message a = message(1, 5 | 1ull << 60);
+  Message b = message(1, 5 | 2ull << 60);
+  queue_.append(a);
+  EXPECT_EQ(queue_.find(pattern(1, 5, kFlags)), &a);
+  EXPECT_EQ(queue_.tables(), 1);
+  queue_.append(b);
+  EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);
+  EXPECT_EQ(queue_.find(pattern(1, 5 | 2ull << 60)), &b);
+  EXPECT_EQ(queue_.find(pattern(1, 5 | 2ull << 60, 1)), &b);
+  EXPECT_EQ(queue_.take(pattern(1, 5, kFlags)), &a);
+  EXPECT_EQ(queue_.take(pattern(1, 5, kFlags)), &b);
+}
+
 TEST_F(MessageQueueTest, TablesComeWithLookUpsAndGoWithTheLastMessage) {
   append_strangers(kMany);
   EXPECT_EQ(queue_.find(pattern(77, 0xFFFF)), &strangers_[0]);
-  EXPECT_EQ(queue_.find(pattern(1, 5, 1)), nullptr);
-  EXPECT_EQ(queue_.tables(), 0);  // the one was among the first, the other ignores bits
+  EXPECT_EQ(queue_.find(pattern(1, 5, 0xFFF)), nullptr);
+  EXPECT_EQ(queue_.tables(), 0);  // the one was among the first, the other ignores many bits
   EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);
   EXPECT_EQ(queue_.tables(), 1);
   EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), nullptr);

@@ -47,6 +47,54 @@ TEST_F(ReceiveQueueTest, NothingElseMatches) {
   EXPECT_EQ(queue_.count(), 1u);
 }
 
+// MPI over libfabric: each receive ignores the same few flags of the tag.
+TEST_F(ReceiveQueueTest, FlagsThatAllIgnoreAreUsual) {
+  constexpr uint64_t kFlags = 3ull << 60;
+  Receive five = receive(1, 5, kFlags);
+  Receive six = receive(1, 6 | 1ull << 60, kFlags);
+  Receive any = receive(kAnySource, 7, kFlags);
+  queue_.add(five);
+  queue_.add(six);
+  EXPECT_EQ(queue_.wild(), 0u);
+  queue_.add(any);
+  EXPECT_EQ(queue_.wild(), 1u);
+  EXPECT_EQ(queue_.take(1, 4), nullptr);
+  EXPECT_EQ(queue_.take(1, 5 | 2ull << 60), &five);
+  EXPECT_EQ(queue_.take(2, 7 | 3ull << 60), &any);
+  EXPECT_EQ(queue_.wild(), 0u);
+  EXPECT_EQ(queue_.cancel(six), 0);
+  EXPECT_EQ(queue_.count(), 0u);
+}
+
+TEST_F(ReceiveQueueTest, WhatIsUsualChangesOnlyWhileTheTableIsEmpty) {
+  Receive whole = receive(1, 5);
+  Receive flagged = receive(1, 5, 1);
+  queue_.add(whole);
+  queue_.add(flagged);
+  EXPECT_EQ(flagged.place, Place::kMasked);
+  EXPECT_EQ(queue_.take(1, 4), &flagged);
+  EXPECT_EQ(queue_.take(1, 5), &whole);
+  queue_.add(flagged);
+  EXPECT_EQ(flagged.place, Place::kTable);
+  queue_.add(whole);
+  EXPECT_EQ(whole.place, Place::kMasked);
+  EXPECT_EQ(queue_.take(1, 4), &flagged);
+  EXPECT_EQ(queue_.take(1, 4), nullptr);
+  EXPECT_EQ(queue_.take(1, 5), &whole);
+}
+
+// Or the receives of one tag would all stand in the list because of one of any tag.
+TEST_F(ReceiveQueueTest, AReceiveOfAnyTagIsNeverUsual) {
+  Receive any = receive(1, 0, 0xFFFF);
+  Receive five = receive(1, 5);
+  queue_.add(any);
+  queue_.add(five);
+  EXPECT_EQ(any.place, Place::kMasked);
+  EXPECT_EQ(five.place, Place::kTable);
+  EXPECT_EQ(queue_.take(1, 5), &any);
+  EXPECT_EQ(queue_.take(1, 5), &five);
+}
+
 TEST_F(ReceiveQueueTest, ARunTakesWhatItsMessagesMatch) {
   Receive of_five[] = {receive(1, 5), receive(1, 5), receive(1, 5)};
   Receive six = receive(1, 6);

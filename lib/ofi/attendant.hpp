@@ -1,0 +1,37 @@
+/// @file
+/// Progress while the user is elsewhere, as FI_PROGRESS_AUTO promises it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+namespace rio::ofi {
+
+class Domain;
+
+/// A thread that sleeps while the user looks himself, or nothing comes; where a card has no
+/// interrupts it looks once a millisecond. Of a domain whose calls are made under a Guard.
+class Attendant {
+ public:
+  /// @return 0, -errno.
+  [[nodiscard]] static int start(Domain& domain, std::unique_ptr<Attendant>* out);
+  /// Without a Guard. The thread has ended then.
+  ~Attendant();
+  Attendant(const Attendant&) = delete;
+  Attendant& operator=(const Attendant&) = delete;
+
+ private:
+  explicit Attendant(Domain& domain) : domain_(domain) {}
+  void run();
+  [[nodiscard]] bool rest(int ms) const;
+  void attend(uint64_t looks);
+
+  Domain& domain_;
+  std::atomic<bool> stop_ = false;
+  int stop_fd_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace rio::ofi

@@ -1,0 +1,88 @@
+/// @file
+/// Waiting for a completion queue or a counter.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <cstdint>
+
+#include "lib/msg/waiting.hpp"
+#include "lib/ofi/domain.hpp"
+
+namespace rio::ofi {
+
+/// Who waits sleeps where the card has interrupts, and hears of what other threads do, too.
+class Wait {
+ public:
+  explicit Wait(Domain& domain) : domain_(domain), sleeper_(domain.port()) {}
+  ~Wait();
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
+  /// Set-up. @param kind FI_WAIT_FD: descriptor() can be had. @return 0; -FI_ENOSYS: a kind that is
+  /// not there; -errno.
+  [[nodiscard]] int open(fi_wait_obj kind);
+  /// As fi_control(FI_GETWAIT). @param out int: readable when there may be something, after arm().
+  /// @return 0, -FI_ENOSYS: of no descriptor; -FI_EINVAL: another command.
+  [[nodiscard]] int control(int command, void* out) const;
+
+  /// Hot. Under a Guard: there is something.
+  void news() {
+    if (waiting_ != 0) [[unlikely]] {
+      wake();
+    }
+  }
+  /// Under a Guard: whoever waits looks again.
+  void wake();
+
+  /// Without a Guard. @param ready called under one. @param timeout_ms negative: 49 days.
+  /// @return 1: it is ready; 0: not within that time; -FI_ENODEV, -errno.
+  template <class Ready>
+  [[nodiscard]] int until(int timeout_ms, Ready&& ready) {
+    for (uint32_t look = 0; look < kLooks; ++look) {
+      const msg::Guard guard(domain_.port());
+      domain_.progress();
+      if (ready()) {
+        return 1;
+      }
+    }
+    add_waiting(1);
+    const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
+    const int rc = msg::wait(
+        domain_.port(), bound, [this] { domain_.progress(); }, ready);
+    add_waiting(-1);
+    return rc;
+  }
+
+  /// As fi_trywait(). @param ready called under a Guard. @return 0: the descriptor tells of what
+  /// comes; -FI_EAGAIN: there is something; -FI_EINVAL: no descriptor; -errno.
+  template <class Ready>
+  [[nodiscard]] int arm(Ready&& ready) {
+    const msg::Guard guard(domain_.port());
+    if (set_ < 0) {
+      return -FI_EINVAL;
+    }
+    settle();
+    const auto work = [this] { domain_.progress(); };
+    work();
+    const bool quiet = !domain_.port().config().sleeps || sleeper_.prepare(work);
+    return ready() || !quiet ? -FI_EAGAIN : start();
+  }
+
+ private:
+  static constexpr uint32_t kLooks = 1000;  // before it sleeps: some 100 us
+
+  void add_waiting(int threads);
+  void settle();
+  [[nodiscard]] int start();
+
+  Domain& domain_;
+  msg::Sleeper sleeper_;
+  uint32_t waiting_ = 0;  // threads, and one for an armed descriptor
+  bool armed_ = false;
+  int event_ = -1;  // written by other threads
+  int timer_ = -1;  // what has to be done by then
+  int set_ = -1;    // of both, and of the card's interrupt
+};
+
+}  // namespace rio::ofi

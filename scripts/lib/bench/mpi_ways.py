@@ -1,0 +1,127 @@
+"""The transports of scripts/bench mpi, and the programs of tests/bench/mpi that run over them.
+
+Each is mpirun's stock options; rio's are those of scripts/mpirun-rio.
+"""
+import json
+import os
+import re
+import statistics
+import subprocess
+import time
+
+from bench import programs
+
+MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include"]
+RIO = ["-x", "FI_PROVIDER_PATH", "-x", "FI_RIO_FABRIC", *MESSAGES, "rio"]
+WAYS = {
+    "rio": [*RIO, "--mca", "osc", "rdma,sm", "--mca", "btl", "self,ofi", "--mca", "btl_ofi_provider_include", "rio"],
+    "shm": ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"],
+    "shm-late": ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"],
+    "tcp": [*MESSAGES, "tcp"],
+}
+# scripts/mpirun-rio lets timers be late where ranks outnumber cores; the same over shared memory.
+LAUNCHERS = {
+    "rio": [os.path.join("scripts", "mpirun-rio"), "--messages"],
+    "rio-one-sided": [os.path.join("scripts", "mpirun-rio")],
+    "shm-late": ["bash", "-c", 'echo 5000000 >/proc/$$/timerslack_ns; exec mpirun "$@"', "mpirun"],
+}
+TWO = ["-np", "2", "--bind-to", "core", "--map-by", "core"]
+END_S = 20
+NAMES = ("mpi_sizes", "mpi_counted", "mpi_ranks")
+FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-Wextra"]
+
+
+def repeats_of(text):
+    """What mpi_sizes printed. @return {size: [(messages, seconds) of each repeat]}."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("{"):
+            continue
+        one = json.loads(line)
+        if one["seconds"] <= 0 or one["messages"] <= 0:
+            raise ValueError(f"mpi_sizes printed {line}: no time, or no messages")
+        found.setdefault(one["size"], []).append((one["messages"], one["seconds"]))
+    if not found:
+        raise ValueError("mpi_sizes printed no figures")
+    return found
+
+
+def object_of(text, key):
+    """@return the first JSON object of a program's output, which has to have the key."""
+    for line in text.splitlines():
+        if line.startswith("{"):
+            one = json.loads(line)
+            if key in one:
+                return one
+    raise ValueError(f"the program printed no object with '{key}': {text[:200]!r}")
+
+
+class Mpi:
+    """Compiles the programs, since the tree builds without an MPI, and runs them."""
+
+    def __init__(self, sources, build, folder, cpus):
+        self.folder, self.cpus, self.runs = folder, cpus, 0
+        if os.geteuid() == 0:  # mpirun refuses root without both
+            os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+        os.environ["FI_PROVIDER_PATH"] = os.path.abspath(os.path.join(build, "lib", "ofi"))
+        for name in NAMES:
+            programs.run(["mpicc", *FLAGS, "-o", os.path.join(folder, name), os.path.join(sources, f"{name}.c")], 60)
+        text = programs.run(["mpirun", "--version"], 10)
+        match = re.search(r"(\d+\.\d+\.\d+\S*)", text)
+        self.version = match.group(1) if match else "of unknown version"
+
+    def program(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, args, seconds):
+        """Each run has emulated cards of its own."""
+        self.runs += 1
+        os.environ["FI_RIO_FABRIC"] = f"bench-mpi-{os.getpid()}-{self.runs}"
+        with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as job:
+            try:
+                output, errors = job.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired as error:
+                self._end(job)
+                raise programs.RunError(f"{programs.shown(args)}: not done within {seconds} s") from error
+        if job.returncode != 0:
+            raise programs.RunError(f"{programs.shown(args)}: exit code {job.returncode}\n"
+                                    + "\n".join((output + errors).splitlines()[-8:]))
+        return output
+
+    @staticmethod
+    def _end(job):
+        """mpirun ends its ranks if it is asked to, and not if it is killed at once."""
+        job.terminate()
+        try:
+            job.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            job.kill()
+
+    def sizes_command(self, way, test, first, last, milliseconds, repeats):
+        return ["mpirun", *TWO, *WAYS[way], self.program("mpi_sizes"), test, str(first), str(last),
+                str(milliseconds), str(repeats)]
+
+    def sizes(self, *what):
+        """@param what as for sizes_command(). @return as repeats_of()."""
+        return repeats_of(self.run(self.sizes_command(*what), 120))
+
+    def ranks_command(self, way, test, ranks):
+        """On two cores, more ranks than cores."""
+        launcher = LAUNCHERS.get(way, ["mpirun"])
+        options = WAYS.get(way, []) if way != "rio" else []  # mpirun-rio has its own
+        return ["taskset", "-c", ",".join(map(str, self.cpus)), *launcher, "-np", str(ranks), "--oversubscribe",
+                "--bind-to", "none", *options, self.program("mpi_ranks"), test]
+
+    def startup(self, way, ranks, seconds):
+        """@return seconds from mpirun's start to its end."""
+        start = time.monotonic()
+        object_of(self.run(self.ranks_command(way, "startup", ranks), seconds), "ranks")
+        return time.monotonic() - start
+
+    def memory(self, way, ranks, seconds):
+        """@return MiB of a rank, the median."""
+        got = object_of(self.run(self.ranks_command(way, "memory", ranks), seconds), "pss_kib")["pss_kib"]
+        if len(got) != ranks or min(got) <= 0:
+            raise ValueError(f"the kernel tells no Pss of some of {ranks} ranks: {got}")
+        return statistics.median(got) / 1024

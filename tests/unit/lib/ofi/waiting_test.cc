@@ -1,0 +1,177 @@
+// Threads that sleep until something is done, and work that is done while the user is elsewhere.
+#include <poll.h>
+#include <rdma/fi_rma.h>
+
+#include <thread>
+
+#include "tests/unit/lib/ofi/node.hpp"
+
+namespace rio::test {
+namespace {
+
+constexpr int kPatienceMs = 60000;
+
+class OfiWaiting : public OfiTest {
+ protected:
+  OfiWaiting() : OfiTest("shm") {}
+
+  static NodeConfig by_descriptor() {
+    NodeConfig config;
+    config.wait = FI_WAIT_FD;
+    return config;
+  }
+  static int descriptor_of(fid_cq* queue) {
+    int fd = -1;
+    EXPECT_EQ(fi_control(&queue->fid, FI_GETWAIT, &fd), 0);
+    return fd;
+  }
+  /// As programs do it: never asleep while something is there. @return 1, or what was wrong.
+  static ssize_t sleep_and_read(OfiNode& node, fid_cq* queue, fi_cq_tagged_entry* out) {
+    fid* const all[] = {&queue->fid};
+    for (int sleeps = 0; sleeps < kPatienceMs; ++sleeps) {
+      if (const ssize_t rc = fi_cq_read(queue, out, 1); rc != -FI_EAGAIN) {
+        return rc;
+      }
+      const int armed = fi_trywait(node.fabric(), const_cast<fid**>(all), 1);
+      pollfd fd = {descriptor_of(queue), POLLIN, 0};
+      if (armed == 0 && poll(&fd, 1, kPatienceMs) != 1) {
+        return -FI_ETIMEDOUT;
+      }
+      if (armed != 0 && armed != -FI_EAGAIN) {
+        return armed;
+      }
+    }
+    return -FI_EAGAIN;
+  }
+};
+
+TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
+  const Info info = get_info(hints());
+  OfiNode a(info, 0, by_descriptor());
+  OfiNode b(info, 0, by_descriptor());
+  const fi_addr_t to_b = a.insert(b);
+  constexpr uint64_t kMessages = 50;
+  std::thread sender([&] {
+    for (uint64_t i = 0; i < kMessages; ++i) {
+      fi_cq_tagged_entry entry{};
+      ASSERT_EQ(fi_tsend(a.ep(), &i, sizeof(i), nullptr, to_b, i, nullptr), 0);
+      ASSERT_EQ(sleep_and_read(a, a.tx(), &entry), 1);
+    }
+  });
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    uint64_t got = 0;
+    fi_cq_tagged_entry entry{};
+    ASSERT_EQ(fi_trecv(b.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, i, 0, &got), 0);
+    ASSERT_EQ(sleep_and_read(b, b.rx(), &entry), 1);
+    EXPECT_EQ(got, i);
+  }
+  sender.join();
+}
+
+TEST_F(OfiWaiting, NobodySleepsWhileSomethingIsThere) {
+  const Info info = get_info(hints());
+  OfiNode own(info, 0, by_descriptor());
+  const fi_addr_t to_self = own.insert(own);
+  uint64_t got = 0;
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got), 0);
+  ASSERT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
+  fid* all[] = {&own.tx()->fid, &own.rx()->fid};
+  EXPECT_EQ(fi_trywait(own.fabric(), all, 2), -FI_EAGAIN);
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_read(own.rx(), &entry, 1), 1);
+}
+
+// No card is needed for it, so no interrupt tells of it.
+TEST_F(OfiWaiting, ADescriptorTellsOfWhatAnotherThreadDoes) {
+  const Info info = get_info(hints());
+  OfiNode own(info, 0, by_descriptor());
+  const fi_addr_t to_self = own.insert(own);
+  uint64_t got = 0;
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got), 0);
+  fid* all[] = {&own.rx()->fid};
+  ASSERT_EQ(fi_trywait(own.fabric(), all, 1), 0);
+  ASSERT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
+  pollfd fd = {descriptor_of(own.rx()), POLLIN, 0};
+  EXPECT_EQ(poll(&fd, 1, 0), 1);
+}
+
+TEST_F(OfiWaiting, ASignalEndsAWait) {
+  const Info info = get_info(hints());
+  OfiNode own(info, 0);
+  std::thread reader([&] {
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_sread(own.rx(), &entry, 1, nullptr, -1), -FI_EAGAIN);
+  });
+  EXPECT_EQ(fi_cq_signal(own.rx()), 0);
+  reader.join();
+}
+
+TEST_F(OfiWaiting, ThreadsAreWokenByEachOther) {
+  const Info info = get_info(hints());
+  OfiNode own(info, 0);
+  const fi_addr_t to_self = own.insert(own);
+  uint64_t got = 0;
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, &got), 0);
+  std::thread reader([&] {
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_sread(own.rx(), &entry, 1, nullptr, kPatienceMs), 1);
+  });
+  EXPECT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
+  reader.join();
+}
+
+TEST_F(OfiWaiting, KindsThatAreNotThere) {
+  const Info info = get_info(hints());
+  OfiNode own(info, 0);
+  int fd = -1;
+  EXPECT_EQ(fi_control(&own.rx()->fid, FI_GETWAIT, &fd), -FI_ENOSYS);
+  fid* all[] = {&own.rx()->fid};
+  EXPECT_EQ(fi_trywait(own.fabric(), all, 1), -FI_EINVAL);
+  fi_cq_attr attr{};
+  attr.wait_obj = FI_WAIT_MUTEX_COND;
+  fid_cq* queue = nullptr;
+  EXPECT_EQ(fi_cq_open(own.domain(), &attr, &queue, nullptr), -FI_ENOSYS);
+}
+
+class OfiAlone : public OfiWaiting {
+ protected:
+  /// @param progress of whoever owns the memory and calls nothing. @return of the writer's wait.
+  ssize_t write_to_one_that_is_elsewhere(fi_progress progress, int timeout_ms) {
+    const Info asked = hints(FI_RMA | FI_TAGGED);
+    asked->domain_attr->data_progress = progress;
+    const Info owner_info = get_info(asked);
+    EXPECT_EQ(owner_info->domain_attr->data_progress, progress);
+    OfiNode owner(owner_info, 0);
+    OfiNode writer(get_info(hints(FI_RMA | FI_TAGGED)), 0);
+    const fi_addr_t to = writer.insert(owner);
+    uint64_t memory = 0;
+    fid_mr* region = nullptr;
+    EXPECT_EQ(fi_mr_reg(owner.domain(), &memory, sizeof(memory), FI_REMOTE_WRITE, 0, 7, 0, &region,
+                        nullptr),
+              0);
+    const Held<fid_mr> held(region);
+    const uint64_t value = 0x1122334455667788;
+    EXPECT_EQ(
+        fi_write(writer.ep(), &value, sizeof(value), nullptr, to, 0, fi_mr_key(region), nullptr),
+        0);
+    fi_cq_tagged_entry entry{};
+    const ssize_t rc = fi_cq_sread(writer.tx(), &entry, 1, nullptr, timeout_ms);
+    if (rc == 1) {
+      EXPECT_EQ(memory, value);
+    }
+    owner.close_endpoint();  // the writer's question ends, if it was not answered
+    return rc;
+  }
+};
+
+TEST_F(OfiAlone, AWriteIsServedWhileTheOwnerIsElsewhere) {
+  EXPECT_EQ(write_to_one_that_is_elsewhere(FI_PROGRESS_AUTO, kPatienceMs), 1);
+}
+
+// What the test above would find if nobody served it.
+TEST_F(OfiAlone, AWriteWaitsForAnOwnerWhoProgressesByHand) {
+  EXPECT_EQ(write_to_one_that_is_elsewhere(FI_PROGRESS_MANUAL, 20), -FI_EAGAIN);
+}
+
+}  // namespace
+}  // namespace rio::test
