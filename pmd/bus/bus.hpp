@@ -101,6 +101,17 @@ class Bus {
   /// see of it stays, and says that the card is gone.
   [[nodiscard]] virtual bool leave_to_others() { return false; }
 
+  /// Where cards of other machines find this one, as reach() takes it; empty: by its destID alone.
+  [[nodiscard]] virtual std::string address() const { return {}; }
+  /// The destID by which messages go to whoever is at an address; it need not be there yet. Any
+  /// thread. @param address foreign. @return 0; -EINVAL: none of this fabric; -ENOSPC: too many;
+  /// -ENOTSUP: cards have no addresses here.
+  [[nodiscard]] virtual int reach(const std::string& address, uint32_t* dest_id) {
+    static_cast<void>(address);
+    static_cast<void>(dest_id);
+    return -ENOTSUP;
+  }
+
   /// destID of the card's first queue pair where the card has its own, the others follow; 0: it is
   /// the driver's to give.
   [[nodiscard]] virtual uint32_t dest_id() const { return 0; }

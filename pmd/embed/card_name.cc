@@ -19,6 +19,7 @@ constexpr std::string_view kEmuPrefix = "emu:";
 constexpr std::string_view kFabric = "fabric";
 constexpr std::string_view kSimPrefix = "sim:";
 constexpr std::string_view kShmPrefix = "shm:";
+constexpr std::string_view kUdpPrefix = "udp:";
 constexpr size_t kWireNameMax = 63;
 constexpr size_t kBoardNameMax = 31;
 constexpr size_t kSocketPathMax = 107;
@@ -115,6 +116,14 @@ constexpr Option kEmuOptions[] = {
      }},
 };
 
+constexpr Option kId = {
+    "id",
+    "the first destID of the card, 1 to 65535 (4294967294 if it is opened with 32 bits), or 0 for "
+    "one that is given to it",
+    [](std::string_view v, CardName* n) {
+      return number<uint32_t>(v, 0, 0xFFFFFFFEu, &n->emu.id);
+    }};
+
 constexpr Option kShmOptions[] = {
     kQps,
     kStepping,
@@ -122,12 +131,7 @@ constexpr Option kShmOptions[] = {
     kQuirks,
     kFaults,
     kPcie,
-    {"id",
-     "the first destID of the card, 1 to 65535 (4294967294 if it is opened with 32 bits), or 0 for "
-     "the lowest that is free",
-     [](std::string_view v, CardName* n) {
-       return number<uint32_t>(v, 0, 0xFFFFFFFEu, &n->emu.id);
-     }},
+    kId,
     {"pull", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.pull); }},
     {"board", "the name of a board, 1 to 31 letters, digits, '_' or '-'",
      [](std::string_view v, CardName* n) {
@@ -137,6 +141,34 @@ constexpr Option kShmOptions[] = {
     {"qp", "the queue pair of the board that this process has, 0 to 30",
      [](std::string_view v, CardName* n) {
        return number<uint32_t>(v, 0, regs::kMaxQps - 1, &n->emu.board_pair);
+     }},
+};
+
+constexpr Option kUdpOptions[] = {
+    kQps,
+    kStepping,
+    kExact,
+    kQuirks,
+    kFaults,
+    kPcie,
+    kId,
+    {"members", "a file with lines DESTID HOST:PORT",
+     [](std::string_view v, CardName* n) {
+       n->emu.members = v;
+       return !v.empty();
+     }},
+    {"bind", "an IP address of this machine, or the name of an interface",
+     [](std::string_view v, CardName* n) {
+       n->emu.bind = v;
+       return !v.empty();
+     }},
+    {"port", "0 to 65535, 0 for any",
+     [](std::string_view v, CardName* n) {
+       return number<uint16_t>(v, 0, UINT16_MAX, &n->emu.port);
+     }},
+    {"patience", "seconds, 1 to 3600",
+     [](std::string_view v, CardName* n) {
+       return number<uint32_t>(v, 1, 3600, &n->emu.patience_s);
      }},
 };
 
@@ -216,6 +248,19 @@ constexpr Option kPciOptions[] = {
     }
     return 0;
   }
+  if (first.starts_with(kUdpPrefix)) {
+    *options = kUdpOptions;
+    name.emulated = true;
+    name.emu.udp_fabric = first.substr(kUdpPrefix.size());
+    if (!is_wire_name(name.emu.udp_fabric)) {
+      log_error(
+          "\"%s\": a card in a fabric of machines is udp:NAME with 1 to %zu letters, digits, '_', "
+          "'.' or '-', which the machines share",
+          text.c_str(), kWireNameMax);
+      return -EINVAL;
+    }
+    return 0;
+  }
   if (first.starts_with(kSimPrefix)) {
     *options = kSimOptions;
     name.sim.socket = first.substr(kSimPrefix.size());
@@ -230,7 +275,8 @@ constexpr Option kPciOptions[] = {
   }
   if (first.find_first_of("0123456789abcdefABCDEF") != 0 || first.find(':') == std::string::npos) {
     log_error(
-        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, sim:SOCKET, or a PCI address as "
+        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, udp:FABRIC, sim:SOCKET, or a PCI "
+        "address as "
         "lspci -D "
         "does, for example 0000:03:00.0",
         text.c_str());
@@ -274,6 +320,14 @@ int parse_card_name(const std::string& text, CardName* out) {
         "and "
         "to such a card only",
         text.c_str());
+    return -EINVAL;
+  }
+  if (seen.contains("members") && (seen.contains("bind") || seen.contains("port"))) {
+    log_error("\"%s\": a members file says what to bind to; leave out bind and port", text.c_str());
+    return -EINVAL;
+  }
+  if (seen.contains("members") && name.emu.id == 0) {
+    log_error("\"%s\": give id=, the destID in the members file that is this card's", text.c_str());
     return -EINVAL;
   }
   *out = name;

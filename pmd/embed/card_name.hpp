@@ -1,6 +1,6 @@
 /// @file
 /// What a card is called when it is opened: "emu:loop,qps=2", "sim:/run/card",
-/// "shm:FABRIC,id=3",
+/// "shm:FABRIC,id=3", "udp:FABRIC,id=3,members=FILE",
 /// "0000:03:00.0,reset=0".
 #pragma once
 

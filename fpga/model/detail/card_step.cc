@@ -78,10 +78,10 @@ void Card::Impl::step_after_looks() {
 /// Whether a host that waits for messages may look for them without a step.
 bool Card::Impl::looks_allowed() {
   const Pair& pair = core.pairs[0];
-  const bool idle = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
-                    !Core::waits(pair, kTxRing) && !Core::waits(pair, kDmaRing) &&
-                    !Core::waits(pair, kMaintRing) && !dma.busy() && !tx.due() &&
-                    !transactions.due() && !control.stopping();
+  const bool idle = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
+                    core.pairs.size() == 1 && !Core::waits(pair, kTxRing) &&
+                    !Core::waits(pair, kDmaRing) && !Core::waits(pair, kMaintRing) && !dma.busy() &&
+                    !tx.due() && !transactions.due() && !control.stopping();
   return idle && rx.aim();
 }
 
@@ -150,8 +150,9 @@ void Card::Impl::step_to_send_shared() {
 /// How many messages may be sent without looking at anything but the transmit ring.
 uint32_t Card::Impl::kicks_allowed() {
   const Ring& ring = core.pairs[0].rings[kTxRing];
-  const bool plain = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
-                     ring.running() && !ring.held && !core.wire->may_enter_neighbour(core.thread);
+  const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
+                     core.pairs.size() == 1 && ring.running() && !ring.held &&
+                     !core.wire->may_enter_neighbour(core.thread);
   return plain && tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
 }
 

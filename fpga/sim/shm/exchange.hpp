@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "fpga/sim/member.hpp"
 #include "fpga/sim/shm/directory.hpp"
 #include "fpga/sim/shm/link.hpp"
 #include "fpga/sim/shm/protocol.hpp"
@@ -34,8 +35,7 @@ struct News {
 
 class Exchange {
  public:
-  /// @return whether to be called again soon, even if nobody rings.
-  using Poke = bool (*)(void* ctx);
+  using Poke = Member::Poke;
 
   /// @param news is set when there is news; outlives the object.
   Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news);

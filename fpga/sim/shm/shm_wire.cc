@@ -3,7 +3,9 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 
 #include "fpga/sim/shm/process_puller.hpp"
 #include "fpga/sim/shm/seen.hpp"
@@ -251,6 +253,24 @@ void ShmWire::set_asleep(bool asleep) {
     // or we see what it has sent.
     make_stores_seen();
   }
+}
+
+bool ShmWire::next_trouble(std::string* text) {
+  const int lacking = exchange_->lacking();
+  if (lacking != 0 && !told_lacking_.exchange(true)) {
+    const bool descriptors = lacking == -EMFILE || lacking == -ENFILE;
+    *text = std::string("partners cannot be connected for want of ") +
+            (descriptors ? "descriptors" : "shared memory") + " (" + std::strerror(-lacking) +
+            "); " + (descriptors ? "raise ulimit -n" : "make room in /dev/shm");
+    return true;
+  }
+  if (copied_twice() != 0 && !told_copies_.exchange(true)) {
+    *text =
+        "long messages are copied twice, since the system forbids to read a partner's memory; set "
+        "kernel.yama.ptrace_scope to 0, or give the processes CAP_SYS_PTRACE";
+    return true;
+  }
+  return false;
 }
 
 void ShmWire::tell(Way& way, bool here) {

@@ -27,11 +27,23 @@ struct Datagram {
   uint64_t number = 0;   ///< of this datagram: never used twice within a session
   std::array<Heard, kLanes> heard;
   Lane lane = Lane::kRequests;       ///< of the unit
+  bool asks = false;                 ///< the sender wants to hear that somebody is there
   uint32_t unit = 0;                 ///< number of the unit within its lane
   std::span<const uint8_t> payload;  ///< the unit's frames; empty: the datagram only tells `heard`
 };
 
 inline constexpr size_t kHeaderBytes = 56;
+/// What says whom a datagram is for; never encrypted.
+inline constexpr size_t kClearBytes = 16;
+/// What stands in each datagram's byte 3: flags of a unit's, or what is said about the connection.
+inline constexpr uint8_t kKindLane = 1;  ///< flag: Lane
+inline constexpr uint8_t kKindAsks = 2;  ///< flag
+inline constexpr uint8_t kKindHello = 16;
+inline constexpr uint8_t kKindAccept = 17;
+inline constexpr uint8_t kKindFarewell = 18;
+inline constexpr size_t kKindAt = 3;
+inline constexpr uint16_t kDatagramMagic = 0x5552;  ///< "RU"
+inline constexpr uint8_t kDatagramVersion = 1;
 /// Most bytes that a datagram over IPv4 has; payload of the longest.
 inline constexpr size_t kDatagramBytesMax = 65507;
 inline constexpr size_t kPayloadBytesMax = kDatagramBytesMax - kHeaderBytes;
@@ -41,6 +53,9 @@ inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
 /// @param out at least kHeaderBytes + payload. The payload may lie in its place there already.
 /// @return bytes written; 0: `out` is too short, or the payload longer than kPayloadBytesMax.
 [[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
+
+/// The same without the payload, whose bytes follow. @param out kHeaderBytes.
+void write_header(const Datagram& datagram, uint8_t* out);
 
 /// Read foreign bytes. Any thread. What passes gives the same bytes when it is encoded again.
 /// @param out set only on success; its payload points into `bytes`.

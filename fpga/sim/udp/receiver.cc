@@ -21,10 +21,21 @@ Arrival Receiver::put(uint32_t unit, std::span<const uint8_t> bytes) {
   }
   to.bytes.assign(bytes.begin(), bytes.end());
   to.full = true;
+  find_next();
+  return Arrival::kNew;
+}
+
+void Receiver::find_next() {
   while (next_ - taken_ <= mask_ && place(next_).full) {
     ++next_;
   }
-  return Arrival::kNew;
+}
+
+void Receiver::skip() {
+  assert(taken_ == next_);
+  ++taken_;
+  ++next_;
+  find_next();
 }
 
 std::span<const uint8_t> Receiver::front() const {

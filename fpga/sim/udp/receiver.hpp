@@ -25,6 +25,9 @@ class Receiver {
 
   /// A unit has come. Its bytes are copied if it is new.
   [[nodiscard]] Arrival put(uint32_t unit, std::span<const uint8_t> bytes);
+  /// Whether a unit is the next one to give, so that nothing has to be kept: take it and skip().
+  [[nodiscard]] bool is_next(uint32_t unit) const { return unit == taken_ && taken_ == next_; }
+  void skip();
   /// The next unit in order, empty if it is not here. Valid until pop().
   [[nodiscard]] std::span<const uint8_t> front() const;
   /// The unit at front(), which must be there, is done with: its place is free.
@@ -38,6 +41,7 @@ class Receiver {
     bool full = false;
   };
   [[nodiscard]] const Place& place(uint32_t unit) const { return places_[unit & mask_]; }
+  void find_next();
 
   const uint32_t mask_;
   uint32_t taken_;  // the next unit to give

@@ -23,25 +23,42 @@ Sender::Sender(uint32_t window, uint32_t first, Congestion* congestion)
   assert(std::has_single_bit(window) && window <= kWindowMax);
 }
 
-bool Sender::push(std::span<const uint8_t> bytes) {
-  assert(!bytes.empty());
+std::span<uint8_t> Sender::begin(size_t bytes) {
   if (kept() > mask_) {
-    return false;
+    return {};
   }
+  std::vector<uint8_t>& memory = place(end_).memory;
+  if (memory.size() < bytes) {
+    memory.resize(bytes);
+  }
+  return memory;
+}
+
+void Sender::end(size_t bytes) {
   Place& to = place(end_);
-  to.bytes.assign(bytes.begin(), bytes.end());
+  assert(bytes > 0 && bytes <= to.memory.size());
+  to.length = static_cast<uint32_t>(bytes);
   to.state = State::kWaiting;
   to.once = true;
   ++end_;
+}
+
+bool Sender::push(std::span<const uint8_t> bytes) {
+  const std::span<uint8_t> room = begin(bytes.size());
+  if (room.empty()) {
+    return false;
+  }
+  std::copy(bytes.begin(), bytes.end(), room.begin());
+  end(bytes.size());
   return true;
 }
 
 Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
   Place& at = place(unit);
-  if (!congestion_->may_send(size(at))) {
+  if (!congestion_->may_send(at.length)) {
     return {};
   }
-  congestion_->on_sent(size(at));
+  congestion_->on_sent(at.length);
   if (at.state == State::kLost) {
     --lost_;
     at.once = false;
@@ -52,7 +69,7 @@ Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
   at.state = State::kUnderWay;
   at.order = ++order_;
   at.sent_ns = now_ns;
-  return {unit, at.bytes};
+  return {unit, std::span<const uint8_t>(at.memory).first(at.length)};
 }
 
 Outgoing Sender::send(uint64_t now_ns) {
@@ -80,7 +97,7 @@ void Sender::arrived(uint32_t unit, uint64_t now_ns) {
   }
   if (at.state == State::kUnderWay) {
     --flying_;
-    congestion_->on_acked(size(at), at.sent_ns);
+    congestion_->on_acked(at.length, at.sent_ns);
   } else {
     --lost_;
   }
@@ -99,7 +116,7 @@ void Sender::find_lost(uint64_t now_ns) {
       at.state = State::kLost;
       --flying_;
       ++lost_;
-      congestion_->on_lost(size(at), at.sent_ns, now_ns);
+      congestion_->on_lost(at.length, at.sent_ns, now_ns);
     }
   }
 }
@@ -128,7 +145,9 @@ int Sender::heard(const Heard& heard, uint64_t now_ns) {
   if (static_cast<int32_t>(allowed - allowed_) > 0) {
     allowed_ = allowed;
   }
-  find_lost(now_ns);
+  if (beyond > 0) {  // else nothing later has arrived
+    find_lost(now_ns);
+  }
   return 0;
 }
 
@@ -147,7 +166,7 @@ void Sender::look(uint64_t now_ns) {
       at.state = State::kLost;
       --flying_;
       ++lost_;
-      congestion_->on_lost(size(at), at.sent_ns, now_ns);
+      congestion_->on_lost(at.length, at.sent_ns, now_ns);
     }
   }
   ++silent_;

@@ -27,6 +27,11 @@ class Sender {
 
   /// Take a unit of at least one byte. @return false: the window is full, nothing was taken.
   [[nodiscard]] bool push(std::span<const uint8_t> bytes);
+  /// Where the next unit can be written, for who builds it there. @return empty: the window is
+  /// full.
+  [[nodiscard]] std::span<uint8_t> begin(size_t bytes);
+  /// It is written. @param bytes of it, at least 1.
+  void end(size_t bytes);
   /// The next unit to be sent, which counts as sent: lost ones first. Its bytes are valid until
   /// the next call of heard().
   [[nodiscard]] Outgoing send(uint64_t now_ns);
@@ -46,16 +51,14 @@ class Sender {
  private:
   enum class State : uint8_t { kWaiting, kUnderWay, kLost, kThere };
   struct Place {
-    std::vector<uint8_t> bytes;  // keeps its memory for the next unit
+    std::vector<uint8_t> memory;  // stays for the next unit
+    uint32_t length = 0;
     State state = State::kWaiting;
     bool once = true;    // sent at most once: an answer tells which sending arrived
     uint64_t order = 0;  // of the last sending
     uint64_t sent_ns = 0;
   };
   [[nodiscard]] Place& place(uint32_t unit) { return places_[unit & mask_]; }
-  [[nodiscard]] uint32_t size(const Place& at) const {
-    return static_cast<uint32_t>(at.bytes.size());
-  }
   void arrived(uint32_t unit, uint64_t now_ns);
   void find_lost(uint64_t now_ns);
   Outgoing send_unit(uint32_t unit, uint64_t now_ns);

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "fpga/sim/shm/shm_wire.hpp"
+#include "fpga/sim/udp/udp_wire.hpp"
 #include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/log.hpp"
 
@@ -21,6 +23,8 @@ constexpr uint32_t kVectors = 64;
 constexpr size_t kBarAlign = 4096;
 /// Enough for a card to see that a ring was armed, and to take all that a wire holds.
 constexpr uint32_t kStepsBeforeSleep = 64;
+/// Of a card that nobody polls, each time that something has come.
+constexpr uint32_t kStepsWhileAway = 4;
 
 /// Interrupts as eventfds, made when somebody asks for one.
 class EventFds final : public model::IrqSink {
@@ -41,7 +45,7 @@ class EventFds final : public model::IrqSink {
   EventFds& operator=(const EventFds&) = delete;
 
   /// The wire of a card whose thread may sleep; null: none. Before the card is stepped.
-  void set_member(sim::shm::ShmWire* member) { member_ = member; }
+  void set_member(sim::Member* member) { member_ = member; }
 
   void raise(uint32_t vector) override {
     if (member_ != nullptr) {
@@ -70,7 +74,7 @@ class EventFds final : public model::IrqSink {
 
  private:
   std::atomic<int> fds_[kVectors];
-  sim::shm::ShmWire* member_ = nullptr;
+  sim::Member* member_ = nullptr;
 };
 
 bool valid(const EmuConfig& config) {
@@ -94,9 +98,8 @@ bool valid(const EmuConfig& config) {
   return true;
 }
 
-/// Join a fabric of processes. @param member the wire, as what it is.
-[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
-                       sim::shm::ShmWire** member) {
+/// Join a fabric of processes.
+[[nodiscard]] int join_shm(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
   sim::shm::Seat seat;
   seat.fabric = config.fabric;
   seat.id = config.id;
@@ -110,7 +113,28 @@ bool valid(const EmuConfig& config) {
     log_error("emulated card: %s", error.c_str());
     return rc;
   }
-  *member = wire.get();
+  *out = std::move(wire);
+  return 0;
+}
+
+/// Join a fabric of machines.
+[[nodiscard]] int join_udp(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
+  sim::udp::Seat seat;
+  seat.fabric = config.udp_fabric;
+  seat.id = config.id;
+  seat.ids = config.queue_pairs;
+  seat.members = config.members;
+  seat.bind = config.bind;
+  seat.port = config.port;
+  seat.patience_s = config.patience_s;
+  const char* const key = std::getenv("RIO_UDP_KEY");
+  seat.key = key == nullptr ? "" : key;
+  std::unique_ptr<sim::udp::UdpWire> wire;
+  std::string error;
+  if (const int rc = sim::udp::UdpWire::join(seat, &wire, &error); rc != 0) {
+    log_error("emulated card: udp:%s: %s", config.udp_fabric.c_str(), error.c_str());
+    return rc;
+  }
   *out = std::move(wire);
   return 0;
 }
@@ -134,14 +158,12 @@ struct EmuBus::Impl {
   std::string name;
   std::string wire;  // empty: in a fabric, which needs no unplug()
   int side = 0;
-  sim::shm::ShmWire* member = nullptr;  // the card's wire, if it is such
+  sim::Member* member = nullptr;  // the card's wire, if it is such
   Stepping stepping = Stepping::kManual;
   std::shared_ptr<EmuMemory> memory;
   DmaMemory bar;
   bool owns_bar = false;
   bool left_to_others = false;
-  bool told_copies = false;
-  bool told_lacking = false;
   model::HostClock clock;
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
@@ -152,22 +174,10 @@ struct EmuBus::Impl {
       unplug(wire, side);
     }
   }
-  /// Once: that the system makes long messages slow, or connections impossible.
-  void tell_troubles() {
-    if (const int lacking = member->lacking(); lacking != 0 && !told_lacking) {
-      told_lacking = true;
-      const bool descriptors = lacking == -EMFILE || lacking == -ENFILE;
-      log_error("%s: partners cannot be connected for want of %s (%s); %s", name.c_str(),
-                descriptors ? "descriptors" : "shared memory", std::strerror(-lacking),
-                descriptors ? "raise ulimit -n" : "make room in /dev/shm");
-    }
-    if (!told_copies && member->copied_twice() != 0) {
-      told_copies = true;
-      log_warning(
-          "%s: long messages are copied twice, since the system forbids to read a partner's "
-          "memory; "
-          "set kernel.yama.ptrace_scope to 0, or give the processes CAP_SYS_PTRACE",
-          name.c_str());
+  void tell_troubles() const {
+    std::string text;
+    while (member->next_trouble(&text)) {
+      log_warning("%s: %s", name.c_str(), text.c_str());
     }
   }
   /// The wire of a card that is made. @param pairs that the card has.
@@ -179,6 +189,10 @@ struct EmuBus::Impl {
   static bool poke(void* ctx) {
     auto* self = static_cast<Impl*>(ctx);
     self->tell_troubles();
+    if (!self->member->asleep() && self->member->unattended()) {
+      self->card->step_surely(kStepsWhileAway);
+      return self->card->activity().under_way;
+    }
     if (!self->member->asleep()) {
       // What waited for a partner is sent, also if nobody polls for a while. What has come is taken
       // by who polls: nobody else stands in his way, or says for him that he is awake.
@@ -227,12 +241,17 @@ EmuBus::~EmuBus() {
 int EmuBus::Impl::connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
                           uint32_t* pairs) {
   *pairs = config.queue_pairs;
-  if (!config.fabric.empty()) {
-    if (const int rc = join(config, out, &member); rc != 0) {
+  if (!config.fabric.empty() || !config.udp_fabric.empty()) {
+    std::unique_ptr<sim::Member> joined;
+    const bool udp = !config.udp_fabric.empty();
+    if (const int rc = udp ? join_udp(config, &joined) : join_shm(config, &joined); rc != 0) {
       return rc;
     }
+    member = joined.get();
+    *out = std::move(joined);
     *pairs = member->ids();
-    name = "shm:" + config.fabric + "/" + std::to_string(member->first_id());
+    name = (udp ? "udp:" + config.udp_fabric : "shm:" + config.fabric) + "/" +
+           std::to_string(member->first_id());
     return 0;
   }
   if (const int rc = plug(config, out, &side); rc != 0) {
@@ -402,12 +421,20 @@ void EmuBus::before_sleep() {
   if (impl_->member == nullptr || impl_->stepping != Stepping::kInline) {
     return;
   }
-  impl_->card->with_lock([](void* arg) { static_cast<sim::shm::ShmWire*>(arg)->set_asleep(true); },
+  impl_->card->with_lock([](void* arg) { static_cast<sim::Member*>(arg)->set_asleep(true); },
                          impl_->member);
   impl_->card->step_surely(kStepsBeforeSleep);
   if (impl_->member->asleep() && impl_->card->activity().under_way) {
     impl_->member->poke_soon();  // time goes on: for answers that are late, and the like
   }
+}
+
+std::string EmuBus::address() const {
+  return impl_->member == nullptr ? "" : impl_->member->address();
+}
+
+int EmuBus::reach(const std::string& address, uint32_t* dest_id) {
+  return impl_->member == nullptr ? -ENOTSUP : impl_->member->reach(address, dest_id);
 }
 
 uint32_t EmuBus::dest_id() const {

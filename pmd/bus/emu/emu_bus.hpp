@@ -39,6 +39,12 @@ struct EmuConfig {
   std::string board{};
   uint32_t board_pair = 0;
   bool pull = true;  ///< long messages are copied once, straight out of the sender's process
+  /// Not empty: a fabric of machines, joined by this name, over UDP. `id` is the first destID then.
+  std::string udp_fabric{};
+  std::string members{};     ///< a file that says who is in it, and where
+  std::string bind{};        ///< address or interface; empty: of the first that others can reach
+  uint16_t port = 0;         ///< 0: any
+  uint32_t patience_s = 30;  ///< silence after which a peer is taken for dead
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
@@ -78,6 +84,8 @@ class EmuBus final : public Bus {
   void before_sleep() override;
   [[nodiscard]] int set_faults(uint64_t seed, double rate) override;
   [[nodiscard]] bool leave_to_others() override;
+  [[nodiscard]] std::string address() const override;
+  [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
   [[nodiscard]] uint32_t dest_id() const override;
   [[nodiscard]] const std::string& name() const override;
   [[nodiscard]] int numa_node() const override;

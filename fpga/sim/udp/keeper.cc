@@ -1,0 +1,127 @@
+#include "fpga/sim/udp/keeper.hpp"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include "fpga/sim/udp/now.hpp"
+
+namespace rio::sim::udp {
+namespace {
+
+/// How often it is looked whether somebody polls.
+constexpr int kLookMs = 5;
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+int Keeper::start() {
+  owner_ = getpid();
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  order_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = order_.get();
+  if (!epoll_.valid() || !order_.valid() ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, order_.get(), &event) != 0) {
+    return -errno;
+  }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
+  int rc = 0;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    rc = -error.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return rc;
+}
+
+void Keeper::stop() {
+  if (!thread_.joinable()) {
+    return;
+  }
+  if (!of_this_process()) {
+    thread_.detach();  // it is the parent's
+    return;
+  }
+  stop_.store(true, std::memory_order_relaxed);
+  eventfd_write(order_.get(), 1);
+  thread_.join();
+}
+
+void Keeper::set_poke(Member::Poke poke, void* ctx) {
+  const std::lock_guard lock(poke_mutex_);
+  poke_ = poke;
+  poke_ctx_ = ctx;
+}
+
+void Keeper::poke_soon() {
+  eventfd_write(order_.get(), 1);
+}
+
+int Keeper::timeout_ms(bool watch) const {
+  if (!watch) {
+    return kLookMs;
+  }
+  if (again_) {
+    return 1;
+  }
+  const uint64_t due = due_ns_.load(std::memory_order_relaxed);
+  const uint64_t now = monotonic_ns();
+  if (due <= now) {
+    return 1;
+  }
+  return static_cast<int>(std::min<uint64_t>((due - now) / kNsPerMs + 1, 1000));
+}
+
+/// @return whether somebody has asked for a call.
+bool Keeper::wait(bool watch) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = socket_;
+  if (watch) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket_, &event);
+  }
+  const int count = epoll_wait(epoll_.get(), &event, 1, timeout_ms(watch));
+  const bool ordered = count > 0 && event.data.fd == order_.get();
+  if (ordered) {
+    eventfd_t ignored = 0;
+    eventfd_read(order_.get(), &ignored);
+  }
+  if (watch) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_, nullptr);
+  }
+  return ordered;
+}
+
+bool Keeper::call() {
+  const std::lock_guard lock(poke_mutex_);
+  return poke_ != nullptr && poke_(poke_ctx_);
+}
+
+void Keeper::run() {
+  uint64_t seen = 0;
+  bool watch = false;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const bool ordered = wait(watch);
+    watch = asleep_->load(std::memory_order_acquire) ||
+            polls_.load(std::memory_order_relaxed) == seen;
+    unattended_.store(watch, std::memory_order_relaxed);
+    if (watch || ordered) {
+      again_ = call();
+    }
+    seen = polls_.load(std::memory_order_relaxed);  // those of poke() are our own
+  }
+}
+
+}  // namespace rio::sim::udp

@@ -1,0 +1,70 @@
+/// @file
+/// The one thread of a member: while the owner polls it only looks, now and then, whether he still
+/// does; else it watches the socket and the clock for him.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "fpga/sim/fd.hpp"
+#include "fpga/sim/member.hpp"
+
+namespace rio::sim::udp {
+
+class Keeper {
+ public:
+  /// Both outlive the object. @param socket that becomes readable when something comes.
+  /// @param asleep whether the owner sleeps.
+  Keeper(int socket, const std::atomic<bool>* asleep) : socket_(socket), asleep_(asleep) {}
+  ~Keeper() { stop(); }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  /// Begin. @return -errno.
+  [[nodiscard]] int start();
+  /// End the thread; not in a process that was forked since.
+  void stop();
+
+  /// By who steps the card: somebody polls. @param due_ns when something has to be done next, of
+  /// CLOCK_MONOTONIC.
+  void polled(uint64_t due_ns) {
+    due_ns_.store(due_ns, std::memory_order_relaxed);
+    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  // Any thread.
+  /// Whether the thread was started here, and not in the parent of a process that was forked.
+  [[nodiscard]] bool of_this_process() const { return owner_ == getpid(); }
+  /// As Member::unattended().
+  [[nodiscard]] bool unattended() const { return unattended_.load(std::memory_order_relaxed); }
+  void set_poke(Member::Poke poke, void* ctx);
+  /// Call it.
+  void poke_soon();
+
+ private:
+  void run();
+  [[nodiscard]] bool wait(bool watch);
+  [[nodiscard]] int timeout_ms(bool watch) const;
+  bool call();
+
+  const int socket_;
+  const std::atomic<bool>* const asleep_;
+  int owner_ = 0;  // pid
+  Fd epoll_;
+  Fd order_;  // eventfd
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> unattended_{false};
+  std::atomic<uint64_t> polls_{0};
+  std::atomic<uint64_t> due_ns_{UINT64_MAX};
+  bool again_ = false;
+
+  std::mutex poke_mutex_;
+  Member::Poke poke_ = nullptr;
+  void* poke_ctx_ = nullptr;
+};
+
+}  // namespace rio::sim::udp
