@@ -28,7 +28,7 @@ struct PortConfig {
   uint32_t response_timeout_us = 100000;  ///< of the card, until a message is in doubt
   std::string profile;                    ///< path; empty: as profile_path() says; "none": no file
   Threads threads = Threads::kOne;
-  /// wait() sleeps: the card has to have interrupts, or to be one of "shm:".
+  /// wait() sleeps: the card has to have interrupts, or to be one of "shm:" or "udp:".
   bool sleeps = false;
   uint32_t first_number = 0;  ///< of the messages of a session; 0: any. For tests, of the wrap
 };

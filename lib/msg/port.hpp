@@ -157,6 +157,11 @@ class Port {
   [[nodiscard]] Link* link(uint32_t dest_id);
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
+  /// As rio::Endpoint's.
+  [[nodiscard]] std::string address() const { return endpoint_->address(); }
+  [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
+    return endpoint_->reach(address, dest_id);
+  }
   /// 0, or -ENODEV: the card is gone, or was reset behind our back.
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] const PortStats& stats() const { return stats_; }

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "lib/msg/waiting.hpp"
-#include "lib/ofi/name.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -56,15 +55,18 @@ AddressVector::AddressVector(Domain& domain, void* user_context)
 int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
   int inserted = 0;
   peers_.reserve(peers_.size() + count);
+  names_.reserve(peers_.size() + count);
   for (size_t i = 0; i < count; ++i) {
     tag::Address address = kNobody;
-    const int rc = read_name(static_cast<const uint8_t*>(names) + i * sizeof(Name),
-                             domain_.fabric(), &address);
+    Name name{};
+    int rc =
+        read_name(static_cast<const uint8_t*>(names) + i * sizeof(Name), domain_.fabric(), &name);
     if (rc == -EHOSTUNREACH) {
       pmd::log_error(
           "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
           "FI_RIO_CARD");
     }
+    rc = rc == 0 ? find_out(name, &address) : rc;
     if (rc == 0) {
       numbers_.try_emplace(address, peers_.size());
       ++inserted;
@@ -78,9 +80,26 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     // A table has a row for each of them.
     if (rc == 0 || out == nullptr) {
       peers_.push_back(address);
+      names_.push_back(name);
     }
   }
   return inserted;
+}
+
+/// Where messages to a peer go.
+int AddressVector::find_out(const Name& name, tag::Address* out) {
+  uint32_t dest_id = name.dest_id;
+  if (name.address[0] != 0) {
+    const int rc = domain_.port().reach(name.address, &dest_id);
+    if (rc == -ENOSPC) {
+      pmd::log_error("rio: no destID left for %s; use several fabrics", name.address);
+    }
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  *out = context_of(name, dest_id);
+  return 0;
 }
 
 int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
@@ -99,12 +118,10 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
 }
 
 int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
-  const tag::Address found = find(address);
-  if (found == kNobody) {
+  if (find(address) == kNobody) {
     return -FI_EINVAL;
   }
-  const Name name = {kNameMagic, tag::dest_id_of(found),
-                     tag::context_of(found) / kContextsOfEndpoint, domain_.fabric()};
+  const Name& name = names_[address];
   std::memcpy(out, &name, std::min(*bytes, sizeof(name)));
   *bytes = sizeof(name);
   return 0;

@@ -8,6 +8,7 @@
 
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/name.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -18,7 +19,7 @@ class AddressVector : public fid_av, public Used {
 
   AddressVector(Domain& domain, void* user_context);
 
-  /// Under a Guard. As fi_av_insert(). @param names `count` of them, 16 bytes each. @param errors
+  /// Under a Guard. As fi_av_insert(). @param names `count` of them, as Name. @param errors
   /// null, or one for each. @return how many there are now that were not refused.
   int insert(const void* names, size_t count, fi_addr_t* out, int* errors);
   /// Under a Guard. @return 0, -FI_EINVAL.
@@ -45,7 +46,10 @@ class AddressVector : public fid_av, public Used {
  private:
   Domain& domain_;
   Use use_{domain_};
+  [[nodiscard]] int find_out(const Name& name, tag::Address* out);
+
   std::vector<tag::Address> peers_;
+  std::vector<Name> names_;  // as they were inserted
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
 };
 

@@ -241,8 +241,11 @@ int Endpoint::name(void* out, size_t* bytes) const {
   if (room < sizeof(Name) || out == nullptr) {
     return -FI_ETOOSMALL;
   }
-  const Name name = {kNameMagic, domain_.port().dest_id(), static_cast<uint32_t>(number_),
-                     domain_.fabric()};
+  Name name{};
+  if (!make_name(domain_.port().dest_id(), static_cast<uint32_t>(number_), domain_.fabric(),
+                 domain_.port().address(), &name)) {
+    return -FI_EOTHER;
+  }
   std::memcpy(out, &name, sizeof(name));
   return 0;
 }

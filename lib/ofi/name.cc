@@ -15,22 +15,36 @@ uint32_t fabric_mark(const std::string& fabric) {
   return mark;
 }
 
-int read_name(const void* bytes, uint32_t fabric, tag::Address* out) {
+bool make_name(uint32_t dest_id, uint32_t endpoint, uint32_t fabric, const std::string& address,
+               Name* out) {
+  *out = {kNameMagic, dest_id, endpoint, fabric, {}};
+  if (address.size() >= sizeof(out->address)) {
+    return false;
+  }
+  address.copy(out->address, address.size());
+  return true;
+}
+
+int read_name(const void* bytes, uint32_t fabric, Name* out) {
   Name name;
   std::memcpy(&name, bytes, sizeof(name));
+  const size_t length = strnlen(name.address, sizeof(name.address));
   if (name.magic != kNameMagic || name.endpoint >= kEndpoints ||
-      name.dest_id >= 1u << (32 - tag::kContextBits)) {
+      name.dest_id >= 1u << (32 - tag::kContextBits) || length == sizeof(name.address)) {
     return -EINVAL;
   }
   if (name.fabric != fabric) {
     return -EHOSTUNREACH;
   }
-  *out = tag::address(name.dest_id, name.endpoint * kContextsOfEndpoint + kTaggedContext);
+  *out = name;
   return 0;
 }
 
 int print_name(const Name& name, char* out, size_t bytes) {
-  return std::snprintf(out, bytes, "rio://%u/%u", name.dest_id, name.endpoint);
+  const auto length = static_cast<int>(strnlen(name.address, sizeof(name.address)));
+  return length > 0
+             ? std::snprintf(out, bytes, "rio://%.*s/%u", length, name.address, name.endpoint)
+             : std::snprintf(out, bytes, "rio://%u/%u", name.dest_id, name.endpoint);
 }
 
 }  // namespace rio::ofi

@@ -18,27 +18,38 @@ inline constexpr uint32_t kRemoteContext = 2;  ///< what is asked of each other'
 /// Endpoints of a domain.
 inline constexpr uint32_t kEndpoints = 16;
 
-/// As it travels, by whatever the launcher has: little-endian, 16 bytes.
+/// As it travels, by whatever the launcher has: little-endian, 64 bytes.
 struct Name {
   uint32_t magic;     ///< kNameMagic
-  uint32_t dest_id;   ///< of the card, below 2^24
+  uint32_t dest_id;   ///< of the card, below 2^24; where it has an address, what it calls itself
   uint32_t endpoint;  ///< below kEndpoints
   uint32_t fabric;    ///< fabric_mark() of the fabric's name
+  /// msg::Port::address() of the card, with zeros behind it; empty: it is found by its destID.
+  char address[48];
 };
-static_assert(sizeof(Name) == 16 && offsetof(Name, dest_id) == 4 && offsetof(Name, endpoint) == 8 &&
-              offsetof(Name, fabric) == 12);
+static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Name, dest_id) == 4 &&
+              offsetof(Name, endpoint) == 8 && offsetof(Name, fabric) == 12);
 
 /// "riof", and the release of this format.
-inline constexpr uint32_t kNameMagic = 0x666F6901;
+inline constexpr uint32_t kNameMagic = 0x666F6902;
 
 /// Tells fabrics apart: those who are on different ones cannot reach each other.
 [[nodiscard]] uint32_t fabric_mark(const std::string& fabric);
 
-/// Foreign bytes. @param fabric mark of ours. @param out context of tagged messages. @return 0;
-/// -EINVAL: no such name; -EHOSTUNREACH: one of another fabric.
-[[nodiscard]] int read_name(const void* bytes, uint32_t fabric, tag::Address* out);
+/// Our own name. @return false: the card's address is too long for it.
+[[nodiscard]] bool make_name(uint32_t dest_id, uint32_t endpoint, uint32_t fabric,
+                             const std::string& address, Name* out);
 
-/// "rio://DESTID/ENDPOINT". @return as snprintf().
+/// Foreign bytes. @param fabric mark of ours. @return 0; -EINVAL: no such name; -EHOSTUNREACH: one
+/// of another fabric.
+[[nodiscard]] int read_name(const void* bytes, uint32_t fabric, Name* out);
+
+/// Its context of tagged messages. @param dest_id by which messages go there.
+[[nodiscard]] inline tag::Address context_of(const Name& name, uint32_t dest_id) {
+  return tag::address(dest_id, name.endpoint * kContextsOfEndpoint + kTaggedContext);
+}
+
+/// "rio://DESTID/ENDPOINT", or "rio://HOST:PORT/ENDPOINT". @return as snprintf().
 int print_name(const Name& name, char* out, size_t bytes);
 
 }  // namespace rio::ofi

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <mutex>
 #include <new>
 
@@ -196,6 +197,33 @@ pmd::Card& Endpoint::card() {
 const pmd::Caps& Endpoint::caps() const {
   return device_->card->caps();
 }
+std::string Endpoint::address() const {
+  std::string at = device_->bus->address();
+  const uint32_t own = device_->bus->dest_id();
+  if (!at.empty() && dest_id_ != own) {
+    at += "/" + std::to_string(dest_id_ - own);
+  }
+  return at;
+}
+
+int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
+  const size_t slash = address.find('/');
+  uint32_t pair = 0;
+  if (slash != std::string::npos) {
+    const char* const end = address.data() + address.size();
+    const auto [at, error] = std::from_chars(address.data() + slash + 1, end, pair);
+    if (error != std::errc{} || at != end || pair >= regs::kMaxQps) {
+      return -EINVAL;
+    }
+  }
+  uint32_t first = 0;
+  const int rc = device_->bus->reach(address.substr(0, slash), &first);
+  if (rc == 0) {
+    *dest_id = first + pair;
+  }
+  return rc;
+}
+
 uint32_t Endpoint::dest_id() const {
   return dest_id_;
 }

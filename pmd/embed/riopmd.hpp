@@ -42,8 +42,10 @@ class Endpoint {
   /// Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
   /// @param name "emu:WIRE[,option=value...]" (WIRE: loop, or a name that two cards of this process
   /// share; options qps, stepping, exact, quirks, faults, pcie), "shm:FABRIC[,option=value...]" (a
-  /// fabric that processes share; options those, id, board, qp), "sim:SOCKET[,wait=MS]" (a card of
-  /// rio-cardsim), or a PCI address, "0000:03:00.0[,reset=0][,iova=virtual]".
+  /// fabric that processes share; options those, id, board, qp), "udp:FABRIC[,option=value...]" (a
+  /// fabric of machines; options those of emu, id, members, bind, port, patience),
+  /// "sim:SOCKET[,wait=MS]" (a card of rio-cardsim), or a PCI address,
+  /// "0000:03:00.0[,reset=0][,iova=virtual]".
   /// @return 0; -EINVAL (name, option), -EBUSY (in use), -ENODEV (no such card, or gone), -ENOENT
   /// (no such queue pair), -EPROTO, -ENOMEM, -ETIMEDOUT, -ENOTSUP (interrupts).
   [[nodiscard]] static int open(const std::string& name, const EndpointConfig& config,
@@ -81,9 +83,16 @@ class Endpoint {
                                    pmd::DedicatedRxQueue** out);
   [[nodiscard]] int close_dedicated(uint32_t i);
 
-  /// Of the queue pair. A card of "shm:" has its own, and EndpointConfig::dest_id need not be
-  /// given.
+  /// Of the queue pair. A card of "shm:" or "udp:" has its own, and EndpointConfig::dest_id need
+  /// not be given.
   [[nodiscard]] uint32_t dest_id() const;
+  /// Where others find this queue pair, for reach(): "10.0.0.1:7000" of a card of "udp:"; empty:
+  /// by its destID alone.
+  [[nodiscard]] std::string address() const;
+  /// The destID by which messages go to whoever has an address() on another machine; it need not be
+  /// there yet. Any thread. @param address foreign. @return 0; -EINVAL: no address of such a card;
+  /// -ENOSPC: too many; -ENOTSUP: cards have no addresses here.
+  [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id);
   [[nodiscard]] pmd::Card& card();
   [[nodiscard]] const pmd::Caps& caps() const;
   /// "emu:loop/0", "0000:03:00.0".

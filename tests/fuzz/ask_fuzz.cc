@@ -31,10 +31,13 @@ void compute(const AskHeader& ask, std::span<const uint8_t> rest) {
 void read_as_name(const uint8_t* data) {
   Name name;
   std::memcpy(&name, data, sizeof(name));
-  rio::tag::Address address = 0;
-  if (read_name(data, name.fabric, &address) == 0) {
+  Name read;
+  if (read_name(data, name.fabric, &read) == 0) {
+    const rio::tag::Address address = context_of(read, read.dest_id);
     require(rio::tag::dest_id_of(address) == name.dest_id);
     require(rio::tag::context_of(address) < kEndpoints * kContextsOfEndpoint);
+    char text[128];
+    require(print_name(read, text, sizeof(text)) < static_cast<int>(sizeof(text)));
   }
 }
 

@@ -27,7 +27,7 @@ struct Self {
 /// One try of ours to be connected with a peer, or what came of it.
 struct Attempt {
   Random challenge{};
-  uint32_t session = 0;         ///< what datagrams to us bear; not 0
+  uint32_t session = 0;          ///< what datagrams to us bear; not 0
   std::optional<Greeting> they;  ///< what the peer said last
   uint32_t datagram_bytes = 0;   ///< longest that surely comes through to him
 

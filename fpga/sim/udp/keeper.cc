@@ -114,8 +114,8 @@ void Keeper::run() {
   bool watch = false;
   while (!stop_.load(std::memory_order_relaxed)) {
     const bool ordered = wait(watch);
-    watch = asleep_->load(std::memory_order_acquire) ||
-            polls_.load(std::memory_order_relaxed) == seen;
+    watch =
+        asleep_->load(std::memory_order_acquire) || polls_.load(std::memory_order_relaxed) == seen;
     unattended_.store(watch, std::memory_order_relaxed);
     if (watch || ordered) {
       again_ = call();

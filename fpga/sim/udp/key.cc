@@ -112,10 +112,9 @@ size_t open(const KeyBytes& key, uint64_t number, std::span<uint8_t> bytes, size
   }
   uint8_t* const at = bytes.data() + clear;
   unsigned long long opened = 0;
-  const int rc = crypto_aead_chacha20poly1305_ietf_decrypt(at, &opened, nullptr, at,
-                                                           bytes.size() - clear, bytes.data(),
-                                                           clear, nonce_of(number).data(),
-                                                           key.data());
+  const int rc = crypto_aead_chacha20poly1305_ietf_decrypt(
+      at, &opened, nullptr, at, bytes.size() - clear, bytes.data(), clear, nonce_of(number).data(),
+      key.data());
   return rc == 0 ? clear + opened : 0;
 }
 

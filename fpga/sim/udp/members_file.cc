@@ -61,8 +61,8 @@ int read_members(const std::string& path, std::vector<Place>* out, std::string* 
   std::vector<Place> all;
   std::string line;
   for (size_t number = 1; std::getline(file, line); ++number) {
-    std::string wrong = all.size() < kMembersMax ? read_line(std::move(line), &all)
-                                                 : "more than 65536 members";
+    std::string wrong =
+        all.size() < kMembersMax ? read_line(std::move(line), &all) : "more than 65536 members";
     if (!wrong.empty()) {
       *error = path + " line " + std::to_string(number) + ": " + wrong;
       return -EINVAL;

@@ -22,8 +22,8 @@ struct Peer {
   std::optional<Attempt> later;  ///< he has called although a connection is up
   std::unique_ptr<Lanes> lanes;  ///< with it, as long as the card has to take something
   std::unique_ptr<Session> session;
-  Random member{};        ///< who he is, while connected
-  uint32_t ids = 0;       ///< destIDs of his that have a way
+  Random member{};          ///< who he is, while connected
+  uint32_t ids = 0;         ///< destIDs of his that have a way
   uint32_t last_steps = 0;  ///< left, when he has gone and the card takes what he has sent
   bool leaving = false;
   uint64_t asked_ns = 0;  ///< when he was last asked whether he is there

@@ -8,9 +8,9 @@
 namespace rio::sim::udp {
 namespace {
 
-constexpr uint32_t kWindow = 512;         // units
-constexpr uint32_t kAnswerAfter = 8;      // units that nobody was told of
-constexpr uint32_t kFrameAlign = 32;      // units are cut between a frame's parts of 32 bytes
+constexpr uint32_t kWindow = 512;     // units
+constexpr uint32_t kAnswerAfter = 8;  // units that nobody was told of
+constexpr uint32_t kFrameAlign = 32;  // units are cut between a frame's parts of 32 bytes
 constexpr size_t kNumberAt = 8;
 
 [[nodiscard]] uint32_t unit_of(const Agreed& agreed) {

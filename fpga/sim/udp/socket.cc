@@ -161,8 +161,7 @@ void Socket::take_errors(Listener* listener) {
         std::memcpy(&error, CMSG_DATA(at), sizeof(error));
       }
       if (error.ee_errno == ECONNREFUSED) {
-        listener->on_refused(
-            Address(reinterpret_cast<const sockaddr*>(&to), header.msg_namelen));
+        listener->on_refused(Address(reinterpret_cast<const sockaddr*>(&to), header.msg_namelen));
       }
     }
   }

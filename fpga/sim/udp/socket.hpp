@@ -64,9 +64,9 @@ class Socket {
   Address to_;
   std::vector<uint8_t> out_;
   size_t used_ = 0;
-  uint32_t count_ = 0;      // datagrams in out_
-  size_t segment_ = 0;      // bytes of each but the last
-  bool last_ = false;       // a shorter one is there: nothing may follow
+  uint32_t count_ = 0;  // datagrams in out_
+  size_t segment_ = 0;  // bytes of each but the last
+  bool last_ = false;   // a shorter one is there: nothing may follow
   std::vector<uint8_t> in_;
 };
 

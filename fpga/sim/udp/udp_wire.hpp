@@ -25,12 +25,12 @@ struct Seat {
   std::string fabric;  ///< name; members of other fabrics are refused
   /// The first destID. 0: members call each other as they like, and find each other by reach().
   uint32_t id = 0;
-  uint32_t ids = 1;           ///< destIDs of the card, 1 to kIdsMax
-  std::string members = {};   ///< a file; with it nobody else is let in, and `id` has to be there
-  std::string bind = {};      ///< as Address::local(); not with a file
-  uint16_t port = 0;          ///< 0: any; not with a file
-  std::string key = {};       ///< empty: nothing is sealed
-  uint32_t patience_s = 30;   ///< silence after which a peer is taken for dead
+  uint32_t ids = 1;          ///< destIDs of the card, 1 to kIdsMax
+  std::string members = {};  ///< a file; with it nobody else is let in, and `id` has to be there
+  std::string bind = {};     ///< as Address::local(); not with a file
+  uint16_t port = 0;         ///< 0: any; not with a file
+  std::string key = {};      ///< empty: nothing is sealed
+  uint32_t patience_s = 30;  ///< silence after which a peer is taken for dead
 };
 
 /// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what

@@ -159,8 +159,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
     Attempt& attempt = later ? *peer.later : peer.now;
     if (may_join(peer.address, accept) != Reason::kLeaving) {
       trouble("taken " + peer.address.text(),
-              peer.address.text() + " says that it has destID " +
-                  std::to_string(accept.first_id) +
+              peer.address.text() + " says that it has destID " + std::to_string(accept.first_id) +
                   ", which another card has; give each card its own by id=");
       nobody(peer);
       return;
@@ -178,8 +177,7 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
     return;
   }
   if (farewell.reason != Reason::kLeaving) {
-    trouble("refused " + peer.address.text(),
-            peer.address.text() + " " + refusal(farewell.reason));
+    trouble("refused " + peer.address.text(), peer.address.text() + " " + refusal(farewell.reason));
   }
   if (peer.session != nullptr) {
     leave(peer);
@@ -263,8 +261,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   peer.ids = made.they->ids;
   peer.asked = peer.refused = 0;
   peer.asked_ns = peer.owed_ns = 0;
-  peer.lanes =
-      std::make_unique<Lanes>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
+  peer.lanes = std::make_unique<Lanes>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
   peer.session = std::make_unique<Session>(agreed, peer.lanes.get(), now_ns_);
   connected_.push_back(&peer);
   open_ways(peer);
