@@ -228,7 +228,7 @@ class FrameWriter {
   /// The bytes that the frame of type kPull at `position` tells of will go: unless the reader is
   /// done with it, it shall not believe what it reads from now on.
   void revoke(uint32_t position) {
-    if (!passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
+    if (memory_ != nullptr && !passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
       __atomic_store_n(reinterpret_cast<uint8_t*>(&frame_at(position)->type),
                        static_cast<uint8_t>(FrameType::kRevoked), __ATOMIC_RELAXED);
       // Before the bytes change; pairs with the acquire in is_pull().

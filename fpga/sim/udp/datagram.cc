@@ -1,7 +1,7 @@
 #include "fpga/sim/udp/datagram.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "fpga/sim/udp/bytes.hpp"
 
@@ -14,9 +14,10 @@ constexpr size_t kSessionAt = 4;
 constexpr size_t kNumberAt = 8;
 constexpr size_t kHeardAt = 16;
 constexpr size_t kHeardBytes = 16;
-constexpr size_t kUnitAt = 48;
-constexpr size_t kLengthAt = 52;
-static_assert(kHeardAt + kLanes * kHeardBytes == kUnitAt && kLengthAt + 4 == kHeaderBytes);
+constexpr size_t kPartsAt = 48;
+constexpr size_t kPartBytes = 8;
+static_assert(kHeardAt + kLanes * kHeardBytes == kPartsAt &&
+              kPartsAt + kLanes * kPartBytes == kHeaderBytes);
 
 bool get_heard(const uint8_t* at, Heard* out) {
   *out = {static_cast<uint32_t>(get_field(at, 4)), static_cast<uint32_t>(get_field(at + 4, 4)),
@@ -29,8 +30,7 @@ bool get_heard(const uint8_t* at, Heard* out) {
 void write_header(const Datagram& datagram, uint8_t* out) {
   put_field(out, kDatagramMagic, 2);
   put_field(out + kVersionAt, kDatagramVersion, 1);
-  out[kKindAt] =
-      static_cast<uint8_t>(static_cast<uint8_t>(datagram.lane) | (datagram.asks ? kKindAsks : 0));
+  out[kKindAt] = datagram.asks ? kKindAsks : 0;
   put_field(out + kSessionAt, datagram.session, 4);
   put_field(out + kNumberAt, datagram.number, 8);
   for (size_t i = 0; i < kLanes; ++i) {
@@ -39,20 +39,27 @@ void write_header(const Datagram& datagram, uint8_t* out) {
     put_field(heard + 4, datagram.heard[i].window, 4);
     put_field(heard + 8, datagram.heard[i].seen, 8);
   }
-  put_field(out + kUnitAt, datagram.unit, 4);
-  put_field(out + kLengthAt, datagram.payload.size(), 4);
+  for (size_t i = 0; i < kLanes; ++i) {
+    uint8_t* part = out + kPartsAt + i * kPartBytes;
+    put_field(part, datagram.parts[i].unit, 4);
+    put_field(part + 4, datagram.parts[i].payload.size(), 4);
+  }
 }
 
 size_t encode(const Datagram& datagram, std::span<uint8_t> out) {
-  const size_t length = datagram.payload.size();
-  if (length > kPayloadBytesMax || out.size() < kHeaderBytes + length) {
+  size_t used = kHeaderBytes;
+  for (const Part& part : datagram.parts) {
+    used += part.payload.size();
+  }
+  if (used > kDatagramBytesMax || out.size() < used) {
     return 0;
   }
-  if (length > 0) {
-    std::memmove(out.data() + kHeaderBytes, datagram.payload.data(), length);
-  }
   write_header(datagram, out.data());
-  return kHeaderBytes + length;
+  uint8_t* at = out.data() + kHeaderBytes;
+  for (const Part& part : datagram.parts) {
+    at = std::copy(part.payload.begin(), part.payload.end(), at);
+  }
+  return used;
 }
 
 int decode(std::span<const uint8_t> bytes, Datagram* out) {
@@ -61,8 +68,7 @@ int decode(std::span<const uint8_t> bytes, Datagram* out) {
   }
   const uint8_t* at = bytes.data();
   if (get_field(at, 2) != kDatagramMagic || at[kVersionAt] != kDatagramVersion ||
-      at[kKindAt] > (kKindLane | kKindAsks) ||
-      get_field(at + kLengthAt, 4) != bytes.size() - kHeaderBytes) {
+      at[kKindAt] > kKindAsks) {
     return -EPROTO;
   }
   Datagram got;
@@ -73,10 +79,20 @@ int decode(std::span<const uint8_t> bytes, Datagram* out) {
   }
   got.session = static_cast<uint32_t>(get_field(at + kSessionAt, 4));
   got.number = get_field(at + kNumberAt, 8);
-  got.lane = static_cast<Lane>(at[kKindAt] & kKindLane);
   got.asks = (at[kKindAt] & kKindAsks) != 0;
-  got.unit = static_cast<uint32_t>(get_field(at + kUnitAt, 4));
-  got.payload = bytes.subspan(kHeaderBytes);
+  bytes = bytes.subspan(kHeaderBytes);
+  for (size_t i = 0; i < kLanes; ++i) {
+    const uint8_t* part = at + kPartsAt + i * kPartBytes;
+    const uint64_t length = get_field(part + 4, 4);
+    if (length > bytes.size()) {
+      return -EPROTO;
+    }
+    got.parts[i] = {static_cast<uint32_t>(get_field(part, 4)), bytes.first(length)};
+    bytes = bytes.subspan(length);
+  }
+  if (!bytes.empty()) {
+    return -EPROTO;
+  }
   *out = got;
   return 0;
 }

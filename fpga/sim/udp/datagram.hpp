@@ -1,5 +1,6 @@
 /// @file
-/// A datagram of the wire between machines: what was heard of both lanes, and at most one unit.
+/// A datagram of the wire between machines: what was heard of both lanes, and at most one unit of
+/// each.
 #pragma once
 
 #include <array>
@@ -22,43 +23,46 @@ struct Heard {
   [[nodiscard]] bool operator==(const Heard&) const = default;
 };
 
+/// A unit of a lane.
+struct Part {
+  uint32_t unit = 0;                 ///< its number
+  std::span<const uint8_t> payload;  ///< its frames; empty: there is none
+};
+
 struct Datagram {
   uint32_t session = 0;  ///< who is meant: another one each time that a member starts
   uint64_t number = 0;   ///< of this datagram: never used twice within a session
+  bool asks = false;     ///< the sender wants to hear that somebody is there
   std::array<Heard, kLanes> heard;
-  Lane lane = Lane::kRequests;       ///< of the unit
-  bool asks = false;                 ///< the sender wants to hear that somebody is there
-  uint32_t unit = 0;                 ///< number of the unit within its lane
-  std::span<const uint8_t> payload;  ///< the unit's frames; empty: the datagram only tells `heard`
+  std::array<Part, kLanes> parts;
 };
 
-inline constexpr size_t kHeaderBytes = 56;
+inline constexpr size_t kHeaderBytes = 64;
 /// What says whom a datagram is for; never encrypted.
 inline constexpr size_t kClearBytes = 16;
 /// What stands in each datagram's byte 3: flags of a unit's, or what is said about the connection.
-inline constexpr uint8_t kKindLane = 1;  ///< flag: Lane
-inline constexpr uint8_t kKindAsks = 2;  ///< flag
+inline constexpr uint8_t kKindAsks = 1;  ///< flag
 inline constexpr uint8_t kKindHello = 16;
 inline constexpr uint8_t kKindAccept = 17;
 inline constexpr uint8_t kKindFarewell = 18;
 inline constexpr size_t kKindAt = 3;
 inline constexpr uint16_t kDatagramMagic = 0x5552;  ///< "RU"
 inline constexpr uint8_t kDatagramVersion = 1;
-/// Most bytes that a datagram over IPv4 has; payload of the longest.
+/// Most bytes that a datagram over IPv4 has; payloads of the longest.
 inline constexpr size_t kDatagramBytesMax = 65507;
 inline constexpr size_t kPayloadBytesMax = kDatagramBytesMax - kHeaderBytes;
 inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
 
-/// Write header and payload, little endian. Any thread.
-/// @param out at least kHeaderBytes + payload. The payload may lie in its place there already.
-/// @return bytes written; 0: `out` is too short, or the payload longer than kPayloadBytesMax.
+/// Write header and payloads, little endian. Any thread.
+/// @param out at least kHeaderBytes and the payloads; lies elsewhere than these.
+/// @return bytes written; 0: `out` is too short, or the payloads longer than kPayloadBytesMax.
 [[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
 
-/// The same without the payload, whose bytes follow. @param out kHeaderBytes.
+/// The same without the payloads, whose bytes follow. @param out kHeaderBytes.
 void write_header(const Datagram& datagram, uint8_t* out);
 
 /// Read foreign bytes. Any thread. What passes gives the same bytes when it is encoded again.
-/// @param out set only on success; its payload points into `bytes`.
+/// @param out set only on success; its payloads point into `bytes`.
 /// @return 0, or -EPROTO: this is no datagram of this protocol.
 [[nodiscard]] int decode(std::span<const uint8_t> bytes, Datagram* out);
 

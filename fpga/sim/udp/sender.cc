@@ -72,21 +72,33 @@ Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
   return {unit, std::span<const uint8_t>(at.memory).first(at.length)};
 }
 
-Outgoing Sender::send(uint64_t now_ns) {
+/// Which unit is to be sent next, if there is room for it under way. @return false: none.
+bool Sender::find_next(uint32_t* unit) const {
   if (lost_ > 0) {
-    uint32_t unit = begin_;
-    while (place(unit).state != State::kLost) {
-      ++unit;
+    *unit = begin_;
+    while (place(*unit).state != State::kLost) {
+      ++*unit;
     }
-    return send_unit(unit, now_ns);
+    return true;
   }
   // A peer without room is asked by one unit at a time: it may be that his word of room was lost.
   const bool room = static_cast<int32_t>(allowed_ - next_) > 0;
-  if (next_ == end_ || (!room && next_ != begin_)) {
+  *unit = next_;
+  return next_ != end_ && (room || next_ == begin_);
+}
+
+uint32_t Sender::next_bytes() const {
+  uint32_t unit = 0;
+  return find_next(&unit) && congestion_->may_send(place(unit).length) ? place(unit).length : 0;
+}
+
+Outgoing Sender::send(uint64_t now_ns) {
+  uint32_t unit = 0;
+  if (!find_next(&unit)) {
     return {};
   }
-  const Outgoing out = send_unit(next_, now_ns);
-  next_ += out.bytes.empty() ? 0u : 1u;
+  const Outgoing out = send_unit(unit, now_ns);
+  next_ += out.bytes.empty() || unit != next_ ? 0u : 1u;
   return out;
 }
 

@@ -35,6 +35,8 @@ class Sender {
   /// The next unit to be sent, which counts as sent: lost ones first. Its bytes are valid until
   /// the next call of heard().
   [[nodiscard]] Outgoing send(uint64_t now_ns);
+  /// Bytes of the unit that send() would give; 0: none.
+  [[nodiscard]] uint32_t next_bytes() const;
   /// The peer has told what he has.
   /// @return 0, or -EPROTO: he has what was never sent; nothing was changed.
   [[nodiscard]] int heard(const Heard& heard, uint64_t now_ns);
@@ -59,6 +61,8 @@ class Sender {
     uint64_t sent_ns = 0;
   };
   [[nodiscard]] Place& place(uint32_t unit) { return places_[unit & mask_]; }
+  [[nodiscard]] const Place& place(uint32_t unit) const { return places_[unit & mask_]; }
+  [[nodiscard]] bool find_next(uint32_t* unit) const;
   void arrived(uint32_t unit, uint64_t now_ns);
   void find_lost(uint64_t now_ns);
   Outgoing send_unit(uint32_t unit, uint64_t now_ns);

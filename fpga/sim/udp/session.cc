@@ -13,16 +13,12 @@ constexpr uint32_t kAnswerAfter = 8;  // units that nobody was told of
 constexpr uint32_t kFrameAlign = 32;  // units are cut between a frame's parts of 32 bytes
 constexpr size_t kNumberAt = 8;
 
-[[nodiscard]] uint32_t unit_of(const Agreed& agreed) {
-  const size_t more = kHeaderBytes + (agreed.sealed ? kTagBytes : 0);
-  return static_cast<uint32_t>((agreed.datagram_bytes - more) / kFrameAlign * kFrameAlign);
-}
-
 }  // namespace
 
 Session::Session(const Agreed& agreed, Intake* intake, uint64_t now_ns)
     : agreed_(agreed),
-      unit_bytes_(unit_of(agreed)),
+      more_bytes_(static_cast<uint32_t>(kHeaderBytes + (agreed.sealed ? kTagBytes : 0))),
+      unit_bytes_((agreed.datagram_bytes - more_bytes_) / kFrameAlign * kFrameAlign),
       intake_(intake),
       congestion_(unit_bytes_),
       senders_{Sender(kWindow, 0, &congestion_), Sender(kWindow, 0, &congestion_)},
@@ -63,19 +59,24 @@ int Session::take(std::span<uint8_t> bytes, uint64_t now_ns) {
     }
   }
   answer_now_ = answer_now_ || datagram.asks;
-  return datagram.payload.empty() ? 0 : put(datagram);
+  for (const Lane lane : {Lane::kResponses, Lane::kRequests}) {
+    const Part& part = datagram.parts[static_cast<size_t>(lane)];
+    if (const int rc = part.payload.empty() ? 0 : put(lane, part); rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
 }
 
-int Session::put(const Datagram& datagram) {
-  Receiver& lane = receiver(datagram.lane);
-  if (lane.is_next(datagram.unit) && intake_->take(datagram.lane, datagram.payload)) {
-    lane.skip();
-    offer(datagram.lane);  // what came before it, and waits for it
+int Session::put(Lane lane, const Part& part) {
+  Receiver& to = receiver(lane);
+  if (to.is_next(part.unit) && intake_->take(lane, part.payload)) {
+    to.skip();
+    static_cast<void>(offer(lane));  // what came before it, and waits for it
     answer_now_ = ++unanswered_ >= kAnswerAfter || answer_now_;
     return 0;
   }
-  const Arrival arrival = lane.put(datagram.unit, datagram.payload);
-  if (arrival == Arrival::kOutside) {
+  if (to.put(part.unit, part.payload) == Arrival::kOutside) {
     return -EPROTO;
   }
   ++unanswered_;
@@ -105,41 +106,39 @@ bool Session::offer_again() {
   return responses || requests;
 }
 
-void Session::write(uint8_t* header, Datagram& datagram) {
+size_t Session::write(std::span<uint8_t> out, Datagram& datagram) {
   datagram.session = agreed_.their_session;
   datagram.number = ++number_;
   for (size_t lane = 0; lane < kLanes; ++lane) {
     datagram.heard[lane] = receivers_[lane].heard();
   }
-  write_header(datagram, header);
   unanswered_ = 0;
   answer_now_ = false;
+  const size_t used = encode(datagram, out);
+  return agreed_.sealed ? seal(agreed_.out_key, number_, out, used, kClearBytes) : used;
 }
 
-bool Session::send(uint64_t now_ns, uint8_t* header, std::span<const uint8_t>* payload) {
+size_t Session::send(uint64_t now_ns, std::span<uint8_t> out) {
+  Datagram datagram;
+  size_t room = unit_bytes_;
+  bool any = false;
   for (const Lane lane : {Lane::kResponses, Lane::kRequests}) {
-    const Outgoing unit = sender(lane).send(now_ns);
-    if (!unit.bytes.empty()) {
-      Datagram datagram;
-      datagram.lane = lane;
-      datagram.unit = unit.unit;
-      datagram.payload = unit.bytes;
-      write(header, datagram);
-      *payload = unit.bytes;
-      return true;
+    const uint32_t bytes = sender(lane).next_bytes();
+    if (bytes == 0 || bytes > room) {
+      continue;
     }
+    const Outgoing unit = sender(lane).send(now_ns);
+    datagram.parts[static_cast<size_t>(lane)] = {unit.unit, unit.bytes};
+    room -= bytes;
+    any = true;
   }
-  return false;
+  return any ? write(out, datagram) : 0;
 }
 
-void Session::answer(uint8_t* header, bool asks) {
+size_t Session::answer(std::span<uint8_t> out, bool asks) {
   Datagram datagram;
   datagram.asks = asks;
-  write(header, datagram);
-}
-
-size_t Session::seal(std::span<uint8_t> bytes, size_t used) const {
-  return !agreed_.sealed ? used : udp::seal(agreed_.out_key, number_, bytes, used, kClearBytes);
+  return write(out, datagram);
 }
 
 uint64_t Session::due_ns() const {

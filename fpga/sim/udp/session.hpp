@@ -50,21 +50,19 @@ class Session {
   /// Offer what had no room before. @return whether something was taken.
   bool offer_again();
 
-  /// The next datagram to be sent. @param header kHeaderBytes to be written. @return false: nothing
-  /// may be sent now.
-  [[nodiscard]] bool send(uint64_t now_ns, uint8_t* header, std::span<const uint8_t>* payload);
+  /// The next datagram to be sent. @param out datagram_bytes() to be written. @return bytes of it,
+  /// sealed where there is a key; 0: nothing may be sent now.
+  [[nodiscard]] size_t send(uint64_t now_ns, std::span<uint8_t> out);
   /// Whether the peer has to be told something, and no unit tells him. @param at_once not only
   /// what cannot wait.
   [[nodiscard]] bool owes_answer(bool at_once) const {
     return answer_now_ || (at_once && unanswered_ > 0);
   }
-  /// A datagram that only tells what has come.
-  void answer(uint8_t* header, bool asks);
-  /// Seal what send() or answer() gave, where there is a key. @param bytes with kTagBytes of room.
-  /// @return bytes now.
-  [[nodiscard]] size_t seal(std::span<uint8_t> bytes, size_t used) const;
+  /// A datagram that only tells what has come. @param asks whether somebody is there.
+  /// @param out kHeaderBytes + kTagBytes. @return bytes of it.
+  [[nodiscard]] size_t answer(std::span<uint8_t> out, bool asks);
   /// Bytes that a datagram has at most.
-  [[nodiscard]] uint32_t datagram_bytes() const { return agreed_.datagram_bytes; }
+  [[nodiscard]] uint32_t datagram_bytes() const { return unit_bytes_ + more_bytes_; }
   /// Whether something has come that had no room.
   [[nodiscard]] bool waits() const {
     return !receivers_[0].front().empty() || !receivers_[1].front().empty();
@@ -83,11 +81,12 @@ class Session {
  private:
   [[nodiscard]] Sender& sender(Lane lane) { return senders_[static_cast<size_t>(lane)]; }
   [[nodiscard]] Receiver& receiver(Lane lane) { return receivers_[static_cast<size_t>(lane)]; }
-  [[nodiscard]] int put(const Datagram& datagram);
+  [[nodiscard]] int put(Lane lane, const Part& part);
   bool offer(Lane lane);
-  void write(uint8_t* header, Datagram& datagram);
+  [[nodiscard]] size_t write(std::span<uint8_t> out, Datagram& datagram);
 
   const Agreed agreed_;
+  const uint32_t more_bytes_;  // of a datagram around its units
   const uint32_t unit_bytes_;
   Intake* const intake_;
   Congestion congestion_;

@@ -249,15 +249,16 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
 void UdpWire::pump(uint64_t /*now_ns*/) {
   now_ns_ = monotonic_ns();
   take_reached();
+  // First what the card has sent: somebody waits for it.
+  for (size_t i = 0; i < connected_.size(); ++i) {
+    serve(*connected_[i]);
+  }
+  socket_->flush();
   for (uint32_t left = kRounds; left > 0; --left) {
     if (socket_->receive(this) < Socket::kTakenMax) {
       break;
     }
   }
-  for (size_t i = 0; i < connected_.size(); ++i) {
-    serve(*connected_[i]);
-  }
-  socket_->flush();
   if (now_ns_ >= look_ns_) {
     look_at_all();
     socket_->flush();
@@ -288,20 +289,18 @@ void UdpWire::serve(Peer& peer) {
 void UdpWire::send_units(Peer& peer) {
   Session& session = *peer.session;
   for (;;) {
-    const std::span<uint8_t> room = socket_->begin(peer.address, session.datagram_bytes());
-    std::span<const uint8_t> payload;
-    if (!session.send(now_ns_, room.data(), &payload)) {
+    const size_t used =
+        session.send(now_ns_, socket_->begin(peer.address, session.datagram_bytes()));
+    if (used == 0) {
       return;
     }
-    std::memcpy(room.data() + kHeaderBytes, payload.data(), payload.size());
-    socket_->end(session.seal(room, kHeaderBytes + payload.size()));
+    socket_->end(used);
+    peer.owed_ns = 0;
   }
 }
 
 void UdpWire::answer(Peer& peer, bool asks) {
-  const std::span<uint8_t> room = socket_->begin(peer.address, kHeaderBytes + kTagBytes);
-  peer.session->answer(room.data(), asks);
-  socket_->end(peer.session->seal(room, kHeaderBytes));
+  socket_->end(peer.session->answer(socket_->begin(peer.address, kHeaderBytes + kTagBytes), asks));
   peer.owed_ns = 0;
 }
 
@@ -395,7 +394,7 @@ void UdpWire::list_inbound() {
   for (const auto& peer : peers_) {
     if (peer->lanes != nullptr) {
       inbounds_.push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
-                           peer->first_id, peer->ids - 1, nullptr});
+                           peer->first_id, peer->ids - 1, peer->lanes->puller()});
     }
   }
   if (self_requests_ != nullptr) {

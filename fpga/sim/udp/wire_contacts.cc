@@ -307,7 +307,12 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
 void UdpWire::open_ways(Peer& peer) {
   for (uint32_t i = 0; i < peer.ids; ++i) {
     Way& to = way(peer.first_id + i);
-    to.out = {peer.lanes->out(Lane::kRequests), peer.lanes->out(Lane::kResponses), false, true, 0};
+    to.out = {peer.lanes->out(Lane::kRequests),
+              peer.lanes->out(Lane::kResponses),
+              false,
+              true,
+              0,
+              peer.lanes->pulls()};
     ++to.times;
     changes_.push_back({&to.out, peer.first_id + i, true, to.times});
   }

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# Two machines for tests and benchmarks: network namespaces, joined by a pair of virtual interfaces.
+# Needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN). Sourced.
+#
+#   netns_missing          prints what the machine lacks; nothing: it has all
+#   netns_make NAME        makes NAME-a (10.99.0.1, fd99::1) and NAME-b (10.99.0.2, fd99::2); both call
+#                          their interface `wire`
+#   netns_drop NAME        removes them, and ends what still runs there
+#   netns_in NAME SIDE COMMAND...   runs a command on side a or b, which is its host's name
+#   netns_agent NAME FILE  writes what mpirun takes for ssh
+
+netns_missing() {
+  local tool
+  for tool in ip unshare; do
+    command -v "$tool" >/dev/null || { echo "no $tool: install iproute2 and util-linux"; return; }
+  done
+  [ "$(id -u)" = 0 ] || { echo "network namespaces need root"; return; }
+  local probe=riopmd-probe-$$
+  if ! ip netns add "$probe" 2>/dev/null; then
+    echo "no network namespaces may be made here"
+    return
+  fi
+  ip -n "$probe" link add wire type veth peer name other 2>/dev/null || echo "the kernel has no veth"
+  ip netns del "$probe"
+}
+
+netns_make() {
+  local name=$1 side number=1
+  for side in a b; do
+    ip netns add "$name-$side"
+    ip -n "$name-$side" link set lo up
+  done
+  ip -n "$name-a" link add wire type veth peer name wire netns "$name-b"
+  for side in a b; do
+    ip -n "$name-$side" address add "10.99.0.$number/24" dev wire
+    ip -n "$name-$side" address add "fd99::$number/64" dev wire nodad
+    ip -n "$name-$side" link set wire up
+    number=2
+  done
+  # Programs that look for interfaces take only those that are running, which they are a while later.
+  for side in a b; do
+    for _ in $(seq 100); do
+      ip -n "$name-$side" link show wire | grep -q 'state UP' && break
+      sleep 0.05
+    done
+  done
+}
+
+netns_drop() {
+  local name=$1 side pids
+  for side in a b; do
+    pids=$(ip netns pids "$name-$side" 2>/dev/null || true)
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
+    ip netns del "$name-$side" 2>/dev/null || true
+  done
+}
+
+# shellcheck disable=SC2016 # expanded by the inner shell
+netns_in() {
+  local host=$1-$2
+  shift 2
+  ip netns exec "$host" unshare --uts sh -c 'hostname "$0" && exec "$@"' "$host" "$@"
+}
+
+netns_agent() {
+  cat >"$2" <<'AGENT'
+#!/bin/sh
+# HOST COMMAND...: as ssh would, on another namespace of this machine
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0" && eval "$1"' "$host" "$*"
+AGENT
+  chmod +x "$2"
+}
