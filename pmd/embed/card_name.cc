@@ -326,8 +326,11 @@ int parse_card_name(const std::string& text, CardName* out) {
     log_error("\"%s\": a members file says what to bind to; leave out bind and port", text.c_str());
     return -EINVAL;
   }
-  if (seen.contains("members") && name.emu.id == 0) {
-    log_error("\"%s\": give id=, the destID in the members file that is this card's", text.c_str());
+  if (!name.emu.udp_fabric.empty() && seen.contains("members") != (name.emu.id != 0)) {
+    log_error(
+        "\"%s\": id= and members= belong together: the file says where each destID is. Without "
+        "both, members find each other by their addresses",
+        text.c_str());
     return -EINVAL;
   }
   *out = name;

@@ -136,4 +136,12 @@ bool Address::operator==(const Address& other) const {
          std::memcmp(&at_.v6.sin6_addr, &other.at_.v6.sin6_addr, sizeof(at_.v6.sin6_addr)) == 0;
 }
 
+bool Address::operator<(const Address& other) const {
+  const bool is_v4 = family() == AF_INET;
+  const int order =
+      is_v4 ? std::memcmp(&at_.v4.sin_addr, &other.at_.v4.sin_addr, sizeof(at_.v4.sin_addr))
+            : std::memcmp(&at_.v6.sin6_addr, &other.at_.v6.sin6_addr, sizeof(at_.v6.sin6_addr));
+  return order != 0 ? order < 0 : port() < other.port();
+}
+
 }  // namespace rio::sim::udp

@@ -33,6 +33,8 @@ class Address {
   /// As parse() takes it.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool operator==(const Address& other) const;
+  /// An order of addresses of one version, the same on all machines.
+  [[nodiscard]] bool operator<(const Address& other) const;
 
  private:
   union {

@@ -22,6 +22,10 @@ constexpr uint32_t kPatienceMaxS = 3600;
 }  // namespace
 
 int UdpWire::take_seat(const Seat& seat, Address* at, std::string* error) {
+  if (seat.members.empty() != (seat.id == 0)) {
+    *error = "id= and members= belong together: the file says where each destID is";
+    return -EINVAL;
+  }
   if (seat.ids < 1 || seat.ids > kIdsMax || seat.patience_s < 1 ||
       seat.patience_s > kPatienceMaxS) {
     *error = "a card has 1 to 32 destIDs, and patience is 1 to 3600 seconds";
@@ -38,7 +42,7 @@ int UdpWire::take_seat(const Seat& seat, Address* at, std::string* error) {
   self_.ids = seat.ids;
   self_.first_id = seat.id;
   self_.fabric = fabric_mark(seat.fabric);
-  own_id_ = seat.id == 0 ? 1 : seat.id;
+  own_id_ = seat.id == 0 ? kMiddleId : seat.id;
   patience_s_ = seat.patience_s;
   if (seat.members.empty()) {
     if (Address::local(seat.bind, seat.port, at) != 0) {
@@ -141,7 +145,7 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   if (closed_fabric_) {
     return -EINVAL;
   }
-  const uint32_t id = free_id();
+  const uint32_t id = free_id(at);
   if (id == 0) {
     return -ENOSPC;
   }
@@ -151,20 +155,16 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   return 0;
 }
 
-/// A block of destIDs that nobody has; 0: there is none. With the mutex held.
-uint32_t UdpWire::free_id() {
-  while (next_id_ + kIdsMax <= kIdEnd) {
-    const uint32_t id = next_id_;
-    next_id_ += kIdsMax;
-    const auto meets = [id](uint32_t other) {
-      return other - id < kIdsMax || id - other < kIdsMax;
-    };
-    if (!meets(own_id_) && std::none_of(known_.begin(), known_.end(),
-                                        [&](const Known& known) { return meets(known.id); })) {
-      return id;
-    }
+/// A block of destIDs for somebody; 0: there is none. With the mutex held.
+uint32_t UdpWire::free_id(const Address& of) {
+  constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
+  const bool below = of < socket_->address();
+  uint32_t& given = below ? lower_ : higher_;
+  if (given == kBlocks) {
+    return 0;
   }
-  return 0;
+  ++given;
+  return below ? kMiddleId - given * kIdsMax : kMiddleId + given * kIdsMax;
 }
 
 void UdpWire::take_reached() {

@@ -23,7 +23,10 @@ namespace rio::sim::udp {
 /// Which place a member wants in which fabric.
 struct Seat {
   std::string fabric;  ///< name; members of other fabrics are refused
-  /// The first destID. 0: members call each other as they like, and find each other by reach().
+  /// The first destID of the card, which stands in the `members` file. 0, without such a file:
+  /// members find each other by reach(), and each calls the others by destIDs of its own. Of two
+  /// members the same one has the lower destID for both: who talks to whom first is settled by
+  /// that.
   uint32_t id = 0;
   uint32_t ids = 1;          ///< destIDs of the card, 1 to kIdsMax
   std::string members = {};  ///< a file; with it nobody else is let in, and `id` has to be there
@@ -73,7 +76,8 @@ class UdpWire final : public Member, private Listener {
     uint32_t id;
   };
 
-  static constexpr uint32_t kIdEnd = 0xFFFF;  ///< what a card has with 16 bits
+  /// What a member without a file calls itself: as many of 16 bits are above as are below.
+  static constexpr uint32_t kMiddleId = 0x8000;
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
@@ -110,7 +114,7 @@ class UdpWire final : public Member, private Listener {
   void look_at_all();
   void look_at_session(Peer& peer);
   void call(Peer& peer);
-  [[nodiscard]] uint32_t free_id();
+  [[nodiscard]] uint32_t free_id(const Address& of);
   void take_reached();
   void linger();
   void list_inbound();
@@ -118,7 +122,7 @@ class UdpWire final : public Member, private Listener {
   void trouble(const std::string& subject, const std::string& text);
 
   Self self_;
-  uint32_t own_id_ = 1;
+  uint32_t own_id_ = kMiddleId;
   uint32_t patience_s_ = 30;
   bool closed_fabric_ = false;  // a members file says who is in it
   std::unique_ptr<Socket> socket_;
@@ -140,7 +144,8 @@ class UdpWire final : public Member, private Listener {
 
   std::mutex mutex_;  // what follows
   std::vector<Known> known_;
-  uint32_t next_id_ = kIdsMax;
+  uint32_t lower_ = 0;   // blocks of kIdsMax destIDs below our own that are given
+  uint32_t higher_ = 0;  // above it
   std::deque<std::string> troubles_;
   std::unordered_set<std::string> told_;
   std::atomic<bool> reached_{false};  // known_ has something new

@@ -290,12 +290,7 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
       return true;
     }
   }
-  const auto meets = [&](const Known& known) {
-    return known.id - they.first_id < kIdsMax || they.first_id - known.id < kIdsMax;
-  };
-  const bool as_he_says = they.first_id != 0 && self_.first_id != 0;
-  const bool free = std::none_of(known_.begin(), known_.end(), meets);
-  peer.first_id = as_he_says && free ? they.first_id : free_id();
+  peer.first_id = free_id(peer.address);
   if (peer.first_id == 0) {
     return false;
   }
