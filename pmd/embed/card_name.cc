@@ -41,11 +41,11 @@ template <typename Number>
   return text == "0" || text == "1";
 }
 
-[[nodiscard]] bool seed_and_rate(std::string_view text, pmd::EmuConfig* out) {
+[[nodiscard]] bool seed_and_rate(std::string_view text, uint64_t* seed, double* rate) {
   const size_t colon = text.find(':');
   return colon != std::string_view::npos &&
-         number<uint64_t>(text.substr(0, colon), 0, UINT64_MAX, &out->fault_seed) &&
-         number(text.substr(colon + 1), 0.0, 1.0, &out->fault_rate);
+         number<uint64_t>(text.substr(0, colon), 0, UINT64_MAX, seed) &&
+         number(text.substr(colon + 1), 0.0, 1.0, rate);
 }
 
 constexpr std::string_view kLettersAndDigits =
@@ -90,9 +90,10 @@ constexpr Option kExact = {"exact", "0 or 1",
                            [](std::string_view v, CardName* n) { return flag(v, &n->emu.exact); }};
 constexpr Option kQuirks = {
     "quirks", "0 or 1", [](std::string_view v, CardName* n) { return flag(v, &n->emu.quirks); }};
-constexpr Option kFaults = {
-    "faults", "SEED:RATE, a 64-bit number and 0.0 to 1.0",
-    [](std::string_view v, CardName* n) { return seed_and_rate(v, &n->emu); }};
+constexpr const char* kSeedAndRate = "SEED:RATE, a 64-bit number and 0.0 to 1.0";
+constexpr Option kFaults = {"faults", kSeedAndRate, [](std::string_view v, CardName* n) {
+                              return seed_and_rate(v, &n->emu.fault_seed, &n->emu.fault_rate);
+                            }};
 constexpr Option kPcie = {"pcie", "a 64-bit seed, 0 for off", [](std::string_view v, CardName* n) {
                             return number<uint64_t>(v, 0, UINT64_MAX, &n->emu.pcie_seed);
                           }};
@@ -165,6 +166,10 @@ constexpr Option kUdpOptions[] = {
     {"port", "0 to 65535, 0 for any",
      [](std::string_view v, CardName* n) {
        return number<uint16_t>(v, 0, UINT16_MAX, &n->emu.port);
+     }},
+    {"loss", kSeedAndRate,
+     [](std::string_view v, CardName* n) {
+       return seed_and_rate(v, &n->emu.loss_seed, &n->emu.loss_rate);
      }},
     {"patience", "seconds, 1 to 3600",
      [](std::string_view v, CardName* n) {

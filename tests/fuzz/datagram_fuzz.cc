@@ -32,7 +32,7 @@ class Member {
     const int error = sender_.heard(got.heard[0], now_ns_);
     require(error == 0 ? sender_.kept() <= kept : sender_.kept() == kept);
     require(congestion_.under_way_bytes() <= kWindow);
-    static_cast<void>(receiver_.put(got.unit, got.payload));
+    static_cast<void>(receiver_.put(got.parts[0].unit, got.parts[0].payload));
     if (!receiver_.front().empty()) {
       receiver_.pop();
     }

@@ -177,7 +177,45 @@ std::span<uint8_t> Socket::begin(const Address& to, size_t bytes) {
   return std::span(out_).subspan(used_);
 }
 
+void Socket::set_faults(const PathFaults& faults) {
+  random_.seed(faults.seed);
+  fault_below_ = static_cast<uint64_t>(faults.rate * 0x1p32);
+}
+
+/// @return whether the datagram that was written does not go now.
+bool Socket::spoil(size_t bytes) {
+  constexpr size_t kLateMax = 64;
+  if ((random_() & 0xFFFFFFFFu) >= fault_below_) {
+    return false;
+  }
+  const std::span<const uint8_t> datagram = std::span(out_).subspan(used_, bytes);
+  switch (random_() % 3) {
+    case 0:
+      return true;
+    case 1:
+      static_cast<void>(send(to_, datagram, 0));
+      return false;
+    default:
+      if (late_.size() < kLateMax) {
+        late_.push_back({to_, {datagram.begin(), datagram.end()}});
+      }
+      return true;
+  }
+}
+
+void Socket::send_late() {
+  if (!late_.empty() && random_() % 4 == 0) {
+    for (const Late& each : late_) {
+      static_cast<void>(send(each.to, each.bytes, 0));
+    }
+    late_.clear();
+  }
+}
+
 void Socket::end(size_t bytes) {
+  if (fault_below_ != 0 && spoil(bytes)) {
+    return;
+  }
   if (count_ == 0) {
     segment_ = bytes;
   }
@@ -188,6 +226,9 @@ void Socket::end(size_t bytes) {
 
 void Socket::flush() {
   if (count_ == 0) {
+    if (fault_below_ != 0) {
+      send_late();
+    }
     return;
   }
   std::span<const uint8_t> all(out_.data(), used_);
@@ -195,23 +236,23 @@ void Socket::flush() {
   count_ = 0;
   used_ = 0;
   last_ = false;
-  if (send(all, many ? static_cast<uint16_t>(segment_) : 0) || !many) {
+  if (send(to_, all, many ? static_cast<uint16_t>(segment_) : 0) || !many) {
     return;  // what did not go is lost, as if on its way
   }
   segments_ = false;
   while (!all.empty()) {
     const size_t bytes = std::min(segment_, all.size());
-    static_cast<void>(send(all.first(bytes), 0));
+    static_cast<void>(send(to_, all.first(bytes), 0));
     all = all.subspan(bytes);
   }
 }
 
-bool Socket::send(std::span<const uint8_t> bytes, uint16_t segment_bytes) {
+bool Socket::send(const Address& to, std::span<const uint8_t> bytes, uint16_t segment_bytes) {
   iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(segment_bytes))] = {};
   msghdr header{};
-  header.msg_name = const_cast<sockaddr*>(to_.get());
-  header.msg_namelen = to_.bytes();
+  header.msg_name = const_cast<sockaddr*>(to.get());
+  header.msg_namelen = to.bytes();
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   if (segment_bytes != 0) {

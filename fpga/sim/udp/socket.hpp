@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ class Listener {
   virtual void on_datagram(const Address& from, std::span<uint8_t> bytes) = 0;
   /// The kernel says that nobody listens there.
   virtual void on_refused(const Address& to) = 0;
+};
+
+/// What happens to datagrams on purpose, before they leave.
+struct PathFaults {
+  uint64_t seed = 0;
+  double rate = 0.0;  ///< chance of each to be lost, doubled, or sent behind others
 };
 
 /// Non-blocking. Used by one thread at a time.
@@ -50,11 +57,15 @@ class Socket {
   void end(size_t bytes);
   /// Send what was written.
   void flush();
+  void set_faults(const PathFaults& faults);
 
  private:
   Socket() = default;
   void take_errors(Listener* listener);
-  [[nodiscard]] bool send(std::span<const uint8_t> bytes, uint16_t segment_bytes);
+  [[nodiscard]] bool send(const Address& to, std::span<const uint8_t> bytes,
+                          uint16_t segment_bytes);
+  [[nodiscard]] bool spoil(size_t bytes);
+  void send_late();
 
   Fd fd_;
   Address address_;
@@ -68,6 +79,14 @@ class Socket {
   size_t segment_ = 0;  // bytes of each but the last
   bool last_ = false;   // a shorter one is there: nothing may follow
   std::vector<uint8_t> in_;
+
+  struct Late {
+    Address to;
+    std::vector<uint8_t> bytes;
+  };
+  std::mt19937_64 random_;
+  uint64_t fault_below_ = 0;  // of 2^32; 0: no faults
+  std::vector<Late> late_;
 };
 
 }  // namespace rio::sim::udp

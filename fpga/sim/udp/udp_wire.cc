@@ -83,6 +83,7 @@ int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* 
              (rc == -EADDRINUSE ? "; another card is there: give this one another port or id" : "");
     return rc;
   }
+  wire->socket_->set_faults(seat.faults);
   wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_);
   wire->pumps_.store(true, std::memory_order_relaxed);
   if (const int rc = wire->keeper_->start(); rc != 0) {

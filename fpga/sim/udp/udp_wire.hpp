@@ -34,6 +34,7 @@ struct Seat {
   uint16_t port = 0;         ///< 0: any; not with a file
   std::string key = {};      ///< empty: nothing is sealed
   uint32_t patience_s = 30;  ///< silence after which a peer is taken for dead
+  PathFaults faults = {};    ///< of what this member sends
 };
 
 /// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what

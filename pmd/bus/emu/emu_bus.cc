@@ -127,6 +127,7 @@ bool valid(const EmuConfig& config) {
   seat.bind = config.bind;
   seat.port = config.port;
   seat.patience_s = config.patience_s;
+  seat.faults = {config.loss_seed, config.loss_rate};
   const char* const key = std::getenv("RIO_UDP_KEY");
   seat.key = key == nullptr ? "" : key;
   std::unique_ptr<sim::udp::UdpWire> wire;

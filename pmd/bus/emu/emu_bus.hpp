@@ -45,6 +45,8 @@ struct EmuConfig {
   std::string bind{};        ///< address or interface; empty: of the first that others can reach
   uint16_t port = 0;         ///< 0: any
   uint32_t patience_s = 30;  ///< silence after which a peer is taken for dead
+  uint64_t loss_seed = 0;
+  double loss_rate = 0.0;    ///< chance of each datagram to be lost, doubled or late, 0 to 1
   uint32_t queue_pairs = 1;  ///< 1 to 31
   Stepping stepping = Stepping::kInline;
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too

@@ -11,28 +11,29 @@ namespace rio::sim::udp {
 namespace {
 
 // Written by hand from docs/decisions/0021-wire-over-udp.md.
-constexpr std::array<uint8_t, 59> kBytes = {
-    'R',  'U',  1,    1,    0x44, 0x33, 0x22, 0x11,  // magic, version, lane, session
+constexpr std::array<uint8_t, 69> kBytes = {
+    'R',  'U',  1,    1,    0x44, 0x33, 0x22, 0x11,  // magic, version, asks, session
     8,    7,    6,    5,    4,    3,    2,    1,     // number
     0xfe, 0xff, 0xff, 0xff, 0,    2,    0,    0,    5, 0, 0, 0, 0, 0, 0, 0x80,  // requests heard
     9,    0,    0,    0,    64,   0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 0,     // responses heard
-    0xdd, 0xcc, 0xbb, 0xaa, 3,    0,    0,    0,                                // unit, length
-    'a',  'b',  'c'};
+    0xdd, 0xcc, 0xbb, 0xaa, 3,    0,    0,    0,                                // requests, bytes
+    7,    0,    0,    0,    2,    0,    0,    0,                                // responses, bytes
+    'a',  'b',  'c',  'd',  'e'};
 
 Datagram written() {
   Datagram datagram;
   datagram.session = 0x11223344;
   datagram.number = 0x0102030405060708;
+  datagram.asks = true;
   datagram.heard[0] = {0xfffffffe, 512, 0x8000000000000005};
   datagram.heard[1] = {9, 64, 0};
-  datagram.lane = Lane::kResponses;
-  datagram.unit = 0xaabbccdd;
-  datagram.payload = std::span(kBytes).last(3);
+  datagram.parts[0] = {0xaabbccdd, std::span(kBytes).subspan(64, 3)};
+  datagram.parts[1] = {7, std::span(kBytes).last(2)};
   return datagram;
 }
 
 TEST(UdpDatagram, HasTheBytesOfThePage) {
-  std::array<uint8_t, 59> out{};
+  std::array<uint8_t, 69> out{};
   ASSERT_EQ(encode(written(), out), out.size());
   EXPECT_EQ(out, kBytes);
 }
@@ -44,15 +45,17 @@ TEST(UdpDatagram, IsRead) {
   EXPECT_EQ(got.session, want.session);
   EXPECT_EQ(got.number, want.number);
   EXPECT_EQ(got.heard, want.heard);
-  EXPECT_EQ(got.lane, want.lane);
-  EXPECT_EQ(got.unit, want.unit);
-  EXPECT_TRUE(std::ranges::equal(got.payload, want.payload));
+  EXPECT_EQ(got.asks, want.asks);
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    EXPECT_EQ(got.parts[lane].unit, want.parts[lane].unit);
+    EXPECT_TRUE(std::ranges::equal(got.parts[lane].payload, want.parts[lane].payload));
+  }
 }
 
 TEST(UdpDatagram, ThatCannotBeIsRefused) {
   Datagram got;
   for (const size_t at :
-       {0u, 1u, 2u, 3u, 23u, 39u, 52u, 55u}) {  // 23, 39: a window beyond the longest
+       {0u, 1u, 2u, 3u, 23u, 39u, 52u, 55u, 60u}) {  // 23, 39: a window beyond the longest
     auto bytes = kBytes;
     bytes[at] ^= 0x40;
     EXPECT_EQ(decode(bytes, &got), -EPROTO) << at;
@@ -64,11 +67,11 @@ TEST(UdpDatagram, ThatCannotBeIsRefused) {
 }
 
 TEST(UdpDatagram, IsNotWrittenWhereItHasNoRoom) {
-  std::array<uint8_t, 58> out{};
+  std::array<uint8_t, 68> out{};
   EXPECT_EQ(encode(written(), out), 0u);
   std::vector<uint8_t> large(kPayloadBytesMax + 1);
   Datagram datagram;
-  datagram.payload = large;
+  datagram.parts[1].payload = large;
   std::vector<uint8_t> room(2 * large.size());
   EXPECT_EQ(encode(datagram, room), 0u);
 }
