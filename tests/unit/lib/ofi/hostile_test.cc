@@ -92,7 +92,9 @@ TEST_F(OfiHostile, ItsSessionEndsAndOthersAreServed) {
     SCOPED_TRACE(wrong.what);
     TagNode hostile(std::getenv("FI_RIO_CARD"), 0);
     std::vector<uint8_t> bytes(wrong.bytes);
-    std::memcpy(bytes.data(), &wrong.header, std::min(bytes.size(), kHeader));
+    if (!bytes.empty()) {
+      std::memcpy(bytes.data(), &wrong.header, std::min(bytes.size(), kHeader));
+    }
     tag::SendRequest request;
     ASSERT_GE(hostile->send(remote_context(), ofi::kAskBits, bytes.data(), bytes.size(), request),
               0);
