@@ -34,10 +34,12 @@ constexpr int kQueuePairMax = 63;
 
 void define_params() {
   fi_provider* const self = &provider();
-  fi_param_define(self, "card", FI_PARAM_STRING,
-                  "The card: a PCI address, or an emulated one such as shm:NAME, which all "
-                  "processes of this machine with the same NAME share a fabric by (default: "
-                  "shm:FABRIC, with FI_RIO_FABRIC)");
+  fi_param_define(
+      self, "card", FI_PARAM_STRING,
+      "The card: a PCI address, or an emulated one such as shm:NAME, which all "
+      "processes of this machine with the same NAME share a fabric by, or udp:NAME, which "
+      "those of several machines do (default: "
+      "shm:FABRIC, with FI_RIO_FABRIC)");
   fi_param_define(self, "fabric", FI_PARAM_STRING,
                   "Name of the fabric of emulated cards between the processes of this machine "
                   "(default: ofi-UID, with the number of the user)");

@@ -3,8 +3,8 @@
 # Needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN). Sourced.
 #
 #   netns_missing          prints what the machine lacks; nothing: it has all
-#   netns_make NAME        makes NAME-a (10.99.0.1, fd99::1) and NAME-b (10.99.0.2, fd99::2); both call
-#                          their interface `wire`
+#   netns_make NAME        makes NAME-a and NAME-b, with two interfaces each: `wire` (10.99.0.1 and .2,
+#                          fd99::1 and ::2) for what is tested, and `lan` (10.98.0.1 and .2) for mpirun
 #   netns_drop NAME        removes them, and ends what still runs there
 #   netns_in NAME SIDE COMMAND...   runs a command on side a or b, which is its host's name
 #   netns_agent NAME FILE  writes what mpirun takes for ssh
@@ -31,16 +31,19 @@ netns_make() {
     ip -n "$name-$side" link set lo up
   done
   ip -n "$name-a" link add wire type veth peer name wire netns "$name-b"
+  ip -n "$name-a" link add lan type veth peer name lan netns "$name-b"
   for side in a b; do
     ip -n "$name-$side" address add "10.99.0.$number/24" dev wire
     ip -n "$name-$side" address add "fd99::$number/64" dev wire nodad
+    ip -n "$name-$side" address add "10.98.0.$number/24" dev lan
     ip -n "$name-$side" link set wire up
+    ip -n "$name-$side" link set lan up
     number=2
   done
   # Programs that look for interfaces take only those that are running, which they are a while later.
   for side in a b; do
     for _ in $(seq 100); do
-      ip -n "$name-$side" link show wire | grep -q 'state UP' && break
+      [ "$(ip -n "$name-$side" link show up | grep -c 'state UP')" = 2 ] && break
       sleep 0.05
     done
   done

@@ -355,6 +355,9 @@ void UdpWire::look_at_session(Peer& peer) {
   if (quiet_ns <= now_ns_) {
     // By the times that he was asked, and not by the clock: perhaps it was we who stood still.
     if (peer.asked >= patience_s_) {
+      trouble("silent " + peer.address.text(), peer.address.text() + " has not answered for " +
+                                                   std::to_string(patience_s_) +
+                                                   " s; its machine, or the line to it, is down");
       leave(peer);
       return;
     }

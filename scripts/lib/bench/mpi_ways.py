@@ -26,6 +26,11 @@ LAUNCHERS = {
     "shm-late": ["bash", "-c", 'echo 5000000 >/proc/$$/timerslack_ns; exec mpirun "$@"', "mpirun"],
 }
 TWO = ["-np", "2", "--bind-to", "core", "--map-by", "core"]
+# Between two machines, which are network namespaces: a rank on each, the first on the first core.
+MACHINES = {
+    "udp": [*RIO[:2], "-x", "FI_RIO_CARD", *MESSAGES, "rio", "--mca", "btl", "self"],
+    "udp-tcp": ["-x", "FI_TCP_IFACE", *MESSAGES, "tcp;ofi_rxm", "--mca", "btl", "self"],
+}
 END_S = 20
 NAMES = ("mpi_sizes", "mpi_counted", "mpi_ranks")
 FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-Wextra"]
@@ -56,6 +61,42 @@ def object_of(text, key):
     raise ValueError(f"the program printed no object with '{key}': {text[:200]!r}")
 
 
+class Machines:
+    """Two network namespaces, as scripts/lib/netns.sh makes them. Use it by `with`."""
+
+    def __init__(self, folder):
+        self.name = f"riopmd-{os.getpid()}"
+        self.agent = os.path.join(os.path.abspath(folder), "netns-agent")
+
+    @staticmethod
+    def _do(text):
+        done = subprocess.run(["bash", "-c", f". scripts/lib/common.sh; . scripts/lib/netns.sh; {text}"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise programs.RunError(f"{text}: exit code {done.returncode}\n{done.stderr[-500:]}")
+        return done.stdout.strip()
+
+    def missing(self):
+        """@return what the machine lacks, or an empty text."""
+        return self._do("netns_missing")
+
+    def __enter__(self):
+        self._do(f"netns_make {self.name}; netns_agent {self.name} {self.agent}")
+        return self
+
+    def __exit__(self, *_):
+        self._do(f"netns_drop {self.name}")
+
+    def command(self, way, cpus, program):
+        """@param program with its arguments."""
+        host = f"{self.name}-a"
+        pin = f'exec taskset -c $([ "$OMPI_COMM_WORLD_RANK" = 0 ] && echo {cpus[0]} || echo {cpus[1]}) "$@"'
+        return ["ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host, "mpirun",
+                "--mca", "plm_rsh_agent", self.agent, "--mca", "oob_tcp_if_include", "lan",
+                "--host", f"{host}:1,{self.name}-b:1", "-np", "2", "--bind-to", "none", *MACHINES[way],
+                "sh", "-c", pin, "rank", *program]
+
+
 class Mpi:
     """Compiles the programs, since the tree builds without an MPI, and runs them."""
 
@@ -77,6 +118,9 @@ class Mpi:
         """Each run has emulated cards of its own."""
         self.runs += 1
         os.environ["FI_RIO_FABRIC"] = f"bench-mpi-{os.getpid()}-{self.runs}"
+        return self.run_as_is(args, seconds)
+
+    def run_as_is(self, args, seconds):
         with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as job:
             try:
@@ -105,6 +149,18 @@ class Mpi:
     def sizes(self, *what):
         """@param what as for sizes_command(). @return as repeats_of()."""
         return repeats_of(self.run(self.sizes_command(*what), 120))
+
+    def sizes_between(self, machines, way, *what):
+        """As sizes(), between two machines."""
+        os.environ["FI_RIO_CARD"], os.environ["FI_TCP_IFACE"] = "udp:bench,bind=wire", "wire"
+        fabric = os.environ.pop("FI_RIO_FABRIC", None)
+        try:
+            program = [os.path.abspath(self.program("mpi_sizes")), *map(str, what)]
+            return repeats_of(self.run_as_is(machines.command(way, self.cpus, program), 120))
+        finally:
+            del os.environ["FI_RIO_CARD"]
+            if fabric is not None:
+                os.environ["FI_RIO_FABRIC"] = fabric
 
     def ranks_command(self, way, test, ranks):
         """On two cores, more ranks than cores."""

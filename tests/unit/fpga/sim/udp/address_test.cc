@@ -18,11 +18,10 @@ TEST(UdpAddress, IsPrintedAsItIsRead) {
 
 TEST(UdpAddress, WhatIsNoneIsRefused) {
   Address at;
-  for (const char* text : {"", ":7000", "10.0.0.2", "10.0.0.2:", "10.0.0.2:0", "10.0.0.2:65536",
-                           "10.0.0.2:7x", "::1:7000", "[::1]", "host.name:7000", "10.0.0:70 ",
-                           "[10.0.0.2:7000", "[]:7000"}) {
-    EXPECT_EQ(Address::parse(text, false, &at), -EINVAL)
-        << text;
+  for (const char* text :
+       {"", ":7000", "10.0.0.2", "10.0.0.2:", "10.0.0.2:0", "10.0.0.2:65536", "10.0.0.2:7x",
+        "::1:7000", "[::1]", "host.name:7000", "10.0.0:70 ", "[10.0.0.2:7000", "[]:7000"}) {
+    EXPECT_EQ(Address::parse(text, false, &at), -EINVAL) << text;
   }
 }
 

@@ -44,8 +44,7 @@ class UdpLanes : public testing::Test {
       ++now_ns_;
       static_cast<void>(left_.gather(&a_));
       std::vector<uint8_t> datagram(a_.datagram_bytes());
-      for (size_t used = a_.send(now_ns_, datagram); used > 0;
-           used = a_.send(now_ns_, datagram)) {
+      for (size_t used = a_.send(now_ns_, datagram); used > 0; used = a_.send(now_ns_, datagram)) {
         ASSERT_EQ(b_.take(std::span(datagram).first(used), now_ns_), 0);
       }
       std::vector<uint8_t> answer(b_.datagram_bytes());

@@ -199,12 +199,14 @@ TEST(UdpWire, StrangersAreRefusedAndNamed) {
     EXPECT_NE(stranger.wire->route(to), nullptr);
     std::string here;
     std::string there;
-    ASSERT_TRUE(both_until(home, stranger, [&] {
-      here += stranger.troubles();
-      there += home.troubles();
-      return here.find(each.here) != std::string::npos &&
-             there.find(each.there) != std::string::npos;
-    })) << here << there;
+    ASSERT_TRUE(both_until(home, stranger,
+                           [&] {
+                             here += stranger.troubles();
+                             there += home.troubles();
+                             return here.find(each.here) != std::string::npos &&
+                                    there.find(each.there) != std::string::npos;
+                           }))
+        << here << there;
     EXPECT_TRUE(home.changes.empty());
     EXPECT_TRUE(home.got.empty());
   }

@@ -1,0 +1,92 @@
+// A member of the wire over UDP that says whatever it likes: greetings, and datagrams of a
+// connection, whose frames reach the rings of a card. Nothing may be written outside of these, and
+// what the card gets is sane.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "fpga/sim/udp/greeting.hpp"
+#include "fpga/sim/udp/lanes.hpp"
+#include "fpga/sim/udp/session.hpp"
+
+using namespace rio::sim::udp;
+using rio::model::InFrame;
+
+namespace {
+
+constexpr Ids kIds = {5, 1, 64, 2};
+
+void require(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+/// As the card takes them.
+void take_frames(Lanes& lanes, Lane lane) {
+  rio::model::FrameReader& reader = *lanes.in(lane);
+  for (const InFrame* frame = reader.peek(); frame != nullptr; frame = reader.peek()) {
+    require(frame->source - kIds.theirs < kIds.their_count);
+    require(frame->dest - kIds.ours < kIds.our_count);
+    for (uint32_t i = 0; frame->type == rio::model::FrameType::kPull &&
+                         i < frame->length / sizeof(rio::model::PullPart);
+         ++i) {
+      rio::model::PullPart part;
+      std::memcpy(&part, frame->payload() + i * sizeof(part), sizeof(part));
+      std::vector<uint8_t> to(part.length);
+      const rio::model::PullPiece piece = {to.data(), part.address, part.length};
+      require(lanes.puller()->pull({&piece, 1}) == part.length);
+    }
+    reader.pop(frame);
+    reader.release();
+  }
+  require(!reader.foul());
+}
+
+class Victim {
+ public:
+  void hear(std::vector<uint8_t> bytes) {
+    Greeting greeting;
+    std::vector<uint8_t> copy = bytes;
+    if (decode(copy, Key(), &greeting) == 0) {
+      require(greeting.ids >= 1 && greeting.ids <= kIdsMax);
+    }
+    if (session_.take(bytes, ++now_ns_) == -EPROTO || lanes_.foul()) {
+      return;
+    }
+    take_frames(lanes_, Lane::kRequests);
+    take_frames(lanes_, Lane::kResponses);
+    static_cast<void>(session_.offer_again());
+    session_.look(now_ns_);
+    std::vector<uint8_t> out(session_.datagram_bytes());
+    while (session_.send(now_ns_, out) > 0) {
+    }
+  }
+
+ private:
+  static Agreed agreed() {
+    Agreed out;
+    out.datagram_bytes = kDatagramMin;
+    return out;
+  }
+  uint64_t now_ns_ = 0;
+  Lanes lanes_{kIds};
+  Session session_{agreed(), &lanes_, 0};
+};
+
+}  // namespace
+
+// Input: datagrams, each behind its length (u16).
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Victim victim;
+  while (size >= 2) {
+    const size_t wanted = static_cast<size_t>(data[0] | data[1] << 8);
+    const size_t length = wanted < size - 2 ? wanted : size - 2;
+    victim.hear({data + 2, data + 2 + length});
+    data += 2 + length;
+    size -= 2 + length;
+  }
+  return 0;
+}
