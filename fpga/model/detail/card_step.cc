@@ -79,9 +79,9 @@ void Card::Impl::step_after_looks() {
 bool Card::Impl::looks_allowed() {
   const Pair& pair = core.pairs[0];
   const bool idle = !gone && !core.exact && core.link_up && core.pairs.size() == 1 &&
-                    !Core::waits(pair, kTxRing) && !Core::waits(pair, kDmaRing) &&
-                    !Core::waits(pair, kMaintRing) && !dma.busy() && !tx.due() &&
-                    !transactions.due() && !control.stopping();
+                    !core.wire->pumps() && !Core::waits(pair, kTxRing) &&
+                    !Core::waits(pair, kDmaRing) && !Core::waits(pair, kMaintRing) && !dma.busy() &&
+                    !tx.due() && !transactions.due() && !control.stopping();
   return idle && rx.aim();
 }
 

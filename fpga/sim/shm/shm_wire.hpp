@@ -11,13 +11,14 @@
 
 #include "fpga/model/ring_box.hpp"
 #include "fpga/model/wire.hpp"
+#include "fpga/sim/member.hpp"
 #include "fpga/sim/shm/exchange.hpp"
 
 namespace rio::sim::shm {
 
 /// A member of a fabric, as the model's wire. Partners are connected when something is first sent
 /// to them, or by them. Nothing that they write is believed, and they cannot write what is ours.
-class ShmWire final : public model::Wire {
+class ShmWire final : public model::Wire, public Member {
  public:
   /// Join. Starts the thread of the member. @return as Directory::join(); `error` says why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<ShmWire>* out,
@@ -26,30 +27,19 @@ class ShmWire final : public model::Wire {
   ShmWire(const ShmWire&) = delete;
   ShmWire& operator=(const ShmWire&) = delete;
 
-  /// The first destID of the card, and how many it has.
-  [[nodiscard]] uint32_t first_id() const { return exchange_->directory().first_id(); }
-  [[nodiscard]] uint32_t ids() const { return exchange_->directory().ids(); }
-  /// As Exchange::set_poke(): the card should be stepped.
-  void set_poke(Exchange::Poke poke, void* ctx) { exchange_->set_poke(poke, ctx); }
-  /// Let the thread call it. Any thread.
-  void poke_soon() { exchange_->poke_soon(); }
-
-  /// Partners whose long messages have to be copied twice, since the system forbids to read their
-  /// memory. Any thread.
-  [[nodiscard]] uint32_t copied_twice() const {
+  // Member
+  [[nodiscard]] uint32_t first_id() const override { return exchange_->directory().first_id(); }
+  [[nodiscard]] uint32_t ids() const override { return exchange_->directory().ids(); }
+  void set_poke(Poke poke, void* ctx) override { exchange_->set_poke(poke, ctx); }
+  void poke_soon() override { exchange_->poke_soon(); }
+  [[nodiscard]] uint32_t copied_twice() const override {
     return copied_twice_.load(std::memory_order_relaxed);
   }
+  [[nodiscard]] int lacking() const override { return exchange_->lacking(); }
+  void set_asleep(bool asleep) override;
+  [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
 
-  /// As Exchange::lacking().
-  [[nodiscard]] int lacking() const { return exchange_->lacking(); }
-
-  /// Nobody looks at what comes, or somebody does again: partners ring for what they send, and
-  /// Poke is called. What came before this returns has to be looked at once more. With the card
-  /// between two steps, or by who steps it.
-  void set_asleep(bool asleep);
-  /// Any thread.
-  [[nodiscard]] bool asleep() const { return asleep_.load(std::memory_order_acquire); }
-
+  // Wire
   model::Outbound* route(uint32_t dest_id) override;
   [[nodiscard]] bool link_up() const override { return true; }
   void pump(uint64_t now_ns) override;

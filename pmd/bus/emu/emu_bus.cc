@@ -10,6 +10,7 @@
 
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "fpga/sim/relay/relay_wire.hpp"
 #include "fpga/sim/shm/shm_wire.hpp"
 #include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/log.hpp"
@@ -41,7 +42,7 @@ class EventFds final : public model::IrqSink {
   EventFds& operator=(const EventFds&) = delete;
 
   /// The wire of a card whose thread may sleep; null: none. Before the card is stepped.
-  void set_member(sim::shm::ShmWire* member) { member_ = member; }
+  void set_member(sim::Member* member) { member_ = member; }
 
   void raise(uint32_t vector) override {
     if (member_ != nullptr) {
@@ -70,7 +71,7 @@ class EventFds final : public model::IrqSink {
 
  private:
   std::atomic<int> fds_[kVectors];
-  sim::shm::ShmWire* member_ = nullptr;
+  sim::Member* member_ = nullptr;
 };
 
 bool valid(const EmuConfig& config) {
@@ -96,7 +97,7 @@ bool valid(const EmuConfig& config) {
 
 /// Join a fabric of processes. @param member the wire, as what it is.
 [[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
-                       sim::shm::ShmWire** member) {
+                       sim::Member** member) {
   sim::shm::Seat seat;
   seat.fabric = config.fabric;
   seat.id = config.id;
@@ -107,6 +108,21 @@ bool valid(const EmuConfig& config) {
   std::unique_ptr<sim::shm::ShmWire> wire;
   std::string error;
   if (const int rc = sim::shm::ShmWire::join(seat, &wire, &error); rc != 0) {
+    log_error("emulated card: %s", error.c_str());
+    return rc;
+  }
+  *member = wire.get();
+  *out = std::move(wire);
+  return 0;
+}
+
+/// Join a relay's board. @param member the wire, as what it is.
+[[nodiscard]] int join_relay(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
+                             sim::relay::RelayWire** member) {
+  std::unique_ptr<sim::relay::RelayWire> wire;
+  std::string error;
+  const sim::relay::Ticket ticket{config.relay, config.relay_board, config.id, config.queue_pairs};
+  if (const int rc = sim::relay::RelayWire::join(ticket, &wire, &error); rc != 0) {
     log_error("emulated card: %s", error.c_str());
     return rc;
   }
@@ -134,7 +150,8 @@ struct EmuBus::Impl {
   std::string name;
   std::string wire;  // empty: in a fabric, which needs no unplug()
   int side = 0;
-  sim::shm::ShmWire* member = nullptr;  // the card's wire, if it is such
+  sim::Member* member = nullptr;           // the card's wire, if it is such
+  sim::relay::RelayWire* relay = nullptr;  // the same, if it is such
   Stepping stepping = Stepping::kManual;
   std::shared_ptr<EmuMemory> memory;
   DmaMemory bar;
@@ -142,6 +159,7 @@ struct EmuBus::Impl {
   bool left_to_others = false;
   bool told_copies = false;
   bool told_lacking = false;
+  bool told_lost = false;
   model::HostClock clock;
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
@@ -154,6 +172,10 @@ struct EmuBus::Impl {
   }
   /// Once: that the system makes long messages slow, or connections impossible.
   void tell_troubles() {
+    if (relay != nullptr && relay->link_is_lost() && !told_lost) {
+      told_lost = true;
+      log_error("%s: the link is down: %s", name.c_str(), relay->why_lost().c_str());
+    }
     if (const int lacking = member->lacking(); lacking != 0 && !told_lacking) {
       told_lacking = true;
       const bool descriptors = lacking == -EMFILE || lacking == -ENFILE;
@@ -233,6 +255,14 @@ int EmuBus::Impl::connect(const EmuConfig& config, std::unique_ptr<model::Wire>*
     }
     *pairs = member->ids();
     name = "shm:" + config.fabric + "/" + std::to_string(member->first_id());
+    return 0;
+  }
+  if (!config.relay.empty()) {
+    if (const int rc = join_relay(config, out, &relay); rc != 0) {
+      return rc;
+    }
+    member = relay;
+    name = "relay:" + config.relay + "/" + std::to_string(member->first_id());
     return 0;
   }
   if (const int rc = plug(config, out, &side); rc != 0) {
@@ -402,7 +432,7 @@ void EmuBus::before_sleep() {
   if (impl_->member == nullptr || impl_->stepping != Stepping::kInline) {
     return;
   }
-  impl_->card->with_lock([](void* arg) { static_cast<sim::shm::ShmWire*>(arg)->set_asleep(true); },
+  impl_->card->with_lock([](void* arg) { static_cast<sim::Member*>(arg)->set_asleep(true); },
                          impl_->member);
   impl_->card->step_surely(kStepsBeforeSleep);
   if (impl_->member->asleep() && impl_->card->activity().under_way) {
