@@ -26,8 +26,10 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
-/// Sweeps in vain before the host sleeps, and sweeps between two looks at the control channel.
-constexpr uint32_t kIdleSweeps = 64;
+/// Sweeps in vain before the host sleeps: few, and none of them yields, since whoever sleeps and is
+/// rung runs at once, and whoever yields to a program that polls waits until its time is over.
+/// Sweeps between two looks at the control channel.
+constexpr uint32_t kIdleSweeps = 8;
 constexpr uint32_t kSweepsPerLook = 64;
 constexpr int kRetryMs = 1;
 
@@ -128,8 +130,6 @@ void Host::run(const Fd& until) {
       idle = 0;
     } else if (++sweeps % kSweepsPerLook == 0) {
       ends = listen_to(0);
-    } else if (!moved) {
-      std::this_thread::yield();
     }
   }
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, until.get(), nullptr);
