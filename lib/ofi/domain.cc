@@ -24,7 +24,7 @@ constexpr uint32_t kCloseMs = 1000;
 
 /// Emulated cards have interrupts on a fabric, since others serve them there.
 [[nodiscard]] bool can_sleep(const std::string& card) {
-  return card.starts_with("shm:") || card.starts_with("udp:");
+  return card.starts_with("shm:") || card.starts_with("udp:") || card.starts_with("relay:");
 }
 
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {

@@ -20,9 +20,11 @@ constexpr std::string_view kFabric = "fabric";
 constexpr std::string_view kSimPrefix = "sim:";
 constexpr std::string_view kShmPrefix = "shm:";
 constexpr std::string_view kUdpPrefix = "udp:";
+constexpr std::string_view kRelayPrefix = "relay:";
 constexpr size_t kWireNameMax = 63;
 constexpr size_t kBoardNameMax = 31;
 constexpr size_t kSocketPathMax = 107;
+constexpr uint32_t kRelayBoards = 64;
 
 template <typename Number>
 [[nodiscard]] bool number(std::string_view text, Number first, Number last, Number* out) {
@@ -124,6 +126,20 @@ constexpr Option kId = {
     [](std::string_view v, CardName* n) {
       return number<uint32_t>(v, 0, 0xFFFFFFFEu, &n->emu.id);
     }};
+
+constexpr Option kRelayOptions[] = {
+    kQps,
+    kStepping,
+    kExact,
+    kQuirks,
+    kFaults,
+    kPcie,
+    kId,
+    {"board", "the number of a board, 0 to 63",
+     [](std::string_view v, CardName* n) {
+       return number<uint32_t>(v, 0, kRelayBoards - 1, &n->emu.relay_board);
+     }},
+};
 
 constexpr Option kShmOptions[] = {
     kQps,
@@ -266,6 +282,19 @@ constexpr Option kPciOptions[] = {
     }
     return 0;
   }
+  if (first.starts_with(kRelayPrefix)) {
+    *options = kRelayOptions;
+    name.emulated = true;
+    name.emu.relay = first.substr(kRelayPrefix.size());
+    if (!is_fabric_name(name.emu.relay)) {
+      log_error(
+          "\"%s\": a card behind a relay is relay:NAME with 1 to %zu letters, digits, '_', '.' or "
+          "'-', no '.' first, as rio-relay was given",
+          text.c_str(), kWireNameMax);
+      return -EINVAL;
+    }
+    return 0;
+  }
   if (first.starts_with(kSimPrefix)) {
     *options = kSimOptions;
     name.sim.socket = first.substr(kSimPrefix.size());
@@ -280,7 +309,7 @@ constexpr Option kPciOptions[] = {
   }
   if (first.find_first_of("0123456789abcdefABCDEF") != 0 || first.find(':') == std::string::npos) {
     log_error(
-        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, udp:FABRIC, sim:SOCKET, or a PCI "
+        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, udp:FABRIC, relay:NAME, sim:SOCKET, or a PCI "
         "address as "
         "lspci -D "
         "does, for example 0000:03:00.0",
@@ -309,6 +338,10 @@ int parse_card_name(const std::string& text, CardName* out) {
       return rc;
     }
     rest.remove_prefix(option.size());
+  }
+  if (!name.emu.relay.empty()) {
+    *out = name;
+    return 0;
   }
   if (seen.contains("board") ? !seen.contains("qps") || !seen.contains("qp")
                              : seen.contains("qp")) {

@@ -11,6 +11,7 @@
 
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "fpga/sim/relay/relay_wire.hpp"
 #include "fpga/sim/shm/shm_wire.hpp"
 #include "fpga/sim/udp/udp_wire.hpp"
 #include "pmd/bus/emu/fabric.hpp"
@@ -140,6 +141,38 @@ bool valid(const EmuConfig& config) {
   return 0;
 }
 
+/// Join a relay's board.
+[[nodiscard]] int join_relay(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
+  std::unique_ptr<sim::relay::RelayWire> wire;
+  std::string error;
+  const sim::relay::Ticket ticket{config.relay, config.relay_board, config.id, config.queue_pairs};
+  if (const int rc = sim::relay::RelayWire::join(ticket, &wire, &error); rc != 0) {
+    log_error("emulated card: %s", error.c_str());
+    return rc;
+  }
+  *out = std::move(wire);
+  return 0;
+}
+
+/// A wire to other processes, and what its cards are called. @return what they are called; empty:
+/// the card has another wire.
+[[nodiscard]] std::string kind_of(const EmuConfig& config) {
+  if (!config.udp_fabric.empty()) {
+    return "udp:" + config.udp_fabric;
+  }
+  if (!config.relay.empty()) {
+    return "relay:" + config.relay;
+  }
+  return config.fabric.empty() ? "" : "shm:" + config.fabric;
+}
+
+[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
+  if (!config.udp_fabric.empty()) {
+    return join_udp(config, out);
+  }
+  return config.relay.empty() ? join_shm(config, out) : join_relay(config, out);
+}
+
 /// The card's end of the wire. @param side of a cable.
 [[nodiscard]] int plug(const EmuConfig& config, std::unique_ptr<model::Wire>* out, int* side) {
   if (!config.topology.empty()) {
@@ -242,17 +275,15 @@ EmuBus::~EmuBus() {
 int EmuBus::Impl::connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
                           uint32_t* pairs) {
   *pairs = config.queue_pairs;
-  if (!config.fabric.empty() || !config.udp_fabric.empty()) {
+  if (const std::string kind = kind_of(config); !kind.empty()) {
     std::unique_ptr<sim::Member> joined;
-    const bool udp = !config.udp_fabric.empty();
-    if (const int rc = udp ? join_udp(config, &joined) : join_shm(config, &joined); rc != 0) {
+    if (const int rc = join(config, &joined); rc != 0) {
       return rc;
     }
     member = joined.get();
     *out = std::move(joined);
     *pairs = member->ids();
-    name = (udp ? "udp:" + config.udp_fabric : "shm:" + config.fabric) + "/" +
-           std::to_string(member->first_id());
+    name = kind + "/" + std::to_string(member->first_id());
     return 0;
   }
   if (const int rc = plug(config, out, &side); rc != 0) {

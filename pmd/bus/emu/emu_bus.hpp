@@ -35,6 +35,10 @@ struct EmuConfig {
   /// lowest free ones. With a `board`, these are the destIDs of a board of `queue_pairs` queue
   /// pairs, of which the card is one, `board_pair`.
   std::string fabric{};
+  /// Not empty: a relay of this user's, joined by this name, from its board `relay_board`. destIDs
+  /// as in a fabric.
+  std::string relay{};
+  uint32_t relay_board = ~0u;  ///< from 0; all ones: the emptiest board
   uint32_t id = 0;
   std::string board{};
   uint32_t board_pair = 0;

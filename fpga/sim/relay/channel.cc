@@ -1,0 +1,212 @@
+#include "fpga/sim/relay/channel.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "fpga/sim/relay/meeting_point.hpp"
+#include "fpga/sim/unix_socket.hpp"
+
+namespace rio::sim::relay {
+namespace {
+
+constexpr int kAnswerMs = 10'000;
+constexpr auto kConnectWait = std::chrono::milliseconds(1);
+constexpr int kConnectTries = 10'000;
+
+void drain(const Fd& fd) {
+  uint64_t times = 0;
+  static_cast<void>(!read(fd.get(), &times, sizeof times));
+}
+
+[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
+  *error = text + ": " + std::strerror(-rc);
+  return rc;
+}
+
+/// Text of the other side, which need not end.
+[[nodiscard]] std::string text_of(const Control& said) {
+  return {said.text, strnlen(said.text, sizeof said.text)};
+}
+
+[[nodiscard]] bool sane(const Control& said) {
+  return said.magic == kMagic && said.version == kVersion;
+}
+
+}  // namespace
+
+int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr<Channel>* out,
+                  std::string* error) {
+  std::unique_ptr<Channel> made(new Channel);
+  made->news_flag_ = news;
+  made->relay_ = ticket.relay;
+  int rc = -EAGAIN;
+  for (int tries = 0; rc == -EAGAIN && tries < kConnectTries; ++tries) {
+    rc = connect_to_relay(ticket.relay, &made->socket_, error);
+    if (rc == -EAGAIN) {
+      std::this_thread::sleep_for(kConnectWait);  // many come at once
+    }
+  }
+  if (rc != 0) {
+    return rc;
+  }
+  if (rc = made->ask(ticket, error); rc != 0) {
+    return rc;
+  }
+  made->owner_ = getpid();
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);  // signals are for the program's own threads
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  made->thread_ = std::thread([self = made.get()] { self->run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  *out = std::move(made);
+  return 0;
+}
+
+int Channel::ask(const Ticket& ticket, std::string* error) {
+  Fd memory;
+  bell_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  order_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell_.valid() || !order_.valid()) {
+    return fail(error, -errno, "no descriptor; raise the limit of open files (ulimit -n)");
+  }
+  if (const int rc = shm::Half::create(&mine_, &memory); rc != 0) {
+    return fail(error, rc, "no shared memory for a pool of buffers");
+  }
+  const Control join{
+      .say = Say::kJoin, .board = ticket.board, .first_id = ticket.id, .ids = ticket.ids};
+  const int fds[] = {memory.get(), bell_.get()};
+  int rc = send_with_fds(socket_, std::as_bytes(std::span(&join, 1)), fds);
+  pollfd answer{socket_.get(), POLLIN, 0};
+  if (rc == 0 && poll(&answer, 1, kAnswerMs) <= 0) {
+    rc = -ETIMEDOUT;
+  }
+  std::vector<Fd> theirs;
+  if (rc == 0) {
+    const ssize_t got =
+        receive_with_fds(socket_, std::as_writable_bytes(std::span(&seat_, 1)), &theirs);
+    rc = got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
+  }
+  if (rc != 0) {
+    return fail(error, rc, "relay '" + ticket.relay + "' does not answer; look at it, or start it");
+  }
+  if (seat_.say == Say::kRefused && seat_.error < 0) {
+    *error = "relay '" + ticket.relay + "': " + text_of(seat_);
+    return seat_.error;
+  }
+  if (seat_.say != Say::kWelcome || theirs.size() != 2 || seat_.process == 0 ||
+      seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
+    return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
+  }
+  if (rc = shm::Half::map(theirs[0], &theirs_); rc != 0) {
+    return fail(error, rc, "relay '" + ticket.relay + "': its memory cannot be mapped");
+  }
+  host_bell_ = std::move(theirs[1]);
+  return 0;
+}
+
+Channel::~Channel() {
+  if (thread_.joinable()) {
+    if (owner_ != getpid()) {
+      thread_.detach();  // forked since: there is no such thread here
+      return;
+    }
+    stop_ = true;
+    eventfd_write(order_.get(), 1);
+    thread_.join();
+    shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
+  }
+}
+
+void Channel::want(uint32_t id) {
+  const Control want{.say = Say::kWant, .first_id = id};
+  if (send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
+    // The relay does not listen now: whoever wants it asks again.
+    post({.say = Say::kNobody, .first_id = id});
+  }
+}
+
+bool Channel::take(Control* out) {
+  const std::lock_guard lock(mutex_);
+  if (news_.empty()) {
+    return false;
+  }
+  *out = news_.front();
+  news_.pop_front();
+  return true;
+}
+
+void Channel::post(const Control& news) {
+  const std::lock_guard lock(mutex_);
+  news_.push_back(news);
+  // release: the news; the reader takes the mutex.
+  news_flag_->store(true, std::memory_order_release);
+}
+
+void Channel::set_poke(Member::Poke poke, void* ctx) {
+  const std::lock_guard lock(poke_mutex_);
+  poke_ = poke;
+  poke_ctx_ = ctx;
+}
+
+void Channel::poke_soon() {
+  eventfd_write(order_.get(), 1);
+}
+
+void Channel::run() {
+  bool again = false;
+  bool listens = true;
+  while (!stop_) {
+    pollfd fds[] = {{order_.get(), POLLIN, 0},
+                    {bell_.get(), POLLIN, 0},
+                    {listens ? socket_.get() : -1, POLLIN, 0}};
+    const int count = poll(fds, std::size(fds), again ? 1 : -1);
+    bool rung = count == 0;
+    for (const pollfd& fd : {fds[0], fds[1]}) {
+      if (fd.revents != 0) {
+        drain(fd.fd == order_.get() ? order_ : bell_);
+        rung = true;
+      }
+    }
+    if (fds[2].revents != 0) {
+      listens = hear();
+      rung = true;
+    }
+    if (rung && !stop_) {
+      const std::lock_guard lock(poke_mutex_);
+      again = poke_ != nullptr && poke_(poke_ctx_);
+    }
+  }
+}
+
+// false: the relay has gone, or does not keep the rules.
+bool Channel::hear() {
+  Control said;
+  std::vector<Fd> none;
+  const ssize_t got = receive_with_fds(socket_, std::as_writable_bytes(std::span(&said, 1)), &none);
+  if (got == -EAGAIN || got == -EINTR) {
+    return true;
+  }
+  const bool whole = got == static_cast<ssize_t>(sizeof said) && sane(said);
+  if (whole && (said.say == Say::kCame || said.say == Say::kNobody || said.say == Say::kGone)) {
+    post(said);
+    return true;
+  }
+  Control end{.say = Say::kCut};
+  if (whole && said.say == Say::kCut) {
+    std::snprintf(end.text, sizeof end.text, "%s", text_of(said).c_str());
+  }
+  post(end);
+  return false;
+}
+
+}  // namespace rio::sim::relay
