@@ -309,7 +309,8 @@ constexpr Option kPciOptions[] = {
   }
   if (first.find_first_of("0123456789abcdefABCDEF") != 0 || first.find(':') == std::string::npos) {
     log_error(
-        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, udp:FABRIC, relay:NAME, sim:SOCKET, or a PCI "
+        "\"%s\" is no card: write emu:loop, emu:NAME, shm:FABRIC, udp:FABRIC, relay:NAME, "
+        "sim:SOCKET, or a PCI "
         "address as "
         "lspci -D "
         "does, for example 0000:03:00.0",

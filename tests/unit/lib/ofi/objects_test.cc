@@ -67,7 +67,7 @@ TEST_F(OfiObjects, NamesThatCannotBe) {
 
 TEST_F(OfiObjects, ATableHasARowForEach) {
   const OfiNode::Name name = own_.name();
-  uint8_t three[3][16];
+  uint8_t three[3][std::tuple_size_v<OfiNode::Name>];
   for (auto& each : three) {
     std::memcpy(each, name.data(), sizeof(each));
   }

@@ -64,6 +64,40 @@ TEST(CardName, Shm) {
   }
 }
 
+TEST(CardName, Udp) {
+  CardName name;
+  ASSERT_EQ(parse_card_name("udp:my-job_1.x", &name), 0);
+  EXPECT_TRUE(name.emulated);
+  EXPECT_EQ(name.emu.udp_fabric, "my-job_1.x");
+  EXPECT_EQ(name.emu.patience_s, 30u);
+  ASSERT_EQ(parse_card_name("udp:x,bind=10.0.0.1,port=7000,patience=3,loss=5:0.5,qps=2", &name), 0);
+  EXPECT_EQ(name.emu.bind, "10.0.0.1");
+  EXPECT_EQ(name.emu.port, 7000u);
+  EXPECT_EQ(name.emu.patience_s, 3u);
+  EXPECT_EQ(name.emu.loss_seed, 5u);
+  EXPECT_EQ(name.emu.loss_rate, 0.5);
+  EXPECT_EQ(name.emu.queue_pairs, 2u);
+  ASSERT_EQ(parse_card_name("udp:x,id=9,members=/etc/lab", &name), 0);
+  EXPECT_EQ(name.emu.id, 9u);
+  EXPECT_EQ(name.emu.members, "/etc/lab");
+
+  test::LogLines log;
+  for (const char* wrong : {"udp:", "udp:a/b", "udp:a b"}) {
+    EXPECT_EQ(parse_card_name(wrong, &name), -EINVAL) << wrong;
+    EXPECT_TRUE(log.had("a card in a fabric of machines is udp:NAME")) << wrong;
+  }
+  for (const char* wrong : {"udp:x,id=1", "udp:x,members=f", "udp:x,id=0,members=f"}) {
+    EXPECT_EQ(parse_card_name(wrong, &name), -EINVAL) << wrong;
+    EXPECT_TRUE(log.had("id= and members= belong together")) << wrong;
+  }
+  EXPECT_EQ(parse_card_name("udp:x,id=1,members=f,port=1", &name), -EINVAL);
+  EXPECT_TRUE(log.had("leave out bind and port"));
+  for (const char* wrong : {"udp:x,port=65536", "udp:x,patience=0", "udp:x,patience=3601",
+                            "udp:x,loss=1", "udp:x,loss=1:2", "udp:x,bind=", "udp:x,board=b"}) {
+    EXPECT_EQ(parse_card_name(wrong, &name), -EINVAL) << wrong;
+  }
+}
+
 TEST(CardName, Sim) {
   CardName name;
   ASSERT_EQ(parse_card_name("sim:/run/user/1000/card a", &name), 0);
