@@ -12,10 +12,10 @@ namespace rio::sim::udp {
 namespace {
 
 constexpr size_t kTextMin = 16;
-static_assert(kTagBytes == crypto_aead_chacha20poly1305_ietf_ABYTES &&
-              kTagBytes == crypto_aead_xchacha20poly1305_ietf_ABYTES &&
-              kKeyBytes == crypto_aead_chacha20poly1305_ietf_KEYBYTES &&
-              kKeyBytes == crypto_aead_xchacha20poly1305_ietf_KEYBYTES);
+static_assert(kTagBytes == crypto_aead_chacha20poly1305_ietf_ABYTES);
+static_assert(kTagBytes == crypto_aead_xchacha20poly1305_ietf_ABYTES);
+static_assert(kKeyBytes == crypto_aead_chacha20poly1305_ietf_KEYBYTES);
+static_assert(kKeyBytes == crypto_aead_xchacha20poly1305_ietf_KEYBYTES);
 
 using Nonce = std::array<uint8_t, crypto_aead_chacha20poly1305_ietf_NPUBBYTES>;
 

@@ -64,7 +64,8 @@ int read_members(const std::string& path, std::vector<Place>* out, std::string* 
     std::string wrong =
         all.size() < kMembersMax ? read_line(std::move(line), &all) : "more than 65536 members";
     if (!wrong.empty()) {
-      *error = path + " line " + std::to_string(number) + ": " + wrong;
+      *error = path;
+      error->append(" line ").append(std::to_string(number)).append(": ").append(wrong);
       return -EINVAL;
     }
   }

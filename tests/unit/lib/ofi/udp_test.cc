@@ -1,4 +1,6 @@
 // The provider over UDP: peers are found by the addresses in their names.
+#include <rdma/fi_rma.h>
+
 #include <cstring>
 
 #include "tests/unit/lib/ofi/node.hpp"
@@ -26,8 +28,8 @@ TEST_F(OfiUdp, MessagesOfEachSizeArriveAndTellTheirSource) {
     ASSERT_EQ(next(b_.rx(), &entry, &source), 1);
     EXPECT_EQ(entry.len, size);
     EXPECT_EQ(source, to_a_);
-    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size),
-                           buffer.begin()));
+    EXPECT_TRUE(
+        std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size), buffer.begin()));
     EXPECT_EQ(buffer.back(), 0xEE);
     expect_sent(nullptr);
   }

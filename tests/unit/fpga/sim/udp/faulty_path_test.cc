@@ -128,10 +128,10 @@ class End {
   void take(std::vector<uint8_t>& bytes, uint64_t now_ns) {
     const int rc = session_.take(bytes, now_ns);
     refused_ += rc == -EALREADY || rc == -EACCES ? 1 : 0;
-    EXPECT_TRUE(rc == 0 || rc == -EALREADY || rc == -EACCES || bytes.size() < cut_below_) << rc;
+    EXPECT_TRUE(rc == 0 || rc == -EALREADY || rc == -EACCES || bytes.size() < kCutBelow) << rc;
   }
 
-  static constexpr size_t cut_below_ = 1500;
+  static constexpr size_t kCutBelow = 1500;
   Shelf shelf_;
   Session session_;
   std::array<uint32_t, kLanes> pushed_{};

@@ -14,7 +14,7 @@ namespace {
 class Taken final : public Intake {
  public:
   bool take(Lane lane, std::span<const uint8_t> unit) override {
-    if (!open_) {
+    if (!is_open) {
       return false;
     }
     all += (lane == Lane::kRequests ? "q" : "r") +
@@ -22,7 +22,7 @@ class Taken final : public Intake {
     return true;
   }
   std::string all;
-  bool open_ = true;
+  bool is_open = true;
 };
 
 class UdpSession : public testing::Test {
@@ -82,14 +82,14 @@ TEST_F(UdpSession, WhatDoesNotFitBesideTheOtherLaneFollows) {
 }
 
 TEST_F(UdpSession, WhatHasNoRoomIsKeptAndOfferedAgain) {
-  right_.open_ = false;
+  right_.is_open = false;
   put(a_, Lane::kRequests, "1");
   std::vector<uint8_t> one = sent(a_);
   ASSERT_EQ(b_.take(one, 2), 0);
   EXPECT_TRUE(b_.owes_answer(false));
   EXPECT_TRUE(b_.waits());
   EXPECT_FALSE(b_.offer_again());
-  right_.open_ = true;
+  right_.is_open = true;
   EXPECT_TRUE(b_.offer_again());
   EXPECT_EQ(right_.all, "q1");
   EXPECT_FALSE(b_.waits());
