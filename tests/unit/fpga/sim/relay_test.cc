@@ -291,11 +291,25 @@ TEST_F(RelayTraffic, RefusesWhatIsOutOfSequence) {
 }
 
 TEST(RelayAssembler, RefusesWrongFragments) {
-  const Announce head{.bytes = 32, .id = 1, .zero = {}, .sequence = 0, .source_process = 1,
-                      .dest_process = 2, .source_port = 10, .dest_port = 20, .length = 4128};
+  const Announce head{.bytes = 32,
+                      .id = 1,
+                      .zero = {},
+                      .sequence = 0,
+                      .source_process = 1,
+                      .dest_process = 2,
+                      .source_port = 10,
+                      .dest_port = 20,
+                      .length = 4128};
   const std::vector<uint8_t> payload(kDataMax);
-  const Data first{.bytes = 2048, .id = 2, .zero = {}, .sequence = 0, .source_process = 1,
-                   .dest_process = 2, .fragment = 1, .length = 2016, .zero2 = 0};
+  const Data first{.bytes = 2048,
+                   .id = 2,
+                   .zero = {},
+                   .sequence = 0,
+                   .source_process = 1,
+                   .dest_process = 2,
+                   .fragment = 1,
+                   .length = 2016,
+                   .zero2 = 0};
   bool whole = false;
   for (int wrong = 0; wrong < 7; ++wrong) {
     Assembler assembler;
