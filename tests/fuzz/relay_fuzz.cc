@@ -1,5 +1,5 @@
-// Packets that the host of a relay gets from a hostile process: it must stay within its memory, pass
-// on nothing in another's name, and not stop the others.
+// Packets that the host of a relay gets from a hostile process: it must stay within its memory,
+// pass on nothing in another's name, and not stop the others.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -98,8 +98,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   head.dest = 30;
   uint8_t frame[64] = {};
   std::memcpy(frame, &head, sizeof head);
-  const Announce announce{.bytes = 0, .id = 0, .zero = {}, .sequence = 0, .source_process = 2,
-                          .dest_process = 3, .source_port = 20, .dest_port = 30, .length = 0};
+  const Announce announce{.bytes = 0,
+                          .id = 0,
+                          .zero = {},
+                          .sequence = 0,
+                          .source_process = 2,
+                          .dest_process = 3,
+                          .source_port = 20,
+                          .dest_port = 30,
+                          .length = 0};
   want(put_transfer(rings[1].up[0].writer, announce, frame));
   traffic.sweep();
   want(rings[2].down[0].reader.peek() != nullptr);
