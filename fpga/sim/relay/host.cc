@@ -222,12 +222,13 @@ void Host::on_message(Guest& guest) {
   } else if (whole && said.say == Say::kWant && joined) {
     on_want(guest, said.first_id);
   } else {
-    if (got > 0) {
+    const bool honest = got == 0 || got == -ECONNRESET;
+    if (!honest) {
       tell_(true, "process " + std::to_string(guest.process) + " (pid " +
                       std::to_string(guest.pid) + ") says what makes no sense: it is cut off");
       ++cut_off_;
     }
-    leave(guest.process, got <= 0);
+    leave(guest.process, honest);
   }
 }
 

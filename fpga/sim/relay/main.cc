@@ -89,8 +89,7 @@ void raise_limit_of_files() {
   HostConfig config;
   bool json = false;
   app.footer(kExamples);
-  app.add_option("name", config.name, "1 to 63 letters, digits, '_', '.' or '-', no '.' first")
-      ->required();
+  app.add_option("name", config.name, "1 to 63 letters, digits, '_', '.' or '-', no '.' first");
   app.add_option("--boards", config.boards, "boards behind this host, 1 to 64")
       ->check(CLI::Range(1u, kBoardsMax))
       ->capture_default_str();

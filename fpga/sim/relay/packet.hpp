@@ -83,7 +83,8 @@ template <class Kind>
   return static_cast<uint8_t>(in.type);
 }
 
-/// Put a transfer into a ring, whole, visible at once. @param head its `length` is that of `frame`.
+/// Put a transfer into a ring of at least 16 KiB, whole, visible at once. @param head its `length`
+/// is that of `frame`.
 /// @return false: no room.
 [[nodiscard]] bool put_transfer(model::FrameWriter& ring, Announce head,
                                 std::span<const uint8_t> frame);

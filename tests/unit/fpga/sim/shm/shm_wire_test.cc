@@ -351,9 +351,11 @@ TEST_F(Wire, WithoutDescriptorsItSaysSo) {
   none.rlim_cur = 3;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   EXPECT_NE(one->route(2), nullptr);
-  const bool told = wait_until([&] { return one->lacking() == -EMFILE; });
+  std::string text;
+  const bool told = wait_until([&] { return one->next_trouble(&text); });
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(told);
+  EXPECT_NE(text.find("want of descriptors"), std::string::npos) << text;
   ASSERT_TRUE(wait_until([&] {
     static_cast<void>(one->route(2));
     one->pump(0);
