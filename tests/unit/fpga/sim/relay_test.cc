@@ -251,14 +251,21 @@ TEST_F(RelayTraffic, RefusesAnothersName) {
   Announce head = one.head(2);
   head.source_process = 3;
   ASSERT_TRUE(put_transfer(one.up[0].writer, head, frame(10, 20, 8, 1)));
-  expect_foul("in another's name");
+  expect_foul("announces a transfer in another's name");
+}
+
+TEST_F(RelayTraffic, RefusesDataInAnothersName) {
+  ASSERT_TRUE(one.send(2, 8, 1));
+  // The data packet, behind the announcement of 32 bytes; 12: its source process.
+  one.up[0].memory.data()->bytes[32 + 12] = 3;
+  expect_foul("sends data in another's name");
 }
 
 TEST_F(RelayTraffic, RefusesAnothersPort) {
   Announce head = one.head(2);
   head.source_port = 30;
   ASSERT_TRUE(put_transfer(one.up[0].writer, head, frame(30, 20, 8, 1)));
-  expect_foul("in another's name");
+  expect_foul("announces a transfer in another's name");
 }
 
 TEST_F(RelayTraffic, RefusesAPortThatIsNotTheDestinations) {
