@@ -98,19 +98,19 @@ struct Process {
 class RelayTraffic : public testing::Test {
  protected:
   RelayTraffic() {
-    for (Process* const process : {&one, &two, &three}) {
-      traffic.add(process->number, 10 * process->number, 1, process->ends());
+    for (Process* const process : {&one_, &two_, &three_}) {
+      traffic_.add(process->number, 10 * process->number, 1, process->ends());
     }
   }
   void sweep() {
-    while (traffic.sweep()) {
+    while (traffic_.sweep()) {
     }
   }
   /// The process that broke a rule, and how; 0: nobody.
   uint32_t foul(std::string* what) {
     uint32_t process = 0;
     what->clear();
-    return traffic.next_foul(&process, what) ? process : 0;
+    return traffic_.next_foul(&process, what) ? process : 0;
   }
   void expect_foul(const char* part) {
     sweep();
@@ -119,18 +119,18 @@ class RelayTraffic : public testing::Test {
     EXPECT_NE(what.find(part), std::string::npos) << what;
   }
 
-  Process one{1};
-  Process two{2};
-  Process three{3};
-  Traffic traffic;
+  Process one_{1};
+  Process two_{2};
+  Process three_{3};
+  Traffic traffic_;
 };
 
 TEST_F(RelayTraffic, PacketsAreThoseOfThePaper) {
-  ASSERT_TRUE(put_transfer(one.up[0].writer, one.head(2), frame(10, 20, 4096, 7)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, one_.head(2), frame(10, 20, 4096, 7)));
   uint32_t fragments[] = {0, 1, 2, 3};
   uint32_t lengths[] = {0, 2016, 2016, 96};
   for (uint32_t i = 0; i < 4; ++i) {
-    const InFrame* in = one.up[0].reader.peek();
+    const InFrame* in = one_.up[0].reader.peek();
     ASSERT_NE(in, nullptr);
     EXPECT_EQ(id_of(*in), i == 0 ? 1 : 2);  // bit 0: control; bit 1: data
     EXPECT_LE(in->bytes, kBufferBytes);
@@ -140,34 +140,34 @@ TEST_F(RelayTraffic, PacketsAreThoseOfThePaper) {
       EXPECT_EQ(packet_as<Data>(*in).fragment, fragments[i]);
       EXPECT_EQ(packet_as<Data>(*in).length, lengths[i]);
     }
-    one.up[0].reader.pop(in);
+    one_.up[0].reader.pop(in);
   }
-  EXPECT_EQ(one.up[0].reader.peek(), nullptr);
-  ASSERT_TRUE(put_transfer(one.up[0].writer, one.head(2), frame(10, 20, 8, 7)));
-  one.up[0].reader.pop(one.up[0].reader.peek());
-  EXPECT_EQ(packet_as<Data>(*one.up[0].reader.peek()).fragment, 0u);  // there is one only
+  EXPECT_EQ(one_.up[0].reader.peek(), nullptr);
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, one_.head(2), frame(10, 20, 8, 7)));
+  one_.up[0].reader.pop(one_.up[0].reader.peek());
+  EXPECT_EQ(packet_as<Data>(*one_.up[0].reader.peek()).fragment, 0u);  // there is one only
 }
 
 TEST_F(RelayTraffic, NeverMixesTheDataOfTwoProcesses) {
   for (uint32_t round = 0; round < 50; ++round) {
-    ASSERT_TRUE(one.send(3, 1 + round * 80, 0xAA));
-    ASSERT_TRUE(two.send(3, 4096 - round * 80, 0x55));
-    ASSERT_TRUE(one.send(2, 100, 0x11));
+    ASSERT_TRUE(one_.send(3, 1 + round * 80, 0xAA));
+    ASSERT_TRUE(two_.send(3, 4096 - round * 80, 0x55));
+    ASSERT_TRUE(one_.send(2, 100, 0x11));
     sweep();
-    two.take();
-    three.take();
+    two_.take();
+    three_.take();
     sweep();
   }
   std::string what;
   EXPECT_EQ(foul(&what), 0u) << what;
-  ASSERT_EQ(three.got[1].size(), 50u);
-  ASSERT_EQ(three.got[2].size(), 50u);
-  EXPECT_EQ(two.got[1].size(), 50u);
-  EXPECT_TRUE(two.got[3].empty());
-  EXPECT_TRUE(one.got.empty());
+  ASSERT_EQ(three_.got[1].size(), 50u);
+  ASSERT_EQ(three_.got[2].size(), 50u);
+  EXPECT_EQ(two_.got[1].size(), 50u);
+  EXPECT_TRUE(two_.got[3].empty());
+  EXPECT_TRUE(one_.got.empty());
   for (uint32_t round = 0; round < 50; ++round) {
-    EXPECT_EQ(three.got[1][round], frame(10, 30, 1 + round * 80, 0xAA));
-    EXPECT_EQ(three.got[2][round], frame(20, 30, 4096 - round * 80, 0x55));
+    EXPECT_EQ(three_.got[1][round], frame(10, 30, 1 + round * 80, 0xAA));
+    EXPECT_EQ(three_.got[2][round], frame(20, 30, 4096 - round * 80, 0x55));
   }
 }
 
@@ -175,26 +175,27 @@ TEST_F(RelayTraffic, AStoppedReceiverStopsNobodyElse) {
   // Its rings are small: what does not fit is queued.
   RingBox small[kLanes] = {RingBox(16384), RingBox(16384)};
   Process four(4);
-  traffic.add(4, 40, 1, {four.ends().up[0], four.ends().up[1], &small[0].writer, &small[1].writer});
-  for (Process* const process : {&three, &one}) {
+  traffic_.add(4, 40, 1,
+               {{four.ends().up[0], four.ends().up[1]}, {&small[0].writer, &small[1].writer}});
+  for (Process* const process : {&three_, &one_}) {
     for (uint32_t i = 0; i < 3; ++i) {  // all that the window allows
       ASSERT_TRUE(process->send(4, 4096, 1));
     }
     sweep();
   }
-  EXPECT_EQ(one.credits[4], 0u);
-  EXPECT_EQ(traffic.counts(4).frames_down, 3u);
-  EXPECT_EQ(traffic.counts(4).queued_bytes, 3u * 4128);
-  ASSERT_TRUE(one.send(2, 4096, 9));
-  ASSERT_TRUE(one.send(4, 64, 2, kResponses));  // a response does not wait behind requests
+  EXPECT_EQ(one_.credits[4], 0u);
+  EXPECT_EQ(traffic_.counts(4).frames_down, 3u);
+  EXPECT_EQ(traffic_.counts(4).queued_bytes, 3u * 4128);
+  ASSERT_TRUE(one_.send(2, 4096, 9));
+  ASSERT_TRUE(one_.send(4, 64, 2, kResponses));  // a response does not wait behind requests
   sweep();
-  two.take();
-  EXPECT_EQ(two.got[1].size(), 1u);
-  EXPECT_EQ(traffic.counts(4).frames_down, 4u);
+  two_.take();
+  EXPECT_EQ(two_.got[1].size(), 1u);
+  EXPECT_EQ(traffic_.counts(4).frames_down, 4u);
   sweep();
-  one.take();
-  EXPECT_EQ(one.credits[2], 4128u);
-  EXPECT_EQ(one.credits[4], 0u);
+  one_.take();
+  EXPECT_EQ(one_.credits[2], 4128u);
+  EXPECT_EQ(one_.credits[4], 0u);
   // It goes on: the rest comes, in order, and is credited.
   uint32_t bytes = 0;
   while (const InFrame* in = small[0].reader.peek()) {
@@ -205,95 +206,95 @@ TEST_F(RelayTraffic, AStoppedReceiverStopsNobodyElse) {
   }
   EXPECT_EQ(bytes, 6u * 4128);
   sweep();
-  one.take();
-  EXPECT_EQ(one.credits[4], 3u * 4128);
-  EXPECT_EQ(traffic.counts(4).queued_bytes, 0u);
-  EXPECT_EQ(traffic.counts(4).queued_most, 3u * 4128 + 96);
+  one_.take();
+  EXPECT_EQ(one_.credits[4], 3u * 4128);
+  EXPECT_EQ(traffic_.counts(4).queued_bytes, 0u);
+  EXPECT_EQ(traffic_.counts(4).queued_most, 3u * 4128 + 96);
 }
 
 TEST_F(RelayTraffic, WhoSendsPastItsWindowIsCutOff) {
   for (uint32_t i = 0; i < 4; ++i) {
-    ASSERT_TRUE(one.send(2, 4096, 1));
+    ASSERT_TRUE(one_.send(2, 4096, 1));
   }
   expect_foul("more than its window");
 }
 
 TEST_F(RelayTraffic, WhatADeadProcessHasSentIsPassedOnBeforeItsDeathIsTold) {
-  ASSERT_TRUE(one.send(2, 300, 5));
-  traffic.remove(1, true);
+  ASSERT_TRUE(one_.send(2, 300, 5));
+  traffic_.remove(1, true);
   uint32_t gone = 0;
   uint32_t to = 0;
-  ASSERT_TRUE(traffic.next_departure(&gone, &to));  // three has nothing to wait for
+  ASSERT_TRUE(traffic_.next_departure(&gone, &to));  // three has nothing to wait for
   EXPECT_EQ(to, 3u);
-  EXPECT_FALSE(traffic.next_departure(&gone, &to));
+  EXPECT_FALSE(traffic_.next_departure(&gone, &to));
   sweep();
-  two.take();
-  EXPECT_EQ(two.got[1].size(), 1u);
-  ASSERT_TRUE(traffic.next_departure(&gone, &to));
+  two_.take();
+  EXPECT_EQ(two_.got[1].size(), 1u);
+  ASSERT_TRUE(traffic_.next_departure(&gone, &to));
   EXPECT_EQ(gone, 1u);
   EXPECT_EQ(to, 2u);
   // Who had not heard of it yet breaks no rule.
-  ASSERT_TRUE(two.send(1, 300, 5));
+  ASSERT_TRUE(two_.send(1, 300, 5));
   sweep();
   std::string what;
   EXPECT_EQ(foul(&what), 0u) << what;
 }
 
 TEST_F(RelayTraffic, NothingOfOneThatIsCutOffIsPassedOn) {
-  ASSERT_TRUE(one.send(2, 300, 5));
-  traffic.remove(1, false);
+  ASSERT_TRUE(one_.send(2, 300, 5));
+  traffic_.remove(1, false);
   sweep();
-  two.take();
-  EXPECT_TRUE(two.got.empty());
+  two_.take();
+  EXPECT_TRUE(two_.got.empty());
 }
 
 TEST_F(RelayTraffic, RefusesAnothersName) {
-  Announce head = one.head(2);
+  Announce head = one_.head(2);
   head.source_process = 3;
-  ASSERT_TRUE(put_transfer(one.up[0].writer, head, frame(10, 20, 8, 1)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 20, 8, 1)));
   expect_foul("announces a transfer in another's name");
 }
 
 TEST_F(RelayTraffic, RefusesDataInAnothersName) {
-  ASSERT_TRUE(one.send(2, 8, 1));
+  ASSERT_TRUE(one_.send(2, 8, 1));
   // The data packet, behind the announcement of 32 bytes; 12: its source process.
-  one.up[0].memory.data()->bytes[32 + 12] = 3;
+  one_.up[0].memory.data()->bytes[32 + 12] = 3;
   expect_foul("sends data in another's name");
 }
 
 TEST_F(RelayTraffic, RefusesAnothersPort) {
-  Announce head = one.head(2);
+  Announce head = one_.head(2);
   head.source_port = 30;
-  ASSERT_TRUE(put_transfer(one.up[0].writer, head, frame(30, 20, 8, 1)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(30, 20, 8, 1)));
   expect_foul("announces a transfer in another's name");
 }
 
 TEST_F(RelayTraffic, RefusesAPortThatIsNotTheDestinations) {
-  Announce head = one.head(2);
+  Announce head = one_.head(2);
   head.dest_port = 30;
-  ASSERT_TRUE(put_transfer(one.up[0].writer, head, frame(10, 30, 8, 1)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 30, 8, 1)));
   expect_foul("not that process's");
 }
 
 TEST_F(RelayTraffic, RefusesAProcessThatNeverWas) {
-  ASSERT_TRUE(one.send(99, 8, 1));
+  ASSERT_TRUE(one_.send(99, 8, 1));
   expect_foul("never was");
 }
 
 TEST_F(RelayTraffic, RefusesAFrameWithAnotherSource) {
-  ASSERT_TRUE(put_transfer(one.up[0].writer, one.head(2), frame(30, 20, 8, 1)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, one_.head(2), frame(30, 20, 8, 1)));
   expect_foul("no card sends");
 }
 
 TEST_F(RelayTraffic, RefusesAResponseAmongRequests) {
-  ASSERT_TRUE(put_transfer(one.up[0].writer, one.head(2), frame(10, 20, 8, 1, FrameType::kAcks)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, one_.head(2), frame(10, 20, 8, 1, FrameType::kAcks)));
   expect_foul("no card sends");
 }
 
 TEST_F(RelayTraffic, RefusesWhatIsOutOfSequence) {
-  Announce head = one.head(2);
+  Announce head = one_.head(2);
   head.sequence = 1;
-  ASSERT_TRUE(put_transfer(one.up[0].writer, head, frame(10, 20, 8, 1)));
+  ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 20, 8, 1)));
   expect_foul("out of sequence");
 }
 

@@ -82,17 +82,19 @@ TEST_F(OfiUdp, WhoIsGoneIsTold) {
   ASSERT_EQ(fi_trecv(b_.ep(), &got, 1, nullptr, FI_ADDR_UNSPEC, kTag, 0, this), 0);
   fi_cq_tagged_entry entry{};
   ASSERT_EQ(next(b_.rx(), &entry), 1);
-  ASSERT_EQ(fi_trecv(a_.ep(), &got, 1, nullptr, to_b_, kTag, 0, this), 0);
+  const std::vector<uint8_t> large(100'000);
+  ASSERT_EQ(fi_tsend(a_.ep(), large.data(), large.size(), nullptr, to_b_, kTag, this), 0);
+  work();
   b_.close();
   fi_cq_err_entry error{};
   ssize_t rc = -FI_EAGAIN;
   for (uint64_t turn = 0; turn < kTurns && rc == -FI_EAGAIN; ++turn) {
-    rc = fi_cq_read(a_.rx(), &entry, 1);
+    rc = fi_cq_read(a_.tx(), &entry, 1);
   }
   ASSERT_EQ(rc, -FI_EAVAIL);
-  ASSERT_EQ(fi_cq_readerr(a_.rx(), &error, 0), 1);
+  ASSERT_EQ(fi_cq_readerr(a_.tx(), &error, 0), 1);
   EXPECT_EQ(error.op_context, this);
-  EXPECT_NE(error.err, 0);
+  EXPECT_EQ(error.err, FI_ECONNRESET);
 }
 
 }  // namespace
