@@ -5,16 +5,13 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "fpga/sim/relay/relay_wire.hpp"
-#include "fpga/sim/shm/shm_wire.hpp"
-#include "fpga/sim/udp/udp_wire.hpp"
 #include "pmd/bus/emu/fabric.hpp"
+#include "pmd/bus/emu/join.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
@@ -97,80 +94,6 @@ bool valid(const EmuConfig& config) {
     return false;
   }
   return true;
-}
-
-/// Join a fabric of processes.
-[[nodiscard]] int join_shm(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
-  sim::shm::Seat seat;
-  seat.fabric = config.fabric;
-  seat.id = config.id;
-  seat.ids = config.queue_pairs;
-  seat.board = config.board;
-  seat.queue_pair = config.board_pair;
-  seat.pull = config.pull;
-  std::unique_ptr<sim::shm::ShmWire> wire;
-  std::string error;
-  if (const int rc = sim::shm::ShmWire::join(seat, &wire, &error); rc != 0) {
-    log_error("emulated card: %s", error.c_str());
-    return rc;
-  }
-  *out = std::move(wire);
-  return 0;
-}
-
-/// Join a fabric of machines.
-[[nodiscard]] int join_udp(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
-  sim::udp::Seat seat;
-  seat.fabric = config.udp_fabric;
-  seat.id = config.id;
-  seat.ids = config.queue_pairs;
-  seat.members = config.members;
-  seat.bind = config.bind;
-  seat.port = config.port;
-  seat.patience_s = config.patience_s;
-  seat.faults = {config.loss_seed, config.loss_rate};
-  const char* const key = std::getenv("RIO_UDP_KEY");
-  seat.key = key == nullptr ? "" : key;
-  std::unique_ptr<sim::udp::UdpWire> wire;
-  std::string error;
-  if (const int rc = sim::udp::UdpWire::join(seat, &wire, &error); rc != 0) {
-    log_error("emulated card: udp:%s: %s", config.udp_fabric.c_str(), error.c_str());
-    return rc;
-  }
-  *out = std::move(wire);
-  return 0;
-}
-
-/// Join a relay's board.
-[[nodiscard]] int join_relay(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
-  std::unique_ptr<sim::relay::RelayWire> wire;
-  std::string error;
-  const sim::relay::Ticket ticket{config.relay, config.relay_board, config.id, config.queue_pairs};
-  if (const int rc = sim::relay::RelayWire::join(ticket, &wire, &error); rc != 0) {
-    log_error("emulated card: %s", error.c_str());
-    return rc;
-  }
-  *out = std::move(wire);
-  return 0;
-}
-
-/// A wire to other processes, and what its cards are called. @return what they are called; empty:
-/// the card has another wire.
-[[nodiscard]] std::string kind_of(const EmuConfig& config) {
-  if (!config.udp_fabric.empty()) {
-    return "udp:" + config.udp_fabric;
-  }
-  if (!config.relay.empty()) {
-    return "relay:" + config.relay;
-  }
-  return config.fabric.empty() ? "" : "shm:" + config.fabric;
-}
-
-[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<sim::Member>* out) {
-  if (!config.udp_fabric.empty()) {
-    return join_udp(config, out);
-  }
-  return config.relay.empty() ? join_shm(config, out) : join_relay(config, out);
 }
 
 /// The card's end of the wire. @param side of a cable.

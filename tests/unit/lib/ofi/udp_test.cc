@@ -94,7 +94,8 @@ TEST_F(OfiUdp, WhoIsGoneIsTold) {
   ASSERT_EQ(rc, -FI_EAVAIL);
   ASSERT_EQ(fi_cq_readerr(a_.tx(), &error, 0), 1);
   EXPECT_EQ(error.op_context, this);
-  EXPECT_EQ(error.err, FI_ECONNRESET);
+  // Its context is closed before its card: which of both is heard depends.
+  EXPECT_TRUE(error.err == FI_ECONNREFUSED || error.err == FI_ECONNRESET) << error.err;
 }
 
 }  // namespace
