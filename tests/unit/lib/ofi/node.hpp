@@ -155,7 +155,7 @@ class OfiNode {
 /// The cards of one test are on a wire of their own.
 class OfiTest : public testing::Test {
  protected:
-  /// @param kind "emu", or "shm": a fabric, which tells who has gone.
+  /// @param kind "emu", or "shm", "udp": a fabric, which tells who has gone.
   explicit OfiTest(const std::string& kind = "emu") {
     setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1);
     const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
@@ -163,6 +163,7 @@ class OfiTest : public testing::Test {
     for (char& c : card) {
       c = c == '/' ? '_' : c;
     }
+    card += kind == "udp" ? ",bind=127.0.0.1" : "";
     setenv("FI_RIO_CARD", card.c_str(), 1);
   }
   ~OfiTest() override { unsetenv("RIO_RUNTIME_DIR"); }
