@@ -1,0 +1,238 @@
+// A peer that speaks the protocol, and breaks its rules, against a wire.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fpga/sim/udp/contact.hpp"
+#include "fpga/sim/udp/udp_wire.hpp"
+
+namespace rio::sim::udp {
+namespace {
+
+/// Whatever the test wants to say, from one address.
+class Speaker final : private Listener {
+ public:
+  Speaker() {
+    Address at;
+    EXPECT_EQ(Address::local("127.0.0.1", 0, &at), 0);
+    EXPECT_EQ(Socket::open(at, &socket_), 0);
+    self_.member = {1};
+    self_.fabric = fabric_mark("test");
+    attempt_ = attempt(10);
+  }
+  static Attempt attempt(uint8_t number) {
+    Attempt out;
+    out.challenge = {number};
+    out.session = number;
+    return out;
+  }
+  void send(const Address& to, const Greeting& greeting, size_t bytes) {
+    encode(greeting, bytes, socket_->begin(to, 2000));
+    socket_->flush();
+  }
+  void send(const Address& to, std::span<const uint8_t> bytes) {
+    const std::span<uint8_t> room = socket_->begin(to, bytes.size());
+    std::copy(bytes.begin(), bytes.end(), room.begin());
+    socket_->end(bytes.size());
+    socket_->flush();
+  }
+  void receive() { static_cast<void>(socket_->receive(this)); }
+  [[nodiscard]] const Address& address() const { return socket_->address(); }
+
+  Self self_;
+  Attempt attempt_;
+  std::vector<std::vector<uint8_t>> heard_;
+
+ private:
+  void encode(const Greeting& greeting, size_t bytes, std::span<uint8_t> room) {
+    socket_->end(udp::encode(greeting, self_.key, bytes, room));
+  }
+  void on_datagram(const Address& /*from*/, std::span<uint8_t> bytes) override {
+    heard_.emplace_back(bytes.begin(), bytes.end());
+  }
+  void on_refused(const Address& /*to*/) override {}
+
+  std::unique_ptr<Socket> socket_;
+};
+
+class UdpHostile : public testing::Test {
+ protected:
+  UdpHostile() {
+    Seat seat;
+    seat.fabric = "test";
+    seat.bind = "127.0.0.1";
+    std::string error;
+    EXPECT_EQ(UdpWire::join(seat, &wire_, &error), 0) << error;
+    EXPECT_EQ(Address::parse(wire_->address(), false, &victim_), 0);
+  }
+  void step() {
+    wire_->pump(0);
+    model::PartnerChange change{};
+    while (wire_->next_change(&change)) {
+      changes_.push_back(change.here);
+    }
+    peer_.receive();
+  }
+  /// What the wire does with all that was sent to it: loopback has delivered it already.
+  void settle() {
+    constexpr int kSteps = 100;
+    for (int i = 0; i < kSteps; ++i) {
+      step();
+    }
+  }
+  [[nodiscard]] bool until(const std::function<bool()>& done) {
+    for (int i = 0; i < 1'000'000; ++i) {
+      if (done()) {
+        return true;
+      }
+      step();
+    }
+    return false;
+  }
+  /// The next greeting of a kind that was heard.
+  [[nodiscard]] Greeting heard(uint8_t kind) {
+    Greeting out;
+    EXPECT_TRUE(until([&] {
+      for (std::vector<uint8_t>& bytes : peer_.heard_) {
+        if (decode(bytes, peer_.self_.key, &out) == 0 && out.kind == kind) {
+          bytes.clear();
+          return true;
+        }
+      }
+      return false;
+    }));
+    return out;
+  }
+  /// A datagram of a connection.
+  [[nodiscard]] std::vector<uint8_t> datagram(const Attempt& attempt,
+                                              std::span<const uint8_t> frames = {},
+                                              uint32_t unit = 0) const {
+    Datagram out;
+    out.session = attempt.they->session;
+    out.number = ++number_;
+    out.heard[0].window = out.heard[1].window = 16;
+    out.parts[0] = {unit, frames};
+    std::vector<uint8_t> bytes(kHeaderBytes + frames.size());
+    EXPECT_EQ(encode(out, bytes), bytes.size());
+    return bytes;
+  }
+  void say_hello(Attempt* attempt) {
+    Greeting hello = attempt->say(kKindHello, peer_.self_, 0);
+    peer_.send(victim_, hello, kDatagramMin);
+    attempt->hear_accept(heard(kKindAccept));
+  }
+  void connect() {
+    say_hello(&peer_.attempt_);
+    EXPECT_TRUE(changes_.empty());  // nobody has shown that he is there
+    peer_.send(victim_, datagram(peer_.attempt_));
+    ASSERT_TRUE(until([&] { return !changes_.empty(); }));
+  }
+
+  std::unique_ptr<UdpWire> wire_;
+  Address victim_;
+  Speaker peer_;
+  std::vector<bool> changes_;
+  mutable uint64_t number_ = 0;
+};
+
+TEST_F(UdpHostile, WhoHasNotHeardTheAnswerIsNotConnected) {
+  say_hello(&peer_.attempt_);
+  Attempt guessed = peer_.attempt_;
+  guessed.they->session ^= 1;
+  peer_.send(victim_, datagram(guessed));
+  settle();
+  EXPECT_TRUE(changes_.empty());
+}
+
+TEST_F(UdpHostile, NobodyElseSpeaksForAPeer) {
+  connect();
+  Speaker other;
+  other.send(victim_, datagram(peer_.attempt_));
+  Greeting farewell = peer_.attempt_.say(kKindFarewell, peer_.self_, 0);
+  other.send(victim_, farewell, 0);
+  settle();
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+}
+
+TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
+  connect();
+  Greeting farewell = peer_.attempt_.say(kKindFarewell, peer_.self_, 0);
+  farewell.echo[0] ^= 1;
+  peer_.send(victim_, farewell, 0);
+  settle();
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+  farewell.echo[0] ^= 1;
+  peer_.send(victim_, farewell, 0);
+  ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
+  EXPECT_EQ(changes_, (std::vector<bool>{true, false}));
+}
+
+TEST_F(UdpHostile, AnOldHelloDoesNoHarmAndANewLifeTakesItsPlace) {
+  connect();
+  Attempt again = Speaker::attempt(20);
+  peer_.self_.member = {2};
+  say_hello(&again);
+  settle();
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+  peer_.send(victim_, datagram(again));
+  ASSERT_TRUE(until([&] { return changes_.size() == 3; }));
+  EXPECT_EQ(changes_, (std::vector<bool>{true, false, true}));
+}
+
+TEST_F(UdpHostile, AnAnswerIsNoLongerThanTheQuestion) {
+  for (const size_t bytes : {kGreetingBytes, size_t{200}, size_t{kDatagramMin}}) {
+    peer_.heard_.clear();
+    peer_.send(victim_, peer_.attempt_.say(kKindHello, peer_.self_, 0), bytes);
+    ASSERT_TRUE(until([&] { return !peer_.heard_.empty(); }));
+    EXPECT_LE(peer_.heard_[0].size(), bytes);
+  }
+}
+
+TEST_F(UdpHostile, FramesThatNoCardSendsEndTheConnection) {
+  connect();
+  model::Frame frame;
+  frame.clear();
+  frame.bytes = sizeof(frame);
+  frame.type = model::FrameType::kMessage;
+  frame.source = 1;  // it has said that it has one destID
+  std::vector<uint8_t> bytes(sizeof(frame));
+  std::memcpy(bytes.data(), static_cast<const void*>(&frame), sizeof(frame));
+  peer_.send(victim_, datagram(peer_.attempt_, bytes));
+  ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
+  EXPECT_FALSE(changes_[1]);
+  std::string text;
+  ASSERT_TRUE(wire_->next_trouble(&text));
+  EXPECT_NE(text.find(peer_.address().text()), std::string::npos) << text;
+  EXPECT_EQ(heard(kKindFarewell).reason, Reason::kLeaving);
+}
+
+TEST_F(UdpHostile, WordOfWhatWasNeverSentEndsTheConnection) {
+  connect();
+  std::vector<uint8_t> lie = datagram(peer_.attempt_);
+  lie[16] = 77;  // requests heard
+  peer_.send(victim_, lie);
+  ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
+}
+
+TEST_F(UdpHostile, ManyWhoOnlyCallTakeNobodysPlace) {
+  connect();
+  for (int i = 0; i < 600; ++i) {
+    Speaker other;
+    other.self_.member = {3};
+    other.send(victim_, other.attempt_.say(kKindHello, other.self_, 0), kGreetingBytes);
+    settle();
+  }
+  peer_.heard_.clear();
+  std::vector<uint8_t> question = datagram(peer_.attempt_);
+  question[kKindAt] = kKindAsks;
+  peer_.send(victim_, question);
+  EXPECT_TRUE(until([&] { return !peer_.heard_.empty(); }));
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+}
+
+}  // namespace
+}  // namespace rio::sim::udp
