@@ -89,8 +89,10 @@ TEST_F(UdpSession, WhatHasNoRoomIsKeptAndOfferedAgain) {
   EXPECT_TRUE(b_.owes_answer(false));
   EXPECT_TRUE(b_.waits());
   EXPECT_FALSE(b_.offer_again());
+  ASSERT_EQ(answered(b_).size(), kHeaderBytes);
   right_.is_open = true;
   EXPECT_TRUE(b_.offer_again());
+  EXPECT_TRUE(b_.owes_answer(false));  // the peer may wait for the room
   EXPECT_EQ(right_.all, "q1");
   EXPECT_FALSE(b_.waits());
 }
