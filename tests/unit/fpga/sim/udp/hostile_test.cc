@@ -20,11 +20,11 @@ class Speaker final : private Listener {
     Address at;
     EXPECT_EQ(Address::local("127.0.0.1", 0, &at), 0);
     EXPECT_EQ(Socket::open(at, &socket_), 0);
-    self_.member = {1};
-    self_.fabric = fabric_mark("test");
-    attempt_ = attempt(10);
+    self.member = {1};
+    self.fabric = fabric_mark("test");
+    attempt = made(10);
   }
-  static Attempt attempt(uint8_t number) {
+  static Attempt made(uint8_t number) {
     Attempt out;
     out.challenge = {number};
     out.session = number;
@@ -43,16 +43,16 @@ class Speaker final : private Listener {
   void receive() { static_cast<void>(socket_->receive(this)); }
   [[nodiscard]] const Address& address() const { return socket_->address(); }
 
-  Self self_;
-  Attempt attempt_;
-  std::vector<std::vector<uint8_t>> heard_;
+  Self self;
+  Attempt attempt;
+  std::vector<std::vector<uint8_t>> heard;
 
  private:
   void encode(const Greeting& greeting, size_t bytes, std::span<uint8_t> room) {
-    socket_->end(udp::encode(greeting, self_.key, bytes, room));
+    socket_->end(udp::encode(greeting, self.key, bytes, room));
   }
   void on_datagram(const Address& /*from*/, std::span<uint8_t> bytes) override {
-    heard_.emplace_back(bytes.begin(), bytes.end());
+    heard.emplace_back(bytes.begin(), bytes.end());
   }
   void on_refused(const Address& /*to*/) override {}
 
@@ -97,8 +97,8 @@ class UdpHostile : public testing::Test {
   [[nodiscard]] Greeting heard(uint8_t kind) {
     Greeting out;
     EXPECT_TRUE(until([&] {
-      for (std::vector<uint8_t>& bytes : peer_.heard_) {
-        if (decode(bytes, peer_.self_.key, &out) == 0 && out.kind == kind) {
+      for (std::vector<uint8_t>& bytes : peer_.heard) {
+        if (decode(bytes, peer_.self.key, &out) == 0 && out.kind == kind) {
           bytes.clear();
           return true;
         }
@@ -121,14 +121,14 @@ class UdpHostile : public testing::Test {
     return bytes;
   }
   void say_hello(Attempt* attempt) {
-    Greeting hello = attempt->say(kKindHello, peer_.self_, 0);
+    Greeting hello = attempt->say(kKindHello, peer_.self, 0);
     peer_.send(victim_, hello, kDatagramMin);
     attempt->hear_accept(heard(kKindAccept));
   }
   void connect() {
-    say_hello(&peer_.attempt_);
+    say_hello(&peer_.attempt);
     EXPECT_TRUE(changes_.empty());  // nobody has shown that he is there
-    peer_.send(victim_, datagram(peer_.attempt_));
+    peer_.send(victim_, datagram(peer_.attempt));
     ASSERT_TRUE(until([&] { return !changes_.empty(); }));
   }
 
@@ -140,8 +140,8 @@ class UdpHostile : public testing::Test {
 };
 
 TEST_F(UdpHostile, WhoHasNotHeardTheAnswerIsNotConnected) {
-  say_hello(&peer_.attempt_);
-  Attempt guessed = peer_.attempt_;
+  say_hello(&peer_.attempt);
+  Attempt guessed = peer_.attempt;
   guessed.they->session ^= 1;
   peer_.send(victim_, datagram(guessed));
   settle();
@@ -151,8 +151,8 @@ TEST_F(UdpHostile, WhoHasNotHeardTheAnswerIsNotConnected) {
 TEST_F(UdpHostile, NobodyElseSpeaksForAPeer) {
   connect();
   Speaker other;
-  other.send(victim_, datagram(peer_.attempt_));
-  Greeting farewell = peer_.attempt_.say(kKindFarewell, peer_.self_, 0);
+  other.send(victim_, datagram(peer_.attempt));
+  Greeting farewell = peer_.attempt.say(kKindFarewell, peer_.self, 0);
   other.send(victim_, farewell, 0);
   settle();
   EXPECT_EQ(changes_, std::vector<bool>{true});
@@ -160,7 +160,7 @@ TEST_F(UdpHostile, NobodyElseSpeaksForAPeer) {
 
 TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
   connect();
-  Greeting farewell = peer_.attempt_.say(kKindFarewell, peer_.self_, 0);
+  Greeting farewell = peer_.attempt.say(kKindFarewell, peer_.self, 0);
   farewell.echo[0] ^= 1;
   peer_.send(victim_, farewell, 0);
   settle();
@@ -173,8 +173,8 @@ TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
 
 TEST_F(UdpHostile, AnOldHelloDoesNoHarmAndANewLifeTakesItsPlace) {
   connect();
-  Attempt again = Speaker::attempt(20);
-  peer_.self_.member = {2};
+  Attempt again = Speaker::made(20);
+  peer_.self.member = {2};
   say_hello(&again);
   settle();
   EXPECT_EQ(changes_, std::vector<bool>{true});
@@ -185,10 +185,10 @@ TEST_F(UdpHostile, AnOldHelloDoesNoHarmAndANewLifeTakesItsPlace) {
 
 TEST_F(UdpHostile, AnAnswerIsNoLongerThanTheQuestion) {
   for (const size_t bytes : {kGreetingBytes, size_t{200}, size_t{kDatagramMin}}) {
-    peer_.heard_.clear();
-    peer_.send(victim_, peer_.attempt_.say(kKindHello, peer_.self_, 0), bytes);
-    ASSERT_TRUE(until([&] { return !peer_.heard_.empty(); }));
-    EXPECT_LE(peer_.heard_[0].size(), bytes);
+    peer_.heard.clear();
+    peer_.send(victim_, peer_.attempt.say(kKindHello, peer_.self, 0), bytes);
+    ASSERT_TRUE(until([&] { return !peer_.heard.empty(); }));
+    EXPECT_LE(peer_.heard[0].size(), bytes);
   }
 }
 
@@ -201,7 +201,7 @@ TEST_F(UdpHostile, FramesThatNoCardSendsEndTheConnection) {
   frame.source = 1;  // it has said that it has one destID
   std::vector<uint8_t> bytes(sizeof(frame));
   std::memcpy(bytes.data(), static_cast<const void*>(&frame), sizeof(frame));
-  peer_.send(victim_, datagram(peer_.attempt_, bytes));
+  peer_.send(victim_, datagram(peer_.attempt, bytes));
   ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
   EXPECT_FALSE(changes_[1]);
   std::string text;
@@ -212,7 +212,7 @@ TEST_F(UdpHostile, FramesThatNoCardSendsEndTheConnection) {
 
 TEST_F(UdpHostile, WordOfWhatWasNeverSentEndsTheConnection) {
   connect();
-  std::vector<uint8_t> lie = datagram(peer_.attempt_);
+  std::vector<uint8_t> lie = datagram(peer_.attempt);
   lie[16] = 77;  // requests heard
   peer_.send(victim_, lie);
   ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
@@ -222,15 +222,15 @@ TEST_F(UdpHostile, ManyWhoOnlyCallTakeNobodysPlace) {
   connect();
   for (int i = 0; i < 600; ++i) {
     Speaker other;
-    other.self_.member = {3};
-    other.send(victim_, other.attempt_.say(kKindHello, other.self_, 0), kGreetingBytes);
+    other.self.member = {3};
+    other.send(victim_, other.attempt.say(kKindHello, other.self, 0), kGreetingBytes);
     settle();
   }
-  peer_.heard_.clear();
-  std::vector<uint8_t> question = datagram(peer_.attempt_);
+  peer_.heard.clear();
+  std::vector<uint8_t> question = datagram(peer_.attempt);
   question[kKindAt] = kKindAsks;
   peer_.send(victim_, question);
-  EXPECT_TRUE(until([&] { return !peer_.heard_.empty(); }));
+  EXPECT_TRUE(until([&] { return !peer_.heard.empty(); }));
   EXPECT_EQ(changes_, std::vector<bool>{true});
 }
 
