@@ -6,18 +6,27 @@ namespace rio::pmd {
 namespace {
 constexpr uint32_t kSpinTurns = 1000;  // a step or a register write of the card takes less
 constexpr std::chrono::microseconds kNap{50};
+// A nap takes milliseconds where many want the processor: the card gets so many turns for each.
+constexpr uint32_t kTurnsPerNap = 32;
+// And so many naps at least: the time may be up before an emulated card has had any of it.
+constexpr uint32_t kNapsLeast = 32;
 }  // namespace
 
 Waiter::Waiter(const PollHook& hook, uint32_t timeout_ms)
     : hook_(hook),
-      deadline_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+      deadline_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms)),
+      naps_left_(timeout_ms == 0 ? 0 : kNapsLeast) {}
 
 bool Waiter::pause() {
   hook_();
   if (++turns_ > kSpinTurns) {
     std::this_thread::sleep_for(kNap);
+    for (uint32_t i = 1; i < kTurnsPerNap; ++i) {
+      hook_();
+    }
+    naps_left_ -= naps_left_ > 0 ? 1 : 0;
   }
-  return std::chrono::steady_clock::now() < deadline_;
+  return std::chrono::steady_clock::now() < deadline_ || naps_left_ > 0;
 }
 
 bool card_gone(Mmio& bar) {

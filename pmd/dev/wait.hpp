@@ -16,13 +16,14 @@ class Waiter {
  public:
   /// @param hook called by each pause(); @param timeout_ms 0 means one look only.
   Waiter(const PollHook& hook, uint32_t timeout_ms);
-  /// Let time pass. @return false once the time is up.
+  /// Let time pass. @return false once the time is up, and the hook has had some thousand calls.
   [[nodiscard]] bool pause();
 
  private:
   PollHook hook_;
   std::chrono::steady_clock::time_point deadline_;
   uint32_t turns_ = 0;
+  uint32_t naps_left_;
 };
 
 /// True if the magic word reads all ones, and only then: the card is gone. One BAR read.
