@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/msg/credit.hpp"
+#include "lib/msg/dma.hpp"
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
 
@@ -38,6 +39,7 @@ enum class LinkState : uint8_t {
 struct Rest {
   bool on = false;
   bool asked = false;      ///< the card has a question for the peer
+  DmaTransfer question;    ///< that
   bool answered = false;   ///< and it was answered
   uint64_t since_ns = 0;   ///< nothing was heard
   uint64_t until_ns = 0;   ///< it lasts as long at least: letters that it had are not used before

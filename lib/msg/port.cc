@@ -73,6 +73,9 @@ int Port::start() {
   tx_ = &endpoint_->tx();
   shared_ = &endpoint_->shared();
   events_ = &endpoint_->events();
+  if ((endpoint_->queues().rings() & pmd::ring_bit(regs::Ring::kDma)) != 0) {
+    dma_ = std::make_unique<Dma>(*endpoint_);
+  }
   dest_id_ = endpoint_->dest_id();
   if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_)) {
     return -EIO;
@@ -150,6 +153,9 @@ void Port::tell_senders(const Link& link) const {
 void Port::end_all_sessions() {
   if (sender_ != nullptr) {
     sender_->card_gone();
+  }
+  if (dma_ != nullptr) {
+    dma_->card_gone();
   }
   for (const std::unique_ptr<Link>& link : links_) {
     if (link->state == LinkState::kUp) {

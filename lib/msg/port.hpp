@@ -16,6 +16,7 @@
 #include "lib/msg/config.hpp"
 #include "lib/msg/copy.hpp"
 #include "lib/msg/delivery.hpp"
+#include "lib/msg/dma.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/lock.hpp"
 #include "lib/msg/profile.hpp"
@@ -174,6 +175,13 @@ class Port {
   /// try when this has changed.
   [[nodiscard]] uint64_t activity() const;
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
+  /// For the memory of peers. Null: the card has no DMA queue. Who has something under way there
+  /// calls its progress().
+  [[nodiscard]] Dma* dma() { return dma_.get(); }
+  /// The user's memory, as the card reaches it. Null: no memory.
+  [[nodiscard]] Registrations* registrations() {
+    return start_large() == 0 ? memory_.get() : nullptr;
+  }
   /// Buffers that no share is set aside for.
   [[nodiscard]] uint32_t unshared() const { return shares_.free(); }
 
@@ -369,9 +377,8 @@ class Port {
   void rest(Link& link);
   void look_at_rests();
   [[nodiscard]] bool look_at_rest(Link& link, uint64_t now);
-  [[nodiscard]] bool can_ask() const;
   void ask_resting(Link& link);
-  void take_answers();
+  [[nodiscard]] bool have_answer_memory();
   void end_rest(Link& link);
 
   // Large data: large.cc.
@@ -446,6 +453,7 @@ class Port {
   pmd::TxQueue* tx_ = nullptr;
   pmd::SharedRxQueue* shared_ = nullptr;
   pmd::EventQueue* events_ = nullptr;
+  std::unique_ptr<Dma> dma_;  // null: the card has none
   int error_ = 0;
   uint32_t dest_id_ = 0;
 
@@ -462,7 +470,7 @@ class Port {
   std::vector<Flushed> flushed_;
   std::vector<Again> parked_;      // of again_, for those that rest
   std::vector<uint32_t> resting_;  // indices of links
-  pmd::DmaMemory answer_;          // where the peer's answer goes, which nobody reads
+  pmd::IovaRun answer_{};          // where the peer's answer goes, which nobody reads
 
   // Receiving.
   std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain

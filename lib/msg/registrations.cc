@@ -26,6 +26,13 @@ void ask_for_huge_pages(const pmd::mem::Region& region) {
 
 }  // namespace
 
+const pmd::IovaRun* run_of(const pmd::mem::Region& region, const void* va) {
+  const auto behind =
+      std::upper_bound(region.runs.begin(), region.runs.end(), va,
+                       [](const void* at, const pmd::IovaRun& run) { return at < run.va; });
+  return &*(behind - 1);
+}
+
 Registrations::Registrations(Endpoint& endpoint)
     : endpoint_(endpoint), kept_max_(endpoint.card().bus().maps_addresses() ? kKeptMax : 0) {}
 

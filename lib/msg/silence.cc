@@ -151,44 +151,41 @@ void Port::rest(Link& link) {
   ask_resting(link);
 }
 
-bool Port::can_ask() const {
-  return (endpoint_->queues().rings() & pmd::ring_bit(regs::Ring::kDma)) != 0;
+bool Port::have_answer_memory() {
+  pmd::DmaMemory memory;
+  if (answer_.va == nullptr && endpoint_->alloc(kAnswerBytes, kAnswerAlign, &memory) == 0) {
+    answer_ = {memory.va, memory.iova, memory.len_bytes};
+  }
+  return answer_.va != nullptr;
 }
 
 /// A read of a word of the peer's. Whether it is allowed does not matter, only that an answer
 /// comes: then the peer has seen all that was sent before.
 void Port::ask_resting(Link& link) {
-  if (link.rest.asked || !can_ask() ||
-      (answer_.va == nullptr && endpoint_->alloc(kAnswerBytes, kAnswerAlign, &answer_) != 0)) {
+  Rest& rest = link.rest;
+  if (rest.asked || dma_ == nullptr || !have_answer_memory()) {
     return;
   }
-  const pmd::DmaRequest question = {.rio_addr = 0,
-                                    .iova = answer_.iova,
-                                    .cookie = link.index(),
-                                    .dest_id = link.dest_id(),
-                                    .length_bytes = kAnswerBytes,
-                                    .op = regs::DmaOp::kNread,
-                                    .prio = 0};
-  link.rest.asked = endpoint_->dma().post(&question, 1) == 1;
-}
-
-void Port::take_answers() {
-  pmd::EntryDone done[kBurst];
-  for (uint32_t n = kBurst; n == kBurst;) {
-    n = endpoint_->dma().reap(done, kBurst);
-    for (uint32_t i = 0; i < n; ++i) {
-      Rest& rest = links_[static_cast<uint32_t>(done[i].cookie)]->rest;
-      rest.asked = false;
-      rest.answered = done[i].status == pmd::Status::kOk ||
-                      done[i].status == pmd::Status::kErrorResponse ||
-                      done[i].status == pmd::Status::kRetryExpired;
-    }
-  }
+  rest.question.rio_addr = 0;
+  rest.question.va = static_cast<uint8_t*>(answer_.va);
+  rest.question.run = &answer_;
+  rest.question.left_bytes = kAnswerBytes;
+  rest.question.dest_id = link.dest_id();
+  rest.question.op = regs::DmaOp::kNread;
+  rest.question.user = &rest;
+  rest.question.on_done = [](DmaTransfer& question) {
+    Rest& asker = *static_cast<Rest*>(question.user);
+    asker.asked = false;
+    asker.answered = question.status == pmd::Status::kOk ||
+                     question.status == pmd::Status::kErrorResponse ||
+                     question.status == pmd::Status::kRetryExpired;
+  };
+  rest.asked = dma_->start(rest.question);
 }
 
 void Port::look_at_rests() {
-  if (can_ask()) {
-    take_answers();
+  if (dma_ != nullptr) {
+    dma_->progress();
   }
   const uint64_t now = now_ns();
   const std::vector<uint32_t> all = resting_;
@@ -211,7 +208,7 @@ bool Port::look_at_rest(Link& link, uint64_t now) {
   if (now < rest.until_ns || rest.asked) {
     return true;
   }
-  if (rest.answered || !can_ask()) {
+  if (rest.answered || dma_ == nullptr) {
     return false;  // what is sent once more is the question where there is no other
   }
   rest.length_ns = std::max(rest.length_ns, std::min(2 * rest.length_ns, kRestMaxNs));

@@ -70,6 +70,9 @@ uint64_t Port::activity() const {
   add(&sum, tx_->stats());
   add(&sum, shared_->stats());
   add(&sum, events_->stats());
+  if (dma_ != nullptr) {
+    add(&sum, endpoint_->dma().stats());
+  }
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
     add(&sum, endpoint_->queues().dedicated_totals(i).stats);
   }
@@ -114,7 +117,7 @@ uint32_t Port::irq_rings() {
   const uint32_t dedicated = ((1u << regs::kDedicatedQueues) - 1)
                              << static_cast<uint32_t>(regs::Ring::kDedicated0);
   return pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kShared) |
-         pmd::ring_bit(regs::Ring::kEvent) | dedicated;
+         pmd::ring_bit(regs::Ring::kEvent) | pmd::ring_bit(regs::Ring::kDma) | dedicated;
 }
 
 void wake_all(Port& port) {

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include <rdma/fabric.h>
+
 namespace rio::ofi {
 namespace {
 
@@ -17,12 +19,14 @@ namespace {
       return rest_bytes == (follows ? 0 : ask.bytes);
     case Verb::kRead:
       return rest_bytes == 0 && ask.flags == 0;
+    case Verb::kWindow:
+      return rest_bytes == 0 && ask.flags == 0 && ask.bytes == 0 && ask.address == 0;
     default:
       break;
   }
   const auto type = static_cast<fi_datatype>(ask.type);
   const auto op = static_cast<fi_op>(ask.op);
-  if (ask.verb > Verb::kCompare || !is_atomic(ask.verb) || follows ||
+  if (!is_atomic(ask.verb) || follows ||
       !is_atomic(atomic_of(ask.verb), type, op) || ask.bytes > kAtomicBytesMax ||
       ask.bytes % size_of(type) != 0) {
     return false;
@@ -45,6 +49,14 @@ int read_ask(std::span<const uint8_t> bytes, AskHeader* out, std::span<const uin
   *out = ask;
   *rest = bytes.subspan(sizeof(ask));
   return 0;
+}
+
+bool is_window(const WindowReply& reply) {
+  constexpr uint64_t kAddrEnd = 1ull << 48;
+  const uint64_t begin = reply.rio_addr & (kAddrEnd - 1);
+  return begin != 0 && reply.bytes != 0 && reply.bytes <= kAddrEnd - begin &&
+         reply.first + (reply.bytes - 1) >= reply.first && reply.rights != 0 &&
+         (reply.rights & ~uint64_t{FI_REMOTE_READ | FI_REMOTE_WRITE}) == 0;
 }
 
 }  // namespace rio::ofi

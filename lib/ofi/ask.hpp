@@ -1,7 +1,8 @@
 /// @file
 /// What an endpoint asks of another's memory, as it travels on their contexts for this: a message
 /// without immediate data, kAskBits, an AskHeader, and bytes. What is too long for that follows as
-/// a message of its own (data_bits()). The answer (reply_bits()) has what was read; immediate data
+/// a message of its own (data_bits()). The answer (reply_bits()), on contexts of their own, has what
+/// was read; immediate data
 /// there says why there is none.
 #pragma once
 
@@ -20,9 +21,10 @@ enum class Verb : uint8_t {
   kUpdate = 3,   ///< Atomic::kUpdate
   kFetch = 4,    ///< Atomic::kFetch
   kCompare = 5,  ///< Atomic::kCompare
+  kWindow = 6,   ///< where the card's window onto the region is; answered by a WindowReply
 };
 [[nodiscard]] constexpr bool is_atomic(Verb verb) {
-  return verb >= Verb::kUpdate;
+  return verb >= Verb::kUpdate && verb <= Verb::kCompare;
 }
 /// @pre is_atomic(verb)
 [[nodiscard]] constexpr Atomic atomic_of(Verb verb) {
@@ -46,6 +48,16 @@ struct AskHeader {
 static_assert(sizeof(AskHeader) == 40 && offsetof(AskHeader, id) == 4 &&
               offsetof(AskHeader, address) == 8 && offsetof(AskHeader, immediate) == 32);
 
+/// Where the cards of peers reach a region.
+struct WindowReply {
+  uint64_t rio_addr;  ///< RapidIO address of the first byte, the window's key in the top 16 bits; 0:
+                      ///< there is no window, only messages
+  uint64_t first;     ///< what peers call that byte in their asks
+  uint64_t bytes;     ///< at least 1
+  uint64_t rights;    ///< FI_REMOTE_READ, FI_REMOTE_WRITE
+};
+static_assert(sizeof(WindowReply) == 32 && offsetof(WindowReply, rights) == 24);
+
 /// The longest ask, and what it has room for.
 inline constexpr size_t kAskBytesMax = tag::kDataBytesMax;
 inline constexpr size_t kInlineMax = kAskBytesMax - sizeof(AskHeader);
@@ -63,5 +75,7 @@ inline constexpr uint64_t kAskBits = 0;
 /// Foreign bytes. @param rest what stands behind the header. @return 0, -EPROTO.
 [[nodiscard]] int read_ask(std::span<const uint8_t> bytes, AskHeader* out,
                            std::span<const uint8_t>* rest);
+/// Foreign numbers. @return whether there is such a window.
+[[nodiscard]] bool is_window(const WindowReply& reply);
 
 }  // namespace rio::ofi

@@ -89,10 +89,12 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
     return rc;
   }
   domain->border_ = params.border;
+  domain->rma_border_ = params.rma_border;
   const int mode = info.domain_attr->mr_mode;
   const bool basic = mode == FI_MR_BASIC;
-  domain->regions_.set_up(basic || (mode & FI_MR_VIRT_ADDR) != 0,
-                          basic || (mode & FI_MR_PROV_KEY) != 0);
+  const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
+  domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
+  domain->windows_.set_up(*domain->port_, virtual_addresses);
   domain->fabric_ = fabric_mark(fabric_of(config.card));
   if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
     return rc;

@@ -33,6 +33,9 @@ class Domain : public fid_domain, public Used {
   /// Messages up to so many bytes are copied; 0: as the port's profile says.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
+  [[nodiscard]] Windows& windows() { return windows_; }
+  /// Reads and writes of more bytes go by messages.
+  [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
   [[nodiscard]] uint32_t fabric() const { return fabric_; }
 
   /// Hot. Under a Guard. The user looks: lets all endpoints work.
@@ -55,7 +58,9 @@ class Domain : public fid_domain, public Used {
   Use use_;  // of the fabric
   std::unique_ptr<msg::Port> port_;
   Regions regions_;
+  Windows windows_;
   uint64_t border_ = 0;
+  uint64_t rma_border_ = 0;
   uint32_t fabric_ = 0;
   uint32_t endpoints_end_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};

@@ -124,7 +124,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
       caps_(info.caps),
       tagged_(bound_, FI_TAGGED, kTaggedContext),
       plain_(bound_, FI_MSG, kPlainContext),
-      remote_(bound_, domain.regions()) {
+      remote_(bound_, domain.regions(), domain.windows()) {
   bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
@@ -223,7 +223,7 @@ int Endpoint::enable() {
   int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
   const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
-  rc = rc == 0 && remote ? remote_.enable(domain_, first + kRemoteContext) : rc;
+  rc = rc == 0 && remote ? remote_.enable(domain_, first) : rc;
   if (rc != 0) {
     domain_.remove(static_cast<uint32_t>(number));
     return rc;

@@ -18,7 +18,11 @@ int close_memory(fid* fid) {
   static_cast<void>(msg::wait(
       domain.port(), kReadMs, [&] { domain.progress(); }, [&] { return !memory.in_use(); }));
   const msg::Guard guard(domain.port());
-  return close_object<Memory>(fid);
+  if (memory.in_use()) {
+    return -FI_EBUSY;
+  }
+  const int rc = domain.windows().close(memory);
+  return rc != 0 ? rc : close_object<Memory>(fid);
 }
 int bind(struct fid* fid, struct fid* what, uint64_t flags) {
   Memory& memory = of<Memory>(fid);
@@ -92,13 +96,18 @@ void Regions::remove(const Memory& memory) {
   }
 }
 
+Memory* Regions::find(uint64_t key) const {
+  const auto found = regions_.find(key);
+  return found == regions_.end() ? nullptr : found->second;
+}
+
 Memory* Regions::find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
                       uint8_t** at) const {
-  const auto found = regions_.find(key);
-  if (found == regions_.end()) {
+  Memory* const found = find(key);
+  if (found == nullptr) {
     return nullptr;
   }
-  Memory& memory = *found->second;
+  Memory& memory = *found;
   const uint64_t first = virtual_addresses_ ? reinterpret_cast<uintptr_t>(memory.base()) : 0;
   const uint64_t offset = address - first;
   if (address < first || offset > memory.size() || bytes > memory.size() - offset ||
@@ -131,7 +140,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   }
   written_ = &of<Counter>(&what);
   counter_use_ = Use(*written_);
-  return 0;
+  return domain_.windows().close(*this);  // it could not tell who writes through it
 }
 
 void Memory::written() {

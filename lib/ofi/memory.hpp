@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/windows.hpp"
 
 namespace rio::ofi {
 
@@ -27,6 +28,7 @@ class Regions {
   void remove(const Memory& memory);
   /// Foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.
   /// @return the region; null: there is none, or the range or right is not in it.
+  [[nodiscard]] Memory* find(uint64_t key) const;
   [[nodiscard]] Memory* find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
                              uint8_t** at) const;
 
@@ -54,6 +56,9 @@ class Memory : public fid_mr, public Used {
   [[nodiscard]] uint64_t size() const { return bytes_.iov_len; }
   [[nodiscard]] uint64_t access() const { return access_; }
   void set_key(uint64_t value) { key = value; }
+  /// Whether each access is to be told.
+  [[nodiscard]] bool tells() const { return written_ != nullptr; }
+  [[nodiscard]] MemoryWindow& window() { return window_; }
 
  private:
   Domain& domain_;
@@ -62,6 +67,7 @@ class Memory : public fid_mr, public Used {
   uint64_t access_;
   Counter* written_ = nullptr;
   Use counter_use_;
+  MemoryWindow window_;
 };
 
 /// fi_mr_reg() and its relatives.

@@ -15,6 +15,8 @@ inline constexpr uint32_t kContextsOfEndpoint = 4;
 inline constexpr uint32_t kTaggedContext = 0;
 inline constexpr uint32_t kPlainContext = 1;
 inline constexpr uint32_t kRemoteContext = 2;  ///< what is asked of each other's memory
+/// And the answers: who waits for room to ask more does not keep others from being answered.
+inline constexpr uint32_t kReplyContext = 3;
 /// Endpoints of a domain.
 inline constexpr uint32_t kEndpoints = 16;
 
@@ -31,7 +33,7 @@ static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Na
               offsetof(Name, endpoint) == 8 && offsetof(Name, fabric) == 12);
 
 /// "riof", and the release of this format.
-inline constexpr uint32_t kNameMagic = 0x666F6902;
+inline constexpr uint32_t kNameMagic = 0x666F6903;
 
 /// Tells fabrics apart: those who are on different ones cannot reach each other.
 [[nodiscard]] uint32_t fabric_mark(const std::string& fabric);

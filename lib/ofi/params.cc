@@ -85,6 +85,10 @@ void define_params() {
   fi_param_define(self, "border", FI_PARAM_SIZE_T,
                   "Bytes up to which messages are copied on their way; longer ones are moved where "
                   "they are (default: as rio-tune has measured it)");
+  fi_param_define(self, "rma_border", FI_PARAM_SIZE_T,
+                  "Bytes up to which reads and writes of the memory of peers go by the cards' DMA "
+                  "queues and windows; longer ones go by messages, 0: all (default: %lu)",
+                  kRmaBorder);
 }
 
 int read_params(Params* out) {
@@ -114,6 +118,9 @@ int read_params(Params* out) {
   size_t border = 0;
   if (fi_param_get_size_t(&provider(), "border", &border) == 0) {
     params.border = border;
+  }
+  if (fi_param_get_size_t(&provider(), "rma_border", &border) == 0) {
+    params.rma_border = border;
   }
   *out = params;
   return 0;

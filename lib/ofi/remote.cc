@@ -1,11 +1,16 @@
 #include "lib/ofi/remote.hpp"
 
 #include <algorithm>
+#include <rdma/providers/fi_log.h>
+
+#include <chrono>
+#include <cinttypes>
 #include <cstring>
 #include <new>
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/counter.hpp"
+#include "lib/ofi/provider.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -41,16 +46,43 @@ namespace {
 
 }  // namespace
 
+/// What is under way ends, untold: the user has closed the endpoint.
 Remote::~Remote() {
-  tag_.reset();  // what is under way ends, untold: the user has closed the endpoint
+  constexpr std::chrono::seconds kPatience{1};
+  closing_ = true;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (by_card_ != 0 && std::chrono::steady_clock::now() < end) {
+    card_.port().progress();
+    card_.progress();
+  }
+  if (by_card_ != 0) {
+    pmd::log_warning(
+        "rio: endpoint closed while a peer does not answer: the card may still read or write the "
+        "memory of %u operations until the domain is closed",
+        by_card_);
+    operations_.for_each([](Operation& operation) { operation.transfer.on_done = nullptr; });
+  }
+  FI_INFO(&provider(), FI_LOG_EP_DATA,
+          "reads, writes and atomics: %" PRIu64 " by the card, %" PRIu64 " by messages\n",
+          done_by_card_, done_by_messages_);
+  msg::Port* const port = tag_ != nullptr ? &tag_->port() : nullptr;
+  tag_.reset();
+  replies_.reset();
+  if (by_card_ != 0) {
+    port->take_over(operations_.leave());
+  }
 }
 
-int Remote::enable(Domain& domain, uint32_t context) {
+int Remote::enable(Domain& domain, uint32_t first) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
-  const int rc =
-      tag::Endpoint::create(domain.port(), static_cast<uint16_t>(context), config, &tag_);
-  return rc != 0 ? rc : server_.start(*tag_);
+  msg::Port& port = domain.port();
+  int rc = tag::Endpoint::create(port, static_cast<uint16_t>(first + kRemoteContext), config, &tag_);
+  rc = rc != 0 ? rc
+               : tag::Endpoint::create(port, static_cast<uint16_t>(first + kReplyContext), config,
+                                       &replies_);
+  card_.start(domain.port(), domain.rma_border());
+  return rc != 0 ? rc : server_.start(*tag_, *replies_);
 }
 
 ssize_t Remote::start(const RemoteCall& call) {
@@ -63,19 +95,27 @@ ssize_t Remote::start(const RemoteCall& call) {
     return peer == AddressVector::kNobody ? -FI_EINVAL : -FI_ENOMEM;
   }
   operation->to = peer - kTaggedContext + kRemoteContext;
-  if (const ssize_t rc = prepare(call, *operation); rc != 0) {
-    operations_.put(operation);
-    return rc;
-  }
-  if (!fenced_.empty() || (operation->fences && under_way_ != 0)) {
-    fenced_.push_back(operation);
+  adopt(call, *operation);
+  if (fenced_.empty() && start_by_card(call, *operation)) {
     return 0;
   }
-  begin(*operation);
+  return start_by_message(call, *operation);
+}
+
+ssize_t Remote::start_by_message(const RemoteCall& call, Operation& operation) {
+  if (const ssize_t rc = prepare(call, operation); rc != 0) {
+    operations_.put(&operation);
+    return rc;
+  }
+  if (!fenced_.empty() || (operation.fences && under_way_ != 0)) {
+    fenced_.push_back(&operation);
+    return 0;
+  }
+  begin(operation);
   return 0;
 }
 
-ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
+void Remote::adopt(const RemoteCall& call, Operation& operation) {
   operation.remote = this;
   operation.id = next_id_++;
   operation.context = call.context;
@@ -84,6 +124,9 @@ ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
   operation.tells = !call.silent && (!bound_.tx_selective || (call.flags & FI_COMPLETION) != 0);
   Party* const party = &operation;
   operation.ask.user = operation.data.user = operation.reply.user = party;
+}
+
+ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
   const ssize_t rc = prepare_message(call, operation);
   return rc != 0 ? rc : prepare_result(call, operation);
 }
@@ -110,7 +153,7 @@ ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   ask.id = operation.id;
   ask.address = call.address;
   ask.key = call.key;
-  ask.bytes = extent(call);
+  ask.bytes = call.verb == Verb::kWindow ? 0 : extent(call);
   ask.immediate = immediate ? call.immediate : 0;
   std::memcpy(operation.message.get(), &ask, sizeof(ask));
   uint8_t* const at = operation.message.get() + sizeof(ask);
@@ -147,9 +190,11 @@ ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
 /// The answer is awaited before anything is asked. That the peer goes away ends it.
 void Remote::begin(Operation& operation) {
   ++under_way_;
+  ++done_by_messages_;
   operation.parts = 1;  // until all has begun
-  const tag::Pattern reply = {reply_bits(operation.id), 0, operation.to};
-  const int rc = tag_->receive(reply, operation.result, operation.result_bytes, operation.reply);
+  const tag::Address from = operation.to - kRemoteContext + kReplyContext;
+  const tag::Pattern reply = {reply_bits(operation.id), 0, from};
+  const int rc = replies_->receive(reply, operation.result, operation.result_bytes, operation.reply);
   if (rc == 0) {
     ++operation.parts;
   } else {
@@ -176,7 +221,7 @@ void Remote::send(Operation& operation, uint64_t bits, const uint8_t* bytes, uin
     ++operation.parts;
   } else if (rc < 0) {
     operation.status = operation.status != 0 ? operation.status : -rc;
-    static_cast<void>(tag_->cancel(operation.reply));
+    static_cast<void>(replies_->cancel(operation.reply));
   }
 }
 
@@ -185,7 +230,7 @@ void Remote::went_on(Operation& operation, tag::Request& request) {
     take_reply(operation);
   } else if (request.status != 0 && operation.status == 0) {
     operation.status = -request.status;
-    static_cast<void>(tag_->cancel(operation.reply));
+    static_cast<void>(replies_->cancel(operation.reply));
   }
   if (--operation.parts == 0) {
     end(operation);
@@ -211,7 +256,12 @@ void Remote::end(Operation& operation) {
     const Buffers pieces = {operation.pieces.data(), operation.piece_count};
     pieces.scatter(operation.result, operation.result_bytes);
   }
-  tell(operation);
+  if (operation.verb == Verb::kWindow) {
+    card_.on_reply(operation.to, operation.call.key, operation.status == 0 ? &operation.window : nullptr);
+  } else {
+    tell(operation);
+  }
+  card_.put(operation.local);
   operations_.put(&operation);
   --under_way_;
   while (!fenced_.empty() && (!fenced_.front()->fences || under_way_ == 0)) {

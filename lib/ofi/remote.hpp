@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/ofi/address_vector.hpp"
+#include "lib/ofi/card_way.hpp"
 #include "lib/ofi/info.hpp"
 #include "lib/ofi/server.hpp"
 
@@ -34,11 +35,12 @@ struct RemoteCall {
 /// All functions under a Guard.
 class Remote {
  public:
-  Remote(const Bindings& bound, const Regions& regions) : bound_(bound), server_(bound, regions) {}
+  Remote(const Bindings& bound, const Regions& regions, Windows& windows)
+      : bound_(bound), server_(bound, regions, windows) {}
   ~Remote();
 
-  /// @return 0, or as tag::Endpoint::create().
-  [[nodiscard]] int enable(Domain& domain, uint32_t context);
+  /// @param first of the endpoint's contexts. @return 0, or as tag::Endpoint::create().
+  [[nodiscard]] int enable(Domain& domain, uint32_t first);
   /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
 
@@ -47,10 +49,11 @@ class Remote {
     if (tag_ == nullptr) {
       return;
     }
-    tag_->attend();
-    while (tag::Request* const request = tag_->next_done()) {
-      static_cast<Party*>(request->user)->done(*request);
+    if (by_card_ != 0) {
+      card_.progress();
     }
+    attend(*replies_);
+    attend(*tag_);
   }
 
  private:
@@ -78,8 +81,26 @@ class Remote {
     std::unique_ptr<uint8_t[]> gathered;  // a result that goes to pieces
     std::array<iovec, kIovMax> pieces = {};
     size_t piece_count = 0;
+    WindowReply window = {};  // of Verb::kWindow
+    // By the card.
+    msg::DmaTransfer transfer;
+    LocalBytes local;
+    std::array<iovec, kIovMax> own_pieces;  // what `call` has
+    RemoteCall call = {};                   // again by messages, if the window is not there
   };
 
+  static void attend(tag::Endpoint& tag) {
+    tag.attend();
+    while (tag::Request* const request = tag.next_done()) {
+      static_cast<Party*>(request->user)->done(*request);
+    }
+  }
+  void adopt(const RemoteCall& call, Operation& operation);
+  [[nodiscard]] bool start_by_card(const RemoteCall& call, Operation& operation);
+  void set_aside(const RemoteCall& call, Operation& operation);
+  void card_is_done(Operation& operation);
+  void ask_window(tag::Address to, uint64_t key);
+  [[nodiscard]] ssize_t start_by_message(const RemoteCall& call, Operation& operation);
   [[nodiscard]] ssize_t prepare(const RemoteCall& call, Operation& operation);
   [[nodiscard]] ssize_t prepare_message(const RemoteCall& call, Operation& operation);
   [[nodiscard]] ssize_t prepare_result(const RemoteCall& call, Operation& operation);
@@ -94,10 +115,17 @@ class Remote {
   const Bindings& bound_;
   uint32_t next_id_ = 1;
   uint32_t under_way_ = 0;
+  uint32_t by_card_ = 0;  // of them
+  uint64_t done_by_card_ = 0;
+  uint64_t done_by_messages_ = 0;
+  bool closing_ = false;
   std::deque<Operation*> fenced_;  // that wait for those before them
   msg::Slab<Operation> operations_;
+  CardWay card_;
   Server server_;
-  std::unique_ptr<tag::Endpoint> tag_;  // ends before all requests
+  // These end before all requests.
+  std::unique_ptr<tag::Endpoint> tag_;
+  std::unique_ptr<tag::Endpoint> replies_;
 };
 
 }  // namespace rio::ofi

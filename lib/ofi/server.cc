@@ -6,6 +6,7 @@
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/counter.hpp"
+#include "lib/ofi/name.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -24,8 +25,9 @@ namespace {
 
 }  // namespace
 
-int Server::start(tag::Endpoint& tag) {
+int Server::start(tag::Endpoint& tag, tag::Endpoint& replies) {
   tag_ = &tag;
+  replies_ = &replies;
   asks_.reset(new (std::nothrow) Ask[kAsks]);
   if (asks_ == nullptr) {
     return -FI_ENOMEM;
@@ -95,6 +97,10 @@ bool Server::serve(const Ask& ask) {
 
 void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
   const AskHeader& ask = answer.ask;
+  if (ask.verb == Verb::kWindow) {
+    show_window(answer);
+    return;
+  }
   uint8_t* at = nullptr;
   answer.memory = regions_.find(ask.key, ask.address, ask.bytes, right_of(ask.verb), &at);
   if (answer.memory != nullptr) {
@@ -117,6 +123,19 @@ void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
   const bool fetches = answer.error == 0 && answer.old != nullptr;
   tell(answer);
   reply(answer, reads ? at : answer.old.get(), reads || fetches ? ask.bytes : 0);
+}
+
+/// Who knows the key learns where the card has the region, if nobody wants to hear of his accesses.
+void Server::show_window(Answer& answer) {
+  Memory* const memory = regions_.find(answer.ask.key);
+  const bool tells = bound_.remote_reads != nullptr || bound_.remote_writes != nullptr;
+  if (memory == nullptr) {
+    answer.error = FI_EACCES;
+  } else if (tells || !windows_.open(*memory, tag::dest_id_of(answer.from), &answer.window)) {
+    answer.window = {};
+  }
+  reply(answer, reinterpret_cast<const uint8_t*>(&answer.window),
+        memory != nullptr ? sizeof(answer.window) : 0);
 }
 
 int Server::compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest) {
@@ -159,7 +178,8 @@ void Server::went_on(Answer& answer, tag::Request& request) {
 
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
   const tag::Immediate error = {static_cast<uint64_t>(answer.error), answer.error != 0};
-  if (tag_->send(answer.from, reply_bits(answer.ask.id), bytes, count, answer.reply, error) != 0) {
+  const tag::Address to = answer.from - kRemoteContext + kReplyContext;
+  if (replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error) != 0) {
     end(answer);
   }
 }

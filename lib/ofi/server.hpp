@@ -19,10 +19,12 @@ namespace rio::ofi {
 /// Under a Guard.
 class Server {
  public:
-  Server(const Bindings& bound, const Regions& regions) : bound_(bound), regions_(regions) {}
+  Server(const Bindings& bound, const Regions& regions, Windows& windows)
+      : bound_(bound), regions_(regions), windows_(windows) {}
 
-  /// @param tag outlives it. @return 0, -FI_ENOMEM.
-  [[nodiscard]] int start(tag::Endpoint& tag);
+  /// @param tag where asks come; outlives it. @param replies where answers go; outlives it.
+  /// @return 0, -FI_ENOMEM.
+  [[nodiscard]] int start(tag::Endpoint& tag, tag::Endpoint& replies);
 
  private:
   // More are not looked at before some of these are answered, so nobody can fill our memory.
@@ -48,6 +50,7 @@ class Server {
     tag::RecvRequest data;
     tag::SendRequest reply;
     std::unique_ptr<uint8_t[]> old;  // values that go back
+    WindowReply window = {};
   };
 
   void post(Ask& ask);
@@ -56,6 +59,7 @@ class Server {
   [[nodiscard]] bool serve(const Ask& ask);
   void serve(Answer& answer, std::span<const uint8_t> rest);
   [[nodiscard]] int compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest);
+  void show_window(Answer& answer);
   void take_data(Answer& answer, uint8_t* at);
   void went_on(Answer& answer, tag::Request& request);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count);
@@ -64,7 +68,9 @@ class Server {
 
   const Bindings& bound_;
   const Regions& regions_;
+  Windows& windows_;
   tag::Endpoint* tag_ = nullptr;
+  tag::Endpoint* replies_ = nullptr;
   uint32_t answers_under_way_ = 0;
   std::vector<Ask*> waiting_;
   std::unique_ptr<Ask[]> asks_;

@@ -47,6 +47,8 @@ class WindowTable {
   /// @return 0, -ENOENT (not open), -ETIMEDOUT (the memory must stay as it is), -ENODEV (card gone:
   /// counts as closed).
   [[nodiscard]] int close(uint32_t index);
+  /// Whether none is left to open.
+  [[nodiscard]] bool full() const { return open_ == (1u << regs::kWindowsPerQp) - 1; }
 
  private:
   WindowTable(Bus& bus, const Caps& caps, uint32_t qp, uint32_t timeout_ms);

@@ -23,7 +23,9 @@ constexpr uint32_t kLastSteps = 1024;
 /// Packets that a step takes from a lane.
 constexpr uint32_t kPacketsPerStep = 64;
 /// Between the card and its packets.
-constexpr uint32_t kOutBytes[kLanes] = {16 * 1024, 8 * 1024};
+constexpr uint32_t kOutBytes[kLanes] = {16 * 1024, 16 * 1024};
+// Wherever it begins, the longest frame fits into an empty ring, behind a filler up to its end.
+static_assert(kOutBytes[0] > 2 * kTransferMax && kOutBytes[kResponses] > 2 * kTransferMax);
 constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 
 [[nodiscard]] uint64_t monotonic_ns() {

@@ -62,6 +62,15 @@ static inline void begin(int* argc, char*** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &check_size);
 }
+/* A window onto memory of ours, all zeros: MPI_Win_allocate() would take memory that the ranks of a
+ * node share, and pass the network by. */
+static inline void* make_window(size_t count, size_t value_bytes, MPI_Win* win) {
+  void* const memory = calloc(count, value_bytes);
+  MPI_Win_create(memory, (MPI_Aint)(count * value_bytes), (int)value_bytes, MPI_INFO_NULL,
+                 MPI_COMM_WORLD, win);
+  return memory;
+}
+
 /* Rank 0 prints the digests of all, in their order. */
 static inline int end(void) {
   uint64_t* all = (uint64_t*)malloc(sizeof(uint64_t) * (size_t)check_size);

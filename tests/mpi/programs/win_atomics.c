@@ -5,10 +5,8 @@ enum { kRounds = 100 };
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  long* memory;
   MPI_Win win;
-  MPI_Win_allocate(64 * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
-  memset(memory, 0, 64 * sizeof(long));
+  long* memory = (long*)make_window(64, sizeof(long), &win);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock_all(0, win);
   const long one = 1;
@@ -43,5 +41,6 @@ int main(int argc, char** argv) {
     MPI_Win_unlock(0, win);
   }
   MPI_Win_free(&win);
+  free(memory);
   return end();
 }

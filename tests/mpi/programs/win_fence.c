@@ -5,10 +5,8 @@ enum { kCount = 50000 };
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  long* memory;
   MPI_Win win;
-  MPI_Win_allocate(kCount * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                   &win);
+  long* memory = (long*)make_window(kCount, sizeof(long), &win);
   long* out = malloc(sizeof(long) * kCount);
   long* in = malloc(sizeof(long) * kCount);
   const int right = (check_rank + 1) % check_size;
@@ -37,5 +35,6 @@ int main(int argc, char** argv) {
     digest(memory, sizeof(long) * kCount);
   }
   MPI_Win_free(&win);
+  free(memory);
   return end();
 }

@@ -5,10 +5,8 @@ enum { kRounds = 50 };
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  long* memory;
   MPI_Win win;
-  MPI_Win_allocate(16 * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
-  memset(memory, 0, 16 * sizeof(long));
+  long* memory = (long*)make_window(16, sizeof(long), &win);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < kRounds; ++i) {
     long value = 0;
@@ -32,5 +30,6 @@ int main(int argc, char** argv) {
   expect(sum, (long)kRounds * check_size, "sum of counts", 0);
   digest_long(sum);
   MPI_Win_free(&win);
+  free(memory);
   return end();
 }

@@ -5,10 +5,8 @@ enum { kSide = 64 };
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  int* memory;
   MPI_Win win;
-  MPI_Win_allocate(kSide * kSide * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                   &win);
+  int* memory = (int*)make_window(kSide * kSide, sizeof(int), &win);
   int* out = malloc(kSide * kSide * sizeof(int));
   for (int i = 0; i < kSide * kSide; ++i) {
     memory[i] = 0;
@@ -33,5 +31,6 @@ int main(int argc, char** argv) {
   digest(memory, kSide * kSide * sizeof(int));
   MPI_Type_free(&column);
   MPI_Win_free(&win);
+  free(memory);
   return end();
 }

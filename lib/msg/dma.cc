@@ -1,0 +1,130 @@
+#include "lib/msg/dma.hpp"
+
+#include <algorithm>
+
+namespace rio::msg {
+
+Dma::Dma(Endpoint& endpoint)
+    : queue_(endpoint.dma()),
+      misaligned_(endpoint.caps().dma_addr_align - 1),
+      length_bytes_max_(endpoint.caps().dma_bytes & ~(endpoint.caps().dma_addr_align - 1)) {}
+
+bool Dma::start(DmaTransfer& transfer) {
+  if (gone_) {
+    return false;
+  }
+  transfer.status = pmd::Status::kOk;
+  transfer.flying = 0;
+  transfer.moved_bytes = 0;
+  transfer.wanted_bytes = transfer.left_bytes;
+  under_way_.push_back(transfer);
+  transfer.waits = waiting_ != 0 || !post(transfer);  // nobody overtakes those that wait
+  waiting_ += transfer.waits ? 1 : 0;
+  return true;
+}
+
+/// What is next of it, in one piece for the card.
+pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
+  const pmd::IovaRun& run = *transfer.run;
+  const auto offset = static_cast<uint64_t>(transfer.va - static_cast<uint8_t*>(run.va));
+  const uint64_t bytes =
+      std::min({transfer.left_bytes, run.len_bytes - offset, uint64_t{length_bytes_max_}});
+  const pmd::DmaRequest piece = {.rio_addr = transfer.rio_addr,
+                                 .iova = run.iova + offset,
+                                 .cookie = reinterpret_cast<uintptr_t>(&transfer),
+                                 .dest_id = transfer.dest_id,
+                                 .length_bytes = static_cast<uint32_t>(bytes),
+                                 .op = transfer.op,
+                                 .prio = 0};
+  transfer.run += offset + bytes == run.len_bytes ? 1 : 0;
+  transfer.rio_addr += bytes;
+  transfer.va += bytes;
+  transfer.left_bytes -= bytes;
+  return piece;
+}
+
+/// @return whether the card has all of it.
+bool Dma::post(DmaTransfer& transfer) {
+  pmd::DmaRequest pieces[kBurst];
+  while (transfer.left_bytes != 0) {
+    const uint16_t room = std::min(queue_.free_count(), kBurst);
+    uint16_t n = 0;
+    while (n < room && transfer.left_bytes != 0) {
+      pieces[n++] = take_piece(transfer);
+    }
+    transfer.flying += n;
+    if (n == 0 || queue_.post(pieces, n) != n) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Dma::progress() {
+  if (gone_) {
+    return;  // what the rings say is of a time when there was a card
+  }
+  pmd::EntryDone done[kBurst];
+  for (uint16_t n = kBurst; n == kBurst;) {
+    n = queue_.reap(done, kBurst);
+    for (uint16_t i = 0; i < n; ++i) {
+      went_on(done[i]);
+    }
+  }
+  if (waiting_ != 0) {
+    post_waiting();
+  }
+}
+
+void Dma::went_on(const pmd::EntryDone& done) {
+  auto& transfer = *reinterpret_cast<DmaTransfer*>(done.cookie);
+  if (transfer.status == pmd::Status::kOk) {
+    transfer.status = done.status;
+  }
+  transfer.moved_bytes += done.bytes;
+  --transfer.flying;
+  if (transfer.status != pmd::Status::kOk && transfer.waits) {
+    transfer.left_bytes = 0;  // the rest is of no use
+  }
+  if (transfer.flying == 0 && transfer.left_bytes == 0) {
+    end(transfer);
+  }
+}
+
+void Dma::post_waiting() {
+  for (DmaTransfer* transfer = under_way_.front(); transfer != nullptr && waiting_ != 0;) {
+    DmaTransfer* const next = transfer->links.next;
+    if (transfer->waits) {
+      if (!post(*transfer)) {
+        return;
+      }
+      transfer->waits = false;
+      --waiting_;
+    }
+    transfer = next;
+  }
+}
+
+void Dma::end(DmaTransfer& transfer) {
+  waiting_ -= transfer.waits ? 1 : 0;
+  transfer.waits = false;
+  under_way_.erase(transfer);
+  if (transfer.status == pmd::Status::kOk && transfer.moved_bytes != transfer.wanted_bytes) {
+    transfer.status = pmd::Status::kFormat;  // the card's word that it is done is not enough
+  }
+  if (transfer.on_done != nullptr) {
+    transfer.on_done(transfer);
+  }
+}
+
+void Dma::card_gone() {
+  gone_ = true;
+  while (DmaTransfer* const transfer = under_way_.front()) {
+    transfer->status = pmd::Status::kLinkDown;
+    transfer->flying = 0;
+    transfer->left_bytes = 0;
+    end(*transfer);
+  }
+}
+
+}  // namespace rio::msg
