@@ -64,15 +64,19 @@ void Dma::progress() {
   if (gone_) {
     return;  // what the rings say is of a time when there was a card
   }
+  reap();
+  if (waiting_ != 0) {
+    post_waiting();
+  }
+}
+
+void Dma::reap() {
   pmd::EntryDone done[kBurst];
   for (uint16_t n = kBurst; n == kBurst;) {
     n = queue_.reap(done, kBurst);
     for (uint16_t i = 0; i < n; ++i) {
       went_on(done[i]);
     }
-  }
-  if (waiting_ != 0) {
-    post_waiting();
   }
 }
 
@@ -117,10 +121,25 @@ void Dma::end(DmaTransfer& transfer) {
   }
 }
 
+bool Dma::stop() {
+  constexpr uint32_t kStopMs = 1000;
+  if (gone_ || queue_.stop(kStopMs) != 0) {
+    return gone_;
+  }
+  gone_ = true;
+  reap();
+  end_all(pmd::Status::kFlushed);  // what waited for room
+  return true;
+}
+
 void Dma::card_gone() {
   gone_ = true;
+  end_all(pmd::Status::kLinkDown);
+}
+
+void Dma::end_all(pmd::Status status) {
   while (DmaTransfer* const transfer = under_way_.front()) {
-    transfer->status = pmd::Status::kLinkDown;
+    transfer->status = status;
     transfer->flying = 0;
     transfer->left_bytes = 0;
     end(*transfer);

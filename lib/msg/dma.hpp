@@ -47,12 +47,18 @@ class Dma {
     return ((rio_addr | reinterpret_cast<uintptr_t>(va)) & misaligned_) == 0;
   }
   /// Hot. Posts it, as far as there is room.
-  /// @pre takes() its addresses. @return false: the card is gone, nobody will be told.
+  /// @pre takes() its addresses. @return false: gone(), nobody will be told.
   [[nodiscard]] bool start(DmaTransfer& transfer);
   /// Hot. Looks at what the card has done, and posts what waits.
   void progress();
   /// What the card had to do it never will: all end with kLinkDown.
   void card_gone();
+  /// For good: nothing that was started reads or writes memory afterwards. What was not carried out
+  /// ends with kFlushed, what nobody knows of with kResponseTimeout.
+  /// @return whether the card has stopped; else nothing has changed.
+  [[nodiscard]] bool stop();
+  /// Nothing is taken any more.
+  [[nodiscard]] bool gone() const { return gone_; }
 
   [[nodiscard]] bool busy() const { return !under_way_.empty(); }
 
@@ -61,6 +67,8 @@ class Dma {
 
   [[nodiscard]] pmd::DmaRequest take_piece(DmaTransfer& transfer) const;
   [[nodiscard]] bool post(DmaTransfer& transfer);
+  void reap();
+  void end_all(pmd::Status status);
   void post_waiting();
   void went_on(const pmd::EntryDone& done);
   void end(DmaTransfer& transfer);

@@ -378,6 +378,7 @@ class Port {
   void look_at_rests();
   [[nodiscard]] bool look_at_rest(Link& link, uint64_t now);
   void ask_resting(Link& link);
+  [[nodiscard]] bool can_ask() const;
   [[nodiscard]] bool have_answer_memory();
   void end_rest(Link& link);
 

@@ -151,6 +151,10 @@ void Port::rest(Link& link) {
   ask_resting(link);
 }
 
+bool Port::can_ask() const {
+  return dma_ != nullptr && !dma_->gone();
+}
+
 bool Port::have_answer_memory() {
   pmd::DmaMemory memory;
   if (answer_.va == nullptr && endpoint_->alloc(kAnswerBytes, kAnswerAlign, &memory) == 0) {
@@ -163,7 +167,7 @@ bool Port::have_answer_memory() {
 /// comes: then the peer has seen all that was sent before.
 void Port::ask_resting(Link& link) {
   Rest& rest = link.rest;
-  if (rest.asked || dma_ == nullptr || !have_answer_memory()) {
+  if (rest.asked || !can_ask() || !have_answer_memory()) {
     return;
   }
   rest.question.rio_addr = 0;
@@ -208,7 +212,7 @@ bool Port::look_at_rest(Link& link, uint64_t now) {
   if (now < rest.until_ns || rest.asked) {
     return true;
   }
-  if (rest.answered || dma_ == nullptr) {
+  if (rest.answered || !can_ask()) {
     return false;  // what is sent once more is the question where there is no other
   }
   rest.length_ns = std::max(rest.length_ns, std::min(2 * rest.length_ns, kRestMaxNs));

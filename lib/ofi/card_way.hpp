@@ -31,7 +31,7 @@ class CardWay {
 
   /// Whether the card may do it at all. @param to of the peer's context for memory.
   [[nodiscard]] bool may(tag::Address to, uint64_t bytes) const {
-    return port_ != nullptr && bytes - 1 < border_ && tag::dest_id_of(to) != port_->dest_id();
+    return port_ != nullptr && !port_->dma()->gone() && bytes - 1 < border_ && tag::dest_id_of(to) != port_->dest_id();
   }
   /// Hot. @param right FI_REMOTE_READ or FI_REMOTE_WRITE. @param asks whether the owner is to be
   /// asked now where his window is: on_reply() has to be called.

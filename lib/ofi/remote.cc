@@ -57,9 +57,11 @@ Remote::~Remote() {
   }
   if (by_card_ != 0) {
     pmd::log_warning(
-        "rio: endpoint closed while a peer does not answer: the card may still read or write the "
-        "memory of %u operations until the domain is closed",
-        by_card_);
+        "rio: endpoint closed while a peer does not answer: the DMA queue is stopped, and all goes "
+        "by messages until the domain is closed");
+    static_cast<void>(card_.port().dma()->stop());
+  }
+  if (by_card_ != 0) {  // told by the driver
     operations_.for_each([](Operation& operation) { operation.transfer.on_done = nullptr; });
   }
   FI_INFO(&provider(), FI_LOG_EP_DATA,

@@ -93,7 +93,7 @@ void Remote::card_is_done(Operation& operation) {
     return;
   }
   const pmd::Status status = operation.transfer.status;
-  if (status == pmd::Status::kErrorResponse) {
+  if (status == pmd::Status::kErrorResponse || status == pmd::Status::kFlushed) {
     // The window has gone, or another is there now: the owner knows what is allowed.
     card_.forget(operation.to, operation.call.key);
     operation.status = static_cast<int>(-prepare(operation.call, operation));
