@@ -9,11 +9,11 @@
 
 namespace rio::msg {
 
-/// One read or write. Whoever starts it fills in the first lines, and leaves it where it is until it
-/// is told that all is over: then nothing reads or writes the memory any more.
+/// One read or write. Whoever starts it fills in the first lines, and leaves it where it is until
+/// it is told that all is over: then nothing reads or writes the memory any more.
 struct DmaTransfer {
-  uint64_t rio_addr = 0;    ///< RapidIO address; key in the top 16 bits
-  uint8_t* va = nullptr;    ///< of the local bytes
+  uint64_t rio_addr = 0;  ///< RapidIO address; key in the top 16 bits
+  uint8_t* va = nullptr;  ///< of the local bytes
   /// Where the card has them: the run that `va` is in, and those behind it, as far as they reach.
   const pmd::IovaRun* run = nullptr;
   uint64_t left_bytes = 0;  ///< at least 1

@@ -1,9 +1,8 @@
 /// @file
 /// What an endpoint asks of another's memory, as it travels on their contexts for this: a message
 /// without immediate data, kAskBits, an AskHeader, and bytes. What is too long for that follows as
-/// a message of its own (data_bits()). The answer (reply_bits()), on contexts of their own, has what
-/// was read; immediate data
-/// there says why there is none.
+/// a message of its own (data_bits()). The answer (reply_bits()), on contexts of their own, has
+/// what was read; immediate data there says why there is none.
 #pragma once
 
 #include <cstddef>
@@ -50,11 +49,11 @@ static_assert(sizeof(AskHeader) == 40 && offsetof(AskHeader, id) == 4 &&
 
 /// Where the cards of peers reach a region.
 struct WindowReply {
-  uint64_t rio_addr;  ///< RapidIO address of the first byte, the window's key in the top 16 bits; 0:
-                      ///< there is no window, only messages
-  uint64_t first;     ///< what peers call that byte in their asks
-  uint64_t bytes;     ///< at least 1
-  uint64_t rights;    ///< FI_REMOTE_READ, FI_REMOTE_WRITE
+  uint64_t rio_addr;  ///< RapidIO address of the first byte, the window's key in the top 16 bits;
+                      ///< 0: there is no window, only messages
+  uint64_t first;   ///< what peers call that byte in their asks
+  uint64_t bytes;   ///< at least 1
+  uint64_t rights;  ///< FI_REMOTE_READ, FI_REMOTE_WRITE
 };
 static_assert(sizeof(WindowReply) == 32 && offsetof(WindowReply, rights) == 24);
 

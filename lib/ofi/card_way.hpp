@@ -1,6 +1,6 @@
 /// @file
-/// What an endpoint reads and writes in the memory of peers by its card's DMA queue: through windows
-/// that it has asked their owners for.
+/// What an endpoint reads and writes in the memory of peers by its card's DMA queue: through
+/// windows that it has asked their owners for.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rio::ofi {
 /// Bytes of this process as the card reaches them.
 struct LocalBytes {
   pmd::IovaRun slot_run = {};
-  const pmd::IovaRun* run = nullptr;         ///< of the first
+  const pmd::IovaRun* run = nullptr;  ///< of the first
   uint8_t* at = nullptr;
   uint8_t* slot = nullptr;                   ///< they are copied here; else
   const pmd::mem::Region* region = nullptr;  ///< they are registered
@@ -31,7 +31,8 @@ class CardWay {
 
   /// Whether the card may do it at all. @param to of the peer's context for memory.
   [[nodiscard]] bool may(tag::Address to, uint64_t bytes) const {
-    return port_ != nullptr && !port_->dma()->gone() && bytes - 1 < border_ && tag::dest_id_of(to) != port_->dest_id();
+    return port_ != nullptr && !port_->dma()->gone() && bytes - 1 < border_ &&
+           tag::dest_id_of(to) != port_->dest_id();
   }
   /// Hot. @param right FI_REMOTE_READ or FI_REMOTE_WRITE. @param asks whether the owner is to be
   /// asked now where his window is: on_reply() has to be called.

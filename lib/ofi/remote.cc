@@ -1,7 +1,7 @@
 #include "lib/ofi/remote.hpp"
 
-#include <algorithm>
 #include <rdma/providers/fi_log.h>
+#include <algorithm>
 
 #include <chrono>
 #include <cinttypes>
@@ -79,7 +79,8 @@ int Remote::enable(Domain& domain, uint32_t first) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
   msg::Port& port = domain.port();
-  int rc = tag::Endpoint::create(port, static_cast<uint16_t>(first + kRemoteContext), config, &tag_);
+  int rc =
+      tag::Endpoint::create(port, static_cast<uint16_t>(first + kRemoteContext), config, &tag_);
   rc = rc != 0 ? rc
                : tag::Endpoint::create(port, static_cast<uint16_t>(first + kReplyContext), config,
                                        &replies_);
@@ -196,7 +197,8 @@ void Remote::begin(Operation& operation) {
   operation.parts = 1;  // until all has begun
   const tag::Address from = operation.to - kRemoteContext + kReplyContext;
   const tag::Pattern reply = {reply_bits(operation.id), 0, from};
-  const int rc = replies_->receive(reply, operation.result, operation.result_bytes, operation.reply);
+  const int rc =
+      replies_->receive(reply, operation.result, operation.result_bytes, operation.reply);
   if (rc == 0) {
     ++operation.parts;
   } else {
@@ -259,7 +261,8 @@ void Remote::end(Operation& operation) {
     pieces.scatter(operation.result, operation.result_bytes);
   }
   if (operation.verb == Verb::kWindow) {
-    card_.on_reply(operation.to, operation.call.key, operation.status == 0 ? &operation.window : nullptr);
+    card_.on_reply(operation.to, operation.call.key,
+                   operation.status == 0 ? &operation.window : nullptr);
   } else {
     tell(operation);
   }

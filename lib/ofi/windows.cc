@@ -103,7 +103,8 @@ bool Windows::let_in(Memory& memory, uint32_t source) {
 
 bool Windows::open(Memory& memory, uint32_t source, WindowReply* out) {
   const pmd::Caps& caps = port_->endpoint().caps();
-  const bool can = port_->endpoint().queues().has_windows() && rights_of(memory) != 0 && memory.size() != 0 && !memory.tells() &&
+  const bool can = port_->endpoint().queues().has_windows() && rights_of(memory) != 0 &&
+                   memory.size() != 0 && !memory.tells() &&
                    (reinterpret_cast<uintptr_t>(memory.base()) & (caps.dma_addr_align - 1)) == 0;
   if (!can || !let_in(memory, source)) {
     return false;

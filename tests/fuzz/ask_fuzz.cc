@@ -47,6 +47,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == sizeof(Name)) {
     read_as_name(data);
   }
+  if (size == sizeof(WindowReply)) {
+    WindowReply window;
+    std::memcpy(&window, data, sizeof(window));
+    // Each byte of it has an address, by both names.
+    constexpr uint64_t kAddrEnd = 1ull << 48;
+    require(!is_window(window) ||
+            (window.bytes != 0 && window.rio_addr % kAddrEnd + window.bytes <= kAddrEnd &&
+             window.first + (window.bytes - 1) >= window.first));
+  }
   AskHeader ask;
   std::span<const uint8_t> rest;
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);  // so that no byte behind it is read

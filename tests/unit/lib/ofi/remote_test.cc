@@ -199,6 +199,27 @@ TEST_F(OfiRemote, ManyAtOnce) {
   EXPECT_EQ(back, bytes);
 }
 
+// Both ask much of each other before either looks: nobody's answers wait behind his questions.
+TEST_F(OfiRemote, BothAtOnce) {
+  constexpr size_t kCount = 3000;
+  constexpr uint32_t kTurnsForAll = 10'000'000;
+  std::vector<uint8_t> others(8);
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(fi_mr_reg(a_.domain(), others.data(), others.size(), kAll, 0, 9, 0, &mr, nullptr), 0);
+  const Held<fid_mr> held(mr);
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(fi_write(a_.ep(), "8 bytes", 8, nullptr, to_b_, 0, kKey, nullptr), 0);
+    ASSERT_EQ(fi_write(b_.ep(), "8 bytes", 8, nullptr, to_a_, 0, 9, nullptr), 0);
+  }
+  size_t done = 0;
+  fi_cq_tagged_entry entry{};
+  for (uint32_t turn = 0; turn < kTurnsForAll && done < 2 * kCount; ++turn) {
+    done += fi_cq_read(a_.tx(), &entry, 1) == 1 ? 1 : 0;
+    done += fi_cq_read(b_.tx(), &entry, 1) == 1 ? 1 : 0;
+  }
+  EXPECT_EQ(done, 2 * kCount);
+}
+
 /// Over a fabric, which tells who is gone.
 class OfiRemoteFabric : public OfiRemote {
  protected:

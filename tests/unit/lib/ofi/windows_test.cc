@@ -102,7 +102,8 @@ class OfiWindows : public OfiTest {
     tag::RecvRequest reply;
     tag::SendRequest sent;
     EXPECT_EQ(
-        peer.replies().receive({ofi::reply_bits(5), 0, owner_replies()}, out, sizeof(*out), reply), 0);
+        peer.replies().receive({ofi::reply_bits(5), 0, owner_replies()}, out, sizeof(*out), reply),
+        0);
     EXPECT_GE(peer.remote().send(owner(), ofi::kAskBits, &header, sizeof(header), sent), 0);
     EXPECT_TRUE(until([&] { return peer.replies().test(reply); }));
     EXPECT_EQ(reply.status, 0);
@@ -449,10 +450,10 @@ TEST_F(OfiWindows, AWindowThatHasGoneIsNoLoss) {
 
 TEST_F(OfiWindows, AnswersWithoutSenseAreNoWindow) {
   const WindowReply kWrong[] = {
-      {0x7000 | 9 * kKeyStep, 0, 0, kAll},                       // no bytes
-      {0x7000 | 9 * kKeyStep, 0, kKeyStep, kAll},                // beyond all addresses
-      {0x7000 | 9 * kKeyStep, ~uint64_t{0} - 5, 1000, kAll},     // names that wrap
-      {0x7000 | 9 * kKeyStep, 0, 1000, 0},                       // nothing allowed
+      {0x7000 | 9 * kKeyStep, 0, 0, kAll},                         // no bytes
+      {0x7000 | 9 * kKeyStep, 0, kKeyStep, kAll},                  // beyond all addresses
+      {0x7000 | 9 * kKeyStep, ~uint64_t{0} - 5, 1000, kAll},       // names that wrap
+      {0x7000 | 9 * kKeyStep, 0, 1000, 0},                         // nothing allowed
       {0x7000 | 9 * kKeyStep, 0, 1000, kAll | FI_REMOTE_CQ_DATA},  // what is no right
       {0, 0, 1000, kAll},
   };
