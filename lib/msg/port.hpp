@@ -19,6 +19,7 @@
 #include "lib/msg/dma.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/lock.hpp"
+#include "lib/msg/port_stats.hpp"
 #include "lib/msg/profile.hpp"
 #include "pmd/embed/riopmd.hpp"
 
@@ -36,22 +37,6 @@ struct Route {
   Inflow* back = nullptr;    ///< of ours
   uint64_t word = 0;         ///< second word of the headers, but for credit and padding
   uint64_t one_segment = 0;  ///< first words of a descriptor, but for mailboxes beyond the first
-};
-
-/// What a port has counted.
-struct PortStats {
-  uint64_t received = 0;  ///< numbered messages, in their order
-  uint64_t again = 0;     ///< sent once more, since the card could not say that they arrived
-  uint64_t early = 0;     ///< arrived before one with a lower number
-  uint64_t twice = 0;     ///< arrived once more
-  uint64_t bad = 0;       ///< of no session, no context, or no sense: dropped
-  uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
-  uint64_t copied = 0;    ///< bytes copied by this library
-  uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
-  uint64_t restarts = 0;  ///< of the transmit ring, since a peer that did not answer filled it
-  uint64_t rests = 0;     ///< peers that were left alone for a while, each time
-  /// Long sleeps that only the clock ended, though something had come: a wake-up was lost.
-  uint64_t overslept = 0;
 };
 
 /// One thread: all functions of a port and of its contexts; or several, with the Guard of

@@ -47,10 +47,10 @@ struct AskHeader {
 static_assert(sizeof(AskHeader) == 40 && offsetof(AskHeader, id) == 4 &&
               offsetof(AskHeader, address) == 8 && offsetof(AskHeader, immediate) == 32);
 
-/// Where the cards of peers reach a region.
+/// Where the cards of peers reach a region. `rio_addr` is the RapidIO address of its first byte,
+/// the window's key in the top 16 bits; 0: there is no window, only messages.
 struct WindowReply {
-  uint64_t rio_addr;  ///< RapidIO address of the first byte, the window's key in the top 16 bits;
-                      ///< 0: there is no window, only messages
+  uint64_t rio_addr;
   uint64_t first;   ///< what peers call that byte in their asks
   uint64_t bytes;   ///< at least 1
   uint64_t rights;  ///< FI_REMOTE_READ, FI_REMOTE_WRITE
