@@ -449,7 +449,7 @@ TEST_F(OfiWindows, AWindowThatHasGoneIsNoLoss) {
 }
 
 TEST_F(OfiWindows, AnswersWithoutSenseAreNoWindow) {
-  const WindowReply kWrong[] = {
+  const WindowReply wrongs[] = {
       {0x7000 | 9 * kKeyStep, 0, 0, kAll},                         // no bytes
       {0x7000 | 9 * kKeyStep, 0, kKeyStep, kAll},                  // beyond all addresses
       {0x7000 | 9 * kKeyStep, ~uint64_t{0} - 5, 1000, kAll},       // names that wrap
@@ -458,10 +458,13 @@ TEST_F(OfiWindows, AnswersWithoutSenseAreNoWindow) {
       {0, 0, 1000, kAll},
   };
   const fi_addr_t to = insert_peer();
-  for (const WindowReply& wrong : kWrong) {
-    EXPECT_FALSE(ofi::is_window(wrong));
+  for (const WindowReply& each : wrongs) {
+    EXPECT_FALSE(ofi::is_window(each));
   }
-  introduce(to, kWrong[1]);
+  uint32_t index = 0;
+  WindowReply wrong = open_window(kBoth, &index);  // it is there all the same
+  wrong.rights |= FI_REMOTE_CQ_DATA;
+  introduce(to, wrong);
   AskHeader header;
   ASSERT_EQ(fi_write(node_.ep(), "8 bytes", 8, nullptr, to, 0, kKey, nullptr), 0);
   ASSERT_TRUE(next_ask(&header));
