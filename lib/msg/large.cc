@@ -41,6 +41,16 @@ uint32_t Port::response_timeout_us() const {
   return config_.response_timeout_us;
 }
 
+Sender& Port::sender() {
+  large_awake_ = true;
+  return *sender_;
+}
+
+Receiver& Port::receiver() {
+  large_awake_ = true;
+  return *receiver_;
+}
+
 bool Port::large_busy() const {
   return sender_->busy() || receiver_->busy() || !answers_.empty();
 }
@@ -58,6 +68,7 @@ void Port::large_progress() {
     answer.link->answers -= said && answer.session == answer.link->session ? 1 : 0;
     return said;
   });
+  large_awake_ = large_busy() || late_possible();
 }
 
 /// What is said about large data takes room, and a control credit.
@@ -158,7 +169,7 @@ bool Port::request(Link& link, const Header& header, std::span<const uint8_t> bo
     link.say_records |= 1ull << header.to;
     want(link);
   }
-  Request* const request = receiver_->on_request(link, header, body, number);
+  Request* const request = receiver().on_request(link, header, body, number);
   if (request == nullptr) {
     return false;
   }
@@ -166,12 +177,12 @@ bool Port::request(Link& link, const Header& header, std::span<const uint8_t> bo
     grow_inflow(link, header.to);
   }
   if (!open) {  // sent before it heard that the context is closed
-    receiver_->refuse(request, false);
+    receiver().refuse(request, false);
     return true;
   }
   Context& context = *contexts_[header.to];  // is there: its flow is open
   if (!context.accepts_large_) {
-    receiver_->refuse(request);
+    receiver().refuse(request);
     return true;
   }
   // There has to be room for all buffers, still.
@@ -190,21 +201,21 @@ bool Port::large_control(Link& link, const HeaderWords& header, std::span<const 
   }
   switch (header.kind()) {
     case Kind::kGrant:
-      return sender_->on_grant(link, body);
+      return sender().on_grant(link, body);
     case Kind::kExtend:
-      return sender_->on_extend(link, body);
+      return sender().on_extend(link, body);
     case Kind::kDone:
-      return sender_->on_done(link, body);
+      return sender().on_done(link, body);
     case Kind::kAbort:
-      return sender_->on_abort(link, body);
+      return sender().on_abort(link, body);
     case Kind::kOffer:
-      return sender_->on_offer(link, header.from(), body);
+      return sender().on_offer(link, header.from(), body);
     case Kind::kRevoke:
-      return sender_->on_revoke(link, header.from(), body);
+      return sender().on_revoke(link, header.from(), body);
     case Kind::kRevoked:
-      return receiver_->on_revoked(link, header.to(), body);
+      return receiver().on_revoked(link, header.to(), body);
     default:
-      return receiver_->on_closed(link, body);
+      return receiver().on_closed(link, body);
   }
 }
 
@@ -220,7 +231,7 @@ int Context::send_large(const Route& route, uint64_t match_bits, const void* dat
                         const uint64_t* immediate) {
   const int rc = port_.start_large();
   return rc != 0 ? rc
-                 : port_.sender_->send(*this, route, match_bits, data, len_bytes, transfer, small,
+                 : port_.sender().send(*this, route, match_bits, data, len_bytes, transfer, small,
                                        immediate);
 }
 
@@ -232,23 +243,23 @@ Request* Context::take_request() {
 
 void Context::receive_large(Request* request, void* buffer, uint64_t capacity,
                             RecvTransfer& transfer) {
-  port_.receiver_->receive(*this, request, buffer, capacity, transfer);
+  port_.receiver().receive(*this, request, buffer, capacity, transfer);
 }
 
 void Context::keep_large(Request* request) {
-  port_.receiver_->keep(*request);
+  port_.receiver().keep(*request);
 }
 
 int Context::offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
                          void* buffer, uint64_t capacity) {
   return port_.receiver_ == nullptr
              ? -EAGAIN
-             : port_.receiver_->offer(*route.link, id_, match_bits, ignore_bits, buffer, capacity);
+             : port_.receiver().offer(*route.link, id_, match_bits, ignore_bits, buffer, capacity);
 }
 
 void Context::revoke_offer(const Route& route) {
   if (port_.receiver_ != nullptr) {
-    port_.receiver_->revoke(*route.link, id_);
+    port_.receiver().revoke(*route.link, id_);
   }
 }
 
@@ -262,15 +273,15 @@ bool Context::requests_left(const Origin& origin) const {
 }
 
 void Context::refuse_large(Request* request) {
-  port_.receiver_->refuse(request);
+  port_.receiver().refuse(request);
 }
 
 void Context::cancel(SendTransfer& transfer) {
-  port_.sender_->cancel(transfer);
+  port_.sender().cancel(transfer);
 }
 
 void Context::cancel(RecvTransfer& transfer) {
-  port_.receiver_->cancel(transfer);
+  port_.receiver().cancel(transfer);
 }
 
 SendTransfer* Context::next_sent() {

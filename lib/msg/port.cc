@@ -152,7 +152,7 @@ void Port::tell_senders(const Link& link) const {
 /// The card is gone. What it had to read or write it never will: large data ends, too.
 void Port::end_all_sessions() {
   if (sender_ != nullptr) {
-    sender_->card_gone();
+    sender().card_gone();
   }
   if (dma_ != nullptr) {
     dma_->card_gone();

@@ -382,10 +382,14 @@ class Port {
   void answer(const Answer& answer) {
     ++answer.link->answers;
     answers_.push_back(answer);
+    large_awake_ = true;
   }
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;
+  /// Once large data was begun. For whatever may give large_progress() something to do.
+  [[nodiscard]] Sender& sender();
+  [[nodiscard]] Receiver& receiver();
   [[nodiscard]] bool large_busy() const;
   [[nodiscard]] bool late_possible() const;
 
@@ -478,6 +482,7 @@ class Port {
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
   std::vector<Answer> answers_;  // to be said
+  bool large_awake_ = false;     // large_busy() or late_possible() may be true
   uint32_t until_time_ = kBurst;
   uint32_t until_card_ = kLooksPerCard;
   uint64_t key_seed_ = 0;

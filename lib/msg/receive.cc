@@ -48,13 +48,15 @@ inline bool Port::take_alone() {
 
 uint32_t Port::progress() {
   serve();
-  if (receiver_ != nullptr && large_busy()) {
+  bool late = false;
+  if (large_awake_) [[unlikely]] {
     large_progress();
+    late = late_possible();
   }
   if (!shared_->ready()) {
     return 0;
   }
-  const uint32_t n = late_possible() ? 0 : take_alone() ? 1 : fetch_plain();
+  const uint32_t n = late ? 0 : take_alone() ? 1 : fetch_plain();
   posted_ -= n;
   uint32_t more = 0;
   if (n == 0) [[unlikely]] {

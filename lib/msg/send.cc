@@ -166,7 +166,7 @@ void Port::reap_others() {
     n = tx_->reap(done, kBurst);
     for (uint32_t i = 0; i < n; ++i) {
       if ((done[i].cookie & Sender::kCookie) != 0) {
-        sender_->on_sent(done[i]);
+        sender().on_sent(done[i]);
       } else if (done[i].status != pmd::Status::kOk) [[unlikely]] {
         failed(done[i]);
       }

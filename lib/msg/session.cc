@@ -298,8 +298,8 @@ void Port::end_session(Link& link, int error) {
   link.control_out = SendAccount(kControlCredits);
   link.answers = 0;
   if (receiver_ != nullptr) {
-    sender_->end_session(link, error);
-    receiver_->end_session(link, error);
+    sender().end_session(link, error);
+    receiver().end_session(link, error);
   }
   // Who was about to send hears of it; who never did has nothing to hear.
   if (link.state == LinkState::kUp && (link.asked != 0 || link.say_open != 0)) {
@@ -381,7 +381,7 @@ void Port::close_context(uint16_t id) {
     link->say_credit &= ~bit;
     link->say_records &= ~bit;
     if (receiver_ != nullptr) {
-      receiver_->revoke(*link, id);
+      receiver().revoke(*link, id);
     }
     if (!link->in[id].open) {
       continue;

@@ -127,7 +127,7 @@ void Port::finish_restart() {
     }
   }
   if (sender_ != nullptr) {
-    sender_->resume();
+    sender().resume();
   }
 }
 
