@@ -366,9 +366,13 @@ void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status
 
 void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
   const auto bit = static_cast<uint8_t>(1u << (place >> 6));
-  const uint32_t end = msg.segments > 1 ? regs::kMailboxes : (place & 63) + 1;
+  const uint32_t mailbox = place & 63;
   msg.state = TxMsg::kFree;
-  for (uint32_t m = place & 63; m < end; m += regs::kMultiMailboxes) {
+  if (msg.segments <= 1) {
+    flow.busy[mailbox] &= static_cast<uint8_t>(~bit);
+    return;
+  }
+  for (uint32_t m = mailbox; m < regs::kMailboxes; m += regs::kMultiMailboxes) {
     flow.busy[m] &= static_cast<uint8_t>(~bit);
   }
 }
