@@ -44,8 +44,18 @@ const char* to_text(fid_av*, const void* bytes, char* out, size_t* count) {
 fi_ops object_ops = {
     sizeof(fi_ops), close_object<AddressVector>, no_bind, no_control, no_ops_open, nullptr,
     nullptr};
-fi_ops_av vector_ops = {sizeof(fi_ops_av), insert_names, no_insert_service, no_insert_symmetric,
-                        remove_names,      look_up,      to_text,           nullptr};
+// Releases of libfabric have more calls, or fewer.
+fi_ops_av vector_ops = [] {
+  fi_ops_av ops{};
+  ops.size = sizeof(ops);
+  ops.insert = insert_names;
+  ops.insertsvc = no_insert_service;
+  ops.insertsym = no_insert_symmetric;
+  ops.remove = remove_names;
+  ops.lookup = look_up;
+  ops.straddr = to_text;
+  return ops;
+}();
 
 }  // namespace
 
@@ -86,7 +96,7 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
   return inserted;
 }
 
-/// Where messages to a peer go.
+/// Where messages to a peer go. @return 0, -EADDRINUSE: he has our destID; as Port::reach().
 int AddressVector::find_out(const Name& name, tag::Address* out) {
   uint32_t dest_id = name.dest_id;
   if (name.address[0] != 0) {
@@ -97,6 +107,13 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
     if (rc != 0) {
       return rc;
     }
+  }
+  if (dest_id == domain_.port().dest_id() && name.owner != domain_.owner()) {
+    pmd::log_error(
+        "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
+        "FI_RIO_CARD",
+        dest_id);
+    return -EADDRINUSE;
   }
   *out = context_of(name, dest_id);
   return 0;

@@ -85,22 +85,6 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   return 0;
 }
 
-ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
-                         size_t bytes, void* context, uint64_t flags) {
-  tag::Address from = nobody();
-  if (!find_source(source, &from)) [[unlikely]] {
-    return -FI_EINVAL;
-  }
-  RecvOperation* const operation = receives_.get();
-  if (operation == nullptr) [[unlikely]] {
-    return -FI_ENOMEM;
-  }
-  operation->user = context;
-  operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
-  operation->multi = (flags & FI_MULTI_RECV) != 0;
-  return begun(tag_->receive({tag, ignore, from}, buffer, bytes, *operation), *operation);
-}
-
 ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                          void* context, uint64_t flags) {
   iovec buffer = {};

@@ -146,4 +146,20 @@ class Channel {
   std::unique_ptr<tag::Endpoint> tag_;
 };
 
+inline ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
+                                size_t bytes, void* context, uint64_t flags) {
+  tag::Address from = nobody();
+  if (!find_source(source, &from)) [[unlikely]] {
+    return -FI_EINVAL;
+  }
+  RecvOperation* const operation = receives_.get();
+  if (operation == nullptr) [[unlikely]] {
+    return -FI_ENOMEM;
+  }
+  operation->user = context;
+  operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+  operation->multi = (flags & FI_MULTI_RECV) != 0;
+  return begun(tag_->receive({tag, ignore, from}, buffer, bytes, *operation), *operation);
+}
+
 }  // namespace rio::ofi

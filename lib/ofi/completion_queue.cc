@@ -85,8 +85,7 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
   mask_ = mask;
 }
 
-[[gnu::noinline]] ssize_t CompletionQueue::look_and_take(void* out, size_t count,
-                                                         fi_addr_t* sources) {
+inline ssize_t CompletionQueue::look_and_take(void* out, size_t count, fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
   if (empty() || count == 0) {  // of nothing: whoever wants progress and no more
     domain_.progress();

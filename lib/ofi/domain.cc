@@ -1,5 +1,7 @@
 #include "lib/ofi/domain.hpp"
 
+#include <sys/random.h>
+
 #include <algorithm>
 
 #include "lib/ofi/address_vector.hpp"
@@ -9,14 +11,18 @@
 #include "lib/ofi/endpoint.hpp"
 #include "lib/ofi/fabric.hpp"
 #include "lib/ofi/provider.hpp"
+#include "lib/ofi/releases.hpp"
 
 namespace rio::ofi {
 namespace {
 
 constexpr uint32_t kCloseMs = 1000;
 
-/// The fabric that a card is on: all cards of a machine's slots are on one.
+/// The fabric that a card is on: all cards of a machine's slots are on one, and all of rio-cardsim.
 [[nodiscard]] std::string fabric_of(const std::string& card) {
+  if (card.starts_with("sim:")) {
+    return "sim";
+  }
   const bool emulated =
       card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
   return emulated ? card.substr(0, card.find(',')) : "rapidio";
@@ -91,11 +97,14 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   domain->border_ = params.border;
   domain->rma_border_ = params.rma_border;
   const int mode = info.domain_attr->mr_mode;
-  const bool basic = mode == FI_MR_BASIC;
+  const bool basic = mode == kMrBasic;
   const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
   domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->windows_.set_up(*domain->port_, virtual_addresses);
   domain->fabric_ = fabric_mark(fabric_of(config.card));
+  if (getrandom(&domain->owner_, sizeof(domain->owner_), 0) != sizeof(domain->owner_)) {
+    return -EIO;
+  }
   if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
     return rc;
   }

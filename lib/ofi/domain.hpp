@@ -30,6 +30,7 @@ class Domain : public fid_domain, public Used {
   ~Domain();
 
   [[nodiscard]] msg::Port& port() { return *port_; }
+  [[nodiscard]] const msg::Port& port() const { return *port_; }
   /// Messages up to so many bytes are copied; 0: as the port's profile says.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
@@ -37,6 +38,8 @@ class Domain : public fid_domain, public Used {
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
   [[nodiscard]] uint32_t fabric() const { return fabric_; }
+  /// By chance; see Name.
+  [[nodiscard]] uint16_t owner() const { return owner_; }
 
   /// Hot. Under a Guard. The user looks: lets all endpoints work.
   void progress() {
@@ -62,6 +65,7 @@ class Domain : public fid_domain, public Used {
   uint64_t border_ = 0;
   uint64_t rma_border_ = 0;
   uint32_t fabric_ = 0;
+  uint16_t owner_ = 0;
   uint32_t endpoints_end_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
   std::atomic<uint64_t> looks_ = 0;

@@ -242,8 +242,7 @@ int Endpoint::name(void* out, size_t* bytes) const {
     return -FI_ETOOSMALL;
   }
   Name name{};
-  if (!make_name(domain_.port().dest_id(), static_cast<uint32_t>(number_), domain_.fabric(),
-                 domain_.port().address(), &name)) {
+  if (!make_name(domain_, static_cast<uint32_t>(number_), &name)) {
     return -FI_EOTHER;
   }
   std::memcpy(out, &name, sizeof(name));

@@ -6,6 +6,7 @@
 
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
+#include "lib/ofi/releases.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 
 [[nodiscard]] bool fits(const fi_ep_attr& ep) {
   return (ep.type == FI_EP_UNSPEC || ep.type == FI_EP_RDM) &&
-         (ep.protocol == FI_PROTO_UNSPEC || ep.protocol == FI_PROV_SPECIFIC) &&
+         (ep.protocol == FI_PROTO_UNSPEC || ep.protocol == kProtocolOfProvider) &&
          ep.max_msg_size <= tag::kLengthMax && ep.msg_prefix_size == 0 && ep.tx_ctx_cnt <= 1 &&
          ep.rx_ctx_cnt <= 1 && ep.auth_key_size == 0;
 }
@@ -77,7 +78,7 @@ void describe(fi_rx_attr& rx, const fi_info* hints, uint64_t caps) {
 
 void describe(fi_ep_attr& ep) {
   ep.type = FI_EP_RDM;
-  ep.protocol = FI_PROV_SPECIFIC;
+  ep.protocol = kProtocolOfProvider;
   ep.protocol_version = 1;
   ep.max_msg_size = tag::kLengthMax;
   ep.mem_tag_format = ~uint64_t{0};
@@ -87,7 +88,7 @@ void describe(fi_ep_attr& ep) {
 
 /// No mode is needed here. Those that say how peers name memory are as the user is used to.
 [[nodiscard]] int mr_mode_of(const fi_domain_attr* asked) {
-  if (asked == nullptr || asked->mr_mode == FI_MR_BASIC || asked->mr_mode == FI_MR_SCALABLE) {
+  if (asked == nullptr || asked->mr_mode == kMrBasic || asked->mr_mode == kMrScalable) {
     return asked == nullptr ? 0 : asked->mr_mode;
   }
   return asked->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED);

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lib/ofi/domain.hpp"
+
 namespace rio::ofi {
 
 // FNV-1a.
@@ -15,9 +17,14 @@ uint32_t fabric_mark(const std::string& fabric) {
   return mark;
 }
 
-bool make_name(uint32_t dest_id, uint32_t endpoint, uint32_t fabric, const std::string& address,
-               Name* out) {
-  *out = {kNameMagic, dest_id, endpoint, fabric, {}};
+bool make_name(const Domain& domain, uint32_t endpoint, Name* out) {
+  const std::string address = domain.port().address();
+  *out = {.magic = kNameMagic,
+          .dest_id = domain.port().dest_id(),
+          .endpoint = static_cast<uint16_t>(endpoint),
+          .owner = domain.owner(),
+          .fabric = domain.fabric(),
+          .address = {}};
   if (address.size() >= sizeof(out->address)) {
     return false;
   }

@@ -10,6 +10,8 @@
 
 namespace rio::ofi {
 
+class Domain;
+
 /// Contexts of an endpoint: all lib/tag's.
 inline constexpr uint32_t kContextsOfEndpoint = 4;
 inline constexpr uint32_t kTaggedContext = 0;
@@ -20,27 +22,29 @@ inline constexpr uint32_t kReplyContext = 3;
 /// Endpoints of a domain.
 inline constexpr uint32_t kEndpoints = 16;
 
-/// As it travels, by whatever the launcher has: little-endian, 64 bytes.
+/// As it travels, by whatever the launcher has: little-endian, 64 bytes:
+/// launchers have room for no more (FI_NAME_MAX).
 struct Name {
   uint32_t magic;     ///< kNameMagic
   uint32_t dest_id;   ///< of the card, below 2^24; where it has an address, what it calls itself
-  uint32_t endpoint;  ///< below kEndpoints
+  uint16_t endpoint;  ///< below kEndpoints
+  uint16_t owner;     ///< of the domain, by chance: two that claim one destID mostly differ in it
   uint32_t fabric;    ///< fabric_mark() of the fabric's name
   /// msg::Port::address() of the card, with zeros behind it; empty: it is found by its destID.
   char address[48];
 };
 static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Name, dest_id) == 4 &&
-              offsetof(Name, endpoint) == 8 && offsetof(Name, fabric) == 12);
+              offsetof(Name, endpoint) == 8 && offsetof(Name, fabric) == 12 &&
+              offsetof(Name, owner) == 10);
 
 /// "riof", and the release of this format.
-inline constexpr uint32_t kNameMagic = 0x666F6903;
+inline constexpr uint32_t kNameMagic = 0x666F6904;
 
 /// Tells fabrics apart: those who are on different ones cannot reach each other.
 [[nodiscard]] uint32_t fabric_mark(const std::string& fabric);
 
 /// Our own name. @return false: the card's address is too long for it.
-[[nodiscard]] bool make_name(uint32_t dest_id, uint32_t endpoint, uint32_t fabric,
-                             const std::string& address, Name* out);
+[[nodiscard]] bool make_name(const Domain& domain, uint32_t endpoint, Name* out);
 
 /// Foreign bytes. @param fabric mark of ours. @return 0; -EINVAL: no such name; -EHOSTUNREACH: one
 /// of another fabric.

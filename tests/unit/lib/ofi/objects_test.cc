@@ -65,6 +65,17 @@ TEST_F(OfiObjects, NamesThatCannotBe) {
   }
 }
 
+// Another domain has this destID, so messages would go nowhere.
+TEST_F(OfiObjects, OurDestIdOfAnother) {
+  OfiNode::Name name = own_.name();
+  constexpr size_t kOwner = 10;  // by chance
+  name[kOwner] ^= 0x01;
+  fi_addr_t out = 0;
+  int error = 0;
+  EXPECT_EQ(fi_av_insert(own_.av(), name.data(), 1, &out, FI_SYNC_ERR, &error), 0);
+  EXPECT_EQ(error, FI_EADDRINUSE);
+}
+
 TEST_F(OfiObjects, ATableHasARowForEach) {
   const OfiNode::Name name = own_.name();
   uint8_t three[3][std::tuple_size_v<OfiNode::Name>];

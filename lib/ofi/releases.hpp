@@ -1,0 +1,13 @@
+/// @file
+/// Constants that libfabric 1 has, and libfabric 2 warns of or has no more; both take their values.
+#pragma once
+
+#include <cstdint>
+
+namespace rio::ofi {
+
+inline constexpr int kMrBasic = 1 << 0;                  ///< FI_MR_BASIC
+inline constexpr int kMrScalable = 1 << 1;               ///< FI_MR_SCALABLE
+inline constexpr uint32_t kProtocolOfProvider = 1u << 31;  ///< FI_PROV_SPECIFIC
+
+}  // namespace rio::ofi
