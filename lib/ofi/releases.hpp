@@ -6,8 +6,8 @@
 
 namespace rio::ofi {
 
-inline constexpr int kMrBasic = 1 << 0;                  ///< FI_MR_BASIC
-inline constexpr int kMrScalable = 1 << 1;               ///< FI_MR_SCALABLE
+inline constexpr int kMrBasic = 1 << 0;                    ///< FI_MR_BASIC
+inline constexpr int kMrScalable = 1 << 1;                 ///< FI_MR_SCALABLE
 inline constexpr uint32_t kProtocolOfProvider = 1u << 31;  ///< FI_PROV_SPECIFIC
 
 }  // namespace rio::ofi
