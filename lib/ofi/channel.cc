@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/ofi/counter.hpp"
+#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -231,7 +232,19 @@ void Channel::tell_sent(void* context, int error, bool tells) {
   bound_.tx->push(completion);
 }
 
+/// Once of each peer: launchers do not always say who was the first to die.
+[[gnu::noinline]] void Channel::say_gone(tag::Address peer, int status) {
+  const bool gone = status == -ECONNRESET || status == -EHOSTUNREACH || status == -ETIMEDOUT;
+  if (gone && peer != tag::kAnySource && said_gone_.insert(peer).second) {
+    pmd::log_error("rio: the peer with destID %u %s", tag::dest_id_of(peer),
+                   status == -ECONNRESET ? "has gone, or was started anew" : "does not answer");
+  }
+}
+
 void Channel::finish(SendOperation& operation) {
+  if (operation.status != 0) [[unlikely]] {
+    say_gone(operation.to, operation.status);
+  }
   tell_sent(operation.user, error_of(operation.status), operation.tells);
   sends_.put(&operation);
 }
@@ -291,6 +304,9 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
 }
 
 void Channel::finish(RecvOperation& operation) {
+  if (operation.status != 0) [[unlikely]] {
+    say_gone(operation.source, operation.status);
+  }
   if (operation.copy != nullptr) [[unlikely]] {
     scatter(operation);
   }

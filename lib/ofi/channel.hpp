@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lib/msg/slab.hpp"
 #include "lib/ofi/address_vector.hpp"
@@ -130,6 +131,7 @@ class Channel {
   [[nodiscard]] ssize_t post(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                              const Buffers& from, void* context, uint64_t flags, bool tells);
   void tell_sent(void* context, int error, bool tells);
+  void say_gone(tag::Address peer, int status);
   void tell_found(const tag::MessageInfo* info, uint64_t tag, void* context, uint64_t flags);
   void finish(SendOperation& operation);
   static void scatter(const RecvOperation& operation);
@@ -143,6 +145,7 @@ class Channel {
   msg::Slab<SendOperation> sends_;  // destroyed after tag_
   msg::Slab<RecvOperation> receives_;
   std::unordered_map<void*, tag::Message*> claimed_;
+  std::unordered_set<tag::Address> said_gone_;
   std::unique_ptr<tag::Endpoint> tag_;
 };
 
