@@ -61,6 +61,9 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   }
   operation->user = context;
   operation->tells = tells;
+  // Who is told nothing may never come back. Then nobody would send what waits, and the peer, which
+  // may have what it needs for us already, would wait for ever.
+  operation->may_wait = tells || (flags & FI_INJECT) == 0;
   const uint8_t* data = from.count == 0 ? nullptr : static_cast<uint8_t*>(from.pieces[0].iov_base);
   const size_t bytes = from.bytes();
   if (bytes != 0 && (from.count > 1 || (flags & FI_INJECT) != 0)) {

@@ -224,6 +224,7 @@ class Endpoint {
   [[nodiscard]] int send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
                              uint64_t length_bytes, bool sync, SendRequest& request);
   [[nodiscard]] int send_peer(SendRequest& request);
+  [[nodiscard]] static bool is_new(Peer& peer);
   [[nodiscard]] int error_of(Peer& peer);
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);

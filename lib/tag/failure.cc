@@ -45,6 +45,7 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
   for (auto& [address, peer] : peers_) {
     if (peer->route.link == &link) {
       peer->session = session;
+      peer->asked_ns = 0;
       fail_incoming(*peer, error);
       fail_sends(*peer, error);
     }

@@ -56,6 +56,7 @@ struct Peer {
   uint32_t session = 0;  // of the link, that all below belongs to
   bool used = false;     // something was sent in it
   int error = 0;         // what the next send has to hear
+  uint64_t asked_ns = 0;  // since when it could have let us in; 0: not asked in this session
   bool listed = false;   // among those that have something to send
 
   Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/msg/clock.hpp"
 #include "lib/tag/endpoint.hpp"
 
 namespace rio::tag {
@@ -38,6 +39,10 @@ int Endpoint::send_peer(SendRequest& request) {
   }
   const int rc = push(*peer, request);
   if (rc == -EAGAIN) {
+    if (!request.may_wait && is_new(*peer)) {
+      request.stage = Stage::kIdle;
+      return -EAGAIN;
+    }
     peer->queue.append(request);
     ++stats_.stalled;
     want(*peer);
@@ -52,6 +57,17 @@ int Endpoint::send_peer(SendRequest& request) {
   }
   direct_ = {request.to, peer->route};
   return request.stage == Stage::kIdle ? 1 : 0;
+}
+
+/// Whether the peer was asked to let us in, and still may do so soon.
+bool Endpoint::is_new(Peer& peer) {
+  constexpr uint64_t kSoonNs = 1'000'000'000;
+  if (peer.route.link->has_opened(context_of(peer.address))) {
+    return false;
+  }
+  const uint64_t now = msg::now_ns();
+  peer.asked_ns = peer.asked_ns == 0 ? now : peer.asked_ns;
+  return now - peer.asked_ns < kSoonNs;
 }
 
 /// What was not told yet of this peer.
