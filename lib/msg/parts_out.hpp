@@ -29,8 +29,10 @@ class PartsOut {
   /// The session is over, or the context refuses: what was begun will not go on.
   void forget() {
     credits_ = {};
-    tries_ = 0;
+    forget_tries();
   }
+  /// must_ask() counts anew.
+  void forget_tries() { tries_ = 0; }
 
  private:
   [[nodiscard]] Route route_of(const Route& route, Kind kind);

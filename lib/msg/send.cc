@@ -102,8 +102,8 @@ int Port::may_request(const Route& route) {
   const Link& link = *route.link;
   const uint32_t to = HeaderWords{0, route.word}.to();
   // In this order: what is reaped may be the end of the session, and of all that is left.
-  if ((!in_budget(tx_->next_index()) && !reap_for_more()) || !link.has_opened(to) ||
-      link.held || has_to_hear(route) || link.records_out[to].available() == 0 ||
+  if ((!in_budget(tx_->next_index()) && !reap_for_more()) || !link.has_opened(to) || link.held ||
+      has_to_hear(route) || link.records_out[to].available() == 0 ||
       link.control_out.available() <= kForAnswers) {
     return not_now(route);
   }

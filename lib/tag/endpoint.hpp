@@ -23,6 +23,8 @@ struct EndpointConfig {
   /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
   /// others for which there is no credit. 0: as the port's profile says.
   uint64_t eager_bytes = 0;
+  /// How long a send that may not wait is not taken by a peer that is new, in ms.
+  uint32_t new_peer_ms = 1000;
 };
 
 struct EndpointStats {
@@ -173,7 +175,8 @@ class Endpoint {
 
   [[nodiscard]] static Direct nobody();
 
-  Endpoint(msg::Port& port, uint64_t eager_bytes) : port_(port), eager_bytes_(eager_bytes) {}
+  Endpoint(msg::Port& port, uint64_t eager_bytes, uint32_t new_peer_ms)
+      : port_(port), eager_bytes_(eager_bytes), new_peer_ms_(new_peer_ms) {}
 
   // endpoint.cc
   void finish(Request& request, int status) { finish(request, status, &done_); }
@@ -224,7 +227,8 @@ class Endpoint {
   [[nodiscard]] int send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
                              uint64_t length_bytes, bool sync, SendRequest& request);
   [[nodiscard]] int send_peer(SendRequest& request);
-  [[nodiscard]] static bool is_new(Peer& peer);
+  [[nodiscard]] int wait_for(Peer& peer, SendRequest& request);
+  [[nodiscard]] bool is_new(Peer& peer) const;
   [[nodiscard]] int error_of(Peer& peer);
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
@@ -274,6 +278,7 @@ class Endpoint {
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
   uint64_t eager_bytes_;
+  uint32_t new_peer_ms_;
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
   msg::Slab<LargeSend> large_sends_;

@@ -52,12 +52,12 @@ struct Peer {
   explicit Peer(msg::Port& port) : parts(port) {}
 
   Address address = 0;
-  msg::Route route;      // of kData
-  uint32_t session = 0;  // of the link, that all below belongs to
-  bool used = false;     // something was sent in it
-  int error = 0;         // what the next send has to hear
+  msg::Route route;       // of kData
+  uint32_t session = 0;   // of the link, that all below belongs to
+  bool used = false;      // something was sent in it
+  int error = 0;          // what the next send has to hear
   uint64_t asked_ns = 0;  // since when it could have let us in; 0: not asked in this session
-  bool listed = false;   // among those that have something to send
+  bool listed = false;    // among those that have something to send
 
   Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it
   msg::PartsOut parts;                    // what is sent in several

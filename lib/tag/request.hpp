@@ -62,8 +62,8 @@ struct SendRequest : Request {
   uint64_t sent_bytes = 0;
   Address to = 0;
   bool sync = false;  ///< done when it was matched
-  /// false: where it would wait for a peer that is new it is not taken, but -EAGAIN: come again, for
-  /// up to a second. After that it waits as any other.
+  /// false: where it would wait for a peer that is new it is not taken, but -EAGAIN: come again,
+  /// for up to EndpointConfig::new_peer_ms. After that it waits as any other.
   bool may_wait = true;
   LargeSend* large = nullptr;
   Unexpected* kept = nullptr;  // of what goes to the same endpoint

@@ -32,21 +32,9 @@ int Endpoint::send_peer(SendRequest& request) {
     request.stage = Stage::kIdle;
     return unsent;
   }
-  if (peer->has_to_send()) {
-    peer->queue.append(request);
-    ++stats_.stalled;
-    return 0;
-  }
-  const int rc = push(*peer, request);
+  const int rc = peer->has_to_send() ? -EAGAIN : push(*peer, request);
   if (rc == -EAGAIN) {
-    if (!request.may_wait && is_new(*peer)) {
-      request.stage = Stage::kIdle;
-      return -EAGAIN;
-    }
-    peer->queue.append(request);
-    ++stats_.stalled;
-    want(*peer);
-    return 0;
+    return wait_for(*peer, request);
   }
   if (rc != 0) {
     request.stage = Stage::kIdle;
@@ -59,15 +47,30 @@ int Endpoint::send_peer(SendRequest& request) {
   return request.stage == Stage::kIdle ? 1 : 0;
 }
 
-/// Whether the peer was asked to let us in, and still may do so soon.
-bool Endpoint::is_new(Peer& peer) {
-  constexpr uint64_t kSoonNs = 1'000'000'000;
-  if (peer.route.link->has_opened(context_of(peer.address))) {
+/// @return 0: it is queued; -EAGAIN: it may not wait for a peer that is new.
+int Endpoint::wait_for(Peer& peer, SendRequest& request) {
+  if (!request.may_wait && is_new(peer)) {
+    // Else it would be asked for, and then no less wait for us to come back.
+    peer.parts.forget_tries();
+    request.stage = Stage::kIdle;
+    return -EAGAIN;
+  }
+  peer.queue.append(request);
+  ++stats_.stalled;
+  want(peer);
+  return 0;
+}
+
+/// Whether the peer was asked to let us in, and still may do so soon. What it says may be heard in
+/// the call that then finds no room, so it is new until something was sent.
+bool Endpoint::is_new(Peer& peer) const {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  if (peer.used && peer.route.link->has_opened(context_of(peer.address))) {
     return false;
   }
   const uint64_t now = msg::now_ns();
   peer.asked_ns = peer.asked_ns == 0 ? now : peer.asked_ns;
-  return now - peer.asked_ns < kSoonNs;
+  return now - peer.asked_ns < new_peer_ms_ * kNsPerMs;
 }
 
 /// What was not told yet of this peer.

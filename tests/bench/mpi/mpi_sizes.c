@@ -1,14 +1,22 @@
 /* What scripts/bench mpi measures by size, over whatever transport mpirun was told.
  *
- *   mpirun -np 2 … mpi_sizes TEST FROM TO MILLISECONDS REPEATS
+ *   mpirun -np 2 ... mpi_sizes TEST FROM TO MILLISECONDS REPEATS
  *
- * TEST          latency    ping-pong of MPI_Send and MPI_Recv; half a round trip
- *               bandwidth  64 MPI_Isend and MPI_Irecv at a time, and the receiver answers, as
- * osu_bw both       the same in both directions at once, as osu_bibw rate       as bandwidth; its
- * figure is messages a second allreduce  sum of ints; one call FROM, TO      bytes of a message, 1
- * to 4 MiB (allreduce: 4 to 4 MiB): FROM, then twice as many each time up to TO MILLISECONDS  that
- * one repeat shall take, 1 to 10000; at least one window all the same REPEATS       1 to 1000; one
- * JSON object each, on stdout of rank 0
+ * TEST is one of:
+ *
+ * latency: ping-pong of MPI_Send and MPI_Recv; half a round trip.
+ *
+ * bandwidth: 64 MPI_Isend and MPI_Irecv at a time, and the receiver answers, as osu_bw does.
+ *
+ * both: the same in both directions at once, as osu_bibw does.
+ *
+ * rate: as bandwidth; its figure is messages a second.
+ *
+ * allreduce: sum of ints; one call.
+ *
+ * FROM and TO are bytes of a message, 1 to 4 MiB (allreduce: from 4): FROM, then twice as many each
+ * time up to TO. One repeat takes MILLISECONDS, 1 to 10000, but at least one window. REPEATS is 1
+ * to 1000. Each gives one JSON object on stdout of rank 0.
  *
  * Rank 0 finds by trial how many rounds fill the time; those trials are the warm-up. */
 #include <mpi.h>

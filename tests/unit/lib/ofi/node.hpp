@@ -202,6 +202,17 @@ class OfiPair : public OfiTest {
       EXPECT_TRUE(fi_cq_read(a_.rx(), none, 0) <= 0 && fi_cq_read(b_.rx(), none, 0) <= 0);
     }
   }
+  /// Repeat fi_*inject*(), which takes nothing for a peer that is new, while both work.
+  template <class Call>
+  ssize_t injected(Call&& call) {
+    ssize_t rc = call();
+    for (uint64_t turn = 0; turn < kTurns && rc == -FI_EAGAIN; ++turn) {
+      fi_cq_tagged_entry none[1];
+      EXPECT_TRUE(fi_cq_read(a_.rx(), none, 0) <= 0 && fi_cq_read(b_.rx(), none, 0) <= 0);
+      rc = call();
+    }
+    return rc;
+  }
   /// What is done next at `queue`, while both work. @return 1, or -FI_EAVAIL; 0: nothing.
   template <class Entry>
   ssize_t next(fid_cq* queue, Entry* entry, fi_addr_t* source = nullptr) {

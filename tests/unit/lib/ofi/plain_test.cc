@@ -66,7 +66,7 @@ class OfiMulti : public OfiPair {
   }
   void send(uint8_t seed, size_t bytes) {
     const std::vector<uint8_t> data = pattern(seed, bytes);
-    ASSERT_EQ(fi_inject(a_.ep(), data.data(), bytes, to_b_), 0);
+    ASSERT_EQ(injected([&] { return fi_inject(a_.ep(), data.data(), bytes, to_b_); }), 0);
   }
   void expect(uint8_t seed, size_t at, size_t bytes, bool is_last) {
     fi_cq_tagged_entry entry{};
@@ -181,7 +181,7 @@ TEST_F(OfiPlain, EachCallReceives) {
   for (int call = 0; call < 3; ++call) {
     std::fill(buffer.begin(), buffer.end(), 0);
     ASSERT_EQ(post(call), 0);
-    ASSERT_EQ(fi_inject(a_.ep(), "12345678901234567890", 20, to_b_), 0);
+    ASSERT_EQ(injected([&] { return fi_inject(a_.ep(), "12345678901234567890", 20, to_b_); }), 0);
     fi_cq_tagged_entry entry{};
     ASSERT_EQ(next(b_.rx(), &entry), 1);
     EXPECT_EQ(entry.op_context, &buffer);
@@ -193,8 +193,8 @@ TEST_F(OfiPlain, EachCallReceives) {
 TEST_F(OfiPlain, TagsAreApart) {
   char text[8] = {};
   ASSERT_EQ(fi_recv(b_.ep(), text, 8, nullptr, FI_ADDR_UNSPEC, this), 0);
-  ASSERT_EQ(fi_tinject(a_.ep(), "tagged.", 8, to_b_, 0), 0);
-  ASSERT_EQ(fi_inject(a_.ep(), "plain..", 8, to_b_), 0);
+  ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "tagged.", 8, to_b_, 0); }), 0);
+  ASSERT_EQ(injected([&] { return fi_inject(a_.ep(), "plain..", 8, to_b_); }), 0);
   fi_cq_tagged_entry entry{};
   ASSERT_EQ(next(b_.rx(), &entry), 1);
   EXPECT_EQ(entry.flags, FI_RECV | FI_MSG);

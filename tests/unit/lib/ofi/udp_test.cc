@@ -77,7 +77,7 @@ TEST_F(OfiUdp, NamesHaveAnAddressThatIsChecked) {
 
 TEST_F(OfiUdp, WhoIsGoneIsTold) {
   const char byte = 'x';
-  ASSERT_EQ(fi_tinject(a_.ep(), &byte, 1, to_b_, kTag), 0);
+  ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), &byte, 1, to_b_, kTag); }), 0);
   char got = 0;
   ASSERT_EQ(fi_trecv(b_.ep(), &got, 1, nullptr, FI_ADDR_UNSPEC, kTag, 0, this), 0);
   fi_cq_tagged_entry entry{};

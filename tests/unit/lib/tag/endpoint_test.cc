@@ -69,6 +69,97 @@ TEST_F(TagEndpoint, EachSizeThatNobodyExpected) {
   EXPECT_EQ(b_->stats().unexpected, std::size(kSizes));
 }
 
+/// Of endpoints with a patience of their own for peers that are new.
+class TagNewPeer : public TagEndpoint {
+ protected:
+  static constexpr uint32_t kEver = UINT32_MAX;
+  static constexpr uint32_t kTries = 1000;  // more than PartsOut waits before it asks
+
+  void be_patient(uint32_t new_peer_ms) {
+    a_.endpoints[0].reset();
+    ASSERT_EQ(tag::Endpoint::create(*a_.port, 0, {{}, 0, new_peer_ms}, a_.endpoints.data()), 0);
+    request_.may_wait = false;
+  }
+  int try_once() { return a_->send(b_.at(), 1, bytes_.data(), bytes_.size(), request_); }
+  int try_often() {
+    for (uint32_t i = 0; i < kTries; ++i) {
+      a_.progress();
+      if (const int rc = try_once(); rc != -EAGAIN) {
+        return rc;
+      }
+    }
+    return -EAGAIN;
+  }
+  bool arrives() {
+    MessageInfo info{};
+    for (uint32_t turn = 0; turn < kTurnsMax; ++turn) {
+      b_.progress();
+      if (b_->probe(from_a(1), &info)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const std::vector<uint8_t> bytes_ = pattern(1, 100);
+  SendRequest request_;
+};
+
+// Whoever sends it may never come back.
+TEST_F(TagNewPeer, WhatMayNotWaitIsSentOrNotTaken) {
+  be_patient(kEver);
+  ASSERT_EQ(try_often(), -EAGAIN);
+  EXPECT_EQ(request_.stage, tag::Stage::kIdle);
+  int rc = -EAGAIN;
+  ASSERT_TRUE(until([&] { return (rc = try_once()) != -EAGAIN; }));
+  EXPECT_EQ(rc, 1);
+  EXPECT_TRUE(arrives());
+  EXPECT_EQ(a_->stats().stalled, 0u);
+}
+
+TEST_F(TagNewPeer, NothingOvertakesWhatWaits) {
+  be_patient(kEver);
+  SendRequest first;
+  ASSERT_EQ(a_->send(b_.at(), 1, bytes_.data(), 7, first), 0);
+  ASSERT_EQ(try_often(), -EAGAIN);
+  int rc = -EAGAIN;
+  ASSERT_TRUE(until([&] { return (rc = try_once()) != -EAGAIN; }));
+  EXPECT_EQ(rc, 1);
+  ASSERT_EQ(wait(*a_, first), 0);
+  ASSERT_TRUE(arrives());
+  MessageInfo info{};
+  ASSERT_TRUE(b_->probe(from_a(1), &info));
+  EXPECT_EQ(info.length_bytes, 7u);
+}
+
+TEST_F(TagNewPeer, PatienceEnds) {
+  be_patient(0);
+  ASSERT_EQ(try_once(), 0);
+  EXPECT_EQ(wait(*a_, request_), 0);
+  EXPECT_TRUE(arrives());
+}
+
+// It asks, where there is no credit for long, as others do.
+TEST_F(TagNewPeer, WhoIsKnownHasItsQueue) {
+  be_patient(kEver);
+  send(2, bytes_);
+  std::vector<SendRequest> requests(kTries);
+  uint32_t stalled = 0;
+  for (SendRequest& request : requests) {
+    request.may_wait = false;
+    const int rc = a_->send(b_.at(), 1, bytes_.data(), bytes_.size(), request);
+    ASSERT_GE(rc, 0);
+    stalled += rc == 0 ? 1 : 0;
+  }
+  EXPECT_GT(stalled, 0u);
+  std::vector<uint8_t> buffer(bytes_.size(), 0xEE);
+  for (SendRequest& request : requests) {
+    RecvRequest receive;
+    got(b_->receive(from_a(1), buffer.data(), buffer.size(), receive), receive, buffer, bytes_);
+    ASSERT_TRUE(until([&] { return request.stage == tag::Stage::kIdle || a_->test(request); }));
+  }
+}
+
 TEST_F(TagEndpoint, ByTheirBitsInAnyOrder) {
   for (uint64_t bits = 0; bits < 8; ++bits) {
     send(bits, pattern(bits, 100 + bits));
