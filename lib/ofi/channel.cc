@@ -1,5 +1,7 @@
 #include "lib/ofi/channel.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -80,6 +82,9 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
                       : tag_->send(peer, tag, data, bytes, *operation, immediate);
   if (rc < 0) {
     sends_.put(operation);
+    if (rc == -EAGAIN) {
+      sched_yield();  // Open MPI comes again at once, and the peer may wait for this CPU
+    }
     return rc;
   }
   if (rc == 1) {
