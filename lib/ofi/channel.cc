@@ -166,7 +166,7 @@ ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* con
 
 void Channel::tell_found(const tag::MessageInfo* info, uint64_t tag, void* context,
                          uint64_t flags) {
-  Completion completion;
+  Completion& completion = bound_.rx->add();
   completion.entry.op_context = context;
   completion.entry.flags = FI_RECV | kind_ | (flags & FI_CLAIM);
   completion.entry.tag = tag;
@@ -180,7 +180,6 @@ void Channel::tell_found(const tag::MessageInfo* info, uint64_t tag, void* conte
     completion.entry.tag = info->bits;
     completion.source = info->source - offset_;
   }
-  bound_.rx->push(completion);
 }
 
 ssize_t Channel::receive_claimed(const Buffers& to, void* context, uint64_t flags) {
@@ -233,11 +232,10 @@ void Channel::tell_sent(void* context, int error, bool tells) {
   if ((!tells && error == 0) || bound_.tx == nullptr) {
     return;
   }
-  Completion completion;
+  Completion& completion = bound_.tx->add();
   completion.entry.op_context = context;
   completion.entry.flags = FI_SEND | kind_;
   completion.error = error;
-  bound_.tx->push(completion);
 }
 
 /// Once of each peer: launchers do not always say who was the first to die.
@@ -270,7 +268,7 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
   if ((!operation.tells && operation.status == 0 && flags == 0) || bound_.rx == nullptr) {
     return;
   }
-  Completion completion;
+  Completion& completion = bound_.rx->add();
   const tag::Immediate immediate = operation.immediate;
   completion.entry.op_context = operation.user;
   completion.entry.flags = FI_RECV | kind_ | (immediate.there ? FI_REMOTE_CQ_DATA : 0) | flags;
@@ -282,7 +280,6 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
   completion.source = operation.from - offset_;
   completion.error = error_of(operation.status);
   completion.lost_bytes = operation.length_bytes - completion.entry.len;
-  bound_.rx->push(completion);
 }
 
 /// The next message goes behind this one, as long as there is room for one of the least size. What

@@ -30,13 +30,17 @@ class CompletionQueue : public fid_cq, public Used {
 
   CompletionQueue(Domain& domain, fi_cq_format format, void* user_context);
 
-  /// Hot. Under a Guard.
-  void push(const Completion& completion) {
+  /// Hot. Under a Guard, which lasts until it is filled in. @return the next place, with nothing in
+  /// it. One that was put together elsewhere would be copied by loads wider than its stores, which
+  /// wait until all stores before them have reached the cache.
+  [[nodiscard]] Completion& add() {
     if (tail_ - head_ > mask_) [[unlikely]] {
       grow();
     }
-    ring_[tail_++ & mask_] = completion;
     wait_.news();
+    Completion& place = ring_[tail_++ & mask_];
+    place = {};
+    return place;
   }
 
   /// Hot. As fi_cq_read() and fi_cq_readfrom(). @param sources null: not wanted.

@@ -287,12 +287,11 @@ void Remote::tell(const Operation& operation) {
   if ((!operation.tells && operation.status == 0) || bound_.tx == nullptr) {
     return;
   }
-  Completion completion;
+  Completion& completion = bound_.tx->add();
   completion.entry.op_context = operation.context;
   completion.entry.flags =
       (is_atomic(operation.verb) ? FI_ATOMIC : FI_RMA) | (writes ? FI_WRITE : FI_READ);
   completion.error = operation.status;
-  bound_.tx->push(completion);
 }
 
 }  // namespace rio::ofi

@@ -208,12 +208,11 @@ void Server::tell(const Answer& answer) {
     answer.memory->written();
   }
   if ((answer.ask.flags & AskHeader::kImmediate) != 0 && bound_.rx != nullptr) {
-    Completion completion;
+    Completion& completion = bound_.rx->add();
     const uint64_t kind = is_atomic(answer.ask.verb) ? FI_ATOMIC : FI_RMA;
     completion.entry.flags = kind | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
     completion.entry.len = answer.ask.bytes;
     completion.entry.data = answer.ask.immediate;
-    bound_.rx->push(completion);
   }
 }
 
