@@ -157,6 +157,8 @@ class FrameWriter {
     const uint32_t tail = tail_;
     const uint32_t end = tail + bytes;
     tail_ = end;
+    // The reader has the lines of the next frames still. So far ahead it does not look for one.
+    prefetch_to_write(memory + ((end + 4 * kLineBytes) & mask));
     uint8_t* const at = memory + (tail & mask);
     fill(at + sizeof(Frame));
     clear_the_end(memory + (end & mask), tag);
