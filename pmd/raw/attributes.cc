@@ -43,7 +43,7 @@ int get_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t* v
     return 0;
   }
   if (what == "owner_pid") {
-    *value = token_pid(device.shared().owner(qp));
+    *value = token_pid(device.eal_card().shared().owner(qp));
     return 0;
   }
   if (what != "last_reject" && what != "irq_fd") {
@@ -93,9 +93,9 @@ int get_of_card(RawDevice& device, std::string_view what, uint64_t* value) {
   } else if (what == "heartbeat") {
     *value = device.bus().bar().read32(regs::id::heartbeat());
   } else if (what == "fault_seed") {
-    *value = device.fault_seed();
+    *value = device.eal_card().args().emu.fault_seed;
   } else if (what == "fault_rate_ppm") {
-    *value = static_cast<uint64_t>(std::llround(device.fault_rate() * kPpm));
+    *value = static_cast<uint64_t>(std::llround(device.eal_card().args().emu.fault_rate * kPpm));
   } else {
     return -ENOENT;
   }
@@ -112,7 +112,7 @@ int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
     if (device.card() == nullptr) {
       return -ENODEV;
     }
-    device.let_work();
+    device.eal_card().let_work();
     uint32_t number = 0;
     std::string_view rest;
     int rc = -ENOENT;
@@ -156,10 +156,10 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
       }
     }
     if (what == "fault_seed") {
-      return device.set_faults(value, device.fault_rate());
+      return device.eal_card().set_faults(value, device.eal_card().args().emu.fault_rate);
     }
     if (what == "fault_rate_ppm") {
-      return device.set_faults(device.fault_seed(), static_cast<double>(value) / kPpm);
+      return device.eal_card().set_faults(device.eal_card().args().emu.fault_seed, static_cast<double>(value) / kPpm);
     }
     log_error(
         "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "

@@ -123,7 +123,7 @@ int dump(rte_rawdev* dev, std::FILE* file) {
   return with_device(dev, [&](RawDevice& device) {
     Mmio bar = device.bus().bar();
     std::fprintf(file, "%s on %s, %s process, %u queue pairs\n", device.name().c_str(),
-                 device.bus().name().c_str(), device.is_primary() ? "primary" : "secondary",
+                 device.bus().name().c_str(), device.eal_card().is_primary() ? "primary" : "secondary",
                  device.queue_pairs());
     if (bar.read32(regs::id::magic()) == regs::kAllOnes) {
       std::fprintf(file, "the card is gone: all ones\n");
@@ -133,7 +133,7 @@ int dump(rte_rawdev* dev, std::FILE* file) {
     dump_port(file, bar);
     dump_rx_map(file, bar);
     for (uint32_t qp = 0; qp < device.queue_pairs(); ++qp) {
-      const OwnerToken owner = device.shared().owner(qp);
+      const OwnerToken owner = device.eal_card().shared().owner(qp);
       if (owner != 0) {
         std::fprintf(file, "queue pair %u of process %u%s\n", qp, token_pid(owner),
                      token_alive(owner) ? "" : " (dead)");

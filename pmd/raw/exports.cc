@@ -38,7 +38,7 @@ void raw_let_go(uint16_t dev_id) {
 int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate) {
   const std::lock_guard guard(control_lock());
   RawDevice* const device = find_device(dev_id);
-  return device != nullptr ? device->set_faults(seed, rate) : -ENODEV;
+  return device != nullptr ? device->eal_card().set_faults(seed, rate) : -ENODEV;
 }
 
 }  // namespace rio::pmd

@@ -24,7 +24,7 @@ int info_get(rte_rawdev* dev, rte_rawdev_obj_t out, size_t size) {
     if (card == nullptr) {
       return -ENODEV;
     }
-    device.let_work();
+    device.eal_card().let_work();
     const Caps& caps = card->caps();
     const LinkState link = card->link();
     rte_raw_rio_info info{};
@@ -74,7 +74,7 @@ void stop(rte_rawdev* dev) {
 }
 
 int reset(rte_rawdev* dev) {
-  return with_device(dev, [](RawDevice& device) { return device.reset(); });
+  return with_device(dev, [](RawDevice& device) { return device.eal_card().reset(); });
 }
 
 int close(rte_rawdev* dev) {

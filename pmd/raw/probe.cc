@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 
 #include "pmd/bus/log.hpp"
 #include "pmd/raw/ops.hpp"
@@ -45,16 +43,6 @@ int unregister_device(const char* name) {
     rte_rawdev_stop(raw->dev_id);
   }
   return rte_rawdev_pmd_release(raw);
-}
-
-uint32_t default_dest_id(const char* name) {
-  const size_t len = std::strlen(name);
-  size_t first = len;
-  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') {
-    --first;
-  }
-  const unsigned long number = std::strtoul(name + first, nullptr, 10);
-  return static_cast<uint32_t>(number % 254 + 1) << 8;
 }
 
 RawDevice* find_device(uint16_t dev_id) {

@@ -18,8 +18,4 @@ namespace rio::pmd {
 /// Stop and close the raw device of this name and take it from rawdev. @return -ENODEV.
 [[nodiscard]] int unregister_device(const char* name);
 
-/// destID of queue pair 0 where nobody gave one: 0x100 for the first raw device, 0x200 for the
-/// second, so that cards which are wired to each other differ.
-[[nodiscard]] uint32_t default_dest_id(const char* name);
-
 }  // namespace rio::pmd

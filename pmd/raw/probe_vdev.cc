@@ -7,11 +7,7 @@
 
 #include <functional>
 
-#include "pmd/bus/eal/eal_memory.hpp"
-#include "pmd/bus/emu/emu_bus.hpp"
-#include "pmd/bus/log.hpp"
-#include "pmd/raw/control_thread.hpp"
-#include "pmd/raw/devargs.hpp"
+#include "pmd/card/open_card.hpp"
 #include "pmd/raw/probe.hpp"
 
 namespace rio::pmd {
@@ -19,70 +15,22 @@ namespace {
 
 constexpr uint32_t kLinkTimeoutMs = 100;
 
-/// A card of this process.
-int make_card(const RawArgs& args, FoundCard* found) {
-  const uint32_t number = SharedCard::next_card_number();
-  found->shared.set_card_number(number);
-  std::unique_ptr<EalMemory> memory;
-  if (const int rc = EalMemory::create(SharedCard::zone_tag(number, own_token()), &memory);
-      rc != 0) {
-    return rc;
-  }
-  std::unique_ptr<EmuBus> bus;
-  // A thread of the card must not inherit the lcore's CPU from the caller.
-  if (const int rc =
-          run_in_control_thread([&] { return EmuBus::create(args.emu, std::move(memory), &bus); });
-      rc != 0) {
-    return rc;
-  }
-  found->bar = bus->bar_memory();
-  found->bus = std::move(bus);
-  found->wire = args.emu.wire;
-  found->works_alone = args.emu.stepping == Stepping::kThread;
-  return 0;
-}
-
-/// The card of the primary process.
-int join_card(const std::string& name, FoundCard* found) {
-  if (const int rc = found->shared.attach(name); rc != 0) {
-    return rc;
-  }
-  const SharedCardLayout& layout = found->shared.layout();
-  if (layout.stepping_thread == 0) {
-    log_warning(
-        "%s: the card works only while the primary process polls it: give the primary "
-        "stepping=thread",
-        name.c_str());
-  }
-  std::unique_ptr<EalMemory> memory;
-  if (const int rc = EalMemory::create(found->shared.zone_tag(own_token()), &memory); rc != 0) {
-    return rc;
-  }
-  const DmaMemory bar{.va = reinterpret_cast<void*>(layout.bar_va),
-                      .iova = layout.bar_iova,
-                      .len_bytes = layout.bar_len_bytes};
-  std::unique_ptr<EmuBus> bus;
-  if (const int rc = EmuBus::attach(bar, std::move(memory), name, &bus); rc != 0) {
-    return rc;
-  }
-  found->bus = std::move(bus);
-  found->wire = layout.wire;
-  return 0;
-}
-
 int make_device(const char* name, const char* args, std::unique_ptr<RawDevice>* out) {
-  FoundCard found;
-  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    const int rc = join_card(name, &found);  // arguments are the primary's
-    return rc != 0 ? rc : RawDevice::create(name, {}, std::move(found), out);
-  }
-  RawArgs parsed;
+  CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name);
-  if (const int rc = parse_devargs(name, args, true, &parsed); rc != 0) {
+  // In a secondary process the arguments are the primary's.
+  if (const int rc = rte_eal_process_type() == RTE_PROC_PRIMARY
+                         ? parse_devargs(name, args, true, &parsed)
+                         : 0;
+      rc != 0) {
     return rc;
   }
-  const int rc = make_card(parsed, &found);
-  return rc != 0 ? rc : RawDevice::create(name, parsed, std::move(found), out);
+  std::shared_ptr<EalCard> card;
+  if (const int rc = open_emulated_card(name, parsed, &card); rc != 0) {
+    return rc;
+  }
+  *out = std::make_unique<RawDevice>(name, std::move(card));
+  return 0;
 }
 
 int vdev_probe(rte_vdev_device* vdev) {
@@ -103,8 +51,8 @@ int vdev_probe(rte_vdev_device* vdev) {
   }
   // Two cards of a wire have to see each other: what a card gets while its link is down is lost.
   if (RawDevice* const peer = made->peer(); peer != nullptr) {
-    (void)made->wait_link(kLinkTimeoutMs);
-    (void)peer->wait_link(kLinkTimeoutMs);
+    (void)made->eal_card().wait_link(kLinkTimeoutMs);
+    (void)peer->eal_card().wait_link(kLinkTimeoutMs);
   }
   return 0;
 }
@@ -131,11 +79,11 @@ int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work)
 }
 
 int vdev_dma_map(rte_vdev_device* vdev, void* va, uint64_t iova, size_t len_bytes) {
-  return with_vdev(vdev, [=](RawDevice& device) { return device.dma_map(va, iova, len_bytes); });
+  return with_vdev(vdev, [=](RawDevice& device) { return device.eal_card().dma_map(va, iova, len_bytes); });
 }
 
 int vdev_dma_unmap(rte_vdev_device* vdev, void* va, uint64_t /*iova*/, size_t len_bytes) {
-  return with_vdev(vdev, [=](RawDevice& device) { return device.dma_unmap(va, len_bytes); });
+  return with_vdev(vdev, [=](RawDevice& device) { return device.eal_card().dma_unmap(va, len_bytes); });
 }
 
 constexpr rte_vdev_driver make_driver() {

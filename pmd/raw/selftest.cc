@@ -12,7 +12,7 @@ int open_end(RawDevice& device, SelftestEnd* end) {
   int rc = -EBUSY;
   uint32_t qp = 0;
   for (; qp < device.queue_pairs(); ++qp) {
-    rc = device.claimed(qp) ? -EBUSY : device.shared().claim(qp, device.bus());
+    rc = device.claimed(qp) ? -EBUSY : device.eal_card().shared().claim(qp, device.bus());
     if (rc == 0) {
       break;
     }
@@ -44,7 +44,7 @@ void close_end(SelftestEnd& end) {
   if (end.memory.va != nullptr) {
     end.device->bus().dma_free(end.memory);
   }
-  end.device->shared().release(end.qp);
+  end.device->eal_card().shared().release(end.qp);
 }
 
 int run(SelftestEnd& from, SelftestEnd& to) {
@@ -60,14 +60,14 @@ int run(SelftestEnd& from, SelftestEnd& to) {
 class NoFaults {
  public:
   explicit NoFaults(RawDevice& device)
-      : device_(device), seed_(device.fault_seed()), rate_(device.fault_rate()) {
+      : device_(device), seed_(device.eal_card().args().emu.fault_seed), rate_(device.eal_card().args().emu.fault_rate) {
     if (rate_ > 0.0) {
-      (void)device_.set_faults(seed_, 0.0);
+      (void)device_.eal_card().set_faults(seed_, 0.0);
     }
   }
   ~NoFaults() {
     if (rate_ > 0.0) {
-      (void)device_.set_faults(seed_, rate_);
+      (void)device_.eal_card().set_faults(seed_, rate_);
     }
   }
   NoFaults(const NoFaults&) = delete;
@@ -92,7 +92,7 @@ int test_device(RawDevice& device) {
     return -ENOLINK;
   }
   for (RawDevice* const end : {&device, peer}) {
-    if (!end->wait_link(kLinkTimeoutMs)) {
+    if (!end->eal_card().wait_link(kLinkTimeoutMs)) {
       log_error("%s: selftest: the link is down", end->name().c_str());
       return -ENOLINK;
     }

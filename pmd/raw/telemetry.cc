@@ -51,13 +51,13 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   if (device == nullptr || device->card() == nullptr) {
     return -ENODEV;
   }
-  device->let_work();
+  device->eal_card().let_work();
   Card& card = *device->card();
   const LinkState link = card.link();
   rte_tel_data_start_dict(data);
   rte_tel_data_add_dict_string(data, "name", device->name().c_str());
   rte_tel_data_add_dict_string(data, "bus", device->bus().name().c_str());
-  rte_tel_data_add_dict_string(data, "process", device->is_primary() ? "primary" : "secondary");
+  rte_tel_data_add_dict_string(data, "process", device->eal_card().is_primary() ? "primary" : "secondary");
   rte_tel_data_add_dict_string(data, "wire", device->wire().c_str());
   add_number(data, "queue_pairs", device->queue_pairs());
   add_number(data, "dest_id", card.dest_id(0));
@@ -77,7 +77,7 @@ void add_queue(RawDevice& device, uint32_t qp, rte_tel_data* data) {
     return;
   }
   rte_tel_data_start_dict(dict);
-  add_number(dict, "owner_pid", token_pid(device.shared().owner(qp)));
+  add_number(dict, "owner_pid", token_pid(device.eal_card().shared().owner(qp)));
   add_number(dict, "dest_id", device.card()->dest_id(qp));
   Mmio bar = device.bus().bar();
   for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
@@ -175,7 +175,7 @@ int queue(const char* /*command*/, const char* params, rte_tel_data* data) {
   }
   rte_tel_data_start_dict(data);
   add_number(data, "queue_pair", qp);
-  add_number(data, "owner_pid", token_pid(device->shared().owner(qp)));
+  add_number(data, "owner_pid", token_pid(device->eal_card().shared().owner(qp)));
   add_number(data, "dest_id", device->card()->dest_id(qp));
   const QueueTotals totals = device->totals(qp);
   for (size_t i = 0; i < kCountedRings.size(); ++i) {

@@ -224,7 +224,7 @@ TEST_F(RawMulti, PlugsCardsIntoAllProcesses) {
 
 int run_role(const std::string& role, const std::string& prefix, const char* qp) {
   const bool primary = role == "primary";
-  std::vector<std::string> args = {"--no-telemetry", "--log-level=pmd.raw.rio:info"};
+  std::vector<std::string> args = {"--no-telemetry", "--log-level=pmd.common.rio:info"};
   if (primary) {
     args.insert(args.end(),
                 {"-m", "64", "--vdev=raw_rio0,qps=7,stepping=thread,response_timeout_us=5000000"});

@@ -11,7 +11,7 @@
 namespace rio::pmd {
 
 /// What the arguments say; where they say nothing, the default.
-struct RawArgs {
+struct CardArgs {
   /// vdev only. Two queue pairs: eight sources and mailboxes, one for each dedicated queue.
   EmuConfig emu{.queue_pairs = 2};
   uint32_t base_dest_id = 0;  ///< of queue pair 0
@@ -33,7 +33,7 @@ struct RawArgs {
 /// @return -EINVAL: unknown key, key given twice, value missing, malformed or out of range; the
 /// log names key, value and what is allowed.
 [[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
-                                RawArgs* args);
+                                CardArgs* args);
 
 /// All keys, with blanks between them.
 [[nodiscard]] std::string devargs_keys();

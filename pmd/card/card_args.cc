@@ -1,4 +1,4 @@
-#include "pmd/raw/devargs.hpp"
+#include "pmd/card/card_args.hpp"
 
 #include <bit>
 #include <cerrno>
@@ -79,53 +79,53 @@ struct Arg {
   std::string_view key;
   const char* allowed;
   bool emulated_only;
-  bool (*parse)(std::string_view text, RawArgs* args);
+  bool (*parse)(std::string_view text, CardArgs* args);
 };
 
 constexpr const char* kRing = "2 to 65536 entries, a power of two";
 
 constexpr Arg kArgs[] = {
     {"wire", "loop, or a name of 1 to 63 letters, digits, '_', '.', '-'", true,
-     [](std::string_view t, RawArgs* a) { return wire(t, &a->emu.wire); }},
+     [](std::string_view t, CardArgs* a) { return wire(t, &a->emu.wire); }},
     {"qps", "1 to 31", true,
-     [](std::string_view t, RawArgs* a) {
+     [](std::string_view t, CardArgs* a) {
        return number(t, 1, regs::kMaxQps, &a->emu.queue_pairs);
      }},
     {"stepping", "inline or thread", true,
-     [](std::string_view t, RawArgs* a) { return stepping(t, &a->emu.stepping); }},
+     [](std::string_view t, CardArgs* a) { return stepping(t, &a->emu.stepping); }},
     {"exact", "0 or 1", true,
-     [](std::string_view t, RawArgs* a) { return flag(t, &a->emu.exact); }},
+     [](std::string_view t, CardArgs* a) { return flag(t, &a->emu.exact); }},
     {"quirks", "0 or 1", true,
-     [](std::string_view t, RawArgs* a) { return flag(t, &a->emu.quirks); }},
+     [](std::string_view t, CardArgs* a) { return flag(t, &a->emu.quirks); }},
     {"faults", "SEED:RATE, a 64-bit number and 0.0 to 1.0", true,
-     [](std::string_view t, RawArgs* a) { return faults(t, &a->emu); }},
+     [](std::string_view t, CardArgs* a) { return faults(t, &a->emu); }},
     {"pcie", "a 64-bit seed, 0 for off", true,
-     [](std::string_view t, RawArgs* a) { return to_u64(t, &a->emu.pcie_seed); }},
+     [](std::string_view t, CardArgs* a) { return to_u64(t, &a->emu.pcie_seed); }},
     {"destid", "0 to 65534", false,
-     [](std::string_view t, RawArgs* a) { return number(t, 0, 65534, &a->base_dest_id); }},
-    {"tx_ring", kRing, false, [](std::string_view t, RawArgs* a) { return ring(t, &a->tx_log2); }},
+     [](std::string_view t, CardArgs* a) { return number(t, 0, 65534, &a->base_dest_id); }},
+    {"tx_ring", kRing, false, [](std::string_view t, CardArgs* a) { return ring(t, &a->tx_log2); }},
     {"rx_ring", kRing, false,
-     [](std::string_view t, RawArgs* a) { return ring(t, &a->shared_log2); }},
+     [](std::string_view t, CardArgs* a) { return ring(t, &a->shared_log2); }},
     {"dedicated_ring", kRing, false,
-     [](std::string_view t, RawArgs* a) { return ring(t, &a->dedicated_log2); }},
+     [](std::string_view t, CardArgs* a) { return ring(t, &a->dedicated_log2); }},
     {"doorbell_ring", kRing, false,
-     [](std::string_view t, RawArgs* a) { return ring(t, &a->doorbell_log2); }},
+     [](std::string_view t, CardArgs* a) { return ring(t, &a->doorbell_log2); }},
     {"dma_ring", kRing, false,
-     [](std::string_view t, RawArgs* a) { return ring(t, &a->dma_log2); }},
+     [](std::string_view t, CardArgs* a) { return ring(t, &a->dma_log2); }},
     {"event_ring", kRing, false,
-     [](std::string_view t, RawArgs* a) { return ring(t, &a->event_log2); }},
+     [](std::string_view t, CardArgs* a) { return ring(t, &a->event_log2); }},
     {"response_timeout_us", "1 to 10000000", false,
-     [](std::string_view t, RawArgs* a) {
+     [](std::string_view t, CardArgs* a) {
        return number(t, 1, 10'000'000, &a->response_timeout_us);
      }},
     {"receive_timeout_us", "1 to 20000000, at most twice response_timeout_us", false,
-     [](std::string_view t, RawArgs* a) {
+     [](std::string_view t, CardArgs* a) {
        return number(t, 1, 20'000'000, &a->receive_timeout_us);
      }},
     {"retry_limit", "0 (never give up) to 1000000", false,
-     [](std::string_view t, RawArgs* a) { return number(t, 0, 1'000'000, &a->retry_limit); }},
+     [](std::string_view t, CardArgs* a) { return number(t, 0, 1'000'000, &a->retry_limit); }},
     {"retry_delay_us", "1 to 1000000", false,
-     [](std::string_view t, RawArgs* a) { return number(t, 1, 1'000'000, &a->retry_delay_us); }},
+     [](std::string_view t, CardArgs* a) { return number(t, 1, 1'000'000, &a->retry_delay_us); }},
 };
 
 const Arg* find(std::string_view key, bool emulated) {
@@ -148,7 +148,7 @@ std::string keys(bool emulated) {
 }
 
 int parse_one(const std::string& device, std::string_view pair, bool emulated,
-              std::set<std::string_view>* seen, RawArgs* args) {
+              std::set<std::string_view>* seen, CardArgs* args) {
   const size_t equals = pair.find('=');
   const std::string key(pair.substr(0, equals));
   const Arg* arg = find(key, emulated);
@@ -172,8 +172,8 @@ int parse_one(const std::string& device, std::string_view pair, bool emulated,
 
 }  // namespace
 
-int parse_devargs(const std::string& device_name, const char* text, bool emulated, RawArgs* args) {
-  RawArgs result = *args;
+int parse_devargs(const std::string& device_name, const char* text, bool emulated, CardArgs* args) {
+  CardArgs result = *args;
   std::set<std::string_view> seen;
   std::string_view rest = text == nullptr ? "" : text;
   while (!rest.empty()) {

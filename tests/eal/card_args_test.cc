@@ -8,7 +8,7 @@
 #include <string>
 
 #include "pmd/bus/log.hpp"
-#include "pmd/raw/devargs.hpp"
+#include "pmd/card/card_args.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -19,7 +19,7 @@ void keep(LogLevel /*level*/, const char* line) noexcept {
   logged.append(line).append("\n");
 }
 
-int parse(const char* text, RawArgs* args, bool emulated = true) {
+int parse(const char* text, CardArgs* args, bool emulated = true) {
   logged.clear();
   set_log_sink(keep);
   const int rc = parse_devargs("raw_rio7", text, emulated, args);
@@ -28,7 +28,7 @@ int parse(const char* text, RawArgs* args, bool emulated = true) {
 }
 
 TEST(RawDevargs, TakesNothing) {
-  RawArgs args;
+  CardArgs args;
   EXPECT_EQ(parse("", &args), 0);
   EXPECT_EQ(parse(nullptr, &args), 0);
   EXPECT_EQ(args.emu.wire, "loop");
@@ -36,7 +36,7 @@ TEST(RawDevargs, TakesNothing) {
 }
 
 TEST(RawDevargs, TakesAll) {
-  RawArgs args;
+  CardArgs args;
   ASSERT_EQ(parse("wire=left-right,qps=31,stepping=thread,exact=1,quirks=0,faults=0x10:0.25,"
                   "pcie=18446744073709551615,destid=0x200,tx_ring=1024,rx_ring=64,"
                   "dedicated_ring=16,doorbell_ring=8,dma_ring=32,event_ring=128,"
@@ -66,7 +66,7 @@ TEST(RawDevargs, TakesAll) {
 }
 
 TEST(RawDevargs, DerivesOneTimeoutFromTheOther) {
-  RawArgs args;
+  CardArgs args;
   ASSERT_EQ(parse("response_timeout_us=30", &args), 0) << logged;
   EXPECT_EQ(args.receive_timeout_us, 60u);
 }
@@ -80,7 +80,7 @@ struct Bad {
 class BadDevargs : public testing::TestWithParam<Bad> {};
 
 TEST_P(BadDevargs, NamesKeyAndRange) {
-  RawArgs args;
+  CardArgs args;
   EXPECT_EQ(parse(GetParam().text, &args), -EINVAL);
   EXPECT_NE(logged.find("raw_rio7"), std::string::npos) << logged;
   EXPECT_NE(logged.find(std::string("'") + GetParam().key + "'"), std::string::npos) << logged;
@@ -129,7 +129,7 @@ constexpr Bad kBad[] = {
 INSTANTIATE_TEST_SUITE_P(Each, BadDevargs, testing::ValuesIn(kBad));
 
 TEST(RawDevargs, KeepsEmulationFromPciCards) {
-  RawArgs args;
+  CardArgs args;
   EXPECT_EQ(parse("wire=loop", &args, false), -EINVAL);
   EXPECT_NE(logged.find("a PCI card"), std::string::npos) << logged;
   EXPECT_EQ(parse("destid=5,tx_ring=64", &args, false), 0) << logged;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "pmd/raw/shared_card.hpp"
+#include "pmd/card/shared_card.hpp"
 
 namespace rio::pmd {
 namespace {

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "pmd/raw/shared_card.hpp"
+#include "pmd/card/shared_card.hpp"
 
 namespace rio::pmd {
 namespace {

@@ -1,4 +1,4 @@
-#include "pmd/raw/control_thread.hpp"
+#include "pmd/card/control_thread.hpp"
 
 #include <pthread.h>
 #include <rte_lcore.h>

@@ -1,4 +1,4 @@
-#include "pmd/raw/shared_card.hpp"
+#include "pmd/card/shared_card.hpp"
 
 #include <rte_errno.h>
 #include <rte_memzone.h>

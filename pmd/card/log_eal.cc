@@ -8,18 +8,18 @@ namespace {
 
 int log_type = -1;
 
-/// Lines of the driver go to EAL's log as type pmd.raw.rio (--log-level=pmd.raw.rio:debug).
+/// Lines of the driver go to EAL's log as type pmd.common.rio (--log-level=pmd.common.rio:debug).
 void to_eal(LogLevel level, const char* text) noexcept {
   const uint32_t eal_level = level == LogLevel::kError     ? RTE_LOG_ERR
                              : level == LogLevel::kWarning ? RTE_LOG_WARNING
                                                            : RTE_LOG_INFO;
-  rte_log(eal_level, static_cast<uint32_t>(log_type), "RAW_RIO: %s\n", text);
+  rte_log(eal_level, static_cast<uint32_t>(log_type), "RIO: %s\n", text);
 }
 
 }  // namespace
 
-RTE_INIT(raw_rio_log_init) {
-  log_type = rte_log_register_type_and_pick_level("pmd.raw.rio", RTE_LOG_NOTICE);
+RTE_INIT(common_rio_log_init) {
+  log_type = rte_log_register_type_and_pick_level("pmd.common.rio", RTE_LOG_NOTICE);
   if (log_type >= 0) {
     set_log_sink(to_eal);
   }

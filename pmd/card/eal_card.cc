@@ -1,0 +1,304 @@
+#include "pmd/card/eal_card.hpp"
+
+#include <rte_eal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+/// Never destroyed, like the lock: devices are closed by EAL after static objects are gone.
+std::map<std::string, std::weak_ptr<EalCard>>& cards() {
+  static auto* map = new std::map<std::string, std::weak_ptr<EalCard>>;
+  return *map;
+}
+
+}  // namespace
+
+std::recursive_mutex& control_lock() {
+  // Never destroyed: telemetry's thread outlives static objects.
+  static auto* lock = new std::recursive_mutex;
+  return *lock;
+}
+
+EalCard::EalCard(std::string name, CardArgs args, FoundCard found)
+    : name_(std::move(name)),
+      wire_(std::move(found.wire)),
+      args_(std::move(args)),
+      primary_(rte_eal_process_type() == RTE_PROC_PRIMARY),
+      bus_(std::move(found.bus)),
+      shared_(found.shared) {}
+
+int EalCard::create(const std::string& name, const CardArgs& args, FoundCard found,
+                    std::shared_ptr<EalCard>* out) {
+  const DmaMemory bar = found.bar;
+  const bool works_alone = found.works_alone;
+  std::shared_ptr<EalCard> card(new EalCard(name, args, std::move(found)));
+  const int rc = card->primary_ ? card->take_over(bar, works_alone) : card->join();
+  if (rc == 0) {
+    cards()[name] = card;
+    *out = std::move(card);
+  }
+  return rc;
+}
+
+std::shared_ptr<EalCard> EalCard::find(const std::string& name) {
+  const auto found = cards().find(name);
+  return found == cards().end() ? nullptr : found->second.lock();
+}
+
+std::string EalCard::names() {
+  std::string list;
+  for (const auto& [name, card] : cards()) {
+    list.append(list.empty() || card.expired() ? "" : " ").append(card.expired() ? "" : name);
+  }
+  return list;
+}
+
+int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
+  const uint32_t count = regs::id::CapQueues::qps.get(bus_->bar().read32(regs::id::cap_queues()));
+  if (count == 0 || count > regs::kMaxQps) {
+    log_error("%s: the card says that it has %u queue pairs; 1 to %u are possible", name_.c_str(),
+              count, regs::kMaxQps);
+    return -EPROTO;
+  }
+  if (const int rc = open_card(count); rc != 0) {
+    return rc;
+  }
+  return shared_.create(name_, queue_pairs(), works_alone, bar, wire_);
+}
+
+int EalCard::join() {
+  owners_.resize(shared_.layout().queue_pairs);
+  return Card::attach(*bus_, &card_);
+}
+
+int EalCard::open_card(uint32_t count) {
+  CardConfig config;
+  for (uint32_t i = 0; i < count; ++i) {
+    config.dest_ids.push_back(args_.base_dest_id + i);
+  }
+  config.response_timeout_us = args_.response_timeout_us;
+  config.receive_timeout_us = args_.receive_timeout_us;
+  config.retry_limit = args_.retry_limit;
+  config.retry_delay_us = args_.retry_delay_us;
+  if (const int rc = Card::open(*bus_, config, &card_); rc != 0) {
+    return rc;
+  }
+  owners_.resize(count);
+  return check_rings();
+}
+
+int EalCard::check_rings() const {
+  const Caps& caps = card_->caps();
+  const std::pair<const char*, uint32_t> rings[] = {{"tx_ring", args_.tx_log2},
+                                                    {"rx_ring", args_.shared_log2},
+                                                    {"dedicated_ring", args_.dedicated_log2},
+                                                    {"doorbell_ring", args_.doorbell_log2},
+                                                    {"dma_ring", args_.dma_log2},
+                                                    {"event_ring", args_.event_log2}};
+  for (const auto& [key, log2] : rings) {
+    if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
+      log_error("%s: bad value '%u' for argument '%s': this card takes %u to %u entries",
+                name_.c_str(), 1u << log2, key, 1u << caps.ring_log2_min, 1u << caps.ring_log2_max);
+      return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+EalCard::~EalCard() {
+  const std::lock_guard guard(control_lock());
+  card_.reset();
+  const bool others = primary_ && shared_.valid() && shared_.others_alive();
+  if (shared_.valid()) {
+    shared_.detach();
+  }
+  if (others && bus_->leave_to_others()) {
+    log_warning("%s: closed while other processes use it; they see a card that is gone",
+                name_.c_str());
+  }
+  // A card of the same name may have been made meanwhile.
+  if (const auto found = cards().find(name_); found != cards().end() && found->second.expired()) {
+    cards().erase(found);
+  }
+}
+
+void EalCard::enter(CardUser& user) {
+  users_.push_back(&user);
+}
+
+void EalCard::leave(CardUser& user) {
+  for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
+    release(qp, user);
+  }
+  std::erase(users_, &user);
+}
+
+int EalCard::claim(uint32_t qp, CardUser& user) {
+  if (card_ == nullptr) {
+    return -ENODEV;
+  }
+  if (qp >= queue_pairs()) {
+    log_error("%s: no queue pair %u: the card has 0 to %u", name_.c_str(), qp, queue_pairs() - 1);
+    return -EINVAL;
+  }
+  if (owners_[qp] == &user) {
+    return 0;
+  }
+  if (owners_[qp] != nullptr) {
+    log_error("%s: queue pair %u belongs to %s: take another one", name_.c_str(), qp,
+              owners_[qp]->name().c_str());
+    return -EBUSY;
+  }
+  OwnerToken owner = 0;
+  const int rc = shared_.claim(qp, *bus_, &owner);
+  if (rc == -EBUSY) {
+    log_error("%s: queue pair %u belongs to process %u: take another one, or end that process",
+              name_.c_str(), qp, token_pid(owner));
+  }
+  owners_[qp] = rc == 0 ? &user : nullptr;
+  return rc;
+}
+
+int EalCard::claim_any(CardUser& user, uint32_t* qp) {
+  for (*qp = 0; card_ != nullptr && *qp < queue_pairs(); ++*qp) {
+    if (owners_[*qp] == nullptr && shared_.claim(*qp, *bus_) == 0) {
+      owners_[*qp] = &user;
+      return 0;
+    }
+  }
+  log_error("%s: %s", name_.c_str(),
+            card_ == nullptr ? "the card is lost"
+                             : "no queue pair is free: give an emulated card more with qps=");
+  return card_ == nullptr ? -ENODEV : -EBUSY;
+}
+
+void EalCard::release(uint32_t qp, CardUser& user) {
+  if (has(qp, user)) {
+    owners_[qp] = nullptr;
+    shared_.release(qp);
+  }
+}
+
+bool EalCard::has(uint32_t qp, const CardUser& user) const {
+  return qp < owners_.size() && owners_[qp] == &user;
+}
+
+int EalCard::claim_rest(std::vector<uint32_t>* taken) {
+  for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
+    if (owners_[qp] != nullptr) {
+      continue;
+    }
+    OwnerToken owner = 0;
+    if (const int rc = shared_.claim(qp, *bus_, &owner); rc != 0) {
+      if (rc == -EBUSY) {
+        log_error("%s: cannot reset the card: queue pair %u belongs to process %u", name_.c_str(),
+                  qp, token_pid(owner));
+      }
+      return rc;
+    }
+    taken->push_back(qp);
+  }
+  return 0;
+}
+
+int EalCard::reopen() {
+  for (CardUser* const user : users_) {
+    user->before_reset();
+  }
+  card_.reset();
+  if (const int rc = open_card(queue_pairs()); rc != 0) {
+    return rc;
+  }
+  int first = 0;
+  for (CardUser* const user : users_) {
+    const int rc = user->after_reset();
+    first = first != 0 ? first : rc;
+  }
+  return first;
+}
+
+int EalCard::reset() {
+  if (!primary_) {
+    log_error("%s: only the primary process may reset the card", name_.c_str());
+    return -EPERM;
+  }
+  std::vector<uint32_t> taken;
+  int rc = claim_rest(&taken);
+  rc = rc != 0 ? rc : reopen();
+  for (const uint32_t qp : taken) {
+    shared_.release(qp);
+  }
+  return rc;
+}
+
+int EalCard::configure(const CardArgs& wanted) {
+  constexpr uint32_t kMostUs = 10'000'000;
+  const uint64_t most_us = uint64_t{2} * wanted.response_timeout_us;
+  if (wanted.response_timeout_us > kMostUs || wanted.receive_timeout_us > most_us ||
+      wanted.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
+    log_error(
+        "%s: configuration refused: destID %u (0 to %u), time-outs %u (1 to %u) and %u us "
+        "(1 to twice the first), retry delay %u us (1 to %u)",
+        name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.response_timeout_us,
+        kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
+    return -EINVAL;
+  }
+  const CardArgs before = std::exchange(args_, wanted);
+  const int rc = reset();
+  if (rc != 0) {
+    args_ = before;
+  }
+  return rc;
+}
+
+int EalCard::set_faults(uint64_t seed, double rate) {
+  if (!(rate >= 0.0 && rate <= 1.0)) {
+    log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
+    return -EINVAL;
+  }
+  const int rc = bus_->set_faults(seed, rate);
+  if (rc == -ENOTSUP && rate == 0) {
+    return 0;  // no faults of ours to switch off
+  }
+  if (rc != 0) {
+    log_error("%s: only the process with the emulated card has its fault injector", name_.c_str());
+    return rc;
+  }
+  args_.emu.fault_seed = seed;
+  args_.emu.fault_rate = rate;
+  return 0;
+}
+
+void EalCard::let_work() {
+  constexpr uint32_t kSteps = 64;  // the card looks at its link every few steps
+  const PollHook hook = bus_->poll_hook(0);
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    hook();
+  }
+}
+
+bool EalCard::wait_link(uint32_t timeout_ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (card_ != nullptr) {
+    let_work();
+    if (card_->link().up) {
+      return true;
+    }
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return false;
+}
+
+}  // namespace rio::pmd

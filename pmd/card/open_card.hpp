@@ -1,0 +1,26 @@
+/// @file
+/// From what a bus of EAL has found to a card. Control path, under control_lock(). Functions return 0
+/// or -errno; the cause is logged.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pmd/card/eal_card.hpp"
+
+struct rte_pci_device;
+
+namespace rio::pmd {
+
+/// The emulated card of a virtual device. @param name of the device. @param args of the primary
+/// process; a secondary uses the primary's card as it is.
+[[nodiscard]] int open_emulated_card(const std::string& name, const CardArgs& args,
+                                     std::shared_ptr<EalCard>* out);
+/// A card that EAL has mapped. @return 1: not a card of ours (ivshmem without the magic).
+[[nodiscard]] int open_pci_card(rte_pci_device* pci, const CardArgs& args,
+                                std::shared_ptr<EalCard>* out);
+/// destID of queue pair 0 where nobody gave one: 0x100 for the first device of a kind, 0x200 for
+/// the second, so that cards which are wired to each other differ.
+[[nodiscard]] uint32_t default_dest_id(const char* name);
+
+}  // namespace rio::pmd

@@ -1,0 +1,88 @@
+// Cards of virtual devices.
+
+#include <rte_eal.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "pmd/bus/eal/eal_memory.hpp"
+#include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/bus/log.hpp"
+#include "pmd/card/control_thread.hpp"
+#include "pmd/card/open_card.hpp"
+
+namespace rio::pmd {
+namespace {
+
+/// A card of this process.
+int make_card(const CardArgs& args, FoundCard* found) {
+  const uint32_t number = SharedCard::next_card_number();
+  found->shared.set_card_number(number);
+  std::unique_ptr<EalMemory> memory;
+  if (const int rc = EalMemory::create(SharedCard::zone_tag(number, own_token()), &memory);
+      rc != 0) {
+    return rc;
+  }
+  std::unique_ptr<EmuBus> bus;
+  // A thread of the card must not inherit the lcore's CPU from the caller.
+  if (const int rc =
+          run_in_control_thread([&] { return EmuBus::create(args.emu, std::move(memory), &bus); });
+      rc != 0) {
+    return rc;
+  }
+  found->bar = bus->bar_memory();
+  found->bus = std::move(bus);
+  found->wire = args.emu.wire;
+  found->works_alone = args.emu.stepping == Stepping::kThread;
+  return 0;
+}
+
+/// The card of the primary process.
+int join_card(const std::string& name, FoundCard* found) {
+  if (const int rc = found->shared.attach(name); rc != 0) {
+    return rc;
+  }
+  const SharedCardLayout& layout = found->shared.layout();
+  if (layout.stepping_thread == 0) {
+    log_warning(
+        "%s: the card works only while the primary process polls it: give the primary "
+        "stepping=thread",
+        name.c_str());
+  }
+  std::unique_ptr<EalMemory> memory;
+  if (const int rc = EalMemory::create(found->shared.zone_tag(own_token()), &memory); rc != 0) {
+    return rc;
+  }
+  const DmaMemory bar{.va = reinterpret_cast<void*>(layout.bar_va),
+                      .iova = layout.bar_iova,
+                      .len_bytes = layout.bar_len_bytes};
+  std::unique_ptr<EmuBus> bus;
+  if (const int rc = EmuBus::attach(bar, std::move(memory), name, &bus); rc != 0) {
+    return rc;
+  }
+  found->bus = std::move(bus);
+  found->wire = layout.wire;
+  return 0;
+}
+
+}  // namespace
+
+int open_emulated_card(const std::string& name, const CardArgs& args,
+                       std::shared_ptr<EalCard>* out) {
+  FoundCard found;
+  const bool primary = rte_eal_process_type() == RTE_PROC_PRIMARY;
+  const int rc = primary ? make_card(args, &found) : join_card(name, &found);
+  return rc != 0 ? rc : EalCard::create(name, args, std::move(found), out);
+}
+
+uint32_t default_dest_id(const char* name) {
+  const size_t len = std::strlen(name);
+  size_t first = len;
+  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') {
+    --first;
+  }
+  const unsigned long number = std::strtoul(name + first, nullptr, 10);
+  return static_cast<uint32_t>(number % 254 + 1) << 8;
+}
+
+}  // namespace rio::pmd
