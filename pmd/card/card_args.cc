@@ -1,5 +1,6 @@
 #include "pmd/card/card_args.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -204,6 +205,19 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
   }
   *args = result;
   return 0;
+}
+
+bool take_arg(std::string* text, const std::string& key, std::string* value) {
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find(',', at), text->size());
+    if (text->compare(at, key.size() + 1, key + "=") == 0) {
+      *value = text->substr(at + key.size() + 1, end - at - key.size() - 1);
+      text->erase(at, end - at + 1);
+      return true;
+    }
+    at = end + 1;
+  }
+  return false;
 }
 
 std::string devargs_keys() {

@@ -35,6 +35,9 @@ struct CardArgs {
 [[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
                                 CardArgs* args);
 
+/// Take the first "key=value" out of such a list. @return whether there is one.
+[[nodiscard]] bool take_arg(std::string* text, const std::string& key, std::string* value);
+
 /// All keys, with blanks between them.
 [[nodiscard]] std::string devargs_keys();
 

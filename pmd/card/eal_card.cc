@@ -54,6 +54,16 @@ std::shared_ptr<EalCard> EalCard::find(const std::string& name) {
   return found == cards().end() ? nullptr : found->second.lock();
 }
 
+std::shared_ptr<EalCard> EalCard::other_end() const {
+  for (const auto& [name, weak] : cards()) {
+    const std::shared_ptr<EalCard> card = weak.lock();
+    if (card != nullptr && card.get() != this && !wire_.empty() && card->wire_ == wire_) {
+      return card;
+    }
+  }
+  return nullptr;
+}
+
 std::string EalCard::names() {
   std::string list;
   for (const auto& [name, card] : cards()) {
@@ -230,6 +240,12 @@ int EalCard::reset() {
   if (!primary_) {
     log_error("%s: only the primary process may reset the card", name_.c_str());
     return -EPERM;
+  }
+  for (const CardUser* const user : users_) {
+    if (user->in_use()) {
+      log_error("%s: cannot reset the card: stop %s first", name_.c_str(), user->name().c_str());
+      return -EBUSY;
+    }
   }
   std::vector<uint32_t> taken;
   int rc = claim_rest(&taken);

@@ -34,6 +34,8 @@ class CardUser {
  public:
   /// For messages: "raw_rio0".
   [[nodiscard]] virtual const std::string& name() const = 0;
+  /// Whether another thread may be in a burst of its queues: then the card is not reset.
+  [[nodiscard]] virtual bool in_use() const = 0;
   /// The card is reset next: close the queue pairs. Claims stay.
   virtual void before_reset() = 0;
   /// It was: open them anew. @return 0 or -errno.
@@ -52,6 +54,8 @@ class EalCard {
                                   std::shared_ptr<EalCard>* out);
   /// Null: this process has no card of this name.
   [[nodiscard]] static std::shared_ptr<EalCard> find(const std::string& name);
+  /// The other card of this process on a wire. Null: none.
+  [[nodiscard]] std::shared_ptr<EalCard> other_end() const;
   /// Names of all cards of this process, with blanks between them.
   [[nodiscard]] static std::string names();
   /// All users have left.
@@ -74,8 +78,8 @@ class EalCard {
   void release(uint32_t qp, CardUser& user);
   [[nodiscard]] bool has(uint32_t qp, const CardUser& user) const;
 
-  /// Reset the card. Queue pairs of this process are closed and opened anew. @return -EBUSY: another
-  /// process has one, -EPERM: in a secondary.
+  /// Reset the card. Queue pairs of this process are closed and opened anew. @return -EBUSY:
+  /// another process has one, or a user's are in use; -EPERM: in a secondary.
   [[nodiscard]] int reset();
   /// Other destIDs and time-outs, with a reset. @param wanted rings and what only emulated cards
   /// have stay as they are.

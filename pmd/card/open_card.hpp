@@ -1,6 +1,6 @@
 /// @file
-/// From what a bus of EAL has found to a card. Control path, under control_lock(). Functions return 0
-/// or -errno; the cause is logged.
+/// From what a bus of EAL has found to a card. Control path, under control_lock(). Functions return
+/// 0 or -errno; the cause is logged.
 #pragma once
 
 #include <memory>
@@ -19,6 +19,12 @@ namespace rio::pmd {
 /// A card that EAL has mapped. @return 1: not a card of ours (ivshmem without the magic).
 [[nodiscard]] int open_pci_card(rte_pci_device* pci, const CardArgs& args,
                                 std::shared_ptr<EalCard>* out);
+/// The card of a device that may use another's.
+/// @param args "card=NAME[,qp=N]": a card that this process has already, of another device or by
+/// its PCI address; else arguments of an emulated card of its own, and qp=N, too.
+/// @param qp -1: any. @return -ENODEV: no such card, -EINVAL.
+[[nodiscard]] int open_any_card(const std::string& name, const std::string& args,
+                                std::shared_ptr<EalCard>* out, int* qp);
 /// destID of queue pair 0 where nobody gave one: 0x100 for the first device of a kind, 0x200 for
 /// the second, so that cards which are wired to each other differ.
 [[nodiscard]] uint32_t default_dest_id(const char* name);

@@ -2,6 +2,7 @@
 
 #include <rte_eal.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,6 +14,8 @@
 
 namespace rio::pmd {
 namespace {
+
+constexpr uint32_t kLinkTimeoutMs = 100;
 
 /// A card of this process.
 int make_card(const CardArgs& args, FoundCard* found) {
@@ -71,8 +74,50 @@ int open_emulated_card(const std::string& name, const CardArgs& args,
                        std::shared_ptr<EalCard>* out) {
   FoundCard found;
   const bool primary = rte_eal_process_type() == RTE_PROC_PRIMARY;
-  const int rc = primary ? make_card(args, &found) : join_card(name, &found);
-  return rc != 0 ? rc : EalCard::create(name, args, std::move(found), out);
+  int rc = primary ? make_card(args, &found) : join_card(name, &found);
+  rc = rc != 0 ? rc : EalCard::create(name, args, std::move(found), out);
+  // Two cards of a wire have to see each other: what a card gets while its link is down is lost.
+  const std::shared_ptr<EalCard> peer = rc == 0 ? (*out)->other_end() : nullptr;
+  if (peer != nullptr) {
+    (void)(*out)->wait_link(kLinkTimeoutMs);
+    (void)peer->wait_link(kLinkTimeoutMs);
+  }
+  return rc;
+}
+
+int open_any_card(const std::string& name, const std::string& args, std::shared_ptr<EalCard>* out,
+                  int* qp) {
+  std::string rest = args;
+  std::string number;
+  *qp = -1;
+  if (take_arg(&rest, "qp", &number)) {
+    const auto end = number.data() + number.size();
+    const auto result = std::from_chars(number.data(), end, *qp);
+    if (result.ec != std::errc{} || result.ptr != end || *qp < 0) {
+      log_error("%s: bad value '%s' for argument 'qp': allowed is the number of a queue pair",
+                name.c_str(), number.c_str());
+      return -EINVAL;
+    }
+  }
+  std::string card;
+  if (take_arg(&rest, "card", &card)) {
+    if (!rest.empty()) {
+      log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
+                rest.c_str(), card.c_str());
+      return -EINVAL;
+    }
+    *out = EalCard::find(card);
+    if (*out == nullptr) {
+      log_error("%s: no card '%s' in this process: there are '%s'; name it before this device",
+                name.c_str(), card.c_str(), EalCard::names().c_str());
+      return -ENODEV;
+    }
+    return 0;
+  }
+  CardArgs parsed;
+  parsed.base_dest_id = default_dest_id(name.c_str());
+  const int rc = parse_devargs(name, rest.c_str(), true, &parsed);
+  return rc != 0 ? rc : open_emulated_card(name, parsed, out);
 }
 
 uint32_t default_dest_id(const char* name) {

@@ -159,7 +159,8 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
       return device.eal_card().set_faults(value, device.eal_card().args().emu.fault_rate);
     }
     if (what == "fault_rate_ppm") {
-      return device.eal_card().set_faults(device.eal_card().args().emu.fault_seed, static_cast<double>(value) / kPpm);
+      return device.eal_card().set_faults(device.eal_card().args().emu.fault_seed,
+                                          static_cast<double>(value) / kPpm);
     }
     log_error(
         "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "

@@ -123,8 +123,8 @@ int dump(rte_rawdev* dev, std::FILE* file) {
   return with_device(dev, [&](RawDevice& device) {
     Mmio bar = device.bus().bar();
     std::fprintf(file, "%s on %s, %s process, %u queue pairs\n", device.name().c_str(),
-                 device.bus().name().c_str(), device.eal_card().is_primary() ? "primary" : "secondary",
-                 device.queue_pairs());
+                 device.bus().name().c_str(),
+                 device.eal_card().is_primary() ? "primary" : "secondary", device.queue_pairs());
     if (bar.read32(regs::id::magic()) == regs::kAllOnes) {
       std::fprintf(file, "the card is gone: all ones\n");
       return 0;

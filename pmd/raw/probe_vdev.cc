@@ -13,15 +13,12 @@
 namespace rio::pmd {
 namespace {
 
-constexpr uint32_t kLinkTimeoutMs = 100;
-
 int make_device(const char* name, const char* args, std::unique_ptr<RawDevice>* out) {
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name);
   // In a secondary process the arguments are the primary's.
-  if (const int rc = rte_eal_process_type() == RTE_PROC_PRIMARY
-                         ? parse_devargs(name, args, true, &parsed)
-                         : 0;
+  if (const int rc =
+          rte_eal_process_type() == RTE_PROC_PRIMARY ? parse_devargs(name, args, true, &parsed) : 0;
       rc != 0) {
     return rc;
   }
@@ -43,18 +40,7 @@ int vdev_probe(rte_vdev_device* vdev) {
   if (const int rc = make_device(name, rte_vdev_device_args(vdev), &device); rc != 0) {
     return rc;
   }
-  RawDevice* const made = device.get();
-  if (const int rc =
-          register_device(&vdev->device, "raw_rio", vdev->device.numa_node, std::move(device));
-      rc != 0) {
-    return rc;
-  }
-  // Two cards of a wire have to see each other: what a card gets while its link is down is lost.
-  if (RawDevice* const peer = made->peer(); peer != nullptr) {
-    (void)made->eal_card().wait_link(kLinkTimeoutMs);
-    (void)peer->eal_card().wait_link(kLinkTimeoutMs);
-  }
-  return 0;
+  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node, std::move(device));
 }
 
 int vdev_remove(rte_vdev_device* vdev) {
@@ -79,11 +65,13 @@ int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work)
 }
 
 int vdev_dma_map(rte_vdev_device* vdev, void* va, uint64_t iova, size_t len_bytes) {
-  return with_vdev(vdev, [=](RawDevice& device) { return device.eal_card().dma_map(va, iova, len_bytes); });
+  return with_vdev(
+      vdev, [=](RawDevice& device) { return device.eal_card().dma_map(va, iova, len_bytes); });
 }
 
 int vdev_dma_unmap(rte_vdev_device* vdev, void* va, uint64_t /*iova*/, size_t len_bytes) {
-  return with_vdev(vdev, [=](RawDevice& device) { return device.eal_card().dma_unmap(va, len_bytes); });
+  return with_vdev(vdev,
+                   [=](RawDevice& device) { return device.eal_card().dma_unmap(va, len_bytes); });
 }
 
 constexpr rte_vdev_driver make_driver() {

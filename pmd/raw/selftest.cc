@@ -60,7 +60,9 @@ int run(SelftestEnd& from, SelftestEnd& to) {
 class NoFaults {
  public:
   explicit NoFaults(RawDevice& device)
-      : device_(device), seed_(device.eal_card().args().emu.fault_seed), rate_(device.eal_card().args().emu.fault_rate) {
+      : device_(device),
+        seed_(device.eal_card().args().emu.fault_seed),
+        rate_(device.eal_card().args().emu.fault_rate) {
     if (rate_ > 0.0) {
       (void)device_.eal_card().set_faults(seed_, 0.0);
     }

@@ -57,7 +57,8 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   rte_tel_data_start_dict(data);
   rte_tel_data_add_dict_string(data, "name", device->name().c_str());
   rte_tel_data_add_dict_string(data, "bus", device->bus().name().c_str());
-  rte_tel_data_add_dict_string(data, "process", device->eal_card().is_primary() ? "primary" : "secondary");
+  rte_tel_data_add_dict_string(data, "process",
+                               device->eal_card().is_primary() ? "primary" : "secondary");
   rte_tel_data_add_dict_string(data, "wire", device->wire().c_str());
   add_number(data, "queue_pairs", device->queue_pairs());
   add_number(data, "dest_id", card.dest_id(0));

@@ -1,0 +1,151 @@
+/// @file
+/// A virtual channel: operations in the order of the user, on a DMA queue that all channels of a
+/// device share.
+#pragma once
+
+#include <rte_dmadev.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "pmd/bus/counter.hpp"
+#include "pmd/dev/dma_queue.hpp"
+
+namespace rio::pmd {
+
+/// Pieces of memory of one operation, of a scatter-gather list: as many on each side.
+inline constexpr uint16_t kDmaSegmentsMax = 16;
+
+/// What a channel does with each operation.
+struct DmaWay {
+  regs::DmaOp op = regs::DmaOp::kNwriteR;
+  uint32_t dest_id = 0;
+  uint64_t rio_base = 0;  ///< ORed to the addresses of the node: the key of our own window
+  uint8_t prio = 0;
+  bool to_self = false;  ///< memory to memory
+};
+
+/// One thread. An operation is a place on each side, or a list of them, and is cut into requests of
+/// the card when it is its turn. Requests may end in any order; operations are told of in theirs.
+class DmaChannel {
+ public:
+  /// @param slots operations that may be under way: power of two, at most 32768. @param caps of the
+  /// card.
+  DmaChannel(uint16_t number, const DmaWay& way, uint32_t slots, const Caps& caps);
+
+  /// Hot. @return index of the operation; -ENOSPC; -EINVAL: not aligned.
+  [[nodiscard]] int copy(rte_iova_t from, rte_iova_t to, uint32_t length_bytes, uint64_t flags) {
+    if (next_ - told_ > mask_) [[unlikely]] {
+      return -ENOSPC;
+    }
+    if (((from | to) & misaligned_) != 0 || (length_bytes & length_misaligned_) != 0) [[unlikely]] {
+      return -EINVAL;
+    }
+    Operation& operation = operations_[next_ & mask_];
+    operation = {
+        {from, to, length_bytes}, 0, 0, 0, Status::kOk, (flags & RTE_DMA_OP_FLAG_FENCE) != 0};
+    return taken(flags);
+  }
+  /// The same for lists. @return -EINVAL: the sides differ in length, or too many places, too.
+  [[nodiscard]] int copy_list(const rte_dma_sge* from, const rte_dma_sge* to, uint16_t from_count,
+                              uint16_t to_count, uint64_t flags);
+  /// Hot. What was taken until now may begin.
+  void submit() {
+    counts_.submitted.add(static_cast<uint16_t>(next_ - submitted_));
+    submitted_ = next_;
+  }
+  /// Hot. Post what may begin, as far as the queue has room.
+  void post(DmaQueue& queue);
+  /// Hot. A request has ended. @param slot the lower half of its cookie.
+  void ended(uint32_t slot, Status status) {
+    Operation& operation = operations_[slot & mask_];
+    operation.flying -= operation.flying == 0 ? 0 : 1;
+    if (status != Status::kOk) [[unlikely]] {
+      give_up(operation, status);
+    }
+  }
+  /// The queue is lost: all that was submitted and has not ended fails.
+  void fail(Status status);
+
+  /// Hot. Pass over operations that went well, in their order. @param last index of the last one
+  /// that was ever passed over. @param failed whether the next one did not go well.
+  [[nodiscard]] uint16_t take_good(uint16_t n, uint16_t* last, bool* failed);
+  /// Hot. Pass over operations that have ended.
+  [[nodiscard]] uint16_t take_all(uint16_t n, uint16_t* last, rte_dma_status_code* status);
+
+  /// Operations that can be taken.
+  [[nodiscard]] uint16_t room() const { return static_cast<uint16_t>(mask_ + 1 - (next_ - told_)); }
+  /// Whether all that was submitted has ended.
+  [[nodiscard]] bool idle();
+  [[nodiscard]] const DmaWay& way() const { return way_; }
+  /// Of a channel that has nothing under way: the card may have another destID since.
+  void set_dest_id(uint32_t dest_id) { way_.dest_id = dest_id; }
+  [[nodiscard]] uint32_t slots() const { return mask_ + 1; }
+
+  /// Since the last reset of them. Any thread under control_lock(); a burst old.
+  [[nodiscard]] rte_dma_stats stats() const;
+  void reset_stats();
+
+ private:
+  struct Counts {
+    Counter submitted;
+    Counter completed;
+    Counter errors;
+  };
+  struct Place {
+    rte_iova_t from;
+    rte_iova_t to;
+    uint32_t length_bytes;
+  };
+  struct Operation {
+    Place now;        ///< what is left of the place that is posted
+    uint16_t flying;  ///< requests
+    uint16_t place;   ///< the next, of a list
+    uint16_t places;  ///< of a list
+    Status status;
+    bool fence;
+
+    [[nodiscard]] bool posted() const { return now.length_bytes == 0 && place == places; }
+  };
+  static constexpr uint32_t kPlacesMax = 2 * kDmaSegmentsMax;
+  static constexpr uint32_t kBurst = 32;
+
+  [[nodiscard]] int taken(uint64_t flags) {
+    const uint32_t index = next_++;
+    if ((flags & RTE_DMA_OP_FLAG_SUBMIT) != 0) {
+      submit();
+    }
+    return static_cast<uint16_t>(index);
+  }
+  static void give_up(Operation& operation, Status status) {
+    operation.status = status;
+    operation.now.length_bytes = 0;
+    operation.place = operation.places;
+  }
+  /// @param index below begun_.
+  [[nodiscard]] bool over(uint32_t index) const { return operations_[index & mask_].flying == 0; }
+  [[nodiscard]] bool all_over_before_begun();
+  [[nodiscard]] uint32_t cut(uint32_t index, DmaRequest* requests, uint32_t n);
+  void next_place(uint32_t index);
+
+  uint32_t mask_;
+  uint32_t piece_bytes_max_;
+  uint64_t misaligned_;         // bits that must be 0 in addresses
+  uint32_t length_misaligned_;  // and in lengths
+  DmaWay way_;
+  uint64_t cookie_;  // number of the channel, in the upper half
+  // Free-running: told_ <= over_ <= begun_ <= submitted_ <= next_.
+  uint32_t next_ = 0;
+  uint32_t submitted_ = 0;
+  uint32_t begun_ = 0;  // all requests of those before are posted
+  uint32_t over_ = 0;   // those before were seen to be over
+  uint32_t told_ = 0;
+  Counts counts_;
+  rte_dma_stats zero_{};  // what they were at the last reset
+  std::vector<Operation> operations_;
+  std::vector<Place> places_;  // kPlacesMax of each operation; empty before the first list
+};
+
+[[nodiscard]] rte_dma_status_code dma_status_of(Status status);
+
+}  // namespace rio::pmd

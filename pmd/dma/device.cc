@@ -1,0 +1,308 @@
+#include "pmd/dma/device.hpp"
+
+#include <rte_random.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+
+using regs::DmaOp;
+
+DmaDevice::DmaDevice(std::string name, std::shared_ptr<EalCard> card)
+    : name_(std::move(name)),
+      card_(std::move(card)),
+      key_(static_cast<uint16_t>(1 + rte_rand_max(UINT16_MAX))) {
+  card_->enter(*this);
+}
+
+DmaDevice::~DmaDevice() {
+  stop();
+  card_->leave(*this);
+}
+
+int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, int qp,
+                      std::unique_ptr<DmaDevice>* out) {
+  std::unique_ptr<DmaDevice> device(new DmaDevice(name, std::move(card)));
+  EalCard& at = *device->card_;
+  if (at.card() == nullptr) {
+    return -ENODEV;
+  }
+  if (!at.card()->caps().dma) {
+    log_error("%s: the card %s has no DMA queues", name.c_str(), at.name().c_str());
+    return -ENOTSUP;
+  }
+  int rc =
+      qp < 0 ? at.claim_any(*device, &device->qp_) : at.claim(static_cast<uint32_t>(qp), *device);
+  device->qp_ = qp < 0 ? device->qp_ : static_cast<uint32_t>(qp);
+  rc = rc != 0 ? rc : device->find_out();
+  if (rc == 0) {
+    *out = std::move(device);
+  }
+  return rc;
+}
+
+int DmaDevice::open() {
+  if (card_->card() == nullptr) {
+    log_error("%s: the last reset of the card failed", name_.c_str());
+    return -ENODEV;
+  }
+  QueuePairConfig config;
+  config.dma_log2 = card_->args().dma_log2;
+  config.rings = ring_bit(regs::Ring::kDma);
+  const int rc = card_->card()->open_queue_pair(qp_, config, &pair_);
+  return rc != 0 ? rc : open_to_self();
+}
+
+/// All memory that the card reaches, for nobody but this queue pair: memory to memory goes there.
+int DmaDevice::open_to_self() {
+  if (!pair_->has_windows()) {
+    return 0;
+  }
+  uint32_t index = 0;
+  return pair_->windows().open({.rio_addr = 0,
+                                .size_bytes = uint64_t{1} << 48,
+                                .iova = 0,
+                                .rights = WindowRights::kWrite,
+                                .source = dest_id(),
+                                .source_mask = UINT32_MAX,
+                                .key = key_},
+                               &index);
+}
+
+/// Whether the card hears what it sends to its own destID: that is for the fabric to say.
+int DmaDevice::find_out() {
+  DmaMemory memory;
+  int rc = card_->bus().dma_alloc(4096, 4096, &memory);
+  if (rc != 0) {
+    return rc;
+  }
+  rc = open();
+  if (rc == 0 && pair_->has_windows()) {
+    hears_itself_ = reaches_itself(memory);
+  }
+  pair_.reset();
+  card_->bus().dma_free(memory);
+  return rc;
+}
+
+bool DmaDevice::reaches_itself(const DmaMemory& memory) {
+  constexpr uint64_t kMark = 0x52494F20746F2069;
+  auto* const words = static_cast<volatile uint64_t*>(memory.va);
+  constexpr uint32_t kTargetAt = 256;
+  words[0] = kMark;
+  const uint64_t target = (uint64_t{key_} << 48) | (memory.iova + kTargetAt);
+  const DmaRequest request = {.rio_addr = target,
+                              .iova = memory.iova,
+                              .cookie = 0,
+                              .dest_id = dest_id(),
+                              .length_bytes = sizeof(kMark),
+                              .op = DmaOp::kNwriteR,
+                              .prio = 0};
+  if (pair_->dma().post(&request, 1) != 1) {
+    return false;
+  }
+  // The card gives up by itself, after this time.
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::microseconds(4 * card_->args().response_timeout_us);
+  EntryDone done{};
+  while (pair_->dma().reap(&done, 1) == 0) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+  }
+  return done.status == Status::kOk && words[kTargetAt / sizeof(kMark)] == kMark;
+}
+
+int DmaDevice::configure(uint16_t channels) {
+  channels_.clear();
+  channels_.resize(channels);
+  return 0;
+}
+
+int DmaDevice::node_of(const rte_dma_port_param& port, DmaWay* way) {
+  if (port.reserved[0] >> 32 != RTE_DMA_RIO_PORT_MARK) {
+    way->dest_id = static_cast<uint32_t>(port.pcie.vfid);
+    return 0;
+  }
+  constexpr uint8_t kPrioMax = 2;
+  way->dest_id = static_cast<uint32_t>(port.reserved[0]);
+  way->prio = static_cast<uint8_t>(port.reserved[1] >> 8);
+  switch (static_cast<uint8_t>(port.reserved[1])) {
+    case RTE_DMA_RIO_NWRITE_R:
+      way->op = DmaOp::kNwriteR;
+      break;
+    case RTE_DMA_RIO_NWRITE:
+      way->op = DmaOp::kNwrite;
+      break;
+    case RTE_DMA_RIO_SWRITE:
+      way->op = DmaOp::kSwrite;
+      break;
+    default:
+      log_error("%s: a channel wants a way to write that rte_dma_rio.h does not have",
+                name_.c_str());
+      return -EINVAL;
+  }
+  if (way->prio > kPrioMax || port.reserved[1] >> 16 != 0) {
+    log_error("%s: a channel wants priority %u; 0 to %u are possible", name_.c_str(), way->prio,
+              kPrioMax);
+    return -EINVAL;
+  }
+  return 0;
+}
+
+int DmaDevice::way_of(const rte_dma_vchan_conf& conf, DmaWay* way) {
+  switch (conf.direction) {
+    case RTE_DMA_DIR_MEM_TO_MEM:
+      *way = {.op = DmaOp::kNwriteR,
+              .dest_id = dest_id(),
+              .rio_base = uint64_t{key_} << 48,
+              .to_self = true};
+      return 0;
+    case RTE_DMA_DIR_MEM_TO_DEV:
+      return node_of(conf.dst_port, way);
+    case RTE_DMA_DIR_DEV_TO_MEM: {
+      const int rc = node_of(conf.src_port, way);
+      way->op = DmaOp::kNread;
+      return rc;
+    }
+    default:
+      return -EINVAL;  // no such capability: dmadev does not ask
+  }
+}
+
+int DmaDevice::setup(uint16_t number, const rte_dma_vchan_conf& conf) {
+  DmaWay way;
+  if (const int rc = way_of(conf, &way); rc != 0) {
+    return rc;
+  }
+  const uint32_t slots = std::bit_ceil<uint32_t>(conf.nb_desc);
+  channels_[number] = std::make_unique<DmaChannel>(number, way, slots, card_->card()->caps());
+  return 0;
+}
+
+int DmaDevice::start() {
+  for (const auto& channel : channels_) {
+    if (channel == nullptr) {
+      log_error("%s: set up all %u channels before the start", name_.c_str(), channels());
+      return -EINVAL;
+    }
+  }
+  if (const int rc = open(); rc != 0) {
+    return rc;
+  }
+  for (const auto& channel : channels_) {
+    if (channel->way().to_self) {
+      channel->set_dest_id(dest_id());
+    }
+  }
+  started_ = true;
+  return 0;
+}
+
+void DmaDevice::stop() {
+  if (pair_ != nullptr && pair_->stop() == 0) {
+    while (reap() != 0) {
+    }
+  }
+  pair_.reset();
+  for (const auto& channel : channels_) {
+    if (channel != nullptr) {
+      channel->fail(Status::kFlushed);
+    }
+  }
+  started_ = false;
+}
+
+int DmaDevice::open_window(const rte_dma_rio_window& window, uint32_t* index) {
+  if (pair_ == nullptr || !pair_->has_windows()) {
+    return -ENODEV;
+  }
+  return pair_->windows().open({.rio_addr = window.rio_addr,
+                                .size_bytes = window.len,
+                                .iova = window.iova,
+                                .rights = window.rights,
+                                .source = window.source,
+                                .source_mask = window.source_mask,
+                                .key = window.key},
+                               index);
+}
+
+int DmaDevice::close_window(uint32_t index) {
+  return pair_ == nullptr || !pair_->has_windows() ? -ENODEV : pair_->windows().close(index);
+}
+
+uint32_t DmaDevice::dest_id() {
+  return card_->card() == nullptr ? Card::kNoDestId : card_->card()->dest_id(qp_);
+}
+
+uint16_t DmaDevice::reap() {
+  constexpr uint16_t kBurst = 32;
+  EntryDone done[kBurst];
+  const uint16_t n = pair_->dma().reap(done, kBurst);
+  for (uint16_t i = 0; i < n; ++i) {
+    channels_[done[i].cookie >> 32]->ended(static_cast<uint32_t>(done[i].cookie), done[i].status);
+  }
+  return n;
+}
+
+void DmaDevice::work(DmaChannel& channel) {
+  if (pair_ == nullptr) [[unlikely]] {
+    return;
+  }
+  constexpr uint32_t kLooks = 1u << 16;  // empty ones, before the card is asked whether it is there
+  DmaQueue& queue = pair_->dma();
+  const uint16_t n = reap();
+  empty_looks_ = n != 0 || queue.outstanding() == 0 ? 0 : empty_looks_ + 1;
+  if (empty_looks_ == kLooks) [[unlikely]] {
+    empty_looks_ = 0;
+    look_for_trouble();
+    if (pair_ == nullptr) {
+      return;
+    }
+  }
+  channel.post(queue);
+}
+
+/// Requests are out, and nothing comes. BAR reads.
+[[gnu::noinline]] void DmaDevice::look_for_trouble() {
+  regs::RingError error{};
+  uint32_t entry = 0;
+  const int state = pair_->dma().ring_state(&error, &entry);
+  if (state == static_cast<int>(regs::RingState::kRunning)) {
+    return;  // the card itself gives up on each request, in time
+  }
+  log_error("%s: %s: what is under way has failed; stop the device and start it again",
+            name_.c_str(),
+            state < 0 ? "the card is gone, or was reset" : "the card stopped the queue");
+  lose(Status::kLinkDown);
+}
+
+void DmaDevice::lose(Status status) {
+  pair_.reset();
+  for (const auto& channel : channels_) {
+    channel->fail(status);
+  }
+}
+
+void DmaDevice::dump(std::FILE* file) {
+  std::fprintf(file, "  card %s, queue pair %u, destID 0x%x, %s\n", card_->name().c_str(), qp_,
+               dest_id(),
+               lost()     ? "lost"
+               : started_ ? "started"
+                          : "stopped");
+  for (uint16_t i = 0; i < channels(); ++i) {
+    if (has_channel(i)) {
+      const DmaChannel& one = *channels_[i];
+      std::fprintf(file, "  channel %u: %u slots, %u free, destID 0x%x\n", i, one.slots(),
+                   one.room(), one.way().dest_id);
+    }
+  }
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,198 @@
+#include "pmd/dma/ops.hpp"
+
+#include <cerrno>
+#include <mutex>
+
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+[[nodiscard]] DmaDevice* device_of(const rte_dma_dev* dev) {
+  return static_cast<DmaDevice*>(dev->fp_obj->dev_private);
+}
+
+/// Runs `work(DmaDevice&)` under the control lock. @return what it returned, or -ENODEV.
+template <class Work>
+int with_device(const rte_dma_dev* dev, Work&& work) {
+  const std::lock_guard guard(control_lock());
+  DmaDevice* const device = device_of(dev);
+  return device == nullptr ? -ENODEV : work(*device);
+}
+
+int info_get(const rte_dma_dev* dev, rte_dma_info* info, uint32_t) {
+  return with_device(dev, [&](DmaDevice& device) {
+    info->dev_capa = RTE_DMA_CAPA_MEM_TO_DEV | RTE_DMA_CAPA_DEV_TO_MEM |
+                     RTE_DMA_CAPA_HANDLES_ERRORS | RTE_DMA_CAPA_OPS_COPY |
+                     RTE_DMA_CAPA_OPS_COPY_SG |
+                     (device.hears_itself() ? RTE_DMA_CAPA_MEM_TO_MEM : 0);
+    info->max_vchans = DmaDevice::kChannelsMax;
+    info->max_desc = DmaDevice::kSlotsMax;
+    info->min_desc = 1;
+    info->max_sges = kDmaSegmentsMax;
+    info->numa_node = static_cast<int16_t>(device.numa_node());
+    return 0;
+  });
+}
+
+int configure(rte_dma_dev* dev, const rte_dma_conf* conf, uint32_t) {
+  return with_device(dev, [&](DmaDevice& device) { return device.configure(conf->nb_vchans); });
+}
+
+int start(rte_dma_dev* dev) {
+  return with_device(dev, [](DmaDevice& device) { return device.start(); });
+}
+
+int stop(rte_dma_dev* dev) {
+  return with_device(dev, [](DmaDevice& device) {
+    device.stop();
+    return 0;
+  });
+}
+
+int close(rte_dma_dev* dev) {
+  const std::lock_guard guard(control_lock());
+  delete device_of(dev);
+  dev->fp_obj->dev_private = nullptr;
+  return 0;
+}
+
+int vchan_setup(rte_dma_dev* dev, uint16_t vchan, const rte_dma_vchan_conf* conf, uint32_t) {
+  return with_device(dev, [&](DmaDevice& device) { return device.setup(vchan, *conf); });
+}
+
+int stats_get(const rte_dma_dev* dev, uint16_t vchan, rte_dma_stats* stats, uint32_t) {
+  return with_device(dev, [&](DmaDevice& device) {
+    *stats = {};
+    for (uint16_t i = 0; i < device.channels(); ++i) {
+      if ((vchan == i || vchan == RTE_DMA_ALL_VCHAN) && device.has_channel(i)) {
+        const rte_dma_stats one = device.channel(i).stats();
+        stats->submitted += one.submitted;
+        stats->completed += one.completed;
+        stats->errors += one.errors;
+      }
+    }
+    return 0;
+  });
+}
+
+int stats_reset(rte_dma_dev* dev, uint16_t vchan) {
+  return with_device(dev, [&](DmaDevice& device) {
+    for (uint16_t i = 0; i < device.channels(); ++i) {
+      if ((vchan == i || vchan == RTE_DMA_ALL_VCHAN) && device.has_channel(i)) {
+        device.channel(i).reset_stats();
+      }
+    }
+    return 0;
+  });
+}
+
+/// Called beside the bursts, by dmadev's rules of the same thread.
+int vchan_status(const rte_dma_dev* dev, uint16_t vchan, enum rte_dma_vchan_status* status) {
+  DmaDevice* const device = device_of(dev);
+  if (device == nullptr || !device->has_channel(vchan)) {
+    return -EINVAL;
+  }
+  DmaChannel& channel = device->channel(vchan);
+  device->work(channel);
+  *status = device->lost()   ? RTE_DMA_VCHAN_HALTED_ERROR
+            : channel.idle() ? RTE_DMA_VCHAN_IDLE
+                             : RTE_DMA_VCHAN_ACTIVE;
+  return 0;
+}
+
+int dump(const rte_dma_dev* dev, FILE* file) {
+  return with_device(dev, [&](DmaDevice& device) {
+    device.dump(file);
+    return 0;
+  });
+}
+
+constexpr rte_dma_dev_ops make_ops() {
+  rte_dma_dev_ops ops{};
+  ops.dev_info_get = info_get;
+  ops.dev_configure = configure;
+  ops.dev_start = start;
+  ops.dev_stop = stop;
+  ops.dev_close = close;
+  ops.vchan_setup = vchan_setup;
+  ops.stats_get = stats_get;
+  ops.stats_reset = stats_reset;
+  ops.vchan_status = vchan_status;
+  ops.dev_dump = dump;
+  return ops;
+}
+
+// Hot, as dmadev calls them: channel and pointers are good.
+
+int taken(DmaDevice& device, DmaChannel& channel, int rc, uint64_t flags) {
+  if (rc >= 0 && (flags & RTE_DMA_OP_FLAG_SUBMIT) != 0) {
+    device.post(channel);
+  }
+  return rc;
+}
+
+int copy(void* self, uint16_t vchan, rte_iova_t from, rte_iova_t to, uint32_t length_bytes,
+         uint64_t flags) {
+  DmaDevice& device = *static_cast<DmaDevice*>(self);
+  DmaChannel& channel = device.channel(vchan);
+  return taken(device, channel, channel.copy(from, to, length_bytes, flags), flags);
+}
+
+int copy_sg(void* self, uint16_t vchan, const rte_dma_sge* from, const rte_dma_sge* to,
+            uint16_t from_count, uint16_t to_count, uint64_t flags) {
+  DmaDevice& device = *static_cast<DmaDevice*>(self);
+  DmaChannel& channel = device.channel(vchan);
+  return taken(device, channel, channel.copy_list(from, to, from_count, to_count, flags), flags);
+}
+
+int submit(void* self, uint16_t vchan) {
+  DmaDevice& device = *static_cast<DmaDevice*>(self);
+  DmaChannel& channel = device.channel(vchan);
+  channel.submit();
+  device.post(channel);
+  return 0;
+}
+
+uint16_t completed(void* self, uint16_t vchan, const uint16_t n, uint16_t* last, bool* failed) {
+  DmaDevice& device = *static_cast<DmaDevice*>(self);
+  DmaChannel& channel = device.channel(vchan);
+  device.work(channel);
+  return channel.take_good(n, last, failed);
+}
+
+uint16_t completed_status(void* self, uint16_t vchan, const uint16_t n, uint16_t* last,
+                          rte_dma_status_code* status) {
+  DmaDevice& device = *static_cast<DmaDevice*>(self);
+  DmaChannel& channel = device.channel(vchan);
+  device.work(channel);
+  return channel.take_all(n, last, status);
+}
+
+uint16_t burst_capacity(const void* self, uint16_t vchan) {
+  return const_cast<DmaDevice*>(static_cast<const DmaDevice*>(self))->channel(vchan).room();
+}
+
+}  // namespace
+
+constinit const rte_dma_dev_ops kDmaOps = make_ops();
+
+DmaDevice* find_dma_device(int16_t dev_id) {
+  if (!rte_dma_is_valid(dev_id)) {
+    return nullptr;
+  }
+  const rte_dma_fp_object& functions = rte_dma_fp_objs[dev_id];
+  return functions.copy == copy ? static_cast<DmaDevice*>(functions.dev_private) : nullptr;
+}
+
+void set_hot_functions(DmaDevice& device, rte_dma_fp_object* functions) {
+  functions->dev_private = &device;
+  functions->copy = copy;
+  functions->copy_sg = copy_sg;
+  functions->submit = submit;
+  functions->completed = completed;
+  functions->completed_status = completed_status;
+  functions->burst_capacity = burst_capacity;
+}
+
+}  // namespace rio::pmd

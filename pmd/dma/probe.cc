@@ -1,0 +1,82 @@
+// Virtual devices dma_rio0, dma_rio1…: a DMA queue of an emulated card, or of any card that another
+// device has.
+
+#include <bus_vdev_driver.h>
+#include <rte_eal.h>
+
+#include <cerrno>
+#include <mutex>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/card/open_card.hpp"
+#include "pmd/dma/ops.hpp"
+
+namespace rio::pmd {
+namespace {
+
+int make_device(const char* name, const char* args, std::unique_ptr<DmaDevice>* out) {
+  std::shared_ptr<EalCard> card;
+  int qp = -1;
+  const int rc = open_any_card(name, args != nullptr ? args : "", &card, &qp);
+  return rc != 0 ? rc : DmaDevice::create(name, std::move(card), qp, out);
+}
+
+/// dmadev wants some memory of its own for each device; ours is C++.
+constexpr size_t kNoPrivate = 1;
+
+int probe(rte_vdev_device* vdev) {
+  const char* const name = rte_vdev_device_name(vdev);
+  if (name == nullptr) {
+    return -EINVAL;
+  }
+  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+    log_error("%s: DMA devices are the primary process's: dmadev shares none", name);
+    return -ENOTSUP;
+  }
+  const std::lock_guard guard(control_lock());
+  std::unique_ptr<DmaDevice> device;
+  if (const int rc = make_device(name, rte_vdev_device_args(vdev), &device); rc != 0) {
+    return rc;
+  }
+  rte_dma_dev* const dev = rte_dma_pmd_allocate(name, vdev->device.numa_node, kNoPrivate);
+  if (dev == nullptr) {
+    log_error("%s: no room for a DMA device of this name", name);
+    return -ENOMEM;
+  }
+  dev->device = &vdev->device;
+  dev->dev_ops = &kDmaOps;
+  set_hot_functions(*device.release(), dev->fp_obj);
+  dev->state = RTE_DMA_DEV_READY;
+  return 0;
+}
+
+int remove(rte_vdev_device* vdev) {
+  const char* const name = rte_vdev_device_name(vdev);
+  const int id = name == nullptr ? -1 : rte_dma_get_dev_id_by_name(name);
+  if (id < 0) {
+    return -ENODEV;
+  }
+  const std::lock_guard guard(control_lock());
+  const DmaDevice* const device = find_dma_device(static_cast<int16_t>(id));
+  if (device != nullptr && device->in_use()) {
+    rte_dma_stop(static_cast<int16_t>(id));
+  }
+  return rte_dma_pmd_release(name);
+}
+
+constexpr rte_vdev_driver make_driver() {
+  rte_vdev_driver driver{};
+  driver.probe = probe;
+  driver.remove = remove;
+  driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
+  return driver;
+}
+
+// constinit: a dynamic initialiser would run after the registration below.
+constinit rte_vdev_driver dma_rio = make_driver();
+
+}  // namespace
+
+RTE_PMD_REGISTER_VDEV(dma_rio, dma_rio);
+
+}  // namespace rio::pmd
