@@ -1,8 +1,11 @@
 #!/bin/sh
-# Stock dpdk-test with the plug-in: rawdev_autotest, which runs the selftest of each raw device.
-#   autotest.sh EAL_ARGUMENT...
+# Stock dpdk-test with a plug-in.
+#   autotest.sh TEST PLUGIN TEXT EAL_ARGUMENT...
+# TEXT must be in what the test prints: it has found our device.
 # The plug-in's folder is in LD_LIBRARY_PATH: EAL refuses -d with a path below a folder that
 # everybody may write.
+test=$1 plugin=$2 text=$3
+shift 3
 command -v dpdk-test >/dev/null || { echo "skipped: dpdk-test is not installed: apt-get install dpdk-dev"; exit 77; }
 case " $* " in
   *" --no-huge "*) ;;
@@ -10,9 +13,10 @@ case " $* " in
        { echo "skipped: fewer than 64 free hugepages: echo 256 >/proc/sys/vm/nr_hugepages"; exit 77; } ;;
 esac
 trap 'rm -rf "/var/run/dpdk/rio-autotest-$$" "${XDG_RUNTIME_DIR:-/var/run}/dpdk/rio-autotest-$$"' EXIT
-log=$(echo rawdev_autotest | dpdk-test --no-pci --no-telemetry --file-prefix "rio-autotest-$$" \
-  --lcores '0@(0-1)' "$@" -d librte_raw_rio.so 2>&1)
+log=$(echo "$test" | dpdk-test --no-pci --no-telemetry --file-prefix "rio-autotest-$$" \
+  --lcores '0@(0-1)' "$@" -d "$plugin" 2>&1)
+log=$(echo "$log" | tr '\r' '\n' | grep -v '^Ops submitted')
 echo "$log"
-echo "$log" | grep -q '(raw_rio0) selftest: Passed' || exit 1
+echo "$log" | grep -qF "$text" || exit 1
 echo "$log" | grep -q 'Test OK' || exit 1
-! echo "$log" | grep -q 'selftest: Failed'
+! echo "$log" | grep -qE 'selftest: Failed|Failed +: [1-9]'
