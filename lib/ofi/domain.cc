@@ -1,5 +1,6 @@
 #include "lib/ofi/domain.hpp"
 
+#include <rdma/providers/fi_log.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -94,6 +95,8 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   if (const int rc = msg::Port::open(config, &domain->port_); rc != 0) {
     return rc;
   }
+  FI_INFO(&provider(), FI_LOG_DOMAIN, "card %s, queue pair %u, destID %u\n", config.card.c_str(),
+          config.queue_pair, domain->port_->dest_id());
   domain->border_ = params.border;
   domain->rma_border_ = params.rma_border;
   const int mode = info.domain_attr->mr_mode;
