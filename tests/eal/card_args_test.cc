@@ -27,7 +27,7 @@ int parse(const char* text, CardArgs* args, bool emulated = true) {
   return rc;
 }
 
-TEST(RawDevargs, TakesNothing) {
+TEST(CardDevargs, TakesNothing) {
   CardArgs args;
   EXPECT_EQ(parse("", &args), 0);
   EXPECT_EQ(parse(nullptr, &args), 0);
@@ -35,7 +35,7 @@ TEST(RawDevargs, TakesNothing) {
   EXPECT_EQ(args.emu.queue_pairs, 2u);
 }
 
-TEST(RawDevargs, TakesAll) {
+TEST(CardDevargs, TakesAll) {
   CardArgs args;
   ASSERT_EQ(parse("wire=left-right,qps=31,stepping=thread,exact=1,quirks=0,faults=0x10:0.25,"
                   "pcie=18446744073709551615,destid=0x200,tx_ring=1024,rx_ring=64,"
@@ -65,7 +65,7 @@ TEST(RawDevargs, TakesAll) {
   EXPECT_EQ(args.retry_delay_us, 7u);
 }
 
-TEST(RawDevargs, DerivesOneTimeoutFromTheOther) {
+TEST(CardDevargs, DerivesOneTimeoutFromTheOther) {
   CardArgs args;
   ASSERT_EQ(parse("response_timeout_us=30", &args), 0) << logged;
   EXPECT_EQ(args.receive_timeout_us, 60u);
@@ -128,11 +128,31 @@ constexpr Bad kBad[] = {
 
 INSTANTIATE_TEST_SUITE_P(Each, BadDevargs, testing::ValuesIn(kBad));
 
-TEST(RawDevargs, KeepsEmulationFromPciCards) {
+TEST(CardDevargs, KeepsEmulationFromPciCards) {
   CardArgs args;
   EXPECT_EQ(parse("wire=loop", &args, false), -EINVAL);
   EXPECT_NE(logged.find("a PCI card"), std::string::npos) << logged;
   EXPECT_EQ(parse("destid=5,tx_ring=64", &args, false), 0) << logged;
+}
+
+// Arguments of a device are taken out, what is left are those of its card.
+TEST(TakeArg, WhereverItStands) {
+  struct Case {
+    const char* text;
+    const char* value;  // null: it is not there
+    const char* rest;
+  };
+  for (const auto& [text, value, rest] :
+       {Case{"card=a", "a", ""}, Case{"card=a,qp=1", "a", "qp=1"}, Case{"qp=1,card=a", "a", "qp=1,"},
+        Case{"qp=1,card=,x=2", "", "qp=1,x=2"}, Case{"", nullptr, ""},
+        Case{"mycard=a", nullptr, "mycard=a"}, Case{"x=card=a", nullptr, "x=card=a"},
+        Case{"card", nullptr, "card"}, Case{"card=a,card=b", "a", "card=b"}}) {
+    std::string left = text;
+    std::string got = "untouched";
+    EXPECT_EQ(take_arg(&left, "card", &got), value != nullptr) << text;
+    EXPECT_EQ(got, value != nullptr ? value : "untouched") << text;
+    EXPECT_EQ(left, rest) << text;
+  }
 }
 
 std::string slurp(const char* path) {
@@ -141,7 +161,7 @@ std::string slurp(const char* path) {
 }
 
 /// Guide and pmdinfo name each argument that the table has.
-TEST(RawDevargs, AreDocumented) {
+TEST(CardDevargs, AreDocumented) {
   const std::string guide = slurp(RAW_RIO_GUIDE);
   const std::string info = slurp(RAW_RIO_PMDINFO);
   ASSERT_FALSE(guide.empty());
