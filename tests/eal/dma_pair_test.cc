@@ -232,15 +232,15 @@ TEST_F(DmaPair, WhoIsFullSaysSo) {
 
 TEST_F(DmaPair, WhatIsUnderWayAtTheStopFails) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 64; ++i) {  // more requests than the ring has room for
     ASSERT_EQ(a_.copy(iova(ours_.va), there(), kBytes), i);
   }
   a_.stop();
-  const auto all = a_.statuses(8);
-  ASSERT_EQ(all.size(), 8u);
-  EXPECT_EQ(all[7], RTE_DMA_STATUS_USER_ABORT);
+  const auto all = a_.statuses(64);
+  ASSERT_EQ(all.size(), 64u);
+  EXPECT_EQ(all[63], RTE_DMA_STATUS_USER_ABORT);
   ASSERT_EQ(rte_dma_start(a_.id()), 0);
-  ASSERT_EQ(a_.copy(iova(ours_.va), there(), 64), 8);
+  ASSERT_EQ(a_.copy(iova(ours_.va), there(), 64), 64);
   EXPECT_EQ(a_.status(&b_), RTE_DMA_STATUS_SUCCESSFUL);
 }
 
@@ -256,6 +256,18 @@ TEST_F(DmaPair, ANodeThatIsNoneRefuses) {
   ASSERT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_DEV, 0x7777), 0);
   ASSERT_EQ(a_.copy(iova(ours_.va), there(), 64), 0);
   EXPECT_EQ(a_.status(&b_), RTE_DMA_STATUS_INVALID_ADDR);
+}
+
+TEST_F(DmaPair, StreamingWritesAreOfDoublewords) {
+  begin(RTE_DMA_DIR_MEM_TO_DEV, RTE_DMA_RIO_SWRITE);
+  EXPECT_EQ(a_.copy(iova(ours_.va), there(), 12), -EINVAL);
+  EXPECT_EQ(a_.copy(iova(ours_.va + 4), there(), 16), -EINVAL);
+  EXPECT_EQ(a_.copy(iova(ours_.va), there(4), 16), -EINVAL);
+  rte_dma_sge from = {iova(ours_.va), 12};
+  rte_dma_sge to = {there(), 12};
+  EXPECT_EQ(rte_dma_copy_sg(a_.id(), 0, &from, &to, 1, 1, 0), -EINVAL);
+  EXPECT_EQ(a_.copy(iova(ours_.va), there(), 16), 0);
+  EXPECT_EQ(a_.status(&b_), RTE_DMA_STATUS_SUCCESSFUL);
 }
 
 TEST_F(DmaPair, BadChannelsAreRefused) {
@@ -296,10 +308,21 @@ TEST(DmaShared, TwoClassesOnOneCard) {
   ASSERT_EQ(rte_dma_start(dma.id()), 0);
   ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 1);
   EXPECT_EQ(dma.status(), RTE_DMA_STATUS_SUCCESSFUL);
+  // What has ended before the stop is told after it.
+  std::memset(memory.va + 4096, 0, 4096);
+  ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 2);
+  dma.stop();
+  EXPECT_EQ(dma.status(), RTE_DMA_STATUS_SUCCESSFUL);
+  EXPECT_EQ(std::memcmp(memory.va, memory.va + 4096, 4096), 0);
+  // Its queue pair is free again once it is unplugged.
+  ASSERT_EQ(rte_vdev_uninit("dma_rio2"), 0);
+  ASSERT_EQ(rte_vdev_init("dma_rio2", "card=raw_rio0,qp=1"), 0) << log.text();
+  dma = Node("dma_rio2");
+  ASSERT_EQ(dma.start(RTE_DMA_DIR_MEM_TO_MEM), 0);
   // The card stays as long as somebody has it.
   rte_rawdev_stop(raw);
   ASSERT_EQ(rte_vdev_uninit("raw_rio0"), 0);
-  ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 2);
+  ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 0);
   EXPECT_EQ(dma.status(), RTE_DMA_STATUS_SUCCESSFUL);
   ASSERT_EQ(rte_vdev_uninit("dma_rio2"), 0);
 }
