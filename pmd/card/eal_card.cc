@@ -56,7 +56,7 @@ std::shared_ptr<EalCard> EalCard::find(const std::string& name) {
 
 std::shared_ptr<EalCard> EalCard::other_end() const {
   for (const auto& [name, weak] : cards()) {
-    const std::shared_ptr<EalCard> card = weak.lock();
+    std::shared_ptr<EalCard> card = weak.lock();
     if (card != nullptr && card.get() != this && !wire_.empty() && card->wire_ == wire_) {
       return card;
     }

@@ -7,8 +7,8 @@
  * from one; addresses of the device are RapidIO addresses, with the key of the node's inbound
  * window, if it has one, in the top 16 bits (rte_dma_rio_window_open() of the other side).
  */
-#ifndef RTE_DMA_RIO_H_
-#define RTE_DMA_RIO_H_
+#ifndef RTE_DMA_RIO_H
+#define RTE_DMA_RIO_H
 
 #include <rte_dmadev.h>
 #include <stdint.h>
@@ -77,4 +77,4 @@ uint32_t rte_dma_rio_dest_id(int16_t dev_id);
 }
 #endif
 
-#endif /* RTE_DMA_RIO_H_ */
+#endif /* RTE_DMA_RIO_H */
