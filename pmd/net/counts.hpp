@@ -20,10 +20,10 @@ struct NetRxCounts {
 struct NetTxCounts {
   Counter frames;
   Counter bytes;
-  Counter refused;     ///< by the peer, or in doubt
-  Counter lengths;     ///< too short for Ethernet, or too long for a message
-  Counter no_peer;     ///< nobody with this address has joined
-  Counter bounced;     ///< copied, since they are not where or as the card wants it
+  Counter refused;  ///< by the peer, or in doubt
+  Counter lengths;  ///< too short for Ethernet, or too long for a message
+  Counter no_peer;  ///< nobody with this address has joined
+  Counter bounced;  ///< copied, since they are not where or as the card wants it
 };
 
 }  // namespace rio::pmd

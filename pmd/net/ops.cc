@@ -93,14 +93,15 @@ int rx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t, unsigned, const r
     const bool scatter = (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
     const uint32_t room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
     if (!scatter && room < uint32_t{dev->data->mtu} + RTE_ETHER_HDR_LEN) {
-      log_error("%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
-                "'scatter'",
-                port.name().c_str(), room, dev->data->mtu);
+      log_error(
+          "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
+          "'scatter'",
+          port.name().c_str(), room, dev->data->mtu);
       return -EINVAL;
     }
     NetRx* made = nullptr;
-    const int rc = port.set_up_rx({.port = dev->data->port_id, .pool = pool, .scatter = scatter},
-                                  &made);
+    const int rc =
+        port.set_up_rx({.port = dev->data->port_id, .pool = pool, .scatter = scatter}, &made);
     dev->data->rx_queues[queue] = made;
     return rc;
   });

@@ -54,8 +54,8 @@ class DestIdSet {
 /// Who is there, as far as a port knows. Its receiving thread and its sending one change it.
 struct Peers {
   DestIdSet joined;  ///< get broadcasts
-  /// Get what is for them: they have joined, or were invited when the port was started. Who does not
-  /// answer is taken away until he joins.
+  /// Get what is for them: they have joined, or were invited when the port was started. Who does
+  /// not answer is taken away until he joins.
   DestIdSet reachable;
 };
 

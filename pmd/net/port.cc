@@ -44,6 +44,7 @@ uint32_t NetPort::dest_id() {
 }
 
 int NetPort::set_up_rx(const NetRxConfig& config, NetRx** out) {
+  zero.clear();  // a new queue counts from 0
   const int rc = NetRx::create(
       card_->bus(), config, *peers_, [this](uint32_t dest_id) { tx_->join(dest_id); }, &rx_);
   *out = rx_.get();
@@ -51,6 +52,7 @@ int NetPort::set_up_rx(const NetRxConfig& config, NetRx** out) {
 }
 
 int NetPort::set_up_tx(NetTx** out) {
+  zero.clear();
   if (card_->card() == nullptr) {
     return -ENODEV;
   }

@@ -30,8 +30,8 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
     for (int i = 0; i < 2; ++i) {
       const bool hex = words[i].starts_with("0x");
       const std::string_view digits = words[i].substr(hex ? 2 : 0);
-      const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), ends[i],
-                                          hex ? 16 : 10);
+      const auto result =
+          std::from_chars(digits.data(), digits.data() + digits.size(), ends[i], hex ? 16 : 10);
       if (result.ec != std::errc{} || result.ptr != digits.data() + digits.size() ||
           ends[i] >= kNetDestIds) {
         return false;
@@ -54,9 +54,10 @@ int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) 
     return 0;
   }
   if (!read_dest_ids(text, out)) {
-    log_error("%s: bad value '%s' for argument 'peers': allowed are destIDs up to %u and ranges of "
-              "them, as in 0x100:0x200-0x20f",
-              name, text.c_str(), kNetDestIds - 1);
+    log_error(
+        "%s: bad value '%s' for argument 'peers': allowed are destIDs up to %u and ranges of "
+        "them, as in 0x100:0x200-0x20f",
+        name, text.c_str(), kNetDestIds - 1);
     return -EINVAL;
   }
   return 0;

@@ -14,9 +14,9 @@
 namespace rio::pmd {
 
 struct NetRxConfig {
-  uint16_t port = 0;         ///< of ethdev
+  uint16_t port = 0;  ///< of ethdev
   rte_mempool* pool = nullptr;
-  bool scatter = false;      ///< frames may take several mbufs
+  bool scatter = false;  ///< frames may take several mbufs
 };
 
 /// One thread in burst(). Frames land in buffers of its own and are copied to mbufs, of whatever
@@ -43,8 +43,7 @@ class NetRx {
   [[nodiscard]] const NetRxConfig& config() const { return config_; }
 
  private:
-  NetRx(Bus& bus, const NetRxConfig& config, Peers& peers,
-        std::function<void(uint32_t)> joined);
+  NetRx(Bus& bus, const NetRxConfig& config, Peers& peers, std::function<void(uint32_t)> joined);
   [[nodiscard]] const uint8_t* bytes(const RxMessage& message) const;
   [[nodiscard]] bool good(const RxMessage& message);
   [[nodiscard]] bool fill(rte_mbuf& first, const uint8_t* from, uint32_t length_bytes);

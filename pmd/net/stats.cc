@@ -12,30 +12,23 @@ struct Row {
   uint64_t (*get)(const NetPort& port);
 };
 
-template <Counter NetRxCounts::* counter>
+template <Counter NetRxCounts::*counter>
 uint64_t rx(const NetPort& port) {
   return port.rx() == nullptr ? 0 : (port.rx()->counts().*counter).get();
 }
-template <Counter NetTxCounts::* counter>
+template <Counter NetTxCounts::*counter>
 uint64_t tx(const NetPort& port) {
   return port.tx() == nullptr ? 0 : (port.tx()->counts().*counter).get();
 }
 
 constexpr Row kRows[] = {
-    {"rx_frames", rx<&NetRxCounts::frames>},
-    {"rx_bytes", rx<&NetRxCounts::bytes>},
-    {"rx_no_mbuf", rx<&NetRxCounts::no_mbuf>},
-    {"rx_failed_messages", rx<&NetRxCounts::failed>},
-    {"rx_bad_lengths", rx<&NetRxCounts::lengths>},
-    {"rx_spoofed", rx<&NetRxCounts::spoofed>},
-    {"rx_joins", rx<&NetRxCounts::joins>},
-    {"rx_leaves", rx<&NetRxCounts::leaves>},
-    {"tx_frames", tx<&NetTxCounts::frames>},
-    {"tx_bytes", tx<&NetTxCounts::bytes>},
-    {"tx_refused", tx<&NetTxCounts::refused>},
-    {"tx_bad_lengths", tx<&NetTxCounts::lengths>},
-    {"tx_no_peer", tx<&NetTxCounts::no_peer>},
-    {"tx_bounced", tx<&NetTxCounts::bounced>},
+    {"rx_frames", rx<&NetRxCounts::frames>},       {"rx_bytes", rx<&NetRxCounts::bytes>},
+    {"rx_no_mbuf", rx<&NetRxCounts::no_mbuf>},     {"rx_failed_messages", rx<&NetRxCounts::failed>},
+    {"rx_bad_lengths", rx<&NetRxCounts::lengths>}, {"rx_spoofed", rx<&NetRxCounts::spoofed>},
+    {"rx_joins", rx<&NetRxCounts::joins>},         {"rx_leaves", rx<&NetRxCounts::leaves>},
+    {"tx_frames", tx<&NetTxCounts::frames>},       {"tx_bytes", tx<&NetTxCounts::bytes>},
+    {"tx_refused", tx<&NetTxCounts::refused>},     {"tx_bad_lengths", tx<&NetTxCounts::lengths>},
+    {"tx_no_peer", tx<&NetTxCounts::no_peer>},     {"tx_bounced", tx<&NetTxCounts::bounced>},
 };
 constexpr unsigned kCount = sizeof(kRows) / sizeof(kRows[0]);
 

@@ -106,9 +106,8 @@ void NetTx::reap() {
 /// Who does not answer is not asked again until he joins.
 [[gnu::noinline]] void NetTx::not_taken(uint64_t cookie, Status status) {
   const void* const frame =
-      (cookie & kCopy) != 0
-          ? static_cast<uint8_t*>(copies_.va) + (cookie >> 1) * kFrameBytesMax
-          : rte_pktmbuf_mtod(reinterpret_cast<rte_mbuf*>(cookie), const void*);
+      (cookie & kCopy) != 0 ? static_cast<uint8_t*>(copies_.va) + (cookie >> 1) * kFrameBytesMax
+                            : rte_pktmbuf_mtod(reinterpret_cast<rte_mbuf*>(cookie), const void*);
   rte_ether_hdr header;
   std::memcpy(&header, frame, sizeof(header));
   const uint32_t dest_id = dest_id_of(header.dst_addr);
