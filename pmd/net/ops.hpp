@@ -9,8 +9,13 @@ namespace rio::pmd {
 /// The table; constant.
 extern const eth_dev_ops kNetOps;
 
+/// What ethdev keeps of a port.
+struct NetPrivate {
+  NetPort* port;
+};
+
 [[nodiscard]] inline NetPort*& port_of(rte_eth_dev* dev) {
-  return *static_cast<NetPort**>(dev->data->dev_private);
+  return static_cast<NetPrivate*>(dev->data->dev_private)->port;
 }
 
 // stats.cc

@@ -87,7 +87,7 @@ int probe(rte_vdev_device* vdev) {
   if (const int rc = make_port(name, args != nullptr ? args : "", &port); rc != 0) {
     return rc;
   }
-  rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetPort*));
+  rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetPrivate));
   auto* const address = static_cast<rte_ether_addr*>(rte_zmalloc(name, sizeof(rte_ether_addr), 0));
   if (dev == nullptr || address == nullptr) {
     log_error("%s: no room for a port of this name", name);

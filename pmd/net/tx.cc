@@ -63,7 +63,9 @@ void NetTx::leave() {
 }
 
 void NetTx::stop() {
-  while (pair_ != nullptr && pair_->tx().outstanding() != 0) {
+  // Of a card that is gone some never come back.
+  for (uint32_t before = 0; pair_ != nullptr && pair_->tx().outstanding() != before;) {
+    before = pair_->tx().outstanding();
     reap();
   }
   pair_ = nullptr;
