@@ -126,7 +126,8 @@ rte_mempool* small() {
 
 class NetPair : public testing::Test {
  protected:
-  void TearDown() override {
+  void TearDown() override { work(); }
+  void work() {
     for (uint32_t i = 0; i < 100; ++i) {
       a_.work();
       b_.work();
@@ -203,12 +204,15 @@ TEST_F(NetPair, LengthsThatAreNoneAreDroppedAndCounted) {
 
 TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
   ASSERT_TRUE(until([&] { return a_.xstat("rx_joins") == 1 && b_.xstat("rx_joins") == 1; }));
+  const unsigned before = rte_mempool_avail_count(large());
   for (const uint32_t segments : {1u, 2u}) {
     ASSERT_EQ(a_.send(a_.frame(kEverybody, 100, segments)), 1);
     rte_mbuf* const got = b_.receive(a_);
     expect_frame(got, a_.wanted(kEverybody, 100));
     rte_pktmbuf_free(got);
   }
+  work();
+  EXPECT_EQ(rte_mempool_avail_count(large()), before);
   ASSERT_EQ(rte_eth_dev_stop(b_.id()), 0);
   for (uint32_t i = 0; i < kTurns && a_.xstat("rx_leaves") == 0; ++i) {
     a_.work();
