@@ -213,6 +213,8 @@ TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
     rte_pktmbuf_free(got);
     work();
     EXPECT_EQ(rte_mbuf_refcnt_read(frame), 2);
+    rte_pktmbuf_free(frame);
+    rte_pktmbuf_free(frame);
   }
   ASSERT_EQ(rte_eth_dev_stop(b_.id()), 0);
   for (uint32_t i = 0; i < kTurns && a_.xstat("rx_leaves") == 0; ++i) {
