@@ -178,7 +178,11 @@ int EalCard::claim(uint32_t qp, CardUser& user) {
   return rc;
 }
 
-int EalCard::claim_any(CardUser& user, uint32_t* qp) {
+int EalCard::claim_one(int wanted, CardUser& user, uint32_t* qp) {
+  if (wanted >= 0) {
+    *qp = static_cast<uint32_t>(wanted);
+    return claim(*qp, user);
+  }
   for (*qp = 0; card_ != nullptr && *qp < queue_pairs(); ++*qp) {
     if (owners_[*qp] == nullptr && shared_.claim(*qp, *bus_) == 0) {
       owners_[*qp] = &user;
@@ -186,7 +190,7 @@ int EalCard::claim_any(CardUser& user, uint32_t* qp) {
     }
   }
   log_error("%s: %s", name_.c_str(),
-            card_ == nullptr ? "the card is lost"
+            card_ == nullptr ? "the last reset of the card failed: reset it again"
                              : "no queue pair is free: give an emulated card more with qps=");
   return card_ == nullptr ? -ENODEV : -EBUSY;
 }

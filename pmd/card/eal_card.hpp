@@ -72,8 +72,9 @@ class EalCard {
   /// another user or process has it, -EINVAL: there is none of this number, -ENODEV, or as
   /// SharedCard::claim().
   [[nodiscard]] int claim(uint32_t qp, CardUser& user);
-  /// Claim the lowest one that is free. @return -EBUSY: there is none.
-  [[nodiscard]] int claim_any(CardUser& user, uint32_t* qp);
+  /// claim() for who may be told its number. @param wanted -1: the lowest one that is free. @param qp
+  /// the one that it has now. @return as claim().
+  [[nodiscard]] int claim_one(int wanted, CardUser& user, uint32_t* qp);
   /// It is closed.
   void release(uint32_t qp, CardUser& user);
   [[nodiscard]] bool has(uint32_t qp, const CardUser& user) const;
@@ -102,6 +103,10 @@ class EalCard {
   [[nodiscard]] Bus& bus() { return *bus_; }
   /// Null: the last reset failed.
   [[nodiscard]] Card* card() { return card_.get(); }
+  /// Source ID of a queue pair. BAR read. @return Card::kNoDestId: it has none, or there is no card.
+  [[nodiscard]] uint32_t dest_id(uint32_t qp) {
+    return card_ == nullptr ? Card::kNoDestId : card_->dest_id(qp);
+  }
   /// Name of the wire of an emulated card, else "".
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }

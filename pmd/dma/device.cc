@@ -34,12 +34,10 @@ int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, in
     return -ENODEV;
   }
   if (!at.card()->caps().dma) {
-    log_error("%s: the card %s has no DMA queues", name.c_str(), at.name().c_str());
+    log_error("%s: the card %s has no DMA queues: take another card", name.c_str(), at.name().c_str());
     return -ENOTSUP;
   }
-  int rc =
-      qp < 0 ? at.claim_any(*device, &device->qp_) : at.claim(static_cast<uint32_t>(qp), *device);
-  device->qp_ = qp < 0 ? device->qp_ : static_cast<uint32_t>(qp);
+  int rc = at.claim_one(qp, *device, &device->qp_);
   rc = rc != 0 ? rc : device->find_out();
   if (rc == 0) {
     *out = std::move(device);
@@ -49,7 +47,7 @@ int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, in
 
 int DmaDevice::open() {
   if (card_->card() == nullptr) {
-    log_error("%s: the last reset of the card failed", name_.c_str());
+    log_error("%s: the last reset of the card failed: reset it again", name_.c_str());
     return -ENODEV;
   }
   QueuePairConfig config;
@@ -238,7 +236,7 @@ int DmaDevice::close_window(uint32_t index) {
 }
 
 uint32_t DmaDevice::dest_id() {
-  return card_->card() == nullptr ? Card::kNoDestId : card_->card()->dest_id(qp_);
+  return card_->dest_id(qp_);
 }
 
 uint16_t DmaDevice::reap() {

@@ -24,10 +24,7 @@ NetPort::~NetPort() {
 int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, int qp,
                     std::vector<uint32_t> invited, std::unique_ptr<NetPort>* out) {
   std::unique_ptr<NetPort> port(new NetPort(name, std::move(card), std::move(invited)));
-  const int rc = qp < 0 ? port->card_->claim_any(*port, &port->qp_)
-                        : port->card_->claim(static_cast<uint32_t>(qp), *port);
-  port->qp_ = qp < 0 ? port->qp_ : static_cast<uint32_t>(qp);
-  if (rc != 0) {
+  if (const int rc = port->card_->claim_one(qp, *port, &port->qp_); rc != 0) {
     return rc;
   }
   if (port->dest_id() >= kNetDestIds) {
@@ -40,7 +37,7 @@ int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, int 
 }
 
 uint32_t NetPort::dest_id() {
-  return card_->card() == nullptr ? Card::kNoDestId : card_->card()->dest_id(qp_);
+  return card_->dest_id(qp_);
 }
 
 int NetPort::set_up_rx(const NetRxConfig& config, NetRx** out) {
@@ -64,7 +61,7 @@ int NetPort::set_up_tx(NetTx** out) {
 int NetPort::start() {
   if (card_->card() == nullptr || rx_ == nullptr || tx_ == nullptr) {
     log_error("%s: %s", name_.c_str(),
-              card_->card() == nullptr ? "the last reset of the card failed"
+              card_->card() == nullptr ? "the last reset of the card failed: reset it again"
                                        : "set up one receive and one transmit queue");
     return card_->card() == nullptr ? -ENODEV : -EINVAL;
   }
