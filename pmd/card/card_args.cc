@@ -23,14 +23,10 @@ bool to_u64(std::string_view text, uint64_t* out) {
   return !text.empty() && result.ec == std::errc{} && result.ptr == end;
 }
 
-bool to_range(std::string_view text, uint64_t first, uint64_t last, uint64_t* out) {
-  return to_u64(text, out) && *out >= first && *out <= last;
-}
-
 template <typename Number>
 bool number(std::string_view text, uint64_t first, uint64_t last, Number* out) {
   uint64_t value = 0;
-  if (!to_range(text, first, last, &value)) {
+  if (!read_number(text, first, last, &value)) {
     return false;
   }
   *out = static_cast<Number>(value);
@@ -44,7 +40,7 @@ bool flag(std::string_view text, bool* out) {
 
 bool ring(std::string_view text, uint32_t* log2) {
   uint64_t entries = 0;
-  if (!to_range(text, 2, 65536, &entries) || !std::has_single_bit(entries)) {
+  if (!read_number(text, 2, 65536, &entries) || !std::has_single_bit(entries)) {
     return false;
   }
   *log2 = static_cast<uint32_t>(std::countr_zero(entries));
@@ -205,6 +201,10 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
   }
   *args = result;
   return 0;
+}
+
+bool read_number(std::string_view text, uint64_t first, uint64_t last, uint64_t* out) {
+  return to_u64(text, out) && *out >= first && *out <= last;
 }
 
 bool take_arg(std::string* text, const std::string& key, std::string* value) {

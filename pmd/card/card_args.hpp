@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "pmd/bus/emu/emu_bus.hpp"
 
@@ -34,6 +35,10 @@ struct CardArgs {
 /// log names key, value and what is allowed.
 [[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
                                 CardArgs* args);
+
+/// A decimal number, or a hexadecimal one after 0x. @return false: none, or not from `first` to
+/// `last`; *out is then anything.
+[[nodiscard]] bool read_number(std::string_view text, uint64_t first, uint64_t last, uint64_t* out);
 
 /// Take the first "key=value" out of such a list. @return whether there is one.
 [[nodiscard]] bool take_arg(std::string* text, const std::string& key, std::string* value);

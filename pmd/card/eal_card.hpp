@@ -72,8 +72,8 @@ class EalCard {
   /// another user or process has it, -EINVAL: there is none of this number, -ENODEV, or as
   /// SharedCard::claim().
   [[nodiscard]] int claim(uint32_t qp, CardUser& user);
-  /// claim() for who may be told its number. @param wanted -1: the lowest one that is free. @param qp
-  /// the one that it has now. @return as claim().
+  /// claim() for who may be told its number. @param wanted -1: the lowest one that is free. @param
+  /// qp the one that it has now. @return as claim().
   [[nodiscard]] int claim_one(int wanted, CardUser& user, uint32_t* qp);
   /// It is closed.
   void release(uint32_t qp, CardUser& user);
@@ -103,7 +103,8 @@ class EalCard {
   [[nodiscard]] Bus& bus() { return *bus_; }
   /// Null: the last reset failed.
   [[nodiscard]] Card* card() { return card_.get(); }
-  /// Source ID of a queue pair. BAR read. @return Card::kNoDestId: it has none, or there is no card.
+  /// Source ID of a queue pair. BAR read. @return Card::kNoDestId: it has none, or there is no
+  /// card.
   [[nodiscard]] uint32_t dest_id(uint32_t qp) {
     return card_ == nullptr ? Card::kNoDestId : card_->dest_id(qp);
   }

@@ -2,7 +2,6 @@
 
 #include <rte_eal.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -91,13 +90,13 @@ int open_any_card(const std::string& name, const std::string& args, std::shared_
   std::string number;
   *qp = -1;
   if (take_arg(&rest, "qp", &number)) {
-    const auto end = number.data() + number.size();
-    const auto result = std::from_chars(number.data(), end, *qp);
-    if (result.ec != std::errc{} || result.ptr != end || *qp < 0) {
-      log_error("%s: bad value '%s' for argument 'qp': allowed is the number of a queue pair",
-                name.c_str(), number.c_str());
+    uint64_t value = 0;
+    if (!read_number(number, 0, regs::kMaxQps - 1, &value)) {
+      log_error("%s: bad value '%s' for argument 'qp': allowed is 0 to %u", name.c_str(),
+                number.c_str(), regs::kMaxQps - 1);
       return -EINVAL;
     }
+    *qp = static_cast<int>(value);
   }
   std::string card;
   if (take_arg(&rest, "card", &card)) {

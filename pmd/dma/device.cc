@@ -34,7 +34,8 @@ int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, in
     return -ENODEV;
   }
   if (!at.card()->caps().dma) {
-    log_error("%s: the card %s has no DMA queues: take another card", name.c_str(), at.name().c_str());
+    log_error("%s: the card %s has no DMA queues: take another card", name.c_str(),
+              at.name().c_str());
     return -ENOTSUP;
   }
   int rc = at.claim_one(qp, *device, &device->qp_);

@@ -22,7 +22,8 @@ struct NetTxCounts {
   Counter bytes;
   Counter refused;  ///< by the peer, or in doubt
   Counter lengths;  ///< too short for Ethernet, or too long for a message
-  Counter no_peer;  ///< nobody with this address has joined
+  // Nobody with this address has joined; or, of broadcasts, more have than the ring has entries.
+  Counter no_peer;
   Counter bounced;  ///< copied, since they are not where or as the card wants it
 };
 

@@ -4,8 +4,8 @@
 #include <bus_vdev_driver.h>
 #include <ethdev_vdev.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <mutex>
 #include <string_view>
 
@@ -21,24 +21,18 @@ namespace {
 bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
   while (!text.empty()) {
     const size_t end = std::min(text.find(':'), text.size());
-    std::string_view part = text.substr(0, end);
+    const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    uint32_t ends[2] = {};
     const size_t dash = part.find('-');
-    const std::string_view words[2] = {
-        part.substr(0, dash), dash == std::string_view::npos ? part : part.substr(dash + 1)};
-    for (int i = 0; i < 2; ++i) {
-      const bool hex = words[i].starts_with("0x");
-      const std::string_view digits = words[i].substr(hex ? 2 : 0);
-      const auto result =
-          std::from_chars(digits.data(), digits.data() + digits.size(), ends[i], hex ? 16 : 10);
-      if (result.ec != std::errc{} || result.ptr != digits.data() + digits.size() ||
-          ends[i] >= kNetDestIds) {
-        return false;
-      }
+    const bool range = dash != std::string_view::npos;
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (!read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
+        !read_number(range ? part.substr(dash + 1) : part, first, kNetDestIds - 1, &last)) {
+      return false;
     }
-    for (uint32_t id = ends[0]; id <= ends[1]; ++id) {
-      out->push_back(id);
+    for (uint64_t id = first; id <= last; ++id) {
+      out->push_back(static_cast<uint32_t>(id));
     }
   }
   return !out->empty();
@@ -78,7 +72,7 @@ int probe(rte_vdev_device* vdev) {
     return -EINVAL;
   }
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    log_error("%s: ports are the primary process's", name);
+    log_error("%s: ports are the primary process's: plug it in there", name);
     return -ENOTSUP;
   }
   const std::lock_guard guard(control_lock());
@@ -90,8 +84,12 @@ int probe(rte_vdev_device* vdev) {
   rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetPrivate));
   auto* const address = static_cast<rte_ether_addr*>(rte_zmalloc(name, sizeof(rte_ether_addr), 0));
   if (dev == nullptr || address == nullptr) {
-    log_error("%s: no room for a port of this name", name);
+    log_error("%s: no room for a port: another one has this name, or there are %d already", name,
+              RTE_MAX_ETHPORTS);
     rte_free(address);
+    if (dev != nullptr) {
+      rte_eth_dev_release_port(dev);
+    }
     return -ENOMEM;
   }
   *address = address_of(port->dest_id());

@@ -32,7 +32,7 @@ class NetRx {
   NetRx(const NetRx&) = delete;
   NetRx& operator=(const NetRx&) = delete;
 
-  /// Queue pair is open. Control path.
+  /// Queue pair is open. Control path. @return 0, -EIO: the ring took too few buffers.
   [[nodiscard]] int start(QueuePair& pair);
   void stop() { pair_ = nullptr; }
 
@@ -40,7 +40,6 @@ class NetRx {
   uint16_t burst(rte_mbuf** frames, uint16_t n);
 
   [[nodiscard]] const NetRxCounts& counts() const { return counts_; }
-  [[nodiscard]] const NetRxConfig& config() const { return config_; }
 
  private:
   NetRx(Bus& bus, const NetRxConfig& config, Peers& peers, std::function<void(uint32_t)> joined);

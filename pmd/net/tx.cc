@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <cstring>
 #include <new>
 
 namespace rio::pmd {
 namespace {
 
 constexpr uint32_t kCopies = 256;
+constexpr uint64_t kDoorbellCookie = 0;
+constexpr uint64_t kCopy = 1;  // lowest bit of a cookie; above it the number of the place
 
 [[nodiscard]] const rte_ether_addr& target_of(const rte_mbuf& frame) {
   return rte_pktmbuf_mtod(&frame, const rte_ether_hdr*)->dst_addr;
@@ -16,7 +18,7 @@ constexpr uint32_t kCopies = 256;
 
 [[nodiscard]] TxMessage doorbell(uint32_t dest_id, uint16_t info) {
   return {.info = info,
-          .cookie = 0,
+          .cookie = kDoorbellCookie,
           .dest_id = dest_id,
           .length_bytes = 0,
           .mbox = 0,
@@ -209,6 +211,9 @@ bool NetTx::send_to_all(rte_mbuf& frame) {
     return true;
   });
   flush();
+  if (!copies) {  // of those that have left meanwhile
+    rte_mbuf_refcnt_update(&frame, static_cast<int16_t>(-static_cast<int32_t>(count)));
+  }
   rte_pktmbuf_free(&frame);
   return true;
 }
@@ -292,10 +297,6 @@ void NetTx::join(uint32_t dest_id) {
     send_doorbells();
   }
   attention_.store(true, std::memory_order_relaxed);
-}
-
-uint32_t NetTx::room() const {
-  return pair_ == nullptr ? 0 : pair_->tx().free_count();
 }
 
 }  // namespace rio::pmd

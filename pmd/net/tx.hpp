@@ -42,7 +42,6 @@ class NetTx {
   void leave();
 
   [[nodiscard]] const NetTxCounts& counts() const { return counts_; }
-  [[nodiscard]] uint32_t room() const;
 
  private:
   NetTx(Bus& bus, const Caps& caps, Peers& peers);
@@ -59,8 +58,6 @@ class NetTx {
   void send_doorbells();
 
   static constexpr uint16_t kBurst = 32;
-  static constexpr uint64_t kDoorbellCookie = 0;
-  static constexpr uint64_t kCopy = 1;  // lowest bit of a cookie; above it the number of the place
 
   Bus& bus_;
   Peers& peers_;
