@@ -142,16 +142,13 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   return static_cast<uint32_t>(k);
 }
 
-inline void TxQueue::end_burst(uint32_t head_before) {
+void TxQueue::end_burst(uint32_t head_before) {
   ring_doorbell(head_before);
   slots_counted_ = window_.head();
   send_hook_();
 }
 
-uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
-  begin_post();
-  count_slots();
-  const uint32_t head_before = window_.head();
+inline uint32_t TxQueue::post_all(const TxMessage* messages, uint32_t n) {
   uint32_t done = 0;
   while (done < n) {
     if ((messages[done].flags & tx::kSpecialFlags) == 0) {
@@ -162,20 +159,38 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
     }
     ++done;
   }
+  return done;
+}
+
+uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
+  const uint32_t head_before = begin_stage();
+  const uint32_t done = post_all(messages, n);
   end_burst(head_before);
   return static_cast<uint16_t>(done);
 }
 
 uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
-  begin_post();
-  count_slots();
-  const uint32_t head_before = window_.head();
+  const uint32_t head_before = begin_stage();
   uint32_t done = 0;
   while (done < n && post_gather(messages[done])) {
     ++done;
   }
   end_burst(head_before);
   return static_cast<uint16_t>(done);
+}
+
+uint32_t TxQueue::begin_stage() {
+  begin_post();
+  count_slots();
+  return window_.head();
+}
+
+uint16_t TxQueue::stage(const TxMessage* messages, uint16_t n) {
+  return static_cast<uint16_t>(post_all(messages, n));
+}
+
+bool TxQueue::stage_gather(const TxGather& message) {
+  return post_gather(message);
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {

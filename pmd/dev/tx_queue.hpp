@@ -45,6 +45,15 @@ class alignas(64) TxQueue : public PostingQueue {
   uint16_t burst(const TxMessage* messages, uint16_t n);
   /// The same for messages in several places. @return 0, rejected, where Caps::wide is false.
   uint16_t burst_gather(const TxGather* messages, uint16_t n);
+  /// A burst of both kinds, with one BAR write: begin_stage(), then any of the two, then
+  /// end_burst() with what begin_stage() returned. Nothing else of the queue is called meanwhile
+  /// but what asks for room.
+  [[nodiscard]] uint32_t begin_stage();
+  /// @return as burst().
+  uint16_t stage(const TxMessage* messages, uint16_t n);
+  /// @return false: not taken, as of burst_gather().
+  [[nodiscard]] bool stage_gather(const TxGather& message);
+  void end_burst(uint32_t head_before);
   /// Give each entry of the ring a place of its own for the bytes, so that who sends short messages
   /// writes them where the card reads them, and has nothing to keep account of. Control path.
   /// @param va, iova of the first place, aligned as Caps::tx_addr_align says, the caller's as long
@@ -127,7 +136,7 @@ class alignas(64) TxQueue : public PostingQueue {
   TxQueue() = default;
   uint32_t settle_run();
   void count_slots();
-  void end_burst(uint32_t head_before);
+  [[nodiscard]] uint32_t post_all(const TxMessage* messages, uint32_t n);
   static void write_and_hook(void* queue) noexcept;
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_any(const TxMessage& message);
