@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,14 @@ struct IovaRun {
   size_t len_bytes;
 };
 
+/// Memory of this process alone, zeroed. @param align_bytes power of two. @return null: none; else
+/// the caller's to std::free().
+[[nodiscard]] inline void* own_alloc(size_t len_bytes, size_t align_bytes) {
+  const size_t rounded = (len_bytes + align_bytes - 1) & ~(align_bytes - 1);
+  void* const memory = std::aligned_alloc(align_bytes, rounded);
+  return memory != nullptr ? std::memset(memory, 0, rounded) : nullptr;
+}
+
 /// A way to one card. Control path: not thread-safe, never called from a burst, except the hook.
 /// Functions return 0 or -errno; outputs are set on success only.
 class Bus {
@@ -63,6 +73,15 @@ class Bus {
   [[nodiscard]] virtual int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) = 0;
   /// The card must have stopped using it.
   virtual void dma_free(const DmaMemory& memory) = 0;
+
+  /// Memory for the objects that go with the rings, which the card need not reach: zeroed, and
+  /// where several processes use what this one has opened they see it at the same address.
+  /// @param len_bytes at least 1. @param align_bytes power of two. @return null: none.
+  [[nodiscard]] virtual void* shared_alloc(size_t len_bytes, size_t align_bytes) {
+    return own_alloc(len_bytes, align_bytes);
+  }
+  /// @param memory of shared_alloc(), or null.
+  virtual void shared_free(void* memory) { std::free(memory); }
 
   /// Make user memory reachable. @param va, len_bytes page-aligned. @param runs in order of va.
   /// @return -ENOTSUP where the bus cannot (UIO, memory that is no hugepage), -EEXIST on overlap.

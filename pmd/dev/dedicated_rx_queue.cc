@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "pmd/bus/log.hpp"
 #include "pmd/dev/entry_reap.hpp"
@@ -32,14 +31,14 @@ namespace {
 }  // namespace
 
 int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                             std::unique_ptr<DedicatedRxQueue>* out) {
+                             SharedPtr<DedicatedRxQueue>* out) {
   constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
   if (config.ring < kFirst || config.ring >= kFirst + regs::kDedicatedQueues) {
     log_error("%s: ring %u is no dedicated queue; those are rings %u to %u", bus.name().c_str(),
               config.ring, kFirst, kFirst + regs::kDedicatedQueues - 1);
     return -EINVAL;
   }
-  std::unique_ptr<DedicatedRxQueue> queue(new (std::nothrow) DedicatedRxQueue);
+  auto queue = make_shared_object<DedicatedRxQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

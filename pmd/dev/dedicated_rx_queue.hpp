@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "pmd/dev/queue_base.hpp"
 
@@ -19,7 +18,7 @@ class alignas(64) DedicatedRxQueue : public PostingQueue {
   /// regs::Ring::kDedicated0 and the seven after it. @param bus outlives the queue.
   /// @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<DedicatedRxQueue>* out);
+                                  SharedPtr<DedicatedRxQueue>* out);
 
   /// Give entries to the card, with one BAR write if there were any. Their memory is the card's
   /// until their EntryDone. Does not call the poll hook.
@@ -33,6 +32,7 @@ class alignas(64) DedicatedRxQueue : public PostingQueue {
 
  private:
   DedicatedRxQueue() = default;
+  friend SharedPtr<DedicatedRxQueue> make_shared_object<DedicatedRxQueue>(Bus&);
   [[nodiscard]] bool fits(uint32_t size_bytes) const;
   [[nodiscard]] uint32_t post_run(const DedicatedEntry* entries, size_t n);
 

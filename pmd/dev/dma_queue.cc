@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "pmd/bus/log.hpp"
 #include "pmd/dev/entry_reap.hpp"
@@ -19,12 +18,12 @@ constexpr uint32_t kDoublewordBytes = 8;
 }  // namespace
 
 int DmaQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                     std::unique_ptr<DmaQueue>* out) {
+                     SharedPtr<DmaQueue>* out) {
   if (!caps.dma) {
     log_error("%s: the card has no DMA queues; leave the DMA ring out", bus.name().c_str());
     return -ENOTSUP;
   }
-  std::unique_ptr<DmaQueue> queue(new (std::nothrow) DmaQueue);
+  auto queue = make_shared_object<DmaQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "pmd/dev/queue_base.hpp"
 
@@ -16,7 +15,7 @@ class alignas(64) DmaQueue : public PostingQueue {
   /// Start the ring. Control path. @param bus outlives the queue.
   /// @return as Ring::start, or -ENOTSUP where Caps::dma is false.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<DmaQueue>* out);
+                                  SharedPtr<DmaQueue>* out);
 
   /// Post requests, with one BAR write if there were any, then call the poll hook. The memory is
   /// the card's until the EntryDone.
@@ -31,6 +30,7 @@ class alignas(64) DmaQueue : public PostingQueue {
 
  private:
   DmaQueue() = default;
+  friend SharedPtr<DmaQueue> make_shared_object<DmaQueue>(Bus&);
   [[nodiscard]] Reject check(const DmaRequest& request) const;
 
   // Constant.

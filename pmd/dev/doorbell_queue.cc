@@ -1,13 +1,12 @@
 #include "pmd/dev/doorbell_queue.hpp"
 
 #include <cerrno>
-#include <new>
 
 namespace rio::pmd {
 
 int DoorbellQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                          std::unique_ptr<DoorbellQueue>* out) {
-  std::unique_ptr<DoorbellQueue> queue(new (std::nothrow) DoorbellQueue);
+                          SharedPtr<DoorbellQueue>* out) {
+  auto queue = make_shared_object<DoorbellQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

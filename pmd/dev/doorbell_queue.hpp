@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "pmd/dev/notice_queue.hpp"
 
@@ -16,7 +15,7 @@ class alignas(64) DoorbellQueue : public NoticeQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<DoorbellQueue>* out);
+                                  SharedPtr<DoorbellQueue>* out);
 
   /// Fetch doorbells in the order of arrival and give their room back, with one BAR write if there
   /// were any. Calls the poll hook once, and looks again, when there is nothing.
@@ -25,6 +24,7 @@ class alignas(64) DoorbellQueue : public NoticeQueue {
 
  private:
   DoorbellQueue() = default;
+  friend SharedPtr<DoorbellQueue> make_shared_object<DoorbellQueue>(Bus&);
 };
 
 }  // namespace rio::pmd

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 namespace rio::pmd {
+
+class Bus;
 
 /// The outstanding entries of one ring. Entries are posted in order and complete in any order; all
 /// outstanding ones lie in [oldest, head), which is never longer than the ring, so a slot is not
@@ -14,9 +15,14 @@ namespace rio::pmd {
 /// up. Nothing here comes from the card. One thread; complete() and the accessors are hot.
 class EntryWindow {
  public:
-  /// @param log2 of the ring's entries; @param start_index of the first entry.
-  /// @return 0 or -ENOMEM.
-  [[nodiscard]] int create(uint32_t log2, uint32_t start_index);
+  EntryWindow() = default;
+  ~EntryWindow();
+  EntryWindow(const EntryWindow&) = delete;
+  EntryWindow& operator=(const EntryWindow&) = delete;
+
+  /// Once. @param bus gives the memory (Bus::shared_alloc()), outlives the object. @param log2 of
+  /// the ring's entries; @param start_index of the first entry. @return 0 or -ENOMEM.
+  [[nodiscard]] int create(Bus& bus, uint32_t log2, uint32_t start_index);
 
   [[nodiscard]] uint32_t head() const { return head_; }
   [[nodiscard]] uint32_t oldest() const { return oldest_; }
@@ -45,8 +51,8 @@ class EntryWindow {
   }
 
   /// Cookies and sizes by slot.
-  [[nodiscard]] uint64_t* cookies() const { return cookies_.get(); }
-  [[nodiscard]] uint32_t* sizes() const { return sizes_.get(); }
+  [[nodiscard]] uint64_t* cookies() const { return cookies_; }
+  [[nodiscard]] uint32_t* sizes() const { return sizes_; }
 
   /// `count` entries, at most room(), were written.
   void post(uint32_t count) { head_ += count; }
@@ -94,10 +100,11 @@ class EntryWindow {
   uint32_t head_ = 0;
   uint32_t oldest_ = 0;
   uint32_t mask_ = 0;
-  uint32_t marked_ = 0;  // marks other than 0, all of them in [oldest, head)
-  std::unique_ptr<uint64_t[]> cookies_;
-  std::unique_ptr<uint32_t[]> sizes_;
-  std::unique_ptr<uint8_t[]> marks_;
+  uint32_t marked_ = 0;          // marks other than 0, all of them in [oldest, head)
+  uint64_t* cookies_ = nullptr;  // what was allocated; the others lie behind
+  uint32_t* sizes_ = nullptr;
+  uint8_t* marks_ = nullptr;
+  Bus* bus_ = nullptr;  // not of the bursts
 };
 
 }  // namespace rio::pmd

@@ -1,13 +1,12 @@
 #include "pmd/dev/event_queue.hpp"
 
 #include <cerrno>
-#include <new>
 
 namespace rio::pmd {
 
 int EventQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                       std::unique_ptr<EventQueue>* out) {
-  std::unique_ptr<EventQueue> queue(new (std::nothrow) EventQueue);
+                       SharedPtr<EventQueue>* out) {
+  auto queue = make_shared_object<EventQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

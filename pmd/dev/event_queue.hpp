@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "pmd/dev/notice_queue.hpp"
 
@@ -15,7 +14,7 @@ class alignas(64) EventQueue : public NoticeQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<EventQueue>* out);
+                                  SharedPtr<EventQueue>* out);
 
   /// Fetch events in their order and give their room back, with one BAR write if there were any.
   /// The type may be one that regs::EventType does not have (0 for one above 255). Calls the poll
@@ -24,6 +23,7 @@ class alignas(64) EventQueue : public NoticeQueue {
 
  private:
   EventQueue() = default;
+  friend SharedPtr<EventQueue> make_shared_object<EventQueue>(Bus&);
 };
 
 }  // namespace rio::pmd

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "pmd/bus/log.hpp"
 #include "pmd/dev/entry_reap.hpp"
@@ -41,12 +40,12 @@ constexpr size_t kWordBytes = sizeof(uint32_t);
 }  // namespace
 
 int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                       std::unique_ptr<MaintQueue>* out) {
+                       SharedPtr<MaintQueue>* out) {
   if (!caps.maint) {
     log_error("%s: the card has no maintenance queue; leave the ring out", bus.name().c_str());
     return -ENOTSUP;
   }
-  std::unique_ptr<MaintQueue> queue(new (std::nothrow) MaintQueue);
+  auto queue = make_shared_object<MaintQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

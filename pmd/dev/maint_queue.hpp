@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "pmd/dev/queue_base.hpp"
@@ -25,7 +24,7 @@ class alignas(64) MaintQueue : public PostingQueue {
   /// Start the ring. @param bus outlives the queue. @return as Ring::start, or -ENOTSUP where
   /// Caps::maint is false.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<MaintQueue>* out);
+                                  SharedPtr<MaintQueue>* out);
   ~MaintQueue();
 
   /// Read remote words. @param hop_count 0 to 255; @param offset in bytes; @param words set on
@@ -60,6 +59,7 @@ class alignas(64) MaintQueue : public PostingQueue {
   };
 
   MaintQueue() = default;
+  friend SharedPtr<MaintQueue> make_shared_object<MaintQueue>(Bus&);
   [[nodiscard]] int carry_out(const Access& access, uint32_t timeout_ms);
   [[nodiscard]] int wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done);
 

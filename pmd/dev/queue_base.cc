@@ -44,6 +44,30 @@ int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const
   return 0;
 }
 
+const uint32_t* QueueBase::last_word(uint32_t index) const {
+  const size_t cpl_bytes = ring_.cpl_bytes();
+  const auto* const after =
+      static_cast<const uint8_t*>(cursor_.base) + ((index & cursor_.mask) + 1) * cpl_bytes;
+  return reinterpret_cast<const uint32_t*>(after) - 1;  // of each form of completion
+}
+
+uint32_t QueueBase::ready_count() const {
+  CompletionCursor cursor = cursor_;
+  uint32_t count = 0;
+  for (; count <= cursor.mask; ++count, ++cursor.consumed) {
+    // relaxed: nothing else of the completion is looked at.
+    const uint32_t word = __atomic_load_n(last_word(cursor.consumed), __ATOMIC_RELAXED);
+    if (((word ^ cursor.flip()) & kPhaseBit) != 0) {
+      break;
+    }
+  }
+  return count;
+}
+
+QueueBase::NextCompletion QueueBase::next_completion() const {
+  return {last_word(cursor_.consumed), cursor_.flip()};
+}
+
 int PostingQueue::restart() {
   if (window_.used() != 0 || ring_.running()) {
     return -EBUSY;
@@ -58,7 +82,7 @@ int PostingQueue::start(Bus& bus, const Caps& caps, const RingConfig& config,
   if (const int error = QueueBase::start(bus, caps, config, shape); error != 0) {
     return error;
   }
-  if (const int error = window_.create(config.log2, config.start_index); error != 0) {
+  if (const int error = window_.create(bus, config.log2, config.start_index); error != 0) {
     return error;
   }
   sizes_ = window_.sizes();

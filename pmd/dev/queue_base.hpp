@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
+#include "pmd/bus/shared_ptr.hpp"
 #include "pmd/dev/caps.hpp"
 #include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/ring.hpp"
@@ -43,6 +45,11 @@ static_assert(kPhaseBit == regs::entry_cpl::Status::phase.mask() &&
               kPhaseBit == regs::shared_cpl::Status::phase.mask() &&
               kPhaseBit == regs::doorbell_cpl::Status::phase.mask() &&
               kPhaseBit == regs::event_cpl::Status::phase.mask());
+static_assert(offsetof(regs::TxCpl, status) + sizeof(uint32_t) == sizeof(regs::TxCpl) &&
+              offsetof(regs::EntryCpl, status) + sizeof(uint32_t) == sizeof(regs::EntryCpl) &&
+              offsetof(regs::SharedCpl, status) + sizeof(uint32_t) == sizeof(regs::SharedCpl) &&
+              offsetof(regs::DoorbellCpl, status) + sizeof(uint32_t) == sizeof(regs::DoorbellCpl) &&
+              offsetof(regs::EventCpl, status) + sizeof(uint32_t) == sizeof(regs::EventCpl));
 
 /// For sums over a burst: have the value now, in a register. Left to itself the compiler puts such
 /// sums off until they are wanted, and keeps all their terms on the stack meanwhile.
@@ -68,7 +75,10 @@ struct QueueCounters {
 };
 
 /// Base of the queues; not used by itself. A queue belongs to one thread at a time; only stats(),
-/// mmio() and totals() may be called by others, which then see counts that are a burst old.
+/// mmio() and totals() may be called by others, which then see counts that are a burst old. It lies
+/// in memory of Bus::shared_alloc(): where the bus has no hooks, a thread of another process may be
+/// that thread, if the BAR lies at the same address there. What reads the BAR (ring_state(), stop()
+/// and the like) and the destructor are for the process that made it.
 class QueueBase {
  public:
   QueueBase(const QueueBase&) = delete;
@@ -102,6 +112,16 @@ class QueueBase {
   /// Ask for an interrupt once there are completions that no burst has returned. Look once more
   /// after arming and before sleeping. One BAR write. regs: QP.ARM
   void arm() { bar_.write32(ring_.arm_offset(), cursor_.consumed); }
+  /// How many completions are there that no burst has returned, those counted too that a burst will
+  /// drop (bad_completions). Slow: it looks at each of them. Does not call the poll hook.
+  [[nodiscard]] uint32_t ready_count() const;
+  /// For who waits with the CPU's help (rte_power_monitor_cond): the completion that the next burst
+  /// returns first is there once `(*status & kPhaseBit) == phase`.
+  struct NextCompletion {
+    const uint32_t* status;
+    uint32_t phase;
+  };
+  [[nodiscard]] NextCompletion next_completion() const;
 
  protected:
   QueueBase() = default;
@@ -120,6 +140,9 @@ class QueueBase {
   uint32_t tail_offset_ = 0;
 
   Ring ring_;
+
+ private:
+  [[nodiscard]] const uint32_t* last_word(uint32_t index) const;
 };
 
 /// Base of the queues with submissions. Not used by itself.

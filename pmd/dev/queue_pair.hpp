@@ -101,14 +101,14 @@ class QueuePair {
   Mmio bar_;
   uint32_t qp_;
   QueuePairConfig config_;
-  std::unique_ptr<TxQueue> tx_;
-  std::unique_ptr<SharedRxQueue> shared_;
-  std::unique_ptr<DoorbellQueue> doorbells_;
-  std::unique_ptr<DmaQueue> dma_;
-  std::unique_ptr<MaintQueue> maint_;
-  std::unique_ptr<EventQueue> events_;
+  SharedPtr<TxQueue> tx_;
+  SharedPtr<SharedRxQueue> shared_;
+  SharedPtr<DoorbellQueue> doorbells_;
+  SharedPtr<DmaQueue> dma_;
+  SharedPtr<MaintQueue> maint_;
+  SharedPtr<EventQueue> events_;
   std::unique_ptr<WindowTable> windows_;
-  std::array<std::unique_ptr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
+  std::array<SharedPtr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
   std::array<RingTotals, regs::kDedicatedQueues> closed_;  // of dedicated queues closed since
 };
 

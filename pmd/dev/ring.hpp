@@ -73,6 +73,7 @@ class Ring {
   [[nodiscard]] uint32_t timeout_ms() const { return config_.timeout_ms; }
   [[nodiscard]] void* entries() const { return memory_.va; }
   [[nodiscard]] void* completions() const { return static_cast<uint8_t*>(memory_.va) + cpl_at_; }
+  [[nodiscard]] uint32_t cpl_bytes() const { return shape_.cpl_bytes; }
   [[nodiscard]] uint32_t log2() const { return config_.log2; }
   [[nodiscard]] uint32_t start_index() const { return config_.start_index; }
   [[nodiscard]] uint32_t tail_offset() const { return regs::qp::tail(config_.qp, config_.ring); }

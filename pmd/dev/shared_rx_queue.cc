@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "pmd/dev/reap.hpp"
 
@@ -85,8 +84,8 @@ struct SharedReap {
 }  // namespace
 
 int SharedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                          std::unique_ptr<SharedRxQueue>* out) {
-  std::unique_ptr<SharedRxQueue> queue(new (std::nothrow) SharedRxQueue);
+                          SharedPtr<SharedRxQueue>* out) {
+  auto queue = make_shared_object<SharedRxQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

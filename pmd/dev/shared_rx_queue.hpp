@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 
 #include "pmd/bus/tsan.hpp"
 #include "pmd/dev/queue_base.hpp"
@@ -18,7 +17,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// Start the ring, without buffers. Control path. @param bus outlives the queue.
   /// @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<SharedRxQueue>* out);
+                                  SharedPtr<SharedRxQueue>* out);
 
   /// Give buffers of regs::kMessageBytesMax to the card, with one BAR write if there were any.
   /// They are the card's until their RxMessage. Does not call the poll hook.
@@ -139,6 +138,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
 
  private:
   SharedRxQueue() = default;
+  friend SharedPtr<SharedRxQueue> make_shared_object<SharedRxQueue>(Bus&);
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
 
   // Constant.

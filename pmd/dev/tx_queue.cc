@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "pmd/dev/reap.hpp"
 #include "pmd/dev/tx_words.hpp"
@@ -72,9 +71,8 @@ struct TxReap {
 
 }  // namespace
 
-int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
-                    std::unique_ptr<TxQueue>* out) {
-  std::unique_ptr<TxQueue> queue(new (std::nothrow) TxQueue);
+int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, SharedPtr<TxQueue>* out) {
+  auto queue = make_shared_object<TxQueue>(bus);
   if (queue == nullptr) {
     return -ENOMEM;
   }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
 
 #include "pmd/dev/queue_base.hpp"
 
@@ -36,7 +35,7 @@ class alignas(64) TxQueue : public PostingQueue {
  public:
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
-                                  std::unique_ptr<TxQueue>* out);
+                                  SharedPtr<TxQueue>* out);
 
   /// Post messages, with one BAR write if there were any, then call the poll hook. The bytes of a
   /// message by address belong to the card until its TxDone; inline bytes are copied.
@@ -58,7 +57,7 @@ class alignas(64) TxQueue : public PostingQueue {
   /// writes them where the card reads them, and has nothing to keep account of. Control path.
   /// @param va, iova of the first place, aligned as Caps::tx_addr_align says, the caller's as long
   /// as the queue. @param stride_bytes from one to the next, at least regs::kMessageBytesMax,
-  /// aligned likewise. @return 0, -EINVAL.
+  /// aligned likewise. From now on only this process may post. @return 0, -EINVAL.
   [[nodiscard]] int use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes);
   /// Hot. Whether more than `spare` entries are free.
   [[nodiscard]] bool has_room(uint32_t spare) const { return window_.room() > spare; }
@@ -134,6 +133,7 @@ class alignas(64) TxQueue : public PostingQueue {
 
  private:
   TxQueue() = default;
+  friend SharedPtr<TxQueue> make_shared_object<TxQueue>(Bus&);
   uint32_t settle_run();
   void count_slots();
   [[nodiscard]] uint32_t post_all(const TxMessage* messages, uint32_t n);

@@ -23,7 +23,7 @@ inline constexpr uint32_t kRound = 1u << kRoundLog2;  ///< entries of the ring, 
 template <class Queue, class Cpl, class Post, class Rest, class Take>
 void driver_rounds(benchmark::State& state, regs::Ring ring, Post post, Rest rest, Take take) {
   PlainCard card;
-  std::unique_ptr<Queue> queue;
+  pmd::SharedPtr<Queue> queue;
   if (const int rc =
           Queue::create(card, test::full_caps(),
                         {.ring = static_cast<uint32_t>(ring), .log2 = kRoundLog2}, &queue);

@@ -60,6 +60,22 @@ TEST_F(EalMemoryTest, RefusesNonsense) {
   EXPECT_EQ(other->alloc(64, 64, &got), -EINVAL);
 }
 
+TEST_F(EalMemoryTest, GivesOtherProcessesTheQueuesToSee) {
+  for (const size_t align : {size_t{8}, size_t{64}, size_t{4096}}) {
+    void* const got = memory_->shared_alloc(1000, align);
+    ASSERT_NE(got, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(got) % align, 0u);
+    EXPECT_NE(rte_mem_virt2memseg(got, nullptr), nullptr) << "memory that EAL shares";
+    for (size_t i = 0; i < 1000; ++i) {
+      ASSERT_EQ(static_cast<const uint8_t*>(got)[i], 0);
+    }
+    std::memset(got, 0xFF, 1000);
+    memory_->shared_free(got);
+  }
+  test::LogCapture log;
+  EXPECT_EQ(memory_->shared_alloc(size_t{1} << 40, 64), nullptr);
+}
+
 TEST_F(EalMemoryTest, ShowsTheCardWhatItAllocates) {
   DmaMemory got;
   ASSERT_EQ(memory_->alloc(4 * kMiB, 4096, &got), 0);
@@ -230,6 +246,7 @@ TEST_F(EalPciBusTest, CarriesTheDriver) {
   ASSERT_EQ(Card::open(*bus, config, &card), 0);
   std::unique_ptr<QueuePair> pair;
   ASSERT_EQ(card->open_queue_pair(1, {}, &pair), 0);
+  EXPECT_NE(rte_mem_virt2memseg(&pair->tx(), nullptr), nullptr) << "others see the queues";
   DmaMemory buffer;
   ASSERT_EQ(bus->dma_alloc(4096, 4096, &buffer), 0);
   const RxBuffer rx{.iova = buffer.iova, .cookie = 5};

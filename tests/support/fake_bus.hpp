@@ -2,10 +2,14 @@
 /// A bus with memory and a tapped BAR, and no card: the test plays the card.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +63,19 @@ class FakeBus final : public pmd::Bus {
       }
     }
   }
+  [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override {
+    if (shared_until_failure == 0) {
+      return nullptr;
+    }
+    --shared_until_failure;
+    void* const memory = pmd::own_alloc(len_bytes, align_bytes);
+    shared_[memory] = len_bytes;
+    return memory;
+  }
+  void shared_free(void* memory) override {
+    EXPECT_EQ(shared_.erase(memory), memory != nullptr ? 1u : 0u) << "not of shared_alloc()";
+    std::free(memory);
+  }
   [[nodiscard]] int dma_map(void*, size_t, std::vector<pmd::IovaRun>*) override { return -ENOTSUP; }
   [[nodiscard]] int dma_unmap(void*, size_t) override { return -ENOTSUP; }
   [[nodiscard]] int irq_fd(uint32_t) override { return -ENOTSUP; }
@@ -77,11 +94,23 @@ class FakeBus final : public pmd::Bus {
     return count;
   }
 
+  /// What shared_alloc() has given and has not got back.
+  [[nodiscard]] size_t live_shared() const { return shared_.size(); }
+  /// Whether all of that lies in one piece of it.
+  [[nodiscard]] bool is_shared(const void* at, size_t len_bytes) const {
+    const auto* const first = static_cast<const uint8_t*>(at);
+    return std::ranges::any_of(shared_, [&](const auto& piece) {
+      const auto* const begin = static_cast<const uint8_t*>(piece.first);
+      return first >= begin && first + len_bytes <= begin + piece.second;
+    });
+  }
+
   /// Called by the poll hook.
   std::function<void()> on_poll;
   uint64_t polls = 0;
   /// Allocations that succeed before one fails.
   uint64_t allocs_until_failure = ~uint64_t{0};
+  uint64_t shared_until_failure = ~uint64_t{0};  ///< the same for shared_alloc()
 
  private:
   struct Block {
@@ -98,6 +127,7 @@ class FakeBus final : public pmd::Bus {
   pmd::MmioTap* tap_;
   size_t bar_len_bytes_;
   std::vector<Block> blocks_;
+  std::map<void*, size_t> shared_;
   std::string name_ = "fake:0";
 };
 

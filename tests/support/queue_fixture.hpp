@@ -47,6 +47,7 @@ class QueueFixture : public Base {
       script_.expect_stop(bar_);
       queue_.reset();
       bar_.verify();
+      EXPECT_EQ(bus_->live_shared(), 0u);
     }
   }
   void expect_tail(uint32_t value) { bar_.expect_write(script_.tail_offset(), value); }
@@ -75,7 +76,7 @@ class QueueFixture : public Base {
   MockBar bar_;
   std::unique_ptr<FakeBus> bus_;
   RingScript script_{};
-  std::unique_ptr<Queue> queue_;
+  pmd::SharedPtr<Queue> queue_;
 };
 
 }  // namespace rio::test

@@ -32,6 +32,14 @@ class EalMemory final : public EmuMemory {
 
   /// map() with a bus address of the caller's choice (rte_dev_dma_map). @return -EEXIST.
   [[nodiscard]] int map_at(void* va, uint64_t iova, size_t len_bytes) override;
+  [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override {
+    return eal_shared_alloc(len_bytes, align_bytes);
+  }
+  void shared_free(void* memory) override {
+    if (!zones_.left_to_others()) {
+      eal_shared_free(memory);
+    }
+  }
   /// Rings and BAR stay where they are.
   void leave_to_others() override { zones_.leave_to_others(); }
 

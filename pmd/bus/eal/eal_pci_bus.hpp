@@ -27,6 +27,10 @@ class EalPciBus final : public Bus {
   [[nodiscard]] PollHook poll_hook(uint32_t qp) override;
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
+  [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override {
+    return eal_shared_alloc(len_bytes, align_bytes);
+  }
+  void shared_free(void* memory) override { eal_shared_free(memory); }
   /// EAL's memory: the runs are given. Other memory: mapped through VFIO where bus addresses are
   /// pointers (--iova-mode=va), else -ENOTSUP.
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;

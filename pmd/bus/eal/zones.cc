@@ -2,12 +2,14 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_malloc.h>
 #include <rte_memzone.h>
 
 #include <bit>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -64,6 +66,27 @@ void Zones::free(const DmaMemory& memory) {
   }
   rte_memzone_free(it->second);
   zones_.erase(it);
+}
+
+void* eal_shared_alloc(size_t len_bytes, size_t align_bytes) {
+  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+    return own_alloc(len_bytes, align_bytes);
+  }
+  void* const memory =
+      rte_zmalloc_socket("rio", len_bytes, static_cast<unsigned>(align_bytes), SOCKET_ID_ANY);
+  if (memory == nullptr) {
+    log_error("cannot have %zu bytes of EAL's memory: give it more, see -m and dpdk-hugepages.py",
+              len_bytes);
+  }
+  return memory;
+}
+
+void eal_shared_free(void* memory) {
+  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+    std::free(memory);
+    return;
+  }
+  rte_free(memory);
 }
 
 namespace {

@@ -32,6 +32,7 @@ class Zones {
   [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out);
   /// @param memory from alloc() of this object, else nothing happens but a log line.
   void free(const DmaMemory& memory);
+  [[nodiscard]] bool left_to_others() const { return left_; }
   /// From now on nothing is freed: other processes still use it.
   void leave_to_others() {
     left_ = true;
@@ -44,6 +45,13 @@ class Zones {
   bool left_ = false;
   std::map<void*, const rte_memzone*> zones_;
 };
+
+/// As Bus::shared_alloc(): EAL's memory in the primary process, whose queues others may poll. What
+/// a secondary opens is used by nobody else, and would be lost if it were killed: memory of its
+/// own.
+[[nodiscard]] void* eal_shared_alloc(size_t len_bytes, size_t align_bytes);
+/// Any thread. @param memory of eal_shared_alloc() in this process, or null.
+void eal_shared_free(void* memory);
 
 /// Free all memzones of a tag, of whatever process. The card must have stopped using them, and
 /// their owner must be dead. @return how many were freed.

@@ -320,6 +320,14 @@ int EmuBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   return rc;
 }
 
+void* EmuBus::shared_alloc(size_t len_bytes, size_t align_bytes) {
+  return impl_->memory->shared_alloc(len_bytes, align_bytes);
+}
+
+void EmuBus::shared_free(void* memory) {
+  impl_->memory->shared_free(memory);
+}
+
 void EmuBus::dma_free(const DmaMemory& memory) {
   struct Args {
     EmuMemory* from;

@@ -81,6 +81,8 @@ class EmuBus final : public Bus {
   [[nodiscard]] PollHook send_hook(uint32_t qp) override;
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
+  [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override;
+  void shared_free(void* memory) override;
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
   [[nodiscard]] bool maps_addresses() const override { return true; }

@@ -2,6 +2,7 @@
 /// Where the memory of an emulated card's users comes from.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -31,7 +32,13 @@ class EmuMemory {
     static_cast<void>(len_bytes);
     return -ENOTSUP;
   }
-  /// From now on free() and the destructor leave in place what other processes see, if any do.
+  /// As Bus::shared_alloc() and shared_free().
+  [[nodiscard]] virtual void* shared_alloc(size_t len_bytes, size_t align_bytes) {
+    return own_alloc(len_bytes, align_bytes);
+  }
+  virtual void shared_free(void* memory) { std::free(memory); }
+  /// From now on free(), shared_free() and the destructor leave in place what other processes see,
+  /// if any do.
   virtual void leave_to_others() {}
   /// What the card sees. Valid as long as this object.
   [[nodiscard]] virtual EmuView& view() = 0;

@@ -205,7 +205,7 @@ TEST(DedicatedRxQueueCreateTest, OtherRingsAreRefused) {
   test::LogCapture log;
   MockBar bar;
   FakeBus bus(&bar);
-  std::unique_ptr<DedicatedRxQueue> queue;
+  SharedPtr<DedicatedRxQueue> queue;
   for (const uint32_t ring : {0u, 7u, 16u}) {
     RingConfig config;
     config.ring = ring;

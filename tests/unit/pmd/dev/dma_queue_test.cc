@@ -180,7 +180,7 @@ TEST(DmaQueueCreateTest, NeedsTheCapability) {
   FakeBus bus(&bar);
   Caps caps = test::full_caps();
   caps.dma = false;
-  std::unique_ptr<DmaQueue> queue;
+  SharedPtr<DmaQueue> queue;
   EXPECT_EQ(DmaQueue::create(bus, caps, {}, &queue), -ENOTSUP);
   EXPECT_TRUE(test::LogCapture::one_line_with({"no DMA"}));
 }

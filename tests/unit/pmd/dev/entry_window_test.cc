@@ -2,15 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <random>
 #include <set>
+
+#include "tests/support/fake_bus.hpp"
 
 namespace rio::pmd {
 namespace {
 
 TEST(EntryWindowTest, RoomInARowEndsAtTheWrap) {
+  test::FakeBus bus(nullptr);
   EntryWindow window;
-  ASSERT_EQ(window.create(3, 5), 0);
+  ASSERT_EQ(window.create(bus, 3, 5), 0);
   EXPECT_EQ(window.room(), 8u);
   EXPECT_EQ(window.room_in_a_row(), 3u);
   window.post(3);
@@ -24,8 +28,9 @@ TEST(EntryWindowTest, RoomInARowEndsAtTheWrap) {
 }
 
 TEST(EntryWindowTest, NothingIsPlainWhileThereAreMarks) {
+  test::FakeBus bus(nullptr);
   EntryWindow window;
-  ASSERT_EQ(window.create(3, 0), 0);
+  ASSERT_EQ(window.create(bus, 3, 0), 0);
   window.post(3);
   EXPECT_TRUE(window.complete(1));
   EXPECT_EQ(window.plain_in_a_row(), 0u);
@@ -36,6 +41,22 @@ TEST(EntryWindowTest, NothingIsPlainWhileThereAreMarks) {
   EXPECT_EQ(window.used(), 1u);
 }
 
+TEST(EntryWindowTest, ItsArraysAreSharedAndOneBehindTheOther) {
+  test::FakeBus bus(nullptr);
+  {
+    EntryWindow window;
+    bus.shared_until_failure = 0;
+    EXPECT_EQ(window.create(bus, 3, 0), -ENOMEM);
+    bus.shared_until_failure = 1;
+    ASSERT_EQ(window.create(bus, 3, 0), 0);
+    EXPECT_EQ(bus.live_shared(), 1u);
+    EXPECT_TRUE(bus.is_shared(window.cookies(), 8 * sizeof(uint64_t)));
+    EXPECT_TRUE(bus.is_shared(window.sizes(), 8 * sizeof(uint32_t)));
+    EXPECT_EQ(static_cast<void*>(window.cookies() + 8), window.sizes());
+  }
+  EXPECT_EQ(bus.live_shared(), 0u);
+}
+
 // Against a set of indices, with anything that a card might say. Prints its seed.
 TEST(EntryWindowTest, AgreesWithASet) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
@@ -43,8 +64,9 @@ TEST(EntryWindowTest, AgreesWithASet) {
     std::mt19937 random(seed);
     const auto start =
         static_cast<uint32_t>(random() % 2 == 0 ? 0xFFFFFFFF - random() % 64 : random());
+    test::FakeBus bus(nullptr);
     EntryWindow window;
-    ASSERT_EQ(window.create(4, start), 0);
+    ASSERT_EQ(window.create(bus, 4, start), 0);
     std::set<uint32_t> outstanding;
     uint32_t used_by_pairs = 0;
     for (int step = 0; step < 400; ++step) {

@@ -155,7 +155,7 @@ TEST(MaintQueueCreateTest, NeedsTheCapabilityAndMemory) {
   FakeBus bus(&bar);
   Caps caps = test::full_caps();
   caps.maint = false;
-  std::unique_ptr<MaintQueue> queue;
+  SharedPtr<MaintQueue> queue;
   EXPECT_EQ(MaintQueue::create(bus, caps, {}, &queue), -ENOTSUP);
   const test::RingScript script{
       .ring = 4, .log2 = 1, .start = 0, .entry_bytes = 32, .cpl_bytes = 16};

@@ -1,0 +1,45 @@
+/// @file
+/// Objects in memory that all processes which use a card see at one address.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "pmd/bus/bus.hpp"
+
+namespace rio::pmd {
+
+/// Destroys an object and gives its memory back to the bus that it is of.
+class SharedDelete {
+ public:
+  SharedDelete() = default;
+  explicit SharedDelete(Bus* bus) : bus_(bus) {}
+  template <class T>
+  void operator()(T* object) const {
+    object->~T();
+    bus_->shared_free(object);
+  }
+
+ private:
+  Bus* bus_ = nullptr;
+};
+
+/// Owns an object in memory of Bus::shared_alloc(). It itself lies in the process that made the
+/// object; the others have plain pointers, which are good as long as the owner keeps it. The bus
+/// outlives it.
+template <class T>
+using SharedPtr = std::unique_ptr<T, SharedDelete>;
+
+/// An object there. What other processes use of it must not point to memory of this one, nor to
+/// code. Control path. @return null: no memory.
+template <class T, class... Args>
+[[nodiscard]] SharedPtr<T> make_shared_object(Bus& bus, Args&&... args) {
+  void* const memory = bus.shared_alloc(sizeof(T), alignof(T));
+  if (memory == nullptr) {
+    return {};
+  }
+  return SharedPtr<T>(::new (memory) T(std::forward<Args>(args)...), SharedDelete(&bus));
+}
+
+}  // namespace rio::pmd
