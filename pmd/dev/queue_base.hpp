@@ -156,6 +156,16 @@ class PostingQueue : public QueueBase {
   [[nodiscard]] uint16_t outstanding() const {
     return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
   }
+  /// Of a card that is gone: entries that it has never completed. Control path. @param each called
+  /// with the cookie of each.
+  template <class Each>
+  void for_each_outstanding(Each&& each) const {
+    for (uint32_t index = window_.oldest(); index != window_.head(); ++index) {
+      if (window_.is_out(index)) {
+        each(window_.cookies()[index & window_.mask()]);
+      }
+    }
+  }
   /// Start the ring again after stopped() has said 1 and all was reaped; indices go on. Control
   /// path.
   /// @return 0, -EBUSY (something was not completed, or not reaped), and as Ring::start.

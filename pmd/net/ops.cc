@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <mutex>
 
 #include "pmd/bus/log.hpp"
@@ -13,30 +14,40 @@ namespace {
 template <class Work>
 int with_port(rte_eth_dev* dev, Work&& work) {
   const std::lock_guard guard(control_lock());
-  NetPort* const port = port_of(dev);
+  NetPort* const port = shared_of(dev).port;
   return port == nullptr ? -ENODEV : work(*port);
 }
 
-uint16_t rx_burst(void* queue, rte_mbuf** frames, uint16_t n) {
-  return static_cast<NetRx*>(queue)->burst(frames, n);
-}
-
-uint16_t tx_burst(void* queue, rte_mbuf** frames, uint16_t n) {
-  return static_cast<NetTx*>(queue)->burst(frames, n);
-}
-
-int configure(rte_eth_dev*) {
+int configure(rte_eth_dev* dev) {
+  const rte_eth_conf& conf = dev->data->dev_conf;
+  NetShared& shared = shared_of(dev);
+  shared.rss = (conf.rxmode.mq_mode & RTE_ETH_MQ_RX_RSS_FLAG) != 0;
+  const rte_eth_rss_conf& rss = conf.rx_adv_conf.rss_conf;
+  if (shared.rss && rss.rss_key != nullptr && rss.rss_key_len != Rss::kKeyBytes &&
+      rss.rss_key_len != 0) {
+    log_error("%s: an RSS key has %u bytes, not %u", dev->data->name, Rss::kKeyBytes,
+              rss.rss_key_len);
+    return -EINVAL;
+  }
+  if (shared.rss && rss.rss_key != nullptr && rss.rss_key_len == Rss::kKeyBytes) {
+    shared.rss_conf.set_key(rss.rss_key);
+  }
+  shared.rss_conf.set_types(shared.rss ? rss.rss_hf & Rss::kTypes : 0);
+  shared.rss_conf.spread(std::max<uint16_t>(dev->data->nb_rx_queues, 1));
   return 0;
+}
+
+void set_states(rte_eth_dev* dev, uint8_t state) {
+  std::fill_n(dev->data->rx_queue_state, dev->data->nb_rx_queues, state);
+  std::fill_n(dev->data->tx_queue_state, dev->data->nb_tx_queues, state);
 }
 
 int start(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
     const int rc = port.start();
     if (rc == 0) {
-      dev->rx_pkt_burst = rx_burst;
-      dev->tx_pkt_burst = tx_burst;
-      const rte_eth_link link = port.link();
-      rte_eth_linkstatus_set(dev, &link);
+      set_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
+      (void)port.update_link();
     }
     return rc;
   });
@@ -45,8 +56,8 @@ int start(rte_eth_dev* dev) {
 int stop(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
     port.stop();
-    const rte_eth_link link = port.link();
-    rte_eth_linkstatus_set(dev, &link);
+    set_states(dev, RTE_ETH_QUEUE_STATE_STOPPED);
+    (void)port.update_link();
     return 0;
   });
 }
@@ -56,69 +67,37 @@ int close(rte_eth_dev* dev) {
     return 0;
   }
   const std::lock_guard guard(control_lock());
-  delete port_of(dev);
-  port_of(dev) = nullptr;
+  NetShared& shared = shared_of(dev);
+  delete shared.port;
+  shared.port = nullptr;
+  shared.rx = nullptr;
   return 0;
 }
 
-int infos_get(rte_eth_dev* dev, rte_eth_dev_info* info) {
-  return with_port(dev, [&](NetPort& port) {
-    if (port.card().card() == nullptr) {
-      return -ENODEV;
-    }
-    const Caps& caps = port.card().card()->caps();
-    info->max_mac_addrs = 1;
-    info->min_rx_bufsize = 64;
-    info->max_rx_pktlen = kFrameBytesMax;
-    info->min_mtu = RTE_ETHER_MIN_MTU;
-    info->max_mtu = kFrameBytesMax - RTE_ETHER_HDR_LEN;
-    info->max_rx_queues = 1;
-    info->max_tx_queues = 1;
-    info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
-    info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    info->rx_desc_lim.nb_max = static_cast<uint16_t>(1u << std::min(caps.ring_log2_max, 15u));
-    info->rx_desc_lim.nb_min = 1;
-    info->rx_desc_lim.nb_align = 1;
-    info->tx_desc_lim = info->rx_desc_lim;
-    info->default_rxportconf = {.burst_size = 32, .ring_size = 512, .nb_queues = 1};
-    info->default_txportconf = info->default_rxportconf;
-    return 0;
-  });
+/// The card, with all that is on it. The port is stopped.
+int reset(rte_eth_dev* dev) {
+  return with_port(dev, [](NetPort& port) { return port.card().reset(); });
 }
 
-int rx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t, unsigned, const rte_eth_rxconf* conf,
-                   rte_mempool* pool) {
+int rx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
+                   const rte_eth_rxconf* conf, rte_mempool* pool) {
   return with_port(dev, [&](NetPort& port) {
     const uint64_t offloads = conf->offloads | dev->data->dev_conf.rxmode.offloads;
-    const bool scatter = (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
-    const uint32_t room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
-    if (!scatter && room < uint32_t{dev->data->mtu} + RTE_ETHER_HDR_LEN) {
-      log_error(
-          "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
-          "'scatter'",
-          port.name().c_str(), room, dev->data->mtu);
-      return -EINVAL;
-    }
-    NetRx* made = nullptr;
-    const int rc =
-        port.set_up_rx({.port = dev->data->port_id, .pool = pool, .scatter = scatter}, &made);
-    dev->data->rx_queues[queue] = made;
-    return rc;
+    return port.set_up_rx(queue, entries, pool, (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0);
   });
 }
 
-int tx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t, unsigned, const rte_eth_txconf*) {
+int tx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
+                   const rte_eth_txconf* conf) {
   return with_port(dev, [&](NetPort& port) {
-    NetTx* made = nullptr;
-    const int rc = port.set_up_tx(&made);
-    dev->data->tx_queues[queue] = made;
-    return rc;
+    const uint64_t offloads = conf->offloads | dev->data->dev_conf.txmode.offloads;
+    return port.set_up_tx(queue, entries, (offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0);
   });
 }
 
 void rx_queue_release(rte_eth_dev* dev, uint16_t queue) {
   (void)with_port(dev, [&](NetPort& port) {
-    port.release_rx();
+    port.release_rx(queue);
     dev->data->rx_queues[queue] = nullptr;
     return 0;
   });
@@ -126,17 +105,14 @@ void rx_queue_release(rte_eth_dev* dev, uint16_t queue) {
 
 void tx_queue_release(rte_eth_dev* dev, uint16_t queue) {
   (void)with_port(dev, [&](NetPort& port) {
-    port.release_tx();
+    port.release_tx(queue);
     dev->data->tx_queues[queue] = nullptr;
     return 0;
   });
 }
 
 int link_update(rte_eth_dev* dev, int) {
-  return with_port(dev, [dev](NetPort& port) {
-    const rte_eth_link link = port.link();
-    return rte_eth_linkstatus_set(dev, &link);
-  });
+  return with_port(dev, [](NetPort& port) { return port.update_link(); });
 }
 
 /// Whatever reaches the card is for it: there is nothing to switch.
@@ -144,17 +120,30 @@ int always(rte_eth_dev*) {
   return 0;
 }
 
-int mtu_set(rte_eth_dev*, uint16_t) {
-  return 0;  // ethdev has checked it
+int mtu_set(rte_eth_dev* dev, uint16_t mtu) {
+  return with_port(dev, [mtu](NetPort& port) { return port.set_mtu(mtu); });
 }
 
-constexpr eth_dev_ops make_ops() {
+int version_get(rte_eth_dev* dev, char* text, size_t size) {
+  return with_port(dev, [&](NetPort& port) {
+    if (port.card().card() == nullptr) {
+      return -ENODEV;
+    }
+    const uint32_t version = port.card().bus().bar().read32(regs::id::hw_version());
+    const int length = std::snprintf(text, size, "card 0x%08x%s", version,
+                                     port.card().card()->caps().is_model ? ", emulated" : "");
+    return static_cast<size_t>(length) < size ? 0 : length + 1;
+  });
+}
+
+eth_dev_ops make_ops() {
   eth_dev_ops ops{};
   ops.dev_configure = configure;
   ops.dev_start = start;
   ops.dev_stop = stop;
   ops.dev_close = close;
-  ops.dev_infos_get = infos_get;
+  ops.dev_reset = reset;
+  ops.dev_infos_get = net_infos_get;
   ops.rx_queue_setup = rx_queue_setup;
   ops.tx_queue_setup = tx_queue_setup;
   ops.rx_queue_release = rx_queue_release;
@@ -165,16 +154,41 @@ constexpr eth_dev_ops make_ops() {
   ops.allmulticast_enable = always;
   ops.allmulticast_disable = always;
   ops.mtu_set = mtu_set;
-  ops.stats_get = net_stats_get;
-  ops.stats_reset = net_stats_reset;
-  ops.xstats_get = net_xstats_get;
-  ops.xstats_get_names = net_xstats_names;
-  ops.xstats_reset = net_stats_reset;
+  ops.fw_version_get = version_get;
+  add_queue_ops(&ops);
+  add_rss_ops(&ops);
+  add_stats_ops(&ops);
+  return ops;
+}
+
+int close_here(rte_eth_dev*) {
+  return 0;
+}
+
+int link_as_it_was(rte_eth_dev*, int) {
+  return 0;  // the primary keeps it
+}
+
+eth_dev_ops make_secondary_ops() {
+  eth_dev_ops ops{};
+  ops.dev_close = close_here;
+  ops.dev_infos_get = net_infos_get;
+  ops.link_update = link_as_it_was;
+  add_queue_ops(&ops);
+  add_stats_ops(&ops);
   return ops;
 }
 
 }  // namespace
 
-constinit const eth_dev_ops kNetOps = make_ops();
+const eth_dev_ops* net_ops() {
+  static const eth_dev_ops ops = make_ops();
+  return &ops;
+}
+
+const eth_dev_ops* net_secondary_ops() {
+  static const eth_dev_ops ops = make_secondary_ops();
+  return &ops;
+}
 
 }  // namespace rio::pmd

@@ -1,5 +1,5 @@
 /// @file
-/// Who has joined, as Linux's rionet does it: by doorbells.
+/// Who is there, as far as a port knows.
 #pragma once
 
 #include <array>
@@ -11,20 +11,20 @@
 
 namespace rio::pmd {
 
-inline constexpr uint16_t kJoinDoorbell = 0x1000;
-inline constexpr uint16_t kLeaveDoorbell = 0x1001;
-
-/// A set of destIDs. Any thread.
+/// A set of destIDs, empty where its memory is zero. Any thread, any process.
 class DestIdSet {
  public:
   [[nodiscard]] bool has(uint32_t dest_id) const {
-    return (words_[dest_id / kBits].load(std::memory_order_relaxed) >> dest_id % kBits & 1) != 0;
+    return (words_[dest_id / kBits].load(std::memory_order_relaxed) & bit(dest_id)) != 0;
   }
   /// @return whether it was there.
   bool add(uint32_t dest_id) {
-    return (words_[dest_id / kBits].fetch_or(bit(dest_id)) & bit(dest_id)) != 0;
+    const bool was = (words_[dest_id / kBits].fetch_or(bit(dest_id)) & bit(dest_id)) != 0;
+    // Behind the word: whoever sees this one finds that one.
+    used_[dest_id / kBits / kBits].fetch_or(bit(dest_id / kBits), std::memory_order_release);
+    return was;
   }
-  /// The same.
+  /// The same. The word stays in use.
   bool remove(uint32_t dest_id) {
     return (words_[dest_id / kBits].fetch_and(~bit(dest_id)) & bit(dest_id)) != 0;
   }
@@ -36,9 +36,11 @@ class DestIdSet {
   /// In ascending order, as they are now. @param each returns false to end it.
   template <class Each>
   void for_each(Each&& each) const {
-    for (uint32_t i = 0; i < words_.size(); ++i) {
-      for (uint64_t left = words_[i].load(std::memory_order_relaxed); left != 0; left &= left - 1) {
-        if (!each(i * kBits + static_cast<uint32_t>(std::countr_zero(left)))) {
+    for (uint32_t i = 0; i < used_.size(); ++i) {
+      // acquire: pairs with add()
+      for (uint64_t used = used_[i].load(std::memory_order_acquire); used != 0; used &= used - 1) {
+        const uint32_t word = i * kBits + static_cast<uint32_t>(std::countr_zero(used));
+        if (!each_of(word, each)) {
           return;
         }
       }
@@ -47,16 +49,74 @@ class DestIdSet {
 
  private:
   static constexpr uint32_t kBits = 64;
-  static uint64_t bit(uint32_t dest_id) { return uint64_t{1} << dest_id % kBits; }
-  std::array<std::atomic<uint64_t>, kNetDestIds / kBits> words_{};
+  static uint64_t bit(uint32_t number) { return uint64_t{1} << number % kBits; }
+  template <class Each>
+  [[nodiscard]] bool each_of(uint32_t word, Each& each) const {
+    for (uint64_t left = words_[word].load(std::memory_order_relaxed); left != 0;
+         left &= left - 1) {
+      if (!each(word * kBits + static_cast<uint32_t>(std::countr_zero(left)))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::array<std::atomic<uint64_t>, kNetDestIds / kBits> words_;
+  std::array<std::atomic<uint64_t>, kNetDestIds / kBits / kBits> used_;  // words that ever had one
 };
 
-/// Who is there, as far as a port knows. Its receiving thread and its sending one change it.
+/// What doorbells say. The first two are Linux's rionet's, which knows no others.
+inline constexpr uint16_t kJoinDoorbell = 0x1000;
+inline constexpr uint16_t kLeaveDoorbell = 0x1001;
+/// I take bundles, and send from as many more destIDs behind mine as the lower bits say: answer me.
+inline constexpr uint16_t kCallDoorbell = 0x1020;
+/// The same, as the answer.
+inline constexpr uint16_t kAnswerDoorbell = 0x1040;
+inline constexpr uint16_t kMoreIdsMask = 0x1F;
+
+/// In memory of all processes, zero at first. Any thread.
 struct Peers {
   DestIdSet joined;  ///< get broadcasts
   /// Get what is for them: they have joined, or were invited when the port was started. Who does
   /// not answer is taken away until he joins.
   DestIdSet reachable;
+  DestIdSet bundles;  ///< have asked for bundles
+  DestIdSet more;     ///< send for another destID: owner says for which
+
+  /// What is still to be told, and to whom.
+  DestIdSet owed_join;
+  DestIdSet owed_call;
+  DestIdSet owed_answer;
+  std::atomic<uint32_t> owed;  ///< not 0: something is
+
+  std::array<std::atomic<uint16_t>, kNetDestIds> owner;  ///< of those in more
+
+  /// Somebody is to be told something. @param set one of the three.
+  void owe(DestIdSet& set, uint32_t dest_id) {
+    set.add(dest_id);
+    owed.store(1, std::memory_order_release);  // behind the set; pairs with who takes it
+  }
+  /// Hot. The destID of the port that sends from a destID.
+  [[nodiscard]] uint32_t port_of(uint32_t source) const {
+    return more.has(source) ? owner[source].load(std::memory_order_relaxed) : source;
+  }
+  /// @param count destIDs behind `port` send for it.
+  void set_more(uint32_t port, uint32_t count) {
+    for (uint32_t i = 1; i <= kMoreIdsMask && port + i < kNetDestIds; ++i) {
+      if (i <= count) {
+        owner[port + i].store(static_cast<uint16_t>(port), std::memory_order_relaxed);
+        more.add(port + i);
+      } else if (owner[port + i].load(std::memory_order_relaxed) == port) {
+        more.remove(port + i);
+      }
+    }
+  }
+  void forget_all() {
+    for (DestIdSet* set :
+         {&joined, &reachable, &bundles, &more, &owed_join, &owed_call, &owed_answer}) {
+      set->clear();
+    }
+  }
 };
 
 }  // namespace rio::pmd

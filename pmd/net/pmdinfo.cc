@@ -5,8 +5,8 @@ namespace {
 
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"net_rio\", \"params\" : \""
-    "card=<name> qp=<number> peers=<destIDs>, or arguments of raw_rio for an emulated card of its "
-    "own"
+    "peers=<destIDs> mbox=<0-3> storm=<frames/s> card=<name> qp=<number>, or arguments of raw_rio "
+    "for an emulated card of its own"
     "\", \"pci_ids\" : []}";
 
 }  // namespace

@@ -1,30 +1,49 @@
 #include "pmd/net/port.hpp"
 
+#include <rte_malloc.h>
+#include <rte_random.h>
+
+#include <algorithm>
+#include <bit>
 #include <cerrno>
-#include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
+namespace {
 
-NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, std::vector<uint32_t> invited)
-    : name_(std::move(name)),
-      card_(std::move(card)),
-      invited_(std::move(invited)),
-      peers_(std::make_unique<Peers>()) {
+/// As many entries as asked for, or a few more.
+[[nodiscard]] uint8_t log2_of(uint32_t entries) {
+  return static_cast<uint8_t>(std::countr_zero(std::bit_ceil(entries)));
+}
+
+/// The four fields of an mbuf that a word holds.
+[[nodiscard]] uint64_t rearm_of(uint16_t port) {
+  return uint64_t{RTE_PKTMBUF_HEADROOM} | uint64_t{1} << 16 | uint64_t{1} << 32 |
+         uint64_t{port} << 48;
+}
+
+}  // namespace
+
+NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args)
+    : name_(std::move(name)), card_(std::move(card)), args_(args) {
   card_->enter(*this);
 }
 
 NetPort::~NetPort() {
   stop();
+  for (uint16_t i = 0; i < kRxQueuesMax; ++i) {
+    release_rx(i);
+  }
   card_->leave(*this);
 }
 
-int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, int qp,
-                    std::vector<uint32_t> invited, std::unique_ptr<NetPort>* out) {
-  std::unique_ptr<NetPort> port(new NetPort(name, std::move(card), std::move(invited)));
-  if (const int rc = port->card_->claim_one(qp, *port, &port->qp_); rc != 0) {
+int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
+                    std::unique_ptr<NetPort>* out) {
+  std::unique_ptr<NetPort> port(new NetPort(name, std::move(card), args));
+  if (const int rc = port->card_->claim_one(args.qp, *port, &port->qp_); rc != 0) {
     return rc;
   }
   if (port->dest_id() >= kNetDestIds) {
@@ -32,7 +51,36 @@ int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, int 
               kNetDestIds - 1);
     return -EINVAL;
   }
+  port->peers_ = make_shared_object<Peers>(port->card_->bus());
+  if (port->peers_ == nullptr) {
+    log_error("%s: no memory for what is known of peers: give EAL more", name.c_str());
+    return -ENOMEM;
+  }
   *out = std::move(port);
+  return 0;
+}
+
+int NetPort::attach(rte_eth_dev* dev) {
+  auto* const address =
+      static_cast<rte_ether_addr*>(rte_zmalloc(name_.c_str(), sizeof(rte_ether_addr), 0));
+  if (address == nullptr) {
+    log_error("%s: no memory for its address: give EAL more", name_.c_str());
+    return -ENOMEM;
+  }
+  *address = address_of(dest_id());
+  dev->data->mac_addrs = address;
+  dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS | RTE_ETH_DEV_INTR_LSC;
+  dev_ = dev;
+  shared_ = new (dev->data->dev_private) NetShared{};
+  const Caps& caps = card_->card()->caps();
+  shared_->port = this;
+  shared_->peers = peers_.get();
+  shared_->others_poll = card_->bus().poll_hook(qp_).fn == nullptr;
+  shared_->ring_log2_min = static_cast<uint16_t>(caps.ring_log2_min);
+  shared_->ring_log2_max = static_cast<uint16_t>(std::min(caps.ring_log2_max, 15u));
+  shared_->tx_queues_max =
+      static_cast<uint16_t>(std::min<uint32_t>(card_->queue_pairs() - qp_, kTxQueuesMax));
+  shared_->numa_node = card_->bus().numa_node();
   return 0;
 }
 
@@ -40,80 +88,224 @@ uint32_t NetPort::dest_id() {
   return card_->dest_id(qp_);
 }
 
-int NetPort::set_up_rx(const NetRxConfig& config, NetRx** out) {
-  zero.clear();  // a new queue counts from 0
-  const int rc = NetRx::create(
-      card_->bus(), config, *peers_, [this](uint32_t dest_id) { tx_->join(dest_id); }, &rx_);
-  *out = rx_.get();
-  return rc;
-}
-
-int NetPort::set_up_tx(NetTx** out) {
-  zero.clear();
-  if (card_->card() == nullptr) {
-    return -ENODEV;
+int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter) {
+  const uint32_t room_bytes = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
+  if (!scatter && room_bytes < frame_bytes_max()) {
+    log_error(
+        "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
+        "'scatter'",
+        name_.c_str(), room_bytes, dev_->data->mtu);
+    return -EINVAL;
   }
-  const int rc = NetTx::create(card_->bus(), card_->card()->caps(), *peers_, &tx_);
-  *out = tx_.get();
-  return rc;
-}
-
-int NetPort::start() {
-  if (card_->card() == nullptr || rx_ == nullptr || tx_ == nullptr) {
-    log_error("%s: %s", name_.c_str(),
-              card_->card() == nullptr ? "the last reset of the card failed: reset it again"
-                                       : "set up one receive and one transmit queue");
-    return card_->card() == nullptr ? -ENODEV : -EINVAL;
+  release_rx(queue);
+  rx_queues_[queue] = make_shared_object<NetRxQueue>(card_->bus());
+  if (rx_queues_[queue] == nullptr) {
+    return -ENOMEM;
   }
-  QueuePairConfig config;
-  config.tx_log2 = card_->args().tx_log2;
-  config.shared_log2 = card_->args().shared_log2;
-  config.doorbell_log2 = card_->args().doorbell_log2;
-  config.rings =
-      ring_bit(regs::Ring::kTx) | ring_bit(regs::Ring::kShared) | ring_bit(regs::Ring::kDoorbell);
-  if (const int rc = card_->card()->open_queue_pair(qp_, config, &pair_); rc != 0) {
-    return rc;
-  }
-  tx_->start(*pair_);
-  const int rc = rx_->start(*pair_);
-  if (rc != 0) {
-    stop();
-    return rc;
-  }
-  for (const uint32_t dest_id : invited_) {
-    if (dest_id != this->dest_id()) {
-      peers_->reachable.add(dest_id);
-      tx_->join(dest_id);
+  NetRxQueue& made = *rx_queues_[queue];
+  made.number = queue;
+  made.pool = pool;
+  made.scatter = scatter;
+  made.room_bytes = room_bytes;
+  made.entries = entries;
+  made.rearm = rearm_of(dev_->data->port_id);
+  rx_log2_[queue] = log2_of(entries);
+  if (dev_->data->nb_rx_queues > 1) {
+    char ring[RTE_RING_NAMESIZE];
+    std::snprintf(ring, sizeof(ring), "%.16s_rx%u", name_.c_str(), queue);
+    made.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue]), SOCKET_ID_ANY,
+                                RING_F_SC_DEQ | RING_F_SP_ENQ);
+    if (made.ring == nullptr) {
+      log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
+                queue);
+      release_rx(queue);
+      return -ENOMEM;
     }
   }
+  dev_->data->rx_queues[queue] = &made;
   return 0;
 }
 
-void NetPort::stop() {
-  if (pair_ == nullptr) {
+void NetPort::release_rx(uint16_t queue) {
+  if (rx_queues_[queue] == nullptr) {
     return;
   }
-  tx_->leave();
-  (void)pair_->stop();  // the log says why not
-  tx_->stop();
-  rx_->stop();
-  pair_.reset();
-  peers_->joined.clear();
-  peers_->reachable.clear();
+  void* frame = nullptr;
+  rte_ring* const ring = rx_queues_[queue]->ring;
+  while (ring != nullptr && rte_ring_sc_dequeue(ring, &frame) == 0) {
+    rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
+  }
+  rte_ring_free(ring);
+  rx_queues_[queue].reset();
 }
 
-rte_eth_link NetPort::link() {
-  rte_eth_link link{};
-  link.link_duplex = RTE_ETH_LINK_FULL_DUPLEX;
-  link.link_autoneg = RTE_ETH_LINK_AUTONEG;
+int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free) {
   if (card_->card() == nullptr) {
-    return link;
+    return -ENODEV;
   }
-  card_->let_work();
-  const LinkState state = card_->card()->link();
-  link.link_status = state.up && pair_ != nullptr ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN;
-  link.link_speed = state.lanes * state.lane_mbaud;
-  return link;
+  if (queue != 0) {
+    if (const int rc = card_->claim(qp_ + queue, *this); rc != 0) {
+      return rc;
+    }
+  }
+  const NetTxConfig config = {.ring_log2 = log2_of(entries),
+                              .mbox = args_.mbox,
+                              .bundle_mbox = static_cast<uint8_t>(args_.mbox ^ 1),
+                              .fast_free = fast_free};
+  if (const int rc =
+          NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
+      rc != 0) {
+    log_error("%s: no memory for transmit queue %u: fewer descriptors, or more memory for EAL",
+              name_.c_str(), queue);
+    return rc;
+  }
+  dev_->data->tx_queues[queue] = tx_[queue].get();
+  return 0;
+}
+
+void NetPort::release_tx(uint16_t queue) {
+  tx_[queue].reset();
+  if (queue != 0) {
+    card_->release(qp_ + queue, *this);
+  }
+}
+
+int NetPort::open_pair(uint16_t queue) {
+  QueuePairConfig config;
+  config.tx_log2 = tx_[queue]->config().ring_log2;
+  config.rings = ring_bit(regs::Ring::kTx);
+  if (queue == 0) {
+    config.shared_log2 = rx_log2_[0];
+    config.doorbell_log2 = card_->args().doorbell_log2;
+    config.rings |= ring_bit(regs::Ring::kShared) | ring_bit(regs::Ring::kDoorbell);
+  }
+  return card_->card()->open_queue_pair(qp_ + queue, config, &pairs_[queue]);
+}
+
+int NetPort::open_rx() {
+  const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
+  if (rx_ == nullptr || rx_->config().ring_log2 != rx_log2_[0] || rx_priv_bytes_ != priv_bytes) {
+    shared_->rx = nullptr;
+    rx_.reset();
+    const NetRxConfig config = {.ring_log2 = rx_log2_[0],
+                                .mbox = args_.mbox,
+                                .bundle_mbox = static_cast<uint8_t>(args_.mbox ^ 1),
+                                .storm_frames_per_s = args_.storm_frames_per_s,
+                                .works_alone = shared_->others_poll};
+    if (const int rc =
+            NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
+        rc != 0) {
+      return rc;
+    }
+    rx_priv_bytes_ = priv_bytes;
+    shared_->rx = rx_.get();
+  }
+  std::array<NetRxQueue*, kRxQueuesMax> queues{};
+  for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
+    queues[i] = rx_queues_[i].get();
+    queues[i]->rx = rx_.get();
+  }
+  return rx_->start(pairs_[0]->shared(), pairs_[0]->doorbells(), frame_bytes_max(), queues.data(),
+                    dev_->data->nb_rx_queues, shared_->rss_conf, *tx_[0]);
+}
+
+/// The rings, and who works on them.
+int NetPort::open() {
+  const uint16_t count = dev_->data->nb_tx_queues;
+  const auto epoch = static_cast<uint16_t>(rte_rand());
+  for (uint16_t i = 0; i < count; ++i) {
+    if (const int rc = open_pair(i); rc != 0) {
+      return rc;
+    }
+    tx_[i]->start(pairs_[i]->tx(), epoch, frame_bytes_max(), i == 0, count - 1u);
+  }
+  return open_rx();
+}
+
+int NetPort::start() {
+  if (card_->card() == nullptr || rx_queues_[0] == nullptr || tx_[0] == nullptr) {
+    log_error("%s: %s", name_.c_str(),
+              card_->card() == nullptr ? "the last reset of the card failed: reset it again"
+                                       : "set up at least one receive and one transmit queue");
+    return card_->card() == nullptr ? -ENODEV : -EINVAL;
+  }
+  if (const int rc = open(); rc != 0) {
+    close();
+    return rc;
+  }
+  started_ = true;
+  invite();
+  watch();
+  return 0;
+}
+
+/// Before anybody has polled, as programs send from their first burst on.
+void NetPort::invite() {
+  for (const uint32_t id : args_.invited) {
+    if (id == dest_id()) {
+      continue;
+    }
+    peers_->reachable.add(id);
+    peers_->owe(peers_->owed_join, id);
+    peers_->owe(peers_->owed_call, id);
+  }
+  tx_[0]->tell();
+}
+
+void NetPort::close() {
+  bool settled = true;
+  for (const auto& pair : pairs_) {
+    const int rc = pair == nullptr ? 0 : pair->stop();  // the log says why not
+    settled &= rc == 0 || rc == -ENODEV;
+  }
+  for (uint16_t i = 0; i < kTxQueuesMax; ++i) {
+    if (tx_[i] != nullptr) {
+      tx_[i]->stop(settled);
+    }
+  }
+  if (rx_ != nullptr) {
+    rx_->stop(settled);
+  }
+  for (auto& pair : pairs_) {
+    pair.reset();
+  }
+  peers_->forget_all();
+}
+
+void NetPort::stop() {
+  if (!started_) {
+    return;
+  }
+  started_ = false;
+  stop_watching();
+  if (pairs_[0] != nullptr) {
+    tx_[0]->leave();
+    close();
+  }
+  if (std::exchange(taken_away_, false)) {
+    give_back();
+  }
+}
+
+int NetPort::set_mtu(uint16_t mtu) {
+  for (const auto& queue : rx_queues_) {
+    if (queue != nullptr && !queue->scatter && queue->room_bytes < mtu + kFrameBytesOverMtu) {
+      log_error(
+          "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
+          "'scatter'",
+          name_.c_str(), queue->room_bytes, mtu);
+      return -EINVAL;
+    }
+  }
+  if (started_ && rx_ != nullptr) {
+    rx_->set_frame_bytes_max(mtu + kFrameBytesOverMtu);
+    for (const auto& one : tx_) {
+      if (one != nullptr) {
+        one->set_frame_bytes_max(mtu + kFrameBytesOverMtu);
+      }
+    }
+  }
+  return 0;
 }
 
 }  // namespace rio::pmd

@@ -1,9 +1,10 @@
 /// @file
-/// An Ethernet port: a queue pair of a card, and the frames on it.
+/// An Ethernet port: queue pairs of a card, and the frames on them.
 #pragma once
 
 #include <ethdev_driver.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,45 +15,107 @@
 
 namespace rio::pmd {
 
-/// Control path, under control_lock(). Functions return 0 or -errno; the cause is logged.
+/// Queue pairs that send for a port: what a doorbell can tell.
+inline constexpr uint16_t kTxQueuesMax = kMoreIdsMask;
+/// Header and two VLAN tags.
+inline constexpr uint32_t kFrameBytesOverMtu = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
+inline constexpr uint32_t kMtuMax = kFrameBytesMax - kFrameBytesOverMtu;
+
+/// What a device's arguments say.
+struct NetPortArgs {
+  int qp = -1;  ///< of the card; -1: any
+  std::vector<uint32_t> invited;
+  uint8_t mbox = 0;
+  uint64_t storm_frames_per_s = 250'000;
+};
+
+class NetPort;
+
+/// What all processes know of a port: ethdev's private data.
+struct NetShared {
+  static constexpr uint32_t kCountsMax = 64;
+
+  NetPort* port;  ///< the primary's own; null: closed
+  Peers* peers;
+  NetRx* rx;         ///< null before the first start
+  bool others_poll;  ///< the card works without the primary's polling
+  bool rss;          ///< rss is in force
+  uint16_t ring_log2_min;
+  uint16_t ring_log2_max;
+  uint16_t tx_queues_max;
+  int numa_node;
+  Rss rss_conf;
+  uint64_t zero[kCountsMax];  ///< counts at the last reset of them, by the table in stats.cc
+};
+
+/// Of the primary process. Control path, under control_lock(). Functions return 0 or -errno; the
+/// cause is logged.
 class NetPort final : public CardUser {
  public:
-  /// @param qp of the card; -1: any. @param invited destIDs that are told when the port starts.
-  [[nodiscard]] static int create(const std::string& name, std::shared_ptr<EalCard> card, int qp,
-                                  std::vector<uint32_t> invited, std::unique_ptr<NetPort>* out);
+  /// @param dev of ethdev, whose private data is a NetShared.
+  [[nodiscard]] static int create(const std::string& name, std::shared_ptr<EalCard> card,
+                                  const NetPortArgs& args, std::unique_ptr<NetPort>* out);
   ~NetPort();
+  /// ethdev has a place for it.
+  [[nodiscard]] int attach(rte_eth_dev* dev);
 
-  [[nodiscard]] int set_up_rx(const NetRxConfig& config, NetRx** out);
-  [[nodiscard]] int set_up_tx(NetTx** out);
-  void release_rx() { rx_.reset(); }
-  void release_tx() { tx_.reset(); }
+  [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter);
+  [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free);
+  void release_rx(uint16_t queue);
+  void release_tx(uint16_t queue);
   [[nodiscard]] int start();
   void stop();
+  [[nodiscard]] int set_mtu(uint16_t mtu);
+  /// The link as it is now; tells who wants to hear of changes.
+  int update_link();
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] bool in_use() const override { return pair_ != nullptr; }
-  void before_reset() override {}
-  [[nodiscard]] int after_reset() override { return 0; }
+  [[nodiscard]] bool in_use() const override { return false; }
+  void before_reset() override;
+  [[nodiscard]] int after_reset() override;
   [[nodiscard]] EalCard& card() { return *card_; }
   [[nodiscard]] uint32_t dest_id();
-  [[nodiscard]] rte_eth_link link();
-  [[nodiscard]] const NetRx* rx() const { return rx_.get(); }
-  [[nodiscard]] const NetTx* tx() const { return tx_.get(); }
-
-  /// Counts at the last reset of them, by the table in stats.cc.
-  std::vector<uint64_t> zero;
+  [[nodiscard]] bool started() const { return started_; }
+  [[nodiscard]] NetShared& shared() { return *shared_; }
+  [[nodiscard]] rte_eth_dev& dev() { return *dev_; }
 
  private:
-  NetPort(std::string name, std::shared_ptr<EalCard> card, std::vector<uint32_t> invited);
+  NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args);
+  [[nodiscard]] int open();
+  [[nodiscard]] int open_pair(uint16_t queue);
+  [[nodiscard]] int open_rx();
+  void close();
+  [[nodiscard]] bool take_away();
+  void give_back();
+  void invite();
+  [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
+  [[nodiscard]] NetTx* tx(uint16_t queue) const { return tx_[queue].get(); }
+
+  // Watching: in EAL's interrupt thread.
+  void watch();
+  void stop_watching();
+  static void on_alarm(void* self);
+  void look();
+  [[nodiscard]] bool is_dead();
 
   std::string name_;
   std::shared_ptr<EalCard> card_;
-  std::vector<uint32_t> invited_;
+  NetPortArgs args_;
+  rte_eth_dev* dev_ = nullptr;
+  NetShared* shared_ = nullptr;
   uint32_t qp_ = 0;
-  std::unique_ptr<Peers> peers_;
-  std::unique_ptr<NetRx> rx_;
-  std::unique_ptr<NetTx> tx_;
-  std::unique_ptr<QueuePair> pair_;
+  bool started_ = false;
+  bool taken_away_ = false;  // bursts, for a reset
+  bool recovering_ = false;  // somebody was told so
+  uint32_t looks_ = 0;
+  SharedPtr<Peers> peers_;
+  SharedPtr<NetRx> rx_;
+  uint16_t rx_priv_bytes_ = 0;
+  std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;
+  std::array<SharedPtr<NetTx>, kTxQueuesMax> tx_;
+  std::array<std::unique_ptr<QueuePair>, kTxQueuesMax> pairs_;
+  // Rings of what the queues were set up with.
+  std::array<uint8_t, kRxQueuesMax> rx_log2_{};
 };
 
 }  // namespace rio::pmd

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <mutex>
 #include <string_view>
 
@@ -57,13 +58,73 @@ int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) 
   return 0;
 }
 
+/// A number. @param value has the default. @return -EINVAL; the log says what is allowed.
+int read_number_arg(const char* name, std::string* args, const char* key, uint64_t last,
+                    uint64_t* value) {
+  std::string text;
+  if (!take_arg(args, key, &text) || read_number(text, 0, last, value)) {
+    return 0;
+  }
+  log_error("%s: bad value '%s' for argument '%s': allowed is 0 to %" PRIu64, name, text.c_str(),
+            key, last);
+  return -EINVAL;
+}
+
 int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out) {
-  std::vector<uint32_t> invited;
+  constexpr uint64_t kStormMax = 1'000'000'000;
+  NetPortArgs port;
   std::shared_ptr<EalCard> card;
-  int qp = -1;
-  int rc = read_peers(name, &args, &invited);
-  rc = rc != 0 ? rc : open_any_card(name, args, &card, &qp);
-  return rc != 0 ? rc : NetPort::create(name, std::move(card), qp, std::move(invited), out);
+  uint64_t mbox = port.mbox;
+  int rc = read_peers(name, &args, &port.invited);
+  rc = rc != 0 ? rc : read_number_arg(name, &args, "mbox", regs::kMultiMailboxes - 1, &mbox);
+  rc = rc != 0 ? rc : read_number_arg(name, &args, "storm", kStormMax, &port.storm_frames_per_s);
+  rc = rc != 0 ? rc : open_any_card(name, args, &card, &port.qp);
+  port.mbox = static_cast<uint8_t>(mbox);
+  return rc != 0 ? rc : NetPort::create(name, std::move(card), port, out);
+}
+
+int probe_in_primary(rte_vdev_device* vdev, const char* name) {
+  const std::lock_guard guard(control_lock());
+  const char* const args = rte_vdev_device_args(vdev);
+  std::unique_ptr<NetPort> port;
+  if (const int rc = make_port(name, args != nullptr ? args : "", &port); rc != 0) {
+    return rc;
+  }
+  rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetShared));
+  if (dev == nullptr) {
+    log_error("%s: no room for a port: another one has this name, or there are %d already", name,
+              RTE_MAX_ETHPORTS);
+    return -ENOMEM;
+  }
+  if (const int rc = port->attach(dev); rc != 0) {
+    rte_eth_dev_release_port(dev);
+    return rc;
+  }
+  dev->dev_ops = net_ops();
+  set_bursts(dev, true);
+  (void)port.release()->update_link();
+  rte_eth_dev_probing_finish(dev);
+  return 0;
+}
+
+int probe_in_secondary(rte_vdev_device* vdev, const char* name) {
+  rte_eth_dev* const dev = rte_eth_dev_attach_secondary(name);
+  if (dev == nullptr) {
+    log_error("%s: the primary process has no such port: give it --vdev=%s", name, name);
+    return -ENODEV;
+  }
+  const bool polls = shared_of(dev).others_poll;
+  if (!polls) {
+    log_info(
+        "%s: only the primary process can poll this port, since it steps the emulated card: give "
+        "the primary stepping=thread",
+        name);
+  }
+  dev->device = &vdev->device;
+  dev->dev_ops = net_secondary_ops();
+  set_bursts(dev, polls);
+  rte_eth_dev_probing_finish(dev);
+  return 0;
 }
 
 int probe(rte_vdev_device* vdev) {
@@ -71,34 +132,8 @@ int probe(rte_vdev_device* vdev) {
   if (name == nullptr) {
     return -EINVAL;
   }
-  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    log_error("%s: ports are the primary process's: plug it in there", name);
-    return -ENOTSUP;
-  }
-  const std::lock_guard guard(control_lock());
-  const char* const args = rte_vdev_device_args(vdev);
-  std::unique_ptr<NetPort> port;
-  if (const int rc = make_port(name, args != nullptr ? args : "", &port); rc != 0) {
-    return rc;
-  }
-  rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetPrivate));
-  auto* const address = static_cast<rte_ether_addr*>(rte_zmalloc(name, sizeof(rte_ether_addr), 0));
-  if (dev == nullptr || address == nullptr) {
-    log_error("%s: no room for a port: another one has this name, or there are %d already", name,
-              RTE_MAX_ETHPORTS);
-    rte_free(address);
-    if (dev != nullptr) {
-      rte_eth_dev_release_port(dev);
-    }
-    return -ENOMEM;
-  }
-  *address = address_of(port->dest_id());
-  dev->data->mac_addrs = address;
-  dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
-  dev->dev_ops = &kNetOps;
-  port_of(dev) = port.release();
-  rte_eth_dev_probing_finish(dev);
-  return 0;
+  return rte_eal_process_type() == RTE_PROC_PRIMARY ? probe_in_primary(vdev, name)
+                                                    : probe_in_secondary(vdev, name);
 }
 
 int remove(rte_vdev_device* vdev) {
@@ -106,7 +141,7 @@ int remove(rte_vdev_device* vdev) {
   if (dev == nullptr) {
     return 0;  // closed already
   }
-  const int rc = kNetOps.dev_close(dev);
+  const int rc = dev->dev_ops->dev_close(dev);
   return rc != 0 ? rc : rte_eth_dev_release_port(dev);
 }
 

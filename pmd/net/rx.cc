@@ -1,154 +1,368 @@
+// Messages that have come, and the plain case of their frames: small ones for the only queue.
 #include "pmd/net/rx.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace rio::pmd {
 namespace {
 
-constexpr uint32_t kBuffers = 512;
+/// A frame that parks its bundle is waited for no longer than this: sender and card try again
+/// within microseconds, and who computes meanwhile may be late.
+constexpr uint64_t kWaitsPerSecond = 200;
+/// Between looks at the doorbells.
+constexpr uint32_t kDoorbellBursts = 64;
+/// Copied at once; more than the frame is no harm where there is room.
+constexpr uint32_t kStride = 32;
+
+void copy_strides(uint8_t* to, const uint8_t* from, uint32_t length_bytes) {
+  for (uint32_t at = 0; at < length_bytes; at += kStride) {
+    std::memcpy(to + at, from + at, kStride);
+  }
+}
+
+/// All that a frame in one mbuf has, in three words.
+void describe(rte_mbuf& mbuf, uint64_t rearm, uint32_t length_bytes) {
+  static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
+                offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, data_off) + 4 &&
+                offsetof(rte_mbuf, port) == offsetof(rte_mbuf, data_off) + 6 &&
+                offsetof(rte_mbuf, ol_flags) == offsetof(rte_mbuf, data_off) + 8 &&
+                offsetof(rte_mbuf, pkt_len) == offsetof(rte_mbuf, packet_type) + 4 &&
+                offsetof(rte_mbuf, data_len) == offsetof(rte_mbuf, packet_type) + 8);
+  const uint64_t words[] = {rearm, 0};
+  std::memcpy(&mbuf.data_off, words, sizeof(words));
+  const uint64_t lengths[] = {uint64_t{length_bytes} << 32, length_bytes};
+  std::memcpy(static_cast<void*>(&mbuf.packet_type), lengths, sizeof(lengths));
+}
 
 }  // namespace
 
-NetRx::NetRx(Bus& bus, const NetRxConfig& config, Peers& peers,
-             std::function<void(uint32_t)> joined)
-    : bus_(bus), config_(config), peers_(peers), joined_(std::move(joined)) {}
+NetRx::NetRx(Peers& peers, const NetRxConfig& config) : peers_(peers), config_(config) {}
 
-int NetRx::create(Bus& bus, const NetRxConfig& config, Peers& peers,
-                  std::function<void(uint32_t dest_id)> joined, std::unique_ptr<NetRx>* out) {
-  std::unique_ptr<NetRx> queue(new (std::nothrow) NetRx(bus, config, peers, std::move(joined)));
-  if (queue == nullptr) {
+int NetRx::create(Bus& bus, const Caps& caps, Peers& peers, const NetRxConfig& config,
+                  uint16_t priv_bytes, SharedPtr<NetRx>* out) {
+  SharedPtr<NetRx> made = make_shared_object<NetRx>(bus, peers, config);
+  if (made == nullptr) {
     return -ENOMEM;
   }
-  if (const int rc = bus.dma_alloc(kBuffers * regs::kMessageBytesMax, regs::kMessageBytesMax,
-                                   &queue->buffers_);
+  // The ring's, as many handed over, and what lies in caches.
+  const uint32_t ring = 1u << config.ring_log2;
+  const uint32_t count = 2 * ring + std::max<uint32_t>(ring, 512);
+  if (const int rc = made->buffers_.create(
+          count, priv_bytes, std::max<uint32_t>(caps.shared_addr_align, RTE_CACHE_LINE_SIZE),
+          bus.numa_node());
       rc != 0) {
     return rc;
   }
-  *out = std::move(queue);
+  *out = std::move(made);
   return 0;
 }
 
-NetRx::~NetRx() {
-  if (buffers_.va != nullptr) {
-    bus_.dma_free(buffers_);
+int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_bytes_max,
+                 NetRxQueue* const* queues, uint16_t count, const Rss& rss, NetTx& teller) {
+  std::copy_n(queues, count, queues_.begin());
+  queues_count_ = count;
+  several_ = count > 1;
+  frame_bytes_max_ = frame_bytes_max;
+  doorbells_ = &doorbells;
+  teller_ = &teller;
+  rss_ = &rss;
+  const uint32_t ring = 1u << config_.ring_log2;
+  order_.start(ring / 4, rte_get_tsc_hz() / kWaitsPerSecond);
+  storm_.start(config_.storm_frames_per_s);
+  repost_at_ = std::min<uint32_t>(ring / 4, 16);
+  queue_ = &queue;
+  while (queue.free_count() != 0) {
+    rte_mbuf* const buffer = buffers_.take();
+    const RxBuffer one = buffer == nullptr ? RxBuffer{} : RxBuffers::to_post(buffer);
+    if (buffer == nullptr || queue.post(&one, 1) != 1) {
+      rte_pktmbuf_free(buffer);
+      return buffer == nullptr ? -ENOMEM : -EIO;
+    }
+  }
+  return 0;
+}
+
+void NetRx::stop(bool settled) {
+  if (queue_ == nullptr) {
+    return;
+  }
+  sources_.for_each([this](Source& source) { drop_partial(source); });
+  if (current_.buffer != nullptr) {
+    rte_mbuf_raw_free(std::exchange(current_.buffer, nullptr));
+  }
+  for (order_.give_up_waiting(true); order_.has_next(); order_.give_up_waiting(true)) {
+    Source* source = nullptr;
+    rte_mbuf_raw_free(order_.next(&source));
+  }
+  for (; fetched_at_ != fetched_count_; ++fetched_at_) {
+    rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(fetched_[fetched_at_].cookie));
+  }
+  for (; spent_count_ != 0; --spent_count_) {
+    rte_mbuf_raw_free(spent_[spent_count_ - 1]);
+  }
+  if (settled) {
+    take_back_all();
+  }
+  queue_ = nullptr;
+}
+
+/// What the card had. Of one that is gone some never come back by themselves.
+void NetRx::take_back_all() {
+  for (uint16_t n = 1; n != 0;) {
+    n = queue_->burst(fetched_.data(), kFetch);
+    for (uint16_t i = 0; i < n; ++i) {
+      rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(fetched_[i].cookie));
+    }
+  }
+  queue_->for_each_outstanding(
+      [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
+}
+
+/// Buffers that nobody needs go to the card again.
+void NetRx::post_spent() {
+  const uint32_t posted =
+      queue_->post_each(spent_count_, [this](size_t i) { return RxBuffers::to_post(spent_[i]); });
+  for (uint32_t i = posted; i < spent_count_; ++i) {  // none: as many were taken out
+    rte_mbuf_raw_free(spent_[i]);
+  }
+  spent_count_ = 0;
+}
+
+/// The next message is current. @return false: there is none now.
+bool NetRx::next_message() {
+  for (;;) {
+    if (order_.has_next()) [[unlikely]] {
+      Source* source = nullptr;
+      rte_mbuf* const buffer = order_.next(&source);
+      begin(buffer, source->dest_id, buffer->pkt_len);
+      current_.source = source;
+      return true;
+    }
+    if (fetched_at_ == fetched_count_) {
+      if (!may_fetch_) {
+        return false;
+      }
+      may_fetch_ = false;
+      fetched_at_ = 0;
+      fetched_count_ = queue_->burst(fetched_.data(), kFetch);
+      if (fetched_count_ == 0) {
+        return false;
+      }
+      counts_.messages.add(fetched_count_);
+    }
+    if (open(fetched_[fetched_at_++])) [[likely]] {
+      return true;
+    }
   }
 }
 
-int NetRx::start(QueuePair& pair) {
-  pair_ = &pair;
-  const uint32_t n = std::min<uint32_t>(pair.shared().free_count(), kBuffers);
-  const uint32_t posted = pair.shared().post_each(n, [this](size_t i) {
-    return RxBuffer{buffers_.iova + uint64_t{i} * regs::kMessageBytesMax, i};
-  });
-  return posted == n ? 0 : -EIO;
-}
-
-const uint8_t* NetRx::bytes(const RxMessage& message) const {
-  return static_cast<const uint8_t*>(buffers_.va) + message.cookie * regs::kMessageBytesMax;
-}
-
-/// Whether a message is a frame of who it says.
-bool NetRx::good(const RxMessage& message) {
-  if (message.status != Status::kOk) {
+/// @return false: nothing of it is for us now.
+bool NetRx::open(const RxMessage& message) {
+  auto* const buffer = reinterpret_cast<rte_mbuf*>(message.cookie);
+  if (message.status != Status::kOk || message.source >= kNetDestIds) [[unlikely]] {
     counts_.failed.add(1);
+    drop(buffer);
     return false;
   }
-  if (message.length_bytes < RTE_ETHER_HDR_LEN) {
+  if (message.mbox == config_.bundle_mbox) [[likely]] {
+    return open_bundle(buffer, message.source, message.length_bytes);
+  }
+  if (message.mbox != config_.mbox) {
+    counts_.bad_mailboxes.add(1);
+    drop(buffer);
+    return false;
+  }
+  begin(buffer, message.source, message.length_bytes);
+  current_.plain = true;
+  current_.items = 1;
+  return true;
+}
+
+bool NetRx::open_bundle(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
+  BundleHeader header{};
+  if (length_bytes <= kBundleBytesBefore ||
+      !BundleHeader::decode(load_word(rte_pktmbuf_mtod(buffer, const uint8_t*)), &header))
+      [[unlikely]] {
+    counts_.bad_bundles.add(1);
+    drop(buffer);
+    return false;
+  }
+  counts_.bundles.add(1);
+  Source* const source = sources_.find(source_id);
+  bool late = false;
+  if (source != nullptr) [[likely]] {
+    const Order::Turn turn = order_.turn_of(*source, header, buffer);
+    if (turn != Order::Turn::kNow) [[unlikely]] {
+      late = turn == Order::Turn::kLate;
+      (late ? counts_.late : counts_.out_of_order).add(1);
+      if (!late) {
+        buffer->pkt_len = length_bytes;
+        return false;
+      }
+    }
+  }
+  begin(buffer, source_id, length_bytes);
+  current_.source = source;
+  current_.late = late;
+  return true;
+}
+
+/// A message is looked at, as a bundle whose header is good, or as what the caller makes of it.
+void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
+  const auto* const bytes = rte_pktmbuf_mtod(buffer, const uint8_t*);
+  const uint32_t items = bytes[2];
+  current_ = {.buffer = buffer,
+              .at = bytes + kBundleHeaderBytes,
+              .end = bytes + length_bytes,
+              .items = items,
+              .plain = false,
+              .alone = items == 1,
+              .late = false,
+              .source = nullptr,
+              .port_mac = mac_of(peers_.port_of(source_id)),
+              .own_mac = mac_of(source_id)};
+}
+
+/// The message was looked at. Its buffer, if it is still there, is free.
+void NetRx::finish() {
+  if (current_.buffer != nullptr) {
+    drop(current_.buffer);
+    current_.buffer = nullptr;
+  }
+  if (current_.source != nullptr) {
+    order_.looked_at(*current_.source);
+  }
+}
+
+/// Whether a frame is of who it says, and may pass. Others are counted by their cause.
+bool NetRx::good(const uint8_t* from, uint32_t length_bytes) {
+  if (length_bytes < RTE_ETHER_HDR_LEN) [[unlikely]] {
     counts_.lengths.add(1);
     return false;
   }
-  rte_ether_hdr header;
-  std::memcpy(&header, bytes(message), sizeof(header));
-  if (dest_id_of(header.src_addr) != message.source) {
+  if (length_bytes > frame_bytes_max_) [[unlikely]] {
+    counts_.too_long.add(1);
+    return false;
+  }
+  const Mac mac = load_mac(from + RTE_ETHER_ADDR_LEN);
+  if (mac != current_.port_mac && mac != current_.own_mac) [[unlikely]] {
     counts_.spoofed.add(1);
+    return false;
+  }
+  if (is_multicast(from[0]) && !storm_.admit()) [[unlikely]] {
+    counts_.storms.add(1);
     return false;
   }
   return true;
 }
 
-/// @return false: no mbufs for the rest of it, or none may follow.
-bool NetRx::fill(rte_mbuf& first, const uint8_t* from, uint32_t length_bytes) {
-  first.pkt_len = length_bytes;
-  first.port = config_.port;
-  rte_mbuf* last = &first;
-  for (uint32_t done = 0;;) {
-    const uint32_t piece = std::min<uint32_t>(length_bytes - done, rte_pktmbuf_tailroom(last));
-    std::memcpy(rte_pktmbuf_mtod(last, uint8_t*), from + done, piece);
-    last->data_len = static_cast<uint16_t>(piece);
-    done += piece;
-    if (done == length_bytes) {
-      return true;
-    }
-    rte_mbuf* const next = config_.scatter ? rte_pktmbuf_alloc(config_.pool) : nullptr;
-    if (next == nullptr) {
-      return false;
-    }
-    last->next = next;
-    ++first.nb_segs;
-    last = next;
+/// The frames that come next in a bundle, as long as they are small and for this queue.
+/// @return how many.
+uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
+  const auto wanted = static_cast<uint16_t>(std::min<uint32_t>(n, current_.items));
+  if (rte_mempool_get_bulk(queue.pool, reinterpret_cast<void**>(frames), wanted) != 0) {
+    return 0;  // one by one, as far as they go
   }
+  const uint32_t room = queue.room_bytes - kStride;
+  const uint8_t* at = current_.at;
+  uint16_t used = 0;
+  uint32_t items = current_.items;
+  uint64_t bytes = 0;
+  while (used < wanted) {
+    ItemHeader item{};
+    const auto left = static_cast<uint64_t>(current_.end - at);
+    if (items == 0 || left < kItemHeaderBytes + 8 ||
+        !ItemHeader::decode(load_word(at), left - kItemHeaderBytes, &item) ||
+        item.total_bytes != 0 || item.length_bytes > room) [[unlikely]] {
+      break;
+    }
+    const uint8_t* const from = at + kItemHeaderBytes;
+    at += item_bytes(item.length_bytes);
+    --items;
+    if (!good(from, item.length_bytes)) [[unlikely]] {
+      continue;
+    }
+    rte_mbuf& mbuf = *frames[used++];
+    describe(mbuf, queue.rearm, item.length_bytes);
+    copy_strides(static_cast<uint8_t*>(mbuf.buf_addr) + RTE_PKTMBUF_HEADROOM, from,
+                 item.length_bytes);
+    bytes += item.length_bytes;
+  }
+  current_.at = at;
+  current_.items = items;
+  if (used != wanted) {
+    rte_mempool_put_bulk(queue.pool, reinterpret_cast<void**>(frames + used), wanted - used);
+  }
+  queue.counts.frames.add(used);
+  queue.counts.bytes.add(bytes);
+  return used;
 }
 
-uint16_t NetRx::burst(rte_mbuf** frames, uint16_t n) {
-  if (pair_ == nullptr) [[unlikely]] {
-    return 0;
+inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
+  order_.look_at_the_clock();
+  may_fetch_ = true;
+  uint16_t taken = 0;
+  while (taken < n) {
+    if (current_.buffer == nullptr && !next_message()) {
+      break;
+    }
+    if (!several_ && !current_.plain && !current_.alone) [[likely]] {
+      taken += take_small(queue, frames + taken, static_cast<uint16_t>(n - taken));
+    }
+    Took took = Took::kNothing;
+    while (current_.items != 0 && taken < n) {
+      took = take_any(queue, &frames[taken]);
+      if (took == Took::kNotNow) {
+        break;
+      }
+      taken = static_cast<uint16_t>(taken + (took == Took::kFrame ? 1 : 0));
+    }
+    if (took == Took::kNotNow) {
+      break;
+    }
+    if (current_.items == 0) {
+      finish();
+    }
+    if (spent_count_ >= kSpentMax - kFetch) {
+      post_spent();
+    }
   }
-  constexpr uint32_t kDoorbellBursts = 64;  // between looks at the doorbells
-  RxMessage got[kBurst];
-  rte_mbuf* mbufs[kBurst];
-  const uint16_t count = pair_->shared().burst(got, std::min(n, kBurst));
+  if (spent_count_ >= repost_at_) {
+    post_spent();
+  }
   if (++bursts_ % kDoorbellBursts == 0) [[unlikely]] {
     look_at_doorbells();
   }
-  if (count == 0) {
-    return 0;
-  }
-  const bool have = rte_pktmbuf_alloc_bulk(config_.pool, mbufs, count) == 0;
-  uint16_t taken = 0;
-  uint64_t sum = 0;
-  for (uint16_t i = 0; i < count; ++i) {
-    const uint32_t length = got[i].length_bytes;
-    if (!have) {
-      counts_.no_mbuf.add(1);
-    } else if (!good(got[i])) {
-      rte_pktmbuf_free(mbufs[i]);
-    } else if (!fill(*mbufs[i], bytes(got[i]), length)) {
-      counts_.no_mbuf.add(1);
-      rte_pktmbuf_free(mbufs[i]);
-    } else {
-      frames[taken++] = mbufs[i];
-      sum += length;
-    }
-  }
-  pair_->shared().post_each(count, [&](size_t i) {
-    return RxBuffer{buffers_.iova + got[i].cookie * regs::kMessageBytesMax, got[i].cookie};
-  });
-  counts_.frames.add(taken);
-  counts_.bytes.add(sum);
   return taken;
 }
 
-void NetRx::look_at_doorbells() {
-  DoorbellEvent events[kBurst];
-  const uint16_t n = pair_->doorbells().burst(events, kBurst);
-  for (uint16_t i = 0; i < n; ++i) {
-    const DoorbellEvent& event = events[i];
-    if (event.source >= kNetDestIds) {
-      continue;  // it has no address
-    }
-    if (event.info == kLeaveDoorbell) {
-      counts_.leaves.add(peers_.joined.remove(event.source) ? 1 : 0);
-      peers_.reachable.remove(event.source);
-    } else if (event.info == kJoinDoorbell && !peers_.joined.add(event.source)) {
-      peers_.reachable.add(event.source);
-      counts_.joins.add(1);
-      joined_(event.source);
-    }
+uint16_t NetRx::burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
+  if (!turn_.take()) [[unlikely]] {
+    return 0;
   }
+  uint16_t taken = 0;
+  if (queue_ != nullptr) [[likely]] {
+    taken = receive(queue, frames, n);
+  }
+  turn_.give();
+  return taken;
+}
+
+uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
+  const auto from_others = static_cast<uint16_t>(
+      rte_ring_sc_dequeue_burst(queue.ring, reinterpret_cast<void**>(frames), n, nullptr));
+  if (from_others == n || !turn_.take()) {
+    return from_others;
+  }
+  uint16_t taken = from_others;
+  if (queue_ != nullptr && !queue.stopped) {
+    taken += receive(queue, frames + taken, static_cast<uint16_t>(n - taken));
+  }
+  turn_.give();
+  return taken;
 }
 
 }  // namespace rio::pmd

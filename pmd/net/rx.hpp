@@ -1,63 +1,173 @@
 /// @file
-/// Receive queue of a port.
+/// What a port receives.
 #pragma once
 
 #include <rte_mbuf.h>
+#include <rte_ring.h>
 
-#include <functional>
-#include <memory>
+#include <array>
+#include <cstdint>
 
-#include "pmd/dev/queue_pair.hpp"
+#include "pmd/bus/shared_ptr.hpp"
+#include "pmd/card/turn.hpp"
+#include "pmd/dev/doorbell_queue.hpp"
+#include "pmd/dev/shared_rx_queue.hpp"
+#include "pmd/net/bundle.hpp"
 #include "pmd/net/counts.hpp"
+#include "pmd/net/order.hpp"
 #include "pmd/net/peers.hpp"
+#include "pmd/net/rss.hpp"
+#include "pmd/net/rx_buffers.hpp"
+#include "pmd/net/storm.hpp"
+#include "pmd/net/tx.hpp"
 
 namespace rio::pmd {
 
-struct NetRxConfig {
-  uint16_t port = 0;  ///< of ethdev
-  rte_mempool* pool = nullptr;
-  bool scatter = false;  ///< frames may take several mbufs
+class NetRx;
+
+/// Receive queues of a port that several lcores can poll.
+inline constexpr uint16_t kRxQueuesMax = 16;
+/// Longer frames are handed over where they landed, if they are alone there; shorter ones are
+/// copied: measured.
+inline constexpr uint32_t kHandedBytesMin = 512;
+
+/// A receive queue. In memory of all processes; what it is set up with.
+struct NetRxQueue {
+  NetRx* rx;
+  uint16_t number;
+  bool scatter;  ///< frames may take several mbufs
+  bool stopped;  ///< gets none
+  rte_mempool* pool;
+  uint32_t room_bytes;  ///< of one of its mbufs
+  uint32_t entries;     ///< that were asked for
+  uint64_t rearm;       ///< an mbuf's data_off, refcnt, nb_segs and port
+  rte_ring* ring;       ///< of frames that others have received for it; null: there are no others
+  NetRxQueueCounts counts;
 };
 
-/// One thread in burst(). Frames land in buffers of its own and are copied to mbufs, of whatever
-/// size.
+struct NetRxConfig {
+  uint32_t ring_log2;
+  uint8_t mbox;         ///< of plain frames
+  uint8_t bundle_mbox;  ///< of bundles
+  uint64_t storm_frames_per_s;
+  bool works_alone;  ///< the card, though nobody polls
+};
+
+/// What all receive queues of a port share: the ring of the card, and what is known of peers. Lies
+/// in memory of all processes and has no code pointers. Functions are control path, unless they say
+/// that they are hot: those may be called by any thread, one of which gets the turn.
 class NetRx {
  public:
-  /// @param peers of the port; this thread changes it. @param joined called when somebody new has
-  /// joined. @return 0, -ENOMEM.
-  [[nodiscard]] static int create(Bus& bus, const NetRxConfig& config, Peers& peers,
-                                  std::function<void(uint32_t dest_id)> joined,
-                                  std::unique_ptr<NetRx>* out);
-  ~NetRx();
-  NetRx(const NetRx&) = delete;
-  NetRx& operator=(const NetRx&) = delete;
+  /// @param bus, peers outlive it. @param priv_bytes of mbufs. @return 0, -ENOMEM.
+  [[nodiscard]] static int create(Bus& bus, const Caps& caps, Peers& peers,
+                                  const NetRxConfig& config, uint16_t priv_bytes,
+                                  SharedPtr<NetRx>* out);
+  NetRx(Peers& peers, const NetRxConfig& config);
 
-  /// Queue pair is open. Control path. @return 0, -EIO: the ring took too few buffers.
-  [[nodiscard]] int start(QueuePair& pair);
-  void stop() { pair_ = nullptr; }
+  /// The rings are open. @param frame_bytes_max longer ones are dropped. @param queues how many of
+  /// them there are. @param rss outlives it. @param teller tells whom this has to. @return 0, -EIO,
+  /// -ENOMEM.
+  [[nodiscard]] int start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_bytes_max,
+                          NetRxQueue* const* queues, uint16_t count, const Rss& rss, NetTx& teller);
+  /// The rings were stopped, and nobody is in burst(). What had come is dropped. @param settled the
+  /// card writes to no buffer any more; else those that it has are lost.
+  void stop(bool settled);
+  /// As of NetTx.
+  [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
+  void give_back() { turn_.give(); }
+  void set_frame_bytes_max(uint32_t bytes) { frame_bytes_max_ = bytes; }
 
-  /// Hot. @return how many frames were received.
-  uint16_t burst(rte_mbuf** frames, uint16_t n);
+  /// Hot. Of a port with one queue. @return how many frames were received.
+  uint16_t burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
+  /// Hot. Of a port with several: frames for others are handed over by their rings.
+  uint16_t burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
+  /// Any thread: hear of peers.
+  void listen();
 
   [[nodiscard]] const NetRxCounts& counts() const { return counts_; }
+  /// Whether messages come though nobody polls.
+  [[nodiscard]] bool works_alone() const { return config_.works_alone; }
+  [[nodiscard]] const SharedRxQueue* queue() const { return queue_; }
+  [[nodiscard]] const NetRxConfig& config() const { return config_; }
 
  private:
-  NetRx(Bus& bus, const NetRxConfig& config, Peers& peers, std::function<void(uint32_t)> joined);
-  [[nodiscard]] const uint8_t* bytes(const RxMessage& message) const;
-  [[nodiscard]] bool good(const RxMessage& message);
-  [[nodiscard]] bool fill(rte_mbuf& first, const uint8_t* from, uint32_t length_bytes);
+  /// The message that is looked at.
+  struct Current {
+    rte_mbuf* buffer;  // null: none
+    const uint8_t* at;
+    const uint8_t* end;
+    uint32_t items;  // that are left
+    bool plain;
+    bool alone;  // one item: its frame may be handed over where it is
+    bool late;
+    Source* source;  // of a bundle, if there is place to know it
+    Mac port_mac;    // source addresses that are right
+    Mac own_mac;
+  };
+  enum class Took : uint8_t { kFrame, kNothing, kNotNow };
+
+  uint16_t receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
+
+  // Messages.
+  [[nodiscard]] bool next_message();
+  [[nodiscard]] bool open(const RxMessage& message);
+  [[nodiscard]] bool open_bundle(rte_mbuf* buffer, uint32_t source, uint32_t length_bytes);
+  void begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes);
+  void drop(rte_mbuf* buffer) { spent_[spent_count_++] = buffer; }
+  void finish();
+  void post_spent();
+
+  // Frames.
+  [[nodiscard]] uint16_t take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
+  [[nodiscard]] Took take_any(NetRxQueue& polled, rte_mbuf** out);
+  [[nodiscard]] Took take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t length_bytes,
+                                rte_mbuf** out);
+  [[nodiscard]] Took take_part(NetRxQueue& polled, const ItemHeader& part, const uint8_t* from,
+                               rte_mbuf** out);
+  [[nodiscard]] bool good(const uint8_t* from, uint32_t length_bytes);
+  [[nodiscard]] NetRxQueue& queue_for(NetRxQueue& polled, const uint8_t* from,
+                                      uint32_t length_bytes);
+  [[nodiscard]] rte_mbuf* hand_over(const NetRxQueue& queue, const uint8_t* from,
+                                    uint32_t length_bytes);
+  [[nodiscard]] rte_mbuf* copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes);
+  [[nodiscard]] Took give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out);
+  [[nodiscard]] bool add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
+                              const uint8_t* from);
+  void drop_partial(Source& source);
+  void take_back_all();
+
   void look_at_doorbells();
+  void heard(uint32_t source, uint16_t info);
 
-  static constexpr uint16_t kBurst = 32;
+  static constexpr uint32_t kFetch = 32;  // messages at once
+  static constexpr uint32_t kSpentMax = 3 * kFetch;
 
-  Bus& bus_;
-  NetRxConfig config_;
-  Peers& peers_;
-  std::function<void(uint32_t)> joined_;
-  QueuePair* pair_ = nullptr;
+  // Hot.
+  Turn turn_;
+  SharedRxQueue* queue_ = nullptr;  // null: stopped
   uint32_t bursts_ = 0;
+  uint32_t spent_count_ = 0;
+  uint32_t repost_at_ = 1;
+  uint32_t fetched_at_ = 0;
+  uint32_t fetched_count_ = 0;
+  bool may_fetch_ = false;
+  bool several_ = false;
+  uint32_t frame_bytes_max_ = 0;
+  Current current_{};
+  Order order_;
+  Peers& peers_;
+  NetRxConfig config_;
   NetRxCounts counts_;
-  DmaMemory buffers_;
+  std::array<RxMessage, kFetch> fetched_;
+  std::array<rte_mbuf*, kSpentMax> spent_;
+  RxBuffers buffers_;
+  DoorbellQueue* doorbells_ = nullptr;
+  NetTx* teller_ = nullptr;
+  StormControl storm_;
+  std::array<NetRxQueue*, kRxQueuesMax> queues_{};
+  uint16_t queues_count_ = 0;
+  const Rss* rss_ = nullptr;
+  Sources sources_;
 };
 
 }  // namespace rio::pmd

@@ -1,45 +1,39 @@
+// The plain case: small frames in one piece, which are copied into bundles.
 #include "pmd/net/tx.hpp"
 
-#include <algorithm>
+#include <rte_ethdev.h>
+#include <rte_memcpy.h>
+
 #include <cerrno>
-#include <cstring>
-#include <new>
 
 namespace rio::pmd {
-namespace {
 
-constexpr uint32_t kCopies = 256;
-constexpr uint64_t kDoorbellCookie = 0;
-constexpr uint64_t kCopy = 1;  // lowest bit of a cookie; above it the number of the place
-
-[[nodiscard]] const rte_ether_addr& target_of(const rte_mbuf& frame) {
-  return rte_pktmbuf_mtod(&frame, const rte_ether_hdr*)->dst_addr;
-}
-
-[[nodiscard]] TxMessage doorbell(uint32_t dest_id, uint16_t info) {
-  return {.info = info,
-          .cookie = kDoorbellCookie,
-          .dest_id = dest_id,
-          .length_bytes = 0,
-          .mbox = 0,
-          .flags = TxFlags::kDoorbell};
-}
-
-}  // namespace
-
-NetTx::NetTx(Bus& bus, const Caps& caps, Peers& peers)
-    : bus_(bus), peers_(peers), misaligned_(caps.tx_addr_align - 1) {
-  for (uint32_t i = 0; i < kCopies; ++i) {
-    free_copies_.push_back(i);
+NetTx::NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config)
+    : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {
+  for (Lane& lane : lanes_) {
+    lane.mac = kNoMac;
   }
 }
 
-int NetTx::create(Bus& bus, const Caps& caps, Peers& peers, std::unique_ptr<NetTx>* out) {
-  std::unique_ptr<NetTx> queue(new (std::nothrow) NetTx(bus, caps, peers));
+int NetTx::create(Bus& bus, const Caps& caps, Peers& peers, const NetTxConfig& config,
+                  SharedPtr<NetTx>* out) {
+  SharedPtr<NetTx> queue = make_shared_object<NetTx>(bus, peers, caps, config);
   if (queue == nullptr) {
     return -ENOMEM;
   }
-  if (const int rc = bus.dma_alloc(kCopies * kFrameBytesMax, kFrameBytesMax, &queue->copies_);
+  queue->bus_ = &bus;
+  const size_t count = size_t{1} << config.ring_log2;
+  queue->free_records_ =
+      static_cast<uint32_t*>(bus.shared_alloc(count * sizeof(uint32_t), RTE_CACHE_LINE_SIZE));
+  queue->records_ =
+      static_cast<Record*>(bus.shared_alloc(count * sizeof(Record), RTE_CACHE_LINE_SIZE));
+  if (queue->free_records_ == nullptr || queue->records_ == nullptr) {
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    queue->free_records_[queue->free_count_++] = static_cast<uint32_t>(count) - 1 - i;
+  }
+  if (const int rc = bus.dma_alloc(count * kBundleBytesMax, kBundleBytesMax, &queue->places_);
       rc != 0) {
     return rc;
   }
@@ -48,255 +42,217 @@ int NetTx::create(Bus& bus, const Caps& caps, Peers& peers, std::unique_ptr<NetT
 }
 
 NetTx::~NetTx() {
-  if (copies_.va != nullptr) {
-    bus_.dma_free(copies_);
+  if (places_.va != nullptr) {
+    bus_->dma_free(places_);
   }
-}
-
-void NetTx::start(QueuePair& pair) {
-  pair_ = &pair;
-}
-
-void NetTx::leave() {
-  peers_.joined.for_each([this](uint32_t dest_id) {
-    const TxMessage leave = doorbell(dest_id, kLeaveDoorbell);
-    return pair_->tx().burst(&leave, 1) == 1;  // who is not told finds out by what he sends
-  });
-}
-
-void NetTx::stop() {
-  // Of a card that is gone some never come back.
-  for (uint32_t before = 0; pair_ != nullptr && pair_->tx().outstanding() != before;) {
-    before = pair_->tx().outstanding();
-    reap();
-  }
-  pair_ = nullptr;
-  const std::lock_guard guard(telling_);
-  polled_ = false;
-  owed_.clear();
-  attention_.store(true, std::memory_order_relaxed);
-}
-
-void NetTx::reap() {
-  TxDone done[kBurst];
-  rte_mbuf* sent[kBurst];
-  uint16_t n = 0;
-  while ((n = pair_->tx().reap(done, kBurst)) != 0) {
-    uint32_t count = 0;
-    uint64_t refused = 0;
-    for (uint16_t i = 0; i < n; ++i) {
-      const uint64_t cookie = done[i].cookie;
-      if (cookie == kDoorbellCookie) {
-        continue;
-      }
-      if (done[i].status != Status::kOk) [[unlikely]] {
-        ++refused;
-        not_taken(cookie, done[i].status);
-      }
-      if ((cookie & kCopy) != 0) {
-        free_copies_.push_back(static_cast<uint32_t>(cookie >> 1));
-      } else {
-        sent[count++] = reinterpret_cast<rte_mbuf*>(cookie);
-      }
-    }
-    rte_pktmbuf_free_bulk(sent, count);
-    counts_.refused.add(refused);
-    if (n < kBurst) {
-      break;
+  for (void* memory : {static_cast<void*>(free_records_), static_cast<void*>(records_)}) {
+    if (memory != nullptr) {
+      bus_->shared_free(memory);
     }
   }
 }
 
-/// Who does not answer is not asked again until he joins.
-[[gnu::noinline]] void NetTx::not_taken(uint64_t cookie, Status status) {
-  const void* const frame =
-      (cookie & kCopy) != 0 ? static_cast<uint8_t*>(copies_.va) + (cookie >> 1) * kFrameBytesMax
-                            : rte_pktmbuf_mtod(reinterpret_cast<rte_mbuf*>(cookie), const void*);
-  rte_ether_hdr header;
-  std::memcpy(&header, frame, sizeof(header));
-  const uint32_t dest_id = dest_id_of(header.dst_addr);
-  if (dest_id != kNoNetDestId && status != Status::kFlushed) {
-    peers_.reachable.remove(dest_id);
-    peers_.joined.remove(dest_id);
-  }
+void NetTx::start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
+                  uint32_t more_ids) {
+  epoch_ = epoch;
+  frame_bytes_max_ = frame_bytes_max;
+  tells_ = tells;
+  more_ids_ = more_ids;
+  numbers_.fill(0);
+  failures_.fill(0);
+  failures_seen_ = false;
+  queue_ = &queue;
 }
 
-void NetTx::flush() {
-  const uint16_t posted =
-      staged_count_ == 0 ? uint16_t{0} : pair_->tx().burst(staged_, staged_count_);
-  for (uint16_t i = posted; i < staged_count_; ++i) {  // room was asked for: refused by the driver
-    if ((staged_[i].cookie & kCopy) != 0) {
-      free_copies_.push_back(static_cast<uint32_t>(staged_[i].cookie >> 1));
-    } else {
-      rte_pktmbuf_free(reinterpret_cast<rte_mbuf*>(staged_[i].cookie));
-    }
-    counts_.lengths.add(1);
-  }
-  staged_count_ = 0;
+uint32_t NetTx::take_record(uint32_t dest_id, rte_mbuf* chain, uint32_t frames) {
+  const uint32_t record = free_records_[--free_count_];
+  records_[record] = {chain, dest_id, frames};
+  return record;
 }
 
-bool NetTx::in_place(const rte_mbuf& frame) const {
-  return frame.nb_segs == 1 && (rte_pktmbuf_iova(&frame) & misaligned_) == 0;
+uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
+  return BundleHeader{
+      .items = static_cast<uint8_t>(items), .epoch = epoch_, .number = numbers_[dest_id]++}
+      .encode();
 }
 
-/// A place for a copy is free.
-void NetTx::post_copy(const rte_mbuf& frame, uint32_t dest_id) {
-  const uint32_t place = free_copies_.back();
-  free_copies_.pop_back();
-  auto* const to = static_cast<uint8_t*>(copies_.va) + uint64_t{place} * kFrameBytesMax;
-  const uint32_t length = frame.pkt_len;
-  const void* const bytes = rte_pktmbuf_read(&frame, 0, length, to);
-  if (bytes != to) {
-    std::memcpy(to, bytes, length);
-  }
-  staged_[staged_count_++] = {.iova = copies_.iova + uint64_t{place} * kFrameBytesMax,
-                              .cookie = uint64_t{place} << 1 | kCopy,
-                              .dest_id = dest_id,
-                              .length_bytes = static_cast<uint16_t>(length),
-                              .mbox = 0,
-                              .flags = 0};
-  counts_.bounced.add(1);
-}
-
-void NetTx::post_in_place(rte_mbuf& frame, uint32_t dest_id) {
-  staged_[staged_count_++] = {.iova = rte_pktmbuf_iova(&frame),
-                              .cookie = reinterpret_cast<uint64_t>(&frame),
-                              .dest_id = dest_id,
-                              .length_bytes = static_cast<uint16_t>(frame.pkt_len),
-                              .mbox = 0,
-                              .flags = 0};
-}
-
-/// Room for it is there. @return false: none for a copy.
-bool NetTx::post(rte_mbuf& frame, uint32_t dest_id) {
-  if (in_place(frame)) [[likely]] {
-    post_in_place(frame, dest_id);
-    return true;
-  }
-  if (free_copies_.empty()) {
+/// A lane for a destID, instead of whoever had it. @return false: he takes no bundles, or there is
+/// no room.
+[[gnu::noinline]] bool NetTx::open(Lane& lane, Mac mac) {
+  const uint32_t dest_id = dest_id_of(mac);
+  if (dest_id == kNoNetDestId || !peers_.reachable.has(dest_id) || !peers_.bundles.has(dest_id)) {
     return false;
   }
-  post_copy(frame, dest_id);
-  rte_pktmbuf_free(&frame);
+  if (lane.mac != kNoMac) {
+    close(lane);
+  }
+  if (!has_room(1, 1)) {
+    return false;
+  }
+  --room_;  // of the entry that it becomes
+  const uint32_t record = take_record(dest_id, nullptr, 0);
+  lane = {.mac = mac,
+          .va = place_va(record),
+          .at = kBundleHeaderBytes,
+          .items = 0,
+          .record = record,
+          .dest_id = dest_id};
   return true;
 }
 
-/// Broadcast and multicast: to each that has joined. @return false: no room for all.
-bool NetTx::send_to_all(rte_mbuf& frame) {
-  flush();
-  uint32_t count = 0;
-  peers_.joined.for_each([&](uint32_t) {
-    ++count;
-    return true;
-  });
-  const bool copies = !in_place(frame);
-  if (pair_->tx().free_count() < count || (copies && free_copies_.size() < count)) {
-    if (pair_->tx().outstanding() != 0) {
+/// The bundle is a message.
+void NetTx::close(Lane& lane) {
+  store_word(lane.va, next_header(lane.dest_id, lane.items));
+  records_[lane.record].frames = lane.items;
+  ++room_;  // stage() takes it
+  stage(place_iova(lane.record), lane.record, lane.at, config_.bundle_mbox);
+  lane.mac = kNoMac;
+}
+
+/// @return false: it does not go into a bundle, or not now.
+[[gnu::always_inline]] inline bool NetTx::append(const rte_mbuf& frame, uint32_t length_bytes) {
+  const auto* const from = rte_pktmbuf_mtod(&frame, const uint8_t*);
+  const Mac mac = load_mac(from);
+  Lane& lane = lane_of(mac);
+  const uint32_t bytes = item_bytes(length_bytes);
+  if (lane.mac != mac || lane.at + bytes > kBundleBytesMax) [[unlikely]] {
+    if (!open(lane, mac)) {
       return false;
     }
-    counts_.no_peer.add(1);  // there are more of them than the ring has entries
-    count = 0;
   }
-  // One reference for each, and ours until the end: the first may be sent before the last.
-  rte_mbuf_refcnt_update(&frame, copies ? 0 : static_cast<int16_t>(count));
-  peers_.joined.for_each([&](uint32_t dest_id) {
-    if (staged_count_ == kBurst) {
-      flush();
-    }
-    if (count == 0) {
-      return false;
-    }
-    --count;
-    copies ? post_copy(frame, dest_id) : post_in_place(frame, dest_id);
-    return true;
-  });
-  flush();
-  if (!copies) {  // of those that have left meanwhile
-    rte_mbuf_refcnt_update(&frame, static_cast<int16_t>(-static_cast<int32_t>(count)));
-  }
-  rte_pktmbuf_free(&frame);
+  uint8_t* const to = lane.va + lane.at;
+  lane.at += bytes;
+  ++lane.items;
+  store_word(to, length_bytes);
+  store_word(to + bytes - sizeof(uint64_t), 0);  // what pads it says nothing of other frames
+  rte_memcpy(to + kItemHeaderBytes, from, length_bytes);
   return true;
 }
 
-/// @return false: not now.
-bool NetTx::send(rte_mbuf& frame) {
-  const uint32_t length = frame.pkt_len;
-  if (length - RTE_ETHER_HDR_LEN > kFrameBytesMax - RTE_ETHER_HDR_LEN) [[unlikely]] {
-    counts_.lengths.add(1);
-    rte_pktmbuf_free(&frame);
-    return true;
+/// A small frame in several pieces. @return false: not now.
+bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
+  const uint32_t length_bytes = frame.pkt_len;
+  const uint32_t bytes = item_bytes(length_bytes);
+  Lane& lane = lane_of(mac);
+  if ((lane.mac != mac || lane.at + bytes > kBundleBytesMax) && !open(lane, mac)) {
+    return false;
   }
-  const rte_ether_addr& target = target_of(frame);
-  const uint32_t dest_id = dest_id_of(target);
-  if (dest_id != kNoNetDestId && peers_.reachable.has(dest_id)) [[likely]] {
-    return post(frame, dest_id);
+  uint8_t* const to = lane.va + lane.at;
+  lane.at += bytes;
+  ++lane.items;
+  store_word(to, length_bytes);
+  store_word(to + bytes - sizeof(uint64_t), 0);
+  const void* const all = rte_pktmbuf_read(&frame, 0, length_bytes, to + kItemHeaderBytes);
+  if (all != to + kItemHeaderBytes) {
+    std::memcpy(to + kItemHeaderBytes, all, length_bytes);
   }
-  if (rte_is_multicast_ether_addr(&target) != 0) {
-    return send_to_all(frame);
-  }
-  counts_.no_peer.add(1);
-  rte_pktmbuf_free(&frame);
   return true;
+}
+
+void NetTx::free_copied(rte_mbuf** frames, uint16_t n) {
+  if (n == 0) {
+    return;
+  }
+  if (config_.fast_free) {
+    rte_mempool_put_bulk(frames[0]->pool, reinterpret_cast<void**>(frames), n);
+  } else {
+    rte_pktmbuf_free_bulk(frames, n);
+  }
+}
+
+void NetTx::stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox) {
+  if (staged_count_ == kBurst) {
+    stage_staged();
+  }
+  --room_;
+  staged_[staged_count_++] = {.iova = iova,
+                              .cookie = record,
+                              .dest_id = records_[record].dest_id,
+                              .length_bytes = static_cast<uint16_t>(length_bytes),
+                              .mbox = mbox,
+                              .flags = 0};
+}
+
+void NetTx::stage_staged() {
+  const uint32_t count = staged_count_;
+  staged_count_ = 0;
+  const uint32_t taken =
+      count == 0 ? 0 : queue_->stage(staged_.data(), static_cast<uint16_t>(count));
+  counts_.messages.add(taken);
+  for (uint32_t i = taken; i < count; ++i) {
+    not_staged(staged_[i].cookie);
+  }
+}
+
+void NetTx::stage_gather(const TxGather& message) {
+  stage_staged();
+  room_ -= 2;
+  if (queue_->stage_gather(message)) {
+    counts_.messages.add(1);
+  } else {
+    not_staged(message.cookie);
+  }
+}
+
+/// Room was asked for: the driver refused it.
+void NetTx::not_staged(uint64_t cookie) {
+  const Record& record = records_[cookie];
+  counts_.lengths.add(record.frames);
+  rte_pktmbuf_free(record.chain);
+  free_records_[free_count_++] = static_cast<uint32_t>(cookie);
+}
+
+uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
+  uint64_t bytes = 0;
+  uint16_t copied = 0;  // frames from here on were copied, and are not freed yet
+  uint16_t i = 0;
+  for (; i < n; ++i) {
+    rte_mbuf& frame = *frames[i];
+    const uint32_t length_bytes = frame.pkt_len;
+    bytes += length_bytes;
+    if (length_bytes - RTE_ETHER_HDR_LEN <= kCopiedBytesMax - RTE_ETHER_HDR_LEN &&
+        frame.nb_segs == 1 && append(frame, length_bytes)) [[likely]] {
+      continue;
+    }
+    free_copied(frames + copied, static_cast<uint16_t>(i - copied));
+    copied = i;
+    if (send_other(frame) == Fate::kNotNow) {
+      bytes -= length_bytes;
+      break;
+    }
+    ++copied;
+  }
+  free_copied(frames + copied, static_cast<uint16_t>(i - copied));
+  counts_.frames.add(i);
+  counts_.bytes.add(bytes);
+  return i;
 }
 
 uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
-  if (attention_.load(std::memory_order_relaxed)) [[unlikely]] {
-    look_up();
-  }
-  if (pair_ == nullptr) [[unlikely]] {
+  // Programs drop what is not taken: who only rings doorbells is waited for.
+  if (!turn_.take() && !turn_.take_soon()) [[unlikely]] {
     return 0;
   }
-  reap();
-  uint32_t room = pair_->tx().free_count();
-  uint64_t bytes = 0;
+  __atomic_store_n(&bursts_, bursts_ + 1, __ATOMIC_RELAXED);  // pairs with tell_if_idle()
   uint16_t taken = 0;
-  for (; taken < n && room > staged_count_; ++taken) {
-    const uint32_t length = frames[taken]->pkt_len;
-    if (!send(*frames[taken])) {
-      break;
-    }
-    bytes += length;
-    if (staged_count_ == kBurst) {
-      flush();
-      room = pair_->tx().free_count();
-    }
-  }
-  flush();
-  counts_.frames.add(taken);
-  counts_.bytes.add(bytes);
-  return taken;
-}
-
-/// The first burst, or something is to be told.
-[[gnu::noinline]] void NetTx::look_up() {
-  const std::lock_guard guard(telling_);
-  polled_ = true;
-  attention_.store(false, std::memory_order_relaxed);
-  if (pair_ != nullptr) {
-    send_doorbells();
-  }
-}
-
-void NetTx::send_doorbells() {
-  owed_.for_each([this](uint32_t dest_id) {
-    const TxMessage join = doorbell(dest_id, kJoinDoorbell);
-    if (pair_->tx().burst(&join, 1) == 0) {
-      attention_.store(true, std::memory_order_relaxed);  // the rest next time
-      return false;
-    }
-    owed_.remove(dest_id);
-    return true;
-  });
-}
-
-void NetTx::join(uint32_t dest_id) {
-  const std::lock_guard guard(telling_);
-  owed_.add(dest_id);
-  if (!polled_ && pair_ != nullptr) {
+  if (queue_ != nullptr) [[likely]] {
     reap();
-    send_doorbells();
+    const uint32_t head_before = queue_->begin_stage();
+    if (tells_ && peers_.owed.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      stage_owed();
+    }
+    room_ = queue_->free_count();
+    taken = send(frames, n);
+    for (Lane& lane : lanes_) {
+      if (lane.mac != kNoMac) {
+        close(lane);
+      }
+    }
+    stage_staged();
+    queue_->end_burst(head_before);
   }
-  attention_.store(true, std::memory_order_relaxed);
+  turn_.give();
+  return taken;
 }
 
 }  // namespace rio::pmd

@@ -4,75 +4,169 @@
 
 #include <rte_mbuf.h>
 
+#include <array>
 #include <atomic>
-#include <memory>
-#include <mutex>
-#include <vector>
+#include <cstdint>
 
-#include "pmd/dev/queue_pair.hpp"
+#include "pmd/bus/shared_ptr.hpp"
+#include "pmd/card/turn.hpp"
+#include "pmd/dev/tx_queue.hpp"
+#include "pmd/net/bundle.hpp"
 #include "pmd/net/counts.hpp"
+#include "pmd/net/cutter.hpp"
 #include "pmd/net/peers.hpp"
 
 namespace rio::pmd {
 
-/// Longest frame in a message, without its FCS.
-inline constexpr uint32_t kFrameBytesMax = regs::kMessageBytesMax;
+/// Longest frame, without its FCS. Lengths in bundles have 16 bits.
+inline constexpr uint32_t kFrameBytesMax = 65535;
+/// Longest frame to who takes no bundles.
+inline constexpr uint32_t kPlainBytesMax = regs::kMessageBytesMax;
+/// Shorter frames are copied into a bundle, longer ones are sent where they are: measured.
+inline constexpr uint32_t kCopiedBytesMax = 1024;
 
-/// One thread at a time in burst(). Frames are sent where they are; the mbuf is freed when the card
-/// has sent it.
+struct NetTxConfig {
+  uint32_t ring_log2;
+  uint8_t mbox;         ///< of plain frames
+  uint8_t bundle_mbox;  ///< of bundles
+  bool fast_free;       ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
+};
+
+/// Lies in memory of all processes and has no code pointers. Functions are control path, unless
+/// they say that they are hot: those may be called by any thread, one of which gets the turn.
 class NetTx {
  public:
   /// @param bus, peers outlive it. @return 0, -ENOMEM.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, Peers& peers,
-                                  std::unique_ptr<NetTx>* out);
+                                  const NetTxConfig& config, SharedPtr<NetTx>* out);
+  NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config);
   ~NetTx();
   NetTx(const NetTx&) = delete;
   NetTx& operator=(const NetTx&) = delete;
 
-  /// Queue pair is open. Control path.
-  void start(QueuePair& pair);
-  /// All mbufs come back. Control path. @param pair was stopped.
-  void stop();
+  /// The ring is open. @param epoch another one each time. @param frame_bytes_max of frames.
+  /// @param more_ids destIDs behind the port's that send for it; only where `tells`.
+  /// @param tells sends the port's doorbells: one queue of a port does.
+  void start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
+             uint32_t more_ids);
+  /// The ring was stopped, and nobody is in burst(). @param settled the card has nothing any more:
+  /// all mbufs come back. Else those that it may still read stay where they are.
+  void stop(bool settled);
+  /// Keep everybody out of burst(), until give_back(). @return false: somebody is inside for
+  /// longer than `timeout_ms`.
+  [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
+  void give_back() { turn_.give(); }
+
+  void set_frame_bytes_max(uint32_t bytes) { frame_bytes_max_ = bytes; }
 
   /// Hot. @return how many were taken: the others belong to the caller.
   uint16_t burst(rte_mbuf** frames, uint16_t n);
-  /// Tell a peer of us. Any thread but that of the bursts: if that has begun, it does so.
-  void join(uint32_t dest_id);
-  /// Tell all peers that we leave. Control path, before stop().
+  /// Any thread. Ring the doorbells that are owed, if nobody is in burst(): he does it then.
+  void tell();
+  /// The same for who looks now and then: not if there were bursts since the last time.
+  void tell_if_idle();
+  /// Tell all who have joined that we leave. Before stop().
   void leave();
+  /// Any thread. See what was sent. @return how many mbufs came back.
+  uint32_t clean_up();
 
   [[nodiscard]] const NetTxCounts& counts() const { return counts_; }
+  [[nodiscard]] const TxQueue* queue() const { return queue_; }
+  [[nodiscard]] const NetTxConfig& config() const { return config_; }
 
  private:
-  NetTx(Bus& bus, const Caps& caps, Peers& peers);
-  void reap();
-  void not_taken(uint64_t cookie, Status status);
-  void look_up();
-  [[nodiscard]] bool send(rte_mbuf& frame);
-  [[nodiscard]] bool send_to_all(rte_mbuf& frame);
-  [[nodiscard]] bool post(rte_mbuf& frame, uint32_t dest_id);
-  [[nodiscard]] bool in_place(const rte_mbuf& frame) const;
-  void post_in_place(rte_mbuf& frame, uint32_t dest_id);
-  void post_copy(const rte_mbuf& frame, uint32_t dest_id);
-  void flush();
-  void send_doorbells();
+  /// A message that the card has, or that is being put together.
+  struct Record {
+    rte_mbuf* chain;  // comes back when it was sent; null: was copied
+    uint32_t dest_id;
+    uint32_t frames;  // lost with it
+  };
+  /// A bundle that is being filled.
+  struct Lane {
+    Mac mac;  // who it is for; kNoMac: none is open
+    uint8_t* va;
+    uint32_t at;
+    uint32_t items;
+    uint32_t record;
+    uint32_t dest_id;
+  };
+  enum class Fate : uint8_t { kTaken, kNotNow };
 
-  static constexpr uint16_t kBurst = 32;
+  [[nodiscard]] uint16_t send(rte_mbuf** frames, uint16_t n);
+  void free_copied(rte_mbuf** frames, uint16_t n);
 
-  Bus& bus_;
+  // Bundles that are filled.
+  [[nodiscard]] bool append(const rte_mbuf& frame, uint32_t length_bytes);
+  [[nodiscard]] bool open(Lane& lane, Mac mac);
+  void close(Lane& lane);
+  [[nodiscard]] Lane& lane_of(Mac mac) { return lanes_[mac >> 40 & (kLanes - 1)]; }
+  [[nodiscard]] bool copy_chain(const rte_mbuf& frame, Mac mac);
+  [[nodiscard]] uint64_t next_header(uint32_t dest_id, uint32_t items);
+
+  // Messages.
+  [[nodiscard]] uint32_t take_record(uint32_t dest_id, rte_mbuf* chain, uint32_t frames);
+  [[nodiscard]] uint8_t* place_va(uint32_t record) const {
+    return static_cast<uint8_t*>(places_.va) + uint64_t{record} * kBundleBytesMax;
+  }
+  [[nodiscard]] uint64_t place_iova(uint32_t record) const {
+    return places_.iova + uint64_t{record} * kBundleBytesMax;
+  }
+  [[nodiscard]] bool has_room(uint32_t entries, uint32_t records) const {
+    return room_ >= entries && free_count_ >= records;
+  }
+  void stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox);
+  void stage_staged();
+  void stage_gather(const TxGather& message);
+  void not_staged(uint64_t cookie);
+
+  // Frames that are no small ones in one piece.
+  [[nodiscard]] Fate send_other(rte_mbuf& frame);
+  [[nodiscard]] Fate send_large(rte_mbuf& frame, uint32_t dest_id);
+  [[nodiscard]] Fate send_behind_headroom(rte_mbuf& frame, uint32_t dest_id);
+  [[nodiscard]] Fate send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied);
+  void send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bool whole, uint32_t at);
+  [[nodiscard]] Fate send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied);
+  [[nodiscard]] Fate send_to_all(rte_mbuf& frame);
+  [[nodiscard]] uint32_t entries_for_all(const rte_mbuf& frame) const;
+
+  // What became of them.
+  uint32_t reap();
+  void take_back_all();
+  void not_delivered(const Record& record, Status status);
+  void stage_owed();
+  [[nodiscard]] bool ring_bell(uint32_t dest_id, uint16_t info);
+
+  static constexpr uint32_t kLanes = 8;
+  static constexpr uint32_t kBurst = 32;
+  static constexpr uint8_t kFailuresMax = 4;  // in a row
+
+  // Hot.
+  Turn turn_;
+  TxQueue* queue_ = nullptr;  // null: stopped
   Peers& peers_;
-  uint64_t misaligned_;  // bits that must be 0 in an address
-  QueuePair* pair_ = nullptr;
-  uint16_t staged_count_ = 0;
-  TxMessage staged_[kBurst];
+  uint32_t room_ = 0;  // entries of the ring that nobody has in mind
+  uint32_t free_count_ = 0;
+  uint32_t* free_records_ = nullptr;  // the first free_count_ are free
+  Record* records_ = nullptr;         // one for each entry of the ring, and a place for bytes
+  DmaMemory places_;
+  uint32_t staged_count_ = 0;
+  uint32_t bursts_ = 0;
+  uint16_t epoch_ = 0;
+  bool tells_ = false;
+  bool failures_seen_ = false;
+  NetTxConfig config_;
+  std::array<Lane, kLanes> lanes_;
+  std::array<TxMessage, kBurst> staged_;
   NetTxCounts counts_;
-  DmaMemory copies_;  // places for frames that cannot be sent where they are
-  std::vector<uint32_t> free_copies_;
-  // Set: something is to be told, or no burst has been yet.
-  std::atomic<bool> attention_{true};
-  std::mutex telling_;  // not in bursts, but for those with attention_
-  bool polled_ = false;
-  DestIdSet owed_;
+  // Not so hot.
+  uint64_t misaligned_;  // bits that must be 0 in an address
+  bool wide_;            // the card gathers
+  uint32_t frame_bytes_max_ = 0;
+  uint32_t bursts_seen_ = 0;  // by tell_if_idle()
+  uint32_t more_ids_ = 0;
+  Bus* bus_ = nullptr;
+  std::array<uint16_t, kNetDestIds> numbers_{};  // of the next message to each destID
+  std::array<uint8_t, kNetDestIds> failures_{};  // in a row
 };
 
 }  // namespace rio::pmd

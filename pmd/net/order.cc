@@ -1,0 +1,94 @@
+#include "pmd/net/order.hpp"
+
+#include <rte_cycles.h>
+
+#include <algorithm>
+
+namespace rio::pmd {
+namespace {
+
+/// The header lies where the buffer's data begin. It was checked when the bundle was parked.
+[[nodiscard]] uint16_t number_of(const rte_mbuf* buffer) {
+  BundleHeader header{};
+  static_cast<void>(
+      BundleHeader::decode(load_word(rte_pktmbuf_mtod(buffer, const uint8_t*)), &header));
+  return header.number;
+}
+
+[[nodiscard]] int16_t distance(uint16_t number, uint16_t from) {
+  return static_cast<int16_t>(number - from);
+}
+
+}  // namespace
+
+Order::Turn Order::turn_of_other(Source& source, const BundleHeader& header, rte_mbuf* buffer) {
+  const bool same = source.known && header.epoch == source.epoch;
+  const int16_t early = distance(header.number, source.expected);
+  if (same && early < 0) {
+    return Turn::kLate;
+  }
+  if (same && park(source, header.number, buffer)) {
+    return Turn::kParked;
+  }
+  // Somebody who has started anew; or no place to wait: what is missing is given up.
+  source.known = true;
+  source.epoch = header.epoch;
+  source.expected = static_cast<uint16_t>(header.number + 1);
+  return Turn::kNow;
+}
+
+bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
+  Source** place = std::find(waiting_.begin(), waiting_.end(), &source);
+  place = place != waiting_.end() ? place : std::find(waiting_.begin(), waiting_.end(), nullptr);
+  if (parked_ >= parked_max_ || place == waiting_.end()) {
+    return false;
+  }
+  rte_mbuf** link = &source.parked;
+  while (*link != nullptr && distance(number_of(*link), number) < 0) {
+    link = &(*link)->next;
+  }
+  buffer->next = *link;
+  *link = buffer;
+  *place = &source;
+  ++source.parked_count;
+  since_ticks_ = parked_++ == 0 ? rte_rdtsc() : since_ticks_;
+  return true;
+}
+
+void Order::look_for_next(Source& source) {
+  // Also those that were overtaken, since there was no place to wait.
+  if (distance(number_of(source.parked), source.expected) <= 0) {
+    ready_ = &source;
+  }
+}
+
+rte_mbuf* Order::next(Source** source) {
+  Source& from = *ready_;
+  ready_ = nullptr;
+  rte_mbuf* const buffer = from.parked;
+  from.parked = buffer->next;
+  buffer->next = nullptr;
+  --parked_;
+  const uint16_t number = number_of(buffer);
+  if (distance(number, from.expected) >= 0) {
+    from.expected = static_cast<uint16_t>(number + 1);
+  }
+  if (--from.parked_count == 0) {
+    std::replace(waiting_.begin(), waiting_.end(), &from, static_cast<Source*>(nullptr));
+  }
+  *source = &from;
+  return buffer;
+}
+
+void Order::give_up_waiting(bool at_once) {
+  if (ready_ != nullptr || (!at_once && rte_rdtsc() - since_ticks_ < wait_ticks_)) {
+    return;
+  }
+  const auto first =
+      std::find_if(waiting_.begin(), waiting_.end(), [](const Source* s) { return s != nullptr; });
+  if (first != waiting_.end()) {
+    ready_ = *first;
+  }
+}
+
+}  // namespace rio::pmd

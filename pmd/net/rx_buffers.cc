@@ -1,0 +1,60 @@
+#include "pmd/net/rx_buffers.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <vector>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr unsigned kCache = 64;
+constexpr uint32_t kSlack = 64;  // behind a message, for who copies more than he needs
+
+/// Mempools that nobody owns, of which frames are still out there. Never destroyed, as EAL closes
+/// ports after static objects are gone. Under control_lock().
+std::vector<rte_mempool*>& left_behind() {
+  static auto* pools = new std::vector<rte_mempool*>;
+  return *pools;
+}
+
+void free_those_that_are_whole() {
+  std::erase_if(left_behind(), [](rte_mempool* pool) {
+    const bool whole = rte_mempool_full(pool) != 0;
+    if (whole) {
+      rte_mempool_free(pool);
+    }
+    return whole;
+  });
+}
+
+}  // namespace
+
+int RxBuffers::create(uint32_t count, uint16_t priv_bytes, uint32_t align_bytes, int numa_node) {
+  free_those_that_are_whole();
+  static uint32_t number = 0;
+  char name[RTE_MEMPOOL_NAMESIZE];
+  std::snprintf(name, sizeof(name), "net_rio_rx_%u", number++);
+  const uint32_t room = RTE_PKTMBUF_HEADROOM + align_bytes + regs::kMessageBytesMax + kSlack;
+  pool_ = rte_pktmbuf_pool_create(name, count, kCache, priv_bytes, static_cast<uint16_t>(room),
+                                  numa_node);
+  if (pool_ == nullptr) {
+    log_error("no memory for %u buffers of %u bytes: fewer receive descriptors, or more memory",
+              count, room);
+    return -ENOMEM;
+  }
+  align_bytes_ = align_bytes;
+  return 0;
+}
+
+RxBuffers::~RxBuffers() {
+  if (pool_ != nullptr) {
+    left_behind().push_back(pool_);
+    free_those_that_are_whole();
+  }
+}
+
+}  // namespace rio::pmd

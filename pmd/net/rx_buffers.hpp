@@ -1,0 +1,46 @@
+/// @file
+/// Buffers that messages land in: mbufs, so that long frames are handed over where they are.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+
+#include "pmd/dev/types.hpp"
+
+namespace rio::pmd {
+
+/// A mempool of a port's own. Frames may be out there for longer than the port: the mempool is
+/// freed, or used again, once they are back. Control path, unless a function says that it is hot.
+class RxBuffers {
+ public:
+  /// @param count of buffers. @param priv_bytes as of the user's mbufs. @param align_bytes of the
+  /// places that messages land in. @return 0, -ENOMEM.
+  [[nodiscard]] int create(uint32_t count, uint16_t priv_bytes, uint32_t align_bytes,
+                           int numa_node);
+  ~RxBuffers();
+  RxBuffers() = default;
+  RxBuffers(const RxBuffers&) = delete;
+  RxBuffers& operator=(const RxBuffers&) = delete;
+
+  /// Hot. A buffer whose data begin where a message is to land. @return null: none is free.
+  [[nodiscard]] rte_mbuf* take() const {
+    rte_mbuf* const buffer = rte_mbuf_raw_alloc(pool_);
+    if (buffer != nullptr) {
+      const uint64_t first = rte_mbuf_data_iova_default(buffer);
+      buffer->data_off =
+          static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + (-first & (align_bytes_ - 1)));
+    }
+    return buffer;
+  }
+  /// Hot. For the card.
+  [[nodiscard]] static RxBuffer to_post(rte_mbuf* buffer) {
+    return {rte_pktmbuf_iova(buffer), reinterpret_cast<uint64_t>(buffer)};
+  }
+
+ private:
+  rte_mempool* pool_ = nullptr;
+  uint64_t align_bytes_ = 1;
+};
+
+}  // namespace rio::pmd

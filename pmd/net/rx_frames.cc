@@ -1,0 +1,210 @@
+// Frames one by one: long ones, parts, those in messages of their own, and those for other queues.
+#include <algorithm>
+#include <cstring>
+
+#include "pmd/net/rx.hpp"
+
+namespace rio::pmd {
+
+/// The next item of the current message, whatever it is.
+NetRx::Took NetRx::take_any(NetRxQueue& polled, rte_mbuf** out) {
+  const auto left = static_cast<uint64_t>(current_.end - current_.at);
+  if (current_.plain) {
+    const uint8_t* const from = current_.at - kBundleHeaderBytes;
+    const Took took = take_frame(polled, from, static_cast<uint32_t>(current_.end - from), out);
+    current_.items = took == Took::kNotNow ? 1 : 0;
+    return took;
+  }
+  ItemHeader item{};
+  if (left < kItemHeaderBytes + 8 ||
+      !ItemHeader::decode(load_word(current_.at), left - kItemHeaderBytes, &item)) {
+    counts_.bad_bundles.add(1);
+    current_.items = 0;
+    return Took::kNothing;
+  }
+  const uint8_t* const from = current_.at + kItemHeaderBytes;
+  const Took took = item.total_bytes == 0 ? take_frame(polled, from, item.length_bytes, out)
+                                          : take_part(polled, item, from, out);
+  if (took != Took::kNotNow) {
+    current_.at += item_bytes(item.length_bytes);
+    --current_.items;
+  }
+  return took;
+}
+
+/// Which queue a frame is for.
+NetRxQueue& NetRx::queue_for(NetRxQueue& polled, const uint8_t* from, uint32_t length_bytes) {
+  if (!several_) {
+    return polled;
+  }
+  return *queues_[std::min<uint16_t>(rss_->queue_of(rss_->hash(from, length_bytes)),
+                                     static_cast<uint16_t>(queues_count_ - 1))];
+}
+
+/// The current buffer becomes the frame, if another one can take its place. @return null: not.
+rte_mbuf* NetRx::hand_over(const NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes) {
+  rte_mbuf* const instead = buffers_.take();
+  if (instead == nullptr) {
+    return nullptr;
+  }
+  rte_mbuf* const frame = current_.buffer;
+  drop(instead);
+  current_.buffer = nullptr;
+  const auto offset = static_cast<uint16_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
+  frame->data_off = offset;
+  frame->port = static_cast<uint16_t>(queue.rearm >> 48);
+  frame->ol_flags = 0;
+  frame->packet_type = 0;
+  frame->vlan_tci = 0;
+  frame->nb_segs = 1;
+  frame->next = nullptr;
+  frame->pkt_len = length_bytes;
+  frame->data_len = static_cast<uint16_t>(length_bytes);
+  return frame;
+}
+
+/// In as many mbufs as it takes. @return null: there are not enough now.
+rte_mbuf* NetRx::copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes) {
+  rte_mbuf* const first = rte_pktmbuf_alloc(queue.pool);
+  rte_mbuf* last = first;
+  for (uint32_t at = 0; last != nullptr;) {
+    const uint32_t bytes = std::min<uint32_t>(length_bytes - at, queue.room_bytes);
+    std::memcpy(rte_pktmbuf_mtod(last, uint8_t*), from + at, bytes);
+    last->data_len = static_cast<uint16_t>(bytes);
+    at += bytes;
+    if (at == length_bytes) {
+      first->pkt_len = length_bytes;
+      first->port = static_cast<uint16_t>(queue.rearm >> 48);
+      return first;
+    }
+    rte_mbuf* const next = rte_pktmbuf_alloc(queue.pool);
+    last->next = next;
+    first->nb_segs = static_cast<uint16_t>(first->nb_segs + (next != nullptr ? 1 : 0));
+    last = next;
+  }
+  rte_pktmbuf_free(first);
+  queue.counts.no_mbuf.add(1);
+  return nullptr;
+}
+
+/// A frame is made: to whom it belongs.
+NetRx::Took NetRx::give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out) {
+  const uint32_t length_bytes = frame->pkt_len;
+  if (several_ && rss_->types() != 0) {
+    const auto* const from = rte_pktmbuf_mtod(frame, const uint8_t*);
+    frame->hash.rss = rss_->hash(from, frame->data_len);
+    frame->ol_flags |= RTE_MBUF_F_RX_RSS_HASH;
+  }
+  if (&queue != &polled && (queue.stopped || rte_ring_sp_enqueue(queue.ring, frame) != 0)) {
+    queue.counts.ring_full.add(1);
+    rte_pktmbuf_free(frame);
+    return Took::kNothing;
+  }
+  queue.counts.frames.add(1);
+  queue.counts.bytes.add(length_bytes);
+  *out = frame;
+  return &queue == &polled ? Took::kFrame : Took::kNothing;
+}
+
+NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t length_bytes,
+                              rte_mbuf** out) {
+  if (!good(from, length_bytes)) {
+    return Took::kNothing;
+  }
+  NetRxQueue& queue = queue_for(polled, from, length_bytes);
+  rte_mbuf* frame = nullptr;
+  if ((current_.plain || current_.alone) && length_bytes > kHandedBytesMin) {
+    frame = hand_over(queue, from, length_bytes);
+  }
+  if (frame == nullptr && length_bytes > queue.room_bytes && !queue.scatter) {
+    counts_.too_long.add(1);
+    return Took::kNothing;
+  }
+  frame = frame != nullptr ? frame : copy(queue, from, length_bytes);
+  return frame == nullptr ? Took::kNotNow : give(polled, queue, frame, out);
+}
+
+void NetRx::drop_partial(Source& source) {
+  if (source.partial != nullptr) {
+    counts_.bad_parts.add(1);
+    rte_pktmbuf_free(source.partial);
+    source.partial = nullptr;
+  }
+}
+
+/// Parts come in their order, or the frame is lost.
+NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const uint8_t* from,
+                             rte_mbuf** out) {
+  Source* const source = current_.source;
+  if (source == nullptr || current_.late) {
+    counts_.bad_parts.add(1);
+    return Took::kNothing;
+  }
+  const uint32_t done = source->partial == nullptr ? 0 : source->partial->pkt_len;
+  const bool first = part.offset_bytes == 0;
+  const bool fits = first ? part.length_bytes < part.total_bytes
+                          : done != 0 && part.offset_bytes == done &&
+                                part.total_bytes == source->partial_total_bytes &&
+                                done + part.length_bytes <= part.total_bytes;
+  if (first || !fits) {
+    drop_partial(*source);
+  }
+  if (!fits) {
+    counts_.bad_parts.add(first ? 1 : 0);
+    return Took::kNothing;
+  }
+  if (first && (part.length_bytes < RTE_ETHER_HDR_LEN || part.total_bytes > frame_bytes_max_)) {
+    (part.total_bytes > frame_bytes_max_ ? counts_.too_long : counts_.lengths).add(1);
+    return Took::kNothing;
+  }
+  if (first && !good(from, part.length_bytes)) {
+    return Took::kNothing;
+  }
+  // The queue is known by the first part alone.
+  NetRxQueue& queue = first ? queue_for(polled, from, part.length_bytes) : *queues_[source->queue];
+  if (!add_part(*source, queue, part, from)) {
+    return Took::kNotNow;
+  }
+  if (source->partial == nullptr || source->partial->pkt_len != part.total_bytes) {
+    return Took::kNothing;
+  }
+  rte_mbuf* const frame = source->partial;
+  source->partial = nullptr;
+  return give(polled, queue, frame, out);
+}
+
+/// @return false: no mbufs now.
+bool NetRx::add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
+                     const uint8_t* from) {
+  rte_mbuf* const before = source.partial;
+  const uint32_t length_bytes = part.length_bytes;
+  if (part.total_bytes <= queue.room_bytes && before != nullptr) {  // there is room for all
+    std::memcpy(rte_pktmbuf_append(before, part.length_bytes), from, length_bytes);
+    return true;
+  }
+  if (part.total_bytes > queue.room_bytes && !queue.scatter) {
+    counts_.too_long.add(1);
+    return true;
+  }
+  rte_mbuf* more = nullptr;
+  if (part.total_bytes > queue.room_bytes && current_.alone) {
+    more = hand_over(queue, from, length_bytes);
+  }
+  more = more != nullptr ? more : copy(queue, from, length_bytes);
+  if (more == nullptr) {
+    return false;
+  }
+  if (before == nullptr) {
+    source.partial = more;
+    source.partial_total_bytes = part.total_bytes;
+    source.queue = queue.number;
+  } else {
+    source.partial_last->next = more;
+    before->nb_segs = static_cast<uint16_t>(before->nb_segs + more->nb_segs);
+    before->pkt_len += length_bytes;
+  }
+  source.partial_last = rte_pktmbuf_lastseg(more);
+  return true;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,54 @@
+// Doorbells: who comes and goes.
+#include "pmd/net/rx.hpp"
+
+namespace rio::pmd {
+
+void NetRx::look_at_doorbells() {
+  DoorbellEvent events[kFetch];
+  const uint16_t n = doorbells_->burst(events, kFetch);
+  for (uint16_t i = 0; i < n; ++i) {
+    if (events[i].source < kNetDestIds) {  // others have no address
+      heard(events[i].source, events[i].info);
+    }
+  }
+  teller_->tell();
+}
+
+void NetRx::heard(uint32_t source, uint16_t info) {
+  if (info == kLeaveDoorbell) {
+    counts_.leaves.add(peers_.joined.remove(source) ? 1 : 0);
+    peers_.reachable.remove(source);
+    peers_.bundles.remove(source);
+    return;
+  }
+  const auto kind = static_cast<uint16_t>(info & ~kMoreIdsMask);
+  const bool ours = kind == kCallDoorbell || kind == kAnswerDoorbell;
+  if (!ours && info != kJoinDoorbell) {
+    return;
+  }
+  const bool is_new = !peers_.joined.add(source);
+  peers_.reachable.add(source);
+  counts_.joins.add(is_new ? 1 : 0);
+  if (ours) {
+    peers_.set_more(source, info & kMoreIdsMask);
+    peers_.bundles.add(source);
+  }
+  if (kind == kCallDoorbell) {
+    peers_.owe(peers_.owed_answer, source);
+  } else if (info == kJoinDoorbell && is_new) {
+    peers_.owe(peers_.owed_join, source);
+    peers_.owe(peers_.owed_call, source);
+  }
+}
+
+void NetRx::listen() {
+  if (!turn_.take()) {
+    return;
+  }
+  if (queue_ != nullptr) {
+    look_at_doorbells();
+  }
+  turn_.give();
+}
+
+}  // namespace rio::pmd

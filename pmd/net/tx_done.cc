@@ -1,0 +1,167 @@
+// What became of messages, and the doorbells by which ports find each other.
+#include <utility>
+#include <vector>
+
+#include "pmd/net/tx.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr uint64_t kDoorbellCookie = UINT64_MAX;
+
+}  // namespace
+
+uint32_t NetTx::reap() {
+  TxDone done[kBurst];
+  rte_mbuf* sent[kBurst];
+  uint32_t back = 0;
+  uint16_t n = 0;
+  do {
+    n = queue_->reap(done, kBurst);
+    uint32_t count = 0;
+    for (uint16_t i = 0; i < n; ++i) {
+      if (done[i].cookie == kDoorbellCookie) [[unlikely]] {
+        continue;
+      }
+      const Record& record = records_[done[i].cookie];
+      if (done[i].status != Status::kOk) [[unlikely]] {
+        not_delivered(record, done[i].status);
+      } else if (failures_seen_) [[unlikely]] {
+        failures_[record.dest_id] = 0;
+      }
+      if (record.chain != nullptr) {
+        sent[count++] = record.chain;
+      }
+      free_records_[free_count_++] = static_cast<uint32_t>(done[i].cookie);
+    }
+    if (count != 0) {
+      rte_pktmbuf_free_bulk(sent, count);
+    }
+    back += count;
+  } while (n == kBurst);
+  return back;
+}
+
+/// Who fails again and again is not asked until he joins.
+[[gnu::noinline]] void NetTx::not_delivered(const Record& record, Status status) {
+  counts_.refused.add(record.frames);
+  if (status == Status::kFlushed) {
+    return;
+  }
+  failures_seen_ = true;
+  uint8_t& failures = failures_[record.dest_id];
+  if (++failures < kFailuresMax) {
+    return;
+  }
+  failures = 0;
+  peers_.reachable.remove(record.dest_id);
+  peers_.joined.remove(record.dest_id);
+  peers_.bundles.remove(record.dest_id);
+}
+
+bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
+  const TxMessage message = {.info = info,
+                             .cookie = kDoorbellCookie,
+                             .dest_id = dest_id,
+                             .length_bytes = 0,
+                             .mbox = 0,
+                             .flags = TxFlags::kDoorbell};
+  return queue_->free_count() != 0 && queue_->stage(&message, 1) == 1;
+}
+
+/// Between begin_stage() and end_burst().
+[[gnu::noinline]] void NetTx::stage_owed() {
+  // acquire: the sets are looked at behind it, and who adds to them later sets it again; pairs
+  // with Peers::owe()
+  peers_.owed.exchange(0, std::memory_order_acquire);
+  const auto tell = [this](DestIdSet& set, uint16_t info) {
+    bool all = true;
+    set.for_each([&](uint32_t dest_id) {
+      all = ring_bell(dest_id, info);
+      if (all) {
+        set.remove(dest_id);
+      }
+      return all;
+    });
+    return all;
+  };
+  const auto more = static_cast<uint16_t>(more_ids_);
+  const bool all = tell(peers_.owed_join, kJoinDoorbell) &&
+                   tell(peers_.owed_call, static_cast<uint16_t>(kCallDoorbell | more)) &&
+                   tell(peers_.owed_answer, static_cast<uint16_t>(kAnswerDoorbell | more));
+  if (!all) {
+    peers_.owed.store(1, std::memory_order_relaxed);  // the rest next time
+  }
+}
+
+void NetTx::tell() {
+  if (peers_.owed.load(std::memory_order_relaxed) == 0 || !turn_.take()) {
+    return;
+  }
+  if (queue_ != nullptr) {
+    reap();
+    const uint32_t head_before = queue_->begin_stage();
+    stage_owed();
+    queue_->end_burst(head_before);
+  }
+  turn_.give();
+}
+
+void NetTx::tell_if_idle() {
+  const uint32_t bursts = __atomic_load_n(&bursts_, __ATOMIC_RELAXED);
+  if (std::exchange(bursts_seen_, bursts) == bursts) {
+    tell();
+  }
+}
+
+void NetTx::leave() {
+  if (queue_ == nullptr) {
+    return;
+  }
+  reap();
+  const uint32_t head_before = queue_->begin_stage();
+  // Who is not told finds out by what he sends.
+  peers_.joined.for_each([this](uint32_t dest_id) { return ring_bell(dest_id, kLeaveDoorbell); });
+  queue_->end_burst(head_before);
+}
+
+uint32_t NetTx::clean_up() {
+  if (!turn_.take()) {
+    return 0;
+  }
+  const uint32_t back = queue_ == nullptr ? 0 : reap();
+  turn_.give();
+  return back;
+}
+
+void NetTx::stop(bool settled) {
+  if (queue_ == nullptr) {
+    return;
+  }
+  for (uint32_t before = 0; queue_->outstanding() != before;) {
+    before = queue_->outstanding();
+    reap();
+  }
+  queue_ = nullptr;
+  if (settled) {
+    take_back_all();
+  }
+}
+
+/// Of a card that is gone some never come back by themselves.
+void NetTx::take_back_all() {
+  const uint32_t count = 1u << config_.ring_log2;
+  std::vector<bool> is_free(count);
+  for (uint32_t i = 0; i < free_count_; ++i) {
+    is_free[free_records_[i]] = true;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_free[i]) {
+      counts_.refused.add(records_[i].frames);
+      rte_pktmbuf_free(records_[i].chain);
+      free_records_[free_count_++] = i;
+    }
+  }
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,234 @@
+// Frames that are not copied into a bundle in one go: long ones, those for who takes no bundles,
+// and those for all.
+#include <algorithm>
+#include <cstring>
+
+#include "pmd/net/tx.hpp"
+
+namespace rio::pmd {
+namespace {
+
+/// Whether bytes may be written before its own: nobody else has it.
+[[nodiscard]] bool has_own_headroom(const rte_mbuf& frame) {
+  return frame.nb_segs == 1 && RTE_MBUF_DIRECT(&frame) && rte_mbuf_refcnt_read(&frame) == 1 &&
+         rte_pktmbuf_headroom(&frame) >= kBundleBytesBefore;
+}
+
+/// Give each message of a frame a reference.
+void share(rte_mbuf& frame, uint32_t messages) {
+  for (rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
+    rte_mbuf_refcnt_update(segment, static_cast<int16_t>(messages - 1));
+  }
+}
+
+void copy_out(const rte_mbuf& frame, uint32_t at, uint32_t bytes, uint8_t* to) {
+  const void* const from = rte_pktmbuf_read(&frame, at, bytes, to);
+  if (from != to) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace
+
+NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
+  const uint32_t length_bytes = frame.pkt_len;
+  if (length_bytes < RTE_ETHER_HDR_LEN || length_bytes > frame_bytes_max_) {
+    counts_.lengths.add(1);
+    rte_pktmbuf_free(&frame);
+    return Fate::kTaken;
+  }
+  uint8_t bytes[sizeof(uint64_t)];
+  const Mac mac =
+      load_mac(static_cast<const uint8_t*>(rte_pktmbuf_read(&frame, 0, sizeof(uint64_t), bytes)));
+  const uint32_t dest_id = dest_id_of(mac);
+  if (is_multicast(mac)) {
+    return send_to_all(frame);
+  }
+  if (dest_id == kNoNetDestId || !peers_.reachable.has(dest_id)) {
+    counts_.no_peer.add(1);
+    rte_pktmbuf_free(&frame);
+    return Fate::kTaken;
+  }
+  if (!peers_.bundles.has(dest_id)) {
+    return send_plain(frame, dest_id, false);
+  }
+  if (length_bytes > kCopiedBytesMax) {
+    return send_large(frame, dest_id);
+  }
+  if (!copy_chain(frame, mac)) {
+    return Fate::kNotNow;
+  }
+  rte_pktmbuf_free(&frame);
+  return Fate::kTaken;
+}
+
+NetTx::Fate NetTx::send_large(rte_mbuf& frame, uint32_t dest_id) {
+  Lane& lane = lane_of(mac_of(dest_id));
+  if (lane.mac == mac_of(dest_id)) {
+    close(lane);  // its number comes first
+  }
+  if (frame.pkt_len <= kItemBytesMax && has_own_headroom(frame) &&
+      (rte_pktmbuf_iova(&frame) & misaligned_) == 0) [[likely]] {
+    return send_behind_headroom(frame, dest_id);
+  }
+  return send_cut(frame, dest_id, !wide_);
+}
+
+NetTx::Fate NetTx::send_behind_headroom(rte_mbuf& frame, uint32_t dest_id) {
+  if (!has_room(1, 1)) {
+    return Fate::kNotNow;
+  }
+  const uint32_t length_bytes = frame.pkt_len;
+  uint8_t* const before = rte_pktmbuf_mtod(&frame, uint8_t*) - kBundleBytesBefore;
+  store_word(before, next_header(dest_id, 1));
+  store_word(before + kBundleHeaderBytes, length_bytes);
+  stage(rte_pktmbuf_iova(&frame) - kBundleBytesBefore, take_record(dest_id, &frame, 1),
+        kBundleBytesBefore + length_bytes, config_.bundle_mbox);
+  return Fate::kTaken;
+}
+
+/// In as many messages as it takes. @param copied all of it.
+NetTx::Fate NetTx::send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied) {
+  Cutter cutter(frame, misaligned_, copied);
+  const CutSize size = size_of(cutter);
+  if (!has_room(size.entries, size.messages)) {
+    // What would never find room, since it is in many pieces, is copied.
+    const uint32_t ring = 1u << config_.ring_log2;
+    return !copied && size.entries > ring / 2 ? send_cut(frame, dest_id, true) : Fate::kNotNow;
+  }
+  if (size.in_place > 1) {
+    share(frame, size.in_place);
+  }
+  Piece piece;
+  for (uint32_t at = 0; cutter.next(&piece); at += piece.bytes) {
+    send_piece(frame, dest_id, piece, size.messages == 1, at);
+  }
+  if (size.in_place == 0) {
+    rte_pktmbuf_free(&frame);
+  }
+  counts_.bounced.add(size.in_place == size.messages ? 0 : 1);
+  return Fate::kTaken;
+}
+
+/// @param at of the piece in the frame. @param whole it is all of it.
+void NetTx::send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bool whole,
+                       uint32_t at) {
+  const uint32_t record =
+      take_record(dest_id, piece.places == 0 ? nullptr : &frame, at == 0 ? 1 : 0);
+  uint8_t* const to = place_va(record);
+  store_word(to, next_header(dest_id, 1));
+  store_word(to + kBundleHeaderBytes,
+             ItemHeader{.length_bytes = static_cast<uint16_t>(piece.bytes),
+                        .total_bytes = static_cast<uint16_t>(whole ? 0 : frame.pkt_len),
+                        .offset_bytes = static_cast<uint16_t>(whole ? 0 : at)}
+                 .encode());
+  if (piece.places == 0) {
+    copy_out(frame, at, piece.bytes, to + kBundleBytesBefore);
+    stage(place_iova(record), record, kBundleBytesBefore + piece.bytes, config_.bundle_mbox);
+    return;
+  }
+  TxGather message{};
+  message.cookie = record;
+  message.dest_id = dest_id;
+  message.mbox = config_.bundle_mbox;
+  message.count = static_cast<uint8_t>(1 + piece.places);
+  message.iova[0] = place_iova(record);
+  message.length_bytes[0] = kBundleBytesBefore;
+  std::copy_n(piece.iova, piece.places, message.iova + 1);
+  std::copy_n(piece.length_bytes, piece.places, message.length_bytes + 1);
+  stage_gather(message);
+}
+
+/// As rionet sends it. @param copied in any case; then the frame stays the caller's.
+NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
+  const uint32_t length_bytes = frame.pkt_len;
+  if (length_bytes > kPlainBytesMax) {
+    counts_.lengths.add(1);
+    if (!copied) {
+      rte_pktmbuf_free(&frame);
+    }
+    return Fate::kTaken;
+  }
+  Cutter cutter(frame, misaligned_, copied || (frame.nb_segs != 1 && !wide_));
+  Piece piece;
+  // One piece of at most as many bytes as a bundle holds; a few more are possible in one place.
+  const bool one_place =
+      !copied && frame.nb_segs == 1 && (rte_pktmbuf_iova(&frame) & misaligned_) == 0;
+  const bool gathers = !one_place && !copied && cutter.next(&piece) &&
+                       piece.bytes == length_bytes && piece.places > 1;
+  if (!has_room(gathers ? 2 : 1, 1)) {
+    return Fate::kNotNow;
+  }
+  const bool in_place = one_place || gathers;
+  const uint32_t record = take_record(dest_id, in_place ? &frame : nullptr, 1);
+  if (gathers) {
+    TxGather message{};
+    message.cookie = record;
+    message.dest_id = dest_id;
+    message.mbox = config_.mbox;
+    message.count = static_cast<uint8_t>(piece.places);
+    std::copy_n(piece.iova, piece.places, message.iova);
+    std::copy_n(piece.length_bytes, piece.places, message.length_bytes);
+    stage_gather(message);
+    return Fate::kTaken;
+  }
+  if (!in_place) {
+    copy_out(frame, 0, length_bytes, place_va(record));
+    counts_.bounced.add(1);
+  }
+  stage(in_place ? rte_pktmbuf_iova(&frame) : place_iova(record), record, length_bytes,
+        config_.mbox);
+  if (!in_place && !copied) {
+    rte_pktmbuf_free(&frame);
+  }
+  return Fate::kTaken;
+}
+
+/// Entries that a copy of it for each who has joined takes.
+uint32_t NetTx::entries_for_all(const rte_mbuf& frame) const {
+  const uint32_t each = (frame.pkt_len + kItemBytesMax - 1) / kItemBytesMax;
+  uint32_t entries = 0;
+  peers_.joined.for_each([&](uint32_t) {
+    entries += each;
+    return true;
+  });
+  return entries;
+}
+
+/// Broadcast and multicast: a copy to each that has joined.
+NetTx::Fate NetTx::send_to_all(rte_mbuf& frame) {
+  for (Lane& lane : lanes_) {
+    if (lane.mac != kNoMac) {
+      close(lane);
+    }
+  }
+  const uint32_t entries = entries_for_all(frame);
+  if (!has_room(entries, entries)) {
+    if (free_count_ != 1u << config_.ring_log2) {
+      return Fate::kNotNow;
+    }
+    counts_.no_peer.add(1);  // there are more of them than the ring has entries
+    rte_pktmbuf_free(&frame);
+    return Fate::kTaken;
+  }
+  const uint32_t length_bytes = frame.pkt_len;
+  peers_.joined.for_each([&](uint32_t dest_id) {
+    if (!has_room(1, 1)) {
+      return false;  // who has joined meanwhile
+    }
+    if (!peers_.bundles.has(dest_id)) {
+      static_cast<void>(send_plain(frame, dest_id, true));
+      return true;
+    }
+    Cutter cutter(frame, misaligned_, true);
+    Piece piece;
+    for (uint32_t at = 0; has_room(1, 1) && cutter.next(&piece); at += piece.bytes) {
+      send_piece(frame, dest_id, piece, piece.bytes == length_bytes, at);
+    }
+    return true;
+  });
+  rte_pktmbuf_free(&frame);
+  return Fate::kTaken;
+}
+
+}  // namespace rio::pmd

@@ -1,0 +1,160 @@
+// What happens to a port while others poll it: its link, its peers, and resets of its card. In
+// EAL's interrupt thread.
+#include <rte_alarm.h>
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "pmd/bus/log.hpp"
+#include "pmd/net/port.hpp"
+
+namespace rio::pmd {
+namespace {
+
+constexpr uint64_t kPeriodUs = 100'000;
+constexpr uint32_t kLooksBetweenCalls = 10;
+constexpr uint32_t kInsideTimeoutMs = 2000;
+
+}  // namespace
+
+void NetPort::watch() {
+  if (rte_eal_alarm_set(kPeriodUs, &NetPort::on_alarm, this) != 0) {
+    log_warning(
+        "%s: EAL gives no alarm: changes of the link, peers that come back and resets of the card "
+        "go unnoticed",
+        name_.c_str());
+  }
+}
+
+void NetPort::stop_watching() {
+  rte_eal_alarm_cancel(&NetPort::on_alarm, this);
+}
+
+/// Whoever has the lock may be waiting for us to end: then not now.
+void NetPort::on_alarm(void* self) {
+  auto* const port = static_cast<NetPort*>(self);
+  const std::unique_lock guard(control_lock(), std::try_to_lock);
+  if (guard.owns_lock()) {
+    if (!port->started_) {
+      return;
+    }
+    port->look();
+  }
+  port->watch();
+}
+
+void NetPort::look() {
+  if (is_dead()) {
+    const bool first = !std::exchange(recovering_, true);
+    if (first) {
+      log_warning("%s: the card was reset, or stopped a ring: the port is opened again",
+                  name_.c_str());
+    }
+    if (card_->reset() != 0 && first) {
+      rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
+      log_error("%s: the card does not come back: it is tried again until the port is stopped",
+                name_.c_str());
+    }
+  }
+  if (!taken_away_ && pairs_[0] != nullptr) {
+    if (++looks_ % kLooksBetweenCalls == 0) {
+      for (const uint32_t id : args_.invited) {
+        if (id != dest_id() && !peers_->joined.has(id)) {
+          peers_->owe(peers_->owed_join, id);
+          peers_->owe(peers_->owed_call, id);
+        }
+      }
+    }
+    rx_->listen();
+    tx_[0]->tell_if_idle();
+  }
+  (void)update_link();
+}
+
+/// Whether a ring does not work any more.
+bool NetPort::is_dead() {
+  if (taken_away_ || card_->card() == nullptr) {
+    return true;
+  }
+  for (const auto& pair : pairs_) {
+    if (pair == nullptr) {
+      continue;
+    }
+    regs::RingError error{};
+    uint32_t entry = 0;
+    constexpr auto kRunning = static_cast<int>(regs::RingState::kRunning);
+    if (pair->tx().ring_state(&error, &entry) != kRunning ||
+        (pair == pairs_[0] && pair->shared().ring_state(&error, &entry) != kRunning)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int NetPort::update_link() {
+  rte_eth_link link{};
+  link.link_duplex = RTE_ETH_LINK_FULL_DUPLEX;
+  link.link_autoneg = RTE_ETH_LINK_AUTONEG;
+  if (card_->card() != nullptr) {
+    card_->let_work();
+    const LinkState state = card_->card()->link();
+    link.link_status = state.up && started_ && !taken_away_ ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN;
+    link.link_speed = state.lanes * state.lane_mbaud;
+  }
+  const bool was_up = dev_->data->dev_link.link_status == RTE_ETH_LINK_UP;
+  const int rc = rte_eth_linkstatus_set(dev_, &link);
+  if (was_up != (link.link_status == RTE_ETH_LINK_UP)) {
+    rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_INTR_LSC, nullptr);
+  }
+  return rc;
+}
+
+bool NetPort::take_away() {
+  bool all = rx_->take_away(kInsideTimeoutMs);
+  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
+    all = tx_[i]->take_away(kInsideTimeoutMs) && all;
+  }
+  return all;
+}
+
+void NetPort::give_back() {
+  rx_->give_back();
+  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
+    tx_[i]->give_back();
+  }
+}
+
+void NetPort::before_reset() {
+  if (!started_ || taken_away_) {
+    return;
+  }
+  recovering_ = true;
+  rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_ERR_RECOVERING, nullptr);
+  if (!take_away()) {
+    log_error("%s: a thread has been in a burst for %u ms: what it does there is undefined",
+              name_.c_str(), kInsideTimeoutMs);
+  }
+  taken_away_ = true;
+  close();
+}
+
+int NetPort::after_reset() {
+  if (!taken_away_) {
+    return 0;
+  }
+  if (const int rc = open(); rc != 0) {
+    close();
+    return rc;
+  }
+  taken_away_ = false;
+  give_back();
+  invite();
+  if (std::exchange(recovering_, false)) {
+    rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);
+    log_warning("%s: the port works again", name_.c_str());
+  }
+  return 0;
+}
+
+}  // namespace rio::pmd
