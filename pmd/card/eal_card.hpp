@@ -108,6 +108,9 @@ class EalCard {
   [[nodiscard]] uint32_t dest_id(uint32_t qp) {
     return card_ == nullptr ? Card::kNoDestId : card_->dest_id(qp);
   }
+  /// Set it. @return -ENOTSUP: destIDs are the card's place in a fabric; -EINVAL, -ENODEV, and as
+  /// Card::set_dest_id().
+  [[nodiscard]] int set_dest_id(uint32_t qp, uint32_t dest_id);
   /// Name of the wire of an emulated card, else "".
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }
