@@ -233,6 +233,19 @@ int EalCard::claim_rest(std::vector<uint32_t>* taken) {
   return 0;
 }
 
+/// All of them, or none.
+int EalCard::hold_users() {
+  for (size_t i = 0; i < users_.size(); ++i) {
+    if (const int rc = users_[i]->hold(); rc != 0) {
+      while (i != 0) {
+        users_[--i]->let_go();
+      }
+      return rc;
+    }
+  }
+  return 0;
+}
+
 int EalCard::reopen() {
   for (CardUser* const user : users_) {
     user->before_reset();
@@ -262,7 +275,13 @@ int EalCard::reset() {
   }
   std::vector<uint32_t> taken;
   int rc = claim_rest(&taken);
-  rc = rc != 0 ? rc : reopen();
+  rc = rc != 0 ? rc : hold_users();
+  if (rc == 0) {
+    rc = reopen();
+    for (CardUser* const user : users_) {
+      user->let_go();
+    }
+  }
   for (const uint32_t qp : taken) {
     shared_.release(qp);
   }
