@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/emu/wire_name.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
@@ -47,12 +48,25 @@ bool ring(std::string_view text, uint32_t* log2) {
   return true;
 }
 
-bool wire(std::string_view text, std::string* out) {
+bool wire(std::string_view text, CardArgs* out) {
+  constexpr std::string_view kShm = "shm:";
+  constexpr std::string_view kUdp = "udp:";
+  out->wire = text;
+  if (text.starts_with(kShm)) {
+    out->emu.fabric = text.substr(kShm.size());
+    return is_fabric_name(out->emu.fabric);
+  }
+  if (text.starts_with(kUdp)) {
+    out->emu.udp_fabric = text.substr(kUdp.size());
+    return is_wire_name(out->emu.udp_fabric);
+  }
+  out->emu.wire = text;
+  return is_wire_name(text);
+}
+
+bool not_empty(std::string_view text, std::string* out) {
   *out = text;
-  return !text.empty() && text.size() <= 63 &&
-         text.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
-             std::string_view::npos;
+  return !text.empty();
 }
 
 bool stepping(std::string_view text, Stepping* out) {
@@ -82,8 +96,16 @@ struct Arg {
 constexpr const char* kRing = "2 to 65536 entries, a power of two";
 
 constexpr Arg kArgs[] = {
-    {"wire", "loop, or a name of 1 to 63 letters, digits, '_', '.', '-'", true,
-     [](std::string_view t, CardArgs* a) { return wire(t, &a->emu.wire); }},
+    {"wire",
+     "loop, or a name of 1 to 63 letters, digits, '_', '.', '-', alone, or after shm: (no '.' "
+     "first) or udp:",
+     true, [](std::string_view t, CardArgs* a) { return wire(t, a); }},
+    {"members", "a file with lines DESTID HOST:PORT", true,
+     [](std::string_view t, CardArgs* a) { return not_empty(t, &a->emu.members); }},
+    {"bind", "an IP address of this machine, or the name of an interface", true,
+     [](std::string_view t, CardArgs* a) { return not_empty(t, &a->emu.bind); }},
+    {"port", "0 to 65535, 0 for any", true,
+     [](std::string_view t, CardArgs* a) { return number(t, 0, UINT16_MAX, &a->emu.port); }},
     {"qps", "1 to 31", true,
      [](std::string_view t, CardArgs* a) {
        return number(t, 1, regs::kMaxQps, &a->emu.queue_pairs);
@@ -99,7 +121,10 @@ constexpr Arg kArgs[] = {
     {"pcie", "a 64-bit seed, 0 for off", true,
      [](std::string_view t, CardArgs* a) { return to_u64(t, &a->emu.pcie_seed); }},
     {"destid", "0 to 65534", false,
-     [](std::string_view t, CardArgs* a) { return number(t, 0, 65534, &a->base_dest_id); }},
+     [](std::string_view t, CardArgs* a) {
+       a->dest_id_given = true;
+       return number(t, 0, 65534, &a->base_dest_id);
+     }},
     {"tx_ring", kRing, false, [](std::string_view t, CardArgs* a) { return ring(t, &a->tx_log2); }},
     {"rx_ring", kRing, false,
      [](std::string_view t, CardArgs* a) { return ring(t, &a->shared_log2); }},
@@ -167,6 +192,41 @@ int parse_one(const std::string& device, std::string_view pair, bool emulated,
   return 0;
 }
 
+/// What belongs together in a fabric of processes or machines, and the card's place there.
+int set_place(const std::string& device, const std::set<std::string_view>& seen, CardArgs* args) {
+  EmuConfig& emu = args->emu;
+  for (const char* const key : {"members", "bind", "port"}) {
+    if (emu.udp_fabric.empty() && seen.contains(key)) {
+      log_error(
+          "%s: argument '%s' is for a fabric of machines: give wire=udp:NAME, or leave it out",
+          device.c_str(), key);
+      return -EINVAL;
+    }
+  }
+  if (seen.contains("members") && (seen.contains("bind") || seen.contains("port"))) {
+    log_error("%s: a 'members' file says what to bind to: leave out 'bind' and 'port'",
+              device.c_str());
+    return -EINVAL;
+  }
+  if (!emu.udp_fabric.empty() && seen.contains("members") != args->dest_id_given) {
+    log_error(
+        "%s: 'destid' and 'members' belong together: the file says where each destID is. Without "
+        "both the card can only be found by its address",
+        device.c_str());
+    return -EINVAL;
+  }
+  const bool shm = !emu.fabric.empty();
+  if ((shm || seen.contains("members")) && args->base_dest_id == 0) {
+    log_error("%s: bad value '0' for argument 'destid': on wire %s allowed is 1 to %u",
+              device.c_str(), args->wire.c_str(), 65535 - emu.queue_pairs);
+    return -EINVAL;
+  }
+  constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
+  emu.id = shm || seen.contains("members") ? args->base_dest_id : 0;
+  emu.id_step = shm && !args->dest_id_given ? kStep : 0;
+  return 0;
+}
+
 }  // namespace
 
 int parse_devargs(const std::string& device_name, const char* text, bool emulated, CardArgs* args) {
@@ -198,6 +258,9 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
               device_name.c_str(), result.base_dest_id, result.emu.queue_pairs,
               65535 - result.emu.queue_pairs);
     return -EINVAL;
+  }
+  if (const int rc = emulated ? set_place(device_name, seen, &result) : 0; rc != 0) {
+    return rc;
   }
   *args = result;
   return 0;

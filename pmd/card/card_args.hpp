@@ -1,5 +1,5 @@
 /// @file
-/// Device arguments of raw_rio. The table in devargs.cc is the only place where they are written
+/// Device arguments of a card. The table in card_args.cc is the only place where they are written
 /// down; a test checks guide and pmdinfo string against it.
 #pragma once
 
@@ -15,8 +15,10 @@ namespace rio::pmd {
 struct CardArgs {
   /// vdev only. Two queue pairs: eight sources and mailboxes, one for each dedicated queue.
   EmuConfig emu{.queue_pairs = 2};
-  uint32_t base_dest_id = 0;  ///< of queue pair 0
-  uint32_t tx_log2 = 9;       ///< ring sizes, log2 of entries
+  std::string wire = "loop";   ///< of the emulated card, as it was given
+  uint32_t base_dest_id = 0;   ///< of queue pair 0
+  bool dest_id_given = false;  ///< by an argument; else it is a wish where cards of others are
+  uint32_t tx_log2 = 9;        ///< ring sizes, log2 of entries
   uint32_t shared_log2 = 9;
   uint32_t dedicated_log2 = 9;
   uint32_t doorbell_log2 = 8;

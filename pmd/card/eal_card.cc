@@ -79,6 +79,15 @@ int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
               count, regs::kMaxQps);
     return -EPROTO;
   }
+  if (const uint32_t own = bus_->dest_id(); own != 0 && own != args_.base_dest_id) {
+    if (args_.emu.id != 0) {
+      log_warning("%s: another card on wire %s has destID 0x%x: this one is 0x%x. destid= chooses",
+                  name_.c_str(), wire_.c_str(), args_.base_dest_id, own);
+    } else {
+      log_info("%s: its destID on wire %s is 0x%x", name_.c_str(), wire_.c_str(), own);
+    }
+    args_.base_dest_id = own;
+  }
   if (const int rc = open_card(count); rc != 0) {
     return rc;
   }
@@ -224,6 +233,19 @@ int EalCard::claim_rest(std::vector<uint32_t>* taken) {
   return 0;
 }
 
+/// All of them, or none.
+int EalCard::hold_users() {
+  for (size_t i = 0; i < users_.size(); ++i) {
+    if (const int rc = users_[i]->hold(); rc != 0) {
+      while (i != 0) {
+        users_[--i]->let_go();
+      }
+      return rc;
+    }
+  }
+  return 0;
+}
+
 int EalCard::reopen() {
   for (CardUser* const user : users_) {
     user->before_reset();
@@ -253,7 +275,13 @@ int EalCard::reset() {
   }
   std::vector<uint32_t> taken;
   int rc = claim_rest(&taken);
-  rc = rc != 0 ? rc : reopen();
+  rc = rc != 0 ? rc : hold_users();
+  if (rc == 0) {
+    rc = reopen();
+    for (CardUser* const user : users_) {
+      user->let_go();
+    }
+  }
   for (const uint32_t qp : taken) {
     shared_.release(qp);
   }
@@ -272,12 +300,31 @@ int EalCard::configure(const CardArgs& wanted) {
         kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
     return -EINVAL;
   }
+  if (const uint32_t own = bus_->dest_id(); own != 0 && wanted.base_dest_id != own) {
+    log_error(
+        "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
+        "destid= when it is made",
+        name_.c_str(), wire_.c_str(), own, wanted.base_dest_id);
+    return -EINVAL;
+  }
   const CardArgs before = std::exchange(args_, wanted);
   const int rc = reset();
   if (rc != 0) {
     args_ = before;
   }
   return rc;
+}
+
+int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
+  if (card_ == nullptr) {
+    return -ENODEV;
+  }
+  if (bus_->dest_id() != 0) {
+    log_error("%s: destIDs are the card's place on wire %s: give destid= when it is made",
+              name_.c_str(), wire_.c_str());
+    return -ENOTSUP;
+  }
+  return card_->set_dest_id(qp, dest_id);
 }
 
 int EalCard::set_faults(uint64_t seed, double rate) {

@@ -34,11 +34,17 @@ class CardUser {
  public:
   /// For messages: "raw_rio0".
   [[nodiscard]] virtual const std::string& name() const = 0;
-  /// Whether another thread may be in a burst of its queues: then the card is not reset.
-  [[nodiscard]] virtual bool in_use() const = 0;
+  /// Whether another thread may be in a burst of its queues, and cannot be kept out: then the card
+  /// is not reset.
+  [[nodiscard]] virtual bool in_use() const { return false; }
+  /// Keep threads out of its bursts (Turn::take_for_good()), until let_go(). Asked of all users,
+  /// before anything else happens. @return -EBUSY: one does not come out; the card is not reset.
+  [[nodiscard]] virtual int hold() { return 0; }
+  /// After a reset that went well, or failed, or was not carried out.
+  virtual void let_go() {}
   /// The card is reset next: close the queue pairs. Claims stay.
   virtual void before_reset() = 0;
-  /// It was: open them anew. @return 0 or -errno.
+  /// It was: open them anew. Not called if the card could not be opened. @return 0 or -errno.
   [[nodiscard]] virtual int after_reset() = 0;
 
  protected:
@@ -79,8 +85,9 @@ class EalCard {
   void release(uint32_t qp, CardUser& user);
   [[nodiscard]] bool has(uint32_t qp, const CardUser& user) const;
 
-  /// Reset the card. Queue pairs of this process are closed and opened anew. @return -EBUSY:
-  /// another process has one, or a user's are in use; -EPERM: in a secondary.
+  /// Reset the card. Queue pairs of this process are closed and opened anew; what was under way has
+  /// failed. @return -EBUSY: another process has one, or a thread stays in a burst; -EPERM: in a
+  /// secondary.
   [[nodiscard]] int reset();
   /// Other destIDs and time-outs, with a reset. @param wanted rings and what only emulated cards
   /// have stay as they are.
@@ -108,6 +115,9 @@ class EalCard {
   [[nodiscard]] uint32_t dest_id(uint32_t qp) {
     return card_ == nullptr ? Card::kNoDestId : card_->dest_id(qp);
   }
+  /// Set it. @return -ENOTSUP: destIDs are the card's place in a fabric; -EINVAL, -ENODEV, and as
+  /// Card::set_dest_id().
+  [[nodiscard]] int set_dest_id(uint32_t qp, uint32_t dest_id);
   /// Name of the wire of an emulated card, else "".
   [[nodiscard]] const std::string& wire() const { return wire_; }
   [[nodiscard]] SharedCard& shared() { return shared_; }
@@ -122,6 +132,7 @@ class EalCard {
   [[nodiscard]] int open_card(uint32_t queue_pairs);
   [[nodiscard]] int check_rings() const;
   [[nodiscard]] int claim_rest(std::vector<uint32_t>* taken);
+  [[nodiscard]] int hold_users();
   [[nodiscard]] int reopen();
 
   std::string name_;

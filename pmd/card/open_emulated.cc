@@ -34,7 +34,7 @@ int make_card(const CardArgs& args, FoundCard* found) {
   }
   found->bar = bus->bar_memory();
   found->bus = std::move(bus);
-  found->wire = args.emu.wire;
+  found->wire = args.wire;
   found->works_alone = args.emu.stepping == Stepping::kThread;
   return 0;
 }

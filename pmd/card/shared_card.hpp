@@ -30,7 +30,7 @@ using OwnerToken = uint64_t;
 /// Lies in a memzone; no pointers but addresses that are the same in every process, no code.
 struct SharedCardLayout {
   static constexpr uint32_t kMagic = 0x52435348;
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
   static constexpr uint32_t kMaxAttached = 64;
 
   std::atomic<uint32_t> magic;  // written last
@@ -43,7 +43,7 @@ struct SharedCardLayout {
   uint64_t bar_va;         // 0: a PCI card, EAL knows
   uint64_t bar_iova;
   uint64_t bar_len_bytes;
-  char wire[64];                                 // of an emulated card, ends with 0
+  char wire[72];                                 // of an emulated card, ends with 0
   std::atomic<uint64_t> reaper;                  // who clears up after the dead
   std::atomic<uint64_t> owners[regs::kMaxQps];   // of the queue pairs
   std::atomic<uint64_t> attached[kMaxAttached];  // secondaries that have the BAR in use

@@ -1,57 +1,86 @@
 /// @file
-/// Whose turn it is at something that one thread at a time may use.
+/// How the control path takes a queue from a thread that polls it.
 #pragma once
 
 #include <rte_pause.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <thread>
 
 namespace rio::pmd {
 
-/// No lock: who does not get the turn does without, and nobody waits but the control path. Any
-/// thread, any process: it may lie in memory that processes share, where zero means that it is
-/// free.
+/// Whose turn it is at a queue: a burst takes it when it begins and gives it when it ends; the
+/// control path takes it for good, to close the queue or to put another in its place. It is no
+/// lock: nobody waits in a burst. One that does not get its turn does nothing, returns 0, and comes
+/// again. Bursts of different threads or processes at one queue are kept apart, too, though only
+/// one may poll it.
+///
+/// Lies beside what its bursts write, or alone in a cache line; if the queue is polled by other
+/// processes, in memory that they share (Bus::shared_alloc()). Who dies inside leaves it taken.
 class Turn {
  public:
-  /// Hot. @return false: somebody is inside, or has it for good.
+  /// Hot. @return false: somebody is inside, or it was taken for good.
   [[nodiscard]] bool take() {
-    // acquire: what the last one inside did is seen; pairs with give()
-    return word_.exchange(1, std::memory_order_acquire) == 0;
+    if (wanted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      return false;  // else who polls without a pause might never let the control path in
+    }
+    return take_now();
   }
-  /// Hot. take() for who must not lose his turn to somebody who is in and out at once: tries for
-  /// some microseconds at most. @return as take().
+  /// Hot. take() for who would lose what he brings, while others are in and out at once: tries for
+  /// some microseconds at most.
   [[nodiscard]] bool take_soon() {
+    constexpr uint32_t kTriesMax = 500;
     for (uint32_t tries = 0; tries < kTriesMax; ++tries) {
-      if (word_.load(std::memory_order_relaxed) == 0 && take()) {
+      if (take()) {
         return true;
+      }
+      if (wanted_.load(std::memory_order_relaxed) != 0) {
+        return false;
       }
       rte_pause();
     }
     return false;
   }
-  /// Hot. By who has it. release: pairs with take()
-  void give() { word_.store(0, std::memory_order_release); }
-
-  /// Control path: wait until nobody is inside. Nobody gets it then until give().
-  /// @return false: somebody is still inside; it is not taken.
-  [[nodiscard]] bool take_for_good(uint32_t timeout_ms) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-    while (!take()) {
-      if (std::chrono::steady_clock::now() > end) {
-        return false;
-      }
-      std::this_thread::yield();
-    }
-    return true;
+  /// Hot, and of the control path. @pre it is the caller's.
+  void give() {
+    // release: what was done inside is visible to who takes it next; pairs with take_now().
+    inside_.store(0, std::memory_order_release);
+  }
+  /// Control path, one thread at a time: from now on take() fails, until give(). Waits for who is
+  /// inside. @return false: he did not come out in time, and take() works as before.
+  [[nodiscard]] bool take_for_good(uint32_t timeout_ms);
+  /// Hot. Whether take() would have worked just now.
+  [[nodiscard]] bool is_free() const {
+    return (inside_.load(std::memory_order_relaxed) | wanted_.load(std::memory_order_relaxed)) == 0;
   }
 
  private:
-  static constexpr uint32_t kTriesMax = 500;
+  [[nodiscard]] bool take_now() {
+    // acquire: pairs with give().
+    return inside_.exchange(1, std::memory_order_acquire) == 0;
+  }
 
-  std::atomic<uint32_t> word_;
+  std::atomic<uint32_t> inside_{0};  // alone says whose turn it is
+  std::atomic<uint32_t> wanted_{0};  // by the control path: a hint, read without order
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "other processes use it");
+
+/// The turn of one burst, if it gets it.
+class InTurn {
+ public:
+  explicit InTurn(Turn& turn) : turn_(turn), mine_(turn.take()) {}
+  ~InTurn() {
+    if (mine_) {
+      turn_.give();
+    }
+  }
+  InTurn(const InTurn&) = delete;
+  InTurn& operator=(const InTurn&) = delete;
+  [[nodiscard]] explicit operator bool() const { return mine_; }
+
+ private:
+  Turn& turn_;
+  bool mine_;
 };
 
 }  // namespace rio::pmd

@@ -73,14 +73,25 @@ int WindowTable::check(const Window& window) const {
 }
 
 int WindowTable::open(const Window& window, uint32_t* index) {
-  if (const int error = check(window); error != 0) {
-    return error;
-  }
   const auto i = static_cast<uint32_t>(std::countr_one(open_));
   if (i >= regs::kWindowsPerQp) {
     log_error("%s: qp %u: all %u inbound windows are open; close one", bus_.name().c_str(), qp_,
               regs::kWindowsPerQp);
     return -ENOSPC;
+  }
+  const int error = open_at(i, window);
+  *index = error == 0 ? i : *index;
+  return error;
+}
+
+int WindowTable::open_at(uint32_t i, const Window& window) {
+  if (const int error = check(window); error != 0) {
+    return error;
+  }
+  if (i >= regs::kWindowsPerQp || (open_ >> i & 1u) != 0) {
+    log_error("%s: qp %u: inbound window %u is open, or none: choose another", bus_.name().c_str(),
+              qp_, i);
+    return i >= regs::kWindowsPerQp ? -EINVAL : -EBUSY;
   }
   const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
   const auto high = [](uint64_t value) { return static_cast<uint32_t>(value >> 32); };
@@ -95,15 +106,9 @@ int WindowTable::open(const Window& window, uint32_t* index) {
   bar_.write32(regs::window::key(qp_, i), window.key);
   open_ |= 1u << i;  // from the command on the card may have it open
   const auto right = [&window](uint8_t bit) { return (window.rights & bit) != 0 ? 1u : 0u; };
-  if (const int error =
-          command(i, Control::enable.put(1) | Control::read.put(right(WindowRights::kRead)) |
-                         Control::write.put(right(WindowRights::kWrite)) |
-                         Control::atomic.put(right(WindowRights::kAtomic)));
-      error != 0) {
-    return error;
-  }
-  *index = i;
-  return 0;
+  return command(i, Control::enable.put(1) | Control::read.put(right(WindowRights::kRead)) |
+                        Control::write.put(right(WindowRights::kWrite)) |
+                        Control::atomic.put(right(WindowRights::kAtomic)));
 }
 
 int WindowTable::close(uint32_t index) {

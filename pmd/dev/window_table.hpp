@@ -44,6 +44,8 @@ class WindowTable {
   /// @param index of the window, for close(). @return 0, -EINVAL (empty, wraps, no rights, not
   /// aligned as Caps::dma_addr_align says), -ENOSPC (all are open), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int open(const Window& window, uint32_t* index);
+  /// The same for one of a number, 0 to regs::kWindowsPerQp - 1. @return -EBUSY (it is open), too.
+  [[nodiscard]] int open_at(uint32_t index, const Window& window);
   /// @return 0, -ENOENT (not open), -ETIMEDOUT (the memory must stay as it is), -ENODEV (card gone:
   /// counts as closed).
   [[nodiscard]] int close(uint32_t index);

@@ -73,6 +73,17 @@ class DmaChannel {
   /// Hot. Pass over operations that have ended.
   [[nodiscard]] uint16_t take_all(uint16_t n, uint16_t* last, rte_dma_status_code* status);
 
+  /// Hot. A submit() that has to wait: for the next submit_late().
+  void put_off_submit() { late_ = true; }
+  void submit_late() {
+    if (late_) [[unlikely]] {
+      late_ = false;
+      submit();
+    }
+  }
+  /// Index of the operation that was passed over last, as take_good() says it.
+  [[nodiscard]] uint16_t last_told() const { return static_cast<uint16_t>(told_ - 1); }
+
   /// Operations that can be taken.
   [[nodiscard]] uint16_t room() const { return static_cast<uint16_t>(mask_ + 1 - (next_ - told_)); }
   /// Whether all that was submitted has ended.
@@ -140,6 +151,7 @@ class DmaChannel {
   uint32_t begun_ = 0;  // all requests of those before are posted
   uint32_t over_ = 0;   // those before were seen to be over
   uint32_t told_ = 0;
+  bool late_ = false;
   Counts counts_;
   rte_dma_stats zero_{};  // what they were at the last reset
   std::vector<Operation> operations_;

@@ -192,6 +192,15 @@ int DmaDevice::start() {
       return -EINVAL;
     }
   }
+  if (const int rc = reopen(); rc != 0) {
+    return rc;
+  }
+  started_ = true;
+  return 0;
+}
+
+/// The queue pair, and what depends on the card's destID.
+int DmaDevice::reopen() {
   if (const int rc = open(); rc != 0) {
     return rc;
   }
@@ -200,57 +209,124 @@ int DmaDevice::start() {
       channel->set_dest_id(dest_id());
     }
   }
-  started_ = true;
+  empty_looks_ = 0;
   return 0;
 }
 
 void DmaDevice::stop() {
+  close(Status::kFlushed);
+  windows_open_ = 0;
+  started_ = false;
+}
+
+/// @param status of what is under way.
+void DmaDevice::close(Status status) {
   if (pair_ != nullptr && pair_->stop() == 0) {
-    while (reap() != 0) {
+    while (reap(status) != 0) {
     }
   }
   pair_.reset();
   for (const auto& channel : channels_) {
     if (channel != nullptr) {
-      channel->fail(Status::kFlushed);
+      channel->fail(status);
     }
   }
-  started_ = false;
+}
+
+int DmaDevice::hold() {
+  constexpr uint32_t kTimeoutMs = 2000;  // a burst that finds its card gone closes the queue
+  if (turn_.take_for_good(kTimeoutMs)) {
+    return 0;
+  }
+  log_error("%s: cannot reset the card: a thread has not come out of this device for %u ms",
+            name_.c_str(), kTimeoutMs);
+  return -EBUSY;
+}
+
+void DmaDevice::before_reset() {
+  close(Status::kLinkDown);
+}
+
+int DmaDevice::after_reset() {
+  if (!started_) {
+    return 0;
+  }
+  int rc = reopen();
+  rc = rc != 0 ? rc : open_windows();
+  if (rc != 0) {
+    pair_.reset();
+    log_error("%s: not open again after a reset of the card: stop the device and start it again",
+              name_.c_str());
+  }
+  return rc;
+}
+
+/// Those of the user, under the same indices.
+int DmaDevice::open_windows() {
+  for (uint32_t i = 0; i < windows_.size(); ++i) {
+    if ((windows_open_ >> i & 1u) != 0) {
+      if (const int rc = pair_->windows().open_at(i, windows_[i]); rc != 0) {
+        return rc;
+      }
+    }
+  }
+  return 0;
 }
 
 int DmaDevice::open_window(const rte_dma_rio_window& window, uint32_t* index) {
   if (pair_ == nullptr || !pair_->has_windows()) {
     return -ENODEV;
   }
-  return pair_->windows().open({.rio_addr = window.rio_addr,
-                                .size_bytes = window.len,
-                                .iova = window.iova,
-                                .rights = window.rights,
-                                .source = window.source,
-                                .source_mask = window.source_mask,
-                                .key = window.key},
-                               index);
+  const Window wanted = {.rio_addr = window.rio_addr,
+                         .size_bytes = window.len,
+                         .iova = window.iova,
+                         .rights = window.rights,
+                         .source = window.source,
+                         .source_mask = window.source_mask,
+                         .key = window.key};
+  uint32_t i = 0;
+  if (const int rc = pair_->windows().open(wanted, &i); rc != 0) {
+    return rc;
+  }
+  windows_[i] = wanted;
+  windows_open_ |= 1u << i;
+  *index = i;
+  return 0;
 }
 
 int DmaDevice::close_window(uint32_t index) {
-  return pair_ == nullptr || !pair_->has_windows() ? -ENODEV : pair_->windows().close(index);
+  if (pair_ == nullptr || !pair_->has_windows()) {
+    return -ENODEV;
+  }
+  if (index >= windows_.size() || (windows_open_ >> index & 1u) == 0) {
+    log_error("%s: window %u is not open", name_.c_str(), index);
+    return -ENOENT;
+  }
+  const int rc = pair_->windows().close(index);
+  if (rc == 0 || rc == -ENODEV) {
+    windows_open_ &= ~(1u << index);
+  }
+  return rc;
 }
 
 uint32_t DmaDevice::dest_id() {
   return card_->dest_id(qp_);
 }
 
-uint16_t DmaDevice::reap() {
+/// @param flushed what requests have become that the card gave back when its ring stopped.
+uint16_t DmaDevice::reap(Status flushed) {
   constexpr uint16_t kBurst = 32;
   EntryDone done[kBurst];
   const uint16_t n = pair_->dma().reap(done, kBurst);
   for (uint16_t i = 0; i < n; ++i) {
-    channels_[done[i].cookie >> 32]->ended(static_cast<uint32_t>(done[i].cookie), done[i].status);
+    const Status status = done[i].status == Status::kFlushed ? flushed : done[i].status;
+    channels_[done[i].cookie >> 32]->ended(static_cast<uint32_t>(done[i].cookie), status);
   }
   return n;
 }
 
 void DmaDevice::work(DmaChannel& channel) {
+  channel.submit_late();
   if (pair_ == nullptr) [[unlikely]] {
     return;
   }

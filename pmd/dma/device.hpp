@@ -4,19 +4,22 @@
 
 #include <rte_dmadev.h>
 
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "pmd/card/eal_card.hpp"
+#include "pmd/card/turn.hpp"
 #include "pmd/dma/channel.hpp"
 #include "pmd/dma/rte_dma_rio.h"
 
 namespace rio::pmd {
 
 /// Functions are control path, under control_lock(), unless they are hot: those belong to one
-/// thread at a time. They return 0 or -errno; the cause is logged.
+/// thread at a time, which takes the device's turn for each. They return 0 or -errno; the cause is
+/// logged.
 class DmaDevice final : public CardUser {
  public:
   static constexpr uint16_t kChannelsMax = 64;
@@ -37,6 +40,8 @@ class DmaDevice final : public CardUser {
   [[nodiscard]] uint32_t dest_id();
   void dump(std::FILE* file);
 
+  /// Hot. Whoever calls one of the hot functions has it, but for channel().
+  [[nodiscard]] Turn& turn() { return turn_; }
   /// Hot. A channel that was set up.
   [[nodiscard]] DmaChannel& channel(uint16_t number) { return *channels_[number]; }
   /// Hot. Post what waits in a channel.
@@ -49,9 +54,11 @@ class DmaDevice final : public CardUser {
   void work(DmaChannel& channel);
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] bool in_use() const override { return started_; }
-  void before_reset() override {}
-  [[nodiscard]] int after_reset() override { return 0; }
+  [[nodiscard]] int hold() override;
+  void let_go() override { turn_.give(); }
+  void before_reset() override;
+  [[nodiscard]] int after_reset() override;
+  [[nodiscard]] bool started() const { return started_; }
   [[nodiscard]] bool hears_itself() const { return hears_itself_; }
   [[nodiscard]] bool lost() const { return started_ && pair_ == nullptr; }
   [[nodiscard]] uint16_t channels() const { return static_cast<uint16_t>(channels_.size()); }
@@ -63,12 +70,15 @@ class DmaDevice final : public CardUser {
  private:
   DmaDevice(std::string name, std::shared_ptr<EalCard> card);
   [[nodiscard]] int open();
+  [[nodiscard]] int reopen();
   [[nodiscard]] int open_to_self();
+  [[nodiscard]] int open_windows();
+  void close(Status status);
   [[nodiscard]] int find_out();
   [[nodiscard]] bool reaches_itself(const DmaMemory& memory);
   [[nodiscard]] int way_of(const rte_dma_vchan_conf& conf, DmaWay* way);
   [[nodiscard]] int node_of(const rte_dma_port_param& port, DmaWay* way);
-  uint16_t reap();
+  uint16_t reap(Status flushed = Status::kFlushed);
   void look_for_trouble();
   void lose(Status status);
 
@@ -78,9 +88,12 @@ class DmaDevice final : public CardUser {
   uint16_t key_;  // of the window onto all of our memory, for ourselves only
   bool hears_itself_ = false;
   bool started_ = false;
+  Turn turn_;
   uint32_t empty_looks_ = 0;  // in a row, while requests are out
   std::unique_ptr<QueuePair> pair_;
   std::vector<std::unique_ptr<DmaChannel>> channels_;
+  std::array<Window, regs::kWindowsPerQp> windows_{};  // of the user, by their indices
+  uint32_t windows_open_ = 0;                          // a bit for each
 };
 
 /// Device of a number. Null: none, or of another driver.

@@ -93,6 +93,11 @@ int vchan_status(const rte_dma_dev* dev, uint16_t vchan, enum rte_dma_vchan_stat
   if (device == nullptr || !device->has_channel(vchan)) {
     return -EINVAL;
   }
+  const InTurn inside(device->turn());
+  if (!inside) {
+    *status = RTE_DMA_VCHAN_ACTIVE;
+    return 0;
+  }
   DmaChannel& channel = device->channel(vchan);
   device->work(channel);
   *status = device->lost()   ? RTE_DMA_VCHAN_HALTED_ERROR
@@ -123,7 +128,8 @@ constexpr rte_dma_dev_ops make_ops() {
   return ops;
 }
 
-// Hot, as dmadev calls them: channel and pointers are good.
+// Hot, as dmadev calls them: channel and pointers are good. While the card is reset it is not their
+// turn: a device looks as if it were full, and nothing had ended.
 
 int taken(DmaDevice& device, DmaChannel& channel, int rc, uint64_t flags) {
   if (rc >= 0 && (flags & RTE_DMA_OP_FLAG_SUBMIT) != 0) {
@@ -135,6 +141,10 @@ int taken(DmaDevice& device, DmaChannel& channel, int rc, uint64_t flags) {
 int copy(void* self, uint16_t vchan, rte_iova_t from, rte_iova_t to, uint32_t length_bytes,
          uint64_t flags) {
   DmaDevice& device = *static_cast<DmaDevice*>(self);
+  const InTurn inside(device.turn());
+  if (!inside) {
+    return -ENOSPC;
+  }
   DmaChannel& channel = device.channel(vchan);
   return taken(device, channel, channel.copy(from, to, length_bytes, flags), flags);
 }
@@ -142,6 +152,10 @@ int copy(void* self, uint16_t vchan, rte_iova_t from, rte_iova_t to, uint32_t le
 int copy_sg(void* self, uint16_t vchan, const rte_dma_sge* from, const rte_dma_sge* to,
             uint16_t from_count, uint16_t to_count, uint64_t flags) {
   DmaDevice& device = *static_cast<DmaDevice*>(self);
+  const InTurn inside(device.turn());
+  if (!inside) {
+    return -ENOSPC;
+  }
   DmaChannel& channel = device.channel(vchan);
   return taken(device, channel, channel.copy_list(from, to, from_count, to_count, flags), flags);
 }
@@ -149,6 +163,11 @@ int copy_sg(void* self, uint16_t vchan, const rte_dma_sge* from, const rte_dma_s
 int submit(void* self, uint16_t vchan) {
   DmaDevice& device = *static_cast<DmaDevice*>(self);
   DmaChannel& channel = device.channel(vchan);
+  const InTurn inside(device.turn());
+  if (!inside) {
+    channel.put_off_submit();  // until somebody asks what has ended
+    return 0;
+  }
   channel.submit();
   device.post(channel);
   return 0;
@@ -157,6 +176,11 @@ int submit(void* self, uint16_t vchan) {
 uint16_t completed(void* self, uint16_t vchan, const uint16_t n, uint16_t* last, bool* failed) {
   DmaDevice& device = *static_cast<DmaDevice*>(self);
   DmaChannel& channel = device.channel(vchan);
+  const InTurn inside(device.turn());
+  if (!inside) {
+    *last = channel.last_told();
+    return 0;
+  }
   device.work(channel);
   return channel.take_good(n, last, failed);
 }
@@ -165,12 +189,18 @@ uint16_t completed_status(void* self, uint16_t vchan, const uint16_t n, uint16_t
                           rte_dma_status_code* status) {
   DmaDevice& device = *static_cast<DmaDevice*>(self);
   DmaChannel& channel = device.channel(vchan);
+  const InTurn inside(device.turn());
+  if (!inside) {
+    *last = channel.last_told();
+    return 0;
+  }
   device.work(channel);
   return channel.take_all(n, last, status);
 }
 
 uint16_t burst_capacity(const void* self, uint16_t vchan) {
-  return const_cast<DmaDevice*>(static_cast<const DmaDevice*>(self))->channel(vchan).room();
+  auto* const device = const_cast<DmaDevice*>(static_cast<const DmaDevice*>(self));
+  return device->turn().is_free() ? device->channel(vchan).room() : 0;
 }
 
 }  // namespace

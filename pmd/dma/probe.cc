@@ -61,7 +61,7 @@ int remove(rte_vdev_device* vdev) {
   }
   const std::lock_guard guard(control_lock());
   const DmaDevice* const device = find_dma_device(static_cast<int16_t>(id));
-  if (device != nullptr && device->in_use()) {
+  if (device != nullptr && device->started()) {
     rte_dma_stop(static_cast<int16_t>(id));
   }
   return rte_dma_pmd_release(name);

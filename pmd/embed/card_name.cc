@@ -1,6 +1,5 @@
 #include "pmd/embed/card_name.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <set>
@@ -8,11 +7,15 @@
 #include <string_view>
 
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/emu/wire_name.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio {
 namespace {
 
+using pmd::is_fabric_name;
+using pmd::is_wire_name;
+using pmd::kWireNameMax;
 using pmd::log_error;
 
 constexpr std::string_view kEmuPrefix = "emu:";
@@ -21,7 +24,6 @@ constexpr std::string_view kSimPrefix = "sim:";
 constexpr std::string_view kShmPrefix = "shm:";
 constexpr std::string_view kUdpPrefix = "udp:";
 constexpr std::string_view kRelayPrefix = "relay:";
-constexpr size_t kWireNameMax = 63;
 constexpr size_t kBoardNameMax = 31;
 constexpr size_t kSocketPathMax = 107;
 constexpr uint32_t kRelayBoards = 64;
@@ -50,27 +52,8 @@ template <typename Number>
          number(text.substr(colon + 1), 0.0, 1.0, rate);
 }
 
-constexpr std::string_view kLettersAndDigits =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-
-/// @param also other characters that are allowed.
-[[nodiscard]] bool is_name(std::string_view text, size_t longest, std::string_view also) {
-  return !text.empty() && text.size() <= longest &&
-         std::all_of(text.begin(), text.end(), [=](char c) {
-           return kLettersAndDigits.find(c) != std::string_view::npos ||
-                  also.find(c) != std::string_view::npos;
-         });
-}
-
-[[nodiscard]] bool is_wire_name(std::string_view text) {
-  return is_name(text, kWireNameMax, "_.-");
-}
-/// It is the name of a folder.
-[[nodiscard]] bool is_fabric_name(std::string_view text) {
-  return is_wire_name(text) && text.front() != '.';
-}
 [[nodiscard]] bool is_board_name(std::string_view text) {
-  return is_name(text, kBoardNameMax, "_-");
+  return pmd::is_name(text, kBoardNameMax, "_-");
 }
 
 /// One option of a name. These tables are the only place where options are written down.

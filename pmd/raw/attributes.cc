@@ -75,7 +75,7 @@ int set_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t va
     return -EINVAL;
   }
   if (what == "dest_id") {
-    return device.card()->set_dest_id(qp, static_cast<uint32_t>(value));
+    return device.eal_card().set_dest_id(qp, static_cast<uint32_t>(value));
   }
   QueuePair* const pair = device.queue_pair(qp);
   return pair == nullptr ? -ENODEV

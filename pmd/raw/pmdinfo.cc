@@ -13,7 +13,8 @@ static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368
 
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"raw_rio\", \"params\" : \""
-    "wire=<name|loop> qps=<1-31> destid=<id> stepping=<inline|thread> exact=<0|1> quirks=<0|1> "
+    "wire=<name|loop|shm:name|udp:name> members=<file> bind=<address> port=<number> "
+    "qps=<1-31> destid=<id> stepping=<inline|thread> exact=<0|1> quirks=<0|1> "
     "faults=<seed:rate> pcie=<seed> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
     "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"

@@ -9,6 +9,7 @@
 
 #include "pmd/bus/log.hpp"
 #include "pmd/card/card_args.hpp"
+#include "pmd/card/shared_card.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -53,6 +54,7 @@ TEST(CardDevargs, TakesAll) {
   EXPECT_DOUBLE_EQ(args.emu.fault_rate, 0.25);
   EXPECT_EQ(args.emu.pcie_seed, UINT64_MAX);
   EXPECT_EQ(args.base_dest_id, 0x200u);
+  EXPECT_EQ(args.emu.id, 0u) << "of a fabric";
   EXPECT_EQ(args.tx_log2, 10u);
   EXPECT_EQ(args.shared_log2, 6u);
   EXPECT_EQ(args.dedicated_log2, 4u);
@@ -63,6 +65,36 @@ TEST(CardDevargs, TakesAll) {
   EXPECT_EQ(args.receive_timeout_us, 20u);
   EXPECT_EQ(args.retry_limit, 0u);
   EXPECT_EQ(args.retry_delay_us, 7u);
+}
+
+TEST(CardDevargs, TakesFabrics) {
+  const std::string name(63, 'n');
+  CardArgs args;
+  args.base_dest_id = 0x300;
+  ASSERT_EQ(parse(("wire=shm:" + name).c_str(), &args), 0) << logged;
+  EXPECT_EQ(args.wire, "shm:" + name);
+  EXPECT_LT(args.wire.size(), sizeof(SharedCardLayout::wire)) << "with its 0";
+  EXPECT_EQ(args.emu.fabric, name);
+  EXPECT_EQ(args.emu.id, 0x300u) << "the default";
+  EXPECT_EQ(args.emu.id_step, 0x100u) << "is a wish";
+
+  args = {};
+  ASSERT_EQ(parse("destid=0x200,wire=shm:demo", &args), 0) << logged;
+  EXPECT_EQ(args.emu.id, 0x200u);
+  EXPECT_EQ(args.emu.id_step, 0u) << "that, or none";
+
+  args = {};
+  ASSERT_EQ(parse("wire=udp:lab,members=/etc/lab,destid=7", &args), 0) << logged;
+  EXPECT_EQ(args.emu.udp_fabric, "lab");
+  EXPECT_EQ(args.emu.members, "/etc/lab");
+  EXPECT_EQ(args.emu.id, 7u);
+  EXPECT_EQ(args.emu.id_step, 0u);
+
+  args = {.base_dest_id = 0x100};
+  ASSERT_EQ(parse("wire=udp:lab,bind=eth0,port=65535", &args), 0) << logged;
+  EXPECT_EQ(args.emu.bind, "eth0");
+  EXPECT_EQ(args.emu.port, 65535u);
+  EXPECT_EQ(args.emu.id, 0u) << "found by its address";
 }
 
 TEST(CardDevargs, DerivesOneTimeoutFromTheOther) {
@@ -92,6 +124,20 @@ constexpr const char* kEntries = "2 to 65536 entries, a power of two";
 constexpr Bad kBad[] = {
     {"wire=", "wire", "loop, or a name"},
     {"wire=a/b", "wire", "letters, digits"},
+    {"wire=shm:", "wire", "shm:"},
+    {"wire=shm:.a", "wire", "no '.' first"},
+    {"wire=shm:a/b", "wire", "letters, digits"},
+    {"wire=udp:", "wire", "udp:"},
+    {"wire=tcp:a", "wire", "shm:"},
+    {"wire=shm:a,destid=0", "destid", "1 to 65533"},
+    {"wire=udp:a,destid=1", "members", "belong together"},
+    {"wire=udp:a,members=f", "destid", "belong together"},
+    {"wire=udp:a,members=f,destid=1,port=1", "port", "leave out"},
+    {"wire=udp:a,port=65536", "port", "0 to 65535"},
+    {"wire=udp:a,bind=", "bind", "an IP address"},
+    {"wire=udp:a,members=", "members", "a file"},
+    {"wire=shm:a,port=1", "port", "wire=udp:NAME"},
+    {"members=f", "members", "wire=udp:NAME"},
     {"qps=0", "qps", "1 to 31"},
     {"qps=32", "qps", "1 to 31"},
     {"qps=x", "qps", "1 to 31"},
@@ -122,7 +168,7 @@ constexpr Bad kBad[] = {
     {"response_timeout_us=7,receive_timeout_us=15", "receive_timeout_us", "allowed is 1 to 14"},
     {"retry_limit=1000001", "retry_limit", "0 (never give up) to 1000000"},
     {"retry_delay_us=0", "retry_delay_us", "1 to 1000000"},
-    {"nonsense=1", "nonsense", "take one of wire, qps"},
+    {"nonsense=1", "nonsense", "take one of wire, members"},
     {"exact=1,exact=1", "exact", "given twice"},
 };
 

@@ -116,7 +116,7 @@ constexpr Bad kBad[] = {
     {"dma_ring=65536", "for argument 'dma_ring': this card takes 8 to 32768 entries"},
     {"response_timeout_us=0", "for argument 'response_timeout_us': allowed is 1 to 10000000"},
     {"retry_delay_us=9999999", "for argument 'retry_delay_us': allowed is 1 to 1000000"},
-    {"speed=11", "no argument 'speed' for an emulated card: take one of wire, qps,"},
+    {"speed=11", "no argument 'speed' for an emulated card: take one of wire, members,"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, RawBadArgs, testing::ValuesIn(kBad));

@@ -2,10 +2,7 @@
 // the same program with --role, and talks to them over pipes.
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <rte_eal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,77 +11,20 @@
 #include <memory>
 #include <sstream>
 
+#include "tests/eal/child_process.hpp"
 #include "tests/eal/eal_process.hpp"
 #include "tests/eal/raw_worker.hpp"
 
 namespace rio::test {
 namespace {
 
-constexpr int kPatienceMs = 30'000;  // of a machine with better things to do
-
 /// A worker process.
-class Worker {
+class Worker : public ChildProcess {
  public:
-  Worker(const std::string& prefix, bool primary, unsigned qp) {
-    int to[2];
-    int from[2];
-    if (pipe(to) != 0 || pipe(from) != 0) {
-      return;
-    }
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      dup2(to[0], STDIN_FILENO);
-      dup2(from[1], STDOUT_FILENO);
-      for (const int fd : {to[0], to[1], from[0], from[1]}) {
-        close(fd);
-      }
-      const std::string role = std::string("--role=") + (primary ? "primary" : "secondary");
-      const std::string number = std::to_string(qp);
-      execl("/proc/self/exe", "raw_multi_test", role.c_str(), prefix.c_str(), number.c_str(),
-            nullptr);
-      _exit(127);
-    }
-    close(to[0]);
-    close(from[1]);
-    in_ = to[1];
-    out_ = from[0];
-  }
-  ~Worker() {
-    if (pid_ > 0) {
-      kill9();
-    }
-    close(in_);
-    close(out_);
-  }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
+  Worker(const std::string& prefix, bool primary, unsigned qp)
+      : ChildProcess({std::string("--role=") + (primary ? "primary" : "secondary"), prefix,
+                      std::to_string(qp)}) {}
 
-  /// Next line, "" after half a minute or at the end.
-  std::string line() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
-    for (;;) {
-      if (const size_t at = text_.find('\n'); at != std::string::npos) {
-        std::string first = text_.substr(0, at);
-        text_.erase(0, at + 1);
-        return first;
-      }
-      pollfd fd{.fd = out_, .events = POLLIN, .revents = 0};
-      char bytes[512];
-      if (std::chrono::steady_clock::now() > end || poll(&fd, 1, kPatienceMs) <= 0) {
-        return "";
-      }
-      const ssize_t n = read(out_, bytes, sizeof(bytes));
-      if (n <= 0) {
-        return "";
-      }
-      text_.append(bytes, static_cast<size_t>(n));
-    }
-  }
-  std::string ask(const std::string& command) {
-    const std::string text = command + "\n";
-    return write(in_, text.data(), text.size()) < 0 ? "" : line();
-  }
   /// Messages so far; errors are expected to be none.
   uint64_t count() {
     std::istringstream words(ask("count"));
@@ -107,27 +47,10 @@ class Worker {
     }
     return false;
   }
-  void kill9() {
-    kill(pid_, SIGKILL);
-    (void)wait();
-  }
-  /// @return exit code, or -1.
-  int wait() {
-    int status = 0;
-    const bool ended = waitpid(pid_, &status, 0) == pid_ && WIFEXITED(status);
-    pid_ = -1;
-    return ended ? WEXITSTATUS(status) : -1;
-  }
   int stop() {
     EXPECT_EQ(ask("stop"), "stopped 0");
     return wait();
   }
-
- private:
-  pid_t pid_ = -1;
-  int in_ = -1;
-  int out_ = -1;
-  std::string text_;
 };
 
 class RawMulti : public testing::Test {

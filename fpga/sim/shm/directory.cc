@@ -314,6 +314,21 @@ namespace {
   return it == taken.end() || *it - first >= ids;
 }
 
+/// Where a member gets in who only wishes for `seat.id`; there if nothing is free.
+[[nodiscard]] uint32_t next_free(const std::set<uint32_t>& taken, const Seat& seat) {
+  constexpr uint32_t kEnd = 1u << 16;
+  const uint32_t places = (kEnd - 1) / seat.id_step;
+  uint32_t first = seat.id;
+  for (uint32_t tried = 0; tried <= places; ++tried) {
+    if (all_free(taken, first, seat.ids)) {
+      return first;
+    }
+    first += seat.id_step;
+    first = first + seat.ids >= kEnd ? seat.id_step : first;
+  }
+  return seat.id;
+}
+
 }  // namespace
 
 int Directory::take(const Seat& seat, std::string* error) {
@@ -326,6 +341,9 @@ int Directory::take(const Seat& seat, std::string* error) {
     }
   }
   uint32_t first = seat.id != 0 ? seat.id : lowest_free(taken, seat.ids);
+  if (seat.id != 0 && seat.id_step != 0 && seat.board.empty()) {
+    first = next_free(taken, seat);
+  }
   uint32_t ids = seat.ids;
   if (!seat.board.empty()) {
     if (const int rc = take_board(seat, taken, boards, &first, error); rc != 0) {
@@ -340,7 +358,7 @@ int Directory::take(const Seat& seat, std::string* error) {
   if (!all_free(taken, first, ids)) {
     return fail(error, -EBUSY,
                 path_ + ": destID " + std::to_string(*taken.lower_bound(first)) +
-                    " is in use; give another id=, or none");
+                    " is in use; give another id= (destid= of a DPDK device), or none");
   }
   for (uint32_t i = 0; i < ids; ++i) {
     const int rc = i == 0 ? listen_at(first, error)

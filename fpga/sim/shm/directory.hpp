@@ -14,8 +14,11 @@ namespace rio::sim::shm {
 
 /// Which destIDs a member wants.
 struct Seat {
-  std::string fabric;       ///< name, 1 to 63 letters, digits, '_', '.' or '-'; no folder's name
-  uint32_t id = 0;          ///< the first; 0: the lowest free ones from 1
+  std::string fabric;  ///< name, 1 to 63 letters, digits, '_', '.' or '-'; no folder's name
+  uint32_t id = 0;     ///< the first; 0: the lowest free ones from 1
+  /// Not 0, and no board: where one of `id` and those behind it is taken, the next that are free,
+  /// by such steps, within 16 bits; from `id_step` on once there are none above.
+  uint32_t id_step = 0;
   uint32_t ids = 1;         ///< how many in a row
   std::string board = {};   ///< not empty: these ids are those of a board of `ids` queue pairs,
   uint32_t queue_pair = 0;  ///< and the member is this one of them

@@ -40,6 +40,9 @@ struct EmuConfig {
   std::string relay{};
   uint32_t relay_board = ~0u;  ///< from 0; all ones: the emptiest board
   uint32_t id = 0;
+  /// Not 0, in a fabric of processes, without a `board`: `id` is a wish. Where it is taken the card
+  /// gets the next free destIDs, by such steps.
+  uint32_t id_step = 0;
   std::string board{};
   uint32_t board_pair = 0;
   bool pull = true;  ///< long messages are copied once, straight out of the sender's process

@@ -15,6 +15,7 @@ namespace {
   sim::shm::Seat seat;
   seat.fabric = config.fabric;
   seat.id = config.id;
+  seat.id_step = config.id_step;
   seat.ids = config.queue_pairs;
   seat.board = config.board;
   seat.queue_pair = config.board_pair;

@@ -73,6 +73,18 @@ TEST_F(WindowTableTest, EightAreAvailableAndClosedOnesAgain) {
   }
 }
 
+TEST_F(WindowTableTest, OfANumber) {
+  ASSERT_EQ(table_->open_at(5, window()), 0);
+  EXPECT_EQ(table_->open_at(5, window()), -EBUSY);
+  EXPECT_TRUE(LogCapture::one_line_with({"window 5", "choose another"}));
+  EXPECT_EQ(table_->open_at(8, window()), -EINVAL);
+  uint32_t index;
+  ASSERT_EQ(table_->open(window(), &index), 0);
+  EXPECT_EQ(index, 0u);
+  EXPECT_EQ(table_->close(5), 0);
+  EXPECT_EQ(table_->open_at(5, window()), 0);
+}
+
 TEST_F(WindowTableTest, Refusals) {
   uint32_t index = 99;
   const auto refused = [&](auto&& change) {

@@ -138,6 +138,25 @@ uint32_t halves() {
 }
 
 // Not with the square of the members: those who never talk share nothing.
+TEST_F(Wire, WhoOnlyWishesForADestIdGetsTheNextThatIsFree) {
+  const auto wish = [](uint32_t id, uint32_t ids, std::unique_ptr<ShmWire>* out) {
+    std::string error;
+    const int rc =
+        ShmWire::join({.fabric = "f", .id = id, .id_step = 0x4000, .ids = ids}, out, &error);
+    return rc == 0 ? static_cast<int>((*out)->first_id()) : rc;
+  };
+  std::unique_ptr<ShmWire> wires[6];
+  EXPECT_EQ(wish(0x8000, 2, &wires[0]), 0x8000);
+  EXPECT_EQ(wish(0x8000, 2, &wires[1]), 0xC000);
+  const auto in_the_way = join(0x4001);
+  EXPECT_EQ(wish(0x8000, 1, &wires[2]), 0x4000) << "the first step, behind the last";
+  EXPECT_EQ(wish(0x8000, 1, &wires[3]), -EBUSY) << "no step is free";
+  wires[0].reset();
+  EXPECT_EQ(wish(0xC000, 2, &wires[4]), 0x8000) << "two in a row: not at 0x4000";
+  wires[4].reset();
+  EXPECT_EQ(wish(0xC000, 1, &wires[5]), 0x8000);
+}
+
 TEST_F(Wire, MemoryIsForPairsThatTalk) {
   constexpr uint32_t kMembers = 12;
   std::vector<std::unique_ptr<ShmWire>> members;
