@@ -3,6 +3,7 @@
 The function's own are the program's. What lies below the driver's poll hook is the emulated card's;
 all the rest is the driver's, with what DPDK does for it: mbufs taken and freed.
 """
+import collections
 import json
 import os
 import re
@@ -27,20 +28,27 @@ class Below:
         self._function = function
 
     def top(self, number, over, card=False):
-        """[(instructions, function)] of the driver or of the emulated card, the dearest first.
+        """[(instructions, function)] of the driver or of the emulated card, the dearest first; of
+        functions that both call, memcpy() for one, what those of this side called.
         @param over what to divide by."""
-        cards = self._reached({callee for _, callee in self._edges if callgrind.HOOK.match(callee)})
-        wanted = cards if card else self._reached({self._function}) - cards - {self._function}
-        costs = [(cost / over, name.replace("(anonymous namespace)::", "").replace("{lambda()", "{lambda"))
-                 for name, cost in self._own.most_common() if name in wanted]
-        return [(cost, re.sub(r"\(.*", "", name)) for cost, name in costs[:number]]
+        hooks = {callee for _, callee in self._edges if callgrind.HOOK.match(callee)}
+        cards = self._reached(hooks, set())
+        driver = self._reached({self._function}, hooks)
+        shared = cards & driver
+        side = (cards if card else driver) - shared
+        costs = collections.Counter({name: self._own[name] for name in side - {self._function}})
+        for (caller, callee), cost in self._edges.items():
+            if callee in shared and caller in side:
+                costs[callee] += cost
+        named = [(cost / over, name.replace("(anonymous namespace)::", "")) for name, cost in costs.most_common(number)]
+        return [(cost, re.sub(r"\(.*", "", name)) for cost, name in named]
 
-    def _reached(self, found):
-        """What they call, and what that calls, with themselves."""
+    def _reached(self, found, but):
+        """What they call, and what that calls, with themselves; not through `but`."""
         reached = set()
         while found:
             reached |= found
-            found = {callee for caller, callee in self._edges if caller in found} - reached
+            found = {callee for caller, callee in self._edges if caller in found} - reached - but
         return reached
 
 
