@@ -1,6 +1,10 @@
 """How busy the machine is, and who got how much of its time."""
 import os
+import subprocess
 import time
+
+LIB = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HUGEPAGES_USED = 128  # by a program of programs.memory_args()
 
 
 def _cpu_times():
@@ -70,3 +74,12 @@ class Share:
         now, passed = self._now(), time.monotonic() - self.at
         used = [now[key] - cpu for key, cpu in self.before.items() if key in now]
         return min(1.0, max(used) / passed) if used and passed >= 0.2 else None
+
+
+def reserve_hugepages(wanted):
+    """@param wanted of 2 MiB. @return '' or why there are too few."""
+    script = (f'. "{LIB}/common.sh"; . "{LIB}/hugepages.sh"; '
+              f'reserve_hugepages {wanted} || echo "$hugepages_why"; free_hugepages >&2')
+    done = subprocess.run(["bash", "-c", script, "bench"], capture_output=True, text=True, check=False)
+    free = int(done.stderr.split()[-1]) if done.stderr.split() else 0
+    return done.stdout.strip() or ("" if free >= HUGEPAGES_USED else f"only {free} hugepages are free")

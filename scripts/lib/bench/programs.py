@@ -1,7 +1,6 @@
 """Runs the programs that are measured, and their peers."""
 import json
 import os
-import re
 import shlex
 import subprocess
 import tempfile
@@ -70,74 +69,6 @@ def rio_testpmd(args, seconds):
                            + "\n".join(output.splitlines()[-8:]))
         with open(file, encoding="utf-8") as text:
             return json.load(text), share[0]
-
-
-class Memif:
-    """Stock dpdk-testpmd, forwarding between the two ends of a net_memif pair on one lcore."""
-
-    RATE = re.compile(r"Rx-pps:\s+(\d+)")
-
-    def __init__(self, cpus, huge):
-        self.args = ["dpdk-testpmd", "-l", cpus, "--no-pci", "--iova-mode=va", *memory_args(huge),
-                     "--no-telemetry", "--vdev", "net_memif0,role=server,socket={socket},socket-abstract=no",
-                     "--vdev", "net_memif1,role=client,socket={socket},socket-abstract=no", "--", "-i",
-                     "--nb-cores=1", "--total-num-mbufs=8192", "--forward-mode=io",
-                     "--port-topology=loop", "--no-mlockall"]
-
-    def shown(self):
-        return shown(self.args).replace("{socket}", "SOCKET") + "; start tx_first, show port stats all"
-
-    def measure(self, seconds):
-        """@return (packets received per second, both ports; share of a core, or None)."""
-        with tempfile.TemporaryDirectory() as folder:
-            socket = os.path.join(folder, "memif.sock")
-            args = [arg.format(socket=socket) for arg in self.args]
-            with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, bufsize=1) as process:
-                try:
-                    return self._measure(process, seconds)
-                except (OSError, RunError):
-                    process.kill()
-                    raise
-
-    def _measure(self, process, seconds):
-        killer = threading.Timer(seconds + 40, process.kill)
-        killer.start()
-        try:
-            self._wait(process, "testpmd> ", prompt=True)
-            time.sleep(1.0)  # until the ends have found each other
-            self._say(process, "start tx_first")
-            time.sleep(0.5)
-            self._say(process, "show port stats all")
-            share = Share(process.pid)
-            time.sleep(seconds)
-            self._say(process, "show port stats all")
-            got = share.stop()
-            self._say(process, "stop")
-            self._say(process, "quit")
-            rest = process.stdout.read()
-        finally:
-            killer.cancel()
-        rates = [int(word) for word in self.RATE.findall(rest)]
-        if len(rates) < 4 or sum(rates[-2:]) == 0:
-            raise RunError("dpdk-testpmd on a net_memif pair forwarded nothing:\n"
-                           + "\n".join(rest.splitlines()[-10:]))
-        return sum(rates[-2:]), got
-
-    @staticmethod
-    def _say(process, line):
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-
-    @staticmethod
-    def _wait(process, text, prompt):
-        """Reads until the prompt, which ends no line."""
-        seen = ""
-        while prompt and not seen.endswith(text):
-            byte = process.stdout.read(1)
-            if not byte:
-                raise RunError("dpdk-testpmd did not start:\n" + "\n".join(seen.splitlines()[-8:]))
-            seen += byte
 
 
 def dpdk_version():
