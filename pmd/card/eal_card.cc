@@ -267,12 +267,6 @@ int EalCard::reset() {
     log_error("%s: only the primary process may reset the card", name_.c_str());
     return -EPERM;
   }
-  for (const CardUser* const user : users_) {
-    if (user->in_use()) {
-      log_error("%s: cannot reset the card: stop %s first", name_.c_str(), user->name().c_str());
-      return -EBUSY;
-    }
-  }
   std::vector<uint32_t> taken;
   int rc = claim_rest(&taken);
   rc = rc != 0 ? rc : hold_users();

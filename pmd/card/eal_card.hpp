@@ -34,9 +34,6 @@ class CardUser {
  public:
   /// For messages: "raw_rio0".
   [[nodiscard]] virtual const std::string& name() const = 0;
-  /// Whether another thread may be in a burst of its queues, and cannot be kept out: then the card
-  /// is not reset.
-  [[nodiscard]] virtual bool in_use() const { return false; }
   /// Keep threads out of its bursts (Turn::take_for_good()), until let_go(). Asked of all users,
   /// before anything else happens. @return -EBUSY: one does not come out; the card is not reset.
   [[nodiscard]] virtual int hold() { return 0; }

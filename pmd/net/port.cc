@@ -90,7 +90,7 @@ uint32_t NetPort::dest_id() {
 
 int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter) {
   const uint32_t room_bytes = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
-  if (!scatter && room_bytes < frame_bytes_max()) {
+  if (!scatter && room_bytes < dev_->data->mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
     log_error(
         "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
         "'scatter'",
@@ -98,6 +98,10 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
     return -EINVAL;
   }
   release_rx(queue);
+  if (queue == 0) {  // all that is received counts from 0 again
+    shared_->rx = nullptr;
+    rx_.reset();
+  }
   rx_queues_[queue] = make_shared_object<NetRxQueue>(card_->bus());
   if (rx_queues_[queue] == nullptr) {
     return -ENOMEM;
@@ -249,7 +253,7 @@ void NetPort::invite() {
     peers_->owe(peers_->owed_join, id);
     peers_->owe(peers_->owed_call, id);
   }
-  tx_[0]->tell();
+  tx_[0]->tell();  // while a reset goes on somebody else does, soon
 }
 
 void NetPort::close() {
@@ -278,18 +282,16 @@ void NetPort::stop() {
   }
   started_ = false;
   stop_watching();
-  if (pairs_[0] != nullptr) {
+  if (!std::exchange(closed_, false)) {
     tx_[0]->leave();
     close();
-  }
-  if (std::exchange(taken_away_, false)) {
-    give_back();
   }
 }
 
 int NetPort::set_mtu(uint16_t mtu) {
   for (const auto& queue : rx_queues_) {
-    if (queue != nullptr && !queue->scatter && queue->room_bytes < mtu + kFrameBytesOverMtu) {
+    if (queue != nullptr && !queue->scatter &&
+        queue->room_bytes < mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
       log_error(
           "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
           "'scatter'",

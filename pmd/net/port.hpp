@@ -70,7 +70,8 @@ class NetPort final : public CardUser {
   int update_link();
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] bool in_use() const override { return false; }
+  [[nodiscard]] int hold() override;
+  void let_go() override;
   void before_reset() override;
   [[nodiscard]] int after_reset() override;
   [[nodiscard]] EalCard& card() { return *card_; }
@@ -86,7 +87,6 @@ class NetPort final : public CardUser {
   [[nodiscard]] int open_rx();
   void close();
   [[nodiscard]] bool take_away();
-  void give_back();
   void invite();
   [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
   [[nodiscard]] NetTx* tx(uint16_t queue) const { return tx_[queue].get(); }
@@ -105,7 +105,8 @@ class NetPort final : public CardUser {
   NetShared* shared_ = nullptr;
   uint32_t qp_ = 0;
   bool started_ = false;
-  bool taken_away_ = false;  // bursts, for a reset
+  bool held_ = false;        // nobody gets into a burst
+  bool closed_ = false;      // for a reset
   bool recovering_ = false;  // somebody was told so
   uint32_t looks_ = 0;
   SharedPtr<Peers> peers_;

@@ -57,7 +57,7 @@ void NetPort::look() {
                 name_.c_str());
     }
   }
-  if (!taken_away_ && pairs_[0] != nullptr) {
+  if (!closed_) {
     if (++looks_ % kLooksBetweenCalls == 0) {
       for (const uint32_t id : args_.invited) {
         if (id != dest_id() && !peers_->joined.has(id)) {
@@ -74,7 +74,7 @@ void NetPort::look() {
 
 /// Whether a ring does not work any more.
 bool NetPort::is_dead() {
-  if (taken_away_ || card_->card() == nullptr) {
+  if (closed_ || card_->card() == nullptr) {
     return true;
   }
   for (const auto& pair : pairs_) {
@@ -99,7 +99,7 @@ int NetPort::update_link() {
   if (card_->card() != nullptr) {
     card_->let_work();
     const LinkState state = card_->card()->link();
-    link.link_status = state.up && started_ && !taken_away_ ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN;
+    link.link_status = state.up && started_ && !closed_ ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN;
     link.link_speed = state.lanes * state.lane_mbaud;
   }
   const bool was_up = dev_->data->dev_link.link_status == RTE_ETH_LINK_UP;
@@ -110,15 +110,41 @@ int NetPort::update_link() {
   return rc;
 }
 
+/// All of them or none.
 bool NetPort::take_away() {
-  bool all = rx_->take_away(kInsideTimeoutMs);
-  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
-    all = tx_[i]->take_away(kInsideTimeoutMs) && all;
+  if (!rx_->take_away(kInsideTimeoutMs)) {
+    return false;
   }
-  return all;
+  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
+    if (!tx_[i]->take_away(kInsideTimeoutMs)) {
+      while (i != 0) {
+        tx_[--i]->give_back();
+      }
+      rx_->give_back();
+      return false;
+    }
+  }
+  return true;
 }
 
-void NetPort::give_back() {
+int NetPort::hold() {
+  if (!started_ || held_) {
+    return 0;
+  }
+  if (!take_away()) {
+    log_error("%s: a thread has been in a burst for %u ms: end it, and try again", name_.c_str(),
+              kInsideTimeoutMs);
+    return -EBUSY;
+  }
+  held_ = true;
+  return 0;
+}
+
+/// A port that could not be opened again keeps its queues shut: bursts do nothing.
+void NetPort::let_go() {
+  if (!std::exchange(held_, false)) {
+    return;
+  }
   rx_->give_back();
   for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
     tx_[i]->give_back();
@@ -126,29 +152,25 @@ void NetPort::give_back() {
 }
 
 void NetPort::before_reset() {
-  if (!started_ || taken_away_) {
+  if (!started_ || closed_) {
     return;
   }
   recovering_ = true;
   rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_ERR_RECOVERING, nullptr);
-  if (!take_away()) {
-    log_error("%s: a thread has been in a burst for %u ms: what it does there is undefined",
-              name_.c_str(), kInsideTimeoutMs);
-  }
-  taken_away_ = true;
   close();
+  closed_ = true;
 }
 
 int NetPort::after_reset() {
-  if (!taken_away_) {
+  if (!closed_) {
     return 0;
   }
   if (const int rc = open(); rc != 0) {
     close();
     return rc;
   }
-  taken_away_ = false;
-  give_back();
+  closed_ = false;
+  *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another one since
   invite();
   if (std::exchange(recovering_, false)) {
     rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);
