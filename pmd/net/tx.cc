@@ -2,11 +2,87 @@
 #include "pmd/net/tx.hpp"
 
 #include <rte_ethdev.h>
-#include <rte_memcpy.h>
 
+#include <bit>
 #include <cerrno>
 
 namespace rio::pmd {
+namespace {
+
+/// Without a byte too many on either side.
+[[gnu::noinline]] void copy_other(uint8_t* to, const uint8_t* from, uint64_t length_bytes) {
+  if (length_bytes >= 64) {
+    for (uint64_t at = 0; at + 64 <= length_bytes; at += 64) {
+      copy_64(to + at, from + at);
+    }
+    copy_64(to + length_bytes - 64, from + length_bytes - 64);
+  } else if (length_bytes >= 32) {
+    std::memcpy(to, from, 32);
+    std::memcpy(to + length_bytes - 32, from + length_bytes - 32, 32);
+  } else if (length_bytes >= 16) {
+    std::memcpy(to, from, 16);
+    std::memcpy(to + length_bytes - 16, from + length_bytes - 16, 16);
+  } else {
+    std::memcpy(to, from, length_bytes);
+  }
+}
+
+}  // namespace
+
+/// Where the next frames of a burst go: a lane.
+struct NetTx::Filling {
+  Mac mac = kNoMac;
+  const rte_mempool* pool = nullptr;
+  Lane* lane = nullptr;
+  uint8_t* to = nullptr;
+  uint8_t* end = nullptr;
+  uint32_t items = 0;
+  uint64_t bytes = 0;  ///< of all frames of the burst
+
+  void close() {
+    if (mac != kNoMac) {
+      lane->at = static_cast<uint32_t>(to - lane->va);
+      lane->items = items;
+      mac = kNoMac;
+    }
+  }
+};
+
+/// Whether it goes back to its mempool as it is: one segment, which nobody else has, and of its
+/// own.
+[[gnu::always_inline]] inline bool NetTx::is_plain(const rte_mbuf& frame) {
+  static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, refcnt) + 2);
+  constexpr uint32_t kOneEach = 0x0001'0001;
+  constexpr uint8_t kAttached = (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL) >> 56;
+  uint32_t counts;
+  std::memcpy(&counts, &frame.refcnt, sizeof(counts));
+  uint8_t flags;  // the highest
+  std::memcpy(&flags, reinterpret_cast<const uint8_t*>(&frame.ol_flags) + 7, sizeof(flags));
+  return counts == kOneEach && (flags & kAttached) == 0;
+}
+
+/// For a frame and those behind it. @return false: it is no plain case, does not go into a bundle,
+/// or not now.
+[[gnu::noinline]] bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
+  filling->close();
+  if (frame.nb_segs != 1 || frame.pkt_len < RTE_ETHER_HDR_LEN || frame.pkt_len > kCopiedBytesMax ||
+      !RTE_MBUF_DIRECT(&frame) || rte_mbuf_refcnt_read(&frame) != 1) {
+    return false;
+  }
+  const Mac mac = load_mac(rte_pktmbuf_mtod(&frame, const uint8_t*));
+  Lane& lane = lane_of(mac);
+  if ((lane.mac != mac || lane.at + item_bytes(frame.pkt_len) > kBundleBytesMax) &&
+      !open(lane, mac)) {
+    return false;
+  }
+  filling->mac = mac;
+  filling->pool = frame.pool;
+  filling->lane = &lane;
+  filling->to = lane.va + lane.at;
+  filling->end = lane.va + kBundleBytesMax;
+  filling->items = lane.items;
+  return true;
+}
 
 NetTx::NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config)
     : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {
@@ -97,6 +173,7 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
           .items = 0,
           .record = record,
           .dest_id = dest_id};
+  lanes_open_ |= 1u << (&lane - lanes_.data());
   return true;
 }
 
@@ -107,26 +184,7 @@ void NetTx::close(Lane& lane) {
   ++room_;  // stage() takes it
   stage(place_iova(lane.record), lane.record, lane.at, config_.bundle_mbox);
   lane.mac = kNoMac;
-}
-
-/// @return false: it does not go into a bundle, or not now.
-[[gnu::always_inline]] inline bool NetTx::append(const rte_mbuf& frame, uint32_t length_bytes) {
-  const auto* const from = rte_pktmbuf_mtod(&frame, const uint8_t*);
-  const Mac mac = load_mac(from);
-  Lane& lane = lane_of(mac);
-  const uint32_t bytes = item_bytes(length_bytes);
-  if (lane.mac != mac || lane.at + bytes > kBundleBytesMax) [[unlikely]] {
-    if (!open(lane, mac)) {
-      return false;
-    }
-  }
-  uint8_t* const to = lane.va + lane.at;
-  lane.at += bytes;
-  ++lane.items;
-  store_word(to, length_bytes);
-  store_word(to + bytes - sizeof(uint64_t), 0);  // what pads it says nothing of other frames
-  rte_memcpy(to + kItemHeaderBytes, from, length_bytes);
-  return true;
+  lanes_open_ &= ~(1u << (&lane - lanes_.data()));
 }
 
 /// A small frame in several pieces. @return false: not now.
@@ -149,47 +207,25 @@ bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
   return true;
 }
 
-void NetTx::free_copied(rte_mbuf** frames, uint16_t n) {
-  if (n == 0) {
-    return;
-  }
-  if (config_.fast_free) {
+/// Frames that fill() has copied.
+inline void NetTx::free_filled(rte_mbuf** frames, uint32_t n) {
+  if (n != 0) {
     rte_mempool_put_bulk(frames[0]->pool, reinterpret_cast<void**>(frames), n);
-  } else {
-    rte_pktmbuf_free_bulk(frames, n);
   }
 }
 
 void NetTx::stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox) {
-  if (staged_count_ == kBurst) {
-    stage_staged();
-  }
   --room_;
-  staged_[staged_count_++] = {.iova = iova,
-                              .cookie = record,
-                              .dest_id = records_[record].dest_id,
-                              .length_bytes = static_cast<uint16_t>(length_bytes),
-                              .mbox = mbox,
-                              .flags = 0};
-}
-
-void NetTx::stage_staged() {
-  const uint32_t count = staged_count_;
-  staged_count_ = 0;
-  const uint32_t taken =
-      count == 0 ? 0 : queue_->stage(staged_.data(), static_cast<uint16_t>(count));
-  counts_.messages.add(taken);
-  for (uint32_t i = taken; i < count; ++i) {
-    not_staged(staged_[i].cookie);
-  }
+  ++staged_;
+  queue_->stage_good(TxQueue::slot_words(records_[record].dest_id, mbox), length_bytes, iova,
+                     record);
 }
 
 void NetTx::stage_gather(const TxGather& message) {
-  stage_staged();
   room_ -= 2;
-  if (queue_->stage_gather(message)) {
-    counts_.messages.add(1);
-  } else {
+  ++staged_;
+  if (!queue_->stage_gather(message)) {
+    --staged_;
     not_staged(message.cookie);
   }
 }
@@ -202,30 +238,73 @@ void NetTx::not_staged(uint64_t cookie) {
   free_records_[free_count_++] = static_cast<uint32_t>(cookie);
 }
 
-uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
-  uint64_t bytes = 0;
-  uint16_t copied = 0;  // frames from here on were copied, and are not freed yet
-  uint16_t i = 0;
-  for (; i < n; ++i) {
-    rte_mbuf& frame = *frames[i];
-    const uint32_t length_bytes = frame.pkt_len;
-    bytes += length_bytes;
-    if (length_bytes - RTE_ETHER_HDR_LEN <= kCopiedBytesMax - RTE_ETHER_HDR_LEN &&
-        frame.nb_segs == 1 && append(frame, length_bytes)) [[likely]] {
-      continue;
-    }
-    free_copied(frames + copied, static_cast<uint16_t>(i - copied));
-    copied = i;
-    if (send_other(frame) == Fate::kNotNow) {
-      bytes -= length_bytes;
+/// Frames of the plain case, which go where the one before went, and can be freed together.
+/// @return how many; the next is otherwise.
+[[gnu::noinline]] uint32_t NetTx::fill(Filling* filling, rte_mbuf** frames, uint32_t n) {
+  const Mac mac = filling->mac << 16;
+  const rte_mempool* const pool = filling->pool;
+  const uint8_t* const end = filling->end;
+  uint8_t* to = filling->to;
+  uint64_t sum = 0;
+  rte_mbuf** next = frames;
+  rte_mbuf** const stop = frames + n;
+  for (; next != stop; ++next) {
+    const rte_mbuf& frame = **next;
+    const uint64_t length = frame.pkt_len;
+    const auto* const from = rte_pktmbuf_mtod(&frame, const uint8_t*);
+    uint8_t* const behind = to + kItemHeaderBytes + ((length + 7) & ~uint64_t{7});
+    if (length - RTE_ETHER_HDR_LEN > kCopiedBytesMax - RTE_ETHER_HDR_LEN || behind > end ||
+        !is_plain(frame) || frame.pool != pool || load_word(from) << 16 != mac) [[unlikely]] {
       break;
     }
-    ++copied;
+    store_word(to, length);
+    store_word(behind - sizeof(uint64_t), 0);  // what pads it says nothing of other frames
+    if (length == 64) {
+      copy_64(to + kItemHeaderBytes, from);
+    } else {
+      copy_other(to + kItemHeaderBytes, from, length);
+    }
+    to = behind;
+    sum += length;
   }
-  free_copied(frames + copied, static_cast<uint16_t>(i - copied));
+  const auto count = static_cast<uint32_t>(next - frames);
+  filling->to = to;
+  filling->items += count;
+  filling->bytes += sum;
+  return count;
+}
+
+uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
+  Filling filling;
+  uint32_t i = 0;
+  while (i != n) {
+    const uint32_t filled = fill(&filling, frames + i, n - i);
+    free_filled(frames + i, filled);
+    i += filled;
+    if (i == n) {
+      break;
+    }
+    rte_mbuf& frame = *frames[i];
+    if (begin_filling(&filling, frame)) {
+      continue;
+    }
+    const uint32_t length_bytes = frame.pkt_len;
+    if (send_other(frame) == Fate::kNotNow) {
+      break;
+    }
+    filling.bytes += length_bytes;
+    ++i;
+  }
+  filling.close();
   counts_.frames.add(i);
-  counts_.bytes.add(bytes);
-  return i;
+  counts_.bytes.add(filling.bytes);
+  return static_cast<uint16_t>(i);
+}
+
+void NetTx::close_all() {
+  for (; lanes_open_ != 0; lanes_open_ &= lanes_open_ - 1) {
+    close(lanes_[static_cast<uint32_t>(std::countr_zero(lanes_open_))]);
+  }
 }
 
 uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
@@ -236,19 +315,18 @@ uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
   __atomic_store_n(&bursts_, bursts_ + 1, __ATOMIC_RELAXED);  // pairs with tell_if_idle()
   uint16_t taken = 0;
   if (queue_ != nullptr) [[likely]] {
-    reap();
+    if (n == 0 || queue_->outstanding() >= kReapAt) {
+      reap();
+    }
     const uint32_t head_before = queue_->begin_stage();
+    staged_ = 0;
     if (tells_ && peers_.owed.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       stage_owed();
     }
     room_ = queue_->free_count();
     taken = send(frames, n);
-    for (Lane& lane : lanes_) {
-      if (lane.mac != kNoMac) {
-        close(lane);
-      }
-    }
-    stage_staged();
+    close_all();
+    counts_.messages.add(staged_);
     queue_->end_burst(head_before);
   }
   turn_.give();

@@ -93,10 +93,14 @@ class NetTx {
   enum class Fate : uint8_t { kTaken, kNotNow };
 
   [[nodiscard]] uint16_t send(rte_mbuf** frames, uint16_t n);
-  void free_copied(rte_mbuf** frames, uint16_t n);
+  void free_filled(rte_mbuf** frames, uint32_t n);
 
   // Bundles that are filled.
-  [[nodiscard]] bool append(const rte_mbuf& frame, uint32_t length_bytes);
+  struct Filling;
+  [[nodiscard]] static bool is_plain(const rte_mbuf& frame);
+  [[nodiscard]] uint32_t fill(Filling* filling, rte_mbuf** frames, uint32_t n);
+  [[nodiscard]] bool begin_filling(Filling* filling, const rte_mbuf& frame);
+  void close_all();
   [[nodiscard]] bool open(Lane& lane, Mac mac);
   void close(Lane& lane);
   [[nodiscard]] Lane& lane_of(Mac mac) { return lanes_[mac >> 40 & (kLanes - 1)]; }
@@ -115,7 +119,6 @@ class NetTx {
     return room_ >= entries && free_count_ >= records;
   }
   void stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox);
-  void stage_staged();
   void stage_gather(const TxGather& message);
   void not_staged(uint64_t cookie);
 
@@ -139,6 +142,8 @@ class NetTx {
   static constexpr uint32_t kLanes = 8;
   static constexpr uint32_t kBurst = 32;
   static constexpr uint8_t kFailuresMax = 4;  // in a row
+  /// Messages are looked after once so many may have been sent: each look costs as much as several.
+  static constexpr uint32_t kReapAt = 8;
 
   // Hot.
   Turn turn_;
@@ -149,14 +154,14 @@ class NetTx {
   uint32_t* free_records_ = nullptr;  // the first free_count_ are free
   Record* records_ = nullptr;         // one for each entry of the ring, and a place for bytes
   DmaMemory places_;
-  uint32_t staged_count_ = 0;
+  uint32_t staged_ = 0;      // messages of this burst
+  uint32_t lanes_open_ = 0;  // a bit each
   uint32_t bursts_ = 0;
   uint16_t epoch_ = 0;
   bool tells_ = false;
   bool failures_seen_ = false;
   NetTxConfig config_;
   std::array<Lane, kLanes> lanes_;
-  std::array<TxMessage, kBurst> staged_;
   NetTxCounts counts_;
   // Not so hot.
   uint64_t misaligned_;  // bits that must be 0 in an address

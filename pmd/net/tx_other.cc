@@ -197,11 +197,7 @@ uint32_t NetTx::entries_for_all(const rte_mbuf& frame) const {
 
 /// Broadcast and multicast: a copy to each that has joined.
 NetTx::Fate NetTx::send_to_all(rte_mbuf& frame) {
-  for (Lane& lane : lanes_) {
-    if (lane.mac != kNoMac) {
-      close(lane);
-    }
-  }
+  close_all();
   const uint32_t entries = entries_for_all(frame);
   if (!has_room(entries, entries)) {
     if (free_count_ != 1u << config_.ring_log2) {
