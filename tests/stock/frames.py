@@ -68,7 +68,16 @@ def write_pcap(path, frames):
 
 
 def read_pcap(path):
-    """The frames of a pcap file. A pcapng file is read, too: dpdk-pdump writes either."""
+    """The frames of a file that libpcap or DPDK wrote; none may be cut."""
+    records = read_records(path)
+    for kept, length in records:
+        if len(kept) != length:
+            raise AssertionError(f"{path}: {len(kept)} bytes of a frame of {length} were kept")
+    return [kept for kept, _ in records]
+
+
+def read_records(path):
+    """[(bytes that were kept, length of the frame)]; of pcap or pcapng, DPDK writes either."""
     with open(path, "rb") as file:
         data = file.read()
     (magic,) = struct.unpack_from("=I", data)
@@ -78,14 +87,14 @@ def read_pcap(path):
         raise AssertionError(f"{path}: no pcap file: {data[:24].hex()}")
     if struct.unpack_from("=I", data, 20)[0] != ETHERNET:
         raise AssertionError(f"{path}: not of Ethernet: {data[:24].hex()}")
-    frames, at = [], 24
+    records, at = [], 24
     while at < len(data):
         kept, length = struct.unpack_from("=II", data, at + 8)
-        if kept != length or at + 16 + kept > len(data):
-            raise AssertionError(f"{path}: the record at {at} is cut")
-        frames.append(data[at + 16:at + 16 + kept])
+        if at + 16 + kept > len(data):
+            raise AssertionError(f"{path}: the file ends within the record at {at}")
+        records.append((data[at + 16:at + 16 + kept], length))
         at += 16 + kept
-    return frames
+    return records
 
 
 def read_blocks(data):
@@ -96,6 +105,6 @@ def read_blocks(data):
         if length < 12 or at + length > len(data):
             raise AssertionError(f"the pcapng block at {at} is cut")
         if kind == 6:
-            kept = struct.unpack_from("=I", data, at + 20)[0]
-            yield data[at + 28:at + 28 + kept]
+            kept, frame_length = struct.unpack_from("=II", data, at + 20)
+            yield data[at + 28:at + 28 + kept], frame_length
         at += length

@@ -18,12 +18,13 @@ def summary(pmd):
 class Ports(unittest.TestCase):
     def round_trips(self, pmd, ports):
         """Frames go to and fro between two ports, and none is lost."""
-        pmd.commands(f"set portlist {ports[0]},{ports[1]}")
-        pmd.commands("clear port stats all")
+        pmd.meet(*ports)
+        before = pmd.stats()
         pmd.forward("io", "start tx_first")
-        pmd.wait_for(lambda stats: all(stats[port]["RX-packets"] >= 10 * BURST for port in ports), "frames go round")
+        pmd.wait_for(lambda stats: all(stats[port]["RX-packets"] - before[port]["RX-packets"] >= 10 * BURST
+                                       for port in ports), "frames go round")
         pmd.stop()
-        stats = pmd.drain([ports, ports[::-1]])
+        stats = pmd.drain([ports, ports[::-1]], before)
         for port in ports:
             self.assertEqual((stats[port]["RX-errors"], stats[port]["TX-errors"]), (0, 0), pmd.xstats(port))
 
@@ -39,11 +40,9 @@ class Ports(unittest.TestCase):
 
     def test_stop_and_start(self):
         with Testpmd(stock.wired_pair(), PEERS) as pmd:
-            self.round_trips(pmd, (0, 1))
-            for _ in range(3):
-                pmd.commands("port stop 0", "port start 0")
+            for which in ("0", "1", "all", "0"):
                 self.round_trips(pmd, (0, 1))
-            pmd.commands("port stop all", "port start all")
+                pmd.commands(f"port stop {which}", f"port start {which}")
             self.round_trips(pmd, (0, 1))
             pmd.quit()
 

@@ -106,19 +106,27 @@ class Testpmd:
         return {name: int(port) for port, name in rows}
 
     def meet(self, *ports):
-        """Polls until each of these net_rio ports has heard that another joined: before that a
-        broadcast has nobody to go to, and a peer is not known to understand bundles."""
+        """Polls until each of these net_rio ports has heard that another is there: before that a
+        broadcast has nobody to go to, a peer is not known to understand bundles, and one that has
+        stopped is sent nothing. Not after `clear port stats` or xstats."""
         self.commands("set portlist " + ",".join(str(port) for port in ports))
         self.forward("rxonly")
-        stock.until(lambda: all(self.xstats(port)["rx_joins"] for port in ports), "all have joined")
+
+        def all_met():
+            xstats = [self.xstats(port) for port in ports]
+            return all(counts["rx_joins"] > counts["rx_leaves"] for counts in xstats)
+        stock.until(all_met, "all have joined")
         self.stop()
 
-    def drain(self, pairs=((0, 1), (1, 0))):
-        """Receives what is under way, until each port has what its peer has sent. Returns stats()."""
+    def drain(self, pairs=((0, 1), (1, 0)), since=None):
+        """Receives what is under way, until each port has what its peer has sent, since the ports'
+        counters began, or since those stats(). Returns stats()."""
         self.forward("rxonly")
 
         def all_there(stats):
-            return all(stats[there]["RX-packets"] == stats[here]["TX-packets"] for here, there in pairs)
+            def count(port, key):
+                return stats[port][key] - (since[port][key] if since else 0)
+            return all(count(there, "RX-packets") == count(here, "TX-packets") for here, there in pairs)
         stats = self.wait_for(all_there, "each port has received what the other has sent")
         self.stop()
         return stats
