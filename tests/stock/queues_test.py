@@ -136,6 +136,7 @@ class Queues(unittest.TestCase):
     def test_two_lcores(self):
         """Two lcores forward, a queue of each port each; the frames of all are counted, none is lost."""
         with Testpmd(stock.wired_pair(), [*PEERS, *QUEUES, "--nb-cores=2", "--rss-ip"], cores=3) as pmd:
+            pmd.meet(0, 1)
             for mode in ("io", "mac"):
                 pmd.forward(mode, "start tx_first 2")
                 pmd.wait_for(lambda stats: all(s["RX-packets"] >= 40 * BURST for s in stats.values()), "frames go round")
@@ -148,12 +149,22 @@ class Queues(unittest.TestCase):
                     self.assertEqual((stats[port]["RX-errors"], stats[port]["TX-errors"], stats[port]["RX-nombuf"]), (0, 0, 0))
             pmd.quit()
 
+    def test_first_burst(self):
+        """What is sent on each queue before anybody has polled comes, too."""
+        with Testpmd(stock.wired_pair(), [*PEERS, *QUEUES, "--nb-cores=2"], cores=3) as pmd:
+            pmd.forward("rxonly", "start tx_first 2")
+            pmd.wait_for(lambda stats: all(s["RX-packets"] + s["RX-errors"] == 4 * BURST for s in stats.values()), "all have come")
+            pmd.stop()
+            self.assertEqual([counts["RX-errors"] for counts in pmd.stats().values()], [0, 0], pmd.xstats(0))
+            pmd.quit()
+
     def test_other_numbers(self):
         """`port config all rxq` and `txq` on stopped ports."""
-        with Testpmd(stock.wired_pair(), PEERS) as pmd:
+        with Testpmd(stock.wired_pair("qps=4"), PEERS) as pmd:
             for count in (2, 1, 4):
                 pmd.commands("port stop all", f"port config all rxq {count}", f"port config all txq {count}", "port start all")
                 self.assertIn(f"Current number of RX queues: {count}", pmd.command("show port info 0"))
+                pmd.meet(0, 1)
                 pmd.forward("io", "start tx_first")
                 before = pmd.stats()
                 pmd.wait_for(lambda stats: all(stats[p]["RX-packets"] > before[p]["RX-packets"] for p in (0, 1)),
