@@ -222,8 +222,8 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
               .alone = items == 1,
               .late = false,
               .source = nullptr,
-              .port_mac = mac_of(peers_.port_of(source_id)),
-              .own_mac = mac_of(source_id)};
+              .own_mac = mac_of(source_id),
+              .port_mac = mac_of(source_id)};
 }
 
 /// The message was looked at. Its buffer, if it is still there, is free.
@@ -248,7 +248,7 @@ bool NetRx::good(const uint8_t* from, uint32_t length_bytes) {
     return false;
   }
   const Mac mac = load_mac(from + RTE_ETHER_ADDR_LEN);
-  if (mac != current_.port_mac && mac != current_.own_mac) [[unlikely]] {
+  if (mac != current_.port_mac && mac != current_.own_mac && !is_of_sender(mac)) [[unlikely]] {
     counts_.spoofed.add(1);
     return false;
   }
