@@ -71,7 +71,7 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   rss_ = &rss;
   const uint32_t ring = 1u << config_.ring_log2;
   order_.start(ring / 4, rte_get_tsc_hz() / kWaitsPerSecond);
-  storm_.start(config_.storm_frames_per_s);
+  storm_.start(config_.storm_frames_per_s, rte_get_tsc_hz());
   repost_at_ = std::min<uint32_t>(ring / 4, 16);
   queue_ = &queue;
   while (queue.free_count() != 0) {
