@@ -101,8 +101,8 @@ class NetRx {
     bool alone;  // one item: its frame may be handed over where it is
     bool late;
     Source* source;  // of a bundle, if there is place to know it
-    Mac own_mac;   // source addresses that are right
-    Mac port_mac;  // the same until a frame says for which port its sender sends
+    Mac own_mac;     // source addresses that are right
+    Mac port_mac;    // the same until a frame says for which port its sender sends
   };
   enum class Took : uint8_t { kFrame, kNothing, kNotNow };
 
