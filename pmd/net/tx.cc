@@ -55,7 +55,7 @@ NetTx::~NetTx() {
 void NetTx::start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
                   uint32_t more_ids) {
   epoch_ = epoch;
-  frame_bytes_max_ = frame_bytes_max;
+  set_frame_bytes_max(frame_bytes_max);
   tells_ = tells;
   more_ids_ = more_ids;
   numbers_.fill(0);
@@ -210,7 +210,7 @@ uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
     rte_mbuf& frame = *frames[i];
     const uint32_t length_bytes = frame.pkt_len;
     bytes += length_bytes;
-    if (length_bytes - RTE_ETHER_HDR_LEN <= kCopiedBytesMax - RTE_ETHER_HDR_LEN &&
+    if (length_bytes - RTE_ETHER_HDR_LEN <= copied_bytes_max_ - RTE_ETHER_HDR_LEN &&
         frame.nb_segs == 1 && append(frame, length_bytes)) [[likely]] {
       continue;
     }
