@@ -7,16 +7,22 @@
 namespace rio::pmd {
 namespace {
 
-/// The header lies where the buffer's data begin. It was checked when the bundle was parked.
-[[nodiscard]] uint16_t number_of(const rte_mbuf* buffer) {
+/// It lies where the buffer's data begin, and was checked when the bundle was parked.
+[[nodiscard]] BundleHeader header_of(const rte_mbuf* buffer) {
   BundleHeader header{};
   static_cast<void>(
       BundleHeader::decode(load_word(rte_pktmbuf_mtod(buffer, const uint8_t*)), &header));
-  return header.number;
+  return header;
 }
 
 [[nodiscard]] int16_t distance(uint16_t number, uint16_t from) {
   return static_cast<int16_t>(number - from);
+}
+
+/// Whether a parked bundle is of an epoch that is over, or its number comes before another.
+[[nodiscard]] bool is_before(const rte_mbuf* buffer, uint16_t epoch, int32_t number) {
+  const BundleHeader header = header_of(buffer);
+  return header.epoch != epoch || distance(header.number, static_cast<uint16_t>(number)) < 0;
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
     return false;
   }
   rte_mbuf** link = &source.parked;
-  while (*link != nullptr && distance(number_of(*link), number) < 0) {
+  while (*link != nullptr && is_before(*link, source.epoch, number)) {
     link = &(*link)->next;
   }
   buffer->next = *link;
@@ -56,8 +62,8 @@ bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
 }
 
 void Order::look_for_next(Source& source) {
-  // Also those that were overtaken, since there was no place to wait.
-  if (distance(number_of(source.parked), source.expected) <= 0) {
+  // Also those that were overtaken, since there was no place to wait, or by another epoch.
+  if (is_before(source.parked, source.epoch, source.expected + 1)) {
     ready_ = &source;
   }
 }
@@ -69,9 +75,8 @@ rte_mbuf* Order::next(Source** source) {
   from.parked = buffer->next;
   buffer->next = nullptr;
   --parked_;
-  const uint16_t number = number_of(buffer);
-  if (distance(number, from.expected) >= 0) {
-    from.expected = static_cast<uint16_t>(number + 1);
+  if (!is_before(buffer, from.epoch, from.expected)) {
+    from.expected = static_cast<uint16_t>(header_of(buffer).number + 1);
   }
   if (--from.parked_count == 0) {
     std::replace(waiting_.begin(), waiting_.end(), &from, static_cast<Source*>(nullptr));

@@ -24,7 +24,8 @@ struct Source {
   rte_mbuf* partial;
   rte_mbuf* partial_last;
   uint32_t partial_total_bytes;
-  uint16_t queue;  ///< that it is for
+  BundleHeader partial_header;  ///< of the bundle that its last part came in
+  uint16_t queue;               ///< that it is for
 };
 
 /// Sources by destID, as many as there is place for. One thread at a time; zero memory is empty.

@@ -81,7 +81,6 @@ struct Peers {
   /// not answer is taken away until he joins.
   DestIdSet reachable;
   DestIdSet bundles;  ///< have asked for bundles
-  DestIdSet more;     ///< send for another destID: owner says for which
 
   /// What is still to be told, and to whom.
   DestIdSet owed_join;
@@ -89,32 +88,29 @@ struct Peers {
   DestIdSet owed_answer;
   std::atomic<uint32_t> owed;  ///< not 0: something is
 
-  std::array<std::atomic<uint16_t>, kNetDestIds> owner;  ///< of those in more
+  /// How many destIDs behind each send for it, as it says itself: so nobody's claim changes what
+  /// others may do.
+  std::array<std::atomic<uint8_t>, kNetDestIds> more;
 
   /// Somebody is to be told something. @param set one of the three.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
     owed.store(1, std::memory_order_release);  // behind the set; pairs with who takes it
   }
-  /// Hot. The destID of the port that sends from a destID.
-  [[nodiscard]] uint32_t port_of(uint32_t source) const {
-    return more.has(source) ? owner[source].load(std::memory_order_relaxed) : source;
+  /// Whether frames of a port may come from a destID.
+  [[nodiscard]] bool sends_for(uint32_t source, uint32_t port) const {
+    return source >= port && source - port <= more[port].load(std::memory_order_relaxed);
   }
   /// @param count destIDs behind `port` send for it.
   void set_more(uint32_t port, uint32_t count) {
-    for (uint32_t i = 1; i <= kMoreIdsMask && port + i < kNetDestIds; ++i) {
-      if (i <= count) {
-        owner[port + i].store(static_cast<uint16_t>(port), std::memory_order_relaxed);
-        more.add(port + i);
-      } else if (owner[port + i].load(std::memory_order_relaxed) == port) {
-        more.remove(port + i);
-      }
-    }
+    more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);
   }
   void forget_all() {
-    for (DestIdSet* set :
-         {&joined, &reachable, &bundles, &more, &owed_join, &owed_call, &owed_answer}) {
+    for (DestIdSet* set : {&joined, &reachable, &bundles, &owed_join, &owed_call, &owed_answer}) {
       set->clear();
+    }
+    for (auto& count : more) {
+      count.store(0, std::memory_order_relaxed);
     }
   }
 };

@@ -34,6 +34,7 @@ class NetPort;
 /// What all processes know of a port: ethdev's private data.
 struct NetShared {
   static constexpr uint32_t kCountsMax = 64;
+  static constexpr uint32_t kQueueCounts = 5;
 
   NetPort* port;  ///< the primary's own; null: closed
   Peers* peers;
@@ -45,7 +46,9 @@ struct NetShared {
   uint16_t tx_queues_max;
   int numa_node;
   Rss rss_conf;
-  uint64_t zero[kCountsMax];  ///< counts at the last reset of them, by the table in stats.cc
+  // Counts at the last reset of them, by the table in stats.cc; and of queues.
+  uint64_t zero[kCountsMax];
+  uint64_t queue_zero[RTE_ETHDEV_QUEUE_STAT_CNTRS][kQueueCounts];
 };
 
 /// Of the primary process. Control path, under control_lock(). Functions return 0 or -errno; the

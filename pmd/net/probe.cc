@@ -138,7 +138,7 @@ int probe(rte_vdev_device* vdev) {
 
 int remove(rte_vdev_device* vdev) {
   rte_eth_dev* const dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
-  if (dev == nullptr) {
+  if (dev == nullptr || dev->dev_ops == nullptr) {
     return 0;  // closed already
   }
   const int rc = dev->dev_ops->dev_close(dev);

@@ -121,7 +121,7 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   rss_ = &rss;
   const uint32_t ring = 1u << config_.ring_log2;
   order_.start(ring / 4, rte_get_tsc_hz() / kWaitsPerSecond);
-  storm_.start(config_.storm_frames_per_s);
+  storm_.start(config_.storm_frames_per_s, rte_get_tsc_hz());
   repost_at_ = std::min<uint32_t>(ring / 4, 16);
   queue_ = &queue;
   while (queue.free_count() != 0) {
@@ -272,8 +272,8 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
               .alone = items == 1,
               .late = false,
               .source = nullptr,
-              .port_mac = mac_of(peers_.port_of(source_id)),
-              .own_mac = mac_of(source_id)};
+              .own_mac = mac_of(source_id),
+              .port_mac = mac_of(source_id)};
 }
 
 /// The message was looked at. Its buffer, if it is still there, is free.
@@ -298,7 +298,7 @@ bool NetRx::good(const uint8_t* from, uint32_t length_bytes) {
     return false;
   }
   const Mac mac = load_mac(from + RTE_ETHER_ADDR_LEN);
-  if (mac != current_.port_mac && mac != current_.own_mac) [[unlikely]] {
+  if (mac != current_.port_mac && mac != current_.own_mac && !is_of_sender(mac)) [[unlikely]] {
     counts_.spoofed.add(1);
     return false;
   }
@@ -335,6 +335,7 @@ uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
 inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   order_.look_at_the_clock();
   may_fetch_ = true;
+  may_listen_ = true;
   uint16_t taken = 0;
   while (taken < n) {
     if (current_.buffer == nullptr && !next_message()) {

@@ -101,8 +101,8 @@ class NetRx {
     bool alone;  // one item: its frame may be handed over where it is
     bool late;
     Source* source;  // of a bundle, if there is place to know it
-    Mac port_mac;    // source addresses that are right
-    Mac own_mac;
+    Mac own_mac;     // source addresses that are right
+    Mac port_mac;    // the same until a frame says for which port its sender sends
   };
   enum class Took : uint8_t { kFrame, kNothing, kNotNow };
 
@@ -125,6 +125,7 @@ class NetRx {
   [[nodiscard]] Took take_part(NetRxQueue& polled, const ItemHeader& part, const uint8_t* from,
                                rte_mbuf** out);
   [[nodiscard]] bool good(const uint8_t* from, uint32_t length_bytes);
+  [[nodiscard]] bool is_of_sender(Mac mac);
   [[nodiscard]] NetRxQueue& queue_for(NetRxQueue& polled, const uint8_t* from,
                                       uint32_t length_bytes);
   [[nodiscard]] rte_mbuf* hand_over(const NetRxQueue& queue, const uint8_t* from,
@@ -136,6 +137,7 @@ class NetRx {
   void drop_partial(Source& source);
   void take_back_all();
 
+  [[nodiscard]] bool is_known_now(Mac mac);
   void look_at_doorbells();
   void heard(uint32_t source, uint16_t info);
 
@@ -151,6 +153,7 @@ class NetRx {
   uint32_t fetched_at_ = 0;
   uint32_t fetched_count_ = 0;
   bool may_fetch_ = false;
+  bool may_listen_ = false;
   bool several_ = false;
   uint32_t frame_bytes_max_ = 0;
   Current current_{};

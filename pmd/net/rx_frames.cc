@@ -132,6 +132,11 @@ void NetRx::drop_partial(Source& source) {
   }
 }
 
+/// Whether a bundle is the next of a source, or the same, so that no part is missing between them.
+[[nodiscard]] static bool follows(const BundleHeader& header, const BundleHeader& before) {
+  return header.epoch == before.epoch && static_cast<uint16_t>(header.number - before.number) <= 1;
+}
+
 /// Parts come in their order, or the frame is lost.
 NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const uint8_t* from,
                              rte_mbuf** out) {
@@ -140,10 +145,14 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
     counts_.bad_parts.add(1);
     return Took::kNothing;
   }
+  BundleHeader header{};
+  static_cast<void>(
+      BundleHeader::decode(load_word(rte_pktmbuf_mtod(current_.buffer, const uint8_t*)), &header));
   const uint32_t done = source->partial == nullptr ? 0 : source->partial->pkt_len;
   const bool first = part.offset_bytes == 0;
   const bool fits = first ? part.length_bytes < part.total_bytes
                           : done != 0 && part.offset_bytes == done &&
+                                follows(header, source->partial_header) &&
                                 part.total_bytes == source->partial_total_bytes &&
                                 done + part.length_bytes <= part.total_bytes;
   if (first || !fits) {
@@ -165,6 +174,7 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
   if (!add_part(*source, queue, part, from)) {
     return Took::kNotNow;
   }
+  source->partial_header = header;
   if (source->partial == nullptr || source->partial->pkt_len != part.total_bytes) {
     return Took::kNothing;
   }

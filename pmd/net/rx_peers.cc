@@ -1,4 +1,6 @@
 // Doorbells: who comes and goes.
+#include <utility>
+
 #include "pmd/net/rx.hpp"
 
 namespace rio::pmd {
@@ -19,6 +21,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
     counts_.leaves.add(peers_.joined.remove(source) ? 1 : 0);
     peers_.reachable.remove(source);
     peers_.bundles.remove(source);
+    peers_.set_more(source, 0);
     return;
   }
   const auto kind = static_cast<uint16_t>(info & ~kMoreIdsMask);
@@ -39,6 +42,27 @@ void NetRx::heard(uint32_t source, uint16_t info) {
     peers_.owe(peers_.owed_join, source);
     peers_.owe(peers_.owed_call, source);
   }
+}
+
+/// Whether the address is that of a port which the current message's source sends for.
+bool NetRx::is_of_sender(Mac mac) {
+  const uint32_t port = dest_id_of(mac);
+  if (port == kNoNetDestId || !peers_.sends_for(dest_id_of(current_.own_mac), port)) {
+    return false;
+  }
+  current_.port_mac = mac;  // of all frames of the message
+  return true;
+}
+
+/// Whether the port that the current message's sender belongs to has said so meanwhile: that may
+/// wait in the ring of doorbells. Not more than once a burst.
+bool NetRx::is_known_now(Mac mac) {
+  if (!std::exchange(may_listen_, false)) {
+    return false;
+  }
+  look_at_doorbells();
+  current_.port_mac = mac_of(peers_.port_of(dest_id_of(current_.own_mac)));
+  return mac == current_.port_mac;
 }
 
 void NetRx::listen() {

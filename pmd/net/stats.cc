@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <string_view>
@@ -79,10 +81,24 @@ constexpr unsigned kRxErrors[] = {
 constexpr unsigned kTxErrors[] = {row("tx_refused"), row("tx_bad_lengths"), row("tx_no_peer")};
 
 /// A queue that was set up again counts from 0.
-uint64_t value(const rte_eth_dev* dev, unsigned row) {
-  const uint64_t now = kRows[row].get(dev);
-  const uint64_t zero = shared_of(dev).zero[row];
+uint64_t since(uint64_t now, uint64_t zero) {
   return now >= zero ? now - zero : now;
+}
+
+uint64_t value(const rte_eth_dev* dev, unsigned row) {
+  return since(kRows[row].get(dev), shared_of(dev).zero[row]);
+}
+
+using QueueCounts = std::array<uint64_t, NetShared::kQueueCounts>;
+
+/// Frames and bytes in, frames dropped, frames and bytes out of the queues of a number.
+QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
+  const NetRxQueue* const rx = i < dev->data->nb_rx_queues ? rx_of(dev, i) : nullptr;
+  const NetTx* const tx = i < dev->data->nb_tx_queues ? tx_of(dev, i) : nullptr;
+  return {rx == nullptr ? 0 : rx->counts.frames.get(), rx == nullptr ? 0 : rx->counts.bytes.get(),
+          rx == nullptr ? 0 : rx->counts.ring_full.get(),
+          tx == nullptr ? 0 : tx->counts().frames.get(),
+          tx == nullptr ? 0 : tx->counts().bytes.get()};
 }
 
 template <size_t kSize>
@@ -104,13 +120,13 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   stats->obytes = value(dev, row("tx_bytes"));
   stats->oerrors = sum(dev, kTxErrors);
   for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
-    const NetRxQueue* const rx = i < dev->data->nb_rx_queues ? rx_of(dev, i) : nullptr;
-    const NetTx* const tx = i < dev->data->nb_tx_queues ? tx_of(dev, i) : nullptr;
-    stats->q_ipackets[i] = rx == nullptr ? 0 : rx->counts.frames.get();
-    stats->q_ibytes[i] = rx == nullptr ? 0 : rx->counts.bytes.get();
-    stats->q_errors[i] = rx == nullptr ? 0 : rx->counts.ring_full.get();
-    stats->q_opackets[i] = tx == nullptr ? 0 : tx->counts().frames.get();
-    stats->q_obytes[i] = tx == nullptr ? 0 : tx->counts().bytes.get();
+    const QueueCounts now = of_queue(dev, i);
+    const uint64_t* const zero = shared_of(dev).queue_zero[i];
+    stats->q_ipackets[i] = since(now[0], zero[0]);
+    stats->q_ibytes[i] = since(now[1], zero[1]);
+    stats->q_errors[i] = since(now[2], zero[2]);
+    stats->q_opackets[i] = since(now[3], zero[3]);
+    stats->q_obytes[i] = since(now[4], zero[4]);
   }
   return 0;
 }
@@ -118,6 +134,10 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
 int stats_reset(rte_eth_dev* dev) {
   for (unsigned i = 0; i < kCount; ++i) {
     shared_of(dev).zero[i] = kRows[i].get(dev);
+  }
+  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
+    const QueueCounts now = of_queue(dev, i);
+    std::copy(now.begin(), now.end(), shared_of(dev).queue_zero[i]);
   }
   return 0;
 }

@@ -13,10 +13,11 @@ namespace rio::pmd {
 /// at a time.
 class StormControl {
  public:
-  /// @param frames_per_s 0: all.
-  void start(uint64_t frames_per_s) {
+  /// @param frames_per_s 0: all. @param ticks_per_s of the TSC. Their product fits
+  /// into 64 bits.
+  void start(uint64_t frames_per_s, uint64_t ticks_per_s) {
     rate_ = frames_per_s;
-    ticks_per_s_ = rte_get_tsc_hz();
+    ticks_per_s_ = ticks_per_s;
     most_ = std::max<uint64_t>(1, rate_ / 16);
     left_ = most_;
     last_ticks_ = rte_rdtsc();

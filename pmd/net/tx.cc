@@ -65,8 +65,7 @@ struct NetTx::Filling {
 /// or not now.
 [[gnu::noinline]] bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
   filling->close();
-  if (frame.nb_segs != 1 || frame.pkt_len < RTE_ETHER_HDR_LEN || frame.pkt_len > kCopiedBytesMax ||
-      !RTE_MBUF_DIRECT(&frame) || rte_mbuf_refcnt_read(&frame) != 1) {
+  if (frame.pkt_len < RTE_ETHER_HDR_LEN || frame.pkt_len > copied_bytes_max_ || !is_plain(frame)) {
     return false;
   }
   const Mac mac = load_mac(rte_pktmbuf_mtod(&frame, const uint8_t*));
@@ -131,7 +130,7 @@ NetTx::~NetTx() {
 void NetTx::start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
                   uint32_t more_ids) {
   epoch_ = epoch;
-  frame_bytes_max_ = frame_bytes_max;
+  set_frame_bytes_max(frame_bytes_max);
   tells_ = tells;
   more_ids_ = more_ids;
   numbers_.fill(0);
@@ -244,6 +243,7 @@ void NetTx::not_staged(uint64_t cookie) {
   const Mac mac = filling->mac << 16;
   const rte_mempool* const pool = filling->pool;
   const uint8_t* const end = filling->end;
+  const uint64_t most = uint64_t{copied_bytes_max_} - RTE_ETHER_HDR_LEN;
   uint8_t* to = filling->to;
   uint64_t sum = 0;
   rte_mbuf** next = frames;
@@ -253,8 +253,8 @@ void NetTx::not_staged(uint64_t cookie) {
     const uint64_t length = frame.pkt_len;
     const auto* const from = rte_pktmbuf_mtod(&frame, const uint8_t*);
     uint8_t* const behind = to + kItemHeaderBytes + ((length + 7) & ~uint64_t{7});
-    if (length - RTE_ETHER_HDR_LEN > kCopiedBytesMax - RTE_ETHER_HDR_LEN || behind > end ||
-        !is_plain(frame) || frame.pool != pool || load_word(from) << 16 != mac) [[unlikely]] {
+    if (length - RTE_ETHER_HDR_LEN > most || behind > end || !is_plain(frame) ||
+        frame.pool != pool || load_word(from) << 16 != mac) [[unlikely]] {
       break;
     }
     store_word(to, length);

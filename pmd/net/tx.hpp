@@ -4,6 +4,7 @@
 
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -57,7 +58,10 @@ class NetTx {
   [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
   void give_back() { turn_.give(); }
 
-  void set_frame_bytes_max(uint32_t bytes) { frame_bytes_max_ = bytes; }
+  void set_frame_bytes_max(uint32_t bytes) {
+    frame_bytes_max_ = bytes;
+    copied_bytes_max_ = std::min(bytes, kCopiedBytesMax);
+  }
 
   /// Hot. @return how many were taken: the others belong to the caller.
   uint16_t burst(rte_mbuf** frames, uint16_t n);
@@ -157,6 +161,7 @@ class NetTx {
   uint32_t staged_ = 0;      // messages of this burst
   uint32_t lanes_open_ = 0;  // a bit each
   uint32_t bursts_ = 0;
+  uint32_t copied_bytes_max_ = 0;  // longer ones are not, or are no frames here
   uint16_t epoch_ = 0;
   bool tells_ = false;
   bool failures_seen_ = false;

@@ -1,241 +1,231 @@
-// Two Ethernet ports that are wired to each other, through ethdev's functions alone, and a raw
-// device on the wire of a third that sends what no port would.
+// Two Ethernet ports that are wired to each other: frames of all kinds, and what ethdev tells.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
-#include <rte_ethdev.h>
-#include <rte_malloc.h>
-#include <rte_mbuf.h>
-#include <rte_rawdev.h>
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
+#include <random>
 
-#include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
+#include "tests/eal/net_port.hpp"
 
 namespace rio::test {
 namespace {
 
-constexpr uint32_t kTurns = 1'000'000;  // no wait is longer
-constexpr uint32_t kHeader = 14;
-constexpr uint8_t kEverybody[] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
-
-class Port {
- public:
-  Port(const char* name, rte_mempool* pool, bool scatter = false) : pool_(pool) {
-    EXPECT_EQ(rte_eth_dev_get_port_by_name(name, &id_), 0) << name;
-    rte_eth_conf conf{};
-    conf.rxmode.mtu = 4082;
-    conf.rxmode.offloads = scatter ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
-    conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    EXPECT_EQ(rte_eth_dev_configure(id_, 1, 1, &conf), 0);
-    EXPECT_EQ(rte_eth_rx_queue_setup(id_, 0, 512, -1, nullptr, pool), 0);
-    EXPECT_EQ(rte_eth_tx_queue_setup(id_, 0, 512, -1, nullptr), 0);
-    EXPECT_EQ(rte_eth_dev_start(id_), 0);
-    EXPECT_EQ(rte_eth_macaddr_get(id_, &address_), 0);
-  }
-  ~Port() { EXPECT_EQ(rte_eth_dev_stop(id_), 0); }
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-
-  /// A frame from here. @param segments of the mbuf.
-  [[nodiscard]] rte_mbuf* frame(const uint8_t* to, uint32_t bytes, uint32_t segments = 1,
-                                uint32_t shift = 0) const {
-    std::vector<uint8_t> all = wanted(to, bytes);
-    rte_mbuf* first = nullptr;
-    for (uint32_t i = 0; i < segments; ++i) {
-      rte_mbuf* const part = rte_pktmbuf_alloc(pool_);
-      const uint32_t at = bytes * i / segments;
-      const uint32_t length = bytes * (i + 1) / segments - at;
-      part->data_off = static_cast<uint16_t>(part->data_off + shift);
-      std::memcpy(rte_pktmbuf_append(part, static_cast<uint16_t>(length)), all.data() + at, length);
-      if (first == nullptr) {
-        first = part;
-      } else {
-        rte_pktmbuf_chain(first, part);
-      }
-    }
-    return first;
-  }
-  [[nodiscard]] std::vector<uint8_t> wanted(const uint8_t* to, uint32_t bytes) const {
-    std::vector<uint8_t> all(std::max(bytes, kHeader));
-    std::memcpy(all.data(), to, 6);
-    std::memcpy(all.data() + 6, address_.addr_bytes, 6);
-    all[12] = 0x08;
-    for (uint32_t i = kHeader; i < bytes; ++i) {
-      all[i] = static_cast<uint8_t>(i * 3 + bytes);
-    }
-    all.resize(bytes);
-    return all;
-  }
-  [[nodiscard]] uint16_t send(rte_mbuf* frame) const { return rte_eth_tx_burst(id_, 0, &frame, 1); }
-  /// The next frame, while `other` works. Null: none comes.
-  [[nodiscard]] rte_mbuf* receive(const Port& other, uint32_t turns = kTurns) const {
-    for (uint32_t i = 0; i < turns; ++i) {
-      rte_mbuf* got = nullptr;
-      if (rte_eth_rx_burst(id_, 0, &got, 1) == 1) {
-        return got;
-      }
-      other.work();
-    }
-    return nullptr;
-  }
-  /// All but receiving frames.
-  void work() const {
-    rte_eth_tx_burst(id_, 0, nullptr, 0);
-    rte_mbuf* none[1];
-    rte_eth_rx_burst(id_, 0, none, 0);
-  }
-  [[nodiscard]] uint64_t xstat(const std::string& name) const {
-    uint64_t id = 0;
-    uint64_t value = 0;
-    EXPECT_EQ(rte_eth_xstats_get_id_by_name(id_, name.c_str(), &id), 0) << name;
-    EXPECT_EQ(rte_eth_xstats_get_by_id(id_, &id, &value, 1), 1);
-    return value;
-  }
-  [[nodiscard]] const uint8_t* address() const { return address_.addr_bytes; }
-  [[nodiscard]] uint16_t id() const { return id_; }
-
- private:
-  rte_mempool* pool_;
-  uint16_t id_ = 0;
-  rte_ether_addr address_{};
-};
-
-rte_mempool* pool(const char* name, uint16_t room) {
-  static std::vector<std::pair<std::string, rte_mempool*>> made;
-  for (const auto& [known, one] : made) {
-    if (known == name) {
-      return one;
-    }
-  }
-  made.emplace_back(
-      name, rte_pktmbuf_pool_create(name, 2047, 0, 0,
-                                    static_cast<uint16_t>(room + RTE_PKTMBUF_HEADROOM), -1));
-  return made.back().second;
-}
-rte_mempool* large() {
-  return pool("large", 4096);
-}
-rte_mempool* small() {
-  return pool("small", 1024);
-}
-
 class NetPair : public testing::Test {
  protected:
+  void SetUp() override { ASSERT_TRUE(pair_.meet()); }
   void TearDown() override { work(); }
   void work() {
     for (uint32_t i = 0; i < 100; ++i) {
-      a_.work();
-      b_.work();
+      pair_.work();
     }
   }
-  template <class Good>
-  bool until(Good&& good) {
-    for (uint32_t i = 0; i < kTurns; ++i) {
-      if (good()) {
-        return true;
-      }
-      a_.work();
-      b_.work();
-    }
-    return false;
+  [[nodiscard]] Bytes bytes(uint32_t length, uint32_t seed = 0) const {
+    return frame_bytes(b_.mac(), a_.mac(), length, seed);
   }
-  void expect_frame(const rte_mbuf* got, const std::vector<uint8_t>& wanted) {
-    ASSERT_NE(got, nullptr);
-    const uint32_t padded = (static_cast<uint32_t>(wanted.size()) + 7) & ~7u;
-    EXPECT_EQ(got->pkt_len, padded) << "the card tells lengths in steps of 8";
-    std::vector<uint8_t> bytes(got->pkt_len);
-    const void* const from = rte_pktmbuf_read(got, 0, got->pkt_len, bytes.data());
-    EXPECT_EQ(std::memcmp(from, wanted.data(), wanted.size()), 0);
+  /// A frame from a to b. @return its segments there; 0: it is not what was sent.
+  uint32_t goes(const Bytes& bytes, const std::vector<uint32_t>& cuts = {}, uint32_t shift = 0) {
+    const auto meanwhile = [this] { pair_.work(); };
+    if (!a_.send_now(a_.make(bytes, cuts, shift), meanwhile)) {
+      return 0;
+    }
+    rte_mbuf* const got = b_.receive(meanwhile);
+    const uint32_t segments = got == nullptr ? 0 : got->nb_segs;
+    EXPECT_TRUE(got == nullptr || got->port == b_.id());
+    return take(got) == bytes ? segments : 0;
   }
 
-  Port a_{"net_rio0", large()};
-  Port b_{"net_rio1", large()};
+  Pool pool_{4096};
+  Pair pair_{"pair", pool_};
+  Port& a_ = pair_.a;
+  Port& b_ = pair_.b;
 };
 
 TEST_F(NetPair, EachLength) {
-  for (const uint32_t bytes : {14u, 60u, 64u, 65u, 255u, 256u, 257u, 1500u, 1514u, 4095u, 4096u}) {
-    ASSERT_EQ(a_.send(a_.frame(b_.address(), bytes)), 1);
-    rte_mbuf* const got = b_.receive(a_);
-    expect_frame(got, a_.wanted(b_.address(), bytes));
-    EXPECT_EQ(got->nb_segs, 1);
-    EXPECT_EQ(got->port, b_.id());
-    rte_pktmbuf_free(got);
+  for (uint32_t length = 14; length <= 4096; ++length) {
+    ASSERT_EQ(goes(bytes(length)), 1u) << length;
   }
   EXPECT_EQ(a_.xstat("tx_bounced"), 0u);
+  EXPECT_EQ(a_.xstat("tx_frames"), 4083u);
+  EXPECT_EQ(b_.xstat("rx_frames"), 4083u);
+  EXPECT_EQ(b_.xstat("rx_bundles"), 4083u + 16) << "those beyond 4080 bytes are two";
 }
 
-TEST_F(NetPair, PiecesAndOddPlacesAreCopied) {
-  const uint64_t before = a_.xstat("tx_bounced");
-  ASSERT_EQ(a_.send(a_.frame(b_.address(), 3001, 3)), 1);
-  rte_mbuf* const got = b_.receive(a_);
-  expect_frame(got, a_.wanted(b_.address(), 3001));
-  rte_pktmbuf_free(got);
-  EXPECT_EQ(a_.xstat("tx_bounced"), before + 1);
+TEST_F(NetPair, SegmentsAreGatheredWhereTheyLie) {
+  EXPECT_EQ(goes(bytes(3001), {1000, 2000}), 1u);
+  EXPECT_EQ(goes(bytes(1500), {128}), 1u);
+  EXPECT_EQ(goes(bytes(4000), {8, 16, 24, 32, 40}), 1u) << "in two messages";
+  EXPECT_EQ(a_.xstat("tx_bounced"), 0u);
+  EXPECT_EQ(goes(bytes(3001), {1000, 2000}, 4), 1u) << "from odd places";
+  EXPECT_EQ(a_.xstat("tx_bounced"), 1u);
+  EXPECT_EQ(goes(bytes(3000), {1001}), 1u) << "an odd length ends a message, and is not copied";
+  EXPECT_EQ(a_.xstat("tx_bounced"), 1u);
 }
 
-TEST_F(NetPair, MbufsComeBack) {
-  const unsigned before = rte_mempool_avail_count(large());
-  for (uint32_t i = 0; i < 5000; ++i) {
-    rte_mbuf* const frame = a_.frame(b_.address(), 60 + i % 1000);
-    ASSERT_NE(frame, nullptr);
-    while (a_.send(frame) != 1) {
-      b_.work();
+TEST_F(NetPair, SmallSegmentsAreCopied) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (uint32_t i = 0; i < 300; ++i) {
+    const uint32_t length = 14 + static_cast<uint32_t>(random() % 1011);
+    std::vector<uint32_t> cuts(random() % 6);
+    for (uint32_t& cut : cuts) {
+      cut = static_cast<uint32_t>(random() % (length + 1));
     }
-    rte_mbuf* const got = b_.receive(a_);
-    ASSERT_NE(got, nullptr);
-    rte_pktmbuf_free(got);
+    std::sort(cuts.begin(), cuts.end());
+    ASSERT_EQ(goes(bytes(length, i), cuts, static_cast<uint32_t>(random() % 16)), 1u);
   }
-  EXPECT_TRUE(until([&] { return rte_mempool_avail_count(large()) == before; }));
+}
+
+/// Padding is what else an old bundle would say.
+TEST_F(NetPair, PaddingSaysNothing) {
+  // All places of the ring were filled with others' bytes.
+  for (uint32_t i = 0; i < 600; ++i) {
+    ASSERT_EQ(goes(bytes(1024, i)), 1u);
+  }
+  const Device device("raw_rio7", "wire=padding,destid=0x700,qps=1");
+  const Device other("net_rio7", "wire=padding,destid=0x710");
+  const Port port("net_rio7", pool_);
+  RawPeer peer("raw_rio7", 0x710, [&] { port.work(); });
+  ASSERT_EQ(peer.ring(0x1020), 0);
+  ASSERT_TRUE(peer.hears(0x1040));
+  for (uint32_t i = 0; i < 600; ++i) {
+    const uint32_t length = i < 300 ? 1024 : 57;
+    ASSERT_TRUE(port.send(port.make(frame_bytes(address(0x700), port.mac(), length, i))));
+    std::vector<RawPeer::Message> got;
+    for (uint32_t turn = 0; turn < kTurns && got.empty(); ++turn) {
+      port.work();
+      got = peer.messages();
+    }
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].mbox, 1);
+    if (length == 57) {
+      ASSERT_EQ(got[0].bytes.size(), 8u + 8 + 64);
+      EXPECT_EQ(Bytes(got[0].bytes.end() - 7, got[0].bytes.end()), Bytes(7));
+    }
+  }
+}
+
+TEST_F(NetPair, LongFramesAreHandedOverWhereTheyLanded) {
+  const auto meanwhile = [this] { pair_.work(); };
+  std::vector<rte_mbuf*> held;
+  for (const uint32_t length : {60u, 600u, 1500u, 4080u}) {
+    ASSERT_TRUE(a_.send(a_.make(bytes(length))));
+    held.push_back(b_.receive(meanwhile));
+    ASSERT_NE(held.back(), nullptr);
+    EXPECT_EQ(held.back()->pool == pool_.get(), length < 512) << length;
+    EXPECT_EQ(held.back()->nb_segs, 1);
+    EXPECT_GE(rte_pktmbuf_headroom(held.back()), 128);
+  }
+  for (rte_mbuf* const frame : held) {
+    EXPECT_FALSE(take(frame).empty());
+  }
+}
+
+TEST_F(NetPair, WhoHoldsAllBuffersGetsCopies) {
+  const auto meanwhile = [this] { pair_.work(); };
+  std::vector<rte_mbuf*> held;
+  bool copied = false;
+  for (uint32_t i = 0; i < 1900 && !copied; ++i) {
+    ASSERT_TRUE(a_.send_now(a_.make(bytes(1500, i)), meanwhile));
+    held.push_back(b_.receive(meanwhile));
+    ASSERT_NE(held.back(), nullptr) << i;
+    copied = held.back()->pool == pool_.get();
+  }
+  EXPECT_TRUE(copied) << held.size();
+  for (uint32_t i = 0; i < held.size(); ++i) {
+    EXPECT_EQ(take(held[i]), bytes(1500, i)) << "it was still the user's";
+  }
+  ASSERT_EQ(goes(bytes(1500)), 1u);
+}
+
+TEST_F(NetPair, FramesWaitForMbufs) {
+  std::vector<rte_mbuf*> all;
+  rte_mbuf* const frame = a_.make(bytes(100));
+  ASSERT_TRUE(a_.send(frame));
+  while (rte_mbuf* const one = rte_pktmbuf_alloc(pool_.get())) {
+    all.push_back(one);
+  }
+  EXPECT_EQ(b_.receive([this] { pair_.work(); }, kQuietTurns), nullptr);
+  EXPECT_GT(b_.xstat("rx_no_mbuf"), 0u);
+  rte_pktmbuf_free_bulk(all.data(), static_cast<unsigned>(all.size()));
+  EXPECT_EQ(take(b_.receive([this] { pair_.work(); })), bytes(100));
+}
+
+TEST_F(NetPair, SharedMbufsAreLeftAsTheyAre) {
+  rte_mbuf* const frame = a_.make(bytes(1500));
+  rte_mbuf_refcnt_update(frame, 1);
+  const Bytes before(static_cast<uint8_t*>(frame->buf_addr),
+                     static_cast<uint8_t*>(frame->buf_addr) + frame->data_off);
+  ASSERT_TRUE(a_.send(frame));
+  EXPECT_EQ(take(b_.receive([this] { pair_.work(); })), bytes(1500));
+  ASSERT_TRUE(pair_.until([&] { return rte_mbuf_refcnt_read(frame) == 1; }));
+  EXPECT_EQ(Bytes(static_cast<uint8_t*>(frame->buf_addr),
+                  static_cast<uint8_t*>(frame->buf_addr) + frame->data_off),
+            before)
+      << "its headroom is somebody else's, too";
+  rte_pktmbuf_free(frame);
 }
 
 TEST_F(NetPair, LengthsThatAreNoneAreDroppedAndCounted) {
-  ASSERT_EQ(a_.send(a_.frame(b_.address(), 13)), 1);
-  rte_mbuf* const longer = a_.frame(b_.address(), 4096);
-  rte_pktmbuf_chain(longer, a_.frame(b_.address(), 100));
-  ASSERT_EQ(a_.send(longer), 1);
+  ASSERT_EQ(rte_eth_dev_set_mtu(a_.id(), 1500), 0);
+  rte_mbuf* const shorter = a_.make(bytes(60));
+  shorter->pkt_len = shorter->data_len = 13;
+  ASSERT_TRUE(a_.send(shorter));
+  EXPECT_EQ(a_.xstat("tx_bad_lengths"), 1u);
+  ASSERT_TRUE(a_.send(a_.make(bytes(1523))));
   EXPECT_EQ(a_.xstat("tx_bad_lengths"), 2u);
-  EXPECT_EQ(b_.receive(a_, 1000), nullptr);
+  EXPECT_EQ(goes(bytes(14)), 1u);
+  ASSERT_EQ(goes(bytes(1522)), 1u) << "the MTU, a header and two tags";
+  ASSERT_EQ(rte_eth_dev_set_mtu(a_.id(), 68), 0);
+  ASSERT_EQ(goes(bytes(90)), 1u);
+  ASSERT_TRUE(a_.send(a_.make(bytes(91))));
+  EXPECT_EQ(a_.xstat("tx_bad_lengths"), 3u) << "small ones, too";
+}
+
+TEST_F(NetPair, LongerThanTheReceiversMtu) {
+  ASSERT_EQ(rte_eth_dev_set_mtu(b_.id(), 1500), 0);
+  ASSERT_EQ(goes(bytes(1522)), 1u);
+  ASSERT_TRUE(a_.send(a_.make(bytes(1523))));
+  ASSERT_TRUE(a_.send(a_.make(bytes(4090))));
+  ASSERT_TRUE(pair_.until([this] {
+    EXPECT_EQ(b_.receive([] {}, 1), nullptr);
+    return b_.xstat("rx_too_long") == 2;
+  }));
+  rte_eth_stats stats{};
+  ASSERT_EQ(rte_eth_stats_get(b_.id(), &stats), 0);
+  EXPECT_EQ(stats.ierrors, 2u + b_.xstat("rx_bad_parts"));
 }
 
 TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
-  ASSERT_TRUE(until([&] { return a_.xstat("rx_joins") == 1 && b_.xstat("rx_joins") == 1; }));
-  for (const uint32_t segments : {1u, 2u}) {
-    rte_mbuf* const frame = a_.frame(kEverybody, 100, segments);
+  for (const uint32_t cut : {0u, 50u}) {
+    const Bytes wanted = frame_bytes(kEverybody, a_.mac(), 100);
+    rte_mbuf* const frame = a_.make(wanted, cut == 0 ? std::vector<uint32_t>{} : std::vector{cut});
     rte_mbuf_refcnt_update(frame, 2);  // ours: a free too many would show
-    ASSERT_EQ(a_.send(frame), 1);
-    rte_mbuf* const got = b_.receive(a_);
-    expect_frame(got, a_.wanted(kEverybody, 100));
-    rte_pktmbuf_free(got);
+    ASSERT_TRUE(a_.send(frame));
+    EXPECT_EQ(take(b_.receive([this] { pair_.work(); })), wanted);
     work();
     EXPECT_EQ(rte_mbuf_refcnt_read(frame), 2);
     rte_pktmbuf_free(frame);
     rte_pktmbuf_free(frame);
   }
-  ASSERT_EQ(rte_eth_dev_stop(b_.id()), 0);
+  b_.stop();
   for (uint32_t i = 0; i < kTurns && a_.xstat("rx_leaves") == 0; ++i) {
     a_.work();
   }
   ASSERT_EQ(a_.xstat("rx_leaves"), 1u);
-  ASSERT_EQ(a_.send(a_.frame(b_.address(), 100)), 1);
+  ASSERT_TRUE(a_.send(a_.make(bytes(100))));
   EXPECT_EQ(a_.xstat("tx_no_peer"), 1u) << "it has left";
-  ASSERT_EQ(rte_eth_dev_start(b_.id()), 0);
-  ASSERT_TRUE(until([&] { return a_.xstat("rx_joins") == 2; }));
-  ASSERT_EQ(a_.send(a_.frame(b_.address(), 100)), 1);
-  rte_mbuf* const got = b_.receive(a_);
-  EXPECT_NE(got, nullptr);
-  rte_pktmbuf_free(got);
+  b_.start();
+  ASSERT_TRUE(pair_.until([this] { return a_.xstat("rx_joins") == 1; }));
+  EXPECT_EQ(goes(bytes(100)), 1u);
 }
 
 TEST_F(NetPair, NobodyOfThatAddress) {
-  const uint8_t other[] = {2, 0, 0, 0, 0, 9};
-  const uint8_t absent[] = {0, 1, 0, 1, 0x77, 0x77};
-  ASSERT_EQ(a_.send(a_.frame(other, 100)), 1);
-  ASSERT_EQ(a_.send(a_.frame(absent, 100)), 1);
+  const rte_ether_addr other = {{2, 0, 0, 0, 0, 9}};
+  ASSERT_TRUE(a_.send(a_.make(frame_bytes(other, a_.mac(), 100))));
+  ASSERT_TRUE(a_.send(a_.make(frame_bytes(address(0x7777), a_.mac(), 2000))));
   EXPECT_EQ(a_.xstat("tx_no_peer"), 2u);
   rte_eth_stats stats{};
   ASSERT_EQ(rte_eth_stats_get(a_.id(), &stats), 0);
@@ -246,10 +236,10 @@ TEST_F(NetPair, NobodyOfThatAddress) {
 }
 
 TEST_F(NetPair, FramesOfOthersAreDropped) {
-  rte_mbuf* const frame = a_.frame(b_.address(), 100);
-  rte_pktmbuf_mtod(frame, uint8_t*)[11] ^= 1;
-  ASSERT_EQ(a_.send(frame), 1);
-  EXPECT_EQ(b_.receive(a_, 1000), nullptr);
+  Bytes spoofed = bytes(100);
+  spoofed[11] ^= 1;
+  ASSERT_TRUE(a_.send(a_.make(spoofed)));
+  EXPECT_EQ(b_.receive([this] { pair_.work(); }, kQuietTurns), nullptr);
   EXPECT_EQ(b_.xstat("rx_spoofed"), 1u);
 }
 
@@ -260,47 +250,234 @@ TEST_F(NetPair, ToldOfLinkAndLimits) {
   EXPECT_GT(link.link_speed, 0u);
   rte_eth_dev_info info{};
   ASSERT_EQ(rte_eth_dev_info_get(a_.id(), &info), 0);
-  EXPECT_EQ(info.max_mtu, 4082);
+  EXPECT_EQ(info.max_mtu, 65513);
   EXPECT_STREQ(info.driver_name, "net_rio");
-  EXPECT_EQ(rte_eth_dev_set_mtu(a_.id(), 4083), -EINVAL);
+  EXPECT_EQ(rte_eth_dev_set_mtu(a_.id(), 65514), -EINVAL);
+  EXPECT_EQ(rte_eth_dev_set_mtu(a_.id(), 4083), -EINVAL) << "mbufs are too small";
   EXPECT_EQ(rte_eth_dev_set_mtu(a_.id(), 1500), 0);
 }
 
-TEST(NetSmallMbufs, FramesTakeSeveralOrAreRefused) {
-  {
-    Port a("net_rio0", large());
-    Port b("net_rio1", small(), true);
-    ASSERT_EQ(a.send(a.frame(b.address(), 4000)), 1);
-    rte_mbuf* const got = b.receive(a);
-    ASSERT_NE(got, nullptr);
-    EXPECT_EQ(got->nb_segs, 4);
-    std::vector<uint8_t> bytes(4000);
-    const auto wanted = a.wanted(b.address(), 4000);
-    EXPECT_EQ(std::memcmp(rte_pktmbuf_read(got, 0, 4000, bytes.data()), wanted.data(), 4000), 0);
-    rte_pktmbuf_free(got);
+TEST_F(NetPair, WhatQueuesTell) {
+  rte_eth_rxq_info rx{};
+  ASSERT_EQ(rte_eth_rx_queue_info_get(a_.id(), 0, &rx), 0);
+  EXPECT_EQ(rx.mp, pool_.get());
+  EXPECT_EQ(rx.nb_desc, 256);
+  EXPECT_EQ(rx.scattered_rx, 0);
+  rte_eth_txq_info tx{};
+  ASSERT_EQ(rte_eth_tx_queue_info_get(a_.id(), 0, &tx), 0);
+  EXPECT_EQ(tx.nb_desc, 256);
+  EXPECT_NE(tx.conf.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS, 0u);
+  rte_eth_burst_mode mode{};
+  ASSERT_EQ(rte_eth_rx_burst_mode_get(a_.id(), 0, &mode), 0);
+  EXPECT_STREQ(mode.info, "bundles");
+  ASSERT_EQ(rte_eth_tx_burst_mode_get(a_.id(), 0, &mode), 0);
+  EXPECT_STREQ(mode.info, "bundles");
+  rte_power_monitor_cond condition{};
+  EXPECT_EQ(rte_eth_get_monitor_addr(a_.id(), 0, &condition), -ENOTSUP) << "inline";
+}
+
+TEST_F(NetPair, WhatDescriptorsAre) {
+  EXPECT_EQ(rte_eth_rx_queue_count(b_.id(), 0), 0);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 0), RTE_ETH_RX_DESC_AVAIL);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 256), -EINVAL);
+  for (uint32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(a_.send(a_.make(bytes(2000, i))));
   }
-  uint16_t id = 0;
-  ASSERT_EQ(rte_eth_dev_get_port_by_name("net_rio1", &id), 0);
-  rte_eth_conf conf{};
-  conf.rxmode.mtu = 1500;
-  ASSERT_EQ(rte_eth_dev_configure(id, 1, 1, &conf), 0);
-  LogCapture log;
-  EXPECT_EQ(rte_eth_rx_queue_setup(id, 0, 512, -1, nullptr, small()), -EINVAL);
-  EXPECT_NE(log.text().find("'scatter'"), std::string::npos) << log.text();
+  EXPECT_EQ(rte_eth_tx_descriptor_status(a_.id(), 0, 255), RTE_ETH_TX_DESC_FULL)
+      << "the last that was sent";
+  EXPECT_EQ(rte_eth_tx_descriptor_status(a_.id(), 0, 256), -EINVAL);
+  ASSERT_TRUE(pair_.until([this] { return rte_eth_rx_queue_count(b_.id(), 0) == 3; }));
+  EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 2), RTE_ETH_RX_DESC_DONE);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 3), RTE_ETH_RX_DESC_AVAIL);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(take(b_.receive([this] { pair_.work(); })), bytes(2000, i));
+  }
+  work();
+  EXPECT_EQ(rte_eth_tx_descriptor_status(a_.id(), 0, 255), RTE_ETH_TX_DESC_DONE);
+  EXPECT_EQ(rte_eth_rx_queue_count(b_.id(), 0), 0);
+}
+
+TEST_F(NetPair, CleanUpGivesMbufsBack) {
+  rte_mbuf* const frame = a_.make(bytes(2000));
+  ASSERT_TRUE(a_.send(frame));
+  rte_mbuf* got = nullptr;
+  for (uint32_t i = 0; i < kTurns && got == nullptr; ++i) {
+    (void)rte_eth_rx_burst(b_.id(), 0, &got, 1);
+  }
+  EXPECT_EQ(take(got), bytes(2000));
+  int back = 0;
+  for (uint32_t i = 0; i < kTurns && back == 0; ++i) {
+    back = rte_eth_tx_done_cleanup(a_.id(), 0, 0);
+    b_.work();
+  }
+  EXPECT_EQ(back, 1);
+  EXPECT_TRUE(pool_.full());
+}
+
+TEST_F(NetPair, XstatsByIdAreThoseByName) {
+  ASSERT_EQ(goes(bytes(2000)), 1u);
+  const int count = rte_eth_xstats_get_names(b_.id(), nullptr, 0);
+  ASSERT_GT(count, 25);
+  std::vector<rte_eth_xstat_name> names(static_cast<size_t>(count));
+  std::vector<rte_eth_xstat> all(names.size());
+  ASSERT_EQ(rte_eth_xstats_get_names(b_.id(), names.data(), static_cast<unsigned>(count)), count);
+  ASSERT_EQ(rte_eth_xstats_get(b_.id(), all.data(), static_cast<unsigned>(all.size())), count);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i].name;
+    if (name == "rx_frames" || name == "rx_bytes" || name == "rx_bundles") {
+      EXPECT_EQ(all[i].value, name == "rx_bytes" ? 2000u : 1u) << name;
+    }
+    uint64_t id = 0;
+    ASSERT_EQ(rte_eth_xstats_get_id_by_name(b_.id(), names[i].name, &id), 0);
+    EXPECT_EQ(id, i);
+  }
+  ASSERT_EQ(rte_eth_xstats_reset(b_.id()), 0);
+  EXPECT_EQ(b_.xstat("rx_frames"), 0u);
+  rte_eth_stats stats{};
+  ASSERT_EQ(rte_eth_stats_get(b_.id(), &stats), 0);
+  EXPECT_EQ(stats.ipackets + stats.ibytes, 0u);
+  EXPECT_EQ(stats.q_ipackets[0] + stats.q_ibytes[0], 0u) << "of queues, too";
+}
+
+TEST_F(NetPair, MbufsComeBack) {
+  for (uint32_t i = 0; i < 3000; ++i) {
+    ASSERT_EQ(goes(bytes(60 + i % 2000, i)), 1u);
+  }
+  EXPECT_TRUE(pair_.until([this] { return pool_.full(); }));
+  for (uint32_t i = 0; i < 40; ++i) {  // some that nobody receives
+    ASSERT_TRUE(a_.send(a_.make(bytes(3000))));
+  }
+  b_.stop();
+  a_.stop();
+  EXPECT_TRUE(pool_.full()) << "after a stop";
+  a_.start();
+  b_.start();
+  ASSERT_TRUE(pair_.meet());
 }
 
 TEST(NetPlug, CardsOfOthersAndBadArguments) {
+  const Device raw("raw_rio0", "qps=2");
+  const Pool pool(4096);
   LogCapture log;
   EXPECT_NE(rte_vdev_init("net_rio7", "peers=x"), 0);
   EXPECT_NE(log.text().find("0x100:0x200-0x20f"), std::string::npos) << log.text();
   EXPECT_NE(rte_vdev_init("net_rio7", "peers=65536"), 0);
+  EXPECT_NE(rte_vdev_init("net_rio7", "peers=5-4"), 0);
+  EXPECT_NE(rte_vdev_init("net_rio7", "mbox=4"), 0);
+  EXPECT_NE(rte_vdev_init("net_rio7", "storm=x"), 0);
   EXPECT_NE(rte_vdev_init("net_rio7", "card=nobody"), 0);
-  ASSERT_EQ(rte_vdev_init("net_rio7", "card=raw_rio0,peers=1:0x10-0x12"), 0) << log.text();
+  {
+    const Device net("net_rio7", "card=raw_rio0,peers=1:0x10-0x12");
+    const Port port("net_rio7", pool);
+  }
   uint16_t id = 0;
-  EXPECT_EQ(rte_eth_dev_get_port_by_name("net_rio7", &id), 0);
-  { const Port port("net_rio7", large()); }
-  ASSERT_EQ(rte_vdev_uninit("net_rio7"), 0);
   EXPECT_EQ(rte_eth_dev_get_port_by_name("net_rio7", &id), -ENODEV);
+}
+
+TEST(NetPlug, FramesThatTheUserStillHasWhenThePortIsGone) {
+  const Pool pool(4096);
+  std::vector<rte_mbuf*> held;
+  {
+    Pair pair("gone", pool);
+    ASSERT_TRUE(pair.meet());
+    for (uint32_t i = 0; i < 10; ++i) {
+      ASSERT_TRUE(pair.a.send(pair.a.make(frame_bytes(pair.b.mac(), pair.a.mac(), 1500, i))));
+      held.push_back(pair.b.receive([&] { pair.work(); }));
+      ASSERT_NE(held.back(), nullptr);
+    }
+  }
+  for (uint32_t i = 0; i < held.size(); ++i) {
+    EXPECT_EQ(take(held[i]), frame_bytes(address(0x200), address(0x100), 1500, i));
+  }
+}
+
+TEST(NetPlug, AttachedAndDetachedWhileOthersSend) {
+  const Pool pool(4096);
+  Pair pair("steady", pool);
+  ASSERT_TRUE(pair.meet());
+  for (uint32_t round = 0; round < 5; ++round) {
+    const Device device("net_rio5", "destid=0x500,wire=other" + std::to_string(round));
+    for (uint32_t i = 0; i < 50; ++i) {
+      const Bytes bytes = frame_bytes(pair.b.mac(), pair.a.mac(), 60 + 40 * i, round);
+      ASSERT_TRUE(pair.a.send_now(pair.a.make(bytes), [&] { pair.work(); }));
+      ASSERT_EQ(take(pair.b.receive([&] { pair.work(); })), bytes);
+      if (i % 10 == 0) {
+        const Port third("net_rio5", pool);
+        third.work();
+      }
+    }
+  }
+  // The sender's own other end goes, and comes back.
+  Device device_c("net_rio6", "destid=0x600,wire=c");
+  Port c("net_rio6", pool);
+  for (uint32_t round = 0; round < 3; ++round) {
+    const Device device_d("net_rio7", "destid=0x700,wire=c");
+    const Port d("net_rio7", pool);
+    const auto meanwhile = [&] {
+      c.work();
+      d.work();
+    };
+    rte_mbuf* got = nullptr;
+    for (uint32_t i = 0; i < 2000 && got == nullptr; ++i) {
+      (void)c.send(c.make(frame_bytes(d.mac(), c.mac(), 1000)));
+      got = d.receive(meanwhile, 100);
+    }
+    EXPECT_EQ(take(got).size(), 1000u) << round;
+  }
+  for (uint32_t i = 0; i < 1000; ++i) {
+    (void)c.send(c.make(frame_bytes(address(0x700), c.mac(), 1000)));
+  }
+}
+
+TEST(NetMbufs, AsSmallAsTheUsers) {
+  const Pool small(1024);
+  {
+    Pair pair("scatter", small, {.scatter = true});
+    ASSERT_TRUE(pair.meet());
+    for (const uint32_t length : {60u, 1024u, 1025u, 4000u}) {
+      const Bytes bytes = frame_bytes(pair.b.mac(), pair.a.mac(), length);
+      std::vector<uint32_t> cuts;
+      for (uint32_t at = 1024; at < length; at += 1024) {
+        cuts.push_back(at);
+      }
+      ASSERT_TRUE(pair.a.send(pair.a.make(bytes, cuts)));
+      EXPECT_EQ(take(pair.b.receive([&] { pair.work(); })), bytes);
+    }
+  }
+  const Device device("net_rio0", "");
+  uint16_t id = 0;
+  ASSERT_EQ(rte_eth_dev_get_port_by_name("net_rio0", &id), 0);
+  rte_eth_conf conf{};
+  conf.rxmode.mtu = 1500;
+  ASSERT_EQ(rte_eth_dev_configure(id, 1, 1, &conf), 0);
+  LogCapture log;
+  EXPECT_EQ(rte_eth_rx_queue_setup(id, 0, 512, -1, nullptr, small.get()), -EINVAL);
+  EXPECT_NE(log.text().find("'scatter'"), std::string::npos) << log.text();
+}
+
+TEST(NetMbufs, HaveThePrivateRoomOfTheUsers) {
+  const Pool pool(4096, 511, 128);
+  Pair pair("priv", pool);
+  ASSERT_TRUE(pair.meet());
+  for (const uint32_t length : {60u, 1500u}) {
+    ASSERT_TRUE(pair.a.send(pair.a.make(frame_bytes(pair.b.mac(), pair.a.mac(), length))));
+    rte_mbuf* const got = pair.b.receive([&] { pair.work(); });
+    ASSERT_NE(got, nullptr);
+    EXPECT_EQ(rte_pktmbuf_priv_size(got->pool), 128);
+    std::memset(rte_mbuf_to_priv(got), 0xEE, 128);
+    EXPECT_EQ(take(got).size(), length);
+  }
+}
+
+TEST(NetMbufs, FreedFast) {
+  const Pool pool(4096);
+  Pair pair("fast", pool, {.fast_free = true});
+  ASSERT_TRUE(pair.meet());
+  for (uint32_t i = 0; i < 2000; ++i) {
+    const Bytes bytes = frame_bytes(pair.b.mac(), pair.a.mac(), 60 + i, i);
+    ASSERT_TRUE(pair.a.send_now(pair.a.make(bytes), [&] { pair.work(); }));
+    ASSERT_EQ(take(pair.b.receive([&] { pair.work(); })), bytes);
+  }
 }
 
 }  // namespace
@@ -308,7 +485,5 @@ TEST(NetPlug, CardsOfOthersAndBadArguments) {
 
 int main(int argc, char** argv) {
   return rio::test::run_tests_in_eal(
-      argc, argv, "net",
-      {"-d", "librte_raw_rio.so", "-d", "librte_net_rio.so", "--vdev=net_rio0,wire=pair",
-       "--vdev=net_rio1,wire=pair", "--vdev=raw_rio0,qps=2", "--no-telemetry"});
+      argc, argv, "net", {"-d", "librte_raw_rio.so", "-d", "librte_net_rio.so", "--no-telemetry"});
 }

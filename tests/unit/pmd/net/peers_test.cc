@@ -1,0 +1,171 @@
+#include "pmd/net/peers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rio::pmd {
+namespace {
+
+std::vector<uint32_t> all_of(const DestIdSet& set) {
+  std::vector<uint32_t> all;
+  set.for_each([&](uint32_t dest_id) {
+    all.push_back(dest_id);
+    return true;
+  });
+  return all;
+}
+
+TEST(DestIdSet, EmptyAtFirst) {
+  const auto set = std::make_unique<DestIdSet>();
+  EXPECT_FALSE(set->has(0));
+  EXPECT_FALSE(set->has(65535));
+  EXPECT_TRUE(all_of(*set).empty());
+}
+
+TEST(DestIdSet, TellsWhatWasThere) {
+  const auto set = std::make_unique<DestIdSet>();
+  EXPECT_FALSE(set->add(65535));
+  EXPECT_TRUE(set->add(65535));
+  EXPECT_TRUE(set->has(65535));
+  EXPECT_FALSE(set->has(65534));
+  EXPECT_TRUE(set->remove(65535));
+  EXPECT_FALSE(set->remove(65535));
+  EXPECT_FALSE(set->has(65535));
+}
+
+TEST(DestIdSet, EachInAscendingOrder) {
+  const auto set = std::make_unique<DestIdSet>();
+  for (const uint32_t id : {65535u, 0u, 4096u, 63u, 64u, 4095u, 1u}) {
+    set->add(id);
+  }
+  EXPECT_EQ(all_of(*set), (std::vector<uint32_t>{0, 1, 63, 64, 4095, 4096, 65535}));
+  set->remove(64);
+  EXPECT_EQ(all_of(*set), (std::vector<uint32_t>{0, 1, 63, 4095, 4096, 65535}));
+  set->clear();
+  EXPECT_TRUE(all_of(*set).empty());
+  set->add(64);
+  EXPECT_EQ(all_of(*set), (std::vector<uint32_t>{64}));
+}
+
+TEST(DestIdSet, EachEndsWhereItIsToldTo) {
+  const auto set = std::make_unique<DestIdSet>();
+  for (const uint32_t id : {1u, 2u, 5000u, 60'000u}) {
+    set->add(id);
+  }
+  for (uint32_t n = 1; n <= 4; ++n) {
+    uint32_t seen = 0;
+    set->for_each([&](uint32_t) { return ++seen != n; });
+    EXPECT_EQ(seen, n);
+  }
+}
+
+TEST(DestIdSet, EachMayRemoveWhatItSees) {
+  const auto set = std::make_unique<DestIdSet>();
+  for (uint32_t id = 0; id < 200; ++id) {
+    set->add(id);
+  }
+  uint32_t seen = 0;
+  set->for_each([&](uint32_t id) {
+    ++seen;
+    return set->remove(id);
+  });
+  EXPECT_EQ(seen, 200u);
+  EXPECT_TRUE(all_of(*set).empty());
+}
+
+TEST(DestIdSet, AsASetOfNumbers) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto set = std::make_unique<DestIdSet>();
+  std::set<uint32_t> wanted;
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    const uint32_t id = random() % kNetDestIds;
+    if (random() % 3 == 0) {
+      EXPECT_EQ(set->remove(id), wanted.erase(id) == 1);
+    } else {
+      EXPECT_EQ(set->add(id), !wanted.insert(id).second);
+    }
+  }
+  EXPECT_EQ(all_of(*set), std::vector<uint32_t>(wanted.begin(), wanted.end()));
+}
+
+TEST(Peers, WhoSendsForWhom) {
+  const auto peers = std::make_unique<Peers>();
+  EXPECT_TRUE(peers->sends_for(0x200, 0x200));
+  EXPECT_FALSE(peers->sends_for(0x201, 0x200));
+  peers->set_more(0x200, 2);
+  EXPECT_TRUE(peers->sends_for(0x201, 0x200));
+  EXPECT_TRUE(peers->sends_for(0x202, 0x200));
+  EXPECT_FALSE(peers->sends_for(0x203, 0x200));
+  EXPECT_FALSE(peers->sends_for(0x1FF, 0x200));
+  EXPECT_FALSE(peers->sends_for(0x200, 0x201)) << "not the other way";
+  EXPECT_TRUE(peers->sends_for(0x201, 0x201)) << "for itself, too";
+  peers->set_more(0x200, 1);
+  EXPECT_TRUE(peers->sends_for(0x201, 0x200));
+  EXPECT_FALSE(peers->sends_for(0x202, 0x200));
+  peers->forget_all();
+  EXPECT_FALSE(peers->sends_for(0x201, 0x200));
+}
+
+TEST(Peers, ClaimsSayNothingOfOthers) {
+  const auto peers = std::make_unique<Peers>();
+  peers->set_more(0x202, 4);  // an honest one
+  peers->set_more(0x201, kMoreIdsMask);
+  EXPECT_TRUE(peers->sends_for(0x203, 0x202)) << "a claim of its neighbour does not shut it out";
+  EXPECT_FALSE(peers->sends_for(0x201, 0x202)) << "nor may that one send as it";
+  EXPECT_FALSE(peers->sends_for(0x201, 0x200));
+  peers->set_more(0x201, 0);
+  EXPECT_TRUE(peers->sends_for(0x206, 0x202));
+}
+
+TEST(Peers, AtTheEndOfAllDestIds) {
+  const auto peers = std::make_unique<Peers>();
+  peers->set_more(65535, kMoreIdsMask);
+  peers->set_more(65530, kMoreIdsMask);
+  EXPECT_TRUE(peers->sends_for(65535, 65530));
+  EXPECT_FALSE(peers->sends_for(0, 65535)) << "no wrap";
+}
+
+TEST(Peers, WhatIsOwedIsSeen) {
+  const auto peers = std::make_unique<Peers>();
+  EXPECT_EQ(peers->owed.load(), 0u);
+  peers->owe(peers->owed_call, 7);
+  EXPECT_NE(peers->owed.load(), 0u);
+  EXPECT_TRUE(peers->owed_call.has(7));
+  EXPECT_FALSE(peers->owed_answer.has(7));
+  for (DestIdSet* const set : {&peers->joined, &peers->reachable, &peers->bundles}) {
+    set->add(7);
+  }
+  peers->forget_all();
+  for (DestIdSet* const set :
+       {&peers->joined, &peers->reachable, &peers->bundles, &peers->owed_call}) {
+    EXPECT_FALSE(set->has(7));
+  }
+}
+
+TEST(Addresses, AsRionetHasThem) {
+  const uint8_t bytes[] = {0x00, 0x01, 0x00, 0x01, 0x12, 0x34, 0xEE, 0xEE};
+  EXPECT_EQ(load_mac(bytes), mac_of(0x1234));
+  EXPECT_EQ(dest_id_of(load_mac(bytes)), 0x1234u);
+  const rte_ether_addr address = address_of(0x1234);
+  EXPECT_EQ(std::memcmp(address.addr_bytes, bytes, 6), 0);
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint8_t other[8];
+    std::memcpy(other, bytes, 8);
+    other[i] ^= 0x80;
+    EXPECT_EQ(dest_id_of(load_mac(other)), kNoNetDestId) << i;
+  }
+  EXPECT_FALSE(is_multicast(mac_of(0xFFFF)));
+  const uint8_t everybody[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+  EXPECT_TRUE(is_multicast(load_mac(everybody)));
+  EXPECT_EQ(dest_id_of(kNoMac), kNoNetDestId);
+}
+
+}  // namespace
+}  // namespace rio::pmd
