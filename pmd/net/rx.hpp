@@ -137,7 +137,6 @@ class NetRx {
   void drop_partial(Source& source);
   void take_back_all();
 
-  [[nodiscard]] bool is_known_now(Mac mac);
   void look_at_doorbells();
   void heard(uint32_t source, uint16_t info);
 

@@ -47,22 +47,17 @@ void NetRx::heard(uint32_t source, uint16_t info) {
 /// Whether the address is that of a port which the current message's source sends for.
 bool NetRx::is_of_sender(Mac mac) {
   const uint32_t port = dest_id_of(mac);
-  if (port == kNoNetDestId || !peers_.sends_for(dest_id_of(current_.own_mac), port)) {
+  const uint32_t sender = dest_id_of(current_.own_mac);
+  // The port's word for it may wait in the ring of doorbells. Looked for once a burst at most.
+  if (port != kNoNetDestId && !peers_.sends_for(sender, port) &&
+      std::exchange(may_listen_, false)) {
+    look_at_doorbells();
+  }
+  if (port == kNoNetDestId || !peers_.sends_for(sender, port)) {
     return false;
   }
   current_.port_mac = mac;  // of all frames of the message
   return true;
-}
-
-/// Whether the port that the current message's sender belongs to has said so meanwhile: that may
-/// wait in the ring of doorbells. Not more than once a burst.
-bool NetRx::is_known_now(Mac mac) {
-  if (!std::exchange(may_listen_, false)) {
-    return false;
-  }
-  look_at_doorbells();
-  current_.port_mac = mac_of(peers_.port_of(dest_id_of(current_.own_mac)));
-  return mac == current_.port_mac;
 }
 
 void NetRx::listen() {
