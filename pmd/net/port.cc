@@ -152,10 +152,8 @@ int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free) {
       return rc;
     }
   }
-  const NetTxConfig config = {.ring_log2 = log2_of(entries),
-                              .mbox = args_.mbox,
-                              .bundle_mbox = static_cast<uint8_t>(args_.mbox ^ 1),
-                              .fast_free = fast_free};
+  const NetTxConfig config = {
+      .ring_log2 = log2_of(entries), .mbox = args_.mbox, .fast_free = fast_free};
   if (const int rc =
           NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
       rc != 0) {
@@ -193,7 +191,6 @@ int NetPort::open_rx() {
     rx_.reset();
     const NetRxConfig config = {.ring_log2 = rx_log2_[0],
                                 .mbox = args_.mbox,
-                                .bundle_mbox = static_cast<uint8_t>(args_.mbox ^ 1),
                                 .storm_frames_per_s = args_.storm_frames_per_s,
                                 .works_alone = shared_->others_poll};
     if (const int rc =

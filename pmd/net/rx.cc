@@ -124,6 +124,7 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   storm_.start(config_.storm_frames_per_s, rte_get_tsc_hz());
   repost_at_ = std::min<uint32_t>(ring / 4, 16);
   queue_ = &queue;
+  lacking_ = 0;
   while (queue.free_count() != 0) {
     rte_mbuf* const buffer = buffers_.take();
     const RxBuffer one = buffer == nullptr ? RxBuffer{} : RxBuffers::to_post(buffer);
@@ -171,12 +172,23 @@ void NetRx::take_back_all() {
       [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
 }
 
-/// Buffers that nobody needs go to the card again.
+/// Buffers that nobody needs go to the card again. Behind a message that is not whole yet the ring
+/// may have no room for all of them: as many are lacking, until it has.
 void NetRx::post_spent() {
+  const uint32_t room = queue_->free_count();
+  while (lacking_ != 0 && spent_count_ < std::min(room, kSpentMax)) {
+    rte_mbuf* const buffer = buffers_.take();
+    if (buffer == nullptr) {
+      break;
+    }
+    drop(buffer);
+    --lacking_;
+  }
   const uint32_t posted =
       queue_->post_each(spent_count_, [this](size_t i) { return RxBuffers::to_post(spent_[i]); });
-  for (uint32_t i = posted; i < spent_count_; ++i) {  // none: as many were taken out
+  for (uint32_t i = posted; i < spent_count_; ++i) {
     rte_mbuf_raw_free(spent_[i]);
+    ++lacking_;
   }
   spent_count_ = 0;
 }
@@ -217,13 +229,13 @@ bool NetRx::open(const RxMessage& message) {
     drop(buffer);
     return false;
   }
-  if (message.mbox == config_.bundle_mbox) [[likely]] {
-    return open_bundle(buffer, message.source, message.length_bytes);
-  }
-  if (message.mbox != config_.mbox) {
+  if (message.mbox >= regs::kMultiMailboxes) [[unlikely]] {
     counts_.bad_mailboxes.add(1);
     drop(buffer);
     return false;
+  }
+  if (message.mbox != config_.mbox) [[likely]] {
+    return open_bundle(buffer, message.source, message.length_bytes);
   }
   begin(buffer, message.source, message.length_bytes);
   current_.plain = true;
@@ -362,7 +374,7 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
       post_spent();
     }
   }
-  if (spent_count_ >= repost_at_) {
+  if (spent_count_ + lacking_ >= repost_at_) {
     post_spent();
   }
   if (++bursts_ % kDoorbellBursts == 0) [[unlikely]] {

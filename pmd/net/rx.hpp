@@ -47,8 +47,7 @@ struct NetRxQueue {
 
 struct NetRxConfig {
   uint32_t ring_log2;
-  uint8_t mbox;         ///< of plain frames
-  uint8_t bundle_mbox;  ///< of bundles
+  uint8_t mbox;  ///< of plain frames; bundles come to the three others
   uint64_t storm_frames_per_s;
   bool works_alone;  ///< the card, though nobody polls
 };
@@ -148,6 +147,7 @@ class NetRx {
   SharedRxQueue* queue_ = nullptr;  // null: stopped
   uint32_t bursts_ = 0;
   uint32_t spent_count_ = 0;
+  uint32_t lacking_ = 0;  // buffers that the card should have
   uint32_t repost_at_ = 1;
   uint32_t fetched_at_ = 0;
   uint32_t fetched_count_ = 0;

@@ -181,7 +181,7 @@ void NetTx::close(Lane& lane) {
   store_word(lane.va, next_header(lane.dest_id, lane.items));
   records_[lane.record].frames = lane.items;
   ++room_;  // stage() takes it
-  stage(place_iova(lane.record), lane.record, lane.at, config_.bundle_mbox);
+  stage(place_iova(lane.record), lane.record, lane.at, next_mbox());
   lane.mac = kNoMac;
   lanes_open_ &= ~(1u << (&lane - lanes_.data()));
 }

@@ -28,9 +28,8 @@ inline constexpr uint32_t kCopiedBytesMax = 1024;
 
 struct NetTxConfig {
   uint32_t ring_log2;
-  uint8_t mbox;         ///< of plain frames
-  uint8_t bundle_mbox;  ///< of bundles
-  bool fast_free;       ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
+  uint8_t mbox;    ///< of plain frames; bundles go to the three others in turn
+  bool fast_free;  ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
 };
 
 /// Lies in memory of all processes and has no code pointers. Functions are control path, unless
@@ -123,6 +122,11 @@ class NetTx {
     return room_ >= entries && free_count_ >= records;
   }
   void stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox);
+  /// Where the next bundle goes: letters of one mailbox are few.
+  [[nodiscard]] uint8_t next_mbox() {
+    mbox_bits_ = mbox_bits_ == kMultiMboxes - 1 ? 1 : mbox_bits_ + 1;
+    return static_cast<uint8_t>(config_.mbox ^ mbox_bits_);
+  }
   void stage_gather(const TxGather& message);
   void not_staged(uint64_t cookie);
 
@@ -143,6 +147,7 @@ class NetTx {
   void stage_owed();
   [[nodiscard]] bool ring_bell(uint32_t dest_id, uint16_t info);
 
+  static constexpr uint32_t kMultiMboxes = regs::kMultiMailboxes;
   static constexpr uint32_t kLanes = 8;
   static constexpr uint32_t kBurst = 32;
   static constexpr uint8_t kFailuresMax = 4;  // in a row
@@ -161,6 +166,7 @@ class NetTx {
   uint32_t staged_ = 0;      // messages of this burst
   uint32_t lanes_open_ = 0;  // a bit each
   uint32_t bursts_ = 0;
+  uint32_t mbox_bits_ = 1;  // that the last bundle's mailbox differs in from that of plain frames
   uint32_t copied_bytes_max_ = 0;  // longer ones are not, or are no frames here
   uint16_t epoch_ = 0;
   bool tells_ = false;

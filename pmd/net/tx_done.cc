@@ -45,8 +45,9 @@ uint32_t NetTx::reap() {
 /// Who fails again and again is not asked until he joins.
 [[gnu::noinline]] void NetTx::not_delivered(const Record& record, Status status) {
   counts_.refused.add(record.frames);
-  if (status == Status::kFlushed) {
-    return;
+  if (status == Status::kFlushed || status == Status::kLinkDown ||
+      status == Status::kHostReadFailed) {
+    return;  // not the peer's doing
   }
   failures_seen_ = true;
   uint8_t& failures = failures_[record.dest_id];

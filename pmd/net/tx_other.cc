@@ -83,7 +83,7 @@ NetTx::Fate NetTx::send_behind_headroom(rte_mbuf& frame, uint32_t dest_id) {
   store_word(before, next_header(dest_id, 1));
   store_word(before + kBundleHeaderBytes, length_bytes);
   stage(rte_pktmbuf_iova(&frame) - kBundleBytesBefore, take_record(dest_id, &frame, 1),
-        kBundleBytesBefore + length_bytes, config_.bundle_mbox);
+        kBundleBytesBefore + length_bytes, next_mbox());
   return Fate::kTaken;
 }
 
@@ -124,13 +124,13 @@ void NetTx::send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bo
                  .encode());
   if (piece.places == 0) {
     copy_out(frame, at, piece.bytes, to + kBundleBytesBefore);
-    stage(place_iova(record), record, kBundleBytesBefore + piece.bytes, config_.bundle_mbox);
+    stage(place_iova(record), record, kBundleBytesBefore + piece.bytes, next_mbox());
     return;
   }
   TxGather message{};
   message.cookie = record;
   message.dest_id = dest_id;
-  message.mbox = config_.bundle_mbox;
+  message.mbox = next_mbox();
   message.count = static_cast<uint8_t>(1 + piece.places);
   message.iova[0] = place_iova(record);
   message.length_bytes[0] = kBundleBytesBefore;
