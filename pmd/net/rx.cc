@@ -239,6 +239,7 @@ bool NetRx::open(const RxMessage& message) {
   }
   begin(buffer, message.source, message.length_bytes);
   current_.plain = true;
+  current_.alone = false;
   current_.items = 1;
   return true;
 }
@@ -276,6 +277,10 @@ bool NetRx::open_bundle(rte_mbuf* buffer, uint32_t source_id, uint32_t length_by
 void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
   const auto* const bytes = rte_pktmbuf_mtod(buffer, const uint8_t*);
   const uint32_t items = bytes[2];
+  if (source_id != last_source_id_) [[unlikely]] {
+    last_source_id_ = source_id;
+    last_source_mac_ = mac_of(source_id);
+  }
   current_ = {.buffer = buffer,
               .at = bytes + kBundleHeaderBytes,
               .end = bytes + length_bytes,
@@ -284,8 +289,8 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
               .alone = items == 1,
               .late = false,
               .source = nullptr,
-              .own_mac = mac_of(source_id),
-              .port_mac = mac_of(source_id)};
+              .own_mac = last_source_mac_,
+              .port_mac = last_source_mac_};
 }
 
 /// The message was looked at. Its buffer, if it is still there, is free.
@@ -344,6 +349,34 @@ uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   return used;
 }
 
+/// The only frame of a bundle, if it is a long one and nothing is wrong with it: where it landed.
+/// @return whether it was taken.
+bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
+  const uint64_t length = load_word(current_.at);
+  const uint8_t* const from = current_.at + kItemHeaderBytes;
+  constexpr uint64_t kShortest = kHandedBytesMin + 1;
+  if (length - kShortest > frame_bytes_max_ - kShortest || frame_bytes_max_ < kShortest ||
+      length > static_cast<uint64_t>(current_.end - from) ||
+      load_mac(from + RTE_ETHER_ADDR_LEN) != current_.port_mac || is_multicast(from[0]))
+      [[unlikely]] {
+    return false;
+  }
+  rte_mbuf* const instead = buffers_.take();
+  if (instead == nullptr) [[unlikely]] {
+    return false;
+  }
+  rte_mbuf* const frame = current_.buffer;
+  drop(instead);
+  current_.buffer = nullptr;
+  current_.items = 0;
+  const auto offset = static_cast<uint64_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
+  describe(*frame, (queue.rearm & ~uint64_t{0xFFFF}) | offset, length);
+  queue.counts.frames.add(1);
+  queue.counts.bytes.add(length);
+  *out = frame;
+  return true;
+}
+
 inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   order_.look_at_the_clock();
   may_fetch_ = true;
@@ -353,7 +386,9 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
     if (current_.buffer == nullptr && !next_message()) {
       break;
     }
-    if (!several_ && !current_.plain && !current_.alone) [[likely]] {
+    if (!several_ && current_.alone) {
+      taken = static_cast<uint16_t>(taken + (take_alone(queue, &frames[taken]) ? 1 : 0));
+    } else if (!several_ && !current_.plain) {
       taken += take_small(queue, frames + taken, static_cast<uint16_t>(n - taken));
     }
     Took took = Took::kNothing;

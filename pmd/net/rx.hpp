@@ -118,6 +118,7 @@ class NetRx {
 
   // Frames.
   [[nodiscard]] uint16_t take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
+  [[nodiscard]] bool take_alone(NetRxQueue& queue, rte_mbuf** out);
   [[nodiscard]] Took take_any(NetRxQueue& polled, rte_mbuf** out);
   [[nodiscard]] Took take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t length_bytes,
                                 rte_mbuf** out);
@@ -156,6 +157,8 @@ class NetRx {
   bool several_ = false;
   uint32_t frame_bytes_max_ = 0;
   Current current_{};
+  uint32_t last_source_id_ = kNoNetDestId;
+  Mac last_source_mac_ = kNoMac;
   Order order_;
   Peers& peers_;
   NetRxConfig config_;

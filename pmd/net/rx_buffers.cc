@@ -50,8 +50,21 @@ int RxBuffers::create(uint32_t count, uint16_t priv_bytes, uint32_t align_bytes,
   return 0;
 }
 
+bool RxBuffers::refill() {
+  if (rte_mempool_get_bulk(pool_, reinterpret_cast<void**>(spares_.data()), kSpares) == 0) {
+    spare_count_ = kSpares;
+    return true;
+  }
+  spares_[0] = rte_mbuf_raw_alloc(pool_);  // the last ones, one by one
+  spare_count_ = spares_[0] != nullptr ? 1 : 0;
+  return spare_count_ != 0;
+}
+
 RxBuffers::~RxBuffers() {
   if (pool_ != nullptr) {
+    while (spare_count_ != 0) {
+      rte_mbuf_raw_free(spares_[--spare_count_]);
+    }
     left_behind().push_back(pool_);
     free_those_that_are_whole();
   }

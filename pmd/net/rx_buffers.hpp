@@ -4,6 +4,7 @@
 
 #include <rte_mbuf.h>
 
+#include <array>
 #include <cstdint>
 
 #include "pmd/dev/types.hpp"
@@ -24,13 +25,13 @@ class RxBuffers {
   RxBuffers& operator=(const RxBuffers&) = delete;
 
   /// Hot. A buffer whose data begin where a message is to land. @return null: none is free.
-  [[nodiscard]] rte_mbuf* take() const {
-    rte_mbuf* const buffer = rte_mbuf_raw_alloc(pool_);
-    if (buffer != nullptr) {
-      const uint64_t first = rte_mbuf_data_iova_default(buffer);
-      buffer->data_off =
-          static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + (-first & (align_bytes_ - 1)));
+  [[nodiscard]] rte_mbuf* take() {
+    if (spare_count_ == 0 && !refill()) [[unlikely]] {
+      return nullptr;
     }
+    rte_mbuf* const buffer = spares_[--spare_count_];
+    const uint64_t first = rte_mbuf_data_iova_default(buffer);
+    buffer->data_off = static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + (-first & (align_bytes_ - 1)));
     return buffer;
   }
   /// Hot. For the card.
@@ -39,6 +40,12 @@ class RxBuffers {
   }
 
  private:
+  static constexpr uint32_t kSpares = 16;
+
+  [[nodiscard]] bool refill();
+
+  uint32_t spare_count_ = 0;
+  std::array<rte_mbuf*, kSpares> spares_{};  // out of the mempool, to take many at once
   rte_mempool* pool_ = nullptr;
   uint64_t align_bytes_ = 1;
 };

@@ -38,6 +38,9 @@ struct NetTx::Filling {
   uint8_t* end = nullptr;
   uint32_t items = 0;
   uint64_t bytes = 0;  ///< of all frames of the burst
+  // Of long ones: whom the last one was for.
+  Mac long_mac = kNoMac;
+  uint32_t long_dest_id = 0;
 
   void close() {
     if (mac != kNoMac) {
@@ -63,7 +66,7 @@ struct NetTx::Filling {
 
 /// For a frame and those behind it. @return false: it is no plain case, does not go into a bundle,
 /// or not now.
-[[gnu::noinline]] bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
+inline bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
   filling->close();
   if (frame.pkt_len < RTE_ETHER_HDR_LEN || frame.pkt_len > copied_bytes_max_ || !is_plain(frame)) {
     return false;
@@ -155,7 +158,7 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
 /// no room.
 [[gnu::noinline]] bool NetTx::open(Lane& lane, Mac mac) {
   const uint32_t dest_id = dest_id_of(mac);
-  if (dest_id == kNoNetDestId || !peers_.reachable.has(dest_id) || !peers_.bundles.has(dest_id)) {
+  if (!takes_bundles(dest_id)) {
     return false;
   }
   if (lane.mac != kNoMac) {
@@ -274,22 +277,56 @@ void NetTx::not_staged(uint64_t cookie) {
   return count;
 }
 
+/// A long frame, where it lies, behind headers in its headroom. @return false: it is no such, or
+/// not now.
+bool NetTx::send_in_place(Filling* filling, rte_mbuf& frame) {
+  const uint32_t length_bytes = frame.pkt_len;
+  const uint64_t iova = rte_pktmbuf_iova(&frame);
+  if (length_bytes <= kCopiedBytesMax || length_bytes > kItemBytesMax ||
+      length_bytes > frame_bytes_max_ || !is_plain(frame) || frame.data_off < kBundleBytesBefore ||
+      (iova & misaligned_) != 0 || !has_room(1, 1)) {
+    return false;
+  }
+  auto* const bytes = rte_pktmbuf_mtod(&frame, uint8_t*);
+  const Mac mac = load_mac(bytes);
+  if (mac != filling->long_mac) [[unlikely]] {
+    const uint32_t dest_id = dest_id_of(mac);
+    if (!takes_bundles(dest_id)) {
+      return false;
+    }
+    filling->long_mac = mac;
+    filling->long_dest_id = dest_id;
+  }
+  Lane& lane = lane_of(mac);
+  if (lane.mac == mac) {
+    close(lane);  // its number comes first
+  }
+  uint8_t* const before = bytes - kBundleBytesBefore;
+  store_word(before, next_header(filling->long_dest_id, 1));
+  store_word(before + kBundleHeaderBytes, length_bytes);
+  stage(iova - kBundleBytesBefore, take_record(filling->long_dest_id, &frame, 1),
+        kBundleBytesBefore + length_bytes, next_mbox());
+  return true;
+}
+
 uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
   Filling filling;
   uint32_t i = 0;
   while (i != n) {
-    const uint32_t filled = fill(&filling, frames + i, n - i);
-    free_filled(frames + i, filled);
-    i += filled;
-    if (i == n) {
-      break;
+    if (filling.mac != kNoMac) {
+      const uint32_t filled = fill(&filling, frames + i, n - i);
+      free_filled(frames + i, filled);
+      i += filled;
+      if (i == n) {
+        break;
+      }
     }
     rte_mbuf& frame = *frames[i];
     if (begin_filling(&filling, frame)) {
       continue;
     }
     const uint32_t length_bytes = frame.pkt_len;
-    if (send_other(frame) == Fate::kNotNow) {
+    if (!send_in_place(&filling, frame) && send_other(frame) == Fate::kNotNow) {
       break;
     }
     filling.bytes += length_bytes;

@@ -103,6 +103,10 @@ class NetTx {
   [[nodiscard]] static bool is_plain(const rte_mbuf& frame);
   [[nodiscard]] uint32_t fill(Filling* filling, rte_mbuf** frames, uint32_t n);
   [[nodiscard]] bool begin_filling(Filling* filling, const rte_mbuf& frame);
+  [[nodiscard]] bool send_in_place(Filling* filling, rte_mbuf& frame);
+  [[nodiscard]] bool takes_bundles(uint32_t dest_id) const {
+    return dest_id != kNoNetDestId && peers_.reachable.has(dest_id) && peers_.bundles.has(dest_id);
+  }
   void close_all();
   [[nodiscard]] bool open(Lane& lane, Mac mac);
   void close(Lane& lane);
@@ -133,7 +137,6 @@ class NetTx {
   // Frames that are no small ones in one piece.
   [[nodiscard]] Fate send_other(rte_mbuf& frame);
   [[nodiscard]] Fate send_large(rte_mbuf& frame, uint32_t dest_id);
-  [[nodiscard]] Fate send_behind_headroom(rte_mbuf& frame, uint32_t dest_id);
   [[nodiscard]] Fate send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied);
   void send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bool whole, uint32_t at);
   [[nodiscard]] Fate send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied);

@@ -8,12 +8,6 @@
 namespace rio::pmd {
 namespace {
 
-/// Whether bytes may be written before its own: nobody else has it.
-[[nodiscard]] bool has_own_headroom(const rte_mbuf& frame) {
-  return frame.nb_segs == 1 && RTE_MBUF_DIRECT(&frame) && rte_mbuf_refcnt_read(&frame) == 1 &&
-         rte_pktmbuf_headroom(&frame) >= kBundleBytesBefore;
-}
-
 /// Give each message of a frame a reference.
 void share(rte_mbuf& frame, uint32_t messages) {
   for (rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
@@ -67,24 +61,7 @@ NetTx::Fate NetTx::send_large(rte_mbuf& frame, uint32_t dest_id) {
   if (lane.mac == mac_of(dest_id)) {
     close(lane);  // its number comes first
   }
-  if (frame.pkt_len <= kItemBytesMax && has_own_headroom(frame) &&
-      (rte_pktmbuf_iova(&frame) & misaligned_) == 0) [[likely]] {
-    return send_behind_headroom(frame, dest_id);
-  }
   return send_cut(frame, dest_id, !wide_);
-}
-
-NetTx::Fate NetTx::send_behind_headroom(rte_mbuf& frame, uint32_t dest_id) {
-  if (!has_room(1, 1)) {
-    return Fate::kNotNow;
-  }
-  const uint32_t length_bytes = frame.pkt_len;
-  uint8_t* const before = rte_pktmbuf_mtod(&frame, uint8_t*) - kBundleBytesBefore;
-  store_word(before, next_header(dest_id, 1));
-  store_word(before + kBundleHeaderBytes, length_bytes);
-  stage(rte_pktmbuf_iova(&frame) - kBundleBytesBefore, take_record(dest_id, &frame, 1),
-        kBundleBytesBefore + length_bytes, next_mbox());
-  return Fate::kTaken;
 }
 
 /// In as many messages as it takes. @param copied all of it.
