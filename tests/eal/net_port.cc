@@ -200,7 +200,7 @@ bool Pair::meet() {
   uint32_t number = 0;
   const auto in_bundle = [&](const Port& from, const Port& to) {
     const uint64_t before = to.xstat("rx_bundles");
-    const Bytes bytes = frame_bytes(to.mac(), from.mac(), 60, ++number);
+    const Bytes bytes = frame_bytes(to.mac(), from.mac(), 64, ++number);
     if (!from.send_now(from.make(bytes), [this] { work(); })) {
       return false;
     }
