@@ -21,18 +21,42 @@ void Cutter::pass(uint32_t bytes) {
   }
 }
 
+/// The first bytes, to be copied, up to where the rest may lie as it is.
+void Cutter::take_head(Piece* piece) {
+  *piece = {};
+  piece->bytes = std::min(left_, kHeadBytesMin);
+  pass(piece->bytes);
+  if (left_ != 0 && segment_ != nullptr && at_ != 0) {
+    const auto more = static_cast<uint32_t>(
+        std::min<uint64_t>({-iova() & misaligned_, uint64_t{segment_->data_len} - at_, left_}));
+    piece->bytes += more;
+    pass(more);
+  }
+}
+
 bool Cutter::next(Piece* piece) {
   *piece = {};
   skip_empty();
   if (left_ == 0 || segment_ == nullptr) {
     return false;
   }
+  const Cutter before = *this;
   if (copied_ || (iova() & misaligned_) != 0) {
     const uint32_t reach = copied_ ? left_ : std::min<uint32_t>(left_, segment_->data_len - at_);
     piece->bytes = std::min(reach, kItemBytesMax);
     pass(piece->bytes);
-    return true;
+  } else {
+    gather(piece);
   }
+  if (is_first_ && piece->bytes < kHeadBytesMin && left_ != 0) {
+    *this = before;
+    take_head(piece);
+  }
+  is_first_ = false;
+  return true;
+}
+
+void Cutter::gather(Piece* piece) {
   bool more = true;
   while (more) {
     const uint32_t bytes = std::min(
@@ -44,7 +68,6 @@ bool Cutter::next(Piece* piece) {
     more = bytes % 8 == 0 && piece->places != Piece::kPlacesMax && piece->bytes != kItemBytesMax &&
            left_ != 0 && segment_ != nullptr && (iova() & misaligned_) == 0;
   }
-  return true;
 }
 
 CutSize size_of(Cutter cutter) {

@@ -20,9 +20,13 @@ struct Piece {
   uint16_t length_bytes[kPlacesMax];  ///< multiples of 8 but for the last
 };
 
-/// In the order of the frame.
+/// In the order of the frame. The first piece has the headers, by which the other side knows whose
+/// frame it is and what to do with it.
 class Cutter {
  public:
+  /// Of the first piece, if the frame has as many.
+  static constexpr uint32_t kHeadBytesMin = 128;
+
   /// @param misaligned bits that must be 0 in an address. @param copied all pieces are to be.
   Cutter(const rte_mbuf& frame, uint64_t misaligned, bool copied)
       : segment_(&frame), left_(frame.pkt_len), misaligned_(misaligned), copied_(copied) {}
@@ -32,6 +36,8 @@ class Cutter {
 
  private:
   void skip_empty();
+  void gather(Piece* piece);
+  void take_head(Piece* piece);
   [[nodiscard]] uint64_t iova() const { return rte_pktmbuf_iova(segment_) + at_; }
   void pass(uint32_t bytes);
 
@@ -40,6 +46,7 @@ class Cutter {
   uint32_t left_;    // of the frame
   uint64_t misaligned_;
   bool copied_;
+  bool is_first_ = true;
 };
 
 /// What a frame takes.

@@ -46,7 +46,8 @@ Order::Turn Order::turn_of_other(Source& source, const BundleHeader& header, rte
 bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
   Source** place = std::find(waiting_.begin(), waiting_.end(), &source);
   place = place != waiting_.end() ? place : std::find(waiting_.begin(), waiting_.end(), nullptr);
-  if (parked_ >= parked_max_ || place == waiting_.end()) {
+  const bool full = parked_ >= parked_max_;
+  if ((full && source.parked_count == 0) || place == waiting_.end()) {
     return false;
   }
   rte_mbuf** link = &source.parked;
@@ -58,6 +59,7 @@ bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
   *place = &source;
   ++source.parked_count;
   since_ticks_ = parked_++ == 0 ? rte_rdtsc() : since_ticks_;
+  ready_ = full ? &source : ready_;  // one too many: what its first one waits for is given up
   return true;
 }
 

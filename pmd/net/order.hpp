@@ -67,7 +67,8 @@ class Order {
  public:
   enum class Turn : uint8_t { kNow, kLate, kParked };
 
-  /// @param parked_max buffers that may be parked. @param wait_ticks TSC ticks that one waits.
+  /// @param parked_max buffers that may be parked, but for one that is next() at once. @param
+  /// wait_ticks TSC ticks that one waits.
   void start(uint32_t parked_max, uint64_t wait_ticks) {
     parked_max_ = parked_max;
     wait_ticks_ = wait_ticks;

@@ -25,6 +25,14 @@ namespace {
          uint64_t{port} << 48;
 }
 
+/// Frames that others have received for a queue which nobody polls any more.
+void drain(NetRxQueue& queue) {
+  void* frame = nullptr;
+  while (queue.ring != nullptr && rte_ring_sc_dequeue(queue.ring, &frame) == 0) {
+    rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
+  }
+}
+
 }  // namespace
 
 NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args)
@@ -134,12 +142,8 @@ void NetPort::release_rx(uint16_t queue) {
   if (rx_queues_[queue] == nullptr) {
     return;
   }
-  void* frame = nullptr;
-  rte_ring* const ring = rx_queues_[queue]->ring;
-  while (ring != nullptr && rte_ring_sc_dequeue(ring, &frame) == 0) {
-    rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
-  }
-  rte_ring_free(ring);
+  drain(*rx_queues_[queue]);
+  rte_ring_free(rx_queues_[queue]->ring);
   rx_queues_[queue].reset();
 }
 
@@ -282,6 +286,11 @@ void NetPort::stop() {
   if (!std::exchange(closed_, false)) {
     tx_[0]->leave();
     close();
+  }
+  for (const auto& queue : rx_queues_) {
+    if (queue != nullptr) {
+      drain(*queue);
+    }
   }
 }
 

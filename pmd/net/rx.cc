@@ -431,12 +431,13 @@ uint16_t NetRx::burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
 }
 
 uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
-  const auto from_others = static_cast<uint16_t>(
+  const bool mine = turn_.take();
+  // Behind it: what others have put there comes before what comes now.
+  auto taken = static_cast<uint16_t>(
       rte_ring_sc_dequeue_burst(queue.ring, reinterpret_cast<void**>(frames), n, nullptr));
-  if (from_others == n || !turn_.take()) {
-    return from_others;
+  if (!mine) {
+    return taken;
   }
-  uint16_t taken = from_others;
   if (queue_ != nullptr && !queue.stopped) {
     taken += receive(queue, frames + taken, static_cast<uint16_t>(n - taken));
   }

@@ -19,7 +19,7 @@ constexpr const char* kModeFlag = "--eal=";
 
 /// "0@(0-1,4)": one lcore that may run on all of the process's CPUs; -l 0 would pin every test to
 /// CPU 0.
-std::string lcores() {
+std::string lcores(unsigned lcore) {
   cpu_set_t set;
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof(set), &set);
@@ -29,7 +29,7 @@ std::string lcores() {
       cpus.append(cpus.empty() ? "" : ",").append(std::to_string(cpu));
     }
   }
-  return "0@(" + cpus + ")";
+  return std::to_string(lcore) + "@(" + cpus + ")";
 }
 
 }  // namespace
@@ -74,8 +74,9 @@ std::string own_prefix(const std::string& what) {
   return "rio-test-" + what + "-" + std::to_string(getpid());
 }
 
-int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"test",           "--lcores",      lcores(),
+int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more,
+              unsigned lcore) {
+  std::vector<std::string> args = {"test",           "--lcores",      lcores(lcore),
                                    "--iova-mode=va", "--file-prefix", prefix};
   switch (mode) {
     case EalMode::kNoHuge:

@@ -25,8 +25,10 @@ inline constexpr int kSkipped = 77;
 
 /// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any
 /// of the CPUs that this process may use, not pinned.
-/// @param prefix another for each test that runs at the same time. @return what rte_eal_init does.
-int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more);
+/// @param prefix another for each test that runs at the same time. @param lcore number of the only
+/// one: processes that use mbufs of each other need different ones. @return what rte_eal_init does.
+int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more,
+              unsigned lcore = 0);
 
 /// rte_eal_cleanup, and away with what EAL leaves in its run-time folder (primary only).
 void end_eal();

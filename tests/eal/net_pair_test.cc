@@ -55,12 +55,16 @@ TEST_F(NetPair, EachLength) {
 TEST_F(NetPair, SegmentsAreGatheredWhereTheyLie) {
   EXPECT_EQ(goes(bytes(3001), {1000, 2000}), 1u);
   EXPECT_EQ(goes(bytes(1500), {128}), 1u);
-  EXPECT_EQ(goes(bytes(4000), {8, 16, 24, 32, 40}), 1u) << "in two messages";
+  EXPECT_EQ(goes(bytes(4000), {208, 216, 224, 232, 240}), 1u) << "in two messages";
   EXPECT_EQ(a_.xstat("tx_bounced"), 0u);
   EXPECT_EQ(goes(bytes(3001), {1000, 2000}, 4), 1u) << "from odd places";
   EXPECT_EQ(a_.xstat("tx_bounced"), 1u);
   EXPECT_EQ(goes(bytes(3000), {1001}), 1u) << "an odd length ends a message, and is not copied";
   EXPECT_EQ(a_.xstat("tx_bounced"), 1u);
+  for (const uint32_t cut : {1u, 5u, 14u, 54u}) {
+    EXPECT_EQ(goes(bytes(3000), {cut}), 1u) << "headers in segments of their own";
+  }
+  EXPECT_EQ(a_.xstat("tx_bounced"), 5u);
 }
 
 TEST_F(NetPair, SmallSegmentsAreCopied) {

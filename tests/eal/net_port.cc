@@ -194,18 +194,26 @@ bool Pair::until(const std::function<bool()>& good, uint32_t turns) const {
   return false;
 }
 
-/// A frame in a bundle says so.
+/// What is sent before the links are up is lost; that both take bundles is told by frames in them.
+/// The last one is told apart, so that none is left behind.
 bool Pair::meet() {
-  const auto bundles = [this](const Port& from, const Port& to) {
+  uint32_t number = 0;
+  const auto in_bundle = [&](const Port& from, const Port& to) {
     const uint64_t before = to.xstat("rx_bundles");
-    if (!from.send_now(from.make(frame_bytes(to.mac(), from.mac(), 60)), [this] { work(); })) {
+    const Bytes bytes = frame_bytes(to.mac(), from.mac(), 64, ++number);
+    if (!from.send_now(from.make(bytes), [this] { work(); })) {
       return false;
     }
-    static_cast<void>(take(to.receive([this] { work(); })));
-    return to.xstat("rx_bundles") > before;
+    for (uint32_t i = 0; i < kTurns; ++i) {
+      rte_mbuf* const got = to.receive([this] { work(); }, 1);
+      if (got != nullptr && take(got) == bytes) {
+        return to.xstat("rx_bundles") > before;
+      }
+    }
+    return false;
   };
   for (uint32_t i = 0; i < 1000; ++i) {
-    if (bundles(a, b) && bundles(b, a)) {
+    if (in_bundle(a, b) && in_bundle(b, a)) {
       return rte_eth_xstats_reset(a.id()) == 0 && rte_eth_xstats_reset(b.id()) == 0;
     }
     for (uint32_t turn = 0; turn < 64; ++turn) {
@@ -237,10 +245,14 @@ bool get(uint16_t dev, uint16_t qp, uint16_t ring, Item* item) {
 
 }  // namespace
 
-RawPeer::RawPeer(const std::string& name, uint32_t to, std::function<void()> other)
-    : dev_(rte_rawdev_get_dev_id(name.c_str())), to_(to), other_(std::move(other)) {
+RawPeer::RawPeer(const std::string& name, uint32_t to, std::function<void()> other,
+                 uint16_t queue_pairs)
+    : dev_(rte_rawdev_get_dev_id(name.c_str())),
+      queue_pairs_(queue_pairs != 0 ? queue_pairs : rte_rawdev_queue_count(dev_)),
+      to_(to),
+      other_(std::move(other)) {
   EXPECT_LT(dev_, RTE_RAWDEV_MAX_DEVS);
-  for (uint16_t qp = 0; qp < rte_rawdev_queue_count(dev_); ++qp) {
+  for (uint16_t qp = 0; qp < queue_pairs_; ++qp) {
     EXPECT_EQ(rte_rawdev_queue_setup(dev_, qp, nullptr, 0), 0);
   }
   EXPECT_EQ(rte_rawdev_start(dev_), 0);
@@ -257,7 +269,7 @@ RawPeer::RawPeer(const std::string& name, uint32_t to, std::function<void()> oth
 
 RawPeer::~RawPeer() {
   rte_rawdev_stop(dev_);
-  for (uint16_t qp = 0; qp < rte_rawdev_queue_count(dev_); ++qp) {
+  for (uint16_t qp = 0; qp < queue_pairs_; ++qp) {
     EXPECT_EQ(rte_rawdev_queue_release(dev_, qp), 0);
   }
   rte_free(memory_);

@@ -122,7 +122,7 @@ class Pair {
   Port b;
 };
 
-/// A raw device, all of whose queue pairs send; the first receives.
+/// A raw device, whose queue pairs send; the first receives.
 class RawPeer {
  public:
   struct Message {
@@ -135,8 +135,10 @@ class RawPeer {
     uint16_t info;
     bool operator==(const Bell&) const = default;
   };
-  /// @param to destID of what it sends. @param other works while this waits.
-  RawPeer(const std::string& name, uint32_t to, std::function<void()> other);
+  /// @param to destID of what it sends. @param other works while this waits. @param queue_pairs the
+  /// first ones are its own; 0: all.
+  RawPeer(const std::string& name, uint32_t to, std::function<void()> other,
+          uint16_t queue_pairs = 0);
   ~RawPeer();
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
@@ -157,6 +159,7 @@ class RawPeer {
   void post(uint64_t page);
 
   uint16_t dev_ = 0;
+  uint16_t queue_pairs_;
   uint32_t to_;
   uint32_t dest_id_ = 0;
   std::function<void()> other_;

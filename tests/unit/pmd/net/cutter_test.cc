@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -74,6 +75,7 @@ void expect_right(const Chain& chain, uint64_t misaligned, bool copied) {
       in_places += piece.length_bytes[i];
     }
     ASSERT_TRUE(piece.places == 0 || in_places == piece.bytes);
+    ASSERT_TRUE(at != 0 || piece.bytes >= std::min(chain.bytes(), 128u)) << "the headers";
     at += piece.bytes;
     ++wanted.messages;
     wanted.entries += piece.places == 0 ? 1 : 2;
@@ -116,28 +118,49 @@ TEST(Cutter, SeveralPlacesAreOneMessage) {
 }
 
 TEST(Cutter, AFourthPlaceIsAnotherMessage) {
-  const Chain chain({{0x1000, 8}, {0x2000, 16}, {0x3000, 8}, {0x4000, 24}});
+  const Chain chain({{0x1000, 208}, {0x2000, 16}, {0x3000, 8}, {0x4000, 24}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].bytes, 32u);
+  EXPECT_EQ(all[0].bytes, 232u);
   EXPECT_EQ(all[1].bytes, 24u);
 }
 
 TEST(Cutter, AnOddLengthEndsAMessage) {
-  const Chain chain({{0x1000, 13}, {0x2000, 800}});
+  const Chain chain({{0x1000, 133}, {0x2000, 800}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].bytes, 13u);
+  EXPECT_EQ(all[0].bytes, 133u);
   EXPECT_EQ(all[1].bytes, 800u);
 }
 
 TEST(Cutter, WhatIsNotAlignedIsCopied) {
-  const Chain chain({{0x1004, 100}, {0x2000, 800}});
+  const Chain chain({{0x1004, 200}, {0x2000, 800}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].places, 0u);
-  EXPECT_EQ(all[0].bytes, 100u);
+  EXPECT_EQ(all[0].bytes, 200u);
   EXPECT_EQ(all[1].places, 1u);
+}
+
+TEST(Cutter, HeadersAreInTheFirstPiece) {
+  // Ethernet's header alone: it is copied, and as much as takes the rest to where it may lie.
+  const Chain chain({{0x1000, 14}, {0x2000, 9000}});
+  const auto all = pieces(chain, 7);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].places, 0u);
+  EXPECT_EQ(all[0].bytes, 14u + 120);
+  EXPECT_EQ(all[1].iova[0], 0x2000u + 120);
+  EXPECT_EQ(all[1].bytes, 4080u);
+  const auto odd = pieces(Chain({{0x1000, 5}, {0x2000, 7}, {0x3000, 2}, {0x4000, 800}}), 7);
+  ASSERT_EQ(odd.size(), 2u);
+  EXPECT_EQ(odd[0].bytes, 14u + 120);
+  const auto shorter = pieces(Chain({{0x1000, 14}, {0x2000, 46}}), 7);
+  ASSERT_EQ(shorter.size(), 1u);
+  EXPECT_EQ(shorter[0].bytes, 60u);
+  const auto even = pieces(Chain({{0x1000, 16}, {0x2000, 8}, {0x3000, 8}, {0x4000, 800}}), 7);
+  ASSERT_EQ(even.size(), 2u);
+  EXPECT_EQ(even[0].places, 0u) << "three places are not enough";
+  EXPECT_EQ(even[0].bytes, 128u);
 }
 
 TEST(Cutter, EmptySegmentsAreNone) {

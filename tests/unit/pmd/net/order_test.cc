@@ -37,6 +37,7 @@ class OrderTest : public testing::Test {
     if (turn == Turn::kParked) {
       rte_mbuf* const buffer = bundle->mbuf.get();
       parked_[buffer] = std::move(bundle);
+      take_ready(source.dest_id);
       return turn;
     }
     looked_at_.push_back(number);
@@ -138,10 +139,16 @@ TEST_F(OrderTest, NowhereToPark) {
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 4), Turn::kParked);
-  EXPECT_EQ(comes(source(1), 9, 3), Turn::kNow) << "1 is given up";
-  EXPECT_EQ(looked_at_, (Numbers{0, 3, 2, 4})) << "2 was overtaken";
+  EXPECT_EQ(comes(source(2), 9, 0), Turn::kNow);
+  EXPECT_EQ(comes(source(2), 9, 2), Turn::kNow) << "of another source";
+  looked_at_ = {0};
+  EXPECT_EQ(comes(source(1), 9, 5), Turn::kParked);
+  EXPECT_EQ(looked_at_, (Numbers{0, 2})) << "1 is given up, and the first of those goes";
+  EXPECT_EQ(order_.parked(), 2u);
+  EXPECT_EQ(comes(source(1), 9, 3), Turn::kNow);
+  EXPECT_EQ(looked_at_, (Numbers{0, 2, 3, 4, 5})) << "in order all the same";
   EXPECT_EQ(order_.parked(), 0u);
-  EXPECT_EQ(comes(source(1), 9, 5), Turn::kNow);
+  EXPECT_EQ(comes(source(1), 9, 6), Turn::kNow);
 }
 
 TEST_F(OrderTest, GivenUpByTheClock) {
