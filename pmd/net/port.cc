@@ -238,6 +238,12 @@ int NetPort::start() {
     close();
     return rc;
   }
+  for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
+    rx_queues_[i]->stopped = false;
+  }
+  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
+    tx_[i]->set_paused(false);
+  }
   started_ = true;
   invite();
   watch();

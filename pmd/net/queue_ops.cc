@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 
 #include "pmd/net/ops.hpp"
 
@@ -95,6 +96,60 @@ int tx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {
   return 0;
 }
 
+/// A queue that is stopped gives no frames, and takes none.
+int set_rx(rte_eth_dev* dev, uint16_t queue, bool started) {
+  static_cast<NetRxQueue*>(dev->data->rx_queues[queue])
+      ->stopped.store(!started, std::memory_order_relaxed);
+  dev->data->rx_queue_state[queue] =
+      started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+  return 0;
+}
+int set_tx(rte_eth_dev* dev, uint16_t queue, bool started) {
+  static_cast<NetTx*>(dev->data->tx_queues[queue])->set_paused(!started);
+  dev->data->tx_queue_state[queue] =
+      started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+  return 0;
+}
+int rx_start(rte_eth_dev* dev, uint16_t queue) {
+  return set_rx(dev, queue, true);
+}
+int rx_stop(rte_eth_dev* dev, uint16_t queue) {
+  return set_rx(dev, queue, false);
+}
+int tx_start(rte_eth_dev* dev, uint16_t queue) {
+  return set_tx(dev, queue, true);
+}
+int tx_stop(rte_eth_dev* dev, uint16_t queue) {
+  return set_tx(dev, queue, false);
+}
+
+int dump(rte_eth_dev* dev, FILE* file) {
+  const std::lock_guard guard(control_lock());
+  const NetShared& shared = shared_of(dev);
+  std::fprintf(
+      file, "  destID 0x%x, %s\n", dest_id_of(load_mac(dev->data->mac_addrs->addr_bytes)),
+      shared.others_poll ? "the card works by itself" : "the card works while it is polled");
+  std::fputs("  joined:", file);
+  shared.peers->joined.for_each([&](uint32_t dest_id) {
+    std::fprintf(file, " 0x%x%s", dest_id,
+                 shared.peers->bundles.has(dest_id) ? "" : " (plain frames)");
+    return true;
+  });
+  std::fputs("\n", file);
+  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i) {
+    const NetTx* const tx = tx_of(dev, i);
+    const TxQueue* const ring = tx == nullptr ? nullptr : tx->queue();
+    std::fprintf(file, "  transmit queue %u: %u entries, %u under way\n", i,
+                 tx == nullptr ? 0 : 1u << tx->config().ring_log2,
+                 ring == nullptr ? 0 : ring->outstanding());
+  }
+  const SharedRxQueue* const ring = shared.rx == nullptr ? nullptr : shared.rx->queue();
+  std::fprintf(file, "  received: %u buffers with the card, %u messages wait\n",
+               ring == nullptr ? 0 : ring->outstanding(),
+               ring == nullptr ? 0 : ring->ready_count());
+  return 0;
+}
+
 /// Whether the word has changed to what is waited for: then nobody sleeps.
 int is_there(const uint64_t value, const uint64_t opaque[RTE_POWER_MONITOR_OPAQUE_SZ]) {
   return (value & opaque[1]) == opaque[0] ? -1 : 0;
@@ -132,6 +187,11 @@ void add_queue_ops(eth_dev_ops* ops) {
   ops->rx_burst_mode_get = rx_mode;
   ops->tx_burst_mode_get = tx_mode;
   ops->get_monitor_addr = monitor_addr;
+  ops->rx_queue_start = rx_start;
+  ops->rx_queue_stop = rx_stop;
+  ops->tx_queue_start = tx_start;
+  ops->tx_queue_stop = tx_stop;
+  ops->eth_dev_priv_dump = dump;
 }
 
 int net_infos_get(rte_eth_dev* dev, rte_eth_dev_info* info) {

@@ -423,7 +423,7 @@ uint16_t NetRx::burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
     return 0;
   }
   uint16_t taken = 0;
-  if (queue_ != nullptr) [[likely]] {
+  if (queue_ != nullptr && !queue.stopped) [[likely]] {
     taken = receive(queue, frames, n);
   }
   turn_.give();

@@ -6,6 +6,7 @@
 #include <rte_ring.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "pmd/bus/shared_ptr.hpp"
@@ -35,8 +36,8 @@ inline constexpr uint32_t kHandedBytesMin = 512;
 struct NetRxQueue {
   NetRx* rx;
   uint16_t number;
-  bool scatter;  ///< frames may take several mbufs
-  bool stopped;  ///< gets none
+  bool scatter;               ///< frames may take several mbufs
+  std::atomic<bool> stopped;  ///< gets none
   rte_mempool* pool;
   uint32_t room_bytes;  ///< of one of its mbufs
   uint32_t entries;     ///< that were asked for

@@ -361,7 +361,7 @@ uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
       stage_owed();
     }
     room_ = queue_->free_count();
-    taken = send(frames, n);
+    taken = paused_.load(std::memory_order_relaxed) ? uint16_t{0} : send(frames, n);
     close_all();
     counts_.messages.add(staged_);
     queue_->end_burst(head_before);

@@ -62,6 +62,9 @@ class NetTx {
     copied_bytes_max_ = std::min(bytes, kCopiedBytesMax);
   }
 
+  /// Any thread. A queue that is paused takes nothing; doorbells go on.
+  void set_paused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+
   /// Hot. @return how many were taken: the others belong to the caller.
   uint16_t burst(rte_mbuf** frames, uint16_t n);
   /// Any thread. Ring the doorbells that are owed, if nobody is in burst(): he does it then.
@@ -172,6 +175,7 @@ class NetTx {
   uint32_t mbox_bits_ = 1;  // that the last bundle's mailbox differs in from that of plain frames
   uint32_t copied_bytes_max_ = 0;  // longer ones are not, or are no frames here
   uint16_t epoch_ = 0;
+  std::atomic<bool> paused_ = false;
   bool tells_ = false;
   bool failures_seen_ = false;
   NetTxConfig config_;
