@@ -212,7 +212,8 @@ int net_infos_get(rte_eth_dev* dev, rte_eth_dev_info* info) {
   info->flow_type_rss_offloads = Rss::kTypes;
   constexpr uint16_t kEntriesMin = 64;  // a jumbo frame has room
   info->rx_desc_lim.nb_max = static_cast<uint16_t>(1u << shared.ring_log2_max);
-  info->rx_desc_lim.nb_min = std::max(kEntriesMin, static_cast<uint16_t>(1u << shared.ring_log2_min));
+  info->rx_desc_lim.nb_min =
+      std::max(kEntriesMin, static_cast<uint16_t>(1u << shared.ring_log2_min));
   info->rx_desc_lim.nb_align = 1;
   info->tx_desc_lim = info->rx_desc_lim;
   info->default_rxportconf = {.burst_size = 32, .ring_size = 128, .nb_queues = 1};
