@@ -47,7 +47,7 @@ bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
   Source** place = std::find(waiting_.begin(), waiting_.end(), &source);
   place = place != waiting_.end() ? place : std::find(waiting_.begin(), waiting_.end(), nullptr);
   const bool full = parked_ >= parked_max_;
-  if ((full && source.parked_count == 0) || place == waiting_.end()) {
+  if (parked_max_ == 0 || place == waiting_.end()) {
     return false;
   }
   rte_mbuf** link = &source.parked;
@@ -57,16 +57,30 @@ bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
   buffer->next = *link;
   *link = buffer;
   *place = &source;
-  ++source.parked_count;
-  since_ticks_ = parked_++ == 0 ? rte_rdtsc() : since_ticks_;
-  ready_ = full ? &source : ready_;  // one too many: what its first one waits for is given up
+  if (source.parked_count++ == 0) {
+    begin_wait(source);
+  }
+  ++parked_;
+  if (full) {  // one too many: who has most waits no longer for what his first one waits for
+    ready_ =
+        *std::max_element(waiting_.begin(), waiting_.end(), [](const Source* a, const Source* b) {
+          return (a == nullptr ? 0 : a->parked_count) < (b == nullptr ? 0 : b->parked_count);
+        });
+  }
   return true;
+}
+
+void Order::begin_wait(Source& source) {
+  source.awaited = source.expected;
+  source.since_ticks = rte_rdtsc();
 }
 
 void Order::look_for_next(Source& source) {
   // Also those that were overtaken, since there was no place to wait, or by another epoch.
   if (is_before(source.parked, source.epoch, source.expected + 1)) {
     ready_ = &source;
+  } else if (source.awaited != source.expected) {
+    begin_wait(source);  // what was waited for has come: now for another
   }
 }
 
@@ -88,11 +102,14 @@ rte_mbuf* Order::next(Source** source) {
 }
 
 void Order::give_up_waiting(bool at_once) {
-  if (ready_ != nullptr || (!at_once && rte_rdtsc() - since_ticks_ < wait_ticks_)) {
+  if (ready_ != nullptr) {
     return;
   }
-  const auto first =
-      std::find_if(waiting_.begin(), waiting_.end(), [](const Source* s) { return s != nullptr; });
+  // Each has a clock of its own: who always has something parked ends nobody else's wait.
+  const uint64_t now_ticks = rte_rdtsc();
+  const auto first = std::find_if(waiting_.begin(), waiting_.end(), [&](const Source* s) {
+    return s != nullptr && (at_once || now_ticks - s->since_ticks >= wait_ticks_);
+  });
   if (first != waiting_.end()) {
     ready_ = *first;
   }

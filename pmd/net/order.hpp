@@ -19,7 +19,9 @@ struct Source {
   uint16_t expected;  ///< number of the next bundle
   bool known;         ///< epoch and expected mean something
   uint32_t parked_count;
-  rte_mbuf* parked;  ///< bundles that came too early, by number; next of another by mbuf's next
+  uint16_t awaited;      ///< what was expected
+  uint64_t since_ticks;  ///< when the first of those began to wait for it
+  rte_mbuf* parked;      ///< bundles that came too early, by number; next of another by mbuf's next
   // A frame of which parts are here.
   rte_mbuf* partial;
   rte_mbuf* partial_last;
@@ -109,13 +111,13 @@ class Order {
 
   [[nodiscard]] Turn turn_of_other(Source& source, const BundleHeader& header, rte_mbuf* buffer);
   [[nodiscard]] bool park(Source& source, uint16_t number, rte_mbuf* buffer);
+  static void begin_wait(Source& source);
   void look_for_next(Source& source);
 
   Source* ready_ = nullptr;
   uint32_t parked_ = 0;
   uint32_t parked_max_ = 0;
   uint64_t wait_ticks_ = 0;
-  uint64_t since_ticks_ = 0;  // the first one of those waits
   std::array<Source*, kWaitingMax> waiting_{};
 };
 

@@ -107,8 +107,7 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   }
   release_rx(queue);
   if (queue == 0) {  // all that is received counts from 0 again
-    shared_->rx = nullptr;
-    rx_.reset();
+    forget_rx();
   }
   rx_queues_[queue] = make_shared_object<NetRxQueue>(card_->bus());
   if (rx_queues_[queue] == nullptr) {
@@ -122,19 +121,36 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   made.entries = entries;
   made.rearm = rearm_of(dev_->data->port_id);
   rx_log2_[queue] = log2_of(entries);
-  if (dev_->data->nb_rx_queues > 1) {
-    char ring[RTE_RING_NAMESIZE];
-    std::snprintf(ring, sizeof(ring), "%.16s_rx%u", name_.c_str(), queue);
-    made.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue]), SOCKET_ID_ANY,
-                                RING_F_SC_DEQ | RING_F_SP_ENQ);
-    if (made.ring == nullptr) {
-      log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
-                queue);
-      release_rx(queue);
-      return -ENOMEM;
+  dev_->data->rx_queues[queue] = &made;
+  return 0;
+}
+
+/// No queue has a pointer to it any more.
+void NetPort::forget_rx() {
+  shared_->rx = nullptr;
+  for (const auto& queue : rx_queues_) {
+    if (queue != nullptr) {
+      queue->rx = nullptr;
     }
   }
-  dev_->data->rx_queues[queue] = &made;
+  rx_.reset();
+}
+
+/// By which others hand frames over. Made late: queues stay when a port is configured again, for
+/// more of them or fewer.
+int NetPort::make_ring(NetRxQueue& queue) {
+  if (queue.ring != nullptr || dev_->data->nb_rx_queues == 1) {
+    return 0;
+  }
+  char ring[RTE_RING_NAMESIZE];
+  std::snprintf(ring, sizeof(ring), "net_rio_%u_rx%u", dev_->data->port_id, queue.number);
+  queue.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue.number]), SOCKET_ID_ANY,
+                               RING_F_SC_DEQ | RING_F_SP_ENQ);
+  if (queue.ring == nullptr) {
+    log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
+              queue.number);
+    return -ENOMEM;
+  }
   return 0;
 }
 
@@ -191,8 +207,7 @@ int NetPort::open_pair(uint16_t queue) {
 int NetPort::open_rx() {
   const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
   if (rx_ == nullptr || rx_->config().ring_log2 != rx_log2_[0] || rx_priv_bytes_ != priv_bytes) {
-    shared_->rx = nullptr;
-    rx_.reset();
+    forget_rx();
     const NetRxConfig config = {.ring_log2 = rx_log2_[0],
                                 .mbox = args_.mbox,
                                 .storm_frames_per_s = args_.storm_frames_per_s,
@@ -227,14 +242,36 @@ int NetPort::open() {
   return open_rx();
 }
 
-int NetPort::start() {
-  if (card_->card() == nullptr || rx_queues_[0] == nullptr || tx_[0] == nullptr) {
-    log_error("%s: %s", name_.c_str(),
-              card_->card() == nullptr ? "the last reset of the card failed: reset it again"
-                                       : "set up at least one receive and one transmit queue");
-    return card_->card() == nullptr ? -ENODEV : -EINVAL;
+/// Whether all queues are there.
+int NetPort::check_queues() {
+  const rte_eth_dev_data& data = *dev_->data;
+  const auto none = [](const auto& queue) { return queue == nullptr; };
+  if (data.nb_rx_queues == 0 || data.nb_tx_queues == 0 ||
+      std::any_of(rx_queues_.begin(), rx_queues_.begin() + data.nb_rx_queues, none) ||
+      std::any_of(tx_.begin(), tx_.begin() + data.nb_tx_queues, none)) {
+    log_error("%s: set up all queues: %u for receiving, %u for sending; at least one of each",
+              name_.c_str(), data.nb_rx_queues, data.nb_tx_queues);
+    return -EINVAL;
   }
-  if (const int rc = open(); rc != 0) {
+  for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
+    if (const int rc = make_ring(*rx_queues_[i]); rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+int NetPort::start() {
+  if (card_->card() == nullptr) {
+    log_error("%s: the last reset of the card failed: reset it again", name_.c_str());
+    return -ENODEV;
+  }
+  int rc = check_queues();
+  if (rc != 0) {
+    return rc;
+  }
+  rc = open();
+  if (rc != 0) {
     close();
     return rc;
   }

@@ -88,6 +88,9 @@ class NetPort final : public CardUser {
   [[nodiscard]] int open();
   [[nodiscard]] int open_pair(uint16_t queue);
   [[nodiscard]] int open_rx();
+  void forget_rx();
+  [[nodiscard]] int check_queues();
+  [[nodiscard]] int make_ring(NetRxQueue& queue);
   void close();
   [[nodiscard]] bool take_away();
   void invite();

@@ -9,9 +9,6 @@
 namespace rio::pmd {
 namespace {
 
-/// A frame that parks its bundle is waited for no longer than this: sender and card try again
-/// within microseconds, and who computes meanwhile may be late.
-constexpr uint64_t kWaitsPerSecond = 200;
 /// Between looks at the doorbells.
 constexpr uint32_t kDoorbellBursts = 64;
 /// Copied at once; more than the frame is no harm where there is room.
@@ -127,10 +124,14 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   lacking_ = 0;
   while (queue.free_count() != 0) {
     rte_mbuf* const buffer = buffers_.take();
-    const RxBuffer one = buffer == nullptr ? RxBuffer{} : RxBuffers::to_post(buffer);
-    if (buffer == nullptr || queue.post(&one, 1) != 1) {
+    if (buffer == nullptr) {
+      lacking_ = queue.free_count();  // frames of before a reset are still out there
+      return 0;
+    }
+    const RxBuffer one = RxBuffers::to_post(buffer);
+    if (queue.post(&one, 1) != 1) {
       rte_pktmbuf_free(buffer);
-      return buffer == nullptr ? -ENOMEM : -EIO;
+      return -EIO;
     }
   }
   return 0;
@@ -399,7 +400,8 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
       }
       taken = static_cast<uint16_t>(taken + (took == Took::kFrame ? 1 : 0));
     }
-    if (took == Took::kNotNow) {
+    if (took == Took::kNotNow) [[unlikely]] {
+      wait_for_mbufs();
       break;
     }
     if (current_.items == 0) {

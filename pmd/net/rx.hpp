@@ -65,8 +65,7 @@ class NetRx {
   NetRx(Peers& peers, const NetRxConfig& config);
 
   /// The rings are open. @param frame_bytes_max longer ones are dropped. @param queues how many of
-  /// them there are. @param rss outlives it. @param teller tells whom this has to. @return 0, -EIO,
-  /// -ENOMEM.
+  /// them there are. @param rss outlives it. @param teller tells whom this has to. @return 0, -EIO.
   [[nodiscard]] int start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_bytes_max,
                           NetRxQueue* const* queues, uint16_t count, const Rss& rss, NetTx& teller);
   /// The rings were stopped, and nobody is in burst(). What had come is dropped. @param settled the
@@ -135,6 +134,8 @@ class NetRx {
   [[nodiscard]] Took give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out);
   [[nodiscard]] bool add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
                               const uint8_t* from);
+  [[nodiscard]] Took no_mbufs(const NetRxQueue& polled, NetRxQueue& queue);
+  void wait_for_mbufs();
   void drop_partial(Source& source);
   void take_back_all();
 
@@ -143,6 +144,9 @@ class NetRx {
 
   static constexpr uint32_t kFetch = 32;  // messages at once
   static constexpr uint32_t kSpentMax = 3 * kFetch;
+  /// What parks a bundle is waited for no longer than this: sender and card try again within
+  /// microseconds, and who computes meanwhile may be late.
+  static constexpr uint64_t kWaitsPerSecond = 200;
 
   // Hot.
   Turn turn_;
@@ -173,6 +177,10 @@ class NetRx {
   std::array<NetRxQueue*, kRxQueuesMax> queues_{};
   uint16_t queues_count_ = 0;
   const Rss* rss_ = nullptr;
+  // Where a frame has found no mbufs, and since when.
+  const uint8_t* stuck_at_ = nullptr;
+  uint32_t stuck_burst_ = 0;
+  uint64_t stuck_since_ticks_ = 0;
   Sources sources_;
 };
 

@@ -121,7 +121,31 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
     return Took::kNothing;
   }
   frame = frame != nullptr ? frame : copy(queue, from, length_bytes);
-  return frame == nullptr ? Took::kNotNow : give(polled, queue, frame, out);
+  return frame == nullptr ? no_mbufs(polled, queue) : give(polled, queue, frame, out);
+}
+
+/// A frame waits, if it is for who polls. What others have not is no reason for him to wait.
+NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
+  if (&queue == &polled) {
+    return Took::kNotNow;
+  }
+  queue.counts.ring_full.add(1);
+  return Took::kNothing;
+}
+
+/// What is waited for may be in frames that are not whole, and never will be: they are given up
+/// when nothing has moved for as long as one waits for a bundle.
+void NetRx::wait_for_mbufs() {
+  const uint64_t now_ticks = rte_rdtsc();
+  const bool still = current_.at == stuck_at_ && bursts_ == stuck_burst_ + 1;
+  stuck_at_ = current_.at;
+  stuck_burst_ = bursts_;
+  if (!still) {
+    stuck_since_ticks_ = now_ticks;
+  } else if (now_ticks - stuck_since_ticks_ > rte_get_tsc_hz() / kWaitsPerSecond) {
+    stuck_since_ticks_ = now_ticks;
+    sources_.for_each([this](Source& source) { drop_partial(source); });
+  }
 }
 
 void NetRx::drop_partial(Source& source) {
@@ -172,7 +196,11 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
   // The queue is known by the first part alone.
   NetRxQueue& queue = first ? queue_for(polled, from, part.length_bytes) : *queues_[source->queue];
   if (!add_part(*source, queue, part, from)) {
-    return Took::kNotNow;
+    const Took took = no_mbufs(polled, queue);
+    if (took != Took::kNotNow) {
+      drop_partial(*source);
+    }
+    return took;
   }
   source->partial_header = header;
   if (source->partial == nullptr || source->partial->pkt_len != part.total_bytes) {
@@ -188,8 +216,12 @@ bool NetRx::add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
                      const uint8_t* from) {
   rte_mbuf* const before = source.partial;
   const uint32_t length_bytes = part.length_bytes;
-  if (part.total_bytes <= queue.room_bytes && before != nullptr) {  // there is room for all
-    std::memcpy(rte_pktmbuf_append(before, part.length_bytes), from, length_bytes);
+  // Who sends a frame in tiny parts does not get an mbuf for each.
+  if (before != nullptr && length_bytes <= rte_pktmbuf_tailroom(source.partial_last)) {
+    rte_mbuf& last = *source.partial_last;
+    std::memcpy(rte_pktmbuf_mtod_offset(&last, uint8_t*, last.data_len), from, length_bytes);
+    last.data_len = static_cast<uint16_t>(last.data_len + length_bytes);
+    before->pkt_len += length_bytes;
     return true;
   }
   if (part.total_bytes > queue.room_bytes && !queue.scatter) {
@@ -197,7 +229,7 @@ bool NetRx::add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
     return true;
   }
   rte_mbuf* more = nullptr;
-  if (part.total_bytes > queue.room_bytes && current_.alone) {
+  if (part.total_bytes > queue.room_bytes && current_.alone && length_bytes > kHandedBytesMin) {
     more = hand_over(queue, from, length_bytes);
   }
   more = more != nullptr ? more : copy(queue, from, length_bytes);

@@ -352,7 +352,7 @@ uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
   __atomic_store_n(&bursts_, bursts_ + 1, __ATOMIC_RELAXED);  // pairs with tell_if_idle()
   uint16_t taken = 0;
   if (queue_ != nullptr) [[likely]] {
-    if (n == 0 || queue_->outstanding() >= kReapAt) {
+    if (n == 0 || queue_->outstanding() >= reap_at_) {
       reap();
     }
     const uint32_t head_before = queue_->begin_stage();
@@ -362,6 +362,8 @@ uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
     }
     room_ = queue_->free_count();
     taken = paused_.load(std::memory_order_relaxed) ? uint16_t{0} : send(frames, n);
+    // A frame that found no room may want all of the ring: even a single message is in its way.
+    reap_at_ = taken == n ? kReapAt : 1;
     close_all();
     counts_.messages.add(staged_);
     queue_->end_burst(head_before);

@@ -172,6 +172,7 @@ class NetTx {
   uint32_t staged_ = 0;      // messages of this burst
   uint32_t lanes_open_ = 0;  // a bit each
   uint32_t bursts_ = 0;
+  uint32_t reap_at_ = kReapAt;  // messages that are out
   uint32_t mbox_bits_ = 1;  // that the last bundle's mailbox differs in from that of plain frames
   uint32_t copied_bytes_max_ = 0;  // longer ones are not, or are no frames here
   uint16_t epoch_ = 0;

@@ -177,7 +177,7 @@ NetTx::Fate NetTx::send_to_all(rte_mbuf& frame) {
   close_all();
   const uint32_t entries = entries_for_all(frame);
   if (!has_room(entries, entries)) {
-    if (free_count_ != 1u << config_.ring_log2) {
+    if (entries <= 1u << config_.ring_log2) {
       return Fate::kNotNow;
     }
     counts_.no_peer.add(1);  // there are more of them than the ring has entries

@@ -37,21 +37,22 @@ class OrderTest : public testing::Test {
     if (turn == Turn::kParked) {
       rte_mbuf* const buffer = bundle->mbuf.get();
       parked_[buffer] = std::move(bundle);
-      take_ready(source.dest_id);
+      owners_[buffer] = source.dest_id;
+      take_ready();
       return turn;
     }
     looked_at_.push_back(number);
     order_.looked_at(source);
-    take_ready(source.dest_id);
+    take_ready();
     return turn;
   }
-  void take_ready(uint32_t dest_id) {
+  void take_ready() {
     while (order_.has_next()) {
       Source* source = nullptr;
       rte_mbuf* const buffer = order_.next(&source);
       const auto found = parked_.find(buffer);
       ASSERT_NE(found, parked_.end()) << "one that was not parked, or a second time";
-      EXPECT_EQ(source->dest_id, dest_id);
+      EXPECT_EQ(source->dest_id, owners_[buffer]);
       EXPECT_EQ(buffer->next, nullptr);
       looked_at_.push_back(found->second->header.number);
       parked_.erase(found);
@@ -65,6 +66,7 @@ class OrderTest : public testing::Test {
   std::unique_ptr<Sources> sources_ = std::make_unique<Sources>();
   Order order_;
   std::map<rte_mbuf*, std::unique_ptr<Bundle>> parked_;
+  std::map<rte_mbuf*, uint32_t> owners_;  // destIDs; of buffers that are back, too
   Numbers looked_at_;
 };
 
@@ -140,7 +142,6 @@ TEST_F(OrderTest, NowhereToPark) {
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 4), Turn::kParked);
   EXPECT_EQ(comes(source(2), 9, 0), Turn::kNow);
-  EXPECT_EQ(comes(source(2), 9, 2), Turn::kNow) << "of another source";
   looked_at_ = {0};
   EXPECT_EQ(comes(source(1), 9, 5), Turn::kParked);
   EXPECT_EQ(looked_at_, (Numbers{0, 2})) << "1 is given up, and the first of those goes";
@@ -149,6 +150,41 @@ TEST_F(OrderTest, NowhereToPark) {
   EXPECT_EQ(looked_at_, (Numbers{0, 2, 3, 4, 5})) << "in order all the same";
   EXPECT_EQ(order_.parked(), 0u);
   EXPECT_EQ(comes(source(1), 9, 6), Turn::kNow);
+}
+
+TEST_F(OrderTest, WhoParksMostGivesWay) {
+  order_.start(2, kForever);
+  EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
+  EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
+  EXPECT_EQ(comes(source(1), 9, 4), Turn::kParked);
+  EXPECT_EQ(comes(source(2), 9, 100), Turn::kNow);
+  EXPECT_EQ(comes(source(2), 9, 102), Turn::kParked);
+  EXPECT_EQ(looked_at_, (Numbers{0, 100, 2})) << "not the one that has just begun to wait";
+  EXPECT_EQ(order_.parked(), 2u);
+  EXPECT_EQ(comes(source(2), 9, 101), Turn::kNow);
+  EXPECT_EQ(looked_at_, (Numbers{0, 100, 2, 101, 102}));
+}
+
+/// A stream that always has something parked, but always moves on, is no reason to end a wait.
+TEST_F(OrderTest, AWaitThatHasEndedWellIsNotCounted) {
+  constexpr uint64_t kWait = uint64_t{1} << 50;
+  order_.start(16, kWait);
+  EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
+  EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
+  EXPECT_EQ(comes(source(1), 9, 4), Turn::kParked);
+  EXPECT_EQ(comes(source(2), 9, 0), Turn::kNow);
+  source(1).since_ticks -= kWait;
+  EXPECT_EQ(comes(source(2), 9, 2), Turn::kParked);
+  EXPECT_EQ(comes(source(1), 9, 1), Turn::kNow);
+  order_.look_at_the_clock();
+  EXPECT_FALSE(order_.has_next()) << "it was waited for 1 so long, not for 3";
+  source(1).since_ticks -= kWait;
+  order_.look_at_the_clock();
+  ASSERT_TRUE(order_.has_next());
+  take_ready();
+  EXPECT_EQ(looked_at_, (Numbers{0, 0, 1, 2, 4}));
+  order_.look_at_the_clock();
+  EXPECT_FALSE(order_.has_next()) << "the other source has its own clock";
 }
 
 TEST_F(OrderTest, GivenUpByTheClock) {
@@ -160,7 +196,7 @@ TEST_F(OrderTest, GivenUpByTheClock) {
   order_.start(16, 0);
   order_.look_at_the_clock();
   ASSERT_TRUE(order_.has_next());
-  take_ready(1);
+  take_ready();
   EXPECT_EQ(looked_at_, (Numbers{0, 2}));
   EXPECT_EQ(comes(source(1), 9, 3), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 4), Turn::kNow);
@@ -239,7 +275,7 @@ TEST_F(OrderTest, HostileNumbers) {
         Source* from = nullptr;
         ASSERT_EQ(parked_.erase(order_.next(&from)), 1u);
         order_.looked_at(*from);
-        take_ready(from->dest_id);
+        take_ready();
       }
     }
   }

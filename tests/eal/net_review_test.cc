@@ -1,0 +1,173 @@
+// What a hostile peer, or a program that sets up less than it has asked for, does to a port.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/eal/eal_process.hpp"
+#include "tests/eal/net_peer.hpp"
+
+namespace rio::test {
+namespace {
+
+/// All mbufs but some, while it lives.
+class Hoard {
+ public:
+  Hoard(const Pool& pool, uint32_t left) {
+    while (rte_mempool_avail_count(pool.get()) > left) {
+      held_.push_back(rte_pktmbuf_alloc(pool.get()));
+    }
+  }
+  ~Hoard() { give(static_cast<uint32_t>(held_.size())); }
+  void give(uint32_t count) {
+    for (; count != 0; --count) {
+      rte_pktmbuf_free(held_.back());
+      held_.pop_back();
+    }
+  }
+
+ private:
+  std::vector<rte_mbuf*> held_;
+};
+
+TEST_F(NetPeer, FramesThatNeverBecomeWholeGiveTheirMbufsBack) {
+  call();
+  const Hoard hoard(pool_, 2);
+  const Bytes begin = from_peer(500);  // too short to be handed over where it landed
+  for (uint16_t qp = 0; qp < 2; ++qp) {
+    Bytes part = begin;
+    part[11] = static_cast<uint8_t>(qp);  // the source's own address
+    ASSERT_EQ(send(bundle(1, qp).item(part, 9000), qp), 0);
+    expect_frames({});
+  }
+  ASSERT_EQ(rte_mempool_avail_count(pool_.get()), 0u);
+  ASSERT_EQ(send(bundle().item(from_peer(100))), 0);
+  rte_mbuf* const got = port_.receive([] {});
+  ASSERT_NE(got, nullptr) << "it waits for mbufs that others will hold for ever";
+  EXPECT_EQ(take(got), from_peer(100));
+  EXPECT_EQ(port_.xstat("rx_bad_parts"), 2u);
+}
+
+TEST_F(NetPeer, TinyPartsTakeNoMbufEach) {
+  call();
+  const Bytes all = from_peer(9000, 3);
+  const uint32_t before = rte_mempool_avail_count(pool_.get());
+  const auto part = [&](uint32_t at, uint32_t end) {
+    return Bytes(all.begin() + at, all.begin() + end);
+  };
+  constexpr uint32_t kPart = 16;
+  constexpr uint32_t kItems = 160;
+  uint32_t at = 0;
+  while (at + kItems * kPart < all.size()) {
+    BundleBytes bytes = bundle(kItems);
+    for (const uint32_t end = at + kItems * kPart; at != end; at += kPart) {
+      bytes.item(part(at, at + kPart), 9000, static_cast<uint16_t>(at));
+    }
+    ASSERT_EQ(send(bytes), 0);
+    expect_frames({});
+    ASSERT_GE(rte_mempool_avail_count(pool_.get()) + 4, before);
+  }
+  ASSERT_EQ(send(bundle().item(part(at, 9000), 9000, static_cast<uint16_t>(at))), 0);
+  expect_frames({all});
+}
+
+/// More than fits while a single message is out.
+TEST(NetWhole, AFrameForAllThatWantsTheWholeRing) {
+  constexpr uint16_t kMtu = 65513;
+  const Pool pool{16384, 255};
+  const Device net("net_rio0", "wire=whole,destid=0x100,peers=0x200");
+  const Device raw("raw_rio0", "wire=whole,destid=0x200,qps=4");
+  Port port("net_rio0", pool, {.mtu = kMtu, .entries = 64, .scatter = true});
+  RawPeer peer("raw_rio0", kPort, [&] { port.work(); });
+  for (uint16_t qp = 0; qp < 4; ++qp) {
+    ASSERT_EQ(peer.ring(kCall, qp), 0);
+    for (uint32_t i = 0; i < kQuietTurns; ++i) {
+      port.work();
+    }
+  }
+  const auto polls = [&] {
+    rte_mbuf* none[1];
+    rte_eth_rx_burst(port.id(), 0, none, 0);
+    peer.messages();
+  };
+  const auto sends = [&](const Bytes& bytes) {
+    return port.send_now(port.make(bytes, {16000, 32000, 48000, 64000}), polls);
+  };
+  ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
+  ASSERT_EQ(port.xstat("tx_no_peer"), 0u);
+  EXPECT_TRUE(sends(frame_bytes(kEverybody, port.mac(), 65500))) << "68 entries";
+  EXPECT_EQ(port.xstat("tx_no_peer"), 1u);
+  EXPECT_TRUE(sends(frame_bytes(kEverybody, port.mac(), 64500))) << "64 entries";
+  EXPECT_EQ(port.xstat("tx_no_peer"), 1u);
+}
+
+/// A port whose queues are set up one by one.
+class NetSetup : public testing::Test {
+ protected:
+  void configure(uint16_t rx_queues) {
+    const rte_eth_conf conf{};
+    ASSERT_EQ(rte_eth_dev_get_port_by_name("net_rio0", &id_), 0);
+    ASSERT_EQ(rte_eth_dev_configure(id_, rx_queues, 1, &conf), 0);
+  }
+  void set_up_rx(uint16_t queue) {
+    ASSERT_EQ(rte_eth_rx_queue_setup(id_, queue, 64, -1, nullptr, pool_.get()), 0);
+  }
+  [[nodiscard]] uint16_t poll(uint16_t queue, rte_mbuf** out) const {
+    return rte_eth_rx_burst(id_, queue, out, 1);
+  }
+  /// Non-IP: for queue 0.
+  void peer_sends(RawPeer& peer) {
+    Bytes bytes = frame_bytes(address(kPort), address(kPeer), 64);
+    ASSERT_EQ(peer.send(bytes, 0), 0);
+  }
+
+  Pool pool_{4096, 511};
+  Device net_{"net_rio0", "wire=setup,destid=0x100,peers=0x200"};
+  Device raw_{"raw_rio0", "wire=setup,destid=0x200"};
+  uint16_t id_ = 0;
+};
+
+TEST_F(NetSetup, AQueueThatStaysGetsItsRing) {
+  configure(1);
+  set_up_rx(0);
+  ASSERT_EQ(rte_eth_tx_queue_setup(id_, 0, 64, -1, nullptr), 0);
+  configure(2);
+  EXPECT_EQ(rte_eth_dev_start(id_), -EINVAL) << "queue 1 is not set up";
+  set_up_rx(1);
+  ASSERT_EQ(rte_eth_dev_start(id_), 0);
+  {
+    rte_mbuf* got = nullptr;
+    RawPeer peer("raw_rio0", kPort, [&] { rte_eth_tx_burst(id_, 0, nullptr, 0); });
+    peer_sends(peer);
+    for (uint32_t i = 0; i < kQuietTurns; ++i) {
+      ASSERT_EQ(poll(1, &got), 0);
+    }
+    ASSERT_EQ(poll(0, &got), 1);
+    rte_pktmbuf_free(got);
+    // What queue 0 has no mbufs for keeps nothing from queue 1.
+    Hoard hoard(pool_, 0);
+    peer_sends(peer);
+    for (uint32_t i = 0; i < kQuietTurns; ++i) {
+      ASSERT_EQ(poll(1, &got), 0);
+    }
+    rte_eth_stats stats{};
+    ASSERT_EQ(rte_eth_stats_get(id_, &stats), 0);
+    EXPECT_EQ(stats.imissed, 1u);
+    hoard.give(1);
+    peer_sends(peer);
+    for (uint32_t i = 0; i < kQuietTurns; ++i) {
+      ASSERT_EQ(poll(1, &got), 0);
+    }
+    ASSERT_EQ(poll(0, &got), 1);
+    rte_pktmbuf_free(got);
+  }
+  ASSERT_EQ(rte_eth_dev_stop(id_), 0);
+}
+
+}  // namespace
+}  // namespace rio::test
+
+int main(int argc, char** argv) {
+  return rio::test::run_tests_in_eal(
+      argc, argv, "net-review",
+      {"-d", "librte_raw_rio.so", "-d", "librte_net_rio.so", "--no-telemetry"});
+}
