@@ -182,13 +182,13 @@ eth_dev_ops make_secondary_ops() {
 }  // namespace
 
 const eth_dev_ops* net_ops() {
-  static const eth_dev_ops ops = make_ops();
-  return &ops;
+  static const eth_dev_ops kOps = make_ops();
+  return &kOps;
 }
 
 const eth_dev_ops* net_secondary_ops() {
-  static const eth_dev_ops ops = make_secondary_ops();
-  return &ops;
+  static const eth_dev_ops kOps = make_secondary_ops();
+  return &kOps;
 }
 
 }  // namespace rio::pmd

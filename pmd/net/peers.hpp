@@ -81,6 +81,7 @@ struct Peers {
   /// not answer is taken away until he joins.
   DestIdSet reachable;
   DestIdSet bundles;  ///< have asked for bundles
+  DestIdSet known;    ///< had joined at some time, and have not said that they leave
 
   /// What is still to be told, and to whom.
   DestIdSet owed_join;
@@ -106,7 +107,8 @@ struct Peers {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);
   }
   void forget_all() {
-    for (DestIdSet* set : {&joined, &reachable, &bundles, &owed_join, &owed_call, &owed_answer}) {
+    for (DestIdSet* set :
+         {&joined, &reachable, &bundles, &known, &owed_join, &owed_call, &owed_answer}) {
       set->clear();
     }
     for (auto& count : more) {

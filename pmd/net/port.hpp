@@ -102,6 +102,7 @@ class NetPort final : public CardUser {
   void stop_watching();
   static void on_alarm(void* self);
   void look();
+  void call_absent();
   [[nodiscard]] bool is_dead();
 
   std::string name_;

@@ -122,6 +122,7 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   repost_at_ = std::min<uint32_t>(ring / 4, 16);
   queue_ = &queue;
   lacking_ = 0;
+  bursts_ = 0;
   while (queue.free_count() != 0) {
     rte_mbuf* const buffer = buffers_.take();
     if (buffer == nullptr) {
@@ -414,7 +415,8 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
   if (spent_count_ + lacking_ >= repost_at_) {
     post_spent();
   }
-  if (++bursts_ % kDoorbellBursts == 0) [[unlikely]] {
+  // At first each time: programs send from their first burst on.
+  if (++bursts_ % kDoorbellBursts == 0 || bursts_ < kDoorbellBursts) [[unlikely]] {
     look_at_doorbells();
   }
   return taken;

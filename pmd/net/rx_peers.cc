@@ -20,6 +20,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   if (info == kLeaveDoorbell) {
     counts_.leaves.add(peers_.joined.remove(source) ? 1 : 0);
     peers_.reachable.remove(source);
+    peers_.known.remove(source);
     peers_.bundles.remove(source);
     peers_.set_more(source, 0);
     return;
@@ -30,6 +31,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
     return;
   }
   const bool is_new = !peers_.joined.add(source);
+  peers_.known.add(source);
   peers_.reachable.add(source);
   counts_.joins.add(is_new ? 1 : 0);
   if (ours) {

@@ -59,17 +59,28 @@ void NetPort::look() {
   }
   if (!closed_) {
     if (++looks_ % kLooksBetweenCalls == 0) {
-      for (const uint32_t id : args_.invited) {
-        if (id != dest_id() && !peers_->joined.has(id)) {
-          peers_->owe(peers_->owed_join, id);
-          peers_->owe(peers_->owed_call, id);
-        }
-      }
+      call_absent();
     }
     rx_->listen();
     tx_[0]->tell_if_idle();
   }
   (void)update_link();
+}
+
+/// Those that are to be there, and those that were, and did not say that they leave.
+void NetPort::call_absent() {
+  const uint32_t own = dest_id();
+  const auto call = [this, own](uint32_t id) {
+    if (id != own && !peers_->joined.has(id)) {
+      peers_->owe(peers_->owed_join, id);
+      peers_->owe(peers_->owed_call, id);
+    }
+    return true;
+  };
+  for (const uint32_t id : args_.invited) {
+    (void)call(id);
+  }
+  peers_->known.for_each(call);
 }
 
 /// Whether a ring does not work any more.

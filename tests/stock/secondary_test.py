@@ -108,6 +108,10 @@ class ProcInfo(Secondary):
             self.assertEqual(got, self.pmd.xstats(port))
             self.assertEqual(got["rx_frames"], SENT)
         one = self.said("--xstats-name", "tx_frames")
+        # It says the number of the counter, which it asks for by --xstats-id.
+        numbers = re.findall(r"^tx_frames: (\d+)$", one, re.M)
+        self.assertEqual(len(numbers), 2)
+        one = self.said("--xstats-id", numbers[0])
         self.assertEqual(re.findall(r"^tx_frames: (\d+)$", one, re.M), [str(SENT)] * 2)
 
     def test_reset(self):
