@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 
 #include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
@@ -216,6 +217,41 @@ TEST_F(NetPeer, DiesAndComesBackAsAnother) {
   }
   EXPECT_EQ(frames().size(), 101u);
   EXPECT_EQ(port_.xstat("rx_late"), 0u);
+}
+
+/// mbufs of ports' own that are somewhere.
+unsigned own_mbufs_in_use() {
+  unsigned count = 0;
+  rte_mempool_walk(
+      [](rte_mempool* pool, void* sum) {
+        const bool own = std::string(pool->name).starts_with("net_rio_rx_");
+        *static_cast<unsigned*>(sum) += own ? rte_mempool_in_use_count(pool) : 0;
+      },
+      &count);
+  return count;
+}
+
+TEST_F(NetPeer, WhatWaitsComesBackWhenThePortStops) {
+  call();
+  ASSERT_EQ(send(bundle().item(from_peer(200), 300, 0)), 0);  // a part, copied
+  ASSERT_EQ(send(bundle(1, 1).item(frame_bytes(port_.mac(), address(kPeer + 1), 4080), 9000, 0), 1),
+            0);  // and one that is handed over
+  expect_frames({});
+  ASSERT_FALSE(pool_.full());
+  const Bytes early = from_peer(60);
+  for (uint16_t i = 2; i < 12; ++i) {
+    ASSERT_EQ(send(BundleBytes(1, kEpoch, i).item(early)), 0);
+  }
+  rte_mbuf* got = nullptr;
+  ASSERT_EQ(rte_eth_rx_burst(port_.id(), 0, &got, 1), 0) << "they wait for number 1";
+  for (uint32_t i = 0; i < 20; ++i) {  // nobody has looked at these
+    ASSERT_EQ(peer_.send(from_peer(2000), 0), 0);
+  }
+  port_.stop();
+  EXPECT_TRUE(pool_.full());
+  EXPECT_EQ(own_mbufs_in_use(), 0u);
+  port_.start();
+  EXPECT_EQ(own_mbufs_in_use(), 256u) << "the ring's";
 }
 
 TEST_F(NetPeer, AnyBytesAtAll) {
