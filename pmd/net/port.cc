@@ -36,7 +36,10 @@ void drain(NetRxQueue& queue) {
 }  // namespace
 
 NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args)
-    : name_(std::move(name)), card_(std::move(card)), args_(args) {
+    : name_(std::move(name)),
+      card_(std::move(card)),
+      args_(args),
+      epoch_(static_cast<uint16_t>(rte_rand())) {
   card_->enter(*this);
 }
 
@@ -232,12 +235,12 @@ int NetPort::open_rx() {
 /// The rings, and who works on them.
 int NetPort::open() {
   const uint16_t count = dev_->data->nb_tx_queues;
-  const auto epoch = static_cast<uint16_t>(rte_rand());
+  ++epoch_;
   for (uint16_t i = 0; i < count; ++i) {
     if (const int rc = open_pair(i); rc != 0) {
       return rc;
     }
-    tx_[i]->start(pairs_[i]->tx(), epoch, frame_bytes_max(), i == 0, count - 1u);
+    tx_[i]->start(pairs_[i]->tx(), epoch_, frame_bytes_max(), i == 0, count - 1u);
   }
   return open_rx();
 }
@@ -326,9 +329,14 @@ void NetPort::stop() {
   }
   started_ = false;
   stop_watching();
+  // ethdev keeps threads of this process out, no others.
+  const bool away = !held_ && take_away();
   if (!std::exchange(closed_, false)) {
     tx_[0]->leave();
     close();
+  }
+  if (away) {
+    give_back();
   }
   for (const auto& queue : rx_queues_) {
     if (queue != nullptr) {

@@ -93,6 +93,7 @@ class NetPort final : public CardUser {
   [[nodiscard]] int make_ring(NetRxQueue& queue);
   void close();
   [[nodiscard]] bool take_away();
+  void give_back();
   void invite();
   [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
   [[nodiscard]] NetTx* tx(uint16_t queue) const { return tx_[queue].get(); }
@@ -116,6 +117,7 @@ class NetPort final : public CardUser {
   bool closed_ = false;      // for a reset
   bool recovering_ = false;  // somebody was told so
   uint32_t looks_ = 0;
+  uint16_t epoch_;
   SharedPtr<Peers> peers_;
   SharedPtr<NetRx> rx_;
   uint16_t rx_priv_bytes_ = 0;

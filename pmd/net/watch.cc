@@ -40,6 +40,9 @@ void NetPort::on_alarm(void* self) {
       return;
     }
     port->look();
+    if (!port->started_) {
+      return;
+    }
   }
   port->watch();
 }
@@ -156,6 +159,10 @@ void NetPort::let_go() {
   if (!std::exchange(held_, false)) {
     return;
   }
+  give_back();
+}
+
+void NetPort::give_back() {
   rx_->give_back();
   for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
     tx_[i]->give_back();
@@ -168,6 +175,9 @@ void NetPort::before_reset() {
   }
   recovering_ = true;
   rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_ERR_RECOVERING, nullptr);
+  if (!started_) {
+    return;  // who was told has stopped it
+  }
   close();
   closed_ = true;
 }
