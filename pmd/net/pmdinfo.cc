@@ -5,7 +5,8 @@ namespace {
 
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"net_rio\", \"params\" : \""
-    "peers=<destIDs> mbox=<0-3> storm=<frames/s> card=<name> qp=<number>, or arguments of raw_rio "
+    "peers=<destIDs> mbox=<0-3> storm=<frames/s> handover=<0|1> card=<name> qp=<number>, or "
+    "arguments of raw_rio "
     "for an emulated card of its own"
     "\", \"pci_ids\" : []}";
 

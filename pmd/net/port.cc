@@ -89,8 +89,8 @@ int NetPort::attach(rte_eth_dev* dev) {
   shared_->others_poll = card_->bus().poll_hook(qp_).fn == nullptr;
   shared_->ring_log2_min = static_cast<uint16_t>(caps.ring_log2_min);
   shared_->ring_log2_max = static_cast<uint16_t>(std::min(caps.ring_log2_max, 15u));
-  shared_->tx_queues_max =
-      static_cast<uint16_t>(std::min<uint32_t>(card_->queue_pairs() - qp_, kTxQueuesMax));
+  shared_->tx_queues_max = static_cast<uint16_t>(
+      std::min({card_->queue_pairs() - qp_, uint32_t{kTxQueuesMax}, kNetDestIds - dest_id()}));
   shared_->numa_node = card_->bus().numa_node();
   return 0;
 }
@@ -211,10 +211,12 @@ int NetPort::open_rx() {
   const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
   if (rx_ == nullptr || rx_->config().ring_log2 != rx_log2_[0] || rx_priv_bytes_ != priv_bytes) {
     forget_rx();
-    const NetRxConfig config = {.ring_log2 = rx_log2_[0],
-                                .mbox = args_.mbox,
-                                .storm_frames_per_s = args_.storm_frames_per_s,
-                                .works_alone = shared_->others_poll};
+    const NetRxConfig config = {
+        .ring_log2 = rx_log2_[0],
+        .mbox = args_.mbox,
+        .storm_frames_per_s = args_.storm_frames_per_s,
+        .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
+        .works_alone = shared_->others_poll};
     if (const int rc =
             NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
         rc != 0) {

@@ -27,6 +27,7 @@ struct NetPortArgs {
   std::vector<uint32_t> invited;
   uint8_t mbox = 0;
   uint64_t storm_frames_per_s = 250'000;
+  bool handover = true;  ///< long frames in mbufs of the port's own
 };
 
 class NetPort;

@@ -78,6 +78,9 @@ int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out)
   int rc = read_peers(name, &args, &port.invited);
   rc = rc != 0 ? rc : read_number_arg(name, &args, "mbox", regs::kMultiMailboxes - 1, &mbox);
   rc = rc != 0 ? rc : read_number_arg(name, &args, "storm", kStormMax, &port.storm_frames_per_s);
+  uint64_t handover = 1;
+  rc = rc != 0 ? rc : read_number_arg(name, &args, "handover", 1, &handover);
+  port.handover = handover != 0;
   rc = rc != 0 ? rc : open_any_card(name, args, &card, &port.qp);
   port.mbox = static_cast<uint8_t>(mbox);
   return rc != 0 ? rc : NetPort::create(name, std::move(card), port, out);

@@ -356,8 +356,8 @@ uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
 bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
   const uint64_t length = load_word(current_.at);
   const uint8_t* const from = current_.at + kItemHeaderBytes;
-  constexpr uint64_t kShortest = kHandedBytesMin + 1;
-  if (length - kShortest > frame_bytes_max_ - kShortest || frame_bytes_max_ < kShortest ||
+  const uint64_t shortest = uint64_t{config_.handed_bytes_min} + 1;
+  if (length - shortest > frame_bytes_max_ - shortest || frame_bytes_max_ < shortest ||
       length > static_cast<uint64_t>(current_.end - from) ||
       load_mac(from + RTE_ETHER_ADDR_LEN) != current_.port_mac || is_multicast(from[0]))
       [[unlikely]] {

@@ -50,7 +50,8 @@ struct NetRxConfig {
   uint32_t ring_log2;
   uint8_t mbox;  ///< of plain frames; bundles come to the three others
   uint64_t storm_frames_per_s;
-  bool works_alone;  ///< the card, though nobody polls
+  uint32_t handed_bytes_min;  ///< longer frames may be handed over where they landed
+  bool works_alone;           ///< the card, though nobody polls
 };
 
 /// What all receive queues of a port share: the ring of the card, and what is known of peers. Lies

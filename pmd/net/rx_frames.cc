@@ -113,7 +113,7 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
   }
   NetRxQueue& queue = queue_for(polled, from, length_bytes);
   rte_mbuf* frame = nullptr;
-  if ((current_.plain || current_.alone) && length_bytes > kHandedBytesMin) {
+  if ((current_.plain || current_.alone) && length_bytes > config_.handed_bytes_min) {
     frame = hand_over(queue, from, length_bytes);
   }
   if (frame == nullptr && length_bytes > queue.room_bytes && !queue.scatter) {
@@ -121,6 +121,9 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
     return Took::kNothing;
   }
   frame = frame != nullptr ? frame : copy(queue, from, length_bytes);
+  if (frame == nullptr && is_multicast(from[0])) {
+    storm_.refund();  // it comes here again
+  }
   return frame == nullptr ? no_mbufs(polled, queue) : give(polled, queue, frame, out);
 }
 
@@ -229,7 +232,8 @@ bool NetRx::add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
     return true;
   }
   rte_mbuf* more = nullptr;
-  if (part.total_bytes > queue.room_bytes && current_.alone && length_bytes > kHandedBytesMin) {
+  if (part.total_bytes > queue.room_bytes && current_.alone &&
+      length_bytes > config_.handed_bytes_min) {
     more = hand_over(queue, from, length_bytes);
   }
   more = more != nullptr ? more : copy(queue, from, length_bytes);

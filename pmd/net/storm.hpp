@@ -37,6 +37,9 @@ class StormControl {
     return true;
   }
 
+  /// One that was admitted did not pass after all.
+  void refund() { left_ += rate_ == 0 ? 0 : 1; }
+
  private:
   void refill(uint64_t now_ticks) {
     const uint64_t ticks = std::min(now_ticks - last_ticks_, ticks_per_s_);

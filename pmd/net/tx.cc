@@ -284,7 +284,7 @@ bool NetTx::send_in_place(Filling* filling, rte_mbuf& frame) {
   const uint64_t iova = rte_pktmbuf_iova(&frame);
   if (length_bytes <= kCopiedBytesMax || length_bytes > kItemBytesMax ||
       length_bytes > frame_bytes_max_ || !is_plain(frame) || frame.data_off < kBundleBytesBefore ||
-      (iova & misaligned_) != 0 || !has_room(1, 1)) {
+      ((iova - kBundleBytesBefore) & misaligned_) != 0 || !has_room(1, 1)) {
     return false;
   }
   auto* const bytes = rte_pktmbuf_mtod(&frame, uint8_t*);

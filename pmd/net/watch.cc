@@ -54,7 +54,9 @@ void NetPort::look() {
       log_warning("%s: the card was reset, or stopped a ring: the port is opened again",
                   name_.c_str());
     }
-    if (card_->reset() != 0 && first) {
+    // A card that does not come back is not asked all the time: each try may take a while.
+    const bool now = first || ++looks_ % kLooksBetweenCalls == 0;
+    if (now && card_->reset() != 0 && first) {
       rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
       log_error("%s: the card does not come back: it is tried again until the port is stopped",
                 name_.c_str());
