@@ -159,6 +159,7 @@ void NetRx::stop(bool settled) {
   if (settled) {
     take_back_all();
   }
+  buffers_.put_back_spares();
   queue_ = nullptr;
 }
 

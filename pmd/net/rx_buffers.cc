@@ -60,11 +60,15 @@ bool RxBuffers::refill() {
   return spare_count_ != 0;
 }
 
+void RxBuffers::put_back_spares() {
+  while (spare_count_ != 0) {
+    rte_mbuf_raw_free(spares_[--spare_count_]);
+  }
+}
+
 RxBuffers::~RxBuffers() {
   if (pool_ != nullptr) {
-    while (spare_count_ != 0) {
-      rte_mbuf_raw_free(spares_[--spare_count_]);
-    }
+    put_back_spares();
     left_behind().push_back(pool_);
     free_those_that_are_whole();
   }

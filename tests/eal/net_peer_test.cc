@@ -71,7 +71,7 @@ TEST_F(NetPeer, BundlesAreTheseBytes) {
   const Bytes bytes = to_peer(61);
   const auto got = sent(bytes);
   ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].mbox, 1);
+  EXPECT_EQ(got[0].mbox, 2);
   const Bytes& all = got[0].bytes;
   ASSERT_EQ(all.size(), 8u + 8 + 64);
   EXPECT_EQ(Bytes(all.begin(), all.begin() + 4), (Bytes{0xE5, 0xB1, 1, 0}));
