@@ -130,8 +130,7 @@ int version_get(rte_eth_dev* dev, char* text, size_t size) {
       return -ENODEV;
     }
     const uint32_t version = port.card().bus().bar().read32(regs::id::hw_version());
-    const int length = std::snprintf(text, size, "card 0x%08x%s", version,
-                                     port.card().card()->caps().is_model ? ", emulated" : "");
+    const int length = std::snprintf(text, size, "card 0x%08x", version);
     return static_cast<size_t>(length) < size ? 0 : length + 1;
   });
 }
