@@ -67,7 +67,7 @@ TEST_F(NetPeer, BadBundles) {
   const Bytes good = from_peer(60);
   uint64_t bad = 0;
   uint16_t epoch = 0;  // another one each time: numbers are no matter here
-  const auto refused = [&](Bytes bytes, const std::vector<Bytes>& wanted, const char* why) {
+  const auto refused = [&](const Bytes& bytes, const std::vector<Bytes>& wanted, const char* why) {
     ASSERT_EQ(peer_.send(bytes, 1), 0) << why;
     EXPECT_EQ(frames(), wanted) << why;
     EXPECT_EQ(port_.xstat("rx_bad_bundles"), ++bad) << why;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "pmd/bus/shared_ptr.hpp"
 #include "pmd/dev/ring.hpp"
 #include "tests/support/caps.hpp"
 #include "tests/support/ring_script.hpp"
