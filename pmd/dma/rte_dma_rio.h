@@ -58,8 +58,9 @@ struct rte_dma_rio_window {
 };
 
 /**
- * Open a window of a device that is started. It is closed when the device stops. A reset of the card
- * closes it, too, and opens it again under the same index; nodes are refused meanwhile. Control path.
+ * Open a window of a device that is started. It is closed when the device stops. A reset of the
+ * card closes it, too, and opens it again under the same index; nodes are refused meanwhile.
+ * Control path.
  * @param index of the window, for rte_dma_rio_window_close().
  * @return 0, -EINVAL (no rights, a range that wraps, not aligned), -ENODEV (no device of this
  * driver, or not started), -ENOSPC (all are open), -ETIMEDOUT.
