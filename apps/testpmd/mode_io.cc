@@ -64,6 +64,7 @@ class Forwarder final : public Stream {
   uint32_t reap(bool may_send) noexcept;
   uint32_t settle(uint32_t n, bool may_send) noexcept;
   void post(uint32_t n) noexcept;
+  void give_back(uint32_t n) noexcept;
   void add_new(uint64_t buffer) noexcept;
 
   Port& in_;
@@ -229,8 +230,22 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
   stats.rx_bytes.add(uint64_t{good} * size_bytes_);
   ready_ += onward;
   left_ -= onward;
-  post(good - onward);
+  give_back(good - onward);
   return n;
+}
+
+/// Messages that are not sent on: their buffers are the receive queue's as far as it has fewer than
+/// at first. The rest is kept, for the pool: the next run begins with as many.
+void Forwarder::give_back(uint32_t n) noexcept {
+  uint32_t to_post = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (in_.shared_posted + to_post >= kSharedBuffers) {
+      again_.push_back(buffers_[i].cookie);  // never grows: it holds all buffers
+    } else {
+      buffers_[to_post++] = buffers_[i];
+    }
+  }
+  post(to_post);
 }
 
 /// Give buffers_ to the receive queue.
