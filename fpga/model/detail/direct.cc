@@ -1,5 +1,5 @@
-// Between two cards of one process that one thread steps, a plain message of one segment is sent,
-// lands and is answered in one go: nobody could see it fly. Buffers, letters, the receive map and
+// Between two cards of one process that one thread steps, a plain message is sent, lands and is
+// answered in one go: nobody could see it fly. Buffers, letters, the receive map and
 // dedicated rings are obeyed; what is not plain, or would be refused, goes through the wire.
 #include <algorithm>
 
@@ -15,6 +15,27 @@ using Control = regs::tx_desc::Control;
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 constexpr uint32_t kPlain = Control::ssize.put(14);
 constexpr uint64_t kMboxMask = Control::mbox.mask();
+
+[[nodiscard]] constexpr uint32_t segments_of(uint32_t length_bytes) {
+  return (length_bytes + kFull - 1) / kFull;
+}
+
+/// Letters that are busy in any of the mailboxes that a message of several segments names, a byte
+/// for each of the four.
+[[nodiscard]] uint32_t busy_for_several(const uint8_t* busy_letters) {
+  uint32_t busy = 0;
+  for (uint32_t m = 0; m < regs::kMailboxes; m += regs::kMultiMailboxes) {
+    busy |= load32(busy_letters + m);
+  }
+  return busy;
+}
+
+/// As it lands segment by segment, the last one in full where the card does so.
+void land_several(uint8_t* land, const uint8_t* from, uint32_t length_bytes, bool full) {
+  std::memcpy(land, from, length_bytes);
+  const uint32_t end = full ? segments_of(length_bytes) * kFull : padded(length_bytes);
+  std::memset(land + length_bytes, 0, end - length_bytes);
+}
 
 }  // namespace
 
@@ -57,6 +78,7 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
   const uint64_t unaligned = (1ull << core_.config.tx_addr_log2) - 1;
   const uint32_t all_letters = letter_mask_;
   const uint8_t* const busy_letters = flow->busy;
+  const uint32_t busy_several = busy_for_several(busy_letters);
   const uint8_t* const plain_pair = owner->plain_pair;
   const uint32_t number = to.number;
   const bool full = peer.config.quirk_last_full_256;
@@ -75,16 +97,28 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
     const uint64_t from = addr - source.iova;
     const uint64_t at = load64(entry) - target.iova;
     const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
-    const uint32_t busy = busy_letters[mbox];
-    if ((word & ~kMboxMask) != plain || length - 1 >= kFull || (addr & unaligned) != 0 ||
-        from > last_source || at > last_target || busy == all_letters || plain_pair[mbox] != number)
-        [[unlikely]] {
+    uint32_t busy = busy_letters[mbox];
+    if ((word & ~kMboxMask) != plain || length - 1 >= regs::kMessageBytesMax ||
+        (addr & unaligned) != 0 || from > last_source || at > last_target ||
+        plain_pair[mbox] != number) [[unlikely]] {
+      break;
+    }
+    const uint32_t segments = segments_of(length);
+    if (segments != 1) {
+      busy = mbox < regs::kMultiMailboxes ? busy_several >> 8 * mbox & 0xFF : all_letters;
+      if (from + length > source.len_bytes || at + segments * kFull > target.len_bytes) {
+        break;
+      }
+    }
+    if (busy == all_letters) [[unlikely]] {
       break;
     }
     const uint32_t place = place_of(mbox, static_cast<uint32_t>(__builtin_ctz(~busy)));
     const uint32_t bytes = padded(length);
     uint8_t* const land = target.va + at;
-    if (full && bytes == length) [[likely]] {
+    if (segments != 1) {
+      land_several(land, source.va + from, length, full);
+    } else if (full && bytes == length) [[likely]] {
       land_full_256(land, source.va + from, length);
     } else {
       if (full) {
@@ -93,7 +127,7 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
       copy_padded(land, source.va + from, length);
     }
     store64(cpl, route);
-    store32(cpl + 8, bytes | 1u << 16 | place << 24);
+    store32(cpl + 8, bytes | segments << 16 | place << 24);
     store32(cpl + 12, shared.head + k);
     store64(cpl + 16, (to.arrivals + k) | cpl_time);
     // release: payload and completion before the last word; pairs with dma_load_last_word.

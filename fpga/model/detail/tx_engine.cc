@@ -378,10 +378,20 @@ void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
 }
 
 void TxEngine::check_timers() {
+  const uint64_t response_ns = core_.timers.response_ns;
+  if (core_.now_ns < timers_due_ns_ && response_ns == timers_response_ns_) {
+    return;
+  }
+  // What is sent from now on is due later than that.
+  timers_due_ns_ = core_.now_ns + response_ns;
+  timers_response_ns_ = response_ns;
   for (Pair& pair : core_.pairs) {
     for (auto& [dest, flow] : pair.flows) {
       for (uint32_t place = 0; place < flow->msgs.size(); ++place) {
         TxMsg& msg = flow->msgs[place];
+        if (msg.state != TxMsg::kFree) {
+          timers_due_ns_ = std::min(timers_due_ns_, msg.since_ns + response_ns);
+        }
         if (msg.state == TxMsg::kFlying && msg.open != 0 &&
             core_.late(pair, kTxRing, *flow, msg.since_ns)) {
           ++core_.counts.tx_timeouts;

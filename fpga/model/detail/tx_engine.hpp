@@ -120,6 +120,8 @@ class TxEngine {
   Core& core_;
   Transactions& transactions_;
   uint32_t contexts_used_ = 0;
+  uint64_t timers_due_ns_ = 0;       // no message can be late before
+  uint64_t timers_response_ns_ = 0;  // the time-out that this was reckoned with
   uint8_t letter_mask_;
   const uint64_t tx_unaligned_;  // bits that are 0 in an address
   std::vector<Due> due_;
