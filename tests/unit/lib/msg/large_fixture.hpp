@@ -15,7 +15,8 @@
 namespace rio::msg::test {
 
 constexpr uint32_t kContext = 3;
-constexpr uint32_t kTurns = 4'000'000;  // no wait is longer
+// No wait is longer. A transfer that fails eight times rests for seconds, however short a turn is.
+constexpr uint32_t kTurns = 16'000'000;
 
 /// A port with one context that takes large data.
 struct Node {
