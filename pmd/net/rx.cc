@@ -60,13 +60,15 @@ uint32_t SmallItems::take(rte_mbuf** mbufs, uint32_t wanted) {
   uint32_t used = 0;
   for (; used != wanted; ++used) {
     // A header that says no more than a length is the length. Behind the last item lie bytes of the
-    // buffer that mean nothing: whatever they say ends behind `end`.
+    // buffer that mean nothing: whatever they say ends behind `end`, or is no length at all.
     const uint64_t length = load_word(next);
+    if (length - RTE_ETHER_HDR_LEN > most) [[unlikely]] {
+      break;
+    }
     const uint8_t* const from = next + kItemHeaderBytes;
     const uint8_t* const behind = from + ((length + 7) & ~uint64_t{7});
-    if (length - RTE_ETHER_HDR_LEN > most || behind > last ||
-        load_word(from + RTE_ETHER_ADDR_LEN) << 16 != source || is_multicast(from[0]))
-        [[unlikely]] {
+    if (behind > last || load_word(from + RTE_ETHER_ADDR_LEN) << 16 != source ||
+        is_multicast(from[0])) [[unlikely]] {
       break;
     }
     rte_mbuf& mbuf = *mbufs[used];
