@@ -1,107 +1,25 @@
-// The wire between processes and what a hostile partner may do with it: a partner here is an
-// Exchange and what the test writes into its half.
+// The wire between processes: who comes, who goes, and what becomes of what was sent.
 #include "fpga/sim/shm/shm_wire.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
-#include <cstring>
 #include <fstream>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "fpga/sim/shm/process_puller.hpp"
-#include "fpga/sim/unix_socket.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/unit/fpga/sim/shm/wire_fixture.hpp"
 
 namespace rio::test {
 namespace {
 
 using namespace sim::shm;
-using model::Frame;
-using model::FrameType;
-using sim::Fd;
-
-constexpr auto kPatience = std::chrono::seconds(20);
-
-template <class Done>
-[[nodiscard]] bool wait_until(const Done& done) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > until) {
-      return false;
-    }
-  }
-  return true;
-}
-
-class Wire : public testing::Test {
- protected:
-  Wire() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
-  ~Wire() override { unsetenv("RIO_RUNTIME_DIR"); }
-
-  std::unique_ptr<ShmWire> join(uint32_t id, uint32_t ids = 1) {
-    std::unique_ptr<ShmWire> wire;
-    std::string error;
-    EXPECT_EQ(ShmWire::join({.fabric = "f", .id = id, .ids = ids}, &wire, &error), 0) << error;
-    return wire;
-  }
-  /// Pumps until somebody has come or gone.
-  static model::PartnerChange change(ShmWire& wire) {
-    model::PartnerChange found{};
-    EXPECT_TRUE(wait_until([&] {
-      wire.pump(0);
-      wire.look_at_partners(1, 1);
-      return wire.next_change(&found);
-    }));
-    return found;
-  }
-
-  [[nodiscard]] static bool send(model::Outbound& to, uint64_t address) {
-    alignas(16) const uint8_t payload[16] = {};
-    return to.requests->send_short({{uint64_t{2} << 32, 0, 0, address}}, payload, 16);
-  }
-
-  TempDir dir_;
-};
-
-/// A member that the test moves by hand.
-class Evil {
- public:
-  explicit Evil(uint32_t id, uint32_t victim) {
-    std::unique_ptr<Directory> directory;
-    std::string error;
-    EXPECT_EQ(Directory::join({.fabric = "f", .id = id}, &directory, &error), 0) << error;
-    exchange_ = std::make_unique<Exchange>(std::move(directory), &flag_);
-    EXPECT_EQ(exchange_->start(), 0);
-    exchange_->want(victim);
-    News news;
-    EXPECT_TRUE(wait_until([&] { return exchange_->take(&news); }));
-    EXPECT_EQ(news.kind, News::kCame);
-    link_ = news.link;
-  }
-  Link& link() { return *link_; }
-  Frame& frame() { return *reinterpret_cast<Frame*>(link_->mine.requests()); }
-  /// The victim ended the connection.
-  bool is_cut() {
-    News news;
-    return wait_until([&] { return exchange_->take(&news); }) && news.kind == News::kGone;
-  }
-
- private:
-  std::atomic<bool> flag_{false};
-  std::unique_ptr<Exchange> exchange_;
-  std::shared_ptr<Link> link_;
-};
 
 TEST_F(Wire, ConnectsWhenSomethingIsSent) {
   const auto one = join(1);
@@ -403,116 +321,6 @@ TEST_F(Wire, APartnerThatMayNotBeReadAnyMoreIsTold) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   EXPECT_EQ(status, 0);
-}
-
-TEST_F(Wire, NobodyElseMayWriteOurs) {
-  const auto one = join(1);
-  Evil evil(2, 1);
-  Fd memory;
-  Half half;
-  ASSERT_EQ(Half::create(&half, &memory), 0);
-  EXPECT_EQ(mmap(nullptr, kHalfBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0),
-            MAP_FAILED);
-  EXPECT_NE(ftruncate(memory.get(), 0), 0);
-  EXPECT_NE(fallocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
-}
-
-TEST_F(Wire, MemoryThatCouldGoAwayIsRefused) {
-  Half half;
-  Fd plain(memfd_create("x", MFD_ALLOW_SEALING));
-  ASSERT_EQ(ftruncate(plain.get(), kHalfBytes), 0);
-  EXPECT_EQ(Half::map(plain, &half), -EPERM) << "not sealed";
-  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10;
-  ASSERT_EQ(ftruncate(plain.get(), 4096), 0);
-  ASSERT_EQ(fcntl(plain.get(), F_ADD_SEALS, kSeals), 0);
-  EXPECT_EQ(Half::map(plain, &half), -EPERM) << "short";
-  Fd file(open(dir_.at("file").c_str(), O_RDWR | O_CREAT, 0600));
-  ASSERT_EQ(ftruncate(file.get(), kHalfBytes), 0);
-  EXPECT_EQ(Half::map(file, &half), -EPERM);
-  EXPECT_EQ(Half::map(Fd(), &half), -EPERM);
-}
-
-TEST_F(Wire, ImpossibleLengthsCutThePartnerOff) {
-  for (const uint32_t bytes :
-       {1u, 31u, 33u, kRequestRingBytes + 32, model::kFrameRingBytesMax - 32}) {
-    const auto one = join(1);
-    Evil evil(2, 1);
-    EXPECT_TRUE(change(*one).here);
-    evil.frame().type = FrameType::kMessage;
-    __atomic_store_n(&evil.frame().bytes, bytes, __ATOMIC_RELEASE);
-    ASSERT_EQ(one->inbound().size(), 1u);
-    EXPECT_TRUE(wait_until([&] {
-      return one->inbound()[0].requests->peek() == nullptr && one->inbound()[0].requests->foul();
-    }));
-    EXPECT_FALSE(change(*one).here);
-    EXPECT_TRUE(evil.is_cut()) << bytes;
-  }
-}
-
-TEST_F(Wire, ImpossibleHeadsCutThePartnerOff) {
-  for (const uint32_t head : {32u, 0xFFFFFFFFu, 0x80000000u}) {
-    const auto one = join(1);
-    Evil evil(2, 1);
-    EXPECT_TRUE(change(*one).here);
-    evil.link().mine.heads()->requests.head = head;  // nothing was sent yet
-    model::Outbound* to = one->route(2);
-    EXPECT_TRUE(wait_until([&] {
-      (void)to->requests->passed(0);
-      return to->requests->foul();
-    }));
-    EXPECT_FALSE(change(*one).here);
-    EXPECT_TRUE(evil.is_cut()) << head;
-  }
-}
-
-/// Whoever does not keep the rules of the connection is not connected to.
-TEST_F(Wire, WrongGreetings) {
-  const auto one = join(1);
-  std::unique_ptr<Directory> directory;
-  std::string error;
-  ASSERT_EQ(Directory::join({.fabric = "f", .id = 2}, &directory, &error), 0) << error;
-  const auto refused = [&](const Greeting& greeting, size_t bytes, bool memory) {
-    sim::Fd socket;
-    EXPECT_EQ(directory->connect(1, &socket), 0);
-    Half half;
-    Fd fd;
-    EXPECT_EQ(Half::create(&half, &fd), 0);
-    const int fds[] = {fd.get(), fd.get()};
-    EXPECT_EQ(sim::send_with_fds(socket, std::as_bytes(std::span(&greeting, 1)).first(bytes),
-                                 std::span(fds, memory ? 2 : 0)),
-              0);
-    Greeting answer;
-    std::vector<Fd> ignored;
-    ssize_t got = 0;
-    EXPECT_TRUE(wait_until([&] {
-      got = sim::receive_with_fds(socket, std::as_writable_bytes(std::span(&answer, 1)), &ignored);
-      return got != -EAGAIN;
-    }));
-    return got <= 0;
-  };
-  const Greeting good{.nonce = 1, .first_id = 2, .ids = 1};
-  EXPECT_TRUE(refused(good, 8, true)) << "short";
-  EXPECT_TRUE(refused(good, sizeof good, false)) << "no memory";
-  Greeting bad = good;
-  bad.magic = 1;
-  EXPECT_TRUE(refused(bad, sizeof bad, true));
-  bad = good;
-  bad.version = 99;
-  EXPECT_TRUE(refused(bad, sizeof bad, true));
-  bad = good;
-  bad.say = Say::kReady;
-  EXPECT_TRUE(refused(bad, sizeof bad, true));
-  for (const uint32_t first : {0u, 1u, 3u, 0xFFFFFFFFu}) {
-    bad = good;
-    bad.first_id = first;
-    EXPECT_TRUE(refused(bad, sizeof bad, true)) << "destID of somebody else, or nobody: " << first;
-  }
-  for (const uint32_t ids : {0u, 2u, 32u, 0xFFFFFFFFu}) {
-    bad = good;
-    bad.ids = ids;
-    EXPECT_TRUE(refused(bad, sizeof bad, true)) << ids;
-  }
-  EXPECT_FALSE(refused(good, sizeof good, true)) << "this one is answered";
 }
 
 }  // namespace
