@@ -159,8 +159,11 @@ const Arg* find(std::string_view key, bool emulated) {
   return nullptr;
 }
 
-std::string keys(bool emulated) {
+std::string keys(bool emulated, OwnKeys own) {
   std::string list;
+  for (const std::string_view key : own) {
+    list.append(list.empty() ? "" : ", ").append(key);
+  }
   for (const Arg& arg : kArgs) {
     if (emulated || !arg.emulated_only) {
       list.append(list.empty() ? "" : ", ").append(arg.key);
@@ -169,14 +172,14 @@ std::string keys(bool emulated) {
   return list;
 }
 
-int parse_one(const std::string& device, std::string_view pair, bool emulated,
+int parse_one(const std::string& device, std::string_view pair, bool emulated, OwnKeys own,
               std::set<std::string_view>* seen, CardArgs* args) {
   const size_t equals = pair.find('=');
   const std::string key(pair.substr(0, equals));
   const Arg* arg = find(key, emulated);
   if (arg == nullptr) {
     log_error("%s: no argument '%s' for %s card: take one of %s", device.c_str(), key.c_str(),
-              emulated ? "an emulated" : "a PCI", keys(emulated).c_str());
+              emulated ? "an emulated" : "a PCI", keys(emulated, own).c_str());
     return -EINVAL;
   }
   if (!seen->insert(arg->key).second) {
@@ -229,15 +232,36 @@ int set_place(const std::string& device, const std::set<std::string_view>& seen,
 
 }  // namespace
 
-int parse_devargs(const std::string& device_name, const char* text, bool emulated, CardArgs* args) {
+int check_own(const std::string& device_name, std::string_view rest, OwnKeys own) {
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+    const std::string key(pair.substr(0, pair.find('=')));
+    if (std::ranges::find(own, key) == own.end()) {
+      continue;
+    }
+    const bool valued = key.size() < pair.size();
+    log_error("%s: argument '%s' %s", device_name.c_str(), key.c_str(),
+              valued ? "is given twice" : "wants a value after '='");
+    return -EINVAL;
+  }
+  return 0;
+}
+
+int parse_devargs(const std::string& device_name, const char* text, bool emulated, CardArgs* args,
+                  OwnKeys own) {
   CardArgs result = *args;
   std::set<std::string_view> seen;
   std::string_view rest = text == nullptr ? "" : text;
+  if (const int rc = check_own(device_name, rest, own); rc != 0) {
+    return rc;
+  }
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
     const std::string_view pair = rest.substr(0, comma);
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-    if (const int rc = pair.empty() ? 0 : parse_one(device_name, pair, emulated, &seen, &result);
+    if (const int rc =
+            pair.empty() ? 0 : parse_one(device_name, pair, emulated, own, &seen, &result);
         rc != 0) {
       return rc;
     }
@@ -276,6 +300,9 @@ bool take_arg(std::string* text, const std::string& key, std::string* value) {
     if (text->compare(at, key.size() + 1, key + "=") == 0) {
       *value = text->substr(at + key.size() + 1, end - at - key.size() - 1);
       text->erase(at, end - at + 1);
+      if (text->ends_with(',')) {
+        text->pop_back();  // it was the last: no comma is left behind those before it
+      }
       return true;
     }
     at = end + 1;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,13 +31,22 @@ struct CardArgs {
   uint32_t retry_delay_us = 1;
 };
 
+/// Keys of a device that are none of its card's: it takes them out by take_arg() before the rest is
+/// parsed.
+using OwnKeys = std::span<const std::string_view>;
+
 /// Parse "key=value,key=value". Control path.
 /// @param emulated whether the keys of an emulated card are allowed. @param args holds the
-/// defaults and gets the result, on success only.
+/// defaults and gets the result, on success only. @param own keys that are not in `text` any more,
+/// unless they were given twice or without a value; the log names them among the others.
 /// @return -EINVAL: unknown key, key given twice, value missing, malformed or out of range; the
 /// log names key, value and what is allowed.
 [[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
-                                CardArgs* args);
+                                CardArgs* args, OwnKeys own = {});
+
+/// What is left of arguments after take_arg() is of the card: unless it is a key of the device's
+/// own. @return -EINVAL: that was given twice, or without a value; the log says so.
+[[nodiscard]] int check_own(const std::string& device_name, std::string_view rest, OwnKeys own);
 
 /// A decimal number, or a hexadecimal one after 0x. @return false: none, or not from `first` to
 /// `last`; *out is then anything.

@@ -166,7 +166,8 @@ int EalCard::claim(uint32_t qp, CardUser& user) {
     return -ENODEV;
   }
   if (qp >= queue_pairs()) {
-    log_error("%s: no queue pair %u: the card has 0 to %u", name_.c_str(), qp, queue_pairs() - 1);
+    log_error("%s: no queue pair %u: the card has 0 to %u; an emulated one has more with qps=",
+              name_.c_str(), qp, queue_pairs() - 1);
     return -EINVAL;
   }
   if (owners_[qp] == &user) {

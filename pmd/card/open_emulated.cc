@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
@@ -84,8 +85,10 @@ int open_emulated_card(const std::string& name, const CardArgs& args,
   return rc;
 }
 
-int open_any_card(const std::string& name, const std::string& args, std::shared_ptr<EalCard>* out,
-                  int* qp) {
+int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
+                  std::shared_ptr<EalCard>* out, int* qp) {
+  std::vector<std::string_view> keys = {"card", "qp"};
+  keys.insert(keys.end(), own.begin(), own.end());
   std::string rest = args;
   std::string number;
   *qp = -1;
@@ -100,6 +103,9 @@ int open_any_card(const std::string& name, const std::string& args, std::shared_
   }
   std::string card;
   if (take_arg(&rest, "card", &card)) {
+    if (const int rc = check_own(name, rest, keys); rc != 0) {
+      return rc;
+    }
     if (!rest.empty()) {
       log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
                 rest.c_str(), card.c_str());
@@ -107,15 +113,18 @@ int open_any_card(const std::string& name, const std::string& args, std::shared_
     }
     *out = EalCard::find(card);
     if (*out == nullptr) {
-      log_error("%s: no card '%s' in this process: there are '%s'; name it before this device",
-                name.c_str(), card.c_str(), EalCard::names().c_str());
+      const std::string names = EalCard::names();
+      log_error(
+          "%s: no card '%s' in this process: there %s%s; give its device before this one, a PCI "
+          "card by -a and with librte_raw_rio.so loaded",
+          name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());
       return -ENODEV;
     }
     return 0;
   }
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());
-  const int rc = parse_devargs(name, rest.c_str(), true, &parsed);
+  const int rc = parse_devargs(name, rest.c_str(), true, &parsed, keys);
   return rc != 0 ? rc : open_emulated_card(name, parsed, out);
 }
 

@@ -220,6 +220,8 @@ int NetPort::open_rx() {
     if (const int rc =
             NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
         rc != 0) {
+      log_error("%s: no memory for what is received: fewer receive descriptors, or more for EAL",
+                name_.c_str());
       return rc;
     }
     rx_priv_bytes_ = priv_bytes;

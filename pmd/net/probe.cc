@@ -70,6 +70,9 @@ int read_number_arg(const char* name, std::string* args, const char* key, uint64
   return -EINVAL;
 }
 
+/// Besides those of open_any_card().
+constexpr std::string_view kOwnKeys[] = {"peers", "mbox", "storm", "handover"};
+
 int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out) {
   constexpr uint64_t kStormMax = 1'000'000'000;
   NetPortArgs port;
@@ -81,7 +84,7 @@ int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out)
   uint64_t handover = 1;
   rc = rc != 0 ? rc : read_number_arg(name, &args, "handover", 1, &handover);
   port.handover = handover != 0;
-  rc = rc != 0 ? rc : open_any_card(name, args, &card, &port.qp);
+  rc = rc != 0 ? rc : open_any_card(name, args, kOwnKeys, &card, &port.qp);
   port.mbox = static_cast<uint8_t>(mbox);
   return rc != 0 ? rc : NetPort::create(name, std::move(card), port, out);
 }

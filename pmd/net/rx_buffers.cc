@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -42,8 +41,6 @@ int RxBuffers::create(uint32_t count, uint16_t priv_bytes, uint32_t align_bytes,
   pool_ = rte_pktmbuf_pool_create(name, count, kCache, priv_bytes, static_cast<uint16_t>(room),
                                   numa_node);
   if (pool_ == nullptr) {
-    log_error("no memory for %u buffers of %u bytes: fewer receive descriptors, or more memory",
-              count, room);
     return -ENOMEM;
   }
   align_bytes_ = align_bytes;

@@ -16,7 +16,7 @@ namespace rio::pmd {
 class RxBuffers {
  public:
   /// @param count of buffers. @param priv_bytes as of the user's mbufs. @param align_bytes of the
-  /// places that messages land in. @return 0, -ENOMEM.
+  /// places that messages land in. @return 0, -ENOMEM, not logged.
   [[nodiscard]] int create(uint32_t count, uint16_t priv_bytes, uint32_t align_bytes,
                            int numa_node);
   ~RxBuffers();

@@ -103,6 +103,24 @@ TEST(CardDevargs, DerivesOneTimeoutFromTheOther) {
   EXPECT_EQ(args.receive_timeout_us, 60u);
 }
 
+// A device takes its own keys out first; what is left of them is given twice, or has no value.
+TEST(CardDevargs, KnowsTheKeysOfTheDevice) {
+  constexpr std::string_view kOwn[] = {"card", "qp"};
+  CardArgs args;
+  const auto refused = [&](const char* text) {
+    logged.clear();
+    set_log_sink(keep);
+    EXPECT_EQ(parse_devargs("raw_rio7", text, true, &args, kOwn), -EINVAL) << text;
+    set_log_sink(nullptr);
+    return logged;
+  };
+  EXPECT_NE(refused("wire=w,qp=1").find("argument 'qp' is given twice"), std::string::npos);
+  EXPECT_NE(refused("card").find("argument 'card' wants a value"), std::string::npos);
+  EXPECT_NE(refused("qpx=1").find("take one of card, qp, wire,"), std::string::npos);
+  EXPECT_EQ(parse("qp=1", &args), -EINVAL);
+  EXPECT_EQ(logged.find("twice"), std::string::npos) << "nobody's own: " << logged;
+}
+
 struct Bad {
   const char* text;
   const char* key;
@@ -190,7 +208,7 @@ TEST(TakeArg, WhereverItStands) {
   };
   for (const auto& [text, value, rest] :
        {Case{"card=a", "a", ""}, Case{"card=a,qp=1", "a", "qp=1"},
-        Case{"qp=1,card=a", "a", "qp=1,"}, Case{"qp=1,card=,x=2", "", "qp=1,x=2"},
+        Case{"qp=1,card=a", "a", "qp=1"}, Case{"qp=1,card=,x=2", "", "qp=1,x=2"},
         Case{"", nullptr, ""}, Case{"mycard=a", nullptr, "mycard=a"},
         Case{"x=card=a", nullptr, "x=card=a"}, Case{"card", nullptr, "card"},
         Case{"card=a,card=b", "a", "card=b"}}) {

@@ -254,13 +254,17 @@ TEST(DmaShared, TwoClassesOnOneCard) {
 TEST(DmaShared, BadArguments) {
   LogCapture log;
   EXPECT_NE(rte_vdev_init("dma_rio7", "card=nobody"), 0);
-  EXPECT_NE(log.text().find("no card 'nobody'"), std::string::npos);
+  EXPECT_NE(log.text().find("no card 'nobody' in this process: there are dma_rio0"),
+            std::string::npos)
+      << log.text();
   EXPECT_NE(rte_vdev_init("dma_rio7", "card=dma_rio0,qps=3"), 0);
   EXPECT_NE(log.text().find("give it to dma_rio0"), std::string::npos);
   EXPECT_NE(rte_vdev_init("dma_rio7", "card=dma_rio0,qp=x"), 0);
   EXPECT_NE(log.text().find("'qp'"), std::string::npos);
   EXPECT_NE(rte_vdev_init("dma_rio7", "card=dma_rio0,qp=0"), 0);
   EXPECT_NE(log.text().find("belongs to dma_rio0"), std::string::npos) << log.text();
+  EXPECT_NE(rte_vdev_init("dma_rio7", "card=dma_rio0,qp=1,qp=1"), 0);
+  EXPECT_NE(log.text().find("'qp' is given twice"), std::string::npos) << log.text();
   EXPECT_NE(rte_vdev_init("dma_rio7", "qp=9"), 0);
   EXPECT_EQ(rte_dma_get_dev_id_by_name("dma_rio7"), -EINVAL);
 }
