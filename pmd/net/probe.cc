@@ -20,10 +20,11 @@ namespace {
 
 /// "0x100:0x200-0x20f". @return false: none of that.
 bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
-  while (!text.empty()) {
+  for (bool more = true; more;) {
     const size_t end = std::min(text.find(':'), text.size());
     const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    more = end != text.size();
+    text.remove_prefix(more ? end + 1 : end);
     const size_t dash = part.find('-');
     const bool range = dash != std::string_view::npos;
     uint64_t first = 0;
@@ -36,7 +37,7 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
       out->push_back(static_cast<uint32_t>(id));
     }
   }
-  return !out->empty();
+  return true;
 }
 
 int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) {

@@ -366,6 +366,8 @@ TEST(NetPlug, CardsOfOthersAndBadArguments) {
   EXPECT_NE(rte_vdev_init("net_rio7", "peers=x"), 0);
   EXPECT_NE(log.text().find("0x100:0x200-0x20f"), std::string::npos) << log.text();
   EXPECT_NE(rte_vdev_init("net_rio7", "peers=65536"), 0);
+  EXPECT_NE(rte_vdev_init("net_rio7", "peers="), 0);
+  EXPECT_NE(rte_vdev_init("net_rio7", "peers=5:"), 0);
   EXPECT_NE(rte_vdev_init("net_rio7", "peers=5-4"), 0);
   EXPECT_NE(rte_vdev_init("net_rio7", "mbox=4"), 0);
   EXPECT_NE(rte_vdev_init("net_rio7", "storm=x"), 0);
