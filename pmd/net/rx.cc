@@ -223,6 +223,9 @@ bool NetRx::next_message() {
     if (open(fetched_[fetched_at_++])) [[likely]] {
       return true;
     }
+    if (spent_count_ >= kSpentMax - kFetch) {  // all that were fetched may be bad
+      post_spent();
+    }
   }
 }
 

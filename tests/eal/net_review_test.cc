@@ -1,6 +1,7 @@
 // What a hostile peer, or a program that sets up less than it has asked for, does to a port.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <vector>
 
 #include "tests/eal/eal_process.hpp"
@@ -68,6 +69,47 @@ TEST_F(NetPeer, TinyPartsTakeNoMbufEach) {
   }
   ASSERT_EQ(send(bundle().item(part(at, 9000), 9000, static_cast<uint16_t>(at))), 0);
   expect_frames({all});
+}
+
+/// As many as waited for one that never comes, and behind them nothing but bad ones.
+TEST_F(NetPeer, ManyBadMessagesInOneBurst) {
+  call();
+  constexpr uint32_t kWaiting = 48;
+  constexpr uint32_t kBad = 63;  // as many as one burst may look at
+  const auto spoilt = [&](uint16_t number) {
+    return BundleBytes(1, kEpoch, number).item(Bytes(8, 0xFF), 0xFFFF);
+  };
+  const auto poll = [&](uint16_t n) {
+    rte_mbuf* got[32];
+    const uint16_t taken = rte_eth_rx_burst(port_.id(), 0, got, n);
+    rte_pktmbuf_free_bulk(got, taken);
+    return taken;
+  };
+  ASSERT_EQ(send(bundle().item(from_peer(64))), 0);
+  expect_frames({from_peer(64)});
+  for (uint16_t i = 0; i < kWaiting; ++i) {
+    ASSERT_EQ(send(spoilt(static_cast<uint16_t>(2 + i))), 0);
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(poll(1), 0);
+  }
+  ASSERT_EQ(port_.xstat("rx_out_of_order"), kWaiting);
+  const Bytes own = frame_bytes(port_.mac(), address(kPeer + 1), 64);
+  ASSERT_EQ(send(bundle(2, 1).item(own).item(own), 1), 0);
+  for (uint32_t i = 0; i < kBad; ++i) {
+    ASSERT_EQ(send(BundleBytes(1, kEpoch, 0), 2), 0);
+  }
+  ASSERT_EQ(poll(1), 1);
+  const auto parted = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  while (std::chrono::steady_clock::now() < parted) {  // nobody waits any more
+  }
+  ASSERT_EQ(poll(32), 1);
+  EXPECT_EQ(port_.xstat("rx_bad_bundles"), kBad);
+  EXPECT_EQ(port_.xstat("rx_too_long"), kWaiting);
+  for (uint32_t i = 0; i < 10; ++i) {
+    ASSERT_EQ(send(bundle(1, 1).item(own), 1), 0);
+    expect_frames({own});
+  }
 }
 
 /// More than fits while a single message is out.
