@@ -142,6 +142,60 @@ TEST(NetWhole, AFrameForAllThatWantsTheWholeRing) {
   EXPECT_EQ(port.xstat("tx_no_peer"), 1u);
 }
 
+class NetFewForAll : public NetPeer {
+ protected:
+  NetFewForAll() : NetPeer(",storm=16") {}  // one at once
+};
+
+TEST_F(NetFewForAll, OneThatWaitsForMbufsCountsOnce) {
+  call();
+  const Bytes all = frame_bytes(kEverybody, address(kPeer), 600);
+  const auto part = [&](uint32_t at, uint32_t end) {
+    return Bytes(all.begin() + at, all.begin() + end);
+  };
+  Hoard hoard(pool_, 0);
+  ASSERT_EQ(send(bundle().item(part(0, 500), 600)), 0);
+  expect_frames({});
+  hoard.give(2);
+  ASSERT_EQ(send(bundle().item(part(500, 600), 600, 500)), 0);
+  expect_frames({all});
+  EXPECT_EQ(port_.xstat("rx_storms"), 0u);
+}
+
+/// A port, and one whom it has not named, who is called by nobody but by it.
+TEST(NetReview, AfterAResetPeersAreCalledWhoWereNotNamed) {
+  const Pool pool{4096};
+  const Device card("raw_rio1", "wire=reset,destid=0x100,qps=2");
+  const Device net("net_rio0", "card=raw_rio1,peers=0x300");
+  const Device raw("raw_rio0", "wire=reset,destid=0x200");
+  Port port("net_rio0", pool, {.mtu = 9000, .scatter = true});
+  RawPeer peer("raw_rio0", kPort, [&] { port.work(); });
+  ASSERT_EQ(peer.ring(kCall), 0);
+  ASSERT_TRUE(peer.hears(kAnswer));
+  static_cast<void>(peer.bells());
+  ASSERT_EQ(rte_rawdev_reset(rte_rawdev_get_dev_id("raw_rio1")), 0);
+  EXPECT_TRUE(peer.hears(kCall)) << "or it never knows that it has to answer";
+  ASSERT_EQ(peer.ring(kAnswer), 0);
+  ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
+  EXPECT_EQ(port.xstat("tx_no_peer"), 0u);
+}
+
+/// Doorbells to many who are not there leave frames their share of the ring.
+TEST(NetReview, AbsentPeersTakeNoFramesPlace) {
+  constexpr uint32_t kBursts = 20;
+  const Pool pool{4096};
+  const Device net("net_rio0", "wire=absent,destid=0x100,peers=0x200:0x1000-0x1fff");
+  const Device raw("raw_rio0", "wire=absent,destid=0x200");
+  Port port("net_rio0", pool, {.mtu = 1500, .entries = 64});
+  RawPeer peer("raw_rio0", kPort, [] {});
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < kBursts; ++i) {
+    taken += port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))) ? 1 : 0;
+    static_cast<void>(peer.messages());
+  }
+  EXPECT_EQ(taken, kBursts);
+}
+
 /// A port whose queues are set up one by one.
 class NetSetup : public testing::Test {
  protected:
