@@ -188,6 +188,7 @@ class NetTx {
   uint32_t frame_bytes_max_ = 0;
   uint32_t bursts_seen_ = 0;  // by tell_if_idle()
   uint32_t more_ids_ = 0;
+  uint32_t bells_out_ = 0;  // doorbells that are under way
   Bus* bus_ = nullptr;
   std::array<uint16_t, kNetDestIds> numbers_{};  // of the next message to each destID
   std::array<uint8_t, kNetDestIds> failures_{};  // in a row
