@@ -292,16 +292,21 @@ int NetPort::start() {
   return 0;
 }
 
-/// Before anybody has polled, as programs send from their first burst on.
+/// Before anybody has polled, as programs send from their first burst on. Behind a reset also those
+/// who were there: they have not noticed, and nobody else may name them.
 void NetPort::invite() {
-  for (const uint32_t id : args_.invited) {
-    if (id == dest_id()) {
-      continue;
+  const uint32_t own = dest_id();
+  const auto call = [this, own](uint32_t id) {
+    if (id != own) {
+      peers_->reachable.add(id);
+      peers_->owe_greeting(id);
     }
-    peers_->reachable.add(id);
-    peers_->owe(peers_->owed_join, id);
-    peers_->owe(peers_->owed_call, id);
+    return true;
+  };
+  for (const uint32_t id : args_.invited) {
+    (void)call(id);
   }
+  peers_->known.for_each(call);
   tx_[0]->tell();  // while a reset goes on somebody else does, soon
 }
 
@@ -322,7 +327,7 @@ void NetPort::close() {
   for (auto& pair : pairs_) {
     pair.reset();
   }
-  peers_->forget_all();
+  peers_->forget();
 }
 
 void NetPort::stop() {
@@ -337,6 +342,7 @@ void NetPort::stop() {
     tx_[0]->leave();
     close();
   }
+  peers_->known.clear();
   if (away) {
     give_back();
   }

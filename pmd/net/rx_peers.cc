@@ -41,8 +41,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   if (kind == kCallDoorbell) {
     peers_.owe(peers_.owed_answer, source);
   } else if (info == kJoinDoorbell && is_new) {
-    peers_.owe(peers_.owed_join, source);
-    peers_.owe(peers_.owed_call, source);
+    peers_.owe_greeting(source);
   }
 }
 

@@ -77,8 +77,7 @@ void NetPort::call_absent() {
   const uint32_t own = dest_id();
   const auto call = [this, own](uint32_t id) {
     if (id != own && !peers_->joined.has(id)) {
-      peers_->owe(peers_->owed_join, id);
-      peers_->owe(peers_->owed_call, id);
+      peers_->owe_greeting(id);
     }
     return true;
   };
