@@ -44,9 +44,10 @@ void set_states(rte_eth_dev* dev, uint8_t state) {
 
 int start(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
+    const KeptCounts kept(dev);
     const int rc = port.start();
     if (rc == 0) {
-      set_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
+      set_states(dev, true);
       (void)port.update_link();
     }
     return rc;
@@ -82,21 +83,26 @@ int reset(rte_eth_dev* dev) {
 int rx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
                    const rte_eth_rxconf* conf, rte_mempool* pool) {
   return with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     const uint64_t offloads = conf->offloads | dev->data->dev_conf.rxmode.offloads;
-    return port.set_up_rx(queue, entries, pool, (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0);
+    return port.set_up_rx(queue, entries, pool, (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0,
+                          conf->rx_deferred_start != 0);
   });
 }
 
 int tx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
                    const rte_eth_txconf* conf) {
   return with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     const uint64_t offloads = conf->offloads | dev->data->dev_conf.txmode.offloads;
-    return port.set_up_tx(queue, entries, (offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0);
+    return port.set_up_tx(queue, entries, (offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0,
+                          conf->tx_deferred_start != 0);
   });
 }
 
 void rx_queue_release(rte_eth_dev* dev, uint16_t queue) {
   (void)with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     port.release_rx(queue);
     dev->data->rx_queues[queue] = nullptr;
     return 0;
@@ -105,6 +111,7 @@ void rx_queue_release(rte_eth_dev* dev, uint16_t queue) {
 
 void tx_queue_release(rte_eth_dev* dev, uint16_t queue) {
   (void)with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     port.release_tx(queue);
     dev->data->tx_queues[queue] = nullptr;
     return 0;
