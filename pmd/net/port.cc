@@ -99,14 +99,22 @@ uint32_t NetPort::dest_id() {
   return card_->dest_id(qp_);
 }
 
-int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter) {
+/// Whether mbufs hold what the MTU allows.
+int NetPort::check_room(uint32_t room_bytes, bool scatter, uint16_t mtu) const {
+  if (scatter || room_bytes >= mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
+    return 0;
+  }
+  log_error(
+      "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload 'scatter'",
+      name_.c_str(), room_bytes, mtu);
+  return -EINVAL;
+}
+
+int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
+                       bool deferred) {
   const uint32_t room_bytes = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
-  if (!scatter && room_bytes < dev_->data->mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
-    log_error(
-        "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
-        "'scatter'",
-        name_.c_str(), room_bytes, dev_->data->mtu);
-    return -EINVAL;
+  if (const int rc = check_room(room_bytes, scatter, dev_->data->mtu); rc != 0) {
+    return rc;
   }
   release_rx(queue);
   if (queue == 0) {  // all that is received counts from 0 again
@@ -259,7 +267,10 @@ int NetPort::check_queues() {
     return -EINVAL;
   }
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
-    if (const int rc = make_ring(*rx_queues_[i]); rc != 0) {
+    NetRxQueue& queue = *rx_queues_[i];  // of before, maybe: with another MTU
+    int rc = check_room(queue.room_bytes, queue.scatter, data.mtu);
+    rc = rc != 0 ? rc : make_ring(queue);
+    if (rc != 0) {
       return rc;
     }
   }
@@ -355,13 +366,9 @@ void NetPort::stop() {
 
 int NetPort::set_mtu(uint16_t mtu) {
   for (const auto& queue : rx_queues_) {
-    if (queue != nullptr && !queue->scatter &&
-        queue->room_bytes < mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
-      log_error(
-          "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
-          "'scatter'",
-          name_.c_str(), queue->room_bytes, mtu);
-      return -EINVAL;
+    const int rc = queue == nullptr ? 0 : check_room(queue->room_bytes, queue->scatter, mtu);
+    if (rc != 0) {
+      return rc;
     }
   }
   if (started_ && rx_ != nullptr) {

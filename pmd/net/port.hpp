@@ -90,6 +90,7 @@ class NetPort final : public CardUser {
   [[nodiscard]] int open_pair(uint16_t queue);
   [[nodiscard]] int open_rx();
   void forget_rx();
+  [[nodiscard]] int check_room(uint32_t room_bytes, bool scatter, uint16_t mtu) const;
   [[nodiscard]] int check_queues();
   [[nodiscard]] int make_ring(NetRxQueue& queue);
   void close();
