@@ -441,6 +441,9 @@ uint16_t NetRx::burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
 }
 
 uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
+  if (queue.stopped) [[unlikely]] {
+    return 0;
+  }
   const bool mine = turn_.take();
   // Behind it: what others have put there comes before what comes now.
   auto taken = static_cast<uint16_t>(
@@ -448,7 +451,7 @@ uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t 
   if (!mine) {
     return taken;
   }
-  if (queue_ != nullptr && !queue.stopped) {
+  if (queue_ != nullptr) {
     taken += receive(queue, frames + taken, static_cast<uint16_t>(n - taken));
   }
   turn_.give();
