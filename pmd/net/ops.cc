@@ -37,9 +37,20 @@ int configure(rte_eth_dev* dev) {
   return 0;
 }
 
-void set_states(rte_eth_dev* dev, uint8_t state) {
-  std::fill_n(dev->data->rx_queue_state, dev->data->nb_rx_queues, state);
-  std::fill_n(dev->data->tx_queue_state, dev->data->nb_tx_queues, state);
+[[nodiscard]] uint8_t state_of(bool started) {
+  return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+}
+
+/// Of all queues but those that are to be started later.
+void set_states(rte_eth_dev* dev, bool started) {
+  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
+    const NetRxQueue* const rx = rx_of(dev, i);
+    dev->data->rx_queue_state[i] = state_of(started && rx != nullptr && !rx->deferred);
+  }
+  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i) {
+    const NetTx* const tx = tx_of(dev, i);
+    dev->data->tx_queue_state[i] = state_of(started && tx != nullptr && !tx->config().deferred);
+  }
 }
 
 int start(rte_eth_dev* dev) {
@@ -57,7 +68,7 @@ int start(rte_eth_dev* dev) {
 int stop(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
     port.stop();
-    set_states(dev, RTE_ETH_QUEUE_STATE_STOPPED);
+    set_states(dev, false);
     (void)port.update_link();
     return 0;
   });

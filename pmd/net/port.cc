@@ -128,6 +128,7 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   made.number = queue;
   made.pool = pool;
   made.scatter = scatter;
+  made.deferred = deferred;
   made.room_bytes = room_bytes;
   made.entries = entries;
   made.rearm = rearm_of(dev_->data->port_id);
@@ -174,7 +175,7 @@ void NetPort::release_rx(uint16_t queue) {
   rx_queues_[queue].reset();
 }
 
-int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free) {
+int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred) {
   if (card_->card() == nullptr) {
     return -ENODEV;
   }
@@ -183,8 +184,10 @@ int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free) {
       return rc;
     }
   }
-  const NetTxConfig config = {
-      .ring_log2 = log2_of(entries), .mbox = args_.mbox, .fast_free = fast_free};
+  const NetTxConfig config = {.ring_log2 = log2_of(entries),
+                              .mbox = args_.mbox,
+                              .fast_free = fast_free,
+                              .deferred = deferred};
   if (const int rc =
           NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
       rc != 0) {
@@ -292,10 +295,10 @@ int NetPort::start() {
     return rc;
   }
   for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
-    rx_queues_[i]->stopped = false;
+    rx_queues_[i]->stopped = rx_queues_[i]->deferred;
   }
   for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
-    tx_[i]->set_paused(false);
+    tx_[i]->set_paused(tx_[i]->config().deferred);
   }
   started_ = true;
   invite();

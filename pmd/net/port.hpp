@@ -63,8 +63,10 @@ class NetPort final : public CardUser {
   /// ethdev has a place for it.
   [[nodiscard]] int attach(rte_eth_dev* dev);
 
-  [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter);
-  [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free);
+  /// @param deferred the queue is not started with the port; of set_up_tx(), too.
+  [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
+                              bool deferred);
+  [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred);
   void release_rx(uint16_t queue);
   void release_tx(uint16_t queue);
   [[nodiscard]] int start();

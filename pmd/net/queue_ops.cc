@@ -78,6 +78,7 @@ void rxq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_rxq_info* info) {
   info->scattered_rx = rx.scatter ? 1 : 0;
   info->nb_desc = static_cast<uint16_t>(rx.entries);
   info->conf.offloads = rx.scatter ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
+  info->conf.rx_deferred_start = rx.deferred ? 1 : 0;
 }
 
 void txq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_txq_info* info) {
@@ -85,6 +86,7 @@ void txq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_txq_info* info) {
   info->nb_desc = static_cast<uint16_t>(1u << config.ring_log2);
   info->conf.offloads =
       RTE_ETH_TX_OFFLOAD_MULTI_SEGS | (config.fast_free ? RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE : 0);
+  info->conf.tx_deferred_start = config.deferred ? 1 : 0;
 }
 
 int rx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {

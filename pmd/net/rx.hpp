@@ -37,6 +37,7 @@ struct NetRxQueue {
   NetRx* rx;
   uint16_t number;
   bool scatter;               ///< frames may take several mbufs
+  bool deferred;              ///< not started with the port
   std::atomic<bool> stopped;  ///< gets none
   rte_mempool* pool;
   uint32_t room_bytes;  ///< of one of its mbufs

@@ -30,6 +30,7 @@ struct NetTxConfig {
   uint32_t ring_log2;
   uint8_t mbox;    ///< of plain frames; bundles go to the three others in turn
   bool fast_free;  ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
+  bool deferred;   ///< not started with the port
 };
 
 /// Lies in memory of all processes and has no code pointers. Functions are control path, unless
