@@ -125,6 +125,8 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   queue_ = &queue;
   lacking_ = 0;
   bursts_ = 0;
+  last_source_id_ = kNoNetDestId;
+  met_.clear();
   while (queue.free_count() != 0) {
     rte_mbuf* const buffer = buffers_.take();
     if (buffer == nullptr) {
@@ -288,6 +290,7 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
   if (source_id != last_source_id_) [[unlikely]] {
     last_source_id_ = source_id;
     last_source_mac_ = mac_of(source_id);
+    meet(source_id);
   }
   current_ = {.buffer = buffer,
               .at = bytes + kBundleHeaderBytes,

@@ -143,6 +143,7 @@ class NetRx {
 
   void look_at_doorbells();
   void heard(uint32_t source, uint16_t info);
+  void meet(uint32_t dest_id);
 
   static constexpr uint32_t kFetch = 32;  // messages at once
   static constexpr uint32_t kSpentMax = 3 * kFetch;
@@ -184,6 +185,7 @@ class NetRx {
   uint32_t stuck_burst_ = 0;
   uint64_t stuck_since_ticks_ = 0;
   Sources sources_;
+  DestIdSet met_;  // were called since they sent
 };
 
 }  // namespace rio::pmd
