@@ -249,6 +249,7 @@ int NetPort::open_rx() {
 int NetPort::open() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
+  *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another one since
   for (uint16_t i = 0; i < count; ++i) {
     if (const int rc = open_pair(i); rc != 0) {
       return rc;

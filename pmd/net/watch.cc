@@ -192,7 +192,6 @@ int NetPort::after_reset() {
     return rc;
   }
   closed_ = false;
-  *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another one since
   invite();
   if (std::exchange(recovering_, false)) {
     rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);
