@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
 #include "tests/eal/net_peer.hpp"
 
@@ -180,6 +181,45 @@ TEST(NetReview, AfterAResetPeersAreCalledWhoWereNotNamed) {
   ASSERT_EQ(peer.ring(kAnswer), 0);
   ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
   EXPECT_EQ(port.xstat("tx_no_peer"), 0u);
+}
+
+/// Of who was here before, and knows nothing of another start.
+TEST(NetReview, WhoSendsFramesWithoutHavingJoinedIsCalled) {
+  const Pool pool{4096};
+  const Device net("net_rio0", "wire=stranger,destid=0x100,peers=0x300");
+  const Device raw("raw_rio0", "wire=stranger,destid=0x200,qps=2");
+  Port port("net_rio0", pool, {.mtu = 9000, .scatter = true});
+  RawPeer peer("raw_rio0", kPort, [&] { port.work(); });
+  const Bytes bytes = frame_bytes(port.mac(), address(kPeer), 100);
+  const auto receives = [&] { return port.receive([&] { port.work(); }, kQuietTurns); };
+  for (uint32_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(peer.send(BundleBytes(1, kEpoch, static_cast<uint16_t>(i)).item(bytes).bytes, 1), 0);
+    EXPECT_EQ(take(receives()), bytes);
+  }
+  EXPECT_TRUE(peer.hears(kCall));
+  EXPECT_EQ(peer.bells().size(), 2u) << "once";
+  port.stop();
+  port.start();
+  ASSERT_EQ(peer.send(BundleBytes(1, kEpoch, 0).item(bytes).bytes, 1, 1), 0);
+  EXPECT_EQ(receives(), nullptr) << "from a queue that nobody has named yet";
+  EXPECT_TRUE(peer.hears(kCall));
+}
+
+TEST(NetReview, AnAddressFollowsItsCard) {
+  const Pool pool{4096};
+  const Device card("raw_rio1", "wire=moved,destid=0x100,qps=2");
+  const Device net("net_rio0", "card=raw_rio1,peers=0x200");
+  const Device raw("raw_rio0", "wire=moved,destid=0x200");
+  const uint16_t id = rte_rawdev_get_dev_id("raw_rio1");
+  Port port("net_rio0", pool, {.mtu = 1500});
+  port.stop();
+  rte_raw_rio_config config{};
+  rte_rawdev_info info{};
+  info.dev_private = &config;
+  config.base_dest_id = 0x500;
+  ASSERT_EQ(rte_rawdev_configure(id, &info, sizeof(config)), 0);
+  port.start();
+  EXPECT_EQ(port.mac().addr_bytes[4], 5) << "00:01:00:01:05:00";
 }
 
 /// Doorbells to many who are not there leave frames their share of the ring.
