@@ -205,6 +205,25 @@ TEST(NetReview, WhoSendsFramesWithoutHavingJoinedIsCalled) {
   EXPECT_TRUE(peer.hears(kCall));
 }
 
+/// One whose card works, though nobody takes what it receives.
+class NetAsleep : public NetPeer {
+ protected:
+  NetAsleep() : NetPeer(",retry_limit=1000") {}
+};
+
+TEST_F(NetAsleep, IsNotWaitedForBeyondTheRetryLimit) {
+  call();
+  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // of this queue pair nobody posts buffers
+  for (uint32_t i = 0; i < kQuietTurns; ++i) {
+    port_.work();
+  }
+  const Bytes lost = frame_bytes(address(kPeer + 1), port_.mac(), 2000);
+  for (uint32_t i = 0; i < 100; ++i) {
+    static_cast<void>(port_.send(port_.make(lost)));
+  }
+  EXPECT_EQ(sent(to_peer(100)).size(), 1u) << "others do not wait for who sleeps";
+}
+
 TEST(NetReview, AnAddressFollowsItsCard) {
   const Pool pool{4096};
   const Device card("raw_rio1", "wire=moved,destid=0x100,qps=2");
