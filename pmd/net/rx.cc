@@ -200,6 +200,13 @@ void NetRx::post_spent() {
   spent_count_ = 0;
 }
 
+/// All messages that were fetched, and those before them, may be bad. Out of line: rare.
+[[gnu::noinline]] void NetRx::make_room_for_spent() {
+  if (spent_count_ >= kSpentMax - kFetch) {
+    post_spent();
+  }
+}
+
 /// The next message is current. @return false: there is none now.
 bool NetRx::next_message() {
   for (;;) {
@@ -225,9 +232,7 @@ bool NetRx::next_message() {
     if (open(fetched_[fetched_at_++])) [[likely]] {
       return true;
     }
-    if (spent_count_ >= kSpentMax - kFetch) {  // all that were fetched may be bad
-      post_spent();
-    }
+    make_room_for_spent();
   }
 }
 
@@ -287,10 +292,10 @@ bool NetRx::open_bundle(rte_mbuf* buffer, uint32_t source_id, uint32_t length_by
 void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
   const auto* const bytes = rte_pktmbuf_mtod(buffer, const uint8_t*);
   const uint32_t items = bytes[2];
-  if (source_id != last_source_id_) [[unlikely]] {
+  const bool is_other = source_id != last_source_id_;
+  if (is_other) [[unlikely]] {
     last_source_id_ = source_id;
     last_source_mac_ = mac_of(source_id);
-    meet(source_id);
   }
   current_ = {.buffer = buffer,
               .at = bytes + kBundleHeaderBytes,
@@ -302,6 +307,9 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
               .source = nullptr,
               .own_mac = last_source_mac_,
               .port_mac = last_source_mac_};
+  if (is_other) [[unlikely]] {
+    meet(source_id);  // last: whatever had to be kept until then would cost all messages
+  }
 }
 
 /// The message was looked at. Its buffer, if it is still there, is free.

@@ -117,6 +117,7 @@ class NetRx {
   void drop(rte_mbuf* buffer) { spent_[spent_count_++] = buffer; }
   void finish();
   void post_spent();
+  void make_room_for_spent();
 
   // Frames.
   [[nodiscard]] uint16_t take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
