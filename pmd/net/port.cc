@@ -302,6 +302,8 @@ int NetPort::start() {
     tx_[i]->set_paused(tx_[i]->config().deferred);
   }
   started_ = true;
+  recovering_ = false;
+  failed_ = false;
   invite();
   watch();
   return 0;

@@ -120,6 +120,7 @@ class NetPort final : public CardUser {
   bool held_ = false;        // nobody gets into a burst
   bool closed_ = false;      // for a reset
   bool recovering_ = false;  // somebody was told so
+  bool failed_ = false;      // and that the card does not come back
   uint32_t looks_ = 0;
   uint16_t epoch_;
   SharedPtr<Peers> peers_;

@@ -56,10 +56,10 @@ void NetPort::look() {
     }
     // A card that does not come back is not asked all the time: each try may take a while.
     const bool now = first || ++looks_ % kLooksBetweenCalls == 0;
-    if (now && card_->reset() != 0 && first) {
-      rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
+    if (now && card_->reset() != 0 && !std::exchange(failed_, true)) {
       log_error("%s: the card does not come back: it is tried again until the port is stopped",
                 name_.c_str());
+      rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
     }
   }
   if (!closed_) {
@@ -192,6 +192,7 @@ int NetPort::after_reset() {
     return rc;
   }
   closed_ = false;
+  failed_ = false;
   invite();
   if (std::exchange(recovering_, false)) {
     rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);

@@ -5,6 +5,9 @@
 #include <rte_malloc.h>
 #include <rte_rawdev.h>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -140,6 +143,47 @@ TEST_F(DmaLost, OperationsFailUntilItIsStartedAgain) {
   ASSERT_EQ(rte_dma_start(id_), 0);
   ASSERT_GE(copy(), 0);
   EXPECT_EQ(status(), RTE_DMA_STATUS_SUCCESSFUL);
+}
+
+/// Counts an event of a port.
+int count(uint16_t, rte_eth_event_type, void* seen, void*) {
+  ++*static_cast<std::atomic<uint32_t>*>(seen);
+  return 0;
+}
+
+/// What EAL's thread does takes time: half a minute at most.
+bool comes(const std::atomic<uint32_t>& seen) {
+  for (uint32_t i = 0; i < 3000 && seen == 0; ++i) {
+    usleep(10'000);
+  }
+  return seen != 0;
+}
+
+TEST(NetLost, TellsThatTheCardDoesNotComeBackAndThatItDoes) {
+  constexpr rte_eth_event_type kTypes[] = {RTE_ETH_EVENT_RECOVERY_FAILED,
+                                           RTE_ETH_EVENT_RECOVERY_SUCCESS};
+  const Pool pool{2048, 511};
+  const Device raw{"raw_rio0", "qps=3"};
+  const Device net{"net_rio1", "card=raw_rio0,qp=1"};
+  Port port{"net_rio1", pool, {.mtu = 1500}};
+  std::atomic<uint32_t> seen[2] = {0, 0};
+  for (uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(rte_eth_dev_callback_register(port.id(), kTypes[i], count, &seen[i]), 0);
+  }
+  {
+    Taker taker;
+    LogCapture log;
+    ASSERT_NE(rte_rawdev_reset(rte_rawdev_get_dev_id("raw_rio0")), 0);
+    EXPECT_TRUE(comes(seen[0])) << "whoever asked for the reset";
+    EXPECT_EQ(seen[1], 0u);
+    EXPECT_NE(log.text().find("net_rio1: the card does not come back"), std::string::npos);
+    taker.give_back();
+    EXPECT_TRUE(comes(seen[1]));
+    EXPECT_EQ(seen[0], 1u);
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(rte_eth_dev_callback_unregister(port.id(), kTypes[i], count, &seen[i]), 0);
+  }
 }
 
 }  // namespace
