@@ -169,17 +169,23 @@ std::string keys(bool emulated) {
   return list;
 }
 
+/// Whether a list with commas and blanks between has it.
+bool lists(const std::string& all, const std::string& key) {
+  return (", " + all + ", ").find(", " + key + ", ") != std::string::npos;
+}
+
 int parse_one(const std::string& device, std::string_view pair, bool emulated,
-              std::set<std::string_view>* seen, CardArgs* args) {
+              const std::string& taken, std::set<std::string_view>* seen, CardArgs* args) {
   const size_t equals = pair.find('=');
   const std::string key(pair.substr(0, equals));
   const Arg* arg = find(key, emulated);
-  if (arg == nullptr) {
-    log_error("%s: no argument '%s' for %s card: take one of %s", device.c_str(), key.c_str(),
-              emulated ? "an emulated" : "a PCI", keys(emulated).c_str());
+  if (arg == nullptr && !lists(taken, key)) {
+    log_error("%s: no argument '%s' for %s card: take one of %s%s%s", device.c_str(), key.c_str(),
+              emulated ? "an emulated" : "a PCI", keys(emulated).c_str(),
+              taken.empty() ? "" : "; or, of the device, ", taken.c_str());
     return -EINVAL;
   }
-  if (!seen->insert(arg->key).second) {
+  if (arg == nullptr || !seen->insert(arg->key).second) {
     log_error("%s: argument '%s' is given twice", device.c_str(), key.c_str());
     return -EINVAL;
   }
@@ -229,7 +235,8 @@ int set_place(const std::string& device, const std::set<std::string_view>& seen,
 
 }  // namespace
 
-int parse_devargs(const std::string& device_name, const char* text, bool emulated, CardArgs* args) {
+int parse_devargs(const std::string& device_name, const char* text, bool emulated, CardArgs* args,
+                  const std::string& taken) {
   CardArgs result = *args;
   std::set<std::string_view> seen;
   std::string_view rest = text == nullptr ? "" : text;
@@ -237,7 +244,8 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
     const size_t comma = rest.find(',');
     const std::string_view pair = rest.substr(0, comma);
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-    if (const int rc = pair.empty() ? 0 : parse_one(device_name, pair, emulated, &seen, &result);
+    if (const int rc =
+            pair.empty() ? 0 : parse_one(device_name, pair, emulated, taken, &seen, &result);
         rc != 0) {
       return rc;
     }

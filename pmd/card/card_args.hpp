@@ -32,11 +32,12 @@ struct CardArgs {
 
 /// Parse "key=value,key=value". Control path.
 /// @param emulated whether the keys of an emulated card are allowed. @param args holds the
-/// defaults and gets the result, on success only.
+/// defaults and gets the result, on success only. @param taken keys that the device has taken out
+/// of the text, "card, qp": they are not allowed again, and named where a key is unknown.
 /// @return -EINVAL: unknown key, key given twice, value missing, malformed or out of range; the
 /// log names key, value and what is allowed.
 [[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
-                                CardArgs* args);
+                                CardArgs* args, const std::string& taken = "");
 
 /// A decimal number, or a hexadecimal one after 0x. @return false: none, or not from `first` to
 /// `last`; *out is then anything.

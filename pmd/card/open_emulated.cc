@@ -85,8 +85,9 @@ int open_emulated_card(const std::string& name, const CardArgs& args,
 }
 
 int open_any_card(const std::string& name, const std::string& args, std::shared_ptr<EalCard>* out,
-                  int* qp) {
+                  int* qp, const std::string& taken) {
   std::string rest = args;
+  const std::string all_taken = "card, qp" + (taken.empty() ? "" : ", " + taken);
   std::string number;
   *qp = -1;
   if (take_arg(&rest, "qp", &number)) {
@@ -98,8 +99,14 @@ int open_any_card(const std::string& name, const std::string& args, std::shared_
     }
     *qp = static_cast<int>(value);
   }
+  CardArgs parsed;
+  parsed.base_dest_id = default_dest_id(name.c_str());
   std::string card;
-  if (take_arg(&rest, "card", &card)) {
+  const bool of_another = take_arg(&rest, "card", &card);
+  if (const int rc = parse_devargs(name, rest.c_str(), true, &parsed, all_taken); rc != 0) {
+    return rc;
+  }
+  if (of_another) {
     if (!rest.empty()) {
       log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
                 rest.c_str(), card.c_str());
@@ -113,10 +120,7 @@ int open_any_card(const std::string& name, const std::string& args, std::shared_
     }
     return 0;
   }
-  CardArgs parsed;
-  parsed.base_dest_id = default_dest_id(name.c_str());
-  const int rc = parse_devargs(name, rest.c_str(), true, &parsed);
-  return rc != 0 ? rc : open_emulated_card(name, parsed, out);
+  return open_emulated_card(name, parsed, out);
 }
 
 uint32_t default_dest_id(const char* name) {

@@ -81,7 +81,7 @@ int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out)
   uint64_t handover = 1;
   rc = rc != 0 ? rc : read_number_arg(name, &args, "handover", 1, &handover);
   port.handover = handover != 0;
-  rc = rc != 0 ? rc : open_any_card(name, args, &card, &port.qp);
+  rc = rc != 0 ? rc : open_any_card(name, args, &card, &port.qp, "peers, mbox, storm, handover");
   port.mbox = static_cast<uint8_t>(mbox);
   return rc != 0 ? rc : NetPort::create(name, std::move(card), port, out);
 }

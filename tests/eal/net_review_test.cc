@@ -1,5 +1,6 @@
 // What a hostile peer, or a program that sets up less than it has asked for, does to a port.
 #include <gtest/gtest.h>
+#include <rte_bus_vdev.h>
 #include <rte_power_intrinsics.h>
 #include <rte_rawdev.h>
 
@@ -255,6 +256,21 @@ TEST(NetReview, AbsentPeersTakeNoFramesPlace) {
     static_cast<void>(peer.messages());
   }
   EXPECT_EQ(taken, kBursts);
+}
+
+TEST(NetReview, ArgumentsThatAreNoneAreTold) {
+  const Device card("raw_rio1", "destid=0x100");
+  for (const auto& [args, told] : std::vector<std::pair<const char*, const char*>>{
+           {"peer=5", "no argument 'peer' for an emulated card: take one of wire, members,"},
+           {"peer=5", "of the device, card, qp, peers, mbox, storm, handover"},
+           {"peers=5,peers=6", "argument 'peers' is given twice"},
+           {"card=raw_rio1,card=raw_rio1", "argument 'card' is given twice"},
+           {"card=raw_rio1,peer=5", "no argument 'peer'"},
+           {"card=raw_rio1,wire=w", "'wire=w' is for a card of its own: give it to raw_rio1"}}) {
+    LogCapture log;
+    EXPECT_NE(rte_vdev_init("net_rio0", args), 0) << args;
+    EXPECT_NE(log.text().find(told), std::string::npos) << log.text();
+  }
 }
 
 /// A port whose queues are set up one by one.
