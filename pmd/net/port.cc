@@ -157,7 +157,7 @@ int NetPort::make_ring(NetRxQueue& queue) {
   char ring[RTE_RING_NAMESIZE];
   std::snprintf(ring, sizeof(ring), "net_rio_%u_rx%u", dev_->data->port_id, queue.number);
   queue.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue.number]), SOCKET_ID_ANY,
-                               RING_F_SC_DEQ | RING_F_SP_ENQ);
+                               RING_F_SC_DEQ | RING_F_SP_ENQ | RING_F_EXACT_SZ);
   if (queue.ring == nullptr) {
     log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
               queue.number);
