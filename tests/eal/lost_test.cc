@@ -50,8 +50,8 @@ class Taker {
               0);
   }
   ~Taker() {
-    EXPECT_EQ(
-        rte_eth_dev_callback_unregister(port_.id(), RTE_ETH_EVENT_ERR_RECOVERING, take, this), 0);
+    EXPECT_EQ(rte_eth_dev_callback_unregister(port_.id(), RTE_ETH_EVENT_ERR_RECOVERING, take, this),
+              0);
   }
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
@@ -190,7 +190,7 @@ TEST(NetLost, TellsThatTheCardDoesNotComeBackAndThatItDoes) {
 }  // namespace rio::test
 
 int main(int argc, char** argv) {
-  return rio::test::run_tests_in_eal(
-      argc, argv, "lost",
-      {"-d", "librte_raw_rio.so", "-d", "librte_dma_rio.so", "-d", "librte_net_rio.so", "--no-telemetry"});
+  return rio::test::run_tests_in_eal(argc, argv, "lost",
+                                     {"-d", "librte_raw_rio.so", "-d", "librte_dma_rio.so", "-d",
+                                      "librte_net_rio.so", "--no-telemetry"});
 }

@@ -32,7 +32,7 @@ struct alignas(64) TxMsg {
   State state;
   uint8_t segments;
   uint8_t retries;  ///< up to 255; Flow::count_retry() goes on
-  bool whole;  ///< sent as one unit; counts as one segment
+  bool whole;       ///< sent as one unit; counts as one segment
 };
 static_assert(sizeof(TxMsg) == 64);
 
