@@ -328,6 +328,9 @@ uint16_t DmaDevice::reap(Status flushed) {
 void DmaDevice::work(DmaChannel& channel) {
   channel.submit_late();
   if (pair_ == nullptr) [[unlikely]] {
+    if (started_) {
+      channel.fail(Status::kLinkDown);  // what is submitted to a lost device ends, too
+    }
     return;
   }
   constexpr uint32_t kLooks = 1u << 16;  // empty ones, before the card is asked whether it is there

@@ -37,16 +37,28 @@ int configure(rte_eth_dev* dev) {
   return 0;
 }
 
-void set_states(rte_eth_dev* dev, uint8_t state) {
-  std::fill_n(dev->data->rx_queue_state, dev->data->nb_rx_queues, state);
-  std::fill_n(dev->data->tx_queue_state, dev->data->nb_tx_queues, state);
+[[nodiscard]] uint8_t state_of(bool started) {
+  return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+}
+
+/// Of all queues but those that are to be started later.
+void set_states(rte_eth_dev* dev, bool started) {
+  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
+    const NetRxQueue* const rx = rx_of(dev, i);
+    dev->data->rx_queue_state[i] = state_of(started && rx != nullptr && !rx->deferred);
+  }
+  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i) {
+    const NetTx* const tx = tx_of(dev, i);
+    dev->data->tx_queue_state[i] = state_of(started && tx != nullptr && !tx->config().deferred);
+  }
 }
 
 int start(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
+    const KeptCounts kept(dev);
     const int rc = port.start();
     if (rc == 0) {
-      set_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
+      set_states(dev, true);
       (void)port.update_link();
     }
     return rc;
@@ -56,7 +68,7 @@ int start(rte_eth_dev* dev) {
 int stop(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
     port.stop();
-    set_states(dev, RTE_ETH_QUEUE_STATE_STOPPED);
+    set_states(dev, false);
     (void)port.update_link();
     return 0;
   });
@@ -82,21 +94,26 @@ int reset(rte_eth_dev* dev) {
 int rx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
                    const rte_eth_rxconf* conf, rte_mempool* pool) {
   return with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     const uint64_t offloads = conf->offloads | dev->data->dev_conf.rxmode.offloads;
-    return port.set_up_rx(queue, entries, pool, (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0);
+    return port.set_up_rx(queue, entries, pool, (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0,
+                          conf->rx_deferred_start != 0);
   });
 }
 
 int tx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
                    const rte_eth_txconf* conf) {
   return with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     const uint64_t offloads = conf->offloads | dev->data->dev_conf.txmode.offloads;
-    return port.set_up_tx(queue, entries, (offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0);
+    return port.set_up_tx(queue, entries, (offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0,
+                          conf->tx_deferred_start != 0);
   });
 }
 
 void rx_queue_release(rte_eth_dev* dev, uint16_t queue) {
   (void)with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     port.release_rx(queue);
     dev->data->rx_queues[queue] = nullptr;
     return 0;
@@ -105,6 +122,7 @@ void rx_queue_release(rte_eth_dev* dev, uint16_t queue) {
 
 void tx_queue_release(rte_eth_dev* dev, uint16_t queue) {
   (void)with_port(dev, [&](NetPort& port) {
+    const KeptCounts kept(dev);
     port.release_tx(queue);
     dev->data->tx_queues[queue] = nullptr;
     return 0;

@@ -26,6 +26,24 @@ void set_bursts(rte_eth_dev* dev, bool polls);
 /// Functions that only look at queues, and those of receive-side scaling.
 void add_queue_ops(eth_dev_ops* ops);
 void add_rss_ops(eth_dev_ops* ops);
+/// Of a queue: frames and bytes in, frames dropped, frames and bytes out.
+using QueueCounts = std::array<uint64_t, NetShared::kQueueCounts>;
+
+/// While it lives queues come and go, and their counts with them; what is told of the port goes on
+/// where it was. Control path.
+class KeptCounts {
+ public:
+  explicit KeptCounts(rte_eth_dev* dev);
+  ~KeptCounts();
+  KeptCounts(const KeptCounts&) = delete;
+  KeptCounts& operator=(const KeptCounts&) = delete;
+
+ private:
+  rte_eth_dev& dev_;
+  std::array<uint64_t, NetShared::kCountsMax> told_{};
+  std::array<QueueCounts, RTE_ETHDEV_QUEUE_STAT_CNTRS> told_of_queue_{};
+};
+
 /// Counts.
 void add_stats_ops(eth_dev_ops* ops);
 /// What is the same in every process.

@@ -98,6 +98,11 @@ struct Peers {
     set.add(dest_id);
     owed.store(1, std::memory_order_release);  // behind the set; pairs with who takes it
   }
+  /// That we are there, and take bundles.
+  void owe_greeting(uint32_t dest_id) {
+    owe(owed_join, dest_id);
+    owe(owed_call, dest_id);
+  }
   /// Whether frames of a port may come from a destID.
   [[nodiscard]] bool sends_for(uint32_t source, uint32_t port) const {
     return source >= port && source - port <= more[port].load(std::memory_order_relaxed);
@@ -106,9 +111,9 @@ struct Peers {
   void set_more(uint32_t port, uint32_t count) {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);
   }
-  void forget_all() {
-    for (DestIdSet* set :
-         {&joined, &reachable, &bundles, &known, &owed_join, &owed_call, &owed_answer}) {
+  /// All but who is known: they are called again after a reset.
+  void forget() {
+    for (DestIdSet* set : {&joined, &reachable, &bundles, &owed_join, &owed_call, &owed_answer}) {
       set->clear();
     }
     for (auto& count : more) {

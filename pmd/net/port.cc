@@ -99,14 +99,22 @@ uint32_t NetPort::dest_id() {
   return card_->dest_id(qp_);
 }
 
-int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter) {
+/// Whether mbufs hold what the MTU allows.
+int NetPort::check_room(uint32_t room_bytes, bool scatter, uint16_t mtu) const {
+  if (scatter || room_bytes >= mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
+    return 0;
+  }
+  log_error(
+      "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload 'scatter'",
+      name_.c_str(), room_bytes, mtu);
+  return -EINVAL;
+}
+
+int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
+                       bool deferred) {
   const uint32_t room_bytes = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
-  if (!scatter && room_bytes < dev_->data->mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
-    log_error(
-        "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
-        "'scatter'",
-        name_.c_str(), room_bytes, dev_->data->mtu);
-    return -EINVAL;
+  if (const int rc = check_room(room_bytes, scatter, dev_->data->mtu); rc != 0) {
+    return rc;
   }
   release_rx(queue);
   if (queue == 0) {  // all that is received counts from 0 again
@@ -120,6 +128,7 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   made.number = queue;
   made.pool = pool;
   made.scatter = scatter;
+  made.deferred = deferred;
   made.room_bytes = room_bytes;
   made.entries = entries;
   made.rearm = rearm_of(dev_->data->port_id);
@@ -148,7 +157,7 @@ int NetPort::make_ring(NetRxQueue& queue) {
   char ring[RTE_RING_NAMESIZE];
   std::snprintf(ring, sizeof(ring), "net_rio_%u_rx%u", dev_->data->port_id, queue.number);
   queue.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue.number]), SOCKET_ID_ANY,
-                               RING_F_SC_DEQ | RING_F_SP_ENQ);
+                               RING_F_SC_DEQ | RING_F_SP_ENQ | RING_F_EXACT_SZ);
   if (queue.ring == nullptr) {
     log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
               queue.number);
@@ -166,7 +175,7 @@ void NetPort::release_rx(uint16_t queue) {
   rx_queues_[queue].reset();
 }
 
-int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free) {
+int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred) {
   if (card_->card() == nullptr) {
     return -ENODEV;
   }
@@ -175,8 +184,10 @@ int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free) {
       return rc;
     }
   }
-  const NetTxConfig config = {
-      .ring_log2 = log2_of(entries), .mbox = args_.mbox, .fast_free = fast_free};
+  const NetTxConfig config = {.ring_log2 = log2_of(entries),
+                              .mbox = args_.mbox,
+                              .fast_free = fast_free,
+                              .deferred = deferred};
   if (const int rc =
           NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
       rc != 0) {
@@ -240,6 +251,7 @@ int NetPort::open_rx() {
 int NetPort::open() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
+  *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another one since
   for (uint16_t i = 0; i < count; ++i) {
     if (const int rc = open_pair(i); rc != 0) {
       return rc;
@@ -261,7 +273,10 @@ int NetPort::check_queues() {
     return -EINVAL;
   }
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
-    if (const int rc = make_ring(*rx_queues_[i]); rc != 0) {
+    NetRxQueue& queue = *rx_queues_[i];  // of before, maybe: with another MTU
+    int rc = check_room(queue.room_bytes, queue.scatter, data.mtu);
+    rc = rc != 0 ? rc : make_ring(queue);
+    if (rc != 0) {
       return rc;
     }
   }
@@ -283,27 +298,34 @@ int NetPort::start() {
     return rc;
   }
   for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
-    rx_queues_[i]->stopped = false;
+    rx_queues_[i]->stopped = rx_queues_[i]->deferred;
   }
   for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
-    tx_[i]->set_paused(false);
+    tx_[i]->set_paused(tx_[i]->config().deferred);
   }
   started_ = true;
+  recovering_ = false;
+  failed_ = false;
   invite();
   watch();
   return 0;
 }
 
-/// Before anybody has polled, as programs send from their first burst on.
+/// Before anybody has polled, as programs send from their first burst on. Behind a reset also those
+/// who were there: they have not noticed, and nobody else may name them.
 void NetPort::invite() {
-  for (const uint32_t id : args_.invited) {
-    if (id == dest_id()) {
-      continue;
+  const uint32_t own = dest_id();
+  const auto call = [this, own](uint32_t id) {
+    if (id != own) {
+      peers_->reachable.add(id);
+      peers_->owe_greeting(id);
     }
-    peers_->reachable.add(id);
-    peers_->owe(peers_->owed_join, id);
-    peers_->owe(peers_->owed_call, id);
+    return true;
+  };
+  for (const uint32_t id : args_.invited) {
+    (void)call(id);
   }
+  peers_->known.for_each(call);
   tx_[0]->tell();  // while a reset goes on somebody else does, soon
 }
 
@@ -324,7 +346,7 @@ void NetPort::close() {
   for (auto& pair : pairs_) {
     pair.reset();
   }
-  peers_->forget_all();
+  peers_->forget();
 }
 
 void NetPort::stop() {
@@ -339,6 +361,7 @@ void NetPort::stop() {
     tx_[0]->leave();
     close();
   }
+  peers_->known.clear();
   if (away) {
     give_back();
   }
@@ -351,13 +374,9 @@ void NetPort::stop() {
 
 int NetPort::set_mtu(uint16_t mtu) {
   for (const auto& queue : rx_queues_) {
-    if (queue != nullptr && !queue->scatter &&
-        queue->room_bytes < mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
-      log_error(
-          "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload "
-          "'scatter'",
-          name_.c_str(), queue->room_bytes, mtu);
-      return -EINVAL;
+    const int rc = queue == nullptr ? 0 : check_room(queue->room_bytes, queue->scatter, mtu);
+    if (rc != 0) {
+      return rc;
     }
   }
   if (started_ && rx_ != nullptr) {

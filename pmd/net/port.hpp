@@ -63,8 +63,10 @@ class NetPort final : public CardUser {
   /// ethdev has a place for it.
   [[nodiscard]] int attach(rte_eth_dev* dev);
 
-  [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter);
-  [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free);
+  /// @param deferred the queue is not started with the port; of set_up_tx(), too.
+  [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
+                              bool deferred);
+  [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred);
   void release_rx(uint16_t queue);
   void release_tx(uint16_t queue);
   [[nodiscard]] int start();
@@ -90,6 +92,7 @@ class NetPort final : public CardUser {
   [[nodiscard]] int open_pair(uint16_t queue);
   [[nodiscard]] int open_rx();
   void forget_rx();
+  [[nodiscard]] int check_room(uint32_t room_bytes, bool scatter, uint16_t mtu) const;
   [[nodiscard]] int check_queues();
   [[nodiscard]] int make_ring(NetRxQueue& queue);
   void close();
@@ -117,6 +120,7 @@ class NetPort final : public CardUser {
   bool held_ = false;        // nobody gets into a burst
   bool closed_ = false;      // for a reset
   bool recovering_ = false;  // somebody was told so
+  bool failed_ = false;      // and that the card does not come back
   uint32_t looks_ = 0;
   uint16_t epoch_;
   SharedPtr<Peers> peers_;

@@ -64,7 +64,11 @@ int tx_status(void* queue, uint16_t offset) {
   return old || !ring->is_out(index) ? RTE_ETH_TX_DESC_DONE : RTE_ETH_TX_DESC_FULL;
 }
 
+/// ethdev does not look whether the queue was set up, here and in what returns -EINVAL below.
 int tx_done_cleanup(void* queue, uint32_t) {
+  if (queue == nullptr) {
+    return -EINVAL;
+  }
   return static_cast<int>(static_cast<NetTx*>(queue)->clean_up());
 }
 
@@ -74,6 +78,7 @@ void rxq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_rxq_info* info) {
   info->scattered_rx = rx.scatter ? 1 : 0;
   info->nb_desc = static_cast<uint16_t>(rx.entries);
   info->conf.offloads = rx.scatter ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
+  info->conf.rx_deferred_start = rx.deferred ? 1 : 0;
 }
 
 void txq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_txq_info* info) {
@@ -81,9 +86,13 @@ void txq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_txq_info* info) {
   info->nb_desc = static_cast<uint16_t>(1u << config.ring_log2);
   info->conf.offloads =
       RTE_ETH_TX_OFFLOAD_MULTI_SEGS | (config.fast_free ? RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE : 0);
+  info->conf.tx_deferred_start = config.deferred ? 1 : 0;
 }
 
 int rx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {
+  if (rx_of(dev, queue) == nullptr) {
+    return -EINVAL;
+  }
   std::snprintf(mode->info, sizeof(mode->info), "bundles%s%s",
                 rx_of(dev, queue)->scatter ? ", scattered" : "",
                 rx_of(dev, queue)->ring != nullptr ? ", RSS by software" : "");
@@ -91,6 +100,9 @@ int rx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {
 }
 
 int tx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {
+  if (tx_of(dev, queue) == nullptr) {
+    return -EINVAL;
+  }
   std::snprintf(mode->info, sizeof(mode->info), "bundles%s",
                 tx_of(dev, queue)->config().fast_free ? ", fast free" : "");
   return 0;
@@ -156,6 +168,9 @@ int is_there(const uint64_t value, const uint64_t opaque[RTE_POWER_MONITOR_OPAQU
 }
 
 int monitor_addr(void* queue, rte_power_monitor_cond* condition) {
+  if (queue == nullptr) {
+    return -EINVAL;
+  }
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
   const SharedRxQueue* const ring = rx.rx == nullptr ? nullptr : rx.rx->queue();
   if (ring == nullptr || !rx.rx->works_alone()) {

@@ -125,6 +125,8 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   queue_ = &queue;
   lacking_ = 0;
   bursts_ = 0;
+  last_source_id_ = kNoNetDestId;
+  met_.clear();
   while (queue.free_count() != 0) {
     rte_mbuf* const buffer = buffers_.take();
     if (buffer == nullptr) {
@@ -198,6 +200,13 @@ void NetRx::post_spent() {
   spent_count_ = 0;
 }
 
+/// All messages that were fetched, and those before them, may be bad. Out of line: rare.
+[[gnu::noinline]] void NetRx::make_room_for_spent() {
+  if (spent_count_ >= kSpentMax - kFetch) {
+    post_spent();
+  }
+}
+
 /// The next message is current. @return false: there is none now.
 bool NetRx::next_message() {
   for (;;) {
@@ -223,6 +232,7 @@ bool NetRx::next_message() {
     if (open(fetched_[fetched_at_++])) [[likely]] {
       return true;
     }
+    make_room_for_spent();
   }
 }
 
@@ -282,7 +292,8 @@ bool NetRx::open_bundle(rte_mbuf* buffer, uint32_t source_id, uint32_t length_by
 void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
   const auto* const bytes = rte_pktmbuf_mtod(buffer, const uint8_t*);
   const uint32_t items = bytes[2];
-  if (source_id != last_source_id_) [[unlikely]] {
+  const bool is_other = source_id != last_source_id_;
+  if (is_other) [[unlikely]] {
     last_source_id_ = source_id;
     last_source_mac_ = mac_of(source_id);
   }
@@ -296,6 +307,9 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
               .source = nullptr,
               .own_mac = last_source_mac_,
               .port_mac = last_source_mac_};
+  if (is_other) [[unlikely]] {
+    meet(source_id);  // last: whatever had to be kept until then would cost all messages
+  }
 }
 
 /// The message was looked at. Its buffer, if it is still there, is free.
@@ -438,6 +452,9 @@ uint16_t NetRx::burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
 }
 
 uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
+  if (queue.stopped) [[unlikely]] {
+    return 0;
+  }
   const bool mine = turn_.take();
   // Behind it: what others have put there comes before what comes now.
   auto taken = static_cast<uint16_t>(
@@ -445,7 +462,7 @@ uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t 
   if (!mine) {
     return taken;
   }
-  if (queue_ != nullptr && !queue.stopped) {
+  if (queue_ != nullptr) {
     taken += receive(queue, frames + taken, static_cast<uint16_t>(n - taken));
   }
   turn_.give();

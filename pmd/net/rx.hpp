@@ -37,6 +37,7 @@ struct NetRxQueue {
   NetRx* rx;
   uint16_t number;
   bool scatter;               ///< frames may take several mbufs
+  bool deferred;              ///< not started with the port
   std::atomic<bool> stopped;  ///< gets none
   rte_mempool* pool;
   uint32_t room_bytes;  ///< of one of its mbufs
@@ -116,6 +117,7 @@ class NetRx {
   void drop(rte_mbuf* buffer) { spent_[spent_count_++] = buffer; }
   void finish();
   void post_spent();
+  void make_room_for_spent();
 
   // Frames.
   [[nodiscard]] uint16_t take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
@@ -142,6 +144,7 @@ class NetRx {
 
   void look_at_doorbells();
   void heard(uint32_t source, uint16_t info);
+  void meet(uint32_t dest_id);
 
   static constexpr uint32_t kFetch = 32;  // messages at once
   static constexpr uint32_t kSpentMax = 3 * kFetch;
@@ -183,6 +186,7 @@ class NetRx {
   uint32_t stuck_burst_ = 0;
   uint64_t stuck_since_ticks_ = 0;
   Sources sources_;
+  DestIdSet met_;  // were called since they sent
 };
 
 }  // namespace rio::pmd

@@ -199,6 +199,9 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
   // The queue is known by the first part alone.
   NetRxQueue& queue = first ? queue_for(polled, from, part.length_bytes) : *queues_[source->queue];
   if (!add_part(*source, queue, part, from)) {
+    if (first && is_multicast(from[0])) {
+      storm_.refund();  // it comes here again
+    }
     const Took took = no_mbufs(polled, queue);
     if (took != Took::kNotNow) {
       drop_partial(*source);

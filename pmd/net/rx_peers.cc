@@ -41,8 +41,15 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   if (kind == kCallDoorbell) {
     peers_.owe(peers_.owed_answer, source);
   } else if (info == kJoinDoorbell && is_new) {
-    peers_.owe(peers_.owed_join, source);
-    peers_.owe(peers_.owed_call, source);
+    peers_.owe_greeting(source);
+  }
+}
+
+/// Who sends and has not joined knows us from before we were started: he does not call, so we do.
+/// Once, for he may be of another kind, or a queue that has no doorbells.
+void NetRx::meet(uint32_t dest_id) {
+  if (!peers_.joined.has(dest_id) && !met_.add(dest_id)) {
+    peers_.owe_greeting(dest_id);
   }
 }
 
@@ -56,6 +63,9 @@ bool NetRx::is_of_sender(Mac mac) {
     look_at_doorbells();
   }
   if (port == kNoNetDestId || !peers_.sends_for(sender, port)) {
+    if (port != kNoNetDestId && sender >= port && sender - port <= kMoreIdsMask) {
+      meet(port);
+    }
     return false;
   }
   current_.port_mac = mac;  // of all frames of the message

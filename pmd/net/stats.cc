@@ -80,16 +80,9 @@ constexpr unsigned kRxErrors[] = {
     row("rx_bad_bundles"),     row("rx_bad_parts"),   row("rx_bad_mailboxes"), row("rx_storms")};
 constexpr unsigned kTxErrors[] = {row("tx_refused"), row("tx_bad_lengths"), row("tx_no_peer")};
 
-/// A queue that was set up again counts from 0.
-uint64_t since(uint64_t now, uint64_t zero) {
-  return now >= zero ? now - zero : now;
-}
-
 uint64_t value(const rte_eth_dev* dev, unsigned row) {
-  return since(kRows[row].get(dev), shared_of(dev).zero[row]);
+  return kRows[row].get(dev) - shared_of(dev).zero[row];
 }
-
-using QueueCounts = std::array<uint64_t, NetShared::kQueueCounts>;
 
 /// Frames and bytes in, frames dropped, frames and bytes out of the queues of a number.
 QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
@@ -99,6 +92,15 @@ QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
           rx == nullptr ? 0 : rx->counts.ring_full.get(),
           tx == nullptr ? 0 : tx->counts().frames.get(),
           tx == nullptr ? 0 : tx->counts().bytes.get()};
+}
+
+/// The same since the last reset of them.
+QueueCounts told_of_queue(const rte_eth_dev* dev, uint16_t i) {
+  QueueCounts counts = of_queue(dev, i);
+  for (uint32_t k = 0; k < NetShared::kQueueCounts; ++k) {
+    counts[k] -= shared_of(dev).queue_zero[i][k];
+  }
+  return counts;
 }
 
 template <size_t kSize>
@@ -120,13 +122,12 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   stats->obytes = value(dev, row("tx_bytes"));
   stats->oerrors = sum(dev, kTxErrors);
   for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
-    const QueueCounts now = of_queue(dev, i);
-    const uint64_t* const zero = shared_of(dev).queue_zero[i];
-    stats->q_ipackets[i] = since(now[0], zero[0]);
-    stats->q_ibytes[i] = since(now[1], zero[1]);
-    stats->q_errors[i] = since(now[2], zero[2]);
-    stats->q_opackets[i] = since(now[3], zero[3]);
-    stats->q_obytes[i] = since(now[4], zero[4]);
+    const QueueCounts told = told_of_queue(dev, i);
+    stats->q_ipackets[i] = told[0];
+    stats->q_ibytes[i] = told[1];
+    stats->q_errors[i] = told[2];
+    stats->q_opackets[i] = told[3];
+    stats->q_obytes[i] = told[4];
   }
   return 0;
 }
@@ -157,6 +158,29 @@ int xstats_names(rte_eth_dev*, rte_eth_xstat_name* names, unsigned n) {
 }
 
 }  // namespace
+
+KeptCounts::KeptCounts(rte_eth_dev* dev) : dev_(*dev) {
+  for (unsigned i = 0; i < kCount; ++i) {
+    told_[i] = value(dev, i);
+  }
+  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
+    told_of_queue_[i] = told_of_queue(dev, i);
+  }
+}
+
+KeptCounts::~KeptCounts() {
+  // What they were at the last reset may come to be less than nothing: the sums wrap.
+  NetShared& shared = shared_of(&dev_);
+  for (unsigned i = 0; i < kCount; ++i) {
+    shared.zero[i] = kRows[i].get(&dev_) - told_[i];
+  }
+  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
+    const QueueCounts now = of_queue(&dev_, i);
+    for (uint32_t k = 0; k < NetShared::kQueueCounts; ++k) {
+      shared.queue_zero[i][k] = now[k] - told_of_queue_[i][k];
+    }
+  }
+}
 
 void add_stats_ops(eth_dev_ops* ops) {
   ops->stats_get = stats_get;

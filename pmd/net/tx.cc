@@ -139,6 +139,7 @@ void NetTx::start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool
   numbers_.fill(0);
   failures_.fill(0);
   failures_seen_ = false;
+  bells_out_ = 0;
   queue_ = &queue;
 }
 

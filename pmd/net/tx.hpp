@@ -30,6 +30,7 @@ struct NetTxConfig {
   uint32_t ring_log2;
   uint8_t mbox;    ///< of plain frames; bundles go to the three others in turn
   bool fast_free;  ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
+  bool deferred;   ///< not started with the port
 };
 
 /// Lies in memory of all processes and has no code pointers. Functions are control path, unless
@@ -188,6 +189,7 @@ class NetTx {
   uint32_t frame_bytes_max_ = 0;
   uint32_t bursts_seen_ = 0;  // by tell_if_idle()
   uint32_t more_ids_ = 0;
+  uint32_t bells_out_ = 0;  // doorbells that are under way
   Bus* bus_ = nullptr;
   std::array<uint16_t, kNetDestIds> numbers_{};  // of the next message to each destID
   std::array<uint8_t, kNetDestIds> failures_{};  // in a row

@@ -21,6 +21,7 @@ uint32_t NetTx::reap() {
     uint32_t count = 0;
     for (uint16_t i = 0; i < n; ++i) {
       if (done[i].cookie == kDoorbellCookie) [[unlikely]] {
+        --bells_out_;
         continue;
       }
       const Record& record = records_[done[i].cookie];
@@ -67,7 +68,9 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
                              .length_bytes = 0,
                              .mbox = 0,
                              .flags = TxFlags::kDoorbell};
-  return queue_->free_count() != 0 && queue_->stage(&message, 1) == 1;
+  const bool rung = queue_->free_count() != 0 && queue_->stage(&message, 1) == 1;
+  bells_out_ += rung ? 1 : 0;
+  return rung;
 }
 
 /// Between begin_stage() and end_burst().
@@ -75,10 +78,12 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
   // acquire: the sets are looked at behind it, and who adds to them later sets it again; pairs
   // with Peers::owe()
   peers_.owed.exchange(0, std::memory_order_acquire);
-  const auto tell = [this](DestIdSet& set, uint16_t info) {
+  // Who is not there may take long to fail, and there may be many of them: frames want room, too.
+  const uint32_t most = (1u << config_.ring_log2) / 4;
+  const auto tell = [this, most](DestIdSet& set, uint16_t info) {
     bool all = true;
     set.for_each([&](uint32_t dest_id) {
-      all = ring_bell(dest_id, info);
+      all = bells_out_ < most && ring_bell(dest_id, info);
       if (all) {
         set.remove(dest_id);
       }

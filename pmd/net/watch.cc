@@ -56,10 +56,10 @@ void NetPort::look() {
     }
     // A card that does not come back is not asked all the time: each try may take a while.
     const bool now = first || ++looks_ % kLooksBetweenCalls == 0;
-    if (now && card_->reset() != 0 && first) {
-      rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
+    if (now && card_->reset() != 0 && !std::exchange(failed_, true)) {
       log_error("%s: the card does not come back: it is tried again until the port is stopped",
                 name_.c_str());
+      rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
     }
   }
   if (!closed_) {
@@ -77,8 +77,7 @@ void NetPort::call_absent() {
   const uint32_t own = dest_id();
   const auto call = [this, own](uint32_t id) {
     if (id != own && !peers_->joined.has(id)) {
-      peers_->owe(peers_->owed_join, id);
-      peers_->owe(peers_->owed_call, id);
+      peers_->owe_greeting(id);
     }
     return true;
   };
@@ -193,7 +192,7 @@ int NetPort::after_reset() {
     return rc;
   }
   closed_ = false;
-  *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another one since
+  failed_ = false;
   invite();
   if (std::exchange(recovering_, false)) {
     rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);

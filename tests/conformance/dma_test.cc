@@ -158,6 +158,19 @@ TEST_P(Dma, UnmappedMemory) {
   EXPECT_EQ(b.touched_outside(0), 0u);
 }
 
+TEST_P(Dma, MoreRetriesThanACompletionCounts) {
+  constexpr uint32_t kLimit = 300;
+  reset(kLimit);
+  dma();
+  const Buffer b(card(), 64);
+  post(DmaOp::kNwriteR, 64, 0, b.iova(), 1);
+  for (uint32_t i = 0; i < kLimit; ++i) {
+    respond(sent().at(0), Answer::kRetry);
+    card().advance_us(10);
+  }
+  expect_one(1, Status::kRetryExpired, 0);
+}
+
 TEST_P(Dma, AnswersAreStatuses) {
   reset(2);
   dma();

@@ -19,6 +19,26 @@ inline constexpr uint16_t kCall = 0x1020;
 inline constexpr uint16_t kAnswer = 0x1040;
 inline constexpr uint16_t kEpoch = 0x7777;
 
+/// All mbufs but some, while it lives.
+class Hoard {
+ public:
+  Hoard(const Pool& pool, uint32_t left) {
+    while (rte_mempool_avail_count(pool.get()) > left) {
+      held_.push_back(rte_pktmbuf_alloc(pool.get()));
+    }
+  }
+  ~Hoard() { give(static_cast<uint32_t>(held_.size())); }
+  void give(uint32_t count) {
+    for (; count != 0; --count) {
+      rte_pktmbuf_free(held_.back());
+      held_.pop_back();
+    }
+  }
+
+ private:
+  std::vector<rte_mbuf*> held_;
+};
+
 class NetPeer : public testing::Test {
  protected:
   explicit NetPeer(const std::string& args = "",

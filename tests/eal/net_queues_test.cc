@@ -169,6 +169,7 @@ TEST_F(NetQueues, AQueueThatNobodyPollsFillsUpAlone) {
     ++kept;
     rte_pktmbuf_free(got);
   }
+  EXPECT_EQ(kept, 1024u);
   EXPECT_EQ(kept + stats.imissed, kEach) << "none is lost without being counted";
 }
 

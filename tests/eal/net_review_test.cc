@@ -1,33 +1,17 @@
-// What a hostile peer, or a program that sets up less than it has asked for, does to a port.
+// What hostile, absent and forgetful peers do to a port.
 #include <gtest/gtest.h>
+#include <rte_bus_vdev.h>
+#include <rte_rawdev.h>
 
+#include <chrono>
 #include <vector>
 
+#include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
 #include "tests/eal/net_peer.hpp"
 
 namespace rio::test {
 namespace {
-
-/// All mbufs but some, while it lives.
-class Hoard {
- public:
-  Hoard(const Pool& pool, uint32_t left) {
-    while (rte_mempool_avail_count(pool.get()) > left) {
-      held_.push_back(rte_pktmbuf_alloc(pool.get()));
-    }
-  }
-  ~Hoard() { give(static_cast<uint32_t>(held_.size())); }
-  void give(uint32_t count) {
-    for (; count != 0; --count) {
-      rte_pktmbuf_free(held_.back());
-      held_.pop_back();
-    }
-  }
-
- private:
-  std::vector<rte_mbuf*> held_;
-};
 
 TEST_F(NetPeer, FramesThatNeverBecomeWholeGiveTheirMbufsBack) {
   call();
@@ -70,6 +54,47 @@ TEST_F(NetPeer, TinyPartsTakeNoMbufEach) {
   expect_frames({all});
 }
 
+/// As many as waited for one that never comes, and behind them nothing but bad ones.
+TEST_F(NetPeer, ManyBadMessagesInOneBurst) {
+  call();
+  constexpr uint32_t kWaiting = 48;
+  constexpr uint32_t kBad = 63;  // as many as one burst may look at
+  const auto spoilt = [&](uint16_t number) {
+    return BundleBytes(1, kEpoch, number).item(Bytes(8, 0xFF), 0xFFFF);
+  };
+  const auto poll = [&](uint16_t n) {
+    rte_mbuf* got[32];
+    const uint16_t taken = rte_eth_rx_burst(port_.id(), 0, got, n);
+    rte_pktmbuf_free_bulk(got, taken);
+    return taken;
+  };
+  ASSERT_EQ(send(bundle().item(from_peer(64))), 0);
+  expect_frames({from_peer(64)});
+  for (uint16_t i = 0; i < kWaiting; ++i) {
+    ASSERT_EQ(send(spoilt(static_cast<uint16_t>(2 + i))), 0);
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(poll(1), 0);
+  }
+  ASSERT_EQ(port_.xstat("rx_out_of_order"), kWaiting);
+  const Bytes own = frame_bytes(port_.mac(), address(kPeer + 1), 64);
+  ASSERT_EQ(send(bundle(2, 1).item(own).item(own), 1), 0);
+  for (uint32_t i = 0; i < kBad; ++i) {
+    ASSERT_EQ(send(BundleBytes(1, kEpoch, 0), 2), 0);
+  }
+  ASSERT_EQ(poll(1), 1);
+  const auto parted = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  while (std::chrono::steady_clock::now() < parted) {  // nobody waits any more
+  }
+  ASSERT_EQ(poll(32), 1);
+  EXPECT_EQ(port_.xstat("rx_bad_bundles"), kBad);
+  EXPECT_EQ(port_.xstat("rx_too_long"), kWaiting);
+  for (uint32_t i = 0; i < 10; ++i) {
+    ASSERT_EQ(send(bundle(1, 1).item(own), 1), 0);
+    expect_frames({own});
+  }
+}
+
 /// More than fits while a single message is out.
 TEST(NetWhole, AFrameForAllThatWantsTheWholeRing) {
   constexpr uint16_t kMtu = 65513;
@@ -100,67 +125,131 @@ TEST(NetWhole, AFrameForAllThatWantsTheWholeRing) {
   EXPECT_EQ(port.xstat("tx_no_peer"), 1u);
 }
 
-/// A port whose queues are set up one by one.
-class NetSetup : public testing::Test {
+class NetFewForAll : public NetPeer {
  protected:
-  void configure(uint16_t rx_queues) {
-    const rte_eth_conf conf{};
-    ASSERT_EQ(rte_eth_dev_get_port_by_name("net_rio0", &id_), 0);
-    ASSERT_EQ(rte_eth_dev_configure(id_, rx_queues, 1, &conf), 0);
-  }
-  void set_up_rx(uint16_t queue) {
-    ASSERT_EQ(rte_eth_rx_queue_setup(id_, queue, 64, -1, nullptr, pool_.get()), 0);
-  }
-  [[nodiscard]] uint16_t poll(uint16_t queue, rte_mbuf** out) const {
-    return rte_eth_rx_burst(id_, queue, out, 1);
-  }
-  /// Non-IP: for queue 0.
-  void peer_sends(RawPeer& peer) {
-    Bytes bytes = frame_bytes(address(kPort), address(kPeer), 64);
-    ASSERT_EQ(peer.send(bytes, 0), 0);
-  }
-
-  Pool pool_{4096, 511};
-  Device net_{"net_rio0", "wire=setup,destid=0x100,peers=0x200"};
-  Device raw_{"raw_rio0", "wire=setup,destid=0x200"};
-  uint16_t id_ = 0;
+  NetFewForAll() : NetPeer(",storm=16") {}  // one at once
 };
 
-TEST_F(NetSetup, AQueueThatStaysGetsItsRing) {
-  configure(1);
-  set_up_rx(0);
-  ASSERT_EQ(rte_eth_tx_queue_setup(id_, 0, 64, -1, nullptr), 0);
-  configure(2);
-  EXPECT_EQ(rte_eth_dev_start(id_), -EINVAL) << "queue 1 is not set up";
-  set_up_rx(1);
-  ASSERT_EQ(rte_eth_dev_start(id_), 0);
-  {
-    rte_mbuf* got = nullptr;
-    RawPeer peer("raw_rio0", kPort, [&] { rte_eth_tx_burst(id_, 0, nullptr, 0); });
-    peer_sends(peer);
-    for (uint32_t i = 0; i < kQuietTurns; ++i) {
-      ASSERT_EQ(poll(1, &got), 0);
-    }
-    ASSERT_EQ(poll(0, &got), 1);
-    rte_pktmbuf_free(got);
-    // What queue 0 has no mbufs for keeps nothing from queue 1.
-    Hoard hoard(pool_, 0);
-    peer_sends(peer);
-    for (uint32_t i = 0; i < kQuietTurns; ++i) {
-      ASSERT_EQ(poll(1, &got), 0);
-    }
-    rte_eth_stats stats{};
-    ASSERT_EQ(rte_eth_stats_get(id_, &stats), 0);
-    EXPECT_EQ(stats.imissed, 1u);
-    hoard.give(1);
-    peer_sends(peer);
-    for (uint32_t i = 0; i < kQuietTurns; ++i) {
-      ASSERT_EQ(poll(1, &got), 0);
-    }
-    ASSERT_EQ(poll(0, &got), 1);
-    rte_pktmbuf_free(got);
+TEST_F(NetFewForAll, OneThatWaitsForMbufsCountsOnce) {
+  call();
+  const Bytes all = frame_bytes(kEverybody, address(kPeer), 600);
+  const auto part = [&](uint32_t at, uint32_t end) {
+    return Bytes(all.begin() + at, all.begin() + end);
+  };
+  Hoard hoard(pool_, 0);
+  ASSERT_EQ(send(bundle().item(part(0, 500), 600)), 0);
+  expect_frames({});
+  hoard.give(2);
+  ASSERT_EQ(send(bundle().item(part(500, 600), 600, 500)), 0);
+  expect_frames({all});
+  EXPECT_EQ(port_.xstat("rx_storms"), 0u);
+}
+
+/// A port, and one whom it has not named, who is called by nobody but by it.
+TEST(NetReview, AfterAResetPeersAreCalledWhoWereNotNamed) {
+  const Pool pool{4096};
+  const Device card("raw_rio1", "wire=reset,destid=0x100,qps=2");
+  const Device net("net_rio0", "card=raw_rio1,peers=0x300");
+  const Device raw("raw_rio0", "wire=reset,destid=0x200");
+  Port port("net_rio0", pool, {.mtu = 9000, .scatter = true});
+  RawPeer peer("raw_rio0", kPort, [&] { port.work(); });
+  ASSERT_EQ(peer.ring(kCall), 0);
+  ASSERT_TRUE(peer.hears(kAnswer));
+  static_cast<void>(peer.bells());
+  ASSERT_EQ(rte_rawdev_reset(rte_rawdev_get_dev_id("raw_rio1")), 0);
+  EXPECT_TRUE(peer.hears(kCall)) << "or it never knows that it has to answer";
+  ASSERT_EQ(peer.ring(kAnswer), 0);
+  ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
+  EXPECT_EQ(port.xstat("tx_no_peer"), 0u);
+}
+
+/// Of who was here before, and knows nothing of another start.
+TEST(NetReview, WhoSendsFramesWithoutHavingJoinedIsCalled) {
+  const Pool pool{4096};
+  const Device net("net_rio0", "wire=stranger,destid=0x100,peers=0x300");
+  const Device raw("raw_rio0", "wire=stranger,destid=0x200,qps=2");
+  Port port("net_rio0", pool, {.mtu = 9000, .scatter = true});
+  RawPeer peer("raw_rio0", kPort, [&] { port.work(); });
+  const Bytes bytes = frame_bytes(port.mac(), address(kPeer), 100);
+  const auto receives = [&] { return port.receive([&] { port.work(); }, kQuietTurns); };
+  for (uint32_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(peer.send(BundleBytes(1, kEpoch, static_cast<uint16_t>(i)).item(bytes).bytes, 1), 0);
+    EXPECT_EQ(take(receives()), bytes);
   }
-  ASSERT_EQ(rte_eth_dev_stop(id_), 0);
+  EXPECT_TRUE(peer.hears(kCall));
+  EXPECT_EQ(peer.bells().size(), 2u) << "once";
+  port.stop();
+  port.start();
+  ASSERT_EQ(peer.send(BundleBytes(1, kEpoch, 0).item(bytes).bytes, 1, 1), 0);
+  EXPECT_EQ(receives(), nullptr) << "from a queue that nobody has named yet";
+  EXPECT_TRUE(peer.hears(kCall));
+}
+
+/// One whose card works, though nobody takes what it receives.
+class NetAsleep : public NetPeer {
+ protected:
+  NetAsleep() : NetPeer(",retry_limit=1000") {}
+};
+
+TEST_F(NetAsleep, IsNotWaitedForBeyondTheRetryLimit) {
+  call();
+  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // of this queue pair nobody posts buffers
+  for (uint32_t i = 0; i < kQuietTurns; ++i) {
+    port_.work();
+  }
+  const Bytes lost = frame_bytes(address(kPeer + 1), port_.mac(), 2000);
+  for (uint32_t i = 0; i < 100; ++i) {
+    static_cast<void>(port_.send(port_.make(lost)));
+  }
+  EXPECT_EQ(sent(to_peer(100)).size(), 1u) << "others do not wait for who sleeps";
+}
+
+TEST(NetReview, AnAddressFollowsItsCard) {
+  const Pool pool{4096};
+  const Device card("raw_rio1", "wire=moved,destid=0x100,qps=2");
+  const Device net("net_rio0", "card=raw_rio1,peers=0x200");
+  const Device raw("raw_rio0", "wire=moved,destid=0x200");
+  const uint16_t id = rte_rawdev_get_dev_id("raw_rio1");
+  Port port("net_rio0", pool, {.mtu = 1500});
+  port.stop();
+  rte_raw_rio_config config{};
+  rte_rawdev_info info{};
+  info.dev_private = &config;
+  config.base_dest_id = 0x500;
+  ASSERT_EQ(rte_rawdev_configure(id, &info, sizeof(config)), 0);
+  port.start();
+  EXPECT_EQ(port.mac().addr_bytes[4], 5) << "00:01:00:01:05:00";
+}
+
+/// Doorbells to many who are not there leave frames their share of the ring.
+TEST(NetReview, AbsentPeersTakeNoFramesPlace) {
+  constexpr uint32_t kBursts = 20;
+  const Pool pool{4096};
+  const Device net("net_rio0", "wire=absent,destid=0x100,peers=0x200:0x1000-0x1fff");
+  const Device raw("raw_rio0", "wire=absent,destid=0x200");
+  Port port("net_rio0", pool, {.mtu = 1500, .entries = 64});
+  RawPeer peer("raw_rio0", kPort, [] {});
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < kBursts; ++i) {
+    taken += port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))) ? 1 : 0;
+    static_cast<void>(peer.messages());
+  }
+  EXPECT_EQ(taken, kBursts);
+}
+
+TEST(NetReview, ArgumentsThatAreNoneAreTold) {
+  const Device card("raw_rio1", "destid=0x100");
+  for (const auto& [args, told] : std::vector<std::pair<const char*, const char*>>{
+           {"peer=5", "no argument 'peer' for an emulated card: take one of wire, members,"},
+           {"peer=5", "of the device, card, qp, peers, mbox, storm, handover"},
+           {"peers=5,peers=6", "argument 'peers' is given twice"},
+           {"card=raw_rio1,card=raw_rio1", "argument 'card' is given twice"},
+           {"card=raw_rio1,peer=5", "no argument 'peer'"},
+           {"card=raw_rio1,wire=w", "'wire=w' is for a card of its own: give it to raw_rio1"}}) {
+    LogCapture log;
+    EXPECT_NE(rte_vdev_init("net_rio0", args), 0) << args;
+    EXPECT_NE(log.text().find(told), std::string::npos) << log.text();
+  }
 }
 
 }  // namespace

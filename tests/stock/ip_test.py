@@ -58,7 +58,7 @@ class Ip(unittest.TestCase):
         self.assertEqual(left_over(), [])
 
     def test_wrong_command_line(self):
-        for arguments in (["--only", "pong"], ["--seconds", "0"], ["--faults", "7"], ["--name", "a/b"], ["--what"]):
+        for arguments in (["--only", "pong"], ["--only", ","], ["--seconds", "0"], ["--faults", "7"], ["--name", "a/b"], ["--what"]):
             done = script(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn("remedy:", done.stderr)

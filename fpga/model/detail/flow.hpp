@@ -31,8 +31,8 @@ struct alignas(64) TxMsg {
   uint16_t open;    ///< segments sent and not answered
   State state;
   uint8_t segments;
-  uint8_t retries;
-  bool whole;  ///< sent as one unit; counts as one segment
+  uint8_t retries;  ///< up to 255; Flow::count_retry() goes on
+  bool whole;       ///< sent as one unit; counts as one segment
 };
 static_assert(sizeof(TxMsg) == 64);
 
@@ -74,9 +74,9 @@ struct Transaction {
   Kind kind = kDoorbell;
   uint8_t op = 0;  ///< regs::DmaOp or regs::MaintOp
   uint8_t hops = 0;
-  uint8_t retries = 0;
   bool resend = false;  ///< answered RETRY: to be sent again at since_ns
   uint16_t length = 0;
+  uint32_t retries = 0;
   uint32_t owner = 0;     ///< doorbell: descriptor index; else number of the operation
   uint32_t cookie = 0;    ///< doorbell: of the descriptor
   uint64_t address = 0;   ///< doorbell: information; DMA: RapidIO address; maintenance: offset
@@ -99,6 +99,7 @@ struct Flow {
   std::unique_ptr<regs::TxWide[]> wide;  ///< second halves, same index; made when first needed
   /// The one run of each mailbox; made when first needed.
   std::unique_ptr<PullRun> runs[regs::kMultiMailboxes];
+  std::unique_ptr<uint32_t[]> more_retries;     ///< beyond 255, as msgs; made when first needed
   std::unique_ptr<Transaction[]> transactions;  ///< by tid; made when first needed
   uint8_t next_tid = 0;
   uint32_t tids_busy = 0;  ///< flying or resting
@@ -115,6 +116,21 @@ struct Flow {
       left &= left - 1;
     }
     return false;
+  }
+  /// One more RETRY to a letter's message. @return how many there were.
+  [[nodiscard]] uint32_t count_retry(uint32_t place) {
+    uint8_t& few = msgs[place].retries;
+    if (few != UINT8_MAX) {
+      ++few;
+      if (few == UINT8_MAX && more_retries != nullptr) {
+        more_retries[place] = 0;
+      }
+      return few;
+    }
+    if (more_retries == nullptr) {
+      more_retries = std::make_unique<uint32_t[]>(msgs.size());
+    }
+    return UINT8_MAX + ++more_retries[place];
   }
   [[nodiscard]] regs::TxWide& wide_of(uint32_t place) {
     if (wide == nullptr) {

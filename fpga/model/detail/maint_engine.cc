@@ -117,7 +117,7 @@ Status MaintEngine::local(const regs::MaintDesc& desc) {
 void MaintEngine::finish(Operation& operation, Status status, uint32_t bytes, uint32_t retries) {
   regs::EntryCpl cpl{operation.desc.cookie, operation.index, bytes, 0};
   core_.complete(operation.pair->rings[kMaintRing], &cpl,
-                 static_cast<uint32_t>(status) | retries << 8);
+                 static_cast<uint32_t>(status) | std::min(255u, retries) << 8);
   operation.pair = nullptr;
 }
 

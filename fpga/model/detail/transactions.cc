@@ -140,7 +140,7 @@ Transaction* Transactions::answered(Flow& flow, const InFrame& response) {
 
 bool Transactions::again(Pair& pair, Flow& flow, Transaction& t) {
   ++core_.counts.tx_retries;
-  t.retries = static_cast<uint8_t>(std::min(255, t.retries + 1));
+  ++t.retries;
   if (core_.timers.retry_limit != 0 && t.retries >= core_.timers.retry_limit) {
     return false;
   }

@@ -1,4 +1,6 @@
 // Doorbells of the transmit ring: transactions, not messages.
+#include <algorithm>
+
 #include "fpga/model/detail/tx_engine.hpp"
 
 namespace rio::model {
@@ -45,7 +47,7 @@ void TxEngine::on_doorbell_expired(Pair& pair, const Transaction& doorbell, Stat
 void TxEngine::finish_doorbell(Pair& pair, const Transaction& doorbell, Status status) {
   regs::TxCpl cpl{doorbell.cookie, doorbell.owner, core_.ticks(), 0};
   core_.complete(pair.rings[kTxRing], &cpl,
-                 static_cast<uint32_t>(status) | static_cast<uint32_t>(doorbell.retries) << 8);
+                 static_cast<uint32_t>(status) | std::min(255u, doorbell.retries) << 8);
   --pair.tx_outstanding;
 }
 

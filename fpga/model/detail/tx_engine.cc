@@ -318,9 +318,9 @@ void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) 
       return;
     case Answer::kRetry: {
       ++core_.counts.tx_retries;
-      msg.retries = static_cast<uint8_t>(std::min(255, msg.retries + 1));
+      const uint32_t retries = flow.count_retry(place);
       const uint32_t limit = core_.timers.retry_limit;
-      if ((limit != 0 && msg.retries >= limit) || !pair.rings[kTxRing].running()) {
+      if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
         settle(pair, flow, msg, place, Status::kRetryExpired);
         return;
       }

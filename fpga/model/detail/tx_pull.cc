@@ -172,14 +172,15 @@ void TxEngine::on_pulled(const InFrame& frame) {
     return;
   }
   msg.retries = done != 0 ? uint8_t{0} : msg.retries;
+  uint32_t retries = 0;
   if (answer == Answer::kRetry) {
     ++core_.counts.tx_retries;
-    msg.retries = static_cast<uint8_t>(std::min(255, msg.retries + 1));
+    retries = flow->count_retry(frame.place);
   }
   const uint32_t limit = core_.timers.retry_limit;
   if (answer == Answer::kError) {
     settle(*pair, *flow, msg, frame.place, Status::kErrorResponse);
-  } else if ((limit != 0 && msg.retries >= limit) || !pair->rings[kTxRing].running()) {
+  } else if ((limit != 0 && retries >= limit) || !pair->rings[kTxRing].running()) {
     settle(*pair, *flow, msg, frame.place, Status::kRetryExpired);
   } else {
     msg.unsent = 1;
