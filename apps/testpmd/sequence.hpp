@@ -16,14 +16,15 @@ class SequenceTracker {
     kInOrder,
     kLate,       ///< new, but a later one came first
     kDuplicate,  ///< came before, or is so old that it cannot be told from one that did
-    kAhead,      ///< further ahead than the window: no number of this flow
   };
 
   /// Hot when verifying. @param sequence 40 bits.
   Seen accept(uint64_t sequence) {
     if (sequence >= next_) [[likely]] {
-      if (sequence - next_ >= kWindow) {
-        return Seen::kAhead;
+      if (sequence - next_ >= kWindow) [[unlikely]] {
+        // So many were refused, as while the link is down; who has the sender's books finds others.
+        bits_.fill(0);
+        next_ = sequence + 1;
       }
       while (next_ <= sequence) {
         clear(next_++);

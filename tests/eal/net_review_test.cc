@@ -240,11 +240,12 @@ TEST(NetReview, AbsentPeersTakeNoFramesPlace) {
 TEST(NetReview, ArgumentsThatAreNoneAreTold) {
   const Device card("raw_rio1", "destid=0x100");
   for (const auto& [args, told] : std::vector<std::pair<const char*, const char*>>{
-           {"peer=5", "no argument 'peer' for an emulated card: take one of wire, members,"},
-           {"peer=5", "of the device, card, qp, peers, mbox, storm, handover"},
+           {"peer=5",
+            "no argument 'peer' for an emulated card: take one of card, qp, peers, mbox, storm, "
+            "handover, wire, members,"},
            {"peers=5,peers=6", "argument 'peers' is given twice"},
            {"card=raw_rio1,card=raw_rio1", "argument 'card' is given twice"},
-           {"card=raw_rio1,peer=5", "no argument 'peer'"},
+           {"card=raw_rio1,peer=5", "'peer=5' is for a card of its own: give it to raw_rio1"},
            {"card=raw_rio1,wire=w", "'wire=w' is for a card of its own: give it to raw_rio1"}}) {
     LogCapture log;
     EXPECT_NE(rte_vdev_init("net_rio0", args), 0) << args;

@@ -161,8 +161,25 @@ TEST(Sequence, TellsLateDuplicateAndMissing) {
   EXPECT_EQ(seen.missing(), 0u);
   EXPECT_EQ(seen.accept(1), SequenceTracker::Seen::kDuplicate);
   EXPECT_EQ(seen.accept(2), SequenceTracker::Seen::kDuplicate);
-  EXPECT_EQ(seen.accept(3 + SequenceTracker::kWindow), SequenceTracker::Seen::kAhead);
   EXPECT_EQ(seen.unique(), 3u);
+}
+
+TEST(Sequence, GoesOnBehindAGapOfMoreThanTheWindow) {
+  for (const uint64_t gap : {SequenceTracker::kWindow - 1, SequenceTracker::kWindow,
+                             SequenceTracker::kWindow + 1, 5 * SequenceTracker::kWindow + 7}) {
+    SequenceTracker seen;
+    for (uint64_t n = 0; n < SequenceTracker::kWindow; ++n) {
+      ASSERT_EQ(seen.accept(n), SequenceTracker::Seen::kInOrder);
+    }
+    const uint64_t far = SequenceTracker::kWindow + gap;
+    EXPECT_EQ(seen.accept(far), SequenceTracker::Seen::kInOrder) << gap;
+    EXPECT_EQ(seen.missing(), gap);
+    EXPECT_EQ(seen.accept(far), SequenceTracker::Seen::kDuplicate) << gap;
+    EXPECT_EQ(seen.accept(far - 1), SequenceTracker::Seen::kLate) << gap;
+    EXPECT_EQ(seen.accept(far - SequenceTracker::kWindow + 1), SequenceTracker::Seen::kLate) << gap;
+    EXPECT_EQ(seen.missing(), gap - 2);
+    EXPECT_EQ(seen.accept(0), SequenceTracker::Seen::kDuplicate) << gap;
+  }
 }
 
 TEST(Sequence, WindowWraps) {

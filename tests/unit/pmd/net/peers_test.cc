@@ -109,7 +109,7 @@ TEST(Peers, WhoSendsForWhom) {
   peers->set_more(0x200, 1);
   EXPECT_TRUE(peers->sends_for(0x201, 0x200));
   EXPECT_FALSE(peers->sends_for(0x202, 0x200));
-  peers->forget_all();
+  peers->forget();
   EXPECT_FALSE(peers->sends_for(0x201, 0x200));
 }
 
@@ -142,7 +142,7 @@ TEST(Peers, WhatIsOwedIsSeen) {
   for (DestIdSet* const set : {&peers->joined, &peers->reachable, &peers->bundles}) {
     set->add(7);
   }
-  peers->forget_all();
+  peers->forget();
   for (DestIdSet* const set :
        {&peers->joined, &peers->reachable, &peers->bundles, &peers->owed_call}) {
     EXPECT_FALSE(set->has(7));
