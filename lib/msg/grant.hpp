@@ -11,8 +11,9 @@
 
 namespace rio::msg {
 
-/// A transfer is given up after so many attempts in a row that brought it no further,
-inline constexpr uint8_t kFruitlessMax = 8;
+/// A transfer is given up after so many attempts in a row that brought it no further: some 4 s of a
+/// link that is down,
+inline constexpr uint8_t kFruitlessMax = 16;
 /// and after so many in all.
 inline constexpr uint8_t kAttemptsMax = 250;
 

@@ -12,7 +12,8 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kLinkRestUs = 1000;  // after the first failure; then twice as long each time
+constexpr uint64_t kLinkRestUs = 1000;  // after the first failure; then twice as long each time,
+constexpr uint8_t kDoublingsMax = 9;    // at most so often
 
 [[nodiscard]] int error_of(StopCause cause) {
   switch (cause.reason) {
@@ -231,7 +232,8 @@ void Sender::on_sent(const pmd::TxDone& done) {
       transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
     } else if (done.status == pmd::Status::kLinkDown) {
       // Attempts that fail at once would be used up before the link is back.
-      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << transfer.grant.fruitless()));
+      const uint8_t doublings = std::min(transfer.grant.fruitless(), kDoublingsMax);
+      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << doublings));
     }
   }
   transfer.grant.completed(1);
