@@ -120,6 +120,11 @@ int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
           name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());
       return -ENODEV;
     }
+    if ((*out)->card() == nullptr) {
+      log_error("%s: the last reset of the card of %s failed: reset it again", name.c_str(),
+                card.c_str());
+      return -ENODEV;
+    }
     return 0;
   }
   CardArgs parsed;

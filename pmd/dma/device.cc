@@ -46,10 +46,17 @@ int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, in
   return rc;
 }
 
-int DmaDevice::open() {
+int DmaDevice::check_card() const {
   if (card_->card() == nullptr) {
     log_error("%s: the last reset of the card failed: reset it again", name_.c_str());
     return -ENODEV;
+  }
+  return 0;
+}
+
+int DmaDevice::open() {
+  if (const int rc = check_card(); rc != 0) {
+    return rc;
   }
   QueuePairConfig config;
   config.dma_log2 = card_->args().dma_log2;
@@ -177,7 +184,9 @@ int DmaDevice::way_of(const rte_dma_vchan_conf& conf, DmaWay* way) {
 
 int DmaDevice::setup(uint16_t number, const rte_dma_vchan_conf& conf) {
   DmaWay way;
-  if (const int rc = way_of(conf, &way); rc != 0) {
+  int rc = check_card();
+  rc = rc != 0 ? rc : way_of(conf, &way);
+  if (rc != 0) {
     return rc;
   }
   const uint32_t slots = std::bit_ceil<uint32_t>(conf.nb_desc);

@@ -5,12 +5,15 @@
 #include <bus_pci_driver.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <rte_bus_vdev.h>
 #include <rte_dev.h>
+#include <rte_dmadev.h>
 #include <rte_eal.h>
 #include <rte_rawdev.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +23,7 @@
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/dma/rte_dma_rio.h"
 #include "pmd/raw/raw_rio.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
@@ -182,6 +186,35 @@ TEST_F(RawPci, NoticesThatTheCardIsGone) {
   fclose(file);
   EXPECT_NE(std::strstr(text, "gone"), nullptr) << text;
   free(text);
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+}
+
+// The reset of a card that is gone leaves none: other classes have nothing to look at.
+TEST_F(RawPci, ALostCardIsToldToOtherClasses) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "destid=0x40"), 0);
+  const uint16_t id = rte_rawdev_get_dev_id(kCard);
+  const std::string of_it = std::string("card=") + kCard + ",qp=1";
+  ASSERT_EQ(rte_vdev_init("dma_rio0", of_it.c_str()), 0);
+  const auto dma = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio0"));
+  EXPECT_EQ(rte_dma_rio_dest_id(dma), 0x41u);
+  const rte_dma_conf conf = {.nb_vchans = 1, .enable_silent = false};
+  ASSERT_EQ(rte_dma_configure(dma, &conf), 0);
+  rte_dma_vchan_conf channel{};
+  channel.direction = RTE_DMA_DIR_MEM_TO_MEM;
+  channel.nb_desc = 64;
+  ASSERT_EQ(rte_dma_vchan_setup(dma, 0, &channel), 0);
+  card_.reset();
+  write_magic(kCard, 0, regs::kAllOnes);
+  LogCapture log;
+  ASSERT_NE(rte_rawdev_reset(id), 0);
+  EXPECT_EQ(rte_dma_vchan_setup(dma, 0, &channel), -ENODEV);
+  EXPECT_EQ(rte_dma_start(dma), -ENODEV);
+  ASSERT_EQ(rte_vdev_uninit("dma_rio0"), 0);
+  EXPECT_NE(rte_vdev_init("dma_rio1", of_it.c_str()), 0);
+  EXPECT_NE(log.text().find("dma_rio1: the last reset of the card of " + std::string(kCard)),
+            std::string::npos)
+      << log.text();
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
 }
 
