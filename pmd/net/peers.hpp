@@ -82,6 +82,9 @@ struct Peers {
   DestIdSet reachable;
   DestIdSet bundles;  ///< have asked for bundles
   DestIdSet known;    ///< had joined at some time, and have not said that they leave
+  /// Took nothing for so long that their messages were given up, and were not heard since: they are
+  /// called seldom, for doorbells wait for them, too.
+  DestIdSet asleep;
 
   /// What is still to be told, and to whom.
   DestIdSet owed_join;
@@ -113,7 +116,8 @@ struct Peers {
   }
   /// All but who is known: they are called again after a reset.
   void forget() {
-    for (DestIdSet* set : {&joined, &reachable, &bundles, &owed_join, &owed_call, &owed_answer}) {
+    for (DestIdSet* set :
+         {&joined, &reachable, &bundles, &asleep, &owed_join, &owed_call, &owed_answer}) {
       set->clear();
     }
     for (auto& count : more) {

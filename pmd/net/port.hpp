@@ -107,6 +107,7 @@ class NetPort final : public CardUser {
   void stop_watching();
   static void on_alarm(void* self);
   void look();
+  void give_up(NetTx& queue);
   void call_absent();
   [[nodiscard]] bool is_dead();
 

@@ -30,6 +30,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   if (!ours && info != kJoinDoorbell) {
     return;
   }
+  peers_.asleep.remove(source);
   const bool is_new = !peers_.joined.add(source);
   peers_.known.add(source);
   peers_.reachable.add(source);
@@ -46,9 +47,9 @@ void NetRx::heard(uint32_t source, uint16_t info) {
 }
 
 /// Who sends and has not joined knows us from before we were started: he does not call, so we do.
-/// Once, for he may be of another kind, or a queue that has no doorbells.
+/// Once, for he may be of another kind, or a queue that has no doorbells. Or he was asleep.
 void NetRx::meet(uint32_t dest_id) {
-  if (!peers_.joined.has(dest_id) && !met_.add(dest_id)) {
+  if (peers_.asleep.remove(dest_id) || (!peers_.joined.has(dest_id) && !met_.add(dest_id))) {
     peers_.owe_greeting(dest_id);
   }
 }

@@ -7,7 +7,7 @@
 namespace rio::pmd {
 namespace {
 
-constexpr uint64_t kDoorbellCookie = UINT64_MAX;
+constexpr uint64_t kDoorbellCookie = uint64_t{1} << 63;  // and for whom it is
 
 }  // namespace
 
@@ -20,8 +20,8 @@ uint32_t NetTx::reap() {
     n = queue_->reap(done, kBurst);
     uint32_t count = 0;
     for (uint16_t i = 0; i < n; ++i) {
-      if (done[i].cookie == kDoorbellCookie) [[unlikely]] {
-        --bells_out_;
+      if (done[i].cookie >= kDoorbellCookie) [[unlikely]] {
+        bell_done(done[i]);
         continue;
       }
       const Record& record = records_[done[i].cookie];
@@ -52,18 +52,67 @@ uint32_t NetTx::reap() {
   }
   failures_seen_ = true;
   uint8_t& failures = failures_[record.dest_id];
-  if (++failures < kFailuresMax) {
+  const bool sleeps = giving_up_ && status == Status::kRetryExpired;
+  if (++failures < kFailuresMax && !sleeps) {
     return;
   }
   failures = 0;
-  peers_.reachable.remove(record.dest_id);
-  peers_.joined.remove(record.dest_id);
-  peers_.bundles.remove(record.dest_id);
+  if (sleeps) {
+    peers_.asleep.add(record.dest_id);
+  }
+  take_away_peer(record.dest_id);
+}
+
+void NetTx::bell_done(const TxDone& done) {
+  --bells_out_;
+  if (giving_up_ && done.status == Status::kRetryExpired) {
+    const auto dest_id = static_cast<uint32_t>(done.cookie - kDoorbellCookie);
+    peers_.asleep.add(dest_id);
+    take_away_peer(dest_id);
+  }
+}
+
+void NetTx::take_away_peer(uint32_t dest_id) {
+  peers_.reachable.remove(dest_id);
+  peers_.joined.remove(dest_id);
+  peers_.bundles.remove(dest_id);
+}
+
+bool NetTx::is_stuck(uint32_t looks) {
+  if (!turn_.take_soon()) {
+    return false;
+  }
+  bool stuck = false;
+  if (queue_ != nullptr) {
+    const uint32_t oldest = queue_->oldest_index();
+    looks_ = oldest == oldest_ && oldest != queue_->next_index() ? looks_ + 1 : 0;
+    oldest_ = oldest;
+    const uint32_t receiver = queue_->slot_dest_id(oldest);
+    peers_.joined.for_each([&](uint32_t dest_id) {
+      stuck = looks_ >= looks && dest_id != receiver;
+      return !stuck;
+    });
+  }
+  turn_.give();
+  return stuck;
+}
+
+int NetTx::give_up(uint32_t timeout_ms) {
+  looks_ = 0;
+  if (queue_ == nullptr) {
+    return 0;
+  }
+  int rc = queue_->stop(timeout_ms);
+  giving_up_ = true;
+  reap_all();
+  giving_up_ = false;
+  rc = rc != 0 ? rc : queue_->restart();
+  return rc;
 }
 
 bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
   const TxMessage message = {.info = info,
-                             .cookie = kDoorbellCookie,
+                             .cookie = kDoorbellCookie | dest_id,
                              .dest_id = dest_id,
                              .length_bytes = 0,
                              .mbox = 0,
@@ -140,14 +189,19 @@ uint32_t NetTx::clean_up() {
   return back;
 }
 
-void NetTx::stop(bool settled) {
-  if (queue_ == nullptr) {
-    return;
-  }
+/// Of a ring that was stopped.
+void NetTx::reap_all() {
   for (uint32_t before = 0; queue_->outstanding() != before;) {
     before = queue_->outstanding();
     reap();
   }
+}
+
+void NetTx::stop(bool settled) {
+  if (queue_ == nullptr) {
+    return;
+  }
+  reap_all();
   queue_ = nullptr;
   if (settled) {
     take_back_all();

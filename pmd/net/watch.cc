@@ -14,7 +14,10 @@ namespace {
 
 constexpr uint64_t kPeriodUs = 100'000;
 constexpr uint32_t kLooksBetweenCalls = 10;
+constexpr uint32_t kLooksBetweenWakings = 100;
+constexpr uint32_t kStuckLooks = 10;  // as long as nothing else takes that ends
 constexpr uint32_t kInsideTimeoutMs = 2000;
+constexpr uint32_t kStopTimeoutMs = 2000;
 
 }  // namespace
 
@@ -68,15 +71,34 @@ void NetPort::look() {
     }
     rx_->listen();
     tx_[0]->tell_if_idle();
+    for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
+      if (tx_[i]->is_stuck(kStuckLooks)) {
+        give_up(*tx_[i]);
+      }
+    }
   }
   (void)update_link();
+}
+
+/// A card answers RETRY for as long as nobody gives it buffers, and others wait meanwhile.
+void NetPort::give_up(NetTx& queue) {
+  if (!queue.take_away(kInsideTimeoutMs)) {
+    return;
+  }
+  // A ring that does not work any more is found at the next look.
+  if (queue.give_up(kStopTimeoutMs) == 0) {
+    log_warning("%s: a peer took nothing for %u ms: what was under way to it was dropped",
+                name_.c_str(), static_cast<uint32_t>(kStuckLooks * kPeriodUs / 1000));
+  }
+  queue.give_back();
 }
 
 /// Those that are to be there, and those that were, and did not say that they leave.
 void NetPort::call_absent() {
   const uint32_t own = dest_id();
-  const auto call = [this, own](uint32_t id) {
-    if (id != own && !peers_->joined.has(id)) {
+  const bool wake = looks_ % kLooksBetweenWakings == 0;
+  const auto call = [this, own, wake](uint32_t id) {
+    if (id != own && !peers_->joined.has(id) && (wake || !peers_->asleep.has(id))) {
       peers_->owe_greeting(id);
     }
     return true;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_rawdev.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <vector>
@@ -202,6 +203,81 @@ TEST_F(NetAsleep, IsNotWaitedForBeyondTheRetryLimit) {
     static_cast<void>(port_.send(port_.make(lost)));
   }
   EXPECT_EQ(sent(to_peer(100)).size(), 1u) << "others do not wait for who sleeps";
+}
+
+/// The same, where the card asks for ever.
+class NetSleeper : public NetPeer {
+ protected:
+  void fall_asleep() {
+    ASSERT_EQ(peer_.ring(kCall, 1), 0);
+    for (uint32_t i = 0; i < kQuietTurns; ++i) {
+      port_.work();
+    }
+    for (uint32_t i = 0; i < 100; ++i) {
+      static_cast<void>(port_.send(port_.make(lost_)));
+    }
+  }
+  const Bytes lost_ = frame_bytes(address(kPeer + 1), port_.mac(), 2000);
+};
+
+TEST_F(NetSleeper, IsGivenUpWhereOthersWait) {
+  call();
+  ASSERT_NO_FATAL_FAILURE(fall_asleep());
+  bool came = false;
+  for (uint32_t i = 0; i < 3000 && !came; ++i) {  // what EAL's thread does takes time
+    static_cast<void>(port_.send(port_.make(to_peer(100))));
+    came = !peer_.messages().empty();
+    usleep(10'000);
+  }
+  ASSERT_TRUE(came);
+  EXPECT_GT(port_.xstat("tx_refused"), 0u);
+  const uint64_t before = port_.xstat("tx_no_peer");
+  EXPECT_TRUE(port_.send(port_.make(lost_)));
+  EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "he is not asked again";
+  static_cast<void>(peer_.messages());
+  EXPECT_EQ(sent(to_peer(101)).size(), 1u);
+  ASSERT_EQ(peer_.ring(kCall, 1), 0);
+  for (uint32_t i = 0; i < kQuietTurns; ++i) {
+    port_.work();
+  }
+  EXPECT_TRUE(port_.send(port_.make(lost_)));
+  EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "until he is heard";
+}
+
+TEST_F(NetSleeper, IsCalledSeldomUntilHeIsHeard) {
+  call();
+  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // somebody else has joined
+  const auto given_up = [&] { return port_.xstat("tx_refused") != 0; };
+  for (uint32_t i = 0; i < 3000 && !given_up(); ++i) {  // what EAL's thread does takes time
+    for (uint32_t k = 0; k < 32; ++k) {
+      static_cast<void>(port_.send(port_.make(to_peer(2000))));
+    }
+    static_cast<void>(peer_.bells());  // his card works, but he takes no message
+    usleep(10'000);
+  }
+  ASSERT_TRUE(given_up());
+  size_t bells = 0;
+  for (uint32_t i = 0; i < 250; ++i) {
+    port_.work();
+    bells += peer_.bells().size();
+    usleep(10'000);
+  }
+  EXPECT_LE(bells, 2u) << "others are called each second";
+  while (!peer_.messages().empty()) {
+  }
+  ASSERT_EQ(send(bundle().item(from_peer(100))), 0);
+  EXPECT_EQ(frames(), std::vector<Bytes>{from_peer(100)});
+  EXPECT_TRUE(peer_.hears(kCall));
+}
+
+TEST_F(NetSleeper, IsWaitedForWhereHeIsAlone) {
+  ASSERT_NO_FATAL_FAILURE(fall_asleep());
+  for (uint32_t i = 0; i < 200; ++i) {
+    port_.work();
+    EXPECT_TRUE(peer_.messages().empty());  // his card works
+    usleep(10'000);
+  }
+  EXPECT_EQ(port_.xstat("tx_refused"), 0u);
 }
 
 TEST(NetReview, AnAddressFollowsItsCard) {
