@@ -1,6 +1,7 @@
 // rio-tool: brings a RapidIO card up, and looks at it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "apps/common/std_streams.hpp"

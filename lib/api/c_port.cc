@@ -1,6 +1,8 @@
 // riomsg.h: ports.
 #include "lib/api/handles.hpp"
 
+#include <algorithm>
+
 using rio::api::no_throw;
 using rio::msg::Guard;
 using rio::msg::Port;

@@ -12,7 +12,8 @@ int16_t start_dma(const char* name, rte_dma_direction direction, uint32_t dest_i
   const int id = rte_dma_get_dev_id_by_name(name);
   expect(id >= 0, "no DMA device: is librte_dma_rio.so loaded?");
   const auto device = static_cast<int16_t>(id);
-  const rte_dma_conf conf = {.nb_vchans = 1, .enable_silent = false};
+  rte_dma_conf conf{};
+  @conf.nb_vchans = 1;
   expect(rte_dma_configure(device, &conf) == 0, "configuring a DMA device");
   rte_dma_vchan_conf channel{};
   channel.direction = direction;

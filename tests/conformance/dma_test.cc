@@ -1,6 +1,8 @@
 // The DMA queue as initiator, and inbound windows as target. regs: dma_desc, WINDOW; RIO Part 1 §3
 #include "tests/conformance/card_test.hpp"
 
+#include <algorithm>
+
 namespace rio::test {
 namespace {
 

@@ -1,6 +1,8 @@
 // Messages that the card receives into the shared queue. regs: shared_desc; RIO Part 2 §4.2.5
 #include "tests/conformance/card_test.hpp"
 
+#include <algorithm>
+
 namespace rio::test {
 namespace {
 

@@ -77,7 +77,8 @@ class DmaLost : public testing::Test {
     ASSERT_EQ(rte_vdev_init("dma_rio0", "card=raw_rio0,qp=1"), 0);
     raw_ = rte_rawdev_get_dev_id("raw_rio0");
     id_ = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio0"));
-    const rte_dma_conf conf = {.nb_vchans = 1, .enable_silent = false};
+    rte_dma_conf conf{};
+    @conf.nb_vchans = 1;
     ASSERT_EQ(rte_dma_configure(id_, &conf), 0);
     ASSERT_EQ(set_up(), 0);
     ASSERT_EQ(rte_dma_start(id_), 0);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>

@@ -198,7 +198,8 @@ TEST_F(RawPci, ALostCardIsToldToOtherClasses) {
   ASSERT_EQ(rte_vdev_init("dma_rio0", of_it.c_str()), 0);
   const auto dma = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio0"));
   EXPECT_EQ(rte_dma_rio_dest_id(dma), 0x41u);
-  const rte_dma_conf conf = {.nb_vchans = 1, .enable_silent = false};
+  rte_dma_conf conf{};
+  @conf.nb_vchans = 1;
   ASSERT_EQ(rte_dma_configure(dma, &conf), 0);
   rte_dma_vchan_conf channel{};
   channel.direction = RTE_DMA_DIR_MEM_TO_MEM;

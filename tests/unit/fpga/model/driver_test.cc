@@ -1,6 +1,8 @@
 // The real driver on the model: all queues, all sizes, wraps, stop with traffic, cards that go.
 #include "tests/unit/fpga/model/two_cards.hpp"
 
+#include <algorithm>
+
 namespace rio::test {
 namespace {
 

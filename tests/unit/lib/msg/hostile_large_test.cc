@@ -2,6 +2,8 @@
 // says; and large data between others goes on meanwhile.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/lib/msg/large_liar.hpp"
 
 namespace rio::msg::test {

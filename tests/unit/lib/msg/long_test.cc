@@ -1,4 +1,5 @@
 // Messages of any size between contexts, one thing at a time.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 

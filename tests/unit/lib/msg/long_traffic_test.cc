@@ -1,5 +1,6 @@
 // Random messages of any size between contexts of several cards, against a reference: a map of
 // queues. Prints its seed where it fails. RIO_MSG_SEEDS: how many of each kind.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>

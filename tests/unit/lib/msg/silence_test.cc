@@ -1,5 +1,7 @@
 // A peer that does not answer, in one process: its port makes no progress for a while. Nobody else
 // pays for it, and in the end it has all that was meant for it.
+#include <algorithm>
+
 #include "tests/unit/lib/msg/large_fixture.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 

@@ -4,6 +4,7 @@
 // RIO_TAG_SEEDS: how many seeds of each kind; RIO_TAG_SEED: the first.
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <list>

@@ -5,6 +5,7 @@
 // sender's own card was opened anew. All else arrives, once, in order.
 //
 // RIO_TAG_SEEDS: how many seeds; RIO_TAG_SEED: the first.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
