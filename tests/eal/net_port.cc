@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "pmd/raw/rte_raw_rio.h"
@@ -355,7 +356,7 @@ BundleBytes& BundleBytes::item(const Bytes& item, uint16_t total, uint16_t offse
     bytes.push_back(static_cast<uint8_t>(word));
     bytes.push_back(static_cast<uint8_t>(word >> 8));
   }
-  bytes.insert(bytes.end(), item.begin(), item.end());
+  std::ranges::copy(item, std::back_inserter(bytes));
   bytes.resize((bytes.size() + 7) & ~size_t{7});
   return *this;
 }
