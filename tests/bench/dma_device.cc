@@ -13,7 +13,7 @@ int16_t start_dma(const char* name, rte_dma_direction direction, uint32_t dest_i
   expect(id >= 0, "no DMA device: is librte_dma_rio.so loaded?");
   const auto device = static_cast<int16_t>(id);
   rte_dma_conf conf{};
-  @conf.nb_vchans = 1;
+  conf.nb_vchans = 1;
   expect(rte_dma_configure(device, &conf) == 0, "configuring a DMA device");
   rte_dma_vchan_conf channel{};
   channel.direction = direction;

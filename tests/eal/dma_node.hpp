@@ -40,7 +40,7 @@ class Node {
   int start(rte_dma_direction direction, uint32_t dest_id = 0,
             rte_dma_rio_write write = RTE_DMA_RIO_NWRITE_R, uint16_t slots = 64) {
     rte_dma_conf conf{};
-    @conf.nb_vchans = 1;
+    conf.nb_vchans = 1;
     if (const int rc = rte_dma_configure(id_, &conf); rc != 0) {
       return rc;
     }

@@ -78,7 +78,7 @@ class DmaLost : public testing::Test {
     raw_ = rte_rawdev_get_dev_id("raw_rio0");
     id_ = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio0"));
     rte_dma_conf conf{};
-    @conf.nb_vchans = 1;
+    conf.nb_vchans = 1;
     ASSERT_EQ(rte_dma_configure(id_, &conf), 0);
     ASSERT_EQ(set_up(), 0);
     ASSERT_EQ(rte_dma_start(id_), 0);

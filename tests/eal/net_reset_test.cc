@@ -230,7 +230,7 @@ TEST(NetFlood, OthersOnTheCardGoOn) {
   const int16_t to = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio1"));
   for (const int16_t id : {to, from}) {
     rte_dma_conf conf{};
-    @conf.nb_vchans = 1;
+    conf.nb_vchans = 1;
     ASSERT_EQ(rte_dma_configure(id, &conf), 0);
     rte_dma_vchan_conf channel{};
     channel.direction = id == to ? RTE_DMA_DIR_DEV_TO_MEM : RTE_DMA_DIR_MEM_TO_DEV;

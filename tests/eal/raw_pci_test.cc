@@ -199,7 +199,7 @@ TEST_F(RawPci, ALostCardIsToldToOtherClasses) {
   const auto dma = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio0"));
   EXPECT_EQ(rte_dma_rio_dest_id(dma), 0x41u);
   rte_dma_conf conf{};
-  @conf.nb_vchans = 1;
+  conf.nb_vchans = 1;
   ASSERT_EQ(rte_dma_configure(dma, &conf), 0);
   rte_dma_vchan_conf channel{};
   channel.direction = RTE_DMA_DIR_MEM_TO_MEM;
