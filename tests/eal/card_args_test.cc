@@ -207,11 +207,10 @@ TEST(TakeArg, WhereverItStands) {
     const char* rest;
   };
   for (const auto& [text, value, rest] :
-       {Case{"card=a", "a", ""}, Case{"card=a,qp=1", "a", "qp=1"},
-        Case{"qp=1,card=a", "a", "qp=1"}, Case{"qp=1,card=,x=2", "", "qp=1,x=2"},
-        Case{"", nullptr, ""}, Case{"mycard=a", nullptr, "mycard=a"},
-        Case{"x=card=a", nullptr, "x=card=a"}, Case{"card", nullptr, "card"},
-        Case{"card=a,card=b", "a", "card=b"}}) {
+       {Case{"card=a", "a", ""}, Case{"card=a,qp=1", "a", "qp=1"}, Case{"qp=1,card=a", "a", "qp=1"},
+        Case{"qp=1,card=,x=2", "", "qp=1,x=2"}, Case{"", nullptr, ""},
+        Case{"mycard=a", nullptr, "mycard=a"}, Case{"x=card=a", nullptr, "x=card=a"},
+        Case{"card", nullptr, "card"}, Case{"card=a,card=b", "a", "card=b"}}) {
     std::string left = text;
     std::string got = "untouched";
     EXPECT_EQ(take_arg(&left, "card", &got), value != nullptr) << text;
