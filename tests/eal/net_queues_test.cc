@@ -124,7 +124,9 @@ TEST_F(NetQueues, TheTableMovesFlows) {
   EXPECT_EQ(rte_eth_dev_rss_reta_update(b().id(), table, 128), -EINVAL) << "no such queue";
   EXPECT_EQ(rte_eth_dev_rss_reta_update(b().id(), table, 64), -EINVAL);
   uint8_t key[40];
-  rte_eth_rss_conf conf{.rss_key = key, .rss_key_len = 40, .rss_hf = 0};
+  rte_eth_rss_conf conf{};
+  conf.rss_key = key;
+  conf.rss_key_len = sizeof(key);
   ASSERT_EQ(rte_eth_dev_rss_hash_conf_get(b().id(), &conf), 0);
   EXPECT_EQ(key[0], 0x6d);
   EXPECT_EQ(conf.rss_hf, kRss);
