@@ -1,4 +1,5 @@
-// A DMA device as the tests use it: one channel, and memory to copy from and to.
+/// @file
+/// A DMA device as the tests use it: one channel, and memory to copy from and to.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,10 +21,12 @@ inline constexpr size_t kBytes = 3 << 20;       // more than one request of the 
 inline constexpr uint64_t kWindowAt = 0x40000000;
 inline constexpr uint16_t kKey = 0x5A5A;
 
+/// @return the bus address of memory of EAL.
 inline rte_iova_t iova(const void* va) {
   return rte_mem_virt2iova(va);
 }
 
+/// Zeros, of EAL.
 struct Memory {
   explicit Memory(size_t bytes) : va(static_cast<uint8_t*>(rte_zmalloc("dma", bytes, 64))) {}
   ~Memory() { rte_free(va); }

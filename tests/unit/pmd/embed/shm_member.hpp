@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -20,23 +19,10 @@
 #include <utility>
 
 #include "pmd/embed/riopmd.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 
 namespace rio::test {
-
-inline constexpr auto kPatience = std::chrono::seconds(30);
-
-/// Polls until `done()` says so. @return false: not within reason.
-template <class Done>
-[[nodiscard]] bool wait_until(const Done& done) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > until) {
-      return false;
-    }
-  }
-  return true;
-}
 
 /// An open card with buffers posted.
 class Member {

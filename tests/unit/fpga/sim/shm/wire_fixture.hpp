@@ -1,11 +1,11 @@
-// A member of a fabric between processes, and one that the test moves by hand: an Exchange and what
-// is written into its half.
+/// @file
+/// A member of a fabric between processes, and one that the test moves by hand: an Exchange and
+/// what is written into its half.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -13,22 +13,10 @@
 
 #include "fpga/sim/shm/shm_wire.hpp"
 #include "fpga/sim/unix_socket.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 
 namespace rio::test {
-
-inline constexpr auto kPatience = std::chrono::seconds(20);
-
-template <class Done>
-[[nodiscard]] bool wait_until(const Done& done) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > until) {
-      return false;
-    }
-  }
-  return true;
-}
 
 class Wire : public testing::Test {
  protected:
