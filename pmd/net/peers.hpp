@@ -106,6 +106,17 @@ struct Peers {
     owe(owed_join, dest_id);
     owe(owed_call, dest_id);
   }
+  /// Nothing is sent to him, until he joins.
+  void take_away(uint32_t dest_id) {
+    reachable.remove(dest_id);
+    joined.remove(dest_id);
+    bundles.remove(dest_id);
+  }
+  /// The same, and he is called seldom.
+  void fall_asleep(uint32_t dest_id) {
+    asleep.add(dest_id);
+    take_away(dest_id);
+  }
   /// Whether frames of a port may come from a destID.
   [[nodiscard]] bool sends_for(uint32_t source, uint32_t port) const {
     return source >= port && source - port <= more[port].load(std::memory_order_relaxed);

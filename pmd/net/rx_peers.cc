@@ -18,10 +18,9 @@ void NetRx::look_at_doorbells() {
 
 void NetRx::heard(uint32_t source, uint16_t info) {
   if (info == kLeaveDoorbell) {
-    counts_.leaves.add(peers_.joined.remove(source) ? 1 : 0);
-    peers_.reachable.remove(source);
+    counts_.leaves.add(peers_.joined.has(source) ? 1 : 0);
+    peers_.take_away(source);
     peers_.known.remove(source);
-    peers_.bundles.remove(source);
     peers_.set_more(source, 0);
     return;
   }

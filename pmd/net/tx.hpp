@@ -77,7 +77,8 @@ class NetTx {
   [[nodiscard]] bool is_stuck(uint32_t looks);
   /// Nobody is in burst(). The ring is stopped and started again: who has not taken his message is
   /// asleep, and it is lost, with all that was not sent yet.
-  /// @return 0; -ETIMEDOUT, -ENODEV: the ring does not work any more. The log says so.
+  /// @param timeout_ms of the stop. @return 0, or what stop() and restart() of queues return: the
+  /// ring does not work any more.
   [[nodiscard]] int give_up(uint32_t timeout_ms);
   /// Tell all who have joined that we leave. Before stop().
   void leave();
@@ -160,7 +161,6 @@ class NetTx {
   void take_back_all();
   void not_delivered(const Record& record, Status status);
   void bell_done(const TxDone& done);
-  void take_away_peer(uint32_t dest_id);
   void stage_owed();
   [[nodiscard]] bool ring_bell(uint32_t dest_id, uint16_t info);
 
@@ -200,9 +200,9 @@ class NetTx {
   uint32_t bursts_seen_ = 0;  // by tell_if_idle()
   uint32_t more_ids_ = 0;
   uint32_t bells_out_ = 0;  // doorbells that are under way
-  uint32_t oldest_ = 0;     // message that is_stuck() saw, at its
-  uint32_t looks_ = 0;      // looks before this one
-  bool giving_up_ = false;
+  uint32_t oldest_ = 0;     // entry that is_stuck() saw last,
+  uint32_t looks_ = 0;      // and how often it was the same
+  bool giving_up_ = false;  // what reap() sees as given up was by give_up()
   Bus* bus_ = nullptr;
   std::array<uint16_t, kNetDestIds> numbers_{};  // of the next message to each destID
   std::array<uint8_t, kNetDestIds> failures_{};  // in a row

@@ -50,32 +50,24 @@ uint32_t NetTx::reap() {
       status == Status::kHostReadFailed) {
     return;  // not the peer's doing
   }
-  failures_seen_ = true;
-  uint8_t& failures = failures_[record.dest_id];
-  const bool sleeps = giving_up_ && status == Status::kRetryExpired;
-  if (++failures < kFailuresMax && !sleeps) {
+  if (giving_up_ && status == Status::kRetryExpired) {
+    failures_[record.dest_id] = 0;
+    peers_.fall_asleep(record.dest_id);
     return;
   }
-  failures = 0;
-  if (sleeps) {
-    peers_.asleep.add(record.dest_id);
+  failures_seen_ = true;
+  uint8_t& failures = failures_[record.dest_id];
+  if (++failures == kFailuresMax) {
+    failures = 0;
+    peers_.take_away(record.dest_id);
   }
-  take_away_peer(record.dest_id);
 }
 
 void NetTx::bell_done(const TxDone& done) {
   --bells_out_;
   if (giving_up_ && done.status == Status::kRetryExpired) {
-    const auto dest_id = static_cast<uint32_t>(done.cookie - kDoorbellCookie);
-    peers_.asleep.add(dest_id);
-    take_away_peer(dest_id);
+    peers_.fall_asleep(static_cast<uint32_t>(done.cookie - kDoorbellCookie));
   }
-}
-
-void NetTx::take_away_peer(uint32_t dest_id) {
-  peers_.reachable.remove(dest_id);
-  peers_.joined.remove(dest_id);
-  peers_.bundles.remove(dest_id);
 }
 
 bool NetTx::is_stuck(uint32_t looks) {
@@ -87,11 +79,13 @@ bool NetTx::is_stuck(uint32_t looks) {
     const uint32_t oldest = queue_->oldest_index();
     looks_ = oldest == oldest_ && oldest != queue_->next_index() ? looks_ + 1 : 0;
     oldest_ = oldest;
-    const uint32_t receiver = queue_->slot_dest_id(oldest);
-    peers_.joined.for_each([&](uint32_t dest_id) {
-      stuck = looks_ >= looks && dest_id != receiver;
-      return !stuck;
-    });
+    if (looks_ >= looks) {
+      const uint32_t receiver = queue_->slot_dest_id(oldest);
+      peers_.joined.for_each([&](uint32_t dest_id) {
+        stuck = dest_id != receiver;
+        return !stuck;
+      });
+    }
   }
   turn_.give();
   return stuck;
@@ -102,12 +96,11 @@ int NetTx::give_up(uint32_t timeout_ms) {
   if (queue_ == nullptr) {
     return 0;
   }
-  int rc = queue_->stop(timeout_ms);
+  const int rc = queue_->stop(timeout_ms);
   giving_up_ = true;
   reap_all();
   giving_up_ = false;
-  rc = rc != 0 ? rc : queue_->restart();
-  return rc;
+  return rc != 0 ? rc : queue_->restart();
 }
 
 bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {

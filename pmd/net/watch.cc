@@ -87,8 +87,10 @@ void NetPort::give_up(NetTx& queue) {
   }
   // A ring that does not work any more is found at the next look.
   if (queue.give_up(kStopTimeoutMs) == 0) {
-    log_warning("%s: a peer took nothing for %u ms: what was under way to it was dropped",
-                name_.c_str(), static_cast<uint32_t>(kStuckLooks * kPeriodUs / 1000));
+    log_warning(
+        "%s: a peer took nothing for %u ms: what was under way was dropped; poll its port, or have "
+        "the card give up sooner with retry_limit=",
+        name_.c_str(), static_cast<uint32_t>(kStuckLooks * kPeriodUs / 1000));
   }
   queue.give_back();
 }
