@@ -193,16 +193,25 @@ int EalCard::claim_one(int wanted, CardUser& user, uint32_t* qp) {
     *qp = static_cast<uint32_t>(wanted);
     return claim(*qp, user);
   }
-  for (*qp = 0; card_ != nullptr && *qp < queue_pairs(); ++*qp) {
+  if (const int rc = require_card(name_); rc != 0) {
+    return rc;
+  }
+  for (*qp = 0; *qp < queue_pairs(); ++*qp) {
     if (owners_[*qp] == nullptr && shared_.claim(*qp, *bus_) == 0) {
       owners_[*qp] = &user;
       return 0;
     }
   }
-  log_error("%s: %s", name_.c_str(),
-            card_ == nullptr ? "the last reset of the card failed: reset it again"
-                             : "no queue pair is free: give an emulated card more with qps=");
-  return card_ == nullptr ? -ENODEV : -EBUSY;
+  log_error("%s: no queue pair is free: give an emulated card more with qps=", name_.c_str());
+  return -EBUSY;
+}
+
+int EalCard::require_card(const std::string& user) const {
+  if (card_ == nullptr) {
+    log_error("%s: the last reset of card %s failed: reset it again", user.c_str(), name_.c_str());
+    return -ENODEV;
+  }
+  return 0;
 }
 
 void EalCard::release(uint32_t qp, CardUser& user) {

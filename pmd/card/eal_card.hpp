@@ -107,6 +107,9 @@ class EalCard {
   [[nodiscard]] Bus& bus() { return *bus_; }
   /// Null: the last reset failed.
   [[nodiscard]] Card* card() { return card_.get(); }
+  /// Before card() is used by who cannot know that it is there. @param user named in the log.
+  /// @return 0, -ENODEV: the last reset failed; the log says so.
+  [[nodiscard]] int require_card(const std::string& user) const;
   /// Source ID of a queue pair. BAR read. @return Card::kNoDestId: it has none, or there is no
   /// card.
   [[nodiscard]] uint32_t dest_id(uint32_t qp) {

@@ -120,12 +120,7 @@ int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
           name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());
       return -ENODEV;
     }
-    if ((*out)->card() == nullptr) {
-      log_error("%s: the last reset of the card of %s failed: reset it again", name.c_str(),
-                card.c_str());
-      return -ENODEV;
-    }
-    return 0;
+    return (*out)->require_card(name);
   }
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());

@@ -46,16 +46,8 @@ int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, in
   return rc;
 }
 
-int DmaDevice::check_card() const {
-  if (card_->card() == nullptr) {
-    log_error("%s: the last reset of the card failed: reset it again", name_.c_str());
-    return -ENODEV;
-  }
-  return 0;
-}
-
 int DmaDevice::open() {
-  if (const int rc = check_card(); rc != 0) {
+  if (const int rc = card_->require_card(name_); rc != 0) {
     return rc;
   }
   QueuePairConfig config;
@@ -184,7 +176,7 @@ int DmaDevice::way_of(const rte_dma_vchan_conf& conf, DmaWay* way) {
 
 int DmaDevice::setup(uint16_t number, const rte_dma_vchan_conf& conf) {
   DmaWay way;
-  int rc = check_card();
+  int rc = card_->require_card(name_);
   rc = rc != 0 ? rc : way_of(conf, &way);
   if (rc != 0) {
     return rc;

@@ -69,7 +69,6 @@ class DmaDevice final : public CardUser {
 
  private:
   DmaDevice(std::string name, std::shared_ptr<EalCard> card);
-  [[nodiscard]] int check_card() const;
   [[nodiscard]] int open();
   [[nodiscard]] int reopen();
   [[nodiscard]] int open_to_self();

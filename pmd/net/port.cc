@@ -176,8 +176,8 @@ void NetPort::release_rx(uint16_t queue) {
 }
 
 int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred) {
-  if (card_->card() == nullptr) {
-    return -ENODEV;
+  if (const int rc = card_->require_card(name_); rc != 0) {
+    return rc;
   }
   if (queue != 0) {
     if (const int rc = card_->claim(qp_ + queue, *this); rc != 0) {
@@ -284,11 +284,8 @@ int NetPort::check_queues() {
 }
 
 int NetPort::start() {
-  if (card_->card() == nullptr) {
-    log_error("%s: the last reset of the card failed: reset it again", name_.c_str());
-    return -ENODEV;
-  }
-  int rc = check_queues();
+  int rc = card_->require_card(name_);
+  rc = rc != 0 ? rc : check_queues();
   if (rc != 0) {
     return rc;
   }

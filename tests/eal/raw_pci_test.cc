@@ -213,7 +213,7 @@ TEST_F(RawPci, ALostCardIsToldToOtherClasses) {
   EXPECT_EQ(rte_dma_start(dma), -ENODEV);
   ASSERT_EQ(rte_vdev_uninit("dma_rio0"), 0);
   EXPECT_NE(rte_vdev_init("dma_rio1", of_it.c_str()), 0);
-  EXPECT_NE(log.text().find("dma_rio1: the last reset of the card of " + std::string(kCard)),
+  EXPECT_NE(log.text().find("dma_rio1: the last reset of card " + std::string(kCard)),
             std::string::npos)
       << log.text();
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
