@@ -164,9 +164,9 @@ step_reset() {
 reset_in_transfer() {
   local pid code=0 size
   size=$(stat -c %s "$ip_work/www/reset")
-  fetch 10.77.0.2 reset --limit-rate $((size / 4)) & # at least four seconds
+  fetch 10.77.0.2 reset --limit-rate $((size / 8)) & # at least eight seconds
   pid=$!
-  while [ "$(stat -c %s "$ip_work/got" 2>/dev/null || echo 0)" -lt $((size / 4)) ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+  while [ "$(stat -c %s "$ip_work/got" 2>/dev/null || echo 0)" -lt $((size / 8)) ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
   kill -0 $pid 2>/dev/null || code=1
   ip_reset "$1" || { code=1; echo "the card of $ip_name-$1 was not reset: $(tail -n 1 "$ip_work/reset.log")"; }
   wait $pid || { echo "side $1: curl ended with $?: $(tail -n 1 "$ip_work/curl.log")"; return 1; }
