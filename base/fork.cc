@@ -1,0 +1,71 @@
+#include "base/fork.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <mutex>
+
+namespace rio::base {
+
+/// All InChild objects of the process, in a list that needs no memory of its own.
+class Children {
+ public:
+  static Children& get() {
+    static auto* const kAll = new Children;  // outlives all that is static
+    return *kAll;
+  }
+  void add(InChild* entry) {
+    const std::lock_guard lock(mutex_);
+    entry->next_ = first_;
+    if (first_ != nullptr) {
+      first_->before_ = entry;
+    }
+    first_ = entry;
+  }
+  void remove(InChild* entry) {
+    const std::lock_guard lock(mutex_);
+    (entry->before_ == nullptr ? first_ : entry->before_->next_) = entry->next_;
+    if (entry->next_ != nullptr) {
+      entry->next_->before_ = entry->before_;
+    }
+  }
+
+ private:
+  Children() {
+    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                   [] { get().run_all(); });
+  }
+  void run_all() {
+    for (const InChild* entry = first_; entry != nullptr; entry = entry->next_) {
+      entry->run_(entry->ctx_);
+    }
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  InChild* first_ = nullptr;
+};
+
+InChild::InChild(Run run, void* ctx) : run_(run), ctx_(ctx) {
+  Children::get().add(this);
+}
+
+InChild::~InChild() {
+  Children::get().remove(this);
+}
+
+void release_in_child(int fd) {
+  if (fd < 0) {
+    return;
+  }
+  close(fd);  // first: there may be no number left
+  const int made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (made >= 0 && made != fd) {
+    dup3(made, fd, O_CLOEXEC);
+    close(made);
+  }
+}
+
+}  // namespace rio::base
