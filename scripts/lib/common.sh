@@ -71,13 +71,10 @@ release() {
 
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {
-  local name
-  for name in "$@"; do
-    case $(dpkg-query -W -f '${db:Status-Abbrev}' "$name" 2>/dev/null) in
-      ?i*) ;;
-      *) echo "$name" ;;
-    esac
-  done
+  local installed
+  # The second letter of the state is what the package is.
+  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p')
+  printf '%s\n' "$@" | grep -v -x -F -e "$installed" || true
 }
 
 # install_packages NAME...: installs what is missing; contacts no server if nothing is. Where some
