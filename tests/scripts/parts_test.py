@@ -141,6 +141,15 @@ class WithoutLibraries(Machine):
         self.assertNotIn("librio-fi.so", " ".join(self.calls("ninja")))
         self.assertIn("apt-get install libfabric-dev", done.stdout)
 
+    def test_check_builds_twice_and_tells_once(self):
+        self.tell("no_module", "libfabric")
+        done = self.run_script("check", "gcc", "clang")
+        setups = [line for line in self.calls("meson") if line.startswith("setup")]
+        self.assertEqual(["-Dofi=disabled" in line for line in setups], [True, True])
+        text = "built without the libfabric provider"
+        self.assertEqual((done.stderr.count(text), done.stdout.count(text)), (1, 1), done.stdout + done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "2 checks passed, 0 failed, 0 skipped")
+
     def test_no_tests_without_googletest(self):
         self.tell("no_module", "gtest")
         done = self.run_script("test", code=1)
