@@ -230,6 +230,24 @@ class Summary(Machine):
         self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed, 0 skipped")
 
 
+class Steps(Machine):
+    """Those of scripts/demo-ip know which programs they take."""
+
+    def lacks(self, step, *there):
+        for name in there:
+            self.tool(name, "")
+        done = subprocess.run(["/bin/bash", "-c", '. "$0"; PATH=$1; step_lacks "$2"',
+                               os.path.join(ROOT, "scripts", "lib", "ip_steps.sh"), self.tools, step],
+                              capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout.strip()
+
+    def test_programs(self):
+        self.assertEqual(self.lacks("web6"), (0, "curl"))
+        self.assertEqual(self.lacks("iperf3", "curl"), (0, "iperf3"))
+        self.assertEqual(self.lacks("web", "curl"), (1, ""))
+        self.assertEqual(self.lacks("ssh", "ssh"), (0, "dropbear"))
+
+
 class Lacking(unittest.TestCase):
     """tests/support/lacking, which stands for tests of a part that the build lacks."""
 
