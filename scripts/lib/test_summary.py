@@ -23,7 +23,7 @@ def skip_reason(text, case=None):
                  if line.strip() and not re.search(r": Skipped$", line)]
         return " ".join(lines[:2]) or "no reason given"
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
+    return lines[-1].removeprefix("skipped: ") if lines else "no reason given"
 
 
 def tail(text, lines=25):

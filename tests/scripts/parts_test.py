@@ -216,9 +216,9 @@ class Summary(Machine):
         done = self.run_script("test")
         lines = done.stdout.splitlines()
         self.assertEqual(lines[-1], "1 passed, 0 failed, 6 skipped")
-        self.assertIn("skipped    5 tests: skipped: built without DPDK: read on", lines)
+        self.assertIn("skipped    5 tests: built without DPDK: read on", lines)
         self.assertIn("           eal, stock/ip, qemu/uio, testpmd_modes, plot", lines)
-        self.assertIn("skipped    sv: skipped: no verilator", lines)
+        self.assertIn("skipped    sv: no verilator", lines)
         end = "\n".join(lines[-9:])
         for text in (REMEDY, "not installed: verilator qemu-system-x86", "none are played"):
             self.assertIn(text, end)
