@@ -248,6 +248,26 @@ class Steps(Machine):
         self.assertEqual(self.lacks("ssh", "ssh"), (0, "dropbear"))
 
 
+class Tree(unittest.TestCase):
+    """Meson configures what is left of it, and counts the tests of what is not."""
+
+    def test_without_dpdk_and_libfabric(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["meson", "setup", folder, ROOT, "-Ddpdk=disabled", "-Dofi=disabled"],
+                                  capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
+            with open(os.path.join(folder, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
+                tests = json.load(file)
+        of_suite = {}
+        for test in tests:
+            for suite in test["suite"]:
+                of_suite.setdefault(suite.split(":")[-1], []).append(test["cmd"][0].endswith("/lacking"))
+        for suite in ("eal", "stock", "qemu", "mpi"):
+            self.assertEqual(set(of_suite[suite]), {True}, suite)
+        for suite in ("unit", "apps"):
+            self.assertEqual(set(of_suite[suite]), {True, False}, suite)
+
+
 class Lacking(unittest.TestCase):
     """tests/support/lacking, which stands for tests of a part that the build lacks."""
 
