@@ -120,7 +120,9 @@ def main():
             summary.failed.append(("meson test", f"exit code {args.exit_code}", text))
 
     if args.selected and not summary.passed and not summary.failed and not summary.skipped:
-        summary.failed.append(("meson test", "no test of that name or suite", ""))
+        lacks = args.missing and os.path.exists(args.missing) and os.path.getsize(args.missing)
+        why = "; the build lacks what is named below" if lacks else ""
+        summary.failed.append(("meson test", "no test of that name or suite" + why, ""))
 
     print_skipped(summary.skipped)
     for name, what, output in summary.failed:

@@ -223,6 +223,13 @@ class Summary(Machine):
         for text in (REMEDY, "not installed: verilator qemu-system-x86", "none are played"):
             self.assertIn(text, end)
 
+    @unittest.skipIf(os.path.exists(SHIPPED), f"this machine has {SHIPPED}")
+    def test_a_name_that_the_build_lacks(self):
+        self.results()
+        done = self.run_script("test", "pmd/net/pair-no-huge", code=1)
+        self.assertIn("no test of that name or suite; the build lacks what is named below", done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
+
     def test_nothing_missing(self):
         self.have_driver_headers(True)
         self.results(("good", "OK", ""), ("bad", "FAIL", "why\n"))
