@@ -72,8 +72,8 @@ release() {
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {
   local installed
-  # The second letter of the state is what the package is.
-  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p')
+  # The second letter of the state is what the package is. dpkg-query fails if it knows one not at all.
+  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p' || true)
   printf '%s\n' "$@" | grep -v -x -F -e "$installed" || true
 }
 
