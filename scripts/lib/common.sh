@@ -72,8 +72,8 @@ release() {
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {
   local installed
-  # The second letter of the state is what the package is.
-  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p')
+  # The second letter of the state is what the package is. dpkg-query fails if it knows one not at all.
+  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p' || true)
   printf '%s\n' "$@" | grep -v -x -F -e "$installed" || true
 }
 
@@ -224,7 +224,14 @@ run_meson_tests() {
   MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
     "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
   local -a selected=()
-  case " $* " in *" --suite"*) selected=(--selected) ;; esac
+  local argument previous=''
+  for argument in "$@"; do
+    case $previous,$argument in
+      --no-suite,* | --repeat,* | --timeout-multiplier,*) ;;
+      *,--suite* | *,[!-]*) selected=(--selected) ;;
+    esac
+    previous=$argument
+  done
   meson_tests_failed=0
   "$py" "$root/scripts/lib/test_summary.py" --exit-code "$code" --limit "$limit" \
     --run-log "$dir/test-run.log" ${RIO_MISSING:+--missing "$RIO_MISSING"} "${selected[@]}" "$log" ||
