@@ -1,0 +1,38 @@
+#include "fpga/sim/own_folder.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace rio::sim {
+
+std::string runtime_base() {
+  const char* const base = std::getenv("RIO_RUNTIME_DIR");
+  return base == nullptr || *base == '\0' ? "/dev/shm" : base;
+}
+
+std::string user_folder_name() {
+  return "riopmd-" + std::to_string(geteuid());
+}
+
+int check_own_folder(const struct stat& info, const std::string& path, std::string* error) {
+  constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
+  if (!S_ISDIR(info.st_mode)) {
+    *error = path + " is no folder; remove it, or " + kElsewhere;
+    return -ENOTDIR;
+  }
+  if (info.st_uid != geteuid()) {
+    *error = path + " belongs to user " + std::to_string(info.st_uid) +
+             ", this process is of user " + std::to_string(geteuid()) +
+             "; let that user remove it, or " + kElsewhere;
+    return -EPERM;
+  }
+  if ((info.st_mode & 077) != 0) {
+    *error = path + " is open to other users; remove it, or " + kElsewhere;
+    return -EPERM;
+  }
+  return 0;
+}
+
+}  // namespace rio::sim
