@@ -104,6 +104,11 @@ bool Keeper::wait(bool watch) {
   return ordered;
 }
 
+bool Keeper::is_poked() {
+  const std::lock_guard lock(poke_mutex_);
+  return poke_ != nullptr;
+}
+
 bool Keeper::call() {
   const std::lock_guard lock(poke_mutex_);
   return poke_ != nullptr && poke_(poke_ctx_);
@@ -113,7 +118,7 @@ void Keeper::run() {
   uint64_t seen = 0;
   bool watch = false;
   while (!stop_.load(std::memory_order_relaxed)) {
-    const bool ordered = wait(watch);
+    const bool ordered = wait(watch && is_poked());
     watch =
         asleep_->load(std::memory_order_acquire) || polls_.load(std::memory_order_relaxed) == seen;
     unattended_.store(watch, std::memory_order_relaxed);

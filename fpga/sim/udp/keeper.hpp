@@ -49,6 +49,8 @@ class Keeper {
   [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
   bool call();
+  /// Whether call() calls anybody. Otherwise what has come stays, and must not wake the thread.
+  [[nodiscard]] bool is_poked();
 
   const int socket_;
   const std::atomic<bool>* const asleep_;

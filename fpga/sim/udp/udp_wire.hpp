@@ -82,6 +82,8 @@ class UdpWire final : public Member, private Listener {
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
+  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units, which may have been the last
+  static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
   [[nodiscard]] int take_seat(const Seat& seat, Address* at, std::string* error);
@@ -92,6 +94,8 @@ class UdpWire final : public Member, private Listener {
   void on_hello(const Address& from, const Greeting& hello, uint32_t seen_bytes);
   void on_accept(Peer& peer, const Greeting& accept);
   void on_farewell(Peer& peer, const Greeting& farewell);
+  void on_question(const Address& from, const Greeting& question);
+  void refuse(const Address& to, const Greeting& what, Reason reason);
   [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
   [[nodiscard]] Peer* peer_at(const Address& address);
   [[nodiscard]] Peer* peer_of(uint32_t dest_id);
@@ -114,6 +118,7 @@ class UdpWire final : public Member, private Listener {
   void look(Peer& peer);
   void look_at_all();
   void look_at_session(Peer& peer);
+  void look_at_doubt(Peer& peer);
   void call(Peer& peer);
   [[nodiscard]] uint32_t free_id(const Address& of);
   void take_reached();
