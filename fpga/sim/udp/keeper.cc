@@ -59,6 +59,24 @@ void Keeper::stop() {
   thread_.join();
 }
 
+void Keeper::before_fork() {
+  if (std::this_thread::get_id() != thread_.get_id()) {  // else it has the lock
+    poke_mutex_.lock();
+  }
+}
+
+void Keeper::after_fork() {
+  if (std::this_thread::get_id() != thread_.get_id()) {
+    poke_mutex_.unlock();
+  }
+}
+
+void Keeper::in_child() {
+  base::release_in_child(epoll_.get());
+  base::release_in_child(order_.get());
+  after_fork();
+}
+
 void Keeper::set_poke(Member::Poke poke, void* ctx) {
   const std::lock_guard lock(poke_mutex_);
   poke_ = poke;

@@ -231,6 +231,9 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
     to.out = {&self_requests_->writer, &self_responses_->writer};
     return &to.out;
   }
+  if (inherited_) {
+    return nullptr;
+  }
   take_reached();
   Peer* const peer = peer_of(dest_id);
   const uint64_t now = monotonic_ns();
@@ -248,6 +251,10 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
 }
 
 void UdpWire::pump(uint64_t /*now_ns*/) {
+  if (inherited_) [[unlikely]] {
+    lose_all();
+    return;
+  }
   now_ns_ = monotonic_ns();
   take_reached();
   // First what the card has sent: somebody waits for it.
@@ -265,6 +272,21 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     socket_->flush();
   }
   keeper_->polled(due_ns_);
+}
+
+/// In a child: whoever waits for a peer hears that it is gone.
+void UdpWire::lose_all() {
+  for (const auto& peer : peers_) {
+    if (peer->session != nullptr) {
+      leave(*peer);
+    }
+    if (peer->leaving) {
+      close(*peer);
+    }
+    if (peer->calls.calling()) {
+      nobody(*peer);
+    }
+  }
 }
 
 void UdpWire::serve(Peer& peer) {

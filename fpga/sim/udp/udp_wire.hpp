@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "fpga/sim/member.hpp"
 #include "fpga/sim/udp/keeper.hpp"
 #include "fpga/sim/udp/members_file.hpp"
@@ -38,7 +39,8 @@ struct Seat {
 };
 
 /// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what
-/// Member says is any thread's belongs to the thread that steps the card.
+/// Member says is any thread's belongs to the thread that steps the card. In a child that is forked
+/// all peers are gone, and the parent's go on as if there was no child.
 class UdpWire final : public Member, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
@@ -86,6 +88,7 @@ class UdpWire final : public Member, private Listener {
   static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
+  void lose_all();
   [[nodiscard]] int take_seat(const Seat& seat, Address* at, std::string* error);
   void on_datagram(const Address& from, std::span<uint8_t> bytes) override;
   void on_refused(const Address& to) override;
@@ -156,6 +159,10 @@ class UdpWire final : public Member, private Listener {
   std::unordered_set<std::string> told_;
   std::atomic<bool> reached_{false};  // known_ has something new
   size_t taken_known_ = 0;            // how many of known_ are peers
+
+  bool inherited_ = false;  // this is a forked child, and the wire is its parent's
+  const base::InChild in_child_{[](void* ctx) { static_cast<UdpWire*>(ctx)->inherited_ = true; },
+                                this};
 
   std::unique_ptr<Keeper> keeper_;  // last: its thread uses the rest
 };

@@ -18,8 +18,7 @@ using Errors = std::map<int, uint32_t>;
 /// A server that is started when it is told, since processes are forked before cards are opened.
 class Server {
  public:
-  explicit Server(const std::string& card)
-      : child_([card] { return serve(card); }, &start_) {}
+  explicit Server(const std::string& card) : child_([card] { return serve(card); }, &start_) {}
   void start() { start_.tell(); }
   /// As the kernel does it: the port is free afterwards.
   void kill() {
