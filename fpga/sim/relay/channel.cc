@@ -6,12 +6,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "base/thread.hpp"
 #include "fpga/sim/relay/meeting_point.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
@@ -62,12 +62,13 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
     return rc;
   }
   made->owner_ = getpid();
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are for the program's own threads
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  made->thread_ = std::thread([self = made.get()] { self->run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  rc = base::start_thread(
+      "rio-relay", [self = made.get()](const std::stop_token& stop) { self->run(stop); },
+      &made->thread_);
+  if (rc != 0) {
+    *error = "relay:" + ticket.relay + ": " + base::why_no_thread(rc);
+    return rc;
+  }
   *out = std::move(made);
   return 0;
 }
@@ -120,7 +121,7 @@ Channel::~Channel() {
       thread_.detach();  // forked since: there is no such thread here
       return;
     }
-    stop_ = true;
+    thread_.request_stop();
     eventfd_write(order_.get(), 1);
     thread_.join();
     shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
@@ -162,10 +163,10 @@ void Channel::poke_soon() {
   eventfd_write(order_.get(), 1);
 }
 
-void Channel::run() {
+void Channel::run(const std::stop_token& stop) {
   bool again = false;
   bool listens = true;
-  while (!stop_) {
+  while (!stop.stop_requested()) {
     pollfd fds[] = {{order_.get(), POLLIN, 0},
                     {bell_.get(), POLLIN, 0},
                     {listens ? socket_.get() : -1, POLLIN, 0}};
@@ -181,7 +182,7 @@ void Channel::run() {
       listens = hear();
       rung = true;
     }
-    if (rung && !stop_) {
+    if (rung && !stop.stop_requested()) {
       const std::lock_guard lock(poke_mutex_);
       again = poke_ != nullptr && poke_(poke_ctx_);
     }

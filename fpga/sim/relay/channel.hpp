@@ -57,7 +57,7 @@ class Channel {
  private:
   Channel() = default;
   [[nodiscard]] int ask(const Ticket& ticket, std::string* error);
-  void run();
+  void run(const std::stop_token& stop);
   [[nodiscard]] bool hear();
   void post(const Control& news);
 
@@ -71,10 +71,8 @@ class Channel {
   std::string relay_;
   int owner_ = 0;  // pid
   std::atomic<bool>* news_flag_ = nullptr;
-  std::thread thread_;
-  bool rung_ = false;  // of the thread
+  std::jthread thread_;
 
-  std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::deque<Control> news_;
 

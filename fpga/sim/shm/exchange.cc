@@ -10,9 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
+#include <cstring>
 #include <span>
 
+#include "base/thread.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
 namespace rio::sim::shm {
@@ -76,10 +77,7 @@ Exchange::~Exchange() {
     return;
   }
   if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
+    thread_.request_stop();
     eventfd_write(order_.get(), 1);
     thread_.join();
   }
@@ -88,24 +86,23 @@ Exchange::~Exchange() {
   }
 }
 
-int Exchange::start() {
+int Exchange::start(std::string* error) {
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid() || getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
-    return -errno;
-  }
-  int rc = make_bell(&order_);
+  int rc = epoll_.valid() && getrandom(&nonce_, sizeof nonce_, 0) == sizeof nonce_ ? 0 : -errno;
+  rc = rc == 0 ? make_bell(&order_) : rc;
   rc = rc == 0 ? watch(order_.get(), Fdkind::kBell, nullptr) : rc;
   rc = rc == 0 ? watch(directory_->listener().get(), Fdkind::kSocket, nullptr) : rc;
   if (rc != 0) {
+    *error = std::string("no descriptors for the connections: ") + std::strerror(-rc) +
+             "; raise the limit of open files (ulimit -n)";
     return rc;
   }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are for the program's own threads
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return 0;
+  rc = base::start_thread(
+      "rio-shm", [this](const std::stop_token& stop) { run(stop); }, &thread_);
+  if (rc != 0) {
+    *error = base::why_no_thread(rc);
+  }
+  return rc;
 }
 
 void Exchange::want(uint32_t id) {
@@ -156,18 +153,15 @@ void Exchange::post(News news) {
   rung_ = true;
 }
 
-void Exchange::run() {
+void Exchange::run(const std::stop_token& stop) {
   epoll_event events[kEventsMax];
   for (;;) {
     const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms());
     for (int i = 0; i < count; ++i) {
       on_event(events[i].data.fd);
     }
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) {
-        return;
-      }
+    if (stop.stop_requested()) {
+      return;
     }
     call_wanted();
     if (std::exchange(rung_, false) || (again_ && count == 0)) {

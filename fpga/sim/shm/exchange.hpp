@@ -43,8 +43,8 @@ class Exchange {
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
-  /// Begin. @return -errno.
-  [[nodiscard]] int start();
+  /// Begin. @return 0, -errno; `error` says what and why.
+  [[nodiscard]] int start(std::string* error);
 
   // Any thread.
   /// Find who has this destID: kCame or kNobody will be said, or kCame was.
@@ -80,7 +80,7 @@ class Exchange {
     LinkPtr link;
   };
 
-  void run();
+  void run(const std::stop_token& stop);
   void on_event(int fd);
   void take_orders();
   void call_wanted();
@@ -107,7 +107,7 @@ class Exchange {
   uint64_t nonce_ = 0;
   Fd epoll_;
   Fd order_;  // eventfd: orders_ has something
-  std::thread thread_;
+  std::jthread thread_;
 
   // Of the thread.
   std::map<int, Watched> watched_;
@@ -117,7 +117,6 @@ class Exchange {
   bool again_ = false;
 
   std::mutex mutex_;
-  bool stop_ = false;
   std::vector<uint32_t> want_orders_;
   std::vector<LinkPtr> cut_orders_;
   bool poke_order_ = false;

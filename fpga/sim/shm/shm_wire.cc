@@ -98,8 +98,8 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   std::unique_ptr<ShmWire> wire(new ShmWire);
   wire->pull_ = seat.pull;
   wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_);
-  if (const int rc = wire->exchange_->start(); rc != 0) {
-    *error = "no thread or descriptors for the connections; raise ulimit -n or -u";
+  if (const int rc = wire->exchange_->start(error); rc != 0) {
+    *error = "shm:" + seat.fabric + ": " + *error;
     return rc;
   }
   *out = std::move(wire);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "base/fork.hpp"
@@ -24,8 +25,8 @@ class Keeper {
   ~Keeper() { stop(); }
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  /// Begin. @return -errno.
-  [[nodiscard]] int start();
+  /// Begin. @return 0, -errno; `error` says what and why.
+  [[nodiscard]] int start(std::string* error);
   /// End the thread; not in a process that was forked since.
   void stop();
 
@@ -50,7 +51,7 @@ class Keeper {
   void before_fork();
   void after_fork();
   void in_child();
-  void run();
+  void run(const std::stop_token& stop);
   [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
   bool call();
@@ -62,8 +63,7 @@ class Keeper {
   int owner_ = 0;  // pid
   Fd epoll_;
   Fd order_;  // eventfd
-  std::thread thread_;
-  std::atomic<bool> stop_{false};
+  std::jthread thread_;
   std::atomic<bool> unattended_{false};
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint64_t> due_ns_{UINT64_MAX};

@@ -86,8 +86,7 @@ int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* 
   wire->socket_->set_faults(seat.faults);
   wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_);
   wire->pumps_.store(true, std::memory_order_relaxed);
-  if (const int rc = wire->keeper_->start(); rc != 0) {
-    *error = "no thread or descriptors for the wire; raise ulimit -n or -u";
+  if (const int rc = wire->keeper_->start(error); rc != 0) {
     return rc;
   }
   *out = std::move(wire);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fork.hpp"
+#include "base/thread.hpp"
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
@@ -275,11 +276,17 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     impl->irqs.set_member(impl->member);
     impl->member->set_poke(&Impl::poke, impl.get());
   }
+  std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
   if (config.stepping == Stepping::kThread) {
-    const Impl* self = impl.get();
-    impl->thread = std::jthread([self](const std::stop_token& stop) { self->serve(stop); });
+    Impl* const self = bus->impl_.get();
+    const int rc = base::start_thread(
+        "rio-card", [self](const std::stop_token& stop) { self->serve(stop); }, &self->thread);
+    if (rc != 0) {
+      log_error("%s: %s", self->name.c_str(), base::why_no_thread(rc).c_str());
+      return rc;
+    }
   }
-  out->reset(new EmuBus(std::move(impl)));
+  *out = std::move(bus);
   return 0;
 }
 

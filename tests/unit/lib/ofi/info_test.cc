@@ -91,11 +91,38 @@ TEST_P(OfiParams, AreRefused) {
   EXPECT_EQ(get_info(wanted_), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OfiParams,
-                         testing::Values(std::pair{"FI_RIO_DESTID", "-1"},
-                                         std::pair{"FI_RIO_DESTID", "16777216"},
-                                         std::pair{"FI_RIO_QUEUE_PAIR", "64"},
-                                         std::pair{"FI_RIO_FABRIC", "besides-a-card"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, OfiParams,
+    testing::Values(std::pair{"FI_RIO_DESTID", "-1"}, std::pair{"FI_RIO_DESTID", "16777216"},
+                    std::pair{"FI_RIO_DESTID", "one"}, std::pair{"FI_RIO_QUEUE_PAIR", "64"},
+                    std::pair{"FI_RIO_QUEUE_PAIR", "1e0"}, std::pair{"FI_RIO_BORDER", "1e6"},
+                    std::pair{"FI_RIO_BORDER", "abc"}, std::pair{"FI_RIO_BORDER", "-1"},
+                    std::pair{"FI_RIO_BORDER", "64KB"}, std::pair{"FI_RIO_RMA_BORDER", "64 K"},
+                    std::pair{"FI_RIO_RMA_BORDER", "18446744073709551616"},
+                    std::pair{"FI_RIO_FABRIC", "besides-a-card"}));
+
+/// 64 KiB, where a profile says less: what is not longer is copied, and needs no receive to be
+/// done.
+class OfiBorder : public OfiPair {
+ protected:
+  static constexpr auto kVariable = "FI_RIO_BORDER";
+
+  struct Set {
+    Set() { setenv(kVariable, "64KiB", 1); }
+  };
+  OfiBorder() : OfiBorder(Set{}) {}
+  ~OfiBorder() override { unsetenv(kVariable); }
+
+ private:
+  explicit OfiBorder(const Set&) {}
+};
+
+TEST_F(OfiBorder, HasASuffix) {
+  std::vector<uint8_t> bytes(65536);
+  int context = 0;
+  ASSERT_EQ(fi_tsend(a_.ep(), bytes.data(), bytes.size(), nullptr, to_b_, 1, &context), 0);
+  expect_sent(&context);
+}
 
 }  // namespace
 }  // namespace rio::test
