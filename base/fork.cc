@@ -20,35 +20,48 @@ class Children {
     const std::lock_guard lock(mutex_);
     entry->next_ = first_;
     if (first_ != nullptr) {
-      first_->before_ = entry;
+      first_->previous_ = entry;
     }
     first_ = entry;
   }
   void remove(InChild* entry) {
     const std::lock_guard lock(mutex_);
-    (entry->before_ == nullptr ? first_ : entry->before_->next_) = entry->next_;
+    (entry->previous_ == nullptr ? first_ : entry->previous_->next_) = entry->next_;
     if (entry->next_ != nullptr) {
-      entry->next_->before_ = entry->before_;
+      entry->next_->previous_ = entry->previous_;
     }
   }
 
  private:
   Children() {
-    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                   [] { get().run_all(); });
+    pthread_atfork(
+        [] {
+          get().mutex_.lock();
+          get().run_all(&InChild::before_);
+        },
+        [] {
+          get().run_all(&InChild::in_parent_);
+          get().mutex_.unlock();
+        },
+        [] {
+          get().run_all(&InChild::run_);
+          get().mutex_.unlock();
+        });
   }
-  void run_all() {
+  void run_all(const InChild::Run InChild::*which) const {
     for (const InChild* entry = first_; entry != nullptr; entry = entry->next_) {
-      entry->run_(entry->ctx_);
+      if (entry->*which != nullptr) {
+        (entry->*which)(entry->ctx_);
+      }
     }
-    mutex_.unlock();
   }
 
   std::mutex mutex_;
   InChild* first_ = nullptr;
 };
 
-InChild::InChild(Run run, void* ctx) : run_(run), ctx_(ctx) {
+InChild::InChild(Run run, void* ctx, Run before, Run in_parent)
+    : run_(run), before_(before), in_parent_(in_parent), ctx_(ctx) {
   Children::get().add(this);
 }
 

@@ -15,7 +15,10 @@ class InChild {
   using Run = void (*)(void* ctx);
 
   /// Any thread, control path only; waits for a fork() that is under way.
-  InChild(Run run, void* ctx);
+  /// @param before for an object with a lock that a thread of the library's own takes: takes that
+  /// lock, in the thread that forks, since nobody would ever release it in the child. Under the
+  /// lock no InChild is made or destroyed. `run` and `in_parent` release it.
+  InChild(Run run, void* ctx, Run before = nullptr, Run in_parent = nullptr);
   ~InChild();
   InChild(const InChild&) = delete;
   InChild& operator=(const InChild&) = delete;
@@ -23,9 +26,11 @@ class InChild {
  private:
   friend class Children;
   const Run run_;
+  const Run before_;
+  const Run in_parent_;
   void* const ctx_;
   InChild* next_ = nullptr;
-  InChild* before_ = nullptr;
+  InChild* previous_ = nullptr;
 };
 
 /// Let go of the kernel object behind a descriptor that was inherited. The number stays taken, by

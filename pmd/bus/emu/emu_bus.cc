@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
@@ -72,8 +73,16 @@ class EventFds final : public model::IrqSink {
   }
 
  private:
+  void release() const {
+    for (const std::atomic<int>& fd : fds_) {
+      base::release_in_child(fd);
+    }
+  }
+
   std::atomic<int> fds_[kVectors];
   sim::Member* member_ = nullptr;
+  // A child neither wakes its parent nor takes what is to wake it.
+  const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
 bool valid(const EmuConfig& config) {

@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 namespace rio::base {
 namespace {
@@ -61,6 +64,32 @@ TEST(InChild, AChildMayEndWhatItHasInherited) {
               return in_child([&] { return times; });  // once, for the child itself
             }),
             1);
+}
+
+/// A lock that a thread of its own has most of the time.
+struct Busy {
+  std::mutex lock;
+  std::atomic<bool> stop{false};
+  std::thread thread{[this] {
+    while (!stop) {
+      const std::lock_guard held(lock);
+      usleep(1000);
+    }
+  }};
+};
+
+TEST(InChild, LocksOfOtherThreadsAreFreeInTheChildAndInTheParent) {
+  Busy busy;
+  const auto take = [](void* ctx) { static_cast<Busy*>(ctx)->lock.lock(); };
+  const auto release = [](void* ctx) { static_cast<Busy*>(ctx)->lock.unlock(); };
+  const InChild in_child_of_busy(release, &busy, take, release);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(in_child([&] { return busy.lock.try_lock() ? 0 : 1; }), 0);
+  }
+  busy.stop = true;
+  busy.thread.join();
+  EXPECT_TRUE(busy.lock.try_lock());
+  busy.lock.unlock();
 }
 
 /// A pipe whose reader is told when the last process with the writer has closed it.
