@@ -140,6 +140,7 @@ class NetRx {
                               const uint8_t* from);
   void refund(const uint8_t* from);
   [[nodiscard]] static bool has_place(const NetRxQueue& polled, const NetRxQueue& queue);
+  [[nodiscard]] static Took miss(NetRxQueue& queue);
   [[nodiscard]] Took hold(const NetRxQueue& polled, NetRxQueue& queue);
   [[nodiscard]] Took no_mbufs(const NetRxQueue& polled, NetRxQueue& queue);
   void wait_for_mbufs();

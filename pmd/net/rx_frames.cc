@@ -161,13 +161,19 @@ NetRx::Took NetRx::hold(const NetRxQueue& polled, NetRxQueue& queue) {
       (now_ticks - queue.held_since_ticks) * kHoldsPerSecond <= rte_get_tsc_hz()) {
     return Took::kNotNow;
   }
+  return miss(queue);
+}
+
+NetRx::Took NetRx::miss(NetRxQueue& queue) {
   queue.counts.ring_full.add(1);
   return Took::kNothing;
 }
 
+/// A frame for the polled queue waits. What another one lacks must not block this one, unless that
+/// one gives mbufs back by taking what its ring has.
 NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
   wait_for_mbufs();
-  return hold(polled, queue);
+  return &queue == &polled || rte_ring_count(queue.ring) != 0 ? hold(polled, queue) : miss(queue);
 }
 
 /// What is waited for may be in frames that are not whole, and never will be: they are given up
