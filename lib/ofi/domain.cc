@@ -11,6 +11,7 @@
 #include "lib/ofi/counter.hpp"
 #include "lib/ofi/endpoint.hpp"
 #include "lib/ofi/fabric.hpp"
+#include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/provider.hpp"
 #include "lib/ofi/releases.hpp"
 
@@ -25,9 +26,6 @@ constexpr uint32_t kCloseMs = 1000;
 }
 
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
-  return -FI_ENOSYS;
-}
-int no_poll(fid_domain*, fi_poll_attr*, fid_poll**) {
   return -FI_ENOSYS;
 }
 int no_stx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
@@ -47,7 +45,7 @@ fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
                             open_endpoint,
                             no_scalable,
                             open_counter,
-                            no_poll,
+                            open_poll_set,
                             no_stx,
                             no_srx,
                             query_atomic,

@@ -163,6 +163,7 @@ int Endpoint::take_source(const fi_info& info, int* number) {
   }
   if (is_service(name)) {
     service_ = service_of(name);
+    needs_service_ = is_needed(name);
     return 0;
   }
   Name own{};
@@ -266,7 +267,7 @@ int Endpoint::enable() {
   if (service_ != 0) {
     Name name{};
     const int rc = make_name(domain_, number, &name)
-                       ? Service::claim(domain_.fabric(), service_, name, &served_)
+                       ? Service::claim(domain_.fabric(), service_, name, needs_service_, &served_)
                        : -FI_EOTHER;
     if (rc != 0) {
       return rc;

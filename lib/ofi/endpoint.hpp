@@ -59,6 +59,7 @@ class Endpoint : public fid_ep {
   uint64_t caps_;
   int number_ = -1;       // among the domain's
   uint16_t service_ = 0;  // that it is to serve; 0: none
+  bool needs_service_ = false;
   bool enabled_ = false;
   std::unique_ptr<Service> served_;
   Channel tagged_;

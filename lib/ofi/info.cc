@@ -204,7 +204,7 @@ struct Question {
 }
 
 [[nodiscard]] int source_of(const Question& asked, Name* out) {
-  *out = name_of_service(asked.fabric, 0);
+  *out = name_of_service(asked.fabric, 0, false);
   if (asked.is_source()) {
     return asked.resolve_place(out);
   }

@@ -137,7 +137,7 @@ struct Freed {
              "fi_av_straddr() prints of it there, rio://DESTID/ENDPOINT";
     }
   }
-  *out = name_of_service(fabric, port);
+  *out = name_of_service(fabric, port, place.node != nullptr);
   return "";
 }
 
@@ -157,10 +157,11 @@ int resolve(const NodeService& place, uint32_t fabric, bool loud, Name* out) {
   return -FI_ENODATA;
 }
 
-Name name_of_service(uint32_t fabric, uint16_t number) {
+Name name_of_service(uint32_t fabric, uint16_t number, bool is_needed) {
   Name name = {};
   name.magic = kServiceMagic;
   name.dest_id = number;
+  name.endpoint = is_needed ? 1 : 0;
   name.fabric = static_cast<decltype(name.fabric)>(fabric);
   return name;
 }
@@ -175,7 +176,7 @@ int read_address(const void* bytes, uint32_t fabric, Name* out) {
   if (!is_service(name)) {
     return read_name(bytes, fabric, out);
   }
-  const Name right = name_of_service(fabric, service_of(name));
+  const Name right = name_of_service(fabric, service_of(name), is_needed(name));
   const bool ours = name.fabric == right.fabric;
   name.fabric = right.fabric;
   if (std::memcmp(&name, &right, sizeof(name)) != 0) {

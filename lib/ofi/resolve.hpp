@@ -23,9 +23,12 @@ struct NodeService {
 /// @param fabric mark of it. @param loud tell in the log what is wrong. @return 0, -FI_ENODATA.
 [[nodiscard]] int resolve(const NodeService& place, uint32_t fabric, bool loud, Name* out);
 
-/// The name of a service of this machine, valid on this machine. @param number 0: of none, as a
-/// source address that leaves the choice to the endpoint.
-[[nodiscard]] Name name_of_service(uint32_t fabric, uint16_t number);
+/// The name of a service of this machine, valid on this machine.
+/// @param number 0: of none, as a source address that leaves the choice to the endpoint.
+/// @param is_needed as a source address: an endpoint that cannot have it is refused. Without a node
+/// it is not: two programs of one machine that tell each other their names are both given the same
+/// service by some frameworks, and neither is looked for by it.
+[[nodiscard]] Name name_of_service(uint32_t fabric, uint16_t number, bool is_needed);
 
 /// Foreign bytes of an address: a Name, or one of a service. @return 0; -EINVAL: neither;
 /// -EHOSTUNREACH: of another fabric.
@@ -35,6 +38,9 @@ struct NodeService {
 /// Only of those.
 [[nodiscard]] inline uint16_t service_of(const Name& name) {
   return static_cast<uint16_t>(name.dest_id);
+}
+[[nodiscard]] inline bool is_needed(const Name& name) {
+  return name.endpoint != 0;
 }
 
 /// print_name() of a Name, and of a service "rio://:NUMBER". @return as snprintf().

@@ -103,7 +103,7 @@ Service::~Service() {
   close(fd_);
 }
 
-int Service::claim(uint32_t fabric, uint16_t number, const Name& name,
+int Service::claim(uint32_t fabric, uint16_t number, const Name& name, bool is_needed,
                    std::unique_ptr<Service>* out) {
   std::string folder;
   std::string error;
@@ -114,6 +114,13 @@ int Service::claim(uint32_t fabric, uint16_t number, const Name& name,
   const std::string path = path_of(folder, fabric, number);
   const std::scoped_lock lock(own().mutex);
   const int fd = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path);
+  if (fd == -EADDRINUSE && !is_needed) {
+    pmd::log_warning(
+        "rio: another endpoint of this user serves %u; this one is not found by it, but by its "
+        "name",
+        unsigned{number});
+    return 0;
+  }
   if (fd < 0) {
     return complain(fd, number, path);
   }

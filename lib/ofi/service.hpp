@@ -19,9 +19,11 @@ namespace rio::ofi {
 class Service {
  public:
   /// @param fabric mark of it. @param number 1 to 65535. @param name of the endpoint.
+  /// @param is_needed else that another endpoint serves it is a warning, and 0 with nothing in
+  /// `out`.
   /// @return 0; -EADDRINUSE: another endpoint of this user serves it; why the file cannot be made.
   /// Logged.
-  [[nodiscard]] static int claim(uint32_t fabric, uint16_t number, const Name& name,
+  [[nodiscard]] static int claim(uint32_t fabric, uint16_t number, const Name& name, bool is_needed,
                                  std::unique_ptr<Service>* out);
   ~Service();
   Service(const Service&) = delete;

@@ -97,7 +97,7 @@ TEST_F(OfiResolve, ANodeThatIsAName) {
 }
 
 TEST_F(OfiResolve, AServiceHasOneServer) {
-  const Info serving = ask(nullptr, kService, FI_SOURCE);
+  const Info serving = ask(kHere, kService, FI_SOURCE);
   ASSERT_NE(serving, nullptr);
   {
     const OfiNode server(serving, 1);
@@ -105,6 +105,19 @@ TEST_F(OfiResolve, AServiceHasOneServer) {
     expect_taken(other, serving);
   }
   const OfiNode again(serving, 1);  // it is free once the endpoint is closed
+}
+
+// Programs that tell each other their names are given the same service, without a node.
+TEST_F(OfiResolve, WithoutANodeTheFirstServes) {
+  const Info serving = ask(nullptr, kService, FI_SOURCE);
+  ASSERT_NE(serving, nullptr);
+  OfiNode first(serving, 1);
+  OfiNode second(serving, 2);
+  fi_addr_t to = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insertsvc(second.av(), nullptr, kService, &to, 0, nullptr), 1);
+  expect_arrives(second, to, first);
+  expect_arrives(first, first.insert(second), second);
+  expect_taken(second, ask(kHere, kService, FI_SOURCE));
 }
 
 TEST_F(OfiResolve, AServiceThatNobodyServes) {
