@@ -51,8 +51,9 @@ class Domain : public fid_domain, public Used {
   /// How often the user looked. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
-  /// Under a Guard. @return its number; -1: there are as many as can be.
-  [[nodiscard]] int add(Endpoint& endpoint);
+  /// Under a Guard. @param wanted its number; negative: any. @return its number; -EADDRINUSE: it is
+  /// taken; -ENOSPC: there are as many as can be; logged.
+  [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
  private:

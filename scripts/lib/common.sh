@@ -37,6 +37,9 @@ die() {
   exit 1
 }
 
+[[ $jobs =~ ^[1-9][0-9]{0,3}$ ]] ||
+  die "RIO_JOBS is '$jobs'" "it is how many things to run at once, from 1 to 9999; or unset it"
+
 # usage_error TEXT: a wrong command line; exit code 2.
 usage_error() {
   printf '%s: error: %s\n' "$self" "$1" >&2
