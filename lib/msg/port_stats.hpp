@@ -13,6 +13,7 @@ struct PortStats {
   uint64_t early = 0;     ///< arrived before one with a lower number
   uint64_t twice = 0;     ///< arrived once more
   uint64_t bad = 0;       ///< of no session, no context, or no sense: dropped
+  uint64_t refused = 0;   ///< news that a context of a peer has closed, or is not there
   uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
   uint64_t copied = 0;    ///< bytes copied by this library
   uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are

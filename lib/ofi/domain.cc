@@ -125,13 +125,16 @@ void Domain::work() {
 }
 
 int Domain::add(Endpoint& endpoint) {
-  auto* const place = std::find(endpoints_.begin(), endpoints_.end(), nullptr);
-  if (place == endpoints_.end()) {
+  const auto from = endpoints_.begin() + next_number_;
+  auto* place = std::find(from, endpoints_.end(), nullptr);
+  place = place != endpoints_.end() ? place : std::find(endpoints_.begin(), from, nullptr);
+  if (place == endpoints_.end() || *place != nullptr) {
     return -1;
   }
   *place = &endpoint;
   const auto number = static_cast<uint32_t>(place - endpoints_.begin());
   endpoints_end_ = std::max(endpoints_end_, number + 1);
+  next_number_ = (number + 1) % kEndpoints;
   return static_cast<int>(number);
 }
 
