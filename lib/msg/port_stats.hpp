@@ -19,6 +19,7 @@ struct PortStats {
   uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
   uint64_t restarts = 0;  ///< of the transmit ring, since a peer that did not answer filled it
   uint64_t rests = 0;     ///< peers that were left alone for a while, each time
+  uint64_t woken = 0;     ///< sleeps of threads that have ended, each time
   /// Long sleeps that only the clock ended, though something had come: a wake-up was lost.
   uint64_t overslept = 0;
 };
