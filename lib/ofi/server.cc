@@ -224,9 +224,7 @@ void Server::tell(const Answer& answer) {
   if (counter != nullptr) {
     counter->add(1);
   }
-  if (writes) {
-    answer.memory->written();
-  }
+  answer.memory->count(writes);
   if ((answer.ask.flags & AskHeader::kImmediate) != 0 && bound_.rx != nullptr) {
     Completion& completion = bound_.rx->add();
     const uint64_t kind = is_atomic(answer.ask.verb) ? FI_ATOMIC : FI_RMA;
