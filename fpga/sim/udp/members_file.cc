@@ -37,6 +37,11 @@ constexpr size_t kMembersMax = 65536;
   if (Address::parse(address, true, &place.address) != 0) {
     return "'" + address + "' is no host that can be found, with a port: write HOST:PORT";
   }
+  if (!place.address.is_one_place()) {
+    return "'" + address +
+           "' is the address of all interfaces, or of a group; write that of the "
+           "machine";
+  }
   for (const Place& other : *out) {
     if (other.id == place.id) {
       return "destID " + id + " stands there twice; give each card its own";
