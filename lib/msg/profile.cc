@@ -2,10 +2,10 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <string_view>
 
 #include "base/number.hpp"
+#include "base/text_file.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::msg {
@@ -95,22 +95,19 @@ int load_profile(const std::string& path, Profile* out) {
     *out = {};
     return 0;
   }
-  std::ifstream file(chosen, std::ios::binary);
-  std::string text(kFileMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad()) {
-    // What nobody has asked for need not be there.
-    if (path.empty() && from_environment("RIO_PROFILE").empty()) {
+  std::string text;
+  std::string error;
+  if (const int rc = base::read_text_file(chosen, kFileMax, &text, &error); rc != 0) {
+    // A profile that the user has not asked for need not be there.
+    const bool is_there = rc == -EISDIR || rc == -EFBIG || rc == -EILSEQ;
+    if (!is_there && path.empty() && from_environment("RIO_PROFILE").empty()) {
       *out = {};
       return 0;
     }
-    pmd::log_error(
-        "%s: no such profile, or it cannot be read; rio-tune --output makes one, "
-        "RIO_PROFILE=none goes without",
-        chosen.c_str());
-    return -ENOENT;
+    pmd::log_error("profile: %s; rio-tune --output makes one, RIO_PROFILE=none goes without",
+                   error.c_str());
+    return rc;
   }
-  text.resize(static_cast<size_t>(file.gcount()));
   return parse_profile(text, chosen, out);
 }
 

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fpga/sim/udp/greeting.hpp"
-
 #ifndef UDP_SEGMENT  // Linux 4.18, 5.0
 #define UDP_SEGMENT 103
 #endif
@@ -25,8 +23,6 @@ constexpr size_t kTakenBytes = 65536;
 constexpr size_t kSentBytes = 65000;
 constexpr uint32_t kSegmentsMax = 64;
 constexpr int kBufferBytes = 4 << 20;
-constexpr uint32_t kHeadersV4 = 28;
-constexpr uint32_t kHeadersV6 = 48;
 
 void set(int fd, int level, int name, int value) {
   static_cast<void>(setsockopt(fd, level, name, &value, sizeof(value)));
@@ -79,20 +75,6 @@ int Socket::open(const Address& at, std::unique_ptr<Socket>* out) {
   made->out_.resize(kSentBytes);
   *out = std::move(made);
   return 0;
-}
-
-uint32_t Socket::path_bytes(const Address& to) const {
-  const bool v6 = to.family() == AF_INET6;
-  const Fd probe(socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  int mtu = 0;
-  socklen_t bytes = sizeof(mtu);
-  if (!probe.valid() || connect(probe.get(), to.get(), to.bytes()) != 0 ||
-      getsockopt(probe.get(), v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu,
-                 &bytes) != 0) {
-    return kDatagramMin;
-  }
-  const uint32_t headers = v6 ? kHeadersV6 : kHeadersV4;
-  return std::clamp(static_cast<uint32_t>(mtu) - headers, kDatagramMin, kDatagramMax);
 }
 
 uint32_t Socket::receive(Listener* listener) {
@@ -160,8 +142,11 @@ void Socket::take_errors(Listener* listener) {
       if (told) {
         std::memcpy(&error, CMSG_DATA(at), sizeof(error));
       }
+      const Address meant(reinterpret_cast<const sockaddr*>(&to), header.msg_namelen);
       if (error.ee_errno == ECONNREFUSED) {
-        listener->on_refused(Address(reinterpret_cast<const sockaddr*>(&to), header.msg_namelen));
+        listener->on_refused(meant);
+      } else if (error.ee_errno == EMSGSIZE) {
+        listener->on_narrow(meant, error.ee_info);
       }
     }
   }

@@ -24,6 +24,8 @@ class Listener {
   virtual void on_datagram(const Address& from, std::span<uint8_t> bytes) = 0;
   /// The kernel says that nobody listens there.
   virtual void on_refused(const Address& to) = 0;
+  /// The kernel, or a router, says that the way takes packets of `mtu` bytes only.
+  virtual void on_narrow(const Address& to, uint32_t mtu) = 0;
 };
 
 /// What happens to datagrams on purpose, before they leave.
@@ -42,8 +44,6 @@ class Socket {
   /// Where it is.
   [[nodiscard]] const Address& address() const { return address_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Longest datagram that the way to an address takes, as far as this machine knows.
-  [[nodiscard]] uint32_t path_bytes(const Address& to) const;
 
   /// Take some of what has come. @return datagrams; less than kTakenMax: there is nothing left.
   uint32_t receive(Listener* listener);

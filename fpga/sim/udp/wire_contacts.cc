@@ -3,6 +3,7 @@
 
 #include "fpga/sim/udp/bytes.hpp"
 #include "fpga/sim/udp/now.hpp"
+#include "fpga/sim/udp/path.hpp"
 #include "fpga/sim/udp/udp_wire.hpp"
 
 namespace rio::sim::udp {
@@ -318,7 +319,7 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
     return true;
   }
   const std::lock_guard lock(mutex_);
-  for (const Known& known : known_) {
+  for (const Place& known : known_) {
     if (known.address == peer.address) {
       peer.first_id = known.id;
       return true;
@@ -328,7 +329,7 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id == 0) {
     return false;
   }
-  known_.push_back({peer.address, peer.first_id});
+  known_.push_back({peer.first_id, peer.address});
   reached_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -393,6 +394,25 @@ void UdpWire::cut(Peer& peer, const std::string& why) {
   trouble("cut " + peer.address.text(), peer.address.text() + " " + why);
   say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
   leave(peer);
+}
+
+/// Long datagrams are tried, so this is no fault unless it is less than there has to be. What an
+/// unknown router says is told, and ends nothing.
+void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
+  const Peer* const peer = peer_at(to);
+  if (peer == nullptr) {
+    return;
+  }
+  Path path = path_between(socket_->address(), to);
+  path.mtu = std::min(path.mtu, mtu);
+  if (!path.is_wide()) {
+    trouble("path " + to.text(), judge(socket_->address(), to, path).text);
+  } else if (peer->session != nullptr && path.datagram_bytes() < peer->session->datagram_bytes()) {
+    trouble("narrow " + to.text(),
+            "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
+                " bytes now, less than when the connection was made; it is cut, until programs "
+                "begin another one");
+  }
 }
 
 void UdpWire::on_refused(const Address& to) {

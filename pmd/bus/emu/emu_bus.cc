@@ -275,6 +275,7 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   if (impl->member != nullptr) {
     impl->irqs.set_member(impl->member);
     impl->member->set_poke(&Impl::poke, impl.get());
+    impl->tell_troubles();  // those of joining
   }
   std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
   if (config.stepping == Stepping::kThread) {

@@ -85,7 +85,12 @@ TEST_F(ProfileTest, WhereItIs) {
 
   setenv("RIO_PROFILE", folder_.at("missing").c_str(), 1);
   EXPECT_EQ(load_profile("", &profile), -ENOENT);  // was asked for
-  EXPECT_EQ(load_profile(folder_.at("."), &profile), -ENOENT);
+  EXPECT_EQ(load_profile(folder_.at("."), &profile), -EISDIR);
+  const std::string marked = write("marked",
+                                   "\xEF\xBB\xBF"
+                                   "eager_bytes = 3000\r\n");
+  EXPECT_EQ(load_profile(marked, &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 3000u);
   setenv("RIO_PROFILE", "none", 1);
   EXPECT_EQ(profile_path(), "");
   EXPECT_EQ(load_profile("", &profile), 0);

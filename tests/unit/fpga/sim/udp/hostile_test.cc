@@ -55,6 +55,7 @@ class Speaker final : private Listener {
     heard.emplace_back(bytes.begin(), bytes.end());
   }
   void on_refused(const Address& /*to*/) override {}
+  void on_narrow(const Address& /*to*/, uint32_t /*mtu*/) override {}
 
   std::unique_ptr<Socket> socket_;
 };
