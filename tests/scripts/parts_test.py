@@ -230,6 +230,13 @@ class Summary(Machine):
         self.assertIn("no test of that name or suite; the build lacks what is named below", done.stdout)
         self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
 
+    def test_names_with_stars(self):
+        self.have_driver_headers(True)
+        self.results(("good", "OK", ""))
+        self.run_script("test", "--repeat", "2", "pmd/n*", "other")
+        line = self.calls("meson")[-1]
+        self.assertTrue(line.endswith("--no-suite soak --repeat 2 pmd/net/one pmd/net/two other"), line)
+
     def test_nothing_missing(self):
         self.have_driver_headers(True)
         self.results(("good", "OK", ""), ("bad", "FAIL", "why\n"))
