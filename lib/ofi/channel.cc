@@ -63,6 +63,7 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   }
   operation->user = context;
   operation->tells = tells;
+  operation->injected = (flags & FI_INJECT) != 0;
   // Who is told nothing may never come back. Then nobody would send what waits, and the peer, which
   // may have what it needs for us already, would wait for ever.
   operation->may_wait = tells || (flags & FI_INJECT) == 0;
@@ -231,6 +232,12 @@ ssize_t Channel::cancel(void* context) {
   }
   const int rc = tag_->cancel(static_cast<SendOperation&>(*wanted));
   return rc == -EALREADY ? 0 : rc;
+}
+
+bool Channel::busy() {
+  bool busy = false;
+  sends_.for_each([&](const SendOperation& operation) { busy |= operation.injected; });
+  return busy;
 }
 
 /// @param tells whether a completion is wanted, besides errors.

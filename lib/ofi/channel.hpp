@@ -20,7 +20,8 @@ namespace rio::ofi {
 
 /// A send under way.
 struct SendOperation : tag::SendRequest {
-  bool tells = false;  ///< it is told when it is done
+  bool tells = false;     ///< it is told when it is done
+  bool injected = false;  ///< the user has its memory back, and was promised that it goes
   std::unique_ptr<uint8_t[]> copy;
 };
 
@@ -92,6 +93,8 @@ class Channel {
   }
   /// @return 0: it was found, and ends by a completion; -FI_ENOENT.
   [[nodiscard]] ssize_t cancel(void* context);
+  /// Whether something that was injected has not gone.
+  [[nodiscard]] bool busy();
 
   /// Hot. After Port::progress(): work, and tell what is done.
   void progress() {

@@ -113,21 +113,23 @@ void Domain::work() {
 }
 
 int Domain::add(Endpoint& endpoint, int wanted) {
-  auto* const place = wanted >= 0 ? endpoints_.begin() + wanted
-                                  : std::find(endpoints_.begin(), endpoints_.end(), nullptr);
-  if (place == endpoints_.end()) {
+  const auto from = endpoints_.begin() + (wanted >= 0 ? wanted : static_cast<int>(next_number_));
+  auto* place = wanted >= 0 ? from : std::find(from, endpoints_.end(), nullptr);
+  place = place != endpoints_.end() ? place : std::find(endpoints_.begin(), from, nullptr);
+  if (*place != nullptr) {
+    if (wanted >= 0) {
+      pmd::log_error("rio: endpoint %d of this domain is open already; close it first", wanted);
+      return -EADDRINUSE;
+    }
     pmd::log_error(
         "rio: a domain has %u endpoints, and all are open; close some, or open another domain",
         kEndpoints);
     return -ENOSPC;
   }
-  if (*place != nullptr) {
-    pmd::log_error("rio: endpoint %d of this domain is open already; close it first", wanted);
-    return -EADDRINUSE;
-  }
   *place = &endpoint;
   const auto number = static_cast<uint32_t>(place - endpoints_.begin());
   endpoints_end_ = std::max(endpoints_end_, number + 1);
+  next_number_ = (number + 1) % kEndpoints;
   return static_cast<int>(number);
 }
 

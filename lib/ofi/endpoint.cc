@@ -11,9 +11,15 @@
 namespace rio::ofi {
 namespace {
 
+/// What peers wait for, and what was injected, goes first; what a peer does not take in time is
+/// lost to it, and if it asked for it it is told so.
 int close_endpoint(fid* fid) {
+  constexpr uint32_t kPatienceMs = 1000;
   Endpoint* const endpoint = &of<Endpoint>(fid);
-  const msg::Guard guard(endpoint->domain().port());
+  Domain& domain = endpoint->domain();
+  static_cast<void>(msg::wait(
+      domain.port(), kPatienceMs, [&] { domain.progress(); }, [&] { return !endpoint->busy(); }));
+  const msg::Guard guard(domain.port());
   delete endpoint;
   return 0;
 }
@@ -125,7 +131,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
       caps_(info.caps),
       tagged_(bound_, FI_TAGGED, kTaggedContext),
       plain_(bound_, FI_MSG, kPlainContext),
-      remote_(bound_, domain.regions(), domain.windows()) {
+      remote_(bound_, domain) {
   bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;

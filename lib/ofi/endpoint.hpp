@@ -26,6 +26,8 @@ class Endpoint : public fid_ep {
   /// As fi_ep_bind() and fi_enable(). Under a Guard.
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
   [[nodiscard]] int enable();
+  /// Under a Guard. Whether peers wait for it, or what was injected has not gone.
+  [[nodiscard]] bool busy() { return tagged_.busy() || plain_.busy() || remote_.busy(); }
   /// As fi_getname().
   [[nodiscard]] int name(void* out, size_t* bytes) const;
 

@@ -112,16 +112,15 @@ void describe(fi_ep_attr& ep) {
   ep.rx_ctx_cnt = 1;
 }
 
-/// No mode is needed here. Those that say how peers name memory are as the user is used to.
+/// Mode bits that the user can do with are cleared, since none is needed here: peers name offsets
+/// in a region and the user's keys, also those of users who do not look at what came back. The two
+/// old modes are never cleared; FI_MR_BASIC means addresses and keys of the provider's.
 [[nodiscard]] int mr_mode_of(const fi_domain_attr* asked, uint32_t version) {
   const int mode = asked == nullptr ? 0 : asked->mr_mode;
   if (mode == kMrBasic || mode == kMrScalable) {
     return mode;
   }
-  if (!has_mode_bits(version)) {
-    return kMrScalable;  // FI_MR_UNSPEC: the provider chooses
-  }
-  return mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED);
+  return has_mode_bits(version) ? 0 : kMrScalable;  // FI_MR_UNSPEC: the provider chooses
 }
 
 void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& name,
