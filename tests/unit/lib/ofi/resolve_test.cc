@@ -37,6 +37,20 @@ class OfiResolve : public OfiTest {
     ASSERT_EQ(fi_ep_bind(ep, &node.tx()->fid, FI_TRANSMIT | FI_RECV), 0);
     EXPECT_EQ(fi_enable(ep), -FI_EADDRINUSE);
   }
+  /// Both are of one thread: each hears what the other says at the end before it waits for that.
+  static void part(OfiNode& a, OfiNode& b) {
+    work(a, b);
+    a.close_endpoint();
+    work(b, b);
+    b.close_endpoint();
+  }
+  static void work(OfiNode& a, OfiNode& b) {
+    constexpr uint32_t kAnswers = 100;
+    for (uint32_t turn = 0; turn < kAnswers; ++turn) {
+      fi_cq_tagged_entry none[1];
+      EXPECT_TRUE(fi_cq_read(a.rx(), none, 0) <= 0 && fi_cq_read(b.rx(), none, 0) <= 0);
+    }
+  }
   static void expect_arrives(OfiNode& from, fi_addr_t to, OfiNode& at) {
     char text[8] = {};
     ASSERT_EQ(fi_trecv(at.ep(), text, sizeof(text), nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
@@ -77,6 +91,7 @@ TEST_F(OfiResolve, AClientFindsItsServer) {
   fi_addr_t by_call = FI_ADDR_NOTAVAIL;
   ASSERT_EQ(fi_av_insertsvc(client.av(), "localhost", kService, &by_call, 0, nullptr), 1);
   expect_arrives(client, by_call, server);
+  part(client, server);
 }
 
 // As fi_av_straddr() prints it, for endpoints of other machines.
@@ -94,6 +109,7 @@ TEST_F(OfiResolve, ANodeThatIsAName) {
   fi_addr_t to = FI_ADDR_NOTAVAIL;
   ASSERT_EQ(insert(client, asking->dest_addr, &to), 1);
   expect_arrives(client, to, server);
+  part(client, server);
 }
 
 TEST_F(OfiResolve, AServiceHasOneServer) {
@@ -118,6 +134,7 @@ TEST_F(OfiResolve, WithoutANodeTheFirstServes) {
   expect_arrives(second, to, first);
   expect_arrives(first, first.insert(second), second);
   expect_taken(second, ask(kHere, kService, FI_SOURCE));
+  part(first, second);
 }
 
 TEST_F(OfiResolve, AServiceThatNobodyServes) {
