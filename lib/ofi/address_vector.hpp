@@ -47,6 +47,7 @@ class AddressVector : public fid_av, public Used {
   Domain& domain_;
   Use use_{domain_};
   [[nodiscard]] int find_out(const Name& name, tag::Address* out);
+  void forget_refusals(tag::Address first);
 
   std::vector<tag::Address> peers_;
   std::vector<Name> names_;  // as they were inserted
