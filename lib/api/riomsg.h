@@ -160,7 +160,8 @@ uint32_t rio_msg_api_version(void);
  *  @param card as rio_open() takes it: "shm:job", "shm:job,id=3", "emu:loop", "0000:03:00.0".
  *  @param options NULL: all defaults.
  *  @return 0; -EINVAL (name, options: the log says which), -E2BIG (options of a newer version),
- *  -EBUSY, -ENODEV, -ENOENT, -ENOMEM, -ENOTSUP (no interrupts to sleep by), as rio_open(). */
+ *  -EBUSY, -ENODEV, -ENOENT, -ENOMEM, -ENOTSUP (no interrupts to sleep by), -EAGAIN (no thread),
+ *  -EMFILE, as rio_open(). */
 int rio_msg_open(const char* card, const struct rio_msg_options* options, rio_msg_port** out);
 /** What was sent and has not arrived is waited for, for up to a second. NULL does nothing.
  *  @return 0; -EBUSY: contexts or endpoints are open, and so is the port still. */

@@ -41,6 +41,14 @@ class Counter : public fid_cntr, public Used {
   /// once would be waited for in vain; -FI_ENODEV.
   [[nodiscard]] int wait(uint64_t threshold, int timeout_ms);
 
+  /// What it counts, and failures.
+  struct Values {
+    uint64_t done = 0;
+    uint64_t failed = 0;
+    bool operator==(const Values&) const = default;
+  };
+  /// Under a Guard. As they are, without any work.
+  [[nodiscard]] Values values() const { return {value_, errors_}; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait(): is it as it was read last?

@@ -56,8 +56,9 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] uint32_t next_question() { return next_question_++; }
 
   /// Under a Guard. Numbers go round: that of an endpoint which has closed rests as long as can be,
-  /// since peers may have its name still. @return its number; -1: there are as many as can be.
-  [[nodiscard]] int add(Endpoint& endpoint);
+  /// since peers may have its name still. @param wanted its number; negative: any. @return its
+  /// number; -EADDRINUSE: it is taken; -ENOSPC: there are as many as can be; logged.
+  [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
  private:

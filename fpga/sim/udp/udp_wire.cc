@@ -86,8 +86,7 @@ int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* 
   wire->socket_->set_faults(seat.faults);
   wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_);
   wire->pumps_.store(true, std::memory_order_relaxed);
-  if (const int rc = wire->keeper_->start(); rc != 0) {
-    *error = "no thread or descriptors for the wire; raise ulimit -n or -u";
+  if (const int rc = wire->keeper_->start(error); rc != 0) {
     return rc;
   }
   *out = std::move(wire);
@@ -231,6 +230,9 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
     to.out = {&self_requests_->writer, &self_responses_->writer};
     return &to.out;
   }
+  if (inherited_) {
+    return nullptr;
+  }
   take_reached();
   Peer* const peer = peer_of(dest_id);
   const uint64_t now = monotonic_ns();
@@ -248,6 +250,10 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
 }
 
 void UdpWire::pump(uint64_t /*now_ns*/) {
+  if (inherited_) [[unlikely]] {
+    lose_all();
+    return;
+  }
   now_ns_ = monotonic_ns();
   take_reached();
   // First what the card has sent: somebody waits for it.
@@ -265,6 +271,21 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     socket_->flush();
   }
   keeper_->polled(due_ns_);
+}
+
+/// In a child: whoever waits for a peer hears that it is gone.
+void UdpWire::lose_all() {
+  for (const auto& peer : peers_) {
+    if (peer->session != nullptr) {
+      leave(*peer);
+    }
+    if (peer->leaving) {
+      close(*peer);
+    }
+    if (peer->calls.calling()) {
+      nobody(*peer);
+    }
+  }
 }
 
 void UdpWire::serve(Peer& peer) {
@@ -336,6 +357,10 @@ void UdpWire::look(Peer& peer) {
     return;
   }
   if (peer.calls.in_vain(now_ns_)) {
+    trouble("absent " + peer.address.text(),
+            peer.address.text() +
+                " does not answer; nobody is there, or with another RIO_UDP_KEY, "
+                "or a firewall or a broken line is between");
     nobody(peer);
     return;
   }
@@ -350,24 +375,46 @@ void UdpWire::look_at_session(Peer& peer) {
   if (session.due_ns() <= now_ns_) {
     session.look(now_ns_);
     send_units(peer);
+    peer.doubt.begin(now_ns_, std::max(now_ns_, session.heard_ns() + kDoubtAfterNs));
   }
-  const uint64_t quiet_ns = std::max(session.heard_ns(), peer.asked_ns) + kAskAfterNs;
+  const bool soon = peer.asked == 0 && peer.units != session.units();
+  const uint64_t quiet_ns =
+      std::max(session.heard_ns(), peer.asked_ns) + (soon ? kAskSoonNs : kAskAfterNs);
   if (quiet_ns <= now_ns_) {
     // By the times that he was asked, and not by the clock: perhaps it was we who stood still.
     if (peer.asked >= patience_s_) {
-      trouble("silent " + peer.address.text(), peer.address.text() + " has not answered for " +
-                                                   std::to_string(patience_s_) +
-                                                   " s; its machine, or the line to it, is down");
+      trouble("silent " + peer.address.text(),
+              peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
+                  " s; its machine, or the line to it, is down, or another "
+                  "program is there, or one with another RIO_UDP_KEY");
       leave(peer);
       return;
     }
     ++peer.asked;
     peer.asked_ns = now_ns_;
+    peer.units = session.units();
     answer(peer, true);
+    peer.doubt.begin(now_ns_, now_ns_ + kDoubtAfterNs);
   }
-  due_ns_ = std::min({due_ns_, session.due_ns(), std::max(quiet_ns, now_ns_ + kLookNs)});
+  look_at_doubt(peer);
+  due_ns_ = std::min(
+      {due_ns_, session.due_ns(), peer.doubt.due_ns(), std::max(quiet_ns, now_ns_ + kLookNs)});
   if (peer.owed_ns != 0) {
     due_ns_ = now_ns_;
+  }
+}
+
+void UdpWire::look_at_doubt(Peer& peer) {
+  if (!peer.doubt.on()) {
+    return;
+  }
+  if (peer.session->heard_ns() > peer.doubt.since_ns()) {
+    peer.doubt.end();
+    return;
+  }
+  Greeting question;
+  if (peer.doubt.due_ns() <= now_ns_ && peer.doubt.ask(now_ns_, peer.now, self_, &question) == 0) {
+    say(peer.address, question, 0);
   }
 }
 

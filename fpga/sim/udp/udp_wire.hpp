@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "fpga/sim/member.hpp"
 #include "fpga/sim/udp/keeper.hpp"
 #include "fpga/sim/udp/members_file.hpp"
@@ -38,7 +39,8 @@ struct Seat {
 };
 
 /// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what
-/// Member says is any thread's belongs to the thread that steps the card.
+/// Member says is any thread's belongs to the thread that steps the card. In a child that is forked
+/// all peers are gone, and the parent's go on as if there was no child.
 class UdpWire final : public Member, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
@@ -82,8 +84,11 @@ class UdpWire final : public Member, private Listener {
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
+  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units, which may have been the last
+  static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
+  void lose_all();
   [[nodiscard]] int take_seat(const Seat& seat, Address* at, std::string* error);
   void on_datagram(const Address& from, std::span<uint8_t> bytes) override;
   void on_refused(const Address& to) override;
@@ -92,6 +97,8 @@ class UdpWire final : public Member, private Listener {
   void on_hello(const Address& from, const Greeting& hello, uint32_t seen_bytes);
   void on_accept(Peer& peer, const Greeting& accept);
   void on_farewell(Peer& peer, const Greeting& farewell);
+  void on_question(const Address& from, const Greeting& question);
+  void refuse(const Address& to, const Greeting& what, Reason reason);
   [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
   [[nodiscard]] Peer* peer_at(const Address& address);
   [[nodiscard]] Peer* peer_of(uint32_t dest_id);
@@ -114,6 +121,7 @@ class UdpWire final : public Member, private Listener {
   void look(Peer& peer);
   void look_at_all();
   void look_at_session(Peer& peer);
+  void look_at_doubt(Peer& peer);
   void call(Peer& peer);
   [[nodiscard]] uint32_t free_id(const Address& of);
   void take_reached();
@@ -151,6 +159,10 @@ class UdpWire final : public Member, private Listener {
   std::unordered_set<std::string> told_;
   std::atomic<bool> reached_{false};  // known_ has something new
   size_t taken_known_ = 0;            // how many of known_ are peers
+
+  bool inherited_ = false;  // this is a forked child, and the wire is its parent's
+  const base::InChild in_child_{[](void* ctx) { static_cast<UdpWire*>(ctx)->inherited_ = true; },
+                                this};
 
   std::unique_ptr<Keeper> keeper_;  // last: its thread uses the rest
 };

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fork.hpp"
+#include "base/thread.hpp"
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
@@ -71,8 +73,16 @@ class EventFds final : public model::IrqSink {
   }
 
  private:
+  void release() const {
+    for (const std::atomic<int>& fd : fds_) {
+      base::release_in_child(fd);
+    }
+  }
+
   std::atomic<int> fds_[kVectors];
   sim::Member* member_ = nullptr;
+  // A child neither wakes its parent nor takes what is to wake it.
+  const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
 bool valid(const EmuConfig& config) {
@@ -266,11 +276,17 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     impl->irqs.set_member(impl->member);
     impl->member->set_poke(&Impl::poke, impl.get());
   }
+  std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
   if (config.stepping == Stepping::kThread) {
-    const Impl* self = impl.get();
-    impl->thread = std::jthread([self](const std::stop_token& stop) { self->serve(stop); });
+    Impl* const self = bus->impl_.get();
+    const int rc = base::start_thread(
+        "rio-card", [self](const std::stop_token& stop) { self->serve(stop); }, &self->thread);
+    if (rc != 0) {
+      log_error("%s: %s", self->name.c_str(), base::why_no_thread(rc).c_str());
+      return rc;
+    }
   }
-  out->reset(new EmuBus(std::move(impl)));
+  *out = std::move(bus);
   return 0;
 }
 
@@ -398,6 +414,10 @@ std::string EmuBus::address() const {
 
 int EmuBus::reach(const std::string& address, uint32_t* dest_id) {
   return impl_->member == nullptr ? -ENOTSUP : impl_->member->reach(address, dest_id);
+}
+
+int EmuBus::why_unreachable(uint32_t dest_id) {
+  return impl_->member == nullptr ? 0 : impl_->member->why_unreachable(dest_id);
 }
 
 uint32_t EmuBus::dest_id() const {

@@ -10,10 +10,9 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
-#include <system_error>
 
+#include "base/thread.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "fpga/sim/unix_socket.hpp"
 #include "pmd/bus/log.hpp"
@@ -44,7 +43,6 @@ int SimClient::open(const std::string& socket_path, uint32_t wait_ms,
     return rc;
   }
   if (const int rc = client->watch(); rc != 0) {
-    log_error("sim:%s: no thread to watch the socket: %s", socket_path.c_str(), std::strerror(-rc));
     return rc;
   }
   *out = std::move(client);
@@ -120,29 +118,27 @@ int SimClient::take_bar(const Reply& reply) {
 int SimClient::watch() {
   stop_ = sim::Fd(eventfd(0, EFD_CLOEXEC));
   if (!stop_.valid()) {
-    return -errno;
+    const int rc = -errno;
+    log_error("sim:%s: no eventfd: %s; raise the limit of open files (ulimit -n)", path_.c_str(),
+              std::strerror(-rc));
+    return rc;
   }
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int rc = 0;
-  try {
-    watcher_ = std::thread([this] {
-      // Only its end is waited for: answers are for ask().
-      pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
-      while (poll(fds, std::size(fds), -1) < 0) {
-      }
-      if (fds[0].revents != 0) {
-        card_is_gone();
-      }
-    });
-  } catch (const std::system_error& error) {
-    rc = -error.code().value();
+  const int rc = base::start_thread(
+      "rio-sim", [this](const std::stop_token& /*stop*/) { await_end(); }, &watcher_);
+  if (rc != 0) {
+    log_error("sim:%s: %s", path_.c_str(), base::why_no_thread(rc).c_str());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return rc;
+}
+
+/// Only the end of the connection is waited for: answers are for ask().
+void SimClient::await_end() {
+  pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
+  while (poll(fds, std::size(fds), -1) < 0) {
+  }
+  if (fds[0].revents != 0) {
+    card_is_gone();
+  }
 }
 
 void SimClient::card_is_gone() {

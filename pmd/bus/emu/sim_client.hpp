@@ -21,7 +21,7 @@ class SimClient {
  public:
   /// @param wait_ms how long to wait for a server that is just starting, 0 to 60000.
   /// @return 0; -ENOENT, -ECONNREFUSED (nobody listens); -EBUSY (has a client already); -ETIMEDOUT;
-  /// -EPROTO (no rio-cardsim, or of another release). Logged.
+  /// -EPROTO (no rio-cardsim, or of another release); -EAGAIN (no thread). Logged.
   [[nodiscard]] static int open(const std::string& socket_path, uint32_t wait_ms,
                                 std::unique_ptr<SimClient>* out);
   ~SimClient();
@@ -48,6 +48,7 @@ class SimClient {
                         std::vector<sim::Fd>* fds);
   [[nodiscard]] int ask_for(const sim::protocol::Request& request, int fd, const char* what);
   [[nodiscard]] int watch();
+  void await_end();
   void card_is_gone();
 
   std::string path_;
@@ -56,7 +57,7 @@ class SimClient {
   size_t bar_bytes_ = 0;
   std::vector<sim::Fd> fds_;  // the BAR, then an eventfd for each vector
   sim::Fd stop_;
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 }  // namespace rio::pmd
