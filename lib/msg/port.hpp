@@ -472,6 +472,7 @@ class Port {
   SharePool shares_{0};               // of them, what no context of a peer may fill
   SharePool records_lent_{kRecords};  // what may be lent
   std::array<Context*, kContexts> contexts_{};
+  std::array<uint32_t, kContexts> told_at_{};  // entry of the ring behind the news of its last end
 
   std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID

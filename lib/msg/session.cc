@@ -85,6 +85,7 @@ bool Port::speak(Link& link) {
                 if (!say(link, Kind::kRefused, 0, c, 0)) {
                   return false;
                 }
+                told_at_[c] = tx_->next_index();
                 // Now the peer counts from zero again.
                 if (!link.in[c].open) {
                   link.in[c] = {};

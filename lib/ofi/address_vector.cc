@@ -88,8 +88,15 @@ AddressVector::AddressVector(Domain& domain, void* user_context)
     : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops}, domain_(domain) {}
 
 int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
+  constexpr uint32_t kLooksMax = 64;
   int inserted = 0;
   int first_error = 0;
+  // A name may be that of an endpoint whose number another one had before. The news of that one's
+  // end is here already: it is heard now, and ends what was for the other.
+  for (uint32_t looks = 0; domain_.port().progress() != 0 && looks < kLooksMax;) {
+    ++looks;
+  }
+  domain_.work();
   peers_.reserve(peers_.size() + count);
   names_.reserve(peers_.size() + count);
   for (size_t i = 0; i < count; ++i) {
@@ -105,6 +112,7 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     first_error = first_error == 0 ? rc : first_error;
     if (rc == 0) {
       numbers_.try_emplace(address, peers_.size());
+      forget_refusals(address);
       ++inserted;
     }
     if (out != nullptr) {
@@ -138,6 +146,20 @@ int AddressVector::read(const void* bytes, Name* out) {
   }
   *out = name;
   return rc;
+}
+
+/// @param first context of an endpoint. If it is not there, the next message finds out.
+void AddressVector::forget_refusals(tag::Address first) {
+  msg::Port& port = domain_.port();
+  if (port.stats().refused == 0) {
+    return;
+  }
+  constexpr uint64_t kAll = (1ull << kContextsOfEndpoint) - 1;
+  for (uint32_t i = 0; i < port.link_count(); ++i) {
+    if (port.link_at(i).dest_id() == tag::dest_id_of(first)) {
+      port.link_at(i).refused &= ~(kAll << tag::context_of(first));
+    }
+  }
 }
 
 /// Where messages to a peer go. @return 0, -EADDRINUSE: he has our destID; as Port::reach().

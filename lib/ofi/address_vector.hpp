@@ -49,6 +49,7 @@ class AddressVector : public fid_av, public Used {
   Use use_{domain_};
   [[nodiscard]] int read(const void* bytes, Name* out);
   [[nodiscard]] int find_out(const Name& name, tag::Address* out);
+  void forget_refusals(tag::Address first);
 
   std::vector<tag::Address> peers_;
   std::vector<Name> names_;  // as they were inserted
