@@ -29,6 +29,14 @@ struct Resent {
   uint64_t since_ns;  ///< as of Again
 };
 
+/// An answer to what belongs to no session.
+struct Reset {
+  uint32_t dest_id;
+  uint32_t key;
+  uint32_t number;  ///< of the first message that was not taken
+  uint32_t tries;
+};
+
 /// The oldest entry of the ring, while it is not answered.
 struct Stuck {
   uint32_t oldest;    ///< free-running

@@ -121,6 +121,9 @@ class Link {
   uint64_t waiting = 0;  ///< they wait for a session
   uint64_t untold = 0;   ///< they have not heard of `error` yet
   int error = 0;         ///< why the last session ended: -errno
+  uint64_t lost = 0;     ///< something they sent was not taken when its session ended
+  /// Port::instance() of the peer, as it said itself when a session last began; 0: none has.
+  uint32_t instance = 0;
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }

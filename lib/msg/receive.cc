@@ -213,7 +213,7 @@ void Port::take_other(const Arrival& arrival) {
   if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source ||
       link->remote_key == 0) {
     ++stats_.bad;
-    on_unknown({arrival.source, header.key(), 0});
+    on_unknown({arrival.source, header.key(), header.number(), 0});
     repost(buffer);
     return;
   }

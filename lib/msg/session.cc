@@ -116,10 +116,15 @@ bool Port::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account)
 
 /// No link is made for it, and what does not fit in is dropped: who sends more is told then.
 void Port::on_unknown(const Reset& reset) {
-  const bool pending = std::any_of(resets_.begin(), resets_.end(), [&](const Reset& other) {
+  const auto pending = std::find_if(resets_.begin(), resets_.end(), [&](const Reset& other) {
     return other.dest_id == reset.dest_id && other.key == reset.key;
   });
-  if (pending || resets_.size() == kResetsMax || reset.tries == kResetTries) {
+  if (pending != resets_.end()) {
+    const bool is_before = static_cast<int32_t>(reset.number - pending->number) < 0;
+    pending->number = is_before ? reset.number : pending->number;
+    return;
+  }
+  if (resets_.size() == kResetsMax || reset.tries == kResetTries) {
     return;
   }
   if (resets_.empty()) {
@@ -135,14 +140,15 @@ bool Port::say_resets() {
     }
     const Reset reset = resets_.back();
     resets_.pop_back();
-    const auto known = index_of_.find(reset.dest_id);
-    if (known != index_of_.end() && links_[known->second]->rest.on) {
+    const Link* const link = known_link(reset.dest_id);
+    if (link != nullptr && link->rest.on) {
       continue;  // it is told when it speaks
     }
     // The number, which such messages do not have otherwise, says how often it was tried.
     const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
                                 HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
-    static_cast<void>(say_session(reset.dest_id, header, {kMagic, reset.key, 0, 0}));
+    const SessionBody body = {kMagic, reset.key, 0, reset.number, instance_, 0};
+    static_cast<void>(say_session(reset.dest_id, header, body));
   }
   return true;
 }
@@ -172,8 +178,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
     on_hello(source, body);
     return;
   }
-  const auto known = index_of_.find(source);
-  Link* const link = known == index_of_.end() ? nullptr : links_[known->second].get();
+  Link* const link = known_link(source);
   if (link == nullptr) {
     ++stats_.bad;
     return;
@@ -181,7 +186,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   const bool is_answer = header.kind == Kind::kWelcome && body.session != 0;
   if (header.kind == Kind::kReset && link->remote_key == body.session &&
       link->state == LinkState::kUp) {
-    end_session(*link, -ECONNRESET);
+    forget_peer(*link, &body.first);
   } else if (is_answer && body.peer == link->local_key && is_asked(*link)) {
     if (meet(*link, body)) {
       begin_session(*link);
@@ -194,8 +199,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
 
 /// A link is never freed, so those whom nobody here asked for get no more than their part.
 Link* Port::link_of_hello(uint32_t source) {
-  const bool known = index_of_.find(source) != index_of_.end();
-  return known || links_.size() < kStrangersMax ? link(source) : nullptr;
+  return known_link(source) != nullptr || links_.size() < kStrangersMax ? link(source) : nullptr;
 }
 
 void Port::on_hello(uint32_t source, const SessionBody& body) {
@@ -239,13 +243,19 @@ bool Port::meet(Link& link, const SessionBody& body) {
     link.next_out = HeaderWords::key_and_number(body.session, body.first);
   }
   link.remote_key = body.session;
+  link.warned = link.warned && link.instance == body.instance;
+  link.instance = body.instance;
   return true;
 }
 
 /// Whoever the peer was, it is no more.
-void Port::forget_peer(Link& link) {
+/// @param not_taken null, or the first message that the process which is there now did not take.
+void Port::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
-    end_session(link, -ECONNRESET);
+    reap();  // what has failed waits to be sent once more then; or it ends the session
+    if (link.state == LinkState::kUp) {
+      end_session(link, -ECONNRESET, senders_of_lost(link, not_taken));
+    }
     return;
   }
   link.remote_key = 0;
@@ -256,6 +266,47 @@ void Port::forget_peer(Link& link) {
     link.say_hello = true;
     want(link);
   }
+}
+
+void Port::meet_instance(uint32_t dest_id, uint32_t instance) {
+  look_at_events(true);
+  Link* const link = known_link(dest_id);
+  if (link != nullptr && link->instance != instance && link->remote_key != 0) {
+    forget_peer(*link);
+  }
+}
+
+/// Our contexts that sent something in this session of which the card does not know that it
+/// arrived, or that arrived at a process which does not know the session. Large data is not meant:
+/// its transfers end with the session. Each slot keeps the message that was sent there last; older
+/// ones have arrived.
+uint64_t Port::senders_of_lost(const Link& link, const uint32_t* not_taken) const {
+  uint64_t lost = 0;
+  const auto count = [&](const HeaderWords& header) {
+    const bool counts = header.key() == link.remote_key && header.takes_credit();
+    lost |= counts ? 1ull << header.from() : 0;
+  };
+  const uint32_t oldest = tx_->oldest_index();
+  for (uint32_t back = 1; back <= 1u << kRingLog2; ++back) {
+    const uint32_t entry = tx_->next_index() - back;
+    const HeaderWords header = load_header(tx_->slot_va(entry));
+    const bool is_out = static_cast<int32_t>(entry - oldest) >= 0 && tx_->is_out(entry);
+    const bool is_late =
+        not_taken != nullptr && static_cast<int32_t>(header.number() - *not_taken) >= 0;
+    if (tx_->slot_dest_id(entry) == link.dest_id() && tx_->is_slot(entry) && (is_out || is_late)) {
+      count(header);
+    }
+  }
+  const auto count_again = [&](const Again& again) {
+    if (again.link == link.index() && again.session == link.session) {
+      count(load_header(again.bytes.data()));
+    }
+  };
+  std::for_each(again_.begin(), again_.end(), count_again);
+  std::for_each(parked_.begin(), parked_.end(), count_again);
+  std::for_each(flushed_.begin(), flushed_.end(),
+                [&](const Flushed& flushed) { count_again(flushed.message); });
+  return lost;
 }
 
 void Port::begin_session(Link& link) {
@@ -274,11 +325,12 @@ void Port::cut_off(Link& link) {
         "release, or means harm",
         link.dest_id());
   }
-  on_unknown({link.dest_id(), link.local_key, 0});
+  on_unknown({link.dest_id(), link.local_key, link.next_in(), 0});
   end_session(link, -EPROTO);
 }
 
-void Port::end_session(Link& link, int error) {
+/// @param lost as Link::lost.
+void Port::end_session(Link& link, int error, uint64_t lost) {
   Numbered early{};
   while (link.drop(&early)) {
     drop(early);
@@ -309,6 +361,7 @@ void Port::end_session(Link& link, int error) {
   }
   tell_senders(link);
   link.error = error;
+  link.lost |= lost;
   ++sessions_ended_;
   link.waiting = 0;
   link.state = LinkState::kIdle;
@@ -378,6 +431,7 @@ void Port::close_context(uint16_t id) {
     link->routed &= ~bit;
     link->waiting &= ~bit;
     link->untold &= ~bit;
+    link->lost &= ~bit;
     link->say_credit &= ~bit;
     link->say_records &= ~bit;
     if (receiver_ != nullptr) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lib/msg/waiting.hpp"
 
@@ -66,6 +67,7 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
   int inserted = 0;
   peers_.reserve(peers_.size() + count);
   names_.reserve(peers_.size() + count);
+  gone_.reserve(peers_.size() + count);
   for (size_t i = 0; i < count; ++i) {
     tag::Address address = kNobody;
     Name name{};
@@ -77,9 +79,12 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
           "FI_RIO_CARD");
     }
     rc = rc == 0 ? find_out(name, &address) : rc;
+    const bool is_gone = rc == 0 && !take_place(name.owner, tag::dest_id_of(address));
     if (rc == 0) {
-      numbers_.try_emplace(address, peers_.size());
       ++inserted;
+    }
+    if (rc == 0 && !is_gone) {
+      numbers_.try_emplace(address, peers_.size());
     }
     if (out != nullptr) {
       out[i] = rc == 0 ? peers_.size() : FI_ADDR_NOTAVAIL;
@@ -89,8 +94,9 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     }
     // A table has a row for each of them.
     if (rc == 0 || out == nullptr) {
-      peers_.push_back(address);
+      peers_.push_back(is_gone ? kNobody : address);
       names_.push_back(name);
+      gone_.push_back(is_gone ? address : kNobody);
     }
   }
   return inserted;
@@ -108,7 +114,7 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
       return rc;
     }
   }
-  if (dest_id == domain_.port().dest_id() && name.owner != domain_.owner()) {
+  if (dest_id == domain_.port().dest_id() && name.owner != domain_.port().instance()) {
     pmd::log_error(
         "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
         "FI_RIO_CARD",
@@ -119,11 +125,40 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
   return 0;
 }
 
+/// The name of a peer is inserted. Of several processes with one destID the one that was named last
+/// has it; the rest are gone. @return false: so is this one.
+bool AddressVector::take_place(uint32_t owner, uint32_t dest_id) {
+  const auto [last, is_first] = owners_.try_emplace(dest_id, owner);
+  const msg::Link* const link = domain_.port().known_link(dest_id);
+  const bool spoke_to_another = link != nullptr && link->instance != 0 && link->instance != owner;
+  if (is_first ? !spoke_to_another : last->second == owner) {
+    return true;
+  }
+  for (size_t row = 0; row < names_.size(); ++row) {
+    if (gone_[row] != kNobody && tag::dest_id_of(gone_[row]) == dest_id &&
+        names_[row].owner == owner) {
+      return false;
+    }
+  }
+  last->second = owner;
+  for (size_t row = 0; row < peers_.size(); ++row) {
+    if (peers_[row] != kNobody && tag::dest_id_of(peers_[row]) == dest_id) {
+      gone_[row] = std::exchange(peers_[row], kNobody);
+      numbers_.erase(gone_[row]);
+    }
+  }
+  domain_.meet_instance(dest_id, owner);
+  return true;
+}
+
 int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const tag::Address gone = find(addresses[i]);
-    if (gone == kNobody) {
+    if (gone == kNobody && refusal(addresses[i]) == -FI_EINVAL) {
       return -FI_EINVAL;
+    }
+    if (std::exchange(gone_[addresses[i]], kNobody) != kNobody) {
+      continue;
     }
     peers_[addresses[i]] = kNobody;
     numbers_.erase(gone);
@@ -134,8 +169,12 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
   return 0;
 }
 
+int AddressVector::refusal(fi_addr_t address) const {
+  return address < gone_.size() && gone_[address] != kNobody ? -FI_ECONNRESET : -FI_EINVAL;
+}
+
 int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
-  if (find(address) == kNobody) {
+  if (find(address) == kNobody && refusal(address) == -FI_EINVAL) {
     return -FI_EINVAL;
   }
   const Name& name = names_[address];

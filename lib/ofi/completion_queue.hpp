@@ -54,6 +54,9 @@ class CompletionQueue : public fid_cq, public Used {
   [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
   /// As fi_cq_signal().
   void signal();
+  /// Under a Guard. Messages in it that came from this destID came from a process that has it no
+  /// more: their source is nobody's.
+  void disown(uint32_t dest_id);
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait().
   [[nodiscard]] int arm();

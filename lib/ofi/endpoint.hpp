@@ -40,6 +40,12 @@ class Endpoint : public fid_ep {
     plain_.progress();
     remote_.progress();
   }
+  /// Under a Guard. As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id) {
+    tagged_.forget_former(dest_id);
+    plain_.forget_former(dest_id);
+    remote_.forget_former(dest_id);
+  }
 
  private:
   [[nodiscard]] int bind_vector(AddressVector& av);

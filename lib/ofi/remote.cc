@@ -84,6 +84,8 @@ int Remote::enable(Domain& domain, uint32_t first) {
   rc = rc != 0 ? rc
                : tag::Endpoint::create(port, static_cast<uint16_t>(first + kReplyContext), config,
                                        &replies_);
+  // What is late of one who had our destID before is no answer to ours.
+  next_id_ = domain.port().instance();
   card_.start(domain.port(), domain.rma_border());
   return rc != 0 ? rc : server_.start(*tag_, *replies_);
 }
@@ -95,7 +97,7 @@ ssize_t Remote::start(const RemoteCall& call) {
   const tag::Address peer = bound_.av->find(call.peer);
   Operation* const operation = peer != AddressVector::kNobody ? operations_.get() : nullptr;
   if (operation == nullptr) {
-    return peer == AddressVector::kNobody ? -FI_EINVAL : -FI_ENOMEM;
+    return peer == AddressVector::kNobody ? bound_.av->refusal(call.peer) : -FI_ENOMEM;
   }
   operation->to = peer - kTaggedContext + kRemoteContext;
   adopt(call, *operation);

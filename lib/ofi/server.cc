@@ -90,6 +90,7 @@ bool Server::serve(const Ask& ask) {
   answer->server = this;
   answer->ask = header;
   answer->from = ask.request.from;
+  answer->session = session_with(ask.request.from);
   answer->data.user = answer->reply.user = static_cast<Party*>(answer);
   serve(*answer, rest);
   return true;
@@ -176,10 +177,25 @@ void Server::went_on(Answer& answer, tag::Request& request) {
   reply(answer, nullptr, 0);
 }
 
+/// Changes when a peer goes, and when another process takes its place.
+uint32_t Server::session_with(tag::Address peer) const {
+  const msg::Link* const link = tag_->port().known_link(tag::dest_id_of(peer));
+  return link != nullptr ? link->session : 0;
+}
+
+/// Only to the process that asked.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
   const tag::Immediate error = {static_cast<uint64_t>(answer.error), answer.error != 0};
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
-  if (replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error) != 0) {
+  int rc = -ECONNRESET;
+  // The first try may tell news of answers to a process that was there before.
+  for (uint32_t tries = 2; rc == -ECONNRESET && tries != 0; --tries) {
+    if (answer.session != session_with(answer.from)) {
+      break;
+    }
+    rc = replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error);
+  }
+  if (rc != 0) {
     end(answer);
   }
 }

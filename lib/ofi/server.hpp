@@ -44,6 +44,7 @@ class Server {
     Server* server = nullptr;
     AskHeader ask = {};
     tag::Address from = 0;
+    uint32_t session = 0;  // that it was asked in
     int error = 0;
     Memory* memory = nullptr;
     Use use;  // of memory
@@ -63,6 +64,7 @@ class Server {
   void take_data(Answer& answer, uint8_t* at);
   void went_on(Answer& answer, tag::Request& request);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count);
+  [[nodiscard]] uint32_t session_with(tag::Address peer) const;
   void end(Answer& answer);
   void tell(const Answer& answer);
 

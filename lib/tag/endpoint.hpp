@@ -25,6 +25,10 @@ struct EndpointConfig {
   uint64_t eager_bytes = 0;
   /// How long a send that may not wait is not taken by a peer that is new, in ms.
   uint32_t new_peer_ms = 1000;
+  /// Whether the end of a session is told to the next send there if something was sent in it, since
+  /// that may be lost. false: only if the peer's card has not taken it, or gave it to a process
+  /// that did not.
+  bool tells_doubt = true;
 };
 
 struct EndpointStats {
@@ -157,6 +161,11 @@ class Endpoint {
     request.stage = Stage::kIdle;
     return true;
   }
+  /// After Port::meet_instance(): another process has this destID now. What was under way with the
+  /// one before ends, what was not told of it yet is forgotten, and what it has sent that nobody
+  /// has received is kFormerSource's.
+  void forget_former(uint32_t dest_id);
+
   /// Make progress until all sends have gone and arrived, but for those that were asked for, or
   /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
@@ -175,8 +184,11 @@ class Endpoint {
 
   [[nodiscard]] static Direct nobody();
 
-  Endpoint(msg::Port& port, uint64_t eager_bytes, uint32_t new_peer_ms)
-      : port_(port), eager_bytes_(eager_bytes), new_peer_ms_(new_peer_ms) {}
+  Endpoint(msg::Port& port, uint64_t eager_bytes, const EndpointConfig& config)
+      : port_(port),
+        eager_bytes_(eager_bytes),
+        new_peer_ms_(config.new_peer_ms),
+        tells_doubt_(config.tells_doubt) {}
 
   // endpoint.cc
   void finish(Request& request, int status) { finish(request, status, &done_); }
@@ -260,6 +272,7 @@ class Endpoint {
   [[nodiscard]] uint32_t& session_of(const msg::Link& link);
   void look_at_sessions();
   void link_ended(msg::Link& link, uint32_t session, int error);
+  void disown_messages(const msg::Link& link);
   void fail_sends(Peer& peer, int error);
   void fail_incoming(Peer& peer, int error);
   template <class Wanted>
@@ -279,6 +292,7 @@ class Endpoint {
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
   uint64_t eager_bytes_;
   uint32_t new_peer_ms_;
+  bool tells_doubt_;
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
   msg::Slab<LargeSend> large_sends_;

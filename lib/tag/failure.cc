@@ -50,6 +50,7 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
       fail_sends(*peer, error);
     }
   }
+  link.lost &= ~(1ull << context_->id());
   for (Message* message = matcher_.messages().first(); message != nullptr;) {
     Message* const next = MessageQueue::next(*message);
     auto& unexpected = static_cast<Unexpected&>(*message);
@@ -68,11 +69,52 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
       error);
 }
 
+void Endpoint::forget_former(uint32_t dest_id) {
+  const msg::Link* const link = port_.known_link(dest_id);
+  if (link == nullptr) {
+    return;
+  }
+  look_at_sessions();
+  for (auto& [address, peer] : peers_) {
+    if (peer->route.link == link) {
+      peer->error = 0;
+    }
+  }
+  disown_messages(*link);
+}
+
+/// Of what is not in the session at hand. They keep their order.
+void Endpoint::disown_messages(const msg::Link& link) {
+  const auto is_old = [&](const Message& message) {
+    const auto& unexpected = static_cast<const Unexpected&>(message);
+    return unexpected.first != nullptr && unexpected.first->delivery.origin.link == &link &&
+           unexpected.first->delivery.origin.session != link.session;
+  };
+  Fifo<Message, &Message::by_age> old;
+  for (Message* message = matcher_.messages().first(); message != nullptr;) {
+    Message* const next = MessageQueue::next(*message);
+    if (is_old(*message)) {
+      static_cast<void>(matcher_.discard(*message));
+      old.append(*message);
+    }
+    message = next;
+  }
+  while (Message* const message = old.pop()) {
+    message->source = kFormerSource;
+    matcher_.keep(*message);
+  }
+  for (Message* message = matcher_.messages().first_claimed(); message != nullptr;
+       message = MessageQueue::next(*message)) {
+    message->source = is_old(*message) ? kFormerSource : message->source;
+  }
+}
+
 void Endpoint::fail_sends(Peer& peer, int error) {
   peer.parts.forget();
   // Who waits hears of it there; if all seemed to be sent, the next one who sends.
   const bool waits = peer.queue.first() != nullptr;
-  if (std::exchange(peer.used, false) || waits) {  // else what was not told yet is told still
+  const bool doubt = tells_doubt_ || (peer.route.link->lost >> context_->id() & 1) != 0;
+  if ((std::exchange(peer.used, false) && doubt) || waits) {  // else what is not told is told still
     peer.error = waits ? 0 : error;
   }
   while (Request* const request = peer.queue.first()) {

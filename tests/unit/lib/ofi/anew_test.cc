@@ -1,0 +1,207 @@
+// Peers that are started anew, with the destID of the one before: what is sent to them, and what is
+// left of the one before.
+#include "tests/unit/lib/ofi/node.hpp"
+
+namespace rio::test {
+namespace {
+
+constexpr uint64_t kTag = 5;
+constexpr uint32_t kPeer = 2;
+constexpr uint64_t kCaps = FI_TAGGED | FI_MSG | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV;
+constexpr uint64_t kTurns = 5'000'000;  // no wait is longer
+
+/// One that stays, and one that comes again and again. A fabric tells who has gone, a plain wire
+/// does not.
+class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> {
+ protected:
+  OfiAnew() : OfiTest(GetParam()), info_(get_info(hints(kCaps))), own_(info_, 1) { start(); }
+  ~OfiAnew() override {
+    peer_->close();
+    own_.close();
+  }
+
+  void start() {
+    peer_ = std::make_unique<OfiNode>(info_, kPeer);
+    to_own_ = peer_->insert(own_);
+  }
+  void start_anew() {
+    peer_->close();
+    start();
+  }
+  /// Both work until `good()`.
+  bool until(const std::function<bool()>& good) {
+    for (uint64_t turn = 0; turn < kTurns; ++turn) {
+      if (good()) {
+        return true;
+      }
+      work();
+    }
+    return false;
+  }
+  void work() {
+    fi_cq_tagged_entry none[1];
+    EXPECT_LE(fi_cq_read(own_.rx(), none, 0), 0);
+    EXPECT_LE(fi_cq_read(peer_->rx(), none, 0), 0);
+  }
+  /// What fi_tsend() says. It is done, in whichever way, when this ends.
+  ssize_t send(OfiNode& from, fi_addr_t to, char byte) {
+    const ssize_t rc = fi_tsend(from.ep(), &byte, 1, nullptr, to, kTag, nullptr);
+    if (rc != 0) {
+      return rc;
+    }
+    fi_cq_tagged_entry entry{};
+    ssize_t read = -FI_EAGAIN;
+    EXPECT_TRUE(until([&] { return (read = fi_cq_read(from.tx(), &entry, 1)) != -FI_EAGAIN; }));
+    if (read == 1) {
+      return 0;
+    }
+    fi_cq_err_entry error{};
+    EXPECT_EQ(fi_cq_readerr(from.tx(), &error, 0), 1);
+    return -error.err;
+  }
+  /// The next byte that comes there; '?': an error.
+  char receive(OfiNode& at, fi_addr_t from, fi_addr_t* source = nullptr) {
+    char byte = '-';
+    EXPECT_EQ(fi_trecv(at.ep(), &byte, 1, nullptr, from, kTag, 0, nullptr), 0);
+    fi_cq_tagged_entry entry{};
+    ssize_t read = -FI_EAGAIN;
+    EXPECT_TRUE(until([&] {
+      return (read = fi_cq_readfrom(at.rx(), &entry, 1, source)) != -FI_EAGAIN;
+    }));
+    return read == 1 ? byte : '?';
+  }
+  void exchange(fi_addr_t to, char byte) {
+    ASSERT_EQ(send(own_, to, byte), 0);
+    EXPECT_EQ(receive(*peer_, to_own_), byte);
+    ASSERT_EQ(send(*peer_, to_own_, byte), 0);
+    EXPECT_EQ(receive(own_, to), byte);
+  }
+
+  Info info_;
+  OfiNode own_;
+  std::unique_ptr<OfiNode> peer_;
+  fi_addr_t to_own_ = FI_ADDR_NOTAVAIL;  // the peer's
+};
+
+// Ten rounds, as of a parent whose children come and go.
+TEST_P(OfiAnew, EachIsANewPeerByItsName) {
+  fi_addr_t before = FI_ADDR_NOTAVAIL;
+  for (char round = '0'; round <= '9'; ++round) {
+    const fi_addr_t to = own_.insert(*peer_);
+    exchange(to, round);
+    if (before != FI_ADDR_NOTAVAIL) {
+      EXPECT_EQ(send(own_, before, 'x'), -FI_ECONNRESET);
+      char byte = 0;
+      EXPECT_EQ(fi_trecv(own_.ep(), &byte, 1, nullptr, before, kTag, 0, nullptr), -FI_ECONNRESET);
+    }
+    before = to;
+    start_anew();
+  }
+}
+
+TEST_P(OfiAnew, ANameThatWasRemovedLeavesNothing) {
+  for (char round = '0'; round <= '9'; ++round) {
+    fi_addr_t to = own_.insert(*peer_);
+    exchange(to, round);
+    ASSERT_EQ(fi_av_remove(own_.av(), &to, 1, 0), 0);
+    start_anew();
+  }
+}
+
+// Nothing was lost, so there is no error.
+TEST_P(OfiAnew, ASendToTheOldAddressBeginsANewSession) {
+  const fi_addr_t to = own_.insert(*peer_);
+  for (char round = '0'; round <= '9'; ++round) {
+    exchange(to, round);
+    start_anew();
+    // The peer speaks first, so that all know that it is another one.
+    ASSERT_EQ(send(*peer_, to_own_, round), 0);
+    EXPECT_EQ(receive(own_, to), round);
+  }
+}
+
+// A name that comes back after that of its successor is of one who is gone.
+TEST_P(OfiAnew, ItsNameIsOfNoUseAgain) {
+  const OfiNode::Name first = peer_->name();
+  fi_addr_t old = own_.insert(*peer_);
+  exchange(old, '1');
+  start_anew();
+  const fi_addr_t to = own_.insert(*peer_);
+  exchange(to, '2');
+  fi_addr_t again = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(own_.av(), first.data(), 1, &again, 0, nullptr), 1);
+  EXPECT_EQ(send(own_, again, 'x'), -FI_ECONNRESET);
+  exchange(to, '3');
+  OfiNode::Name found{};
+  size_t bytes = found.size();
+  EXPECT_EQ(fi_av_lookup(own_.av(), old, found.data(), &bytes), 0);
+  EXPECT_EQ(found, first);
+  EXPECT_EQ(fi_av_remove(own_.av(), &old, 1, 0), 0);
+  EXPECT_EQ(fi_av_remove(own_.av(), &old, 1, 0), -FI_EINVAL);
+  exchange(to, '4');
+}
+
+// What the one before has sent is no message of its successor, whether it was received already or
+// not; who takes those of all has it.
+TEST_P(OfiAnew, LateMessagesAreNotItsSuccessors) {
+  ASSERT_NE(own_.insert(*peer_), FI_ADDR_NOTAVAIL);
+  char received = 0;
+  ASSERT_EQ(fi_trecv(own_.ep(), &received, 1, nullptr, FI_ADDR_UNSPEC, kTag, 0, nullptr), 0);
+  for (const char byte : {'a', 'b', 'c'}) {
+    ASSERT_EQ(send(*peer_, to_own_, byte), 0);
+  }
+  ASSERT_TRUE(until([&] { return received == 'a'; }));
+  for (uint32_t turn = 0; turn < 1000; ++turn) {
+    work();
+  }
+  start_anew();
+  const fi_addr_t to = own_.insert(*peer_);
+  fi_cq_tagged_entry entry{};
+  fi_addr_t source = to;
+  ASSERT_EQ(fi_cq_readfrom(own_.rx(), &entry, 1, &source), 1);
+  EXPECT_EQ(source, FI_ADDR_NOTAVAIL);
+  ASSERT_EQ(send(*peer_, to_own_, 'n'), 0);
+  EXPECT_EQ(receive(own_, to, &source), 'n');
+  EXPECT_EQ(source, to);
+  for (const char byte : {'b', 'c'}) {
+    EXPECT_EQ(receive(own_, FI_ADDR_UNSPEC, &source), byte);
+    EXPECT_EQ(source, FI_ADDR_NOTAVAIL);
+  }
+}
+
+// A receive that was posted for its successor waits for that one.
+TEST_P(OfiAnew, AReceiveOfItsSuccessorDoesNotEndWithIt) {
+  exchange(own_.insert(*peer_), '1');
+  start_anew();
+  const fi_addr_t to = own_.insert(*peer_);
+  char byte = 0;
+  ASSERT_EQ(fi_trecv(own_.ep(), &byte, 1, nullptr, to, kTag, 0, &byte), 0);
+  ASSERT_EQ(send(*peer_, to_own_, '2'), 0);
+  fi_cq_tagged_entry entry{};
+  ssize_t read = -FI_EAGAIN;
+  ASSERT_TRUE(until([&] { return (read = fi_cq_read(own_.rx(), &entry, 1)) != -FI_EAGAIN; }));
+  ASSERT_EQ(read, 1);
+  EXPECT_EQ(byte, '2');
+}
+
+// Its successor has spoken before anybody named it: that session stays.
+TEST_P(OfiAnew, AnAcquaintanceIsNotForgottenForItsName) {
+  exchange(own_.insert(*peer_), '1');
+  start_anew();
+  for (const char byte : {'a', 'b'}) {
+    ASSERT_EQ(send(*peer_, to_own_, byte), 0);
+  }
+  for (uint32_t turn = 0; turn < 1000; ++turn) {
+    work();
+  }
+  const fi_addr_t to = own_.insert(*peer_);
+  EXPECT_EQ(receive(own_, to), 'a');
+  EXPECT_EQ(receive(own_, to), 'b');
+  exchange(to, '2');
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, OfiAnew, testing::Values("shm", "emu"),
+                         [](const auto& it) { return std::string(it.param); });
+
+}  // namespace
+}  // namespace rio::test
