@@ -13,6 +13,7 @@ struct Again {
   uint32_t session;   ///< of the link; of another one it is not sent
   uint64_t since_ns;  ///< when it failed first, by now_ns(); deliver_ms counts from there
   std::vector<uint8_t> bytes;
+  bool never_left = false;  ///< the card has not begun to send it
 };
 
 /// One that the card has not sent, since its ring was stopped.

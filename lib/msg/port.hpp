@@ -143,6 +143,8 @@ class Port {
   [[nodiscard]] Link* link(uint32_t dest_id);
   /// As link(), but none is made. @return null: nothing was ever sent there, or came from there.
   [[nodiscard]] Link* known_link(uint32_t dest_id) const;
+  /// What the card knows of peers that have gone is looked at.
+  void look_for_gone() { look_at_events(true); }
   /// The peer at this destID is known to be `instance`: a session with another instance is over.
   void meet_instance(uint32_t dest_id, uint32_t instance);
 
@@ -398,7 +400,9 @@ class Port {
   [[nodiscard]] static bool is_asked(const Link& link);
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
   void forget_peer(Link& link, const uint32_t* not_taken = nullptr);
-  [[nodiscard]] uint64_t senders_of_lost(const Link& link, const uint32_t* not_taken) const;
+  // What of a session is lost, and what can be sent in the next: unsent.cc.
+  [[nodiscard]] uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken);
+  void reset_late(Link& link, uint32_t not_taken);
   void begin_session(Link& link);
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);

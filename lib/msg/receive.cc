@@ -362,6 +362,9 @@ void Port::control(Link& link, const HeaderWords& header) {
       break;
     case Kind::kRefused:
       good = (link.asked & bit) != 0;
+      if (flow.sent() != static_cast<uint16_t>(header.credit() + link.kept_back[header.from()])) {
+        link.lost |= link.routed;  // not all that went there
+      }
       link.refused |= bit;
       ++link.refusals[header.from()];
       link.asked &= ~bit;

@@ -214,6 +214,7 @@ void Port::failed(const pmd::TxDone& done) {
   }
   // Not read, refused, or in doubt: the number says whether it is there already.
   again.since_ns = refused ? now_ns() : since_ns;
+  again.never_left = done.status == pmd::Status::kLinkDown && first_ns == 0;
   keep_to_send(*link, std::move(again));
 }
 

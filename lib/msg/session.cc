@@ -82,7 +82,7 @@ bool Port::speak(Link& link) {
               [&](uint16_t c) { return say(link, Kind::kOpened, 0, c, link.in[c].tell()); }) &&
          each(&link.say_refused,
               [&](uint16_t c) {
-                if (!say(link, Kind::kRefused, 0, c, 0)) {
+                if (!say(link, Kind::kRefused, 0, c, link.in[c].half)) {
                   return false;
                 }
                 // Now the peer counts from zero again.
@@ -187,6 +187,8 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   if (header.kind == Kind::kReset && link->remote_key == body.session &&
       link->state == LinkState::kUp) {
     forget_peer(*link, &body.first);
+  } else if (header.kind == Kind::kReset && link->former_key == body.session) {
+    reset_late(*link, body.first);
   } else if (is_answer && body.peer == link->local_key && is_asked(*link)) {
     if (meet(*link, body)) {
       begin_session(*link);
@@ -254,7 +256,8 @@ void Port::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
     reap();  // what has failed waits to be sent once more then; or it ends the session
     if (link.state == LinkState::kUp) {
-      end_session(link, -ECONNRESET, senders_of_lost(link, not_taken));
+      const uint64_t lost = find_lost(link, link.remote_key, not_taken);
+      end_session(link, -ECONNRESET, lost);
     }
     return;
   }
@@ -274,39 +277,6 @@ void Port::meet_instance(uint32_t dest_id, uint32_t instance) {
   if (link != nullptr && link->instance != instance && link->remote_key != 0) {
     forget_peer(*link);
   }
-}
-
-/// Our contexts that sent something in this session of which the card does not know that it
-/// arrived, or that arrived at a process which does not know the session. Large data is not meant:
-/// its transfers end with the session. Each slot keeps the message that was sent there last; older
-/// ones have arrived.
-uint64_t Port::senders_of_lost(const Link& link, const uint32_t* not_taken) const {
-  uint64_t lost = 0;
-  const auto count = [&](const HeaderWords& header) {
-    const bool counts = header.key() == link.remote_key && header.takes_credit();
-    lost |= counts ? 1ull << header.from() : 0;
-  };
-  const uint32_t oldest = tx_->oldest_index();
-  for (uint32_t back = 1; back <= 1u << kRingLog2; ++back) {
-    const uint32_t entry = tx_->next_index() - back;
-    const HeaderWords header = load_header(tx_->slot_va(entry));
-    const bool is_out = static_cast<int32_t>(entry - oldest) >= 0 && tx_->is_out(entry);
-    const bool is_late =
-        not_taken != nullptr && static_cast<int32_t>(header.number() - *not_taken) >= 0;
-    if (tx_->slot_dest_id(entry) == link.dest_id() && tx_->is_slot(entry) && (is_out || is_late)) {
-      count(header);
-    }
-  }
-  const auto count_again = [&](const Again& again) {
-    if (again.link == link.index() && again.session == link.session) {
-      count(load_header(again.bytes.data()));
-    }
-  };
-  std::for_each(again_.begin(), again_.end(), count_again);
-  std::for_each(parked_.begin(), parked_.end(), count_again);
-  std::for_each(flushed_.begin(), flushed_.end(),
-                [&](const Flushed& flushed) { count_again(flushed.message); });
-  return lost;
 }
 
 void Port::begin_session(Link& link) {
@@ -362,6 +332,8 @@ void Port::end_session(Link& link, int error, uint64_t lost) {
   tell_senders(link);
   link.error = error;
   link.lost |= lost;
+  link.were_open = link.opened;
+  link.former_key = link.remote_key;
   ++sessions_ended_;
   link.waiting = 0;
   link.state = LinkState::kIdle;
@@ -380,9 +352,10 @@ void Port::end_session(Link& link, int error, uint64_t lost) {
 void Port::close_inflow(Link& link, uint32_t context) {
   Inflow& flow = link.in[context];
   if (flow.open) {
+    flow.half = flow.arrived();
     shares_.put(flow.close());
     flow.open = false;
-    flow.half = flow.early = 0;
+    flow.early = 0;
     records_lent_.put(link.records_in[context].debt());
     static_cast<void>(link.records_in[context].close());
   }
@@ -432,6 +405,9 @@ void Port::close_context(uint16_t id) {
     link->waiting &= ~bit;
     link->untold &= ~bit;
     link->lost &= ~bit;
+    std::erase_if(link->unsent, [&](const Again& message) {
+      return load_header(message.bytes.data()).from() == id;
+    });
     link->say_credit &= ~bit;
     link->say_records &= ~bit;
     if (receiver_ != nullptr) {

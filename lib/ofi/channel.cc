@@ -25,7 +25,27 @@ Channel::~Channel() {
 int Channel::enable(Domain& domain, uint32_t first_context) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
-  config.tells_doubt = false;
+  // An address is a place, and what nobody has taken is not lost.
+  config.send_again = [this](const void* data, uint64_t bytes) -> tag::SendRequest* {
+    SendOperation* const operation = sends_.get();
+    if (operation == nullptr) {
+      return nullptr;
+    }
+    operation->copy.reset(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
+    if (operation->copy == nullptr) {
+      sends_.put(operation);
+      return nullptr;
+    }
+    if (bytes != 0) {
+      std::memcpy(operation->copy.get(), data, bytes);
+    }
+    operation->data = operation->copy.get();
+    operation->user = nullptr;
+    operation->tells = false;
+    operation->may_wait = true;
+    operation->sync = false;
+    return operation;
+  };
   return tag::Endpoint::create(domain.port(), static_cast<uint16_t>(first_context + offset_),
                                config, &tag_);
 }

@@ -1,6 +1,9 @@
 // Peers that are started anew, with the destID of the one before: what is sent to them, and what is
 // left of the one before.
+#include <csignal>
+
 #include "tests/unit/lib/ofi/node.hpp"
+#include "tests/unit/pmd/embed/shm_member.hpp"
 
 namespace rio::test {
 namespace {
@@ -8,6 +11,7 @@ namespace {
 constexpr uint64_t kTag = 5;
 constexpr uint32_t kPeer = 2;
 constexpr uint64_t kCaps = FI_TAGGED | FI_MSG | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV;
+constexpr uint32_t kFarewell = 100;
 constexpr uint64_t kTurns = 5'000'000;  // no wait is longer
 
 /// One that stays, and one that comes again and again. A fabric tells who has gone, a plain wire
@@ -25,6 +29,10 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     to_own_ = peer_->insert(own_);
   }
   void start_anew() {
+    peer_->close_endpoint();
+    for (uint32_t turn = 0; turn < kFarewell; ++turn) {
+      work();  // or the peer would wait at its end
+    }
     peer_->close();
     start();
   }
@@ -104,6 +112,15 @@ TEST_P(OfiAnew, ANameThatWasRemovedLeavesNothing) {
     fi_addr_t to = own_.insert(*peer_);
     exchange(to, round);
     ASSERT_EQ(fi_av_remove(own_.av(), &to, 1, 0), 0);
+    start_anew();
+  }
+}
+
+// Nobody has looked at anything since.
+TEST_P(OfiAnew, TheFirstSendArrives) {
+  const fi_addr_t to = own_.insert(*peer_);
+  for (char round = '0'; round <= '9'; ++round) {
+    exchange(to, round);
     start_anew();
   }
 }
@@ -202,6 +219,107 @@ TEST_P(OfiAnew, AnAcquaintanceIsNotForgottenForItsName) {
 
 INSTANTIATE_TEST_SUITE_P(Wires, OfiAnew, testing::Values("shm", "emu"),
                          [](const auto& it) { return std::string(it.param); });
+
+/// Processes that send back what they get, one after the other at one destID. They are made before
+/// a card is opened.
+class OfiKilled : public OfiTest {
+ protected:
+  OfiKilled() : OfiTest("shm"), info_(get_info(hints(kCaps))) {
+    for (Echo& echo : echoes_) {
+      echo.child = std::make_unique<Child>([&] { return serve(echo); });
+    }
+    own_ = std::make_unique<OfiNode>(info_, 1);
+  }
+  ~OfiKilled() override { own_->close(); }
+
+  struct Echo {
+    Pipe names_own;
+    Pipe names_echo;
+    std::unique_ptr<Child> child;
+  };
+
+  static OfiNode::Name hear(Pipe& from) {
+    OfiNode::Name name{};
+    for (uint8_t& byte : name) {
+      byte = static_cast<uint8_t>(from.wait());
+    }
+    return name;
+  }
+  static void say(const Pipe& to, const OfiNode::Name& name) {
+    for (const uint8_t byte : name) {
+      to.tell(static_cast<char>(byte));
+    }
+  }
+  int serve(Echo& echo) const {
+    const OfiNode::Name name = hear(echo.names_own);
+    OfiNode node(info_, kPeer);
+    fi_addr_t to = FI_ADDR_NOTAVAIL;
+    EXPECT_EQ(fi_av_insert(node.av(), name.data(), 1, &to, 0, nullptr), 1);
+    say(echo.names_echo, node.name());
+    std::vector<char> bytes(kLongest);
+    for (;;) {  // until it is killed
+      fi_cq_tagged_entry entry{};
+      EXPECT_EQ(fi_trecv(node.ep(), bytes.data(), kLongest, nullptr, to, kTag, 0, nullptr), 0);
+      while (fi_cq_read(node.rx(), &entry, 1) != 1) {
+      }
+      EXPECT_EQ(fi_tsend(node.ep(), bytes.data(), entry.len, nullptr, to, kTag, nullptr), 0);
+      while (fi_cq_read(node.tx(), &entry, 1) != 1) {
+      }
+    }
+  }
+  /// @return the name of the next.
+  OfiNode::Name start() {
+    Echo& echo = echoes_[next_++];
+    say(echo.names_own, own_->name());
+    return hear(echo.names_echo);
+  }
+  /// The one that was started last.
+  void stop() { echoes_[next_ - 1].child.reset(); }
+  void exchange(fi_addr_t to, size_t bytes, char value) {
+    std::vector<char> out(bytes, value);
+    std::vector<char> in(bytes);
+    ASSERT_EQ(fi_trecv(own_->ep(), in.data(), bytes, nullptr, FI_ADDR_UNSPEC, kTag, 0, nullptr), 0);
+    ASSERT_EQ(fi_tsend(own_->ep(), out.data(), bytes, nullptr, to, kTag, nullptr), 0);
+    fi_cq_tagged_entry entry{};
+    ssize_t sent = -FI_EAGAIN;
+    ssize_t read = -FI_EAGAIN;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while ((sent == -FI_EAGAIN || read == -FI_EAGAIN) && std::chrono::steady_clock::now() < end) {
+      sent = sent == -FI_EAGAIN ? fi_cq_read(own_->tx(), &entry, 1) : sent;
+      read = read == -FI_EAGAIN ? fi_cq_read(own_->rx(), &entry, 1) : read;
+    }
+    ASSERT_EQ(sent, 1);
+    ASSERT_EQ(read, 1);
+    EXPECT_EQ(in, out);
+  }
+
+  static constexpr size_t kLongest = 200'000;
+  static constexpr size_t kEchoes = 9;
+  Info info_;
+  std::array<Echo, kEchoes> echoes_;
+  size_t next_ = 0;
+  std::unique_ptr<OfiNode> own_;
+};
+
+// Of each size, and whether the client has looked since or not.
+TEST_F(OfiKilled, TheFirstSendGoesToTheNextOne) {
+  const OfiNode::Name first = start();
+  fi_addr_t to = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(own_->av(), first.data(), 1, &to, 0, nullptr), 1);
+  for (const size_t bytes : {size_t{1}, size_t{3000}, size_t{10'000}, kLongest}) {
+    for (const bool looks : {false, true}) {
+      SCOPED_TRACE(testing::Message() << bytes << " bytes, " << looks);
+      exchange(to, bytes, 'a');
+      stop();
+      start();
+      for (uint32_t turn = 0; looks && turn < 10'000; ++turn) {
+        own_->expect_silent();
+      }
+      exchange(to, bytes, 'b');
+    }
+  }
+  stop();
+}
 
 }  // namespace
 }  // namespace rio::test
