@@ -26,7 +26,7 @@ int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const voi
 }
 
 int Endpoint::send_peer(SendRequest& request) {
-  if (send_again_ && (request.sync || request.length_bytes > eager_bytes_)) {
+  if (send_again_ && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
     port_.look_for_gone();  // it is not begun with a process that is no more
   }
   Peer* const peer = this->peer(request.to);
