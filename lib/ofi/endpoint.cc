@@ -12,6 +12,7 @@ namespace {
 
 int close_endpoint(fid* fid) {
   Endpoint* const endpoint = &of<Endpoint>(fid);
+  const base::NoCancel no_cancel;
   const msg::Guard guard(endpoint->domain().port());
   delete endpoint;
   return 0;

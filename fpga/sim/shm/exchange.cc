@@ -13,6 +13,7 @@
 #include <csignal>
 #include <span>
 
+#include "base/no_cancel.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
 namespace rio::sim::shm {
@@ -30,6 +31,12 @@ constexpr int kEventsMax = 32;
   }
   *out = std::move(fd);
   return 0;
+}
+
+/// By any thread, also one that may not be unwound.
+void ring(const Fd& bell) {
+  const base::NoCancel no_cancel;
+  eventfd_write(bell.get(), 1);
 }
 
 void drain(int fd) {
@@ -80,7 +87,7 @@ Exchange::~Exchange() {
       const std::lock_guard lock(mutex_);
       stop_ = true;
     }
-    eventfd_write(order_.get(), 1);
+    ring(order_);
     thread_.join();
   }
   for (const LinkPtr& link : links_) {
@@ -113,7 +120,7 @@ void Exchange::want(uint32_t id) {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 void Exchange::cut(const LinkPtr& link) {
@@ -121,7 +128,7 @@ void Exchange::cut(const LinkPtr& link) {
     const std::lock_guard lock(mutex_);
     cut_orders_.push_back(link);
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 void Exchange::poke_soon() {
@@ -129,7 +136,7 @@ void Exchange::poke_soon() {
     const std::lock_guard lock(mutex_);
     poke_order_ = true;
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 bool Exchange::take(News* out) {
