@@ -142,8 +142,16 @@ class Port {
 
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
+  /// As link(), but none is made. @return null: nothing was ever sent there, or came from there.
+  [[nodiscard]] Link* known_link(uint32_t dest_id) const;
+  /// What the card knows of peers that have gone is looked at.
+  void look_for_gone() { look_at_events(true); }
+  /// The peer at this destID is known to be `instance`: a session with another instance is over.
+  void meet_instance(uint32_t dest_id, uint32_t instance);
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
+  /// Not 0. By chance, new with each port: tells processes that had the same destID apart.
+  [[nodiscard]] uint32_t instance() const { return instance_; }
   /// As rio::Endpoint's.
   [[nodiscard]] std::string address() const { return endpoint_->address(); }
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
@@ -203,13 +211,6 @@ class Port {
 
   // Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
   static constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
-
-  /// An answer to what belongs to no session.
-  struct Reset {
-    uint32_t dest_id;
-    uint32_t key;
-    uint32_t tries;
-  };
 
   /// A message as the card told of it.
   struct Arrival {
@@ -399,11 +400,14 @@ class Port {
   void on_hello(uint32_t source, const SessionBody& body);
   [[nodiscard]] static bool is_asked(const Link& link);
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
-  void forget_peer(Link& link);
+  void forget_peer(Link& link, const uint32_t* not_taken = nullptr);
+  // What of a session is lost, and what can be sent in the next: unsent.cc.
+  [[nodiscard]] uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken);
+  void reset_late(Link& link, uint32_t not_taken);
   void begin_session(Link& link);
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);
-  void end_session(Link& link, int error);
+  void end_session(Link& link, int error, uint64_t lost = ~0ull);
   void end_all_sessions();
   void tell_senders(const Link& link) const;
   void want(Link& link);
@@ -447,6 +451,7 @@ class Port {
   std::unique_ptr<Dma> dma_;  // null: the card has none
   int error_ = 0;
   uint32_t dest_id_ = 0;
+  uint32_t instance_ = 0;
 
   // Sending.
   uint32_t budget_end_ = 0;  // index of the entry before which the ring has to be looked at

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/no_cancel.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
@@ -57,6 +58,7 @@ void Port::leave() {
 }
 
 void Port::wake_sleepers() {
+  const base::NoCancel no_cancel;
   for (const int fd : sleepers_) {
     const uint64_t one = 1;
     static_cast<void>(!::write(fd, &one, sizeof(one)));
@@ -125,6 +127,7 @@ void wake_all(Port& port) {
 }
 
 int Sleeper::enlist() {
+  const base::NoCancel no_cancel;
   bound_ms_ = port_.sleep_bound_ms();
   port_.slept_ = true;
   if (port_.config().threads == Threads::kOne) {

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/no_cancel.hpp"
 #include "lib/msg/port.hpp"
 
 namespace rio::msg {
@@ -78,7 +79,25 @@ class Sleeper {
   bool interrupted_ = true;  // as far as is known: others may have slept on the descriptor
 };
 
-/// Wait until `ready()`, by sleeping if the port was opened for that, else by polling.
+/// Takes an enlisted thread off the list, also when it is cancelled in its sleep.
+class Asleep {
+ public:
+  Asleep(Port& port, Sleeper& sleeper) : port_(port), sleeper_(sleeper) {}
+  ~Asleep() {
+    const base::NoCancel no_cancel;
+    const Guard guard(port_);
+    sleeper_.wake();
+  }
+  Asleep(const Asleep&) = delete;
+  Asleep& operator=(const Asleep&) = delete;
+
+ private:
+  Port& port_;
+  Sleeper& sleeper_;
+};
+
+/// Wait until `ready()`, by sleeping if the port was opened for that, else by polling. A thread may
+/// be cancelled in it, between two looks, when it holds nothing: no function above it is noexcept.
 /// @param work progress() of whoever waits. Both are called under a Guard. @return 1: it is ready;
 /// 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
 template <class Work, class Ready>
@@ -88,7 +107,9 @@ template <class Work, class Ready>
   Sleeper sleeper(port);
   for (;;) {
     bool asleep = false;
+    pthread_testcancel();
     {
+      const base::NoCancel no_cancel;
       const Guard guard(port);
       work();
       if (ready()) {
@@ -109,11 +130,11 @@ template <class Work, class Ready>
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     if (asleep) {
+      const Asleep ends_anyhow(port, sleeper);
       sleeper.sleep(static_cast<uint32_t>(std::clamp<int64_t>(left, 0, INT32_MAX)));
-      const Guard guard(port);
-      sleeper.wake();
     }
     if (left <= 0) {
+      const base::NoCancel no_cancel;
       const Guard guard(port);
       work();
       return ready() ? 1 : port.error();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/resolve.hpp"
@@ -99,6 +100,7 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
   domain_.work();
   peers_.reserve(peers_.size() + count);
   names_.reserve(peers_.size() + count);
+  gone_.reserve(peers_.size() + count);
   for (size_t i = 0; i < count; ++i) {
     tag::Address address = kNobody;
     Name name{};
@@ -110,10 +112,13 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     }
     rc = rc == 0 ? find_out(name, &address) : rc;
     first_error = first_error == 0 ? rc : first_error;
+    const bool is_gone = rc == 0 && !take_place(name.owner, tag::dest_id_of(address));
     if (rc == 0) {
+      ++inserted;
+    }
+    if (rc == 0 && !is_gone) {
       numbers_.try_emplace(address, peers_.size());
       forget_refusals(address);
-      ++inserted;
     }
     if (out != nullptr) {
       out[i] = rc == 0 ? peers_.size() : FI_ADDR_NOTAVAIL;
@@ -123,8 +128,9 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     }
     // A table has a row for each of them.
     if (rc == 0 || out == nullptr) {
-      peers_.push_back(address);
+      peers_.push_back(is_gone ? kNobody : address);
       names_.push_back(name);
+      gone_.push_back(is_gone ? address : kNobody);
     }
   }
   return inserted == 0 && errors == nullptr ? first_error : inserted;
@@ -175,7 +181,8 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
     }
   }
   const bool is_known = name.owner != 0;  // a name that a user has typed does not tell
-  if (dest_id == domain_.port().dest_id() && is_known && name.owner != domain_.owner()) {
+  if (dest_id == domain_.port().dest_id() && is_known &&
+      name.owner != domain_.port().instance()) {
     pmd::log_error(
         "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
         "FI_RIO_CARD",
@@ -186,11 +193,43 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
   return 0;
 }
 
+/// The name of a peer is inserted. Of several processes with one destID the one that was named last
+/// has it; the rest are gone. @return false: so is this one.
+bool AddressVector::take_place(uint32_t owner, uint32_t dest_id) {
+  if (owner == 0) {
+    return true;  // a name that a user has typed does not tell
+  }
+  const auto [last, is_first] = owners_.try_emplace(dest_id, owner);
+  const msg::Link* const link = domain_.port().known_link(dest_id);
+  const bool spoke_to_another = link != nullptr && link->instance != 0 && link->instance != owner;
+  if (is_first ? !spoke_to_another : last->second == owner) {
+    return true;
+  }
+  for (size_t row = 0; row < names_.size(); ++row) {
+    if (gone_[row] != kNobody && tag::dest_id_of(gone_[row]) == dest_id &&
+        names_[row].owner == owner) {
+      return false;
+    }
+  }
+  last->second = owner;
+  for (size_t row = 0; row < peers_.size(); ++row) {
+    if (peers_[row] != kNobody && tag::dest_id_of(peers_[row]) == dest_id) {
+      gone_[row] = std::exchange(peers_[row], kNobody);
+      numbers_.erase(gone_[row]);
+    }
+  }
+  domain_.meet_instance(dest_id, owner);
+  return true;
+}
+
 int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const tag::Address gone = find(addresses[i]);
-    if (gone == kNobody) {
+    if (gone == kNobody && refusal(addresses[i]) == -FI_EINVAL) {
       return -FI_EINVAL;
+    }
+    if (std::exchange(gone_[addresses[i]], kNobody) != kNobody) {
+      continue;
     }
     peers_[addresses[i]] = kNobody;
     numbers_.erase(gone);
@@ -201,8 +240,12 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
   return 0;
 }
 
+int AddressVector::refusal(fi_addr_t address) const {
+  return address < gone_.size() && gone_[address] != kNobody ? -FI_ECONNRESET : -FI_EINVAL;
+}
+
 int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
-  if (find(address) == kNobody) {
+  if (find(address) == kNobody && refusal(address) == -FI_EINVAL) {
     return -FI_EINVAL;
   }
   const Name& name = names_[address];

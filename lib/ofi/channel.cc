@@ -25,8 +25,42 @@ Channel::~Channel() {
 int Channel::enable(Domain& domain, uint32_t first_context) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
+  // An address is a place, and what nobody has taken is not lost.
+  config.send_again = [this](const void* data, uint64_t bytes) -> tag::SendRequest* {
+    SendOperation* const operation = sends_.get();
+    if (operation == nullptr) {
+      return nullptr;
+    }
+    operation->copy.reset(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
+    if (operation->copy == nullptr) {
+      sends_.put(operation);
+      return nullptr;
+    }
+    if (bytes != 0) {
+      std::memcpy(operation->copy.get(), data, bytes);
+    }
+    operation->data = operation->copy.get();
+    operation->user = nullptr;
+    operation->tells = false;
+    operation->may_wait = true;
+    operation->sync = false;
+    return operation;
+  };
   return tag::Endpoint::create(domain.port(), static_cast<uint16_t>(first_context + offset_),
                                config, &tag_);
+}
+
+void Channel::forget_former(uint32_t dest_id) {
+  if (tag_ == nullptr) {
+    return;
+  }
+  tag_->forget_former(dest_id);
+  tell_done();
+  std::erase_if(said_gone_,
+                [&](tag::Address address) { return tag::dest_id_of(address) == dest_id; });
+  if (bound_.rx != nullptr) {
+    bound_.rx->disown(dest_id);
+  }
 }
 
 ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
@@ -59,7 +93,7 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   const tag::Address peer = address_of(to);
   SendOperation* const operation = peer == nobody() ? nullptr : sends_.get();
   if (operation == nullptr) {
-    return peer == nobody() ? -FI_EINVAL : -FI_ENOMEM;
+    return peer == nobody() ? bound_.av->refusal(to) : -FI_ENOMEM;
   }
   operation->user = context;
   operation->tells = tells;
@@ -99,7 +133,10 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const 
                          void* context, uint64_t flags) {
   iovec buffer = {};
   tag::Address from = nobody();
-  if (!find_source(source, &from) || ((flags & FI_MULTI_RECV) != 0 && to.count != 1)) {
+  if (!find_source(source, &from)) {
+    return bound_.av->refusal(source);
+  }
+  if ((flags & FI_MULTI_RECV) != 0 && to.count != 1) {
     return -FI_EINVAL;
   }
   RecvOperation* const operation = begin(context, flags, to, &buffer);
@@ -149,7 +186,7 @@ ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* con
   tag::MessageInfo info{};
   tag::Pattern wanted = {tag, ignore, nobody()};
   if (!find_source(source, &wanted.source)) {
-    return -FI_EINVAL;
+    return bound_.av->refusal(source);
   }
   if (bound_.rx == nullptr) {
     return -FI_ENOCQ;

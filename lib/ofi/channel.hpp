@@ -104,6 +104,8 @@ class Channel {
     tag_->attend();
     tell_done();
   }
+  /// As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id);
 
  private:
   void tell_done() {
@@ -165,7 +167,7 @@ inline ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore,
                                 size_t bytes, void* context, uint64_t flags) {
   tag::Address from = nobody();
   if (!find_source(source, &from)) [[unlikely]] {
-    return -FI_EINVAL;
+    return bound_.av->refusal(source);
   }
   RecvOperation* const operation = receives_.get();
   if (operation == nullptr) [[unlikely]] {

@@ -135,6 +135,13 @@ ssize_t CompletionQueue::wait_and_read(void* out, size_t count, fi_addr_t* sourc
   return rc < 0 && is_empty() ? rc : take(out, count, sources);
 }
 
+void CompletionQueue::disown(uint32_t dest_id) {
+  for (uint32_t i = head_; i != tail_; ++i) {
+    tag::Address& source = ring_[i & mask_].source;
+    source = tag::dest_id_of(source) == dest_id ? tag::kFormerSource : source;
+  }
+}
+
 void CompletionQueue::signal() {
   const msg::Guard guard(domain_.port());
   signalled_ = true;

@@ -57,6 +57,9 @@ class CompletionQueue : public fid_cq, public Used {
   /// Under a Guard. Nothing is to be read, and no error either.
   [[nodiscard]] bool is_empty() const { return head_ == tail_; }
   [[nodiscard]] Domain& domain() { return domain_; }
+  /// Under a Guard. Messages in it that came from this destID came from a process that has it no
+  /// more: their source is nobody's.
+  void disown(uint32_t dest_id);
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait().
   [[nodiscard]] int arm();

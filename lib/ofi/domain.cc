@@ -1,7 +1,6 @@
 #include "lib/ofi/domain.hpp"
 
 #include <rdma/providers/fi_log.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
@@ -92,10 +91,9 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
   domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->windows_.set_up(*domain->port_, virtual_addresses);
+  // A late answer to a process that had our destID before fits none of our questions.
+  domain->next_question_ = domain->port_->instance();
   domain->fabric_ = fabric_mark(fabric_of(config.card));
-  if (getrandom(&domain->owner_, sizeof(domain->owner_), 0) != sizeof(domain->owner_)) {
-    return -EIO;
-  }
   if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
     return rc;
   }
@@ -135,6 +133,15 @@ int Domain::add(Endpoint& endpoint, int wanted) {
 
 void Domain::remove(uint32_t number) {
   endpoints_[number] = nullptr;
+}
+
+void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
+  port_->meet_instance(dest_id, instance);
+  for (uint32_t i = 0; i < endpoints_end_; ++i) {
+    if (endpoints_[i] != nullptr) {
+      endpoints_[i]->forget_former(dest_id);
+    }
+  }
 }
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {

@@ -16,6 +16,7 @@ namespace {
 int close_endpoint(fid* fid) {
   constexpr uint32_t kPatienceMs = 1000;
   Endpoint* const endpoint = &of<Endpoint>(fid);
+  const base::NoCancel no_cancel;
   Domain& domain = endpoint->domain();
   static_cast<void>(msg::wait(
       domain.port(), kPatienceMs, [&] { domain.progress(); }, [&] { return !endpoint->busy(); }));

@@ -46,6 +46,12 @@ class Endpoint : public fid_ep {
     plain_.progress();
     remote_.progress();
   }
+  /// Under a Guard. As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id) {
+    tagged_.forget_former(dest_id);
+    plain_.forget_former(dest_id);
+    remote_.forget_former(dest_id);
+  }
 
  private:
   Endpoint(Domain& domain, const fi_info& info, void* user_context);

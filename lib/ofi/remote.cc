@@ -100,7 +100,7 @@ ssize_t Remote::start(const RemoteCall& call) {
   const tag::Address peer = bound_.av->find(call.peer);
   Operation* const operation = peer != AddressVector::kNobody ? operations_.get() : nullptr;
   if (operation == nullptr) {
-    return peer == AddressVector::kNobody ? -FI_EINVAL : -FI_ENOMEM;
+    return peer == AddressVector::kNobody ? bound_.av->refusal(call.peer) : -FI_ENOMEM;
   }
   operation->to = peer - kTaggedContext + kRemoteContext;
   adopt(call, *operation);

@@ -43,6 +43,14 @@ class Remote {
   /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
 
+  /// As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id) {
+    if (tag_ != nullptr) {
+      tag_->forget_former(dest_id);
+      replies_->forget_former(dest_id);
+    }
+  }
+
   /// Hot. After Port::progress().
   void progress() {
     if (tag_ == nullptr) {

@@ -92,6 +92,7 @@ bool Server::serve(const Ask& ask) {
   answer->server = this;
   answer->ask = header;
   answer->from = ask.request.from;
+  answer->session = session_with(ask.request.from);
   answer->data.user = answer->reply.user = static_cast<Party*>(answer);
   serve(*answer, rest);
   return true;
@@ -183,6 +184,13 @@ void Server::went_on(Answer& answer, tag::Request& request) {
   reply(answer, nullptr, 0);
 }
 
+/// Changes when a peer goes, and when another process takes its place.
+uint32_t Server::session_with(tag::Address peer) const {
+  const msg::Link* const link = tag_->port().known_link(tag::dest_id_of(peer));
+  return link != nullptr ? link->session : 0;
+}
+
+/// Only to the process that asked.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
   reply(answer, bytes, count, {static_cast<uint64_t>(answer.error), answer.error != 0});
 }
@@ -192,12 +200,16 @@ void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
 /// its number, and drops the answer.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error) {
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
-  const auto send = [&] {
-    return replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error);
+  int rc = -ECONNRESET;
+  // The first try may tell news of answers to a process, or an endpoint, that was there before.
+  const auto is_news = [&] {
+    return rc == -ECONNRESET || (rc == -ECONNREFUSED && !std::exchange(answer.again, true));
   };
-  int rc = send();
-  if (rc == -ECONNREFUSED && !std::exchange(answer.again, true)) {
-    rc = send();
+  for (uint32_t tries = 3; tries != 0 && is_news(); --tries) {
+    if (answer.session != session_with(answer.from)) {
+      break;
+    }
+    rc = replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error);
   }
   if (rc != 0) {
     end(answer);

@@ -46,6 +46,7 @@ class Server {
     Server* server = nullptr;
     AskHeader ask = {};
     tag::Address from = 0;
+    uint32_t session = 0;  // that it was asked in
     int error = 0;
     bool again = false;  // the answer was refused, and is sent once more
     Memory* memory = nullptr;
@@ -67,6 +68,7 @@ class Server {
   void went_on(Answer& answer, tag::Request& request);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error);
+  [[nodiscard]] uint32_t session_with(tag::Address peer) const;
   void end(Answer& answer);
   void tell(const Answer& answer);
 

@@ -27,7 +27,7 @@ Endpoint::Direct Endpoint::nobody() {
 int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                      std::unique_ptr<Endpoint>* out) {
   const uint64_t eager = config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes;
-  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, eager, config.new_peer_ms));
+  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, eager, config));
   if (endpoint == nullptr) {
     return -ENOMEM;
   }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/no_cancel.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
@@ -64,6 +65,7 @@ int QueueIrq::ack() const {
   if (fd_ < 0) {
     return fd_;
   }
+  const base::NoCancel no_cancel;
   return read(fd_, &raised, sizeof(raised)) < 0 && errno != EAGAIN ? -errno : 0;
 }
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/no_cancel.hpp"
+
 #ifndef UDP_SEGMENT  // Linux 4.18, 5.0
 #define UDP_SEGMENT 103
 #endif
@@ -92,6 +94,7 @@ uint32_t Socket::receive(Listener* listener) {
     header.msg_control = control[i];
     header.msg_controllen = sizeof(control[i]);
   }
+  const base::NoCancel no_cancel;
   const int count = recvmmsg(fd(), messages, kTakenMax, MSG_DONTWAIT, nullptr);
   if (count < 0) {
     errors_ = errors_ || (errno != EAGAIN && errno != EINTR);
@@ -249,6 +252,7 @@ bool Socket::send(const Address& to, std::span<const uint8_t> bytes, uint16_t se
     at->cmsg_len = CMSG_LEN(sizeof(segment_bytes));
     std::memcpy(CMSG_DATA(at), &segment_bytes, sizeof(segment_bytes));
   }
+  const base::NoCancel no_cancel;
   // Twice: an error of what was sent before is told first.
   for (int tries = 2; tries > 0; --tries) {
     if (sendmsg(fd(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {

@@ -147,6 +147,46 @@ TEST_F(OfiWaiting, ASignalEndsAWait) {
   reader.join();
 }
 
+// It ends, and others wait there as before.
+TEST_F(OfiWaiting, AThreadThatWaitsIsCancelled) {
+  const Info info = get_info(hints());
+  for (const fi_wait_obj wait : {FI_WAIT_FD, FI_WAIT_UNSPEC}) {
+    NodeConfig config;
+    config.wait = wait;
+    OfiNode a(info, 0, config);
+    fid_cntr* made = nullptr;
+    ASSERT_EQ(fi_cntr_open(a.domain(), nullptr, &made, nullptr), 0);
+    const Held<fid_cntr> counter(made);
+    struct Waiter {
+      fid_cq* queue;
+      fid_cntr* counter;
+    } waiters[] = {{a.rx(), nullptr}, {nullptr, made}};
+    for (Waiter& waiter : waiters) {
+      pthread_t thread{};
+      const auto body = [](void* what) -> void* {
+        const auto& it = *static_cast<Waiter*>(what);
+        fi_cq_tagged_entry entry{};
+        static_cast<void>(it.queue != nullptr ? fi_cq_sread(it.queue, &entry, 1, nullptr, -1)
+                                              : fi_cntr_wait(it.counter, 1, -1));
+        return nullptr;
+      };
+      ASSERT_EQ(pthread_create(&thread, nullptr, body, &waiter), 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ASSERT_EQ(pthread_cancel(thread), 0);
+      void* result = nullptr;
+      ASSERT_EQ(pthread_join(thread, &result), 0);
+      EXPECT_EQ(result, PTHREAD_CANCELED);
+    }
+    const fi_addr_t to = a.insert(a);
+    char byte = 0;
+    ASSERT_EQ(fi_recv(a.ep(), &byte, 1, nullptr, to, nullptr), 0);
+    ASSERT_EQ(fi_inject(a.ep(), "x", 1, to), 0);
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_sread(a.rx(), &entry, 1, nullptr, kPatienceMs), 1);
+    EXPECT_EQ(byte, 'x');
+  }
+}
+
 TEST_F(OfiWaiting, ThreadsAreWokenByEachOther) {
   const Info info = get_info(hints());
   OfiNode own(info, 0);
