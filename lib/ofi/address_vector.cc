@@ -181,8 +181,7 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
     }
   }
   const bool is_known = name.owner != 0;  // a name that a user has typed does not tell
-  if (dest_id == domain_.port().dest_id() && is_known &&
-      name.owner != domain_.port().instance()) {
+  if (dest_id == domain_.port().dest_id() && is_known && name.owner != domain_.port().instance()) {
     pmd::log_error(
         "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
         "FI_RIO_CARD",
