@@ -42,7 +42,7 @@ struct Own {
 }
 
 /// Fabrics of processes have folders beside it; they leave alone what begins with a dot.
-[[nodiscard]] std::string path_of(const std::string& folder, uint32_t fabric, uint16_t number) {
+[[nodiscard]] std::string path_of(const std::string& folder, uint16_t fabric, uint16_t number) {
   char name[40];
   std::snprintf(name, sizeof(name), "/.ofi-%08x-%u", fabric, unsigned{number});
   return folder + name;
@@ -103,7 +103,7 @@ Service::~Service() {
   close(fd_);
 }
 
-int Service::claim(uint32_t fabric, uint16_t number, const Name& name, bool is_needed,
+int Service::claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                    std::unique_ptr<Service>* out) {
   std::string folder;
   std::string error;
@@ -135,7 +135,7 @@ int Service::claim(uint32_t fabric, uint16_t number, const Name& name, bool is_n
   return 0;
 }
 
-int find_service(uint32_t fabric, uint16_t number, Name* out) {
+int find_service(uint16_t fabric, uint16_t number, Name* out) {
   const std::string path =
       path_of(base::runtime_base() + "/" + base::user_folder_name(), fabric, number);
   const std::scoped_lock lock(own().mutex);
