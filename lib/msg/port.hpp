@@ -71,7 +71,8 @@ class Port {
   /// -EAGAIN: no room, or not connected yet: make progress and try again; -EMSGSIZE; or why it
   /// cannot be, which each context with a route hears once, before anything else of it is sent:
   /// -ECONNRESET (the session is over; the next call begins a new one), -ECONNREFUSED (no such
-  /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone).
+  /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone), or what this
+  /// process lacks to reach the peer: -EMFILE, -ENOMEM, -EPERM, and the like.
   [[nodiscard]] int send(const Route& route, const void* data, uint32_t bytes) {
     if (bytes > kPartBytesMax) [[unlikely]] {
       return -EMSGSIZE;

@@ -1,10 +1,10 @@
 #include "lib/msg/profile.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "base/text_file.hpp"
 #include "pmd/bus/log.hpp"
 
@@ -29,27 +29,6 @@ constexpr const char* kNone = "none";
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-/// @return false: it is no number, or out of range.
-[[nodiscard]] bool number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    return false;
-  }
-  *out = value;
-  return true;
-}
-
-/// What is shown of foreign text.
-[[nodiscard]] std::string shown(std::string_view text) {
-  constexpr size_t kMost = 40;
-  std::string out;
-  for (const char c : text.substr(0, kMost)) {
-    out += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return out;
-}
-
 [[nodiscard]] int read_line(std::string_view line, const std::string& name, uint32_t at,
                             Profile* out) {
   const std::string_view said = trimmed(line.substr(0, line.find('#')));
@@ -60,13 +39,14 @@ constexpr const char* kNone = "none";
   const std::string_view key = trimmed(said.substr(0, equals));
   if (equals == std::string_view::npos || key != "eager_bytes") {
     pmd::log_error("%s, line %u: \"%s\"; a line is \"eager_bytes = NUMBER\", or a comment; %s",
-                   name.c_str(), at, shown(said).c_str(), kRemedy);
+                   name.c_str(), at, base::printable(said).c_str(), kRemedy);
     return -EINVAL;
   }
   const std::string_view value = trimmed(said.substr(equals + 1));
-  if (!number(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
+  if (!base::read_bytes(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
     pmd::log_error("%s, line %u: eager_bytes is \"%s\"; it is %llu to %llu; %s", name.c_str(), at,
-                   shown(value).c_str(), static_cast<unsigned long long>(Profile::kEagerMin),
+                   base::printable(value).c_str(),
+                   static_cast<unsigned long long>(Profile::kEagerMin),
                    static_cast<unsigned long long>(Profile::kEagerMax), kRemedy);
     return -EINVAL;
   }

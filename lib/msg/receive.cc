@@ -364,6 +364,7 @@ void Port::control(Link& link, const HeaderWords& header) {
       good = (link.asked & bit) != 0;
       link.refused |= bit;
       ++link.refusals[header.from()];
+      ++stats_.refused;
       link.asked &= ~bit;
       link.opened &= ~bit;
       flow = {};

@@ -2,8 +2,10 @@
 /// Ports that several threads use, and threads that sleep until something comes.
 ///
 /// What may be lost between "there is nothing" and sleep, and why it is not: rings are armed, then
-/// looked at once more; the lock is held until the thread is listed as a sleeper; and whoever takes
-/// something from the rings for another context, or takes an interrupt away from it, wakes all.
+/// looked at once more; the lock is held until the thread is listed as a sleeper; a thread that
+/// takes something from the rings wakes all; and so does one that an interrupt has woken, since it
+/// takes the interrupt away from the rest. One that another thread has woken wakes none: the rest
+/// were woken with it, and would wake it again, for ever.
 #pragma once
 
 #include <algorithm>
@@ -73,6 +75,7 @@ class Sleeper {
   uint32_t bound_ms_ = 0;
   int own_fd_ = -1;
   bool slept_out_ = false;
+  bool interrupted_ = true;  // as far as is known: others may have slept on the descriptor
 };
 
 /// Wait until `ready()`, by sleeping if the port was opened for that, else by polling.

@@ -1,9 +1,12 @@
 #include "lib/ofi/address_vector.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "lib/msg/waiting.hpp"
+#include "lib/ofi/resolve.hpp"
+#include "lib/ofi/service.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -12,19 +15,36 @@ int insert_names(fid_av* av, const void* names, size_t count, fi_addr_t* out, ui
                  void* context) {
   return no_throw([&] {
     AddressVector& self = of<AddressVector>(av);
+    const bool tells = (flags & FI_SYNC_ERR) != 0;
+    if ((flags & ~(FI_SYNC_ERR | FI_MORE)) != 0) {
+      return -FI_EBADFLAGS;
+    }
+    if ((names == nullptr && count != 0) || (tells && context == nullptr)) {
+      return -FI_EINVAL;
+    }
     const msg::Guard guard(self.domain().port());
-    int* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
-    return self.insert(names, count, out, errors);
+    return self.insert(names, count, out, tells ? static_cast<int*>(context) : nullptr);
   });
 }
-int no_insert_service(fid_av*, const char*, const char*, fi_addr_t*, uint64_t, void*) {
-  return -FI_ENOSYS;
+int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* out,
+                   uint64_t flags, void* context) {
+  Name name{};
+  const int rc = no_throw([&] {
+    return node == nullptr && service == nullptr
+               ? -FI_EINVAL
+               : resolve({node, service, (flags & FI_NUMERICHOST) != 0},
+                         of<AddressVector>(av).domain().fabric(), true, &name);
+  });
+  return rc == 0 ? insert_names(av, &name, 1, out, flags & ~FI_NUMERICHOST, context) : rc;
 }
 int no_insert_symmetric(fid_av*, const char*, size_t, const char*, size_t, fi_addr_t*, uint64_t,
                         void*) {
   return -FI_ENOSYS;
 }
 int remove_names(fid_av* av, fi_addr_t* addresses, size_t count, uint64_t) {
+  if (addresses == nullptr && count != 0) {
+    return -FI_EINVAL;
+  }
   AddressVector& self = of<AddressVector>(av);
   const msg::Guard guard(self.domain().port());
   return self.remove(addresses, count);
@@ -35,9 +55,14 @@ int look_up(fid_av* av, fi_addr_t address, void* out, size_t* bytes) {
   return self.look_up(address, out, bytes);
 }
 const char* to_text(fid_av*, const void* bytes, char* out, size_t* count) {
-  Name name;
-  std::memcpy(&name, bytes, sizeof(name));
-  *count = static_cast<size_t>(print_name(name, out, *count)) + 1;
+  Name name{};
+  if (bytes != nullptr) {
+    std::memcpy(&name, bytes, sizeof(name));
+  }
+  const bool is_one = read_address(&name, name.fabric, &name) == 0;
+  const int length =
+      is_one ? print_address(name, out, *count) : std::snprintf(out, *count, "rio://?");
+  *count = static_cast<size_t>(length) + 1;
   return out;
 }
 
@@ -49,7 +74,7 @@ fi_ops_av vector_ops = [] {
   fi_ops_av ops{};
   ops.size = sizeof(ops);
   ops.insert = insert_names;
-  ops.insertsvc = no_insert_service;
+  ops.insertsvc = insert_service;
   ops.insertsym = no_insert_symmetric;
   ops.remove = remove_names;
   ops.lookup = look_up;
@@ -64,19 +89,20 @@ AddressVector::AddressVector(Domain& domain, void* user_context)
 
 int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
   int inserted = 0;
+  int first_error = 0;
   peers_.reserve(peers_.size() + count);
   names_.reserve(peers_.size() + count);
   for (size_t i = 0; i < count; ++i) {
     tag::Address address = kNobody;
     Name name{};
-    int rc =
-        read_name(static_cast<const uint8_t*>(names) + i * sizeof(Name), domain_.fabric(), &name);
+    int rc = read(static_cast<const uint8_t*>(names) + i * sizeof(Name), &name);
     if (rc == -EHOSTUNREACH) {
       pmd::log_error(
           "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
           "FI_RIO_CARD");
     }
     rc = rc == 0 ? find_out(name, &address) : rc;
+    first_error = first_error == 0 ? rc : first_error;
     if (rc == 0) {
       numbers_.try_emplace(address, peers_.size());
       ++inserted;
@@ -93,7 +119,25 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
       names_.push_back(name);
     }
   }
-  return inserted;
+  return inserted == 0 && errors == nullptr ? first_error : inserted;
+}
+
+int AddressVector::read(const void* bytes, Name* out) {
+  Name name{};
+  int rc = read_address(bytes, domain_.fabric(), &name);
+  if (rc == 0 && is_service(name)) {
+    const uint16_t number = service_of(name);
+    rc = number == 0 ? -EINVAL : find_service(domain_.fabric(), number, &name);
+    rc = rc == 0 ? read_name(&name, domain_.fabric(), &name) : rc;
+    if (rc != 0) {
+      pmd::log_error(
+          "rio: no endpoint of this user serves %u on this fabric and machine; start "
+          "the server first, and with the same FI_RIO_FABRIC or FI_RIO_CARD",
+          unsigned{number});
+    }
+  }
+  *out = name;
+  return rc;
 }
 
 /// Where messages to a peer go. @return 0, -EADDRINUSE: he has our destID; as Port::reach().
@@ -108,7 +152,8 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
       return rc;
     }
   }
-  if (dest_id == domain_.port().dest_id() && name.owner != domain_.owner()) {
+  const bool is_known = name.owner != 0;  // a name that a user has typed does not tell
+  if (dest_id == domain_.port().dest_id() && is_known && name.owner != domain_.owner()) {
     pmd::log_error(
         "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
         "FI_RIO_CARD",

@@ -19,8 +19,9 @@ class AddressVector : public fid_av, public Used {
 
   AddressVector(Domain& domain, void* user_context);
 
-  /// Under a Guard. As fi_av_insert(). @param names `count` of them, as Name. @param errors
-  /// null, or one for each. @return how many there are now that were not refused.
+  /// Under a Guard. As fi_av_insert(). @param names `count` of them, as Name, or names of services.
+  /// @param errors null, or one for each. @return how many were not refused; without `errors`, why
+  /// the first was refused if all were.
   int insert(const void* names, size_t count, fi_addr_t* out, int* errors);
   /// Under a Guard. @return 0, -FI_EINVAL.
   int remove(const fi_addr_t* addresses, size_t count);
@@ -46,6 +47,7 @@ class AddressVector : public fid_av, public Used {
  private:
   Domain& domain_;
   Use use_{domain_};
+  [[nodiscard]] int read(const void* bytes, Name* out);
   [[nodiscard]] int find_out(const Name& name, tag::Address* out);
 
   std::vector<tag::Address> peers_;

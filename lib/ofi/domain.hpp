@@ -51,8 +51,14 @@ class Domain : public fid_domain, public Used {
   /// How often the user looked. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
-  /// Under a Guard. @return its number; -1: there are as many as can be.
-  [[nodiscard]] int add(Endpoint& endpoint);
+  /// Under a Guard. For a question to a peer: no other of this domain has it, so that an answer
+  /// which comes after its endpoint has closed is taken for no other's.
+  [[nodiscard]] uint32_t next_question() { return next_question_++; }
+
+  /// Under a Guard. Numbers go round: that of an endpoint which has closed rests as long as can be,
+  /// since peers may have its name still. @param wanted its number; negative: any. @return its
+  /// number; -EADDRINUSE: it is taken; -ENOSPC: there are as many as can be; logged.
+  [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
  private:
@@ -67,6 +73,8 @@ class Domain : public fid_domain, public Used {
   uint32_t fabric_ = 0;
   uint16_t owner_ = 0;
   uint32_t endpoints_end_ = 0;
+  uint32_t next_number_ = 0;  // where a free one is looked for
+  uint32_t next_question_ = 1;
   std::array<Endpoint*, kEndpoints> endpoints_{};
   std::atomic<uint64_t> looks_ = 0;
   std::unique_ptr<Attendant> attendant_;

@@ -149,4 +149,13 @@ int read_params(Params* out) {
   return 0;
 }
 
+std::string fabric_of(const std::string& card) {
+  if (card.starts_with("sim:")) {
+    return "sim";
+  }
+  const bool emulated =
+      card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
+  return emulated ? card.substr(0, card.find(',')) : "rapidio";
+}
+
 }  // namespace rio::ofi

@@ -1,8 +1,10 @@
 #include "lib/ofi/server.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/counter.hpp"
@@ -165,7 +167,12 @@ void Server::take_data(Answer& answer, uint8_t* at) {
 
 void Server::went_on(Answer& answer, tag::Request& request) {
   if (&request == &answer.reply) {
-    end(answer);  // a peer that is gone hears nothing
+    const tag::SendRequest& sent = answer.reply;
+    if (sent.status == -ECONNREFUSED && !std::exchange(answer.again, true)) {
+      reply(answer, sent.data, sent.length_bytes, sent.immediate);
+    } else {
+      end(answer);  // a peer that is gone hears nothing
+    }
     return;
   }
   const bool whole = request.status == 0 && answer.data.length_bytes == answer.ask.bytes;
@@ -177,9 +184,22 @@ void Server::went_on(Answer& answer, tag::Request& request) {
 }
 
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
-  const tag::Immediate error = {static_cast<uint64_t>(answer.error), answer.error != 0};
+  reply(answer, bytes, count, {static_cast<uint64_t>(answer.error), answer.error != 0});
+}
+
+/// What is refused may be refused since an endpoint of the asking one's number has closed before:
+/// that is told once, and before the question came. If the asking one has closed, another may have
+/// its number, and drops the answer.
+void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error) {
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
-  if (replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error) != 0) {
+  const auto send = [&] {
+    return replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error);
+  };
+  int rc = send();
+  if (rc == -ECONNREFUSED && !std::exchange(answer.again, true)) {
+    rc = send();
+  }
+  if (rc != 0) {
     end(answer);
   }
 }
@@ -204,9 +224,7 @@ void Server::tell(const Answer& answer) {
   if (counter != nullptr) {
     counter->add(1);
   }
-  if (writes) {
-    answer.memory->written();
-  }
+  answer.memory->count(writes);
   if ((answer.ask.flags & AskHeader::kImmediate) != 0 && bound_.rx != nullptr) {
     Completion& completion = bound_.rx->add();
     const uint64_t kind = is_atomic(answer.ask.verb) ? FI_ATOMIC : FI_RMA;

@@ -85,6 +85,12 @@ Peer* Endpoint::peer(Address address) {
   return peer;
 }
 
+/// @return null: this endpoint's own address, or as peer().
+const msg::Link* Endpoint::link_of(Address address) {
+  const Peer* const known = address != self() ? peer(address) : nullptr;
+  return known != nullptr ? known->route.link : nullptr;
+}
+
 /// A receive has matched what came before it.
 int Endpoint::take(Unexpected& message, RecvRequest& request) {
   request.message_bits = message.bits;
@@ -143,6 +149,18 @@ void Endpoint::drop(Unexpected& message) {
     context_->refuse_large(message.request);
   }
   unexpected_.put(&message);
+}
+
+void Endpoint::drop_unexpected() {
+  for (Message* message = matcher_.messages().first(); message != nullptr;) {
+    Message* const next = MessageQueue::next(*message);
+    auto& unexpected = static_cast<Unexpected&>(*message);
+    if (unexpected.whole || unexpected.request != nullptr) {
+      static_cast<void>(matcher_.discard(unexpected));
+      drop(unexpected);
+    }
+    message = next;
+  }
 }
 
 bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {

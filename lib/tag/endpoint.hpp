@@ -161,6 +161,17 @@ class Endpoint {
   /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
+  /// How often a context of a peer was closed, or not there, modulo 2^8.
+  [[nodiscard]] uint8_t refusals(Address to) {
+    const msg::Link* const link = to == direct_.address ? direct_.route.link : link_of(to);
+    return link != nullptr ? link->refusals[context_of(to)] : 0;
+  }
+  /// Whether some message waits that no receive has matched.
+  [[nodiscard]] bool has_unexpected() { return !matcher_.messages().empty(); }
+  /// Drop those of them that are whole: for an endpoint whose receives are posted before their
+  /// messages can come.
+  void drop_unexpected();
+
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_->id()); }
   [[nodiscard]] msg::Port& port() { return port_; }
   [[nodiscard]] const EndpointStats& stats() const { return stats_; }
@@ -186,6 +197,7 @@ class Endpoint {
     done->append(request);
   }
   [[nodiscard]] Peer* peer(Address address);
+  [[nodiscard]] const msg::Link* link_of(Address address);
   [[nodiscard]] int take(Unexpected& message, RecvRequest& request);
   void drop(Unexpected& message);
   [[nodiscard]] static int truncation(const RecvRequest& request) {

@@ -224,6 +224,10 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
   return rc;
 }
 
+int Endpoint::why_unreachable(uint32_t dest_id) {
+  return device_->bus->why_unreachable(dest_id);
+}
+
 uint32_t Endpoint::dest_id() const {
   return dest_id_;
 }

@@ -93,6 +93,10 @@ class Endpoint {
   /// there yet. Any thread. @param address foreign. @return 0; -EINVAL: no address of such a card;
   /// -ENOSPC: too many; -ENOTSUP: cards have no addresses here.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id);
+  /// Why messages to a destID cannot leave this process, -errno, where it lacks descriptors or
+  /// memory, or may not do something; logged. 0: it is not this process that is in the way. Any
+  /// thread.
+  [[nodiscard]] int why_unreachable(uint32_t dest_id);
   [[nodiscard]] pmd::Card& card();
   [[nodiscard]] const pmd::Caps& caps() const;
   /// "emu:loop/0", "0000:03:00.0".

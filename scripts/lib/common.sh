@@ -37,6 +37,9 @@ die() {
   exit 1
 }
 
+[[ $jobs =~ ^[1-9][0-9]{0,3}$ ]] ||
+  die "RIO_JOBS is '$jobs'" "it is how many things to run at once, from 1 to 9999; or unset it"
+
 # usage_error TEXT: a wrong command line; exit code 2.
 usage_error() {
   printf '%s: error: %s\n' "$self" "$1" >&2
@@ -72,8 +75,8 @@ release() {
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {
   local installed
-  # The second letter of the state is what the package is.
-  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p')
+  # The second letter of the state is what the package is. dpkg-query fails if it knows one not at all.
+  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p' || true)
   printf '%s\n' "$@" | grep -v -x -F -e "$installed" || true
 }
 
@@ -224,7 +227,14 @@ run_meson_tests() {
   MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
     "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
   local -a selected=()
-  case " $* " in *" --suite"*) selected=(--selected) ;; esac
+  local argument previous=''
+  for argument in "$@"; do
+    case $previous,$argument in
+      --no-suite,* | --repeat,* | --timeout-multiplier,*) ;;
+      *,--suite* | *,[!-]*) selected=(--selected) ;;
+    esac
+    previous=$argument
+  done
   meson_tests_failed=0
   "$py" "$root/scripts/lib/test_summary.py" --exit-code "$code" --limit "$limit" \
     --run-log "$dir/test-run.log" ${RIO_MISSING:+--missing "$RIO_MISSING"} "${selected[@]}" "$log" ||

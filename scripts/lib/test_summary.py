@@ -23,7 +23,7 @@ def skip_reason(text, case=None):
                  if line.strip() and not re.search(r": Skipped$", line)]
         return " ".join(lines[:2]) or "no reason given"
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
+    return lines[-1].removeprefix("skipped: ") if lines else "no reason given"
 
 
 def tail(text, lines=25):
@@ -120,7 +120,9 @@ def main():
             summary.failed.append(("meson test", f"exit code {args.exit_code}", text))
 
     if args.selected and not summary.passed and not summary.failed and not summary.skipped:
-        summary.failed.append(("meson test", "no test of that name or suite", ""))
+        lacks = args.missing and os.path.exists(args.missing) and os.path.getsize(args.missing)
+        why = "; the build lacks what is named below" if lacks else ""
+        summary.failed.append(("meson test", "no test of that name or suite" + why, ""))
 
     print_skipped(summary.skipped)
     for name, what, output in summary.failed:

@@ -216,18 +216,63 @@ class Summary(Machine):
         done = self.run_script("test")
         lines = done.stdout.splitlines()
         self.assertEqual(lines[-1], "1 passed, 0 failed, 6 skipped")
-        self.assertIn("skipped    5 tests: skipped: built without DPDK: read on", lines)
+        self.assertIn("skipped    5 tests: built without DPDK: read on", lines)
         self.assertIn("           eal, stock/ip, qemu/uio, testpmd_modes, plot", lines)
-        self.assertIn("skipped    sv: skipped: no verilator", lines)
+        self.assertIn("skipped    sv: no verilator", lines)
         end = "\n".join(lines[-9:])
         for text in (REMEDY, "not installed: verilator qemu-system-x86", "none are played"):
             self.assertIn(text, end)
+
+    @unittest.skipIf(os.path.exists(SHIPPED), f"this machine has {SHIPPED}")
+    def test_a_name_that_the_build_lacks(self):
+        self.results()
+        done = self.run_script("test", "pmd/net/pair-no-huge", code=1)
+        self.assertIn("no test of that name or suite; the build lacks what is named below", done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
 
     def test_nothing_missing(self):
         self.have_driver_headers(True)
         self.results(("good", "OK", ""), ("bad", "FAIL", "why\n"))
         done = self.run_script("test", code=1)
         self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed, 0 skipped")
+
+
+class Steps(Machine):
+    """Those of scripts/demo-ip know which programs they take."""
+
+    def lacks(self, step, *there):
+        for name in there:
+            self.tool(name, "")
+        done = subprocess.run(["/bin/bash", "-c", '. "$0"; PATH=$1; step_lacks "$2"',
+                               os.path.join(ROOT, "scripts", "lib", "ip_steps.sh"), self.tools, step],
+                              capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout.strip()
+
+    def test_programs(self):
+        self.assertEqual(self.lacks("web6"), (0, "curl"))
+        self.assertEqual(self.lacks("iperf3", "curl"), (0, "iperf3"))
+        self.assertEqual(self.lacks("web", "curl"), (1, ""))
+        self.assertEqual(self.lacks("ssh", "ssh"), (0, "dropbear"))
+
+
+class Tree(unittest.TestCase):
+    """Meson configures what is left of it, and counts the tests of what is not."""
+
+    def test_without_dpdk_and_libfabric(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["meson", "setup", folder, ROOT, "-Ddpdk=disabled", "-Dofi=disabled"],
+                                  capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
+            with open(os.path.join(folder, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
+                tests = json.load(file)
+        of_suite = {}
+        for test in tests:
+            for suite in test["suite"]:
+                of_suite.setdefault(suite.split(":")[-1], []).append(test["cmd"][0].endswith("/lacking"))
+        for suite in ("eal", "stock", "qemu", "mpi"):
+            self.assertEqual(set(of_suite[suite]), {True}, suite)
+        for suite in ("unit", "apps"):
+            self.assertEqual(set(of_suite[suite]), {True, False}, suite)
 
 
 class Lacking(unittest.TestCase):

@@ -13,6 +13,7 @@ TOOLS = {
     "dpkg-query": """
 case "$*" in *source:Version*) echo "%(dpdk)s-1" ; exit 0 ;; esac
 printf '%s\\n' "$@" | grep -v -x -F -f "$PLAY/not_installed" | sed 's/^/ii  /'
+! printf '%s\\n' "$@" | grep -q -x -F -f "$PLAY/not_installed"
 """,
     "apt-get": """
 echo "$*" >>"$PLAY/apt-get.log"

@@ -4,6 +4,8 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -27,8 +29,7 @@ namespace rio::test {
   return leave_root() && setrlimit(RLIMIT_NPROC, &none) == 0;
 }
 
-/// A system call fails with `error` in the calling thread, and in those that it starts.
-/// @param number SYS_...
+/// A system call fails with `error` in all threads of the process. @param number SYS_...
 [[nodiscard]] inline bool deny_call(long number, int error) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -38,7 +39,14 @@ namespace rio::test {
   };
   const sock_fprog program{sizeof code / sizeof code[0], code};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+/// Nothing is mounted at /proc. @return false: this process may have no mounts of its own.
+[[nodiscard]] inline bool hide_proc() {
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
 }
 
 }  // namespace rio::test

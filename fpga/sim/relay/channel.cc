@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/sim/relay/meeting_point.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
@@ -30,6 +31,12 @@ void drain(const Fd& fd) {
 [[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
   *error = text + ": " + std::strerror(-rc);
   return rc;
+}
+
+/// What this process could not do.
+[[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
+  *error = "no connection to the relay: " + base::why(trouble);
+  return trouble.rc;
 }
 
 /// Text of the other side, which need not end.
@@ -55,6 +62,10 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
       std::this_thread::sleep_for(kConnectWait);  // many come at once
     }
   }
+  if (rc == -EAGAIN) {
+    return fail(error, -ETIMEDOUT,
+                "relay '" + ticket.relay + "' does not take one more process; is it stopped?");
+  }
   if (rc != 0) {
     return rc;
   }
@@ -78,24 +89,23 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
   bell_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   order_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell_.valid() || !order_.valid()) {
-    return fail(error, -errno, "no descriptor; raise the limit of open files (ulimit -n)");
+    return fail(error, base::failed("eventfd"));
   }
-  if (const int rc = shm::Half::create(&mine_, &memory); rc != 0) {
-    return fail(error, rc, "no shared memory for a pool of buffers");
+  if (const base::Trouble trouble = shm::Half::create(&mine_, &memory)) {
+    return fail(error, trouble);
   }
   const Control join{
       .say = Say::kJoin, .board = ticket.board, .first_id = ticket.id, .ids = ticket.ids};
   const int fds[] = {memory.get(), bell_.get()};
   int rc = send_with_fds(socket_, std::as_bytes(std::span(&join, 1)), fds);
-  pollfd answer{socket_.get(), POLLIN, 0};
-  if (rc == 0 && poll(&answer, 1, kAnswerMs) <= 0) {
-    rc = -ETIMEDOUT;
+  if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
+    return fail(error, {"sendmsg", rc});
   }
   std::vector<Fd> theirs;
-  if (rc == 0) {
-    const ssize_t got =
-        receive_with_fds(socket_, std::as_writable_bytes(std::span(&seat_, 1)), &theirs);
-    rc = got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
+  base::Trouble trouble;
+  rc = rc == 0 ? hear_seat(&theirs, &trouble) : rc;
+  if (trouble) {
+    return fail(error, trouble);
   }
   if (rc != 0) {
     return fail(error, rc, "relay '" + ticket.relay + "' does not answer; look at it, or start it");
@@ -108,11 +118,35 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
       seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
     return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
   }
-  if (rc = shm::Half::map(theirs[0], &theirs_); rc != 0) {
-    return fail(error, rc, "relay '" + ticket.relay + "': its memory cannot be mapped");
+  bool sound = false;
+  if (trouble = shm::Half::map(theirs[0], &theirs_, &sound); trouble) {
+    return fail(error, trouble);
+  }
+  if (!sound) {
+    return fail(error, -EPROTO, "relay '" + ticket.relay + "' shows memory that is not sealed");
   }
   host_bell_ = std::move(theirs[1]);
   return 0;
+}
+
+/// The relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's; `trouble`: this process's.
+int Channel::hear_seat(std::vector<Fd>* fds, base::Trouble* trouble) {
+  pollfd answer{socket_.get(), POLLIN, 0};
+  int ready = 0;
+  while ((ready = poll(&answer, 1, kAnswerMs)) < 0 && errno == EINTR) {
+  }
+  if (ready < 0) {
+    *trouble = base::failed("poll");
+    return trouble->rc;
+  }
+  if (ready == 0) {
+    return -ETIMEDOUT;
+  }
+  const ssize_t got = receive_with_fds(socket_, std::as_writable_bytes(std::span(&seat_, 1)), fds);
+  if (got < 0 && got != -ECONNRESET && got != -EMSGSIZE) {
+    *trouble = {"recvmsg", static_cast<int>(got)};
+  }
+  return got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
 }
 
 Channel::~Channel() {
@@ -153,12 +187,6 @@ void Channel::post(const Control& news) {
   news_flag_->store(true, std::memory_order_release);
 }
 
-void Channel::set_poke(Member::Poke poke, void* ctx) {
-  const std::lock_guard lock(poke_mutex_);
-  poke_ = poke;
-  poke_ctx_ = ctx;
-}
-
 void Channel::poke_soon() {
   eventfd_write(order_.get(), 1);
 }
@@ -183,8 +211,7 @@ void Channel::run(const std::stop_token& stop) {
       rung = true;
     }
     if (rung && !stop.stop_requested()) {
-      const std::lock_guard lock(poke_mutex_);
-      again = poke_ != nullptr && poke_(poke_ctx_);
+      again = poke_.call();
     }
   }
 }

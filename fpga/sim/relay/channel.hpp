@@ -10,9 +10,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "base/trouble.hpp"
 #include "fpga/sim/fd.hpp"
 #include "fpga/sim/member.hpp"
+#include "fpga/sim/poke_target.hpp"
 #include "fpga/sim/relay/protocol.hpp"
 #include "fpga/sim/shm/half.hpp"
 
@@ -51,12 +54,13 @@ class Channel {
   void want(uint32_t id);
   /// kCame, kNobody, kGone; kCut: the relay is gone, or has cut us off. @return false: no news.
   [[nodiscard]] bool take(Control* out);
-  void set_poke(Member::Poke poke, void* ctx);
+  void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
   void poke_soon();
 
  private:
   Channel() = default;
   [[nodiscard]] int ask(const Ticket& ticket, std::string* error);
+  [[nodiscard]] int hear_seat(std::vector<Fd>* fds, base::Trouble* trouble);
   void run(const std::stop_token& stop);
   [[nodiscard]] bool hear();
   void post(const Control& news);
@@ -76,9 +80,7 @@ class Channel {
   std::mutex mutex_;
   std::deque<Control> news_;
 
-  std::mutex poke_mutex_;
-  Member::Poke poke_ = nullptr;
-  void* poke_ctx_ = nullptr;
+  PokeTarget poke_;
 };
 
 }  // namespace rio::sim::relay

@@ -78,48 +78,59 @@ Half& Half::operator=(Half&& other) noexcept {
   return *this;
 }
 
-int Half::create(Half* out, Fd* fd) {
+base::Trouble Half::create(Half* out, Fd* fd) {
   Fd made(memfd_create("riopmd-wire", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made.valid()) {
+    return base::failed("memfd_create");
+  }
   // fallocate: that there is no memory is said here, and not by a signal later on.
-  if (!made.valid() || ftruncate(made.get(), kHalfBytes) != 0 ||
-      fallocate(made.get(), 0, 0, kHalfBytes) != 0) {
-    return -errno;
+  if (ftruncate(made.get(), kHalfBytes) != 0) {
+    return base::failed("ftruncate of shared memory");
+  }
+  if (fallocate(made.get(), 0, 0, kHalfBytes) != 0) {
+    return base::failed("fallocate of shared memory");
   }
   Half half;
   half.at_ = Mappings::get().add(PROT_READ | PROT_WRITE, made);
   if (half.at_ == nullptr) {
-    return -errno;
+    return base::failed("mmap of shared memory");
   }
   // Behind the mapping, which alone may be written.
   if (fcntl(made.get(), F_ADD_SEALS,
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
-    return -errno;
+    return base::failed("fcntl(F_ADD_SEALS)");
   }
   *out = std::move(half);
   *fd = std::move(made);
-  return 0;
+  return {};
 }
 
-int Half::map(const Fd& fd, Half* out) {
+base::Trouble Half::map(const Fd& fd, Half* out, bool* sound) {
+  *sound = false;
   const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0) {
+    const bool theirs = errno == EINVAL || errno == EBADF;  // no memory, or one to be named only
+    return theirs ? base::Trouble{} : base::failed("fcntl(F_GET_SEALS)");
+  }
   struct stat info {};
   struct statfs kind {};
-  if (seals < 0 || fstat(fd.get(), &info) != 0 || fstatfs(fd.get(), &kind) != 0) {
-    return -EPERM;
+  if (fstat(fd.get(), &info) != 0 || fstatfs(fd.get(), &kind) != 0) {
+    return base::failed("fstat of shared memory");
   }
   // A page that is taken away, or a huge one that cannot be had, would be a signal to us.
   constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
   if ((seals & kNeeded) != kNeeded || info.st_size != static_cast<off_t>(kHalfBytes) ||
       kind.f_type != TMPFS_MAGIC) {
-    return -EPERM;
+    return {};
   }
   Half half;
   half.at_ = Mappings::get().add(PROT_READ, fd);
   if (half.at_ == nullptr) {
-    return -errno;
+    return base::failed("mmap of shared memory");
   }
+  *sound = true;
   *out = std::move(half);
-  return 0;
+  return {};
 }
 
 }  // namespace rio::sim::shm

@@ -417,6 +417,10 @@ int EmuBus::reach(const std::string& address, uint32_t* dest_id) {
   return impl_->member == nullptr ? -ENOTSUP : impl_->member->reach(address, dest_id);
 }
 
+int EmuBus::why_unreachable(uint32_t dest_id) {
+  return impl_->member == nullptr ? 0 : impl_->member->why_unreachable(dest_id);
+}
+
 uint32_t EmuBus::dest_id() const {
   return impl_->member == nullptr ? 0 : impl_->member->first_id();
 }

@@ -97,6 +97,7 @@ class EmuBus final : public Bus {
   [[nodiscard]] bool leave_to_others() override;
   [[nodiscard]] std::string address() const override;
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
+  [[nodiscard]] int why_unreachable(uint32_t dest_id) override;
   [[nodiscard]] uint32_t dest_id() const override;
   [[nodiscard]] const std::string& name() const override;
   [[nodiscard]] int numa_node() const override;

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 #include "tests/unit/lib/api/udp_fabric.hpp"
@@ -33,8 +34,7 @@ constexpr uint32_t kEnough = 50;  // messages of each kind between survivors
 constexpr size_t kLongest = 100000;
 
 [[nodiscard]] uint32_t from_environment(const char* name, uint32_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+  return static_cast<uint32_t>(env_number(name, otherwise));
 }
 
 /// What stands at the beginning of each message; the bytes behind it follow from it.
