@@ -43,7 +43,9 @@ int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
 }
 
 Attendant::~Attendant() {
-  if (thread_.joinable()) {
+  if (thread_.joinable() && owner_ != getpid()) {
+    thread_.detach();  // forked since: it is the parent's
+  } else if (thread_.joinable()) {
     thread_.request_stop();
     const uint64_t one = 1;
     static_cast<void>(!::write(stop_fd_, &one, sizeof(one)));

@@ -1,6 +1,5 @@
 #include "fpga/sim/shm/exchange.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -26,11 +25,6 @@ constexpr int kEventsMax = 32;
 void drain(int fd) {
   uint64_t times = 0;
   static_cast<void>(!read(fd, &times, sizeof times));
-}
-
-[[nodiscard]] bool readable(int fd) {
-  pollfd one{fd, POLLIN, 0};
-  return poll(&one, 1, 0) > 0;
 }
 
 /// Whether it makes no sense to try again. @param trouble -errno of this process's own; 0: none.
@@ -211,7 +205,7 @@ void Exchange::on_event(int fd) {
   } else if (watched.kind == Fdkind::kBell) {
     drain(fd);
     rung_ = true;
-  } else if (readable(fd)) {
+  } else if (is_readable(watched.link->process)) {
     down(watched.link);
   }
 }

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/child_memory.hpp"
 #include "base/thread.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "fpga/sim/unix_socket.hpp"
@@ -50,13 +51,16 @@ int SimClient::open(const std::string& socket_path, uint32_t wait_ms,
 }
 
 SimClient::~SimClient() {
-  if (watcher_.joinable()) {
+  if (watcher_.joinable() && !is_ours()) {
+    watcher_.detach();
+  } else if (watcher_.joinable()) {
     const uint64_t one = 1;
     static_cast<void>(!write(stop_.get(), &one, sizeof one));
     watcher_.join();
+    shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
   }
   if (bar_ != nullptr) {
-    munmap(bar_, bar_bytes_);
+    base::unmap_shared(bar_);
   }
 }
 
@@ -106,7 +110,8 @@ int SimClient::take_bar(const Reply& reply) {
       fstat(fd, &info) != 0 || static_cast<size_t>(info.st_size) < bytes) {
     return -EPROTO;
   }
-  void* const va = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const va = base::map_shared(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                    base::InChild::kOnes);
   if (va == MAP_FAILED) {
     return -errno;
   }
@@ -192,6 +197,9 @@ int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim
 }
 
 int SimClient::ask_for(const Request& request, int fd, const char* what) {
+  if (!is_ours()) {
+    return -ENODEV;
+  }
   Reply reply;
   std::vector<sim::Fd> none;
   int rc = ask(request, fd, &reply, &none);
