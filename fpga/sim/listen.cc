@@ -37,8 +37,8 @@ Listen::~Listen() {
 
 int Listen::open() {
   if (const int rc = renew(); rc != 0) {
-    complain("%s: no memory for the BAR or its eventfds: %s; raise ulimit -n?", name_.c_str(),
-             std::strerror(-rc));
+    complain("%s: %s", name_.c_str(),
+             base::why({"memory for the BAR, or its eventfds", rc}).c_str());
     return rc;
   }
   const int rc = listen_at(path_, SOCK_SEQPACKET, &listener_);
@@ -72,9 +72,14 @@ void Listen::drop(const char* why) {
 
 void Listen::accept() {
   Fd client;
-  if (accept_from(listener_, &client) != 0) {
+  if (const int rc = accept_from(listener_, &client); rc != 0) {
+    if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED && !told_accept_) {
+      told_accept_ = true;
+      complain("%s: no client can be taken: %s", name_.c_str(), base::why({"accept4", rc}).c_str());
+    }
     return;
   }
+  told_accept_ = false;
   if (client_.valid()) {
     Reply busy;
     busy.status = -EBUSY;

@@ -61,6 +61,7 @@ class Listen final : public Attachment {
   uint64_t clients_ = 0;
   uint32_t complaints_ = 0;
   bool told_pidfd_ = false;
+  bool told_accept_ = false;
 };
 
 /// @return 0, or -errno, told on stderr.

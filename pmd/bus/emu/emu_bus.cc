@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
@@ -387,7 +388,12 @@ int EmuBus::dma_unmap(void* va, size_t len_bytes) {
 }
 
 int EmuBus::irq_fd(uint32_t vector) {
-  return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+  const int fd = impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+  if (fd < 0 && fd != -ENOTSUP) {
+    log_error("%s: no descriptor for interrupts: %s", impl_->name.c_str(),
+              base::why({"eventfd", fd}).c_str());
+  }
+  return fd;
 }
 
 bool EmuBus::wakes() const {
