@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <thread>
 
 #include "base/own_folder.hpp"
 #include "pmd/bus/log.hpp"
@@ -20,7 +22,8 @@ namespace {
 
 constexpr std::string_view kPrefix = ".ofi-";
 constexpr uint32_t kSweepMax = 64;  // files that a new service looks at
-constexpr int kTries = 100;         // a file that is taken away between two calls is made again
+constexpr int kTries = 10;          // a file that is swept away between two calls is made again
+constexpr auto kSweepLasts = std::chrono::milliseconds(1);
 
 /// Services of this process. A record lock ends when its process closes any descriptor of the file,
 /// so a process that has one looks here and never opens the file again.
@@ -70,13 +73,17 @@ struct Own {
     if (fcntl(fd, F_SETLK, &lock) != 0) {
       const int rc = errno == EAGAIN || errno == EACCES ? -EADDRINUSE : -errno;
       close(fd);
-      return rc;
+      if (rc != -EADDRINUSE) {
+        return rc;
+      }
+      std::this_thread::sleep_for(kSweepLasts);  // another process may only look whether it is left
+      continue;
     }
     struct stat info {};
     if (fstat(fd, &info) == 0 && info.st_nlink != 0) {
       return fd;
     }
-    close(fd);  // its last owner took it away before the lock was ours
+    close(fd);  // it was taken away before the lock was ours
   }
   return -EADDRINUSE;
 }
