@@ -23,11 +23,15 @@ base::Trouble watch_process(int pid, Fd* out) {
   return {};
 }
 
+bool is_readable(const Fd& fd) {
+  pollfd one{fd.get(), POLLIN, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
 bool has_died(int pid) {
   Fd process;
   if (!watch_process(pid, &process)) {
-    pollfd one{process.get(), POLLIN, 0};
-    return poll(&one, 1, 0) > 0;
+    return is_readable(process);
   }
   return kill(pid, 0) != 0 && errno == ESRCH;
 }

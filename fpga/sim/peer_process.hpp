@@ -18,6 +18,9 @@ namespace rio::sim {
 /// waited for.
 [[nodiscard]] base::Trouble watch_process(int pid, Fd* out);
 
+/// Whether a descriptor is readable now; a pidfd: whether the process has died.
+[[nodiscard]] bool is_readable(const Fd& fd);
+
 /// Whether a process has died, also if its parent has not waited for it. @param pid above 0.
 [[nodiscard]] bool has_died(int pid);
 

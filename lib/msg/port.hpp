@@ -105,7 +105,7 @@ class Port {
       copy_tiny(at + sizeof(word), static_cast<const uint8_t*>(data), bytes);
     });
   }
-  /// The same with two words, as Kind::kDataImmediate. @param route of Kind::kData.
+  /// With two words, as Kind::kDataImmediate. @param route of Kind::kData.
   [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, uint64_t immediate,
                                const void* data, uint32_t bytes) {
     const auto fill = [&](uint8_t* at) {
@@ -142,7 +142,7 @@ class Port {
 
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
-  /// As link(), but none is made. @return null: nothing was ever sent there, or came from there.
+  /// Null: there is none yet.
   [[nodiscard]] Link* known_link(uint32_t dest_id) const;
   /// What the card knows of peers that have gone is looked at.
   void look_for_gone() { look_at_events(true); }
@@ -163,7 +163,6 @@ class Port {
   [[nodiscard]] const PortConfig& config() const { return config_; }
   /// Whoever uses it sleeps, and does not look all the time.
   [[nodiscard]] bool sleeps() const { return slept_; }
-  /// What was measured on this machine.
   [[nodiscard]] const Profile& profile() const { return profile_; }
   /// Grows with all that comes from the card: what was refused for want of room is worth another
   /// try when this has changed.
@@ -389,7 +388,7 @@ class Port {
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;
-  /// Once large data was begun. For whatever may give large_progress() something to do.
+  /// Once large data was begun.
   [[nodiscard]] Sender& sender();
   [[nodiscard]] Receiver& receiver();
   [[nodiscard]] bool large_busy() const;
@@ -401,7 +400,6 @@ class Port {
   [[nodiscard]] static bool is_asked(const Link& link);
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
   void forget_peer(Link& link, const uint32_t* not_taken = nullptr);
-  // What of a session is lost, and what can be sent in the next: unsent.cc.
   [[nodiscard]] uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken);
   void reset_late(Link& link, uint32_t not_taken);
   void begin_session(Link& link);

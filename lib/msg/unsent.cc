@@ -1,5 +1,5 @@
-// What a session has left behind that ended since the peer is another process now: messages that may
-// be lost, and those that nobody has taken.
+// What a session has left behind that ended since the peer is another process now: messages that
+// may be lost, and those that nobody has taken.
 #include <algorithm>
 
 #include "lib/msg/port.hpp"
@@ -37,8 +37,8 @@ uint64_t Port::find_lost(Link& link, uint32_t key, const uint32_t* not_taken) {
     const uint32_t entry = tx_->next_index() - back;
     const uint8_t* const slot = tx_->slot_va(entry);
     const bool is_out = static_cast<int32_t>(entry - oldest) >= 0 && tx_->is_out(entry);
-    const bool is_late = not_taken != nullptr &&
-                         static_cast<int32_t>(load_header(slot).number() - *not_taken) >= 0;
+    const bool is_late =
+        not_taken != nullptr && static_cast<int32_t>(load_header(slot).number() - *not_taken) >= 0;
     if (tx_->slot_dest_id(entry) != link.dest_id() || !tx_->is_slot(entry) ||
         (!is_out && !is_late)) {
       continue;

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
 #include "pmd/bus/log.hpp"
@@ -27,8 +27,7 @@ int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
   made->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (made->stop_fd_ < 0) {
     const int rc = -errno;
-    pmd::log_error("rio: no eventfd for progress: %s; raise the limit of open files (ulimit -n)",
-                   std::strerror(-rc));
+    pmd::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
     return rc;
   }
   const int rc = base::start_thread(
@@ -43,7 +42,9 @@ int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
 }
 
 Attendant::~Attendant() {
-  if (thread_.joinable()) {
+  if (thread_.joinable() && owner_ != getpid()) {
+    thread_.detach();  // forked since: it is the parent's
+  } else if (thread_.joinable()) {
     thread_.request_stop();
     const uint64_t one = 1;
     static_cast<void>(!::write(stop_fd_, &one, sizeof(one)));

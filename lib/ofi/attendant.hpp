@@ -2,6 +2,8 @@
 /// Progress while the user is elsewhere, as FI_PROGRESS_AUTO promises it.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -28,6 +30,7 @@ class Attendant {
   void attend(const std::stop_token& stop, uint64_t looks);
 
   Domain& domain_;
+  int owner_ = getpid();
   int stop_fd_ = -1;
   std::jthread thread_;
 };

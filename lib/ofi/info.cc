@@ -182,7 +182,7 @@ struct Question {
   const char* service;
   uint64_t flags;
   const fi_info* hints;  ///< or null
-  uint32_t fabric;       ///< mark of ours
+  uint16_t fabric;       ///< mark of ours
 
   [[nodiscard]] bool has_place() const { return node != nullptr || service != nullptr; }
   [[nodiscard]] bool is_source() const { return (flags & FI_SOURCE) != 0; }
@@ -198,7 +198,7 @@ struct Question {
 };
 
 /// Foreign bytes of hints. @return 0, -FI_ENODATA: no address of ours.
-[[nodiscard]] int check_address(const void* address, size_t bytes, uint32_t fabric, Name* out) {
+[[nodiscard]] int check_address(const void* address, size_t bytes, uint16_t fabric, Name* out) {
   return bytes == sizeof(Name) && read_address(address, fabric, out) == 0 ? 0 : -FI_ENODATA;
 }
 

@@ -29,7 +29,7 @@ struct Freed {
 };
 
 /// "DESTID/ENDPOINT" or "HOST:PORT/ENDPOINT".
-[[nodiscard]] bool parse_name(std::string_view text, uint32_t fabric, Name* out) {
+[[nodiscard]] bool parse_name(std::string_view text, uint16_t fabric, Name* out) {
   const size_t slash = text.rfind('/');
   if (slash == std::string_view::npos) {
     return false;
@@ -39,7 +39,7 @@ struct Freed {
   uint64_t dest_id = 0;
   Name name = {};
   name.magic = kNameMagic;
-  name.fabric = static_cast<decltype(name.fabric)>(fabric);
+  name.fabric = fabric;
   if (!base::read_number(text.substr(slash + 1), 0, kEndpoints - 1, &endpoint)) {
     return false;
   }
@@ -117,7 +117,7 @@ struct Freed {
 }
 
 /// @return what is wrong with it; empty: nothing.
-[[nodiscard]] std::string find_place(const NodeService& place, uint32_t fabric, Name* out) {
+[[nodiscard]] std::string find_place(const NodeService& place, uint16_t fabric, Name* out) {
   if (place.node != nullptr && std::string_view(place.node).starts_with(kPrefix)) {
     if (place.service != nullptr) {
       return "a name of an endpoint takes no service";
@@ -143,7 +143,7 @@ struct Freed {
 
 }  // namespace
 
-int resolve(const NodeService& place, uint32_t fabric, bool loud, Name* out) {
+int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out) {
   const std::string wrong = find_place(place, fabric, out);
   if (wrong.empty()) {
     return 0;
@@ -157,12 +157,12 @@ int resolve(const NodeService& place, uint32_t fabric, bool loud, Name* out) {
   return -FI_ENODATA;
 }
 
-Name name_of_service(uint32_t fabric, uint16_t number, bool is_needed) {
+Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed) {
   Name name = {};
   name.magic = kServiceMagic;
   name.dest_id = number;
   name.endpoint = is_needed ? 1 : 0;
-  name.fabric = static_cast<decltype(name.fabric)>(fabric);
+  name.fabric = fabric;
   return name;
 }
 
@@ -170,7 +170,7 @@ bool is_service(const Name& name) {
   return name.magic == kServiceMagic;
 }
 
-int read_address(const void* bytes, uint32_t fabric, Name* out) {
+int read_address(const void* bytes, uint16_t fabric, Name* out) {
   Name name;
   std::memcpy(&name, bytes, sizeof(name));
   if (!is_service(name)) {

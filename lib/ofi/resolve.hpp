@@ -21,18 +21,18 @@ struct NodeService {
 /// The address that libfabric's user gets for a place: a Name, or a name of a service, which
 /// stands for the endpoint that serves it when the address is used. Any thread, control path only.
 /// @param fabric mark of it. @param loud tell in the log what is wrong. @return 0, -FI_ENODATA.
-[[nodiscard]] int resolve(const NodeService& place, uint32_t fabric, bool loud, Name* out);
+[[nodiscard]] int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out);
 
 /// The name of a service of this machine, valid on this machine.
 /// @param number 0: of none, as a source address that leaves the choice to the endpoint.
 /// @param is_needed as a source address: an endpoint that cannot have it is refused. Without a node
 /// it is not: two programs of one machine that tell each other their names are both given the same
 /// service by some frameworks, and neither is looked for by it.
-[[nodiscard]] Name name_of_service(uint32_t fabric, uint16_t number, bool is_needed);
+[[nodiscard]] Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed);
 
 /// Foreign bytes of an address: a Name, or one of a service. @return 0; -EINVAL: neither;
 /// -EHOSTUNREACH: of another fabric.
-[[nodiscard]] int read_address(const void* bytes, uint32_t fabric, Name* out);
+[[nodiscard]] int read_address(const void* bytes, uint16_t fabric, Name* out);
 
 [[nodiscard]] bool is_service(const Name& name);
 /// Only of those.

@@ -1,14 +1,18 @@
 #include "lib/ofi/service.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <thread>
 
 #include "base/own_folder.hpp"
 #include "pmd/bus/log.hpp"
@@ -16,7 +20,10 @@
 namespace rio::ofi {
 namespace {
 
-constexpr int kTries = 100;  // a file that is taken away between two calls is made again
+constexpr std::string_view kPrefix = ".ofi-";
+constexpr uint32_t kSweepMax = 64;  // files that a new service looks at
+constexpr int kTries = 10;          // a file that is swept away between two calls is made again
+constexpr auto kSweepLasts = std::chrono::milliseconds(1);
 
 /// Services of this process. A record lock ends when its process closes any descriptor of the file,
 /// so a process that has one looks here and never opens the file again.
@@ -42,10 +49,10 @@ struct Own {
 }
 
 /// Fabrics of processes have folders beside it; they leave alone what begins with a dot.
-[[nodiscard]] std::string path_of(const std::string& folder, uint32_t fabric, uint16_t number) {
+[[nodiscard]] std::string path_of(const std::string& folder, uint16_t fabric, uint16_t number) {
   char name[40];
-  std::snprintf(name, sizeof(name), "/.ofi-%08x-%u", fabric, unsigned{number});
-  return folder + name;
+  std::snprintf(name, sizeof(name), "%08x-%u", fabric, unsigned{number});
+  return folder + "/" + std::string(kPrefix) + name;
 }
 
 [[nodiscard]] struct flock whole_file(short type) {
@@ -66,15 +73,50 @@ struct Own {
     if (fcntl(fd, F_SETLK, &lock) != 0) {
       const int rc = errno == EAGAIN || errno == EACCES ? -EADDRINUSE : -errno;
       close(fd);
-      return rc;
+      if (rc != -EADDRINUSE) {
+        return rc;
+      }
+      std::this_thread::sleep_for(kSweepLasts);  // another process may only look whether it is left
+      continue;
     }
     struct stat info {};
     if (fstat(fd, &info) == 0 && info.st_nlink != 0) {
       return fd;
     }
-    close(fd);  // its last owner took it away before the lock was ours
+    close(fd);  // it was taken away before the lock was ours
   }
   return -EADDRINUSE;
+}
+
+/// Take away a file whose owner was killed. Not one of this process.
+void remove_if_unserved(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return;
+  }
+  struct flock lock = whole_file(F_WRLCK);
+  if (fcntl(fd, F_SETLK, &lock) == 0) {
+    unlink(path.c_str());
+  }
+  close(fd);
+}
+
+/// Look at some of the other services of the folder, under Own's mutex.
+void sweep(const std::string& folder) {
+  DIR* const dir = opendir(folder.c_str());
+  if (dir == nullptr) {
+    return;
+  }
+  uint32_t looks = 0;
+  for (const dirent* entry = readdir(dir); entry != nullptr && looks < kSweepMax;
+       entry = readdir(dir)) {
+    const std::string path = folder + "/" + entry->d_name;
+    if (std::string_view(entry->d_name).starts_with(kPrefix) && own().find(path) == nullptr) {
+      ++looks;
+      remove_if_unserved(path);
+    }
+  }
+  closedir(dir);
 }
 
 [[nodiscard]] int complain(int rc, uint16_t number, const std::string& path) {
@@ -103,7 +145,7 @@ Service::~Service() {
   close(fd_);
 }
 
-int Service::claim(uint32_t fabric, uint16_t number, const Name& name, bool is_needed,
+int Service::claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                    std::unique_ptr<Service>* out) {
   std::string folder;
   std::string error;
@@ -132,10 +174,11 @@ int Service::claim(uint32_t fabric, uint16_t number, const Name& name, bool is_n
   }
   out->reset(new Service(path, fd));
   own().by_path[path] = {getpid(), name};
+  sweep(folder);
   return 0;
 }
 
-int find_service(uint32_t fabric, uint16_t number, Name* out) {
+int find_service(uint16_t fabric, uint16_t number, Name* out) {
   const std::string path =
       path_of(base::runtime_base() + "/" + base::user_folder_name(), fabric, number);
   const std::scoped_lock lock(own().mutex);

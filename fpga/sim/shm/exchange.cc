@@ -1,6 +1,5 @@
 #include "fpga/sim/shm/exchange.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -33,11 +32,6 @@ void ring(const Fd& bell) {
 void drain(int fd) {
   uint64_t times = 0;
   static_cast<void>(!read(fd, &times, sizeof times));
-}
-
-[[nodiscard]] bool readable(int fd) {
-  pollfd one{fd, POLLIN, 0};
-  return poll(&one, 1, 0) > 0;
 }
 
 /// Whether it makes no sense to try again. @param trouble -errno of this process's own; 0: none.
@@ -218,7 +212,7 @@ void Exchange::on_event(int fd) {
   } else if (watched.kind == Fdkind::kBell) {
     drain(fd);
     rung_ = true;
-  } else if (readable(fd)) {
+  } else if (is_readable(watched.link->process)) {
     down(watched.link);
   }
 }

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/sim/udp/now.hpp"
 
 namespace rio::sim::udp {
@@ -30,8 +30,7 @@ int Keeper::start(std::string* error) {
   if (!epoll_.valid() || !order_.valid() ||
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, order_.get(), &event) != 0) {
     const int rc = -errno;
-    *error = std::string("no descriptors for the wire's thread: ") + std::strerror(-rc) +
-             "; raise the limit of open files (ulimit -n)";
+    *error = base::why({"epoll or eventfd of the wire's thread", rc});
     return rc;
   }
   const int rc = base::start_thread(

@@ -60,9 +60,7 @@ class MsgCancel : public testing::TestWithParam<Kind> {
   MsgCancel() { setenv("RIO_RUNTIME_DIR", folder_.at("").c_str(), 1); }
   ~MsgCancel() override { unsetenv("RIO_RUNTIME_DIR"); }
 
-  api::Port open() const {
-    return open_port(GetParam().wire, 0, true, GetParam().sleeps);
-  }
+  api::Port open() const { return open_port(GetParam().wire, 0, true, GetParam().sleeps); }
   /// In the midst of it, and at its beginning.
   static void cancel_in(const std::function<void()>& call) {
     for (const int delay_ms : {0, 1, 5, 50}) {
@@ -78,7 +76,6 @@ class MsgCancel : public testing::TestWithParam<Kind> {
       EXPECT_TRUE(until([&] {
         sent = sent == -EAGAIN ? from.send(to.self(), bytes_of(text)) : sent;
         api::Message next;
-        EXPECT_EQ(from.receive(&next), 0);
         come = to.receive(&next) == 1 && text_of(next.bytes()) == text;
         return come;
       }));
@@ -100,9 +97,8 @@ class MsgCancel : public testing::TestWithParam<Kind> {
 
 TEST_P(MsgCancel, OfAContext) {
   api::Port a = open();
-  api::Port b = open();
   api::Context waits = open_context(a, 1);
-  api::Context sends = open_context(b, 1);
+  api::Context sends = open_context(a, 2);
   cancel_in([&] { static_cast<void>(waits.wait(kForEverMs)); });
   cancel_in([&] {
     api::Message message;
@@ -126,9 +122,8 @@ TEST_P(MsgCancel, OfAContext) {
 
 TEST_P(MsgCancel, OfTags) {
   api::Port a = open();
-  api::Port b = open();
   api::Tag waits = open_tag(a, 1);
-  api::Tag sends = open_tag(b, 1);
+  api::Tag sends = open_tag(a, 2);
   cancel_in([&] { static_cast<void>(rio_tag_wait_any(waits.get(), kForEverMs)); });
   uint64_t in = 0;
   rio_tag_request* request = nullptr;
@@ -145,6 +140,7 @@ TEST_P(MsgCancel, OfTags) {
   std::thread other([&] {
     EXPECT_TRUE(until([&] {
       EXPECT_GE(rio_tag_progress(sends.get()), 0);
+      EXPECT_GE(rio_tag_progress(waits.get()), 0);
       return rio_tag_test(waits.get(), request, &done) == 1;
     }));
   });
@@ -178,12 +174,12 @@ TEST_P(MsgCancel, OfAPortThatIsOpened) {
   EXPECT_GE(port.progress(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Wires, MsgCancel,
-    testing::Values(Kind{"shm_sleeps", "shm:cancel", true}, Kind{"shm_polls", "shm:cancel", false},
-                    Kind{"udp_sleeps", "udp:cancel,bind=127.0.0.1", true},
-                    Kind{"udp_polls", "udp:cancel,bind=127.0.0.1", false}),
-    [](const auto& it) { return std::string(it.param.name); });
+INSTANTIATE_TEST_SUITE_P(Wires, MsgCancel,
+                         testing::Values(Kind{"shm_sleeps", "shm:cancel", true},
+                                         Kind{"shm_polls", "shm:cancel", false},
+                                         Kind{"udp_sleeps", "udp:cancel,bind=127.0.0.1", true},
+                                         Kind{"udp_polls", "udp:cancel,bind=127.0.0.1", false}),
+                         [](const auto& it) { return std::string(it.param.name); });
 
 }  // namespace
 }  // namespace rio::test

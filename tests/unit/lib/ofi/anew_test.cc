@@ -73,9 +73,8 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     EXPECT_EQ(fi_trecv(at.ep(), &byte, 1, nullptr, from, kTag, 0, nullptr), 0);
     fi_cq_tagged_entry entry{};
     ssize_t read = -FI_EAGAIN;
-    EXPECT_TRUE(until([&] {
-      return (read = fi_cq_readfrom(at.rx(), &entry, 1, source)) != -FI_EAGAIN;
-    }));
+    EXPECT_TRUE(
+        until([&] { return (read = fi_cq_readfrom(at.rx(), &entry, 1, source)) != -FI_EAGAIN; }));
     return read == 1 ? byte : '?';
   }
   void exchange(fi_addr_t to, char byte) {

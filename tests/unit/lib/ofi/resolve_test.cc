@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "tests/unit/lib/ofi/node.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr auto kHere = "127.0.0.1";
 constexpr auto kService = "9228";  // in a folder of the test's own, so that it is free
+constexpr auto kOtherService = "9229";
 constexpr size_t kNameBytes = std::tuple_size_v<OfiNode::Name>;
 
 [[nodiscard]] Info ask(const char* node, const char* service, uint64_t flags,
@@ -27,6 +29,13 @@ class OfiResolve : public OfiTest {
   /// @return as fi_av_insert() of one.
   static int insert(OfiNode& node, const void* address, fi_addr_t* out) {
     return fi_av_insert(node.av(), address, 1, out, 0, nullptr);
+  }
+  [[nodiscard]] size_t files_of_services() const {
+    size_t count = 0;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(dir_.at(""))) {
+      count += each.path().filename().string().starts_with(".ofi-") ? 1 : 0;
+    }
+    return count;
   }
   /// Another endpoint of a domain cannot have that source address.
   static void expect_taken(OfiNode& node, const Info& serving) {
@@ -177,6 +186,12 @@ TEST_F(OfiResolve, AServerThatIsKilled) {
   ASSERT_EQ(kill(child, SIGKILL), 0);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_EQ(insert(client, asking->dest_addr, &to), -FI_ECONNREFUSED);
+  EXPECT_EQ(files_of_services(), 1u);  // of the killed one
+  {
+    const OfiNode other(ask(kHere, kOtherService, FI_SOURCE), 3);
+    EXPECT_EQ(files_of_services(), 1u);  // a new service takes away what is left of others
+  }
+  EXPECT_EQ(files_of_services(), 0u);
   const OfiNode server(serving, 1);
   EXPECT_EQ(insert(client, asking->dest_addr, &to), 1);
   close(ready[0]);

@@ -187,6 +187,28 @@ TEST_F(Shm, TooManyOpenFilesAreNamed) {
   EXPECT_TRUE(log.had("raise the limit of open files (ulimit -n)")) << log.last();
 }
 
+// Wherever they run out, down to the one for interrupts.
+TEST_F(Shm, TooFewOpenFilesAreNeverToldAsAnythingElse) {
+  for (const char* const name : {"shm:x", "emu:loop,stepping=thread"}) {
+    LogLines log;
+    std::unique_ptr<Endpoint> endpoint;
+    EndpointConfig config;
+    config.irq_rings = pmd::ring_bit(regs::Ring::kShared);
+    constexpr uint32_t kMost = 64;
+    uint32_t more = 0;
+    int rc = -EMFILE;
+    for (; rc != 0 && more < kMost; ++more) {
+      const FewFiles few(more);
+      rc = Endpoint::open(name, config, &endpoint);
+      EXPECT_TRUE(rc == 0 || rc == -EMFILE) << name << " with " << more << ": " << rc;
+      EXPECT_TRUE(rc == 0 || log.had("raise the limit of open files (ulimit -n)"))
+          << name << " with " << more << ": " << log.last();
+    }
+    EXPECT_EQ(rc, 0) << name;
+    EXPECT_GT(more, 1u) << name;
+  }
+}
+
 TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
   LogLines log;
   Member one("shm:x");
