@@ -65,12 +65,17 @@ class PortWaiting : public testing::Test {
   std::unique_ptr<Port> port_;
 };
 
-// Each sleep of the library ends after a second at most, and some when the port begins. Threads
-// that wake each other have tens of thousands in that time.
-TEST_F(PortWaiting, ThreadsThatWaitForNothingSleep) {
+// All are woken once, in vain. Threads that wake each other then go on for as long as they wait,
+// and have tens of thousands of sleeps in that time.
+TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
   constexpr uint32_t kWaitMs = 300;
   constexpr uint64_t kMost = 500;
-  with_threads(3, [this] {
+  std::jthread waker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Guard guard(*port_);
+    wake_all(*port_);
+  });
+  with_threads(kThreads, [this] {
     EXPECT_EQ(wait(
                   *port_, kWaitMs, [this] { port_->progress(); }, [] { return false; }),
               0);
