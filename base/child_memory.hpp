@@ -24,7 +24,7 @@ enum class ChildFinds : unsigned char {
 void unmap_shared(void* at);
 
 /// Share the memory with later children after all. @param at returned by map_shared(); the caller
-/// unmaps it by munmap().
+/// unmaps it itself.
 void forget_in_child(void* at);
 
 }  // namespace rio::base
