@@ -25,7 +25,8 @@ struct NodeService {
 
 /// A name for a service of this machine, valid on this machine. @param number 0: no service; as a
 /// source address it leaves the choice to the endpoint. @param is_needed as a source address:
-/// refuse an endpoint that cannot have the service.
+/// refuse an endpoint that cannot have the service. False without a node: some frameworks give both
+/// ends one service.
 [[nodiscard]] Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed);
 
 /// Read an address from foreign bytes: a Name, or a name of a service. @return 0; -EINVAL: neither;
