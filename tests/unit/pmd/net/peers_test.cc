@@ -208,7 +208,7 @@ TEST(Peers, AddressesOfNoCard) {
   EXPECT_EQ(peers->receiver_of(kForeign), 0x300u);
 }
 
-TEST(Peers, MatesGetWhatIsForWhoIsGone) {
+TEST(Peers, MatesGetFramesForPortsThatAreGone) {
   const auto peers = std::make_unique<Peers>();
   peers->own.store(0x500);
   peers->mates.add(0x500, 0x100);
