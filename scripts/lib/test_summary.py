@@ -121,7 +121,7 @@ def main():
 
     if args.selected and not summary.passed and not summary.failed and not summary.skipped:
         lacks = args.missing and os.path.exists(args.missing) and os.path.getsize(args.missing)
-        why = "; the build lacks what is named below" if lacks else ""
+        why = "; the build lacks the parts named below" if lacks else ""
         summary.failed.append(("meson test", "no test of that name or suite" + why, ""))
 
     print_skipped(summary.skipped)

@@ -227,7 +227,7 @@ class Summary(Machine):
     def test_a_name_that_the_build_lacks(self):
         self.results()
         done = self.run_script("test", "pmd/net/pair-no-huge", code=1)
-        self.assertIn("no test of that name or suite; the build lacks what is named below", done.stdout)
+        self.assertIn("no test of that name or suite; the build lacks the parts named below", done.stdout)
         self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
 
     def test_names_with_stars(self):
