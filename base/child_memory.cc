@@ -1,18 +1,19 @@
 #include "base/child_memory.hpp"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#include "base/fork.hpp"
+
 namespace rio::base {
 namespace {
 
 struct Range {
   size_t len_bytes;
-  InChild in_child;
+  ChildFinds child_finds;
   int fd;
 };
 
@@ -44,10 +45,7 @@ class Ranges {
   }
 
  private:
-  Ranges() {
-    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                   [] { get().replace_all(); });
-  }
+  Ranges() = default;
   void replace_all() {
     for (const auto& [at, range] : all_) {
       replace(at, range);
@@ -55,26 +53,31 @@ class Ranges {
     mutex_.unlock();
   }
   static void replace(void* at, const Range& range) {
-    const bool is_copy = range.in_child == InChild::kCopy;
+    const bool is_copy = range.child_finds == ChildFinds::kCopy;
     if (mmap(at, range.len_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_FIXED | (is_copy ? 0 : MAP_ANONYMOUS), is_copy ? range.fd : -1,
              0) == MAP_FAILED) {
       munmap(at, range.len_bytes);  // an access is the child's end, and not its parent's
       return;
     }
-    if (range.in_child == InChild::kOnes) {
+    if (range.child_finds == ChildFinds::kOnes) {
       std::memset(at, 0xFF, range.len_bytes);
     }
   }
 
   std::mutex mutex_;
   std::map<void*, Range> all_;
+  // The fork has the mutex, so the child finds the map whole.
+  const InChild in_child_{[](void* ctx) { static_cast<Ranges*>(ctx)->replace_all(); }, this,
+                          [](void* ctx) { static_cast<Ranges*>(ctx)->mutex_.lock(); },
+                          [](void* ctx) { static_cast<Ranges*>(ctx)->mutex_.unlock(); }};
 };
 
 }  // namespace
 
-void* map_shared(void* at, size_t len_bytes, int protection, int flags, int fd, InChild in_child) {
-  return Ranges::get().map(at, {len_bytes, in_child, fd}, protection, flags);
+void* map_shared(void* at, size_t len_bytes, int protection, int flags, int fd,
+                 ChildFinds child_finds) {
+  return Ranges::get().map(at, {len_bytes, child_finds, fd}, protection, flags);
 }
 
 void unmap_shared(void* at) {

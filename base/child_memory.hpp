@@ -8,7 +8,7 @@
 namespace rio::base {
 
 /// What a forked child finds in a parent's memory.
-enum class InChild : unsigned char {
+enum class ChildFinds : unsigned char {
   kZeros,  ///< memory of its own
   kOnes,   ///< memory of its own, all ones: a BAR of a card that is gone
   kCopy,   ///< what the parent had last written, as memory of its own
@@ -17,9 +17,9 @@ enum class InChild : unsigned char {
 // Any thread. Control path only.
 
 /// mmap() of shared memory; children get something else. @param at as for mmap(). @param fd stays
-/// open until unmap_shared() if `in_child` is kCopy. @return MAP_FAILED, errno.
+/// open until unmap_shared() if `child_finds` is kCopy. @return MAP_FAILED, errno.
 [[nodiscard]] void* map_shared(void* at, size_t len_bytes, int protection, int flags, int fd,
-                               InChild in_child);
+                               ChildFinds child_finds);
 /// @param at of map_shared().
 void unmap_shared(void* at);
 

@@ -11,7 +11,9 @@
  * Threads. Nothing happens but in the calls; no function starts a thread. A port, its contexts and
  * its endpoints belong to one thread at a time; with rio_msg_options::threads each context and each
  * endpoint does, and rio_msg_*() of the port are for any thread. Several threads that share one
- * context take turns by a lock of their own. Opening and closing: one thread at a time.
+ * context take turns by a lock of their own. Opening and closing: one thread at a time. A thread
+ * that is cancelled (pthread_cancel) in a wait ends there, in any other call after it; the port
+ * goes on for others.
  *
  * Results. Functions give 0 (or what they say) or a negative errno: rio_strerror() of riopmd.h has
  * the text. Outputs are set on success only. What is wrong with a call, and the remedy, is in the

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/no_cancel.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
@@ -68,6 +69,7 @@ int QueueIrq::ack() const {
   if (fd_ < 0) {
     return fd_;
   }
+  const base::NoCancel no_cancel;
   return read(fd_, &raised, sizeof(raised)) < 0 && errno != EAGAIN ? -errno : 0;
 }
 

@@ -138,6 +138,37 @@ int always(rte_eth_dev*) {
   return 0;
 }
 
+/// Frames of each group reach the port: there is no list to keep.
+int groups_set(rte_eth_dev*, rte_ether_addr*, uint32_t) {
+  return 0;
+}
+
+int address_set(rte_eth_dev* dev, rte_ether_addr* address) {
+  return with_port(dev, [address](NetPort& port) {
+    const int rc = port.set_address(*address);
+    if (rc != 0) {
+      log_error(
+          "%s: an address is a card's: a port has its own, or that of another port of this process",
+          port.name().c_str());
+    }
+    return rc;
+  });
+}
+
+/// ethdev asks for the address that the port has, and for no other: it has room for one.
+int address_add(rte_eth_dev* dev, rte_ether_addr* address, uint32_t, uint32_t) {
+  return address_set(dev, address);
+}
+
+void address_remove(rte_eth_dev*, uint32_t) {}
+
+int link_up(rte_eth_dev* dev) {
+  return with_port(dev, [](NetPort& port) { return port.set_link(true); });
+}
+int link_down(rte_eth_dev* dev) {
+  return with_port(dev, [](NetPort& port) { return port.set_link(false); });
+}
+
 int mtu_set(rte_eth_dev* dev, uint16_t mtu) {
   return with_port(dev, [mtu](NetPort& port) { return port.set_mtu(mtu); });
 }
@@ -171,6 +202,12 @@ eth_dev_ops make_ops() {
   ops.allmulticast_enable = always;
   ops.allmulticast_disable = always;
   ops.mtu_set = mtu_set;
+  ops.mac_addr_set = address_set;
+  ops.mac_addr_add = address_add;
+  ops.mac_addr_remove = address_remove;
+  ops.set_mc_addr_list = groups_set;
+  ops.dev_set_link_up = link_up;
+  ops.dev_set_link_down = link_down;
   ops.fw_version_get = version_get;
   add_queue_ops(&ops);
   add_rss_ops(&ops);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "pmd/net/addresses.hpp"
+#include "pmd/net/mates.hpp"
 
 namespace rio::pmd {
 
@@ -32,6 +33,11 @@ class DestIdSet {
     for (auto& word : words_) {
       word.store(0, std::memory_order_relaxed);
     }
+  }
+  [[nodiscard]] bool is_empty() const {
+    bool empty = true;
+    for_each([&empty](uint32_t) { return empty = false; });
+    return empty;
   }
   /// In ascending order, as they are now. @param each returns false to end it.
   template <class Each>
@@ -90,13 +96,18 @@ struct Peers {
   DestIdSet owed_join;
   DestIdSet owed_call;
   DestIdSet owed_answer;
+  DestIdSet owed_mates;
   std::atomic<uint32_t> owed;  ///< not 0: something is
 
   /// How many destIDs behind each send for it, as it says itself: so nobody's claim changes what
   /// others may do.
   std::array<std::atomic<uint8_t>, kNetDestIds> more;
+  /// Mates of each, as it says itself, and of the port.
+  MateSet mates;
+  /// destID of the port.
+  std::atomic<uint32_t> own;
 
-  /// Somebody is to be told something. @param set one of the three.
+  /// Somebody is to be told something. @param set one of the four.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
     owed.store(1, std::memory_order_release);  // behind the set; pairs with who takes it
@@ -121,20 +132,36 @@ struct Peers {
   [[nodiscard]] bool sends_for(uint32_t source, uint32_t port) const {
     return source >= port && source - port <= more[port].load(std::memory_order_relaxed);
   }
+  /// Whether frames from `source` may bear an address: that of a port which it sends for or stands
+  /// in for, or no card's, if its port has said that it sends such.
+  [[nodiscard]] bool may_send(uint32_t source, Mac mac) const;
+  /// Hot. Whom a frame for an address goes to. @return kNoNetDestId: nobody, or it is a group.
+  [[nodiscard]] uint32_t receiver_of(Mac mac) const {
+    const uint32_t owner = dest_id_of(mac);
+    return owner != kNoNetDestId && joined.has(owner) ? owner : receiver_of_absent(mac);
+  }
+  /// Whether a port sends with the address of another one: if that one says so, or is not there.
+  [[nodiscard]] bool stands_in(uint32_t port, uint32_t absent) const;
+  /// The only peer that has joined. @return kNoNetDestId: there are none, or several.
+  [[nodiscard]] uint32_t only_one() const;
   /// @param count destIDs behind `port` send for it.
   void set_more(uint32_t port, uint32_t count) {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);
   }
   /// All but who is known: they are called again after a reset.
   void forget() {
-    for (DestIdSet* set :
-         {&joined, &reachable, &bundles, &asleep, &owed_join, &owed_call, &owed_answer}) {
+    for (DestIdSet* set : {&joined, &reachable, &bundles, &asleep, &owed_join, &owed_call,
+                           &owed_answer, &owed_mates}) {
       set->clear();
     }
+    mates.clear();
     for (auto& count : more) {
       count.store(0, std::memory_order_relaxed);
     }
   }
+
+ private:
+  [[nodiscard]] uint32_t receiver_of_absent(Mac mac) const;
 };
 
 }  // namespace rio::pmd

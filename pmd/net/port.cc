@@ -25,6 +25,13 @@ namespace {
          uint64_t{port} << 48;
 }
 
+/// All of this process. Never destroyed, as EAL closes ports after static objects are gone. Under
+/// control_lock().
+std::vector<NetPort*>& all_ports() {
+  static auto* ports = new std::vector<NetPort*>;
+  return *ports;
+}
+
 /// Frames that others have received for a queue which nobody polls any more.
 void drain(NetRxQueue& queue) {
   void* frame = nullptr;
@@ -41,9 +48,11 @@ NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortA
       args_(args),
       epoch_(static_cast<uint16_t>(rte_rand())) {
   card_->enter(*this);
+  all_ports().push_back(this);
 }
 
 NetPort::~NetPort() {
+  std::erase(all_ports(), this);
   stop();
   for (uint16_t i = 0; i < kRxQueuesMax; ++i) {
     release_rx(i);
@@ -251,14 +260,22 @@ int NetPort::open_rx() {
 int NetPort::open() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
-  *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another one since
+  peers_->own.store(dest_id(), std::memory_order_relaxed);
+  introduce_all();
+  if (set_address(*dev_->data->mac_addrs) != 0) {
+    *dev_->data->mac_addrs = address_of(dest_id());  // the card has another one since
+  }
   for (uint16_t i = 0; i < count; ++i) {
     if (const int rc = open_pair(i); rc != 0) {
       return rc;
     }
     tx_[i]->start(pairs_[i]->tx(), epoch_, frame_bytes_max(), i == 0, count - 1u);
   }
-  return open_rx();
+  const int rc = open_rx();
+  for (uint16_t i = 0; i < count && rc == 0; ++i) {
+    tx_[i]->listen_to(*rx_);
+  }
+  return rc;
 }
 
 /// Whether all queues are there.
@@ -301,6 +318,7 @@ int NetPort::start() {
     tx_[i]->set_paused(tx_[i]->config().deferred);
   }
   started_ = true;
+  link_down_ = false;
   recovering_ = false;
   failed_ = false;
   invite();
@@ -385,6 +403,73 @@ int NetPort::set_mtu(uint16_t mtu) {
     }
   }
   return 0;
+}
+
+/// Whether it is the destID of another port of this process.
+bool NetPort::is_mate(uint32_t dest_id) {
+  return std::any_of(all_ports().begin(), all_ports().end(), [this, dest_id](NetPort* port) {
+    return port != this && port->dest_id() == dest_id;
+  });
+}
+
+/// What is told of them goes to those who have joined, and later to those who join.
+void NetPort::know_mates() {
+  const uint32_t own = dest_id();
+  peers_->mates.add(own, own);
+  for (NetPort* const port : all_ports()) {
+    if (const uint32_t id = port->dest_id(); id < kNetDestIds) {
+      peers_->mates.add(own, id);
+    }
+  }
+  peers_->joined.for_each([this](uint32_t dest_id) {
+    peers_->owe(peers_->owed_mates, dest_id);
+    return true;
+  });
+}
+
+void NetPort::introduce_all() {
+  for (NetPort* const port : all_ports()) {
+    if (port->peers_ != nullptr && port->dest_id() < kNetDestIds) {
+      port->know_mates();
+    }
+  }
+}
+
+int NetPort::set_address(const rte_ether_addr& address) {
+  uint8_t bytes[sizeof(Mac)] = {};
+  std::copy_n(address.addr_bytes, RTE_ETHER_ADDR_LEN, bytes);
+  const uint32_t wanted = dest_id_of(load_mac(bytes));
+  return wanted != kNoNetDestId && (wanted == dest_id() || is_mate(wanted)) ? 0 : -ENOTSUP;
+}
+
+int NetPort::set_link(bool up) {
+  if (!started_ || link_down_ == !up) {
+    return 0;
+  }
+  if (int rc = card_->require_card(name_); rc != 0) {
+    return rc;
+  }
+  if (const int rc = hold(); rc != 0) {
+    return rc;
+  }
+  int rc = 0;
+  if (up) {
+    rc = open();
+  }
+  if (!up && !closed_) {
+    tx_[0]->leave();
+  }
+  if (rc != 0 || (!up && !closed_)) {
+    close();
+  }
+  closed_ = !up || rc != 0;
+  link_down_ = !up;
+  let_go();
+  if (up && rc == 0) {
+    invite();
+  }
+  (void)update_link();
+  return rc;
 }
 
 }  // namespace rio::pmd

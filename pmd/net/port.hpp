@@ -72,6 +72,12 @@ class NetPort final : public CardUser {
   [[nodiscard]] int start();
   void stop();
   [[nodiscard]] int set_mtu(uint16_t mtu);
+  /// @return 0: it is the port's, or that of another port of this process, for which it stands in;
+  /// -ENOTSUP.
+  [[nodiscard]] int set_address(const rte_ether_addr& address);
+  /// Take the port off the fabric while it stays started, or put it back. Nothing of one that is
+  /// stopped: to start it puts it back. @return -EBUSY: a thread stays in a burst; or as start().
+  [[nodiscard]] int set_link(bool up);
   /// The link as it is now; tells who wants to hear of changes.
   int update_link();
 
@@ -99,6 +105,9 @@ class NetPort final : public CardUser {
   [[nodiscard]] bool take_away();
   void give_back();
   void invite();
+  [[nodiscard]] bool is_mate(uint32_t dest_id);
+  void know_mates();
+  static void introduce_all();
   [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
   [[nodiscard]] NetTx* tx(uint16_t queue) const { return tx_[queue].get(); }
 
@@ -119,7 +128,8 @@ class NetPort final : public CardUser {
   uint32_t qp_ = 0;
   bool started_ = false;
   bool held_ = false;        // nobody gets into a burst
-  bool closed_ = false;      // for a reset
+  bool closed_ = false;      // for a reset, or since the link was set down
+  bool link_down_ = false;   // by set_link()
   bool recovering_ = false;  // somebody was told so
   bool failed_ = false;      // and that the card does not come back
   uint32_t looks_ = 0;

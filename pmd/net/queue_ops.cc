@@ -139,7 +139,7 @@ int dump(rte_eth_dev* dev, FILE* file) {
   const std::lock_guard guard(control_lock());
   const NetShared& shared = shared_of(dev);
   std::fprintf(
-      file, "  destID 0x%x, %s\n", dest_id_of(load_mac(dev->data->mac_addrs->addr_bytes)),
+      file, "  destID 0x%x, %s\n", shared.peers->own.load(std::memory_order_relaxed),
       shared.others_poll ? "the card works by itself" : "the card works while it is polled");
   std::fputs("  joined:", file);
   shared.peers->joined.for_each([&](uint32_t dest_id) {

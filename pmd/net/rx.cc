@@ -419,7 +419,6 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
       taken = static_cast<uint16_t>(taken + (took == Took::kFrame ? 1 : 0));
     }
     if (took == Took::kNotNow) [[unlikely]] {
-      wait_for_mbufs();
       break;
     }
     if (current_.items == 0) {

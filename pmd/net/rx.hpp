@@ -44,6 +44,7 @@ struct NetRxQueue {
   uint32_t entries;     ///< that were asked for
   uint64_t rearm;       ///< an mbuf's data_off, refcnt, nb_segs and port
   rte_ring* ring;       ///< of frames that others have received for it; null: there are no others
+  uint64_t held_since_ticks;  ///< since when frames for it wait in vain; 0: they do not
   NetRxQueueCounts counts;
 };
 
@@ -137,6 +138,10 @@ class NetRx {
   [[nodiscard]] Took give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out);
   [[nodiscard]] bool add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
                               const uint8_t* from);
+  void refund(const uint8_t* from);
+  [[nodiscard]] static bool has_place(const NetRxQueue& polled, const NetRxQueue& queue);
+  [[nodiscard]] static Took miss(NetRxQueue& queue);
+  [[nodiscard]] Took hold(const NetRxQueue& polled, NetRxQueue& queue);
   [[nodiscard]] Took no_mbufs(const NetRxQueue& polled, NetRxQueue& queue);
   void wait_for_mbufs();
   void drop_partial(Source& source);
@@ -151,6 +156,9 @@ class NetRx {
   /// What parks a bundle is waited for no longer than this: sender and card try again within
   /// microseconds, and who computes meanwhile may be late.
   static constexpr uint64_t kWaitsPerSecond = 200;
+  /// A queue that has taken no frame for longer than this while frames wait for it is not polled:
+  /// longer than a thread loses its CPU to others.
+  static constexpr uint64_t kHoldsPerSecond = 20;
 
   // Hot.
   Turn turn_;

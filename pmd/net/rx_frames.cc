@@ -1,6 +1,7 @@
 // Frames one by one: long ones, parts, those in messages of their own, and those for other queues.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "pmd/net/rx.hpp"
 
@@ -95,11 +96,12 @@ NetRx::Took NetRx::give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, 
     frame->hash.rss = rss_->hash(from, frame->data_len);
     frame->ol_flags |= RTE_MBUF_F_RX_RSS_HASH;
   }
-  if (&queue != &polled && (queue.stopped || rte_ring_sp_enqueue(queue.ring, frame) != 0)) {
-    queue.counts.ring_full.add(1);
+  if (&queue != &polled && rte_ring_sp_enqueue(queue.ring, frame) != 0) {
+    queue.counts.ring_full.add(1);  // has_place() has looked: who produces has the turn
     rte_pktmbuf_free(frame);
     return Took::kNothing;
   }
+  queue.held_since_ticks = 0;
   queue.counts.frames.add(1);
   queue.counts.bytes.add(length_bytes);
   *out = frame;
@@ -112,6 +114,10 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
     return Took::kNothing;
   }
   NetRxQueue& queue = queue_for(polled, from, length_bytes);
+  if (!has_place(polled, queue)) {
+    refund(from);
+    return hold(polled, queue);
+  }
   rte_mbuf* frame = nullptr;
   if ((current_.plain || current_.alone) && length_bytes > config_.handed_bytes_min) {
     frame = hand_over(queue, from, length_bytes);
@@ -121,19 +127,53 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
     return Took::kNothing;
   }
   frame = frame != nullptr ? frame : copy(queue, from, length_bytes);
-  if (frame == nullptr && is_multicast(from[0])) {
-    storm_.refund();  // it comes here again
+  if (frame == nullptr) {
+    refund(from);
+    return no_mbufs(polled, queue);
   }
-  return frame == nullptr ? no_mbufs(polled, queue) : give(polled, queue, frame, out);
+  return give(polled, queue, frame, out);
 }
 
-/// A frame waits, if it is for who polls. What others have not is no reason for him to wait.
-NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
+/// A frame that storm control has admitted comes here again.
+void NetRx::refund(const uint8_t* from) {
+  if (is_multicast(from[0])) {
+    storm_.refund();
+  }
+}
+
+/// Whether a frame can be handed over to its queue.
+bool NetRx::has_place(const NetRxQueue& polled, const NetRxQueue& queue) {
+  return &queue == &polled || (!queue.stopped && rte_ring_free_count(queue.ring) != 0);
+}
+
+/// A frame waits, with all behind it, for as long as its queue goes on taking frames: at most a
+/// moment since the last one. A queue that nobody polls must not block the others: its frames are
+/// dropped, until it takes one again.
+NetRx::Took NetRx::hold(const NetRxQueue& polled, NetRxQueue& queue) {
   if (&queue == &polled) {
     return Took::kNotNow;
   }
+  const uint64_t now_ticks = rte_rdtsc();
+  if (queue.held_since_ticks == 0) {
+    queue.held_since_ticks = now_ticks;
+  }
+  if (!queue.stopped &&
+      (now_ticks - queue.held_since_ticks) * kHoldsPerSecond <= rte_get_tsc_hz()) {
+    return Took::kNotNow;
+  }
+  return miss(queue);
+}
+
+NetRx::Took NetRx::miss(NetRxQueue& queue) {
   queue.counts.ring_full.add(1);
   return Took::kNothing;
+}
+
+/// A frame for the polled queue waits. What another one lacks must not block this one, unless that
+/// one gives mbufs back by taking what its ring has.
+NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
+  wait_for_mbufs();
+  return &queue == &polled || rte_ring_count(queue.ring) != 0 ? hold(polled, queue) : miss(queue);
 }
 
 /// What is waited for may be in frames that are not whole, and never will be: they are given up
@@ -198,13 +238,15 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
   }
   // The queue is known by the first part alone.
   NetRxQueue& queue = first ? queue_for(polled, from, part.length_bytes) : *queues_[source->queue];
-  if (!add_part(*source, queue, part, from)) {
-    if (first && is_multicast(from[0])) {
-      storm_.refund();  // it comes here again
+  const bool last = done + part.length_bytes == part.total_bytes;
+  const bool place = !last || has_place(polled, queue);
+  if (!place || !add_part(*source, queue, part, from)) {
+    if (first) {
+      refund(from);
     }
-    const Took took = no_mbufs(polled, queue);
+    const Took took = place ? no_mbufs(polled, queue) : hold(polled, queue);
     if (took != Took::kNotNow) {
-      drop_partial(*source);
+      rte_pktmbuf_free(std::exchange(source->partial, nullptr));  // hold() has counted it
     }
     return took;
   }

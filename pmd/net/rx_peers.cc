@@ -24,9 +24,10 @@ void NetRx::heard(uint32_t source, uint16_t info) {
     peers_.set_more(source, 0);
     return;
   }
+  const bool is_mate = info >= kMateDoorbell;
   const auto kind = static_cast<uint16_t>(info & ~kMoreIdsMask);
   const bool ours = kind == kCallDoorbell || kind == kAnswerDoorbell;
-  if (!ours && info != kJoinDoorbell) {
+  if (!ours && !is_mate && info != kJoinDoorbell) {
     return;
   }
   peers_.asleep.remove(source);
@@ -34,9 +35,16 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   peers_.known.add(source);
   peers_.reachable.add(source);
   counts_.joins.add(is_new ? 1 : 0);
+  if (is_new) {
+    peers_.mates.remove(source);  // of another port that had its destID before
+  }
+  if (const uint32_t mate = mate_of(source, info); is_mate && mate < kNetDestIds) {
+    peers_.mates.add(source, mate);
+  }
   if (ours) {
     peers_.set_more(source, info & kMoreIdsMask);
     peers_.bundles.add(source);
+    peers_.owe(peers_.owed_mates, source);
   }
   if (kind == kCallDoorbell) {
     peers_.owe(peers_.owed_answer, source);
@@ -53,16 +61,15 @@ void NetRx::meet(uint32_t dest_id) {
   }
 }
 
-/// Whether the address is that of a port which the current message's source sends for.
+/// Whether the current message's source may send with an address.
 bool NetRx::is_of_sender(Mac mac) {
   const uint32_t port = dest_id_of(mac);
   const uint32_t sender = dest_id_of(current_.own_mac);
   // The port's word for it may wait in the ring of doorbells. Looked for once a burst at most.
-  if (port != kNoNetDestId && !peers_.sends_for(sender, port) &&
-      std::exchange(may_listen_, false)) {
+  if (!peers_.may_send(sender, mac) && std::exchange(may_listen_, false)) {
     look_at_doorbells();
   }
-  if (port == kNoNetDestId || !peers_.sends_for(sender, port)) {
+  if (!peers_.may_send(sender, mac)) {
     if (port != kNoNetDestId && sender >= port && sender - port <= kMoreIdsMask) {
       meet(port);
     }

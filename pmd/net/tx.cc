@@ -155,10 +155,10 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
       .encode();
 }
 
-/// A lane for a destID, instead of whoever had it. @return false: he takes no bundles, or there is
-/// no room.
+/// A lane for an address, instead of the one that had it. @return false: its receiver takes no
+/// bundles, or there is no room.
 [[gnu::noinline]] bool NetTx::open(Lane& lane, Mac mac) {
-  const uint32_t dest_id = dest_id_of(mac);
+  const uint32_t dest_id = peers_.receiver_of(mac);
   if (!takes_bundles(dest_id)) {
     return false;
   }
@@ -291,7 +291,7 @@ bool NetTx::send_in_place(Filling* filling, rte_mbuf& frame) {
   auto* const bytes = rte_pktmbuf_mtod(&frame, uint8_t*);
   const Mac mac = load_mac(bytes);
   if (mac != filling->long_mac) [[unlikely]] {
-    const uint32_t dest_id = dest_id_of(mac);
+    const uint32_t dest_id = peers_.receiver_of(mac);
     if (!takes_bundles(dest_id)) {
       return false;
     }

@@ -19,6 +19,8 @@
 
 namespace rio::pmd {
 
+class NetRx;
+
 /// Longest frame, without its FCS. Lengths in bundles have 16 bits.
 inline constexpr uint32_t kFrameBytesMax = 65535;
 /// Longest frame to who takes no bundles.
@@ -50,6 +52,8 @@ class NetTx {
   /// @param tells sends the port's doorbells: one queue of a port does.
   void start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
              uint32_t more_ids);
+  /// Where queues of the port hear of peers. Behind start().
+  void listen_to(NetRx& rx) { rx_ = &rx; }
   /// The ring was stopped, and nobody is in burst(). @param settled the card has nothing any more:
   /// all mbufs come back. Else those that it may still read stay where they are.
   void stop(bool settled);
@@ -117,7 +121,7 @@ class NetTx {
   [[nodiscard]] bool begin_filling(Filling* filling, const rte_mbuf& frame);
   [[nodiscard]] bool send_in_place(Filling* filling, rte_mbuf& frame);
   [[nodiscard]] bool takes_bundles(uint32_t dest_id) const {
-    return dest_id != kNoNetDestId && peers_.reachable.has(dest_id) && peers_.bundles.has(dest_id);
+    return dest_id != kNoNetDestId && peers_.bundles.has(dest_id);
   }
   void close_all();
   [[nodiscard]] bool open(Lane& lane, Mac mac);
@@ -148,7 +152,8 @@ class NetTx {
 
   // Frames that are no small ones in one piece.
   [[nodiscard]] Fate send_other(rte_mbuf& frame);
-  [[nodiscard]] Fate send_large(rte_mbuf& frame, uint32_t dest_id);
+  void listen_if_alone();
+  [[nodiscard]] Fate send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id);
   [[nodiscard]] Fate send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied);
   void send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bool whole, uint32_t at);
   [[nodiscard]] Fate send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied);
@@ -162,6 +167,7 @@ class NetTx {
   void not_delivered(const Record& record, Status status);
   void bell_done(const TxDone& done);
   void stage_owed();
+  [[nodiscard]] bool tell_mates(uint32_t most);
   [[nodiscard]] bool ring_bell(uint32_t dest_id, uint16_t info);
 
   static constexpr uint32_t kMultiMboxes = regs::kMultiMailboxes;
@@ -197,6 +203,8 @@ class NetTx {
   uint64_t misaligned_;  // bits that must be 0 in an address
   bool wide_;            // the card gathers
   uint32_t frame_bytes_max_ = 0;
+  NetRx* rx_ = nullptr;
+  uint32_t listened_at_ = 0;  // bursts_ when listen_if_alone() last listened
   uint32_t bursts_seen_ = 0;  // by tell_if_idle()
   uint32_t more_ids_ = 0;
   uint32_t bells_out_ = 0;  // doorbells that are under way

@@ -134,12 +134,30 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
     return all;
   };
   const auto more = static_cast<uint16_t>(more_ids_);
-  const bool all = tell(peers_.owed_join, kJoinDoorbell) &&
-                   tell(peers_.owed_call, static_cast<uint16_t>(kCallDoorbell | more)) &&
-                   tell(peers_.owed_answer, static_cast<uint16_t>(kAnswerDoorbell | more));
+  const bool bells = tell(peers_.owed_join, kJoinDoorbell) &&
+                     tell(peers_.owed_call, static_cast<uint16_t>(kCallDoorbell | more)) &&
+                     tell(peers_.owed_answer, static_cast<uint16_t>(kAnswerDoorbell | more));
+  const bool all = bells && tell_mates(most);
   if (!all) {
     peers_.owed.store(1, std::memory_order_relaxed);  // the rest next time
   }
+}
+
+/// All of them to one peer after the other. @param most doorbells under way.
+bool NetTx::tell_mates(uint32_t most) {
+  bool all = true;
+  peers_.owed_mates.for_each([this, most, &all](uint32_t dest_id) {
+    const uint32_t own = peers_.own.load(std::memory_order_relaxed);
+    all = peers_.mates.for_each([&](uint32_t port, uint32_t mate) {
+      const uint16_t info = port == own ? mate_doorbell(port, mate) : uint16_t{0};
+      return info == 0 || (bells_out_ < most && ring_bell(dest_id, info));
+    });
+    if (all) {
+      peers_.owed_mates.remove(dest_id);
+    }
+    return all;
+  });
+  return all;
 }
 
 void NetTx::tell() {

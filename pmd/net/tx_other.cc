@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pmd/net/rx.hpp"
 #include "pmd/net/tx.hpp"
 
 namespace rio::pmd {
@@ -34,11 +35,12 @@ NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
   uint8_t bytes[sizeof(uint64_t)];
   const Mac mac =
       load_mac(static_cast<const uint8_t*>(rte_pktmbuf_read(&frame, 0, sizeof(uint64_t), bytes)));
-  const uint32_t dest_id = dest_id_of(mac);
+  listen_if_alone();
   if (is_multicast(mac)) {
     return send_to_all(frame);
   }
-  if (dest_id == kNoNetDestId || !peers_.reachable.has(dest_id)) {
+  const uint32_t dest_id = peers_.receiver_of(mac);
+  if (dest_id == kNoNetDestId) {
     counts_.no_peer.add(1);
     rte_pktmbuf_free(&frame);
     return Fate::kTaken;
@@ -47,7 +49,7 @@ NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
     return send_plain(frame, dest_id, false);
   }
   if (length_bytes > kCopiedBytesMax) {
-    return send_large(frame, dest_id);
+    return send_large(frame, mac, dest_id);
   }
   if (!copy_chain(frame, mac)) {
     return Fate::kNotNow;
@@ -56,9 +58,24 @@ NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
   return Fate::kTaken;
 }
 
-NetTx::Fate NetTx::send_large(rte_mbuf& frame, uint32_t dest_id) {
-  Lane& lane = lane_of(mac_of(dest_id));
-  if (lane.mac == mac_of(dest_id)) {
+/// A program that sends before it has polled may not know of any peer, though one has joined. Once
+/// a burst.
+void NetTx::listen_if_alone() {
+  if (listened_at_ == bursts_ || rx_ == nullptr || !peers_.joined.is_empty()) {
+    return;
+  }
+  listened_at_ = bursts_;
+  rx_->listen();
+  if (tells_ && lanes_open_ == 0) {  // entries for lanes are not in the ring yet
+    const uint32_t before = bells_out_;
+    stage_owed();
+    room_ -= bells_out_ - before;
+  }
+}
+
+NetTx::Fate NetTx::send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id) {
+  Lane& lane = lane_of(mac);
+  if (lane.mac == mac) {
     close(lane);  // its number comes first
   }
   return send_cut(frame, dest_id, !wide_);

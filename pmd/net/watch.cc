@@ -51,7 +51,7 @@ void NetPort::on_alarm(void* self) {
 }
 
 void NetPort::look() {
-  if (is_dead()) {
+  if (!link_down_ && is_dead()) {
     const bool first = !std::exchange(recovering_, true);
     if (first) {
       log_warning("%s: the card was reset, or stopped a ring: the port is opened again",
@@ -208,7 +208,7 @@ void NetPort::before_reset() {
 }
 
 int NetPort::after_reset() {
-  if (!closed_) {
+  if (!closed_ || link_down_) {
     return 0;
   }
   if (const int rc = open(); rc != 0) {

@@ -227,9 +227,37 @@ TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
   EXPECT_EQ(goes(bytes(100)), 1u);
 }
 
-TEST_F(NetPair, NobodyOfThatAddress) {
+/// As on a cable: what is for no card goes to the only peer, of all lengths and in all pieces.
+TEST_F(NetPair, AnUnknownAddressIsTheOnlyPeers) {
   const rte_ether_addr other = {{2, 0, 0, 0, 0, 9}};
-  ASSERT_TRUE(a_.send(a_.make(frame_bytes(other, a_.mac(), 100))));
+  for (const uint32_t length : {60u, 1000u, 2000u, 4090u}) {
+    EXPECT_EQ(goes(frame_bytes(other, a_.mac(), length)), 1u) << length;
+    EXPECT_EQ(goes(frame_bytes(other, a_.mac(), length), {30}), 1u) << length;
+  }
+  EXPECT_EQ(a_.receive([this] { pair_.work(); }, kQuietTurns), nullptr) << "nothing comes back";
+  EXPECT_EQ(a_.xstat("tx_no_peer"), 0u);
+}
+
+/// Of bridges, and of programs that swap addresses.
+TEST_F(NetPair, FramesFromAddressesThatAreNoCards) {
+  const rte_ether_addr from = {{2, 0, 0, 0, 0, 8}};
+  const rte_ether_addr group = {{3, 0, 0, 0, 0, 8}};
+  EXPECT_EQ(goes(frame_bytes(b_.mac(), from, 100)), 1u);
+  EXPECT_EQ(b_.xstat("rx_spoofed"), 0u);
+  ASSERT_TRUE(a_.send(a_.make(frame_bytes(b_.mac(), group, 100))));
+  EXPECT_EQ(b_.receive([this] { pair_.work(); }, kQuietTurns), nullptr);
+  EXPECT_EQ(b_.xstat("rx_spoofed"), 1u) << "a group sends nothing";
+}
+
+/// Ports of one process: a program that swaps addresses sends as the other one.
+TEST_F(NetPair, PortsOfAProcessStandInForEachOther) {
+  EXPECT_EQ(goes(frame_bytes(b_.mac(), b_.mac(), 100)), 1u);
+  EXPECT_EQ(goes(frame_bytes(a_.mac(), b_.mac(), 100)), 1u) << "its own address is not itself";
+  EXPECT_EQ(b_.xstat("rx_spoofed") + a_.xstat("tx_no_peer"), 0u);
+}
+
+TEST_F(NetPair, NobodyOfThatAddress) {
+  ASSERT_TRUE(a_.send(a_.make(frame_bytes(address(0x7776), a_.mac(), 100))));
   ASSERT_TRUE(a_.send(a_.make(frame_bytes(address(0x7777), a_.mac(), 2000))));
   EXPECT_EQ(a_.xstat("tx_no_peer"), 2u);
   rte_eth_stats stats{};

@@ -291,6 +291,49 @@ TEST(NetMany, BroadcastsReachAll) {
   }
 }
 
+/// Members come and go: an address that is no card's is theirs while exactly one is there.
+TEST(NetMany, AnUnknownAddressIsTheOnlyMembers) {
+  const Pool pool(2048);
+  const std::string fabric = "wire=shm:net-only-" + std::to_string(getpid());
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<Port>> ports;
+  for (uint32_t i = 1; i <= 3; ++i) {
+    const std::string name = "net_rio" + std::to_string(i);
+    devices.push_back(std::make_unique<Device>(
+        name, fabric + ",qps=1,peers=16:32:48,destid=" + std::to_string(16 * i)));
+    ports.push_back(std::make_unique<Port>(name, pool, PortConf{.mtu = 1500}));
+  }
+  const auto work = [&] {
+    for (const auto& port : ports) {
+      port->work();
+    }
+  };
+  const auto until = [&](const char* counter, uint64_t count) {
+    for (uint32_t i = 0; i < kTurns && ports[0]->xstat(counter) != count; ++i) {
+      work();
+    }
+    return ports[0]->xstat(counter) == count;
+  };
+  const Bytes bytes = frame_bytes({{2, 0, 0, 0, 0, 1}}, ports[0]->mac(), 100);
+  const auto send = [&] { return ports[0]->send_now(ports[0]->make(bytes), work); };
+  ASSERT_TRUE(until("rx_joins", 2));
+  ASSERT_TRUE(send());
+  EXPECT_EQ(ports[0]->xstat("tx_no_peer"), 1u) << "which of two";
+  ports[1]->stop();
+  ASSERT_TRUE(until("rx_leaves", 1));
+  ASSERT_TRUE(send());
+  EXPECT_EQ(take(ports[2]->receive(work)), bytes);
+  ports[2]->stop();
+  ASSERT_TRUE(until("rx_leaves", 2));
+  ASSERT_TRUE(send());
+  EXPECT_EQ(ports[0]->xstat("tx_no_peer"), 2u) << "nobody";
+  ports[1]->start();
+  ASSERT_TRUE(until("rx_joins", 3));
+  ASSERT_TRUE(send());
+  EXPECT_EQ(take(ports[1]->receive(work)), bytes);
+  EXPECT_EQ(ports[0]->receive(work, kQuietTurns), nullptr) << "it does not come back";
+}
+
 }  // namespace
 }  // namespace rio::test
 

@@ -149,6 +149,22 @@ class Queues(unittest.TestCase):
                     self.assertEqual((stats[port]["RX-errors"], stats[port]["TX-errors"], stats[port]["RX-nombuf"]), (0, 0, 0))
             pmd.quit()
 
+    def test_one_flow(self):
+        """More frames of one flow than a queue's ring holds: those that have no place wait, none is missed."""
+        for queues, entries, lcores in ((16, 128, 1), (2, 64, 1), (3, 100, 2), (7, 1023, 1), (16, 64, 2)):
+            with self.subTest(queues=queues, entries=entries, lcores=lcores):
+                arguments = [f"--rxq={queues}", f"--txq={queues}", f"--rxd={entries}", f"--txd={entries}", f"--nb-cores={lcores}"]
+                with Testpmd(stock.wired_pair(f"qps={queues}"), [*PEERS, *arguments], cores=1 + lcores) as pmd:
+                    pmd.meet(0, 1)
+                    first = -(-2048 // (queues * BURST)) * queues * BURST  # frames of a port, in bursts of each queue
+                    pmd.forward("io", f"start tx_first {first // (queues * BURST)}")
+                    pmd.wait_for(lambda stats: all(s["RX-packets"] >= 10 * first for s in stats.values()), "frames go round")
+                    pmd.stop()
+                    for port, stats in pmd.drain().items():
+                        self.assertEqual([stats[key] for key in ("RX-missed", "RX-errors", "RX-nombuf", "TX-errors")], [0] * 4,
+                                         (port, pmd.xstats(port)))
+                    pmd.quit()
+
     def test_first_burst(self):
         """What is sent on each queue before anybody has polled comes, too."""
         with Testpmd(stock.wired_pair(), [*PEERS, *QUEUES, "--nb-cores=2"], cores=3) as pmd:

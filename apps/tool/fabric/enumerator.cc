@@ -59,6 +59,7 @@ int Enumerator::run(FabricMap* out) {
   if (rc == 0) {
     rc = explore();
   }
+  rc = rc != 0 ? rc : give_way();
   if (rc == 0) {
     rc = set_routes();
   }
@@ -91,6 +92,7 @@ int Enumerator::lock_own_card() {
            "let that host finish, or break its lock with --steal");
       return -EBUSY;
     }
+    reserved_.insert(holder);
     rc = access_.write_local(Csr::kHostLock, holder);
     holder = kNobody;
   }
@@ -195,7 +197,8 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
     view->why = "it is locked by host " + std::to_string(holder);
     skip("locked", map_.place(parent, port), view->why,
          "let that host finish, or break its lock with --steal");
-    return 0;
+    const int asked = reserve_dest_id_of(at);
+    return is_of_device(asked) ? 0 : asked;
   }
   if (rc != 0) {
     view->why = rc == -EPROTO ? "its host lock does not hold" : "it stopped answering";
@@ -267,6 +270,10 @@ int Enumerator::admit(const Address& at, uint32_t identity, size_t parent, uint3
     }
     return rc;
   }
+  return give_dest_id(at, node, why);
+}
+
+int Enumerator::give_dest_id(const Address& at, Node* node, std::string* why) {
   uint32_t id = 0;
   if (!next_dest_id(&id)) {
     *why = "no destID is left for it: the switches' tables hold " + std::to_string(id_limit_) +
@@ -336,9 +343,49 @@ int Enumerator::close_loop(const Address& at, size_t parent, uint32_t port, size
   return 0;
 }
 
+bool Enumerator::is_taken(uint32_t dest_id) const {
+  return dest_id == options_.host_id || dest_id == kProbeId || reserved_.contains(dest_id) ||
+         lock_.others().contains(dest_id);
+}
+
+// An endpoint that another host holds keeps the destID that it has.
+int Enumerator::reserve_dest_id_of(const Address& at) {
+  uint32_t word = 0;
+  int rc = access_.read(at, Csr::kFeatures, &word);
+  const bool is_switch = (word & kSwitchFeature) != 0;
+  rc = rc != 0 || is_switch ? rc : access_.read(at, Csr::kBaseDeviceId, &word);
+  if (rc == 0 && !is_switch) {
+    reserved_.insert(options_.large ? word & 0xFFFF : word >> 16 & 0xFF);
+  }
+  return rc;
+}
+
+// A host may be met when its destID was given away already: that device gets another one.
+int Enumerator::give_way() {
+  for (size_t i = 1; i < map_.nodes.size(); ++i) {
+    Node& node = map_.nodes[i];
+    Address at;
+    std::string why;
+    if (node.is_switch || !is_taken(node.dest_id)) {
+      continue;
+    }
+    int rc = router_.reach(i, &at);
+    rc = rc != 0 ? rc : give_dest_id(at, &node, &why);
+    if (rc != 0 && !is_of_device(rc)) {
+      return rc;
+    }
+    if (rc != 0) {
+      map_.problems.push_back(problem_of(rc, map_.place(node.parent, node.parent_port),
+                                         why.empty() ? "it stopped answering" : why));
+      node.dest_id = kNoDestId;  // no route leads to it
+    }
+  }
+  return 0;
+}
+
 bool Enumerator::next_dest_id(uint32_t* dest_id) {
   uint32_t id = last_id_ + 1;
-  while (id == options_.host_id || id == kProbeId) {
+  while (is_taken(id)) {
     ++id;
   }
   *dest_id = id;
@@ -349,7 +396,7 @@ int Enumerator::set_routes() {
   std::vector<std::vector<uint32_t>> ways(std::max<size_t>(
       kSmallIds, size_t{std::max(options_.host_id, last_id_ == UINT32_MAX ? 0 : last_id_)} + 1));
   for (size_t i = 0; i < map_.nodes.size(); ++i) {
-    if (!map_.nodes[i].is_switch) {
+    if (!map_.nodes[i].is_switch && map_.nodes[i].dest_id != kNoDestId) {
       ways[map_.nodes[i].dest_id] = tree_routes(map_, i);
     }
   }
@@ -388,7 +435,7 @@ int Enumerator::set_routes_of(size_t node, const std::vector<std::vector<uint32_
 int Enumerator::verify() {
   for (size_t i = 1; i < map_.nodes.size(); ++i) {
     const Node& node = map_.nodes[i];
-    if (node.is_switch) {
+    if (node.is_switch || node.dest_id == kNoDestId) {
       continue;
     }
     uint32_t tag = 0;

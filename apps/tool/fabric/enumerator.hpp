@@ -6,6 +6,8 @@
 /// before, and closes a loop. RIO Part 3 §2.3, §3.5; docs/fabric.md
 #pragma once
 
+#include <set>
+
 #include "apps/tool/fabric/fabric_map.hpp"
 #include "apps/tool/fabric/host_lock.hpp"
 #include "apps/tool/fabric/inquiry.hpp"
@@ -47,6 +49,10 @@ class Enumerator {
   [[nodiscard]] int close_loop(const Address& at, size_t parent, uint32_t port, size_t known,
                                PortView* view);
   [[nodiscard]] bool next_dest_id(uint32_t* dest_id);
+  [[nodiscard]] bool is_taken(uint32_t dest_id) const;
+  [[nodiscard]] int give_dest_id(const Address& at, Node* node, std::string* why);
+  [[nodiscard]] int reserve_dest_id_of(const Address& at);
+  [[nodiscard]] int give_way();
   [[nodiscard]] int set_routes();
   [[nodiscard]] int set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways);
   [[nodiscard]] int verify();
@@ -66,6 +72,7 @@ class Enumerator {
     size_t parent = kNoNode;
     uint32_t port = 0;
   } half_way_;                     // locked, and not among the nodes yet
+  std::set<uint32_t> reserved_;    // destIDs of others: hosts, and devices that they hold
   uint32_t last_id_ = UINT32_MAX;  // given last; UINT32_MAX: none yet
   uint32_t id_limit_;              // IDs are below it
 };

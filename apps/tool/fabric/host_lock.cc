@@ -35,6 +35,9 @@ int HostLock::acquire(const Address& at, uint32_t* holder, bool* was_ours) {
       *holder = now;
       return 0;
     }
+    if (now != kNobody) {
+      others_.insert(now);
+    }
     if (now != kNobody && !steal_) {
       *holder = now;
       *was_ours = false;

@@ -2,6 +2,8 @@
 /// The host base device ID lock: one host at a time changes a device. RIO Part 3 §3.5.2
 #pragma once
 
+#include <set>
+
 #include "apps/tool/fabric/patient_access.hpp"
 
 namespace rio::tool::fabric {
@@ -21,6 +23,8 @@ class HostLock {
   [[nodiscard]] int acquire(const Address& at, uint32_t* holder, bool* was_ours);
   /// @return 0 also if it was not ours; -EPROTO: it stays locked; or as PatientAccess.
   [[nodiscard]] int release(const Address& at);
+  /// Other hosts whose locks acquire() has seen, broken ones too. The ID of each is its destID.
+  [[nodiscard]] const std::set<uint32_t>& others() const { return others_; }
 
  private:
   [[nodiscard]] int read(const Address& at, uint32_t* holder);
@@ -29,6 +33,7 @@ class HostLock {
   PatientAccess& access_;
   uint32_t host_;
   bool steal_;
+  std::set<uint32_t> others_;
 };
 
 }  // namespace rio::tool::fabric

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/own_folder.hpp"
 #include "base/trouble.hpp"
-#include "fpga/sim/own_folder.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
 namespace rio::sim::relay {
@@ -16,7 +16,7 @@ namespace {
 
 /// The folder that fabrics of processes are in, too; they leave alone what begins with a dot.
 [[nodiscard]] std::string folder() {
-  return runtime_base() + "/" + user_folder_name();
+  return base::runtime_base() + "/" + base::user_folder_name();
 }
 [[nodiscard]] std::string path_of(const std::string& name) {
   return folder() + "/.relay-" + name;
@@ -32,7 +32,7 @@ namespace {
   if (lstat(folder().c_str(), &info) != 0) {
     return fail(error, -errno, folder());
   }
-  return check_own_folder(info, folder(), error);
+  return base::check_own_folder(info, folder(), error);
 }
 
 }  // namespace

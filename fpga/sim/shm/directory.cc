@@ -15,7 +15,7 @@
 #include <cstring>
 #include <thread>
 
-#include "fpga/sim/own_folder.hpp"
+#include "base/own_folder.hpp"
 #include "fpga/sim/peer_process.hpp"
 #include "fpga/sim/shm/free_ids.hpp"
 
@@ -156,19 +156,19 @@ Directory::Step Directory::open_own_folder(int at, const std::string& name, cons
     }
     // A foreign folder is told as such, and not as one that cannot be opened.
     if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
-        (*rc = check_own_folder(info, path, error)) == 0) {
+        (*rc = base::check_own_folder(info, path, error)) == 0) {
       *rc = fail_at(error, -failed, path, why == EEXIST ? "opened" : "made");
     }
     return Step::kFailed;
   }
-  *rc = fstat(fd.get(), &info) == 0 ? check_own_folder(info, path, error)
+  *rc = fstat(fd.get(), &info) == 0 ? base::check_own_folder(info, path, error)
                                     : fail_at(error, -errno, path, "looked at");
   *out = std::move(fd);
   return *rc == 0 ? Step::kDone : Step::kFailed;
 }
 
 Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::string* error) {
-  const std::string base = runtime_base();
+  const std::string base = base::runtime_base();
   const Fd root(open(base.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
     const int failed = -errno;
@@ -178,10 +178,11 @@ Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::
                    (ours ? base::remedy_of(failed) : "; set RIO_RUNTIME_DIR to a folder of yours"));
     return Step::kFailed;
   }
-  user_path_ = base + "/" + user_folder_name();
+  user_path_ = base + "/" + base::user_folder_name();
   fabric_ = fabric;
   path_ = user_path_ + "/" + fabric;
-  Step step = open_own_folder(root.get(), user_folder_name(), user_path_, &parent_, rc, error);
+  Step step =
+      open_own_folder(root.get(), base::user_folder_name(), user_path_, &parent_, rc, error);
   step = step == Step::kDone ? open_own_folder(parent_.get(), fabric, path_, &folder_, rc, error)
                              : step;
   if (step == Step::kDone && (*rc = check_proc(folder_, error)) != 0) {

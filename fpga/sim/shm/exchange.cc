@@ -11,6 +11,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "fpga/sim/peer_process.hpp"
 #include "fpga/sim/unix_socket.hpp"
@@ -21,6 +22,12 @@ namespace {
 constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
+
+/// By any thread, also one that may not be unwound.
+void ring(const Fd& bell) {
+  const base::NoCancel no_cancel;
+  eventfd_write(bell.get(), 1);
+}
 
 void drain(int fd) {
   uint64_t times = 0;
@@ -47,7 +54,7 @@ Exchange::~Exchange() {
   }
   if (thread_.joinable()) {
     thread_.request_stop();
-    eventfd_write(order_.get(), 1);
+    ring(order_);
     thread_.join();
   }
   for (const LinkPtr& link : links_) {
@@ -96,7 +103,7 @@ void Exchange::want(uint32_t id) {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 void Exchange::cut(const LinkPtr& link) {
@@ -104,7 +111,7 @@ void Exchange::cut(const LinkPtr& link) {
     const std::lock_guard lock(mutex_);
     cut_orders_.push_back(link);
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 void Exchange::tell(const std::string& text) {
@@ -118,7 +125,7 @@ void Exchange::poke_soon() {
     const std::lock_guard lock(mutex_);
     poke_order_ = true;
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 bool Exchange::take(News* out) {

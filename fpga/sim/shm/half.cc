@@ -22,7 +22,7 @@ namespace {
 /// whatever it does with the objects that it has inherited.
 [[nodiscard]] uint8_t* map_half(int protection, const Fd& fd) {
   void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
-                                    fd.get(), base::InChild::kZeros);
+                                    fd.get(), base::ChildFinds::kZeros);
   return at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at);
 }
 

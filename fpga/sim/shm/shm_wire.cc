@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/no_cancel.hpp"
 #include "fpga/sim/shm/process_puller.hpp"
 #include "fpga/sim/shm/seen.hpp"
 
@@ -35,7 +36,10 @@ void set_flags(const Link& link, bool asleep) {
 class ShmWire::DoorBell final : public model::Bell {
  public:
   explicit DoorBell(int fd) : fd_(fd) {}
-  void ring() override { eventfd_write(fd_, 1); }
+  void ring() override {
+    const base::NoCancel no_cancel;
+    eventfd_write(fd_, 1);
+  }
 
  private:
   int fd_;
@@ -145,6 +149,7 @@ model::Outbound* ShmWire::route(uint32_t dest_id) {
 void ShmWire::pump(uint64_t /*now_ns*/) {
   // acquire, by the mutex in take(): before the news is taken, so that none is overlooked.
   pumps_.store(false, std::memory_order_relaxed);
+  const base::NoCancel no_cancel;  // descriptors are closed
   News news;
   while (exchange_->take(&news)) {
     on_news(news);

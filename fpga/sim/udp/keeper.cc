@@ -54,6 +54,24 @@ void Keeper::stop() {
   thread_.join();
 }
 
+void Keeper::before_fork() {
+  if (std::this_thread::get_id() != thread_.get_id()) {  // else it has the lock
+    poke_mutex_.lock();
+  }
+}
+
+void Keeper::after_fork() {
+  if (std::this_thread::get_id() != thread_.get_id()) {
+    poke_mutex_.unlock();
+  }
+}
+
+void Keeper::in_child() {
+  base::release_in_child(epoll_.get());
+  base::release_in_child(order_.get());
+  after_fork();
+}
+
 void Keeper::set_poke(Member::Poke poke, void* ctx) {
   const std::lock_guard lock(poke_mutex_);
   poke_ = poke;
@@ -99,6 +117,11 @@ bool Keeper::wait(bool watch) {
   return ordered;
 }
 
+bool Keeper::is_poked() {
+  const std::lock_guard lock(poke_mutex_);
+  return poke_ != nullptr;
+}
+
 bool Keeper::call() {
   const std::lock_guard lock(poke_mutex_);
   return poke_ != nullptr && poke_(poke_ctx_);
@@ -108,7 +131,7 @@ void Keeper::run(const std::stop_token& stop) {
   uint64_t seen = 0;
   bool watch = false;
   while (!stop.stop_requested()) {
-    const bool ordered = wait(watch);
+    const bool ordered = wait(watch && is_poked());
     watch =
         asleep_->load(std::memory_order_acquire) || polls_.load(std::memory_order_relaxed) == seen;
     unattended_.store(watch, std::memory_order_relaxed);

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "fpga/sim/fd.hpp"
 #include "fpga/sim/member.hpp"
 
@@ -46,10 +47,16 @@ class Keeper {
   void poke_soon();
 
  private:
+  /// Keeps the thread out of call() while another one forks.
+  void before_fork();
+  void after_fork();
+  void in_child();
   void run(const std::stop_token& stop);
   [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
   bool call();
+  /// Whether call() calls anybody. Otherwise what has come stays, and must not wake the thread.
+  [[nodiscard]] bool is_poked();
 
   const int socket_;
   const std::atomic<bool>* const asleep_;
@@ -65,6 +72,10 @@ class Keeper {
   std::mutex poke_mutex_;
   Member::Poke poke_ = nullptr;
   void* poke_ctx_ = nullptr;
+
+  const base::InChild in_child_{[](void* ctx) { static_cast<Keeper*>(ctx)->in_child(); }, this,
+                                [](void* ctx) { static_cast<Keeper*>(ctx)->before_fork(); },
+                                [](void* ctx) { static_cast<Keeper*>(ctx)->after_fork(); }};
 };
 
 }  // namespace rio::sim::udp

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "fpga/model/card.hpp"
@@ -73,8 +74,16 @@ class EventFds final : public model::IrqSink {
   }
 
  private:
+  void release() const {
+    for (const std::atomic<int>& fd : fds_) {
+      base::release_in_child(fd);
+    }
+  }
+
   std::atomic<int> fds_[kVectors];
   sim::Member* member_ = nullptr;
+  // A child neither wakes its parent nor takes what is to wake it.
+  const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
 bool valid(const EmuConfig& config) {
@@ -274,6 +283,7 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   if (impl->member != nullptr) {
     impl->irqs.set_member(impl->member);
     impl->member->set_poke(&Impl::poke, impl.get());
+    impl->tell_troubles();  // those of joining
   }
   std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
   if (config.stepping == Stepping::kThread) {

@@ -45,7 +45,7 @@ constexpr uint64_t kFirstIova = 1ull << 52;
   auto* const at = reinterpret_cast<uint8_t*>(
       (reinterpret_cast<uintptr_t>(space) + align_bytes - 1) & ~(align_bytes - 1));
   if (base::map_shared(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(),
-                       base::InChild::kCopy) == MAP_FAILED) {
+                       base::ChildFinds::kCopy) == MAP_FAILED) {
     munmap(space, len_bytes + slack);
     return -ENOMEM;
   }

@@ -145,7 +145,7 @@ int SimClient::take_bar(const Reply& reply) {
     return -EPROTO;
   }
   void* const va = base::map_shared(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                                    base::InChild::kOnes);
+                                    base::ChildFinds::kOnes);
   if (va == MAP_FAILED) {
     return -errno;
   }

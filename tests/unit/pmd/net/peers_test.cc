@@ -132,6 +132,102 @@ TEST(Peers, AtTheEndOfAllDestIds) {
   EXPECT_FALSE(peers->sends_for(0, 65535)) << "no wrap";
 }
 
+TEST(Mates, DoorbellsOfAllDistances) {
+  EXPECT_EQ(mate_doorbell(0x100, 0x100), 0xC000);
+  EXPECT_EQ(mate_doorbell(0x100, 0x200), 0xC100);
+  EXPECT_EQ(mate_doorbell(0x200, 0x100), 0xBF00);
+  for (const uint32_t port : {0u, 1u, 0x4000u, 0xFFFFu}) {
+    for (uint32_t mate = 0; mate < kNetDestIds; mate += 257) {
+      const uint16_t info = mate_doorbell(port, mate);
+      EXPECT_EQ(info == 0, mate + 0x4000 < port || mate >= port + 0x4000);
+      if (info != 0) {
+        EXPECT_GE(info, kMateDoorbell);
+        EXPECT_EQ(mate_of(port, info), mate);
+      }
+    }
+  }
+  EXPECT_GE(mate_of(0, kMateDoorbell), kNetDestIds) << "below the first one";
+  EXPECT_GE(mate_of(0xFFFF, 0xFFFF), kNetDestIds) << "behind the last one";
+}
+
+TEST(Mates, PairsOfOneWay) {
+  const auto mates = std::make_unique<MateSet>();
+  EXPECT_FALSE(mates->has(0, 0)) << "empty at first";
+  mates->add(1, 2);
+  mates->add(1, 2);
+  mates->add(1, 3);
+  mates->add(2, 3);
+  EXPECT_TRUE(mates->has(1, 2));
+  EXPECT_FALSE(mates->has(2, 1));
+  mates->remove(1);
+  EXPECT_FALSE(mates->has(1, 2) || mates->has(1, 3));
+  EXPECT_TRUE(mates->has(2, 3));
+  for (uint32_t i = 0; i < MateSet::kPairsMax; ++i) {
+    mates->add(7, i);
+  }
+  EXPECT_FALSE(mates->has(7, MateSet::kPairsMax - 1)) << "there was one";
+  EXPECT_TRUE(mates->has(7, MateSet::kPairsMax - 2));
+  mates->clear();
+  EXPECT_FALSE(mates->has(7, 0) || mates->has(2, 3));
+}
+
+TEST(Peers, MatesSendForPortsThatSaySoOrAreNotThere) {
+  const auto peers = std::make_unique<Peers>();
+  peers->joined.add(0x100);
+  peers->mates.add(0x200, 0x100);
+  peers->mates.add(0x200, 0x300);
+  EXPECT_FALSE(peers->may_send(0x200, mac_of(0x100))) << "one that is there has not said so";
+  EXPECT_TRUE(peers->may_send(0x200, mac_of(0x300))) << "nobody else is that";
+  EXPECT_FALSE(peers->may_send(0x201, mac_of(0x300)));
+  peers->set_more(0x200, 1);
+  EXPECT_TRUE(peers->may_send(0x201, mac_of(0x300))) << "a queue of that port";
+  peers->joined.add(0x300);
+  EXPECT_FALSE(peers->may_send(0x200, mac_of(0x300)));
+  peers->mates.add(0x100, 0x200);
+  EXPECT_TRUE(peers->may_send(0x200, mac_of(0x100)));
+  EXPECT_FALSE(peers->may_send(0x300, mac_of(0x100))) << "its word is for one alone";
+}
+
+TEST(Peers, AddressesOfNoCard) {
+  const auto peers = std::make_unique<Peers>();
+  constexpr Mac kForeign = 0x0900'0000'0002;
+  EXPECT_FALSE(peers->may_send(0x200, kForeign));
+  peers->mates.add(0x200, 0x200);
+  EXPECT_TRUE(peers->may_send(0x200, kForeign));
+  EXPECT_FALSE(peers->may_send(0x200, kForeign | 1)) << "a group";
+  EXPECT_FALSE(peers->may_send(0x200, mac_of(0x201)));
+  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "nobody is there";
+  peers->reachable.add(0x400);
+  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "an invited one is not there yet";
+  peers->joined.add(0x200);
+  EXPECT_EQ(peers->receiver_of(kForeign), 0x200u);
+  EXPECT_EQ(peers->receiver_of(kForeign | 1), kNoNetDestId);
+  peers->joined.add(0x300);
+  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "one of two";
+  peers->take_away(0x200);
+  EXPECT_EQ(peers->receiver_of(kForeign), 0x300u);
+}
+
+TEST(Peers, MatesGetWhatIsForWhoIsGone) {
+  const auto peers = std::make_unique<Peers>();
+  peers->own.store(0x500);
+  peers->mates.add(0x500, 0x100);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId);
+  peers->joined.add(0x300);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId) << "a card's address is that card's";
+  peers->reachable.add(0x100);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), 0x100u) << "invited";
+  peers->joined.add(0x200);
+  peers->mates.add(0x200, 0x100);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), 0x200u);
+  peers->joined.add(0x100);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), 0x100u);
+  peers->take_away(0x100);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), 0x200u);
+  peers->take_away(0x200);
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId);
+}
+
 TEST(Peers, WhatIsOwedIsSeen) {
   const auto peers = std::make_unique<Peers>();
   EXPECT_EQ(peers->owed.load(), 0u);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "apps/tool/fabric/csr.hpp"
 #include "tests/unit/apps/tool/fabric/fake_fabric.hpp"
@@ -111,6 +112,74 @@ TEST(Enumerator, LockedDevicesAreNamedAndLeftAlone) {
   EXPECT_EQ(fabric.first->words[Csr::kHostLock], 7u);
   EXPECT_EQ(fabric.first->toggles, 0u);
   EXPECT_EQ(fabric.first->words.count(Csr::kComponentTag), 0u);
+}
+
+uint32_t dest_id(const FakeDevice* device) {
+  return device->words.at(Csr::kBaseDeviceId) >> 16;
+}
+
+/// A host's lock names its destID, whether the lock is met before that was given away, or behind.
+TEST(Enumerator, DestIdsOfOtherHostsAreNotGivenAway) {
+  for (const uint32_t other : {1u, 2u}) {
+    for (const bool steal : {false, true}) {
+      Small fabric;
+      FakeDevice* const third = fabric.make(0, 0);
+      FakeFabric::plug(fabric.hub, 3, third, 0);
+      for (FakeDevice* const locked : {fabric.first, third}) {
+        SCOPED_TRACE(std::to_string(other) + (locked == third ? " last" : " first"));
+        fabric.first->words[Csr::kHostLock] = kNobody;
+        third->words[Csr::kHostLock] = kNobody;
+        locked->words[Csr::kHostLock] = other;
+        FabricMap map;
+        EnumerateOptions options;
+        options.steal = steal;
+        ASSERT_EQ(enumerate(fabric, &map, options), 0);
+        ASSERT_EQ(map.endpoints(), steal ? 3u : 2u);
+        for (size_t i = 1; i < map.nodes.size(); ++i) {
+          if (!map.nodes[i].is_switch) {
+            EXPECT_NE(map.nodes[i].dest_id, other);
+            EXPECT_NE(map.nodes[i].dest_id, kNoDestId);
+          }
+        }
+        for (const FakeDevice* const device : {fabric.first, fabric.second, third}) {
+          EXPECT_TRUE(device == locked || dest_id(device) != other);
+        }
+        EXPECT_EQ(fabric.hub->routes[other], kNoRoute);
+        EXPECT_EQ(fabric.hub->routes[dest_id(fabric.second)], 2u);
+      }
+    }
+  }
+}
+
+/// What another host holds has a destID, which may be one that it gave.
+TEST(Enumerator, DestIdsThatOthersGaveAreNotGivenAway) {
+  Small fabric;
+  fabric.second->words[Csr::kHostLock] = 7;
+  fabric.second->words[Csr::kBaseDeviceId] = 1u << 16 | 1;
+  FabricMap map;
+  ASSERT_EQ(enumerate(fabric, &map), 0);
+  EXPECT_EQ(dest_id(fabric.first), 2u);
+  EXPECT_EQ(dest_id(fabric.second), 1u);
+}
+
+/// Where no other is left, the destID of a host is not given all the same.
+TEST(Enumerator, NoDestIdIsLeftButAHosts) {
+  Small fabric;
+  FabricMap map;
+  EnumerateOptions options;
+  options.host_id = 3;
+  const uint32_t kAll = 254;  // small ones
+  fabric.own->words[Csr::kHostLock] = kNobody;
+  fabric.second->words[Csr::kHostLock] = 0;
+  for (uint32_t port = 3; port < 3 + kAll; ++port) {
+    FakeFabric::plug(fabric.hub, port, fabric.make(0, 0), 0);
+  }
+  fabric.hub->words[Csr::kSwitchPort] = 255 << 8;
+  ASSERT_EQ(enumerate(fabric, &map, options), 0);
+  EXPECT_NE(dest_id(fabric.first), 0u);
+  for (size_t i = 1; i < map.nodes.size(); ++i) {
+    EXPECT_TRUE(map.nodes[i].is_switch || map.nodes[i].dest_id != 0);
+  }
 }
 
 TEST(Enumerator, StealsWhenTold) {

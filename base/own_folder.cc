@@ -1,11 +1,17 @@
-#include "fpga/sim/own_folder.hpp"
+#include "base/own_folder.hpp"
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
-namespace rio::sim {
+namespace rio::base {
+namespace {
+
+constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
+
+}  // namespace
 
 std::string runtime_base() {
   const char* const base = std::getenv("RIO_RUNTIME_DIR");
@@ -17,7 +23,6 @@ std::string user_folder_name() {
 }
 
 int check_own_folder(const struct stat& info, const std::string& path, std::string* error) {
-  constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
   if (!S_ISDIR(info.st_mode)) {
     *error = path + " is no folder; remove it, or " + kElsewhere;
     return -ENOTDIR;
@@ -35,4 +40,19 @@ int check_own_folder(const struct stat& info, const std::string& path, std::stri
   return 0;
 }
 
-}  // namespace rio::sim
+int make_user_folder(std::string* out, std::string* error) {
+  const std::string path = runtime_base() + "/" + user_folder_name();
+  struct stat info {};
+  if ((mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) || lstat(path.c_str(), &info) != 0) {
+    const int rc = -errno;
+    *error = path + " cannot be made: " + std::strerror(-rc) + "; " + kElsewhere;
+    return rc;
+  }
+  if (const int rc = check_own_folder(info, path, error); rc != 0) {
+    return rc;
+  }
+  *out = path;
+  return 0;
+}
+
+}  // namespace rio::base

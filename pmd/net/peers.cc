@@ -1,0 +1,52 @@
+// Whose frames a peer may send, and who takes a frame for an address.
+#include "pmd/net/peers.hpp"
+
+namespace rio::pmd {
+
+bool Peers::stands_in(uint32_t port, uint32_t absent) const {
+  return mates.has(absent, port) || (!joined.has(absent) && mates.has(port, absent));
+}
+
+bool Peers::may_send(uint32_t source, Mac mac) const {
+  const uint32_t owner = dest_id_of(mac);
+  if (owner != kNoNetDestId && sends_for(source, owner)) {
+    return true;
+  }
+  // The ports that it may be a queue of.
+  for (uint32_t behind = 0; behind <= kMoreIdsMask && behind <= source; ++behind) {
+    const uint32_t port = source - behind;
+    if (sends_for(source, port) &&
+        (owner != kNoNetDestId ? stands_in(port, owner) : mates.has(port, port))) {
+      return !is_multicast(mac);
+    }
+  }
+  return false;
+}
+
+uint32_t Peers::receiver_of_absent(Mac mac) const {
+  const uint32_t owner = dest_id_of(mac);
+  if (owner == kNoNetDestId) {
+    return is_multicast(mac) ? kNoNetDestId : only_one();
+  }
+  uint32_t found = kNoNetDestId;
+  mates.for_each([&](uint32_t port, uint32_t mate) {
+    const uint32_t other = port == owner ? mate : mate == owner ? port : owner;
+    found = other != owner && other != own.load(std::memory_order_relaxed) && joined.has(other)
+                ? other
+                : found;
+    return found == kNoNetDestId;
+  });
+  return found == kNoNetDestId && reachable.has(owner) ? owner : found;
+}
+
+uint32_t Peers::only_one() const {
+  uint32_t found = kNoNetDestId;
+  uint32_t count = 0;
+  joined.for_each([&](uint32_t dest_id) {
+    found = dest_id;
+    return ++count == 1;
+  });
+  return count == 1 ? found : kNoNetDestId;
+}
+
+}  // namespace rio::pmd
