@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -41,6 +42,14 @@ int start_thread(const char* name, std::function<void(std::stop_token)> body, st
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
   }
+}
+
+std::string why_no_thread(int rc) {
+  const bool forbidden = rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
+  return std::string("no thread can be started: ") + std::strerror(-rc) +
+         (forbidden ? "; allow clone and clone3 in the container's seccomp profile"
+                    : "; raise the limit of processes and threads (ulimit -u, pids.max of the "
+                      "cgroup), or that of memory (ulimit -v)");
 }
 
 }  // namespace rio::base

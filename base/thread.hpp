@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace rio::base {
@@ -14,8 +15,13 @@ namespace rio::base {
 /// @param name up to 15 characters, as debuggers and /proc show it.
 /// @param body runs in the new thread; must not throw.
 /// @param out the running thread; set only on success.
-/// @return 0; -EAGAIN: no more threads (ulimit -u, pids.max of the cgroup); -ENOMEM.
+/// @return 0; -EAGAIN: no more threads (ulimit -u, pids.max of the cgroup), or no memory for a
+/// stack; -ENOMEM; -EPERM: a seccomp filter forbids it. why_no_thread() puts it in words.
 [[nodiscard]] int start_thread(const char* name, std::function<void(std::stop_token)> body,
                                std::jthread* out);
+
+/// A failure of start_thread() with its remedy, for a log line: "no thread: ...; raise ...".
+/// @param rc what start_thread() returned.
+[[nodiscard]] std::string why_no_thread(int rc);
 
 }  // namespace rio::base

@@ -13,6 +13,7 @@
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
+#include "base/text_file.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -115,6 +116,9 @@ int run_file(Console& console, const std::string& path, std::string* error) {
   }
   std::string line;
   for (uint32_t number = 1; !console.quit && !interrupted() && std::getline(file, line); ++number) {
+    if (number == 1) {
+      base::drop_byte_order_mark(&line);
+    }
     std::string why;
     if (run_line(console, line, &why) != 0) {
       *error =

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/thread.hpp"
+
 namespace rio::testpmd {
 namespace {
 
@@ -86,16 +88,33 @@ Run::~Run() {
   }
 }
 
-void Run::start() {
+int Run::start(std::string* error) {
   driver_before_ = driver_now();
-  for (size_t i = 0; i < lcores_.size(); ++i) {
+  int rc = 0;
+  for (size_t i = 0; rc == 0 && i < lcores_.size(); ++i) {
     std::vector<Stream*> mine;
     for (size_t s = i; s < streams_.size(); s += lcores_.size()) {
       mine.push_back(streams_[s].get());
     }
-    pollers_.emplace_back([this, mine, lcore = lcores_[i]] { poll(mine, lcore); });
+    rc = base::start_thread(
+        "rio-poll",
+        [this, mine, lcore = lcores_[i]](const std::stop_token& /*stop*/) { poll(mine, lcore); },
+        &pollers_.emplace_back());
   }
-  conductor_ = std::thread([this] { conduct(); });
+  if (rc == 0) {
+    rc = base::start_thread(
+        "rio-conductor", [this](const std::stop_token& /*stop*/) { conduct(); }, &conductor_);
+  }
+  if (rc != 0) {
+    *error = base::why_no_thread(rc);
+    end_pollers();
+  }
+  return rc;
+}
+
+void Run::end_pollers() {
+  phase_.store(Phase::kDone, std::memory_order_release);  // release: pairs with poll()
+  pollers_.clear();
 }
 
 void Run::poll(const std::vector<Stream*>& mine, unsigned lcore) {
@@ -220,10 +239,7 @@ void Run::conduct() {
   result_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   phase_.store(Phase::kDrain, std::memory_order_release);
   drain();
-  phase_.store(Phase::kDone, std::memory_order_release);
-  for (std::thread& poller : pollers_) {
-    poller.join();
-  }
+  end_pollers();
   if (setup_.options.count > 0) {  // all of them count, until the last one came
     after = snapshot();
     uint64_t last = start_tsc_;

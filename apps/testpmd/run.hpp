@@ -62,7 +62,8 @@ class Run {
       std::vector<unsigned> lcores);
   ~Run();
 
-  void start();
+  /// @return 0, -errno (no thread; `error` says why and what to do): nothing runs then.
+  [[nodiscard]] int start(std::string* error);
   /// Any thread, any time, signal handlers included.
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
   /// @return it is over, and result() may be called.
@@ -78,6 +79,7 @@ class Run {
 
   void poll(const std::vector<Stream*>& mine, unsigned lcore);
   void conduct();
+  void end_pollers();
   void measure();
   void drain();
   [[nodiscard]] bool stuck();
@@ -89,8 +91,8 @@ class Run {
   RunSetup setup_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<unsigned> lcores_;
-  std::vector<std::thread> pollers_;
-  std::thread conductor_;
+  std::vector<std::jthread> pollers_;
+  std::jthread conductor_;
   std::atomic<Phase> phase_{Phase::kWait};
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> over_{false};

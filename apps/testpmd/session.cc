@@ -143,8 +143,10 @@ int Session::start(uint32_t size_bytes, std::string* error) {
     std::fputs(warnings.c_str(), stderr);
   }
   run_ = std::make_unique<Run>(*mode, setup, std::move(streams), std::move(lcores));
-  run_->start();
-  return 0;
+  if (rc = run_->start(error); rc != 0) {
+    run_.reset();
+  }
+  return rc;
 }
 
 const RunResult& Session::finish() {

@@ -7,6 +7,7 @@
 
 #include "apps/common/registers.hpp"
 #include "apps/tool/clock_text.hpp"
+#include "base/text_file.hpp"
 
 namespace rio::tool {
 namespace {
@@ -52,21 +53,12 @@ std::string parse_entry(const Json& entry, RegValue* out) {
 }
 
 int read_file(const std::string& path, std::string* text) {
-  std::ifstream file(path, std::ios::binary);
-  std::string got(kFileBytesMax + 1, '\0');
-  file.read(got.data(), static_cast<std::streamsize>(got.size()));
-  if (!file.eof() && !file) {
-    const int error = errno != 0 ? errno : EIO;
-    (void)complain("cannot read " + path + ": " + std::strerror(error),
-                   "name a file that 'rio-tool regs dump --file' wrote");
-    return -error;
+  std::string error;
+  const int rc = base::read_text_file(path, kFileBytesMax, text, &error);
+  if (rc != 0) {
+    (void)complain("cannot read " + error, "name a file that 'rio-tool regs dump --file' wrote");
   }
-  got.resize(static_cast<size_t>(file.gcount()));
-  if (got.size() > kFileBytesMax) {
-    return no_dump(path, "too large for a dump of registers");
-  }
-  *text = std::move(got);
-  return 0;
+  return rc;
 }
 
 std::string text_of(const Json& object, const char* key) {

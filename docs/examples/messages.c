@@ -100,7 +100,12 @@ int main(int argc, char** argv) {
     exit_code = serve(context);
   } else {
     const uint32_t dest_id = (uint32_t)strtoul(argv[3], NULL, 0);
-    exit_code = ask(context, rio_msg_address_of(dest_id, kContext), argv + 4, argc - 4);
+    if (dest_id == rio_msg_dest_id(port)) { /* it was free: no server has it */
+      fprintf(stderr, "messages: destID %u is our own; start the server first\n", dest_id);
+      exit_code = 1;
+    } else {
+      exit_code = ask(context, rio_msg_address_of(dest_id, kContext), argv + 4, argc - 4);
+    }
   }
   rc = rio_msg_context_close(context);
   rc = rc == 0 ? rio_msg_close(port) : rc; /* waits until what was sent has arrived */

@@ -95,7 +95,12 @@ int main(int argc, char** argv) {
     rc = serve(channel);
   } else {
     const uint32_t dest_id = (uint32_t)strtoul(argv[3], NULL, 0);
-    rc = ask(channel, SkifCh_Addr(dest_id, kChannel), argc - 4, argv + 4);
+    if (SkifCh_Addr(dest_id, kChannel) == SkifCh_Self(channel)) { /* free: no server has it */
+      fprintf(stderr, "skifch_echo: destID %u is our own; start the server first\n", dest_id);
+      rc = 1;
+    } else {
+      rc = ask(channel, SkifCh_Addr(dest_id, kChannel), argc - 4, argv + 4);
+    }
   }
   SkifCh_Close(channel);
   return rc;

@@ -134,6 +134,10 @@ int main(int argc, char** argv) {
   int exit_code = serves ? serve(context) : 0;
   const rio_msg_address server =
       serves ? 0 : rio_msg_address_of((uint32_t)strtoul(argv[3], NULL, 0), kContext);
+  if (server == rio_msg_self(context)) { /* it was free: no server has it */
+    fprintf(stderr, "sums: destID %u is our own; start the server first\n", server >> 8);
+    exit_code = 1;
+  }
   for (int i = 4; i < argc && exit_code == 0; ++i) {
     exit_code = ask(context, server, strtoul(argv[i], NULL, 0));
   }

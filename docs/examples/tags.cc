@@ -128,6 +128,10 @@ int main(int argc, char** argv) {
   if (const int rc = rio::api::Tag::open(port, kEndpoint, &tag); rc != 0) {
     return fail("endpoint", rc);
   }
+  if (role == "worker" && number == port.dest_id()) {  // it was free: no master has it
+    std::fprintf(stderr, "tags: destID %u is our own; start the master first\n", number);
+    return 1;
+  }
   const int code =
       role == "master" ? lead(tag, number) : work(tag, rio_msg_address_of(number, kEndpoint));
   // What was sent has to arrive before this process ends.

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "base/no_cancel.hpp"
+
 namespace rio::sim {
 
 int EventIrqs::open(uint32_t vectors) {
@@ -25,6 +27,7 @@ void EventIrqs::raise(uint32_t vector) {
     return;
   }
   ++raised_[vector];
+  const base::NoCancel no_cancel;
   const uint64_t one = 1;
   pollfd fd{fds_[vector].get(), POLLOUT, 0};
   if (poll(&fd, 1, 0) == 1) {  // else it is full, and readable anyway
@@ -34,6 +37,7 @@ void EventIrqs::raise(uint32_t vector) {
 
 uint64_t EventIrqs::take(uint32_t vector) {
   uint64_t times = 0;
+  const base::NoCancel no_cancel;
   const iovec part{&times, sizeof times};
   constexpr off_t kNoOffset = -1;
   const ssize_t got = preadv2(fds_[vector].get(), &part, 1, kNoOffset, RWF_NOWAIT);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fpga/sim/complain.hpp"
+#include "fpga/sim/peer_process.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
 namespace rio::sim {
@@ -36,8 +37,8 @@ Listen::~Listen() {
 
 int Listen::open() {
   if (const int rc = renew(); rc != 0) {
-    complain("%s: no memory for the BAR or its eventfds: %s; raise ulimit -n?", name_.c_str(),
-             std::strerror(-rc));
+    complain("%s: %s", name_.c_str(),
+             base::why({"memory for the BAR, or its eventfds", rc}).c_str());
     return rc;
   }
   const int rc = listen_at(path_, SOCK_SEQPACKET, &listener_);
@@ -63,6 +64,7 @@ void Listen::drop(const char* why) {
              ++complaints_ == kComplaintsMax ? " (others will not be told)" : "");
   }
   client_.reset();
+  client_process_.reset();
   if (peer_ == Peer::kHere) {
     peer_ = Peer::kGone;
   }
@@ -70,9 +72,14 @@ void Listen::drop(const char* why) {
 
 void Listen::accept() {
   Fd client;
-  if (accept_from(listener_, &client) != 0) {
+  if (const int rc = accept_from(listener_, &client); rc != 0) {
+    if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED && !told_accept_) {
+      told_accept_ = true;
+      complain("%s: no client can be taken: %s", name_.c_str(), base::why({"accept4", rc}).c_str());
+    }
     return;
   }
+  told_accept_ = false;
   if (client_.valid()) {
     Reply busy;
     busy.status = -EBUSY;
@@ -80,7 +87,22 @@ void Listen::accept() {
     return;
   }
   client_ = std::move(client);
+  watch_client();
   hello_until_ = std::chrono::steady_clock::now() + kHelloWithin;
+}
+
+void Listen::watch_client() {
+  ucred peer{};
+  client_process_.reset();
+  if (!peer_of(client_, &peer) || peer.pid <= 0) {
+    return;  // of another pid namespace: its socket has to do
+  }
+  const base::Trouble trouble = watch_process(peer.pid, &client_process_);
+  if (trouble && trouble.rc != -ESRCH && !told_pidfd_) {
+    told_pidfd_ = true;
+    complain("%s: the death of a client is not seen while a process that it has forked lives: %s",
+             name_.c_str(), base::why(trouble).c_str());
+  }
 }
 
 int Listen::welcome() {
@@ -150,6 +172,9 @@ bool Listen::take_request() {
 void Listen::serve() {
   for (uint32_t i = 0; i < kRequestsPerServe && client_.valid() && take_request(); ++i) {
   }
+  if (client_.valid() && client_process_.valid() && is_readable(client_process_)) {
+    drop(nullptr);
+  }
   if (client_.valid() && peer_ == Peer::kNotYet &&
       std::chrono::steady_clock::now() >= hello_until_) {
     drop("it did not say what it wants within 5 s");
@@ -165,6 +190,9 @@ void Listen::add_wake_fds(std::vector<pollfd>* fds) const {
   fds->push_back({listener_.get(), POLLIN, 0});
   if (client_.valid()) {
     fds->push_back({client_.get(), POLLIN, 0});
+  }
+  if (client_process_.valid()) {
+    fds->push_back({client_process_.get(), POLLIN, 0});
   }
 }
 

@@ -44,6 +44,7 @@ class Listen final : public Attachment {
   [[nodiscard]] int answer(const protocol::Request& request, const std::vector<Fd>& fds);
   [[nodiscard]] int reply(int32_t status);
   [[nodiscard]] int welcome();
+  void watch_client();
   void drop(const char* why);
 
   std::string path_;
@@ -54,10 +55,13 @@ class Listen final : public Attachment {
   ClientMemory memory_;
   Fd listener_;
   Fd client_;
+  Fd client_process_;  // pidfd: a child that the client has forked keeps its socket open
   Time hello_until_;
   Peer peer_ = Peer::kNotYet;
   uint64_t clients_ = 0;
   uint32_t complaints_ = 0;
+  bool told_pidfd_ = false;
+  bool told_accept_ = false;
 };
 
 /// @return 0, or -errno, told on stderr.

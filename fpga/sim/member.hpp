@@ -37,6 +37,13 @@ class Member : public model::Wire {
   /// @return false: nothing, or told before.
   [[nodiscard]] virtual bool next_trouble(std::string* text) = 0;
 
+  /// Why messages to a destID cannot leave this process, -errno: what it lacks, or may not do. 0:
+  /// it is not this process that is in the way. Any thread.
+  [[nodiscard]] virtual int why_unreachable(uint32_t dest_id) {
+    static_cast<void>(dest_id);
+    return 0;
+  }
+
   /// Where others find this member, as reach() takes it; empty: by its destID alone.
   [[nodiscard]] virtual std::string address() const { return {}; }
   /// The destID by which frames go to whoever is at an address. It need not be there yet. Any

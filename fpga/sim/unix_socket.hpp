@@ -31,7 +31,7 @@ inline constexpr size_t kFdsMax = 80;
                                 std::span<const int> fds);
 /// Take one message (SOCK_SEQPACKET), or what is there. @param fds what came with it.
 /// @return bytes, 0: the peer has gone; -EAGAIN: nothing there; -EMSGSIZE: longer than `bytes`, or
-/// more descriptors than kFdsMax: neither is kept.
+/// more descriptors than kFdsMax; -EMFILE: no room for the descriptors that came. Neither is kept.
 [[nodiscard]] ssize_t receive_with_fds(const Fd& socket, std::span<std::byte> bytes,
                                        std::vector<Fd>* fds);
 

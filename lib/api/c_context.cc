@@ -136,6 +136,7 @@ void progress(rio_msg_context& context) {
 }  // namespace
 
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out) {
+  const rio::base::NoCancel no_cancel;
   return no_throw([&] {
     const Guard guard(*port->port);
     auto context = std::make_unique<rio_msg_context>();
@@ -153,6 +154,7 @@ int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** 
 }
 
 int rio_msg_context_close(rio_msg_context* context) {
+  const rio::base::NoCancel no_cancel;
   return no_throw([&] {
     if (context == nullptr) {
       return 0;

@@ -88,6 +88,7 @@ uint32_t rio_msg_api_version(void) {
 }
 
 int rio_msg_open(const char* card, const rio_msg_options* options, rio_msg_port** out) {
+  const rio::base::NoCancel no_cancel;
   return no_throw([&] {
     if (card == nullptr || out == nullptr) {
       log_error("rio_msg_open: the card's name, or where the port goes, is NULL");
@@ -105,6 +106,7 @@ int rio_msg_open(const char* card, const rio_msg_options* options, rio_msg_port*
 }
 
 int rio_msg_close(rio_msg_port* port) {
+  const rio::base::NoCancel no_cancel;
   return no_throw([&] {
     if (port == nullptr) {
       return 0;

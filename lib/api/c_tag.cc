@@ -87,6 +87,7 @@ void tell(const MessageInfo& from, rio_tag_info* out) {
 }  // namespace
 
 int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out) {
+  const rio::base::NoCancel no_cancel;
   return no_throw([&] {
     const Guard guard(*port->port);
     auto tag = std::make_unique<rio_tag>();
@@ -103,6 +104,7 @@ int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out) {
 }
 
 void rio_tag_close(rio_tag* tag) {
+  const rio::base::NoCancel no_cancel;
   static_cast<void>(no_throw([&] {
     if (tag != nullptr) {
       const Guard guard(*tag->owner->port);

@@ -2,12 +2,15 @@
 /// What the handles of riomsg.h are. Internal to lib/api.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "base/no_cancel.hpp"
 #include "lib/api/riomsg.h"
 #include "lib/msg/close_large.hpp"
 #include "lib/msg/context.hpp"
@@ -60,11 +63,13 @@ struct rio_tag {
 
 namespace rio::api {
 
-/// No exception crosses the library's boundary.
+/// No exception crosses the library's boundary, but what glibc unwinds a cancelled thread with.
 template <class Function>
-[[nodiscard]] int no_throw(Function&& function) noexcept {
+[[nodiscard]] int no_throw(Function&& function) {
   try {
     return function();
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (const std::bad_alloc&) {
     pmd::log_error("out of memory; free some, or open ports with fewer buffers");
     return -ENOMEM;

@@ -11,7 +11,9 @@
  * Threads. Nothing happens but in the calls; no function starts a thread. A port, its contexts and
  * its endpoints belong to one thread at a time; with rio_msg_options::threads each context and each
  * endpoint does, and rio_msg_*() of the port are for any thread. Several threads that share one
- * context take turns by a lock of their own. Opening and closing: one thread at a time.
+ * context take turns by a lock of their own. Opening and closing: one thread at a time. A thread
+ * that is cancelled (pthread_cancel) in a wait ends there, in any other call after it; the port
+ * goes on for others.
  *
  * Results. Functions give 0 (or what they say) or a negative errno: rio_strerror() of riopmd.h has
  * the text. Outputs are set on success only. What is wrong with a call, and the remedy, is in the
@@ -160,7 +162,8 @@ uint32_t rio_msg_api_version(void);
  *  @param card as rio_open() takes it: "shm:job", "shm:job,id=3", "emu:loop", "0000:03:00.0".
  *  @param options NULL: all defaults.
  *  @return 0; -EINVAL (name, options: the log says which), -E2BIG (options of a newer version),
- *  -EBUSY, -ENODEV, -ENOENT, -ENOMEM, -ENOTSUP (no interrupts to sleep by), as rio_open(). */
+ *  -EBUSY, -ENODEV, -ENOENT, -ENOMEM, -ENOTSUP (no interrupts to sleep by), -EAGAIN (no thread),
+ *  -EMFILE, as rio_open(). */
 int rio_msg_open(const char* card, const struct rio_msg_options* options, rio_msg_port** out);
 /** What was sent and has not arrived is waited for, for up to a second. NULL does nothing.
  *  @return 0; -EBUSY: contexts or endpoints are open, and so is the port still. */

@@ -13,6 +13,7 @@ struct Again {
   uint32_t session;   ///< of the link; of another one it is not sent
   uint64_t since_ns;  ///< when it failed first, by now_ns(); deliver_ms counts from there
   std::vector<uint8_t> bytes;
+  bool never_left = false;  ///< the card has not begun to send it
 };
 
 /// One that the card has not sent, since its ring was stopped.
@@ -27,6 +28,14 @@ struct Resent {
   uint32_t session;   ///< of the link
   uint32_t entry;     ///< of the ring, free-running
   uint64_t since_ns;  ///< as of Again
+};
+
+/// An answer to what belongs to no session.
+struct Reset {
+  uint32_t dest_id;
+  uint32_t key;
+  uint32_t number;  ///< of the first message that was not taken
+  uint32_t tries;
 };
 
 /// The oldest entry of the ring, while it is not answered.

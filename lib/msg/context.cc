@@ -1,12 +1,43 @@
 #include "lib/msg/context.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <new>
 
+#include "lib/msg/clock.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::msg {
+
+/// Where it can be, the news has arrived afterwards: a peer that learns the name of what is made
+/// next by other means finds the news as soon as it looks.
+/// @return false: some peer takes nothing now.
+bool Context::tell_last_end(Port& port, uint16_t id) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  const auto any_link = [&](auto&& is) {
+    return std::any_of(port.links_.begin(), port.links_.end(),
+                       [&](const std::unique_ptr<Link>& link) { return is(*link); });
+  };
+  const auto is_untold = [&] {
+    return any_link([&](const Link& link) { return (link.say_refused >> id & 1) != 0; });
+  };
+  const auto is_on_its_way = [&] {
+    const uint32_t next = port.tx_->next_index();
+    return next - port.told_at_[id] < next - port.tx_->oldest_index() ||
+           any_link([](const Link& link) { return link.again + link.resent != 0; });
+  };
+  const uint64_t end_ns = now_ns() + kPatienceNs;
+  while (is_untold() || (port.told_at_[id] != 0 && is_on_its_way())) {
+    if (now_ns() > end_ns) {
+      return !is_untold();
+    }
+    port.reap();
+    port.progress();
+  }
+  port.told_at_[id] = 0;
+  return true;
+}
 
 int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
   if (id >= kContexts) {
@@ -15,6 +46,13 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
   }
   if (port.contexts_[id] != nullptr) {
     pmd::log_error("context %u: the port has it already; take another id", id);
+    return -EBUSY;
+  }
+  if (!tell_last_end(port, id)) {
+    pmd::log_error(
+        "context %u: a peer does not take the news that the last one of this id has closed; take "
+        "another id, or come again",
+        id);
     return -EBUSY;
   }
   out->reset(new (std::nothrow) Context(port, id, std::bit_ceil(port.config_.buffers + 1)));

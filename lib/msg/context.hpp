@@ -16,8 +16,10 @@ namespace rio::msg {
 /// The port's thread. The port outlives it.
 class Context {
  public:
-  /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the port has such a context),
-  /// -ENOMEM.
+  /// Peers that could send to a former context of this id are told of its end before this one sends
+  /// anything, so they never take the one for the other; a peer that takes nothing is waited for.
+  /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the port has such a context, or
+  /// cannot tell of a former one's end within a second), -ENOMEM.
   [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);
   /// What has arrived and was not taken is lost; peers are told that there is no such context.
   /// Its transfers are done; where they are not, close() it and keep it as long as the port.
@@ -116,6 +118,7 @@ class Context {
   friend class Receiver;
   friend class Sender;
 
+  [[nodiscard]] static bool tell_last_end(Port& port, uint16_t id);
   Context(Port& port, uint16_t id, uint32_t entries) : inbox_(entries), port_(port), id_(id) {}
 
   Inbox inbox_;

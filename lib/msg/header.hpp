@@ -24,7 +24,7 @@ enum class Kind : uint8_t {
   // Numbered, for the library; from the reserve.
   kOpen = 16,     ///< may I send to this context?
   kOpened = 17,   ///< yes; Header::credit says how much
-  kRefused = 18,  ///< there is no such context (any more)
+  kRefused = 18,  ///< there is no such context (any more); Header::credit: messages that it took
   kCredit = 19,   ///< nothing but Header::credit
   // Of large data: control.hpp has the bodies. They take control credits, and Header::credit is a
   // total of these.
@@ -72,12 +72,15 @@ struct SessionBody {
   uint32_t magic;    ///< kMagic
   uint32_t session;  ///< key that the receiver has to use; of kReset: the key that was not known
   uint32_t peer;     ///< key that the receiver named, 0 in a first hello
-  uint32_t first;    ///< number that the receiver has to begin with; of kReset: 0
+  uint32_t first;    ///< number that the receiver has to begin with; of kReset: number of the first
+                     ///< message that was not taken
+  uint32_t instance;  ///< Port::instance() of the sender
+  uint32_t zero;
 };
-static_assert(sizeof(SessionBody) == 16);
+static_assert(sizeof(SessionBody) == 24 && offsetof(SessionBody, instance) == 16);
 
 /// "riom", and the release of this format.
-inline constexpr uint32_t kMagic = 0x6D6F6902;
+inline constexpr uint32_t kMagic = 0x6D6F6903;
 
 [[nodiscard]] constexpr bool takes_credit(Kind kind) {
   return static_cast<uint8_t>(kind) < 8;  // what of them there is not is for the layer above

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "lib/msg/again.hpp"
 #include "lib/msg/credit.hpp"
 #include "lib/msg/dma.hpp"
 #include "lib/msg/header.hpp"
@@ -23,7 +25,7 @@ struct Inflow : RecvAccount {
   explicit Inflow(uint16_t share)
       : RecvAccount(share), half(static_cast<uint16_t>(share / 2)), open(true) {}
 
-  uint16_t half = 0;   ///< of the share: a run is no longer
+  uint16_t half = 0;   ///< of the share: a run is no longer; once it is closed: messages that came
   uint16_t early = 0;  ///< messages that came early and are in buffers
   bool open = false;
 };
@@ -121,6 +123,14 @@ class Link {
   uint64_t waiting = 0;  ///< they wait for a session
   uint64_t untold = 0;   ///< they have not heard of `error` yet
   int error = 0;         ///< why the last session ended: -errno
+  uint64_t lost = 0;     ///< something they sent was not taken when its session ended
+  /// What was sent in the last session, and nobody has taken: it may be sent in the next. Whole
+  /// messages of contexts that have lost nothing, in their order.
+  std::vector<Again> unsent;
+  uint64_t were_open = 0;   ///< `opened` when the last session ended
+  uint32_t former_key = 0;  ///< remote_key of the last session
+  /// Port::instance() of the peer, as it said itself when a session last began; 0: none has.
+  uint32_t instance = 0;
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }

@@ -2,36 +2,43 @@
 /// The lock of a port that several threads use.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 
 namespace rio::msg {
 
-/// Taken in the order of asking, so nobody starves; held for a call, so who waits looks again and
-/// again, and lets others run if it takes longer.
+/// Taken in the order of asking, so no thread starves. It is held for a call, so a thread that asks
+/// looks some times; after that it sleeps until its turn, and leaves the CPU to the holder. If all
+/// went on looking where there are more threads than CPUs, the one whose turn it is would run last.
 class PortLock {
  public:
   void lock() {
     const uint32_t mine = next_.fetch_add(1, std::memory_order_relaxed);
     // acquire: pairs with unlock().
-    for (uint32_t looks = 1; serving_.load(std::memory_order_acquire) != mine; ++looks) {
-      if (looks % kLooks == 0) {
-        static_cast<void>(sched_yield());
-      }
+    if (serving_.load(std::memory_order_acquire) != mine) [[unlikely]] {
+      wait_for(mine);
     }
   }
   void unlock() {
-    // release: what the port was left with is visible to the next; pairs with lock().
-    serving_.store(serving_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    const uint32_t next = serving_.load(std::memory_order_relaxed) + 1;
+    // release: what the port was left with is visible to the next; pairs with lock(). seq_cst, with
+    // the load behind it: either this sees the sleeper, or the sleeper sees this; pairs with
+    // wait_for().
+    serving_.store(next, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+      wake(next);
+    }
   }
 
  private:
-  static constexpr uint32_t kLooks = 128;
+  static constexpr uint32_t kLooks = 1024;
+
+  void wait_for(uint32_t mine);
+  void wake(uint32_t next);
 
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> serving_{0};
+  std::atomic<uint32_t> sleepers_{0};
 };
 
 }  // namespace rio::msg

@@ -77,8 +77,11 @@ int Port::start() {
     dma_ = std::make_unique<Dma>(*endpoint_);
   }
   dest_id_ = endpoint_->dest_id();
-  if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_)) {
-    return -EIO;
+  while (instance_ == 0) {
+    if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_) ||
+        getrandom(&instance_, sizeof(instance_), 0) != sizeof(instance_)) {
+      return -EIO;
+    }
   }
   return start_buffers();
 }
@@ -124,10 +127,14 @@ Port::~Port() {
   }
 }
 
-Link* Port::link(uint32_t dest_id) {
+Link* Port::known_link(uint32_t dest_id) const {
   const auto known = index_of_.find(dest_id);
-  if (known != index_of_.end()) {
-    return links_[known->second].get();
+  return known == index_of_.end() ? nullptr : links_[known->second].get();
+}
+
+Link* Port::link(uint32_t dest_id) {
+  if (Link* const known = known_link(dest_id); known != nullptr) {
+    return known;
   }
   const auto index = static_cast<uint32_t>(links_.size());
   if (index >= kLinksMax) {
@@ -180,6 +187,9 @@ void Port::renew(Link& link) {
 }
 
 int Port::flush(uint32_t timeout_ms) {
+  if (!endpoint_->is_ours()) {
+    return 0;  // what is under way is the parent's
+  }
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
   while (tx_->outstanding() != 0 || restarting_ || !again_.empty() || !parked_.empty() ||
          !talkers_.empty()) {

@@ -71,7 +71,8 @@ class Port {
   /// -EAGAIN: no room, or not connected yet: make progress and try again; -EMSGSIZE; or why it
   /// cannot be, which each context with a route hears once, before anything else of it is sent:
   /// -ECONNRESET (the session is over; the next call begins a new one), -ECONNREFUSED (no such
-  /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone).
+  /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone), or what this
+  /// process lacks to reach the peer: -EMFILE, -ENOMEM, -EPERM, and the like.
   [[nodiscard]] int send(const Route& route, const void* data, uint32_t bytes) {
     if (bytes > kPartBytesMax) [[unlikely]] {
       return -EMSGSIZE;
@@ -104,7 +105,7 @@ class Port {
       copy_tiny(at + sizeof(word), static_cast<const uint8_t*>(data), bytes);
     });
   }
-  /// The same with two words, as Kind::kDataImmediate. @param route of Kind::kData.
+  /// With two words, as Kind::kDataImmediate. @param route of Kind::kData.
   [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, uint64_t immediate,
                                const void* data, uint32_t bytes) {
     const auto fill = [&](uint8_t* at) {
@@ -141,8 +142,16 @@ class Port {
 
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
+  /// Null: there is none yet.
+  [[nodiscard]] Link* known_link(uint32_t dest_id) const;
+  /// What the card knows of peers that have gone is looked at.
+  void look_for_gone() { look_at_events(true); }
+  /// The peer at this destID is known to be `instance`: a session with another instance is over.
+  void meet_instance(uint32_t dest_id, uint32_t instance);
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
+  /// Not 0. By chance, new with each port: tells processes that had the same destID apart.
+  [[nodiscard]] uint32_t instance() const { return instance_; }
   /// As rio::Endpoint's.
   [[nodiscard]] std::string address() const { return endpoint_->address(); }
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
@@ -154,7 +163,6 @@ class Port {
   [[nodiscard]] const PortConfig& config() const { return config_; }
   /// Whoever uses it sleeps, and does not look all the time.
   [[nodiscard]] bool sleeps() const { return slept_; }
-  /// What was measured on this machine.
   [[nodiscard]] const Profile& profile() const { return profile_; }
   /// Grows with all that comes from the card: what was refused for want of room is worth another
   /// try when this has changed.
@@ -202,13 +210,6 @@ class Port {
 
   // Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
   static constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
-
-  /// An answer to what belongs to no session.
-  struct Reset {
-    uint32_t dest_id;
-    uint32_t key;
-    uint32_t tries;
-  };
 
   /// A message as the card told of it.
   struct Arrival {
@@ -387,7 +388,7 @@ class Port {
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;
-  /// Once large data was begun. For whatever may give large_progress() something to do.
+  /// Once large data was begun.
   [[nodiscard]] Sender& sender();
   [[nodiscard]] Receiver& receiver();
   [[nodiscard]] bool large_busy() const;
@@ -398,11 +399,13 @@ class Port {
   void on_hello(uint32_t source, const SessionBody& body);
   [[nodiscard]] static bool is_asked(const Link& link);
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
-  void forget_peer(Link& link);
+  void forget_peer(Link& link, const uint32_t* not_taken = nullptr);
+  [[nodiscard]] uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken);
+  void reset_late(Link& link, uint32_t not_taken);
   void begin_session(Link& link);
   [[nodiscard]] Link* link_of_hello(uint32_t source);
   void on_unknown(const Reset& reset);
-  void end_session(Link& link, int error);
+  void end_session(Link& link, int error, uint64_t lost = ~0ull);
   void end_all_sessions();
   void tell_senders(const Link& link) const;
   void want(Link& link);
@@ -446,6 +449,7 @@ class Port {
   std::unique_ptr<Dma> dma_;  // null: the card has none
   int error_ = 0;
   uint32_t dest_id_ = 0;
+  uint32_t instance_ = 0;
 
   // Sending.
   uint32_t budget_end_ = 0;  // index of the entry before which the ring has to be looked at
@@ -471,6 +475,7 @@ class Port {
   SharePool shares_{0};               // of them, what no context of a peer may fill
   SharePool records_lent_{kRecords};  // what may be lent
   std::array<Context*, kContexts> contexts_{};
+  std::array<uint32_t, kContexts> told_at_{};  // entry of the ring behind the news of its last end
 
   std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID

@@ -1,11 +1,11 @@
 #include "lib/msg/profile.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <string_view>
 
+#include "base/number.hpp"
+#include "base/text_file.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::msg {
@@ -29,27 +29,6 @@ constexpr const char* kNone = "none";
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-/// @return false: it is no number, or out of range.
-[[nodiscard]] bool number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    return false;
-  }
-  *out = value;
-  return true;
-}
-
-/// What is shown of foreign text.
-[[nodiscard]] std::string shown(std::string_view text) {
-  constexpr size_t kMost = 40;
-  std::string out;
-  for (const char c : text.substr(0, kMost)) {
-    out += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return out;
-}
-
 [[nodiscard]] int read_line(std::string_view line, const std::string& name, uint32_t at,
                             Profile* out) {
   const std::string_view said = trimmed(line.substr(0, line.find('#')));
@@ -60,13 +39,14 @@ constexpr const char* kNone = "none";
   const std::string_view key = trimmed(said.substr(0, equals));
   if (equals == std::string_view::npos || key != "eager_bytes") {
     pmd::log_error("%s, line %u: \"%s\"; a line is \"eager_bytes = NUMBER\", or a comment; %s",
-                   name.c_str(), at, shown(said).c_str(), kRemedy);
+                   name.c_str(), at, base::printable(said).c_str(), kRemedy);
     return -EINVAL;
   }
   const std::string_view value = trimmed(said.substr(equals + 1));
-  if (!number(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
+  if (!base::read_bytes(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
     pmd::log_error("%s, line %u: eager_bytes is \"%s\"; it is %llu to %llu; %s", name.c_str(), at,
-                   shown(value).c_str(), static_cast<unsigned long long>(Profile::kEagerMin),
+                   base::printable(value).c_str(),
+                   static_cast<unsigned long long>(Profile::kEagerMin),
                    static_cast<unsigned long long>(Profile::kEagerMax), kRemedy);
     return -EINVAL;
   }
@@ -115,22 +95,19 @@ int load_profile(const std::string& path, Profile* out) {
     *out = {};
     return 0;
   }
-  std::ifstream file(chosen, std::ios::binary);
-  std::string text(kFileMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad()) {
-    // What nobody has asked for need not be there.
-    if (path.empty() && from_environment("RIO_PROFILE").empty()) {
+  std::string text;
+  std::string error;
+  if (const int rc = base::read_text_file(chosen, kFileMax, &text, &error); rc != 0) {
+    // A profile that the user has not asked for need not be there.
+    const bool is_there = rc == -EISDIR || rc == -EFBIG || rc == -EILSEQ;
+    if (!is_there && path.empty() && from_environment("RIO_PROFILE").empty()) {
       *out = {};
       return 0;
     }
-    pmd::log_error(
-        "%s: no such profile, or it cannot be read; rio-tune --output makes one, "
-        "RIO_PROFILE=none goes without",
-        chosen.c_str());
-    return -ENOENT;
+    pmd::log_error("profile: %s; rio-tune --output makes one, RIO_PROFILE=none goes without",
+                   error.c_str());
+    return rc;
   }
-  text.resize(static_cast<size_t>(file.gcount()));
   return parse_profile(text, chosen, out);
 }
 

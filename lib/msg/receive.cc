@@ -213,7 +213,7 @@ void Port::take_other(const Arrival& arrival) {
   if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source ||
       link->remote_key == 0) {
     ++stats_.bad;
-    on_unknown({arrival.source, header.key(), 0});
+    on_unknown({arrival.source, header.key(), header.number(), 0});
     repost(buffer);
     return;
   }
@@ -362,8 +362,12 @@ void Port::control(Link& link, const HeaderWords& header) {
       break;
     case Kind::kRefused:
       good = (link.asked & bit) != 0;
+      if (flow.sent() != static_cast<uint16_t>(header.credit() + link.kept_back[header.from()])) {
+        link.lost |= link.routed;  // not all that went there
+      }
       link.refused |= bit;
       ++link.refusals[header.from()];
+      ++stats_.refused;
       link.asked &= ~bit;
       link.opened &= ~bit;
       flow = {};

@@ -66,7 +66,7 @@ bool Port::say_session(uint32_t dest_id, const HeaderWords& header, const Sessio
 
 bool Port::say_session(const Link& link, Kind kind) {
   return say_session(link.dest_id(), {link.remote_key, HeaderWords::rest_of(0, 0, 0, kind, 0)},
-                     {kMagic, link.local_key, link.remote_key, link.first_in});
+                     {kMagic, link.local_key, link.remote_key, link.first_in, instance_, 0});
 }
 
 int Port::not_now(const Route& route) {
@@ -179,8 +179,7 @@ void Port::failed(const pmd::TxDone& done) {
   const auto entry = static_cast<uint32_t>(done.cookie);
   const uint8_t* const slot = tx_->slot_va(entry);
   const HeaderWords header = load_header(slot);
-  const auto known = index_of_.find(tx_->slot_dest_id(entry));
-  Link* const link = known == index_of_.end() ? nullptr : links_[known->second].get();
+  Link* const link = known_link(tx_->slot_dest_id(entry));
   const uint64_t first_ns = take_since(entry);
   const uint64_t since_ns = first_ns != 0 ? first_ns : now_ns();
   // What was lost on the way once comes through when it is sent again.
@@ -209,12 +208,13 @@ void Port::failed(const pmd::TxDone& done) {
   // Who refuses is alive.
   const bool refused = done.status == pmd::Status::kRetryExpired;
   if (!refused && now_ns() - since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
-    on_unknown({link->dest_id(), link->local_key, 0});
+    on_unknown({link->dest_id(), link->local_key, link->next_in(), 0});
     end_session(*link, -ETIMEDOUT);
     return;
   }
   // Not read, refused, or in doubt: the number says whether it is there already.
   again.since_ns = refused ? now_ns() : since_ns;
+  again.never_left = done.status == pmd::Status::kLinkDown && first_ns == 0;
   keep_to_send(*link, std::move(again));
 }
 
@@ -227,7 +227,7 @@ void Port::session_failed(const HeaderWords& header, uint32_t entry, pmd::Status
   SessionBody body;
   std::memcpy(&body, tx_->slot_va(entry) + sizeof(header), sizeof(body));
   const uint32_t tried = restarting_ && status == pmd::Status::kFlushed ? 0 : 1;
-  on_unknown({tx_->slot_dest_id(entry), body.session, header.number() + tried});
+  on_unknown({tx_->slot_dest_id(entry), body.session, body.first, header.number() + tried});
 }
 
 void Port::keep_to_send(Link& link, Again again) {

@@ -82,9 +82,10 @@ bool Port::speak(Link& link) {
               [&](uint16_t c) { return say(link, Kind::kOpened, 0, c, link.in[c].tell()); }) &&
          each(&link.say_refused,
               [&](uint16_t c) {
-                if (!say(link, Kind::kRefused, 0, c, 0)) {
+                if (!say(link, Kind::kRefused, 0, c, link.in[c].half)) {
                   return false;
                 }
+                told_at_[c] = tx_->next_index();
                 // Now the peer counts from zero again.
                 if (!link.in[c].open) {
                   link.in[c] = {};
@@ -116,10 +117,15 @@ bool Port::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account)
 
 /// No link is made for it, and what does not fit in is dropped: who sends more is told then.
 void Port::on_unknown(const Reset& reset) {
-  const bool pending = std::any_of(resets_.begin(), resets_.end(), [&](const Reset& other) {
+  const auto pending = std::find_if(resets_.begin(), resets_.end(), [&](const Reset& other) {
     return other.dest_id == reset.dest_id && other.key == reset.key;
   });
-  if (pending || resets_.size() == kResetsMax || reset.tries == kResetTries) {
+  if (pending != resets_.end()) {
+    const bool is_before = static_cast<int32_t>(reset.number - pending->number) < 0;
+    pending->number = is_before ? reset.number : pending->number;
+    return;
+  }
+  if (resets_.size() == kResetsMax || reset.tries == kResetTries) {
     return;
   }
   if (resets_.empty()) {
@@ -135,14 +141,15 @@ bool Port::say_resets() {
     }
     const Reset reset = resets_.back();
     resets_.pop_back();
-    const auto known = index_of_.find(reset.dest_id);
-    if (known != index_of_.end() && links_[known->second]->rest.on) {
+    const Link* const link = known_link(reset.dest_id);
+    if (link != nullptr && link->rest.on) {
       continue;  // it is told when it speaks
     }
     // The number, which such messages do not have otherwise, says how often it was tried.
     const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
                                 HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
-    static_cast<void>(say_session(reset.dest_id, header, {kMagic, reset.key, 0, 0}));
+    const SessionBody body = {kMagic, reset.key, 0, reset.number, instance_, 0};
+    static_cast<void>(say_session(reset.dest_id, header, body));
   }
   return true;
 }
@@ -172,8 +179,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
     on_hello(source, body);
     return;
   }
-  const auto known = index_of_.find(source);
-  Link* const link = known == index_of_.end() ? nullptr : links_[known->second].get();
+  Link* const link = known_link(source);
   if (link == nullptr) {
     ++stats_.bad;
     return;
@@ -181,7 +187,9 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
   const bool is_answer = header.kind == Kind::kWelcome && body.session != 0;
   if (header.kind == Kind::kReset && link->remote_key == body.session &&
       link->state == LinkState::kUp) {
-    end_session(*link, -ECONNRESET);
+    forget_peer(*link, &body.first);
+  } else if (header.kind == Kind::kReset && link->former_key == body.session) {
+    reset_late(*link, body.first);
   } else if (is_answer && body.peer == link->local_key && is_asked(*link)) {
     if (meet(*link, body)) {
       begin_session(*link);
@@ -194,8 +202,7 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
 
 /// A link is never freed, so those whom nobody here asked for get no more than their part.
 Link* Port::link_of_hello(uint32_t source) {
-  const bool known = index_of_.find(source) != index_of_.end();
-  return known || links_.size() < kStrangersMax ? link(source) : nullptr;
+  return known_link(source) != nullptr || links_.size() < kStrangersMax ? link(source) : nullptr;
 }
 
 void Port::on_hello(uint32_t source, const SessionBody& body) {
@@ -239,13 +246,20 @@ bool Port::meet(Link& link, const SessionBody& body) {
     link.next_out = HeaderWords::key_and_number(body.session, body.first);
   }
   link.remote_key = body.session;
+  link.warned = link.warned && link.instance == body.instance;
+  link.instance = body.instance;
   return true;
 }
 
 /// Whoever the peer was, it is no more.
-void Port::forget_peer(Link& link) {
+/// @param not_taken null, or the first message that the process which is there now did not take.
+void Port::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
-    end_session(link, -ECONNRESET);
+    reap();  // what has failed waits to be sent once more then; or it ends the session
+    if (link.state == LinkState::kUp) {
+      const uint64_t lost = find_lost(link, link.remote_key, not_taken);
+      end_session(link, -ECONNRESET, lost);
+    }
     return;
   }
   link.remote_key = 0;
@@ -255,6 +269,14 @@ void Port::forget_peer(Link& link) {
   if (link.state == LinkState::kHello) {
     link.say_hello = true;
     want(link);
+  }
+}
+
+void Port::meet_instance(uint32_t dest_id, uint32_t instance) {
+  look_at_events(true);
+  Link* const link = known_link(dest_id);
+  if (link != nullptr && link->instance != instance && link->remote_key != 0) {
+    forget_peer(*link);
   }
 }
 
@@ -274,11 +296,12 @@ void Port::cut_off(Link& link) {
         "release, or means harm",
         link.dest_id());
   }
-  on_unknown({link.dest_id(), link.local_key, 0});
+  on_unknown({link.dest_id(), link.local_key, link.next_in(), 0});
   end_session(link, -EPROTO);
 }
 
-void Port::end_session(Link& link, int error) {
+/// @param lost as Link::lost.
+void Port::end_session(Link& link, int error, uint64_t lost) {
   Numbered early{};
   while (link.drop(&early)) {
     drop(early);
@@ -309,6 +332,9 @@ void Port::end_session(Link& link, int error) {
   }
   tell_senders(link);
   link.error = error;
+  link.lost |= lost;
+  link.were_open = link.opened;
+  link.former_key = link.remote_key;
   ++sessions_ended_;
   link.waiting = 0;
   link.state = LinkState::kIdle;
@@ -327,9 +353,10 @@ void Port::end_session(Link& link, int error) {
 void Port::close_inflow(Link& link, uint32_t context) {
   Inflow& flow = link.in[context];
   if (flow.open) {
+    flow.half = flow.arrived();
     shares_.put(flow.close());
     flow.open = false;
-    flow.half = flow.early = 0;
+    flow.early = 0;
     records_lent_.put(link.records_in[context].debt());
     static_cast<void>(link.records_in[context].close());
   }
@@ -378,6 +405,10 @@ void Port::close_context(uint16_t id) {
     link->routed &= ~bit;
     link->waiting &= ~bit;
     link->untold &= ~bit;
+    link->lost &= ~bit;
+    std::erase_if(link->unsent, [&](const Again& message) {
+      return load_header(message.bytes.data()).from() == id;
+    });
     link->say_credit &= ~bit;
     link->say_records &= ~bit;
     if (receiver_ != nullptr) {

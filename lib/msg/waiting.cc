@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/no_cancel.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
@@ -57,6 +58,7 @@ void Port::leave() {
 }
 
 void Port::wake_sleepers() {
+  const base::NoCancel no_cancel;
   for (const int fd : sleepers_) {
     const uint64_t one = 1;
     static_cast<void>(!::write(fd, &one, sizeof(one)));
@@ -125,6 +127,7 @@ void wake_all(Port& port) {
 }
 
 int Sleeper::enlist() {
+  const base::NoCancel no_cancel;
   bound_ms_ = port_.sleep_bound_ms();
   port_.slept_ = true;
   if (port_.config().threads == Threads::kOne) {
@@ -151,13 +154,17 @@ void Sleeper::sleep(uint32_t timeout_ms) {
   const uint32_t ms = std::min(timeout_ms, bound_ms_);
   const int woken = ::poll(fds, own_fd_ < 0 ? 1 : 2, static_cast<int>(ms));
   slept_out_ = woken == 0 && ms >= kBoundMs;
+  interrupted_ = fds[0].revents != 0;
 }
 
 void Sleeper::wake() {
-  // The interrupt may have been another sleeper's, who arms anew then.
-  static_cast<void>(port_.endpoint().irq_ack());
+  ++port_.stats_.woken;
   std::erase(port_.sleepers_, own_fd_);
-  port_.wake_sleepers();
+  if (interrupted_) {
+    // It may have been another sleeper's, which arms anew then.
+    static_cast<void>(port_.endpoint().irq_ack());
+    port_.wake_sleepers();
+  }
   if (slept_out_) {
     const uint64_t before = port_.activity();
     port_.look_at_all();

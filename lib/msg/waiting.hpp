@@ -2,14 +2,17 @@
 /// Ports that several threads use, and threads that sleep until something comes.
 ///
 /// What may be lost between "there is nothing" and sleep, and why it is not: rings are armed, then
-/// looked at once more; the lock is held until the thread is listed as a sleeper; and whoever takes
-/// something from the rings for another context, or takes an interrupt away from it, wakes all.
+/// looked at once more; the lock is held until the thread is listed as a sleeper; a thread that
+/// takes something from the rings wakes all; and so does one that an interrupt has woken, since it
+/// takes the interrupt away from the rest. One that another thread has woken wakes none: the rest
+/// were woken with it, and would wake it again, for ever.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 
+#include "base/no_cancel.hpp"
 #include "lib/msg/port.hpp"
 
 namespace rio::msg {
@@ -73,9 +76,28 @@ class Sleeper {
   uint32_t bound_ms_ = 0;
   int own_fd_ = -1;
   bool slept_out_ = false;
+  bool interrupted_ = true;  // as far as is known: others may have slept on the descriptor
 };
 
-/// Wait until `ready()`, by sleeping if the port was opened for that, else by polling.
+/// Takes an enlisted thread off the list, also when it is cancelled in its sleep.
+class Asleep {
+ public:
+  Asleep(Port& port, Sleeper& sleeper) : port_(port), sleeper_(sleeper) {}
+  ~Asleep() {
+    const base::NoCancel no_cancel;
+    const Guard guard(port_);
+    sleeper_.wake();
+  }
+  Asleep(const Asleep&) = delete;
+  Asleep& operator=(const Asleep&) = delete;
+
+ private:
+  Port& port_;
+  Sleeper& sleeper_;
+};
+
+/// Wait until `ready()`, by sleeping if the port was opened for that, else by polling. A thread may
+/// be cancelled in it, between two looks, when it holds nothing: no function above it is noexcept.
 /// @param work progress() of whoever waits. Both are called under a Guard. @return 1: it is ready;
 /// 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
 template <class Work, class Ready>
@@ -85,7 +107,9 @@ template <class Work, class Ready>
   Sleeper sleeper(port);
   for (;;) {
     bool asleep = false;
+    pthread_testcancel();
     {
+      const base::NoCancel no_cancel;
       const Guard guard(port);
       work();
       if (ready()) {
@@ -106,11 +130,11 @@ template <class Work, class Ready>
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     if (asleep) {
+      const Asleep ends_anyhow(port, sleeper);
       sleeper.sleep(static_cast<uint32_t>(std::clamp<int64_t>(left, 0, INT32_MAX)));
-      const Guard guard(port);
-      sleeper.wake();
     }
     if (left <= 0) {
+      const base::NoCancel no_cancel;
       const Guard guard(port);
       work();
       return ready() ? 1 : port.error();

@@ -97,7 +97,7 @@ bool Port::look_at_hole(Link& link, uint64_t now) {
       "a message of destID %u was lost on the way, and its session is over; if this happens again, "
       "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
       link.dest_id());
-  on_unknown({link.dest_id(), link.local_key, 0});
+  on_unknown({link.dest_id(), link.local_key, link.next_in(), 0});
   end_session(link, -EIO);
   return true;
 }
@@ -112,6 +112,11 @@ void Port::look_at(Link& link, uint64_t now) {
     return;
   }
   if (link.deadline_ns != 0) {
+    // The peer cannot hear us: there is nothing to wait for.
+    if (const int rc = endpoint_->why_unreachable(link.dest_id()); rc != 0) {
+      end_session(link, rc);
+      return;
+    }
     link.again_ns = now + kAgainNs;
     link.say_hello = true;
   } else {

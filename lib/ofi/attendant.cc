@@ -1,17 +1,17 @@
 #include "lib/ofi/attendant.hpp"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <system_error>
 
+#include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
+#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -20,44 +20,32 @@ constexpr int kPauseMs = 1;
 constexpr int kPauseMostMs = 16;
 constexpr uint32_t kSleepMs = 1000;
 
-/// Signals are the user's, whose threads take them.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
   std::unique_ptr<Attendant> made(new Attendant(domain));
   made->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (made->stop_fd_ < 0) {
-    return -errno;
+    const int rc = -errno;
+    pmd::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
+    return rc;
   }
-  try {
-    const NoSignals quiet;
-    made->thread_ = std::thread([self = made.get()] { self->run(); });
-  } catch (const std::system_error& error) {
-    return -error.code().value();
+  const int rc = base::start_thread(
+      "rio-progress", [self = made.get()](const std::stop_token& stop) { self->run(stop); },
+      &made->thread_);
+  if (rc != 0) {
+    pmd::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why_no_thread(rc).c_str());
+    return rc;
   }
-  pthread_setname_np(made->thread_.native_handle(), "rio-progress");
   *out = std::move(made);
   return 0;
 }
 
 Attendant::~Attendant() {
-  if (thread_.joinable()) {
-    stop_ = true;
+  if (thread_.joinable() && owner_ != getpid()) {
+    thread_.detach();  // forked since: it is the parent's
+  } else if (thread_.joinable()) {
+    thread_.request_stop();
     const uint64_t one = 1;
     static_cast<void>(!::write(stop_fd_, &one, sizeof(one)));
     {
@@ -71,30 +59,29 @@ Attendant::~Attendant() {
   }
 }
 
-void Attendant::run() {
+void Attendant::run(const std::stop_token& stop) {
   uint64_t seen = domain_.looks();
   int pause = kPauseMs;
-  while (!rest(pause)) {
+  for (rest(pause); !stop.stop_requested(); rest(pause)) {
     const uint64_t looks = domain_.looks();
     if (looks != seen) {  // somebody looks himself
       pause = std::min(2 * pause, kPauseMostMs);
     } else {
       pause = kPauseMs;
-      attend(looks);
+      attend(stop, looks);
     }
     seen = domain_.looks();
   }
 }
 
-/// @return true: it is over.
-bool Attendant::rest(int ms) const {
+/// Until the time is over, or the thread is to end.
+void Attendant::rest(int ms) const {
   pollfd fd = {stop_fd_, POLLIN, 0};
   static_cast<void>(::poll(&fd, 1, ms));
-  return stop_;
 }
 
 /// Until the user looks himself.
-void Attendant::attend(uint64_t looks) {
+void Attendant::attend(const std::stop_token& stop, uint64_t looks) {
   if (!domain_.port().config().sleeps) {
     const msg::Guard guard(domain_.port());
     domain_.work();
@@ -103,7 +90,7 @@ void Attendant::attend(uint64_t looks) {
   // What the card has lost is told to the user's calls, and no reason to be busy.
   static_cast<void>(msg::wait(
       domain_.port(), kSleepMs, [this] { domain_.work(); },
-      [&] { return stop_ || domain_.looks() != looks; }));
+      [&] { return stop.stop_requested() || domain_.looks() != looks; }));
 }
 
 }  // namespace rio::ofi

@@ -2,7 +2,8 @@
 /// Progress while the user is elsewhere, as FI_PROGRESS_AUTO promises it.
 #pragma once
 
-#include <atomic>
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -15,7 +16,7 @@ class Domain;
 /// interrupts it looks once a millisecond. Of a domain whose calls are made under a Guard.
 class Attendant {
  public:
-  /// @return 0, -errno.
+  /// @return 0, -errno; logged.
   [[nodiscard]] static int start(Domain& domain, std::unique_ptr<Attendant>* out);
   /// Without a Guard. The thread has ended then.
   ~Attendant();
@@ -24,14 +25,14 @@ class Attendant {
 
  private:
   explicit Attendant(Domain& domain) : domain_(domain) {}
-  void run();
-  [[nodiscard]] bool rest(int ms) const;
-  void attend(uint64_t looks);
+  void run(const std::stop_token& stop);
+  void rest(int ms) const;
+  void attend(const std::stop_token& stop, uint64_t looks);
 
   Domain& domain_;
-  std::atomic<bool> stop_ = false;
+  int owner_ = getpid();
   int stop_fd_ = -1;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace rio::ofi

@@ -25,8 +25,42 @@ Channel::~Channel() {
 int Channel::enable(Domain& domain, uint32_t first_context) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
+  // An address is a place, and what nobody has taken is not lost.
+  config.send_again = [this](const void* data, uint64_t bytes) -> tag::SendRequest* {
+    SendOperation* const operation = sends_.get();
+    if (operation == nullptr) {
+      return nullptr;
+    }
+    operation->copy.reset(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
+    if (operation->copy == nullptr) {
+      sends_.put(operation);
+      return nullptr;
+    }
+    if (bytes != 0) {
+      std::memcpy(operation->copy.get(), data, bytes);
+    }
+    operation->data = operation->copy.get();
+    operation->user = nullptr;
+    operation->tells = false;
+    operation->may_wait = true;
+    operation->sync = false;
+    return operation;
+  };
   return tag::Endpoint::create(domain.port(), static_cast<uint16_t>(first_context + offset_),
                                config, &tag_);
+}
+
+void Channel::forget_former(uint32_t dest_id) {
+  if (tag_ == nullptr) {
+    return;
+  }
+  tag_->forget_former(dest_id);
+  tell_done();
+  std::erase_if(said_gone_,
+                [&](tag::Address address) { return tag::dest_id_of(address) == dest_id; });
+  if (bound_.rx != nullptr) {
+    bound_.rx->disown(dest_id);
+  }
 }
 
 ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
@@ -59,10 +93,11 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   const tag::Address peer = address_of(to);
   SendOperation* const operation = peer == nobody() ? nullptr : sends_.get();
   if (operation == nullptr) {
-    return peer == nobody() ? -FI_EINVAL : -FI_ENOMEM;
+    return peer == nobody() ? bound_.av->refusal(to) : -FI_ENOMEM;
   }
   operation->user = context;
   operation->tells = tells;
+  operation->injected = (flags & FI_INJECT) != 0;
   // Who is told nothing may never come back. Then nobody would send what waits, and the peer, which
   // may have what it needs for us already, would wait for ever.
   operation->may_wait = tells || (flags & FI_INJECT) == 0;
@@ -98,7 +133,10 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const 
                          void* context, uint64_t flags) {
   iovec buffer = {};
   tag::Address from = nobody();
-  if (!find_source(source, &from) || ((flags & FI_MULTI_RECV) != 0 && to.count != 1)) {
+  if (!find_source(source, &from)) {
+    return bound_.av->refusal(source);
+  }
+  if ((flags & FI_MULTI_RECV) != 0 && to.count != 1) {
     return -FI_EINVAL;
   }
   RecvOperation* const operation = begin(context, flags, to, &buffer);
@@ -148,18 +186,24 @@ ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* con
   tag::MessageInfo info{};
   tag::Pattern wanted = {tag, ignore, nobody()};
   if (!find_source(source, &wanted.source)) {
-    return -FI_EINVAL;
+    return bound_.av->refusal(source);
+  }
+  if (bound_.rx == nullptr) {
+    return -FI_ENOCQ;
   }
   if ((flags & (FI_CLAIM | FI_DISCARD)) == 0) {
     const bool found = tag_->probe(wanted, &info);
     tell_found(found ? &info : nullptr, tag, context, flags);
     return 0;
   }
+  if (claimed_.contains(context)) {
+    return -FI_EINVAL;
+  }
   tag::Message* const message = tag_->claim(wanted, &info);
   tell_found(message != nullptr ? &info : nullptr, tag, context, flags);
   if (message != nullptr) {
     claimed_[context] = message;
-    return (flags & FI_DISCARD) != 0 ? receive_claimed({nullptr, 0}, context, FI_DISCARD) : 0;
+    return (flags & FI_DISCARD) != 0 ? take_claimed({nullptr, 0}, context, flags, true) : 0;
   }
   return 0;
 }
@@ -182,17 +226,20 @@ void Channel::tell_found(const tag::MessageInfo* info, uint64_t tag, void* conte
   }
 }
 
-ssize_t Channel::receive_claimed(const Buffers& to, void* context, uint64_t flags) {
+ssize_t Channel::take_claimed(const Buffers& to, void* context, uint64_t flags, bool is_told) {
+  const bool discards = (flags & FI_DISCARD) != 0;
   const auto found = claimed_.find(context);
   if (found == claimed_.end()) {
     return -FI_EINVAL;
   }
   iovec buffer = {};
-  RecvOperation* const operation = begin(context, flags, to, &buffer);
+  RecvOperation* const operation =
+      begin(context, flags & ~FI_MULTI_RECV, discards ? Buffers{nullptr, 0} : to, &buffer);
   if (operation == nullptr) {
     return -FI_ENOMEM;
   }
-  operation->discards = (flags & FI_DISCARD) != 0;
+  operation->discards = discards;
+  operation->is_told = is_told;
   tag::Message& message = *found->second;
   claimed_.erase(found);
   return begun(tag_->receive_claimed(message, buffer.iov_base, buffer.iov_len, *operation),
@@ -222,6 +269,12 @@ ssize_t Channel::cancel(void* context) {
   }
   const int rc = tag_->cancel(static_cast<SendOperation&>(*wanted));
   return rc == -EALREADY ? 0 : rc;
+}
+
+bool Channel::busy() {
+  bool busy = false;
+  sends_.for_each([&](const SendOperation& operation) { busy |= operation.injected; });
+  return busy;
 }
 
 /// @param tells whether a completion is wanted, besides errors.
@@ -319,7 +372,11 @@ void Channel::finish(RecvOperation& operation) {
     finish_multi(operation);
     return;
   }
-  if (!operation.discards) {
+  if (operation.discards) [[unlikely]] {
+    operation.status = operation.status == -EMSGSIZE ? 0 : operation.status;
+    operation.length_bytes = 0;
+  }
+  if (!operation.is_told) {
     tell_received(operation, 0);
   }
   receives_.put(&operation);

@@ -20,7 +20,8 @@ namespace rio::ofi {
 
 /// A send under way.
 struct SendOperation : tag::SendRequest {
-  bool tells = false;  ///< it is told when it is done
+  bool tells = false;     ///< it is told when it is done
+  bool injected = false;  ///< the user has its memory back, and was promised that it goes
   std::unique_ptr<uint8_t[]> copy;
 };
 
@@ -28,7 +29,8 @@ struct SendOperation : tag::SendRequest {
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
   bool multi = false;               ///< FI_MULTI_RECV: messages follow each other in the buffer
-  bool discards = false;            ///< nobody wants to hear of it
+  bool discards = false;            ///< FI_DISCARD: its bytes go nowhere, which is no error
+  bool is_told = false;             ///< its completion came before it, from the peek that found it
   std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;
@@ -36,6 +38,7 @@ struct RecvOperation : tag::RecvRequest {
   /// Hot. What a receive that begins does not set, and one that is over may have left.
   void recycle() {
     discards = false;
+    is_told = false;
     offered = false;
     large = nullptr;
     if (copy != nullptr) [[unlikely]] {
@@ -78,13 +81,20 @@ class Channel {
   /// The same, scattered.
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                                 void* context, uint64_t flags);
-  /// FI_PEEK, with FI_CLAIM or FI_DISCARD: what is there is told as a completion.
+  /// FI_PEEK, alone or with FI_CLAIM or FI_DISCARD: what is there is told as a completion, the only
+  /// one also of what it discards. @return 0; -FI_EINVAL: an unknown source, or a context that has
+  /// claimed a message and not had it yet; -FI_ENOCQ: nowhere to tell it.
   [[nodiscard]] ssize_t peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
                              uint64_t flags);
-  /// FI_CLAIM without FI_PEEK: have what was claimed for `context`, or drop it.
-  [[nodiscard]] ssize_t receive_claimed(const Buffers& to, void* context, uint64_t flags);
+  /// FI_CLAIM without FI_PEEK: have what was claimed for `context`, or with FI_DISCARD drop it; its
+  /// completion has no length then. @return as receive(); -FI_EINVAL: nothing was claimed for it.
+  [[nodiscard]] ssize_t receive_claimed(const Buffers& to, void* context, uint64_t flags) {
+    return take_claimed(to, context, flags, false);
+  }
   /// @return 0: it was found, and ends by a completion; -FI_ENOENT.
   [[nodiscard]] ssize_t cancel(void* context);
+  /// Whether something that was injected has not gone.
+  [[nodiscard]] bool busy();
 
   /// Hot. After Port::progress(): work, and tell what is done.
   void progress() {
@@ -94,6 +104,8 @@ class Channel {
     tag_->attend();
     tell_done();
   }
+  /// As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id);
 
  private:
   void tell_done() {
@@ -125,6 +137,8 @@ class Channel {
   [[nodiscard]] ssize_t begun(int rc, RecvOperation& operation) {
     return rc == 0 ? 0 : not_waiting(rc, operation);
   }
+  [[nodiscard]] ssize_t take_claimed(const Buffers& to, void* context, uint64_t flags,
+                                     bool is_told);
   [[nodiscard]] ssize_t not_waiting(int rc, RecvOperation& operation);
   [[nodiscard]] ssize_t inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                                       const void* data, size_t bytes);
@@ -153,7 +167,7 @@ inline ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore,
                                 size_t bytes, void* context, uint64_t flags) {
   tag::Address from = nobody();
   if (!find_source(source, &from)) [[unlikely]] {
-    return -FI_EINVAL;
+    return bound_.av->refusal(source);
   }
   RecvOperation* const operation = receives_.get();
   if (operation == nullptr) [[unlikely]] {

@@ -87,7 +87,7 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
 
 inline ssize_t CompletionQueue::look_and_take(void* out, size_t count, fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
-  if (empty() || count == 0) {  // of nothing: whoever wants progress and no more
+  if (is_empty() || count == 0) {  // of nothing: whoever wants progress and no more
     domain_.progress();
   }
   return take(out, count, sources);
@@ -108,12 +108,12 @@ inline void CompletionQueue::copy(const Completion& from, uint8_t* to) const {
 }
 
 inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources) {
-  if (empty()) {
+  if (is_empty()) {
     return -FI_EAGAIN;
   }
   auto* const at = static_cast<uint8_t*>(out);
   size_t taken = 0;
-  for (; taken < count && !empty(); ++taken, ++head_) {
+  for (; taken < count && !is_empty(); ++taken, ++head_) {
     const Completion& next = ring_[head_ & mask_];
     if (next.error != 0) [[unlikely]] {
       break;
@@ -123,16 +123,23 @@ inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources
       sources[taken] = next.av == nullptr ? FI_ADDR_NOTAVAIL : next.av->number_of(next.source);
     }
   }
-  emptied_ = empty();
+  emptied_ = is_empty();
   return taken != 0 || count == 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
 }
 
 ssize_t CompletionQueue::wait_and_read(void* out, size_t count, fi_addr_t* sources,
                                        int timeout_ms) {
-  const int rc = wait_.until(timeout_ms, [this] { return !empty() || signalled_; });
+  const int rc = wait_.until(timeout_ms, [this] { return !is_empty() || signalled_; });
   const msg::Guard guard(domain_.port());
   signalled_ = false;
-  return rc < 0 && empty() ? rc : take(out, count, sources);
+  return rc < 0 && is_empty() ? rc : take(out, count, sources);
+}
+
+void CompletionQueue::disown(uint32_t dest_id) {
+  for (uint32_t i = head_; i != tail_; ++i) {
+    tag::Address& source = ring_[i & mask_].source;
+    source = tag::dest_id_of(source) == dest_id ? tag::kFormerSource : source;
+  }
 }
 
 void CompletionQueue::signal() {
@@ -142,12 +149,12 @@ void CompletionQueue::signal() {
 }
 
 int CompletionQueue::arm() {
-  return wait_.arm([this] { return !empty(); });
+  return wait_.arm([this] { return !is_empty(); });
 }
 
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint32_t) {
   const msg::Guard guard(domain_.port());
-  if (empty() || ring_[head_ & mask_].error == 0) {
+  if (is_empty() || ring_[head_ & mask_].error == 0) {
     return -FI_EAGAIN;
   }
   const Completion& next = ring_[head_++ & mask_];

@@ -54,19 +54,24 @@ class CompletionQueue : public fid_cq, public Used {
   [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
   /// As fi_cq_signal().
   void signal();
+  /// Under a Guard. Nothing is to be read, and no error either.
+  [[nodiscard]] bool is_empty() const { return head_ == tail_; }
+  [[nodiscard]] Domain& domain() { return domain_; }
+  /// Under a Guard. Messages in it that came from this destID came from a process that has it no
+  /// more: their source is nobody's.
+  void disown(uint32_t dest_id);
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait().
   [[nodiscard]] int arm();
 
  private:
-  [[nodiscard]] bool empty() const { return head_ == tail_; }
   [[nodiscard]] bool says_empty(size_t count) {
     const msg::Guard guard(domain_.port());
     if (!emptied_ || count == 0) {
       return false;
     }
     emptied_ = false;
-    return empty();
+    return is_empty();
   }
   [[nodiscard]] ssize_t look_and_take(void* out, size_t count, fi_addr_t* sources);
   void copy(const Completion& from, uint8_t* to) const;

@@ -20,7 +20,7 @@ int add(fid_cntr* cntr, uint64_t count) {
 int add_error(fid_cntr* cntr, uint64_t count) {
   Counter& self = of<Counter>(cntr);
   const msg::Guard guard(self.domain().port());
-  self.add_error(count);
+  self.set_error(self.errors() + count);
   return 0;
 }
 int set(fid_cntr* cntr, uint64_t value) {
@@ -62,7 +62,7 @@ uint64_t Counter::read() {
 uint64_t Counter::read_error() {
   const msg::Guard guard(domain_.port());
   domain_.progress();
-  read_errors_ = errors_;
+  read_errors_ = told_errors_ = errors_;
   return errors_;
 }
 
@@ -70,14 +70,18 @@ int Counter::wait(uint64_t threshold, int timeout_ms) {
   uint64_t before = 0;
   {
     const msg::Guard guard(domain_.port());
-    before = errors_;
+    before = told_errors_;
   }
   const int rc = wait_.until(timeout_ms, [&] { return value_ >= threshold || errors_ != before; });
   const msg::Guard guard(domain_.port());
   if (value_ >= threshold) {
     return 0;
   }
-  return errors_ != before ? -FI_EAVAIL : rc < 0 ? rc : -FI_ETIMEDOUT;
+  if (errors_ != before) {
+    told_errors_ = errors_;
+    return -FI_EAVAIL;
+  }
+  return rc < 0 ? rc : -FI_ETIMEDOUT;
 }
 
 int Counter::arm() {

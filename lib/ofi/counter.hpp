@@ -18,23 +18,37 @@ class Counter : public fid_cntr, public Used {
 
   /// Hot. Under a Guard.
   void add(uint64_t count) { set(value_ + count); }
-  void add_error(uint64_t count) { set_error(errors_ + count); }
+  void add_error(uint64_t count) {
+    errors_ += count;
+    wait_.news();
+  }
   void set(uint64_t value) {
     value_ = value;
     wait_.news();
   }
+  /// By the user, who knows of it: only threads that wait now hear of it.
   void set_error(uint64_t value) {
-    errors_ = value;
+    errors_ = told_errors_ = value;
     wait_.news();
   }
+  [[nodiscard]] uint64_t errors() const { return errors_; }
 
   /// As fi_cntr_read() and fi_cntr_readerr(): after some work.
   [[nodiscard]] uint64_t read();
   [[nodiscard]] uint64_t read_error();
   /// As fi_cntr_wait(). @param timeout_ms negative: for ever. @return 0, -FI_ETIMEDOUT; -FI_EAVAIL:
-  /// something failed meanwhile; -FI_ENODEV.
+  /// something has failed that the user was not told of, also before the call: what is refused at
+  /// once would be waited for in vain; -FI_ENODEV.
   [[nodiscard]] int wait(uint64_t threshold, int timeout_ms);
 
+  /// What it counts, and failures.
+  struct Values {
+    uint64_t done = 0;
+    uint64_t failed = 0;
+    bool operator==(const Values&) const = default;
+  };
+  /// Under a Guard. As they are, without any work.
+  [[nodiscard]] Values values() const { return {value_, errors_}; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait(): is it as it was read last?
@@ -45,6 +59,7 @@ class Counter : public fid_cntr, public Used {
   Use use_{domain_};
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
+  uint64_t told_errors_ = 0;  // of them, those that the user has read, or heard of by a wait
   uint64_t read_value_ = 0;
   uint64_t read_errors_ = 0;
   Wait wait_{domain_};

@@ -1,7 +1,6 @@
 #include "lib/ofi/domain.hpp"
 
 #include <rdma/providers/fi_log.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
@@ -11,6 +10,7 @@
 #include "lib/ofi/counter.hpp"
 #include "lib/ofi/endpoint.hpp"
 #include "lib/ofi/fabric.hpp"
+#include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/provider.hpp"
 #include "lib/ofi/releases.hpp"
 
@@ -19,25 +19,12 @@ namespace {
 
 constexpr uint32_t kCloseMs = 1000;
 
-/// The fabric that a card is on: all cards of a machine's slots are on one, and all of rio-cardsim.
-[[nodiscard]] std::string fabric_of(const std::string& card) {
-  if (card.starts_with("sim:")) {
-    return "sim";
-  }
-  const bool emulated =
-      card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
-  return emulated ? card.substr(0, card.find(',')) : "rapidio";
-}
-
 /// Emulated cards have interrupts on a fabric, since others serve them there.
 [[nodiscard]] bool can_sleep(const std::string& card) {
   return card.starts_with("shm:") || card.starts_with("udp:") || card.starts_with("relay:");
 }
 
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
-  return -FI_ENOSYS;
-}
-int no_poll(fid_domain*, fi_poll_attr*, fid_poll**) {
   return -FI_ENOSYS;
 }
 int no_stx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
@@ -57,7 +44,7 @@ fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
                             open_endpoint,
                             no_scalable,
                             open_counter,
-                            no_poll,
+                            open_poll_set,
                             no_stx,
                             no_srx,
                             query_atomic,
@@ -104,10 +91,9 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
   domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->windows_.set_up(*domain->port_, virtual_addresses);
+  // A late answer to a process that had our destID before fits none of our questions.
+  domain->next_question_ = domain->port_->instance();
   domain->fabric_ = fabric_mark(fabric_of(config.card));
-  if (getrandom(&domain->owner_, sizeof(domain->owner_), 0) != sizeof(domain->owner_)) {
-    return -EIO;
-  }
   if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
     return rc;
   }
@@ -124,19 +110,38 @@ void Domain::work() {
   }
 }
 
-int Domain::add(Endpoint& endpoint) {
-  auto* const place = std::find(endpoints_.begin(), endpoints_.end(), nullptr);
-  if (place == endpoints_.end()) {
-    return -1;
+int Domain::add(Endpoint& endpoint, int wanted) {
+  const auto from = endpoints_.begin() + (wanted >= 0 ? wanted : static_cast<int>(next_number_));
+  auto* place = wanted >= 0 ? from : std::find(from, endpoints_.end(), nullptr);
+  place = place != endpoints_.end() ? place : std::find(endpoints_.begin(), from, nullptr);
+  if (*place != nullptr) {
+    if (wanted >= 0) {
+      pmd::log_error("rio: endpoint %d of this domain is open already; close it first", wanted);
+      return -EADDRINUSE;
+    }
+    pmd::log_error(
+        "rio: a domain has %u endpoints, and all are open; close some, or open another domain",
+        kEndpoints);
+    return -ENOSPC;
   }
   *place = &endpoint;
   const auto number = static_cast<uint32_t>(place - endpoints_.begin());
   endpoints_end_ = std::max(endpoints_end_, number + 1);
+  next_number_ = (number + 1) % kEndpoints;
   return static_cast<int>(number);
 }
 
 void Domain::remove(uint32_t number) {
   endpoints_[number] = nullptr;
+}
+
+void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
+  port_->meet_instance(dest_id, instance);
+  for (uint32_t i = 0; i < endpoints_end_; ++i) {
+    if (endpoints_[i] != nullptr) {
+      endpoints_[i]->forget_former(dest_id);
+    }
+  }
 }
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {

@@ -37,9 +37,7 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] Windows& windows() { return windows_; }
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
-  [[nodiscard]] uint32_t fabric() const { return fabric_; }
-  /// By chance; see Name.
-  [[nodiscard]] uint16_t owner() const { return owner_; }
+  [[nodiscard]] uint16_t fabric() const { return fabric_; }
 
   /// Hot. Under a Guard. The user looks: lets all endpoints work.
   void progress() {
@@ -51,9 +49,19 @@ class Domain : public fid_domain, public Used {
   /// How often the user looked. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
-  /// Under a Guard. @return its number; -1: there are as many as can be.
-  [[nodiscard]] int add(Endpoint& endpoint);
+  /// Under a Guard. For a question to a peer: no other of this domain has it, so that an answer
+  /// which comes after its endpoint has closed is taken for no other's.
+  [[nodiscard]] uint32_t next_question() { return next_question_++; }
+
+  /// Under a Guard. Numbers go round: that of an endpoint which has closed rests as long as can be,
+  /// since peers may have its name still. @param wanted its number; negative: any. @return its
+  /// number; -EADDRINUSE: it is taken; -ENOSPC: there are as many as can be; logged.
+  [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
+
+  /// Under a Guard. A name says that the peer with this destID is `instance`, and one that is known
+  /// was another: as tag::Endpoint::forget_former(), of all endpoints.
+  void meet_instance(uint32_t dest_id, uint32_t instance);
 
  private:
   Domain(Used& fabric, void* user_context);
@@ -64,9 +72,10 @@ class Domain : public fid_domain, public Used {
   Windows windows_;
   uint64_t border_ = 0;
   uint64_t rma_border_ = 0;
-  uint32_t fabric_ = 0;
-  uint16_t owner_ = 0;
+  uint16_t fabric_ = 0;
   uint32_t endpoints_end_ = 0;
+  uint32_t next_number_ = 0;  // where a free one is looked for
+  uint32_t next_question_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
   std::atomic<uint64_t> looks_ = 0;
   std::unique_ptr<Attendant> attendant_;

@@ -6,13 +6,21 @@
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/counter.hpp"
 #include "lib/ofi/name.hpp"
+#include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
 namespace {
 
+/// What peers wait for, and what was injected, goes first; what a peer does not take in time is
+/// lost to it, and if it asked for it it is told so.
 int close_endpoint(fid* fid) {
+  constexpr uint32_t kPatienceMs = 1000;
   Endpoint* const endpoint = &of<Endpoint>(fid);
-  const msg::Guard guard(endpoint->domain().port());
+  const base::NoCancel no_cancel;
+  Domain& domain = endpoint->domain();
+  static_cast<void>(msg::wait(
+      domain.port(), kPatienceMs, [&] { domain.progress(); }, [&] { return !endpoint->busy(); }));
+  const msg::Guard guard(domain.port());
   delete endpoint;
   return 0;
 }
@@ -124,10 +132,56 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
       caps_(info.caps),
       tagged_(bound_, FI_TAGGED, kTaggedContext),
       plain_(bound_, FI_MSG, kPlainContext),
-      remote_(bound_, domain.regions(), domain.windows()) {
+      remote_(bound_, domain) {
   bound_.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   bound_.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
+}
+
+int Endpoint::create(Domain& domain, const fi_info& info, void* user_context,
+                     std::unique_ptr<Endpoint>* out) {
+  std::unique_ptr<Endpoint> made(new Endpoint(domain, info, user_context));
+  int wanted = -1;
+  if (const int rc = made->take_source(info, &wanted); rc != 0) {
+    return rc;
+  }
+  const int number = domain.add(*made, wanted);
+  if (number < 0) {
+    return number;
+  }
+  made->number_ = number;
+  *out = std::move(made);
+  return 0;
+}
+
+/// The source address says which service it serves, or which name it had before and wants again.
+/// @param number the one of that name.
+int Endpoint::take_source(const fi_info& info, int* number) {
+  if (info.src_addr == nullptr) {
+    return 0;
+  }
+  Name name{};
+  if (info.src_addrlen != sizeof(name) ||
+      read_address(info.src_addr, domain_.fabric(), &name) != 0) {
+    pmd::log_error(
+        "rio: the source address is none of this provider and fabric; take src_addr from "
+        "fi_getinfo()");
+    return -FI_EINVAL;
+  }
+  if (is_service(name)) {
+    service_ = service_of(name);
+    needs_service_ = is_needed(name);
+    return 0;
+  }
+  Name own{};
+  if (!make_name(domain_, name.endpoint, &own) || own.dest_id != name.dest_id ||
+      std::memcmp(own.address, name.address, sizeof(own.address)) != 0) {
+    pmd::log_error(
+        "rio: the source address is that of another card; set FI_RIO_DESTID, or leave it out");
+    return -FI_EADDRNOTAVAIL;
+  }
+  *number = name.endpoint;
+  return 0;
 }
 
 Endpoint::~Endpoint() {
@@ -215,21 +269,27 @@ int Endpoint::enable() {
   if (((sends || asks) && bound_.tx == nullptr) || (receives && bound_.rx == nullptr)) {
     return -FI_ENOCQ;
   }
-  const int number = domain_.add(*this);
-  if (number < 0) {
-    return -FI_ENOSPC;
+  const auto number = static_cast<uint32_t>(number_);
+  const uint32_t first = number * kContextsOfEndpoint;
+  if (service_ != 0) {
+    Name name{};
+    const int rc = make_name(domain_, number, &name)
+                       ? Service::claim(domain_.fabric(), service_, name, needs_service_, &served_)
+                       : -FI_EOTHER;
+    if (rc != 0) {
+      return rc;
+    }
   }
-  const uint32_t first = static_cast<uint32_t>(number) * kContextsOfEndpoint;
+  // Peers that find the service at once are heard after this call, which has the Guard.
   int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
   const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
   rc = rc == 0 && remote ? remote_.enable(domain_, first) : rc;
+  enabled_ = rc == 0;
   if (rc != 0) {
-    domain_.remove(static_cast<uint32_t>(number));
-    return rc;
+    served_.reset();
   }
-  number_ = number;
-  return 0;
+  return rc;
 }
 
 int Endpoint::name(void* out, size_t* bytes) const {
@@ -254,8 +314,14 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_co
     if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM) {
       return -FI_EINVAL;
     }
-    *out = new Endpoint(of<Domain>(domain), *info, user_context);
-    return 0;
+    Domain& of_domain = of<Domain>(domain);
+    const msg::Guard guard(of_domain.port());
+    std::unique_ptr<Endpoint> made;
+    const int rc = Endpoint::create(of_domain, *info, user_context, &made);
+    if (rc == 0) {
+      *out = made.release();
+    }
+    return rc;
   });
 }
 

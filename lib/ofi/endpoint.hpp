@@ -9,6 +9,7 @@
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/remote.hpp"
+#include "lib/ofi/service.hpp"
 
 namespace rio::ofi {
 
@@ -16,16 +17,21 @@ class Endpoint : public fid_ep {
  public:
   using Fid = fid_ep;
 
-  Endpoint(Domain& domain, const fi_info& info, void* user_context);
+  /// Under a Guard. @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: a source address that cannot be;
+  /// -FI_EADDRINUSE; -FI_ENOSPC: the domain has no more. Logged.
+  [[nodiscard]] static int create(Domain& domain, const fi_info& info, void* user_context,
+                                  std::unique_ptr<Endpoint>* out);
   ~Endpoint();
 
   /// As fi_ep_bind() and fi_enable(). Under a Guard.
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
   [[nodiscard]] int enable();
+  /// Under a Guard. Whether peers wait for it, or what was injected has not gone.
+  [[nodiscard]] bool busy() { return tagged_.busy() || plain_.busy() || remote_.busy(); }
   /// As fi_getname().
   [[nodiscard]] int name(void* out, size_t* bytes) const;
 
-  [[nodiscard]] bool enabled() const { return number_ >= 0; }
+  [[nodiscard]] bool enabled() const { return enabled_; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] const Bindings& bound() const { return bound_; }
   [[nodiscard]] size_t& min_multi() { return bound_.min_multi; }
@@ -40,8 +46,16 @@ class Endpoint : public fid_ep {
     plain_.progress();
     remote_.progress();
   }
+  /// Under a Guard. As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id) {
+    tagged_.forget_former(dest_id);
+    plain_.forget_former(dest_id);
+    remote_.forget_former(dest_id);
+  }
 
  private:
+  Endpoint(Domain& domain, const fi_info& info, void* user_context);
+  [[nodiscard]] int take_source(const fi_info& info, int* number);
   [[nodiscard]] int bind_vector(AddressVector& av);
   [[nodiscard]] int bind_counter(Counter& counter, uint64_t flags);
   [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
@@ -51,7 +65,11 @@ class Endpoint : public fid_ep {
   Bindings bound_;
   std::vector<Use> uses_;  // of what it is bound to
   uint64_t caps_;
-  int number_ = -1;
+  int number_ = -1;       // among the domain's
+  uint16_t service_ = 0;  // that it is to serve; 0: none
+  bool needs_service_ = false;
+  bool enabled_ = false;
+  std::unique_ptr<Service> served_;
   Channel tagged_;
   Channel plain_;
   Remote remote_;

@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/no_cancel.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
@@ -63,9 +64,11 @@ class Use {
   Used* what_ = nullptr;
 };
 
-/// No exception crosses the library's boundary.
+/// No exception crosses the library's boundary, and no thread is cancelled in it. For calls that
+/// make or end something.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) noexcept {
+  const base::NoCancel no_cancel;
   try {
     return function();
   } catch (const std::bad_alloc&) {
@@ -92,6 +95,7 @@ inline int no_ops_open(fid*, const char*, uint64_t, void**, void*) {
 template <class Object>
 int close_object(fid* fid) {
   Object& object = of<Object>(fid);
+  const base::NoCancel no_cancel;
   if (object.in_use()) {
     return -FI_EBUSY;
   }

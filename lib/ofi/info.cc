@@ -1,15 +1,21 @@
 #include "lib/ofi/info.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
 #include "lib/ofi/releases.hpp"
+#include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
 namespace {
+
+constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 /// Whether `wanted` asks for nothing beyond `offered`.
 [[nodiscard]] constexpr bool within(uint64_t wanted, uint64_t offered) {
@@ -30,23 +36,43 @@ namespace {
 [[nodiscard]] bool fits(const fi_ep_attr& ep) {
   return (ep.type == FI_EP_UNSPEC || ep.type == FI_EP_RDM) &&
          (ep.protocol == FI_PROTO_UNSPEC || ep.protocol == kProtocolOfProvider) &&
-         ep.max_msg_size <= tag::kLengthMax && ep.msg_prefix_size == 0 && ep.tx_ctx_cnt <= 1 &&
-         ep.rx_ctx_cnt <= 1 && ep.auth_key_size == 0;
+         ep.max_msg_size <= tag::kLengthMax && ep.msg_prefix_size == 0 &&
+         ep.max_order_raw_size == 0 && ep.max_order_war_size == 0 && ep.max_order_waw_size == 0 &&
+         ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1 && ep.auth_key_size == 0;
 }
 
-[[nodiscard]] bool fits(const fi_domain_attr& domain, const std::string& name) {
+/// Whether the API has mode bits instead of the two old modes, which it knows as well.
+[[nodiscard]] constexpr bool has_mode_bits(uint32_t version) {
+  return FI_VERSION_GE(version, FI_VERSION(1, 5));
+}
+
+/// An old mode stands alone. Mode bits say what the user can do, of which nothing is needed here.
+[[nodiscard]] bool fits_mr_mode(int mode, uint32_t version) {
+  const bool is_old = (mode & (kMrBasic | kMrScalable)) != 0;
+  return mode == 0 || mode == kMrBasic || mode == kMrScalable ||
+         (has_mode_bits(version) && !is_old);
+}
+
+[[nodiscard]] bool fits(const fi_domain_attr& domain, const std::string& name, uint32_t version) {
+  constexpr int kControlUnified = 3;  // FI_PROGRESS_CONTROL_UNIFIED of later releases
   return (domain.name == nullptr || name == domain.name) &&
-         domain.cq_data_size <= sizeof(uint64_t) && domain.max_ep_tx_ctx <= 1 &&
-         domain.max_ep_rx_ctx <= 1 && domain.max_ep_stx_ctx == 0 && domain.max_ep_srx_ctx == 0;
+         domain.threading <= FI_THREAD_ENDPOINT &&
+         static_cast<int>(domain.control_progress) <= kControlUnified &&
+         domain.data_progress <= FI_PROGRESS_MANUAL && domain.resource_mgmt <= FI_RM_ENABLED &&
+         domain.av_type <= FI_AV_TABLE && fits_mr_mode(domain.mr_mode, version) &&
+         domain.mr_key_size <= sizeof(uint64_t) && domain.mr_iov_limit <= 1 &&
+         domain.cq_data_size <= sizeof(uint64_t) && domain.ep_cnt <= kEndpoints &&
+         domain.tx_ctx_cnt <= kEndpoints && domain.rx_ctx_cnt <= kEndpoints &&
+         domain.max_ep_tx_ctx <= 1 && domain.max_ep_rx_ctx <= 1 && domain.max_ep_stx_ctx == 0 &&
+         domain.max_ep_srx_ctx == 0 && within(domain.caps, kDomainCaps);
 }
 
-[[nodiscard]] bool fits(const fi_info& hints, const std::string& name) {
-  const uint64_t secondary = FI_LOCAL_COMM | FI_REMOTE_COMM;
-  return within(hints.caps, kCaps | secondary) && hints.addr_format == FI_FORMAT_UNSPEC &&
+[[nodiscard]] bool fits(const fi_info& hints, const std::string& name, uint32_t version) {
+  return within(hints.caps, kCaps) && hints.addr_format == FI_FORMAT_UNSPEC &&
          (hints.tx_attr == nullptr || fits(*hints.tx_attr)) &&
          (hints.rx_attr == nullptr || fits(*hints.rx_attr)) &&
          (hints.ep_attr == nullptr || fits(*hints.ep_attr)) &&
-         (hints.domain_attr == nullptr || fits(*hints.domain_attr, name)) &&
+         (hints.domain_attr == nullptr || fits(*hints.domain_attr, name, version)) &&
          (hints.fabric_attr == nullptr || hints.fabric_attr->name == nullptr ||
           name == hints.fabric_attr->name);
 }
@@ -86,15 +112,19 @@ void describe(fi_ep_attr& ep) {
   ep.rx_ctx_cnt = 1;
 }
 
-/// No mode is needed here. Those that say how peers name memory are as the user is used to.
-[[nodiscard]] int mr_mode_of(const fi_domain_attr* asked) {
-  if (asked == nullptr || asked->mr_mode == kMrBasic || asked->mr_mode == kMrScalable) {
-    return asked == nullptr ? 0 : asked->mr_mode;
+/// Mode bits that the user can do with are cleared, since none is needed here: peers name offsets
+/// in a region and the user's keys, also those of users who do not look at what came back. The two
+/// old modes are never cleared; FI_MR_BASIC means addresses and keys of the provider's.
+[[nodiscard]] int mr_mode_of(const fi_domain_attr* asked, uint32_t version) {
+  const int mode = asked == nullptr ? 0 : asked->mr_mode;
+  if (mode == kMrBasic || mode == kMrScalable) {
+    return mode;
   }
-  return asked->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED);
+  return has_mode_bits(version) ? 0 : kMrScalable;  // FI_MR_UNSPEC: the provider chooses
 }
 
-void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& name) {
+void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& name,
+              uint32_t version) {
   const fi_domain_attr* const asked = hints == nullptr ? nullptr : hints->domain_attr;
   const bool given = asked != nullptr && asked->threading != FI_THREAD_UNSPEC;
   domain.name = strdup(name.c_str());
@@ -108,19 +138,20 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   domain.resource_mgmt = FI_RM_ENABLED;
   domain.av_type =
       asked != nullptr && asked->av_type != FI_AV_UNSPEC ? asked->av_type : FI_AV_TABLE;
-  domain.mr_mode = mr_mode_of(asked);
+  domain.mr_mode = mr_mode_of(asked, version);
   domain.mr_key_size = sizeof(uint64_t);
   domain.mr_iov_limit = 1;
-  domain.mr_cnt = 1u << 20;
+  // Of these there are as many as there is memory for.
+  domain.mr_cnt = std::max<size_t>(1u << 20, asked == nullptr ? 0 : asked->mr_cnt);
   domain.cq_data_size = sizeof(uint64_t);
-  domain.cq_cnt = 256;
+  domain.cq_cnt = std::max<size_t>(256, asked == nullptr ? 0 : asked->cq_cnt);
   domain.ep_cnt = kEndpoints;
   domain.tx_ctx_cnt = kEndpoints;
   domain.rx_ctx_cnt = kEndpoints;
   domain.max_ep_tx_ctx = 1;
   domain.max_ep_rx_ctx = 1;
-  domain.cntr_cnt = 256;
-  domain.caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+  domain.cntr_cnt = std::max<size_t>(256, asked == nullptr ? 0 : asked->cntr_cnt);
+  domain.caps = kDomainCaps;
 }
 
 [[nodiscard]] int describe(fi_info& info, const fi_info* hints, const std::string& name,
@@ -138,30 +169,116 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   describe(*info.tx_attr, hints, info.caps);
   describe(*info.rx_attr, hints, info.caps);
   describe(*info.ep_attr);
-  describe(*info.domain_attr, hints, name);
+  describe(*info.domain_attr, hints, name, version);
   info.fabric_attr->name = strdup(name.c_str());
   info.fabric_attr->prov_version = kProviderVersion;
   info.fabric_attr->api_version = version;
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr ? 0 : -FI_ENOMEM;
 }
 
+/// What fi_getinfo() was asked to resolve, and the hints that take its place.
+struct Question {
+  const char* node;
+  const char* service;
+  uint64_t flags;
+  const fi_info* hints;  ///< or null
+  uint16_t fabric;       ///< mark of ours
+
+  [[nodiscard]] bool has_place() const { return node != nullptr || service != nullptr; }
+  [[nodiscard]] bool is_source() const { return (flags & FI_SOURCE) != 0; }
+  /// Whether the user wants this provider and no other: then the log says what is wrong.
+  [[nodiscard]] bool is_for_us() const {
+    return hints != nullptr && hints->fabric_attr != nullptr &&
+           hints->fabric_attr->prov_name != nullptr &&
+           std::string_view(hints->fabric_attr->prov_name) == provider().name;
+  }
+  [[nodiscard]] int resolve_place(Name* out) const {
+    return resolve({node, service, (flags & FI_NUMERICHOST) != 0}, fabric, is_for_us(), out);
+  }
+};
+
+/// Foreign bytes of hints. @return 0, -FI_ENODATA: no address of ours.
+[[nodiscard]] int check_address(const void* address, size_t bytes, uint16_t fabric, Name* out) {
+  return bytes == sizeof(Name) && read_address(address, fabric, out) == 0 ? 0 : -FI_ENODATA;
+}
+
+[[nodiscard]] int source_of(const Question& asked, Name* out) {
+  *out = name_of_service(asked.fabric, 0, false);
+  if (asked.is_source()) {
+    return asked.resolve_place(out);
+  }
+  const fi_info* const hints = asked.hints;
+  return hints == nullptr || hints->src_addr == nullptr
+             ? 0
+             : check_address(hints->src_addr, hints->src_addrlen, asked.fabric, out);
+}
+
+/// @return 1: there is one; 0: none is asked for; -FI_ENODATA.
+[[nodiscard]] int destination_of(const Question& asked, Name* out) {
+  if (asked.has_place() && !asked.is_source()) {
+    const int rc = asked.resolve_place(out);
+    return rc == 0 ? 1 : rc;
+  }
+  const fi_info* const hints = asked.hints;
+  if (hints == nullptr || hints->dest_addr == nullptr) {
+    return 0;
+  }
+  const int rc = check_address(hints->dest_addr, hints->dest_addrlen, asked.fabric, out);
+  return rc == 0 ? 1 : rc;
+}
+
+/// fi_freeinfo() frees it. @return false: no memory.
+[[nodiscard]] bool put(const Name& name, void** out, size_t* bytes) {
+  *out = std::malloc(sizeof(name));
+  if (*out == nullptr) {
+    return false;
+  }
+  std::memcpy(*out, &name, sizeof(name));
+  *bytes = sizeof(name);
+  return true;
+}
+
+[[nodiscard]] int fill_addresses(const Question& asked, fi_info& info) {
+  if (asked.is_source() && !asked.has_place()) {
+    return -FI_EINVAL;
+  }
+  Name source{};
+  Name destination{};
+  int rc = source_of(asked, &source);
+  rc = rc == 0 ? destination_of(asked, &destination) : rc;
+  if (rc < 0) {
+    return rc;
+  }
+  return put(source, &info.src_addr, &info.src_addrlen) &&
+                 (rc == 0 || put(destination, &info.dest_addr, &info.dest_addrlen))
+             ? 0
+             : -FI_ENOMEM;
+}
+
 }  // namespace
 
-int get_info(uint32_t version, const char*, const char*, uint64_t, const fi_info* hints,
-             fi_info** out) {
+int get_info(uint32_t version, const char* node, const char* service, uint64_t flags,
+             const fi_info* hints, fi_info** out) {
   return no_throw([&] {
     Params params;
     if (read_params(&params) != 0) {
       return -FI_EINVAL;
     }
-    if (hints != nullptr && !fits(*hints, params.card)) {
+    // Of a provider as such nothing is asked.
+    const bool is_listed = (flags & FI_PROV_ATTR_ONLY) != 0;
+    hints = is_listed ? nullptr : hints;
+    if (hints != nullptr && !fits(*hints, params.card, version)) {
       return -FI_ENODATA;
     }
     InfoPtr info(fi_dupinfo(nullptr));
     if (info == nullptr) {
       return -FI_ENOMEM;
     }
-    const int rc = describe(*info, hints, params.card, version);
+    int rc = describe(*info, hints, params.card, version);
+    if (rc == 0 && !is_listed) {
+      rc =
+          fill_addresses({node, service, flags, hints, fabric_mark(fabric_of(params.card))}, *info);
+    }
     if (rc == 0) {
       *out = info.release();
     }

@@ -135,17 +135,32 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   if (what.fclass == FI_CLASS_EP) {
     return 0;  // each endpoint of the domain reaches it
   }
-  if (what.fclass != FI_CLASS_CNTR || flags != FI_REMOTE_WRITE) {
+  if (what.fclass != FI_CLASS_CNTR || &of<Counter>(&what).domain() != &domain_) {
     return -FI_EINVAL;
   }
-  written_ = &of<Counter>(&what);
-  counter_use_ = Use(*written_);
-  return domain_.windows().close(*this);  // it could not tell who writes through it
+  if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0 || flags == 0) {
+    return -FI_EBADFLAGS;
+  }
+  // A window could not tell of what goes through it.
+  if (const int rc = domain_.windows().close(*this); rc != 0) {
+    return rc;
+  }
+  Counter& counter = of<Counter>(&what);
+  if ((flags & FI_REMOTE_WRITE) != 0) {
+    writes_ = &counter;
+    writes_use_ = Use(counter);
+  }
+  if ((flags & FI_REMOTE_READ) != 0) {
+    reads_ = &counter;
+    reads_use_ = Use(counter);
+  }
+  return 0;
 }
 
-void Memory::written() {
-  if (written_ != nullptr) {
-    written_->add(1);
+void Memory::count(bool writes) {
+  Counter* const counter = writes ? writes_ : reads_;
+  if (counter != nullptr) {
+    counter->add(1);
   }
 }
 

@@ -46,10 +46,12 @@ class Memory : public fid_mr, public Used {
   Memory(Domain& domain, const iovec& bytes, uint64_t access, void* user_context);
   ~Memory();
 
-  /// As fi_mr_bind(). @return 0, -FI_EINVAL.
+  /// As fi_mr_bind(). A counter counts writes, with FI_REMOTE_READ reads, with both flags both.
+  /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
+  /// -FI_ETIMEDOUT: as Windows::close().
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
-  /// A peer has written into it.
-  void written();
+  /// A peer has written into it, or read from it.
+  void count(bool writes);
 
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] uint8_t* base() const { return static_cast<uint8_t*>(bytes_.iov_base); }
@@ -57,7 +59,7 @@ class Memory : public fid_mr, public Used {
   [[nodiscard]] uint64_t access() const { return access_; }
   void set_key(uint64_t value) { key = value; }
   /// Whether each access is to be told.
-  [[nodiscard]] bool tells() const { return written_ != nullptr; }
+  [[nodiscard]] bool tells() const { return writes_ != nullptr || reads_ != nullptr; }
   [[nodiscard]] MemoryWindow& window() { return window_; }
 
  private:
@@ -65,8 +67,10 @@ class Memory : public fid_mr, public Used {
   Use use_;
   iovec bytes_;
   uint64_t access_;
-  Counter* written_ = nullptr;
-  Use counter_use_;
+  Counter* writes_ = nullptr;  // null: nobody counts
+  Counter* reads_ = nullptr;
+  Use writes_use_;
+  Use reads_use_;
   MemoryWindow window_;
 };
 

@@ -8,22 +8,23 @@
 
 namespace rio::ofi {
 
-// FNV-1a.
-uint32_t fabric_mark(const std::string& fabric) {
+// FNV-1a, folded.
+uint16_t fabric_mark(const std::string& fabric) {
   uint32_t mark = 2166136261u;
   for (const char c : fabric) {
     mark = (mark ^ static_cast<uint8_t>(c)) * 16777619u;
   }
-  return mark;
+  constexpr uint32_t kHalf = 16;
+  return static_cast<uint16_t>(mark ^ mark >> kHalf);
 }
 
 bool make_name(const Domain& domain, uint32_t endpoint, Name* out) {
   const std::string address = domain.port().address();
   *out = {.magic = kNameMagic,
           .dest_id = domain.port().dest_id(),
-          .endpoint = static_cast<uint16_t>(endpoint),
-          .owner = domain.owner(),
+          .owner = domain.port().instance(),
           .fabric = domain.fabric(),
+          .endpoint = static_cast<uint16_t>(endpoint),
           .address = {}};
   if (address.size() >= sizeof(out->address)) {
     return false;
@@ -32,7 +33,7 @@ bool make_name(const Domain& domain, uint32_t endpoint, Name* out) {
   return true;
 }
 
-int read_name(const void* bytes, uint32_t fabric, Name* out) {
+int read_name(const void* bytes, uint16_t fabric, Name* out) {
   Name name;
   std::memcpy(&name, bytes, sizeof(name));
   const size_t length = strnlen(name.address, sizeof(name.address));

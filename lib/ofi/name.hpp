@@ -25,30 +25,31 @@ inline constexpr uint32_t kEndpoints = 16;
 /// As it travels, by whatever the launcher has: little-endian, 64 bytes:
 /// launchers have room for no more (FI_NAME_MAX).
 struct Name {
-  uint32_t magic;     ///< kNameMagic
-  uint32_t dest_id;   ///< of the card, below 2^24; where it has an address, what it calls itself
+  uint32_t magic;    ///< kNameMagic
+  uint32_t dest_id;  ///< of the card, below 2^24; where it has an address, what it calls itself
+  uint32_t owner;   ///< msg::Port::instance() of the domain: tells those apart that have one destID
+                    ///< at once, or one after the other
+  uint16_t fabric;  ///< fabric_mark() of the fabric's name
   uint16_t endpoint;  ///< below kEndpoints
-  uint16_t owner;     ///< of the domain, by chance: two that claim one destID mostly differ in it
-  uint32_t fabric;    ///< fabric_mark() of the fabric's name
   /// msg::Port::address() of the card, with zeros behind it; empty: it is found by its destID.
   char address[48];
 };
 static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Name, dest_id) == 4 &&
-              offsetof(Name, endpoint) == 8 && offsetof(Name, fabric) == 12 &&
-              offsetof(Name, owner) == 10);
+              offsetof(Name, owner) == 8 && offsetof(Name, fabric) == 12 &&
+              offsetof(Name, endpoint) == 14);
 
 /// "riof", and the release of this format.
-inline constexpr uint32_t kNameMagic = 0x666F6904;
+inline constexpr uint32_t kNameMagic = 0x666F6905;
 
 /// Tells fabrics apart: those who are on different ones cannot reach each other.
-[[nodiscard]] uint32_t fabric_mark(const std::string& fabric);
+[[nodiscard]] uint16_t fabric_mark(const std::string& fabric);
 
 /// Our own name. @return false: the card's address is too long for it.
 [[nodiscard]] bool make_name(const Domain& domain, uint32_t endpoint, Name* out);
 
 /// Foreign bytes. @param fabric mark of ours. @return 0; -EINVAL: no such name; -EHOSTUNREACH: one
 /// of another fabric.
-[[nodiscard]] int read_name(const void* bytes, uint32_t fabric, Name* out);
+[[nodiscard]] int read_name(const void* bytes, uint16_t fabric, Name* out);
 
 /// Its context of tagged messages. @param dest_id by which messages go there.
 [[nodiscard]] inline tag::Address context_of(const Name& name, uint32_t dest_id) {

@@ -1,32 +1,39 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "lib/ofi/provider.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
 
-constexpr int kDestIdMax = (1 << 24) - 1;
-constexpr int kQueuePairMax = 63;
+constexpr uint64_t kDestIdMax = (1 << 24) - 1;
+constexpr uint64_t kQueuePairMax = 63;
 constexpr uint32_t kRelayBoardsMax = 64;
+/// Of the borders between ways that bytes take.
+constexpr base::NumberRule kSize = {.is_bytes = true};
 
-/// @return false: it is set, and out of range; logged.
-[[nodiscard]] bool read_number(const char* name, const char* shown, int max, uint32_t* out) {
-  int value = 0;
-  if (fi_param_get_int(&provider(), name, &value) != 0) {
-    return true;
+/// Log what is wrong, once: libfabric asks for information several times in one fi_getinfo().
+[[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) {
+  char line[512];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(line, sizeof(line), format, args);
+  va_end(args);
+  static std::mutex mutex;
+  static std::string last;
+  const std::scoped_lock lock(mutex);
+  if (last != line) {
+    last = line;
+    pmd::log_error("%s", line);
   }
-  if (value < 0 || value > max) {
-    pmd::log_error("FI_RIO_%s is %d; it is a number from 0 to %d", shown, value, max);
-    return false;
-  }
-  *out = static_cast<uint32_t>(value);
-  return true;
 }
 
 [[nodiscard]] std::string read_text(const char* name) {
@@ -34,26 +41,41 @@ constexpr uint32_t kRelayBoardsMax = 64;
   return fi_param_get_str(&provider(), name, &text) == 0 && text != nullptr ? text : "";
 }
 
-[[nodiscard]] bool number_of(std::string_view text, uint32_t* out) {
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, *out);
-  return error == std::errc{} && at == end;
+/// @param shown how the log calls it. @return false: it is no number of that rule; logged.
+[[nodiscard]] bool read_number(const char* shown, const std::string& text,
+                               const base::NumberRule& rule, uint64_t* out) {
+  std::string error;
+  if (base::read_setting(shown, text.c_str(), rule, out, &error) != 0) {
+    complain("%s, or unset it", error.c_str());
+    return false;
+  }
+  return true;
+}
+
+/// As libfabric's own fi_param_get_size_t(), but strict: that takes "64K" for 64 and "abc" for 0.
+[[nodiscard]] bool read_param(const char* name, const char* shown, const base::NumberRule& rule,
+                              uint64_t* out) {
+  return read_number(shown, read_text(name), rule, out);
 }
 
 /// The card behind a relay of so many boards: ranks take the boards in turn.
 [[nodiscard]] bool card_of_relay(std::string_view relay, std::string* out) {
   const size_t colon = relay.rfind(':');
-  uint32_t boards = 0;
-  if (colon == std::string_view::npos || !number_of(relay.substr(colon + 1), &boards) ||
-      boards == 0 || boards > kRelayBoardsMax) {
-    pmd::log_error("FI_RIO_RELAY is %s; it is NAME:BOARDS, with 1 to %u boards",
-                   std::string(relay).c_str(), kRelayBoardsMax);
+  uint64_t boards = 0;
+  if (colon == std::string_view::npos ||
+      !base::read_number(relay.substr(colon + 1), 1, kRelayBoardsMax, &boards)) {
+    complain("FI_RIO_RELAY is %s; it is NAME:BOARDS, with 1 to %u boards",
+             base::printable(relay).c_str(), kRelayBoardsMax);
     return false;
   }
-  uint32_t rank = 0;
   const char* const text = std::getenv("PMIX_RANK");
-  if (text == nullptr || !number_of(text, &rank)) {
-    pmd::log_error(
+  uint64_t rank = 0;
+  if (text != nullptr && *text != '\0' &&
+      !read_number("PMIX_RANK", text, {.most = UINT32_MAX}, &rank)) {
+    return false;
+  }
+  if (text == nullptr || *text == '\0') {
+    complain(
         "FI_RIO_RELAY is set, but PMIX_RANK is not: no launcher says which rank this is; set "
         "FI_RIO_CARD=relay:NAME,board=B instead");
     return false;
@@ -78,15 +100,17 @@ void define_params() {
   fi_param_define(self, "relay", FI_PARAM_STRING,
                   "NAME:BOARDS: the card is relay:NAME, on the board whose number is the rank's "
                   "(PMIX_RANK) modulo BOARDS");
-  fi_param_define(self, "destid", FI_PARAM_INT,
+  fi_param_define(self, "destid", FI_PARAM_STRING,
                   "destID of the card (default: 0, the one that it has or is given)");
-  fi_param_define(self, "queue_pair", FI_PARAM_INT,
+  fi_param_define(self, "queue_pair", FI_PARAM_STRING,
                   "Queue pair of the card, for processes that share one (default: 0)");
-  fi_param_define(self, "border", FI_PARAM_SIZE_T,
-                  "Bytes up to which messages are copied on their way; longer ones are moved where "
+  fi_param_define(self, "border", FI_PARAM_STRING,
+                  "Bytes, such as 65536 or 64K, up to which messages are copied on their way; "
+                  "longer ones are moved where "
                   "they are (default: as rio-tune has measured it)");
-  fi_param_define(self, "rma_border", FI_PARAM_SIZE_T,
-                  "Bytes up to which reads and writes of the memory of peers go by the cards' DMA "
+  fi_param_define(self, "rma_border", FI_PARAM_STRING,
+                  "Bytes, such as 65536 or 64K, up to which reads and writes of the memory of "
+                  "peers go by the cards' DMA "
                   "queues and windows; longer ones go by messages, 0: all (default: %lu)",
                   kRmaBorder);
 }
@@ -97,7 +121,7 @@ int read_params(Params* out) {
   const std::string fabric = read_text("fabric");
   if (const std::string relay = read_text("relay"); !relay.empty()) {
     if (!params.card.empty() || !fabric.empty()) {
-      pmd::log_error("FI_RIO_RELAY is set, and FI_RIO_CARD or FI_RIO_FABRIC; set one of them");
+      complain("FI_RIO_RELAY is set, and FI_RIO_CARD or FI_RIO_FABRIC; set one of them");
       return -EINVAL;
     }
     if (!card_of_relay(relay, &params.card)) {
@@ -107,23 +131,31 @@ int read_params(Params* out) {
   if (params.card.empty()) {
     params.card = "shm:" + (fabric.empty() ? "ofi-" + std::to_string(getuid()) : fabric);
   } else if (!fabric.empty()) {
-    pmd::log_error("FI_RIO_CARD is %s and FI_RIO_FABRIC %s; set one of them", params.card.c_str(),
-                   fabric.c_str());
+    complain("FI_RIO_CARD is %s and FI_RIO_FABRIC %s; set one of them", params.card.c_str(),
+             fabric.c_str());
     return -EINVAL;
   }
-  if (!read_number("destid", "DESTID", kDestIdMax, &params.dest_id) ||
-      !read_number("queue_pair", "QUEUE_PAIR", kQueuePairMax, &params.queue_pair)) {
+  uint64_t dest_id = params.dest_id;
+  uint64_t queue_pair = params.queue_pair;
+  if (!read_param("destid", "FI_RIO_DESTID", {.most = kDestIdMax}, &dest_id) ||
+      !read_param("queue_pair", "FI_RIO_QUEUE_PAIR", {.most = kQueuePairMax}, &queue_pair) ||
+      !read_param("border", "FI_RIO_BORDER", kSize, &params.border) ||
+      !read_param("rma_border", "FI_RIO_RMA_BORDER", kSize, &params.rma_border)) {
     return -EINVAL;
   }
-  size_t border = 0;
-  if (fi_param_get_size_t(&provider(), "border", &border) == 0) {
-    params.border = border;
-  }
-  if (fi_param_get_size_t(&provider(), "rma_border", &border) == 0) {
-    params.rma_border = border;
-  }
+  params.dest_id = static_cast<uint32_t>(dest_id);
+  params.queue_pair = static_cast<uint32_t>(queue_pair);
   *out = params;
   return 0;
+}
+
+std::string fabric_of(const std::string& card) {
+  if (card.starts_with("sim:")) {
+    return "sim";
+  }
+  const bool emulated =
+      card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
+  return emulated ? card.substr(0, card.find(',')) : "rapidio";
 }
 
 }  // namespace rio::ofi

@@ -23,7 +23,8 @@ ssize_t receive_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi
 ssize_t receive_message(fid_ep* ep, const fi_msg* msg, uint64_t flags) {
   Endpoint& self = of<Endpoint>(ep);
   const msg::Guard guard(self.domain().port());
-  if (msg->iov_count > kIovMax) {
+  // Those are of messages with a tag.
+  if (msg->iov_count > kIovMax || (flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) {
     return -FI_EINVAL;
   }
   const Buffers to = {msg->msg_iov, msg->iov_count};

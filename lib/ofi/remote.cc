@@ -10,6 +10,7 @@
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/counter.hpp"
+#include "lib/ofi/domain.hpp"
 #include "lib/ofi/provider.hpp"
 
 namespace rio::ofi {
@@ -45,6 +46,9 @@ namespace {
 }
 
 }  // namespace
+
+Remote::Remote(const Bindings& bound, Domain& domain)
+    : bound_(bound), domain_(domain), server_(bound, domain.regions(), domain.windows()) {}
 
 /// What is under way ends, untold: the user has closed the endpoint.
 Remote::~Remote() {
@@ -84,6 +88,7 @@ int Remote::enable(Domain& domain, uint32_t first) {
   rc = rc != 0 ? rc
                : tag::Endpoint::create(port, static_cast<uint16_t>(first + kReplyContext), config,
                                        &replies_);
+  refused_ = port.stats().refused;
   card_.start(domain.port(), domain.rma_border());
   return rc != 0 ? rc : server_.start(*tag_, *replies_);
 }
@@ -95,7 +100,7 @@ ssize_t Remote::start(const RemoteCall& call) {
   const tag::Address peer = bound_.av->find(call.peer);
   Operation* const operation = peer != AddressVector::kNobody ? operations_.get() : nullptr;
   if (operation == nullptr) {
-    return peer == AddressVector::kNobody ? -FI_EINVAL : -FI_ENOMEM;
+    return peer == AddressVector::kNobody ? bound_.av->refusal(call.peer) : -FI_ENOMEM;
   }
   operation->to = peer - kTaggedContext + kRemoteContext;
   adopt(call, *operation);
@@ -120,8 +125,9 @@ ssize_t Remote::start_by_message(const RemoteCall& call, Operation& operation) {
 
 void Remote::adopt(const RemoteCall& call, Operation& operation) {
   operation.remote = this;
-  operation.id = next_id_++;
+  operation.id = domain_.next_question();
   operation.context = call.context;
+  operation.silent = call.silent;
   operation.verb = call.verb;
   operation.fences = (call.flags & FI_FENCE) != 0;
   operation.tells = !call.silent && (!bound_.tx_selective || (call.flags & FI_COMPLETION) != 0);
@@ -192,8 +198,12 @@ ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
 
 /// The answer is awaited before anything is asked. That the peer goes away ends it.
 void Remote::begin(Operation& operation) {
+  if (tag_->port().stats().refused != refused_) [[unlikely]] {
+    end_refused();  // it is no news of this operation
+  }
   ++under_way_;
   ++done_by_messages_;
+  operation.refusals = tag_->refusals(operation.to);
   operation.parts = 1;  // until all has begun
   const tag::Address from = operation.to - kRemoteContext + kReplyContext;
   const tag::Pattern reply = {reply_bits(operation.id), 0, from};
@@ -217,7 +227,7 @@ void Remote::begin(Operation& operation) {
 void Remote::send(Operation& operation, uint64_t bits, const uint8_t* bytes, uint64_t count,
                   tag::SendRequest& request) {
   int rc = tag_->send(operation.to, bits, bytes, count, request);
-  if (rc == -ECONNRESET && bits == kAskBits) {
+  if ((rc == -ECONNRESET || rc == -ECONNREFUSED) && bits == kAskBits) {
     // News of what was sent before, whose answers know of it; the next call begins anew.
     rc = tag_->send(operation.to, bits, bytes, count, request);
   }
@@ -239,6 +249,29 @@ void Remote::went_on(Operation& operation, tag::Request& request) {
   if (--operation.parts == 0) {
     end(operation);
   }
+}
+
+/// A peer's context has closed. Its answers came before the news: what has none will have none.
+[[gnu::noinline]] void Remote::end_refused() {
+  refused_ = tag_->port().stats().refused;
+  attend(*replies_);
+  operations_.for_each([&](Operation& operation) {
+    if (operation.parts != 0 && tag_->refusals(operation.to) != operation.refusals) {
+      operation.status = operation.status != 0 ? operation.status : FI_ECONNREFUSED;
+      static_cast<void>(replies_->cancel(operation.reply));
+    }
+  });
+}
+
+/// What the user was promised and is not told of, what a peer will wait for, and what the card
+/// does.
+bool Remote::busy() {
+  bool busy = server_.busy() || by_card_ != 0;
+  operations_.for_each([&](const Operation& operation) {
+    const tag::Stage data = operation.data.stage;
+    busy |= operation.silent || data == tag::Stage::kWaiting || data == tag::Stage::kMoving;
+  });
+  return busy;
 }
 
 /// Foreign: an answer, or why there is none.

@@ -35,14 +35,21 @@ struct RemoteCall {
 /// All functions under a Guard.
 class Remote {
  public:
-  Remote(const Bindings& bound, const Regions& regions, Windows& windows)
-      : bound_(bound), server_(bound, regions, windows) {}
+  Remote(const Bindings& bound, Domain& domain);
   ~Remote();
 
   /// @param first of the endpoint's contexts. @return 0, or as tag::Endpoint::create().
   [[nodiscard]] int enable(Domain& domain, uint32_t first);
   /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
+
+  /// As tag::Endpoint::forget_former().
+  void forget_former(uint32_t dest_id) {
+    if (tag_ != nullptr) {
+      tag_->forget_former(dest_id);
+      replies_->forget_former(dest_id);
+    }
+  }
 
   /// Hot. After Port::progress().
   void progress() {
@@ -54,7 +61,15 @@ class Remote {
     }
     attend(*replies_);
     attend(*tag_);
+    if (tag_->port().stats().refused != refused_) [[unlikely]] {
+      end_refused();
+    }
+    if (replies_->has_unexpected()) [[unlikely]] {
+      replies_->drop_unexpected();  // of questions of an endpoint that had this number before
+    }
   }
+  /// Whether peers, or the user, count on something that ends only in progress().
+  [[nodiscard]] bool busy();
 
  private:
   struct Operation final : Party {
@@ -62,8 +77,10 @@ class Remote {
     Remote* remote = nullptr;
     tag::Address to = 0;
     uint32_t id = 0;
-    uint32_t parts = 0;  // requests under way
-    int status = 0;      // 0, or the first error: FI_E…
+    uint8_t refusals = 0;  // of the peer's context, when it began
+    bool silent = false;   // injected
+    uint32_t parts = 0;    // requests under way
+    int status = 0;        // 0, or the first error: FI_E…
     void* context = nullptr;
     Verb verb = Verb::kWrite;
     bool tells = false;
@@ -108,12 +125,14 @@ class Remote {
   void send(Operation& operation, uint64_t bits, const uint8_t* bytes, uint64_t count,
             tag::SendRequest& request);
   void went_on(Operation& operation, tag::Request& request);
+  void end_refused();
   void take_reply(Operation& operation);
   void end(Operation& operation);
   void tell(const Operation& operation);
 
   const Bindings& bound_;
-  uint32_t next_id_ = 1;
+  Domain& domain_;
+  uint64_t refused_ = 0;  // PortStats::refused that was looked at
   uint32_t under_way_ = 0;
   uint32_t by_card_ = 0;  // of them
   uint64_t done_by_card_ = 0;

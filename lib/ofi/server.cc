@@ -1,8 +1,10 @@
 #include "lib/ofi/server.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/counter.hpp"
@@ -90,6 +92,7 @@ bool Server::serve(const Ask& ask) {
   answer->server = this;
   answer->ask = header;
   answer->from = ask.request.from;
+  answer->session = session_with(ask.request.from);
   answer->data.user = answer->reply.user = static_cast<Party*>(answer);
   serve(*answer, rest);
   return true;
@@ -165,7 +168,12 @@ void Server::take_data(Answer& answer, uint8_t* at) {
 
 void Server::went_on(Answer& answer, tag::Request& request) {
   if (&request == &answer.reply) {
-    end(answer);  // a peer that is gone hears nothing
+    const tag::SendRequest& sent = answer.reply;
+    if (sent.status == -ECONNREFUSED && !std::exchange(answer.again, true)) {
+      reply(answer, sent.data, sent.length_bytes, sent.immediate);
+    } else {
+      end(answer);  // a peer that is gone hears nothing
+    }
     return;
   }
   const bool whole = request.status == 0 && answer.data.length_bytes == answer.ask.bytes;
@@ -176,10 +184,34 @@ void Server::went_on(Answer& answer, tag::Request& request) {
   reply(answer, nullptr, 0);
 }
 
+/// Changes when a peer goes, and when another process takes its place.
+uint32_t Server::session_with(tag::Address peer) const {
+  const msg::Link* const link = tag_->port().known_link(tag::dest_id_of(peer));
+  return link != nullptr ? link->session : 0;
+}
+
+/// Only to the process that asked.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
-  const tag::Immediate error = {static_cast<uint64_t>(answer.error), answer.error != 0};
+  reply(answer, bytes, count, {static_cast<uint64_t>(answer.error), answer.error != 0});
+}
+
+/// What is refused may be refused since an endpoint of the asking one's number has closed before:
+/// that is told once, and before the question came. If the asking one has closed, another may have
+/// its number, and drops the answer.
+void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error) {
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
-  if (replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error) != 0) {
+  int rc = -ECONNRESET;
+  // The first try may tell news of answers to a process, or an endpoint, that was there before.
+  const auto is_news = [&] {
+    return rc == -ECONNRESET || (rc == -ECONNREFUSED && !std::exchange(answer.again, true));
+  };
+  for (uint32_t tries = 3; tries != 0 && is_news(); --tries) {
+    if (answer.session != session_with(answer.from)) {
+      break;
+    }
+    rc = replies_->send(to, reply_bits(answer.ask.id), bytes, count, answer.reply, error);
+  }
+  if (rc != 0) {
     end(answer);
   }
 }
@@ -204,9 +236,7 @@ void Server::tell(const Answer& answer) {
   if (counter != nullptr) {
     counter->add(1);
   }
-  if (writes) {
-    answer.memory->written();
-  }
+  answer.memory->count(writes);
   if ((answer.ask.flags & AskHeader::kImmediate) != 0 && bound_.rx != nullptr) {
     Completion& completion = bound_.rx->add();
     const uint64_t kind = is_atomic(answer.ask.verb) ? FI_ATOMIC : FI_RMA;

@@ -25,6 +25,8 @@ class Server {
   /// @param tag where asks come; outlives it. @param replies where answers go; outlives it.
   /// @return 0, -FI_ENOMEM.
   [[nodiscard]] int start(tag::Endpoint& tag, tag::Endpoint& replies);
+  /// Whether a peer waits for an answer.
+  [[nodiscard]] bool busy() const { return answers_under_way_ != 0; }
 
  private:
   // More are not looked at before some of these are answered, so nobody can fill our memory.
@@ -44,7 +46,9 @@ class Server {
     Server* server = nullptr;
     AskHeader ask = {};
     tag::Address from = 0;
+    uint32_t session = 0;  // that it was asked in
     int error = 0;
+    bool again = false;  // the answer was refused, and is sent once more
     Memory* memory = nullptr;
     Use use;  // of memory
     tag::RecvRequest data;
@@ -63,6 +67,8 @@ class Server {
   void take_data(Answer& answer, uint8_t* at);
   void went_on(Answer& answer, tag::Request& request);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count);
+  void reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error);
+  [[nodiscard]] uint32_t session_with(tag::Address peer) const;
   void end(Answer& answer);
   void tell(const Answer& answer);
 

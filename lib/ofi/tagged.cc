@@ -34,7 +34,9 @@ ssize_t receive_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
   if ((flags & FI_CLAIM) != 0) {
     return self.tagged().receive_claimed(to, msg->context, flags);
   }
-  return self.tagged().receive(msg->addr, msg->tag, msg->ignore, to, msg->context, flags);
+  return (flags & FI_DISCARD) != 0
+             ? -FI_EINVAL  // of what, neither FI_PEEK nor FI_CLAIM says
+             : self.tagged().receive(msg->addr, msg->tag, msg->ignore, to, msg->context, flags);
 }
 
 ssize_t send(fid_ep* ep, const void* data, size_t bytes, void*, fi_addr_t to, uint64_t tag,

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "base/no_cancel.hpp"
+
 namespace rio::ofi {
 namespace {
 
@@ -19,6 +21,7 @@ constexpr uint32_t kLookMs = 1;  // where a card has no interrupts
 }
 
 void drain(int fd) {
+  const base::NoCancel no_cancel;
   uint64_t count = 0;
   static_cast<void>(!::read(fd, &count, sizeof(count)));
 }
@@ -71,6 +74,7 @@ int Wait::control(int command, void* out) const {
 
 void Wait::wake() {
   if (armed_) {
+    const base::NoCancel no_cancel;
     const uint64_t one = 1;
     static_cast<void>(!::write(event_, &one, sizeof(one)));
   }

@@ -40,18 +40,17 @@ class Wait {
   template <class Ready>
   [[nodiscard]] int until(int timeout_ms, Ready&& ready) {
     for (uint32_t look = 0; look < kLooks; ++look) {
+      const base::NoCancel no_cancel;
       const msg::Guard guard(domain_.port());
       domain_.progress();
       if (ready()) {
         return 1;
       }
     }
-    add_waiting(1);
     const auto bound = timeout_ms < 0 ? UINT32_MAX : static_cast<uint32_t>(timeout_ms);
-    const int rc = msg::wait(
+    const Waiting counted(*this);
+    return msg::wait(
         domain_.port(), bound, [this] { domain_.progress(); }, ready);
-    add_waiting(-1);
-    return rc;
   }
 
   /// As fi_trywait(). @param ready called under a Guard. @return 0: the descriptor tells of what
@@ -70,6 +69,18 @@ class Wait {
   }
 
  private:
+  /// A thread that waits, also until it is cancelled.
+  class Waiting {
+   public:
+    explicit Waiting(Wait& wait) : wait_(wait) { wait_.add_waiting(1); }
+    ~Waiting() { wait_.add_waiting(-1); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Wait& wait_;
+  };
+
   static constexpr uint32_t kLooks = 1000;  // before it sleeps: some 100 us
 
   void add_waiting(int threads);

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/no_cancel.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
@@ -322,6 +323,7 @@ void flush(Port& port, uint32_t timeout_ms) {
 }  // namespace
 
 SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* options) try {
+  const rio::base::NoCancel no_cancel;
   if (card == nullptr || number >= SKIFCH_CHANNELS) {
     if (card == nullptr) {
       rio::pmd::log_error("SkifCh_Open: the card's name is NULL; give one, as \"shm:job\"");
@@ -359,6 +361,7 @@ void SkifCh_Close(SkifCh* channel) {
   if (channel == nullptr) {
     return;
   }
+  const rio::base::NoCancel no_cancel;
   constexpr uint32_t kFlushMs = 1000;
   flush(*channel->port, kFlushMs);
   const bool threads = channel->threads;

@@ -27,7 +27,7 @@ Endpoint::Direct Endpoint::nobody() {
 int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                      std::unique_ptr<Endpoint>* out) {
   const uint64_t eager = config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes;
-  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, eager, config.new_peer_ms));
+  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, eager, config));
   if (endpoint == nullptr) {
     return -ENOMEM;
   }
@@ -83,6 +83,12 @@ Peer* Endpoint::peer(Address address) {
   Peer* const peer = made.get();
   peers_.emplace(address, std::move(made));
   return peer;
+}
+
+/// @return null: this endpoint's own address, or as peer().
+const msg::Link* Endpoint::link_of(Address address) {
+  const Peer* const known = address != self() ? peer(address) : nullptr;
+  return known != nullptr ? known->route.link : nullptr;
 }
 
 /// A receive has matched what came before it.
@@ -143,6 +149,18 @@ void Endpoint::drop(Unexpected& message) {
     context_->refuse_large(message.request);
   }
   unexpected_.put(&message);
+}
+
+void Endpoint::drop_unexpected() {
+  for (Message* message = matcher_.messages().first(); message != nullptr;) {
+    Message* const next = MessageQueue::next(*message);
+    auto& unexpected = static_cast<Unexpected&>(*message);
+    if (unexpected.whole || unexpected.request != nullptr) {
+      static_cast<void>(matcher_.discard(unexpected));
+      drop(unexpected);
+    }
+    message = next;
+  }
 }
 
 bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {

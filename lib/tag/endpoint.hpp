@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +26,11 @@ struct EndpointConfig {
   uint64_t eager_bytes = 0;
   /// How long a send that may not wait is not taken by a peer that is new, in ms.
   uint32_t new_peer_ms = 1000;
+  /// Null: if something was sent in a session that ends, the next send there is told, since it may
+  /// be lost. Else only what was lost is told of, and messages that nobody has taken go in the next
+  /// session, as requests that this makes; they come back by next_done(). @param data is copied to
+  /// where SendRequest::data points then. @return null: no memory.
+  std::function<SendRequest*(const void* data, uint64_t bytes)> send_again = nullptr;
 };
 
 struct EndpointStats {
@@ -157,9 +163,25 @@ class Endpoint {
     request.stage = Stage::kIdle;
     return true;
   }
+  /// After Port::meet_instance(): another process has this destID now. What was under way with the
+  /// one before ends, what was not told of it yet is forgotten, and what it has sent that nobody
+  /// has received is kFormerSource's.
+  void forget_former(uint32_t dest_id);
+
   /// Make progress until all sends have gone and arrived, but for those that were asked for, or
   /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
+
+  /// How often a context of a peer was closed, or not there, modulo 2^8.
+  [[nodiscard]] uint8_t refusals(Address to) {
+    const msg::Link* const link = to == direct_.address ? direct_.route.link : link_of(to);
+    return link != nullptr ? link->refusals[context_of(to)] : 0;
+  }
+  /// Whether some message waits that no receive has matched.
+  [[nodiscard]] bool has_unexpected() { return !matcher_.messages().empty(); }
+  /// Drop those of them that are whole: for an endpoint whose receives are posted before their
+  /// messages can come.
+  void drop_unexpected();
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_->id()); }
   [[nodiscard]] msg::Port& port() { return port_; }
@@ -175,8 +197,11 @@ class Endpoint {
 
   [[nodiscard]] static Direct nobody();
 
-  Endpoint(msg::Port& port, uint64_t eager_bytes, uint32_t new_peer_ms)
-      : port_(port), eager_bytes_(eager_bytes), new_peer_ms_(new_peer_ms) {}
+  Endpoint(msg::Port& port, uint64_t eager_bytes, const EndpointConfig& config)
+      : port_(port),
+        eager_bytes_(eager_bytes),
+        new_peer_ms_(config.new_peer_ms),
+        send_again_(config.send_again) {}
 
   // endpoint.cc
   void finish(Request& request, int status) { finish(request, status, &done_); }
@@ -186,6 +211,7 @@ class Endpoint {
     done->append(request);
   }
   [[nodiscard]] Peer* peer(Address address);
+  [[nodiscard]] const msg::Link* link_of(Address address);
   [[nodiscard]] int take(Unexpected& message, RecvRequest& request);
   void drop(Unexpected& message);
   [[nodiscard]] static int truncation(const RecvRequest& request) {
@@ -260,7 +286,14 @@ class Endpoint {
   [[nodiscard]] uint32_t& session_of(const msg::Link& link);
   void look_at_sessions();
   void link_ended(msg::Link& link, uint32_t session, int error);
+  void disown_messages(const msg::Link& link);
   void fail_sends(Peer& peer, int error);
+  [[nodiscard]] bool is_lost(const Peer& peer) const {
+    return !send_again_ || (peer.route.link->lost >> context_->id() & 1) != 0;
+  }
+  [[nodiscard]] bool may_still_send(const Peer& peer, int error) const;
+  void take_losses(msg::Link& link);
+  [[nodiscard]] bool send_again(Peer& peer, const msg::Again& message);
   void fail_incoming(Peer& peer, int error);
   template <class Wanted>
   void fail_receives(Wanted&& wanted, int error);
@@ -279,6 +312,7 @@ class Endpoint {
   std::vector<uint32_t> sessions_;  // of links by index, that we know to have begun
   uint64_t eager_bytes_;
   uint32_t new_peer_ms_;
+  std::function<SendRequest*(const void*, uint64_t)> send_again_;
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
   msg::Slab<LargeSend> large_sends_;

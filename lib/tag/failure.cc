@@ -29,6 +29,7 @@ uint32_t& Endpoint::session_of(const msg::Link& link) {
     if (session_of(link) != link.session) {
       link_ended(link, link.session, link.error);
     }
+    take_losses(link);
   }
   if (port_.error() != 0) {
     fail_all(port_.error());
@@ -47,9 +48,14 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
       peer->session = session;
       peer->asked_ns = 0;
       fail_incoming(*peer, error);
-      fail_sends(*peer, error);
+      if (may_still_send(*peer, error)) {
+        peer->used = false;
+      } else {
+        fail_sends(*peer, error);
+      }
     }
   }
+  link.lost &= ~(1ull << context_->id());
   for (Message* message = matcher_.messages().first(); message != nullptr;) {
     Message* const next = MessageQueue::next(*message);
     auto& unexpected = static_cast<Unexpected&>(*message);
@@ -68,11 +74,112 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
       error);
 }
 
+/// Whether nothing was sent there in the session that has ended, since the peer did not let us in,
+/// and what waits for that can be sent to the process that is there now.
+bool Endpoint::may_still_send(const Peer& peer, int error) const {
+  const bool was_open = (peer.route.link->were_open >> context_of(peer.address) & 1) != 0;
+  return error == -ECONNRESET && !was_open && !is_lost(peer) && !peer.incoming.active();
+}
+
+/// What a session left behind that has ended, whether that is news or not.
+void Endpoint::take_losses(msg::Link& link) {
+  const uint64_t bit = 1ull << context_->id();
+  if (!send_again_ || (link.unsent.empty() && (link.lost & bit) == 0)) {
+    return;
+  }
+  bool lost = (std::exchange(link.lost, link.lost & ~bit) & bit) != 0;
+  for (auto message = link.unsent.rbegin(); message != link.unsent.rend(); ++message) {
+    const msg::HeaderWords header = msg::load_header(message->bytes.data());
+    if (header.from() == context_->id()) {
+      Peer* const to = peer(address(link.dest_id(), header.to()));
+      lost = to == nullptr || !send_again(*to, *message) || lost;
+    }
+  }
+  std::erase_if(link.unsent, [&](const msg::Again& message) {
+    return msg::load_header(message.bytes.data()).from() == context_->id();
+  });
+  for (auto& [address, peer] : peers_) {
+    if (lost && peer->route.link == &link) {
+      peer->error = -ECONNRESET;
+    }
+  }
+}
+
+/// Before all that waits there. @return false: it is lost.
+bool Endpoint::send_again(Peer& peer, const msg::Again& message) {
+  const msg::HeaderWords header = msg::load_header(message.bytes.data());
+  const uint32_t head = head_bytes(has_immediate(header.kind()));
+  const uint8_t* const at = message.bytes.data() + msg::kHeaderBytes;
+  const uint64_t bytes = message.bytes.size() - msg::kHeaderBytes - head;
+  SendRequest* const request = send_again_(at + head, bytes);
+  if (request == nullptr) {
+    return false;
+  }
+  request->bits = load_bits(at);
+  request->immediate = {};
+  if (head != kBitsBytes) {
+    request->immediate = {load_bits(at + kBitsBytes), true};
+  }
+  request->length_bytes = bytes;
+  request->sent_bytes = 0;
+  request->large = nullptr;
+  request->to = peer.address;
+  request->status = 0;
+  request->stage = Stage::kWaiting;
+  peer.queue.prepend(*request);
+  want(peer);
+  return true;
+}
+
+void Endpoint::forget_former(uint32_t dest_id) {
+  const msg::Link* const link = port_.known_link(dest_id);
+  if (link == nullptr) {
+    return;
+  }
+  look_at_sessions();
+  for (auto& [address, peer] : peers_) {
+    if (peer->route.link == link) {
+      if (!peer->used) {
+        fail_sends(*peer, -ECONNRESET);  // it was for the one before
+      }
+      peer->error = 0;
+    }
+  }
+  disown_messages(*link);
+}
+
+/// Of what is not in the session at hand. They keep their order.
+void Endpoint::disown_messages(const msg::Link& link) {
+  const auto is_old = [&](const Message& message) {
+    const auto& unexpected = static_cast<const Unexpected&>(message);
+    return unexpected.first != nullptr && unexpected.first->delivery.origin.link == &link &&
+           unexpected.first->delivery.origin.session != link.session;
+  };
+  Fifo<Message, &Message::by_age> old;
+  for (Message* message = matcher_.messages().first(); message != nullptr;) {
+    Message* const next = MessageQueue::next(*message);
+    if (is_old(*message)) {
+      static_cast<void>(matcher_.discard(*message));
+      old.append(*message);
+    }
+    message = next;
+  }
+  while (Message* const message = old.pop()) {
+    message->source = kFormerSource;
+    matcher_.keep(*message);
+  }
+  for (Message* message = matcher_.messages().first_claimed(); message != nullptr;
+       message = MessageQueue::next(*message)) {
+    message->source = is_old(*message) ? kFormerSource : message->source;
+  }
+}
+
 void Endpoint::fail_sends(Peer& peer, int error) {
   peer.parts.forget();
   // Who waits hears of it there; if all seemed to be sent, the next one who sends.
   const bool waits = peer.queue.first() != nullptr;
-  if (std::exchange(peer.used, false) || waits) {  // else what was not told yet is told still
+  // Else what was not told yet is told still.
+  if ((std::exchange(peer.used, false) && is_lost(peer)) || waits) {
     peer.error = waits ? 0 : error;
   }
   while (Request* const request = peer.queue.first()) {

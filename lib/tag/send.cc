@@ -26,13 +26,20 @@ int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const voi
 }
 
 int Endpoint::send_peer(SendRequest& request) {
+  if (send_again_ && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
+    port_.look_for_gone();  // it is not begun with a process that is no more
+  }
   Peer* const peer = this->peer(request.to);
   const int unsent = peer != nullptr ? error_of(*peer) : -EINVAL;
   if (unsent != 0) {
     request.stage = Stage::kIdle;
     return unsent;
   }
-  const int rc = peer->has_to_send() ? -EAGAIN : push(*peer, request);
+  int rc = peer->has_to_send() ? -EAGAIN : push(*peer, request);
+  if (rc == -ECONNREFUSED && peer->used && !is_lost(*peer)) {
+    peer->used = false;  // its context has closed since then; ask for the one that is there now
+    rc = push(*peer, request);
+  }
   if (rc == -EAGAIN) {
     return wait_for(*peer, request);
   }

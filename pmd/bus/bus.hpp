@@ -131,6 +131,13 @@ class Bus {
     return -ENOTSUP;
   }
 
+  /// Why messages to a destID cannot leave this process, -errno: what it lacks, or may not do. 0: it
+  /// is not this process that is in the way, or the bus does not know. Any thread.
+  [[nodiscard]] virtual int why_unreachable(uint32_t dest_id) {
+    static_cast<void>(dest_id);
+    return 0;
+  }
+
   /// destID of the card's first queue pair where the card has its own, the others follow; 0: it is
   /// the driver's to give.
   [[nodiscard]] virtual uint32_t dest_id() const { return 0; }

@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/no_cancel.hpp"
+
 namespace rio::pmd {
 namespace {
 
@@ -17,6 +19,7 @@ std::atomic<LogSink> g_sink{&write_to_stderr};
 [[gnu::format(printf, 2, 0)]] void log_line(LogLevel level, const char* format, va_list args) {
   char line[1024];
   std::vsnprintf(line, sizeof line, format, args);
+  const base::NoCancel no_cancel;
   // acquire: what the sink refers to is set up; pairs with the release in set_log_sink.
   g_sink.load(std::memory_order_acquire)(level, line);
 }

@@ -6,6 +6,10 @@
 #include <rte_version.h>
 
 #include <cerrno>
+#include <cstdlib>
+
+#include "base/thread.hpp"
+#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -15,6 +19,12 @@ struct Job {
   int result = 0;
   void run() { result = (*work)(); }
 };
+
+/// EAL's versions differ in the sign of their errors.
+[[nodiscard]] int no_thread(int rc) {
+  log_error("EAL: %s", base::why_no_thread(rc).c_str());
+  return rc;
+}
 
 }  // namespace
 
@@ -26,8 +36,8 @@ int run_in_control_thread(const std::function<int()>& work) {
     static_cast<Job*>(arg)->run();
     return 0;
   };
-  if (rte_thread_create_control(&thread, "rio-setup", body, &job) != 0) {
-    return -EAGAIN;
+  if (const int rc = rte_thread_create_control(&thread, "rio-setup", body, &job); rc != 0) {
+    return no_thread(-std::abs(rc));
   }
   rte_thread_join(thread, nullptr);
 #else
@@ -36,8 +46,8 @@ int run_in_control_thread(const std::function<int()>& work) {
     static_cast<Job*>(arg)->run();
     return nullptr;
   };
-  if (rte_ctrl_thread_create(&thread, "rio-setup", nullptr, body, &job) != 0) {
-    return -EAGAIN;
+  if (const int rc = rte_ctrl_thread_create(&thread, "rio-setup", nullptr, body, &job); rc != 0) {
+    return no_thread(-std::abs(rc));
   }
   pthread_join(thread, nullptr);
 #endif

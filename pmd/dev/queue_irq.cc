@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "base/no_cancel.hpp"
 #include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
@@ -30,9 +33,11 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
   }
   const uint32_t vector = qp % caps.vectors;
   const int fd = bus.irq_fd(vector);
-  if (fd < 0) {
+  if (fd == -ENOTSUP) {
     log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it", card);
-    return fd;
+  }
+  if (fd < 0) {
+    return fd;  // the bus has said why
   }
   bus_ = &bus;
   fd_ = fd;
@@ -64,6 +69,7 @@ int QueueIrq::ack() const {
   if (fd_ < 0) {
     return fd_;
   }
+  const base::NoCancel no_cancel;
   return read(fd_, &raised, sizeof(raised)) < 0 && errno != EAGAIN ? -errno : 0;
 }
 

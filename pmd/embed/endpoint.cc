@@ -5,6 +5,7 @@
 #include <charconv>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "pmd/bus/log.hpp"
 #include "pmd/dev/wait.hpp"
@@ -38,7 +39,12 @@ struct Endpoint::Device {
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::mem::MemoryMap> map;
   std::vector<uint32_t> dest_ids;  // by queue pair
+  int owner = getpid();
 };
+
+bool Endpoint::is_ours() const {
+  return device_ == nullptr || device_->owner == getpid();
+}
 
 Endpoint::Endpoint(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
@@ -131,12 +137,15 @@ int Endpoint::close() {
   if (device_ == nullptr) {
     return 0;
   }
+  if (!is_ours()) {
+    keep_for_ever();
+    return 0;
+  }
   std::unique_lock lock(device_->mutex);
   const int rc = pair_ != nullptr ? pair_->stop() : 0;
   if (rc != 0 && rc != -ENODEV) {
-    leave_to_card();
     lock.unlock();
-    device_.reset();
+    leave_to_card();
     return rc;
   }
   pair_.reset();
@@ -152,6 +161,11 @@ void Endpoint::leave_to_card() {
       "%s: closed while the card does not answer; its memory stays allocated until the process "
       "ends. Reset the card by its slot before it is opened again",
       name().c_str());
+  keep_for_ever();
+}
+
+/// Whatever is destroyed would be told to the card: in a child that was forked it is the parent's.
+void Endpoint::keep_for_ever() {
   // Reachable, so that leak checkers stay quiet; never destroyed.
   struct Left {
     std::shared_ptr<Device> device;
@@ -162,7 +176,8 @@ void Endpoint::leave_to_card() {
   static std::mutex mutex;
   static auto* all = new std::vector<Left>;
   const std::lock_guard lock(mutex);
-  all->push_back({device_, std::move(registered_), std::move(buffers_), std::move(pair_)});
+  all->push_back({std::exchange(device_, nullptr), std::move(registered_), std::move(buffers_),
+                  std::move(pair_)});
   allocated_.clear();
 }
 
@@ -222,6 +237,10 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
     *dest_id = first + pair;
   }
   return rc;
+}
+
+int Endpoint::why_unreachable(uint32_t dest_id) {
+  return device_->bus->why_unreachable(dest_id);
 }
 
 uint32_t Endpoint::dest_id() const {
@@ -284,6 +303,9 @@ int Endpoint::alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) {
 }
 
 int Endpoint::free(const pmd::DmaMemory& memory) {
+  if (!is_ours()) {
+    return 0;  // it goes with this process
+  }
   const std::lock_guard lock(device_->mutex);
   const auto it = std::find_if(allocated_.begin(), allocated_.end(),
                                [&](const pmd::DmaMemory& m) { return m.va == memory.va; });

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "base/no_cancel.hpp"
 #include "pmd/bus/log.hpp"
 #include "pmd/embed/riopmd.h"
 #include "pmd/embed/riopmd.hpp"
@@ -28,9 +29,11 @@ namespace rio::embed {
 /// A handle for an open Endpoint.
 [[nodiscard]] std::unique_ptr<rio_card> wrap(std::unique_ptr<Endpoint> endpoint);
 
-/// No exception crosses the library's boundary: out of memory becomes -ENOMEM.
+/// No exception crosses the library's boundary: out of memory becomes -ENOMEM. Nor is a thread
+/// cancelled in it.
 template <class Function>
 [[nodiscard]] int guarded(Function&& function) noexcept {
+  const base::NoCancel no_cancel;
   try {
     return function();
   } catch (const std::bad_alloc&) {

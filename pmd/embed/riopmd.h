@@ -282,7 +282,8 @@ uint32_t rio_api_version(void);
  *  @param options NULL: all defaults.
  *  @return 0; -EINVAL (name, option: the log says which); -E2BIG (options of a newer version);
  *  -EBUSY (in use); -ENODEV (no such card, or gone); -ENOENT (no such queue pair); -EPROTO (no
- *  message card); -EACCES, -EPERM; -ENOMEM; -ETIMEDOUT; -ENOTSUP (interrupts). */
+ *  message card); -EACCES, -EPERM; -ENOMEM; -ETIMEDOUT; -ENOTSUP (interrupts); -EAGAIN (no thread
+ *  can be started for the card: ulimit -u); -EMFILE (ulimit -n). */
 int rio_open(const char* name, const struct rio_options* options, rio_card** out);
 /** Open another queue pair of the same card, for another thread. No reset: of the options only
  *  queue_pair, rings, sizes, stop_timeout_ms and irq_* count.

@@ -11,7 +11,8 @@ jobs=${RIO_JOBS:-$(nproc)}
 self=$(basename -- "$0")
 
 # The distribution's tools first: another python3 or meson may lack what the packages bring.
-export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
+# Tests put theirs before these.
+export PATH="${RIO_TEST_TOOLS:+$RIO_TEST_TOOLS:}/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 py=/usr/bin/python3
 
 # say LABEL TEXT...: one aligned line of progress on stdout.
@@ -24,12 +25,20 @@ say() {
 # warn TEXT...: a line on stderr; the script goes on.
 warn() { printf '%s: warning: %s\n' "$self" "$*" >&2; }
 
-# die TEXT [REMEDY]: what is wrong, what to do about it, and exit code 1.
+# die TEXT [REMEDY]: what is wrong, what to do about it, and exit code 1. A calling script that
+# goes on without this one tells it itself: it finds both in the file RIO_WHY.
 die() {
+  if [ -n "${RIO_WHY:-}" ]; then
+    printf '%s\t%s\n' "$1" "${2:-see the lines above}" >"$RIO_WHY"
+    exit 1
+  fi
   printf '%s: error: %s\n' "$self" "$1" >&2
   [ $# -lt 2 ] || printf '%s: remedy: %s\n' "$self" "$2" >&2
   exit 1
 }
+
+[[ $jobs =~ ^[1-9][0-9]{0,3}$ ]] ||
+  die "RIO_JOBS is '$jobs'" "it is how many things to run at once, from 1 to 9999; or unset it"
 
 # usage_error TEXT: a wrong command line; exit code 2.
 usage_error() {
@@ -65,41 +74,70 @@ release() {
 
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {
-  local name
-  for name in "$@"; do
-    case $(dpkg-query -W -f '${db:Status-Abbrev}' "$name" 2>/dev/null) in
-      ?i*) ;;
-      *) echo "$name" ;;
-    esac
-  done
+  local installed
+  # The second letter of the state is what the package is. dpkg-query fails if it knows one not at all.
+  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p' || true)
+  printf '%s\n' "$@" | grep -v -x -F -e "$installed" || true
 }
 
-# install_packages NAME...: installs what is missing; contacts no server if nothing is.
+# install_packages NAME...: installs what is missing; contacts no server if nothing is. Where some
+# cannot be installed the others are all the same: returns 1, with the names of those that this run
+# could not install in not_installed and the reason in install_why.
+not_installed=() install_why=''
 install_packages() {
-  local missing log
-  command -v dpkg-query >/dev/null ||
-    die "this is no Debian or Ubuntu" "install the equivalents of: $*"
-  mapfile -t missing < <(missing_packages "$@")
+  local missing name log tried=/dev/null
+  local -a available=()
+  not_installed=() install_why=''
+  [ -z "${RIO_MISSING:-}" ] || [ ! -f "$RIO_MISSING.packages" ] || tried=$RIO_MISSING.packages
+  mapfile -t missing < <(missing_packages "$@" | grep -v -x -F -f "$tried")
   [ ${#missing[@]} -gt 0 ] || return 0
-  is_root || command -v sudo >/dev/null ||
-    die "packages are missing, and there is no sudo: ${missing[*]}" "as root: apt-get install ${missing[*]}"
   say install "${missing[*]}"
-  log=$(mktemp)
-  local -a apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q
-    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
-  as_root "${apt[@]}" update >"$log" 2>&1 ||
-    warn "apt-get update complained: $(grep -m1 -E '^(E|W|Err):?' "$log" || tail -n 1 "$log")"
-  if ! as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
-    tail -n 25 "$log" >&2
-    rm -f "$log"
-    die "apt-get could not install: ${missing[*]}" \
-      "see the lines above; try: apt-get update && apt-get install ${missing[*]}"
+  if ! is_root; then
+    command -v sudo >/dev/null || install_why='this is not root, and there is no sudo'
+    [ -n "$install_why" ] || sudo true || install_why='this is not root, and sudo refused'
   fi
-  rm -f "$log"
+  if [ -n "$install_why" ]; then
+    keep_not_installed "${missing[@]}"
+    return 1
+  fi
+  log=$(mktemp)
+  apt_as_root update >"$log" 2>&1 ||
+    warn "apt-get update complained: $(grep -m1 -E '^(E|W|Err):?' "$log" || tail -n 1 "$log")"
+  if ! apt_as_root install "${missing[@]}" >"$log" 2>&1; then
+    install_why=$(grep -m1 '^E:' "$log" || tail -n 1 "$log")
+    grep '^E:' "$log" | tail -n 10 >&2 || tail -n 10 "$log" >&2
+    for name in "${missing[@]}"; do
+      ! apt-get -q --simulate install --no-install-recommends "$name" >/dev/null 2>&1 || available+=("$name")
+    done
+    # Together, unless that is what has just failed, or else one by one.
+    if [ ${#available[@]} -eq ${#missing[@]} ] || ! apt_as_root install "${available[@]}" >"$log" 2>&1; then
+      for name in "${available[@]}"; do
+        apt_as_root -o Acquire::Retries=0 -o Acquire::http::Timeout=10 install "$name" >"$log" 2>&1 || true
+      done
+    fi
+  fi
+  rm -f -- "$log"
+  mapfile -t missing < <(missing_packages "${missing[@]}")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  keep_not_installed "${missing[@]}"
+  return 1
 }
 
-# run_deps GROUP...: scripts/deps, as one step of another script.
-run_deps() { "$root/scripts/deps" --quiet "$@"; }
+# keep_not_installed NAME...: so that this run does not try them again.
+keep_not_installed() {
+  not_installed=("$@")
+  [ -z "${RIO_MISSING:-}" ] || printf '%s\n' "$@" >>"$RIO_MISSING.packages"
+}
+
+# apt_as_root ARGUMENT...: apt-get, asking nothing.
+apt_as_root() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
+}
+
+# run_deps GROUP...: scripts/deps, as one step of another script, which goes on without what is
+# not truly required.
+run_deps() { "$root/scripts/deps" --quiet "$@" || [ $? -eq 3 ] || exit 1; }
 
 # driver_headers: prints the folder for -Ddpdk_driver_headers, fetching it if need be.
 driver_headers() { "$root/scripts/dpdk-headers"; }
@@ -110,7 +148,7 @@ configure() {
   local dir=$1 log
   shift
   local stamp="$dir/.configured" want
-  want=$(printf '%s\n' "$@")
+  want=$(printf '%s\n' "$@" && optional_modules)
   if [ -f "$dir/build.ninja" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
     return 0
   fi
@@ -125,7 +163,16 @@ configure() {
     die "meson could not configure ${dir#"$root"/}" \
       "see the lines above and $log; ./scripts/deps installs what may be missing"
   fi
-  printf '%s\n' "$@" >"$stamp"
+  echo "$want" >"$stamp"
+}
+
+# optional_modules: those that meson takes where it finds them. One that comes or goes is a reason
+# to configure again.
+optional_modules() {
+  local module
+  for module in ompi-c benchmark; do
+    ! pkg-config --exists "$module" || echo "# $module"
+  done
 }
 
 # compile FOLDER [TARGET...]: ninja; silent but for compiler messages where output is no terminal.
@@ -148,14 +195,18 @@ compile() {
   [ $((SECONDS - start)) -lt 5 ] || say compile "${dir#"$root"/} done in $((SECONDS - start)) s"
 }
 
-# build_tree FOLDER MESON_ARGUMENT...: headers, configure, compile. build_suites are test suites to
+# configure_tree FOLDER MESON_ARGUMENT...: configure, with the parts that this machine has.
+configure_tree() {
+  choose_parts "${@:2}"
+  configure "$1" "${part_options[@]}" "${@:2}"
+}
+
+# build_tree FOLDER MESON_ARGUMENT...: configure and compile. build_suites are test suites to
 # compile for, build_targets are ninja's targets; without either it is everything.
 build_suites=() build_targets=()
 build_tree() {
-  local dir=$1 headers
-  shift
-  headers=$(driver_headers)
-  configure "$dir" "-Ddpdk_driver_headers=$headers" "$@"
+  local dir=$1
+  configure_tree "$@"
   local -a targets=("${build_targets[@]}")
   if [ ${#build_suites[@]} -gt 0 ]; then
     ninja -C "$dir" build.ninja >/dev/null || true # the list is of the tree as it is now
@@ -176,8 +227,19 @@ run_meson_tests() {
   MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
     "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
   local -a selected=()
-  case " $* " in *" --suite"*) selected=(--selected) ;; esac
+  local argument previous=''
+  for argument in "$@"; do
+    case $previous,$argument in
+      --no-suite,* | --repeat,* | --timeout-multiplier,*) ;;
+      *,--suite* | *,[!-]*) selected=(--selected) ;;
+    esac
+    previous=$argument
+  done
   meson_tests_failed=0
   "$py" "$root/scripts/lib/test_summary.py" --exit-code "$code" --limit "$limit" \
-    --run-log "$dir/test-run.log" "${selected[@]}" "$log" || meson_tests_failed=1
+    --run-log "$dir/test-run.log" ${RIO_MISSING:+--missing "$RIO_MISSING"} "${selected[@]}" "$log" ||
+    meson_tests_failed=1
 }
+
+# shellcheck source=scripts/lib/parts.sh
+. "$root/scripts/lib/parts.sh"

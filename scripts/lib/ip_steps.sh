@@ -5,6 +5,20 @@
 
 ip_limit=180 # seconds; for a transfer that two busy testpmd processes and all else share two cores with
 
+# step_lacks STEP: prints the first program of the step that is not installed; fails if all are.
+step_lacks() {
+  local program programs=ping
+  case $1 in
+    iperf3) programs=iperf3 ;;
+    web | web6 | reset) programs=curl ;;
+    ssh) programs='ssh dropbear dropbearkey' ;;
+  esac
+  for program in $programs; do
+    command -v "$program" >/dev/null || { echo "$program"; return 0; }
+  done
+  return 1
+}
+
 # pinged FAULTS ADDRESS...: all answer; with faults, which may take frames, one of them.
 pinged() {
   local faults=$1 text got

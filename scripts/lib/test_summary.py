@@ -7,7 +7,9 @@ import json
 import os
 import re
 import sys
+import textwrap
 
+MANY = 4  # skipped for one reason: they are told together
 FAILED = {"FAIL", "TIMEOUT", "INTERRUPT", "ERROR", "UNEXPECTEDPASS"}
 CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+\.\S+)(?:, where .*)? \(\d+ ms\)$", re.M)
 RUN = re.compile(r"^\[ RUN +\] (\S+)$", re.M)
@@ -21,7 +23,7 @@ def skip_reason(text, case=None):
                  if line.strip() and not re.search(r": Skipped$", line)]
         return " ".join(lines[:2]) or "no reason given"
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
+    return lines[-1].removeprefix("skipped: ") if lines else "no reason given"
 
 
 def tail(text, lines=25):
@@ -69,6 +71,29 @@ class Summary:
             self.failed.append((name, result.lower(), output + errors))
 
 
+def print_skipped(skipped):
+    """A line for each, but one for all of the same reason if they are many."""
+    by_reason = {}
+    for name, reason in skipped:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        if len(names) < MANY:
+            for name in names:
+                print(f"{'skipped':<10} {name}: {reason}")
+        else:
+            print(f"{'skipped':<10} {len(names)} tests: {reason}")
+            print(textwrap.fill(", ".join(names), 100, initial_indent=" " * 11, subsequent_indent=" " * 11,
+                                break_on_hyphens=False, break_long_words=False))
+
+
+def print_missing(path):
+    """What scripts/lib/parts.sh wrote down."""
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            _, text, remedy = line.rstrip("\n").split("\t")
+            print(f"{'missing':<10} {text}\n{'':<10} remedy: {remedy}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log")
@@ -76,6 +101,7 @@ def main():
     parser.add_argument("--limit", type=int, default=0, help="seconds that meson test had")
     parser.add_argument("--selected", action="store_true",
                         help="particular tests were asked for, so that none at all is a failure")
+    parser.add_argument("--missing", help="list of scripts/lib/parts.sh: what this machine lacks")
     parser.add_argument("--run-log", help="what meson test printed")
     args = parser.parse_args()
 
@@ -94,13 +120,16 @@ def main():
             summary.failed.append(("meson test", f"exit code {args.exit_code}", text))
 
     if args.selected and not summary.passed and not summary.failed and not summary.skipped:
-        summary.failed.append(("meson test", "no test of that name or suite", ""))
+        lacks = args.missing and os.path.exists(args.missing) and os.path.getsize(args.missing)
+        why = "; the build lacks what is named below" if lacks else ""
+        summary.failed.append(("meson test", "no test of that name or suite" + why, ""))
 
-    for name, reason in summary.skipped:
-        print(f"{'skipped':<10} {name}: {reason}")
+    print_skipped(summary.skipped)
     for name, what, output in summary.failed:
         print(f"{'FAILED':<10} {name}: {what}")
         sys.stdout.write(tail(output))
+    if args.missing and os.path.exists(args.missing):
+        print_missing(args.missing)
     print(f"{'tests':<10} {seconds:.0f} s of test time")
     print(f"{summary.passed} passed, {len(summary.failed)} failed, {len(summary.skipped)} skipped")
     return 1 if summary.failed else 0

@@ -99,7 +99,7 @@ class Peer {
   /// @param known the port's key, which the peer has heard
   static std::vector<uint8_t> session(msg::Kind kind, uint32_t known) {
     const msg::HeaderWords header = {0, msg::HeaderWords::rest_of(0, 0, 0, kind, 0)};
-    const msg::SessionBody body = {msg::kMagic, kPeerKey, known, 100};
+    const msg::SessionBody body = {msg::kMagic, kPeerKey, known, 100, 1, 0};
     std::vector<uint8_t> bytes(sizeof(header) + sizeof(body));
     std::memcpy(bytes.data(), &header, sizeof(header));
     std::memcpy(bytes.data() + sizeof(header), &body, sizeof(body));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "fpga/sim/udp/doubt.hpp"
 #include "fpga/sim/udp/greeting.hpp"
 #include "fpga/sim/udp/lanes.hpp"
 #include "fpga/sim/udp/session.hpp"
@@ -52,6 +53,10 @@ class Victim {
     std::vector<uint8_t> copy = bytes;
     if (decode(copy, Key(), &greeting) == 0) {
       require(greeting.ids >= 1 && greeting.ids <= kIdsMax);
+      require(greeting.kind >= kKindHello && greeting.kind <= kKindAsk);
+      // It cannot guess what was drawn: neither is the connection unknown by its word, nor does it
+      // pass for the other end of it.
+      require(!doubt_.answered_by(greeting, attempt_) && !knows(attempt_, greeting));
     }
     if (session_.take(bytes, ++now_ns_) == -EPROTO || lanes_.foul()) {
       return;
@@ -71,7 +76,24 @@ class Victim {
     out.datagram_bytes = kDatagramMin;
     return out;
   }
+  /// One that is up, and in doubt.
+  static Attempt connected() {
+    Attempt out;
+    require(draw(out.challenge) == 0);
+    out.session = 1;
+    out.they.emplace();
+    return out;
+  }
+
   uint64_t now_ns_ = 0;
+  Attempt attempt_ = connected();
+  Doubt doubt_ = [this] {
+    Doubt out;
+    Greeting question;
+    out.begin(0, 0);
+    require(out.ask(0, attempt_, {}, &question) == 0);
+    return out;
+  }();
   Lanes lanes_{kIds};
   Session session_{agreed(), &lanes_, 0};
 };

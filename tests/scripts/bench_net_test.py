@@ -10,7 +10,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 # pylint: disable=wrong-import-position
-from bench import eal_count, programs, stock, testpmd  # noqa: E402
+from bench import eal_count, meson_tests, programs, testpmd  # noqa: E402
 
 PORT = """  RX-packets: 1000       RX-missed: {missed}          RX-bytes:  64000
   RX-errors: 0
@@ -101,7 +101,7 @@ class Stock(unittest.TestCase):
     def play(self, listed, results):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.addCleanup(setattr, stock, "_meson", stock._meson)
+        self.addCleanup(setattr, meson_tests, "_meson", meson_tests._meson)
         logs = os.path.join(folder.name, "meson-logs")
         os.mkdir(logs)
 
@@ -113,17 +113,17 @@ class Stock(unittest.TestCase):
                     file.write(json.dumps({"name": f"riopmd:stock / {name}", "result": result}) + "\n")
             return subprocess.CompletedProcess(args, 1, "", "")
 
-        stock._meson = meson
+        meson_tests._meson = meson
         return folder.name
 
     def test_results(self):
-        results, _ = stock.run(self.play(["a", "b"], {"a": "OK", "b": "TIMEOUT"}))
+        results, _ = meson_tests.suite(self.play(["a", "b"], {"a": "OK", "b": "TIMEOUT"}), "stock")
         self.assertEqual(sorted(results.values()), ["OK", "TIMEOUT"])
 
     def test_no_tests_or_too_few_is_an_error(self):
         for listed in ([], ["a", "b"]):
-            with self.assertRaises(stock.StockError):
-                stock.run(self.play(listed, {"a": "OK"}))
+            with self.assertRaises(meson_tests.TestsError):
+                meson_tests.suite(self.play(listed, {"a": "OK"}), "stock")
 
 
 if __name__ == "__main__":

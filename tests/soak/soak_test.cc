@@ -9,6 +9,7 @@
 
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/queue_pair.hpp"
+#include "tests/support/env_number.hpp"
 #include "tests/support/model_bus.hpp"
 
 namespace rio::test {
@@ -289,15 +290,10 @@ class Soak {
   uint64_t next_[2] = {};
 };
 
-uint64_t number_from(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(Soak, EveryFault) {
-  const uint64_t seeds = number_from("RIO_SOAK_SEEDS", 4);
-  const uint64_t first = number_from("RIO_SOAK_FIRST", 1);
-  const uint64_t messages = number_from("RIO_SOAK_MESSAGES", 1'000'000);
+  const uint64_t seeds = env_number("RIO_SOAK_SEEDS", 4);
+  const uint64_t first = env_number("RIO_SOAK_FIRST", 1);
+  const uint64_t messages = env_number("RIO_SOAK_MESSAGES", 1'000'000);
   uint64_t drawn[8] = {};
   for (uint64_t seed = first; seed < first + seeds && !HasFailure(); ++seed) {
     Soak soak(seed, messages / 2 / std::max<uint64_t>(1, std::min<uint64_t>(seeds, 8)), false);
@@ -324,9 +320,9 @@ TEST(Soak, EveryFault) {
 }
 
 TEST(Soak, FullQueuesInFastMode) {
-  const uint64_t first = number_from("RIO_SOAK_FIRST", 1);
+  const uint64_t first = env_number("RIO_SOAK_FIRST", 1);
   for (uint64_t seed = first; seed < first + 4 && !HasFailure(); ++seed) {
-    Soak soak(seed, number_from("RIO_SOAK_MESSAGES", 1'000'000) / 20, true);
+    Soak soak(seed, env_number("RIO_SOAK_MESSAGES", 1'000'000) / 20, true);
     ASSERT_NO_FATAL_FAILURE(soak.run());
     EXPECT_EQ(soak.fates[kRefused] + soak.fates[kDoubt], 0u) << "seed " << seed;
   }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <initializer_list>
 #include <iterator>
 #include <set>
 
 #include <nlohmann/json.hpp>
+
+#include "base/text_file.hpp"
 
 namespace rio::sim {
 namespace {
@@ -284,20 +284,13 @@ int parse_topology(std::string_view json, Topology* out, std::string* error) {
 }
 
 int load_topology(const std::string& path, Topology* out, std::string* error) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    const int reason = errno != 0 ? errno : EIO;
-    *error = path + ": " + std::strerror(reason) + "; name a topology file";
-    return -reason;
+  std::string text;
+  int rc = base::read_text_file(path, kFileBytesMax, &text, error);
+  if (rc != 0) {
+    *error += "; name a topology file";
+    return rc;
   }
-  std::string text(kFileBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (file.bad() || text.size() > kFileBytesMax) {
-    *error = path + ": cannot be read, or has more than 4 MiB; name a topology file";
-    return -EINVAL;
-  }
-  const int rc = parse_topology(text, out, error);
+  rc = parse_topology(text, out, error);
   if (rc != 0) {
     *error = path + ": " + *error;
   }

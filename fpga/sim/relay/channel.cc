@@ -6,12 +6,13 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/sim/relay/meeting_point.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
@@ -30,6 +31,12 @@ void drain(const Fd& fd) {
 [[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
   *error = text + ": " + std::strerror(-rc);
   return rc;
+}
+
+/// What this process could not do.
+[[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
+  *error = "no connection to the relay: " + base::why(trouble);
+  return trouble.rc;
 }
 
 /// Text of the other side, which need not end.
@@ -55,6 +62,10 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
       std::this_thread::sleep_for(kConnectWait);  // many come at once
     }
   }
+  if (rc == -EAGAIN) {
+    return fail(error, -ETIMEDOUT,
+                "relay '" + ticket.relay + "' does not take one more process; is it stopped?");
+  }
   if (rc != 0) {
     return rc;
   }
@@ -62,12 +73,13 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
     return rc;
   }
   made->owner_ = getpid();
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are for the program's own threads
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  made->thread_ = std::thread([self = made.get()] { self->run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  rc = base::start_thread(
+      "rio-relay", [self = made.get()](const std::stop_token& stop) { self->run(stop); },
+      &made->thread_);
+  if (rc != 0) {
+    *error = "relay:" + ticket.relay + ": " + base::why_no_thread(rc);
+    return rc;
+  }
   *out = std::move(made);
   return 0;
 }
@@ -77,24 +89,23 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
   bell_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   order_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell_.valid() || !order_.valid()) {
-    return fail(error, -errno, "no descriptor; raise the limit of open files (ulimit -n)");
+    return fail(error, base::failed("eventfd"));
   }
-  if (const int rc = shm::Half::create(&mine_, &memory); rc != 0) {
-    return fail(error, rc, "no shared memory for a pool of buffers");
+  if (const base::Trouble trouble = shm::Half::create(&mine_, &memory)) {
+    return fail(error, trouble);
   }
   const Control join{
       .say = Say::kJoin, .board = ticket.board, .first_id = ticket.id, .ids = ticket.ids};
   const int fds[] = {memory.get(), bell_.get()};
   int rc = send_with_fds(socket_, std::as_bytes(std::span(&join, 1)), fds);
-  pollfd answer{socket_.get(), POLLIN, 0};
-  if (rc == 0 && poll(&answer, 1, kAnswerMs) <= 0) {
-    rc = -ETIMEDOUT;
+  if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
+    return fail(error, {"sendmsg", rc});
   }
   std::vector<Fd> theirs;
-  if (rc == 0) {
-    const ssize_t got =
-        receive_with_fds(socket_, std::as_writable_bytes(std::span(&seat_, 1)), &theirs);
-    rc = got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
+  base::Trouble trouble;
+  rc = rc == 0 ? hear_seat(&theirs, &trouble) : rc;
+  if (trouble) {
+    return fail(error, trouble);
   }
   if (rc != 0) {
     return fail(error, rc, "relay '" + ticket.relay + "' does not answer; look at it, or start it");
@@ -107,11 +118,35 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
       seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
     return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
   }
-  if (rc = shm::Half::map(theirs[0], &theirs_); rc != 0) {
-    return fail(error, rc, "relay '" + ticket.relay + "': its memory cannot be mapped");
+  bool sound = false;
+  if (trouble = shm::Half::map(theirs[0], &theirs_, &sound); trouble) {
+    return fail(error, trouble);
+  }
+  if (!sound) {
+    return fail(error, -EPROTO, "relay '" + ticket.relay + "' shows memory that is not sealed");
   }
   host_bell_ = std::move(theirs[1]);
   return 0;
+}
+
+/// The relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's; `trouble`: this process's.
+int Channel::hear_seat(std::vector<Fd>* fds, base::Trouble* trouble) {
+  pollfd answer{socket_.get(), POLLIN, 0};
+  int ready = 0;
+  while ((ready = poll(&answer, 1, kAnswerMs)) < 0 && errno == EINTR) {
+  }
+  if (ready < 0) {
+    *trouble = base::failed("poll");
+    return trouble->rc;
+  }
+  if (ready == 0) {
+    return -ETIMEDOUT;
+  }
+  const ssize_t got = receive_with_fds(socket_, std::as_writable_bytes(std::span(&seat_, 1)), fds);
+  if (got < 0 && got != -ECONNRESET && got != -EMSGSIZE) {
+    *trouble = {"recvmsg", static_cast<int>(got)};
+  }
+  return got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
 }
 
 Channel::~Channel() {
@@ -120,7 +155,7 @@ Channel::~Channel() {
       thread_.detach();  // forked since: there is no such thread here
       return;
     }
-    stop_ = true;
+    thread_.request_stop();
     eventfd_write(order_.get(), 1);
     thread_.join();
     shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
@@ -129,6 +164,10 @@ Channel::~Channel() {
 
 void Channel::want(uint32_t id) {
   const Control want{.say = Say::kWant, .first_id = id};
+  if (owner_ != getpid()) {
+    post({.say = Say::kNobody, .first_id = id});  // forked since: it is the parent's connection
+    return;
+  }
   if (send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
     // The relay does not listen now: whoever wants it asks again.
     post({.say = Say::kNobody, .first_id = id});
@@ -152,20 +191,14 @@ void Channel::post(const Control& news) {
   news_flag_->store(true, std::memory_order_release);
 }
 
-void Channel::set_poke(Member::Poke poke, void* ctx) {
-  const std::lock_guard lock(poke_mutex_);
-  poke_ = poke;
-  poke_ctx_ = ctx;
-}
-
 void Channel::poke_soon() {
   eventfd_write(order_.get(), 1);
 }
 
-void Channel::run() {
+void Channel::run(const std::stop_token& stop) {
   bool again = false;
   bool listens = true;
-  while (!stop_) {
+  while (!stop.stop_requested()) {
     pollfd fds[] = {{order_.get(), POLLIN, 0},
                     {bell_.get(), POLLIN, 0},
                     {listens ? socket_.get() : -1, POLLIN, 0}};
@@ -181,9 +214,8 @@ void Channel::run() {
       listens = hear();
       rung = true;
     }
-    if (rung && !stop_) {
-      const std::lock_guard lock(poke_mutex_);
-      again = poke_ != nullptr && poke_(poke_ctx_);
+    if (rung && !stop.stop_requested()) {
+      again = poke_.call();
     }
   }
 }

@@ -10,9 +10,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "base/trouble.hpp"
 #include "fpga/sim/fd.hpp"
 #include "fpga/sim/member.hpp"
+#include "fpga/sim/poke_target.hpp"
 #include "fpga/sim/relay/protocol.hpp"
 #include "fpga/sim/shm/half.hpp"
 
@@ -51,13 +54,14 @@ class Channel {
   void want(uint32_t id);
   /// kCame, kNobody, kGone; kCut: the relay is gone, or has cut us off. @return false: no news.
   [[nodiscard]] bool take(Control* out);
-  void set_poke(Member::Poke poke, void* ctx);
+  void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
   void poke_soon();
 
  private:
   Channel() = default;
   [[nodiscard]] int ask(const Ticket& ticket, std::string* error);
-  void run();
+  [[nodiscard]] int hear_seat(std::vector<Fd>* fds, base::Trouble* trouble);
+  void run(const std::stop_token& stop);
   [[nodiscard]] bool hear();
   void post(const Control& news);
 
@@ -71,16 +75,12 @@ class Channel {
   std::string relay_;
   int owner_ = 0;  // pid
   std::atomic<bool>* news_flag_ = nullptr;
-  std::thread thread_;
-  bool rung_ = false;  // of the thread
+  std::jthread thread_;
 
-  std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::deque<Control> news_;
 
-  std::mutex poke_mutex_;
-  Member::Poke poke_ = nullptr;
-  void* poke_ctx_ = nullptr;
+  PokeTarget poke_;
 };
 
 }  // namespace rio::sim::relay

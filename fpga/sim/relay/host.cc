@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,8 @@
 #include <span>
 #include <thread>
 
+#include "base/trouble.hpp"
+#include "fpga/sim/peer_process.hpp"
 #include "fpga/sim/relay/meeting_point.hpp"
 #include "fpga/sim/shm/half.hpp"
 #include "fpga/sim/shm/seen.hpp"
@@ -37,11 +38,6 @@ constexpr int kRetryMs = 1;
 enum Source : uint64_t { kListener = 0, kUntil = 1, kSocket = 2, kDeath = 3, kBell = 4 };
 [[nodiscard]] uint64_t event_of(Source source, uint32_t process) {
   return uint64_t{source} << 32 | process;
-}
-
-[[nodiscard]] bool peer_of(const Fd& socket, ucred* out) {
-  socklen_t len = sizeof *out;
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, out, &len) == 0;
 }
 
 [[nodiscard]] int watch(const Fd& epoll, const Fd& fd, uint64_t number) {
@@ -87,7 +83,9 @@ Host::Host(const HostConfig& config, Tell tell) : config_(config), tell_(tell), 
 
 int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
                  std::string* error) {
-  shm::let_others_see_us();
+  if (const base::Trouble slow = shm::let_others_see_us()) {
+    tell(true, shm::why_slow(slow));
+  }
   std::unique_ptr<Host> made(new Host(config, tell));
   if (const int rc = listen_as(config.name, &made->listener_, error); rc != 0) {
     return rc;
@@ -194,14 +192,19 @@ void Host::accept() {
       continue;
     }
     guest->pid = peer.pid;
-    guest->death = Fd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
+    const base::Trouble trouble = watch_process(peer.pid, &guest->death);
+    if (trouble && !told_pidfd_) {
+      told_pidfd_ = true;
+      tell_(true, "the death of a process is not seen while one that it has forked lives: " +
+                      base::why(trouble));
+    }
     if (guest->death.valid()) {
       static_cast<void>(watch(epoll_, guest->death, event_of(kDeath, guest->process)));
     }
     guests_[guest->process] = std::move(guest);
   }
-  if (rc == -EMFILE || rc == -ENFILE) {
-    tell_(true, "no descriptor for one more process; raise the limit of open files (ulimit -n)");
+  if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED) {
+    tell_(true, "no descriptor for one more process: " + base::why({"accept4", rc}));
     std::this_thread::sleep_for(std::chrono::milliseconds(kRetryMs));
   }
 }
@@ -286,10 +289,15 @@ int Host::open_ends(Guest& guest, std::vector<Fd>& fds, Fd* memory) {
   if (fds.size() != 2) {
     return -EPROTO;
   }
-  int rc = shm::Half::map(fds[0], &guest.theirs);
-  rc = rc == 0 ? shm::Half::create(&guest.mine, memory) : rc;
-  if (rc != 0) {
-    return rc;
+  bool sound = false;
+  base::Trouble trouble = shm::Half::map(fds[0], &guest.theirs, &sound);
+  if (!trouble && !sound) {
+    return -EPROTO;
+  }
+  trouble = trouble ? trouble : shm::Half::create(&guest.mine, memory);
+  if (trouble) {
+    tell_(true, "no connection to one more process: " + base::why(trouble));
+    return trouble.rc;
   }
   guest.bell = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!guest.bell.valid() || watch(epoll_, guest.bell, event_of(kBell, guest.process)) != 0) {
@@ -374,7 +382,7 @@ void Host::say(Guest& guest, const Control& what) {
 void Host::send_waiting(Guest& guest) {
   while (!guest.unsaid.empty()) {
     const auto bytes = std::as_bytes(std::span(&guest.unsaid.front(), 1));
-    if (send_with_fds(guest.socket, bytes, {}) == -EAGAIN) {
+    if (base::is_shortage(send_with_fds(guest.socket, bytes, {}))) {
       waiting_ = true;
       return;
     }

@@ -70,6 +70,7 @@ class Host {
   Traffic traffic_;                                    // uses rings of guests
   uint64_t joined_ = 0;
   uint64_t cut_off_ = 0;
+  bool told_pidfd_ = false;
   bool waiting_ = false;  // somebody did not take what was said to him
 };
 

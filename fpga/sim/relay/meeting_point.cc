@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
+#include "base/own_folder.hpp"
+#include "base/trouble.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
 namespace rio::sim::relay {
@@ -15,9 +16,7 @@ namespace {
 
 /// The folder that fabrics of processes are in, too; they leave alone what begins with a dot.
 [[nodiscard]] std::string folder() {
-  const char* const base = std::getenv("RIO_RUNTIME_DIR");
-  return std::string(base == nullptr || *base == '\0' ? "/dev/shm" : base) + "/riopmd-" +
-         std::to_string(geteuid());
+  return base::runtime_base() + "/" + base::user_folder_name();
 }
 [[nodiscard]] std::string path_of(const std::string& name) {
   return folder() + "/.relay-" + name;
@@ -33,18 +32,15 @@ namespace {
   if (lstat(folder().c_str(), &info) != 0) {
     return fail(error, -errno, folder());
   }
-  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return fail(error, -EPERM,
-                folder() +
-                    " is not a folder of this user alone; remove it, or set RIO_RUNTIME_DIR to a "
-                    "folder of yours");
-  }
-  return 0;
+  return base::check_own_folder(info, folder(), error);
 }
 
 }  // namespace
 
-int listen_as(const std::string& name, Fd* out, std::string* error) {
+namespace {
+
+/// @return as listen_as(); -ENOENT also where another program has removed the folder meanwhile.
+[[nodiscard]] int try_listen(const std::string& name, Fd* out, std::string* error) {
   if (mkdir(folder().c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(error, -errno,
                 folder() + " cannot be made; set RIO_RUNTIME_DIR to a folder of yours");
@@ -56,7 +52,21 @@ int listen_as(const std::string& name, Fd* out, std::string* error) {
   if (rc == -EADDRINUSE) {
     return fail(error, rc, "a relay '" + name + "' runs already; take another name, or end it");
   }
-  return rc == 0 ? 0 : fail(error, rc, path_of(name));
+  if (rc != 0) {
+    *error = path_of(name) + ": " + std::strerror(-rc) + base::remedy_of(rc);
+  }
+  return rc;
+}
+
+}  // namespace
+
+int listen_as(const std::string& name, Fd* out, std::string* error) {
+  constexpr int kTries = 1000;
+  int rc = -ENOENT;
+  for (int tries = 0; rc == -ENOENT && tries < kTries; ++tries) {
+    rc = try_listen(name, out, error);
+  }
+  return rc;
 }
 
 void stop_listening(const std::string& name) {
@@ -65,11 +75,14 @@ void stop_listening(const std::string& name) {
 }
 
 int connect_to_relay(const std::string& name, Fd* out, std::string* error) {
-  int rc = connect_to(path_of(name), SOCK_SEQPACKET, out);
+  const int rc = connect_to(path_of(name), SOCK_SEQPACKET, out);
   if (rc == -ENOENT || rc == -ECONNREFUSED) {
     return fail(error, -ENOENT, "no relay '" + name + "'; start it: rio-relay " + name);
   }
-  rc = rc == 0 ? check_folder(error) : fail(error, rc, path_of(name));
+  if (const int wrong = check_folder(error); wrong != 0 || rc == 0) {
+    return wrong;
+  }
+  *error = path_of(name) + ": " + std::strerror(-rc) + base::remedy_of(rc);
   return rc;
 }
 

@@ -121,13 +121,17 @@ RelayWire::RelayWire() = default;
 RelayWire::~RelayWire() = default;
 
 int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::string* error) {
-  shm::let_others_see_us();
+  const base::Trouble slow = shm::let_others_see_us();
   std::unique_ptr<RelayWire> wire(new RelayWire);
   std::unique_ptr<Channel> channel;
   if (const int rc = Channel::join(ticket, &wire->news_, &channel, error); rc != 0) {
     return rc;
   }
   wire->plug(std::move(channel));
+  if (slow) {
+    wire->slow_ = shm::why_slow(slow);
+    wire->channel_->poke_soon();
+  }
   *out = std::move(wire);
   return 0;
 }
@@ -425,6 +429,10 @@ void RelayWire::deliver(uint32_t lane, std::span<const uint8_t> frame) {
 }
 
 bool RelayWire::next_trouble(std::string* text) {
+  if (!slow_.empty() && !told_slow_.exchange(true)) {
+    *text = slow_;
+    return true;
+  }
   if (!link_is_lost() || told_lost_.exchange(true)) {
     return false;
   }

@@ -72,6 +72,8 @@ class RelayWire final : public Member {
   std::atomic<bool> news_{false};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> lost_{false};
+  std::string slow_;  // set by join(): sleeping takes longer than it should
+  std::atomic<bool> told_slow_{false};
   std::atomic<bool> told_lost_{false};
   std::string why_lost_;
   model::FrameRingShared nothing_;

@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "base/own_folder.hpp"
+#include "fpga/sim/peer_process.hpp"
+#include "fpga/sim/shm/free_ids.hpp"
 
 namespace rio::sim::shm {
 namespace {
@@ -38,44 +40,29 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
   return rc;
 }
 
-/// What to do about it, as far as it is known.
-[[nodiscard]] const char* remedy(int rc) {
-  switch (-rc) {
-    case ENOSPC:
-    case EDQUOT:
-      return "; make room, or set RIO_RUNTIME_DIR to a folder of yours";
-    case EMFILE:
-      return "; raise the limit of open files (ulimit -n)";
-    default:
-      return "";
-  }
+/// Of a folder or a file in it. @param rc -errno.
+[[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what) {
+  *error = path + " cannot be " + what + ": " + std::strerror(-rc);
+  *error += rc == -ENOSPC || rc == -EDQUOT || rc == -EROFS || rc == -EACCES
+                ? "; make room, or set RIO_RUNTIME_DIR to a folder of yours"
+                : base::remedy_of(rc);
+  return rc;
 }
 
-/// A folder of this user alone, made if need be. Not followed if it is a link.
-[[nodiscard]] int open_own_folder(int at, const std::string& name, const std::string& path, Fd* out,
-                                  std::string* error) {
-  if (mkdirat(at, name.c_str(), 0700) != 0 && errno != EEXIST) {
-    const int rc = -errno;
-    return fail(error, rc == -ENOENT ? -EAGAIN : rc,
-                path + " cannot be made; make room, or set RIO_RUNTIME_DIR to a folder of yours");
-  }
-  Fd fd(openat(at, name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) {
-    const int rc = -errno;
-    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path + " cannot be opened" + remedy(rc));
-  }
+/// Descriptors have names there, by which address_in() finds sockets.
+[[nodiscard]] int check_proc(const Fd& folder, std::string* error) {
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) {
-    return fail(error, -errno, path);
+  const std::string path = "/proc/self/fd/" + std::to_string(folder.get());
+  if (stat(path.c_str(), &info) == 0) {
+    return 0;
   }
-  if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return fail(error, -EPERM,
-                path +
-                    " is open to other users; remove it, or set RIO_RUNTIME_DIR to a folder of "
-                    "yours");
-  }
-  *out = std::move(fd);
-  return 0;
+  const int rc = -errno;
+  *error = rc == -ENOENT || rc == -ENOTDIR
+               ? "no /proc here (" + path +
+                     "), by which members find each other; mount it: mount "
+                     "-t proc proc /proc"
+               : path + ": " + std::strerror(-rc) + base::remedy_of(rc);
+  return rc;
 }
 
 [[nodiscard]] bool number_of(std::string_view name, uint32_t* out) {
@@ -110,20 +97,27 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 }  // namespace
 
 int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::string* error) {
-  int rc = -EAGAIN;
   // Whoever leaves last removes the folder that we have just opened: then there is a next one.
-  for (int attempt = 0; rc == -EAGAIN && attempt < 1000; ++attempt) {
+  const auto until = std::chrono::steady_clock::now() + kLockWaitAll;
+  do {
     std::unique_ptr<Directory> made(new Directory);
-    rc = made->open_folder(seat.fabric, error);
-    rc = rc == 0 ? made->lock(error) : rc;
-    rc = rc == 0 ? made->take(seat, error) : rc;
+    int rc = 0;
+    Step step = made->open_folder(seat.fabric, &rc, error);
+    step = step == Step::kDone ? made->lock(&rc, error) : step;
+    if (step == Step::kGone) {
+      continue;
+    }
+    rc = step == Step::kDone ? made->take(seat, error) : rc;
     made->lock_.reset();
     if (rc == 0) {
       made->sweep_fabrics();
       *out = std::move(made);
     }
-  }
-  return rc;
+    return rc;
+  } while (std::chrono::steady_clock::now() < until);
+  return fail(error, -ETIMEDOUT,
+              "the folder of shm:" + seat.fabric +
+                  " is removed again and again while it is opened; end what removes it");
 }
 
 Directory::~Directory() {
@@ -131,7 +125,8 @@ Directory::~Directory() {
     return;
   }
   std::string ignored;  // the next one cleans up
-  if (lock(&ignored) != 0) {
+  int rc = 0;
+  if (lock(&rc, &ignored) != Step::kDone) {
     return;
   }
   for (uint32_t i = 0; i < ids_; ++i) {
@@ -144,67 +139,113 @@ Directory::~Directory() {
   }
 }
 
-int Directory::open_folder(const std::string& fabric, std::string* error) {
-  const char* base = std::getenv("RIO_RUNTIME_DIR");
-  base = base == nullptr || *base == '\0' ? "/dev/shm" : base;
-  const Fd root(open(base, O_DIRECTORY | O_CLOEXEC));
+/// A folder of this user alone, made if need be. Not followed if it is a link.
+Directory::Step Directory::open_own_folder(int at, const std::string& name, const std::string& path,
+                                           Fd* out, int* rc, std::string* error) {
+  const bool made = mkdirat(at, name.c_str(), 0700) == 0;
+  const int why = made ? 0 : errno;
+  Fd fd;
+  if (made || why == EEXIST) {
+    fd = Fd(openat(at, name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  struct stat info {};
+  if (!fd.valid()) {
+    const int failed = made || why == EEXIST ? errno : why;
+    if (failed == ENOENT) {
+      return Step::kGone;
+    }
+    // A foreign folder is told as such, and not as one that cannot be opened.
+    if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
+        (*rc = base::check_own_folder(info, path, error)) == 0) {
+      *rc = fail_at(error, -failed, path, why == EEXIST ? "opened" : "made");
+    }
+    return Step::kFailed;
+  }
+  *rc = fstat(fd.get(), &info) == 0 ? base::check_own_folder(info, path, error)
+                                    : fail_at(error, -errno, path, "looked at");
+  *out = std::move(fd);
+  return *rc == 0 ? Step::kDone : Step::kFailed;
+}
+
+Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::string* error) {
+  const std::string base = base::runtime_base();
+  const Fd root(open(base.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
-    return fail(error, -errno,
-                std::string(base) + " cannot be opened; set RIO_RUNTIME_DIR to a folder of yours");
+    const int failed = -errno;
+    const bool ours = failed == -EMFILE || failed == -ENFILE || failed == -ENOMEM;
+    *rc = fail(error, failed,
+               base + " cannot be opened" +
+                   (ours ? base::remedy_of(failed) : "; set RIO_RUNTIME_DIR to a folder of yours"));
+    return Step::kFailed;
   }
-  const std::string user = "riopmd-" + std::to_string(geteuid());
-  user_path_ = std::string(base) + "/" + user;
-  if (const int rc = open_own_folder(root.get(), user, user_path_, &parent_, error); rc != 0) {
-    return rc;
-  }
+  user_path_ = base + "/" + base::user_folder_name();
   fabric_ = fabric;
   path_ = user_path_ + "/" + fabric;
-  return open_own_folder(parent_.get(), fabric, path_, &folder_, error);
+  Step step =
+      open_own_folder(root.get(), base::user_folder_name(), user_path_, &parent_, rc, error);
+  step = step == Step::kDone ? open_own_folder(parent_.get(), fabric, path_, &folder_, rc, error)
+                             : step;
+  if (step == Step::kDone && (*rc = check_proc(folder_, error)) != 0) {
+    return Step::kFailed;
+  }
+  return step;
 }
 
 /// Many that come at once wait for each other, on few cores for long; for one that does not go on
 /// nobody does.
-int Directory::lock(std::string* error) {
+Directory::Step Directory::lock(int* rc, std::string* error) {
   using Clock = std::chrono::steady_clock;
   const auto last = Clock::now() + kLockWaitAll;
   auto until = Clock::now() + kLockWait;
   int64_t holder = 0;
-  int rc = 0;
-  while ((rc = try_lock(error)) == -EWOULDBLOCK) {
+  Step step = Step::kDone;
+  while ((step = try_lock(rc, error)) == Step::kHeld) {
     const auto now = Clock::now();
     if (const int64_t next = last_locked(); next != holder) {
       holder = next;
       until = now + kLockWait;
     }
     if (now > until || now > last) {
-      return fail(error, -ETIMEDOUT,
-                  path_ +
-                      "/lock is held by a process that does not go on; see who with fuser, and "
-                      "end it");
+      *rc = fail(error, -ETIMEDOUT,
+                 path_ +
+                     "/lock is held by a process that does not go on; see who with fuser, and "
+                     "end it");
+      return Step::kFailed;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return rc;
+  return step;
 }
 
-/// @return -EWOULDBLOCK: somebody has it; -EAGAIN: the folder is gone.
-int Directory::try_lock(std::string* error) {
+Directory::Step Directory::try_lock(int* rc, std::string* error) {
   Fd fd(openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) {
-    const int rc = -errno;
-    return fail(error, rc == -ENOENT ? -EAGAIN : rc, path_ + "/lock cannot be opened" + remedy(rc));
+    *rc = -errno;
+    if (*rc == -ENOENT) {
+      return Step::kGone;
+    }
+    *rc = fail_at(error, *rc, path_ + "/lock", "opened");
+    return Step::kFailed;
   }
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK || errno == EINTR ? -EWOULDBLOCK
-                                                  : fail(error, -errno, path_ + "/lock");
+    *rc = -errno;
+    if (*rc == -EWOULDBLOCK || *rc == -EINTR) {
+      return Step::kHeld;
+    }
+    *rc = fail_at(error, *rc, path_ + "/lock", "locked");
+    return Step::kFailed;
   }
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0 || info.st_nlink == 0) {
-    return fail(error, -EAGAIN, path_ + " went away");
+  if (fstat(fd.get(), &info) != 0) {
+    *rc = fail_at(error, -errno, path_ + "/lock", "looked at");
+    return Step::kFailed;
+  }
+  if (info.st_nlink == 0) {
+    return Step::kGone;
   }
   lock_ = std::move(fd);
   static_cast<void>(futimens(lock_.get(), nullptr));  // others see that somebody else has it
-  return 0;
+  return Step::kDone;
 }
 
 /// When somebody took the lock, as the file tells it.
@@ -219,41 +260,43 @@ std::vector<std::string> Directory::names() const {
   return names_in(folder_);
 }
 
-bool Directory::alive(uint32_t id) const {
+/// @param trouble set if this process could not find out.
+bool Directory::may_live(uint32_t id, base::Trouble* trouble) const {
   Fd socket;
-  const int rc = connect(id, &socket);
-  if (rc != 0) {
-    return rc != -ECONNREFUSED && rc != -ENOENT;
+  if (const Called called = connect(id, &socket, trouble); called != Called::kConnected) {
+    return called != Called::kNobody;
   }
   // A child that was forked may have inherited the socket of a dead parent, who had listened.
   ucred peer{};
-  socklen_t len = sizeof peer;
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 || peer.pid <= 0 ||
-         kill(peer.pid, 0) == 0 || errno != ESRCH;
+  return !peer_of(socket, &peer) || peer.pid <= 0 || !has_died(peer.pid);
 }
 
-// Removes the sockets of the dead. @return destIDs of the living.
-std::set<uint32_t> Directory::sweep() const {
-  std::set<uint32_t> live;
+/// Removes the sockets of the dead. @param live destIDs of the living. @return 0, -errno.
+int Directory::sweep(std::set<uint32_t>* live, std::string* error) const {
   for (const std::string& name : names()) {
     uint32_t id = 0;
     if (!number_of(name, &id)) {
       continue;
     }
-    if (alive(id)) {
-      live.insert(id);
+    base::Trouble trouble;
+    if (may_live(id, &trouble)) {
+      live->insert(id);
     } else {
       unlinkat(folder_.get(), name.c_str(), 0);
     }
+    if (trouble) {
+      *error = path_ + ": members cannot be looked for: " + base::why(trouble);
+      return trouble.rc;
+    }
   }
-  return live;
+  return 0;
 }
 
 bool Directory::anybody() const {
   const std::vector<std::string> all = names();
   return std::any_of(all.begin(), all.end(), [&](const std::string& name) {
     uint32_t id = 0;
-    return number_of(name, &id) && alive(id);
+    return number_of(name, &id) && may_live(id, nullptr);
   });
 }
 
@@ -296,43 +339,11 @@ int Directory::write_board(const Board& board) const {
   return 0;
 }
 
-namespace {
-
-/// The lowest `ids` in a row that are free.
-[[nodiscard]] uint32_t lowest_free(const std::set<uint32_t>& taken, uint32_t ids) {
-  uint32_t first = 1;
-  for (const uint32_t id : taken) {
-    if (id >= first && id - first < ids) {
-      first = id + 1;
-    }
-  }
-  return first;
-}
-
-[[nodiscard]] bool all_free(const std::set<uint32_t>& taken, uint32_t first, uint32_t ids) {
-  const auto it = taken.lower_bound(first);
-  return it == taken.end() || *it - first >= ids;
-}
-
-/// Where a member gets in who only wishes for `seat.id`; there if nothing is free.
-[[nodiscard]] uint32_t next_free(const std::set<uint32_t>& taken, const Seat& seat) {
-  constexpr uint32_t kEnd = 1u << 16;
-  const uint32_t places = (kEnd - 1) / seat.id_step;
-  uint32_t first = seat.id;
-  for (uint32_t tried = 0; tried <= places; ++tried) {
-    if (all_free(taken, first, seat.ids)) {
-      return first;
-    }
-    first += seat.id_step;
-    first = first + seat.ids >= kEnd ? seat.id_step : first;
-  }
-  return seat.id;
-}
-
-}  // namespace
-
 int Directory::take(const Seat& seat, std::string* error) {
-  const std::set<uint32_t> live = sweep();
+  std::set<uint32_t> live;
+  if (const int rc = sweep(&live, error); rc != 0) {
+    return rc;
+  }
   std::vector<Board> boards = sweep_boards(live);
   std::set<uint32_t> taken = live;
   for (const Board& board : boards) {
@@ -342,7 +353,7 @@ int Directory::take(const Seat& seat, std::string* error) {
   }
   uint32_t first = seat.id != 0 ? seat.id : lowest_free(taken, seat.ids);
   if (seat.id != 0 && seat.id_step != 0 && seat.board.empty()) {
-    first = next_free(taken, seat);
+    first = next_free(taken, seat.id, seat.ids, seat.id_step);
   }
   uint32_t ids = seat.ids;
   if (!seat.board.empty()) {
@@ -407,21 +418,33 @@ int Directory::listen_at(uint32_t id, std::string* error) {
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
     const int rc = -errno;
-    return fail(error, rc, path_ + ": no socket for destID " + std::to_string(id) + remedy(rc));
+    *error = path_ + ": no socket for destID " + std::to_string(id) + ": " + std::strerror(-rc) +
+             base::remedy_of(rc);
+    return rc;
   }
   listener_ = std::move(fd);
   return 0;
 }
 
-int Directory::connect(uint32_t id, Fd* out) const {
+Directory::Called Directory::connect(uint32_t id, Fd* out, base::Trouble* trouble) const {
   Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = address_in(folder_, std::to_string(id));
-  if (!fd.valid() ||
-      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return -errno;
+  if (fd.valid() &&
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    *out = std::move(fd);
+    return Called::kConnected;
   }
-  *out = std::move(fd);
-  return 0;
+  const int rc = -errno;
+  if (fd.valid() && (rc == -ENOENT || rc == -ECONNREFUSED)) {
+    return Called::kNobody;
+  }
+  if (fd.valid() && rc == -EAGAIN) {
+    return Called::kBusy;
+  }
+  if (trouble != nullptr) {
+    *trouble = {fd.valid() ? "connect" : "socket", rc};
+  }
+  return Called::kTrouble;
 }
 
 // With the lock held and nobody there.
@@ -454,8 +477,9 @@ void Directory::sweep_fabrics() const {
     other.parent_ = Fd(fcntl(parent_.get(), F_DUPFD_CLOEXEC, 0));
     other.folder_ = Fd(openat(parent_.get(), name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     std::string ignored;  // then somebody else does it
-    if (other.parent_.valid() && other.folder_.valid() && other.try_lock(&ignored) == 0 &&
-        !other.anybody()) {
+    int rc = 0;
+    if (other.parent_.valid() && other.folder_.valid() &&
+        other.try_lock(&rc, &ignored) == Step::kDone && !other.anybody()) {
       other.remove_folder();
     }
   }

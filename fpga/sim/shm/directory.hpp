@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/trouble.hpp"
 #include "fpga/sim/fd.hpp"
 
 namespace rio::sim::shm {
@@ -49,9 +50,15 @@ class Directory {
   /// Non-blocking, SOCK_SEQPACKET, of this object.
   [[nodiscard]] const Fd& listener() const { return listener_; }
 
-  /// Connect to whoever has a destID; any thread. @return 0; -ENOENT, -ECONNREFUSED: nobody;
-  /// -EAGAIN: too many do.
-  [[nodiscard]] int connect(uint32_t id, Fd* out) const;
+  /// What came of a call.
+  enum class Called : uint8_t {
+    kConnected,
+    kNobody,   ///< no living process has the destID
+    kBusy,     ///< too many call there: try again
+    kTrouble,  ///< this process cannot: `trouble` says why
+  };
+  /// Connect to the process that has a destID; any thread. @param trouble may be null.
+  [[nodiscard]] Called connect(uint32_t id, Fd* out, base::Trouble* trouble) const;
 
  private:
   /// A board's file: which destIDs are its.
@@ -61,18 +68,29 @@ class Directory {
     uint32_t ids;
   };
 
+  /// How far a step of joining came. No errno says it: two of these would be EAGAIN.
+  enum class Step : uint8_t {
+    kDone,
+    kHeld,    ///< another process has the lock
+    kGone,    ///< the folder was removed: begin again
+    kFailed,  ///< `rc` is -errno, `error` says what and why
+  };
+
   Directory() = default;
-  [[nodiscard]] int open_folder(const std::string& fabric, std::string* error);
-  [[nodiscard]] int lock(std::string* error);
-  [[nodiscard]] int try_lock(std::string* error);
+  [[nodiscard]] static Step open_own_folder(int at, const std::string& name,
+                                            const std::string& path, Fd* out, int* rc,
+                                            std::string* error);
+  [[nodiscard]] Step open_folder(const std::string& fabric, int* rc, std::string* error);
+  [[nodiscard]] Step lock(int* rc, std::string* error);
+  [[nodiscard]] Step try_lock(int* rc, std::string* error);
   [[nodiscard]] int64_t last_locked() const;
   [[nodiscard]] int take(const Seat& seat, std::string* error);
   [[nodiscard]] int take_board(const Seat& seat, const std::set<uint32_t>& taken,
                                std::vector<Board>& boards, uint32_t* first, std::string* error);
   [[nodiscard]] int listen_at(uint32_t id, std::string* error);
-  [[nodiscard]] bool alive(uint32_t id) const;
+  [[nodiscard]] bool may_live(uint32_t id, base::Trouble* trouble) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  [[nodiscard]] std::set<uint32_t> sweep() const;
+  [[nodiscard]] int sweep(std::set<uint32_t>* live, std::string* error) const;
   [[nodiscard]] std::vector<Board> sweep_boards(const std::set<uint32_t>& live) const;
   [[nodiscard]] int write_board(const Board& board) const;
   [[nodiscard]] bool anybody() const;

@@ -1,35 +1,32 @@
 #include "fpga/sim/shm/exchange.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
+#include <cstring>
 #include <span>
 
+#include "base/no_cancel.hpp"
+#include "base/thread.hpp"
+#include "fpga/sim/peer_process.hpp"
 #include "fpga/sim/unix_socket.hpp"
 
 namespace rio::sim::shm {
 namespace {
 
-constexpr uint32_t kIdsMax = 31;  // queue pairs of a card
 constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
 
-[[nodiscard]] int make_bell(Fd* out) {
-  Fd fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!fd.valid()) {
-    return -errno;
-  }
-  *out = std::move(fd);
-  return 0;
+/// By any thread, also one that may not be unwound.
+void ring(const Fd& bell) {
+  const base::NoCancel no_cancel;
+  eventfd_write(bell.get(), 1);
 }
 
 void drain(int fd) {
@@ -37,29 +34,9 @@ void drain(int fd) {
   static_cast<void>(!read(fd, &times, sizeof times));
 }
 
-[[nodiscard]] bool covers(const Link& link, uint32_t id) {
-  return id - link.first_id < link.ids;
-}
-
-[[nodiscard]] bool overlap(const Link& link, const Greeting& other) {
-  return other.first_id - link.first_id < link.ids || link.first_id - other.first_id < other.ids;
-}
-
-[[nodiscard]] bool readable(int fd) {
-  pollfd one{fd, POLLIN, 0};
-  return poll(&one, 1, 0) > 0;
-}
-
-/// Also if a child that was forked has the socket too.
-void hang_up(const Fd& socket) {
-  if (socket.valid()) {
-    shutdown(socket.get(), SHUT_RDWR);
-  }
-}
-
-[[nodiscard]] bool peer_of(const Fd& socket, ucred* out) {
-  socklen_t len = sizeof *out;
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, out, &len) == 0;
+/// Whether it makes no sense to try again. @param trouble -errno of this process's own; 0: none.
+[[nodiscard]] bool is_final(int trouble) {
+  return trouble != 0 && !base::is_shortage(trouble);
 }
 
 }  // namespace
@@ -76,11 +53,8 @@ Exchange::~Exchange() {
     return;
   }
   if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    eventfd_write(order_.get(), 1);
+    thread_.request_stop();
+    ring(order_);
     thread_.join();
   }
   for (const LinkPtr& link : links_) {
@@ -88,32 +62,48 @@ Exchange::~Exchange() {
   }
 }
 
-int Exchange::start() {
-  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid() || getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
-    return -errno;
+int Exchange::start(std::string* error) {
+  if (const base::Trouble trouble = try_out()) {
+    *error = "no connections to other processes: " + base::why(trouble);
+    return trouble.rc;
   }
-  int rc = make_bell(&order_);
-  rc = rc == 0 ? watch(order_.get(), Fdkind::kBell, nullptr) : rc;
-  rc = rc == 0 ? watch(directory_->listener().get(), Fdkind::kSocket, nullptr) : rc;
+  const int rc = base::start_thread(
+      "rio-shm", [this](const std::stop_token& stop) { run(stop); }, &thread_);
   if (rc != 0) {
-    return rc;
+    *error = base::why_no_thread(rc);
   }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are for the program's own threads
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return 0;
+  return rc;
+}
+
+/// Opens what the thread needs, and does once what each connection needs: what is forbidden is told
+/// when the card is opened.
+base::Trouble Exchange::try_out() {
+  if (getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
+    return base::failed("getrandom");
+  }
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event none{};
+  if (!epoll_.valid() || epoll_wait(epoll_.get(), &none, 1, 0) < 0) {
+    return base::failed(epoll_.valid() ? "epoll_wait" : "epoll_create1");
+  }
+  Half half;
+  Half seen;
+  Fd memory;
+  bool sound = false;
+  base::Trouble trouble = make_bell(&order_);
+  trouble = trouble ? trouble : watch(order_.get(), Fdkind::kBell, nullptr);
+  trouble = trouble ? trouble : watch(directory_->listener().get(), Fdkind::kSocket, nullptr);
+  trouble = trouble ? trouble : Half::create(&half, &memory);
+  return trouble ? trouble : Half::map(memory, &seen, &sound);
 }
 
 void Exchange::want(uint32_t id) {
+  troubles_.set_unreachable(id, 1, 0);  // of the last time
   {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 void Exchange::cut(const LinkPtr& link) {
@@ -121,7 +111,13 @@ void Exchange::cut(const LinkPtr& link) {
     const std::lock_guard lock(mutex_);
     cut_orders_.push_back(link);
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
+}
+
+void Exchange::tell(const std::string& text) {
+  if (troubles_.tell(text)) {
+    poke_soon();
+  }
 }
 
 void Exchange::poke_soon() {
@@ -129,7 +125,7 @@ void Exchange::poke_soon() {
     const std::lock_guard lock(mutex_);
     poke_order_ = true;
   }
-  eventfd_write(order_.get(), 1);
+  ring(order_);
 }
 
 bool Exchange::take(News* out) {
@@ -142,12 +138,6 @@ bool Exchange::take(News* out) {
   return true;
 }
 
-void Exchange::set_poke(Poke poke, void* ctx) {
-  const std::lock_guard lock(poke_mutex_);
-  poke_ = poke;
-  poke_ctx_ = ctx;
-}
-
 void Exchange::post(News news) {
   const std::lock_guard lock(mutex_);
   news_.push_back(std::move(news));
@@ -156,36 +146,46 @@ void Exchange::post(News news) {
   rung_ = true;
 }
 
-void Exchange::run() {
+void Exchange::run(const std::stop_token& stop) {
   epoll_event events[kEventsMax];
   for (;;) {
     const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms());
+    if (count < 0 && errno != EINTR) {
+      hear_nothing(base::failed("epoll_wait"));
+    }
     for (int i = 0; i < count; ++i) {
       on_event(events[i].data.fd);
     }
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) {
-        return;
-      }
+    if (stop.stop_requested()) {
+      return;
     }
     call_wanted();
     if (std::exchange(rung_, false) || (again_ && count == 0)) {
-      const std::lock_guard lock(poke_mutex_);
-      again_ = poke_ != nullptr && poke_(poke_ctx_);
+      again_ = poke_.call();
     }
   }
 }
 
-int Exchange::watch(int fd, Fdkind kind, const LinkPtr& link) {
+/// The thread hears of nothing any more: it takes orders, and says that they cannot be followed.
+void Exchange::hear_nothing(const base::Trouble& trouble) {
+  note(trouble);
+  take_orders();
+  for (auto& [id, wanted] : wanted_) {
+    give_up(id, trouble.rc);
+  }
+  wanted_.clear();
+  std::this_thread::sleep_for(kTryAgain);
+}
+
+base::Trouble Exchange::watch(int fd, Fdkind kind, const LinkPtr& link) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.fd = fd;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    return -errno;
+    return base::failed("epoll_ctl");
   }
   watched_[fd] = {kind, link};
-  return 0;
+  return {};
 }
 
 void Exchange::forget(int fd) {
@@ -212,7 +212,7 @@ void Exchange::on_event(int fd) {
   } else if (watched.kind == Fdkind::kBell) {
     drain(fd);
     rung_ = true;
-  } else if (readable(fd)) {
+  } else if (is_readable(watched.link->process)) {
     down(watched.link);
   }
 }
@@ -246,7 +246,7 @@ void Exchange::call_wanted() {
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     auto& [id, wanted] = *it;
     const auto link = std::find_if(links_.begin(), links_.end(), [id = id](const LinkPtr& l) {
-      return covers(*l, id) || (l->ours && l->wanted == id);
+      return l->covers(id) || (l->ours && l->wanted == id);
     });
     bool over = false;
     if (link != links_.end()) {
@@ -254,11 +254,12 @@ void Exchange::call_wanted() {
       wanted.next = Clock::time_point::max();  // until something happens to the link
     } else if (wanted.next <= Clock::now()) {
       bool nobody = false;
-      call(id, wanted, &nobody);
-      nobody = nobody || wanted.tries > kTriesMax;
-      if (nobody) {
-        post({News::kNobody, id, nullptr});
-        over = true;
+      if (!is_final(wanted.trouble)) {
+        call(id, wanted, &nobody);
+      }
+      over = nobody || wanted.tries > kTriesMax || is_final(wanted.trouble);
+      if (over) {
+        give_up(id, wanted.trouble);
       }
     }
     it = over ? wanted_.erase(it) : std::next(it);
@@ -269,62 +270,85 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
   ++wanted.tries;
   wanted.next = Clock::now() + kTryAgain;
   auto link = std::make_shared<Link>();
-  int rc = directory_->connect(id, &link->socket);
-  if (rc == -EAGAIN) {
+  base::Trouble trouble;
+  const Directory::Called called = directory_->connect(id, &link->socket, &trouble);
+  if (called == Directory::Called::kBusy) {
     --wanted.tries;
-    return;  // many call there
-  }
-  Fd memory;
-  rc = rc == 0 && !know(*link) ? -EPERM : rc;
-  rc = rc == 0 ? Half::create(&link->mine, &memory) : rc;
-  rc = rc == 0 ? make_bell(&link->bell) : rc;
-  if (rc != 0) {
-    *nobody = !lacks(rc);
     return;
   }
   link->state = Link::kCalled;
   link->ours = true;
   link->wanted = id;
-  if (say(*link, Say::kCall, &memory) == 0 &&
-      watch(link->socket.get(), Fdkind::kSocket, link) == 0) {
+  Fd memory;
+  *nobody = called == Directory::Called::kNobody ||
+            (called == Directory::Called::kConnected && !know(*link, &trouble) && !trouble);
+  if (*nobody) {
+    wanted.trouble = 0;
+    return;
+  }
+  trouble = trouble ? trouble : Half::create(&link->mine, &memory);
+  trouble = trouble ? trouble : make_bell(&link->bell);
+  const bool said = !trouble && say(*link, Say::kCall, &memory, &trouble);
+  trouble = !said || trouble ? trouble : watch_link(link);
+  if (trouble) {
+    wanted.trouble = trouble.rc;
+    note(trouble);
+  } else if (said) {
     links_.push_back(link);
     wanted.next = Clock::time_point::max();  // until something happens to the link
   }
 }
 
-// Whether it is this process that has too little of something. It tries again, but is told.
-bool Exchange::lacks(int rc) {
-  const bool lacks = rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC;
-  if (lacks) {
-    lacking_.store(rc, std::memory_order_relaxed);
-    rung_ = true;
-  }
-  return lacks;
+/// Until it is wanted again. @param trouble of this process; 0: nobody is there.
+void Exchange::give_up(uint32_t id, int trouble) {
+  // EAGAIN is "not yet" to those who send.
+  troubles_.set_unreachable(id, 1, trouble == -EAGAIN ? -ENOMEM : trouble);
+  post({News::kNobody, id, nullptr});
 }
 
-// Who is at the other end? The pidfd is of that process if something comes by the socket later on:
-// one that has died says nothing, whoever has its number now.
-bool Exchange::know(Link& link) const {
-  ucred peer{};
-  if (!peer_of(link.socket, &peer) || peer.uid != geteuid()) {
-    return false;
-  }
-  link.pid = peer.pid;
-  if (peer.pid > 0) {
-    link.process = Fd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
-  }
-  return true;
+void Exchange::note(const base::Trouble& trouble) {
+  rung_ = troubles_.note(trouble) || rung_;
 }
 
-int Exchange::say(const Link& link, Say what, const Fd* memory) const {
+/// What stood in the way of a link, which may be one that somebody waits for.
+void Exchange::note(const base::Trouble& trouble, const Link& link) {
+  note(trouble);
+  const auto it = wanted_.find(link.wanted);
+  if (link.ours && it != wanted_.end()) {
+    it->second.trouble = trouble.rc;
+  }
+}
+
+/// @return false: there is nobody for us, or `trouble` stood in the way.
+bool Exchange::know(Link& link, base::Trouble* trouble) {
+  const Peer peer = identify(link, trouble);
+  if (peer == Peer::kKnown && *trouble) {
+    tell("the death of a partner is not seen while a process that it has forked lives: " +
+         base::why(*trouble));
+    *trouble = {};
+  }
+  return peer == Peer::kKnown;
+}
+
+bool Exchange::say(const Link& link, Say what, const Fd* memory, base::Trouble* trouble) const {
   const Greeting greeting{.say = what,
                           .nonce = nonce_,
                           .first_id = directory_->first_id(),
                           .ids = directory_->ids(),
                           .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
-  const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
-  return send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
-                       std::span(fds, memory == nullptr ? 0 : 2));
+  return send_greeting(link, greeting, memory, trouble);
+}
+
+/// Its socket, and the process behind it.
+base::Trouble Exchange::watch_link(const LinkPtr& link) {
+  base::Trouble trouble = watch(link->socket.get(), Fdkind::kSocket, link);
+  if (!trouble && link->process.valid()) {
+    trouble = watch(link->process.get(), Fdkind::kProcess, link);
+    if (trouble) {
+      forget(link->socket.get());
+    }
+  }
+  return trouble;
 }
 
 void Exchange::accept() {
@@ -333,13 +357,19 @@ void Exchange::accept() {
   while ((rc = accept_from(directory_->listener(), &socket)) == 0) {
     auto link = std::make_shared<Link>();
     link->socket = std::move(socket);
-    if (know(*link) && watch(link->socket.get(), Fdkind::kSocket, link) == 0) {
+    base::Trouble trouble;
+    if (know(*link, &trouble)) {
+      trouble = watch_link(link);
+    }
+    if (trouble) {
+      note(trouble);
+    } else if (watched_.count(link->socket.get()) != 0) {
       links_.push_back(link);
     }
   }
-  if (rc != -EAGAIN) {
-    static_cast<void>(lacks(rc));
-    std::this_thread::sleep_for(kTryAgain);  // no descriptors left: the caller waits
+  if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED) {
+    note({"accept4", rc});
+    std::this_thread::sleep_for(kTryAgain);  // the caller waits
   }
 }
 
@@ -351,13 +381,22 @@ void Exchange::on_message(const LinkPtr& link) {
   if (got == -EAGAIN || got == -EINTR) {
     return;
   }
-  if (got != sizeof greeting || !on_greeting(link, greeting, fds)) {
+  base::Trouble trouble;
+  if (got < 0 && got != -ECONNRESET && got != -EMSGSIZE) {
+    trouble = {"recvmsg", static_cast<int>(got)};
+  }
+  const bool stays = got == sizeof greeting && on_greeting(link, greeting, fds, &trouble);
+  if (trouble) {
+    note(trouble, *link);
+  }
+  if (!stays) {
     down(link);
   }
 }
 
 // false: the link ends.
-bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::vector<Fd>& fds) {
+bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::vector<Fd>& fds,
+                           base::Trouble* trouble) {
   if (greeting.magic != kMagic || greeting.version != kVersion) {
     return false;
   }
@@ -365,13 +404,17 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::v
     if (greeting.say != Say::kReady || greeting.nonce != link->nonce) {
       return false;
     }
-    up(link);
-    return true;
+    return up(link, trouble);
   }
   const Say expected = link->state == Link::kAccepted ? Say::kCall : Say::kAnswer;
   if ((link->state != Link::kAccepted && link->state != Link::kCalled) ||
-      greeting.say != expected || fds.size() != 2 || !may_be(*link, greeting) ||
-      !settle_others(link, greeting) || Half::map(fds[0], &link->theirs) != 0) {
+      greeting.say != expected || fds.size() != 2 ||
+      !may_be(*directory_, *link, greeting, trouble) || !settle_others(link, greeting)) {
+    return false;
+  }
+  bool sound = false;
+  *trouble = Half::map(fds[0], &link->theirs, &sound);
+  if (!sound) {
     return false;
   }
   link->their_bell = std::move(fds[1]);
@@ -380,45 +423,15 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting, std::v
   link->first_id = greeting.first_id;
   link->ids = greeting.ids;
   if (link->state == Link::kCalled) {
-    if (say(*link, Say::kReady, nullptr) != 0) {
-      return false;
-    }
-    up(link);
-    return true;
+    return say(*link, Say::kReady, nullptr, trouble) && up(link, trouble);
   }
   Fd memory;
-  int rc = Half::create(&link->mine, &memory);
-  rc = rc == 0 ? make_bell(&link->bell) : rc;
-  if (rc != 0 || say(*link, Say::kAnswer, &memory) != 0) {
-    static_cast<void>(lacks(rc));
+  *trouble = Half::create(&link->mine, &memory);
+  *trouble = *trouble ? *trouble : make_bell(&link->bell);
+  if (*trouble || !say(*link, Say::kAnswer, &memory, trouble)) {
     return false;
   }
   link->state = Link::kAnswered;
-  return true;
-}
-
-// Whether those destIDs are its own: it listens there.
-bool Exchange::may_be(const Link& link, const Greeting& greeting) const {
-  const uint32_t first = greeting.first_id;
-  Link self;
-  self.first_id = directory_->first_id();
-  self.ids = directory_->ids();
-  if (first == 0 || greeting.ids == 0 || greeting.ids > kIdsMax ||
-      first + greeting.ids - 1 < first || overlap(self, greeting) ||
-      (link.ours && link.wanted - first >= greeting.ids)) {
-    return false;
-  }
-  for (uint32_t i = 0; i < greeting.ids; ++i) {
-    Fd socket;
-    ucred peer{};
-    if (link.ours && first + i == link.wanted) {
-      continue;
-    }
-    if (directory_->connect(first + i, &socket) != 0 || !peer_of(socket, &peer) ||
-        peer.pid != link.pid) {
-      return false;
-    }
-  }
   return true;
 }
 
@@ -430,7 +443,7 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
     if (other == link) {
       continue;
     }
-    const bool same = other->ids != 0 && overlap(*other, greeting);
+    const bool same = other->ids != 0 && other->overlaps(greeting);
     if (same && other->nonce == greeting.nonce) {
       return false;  // connected already
     }
@@ -447,15 +460,16 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
   return true;
 }
 
-void Exchange::up(const LinkPtr& link) {
-  link->state = Link::kUp;
-  // A process that died meanwhile is told by the next look.
-  if (watch(link->bell.get(), Fdkind::kBell, link) != 0 ||
-      (link->process.valid() && watch(link->process.get(), Fdkind::kProcess, link) != 0)) {
-    down(link);
-    return;
+// A process that died meanwhile is told by the next look. false: the link ends.
+bool Exchange::up(const LinkPtr& link, base::Trouble* trouble) {
+  *trouble = watch(link->bell.get(), Fdkind::kBell, link);
+  if (*trouble) {
+    return false;
   }
+  link->state = Link::kUp;
+  troubles_.set_unreachable(link->first_id, link->ids, 0);
   post({News::kCame, link->first_id, link});
+  return true;
 }
 
 void Exchange::down(const LinkPtr& link) {

@@ -14,10 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/trouble.hpp"
 #include "fpga/sim/member.hpp"
+#include "fpga/sim/poke_target.hpp"
 #include "fpga/sim/shm/directory.hpp"
 #include "fpga/sim/shm/link.hpp"
 #include "fpga/sim/shm/protocol.hpp"
+#include "fpga/sim/shm/troubles.hpp"
 
 namespace rio::sim::shm {
 
@@ -35,16 +38,14 @@ struct News {
 
 class Exchange {
  public:
-  using Poke = Member::Poke;
-
   /// @param news is set when there is news; outlives the object.
   Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news);
   /// Ends the thread and leaves the fabric; not in a process that was forked since.
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
-  /// Begin. @return -errno.
-  [[nodiscard]] int start();
+  /// Begin. @return 0, -errno; `error` says what and why.
+  [[nodiscard]] int start(std::string* error);
 
   // Any thread.
   /// Find who has this destID: kCame or kNobody will be said, or kCame was.
@@ -55,13 +56,17 @@ class Exchange {
   [[nodiscard]] bool take(News* out);
   /// `poke` is called by the thread after it had news, or was rung for; null: by nobody any more,
   /// from now on.
-  void set_poke(Poke poke, void* ctx);
+  void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
 
   void poke_soon();
 
-  /// -errno of what this process had too little of when it last tried to connect (-EMFILE,
-  /// -ENFILE: descriptors; -ENOMEM, -ENOSPC: memory); 0: nothing. Any thread.
-  [[nodiscard]] int lacking() const { return lacking_.load(std::memory_order_relaxed); }
+  /// Tell the user, once, by next_trouble(). Any thread.
+  void tell(const std::string& text);
+  /// As Member::next_trouble(): what this process could not do. Any thread.
+  [[nodiscard]] bool next_trouble(std::string* text) { return troubles_.next(text); }
+  /// Why this process could not connect to a destID when it last tried, -errno; 0: it could, or
+  /// nobody is there. Any thread.
+  [[nodiscard]] int why_unreachable(uint32_t id) { return troubles_.why_unreachable(id); }
 
   [[nodiscard]] const Directory& directory() const { return *directory_; }
 
@@ -73,6 +78,7 @@ class Exchange {
   struct Wanted {
     uint32_t tries = 0;
     Clock::time_point next = {};
+    int trouble = 0;  // of this process, at the last try: -errno
   };
   enum class Fdkind : uint8_t { kSocket, kProcess, kBell };
   struct Watched {
@@ -80,34 +86,39 @@ class Exchange {
     LinkPtr link;
   };
 
-  void run();
+  void run(const std::stop_token& stop);
   void on_event(int fd);
   void take_orders();
   void call_wanted();
   [[nodiscard]] int timeout_ms() const;
+  [[nodiscard]] base::Trouble try_out();
   void call(uint32_t id, Wanted& wanted, bool* nobody);
-  [[nodiscard]] bool lacks(int rc);
+  void give_up(uint32_t id, int trouble);
+  void hear_nothing(const base::Trouble& trouble);
+  void note(const base::Trouble& trouble);
+  void note(const base::Trouble& trouble, const Link& link);
   void accept();
   void on_message(const LinkPtr& link);
   [[nodiscard]] bool on_greeting(const LinkPtr& link, const Greeting& greeting,
-                                 std::vector<Fd>& fds);
-  [[nodiscard]] bool may_be(const Link& link, const Greeting& greeting) const;
+                                 std::vector<Fd>& fds, base::Trouble* trouble);
   [[nodiscard]] bool settle_others(const LinkPtr& link, const Greeting& greeting);
-  [[nodiscard]] bool know(Link& link) const;
-  [[nodiscard]] int say(const Link& link, Say what, const Fd* memory) const;
-  void up(const LinkPtr& link);
+  [[nodiscard]] bool know(Link& link, base::Trouble* trouble);
+  [[nodiscard]] bool say(const Link& link, Say what, const Fd* memory,
+                         base::Trouble* trouble) const;
+  [[nodiscard]] bool up(const LinkPtr& link, base::Trouble* trouble);
   void down(const LinkPtr& link);
   void post(News news);
-  [[nodiscard]] int watch(int fd, Fdkind kind, const LinkPtr& link);
+  [[nodiscard]] base::Trouble watch_link(const LinkPtr& link);
+  [[nodiscard]] base::Trouble watch(int fd, Fdkind kind, const LinkPtr& link);
   void forget(int fd);
 
   std::unique_ptr<Directory> directory_;
   int owner_;  // pid
-  std::atomic<int> lacking_{0};
   uint64_t nonce_ = 0;
+  Troubles troubles_;
   Fd epoll_;
   Fd order_;  // eventfd: orders_ has something
-  std::thread thread_;
+  std::jthread thread_;
 
   // Of the thread.
   std::map<int, Watched> watched_;
@@ -117,16 +128,13 @@ class Exchange {
   bool again_ = false;
 
   std::mutex mutex_;
-  bool stop_ = false;
   std::vector<uint32_t> want_orders_;
   std::vector<LinkPtr> cut_orders_;
   bool poke_order_ = false;
   std::deque<News> news_;
   std::atomic<bool>* news_flag_;
 
-  std::mutex poke_mutex_;
-  Poke poke_ = nullptr;
-  void* poke_ctx_ = nullptr;
+  PokeTarget poke_;
 };
 
 }  // namespace rio::sim::shm

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/trouble.hpp"
 #include "fpga/model/frame_ring.hpp"
 #include "fpga/sim/fd.hpp"
 
@@ -35,11 +36,11 @@ class Half {
   Half& operator=(Half&& other) noexcept;
 
   /// Make one's own. @param fd to be given to the other one, who cannot write to it, or change its
-  /// size. @return -errno.
-  [[nodiscard]] static int create(Half* out, Fd* fd);
-  /// Map the other's to be read. @return -EPERM: it could be taken away while we read it, or is not
-  /// of this size; -errno.
-  [[nodiscard]] static int map(const Fd& fd, Half* out);
+  /// size. @return what this process could not do.
+  [[nodiscard]] static base::Trouble create(Half* out, Fd* fd);
+  /// Map the other's to be read. @param sound false: it could be taken away while we read it, or is
+  /// not of this size; nothing is mapped then. @return what this process could not do.
+  [[nodiscard]] static base::Trouble map(const Fd& fd, Half* out, bool* sound);
 
   [[nodiscard]] Heads* heads() const { return reinterpret_cast<Heads*>(at_); }
   [[nodiscard]] uint8_t* requests() const { return at_ + kHeadsBytes; }

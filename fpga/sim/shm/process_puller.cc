@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+
+#include "base/trouble.hpp"
 
 namespace rio::sim::shm {
 namespace {
@@ -24,13 +27,27 @@ void add(iovec* all, size_t* count, uint8_t* at, size_t len) {
 
 }  // namespace
 
-bool ProcessPuller::works(uint64_t at, uint64_t expected, bool* forbidden) {
+bool ProcessPuller::works(uint64_t at, uint64_t expected) {
   uint64_t read = ~expected;
   const model::PullPiece piece{reinterpret_cast<uint8_t*>(&read), at, sizeof read};
-  errno = pid_ > 0 ? 0 : EPERM;  // none: in another pid namespace
   const bool works = pid_ > 0 && pull({&piece, 1}) == sizeof read && read == expected;
-  *forbidden = !works && (errno == EPERM || errno == ENOSYS);
+  other_process_ = !works && refused_ == 0;
   return works;
+}
+
+std::string ProcessPuller::why_not() const {
+  const std::string text =
+      "long messages are copied twice, since a partner's memory cannot be read: ";
+  if (pid_ <= 0 || (other_process_ && refused_ == 0)) {
+    return text + "it is in another pid namespace; give the processes one";
+  }
+  if (refused_ == -EPERM) {
+    return text + "process_vm_readv: " + std::strerror(EPERM) +
+           "; set kernel.yama.ptrace_scope to 0, give the processes CAP_SYS_PTRACE, or allow the "
+           "call "
+           "in the seccomp profile of the container";
+  }
+  return refused_ == 0 ? "" : text + base::why({"process_vm_readv", refused_});
 }
 
 uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
@@ -49,7 +66,9 @@ uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
     }
     const ssize_t got = process_vm_readv(pid_, local, locals, remote, remotes, 0);
     pulled += got > 0 ? static_cast<uint64_t>(got) : 0;
-    if (got < 0 && errno == EPERM) {
+    // A partner that is gone, or has given its memory back, says nothing about the next one.
+    if (got < 0 && errno != ESRCH && errno != EFAULT) {
+      refused_ = -errno;
       allowed_->store(0, std::memory_order_relaxed);  // what is sent again goes through the ring
     }
     if (got != static_cast<ssize_t>(wanted)) {

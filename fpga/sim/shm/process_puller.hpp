@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 
 #include "fpga/model/wire.hpp"
 
@@ -16,13 +17,17 @@ class ProcessPuller final : public model::Puller {
   /// for a process that gives up its privileges.
   ProcessPuller(int pid, std::atomic<uint32_t>* allowed) : pid_(pid), allowed_(allowed) {}
 
-  /// @param at address of `expected` there. @param forbidden set if it is the system that does not
-  /// allow it, rather than a partner that is gone.
-  [[nodiscard]] bool works(uint64_t at, uint64_t expected, bool* forbidden);
+  /// @param at address of `expected` there.
+  [[nodiscard]] bool works(uint64_t at, uint64_t expected);
+  /// Why it does not work, or does not any more, for a log line; empty: the partner is gone, or
+  /// nothing was tried.
+  [[nodiscard]] std::string why_not() const;
   uint64_t pull(std::span<const model::PullPiece> pieces) override;
 
  private:
   int pid_;
+  int refused_ = 0;  // -errno
+  bool other_process_ = false;
   std::atomic<uint32_t>* allowed_;
 };
 

@@ -18,8 +18,13 @@ constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a processor keeps one
 
 }  // namespace
 
-void let_others_see_us() {
-  static_cast<void>(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED));
+base::Trouble let_others_see_us() {
+  return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) ? base::Trouble{}
+                                                              : base::failed("membarrier");
+}
+
+std::string why_slow(const base::Trouble& trouble) {
+  return "each sleep of the card takes a millisecond more: " + base::why(trouble);
 }
 
 void make_stores_seen() {

@@ -2,10 +2,18 @@
 /// A fence for both sides of a flag, paid by the side that seldom needs it.
 #pragma once
 
+#include <string>
+
+#include "base/trouble.hpp"
+
 namespace rio::sim::shm {
 
-/// To be called once by each process that others may want to see the stores of.
-void let_others_see_us();
+/// To be called once by each process that others may want to see the stores of. @return what keeps
+/// make_stores_seen() from being fast; why_slow() puts it in words.
+base::Trouble let_others_see_us();
+
+/// For a log line.
+[[nodiscard]] std::string why_slow(const base::Trouble& trouble);
 
 /// When it returns, the other processes have seen our stores, and we see those that they had made.
 /// Slow: some microseconds.

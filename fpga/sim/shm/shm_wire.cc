@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
+#include "base/no_cancel.hpp"
 #include "fpga/sim/shm/process_puller.hpp"
 #include "fpga/sim/shm/seen.hpp"
 
@@ -36,7 +36,10 @@ void set_flags(const Link& link, bool asleep) {
 class ShmWire::DoorBell final : public model::Bell {
  public:
   explicit DoorBell(int fd) : fd_(fd) {}
-  void ring() override { eventfd_write(fd_, 1); }
+  void ring() override {
+    const base::NoCancel no_cancel;
+    eventfd_write(fd_, 1);
+  }
 
  private:
   int fd_;
@@ -94,13 +97,16 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   if (const int rc = Directory::join(seat, &directory, error); rc != 0) {
     return rc;
   }
-  let_others_see_us();
+  const base::Trouble slow = let_others_see_us();
   std::unique_ptr<ShmWire> wire(new ShmWire);
   wire->pull_ = seat.pull;
   wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_);
-  if (const int rc = wire->exchange_->start(); rc != 0) {
-    *error = "no thread or descriptors for the connections; raise ulimit -n or -u";
+  if (const int rc = wire->exchange_->start(error); rc != 0) {
+    *error = "shm:" + seat.fabric + ": " + *error;
     return rc;
+  }
+  if (slow) {
+    wire->exchange_->tell(why_slow(slow));
   }
   *out = std::move(wire);
   return 0;
@@ -143,6 +149,7 @@ model::Outbound* ShmWire::route(uint32_t dest_id) {
 void ShmWire::pump(uint64_t /*now_ns*/) {
   // acquire, by the mutex in take(): before the news is taken, so that none is overlooked.
   pumps_.store(false, std::memory_order_relaxed);
+  const base::NoCancel no_cancel;  // descriptors are closed
   News news;
   while (exchange_->take(&news)) {
     on_news(news);
@@ -197,15 +204,17 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
     make_stores_seen();
   }
   if (pull_) {
-    bool forbidden = false;
-    end.pulls = end.puller.works(link->nonce_at, link->nonce, &forbidden);
+    end.pulls = end.puller.works(link->nonce_at, link->nonce);
     link->mine.heads()->pulls.store(end.pulls ? 1 : 0, std::memory_order_relaxed);
-    copied_twice_ += forbidden ? 1 : 0;
+    if (!end.pulls) {
+      tell_copies(end);
+    }
   }
   for (uint32_t i = 0; i < link->ids; ++i) {
     Way& to = way(link->first_id + i);
     to.state = Way::kUp;
-    to.out = {&end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls};
+    to.out = {
+        &end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls, true};
     ++to.times;
     tell(to, true);
   }
@@ -256,21 +265,13 @@ void ShmWire::set_asleep(bool asleep) {
 }
 
 bool ShmWire::next_trouble(std::string* text) {
-  const int lacking = exchange_->lacking();
-  if (lacking != 0 && !told_lacking_.exchange(true)) {
-    const bool descriptors = lacking == -EMFILE || lacking == -ENFILE;
-    *text = std::string("partners cannot be connected for want of ") +
-            (descriptors ? "descriptors" : "shared memory") + " (" + std::strerror(-lacking) +
-            "); " + (descriptors ? "raise ulimit -n" : "make room in /dev/shm");
-    return true;
+  return exchange_->next_trouble(text);
+}
+
+void ShmWire::tell_copies(const End& end) {
+  if (const std::string why = end.puller.why_not(); !why.empty()) {
+    exchange_->tell(why);
   }
-  if (copied_twice() != 0 && !told_copies_.exchange(true)) {
-    *text =
-        "long messages are copied twice, since the system forbids to read a partner's memory; set "
-        "kernel.yama.ptrace_scope to 0, or give the processes CAP_SYS_PTRACE";
-    return true;
-  }
-  return false;
 }
 
 void ShmWire::tell(Way& way, bool here) {
@@ -307,8 +308,7 @@ void ShmWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
     }
     if (end->pulls && end->link->mine.heads()->pulls.load(std::memory_order_relaxed) == 0) {
       end->pulls = false;
-      ++copied_twice_;
-      poke_soon();  // somebody has to say so
+      tell_copies(*end);
     }
     if (end->mark_ns == 0) {
       end->mark = end->out_requests.tail();

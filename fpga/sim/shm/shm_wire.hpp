@@ -34,11 +34,8 @@ class ShmWire final : public Member {
   void set_asleep(bool asleep) override;
   [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
   [[nodiscard]] bool next_trouble(std::string* text) override;
-
-  /// Partners whose long messages have to be copied twice, since the system forbids to read their
-  /// memory. Any thread.
-  [[nodiscard]] uint32_t copied_twice() const {
-    return copied_twice_.load(std::memory_order_relaxed);
+  [[nodiscard]] int why_unreachable(uint32_t dest_id) override {
+    return exchange_->why_unreachable(dest_id);
   }
 
   model::Outbound* route(uint32_t dest_id) override;
@@ -61,11 +58,9 @@ class ShmWire final : public Member {
   [[nodiscard]] bool over(End& end);
   void list_inbound();
   void tell(Way& way, bool here);
+  void tell_copies(const End& end);
 
   bool pull_ = true;
-  std::atomic<bool> told_copies_{false};
-  std::atomic<bool> told_lacking_{false};
-  std::atomic<uint32_t> copied_twice_{0};
   std::atomic<bool> asleep_{false};
   model::FrameRingShared nothing_;
   model::FrameWriter closed_{&nothing_, nullptr, 0};

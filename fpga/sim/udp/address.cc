@@ -100,8 +100,7 @@ int Address::local(const std::string& where, uint16_t port, Address* out) {
       return rc;
     }
   }
-  (found.family() == AF_INET ? found.at_.v4.sin_port : found.at_.v6.sin6_port) = htons(port);
-  *out = found;
+  *out = found.with_port(port);
   return 0;
 }
 
@@ -111,6 +110,25 @@ socklen_t Address::bytes() const {
 
 uint16_t Address::port() const {
   return ntohs(family() == AF_INET ? at_.v4.sin_port : at_.v6.sin6_port);
+}
+
+Address Address::with_port(uint16_t port) const {
+  Address out = *this;
+  (family() == AF_INET ? out.at_.v4.sin_port : out.at_.v6.sin6_port) = htons(port);
+  return out;
+}
+
+bool Address::is_loopback() const {
+  return family() == AF_INET ? ntohl(at_.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                             : IN6_IS_ADDR_LOOPBACK(&at_.v6.sin6_addr);
+}
+
+bool Address::is_one_place() const {
+  if (family() == AF_INET) {
+    const uint32_t host = ntohl(at_.v4.sin_addr.s_addr);
+    return host != INADDR_ANY && host != INADDR_BROADCAST && !IN_MULTICAST(host);
+  }
+  return !IN6_IS_ADDR_UNSPECIFIED(&at_.v6.sin6_addr) && !IN6_IS_ADDR_MULTICAST(&at_.v6.sin6_addr);
 }
 
 std::string Address::text() const {

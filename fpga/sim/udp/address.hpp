@@ -30,6 +30,11 @@ class Address {
   [[nodiscard]] const sockaddr* get() const { return &at_.any; }
   [[nodiscard]] socklen_t bytes() const;
   [[nodiscard]] uint16_t port() const;
+  [[nodiscard]] Address with_port(uint16_t port) const;
+  /// Whether only this machine reaches it.
+  [[nodiscard]] bool is_loopback() const;
+  /// Whether one machine can be there: no address of all interfaces, and of no group.
+  [[nodiscard]] bool is_one_place() const;
   /// As parse() takes it.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool operator==(const Address& other) const;

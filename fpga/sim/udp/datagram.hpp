@@ -45,6 +45,7 @@ inline constexpr uint8_t kKindAsks = 1;  ///< flag
 inline constexpr uint8_t kKindHello = 16;
 inline constexpr uint8_t kKindAccept = 17;
 inline constexpr uint8_t kKindFarewell = 18;
+inline constexpr uint8_t kKindAsk = 19;  ///< whether a connection is still known
 inline constexpr size_t kKindAt = 3;
 inline constexpr uint16_t kDatagramMagic = 0x5552;  ///< "RU"
 inline constexpr uint8_t kDatagramVersion = 1;

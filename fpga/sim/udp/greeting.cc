@@ -76,8 +76,7 @@ size_t encode(const Greeting& greeting, const Key& key, size_t bytes, std::span<
 int decode(std::span<uint8_t> bytes, const Key& key, Greeting* out) {
   const uint8_t* const at = bytes.data();
   if (bytes.size() < kGreetingBytes || get_field(at, 2) != kDatagramMagic ||
-      at[kVersionAt] != kDatagramVersion || at[kKindAt] < kKindHello ||
-      at[kKindAt] > kKindFarewell) {
+      at[kVersionAt] != kDatagramVersion || at[kKindAt] < kKindHello || at[kKindAt] > kKindAsk) {
     return -EPROTO;
   }
   const size_t opened = key.open(bytes, kSealedAt, kNonceAt);

@@ -1,5 +1,6 @@
 /// @file
-/// What two members say before and after a connection: hello, accept, farewell.
+/// What two members say about a connection: hello, accept, farewell, and a question whether it is
+/// known.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ enum class Reason : uint32_t {
   kOtherFabric = 1,
   kTaken = 2,    ///< another member has said before that it has this destID
   kTooMany = 3,  ///< no room for another member
+  kUnknown = 4,  ///< the sender has no such connection; answers kKindAsk
 };
-inline constexpr uint32_t kReasons = 4;
+inline constexpr uint32_t kReasons = 5;
 
 /// Who says something, and what for.
 struct Greeting {

@@ -1,15 +1,14 @@
 #include "fpga/sim/udp/keeper.hpp"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <system_error>
 
+#include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/sim/udp/now.hpp"
 
 namespace rio::sim::udp {
@@ -21,7 +20,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 
 }  // namespace
 
-int Keeper::start() {
+int Keeper::start(std::string* error) {
   owner_ = getpid();
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   order_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -30,19 +29,15 @@ int Keeper::start() {
   event.data.fd = order_.get();
   if (!epoll_.valid() || !order_.valid() ||
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, order_.get(), &event) != 0) {
-    return -errno;
+    const int rc = -errno;
+    *error = base::why({"epoll or eventfd of the wire's thread", rc});
+    return rc;
   }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
-  int rc = 0;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    rc = -error.code().value();
+  const int rc = base::start_thread(
+      "rio-udp", [this](const std::stop_token& stop) { run(stop); }, &thread_);
+  if (rc != 0) {
+    *error = base::why_no_thread(rc);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return rc;
 }
 
@@ -54,9 +49,27 @@ void Keeper::stop() {
     thread_.detach();  // it is the parent's
     return;
   }
-  stop_.store(true, std::memory_order_relaxed);
+  thread_.request_stop();
   eventfd_write(order_.get(), 1);
   thread_.join();
+}
+
+void Keeper::before_fork() {
+  if (std::this_thread::get_id() != thread_.get_id()) {  // else it has the lock
+    poke_mutex_.lock();
+  }
+}
+
+void Keeper::after_fork() {
+  if (std::this_thread::get_id() != thread_.get_id()) {
+    poke_mutex_.unlock();
+  }
+}
+
+void Keeper::in_child() {
+  base::release_in_child(epoll_.get());
+  base::release_in_child(order_.get());
+  after_fork();
 }
 
 void Keeper::set_poke(Member::Poke poke, void* ctx) {
@@ -104,16 +117,21 @@ bool Keeper::wait(bool watch) {
   return ordered;
 }
 
+bool Keeper::is_poked() {
+  const std::lock_guard lock(poke_mutex_);
+  return poke_ != nullptr;
+}
+
 bool Keeper::call() {
   const std::lock_guard lock(poke_mutex_);
   return poke_ != nullptr && poke_(poke_ctx_);
 }
 
-void Keeper::run() {
+void Keeper::run(const std::stop_token& stop) {
   uint64_t seen = 0;
   bool watch = false;
-  while (!stop_.load(std::memory_order_relaxed)) {
-    const bool ordered = wait(watch);
+  while (!stop.stop_requested()) {
+    const bool ordered = wait(watch && is_poked());
     watch =
         asleep_->load(std::memory_order_acquire) || polls_.load(std::memory_order_relaxed) == seen;
     unattended_.store(watch, std::memory_order_relaxed);

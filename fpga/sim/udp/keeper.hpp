@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "fpga/sim/fd.hpp"
 #include "fpga/sim/member.hpp"
 
@@ -23,8 +25,8 @@ class Keeper {
   ~Keeper() { stop(); }
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  /// Begin. @return -errno.
-  [[nodiscard]] int start();
+  /// Begin. @return 0, -errno; `error` says what and why.
+  [[nodiscard]] int start(std::string* error);
   /// End the thread; not in a process that was forked since.
   void stop();
 
@@ -45,18 +47,23 @@ class Keeper {
   void poke_soon();
 
  private:
-  void run();
+  /// Keeps the thread out of call() while another one forks.
+  void before_fork();
+  void after_fork();
+  void in_child();
+  void run(const std::stop_token& stop);
   [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
   bool call();
+  /// Whether call() calls anybody. Otherwise what has come stays, and must not wake the thread.
+  [[nodiscard]] bool is_poked();
 
   const int socket_;
   const std::atomic<bool>* const asleep_;
   int owner_ = 0;  // pid
   Fd epoll_;
   Fd order_;  // eventfd
-  std::thread thread_;
-  std::atomic<bool> stop_{false};
+  std::jthread thread_;
   std::atomic<bool> unattended_{false};
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint64_t> due_ns_{UINT64_MAX};
@@ -65,6 +72,10 @@ class Keeper {
   std::mutex poke_mutex_;
   Member::Poke poke_ = nullptr;
   void* poke_ctx_ = nullptr;
+
+  const base::InChild in_child_{[](void* ctx) { static_cast<Keeper*>(ctx)->in_child(); }, this,
+                                [](void* ctx) { static_cast<Keeper*>(ctx)->before_fork(); },
+                                [](void* ctx) { static_cast<Keeper*>(ctx)->after_fork(); }};
 };
 
 }  // namespace rio::sim::udp

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <sstream>
+
+#include "base/text_file.hpp"
 
 namespace rio::sim::udp {
 namespace {
 
 constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr size_t kMembersMax = 65536;
+constexpr size_t kBytesMax = size_t{32} << 20;
 
 [[nodiscard]] bool to_id(const std::string& text, uint32_t* out) {
   const char* const end = text.data() + text.size();
@@ -37,6 +38,11 @@ constexpr size_t kMembersMax = 65536;
   if (Address::parse(address, true, &place.address) != 0) {
     return "'" + address + "' is no host that can be found, with a port: write HOST:PORT";
   }
+  if (!place.address.is_one_place()) {
+    return "'" + address +
+           "' is the address of all interfaces, or of a group; write that of the "
+           "machine";
+  }
   for (const Place& other : *out) {
     if (other.id == place.id) {
       return "destID " + id + " stands there twice; give each card its own";
@@ -52,12 +58,11 @@ constexpr size_t kMembersMax = 65536;
 }  // namespace
 
 int read_members(const std::string& path, std::vector<Place>* out, std::string* error) {
-  std::ifstream file(path);
-  if (!file) {
-    const int rc = errno == 0 ? -EIO : -errno;
-    *error = path + ": " + std::strerror(-rc);
+  std::string text;
+  if (const int rc = base::read_text_file(path, kBytesMax, &text, error); rc != 0) {
     return rc;
   }
+  std::istringstream file(text);
   std::vector<Place> all;
   std::string line;
   for (size_t number = 1; std::getline(file, line); ++number) {

@@ -7,6 +7,7 @@
 
 #include "fpga/sim/udp/address.hpp"
 #include "fpga/sim/udp/contact.hpp"
+#include "fpga/sim/udp/doubt.hpp"
 #include "fpga/sim/udp/lanes.hpp"
 #include "fpga/sim/udp/session.hpp"
 
@@ -28,6 +29,8 @@ struct Peer {
   bool leaving = false;
   uint64_t asked_ns = 0;  ///< when he was last asked whether he is there
   uint32_t asked = 0;     ///< how often, without an answer
+  uint32_t units = 0;     ///< Session::units() when it was last asked
+  Doubt doubt;            ///< whether it still knows the connection
   uint32_t refused = 0;   ///< how often nobody listened there, since he was heard
   uint64_t owed_ns = 0;   ///< since when an answer is owed that can wait; 0: none is
 };

@@ -73,6 +73,11 @@ class Session {
   void look(uint64_t now_ns);
   /// When the peer was last heard.
   [[nodiscard]] uint64_t heard_ns() const { return heard_ns_; }
+  /// A number that changes when units are sent or taken.
+  [[nodiscard]] uint32_t units() const {
+    return senders_[0].pushed() + senders_[1].pushed() + receivers_[0].given() +
+           receivers_[1].given();
+  }
   /// Whether the peer has everything.
   [[nodiscard]] bool all_there() const {
     return senders_[0].kept() == 0 && senders_[1].kept() == 0;

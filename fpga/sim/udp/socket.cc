@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fpga/sim/udp/greeting.hpp"
+#include "base/no_cancel.hpp"
 
 #ifndef UDP_SEGMENT  // Linux 4.18, 5.0
 #define UDP_SEGMENT 103
@@ -25,8 +25,6 @@ constexpr size_t kTakenBytes = 65536;
 constexpr size_t kSentBytes = 65000;
 constexpr uint32_t kSegmentsMax = 64;
 constexpr int kBufferBytes = 4 << 20;
-constexpr uint32_t kHeadersV4 = 28;
-constexpr uint32_t kHeadersV6 = 48;
 
 void set(int fd, int level, int name, int value) {
   static_cast<void>(setsockopt(fd, level, name, &value, sizeof(value)));
@@ -81,20 +79,6 @@ int Socket::open(const Address& at, std::unique_ptr<Socket>* out) {
   return 0;
 }
 
-uint32_t Socket::path_bytes(const Address& to) const {
-  const bool v6 = to.family() == AF_INET6;
-  const Fd probe(socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  int mtu = 0;
-  socklen_t bytes = sizeof(mtu);
-  if (!probe.valid() || connect(probe.get(), to.get(), to.bytes()) != 0 ||
-      getsockopt(probe.get(), v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu,
-                 &bytes) != 0) {
-    return kDatagramMin;
-  }
-  const uint32_t headers = v6 ? kHeadersV6 : kHeadersV4;
-  return std::clamp(static_cast<uint32_t>(mtu) - headers, kDatagramMin, kDatagramMax);
-}
-
 uint32_t Socket::receive(Listener* listener) {
   mmsghdr messages[kTakenMax] = {};
   iovec parts[kTakenMax];
@@ -110,6 +94,7 @@ uint32_t Socket::receive(Listener* listener) {
     header.msg_control = control[i];
     header.msg_controllen = sizeof(control[i]);
   }
+  const base::NoCancel no_cancel;
   const int count = recvmmsg(fd(), messages, kTakenMax, MSG_DONTWAIT, nullptr);
   if (count < 0) {
     errors_ = errors_ || (errno != EAGAIN && errno != EINTR);
@@ -160,8 +145,11 @@ void Socket::take_errors(Listener* listener) {
       if (told) {
         std::memcpy(&error, CMSG_DATA(at), sizeof(error));
       }
+      const Address meant(reinterpret_cast<const sockaddr*>(&to), header.msg_namelen);
       if (error.ee_errno == ECONNREFUSED) {
-        listener->on_refused(Address(reinterpret_cast<const sockaddr*>(&to), header.msg_namelen));
+        listener->on_refused(meant);
+      } else if (error.ee_errno == EMSGSIZE) {
+        listener->on_narrow(meant, error.ee_info);
       }
     }
   }
@@ -264,6 +252,7 @@ bool Socket::send(const Address& to, std::span<const uint8_t> bytes, uint16_t se
     at->cmsg_len = CMSG_LEN(sizeof(segment_bytes));
     std::memcpy(CMSG_DATA(at), &segment_bytes, sizeof(segment_bytes));
   }
+  const base::NoCancel no_cancel;
   // Twice: an error of what was sent before is told first.
   for (int tries = 2; tries > 0; --tries) {
     if (sendmsg(fd(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {

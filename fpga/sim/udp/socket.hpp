@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "fpga/sim/fd.hpp"
 #include "fpga/sim/udp/address.hpp"
 
@@ -23,6 +24,8 @@ class Listener {
   virtual void on_datagram(const Address& from, std::span<uint8_t> bytes) = 0;
   /// The kernel says that nobody listens there.
   virtual void on_refused(const Address& to) = 0;
+  /// The kernel, or a router, says that the way takes packets of `mtu` bytes only.
+  virtual void on_narrow(const Address& to, uint32_t mtu) = 0;
 };
 
 /// What happens to datagrams on purpose, before they leave.
@@ -31,7 +34,8 @@ struct PathFaults {
   double rate = 0.0;  ///< chance of each to be lost, doubled, or sent behind others
 };
 
-/// Non-blocking. Used by one thread at a time.
+/// Non-blocking. Used by one thread at a time. A child that is forked has none: what it sends goes
+/// nowhere, nothing comes, and the port is its parent's alone.
 class Socket {
  public:
   /// @param at port 0: any. @return -errno (-EADDRINUSE, -EADDRNOTAVAIL).
@@ -40,8 +44,6 @@ class Socket {
   /// Where it is.
   [[nodiscard]] const Address& address() const { return address_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Longest datagram that the way to an address takes, as far as this machine knows.
-  [[nodiscard]] uint32_t path_bytes(const Address& to) const;
 
   /// Take some of what has come. @return datagrams; less than kTakenMax: there is nothing left.
   uint32_t receive(Listener* listener);
@@ -61,6 +63,7 @@ class Socket {
 
  private:
   Socket() = default;
+  static void release(void* ctx) { base::release_in_child(static_cast<Socket*>(ctx)->fd()); }
   void take_errors(Listener* listener);
   [[nodiscard]] bool send(const Address& to, std::span<const uint8_t> bytes,
                           uint16_t segment_bytes);
@@ -68,6 +71,7 @@ class Socket {
   void send_late();
 
   Fd fd_;
+  const base::InChild in_child_{&release, this};
   Address address_;
   bool segments_ = true;  // the kernel cuts what is sent into datagrams
   bool errors_ = false;   // the kernel may have something to say

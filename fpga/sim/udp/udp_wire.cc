@@ -6,6 +6,7 @@
 
 #include "fpga/sim/udp/bytes.hpp"
 #include "fpga/sim/udp/now.hpp"
+#include "fpga/sim/udp/path.hpp"
 
 namespace rio::sim::udp {
 namespace {
@@ -17,20 +18,10 @@ constexpr uint64_t kLookNs = 1'000'000;
 constexpr uint32_t kRounds = 4;
 constexpr uint32_t kRequestRingBytes = 64 * 1024;
 constexpr uint32_t kResponseRingBytes = 32 * 1024;
-constexpr uint32_t kPatienceMaxS = 3600;
 
 }  // namespace
 
-int UdpWire::take_seat(const Seat& seat, Address* at, std::string* error) {
-  if (seat.members.empty() != (seat.id == 0)) {
-    *error = "id= and members= belong together: the file says where each destID is";
-    return -EINVAL;
-  }
-  if (seat.ids < 1 || seat.ids > kIdsMax || seat.patience_s < 1 ||
-      seat.patience_s > kPatienceMaxS) {
-    *error = "a card has 1 to 32 destIDs, and patience is 1 to 3600 seconds";
-    return -EINVAL;
-  }
+int UdpWire::take_seat(const Seat& seat, std::string* error) {
   if (const int rc = Key::from_text(seat.key, &self_.key, error); rc != 0) {
     *error = "RIO_UDP_KEY: " + *error;
     return rc;
@@ -44,50 +35,46 @@ int UdpWire::take_seat(const Seat& seat, Address* at, std::string* error) {
   self_.fabric = fabric_mark(seat.fabric);
   own_id_ = seat.id == 0 ? kMiddleId : seat.id;
   patience_s_ = seat.patience_s;
-  if (seat.members.empty()) {
-    if (Address::local(seat.bind, seat.port, at) != 0) {
-      *error = "bind=" + seat.bind + ": no address of this machine, and no interface that is up";
-      return -EADDRNOTAVAIL;
-    }
-    return 0;
-  }
-  closed_fabric_ = true;
-  std::vector<Place> members;
-  if (const int rc = read_members(seat.members, &members, error); rc != 0) {
+  closed_fabric_ = !seat.members.empty();
+  return 0;
+}
+
+int UdpWire::open_socket(const Seat& seat, std::string* error) {
+  Places places;
+  if (const int rc = find_places(seat, &places, error); rc != 0) {
     return rc;
   }
-  for (const Place& place : members) {
-    if (place.id == seat.id) {
-      *at = place.address;
-    } else {
-      known_.push_back({place.address, place.id});
-    }
+  if (const int rc = Socket::open(places.own, &socket_); rc != 0) {
+    *error = places.own.text() + ": " + std::strerror(-rc) +
+             (rc == -EADDRINUSE      ? "; another card is there: give this one another port or id"
+              : rc == -EADDRNOTAVAIL ? "; it is not of this machine: give an address that is"
+                                     : "");
+    return rc;
   }
-  if (at->family() == AF_UNSPEC) {
-    *error = seat.members + ": no line for destID " + std::to_string(seat.id) +
-             "; add one, or give id= one of the file";
-    return -EINVAL;
+  socket_->set_faults(seat.faults);
+  std::string warning;
+  if (const int rc = look_at_ways(seat, places.own, places.others, &warning, error); rc != 0) {
+    return rc;
   }
+  if (!warning.empty()) {
+    troubles_.push_back(warning);
+  }
+  known_ = std::move(places.others);
   reached_.store(true, std::memory_order_relaxed);
   return 0;
 }
 
 int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* error) {
   std::unique_ptr<UdpWire> wire(new UdpWire);
-  Address at;
-  if (const int rc = wire->take_seat(seat, &at, error); rc != 0) {
+  if (const int rc = wire->take_seat(seat, error); rc != 0) {
     return rc;
   }
-  if (const int rc = Socket::open(at, &wire->socket_); rc != 0) {
-    *error = at.text() + ": " + std::strerror(-rc) +
-             (rc == -EADDRINUSE ? "; another card is there: give this one another port or id" : "");
+  if (const int rc = wire->open_socket(seat, error); rc != 0) {
     return rc;
   }
-  wire->socket_->set_faults(seat.faults);
   wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_);
   wire->pumps_.store(true, std::memory_order_relaxed);
-  if (const int rc = wire->keeper_->start(); rc != 0) {
-    *error = "no thread or descriptors for the wire; raise ulimit -n or -u";
+  if (const int rc = wire->keeper_->start(error); rc != 0) {
     return rc;
   }
   *out = std::move(wire);
@@ -129,15 +116,20 @@ void UdpWire::trouble(const std::string& subject, const std::string& text) {
 
 int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   Address at;
-  if (Address::parse(address, false, &at) != 0 || at.family() != socket_->address().family()) {
+  if (Address::parse(address, false, &at) != 0 || !at.is_one_place()) {
     return -EINVAL;
   }
-  if (at == socket_->address()) {
+  const Address& own = socket_->address();
+  if (at.family() != own.family()) {
+    trouble("path " + at.text(), judge(own, at, {}).text);
+    return -EINVAL;
+  }
+  if (at == own) {
     *dest_id = own_id_;
     return 0;
   }
   const std::lock_guard lock(mutex_);
-  for (const Known& known : known_) {
+  for (const Place& known : known_) {
     if (known.address == at) {
       *dest_id = known.id;
       return 0;
@@ -150,7 +142,7 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   if (id == 0) {
     return -ENOSPC;
   }
-  known_.push_back({at, id});
+  known_.push_back({id, at});
   reached_.store(true, std::memory_order_release);  // pairs with take_reached()
   *dest_id = id;
   return 0;
@@ -175,7 +167,7 @@ void UdpWire::take_reached() {
   }
   const std::lock_guard lock(mutex_);
   for (; taken_known_ < known_.size(); ++taken_known_) {
-    const Known& known = known_[taken_known_];
+    const Place& known = known_[taken_known_];
     Peer* peer = peer_at(known.address);
     if (peer == nullptr) {
       peers_.push_back(std::make_unique<Peer>());
@@ -231,6 +223,9 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
     to.out = {&self_requests_->writer, &self_responses_->writer};
     return &to.out;
   }
+  if (inherited_) {
+    return nullptr;
+  }
   take_reached();
   Peer* const peer = peer_of(dest_id);
   const uint64_t now = monotonic_ns();
@@ -242,12 +237,17 @@ model::Outbound* UdpWire::route(uint32_t dest_id) {
   to.out.gone = false;
   if (!peer->calls.calling()) {
     peer->calls.begin(now);
+    peer->path_bytes = 0;
     look_ns_ = 0;
   }
   return &to.out;
 }
 
 void UdpWire::pump(uint64_t /*now_ns*/) {
+  if (inherited_) [[unlikely]] {
+    lose_all();
+    return;
+  }
   now_ns_ = monotonic_ns();
   take_reached();
   // First what the card has sent: somebody waits for it.
@@ -265,6 +265,21 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     socket_->flush();
   }
   keeper_->polled(due_ns_);
+}
+
+/// In a child: whoever waits for a peer hears that it is gone.
+void UdpWire::lose_all() {
+  for (const auto& peer : peers_) {
+    if (peer->session != nullptr) {
+      leave(*peer);
+    }
+    if (peer->leaving) {
+      close(*peer);
+    }
+    if (peer->calls.calling()) {
+      nobody(*peer);
+    }
+  }
 }
 
 void UdpWire::serve(Peer& peer) {
@@ -336,6 +351,10 @@ void UdpWire::look(Peer& peer) {
     return;
   }
   if (peer.calls.in_vain(now_ns_)) {
+    trouble("absent " + peer.address.text(),
+            peer.address.text() +
+                " does not answer; nobody is there, or with another RIO_UDP_KEY, "
+                "or a firewall or a broken line is between");
     nobody(peer);
     return;
   }
@@ -350,30 +369,64 @@ void UdpWire::look_at_session(Peer& peer) {
   if (session.due_ns() <= now_ns_) {
     session.look(now_ns_);
     send_units(peer);
+    peer.doubt.begin(now_ns_, std::max(now_ns_, session.heard_ns() + kDoubtAfterNs));
   }
-  const uint64_t quiet_ns = std::max(session.heard_ns(), peer.asked_ns) + kAskAfterNs;
+  const bool soon = peer.asked == 0 && peer.units != session.units();
+  const uint64_t quiet_ns =
+      std::max(session.heard_ns(), peer.asked_ns) + (soon ? kAskSoonNs : kAskAfterNs);
   if (quiet_ns <= now_ns_) {
     // By the times that he was asked, and not by the clock: perhaps it was we who stood still.
     if (peer.asked >= patience_s_) {
-      trouble("silent " + peer.address.text(), peer.address.text() + " has not answered for " +
-                                                   std::to_string(patience_s_) +
-                                                   " s; its machine, or the line to it, is down");
+      trouble("silent " + peer.address.text(),
+              peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
+                  " s; its machine, or the line to it, is down, or another "
+                  "program is there, or one with another RIO_UDP_KEY");
       leave(peer);
       return;
     }
     ++peer.asked;
     peer.asked_ns = now_ns_;
+    peer.units = session.units();
     answer(peer, true);
+    peer.doubt.begin(now_ns_, now_ns_ + kDoubtAfterNs);
   }
-  due_ns_ = std::min({due_ns_, session.due_ns(), std::max(quiet_ns, now_ns_ + kLookNs)});
+  look_at_doubt(peer);
+  due_ns_ = std::min(
+      {due_ns_, session.due_ns(), peer.doubt.due_ns(), std::max(quiet_ns, now_ns_ + kLookNs)});
   if (peer.owed_ns != 0) {
     due_ns_ = now_ns_;
   }
 }
 
+void UdpWire::look_at_doubt(Peer& peer) {
+  if (!peer.doubt.on()) {
+    return;
+  }
+  if (peer.session->heard_ns() > peer.doubt.since_ns()) {
+    peer.doubt.end();
+    return;
+  }
+  Greeting question;
+  if (peer.doubt.due_ns() <= now_ns_ && peer.doubt.ask(now_ns_, peer.now, self_, &question) == 0) {
+    say(peer.address, question, 0);
+  }
+}
+
+/// How long datagrams to a peer may be. @return false: none can go there, which is told.
+bool UdpWire::find_path(Peer& peer) {
+  const Path path = path_between(socket_->address(), peer.address);
+  const Verdict verdict = judge(socket_->address(), peer.address, path);
+  if (!verdict.text.empty()) {
+    trouble("path " + peer.address.text(), verdict.text);
+  }
+  peer.path_bytes = path.datagram_bytes();
+  return path.error == 0 && path.is_wide();
+}
+
 void UdpWire::call(Peer& peer) {
-  if (peer.path_bytes == 0) {
-    peer.path_bytes = socket_->path_bytes(peer.address);
+  if (peer.path_bytes == 0 && !find_path(peer)) {
+    nobody(peer);
+    return;
   }
   if (peer.now.session == 0 && !begin_attempt(&peer.now, peer)) {
     return;

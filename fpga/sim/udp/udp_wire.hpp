@@ -12,37 +12,23 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "fpga/sim/member.hpp"
 #include "fpga/sim/udp/keeper.hpp"
-#include "fpga/sim/udp/members_file.hpp"
 #include "fpga/sim/udp/peer.hpp"
+#include "fpga/sim/udp/seat.hpp"
 #include "fpga/sim/udp/socket.hpp"
 
 namespace rio::sim::udp {
 
-/// Which place a member wants in which fabric.
-struct Seat {
-  std::string fabric;  ///< name; members of other fabrics are refused
-  /// The first destID of the card, which stands in the `members` file. 0, without such a file:
-  /// members find each other by reach(), and each calls the others by destIDs of its own. Of two
-  /// members the same one has the lower destID for both: who talks to whom first is settled by
-  /// that.
-  uint32_t id = 0;
-  uint32_t ids = 1;          ///< destIDs of the card, 1 to kIdsMax
-  std::string members = {};  ///< a file; with it nobody else is let in, and `id` has to be there
-  std::string bind = {};     ///< as Address::local(); not with a file
-  uint16_t port = 0;         ///< 0: any; not with a file
-  std::string key = {};      ///< empty: nothing is sealed
-  uint32_t patience_s = 30;  ///< silence after which a peer is taken for dead
-  PathFaults faults = {};    ///< of what this member sends
-};
-
 /// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what
-/// Member says is any thread's belongs to the thread that steps the card.
+/// Member says is any thread's belongs to the thread that steps the card. In a child that is forked
+/// all peers are gone, and the parent's go on as if there was no child.
 class UdpWire final : public Member, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
-  /// file), -EADDRINUSE, -EADDRNOTAVAIL, -errno; `error` says what and why.
+  /// file), -EADDRINUSE, -EADDRNOTAVAIL (not of this machine, or others in the file cannot reach
+  /// it), -errno; `error` says what and why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<UdpWire>* out,
                                 std::string* error);
   /// What was sent is waited for, half a second at most; then peers are told.
@@ -72,26 +58,29 @@ class UdpWire final : public Member, private Listener {
     uint32_t times = 0;
     uint64_t looked_ns = 0;
   };
-  struct Known {
-    Address address;
-    uint32_t id;
-  };
 
   /// What a member without a file calls itself: as many of 16 bits are above as are below.
   static constexpr uint32_t kMiddleId = 0x8000;
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
+  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units, which may have been the last
+  static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
-  [[nodiscard]] int take_seat(const Seat& seat, Address* at, std::string* error);
+  void lose_all();
+  [[nodiscard]] int take_seat(const Seat& seat, std::string* error);
+  [[nodiscard]] int open_socket(const Seat& seat, std::string* error);
   void on_datagram(const Address& from, std::span<uint8_t> bytes) override;
   void on_refused(const Address& to) override;
+  void on_narrow(const Address& to, uint32_t mtu) override;
   void on_data(const Address& from, std::span<uint8_t> bytes);
   void on_greeting(const Address& from, std::span<uint8_t> bytes);
   void on_hello(const Address& from, const Greeting& hello, uint32_t seen_bytes);
   void on_accept(Peer& peer, const Greeting& accept);
   void on_farewell(Peer& peer, const Greeting& farewell);
+  void on_question(const Address& from, const Greeting& question);
+  void refuse(const Address& to, const Greeting& what, Reason reason);
   [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
   [[nodiscard]] Peer* peer_at(const Address& address);
   [[nodiscard]] Peer* peer_of(uint32_t dest_id);
@@ -114,7 +103,9 @@ class UdpWire final : public Member, private Listener {
   void look(Peer& peer);
   void look_at_all();
   void look_at_session(Peer& peer);
+  void look_at_doubt(Peer& peer);
   void call(Peer& peer);
+  [[nodiscard]] bool find_path(Peer& peer);
   [[nodiscard]] uint32_t free_id(const Address& of);
   void take_reached();
   void linger();
@@ -144,13 +135,17 @@ class UdpWire final : public Member, private Listener {
   std::unique_ptr<model::RingBox> self_responses_;
 
   std::mutex mutex_;  // what follows
-  std::vector<Known> known_;
+  std::vector<Place> known_;
   uint32_t lower_ = 0;   // blocks of kIdsMax destIDs below our own that are given
   uint32_t higher_ = 0;  // above it
   std::deque<std::string> troubles_;
   std::unordered_set<std::string> told_;
   std::atomic<bool> reached_{false};  // known_ has something new
   size_t taken_known_ = 0;            // how many of known_ are peers
+
+  bool inherited_ = false;  // this is a forked child, and the wire is its parent's
+  const base::InChild in_child_{[](void* ctx) { static_cast<UdpWire*>(ctx)->inherited_ = true; },
+                                this};
 
   std::unique_ptr<Keeper> keeper_;  // last: its thread uses the rest
 };

@@ -3,6 +3,7 @@
 
 #include "fpga/sim/udp/bytes.hpp"
 #include "fpga/sim/udp/now.hpp"
+#include "fpga/sim/udp/path.hpp"
 #include "fpga/sim/udp/udp_wire.hpp"
 
 namespace rio::sim::udp {
@@ -75,6 +76,10 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
     on_hello(from, greeting, seen_bytes);
     return;
   }
+  if (greeting.kind == kKindAsk) {
+    on_question(from, greeting);
+    return;
+  }
   const auto it = sessions_.find(greeting.to_session);
   if (it == sessions_.end() || !(it->second->address == from)) {
     return;
@@ -123,13 +128,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
               from.text() + " says that it has destID " + std::to_string(hello.first_id) +
                   ", which another card has; give each card its own by id=");
     }
-    Greeting no;
-    no.kind = kKindFarewell;
-    no.member = self_.member;
-    no.to_session = hello.session;
-    no.echo = hello.challenge;
-    no.reason = reason;
-    say(from, no, 0);
+    refuse(from, hello, reason);
     return;
   }
   Attempt* attempt = &peer->now;
@@ -148,6 +147,34 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   }
   // Not longer than what was heard: nobody is flooded by our answers to others.
   say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
+}
+
+/// Answer by a farewell that echoes the challenge, and remember nothing. It is not longer than what
+/// it answers, and is itself never answered.
+void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
+  Greeting no;
+  no.kind = kKindFarewell;
+  no.member = self_.member;
+  no.to_session = what.session;
+  no.echo = what.challenge;
+  no.reason = reason;
+  say(to, no, 0);
+}
+
+/// A peer that hears nothing of us asks whether we have the connection.
+void UdpWire::on_question(const Address& from, const Greeting& question) {
+  const auto it = sessions_.find(question.to_session);
+  if (it == sessions_.end() || !(it->second->address == from)) {
+    refuse(from, question, Reason::kUnknown);
+    return;
+  }
+  Peer& peer = *it->second;
+  const bool is_now = peer.now.session == question.to_session;
+  if (!knows(is_now ? peer.now : *peer.later, question)) {
+    refuse(from, question, Reason::kUnknown);
+  } else if (is_now && peer.session != nullptr) {
+    answer(peer, false);
+  }  // else its first datagram has not come yet; it is sent again
 }
 
 void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
@@ -173,6 +200,12 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
 }
 
 void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
+  if (farewell.reason == Reason::kUnknown) {
+    if (peer.session != nullptr && peer.doubt.answered_by(farewell, peer.now)) {
+      leave(peer);
+    }
+    return;
+  }
   if (!peer.now.answered_by(farewell)) {
     return;
   }
@@ -261,6 +294,8 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   peer.ids = made.they->ids;
   peer.asked = peer.refused = 0;
   peer.asked_ns = peer.owed_ns = 0;
+  peer.units = 0;
+  peer.doubt.end();
   peer.lanes = std::make_unique<Lanes>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
   peer.session = std::make_unique<Session>(agreed, peer.lanes.get(), now_ns_);
   connected_.push_back(&peer);
@@ -284,7 +319,7 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
     return true;
   }
   const std::lock_guard lock(mutex_);
-  for (const Known& known : known_) {
+  for (const Place& known : known_) {
     if (known.address == peer.address) {
       peer.first_id = known.id;
       return true;
@@ -294,7 +329,7 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id == 0) {
     return false;
   }
-  known_.push_back({peer.address, peer.first_id});
+  known_.push_back({peer.first_id, peer.address});
   reached_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -361,6 +396,25 @@ void UdpWire::cut(Peer& peer, const std::string& why) {
   leave(peer);
 }
 
+/// Long datagrams are tried, so this is no fault unless it is less than there has to be. What an
+/// unknown router says is told, and ends nothing.
+void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
+  const Peer* const peer = peer_at(to);
+  if (peer == nullptr) {
+    return;
+  }
+  Path path = path_between(socket_->address(), to);
+  path.mtu = std::min(path.mtu, mtu);
+  if (!path.is_wide()) {
+    trouble("path " + to.text(), judge(socket_->address(), to, path).text);
+  } else if (peer->session != nullptr && path.datagram_bytes() < peer->session->datagram_bytes()) {
+    trouble("narrow " + to.text(),
+            "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
+                " bytes now, less than when the connection was made; it is cut, until programs "
+                "begin another one");
+  }
+}
+
 void UdpWire::on_refused(const Address& to) {
   Peer* const peer = peer_at(to);
   if (peer == nullptr) {
@@ -372,6 +426,9 @@ void UdpWire::on_refused(const Address& to) {
     }
   } else if (++peer->refused >= kRefusals) {
     leave(*peer);
+  } else {
+    peer->doubt.begin(now_ns_, now_ns_);
+    look_ns_ = 0;
   }
 }
 

@@ -8,6 +8,9 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fork.hpp"
+#include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
@@ -71,8 +74,16 @@ class EventFds final : public model::IrqSink {
   }
 
  private:
+  void release() const {
+    for (const std::atomic<int>& fd : fds_) {
+      base::release_in_child(fd);
+    }
+  }
+
   std::atomic<int> fds_[kVectors];
   sim::Member* member_ = nullptr;
+  // A child neither wakes its parent nor takes what is to wake it.
+  const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
 bool valid(const EmuConfig& config) {
@@ -125,7 +136,11 @@ struct EmuBus::Impl {
   EventFds irqs;
   std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
   std::jthread thread;
+  int owner = getpid();
 
+  /// Whether this process made the card, and is none that was forked since: that has no threads of
+  /// the card, and one of these may have held any lock when it was forked.
+  [[nodiscard]] bool is_ours() const { return owner == getpid(); }
   void release_wire() const {
     if (!wire.empty()) {
       unplug(wire, side);
@@ -176,18 +191,21 @@ struct EmuBus::Impl {
 EmuBus::EmuBus(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 EmuBus::~EmuBus() {
-  if (impl_->thread.joinable()) {
+  const bool ours = impl_->is_ours();
+  if (impl_->thread.joinable() && ours) {
     impl_->thread.request_stop();
     impl_->thread.join();
+  } else if (impl_->thread.joinable()) {
+    impl_->thread.detach();
   }
   if (impl_->card != nullptr) {
-    if (impl_->member != nullptr) {
+    if (impl_->member != nullptr && ours) {
       impl_->member->set_poke(nullptr, nullptr);
     }
     impl_->card.reset();
     impl_->release_wire();
   }
-  if (impl_->left_to_others) {
+  if (impl_->left_to_others && ours) {
     bar().write32(regs::id::magic(), regs::kAllOnes);
   }
   if (impl_->owns_bar) {
@@ -265,12 +283,19 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   if (impl->member != nullptr) {
     impl->irqs.set_member(impl->member);
     impl->member->set_poke(&Impl::poke, impl.get());
+    impl->tell_troubles();  // those of joining
   }
+  std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
   if (config.stepping == Stepping::kThread) {
-    const Impl* self = impl.get();
-    impl->thread = std::jthread([self](const std::stop_token& stop) { self->serve(stop); });
+    Impl* const self = bus->impl_.get();
+    const int rc = base::start_thread(
+        "rio-card", [self](const std::stop_token& stop) { self->serve(stop); }, &self->thread);
+    if (rc != 0) {
+      log_error("%s: %s", self->name.c_str(), base::why_no_thread(rc).c_str());
+      return rc;
+    }
   }
-  out->reset(new EmuBus(std::move(impl)));
+  *out = std::move(bus);
   return 0;
 }
 
@@ -338,7 +363,7 @@ void EmuBus::dma_free(const DmaMemory& memory) {
     a->from->free(*a->memory);
   };
   // Not while the card is in a step: it may hold a pointer into the window.
-  if (impl_->card != nullptr) {
+  if (impl_->card != nullptr && impl_->is_ours()) {
     impl_->card->with_lock(free_it, &args);
   } else {
     free_it(&args);
@@ -364,7 +389,7 @@ int EmuBus::dma_unmap(void* va, size_t len_bytes) {
     auto* a = static_cast<Args*>(arg);
     a->rc = a->from->unmap(a->va, a->len);
   };
-  if (impl_->card != nullptr) {
+  if (impl_->card != nullptr && impl_->is_ours()) {
     impl_->card->with_lock(unmap_it, &args);
   } else {
     unmap_it(&args);
@@ -373,7 +398,12 @@ int EmuBus::dma_unmap(void* va, size_t len_bytes) {
 }
 
 int EmuBus::irq_fd(uint32_t vector) {
-  return impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+  const int fd = impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+  if (fd < 0 && fd != -ENOTSUP) {
+    log_error("%s: no descriptor for interrupts: %s", impl_->name.c_str(),
+              base::why({"eventfd", fd}).c_str());
+  }
+  return fd;
 }
 
 bool EmuBus::wakes() const {
@@ -398,6 +428,10 @@ std::string EmuBus::address() const {
 
 int EmuBus::reach(const std::string& address, uint32_t* dest_id) {
   return impl_->member == nullptr ? -ENOTSUP : impl_->member->reach(address, dest_id);
+}
+
+int EmuBus::why_unreachable(uint32_t dest_id) {
+  return impl_->member == nullptr ? 0 : impl_->member->why_unreachable(dest_id);
 }
 
 uint32_t EmuBus::dest_id() const {

@@ -69,7 +69,7 @@ class EmuBus final : public Bus {
   /// @param memory null: memory of the process's own.
   /// @return -EINVAL (bad config), -EBUSY (wire has two ends already, a card is at the endpoint,
   /// or has the destID), -ENOENT (no such endpoint), -errno of the topology file or of joining a
-  /// fabric, -ENOMEM.
+  /// fabric, -ENOMEM, -EAGAIN (no thread).
   [[nodiscard]] static int create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                                   std::unique_ptr<EmuBus>* out);
   /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,
@@ -97,6 +97,7 @@ class EmuBus final : public Bus {
   [[nodiscard]] bool leave_to_others() override;
   [[nodiscard]] std::string address() const override;
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
+  [[nodiscard]] int why_unreachable(uint32_t dest_id) override;
   [[nodiscard]] uint32_t dest_id() const override;
   [[nodiscard]] const std::string& name() const override;
   [[nodiscard]] int numa_node() const override;

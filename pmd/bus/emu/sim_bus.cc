@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/child_memory.hpp"
 #include "pmd/bus/emu/sim_client.hpp"
 #include "pmd/bus/log.hpp"
 
@@ -43,8 +44,8 @@ constexpr uint64_t kFirstIova = 1ull << 52;
   }
   auto* const at = reinterpret_cast<uint8_t*>(
       (reinterpret_cast<uintptr_t>(space) + align_bytes - 1) & ~(align_bytes - 1));
-  if (mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) ==
-      MAP_FAILED) {
+  if (base::map_shared(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(),
+                       base::ChildFinds::kCopy) == MAP_FAILED) {
     munmap(space, len_bytes + slack);
     return -ENOMEM;
   }
@@ -62,7 +63,7 @@ SimBus::SimBus(std::string name, std::unique_ptr<SimClient> client)
 SimBus::~SimBus() {
   client_.reset();  // the card goes with its user, and uses nothing afterwards
   for (const auto& [va, area] : areas_) {
-    munmap(area.mapped, area.mapped_bytes);
+    unmap(va, area);
   }
 }
 
@@ -98,11 +99,12 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   }
   area.iova = (next_iova_ + align_bytes - 1) & ~(static_cast<uint64_t>(align_bytes) - 1);
   if (rc = client_->map(fd.get(), area.iova, len); rc != 0) {
-    munmap(area.mapped, area.mapped_bytes);
+    unmap(va, area);
     return rc;
   }
+  area.fd = std::move(fd);
   next_iova_ = area.iova + len + kPageBytes;  // a hole between any two
-  areas_.emplace(va, area);
+  areas_.emplace(va, std::move(area));
   *out = {va, area.iova, len_bytes};
   return 0;
 }
@@ -114,8 +116,13 @@ void SimBus::dma_free(const DmaMemory& memory) {
   }
   const int rc = client_->unmap(it->second.iova);
   static_cast<void>(rc);  // logged; the server's own mapping keeps the memory, not ours
-  munmap(it->second.mapped, it->second.mapped_bytes);
+  unmap(it->first, it->second);
   areas_.erase(it);
+}
+
+void SimBus::unmap(void* va, const Area& area) {
+  base::forget_in_child(va);
+  munmap(area.mapped, area.mapped_bytes);
 }
 
 int SimBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* /*runs*/) {

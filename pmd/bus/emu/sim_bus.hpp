@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "fpga/sim/fd.hpp"
 #include "pmd/bus/bus.hpp"
 
 namespace rio::pmd {
@@ -45,7 +46,9 @@ class SimBus final : public Bus {
     uint64_t iova;
     void* mapped;
     size_t mapped_bytes;
+    sim::Fd fd;  // a forked child's copy comes from it
   };
+  static void unmap(void* va, const Area& area);
 
   SimBus(std::string name, std::unique_ptr<SimClient> client);
 

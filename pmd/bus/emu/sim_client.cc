@@ -10,10 +10,11 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
-#include <system_error>
 
+#include "base/child_memory.hpp"
+#include "base/thread.hpp"
+#include "base/trouble.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "fpga/sim/unix_socket.hpp"
 #include "pmd/bus/log.hpp"
@@ -30,21 +31,50 @@ using std::chrono::steady_clock;
 constexpr milliseconds kAnswerWithin(5000);
 constexpr milliseconds kTryEvery(10);
 
+/// Why a socket cannot be connected to, and what to do. @param rc -errno.
+[[nodiscard]] std::string why_no_connection(const std::string& path, int rc) {
+  struct stat info {};
+  const bool seen = stat(path.c_str(), &info) == 0;
+  switch (-rc) {
+    case ENOENT:
+    case ECONNREFUSED:
+      return std::string("nobody is there: ") + std::strerror(-rc) +
+             "; start rio-cardsim --card listen:socket=" + path;
+    case EACCES:
+    case EPERM:
+      if (seen && info.st_uid != geteuid()) {
+        return "the socket belongs to user " + std::to_string(info.st_uid) +
+               ", this process is of user " + std::to_string(geteuid()) +
+               "; run rio-cardsim and this program as one user";
+      }
+      return std::string("the socket cannot be reached: ") + std::strerror(-rc) +
+             (seen ? "; its mode keeps this process out, or a security module does"
+                   : "; a folder on its path is closed to this user");
+    case EAGAIN:
+      return "rio-cardsim does not accept a connection; is it stopped?";
+    case EPROTOTYPE:
+    case ENOTSOCK:
+      return "this is no socket of rio-cardsim; give that of its --card listen:socket=";
+    case ENAMETOOLONG:
+      return "a socket's path has at most 107 characters; take a shorter one";
+    default:
+      return base::why({"no connection to the socket", rc});
+  }
+}
+
 }  // namespace
 
 int SimClient::open(const std::string& socket_path, uint32_t wait_ms,
                     std::unique_ptr<SimClient>* out) {
   std::unique_ptr<SimClient> client(new SimClient(socket_path));
   if (const int rc = client->connect(wait_ms); rc != 0) {
-    log_error("sim:%s: nobody is there: %s; start rio-cardsim --card listen:socket=%s",
-              socket_path.c_str(), std::strerror(-rc), socket_path.c_str());
-    return rc;
+    log_error("sim:%s: %s", socket_path.c_str(), why_no_connection(socket_path, rc).c_str());
+    return rc == -EAGAIN ? -ETIMEDOUT : rc;
   }
   if (const int rc = client->greet(); rc != 0) {
     return rc;
   }
   if (const int rc = client->watch(); rc != 0) {
-    log_error("sim:%s: no thread to watch the socket: %s", socket_path.c_str(), std::strerror(-rc));
     return rc;
   }
   *out = std::move(client);
@@ -52,13 +82,16 @@ int SimClient::open(const std::string& socket_path, uint32_t wait_ms,
 }
 
 SimClient::~SimClient() {
-  if (watcher_.joinable()) {
+  if (watcher_.joinable() && !is_ours()) {
+    watcher_.detach();
+  } else if (watcher_.joinable()) {
     const uint64_t one = 1;
     static_cast<void>(!write(stop_.get(), &one, sizeof one));
     watcher_.join();
+    shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
   }
   if (bar_ != nullptr) {
-    munmap(bar_, bar_bytes_);
+    base::unmap_shared(bar_);
   }
 }
 
@@ -87,7 +120,10 @@ int SimClient::greet() {
   if (rc == 0) {
     rc = take_bar(reply);
   }
-  if (rc != 0) {
+  if (base::is_shortage(rc) || rc == -EPERM || rc == -EACCES || rc == -ENOSYS) {
+    log_error("sim:%s: the card cannot be taken over: %s", path_.c_str(),
+              base::why({"recvmsg, or mmap of its BAR", rc}).c_str());
+  } else if (rc != 0) {
     log_error("sim:%s: no answer of a rio-cardsim of this release: %s; is it the right socket?",
               path_.c_str(), std::strerror(-rc));
   }
@@ -108,7 +144,8 @@ int SimClient::take_bar(const Reply& reply) {
       fstat(fd, &info) != 0 || static_cast<size_t>(info.st_size) < bytes) {
     return -EPROTO;
   }
-  void* const va = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const va = base::map_shared(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                    base::ChildFinds::kOnes);
   if (va == MAP_FAILED) {
     return -errno;
   }
@@ -120,29 +157,26 @@ int SimClient::take_bar(const Reply& reply) {
 int SimClient::watch() {
   stop_ = sim::Fd(eventfd(0, EFD_CLOEXEC));
   if (!stop_.valid()) {
-    return -errno;
+    const int rc = -errno;
+    log_error("sim:%s: %s", path_.c_str(), base::why({"eventfd", rc}).c_str());
+    return rc;
   }
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int rc = 0;
-  try {
-    watcher_ = std::thread([this] {
-      // Only its end is waited for: answers are for ask().
-      pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
-      while (poll(fds, std::size(fds), -1) < 0) {
-      }
-      if (fds[0].revents != 0) {
-        card_is_gone();
-      }
-    });
-  } catch (const std::system_error& error) {
-    rc = -error.code().value();
+  const int rc = base::start_thread(
+      "rio-sim", [this](const std::stop_token& /*stop*/) { await_end(); }, &watcher_);
+  if (rc != 0) {
+    log_error("sim:%s: %s", path_.c_str(), base::why_no_thread(rc).c_str());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return rc;
+}
+
+/// Only the end of the connection is waited for: answers are for ask().
+void SimClient::await_end() {
+  pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
+  while (poll(fds, std::size(fds), -1) < 0) {
+  }
+  if (fds[0].revents != 0) {
+    card_is_gone();
+  }
 }
 
 void SimClient::card_is_gone() {
@@ -196,6 +230,9 @@ int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim
 }
 
 int SimClient::ask_for(const Request& request, int fd, const char* what) {
+  if (!is_ours()) {
+    return -ENODEV;
+  }
   Reply reply;
   std::vector<sim::Fd> none;
   int rc = ask(request, fd, &reply, &none);

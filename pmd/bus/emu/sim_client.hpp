@@ -2,6 +2,8 @@
 /// The program's side of a card that lives in a rio-cardsim process.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,7 +23,7 @@ class SimClient {
  public:
   /// @param wait_ms how long to wait for a server that is just starting, 0 to 60000.
   /// @return 0; -ENOENT, -ECONNREFUSED (nobody listens); -EBUSY (has a client already); -ETIMEDOUT;
-  /// -EPROTO (no rio-cardsim, or of another release). Logged.
+  /// -EPROTO (no rio-cardsim, or of another release); -EAGAIN (no thread). Logged.
   [[nodiscard]] static int open(const std::string& socket_path, uint32_t wait_ms,
                                 std::unique_ptr<SimClient>* out);
   ~SimClient();
@@ -33,7 +35,8 @@ class SimClient {
   /// eventfd, this object's; -ENOTSUP: no such vector.
   [[nodiscard]] int irq_fd(uint32_t vector) const;
 
-  /// Let the card use a sealed memfd at `iova`. @return 0; -ENODEV: the server has gone;
+  /// Let the card use a sealed memfd at `iova`. @return 0; -ENODEV: the server has gone, or this
+  /// process was forked since open(), and the card is its parent's;
   /// -ETIMEDOUT: it does not answer; what it answers. Logged.
   [[nodiscard]] int map(int memfd, uint64_t iova, uint64_t len_bytes);
   /// The card uses it no more when this returns 0 or -ENODEV. @return as map().
@@ -48,15 +51,21 @@ class SimClient {
                         std::vector<sim::Fd>* fds);
   [[nodiscard]] int ask_for(const sim::protocol::Request& request, int fd, const char* what);
   [[nodiscard]] int watch();
+  void await_end();
   void card_is_gone();
 
+  /// Whether this process opened it, and is none that was forked since: that has no watcher, a BAR
+  /// that reads all ones, and must not speak in its parent's name.
+  [[nodiscard]] bool is_ours() const { return owner_ == getpid(); }
+
   std::string path_;
+  int owner_ = getpid();
   sim::Fd socket_;
   uint8_t* bar_ = nullptr;
   size_t bar_bytes_ = 0;
   std::vector<sim::Fd> fds_;  // the BAR, then an eventfd for each vector
   sim::Fd stop_;
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 }  // namespace rio::pmd

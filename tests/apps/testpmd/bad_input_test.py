@@ -127,6 +127,10 @@ class BadInput(harness.Case):
 
     def test_command_file(self):
         self.refused("--cmdline-file", "/nonexistent", names=["--cmdline-file", "/nonexistent"])
+        with tempfile.NamedTemporaryFile("w", suffix=".cmds", encoding="utf-8-sig") as f:
+            f.write("set burst 16\nshow port magic\n")
+            f.flush()
+            self.refused("--cmdline-file", f.name, names=[f"{f.name}:2", "show port info"])
         self.refused("--cmdline-file", "/", names=["--cmdline-file", "Is a directory"])
         with tempfile.NamedTemporaryFile("w", suffix=".cmd") as f:
             f.write("# fine\nset burst 16\nshow port magic\n")

@@ -9,6 +9,8 @@ import sys
 import tempfile
 
 TIMEOUT_S = 60
+ASKS = {"messages": ["ask", "shm:alone", "1", "hello"], "sums": ["ask", "shm:alone", "1", "4"],
+        "tags": ["worker", "shm:alone", "1"]}
 
 
 def shell_block(page, word):
@@ -26,6 +28,10 @@ def main():
     printed = [line for line in lines if not line.startswith("$ ")]
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, RIO_RUNTIME_DIR=folder)
+        # Nobody is there, so the first destID is the asker's own.
+        alone = subprocess.run([program, *ASKS[name]], env=env, text=True, check=False,
+                               stderr=subprocess.PIPE, timeout=TIMEOUT_S)
+        assert alone.returncode == 1 and "is our own" in alone.stderr, alone
         running = []
         try:
             for command in commands:

@@ -2,7 +2,7 @@
 // under the same destID. Those that live are not disturbed: what they send each other comes once,
 // in order, as it was sent; and of the others nothing comes that makes no sense.
 //
-// RIO_MSG_KILLS: how many, RIO_MSG_SEED: where the random instants begin.
+// RIO_MSG_KILLS: how many, RIO_MSG_SEED: where the random instants begin, RIO_MSG_WIRE: shm or udp.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,8 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
+#include "tests/unit/lib/api/udp_fabric.hpp"
 #include "tests/unit/pmd/embed/shm_member.hpp"
 
 namespace rio::test {
@@ -32,8 +34,7 @@ constexpr uint32_t kEnough = 50;  // messages of each kind between survivors
 constexpr size_t kLongest = 100000;
 
 [[nodiscard]] uint32_t from_environment(const char* name, uint32_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+  return static_cast<uint32_t>(env_number(name, otherwise));
 }
 
 /// What stands at the beginning of each message; the bytes behind it follow from it.
@@ -54,11 +55,11 @@ void fill(std::vector<std::byte>* bytes, const Stamp& stamp, size_t size_bytes) 
 class Talker {
  public:
   /// @param enough is told once this survivor has heard enough of the other one.
-  Talker(uint32_t id, int stop_fd, const Pipe& enough)
+  Talker(const std::string& card, uint32_t id, int stop_fd, const Pipe& enough)
       : id_(id),
         stop_fd_(stop_fd),
         enough_(enough),
-        port_(open_port("shm:kill,id=" + std::to_string(id), 0, false, id % 2 == 0)) {}
+        port_(open_port(card, 0, false, id % 2 == 0)) {}
 
   int run() {
     if (port_.get() == nullptr) {
@@ -332,12 +333,28 @@ class Talker {
   std::map<uint32_t, Seen> seen_[2];
 };
 
-[[nodiscard]] Child start(uint32_t id, const Pipe& stop, const Pipe& enough) {
-  return Child([&, id] { return Talker(id, stop.reader(), enough).run(); });
+/// The wire that is tried.
+class Wire {
+ public:
+  [[nodiscard]] std::string card(uint32_t id) const {
+    return udp_ ? fabric_.card(id) : "shm:kill,id=" + std::to_string(id);
+  }
+
+ private:
+  const UdpFabric fabric_{kMembers};
+  const bool udp_ = [] {
+    const char* const wire = std::getenv("RIO_MSG_WIRE");
+    return wire != nullptr && std::strcmp(wire, "udp") == 0;
+  }();
+};
+
+[[nodiscard]] Child start(const Wire& wire, uint32_t id, const Pipe& stop, const Pipe& enough) {
+  return Child([&, id] { return Talker(wire.card(id), id, stop.reader(), enough).run(); });
 }
 
 TEST(Kill, SurvivorsAreNotDisturbed) {
   TempDir folder;
+  const Wire wire;
   setenv("RIO_RUNTIME_DIR", folder.at("").c_str(), 1);
   const uint32_t kills = from_environment("RIO_MSG_KILLS", 30);
   const uint32_t seed = from_environment("RIO_MSG_SEED", std::random_device{}());
@@ -347,14 +364,14 @@ TEST(Kill, SurvivorsAreNotDisturbed) {
   Pipe enough;
   std::vector<Child> members;
   for (uint32_t id = 1; id <= kMembers; ++id) {
-    members.push_back(start(id, stop, enough));
+    members.push_back(start(wire, id, stop, enough));
   }
   for (uint32_t i = 0; i < kills; ++i) {
     const uint32_t id = kSurvivors + 1 + random() % (kMembers - kSurvivors);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
     members[id - 1].signal(SIGKILL);
     EXPECT_EQ(members[id - 1].exit_code(), -1) << id << " ended before it was killed";
-    members[id - 1] = start(id, stop, enough);
+    members[id - 1] = start(wire, id, stop, enough);
   }
   for (uint32_t i = 0; i < kSurvivors; ++i) {
     pollfd one{enough.reader(), POLLIN, 0};

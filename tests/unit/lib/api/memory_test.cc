@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 
 namespace rio::test {
@@ -189,8 +190,7 @@ class Memory : public testing::Test {
 TEST_F(Memory, DoesNotGrow) {
   constexpr uint64_t kSlackBytes = 64 * 1024;  // a table that doubles late
   constexpr uint64_t kResidentSlack = 4 << 20;
-  const char* const text = std::getenv("RIO_MSG_ROUNDS");
-  const uint64_t rounds = text == nullptr ? 1000 : std::strtoul(text, nullptr, 10);
+  const uint64_t rounds = env_number("RIO_MSG_ROUNDS", 1000);
   for (uint32_t i = 0; i < kFirstRounds && !HasFatalFailure(); ++i) {
     one_round();
   }
@@ -213,8 +213,7 @@ TEST_F(Memory, DoesNotGrowInAnHour) {
   constexpr uint32_t kBurst = 32;
   constexpr uint32_t kSamples = 16;
   constexpr uint32_t kBurstsPerRound = 500;
-  const char* const text = std::getenv("RIO_MSG_HOUR");
-  const uint64_t messages = text == nullptr ? 400'000 : std::strtoull(text, nullptr, 10);
+  const uint64_t messages = env_number("RIO_MSG_HOUR", 400'000);
   const uint64_t bursts = messages / kBurst / kSamples;
   Footprint first{};
   for (uint32_t sample = 0; sample < kSamples && !HasFatalFailure(); ++sample) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 #include "tests/unit/pmd/embed/shm_member.hpp"
@@ -29,8 +30,7 @@ class Sleep : public testing::Test {
 };
 
 [[nodiscard]] uint32_t round_trips() {
-  const char* const text = std::getenv("RIO_SLEEPS");
-  return text == nullptr ? 3000 : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+  return static_cast<uint32_t>(env_number("RIO_SLEEPS", 3000));
 }
 
 /// Messages that come back, one at a time: each side sleeps for each of them.

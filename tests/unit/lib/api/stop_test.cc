@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 #include "tests/unit/pmd/embed/shm_member.hpp"
@@ -29,8 +30,7 @@ constexpr uint32_t kHub = 1;     // destID
 constexpr size_t kLargeBytes = 300000;
 
 [[nodiscard]] uint32_t messages() {
-  const char* const text = std::getenv("RIO_STOP_MESSAGES");
-  return text == nullptr ? 20000 : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+  return static_cast<uint32_t>(env_number("RIO_STOP_MESSAGES", 20000));
 }
 
 /// What stands at the beginning of each message; its length follows from it, and all other bytes.

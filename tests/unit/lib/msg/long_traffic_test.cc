@@ -9,6 +9,7 @@
 #include <ostream>
 #include <random>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/lib/msg/long_fixture.hpp"
 
 namespace rio::msg::test {
@@ -18,8 +19,7 @@ constexpr uint64_t kMiB = 1u << 20;
 constexpr uint64_t kUnderWayMax = 24 * kMiB;
 
 uint32_t seeds() {
-  const char* text = std::getenv("RIO_MSG_SEEDS");
-  return text == nullptr ? 2 : static_cast<uint32_t>(std::strtoul(text, nullptr, 0));
+  return static_cast<uint32_t>(rio::test::env_number("RIO_MSG_SEEDS", 2));
 }
 
 struct LongKinds {

@@ -61,7 +61,8 @@ struct Wire {
   }
   static std::vector<uint8_t> session(Kind kind, uint32_t key, uint32_t session, uint32_t peer,
                                       uint32_t first = 0, uint32_t magic = kMagic) {
-    const SessionBody body = {magic, session, peer, first};
+    constexpr uint32_t kInstance = 1;
+    const SessionBody body = {magic, session, peer, first, kInstance, 0};
     return message(key, 0, 0, 0, 0, kind, {reinterpret_cast<const char*>(&body), sizeof(body)});
   }
 };

@@ -47,15 +47,17 @@ TEST_F(ProfileTest, WhatItMaySay) {
   EXPECT_EQ(parsed("eager_bytes = 4096\n"), 4096u);
   EXPECT_EQ(parsed("# x\r\n eager_bytes=256# least\r\n"), 256u);
   EXPECT_EQ(parsed("eager_bytes = 1048576"), 1048576u);
+  EXPECT_EQ(parsed("eager_bytes = 1M"), 1048576u);
+  EXPECT_EQ(parsed("eager_bytes = 0x1000"), 4096u);
   EXPECT_EQ(parsed("eager_bytes = 512\neager_bytes = 1024\n"), 1024u);
   EXPECT_EQ(parsed(to_text({.eager_bytes = 777})), 777u);
 }
 
 TEST_F(ProfileTest, WhatItMayNot) {
-  for (const char* text : {"eager_bytes", "eager_bytes =", "eager_bytes = -1", "eager_bytes = 255",
-                           "eager_bytes = 1048577", "eager_bytes = 99999999999999999999999",
-                           "eager_bytes = 4096 x", "eager_bytes = 0x1000", "eager = 4096", "= 4096",
-                           "\x01\x02\xFF", "eager_bytes = 4096\n["}) {
+  for (const char* text :
+       {"eager_bytes", "eager_bytes =", "eager_bytes = -1", "eager_bytes = 255",
+        "eager_bytes = 1048577", "eager_bytes = 99999999999999999999999", "eager_bytes = 4096 x",
+        "eager_bytes = 4KB", "eager = 4096", "= 4096", "\x01\x02\xFF", "eager_bytes = 4096\n["}) {
     Profile profile{.eager_bytes = 5};
     EXPECT_EQ(parse_profile(text, "test", &profile), -EINVAL) << text;
     EXPECT_EQ(profile.eager_bytes, 5u);
@@ -83,7 +85,12 @@ TEST_F(ProfileTest, WhereItIs) {
 
   setenv("RIO_PROFILE", folder_.at("missing").c_str(), 1);
   EXPECT_EQ(load_profile("", &profile), -ENOENT);  // was asked for
-  EXPECT_EQ(load_profile(folder_.at("."), &profile), -ENOENT);
+  EXPECT_EQ(load_profile(folder_.at("."), &profile), -EISDIR);
+  const std::string marked = write("marked",
+                                   "\xEF\xBB\xBF"
+                                   "eager_bytes = 3000\r\n");
+  EXPECT_EQ(load_profile(marked, &profile), 0);
+  EXPECT_EQ(profile.eager_bytes, 3000u);
   setenv("RIO_PROFILE", "none", 1);
   EXPECT_EQ(profile_path(), "");
   EXPECT_EQ(load_profile("", &profile), 0);

@@ -4,14 +4,14 @@
 #include <map>
 #include <random>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
 namespace {
 
 uint32_t seeds() {
-  const char* text = std::getenv("RIO_MSG_SEEDS");
-  return text == nullptr ? 4 : static_cast<uint32_t>(std::strtoul(text, nullptr, 0));
+  return static_cast<uint32_t>(rio::test::env_number("RIO_MSG_SEEDS", 4));
 }
 
 struct Kinds {

@@ -24,6 +24,20 @@ class OfiTagged : public OfiPair {
     message.context = context;
     return fi_trecvmsg(b_.ep(), &message, flags);
   }
+  /// Peek until a message is there.
+  void expect_found(uint64_t flags, void* context = nullptr) {
+    context = context == nullptr ? this : context;
+    for (ssize_t rc = -FI_EAVAIL; rc == -FI_EAVAIL;) {
+      fi_cq_tagged_entry entry{};
+      EXPECT_TRUE(fi_cq_read(a_.rx(), &entry, 1) == -FI_EAGAIN);  // it works
+      ASSERT_EQ(peek(flags, context), 0);
+      rc = next(b_.rx(), &entry);
+      fi_cq_err_entry error{};
+      ASSERT_TRUE(rc == 1 || fi_cq_readerr(b_.rx(), &error, 0) == 1);
+    }
+  }
+
+  char bytes_ = 0;  // its address is a context
 };
 
 TEST_F(OfiTagged, EachSize) {
@@ -227,6 +241,39 @@ TEST_F(OfiTagged, WhatIsDiscardedIsGone) {
     EXPECT_EQ(next_error(b_.rx()).err, FI_ENOMSG);
     b_.expect_silent();
   }
+}
+
+// A message that is claimed and dropped tells so, once, however long it is; the next one is whole.
+TEST_F(OfiTagged, WhatIsClaimedAndDiscardedCompletes) {
+  for (const size_t size : {size_t{0}, size_t{4}, size_t{9000}, size_t{100000}}) {
+    const std::vector<uint8_t> bytes = pattern(size, size);
+    ASSERT_EQ(fi_tsend(a_.ep(), bytes.data(), size, nullptr, to_b_, kTag, &bytes_), 0);
+    expect_found(FI_PEEK | FI_CLAIM);
+    ASSERT_EQ(peek(FI_CLAIM | FI_DISCARD, this), 0);
+    fi_cq_tagged_entry entry{};
+    fi_addr_t source = 0;
+    ASSERT_EQ(next(b_.rx(), &entry, &source), 1);
+    EXPECT_EQ(entry.flags, FI_RECV | FI_TAGGED);
+    expect_received(entry, 0, source);
+    expect_sent(&bytes_);
+    EXPECT_EQ(peek(FI_CLAIM | FI_DISCARD, this), -FI_EINVAL);  // it is gone
+    ASSERT_EQ(peek(FI_PEEK, this), 0);
+    EXPECT_EQ(next_error(b_.rx()).err, FI_ENOMSG);
+    b_.expect_silent();
+  }
+}
+
+TEST_F(OfiTagged, ContextsOfClaimsAreUsedOnce) {
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "one", 4, to_b_, kTag); }), 0);
+  }
+  expect_found(FI_PEEK | FI_CLAIM);
+  EXPECT_EQ(peek(FI_PEEK | FI_CLAIM, this), -FI_EINVAL);  // the first would be lost
+  EXPECT_EQ(peek(FI_DISCARD, this), -FI_EINVAL);          // of which message
+  expect_found(FI_PEEK, &bytes_);                         // the second is still there
+  ASSERT_EQ(peek(FI_CLAIM | FI_DISCARD, this), 0);
+  fi_cq_tagged_entry entry{};
+  ASSERT_EQ(next(b_.rx(), &entry), 1);
 }
 
 TEST_F(OfiTagged, DeliveryCompleteWaitsForTheReceive) {

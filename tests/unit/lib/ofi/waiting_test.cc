@@ -68,6 +68,47 @@ TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
   sender.join();
 }
 
+// What of several queues and counters has news, as programs with many of them ask.
+TEST_F(OfiWaiting, APollSetTellsWhatHasNews) {
+  const Info info = get_info(hints());
+  OfiNode own(info, 0);
+  const fi_addr_t to_self = own.insert(own);
+  fi_cntr_attr attr{};
+  fid_cntr* counter = nullptr;
+  ASSERT_EQ(fi_cntr_open(own.domain(), &attr, &counter, &attr), 0);
+  const Held<fid_cntr> held(counter);
+  fi_poll_attr poll_attr{};
+  fid_poll* set = nullptr;
+  ASSERT_EQ(fi_poll_open(own.domain(), &poll_attr, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &own.rx()->fid, 0), 0);
+  ASSERT_EQ(fi_poll_add(set, &counter->fid, 0), 0);
+  EXPECT_EQ(fi_poll_add(set, &counter->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_poll_add(set, &own.ep()->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
+  own.rx()->fid.context = &own;
+  void* found[2] = {};
+  EXPECT_EQ(fi_poll(set, found, 2), 0);
+  ASSERT_EQ(fi_cntr_add(counter, 1), 0);
+  EXPECT_EQ(fi_poll(set, found, 2), 1);
+  EXPECT_EQ(found[0], &attr);
+  EXPECT_EQ(fi_poll(set, found, 2), 0);  // it is as it was
+  uint64_t got = 0;
+  ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  ASSERT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
+  ASSERT_EQ(fi_cntr_add(counter, 1), 0);
+  EXPECT_EQ(fi_poll(set, found, 1), 1);  // there is room for one
+  EXPECT_EQ(found[0], &own);
+  EXPECT_EQ(fi_poll(set, found, 2), 2);
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_read(own.rx(), &entry, 1), 1);
+  EXPECT_EQ(fi_poll(set, found, 2), 0);
+  ASSERT_EQ(fi_poll_del(set, &own.rx()->fid, 0), 0);
+  EXPECT_EQ(fi_poll_del(set, &own.rx()->fid, 0), -FI_EINVAL);
+  ASSERT_EQ(fi_poll_del(set, &counter->fid, 0), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
 TEST_F(OfiWaiting, NobodySleepsWhileSomethingIsThere) {
   const Info info = get_info(hints());
   OfiNode own(info, 0, by_descriptor());
@@ -104,6 +145,46 @@ TEST_F(OfiWaiting, ASignalEndsAWait) {
   });
   EXPECT_EQ(fi_cq_signal(own.rx()), 0);
   reader.join();
+}
+
+// It ends, and others wait there as before.
+TEST_F(OfiWaiting, AThreadThatWaitsIsCancelled) {
+  const Info info = get_info(hints());
+  for (const fi_wait_obj wait : {FI_WAIT_FD, FI_WAIT_UNSPEC}) {
+    NodeConfig config;
+    config.wait = wait;
+    OfiNode a(info, 0, config);
+    fid_cntr* made = nullptr;
+    ASSERT_EQ(fi_cntr_open(a.domain(), nullptr, &made, nullptr), 0);
+    const Held<fid_cntr> counter(made);
+    struct Waiter {
+      fid_cq* queue;
+      fid_cntr* counter;
+    } waiters[] = {{a.rx(), nullptr}, {nullptr, made}};
+    for (Waiter& waiter : waiters) {
+      pthread_t thread{};
+      const auto body = [](void* what) -> void* {
+        const auto& it = *static_cast<Waiter*>(what);
+        fi_cq_tagged_entry entry{};
+        static_cast<void>(it.queue != nullptr ? fi_cq_sread(it.queue, &entry, 1, nullptr, -1)
+                                              : fi_cntr_wait(it.counter, 1, -1));
+        return nullptr;
+      };
+      ASSERT_EQ(pthread_create(&thread, nullptr, body, &waiter), 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ASSERT_EQ(pthread_cancel(thread), 0);
+      void* result = nullptr;
+      ASSERT_EQ(pthread_join(thread, &result), 0);
+      EXPECT_EQ(result, PTHREAD_CANCELED);
+    }
+    const fi_addr_t to = a.insert(a);
+    char byte = 0;
+    ASSERT_EQ(fi_recv(a.ep(), &byte, 1, nullptr, to, nullptr), 0);
+    ASSERT_EQ(fi_inject(a.ep(), "x", 1, to), 0);
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_sread(a.rx(), &entry, 1, nullptr, kPatienceMs), 1);
+    EXPECT_EQ(byte, 'x');
+  }
 }
 
 TEST_F(OfiWaiting, ThreadsAreWokenByEachOther) {

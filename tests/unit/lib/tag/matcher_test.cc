@@ -1,10 +1,10 @@
 // The whole of the engine: single steps, and random ones against lists that are walked.
 #include "lib/tag/matcher.hpp"
+#include "tests/support/env_number.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <list>
 #include <memory>
 #include <random>
@@ -310,8 +310,7 @@ class Walk {
 };
 
 uint32_t seeds() {
-  const char* text = std::getenv("RIO_TAG_SEEDS");
-  return text == nullptr ? 300 : static_cast<uint32_t>(std::strtoul(text, nullptr, 0));
+  return static_cast<uint32_t>(test::env_number("RIO_TAG_SEEDS", 300));
 }
 
 // Prints its seed where it fails. RIO_TAG_SEEDS: how many.

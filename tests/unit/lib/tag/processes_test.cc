@@ -241,8 +241,8 @@ class TagProcesses : public testing::Test {
  protected:
   template <class Options>
   static void each_seed(uint64_t otherwise, bool may_fail, Options&& options) {
-    const uint64_t first = from_environment("RIO_TAG_SEED", std::random_device()());
-    const uint64_t count = from_environment("RIO_TAG_SEEDS", otherwise);
+    const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+    const uint64_t count = env_number("RIO_TAG_SEEDS", otherwise);
     for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
       std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
       std::fflush(stdout);

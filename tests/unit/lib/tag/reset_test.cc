@@ -326,8 +326,8 @@ class TagReset : public testing::Test {
 };
 
 TEST_F(TagReset, NothingIsLostUntold) {
-  const uint64_t first = from_environment("RIO_TAG_SEED", std::random_device()());
-  const uint64_t count = from_environment("RIO_TAG_SEEDS", 8);
+  const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+  const uint64_t count = env_number("RIO_TAG_SEEDS", 8);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Resets resets(fabric(seed), seed);

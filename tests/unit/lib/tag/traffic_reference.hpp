@@ -17,18 +17,13 @@
 #include <vector>
 
 #include "lib/tag/endpoint.hpp"
+#include "tests/support/env_number.hpp"
 #include "tests/unit/lib/tag/tag_node.hpp"
 
 namespace rio::test {
 
 inline constexpr uint64_t kTellingBytes = 8;  // so many show which message it is
 inline constexpr uint64_t kLongestBytes = 16u << 20;
-
-/// @return a number of the environment, or `otherwise`.
-[[nodiscard]] inline uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
-}
 
 /// Bytes of the caller's at any address, with bytes around them that nobody may write.
 class Buffer {

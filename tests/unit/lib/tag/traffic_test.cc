@@ -39,8 +39,8 @@ class TagTraffic : public testing::Test {
   /// @param otherwise how many seeds unless RIO_TAG_SEEDS says.
   template <class Each>
   static void each_seed(uint64_t otherwise, Each&& each) {
-    const uint64_t first = from_environment("RIO_TAG_SEED", std::random_device()());
-    const uint64_t count = from_environment("RIO_TAG_SEEDS", otherwise);
+    const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+    const uint64_t count = env_number("RIO_TAG_SEEDS", otherwise);
     for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
       std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
       each(seed);

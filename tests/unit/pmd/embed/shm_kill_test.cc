@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/env_number.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/pmd/embed/shm_member.hpp"
 
@@ -24,8 +25,7 @@ constexpr uint32_t kSurvivors = 2;  // destIDs 1 and 2
 constexpr uint32_t kMembers = 5;
 
 [[nodiscard]] uint32_t from_environment(const char* name, uint32_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+  return static_cast<uint32_t>(env_number(name, otherwise));
 }
 
 /// Sends to all others by turns, forever; ends with a number that says what went wrong.

@@ -29,9 +29,10 @@ class Member {
  public:
   static constexpr uint32_t kBuffers = 64;
 
-  explicit Member(const std::string& name, uint32_t response_timeout_us = 0,
-                  uint32_t irq_rings = 0) {
+  explicit Member(const std::string& name, uint32_t response_timeout_us = 0, uint32_t irq_rings = 0,
+                  uint32_t dest_id = 0) {
     EndpointConfig config;
+    config.dest_id = dest_id;
     config.irq_rings = irq_rings;
     config.message_buffers = 2 * kBuffers;
     if (response_timeout_us != 0) {

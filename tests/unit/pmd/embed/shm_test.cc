@@ -187,14 +187,36 @@ TEST_F(Shm, TooManyOpenFilesAreNamed) {
   EXPECT_TRUE(log.had("raise the limit of open files (ulimit -n)")) << log.last();
 }
 
+// Wherever they run out, down to the one for interrupts.
+TEST_F(Shm, TooFewOpenFilesAreNeverToldAsAnythingElse) {
+  for (const char* const name : {"shm:x", "emu:loop,stepping=thread"}) {
+    LogLines log;
+    std::unique_ptr<Endpoint> endpoint;
+    EndpointConfig config;
+    config.irq_rings = pmd::ring_bit(regs::Ring::kShared);
+    constexpr uint32_t kMost = 64;
+    uint32_t more = 0;
+    int rc = -EMFILE;
+    for (; rc != 0 && more < kMost; ++more) {
+      const FewFiles few(more);
+      rc = Endpoint::open(name, config, &endpoint);
+      EXPECT_TRUE(rc == 0 || rc == -EMFILE) << name << " with " << more << ": " << rc;
+      EXPECT_TRUE(rc == 0 || log.had("raise the limit of open files (ulimit -n)"))
+          << name << " with " << more << ": " << log.last();
+    }
+    EXPECT_EQ(rc, 0) << name;
+    EXPECT_GT(more, 1u) << name;
+  }
+}
+
 TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
   LogLines log;
   Member one("shm:x");
   Member two("shm:x");
   const auto told = [&] {
     return log.had(
-        "shm:x/1: partners cannot be connected for want of descriptors (Too many open "
-        "files); raise ulimit -n");
+        "shm:x/1: partners cannot be connected: socket: Too many open files; raise the limit of "
+        "open files (ulimit -n)");
   };
   {
     const FewFiles none(0);
@@ -205,7 +227,11 @@ TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
   }
   std::string text;
   EXPECT_TRUE(wait_until([&] {
-    one.polls(1);
+    pmd::TxDone done{};
+    if (one.endpoint().tx().reap(&done, 1) == 1) {
+      EXPECT_EQ(done.status, Status::kLinkDown) << "on a slow machine it gave up meanwhile";
+      one.send(2, "hello");
+    }
     return two.poll(&text);
   }));
   EXPECT_EQ(text, "1:hello");

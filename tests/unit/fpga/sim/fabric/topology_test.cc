@@ -90,6 +90,8 @@ TEST(Topology, FilesAreNamed) {
   std::string error;
   EXPECT_EQ(load_topology("/nonexistent/topology.json", &made, &error), -ENOENT);
   EXPECT_NE(error.find("/nonexistent/topology.json"), std::string::npos);
+  EXPECT_EQ(load_topology("/tmp", &made, &error), -EISDIR);
+  EXPECT_NE(error.find("/tmp is a folder"), std::string::npos) << error;
 }
 
 }  // namespace

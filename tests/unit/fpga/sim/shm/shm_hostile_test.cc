@@ -26,26 +26,32 @@ TEST_F(HostileWire, NobodyElseMayWriteOurs) {
   Evil evil(2, 1);
   Fd memory;
   Half half;
-  ASSERT_EQ(Half::create(&half, &memory), 0);
+  ASSERT_FALSE(Half::create(&half, &memory));
   EXPECT_EQ(mmap(nullptr, kHalfBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0),
             MAP_FAILED);
   EXPECT_NE(ftruncate(memory.get(), 0), 0);
   EXPECT_NE(fallocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
 }
 
-TEST_F(HostileWire, MemoryThatCouldGoAwayIsRefused) {
+/// Since it is no memory to share, and not since this process could not map it.
+bool is_refused(const Fd& fd) {
   Half half;
+  bool sound = true;
+  return !Half::map(fd, &half, &sound) && !sound;
+}
+
+TEST_F(HostileWire, MemoryThatCouldGoAwayIsRefused) {
   Fd plain(memfd_create("x", MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(plain.get(), kHalfBytes), 0);
-  EXPECT_EQ(Half::map(plain, &half), -EPERM) << "not sealed";
+  EXPECT_TRUE(is_refused(plain)) << "not sealed";
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10;
   ASSERT_EQ(ftruncate(plain.get(), 4096), 0);
   ASSERT_EQ(fcntl(plain.get(), F_ADD_SEALS, kSeals), 0);
-  EXPECT_EQ(Half::map(plain, &half), -EPERM) << "short";
+  EXPECT_TRUE(is_refused(plain)) << "short";
   Fd file(open(dir_.at("file").c_str(), O_RDWR | O_CREAT, 0600));
   ASSERT_EQ(ftruncate(file.get(), kHalfBytes), 0);
-  EXPECT_EQ(Half::map(file, &half), -EPERM);
-  EXPECT_EQ(Half::map(Fd(), &half), -EPERM);
+  EXPECT_TRUE(is_refused(file));
+  EXPECT_TRUE(is_refused(Fd()));
 }
 
 TEST_F(HostileWire, ImpossibleLengthsCutThePartnerOff) {
@@ -89,10 +95,10 @@ TEST_F(HostileWire, WrongGreetings) {
   ASSERT_EQ(Directory::join({.fabric = "f", .id = 2}, &directory, &error), 0) << error;
   const auto refused = [&](const Greeting& greeting, size_t bytes, bool memory) {
     sim::Fd socket;
-    EXPECT_EQ(directory->connect(1, &socket), 0);
+    EXPECT_EQ(directory->connect(1, &socket, nullptr), Directory::Called::kConnected);
     Half half;
     Fd fd;
-    EXPECT_EQ(Half::create(&half, &fd), 0);
+    EXPECT_FALSE(Half::create(&half, &fd));
     const int fds[] = {fd.get(), fd.get()};
     EXPECT_EQ(sim::send_with_fds(socket, std::as_bytes(std::span(&greeting, 1)).first(bytes),
                                  std::span(fds, memory ? 2 : 0)),

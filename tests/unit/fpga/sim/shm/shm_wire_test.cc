@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "fpga/sim/shm/process_puller.hpp"
+#include "tests/support/denied.hpp"
 #include "tests/unit/fpga/sim/shm/wire_fixture.hpp"
 
 namespace rio::test {
@@ -290,7 +292,8 @@ TEST_F(Wire, WithoutDescriptorsItSaysSo) {
   std::string text;
   const bool told = wait_until([&] { return one->next_trouble(&text); });
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(told && text.find("want of descriptors") != std::string::npos) << text;
+  EXPECT_TRUE(told && text.find("raise the limit of open files (ulimit -n)") != std::string::npos)
+      << text;
   ASSERT_TRUE(wait_until([&] {
     static_cast<void>(one->route(2));
     one->pump(0);
@@ -321,6 +324,29 @@ TEST_F(Wire, APartnerThatMayNotBeReadAnyMoreIsTold) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   EXPECT_EQ(status, 0);
+}
+
+// Also where a filter that comes later says that there is no such call.
+TEST_F(Wire, APartnerIsToldWhateverForbidsToReadIt) {
+  for (const int error : {EPERM, EACCES, ENOSYS}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const uint64_t number = 7;
+      std::atomic<uint32_t> allowed{1};
+      ProcessPuller puller(getpid(), &allowed);
+      uint64_t read = 0;
+      const model::PullPiece piece{reinterpret_cast<uint8_t*>(&read),
+                                   reinterpret_cast<uintptr_t>(&number), sizeof read};
+      const bool denied = puller.works(piece.from, number) &&
+                          deny_call(SYS_process_vm_readv, error) && puller.pull({&piece, 1}) == 0;
+      const bool told = puller.why_not().find(std::strerror(error)) != std::string::npos;
+      _exit(denied && told && allowed.load() == 0 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << std::strerror(error);
+  }
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class Evil {
     std::string error;
     EXPECT_EQ(sim::shm::Directory::join({.fabric = "f", .id = id}, &directory, &error), 0) << error;
     exchange_ = std::make_unique<sim::shm::Exchange>(std::move(directory), &flag_);
-    EXPECT_EQ(exchange_->start(), 0);
+    EXPECT_EQ(exchange_->start(&error), 0) << error;
     exchange_->want(victim);
     sim::shm::News news;
     EXPECT_TRUE(wait_until([&] { return exchange_->take(&news); }));

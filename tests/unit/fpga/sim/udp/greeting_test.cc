@@ -79,6 +79,23 @@ TEST(UdpGreeting, ThatCannotBeIsRefused) {
   }
 }
 
+TEST(UdpGreeting, AllKindsAndReasonsAreRead) {
+  Greeting greeting = written();
+  Greeting got;
+  for (uint8_t kind = kKindHello; kind <= kKindAsk; ++kind) {
+    greeting.kind = kind;
+    for (uint32_t reason = 0; reason < kReasons; ++reason) {
+      greeting.reason = static_cast<Reason>(reason);
+      std::vector<uint8_t> bytes = bytes_of(greeting, Key(), 0);
+      ASSERT_EQ(decode(bytes, Key(), &got), 0);
+      EXPECT_EQ(got, greeting);
+    }
+  }
+  std::vector<uint8_t> next = bytes_of(greeting, Key(), 0);
+  next[kKindAt] = kKindAsk + 1;
+  EXPECT_EQ(decode(next, Key(), &got), -EPROTO);
+}
+
 TEST(UdpGreeting, NamesOfFabricsDiffer) {
   EXPECT_NE(fabric_mark("lab"), fabric_mark("lab2"));
   EXPECT_NE(fabric_mark(""), fabric_mark("a"));

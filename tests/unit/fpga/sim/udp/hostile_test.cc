@@ -55,6 +55,7 @@ class Speaker final : private Listener {
     heard.emplace_back(bytes.begin(), bytes.end());
   }
   void on_refused(const Address& /*to*/) override {}
+  void on_narrow(const Address& /*to*/, uint32_t /*mtu*/) override {}
 
   std::unique_ptr<Socket> socket_;
 };
@@ -169,6 +170,91 @@ TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
   peer_.send(victim_, farewell, 0);
   ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
   EXPECT_EQ(changes_, (std::vector<bool>{true, false}));
+}
+
+/// The peer falls silent; what it is asked then.
+TEST_F(UdpHostile, OnlyTheAnswerToItsOwnQuestionTellsAWireThatAConnectionIsNotKnown) {
+  connect();
+  Greeting lie = peer_.attempt.say(kKindFarewell, peer_.self, 0);
+  lie.reason = Reason::kUnknown;
+  lie.echo = {};
+  peer_.send(victim_, lie, 0);  // it was not asked
+  settle();
+  const Greeting question = heard(kKindAsk);
+  EXPECT_EQ(question.to_session, peer_.attempt.session);
+  EXPECT_EQ(question.echo, peer_.attempt.challenge);
+  EXPECT_NE(question.challenge, peer_.attempt.they->challenge);
+  peer_.send(victim_, lie, 0);  // it does not know the question
+  lie.echo = peer_.attempt.they->challenge;
+  peer_.send(victim_, lie, 0);
+  lie.echo = question.challenge;
+  lie.to_session ^= 1;
+  peer_.send(victim_, lie, 0);
+  lie.to_session ^= 1;
+  Speaker other;
+  other.send(victim_, lie, 0);
+  settle();
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+  peer_.send(victim_, datagram(peer_.attempt));  // it is still there
+  peer_.heard.clear();
+  const Greeting next = heard(kKindAsk);
+  EXPECT_NE(next.challenge, question.challenge);
+  peer_.send(victim_, lie, 0);  // an old answer
+  settle();
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+  lie.echo = next.challenge;
+  peer_.send(victim_, lie, 0);  // the truth
+  ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
+  EXPECT_FALSE(changes_[1]);
+}
+
+TEST_F(UdpHostile, AQuestionIsAnsweredByTheConnectionOrByAFarewellThatIsNotLonger) {
+  connect();
+  Greeting question = peer_.attempt.say(kKindAsk, peer_.self, 0);
+  question.challenge = {77};
+  settle();
+  peer_.heard.clear();
+  peer_.send(victim_, question, 0);
+  ASSERT_TRUE(until([&] { return !peer_.heard.empty(); }));
+  Datagram known;
+  EXPECT_EQ(decode(peer_.heard[0], &known), 0);
+  EXPECT_EQ(known.session, peer_.attempt.session);
+  std::vector<Greeting> unknown(4, question);
+  unknown[0].to_session ^= 1;
+  unknown[1].to_session = 0;
+  unknown[2].echo[0] ^= 1;
+  unknown[3].session ^= 1;
+  for (const Greeting& each : unknown) {
+    peer_.heard.clear();
+    peer_.send(victim_, each, 0);
+    ASSERT_TRUE(until([&] { return !peer_.heard.empty(); }));
+    EXPECT_LE(peer_.heard[0].size(), kGreetingBytes);
+    Greeting no;
+    ASSERT_EQ(decode(peer_.heard[0], Key(), &no), 0);
+    EXPECT_EQ(no.kind, kKindFarewell);
+    EXPECT_EQ(no.reason, Reason::kUnknown);
+    EXPECT_EQ(no.to_session, each.session);
+    EXPECT_EQ(no.echo, question.challenge);
+  }
+  Speaker other;  // it has heard a question of others
+  other.send(victim_, question, 0);
+  settle();
+  other.receive();
+  ASSERT_EQ(other.heard.size(), 1u);
+  Greeting no;
+  ASSERT_EQ(decode(other.heard[0], Key(), &no), 0);
+  EXPECT_EQ(no.reason, Reason::kUnknown);
+  EXPECT_EQ(changes_, std::vector<bool>{true});
+}
+
+TEST_F(UdpHostile, NothingIsSaidToWhatIsNoQuestion) {
+  peer_.attempt.they.emplace();
+  peer_.attempt.they->session = 5;
+  peer_.send(victim_, datagram(peer_.attempt));  // of a connection that nobody has
+  peer_.send(victim_, peer_.attempt.say(kKindFarewell, peer_.self, 0), 0);
+  peer_.send(victim_, peer_.attempt.say(kKindAccept, peer_.self, 0), 0);
+  settle();
+  EXPECT_TRUE(peer_.heard.empty());
 }
 
 TEST_F(UdpHostile, AnOldHelloDoesNoHarmAndANewLifeTakesItsPlace) {

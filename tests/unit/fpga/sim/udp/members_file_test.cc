@@ -31,6 +31,20 @@ TEST_F(UdpMembersFile, IsRead) {
   EXPECT_EQ(members_[1].address.text(), "[::1]:7001");
 }
 
+TEST_F(UdpMembersFile, MayBeginWithAByteOrderMark) {
+  ASSERT_EQ(read("\xEF\xBB\xBF"
+                 "1 10.0.0.1:7000\r\n2 10.0.0.2:7000\r\n"),
+            0)
+      << error_;
+  ASSERT_EQ(members_.size(), 2u);
+  EXPECT_EQ(members_[0].id, 1u);
+}
+
+TEST_F(UdpMembersFile, ThatIsAFolderIsNamed) {
+  EXPECT_EQ(read_members(testing::TempDir(), &members_, &error_), -EISDIR);
+  EXPECT_NE(error_.find("is a folder"), std::string::npos) << error_;
+}
+
 TEST_F(UdpMembersFile, NamesTheLineThatIsWrong) {
   for (const char* wrong : {"0 10.0.0.1:1", "x 10.0.0.1:1", "1", "1 10.0.0.1", "1 10.0.0.1:1 more",
                             "4294967295 10.0.0.1:1", "1 10.0.0.1:99999"}) {

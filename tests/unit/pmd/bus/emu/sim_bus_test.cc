@@ -6,11 +6,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "fpga/sim/listen_protocol.hpp"
 #include "fpga/sim/unix_socket.hpp"
 #include "pmd/embed/riopmd.hpp"
+#include "tests/support/denied.hpp"
 #include "tests/unit/fpga/sim/guest.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/pmd/embed/log_lines.hpp"
@@ -322,6 +324,33 @@ TEST(SimBus, ServerKilledUnderTraffic) {
   EXPECT_EQ(endpoint->alloc(4096, 4096, &memory), -ENODEV);
   EXPECT_TRUE(log.had("rio-cardsim has gone")) << log.last();
   EXPECT_EQ(endpoint->close(), -ENODEV);
+}
+
+/// Opens it as a user without privileges. @return whether that was refused with this text.
+bool is_refused_to_others(const std::string& card, const std::string& text) {
+  const pid_t child = fork();
+  if (child == 0) {
+    test::LogLines log;
+    std::unique_ptr<Endpoint> none;
+    const bool refused =
+        test::leave_root() && Endpoint::open(card, {}, &none) == -EACCES && log.had(text);
+    std::fprintf(stderr, "%s", refused ? "" : log.last().c_str());
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
+// That somebody else's program listens there is not that nobody does.
+TEST(SimBus, ASocketOfAnotherUserIsToldAsSuch) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can be another user";
+  }
+  const test::TempDir dir;
+  test::Served served({"listen:socket=" + dir.at("card")});
+  EXPECT_TRUE(is_refused_to_others("sim:" + dir.at("card"), "a folder on its path is closed"));
+  ASSERT_EQ(chmod(dir.at("").c_str(), 0755), 0);
+  EXPECT_TRUE(is_refused_to_others("sim:" + dir.at("card"), "the socket belongs to user 0"));
 }
 
 }  // namespace

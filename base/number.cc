@@ -1,0 +1,99 @@
+#include "base/number.hpp"
+
+#include <cerrno>
+#include <charconv>
+
+namespace rio::base {
+namespace {
+
+[[nodiscard]] bool digits(std::string_view text, int base, uint64_t* out) {
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, *out, base);
+  return error == std::errc{} && at == end;
+}
+
+[[nodiscard]] bool is_hex(std::string_view text) {
+  return text.starts_with("0x") || text.starts_with("0X");
+}
+
+[[nodiscard]] bool any_number(std::string_view text, uint64_t* out) {
+  return is_hex(text) ? digits(text.substr(2), 16, out) : digits(text, 10, out);
+}
+
+[[nodiscard]] char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+/// @return the power of two that a suffix stands for; -1: it is no suffix.
+[[nodiscard]] int shift_of(std::string_view suffix) {
+  constexpr std::string_view kUnits = "kmgt";
+  constexpr std::string_view kBehind = "ib";
+  const size_t unit = suffix.empty() ? std::string_view::npos : kUnits.find(lower(suffix.front()));
+  if (unit == std::string_view::npos || suffix.size() > 1 + kBehind.size()) {
+    return -1;
+  }
+  for (size_t i = 1; i < suffix.size(); ++i) {
+    if (lower(suffix[i]) != kBehind[i - 1]) {
+      return -1;
+    }
+  }
+  return static_cast<int>(10 * (unit + 1));
+}
+
+}  // namespace
+
+bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
+  uint64_t value = 0;
+  if (!any_number(text, &value) || value < least || value > most) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+bool read_bytes(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
+  const size_t behind = text.find_first_not_of("0123456789");
+  if (is_hex(text) || behind == std::string_view::npos) {
+    return read_number(text, least, most, out);
+  }
+  uint64_t value = 0;
+  const int shift = shift_of(text.substr(behind));
+  if (shift < 0 || !digits(text.substr(0, behind), 10, &value) || value > UINT64_MAX >> shift) {
+    return false;
+  }
+  value <<= shift;
+  if (value < least || value > most) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+int read_setting(const char* name, const char* text, const NumberRule& rule, uint64_t* out,
+                 std::string* error) {
+  if (text == nullptr || *text == '\0') {
+    return 0;
+  }
+  if (rule.is_bytes ? read_bytes(text, rule.least, rule.most, out)
+                    : read_number(text, rule.least, rule.most, out)) {
+    return 0;
+  }
+  *error = std::string(name) + " is \"" + printable(text) + "\"; it is a number";
+  *error += rule.is_bytes ? " of bytes" : "";
+  if (rule.least != 0 || rule.most != UINT64_MAX) {
+    *error += " from " + std::to_string(rule.least) + " to " + std::to_string(rule.most);
+  }
+  *error += rule.is_bytes ? ", such as 65536 or 64K" : "";
+  return -EINVAL;
+}
+
+std::string printable(std::string_view text) {
+  constexpr size_t kMost = 40;
+  std::string out;
+  for (const char c : text.substr(0, kMost)) {
+    out += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return out;
+}
+
+}  // namespace rio::base

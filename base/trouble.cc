@@ -1,0 +1,52 @@
+#include "base/trouble.hpp"
+
+#include <cstring>
+
+namespace rio::base {
+
+const char* remedy_of(int rc) {
+  switch (-rc) {
+    case EMFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case ENFILE:
+      return "; the system has no descriptors left: raise fs.file-max, or end what holds them";
+    case ENOMEM:
+    case ENOBUFS:
+      return "; free memory, or raise the limits of memory (ulimit -v, memory.max of the cgroup)";
+    case ENOSPC:
+    case EDQUOT:
+      return "; make room in shared memory (df /dev/shm, --shm-size of the container)";
+    case ETOOMANYREFS:
+      return "; too many descriptors are under way between processes of this user: raise the limit "
+             "of open files (ulimit -n)";
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+      return "; a seccomp filter or a security module forbids it: allow it in the profile of the "
+             "container or service";
+    default:
+      return "";
+  }
+}
+
+std::string why(const Trouble& trouble) {
+  return std::string(trouble.call) + ": " + std::strerror(-trouble.rc) + remedy_of(trouble.rc);
+}
+
+bool is_shortage(int rc) {
+  switch (-rc) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case ENOSPC:
+    case EDQUOT:
+    case EAGAIN:
+    case ETOOMANYREFS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace rio::base

@@ -1,0 +1,32 @@
+/// @file
+/// Whom the thread of a wire calls when the card should be stepped.
+#pragma once
+
+#include <mutex>
+
+#include "fpga/sim/member.hpp"
+
+namespace rio::sim {
+
+/// Any thread.
+class PokeTarget {
+ public:
+  /// Null: nothing is called any more once this returns.
+  void set(Member::Poke poke, void* ctx) {
+    const std::lock_guard lock(mutex_);
+    poke_ = poke;
+    ctx_ = ctx;
+  }
+  /// @return whether it wants to be called again soon.
+  [[nodiscard]] bool call() {
+    const std::lock_guard lock(mutex_);
+    return poke_ != nullptr && poke_(ctx_);
+  }
+
+ private:
+  std::mutex mutex_;
+  Member::Poke poke_ = nullptr;
+  void* ctx_ = nullptr;
+};
+
+}  // namespace rio::sim

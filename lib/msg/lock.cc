@@ -1,0 +1,52 @@
+#include "lib/msg/lock.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+namespace rio::msg {
+namespace {
+
+/// Of those that sleep on one word, the bit of each: the kernel wakes those of a set.
+[[nodiscard]] uint32_t bit_of(uint32_t ticket) {
+  constexpr uint32_t kBits = 32;
+  return 1u << ticket % kBits;
+}
+
+/// Ours is aligned as the kernel wants it, and has nothing but the number in it.
+[[nodiscard]] uint32_t* word_of(std::atomic<uint32_t>& of) {
+  static_assert(sizeof(of) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
+  return reinterpret_cast<uint32_t*>(&of);
+}
+
+}  // namespace
+
+void PortLock::wait_for(uint32_t mine) {
+  for (uint32_t looks = 0; looks < kLooks; ++looks) {
+    // acquire: pairs with unlock().
+    if (serving_.load(std::memory_order_acquire) == mine) {
+      return;
+    }
+  }
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  for (;;) {
+    // seq_cst: behind the addition; pairs with unlock(). It is an acquire, too.
+    const uint32_t serving = serving_.load(std::memory_order_seq_cst);
+    if (serving == mine) {
+      break;
+    }
+    // It does not sleep if another turn has come meanwhile: it looks again then.
+    static_cast<void>(syscall(SYS_futex, word_of(serving_), FUTEX_WAIT_BITSET_PRIVATE, serving,
+                              nullptr, nullptr, bit_of(mine)));
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void PortLock::wake(uint32_t next) {
+  static_cast<void>(syscall(SYS_futex, word_of(serving_), FUTEX_WAKE_BITSET_PRIVATE, INT_MAX,
+                            nullptr, nullptr, bit_of(next)));
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,51 @@
+/// @file
+/// fi_poll_open(): which of several queues and counters have news.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/counter.hpp"
+#include "lib/ofi/domain.hpp"
+#include "lib/ofi/fid.hpp"
+
+namespace rio::ofi {
+
+class PollSet : public fid_poll, public Used {
+ public:
+  using Fid = fid_poll;
+
+  PollSet(Domain& domain, void* user_context);
+
+  /// Under a Guard. As fi_poll_add() and fi_poll_del(). @return 0; -FI_EINVAL: neither a queue nor
+  /// a counter of this domain; it is in the set already, or is not in it.
+  [[nodiscard]] int add(struct fid& what);
+  [[nodiscard]] int remove(struct fid& what);
+  /// Under a Guard. As fi_poll(). @return how many contexts are written.
+  [[nodiscard]] int poll(void** contexts, int count);
+  [[nodiscard]] bool is_empty() const { return members_.empty(); }
+  [[nodiscard]] Domain& domain() { return domain_; }
+
+ private:
+  struct Member {
+    struct fid* what;
+    CompletionQueue* queue;  ///< or null: a counter
+    Counter* counter;
+    Use use;
+    Counter::Values seen = {};
+  };
+
+  [[nodiscard]] std::vector<Member>::iterator find(const struct fid& what);
+  [[nodiscard]] static bool has_news(Member& member);
+
+  Domain& domain_;
+  Use use_{domain_};
+  std::vector<Member> members_;
+};
+
+int open_poll_set(fid_domain* domain, fi_poll_attr* attr, fid_poll** out);
+
+}  // namespace rio::ofi

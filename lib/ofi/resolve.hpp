@@ -1,0 +1,49 @@
+/// @file
+/// What node and service mean here, as fi_getinfo() and fi_av_insertsvc() take them.
+///
+/// A service is a number that an endpoint serves on this machine (service.hpp), so a node is this
+/// machine: its name, or one of its addresses. Or the node is a name as fi_av_straddr() prints it,
+/// rio://DESTID/ENDPOINT or rio://HOST:PORT/ENDPOINT, of an endpoint anywhere, without a service.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/ofi/name.hpp"
+
+namespace rio::ofi {
+
+struct NodeService {
+  const char* node = nullptr;     ///< null: this machine
+  const char* service = nullptr;  ///< null: none, as 0
+  bool numeric = false;           ///< FI_NUMERICHOST
+};
+
+/// The address that libfabric's user gets for a place: a Name, or a name of a service, which
+/// stands for the endpoint that serves it when the address is used. Any thread, control path only.
+/// @param fabric mark of it. @param loud tell in the log what is wrong. @return 0, -FI_ENODATA.
+[[nodiscard]] int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out);
+
+/// The name of a service of this machine, valid on this machine.
+/// @param number 0: of none, as a source address that leaves the choice to the endpoint.
+/// @param is_needed as a source address: an endpoint that cannot have it is refused. Without a node
+/// it is not: two programs of one machine that tell each other their names are both given the same
+/// service by some frameworks, and neither is looked for by it.
+[[nodiscard]] Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed);
+
+/// Foreign bytes of an address: a Name, or one of a service. @return 0; -EINVAL: neither;
+/// -EHOSTUNREACH: of another fabric.
+[[nodiscard]] int read_address(const void* bytes, uint16_t fabric, Name* out);
+
+[[nodiscard]] bool is_service(const Name& name);
+/// Only of those.
+[[nodiscard]] inline uint16_t service_of(const Name& name) {
+  return static_cast<uint16_t>(name.dest_id);
+}
+[[nodiscard]] inline bool is_needed(const Name& name) {
+  return name.endpoint != 0;
+}
+
+/// print_name() of a Name, and of a service "rio://:NUMBER". @return as snprintf().
+int print_address(const Name& name, char* out, size_t bytes);
+
+}  // namespace rio::ofi

@@ -1,0 +1,205 @@
+#include "lib/ofi/service.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "base/own_folder.hpp"
+#include "pmd/bus/log.hpp"
+
+namespace rio::ofi {
+namespace {
+
+constexpr std::string_view kPrefix = ".ofi-";
+constexpr uint32_t kSweepMax = 64;  // files that a new service looks at
+constexpr int kTries = 10;          // a file that is swept away between two calls is made again
+constexpr auto kSweepLasts = std::chrono::milliseconds(1);
+
+/// Services of this process. A record lock ends when its process closes any descriptor of the file,
+/// so a process that has one looks here and never opens the file again.
+struct Own {
+  struct Entry {
+    pid_t owner;
+    Name name;
+  };
+  std::mutex mutex;
+  std::map<std::string, Entry> by_path;
+
+  /// @return null: another process, or none.
+  [[nodiscard]] const Name* find(const std::string& path) const {
+    const auto found = by_path.find(path);
+    return found != by_path.end() && found->second.owner == getpid() ? &found->second.name
+                                                                     : nullptr;
+  }
+};
+
+[[nodiscard]] Own& own() {
+  static Own all;
+  return all;
+}
+
+/// Fabrics of processes have folders beside it; they leave alone what begins with a dot.
+[[nodiscard]] std::string path_of(const std::string& folder, uint16_t fabric, uint16_t number) {
+  char name[40];
+  std::snprintf(name, sizeof(name), "%08x-%u", fabric, unsigned{number});
+  return folder + "/" + std::string(kPrefix) + name;
+}
+
+[[nodiscard]] struct flock whole_file(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+/// @return the file, locked; -EADDRINUSE; -errno.
+[[nodiscard]] int open_locked(const std::string& path) {
+  for (int i = 0; i < kTries; ++i) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+      return -errno;
+    }
+    struct flock lock = whole_file(F_WRLCK);
+    if (fcntl(fd, F_SETLK, &lock) != 0) {
+      const int rc = errno == EAGAIN || errno == EACCES ? -EADDRINUSE : -errno;
+      close(fd);
+      if (rc != -EADDRINUSE) {
+        return rc;
+      }
+      std::this_thread::sleep_for(kSweepLasts);  // another process may only look whether it is left
+      continue;
+    }
+    struct stat info {};
+    if (fstat(fd, &info) == 0 && info.st_nlink != 0) {
+      return fd;
+    }
+    close(fd);  // it was taken away before the lock was ours
+  }
+  return -EADDRINUSE;
+}
+
+/// Take away a file whose owner was killed. Not one of this process.
+void remove_if_unserved(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return;
+  }
+  struct flock lock = whole_file(F_WRLCK);
+  if (fcntl(fd, F_SETLK, &lock) == 0) {
+    unlink(path.c_str());
+  }
+  close(fd);
+}
+
+/// Look at some of the other services of the folder, under Own's mutex.
+void sweep(const std::string& folder) {
+  DIR* const dir = opendir(folder.c_str());
+  if (dir == nullptr) {
+    return;
+  }
+  uint32_t looks = 0;
+  for (const dirent* entry = readdir(dir); entry != nullptr && looks < kSweepMax;
+       entry = readdir(dir)) {
+    const std::string path = folder + "/" + entry->d_name;
+    if (std::string_view(entry->d_name).starts_with(kPrefix) && own().find(path) == nullptr) {
+      ++looks;
+      remove_if_unserved(path);
+    }
+  }
+  closedir(dir);
+}
+
+[[nodiscard]] int complain(int rc, uint16_t number, const std::string& path) {
+  if (rc == -EADDRINUSE) {
+    pmd::log_error("rio: another endpoint of this user serves %u; take another service, or end it",
+                   unsigned{number});
+  } else {
+    pmd::log_error(
+        "rio: service %u cannot be offered: %s: %s; set RIO_RUNTIME_DIR to a folder of "
+        "yours",
+        unsigned{number}, path.c_str(), std::strerror(-rc));
+  }
+  return rc;
+}
+
+}  // namespace
+
+Service::Service(std::string path, int fd) : path_(std::move(path)), fd_(fd), owner_(getpid()) {}
+
+Service::~Service() {
+  const std::scoped_lock lock(own().mutex);
+  if (owner_ == getpid()) {
+    own().by_path.erase(path_);
+    unlink(path_.c_str());  // while it is locked: nobody else can have it
+  }
+  close(fd_);
+}
+
+int Service::claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
+                   std::unique_ptr<Service>* out) {
+  std::string folder;
+  std::string error;
+  if (const int rc = base::make_user_folder(&folder, &error); rc != 0) {
+    pmd::log_error("rio: service %u cannot be offered: %s", unsigned{number}, error.c_str());
+    return rc;
+  }
+  const std::string path = path_of(folder, fabric, number);
+  const std::scoped_lock lock(own().mutex);
+  const int fd = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path);
+  if (fd == -EADDRINUSE && !is_needed) {
+    pmd::log_warning(
+        "rio: another endpoint of this user serves %u; this one is not found by it, but by its "
+        "name",
+        unsigned{number});
+    return 0;
+  }
+  if (fd < 0) {
+    return complain(fd, number, path);
+  }
+  if (const ssize_t n = pwrite(fd, &name, sizeof(name), 0); n != sizeof(name)) {
+    const int rc = n < 0 ? -errno : -ENOSPC;
+    unlink(path.c_str());
+    close(fd);
+    return complain(rc, number, path);
+  }
+  out->reset(new Service(path, fd));
+  own().by_path[path] = {getpid(), name};
+  sweep(folder);
+  return 0;
+}
+
+int find_service(uint16_t fabric, uint16_t number, Name* out) {
+  const std::string path =
+      path_of(base::runtime_base() + "/" + base::user_folder_name(), fabric, number);
+  const std::scoped_lock lock(own().mutex);
+  if (const Name* const name = own().find(path); name != nullptr) {
+    *out = *name;
+    return 0;
+  }
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return errno == ENOENT || errno == ENOTDIR ? -ECONNREFUSED : -EIO;
+  }
+  struct flock found = whole_file(F_WRLCK);
+  const bool served = fcntl(fd, F_GETLK, &found) == 0 && found.l_type != F_UNLCK;
+  Name name;
+  const bool whole = pread(fd, &name, sizeof(name), 0) == sizeof(name);
+  close(fd);
+  if (!served || !whole) {  // nobody, or not yet
+    return -ECONNREFUSED;
+  }
+  *out = name;
+  return 0;
+}
+
+}  // namespace rio::ofi

@@ -1,0 +1,107 @@
+// Numbers that users write, in the environment and elsewhere.
+#include "base/number.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <optional>
+
+namespace rio::test {
+namespace {
+
+[[nodiscard]] std::optional<uint64_t> number(std::string_view text) {
+  uint64_t value = 0;
+  return base::read_number(text, 0, UINT64_MAX, &value) ? std::optional(value) : std::nullopt;
+}
+
+[[nodiscard]] std::optional<uint64_t> bytes(std::string_view text) {
+  uint64_t value = 0;
+  return base::read_bytes(text, 0, UINT64_MAX, &value) ? std::optional(value) : std::nullopt;
+}
+
+TEST(Number, DecimalAndHexadecimal) {
+  EXPECT_EQ(number("0"), 0u);
+  EXPECT_EQ(number("007"), 7u);
+  EXPECT_EQ(number("0x10"), 16u);
+  EXPECT_EQ(number("0XfF"), 255u);
+  EXPECT_EQ(number("18446744073709551615"), UINT64_MAX);
+}
+
+TEST(Number, ABinarySuffixOfBytes) {
+  EXPECT_EQ(bytes("64K"), 65536u);
+  EXPECT_EQ(bytes("64k"), 65536u);
+  EXPECT_EQ(bytes("64Ki"), 65536u);
+  EXPECT_EQ(bytes("64KiB"), 65536u);
+  EXPECT_EQ(bytes("64kib"), 65536u);
+  EXPECT_EQ(bytes("3M"), 3u << 20);
+  EXPECT_EQ(bytes("1G"), 1u << 30);
+  EXPECT_EQ(bytes("2TiB"), uint64_t{2} << 40);
+  EXPECT_EQ(bytes("0K"), 0u);
+  EXPECT_EQ(bytes("65536"), 65536u);
+  EXPECT_EQ(bytes("0x10000"), 65536u);
+  EXPECT_EQ(bytes("16777215T"), uint64_t{16777215} << 40);
+}
+
+TEST(Number, NothingElseIsOne) {
+  for (const char* text : {"",
+                           " ",
+                           "-1",
+                           "+1",
+                           "1e6",
+                           "1.5",
+                           "abc",
+                           "0x",
+                           "x1",
+                           "1 ",
+                           " 1",
+                           "1\n",
+                           "64K",
+                           "0b11",
+                           "18446744073709551616",
+                           "0x10000000000000000",
+                           "1,000",
+                           "--1",
+                           "0x-1",
+                           "1_000"}) {
+    EXPECT_EQ(number(text), std::nullopt) << text;
+  }
+  for (const char* text : {"",       "K",    "-1",   "-1K",   "1e6",       "1e6K",
+                           "1.5M",   "64KB", "64kB", "64 K",  "64KK",      "64Kx",
+                           "64KiBB", "64i",  "64B",  "0x10K", "16777216T", "18446744073709551616",
+                           "64P",    "K64",  "64K "}) {
+    EXPECT_EQ(bytes(text), std::nullopt) << text;
+  }
+}
+
+TEST(Number, OutOfRangeLeavesTheOldValue) {
+  uint64_t value = 7;
+  EXPECT_FALSE(base::read_number("65", 1, 64, &value));
+  EXPECT_FALSE(base::read_number("0", 1, 64, &value));
+  EXPECT_FALSE(base::read_bytes("65K", 0, 65536, &value));
+  EXPECT_FALSE(base::read_bytes("abc", 0, 65536, &value));
+  EXPECT_EQ(value, 7u);
+  EXPECT_TRUE(base::read_number("64", 1, 64, &value));
+  EXPECT_EQ(value, 64u);
+}
+
+TEST(Number, ASettingThatIsWrongIsNamed) {
+  uint64_t value = 7;
+  std::string error;
+  EXPECT_EQ(base::read_setting("X", nullptr, {}, &value, &error), 0);
+  EXPECT_EQ(base::read_setting("X", "", {}, &value, &error), 0);
+  EXPECT_EQ(value, 7u);
+  EXPECT_EQ(base::read_setting("X_BYTES", "1e6\n", {.most = 100, .is_bytes = true}, &value, &error),
+            -EINVAL);
+  EXPECT_EQ(error,
+            "X_BYTES is \"1e6?\"; it is a number of bytes from 0 to 100, such as 65536 or 64K");
+  EXPECT_EQ(base::read_setting("X", "64K", {.least = 1, .most = 9}, &value, &error), -EINVAL);
+  EXPECT_EQ(error, "X is \"64K\"; it is a number from 1 to 9");
+  EXPECT_EQ(base::read_setting("X", "-1", {.is_bytes = true}, &value, &error), -EINVAL);
+  EXPECT_EQ(error, "X is \"-1\"; it is a number of bytes, such as 65536 or 64K");
+  EXPECT_EQ(value, 7u);
+  EXPECT_EQ(base::read_setting("X", "64K", {.is_bytes = true}, &value, &error), 0);
+  EXPECT_EQ(value, 65536u);
+}
+
+}  // namespace
+}  // namespace rio::test

@@ -1,0 +1,156 @@
+// Where members of a fabric find each other: many who come and go, and folders that are no place.
+#include "fpga/sim/shm/directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+
+#include "tests/support/denied.hpp"
+#include "tests/unit/fpga/sim/temp_dir.hpp"
+
+namespace rio::test {
+namespace {
+
+using sim::shm::Directory;
+using sim::shm::Seat;
+
+class ShmDirectory : public testing::Test {
+ protected:
+  ShmDirectory() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
+  ~ShmDirectory() override { unsetenv("RIO_RUNTIME_DIR"); }
+
+  [[nodiscard]] std::string user_folder() const {
+    return dir_.at("riopmd-" + std::to_string(geteuid()));
+  }
+  /// @return of join(); the member has left when it returns.
+  static int join(uint32_t id, std::string* error) {
+    std::unique_ptr<Directory> directory;
+    return Directory::join({.fabric = "x", .id = id}, &directory, error);
+  }
+  void expect_refused(int rc, const std::string& text) {
+    std::string error;
+    EXPECT_EQ(join(1, &error), rc);
+    EXPECT_NE(error.find(text), std::string::npos) << error;
+  }
+
+  TempDir dir_;
+};
+
+[[nodiscard]] pid_t start(const std::function<int()>& run) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    _exit(run());
+  }
+  return pid;
+}
+
+[[nodiscard]] int exit_code(pid_t pid) {
+  int status = 0;
+  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The last one to leave removes the folder that another has just opened.
+TEST_F(ShmDirectory, AFolderThatGoesIsMadeAnew) {
+  constexpr int kRounds = 200;
+  pid_t both[2] = {};
+  for (uint32_t id = 1; id <= 2; ++id) {
+    both[id - 1] = start([id] {
+      for (int round = 0; round < kRounds; ++round) {
+        std::string error;
+        if (const int rc = join(id, &error); rc != 0) {
+          std::fprintf(stderr, "round %d of %u: %s\n", round, id, error.c_str());
+          return 1;
+        }
+      }
+      return 0;
+    });
+  }
+  EXPECT_EQ(exit_code(both[0]), 0);
+  EXPECT_EQ(exit_code(both[1]), 0);
+  EXPECT_NE(access(user_folder().c_str(), F_OK), 0) << "the last one leaves nothing";
+}
+
+TEST_F(ShmDirectory, AFolderOfAnotherUserIsToldAsSuch) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can make one";
+  }
+  ASSERT_EQ(mkdir(user_folder().c_str(), 0700), 0);
+  ASSERT_EQ(chown(user_folder().c_str(), 65534, 65534), 0);
+  expect_refused(-EPERM, "belongs to user 65534, this process is of user 0");
+}
+
+TEST_F(ShmDirectory, AFolderOfAnotherUserThatCannotBeOpenedIsToldAsSuch) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can make one";
+  }
+  ASSERT_EQ(chmod(dir_.at("").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(dir_.at("riopmd-65534").c_str(), 0700), 0);
+  EXPECT_EQ(exit_code(start([] {
+              std::string error;
+              return leave_root() && join(1, &error) == -EPERM &&
+                             error.find("belongs to user 0, this process is of user 65534") !=
+                                 std::string::npos
+                         ? 0
+                         : 1;
+            })),
+            0);
+}
+
+TEST_F(ShmDirectory, AFileInItsPlaceIsToldAsSuch) {
+  std::ofstream(user_folder()) << "no folder";
+  expect_refused(-ENOTDIR, "is no folder; remove it");
+}
+
+TEST_F(ShmDirectory, AnOpenFolderIsToldAsSuch) {
+  ASSERT_EQ(mkdir(user_folder().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(user_folder().c_str(), 0755), 0);
+  expect_refused(-EPERM, "is open to other users; remove it");
+}
+
+// Before the sockets of the living are looked at, and taken for those of the dead.
+TEST_F(ShmDirectory, NoProcIsToldAsSuchAndHarmsNobody) {
+  std::unique_ptr<Directory> living;
+  std::string error;
+  ASSERT_EQ(Directory::join({.fabric = "x", .id = 7}, &living, &error), 0) << error;
+  constexpr int kCannot = 77;
+  const int rc = exit_code(start([] {
+    if (!hide_proc()) {
+      return kCannot;
+    }
+    std::string why;
+    return join(1, &why) == -ENOENT && why.find("no /proc here") != std::string::npos ? 0 : 1;
+  }));
+  if (rc == kCannot) {
+    GTEST_SKIP() << "no mount namespaces here";
+  }
+  EXPECT_EQ(rc, 0);
+  EXPECT_EQ(access((user_folder() + "/x/7").c_str(), F_OK), 0);
+}
+
+// What a process lacks says nothing about who is there.
+TEST_F(ShmDirectory, AProcessThatCannotLookTakesNobodyForDeadOrAlive) {
+  std::string error;
+  const pid_t killed = start([]() -> int {
+    std::unique_ptr<Directory> dead;
+    std::string why;
+    static_cast<void>(Directory::join({.fabric = "x", .id = 3}, &dead, &why));
+    _exit(0);
+  });
+  ASSERT_EQ(exit_code(killed), 0);
+  EXPECT_EQ(exit_code(start([] {
+              std::string why;
+              return deny_call(SYS_connect, EACCES) && join(3, &why) == -EACCES &&
+                             why.find("connect: Permission denied") != std::string::npos
+                         ? 0
+                         : 1;
+            })),
+            0);
+  EXPECT_EQ(join(3, &error), 0) << error;
+}
+
+}  // namespace
+}  // namespace rio::test

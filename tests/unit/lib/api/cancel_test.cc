@@ -1,0 +1,185 @@
+// Threads that are cancelled (pthread_cancel) in calls of the C interfaces: they end, and the port
+// goes on for others.
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "lib/skifch/skifch.h"
+#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/unit/lib/api/riomsg_fixture.hpp"
+
+namespace rio::test {
+namespace {
+
+constexpr uint32_t kForEverMs = 1'000'000'000;
+
+/// A thread that calls the same function again and again, until it is cancelled.
+class Cancelled {
+ public:
+  explicit Cancelled(std::function<void()> call) : call_(std::move(call)) {
+    EXPECT_EQ(pthread_create(&thread_, nullptr, &run, this), 0);
+    while (!begun_) {
+      std::this_thread::yield();
+    }
+  }
+  /// @param delay before it, so that the thread is in the midst of it. It ends, or the test does
+  /// not.
+  void cancel(std::chrono::milliseconds delay) {
+    std::this_thread::sleep_for(delay);
+    EXPECT_EQ(pthread_cancel(thread_), 0);
+    void* result = nullptr;
+    EXPECT_EQ(pthread_join(thread_, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+  }
+
+ private:
+  static void* run(void* self) {
+    auto& it = *static_cast<Cancelled*>(self);
+    for (;;) {
+      it.begun_ = true;
+      it.call_();
+      pthread_testcancel();
+    }
+  }
+
+  std::function<void()> call_;
+  std::atomic<bool> begun_ = false;
+  pthread_t thread_{};
+};
+
+struct Kind {
+  const char* name;
+  const char* wire;
+  bool sleeps;
+};
+
+class MsgCancel : public testing::TestWithParam<Kind> {
+ protected:
+  MsgCancel() { setenv("RIO_RUNTIME_DIR", folder_.at("").c_str(), 1); }
+  ~MsgCancel() override { unsetenv("RIO_RUNTIME_DIR"); }
+
+  api::Port open() const { return open_port(GetParam().wire, 0, true, GetParam().sleeps); }
+  /// In the midst of it, and at its beginning.
+  static void cancel_in(const std::function<void()>& call) {
+    for (const int delay_ms : {0, 1, 5, 50}) {
+      Cancelled(call).cancel(std::chrono::milliseconds(delay_ms));
+    }
+  }
+
+  /// By another thread than those that were cancelled.
+  static void deliver(api::Context& from, api::Context& to, const std::string& text) {
+    std::thread([&] {
+      int sent = -EAGAIN;
+      bool come = false;
+      EXPECT_TRUE(until([&] {
+        sent = sent == -EAGAIN ? from.send(to.self(), bytes_of(text)) : sent;
+        api::Message next;
+        come = to.receive(&next) == 1 && text_of(next.bytes()) == text;
+        return come;
+      }));
+      EXPECT_RC(sent, 0);
+    }).join();
+  }
+  static bool until(const std::function<bool()>& good) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLongMs);
+    while (!good()) {
+      if (std::chrono::steady_clock::now() > end) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  TempDir folder_;
+};
+
+TEST_P(MsgCancel, OfAContext) {
+  api::Port a = open();
+  api::Context waits = open_context(a, 1);
+  api::Context sends = open_context(a, 2);
+  cancel_in([&] { static_cast<void>(waits.wait(kForEverMs)); });
+  cancel_in([&] {
+    api::Message message;
+    static_cast<void>(waits.receive(&message));
+    static_cast<void>(rio_msg_progress(a.get()));
+  });
+  deliver(sends, waits, "still here");
+  // One that sends in each call.
+  std::atomic<bool> stop = false;
+  std::thread takes([&] {
+    while (!stop) {
+      api::Message next;
+      static_cast<void>(waits.receive(&next));
+    }
+  });
+  cancel_in([&] { static_cast<void>(sends.send(waits.self(), bytes_of("more"))); });
+  stop = true;
+  takes.join();
+  deliver(sends, waits, "last");
+}
+
+TEST_P(MsgCancel, OfTags) {
+  api::Port a = open();
+  api::Tag waits = open_tag(a, 1);
+  api::Tag sends = open_tag(a, 2);
+  cancel_in([&] { static_cast<void>(rio_tag_wait_any(waits.get(), kForEverMs)); });
+  uint64_t in = 0;
+  rio_tag_request* request = nullptr;
+  rio_tag_done done{};
+  const rio_tag_pattern pattern = {7, 0, RIO_TAG_ANY, 0};
+  ASSERT_EQ(rio_tag_receive(waits.get(), &pattern, &in, sizeof(in), nullptr, &request, &done), 0);
+  cancel_in([&] { static_cast<void>(rio_tag_wait(waits.get(), request, kForEverMs, &done)); });
+  const uint64_t out = 42;
+  rio_tag_request* sent = nullptr;
+  rio_tag_done gone{};
+  EXPECT_GE(rio_tag_send(sends.get(), rio_tag_self(waits.get()), 7, &out, sizeof(out), nullptr,
+                         &sent, &gone),
+            0);
+  std::thread other([&] {
+    EXPECT_TRUE(until([&] {
+      EXPECT_GE(rio_tag_progress(sends.get()), 0);
+      EXPECT_GE(rio_tag_progress(waits.get()), 0);
+      return rio_tag_test(waits.get(), request, &done) == 1;
+    }));
+  });
+  other.join();
+  EXPECT_EQ(in, out);
+}
+
+TEST_P(MsgCancel, OfAChannel) {
+  SkifCh_Options options{};
+  options.threads = 1;
+  options.sleeps = GetParam().sleeps ? 1 : 0;
+  const auto open_channel = [&] { return api::Channel(SkifCh_Open(GetParam().wire, 1, &options)); };
+  const api::Channel channel = open_channel();
+  ASSERT_NE(channel, nullptr);
+  cancel_in([&] { static_cast<void>(SkifCh_Wait(channel.get(), kForEverMs)); });
+  cancel_in([&] {
+    iovec parts[SKIFCH_CONT_SIZE];
+    int count = 0;
+    static_cast<void>(SkifCh_Recv(channel.get(), parts, &count));
+  });
+  std::thread([&] { EXPECT_EQ(SkifCh_Wait(channel.get(), 1), 0); }).join();
+}
+
+// Nothing is left half done.
+TEST_P(MsgCancel, OfAPortThatIsOpened) {
+  cancel_in([&] {
+    api::Port port = open();
+    const api::Context context = open_context(port, 1);
+  });
+  api::Port port = open();
+  EXPECT_GE(port.progress(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, MsgCancel,
+                         testing::Values(Kind{"shm_sleeps", "shm:cancel", true},
+                                         Kind{"shm_polls", "shm:cancel", false},
+                                         Kind{"udp_sleeps", "udp:cancel,bind=127.0.0.1", true},
+                                         Kind{"udp_polls", "udp:cancel,bind=127.0.0.1", false}),
+                         [](const auto& it) { return std::string(it.param.name); });
+
+}  // namespace
+}  // namespace rio::test
