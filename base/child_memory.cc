@@ -20,12 +20,12 @@ struct Range {
 class Ranges {
  public:
   static Ranges& get() {
-    static auto* const kAll = new Ranges;  // outlives all that is static
+    static auto* const kAll = new Ranges;  // outlives all static objects
     return *kAll;
   }
 
   void* map(void* at, const Range& range, int protection, int flags) {
-    const std::lock_guard lock(mutex_);  // so that no child is forked in between
+    const std::lock_guard lock(mutex_);  // held, so that no thread forks meanwhile
     void* const mapped = mmap(at, range.len_bytes, protection, flags, range.fd, 0);
     if (mapped != MAP_FAILED) {
       all_[mapped] = range;
@@ -57,7 +57,7 @@ class Ranges {
     if (mmap(at, range.len_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_FIXED | (is_copy ? 0 : MAP_ANONYMOUS), is_copy ? range.fd : -1,
              0) == MAP_FAILED) {
-      munmap(at, range.len_bytes);  // an access is the child's end, and not its parent's
+      munmap(at, range.len_bytes);  // an access then kills the child, not its parent
       return;
     }
     if (range.child_finds == ChildFinds::kOnes) {
@@ -67,7 +67,7 @@ class Ranges {
 
   std::mutex mutex_;
   std::map<void*, Range> all_;
-  // The fork has the mutex, so the child finds the map whole.
+  // The thread that forks holds the mutex, so the child finds the map consistent.
   const InChild in_child_{[](void* ctx) { static_cast<Ranges*>(ctx)->replace_all(); }, this,
                           [](void* ctx) { static_cast<Ranges*>(ctx)->mutex_.lock(); },
                           [](void* ctx) { static_cast<Ranges*>(ctx)->mutex_.unlock(); }};

@@ -9,11 +9,11 @@
 
 namespace rio::base {
 
-/// All InChild objects of the process, in a list that needs no memory of its own.
+/// All InChild objects of the process, in a list that needs no allocation.
 class Children {
  public:
   static Children& get() {
-    static auto* const kAll = new Children;  // outlives all that is static
+    static auto* const kAll = new Children;  // outlives all static objects
     return *kAll;
   }
   void add(InChild* entry) {
@@ -73,7 +73,7 @@ void release_in_child(int fd) {
   if (fd < 0) {
     return;
   }
-  close(fd);  // first: there may be no number left
+  close(fd);  // before eventfd(): there may be no descriptor number left
   const int made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (made >= 0 && made != fd) {
     dup3(made, fd, O_CLOEXEC);

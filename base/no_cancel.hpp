@@ -1,14 +1,14 @@
 /// @file
-/// Threads that are cancelled (pthread_cancel) in a call of the library.
+/// Hold off the cancellation (pthread_cancel) of a thread that is in a call of the library.
 #pragma once
 
 #include <pthread.h>
 
 namespace rio::base {
 
-/// While one exists, its thread is not cancelled: what waits is acted on at the next cancellation
-/// point after it. For system calls that are cancellation points, where the thread holds a lock or
-/// is below a function that must not be unwound. Any thread.
+/// While one exists, its thread is not cancelled: a pending request takes effect at the next
+/// cancellation point afterwards. For system calls that are cancellation points, where the thread
+/// holds a lock or is below a function that must not be unwound. Any thread.
 class NoCancel {
  public:
   NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

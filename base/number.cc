@@ -24,7 +24,7 @@ namespace {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// @return the power of two that a suffix stands for; -1: it is no suffix.
+/// @return the power of two that a suffix stands for; -1: not a suffix.
 [[nodiscard]] int shift_of(std::string_view suffix) {
   constexpr std::string_view kUnits = "kmgt";
   constexpr std::string_view kBehind = "ib";
@@ -78,7 +78,7 @@ int read_setting(const char* name, const char* text, const NumberRule& rule, uin
                     : read_number(text, rule.least, rule.most, out)) {
     return 0;
   }
-  *error = std::string(name) + " is \"" + printable(text) + "\"; it is a number";
+  *error = std::string(name) + " is \"" + printable(text) + "\"; it must be a number";
   *error += rule.is_bytes ? " of bytes" : "";
   if (rule.least != 0 || rule.most != UINT64_MAX) {
     *error += " from " + std::to_string(rule.least) + " to " + std::to_string(rule.most);

@@ -1,5 +1,5 @@
 /// @file
-/// Numbers in text that a user wrote: strict, and one set of spellings everywhere.
+/// Parse numbers in text that a user wrote: strictly, with one set of spellings everywhere.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,35 @@
 
 namespace rio::base {
 
-/// Read the whole of `text` as a number: decimal digits, or "0x" and hexadecimal ones. No sign, no
-/// blank, nothing behind. Any thread.
+/// Read the whole of `text` as a number: decimal digits, or "0x" and hexadecimal digits. No sign,
+/// no blank, nothing after it. Any thread.
 /// @param out set only on success.
-/// @return false: it is no such number, or not from `least` to `most`.
+/// @return false: it is not such a number, or is outside `least` to `most`.
 [[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out);
 
-/// Read the whole of `text` as a number of bytes: as read_number(), and decimal digits may have a
-/// suffix, of powers of 1024: K, M, G, T, with or without "i" or "iB" behind, in either case.
-/// "KB" is refused: to some it is 1000. Any thread.
+/// Read the whole of `text` as a number of bytes: read_number()'s spellings, and decimal digits
+/// with a suffix for powers of 1024: K, M, G, T, each alone or followed by "i" or "iB", in either
+/// case. "KB" is refused, because some readers take it for 1000. Any thread.
 /// @param out set only on success.
-/// @return false: it is no such number, or not from `least` to `most`.
+/// @return false: it is not such a number, or is outside `least` to `most`.
 [[nodiscard]] bool read_bytes(std::string_view text, uint64_t least, uint64_t most, uint64_t* out);
 
-/// What a variable of the environment, or another text of a user, has to say.
+/// Range and spelling of a number in an environment variable, or in other text from a user.
 struct NumberRule {
   uint64_t least = 0;
   uint64_t most = UINT64_MAX;
-  bool is_bytes = false;  ///< as read_bytes() reads it, else as read_number() does
+  bool is_bytes = false;  ///< read by read_bytes(), else by read_number()
 };
 
-/// Read a number that a user gave under a name, and say what is wrong with it. Any thread.
+/// Read a number that a user gave under a name, with an error text for the user. Any thread.
 /// @param text null or empty: not given, `*out` stays as it is.
-/// @param out set only if the number is given and right.
+/// @param out set only if a valid number is given.
 /// @param error one line with the name, the text and the remedy; set only on failure.
 /// @return 0, -EINVAL.
 [[nodiscard]] int read_setting(const char* name, const char* text, const NumberRule& rule,
                                uint64_t* out, std::string* error);
 
-/// Foreign text as it may be shown in a log line: cut, and without control characters.
+/// Foreign text made fit for a log line: truncated, and without control characters.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace rio::base

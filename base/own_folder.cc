@@ -24,7 +24,7 @@ std::string user_folder_name() {
 
 int check_own_folder(const struct stat& info, const std::string& path, std::string* error) {
   if (!S_ISDIR(info.st_mode)) {
-    *error = path + " is no folder; remove it, or " + kElsewhere;
+    *error = path + " is not a folder; remove it, or " + kElsewhere;
     return -ENOTDIR;
   }
   if (info.st_uid != geteuid()) {

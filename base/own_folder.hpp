@@ -1,5 +1,5 @@
 /// @file
-/// The folder in which programs of one user meet, and nobody else.
+/// The folder in which programs of one user meet, closed to all other users.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,16 +14,16 @@ namespace rio::base {
 /// "riopmd-UID", the user's folder in runtime_base(). Any thread.
 [[nodiscard]] std::string user_folder_name();
 
-/// Whether a folder is of this user alone. Any thread.
+/// Check that a folder belongs to this user alone. Any thread.
 /// @param info of lstat() or fstat().
-/// @param path for `error`, which gets what is wrong and what to do; set only on failure.
+/// @param path for `error`, which gets the cause and the remedy; set only on failure.
 /// @return 0, -ENOTDIR, -EPERM.
 [[nodiscard]] int check_own_folder(const struct stat& info, const std::string& path,
                                    std::string* error);
 
-/// Make the user's folder if it is not there, and check it. Any thread, control path only.
+/// Make the user's folder unless it exists, and check it. Any thread, control path only.
 /// @param out its path; set only on success. @param error cause and remedy; set only on failure.
-/// @return 0; as mkdir(), lstat() and check_own_folder().
+/// @return 0; errors of mkdir(), lstat() and check_own_folder().
 [[nodiscard]] int make_user_folder(std::string* out, std::string* error);
 
 }  // namespace rio::base

@@ -20,13 +20,13 @@ constexpr std::string_view kMark = "\xEF\xBB\xBF";
     case -EFBIG:
       return "has more than " + std::to_string(bytes_max) + " bytes; is it the right file?";
     case -EILSEQ:
-      return "is no text in UTF-8; save it as such";
+      return "is not UTF-8 text; save it as UTF-8";
     default:
       return std::strerror(-rc);
   }
 }
 
-/// @param out as much as has come, also where the file is too long.
+/// @param out gets what was read, even if the file is too long.
 [[nodiscard]] int read_all(int fd, size_t bytes_max, std::string* out) {
   constexpr size_t kPiece = 65536;
   for (size_t used = 0;;) {
@@ -57,7 +57,7 @@ constexpr std::string_view kMark = "\xEF\xBB\xBF";
     return rc;
   }
   drop_byte_order_mark(out);
-  // UTF-16 has its mark, or zeros.
+  // UTF-16 shows by its byte order mark, or by zero bytes.
   const bool is_text = !out->starts_with("\xFF\xFE") && !out->starts_with("\xFE\xFF") &&
                        out->find('\0') == std::string::npos;
   return is_text ? 0 : -EILSEQ;

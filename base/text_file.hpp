@@ -7,16 +7,16 @@
 
 namespace rio::base {
 
-/// Read a whole file. A byte order mark of UTF-8 at its beginning is left out, since editors write
-/// it unasked. Any thread.
-/// @param bytes_max most that the file may have.
+/// Read a whole file. A UTF-8 byte order mark at its beginning is skipped, since editors add one
+/// unasked. Any thread.
+/// @param bytes_max largest permitted size of the file.
 /// @param out set only on success.
-/// @param error names the file and what is wrong with it.
-/// @return 0; -EISDIR; -EFBIG: more than `bytes_max`; -EILSEQ: UTF-16 or no text at all; -errno.
+/// @param error names the file and the cause.
+/// @return 0; -EISDIR; -EFBIG: more than `bytes_max`; -EILSEQ: UTF-16, or not text; -errno.
 [[nodiscard]] int read_text_file(const std::string& path, size_t bytes_max, std::string* out,
                                  std::string* error);
 
-/// Leave out a byte order mark of UTF-8 at the beginning of a text that is read line by line.
+/// Skip a UTF-8 byte order mark at the beginning of a text that is read line by line.
 void drop_byte_order_mark(std::string* text);
 
 }  // namespace rio::base

@@ -12,7 +12,7 @@
 namespace rio::base {
 namespace {
 
-/// Blocks all signals of the calling thread while it lives: a new thread inherits the mask.
+/// Blocks all signals of the calling thread while it lives, since a new thread inherits the mask.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -9,7 +9,8 @@ const char* remedy_of(int rc) {
     case EMFILE:
       return "; raise the limit of open files (ulimit -n)";
     case ENFILE:
-      return "; the system has no descriptors left: raise fs.file-max, or end what holds them";
+      return "; the system has no descriptors left: raise fs.file-max, or end programs that hold "
+             "many";
     case ENOMEM:
     case ENOBUFS:
       return "; free memory, or raise the limits of memory (ulimit -v, memory.max of the cgroup)";

@@ -1,5 +1,5 @@
 /// @file
-/// Say what a failed system call means, where it is this process that lacks something.
+/// Explain a failed system call where this process lacks a resource or a permission.
 #pragma once
 
 #include <cerrno>
@@ -7,7 +7,7 @@
 
 namespace rio::base {
 
-/// A system call that failed for a reason of this process's own; false: none did.
+/// A system call that failed because of this process itself; false: none failed.
 struct Trouble {
   const char* call = "";  ///< its name, static
   int rc = 0;             ///< -errno
@@ -19,15 +19,15 @@ struct Trouble {
   return {call, -errno};
 }
 
-/// A failed call with the remedy as far as it is known, for a log line: "memfd_create: Operation
+/// Explain a failed call, with the remedy if one is known, for a log line: "memfd_create: Operation
 /// not permitted; a seccomp filter or ...". Any thread.
 [[nodiscard]] std::string why(const Trouble& trouble);
 
-/// What to do about a failed call: "; raise the limit of open files (ulimit -n)", or "" if nothing
-/// is known. @param rc -errno.
+/// The remedy for a failed call: "; raise the limit of open files (ulimit -n)", or "" if none is
+/// known. @param rc -errno.
 [[nodiscard]] const char* remedy_of(int rc);
 
-/// Whether a failure may pass by itself: descriptors, memory or room are short. @param rc -errno.
+/// Whether a failure may pass by itself: descriptors, memory or space are short. @param rc -errno.
 [[nodiscard]] bool is_shortage(int rc);
 
 }  // namespace rio::base

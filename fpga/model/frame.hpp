@@ -21,7 +21,7 @@ enum class FrameType : uint8_t {
   kPortWrite,
   /// Whole messages of one sender and mailbox, each after the answer to the one before, without
   /// their bytes: `length` / 16 PullParts. The receiver pulls them out of the sender's process
-  /// (wires between processes). With `op` kBytesBehind, `segments` PullParts and behind them the
+  /// (wires between processes). With `op` kBytesBehind: `segments` PullParts, followed by the
   /// bytes, for a receiver that may not read the sender's memory.
   kPull,
   /// A kPull whose bytes are not there any more: its sender has given it up.
@@ -78,13 +78,14 @@ struct InFrame : Frame {
 
 /// A message of a kPull.
 struct PullPart {
-  uint64_t address;  ///< of its bytes: in the sender's process, or in the frame
+  uint64_t address;  ///< address of its bytes: in the sender's process, or an offset in the frame
   uint32_t length;
   uint32_t zero;
 };
 static_assert(sizeof(PullPart) == 16);
 inline constexpr uint32_t kPullPartsMax = 64;
-inline constexpr uint8_t kBytesBehind = 1;  ///< PullPart::address counts from the frame's payload
+inline constexpr uint8_t kBytesBehind = 1;  ///< PullPart::address is an offset in the frame's
+                                            ///< payload
 
 inline constexpr uint32_t kFrameAlign = 32;
 

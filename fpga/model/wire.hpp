@@ -26,7 +26,7 @@ struct Outbound {
   uint64_t answerable_ns = 0;
   /// Null, or whether the partner can pull long messages out of this process.
   const std::atomic<uint32_t>* pulls = nullptr;
-  /// Where it cannot, it takes a kPull with the bytes behind.
+  /// If the partner cannot pull, whether it takes a kPull that carries the bytes.
   bool takes_bytes_behind = false;
 };
 

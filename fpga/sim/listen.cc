@@ -95,7 +95,7 @@ void Listen::watch_client() {
   ucred peer{};
   client_process_.reset();
   if (!peer_of(client_, &peer) || peer.pid <= 0) {
-    return;  // of another pid namespace: its socket has to do
+    return;  // the peer is in another pid namespace: rely on its socket alone
   }
   const base::Trouble trouble = watch_process(peer.pid, &client_process_);
   if (trouble && trouble.rc != -ESRCH && !told_pidfd_) {

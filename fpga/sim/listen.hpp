@@ -55,7 +55,7 @@ class Listen final : public Attachment {
   ClientMemory memory_;
   Fd listener_;
   Fd client_;
-  Fd client_process_;  // pidfd: a child that the client has forked keeps its socket open
+  Fd client_process_;  // pidfd; a child forked by the client keeps the client's socket open
   Time hello_until_;
   Peer peer_ = Peer::kNotYet;
   uint64_t clients_ = 0;

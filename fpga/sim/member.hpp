@@ -37,8 +37,8 @@ class Member : public model::Wire {
   /// @return false: nothing, or told before.
   [[nodiscard]] virtual bool next_trouble(std::string* text) = 0;
 
-  /// Why messages to a destID cannot leave this process, -errno: what it lacks, or may not do. 0:
-  /// it is not this process that is in the way. Any thread.
+  /// Why messages to a destID cannot leave this process, -errno: the resource or permission that
+  /// this process lacks. 0: this process is not the cause. Any thread.
   [[nodiscard]] virtual int why_unreachable(uint32_t dest_id) {
     static_cast<void>(dest_id);
     return 0;

@@ -1,5 +1,5 @@
 /// @file
-/// Whom the thread of a wire calls when the card should be stepped.
+/// The function that a wire's thread calls when the card should be stepped.
 #pragma once
 
 #include <mutex>
@@ -8,16 +8,16 @@
 
 namespace rio::sim {
 
-/// Any thread.
+/// Holds that function. Any thread.
 class PokeTarget {
  public:
-  /// Null: nothing is called any more once this returns.
+  /// Set it. Null: after the return no function is called.
   void set(Member::Poke poke, void* ctx) {
     const std::lock_guard lock(mutex_);
     poke_ = poke;
     ctx_ = ctx;
   }
-  /// @return whether it wants to be called again soon.
+  /// @return whether the function wants to be called again soon.
   [[nodiscard]] bool call() {
     const std::lock_guard lock(mutex_);
     return poke_ != nullptr && poke_(ctx_);

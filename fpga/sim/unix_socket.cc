@@ -134,7 +134,7 @@ ssize_t receive_with_fds(const Fd& socket, std::span<std::byte> bytes, std::vect
   std::vector<Fd> came;
   collect(message, &came);
   if ((message.msg_flags & MSG_CTRUNC) != 0 && came.size() < kFdsMax) {
-    return -EMFILE;  // the kernel tells by this flag that this process has too many open, too
+    return -EMFILE;  // the kernel sets this flag also if this process has too many open files
   }
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return -EMSGSIZE;

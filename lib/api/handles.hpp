@@ -63,7 +63,8 @@ struct rio_tag {
 
 namespace rio::api {
 
-/// No exception crosses the library's boundary, but what glibc unwinds a cancelled thread with.
+/// No exception crosses the library's boundary, except the one by which glibc unwinds a cancelled
+/// thread.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) {
   try {

@@ -30,11 +30,11 @@ struct Resent {
   uint64_t since_ns;  ///< as of Again
 };
 
-/// An answer to what belongs to no session.
+/// An answer to a message that belongs to no session.
 struct Reset {
   uint32_t dest_id;
   uint32_t key;
-  uint32_t number;  ///< of the first message that was not taken
+  uint32_t number;  ///< of the first message that was not received
   uint32_t tries;
 };
 

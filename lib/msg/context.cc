@@ -10,9 +10,9 @@
 
 namespace rio::msg {
 
-/// Where it can be, the news has arrived afterwards: a peer that learns the name of what is made
-/// next by other means finds the news as soon as it looks.
-/// @return false: some peer takes nothing now.
+/// Send the news that the last context of an id has closed, and wait until it has arrived if it
+/// can: a peer that learns the new context's name by other means then finds the news already there.
+/// @return false: a peer accepts nothing now.
 bool Context::tell_last_end(Port& port, uint16_t id) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const auto any_link = [&](auto&& is) {
@@ -50,8 +50,8 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
   }
   if (!tell_last_end(port, id)) {
     pmd::log_error(
-        "context %u: a peer does not take the news that the last one of this id has closed; take "
-        "another id, or come again",
+        "context %u: a peer does not accept the news that the last one of this id has closed; use "
+        "another id, or try again later",
         id);
     return -EBUSY;
   }

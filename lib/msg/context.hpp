@@ -16,8 +16,8 @@ namespace rio::msg {
 /// The port's thread. The port outlives it.
 class Context {
  public:
-  /// Peers that could send to a former context of this id are told of its end before this one sends
-  /// anything, so they never take the one for the other; a peer that takes nothing is waited for.
+  /// Peers that could send to a former context of this id learn of its end before the new one sends
+  /// anything, so they never confuse the two. The call waits for a peer that accepts nothing.
   /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the port has such a context, or
   /// cannot tell of a former one's end within a second), -ENOMEM.
   [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);

@@ -24,7 +24,8 @@ enum class Kind : uint8_t {
   // Numbered, for the library; from the reserve.
   kOpen = 16,     ///< may I send to this context?
   kOpened = 17,   ///< yes; Header::credit says how much
-  kRefused = 18,  ///< there is no such context (any more); Header::credit: messages that it took
+  kRefused = 18,  ///< there is no such context (any more); Header::credit: messages that it
+                  ///< received
   kCredit = 19,   ///< nothing but Header::credit
   // Of large data: control.hpp has the bodies. They take control credits, and Header::credit is a
   // total of these.

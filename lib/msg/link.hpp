@@ -123,13 +123,13 @@ class Link {
   uint64_t waiting = 0;  ///< they wait for a session
   uint64_t untold = 0;   ///< they have not heard of `error` yet
   int error = 0;         ///< why the last session ended: -errno
-  uint64_t lost = 0;     ///< something they sent was not taken when its session ended
-  /// What was sent in the last session, and nobody has taken: it may be sent in the next. Whole
-  /// messages of contexts that have lost nothing, in their order.
+  uint64_t lost = 0;     ///< the ended session did not deliver all that they sent
+  /// Messages of the last session that the peer did not receive, which may be sent in the next one.
+  /// Whole messages, in their order, of contexts that have lost nothing.
   std::vector<Again> unsent;
   uint64_t were_open = 0;   ///< `opened` when the last session ended
   uint32_t former_key = 0;  ///< remote_key of the last session
-  /// Port::instance() of the peer, as it said itself when a session last began; 0: none has.
+  /// Port::instance() that the peer announced when a session last began; 0: never.
   uint32_t instance = 0;
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }

@@ -9,13 +9,14 @@
 namespace rio::msg {
 namespace {
 
-/// Of those that sleep on one word, the bit of each: the kernel wakes those of a set.
+/// The bit of a sleeper in a futex word's wake-up set: the kernel wakes only sleepers with that
+/// bit.
 [[nodiscard]] uint32_t bit_of(uint32_t ticket) {
   constexpr uint32_t kBits = 32;
   return 1u << ticket % kBits;
 }
 
-/// Ours is aligned as the kernel wants it, and has nothing but the number in it.
+/// The kernel's view of an atomic, which is aligned and holds nothing but the number.
 [[nodiscard]] uint32_t* word_of(std::atomic<uint32_t>& of) {
   static_assert(sizeof(of) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
   return reinterpret_cast<uint32_t*>(&of);
@@ -32,12 +33,12 @@ void PortLock::wait_for(uint32_t mine) {
   }
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {
-    // seq_cst: behind the addition; pairs with unlock(). It is an acquire, too.
+    // seq_cst: after the addition; pairs with unlock(). It is also an acquire.
     const uint32_t serving = serving_.load(std::memory_order_seq_cst);
     if (serving == mine) {
       break;
     }
-    // It does not sleep if another turn has come meanwhile: it looks again then.
+    // It returns at once if another turn has begun meanwhile; then look again.
     static_cast<void>(syscall(SYS_futex, word_of(serving_), FUTEX_WAIT_BITSET_PRIVATE, serving,
                               nullptr, nullptr, bit_of(mine)));
   }

@@ -7,9 +7,9 @@
 
 namespace rio::msg {
 
-/// Taken in the order of asking, so no thread starves. It is held for a call, so a thread that asks
-/// looks some times; after that it sleeps until its turn, and leaves the CPU to the holder. If all
-/// went on looking where there are more threads than CPUs, the one whose turn it is would run last.
+/// A ticket lock: taken in the order of asking, so no thread starves. Held for one call, so a
+/// waiting thread spins for a short time, then sleeps until its turn: if more threads than CPUs all
+/// spun, the thread whose turn it is would run last.
 class PortLock {
  public:
   void lock() {
@@ -21,9 +21,9 @@ class PortLock {
   }
   void unlock() {
     const uint32_t next = serving_.load(std::memory_order_relaxed) + 1;
-    // release: what the port was left with is visible to the next; pairs with lock(). seq_cst, with
-    // the load behind it: either this sees the sleeper, or the sleeper sees this; pairs with
-    // wait_for().
+    // release: the holder's stores are visible to the next one; pairs with lock(). seq_cst, with
+    // the load after it: either this call sees the sleeper or the sleeper sees this turn; pairs
+    // with wait_for().
     serving_.store(next, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
       wake(next);

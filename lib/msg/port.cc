@@ -188,7 +188,7 @@ void Port::renew(Link& link) {
 
 int Port::flush(uint32_t timeout_ms) {
   if (!endpoint_->is_ours()) {
-    return 0;  // what is under way is the parent's
+    return 0;  // entries in flight are the parent's
   }
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
   while (tx_->outstanding() != 0 || restarting_ || !again_.empty() || !parked_.empty() ||

@@ -143,13 +143,13 @@ class Port {
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
   [[nodiscard]] Link* known_link(uint32_t dest_id) const;  ///< null: there is none yet
-  /// What the card knows of peers that have gone is looked at.
+  /// Process the card's events, which tell of peers that have gone.
   void look_for_gone() { look_at_events(true); }
-  /// The peer at this destID is known to be `instance`: a session with another instance is over.
+  /// The process at this destID is known to be `instance`: end a session with any other instance.
   void meet_instance(uint32_t dest_id, uint32_t instance);
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
-  /// Not 0. By chance, new with each port: tells processes that had the same destID apart.
+  /// Not 0. Random, drawn for each port: tells apart processes that had the same destID.
   [[nodiscard]] uint32_t instance() const { return instance_; }
   /// As rio::Endpoint's.
   [[nodiscard]] std::string address() const { return endpoint_->address(); }
@@ -472,7 +472,7 @@ class Port {
   SharePool shares_{0};               // of them, what no context of a peer may fill
   SharePool records_lent_{kRecords};  // what may be lent
   std::array<Context*, kContexts> contexts_{};
-  std::array<uint32_t, kContexts> told_at_{};  // entry of the ring behind the news of its last end
+  std::array<uint32_t, kContexts> told_at_{};  // ring entry after the news of their last end
 
   std::vector<std::unique_ptr<Link>> links_;         // by index
   std::unordered_map<uint32_t, uint32_t> index_of_;  // by destID

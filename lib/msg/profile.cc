@@ -98,7 +98,7 @@ int load_profile(const std::string& path, Profile* out) {
   std::string text;
   std::string error;
   if (const int rc = base::read_text_file(chosen, kFileMax, &text, &error); rc != 0) {
-    // A profile that the user has not asked for need not be there.
+    // A profile that the user has not asked for may be missing.
     const bool is_there = rc == -EISDIR || rc == -EFBIG || rc == -EILSEQ;
     if (!is_there && path.empty() && from_environment("RIO_PROFILE").empty()) {
       *out = {};

@@ -363,7 +363,7 @@ void Port::control(Link& link, const HeaderWords& header) {
     case Kind::kRefused:
       good = (link.asked & bit) != 0;
       if (flow.sent() != static_cast<uint16_t>(header.credit() + link.kept_back[header.from()])) {
-        link.lost |= link.routed;  // not all that went there
+        link.lost |= link.routed;  // not all messages to it were received
       }
       link.refused |= bit;
       ++link.refusals[header.from()];

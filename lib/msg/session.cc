@@ -252,10 +252,10 @@ bool Port::meet(Link& link, const SessionBody& body) {
 }
 
 /// Whoever the peer was, it is no more.
-/// @param not_taken null, or the first message that the process which is there now did not take.
+/// @param not_taken null, or the first message that the peer's present process did not receive.
 void Port::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
-    reap();  // what has failed waits to be sent once more then; or it ends the session
+    reap();  // failed messages are then queued for retransmission; or this ends the session
     if (link.state == LinkState::kUp) {
       const uint64_t lost = find_lost(link, link.remote_key, not_taken);
       end_session(link, -ECONNRESET, lost);
@@ -300,7 +300,7 @@ void Port::cut_off(Link& link) {
   end_session(link, -EPROTO);
 }
 
-/// @param lost as Link::lost.
+/// @param lost a value for Link::lost.
 void Port::end_session(Link& link, int error, uint64_t lost) {
   Numbered early{};
   while (link.drop(&early)) {

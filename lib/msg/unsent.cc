@@ -1,5 +1,5 @@
-// What a session has left behind that ended since the peer is another process now: messages that
-// may be lost, and those that nobody has taken.
+// Messages left over from a session that ended because another process has the peer's destID: those
+// that may be lost, and those that were never received.
 #include <algorithm>
 
 #include "lib/msg/port.hpp"
@@ -7,17 +7,17 @@
 namespace rio::msg {
 namespace {
 
-/// Whether a message is all of what its user sent.
+/// Whether a message holds all bytes of the user's message.
 [[nodiscard]] bool is_whole(Kind kind) {
   return kind == Kind::kData || kind == Kind::kDataImmediate;
 }
 
 }  // namespace
 
-/// Looks through the ring and what is to be sent once more. Each slot keeps what was sent there
-/// last; what is older has arrived. Large data is not meant: its transfers end with the session.
-/// @param key of the session, as the peer named it. @param not_taken null, or the first message
-/// that the process which is there now did not take. @return as Link::lost; Link::unsent is set.
+/// Searches the ring and the messages queued for retransmission. Each slot keeps the last message
+/// sent from it; older ones have arrived. Transfers of large data end with the session. @param key
+/// of the session, as the peer named it. @param not_taken null, or the first message that the
+/// peer's present process did not receive. @return a value for Link::lost; sets Link::unsent.
 uint64_t Port::find_lost(Link& link, uint32_t key, const uint32_t* not_taken) {
   uint64_t lost = 0;
   std::vector<Again> unsent;
@@ -68,12 +68,13 @@ uint64_t Port::find_lost(Link& link, uint32_t key, const uint32_t* not_taken) {
   return lost;
 }
 
-/// The session is over already, and only now the process that is there tells what it has not taken.
+/// For a session that is over already: only now the peer's present process tells which messages it
+/// did not receive.
 void Port::reset_late(Link& link, uint32_t not_taken) {
   const std::vector<Again> before = std::move(link.unsent);
   uint64_t lost = find_lost(link, link.former_key, &not_taken);
   if (link.state == LinkState::kUp || !before.empty()) {
-    for (const Again& message : link.unsent) {  // others may have overtaken it
+    for (const Again& message : link.unsent) {  // later messages may have overtaken it
       lost |= 1ull << load_header(message.bytes.data()).from();
     }
     link.unsent = before;

@@ -161,7 +161,7 @@ void Sleeper::wake() {
   ++port_.stats_.woken;
   std::erase(port_.sleepers_, own_fd_);
   if (interrupted_) {
-    // It may have been another sleeper's, which arms anew then.
+    // The interrupt may have been another sleeper's, which arms again then.
     static_cast<void>(port_.endpoint().irq_ack());
     port_.wake_sleepers();
   }

@@ -76,10 +76,10 @@ class Sleeper {
   uint32_t bound_ms_ = 0;
   int own_fd_ = -1;
   bool slept_out_ = false;
-  bool interrupted_ = true;  // as far as is known: others may have slept on the descriptor
+  bool interrupted_ = true;  // assumed until known: others may have slept on the descriptor
 };
 
-/// Takes an enlisted thread off the list, also when it is cancelled in its sleep.
+/// Takes a listed thread off the list of sleepers, even if it is cancelled in its sleep.
 class Asleep {
  public:
   Asleep(Port& port, Sleeper& sleeper) : port_(port), sleeper_(sleeper) {}

@@ -112,7 +112,7 @@ void Port::look_at(Link& link, uint64_t now) {
     return;
   }
   if (link.deadline_ns != 0) {
-    // The peer cannot hear us: there is nothing to wait for.
+    // This process cannot reach the peer: waiting for an answer is useless.
     if (const int rc = endpoint_->why_unreachable(link.dest_id()); rc != 0) {
       end_session(link, rc);
       return;

@@ -92,8 +92,8 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
   constexpr uint32_t kLooksMax = 64;
   int inserted = 0;
   int first_error = 0;
-  // A name may be that of an endpoint whose number another one had before. The news of that one's
-  // end is here already: it is heard now, and ends what was for the other.
+  // A name may have the number of a closed endpoint. The news of that one's end has arrived:
+  // process it now, so that it ends the closed one's operations only.
   for (uint32_t looks = 0; domain_.port().progress() != 0 && looks < kLooksMax;) {
     ++looks;
   }
@@ -154,7 +154,8 @@ int AddressVector::read(const void* bytes, Name* out) {
   return rc;
 }
 
-/// @param first context of an endpoint. If it is not there, the next message finds out.
+/// Forget that a peer's endpoint refused messages. If it does not exist, the next message shows it.
+/// @param first context of the endpoint.
 void AddressVector::forget_refusals(tag::Address first) {
   msg::Port& port = domain_.port();
   if (port.stats().refused == 0) {
@@ -180,7 +181,7 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
       return rc;
     }
   }
-  const bool is_known = name.owner != 0;  // a name that a user has typed does not tell
+  const bool is_known = name.owner != 0;  // a name that a user typed has no owner
   if (dest_id == domain_.port().dest_id() && is_known && name.owner != domain_.port().instance()) {
     pmd::log_error(
         "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
@@ -192,11 +193,11 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
   return 0;
 }
 
-/// The name of a peer is inserted. Of several processes with one destID the one that was named last
-/// has it; the rest are gone. @return false: so is this one.
+/// Note the owner of an inserted name. Of several processes with one destID, the one inserted last
+/// has it; the others are gone. @return false: this one is gone.
 bool AddressVector::take_place(uint32_t owner, uint32_t dest_id) {
   if (owner == 0) {
-    return true;  // a name that a user has typed does not tell
+    return true;  // a name that a user typed has no owner
   }
   const auto [last, is_first] = owners_.try_emplace(dest_id, owner);
   const msg::Link* const link = domain_.port().known_link(dest_id);

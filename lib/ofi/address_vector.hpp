@@ -19,14 +19,14 @@ class AddressVector : public fid_av, public Used {
 
   AddressVector(Domain& domain, void* user_context);
 
-  /// Under a Guard. As fi_av_insert(). @param names `count` of them, as Name, or names of services.
-  /// @param errors null, or one for each. @return how many were not refused; without `errors`, why
-  /// the first was refused if all were.
+  /// Under a Guard. As fi_av_insert(). @param names `count` of them, each a Name or a name of a
+  /// service. @param errors null, or one for each. @return how many were accepted; without
+  /// `errors`, if none was, the error of the first.
   int insert(const void* names, size_t count, fi_addr_t* out, int* errors);
   /// Under a Guard. @return 0, -FI_EINVAL.
   int remove(const fi_addr_t* addresses, size_t count);
-  /// Why find() knows nobody there. @return -FI_ECONNRESET: another process has its place, whose
-  /// name was inserted after it; else -FI_EINVAL.
+  /// Why find() has no peer for an address. @return -FI_ECONNRESET: a process named later has its
+  /// destID; else -FI_EINVAL.
   [[nodiscard]] int refusal(fi_addr_t address) const;
   /// As fi_av_lookup().
   int look_up(fi_addr_t address, void* out, size_t* bytes) const;
@@ -55,12 +55,13 @@ class AddressVector : public fid_av, public Used {
   void forget_refusals(tag::Address first);
   [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
-  // Three columns of a table. A peer is gone once another process was named for its destID.
+  // Columns of one table. A peer is gone once another process was inserted with its destID.
   std::vector<tag::Address> peers_;  // kNobody: removed, or gone
   std::vector<Name> names_;          // as they were inserted
-  std::vector<tag::Address> gone_;   // where a peer was that is gone; else kNobody
+  std::vector<tag::Address> gone_;   // former address of a peer that is gone; else kNobody
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
-  std::unordered_map<uint32_t, uint32_t> owners_;  // of destIDs: Name::owner of the last name
+  std::unordered_map<uint32_t, uint32_t> owners_;  // by destID: Name::owner of the name inserted
+                                                   // last
 };
 
 int open_address_vector(fid_domain* domain, fi_av_attr* attr, fid_av** out, void* user_context);

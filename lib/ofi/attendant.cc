@@ -43,7 +43,7 @@ int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
 
 Attendant::~Attendant() {
   if (thread_.joinable() && owner_ != getpid()) {
-    thread_.detach();  // forked since: it is the parent's
+    thread_.detach();  // the process has forked since: the thread is the parent's
   } else if (thread_.joinable()) {
     thread_.request_stop();
     const uint64_t one = 1;
@@ -74,7 +74,7 @@ void Attendant::run(const std::stop_token& stop) {
   }
 }
 
-/// Until the time is over, or the thread is to end.
+/// Sleep until the time is over, or the thread is to end.
 void Attendant::rest(int ms) const {
   pollfd fd = {stop_fd_, POLLIN, 0};
   static_cast<void>(::poll(&fd, 1, ms));

@@ -25,7 +25,7 @@ Channel::~Channel() {
 int Channel::enable(Domain& domain, uint32_t first_context) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
-  // An address is a place, and what nobody has taken is not lost.
+  // An address names a place, not a process: messages that no process received can be sent again.
   config.send_again = [this](const void* data, uint64_t bytes) -> tag::SendRequest* {
     SendOperation* const operation = sends_.get();
     if (operation == nullptr) {

@@ -20,8 +20,8 @@ namespace rio::ofi {
 
 /// A send under way.
 struct SendOperation : tag::SendRequest {
-  bool tells = false;     ///< it is told when it is done
-  bool injected = false;  ///< the user has its memory back, and was promised that it goes
+  bool tells = false;     ///< report a completion
+  bool injected = false;  ///< the user has its memory back and was promised delivery
   std::unique_ptr<uint8_t[]> copy;
 };
 
@@ -29,8 +29,9 @@ struct SendOperation : tag::SendRequest {
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
   bool multi = false;               ///< FI_MULTI_RECV: messages follow each other in the buffer
-  bool discards = false;            ///< FI_DISCARD: its bytes go nowhere, which is no error
-  bool is_told = false;             ///< its completion came before it, from the peek that found it
+  bool discards = false;            ///< FI_DISCARD: the bytes are dropped, which is not an error
+  bool is_told = false;             ///< the peek that found the message has reported its completion
+                                    ///< already
   std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;
@@ -81,19 +82,20 @@ class Channel {
   /// The same, scattered.
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                                 void* context, uint64_t flags);
-  /// FI_PEEK, alone or with FI_CLAIM or FI_DISCARD: what is there is told as a completion, the only
-  /// one also of what it discards. @return 0; -FI_EINVAL: an unknown source, or a context that has
-  /// claimed a message and not had it yet; -FI_ENOCQ: nowhere to tell it.
+  /// FI_PEEK, alone or with FI_CLAIM or FI_DISCARD: report a message that is there as a completion,
+  /// also the only one of a message that it discards. @return 0; -FI_EINVAL: an unknown source, or
+  /// a context that still has a claimed message; -FI_ENOCQ: no queue to report to.
   [[nodiscard]] ssize_t peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
                              uint64_t flags);
-  /// FI_CLAIM without FI_PEEK: have what was claimed for `context`, or with FI_DISCARD drop it; its
-  /// completion has no length then. @return as receive(); -FI_EINVAL: nothing was claimed for it.
+  /// FI_CLAIM without FI_PEEK: receive the message claimed for `context`, or drop it with
+  /// FI_DISCARD, with a completion without a length. @return as receive(); -FI_EINVAL: nothing was
+  /// claimed for it.
   [[nodiscard]] ssize_t receive_claimed(const Buffers& to, void* context, uint64_t flags) {
     return take_claimed(to, context, flags, false);
   }
   /// @return 0: it was found, and ends by a completion; -FI_ENOENT.
   [[nodiscard]] ssize_t cancel(void* context);
-  /// Whether something that was injected has not gone.
+  /// Whether an injected message has not been sent yet.
   [[nodiscard]] bool busy();
 
   /// Hot. After Port::progress(): work, and tell what is done.
@@ -104,7 +106,7 @@ class Channel {
     tag_->attend();
     tell_done();
   }
-  /// As tag::Endpoint::forget_former().
+  /// tag::Endpoint::forget_former() of its endpoint.
   void forget_former(uint32_t dest_id);
 
  private:

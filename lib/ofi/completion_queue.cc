@@ -87,7 +87,7 @@ CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user
 
 inline ssize_t CompletionQueue::look_and_take(void* out, size_t count, fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
-  if (is_empty() || count == 0) {  // of nothing: whoever wants progress and no more
+  if (is_empty() || count == 0) {  // with a count of 0 the caller wants progress only
     domain_.progress();
   }
   return take(out, count, sources);

@@ -54,11 +54,11 @@ class CompletionQueue : public fid_cq, public Used {
   [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
   /// As fi_cq_signal().
   void signal();
-  /// Under a Guard. Nothing is to be read, and no error either.
+  /// Under a Guard. Whether there is neither a completion nor an error to read.
   [[nodiscard]] bool is_empty() const { return head_ == tail_; }
   [[nodiscard]] Domain& domain() { return domain_; }
-  /// Under a Guard. Messages in it that came from this destID came from a process that has it no
-  /// more: their source is nobody's.
+  /// Under a Guard. Mark messages received from a destID as from an unknown source, because another
+  /// process has that destID now.
   void disown(uint32_t dest_id);
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait().

@@ -26,7 +26,7 @@ class Counter : public fid_cntr, public Used {
     value_ = value;
     wait_.news();
   }
-  /// By the user, who knows of it: only threads that wait now hear of it.
+  /// Set by the user, which knows of it: only threads that wait now are told.
   void set_error(uint64_t value) {
     errors_ = told_errors_ = value;
     wait_.news();
@@ -37,17 +37,17 @@ class Counter : public fid_cntr, public Used {
   [[nodiscard]] uint64_t read();
   [[nodiscard]] uint64_t read_error();
   /// As fi_cntr_wait(). @param timeout_ms negative: for ever. @return 0, -FI_ETIMEDOUT; -FI_EAVAIL:
-  /// something has failed that the user was not told of, also before the call: what is refused at
-  /// once would be waited for in vain; -FI_ENODEV.
+  /// an operation has failed and the user was not told, even before the call, since waiting for it
+  /// would be in vain; -FI_ENODEV.
   [[nodiscard]] int wait(uint64_t threshold, int timeout_ms);
 
-  /// What it counts, and failures.
+  /// Completed operations and failed ones.
   struct Values {
     uint64_t done = 0;
     uint64_t failed = 0;
     bool operator==(const Values&) const = default;
   };
-  /// Under a Guard. As they are, without any work.
+  /// Under a Guard. The present values, without making progress.
   [[nodiscard]] Values values() const { return {value_, errors_}; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] Wait& waiter() { return wait_; }
@@ -59,7 +59,7 @@ class Counter : public fid_cntr, public Used {
   Use use_{domain_};
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
-  uint64_t told_errors_ = 0;  // of them, those that the user has read, or heard of by a wait
+  uint64_t told_errors_ = 0;  // how many of them the user has read, or was told of by a wait
   uint64_t read_value_ = 0;
   uint64_t read_errors_ = 0;
   Wait wait_{domain_};

@@ -91,7 +91,8 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
   domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->windows_.set_up(*domain->port_, virtual_addresses);
-  // A late answer to a process that had our destID before fits none of our questions.
+  // Random start: a late answer to a process that had this destID before fits none of our
+  // questions.
   domain->next_question_ = domain->port_->instance();
   domain->fabric_ = fabric_mark(fabric_of(config.card));
   if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {

@@ -49,18 +49,18 @@ class Domain : public fid_domain, public Used {
   /// How often the user looked. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
-  /// Under a Guard. For a question to a peer: no other of this domain has it, so that an answer
-  /// which comes after its endpoint has closed is taken for no other's.
+  /// Under a Guard. A number for a question to a peer, unique in this domain, so that an answer
+  /// that arrives after its endpoint has closed fits no other question.
   [[nodiscard]] uint32_t next_question() { return next_question_++; }
 
-  /// Under a Guard. Numbers go round: that of an endpoint which has closed rests as long as can be,
-  /// since peers may have its name still. @param wanted its number; negative: any. @return its
-  /// number; -EADDRINUSE: it is taken; -ENOSPC: there are as many as can be; logged.
+  /// Under a Guard. Register an endpoint. A closed endpoint's number is reused as late as possible,
+  /// since peers may still have its name. @param wanted its number; negative: any. @return its
+  /// number; -EADDRINUSE: taken; -ENOSPC: all are in use; logged.
   [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
-  /// Under a Guard. A name says that the peer with this destID is `instance`, and one that is known
-  /// was another: as tag::Endpoint::forget_former(), of all endpoints.
+  /// Under a Guard. A name shows that the peer with this destID is `instance`. If another one was
+  /// known: tag::Endpoint::forget_former(), of all endpoints.
   void meet_instance(uint32_t dest_id, uint32_t instance);
 
  private:
@@ -74,7 +74,7 @@ class Domain : public fid_domain, public Used {
   uint64_t rma_border_ = 0;
   uint16_t fabric_ = 0;
   uint32_t endpoints_end_ = 0;
-  uint32_t next_number_ = 0;  // where a free one is looked for
+  uint32_t next_number_ = 0;  // where the search for a free one begins
   uint32_t next_question_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
   std::atomic<uint64_t> looks_ = 0;

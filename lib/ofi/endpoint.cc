@@ -11,8 +11,8 @@
 namespace rio::ofi {
 namespace {
 
-/// What peers wait for, and what was injected, goes first; what a peer does not take in time is
-/// lost to it, and if it asked for it it is told so.
+/// Send answers that peers wait for, and injected messages, before closing. A peer that does not
+/// accept them in time loses them; if it asked a question, it is told of the end.
 int close_endpoint(fid* fid) {
   constexpr uint32_t kPatienceMs = 1000;
   Endpoint* const endpoint = &of<Endpoint>(fid);
@@ -154,8 +154,8 @@ int Endpoint::create(Domain& domain, const fi_info& info, void* user_context,
   return 0;
 }
 
-/// The source address says which service it serves, or which name it had before and wants again.
-/// @param number the one of that name.
+/// Read the source address: the service to serve, or a name that the endpoint had before. @param
+/// number set to that of the name.
 int Endpoint::take_source(const fi_info& info, int* number) {
   if (info.src_addr == nullptr) {
     return 0;
@@ -164,7 +164,7 @@ int Endpoint::take_source(const fi_info& info, int* number) {
   if (info.src_addrlen != sizeof(name) ||
       read_address(info.src_addr, domain_.fabric(), &name) != 0) {
     pmd::log_error(
-        "rio: the source address is none of this provider and fabric; take src_addr from "
+        "rio: the source address is not of this provider and fabric; take src_addr from "
         "fi_getinfo()");
     return -FI_EINVAL;
   }
@@ -280,7 +280,7 @@ int Endpoint::enable() {
       return rc;
     }
   }
-  // Peers that find the service at once are heard after this call, which has the Guard.
+  // Peers that find the service at once are served after this call, which holds the Guard.
   int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
   const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;

@@ -17,8 +17,8 @@ class Endpoint : public fid_ep {
  public:
   using Fid = fid_ep;
 
-  /// Under a Guard. @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: a source address that cannot be;
-  /// -FI_EADDRINUSE; -FI_ENOSPC: the domain has no more. Logged.
+  /// Under a Guard. @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: impossible source address;
+  /// -FI_EADDRINUSE; -FI_ENOSPC: the domain has no more endpoints. Logged.
   [[nodiscard]] static int create(Domain& domain, const fi_info& info, void* user_context,
                                   std::unique_ptr<Endpoint>* out);
   ~Endpoint();
@@ -26,7 +26,7 @@ class Endpoint : public fid_ep {
   /// As fi_ep_bind() and fi_enable(). Under a Guard.
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
   [[nodiscard]] int enable();
-  /// Under a Guard. Whether peers wait for it, or what was injected has not gone.
+  /// Under a Guard. Whether peers wait for an answer, or an injected message has not been sent.
   [[nodiscard]] bool busy() { return tagged_.busy() || plain_.busy() || remote_.busy(); }
   /// As fi_getname().
   [[nodiscard]] int name(void* out, size_t* bytes) const;
@@ -46,7 +46,7 @@ class Endpoint : public fid_ep {
     plain_.progress();
     remote_.progress();
   }
-  /// Under a Guard. As tag::Endpoint::forget_former().
+  /// Under a Guard. tag::Endpoint::forget_former() of its tagged, plain and remote parts.
   void forget_former(uint32_t dest_id) {
     tagged_.forget_former(dest_id);
     plain_.forget_former(dest_id);
@@ -66,7 +66,7 @@ class Endpoint : public fid_ep {
   std::vector<Use> uses_;  // of what it is bound to
   uint64_t caps_;
   int number_ = -1;       // among the domain's
-  uint16_t service_ = 0;  // that it is to serve; 0: none
+  uint16_t service_ = 0;  // service that it is to serve; 0: none
   bool needs_service_ = false;
   bool enabled_ = false;
   std::unique_ptr<Service> served_;

@@ -64,8 +64,8 @@ class Use {
   Used* what_ = nullptr;
 };
 
-/// No exception crosses the library's boundary, and no thread is cancelled in it. For calls that
-/// make or end something.
+/// Run a call that makes or ends an object: no exception leaves it, and no thread is cancelled in
+/// it.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) noexcept {
   const base::NoCancel no_cancel;

@@ -41,12 +41,12 @@ constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
          ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1 && ep.auth_key_size == 0;
 }
 
-/// Whether the API has mode bits instead of the two old modes, which it knows as well.
+/// Whether this API version has mode bits in addition to the two old modes.
 [[nodiscard]] constexpr bool has_mode_bits(uint32_t version) {
   return FI_VERSION_GE(version, FI_VERSION(1, 5));
 }
 
-/// An old mode stands alone. Mode bits say what the user can do, of which nothing is needed here.
+/// An old mode must stand alone. Mode bits tell what the user supports, and none is needed here.
 [[nodiscard]] bool fits_mr_mode(int mode, uint32_t version) {
   const bool is_old = (mode & (kMrBasic | kMrScalable)) != 0;
   return mode == 0 || mode == kMrBasic || mode == kMrScalable ||
@@ -112,9 +112,9 @@ void describe(fi_ep_attr& ep) {
   ep.rx_ctx_cnt = 1;
 }
 
-/// Mode bits that the user can do with are cleared, since none is needed here: peers name offsets
-/// in a region and the user's keys, also those of users who do not look at what came back. The two
-/// old modes are never cleared; FI_MR_BASIC means addresses and keys of the provider's.
+/// Mode bits of the user are cleared, since none is needed here: peers name offsets in a region and
+/// the user's keys, even if the user ignores what is returned. The two old modes stay; FI_MR_BASIC
+/// means the provider's addresses and keys.
 [[nodiscard]] int mr_mode_of(const fi_domain_attr* asked, uint32_t version) {
   const int mode = asked == nullptr ? 0 : asked->mr_mode;
   if (mode == kMrBasic || mode == kMrScalable) {
@@ -141,7 +141,7 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   domain.mr_mode = mr_mode_of(asked, version);
   domain.mr_key_size = sizeof(uint64_t);
   domain.mr_iov_limit = 1;
-  // Of these there are as many as there is memory for.
+  // Regions, queues and counters are limited by memory only.
   domain.mr_cnt = std::max<size_t>(1u << 20, asked == nullptr ? 0 : asked->mr_cnt);
   domain.cq_data_size = sizeof(uint64_t);
   domain.cq_cnt = std::max<size_t>(256, asked == nullptr ? 0 : asked->cq_cnt);
@@ -176,17 +176,17 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr ? 0 : -FI_ENOMEM;
 }
 
-/// What fi_getinfo() was asked to resolve, and the hints that take its place.
+/// The place that fi_getinfo() was asked to resolve, and hints that take its place.
 struct Question {
   const char* node;
   const char* service;
   uint64_t flags;
   const fi_info* hints;  ///< or null
-  uint16_t fabric;       ///< mark of ours
+  uint16_t fabric;       ///< mark of this fabric's name
 
   [[nodiscard]] bool has_place() const { return node != nullptr || service != nullptr; }
   [[nodiscard]] bool is_source() const { return (flags & FI_SOURCE) != 0; }
-  /// Whether the user wants this provider and no other: then the log says what is wrong.
+  /// Whether the user wants this provider and no other: only then are errors logged.
   [[nodiscard]] bool is_for_us() const {
     return hints != nullptr && hints->fabric_attr != nullptr &&
            hints->fabric_attr->prov_name != nullptr &&
@@ -197,7 +197,7 @@ struct Question {
   }
 };
 
-/// Foreign bytes of hints. @return 0, -FI_ENODATA: no address of ours.
+/// Read an address of foreign bytes from the hints. @return 0; -FI_ENODATA: not an address of ours.
 [[nodiscard]] int check_address(const void* address, size_t bytes, uint16_t fabric, Name* out) {
   return bytes == sizeof(Name) && read_address(address, fabric, out) == 0 ? 0 : -FI_ENODATA;
 }
@@ -213,7 +213,7 @@ struct Question {
              : check_address(hints->src_addr, hints->src_addrlen, asked.fabric, out);
 }
 
-/// @return 1: there is one; 0: none is asked for; -FI_ENODATA.
+/// Find the address to return. @return 1: there is one; 0: none is asked for; -FI_ENODATA.
 [[nodiscard]] int destination_of(const Question& asked, Name* out) {
   if (asked.has_place() && !asked.is_source()) {
     const int rc = asked.resolve_place(out);
@@ -227,7 +227,7 @@ struct Question {
   return rc == 0 ? 1 : rc;
 }
 
-/// fi_freeinfo() frees it. @return false: no memory.
+/// Copy a name to memory that fi_freeinfo() frees. @return false: no memory.
 [[nodiscard]] bool put(const Name& name, void** out, size_t* bytes) {
   *out = std::malloc(sizeof(name));
   if (*out == nullptr) {

@@ -141,7 +141,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0 || flags == 0) {
     return -FI_EBADFLAGS;
   }
-  // A window could not tell of what goes through it.
+  // Accesses through a card's window cannot be counted, so close it.
   if (const int rc = domain_.windows().close(*this); rc != 0) {
     return rc;
   }

@@ -50,7 +50,7 @@ class Memory : public fid_mr, public Used {
   /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
   /// -FI_ETIMEDOUT: as Windows::close().
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
-  /// A peer has written into it, or read from it.
+  /// A peer has written to the region, or read from it.
   void count(bool writes);
 
   [[nodiscard]] Domain& domain() { return domain_; }
@@ -67,7 +67,7 @@ class Memory : public fid_mr, public Used {
   Use use_;
   iovec bytes_;
   uint64_t access_;
-  Counter* writes_ = nullptr;  // null: nobody counts
+  Counter* writes_ = nullptr;  // null: writes are not counted
   Counter* reads_ = nullptr;
   Use writes_use_;
   Use reads_use_;

@@ -25,11 +25,11 @@ inline constexpr uint32_t kEndpoints = 16;
 /// As it travels, by whatever the launcher has: little-endian, 64 bytes:
 /// launchers have room for no more (FI_NAME_MAX).
 struct Name {
-  uint32_t magic;    ///< kNameMagic
-  uint32_t dest_id;  ///< of the card, below 2^24; where it has an address, what it calls itself
-  uint32_t owner;   ///< msg::Port::instance() of the domain: tells those apart that have one destID
-                    ///< at once, or one after the other
-  uint16_t fabric;  ///< fabric_mark() of the fabric's name
+  uint32_t magic;     ///< kNameMagic
+  uint32_t dest_id;   ///< of the card, below 2^24; where it has an address, what it calls itself
+  uint32_t owner;     ///< msg::Port::instance() of the domain: tells apart processes that have one
+                      ///< destID at the same time, or one after the other
+  uint16_t fabric;    ///< fabric_mark() of the fabric's name
   uint16_t endpoint;  ///< below kEndpoints
   /// msg::Port::address() of the card, with zeros behind it; empty: it is found by its destID.
   char address[48];

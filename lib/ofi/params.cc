@@ -17,10 +17,10 @@ namespace {
 constexpr uint64_t kDestIdMax = (1 << 24) - 1;
 constexpr uint64_t kQueuePairMax = 63;
 constexpr uint32_t kRelayBoardsMax = 64;
-/// Of the borders between ways that bytes take.
+/// Rule for sizes at which another way of moving bytes begins.
 constexpr base::NumberRule kSize = {.is_bytes = true};
 
-/// Log what is wrong, once: libfabric asks for information several times in one fi_getinfo().
+/// Log an error once, since libfabric asks for information several times in one fi_getinfo().
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) {
   char line[512];
   va_list args;
@@ -41,7 +41,7 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
   return fi_param_get_str(&provider(), name, &text) == 0 && text != nullptr ? text : "";
 }
 
-/// @param shown how the log calls it. @return false: it is no number of that rule; logged.
+/// @param shown its name in the log. @return false: not a number that fits the rule; logged.
 [[nodiscard]] bool read_number(const char* shown, const std::string& text,
                                const base::NumberRule& rule, uint64_t* out) {
   std::string error;
@@ -52,7 +52,8 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
   return true;
 }
 
-/// As libfabric's own fi_param_get_size_t(), but strict: that takes "64K" for 64 and "abc" for 0.
+/// Like libfabric's fi_param_get_size_t(), but strict: that function reads "64K" as 64 and "abc" as
+/// 0.
 [[nodiscard]] bool read_param(const char* name, const char* shown, const base::NumberRule& rule,
                               uint64_t* out) {
   return read_number(shown, read_text(name), rule, out);

@@ -23,7 +23,7 @@ ssize_t receive_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi
 ssize_t receive_message(fid_ep* ep, const fi_msg* msg, uint64_t flags) {
   Endpoint& self = of<Endpoint>(ep);
   const msg::Guard guard(self.domain().port());
-  // Those are of messages with a tag.
+  // These flags are for tagged messages only.
   if (msg->iov_count > kIovMax || (flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) {
     return -FI_EINVAL;
   }

@@ -1,5 +1,5 @@
 /// @file
-/// fi_poll_open(): which of several queues and counters have news.
+/// fi_poll_open(): tells which of several queues and counters have news.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -21,10 +21,10 @@ class PollSet : public fid_poll, public Used {
   PollSet(Domain& domain, void* user_context);
 
   /// Under a Guard. As fi_poll_add() and fi_poll_del(). @return 0; -FI_EINVAL: neither a queue nor
-  /// a counter of this domain; it is in the set already, or is not in it.
+  /// a counter of this domain; already in the set, or not in it.
   [[nodiscard]] int add(struct fid& what);
   [[nodiscard]] int remove(struct fid& what);
-  /// Under a Guard. As fi_poll(). @return how many contexts are written.
+  /// Under a Guard. As fi_poll(). @return number of contexts written.
   [[nodiscard]] int poll(void** contexts, int count);
   [[nodiscard]] bool is_empty() const { return members_.empty(); }
   [[nodiscard]] Domain& domain() { return domain_; }
@@ -32,7 +32,7 @@ class PollSet : public fid_poll, public Used {
  private:
   struct Member {
     struct fid* what;
-    CompletionQueue* queue;  ///< or null: a counter
+    CompletionQueue* queue;  ///< null: a counter
     Counter* counter;
     Use use;
     Counter::Values seen = {};

@@ -30,8 +30,8 @@ void define_params();
 /// @return 0, -EINVAL: a value makes no sense; logged.
 [[nodiscard]] int read_params(Params* out);
 
-/// Name of the fabric that a card is on: all cards of a machine's slots are on one, and all of
-/// rio-cardsim.
+/// Name of the fabric that a card is on: all cards in a machine's slots share one fabric, and so do
+/// all cards of rio-cardsim.
 [[nodiscard]] std::string fabric_of(const std::string& card);
 
 }  // namespace rio::ofi

@@ -199,7 +199,7 @@ ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
 /// The answer is awaited before anything is asked. That the peer goes away ends it.
 void Remote::begin(Operation& operation) {
   if (tag_->port().stats().refused != refused_) [[unlikely]] {
-    end_refused();  // it is no news of this operation
+    end_refused();  // an earlier refusal does not concern this operation
   }
   ++under_way_;
   ++done_by_messages_;
@@ -251,7 +251,7 @@ void Remote::went_on(Operation& operation, tag::Request& request) {
   }
 }
 
-/// A peer's context has closed. Its answers came before the news: what has none will have none.
+/// A peer's context has closed. Its answers came before that news: unanswered questions end now.
 [[gnu::noinline]] void Remote::end_refused() {
   refused_ = tag_->port().stats().refused;
   attend(*replies_);
@@ -263,8 +263,8 @@ void Remote::went_on(Operation& operation, tag::Request& request) {
   });
 }
 
-/// What the user was promised and is not told of, what a peer will wait for, and what the card
-/// does.
+/// Whether an operation remains that peers or the user rely on: promised to the user without a
+/// completion, awaited by a peer, or under way in the card.
 bool Remote::busy() {
   bool busy = server_.busy() || by_card_ != 0;
   operations_.for_each([&](const Operation& operation) {

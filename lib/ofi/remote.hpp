@@ -43,7 +43,7 @@ class Remote {
   /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
 
-  /// As tag::Endpoint::forget_former().
+  /// tag::Endpoint::forget_former() of its endpoints.
   void forget_former(uint32_t dest_id) {
     if (tag_ != nullptr) {
       tag_->forget_former(dest_id);
@@ -65,10 +65,10 @@ class Remote {
       end_refused();
     }
     if (replies_->has_unexpected()) [[unlikely]] {
-      replies_->drop_unexpected();  // of questions of an endpoint that had this number before
+      replies_->drop_unexpected();  // questions for a closed endpoint that had this number
     }
   }
-  /// Whether peers, or the user, count on something that ends only in progress().
+  /// Whether peers or the user rely on something that only progress() completes.
   [[nodiscard]] bool busy();
 
  private:
@@ -77,8 +77,8 @@ class Remote {
     Remote* remote = nullptr;
     tag::Address to = 0;
     uint32_t id = 0;
-    uint8_t refusals = 0;  // of the peer's context, when it began
-    bool silent = false;   // injected
+    uint8_t refusals = 0;  // refusals by the peer's context when the operation began
+    bool silent = false;   // injected: no completion
     uint32_t parts = 0;    // requests under way
     int status = 0;        // 0, or the first error: FI_E…
     void* context = nullptr;
@@ -132,7 +132,7 @@ class Remote {
 
   const Bindings& bound_;
   Domain& domain_;
-  uint64_t refused_ = 0;  // PortStats::refused that was looked at
+  uint64_t refused_ = 0;  // value of PortStats::refused when last checked
   uint32_t under_way_ = 0;
   uint32_t by_card_ = 0;  // of them
   uint64_t done_by_card_ = 0;

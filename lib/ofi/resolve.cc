@@ -21,14 +21,14 @@ namespace rio::ofi {
 namespace {
 
 constexpr std::string_view kPrefix = "rio://";
-/// "rios", and the release of this format.
+/// First word of a service's address: "rios", and the version of this format.
 constexpr uint32_t kServiceMagic = 0x736F6901;
 
 struct Freed {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-/// "DESTID/ENDPOINT" or "HOST:PORT/ENDPOINT".
+/// Parse "DESTID/ENDPOINT" or "HOST:PORT/ENDPOINT".
 [[nodiscard]] bool parse_name(std::string_view text, uint16_t fabric, Name* out) {
   const size_t slash = text.rfind('/');
   if (slash == std::string_view::npos) {
@@ -57,7 +57,7 @@ struct Freed {
   return true;
 }
 
-/// What names a host, and the port of a service whose name is in /etc/services.
+/// Look up a host, or the port of a service named in /etc/services.
 [[nodiscard]] int look_up(const char* node, const char* service, bool numeric,
                           std::unique_ptr<addrinfo, Freed>* out) {
   addrinfo hints = {};
@@ -80,7 +80,7 @@ struct Freed {
   return bound;
 }
 
-/// @return empty: it is this machine; else what it is.
+/// @return empty: a name of this machine; else the cause.
 [[nodiscard]] std::string wrong_node(const char* node, bool numeric) {
   std::unique_ptr<addrinfo, Freed> list;
   if (const int rc = look_up(node, nullptr, numeric, &list); rc != 0) {
@@ -94,7 +94,7 @@ struct Freed {
   return "it is another machine";
 }
 
-/// @return false: it is neither a port number nor the name of one.
+/// @return false: neither a port number nor the name of one.
 [[nodiscard]] bool port_of(const char* service, uint16_t* out) {
   uint64_t number = 0;
   if (service == nullptr || base::read_number(service, 0, UINT16_MAX, &number)) {
@@ -102,7 +102,7 @@ struct Freed {
     return true;
   }
   std::unique_ptr<addrinfo, Freed> list;
-  // Numbers never get there: getaddrinfo() takes "70000" for 4464.
+  // Numbers are not looked up, because getaddrinfo() reads "70000" as 4464.
   if (std::isalpha(static_cast<unsigned char>(*service)) == 0 ||
       look_up(nullptr, service, false, &list) != 0) {
     return false;
@@ -116,7 +116,7 @@ struct Freed {
   return true;
 }
 
-/// @return what is wrong with it; empty: nothing.
+/// @return the error; empty: none.
 [[nodiscard]] std::string find_place(const NodeService& place, uint16_t fabric, Name* out) {
   if (place.node != nullptr && std::string_view(place.node).starts_with(kPrefix)) {
     if (place.service != nullptr) {
@@ -124,7 +124,7 @@ struct Freed {
     }
     return parse_name(place.node + kPrefix.size(), fabric, out)
                ? ""
-               : "it is rio://DESTID/ENDPOINT or rio://HOST:PORT/ENDPOINT";
+               : "it must be rio://DESTID/ENDPOINT or rio://HOST:PORT/ENDPOINT";
   }
   uint16_t port = 0;
   if (!port_of(place.service, &port)) {
@@ -133,8 +133,8 @@ struct Freed {
   if (place.node != nullptr) {
     if (const std::string wrong = wrong_node(place.node, place.numeric); !wrong.empty()) {
       return wrong +
-             "; services are found on one machine, an endpoint of another has to be named by what "
-             "fi_av_straddr() prints of it there, rio://DESTID/ENDPOINT";
+             "; services are found on one machine only; name an endpoint of another machine as "
+             "fi_av_straddr() prints it there, rio://DESTID/ENDPOINT";
     }
   }
   *out = name_of_service(fabric, port, place.node != nullptr);

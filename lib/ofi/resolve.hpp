@@ -1,5 +1,5 @@
 /// @file
-/// What node and service mean here, as fi_getinfo() and fi_av_insertsvc() take them.
+/// Node and service, as fi_getinfo() and fi_av_insertsvc() take them.
 ///
 /// A service is a number that an endpoint serves on this machine (service.hpp), so a node is this
 /// machine: its name, or one of its addresses. Or the node is a name as fi_av_straddr() prints it,
@@ -18,24 +18,22 @@ struct NodeService {
   bool numeric = false;           ///< FI_NUMERICHOST
 };
 
-/// The address that libfabric's user gets for a place: a Name, or a name of a service, which
-/// stands for the endpoint that serves it when the address is used. Any thread, control path only.
-/// @param fabric mark of it. @param loud tell in the log what is wrong. @return 0, -FI_ENODATA.
+/// Resolve a place to an address for the user: a Name, or a name of a service, which stands for the
+/// endpoint that serves it when the address is used. Any thread, control path only. @param fabric
+/// mark of its name. @param loud log errors. @return 0, -FI_ENODATA.
 [[nodiscard]] int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out);
 
-/// The name of a service of this machine, valid on this machine.
-/// @param number 0: of none, as a source address that leaves the choice to the endpoint.
-/// @param is_needed as a source address: an endpoint that cannot have it is refused. Without a node
-/// it is not: two programs of one machine that tell each other their names are both given the same
-/// service by some frameworks, and neither is looked for by it.
+/// A name for a service of this machine, valid on this machine. @param number 0: no service; as a
+/// source address it leaves the choice to the endpoint. @param is_needed as a source address:
+/// refuse an endpoint that cannot have the service.
 [[nodiscard]] Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed);
 
-/// Foreign bytes of an address: a Name, or one of a service. @return 0; -EINVAL: neither;
+/// Read an address from foreign bytes: a Name, or a name of a service. @return 0; -EINVAL: neither;
 /// -EHOSTUNREACH: of another fabric.
 [[nodiscard]] int read_address(const void* bytes, uint16_t fabric, Name* out);
 
 [[nodiscard]] bool is_service(const Name& name);
-/// Only of those.
+/// The number of a service. @param name is_service().
 [[nodiscard]] inline uint16_t service_of(const Name& name) {
   return static_cast<uint16_t>(name.dest_id);
 }
@@ -43,7 +41,8 @@ struct NodeService {
   return name.endpoint != 0;
 }
 
-/// print_name() of a Name, and of a service "rio://:NUMBER". @return as snprintf().
+/// Print an address: a Name as print_name() does, a service as "rio://:NUMBER". @return as
+/// snprintf().
 int print_address(const Name& name, char* out, size_t bytes);
 
 }  // namespace rio::ofi

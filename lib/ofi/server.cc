@@ -172,7 +172,7 @@ void Server::went_on(Answer& answer, tag::Request& request) {
     if (sent.status == -ECONNREFUSED && !std::exchange(answer.again, true)) {
       reply(answer, sent.data, sent.length_bytes, sent.immediate);
     } else {
-      end(answer);  // a peer that is gone hears nothing
+      end(answer);  // no answer can be sent to a peer that is gone
     }
     return;
   }
@@ -184,24 +184,24 @@ void Server::went_on(Answer& answer, tag::Request& request) {
   reply(answer, nullptr, 0);
 }
 
-/// Changes when a peer goes, and when another process takes its place.
+/// A number that changes when a peer goes, and when another process takes its place.
 uint32_t Server::session_with(tag::Address peer) const {
   const msg::Link* const link = tag_->port().known_link(tag::dest_id_of(peer));
   return link != nullptr ? link->session : 0;
 }
 
-/// Only to the process that asked.
+/// Answer only the process that asked.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
   reply(answer, bytes, count, {static_cast<uint64_t>(answer.error), answer.error != 0});
 }
 
-/// What is refused may be refused since an endpoint of the asking one's number has closed before:
-/// that is told once, and before the question came. If the asking one has closed, another may have
-/// its number, and drops the answer.
+/// A refusal may be old news of a closed endpoint with the asking endpoint's number: it is reported
+/// once, so the answer is sent again. If the asking endpoint has closed, another one may have its
+/// number, and drops the answer.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error) {
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
   int rc = -ECONNRESET;
-  // The first try may tell news of answers to a process, or an endpoint, that was there before.
+  // The first try may report news about a process, or an endpoint, that was there before.
   const auto is_news = [&] {
     return rc == -ECONNRESET || (rc == -ECONNREFUSED && !std::exchange(answer.again, true));
   };

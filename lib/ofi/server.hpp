@@ -46,9 +46,9 @@ class Server {
     Server* server = nullptr;
     AskHeader ask = {};
     tag::Address from = 0;
-    uint32_t session = 0;  // that it was asked in
+    uint32_t session = 0;  // in which it was asked
     int error = 0;
-    bool again = false;  // the answer was refused, and is sent once more
+    bool again = false;  // the answer was refused once, and is sent again
     Memory* memory = nullptr;
     Use use;  // of memory
     tag::RecvRequest data;

@@ -21,12 +21,13 @@ namespace rio::ofi {
 namespace {
 
 constexpr std::string_view kPrefix = ".ofi-";
-constexpr uint32_t kSweepMax = 64;  // files that a new service looks at
-constexpr int kTries = 10;          // a file that is swept away between two calls is made again
+constexpr uint32_t kSweepMax = 64;  // most files that a new service checks
+constexpr int kTries = 10;          // tries to open a file that another process removes between two
+                                    // calls
 constexpr auto kSweepLasts = std::chrono::milliseconds(1);
 
 /// Services of this process. A record lock ends when its process closes any descriptor of the file,
-/// so a process that has one looks here and never opens the file again.
+/// so a process looks here first and never opens a file of its own again.
 struct Own {
   struct Entry {
     pid_t owner;
@@ -35,7 +36,7 @@ struct Own {
   std::mutex mutex;
   std::map<std::string, Entry> by_path;
 
-  /// @return null: another process, or none.
+  /// @return null: served by another process, or by none.
   [[nodiscard]] const Name* find(const std::string& path) const {
     const auto found = by_path.find(path);
     return found != by_path.end() && found->second.owner == getpid() ? &found->second.name
@@ -48,7 +49,7 @@ struct Own {
   return all;
 }
 
-/// Fabrics of processes have folders beside it; they leave alone what begins with a dot.
+/// The folder also holds folders of fabrics; their code ignores names that begin with a dot.
 [[nodiscard]] std::string path_of(const std::string& folder, uint16_t fabric, uint16_t number) {
   char name[40];
   std::snprintf(name, sizeof(name), "%08x-%u", fabric, unsigned{number});
@@ -76,19 +77,20 @@ struct Own {
       if (rc != -EADDRINUSE) {
         return rc;
       }
-      std::this_thread::sleep_for(kSweepLasts);  // another process may only look whether it is left
+      std::this_thread::sleep_for(kSweepLasts);  // another process may hold the lock only to check
+                                                 // the file
       continue;
     }
     struct stat info {};
     if (fstat(fd, &info) == 0 && info.st_nlink != 0) {
       return fd;
     }
-    close(fd);  // it was taken away before the lock was ours
+    close(fd);  // the file was removed before it was locked
   }
   return -EADDRINUSE;
 }
 
-/// Take away a file whose owner was killed. Not one of this process.
+/// Remove a file whose owner was killed. Not for files of this process.
 void remove_if_unserved(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
@@ -101,7 +103,7 @@ void remove_if_unserved(const std::string& path) {
   close(fd);
 }
 
-/// Look at some of the other services of the folder, under Own's mutex.
+/// Check some of the other services in the folder, under Own's mutex.
 void sweep(const std::string& folder) {
   DIR* const dir = opendir(folder.c_str());
   if (dir == nullptr) {
@@ -140,7 +142,7 @@ Service::~Service() {
   const std::scoped_lock lock(own().mutex);
   if (owner_ == getpid()) {
     own().by_path.erase(path_);
-    unlink(path_.c_str());  // while it is locked: nobody else can have it
+    unlink(path_.c_str());  // still locked: no other process can have it
   }
   close(fd_);
 }
@@ -158,7 +160,7 @@ int Service::claim(uint16_t fabric, uint16_t number, const Name& name, bool is_n
   const int fd = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path);
   if (fd == -EADDRINUSE && !is_needed) {
     pmd::log_warning(
-        "rio: another endpoint of this user serves %u; this one is not found by it, but by its "
+        "rio: another endpoint of this user serves %u; this one is found only by its "
         "name",
         unsigned{number});
     return 0;
@@ -195,7 +197,7 @@ int find_service(uint16_t fabric, uint16_t number, Name* out) {
   Name name;
   const bool whole = pread(fd, &name, sizeof(name), 0) == sizeof(name);
   close(fd);
-  if (!served || !whole) {  // nobody, or not yet
+  if (!served || !whole) {  // not served, or not yet
     return -ECONNREFUSED;
   }
   *out = name;

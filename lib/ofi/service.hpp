@@ -1,9 +1,9 @@
 /// @file
 /// Services: numbers by which programs of one user on one machine find endpoints of a fabric.
 ///
-/// A service is a file in the user's folder (base/own_folder.hpp), locked by the process that
-/// serves it; it holds the endpoint's Name. The lock ends with its owner, however that ends, and no
-/// child inherits it, so there are neither stale services nor doubtful ones.
+/// A service is a file in the user's folder (base/own_folder.hpp) that holds the endpoint's Name,
+/// locked by the process that serves it. The lock ends with its owner, whatever ends that, and no
+/// child inherits it, so a stale service is never taken for a live one.
 #pragma once
 
 #include <sys/types.h>
@@ -15,14 +15,12 @@
 
 namespace rio::ofi {
 
-/// That an endpoint serves a number: until the destructor. Any thread.
+/// An endpoint's claim to a service, until the destructor. Any thread.
 class Service {
  public:
-  /// @param fabric mark of it. @param number 1 to 65535. @param name of the endpoint.
-  /// @param is_needed else that another endpoint serves it is a warning, and 0 with nothing in
-  /// `out`.
-  /// @return 0; -EADDRINUSE: another endpoint of this user serves it; why the file cannot be made.
-  /// Logged.
+  /// @param fabric mark of its name. @param number 1 to 65535. @param name of the endpoint. @param
+  /// is_needed false: if another endpoint serves it, warn and return 0 with `out` empty. @return 0;
+  /// -EADDRINUSE: another endpoint of this user serves it; -errno of making the file. Logged.
   [[nodiscard]] static int claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                                  std::unique_ptr<Service>* out);
   ~Service();
@@ -34,11 +32,11 @@ class Service {
 
   std::string path_;
   int fd_;
-  pid_t owner_;  // a child that was forked leaves its parent's services alone
+  pid_t owner_;  // a forked child leaves its parent's services alone
 };
 
-/// The endpoint that serves a number on this machine. Any thread.
-/// @return 0; -ECONNREFUSED: none does; -EIO: there is a file, and it cannot be read.
+/// Find the endpoint that serves a number on this machine. Any thread.
+/// @return 0; -ECONNREFUSED: none does; -EIO: the file exists but cannot be read.
 [[nodiscard]] int find_service(uint16_t fabric, uint16_t number, Name* out);
 
 }  // namespace rio::ofi

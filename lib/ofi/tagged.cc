@@ -35,7 +35,7 @@ ssize_t receive_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
     return self.tagged().receive_claimed(to, msg->context, flags);
   }
   return (flags & FI_DISCARD) != 0
-             ? -FI_EINVAL  // of what, neither FI_PEEK nor FI_CLAIM says
+             ? -FI_EINVAL  // FI_DISCARD needs FI_PEEK or FI_CLAIM to name a message
              : self.tagged().receive(msg->addr, msg->tag, msg->ignore, to, msg->context, flags);
 }
 

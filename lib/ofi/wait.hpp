@@ -69,7 +69,7 @@ class Wait {
   }
 
  private:
-  /// A thread that waits, also until it is cancelled.
+  /// Marks a thread as waiting, until it returns or is cancelled.
   class Waiting {
    public:
     explicit Waiting(Wait& wait) : wait_(wait) { wait_.add_waiting(1); }

@@ -85,7 +85,7 @@ Peer* Endpoint::peer(Address address) {
   return peer;
 }
 
-/// @return null: this endpoint's own address, or as peer().
+/// @return null: this endpoint's own address, or peer() returns null.
 const msg::Link* Endpoint::link_of(Address address) {
   const Peer* const known = address != self() ? peer(address) : nullptr;
   return known != nullptr ? known->route.link : nullptr;

@@ -26,10 +26,10 @@ struct EndpointConfig {
   uint64_t eager_bytes = 0;
   /// How long a send that may not wait is not taken by a peer that is new, in ms.
   uint32_t new_peer_ms = 1000;
-  /// Null: if something was sent in a session that ends, the next send there is told, since it may
-  /// be lost. Else only what was lost is told of, and messages that nobody has taken go in the next
-  /// session, as requests that this makes; they come back by next_done(). @param data is copied to
-  /// where SendRequest::data points then. @return null: no memory.
+  /// Makes a request that sends a message again in the next session, since the peer did not receive
+  /// it; next_done() returns it. Only lost messages are then errors. Null: if a session ends after
+  /// a send, the next send there fails, since that message may be lost. @param data to be copied;
+  /// SendRequest::data points to the copy. @return null: no memory.
   std::function<SendRequest*(const void* data, uint64_t bytes)> send_again = nullptr;
 };
 
@@ -163,24 +163,24 @@ class Endpoint {
     request.stage = Stage::kIdle;
     return true;
   }
-  /// After Port::meet_instance(): another process has this destID now. What was under way with the
-  /// one before ends, what was not told of it yet is forgotten, and what it has sent that nobody
-  /// has received is kFormerSource's.
+  /// After Port::meet_instance(): another process has this destID now. End operations with the
+  /// former one, drop errors not yet reported, and give its unreceived messages the source
+  /// kFormerSource.
   void forget_former(uint32_t dest_id);
 
   /// Make progress until all sends have gone and arrived, but for those that were asked for, or
   /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
-  /// How often a context of a peer was closed, or not there, modulo 2^8.
+  /// How often a context of a peer had closed or did not exist, modulo 2^8.
   [[nodiscard]] uint8_t refusals(Address to) {
     const msg::Link* const link = to == direct_.address ? direct_.route.link : link_of(to);
     return link != nullptr ? link->refusals[context_of(to)] : 0;
   }
-  /// Whether some message waits that no receive has matched.
+  /// Whether there are messages that no receive has matched.
   [[nodiscard]] bool has_unexpected() { return !matcher_.messages().empty(); }
-  /// Drop those of them that are whole: for an endpoint whose receives are posted before their
-  /// messages can come.
+  /// Drop the whole ones of these messages: for an endpoint that posts its receives before its
+  /// messages can arrive.
   void drop_unexpected();
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_->id()); }

@@ -74,14 +74,14 @@ void Endpoint::link_ended(msg::Link& link, uint32_t session, int error) {
       error);
 }
 
-/// Whether nothing was sent there in the session that has ended, since the peer did not let us in,
-/// and what waits for that can be sent to the process that is there now.
+/// Whether queued sends can go to the peer's present process: nothing was sent to this address in
+/// the ended session, since the peer had not admitted this endpoint.
 bool Endpoint::may_still_send(const Peer& peer, int error) const {
   const bool was_open = (peer.route.link->were_open >> context_of(peer.address) & 1) != 0;
   return error == -ECONNRESET && !was_open && !is_lost(peer) && !peer.incoming.active();
 }
 
-/// What a session left behind that has ended, whether that is news or not.
+/// Handle what an ended session left behind, whether or not the end is news.
 void Endpoint::take_losses(msg::Link& link) {
   const uint64_t bit = 1ull << context_->id();
   if (!send_again_ || (link.unsent.empty() && (link.lost & bit) == 0)) {
@@ -105,7 +105,7 @@ void Endpoint::take_losses(msg::Link& link) {
   }
 }
 
-/// Before all that waits there. @return false: it is lost.
+/// Queue a message again, before all waiting sends. @return false: it is lost.
 bool Endpoint::send_again(Peer& peer, const msg::Again& message) {
   const msg::HeaderWords header = msg::load_header(message.bytes.data());
   const uint32_t head = head_bytes(has_immediate(header.kind()));
@@ -140,7 +140,7 @@ void Endpoint::forget_former(uint32_t dest_id) {
   for (auto& [address, peer] : peers_) {
     if (peer->route.link == link) {
       if (!peer->used) {
-        fail_sends(*peer, -ECONNRESET);  // it was for the one before
+        fail_sends(*peer, -ECONNRESET);  // that session was with the former process
       }
       peer->error = 0;
     }
@@ -148,7 +148,7 @@ void Endpoint::forget_former(uint32_t dest_id) {
   disown_messages(*link);
 }
 
-/// Of what is not in the session at hand. They keep their order.
+/// Change the source of messages that are not of the present session. They keep their order.
 void Endpoint::disown_messages(const msg::Link& link) {
   const auto is_old = [&](const Message& message) {
     const auto& unexpected = static_cast<const Unexpected&>(message);
@@ -178,7 +178,7 @@ void Endpoint::fail_sends(Peer& peer, int error) {
   peer.parts.forget();
   // Who waits hears of it there; if all seemed to be sent, the next one who sends.
   const bool waits = peer.queue.first() != nullptr;
-  // Else what was not told yet is told still.
+  // Otherwise an error that was not reported yet stays to be reported.
   if ((std::exchange(peer.used, false) && is_lost(peer)) || waits) {
     peer.error = waits ? 0 : error;
   }

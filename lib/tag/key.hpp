@@ -9,8 +9,8 @@ namespace rio::tag {
 /// A receive that takes messages of any peer. No peer has this number.
 inline constexpr uint32_t kAnySource = UINT32_MAX;
 
-/// Source of messages whose sender has gone, and whose address another process has now: receives of
-/// any source take them. No peer has this number.
+/// Source of messages whose sender is gone and whose address another process has now: only receives
+/// from any source match them. No peer has this number.
 inline constexpr uint32_t kFormerSource = UINT32_MAX - 1;
 
 /// What a receive or a probe asks for.

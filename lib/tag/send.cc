@@ -27,7 +27,7 @@ int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const voi
 
 int Endpoint::send_peer(SendRequest& request) {
   if (send_again_ && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
-    port_.look_for_gone();  // it is not begun with a process that is no more
+    port_.look_for_gone();  // so that the send is not begun with a process that is gone
   }
   Peer* const peer = this->peer(request.to);
   const int unsent = peer != nullptr ? error_of(*peer) : -EINVAL;
@@ -37,7 +37,7 @@ int Endpoint::send_peer(SendRequest& request) {
   }
   int rc = peer->has_to_send() ? -EAGAIN : push(*peer, request);
   if (rc == -ECONNREFUSED && peer->used && !is_lost(*peer)) {
-    peer->used = false;  // its context has closed since then; ask for the one that is there now
+    peer->used = false;  // its context has closed since; ask for the present one
     rc = push(*peer, request);
   }
   if (rc == -EAGAIN) {

@@ -20,7 +20,7 @@ struct Job {
   void run() { result = (*work)(); }
 };
 
-/// EAL's versions differ in the sign of their errors.
+/// Log that EAL could start no thread. @param rc positive or negative, since EAL's versions differ.
 [[nodiscard]] int no_thread(int rc) {
   log_error("EAL: %s", base::why_no_thread(rc).c_str());
   return rc;

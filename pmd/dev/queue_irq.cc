@@ -37,7 +37,7 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
     log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it", card);
   }
   if (fd < 0) {
-    return fd;  // the bus has said why
+    return fd;  // the bus has logged the cause
   }
   bus_ = &bus;
   fd_ = fd;

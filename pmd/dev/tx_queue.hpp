@@ -84,7 +84,7 @@ class alignas(64) TxQueue : public PostingQueue {
   [[nodiscard]] uint32_t slot_dest_id(uint32_t index) const {
     return entries_[index & window_.mask()].dest_id;
   }
-  /// Whether it was posted by send_slot(), so that the slot has its bytes. @param index
+  /// Whether an entry was posted by send_slot(), so that its slot holds the bytes. @param index
   /// free-running.
   [[nodiscard]] bool is_slot(uint32_t index) const {
     return entries_[index & window_.mask()].addr ==

@@ -164,7 +164,8 @@ void Endpoint::leave_to_card() {
   keep_for_ever();
 }
 
-/// Whatever is destroyed would be told to the card: in a child that was forked it is the parent's.
+/// Keep all objects: destroying them would write to the card, which in a forked child is the
+/// parent's.
 void Endpoint::keep_for_ever() {
   // Reachable, so that leak checkers stay quiet; never destroyed.
   struct Left {
@@ -304,7 +305,7 @@ int Endpoint::alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) {
 
 int Endpoint::free(const pmd::DmaMemory& memory) {
   if (!is_ours()) {
-    return 0;  // it goes with this process
+    return 0;  // freed when this process ends
   }
   const std::lock_guard lock(device_->mutex);
   const auto it = std::find_if(allocated_.begin(), allocated_.end(),

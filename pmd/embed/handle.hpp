@@ -29,8 +29,8 @@ namespace rio::embed {
 /// A handle for an open Endpoint.
 [[nodiscard]] std::unique_ptr<rio_card> wrap(std::unique_ptr<Endpoint> endpoint);
 
-/// No exception crosses the library's boundary: out of memory becomes -ENOMEM. Nor is a thread
-/// cancelled in it.
+/// Run a function at the library's boundary: no exception crosses it (out of memory becomes
+/// -ENOMEM), and no thread is cancelled in it.
 template <class Function>
 [[nodiscard]] int guarded(Function&& function) noexcept {
   const base::NoCancel no_cancel;

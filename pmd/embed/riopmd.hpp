@@ -67,8 +67,8 @@ class Endpoint {
   /// @return 0; -ENODEV (the card was gone: all is freed); -ETIMEDOUT (the card did not answer:
   /// memory that it may still write stays allocated until the process ends).
   [[nodiscard]] int close();
-  /// Whether this process opened the card, and is none that was forked since. Such a child may
-  /// close() what it has inherited: the card, which is its parent's, does not notice.
+  /// Whether this process opened the card, rather than being forked since. A forked child may
+  /// close() what it inherited: that does not affect its parent's card.
   [[nodiscard]] bool is_ours() const;
 
   /// The queues, wanted open (EndpointConfig::queues.rings): keep the references, they are valid
@@ -96,9 +96,8 @@ class Endpoint {
   /// there yet. Any thread. @param address foreign. @return 0; -EINVAL: no address of such a card;
   /// -ENOSPC: too many; -ENOTSUP: cards have no addresses here.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id);
-  /// Why messages to a destID cannot leave this process, -errno, where it lacks descriptors or
-  /// memory, or may not do something; logged. 0: it is not this process that is in the way. Any
-  /// thread.
+  /// Why messages to a destID cannot leave this process, -errno: the descriptors, memory or
+  /// permission that it lacks; logged. 0: this process is not the cause. Any thread.
   [[nodiscard]] int why_unreachable(uint32_t dest_id);
   [[nodiscard]] pmd::Card& card();
   [[nodiscard]] const pmd::Caps& caps() const;

@@ -1,5 +1,5 @@
 /// @file
-/// Mates: ports of one process, which stand in for each other, as those of a bond do.
+/// Mates: ports of one process that stand in for each other, as the ports of a bond do.
 #pragma once
 
 #include <array>
@@ -8,13 +8,13 @@
 
 namespace rio::pmd {
 
-/// Says that the port which has the destID at a distance is a mate of the ringing one:
-/// kMateDoorbell + kMateMiddle + distance. A distance of 0 is of the ringing port itself: it also
-/// sends frames of addresses that are no card's, as bridges do.
+/// Tells that the port whose destID is at a distance is a mate of the ringing port: kMateDoorbell +
+/// kMateMiddle + distance. A distance of 0 is about the ringing port itself: it also sends frames
+/// whose source address is no card's, as bridges do.
 inline constexpr uint16_t kMateDoorbell = 0x8000;
 inline constexpr uint16_t kMateMiddle = 0x4000;
 
-/// @return 0: they are too far from each other.
+/// The doorbell that names a mate. @return 0: their destIDs are too far apart.
 [[nodiscard]] constexpr uint16_t mate_doorbell(uint32_t port, uint32_t mate) {
   const int32_t distance = static_cast<int32_t>(mate) - static_cast<int32_t>(port);
   constexpr int32_t kMiddle = kMateMiddle;
@@ -22,18 +22,19 @@ inline constexpr uint16_t kMateMiddle = 0x4000;
              ? uint16_t{0}
              : static_cast<uint16_t>(kMateDoorbell + kMiddle + distance);
 }
-/// @param info at least kMateDoorbell. @return beyond 65535: of no destID.
+/// The mate that a doorbell names. @param info at least kMateDoorbell. @return beyond 65535: not a
+/// destID.
 [[nodiscard]] constexpr uint32_t mate_of(uint32_t port, uint16_t info) {
   return port + info - kMateDoorbell - kMateMiddle;
 }
 
-/// What ports have said: pairs of a port and its mate. Empty where its memory is zero. Any thread,
-/// any process.
+/// Pairs of a port and its mate, as ports have announced them. Zeroed memory is an empty set. Any
+/// thread, any process.
 class MateSet {
  public:
   static constexpr uint32_t kPairsMax = 256;
 
-  /// Nothing happens if kPairsMax are known.
+  /// Add a pair, unless kPairsMax are known.
   void add(uint32_t port, uint32_t mate) {
     if (has(port, mate)) {
       return;
@@ -51,7 +52,7 @@ class MateSet {
   [[nodiscard]] bool has(uint32_t port, uint32_t mate) const {
     return !for_each([=](uint32_t p, uint32_t m) { return p != port || m != mate; });
   }
-  /// All that one port has said.
+  /// Remove all pairs that one port has announced.
   void remove(uint32_t port) {
     for (auto& entry : pairs_) {
       uint64_t one = entry.load(std::memory_order_relaxed);
@@ -65,8 +66,8 @@ class MateSet {
       entry.store(0, std::memory_order_relaxed);
     }
   }
-  /// @param each called with a port and its mate; returns false to end it. @return whether none
-  /// has ended it.
+  /// @param each called with a port and its mate; returns false to stop. @return whether all calls
+  /// returned true.
   template <class Each>
   bool for_each(Each&& each) const {
     const uint32_t used = used_.load(std::memory_order_relaxed);
@@ -88,7 +89,7 @@ class MateSet {
     return static_cast<uint32_t>(pair >> 16 & 0xFFFF);
   }
 
-  std::atomic<uint32_t> used_;                          // entries that ever had one
+  std::atomic<uint32_t> used_;                          // entries that were ever used
   std::array<std::atomic<uint64_t>, kPairsMax> pairs_;  // 0: free
 };
 

@@ -138,7 +138,7 @@ int always(rte_eth_dev*) {
   return 0;
 }
 
-/// Frames of each group reach the port: there is no list to keep.
+/// Frames of every group reach the port, so there is no list to keep.
 int groups_set(rte_eth_dev*, rte_ether_addr*, uint32_t) {
   return 0;
 }
@@ -147,15 +147,14 @@ int address_set(rte_eth_dev* dev, rte_ether_addr* address) {
   return with_port(dev, [address](NetPort& port) {
     const int rc = port.set_address(*address);
     if (rc != 0) {
-      log_error(
-          "%s: an address is a card's: a port has its own, or that of another port of this process",
-          port.name().c_str());
+      log_error("%s: not an address of this process's ports: set the port's own, or another port's",
+                port.name().c_str());
     }
     return rc;
   });
 }
 
-/// ethdev asks for the address that the port has, and for no other: it has room for one.
+/// ethdev asks only for the address that the port already has, since it has room for one.
 int address_add(rte_eth_dev* dev, rte_ether_addr* address, uint32_t, uint32_t) {
   return address_set(dev, address);
 }

@@ -1,4 +1,4 @@
-// Whose frames a peer may send, and who takes a frame for an address.
+// The source addresses that a peer may use, and the receiver of a frame for an address.
 #include "pmd/net/peers.hpp"
 
 namespace rio::pmd {
@@ -12,7 +12,7 @@ bool Peers::may_send(uint32_t source, Mac mac) const {
   if (owner != kNoNetDestId && sends_for(source, owner)) {
     return true;
   }
-  // The ports that it may be a queue of.
+  // Ports of which the source may be a queue.
   for (uint32_t behind = 0; behind <= kMoreIdsMask && behind <= source; ++behind) {
     const uint32_t port = source - behind;
     if (sends_for(source, port) &&

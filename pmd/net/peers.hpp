@@ -102,12 +102,12 @@ struct Peers {
   /// How many destIDs behind each send for it, as it says itself: so nobody's claim changes what
   /// others may do.
   std::array<std::atomic<uint8_t>, kNetDestIds> more;
-  /// Mates of each, as it says itself, and of the port.
+  /// Mates that each peer has announced, and those of this port.
   MateSet mates;
-  /// destID of the port.
+  /// destID of this port.
   std::atomic<uint32_t> own;
 
-  /// Somebody is to be told something. @param set one of the four.
+  /// Owe a peer a doorbell. @param set one of the four.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
     owed.store(1, std::memory_order_release);  // behind the set; pairs with who takes it
@@ -132,17 +132,18 @@ struct Peers {
   [[nodiscard]] bool sends_for(uint32_t source, uint32_t port) const {
     return source >= port && source - port <= more[port].load(std::memory_order_relaxed);
   }
-  /// Whether frames from `source` may bear an address: that of a port which it sends for or stands
-  /// in for, or no card's, if its port has said that it sends such.
+  /// Whether frames from `source` may bear a source address: that of a port for which it sends or
+  /// stands in, or an address of no card, if its port has announced that.
   [[nodiscard]] bool may_send(uint32_t source, Mac mac) const;
-  /// Hot. Whom a frame for an address goes to. @return kNoNetDestId: nobody, or it is a group.
+  /// Hot. The destID to which a frame for an address goes. @return kNoNetDestId: none, or a group.
   [[nodiscard]] uint32_t receiver_of(Mac mac) const {
     const uint32_t owner = dest_id_of(mac);
     return owner != kNoNetDestId && joined.has(owner) ? owner : receiver_of_absent(mac);
   }
-  /// Whether a port sends with the address of another one: if that one says so, or is not there.
+  /// Whether `port` may send with the address of `absent`: `absent` has announced it as a mate, or
+  /// has not joined.
   [[nodiscard]] bool stands_in(uint32_t port, uint32_t absent) const;
-  /// The only peer that has joined. @return kNoNetDestId: there are none, or several.
+  /// The only peer that has joined. @return kNoNetDestId: none has, or several have.
   [[nodiscard]] uint32_t only_one() const;
   /// @param count destIDs behind `port` send for it.
   void set_more(uint32_t port, uint32_t count) {

@@ -25,8 +25,8 @@ namespace {
          uint64_t{port} << 48;
 }
 
-/// All of this process. Never destroyed, as EAL closes ports after static objects are gone. Under
-/// control_lock().
+/// All ports of this process. Never destroyed, since EAL closes ports after static objects are
+/// gone. Under control_lock().
 std::vector<NetPort*>& all_ports() {
   static auto* ports = new std::vector<NetPort*>;
   return *ports;
@@ -263,7 +263,7 @@ int NetPort::open() {
   peers_->own.store(dest_id(), std::memory_order_relaxed);
   introduce_all();
   if (set_address(*dev_->data->mac_addrs) != 0) {
-    *dev_->data->mac_addrs = address_of(dest_id());  // the card has another one since
+    *dev_->data->mac_addrs = address_of(dest_id());  // the card may have another destID now
   }
   for (uint16_t i = 0; i < count; ++i) {
     if (const int rc = open_pair(i); rc != 0) {
@@ -405,14 +405,15 @@ int NetPort::set_mtu(uint16_t mtu) {
   return 0;
 }
 
-/// Whether it is the destID of another port of this process.
+/// Whether a destID is that of another port of this process.
 bool NetPort::is_mate(uint32_t dest_id) {
   return std::any_of(all_ports().begin(), all_ports().end(), [this, dest_id](NetPort* port) {
     return port != this && port->dest_id() == dest_id;
   });
 }
 
-/// What is told of them goes to those who have joined, and later to those who join.
+/// Announce all ports of this process as mates, to peers that have joined and to those that join
+/// later.
 void NetPort::know_mates() {
   const uint32_t own = dest_id();
   peers_->mates.add(own, own);

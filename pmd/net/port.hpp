@@ -72,11 +72,11 @@ class NetPort final : public CardUser {
   [[nodiscard]] int start();
   void stop();
   [[nodiscard]] int set_mtu(uint16_t mtu);
-  /// @return 0: it is the port's, or that of another port of this process, for which it stands in;
-  /// -ENOTSUP.
+  /// @return 0: the address is the port's, or that of another port of this process, for which it
+  /// then stands in; -ENOTSUP.
   [[nodiscard]] int set_address(const rte_ether_addr& address);
-  /// Take the port off the fabric while it stays started, or put it back. Nothing of one that is
-  /// stopped: to start it puts it back. @return -EBUSY: a thread stays in a burst; or as start().
+  /// Take the port off the fabric while it stays started, or put it back. Does nothing to a stopped
+  /// port; starting it puts it back. @return -EBUSY: a thread stays in a burst; or as start().
   [[nodiscard]] int set_link(bool up);
   /// The link as it is now; tells who wants to hear of changes.
   int update_link();

@@ -44,7 +44,8 @@ struct NetRxQueue {
   uint32_t entries;     ///< that were asked for
   uint64_t rearm;       ///< an mbuf's data_off, refcnt, nb_segs and port
   rte_ring* ring;       ///< of frames that others have received for it; null: there are no others
-  uint64_t held_since_ticks;  ///< since when frames for it wait in vain; 0: they do not
+  uint64_t held_since_ticks;  ///< since when frames for a queue that does not take them have
+                              ///< waited; 0: none wait
   NetRxQueueCounts counts;
 };
 
@@ -156,8 +157,8 @@ class NetRx {
   /// What parks a bundle is waited for no longer than this: sender and card try again within
   /// microseconds, and who computes meanwhile may be late.
   static constexpr uint64_t kWaitsPerSecond = 200;
-  /// A queue that has taken no frame for longer than this while frames wait for it is not polled:
-  /// longer than a thread loses its CPU to others.
+  /// A queue that has taken no frame for longer than this while frames wait for it counts as not
+  /// polled. Longer than a polling thread usually loses its CPU to other threads.
   static constexpr uint64_t kHoldsPerSecond = 20;
 
   // Hot.

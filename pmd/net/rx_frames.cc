@@ -97,7 +97,8 @@ NetRx::Took NetRx::give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, 
     frame->ol_flags |= RTE_MBUF_F_RX_RSS_HASH;
   }
   if (&queue != &polled && rte_ring_sp_enqueue(queue.ring, frame) != 0) {
-    queue.counts.ring_full.add(1);  // has_place() has looked: who produces has the turn
+    queue.counts.ring_full.add(1);  // not reached: has_place() has checked, and the turn's holder
+                                    // is the ring's only producer
     rte_pktmbuf_free(frame);
     return Took::kNothing;
   }
@@ -134,7 +135,7 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
   return give(polled, queue, frame, out);
 }
 
-/// A frame that storm control has admitted comes here again.
+/// Give back a storm control token: the frame will be looked at again.
 void NetRx::refund(const uint8_t* from) {
   if (is_multicast(from[0])) {
     storm_.refund();
@@ -146,9 +147,9 @@ bool NetRx::has_place(const NetRxQueue& polled, const NetRxQueue& queue) {
   return &queue == &polled || (!queue.stopped && rte_ring_free_count(queue.ring) != 0);
 }
 
-/// A frame waits, with all behind it, for as long as its queue goes on taking frames: at most a
-/// moment since the last one. A queue that nobody polls must not block the others: its frames are
-/// dropped, until it takes one again.
+/// Hold a frame, and all frames behind it, while its queue goes on taking frames. A queue that took
+/// none for 1 / kHoldsPerSecond is not polled and must not block the others: drop its frames until
+/// it takes one again.
 NetRx::Took NetRx::hold(const NetRxQueue& polled, NetRxQueue& queue) {
   if (&queue == &polled) {
     return Took::kNotNow;
@@ -169,8 +170,8 @@ NetRx::Took NetRx::miss(NetRxQueue& queue) {
   return Took::kNothing;
 }
 
-/// A frame for the polled queue waits. What another one lacks must not block this one, unless that
-/// one gives mbufs back by taking what its ring has.
+/// No mbuf for a frame: hold it if it is for the polling queue, or for a queue that frees mbufs by
+/// emptying its ring. Another queue's shortage must not block this one.
 NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
   wait_for_mbufs();
   return &queue == &polled || rte_ring_count(queue.ring) != 0 ? hold(polled, queue) : miss(queue);
@@ -246,7 +247,8 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
     }
     const Took took = place ? no_mbufs(polled, queue) : hold(polled, queue);
     if (took != Took::kNotNow) {
-      rte_pktmbuf_free(std::exchange(source->partial, nullptr));  // hold() has counted it
+      rte_pktmbuf_free(std::exchange(source->partial, nullptr));  // hold() or no_mbufs() has
+                                                                  // counted it
     }
     return took;
   }

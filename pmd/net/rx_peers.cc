@@ -36,7 +36,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   peers_.reachable.add(source);
   counts_.joins.add(is_new ? 1 : 0);
   if (is_new) {
-    peers_.mates.remove(source);  // of another port that had its destID before
+    peers_.mates.remove(source);  // announced by another port that had its destID before
   }
   if (const uint32_t mate = mate_of(source, info); is_mate && mate < kNetDestIds) {
     peers_.mates.add(source, mate);
@@ -61,7 +61,7 @@ void NetRx::meet(uint32_t dest_id) {
   }
 }
 
-/// Whether the current message's source may send with an address.
+/// Whether the current message's source may send with a source address.
 bool NetRx::is_of_sender(Mac mac) {
   const uint32_t port = dest_id_of(mac);
   const uint32_t sender = dest_id_of(current_.own_mac);

@@ -155,8 +155,8 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
       .encode();
 }
 
-/// A lane for an address, instead of the one that had it. @return false: its receiver takes no
-/// bundles, or there is no room.
+/// Open a lane for an address, in place of the lane's last one. @return false: the receiver takes
+/// no bundles, or there is no room.
 [[gnu::noinline]] bool NetTx::open(Lane& lane, Mac mac) {
   const uint32_t dest_id = peers_.receiver_of(mac);
   if (!takes_bundles(dest_id)) {

@@ -52,7 +52,7 @@ class NetTx {
   /// @param tells sends the port's doorbells: one queue of a port does.
   void start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
              uint32_t more_ids);
-  /// Where queues of the port hear of peers. Behind start().
+  /// Learn of peers through this receiver. Called after start().
   void listen_to(NetRx& rx) { rx_ = &rx; }
   /// The ring was stopped, and nobody is in burst(). @param settled the card has nothing any more:
   /// all mbufs come back. Else those that it may still read stay where they are.
@@ -204,7 +204,7 @@ class NetTx {
   bool wide_;            // the card gathers
   uint32_t frame_bytes_max_ = 0;
   NetRx* rx_ = nullptr;
-  uint32_t listened_at_ = 0;  // bursts_ when listen_if_alone() last listened
+  uint32_t listened_at_ = 0;  // value of bursts_ when listen_if_alone() last listened
   uint32_t bursts_seen_ = 0;  // by tell_if_idle()
   uint32_t more_ids_ = 0;
   uint32_t bells_out_ = 0;  // doorbells that are under way

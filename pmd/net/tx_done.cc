@@ -143,7 +143,7 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
   }
 }
 
-/// All of them to one peer after the other. @param most doorbells under way.
+/// Announce all mates to one peer after another. @param most doorbells under way.
 bool NetTx::tell_mates(uint32_t most) {
   bool all = true;
   peers_.owed_mates.for_each([this, most, &all](uint32_t dest_id) {

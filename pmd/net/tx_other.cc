@@ -58,15 +58,15 @@ NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
   return Fate::kTaken;
 }
 
-/// A program that sends before it has polled may not know of any peer, though one has joined. Once
-/// a burst.
+/// Look for peers, at most once a burst: a program that sends before it has polled may know of
+/// none, though one has joined.
 void NetTx::listen_if_alone() {
   if (listened_at_ == bursts_ || rx_ == nullptr || !peers_.joined.is_empty()) {
     return;
   }
   listened_at_ = bursts_;
   rx_->listen();
-  if (tells_ && lanes_open_ == 0) {  // entries for lanes are not in the ring yet
+  if (tells_ && lanes_open_ == 0) {  // only while no entry for a lane is in the ring
     const uint32_t before = bells_out_;
     stage_owed();
     room_ -= bells_out_ - before;

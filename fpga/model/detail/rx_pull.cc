@@ -13,7 +13,7 @@ using regs::Status;
 
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
-/// Out of the ring, where the bytes are behind the frame's parts.
+/// Copies bytes out of the ring, where they follow the frame's parts.
 class LocalPuller final : public Puller {
  public:
   uint64_t pull(std::span<const PullPiece> pieces) override {
@@ -39,8 +39,8 @@ LocalPuller local_puller;
                                                                                             : 0;
 }
 
-/// Read once: others may write there. Of bytes that are behind: their address here; a length of 0
-/// if they are not all there.
+/// Reads each word once, since the sender may overwrite it. Bytes that follow the parts: the
+/// address is a local one, and the length is 0 if they are not all there.
 [[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
   const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
   PullPart part = {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};

@@ -16,8 +16,8 @@ constexpr uint32_t kFirstBytesMin = 2048;
 /// the answer to the one before, the ring is slow.
 constexpr uint32_t kRunMin = 4;
 constexpr uint32_t kOrderedRunMin = 2;
-/// Payload of a run whose bytes are behind it: with a filler before it, it has room in the ring of
-/// 64 KiB between two processes.
+/// Most payload of a run that carries its bytes: together with a filler before it, it fits in the
+/// 64 KiB ring between two processes.
 constexpr uint32_t kBehindMax = 30 * 1024;
 
 [[nodiscard]] bool may_be_pulled(const regs::TxDesc& desc) {
@@ -33,8 +33,8 @@ constexpr uint32_t kBehindMax = 30 * 1024;
   return flow.way->pulls != nullptr && flow.way->pulls->load(std::memory_order_relaxed) != 0;
 }
 
-/// Messages of a run that are sent with their bytes behind: the next ones come with the answer.
-/// @param bytes of them, padded. @return how many, at least one.
+/// Counts the messages of a run that fit in one frame with their bytes; the next ones follow after
+/// the answer. @param bytes of these messages, padded. @return how many, at least one.
 [[nodiscard]] uint32_t fit_behind(const PullRun& run, uint32_t* bytes) {
   uint32_t count = 0;
   uint32_t sum = 0;
@@ -64,7 +64,8 @@ uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
       contexts_used_ >= core_.config.tx_contexts) {
     return 0;
   }
-  // Through the ring, too, a run spares those in order the wait for each other's answers.
+  // A run also spares messages in order the wait for each other's answers when they go through the
+  // ring.
   if (!pulls(*flow) && !(ordered && flow->way->takes_bytes_behind)) {
     return 0;
   }
@@ -135,7 +136,8 @@ bool TxEngine::send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
     return false;
   }
   uint8_t* to = frame->payload();
-  uint32_t at = static_cast<uint32_t>(left * sizeof(PullPart));  // of the bytes behind
+  uint32_t at = static_cast<uint32_t>(left * sizeof(PullPart));  // offset of the bytes that follow
+                                                                 // the parts
   for (uint32_t i = run.done; i < run.done + left; ++i, to += sizeof(PullPart)) {
     const PullRun::Message& message = run.messages[i];
     // What the partner will read, this card may read.

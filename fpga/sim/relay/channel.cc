@@ -33,7 +33,7 @@ void drain(const Fd& fd) {
   return rc;
 }
 
-/// What this process could not do.
+/// Report a system call that failed in this process.
 [[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
   *error = "no connection to the relay: " + base::why(trouble);
   return trouble.rc;
@@ -129,7 +129,8 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
   return 0;
 }
 
-/// The relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's; `trouble`: this process's.
+/// Wait for the relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's fault; `trouble`: a
+/// failure in this process.
 int Channel::hear_seat(std::vector<Fd>* fds, base::Trouble* trouble) {
   pollfd answer{socket_.get(), POLLIN, 0};
   int ready = 0;
@@ -165,7 +166,8 @@ Channel::~Channel() {
 void Channel::want(uint32_t id) {
   const Control want{.say = Say::kWant, .first_id = id};
   if (owner_ != getpid()) {
-    post({.say = Say::kNobody, .first_id = id});  // forked since: it is the parent's connection
+    post({.say = Say::kNobody, .first_id = id});  // the process has forked since: the connection is
+                                                  // its parent's
     return;
   }
   if (send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {

@@ -39,7 +39,7 @@ namespace {
 
 namespace {
 
-/// @return as listen_as(); -ENOENT also where another program has removed the folder meanwhile.
+/// @return as listen_as(); -ENOENT also if another program has removed the folder meanwhile.
 [[nodiscard]] int try_listen(const std::string& name, Fd* out, std::string* error) {
   if (mkdir(folder().c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(error, -errno,

@@ -72,7 +72,7 @@ class RelayWire final : public Member {
   std::atomic<bool> news_{false};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> lost_{false};
-  std::string slow_;  // set by join(): sleeping takes longer than it should
+  std::string slow_;  // set by join(): why sleeping takes longer than it should
   std::atomic<bool> told_slow_{false};
   std::atomic<bool> told_lost_{false};
   std::string why_lost_;

@@ -40,7 +40,7 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
   return rc;
 }
 
-/// Of a folder or a file in it. @param rc -errno.
+/// Report a failed call on the folder or on a file in it. @param rc -errno.
 [[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what) {
   *error = path + " cannot be " + what + ": " + std::strerror(-rc);
   *error += rc == -ENOSPC || rc == -EDQUOT || rc == -EROFS || rc == -EACCES
@@ -49,7 +49,7 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
   return rc;
 }
 
-/// Descriptors have names there, by which address_in() finds sockets.
+/// Check that descriptors have names under /proc, by which address_in() finds sockets.
 [[nodiscard]] int check_proc(const Fd& folder, std::string* error) {
   struct stat info {};
   const std::string path = "/proc/self/fd/" + std::to_string(folder.get());
@@ -115,9 +115,10 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
     }
     return rc;
   } while (std::chrono::steady_clock::now() < until);
-  return fail(error, -ETIMEDOUT,
-              "the folder of shm:" + seat.fabric +
-                  " is removed again and again while it is opened; end what removes it");
+  return fail(
+      error, -ETIMEDOUT,
+      "the folder of shm:" + seat.fabric +
+          " is removed again and again while it is opened; stop the program that removes it");
 }
 
 Directory::~Directory() {
@@ -139,7 +140,8 @@ Directory::~Directory() {
   }
 }
 
-/// A folder of this user alone, made if need be. Not followed if it is a link.
+/// Open a folder that belongs to this user alone, making it if needed. A symbolic link is not
+/// followed.
 Directory::Step Directory::open_own_folder(int at, const std::string& name, const std::string& path,
                                            Fd* out, int* rc, std::string* error) {
   const bool made = mkdirat(at, name.c_str(), 0700) == 0;
@@ -154,7 +156,7 @@ Directory::Step Directory::open_own_folder(int at, const std::string& name, cons
     if (failed == ENOENT) {
       return Step::kGone;
     }
-    // A foreign folder is told as such, and not as one that cannot be opened.
+    // Report a folder of another user as such, rather than as one that cannot be opened.
     if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
         (*rc = base::check_own_folder(info, path, error)) == 0) {
       *rc = fail_at(error, -failed, path, why == EEXIST ? "opened" : "made");
@@ -208,7 +210,7 @@ Directory::Step Directory::lock(int* rc, std::string* error) {
     if (now > until || now > last) {
       *rc = fail(error, -ETIMEDOUT,
                  path_ +
-                     "/lock is held by a process that does not go on; see who with fuser, and "
+                     "/lock is held by a process that is stuck; find it with fuser, and "
                      "end it");
       return Step::kFailed;
     }
@@ -271,7 +273,7 @@ bool Directory::may_live(uint32_t id, base::Trouble* trouble) const {
   return !peer_of(socket, &peer) || peer.pid <= 0 || !has_died(peer.pid);
 }
 
-/// Removes the sockets of the dead. @param live destIDs of the living. @return 0, -errno.
+/// Remove the sockets of dead members. @param live destIDs of the living. @return 0, -errno.
 int Directory::sweep(std::set<uint32_t>* live, std::string* error) const {
   for (const std::string& name : names()) {
     uint32_t id = 0;

@@ -50,12 +50,12 @@ class Directory {
   /// Non-blocking, SOCK_SEQPACKET, of this object.
   [[nodiscard]] const Fd& listener() const { return listener_; }
 
-  /// What came of a call.
+  /// Result of connect().
   enum class Called : uint8_t {
     kConnected,
     kNobody,   ///< no living process has the destID
-    kBusy,     ///< too many call there: try again
-    kTrouble,  ///< this process cannot: `trouble` says why
+    kBusy,     ///< too many processes are connecting to it: try again
+    kTrouble,  ///< this process cannot connect: `trouble` tells the cause
   };
   /// Connect to the process that has a destID; any thread. @param trouble may be null.
   [[nodiscard]] Called connect(uint32_t id, Fd* out, base::Trouble* trouble) const;
@@ -68,12 +68,12 @@ class Directory {
     uint32_t ids;
   };
 
-  /// How far a step of joining came. No errno says it: two of these would be EAGAIN.
+  /// How far a step of joining got. An errno could not tell: two of these would be EAGAIN.
   enum class Step : uint8_t {
     kDone,
     kHeld,    ///< another process has the lock
     kGone,    ///< the folder was removed: begin again
-    kFailed,  ///< `rc` is -errno, `error` says what and why
+    kFailed,  ///< `rc` is -errno, `error` tells the cause
   };
 
   Directory() = default;

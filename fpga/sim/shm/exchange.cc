@@ -23,7 +23,7 @@ constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
 
-/// By any thread, also one that may not be unwound.
+/// Called by any thread, including one that must not be unwound.
 void ring(const Fd& bell) {
   const base::NoCancel no_cancel;
   eventfd_write(bell.get(), 1);
@@ -34,7 +34,7 @@ void drain(int fd) {
   static_cast<void>(!read(fd, &times, sizeof times));
 }
 
-/// Whether it makes no sense to try again. @param trouble -errno of this process's own; 0: none.
+/// Whether retrying is useless. @param trouble -errno of this process itself; 0: none.
 [[nodiscard]] bool is_final(int trouble) {
   return trouble != 0 && !base::is_shortage(trouble);
 }
@@ -75,8 +75,8 @@ int Exchange::start(std::string* error) {
   return rc;
 }
 
-/// Opens what the thread needs, and does once what each connection needs: what is forbidden is told
-/// when the card is opened.
+/// Open the descriptors of the thread, and try once what every connection needs, so that a
+/// forbidden call is reported when the card is opened.
 base::Trouble Exchange::try_out() {
   if (getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
     return base::failed("getrandom");
@@ -98,7 +98,7 @@ base::Trouble Exchange::try_out() {
 }
 
 void Exchange::want(uint32_t id) {
-  troubles_.set_unreachable(id, 1, 0);  // of the last time
+  troubles_.set_unreachable(id, 1, 0);  // clear the result of the last try
   {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
@@ -166,7 +166,8 @@ void Exchange::run(const std::stop_token& stop) {
   }
 }
 
-/// The thread hears of nothing any more: it takes orders, and says that they cannot be followed.
+/// The thread can receive no more events: it takes orders, and answers that they cannot be
+/// followed.
 void Exchange::hear_nothing(const base::Trouble& trouble) {
   note(trouble);
   take_orders();
@@ -299,9 +300,9 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
   }
 }
 
-/// Until it is wanted again. @param trouble of this process; 0: nobody is there.
+/// Give up until it is wanted again. @param trouble of this process; 0: no process has the destID.
 void Exchange::give_up(uint32_t id, int trouble) {
-  // EAGAIN is "not yet" to those who send.
+  // Senders take EAGAIN for "not yet".
   troubles_.set_unreachable(id, 1, trouble == -EAGAIN ? -ENOMEM : trouble);
   post({News::kNobody, id, nullptr});
 }
@@ -310,7 +311,7 @@ void Exchange::note(const base::Trouble& trouble) {
   rung_ = troubles_.note(trouble) || rung_;
 }
 
-/// What stood in the way of a link, which may be one that somebody waits for.
+/// Note a failure on a link, including one that a sender waits for.
 void Exchange::note(const base::Trouble& trouble, const Link& link) {
   note(trouble);
   const auto it = wanted_.find(link.wanted);
@@ -319,7 +320,7 @@ void Exchange::note(const base::Trouble& trouble, const Link& link) {
   }
 }
 
-/// @return false: there is nobody for us, or `trouble` stood in the way.
+/// @return false: no process of this user is there, or `trouble` prevented the look.
 bool Exchange::know(Link& link, base::Trouble* trouble) {
   const Peer peer = identify(link, trouble);
   if (peer == Peer::kKnown && *trouble) {
@@ -339,7 +340,7 @@ bool Exchange::say(const Link& link, Say what, const Fd* memory, base::Trouble* 
   return send_greeting(link, greeting, memory, trouble);
 }
 
-/// Its socket, and the process behind it.
+/// Watch a link's socket, and the process behind it.
 base::Trouble Exchange::watch_link(const LinkPtr& link) {
   base::Trouble trouble = watch(link->socket.get(), Fdkind::kSocket, link);
   if (!trouble && link->process.valid()) {
@@ -460,7 +461,7 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
   return true;
 }
 
-// A process that died meanwhile is told by the next look. false: the link ends.
+// The next look finds a process that died meanwhile. @return false: the link ends.
 bool Exchange::up(const LinkPtr& link, base::Trouble* trouble) {
   *trouble = watch(link->bell.get(), Fdkind::kBell, link);
   if (*trouble) {

@@ -44,7 +44,7 @@ class Exchange {
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
-  /// Begin. @return 0, -errno; `error` says what and why.
+  /// Begin. @return 0, -errno; `error` tells the cause.
   [[nodiscard]] int start(std::string* error);
 
   // Any thread.
@@ -60,12 +60,12 @@ class Exchange {
 
   void poke_soon();
 
-  /// Tell the user, once, by next_trouble(). Any thread.
+  /// Report to the user, once, by next_trouble(). Any thread.
   void tell(const std::string& text);
-  /// As Member::next_trouble(): what this process could not do. Any thread.
+  /// Member::next_trouble(): failures of this process. Any thread.
   [[nodiscard]] bool next_trouble(std::string* text) { return troubles_.next(text); }
-  /// Why this process could not connect to a destID when it last tried, -errno; 0: it could, or
-  /// nobody is there. Any thread.
+  /// Why this process could not connect to a destID at its last try, -errno; 0: it could, or no
+  /// process has the destID. Any thread.
   [[nodiscard]] int why_unreachable(uint32_t id) { return troubles_.why_unreachable(id); }
 
   [[nodiscard]] const Directory& directory() const { return *directory_; }
@@ -78,7 +78,7 @@ class Exchange {
   struct Wanted {
     uint32_t tries = 0;
     Clock::time_point next = {};
-    int trouble = 0;  // of this process, at the last try: -errno
+    int trouble = 0;  // of this process at the last try, -errno
   };
   enum class Fdkind : uint8_t { kSocket, kProcess, kBell };
   struct Watched {

@@ -1,5 +1,5 @@
 /// @file
-/// Which destIDs a new member gets.
+/// Choose destIDs for a new member.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace rio::sim::shm {
 
-/// The first of the lowest `ids` in a row that are not in `taken`, from 1 on.
+/// The first of the lowest `ids` consecutive destIDs, from 1 on, that are not in `taken`.
 [[nodiscard]] uint32_t lowest_free(const std::set<uint32_t>& taken, uint32_t ids);
 
-/// Whether `ids` in a row from `first` on are free.
+/// Whether `ids` consecutive destIDs from `first` on are free.
 [[nodiscard]] bool all_free(const std::set<uint32_t>& taken, uint32_t first, uint32_t ids);
 
-/// The first of the next `ids` in a row that are free, from `wish` on in steps of `step`, within 16
-/// bits; from `step` on once there are none above. @return `wish` if there are none at all.
+/// The first of the next `ids` consecutive free destIDs within 16 bits, searched from `wish` on in
+/// steps of `step`, then from `step` on. @return `wish` if there are none at all.
 [[nodiscard]] uint32_t next_free(const std::set<uint32_t>& taken, uint32_t wish, uint32_t ids,
                                  uint32_t step);
 

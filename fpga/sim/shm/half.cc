@@ -18,8 +18,8 @@
 namespace rio::sim::shm {
 namespace {
 
-/// A child that is forked must not give room back in rings that its parent reads, or write there,
-/// whatever it does with the objects that it has inherited.
+/// A forked child must not free space in rings that its parent reads, nor write to them, whatever
+/// it does with inherited objects.
 [[nodiscard]] uint8_t* map_half(int protection, const Fd& fd) {
   void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
                                     fd.get(), base::ChildFinds::kZeros);
@@ -72,7 +72,8 @@ base::Trouble Half::map(const Fd& fd, Half* out, bool* sound) {
   *sound = false;
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0) {
-    const bool theirs = errno == EINVAL || errno == EBADF;  // no memory, or one to be named only
+    const bool theirs = errno == EINVAL || errno == EBADF;  // not memory, or a descriptor opened
+                                                            // with O_PATH
     return theirs ? base::Trouble{} : base::failed("fcntl(F_GET_SEALS)");
   }
   struct stat info {};

@@ -35,11 +35,11 @@ class Half {
   Half(Half&& other) noexcept;
   Half& operator=(Half&& other) noexcept;
 
-  /// Make one's own. @param fd to be given to the other one, who cannot write to it, or change its
-  /// size. @return what this process could not do.
+  /// Make this process's own. @param fd for the other process, which cannot write to it or change
+  /// its size. @return the failure of this process.
   [[nodiscard]] static base::Trouble create(Half* out, Fd* fd);
-  /// Map the other's to be read. @param sound false: it could be taken away while we read it, or is
-  /// not of this size; nothing is mapped then. @return what this process could not do.
+  /// Map the other process's for reading. @param sound false: the memory could vanish while it is
+  /// read, or has another size; nothing is mapped then. @return the failure of this process.
   [[nodiscard]] static base::Trouble map(const Fd& fd, Half* out, bool* sound);
 
   [[nodiscard]] Heads* heads() const { return reinterpret_cast<Heads*>(at_); }

@@ -28,7 +28,7 @@ Peer identify(Link& link, base::Trouble* trouble) {
   }
   link.pid = peer.pid;
   if (peer.pid <= 0) {
-    return Peer::kKnown;  // of another pid namespace: its socket has to do
+    return Peer::kKnown;  // the peer is in another pid namespace: rely on its socket alone
   }
   *trouble = watch_process(peer.pid, &link.process);
   if (trouble->rc == -ESRCH) {
@@ -68,7 +68,8 @@ bool send_greeting(const Link& link, const Greeting& greeting, const Fd* memory,
   const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
   const int rc = send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
                                std::span(fds, memory == nullptr ? 0 : 2));
-  const bool peers = rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN;  // it goes, or stands
+  const bool peers = rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN;  // the partner is leaving,
+                                                                          // or is stopped
   if (rc != 0 && !peers) {
     *trouble = {"sendmsg", rc};
   }

@@ -43,32 +43,34 @@ struct Link {
   }
 };
 
-/// The process at the other end.
+/// Result of identify(): the process at the other end.
 enum class Peer : uint8_t {
   kKnown,
-  kNobody,   ///< another user's, or dead
+  kNobody,   ///< a process of another user, or a dead one
   kUnknown,  ///< this process could not find out
 };
 
-/// Finds out who is at the other end of a link's socket. The pidfd is of that process if something
-/// comes by the socket later on: one that has died says nothing, whoever has its number now.
-/// @param trouble what this process could not do; with kKnown it has no pidfd for that reason.
+/// Identify the process at the other end of a link's socket. A message that comes by the socket
+/// later proves that the pidfd is of that process: a dead one sends nothing, even if its number is
+/// reused. @param trouble failure of this process; with kKnown it is the reason why there is no
+/// pidfd.
 [[nodiscard]] Peer identify(Link& link, base::Trouble* trouble);
 
-/// Whether the destIDs that a partner names are its own: it listens there. @param trouble of this
-/// process.
+/// Whether the destIDs that a partner claims are its own: it must listen there. @param trouble
+/// failure of this process.
 [[nodiscard]] bool may_be(const Directory& directory, const Link& link, const Greeting& greeting,
                           base::Trouble* trouble);
 
-/// @param memory of our half; null: no descriptors go with it. @param trouble of this process.
-/// @return whether it was sent; if not, and without trouble, the partner is going.
+/// Send a greeting. @param memory of our half; null: no descriptors go with it. @param trouble
+/// failure of this process. @return whether it was sent; if not, and without trouble, the partner
+/// is leaving.
 [[nodiscard]] bool send_greeting(const Link& link, const Greeting& greeting, const Fd* memory,
                                  base::Trouble* trouble);
 
-/// An eventfd for the partner to ring. @return what this process could not do.
+/// Make an eventfd for the partner to signal. @return failure of this process.
 [[nodiscard]] base::Trouble make_bell(Fd* out);
 
-/// End a connection, also if a child that was forked has the socket too.
+/// End a connection, even if a forked child has the socket too.
 void hang_up(const Fd& socket);
 
 }  // namespace rio::sim::shm

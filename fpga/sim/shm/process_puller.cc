@@ -66,7 +66,8 @@ uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
     }
     const ssize_t got = process_vm_readv(pid_, local, locals, remote, remotes, 0);
     pulled += got > 0 ? static_cast<uint64_t>(got) : 0;
-    // A partner that is gone, or has given its memory back, says nothing about the next one.
+    // EFAULT or ESRCH of a partner that is gone, or has unmapped its memory, says nothing about the
+    // next partner.
     if (got < 0 && errno != ESRCH && errno != EFAULT) {
       refused_ = -errno;
       allowed_->store(0, std::memory_order_relaxed);  // what is sent again goes through the ring

@@ -17,10 +17,10 @@ class ProcessPuller final : public model::Puller {
   /// for a process that gives up its privileges.
   ProcessPuller(int pid, std::atomic<uint32_t>* allowed) : pid_(pid), allowed_(allowed) {}
 
-  /// @param at address of `expected` there.
+  /// @param at address of `expected` in the partner's process.
   [[nodiscard]] bool works(uint64_t at, uint64_t expected);
-  /// Why it does not work, or does not any more, for a log line; empty: the partner is gone, or
-  /// nothing was tried.
+  /// Why reading fails, or has begun to fail, for a log line; empty: the partner is gone, or no
+  /// read was tried.
   [[nodiscard]] std::string why_not() const;
   uint64_t pull(std::span<const model::PullPiece> pieces) override;
 

@@ -8,11 +8,11 @@
 
 namespace rio::sim::shm {
 
-/// To be called once by each process that others may want to see the stores of. @return what keeps
-/// make_stores_seen() from being fast; why_slow() puts it in words.
+/// Called once by each process whose stores others may want to see. @return the failure that keeps
+/// make_stores_seen() from being fast; why_slow() explains it.
 base::Trouble let_others_see_us();
 
-/// For a log line.
+/// Explain that failure for a log line.
 [[nodiscard]] std::string why_slow(const base::Trouble& trouble);
 
 /// When it returns, the other processes have seen our stores, and we see those that they had made.

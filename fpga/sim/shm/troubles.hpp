@@ -1,5 +1,5 @@
 /// @file
-/// What a member's process could not do, for those who have to know.
+/// Failures of a member's own process, for the user and for senders.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace rio::sim::shm {
 
-/// Any thread.
+/// Collects these failures. Any thread.
 class Troubles {
  public:
-  /// For the user, once. @return whether it is new.
+  /// Report to the user, once. @return whether it is new.
   bool tell(const std::string& text);
-  /// A call that kept partners from being connected. A shortage is told once, whichever call has
-  /// met it. @return whether there is something new to tell.
+  /// Report a call that kept partners from being connected. A shortage is reported once, whichever
+  /// call met it. @return whether it is new.
   bool note(const base::Trouble& trouble);
-  /// As Member::next_trouble().
+  /// Member::next_trouble().
   [[nodiscard]] bool next(std::string* text);
 
-  /// `count` destIDs from `id` on cannot be reached. @param rc -errno; 0: this process is not in
-  /// the way any more.
+  /// `count` destIDs from `id` on cannot be reached. @param rc -errno; 0: this process is no longer
+  /// the cause.
   void set_unreachable(uint32_t id, uint32_t count, int rc);
-  /// As Member::why_unreachable().
+  /// Member::why_unreachable().
   [[nodiscard]] int why_unreachable(uint32_t id);
 
  private:

@@ -33,7 +33,7 @@ class Address {
   [[nodiscard]] Address with_port(uint16_t port) const;
   /// Whether only this machine reaches it.
   [[nodiscard]] bool is_loopback() const;
-  /// Whether one machine can be there: no address of all interfaces, and of no group.
+  /// Whether one machine can have it: not the address of all interfaces, nor of a group.
   [[nodiscard]] bool is_one_place() const;
   /// As parse() takes it.
   [[nodiscard]] std::string text() const;

@@ -5,7 +5,7 @@
 namespace rio::sim::udp {
 namespace {
 
-constexpr uint64_t kAskNs = 20'000'000;  // the first time; then twice as long
+constexpr uint64_t kAskNs = 20'000'000;  // before the second question; then the interval doubles
 constexpr uint64_t kAskMaxNs = 1'000'000'000;
 
 }  // namespace

@@ -1,10 +1,10 @@
 /// @file
-/// Whether the peer of a connection still has it: pure, without I/O.
+/// Find out whether the peer still has a connection: pure, without I/O.
 ///
-/// A process that was started again at its predecessor's port, or that gave this side up while it
-/// was stopped, drops what comes for a connection that it does not know. So a side that hears
-/// nothing asks, by a challenge of its own. The peer answers by a datagram of the connection, or by
-/// a farewell that echoes the challenge, which is the only proof that ends the connection.
+/// A process that restarted at its predecessor's port, or that gave this side up while it was
+/// stopped, drops datagrams of connections that it does not know. So a side that hears nothing
+/// asks, with a challenge of its own. The peer answers with a datagram of the connection, or with a
+/// farewell that echoes the challenge: the only proof that ends it.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace rio::sim::udp {
 /// Used by one thread. Times are the caller's, of a clock that never goes back.
 class Doubt {
  public:
-  /// Doubt, unless that is done already. @param due_ns when to ask first.
+  /// Begin to doubt, unless that has begun already. @param due_ns when to ask first.
   void begin(uint64_t now_ns, uint64_t due_ns);
-  /// The peer was heard.
+  /// The peer was heard: no more doubt.
   void end() { on_ = false; }
   [[nodiscard]] bool on() const { return on_; }
-  /// What is heard later ends it.
+  /// When doubt began: a datagram heard later ends it.
   [[nodiscard]] uint64_t since_ns() const { return since_ns_; }
   /// When the next question is due; UINT64_MAX: never.
   [[nodiscard]] uint64_t due_ns() const { return on_ ? due_ns_ : UINT64_MAX; }
-  /// The question, which is asked now; the next one is due later each time. All of one doubt have
-  /// the same challenge, so a late answer counts.
-  /// @param now the connection, which is up. @return 0; -EIO: the system has no random bytes.
+  /// Build the question, sent now; the next one is due after a longer interval each time. All
+  /// questions of one doubt share a challenge, so a late answer counts. @param now the connection,
+  /// which is up. @return 0; -EIO: the system has no random bytes.
   [[nodiscard]] int ask(uint64_t now_ns, const Attempt& now, const Self& self, Greeting* out);
-  /// Whether a farewell is the peer's word that it does not know the connection.
+  /// Whether a farewell proves that the peer does not know the connection.
   [[nodiscard]] bool answered_by(const Greeting& farewell, const Attempt& now) const;
 
  private:
@@ -40,8 +40,8 @@ class Doubt {
   Random challenge_{};
 };
 
-/// Whether a question is about a connection that is up or being made. Otherwise a farewell with
-/// Reason::kUnknown is the answer.
+/// Whether a question is about a connection that is up or being made. If not, the answer is a
+/// farewell with Reason::kUnknown.
 [[nodiscard]] bool knows(const Attempt& attempt, const Greeting& question);
 
 }  // namespace rio::sim::udp

@@ -1,6 +1,6 @@
 /// @file
-/// What two members say about a connection: hello, accept, farewell, and a question whether it is
-/// known.
+/// Messages of two members about a connection: hello, accept, farewell, and the question whether it
+/// is known.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,8 @@ void Keeper::stop() {
 }
 
 void Keeper::before_fork() {
-  if (std::this_thread::get_id() != thread_.get_id()) {  // else it has the lock
+  if (std::this_thread::get_id() != thread_.get_id()) {  // otherwise this thread holds the lock
+                                                         // already
     poke_mutex_.lock();
   }
 }

@@ -25,7 +25,7 @@ class Keeper {
   ~Keeper() { stop(); }
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  /// Begin. @return 0, -errno; `error` says what and why.
+  /// Begin. @return 0, -errno; `error` tells the cause.
   [[nodiscard]] int start(std::string* error);
   /// End the thread; not in a process that was forked since.
   void stop();
@@ -47,7 +47,7 @@ class Keeper {
   void poke_soon();
 
  private:
-  /// Keeps the thread out of call() while another one forks.
+  /// Keep the thread out of call() while another thread forks.
   void before_fork();
   void after_fork();
   void in_child();
@@ -55,7 +55,8 @@ class Keeper {
   [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
   bool call();
-  /// Whether call() calls anybody. Otherwise what has come stays, and must not wake the thread.
+  /// Whether call() has a function to call. If not, datagrams stay queued and must not wake the
+  /// thread.
   [[nodiscard]] bool is_poked();
 
   const int socket_;

@@ -57,7 +57,7 @@ Verdict judge(const Address& own, const Address& peer, const Path& path) {
   }
   if (!own.is_loopback() && peer.is_loopback()) {
     return {true, peer.text() +
-                      " is a loopback address: only a member on this machine is there, and no "
+                      " is a loopback address: only a member on this machine can have it, and no "
                       "other machine reaches it; give each member its address in the network"};
   }
   if (path.error != 0) {
@@ -67,7 +67,7 @@ Verdict judge(const Address& own, const Address& peer, const Path& path) {
   if (!path.is_wide()) {
     const std::string least = std::to_string(kDatagramMin + path.headers);
     return {true, "the way from " + own.text() + " to " + peer.text() + " takes packets of " +
-                      std::to_string(path.mtu) + " bytes, and this wire needs " + least +
+                      std::to_string(path.mtu) + " bytes, but this wire needs " + least +
                       "; raise the MTU (ip link set dev INTERFACE mtu " + least + ")"};
   }
   return {};

@@ -29,8 +29,8 @@ struct Peer {
   bool leaving = false;
   uint64_t asked_ns = 0;  ///< when he was last asked whether he is there
   uint32_t asked = 0;     ///< how often, without an answer
-  uint32_t units = 0;     ///< Session::units() when it was last asked
-  Doubt doubt;            ///< whether it still knows the connection
+  uint32_t units = 0;     ///< Session::units() at the last keep-alive question
+  Doubt doubt;            ///< doubt whether the peer still knows the connection
   uint32_t refused = 0;   ///< how often nobody listened there, since he was heard
   uint64_t owed_ns = 0;   ///< since when an answer is owed that can wait; 0: none is
 };

@@ -32,7 +32,7 @@ class Receiver {
   [[nodiscard]] std::span<const uint8_t> front() const;
   /// The unit at front(), which must be there, is done with: its place is free.
   void pop();
-  /// Units that were given since the first; wraps at 2^32.
+  /// Units delivered since the beginning; wraps at 2^32.
   [[nodiscard]] uint32_t given() const { return taken_; }
   /// What to tell the sender.
   [[nodiscard]] Heard heard() const;

@@ -1,6 +1,6 @@
 /// @file
-/// Which place a member wants in a fabric, and what the user's words and the members file say about
-/// where that is.
+/// A member's place in a fabric, and its address as the user's options and the members file give
+/// it.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@
 
 namespace rio::sim::udp {
 
-/// Which place a member wants in which fabric.
+/// The place that a member wants in a fabric.
 struct Seat {
   std::string fabric;  ///< name; members of other fabrics are refused
-  /// The first destID of the card, which stands in the `members` file. 0, without such a file:
-  /// members find each other by reach(), and each calls the others by destIDs of its own. Of two
-  /// members the same one has the lower destID for both: who talks to whom first is settled by
-  /// that.
+  /// First destID of the card, which is in the `members` file. 0 without such a file: members find
+  /// each other by reach(), and each calls the others by destIDs of its own. Both members of a pair
+  /// agree which has the lower destID: it settles which calls first.
   uint32_t id = 0;
   uint32_t ids = 1;          ///< destIDs of the card, 1 to kIdsMax
-  std::string members = {};  ///< a file; with it nobody else is let in, and `id` has to be there
-  std::string bind = {};     ///< as Address::local(); not with a file
+  std::string members = {};  ///< a file; if set, only members in it are let in, and `id` must be in
+                             ///< it
+  std::string bind = {};     ///< as for Address::local(); not with a file
   uint16_t port = 0;         ///< 0: any; not with a file
   std::string key = {};      ///< empty: nothing is sealed
   uint32_t patience_s = 30;  ///< silence after which a peer is taken for dead
-  PathFaults faults = {};    ///< of what this member sends
+  PathFaults faults = {};    ///< of the datagrams that this member sends
 };
 
-/// Where a member is, and where the others of its file are.
+/// Address of a member, and those of the other members of its file.
 struct Places {
   Address own;
   std::vector<Place> others;
 };
-/// Look into the file, or at this machine's interfaces. @param out set only on success.
-/// @return 0; -EINVAL (the seat, the file), -EADDRNOTAVAIL (`bind`), -errno of the file; `error`
-/// says what and why.
+/// Read the file, or look at this machine's interfaces. @param out set only on success. @return 0;
+/// -EINVAL (the seat, the file), -EADDRNOTAVAIL (`bind`), -errno of the file; `error` tells the
+/// cause.
 [[nodiscard]] int find_places(const Seat& seat, Places* out, std::string* error);
 
-/// Hold the own address against those of the file. @param own bound to this machine.
-/// @param warning what the user has to know: others cannot be reached now; untouched if all can.
-/// @return 0; -EADDRNOTAVAIL: the two can never talk, `error` says why.
+/// Compare the own address with those of the file. @param own bound to this machine. @param warning
+/// set if others cannot be reached now; else untouched. @return 0; -EADDRNOTAVAIL: the two can
+/// never communicate, `error` tells the cause.
 [[nodiscard]] int look_at_ways(const Seat& seat, const Address& own,
                                const std::vector<Place>& others, std::string* warning,
                                std::string* error);

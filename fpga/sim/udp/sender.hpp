@@ -47,7 +47,7 @@ class Sender {
   /// How often look() found nothing heard, one after the other: who is told so too often takes the
   /// peer for dead.
   [[nodiscard]] uint32_t silent() const { return silent_; }
-  /// Units that were pushed since the first; wraps at 2^32.
+  /// Units pushed since the beginning; wraps at 2^32.
   [[nodiscard]] uint32_t pushed() const { return end_; }
   /// Units that the peer does not have yet.
   [[nodiscard]] uint32_t kept() const { return end_ - begin_; }

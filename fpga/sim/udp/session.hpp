@@ -73,7 +73,7 @@ class Session {
   void look(uint64_t now_ns);
   /// When the peer was last heard.
   [[nodiscard]] uint64_t heard_ns() const { return heard_ns_; }
-  /// A number that changes when units are sent or taken.
+  /// A number that changes when units are sent or received.
   [[nodiscard]] uint32_t units() const {
     return senders_[0].pushed() + senders_[1].pushed() + receivers_[0].given() +
            receivers_[1].given();

@@ -24,7 +24,7 @@ class Listener {
   virtual void on_datagram(const Address& from, std::span<uint8_t> bytes) = 0;
   /// The kernel says that nobody listens there.
   virtual void on_refused(const Address& to) = 0;
-  /// The kernel, or a router, says that the way takes packets of `mtu` bytes only.
+  /// The kernel, or a router, reports that the path takes only packets of `mtu` bytes.
   virtual void on_narrow(const Address& to, uint32_t mtu) = 0;
 };
 
@@ -34,8 +34,8 @@ struct PathFaults {
   double rate = 0.0;  ///< chance of each to be lost, doubled, or sent behind others
 };
 
-/// Non-blocking. Used by one thread at a time. A child that is forked has none: what it sends goes
-/// nowhere, nothing comes, and the port is its parent's alone.
+/// Non-blocking. Used by one thread at a time. A forked child has none: its datagrams are dropped,
+/// it receives nothing, and the port stays its parent's alone.
 class Socket {
  public:
   /// @param at port 0: any. @return -errno (-EADDRINUSE, -EADDRNOTAVAIL).

@@ -267,7 +267,7 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
   keeper_->polled(due_ns_);
 }
 
-/// In a child: whoever waits for a peer hears that it is gone.
+/// In a forked child: callers that wait for a peer learn that it is gone.
 void UdpWire::lose_all() {
   for (const auto& peer : peers_) {
     if (peer->session != nullptr) {
@@ -353,8 +353,8 @@ void UdpWire::look(Peer& peer) {
   if (peer.calls.in_vain(now_ns_)) {
     trouble("absent " + peer.address.text(),
             peer.address.text() +
-                " does not answer; nobody is there, or with another RIO_UDP_KEY, "
-                "or a firewall or a broken line is between");
+                " does not answer; no member is there, or it has another RIO_UDP_KEY, "
+                "or a firewall or a broken link is in between");
     nobody(peer);
     return;
   }
@@ -379,8 +379,8 @@ void UdpWire::look_at_session(Peer& peer) {
     if (peer.asked >= patience_s_) {
       trouble("silent " + peer.address.text(),
               peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
-                  " s; its machine, or the line to it, is down, or another "
-                  "program is there, or one with another RIO_UDP_KEY");
+                  " s; its machine or the link to it is down, or another "
+                  "program is there, or a member with another RIO_UDP_KEY");
       leave(peer);
       return;
     }
@@ -412,7 +412,7 @@ void UdpWire::look_at_doubt(Peer& peer) {
   }
 }
 
-/// How long datagrams to a peer may be. @return false: none can go there, which is told.
+/// Find the longest datagram that a peer can receive. @return false: none can get there; reported.
 bool UdpWire::find_path(Peer& peer) {
   const Path path = path_between(socket_->address(), peer.address);
   const Verdict verdict = judge(socket_->address(), peer.address, path);

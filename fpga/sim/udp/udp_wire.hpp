@@ -64,7 +64,8 @@ class UdpWire final : public Member, private Listener {
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
-  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units, which may have been the last
+  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units were sent, which may have been
+                                                       // the last
   static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;

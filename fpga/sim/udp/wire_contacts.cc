@@ -149,8 +149,8 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
 }
 
-/// Answer by a farewell that echoes the challenge, and remember nothing. It is not longer than what
-/// it answers, and is itself never answered.
+/// Answer with a farewell that echoes the challenge, and keep no state. It is no longer than the
+/// datagram that it answers, and is itself never answered.
 void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
   Greeting no;
   no.kind = kKindFarewell;
@@ -161,7 +161,7 @@ void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
   say(to, no, 0);
 }
 
-/// A peer that hears nothing of us asks whether we have the connection.
+/// A peer that hears nothing from us asks whether we know the connection.
 void UdpWire::on_question(const Address& from, const Greeting& question) {
   const auto it = sessions_.find(question.to_session);
   if (it == sessions_.end() || !(it->second->address == from)) {
@@ -174,7 +174,7 @@ void UdpWire::on_question(const Address& from, const Greeting& question) {
     refuse(from, question, Reason::kUnknown);
   } else if (is_now && peer.session != nullptr) {
     answer(peer, false);
-  }  // else its first datagram has not come yet; it is sent again
+  }  // else its first datagram is still to come, and will be sent again
 }
 
 void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
@@ -396,8 +396,8 @@ void UdpWire::cut(Peer& peer, const std::string& why) {
   leave(peer);
 }
 
-/// Long datagrams are tried, so this is no fault unless it is less than there has to be. What an
-/// unknown router says is told, and ends nothing.
+/// Long datagrams are probed, so this is no fault unless the path is narrower than the minimum. A
+/// report of an unknown router is logged, and ends nothing.
 void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
   const Peer* const peer = peer_at(to);
   if (peer == nullptr) {

@@ -82,7 +82,7 @@ class EventFds final : public model::IrqSink {
 
   std::atomic<int> fds_[kVectors];
   sim::Member* member_ = nullptr;
-  // A child neither wakes its parent nor takes what is to wake it.
+  // A forked child must neither wake its parent nor consume the parent's wake-ups.
   const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
@@ -138,8 +138,8 @@ struct EmuBus::Impl {
   std::jthread thread;
   int owner = getpid();
 
-  /// Whether this process made the card, and is none that was forked since: that has no threads of
-  /// the card, and one of these may have held any lock when it was forked.
+  /// Whether this process made the card, rather than being forked since: a forked child has no
+  /// threads of the card, and one of these may have held any lock at the fork.
   [[nodiscard]] bool is_ours() const { return owner == getpid(); }
   void release_wire() const {
     if (!wire.empty()) {
@@ -283,7 +283,7 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   if (impl->member != nullptr) {
     impl->irqs.set_member(impl->member);
     impl->member->set_poke(&Impl::poke, impl.get());
-    impl->tell_troubles();  // those of joining
+    impl->tell_troubles();  // failures of joining the fabric
   }
   std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
   if (config.stepping == Stepping::kThread) {

@@ -46,7 +46,7 @@ class SimBus final : public Bus {
     uint64_t iova;
     void* mapped;
     size_t mapped_bytes;
-    sim::Fd fd;  // a forked child's copy comes from it
+    sim::Fd fd;  // kept open: a forked child maps its copy from it
   };
   static void unmap(void* va, const Area& area);
 

@@ -31,14 +31,14 @@ using std::chrono::steady_clock;
 constexpr milliseconds kAnswerWithin(5000);
 constexpr milliseconds kTryEvery(10);
 
-/// Why a socket cannot be connected to, and what to do. @param rc -errno.
+/// Explain why a socket cannot be connected to, with the remedy. @param rc -errno.
 [[nodiscard]] std::string why_no_connection(const std::string& path, int rc) {
   struct stat info {};
   const bool seen = stat(path.c_str(), &info) == 0;
   switch (-rc) {
     case ENOENT:
     case ECONNREFUSED:
-      return std::string("nobody is there: ") + std::strerror(-rc) +
+      return std::string("no program listens there: ") + std::strerror(-rc) +
              "; start rio-cardsim --card listen:socket=" + path;
     case EACCES:
     case EPERM:
@@ -48,15 +48,15 @@ constexpr milliseconds kTryEvery(10);
                "; run rio-cardsim and this program as one user";
       }
       return std::string("the socket cannot be reached: ") + std::strerror(-rc) +
-             (seen ? "; its mode keeps this process out, or a security module does"
+             (seen ? "; its mode or a security module denies access"
                    : "; a folder on its path is closed to this user");
     case EAGAIN:
       return "rio-cardsim does not accept a connection; is it stopped?";
     case EPROTOTYPE:
     case ENOTSOCK:
-      return "this is no socket of rio-cardsim; give that of its --card listen:socket=";
+      return "this is not a socket of rio-cardsim; give the path of its --card listen:socket=";
     case ENAMETOOLONG:
-      return "a socket's path has at most 107 characters; take a shorter one";
+      return "a socket's path has at most 107 characters; use a shorter one";
     default:
       return base::why({"no connection to the socket", rc});
   }
@@ -88,7 +88,7 @@ SimClient::~SimClient() {
     const uint64_t one = 1;
     static_cast<void>(!write(stop_.get(), &one, sizeof one));
     watcher_.join();
-    shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
+    shutdown(socket_.get(), SHUT_RDWR);  // a forked child may have the socket too
   }
   if (bar_ != nullptr) {
     base::unmap_shared(bar_);
@@ -169,7 +169,7 @@ int SimClient::watch() {
   return rc;
 }
 
-/// Only the end of the connection is waited for: answers are for ask().
+/// Wait for the end of the connection only: ask() reads answers.
 void SimClient::await_end() {
   pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
   while (poll(fds, std::size(fds), -1) < 0) {

@@ -54,8 +54,8 @@ class SimClient {
   void await_end();
   void card_is_gone();
 
-  /// Whether this process opened it, and is none that was forked since: that has no watcher, a BAR
-  /// that reads all ones, and must not speak in its parent's name.
+  /// Whether this process opened it, rather than being forked since: a forked child has no watcher
+  /// and a BAR that reads all ones, and must not speak in its parent's name.
   [[nodiscard]] bool is_ours() const { return owner_ == getpid(); }
 
   std::string path_;

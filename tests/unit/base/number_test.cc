@@ -92,12 +92,13 @@ TEST(Number, ASettingThatIsWrongIsNamed) {
   EXPECT_EQ(value, 7u);
   EXPECT_EQ(base::read_setting("X_BYTES", "1e6\n", {.most = 100, .is_bytes = true}, &value, &error),
             -EINVAL);
-  EXPECT_EQ(error,
-            "X_BYTES is \"1e6?\"; it is a number of bytes from 0 to 100, such as 65536 or 64K");
+  EXPECT_EQ(
+      error,
+      "X_BYTES is \"1e6?\"; it must be a number of bytes from 0 to 100, such as 65536 or 64K");
   EXPECT_EQ(base::read_setting("X", "64K", {.least = 1, .most = 9}, &value, &error), -EINVAL);
-  EXPECT_EQ(error, "X is \"64K\"; it is a number from 1 to 9");
+  EXPECT_EQ(error, "X is \"64K\"; it must be a number from 1 to 9");
   EXPECT_EQ(base::read_setting("X", "-1", {.is_bytes = true}, &value, &error), -EINVAL);
-  EXPECT_EQ(error, "X is \"-1\"; it is a number of bytes, such as 65536 or 64K");
+  EXPECT_EQ(error, "X is \"-1\"; it must be a number of bytes, such as 65536 or 64K");
   EXPECT_EQ(value, 7u);
   EXPECT_EQ(base::read_setting("X", "64K", {.is_bytes = true}, &value, &error), 0);
   EXPECT_EQ(value, 65536u);

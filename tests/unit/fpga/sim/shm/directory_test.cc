@@ -101,7 +101,7 @@ TEST_F(ShmDirectory, AFolderOfAnotherUserThatCannotBeOpenedIsToldAsSuch) {
 
 TEST_F(ShmDirectory, AFileInItsPlaceIsToldAsSuch) {
   std::ofstream(user_folder()) << "no folder";
-  expect_refused(-ENOTDIR, "is no folder; remove it");
+  expect_refused(-ENOTDIR, "is not a folder; remove it");
 }
 
 TEST_F(ShmDirectory, AnOpenFolderIsToldAsSuch) {
