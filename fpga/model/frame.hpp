@@ -21,7 +21,8 @@ enum class FrameType : uint8_t {
   kPortWrite,
   /// Whole messages of one sender and mailbox, each after the answer to the one before, without
   /// their bytes: `length` / 16 PullParts. The receiver pulls them out of the sender's process
-  /// (wires between processes).
+  /// (wires between processes). With `op` kBytesBehind, `segments` PullParts and behind them the
+  /// bytes, for a receiver that may not read the sender's memory.
   kPull,
   /// A kPull whose bytes are not there any more: its sender has given it up.
   kRevoked,
@@ -36,7 +37,7 @@ enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
 struct Frame {
   uint32_t bytes;  ///< header, payload and padding; a multiple of 32
   FrameType type;
-  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, or Answer
+  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, Answer, or kBytesBehind
   uint8_t tid;   ///< transaction of requests and their responses
   uint8_t hops;  ///< hop count of maintenance
   uint32_t source;
@@ -77,12 +78,13 @@ struct InFrame : Frame {
 
 /// A message of a kPull.
 struct PullPart {
-  uint64_t address;  ///< of its bytes in the sender's process
+  uint64_t address;  ///< of its bytes: in the sender's process, or in the frame
   uint32_t length;
   uint32_t zero;
 };
 static_assert(sizeof(PullPart) == 16);
 inline constexpr uint32_t kPullPartsMax = 64;
+inline constexpr uint8_t kBytesBehind = 1;  ///< PullPart::address counts from the frame's payload
 
 inline constexpr uint32_t kFrameAlign = 32;
 

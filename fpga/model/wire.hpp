@@ -26,6 +26,8 @@ struct Outbound {
   uint64_t answerable_ns = 0;
   /// Null, or whether the partner can pull long messages out of this process.
   const std::atomic<uint32_t>* pulls = nullptr;
+  /// Where it cannot, it takes a kPull with the bytes behind.
+  bool takes_bytes_behind = false;
 };
 
 /// Bytes to be pulled out of a partner's process.

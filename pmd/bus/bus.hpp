@@ -131,8 +131,8 @@ class Bus {
     return -ENOTSUP;
   }
 
-  /// Why messages to a destID cannot leave this process, -errno: what it lacks, or may not do. 0: it
-  /// is not this process that is in the way, or the bus does not know. Any thread.
+  /// Why messages to a destID cannot leave this process, -errno: what it lacks, or may not do. 0:
+  /// it is not this process that is in the way, or the bus does not know. Any thread.
   [[nodiscard]] virtual int why_unreachable(uint32_t dest_id) {
     static_cast<void>(dest_id);
     return 0;

@@ -13,16 +13,43 @@ using regs::Status;
 
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
-/// Messages that a frame tells of. @return 0: none, or more than there may be.
-[[nodiscard]] uint32_t parts_of(const InFrame& frame) {
-  const uint32_t parts = frame.length / sizeof(PullPart);
-  return parts <= kPullPartsMax && frame_bytes(frame.length) <= frame.bytes ? parts : 0;
+/// Out of the ring, where the bytes are behind the frame's parts.
+class LocalPuller final : public Puller {
+ public:
+  uint64_t pull(std::span<const PullPiece> pieces) override {
+    uint64_t pulled = 0;
+    for (const PullPiece& piece : pieces) {
+      std::memcpy(piece.to, reinterpret_cast<const uint8_t*>(piece.from), piece.len_bytes);
+      pulled += piece.len_bytes;
+    }
+    return pulled;
+  }
+};
+LocalPuller local_puller;
+
+[[nodiscard]] bool bytes_are_behind(const InFrame& frame) {
+  return frame.op == kBytesBehind;
 }
 
-/// Read once: others may write there.
+/// Messages that a frame tells of. @return 0: none, or more than there may be.
+[[nodiscard]] uint32_t parts_of(const InFrame& frame) {
+  const auto room = static_cast<uint32_t>(frame.length / sizeof(PullPart));
+  const uint32_t parts = bytes_are_behind(frame) ? frame.segments : room;
+  return parts <= std::min(room, kPullPartsMax) && frame_bytes(frame.length) <= frame.bytes ? parts
+                                                                                            : 0;
+}
+
+/// Read once: others may write there. Of bytes that are behind: their address here; a length of 0
+/// if they are not all there.
 [[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
   const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
-  return {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
+  PullPart part = {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
+  if (bytes_are_behind(frame)) {
+    const bool whole = part.address <= frame.length && part.length <= frame.length - part.address;
+    part.address += reinterpret_cast<uintptr_t>(frame.payload());
+    part.length = whole ? part.length : 0;
+  }
+  return part;
 }
 
 /// An entry of a dedicated ring, read once.
@@ -44,7 +71,8 @@ bool RxEngine::on_pull(Puller* puller, const InFrame& frame) {
   const bool first = runs_.empty();
   if (first ? !responder_.ready_for(frame, kAnswersMax)
             : runs_.size() == kRunsMax || frame.source != pulling_.source ||
-                  frame.dest != pulling_.dest || run_messages_ + parts > kPullsMax) {
+                  frame.dest != pulling_.dest || frame.op != pulling_.op ||
+                  run_messages_ + parts > kPullsMax) {
     return false;
   }
   if (first) {
@@ -53,6 +81,7 @@ bool RxEngine::on_pull(Puller* puller, const InFrame& frame) {
   }
   run_messages_ += parts;
   Run& run = runs_.emplace_back(Run{frame.at, frame.place, 0, Answer::kError});
+  puller = bytes_are_behind(frame) ? &local_puller : puller;
   if (puller != nullptr) {
     take_run(frame, *puller, run);
   }
@@ -70,7 +99,7 @@ bool RxEngine::ends_runs(const InFrame& frame) {
 
 void RxEngine::end_runs(Puller* puller) {
   if (pull_count_ != 0) {
-    end_pulls(*puller);
+    end_pulls(bytes_are_behind(pulling_) ? local_puller : *puller);
   }
   for (const Run& run : runs_) {
     this->count(run.answer);
@@ -147,7 +176,7 @@ uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair
     cookies_[run_cookies_] = entry.cookie;
     if (extent != part.length) {
       std::memset(to + part.length, 0, extent - part.length);
-    } else if ((part.length & addr_mask) == 0) {
+    } else if ((part.length & addr_mask) == 0 && !bytes_are_behind(frame)) {
       pull.count = take_alike(frame, taken, parts - taken, piece, pull);
       piece.len_bytes *= pull.count;
     }

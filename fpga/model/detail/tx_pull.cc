@@ -16,6 +16,9 @@ constexpr uint32_t kFirstBytesMin = 2048;
 /// the answer to the one before, the ring is slow.
 constexpr uint32_t kRunMin = 4;
 constexpr uint32_t kOrderedRunMin = 2;
+/// Payload of a run whose bytes are behind it: with a filler before it, it has room in the ring of
+/// 64 KiB between two processes.
+constexpr uint32_t kBehindMax = 30 * 1024;
 
 [[nodiscard]] bool may_be_pulled(const regs::TxDesc& desc) {
   const uint32_t control = desc.control;
@@ -23,6 +26,27 @@ constexpr uint32_t kOrderedRunMin = 2;
          Control::ssize.get(control) == kSsize256 && Control::inline_.get(control) == 0 &&
          Control::wide.get(control) == 0 && Control::addrs.get(control) == 0 &&
          Control::mbox.get(control) < regs::kMultiMailboxes && Control::prio.get(control) <= 2;
+}
+
+/// Whether the partner can read this process's memory.
+[[nodiscard]] bool pulls(const Flow& flow) {
+  return flow.way->pulls != nullptr && flow.way->pulls->load(std::memory_order_relaxed) != 0;
+}
+
+/// Messages of a run that are sent with their bytes behind: the next ones come with the answer.
+/// @param bytes of them, padded. @return how many, at least one.
+[[nodiscard]] uint32_t fit_behind(const PullRun& run, uint32_t* bytes) {
+  uint32_t count = 0;
+  uint32_t sum = 0;
+  for (uint32_t i = run.done; i < run.count; ++i, ++count) {
+    const uint32_t next = sum + padded(run.messages[i].length);
+    if (count != 0 && next + (count + 1) * sizeof(PullPart) > kBehindMax) {
+      break;
+    }
+    sum = next;
+  }
+  *bytes = sum;
+  return count;
 }
 
 }  // namespace
@@ -35,9 +59,13 @@ uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
   }
   Flow* const flow = core_.flow(pair, desc.dest_id);
   const uint32_t mbox = Control::mbox.get(desc.control);
-  if (flow == nullptr || flow->way->pulls == nullptr ||
-      flow->way->pulls->load(std::memory_order_relaxed) == 0 || flow->flies(mbox) ||
+  const bool ordered = Control::order.get(desc.control) != 0;
+  if (flow == nullptr || flow->way->pulls == nullptr || flow->flies(mbox) ||
       contexts_used_ >= core_.config.tx_contexts) {
+    return 0;
+  }
+  // Through the ring, too, a run spares those in order the wait for each other's answers.
+  if (!pulls(*flow) && !(ordered && flow->way->takes_bytes_behind)) {
     return 0;
   }
   const int letter = free_letter(*flow, mbox, true);
@@ -49,7 +77,7 @@ uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
   }
   PullRun& run = *flow->runs[mbox];
   const uint32_t found = collect_run(ring, count, run);
-  if (found < (Control::order.get(desc.control) != 0 ? kOrderedRunMin : kRunMin)) {
+  if (found < (ordered ? kOrderedRunMin : kRunMin)) {
     return 0;
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
@@ -98,14 +126,17 @@ uint32_t TxEngine::collect_run(const Ring& ring, uint32_t count, PullRun& run) {
 /// What is left of it. @return false: no room on the wire.
 bool TxEngine::send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   const PullRun& run = *flow.runs[place & 63];
-  const uint32_t left = run.count - run.done;
-  const auto length = static_cast<uint32_t>(left * sizeof(PullPart));
+  const bool behind = !pulls(flow) && flow.way->takes_bytes_behind;
+  uint32_t length = 0;
+  const uint32_t left = behind ? fit_behind(run, &length) : run.count - run.done;
+  length += static_cast<uint32_t>(left * sizeof(PullPart));
   Frame* const frame = flow.way->requests->reserve(frame_bytes(length));
   if (frame == nullptr) {
     return false;
   }
   uint8_t* to = frame->payload();
-  for (uint32_t i = run.done; i < run.count; ++i, to += sizeof(PullPart)) {
+  uint32_t at = static_cast<uint32_t>(left * sizeof(PullPart));  // of the bytes behind
+  for (uint32_t i = run.done; i < run.done + left; ++i, to += sizeof(PullPart)) {
     const PullRun::Message& message = run.messages[i];
     // What the partner will read, this card may read.
     const uint8_t* const bytes = core_.host.readable(message.addr, message.length);
@@ -113,11 +144,18 @@ bool TxEngine::send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
       settle(pair, flow, msg, place, Status::kHostReadFailed);
       return true;
     }
-    const PullPart part = {reinterpret_cast<uintptr_t>(bytes), message.length, 0};
+    PullPart part = {reinterpret_cast<uintptr_t>(bytes), message.length, 0};
+    if (behind) {
+      part.address = at;
+      std::memcpy(frame->payload() + at, bytes, message.length);
+      at += padded(message.length);
+    }
     std::memcpy(to, &part, sizeof(part));
   }
   frame->clear();
   frame->type = FrameType::kPull;
+  frame->op = behind ? kBytesBehind : 0;
+  frame->segments = static_cast<uint8_t>(left);
   frame->source = pair.dest_id;
   frame->dest = flow.dest_id;
   frame->length = static_cast<uint16_t>(length);

@@ -213,7 +213,8 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   for (uint32_t i = 0; i < link->ids; ++i) {
     Way& to = way(link->first_id + i);
     to.state = Way::kUp;
-    to.out = {&end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls};
+    to.out = {
+        &end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls, true};
     ++to.times;
     tell(to, true);
   }

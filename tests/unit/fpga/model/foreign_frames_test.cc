@@ -180,6 +180,50 @@ TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   }
 }
 
+/// Where the receiver may not read the sender's memory: nothing outside of the frame is read.
+TEST(ForeignFrames, ARunMayHaveItsBytesBehindIt) {
+  constexpr uint32_t kBytes = 512;
+  constexpr auto kOk = model::Answer::kDone;
+  constexpr auto kBad = model::Answer::kError;
+  const struct {
+    std::vector<model::PullPart> parts;
+    uint8_t segments;
+    uint16_t taken;
+    model::Answer answer;
+  } cases[] = {
+      {{{64, 200, 0}, {264, 100, 0}}, 2, 2, kOk},
+      {{{kBytes - 200, 200, 0}}, 1, 1, kOk},
+      {{{kBytes - 199, 200, 0}}, 1, 0, kBad},
+      {{{64, 200, 0}, {kBytes + 1, 1, 0}}, 2, 1, kBad},
+      {{{~0ull - 8, 200, 0}}, 1, 0, kBad},
+      {{{64, 0xFFFFFFFF, 0}}, 1, 0, kBad},
+      {{{64, 200, 0}}, 0, 0, kBad},
+      {{{64, 200, 0}}, kBytes / sizeof(model::PullPart) + 1, 0, kBad},
+  };
+  for (const auto& each : cases) {
+    FuzzCard card(false, 0);
+    card.start_all();
+    card.post_receive();
+    std::vector<uint8_t> bytes(kBytes, 0xCD);
+    std::memcpy(bytes.data(), each.parts.data(), each.parts.size() * sizeof(model::PullPart));
+    model::Frame frame = message_of(2, kBytes);
+    frame.type = model::FrameType::kPull;
+    frame.op = model::kBytesBehind;
+    frame.segments = each.segments;
+    ASSERT_TRUE(card.send(frame, bytes.data(), kBytes, false, true));
+    card.step(2);
+    const auto* const answer = reinterpret_cast<const model::Frame*>(card.answers());
+    EXPECT_EQ(answer->type, model::FrameType::kPulled);
+    EXPECT_EQ(answer->ssize, each.taken) << each.parts[0].address << ' ' << each.parts[0].length;
+    EXPECT_EQ(answer->op, static_cast<uint8_t>(each.answer));
+    for (uint32_t i = 0; i < each.taken; ++i) {
+      EXPECT_EQ(completion(card, i).status, 1u << 31);
+      EXPECT_EQ(completion(card, i).length, model::padded(each.parts[i].length));
+    }
+    card.check();
+  }
+}
+
 /// Counts calls.
 class CountingPuller final : public model::Puller {
  public:

@@ -1,12 +1,11 @@
 // Half-open connections over UDP: a process that is killed and started again at its port knows
 // nothing of the sessions that others still have with the one before.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <map>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/unit/lib/api/udp_fabric.hpp"
 
@@ -50,6 +49,36 @@ TEST(UdpRestart, AClientThatGoesOnAskingHearsOneResetAndThenTheNewServer) {
   third.start();
   ASSERT_NE(client.ask(after), "");
   EXPECT_EQ(client.errors, (Errors{{-ECONNRESET, 2}}));
+}
+
+/// Nobody answers for the context; the card does for the connection.
+TEST(UdpRestart, ANewProcessWithoutTheContextEndsTheSessionAndRefuses) {
+  const UdpFabric fabric(2);
+  Server first(fabric.card(1));
+  Pipe start;
+  Child second(
+      [&] {
+        api::Port port = open_port(fabric.card(1), 0, false, false);
+        for (;;) {
+          static_cast<void>(port.progress());
+          usleep(100);
+        }
+        return 0;
+      },
+      &start);
+  Asker client(fabric.card(2));
+  first.start();
+  ASSERT_NE(client.ask(), "");
+  client.errors.clear();
+  first.kill();
+  start.tell();
+  ASSERT_TRUE(wait_until([&] {
+    const int rc = client.context().send(rio_msg_address_of(1, 0), bytes_of("who"));
+    client.errors[rc] += 1;
+    static_cast<void>(client.context().wait(1));
+    return rc == -ECONNREFUSED;
+  }));
+  EXPECT_EQ(client.errors[-ECONNRESET], 1u);
 }
 
 }  // namespace

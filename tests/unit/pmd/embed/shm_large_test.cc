@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -98,6 +99,39 @@ TEST_P(ShmLarge, LandsWhereItBelongs) {
 INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
                          testing::Values("", ",pull=0", ",exact=1", ",quirks=0", ",stepping=thread",
                                          ",pcie=5"));
+
+/// Where nothing is pulled, messages in order go several at a time, too: else each waits for the
+/// answer to the one before, and both sides sleep and wake for each.
+TEST_F(Shm, MessagesInOrderThatAreNotPulledDoNotWaitForEachOther) {
+  constexpr uint16_t kMessages = 7;
+  constexpr uint16_t kBytes = 4096;
+  Member one("shm:x,id=1,pull=0");
+  Member two("shm:x,id=2,pull=0");
+  two.send(1, "I am here");
+  EXPECT_EQ(one.receive(), "2:I am here");
+  EXPECT_EQ(two.done(), Status::kOk);
+  pmd::DmaMemory memory;
+  ASSERT_EQ(two.endpoint().alloc(size_t{kMessages} * kBytes, kBytes, &memory), 0);
+  pmd::TxMessage messages[kMessages];
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    auto* const text = static_cast<char*>(memory.va) + size_t{i} * kBytes;
+    std::snprintf(text, kBytes, "%u", i);
+    messages[i] = {.iova = memory.iova + uint64_t{i} * kBytes,
+                   .cookie = 0,
+                   .dest_id = 1,
+                   .length_bytes = kBytes,
+                   .mbox = 0,
+                   .flags = pmd::TxFlags::kOrder};
+  }
+  ASSERT_EQ(two.endpoint().tx().burst(messages, kMessages), kMessages);
+  two.polls(16);
+  for (uint32_t i = 0; i < kMessages; ++i) {  // while the sender's card does nothing
+    EXPECT_EQ(one.receive(), "2:" + std::to_string(i));
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(two.done(), Status::kOk);
+  }
+}
 
 /// A partner that does not take long messages, whose sender closes its card and goes on: what its
 /// memory holds later on is not the messages.

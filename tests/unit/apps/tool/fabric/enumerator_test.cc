@@ -168,7 +168,7 @@ TEST(Enumerator, NoDestIdIsLeftButAHosts) {
   FabricMap map;
   EnumerateOptions options;
   options.host_id = 3;
-  const uint32_t kAll = 254;  // small ones
+  constexpr uint32_t kAll = 254;  // small ones
   fabric.own->words[Csr::kHostLock] = kNobody;
   fabric.second->words[Csr::kHostLock] = 0;
   for (uint32_t port = 3; port < 3 + kAll; ++port) {
