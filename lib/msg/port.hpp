@@ -142,8 +142,7 @@ class Port {
 
   /// The link to a peer, made if need be. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id);
-  /// @return null: there is no link to the peer yet.
-  [[nodiscard]] Link* known_link(uint32_t dest_id) const;
+  [[nodiscard]] Link* known_link(uint32_t dest_id) const;  ///< null: there is none yet
   /// Process the card's events, which tell of peers that have gone.
   void look_for_gone() { look_at_events(true); }
   /// The process at this destID is known to be `instance`: end a session with any other instance.
@@ -168,15 +167,14 @@ class Port {
   /// try when this has changed.
   [[nodiscard]] uint64_t activity() const;
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
-  /// For the memory of peers. Null: the card has no DMA queue. Who has something under way there
-  /// calls its progress().
+  /// For the memory of peers; null: the card has no DMA queue. Whatever waits there calls
+  /// progress().
   [[nodiscard]] Dma* dma() { return dma_.get(); }
   /// The user's memory, as the card reaches it. Null: no memory.
   [[nodiscard]] Registrations* registrations() {
     return start_large() == 0 ? memory_.get() : nullptr;
   }
-  /// Buffers that no share is set aside for.
-  [[nodiscard]] uint32_t unshared() const { return shares_.free(); }
+  [[nodiscard]] uint32_t unshared() const { return shares_.free(); }  ///< buffers of no share
 
  private:
   friend class Context;
@@ -388,8 +386,7 @@ class Port {
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;
-  /// Created when the first large data begins.
-  [[nodiscard]] Sender& sender();
+  [[nodiscard]] Sender& sender();  // once large data was begun, as receiver()
   [[nodiscard]] Receiver& receiver();
   [[nodiscard]] bool large_busy() const;
   [[nodiscard]] bool late_possible() const;

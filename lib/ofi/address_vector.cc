@@ -17,26 +17,32 @@ int insert_names(fid_av* av, const void* names, size_t count, fi_addr_t* out, ui
   return no_throw([&] {
     AddressVector& self = of<AddressVector>(av);
     const bool tells = (flags & FI_SYNC_ERR) != 0;
-    if ((flags & ~(FI_SYNC_ERR | FI_MORE)) != 0) {
+    if ((flags & ~(FI_SYNC_ERR | FI_MORE)) != 0 || (tells && self.has_events())) {
       return -FI_EBADFLAGS;
     }
     if ((names == nullptr && count != 0) || (tells && context == nullptr)) {
       return -FI_EINVAL;
     }
     const msg::Guard guard(self.domain().port());
+    if (self.has_events()) {
+      return self.insert_with_events(names, count, out, context);
+    }
     return self.insert(names, count, out, tells ? static_cast<int*>(context) : nullptr);
   });
 }
 int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* out,
                    uint64_t flags, void* context) {
   Name name{};
+  sockaddr_in socket{};
+  const Domain& domain = of<AddressVector>(av).domain();
   const int rc = no_throw([&] {
-    return node == nullptr && service == nullptr
-               ? -FI_EINVAL
-               : resolve({node, service, (flags & FI_NUMERICHOST) != 0},
-                         of<AddressVector>(av).domain().fabric(), true, &name);
+    const NodeService place = {node, service, (flags & FI_NUMERICHOST) != 0};
+    return node == nullptr && service == nullptr ? -FI_EINVAL
+           : domain.has_sockets() ? resolve_socket(place, domain.fabric(), true, &socket)
+                                  : resolve(place, domain.fabric(), true, &name);
   });
-  return rc == 0 ? insert_names(av, &name, 1, out, flags & ~FI_NUMERICHOST, context) : rc;
+  const void* const bytes = domain.has_sockets() ? static_cast<const void*>(&socket) : &name;
+  return rc == 0 ? insert_names(av, bytes, 1, out, flags & ~FI_NUMERICHOST, context) : rc;
 }
 int no_insert_symmetric(fid_av*, const char*, size_t, const char*, size_t, fi_addr_t*, uint64_t,
                         void*) {
@@ -55,7 +61,15 @@ int look_up(fid_av* av, fi_addr_t address, void* out, size_t* bytes) {
   const msg::Guard guard(self.domain().port());
   return self.look_up(address, out, bytes);
 }
-const char* to_text(fid_av*, const void* bytes, char* out, size_t* count) {
+const char* to_text(fid_av* av, const void* bytes, char* out, size_t* count) {
+  if (of<AddressVector>(av).domain().has_sockets()) {
+    sockaddr_in socket{};
+    const bool is_one = bytes != nullptr && read_socket(bytes, &socket) == 0;
+    const int length = is_one ? print_socket(socket, out, *count)
+                              : std::snprintf(out, *count, "fi_sockaddr_in://?");
+    *count = static_cast<size_t>(length) + 1;
+    return out;
+  }
   Name name{};
   if (bytes != nullptr) {
     std::memcpy(&name, bytes, sizeof(name));
@@ -66,10 +80,14 @@ const char* to_text(fid_av*, const void* bytes, char* out, size_t* count) {
   *count = static_cast<size_t>(length) + 1;
   return out;
 }
+int bind(struct fid* fid, struct fid* what, uint64_t flags) {
+  AddressVector& self = of<AddressVector>(fid);
+  const msg::Guard guard(self.domain().port());
+  return self.bind(*what, flags);
+}
 
 fi_ops object_ops = {
-    sizeof(fi_ops), close_object<AddressVector>, no_bind, no_control, no_ops_open, nullptr,
-    nullptr};
+    sizeof(fi_ops), close_object<AddressVector>, bind, no_control, no_ops_open, nullptr, nullptr};
 // Releases of libfabric have more calls, or fewer.
 fi_ops_av vector_ops = [] {
   fi_ops_av ops{};
@@ -85,55 +103,255 @@ fi_ops_av vector_ops = [] {
 
 }  // namespace
 
-AddressVector::AddressVector(Domain& domain, void* user_context)
-    : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops}, domain_(domain) {}
+AddressVector::AddressVector(Domain& domain, bool has_events, void* user_context)
+    : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops},
+      domain_(domain),
+      has_events_(has_events) {}
 
-int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
+int AddressVector::bind(struct fid& what, uint64_t flags) {
+  if (what.fclass != FI_CLASS_EQ || flags != 0) {
+    return what.fclass != FI_CLASS_EQ ? -FI_EINVAL : -FI_EBADFLAGS;
+  }
+  events_ = &of<EventQueue>(&what);
+  events_use_ = Use(*events_);
+  return 0;
+}
+
+/// A name may have the number of a closed endpoint. The news of that one's end has arrived: process
+/// it now, so that it ends the closed one's operations only.
+void AddressVector::hear() {
   constexpr uint32_t kLooksMax = 64;
-  int inserted = 0;
-  int first_error = 0;
-  // A name may have the number of a closed endpoint. The news of that one's end has arrived:
-  // process it now, so that it ends the closed one's operations only.
   for (uint32_t looks = 0; domain_.port().progress() != 0 && looks < kLooksMax;) {
     ++looks;
   }
   domain_.work();
-  peers_.reserve(peers_.size() + count);
-  names_.reserve(peers_.size() + count);
-  gone_.reserve(peers_.size() + count);
+}
+
+void AddressVector::add_row() {
+  peers_.push_back(kNobody);
+  names_.emplace_back();
+  gone_.push_back(kNobody);
+  if (domain_.has_sockets()) {
+    places_.emplace_back();
+  }
+}
+
+void AddressVector::drop_row() {
+  peers_.pop_back();
+  names_.pop_back();
+  gone_.pop_back();
+  if (domain_.has_sockets()) {
+    places_.pop_back();
+  }
+}
+
+bool AddressVector::is_place(size_t row) const {
+  return row < places_.size() && places_[row].address.sin_family != 0;
+}
+
+bool AddressVector::has_row(fi_addr_t address) const {
+  return find(address) != kNobody || (address < gone_.size() && gone_[address] != kNobody) ||
+         is_place(address);
+}
+
+size_t AddressVector::address_bytes() const {
+  return domain_.has_sockets() ? sizeof(sockaddr_in) : sizeof(Name);
+}
+
+int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
+  int inserted = 0;
+  int first_error = 0;
+  hear();
+  const size_t rows = peers_.size() + count;
+  peers_.reserve(rows);
+  names_.reserve(rows);
+  gone_.reserve(rows);
+  places_.reserve(domain_.has_sockets() ? rows : 0);
+  strangers_.clear();
   for (size_t i = 0; i < count; ++i) {
-    tag::Address address = kNobody;
-    Name name{};
-    int rc = read(static_cast<const uint8_t*>(names) + i * sizeof(Name), &name);
-    if (rc == -EHOSTUNREACH) {
-      pmd::log_error(
-          "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
-          "FI_RIO_CARD");
-    }
-    rc = rc == 0 ? find_out(name, &address) : rc;
+    const uint8_t* const at = static_cast<const uint8_t*>(names) + i * address_bytes();
+    add_row();
+    const int rc = domain_.has_sockets() ? insert_place(at) : insert_name(at);
     first_error = first_error == 0 ? rc : first_error;
-    const bool is_gone = rc == 0 && !take_place(name.owner, tag::dest_id_of(address));
-    if (rc == 0) {
-      ++inserted;
-    }
-    if (rc == 0 && !is_gone) {
-      numbers_.try_emplace(address, peers_.size());
-      forget_refusals(address);
-    }
+    inserted += rc == 0 ? 1 : 0;
     if (out != nullptr) {
-      out[i] = rc == 0 ? peers_.size() : FI_ADDR_NOTAVAIL;
+      out[i] = rc == 0 ? peers_.size() - 1 : FI_ADDR_NOTAVAIL;
     }
     if (errors != nullptr) {
       errors[i] = -rc;
     }
-    // A table has a row for each of them.
-    if (rc == 0 || out == nullptr) {
-      peers_.push_back(is_gone ? kNobody : address);
-      names_.push_back(name);
-      gone_.push_back(is_gone ? address : kNobody);
+    // A table has a row for each of them, unless its user sees the numbers.
+    if (rc != 0 && out != nullptr) {
+      drop_row();
     }
   }
-  return inserted == 0 && errors == nullptr ? first_error : inserted;
+  // Programs that name the format expect of it what other providers do: the number.
+  const bool says_why = inserted == 0 && errors == nullptr && !domain_.has_sockets();
+  return says_why ? first_error : inserted;
+}
+
+int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t* out,
+                                      void* context) {
+  if (events_ == nullptr) {
+    return -FI_ENOEQ;
+  }
+  std::vector<int> errors(count);
+  fi_eq_entry done{};
+  done.fid = &fid;
+  done.context = context;
+  done.data = static_cast<uint64_t>(insert(names, count, out, errors.data()));
+  for (size_t i = 0; i < count; ++i) {
+    if (errors[i] != 0) {
+      fi_eq_err_entry error{};
+      error.fid = done.fid;
+      error.context = context;
+      error.data = i;
+      error.err = errors[i];
+      events_->write_error(error);
+    }
+  }
+  events_->write(FI_AV_COMPLETE, &done, sizeof(done));
+  return 0;
+}
+
+/// Fill in the last row. @param bytes foreign.
+int AddressVector::insert_name(const void* bytes) {
+  Name name{};
+  tag::Address address = kNobody;
+  int rc = read(bytes, &name);
+  if (rc == -EHOSTUNREACH) {
+    pmd::log_error(
+        "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
+        "FI_RIO_CARD");
+  }
+  rc = rc == 0 ? find_out(name, &address) : rc;
+  if (rc == 0) {
+    static_cast<void>(settle(peers_.size() - 1, name, address));  // one that is gone has a row, too
+  }
+  return rc;
+}
+
+/// Fill in the last row. Its endpoint is looked for when it is used: programs insert addresses of
+/// peers that have not started. @param bytes foreign.
+int AddressVector::insert_place(const void* bytes) {
+  sockaddr_in address{};
+  const int rc = read_socket(bytes, &address);
+  if (rc != 0 || address.sin_port == 0) {
+    pmd::log_error(
+        "rio: an address is refused: this domain has FI_SOCKADDR_IN, the IPv4 address of one "
+        "machine and a port above 0");
+    return -EINVAL;
+  }
+  places_.back().address = address;
+  return 0;
+}
+
+/// A row has a peer. @return 0, -ECONNRESET: the peer is gone.
+int AddressVector::settle(size_t row, const Name& name, tag::Address address) {
+  names_[row] = name;
+  gone_[row] = kNobody;
+  if (!take_place(name.owner, tag::dest_id_of(address))) {
+    gone_[row] = address;
+    return -ECONNRESET;
+  }
+  peers_[row] = address;
+  numbers_.try_emplace(address, row);
+  forget_refusals(address);
+  return 0;
+}
+
+/// The endpoint that serves a place now.
+int AddressVector::find_server(size_t row, Name* name, tag::Address* out) {
+  const sockaddr_in& address = places_[row].address;
+  if (!is_own(address.sin_addr)) {
+    return -EHOSTUNREACH;
+  }
+  int rc = find_service(domain_.fabric(), ntohs(address.sin_port), name);
+  rc = rc == 0 ? read_name(name, domain_.fabric(), name) : rc;
+  return rc == 0 ? find_out(*name, out) : rc;
+}
+
+void AddressVector::tell_unreached(Place& place, int rc) {
+  if (std::exchange(place.is_told, true)) {
+    return;
+  }
+  char text[64];
+  print_socket(place.address, text, sizeof(text));
+  if (rc == -EHOSTUNREACH) {
+    pmd::log_error(
+        "rio: %s is on another machine; FI_SOCKADDR_IN ends at the machine: leave addr_format "
+        "FI_FORMAT_UNSPEC, and exchange the names that fi_getname() gives",
+        text);
+  } else if (rc == -ECONNREFUSED) {
+    pmd::log_error(
+        "rio: no endpoint of this user serves %s on this fabric; start the server first, and with "
+        "the same FI_RIO_FABRIC or FI_RIO_CARD",
+        text);
+  }
+}
+
+int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
+  return no_throw([&] {
+    if (!is_place(address)) {
+      *out = kNobody;
+      return address < gone_.size() && gone_[address] != kNobody ? -FI_ECONNRESET : -FI_EINVAL;
+    }
+    hear();
+    Name name{};
+    tag::Address found = kNobody;
+    int rc = find_server(address, &name, &found);
+    rc = rc == 0 ? settle(address, name, found) : rc;
+    if (rc != 0) {
+      tell_unreached(places_[address], rc);
+      return rc;
+    }
+    places_[address].is_told = false;
+    *out = found;
+    return 0;
+  });
+}
+
+/// A peer that serves a place may send before anything was sent there: it serves the place since
+/// before it could send, so one look for each sender is enough.
+[[gnu::noinline]] fi_addr_t AddressVector::number_of_slow(tag::Address source) {
+  constexpr size_t kStrangersMax = 4096;
+  fi_addr_t number = FI_ADDR_NOTAVAIL;
+  const int rc = no_throw([&] {
+    const msg::Link* const link = domain_.port().known_link(tag::dest_id_of(source));
+    const uint32_t instance = link == nullptr ? 0 : link->instance;
+    const auto known = strangers_.find(source);
+    if (known != strangers_.end() && known->second == instance) {
+      return 0;
+    }
+    for (size_t row = 0; row < places_.size(); ++row) {
+      Name name{};
+      tag::Address found = kNobody;
+      if (peers_[row] == kNobody && is_place(row) && find_server(row, &name, &found) == 0 &&
+          found == source && settle(row, name, found) == 0) {
+        number = row;
+        return 0;
+      }
+    }
+    if (strangers_.size() >= kStrangersMax) {
+      strangers_.clear();
+    }
+    strangers_[source] = instance;
+    return 0;
+  });
+  return rc == 0 ? number : FI_ADDR_NOTAVAIL;
+}
+
+void AddressVector::check_again(tag::Address peer) {
+  for (size_t row = 0; row < places_.size(); ++row) {
+    Name now{};
+    if (peers_[row] == kNobody || peers_[row] != peer ||
+        (find_service(domain_.fabric(), ntohs(places_[row].address.sin_port), &now) == 0 &&
+         std::memcmp(&now, &names_[row], sizeof(now)) == 0)) {
+      continue;
+    }
+    peers_[row] = kNobody;
+    numbers_.erase(peer);
+  }
 }
 
 int AddressVector::read(const void* bytes, Name* out) {
@@ -225,10 +443,14 @@ bool AddressVector::take_place(uint32_t owner, uint32_t dest_id) {
 int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const tag::Address gone = find(addresses[i]);
-    if (gone == kNobody && refusal(addresses[i]) == -FI_EINVAL) {
+    if (!has_row(addresses[i])) {
       return -FI_EINVAL;
     }
-    if (std::exchange(gone_[addresses[i]], kNobody) != kNobody) {
+    if (is_place(addresses[i])) {
+      places_[addresses[i]] = {};
+    }
+    gone_[addresses[i]] = kNobody;
+    if (gone == kNobody) {
       continue;
     }
     peers_[addresses[i]] = kNobody;
@@ -240,27 +462,25 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
   return 0;
 }
 
-int AddressVector::refusal(fi_addr_t address) const {
-  return address < gone_.size() && gone_[address] != kNobody ? -FI_ECONNRESET : -FI_EINVAL;
-}
-
 int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
-  if (find(address) == kNobody && refusal(address) == -FI_EINVAL) {
+  if (!has_row(address)) {
     return -FI_EINVAL;
   }
-  const Name& name = names_[address];
-  std::memcpy(out, &name, std::min(*bytes, sizeof(name)));
-  *bytes = sizeof(name);
+  const void* const from =
+      is_place(address) ? static_cast<const void*>(&places_[address].address) : &names_[address];
+  std::memcpy(out, from, std::min(*bytes, address_bytes()));
+  *bytes = address_bytes();
   return 0;
 }
 
 int open_address_vector(fid_domain* domain, fi_av_attr* attr, fid_av** out, void* user_context) {
   return no_throw([&] {
-    if (attr != nullptr &&
-        (attr->name != nullptr || attr->rx_ctx_bits != 0 || (attr->flags & ~FI_SYMMETRIC) != 0)) {
+    if (attr != nullptr && (attr->name != nullptr || attr->rx_ctx_bits != 0 ||
+                            (attr->flags & ~(FI_SYMMETRIC | FI_EVENT)) != 0)) {
       return -FI_ENOSYS;
     }
-    *out = new AddressVector(of<Domain>(domain), user_context);
+    const bool has_events = attr != nullptr && (attr->flags & FI_EVENT) != 0;
+    *out = new AddressVector(of<Domain>(domain), has_events, user_context);
     return 0;
   });
 }

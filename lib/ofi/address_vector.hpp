@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "lib/ofi/domain.hpp"
+#include "lib/ofi/event_queue.hpp"
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
+#include "lib/ofi/socket_address.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -17,17 +19,30 @@ class AddressVector : public fid_av, public Used {
  public:
   using Fid = fid_av;
 
-  AddressVector(Domain& domain, void* user_context);
+  /// @param has_events whether insertions are told in an event queue: FI_EVENT.
+  AddressVector(Domain& domain, bool has_events, void* user_context);
 
-  /// Under a Guard. As fi_av_insert(). @param names `count` of them, each a Name or a name of a
-  /// service. @param errors null, or one for each. @return how many were accepted; without
-  /// `errors`, if none was, the error of the first.
+  /// Under a Guard. As fi_av_bind().
+  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
+  [[nodiscard]] bool has_events() const { return has_events_; }
+  /// Under a Guard. As fi_av_insert(). @param names `count` of them, in the domain's format: as
+  /// Name, or names of services; or as sockaddr_in. @param errors null, or one for each. @return
+  /// how many were not refused; of our own format without `errors`, why the first was refused if
+  /// all were.
   int insert(const void* names, size_t count, fi_addr_t* out, int* errors);
+  /// Under a Guard. insert() of a vector with FI_EVENT. @return 0; -FI_ENOEQ.
+  int insert_with_events(const void* names, size_t count, fi_addr_t* out, void* context);
   /// Under a Guard. @return 0, -FI_EINVAL.
   int remove(const fi_addr_t* addresses, size_t count);
-  /// Why find() has no peer for an address. @return -FI_ECONNRESET: a process named later has its
-  /// destID; else -FI_EINVAL.
-  [[nodiscard]] int refusal(fi_addr_t address) const;
+  /// Under a Guard, from a call of the user's. Where find() says kNobody: looks for the endpoint
+  /// that serves a row's service. @return 0; -FI_ECONNREFUSED: none does; -FI_EHOSTUNREACH: the row
+  /// is of another machine; -FI_ECONNRESET: another process has the row's place, whose name was
+  /// inserted after it; -FI_EINVAL: no such row.
+  [[nodiscard]] int find_slow(fi_addr_t address, tag::Address* out);
+  /// Under a Guard. Something for or from a peer has failed. A row whose service another endpoint
+  /// serves now, or none, is looked for anew when it is used. @param peer context of tagged
+  /// messages.
+  void check_again(tag::Address peer);
   /// As fi_av_lookup().
   int look_up(fi_addr_t address, void* out, size_t* bytes) const;
 
@@ -35,11 +50,14 @@ class AddressVector : public fid_av, public Used {
   [[nodiscard]] tag::Address find(fi_addr_t address) const {
     return address < peers_.size() ? peers_[address] : kNobody;
   }
-  /// Who sent. @param source context of tagged messages. @return FI_ADDR_NOTAVAIL: nobody inserted
-  /// him.
-  [[nodiscard]] fi_addr_t number_of(tag::Address source) const {
+  /// The row of a message's sender. @param source context of tagged messages. @return
+  /// FI_ADDR_NOTAVAIL: the sender was not inserted.
+  [[nodiscard]] fi_addr_t number_of(tag::Address source) {
     const auto found = numbers_.find(source);
-    return found == numbers_.end() ? FI_ADDR_NOTAVAIL : found->second;
+    if (found == numbers_.end()) {
+      return places_.empty() ? FI_ADDR_NOTAVAIL : number_of_slow(source);
+    }
+    return found->second;
   }
 
   [[nodiscard]] Domain& domain() { return domain_; }
@@ -50,18 +68,41 @@ class AddressVector : public fid_av, public Used {
  private:
   Domain& domain_;
   Use use_{domain_};
+  /// A row that was inserted as FI_SOCKADDR_IN.
+  struct Place {
+    sockaddr_in address{};  // family 0: no row
+    bool is_told = false;   // the log says why it is not reached
+  };
+
+  void hear();
+  void add_row();
+  void drop_row();
+  [[nodiscard]] bool has_row(fi_addr_t address) const;
+  [[nodiscard]] bool is_place(size_t row) const;
+  [[nodiscard]] size_t address_bytes() const;
   [[nodiscard]] int read(const void* bytes, Name* out);
+  [[nodiscard]] int insert_name(const void* bytes);
+  [[nodiscard]] int insert_place(const void* bytes);
+  [[nodiscard]] int settle(size_t row, const Name& name, tag::Address address);
+  [[nodiscard]] int find_server(size_t row, Name* name, tag::Address* out);
+  void tell_unreached(Place& place, int rc);
+  [[nodiscard]] fi_addr_t number_of_slow(tag::Address source);
   [[nodiscard]] int find_out(const Name& name, tag::Address* out);
   void forget_refusals(tag::Address first);
   [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
-  // Columns of one table. A peer is gone once another process was inserted with its destID.
-  std::vector<tag::Address> peers_;  // kNobody: removed, or gone
-  std::vector<Name> names_;          // as they were inserted
-  std::vector<tag::Address> gone_;   // former address of a peer that is gone; else kNobody
+  // Columns of a table. A peer is gone once another process was named for its destID.
+  std::vector<tag::Address> peers_;  // kNobody: removed, gone, or a place that was not used yet
+  std::vector<Name> names_;          // as they were inserted, or as services name their endpoints
+  std::vector<tag::Address> gone_;   // where a peer was that is gone; else kNobody
+  std::vector<Place> places_;        // only of domains with FI_SOCKADDR_IN; else empty
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
-  std::unordered_map<uint32_t, uint32_t> owners_;  // by destID: Name::owner of the name inserted
-                                                   // last
+  // Senders that are in no row, by the process (Link::instance) that was looked for.
+  std::unordered_map<tag::Address, uint32_t> strangers_;
+  std::unordered_map<uint32_t, uint32_t> owners_;  // of destIDs: Name::owner of the last name
+  bool has_events_;
+  EventQueue* events_ = nullptr;
+  Use events_use_;
 };
 
 int open_address_vector(fid_domain* domain, fi_av_attr* attr, fid_av** out, void* user_context);

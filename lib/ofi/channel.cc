@@ -50,6 +50,13 @@ int Channel::enable(Domain& domain, uint32_t first_context) {
                                config, &tag_);
 }
 
+[[gnu::noinline]] int Channel::find_slow(fi_addr_t peer, tag::Address* out) {
+  tag::Address first = nobody();
+  const int rc = bound_.av->find_slow(peer, &first);
+  *out = rc == 0 ? first + offset_ : nobody();
+  return rc;
+}
+
 void Channel::forget_former(uint32_t dest_id) {
   if (tag_ == nullptr) {
     return;
@@ -90,10 +97,15 @@ ssize_t Channel::inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immedi
 
 ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
                       void* context, uint64_t flags, bool tells) {
-  const tag::Address peer = address_of(to);
-  SendOperation* const operation = peer == nobody() ? nullptr : sends_.get();
+  tag::Address peer = address_of(to);
+  if (peer == nobody()) [[unlikely]] {
+    if (const int rc = find_slow(to, &peer); rc != 0) {
+      return rc;
+    }
+  }
+  SendOperation* const operation = sends_.get();
   if (operation == nullptr) {
-    return peer == nobody() ? bound_.av->refusal(to) : -FI_ENOMEM;
+    return -FI_ENOMEM;
   }
   operation->user = context;
   operation->tells = tells;
@@ -119,6 +131,8 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
     sends_.put(operation);
     if (rc == -EAGAIN) {
       sched_yield();  // Open MPI comes again at once, and the peer may wait for this CPU
+    } else {
+      bound_.av->check_again(peer - offset_);
     }
     return rc;
   }
@@ -134,7 +148,9 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const 
   iovec buffer = {};
   tag::Address from = nobody();
   if (!find_source(source, &from)) {
-    return bound_.av->refusal(source);
+    if (const int rc = find_slow(source, &from); rc != 0) {
+      return rc;
+    }
   }
   if ((flags & FI_MULTI_RECV) != 0 && to.count != 1) {
     return -FI_EINVAL;
@@ -186,7 +202,9 @@ ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* con
   tag::MessageInfo info{};
   tag::Pattern wanted = {tag, ignore, nobody()};
   if (!find_source(source, &wanted.source)) {
-    return bound_.av->refusal(source);
+    if (const int rc = find_slow(source, &wanted.source); rc != 0) {
+      return rc;
+    }
   }
   if (bound_.rx == nullptr) {
     return -FI_ENOCQ;
@@ -291,18 +309,20 @@ void Channel::tell_sent(void* context, int error, bool tells) {
   completion.error = error;
 }
 
-/// Once of each peer: launchers do not always say who was the first to die.
-[[gnu::noinline]] void Channel::say_gone(tag::Address peer, int status) {
+/// Something for or from a peer has failed. A peer that is gone is told of once: launchers do not
+/// always say which process was the first to die.
+[[gnu::noinline]] void Channel::on_failure(tag::Address peer, int status) {
   const bool gone = status == -ECONNRESET || status == -EHOSTUNREACH || status == -ETIMEDOUT;
   if (gone && peer != tag::kAnySource && said_gone_.insert(peer).second) {
     pmd::log_error("rio: the peer with destID %u %s", tag::dest_id_of(peer),
                    status == -ECONNRESET ? "has gone, or was started anew" : "does not answer");
   }
+  bound_.av->check_again(peer - offset_);
 }
 
 void Channel::finish(SendOperation& operation) {
   if (operation.status != 0) [[unlikely]] {
-    say_gone(operation.to, operation.status);
+    on_failure(operation.to, operation.status);
   }
   tell_sent(operation.user, error_of(operation.status), operation.tells);
   sends_.put(&operation);
@@ -363,7 +383,7 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
 
 void Channel::finish(RecvOperation& operation) {
   if (operation.status != 0) [[unlikely]] {
-    say_gone(operation.source, operation.status);
+    on_failure(operation.source, operation.status);
   }
   if (operation.copy != nullptr) [[unlikely]] {
     scatter(operation);

@@ -134,6 +134,8 @@ class Channel {
     *out = address_of(source);
     return *out != nobody();
   }
+  /// Where address_of() knows nobody. As AddressVector::find_slow().
+  [[nodiscard]] int find_slow(fi_addr_t peer, tag::Address* out);
   [[nodiscard]] RecvOperation* begin(void* context, uint64_t flags, const Buffers& to,
                                      iovec* buffer);
   [[nodiscard]] ssize_t begun(int rc, RecvOperation& operation) {
@@ -147,7 +149,7 @@ class Channel {
   [[nodiscard]] ssize_t post(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                              const Buffers& from, void* context, uint64_t flags, bool tells);
   void tell_sent(void* context, int error, bool tells);
-  void say_gone(tag::Address peer, int status);
+  void on_failure(tag::Address peer, int status);
   void tell_found(const tag::MessageInfo* info, uint64_t tag, void* context, uint64_t flags);
   void finish(SendOperation& operation);
   static void scatter(const RecvOperation& operation);
@@ -169,7 +171,9 @@ inline ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore,
                                 size_t bytes, void* context, uint64_t flags) {
   tag::Address from = nobody();
   if (!find_source(source, &from)) [[unlikely]] {
-    return bound_.av->refusal(source);
+    if (const int rc = find_slow(source, &from); rc != 0) {
+      return rc;
+    }
   }
   RecvOperation* const operation = receives_.get();
   if (operation == nullptr) [[unlikely]] {

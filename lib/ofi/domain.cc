@@ -13,6 +13,7 @@
 #include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/provider.hpp"
 #include "lib/ofi/releases.hpp"
+#include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -95,6 +96,7 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   // questions.
   domain->next_question_ = domain->port_->instance();
   domain->fabric_ = fabric_mark(fabric_of(config.card));
+  domain->has_sockets_ = is_socket_format(info.addr_format);
   if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
     return rc;
   }

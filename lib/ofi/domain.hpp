@@ -38,6 +38,8 @@ class Domain : public fid_domain, public Used {
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
   [[nodiscard]] uint16_t fabric() const { return fabric_; }
+  /// Whether its addresses are FI_SOCKADDR_IN.
+  [[nodiscard]] bool has_sockets() const { return has_sockets_; }
 
   /// Hot. Under a Guard. The user looks: lets all endpoints work.
   void progress() {
@@ -73,6 +75,7 @@ class Domain : public fid_domain, public Used {
   uint64_t border_ = 0;
   uint64_t rma_border_ = 0;
   uint16_t fabric_ = 0;
+  bool has_sockets_ = false;
   uint32_t endpoints_end_ = 0;
   uint32_t next_number_ = 0;  // where the search for a free one begins
   uint32_t next_question_ = 0;

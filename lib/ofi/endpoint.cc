@@ -7,6 +7,7 @@
 #include "lib/ofi/counter.hpp"
 #include "lib/ofi/name.hpp"
 #include "lib/ofi/resolve.hpp"
+#include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -157,6 +158,9 @@ int Endpoint::create(Domain& domain, const fi_info& info, void* user_context,
 /// Read the source address: the service to serve, or a name that the endpoint had before. @param
 /// number set to that of the name.
 int Endpoint::take_source(const fi_info& info, int* number) {
+  if (domain_.has_sockets()) {
+    return take_socket(info);
+  }
   if (info.src_addr == nullptr) {
     return 0;
   }
@@ -182,6 +186,39 @@ int Endpoint::take_source(const fi_info& info, int* number) {
   }
   *number = name.endpoint;
   return 0;
+}
+
+/// The source address in FI_SOCKADDR_IN. Its port is the service, and its only name: it is needed.
+int Endpoint::take_socket(const fi_info& info) {
+  sockaddr_in source = make_socket({}, 0);
+  needs_service_ = true;
+  if (info.src_addr != nullptr &&
+      (info.src_addrlen != sizeof(source) || read_socket(info.src_addr, &source) != 0)) {
+    pmd::log_error(
+        "rio: the source address is no FI_SOCKADDR_IN, as this domain has it; take src_addr from "
+        "fi_getinfo()");
+    return -FI_EINVAL;
+  }
+  if (!is_own(source.sin_addr)) {
+    pmd::log_error("rio: the source address is that of another machine; leave it out");
+    return -FI_EADDRNOTAVAIL;
+  }
+  service_ = ntohs(source.sin_port);
+  own_ipv4_ = source.sin_addr.s_addr == INADDR_ANY ? own_ipv4() : source.sin_addr;
+  return 0;
+}
+
+/// Be found by a service, if one is asked for or the format has no other names.
+int Endpoint::serve() {
+  if (service_ == 0 && !domain_.has_sockets()) {
+    return 0;
+  }
+  Name name{};
+  if (!make_name(domain_, static_cast<uint32_t>(number_), &name)) {
+    return -FI_EOTHER;
+  }
+  return service_ != 0 ? Service::claim(domain_.fabric(), service_, name, needs_service_, &served_)
+                       : Service::claim_any(domain_.fabric(), name, &service_, &served_);
 }
 
 Endpoint::~Endpoint() {
@@ -271,17 +308,9 @@ int Endpoint::enable() {
   }
   const auto number = static_cast<uint32_t>(number_);
   const uint32_t first = number * kContextsOfEndpoint;
-  if (service_ != 0) {
-    Name name{};
-    const int rc = make_name(domain_, number, &name)
-                       ? Service::claim(domain_.fabric(), service_, name, needs_service_, &served_)
-                       : -FI_EOTHER;
-    if (rc != 0) {
-      return rc;
-    }
-  }
-  // Peers that find the service at once are served after this call, which holds the Guard.
-  int rc = (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : 0;
+  // Peers that find the service at once are heard after this call, which has the Guard.
+  int rc = serve();
+  rc = rc == 0 && (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : rc;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
   const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
   rc = rc == 0 && remote ? remote_.enable(domain_, first) : rc;
@@ -297,9 +326,14 @@ int Endpoint::name(void* out, size_t* bytes) const {
     return -FI_EOPBADSTATE;
   }
   const size_t room = *bytes;
-  *bytes = sizeof(Name);
-  if (room < sizeof(Name) || out == nullptr) {
+  *bytes = domain_.has_sockets() ? sizeof(sockaddr_in) : sizeof(Name);
+  if (room < *bytes || out == nullptr) {
     return -FI_ETOOSMALL;
+  }
+  if (domain_.has_sockets()) {
+    const sockaddr_in socket = make_socket(own_ipv4_, service_);
+    std::memcpy(out, &socket, sizeof(socket));
+    return 0;
   }
   Name name{};
   if (!make_name(domain_, static_cast<uint32_t>(number_), &name)) {

@@ -2,6 +2,8 @@
 /// fi_endpoint(): an endpoint of reliable datagrams (RDM).
 #pragma once
 
+#include <netinet/in.h>
+
 #include <memory>
 #include <vector>
 
@@ -56,6 +58,8 @@ class Endpoint : public fid_ep {
  private:
   Endpoint(Domain& domain, const fi_info& info, void* user_context);
   [[nodiscard]] int take_source(const fi_info& info, int* number);
+  [[nodiscard]] int take_socket(const fi_info& info);
+  [[nodiscard]] int serve();
   [[nodiscard]] int bind_vector(AddressVector& av);
   [[nodiscard]] int bind_counter(Counter& counter, uint64_t flags);
   [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
@@ -66,7 +70,8 @@ class Endpoint : public fid_ep {
   std::vector<Use> uses_;  // of what it is bound to
   uint64_t caps_;
   int number_ = -1;       // among the domain's
-  uint16_t service_ = 0;  // service that it is to serve; 0: none
+  uint16_t service_ = 0;  // that it is to serve; 0: none, and with FI_SOCKADDR_IN any
+  in_addr own_ipv4_{};    // with FI_SOCKADDR_IN: what fi_getname() says beside the service
   bool needs_service_ = false;
   bool enabled_ = false;
   std::unique_ptr<Service> served_;

@@ -15,8 +15,8 @@ ssize_t read_later(fid_eq* eq, uint32_t* event, void* out, size_t count, int tim
                    uint64_t flags) {
   return of<EventQueue>(eq).read(event, out, count, flags, timeout_ms);
 }
-ssize_t read_error(fid_eq*, fi_eq_err_entry*, uint64_t) {
-  return -FI_EAGAIN;  // there are none
+ssize_t read_error(fid_eq* eq, fi_eq_err_entry* out, uint64_t) {
+  return of<EventQueue>(eq).read_error(out);
 }
 ssize_t write_event(fid_eq* eq, uint32_t event, const void* bytes, size_t count, uint64_t) {
   const int rc = no_throw([&] {
@@ -47,8 +47,28 @@ EventQueue::EventQueue(Used& fabric, void* user_context)
 void EventQueue::write(uint32_t event, const void* bytes, size_t count) {
   const auto* const at = static_cast<const uint8_t*>(bytes);
   const std::lock_guard lock(mutex_);
-  events_.push_back({event, std::vector<uint8_t>(at, at + count)});
+  events_.push_back({event, std::vector<uint8_t>(at, at + count), false});
   news_.notify_one();
+}
+
+void EventQueue::write_error(const fi_eq_err_entry& error) {
+  const auto* const at = reinterpret_cast<const uint8_t*>(&error);
+  const std::lock_guard lock(mutex_);
+  events_.push_back({0, std::vector<uint8_t>(at, at + sizeof(error)), true});
+  news_.notify_one();
+}
+
+ssize_t EventQueue::read_error(fi_eq_err_entry* out) {
+  const std::lock_guard lock(mutex_);
+  if (events_.empty() || !events_.front().is_error) {
+    return -FI_EAGAIN;
+  }
+  fi_eq_err_entry error;
+  std::memcpy(&error, events_.front().bytes.data(), sizeof(error));
+  events_.pop_front();
+  error.err_data = out->err_data;  // the user's buffer, into which nothing goes
+  *out = error;
+  return sizeof(error);
 }
 
 ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flags, int timeout_ms) {
@@ -60,6 +80,9 @@ ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flag
     return -FI_EAGAIN;
   }
   const Event& first = events_.front();
+  if (first.is_error) {
+    return -FI_EAVAIL;
+  }
   if (count < first.bytes.size()) {
     return -FI_ETOOSMALL;
   }

@@ -1,6 +1,6 @@
 /// @file
-/// fi_eq_open(): events of control calls. Those of this provider end at once, so what is in it is
-/// what the user wrote, and errors of address vectors.
+/// fi_eq_open(): events of control calls. Only address vectors have some; the rest is what the user
+/// wrote.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +22,10 @@ class EventQueue : public fid_eq, public Used {
 
   /// As fi_eq_write().
   void write(uint32_t event, const void* bytes, size_t count);
+  /// An error, which fi_eq_readerr() gives in its turn.
+  void write_error(const fi_eq_err_entry& error);
+  /// As fi_eq_readerr().
+  [[nodiscard]] ssize_t read_error(fi_eq_err_entry* out);
   /// As fi_eq_read() and fi_eq_sread(). @param timeout_ms negative: for ever.
   [[nodiscard]] ssize_t read(uint32_t* event, void* out, size_t count, uint64_t flags,
                              int timeout_ms);
@@ -29,7 +33,8 @@ class EventQueue : public fid_eq, public Used {
  private:
   struct Event {
     uint32_t event;
-    std::vector<uint8_t> bytes;
+    std::vector<uint8_t> bytes;  // of an error: a fi_eq_err_entry
+    bool is_error;
   };
 
   Use fabric_;

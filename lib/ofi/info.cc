@@ -6,11 +6,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
 #include "lib/ofi/releases.hpp"
 #include "lib/ofi/resolve.hpp"
+#include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -68,7 +70,8 @@ constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 }
 
 [[nodiscard]] bool fits(const fi_info& hints, const std::string& name, uint32_t version) {
-  return within(hints.caps, kCaps) && hints.addr_format == FI_FORMAT_UNSPEC &&
+  return within(hints.caps, kCaps) &&
+         (hints.addr_format == FI_FORMAT_UNSPEC || is_socket_format(hints.addr_format)) &&
          (hints.tx_attr == nullptr || fits(*hints.tx_attr)) &&
          (hints.rx_attr == nullptr || fits(*hints.rx_attr)) &&
          (hints.ep_attr == nullptr || fits(*hints.ep_attr)) &&
@@ -165,7 +168,8 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
     info.caps |= kRemoteWays;
   }
   info.caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
-  info.addr_format = FI_FORMAT_UNSPEC;
+  const bool has_sockets = hints != nullptr && is_socket_format(hints->addr_format);
+  info.addr_format = has_sockets ? FI_SOCKADDR_IN : FI_FORMAT_UNSPEC;
   describe(*info.tx_attr, hints, info.caps);
   describe(*info.rx_attr, hints, info.caps);
   describe(*info.ep_attr);
@@ -176,7 +180,16 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr ? 0 : -FI_ENOMEM;
 }
 
-/// The place that fi_getinfo() was asked to resolve, and hints that take its place.
+/// Bytes of an address, in the format that was asked for.
+using Address = std::vector<uint8_t>;
+
+template <class T>
+[[nodiscard]] Address bytes_of(const T& address) {
+  const auto* const at = reinterpret_cast<const uint8_t*>(&address);
+  return {at, at + sizeof(address)};
+}
+
+/// What fi_getinfo() was asked to resolve, and the hints that take its place.
 struct Question {
   const char* node;
   const char* service;
@@ -192,29 +205,46 @@ struct Question {
            hints->fabric_attr->prov_name != nullptr &&
            std::string_view(hints->fabric_attr->prov_name) == provider().name;
   }
-  [[nodiscard]] int resolve_place(Name* out) const {
-    return resolve({node, service, (flags & FI_NUMERICHOST) != 0}, fabric, is_for_us(), out);
+  [[nodiscard]] bool has_sockets() const {
+    return hints != nullptr && is_socket_format(hints->addr_format);
+  }
+  [[nodiscard]] int resolve_place(Address* out) const {
+    const NodeService place = {node, service, (flags & FI_NUMERICHOST) != 0};
+    Name name{};
+    sockaddr_in socket{};
+    const int rc = has_sockets() ? resolve_socket(place, fabric, is_for_us(), &socket)
+                                 : resolve(place, fabric, is_for_us(), &name);
+    *out = has_sockets() ? bytes_of(socket) : bytes_of(name);
+    return rc;
+  }
+  /// Foreign bytes of hints. @return 0, -FI_ENODATA: no address of ours.
+  [[nodiscard]] int check_address(const void* address, size_t bytes, Address* out) const {
+    Name name{};
+    sockaddr_in socket{};
+    const bool is_ours = has_sockets()
+                             ? bytes == sizeof(socket) && read_socket(address, &socket) == 0 &&
+                                   is_own(socket.sin_addr)
+                             : bytes == sizeof(name) && read_address(address, fabric, &name) == 0;
+    *out = has_sockets() ? bytes_of(socket) : bytes_of(name);
+    return is_ours ? 0 : -FI_ENODATA;
   }
 };
 
-/// Read an address of foreign bytes from the hints. @return 0; -FI_ENODATA: not an address of ours.
-[[nodiscard]] int check_address(const void* address, size_t bytes, uint16_t fabric, Name* out) {
-  return bytes == sizeof(Name) && read_address(address, fabric, out) == 0 ? 0 : -FI_ENODATA;
-}
-
-[[nodiscard]] int source_of(const Question& asked, Name* out) {
-  *out = name_of_service(asked.fabric, 0, false);
+[[nodiscard]] int source_of(const Question& asked, Address* out) {
   if (asked.is_source()) {
     return asked.resolve_place(out);
   }
   const fi_info* const hints = asked.hints;
-  return hints == nullptr || hints->src_addr == nullptr
-             ? 0
-             : check_address(hints->src_addr, hints->src_addrlen, asked.fabric, out);
+  if (hints != nullptr && hints->src_addr != nullptr) {
+    return asked.check_address(hints->src_addr, hints->src_addrlen, out);
+  }
+  *out = asked.has_sockets() ? bytes_of(make_socket(own_ipv4(), 0))
+                             : bytes_of(name_of_service(asked.fabric, 0, false));
+  return 0;
 }
 
-/// Find the address to return. @return 1: there is one; 0: none is asked for; -FI_ENODATA.
-[[nodiscard]] int destination_of(const Question& asked, Name* out) {
+/// @return 1: there is one; 0: none is asked for; -FI_ENODATA.
+[[nodiscard]] int destination_of(const Question& asked, Address* out) {
   if (asked.has_place() && !asked.is_source()) {
     const int rc = asked.resolve_place(out);
     return rc == 0 ? 1 : rc;
@@ -223,18 +253,18 @@ struct Question {
   if (hints == nullptr || hints->dest_addr == nullptr) {
     return 0;
   }
-  const int rc = check_address(hints->dest_addr, hints->dest_addrlen, asked.fabric, out);
+  const int rc = asked.check_address(hints->dest_addr, hints->dest_addrlen, out);
   return rc == 0 ? 1 : rc;
 }
 
-/// Copy a name to memory that fi_freeinfo() frees. @return false: no memory.
-[[nodiscard]] bool put(const Name& name, void** out, size_t* bytes) {
-  *out = std::malloc(sizeof(name));
+/// fi_freeinfo() frees it. @return false: no memory.
+[[nodiscard]] bool put(const Address& address, void** out, size_t* bytes) {
+  *out = std::malloc(address.size());
   if (*out == nullptr) {
     return false;
   }
-  std::memcpy(*out, &name, sizeof(name));
-  *bytes = sizeof(name);
+  std::memcpy(*out, address.data(), address.size());
+  *bytes = address.size();
   return true;
 }
 
@@ -242,8 +272,8 @@ struct Question {
   if (asked.is_source() && !asked.has_place()) {
     return -FI_EINVAL;
   }
-  Name source{};
-  Name destination{};
+  Address source;
+  Address destination;
   int rc = source_of(asked, &source);
   rc = rc == 0 ? destination_of(asked, &destination) : rc;
   if (rc < 0) {

@@ -97,10 +97,15 @@ ssize_t Remote::start(const RemoteCall& call) {
   if (const ssize_t rc = check(call); rc != 0) {
     return rc;
   }
-  const tag::Address peer = bound_.av->find(call.peer);
-  Operation* const operation = peer != AddressVector::kNobody ? operations_.get() : nullptr;
+  tag::Address peer = bound_.av->find(call.peer);
+  if (peer == AddressVector::kNobody) [[unlikely]] {
+    if (const int rc = bound_.av->find_slow(call.peer, &peer); rc != 0) {
+      return rc;
+    }
+  }
+  Operation* const operation = operations_.get();
   if (operation == nullptr) {
-    return peer == AddressVector::kNobody ? bound_.av->refusal(call.peer) : -FI_ENOMEM;
+    return -FI_ENOMEM;
   }
   operation->to = peer - kTaggedContext + kRemoteContext;
   adopt(call, *operation);
@@ -289,6 +294,9 @@ void Remote::take_reply(Operation& operation) {
 }
 
 void Remote::end(Operation& operation) {
+  if (operation.status != 0) [[unlikely]] {
+    bound_.av->check_again(operation.to - kRemoteContext);
+  }
   if (operation.piece_count != 0 && operation.status == 0) {
     const Buffers pieces = {operation.pieces.data(), operation.piece_count};
     pieces.scatter(operation.result, operation.result_bytes);

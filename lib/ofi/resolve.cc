@@ -71,23 +71,14 @@ struct Freed {
   return rc;
 }
 
-[[nodiscard]] bool is_here(const addrinfo& address) {
-  const int fd = socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const bool bound = fd >= 0 && bind(fd, address.ai_addr, address.ai_addrlen) == 0;
-  if (fd >= 0) {
-    close(fd);
-  }
-  return bound;
-}
-
-/// @return empty: a name of this machine; else the cause.
+/// @return empty: it is this machine; else what it is.
 [[nodiscard]] std::string wrong_node(const char* node, bool numeric) {
   std::unique_ptr<addrinfo, Freed> list;
   if (const int rc = look_up(node, nullptr, numeric, &list); rc != 0) {
     return gai_strerror(rc);
   }
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
-    if (is_here(*each)) {
+    if (is_own(each->ai_addr, each->ai_addrlen)) {
       return "";
     }
   }
@@ -155,6 +146,15 @@ int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out) {
                    wrong.c_str());
   }
   return -FI_ENODATA;
+}
+
+bool is_own(const sockaddr* address, socklen_t bytes) {
+  const int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool bound = fd >= 0 && bind(fd, address, bytes) == 0;
+  if (fd >= 0) {
+    close(fd);
+  }
+  return bound;
 }
 
 Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed) {

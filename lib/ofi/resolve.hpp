@@ -6,6 +6,8 @@
 /// rio://DESTID/ENDPOINT or rio://HOST:PORT/ENDPOINT, of an endpoint anywhere, without a service.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 
 #include "lib/ofi/name.hpp"
@@ -22,6 +24,9 @@ struct NodeService {
 /// endpoint that serves it when the address is used. Any thread, control path only. @param fabric
 /// mark of its name. @param loud log errors. @return 0, -FI_ENODATA.
 [[nodiscard]] int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out);
+
+/// Whether an IP address is one of this machine. @param address with port 0.
+[[nodiscard]] bool is_own(const sockaddr* address, socklen_t bytes);
 
 /// A name for a service of this machine, valid on this machine. @param number 0: no service; as a
 /// source address it leaves the choice to the endpoint. @param is_needed as a source address:

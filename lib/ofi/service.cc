@@ -21,9 +21,11 @@ namespace rio::ofi {
 namespace {
 
 constexpr std::string_view kPrefix = ".ofi-";
-constexpr uint32_t kSweepMax = 64;  // most files that a new service checks
-constexpr int kTries = 10;          // tries to open a file that another process removes between two
-                                    // calls
+constexpr uint32_t kSweepMax = 64;  // files that a new service looks at
+constexpr int kTries = 10;          // a file that is swept away between two calls is made again
+/// Numbers for endpoints that name none: those which IP leaves to programs as well.
+constexpr uint32_t kFirstFree = 49152;
+constexpr uint32_t kFreeNumbers = 65536 - kFirstFree;
 constexpr auto kSweepLasts = std::chrono::milliseconds(1);
 
 /// Services of this process. A record lock ends when its process closes any descriptor of the file,
@@ -121,6 +123,16 @@ void sweep(const std::string& folder) {
   closedir(dir);
 }
 
+/// @param number that is to be served; for the log.
+[[nodiscard]] int make_folder(uint16_t number, std::string* out) {
+  std::string error;
+  const int rc = base::make_user_folder(out, &error);
+  if (rc != 0) {
+    pmd::log_error("rio: service %u cannot be offered: %s", unsigned{number}, error.c_str());
+  }
+  return rc;
+}
+
 [[nodiscard]] int complain(int rc, uint16_t number, const std::string& path) {
   if (rc == -EADDRINUSE) {
     pmd::log_error("rio: another endpoint of this user serves %u; take another service, or end it",
@@ -147,37 +159,66 @@ Service::~Service() {
   close(fd_);
 }
 
+/// @return 0; -EADDRINUSE: another endpoint serves it; -errno. Nothing is logged.
+int Service::try_claim(const std::string& path, const std::string& folder, const Name& name,
+                       std::unique_ptr<Service>* out) {
+  const std::scoped_lock lock(own().mutex);
+  const int fd = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path);
+  if (fd < 0) {
+    return fd;
+  }
+  if (const ssize_t n = pwrite(fd, &name, sizeof(name), 0); n != sizeof(name)) {
+    const int rc = n < 0 ? -errno : -ENOSPC;
+    unlink(path.c_str());
+    close(fd);
+    return rc;
+  }
+  out->reset(new Service(path, fd));
+  own().by_path[path] = {getpid(), name};
+  sweep(folder);
+  return 0;
+}
+
 int Service::claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                    std::unique_ptr<Service>* out) {
   std::string folder;
-  std::string error;
-  if (const int rc = base::make_user_folder(&folder, &error); rc != 0) {
-    pmd::log_error("rio: service %u cannot be offered: %s", unsigned{number}, error.c_str());
+  if (const int rc = make_folder(number, &folder); rc != 0) {
     return rc;
   }
   const std::string path = path_of(folder, fabric, number);
-  const std::scoped_lock lock(own().mutex);
-  const int fd = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path);
-  if (fd == -EADDRINUSE && !is_needed) {
+  const int rc = try_claim(path, folder, name, out);
+  if (rc == -EADDRINUSE && !is_needed) {
     pmd::log_warning(
         "rio: another endpoint of this user serves %u; this one is found only by its "
         "name",
         unsigned{number});
     return 0;
   }
-  if (fd < 0) {
-    return complain(fd, number, path);
+  return rc == 0 ? 0 : complain(rc, number, path);
+}
+
+int Service::claim_any(uint16_t fabric, const Name& name, uint16_t* number,
+                       std::unique_ptr<Service>* out) {
+  std::string folder;
+  if (const int rc = make_folder(0, &folder); rc != 0) {
+    return rc;
   }
-  if (const ssize_t n = pwrite(fd, &name, sizeof(name), 0); n != sizeof(name)) {
-    const int rc = n < 0 ? -errno : -ENOSPC;
-    unlink(path.c_str());
-    close(fd);
-    return complain(rc, number, path);
+  // Endpoints begin at different numbers, so that few find theirs taken.
+  const uint32_t first = name.owner + name.endpoint;
+  for (uint32_t i = 0; i < kFreeNumbers; ++i) {
+    const auto tried = static_cast<uint16_t>(kFirstFree + (first + i) % kFreeNumbers);
+    const std::string path = path_of(folder, fabric, tried);
+    const int rc = try_claim(path, folder, name, out);
+    if (rc == 0) {
+      *number = tried;
+    }
+    if (rc != -EADDRINUSE) {
+      return rc == 0 ? 0 : complain(rc, tried, path);
+    }
   }
-  out->reset(new Service(path, fd));
-  own().by_path[path] = {getpid(), name};
-  sweep(folder);
-  return 0;
+  pmd::log_error("rio: all services from %u on are taken; name one, or close endpoints",
+                 kFirstFree);
+  return -EADDRINUSE;
 }
 
 int find_service(uint16_t fabric, uint16_t number, Name* out) {

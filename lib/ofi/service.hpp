@@ -23,12 +23,19 @@ class Service {
   /// -EADDRINUSE: another endpoint of this user serves it; -errno of making the file. Logged.
   [[nodiscard]] static int claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                                  std::unique_ptr<Service>* out);
+  /// Serve a number that no other endpoint has, of 49152 to 65535.
+  /// @param number the one that was found. @return 0; -EADDRINUSE: all are taken; why the file
+  /// cannot be made. Logged.
+  [[nodiscard]] static int claim_any(uint16_t fabric, const Name& name, uint16_t* number,
+                                     std::unique_ptr<Service>* out);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
  private:
   Service(std::string path, int fd);
+  [[nodiscard]] static int try_claim(const std::string& path, const std::string& folder,
+                                     const Name& name, std::unique_ptr<Service>* out);
 
   std::string path_;
   int fd_;

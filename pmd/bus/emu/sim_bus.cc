@@ -104,8 +104,8 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   }
   area.fd = std::move(fd);
   next_iova_ = area.iova + len + kPageBytes;  // a hole between any two
-  areas_.emplace(va, std::move(area));
   *out = {va, area.iova, len_bytes};
+  areas_.emplace(va, std::move(area));
   return 0;
 }
 

@@ -103,8 +103,9 @@ using Param = std::tuple<size_t, int, bool>;  // of kCalls, errno, late
 class Denied : public Shm, public testing::WithParamInterface<Param> {};
 
 TEST_P(Denied, IsToldAtOnce) {
-  const auto [index, error, late] = GetParam();
-  const Call& call = kCalls[index];
+  const Call& call = kCalls[std::get<0>(GetParam())];
+  const int refused = std::get<1>(GetParam());
+  const bool late = std::get<2>(GetParam());
   const Outcome expected = late ? call.late : call.early;
   Pipe ready;
   Pipe end;
@@ -114,7 +115,7 @@ TEST_P(Denied, IsToldAtOnce) {
   });
   ready.close_writer();
   ASSERT_EQ(ready.wait(), 1);
-  Child child([&, refused = error] {
+  Child child([&] {
     const auto deny = [&] {
       bool denied = true;
       for (const long number : call.numbers) {

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
                     [](Change asked) { asked.domain_attr->cq_data_size = 16; },
                     [](Change asked) { asked.domain_attr->name = strdup("shm:another"); },
                     [](Change asked) { asked.fabric_attr->name = strdup("shm:another"); },
-                    [](Change asked) { asked.addr_format = FI_SOCKADDR_IN; },
+                    [](Change asked) { asked.addr_format = FI_SOCKADDR_IN6; },
                     [](Change asked) { asked.domain_attr->caps = FI_SHARED_AV; },
                     [](Change asked) { asked.domain_attr->mr_key_size = 16; },
                     [](Change asked) { asked.domain_attr->mr_iov_limit = 4; },

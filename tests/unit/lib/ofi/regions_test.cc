@@ -169,9 +169,9 @@ TEST_F(OfiRegions, ARefusedAccessIsTold) {
     // It is reported once.
     EXPECT_EQ(fi_cntr_wait(counter, 1, 1), -FI_ETIMEDOUT);
   };
-  const uint64_t kEnd = kBytes - 1;
+  const uint64_t end = kBytes - 1;
   expect_refused(fi_write(made, own.data(), 8, nullptr, to_b_, 0, 7, nullptr), writes.get());
-  expect_refused(fi_write(made, own.data(), 8, nullptr, to_b_, kEnd, 1, nullptr), writes.get());
+  expect_refused(fi_write(made, own.data(), 8, nullptr, to_b_, end, 1, nullptr), writes.get());
   expect_refused(fi_inject_write(made, own.data(), 8, to_b_, 0, 7), writes.get());
   expect_refused(fi_read(made, own.data(), 8, nullptr, to_b_, 0, 7, nullptr), reads.get());
   EXPECT_EQ(fi_cntr_readerr(writes.get()), 3u);

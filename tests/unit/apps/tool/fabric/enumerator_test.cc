@@ -169,7 +169,7 @@ TEST(Enumerator, NoDestIdIsLeftButAHosts) {
   FabricMap map;
   EnumerateOptions options;
   options.host_id = 3;
-  const uint32_t kAll = 254;  // small systems have destIDs of 8 bits
+  constexpr uint32_t kAll = 254;  // small systems have destIDs of 8 bits
   fabric.own->words[Csr::kHostLock] = kNobody;
   fabric.second->words[Csr::kHostLock] = 0;
   for (uint32_t port = 3; port < 3 + kAll; ++port) {

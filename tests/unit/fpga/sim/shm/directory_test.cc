@@ -17,7 +17,6 @@ namespace rio::test {
 namespace {
 
 using sim::shm::Directory;
-using sim::shm::Seat;
 
 class ShmDirectory : public testing::Test {
  protected:
