@@ -386,7 +386,7 @@ class Port {
   [[nodiscard]] bool say(const Answer& answer);
   [[nodiscard]] uint64_t now_us() const;
   [[nodiscard]] uint32_t response_timeout_us() const;
-  [[nodiscard]] Sender& sender();  // once large data was begun, as receiver()
+  [[nodiscard]] Sender& sender();  // created, like receiver(), when the first large data begins
   [[nodiscard]] Receiver& receiver();
   [[nodiscard]] bool large_busy() const;
   [[nodiscard]] bool late_possible() const;

@@ -180,12 +180,12 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     if (errors != nullptr) {
       errors[i] = -rc;
     }
-    // A table has a row for each of them, unless its user sees the numbers.
+    // In a table each address has a row, unless its user gets the row numbers.
     if (rc != 0 && out != nullptr) {
       drop_row();
     }
   }
-  // Programs that name the format expect of it what other providers do: the number.
+  // Programs that ask for this format expect the number, as other providers return it.
   const bool says_why = inserted == 0 && errors == nullptr && !domain_.has_sockets();
   return says_why ? first_error : inserted;
 }
@@ -214,7 +214,7 @@ int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t
   return 0;
 }
 
-/// Fill in the last row. @param bytes foreign.
+/// Read a name into the last row. @param bytes foreign.
 int AddressVector::insert_name(const void* bytes) {
   Name name{};
   tag::Address address = kNobody;
@@ -226,13 +226,14 @@ int AddressVector::insert_name(const void* bytes) {
   }
   rc = rc == 0 ? find_out(name, &address) : rc;
   if (rc == 0) {
-    static_cast<void>(settle(peers_.size() - 1, name, address));  // one that is gone has a row, too
+    static_cast<void>(settle(peers_.size() - 1, name, address));  // a peer that is gone has a row,
+                                                                  // too
   }
   return rc;
 }
 
-/// Fill in the last row. Its endpoint is looked for when it is used: programs insert addresses of
-/// peers that have not started. @param bytes foreign.
+/// Read a place into the last row. Its endpoint is looked up when the address is used, since
+/// programs insert addresses of peers that have not started. @param bytes foreign.
 int AddressVector::insert_place(const void* bytes) {
   sockaddr_in address{};
   const int rc = read_socket(bytes, &address);
@@ -246,7 +247,7 @@ int AddressVector::insert_place(const void* bytes) {
   return 0;
 }
 
-/// A row has a peer. @return 0, -ECONNRESET: the peer is gone.
+/// Set a row's peer. @return 0, -ECONNRESET: the peer is gone.
 int AddressVector::settle(size_t row, const Name& name, tag::Address address) {
   names_[row] = name;
   gone_[row] = kNobody;
@@ -260,7 +261,7 @@ int AddressVector::settle(size_t row, const Name& name, tag::Address address) {
   return 0;
 }
 
-/// The endpoint that serves a place now.
+/// Find the endpoint that serves a place now.
 int AddressVector::find_server(size_t row, Name* name, tag::Address* out) {
   const sockaddr_in& address = places_[row].address;
   if (!is_own(address.sin_addr)) {
@@ -311,8 +312,8 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
   });
 }
 
-/// A peer that serves a place may send before anything was sent there: it serves the place since
-/// before it could send, so one look for each sender is enough.
+/// Find the row of a sender that serves a place. It has served the place since before it could
+/// send, so one look for each sender is enough.
 [[gnu::noinline]] fi_addr_t AddressVector::number_of_slow(tag::Address source) {
   constexpr size_t kStrangersMax = 4096;
   fi_addr_t number = FI_ADDR_NOTAVAIL;

@@ -19,28 +19,27 @@ class AddressVector : public fid_av, public Used {
  public:
   using Fid = fid_av;
 
-  /// @param has_events whether insertions are told in an event queue: FI_EVENT.
+  /// @param has_events FI_EVENT: insertions are reported in an event queue.
   AddressVector(Domain& domain, bool has_events, void* user_context);
 
   /// Under a Guard. As fi_av_bind().
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
   [[nodiscard]] bool has_events() const { return has_events_; }
-  /// Under a Guard. As fi_av_insert(). @param names `count` of them, in the domain's format: as
-  /// Name, or names of services; or as sockaddr_in. @param errors null, or one for each. @return
-  /// how many were not refused; of our own format without `errors`, why the first was refused if
-  /// all were.
+  /// Under a Guard. As fi_av_insert(). @param names `count` of them in the domain's format: each a
+  /// Name or a name of a service, or a sockaddr_in. @param errors null, or one for each. @return
+  /// how many were accepted; in our own format without `errors`, if none was, the error of the
+  /// first.
   int insert(const void* names, size_t count, fi_addr_t* out, int* errors);
   /// Under a Guard. insert() of a vector with FI_EVENT. @return 0; -FI_ENOEQ.
   int insert_with_events(const void* names, size_t count, fi_addr_t* out, void* context);
   /// Under a Guard. @return 0, -FI_EINVAL.
   int remove(const fi_addr_t* addresses, size_t count);
-  /// Under a Guard, from a call of the user's. Where find() says kNobody: looks for the endpoint
-  /// that serves a row's service. @return 0; -FI_ECONNREFUSED: none does; -FI_EHOSTUNREACH: the row
-  /// is of another machine; -FI_ECONNRESET: another process has the row's place, whose name was
-  /// inserted after it; -FI_EINVAL: no such row.
+  /// Under a Guard, in a user's call. If find() has no peer: look up the endpoint that serves a
+  /// row's service. @return 0; -FI_ECONNREFUSED: none does; -FI_EHOSTUNREACH: another machine's
+  /// row; -FI_ECONNRESET: a process named later has its destID; -FI_EINVAL: no such row.
   [[nodiscard]] int find_slow(fi_addr_t address, tag::Address* out);
-  /// Under a Guard. Something for or from a peer has failed. A row whose service another endpoint
-  /// serves now, or none, is looked for anew when it is used. @param peer context of tagged
+  /// Under a Guard. An operation with a peer has failed. If another endpoint serves the row's
+  /// service now, or none does, the next use looks it up again. @param peer context of tagged
   /// messages.
   void check_again(tag::Address peer);
   /// As fi_av_lookup().
@@ -70,8 +69,8 @@ class AddressVector : public fid_av, public Used {
   Use use_{domain_};
   /// A row that was inserted as FI_SOCKADDR_IN.
   struct Place {
-    sockaddr_in address{};  // family 0: no row
-    bool is_told = false;   // the log says why it is not reached
+    sockaddr_in address{};  // family 0: an empty row
+    bool is_told = false;   // the log has reported why it is not reached
   };
 
   void hear();
@@ -91,15 +90,16 @@ class AddressVector : public fid_av, public Used {
   void forget_refusals(tag::Address first);
   [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
-  // Columns of a table. A peer is gone once another process was named for its destID.
-  std::vector<tag::Address> peers_;  // kNobody: removed, gone, or a place that was not used yet
-  std::vector<Name> names_;          // as they were inserted, or as services name their endpoints
-  std::vector<tag::Address> gone_;   // where a peer was that is gone; else kNobody
+  // Columns of one table. A peer is gone once another process was inserted with its destID.
+  std::vector<tag::Address> peers_;  // kNobody: removed, gone, or a place not used yet
+  std::vector<Name> names_;          // as inserted, or the name of a service's endpoint
+  std::vector<tag::Address> gone_;   // former address of a peer that is gone; else kNobody
   std::vector<Place> places_;        // only of domains with FI_SOCKADDR_IN; else empty
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
-  // Senders that are in no row, by the process (Link::instance) that was looked for.
+  // Senders in no row, with the process (Link::instance) for which that was found.
   std::unordered_map<tag::Address, uint32_t> strangers_;
-  std::unordered_map<uint32_t, uint32_t> owners_;  // of destIDs: Name::owner of the last name
+  std::unordered_map<uint32_t, uint32_t> owners_;  // by destID: Name::owner of the name inserted
+                                                   // last
   bool has_events_;
   EventQueue* events_ = nullptr;
   Use events_use_;

@@ -309,8 +309,8 @@ void Channel::tell_sent(void* context, int error, bool tells) {
   completion.error = error;
 }
 
-/// Something for or from a peer has failed. A peer that is gone is told of once: launchers do not
-/// always say which process was the first to die.
+/// An operation with a peer has failed. The log reports a peer that is gone once, since launchers
+/// do not always say which process died first.
 [[gnu::noinline]] void Channel::on_failure(tag::Address peer, int status) {
   const bool gone = status == -ECONNRESET || status == -EHOSTUNREACH || status == -ETIMEDOUT;
   if (gone && peer != tag::kAnySource && said_gone_.insert(peer).second) {

@@ -134,7 +134,7 @@ class Channel {
     *out = address_of(source);
     return *out != nobody();
   }
-  /// Where address_of() knows nobody. As AddressVector::find_slow().
+  /// AddressVector::find_slow(), for when address_of() has no peer.
   [[nodiscard]] int find_slow(fi_addr_t peer, tag::Address* out);
   [[nodiscard]] RecvOperation* begin(void* context, uint64_t flags, const Buffers& to,
                                      iovec* buffer);

@@ -17,10 +17,10 @@ class AddressVector;
 /// Something that is done. Every format of libfabric's is the beginning of the first member.
 struct Completion {
   fi_cq_tagged_entry entry = {};
-  AddressVector* av = nullptr;  ///< of who received; null: it was sent
+  AddressVector* av = nullptr;  ///< of the receiver; null: a send
   tag::Address source = 0;      ///< context of tagged messages
   int error = 0;                ///< FI_E…, above 0
-  size_t lost_bytes = 0;        ///< that had no room
+  size_t lost_bytes = 0;        ///< bytes for which there was no room
 };
 
 /// Grows: nothing is lost, however long nobody reads.

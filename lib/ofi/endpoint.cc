@@ -188,14 +188,15 @@ int Endpoint::take_source(const fi_info& info, int* number) {
   return 0;
 }
 
-/// The source address in FI_SOCKADDR_IN. Its port is the service, and its only name: it is needed.
+/// Read a source address in FI_SOCKADDR_IN. Its port is the service and its only name, so it is
+/// needed.
 int Endpoint::take_socket(const fi_info& info) {
   sockaddr_in source = make_socket({}, 0);
   needs_service_ = true;
   if (info.src_addr != nullptr &&
       (info.src_addrlen != sizeof(source) || read_socket(info.src_addr, &source) != 0)) {
     pmd::log_error(
-        "rio: the source address is no FI_SOCKADDR_IN, as this domain has it; take src_addr from "
+        "rio: the source address is not FI_SOCKADDR_IN, as in this domain; take src_addr from "
         "fi_getinfo()");
     return -FI_EINVAL;
   }
@@ -208,7 +209,7 @@ int Endpoint::take_socket(const fi_info& info) {
   return 0;
 }
 
-/// Be found by a service, if one is asked for or the format has no other names.
+/// Serve a service, if one is asked for or the format has no other names.
 int Endpoint::serve() {
   if (service_ == 0 && !domain_.has_sockets()) {
     return 0;
@@ -308,7 +309,7 @@ int Endpoint::enable() {
   }
   const auto number = static_cast<uint32_t>(number_);
   const uint32_t first = number * kContextsOfEndpoint;
-  // Peers that find the service at once are heard after this call, which has the Guard.
+  // Peers that find the service at once are served after this call, which holds the Guard.
   int rc = serve();
   rc = rc == 0 && (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : rc;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;

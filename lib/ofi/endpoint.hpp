@@ -70,8 +70,8 @@ class Endpoint : public fid_ep {
   std::vector<Use> uses_;  // of what it is bound to
   uint64_t caps_;
   int number_ = -1;       // among the domain's
-  uint16_t service_ = 0;  // that it is to serve; 0: none, and with FI_SOCKADDR_IN any
-  in_addr own_ipv4_{};    // with FI_SOCKADDR_IN: what fi_getname() says beside the service
+  uint16_t service_ = 0;  // service to serve; 0: none, and with FI_SOCKADDR_IN any
+  in_addr own_ipv4_{};    // with FI_SOCKADDR_IN: the address that fi_getname() returns
   bool needs_service_ = false;
   bool enabled_ = false;
   std::unique_ptr<Service> served_;

@@ -1,6 +1,5 @@
 /// @file
-/// fi_eq_open(): events of control calls. Only address vectors have some; the rest is what the user
-/// wrote.
+/// fi_eq_open(): events of control calls. Only address vectors report some; users write the others.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +21,7 @@ class EventQueue : public fid_eq, public Used {
 
   /// As fi_eq_write().
   void write(uint32_t event, const void* bytes, size_t count);
-  /// An error, which fi_eq_readerr() gives in its turn.
+  /// Add an error, which fi_eq_readerr() returns in its turn.
   void write_error(const fi_eq_err_entry& error);
   /// As fi_eq_readerr().
   [[nodiscard]] ssize_t read_error(fi_eq_err_entry* out);

@@ -14,7 +14,7 @@ int no_passive(fid_fabric*, fi_info*, fid_pep**, void*) {
 int no_wait_set(fid_fabric*, fi_wait_attr*, fid_wait**) {
   return -FI_ENOSYS;
 }
-/// Queues of events have no descriptor, so that there is nothing to wait for.
+/// Event queues have no descriptor to wait on.
 int try_wait(fid_fabric*, fid** fids, int count) {
   for (int i = 0; i < count; ++i) {
     const size_t kind = fids[i]->fclass;

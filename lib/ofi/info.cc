@@ -180,7 +180,7 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr ? 0 : -FI_ENOMEM;
 }
 
-/// Bytes of an address, in the format that was asked for.
+/// Bytes of an address, in the requested format.
 using Address = std::vector<uint8_t>;
 
 template <class T>
@@ -189,7 +189,7 @@ template <class T>
   return {at, at + sizeof(address)};
 }
 
-/// What fi_getinfo() was asked to resolve, and the hints that take its place.
+/// The place that fi_getinfo() was asked to resolve, and hints that take its place.
 struct Question {
   const char* node;
   const char* service;
@@ -217,7 +217,8 @@ struct Question {
     *out = has_sockets() ? bytes_of(socket) : bytes_of(name);
     return rc;
   }
-  /// Foreign bytes of hints. @return 0, -FI_ENODATA: no address of ours.
+  /// Check an address of foreign bytes from the hints. @return 0; -FI_ENODATA: not an address of
+  /// ours.
   [[nodiscard]] int check_address(const void* address, size_t bytes, Address* out) const {
     Name name{};
     sockaddr_in socket{};
@@ -243,7 +244,7 @@ struct Question {
   return 0;
 }
 
-/// @return 1: there is one; 0: none is asked for; -FI_ENODATA.
+/// Find the address to return. @return 1: there is one; 0: none is asked for; -FI_ENODATA.
 [[nodiscard]] int destination_of(const Question& asked, Address* out) {
   if (asked.has_place() && !asked.is_source()) {
     const int rc = asked.resolve_place(out);
@@ -257,7 +258,7 @@ struct Question {
   return rc == 0 ? 1 : rc;
 }
 
-/// fi_freeinfo() frees it. @return false: no memory.
+/// Copy an address to memory that fi_freeinfo() frees. @return false: no memory.
 [[nodiscard]] bool put(const Address& address, void** out, size_t* bytes) {
   *out = std::malloc(address.size());
   if (*out == nullptr) {

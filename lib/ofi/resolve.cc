@@ -71,7 +71,7 @@ struct Freed {
   return rc;
 }
 
-/// @return empty: it is this machine; else what it is.
+/// @return empty: a name of this machine; else the cause.
 [[nodiscard]] std::string wrong_node(const char* node, bool numeric) {
   std::unique_ptr<addrinfo, Freed> list;
   if (const int rc = look_up(node, nullptr, numeric, &list); rc != 0) {

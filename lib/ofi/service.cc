@@ -21,9 +21,9 @@ namespace rio::ofi {
 namespace {
 
 constexpr std::string_view kPrefix = ".ofi-";
-constexpr uint32_t kSweepMax = 64;  // files that a new service looks at
-constexpr int kTries = 10;          // a file that is swept away between two calls is made again
-/// Numbers for endpoints that name none: those which IP leaves to programs as well.
+constexpr uint32_t kSweepMax = 64;  // most files that a new service checks
+constexpr int kTries = 10;          // tries to open a file that another process removes
+/// Numbers for endpoints that name none: the range that IP leaves to programs, too.
 constexpr uint32_t kFirstFree = 49152;
 constexpr uint32_t kFreeNumbers = 65536 - kFirstFree;
 constexpr auto kSweepLasts = std::chrono::milliseconds(1);
@@ -123,7 +123,7 @@ void sweep(const std::string& folder) {
   closedir(dir);
 }
 
-/// @param number that is to be served; for the log.
+/// @param number to be served, for the log.
 [[nodiscard]] int make_folder(uint16_t number, std::string* out) {
   std::string error;
   const int rc = base::make_user_folder(out, &error);
@@ -159,7 +159,8 @@ Service::~Service() {
   close(fd_);
 }
 
-/// @return 0; -EADDRINUSE: another endpoint serves it; -errno. Nothing is logged.
+/// Try to serve a number, without a log line. @return 0; -EADDRINUSE: another endpoint serves it;
+/// -errno.
 int Service::try_claim(const std::string& path, const std::string& folder, const Name& name,
                        std::unique_ptr<Service>* out) {
   const std::scoped_lock lock(own().mutex);
@@ -203,7 +204,7 @@ int Service::claim_any(uint16_t fabric, const Name& name, uint16_t* number,
   if (const int rc = make_folder(0, &folder); rc != 0) {
     return rc;
   }
-  // Endpoints begin at different numbers, so that few find theirs taken.
+  // Endpoints begin at different numbers, so that few of these are taken.
   const uint32_t first = name.owner + name.endpoint;
   for (uint32_t i = 0; i < kFreeNumbers; ++i) {
     const auto tried = static_cast<uint16_t>(kFirstFree + (first + i) % kFreeNumbers);

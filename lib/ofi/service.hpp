@@ -23,9 +23,8 @@ class Service {
   /// -EADDRINUSE: another endpoint of this user serves it; -errno of making the file. Logged.
   [[nodiscard]] static int claim(uint16_t fabric, uint16_t number, const Name& name, bool is_needed,
                                  std::unique_ptr<Service>* out);
-  /// Serve a number that no other endpoint has, of 49152 to 65535.
-  /// @param number the one that was found. @return 0; -EADDRINUSE: all are taken; why the file
-  /// cannot be made. Logged.
+  /// Serve a number from 49152 to 65535 that no other endpoint serves. @param number set to it.
+  /// @return 0; -EADDRINUSE: all are taken; -errno of making the file. Logged.
   [[nodiscard]] static int claim_any(uint16_t fabric, const Name& name, uint16_t* number,
                                      std::unique_ptr<Service>* out);
   ~Service();

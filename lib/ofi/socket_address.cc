@@ -26,7 +26,7 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-/// The first of a node's IPv4 addresses that this machine has. @return false: there is none.
+/// Get the first of a node's IPv4 addresses that this machine has. @return false: there is none.
 [[nodiscard]] bool own_address_of(const char* node, in_addr* out) {
   addrinfo hints = {};
   hints.ai_family = AF_INET;
@@ -109,7 +109,7 @@ int read_socket(const void* bytes, sockaddr_in* out) {
   if (read.sin_family != AF_INET || ntohl(read.sin_addr.s_addr) >= kFirstNotUnicast) {
     return -EINVAL;
   }
-  *out = make_socket(read.sin_addr, ntohs(read.sin_port));  // without what is in the padding
+  *out = make_socket(read.sin_addr, ntohs(read.sin_port));  // without the foreign padding
   return 0;
 }
 

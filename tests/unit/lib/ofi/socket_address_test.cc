@@ -1,4 +1,4 @@
-// Addresses in the format FI_SOCKADDR_IN, as programs use them that were written for IP.
+// Addresses in the format FI_SOCKADDR_IN, as programs written for IP use them.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/fi_rma.h>
@@ -13,7 +13,7 @@ namespace rio::test {
 namespace {
 
 constexpr auto kHere = "127.0.0.1";
-constexpr auto kService = "9228";  // in a folder of the test's own, so that it is free
+constexpr auto kService = "9228";  // free, since the folder is the test's own
 constexpr uint16_t kServicePort = 9228;
 constexpr uint64_t kTurns = 20'000'000;
 
@@ -73,7 +73,7 @@ class OfiSocket : public OfiTest {
     work(b, b);
     b.close_endpoint();
   }
-  /// @return the message's source, as the receiver has it.
+  /// @return the message's source, as reported to the receiver.
   static fi_addr_t pass(OfiNode& from, fi_addr_t to, OfiNode& at,
                         fi_addr_t expected = FI_ADDR_UNSPEC) {
     char text[8] = {};
@@ -103,8 +103,8 @@ TEST_F(OfiSocket, IsOfferedWhenItIsAskedFor) {
     std::memcpy(&source, info->src_addr, sizeof(source));
     EXPECT_TRUE(equal(source, socket_of(kHere, kServicePort)));
   }
-  EXPECT_EQ(ask("192.0.2.1", kService, 0), nullptr);  // for documentation: no machine's
-  EXPECT_EQ(ask("rio://1/0", nullptr, 0), nullptr);   // not to be said in this format
+  EXPECT_EQ(ask("192.0.2.1", kService, 0), nullptr);  // reserved for documentation
+  EXPECT_EQ(ask("rio://1/0", nullptr, 0), nullptr);   // cannot be expressed in this format
   EXPECT_EQ(ask("::1", kService, 0), nullptr);
 }
 
@@ -145,8 +145,8 @@ TEST_F(OfiSocket, APeerThatStartsLater) {
   part(client, server);
 }
 
-// An endpoint that names no port gets one of its own, which peers may use as an address; a message
-// from a row that was never used is known by its source.
+// An endpoint that names no port gets a free one, which peers may use as an address. A message from
+// a row that was never used is recognized by its source.
 TEST_F(OfiSocket, FreePortsAndSources) {
   OfiNode a(ask(nullptr, nullptr, 0), 1);
   OfiNode b(ask(nullptr, nullptr, 0), 2);
@@ -246,7 +246,7 @@ class OfiSocketAnew : public OfiSocket {
   OfiSocketAnew() : OfiSocket("shm") {}
 };
 
-// A server that ends, and one that serves its port after it.
+// A server ends, and another one serves its port.
 TEST_F(OfiSocketAnew, AServerThatIsStartedAnew) {
   OfiNode client(ask(nullptr, nullptr, 0), 0);
   const fi_addr_t to = insert(client, socket_of(kHere, kServicePort));
@@ -256,7 +256,7 @@ TEST_F(OfiSocketAnew, AServerThatIsStartedAnew) {
     pass(client, to, server);
     work(client, server);
   }
-  // What is sent before the news of its end is told fails; then the service is looked for.
+  // Sends before the news of the end arrives fail; then the service is looked up again.
   ssize_t rc = 0;
   for (uint64_t turn = 0; rc != -FI_ECONNREFUSED && turn < kTurns; ++turn) {
     rc = fi_tsend(client.ep(), "lost?", 6, nullptr, to, 2, nullptr);
@@ -272,7 +272,7 @@ TEST_F(OfiSocketAnew, AServerThatIsStartedAnew) {
   part(client, server);
 }
 
-// FI_EVENT: insertions are told in an event queue, errors first.
+// FI_EVENT: insertions are reported in an event queue, errors first.
 class OfiAvEvents : public OfiSocket, public testing::WithParamInterface<fi_av_type> {};
 
 TEST_P(OfiAvEvents, Insertions) {
