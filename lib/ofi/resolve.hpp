@@ -28,11 +28,10 @@ struct NodeService {
 /// Whether an IP address is one of this machine. @param address with port 0.
 [[nodiscard]] bool is_own(const sockaddr* address, socklen_t bytes);
 
-/// The name of a service of this machine, valid on this machine.
-/// @param number 0: of none, as a source address that leaves the choice to the endpoint.
-/// @param is_needed as a source address: an endpoint that cannot have it is refused. Without a node
-/// it is not: two programs of one machine that tell each other their names are both given the same
-/// service by some frameworks, and neither is looked for by it.
+/// A name for a service of this machine, valid on this machine. @param number 0: no service; as a
+/// source address it leaves the choice to the endpoint. @param is_needed as a source address:
+/// refuse an endpoint that cannot have the service. False without a node: some frameworks give both
+/// ends one service.
 [[nodiscard]] Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed);
 
 /// Read an address from foreign bytes: a Name, or a name of a service. @return 0; -EINVAL: neither;

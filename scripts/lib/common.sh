@@ -11,7 +11,7 @@ jobs=${RIO_JOBS:-$(nproc)}
 self=$(basename -- "$0")
 
 # The distribution's tools first: another python3 or meson may lack what the packages bring.
-# Tests put theirs before these.
+# Fake programs of tests come before these.
 export PATH="${RIO_TEST_TOOLS:+$RIO_TEST_TOOLS:}/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 py=/usr/bin/python3
 
@@ -25,8 +25,8 @@ say() {
 # warn TEXT...: a line on stderr; the script goes on.
 warn() { printf '%s: warning: %s\n' "$self" "$*" >&2; }
 
-# die TEXT [REMEDY]: what is wrong, what to do about it, and exit code 1. A calling script that
-# goes on without this one tells it itself: it finds both in the file RIO_WHY.
+# die TEXT [REMEDY]: prints the error and the remedy, and ends with exit code 1. A calling script that goes on
+# finds both in the file RIO_WHY, and prints them itself.
 die() {
   if [ -n "${RIO_WHY:-}" ]; then
     printf '%s\t%s\n' "$1" "${2:-see the lines above}" >"$RIO_WHY"
@@ -38,7 +38,7 @@ die() {
 }
 
 [[ $jobs =~ ^[1-9][0-9]{0,3}$ ]] ||
-  die "RIO_JOBS is '$jobs'" "it is how many things to run at once, from 1 to 9999; or unset it"
+  die "RIO_JOBS is '$jobs'" "set it to the number of jobs to run at once, from 1 to 9999, or unset it"
 
 # usage_error TEXT: a wrong command line; exit code 2.
 usage_error() {
@@ -75,14 +75,14 @@ release() {
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {
   local installed
-  # The second letter of the state is what the package is. dpkg-query fails if it knows one not at all.
+  # The second letter of the state is the package's state. dpkg-query fails if a package is unknown.
   installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^.i. *//p' || true)
   printf '%s\n' "$@" | grep -v -x -F -e "$installed" || true
 }
 
-# install_packages NAME...: installs what is missing; contacts no server if nothing is. Where some
-# cannot be installed the others are all the same: returns 1, with the names of those that this run
-# could not install in not_installed and the reason in install_why.
+# install_packages NAME...: installs missing packages; contacts no server if none is missing. If some cannot be
+# installed, the others still are: returns 1, with the failed names in not_installed and the reason in
+# install_why.
 not_installed=() install_why=''
 install_packages() {
   local missing name log tried=/dev/null
@@ -109,7 +109,7 @@ install_packages() {
     for name in "${missing[@]}"; do
       ! apt-get -q --simulate install --no-install-recommends "$name" >/dev/null 2>&1 || available+=("$name")
     done
-    # Together, unless that is what has just failed, or else one by one.
+    # All together, unless exactly that has just failed; otherwise one by one.
     if [ ${#available[@]} -eq ${#missing[@]} ] || ! apt_as_root install "${available[@]}" >"$log" 2>&1; then
       for name in "${available[@]}"; do
         apt_as_root -o Acquire::Retries=0 -o Acquire::http::Timeout=10 install "$name" >"$log" 2>&1 || true
@@ -123,20 +123,19 @@ install_packages() {
   return 1
 }
 
-# keep_not_installed NAME...: so that this run does not try them again.
+# keep_not_installed NAME...: remembers them, so that this run does not try them again.
 keep_not_installed() {
   not_installed=("$@")
   [ -z "${RIO_MISSING:-}" ] || printf '%s\n' "$@" >>"$RIO_MISSING.packages"
 }
 
-# apt_as_root ARGUMENT...: apt-get, asking nothing.
+# apt_as_root ARGUMENT...: apt-get without questions.
 apt_as_root() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
     -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
 }
 
-# run_deps GROUP...: scripts/deps, as one step of another script, which goes on without what is
-# not truly required.
+# run_deps GROUP...: scripts/deps as a step of another script, which goes on if an optional package is missing.
 run_deps() { "$root/scripts/deps" --quiet "$@" || [ $? -eq 3 ] || exit 1; }
 
 # driver_headers: prints the folder for -Ddpdk_driver_headers, fetching it if need be.
@@ -166,8 +165,8 @@ configure() {
   echo "$want" >"$stamp"
 }
 
-# optional_modules: those that meson takes where it finds them. One that comes or goes is a reason
-# to configure again.
+# optional_modules: modules that meson uses if they are there. If one appears or vanishes, the build is
+# configured again.
 optional_modules() {
   local module
   for module in ompi-c benchmark; do
@@ -195,7 +194,7 @@ compile() {
   [ $((SECONDS - start)) -lt 5 ] || say compile "${dir#"$root"/} done in $((SECONDS - start)) s"
 }
 
-# configure_tree FOLDER MESON_ARGUMENT...: configure, with the parts that this machine has.
+# configure_tree FOLDER MESON_ARGUMENT...: configures, with the parts that this machine has.
 configure_tree() {
   choose_parts "${@:2}"
   configure "$1" "${part_options[@]}" "${@:2}"

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Parts that a machine may lack without stopping the rest. Sourced by common.sh.
 #
-# A missing part is told when it is found missing, and again at the end by the script that the
-# user started. The scripts which that one starts keep the list in $RIO_MISSING, a line for each
-# part: its name, what is missing, the remedy, with tabs between them.
+# A missing part is reported when it is noticed, and again at the end by the script that the user started.
+# Scripts started by that one add to the list in $RIO_MISSING, a line for each part: its name, the report and
+# the remedy, separated by tabs.
 
 missing_owner=no
 
@@ -17,13 +17,13 @@ collect_missing() {
   missing_owner=yes
 }
 
-# why_missing PART: what is missing and the remedy, tab-separated; fails if PART is not in the list.
+# why_missing PART: prints the report and the remedy, tab-separated; fails if PART is not in the list.
 why_missing() { [ -n "${RIO_MISSING:-}" ] && grep -s -m 1 "^$1"$'\t' "$RIO_MISSING" | cut -f 2-; }
 
 # is_missing PART: true if this run has found it missing.
 is_missing() { why_missing "$1" >/dev/null; }
 
-# note_missing PART TEXT REMEDY: tells it, once in a run, and keeps it for say_missing.
+# note_missing PART TEXT REMEDY: reports it, once in a run, and keeps it for say_missing.
 note_missing() {
   ! is_missing "$1" || return 0
   [ -z "${RIO_MISSING:-}" ] || printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$RIO_MISSING"
@@ -31,7 +31,7 @@ note_missing() {
   printf '%s: remedy: %s\n' "$self" "$3" >&2
 }
 
-# say_missing: the list again, at the end of the script that began it.
+# say_missing: prints the list again, at the end of the script that began it.
 say_missing() {
   [ "$missing_owner" = yes ] || return 0
   local part text remedy
@@ -51,8 +51,8 @@ is_given() {
   return 1
 }
 
-# choose_parts OPTION...: sets part_options to what meson needs to know of the parts of this
-# machine. An OPTION of the user's that names a part decides it.
+# choose_parts OPTION...: sets part_options to meson's options for the parts of this machine. An OPTION of the
+# user's that names a part takes precedence.
 part_options=()
 choose_parts() {
   part_options=()
@@ -81,14 +81,13 @@ choose_dpdk() {
   part_options+=(-Ddpdk=disabled)
 }
 
-# dpdk_headers: driver_headers, for a machine that has what else rio-testpmd needs.
+# dpdk_headers: driver_headers, on a machine that has the other needs of rio-testpmd.
 dpdk_headers() {
   pkg-config --exists libedit || die "libedit is not installed" "apt-get install libedit-dev"
   driver_headers
 }
 
-# choose_by_packages OPTION YES NO MODULES PACKAGES TEXT OPTION_OF_USER...: YES if pkg-config has
-# all MODULES.
+# choose_by_packages OPTION YES NO MODULES PACKAGES TEXT OPTION_OF_USER...: YES if pkg-config finds all MODULES.
 choose_by_packages() {
   local name=$1 yes=$2 no=$3 modules packages=$5 text=$6
   read -r -a modules <<<"$4"

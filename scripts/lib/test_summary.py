@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 
-MANY = 4  # skipped for one reason: they are told together
+MANY = 4  # as many tests skipped for one reason are reported in one line
 FAILED = {"FAIL", "TIMEOUT", "INTERRUPT", "ERROR", "UNEXPECTEDPASS"}
 CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+\.\S+)(?:, where .*)? \(\d+ ms\)$", re.M)
 RUN = re.compile(r"^\[ RUN +\] (\S+)$", re.M)
@@ -72,7 +72,7 @@ class Summary:
 
 
 def print_skipped(skipped):
-    """A line for each, but one for all of the same reason if they are many."""
+    """A line for each test, or one line for many tests with one reason."""
     by_reason = {}
     for name, reason in skipped:
         by_reason.setdefault(reason, []).append(name)
@@ -87,7 +87,7 @@ def print_skipped(skipped):
 
 
 def print_missing(path):
-    """What scripts/lib/parts.sh wrote down."""
+    """Prints the list of missing parts that scripts/lib/parts.sh wrote."""
     with open(path, encoding="utf-8") as file:
         for line in file:
             _, text, remedy = line.rstrip("\n").split("\t")
@@ -121,7 +121,7 @@ def main():
 
     if args.selected and not summary.passed and not summary.failed and not summary.skipped:
         lacks = args.missing and os.path.exists(args.missing) and os.path.getsize(args.missing)
-        why = "; the build lacks what is named below" if lacks else ""
+        why = "; the build lacks the parts named below" if lacks else ""
         summary.failed.append(("meson test", "no test of that name or suite" + why, ""))
 
     print_skipped(summary.skipped)

@@ -1,5 +1,5 @@
-// Counts the runs that end: in each, several threads of each of two processes make endpoints of
-// their own with counters, do atomic operations through them and destroy them, again and again.
+// Counts the runs that end. In a run, several threads of each of two processes repeatedly make
+// endpoints with counters, do atomic operations through them and destroy them.
 //   ofi_threads RUNS [THREADS [ROUNDS [BUSY]]]
 // In a round a thread works on the memory of the peer's lasting endpoint, then on that of the
 // endpoint that the peer's thread of the same index has made in this round. BUSY processes load the
@@ -33,8 +33,8 @@
 
 namespace {
 
-constexpr uint32_t kThreadsMax = 14;  // with the lasting endpoint below any domain's limit
-constexpr uint32_t kUpdates = 8;      // a round and target, and as many fetches
+constexpr uint32_t kThreadsMax = 14;  // with the lasting endpoint, below any domain's limit
+constexpr uint32_t kUpdates = 8;      // for each round and target; as many fetches
 constexpr uint64_t kKey = 1;
 constexpr std::chrono::seconds kRunMax{60};
 
@@ -47,7 +47,7 @@ void check(const char* what, ssize_t rc) {
 
 using Name = std::array<uint8_t, 64>;
 
-/// What a thread shows to the peer's thread of the same index.
+/// What a thread publishes to the peer's thread of the same index.
 struct Place {
   Name name;
   std::atomic<uint32_t> made;  ///< rounds whose endpoint is there
@@ -61,7 +61,7 @@ struct Process {
   std::array<Place, kThreadsMax> places;
 };
 
-/// Seen by both processes of a run.
+/// Shared by both processes of a run.
 struct Shared {
   std::array<Process, 2> processes;
 };
@@ -131,7 +131,7 @@ fi_addr_t insert(const Side& side, const Name& name) {
   return out;
 }
 
-/// The peer may need what this domain's progress does.
+/// The peer may depend on this domain's progress.
 void await(const std::atomic<uint32_t>& value, uint32_t least, fid_cntr* progress) {
   while (value.load(std::memory_order_acquire) < least) {
     static_cast<void>(fi_cntr_read(progress));
@@ -235,7 +235,7 @@ template <class Body>
   return pid;
 }
 
-/// @return whether it ended in time and well.
+/// @return whether it ended in time and with the right sums.
 [[nodiscard]] bool await_end(pid_t pid, std::chrono::steady_clock::time_point end) {
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {

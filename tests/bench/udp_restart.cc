@@ -1,5 +1,5 @@
-// A server on UDP is killed and started again at its port at once; its client asks, and waits for
-// the answer or for word that the session is over, whichever takes how long. Processes on loopback.
+// A server on UDP is killed and started again at its port at once. Its client asks, and waits for
+// the answer or for the end of the session, however long that takes. Processes on loopback.
 //
 //   udp_restart [RUNS]
 //
@@ -44,7 +44,7 @@ constexpr uint32_t kWaitMs = 1000;
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-/// A members file of two, at ports that are free now.
+/// A members file for two, with ports that are free now.
 class Fabric {
  public:
   Fabric() {
@@ -97,7 +97,7 @@ struct Side {
   api::Context context;
 };
 
-/// Answers with its process's number.
+/// Answer with the process ID.
 [[noreturn]] void serve(const std::string& card) {
   Side side(card);
   const pid_t self = getpid();
@@ -113,13 +113,13 @@ struct Side {
   }
 }
 
-/// What the client tells when another server has answered than before.
+/// The client's report that a new server has answered.
 struct Word {
   pid_t server;
   int64_t when_ns;
 };
 
-/// Asks again only when there is an answer, or the session is over.
+/// Ask again only after an answer, or after the end of the session.
 [[noreturn]] void ask(const std::string& card, int tell) {
   Side side(card);
   const rio_msg_address server = rio_msg_address_of(kServer, 0);

@@ -227,7 +227,8 @@ TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
   EXPECT_EQ(goes(bytes(100)), 1u);
 }
 
-/// As on a cable: what is for no card goes to the only peer, of all lengths and in all pieces.
+/// As on a cable: the only peer gets frames for an address of no card, of all lengths and in all
+/// segmentations.
 TEST_F(NetPair, AnUnknownAddressIsTheOnlyPeers) {
   const rte_ether_addr other = {{2, 0, 0, 0, 0, 9}};
   for (const uint32_t length : {60u, 1000u, 2000u, 4090u}) {
@@ -238,7 +239,7 @@ TEST_F(NetPair, AnUnknownAddressIsTheOnlyPeers) {
   EXPECT_EQ(a_.xstat("tx_no_peer"), 0u);
 }
 
-/// Of bridges, and of programs that swap addresses.
+/// As bridges send them, and programs that swap addresses.
 TEST_F(NetPair, FramesFromAddressesThatAreNoCards) {
   const rte_ether_addr from = {{2, 0, 0, 0, 0, 8}};
   const rte_ether_addr group = {{3, 0, 0, 0, 0, 8}};
@@ -249,7 +250,7 @@ TEST_F(NetPair, FramesFromAddressesThatAreNoCards) {
   EXPECT_EQ(b_.xstat("rx_spoofed"), 1u) << "a group sends nothing";
 }
 
-/// Ports of one process: a program that swaps addresses sends as the other one.
+/// Ports of one process: a program that swaps addresses sends with the other port's.
 TEST_F(NetPair, PortsOfAProcessStandInForEachOther) {
   EXPECT_EQ(goes(frame_bytes(b_.mac(), b_.mac(), 100)), 1u);
   EXPECT_EQ(goes(frame_bytes(a_.mac(), b_.mac(), 100)), 1u) << "its own address is not itself";

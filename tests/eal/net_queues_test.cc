@@ -291,7 +291,7 @@ TEST(NetMany, BroadcastsReachAll) {
   }
 }
 
-/// Members come and go: an address that is no card's is theirs while exactly one is there.
+/// Members come and go: while exactly one is there, it gets frames for an address of no card.
 TEST(NetMany, AnUnknownAddressIsTheOnlyMembers) {
   const Pool pool(2048);
   const std::string fabric = "wire=shm:net-only-" + std::to_string(getpid());

@@ -54,8 +54,8 @@ class Victim {
     if (decode(copy, Key(), &greeting) == 0) {
       require(greeting.ids >= 1 && greeting.ids <= kIdsMax);
       require(greeting.kind >= kKindHello && greeting.kind <= kKindAsk);
-      // It cannot guess what was drawn: neither is the connection unknown by its word, nor does it
-      // pass for the other end of it.
+      // The peer cannot guess random values: it can neither end the connection as unknown nor pass
+      // for its other end.
       require(!doubt_.answered_by(greeting, attempt_) && !knows(attempt_, greeting));
     }
     if (session_.take(bytes, ++now_ns_) == -EPROTO || lanes_.foul()) {
@@ -76,7 +76,7 @@ class Victim {
     out.datagram_bytes = kDatagramMin;
     return out;
   }
-  /// One that is up, and in doubt.
+  /// A connection that is up, and in doubt.
   static Attempt connected() {
     Attempt out;
     require(draw(out.challenge) == 0);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tests/field/rows.tsv, and what scripts/lib/bench/field.py makes of it.
+"""tests/field/rows.tsv, and how scripts/lib/bench/field.py reads it.
 
     bench_field_test.py BUILD_FOLDER
 """

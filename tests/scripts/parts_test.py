@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A part that is missing stops nothing else: quickstart, build, deps and test on a machine that is played."""
+"""A missing part stops nothing else: quickstart, build, deps and test on a simulated machine."""
 import json
 import os
 import subprocess
@@ -21,7 +21,7 @@ class WithoutDpdkSource(Machine):
         return [line for line in self.calls("meson") if line.startswith("setup")]
 
     def check_told(self, done):
-        """Once when it is found, and at the end."""
+        """Reported once when it is noticed, and once at the end."""
         for text in (f"could not fetch the source of dpdk {DPDK}-1", REMEDY):
             self.assertEqual(done.stderr.count(text), 1, done.stderr)
             self.assertEqual(done.stdout.count(text), 1, done.stdout)
@@ -73,14 +73,14 @@ class WithoutDpdkSource(Machine):
             self.assertIn("-Ddpdk=" + ("enabled" if have else "disabled"), setup)
             self.assertNotIn("-Dtests=true", setup)
 
-    def test_who_wants_no_dpdk_is_not_asked_for_headers(self):
+    def test_headers_are_not_fetched_without_dpdk(self):
         for options in (["-Ddpdk=disabled"], []):  # and later, without options
             done = self.run_script("build", *options)
             self.assertEqual((done.stderr, self.calls("apt-get")), ("", []))
         done = self.run_script("quickstart", "--mode", "io", code=1)
         self.assertIn("scripts/build -Ddpdk=enabled", done.stderr)
 
-    def test_who_insists_on_dpdk_is_told(self):
+    def test_dpdk_that_is_required_and_missing_is_an_error(self):
         done = self.run_script("build", "-Ddpdk=enabled", code=1)
         self.assertIn(REMEDY, done.stderr)
         self.assertIn("error: -Ddpdk=enabled", done.stderr)
@@ -227,7 +227,7 @@ class Summary(Machine):
     def test_a_name_that_the_build_lacks(self):
         self.results()
         done = self.run_script("test", "pmd/net/pair-no-huge", code=1)
-        self.assertIn("no test of that name or suite; the build lacks what is named below", done.stdout)
+        self.assertIn("no test of that name or suite; the build lacks the parts named below", done.stdout)
         self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
 
     def test_names_with_stars(self):
@@ -245,7 +245,7 @@ class Summary(Machine):
 
 
 class Steps(Machine):
-    """Those of scripts/demo-ip know which programs they take."""
+    """Steps of scripts/demo-ip know which programs they need."""
 
     def lacks(self, step, *there):
         for name in there:
@@ -263,7 +263,7 @@ class Steps(Machine):
 
 
 class Tree(unittest.TestCase):
-    """Meson configures what is left of it, and counts the tests of what is not."""
+    """Meson configures a tree without some parts, and counts the tests of these parts as skipped."""
 
     def test_without_dpdk_and_libfabric(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A machine that is played: a copy of scripts/ with apt, meson, ninja and so on that do what a test says."""
+"""A simulated machine: a copy of scripts/ with fake apt, meson, ninja and so on that a test controls."""
 import os
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DPDK = "99.1.2"  # its version, which no mirror has
 
-# Each reads its orders from files of the folder PLAY, and writes down how it was called.
+# Each reads its orders from files in the folder PLAY, and records how it was called.
 TOOLS = {
     "dpkg-query": """
 case "$*" in *source:Version*) echo "%(dpdk)s-1" ; exit 0 ;; esac
@@ -100,7 +100,7 @@ class Machine(unittest.TestCase):
             self.tool(name, text.replace("%(dpdk)s", DPDK))
         for name in ("not_installed", "unavailable", "no_module"):
             self.tell(name)
-        # Those of this machine are left alone.
+        # The parts of the real machine are ignored.
         with open(os.path.join(self.tree, "scripts", "lib", "hugepages.sh"), "w", encoding="utf-8") as file:
             file.write("reserve_hugepages() { hugepages_why='none are played'; return 1; }\n")
 
@@ -111,12 +111,12 @@ class Machine(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def tell(self, order, *names):
-        """not_installed, unavailable: packages. no_module: what pkg-config does not find."""
+        """not_installed, unavailable: packages. no_module: modules that pkg-config does not find."""
         with open(os.path.join(self.play, order), "w", encoding="utf-8") as file:
             file.writelines(name + "\n" for name in names)
 
     def calls(self, tool):
-        """How a tool was called since the last look, a line for each call."""
+        """Calls of a tool since the last call of this function, one a line."""
         path = os.path.join(self.play, tool + ".log")
         if not os.path.exists(path):
             return []

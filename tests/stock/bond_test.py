@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Stock dpdk-testpmd with bonds of net_rio ports, net_failsafe, and what they set at ports."""
+"""Stock dpdk-testpmd with bonds of net_rio ports, with net_failsafe, and the port settings that they use."""
 import os
 import re
 import unittest
@@ -21,13 +21,13 @@ def link(pmd, port):
 
 class Bond(unittest.TestCase):
     def goes_on(self, pmd, *ports):
-        """Each of these ports receives frames from now on."""
+        """Checks that each of these ports still receives frames."""
         before = pmd.stats()
         pmd.wait_for(lambda stats: all(stats[port]["RX-packets"] - before[port]["RX-packets"] >= 4 * BURST
                                        for port in ports), f"ports {ports} receive")
 
     def goes_again(self, pmd, *ports):
-        """The same for frames that testpmd sends anew, as often as it takes: a forwarded frame that finds a
+        """Checks it with frames that testpmd sends anew until they arrive: a forwarded frame that finds a
         full ring is lost to testpmd, and a bond does not poll a port that waits in reserve."""
         before = pmd.stats()
 
@@ -52,7 +52,7 @@ class Bond(unittest.TestCase):
             pmd.quit()
 
     def test_two_cables(self):
-        """Two hosts with two cables: the bond's frames go by the one that is left, again and again."""
+        """Two hosts with two cables: after each failure the bond's frames use the remaining cable."""
         vdevs = [f"--vdev=net_rio{port},wire={wire}" for port, wire in enumerate("abab")]
         with Testpmd([*vdevs, bond(1, "net_rio0", "net_rio1")], ["--port-topology=loop"]) as pmd:
             pmd.commands("set portlist 2,3,4")
@@ -69,7 +69,7 @@ class Bond(unittest.TestCase):
             pmd.quit()
 
     def test_one_wire(self):
-        """Both on one wire: the peer finds the bond's address at the port that is left."""
+        """Both ports on one wire: the peer finds the bond's address at the remaining port."""
         wire = f"shm:bond-{os.getpid()}"
         vdevs = [f"--vdev=net_rio{port},wire={wire},qps=1,destid={0x100 * (port + 1):#x}" for port in range(3)]
         peers = ["--eth-peer=2," + ADDRESSES[0], "--eth-peer=3,00:01:00:01:03:00"]
@@ -84,7 +84,7 @@ class Bond(unittest.TestCase):
             pmd.quit()
 
     def test_other_modes(self):
-        """Those that give both members the bond's address, or change it as they go."""
+        """Modes that give both members the bond's address, or change it at run time."""
         vdevs = [f"--vdev=net_rio{port},wire={wire}" for port, wire in enumerate("abab")]
         for mode in (0, 2, 6):
             with self.subTest(mode=mode), Testpmd([*vdevs, bond(mode, "net_rio0", "net_rio1")],
@@ -108,7 +108,7 @@ class Bond(unittest.TestCase):
 
 class Settings(unittest.TestCase):
     def test_addresses(self):
-        """The port's own and those of its mates can be set; another one is refused, and changes nothing."""
+        """A port's own address and those of its mates can be set; any other is refused, and changes nothing."""
         with Testpmd(stock.wired_pair()) as pmd:
             for address in (ADDRESSES[0], ADDRESSES[1], ADDRESSES[0]):
                 self.assertNotRegex(pmd.command(f"mac_addr set 0 {address}"), "fail|not supported|error")

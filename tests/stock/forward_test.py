@@ -22,7 +22,7 @@ from testpmd import ADDRESSES, BURST, PEERS, Testpmd
 MODE = sys.argv.pop(1)
 HERE, THERE = ADDRESSES
 IPS = "198.18.0.1", "198.18.0.2"
-# These run out of the port that a frame came from here, and out of the other one in Defaults.
+# These send out of the port that a frame came from here, and out of the other port in Defaults.
 LOOPED = ["macswap", "csum", "5tswap"]
 CIRCULATES = ["io", "mac", "noisy", *LOOPED]
 MORE = {"noisy": ["--noisy-tx-sw-buffer-size=64", "--noisy-tx-sw-buffer-flushtime=1", "--noisy-lkup-memory=1",
@@ -110,8 +110,8 @@ class Bytes(unittest.TestCase):
 
 
 class Defaults(unittest.TestCase):
-    """Nothing is told to testpmd: it sends to 02:00:00:00:00:0N, flowgen from and to 00:01:02:03:04:0N. As on a
-    cable the other end gets it, and none is lost."""
+    """testpmd without options: it sends to 02:00:00:00:00:0N, flowgen from and to 00:01:02:03:04:0N. As on a
+    cable the other end gets every frame."""
 
     def test_defaults(self):
         with Testpmd(stock.wired_pair(), MORE) as pmd:
@@ -169,7 +169,7 @@ class Prompt(unittest.TestCase):
         if MODE in CIRCULATES:
             pmd.forward(MODE, "start tx_first 2")
             pmd.wait_for(lambda stats: all(s["RX-packets"] >= 40 * BURST for s in stats.values()), "frames go round")
-        elif MODE in ("rxonly", "icmpecho"):  # these send nothing by themselves
+        elif MODE in ("rxonly", "icmpecho"):  # these modes send nothing by themselves
             before = pmd.stats()
             pmd.forward(MODE, "start tx_first 4")
             pmd.wait_for(lambda stats: all(s["RX-packets"] - before[port]["RX-packets"] == 4 * BURST

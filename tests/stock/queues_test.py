@@ -150,13 +150,13 @@ class Queues(unittest.TestCase):
             pmd.quit()
 
     def test_one_flow(self):
-        """More frames of one flow than a queue's ring holds: those that have no place wait, none is missed."""
+        """More frames of one flow than a queue's ring holds: frames without a place wait, and none is lost."""
         for queues, entries, lcores in ((16, 128, 1), (2, 64, 1), (3, 100, 2), (7, 1023, 1), (16, 64, 2)):
             with self.subTest(queues=queues, entries=entries, lcores=lcores):
                 arguments = [f"--rxq={queues}", f"--txq={queues}", f"--rxd={entries}", f"--txd={entries}", f"--nb-cores={lcores}"]
                 with Testpmd(stock.wired_pair(f"qps={queues}"), [*PEERS, *arguments], cores=1 + lcores) as pmd:
                     pmd.meet(0, 1)
-                    first = -(-2048 // (queues * BURST)) * queues * BURST  # frames of a port, in bursts of each queue
+                    first = -(-2048 // (queues * BURST)) * queues * BURST  # of a port, in whole bursts of each queue
                     pmd.forward("io", f"start tx_first {first // (queues * BURST)}")
                     pmd.wait_for(lambda stats: all(s["RX-packets"] >= 10 * first for s in stats.values()), "frames go round")
                     pmd.stop()

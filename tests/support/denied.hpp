@@ -1,5 +1,5 @@
 /// @file
-/// Takes from a process what the system usually gives. There is no way back: for forked children.
+/// Take from a process permissions that it usually has. There is no way back: for forked children.
 #pragma once
 
 #include <linux/filter.h>
@@ -23,13 +23,13 @@ namespace rio::test {
          (setresgid(kNobody, kNobody, kNobody) == 0 && setresuid(kNobody, kNobody, kNobody) == 0);
 }
 
-/// No more threads or processes, by RLIMIT_NPROC, which does not bind root.
+/// Forbid further threads and processes, by RLIMIT_NPROC, which does not bind root.
 [[nodiscard]] inline bool deny_threads() {
   const rlimit none{0, 0};
   return leave_root() && setrlimit(RLIMIT_NPROC, &none) == 0;
 }
 
-/// A system call fails with `error` in all threads of the process. @param number SYS_...
+/// Make a system call fail with `error` in all threads of the process. @param number SYS_...
 [[nodiscard]] inline bool deny_call(long number, int error) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -42,7 +42,7 @@ namespace rio::test {
          syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 
-/// Nothing is mounted at /proc. @return false: this process may have no mounts of its own.
+/// Hide /proc. @return false: this process may not have a mount namespace of its own.
 [[nodiscard]] inline bool hide_proc() {
   return unshare(CLONE_NEWNS) == 0 &&
          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

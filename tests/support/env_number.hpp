@@ -1,14 +1,14 @@
 /// @file
-/// Numbers that scripts give to tests by the environment.
+/// Numbers that scripts pass to tests in environment variables.
 #pragma once
 
 #include <cstdint>
 
 namespace rio::test {
 
-/// A number of the environment, read as base/number.hpp says. Ends the process with exit code 1 if
-/// it is none: a test that takes "abc" for 0 has tried nothing.
-/// @param otherwise what it is where it is not given.
+/// Read a number from the environment, as base/number.hpp does. Ends the process with exit code 1
+/// if it is not a number: a test that took "abc" for 0 would have tested nothing.
+/// @param otherwise value if the variable is not set.
 [[nodiscard]] uint64_t env_number(const char* name, uint64_t otherwise);
 
 }  // namespace rio::test

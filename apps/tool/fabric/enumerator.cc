@@ -360,7 +360,7 @@ int Enumerator::reserve_dest_id_of(const Address& at) {
   return rc;
 }
 
-// A host may be met when its destID was given away already: that device gets another one.
+// A host may be found after its destID was given to a device: that device gets another one.
 int Enumerator::give_way() {
   for (size_t i = 1; i < map_.nodes.size(); ++i) {
     Node& node = map_.nodes[i];

@@ -1,4 +1,4 @@
-"""The rows of tests/field/rows.tsv, and whether their tests show their right outcome."""
+"""The rows of tests/field/rows.tsv, and whether their tests pass."""
 import json
 import os
 import subprocess
@@ -31,7 +31,7 @@ def read_rows(path):
 
 
 def fault(name, results):
-    """@param results: {name: object of meson's log}. @return what is wrong with a test, '' if nothing."""
+    """@param results: {name: object of meson's log}. @return why a test does not count, '' if it does."""
     if name not in results:
         return f"{name} is not in this build"
     summary = Summary()
@@ -44,8 +44,8 @@ def fault(name, results):
 
 
 def faults(rows, results):
-    """@return {row: what is wrong with it}, without those that count: a row counts if it has a test,
-    and if all of its tests were run and passed."""
+    """@return {row: cause} of the rows that do not count. A row counts if it has tests, and if all of
+    them were run and passed."""
     found = {}
     for row in range(1, ROWS + 1):
         bad = [text for text in (fault(name, results) for name in rows.get(row, [])) if text]
@@ -57,7 +57,7 @@ def faults(rows, results):
 
 
 def counted(args, seconds, **environment):
-    """Runs a program that prints a JSON object, and ends with 1 if a run of it did not go well.
+    """Runs a program that prints a JSON object, and ends with 1 if one of its runs failed.
     @return the object."""
     try:
         done = subprocess.run(args, capture_output=True, text=True, timeout=seconds, check=False,

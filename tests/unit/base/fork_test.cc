@@ -16,7 +16,7 @@
 namespace rio::base {
 namespace {
 
-/// @return what `run` returns in a child.
+/// @return the result of `run` in a child.
 [[nodiscard]] int in_child(const std::function<int()>& run) {
   const pid_t child = fork();
   if (child == 0) {
@@ -66,7 +66,7 @@ TEST(InChild, AChildMayEndWhatItHasInherited) {
             1);
 }
 
-/// A lock that a thread of its own has most of the time.
+/// A lock that a thread of its own holds most of the time.
 struct Busy {
   std::mutex lock;
   std::atomic<bool> stop{false};
@@ -92,7 +92,7 @@ TEST(InChild, LocksOfOtherThreadsAreFreeInTheChildAndInTheParent) {
   busy.lock.unlock();
 }
 
-/// A pipe whose reader is told when the last process with the writer has closed it.
+/// A pipe whose reader sees when the last process with the write end has closed it.
 class Writer {
  public:
   Writer() { EXPECT_EQ(pipe2(fds, O_CLOEXEC), 0); }
@@ -118,7 +118,7 @@ TEST(ReleaseInChild, LetsGoOfTheObjectAndKeepsTheNumber) {
     static_cast<void>(read(until.fds[0], &what, 1) != 0);
     _exit(taken && silent ? 0 : 1);
   }
-  close(of_parent.fds[1]);  // the last one, though the child lives
+  close(of_parent.fds[1]);  // the parent's last one, though the child lives
   char what = 0;
   EXPECT_EQ(read(of_parent.fds[0], &what, 1), 0);
   of_parent.fds[1] = -1;

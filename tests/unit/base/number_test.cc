@@ -1,4 +1,4 @@
-// Numbers that users write, in the environment and elsewhere.
+// Numbers that users write, in the environment and in options.
 #include "base/number.hpp"
 
 #include <gtest/gtest.h>

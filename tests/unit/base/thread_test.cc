@@ -16,7 +16,7 @@ namespace {
 
 using Signals = std::bitset<65>;
 
-/// Those that the calling thread has blocked.
+/// Signals that the calling thread has blocked.
 [[nodiscard]] Signals blocked() {
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
@@ -27,7 +27,7 @@ using Signals = std::bitset<65>;
   return all;
 }
 
-/// @return what `run` returned in a process of its own.
+/// @return the result of `run` in a process of its own.
 [[nodiscard]] int in_child(const std::function<int()>& run) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -39,7 +39,7 @@ using Signals = std::bitset<65>;
 
 constexpr int kCannotDeny = 77;
 
-/// 0 if start_thread() fails with -EAGAIN, changes no signal and sets no thread.
+/// @return 0 if start_thread() fails with -EAGAIN, changes no signal mask and sets no thread.
 [[nodiscard]] int expect_no_thread() {
   sigset_t one;
   sigemptyset(&one);
@@ -70,7 +70,7 @@ TEST(Thread, TakesNoSignalsAndLeavesThoseOfItsStarter) {
   }
   EXPECT_EQ(blocked(), before);
   for (int number = 1; number <= SIGRTMAX; ++number) {
-    const bool ours = number < 32 || number >= SIGRTMIN;  // the others are the C library's
+    const bool ours = number < 32 || number >= SIGRTMIN;  // the others belong to the C library
     if (ours && number != SIGKILL && number != SIGSTOP) {
       EXPECT_TRUE(inside[number]) << number;
     }

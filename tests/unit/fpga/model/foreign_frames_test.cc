@@ -180,7 +180,7 @@ TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   }
 }
 
-/// Where the receiver may not read the sender's memory: nothing outside of the frame is read.
+/// If the receiver may not read the sender's memory: nothing outside the frame is read.
 TEST(ForeignFrames, ARunMayHaveItsBytesBehindIt) {
   constexpr uint32_t kBytes = 512;
   constexpr auto kOk = model::Answer::kDone;

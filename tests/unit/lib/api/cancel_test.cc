@@ -1,5 +1,5 @@
 // Threads that are cancelled (pthread_cancel) in calls of the C interfaces: they end, and the port
-// goes on for others.
+// goes on for other threads.
 #include <pthread.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kForEverMs = 1'000'000'000;
 
-/// A thread that calls the same function again and again, until it is cancelled.
+/// A thread that repeats a call until it is cancelled.
 class Cancelled {
  public:
   explicit Cancelled(std::function<void()> call) : call_(std::move(call)) {
@@ -24,8 +24,8 @@ class Cancelled {
       std::this_thread::yield();
     }
   }
-  /// @param delay before it, so that the thread is in the midst of it. It ends, or the test does
-  /// not.
+  /// @param delay before the cancellation, so that the thread is inside the call. The thread ends,
+  /// or the test does not.
   void cancel(std::chrono::milliseconds delay) {
     std::this_thread::sleep_for(delay);
     EXPECT_EQ(pthread_cancel(thread_), 0);
@@ -61,14 +61,14 @@ class MsgCancel : public testing::TestWithParam<Kind> {
   ~MsgCancel() override { unsetenv("RIO_RUNTIME_DIR"); }
 
   api::Port open() const { return open_port(GetParam().wire, 0, true, GetParam().sleeps); }
-  /// In the midst of it, and at its beginning.
+  /// Cancel inside the call, and at its beginning.
   static void cancel_in(const std::function<void()>& call) {
     for (const int delay_ms : {0, 1, 5, 50}) {
       Cancelled(call).cancel(std::chrono::milliseconds(delay_ms));
     }
   }
 
-  /// By another thread than those that were cancelled.
+  /// Called by a thread that was not cancelled.
   static void deliver(api::Context& from, api::Context& to, const std::string& text) {
     std::thread([&] {
       int sent = -EAGAIN;
@@ -106,7 +106,7 @@ TEST_P(MsgCancel, OfAContext) {
     static_cast<void>(rio_msg_progress(a.get()));
   });
   deliver(sends, waits, "still here");
-  // One that sends in each call.
+  // A thread that sends in each call.
   std::atomic<bool> stop = false;
   std::thread takes([&] {
     while (!stop) {

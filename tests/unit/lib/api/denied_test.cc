@@ -1,6 +1,6 @@
-// A process that may not do what a card of a fabric needs: a seccomp filter refuses one system call
-// after another. The cause is told at once, and is the error of what was asked for; that the peer
-// does not answer would be a lie.
+// A process that may not do all that a card of a fabric needs: a seccomp filter refuses one system
+// call after another. The cause is reported at once, and is the error of the call, rather than that
+// the peer does not answer.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kConnectMs = 60'000;  // never waited for
 
-/// What becomes of a program that is refused a call.
+/// Result of a program that is refused a system call.
 enum Outcome : uint8_t {
   kFails,   ///< it is told, and the error is that of the call
   kWorks,   ///< slower, or with less: it is told
@@ -55,7 +55,7 @@ const Call kCalls[] = {
     {"membarrier", {SYS_membarrier}, kWorks, kSilent},
 };
 
-/// Sends a message to destID 1. @return 0, -errno of whatever could not be done.
+/// Send a message to destID 1. @return 0, or -errno of the refused step.
 [[nodiscard]] int send_one(const std::function<bool()>& before_sending) {
   rio_msg_options options{};
   options.size_bytes = sizeof options;
@@ -79,7 +79,7 @@ const Call kCalls[] = {
   return rc;
 }
 
-/// Answers nobody: that somebody is there is enough.
+/// A peer that answers no message: its presence is enough.
 [[nodiscard]] int serve(const Pipe& ready, Pipe& end) {
   rio_msg_port* port = nullptr;
   rio_msg_context* context = nullptr;

@@ -28,7 +28,7 @@ def main():
     printed = [line for line in lines if not line.startswith("$ ")]
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, RIO_RUNTIME_DIR=folder)
-        # Nobody is there, so the first destID is the asker's own.
+        # No server is there, so the first destID is the client's own.
         alone = subprocess.run([program, *ASKS[name]], env=env, text=True, check=False,
                                stderr=subprocess.PIPE, timeout=TIMEOUT_S)
         assert alone.returncode == 1 and "is our own" in alone.stderr, alone

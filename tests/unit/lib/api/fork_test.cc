@@ -1,5 +1,5 @@
-// A process that forks while it has a port open: what the child does with what it has inherited
-// costs the parent nothing, and does not keep the parent alive for others.
+// A process that forks while it has a port open: whatever the child does with inherited objects
+// costs the parent nothing, and peers notice the parent's death though the child lives.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Errors = std::map<int, uint32_t>;
 
-/// Asks until it is killed, and has a child that lives on with what it has inherited.
+/// A process that asks until it is killed, with a child that lives on with the inherited objects.
 int ask_with_a_child(const std::string& card, const Pipe& asked, Pipe& child_may_end) {
   Asker client(card);
   const bool answered = !client.ask().empty();
@@ -46,7 +46,7 @@ TEST_P(Fork, AChildThatClosesItsPortCostsTheParentNothing) {
   Asker client(card(2));
   const std::string before = client.ask();
   ASSERT_NE(before, "");
-  client.errors.clear();  // the server may have come after the first question
+  client.errors.clear();  // the first question may have been sent before the server came
   for (int round = 0; round < 2; ++round) {
     Child child = Child::with_cards([&] {
       static_cast<void>(rio_msg_context_close(client.context().get()));
@@ -59,7 +59,7 @@ TEST_P(Fork, AChildThatClosesItsPortCostsTheParentNothing) {
   }
 }
 
-TEST_P(Fork, AChildThatSendsReachesNobody) {
+TEST_P(Fork, AChildThatSendsReachesNoPeer) {
   Child server([&] { return serve(card(1)); });
   Asker client(card(2));
   const std::string before = client.ask();
@@ -79,7 +79,7 @@ TEST_P(Fork, AChildThatSendsReachesNobody) {
   EXPECT_EQ(client.errors, Errors{});
 }
 
-/// Destroys itself, and its port can be had again, though a child of it lives.
+/// A killed parent's port can be opened again, though its child lives.
 TEST_P(Fork, AChildDoesNotKeepAKilledParentAlive) {
   Pipe asked;
   Pipe child_may_end;

@@ -333,7 +333,7 @@ class Talker {
   std::map<uint32_t, Seen> seen_[2];
 };
 
-/// The wire that is tried.
+/// The wire under test.
 class Wire {
  public:
   [[nodiscard]] std::string card(uint32_t id) const {

@@ -1,4 +1,4 @@
-// A process that may start no thread: the cause is told, whatever the card, and nothing has
+// A process that may start no thread: the cause is reported for each kind of card, and nothing has
 // changed.
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kCannotDeny = 77;
 
-/// Serves a card to other processes, until its parent is gone or closes its end.
+/// Serve a card to other processes, until the parent is gone or closes its end.
 using Serve = void (*)(const TempDir& dir, const Pipe& ready, const sim::Fd& end);
 
 struct Case {
@@ -66,7 +66,7 @@ void serve_cardsim(const TempDir& dir, const Pipe& ready, const sim::Fd& end) {
   return rio_open(card.c_str(), nullptr, &opened);
 }
 
-/// In a child. @return 0: as it should be.
+/// Runs in a child. @return 0: as expected.
 [[nodiscard]] int open_without_threads(const std::string& card, int (*open)(const std::string&)) {
   if (!deny_threads()) {
     return kCannotDeny;

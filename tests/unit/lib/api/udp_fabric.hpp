@@ -1,5 +1,5 @@
 /// @file
-/// Members of a fabric over UDP, in processes that are killed and started again, for tests.
+/// Members of a UDP fabric, in processes that are killed and started again, for tests.
 #pragma once
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 
 namespace rio::test {
 
-/// A fabric with a file: destIDs from 1 at ports of loopback that are free when it is made.
+/// A fabric with a members file: destIDs from 1, at loopback ports that are free when it is made.
 class UdpFabric {
  public:
   explicit UdpFabric(uint32_t members) {
@@ -43,7 +43,7 @@ class UdpFabric {
       close(each);
     }
   }
-  /// Silence never ends a session here within a test's time, so what does is something else.
+  /// Silence never ends a session within a test's time, so any end has another cause.
   [[nodiscard]] std::string card(uint32_t id, const std::string& more = "") const {
     return "udp:test,id=" + std::to_string(id) + ",patience=3600,members=" + path() + more;
   }
@@ -53,7 +53,7 @@ class UdpFabric {
   TempDir folder_;
 };
 
-/// Answers each message with its process's number, until it is killed.
+/// Answer each message with the process ID, until killed.
 [[nodiscard]] inline int serve(const std::string& card, uint32_t contexts = 1) {
   api::Port port = open_port(card, 0, false, true);
   if (port.get() == nullptr) {
@@ -72,15 +72,14 @@ class UdpFabric {
   }
 }
 
-/// Asks the server in destID 1's context 0.
+/// Asks the server at destID 1, context 0.
 class Asker {
  public:
   explicit Asker(const std::string& card) : port_(open_port(card, 0, false, true)) {
     context_ = open_context(port_, 0);
   }
-  /// Sends without an end, and looks at what comes, until an answer from another process than
-  /// `not_from` is there.
-  /// @return who has answered; empty: no such answer within reason.
+  /// Send repeatedly, and read answers, until one from a process other than `not_from` arrives.
+  /// @return the process that answered; empty: no such answer within reason.
   std::string ask(const std::string& not_from = "") {
     std::string from;
     const bool heard = wait_until([&] {
@@ -92,7 +91,7 @@ class Asker {
     });
     return heard ? from : "";
   }
-  /// One answer that has come. @return false: none within a moment.
+  /// Read one answer. @return false: none within a moment.
   bool hears(std::string* from) {
     static_cast<void>(context_.wait(10));
     api::Message message;

@@ -1,5 +1,5 @@
-// Half-open connections over UDP: a process that is killed and started again at its port knows
-// nothing of the sessions that others still have with the one before.
+// Half-open connections over UDP: a process that is killed and started again at its port does not
+// know the sessions that peers had with its predecessor.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,12 +14,12 @@ namespace {
 
 using Errors = std::map<int, uint32_t>;
 
-/// A server that is started when it is told, since processes are forked before cards are opened.
+/// A server that starts on request, since processes are forked before cards are opened.
 class Server {
  public:
   explicit Server(const std::string& card) : child_([card] { return serve(card); }, &start_) {}
   void start() { start_.tell(); }
-  /// As the kernel does it: the port is free afterwards.
+  /// Kill it, as the kernel does: the port is free afterwards.
   void kill() {
     child_.signal(SIGKILL);
     EXPECT_EQ(child_.exit_code(), -1) << "ended before it was killed";
@@ -51,7 +51,7 @@ TEST(UdpRestart, AClientThatGoesOnAskingHearsOneResetAndThenTheNewServer) {
   EXPECT_EQ(client.errors, (Errors{{-ECONNRESET, 2}}));
 }
 
-/// Nobody answers for the context; the card does for the connection.
+/// No context answers; the card answers for the connection.
 TEST(UdpRestart, ANewProcessWithoutTheContextEndsTheSessionAndRefuses) {
   const UdpFabric fabric(2);
   Server first(fabric.card(1));

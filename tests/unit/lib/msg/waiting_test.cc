@@ -15,7 +15,7 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint32_t kThreads = 12;  // more than most machines that test have CPUs
+constexpr uint32_t kThreads = 12;  // more than the CPUs of most test machines
 
 template <class Body>
 void with_threads(uint32_t count, Body&& body) {
@@ -25,10 +25,10 @@ void with_threads(uint32_t count, Body&& body) {
   }
 }
 
-// A thread that sleeps for its turn and is not woken would never end.
+// A thread that sleeps until its turn and is not woken would never end.
 TEST(PortLock, EachHasItsTurn) {
   constexpr uint32_t kTurns = 5000;
-  constexpr uint32_t kHolds = 200;  // so long that others sleep
+  constexpr uint32_t kHolds = 200;  // long enough for others to sleep
   PortLock lock;
   uint64_t turns = 0;
   uint32_t inside = 0;
@@ -65,8 +65,8 @@ class PortWaiting : public testing::Test {
   std::unique_ptr<Port> port_;
 };
 
-// All are woken once, in vain. Threads that wake each other then go on for as long as they wait,
-// and have tens of thousands of sleeps in that time.
+// All threads are woken once, in vain. If they then woke each other, each would have tens of
+// thousands of sleeps in that time.
 TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
   constexpr uint32_t kWaitMs = 300;
   constexpr uint64_t kMost = 500;
@@ -83,7 +83,7 @@ TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
   EXPECT_LT(port_->stats().woken, kMost);
 }
 
-// By the first that sees what all wait for, as a queue that something is put into does.
+// All are woken by the first one that sees the event, as a queue that receives an entry does.
 TEST_F(PortWaiting, AllThatSleepAreWoken) {
   constexpr uint32_t kPatienceMs = 60'000;
   bool ready = false;

@@ -1,5 +1,5 @@
-// Peers that are started anew, with the destID of the one before: what is sent to them, and what is
-// left of the one before.
+// Peers that are started anew with their predecessor's destID: messages to them, and the
+// predecessor's leftovers.
 #include <csignal>
 
 #include "tests/unit/lib/ofi/node.hpp"
@@ -12,10 +12,10 @@ constexpr uint64_t kTag = 5;
 constexpr uint32_t kPeer = 2;
 constexpr uint64_t kCaps = FI_TAGGED | FI_MSG | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV;
 constexpr uint32_t kFarewell = 100;
-constexpr uint64_t kTurns = 5'000'000;  // no wait is longer
+constexpr uint64_t kTurns = 5'000'000;  // longest wait
 
-/// One that stays, and one that comes again and again. A fabric tells who has gone, a plain wire
-/// does not.
+/// A process that stays, and a peer that comes again and again. A fabric reports members that have
+/// gone, a plain wire does not.
 class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> {
  protected:
   OfiAnew() : OfiTest(GetParam()), info_(get_info(hints(kCaps))), own_(info_, 1) { start(); }
@@ -31,12 +31,12 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
   void start_anew() {
     peer_->close_endpoint();
     for (uint32_t turn = 0; turn < kFarewell; ++turn) {
-      work();  // or the peer would wait at its end
+      work();  // otherwise the peer would wait at its end
     }
     peer_->close();
     start();
   }
-  /// Both work until `good()`.
+  /// Let both make progress until `good()`.
   bool until(const std::function<bool()>& good) {
     for (uint64_t turn = 0; turn < kTurns; ++turn) {
       if (good()) {
@@ -51,7 +51,7 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     EXPECT_LE(fi_cq_read(own_.rx(), none, 0), 0);
     EXPECT_LE(fi_cq_read(peer_->rx(), none, 0), 0);
   }
-  /// What fi_tsend() says. It is done, in whichever way, when this ends.
+  /// @return the result of fi_tsend(). The send is complete, or has failed, when this returns.
   ssize_t send(OfiNode& from, fi_addr_t to, char byte) {
     const ssize_t rc = fi_tsend(from.ep(), &byte, 1, nullptr, to, kTag, nullptr);
     if (rc != 0) {
@@ -67,7 +67,7 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     EXPECT_EQ(fi_cq_readerr(from.tx(), &error, 0), 1);
     return -error.err;
   }
-  /// The next byte that comes there; '?': an error.
+  /// The next byte that arrives there; '?': an error.
   char receive(OfiNode& at, fi_addr_t from, fi_addr_t* source = nullptr) {
     char byte = '-';
     EXPECT_EQ(fi_trecv(at.ep(), &byte, 1, nullptr, from, kTag, 0, nullptr), 0);
@@ -90,7 +90,7 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
   fi_addr_t to_own_ = FI_ADDR_NOTAVAIL;  // the peer's
 };
 
-// Ten rounds, as of a parent whose children come and go.
+// Ten rounds, as of a parent process whose children come and go.
 TEST_P(OfiAnew, EachIsANewPeerByItsName) {
   fi_addr_t before = FI_ADDR_NOTAVAIL;
   for (char round = '0'; round <= '9'; ++round) {
@@ -115,7 +115,7 @@ TEST_P(OfiAnew, ANameThatWasRemovedLeavesNothing) {
   }
 }
 
-// Nobody has looked at anything since.
+// Without any progress since the restart.
 TEST_P(OfiAnew, TheFirstSendArrives) {
   const fi_addr_t to = own_.insert(*peer_);
   for (char round = '0'; round <= '9'; ++round) {
@@ -124,19 +124,19 @@ TEST_P(OfiAnew, TheFirstSendArrives) {
   }
 }
 
-// Nothing was lost, so there is no error.
+// No message was lost, so there is no error.
 TEST_P(OfiAnew, ASendToTheOldAddressBeginsANewSession) {
   const fi_addr_t to = own_.insert(*peer_);
   for (char round = '0'; round <= '9'; ++round) {
     exchange(to, round);
     start_anew();
-    // The peer speaks first, so that all know that it is another one.
+    // the peer speaks first, so that all know that it is another process
     ASSERT_EQ(send(*peer_, to_own_, round), 0);
     EXPECT_EQ(receive(own_, to), round);
   }
 }
 
-// A name that comes back after that of its successor is of one who is gone.
+// A name inserted after its successor's name belongs to a process that is gone.
 TEST_P(OfiAnew, ItsNameIsOfNoUseAgain) {
   const OfiNode::Name first = peer_->name();
   fi_addr_t old = own_.insert(*peer_);
@@ -157,8 +157,8 @@ TEST_P(OfiAnew, ItsNameIsOfNoUseAgain) {
   exchange(to, '4');
 }
 
-// What the one before has sent is no message of its successor, whether it was received already or
-// not; who takes those of all has it.
+// Messages of the former process are not its successor's, whether received already or not; a
+// receive from any source gets them.
 TEST_P(OfiAnew, LateMessagesAreNotItsSuccessors) {
   ASSERT_NE(own_.insert(*peer_), FI_ADDR_NOTAVAIL);
   char received = 0;
@@ -185,7 +185,7 @@ TEST_P(OfiAnew, LateMessagesAreNotItsSuccessors) {
   }
 }
 
-// A receive that was posted for its successor waits for that one.
+// A receive posted for the successor waits for the successor.
 TEST_P(OfiAnew, AReceiveOfItsSuccessorDoesNotEndWithIt) {
   exchange(own_.insert(*peer_), '1');
   start_anew();
@@ -200,7 +200,7 @@ TEST_P(OfiAnew, AReceiveOfItsSuccessorDoesNotEndWithIt) {
   EXPECT_EQ(byte, '2');
 }
 
-// Its successor has spoken before anybody named it: that session stays.
+// The successor has spoken before its name was inserted: that session stays.
 TEST_P(OfiAnew, AnAcquaintanceIsNotForgottenForItsName) {
   exchange(own_.insert(*peer_), '1');
   start_anew();
@@ -219,8 +219,8 @@ TEST_P(OfiAnew, AnAcquaintanceIsNotForgottenForItsName) {
 INSTANTIATE_TEST_SUITE_P(Wires, OfiAnew, testing::Values("shm", "emu"),
                          [](const auto& it) { return std::string(it.param); });
 
-/// Processes that send back what they get, one after the other at one destID. They are made before
-/// a card is opened.
+/// Processes that echo messages, one after the other at one destID. They are forked before a card
+/// is opened.
 class OfiKilled : public OfiTest {
  protected:
   OfiKilled() : OfiTest("shm"), info_(get_info(hints(kCaps))) {
@@ -266,13 +266,13 @@ class OfiKilled : public OfiTest {
       }
     }
   }
-  /// @return the name of the next.
+  /// @return the name of the next process.
   OfiNode::Name start() {
     Echo& echo = echoes_[next_++];
     say(echo.names_own, own_->name());
     return hear(echo.names_echo);
   }
-  /// The one that was started last.
+  /// The process that was started last.
   void stop() { echoes_[next_ - 1].child.reset(); }
   void exchange(fi_addr_t to, size_t bytes, char value) {
     std::vector<char> out(bytes, value);
@@ -301,7 +301,7 @@ class OfiKilled : public OfiTest {
   std::unique_ptr<OfiNode> own_;
 };
 
-// Of each size, by the address of the first.
+// Messages of each size, to the address of the first process.
 TEST_F(OfiKilled, TheFirstSendGoesToTheNextOne) {
   const OfiNode::Name first = start();
   fi_addr_t to = FI_ADDR_NOTAVAIL;

@@ -1,4 +1,4 @@
-// Endpoints that close while peers wait for them, and endpoints that get their numbers afterwards.
+// Endpoints that close while peers wait for them, and new endpoints that get their numbers.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
@@ -25,8 +25,8 @@ class OfiClosing : public OfiPair {
     region_.reset(mr);
   }
 
-  /// An endpoint more, of a node's domain, on the node's queues. @param counter null, or what
-  /// counts accesses of peers.
+  /// Open another endpoint in a node's domain, on the node's queues. @param counter null, or a
+  /// counter of peers' accesses.
   [[nodiscard]] Held<fid_ep> open(OfiNode& node, fid_cntr* counter = nullptr) const {
     fid_ep* ep = nullptr;
     EXPECT_EQ(fi_endpoint(node.domain(), info_.get(), &ep, nullptr), 0);
@@ -46,7 +46,7 @@ class OfiClosing : public OfiPair {
     EXPECT_EQ(fi_cntr_open(node.domain(), &attr, &made, nullptr), 0);
     return Held<fid_cntr>(made);
   }
-  /// As a peer of `node` knows that endpoint.
+  /// The address of that endpoint as a peer of `node` knows it.
   [[nodiscard]] static fi_addr_t insert(OfiNode& node, fid_ep* ep) {
     OfiNode::Name name{};
     size_t bytes = name.size();
@@ -60,7 +60,7 @@ class OfiClosing : public OfiPair {
     ASSERT_EQ(next(a_.tx(), &entry), 1);
     EXPECT_EQ(entry.op_context, context);
   }
-  /// `begin` asks a new endpoint of b_ for something, which closes as soon as it has served that.
+  /// `begin` asks a new endpoint of b_, which closes as soon as it has served the question.
   template <class Begin>
   void expect_answer_of_closing(Begin&& begin) {
     const Held<fid_cntr> served = open_counter(b_);
@@ -75,7 +75,7 @@ class OfiClosing : public OfiPair {
     owner.reset();
     asker.join();
   }
-  /// `begin` asks an endpoint of b_ that has closed, which a_ has not heard of.
+  /// `begin` asks an endpoint of b_ that has closed, before a_ has received the news.
   template <class Begin>
   void expect_end(Begin&& begin) {
     Held<fid_ep> owner = open(b_);
@@ -94,7 +94,8 @@ class OfiClosing : public OfiPair {
   Held<fid_mr> region_;
 };
 
-// Its counter tells it of the access before the answer has gone: there is no way to the asker yet.
+// The counter reports the access before the answer has gone out: there is no route to the asker
+// yet.
 TEST_F(OfiClosing, AnAnswerGoesOutBeforeItsEndpointCloses) {
   uint64_t one = 1;
   expect_answer_of_closing([&](fi_addr_t to) {
@@ -116,7 +117,7 @@ TEST_F(OfiClosing, AnAnswerGoesOutBeforeItsEndpointCloses) {
   });
 }
 
-TEST_F(OfiClosing, WhatAClosedEndpointDoesNotAnswerEnds) {
+TEST_F(OfiClosing, QuestionsToAClosedEndpointEnd) {
   uint64_t one = 1;
   iovec piece = {bytes_.data(), 8};
   const fi_rma_iov there = {0, 8, kKey};
@@ -143,8 +144,8 @@ TEST_F(OfiClosing, WhatAClosedEndpointDoesNotAnswerEnds) {
   });
 }
 
-// Its sender has no completion that it could wait for.
-TEST_F(OfiClosing, WhatIsInjectedGoesOutBeforeItsEndpointCloses) {
+// The sender has no completion to wait for.
+TEST_F(OfiClosing, InjectedMessagesGoOutBeforeTheirEndpointCloses) {
   std::atomic<bool> over = false;
   ASSERT_EQ(fi_inject_write(a_.ep(), bytes_.data(), 64, to_b_, 0, kKey), 0);
   std::thread owner([&] {
@@ -158,7 +159,7 @@ TEST_F(OfiClosing, WhatIsInjectedGoesOutBeforeItsEndpointCloses) {
   EXPECT_TRUE(std::equal(bytes_.begin(), bytes_.begin() + 64, memory_.begin()));
 }
 
-// More generations than there are numbers of endpoints: each begins as the first did.
+// More generations than endpoint numbers: each one begins like the first.
 TEST_F(OfiClosing, AnEndpointThatAsksIsNotTakenForTheLastOfItsNumber) {
   for (size_t i = 0; i < 2 * info_->domain_attr->ep_cnt; ++i) {
     SCOPED_TRACE(i);
@@ -183,7 +184,7 @@ TEST_F(OfiClosing, AnEndpointThatIsAskedIsNotTakenForTheLastOfItsNumber) {
   }
 }
 
-// The owner answers when the asker has closed, and another endpoint has its number.
+// The owner answers after the asker has closed and another endpoint has its number.
 TEST_F(OfiClosing, ALateAnswerIsNoOthers) {
   const std::vector<uint8_t> before = memory_;
   uint64_t none = 0;
@@ -200,7 +201,8 @@ TEST_F(OfiClosing, ALateAnswerIsNoOthers) {
   for (size_t i = 2; i < info_->domain_attr->ep_cnt; ++i) {
     static_cast<void>(open(a_));
   }
-  static_cast<void>(open(a_));  // a_'s own number is taken: this is the last before the first again
+  static_cast<void>(open(a_));  // a_'s own number is taken: this is the last one before the first
+                                // comes again
   const Held<fid_ep> ep = open(a_);
   for (size_t at = 8; at < 24; at += 8) {
     ASSERT_EQ(fi_fetch_atomic(ep.get(), &none, 1, nullptr, &back, nullptr, to_b_, at, kKey,

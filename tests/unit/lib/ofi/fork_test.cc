@@ -19,7 +19,7 @@ TEST_F(OfiFork, AChildMayCloseWhatItHasInherited) {
   const fi_addr_t self = node.insert(node);
   const pid_t child = fork();
   if (child == 0) {
-    constexpr unsigned kSeconds = 20;  // then it hangs, and SIGALRM ends it
+    constexpr unsigned kSeconds = 20;  // then the child hangs, and SIGALRM ends it
     alarm(kSeconds);
     node.close();
     _exit(0);

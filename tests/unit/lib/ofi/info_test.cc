@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                     [](Change asked) { asked.ep_attr->rx_ctx_cnt = SIZE_MAX; },
                     [](Change asked) { asked.ep_attr->max_order_raw_size = 1; }));
 
-/// Hints that are taken, of all releases of the API, and what comes back.
+/// Accepted hints of all API versions, and the information that is returned.
 struct Taken {
   const char* name;
   uint32_t version;
@@ -225,8 +225,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"FI_RIO_RMA_BORDER", "18446744073709551616"},
                     std::pair{"FI_RIO_FABRIC", "besides-a-card"}));
 
-/// 64 KiB, where a profile says less: what is not longer is copied, and needs no receive to be
-/// done.
+/// 64 KiB, above the profile's value: a message up to that size is copied, and completes without a
+/// receive.
 class OfiBorder : public OfiPair {
  protected:
   static constexpr auto kVariable = "FI_RIO_BORDER";

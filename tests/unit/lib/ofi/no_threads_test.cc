@@ -1,4 +1,4 @@
-// A domain in a process that may start no thread: neither for its progress, nor for its card.
+// A domain in a process that may start no thread, neither for progress nor for the card.
 #include <sys/wait.h>
 
 #include "tests/support/denied.hpp"
@@ -17,7 +17,7 @@ class OfiNoThreads : public OfiTest {
   static void expect_eagain() {
     const Info wanted = hints();
     wanted->domain_attr->data_progress = FI_PROGRESS_AUTO;
-    const Info info = get_info(wanted);  // before the fork: it loads the provider
+    const Info info = get_info(wanted);  // before the fork, since it loads the provider
     ASSERT_NE(info, nullptr);
     fid_fabric* fabric = nullptr;
     ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);

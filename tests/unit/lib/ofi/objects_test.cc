@@ -109,7 +109,7 @@ TEST_F(OfiObjects, RoomOfAnySize) {
 // Another domain has this destID, so messages would go nowhere.
 TEST_F(OfiObjects, OurDestIdOfAnother) {
   OfiNode::Name name = own_.name();
-  constexpr size_t kOwner = 8;  // by chance
+  constexpr size_t kOwner = 8;  // the random part
   name[kOwner] ^= 0x01;
   fi_addr_t out = 0;
   int error = 0;

@@ -1,4 +1,4 @@
-// Regions of memory with counters of their own, and what peers are refused.
+// Memory regions with counters of their own, and accesses that are refused.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
@@ -16,7 +16,7 @@ constexpr uint64_t kAll = FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr size_t kBytes = 4096;
 constexpr int kPatienceMs = 60'000;
 
-/// What peers access, and how often they did.
+/// A region that peers access, and counters of these accesses.
 struct Region {
   std::vector<uint8_t> bytes;
   Held<fid_cntr> writes;
@@ -74,7 +74,7 @@ TEST_F(OfiRegions, EachCountsItsOwnAccesses) {
   std::vector<uint8_t> back(kBytes);
   for (uint64_t key = 0; key < kRegions; ++key) {
     regions.push_back(make(b_, key));
-    // Peers know some by the card's windows already: nothing that comes from now on is missed.
+    // Peers know some regions by the card's windows already: no later access is missed.
     for (uint64_t i = 0; i < key; ++i) {
       read(key, &back);
     }
@@ -99,7 +99,7 @@ TEST_F(OfiRegions, EachCountsItsOwnAccesses) {
   }
 }
 
-// Each waits for its counters only, in turn, as programs of others do.
+// Each side waits for its own counters only, in turn, as other libraries' users do.
 TEST_F(OfiRegions, TwoWriteToEachOthersInTurn) {
   constexpr uint64_t kRegions = 4;
   struct Side {
@@ -163,10 +163,10 @@ TEST_F(OfiRegions, ARefusedAccessIsTold) {
   const auto expect_refused = [&](ssize_t begun, fid_cntr* counter) {
     ASSERT_EQ(begun, 0);
     EXPECT_EQ(next_error(a_.tx()).err, FI_EACCES);
-    // It was refused before anybody waited for it.
+    // The access was refused before the call that waits.
     EXPECT_EQ(fi_cntr_wait(counter, 1, kPatienceMs), -FI_EAVAIL);
     EXPECT_EQ(fi_cntr_read(counter), 0u);
-    // It is told once.
+    // It is reported once.
     EXPECT_EQ(fi_cntr_wait(counter, 1, 1), -FI_ETIMEDOUT);
   };
   const uint64_t end = kBytes - 1;
@@ -192,13 +192,13 @@ TEST_F(OfiRegions, ErrorsThatTheUserCountsItselfAreNoNews) {
     over = true;
   });
   while (!over) {
-    EXPECT_EQ(fi_cntr_adderr(counter.get(), 1), 0);  // by a thread, while another waits
+    EXPECT_EQ(fi_cntr_adderr(counter.get(), 1), 0);  // by one thread, while another one waits
     std::this_thread::yield();
   }
   waiter.join();
 }
 
-TEST_F(OfiRegions, WhatIsNoCounterOfItIsNotBound) {
+TEST_F(OfiRegions, ForeignObjectsAreNotBound) {
   Region region = make(b_, 1);
   const Held<fid_cntr> foreign = open_counter(a_);
   fid_mr* const mr = region.mr.get();
@@ -215,7 +215,8 @@ TEST_F(OfiRegions, WhatIsNoCounterOfItIsNotBound) {
   EXPECT_EQ(fi_cntr_read(region.writes.get()), 2u);
 }
 
-// A peer that knew the one before by the card's window does not reach that, nor another's counter.
+// A peer that knew the former region by the card's window reaches neither it nor another region's
+// counter.
 TEST_F(OfiRegions, AKeyThatIsUsedAgainIsTheNextOnes) {
   std::vector<uint8_t> old(kBytes, 0xAA);
   Held<fid_mr> before = add(b_, old, 1);
@@ -259,14 +260,14 @@ TEST_F(OfiRegions, OneThatClosesEndsWhatIsUnderWay) {
   if (rc == -FI_EAVAIL) {
     fi_cq_err_entry error{};
     EXPECT_EQ(fi_cq_readerr(a_.tx(), &error, 0), 1);
-    EXPECT_EQ(error.err, FI_EACCES);  // it was closed before the question came
+    EXPECT_EQ(error.err, FI_EACCES);  // it was closed before the question arrived
   } else {
     EXPECT_EQ(rc, 1);
     EXPECT_EQ(theirs, ours);
   }
 }
 
-// What a user can do with is not what it has to do: such a bit comes back only if it is needed.
+// A mode bit that the user supports is returned only if the provider needs it.
 TEST(OfiModes, AreClearedWhereTheyAreNotNeeded) {
   setenv("FI_RIO_CARD", "emu:modes", 1);
   const Info asked = hints(FI_RMA | FI_RMA_EVENT);

@@ -1,4 +1,4 @@
-// Node and service: how programs find each other that exchange no names beforehand.
+// Node and service: programs that exchange no names beforehand find each other.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace rio::test {
 namespace {
 
 constexpr auto kHere = "127.0.0.1";
-constexpr auto kService = "9228";  // in a folder of the test's own, so that it is free
+constexpr auto kService = "9228";  // free, since the folder is the test's own
 constexpr auto kOtherService = "9229";
 constexpr size_t kNameBytes = std::tuple_size_v<OfiNode::Name>;
 
@@ -26,7 +26,7 @@ constexpr size_t kNameBytes = std::tuple_size_v<OfiNode::Name>;
 
 class OfiResolve : public OfiTest {
  protected:
-  /// @return as fi_av_insert() of one.
+  /// @return as fi_av_insert() of one address.
   static int insert(OfiNode& node, const void* address, fi_addr_t* out) {
     return fi_av_insert(node.av(), address, 1, out, 0, nullptr);
   }
@@ -37,7 +37,7 @@ class OfiResolve : public OfiTest {
     }
     return count;
   }
-  /// Another endpoint of a domain cannot have that source address.
+  /// No other endpoint of a domain can have that source address.
   static void expect_taken(OfiNode& node, const Info& serving) {
     fid_ep* ep = nullptr;
     ASSERT_EQ(fi_endpoint(node.domain(), serving.get(), &ep, nullptr), 0);
@@ -46,7 +46,8 @@ class OfiResolve : public OfiTest {
     ASSERT_EQ(fi_ep_bind(ep, &node.tx()->fid, FI_TRANSMIT | FI_RECV), 0);
     EXPECT_EQ(fi_enable(ep), -FI_EADDRINUSE);
   }
-  /// Both are of one thread: each hears what the other says at the end before it waits for that.
+  /// Both sides share one thread, so each processes the other's last message before waiting for
+  /// that.
   static void part(OfiNode& a, OfiNode& b) {
     work(a, b);
     a.close_endpoint();
@@ -92,7 +93,7 @@ TEST_F(OfiResolve, AClientFindsItsServer) {
   fi_addr_t to = FI_ADDR_NOTAVAIL;
   ASSERT_EQ(insert(client, asking->dest_addr, &to), 1);
   expect_arrives(client, to, server);
-  // What the vector has is the endpoint's name, which travels.
+  // The vector holds the endpoint's name, which is valid on other machines.
   OfiNode::Name found{};
   size_t bytes = found.size();
   ASSERT_EQ(fi_av_lookup(client.av(), to, found.data(), &bytes), 0);
@@ -103,7 +104,7 @@ TEST_F(OfiResolve, AClientFindsItsServer) {
   part(client, server);
 }
 
-// As fi_av_straddr() prints it, for endpoints of other machines.
+// A node as fi_av_straddr() prints it, for endpoints of other machines.
 TEST_F(OfiResolve, ANodeThatIsAName) {
   const Info info = ask(nullptr, nullptr, 0);
   OfiNode server(info, 1);
@@ -129,10 +130,10 @@ TEST_F(OfiResolve, AServiceHasOneServer) {
     OfiNode other(ask(nullptr, nullptr, 0), 2);
     expect_taken(other, serving);
   }
-  const OfiNode again(serving, 1);  // it is free once the endpoint is closed
+  const OfiNode again(serving, 1);  // free once the first endpoint is closed
 }
 
-// Programs that tell each other their names are given the same service, without a node.
+// Programs that exchange names are given the same service, without a node.
 TEST_F(OfiResolve, WithoutANodeTheFirstServes) {
   const Info serving = ask(nullptr, kService, FI_SOURCE);
   ASSERT_NE(serving, nullptr);
@@ -146,7 +147,7 @@ TEST_F(OfiResolve, WithoutANodeTheFirstServes) {
   part(first, second);
 }
 
-TEST_F(OfiResolve, AServiceThatNobodyServes) {
+TEST_F(OfiResolve, AServiceWithoutAServer) {
   const Info asking = ask(kHere, kService, 0);
   ASSERT_NE(asking, nullptr);
   OfiNode client(asking, 2);
@@ -158,13 +159,14 @@ TEST_F(OfiResolve, AServiceThatNobodyServes) {
   EXPECT_EQ(error, FI_ECONNREFUSED);
   EXPECT_EQ(fi_av_insertsvc(client.av(), kHere, kService, &to, 0, nullptr), -FI_ECONNREFUSED);
   EXPECT_EQ(fi_av_insertsvc(client.av(), nullptr, nullptr, &to, 0, nullptr), -FI_EINVAL);
-  // A node alone names no endpoint.
+  // A node alone does not name an endpoint.
   const Info node = ask(kHere, nullptr, 0);
   ASSERT_NE(node, nullptr);
   EXPECT_EQ(insert(client, node->dest_addr, &to), -FI_EINVAL);
 }
 
-// A server of another process: found and taken while it lives, and free when it was killed.
+// A server in another process: found and refused to others while it lives, free after it was
+// killed.
 TEST_F(OfiResolve, AServerThatIsKilled) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -186,10 +188,10 @@ TEST_F(OfiResolve, AServerThatIsKilled) {
   ASSERT_EQ(kill(child, SIGKILL), 0);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_EQ(insert(client, asking->dest_addr, &to), -FI_ECONNREFUSED);
-  EXPECT_EQ(files_of_services(), 1u);  // of the killed one
+  EXPECT_EQ(files_of_services(), 1u);  // the killed server's
   {
     const OfiNode other(ask(kHere, kOtherService, FI_SOURCE), 3);
-    EXPECT_EQ(files_of_services(), 1u);  // a new service takes away what is left of others
+    EXPECT_EQ(files_of_services(), 1u);  // a new service removes leftover files of others
   }
   EXPECT_EQ(files_of_services(), 0u);
   const OfiNode server(serving, 1);
@@ -214,7 +216,7 @@ TEST_P(OfiUnresolved, IsNotOffered) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, OfiUnresolved,
-    testing::Values(Unresolved{"192.0.2.1", kService, 0},  // for documentation: nobody's
+    testing::Values(Unresolved{"192.0.2.1", kService, 0},  // reserved for documentation
                     Unresolved{"localhost", kService, FI_NUMERICHOST},
                     Unresolved{kHere, "65536", 0}, Unresolved{kHere, "-1", 0},
                     Unresolved{kHere, "", 0}, Unresolved{kHere, "92 28", 0},
@@ -227,7 +229,7 @@ TEST_F(OfiResolve, ASourceNeedsAPlace) {
   EXPECT_EQ(ask(nullptr, nullptr, FI_SOURCE), nullptr);
 }
 
-// What other programs or other providers have made of the addresses in hints.
+// Addresses in hints as other programs or providers write them.
 TEST_F(OfiResolve, ForeignAddresses) {
   std::vector<uint8_t> bytes(kNameBytes, 0x5A);
   for (const size_t length : {size_t{1}, size_t{16}, kNameBytes}) {
@@ -269,7 +271,7 @@ TEST_F(OfiResolve, ASourceThatCannotBe) {
   constexpr size_t kDestId = 4;
   static_cast<uint8_t*>(info->src_addr)[kDestId] ^= 0x02;
   EXPECT_EQ(fi_endpoint(node.domain(), info.get(), &ep, nullptr), -FI_EADDRNOTAVAIL);
-  // A name that its endpoint has no more may be had again.
+  // A name whose endpoint is closed may be taken again.
   node.close_endpoint();
   std::memcpy(info->src_addr, name.data(), name.size());
   ASSERT_EQ(fi_endpoint(node.domain(), info.get(), &ep, nullptr), 0);

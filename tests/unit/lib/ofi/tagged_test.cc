@@ -29,7 +29,7 @@ class OfiTagged : public OfiPair {
     context = context == nullptr ? this : context;
     for (ssize_t rc = -FI_EAVAIL; rc == -FI_EAVAIL;) {
       fi_cq_tagged_entry entry{};
-      EXPECT_TRUE(fi_cq_read(a_.rx(), &entry, 1) == -FI_EAGAIN);  // it works
+      EXPECT_TRUE(fi_cq_read(a_.rx(), &entry, 1) == -FI_EAGAIN);  // makes progress
       ASSERT_EQ(peek(flags, context), 0);
       rc = next(b_.rx(), &entry);
       fi_cq_err_entry error{};
@@ -243,8 +243,9 @@ TEST_F(OfiTagged, WhatIsDiscardedIsGone) {
   }
 }
 
-// A message that is claimed and dropped tells so, once, however long it is; the next one is whole.
-TEST_F(OfiTagged, WhatIsClaimedAndDiscardedCompletes) {
+// A message that is claimed and dropped is completed once, whatever its length; the next one is
+// intact.
+TEST_F(OfiTagged, AClaimedMessageThatIsDiscardedCompletes) {
   for (const size_t size : {size_t{0}, size_t{4}, size_t{9000}, size_t{100000}}) {
     const std::vector<uint8_t> bytes = pattern(size, size);
     ASSERT_EQ(fi_tsend(a_.ep(), bytes.data(), size, nullptr, to_b_, kTag, &bytes_), 0);
@@ -268,8 +269,8 @@ TEST_F(OfiTagged, ContextsOfClaimsAreUsedOnce) {
     ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "one", 4, to_b_, kTag); }), 0);
   }
   expect_found(FI_PEEK | FI_CLAIM);
-  EXPECT_EQ(peek(FI_PEEK | FI_CLAIM, this), -FI_EINVAL);  // the first would be lost
-  EXPECT_EQ(peek(FI_DISCARD, this), -FI_EINVAL);          // of which message
+  EXPECT_EQ(peek(FI_PEEK | FI_CLAIM, this), -FI_EINVAL);  // the first claim would be lost
+  EXPECT_EQ(peek(FI_DISCARD, this), -FI_EINVAL);          // names no message
   expect_found(FI_PEEK, &bytes_);                         // the second is still there
   ASSERT_EQ(peek(FI_CLAIM | FI_DISCARD, this), 0);
   fi_cq_tagged_entry entry{};

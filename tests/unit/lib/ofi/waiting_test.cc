@@ -68,8 +68,8 @@ TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
   sender.join();
 }
 
-// What of several queues and counters has news, as programs with many of them ask.
-TEST_F(OfiWaiting, APollSetTellsWhatHasNews) {
+// Which of several queues and counters have news, for programs with many of them.
+TEST_F(OfiWaiting, APollSetTellsWhichObjectsHaveNews) {
   const Info info = get_info(hints());
   OfiNode own(info, 0);
   const fi_addr_t to_self = own.insert(own);
@@ -92,7 +92,7 @@ TEST_F(OfiWaiting, APollSetTellsWhatHasNews) {
   ASSERT_EQ(fi_cntr_add(counter, 1), 0);
   EXPECT_EQ(fi_poll(set, found, 2), 1);
   EXPECT_EQ(found[0], &attr);
-  EXPECT_EQ(fi_poll(set, found, 2), 0);  // it is as it was
+  EXPECT_EQ(fi_poll(set, found, 2), 0);  // nothing has changed
   uint64_t got = 0;
   ASSERT_EQ(fi_trecv(own.ep(), &got, sizeof(got), nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
   ASSERT_EQ(fi_tinject(own.ep(), "x", 1, to_self, 1), 0);
@@ -147,7 +147,7 @@ TEST_F(OfiWaiting, ASignalEndsAWait) {
   reader.join();
 }
 
-// It ends, and others wait there as before.
+// The thread ends, and others can still wait there.
 TEST_F(OfiWaiting, AThreadThatWaitsIsCancelled) {
   const Info info = get_info(hints());
   for (const fi_wait_obj wait : {FI_WAIT_FD, FI_WAIT_UNSPEC}) {

@@ -26,7 +26,7 @@ def main():
     asked = lines[lines.index("$ " + ask) + 1:]
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, RIO_RUNTIME_DIR=folder)
-        # Nobody is there, so the first destID is the asker's own.
+        # No server is there, so the first destID is the client's own.
         alone = subprocess.run([program, "ask", "shm:alone", "1", "hello"], env=env, text=True,
                                check=False, stderr=subprocess.PIPE, timeout=TIMEOUT_S)
         assert alone.returncode == 1 and "is our own" in alone.stderr, alone

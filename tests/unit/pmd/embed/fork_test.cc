@@ -1,4 +1,4 @@
-// Processes that fork: a child may close what it has inherited, and its parent does not notice; a
+// Processes that fork: a child may close inherited objects without effect on its parent, and a
 // child that lives on does not keep a killed parent's card.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace rio::test {
 namespace {
 
-/// Cards that need a program beside them have it here.
+/// Starts the program that serves a card, for cards that need one.
 enum class Server : uint8_t { kNone, kRelay, kCardsim };
 
 struct Kind {
@@ -20,7 +20,7 @@ struct Kind {
   uint32_t id;  ///< its destID, or one to give to it
 };
 
-constexpr unsigned kSecondsOfAChild = 20;  // then it hangs, and SIGALRM ends it
+constexpr unsigned kSecondsOfAChild = 20;  // then the child hangs, and SIGALRM ends it
 
 class Forks : public Shm, public testing::WithParamInterface<Kind> {
  protected:
@@ -47,7 +47,7 @@ class Forks : public Shm, public testing::WithParamInterface<Kind> {
   [[nodiscard]] std::unique_ptr<Member> open() const {
     return std::make_unique<Member>(card(), 0, 0, GetParam().id);
   }
-  /// Of the only card to itself.
+  /// Send a message from the only card to itself.
   static void expect_works(Member& member) {
     member.send(member.id(), "to myself");
     EXPECT_EQ(member.receive(), std::to_string(member.id()) + ":to myself");
@@ -92,7 +92,7 @@ TEST_P(Forks, AChildMayCloseWhatItHasInherited) {
   expect_works(*parent);
 }
 
-TEST_P(Forks, AChildThatSendsReachesNobody) {
+TEST_P(Forks, AChildThatSendsReachesNoPeer) {
   std::unique_ptr<Member> parent = open();
   ASSERT_TRUE(parent->open());
   Child child = Child::with_cards([&] {
@@ -139,15 +139,15 @@ TEST_P(Forks, AChildThatLivesOnDoesNotKeepACardOfTheDead) {
     grandchild = fork();
     if (grandchild == 0) {
       stop.close_writer();
-      _exit(stop.wait());  // with all that it has inherited
+      _exit(stop.wait());  // with all inherited objects
     }
     here.tell();
     pause();
     return 0;
   });
   ASSERT_EQ(here.wait(), 1);
-  dead.signal(SIGKILL);  // and not waited for: that is another's duty, and late
-  const LogLines log;    // it is tried again until the death is seen
+  dead.signal(SIGKILL);  // not waited for: another process reaps it, and late
+  const LogLines log;    // tried again until the death is seen
   EXPECT_TRUE(wait_until([&] {
     const std::unique_ptr<Member> next = open();
     if (next->open()) {

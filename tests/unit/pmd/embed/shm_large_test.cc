@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
                          testing::Values("", ",pull=0", ",exact=1", ",quirks=0", ",stepping=thread",
                                          ",pcie=5"));
 
-/// Where nothing is pulled, messages in order go several at a time, too: else each waits for the
-/// answer to the one before, and both sides sleep and wake for each.
+/// Without pulls, messages in order also travel several at a time; otherwise each would wait for
+/// the answer to the one before, and both sides would sleep and wake for each.
 TEST_F(Shm, MessagesInOrderThatAreNotPulledDoNotWaitForEachOther) {
   constexpr uint16_t kMessages = 7;
   constexpr uint16_t kBytes = 4096;

@@ -187,7 +187,7 @@ TEST_F(Shm, TooManyOpenFilesAreNamed) {
   EXPECT_TRUE(log.had("raise the limit of open files (ulimit -n)")) << log.last();
 }
 
-// Wherever they run out, down to the one for interrupts.
+// Wherever descriptors run out, including the one for interrupts.
 TEST_F(Shm, TooFewOpenFilesAreNeverToldAsAnythingElse) {
   for (const char* const name : {"shm:x", "emu:loop,stepping=thread"}) {
     LogLines log;

@@ -177,7 +177,7 @@ TEST(Peers, MatesSendForPortsThatSaySoOrAreNotThere) {
   peers->mates.add(0x200, 0x100);
   peers->mates.add(0x200, 0x300);
   EXPECT_FALSE(peers->may_send(0x200, mac_of(0x100))) << "one that is there has not said so";
-  EXPECT_TRUE(peers->may_send(0x200, mac_of(0x300))) << "nobody else is that";
+  EXPECT_TRUE(peers->may_send(0x200, mac_of(0x300))) << "no other port has that address";
   EXPECT_FALSE(peers->may_send(0x201, mac_of(0x300)));
   peers->set_more(0x200, 1);
   EXPECT_TRUE(peers->may_send(0x201, mac_of(0x300))) << "a queue of that port";
@@ -196,7 +196,7 @@ TEST(Peers, AddressesOfNoCard) {
   EXPECT_TRUE(peers->may_send(0x200, kForeign));
   EXPECT_FALSE(peers->may_send(0x200, kForeign | 1)) << "a group";
   EXPECT_FALSE(peers->may_send(0x200, mac_of(0x201)));
-  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "nobody is there";
+  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "no peer is there";
   peers->reachable.add(0x400);
   EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "an invited one is not there yet";
   peers->joined.add(0x200);
@@ -208,7 +208,7 @@ TEST(Peers, AddressesOfNoCard) {
   EXPECT_EQ(peers->receiver_of(kForeign), 0x300u);
 }
 
-TEST(Peers, MatesGetWhatIsForWhoIsGone) {
+TEST(Peers, MatesGetFramesForPortsThatAreGone) {
   const auto peers = std::make_unique<Peers>();
   peers->own.store(0x500);
   peers->mates.add(0x500, 0x100);

@@ -118,7 +118,8 @@ uint32_t dest_id(const FakeDevice* device) {
   return device->words.at(Csr::kBaseDeviceId) >> 16;
 }
 
-/// A host's lock names its destID, whether the lock is met before that was given away, or behind.
+/// A host's lock names its destID, whether the lock is found before or after that destID was given
+/// away.
 TEST(Enumerator, DestIdsOfOtherHostsAreNotGivenAway) {
   for (const uint32_t other : {1u, 2u}) {
     for (const bool steal : {false, true}) {
@@ -151,7 +152,7 @@ TEST(Enumerator, DestIdsOfOtherHostsAreNotGivenAway) {
   }
 }
 
-/// What another host holds has a destID, which may be one that it gave.
+/// An endpoint that another host holds has a destID, which that host may have given.
 TEST(Enumerator, DestIdsThatOthersGaveAreNotGivenAway) {
   Small fabric;
   fabric.second->words[Csr::kHostLock] = 7;
@@ -162,13 +163,13 @@ TEST(Enumerator, DestIdsThatOthersGaveAreNotGivenAway) {
   EXPECT_EQ(dest_id(fabric.second), 1u);
 }
 
-/// Where no other is left, the destID of a host is not given all the same.
+/// A host's destID is not given away even if no other is left.
 TEST(Enumerator, NoDestIdIsLeftButAHosts) {
   Small fabric;
   FabricMap map;
   EnumerateOptions options;
   options.host_id = 3;
-  constexpr uint32_t kAll = 254;  // small ones
+  constexpr uint32_t kAll = 254;  // small systems have destIDs of 8 bits
   fabric.own->words[Csr::kHostLock] = kNobody;
   fabric.second->words[Csr::kHostLock] = 0;
   for (uint32_t port = 3; port < 3 + kAll; ++port) {

@@ -1,4 +1,5 @@
-// Where members of a fabric find each other: many who come and go, and folders that are no place.
+// The folder in which members of a fabric find each other: many members that come and go, and
+// unusable folders.
 #include "fpga/sim/shm/directory.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ class ShmDirectory : public testing::Test {
   [[nodiscard]] std::string user_folder() const {
     return dir_.at("riopmd-" + std::to_string(geteuid()));
   }
-  /// @return of join(); the member has left when it returns.
+  /// @return the result of join(); the member has left when this returns.
   static int join(uint32_t id, std::string* error) {
     std::unique_ptr<Directory> directory;
     return Directory::join({.fabric = "x", .id = id}, &directory, error);
@@ -52,7 +53,7 @@ class ShmDirectory : public testing::Test {
   return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// The last one to leave removes the folder that another has just opened.
+// The last member to leave removes the folder that another one has just opened.
 TEST_F(ShmDirectory, AFolderThatGoesIsMadeAnew) {
   constexpr int kRounds = 200;
   pid_t both[2] = {};
@@ -110,8 +111,8 @@ TEST_F(ShmDirectory, AnOpenFolderIsToldAsSuch) {
   expect_refused(-EPERM, "is open to other users; remove it");
 }
 
-// Before the sockets of the living are looked at, and taken for those of the dead.
-TEST_F(ShmDirectory, NoProcIsToldAsSuchAndHarmsNobody) {
+// Checked before sockets of living members could be taken for those of dead ones.
+TEST_F(ShmDirectory, AMissingProcIsReportedAndHarmsNoMember) {
   std::unique_ptr<Directory> living;
   std::string error;
   ASSERT_EQ(Directory::join({.fabric = "x", .id = 7}, &living, &error), 0) << error;
@@ -130,8 +131,8 @@ TEST_F(ShmDirectory, NoProcIsToldAsSuchAndHarmsNobody) {
   EXPECT_EQ(access((user_folder() + "/x/7").c_str(), F_OK), 0);
 }
 
-// What a process lacks says nothing about who is there.
-TEST_F(ShmDirectory, AProcessThatCannotLookTakesNobodyForDeadOrAlive) {
+// A process's own lack says nothing about which members are there.
+TEST_F(ShmDirectory, AProcessThatCannotLookTakesNoMemberForDeadOrAlive) {
   std::string error;
   const pid_t killed = start([]() -> int {
     std::unique_ptr<Directory> dead;

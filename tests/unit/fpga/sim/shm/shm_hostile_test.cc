@@ -33,7 +33,7 @@ TEST_F(HostileWire, NobodyElseMayWriteOurs) {
   EXPECT_NE(fallocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
 }
 
-/// Since it is no memory to share, and not since this process could not map it.
+/// It is refused as memory that is not sealed, rather than as a failure of this process.
 bool is_refused(const Fd& fd) {
   Half half;
   bool sound = true;

@@ -326,7 +326,7 @@ TEST_F(Wire, APartnerThatMayNotBeReadAnyMoreIsTold) {
   EXPECT_EQ(status, 0);
 }
 
-// Also where a filter that comes later says that there is no such call.
+// Also if a filter that is installed later says that the system call does not exist.
 TEST_F(Wire, APartnerIsToldWhateverForbidsToReadIt) {
   for (const int error : {EPERM, EACCES, ENOSYS}) {
     const pid_t child = fork();

@@ -86,7 +86,7 @@ TEST_F(UdpDoubt, AnswersToOtherQuestionsAreNone) {
 TEST_F(UdpDoubt, IsAskedLessAndLessOftenWithOneChallenge) {
   EXPECT_EQ(doubt_.due_ns(), UINT64_MAX);
   doubt_.begin(1 * kMs, 5 * kMs);
-  doubt_.begin(2 * kMs, 3 * kMs);  // it has begun
+  doubt_.begin(2 * kMs, 3 * kMs);  // ignored: doubt has begun already
   EXPECT_EQ(doubt_.since_ns(), 1 * kMs);
   EXPECT_EQ(doubt_.due_ns(), 5 * kMs);
   const Greeting first = asked(5 * kMs);

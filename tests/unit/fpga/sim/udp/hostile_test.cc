@@ -172,19 +172,19 @@ TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
   EXPECT_EQ(changes_, (std::vector<bool>{true, false}));
 }
 
-/// The peer falls silent; what it is asked then.
+/// The peer falls silent; the wire's questions and the peer's answers follow.
 TEST_F(UdpHostile, OnlyTheAnswerToItsOwnQuestionTellsAWireThatAConnectionIsNotKnown) {
   connect();
   Greeting lie = peer_.attempt.say(kKindFarewell, peer_.self, 0);
   lie.reason = Reason::kUnknown;
   lie.echo = {};
-  peer_.send(victim_, lie, 0);  // it was not asked
+  peer_.send(victim_, lie, 0);  // an answer without a question
   settle();
   const Greeting question = heard(kKindAsk);
   EXPECT_EQ(question.to_session, peer_.attempt.session);
   EXPECT_EQ(question.echo, peer_.attempt.challenge);
   EXPECT_NE(question.challenge, peer_.attempt.they->challenge);
-  peer_.send(victim_, lie, 0);  // it does not know the question
+  peer_.send(victim_, lie, 0);  // an answer from a peer that does not know the question
   lie.echo = peer_.attempt.they->challenge;
   peer_.send(victim_, lie, 0);
   lie.echo = question.challenge;
@@ -195,15 +195,15 @@ TEST_F(UdpHostile, OnlyTheAnswerToItsOwnQuestionTellsAWireThatAConnectionIsNotKn
   other.send(victim_, lie, 0);
   settle();
   EXPECT_EQ(changes_, std::vector<bool>{true});
-  peer_.send(victim_, datagram(peer_.attempt));  // it is still there
+  peer_.send(victim_, datagram(peer_.attempt));  // the peer is alive
   peer_.heard.clear();
   const Greeting next = heard(kKindAsk);
   EXPECT_NE(next.challenge, question.challenge);
-  peer_.send(victim_, lie, 0);  // an old answer
+  peer_.send(victim_, lie, 0);  // an answer to an old question
   settle();
   EXPECT_EQ(changes_, std::vector<bool>{true});
   lie.echo = next.challenge;
-  peer_.send(victim_, lie, 0);  // the truth
+  peer_.send(victim_, lie, 0);  // the right answer
   ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
   EXPECT_FALSE(changes_[1]);
 }
@@ -236,7 +236,7 @@ TEST_F(UdpHostile, AQuestionIsAnsweredByTheConnectionOrByAFarewellThatIsNotLonge
     EXPECT_EQ(no.to_session, each.session);
     EXPECT_EQ(no.echo, question.challenge);
   }
-  Speaker other;  // it has heard a question of others
+  Speaker other;  // has heard a question to another member
   other.send(victim_, question, 0);
   settle();
   other.receive();
@@ -247,10 +247,10 @@ TEST_F(UdpHostile, AQuestionIsAnsweredByTheConnectionOrByAFarewellThatIsNotLonge
   EXPECT_EQ(changes_, std::vector<bool>{true});
 }
 
-TEST_F(UdpHostile, NothingIsSaidToWhatIsNoQuestion) {
+TEST_F(UdpHostile, OnlyQuestionsAreAnswered) {
   peer_.attempt.they.emplace();
   peer_.attempt.they->session = 5;
-  peer_.send(victim_, datagram(peer_.attempt));  // of a connection that nobody has
+  peer_.send(victim_, datagram(peer_.attempt));  // of a connection that no member has
   peer_.send(victim_, peer_.attempt.say(kKindFarewell, peer_.self, 0), 0);
   peer_.send(victim_, peer_.attempt.say(kKindAccept, peer_.self, 0), 0);
   settle();

@@ -30,7 +30,8 @@ void expect(const Verdict& verdict, bool possible, const std::vector<std::string
 TEST(UdpPath, AddressesThatFitAreFine) {
   expect(judge(at("10.0.0.1:1"), at("10.0.0.2:1"), kGood), true, {});
   expect(judge(at("127.0.0.1:1"), at("127.0.1.1:1"), {0, 65536, 28}), true, {});
-  expect(judge(at("127.0.0.1:1"), at("10.0.0.1:1"), {0, 65536, 28}), true, {});  // of this machine
+  expect(judge(at("127.0.0.1:1"), at("10.0.0.1:1"), {0, 65536, 28}), true, {});  // both are of this
+                                                                                 // machine
   expect(judge(at("[::1]:1"), at("[::1]:2"), {0, 65536, 48}), true, {});
 }
 
@@ -45,7 +46,7 @@ TEST(UdpPath, AddressesThatCanNeverTalkAreNamed) {
          {"10.0.0.1:7000", "[fd00::2]:7001", "versions of IP"});
 }
 
-TEST(UdpPath, WhatIsOnlyDoubtfulIsNamed) {
+TEST(UdpPath, DoubtfulAddressesAreNamed) {
   expect(judge(at("10.0.0.1:1"), at("127.0.1.1:7001"), kGood), true,
          {"127.0.1.1:7001 is a loopback address"});
   expect(judge(at("10.0.0.1:1"), at("10.1.0.2:7001"), {-ENETUNREACH, 0, 28}), true,

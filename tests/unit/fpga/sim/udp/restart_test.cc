@@ -1,5 +1,5 @@
-// Half-open connections: one side does not know them any more, and the other one hears so, by
-// processes that are killed, and started again at their ports.
+// Half-open connections: one side has lost its state, and the other one learns that. By processes
+// that are killed, and started again at their ports.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ using test::Child;
 using test::Pipe;
 using test::wait_until;
 
-constexpr uint32_t kForEver = 3600;  // no test waits so long
+constexpr uint32_t kForEver = 3600;  // no test waits for so long
 
 [[nodiscard]] Seat patient(uint16_t port = 0) {
   Seat out = seat();
@@ -37,16 +37,16 @@ constexpr uint32_t kForEver = 3600;  // no test waits so long
   return socket->address().port();
 }
 
-/// Answers each message by its process's number, and tells when somebody goes.
+/// Answers each message with its process ID, and reports peers that leave.
 class Server {
  public:
   explicit Server(const Seat& seat) : child_([this, seat] { return serve(seat); }, &start_) {}
-  /// Its port is bound when this returns, so nobody hears of its predecessor that it is closed.
+  /// The port is bound when this returns, so no client sees it closed after the predecessor's end.
   void start() {
     start_.tell();
     EXPECT_EQ(open_.wait(), 1);
   }
-  /// As the kernel does it: the port is free afterwards.
+  /// Kill it, as the kernel does: the port is free afterwards.
   void kill() {
     child_.signal(SIGKILL);
     EXPECT_EQ(child_.exit_code(), -1) << "ended before it was killed";
@@ -67,7 +67,7 @@ class Server {
           lost_.tell();
         }
       }
-      usleep(100);  // others want the core, too
+      usleep(100);  // let other processes have the core
     }
   }
 
@@ -95,7 +95,7 @@ class Client {
   }
   /// The last answer.
   [[nodiscard]] std::string server() const { return card.got.empty() ? "" : card.got.back(); }
-  /// How the server has come and gone, as "+-"; not that nobody was there before.
+  /// How the server has come and gone, as "+-"; calls before the first server do not count.
   [[nodiscard]] std::string changes() const {
     std::string all;
     for (const model::PartnerChange& change : card.changes) {
@@ -237,7 +237,7 @@ TEST(UdpRestart, AServerHearsThatAClientIsAnother) {
   serves.wait_for_a_loss();
 }
 
-/// It was stopped for longer than the server's patience, and does not know that.
+/// The client was stopped for longer than the server's patience, and does not know that.
 TEST(UdpRestart, AClientThatWasGivenUpHearsSo) {
   Seat seat = patient(free_port());
   seat.patience_s = 1;
@@ -264,7 +264,7 @@ TEST(UdpRestart, AClientThatWasGivenUpHearsSo) {
   EXPECT_EQ(client.exit_code(), 0);
 }
 
-/// Nothing that it says can be believed: it is as silent as a machine that is down.
+/// Its messages cannot be authenticated, so it is as silent as a machine that is down.
 TEST(UdpRestart, AServerWithAnotherKeyIsGoneAfterThePatienceAndTheKeyIsNamed) {
   Seat seat = patient(free_port());
   seat.key = "0123456789abcdef";

@@ -1,5 +1,5 @@
-// A member's own address is held against its peers' when it joins: what can never be is refused,
-// what may be wrong is told, with the addresses.
+// A member's own address is compared with its peers' when it joins: impossible pairs are refused,
+// doubtful ones are reported, with the addresses.
 #include "fpga/sim/udp/seat.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class UdpSeat : public testing::Test {
     out.members = path_;
     return out;
   }
-  /// @return what join() does; `told` gets the error, or else what the user has to know.
+  /// @return the result of join(); `told` gets the error, or else the warning.
   [[nodiscard]] static int join(const Seat& seat, std::string* told) {
     std::unique_ptr<UdpWire> wire;
     const int rc = UdpWire::join(seat, &wire, told);
@@ -68,7 +68,7 @@ class UdpSeat : public testing::Test {
   return socket->address().text();
 }
 
-/// Whether this machine has an address of version 4 in a network.
+/// Whether this machine has an IPv4 address in a network.
 [[nodiscard]] bool is_in_a_network() {
   Address at;
   return Address::local("", 0, &at) == 0 && !at.is_loopback() && at.family() == AF_INET;
@@ -132,8 +132,8 @@ TEST_F(UdpSeat, AMemberWithoutAFileIsToldWhyItCannotReachAnAddress) {
 
 constexpr int kSkipped = 77;
 
-/// Runs in a network and with mounts of its own. @return what `run` returns; kSkipped: the system
-/// does not allow it.
+/// Run in network and mount namespaces of its own. @return the result of `run`; kSkipped: the
+/// system does not allow it.
 [[nodiscard]] int in_namespace(int mtu, const std::function<int()>& run) {
   const pid_t child = fork();
   if (child == 0) {

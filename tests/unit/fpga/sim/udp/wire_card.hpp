@@ -1,5 +1,5 @@
 /// @file
-/// Members of the wire over UDP whose card is the test.
+/// Members of the UDP wire with the test in place of the card.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace rio::sim::udp {
 
-/// A wire whose card is the test.
+/// A wire with the test as its card.
 class Card {
  public:
   explicit Card(const Seat& seat) {
@@ -44,7 +44,7 @@ class Card {
       }
     }
   }
-  /// @return false: no way, or no room.
+  /// @return false: no path, or no room.
   bool send(uint32_t to, const std::string& text) {
     model::Outbound* const way = wire->route(to);
     const uint32_t bytes = model::frame_bytes(static_cast<uint32_t>(text.size()));
@@ -62,7 +62,7 @@ class Card {
     way->requests->publish();
     return true;
   }
-  /// Everything that the user has to know.
+  /// All reports to the user.
   [[nodiscard]] std::string troubles() const {
     std::string all;
     for (std::string text; wire->next_trouble(&text);) {
@@ -84,7 +84,7 @@ class Card {
   return out;
 }
 
-/// Steps both until it is so. @return false: it never was.
+/// Step both wires until a condition holds. @return false: it never did.
 [[nodiscard]] inline bool both_until(Card& a, Card& b, const std::function<bool()>& done) {
   for (int i = 0; i < 2'000'000; ++i) {
     if (done()) {

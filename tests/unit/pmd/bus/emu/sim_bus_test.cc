@@ -326,7 +326,7 @@ TEST(SimBus, ServerKilledUnderTraffic) {
   EXPECT_EQ(endpoint->close(), -ENODEV);
 }
 
-/// Opens it as a user without privileges. @return whether that was refused with this text.
+/// Open the card as a user without privileges. @return whether that was refused with this text.
 bool is_refused_to_others(const std::string& card, const std::string& text) {
   const pid_t child = fork();
   if (child == 0) {
@@ -341,7 +341,7 @@ bool is_refused_to_others(const std::string& card, const std::string& text) {
   return waitpid(child, &status, 0) == child && status == 0;
 }
 
-// That somebody else's program listens there is not that nobody does.
+// A socket of another user's program is not reported as a missing server.
 TEST(SimBus, ASocketOfAnotherUserIsToldAsSuch) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "only root can be another user";
