@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/support/env_number.hpp"
+#include "tests/support/sanitizer.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 
 namespace rio::test {
@@ -25,17 +26,8 @@ namespace {
 constexpr uint32_t kTurns = 1000000;  // no wait is longer
 constexpr uint32_t kFirstRounds = 200;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;  // their allocators keep what is freed
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kCounts = false;
-#else
-constexpr bool kCounts = true;
-#endif
-#else
-constexpr bool kCounts = true;
-#endif
+// Their allocators keep what is freed.
+constexpr bool kCounts = !kHasAddressSanitizer && !kHasThreadSanitizer;
 
 [[nodiscard]] uint64_t bytes_in_use() {
   const struct mallinfo2 info = mallinfo2();
