@@ -10,7 +10,7 @@ import tempfile
 
 TIMEOUT_S = 60
 ASKS = {"messages": ["ask", "shm:alone", "1", "hello"], "sums": ["ask", "shm:alone", "1", "4"],
-        "tags": ["worker", "shm:alone", "1"]}
+        "skifch_echo": ["ask", "shm:alone", "1", "hello"], "tags": ["worker", "shm:alone", "1"]}
 
 
 def shell_block(page, word):
