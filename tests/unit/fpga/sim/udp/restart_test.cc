@@ -194,7 +194,7 @@ TEST(UdpRestart, AClientThatOnlyWaitsHearsThatTheServerIsAnother) {
   first.start();
   ASSERT_TRUE(wait_until([&] {
     client.step();
-    return client.server() != "";
+    return !client.server().empty();
   }));
   first.kill();
   second.start();
@@ -279,7 +279,7 @@ TEST(UdpRestart, AServerWithAnotherKeyIsGoneAfterThePatienceAndTheKeyIsNamed) {
   first.start();
   ASSERT_TRUE(wait_until([&] {
     client.step();
-    return client.server() != "";
+    return !client.server().empty();
   }));
   first.kill();
   second.start();
