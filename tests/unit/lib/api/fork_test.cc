@@ -20,10 +20,10 @@ int ask_with_a_child(const std::string& card, const Pipe& asked, Pipe& child_may
   Asker client(card);
   const bool answered = !client.ask().empty();
   if (fork() == 0) {
+    asked.tell(answered ? 1 : 2);  // by the child, which has let go of the card by now
     child_may_end.close_writer();
     _exit(child_may_end.wait());
   }
-  asked.tell(answered ? 1 : 2);
   pause();
   return 0;
 }
