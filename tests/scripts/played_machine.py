@@ -50,7 +50,7 @@ for word; do ! grep -q -x -F -e "$word" "$PLAY/no_module" || exit 1; done
 echo "$*" >>"$PLAY/meson.log"
 case "$1 $2" in
   "setup --reconfigure") touch "$3/build.ninja" ;;
-  "setup "*) mkdir -p "$2" && touch "$2/build.ninja" ;;
+  "setup "*) mkdir -p "$2" && touch "$2/build.ninja" && echo '[]' >"$2/compile_commands.json" ;;
   "test -C")
     case "$*" in *--list*) printf 'riopmd:eal / pmd/net/one\nriopmd:unit / pmd/net/two\n'; exit 0 ;; esac
     mkdir -p "$3/meson-logs" && cp "$PLAY/testlog.json" "$3/meson-logs/testlog.json" ;;
@@ -94,6 +94,7 @@ class Machine(unittest.TestCase):
         self.tools = os.path.join(temporary.name, "tools")
         shutil.copytree(os.path.join(ROOT, "scripts"), os.path.join(self.tree, "scripts"))
         shutil.copytree(os.path.join(ROOT, "docs", "examples"), os.path.join(self.tree, "docs", "examples"))
+        shutil.copy(os.path.join(ROOT, ".clang-tidy"), self.tree)
         os.mkdir(self.play)
         os.mkdir(self.tools)
         for name, text in TOOLS.items():

@@ -46,10 +46,11 @@ using Held = std::unique_ptr<Object, Closer>;
   return info;
 }
 
-/// @return null: not to be had.
-[[nodiscard]] inline Info get_info(const Info& hints) {
+/// @param node,service,flags as for fi_getinfo(). @return null: not to be had.
+[[nodiscard]] inline Info get_info(const Info& hints, const char* node = nullptr,
+                                   const char* service = nullptr, uint64_t flags = 0) {
   fi_info* info = nullptr;
-  const int rc = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &info);
+  const int rc = fi_getinfo(FI_VERSION(1, 17), node, service, flags, hints.get(), &info);
   EXPECT_TRUE(rc == 0 || rc == -FI_ENODATA) << fi_strerror(-rc);
   return Info(rc == 0 ? info : nullptr);
 }

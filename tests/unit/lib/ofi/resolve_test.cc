@@ -18,10 +18,7 @@ constexpr size_t kNameBytes = std::tuple_size_v<OfiNode::Name>;
 
 [[nodiscard]] Info ask(const char* node, const char* service, uint64_t flags,
                        const Info& wanted = hints()) {
-  fi_info* info = nullptr;
-  const int rc = fi_getinfo(FI_VERSION(1, 17), node, service, flags, wanted.get(), &info);
-  EXPECT_TRUE(rc == 0 || rc == -FI_ENODATA) << fi_strerror(-rc);
-  return Info(rc == 0 ? info : nullptr);
+  return get_info(wanted, node, service, flags);
 }
 
 class OfiResolve : public OfiTest {

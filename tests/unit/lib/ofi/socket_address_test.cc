@@ -25,10 +25,7 @@ constexpr uint64_t kTurns = 20'000'000;
 
 [[nodiscard]] Info ask(const char* node, const char* service, uint64_t flags,
                        const Info& wanted = socket_hints()) {
-  fi_info* info = nullptr;
-  const int rc = fi_getinfo(FI_VERSION(1, 17), node, service, flags, wanted.get(), &info);
-  EXPECT_TRUE(rc == 0 || rc == -FI_ENODATA) << fi_strerror(-rc);
-  return Info(rc == 0 ? info : nullptr);
+  return get_info(wanted, node, service, flags);
 }
 
 [[nodiscard]] sockaddr_in socket_of(const char* address, uint16_t port) {

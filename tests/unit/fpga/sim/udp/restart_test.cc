@@ -93,6 +93,20 @@ class Client {
     }
     card.step();
   }
+  /// @return whether the server has answered before the time of wait_until() is over.
+  [[nodiscard]] bool is_answered() {
+    return wait_until([this] {
+      step();
+      return !server().empty();
+    });
+  }
+  /// As is_answered(), without a question: it only listens until the first server has gone.
+  [[nodiscard]] bool hears_of_a_change() {
+    return wait_until([this] {
+      card.step();
+      return changes() != "+";
+    });
+  }
   /// The last answer.
   [[nodiscard]] std::string server() const { return card.got.empty() ? "" : card.got.back(); }
   /// How the server has come and gone, as "+-"; calls before the first server do not count.
@@ -192,16 +206,10 @@ TEST(UdpRestart, AClientThatOnlyWaitsHearsThatTheServerIsAnother) {
   Server second(patient(port));
   Client client(port);
   first.start();
-  ASSERT_TRUE(wait_until([&] {
-    client.step();
-    return !client.server().empty();
-  }));
+  ASSERT_TRUE(client.is_answered());
   first.kill();
   second.start();
-  ASSERT_TRUE(wait_until([&] {
-    client.card.step();
-    return client.changes() != "+";
-  }));
+  ASSERT_TRUE(client.hears_of_a_change());
   EXPECT_EQ(client.changes(), "+-");
 }
 
@@ -277,16 +285,10 @@ TEST(UdpRestart, AServerWithAnotherKeyIsGoneAfterThePatienceAndTheKeyIsNamed) {
   any.patience_s = 2;
   Client client(seat.port, any);
   first.start();
-  ASSERT_TRUE(wait_until([&] {
-    client.step();
-    return !client.server().empty();
-  }));
+  ASSERT_TRUE(client.is_answered());
   first.kill();
   second.start();
-  ASSERT_TRUE(wait_until([&] {
-    client.card.step();
-    return client.changes() != "+";
-  }));
+  ASSERT_TRUE(client.hears_of_a_change());
   EXPECT_EQ(client.changes(), "+-");
   const std::string told = client.card.troubles();
   EXPECT_NE(told.find("RIO_UDP_KEY"), std::string::npos) << told;
