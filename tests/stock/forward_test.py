@@ -66,7 +66,7 @@ class Bytes(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="rio-stock-") as folder:
             source, sink, rest = (os.path.join(folder, name) for name in ("in", "out", "rest"))
             fr.write_pcap(source, sent)
-            vdevs = [f"--vdev=net_pcap0,rx_pcap={source},tx_pcap={rest}", *stock.wired_pair("stepping=thread"),
+            vdevs = [f"--vdev=net_pcap0,rx_pcap={source},tx_pcap={rest}", *stock.wired_pair(stock.THREADS),
                      f"--vdev=net_pcap1,tx_pcap={sink}"]
             with Testpmd(vdevs, [*MORE, f"--eth-peer=3,{HERE}", "--no-flush-rx"]) as pmd:
                 self.ports = pmd.ports()
@@ -139,7 +139,7 @@ class Echo(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="rio-stock-") as folder:
             source, sink = (os.path.join(folder, name) for name in ("in", "out"))
             fr.write_pcap(source, [who_has, other, ping])
-            vdevs = [f"--vdev=net_pcap0,rx_pcap={source},tx_pcap={sink}", *stock.wired_pair("stepping=thread")]
+            vdevs = [f"--vdev=net_pcap0,rx_pcap={source},tx_pcap={sink}", *stock.wired_pair(stock.THREADS)]
             with Testpmd(vdevs, ["--port-topology=chained", "--no-flush-rx"]) as pmd:
                 ports = pmd.ports()
                 feed, near, far = ports["net_pcap0"], ports["net_rio0"], ports["net_rio1"]

@@ -25,7 +25,7 @@ class Jumbo(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="rio-stock-") as folder:
             source, sink, rest = (os.path.join(folder, name) for name in ("in", "out", "rest"))
             fr.write_pcap(source, frames)
-            vdevs = [f"--vdev=net_pcap0,rx_pcap={source},tx_pcap={rest}", *stock.wired_pair("stepping=thread"),
+            vdevs = [f"--vdev=net_pcap0,rx_pcap={source},tx_pcap={rest}", *stock.wired_pair(stock.THREADS),
                      f"--vdev=net_pcap1,tx_pcap={sink}"]
             with Testpmd(vdevs, ["--no-flush-rx", f"--mbuf-size={mbuf}", "--disable-device-start"]) as pmd:
                 port = pmd.ports()

@@ -47,7 +47,7 @@ class Rss(unittest.TestCase):
         """Feeds the frames after some settings at the prompt. Returns frames by queue of net_rio1."""
         # net_pcap gives each queue the whole file, if it is named once a queue.
         vdevs = [f"--vdev=net_pcap0,rx_pcap={self.source},rx_pcap={self.source},tx_pcap={self.rest},"
-                 f"tx_pcap={self.rest}2", *stock.wired_pair("stepping=thread")]
+                 f"tx_pcap={self.rest}2", *stock.wired_pair(stock.THREADS)]
         with Testpmd(vdevs, [*QUEUES, "--port-topology=chained", "--no-flush-rx", "--rss-ip"]) as pmd:
             port = pmd.ports()
             pmd.meet(port["net_rio0"], port["net_rio1"])

@@ -46,7 +46,7 @@ def secondary(program, prefix, *arguments):
 class Secondary(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.pmd = Testpmd(stock.wired_pair("stepping=thread"), [*PEERS, *MORE])
+        cls.pmd = Testpmd(stock.wired_pair(stock.THREADS), [*PEERS, *MORE])
         cls.pmd.__enter__()
 
     @classmethod

@@ -103,6 +103,11 @@ def eal(prefix, *more, cores=2):
     return ["--no-pci", "--iova-mode=va", "--file-prefix", prefix, *lcores(cores), *memory(), *more]
 
 
+# Cards with a thread each, which wait for each other's answers for as long as a busy machine may keep
+# one of them from its core.
+THREADS = "stepping=thread,response_timeout_us=5000000"
+
+
 def wired_pair(*arguments, wire="w"):
     """Two ports on one wire, as arguments of EAL."""
     more = "".join("," + argument for argument in arguments)
