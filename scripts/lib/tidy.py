@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Runs clang-tidy over the project's translation units, several at once.
 
-    tidy.py BUILD_FOLDER [--jobs N] [--all] [FILE...]
+    tidy.py BUILD_FOLDER [--jobs N] [--all | --once] [FILE...]
 
 BUILD_FOLDER was configured with clang. A unit that was clean stays clean until its preprocessed
-text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that.
+text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that, and
+--once, for a tree that is looked at once, does not spend the time to remember it.
 Exit code 1 if clang-tidy had anything to say.
 """
 import argparse
@@ -49,11 +50,11 @@ def preprocessed(folder, command):
     return done.stdout if done.returncode == 0 else None
 
 
-def tidy(build, version, unit):
+def tidy(build, version, remembers, unit):
     """(name, seconds, complaint or '')"""
     name, folder, command = unit
     start = time.monotonic()
-    text = preprocessed(folder, command)
+    text = preprocessed(folder, command) if remembers else None
     key = hashlib.sha256(version + (text or b"") + shlex.join(command).encode()).hexdigest()
     stamp = os.path.join(build, "tidy-clean", name.replace("/", "_"))
     if text is not None and os.path.exists(stamp) and open(stamp).read() == key:
@@ -64,9 +65,10 @@ def tidy(build, version, unit):
     if "Error parsing" in done.stderr:  # of .clang-tidy: older ones go on, with no checks at all
         return name, time.monotonic() - start, done.stderr.strip()
     if done.returncode == 0 and not done.stdout.strip():
-        os.makedirs(os.path.dirname(stamp), exist_ok=True)
-        with open(stamp, "w") as out:
-            out.write(key)
+        if remembers:
+            os.makedirs(os.path.dirname(stamp), exist_ok=True)
+            with open(stamp, "w") as out:
+                out.write(key)
         return name, time.monotonic() - start, ""
     return name, time.monotonic() - start, done.stdout.strip() or done.stderr.strip()
 
@@ -77,6 +79,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--once", action="store_true")
     parser.add_argument("files", nargs="*", help="only these, as paths from the top of the tree")
     args = parser.parse_args()
 
@@ -88,7 +91,7 @@ def main():
     bad, fresh, slowest = 0, 0, (0.0, "")
     shown = set()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for name, seconds, complaint in pool.map(lambda u: tidy(args.build, version, u), todo):
+        for name, seconds, complaint in pool.map(lambda u: tidy(args.build, version, not args.once, u), todo):
             fresh += seconds > 0
             slowest = max(slowest, (seconds, name))
             if complaint:
