@@ -482,6 +482,9 @@ int open_address_vector(fid_domain* domain, fi_av_attr* attr, fid_av** out, void
     }
     const bool has_events = attr != nullptr && (attr->flags & FI_EVENT) != 0;
     *out = new AddressVector(of<Domain>(domain), has_events, user_context);
+    if (attr != nullptr && attr->type == FI_AV_UNSPEC) {
+      attr->type = FI_AV_TABLE;
+    }
     return 0;
   });
 }

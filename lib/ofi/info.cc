@@ -139,8 +139,7 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   const bool alone = asked != nullptr && asked->data_progress == FI_PROGRESS_AUTO;
   domain.data_progress = alone ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
-  domain.av_type =
-      asked != nullptr && asked->av_type != FI_AV_UNSPEC ? asked->av_type : FI_AV_TABLE;
+  domain.av_type = asked != nullptr ? asked->av_type : FI_AV_UNSPEC;  // any is as good
   domain.mr_mode = mr_mode_of(asked, version);
   domain.mr_key_size = sizeof(uint64_t);
   domain.mr_iov_limit = 1;

@@ -28,6 +28,7 @@ TEST_F(OfiInfo, WhoAsksForNothingGetsAll) {
   EXPECT_EQ(info->caps & all, all);
   EXPECT_EQ(info->mode, 0u);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
+  EXPECT_EQ(info->domain_attr->av_type, FI_AV_UNSPEC) << "both are as good";
   EXPECT_GE(info->tx_attr->inject_size, 64u);
   EXPECT_EQ(info->next, nullptr);
 }

@@ -130,6 +130,14 @@ TEST_F(OfiObjects, ATableHasARowForEach) {
   EXPECT_EQ(fi_tinject(own_.ep(), "2", 1, 2, 1), 0);
 }
 
+TEST_F(OfiObjects, AVectorOfNoCertainTypeSaysItsType) {
+  fi_av_attr attr{};
+  fid_av* av = nullptr;
+  ASSERT_EQ(fi_av_open(own_.domain(), &attr, &av, nullptr), 0);
+  const Held<fid_av> held(av);
+  EXPECT_EQ(attr.type, FI_AV_TABLE);
+}
+
 TEST_F(OfiObjects, AnEndpointIsEnabledOnceAndWithAll) {
   EXPECT_EQ(fi_enable(own_.ep()), -FI_EOPBADSTATE);
   fid_ep* ep = nullptr;
