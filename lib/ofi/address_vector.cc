@@ -108,6 +108,11 @@ AddressVector::AddressVector(Domain& domain, bool has_events, void* user_context
       domain_(domain),
       has_events_(has_events) {}
 
+AddressVector::~AddressVector() {
+  const msg::Guard guard(domain_.port());
+  domain_.forget(*this);
+}
+
 int AddressVector::bind(struct fid& what, uint64_t flags) {
   if (what.fclass != FI_CLASS_EQ || flags != 0) {
     return what.fclass != FI_CLASS_EQ ? -FI_EINVAL : -FI_EBADFLAGS;

@@ -21,6 +21,7 @@ class AddressVector : public fid_av, public Used {
 
   /// @param has_events FI_EVENT: insertions are reported in an event queue.
   AddressVector(Domain& domain, bool has_events, void* user_context);
+  ~AddressVector();
 
   /// Under a Guard. As fi_av_bind().
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);

@@ -273,7 +273,10 @@ ssize_t Channel::cancel(void* context) {
     }
   });
   if (wanted != nullptr) {
-    const int rc = tag_->cancel(static_cast<RecvOperation&>(*wanted));
+    auto& operation = static_cast<RecvOperation&>(*wanted);
+    operation.ends = operation.multi;
+    const int rc = tag_->cancel(operation);
+    tell_done();  // another thread may sleep until then
     return rc == -EALREADY ? 0 : rc;
   }
   sends_.for_each([&](SendOperation& operation) {
@@ -286,6 +289,7 @@ ssize_t Channel::cancel(void* context) {
     return -FI_ENOENT;
   }
   const int rc = tag_->cancel(static_cast<SendOperation&>(*wanted));
+  tell_done();
   return rc == -EALREADY ? 0 : rc;
 }
 
@@ -369,6 +373,10 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
       break;
     }
     tell_received(operation, 0);
+    if (operation.ends) {
+      operation.status = -ECANCELED;
+      continue;
+    }
     operation.buffer += used;
     const tag::Pattern pattern = {operation.bits, operation.ignore, operation.source};
     const int rc = tag_->receive(pattern, operation.buffer, left, operation);

@@ -38,12 +38,12 @@ ssize_t read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources) {
 ssize_t read_error(fid_cq* cq, fi_cq_err_entry* out, uint64_t) {
   return of<CompletionQueue>(cq).read_error(out, 0);
 }
-ssize_t wait_and_read(fid_cq* cq, void* out, size_t count, const void*, int timeout_ms) {
-  return of<CompletionQueue>(cq).wait_and_read(out, count, nullptr, timeout_ms);
+ssize_t wait_and_read(fid_cq* cq, void* out, size_t count, const void* condition, int timeout_ms) {
+  return of<CompletionQueue>(cq).wait_and_read(out, count, nullptr, condition, timeout_ms);
 }
-ssize_t wait_and_read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources, const void*,
-                           int timeout_ms) {
-  return of<CompletionQueue>(cq).wait_and_read(out, count, sources, timeout_ms);
+ssize_t wait_and_read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources,
+                           const void* condition, int timeout_ms) {
+  return of<CompletionQueue>(cq).wait_and_read(out, count, sources, condition, timeout_ms);
 }
 int signal(fid_cq* cq) {
   of<CompletionQueue>(cq).signal();
@@ -68,12 +68,21 @@ fi_ops_cq queue_ops = {sizeof(fi_ops_cq),  read,   read_from, read_error, wait_a
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Domain& domain, fi_cq_format format, void* user_context)
+CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* user_context)
     : fid_cq{{FI_CLASS_CQ, user_context, &object_ops}, &queue_ops},
       domain_(domain),
-      entry_bytes_(bytes_of(format)),
+      entry_bytes_(bytes_of(attr.format)),
+      counts_(attr.wait_cond == FI_CQ_COND_THRESHOLD),
       ring_(kFirstEntries),
-      mask_(kFirstEntries - 1) {}
+      mask_(kFirstEntries - 1) {
+  const msg::Guard guard(domain_.port());
+  domain_.add(*this);
+}
+
+CompletionQueue::~CompletionQueue() {
+  const msg::Guard guard(domain_.port());
+  domain_.remove(*this);
+}
 
 [[gnu::noinline]] void CompletionQueue::grow() {
   std::vector<Completion> larger(ring_.size() * 2);
@@ -128,8 +137,12 @@ inline ssize_t CompletionQueue::take(void* out, size_t count, fi_addr_t* sources
 }
 
 ssize_t CompletionQueue::wait_and_read(void* out, size_t count, fi_addr_t* sources,
-                                       int timeout_ms) {
-  const int rc = wait_.until(timeout_ms, [this] { return !is_empty() || signalled_; });
+                                       const void* condition, int timeout_ms) {
+  const size_t least =
+      counts_ ? std::max<size_t>(reinterpret_cast<uintptr_t>(condition), 1) : size_t{1};
+  const int rc = wait_.until(timeout_ms, [this, least] {
+    return tail_ - head_ >= least || signalled_ || (!is_empty() && ring_[head_ & mask_].error != 0);
+  });
   const msg::Guard guard(domain_.port());
   signalled_ = false;
   return rc < 0 && is_empty() ? rc : take(out, count, sources);
@@ -139,6 +152,13 @@ void CompletionQueue::disown(uint32_t dest_id) {
   for (uint32_t i = head_; i != tail_; ++i) {
     tag::Address& source = ring_[i & mask_].source;
     source = tag::dest_id_of(source) == dest_id ? tag::kFormerSource : source;
+  }
+}
+
+void CompletionQueue::forget(const AddressVector& av) {
+  for (uint32_t i = head_; i != tail_; ++i) {
+    AddressVector*& of = ring_[i & mask_].av;
+    of = of == &av ? nullptr : of;
   }
 }
 
@@ -174,7 +194,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint32_t) {
 
 int open_completion_queue(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* user_context) {
   return no_throw([&] {
-    auto made = std::make_unique<CompletionQueue>(of<Domain>(domain), attr->format, user_context);
+    auto made = std::make_unique<CompletionQueue>(of<Domain>(domain), *attr, user_context);
     const int rc = made->waiter().open(attr->wait_obj);
     if (rc == 0) {
       *out = made.release();

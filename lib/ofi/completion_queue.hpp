@@ -28,7 +28,8 @@ class CompletionQueue : public fid_cq, public Used {
  public:
   using Fid = fid_cq;
 
-  CompletionQueue(Domain& domain, fi_cq_format format, void* user_context);
+  CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* user_context);
+  ~CompletionQueue();
 
   /// Hot. Under a Guard, which lasts until it is filled in. @return the next place, with nothing in
   /// it. One that was put together elsewhere would be copied by loads wider than its stores, which
@@ -48,8 +49,10 @@ class CompletionQueue : public fid_cq, public Used {
     // Users read until there is nothing: the call that says so comes right after one that looked.
     return says_empty(count) ? -FI_EAGAIN : look_and_take(out, count, sources);
   }
-  /// As fi_cq_sread(). @param timeout_ms negative: for ever.
-  [[nodiscard]] ssize_t wait_and_read(void* out, size_t count, fi_addr_t* sources, int timeout_ms);
+  /// As fi_cq_sread(). @param condition with FI_CQ_COND_THRESHOLD the least number of entries to
+  /// wait for. @param timeout_ms negative: for ever.
+  [[nodiscard]] ssize_t wait_and_read(void* out, size_t count, fi_addr_t* sources,
+                                      const void* condition, int timeout_ms);
   /// As fi_cq_readerr().
   [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
   /// As fi_cq_signal().
@@ -60,6 +63,8 @@ class CompletionQueue : public fid_cq, public Used {
   /// Under a Guard. Mark messages received from a destID as from an unknown source, because another
   /// process has that destID now.
   void disown(uint32_t dest_id);
+  /// Under a Guard. The vector closes: sources that only it could name are unknown.
+  void forget(const AddressVector& av);
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait().
   [[nodiscard]] int arm();
@@ -81,6 +86,7 @@ class CompletionQueue : public fid_cq, public Used {
   Domain& domain_;
   Use use_{domain_};
   size_t entry_bytes_;
+  bool counts_;  // FI_CQ_COND_THRESHOLD
   std::vector<Completion> ring_;
   uint32_t mask_;
   uint32_t head_ = 0;

@@ -138,6 +138,12 @@ void Domain::remove(uint32_t number) {
   endpoints_[number] = nullptr;
 }
 
+void Domain::forget(const AddressVector& av) {
+  for (CompletionQueue* const queue : queues_) {
+    queue->forget(av);
+  }
+}
+
 void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
   port_->meet_instance(dest_id, instance);
   for (uint32_t i = 0; i < endpoints_end_; ++i) {

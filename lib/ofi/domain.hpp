@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lib/msg/port.hpp"
 #include "lib/msg/waiting.hpp"
@@ -16,6 +17,8 @@
 namespace rio::ofi {
 
 class Attendant;
+class AddressVector;
+class CompletionQueue;
 class Endpoint;
 
 /// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then
@@ -61,6 +64,12 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
+  /// Under a Guard. Completion queues of the domain.
+  void add(CompletionQueue& queue) { queues_.push_back(&queue); }
+  void remove(CompletionQueue& queue) { std::erase(queues_, &queue); }
+  /// Under a Guard. CompletionQueue::forget(), of all queues.
+  void forget(const AddressVector& av);
+
   /// Under a Guard. A name shows that the peer with this destID is `instance`. If another one was
   /// known: tag::Endpoint::forget_former(), of all endpoints.
   void meet_instance(uint32_t dest_id, uint32_t instance);
@@ -80,6 +89,7 @@ class Domain : public fid_domain, public Used {
   uint32_t next_number_ = 0;  // where the search for a free one begins
   uint32_t next_question_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
+  std::vector<CompletionQueue*> queues_;
   std::atomic<uint64_t> looks_ = 0;
   std::unique_ptr<Attendant> attendant_;
 };

@@ -124,10 +124,10 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
     : fid_ep{{FI_CLASS_EP, user_context, &object_ops},
              &endpoint_ops,
              &cm_ops,
-             plain_ops(),
-             rma_ops(),
-             tagged_ops(),
-             atomic_ops(),
+             calls_before_enable().msg,
+             calls_before_enable().rma,
+             calls_before_enable().tagged,
+             calls_before_enable().atomic,
              nullptr},
       domain_(domain),
       caps_(info.caps),
@@ -318,8 +318,14 @@ int Endpoint::enable() {
   enabled_ = rc == 0;
   if (rc != 0) {
     served_.reset();
+    return rc;
   }
-  return rc;
+  const Calls none = calls_without_capability();
+  fid_ep::msg = (caps_ & FI_MSG) != 0 ? plain_ops() : none.msg;
+  fid_ep::tagged = (caps_ & FI_TAGGED) != 0 ? tagged_ops() : none.tagged;
+  fid_ep::rma = (caps_ & FI_RMA) != 0 ? rma_ops() : none.rma;
+  fid_ep::atomic = (caps_ & FI_ATOMIC) != 0 ? atomic_ops() : none.atomic;
+  return 0;
 }
 
 int Endpoint::name(void* out, size_t* bytes) const {

@@ -88,6 +88,19 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_co
 [[nodiscard]] fi_ops_msg* plain_ops();
 [[nodiscard]] fi_ops_rma* rma_ops();
 [[nodiscard]] fi_ops_atomic* atomic_ops();
+
+/// Tables of calls, one for each kind.
+struct Calls {
+  fi_ops_msg* msg;
+  fi_ops_tagged* tagged;
+  fi_ops_rma* rma;
+  fi_ops_atomic* atomic;
+};
+/// Calls that return -FI_EOPBADSTATE, for an endpoint that is not enabled.
+[[nodiscard]] Calls calls_before_enable();
+/// Calls that return -FI_EOPNOTSUPP, for what an endpoint was not opened for.
+[[nodiscard]] Calls calls_without_capability();
+
 /// fi_query_atomic().
 int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr,
                  uint64_t flags);

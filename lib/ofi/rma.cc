@@ -8,7 +8,7 @@ namespace {
 [[nodiscard]] ssize_t start(fid_ep* ep, const RemoteCall& call) {
   Endpoint& self = of<Endpoint>(ep);
   const msg::Guard guard(self.domain().port());
-  return self.enabled() ? self.remote().start(call) : -FI_EOPBADSTATE;
+  return self.remote().start(call);
 }
 [[nodiscard]] uint64_t flags_of(fid_ep* ep) {
   return of<Endpoint>(ep).bound().tx_flags;

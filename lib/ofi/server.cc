@@ -56,8 +56,8 @@ void Server::post(Ask& ask) {
 void Server::arrived(Ask& ask) {
   if (ask.request.status == -EMSGSIZE) {
     refuse(ask.request.from);
-  } else if (ask.request.status != 0) {
-    return;  // the endpoint closes, or the card is gone
+  } else if (tag_->port().error() != 0) {
+    return;  // the card is gone; an asker that is gone has others behind it
   }
   if (ask.request.status == 0 && !serve(ask)) {
     waiting_.push_back(&ask);

@@ -208,8 +208,6 @@ TEST_F(NetAsleep, IsNotWaitedForBeyondTheRetryLimit) {
 /// The same, where the card asks for ever.
 class NetSleeper : public NetPeer {
  protected:
-  /// A thread that is late is not taken for a card that does not answer.
-  NetSleeper() : NetPeer(",response_timeout_us=1000000") {}
   void fall_asleep() {
     ASSERT_EQ(peer_.ring(kCall, 1), 0);
     for (uint32_t i = 0; i < kQuietTurns; ++i) {

@@ -1,4 +1,7 @@
 // Objects and what binds them: names, address vectors, queues of events; what is closed too early.
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -154,6 +157,73 @@ TEST_F(OfiObjects, AnEndpointIsEnabledOnceAndWithAll) {
   EXPECT_EQ(fi_enable(ep), -FI_ENOCQ);
   ASSERT_EQ(fi_ep_bind(ep, &own_.rx()->fid, FI_RECV), 0);
   EXPECT_EQ(fi_enable(ep), 0);
+}
+
+TEST_F(OfiObjects, AnEndpointThatIsNotEnabledTakesNoCalls) {
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(own_.domain(), info_.get(), &ep, nullptr), 0);
+  const Held<fid_ep> held(ep);
+  uint64_t word = 0;
+  const auto expect_refused = [&] {
+    EXPECT_EQ(fi_recv(ep, &word, sizeof(word), nullptr, 0, nullptr), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_send(ep, &word, sizeof(word), nullptr, 0, nullptr), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_inject(ep, &word, sizeof(word), 0), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_trecv(ep, &word, sizeof(word), nullptr, 0, 0, 0, nullptr), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_tsend(ep, &word, sizeof(word), nullptr, 0, 0, nullptr), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_write(ep, &word, sizeof(word), nullptr, 0, 0, 0, nullptr), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_inject_atomic(ep, &word, 1, 0, 0, 0, FI_UINT64, FI_SUM), -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_cancel(&ep->fid, &word), -FI_ENOENT);
+  };
+  expect_refused();
+  ASSERT_EQ(fi_ep_bind(ep, &own_.av()->fid, 0), 0);
+  expect_refused();
+}
+
+TEST_F(OfiObjects, MessagesWithATagAreRefusedWithoutTheCapability) {
+  uint64_t word = 0;
+  OfiNode node(get_info(hints(FI_MSG)), 8);
+  fid_ep* const ep = node.ep();
+  EXPECT_EQ(fi_trecv(ep, &word, sizeof(word), nullptr, 0, 0, 0, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_tsend(ep, &word, sizeof(word), nullptr, 0, 0, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_write(ep, &word, sizeof(word), nullptr, 0, 0, 0, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_inject_atomic(ep, &word, 1, 0, 0, 0, FI_UINT64, FI_SUM), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_recv(ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+}
+
+TEST_F(OfiObjects, MessagesWithoutATagAreRefusedWithoutTheCapability) {
+  uint64_t word = 0;
+  OfiNode node(get_info(hints(FI_TAGGED)), 8);
+  fid_ep* const ep = node.ep();
+  EXPECT_EQ(fi_recv(ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_send(ep, &word, sizeof(word), nullptr, 0, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_trecv(ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, 0, 0, nullptr), 0);
+}
+
+TEST_F(OfiObjects, SourcesOfAVectorThatIsClosedAreUnknown) {
+  fi_av_attr attr{};
+  fid_av* av = nullptr;
+  ASSERT_EQ(fi_av_open(own_.domain(), &attr, &av, nullptr), 0);
+  Held<fid_av> vector(av);
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(own_.domain(), info_.get(), &ep, nullptr), 0);
+  Held<fid_ep> held(ep);
+  ASSERT_EQ(fi_ep_bind(ep, &av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &own_.rx()->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(ep), 0);
+  OfiNode::Name name{};
+  size_t bytes = name.size();
+  ASSERT_EQ(fi_getname(&ep->fid, name.data(), &bytes), 0);
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, nullptr, 0, nullptr), 1);
+  uint64_t word = 0;
+  ASSERT_EQ(fi_trecv(ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  ASSERT_EQ(fi_tinject(ep, "a message", 8, 0, 1), 0);
+  held.reset();
+  vector.reset();
+  fi_cq_tagged_entry entry{};
+  fi_addr_t source = 0;
+  ASSERT_EQ(fi_cq_readfrom(own_.rx(), &entry, 1, &source), 1);
+  EXPECT_EQ(entry.len, 8u);
+  EXPECT_EQ(source, FI_ADDR_NOTAVAIL);
 }
 
 TEST_F(OfiObjects, ADomainHasSoManyEndpoints) {

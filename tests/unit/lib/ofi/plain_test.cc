@@ -53,7 +53,9 @@ TEST_F(OfiPlain, EachCallSends) {
 
 class OfiMulti : public OfiPair {
  protected:
-  OfiMulti() : OfiPair(FI_TAGGED | FI_MSG | FI_SOURCE | FI_MULTI_RECV) {}
+  static constexpr uint64_t kCaps = FI_TAGGED | FI_MSG | FI_SOURCE | FI_MULTI_RECV;
+
+  explicit OfiMulti(uint64_t caps = kCaps) : OfiPair(caps) {}
 
   ssize_t post(void* context, size_t bytes) {
     const iovec piece = {buffer_.data(), bytes};
@@ -135,6 +137,37 @@ TEST_F(OfiMulti, ItIsCancelledWithWhatIsLeft) {
   send(1, 100);
   expect(1, 0, 100, false);
   ASSERT_EQ(fi_cancel(&b_.ep()->fid, this), 0);
+  const fi_cq_err_entry error = next_error(b_.rx());
+  EXPECT_EQ(error.err, FI_ECANCELED);
+  EXPECT_EQ(error.flags & FI_MULTI_RECV, FI_MULTI_RECV);
+  EXPECT_EQ(error.len, 0u);
+}
+
+/// What is long comes in more parts than one look takes.
+class OfiMultiInParts : public OfiMulti {
+ protected:
+  OfiMultiInParts() : OfiMulti((setenv("FI_RIO_BORDER", "4M", 1), kCaps)) {}
+  ~OfiMultiInParts() override { unsetenv("FI_RIO_BORDER"); }
+};
+
+TEST_F(OfiMultiInParts, ItIsCancelledBehindAMessageThatLandsInIt) {
+  buffer_.resize(1'000'000);
+  ASSERT_EQ(post(this, buffer_.size()), 0);
+  const std::vector<uint8_t> data = pattern(1, 250'000);
+  ASSERT_EQ(fi_send(a_.ep(), data.data(), data.size(), nullptr, to_b_, nullptr), 0);
+  // Some of its bytes are there, and none behind them is.
+  for (uint64_t turn = 0; turn < kTurns && buffer_[1000] != data[1000]; ++turn) {
+    fi_cq_tagged_entry none[1];
+    ASSERT_LE(fi_cq_read(a_.rx(), none, 0), 0);
+    ASSERT_LE(fi_cq_read(b_.rx(), none, 0), 0);
+  }
+  ASSERT_EQ(fi_cancel(&b_.ep()->fid, this), 0);
+  fi_cq_tagged_entry entry{};
+  const ssize_t rc = next(b_.rx(), &entry);
+  if (rc == 1) {
+    EXPECT_EQ(entry.len, data.size());
+    EXPECT_EQ(entry.flags, FI_RECV | FI_MSG) << "the buffer comes back behind it";
+  }
   const fi_cq_err_entry error = next_error(b_.rx());
   EXPECT_EQ(error.err, FI_ECANCELED);
   EXPECT_EQ(error.flags & FI_MULTI_RECV, FI_MULTI_RECV);

@@ -69,6 +69,43 @@ TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
   sender.join();
 }
 
+TEST_F(OfiWaiting, AThresholdIsWaitedFor) {
+  OfiNode own(get_info(hints()), 0);
+  fi_cq_attr attr{};
+  attr.format = FI_CQ_FORMAT_TAGGED;
+  attr.wait_obj = FI_WAIT_UNSPEC;
+  attr.wait_cond = FI_CQ_COND_THRESHOLD;
+  fid_cq* cq = nullptr;
+  ASSERT_EQ(fi_cq_open(own.domain(), &attr, &cq, nullptr), 0);
+  const Held<fid_cq> queue(cq);
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(own.domain(), get_info(hints()).get(), &ep, nullptr), 0);
+  const Held<fid_ep> held(ep);
+  ASSERT_EQ(fi_ep_bind(ep, &own.av()->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(ep), 0);
+  OfiNode::Name name{};
+  size_t bytes = name.size();
+  ASSERT_EQ(fi_getname(&ep->fid, name.data(), &bytes), 0);
+  fi_addr_t self = 0;
+  ASSERT_EQ(fi_av_insert(own.av(), name.data(), 1, &self, 0, nullptr), 1);
+  uint64_t words[3] = {};
+  for (uint64_t& word : words) {
+    ASSERT_EQ(fi_trecv(ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  }
+  ASSERT_EQ(fi_tinject(ep, words, sizeof(words[0]), self, 1), 0);
+  std::thread sender([&] {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(fi_tinject(ep, words, sizeof(words[0]), self, 1), 0);
+    }
+  });
+  fi_cq_tagged_entry entries[8];
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, as fi_cq_sread() wants it
+  const void* const three = reinterpret_cast<void*>(uintptr_t{3});
+  EXPECT_EQ(fi_cq_sread(cq, entries, 8, three, kPatienceMs), 3);
+  sender.join();
+}
+
 // Which of several queues and counters have news, for programs with many of them.
 TEST_F(OfiWaiting, APollSetTellsWhichObjectsHaveNews) {
   const Info info = get_info(hints());
