@@ -106,11 +106,14 @@ fi_ops_av vector_ops = [] {
 AddressVector::AddressVector(Domain& domain, bool has_events, void* user_context)
     : fid_av{{FI_CLASS_AV, user_context, &object_ops}, &vector_ops},
       domain_(domain),
-      has_events_(has_events) {}
+      has_events_(has_events) {
+  const msg::Guard guard(domain_.port());
+  domain_.add(*this);
+}
 
 AddressVector::~AddressVector() {
   const msg::Guard guard(domain_.port());
-  domain_.forget(*this);
+  domain_.remove(*this);
 }
 
 int AddressVector::bind(struct fid& what, uint64_t flags) {
@@ -256,7 +259,7 @@ int AddressVector::insert_place(const void* bytes) {
 int AddressVector::settle(size_t row, const Name& name, tag::Address address) {
   names_[row] = name;
   gone_[row] = kNobody;
-  if (!take_place(name.owner, tag::dest_id_of(address))) {
+  if (!domain_.take_place(name.owner, tag::dest_id_of(address))) {
     gone_[row] = address;
     return -ECONNRESET;
   }
@@ -417,33 +420,23 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
   return 0;
 }
 
-/// Note the owner of an inserted name. Of several processes with one destID, the one inserted last
-/// has it; the others are gone. @return false: this one is gone.
-bool AddressVector::take_place(uint32_t owner, uint32_t dest_id) {
-  if (owner == 0) {
-    return true;  // a name that a user typed has no owner
-  }
-  const auto [last, is_first] = owners_.try_emplace(dest_id, owner);
-  const msg::Link* const link = domain_.port().known_link(dest_id);
-  const bool spoke_to_another = link != nullptr && link->instance != 0 && link->instance != owner;
-  if (is_first ? !spoke_to_another : last->second == owner) {
-    return true;
-  }
+bool AddressVector::has_gone(uint32_t owner, uint32_t dest_id) const {
   for (size_t row = 0; row < names_.size(); ++row) {
     if (gone_[row] != kNobody && tag::dest_id_of(gone_[row]) == dest_id &&
         names_[row].owner == owner) {
-      return false;
+      return true;
     }
   }
-  last->second = owner;
+  return false;
+}
+
+void AddressVector::lose(uint32_t dest_id) {
   for (size_t row = 0; row < peers_.size(); ++row) {
     if (peers_[row] != kNobody && tag::dest_id_of(peers_[row]) == dest_id) {
       gone_[row] = std::exchange(peers_[row], kNobody);
       numbers_.erase(gone_[row]);
     }
   }
-  domain_.meet_instance(dest_id, owner);
-  return true;
 }
 
 int AddressVector::remove(const fi_addr_t* addresses, size_t count) {

@@ -62,6 +62,11 @@ class AddressVector : public fid_av, public Used {
 
   [[nodiscard]] Domain& domain() { return domain_; }
 
+  /// Under a Guard. Whether a row shows that this process has gone. @param owner as in its Name.
+  [[nodiscard]] bool has_gone(uint32_t owner, uint32_t dest_id) const;
+  /// Under a Guard. The process with this destID is gone.
+  void lose(uint32_t dest_id);
+
   /// No peer: its context is beyond any.
   static constexpr tag::Address kNobody = tag::kAnySource;
 
@@ -89,7 +94,6 @@ class AddressVector : public fid_av, public Used {
   [[nodiscard]] fi_addr_t number_of_slow(tag::Address source);
   [[nodiscard]] int find_out(const Name& name, tag::Address* out);
   void forget_refusals(tag::Address first);
-  [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
   // Columns of one table. A peer is gone once another process was inserted with its destID.
   std::vector<tag::Address> peers_;  // kNobody: removed, gone, or a place not used yet
@@ -99,8 +103,6 @@ class AddressVector : public fid_av, public Used {
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
   // Senders in no row, with the process (Link::instance) for which that was found.
   std::unordered_map<tag::Address, uint32_t> strangers_;
-  std::unordered_map<uint32_t, uint32_t> owners_;  // by destID: Name::owner of the name inserted
-                                                   // last
   bool has_events_;
   EventQueue* events_ = nullptr;
   Use events_use_;

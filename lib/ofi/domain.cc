@@ -138,12 +138,37 @@ void Domain::remove(uint32_t number) {
   endpoints_[number] = nullptr;
 }
 
-void Domain::forget(const AddressVector& av) {
+void Domain::remove(const AddressVector& av) {
+  std::erase(vectors_, &av);
   for (CompletionQueue* const queue : queues_) {
     queue->forget(av);
   }
 }
 
+bool Domain::take_place(uint32_t owner, uint32_t dest_id) {
+  if (owner == 0) {
+    return true;  // a name that a user typed has no owner
+  }
+  const auto [last, is_first] = owners_.try_emplace(dest_id, owner);
+  const msg::Link* const link = port_->known_link(dest_id);
+  const bool spoke_to_another = link != nullptr && link->instance != 0 && link->instance != owner;
+  if (is_first ? !spoke_to_another : last->second == owner) {
+    return true;
+  }
+  for (const AddressVector* const av : vectors_) {
+    if (av->has_gone(owner, dest_id)) {
+      return false;
+    }
+  }
+  last->second = owner;
+  for (AddressVector* const av : vectors_) {
+    av->lose(dest_id);
+  }
+  meet_instance(dest_id, owner);
+  return true;
+}
+
+/// A name shows that the peer with this destID is `instance`, and not who had it before.
 void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
   port_->meet_instance(dest_id, instance);
   for (uint32_t i = 0; i < endpoints_end_; ++i) {

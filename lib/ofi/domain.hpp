@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/msg/port.hpp"
@@ -67,14 +68,17 @@ class Domain : public fid_domain, public Used {
   /// Under a Guard. Completion queues of the domain.
   void add(CompletionQueue& queue) { queues_.push_back(&queue); }
   void remove(CompletionQueue& queue) { std::erase(queues_, &queue); }
-  /// Under a Guard. CompletionQueue::forget(), of all queues.
-  void forget(const AddressVector& av);
+  /// Under a Guard. Address vectors of the domain. Completions forget one that is removed.
+  void add(AddressVector& av) { vectors_.push_back(&av); }
+  void remove(const AddressVector& av);
 
-  /// Under a Guard. A name shows that the peer with this destID is `instance`. If another one was
-  /// known: tag::Endpoint::forget_former(), of all endpoints.
-  void meet_instance(uint32_t dest_id, uint32_t instance);
+  /// Under a Guard. Note the owner of a name that is inserted into an address vector. Of several
+  /// processes with one destID, the one that was inserted last has it; the others are gone.
+  /// @param owner as in the name. @return false: this one is gone.
+  [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
  private:
+  void meet_instance(uint32_t dest_id, uint32_t instance);
   Domain(Used& fabric, void* user_context);
 
   Use use_;  // of the fabric
@@ -90,6 +94,9 @@ class Domain : public fid_domain, public Used {
   uint32_t next_question_ = 0;
   std::array<Endpoint*, kEndpoints> endpoints_{};
   std::vector<CompletionQueue*> queues_;
+  std::vector<AddressVector*> vectors_;
+  std::unordered_map<uint32_t, uint32_t> owners_;  // by destID: Name::owner of the name inserted
+                                                   // last
   std::atomic<uint64_t> looks_ = 0;
   std::unique_ptr<Attendant> attendant_;
 };

@@ -106,6 +106,21 @@ TEST_P(OfiAnew, EachIsANewPeerByItsName) {
   }
 }
 
+// Who has a destID is a matter of the domain, whichever vector it was told by.
+TEST_P(OfiAnew, ItsSuccessorIsKnownByAnotherVector) {
+  const fi_addr_t to = own_.insert(*peer_);
+  exchange(to, '0');
+  start_anew();
+  fi_av_attr attr{};
+  fid_av* av = nullptr;
+  ASSERT_EQ(fi_av_open(own_.domain(), &attr, &av, nullptr), 0);
+  const Held<fid_av> held(av);
+  const OfiNode::Name name = peer_->name();
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, nullptr, 0, nullptr), 1);
+  EXPECT_EQ(send(own_, to, 'x'), -FI_ECONNRESET);
+  exchange(own_.insert(*peer_), '1');
+}
+
 TEST_P(OfiAnew, ANameThatWasRemovedLeavesNothing) {
   for (char round = '0'; round <= '9'; ++round) {
     fi_addr_t to = own_.insert(*peer_);
