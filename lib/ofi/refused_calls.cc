@@ -18,7 +18,7 @@ struct Refusal {
 
 template <int kRc>
 Calls refused_calls() {
-  static constexpr Refusal<kRc> no{};
+  const Refusal<kRc> no{};
   static fi_ops_msg msg = {sizeof(msg), no, no, no, no, no, no, no, no, no};
   static fi_ops_tagged tagged = {sizeof(tagged), no, no, no, no, no, no, no, no, no};
   static fi_ops_rma rma = {sizeof(rma), no, no, no, no, no, no, no, no, no};
