@@ -108,7 +108,7 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
       continue;
     }
     rc = step == Step::kDone ? made->take(seat, error) : rc;
-    made->lock_.reset();
+    made->unlock();
     if (rc == 0) {
       made->sweep_fabrics();
       *out = std::move(made);
@@ -122,9 +122,13 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
 }
 
 Directory::~Directory() {
-  if (ids_ == 0 || owner_ != getpid()) {
-    return;
+  if (ids_ != 0 && owner_ == getpid()) {
+    leave();
   }
+  unlock();
+}
+
+void Directory::leave() {
   std::string ignored;  // the next one cleans up
   int rc = 0;
   if (lock(&rc, &ignored) != Step::kDone) {
@@ -237,17 +241,27 @@ Directory::Step Directory::try_lock(int* rc, std::string* error) {
     *rc = fail_at(error, *rc, path_ + "/lock", "locked");
     return Step::kFailed;
   }
+  lock_ = std::move(fd);
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) {
+  if (fstat(lock_.get(), &info) != 0) {
     *rc = fail_at(error, -errno, path_ + "/lock", "looked at");
+    unlock();
     return Step::kFailed;
   }
   if (info.st_nlink == 0) {
+    unlock();
     return Step::kGone;
   }
-  lock_ = std::move(fd);
   static_cast<void>(futimens(lock_.get(), nullptr));  // others see that somebody else has it
   return Step::kDone;
+}
+
+/// Closing alone would leave the lock with a child that was forked meanwhile.
+void Directory::unlock() {
+  if (lock_.valid() && owner_ == getpid()) {
+    flock(lock_.get(), LOCK_UN);
+  }
+  lock_.reset();
 }
 
 /// When somebody took the lock, as the file tells it.
@@ -383,7 +397,6 @@ int Directory::take(const Seat& seat, std::string* error) {
   }
   first_ = first;
   ids_ = ids;
-  owner_ = getpid();
   return 0;
 }
 
