@@ -25,6 +25,7 @@ namespace {
 constexpr const char* kLockName = "lock";
 constexpr std::string_view kBoardPrefix = "board-";
 constexpr std::string_view kNewSuffix = ".new";
+constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
 constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr int kBacklog = 4096;
 constexpr auto kLockWait = std::chrono::seconds(5);  // for one holder
@@ -40,12 +41,12 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
   return rc;
 }
 
-/// Report a failed call on the folder or on a file in it. @param rc -errno.
+/// Report a failed call on a folder or on a file in it. @param rc -errno.
 [[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what) {
+  const bool full = rc == -ENOSPC || rc == -EDQUOT;
+  const std::string remedy = full || rc == -EACCES ? "" : base::remedy_of(rc);
   *error = path + " cannot be " + what + ": " + std::strerror(-rc);
-  *error += rc == -ENOSPC || rc == -EDQUOT || rc == -EROFS || rc == -EACCES
-                ? "; make room, or set RIO_RUNTIME_DIR to a folder of yours"
-                : base::remedy_of(rc);
+  *error += !remedy.empty() ? remedy : std::string(full ? "; make room, or " : "; ") + kElsewhere;
   return rc;
 }
 
@@ -177,11 +178,7 @@ Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::
   const std::string base = base::runtime_base();
   const Fd root(open(base.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
-    const int failed = -errno;
-    const bool ours = failed == -EMFILE || failed == -ENFILE || failed == -ENOMEM;
-    *rc = fail(error, failed,
-               base + " cannot be opened" +
-                   (ours ? base::remedy_of(failed) : "; set RIO_RUNTIME_DIR to a folder of yours"));
+    *rc = fail_at(error, -errno, base, "opened");
     return Step::kFailed;
   }
   user_path_ = base + "/" + base::user_folder_name();
@@ -387,12 +384,14 @@ int Directory::take(const Seat& seat, std::string* error) {
                 path_ + ": destID " + std::to_string(*taken.lower_bound(first)) +
                     " is in use; give another id= (destid= of a DPDK device), or none");
   }
-  for (uint32_t i = 0; i < ids; ++i) {
-    const int rc = i == 0 ? listen_at(first, error)
-                          : linkat(folder_.get(), std::to_string(first).c_str(), folder_.get(),
-                                   std::to_string(first + i).c_str(), 0);
-    if (rc != 0) {
-      return rc == -1 ? fail(error, -errno, path_ + ": no name for a destID") : rc;
+  if (const int rc = listen_at(first, error); rc != 0) {
+    return rc;
+  }
+  const std::string name = std::to_string(first);
+  for (uint32_t id = first + 1; id - first < ids; ++id) {
+    const std::string other = std::to_string(id);
+    if (linkat(folder_.get(), name.c_str(), folder_.get(), other.c_str(), 0) != 0) {
+      return fail_at(error, -errno, path_ + "/" + other, "made");
     }
   }
   first_ = first;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <tuple>
 
 #include "lib/api/riomsg.h"
@@ -18,7 +19,7 @@ constexpr uint32_t kConnectMs = 60'000;  // never waited for
 
 /// Result of a program that is refused a system call.
 enum Outcome : uint8_t {
-  kFails,   ///< it is told, and the error is that of the call
+  kFails,   ///< it is told, with the remedy, and the error is that of the call
   kWorks,   ///< slower, or with less: it is told
   kSilent,  ///< it does without
 };
@@ -107,6 +108,8 @@ TEST_P(Denied, IsToldAtOnce) {
   const int refused = std::get<1>(GetParam());
   const bool late = std::get<2>(GetParam());
   const Outcome expected = late ? call.late : call.early;
+  const std::string text =
+      std::strerror(refused) + std::string(expected == kFails ? "; a seccomp filter or" : "");
   Pipe ready;
   Pipe end;
   Child server([&] {
@@ -129,8 +132,7 @@ TEST_P(Denied, IsToldAtOnce) {
     }
     const int rc = send_one([&] { return !late || deny(); });
     const bool right = expected == kFails ? rc == -refused : rc == 0;
-    const bool told =
-        expected == kSilent || wait_until([&] { return log.had(std::strerror(refused)); });
+    const bool told = expected == kSilent || wait_until([&] { return log.had(text); });
     if (!right || !told) {
       std::fprintf(stderr, "%s: %s; told: %s\n", call.name, std::strerror(-rc), log.last().c_str());
     }
