@@ -9,6 +9,7 @@
 
 #include "lib/api/riomsg.h"
 #include "tests/support/denied.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/unit/pmd/embed/log_lines.hpp"
 #include "tests/unit/pmd/embed/shm_member.hpp"
 
@@ -151,6 +152,19 @@ INSTANTIATE_TEST_SUITE_P(, Denied,
                                   (std::get<1>(each.param) == EPERM ? "_EPERM" : "_ENOSYS") +
                                   (std::get<2>(each.param) ? "_late" : "");
                          });
+
+// On a card without a wire nothing else draws random bytes before.
+TEST(DeniedOnTheCard, OfRandomBytesIsToldOnce) {
+  Child child([] {
+    const LogCapture log;
+    rio_msg_port* port = nullptr;
+    const bool right =
+        deny_call(SYS_getrandom, EPERM) && rio_msg_open("emu:loop", nullptr, &port) == -EPERM;
+    const bool told = LogCapture::one_line_with({"getrandom: Operation not permitted; a seccomp"});
+    return (right ? 0 : 1) + (told ? 0 : 2);
+  });
+  EXPECT_EQ(child.exit_code(), 0) << "1: another error; 2: not told, or more than once";
+}
 
 }  // namespace
 }  // namespace rio::test
