@@ -17,6 +17,7 @@
 
 #include "base/own_folder.hpp"
 #include "fpga/sim/peer_process.hpp"
+#include "fpga/sim/shm/folder_error.hpp"
 #include "fpga/sim/shm/free_ids.hpp"
 
 namespace rio::sim::shm {
@@ -25,46 +26,11 @@ namespace {
 constexpr const char* kLockName = "lock";
 constexpr std::string_view kBoardPrefix = "board-";
 constexpr std::string_view kNewSuffix = ".new";
-constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
 constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr int kBacklog = 4096;
 constexpr auto kLockWait = std::chrono::seconds(5);  // for one holder
 constexpr auto kLockWaitAll = std::chrono::seconds(120);
 constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
-
-[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
-  *error = text;
-  if (rc != 0) {
-    *error += ": ";
-    *error += std::strerror(-rc);
-  }
-  return rc;
-}
-
-/// Report a failed call on a folder or on a file in it. @param rc -errno.
-[[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what) {
-  const bool full = rc == -ENOSPC || rc == -EDQUOT;
-  const std::string remedy = full || rc == -EACCES ? "" : base::remedy_of(rc);
-  *error = path + " cannot be " + what + ": " + std::strerror(-rc);
-  *error += !remedy.empty() ? remedy : std::string(full ? "; make room, or " : "; ") + kElsewhere;
-  return rc;
-}
-
-/// Check that descriptors have names under /proc, by which address_in() finds sockets.
-[[nodiscard]] int check_proc(const Fd& folder, std::string* error) {
-  struct stat info {};
-  const std::string path = "/proc/self/fd/" + std::to_string(folder.get());
-  if (stat(path.c_str(), &info) == 0) {
-    return 0;
-  }
-  const int rc = -errno;
-  *error = rc == -ENOENT || rc == -ENOTDIR
-               ? "no /proc here (" + path +
-                     "), by which members find each other; mount it: mount "
-                     "-t proc proc /proc"
-               : path + ": " + std::strerror(-rc) + base::remedy_of(rc);
-  return rc;
-}
 
 [[nodiscard]] bool number_of(std::string_view name, uint32_t* out) {
   const char* const end = name.data() + name.size();
@@ -106,6 +72,7 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
     Step step = made->open_folder(seat.fabric, &rc, error);
     step = step == Step::kDone ? made->lock(&rc, error) : step;
     if (step == Step::kGone) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
     rc = step == Step::kDone ? made->take(seat, error) : rc;
@@ -146,25 +113,29 @@ void Directory::leave() {
 }
 
 /// Open a folder that belongs to this user alone, making it if needed. A symbolic link is not
-/// followed.
-Directory::Step Directory::open_own_folder(int at, const std::string& name, const std::string& path,
-                                           Fd* out, int* rc, std::string* error) {
+/// followed. @param in_base `at` is the folder that RIO_RUNTIME_DIR names, which no member removes.
+Directory::Step Directory::open_own_folder(int at, bool in_base, const std::string& name,
+                                           const std::string& path, Fd* out, int* rc,
+                                           std::string* error) {
   const bool made = mkdirat(at, name.c_str(), 0700) == 0;
   const int why = made ? 0 : errno;
+  const bool there = made || why == EEXIST;
   Fd fd;
-  if (made || why == EEXIST) {
+  if (there) {
     fd = Fd(openat(at, name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
   struct stat info {};
   if (!fd.valid()) {
-    const int failed = made || why == EEXIST ? errno : why;
-    if (failed == ENOENT) {
+    const int failed = there ? errno : why;
+    if (failed == ENOENT && (there || !in_base)) {
       return Step::kGone;
     }
     // Report a folder of another user as such, rather than as one that cannot be opened.
     if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
         (*rc = base::check_own_folder(info, path, error)) == 0) {
-      *rc = fail_at(error, -failed, path, why == EEXIST ? "opened" : "made");
+      const char* const what = there ? "opened" : "made";
+      *rc =
+          in_base ? fail_at_base(error, -failed, path, what) : fail_at(error, -failed, path, what);
     }
     return Step::kFailed;
   }
@@ -185,9 +156,10 @@ Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::
   fabric_ = fabric;
   path_ = user_path_ + "/" + fabric;
   Step step =
-      open_own_folder(root.get(), base::user_folder_name(), user_path_, &parent_, rc, error);
-  step = step == Step::kDone ? open_own_folder(parent_.get(), fabric, path_, &folder_, rc, error)
-                             : step;
+      open_own_folder(root.get(), true, base::user_folder_name(), user_path_, &parent_, rc, error);
+  if (step == Step::kDone) {
+    step = open_own_folder(parent_.get(), false, fabric, path_, &folder_, rc, error);
+  }
   if (step == Step::kDone && (*rc = check_proc(folder_, error)) != 0) {
     return Step::kFailed;
   }

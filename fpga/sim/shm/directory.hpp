@@ -80,7 +80,7 @@ class Directory {
 
   Directory() : owner_(getpid()) {}
   void leave();
-  [[nodiscard]] static Step open_own_folder(int at, const std::string& name,
+  [[nodiscard]] static Step open_own_folder(int at, bool in_base, const std::string& name,
                                             const std::string& path, Fd* out, int* rc,
                                             std::string* error);
   [[nodiscard]] Step open_folder(const std::string& fabric, int* rc, std::string* error);

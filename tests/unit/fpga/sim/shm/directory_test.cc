@@ -147,6 +147,17 @@ TEST_F(ShmDirectory, AnOpenFolderIsToldAsSuch) {
   expect_refused(-EPERM, "is open to other users; remove it");
 }
 
+TEST_F(ShmDirectory, ABaseThatTakesNoFolderIsRefusedAtOnce) {
+  for (const char* const base : {"/proc", "/sys", "/nowhere"}) {
+    setenv("RIO_RUNTIME_DIR", base, 1);
+    std::string error;
+    EXPECT_LT(join(1, &error), 0);
+    EXPECT_NE(error.find(base), std::string::npos) << error;
+    EXPECT_NE(error.find("set RIO_RUNTIME_DIR to a folder of yours"), std::string::npos) << error;
+    EXPECT_EQ(error.find("again and again"), std::string::npos) << error;
+  }
+}
+
 // Checked before sockets of living members could be taken for those of dead ones.
 TEST_F(ShmDirectory, AMissingProcIsReportedAndHarmsNoMember) {
   std::unique_ptr<Directory> living;
