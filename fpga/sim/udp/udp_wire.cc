@@ -422,7 +422,7 @@ bool UdpWire::find_path(Peer& peer) {
     trouble("path " + peer.address.text(), verdict.text);
   }
   peer.path_bytes = path.datagram_bytes();
-  return path.error == 0 && path.is_wide();
+  return verdict.possible && path.error == 0 && path.is_wide();
 }
 
 void UdpWire::call(Peer& peer) {
