@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/trouble.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
@@ -80,7 +81,12 @@ int Port::start() {
   while (instance_ == 0) {
     if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_) ||
         getrandom(&instance_, sizeof(instance_), 0) != sizeof(instance_)) {
-      return -EIO;
+      const base::Trouble trouble = base::failed("getrandom");
+      if (trouble.rc == -EINTR) {
+        continue;
+      }
+      pmd::log_error("port on %s: %s", config_.card.c_str(), base::why(trouble).c_str());
+      return trouble.rc;
     }
   }
   return start_buffers();

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "fpga/sim/relay/meeting_point.hpp"
@@ -164,6 +165,7 @@ Channel::~Channel() {
 }
 
 void Channel::want(uint32_t id) {
+  const base::NoCancel no_cancel;
   const Control want{.say = Say::kWant, .first_id = id};
   if (owner_ != getpid()) {
     post({.say = Say::kNobody, .first_id = id});  // the process has forked since: the connection is
@@ -194,6 +196,7 @@ void Channel::post(const Control& news) {
 }
 
 void Channel::poke_soon() {
+  const base::NoCancel no_cancel;
   eventfd_write(order_.get(), 1);
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/no_cancel.hpp"
 #include "fpga/sim/fabric/frame_check.hpp"
 #include "fpga/sim/shm/seen.hpp"
 
@@ -40,7 +41,10 @@ constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 class RelayWire::HostBell final : public model::Bell {
  public:
   HostBell(int fd, const shm::Heads* host) : fd_(fd), host_(host) {}
-  void ring() override { eventfd_write(fd_, 1); }
+  void ring() override {
+    const base::NoCancel no_cancel;
+    eventfd_write(fd_, 1);
+  }
   /// Something was taken, which the host has to know if it sleeps.
   void ring_if_asleep() {
     if (host_->requests.asleep.load(std::memory_order_relaxed) != 0) {

@@ -17,6 +17,7 @@
 
 #include "base/own_folder.hpp"
 #include "fpga/sim/peer_process.hpp"
+#include "fpga/sim/shm/folder_error.hpp"
 #include "fpga/sim/shm/free_ids.hpp"
 
 namespace rio::sim::shm {
@@ -30,40 +31,6 @@ constexpr int kBacklog = 4096;
 constexpr auto kLockWait = std::chrono::seconds(5);  // for one holder
 constexpr auto kLockWaitAll = std::chrono::seconds(120);
 constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
-
-[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
-  *error = text;
-  if (rc != 0) {
-    *error += ": ";
-    *error += std::strerror(-rc);
-  }
-  return rc;
-}
-
-/// Report a failed call on the folder or on a file in it. @param rc -errno.
-[[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what) {
-  *error = path + " cannot be " + what + ": " + std::strerror(-rc);
-  *error += rc == -ENOSPC || rc == -EDQUOT || rc == -EROFS || rc == -EACCES
-                ? "; make room, or set RIO_RUNTIME_DIR to a folder of yours"
-                : base::remedy_of(rc);
-  return rc;
-}
-
-/// Check that descriptors have names under /proc, by which address_in() finds sockets.
-[[nodiscard]] int check_proc(const Fd& folder, std::string* error) {
-  struct stat info {};
-  const std::string path = "/proc/self/fd/" + std::to_string(folder.get());
-  if (stat(path.c_str(), &info) == 0) {
-    return 0;
-  }
-  const int rc = -errno;
-  *error = rc == -ENOENT || rc == -ENOTDIR
-               ? "no /proc here (" + path +
-                     "), by which members find each other; mount it: mount "
-                     "-t proc proc /proc"
-               : path + ": " + std::strerror(-rc) + base::remedy_of(rc);
-  return rc;
-}
 
 [[nodiscard]] bool number_of(std::string_view name, uint32_t* out) {
   const char* const end = name.data() + name.size();
@@ -105,10 +72,11 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
     Step step = made->open_folder(seat.fabric, &rc, error);
     step = step == Step::kDone ? made->lock(&rc, error) : step;
     if (step == Step::kGone) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
     rc = step == Step::kDone ? made->take(seat, error) : rc;
-    made->lock_.reset();
+    made->unlock();
     if (rc == 0) {
       made->sweep_fabrics();
       *out = std::move(made);
@@ -122,9 +90,13 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
 }
 
 Directory::~Directory() {
-  if (ids_ == 0 || owner_ != getpid()) {
-    return;
+  if (ids_ != 0 && owner_ == getpid()) {
+    leave();
   }
+  unlock();
+}
+
+void Directory::leave() {
   std::string ignored;  // the next one cleans up
   int rc = 0;
   if (lock(&rc, &ignored) != Step::kDone) {
@@ -141,25 +113,29 @@ Directory::~Directory() {
 }
 
 /// Open a folder that belongs to this user alone, making it if needed. A symbolic link is not
-/// followed.
-Directory::Step Directory::open_own_folder(int at, const std::string& name, const std::string& path,
-                                           Fd* out, int* rc, std::string* error) {
+/// followed. @param in_base `at` is the folder that RIO_RUNTIME_DIR names, which no member removes.
+Directory::Step Directory::open_own_folder(int at, bool in_base, const std::string& name,
+                                           const std::string& path, Fd* out, int* rc,
+                                           std::string* error) {
   const bool made = mkdirat(at, name.c_str(), 0700) == 0;
   const int why = made ? 0 : errno;
+  const bool there = made || why == EEXIST;
   Fd fd;
-  if (made || why == EEXIST) {
+  if (there) {
     fd = Fd(openat(at, name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
   struct stat info {};
   if (!fd.valid()) {
-    const int failed = made || why == EEXIST ? errno : why;
-    if (failed == ENOENT) {
+    const int failed = there ? errno : why;
+    if (failed == ENOENT && (there || !in_base)) {
       return Step::kGone;
     }
     // Report a folder of another user as such, rather than as one that cannot be opened.
     if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
         (*rc = base::check_own_folder(info, path, error)) == 0) {
-      *rc = fail_at(error, -failed, path, why == EEXIST ? "opened" : "made");
+      const char* const what = there ? "opened" : "made";
+      *rc =
+          in_base ? fail_at_base(error, -failed, path, what) : fail_at(error, -failed, path, what);
     }
     return Step::kFailed;
   }
@@ -173,20 +149,17 @@ Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::
   const std::string base = base::runtime_base();
   const Fd root(open(base.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
-    const int failed = -errno;
-    const bool ours = failed == -EMFILE || failed == -ENFILE || failed == -ENOMEM;
-    *rc = fail(error, failed,
-               base + " cannot be opened" +
-                   (ours ? base::remedy_of(failed) : "; set RIO_RUNTIME_DIR to a folder of yours"));
+    *rc = fail_at(error, -errno, base, "opened");
     return Step::kFailed;
   }
   user_path_ = base + "/" + base::user_folder_name();
   fabric_ = fabric;
   path_ = user_path_ + "/" + fabric;
   Step step =
-      open_own_folder(root.get(), base::user_folder_name(), user_path_, &parent_, rc, error);
-  step = step == Step::kDone ? open_own_folder(parent_.get(), fabric, path_, &folder_, rc, error)
-                             : step;
+      open_own_folder(root.get(), true, base::user_folder_name(), user_path_, &parent_, rc, error);
+  if (step == Step::kDone) {
+    step = open_own_folder(parent_.get(), false, fabric, path_, &folder_, rc, error);
+  }
   if (step == Step::kDone && (*rc = check_proc(folder_, error)) != 0) {
     return Step::kFailed;
   }
@@ -237,17 +210,27 @@ Directory::Step Directory::try_lock(int* rc, std::string* error) {
     *rc = fail_at(error, *rc, path_ + "/lock", "locked");
     return Step::kFailed;
   }
+  lock_ = std::move(fd);
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) {
+  if (fstat(lock_.get(), &info) != 0) {
     *rc = fail_at(error, -errno, path_ + "/lock", "looked at");
+    unlock();
     return Step::kFailed;
   }
   if (info.st_nlink == 0) {
+    unlock();
     return Step::kGone;
   }
-  lock_ = std::move(fd);
   static_cast<void>(futimens(lock_.get(), nullptr));  // others see that somebody else has it
   return Step::kDone;
+}
+
+/// Closing alone would leave the lock with a child that was forked meanwhile.
+void Directory::unlock() {
+  if (lock_.valid() && owner_ == getpid()) {
+    flock(lock_.get(), LOCK_UN);
+  }
+  lock_.reset();
 }
 
 /// When somebody took the lock, as the file tells it.
@@ -373,17 +356,18 @@ int Directory::take(const Seat& seat, std::string* error) {
                 path_ + ": destID " + std::to_string(*taken.lower_bound(first)) +
                     " is in use; give another id= (destid= of a DPDK device), or none");
   }
-  for (uint32_t i = 0; i < ids; ++i) {
-    const int rc = i == 0 ? listen_at(first, error)
-                          : linkat(folder_.get(), std::to_string(first).c_str(), folder_.get(),
-                                   std::to_string(first + i).c_str(), 0);
-    if (rc != 0) {
-      return rc == -1 ? fail(error, -errno, path_ + ": no name for a destID") : rc;
+  if (const int rc = listen_at(first, error); rc != 0) {
+    return rc;
+  }
+  const std::string name = std::to_string(first);
+  for (uint32_t id = first + 1; id - first < ids; ++id) {
+    const std::string other = std::to_string(id);
+    if (linkat(folder_.get(), name.c_str(), folder_.get(), other.c_str(), 0) != 0) {
+      return fail_at(error, -errno, path_ + "/" + other, "made");
     }
   }
   first_ = first;
   ids_ = ids;
-  owner_ = getpid();
   return 0;
 }
 

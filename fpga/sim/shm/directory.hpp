@@ -2,6 +2,8 @@
 /// Where the members of a fabric find each other: a folder of sockets, named by destID.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -76,13 +78,15 @@ class Directory {
     kFailed,  ///< `rc` is -errno, `error` tells the cause
   };
 
-  Directory() = default;
-  [[nodiscard]] static Step open_own_folder(int at, const std::string& name,
+  Directory() : owner_(getpid()) {}
+  void leave();
+  [[nodiscard]] static Step open_own_folder(int at, bool in_base, const std::string& name,
                                             const std::string& path, Fd* out, int* rc,
                                             std::string* error);
   [[nodiscard]] Step open_folder(const std::string& fabric, int* rc, std::string* error);
   [[nodiscard]] Step lock(int* rc, std::string* error);
   [[nodiscard]] Step try_lock(int* rc, std::string* error);
+  void unlock();
   [[nodiscard]] int64_t last_locked() const;
   [[nodiscard]] int take(const Seat& seat, std::string* error);
   [[nodiscard]] int take_board(const Seat& seat, const std::set<uint32_t>& taken,
@@ -106,7 +110,7 @@ class Directory {
   Fd listener_;
   uint32_t first_ = 0;
   uint32_t ids_ = 0;
-  int owner_ = 0;  // pid of who has joined
+  const int owner_;  // pid of who has joined; a child neither leaves nor unlocks
 };
 
 }  // namespace rio::sim::shm

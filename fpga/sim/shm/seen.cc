@@ -7,6 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/no_cancel.hpp"
+
 namespace rio::sim::shm {
 namespace {
 
@@ -29,6 +31,7 @@ std::string why_slow(const base::Trouble& trouble) {
 
 void make_stores_seen() {
   if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {  // an old kernel, or it is forbidden
+    const base::NoCancel no_cancel;
     std::this_thread::sleep_for(kStoresAreSeen);
   }
 }

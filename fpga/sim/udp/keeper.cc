@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "fpga/sim/udp/now.hpp"
@@ -80,6 +81,7 @@ void Keeper::set_poke(Member::Poke poke, void* ctx) {
 }
 
 void Keeper::poke_soon() {
+  const base::NoCancel no_cancel;
   eventfd_write(order_.get(), 1);
 }
 

@@ -13,6 +13,24 @@ namespace {
 constexpr uint32_t kHeadersV4 = 28;
 constexpr uint32_t kHeadersV6 = 48;
 
+/// Whether a call failed because of this process, rather than of an address.
+[[nodiscard]] bool is_lack(int rc) {
+  return base::is_shortage(rc) || rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
+}
+
+/// Open a socket that is bound to an address. @param lack set if this process may not, or has no
+/// room for it. @return 0, -errno.
+[[nodiscard]] int open_at(const Address& address, Fd* out, base::Trouble* lack) {
+  const Address any_port = address.with_port(0);
+  *out = Fd(socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (out->valid() && bind(out->get(), any_port.get(), any_port.bytes()) == 0) {
+    return 0;
+  }
+  const base::Trouble trouble = base::failed(out->valid() ? "bind" : "socket");
+  *lack = is_lack(trouble.rc) ? trouble : base::Trouble{};
+  return trouble.rc;
+}
+
 }  // namespace
 
 uint32_t Path::datagram_bytes() const {
@@ -28,10 +46,14 @@ Path path_between(const Address& from, const Address& to) {
   Path path;
   path.headers = v6 ? kHeadersV6 : kHeadersV4;
   path.mtu = kDatagramMin + path.headers;
-  const Address any = from.with_port(0);
-  const Fd probe(socket(from.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!probe.valid() || bind(probe.get(), any.get(), any.bytes()) != 0 ||
-      connect(probe.get(), to.get(), to.bytes()) != 0) {
+  Fd probe;
+  const int there = open_at(to, &probe, &path.lack);
+  path.peer_is_here = there == 0 || there == -EADDRINUSE;  // which is of its ports
+  path.error = path.lack ? path.lack.rc : open_at(from, &probe, &path.lack);
+  if (path.error != 0) {
+    return path;
+  }
+  if (connect(probe.get(), to.get(), to.bytes()) != 0) {
     path.error = -errno;
     return path;
   }
@@ -49,7 +71,12 @@ Verdict judge(const Address& own, const Address& peer, const Path& path) {
     return {false, own.text() + " and " + peer.text() +
                        " are of different versions of IP; give all members addresses of one"};
   }
-  if (own.is_loopback() && !peer.is_loopback() && path.error != 0) {
+  if (path.lack) {
+    return {true, "the way from " + own.text() + " to " + peer.text() +
+                      " cannot be looked at: " + base::why(path.lack)};
+  }
+  // The kernel refuses such a path of IPv4 by itself, but not of IPv6.
+  if (own.is_loopback() && !peer.is_loopback() && !path.peer_is_here) {
     return {false, own.text() + " is a loopback address, which no other machine reaches, and " +
                        peer.text() +
                        " is on another one; give this machine's address in the network, and not "

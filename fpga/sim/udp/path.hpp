@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/trouble.hpp"
 #include "fpga/sim/udp/address.hpp"
 
 namespace rio::sim::udp {
@@ -14,6 +15,8 @@ struct Path {
   int error = 0;         ///< 0, or -errno: the kernel cannot send from the one to the other
   uint32_t mtu = 0;      ///< bytes of the longest packet, IP's and UDP's headers included
   uint32_t headers = 0;  ///< bytes of these headers
+  bool peer_is_here = false;  ///< the other address is one of this machine, as far as it can tell
+  base::Trouble lack = {};    ///< what this process lacks to ask the kernel: `error` is of that
 
   /// The longest datagram, as far as this machine knows: kDatagramMin to kDatagramMax.
   [[nodiscard]] uint32_t datagram_bytes() const;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/no_cancel.hpp"
 #include "fpga/sim/udp/bytes.hpp"
 #include "fpga/sim/udp/now.hpp"
 #include "fpga/sim/udp/path.hpp"
@@ -328,6 +329,7 @@ void UdpWire::say(const Address& to, const Greeting& greeting, size_t bytes) {
 }
 
 void UdpWire::look_at_all() {
+  const base::NoCancel no_cancel;  // sockets are opened, and random bytes drawn
   look_ns_ = now_ns_ + kLookNs;
   due_ns_ = UINT64_MAX;
   for (size_t i = 0; i < peers_.size(); ++i) {
@@ -420,7 +422,7 @@ bool UdpWire::find_path(Peer& peer) {
     trouble("path " + peer.address.text(), verdict.text);
   }
   peer.path_bytes = path.datagram_bytes();
-  return path.error == 0 && path.is_wide();
+  return verdict.possible && path.error == 0 && path.is_wide();
 }
 
 void UdpWire::call(Peer& peer) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fork.hpp"
+#include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "fpga/model/card.hpp"
@@ -54,6 +55,7 @@ class EventFds final : public model::IrqSink {
     }
     const int fd = vector < kVectors ? fds_[vector].load() : -1;
     if (fd >= 0) {
+      const base::NoCancel no_cancel;
       const uint64_t one = 1;
       static_cast<void>(!write(fd, &one, sizeof(one)));  // full: it is readable anyway
     }

@@ -1,15 +1,20 @@
 // Threads that are cancelled (pthread_cancel) in calls of the C interfaces: they end, and the port
 // goes on for other threads.
 #include <pthread.h>
+#include <sys/eventfd.h>
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <string_view>
 #include <thread>
 
+#include "fpga/sim/relay/host.hpp"
 #include "lib/skifch/skifch.h"
 #include "tests/support/sanitizer.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
+#include "tests/unit/lib/api/udp_fabric.hpp"
 
 namespace rio::test {
 namespace {
@@ -50,6 +55,45 @@ class Cancelled {
   pthread_t thread_{};
 };
 
+/// Runs calls in a thread that is to be cancelled already: each cancellation point in them counts.
+void run_while_cancelled(std::function<void()> calls) {
+  pthread_t thread{};
+  const auto run = [](void* it) -> void* {
+    EXPECT_EQ(pthread_cancel(pthread_self()), 0);
+    (*static_cast<std::function<void()>*>(it))();
+    pthread_testcancel();
+    return nullptr;
+  };
+  EXPECT_EQ(pthread_create(&thread, nullptr, run, &calls), 0);
+  void* result = nullptr;
+  EXPECT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+}
+
+/// A relay in a thread.
+class Relay {
+ public:
+  explicit Relay(const std::string& name) : end_(eventfd(0, EFD_CLOEXEC)) {
+    std::string error;
+    EXPECT_EQ(sim::relay::Host::create(
+                  {.name = name}, [](bool, const std::string&) {}, &host_, &error),
+              0)
+        << error;
+    thread_ = std::thread([this] { host_->run(end_); });
+  }
+  ~Relay() {
+    eventfd_write(end_.get(), 1);
+    thread_.join();
+  }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+ private:
+  sim::Fd end_;
+  std::unique_ptr<sim::relay::Host> host_;
+  std::thread thread_;
+};
+
 struct Kind {
   const char* name;
   const char* wire;
@@ -63,10 +107,18 @@ class MsgCancel : public testing::TestWithParam<Kind> {
       GTEST_SKIP() << "AddressSanitizer does not follow the unwinding of a cancelled thread";
     }
   }
-  MsgCancel() { setenv("RIO_RUNTIME_DIR", folder_.at("").c_str(), 1); }
+  MsgCancel() {
+    setenv("RIO_RUNTIME_DIR", folder_.at("").c_str(), 1);
+    if (is_on("relay:")) {
+      relay_ = std::make_unique<Relay>("cancel");
+    }
+  }
   ~MsgCancel() override { unsetenv("RIO_RUNTIME_DIR"); }
 
   api::Port open() const { return open_port(GetParam().wire, 0, true, GetParam().sleeps); }
+  static bool is_on(std::string_view wire) {
+    return std::string_view(GetParam().wire).starts_with(wire);
+  }
   /// Cancel inside the call, and at its beginning.
   static void cancel_in(const std::function<void()>& call) {
     for (const int delay_ms : {0, 1, 5, 50}) {
@@ -99,6 +151,7 @@ class MsgCancel : public testing::TestWithParam<Kind> {
   }
 
   TempDir folder_;
+  std::unique_ptr<Relay> relay_;
 };
 
 TEST_P(MsgCancel, OfAContext) {
@@ -124,6 +177,60 @@ TEST_P(MsgCancel, OfAContext) {
   stop = true;
   takes.join();
   deliver(sends, waits, "last");
+}
+
+TEST_P(MsgCancel, OfASendToNobody) {
+  constexpr auto kWhile = std::chrono::milliseconds(200);
+  const UdpFabric fabric(2);
+  api::Port a = is_on("udp:") ? open_port(fabric.card(1), 0, true, GetParam().sleeps) : open();
+  api::Context sends = open_context(a, 1);
+  const rio_msg_address nobody = rio_msg_address_of(a.dest_id() + 1, 0);
+  run_while_cancelled([&] {
+    const auto end = std::chrono::steady_clock::now() + kWhile;
+    do {
+      static_cast<void>(sends.send(nobody, bytes_of("hello")));
+      api::Message message;
+      static_cast<void>(sends.receive(&message));
+      static_cast<void>(rio_msg_progress(a.get()));
+    } while (std::chrono::steady_clock::now() < end);
+  });
+  EXPECT_GE(a.progress(), 0);
+}
+
+// The other member sleeps, and so does a relay: both have to be rung.
+TEST_P(MsgCancel, OfASendToAnotherMember) {
+  const UdpFabric fabric(2);
+  const auto open_as = [&](uint32_t id) {
+    return is_on("udp:") ? open_port(fabric.card(id), 0, true, GetParam().sleeps) : open();
+  };
+  api::Port a = open_as(1);
+  api::Port b = open_as(2);
+  api::Context sends = open_context(a, 1);
+  api::Context waits = open_context(b, 1);
+  deliver(sends, waits, "first");
+  run_while_cancelled([&] {
+    for (int turn = 0; turn < 20; ++turn) {
+      std::string text = "more";
+      while (sends.send(waits.self(), bytes_of(text)) == -EAGAIN) {
+        static_cast<void>(rio_msg_progress(a.get()));
+      }
+      api::Message next;
+      while (waits.receive(&next) == 0) {
+        static_cast<void>(rio_msg_progress(a.get()));
+      }
+      const auto rest = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+      while (std::chrono::steady_clock::now() < rest) {
+      }
+    }
+  });
+  deliver(sends, waits, "last");
+  // Each port hears of the end of the other's context, or its closing would wait for that.
+  waits = {};
+  sends = {};
+  EXPECT_TRUE(until([&] {
+    const int rc = rio_msg_flush(a.get(), 0);
+    return rio_msg_flush(b.get(), 0) == 0 && rc == 0;
+  }));
 }
 
 TEST_P(MsgCancel, OfTags) {
@@ -184,7 +291,9 @@ INSTANTIATE_TEST_SUITE_P(Wires, MsgCancel,
                          testing::Values(Kind{"shm_sleeps", "shm:cancel", true},
                                          Kind{"shm_polls", "shm:cancel", false},
                                          Kind{"udp_sleeps", "udp:cancel,bind=127.0.0.1", true},
-                                         Kind{"udp_polls", "udp:cancel,bind=127.0.0.1", false}),
+                                         Kind{"udp_polls", "udp:cancel,bind=127.0.0.1", false},
+                                         Kind{"relay_sleeps", "relay:cancel", true},
+                                         Kind{"relay_polls", "relay:cancel", false}),
                          [](const auto& it) { return std::string(it.param.name); });
 
 }  // namespace

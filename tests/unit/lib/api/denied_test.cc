@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <tuple>
 
 #include "lib/api/riomsg.h"
 #include "tests/support/denied.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/unit/pmd/embed/log_lines.hpp"
 #include "tests/unit/pmd/embed/shm_member.hpp"
 
@@ -18,7 +20,7 @@ constexpr uint32_t kConnectMs = 60'000;  // never waited for
 
 /// Result of a program that is refused a system call.
 enum Outcome : uint8_t {
-  kFails,   ///< it is told, and the error is that of the call
+  kFails,   ///< it is told, with the remedy, and the error is that of the call
   kWorks,   ///< slower, or with less: it is told
   kSilent,  ///< it does without
 };
@@ -107,6 +109,8 @@ TEST_P(Denied, IsToldAtOnce) {
   const int refused = std::get<1>(GetParam());
   const bool late = std::get<2>(GetParam());
   const Outcome expected = late ? call.late : call.early;
+  const std::string text =
+      std::strerror(refused) + std::string(expected == kFails ? "; a seccomp filter or" : "");
   Pipe ready;
   Pipe end;
   Child server([&] {
@@ -129,8 +133,7 @@ TEST_P(Denied, IsToldAtOnce) {
     }
     const int rc = send_one([&] { return !late || deny(); });
     const bool right = expected == kFails ? rc == -refused : rc == 0;
-    const bool told =
-        expected == kSilent || wait_until([&] { return log.had(std::strerror(refused)); });
+    const bool told = expected == kSilent || wait_until([&] { return log.had(text); });
     if (!right || !told) {
       std::fprintf(stderr, "%s: %s; told: %s\n", call.name, std::strerror(-rc), log.last().c_str());
     }
@@ -149,6 +152,19 @@ INSTANTIATE_TEST_SUITE_P(, Denied,
                                   (std::get<1>(each.param) == EPERM ? "_EPERM" : "_ENOSYS") +
                                   (std::get<2>(each.param) ? "_late" : "");
                          });
+
+// On a card without a wire nothing else draws random bytes before.
+TEST(DeniedOnTheCard, OfRandomBytesIsToldOnce) {
+  Child child([] {
+    const LogCapture log;
+    rio_msg_port* port = nullptr;
+    const bool right =
+        deny_call(SYS_getrandom, EPERM) && rio_msg_open("emu:loop", nullptr, &port) == -EPERM;
+    const bool told = LogCapture::one_line_with({"getrandom: Operation not permitted; a seccomp"});
+    return (right ? 0 : 1) + (told ? 0 : 2);
+  });
+  EXPECT_EQ(child.exit_code(), 0) << "1: another error; 2: not told, or more than once";
+}
 
 }  // namespace
 }  // namespace rio::test

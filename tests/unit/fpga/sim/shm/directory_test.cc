@@ -7,8 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <fstream>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "tests/support/denied.hpp"
 #include "tests/unit/fpga/sim/temp_dir.hpp"
@@ -74,6 +78,38 @@ TEST_F(ShmDirectory, AFolderThatGoesIsMadeAnew) {
   EXPECT_NE(access(user_folder().c_str(), F_OK), 0) << "the last one leaves nothing";
 }
 
+// A lock belongs to the open file, which a child that was forked meanwhile has too.
+TEST_F(ShmDirectory, AChildThatWasForkedMeanwhileDoesNotKeepTheLock) {
+  constexpr int kChildren = 40;
+  std::unique_ptr<Directory> stays;
+  std::string error;
+  ASSERT_EQ(Directory::join({.fabric = "x", .id = 1}, &stays, &error), 0) << error;
+  std::atomic<bool> stop = false;
+  std::atomic<int> refused = 0;
+  std::thread comes_and_goes([&] {
+    while (!stop && refused == 0) {
+      std::string why;
+      refused += join(2, &why) == 0 ? 0 : 1;
+    }
+  });
+  std::vector<pid_t> children;
+  for (int i = 0; i < kChildren; ++i) {
+    children.push_back(start([]() -> int {
+      for (;;) {
+        pause();
+      }
+    }));
+  }
+  stop = true;
+  comes_and_goes.join();
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(join(3, &error), 0) << error;
+  for (const pid_t child : children) {
+    kill(child, SIGKILL);
+    EXPECT_EQ(exit_code(child), -1);
+  }
+}
+
 TEST_F(ShmDirectory, AFolderOfAnotherUserIsToldAsSuch) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "only root can make one";
@@ -109,6 +145,17 @@ TEST_F(ShmDirectory, AnOpenFolderIsToldAsSuch) {
   ASSERT_EQ(mkdir(user_folder().c_str(), 0755), 0);
   ASSERT_EQ(chmod(user_folder().c_str(), 0755), 0);
   expect_refused(-EPERM, "is open to other users; remove it");
+}
+
+TEST_F(ShmDirectory, ABaseThatTakesNoFolderIsRefusedAtOnce) {
+  for (const char* const base : {"/proc", "/sys", "/nowhere"}) {
+    setenv("RIO_RUNTIME_DIR", base, 1);
+    std::string error;
+    EXPECT_LT(join(1, &error), 0);
+    EXPECT_NE(error.find(base), std::string::npos) << error;
+    EXPECT_NE(error.find("set RIO_RUNTIME_DIR to a folder of yours"), std::string::npos) << error;
+    EXPECT_EQ(error.find("again and again"), std::string::npos) << error;
+  }
 }
 
 // Checked before sockets of living members could be taken for those of dead ones.

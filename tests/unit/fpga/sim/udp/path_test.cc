@@ -1,12 +1,17 @@
 #include "fpga/sim/udp/path.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fpga/sim/udp/greeting.hpp"
+#include "tests/support/denied.hpp"
 
 namespace rio::sim::udp {
 namespace {
@@ -30,8 +35,8 @@ void expect(const Verdict& verdict, bool possible, const std::vector<std::string
 TEST(UdpPath, AddressesThatFitAreFine) {
   expect(judge(at("10.0.0.1:1"), at("10.0.0.2:1"), kGood), true, {});
   expect(judge(at("127.0.0.1:1"), at("127.0.1.1:1"), {0, 65536, 28}), true, {});
-  expect(judge(at("127.0.0.1:1"), at("10.0.0.1:1"), {0, 65536, 28}), true, {});  // both are of this
-                                                                                 // machine
+  const Path here = {0, 65536, 28, true};
+  expect(judge(at("127.0.0.1:1"), at("10.0.0.1:1"), here), true, {});
   expect(judge(at("[::1]:1"), at("[::1]:2"), {0, 65536, 48}), true, {});
 }
 
@@ -78,6 +83,60 @@ TEST(UdpPath, TheKernelKnowsIt) {
   EXPECT_LT(path_between(at("127.0.0.1:1"), at("192.0.2.1:2")).error, 0);
   EXPECT_LT(path_between(at("127.0.0.1:1"), at("[::1]:2")).error, 0);
   EXPECT_LT(path_between(at("192.0.2.1:1"), at("127.0.0.1:2")).error, 0);
+}
+
+// The kernel connects a socket at ::1 to an address of another machine without an error.
+TEST(UdpPath, NoOtherMachineIsReachedFromLoopback) {
+  for (const auto& [own, peer] : {std::pair{"[::1]:7000", "[2001:db8::2]:7001"},
+                                  std::pair{"127.0.1.1:7000", "203.0.113.2:7001"}}) {
+    const Path path = path_between(at(own), at(peer));
+    EXPECT_FALSE(path.peer_is_here);
+    expect(judge(at(own), at(peer), path), false,
+           {std::string(own) + " is a loopback address", peer});
+  }
+}
+
+TEST(UdpPath, AnotherAddressOfThisMachineIsReachedFromLoopback) {
+  Address mine;
+  ASSERT_EQ(Address::local("", 7001, &mine), 0);
+  if (mine.is_loopback()) {
+    GTEST_SKIP() << "no address but loopback";
+  }
+  const Address own = at(mine.family() == AF_INET ? "127.0.0.1:7000" : "[::1]:7000");
+  const Path path = path_between(own, mine);
+  EXPECT_TRUE(path.peer_is_here);
+  expect(judge(own, mine, path), true, {});
+}
+
+/// What is told of a path by a process that `lacks` something. Runs in a child.
+void expect_lack(bool (*lacks)(), const std::string& told) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const Address own = at("127.0.0.1:1");
+    const Address peer = at("192.0.2.77:2");
+    if (!lacks()) {
+      _exit(1);
+    }
+    const Verdict verdict = judge(own, peer, path_between(own, peer));
+    const bool right = verdict.possible && verdict.text.find(told) != std::string::npos &&
+                       verdict.text.find("loopback address") == std::string::npos &&
+                       verdict.text.find("routes") == std::string::npos;
+    _exit(right ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << told;
+}
+
+TEST(UdpPath, WhatThisProcessLacksIsToldAsThat) {
+  expect_lack([] { return test::deny_call(SYS_socket, EPERM); },
+              "socket: Operation not permitted; a seccomp filter");
+  expect_lack(
+      [] {
+        const rlimit none{0, 0};
+        return setrlimit(RLIMIT_NOFILE, &none) == 0;
+      },
+      "socket: Too many open files; raise the limit");
 }
 
 }  // namespace
