@@ -12,9 +12,9 @@ namespace rio::sim::udp {
 
 /// A path from one address to another.
 struct Path {
-  int error = 0;         ///< 0, or -errno: the kernel cannot send from the one to the other
-  uint32_t mtu = 0;      ///< bytes of the longest packet, IP's and UDP's headers included
-  uint32_t headers = 0;  ///< bytes of these headers
+  int error = 0;              ///< 0, or -errno: the kernel cannot send from the one to the other
+  uint32_t mtu = 0;           ///< bytes of the longest packet, IP's and UDP's headers included
+  uint32_t headers = 0;       ///< bytes of these headers
   bool peer_is_here = false;  ///< the other address is one of this machine, as far as it can tell
   base::Trouble lack = {};    ///< what this process lacks to ask the kernel: `error` is of that
 
