@@ -62,9 +62,11 @@ class AddressVector : public fid_av, public Used {
 
   [[nodiscard]] Domain& domain() { return domain_; }
 
-  /// Under a Guard. Whether a row shows that this process has gone. @param owner as in its Name.
+  /// Under a Guard. Whether a row belongs to this process and is marked as gone. @param owner the
+  /// process, as in its Name.
   [[nodiscard]] bool has_gone(uint32_t owner, uint32_t dest_id) const;
-  /// Under a Guard. The process with this destID is gone.
+  /// Under a Guard. Mark all rows with this destID as gone: calls with them return
+  /// -FI_ECONNRESET.
   void lose(uint32_t dest_id);
 
   /// No peer: its context is beyond any.

@@ -29,7 +29,7 @@ struct SendOperation : tag::SendRequest {
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
   bool multi = false;               ///< FI_MULTI_RECV: messages follow each other in the buffer
-  bool ends = false;                ///< of multi: cancelled, so no other message comes behind
+  bool ends = false;                ///< FI_MULTI_RECV was cancelled: no other message follows
   bool discards = false;            ///< FI_DISCARD: the bytes are dropped, which is not an error
   bool is_told = false;             ///< the peek that found the message has reported its completion
                                     ///< already

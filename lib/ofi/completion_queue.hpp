@@ -63,7 +63,8 @@ class CompletionQueue : public fid_cq, public Used {
   /// Under a Guard. Mark messages received from a destID as from an unknown source, because another
   /// process has that destID now.
   void disown(uint32_t dest_id);
-  /// Under a Guard. The vector closes: sources that only it could name are unknown.
+  /// Under a Guard. Mark completions of a vector that closes as from an unknown source:
+  /// FI_ADDR_NOTAVAIL.
   void forget(const AddressVector& av);
   [[nodiscard]] Wait& waiter() { return wait_; }
   /// As fi_trywait().

@@ -65,10 +65,12 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] int add(Endpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
-  /// Under a Guard. Completion queues of the domain.
+  /// Under a Guard. Register or remove a completion queue, which the domain tells of vectors that
+  /// close.
   void add(CompletionQueue& queue) { queues_.push_back(&queue); }
   void remove(CompletionQueue& queue) { std::erase(queues_, &queue); }
-  /// Under a Guard. Address vectors of the domain. Completions forget one that is removed.
+  /// Under a Guard. Register or remove an address vector; completion queues forget one that is
+  /// removed.
   void add(AddressVector& av) { vectors_.push_back(&av); }
   void remove(const AddressVector& av);
 

@@ -57,7 +57,7 @@ void Server::arrived(Ask& ask) {
   if (ask.request.status == -EMSGSIZE) {
     refuse(ask.request.from);
   } else if (tag_->port().error() != 0) {
-    return;  // the card is gone; an asker that is gone has others behind it
+    return;  // the card is gone; if only the asker is gone, other peers still ask
   }
   if (ask.request.status == 0 && !serve(ask)) {
     waiting_.push_back(&ask);

@@ -87,11 +87,11 @@ def main():
     version += open(os.path.join(ROOT, ".clang-tidy"), "rb").read()
     if args.all:
         version += str(time.time()).encode()
-    todo = [unit for unit in units(args.build) if not args.files or unit[0] in args.files]
+    chosen = [unit for unit in units(args.build) if not args.files or unit[0] in args.files]
     bad, fresh, slowest = 0, 0, (0.0, "")
     shown = set()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for name, seconds, complaint in pool.map(lambda u: tidy(args.build, version, not args.once, u), todo):
+        for name, seconds, complaint in pool.map(lambda u: tidy(args.build, version, not args.once, u), chosen):
             fresh += seconds > 0
             slowest = max(slowest, (seconds, name))
             if complaint:
@@ -108,7 +108,7 @@ def main():
                         block = []
                     block.append(line)
     note = f", slowest {slowest[1]} {slowest[0]:.0f} s" if fresh else ""
-    print(f"{len(todo)} units ({fresh} not seen before{note}), {bad} with complaints")
+    print(f"{len(chosen)} units ({fresh} not seen before{note}), {bad} with complaints")
     return 1 if bad else 0
 
 

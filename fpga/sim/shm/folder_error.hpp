@@ -15,7 +15,8 @@ namespace rio::sim::shm {
 /// @return rc.
 [[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what);
 
-/// The same for a call on the folder that RIO_RUNTIME_DIR names: another one is a remedy, too.
+/// Report a failed call on the folder that RIO_RUNTIME_DIR names, and advise to name another one.
+/// @param rc -errno. @param what as for fail_at(). @return rc.
 [[nodiscard]] int fail_at_base(std::string* error, int rc, const std::string& path,
                                const char* what);
 

@@ -48,7 +48,7 @@ Path path_between(const Address& from, const Address& to) {
   path.mtu = kDatagramMin + path.headers;
   Fd probe;
   const int there = open_at(to, &probe, &path.lack);
-  path.peer_is_here = there == 0 || there == -EADDRINUSE;  // which is of its ports
+  path.peer_is_here = there == 0 || there == -EADDRINUSE;  // the ports of this machine are taken
   path.error = path.lack ? path.lack.rc : open_at(from, &probe, &path.lack);
   if (path.error != 0) {
     return path;

@@ -106,7 +106,7 @@ TEST_P(OfiAnew, EachIsANewPeerByItsName) {
   }
 }
 
-// Who has a destID is a matter of the domain, whichever vector it was told by.
+// The domain knows which process has a destID, whichever vector has its name.
 TEST_P(OfiAnew, ItsSuccessorIsKnownByAnotherVector) {
   const fi_addr_t to = own_.insert(*peer_);
   exchange(to, '0');
