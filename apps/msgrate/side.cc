@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "pmd/embed/riopmd.h"
+#include "pmd/api/riopmd.h"
 
 namespace rio::msgrate {
 

@@ -2,12 +2,12 @@
 
 #include <cerrno>
 
+#include "pmd/api/card_name.hpp"
 #include "pmd/bus/vfio/bar_bus.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 #include "pmd/bus/vfio/vfio_bus.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/ring.hpp"
-#include "pmd/embed/card_name.hpp"
 
 namespace rio::tool {
 namespace {

@@ -9,9 +9,9 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/tool/context.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "pmd/bus/bus.hpp"
 #include "pmd/dev/card.hpp"
-#include "pmd/embed/riopmd.hpp"
 
 namespace rio::tool {
 

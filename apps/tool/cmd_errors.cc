@@ -11,8 +11,8 @@
 #include "apps/tool/pace.hpp"
 #include "apps/tool/port_errors.hpp"
 #include "apps/tool/text_table.hpp"
+#include "pmd/api/card_name.hpp"
 #include "pmd/dev/queue_pair.hpp"
-#include "pmd/embed/card_name.hpp"
 
 namespace rio::tool {
 namespace {

@@ -6,19 +6,19 @@
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
-#include "apps/tool/fabric/card_access.hpp"
-#include "apps/tool/fabric/csr.hpp"
-#include "apps/tool/fabric/enumerator.hpp"
-#include "apps/tool/fabric/fabric_view.hpp"
-#include "apps/tool/fabric/looker.hpp"
-#include "apps/tool/fabric/ping.hpp"
-#include "apps/tool/fabric/route_trace.hpp"
-#include "pmd/embed/card_name.hpp"
+#include "apps/tool/fabric_view.hpp"
+#include "lib/enumerate/card_access.hpp"
+#include "lib/enumerate/csr.hpp"
+#include "lib/enumerate/enumerator.hpp"
+#include "lib/enumerate/looker.hpp"
+#include "lib/enumerate/ping.hpp"
+#include "lib/enumerate/route_trace.hpp"
+#include "pmd/api/card_name.hpp"
 
 namespace rio::tool {
 namespace {
 
-using fabric::FabricMap;
+using enumerate::FabricMap;
 
 constexpr uint32_t kSmallIds = 0xFF;
 constexpr uint32_t kLargeIdsAsked = 4096;  // of 65536: each is two accesses at each switch
@@ -65,8 +65,8 @@ struct FabricOptions {
   uint32_t count = 4;
 
   [[nodiscard]] bool large() const { return id_bits == 16; }
-  [[nodiscard]] fabric::Limits limits() const {
-    fabric::Limits limits;
+  [[nodiscard]] enumerate::Limits limits() const {
+    enumerate::Limits limits;
     limits.tries = tries;
     limits.time = std::chrono::seconds(limit_s);
     return limits;
@@ -74,8 +74,8 @@ struct FabricOptions {
 };
 
 [[nodiscard]] int open(const Context& context, const FabricOptions& options,
-                       std::unique_ptr<fabric::CardAccess>* out) {
-  if (options.host_id == fabric::kProbeId || (!options.large() && options.host_id > kSmallIds)) {
+                       std::unique_ptr<enumerate::CardAccess>* out) {
+  if (options.host_id == enumerate::kProbeId || (!options.large() && options.host_id > kSmallIds)) {
     return complain("--host-id " + std::to_string(options.host_id) + " cannot be used",
                     "take 0 to 254, or with --id-bits 16 anything below 65535 but 255");
   }
@@ -90,14 +90,14 @@ struct FabricOptions {
   }
   std::unique_ptr<Endpoint> endpoint;
   const EndpointConfig config =
-      fabric::CardAccess::config(options.host_id, options.large(), options.timeout_ms);
+      enumerate::CardAccess::config(options.host_id, options.large(), options.timeout_ms);
   if (open_to_own(context, name, config, &endpoint) != 0) {
     return kExitFailed;
   }
   if (endpoint->wait_link(kLinkWaitMs) != 0) {
     return complain("the link of " + name + " is down", "look at the cable and at rio-tool links");
   }
-  *out = std::make_unique<fabric::CardAccess>(std::move(endpoint), options.timeout_ms);
+  *out = std::make_unique<enumerate::CardAccess>(std::move(endpoint), options.timeout_ms);
   return kExitOk;
 }
 
@@ -111,37 +111,37 @@ struct FabricOptions {
 }
 
 [[nodiscard]] int look(const Context& context, const FabricOptions& options, FabricMap* map) {
-  std::unique_ptr<fabric::CardAccess> access;
+  std::unique_ptr<enumerate::CardAccess> access;
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
   }
-  fabric::LookOptions config;
+  enumerate::LookOptions config;
   config.host_id = options.host_id;
   config.ids = options.large() ? kLargeIdsAsked : kSmallIds;
   config.limits = options.limits();
-  const int rc = fabric::Looker(*access, config).run(map);
+  const int rc = enumerate::Looker(*access, config).run(map);
   return exit_code(rc, *map);
 }
 
 [[nodiscard]] int enumerate(const Context& context, const FabricOptions& options, FabricMap* map) {
-  std::unique_ptr<fabric::CardAccess> access;
+  std::unique_ptr<enumerate::CardAccess> access;
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
   }
-  fabric::EnumerateOptions config;
+  enumerate::EnumerateOptions config;
   config.host_id = options.host_id;
   config.large = options.large();
   config.steal = options.steal;
   config.limits = options.limits();
   config.limits.stop = &g_stop;
   const OrderlyEnd orderly;
-  const int rc = fabric::Enumerator(*access, config).run(map);
+  const int rc = enumerate::Enumerator(*access, config).run(map);
   return exit_code(rc, *map);
 }
 
 [[nodiscard]] int draw(const std::string& path, const FabricMap& map) {
   std::ofstream file(path, std::ios::trunc);
-  file << fabric::to_dot(map);
+  file << to_dot(map);
   file.close();
   return file ? kExitOk
               : complain(path + ": cannot be written: " + std::strerror(errno),
@@ -155,7 +155,7 @@ int run_fabric(const Context& context, const FabricOptions& options) {
   if (map.nodes.empty()) {
     return code;
   }
-  print_result(context, fabric::to_json(map), fabric::tree_text(map));
+  print_result(context, to_json(map), tree_text(map));
   if (!options.dot.empty() && draw(options.dot, map) != kExitOk) {
     return kExitFailed;
   }
@@ -167,8 +167,8 @@ int run_route(const Context& context, const FabricOptions& options) {
   if (const int code = look(context, options, &map); code == kExitFailed) {
     return code;
   }
-  fabric::RouteTrace trace;
-  if (fabric::trace_route(map, options.source, options.dest, &trace) != 0) {
+  enumerate::RouteTrace trace;
+  if (enumerate::trace_route(map, options.source, options.dest, &trace) != 0) {
     return complain("no endpoint with destID " + std::to_string(options.source) + " was seen",
                     "enumerate first: rio-tool fabric; then see rio-tool fabric --look");
   }
@@ -178,7 +178,7 @@ int run_route(const Context& context, const FabricOptions& options) {
                {"why", trace.why},
                {"switches", Json::array()}};
   std::string text = "destID " + std::to_string(options.source) + '\n';
-  for (const fabric::RouteStep& step : trace.steps) {
+  for (const enumerate::RouteStep& step : trace.steps) {
     const bool out = step.out_port < map.nodes[step.node].ports.size();
     data["switches"].push_back({{"name", map.name(step.node)},
                                 {"in_port", step.in_port},
@@ -193,17 +193,17 @@ int run_route(const Context& context, const FabricOptions& options) {
 }
 
 int run_ping(const Context& context, const FabricOptions& options) {
-  std::unique_ptr<fabric::CardAccess> access;
+  std::unique_ptr<enumerate::CardAccess> access;
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
   }
-  fabric::PingResult result;
-  if (const int rc = fabric::ping(*access, options.dest, options.count, &result); rc != 0) {
+  enumerate::PingResult result;
+  if (const int rc = enumerate::ping(*access, options.dest, options.count, &result); rc != 0) {
     return complain(std::string("the card stopped working: ") + std::strerror(-rc),
                     "look at its link, reset it, and try again");
   }
   const bool is_model = access->endpoint().caps().is_model;
-  print_result(context, fabric::ping_json(result, is_model), fabric::ping_text(result, is_model));
+  print_result(context, ping_json(result, is_model), ping_text(result, is_model));
   return result.answered == options.count ? kExitOk
          : result.answered > 0            ? kExitFound
                                           : kExitFailed;

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/tsan.hpp"
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/frame.hpp"
-#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 
@@ -306,7 +306,7 @@ class FrameWriter {
 /// First eight bytes of a frame: `bytes`, `type` and what stands beside it. There is a frame if the
 /// lower half is_frame(). @param tag of its position.
 [[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame, uint32_t tag) {
-  if constexpr (kThreadSanitizer) {  // the upper half is written before the lower says so
+  if constexpr (base::kThreadSanitizer) {  // the upper half is written before the lower says so
     uint64_t word = 0;
     // acquire: as below.
     if (is_frame(__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) ^

@@ -5,6 +5,7 @@
 
 using rio::api::is_memory;
 using rio::api::no_throw;
+using rio::base::log_error;
 using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::Guard;
@@ -15,7 +16,6 @@ using rio::msg::LongRequest;
 using rio::msg::LongSend;
 using rio::msg::Port;
 using rio::msg::Route;
-using rio::pmd::log_error;
 
 namespace {
 
@@ -160,8 +160,8 @@ int rio_msg_context_close(rio_msg_context* context) {
       return 0;
     }
     if (context->held != 0) {
-      log_error("rio_msg_context_close: %u messages are held; release or take them first",
-                context->held);
+      rio::base::log_error(
+          "rio_msg_context_close: %u messages are held; release or take them first", context->held);
       return -EBUSY;
     }
     const Guard guard(*context->owner->port);
@@ -243,7 +243,7 @@ void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
   static_cast<void>(no_throw([&] {
     const Guard guard(context->context->port());
     if (context->held == 0) {
-      log_error("rio_msg_release: nothing is held; release each message once");
+      rio::base::log_error("rio_msg_release: nothing is held; release each message once");
       return -EINVAL;
     }
     if (LongArrival* const arrival = arrival_of(*message); arrival != nullptr) {
@@ -286,13 +286,13 @@ int rio_msg_take(rio_msg_context* context, const rio_msg_message* message, void*
                  rio_msg_done* done) {
   return no_throw([&] {
     if (buffer == nullptr && capacity_bytes != 0) {
-      log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
-                static_cast<unsigned long long>(capacity_bytes));
+      rio::base::log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
+                           static_cast<unsigned long long>(capacity_bytes));
       return -EINVAL;
     }
     const Guard guard(context->context->port());
     if (context->held == 0) {
-      log_error("rio_msg_take: nothing is held; take each message once");
+      rio::base::log_error("rio_msg_take: nothing is held; take each message once");
       return -EINVAL;
     }
     const uint64_t size = message->size_bytes;

@@ -4,13 +4,13 @@
 #include <algorithm>
 
 using rio::api::no_throw;
+using rio::base::log_error;
 using rio::msg::Guard;
 using rio::msg::Port;
 using rio::msg::PortConfig;
 using rio::msg::PortStats;
 using rio::msg::Sleeper;
 using rio::msg::Threads;
-using rio::pmd::log_error;
 
 static_assert(RIO_MSG_CONTEXTS == rio::msg::kContexts);
 static_assert(RIO_MSG_BYTES == rio::msg::kPartBytesMax);
@@ -28,22 +28,23 @@ constexpr uint32_t kCloseMs = 1000;
   if (given != nullptr) {
     const uint32_t size = given->size_bytes;
     if (size < sizeof(uint32_t) || size % sizeof(uint32_t) != 0) {
-      log_error("rio_msg_options: size_bytes is %u; set it to sizeof(struct rio_msg_options)",
-                size);
+      rio::base::log_error(
+          "rio_msg_options: size_bytes is %u; set it to sizeof(struct rio_msg_options)", size);
       return -EINVAL;
     }
     const auto* const bytes = reinterpret_cast<const uint8_t*>(given);
     if (size > sizeof(options) &&
         std::any_of(bytes + sizeof(options), bytes + size, [](uint8_t b) { return b != 0; })) {
-      log_error("rio_msg_options: %u bytes, this library knows %zu; install a newer libriomsg",
-                size, sizeof(options));
+      rio::base::log_error(
+          "rio_msg_options: %u bytes, this library knows %zu; install a newer libriomsg", size,
+          sizeof(options));
       return -E2BIG;
     }
     std::memcpy(&options, given, std::min<size_t>(size, sizeof(options)));
   }
   if (options.threads > 1 || options.sleeps > 1) {
-    log_error("rio_msg_options: threads is %u and sleeps %u; each is 0 or 1", options.threads,
-              options.sleeps);
+    rio::base::log_error("rio_msg_options: threads is %u and sleeps %u; each is 0 or 1",
+                         options.threads, options.sleeps);
     return -EINVAL;
   }
   *out = options;
@@ -74,8 +75,9 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
 /// Whether an event loop may sleep for this port.
 [[nodiscard]] int check_fd(const char* function, const Port& port) {
   if (!port.config().sleeps || port.config().threads != Threads::kOne) {
-    log_error("%s: the port was opened with sleeps %d and threads %d; it wants 1 and 0", function,
-              port.config().sleeps ? 1 : 0, port.config().threads != Threads::kOne ? 1 : 0);
+    rio::base::log_error("%s: the port was opened with sleeps %d and threads %d; it wants 1 and 0",
+                         function, port.config().sleeps ? 1 : 0,
+                         port.config().threads != Threads::kOne ? 1 : 0);
     return -ENOTSUP;
   }
   return 0;
@@ -91,7 +93,7 @@ int rio_msg_open(const char* card, const rio_msg_options* options, rio_msg_port*
   const rio::base::NoCancel no_cancel;
   return no_throw([&] {
     if (card == nullptr || out == nullptr) {
-      log_error("rio_msg_open: the card's name, or where the port goes, is NULL");
+      rio::base::log_error("rio_msg_open: the card's name, or where the port goes, is NULL");
       return -EINVAL;
     }
     rio_msg_options read{};
@@ -112,7 +114,8 @@ int rio_msg_close(rio_msg_port* port) {
       return 0;
     }
     if (port->users != 0) {
-      log_error("rio_msg_close: %u contexts and endpoints are open; close them first", port->users);
+      rio::base::log_error("rio_msg_close: %u contexts and endpoints are open; close them first",
+                           port->users);
       return -EBUSY;
     }
     static_cast<void>(port->port->flush(kCloseMs));
@@ -173,7 +176,8 @@ int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id) {
 
 int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes) {
   if (size_bytes == 0 || size_bytes % sizeof(uint64_t) != 0) {
-    log_error("rio_msg_get_stats: size %zu; it is sizeof(struct rio_msg_stats)", size_bytes);
+    rio::base::log_error("rio_msg_get_stats: size %zu; it is sizeof(struct rio_msg_stats)",
+                         size_bytes);
     return -EINVAL;
   }
   const Guard guard(*port->port);

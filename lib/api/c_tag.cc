@@ -55,7 +55,7 @@ void end(rio_tag& tag, Request& request, rio_tag_done* done) {
 
 /// Begin with a spare request. @return as the functions of riomsg.h that begin something.
 template <class Kind, class Begin>
-[[nodiscard]] int begin(rio_tag& tag, rio::msg::Slab<Kind>& slab, Kind** spare, void* user,
+[[nodiscard]] int begin(rio_tag& tag, rio::base::Slab<Kind>& slab, Kind** spare, void* user,
                         rio_tag_request** request, rio_tag_done* done, Begin&& begin_it) {
   return no_throw([&] {
     const Guard guard(tag.endpoint->port());

@@ -10,17 +10,17 @@
 #include <memory>
 #include <new>
 
+#include "base/log.hpp"
 #include "base/no_cancel.hpp"
+#include "base/slab.hpp"
 #include "lib/api/riomsg.h"
 #include "lib/msg/close_large.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/long_messages.hpp"
 #include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
-#include "lib/msg/slab.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/tag/endpoint.hpp"
-#include "pmd/bus/log.hpp"
 
 struct rio_msg_port {
   std::unique_ptr<rio::msg::Port> port;
@@ -52,8 +52,8 @@ struct rio_msg_context {
 struct rio_tag {
   rio_msg_port* owner = nullptr;
   // Before the endpoint, which is destroyed first.
-  rio::msg::Slab<rio::tag::SendRequest> sends;
-  rio::msg::Slab<rio::tag::RecvRequest> receives;
+  rio::base::Slab<rio::tag::SendRequest> sends;
+  rio::base::Slab<rio::tag::RecvRequest> receives;
   rio::tag::SendRequest* spare_send = nullptr;  // for the next one: most are done at once
   rio::tag::RecvRequest* spare_receive = nullptr;
   std::unique_ptr<rio::tag::Endpoint> endpoint;
@@ -72,10 +72,10 @@ template <class Function>
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (const std::bad_alloc&) {
-    pmd::log_error("out of memory; free some, or open ports with fewer buffers");
+    base::log_error("out of memory; free some, or open ports with fewer buffers");
     return -ENOMEM;
   } catch (...) {
-    pmd::log_error("unexpected exception in the message library; please report it");
+    base::log_error("unexpected exception in the message library; please report it");
     return -EIO;
   }
 }
@@ -83,8 +83,8 @@ template <class Function>
 /// @param bytes where `size_bytes` are to be read, or written. @return false: nowhere; logged.
 [[nodiscard]] inline bool is_memory(const char* function, const void* bytes, uint64_t size_bytes) {
   if (bytes == nullptr && size_bytes != 0) [[unlikely]] {
-    pmd::log_error("%s: %llu bytes at NULL; give their address", function,
-                   static_cast<unsigned long long>(size_bytes));
+    base::log_error("%s: %llu bytes at NULL; give their address", function,
+                    static_cast<unsigned long long>(size_bytes));
     return false;
   }
   return true;

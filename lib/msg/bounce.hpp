@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "pmd/mem/cut.hpp"
 
 namespace rio::msg {

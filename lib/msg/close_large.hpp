@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/log.hpp"
+#include "base/slab.hpp"
 #include "lib/msg/context.hpp"
-#include "lib/msg/slab.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 
@@ -17,15 +17,15 @@ namespace rio::msg {
 /// @param all_ended takes what has ended, and says whether nothing is left.
 /// @return false: it does not end; the context is for leave_to_port().
 template <class Sends, class Receives, class AllEnded>
-[[nodiscard]] bool await_large(Context& context, Slab<Sends>& sends, Slab<Receives>& receives,
-                               AllEnded&& all_ended) {
+[[nodiscard]] bool await_large(Context& context, base::Slab<Sends>& sends,
+                               base::Slab<Receives>& receives, AllEnded&& all_ended) {
   constexpr std::chrono::seconds kPatience{1};
   Port& port = context.port();
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!all_ended()) {
     if (std::chrono::steady_clock::now() >= end) {
-      pmd::log_warning("context %u: large data is still under way; close its port next",
-                       context.id());
+      base::log_warning("context %u: large data is still under way; close its port next",
+                        context.id());
       port.take_over(sends.leave());
       port.take_over(receives.leave());
       return false;

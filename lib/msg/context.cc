@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <new>
 
+#include "base/log.hpp"
 #include "lib/msg/clock.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 
@@ -41,15 +41,15 @@ bool Context::tell_last_end(Port& port, uint16_t id) {
 
 int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
   if (id >= kContexts) {
-    pmd::log_error("context %u: ids are 0 to %u", id, kContexts - 1);
+    base::log_error("context %u: ids are 0 to %u", id, kContexts - 1);
     return -EINVAL;
   }
   if (port.contexts_[id] != nullptr) {
-    pmd::log_error("context %u: the port has it already; take another id", id);
+    base::log_error("context %u: the port has it already; take another id", id);
     return -EBUSY;
   }
   if (!tell_last_end(port, id)) {
-    pmd::log_error(
+    base::log_error(
         "context %u: a peer does not accept the news that the last one of this id has closed; use "
         "another id, or try again later",
         id);

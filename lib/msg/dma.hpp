@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "lib/msg/queue_assigner.hpp"
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
 

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "lib/msg/long_messages.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 
@@ -168,8 +168,8 @@ void LongMessages::bad(const Origin& origin, const char* what) {
     forget(*begun);
   }
   if (origin.session == origin.link->session) {  // else it was cut off before it came to this
-    pmd::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
-                     origin.link->dest_id(), origin.from);
+    base::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
+                      origin.link->dest_id(), origin.from);
     port_.cut_off(*origin.link);
   }
 }

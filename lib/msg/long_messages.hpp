@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/slab.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/parts_out.hpp"
-#include "lib/msg/slab.hpp"
 
 namespace rio::msg {
 
@@ -166,9 +166,9 @@ class LongMessages {
   std::vector<Peer*> senders_;            // that have something to send
   std::vector<LongArrival*> assembling_;  // being put together: at most one of each sender
   LinkedList<LongRequest> done_;
-  Slab<LongSend> sends_;
-  Slab<LongReceive> receives_;
-  Slab<LongArrival> arrivals_;
+  base::Slab<LongSend> sends_;
+  base::Slab<LongReceive> receives_;
+  base::Slab<LongArrival> arrivals_;
 };
 
 }  // namespace rio::msg

@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <new>
 
+#include "base/log.hpp"
 #include "base/trouble.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
 #include "lib/msg/registrations.hpp"
 #include "lib/msg/sender.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 namespace {
@@ -34,7 +34,7 @@ int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||
       config.share > kShareMax || config.response_timeout_us == 0 ||
       config.response_timeout_us > kTimeoutUsMax) {
-    pmd::log_error(
+    base::log_error(
         "port on %s: buffers are %u to %u and a share %u to %u of them, not %u and %u; a "
         "response time-out is 1 to %u us, not %u",
         config.card.c_str(), kBuffersMin, kBuffersMax, kShareMin, kShareMax, config.buffers,
@@ -85,7 +85,7 @@ int Port::start() {
       if (trouble.rc == -EINTR) {
         continue;
       }
-      pmd::log_error("port on %s: %s", config_.card.c_str(), base::why(trouble).c_str());
+      base::log_error("port on %s: %s", config_.card.c_str(), base::why(trouble).c_str());
       return trouble.rc;
     }
   }
@@ -120,8 +120,8 @@ int Port::make_area(uint32_t count, pmd::DmaMemory* out) {
   const pmd::Caps& caps = endpoint_->caps();
   const uint32_t align = std::max({caps.shared_addr_align, caps.tx_addr_align, 64u});
   if (kStrideBytes % align != 0) {
-    pmd::log_error("%s wants buffers at multiples of %u; at most %u is supported",
-                   endpoint_->name().c_str(), align, regs::kSegmentBytesMax);
+    base::log_error("%s wants buffers at multiples of %u; at most %u is supported",
+                    endpoint_->name().c_str(), align, regs::kSegmentBytesMax);
     return -ENOTSUP;
   }
   return endpoint_->alloc(uint64_t{count} * kStrideBytes, align, out);

@@ -21,7 +21,7 @@
 #include "lib/msg/lock.hpp"
 #include "lib/msg/port_stats.hpp"
 #include "lib/msg/profile.hpp"
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
 

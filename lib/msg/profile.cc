@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "base/number.hpp"
 #include "base/text_file.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 namespace {
@@ -38,16 +38,16 @@ constexpr const char* kNone = "none";
   const size_t equals = said.find('=');
   const std::string_view key = trimmed(said.substr(0, equals));
   if (equals == std::string_view::npos || key != "eager_bytes") {
-    pmd::log_error("%s, line %u: \"%s\"; a line is \"eager_bytes = NUMBER\", or a comment; %s",
-                   name.c_str(), at, base::printable(said).c_str(), kRemedy);
+    base::log_error("%s, line %u: \"%s\"; a line is \"eager_bytes = NUMBER\", or a comment; %s",
+                    name.c_str(), at, base::printable(said).c_str(), kRemedy);
     return -EINVAL;
   }
   const std::string_view value = trimmed(said.substr(equals + 1));
   if (!base::read_bytes(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
-    pmd::log_error("%s, line %u: eager_bytes is \"%s\"; it is %llu to %llu; %s", name.c_str(), at,
-                   base::printable(value).c_str(),
-                   static_cast<unsigned long long>(Profile::kEagerMin),
-                   static_cast<unsigned long long>(Profile::kEagerMax), kRemedy);
+    base::log_error("%s, line %u: eager_bytes is \"%s\"; it is %llu to %llu; %s", name.c_str(), at,
+                    base::printable(value).c_str(),
+                    static_cast<unsigned long long>(Profile::kEagerMin),
+                    static_cast<unsigned long long>(Profile::kEagerMax), kRemedy);
     return -EINVAL;
   }
   return 0;
@@ -72,8 +72,8 @@ std::string profile_path() {
 
 int parse_profile(const std::string& text, const std::string& name, Profile* out) {
   if (text.size() > kFileMax) {
-    pmd::log_error("%s: more than %zu bytes; it is no profile; %s", name.c_str(), kFileMax,
-                   kRemedy);
+    base::log_error("%s: more than %zu bytes; it is no profile; %s", name.c_str(), kFileMax,
+                    kRemedy);
     return -EINVAL;
   }
   Profile profile;
@@ -104,8 +104,8 @@ int load_profile(const std::string& path, Profile* out) {
       *out = {};
       return 0;
     }
-    pmd::log_error("profile: %s; rio-tune --output makes one, RIO_PROFILE=none goes without",
-                   error.c_str());
+    base::log_error("profile: %s; rio-tune --output makes one, RIO_PROFILE=none goes without",
+                    error.c_str());
     return rc;
   }
   return parse_profile(text, chosen, out);

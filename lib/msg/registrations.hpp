@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
 

@@ -13,7 +13,7 @@
 #include "lib/msg/link.hpp"
 #include "lib/msg/offer.hpp"
 #include "lib/msg/transfer.hpp"
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
 

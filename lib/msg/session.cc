@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/receiver.hpp"
 #include "lib/msg/sender.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 namespace {
@@ -291,7 +291,7 @@ void Port::cut_off(Link& link) {
   ++stats_.cut_off;
   if (!link.warned) {  // once, since it may go on
     link.warned = true;
-    pmd::log_warning(
+    base::log_warning(
         "destID %u broke the rules of its session, which is over; it runs another "
         "release, or means harm",
         link.dest_id());

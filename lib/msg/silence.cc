@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/sender.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 namespace {
@@ -99,8 +99,8 @@ void Port::give_up(const char* what) {
   look_at_card();
   if (error_ == 0) {
     error_ = -ENODEV;
-    pmd::log_error("%s does not %s its transmit ring; reset the card, and open the port again",
-                   endpoint_->name().c_str(), what);
+    base::log_error("%s does not %s its transmit ring; reset the card, and open the port again",
+                    endpoint_->name().c_str(), what);
   }
 }
 

@@ -1,9 +1,9 @@
 // What a port looks at now and then: its card, its ring, and the links that wait for an answer.
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/port.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::msg {
 namespace {
@@ -38,8 +38,8 @@ void Port::look_at_card() {
     pmd::Card& card = endpoint_->card();
     if (error_ == 0 && (card.gone() || card.was_reset())) {
       error_ = -ENODEV;
-      pmd::log_error("%s %s; close the port, and open it again", endpoint_->name().c_str(),
-                     card.gone() ? "is gone" : "was reset by somebody else");
+      base::log_error("%s %s; close the port, and open it again", endpoint_->name().c_str(),
+                      card.gone() ? "is gone" : "was reset by somebody else");
       end_all_sessions();
     }
   }
@@ -93,7 +93,7 @@ bool Port::look_at_hole(Link& link, uint64_t now) {
   if (now - link.missing_ns <= 2 * uint64_t{config_.deliver_ms} * 1'000'000) {
     return false;
   }
-  pmd::log_error(
+  base::log_error(
       "a message of destID %u was lost on the way, and its session is over; if this happens again, "
       "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
       link.dest_id());

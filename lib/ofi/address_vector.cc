@@ -228,7 +228,7 @@ int AddressVector::insert_name(const void* bytes) {
   tag::Address address = kNobody;
   int rc = read(bytes, &name);
   if (rc == -EHOSTUNREACH) {
-    pmd::log_error(
+    base::log_error(
         "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
         "FI_RIO_CARD");
   }
@@ -246,7 +246,7 @@ int AddressVector::insert_place(const void* bytes) {
   sockaddr_in address{};
   const int rc = read_socket(bytes, &address);
   if (rc != 0 || address.sin_port == 0) {
-    pmd::log_error(
+    base::log_error(
         "rio: an address is refused: this domain has FI_SOCKADDR_IN, the IPv4 address of one "
         "machine and a port above 0");
     return -EINVAL;
@@ -287,12 +287,12 @@ void AddressVector::tell_unreached(Place& place, int rc) {
   char text[64];
   print_socket(place.address, text, sizeof(text));
   if (rc == -EHOSTUNREACH) {
-    pmd::log_error(
+    base::log_error(
         "rio: %s is on another machine; FI_SOCKADDR_IN ends at the machine: leave addr_format "
         "FI_FORMAT_UNSPEC, and exchange the names that fi_getname() gives",
         text);
   } else if (rc == -ECONNREFUSED) {
-    pmd::log_error(
+    base::log_error(
         "rio: no endpoint of this user serves %s on this fabric; start the server first, and with "
         "the same FI_RIO_FABRIC or FI_RIO_CARD",
         text);
@@ -371,7 +371,7 @@ int AddressVector::read(const void* bytes, Name* out) {
     rc = number == 0 ? -EINVAL : find_service(domain_.fabric(), number, &name);
     rc = rc == 0 ? read_name(&name, domain_.fabric(), &name) : rc;
     if (rc != 0) {
-      pmd::log_error(
+      base::log_error(
           "rio: no endpoint of this user serves %u on this fabric and machine; start "
           "the server first, and with the same FI_RIO_FABRIC or FI_RIO_CARD",
           unsigned{number});
@@ -402,7 +402,7 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
   if (name.address[0] != 0) {
     const int rc = domain_.port().reach(name.address, &dest_id);
     if (rc == -ENOSPC) {
-      pmd::log_error("rio: no destID left for %s; use several fabrics", name.address);
+      base::log_error("rio: no destID left for %s; use several fabrics", name.address);
     }
     if (rc != 0) {
       return rc;
@@ -410,7 +410,7 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
   }
   const bool is_known = name.owner != 0;  // a name that a user typed has no owner
   if (dest_id == domain_.port().dest_id() && is_known && name.owner != domain_.port().instance()) {
-    pmd::log_error(
+    base::log_error(
         "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
         "FI_RIO_CARD",
         dest_id);

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -27,14 +27,14 @@ int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
   made->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (made->stop_fd_ < 0) {
     const int rc = -errno;
-    pmd::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
+    base::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
     return rc;
   }
   const int rc = base::start_thread(
       "rio-progress", [self = made.get()](const std::stop_token& stop) { self->run(stop); },
       &made->thread_);
   if (rc != 0) {
-    pmd::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why_no_thread(rc).c_str());
+    base::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why_no_thread(rc).c_str());
     return rc;
   }
   *out = std::move(made);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "lib/ofi/counter.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -318,8 +318,8 @@ void Channel::tell_sent(void* context, int error, bool tells) {
 [[gnu::noinline]] void Channel::on_failure(tag::Address peer, int status) {
   const bool gone = status == -ECONNRESET || status == -EHOSTUNREACH || status == -ETIMEDOUT;
   if (gone && peer != tag::kAnySource && said_gone_.insert(peer).second) {
-    pmd::log_error("rio: the peer with destID %u %s", tag::dest_id_of(peer),
-                   status == -ECONNRESET ? "has gone, or was started anew" : "does not answer");
+    base::log_error("rio: the peer with destID %u %s", tag::dest_id_of(peer),
+                    status == -ECONNRESET ? "has gone, or was started anew" : "does not answer");
   }
   bound_.av->check_again(peer - offset_);
 }

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lib/msg/slab.hpp"
+#include "base/slab.hpp"
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/bindings.hpp"
 #include "lib/ofi/completion_queue.hpp"
@@ -162,8 +162,8 @@ class Channel {
   const Bindings& bound_;
   uint64_t kind_;
   uint32_t offset_;
-  msg::Slab<SendOperation> sends_;  // destroyed after tag_
-  msg::Slab<RecvOperation> receives_;
+  base::Slab<SendOperation> sends_;  // destroyed after tag_
+  base::Slab<RecvOperation> receives_;
   std::unordered_map<void*, tag::Message*> claimed_;
   std::unordered_set<tag::Address> said_gone_;
   std::unique_ptr<tag::Endpoint> tag_;

@@ -119,10 +119,10 @@ int Domain::add(Endpoint& endpoint, int wanted) {
   place = place != endpoints_.end() ? place : std::find(endpoints_.begin(), from, nullptr);
   if (*place != nullptr) {
     if (wanted >= 0) {
-      pmd::log_error("rio: endpoint %d of this domain is open already; close it first", wanted);
+      base::log_error("rio: endpoint %d of this domain is open already; close it first", wanted);
       return -EADDRINUSE;
     }
-    pmd::log_error(
+    base::log_error(
         "rio: a domain has %u endpoints, and all are open; close some, or open another domain",
         kEndpoints);
     return -ENOSPC;

@@ -167,7 +167,7 @@ int Endpoint::take_source(const fi_info& info, int* number) {
   Name name{};
   if (info.src_addrlen != sizeof(name) ||
       read_address(info.src_addr, domain_.fabric(), &name) != 0) {
-    pmd::log_error(
+    base::log_error(
         "rio: the source address is not of this provider and fabric; take src_addr from "
         "fi_getinfo()");
     return -FI_EINVAL;
@@ -180,7 +180,7 @@ int Endpoint::take_source(const fi_info& info, int* number) {
   Name own{};
   if (!make_name(domain_, name.endpoint, &own) || own.dest_id != name.dest_id ||
       std::memcmp(own.address, name.address, sizeof(own.address)) != 0) {
-    pmd::log_error(
+    base::log_error(
         "rio: the source address is that of another card; set FI_RIO_DESTID, or leave it out");
     return -FI_EADDRNOTAVAIL;
   }
@@ -195,13 +195,13 @@ int Endpoint::take_socket(const fi_info& info) {
   needs_service_ = true;
   if (info.src_addr != nullptr &&
       (info.src_addrlen != sizeof(source) || read_socket(info.src_addr, &source) != 0)) {
-    pmd::log_error(
+    base::log_error(
         "rio: the source address is not FI_SOCKADDR_IN, as in this domain; take src_addr from "
         "fi_getinfo()");
     return -FI_EINVAL;
   }
   if (!is_own(source.sin_addr)) {
-    pmd::log_error("rio: the source address is that of another machine; leave it out");
+    base::log_error("rio: the source address is that of another machine; leave it out");
     return -FI_EADDRNOTAVAIL;
   }
   service_ = ntohs(source.sin_port);

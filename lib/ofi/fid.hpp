@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/no_cancel.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 
@@ -72,10 +72,10 @@ template <class Function>
   try {
     return function();
   } catch (const std::bad_alloc&) {
-    pmd::log_error("rio: out of memory");
+    base::log_error("rio: out of memory");
     return -FI_ENOMEM;
   } catch (...) {
-    pmd::log_error("rio: unexpected exception in the provider; please report it");
+    base::log_error("rio: unexpected exception in the provider; please report it");
     return -FI_EOTHER;
   }
 }

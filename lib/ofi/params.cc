@@ -7,9 +7,9 @@
 #include <mutex>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "base/number.hpp"
 #include "lib/ofi/provider.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -32,7 +32,7 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
   const std::scoped_lock lock(mutex);
   if (last != line) {
     last = line;
-    pmd::log_error("%s", line);
+    base::log_error("%s", line);
   }
 }
 

@@ -60,7 +60,7 @@ Remote::~Remote() {
     card_.progress();
   }
   if (by_card_ != 0) {
-    pmd::log_warning(
+    base::log_warning(
         "rio: endpoint closed while a peer does not answer: the DMA queue is stopped, and all goes "
         "by messages until the domain is closed");
     static_cast<void>(card_.port().dma()->stop());

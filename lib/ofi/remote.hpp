@@ -139,7 +139,7 @@ class Remote {
   uint64_t done_by_messages_ = 0;
   bool closing_ = false;
   std::deque<Operation*> fenced_;  // that wait for those before them
-  msg::Slab<Operation> operations_;
+  base::Slab<Operation> operations_;
   CardWay card_;
   Server server_;
   // These end before all requests.

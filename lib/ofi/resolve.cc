@@ -14,8 +14,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "base/number.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -140,10 +140,10 @@ int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out) {
     return 0;
   }
   if (loud) {
-    pmd::log_error("rio: node %s, service %s: %s",
-                   base::printable(place.node == nullptr ? "(none)" : place.node).c_str(),
-                   base::printable(place.service == nullptr ? "(none)" : place.service).c_str(),
-                   wrong.c_str());
+    base::log_error("rio: node %s, service %s: %s",
+                    base::printable(place.node == nullptr ? "(none)" : place.node).c_str(),
+                    base::printable(place.service == nullptr ? "(none)" : place.service).c_str(),
+                    wrong.c_str());
   }
   return -FI_ENODATA;
 }

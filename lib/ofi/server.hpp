@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/msg/slab.hpp"
+#include "base/slab.hpp"
 #include "lib/ofi/ask.hpp"
 #include "lib/ofi/bindings.hpp"
 #include "lib/ofi/memory.hpp"
@@ -80,7 +80,7 @@ class Server {
   uint32_t answers_under_way_ = 0;
   std::vector<Ask*> waiting_;
   std::unique_ptr<Ask[]> asks_;
-  msg::Slab<Answer> answers_;
+  base::Slab<Answer> answers_;
 };
 
 }  // namespace rio::ofi

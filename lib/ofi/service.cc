@@ -14,8 +14,8 @@
 #include <string_view>
 #include <thread>
 
+#include "base/log.hpp"
 #include "base/own_folder.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -128,17 +128,17 @@ void sweep(const std::string& folder) {
   std::string error;
   const int rc = base::make_user_folder(out, &error);
   if (rc != 0) {
-    pmd::log_error("rio: service %u cannot be offered: %s", unsigned{number}, error.c_str());
+    base::log_error("rio: service %u cannot be offered: %s", unsigned{number}, error.c_str());
   }
   return rc;
 }
 
 [[nodiscard]] int complain(int rc, uint16_t number, const std::string& path) {
   if (rc == -EADDRINUSE) {
-    pmd::log_error("rio: another endpoint of this user serves %u; take another service, or end it",
-                   unsigned{number});
+    base::log_error("rio: another endpoint of this user serves %u; take another service, or end it",
+                    unsigned{number});
   } else {
-    pmd::log_error(
+    base::log_error(
         "rio: service %u cannot be offered: %s: %s; set RIO_RUNTIME_DIR to a folder of "
         "yours",
         unsigned{number}, path.c_str(), std::strerror(-rc));
@@ -189,7 +189,7 @@ int Service::claim(uint16_t fabric, uint16_t number, const Name& name, bool is_n
   const std::string path = path_of(folder, fabric, number);
   const int rc = try_claim(path, folder, name, out);
   if (rc == -EADDRINUSE && !is_needed) {
-    pmd::log_warning(
+    base::log_warning(
         "rio: another endpoint of this user serves %u; this one is found only by its "
         "name",
         unsigned{number});
@@ -217,8 +217,8 @@ int Service::claim_any(uint16_t fabric, const Name& name, uint16_t* number,
       return rc == 0 ? 0 : complain(rc, tried, path);
     }
   }
-  pmd::log_error("rio: all services from %u on are taken; name one, or close endpoints",
-                 kFirstFree);
+  base::log_error("rio: all services from %u on are taken; name one, or close endpoints",
+                  kFirstFree);
   return -EADDRINUSE;
 }
 

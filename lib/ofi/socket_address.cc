@@ -13,8 +13,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/log.hpp"
 #include "base/number.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -93,8 +93,9 @@ int resolve_socket(const NodeService& place, uint16_t fabric, bool loud, sockadd
     address = own_ipv4();
   } else if (!is_service(name) || !own_address_of(place.node, &address)) {
     if (loud) {
-      pmd::log_error("rio: node %s has no IPv4 address of this machine, as FI_SOCKADDR_IN wants it",
-                     base::printable(place.node).c_str());
+      base::log_error(
+          "rio: node %s has no IPv4 address of this machine, as FI_SOCKADDR_IN wants it",
+          base::printable(place.node).c_str());
     }
     return -FI_ENODATA;
   }

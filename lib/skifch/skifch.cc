@@ -9,12 +9,12 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/log.hpp"
 #include "base/no_cancel.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/waiting.hpp"
-#include "pmd/bus/log.hpp"
 
 using rio::msg::Context;
 using rio::msg::Guard;
@@ -101,7 +101,7 @@ int check_options(const char* card, const SkifCh_Options& asked, const rio::msg:
              {"sleeps", asked.sleeps != 0 ? 1u : 0u, has.sleeps ? 1u : 0u}};
   for (const auto& option : all) {
     if (option.asked != 0 && option.asked != option.has) {
-      rio::pmd::log_error(
+      rio::base::log_error(
           "SkifCh_Open: %s was opened with %s %u by another channel, and this one wants %u; leave "
           "it 0, or give the first channel the same",
           card, option.name, option.has, option.asked);
@@ -117,7 +117,7 @@ int check_threads(const Ports& others, const char* card, const SkifCh_Options& o
   if (found == others.end() || found->second.expired()) {
     return 0;
   }
-  rio::pmd::log_error(
+  rio::base::log_error(
       "SkifCh_Open: %s was opened with threads %u by another channel, and this one wants %u; give "
       "both the same",
       card, options.threads != 0 ? 0u : 1u, options.threads);
@@ -326,10 +326,10 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
   const rio::base::NoCancel no_cancel;
   if (card == nullptr || number >= SKIFCH_CHANNELS) {
     if (card == nullptr) {
-      rio::pmd::log_error("SkifCh_Open: the card's name is NULL; give one, as \"shm:job\"");
+      rio::base::log_error("SkifCh_Open: the card's name is NULL; give one, as \"shm:job\"");
     } else {
-      rio::pmd::log_error("SkifCh_Open: channel %u on %s: numbers are 0 to %d", number, card,
-                          SKIFCH_CHANNELS - 1);
+      rio::base::log_error("SkifCh_Open: channel %u on %s: numbers are 0 to %d", number, card,
+                           SKIFCH_CHANNELS - 1);
     }
     errno = EINVAL;
     return nullptr;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.hpp"
 #include "lib/tag/endpoint.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::tag {
 
@@ -270,8 +270,8 @@ void Endpoint::drop_arrived() {
 
 /// The oldest of the inbox breaks a rule.
 void Endpoint::bad(const msg::Origin& origin, const char* what) {
-  pmd::log_warning("context %u: %s, from destID %u, context %u", context_->id(), what,
-                   origin.link->dest_id(), origin.from);
+  base::log_warning("context %u: %s, from destID %u, context %u", context_->id(), what,
+                    origin.link->dest_id(), origin.from);
   drop_arrived();
   ++stats_.cut_off;
   if (origin.session == origin.link->session) {

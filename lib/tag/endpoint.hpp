@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/slab.hpp"
 #include "lib/msg/context.hpp"
-#include "lib/msg/slab.hpp"
 #include "lib/tag/matcher.hpp"
 #include "lib/tag/peer.hpp"
 #include "lib/tag/wire.hpp"
@@ -315,10 +315,10 @@ class Endpoint {
   std::function<SendRequest*(const void*, uint64_t)> send_again_;
   uint32_t cold_ = 0;         // large data under way, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
-  msg::Slab<LargeSend> large_sends_;
-  msg::Slab<LargeRecv> large_receives_;
-  msg::Slab<Part> parts_;
-  msg::Slab<Unexpected> unexpected_;
+  base::Slab<LargeSend> large_sends_;
+  base::Slab<LargeRecv> large_receives_;
+  base::Slab<Part> parts_;
+  base::Slab<Unexpected> unexpected_;
   EndpointStats stats_;
 };
 

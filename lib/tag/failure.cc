@@ -1,6 +1,6 @@
 // Peers that have gone: what was under way with them ends.
+#include "base/log.hpp"
 #include "lib/tag/endpoint.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::tag {
 
@@ -230,8 +230,8 @@ void Endpoint::look_at_crowd() {
       });
       over = awaited && context_->lend_requests(origin);
       if (awaited && !over) {
-        pmd::log_warning("context %u: too many messages of destID %u wait for receives",
-                         context_->id(), dest_id_of(peer->address));
+        base::log_warning("context %u: too many messages of destID %u wait for receives",
+                          context_->id(), dest_id_of(peer->address));
         fail_receives([&](const Receive& receive) { return receive.source == peer->address; },
                       -ENOBUFS);
       }

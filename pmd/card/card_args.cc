@@ -7,9 +7,9 @@
 #include <set>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/wire_name.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -178,18 +178,18 @@ int parse_one(const std::string& device, std::string_view pair, bool emulated, O
   const std::string key(pair.substr(0, equals));
   const Arg* arg = find(key, emulated);
   if (arg == nullptr) {
-    log_error("%s: no argument '%s' for %s card: take one of %s", device.c_str(), key.c_str(),
-              emulated ? "an emulated" : "a PCI", keys(emulated, own).c_str());
+    base::log_error("%s: no argument '%s' for %s card: take one of %s", device.c_str(), key.c_str(),
+                    emulated ? "an emulated" : "a PCI", keys(emulated, own).c_str());
     return -EINVAL;
   }
   if (!seen->insert(arg->key).second) {
-    log_error("%s: argument '%s' is given twice", device.c_str(), key.c_str());
+    base::log_error("%s: argument '%s' is given twice", device.c_str(), key.c_str());
     return -EINVAL;
   }
   const std::string value(equals == std::string_view::npos ? "" : pair.substr(equals + 1));
   if (equals == std::string_view::npos || !arg->parse(value, args)) {
-    log_error("%s: bad value '%s' for argument '%s': allowed is %s", device.c_str(), value.c_str(),
-              key.c_str(), arg->allowed);
+    base::log_error("%s: bad value '%s' for argument '%s': allowed is %s", device.c_str(),
+                    value.c_str(), key.c_str(), arg->allowed);
     return -EINVAL;
   }
   return 0;
@@ -200,19 +200,19 @@ int set_place(const std::string& device, const std::set<std::string_view>& seen,
   EmuConfig& emu = args->emu;
   for (const char* const key : {"members", "bind", "port"}) {
     if (emu.udp_fabric.empty() && seen.contains(key)) {
-      log_error(
+      base::log_error(
           "%s: argument '%s' is for a fabric of machines: give wire=udp:NAME, or leave it out",
           device.c_str(), key);
       return -EINVAL;
     }
   }
   if (seen.contains("members") && (seen.contains("bind") || seen.contains("port"))) {
-    log_error("%s: a 'members' file says what to bind to: leave out 'bind' and 'port'",
-              device.c_str());
+    base::log_error("%s: a 'members' file says what to bind to: leave out 'bind' and 'port'",
+                    device.c_str());
     return -EINVAL;
   }
   if (!emu.udp_fabric.empty() && seen.contains("members") != args->dest_id_given) {
-    log_error(
+    base::log_error(
         "%s: 'destid' and 'members' belong together: the file says where each destID is. Without "
         "both the card can only be found by its address",
         device.c_str());
@@ -220,8 +220,8 @@ int set_place(const std::string& device, const std::set<std::string_view>& seen,
   }
   const bool shm = !emu.fabric.empty();
   if ((shm || seen.contains("members")) && args->base_dest_id == 0) {
-    log_error("%s: bad value '0' for argument 'destid': on wire %s allowed is 1 to %u",
-              device.c_str(), args->wire.c_str(), 65535 - emu.queue_pairs);
+    base::log_error("%s: bad value '0' for argument 'destid': on wire %s allowed is 1 to %u",
+                    device.c_str(), args->wire.c_str(), 65535 - emu.queue_pairs);
     return -EINVAL;
   }
   constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
@@ -241,8 +241,8 @@ int check_own(const std::string& device_name, std::string_view rest, OwnKeys own
       continue;
     }
     const bool valued = key.size() < pair.size();
-    log_error("%s: argument '%s' %s", device_name.c_str(), key.c_str(),
-              valued ? "is given twice" : "wants a value after '='");
+    base::log_error("%s: argument '%s' %s", device_name.c_str(), key.c_str(),
+                    valued ? "is given twice" : "wants a value after '='");
     return -EINVAL;
   }
   return 0;
@@ -271,16 +271,16 @@ int parse_devargs(const std::string& device_name, const char* text, bool emulate
     result.receive_timeout_us = most_us;
   }
   if (result.receive_timeout_us > most_us) {
-    log_error(
+    base::log_error(
         "%s: bad value '%u' for argument 'receive_timeout_us': with response_timeout_us=%u "
         "allowed is 1 to %u",
         device_name.c_str(), result.receive_timeout_us, result.response_timeout_us, most_us);
     return -EINVAL;
   }
   if (emulated && result.base_dest_id + result.emu.queue_pairs > 65535) {
-    log_error("%s: bad value '%u' for argument 'destid': with qps=%u allowed is 0 to %u",
-              device_name.c_str(), result.base_dest_id, result.emu.queue_pairs,
-              65535 - result.emu.queue_pairs);
+    base::log_error("%s: bad value '%u' for argument 'destid': with qps=%u allowed is 0 to %u",
+                    device_name.c_str(), result.base_dest_id, result.emu.queue_pairs,
+                    65535 - result.emu.queue_pairs);
     return -EINVAL;
   }
   if (const int rc = emulated ? set_place(device_name, seen, &result) : 0; rc != 0) {

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/log.hpp"
 #include "base/thread.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -22,7 +22,7 @@ struct Job {
 
 /// Log that EAL could start no thread. @param rc positive or negative, since EAL's versions differ.
 [[nodiscard]] int no_thread(int rc) {
-  log_error("EAL: %s", base::why_no_thread(rc).c_str());
+  base::log_error("EAL: %s", base::why_no_thread(rc).c_str());
   return rc;
 }
 

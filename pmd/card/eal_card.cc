@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -75,16 +75,17 @@ std::string EalCard::names() {
 int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
   const uint32_t count = regs::id::CapQueues::qps.get(bus_->bar().read32(regs::id::cap_queues()));
   if (count == 0 || count > regs::kMaxQps) {
-    log_error("%s: the card says that it has %u queue pairs; 1 to %u are possible", name_.c_str(),
-              count, regs::kMaxQps);
+    base::log_error("%s: the card says that it has %u queue pairs; 1 to %u are possible",
+                    name_.c_str(), count, regs::kMaxQps);
     return -EPROTO;
   }
   if (const uint32_t own = bus_->dest_id(); own != 0 && own != args_.base_dest_id) {
     if (args_.emu.id != 0) {
-      log_warning("%s: another card on wire %s has destID 0x%x: this one is 0x%x. destid= chooses",
-                  name_.c_str(), wire_.c_str(), args_.base_dest_id, own);
+      base::log_warning(
+          "%s: another card on wire %s has destID 0x%x: this one is 0x%x. destid= chooses",
+          name_.c_str(), wire_.c_str(), args_.base_dest_id, own);
     } else {
-      log_info("%s: its destID on wire %s is 0x%x", name_.c_str(), wire_.c_str(), own);
+      base::log_info("%s: its destID on wire %s is 0x%x", name_.c_str(), wire_.c_str(), own);
     }
     args_.base_dest_id = own;
   }
@@ -125,8 +126,9 @@ int EalCard::check_rings() const {
                                                     {"event_ring", args_.event_log2}};
   for (const auto& [key, log2] : rings) {
     if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
-      log_error("%s: bad value '%u' for argument '%s': this card takes %u to %u entries",
-                name_.c_str(), 1u << log2, key, 1u << caps.ring_log2_min, 1u << caps.ring_log2_max);
+      base::log_error("%s: bad value '%u' for argument '%s': this card takes %u to %u entries",
+                      name_.c_str(), 1u << log2, key, 1u << caps.ring_log2_min,
+                      1u << caps.ring_log2_max);
       return -EINVAL;
     }
   }
@@ -141,8 +143,8 @@ EalCard::~EalCard() {
     shared_.detach();
   }
   if (others && bus_->leave_to_others()) {
-    log_warning("%s: closed while other processes use it; they see a card that is gone",
-                name_.c_str());
+    base::log_warning("%s: closed while other processes use it; they see a card that is gone",
+                      name_.c_str());
   }
   // A card of the same name may have been made meanwhile.
   if (const auto found = cards().find(name_); found != cards().end() && found->second.expired()) {
@@ -166,23 +168,25 @@ int EalCard::claim(uint32_t qp, CardUser& user) {
     return -ENODEV;
   }
   if (qp >= queue_pairs()) {
-    log_error("%s: no queue pair %u: the card has 0 to %u; an emulated one has more with qps=",
-              name_.c_str(), qp, queue_pairs() - 1);
+    base::log_error(
+        "%s: no queue pair %u: the card has 0 to %u; an emulated one has more with qps=",
+        name_.c_str(), qp, queue_pairs() - 1);
     return -EINVAL;
   }
   if (owners_[qp] == &user) {
     return 0;
   }
   if (owners_[qp] != nullptr) {
-    log_error("%s: queue pair %u belongs to %s: take another one", name_.c_str(), qp,
-              owners_[qp]->name().c_str());
+    base::log_error("%s: queue pair %u belongs to %s: take another one", name_.c_str(), qp,
+                    owners_[qp]->name().c_str());
     return -EBUSY;
   }
   OwnerToken owner = 0;
   const int rc = shared_.claim(qp, *bus_, &owner);
   if (rc == -EBUSY) {
-    log_error("%s: queue pair %u belongs to process %u: take another one, or end that process",
-              name_.c_str(), qp, token_pid(owner));
+    base::log_error(
+        "%s: queue pair %u belongs to process %u: take another one, or end that process",
+        name_.c_str(), qp, token_pid(owner));
   }
   owners_[qp] = rc == 0 ? &user : nullptr;
   return rc;
@@ -202,13 +206,14 @@ int EalCard::claim_one(int wanted, CardUser& user, uint32_t* qp) {
       return 0;
     }
   }
-  log_error("%s: no queue pair is free: give an emulated card more with qps=", name_.c_str());
+  base::log_error("%s: no queue pair is free: give an emulated card more with qps=", name_.c_str());
   return -EBUSY;
 }
 
 int EalCard::require_card(const std::string& user) const {
   if (card_ == nullptr) {
-    log_error("%s: the last reset of card %s failed: reset it again", user.c_str(), name_.c_str());
+    base::log_error("%s: the last reset of card %s failed: reset it again", user.c_str(),
+                    name_.c_str());
     return -ENODEV;
   }
   return 0;
@@ -233,8 +238,8 @@ int EalCard::claim_rest(std::vector<uint32_t>* taken) {
     OwnerToken owner = 0;
     if (const int rc = shared_.claim(qp, *bus_, &owner); rc != 0) {
       if (rc == -EBUSY) {
-        log_error("%s: cannot reset the card: queue pair %u belongs to process %u", name_.c_str(),
-                  qp, token_pid(owner));
+        base::log_error("%s: cannot reset the card: queue pair %u belongs to process %u",
+                        name_.c_str(), qp, token_pid(owner));
       }
       return rc;
     }
@@ -274,7 +279,7 @@ int EalCard::reopen() {
 
 int EalCard::reset() {
   if (!primary_) {
-    log_error("%s: only the primary process may reset the card", name_.c_str());
+    base::log_error("%s: only the primary process may reset the card", name_.c_str());
     return -EPERM;
   }
   std::vector<uint32_t> taken;
@@ -297,7 +302,7 @@ int EalCard::configure(const CardArgs& wanted) {
   const uint64_t most_us = uint64_t{2} * wanted.response_timeout_us;
   if (wanted.response_timeout_us > kMostUs || wanted.receive_timeout_us > most_us ||
       wanted.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
-    log_error(
+    base::log_error(
         "%s: configuration refused: destID %u (0 to %u), time-outs %u (1 to %u) and %u us "
         "(1 to twice the first), retry delay %u us (1 to %u)",
         name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.response_timeout_us,
@@ -305,7 +310,7 @@ int EalCard::configure(const CardArgs& wanted) {
     return -EINVAL;
   }
   if (const uint32_t own = bus_->dest_id(); own != 0 && wanted.base_dest_id != own) {
-    log_error(
+    base::log_error(
         "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
         "destid= when it is made",
         name_.c_str(), wire_.c_str(), own, wanted.base_dest_id);
@@ -324,8 +329,8 @@ int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
     return -ENODEV;
   }
   if (bus_->dest_id() != 0) {
-    log_error("%s: destIDs are the card's place on wire %s: give destid= when it is made",
-              name_.c_str(), wire_.c_str());
+    base::log_error("%s: destIDs are the card's place on wire %s: give destid= when it is made",
+                    name_.c_str(), wire_.c_str());
     return -ENOTSUP;
   }
   return card_->set_dest_id(qp, dest_id);
@@ -333,7 +338,7 @@ int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
 
 int EalCard::set_faults(uint64_t seed, double rate) {
   if (!(rate >= 0.0 && rate <= 1.0)) {
-    log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
+    base::log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
     return -EINVAL;
   }
   const int rc = bus_->set_faults(seed, rate);
@@ -341,7 +346,8 @@ int EalCard::set_faults(uint64_t seed, double rate) {
     return 0;  // no faults of ours to switch off
   }
   if (rc != 0) {
-    log_error("%s: only the process with the emulated card has its fault injector", name_.c_str());
+    base::log_error("%s: only the process with the emulated card has its fault injector",
+                    name_.c_str());
     return rc;
   }
   args_.emu.fault_seed = seed;

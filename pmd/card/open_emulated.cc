@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "base/log.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/card/control_thread.hpp"
 #include "pmd/card/open_card.hpp"
 
@@ -47,7 +47,7 @@ int join_card(const std::string& name, FoundCard* found) {
   }
   const SharedCardLayout& layout = found->shared.layout();
   if (layout.stepping_thread == 0) {
-    log_warning(
+    base::log_warning(
         "%s: the card works only while the primary process polls it: give the primary "
         "stepping=thread",
         name.c_str());
@@ -95,8 +95,8 @@ int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
   if (take_arg(&rest, "qp", &number)) {
     uint64_t value = 0;
     if (!read_number(number, 0, regs::kMaxQps - 1, &value)) {
-      log_error("%s: bad value '%s' for argument 'qp': allowed is 0 to %u", name.c_str(),
-                number.c_str(), regs::kMaxQps - 1);
+      base::log_error("%s: bad value '%s' for argument 'qp': allowed is 0 to %u", name.c_str(),
+                      number.c_str(), regs::kMaxQps - 1);
       return -EINVAL;
     }
     *qp = static_cast<int>(value);
@@ -107,14 +107,14 @@ int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
       return rc;
     }
     if (!rest.empty()) {
-      log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
-                rest.c_str(), card.c_str());
+      base::log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
+                      rest.c_str(), card.c_str());
       return -EINVAL;
     }
     *out = EalCard::find(card);
     if (*out == nullptr) {
       const std::string names = EalCard::names();
-      log_error(
+      base::log_error(
           "%s: no card '%s' in this process: there %s%s; give its device before this one, a PCI "
           "card by -a and with librte_raw_rio.so loaded",
           name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());

@@ -3,8 +3,8 @@
 #include <bus_pci_driver.h>
 #include <rte_eal.h>
 
+#include "base/log.hpp"
 #include "pmd/bus/eal/eal_pci_bus.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/card/open_card.hpp"
 
 namespace rio::pmd {
@@ -29,10 +29,10 @@ int find_card(rte_pci_device* pci, FoundCard* found) {
     if (ivshmem) {
       return 1;
     }
-    log_error("%s: BAR%u holds 0x%08x where a card holds 0x%08x: %s", pci->name, bar_index, magic,
-              regs::kMagic,
-              magic == regs::kAllOnes ? "the card does not answer, reset or replug it"
-                                      : "other gateware, or a wrong byte order");
+    base::log_error("%s: BAR%u holds 0x%08x where a card holds 0x%08x: %s", pci->name, bar_index,
+                    magic, regs::kMagic,
+                    magic == regs::kAllOnes ? "the card does not answer, reset or replug it"
+                                            : "other gateware, or a wrong byte order");
     return -ENODEV;
   }
   found->bus = std::move(bus);

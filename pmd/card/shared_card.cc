@@ -11,8 +11,8 @@
 #include <cstring>
 #include <set>
 
+#include "base/log.hpp"
 #include "pmd/bus/eal/zones.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -29,8 +29,8 @@ uint64_t pid_namespace() {
 int zone_name(const std::string& device_name, std::string* out) {
   std::string name = "rio_" + device_name;
   if (name.size() >= RTE_MEMZONE_NAMESIZE) {
-    log_error("%s: the name is too long for a memzone: take at most %d characters",
-              device_name.c_str(), RTE_MEMZONE_NAMESIZE - 5);
+    base::log_error("%s: the name is too long for a memzone: take at most %d characters",
+                    device_name.c_str(), RTE_MEMZONE_NAMESIZE - 5);
     return -ENAMETOOLONG;
   }
   *out = std::move(name);
@@ -64,7 +64,8 @@ int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, boo
       rte_memzone_reserve(name.c_str(), sizeof(SharedCardLayout), SOCKET_ID_ANY, 0);
   if (zone == nullptr) {
     const int error = rte_errno;
-    log_error("%s: no memzone %s: %s", device_name.c_str(), name.c_str(), rte_strerror(error));
+    base::log_error("%s: no memzone %s: %s", device_name.c_str(), name.c_str(),
+                    rte_strerror(error));
     return -error;
   }
   std::memset(zone->addr, 0, zone->len);
@@ -92,20 +93,21 @@ int SharedCard::attach(const std::string& device_name) {
   }
   const rte_memzone* zone = rte_memzone_lookup(name.c_str());
   if (zone == nullptr) {
-    log_error("%s: the primary process has no such card: give it --vdev=%s", device_name.c_str(),
-              device_name.c_str());
+    base::log_error("%s: the primary process has no such card: give it --vdev=%s",
+                    device_name.c_str(), device_name.c_str());
     return -ENOENT;
   }
   auto* layout = static_cast<SharedCardLayout*>(zone->addr);
   // acquire: pairs with the release in create()
   if (layout->magic.load(std::memory_order_acquire) != SharedCardLayout::kMagic ||
       layout->version != SharedCardLayout::kVersion) {
-    log_error("%s: the primary process runs another version of this driver", device_name.c_str());
+    base::log_error("%s: the primary process runs another version of this driver",
+                    device_name.c_str());
     return -EPROTO;
   }
   if (layout->pid_namespace != pid_namespace()) {
-    log_error("%s: the primary process lives in another pid namespace: start both in one",
-              device_name.c_str());
+    base::log_error("%s: the primary process lives in another pid namespace: start both in one",
+                    device_name.c_str());
     return -EXDEV;
   }
   const OwnerToken self = own_token();
@@ -121,8 +123,8 @@ int SharedCard::attach(const std::string& device_name) {
       return 0;
     }
   }
-  log_error("%s: %u processes use the card already", device_name.c_str(),
-            SharedCardLayout::kMaxAttached);
+  base::log_error("%s: %u processes use the card already", device_name.c_str(),
+                  SharedCardLayout::kMaxAttached);
   return -ENOSPC;
 }
 
@@ -218,8 +220,8 @@ int SharedCard::reap(Bus& bus) {
       break;
     }
     if (waited_ms == kReaperWaitMs) {
-      log_error("%s: process %u has cleared up after a dead one for %u s", bus.name().c_str(),
-                token_pid(seen), kReaperWaitMs / 1000);
+      base::log_error("%s: process %u has cleared up after a dead one for %u s", bus.name().c_str(),
+                      token_pid(seen), kReaperWaitMs / 1000);
       return -ETIMEDOUT;
     }
     const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -245,14 +247,14 @@ int SharedCard::stop_dead_rings(Bus& bus) {
       continue;
     }
     if (const int rc = stop_orphan(bus, qp, kStopTimeoutMs); rc != 0) {
-      log_error("%s: queue pair %u of dead process %u does not stop: reset the card",
-                bus.name().c_str(), qp, token_pid(seen));
+      base::log_error("%s: queue pair %u of dead process %u does not stop: reset the card",
+                      bus.name().c_str(), qp, token_pid(seen));
       return rc;
     }
   }
   for (const OwnerToken token : dead) {
     const uint32_t zones = free_zones(zone_tag(token));
-    log_info(
+    base::log_info(
         "%s: process %u died with the card open: its queue pairs are stopped, %u memzones "
         "freed",
         bus.name().c_str(), token_pid(token), zones);

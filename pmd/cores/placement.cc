@@ -13,7 +13,7 @@
 #include <set>
 #include <tuple>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/cores/cpu_list.hpp"
 
 namespace rio::pmd::cores {
@@ -77,7 +77,7 @@ int Placement::create(std::unique_ptr<Placement>* out) {
 int Placement::create(const Machine& machine, std::unique_ptr<Placement>* out) {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) {
-    log_error("hwloc: no topology: %s", std::strerror(errno));
+    base::log_error("hwloc: no topology: %s", std::strerror(errno));
     return -EIO;
   }
   std::unique_ptr<Placement> placement(new Placement(topology));
@@ -93,7 +93,7 @@ int Placement::load(const Machine& machine) {
       machine.synthetic.empty() && machine.xml_path.empty() && machine.fs_root.empty();
   if (!machine.synthetic.empty() &&
       hwloc_topology_set_synthetic(topology_, machine.synthetic.c_str()) != 0) {
-    log_error(
+    base::log_error(
         "\"%s\" describes no machine: write it as lstopo --input does, for example "
         "\"pack:2 core:4 pu:2\"",
         machine.synthetic.c_str());
@@ -101,8 +101,8 @@ int Placement::load(const Machine& machine) {
   }
   if (!machine.xml_path.empty() &&
       hwloc_topology_set_xml(topology_, machine.xml_path.c_str()) != 0) {
-    log_error("%s is no topology of hwloc: make one with lstopo %s", machine.xml_path.c_str(),
-              machine.xml_path.c_str());
+    base::log_error("%s is no topology of hwloc: make one with lstopo %s", machine.xml_path.c_str(),
+                    machine.xml_path.c_str());
     return -EINVAL;
   }
   // Disallowed CPUs stay in, so that a list which names one can be told what is wrong with it.
@@ -122,7 +122,7 @@ int Placement::load(const Machine& machine) {
     unsetenv("HWLOC_FSROOT");
   }
   if (loaded != 0) {
-    log_error("hwloc: cannot read the topology: %s: see lstopo", std::strerror(errno));
+    base::log_error("hwloc: cannot read the topology: %s: see lstopo", std::strerror(errno));
     return -EIO;
   }
   const Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology_)));
@@ -139,7 +139,7 @@ int Placement::load(const Machine& machine) {
     std::vector<unsigned> list;
     std::string problem;
     if (!parse_cpu_list(machine.allowed, &list, &problem)) {
-      log_error("\"%s\" is no list of CPUs: %s", machine.allowed.c_str(), problem.c_str());
+      base::log_error("\"%s\" is no list of CPUs: %s", machine.allowed.c_str(), problem.c_str());
       return -EINVAL;
     }
     const Bitmap given(hwloc_bitmap_alloc());
@@ -156,7 +156,7 @@ int Placement::load(const Machine& machine) {
   }
   std::sort(usable_.begin(), usable_.end());
   if (usable_.empty()) {
-    log_error("no CPU may be used: see taskset -p $$ and the container's cpuset");
+    base::log_error("no CPU may be used: see taskset -p $$ and the container's cpuset");
     return -EINVAL;
   }
   return 0;
@@ -215,7 +215,7 @@ std::vector<unsigned> Placement::nearest(const Near& near) const {
 int Placement::choose(const Near& near, unsigned count, std::span<const unsigned> taken,
                       std::vector<unsigned>* out) const {
   if (count == 0 || count > kCountMax) {
-    log_error("%u pollers asked for: take 1 to %u", count, kCountMax);
+    base::log_error("%u pollers asked for: take 1 to %u", count, kCountMax);
     return -EINVAL;
   }
   std::set<unsigned> taken_cores;
@@ -256,22 +256,22 @@ int Placement::parse_list(const std::string& text, std::vector<unsigned>* out) c
   std::vector<unsigned> list;
   std::string problem;
   if (!parse_cpu_list(text, &list, &problem)) {
-    log_error("\"%s\" is no list of CPUs: %s; write 1,3-5; usable: %s", text.c_str(),
-              problem.c_str(), usable.c_str());
+    base::log_error("\"%s\" is no list of CPUs: %s; write 1,3-5; usable: %s", text.c_str(),
+                    problem.c_str(), usable.c_str());
     return -EINVAL;
   }
   std::set<unsigned> seen;
   for (const unsigned cpu : list) {
     if (!std::binary_search(usable_.begin(), usable_.end(), cpu)) {
       const bool exists = hwloc_get_pu_obj_by_os_index(topology_, cpu) != nullptr;
-      log_error("CPU %u of \"%s\" %s; usable: %s%s", cpu, text.c_str(),
-                exists ? "may not be used" : "does not exist", usable.c_str(),
-                exists ? " (see taskset -p $$ and the container's cpuset)" : "");
+      base::log_error("CPU %u of \"%s\" %s; usable: %s%s", cpu, text.c_str(),
+                      exists ? "may not be used" : "does not exist", usable.c_str(),
+                      exists ? " (see taskset -p $$ and the container's cpuset)" : "");
       return -EINVAL;
     }
     if (!seen.insert(cpu).second) {
-      log_error("CPU %u is named twice in \"%s\": name each once; usable: %s", cpu, text.c_str(),
-                usable.c_str());
+      base::log_error("CPU %u is named twice in \"%s\": name each once; usable: %s", cpu,
+                      text.c_str(), usable.c_str());
       return -EINVAL;
     }
   }
@@ -318,15 +318,15 @@ unsigned Placement::numa_distance(int from, int to) const {
 
 int pin_this_thread(unsigned cpu) {
   if (cpu >= CPU_SETSIZE) {
-    log_error("cannot pin to CPU %u: numbers go to %d", cpu, CPU_SETSIZE - 1);
+    base::log_error("cannot pin to CPU %u: numbers go to %d", cpu, CPU_SETSIZE - 1);
     return -EINVAL;
   }
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
   if (const int rc = pthread_setaffinity_np(pthread_self(), sizeof(set), &set); rc != 0) {
-    log_error("cannot pin to CPU %u: %s: it must exist and be in the container's cpuset", cpu,
-              std::strerror(rc));
+    base::log_error("cannot pin to CPU %u: %s: it must exist and be in the container's cpuset", cpu,
+                    std::strerror(rc));
     return -rc;
   }
   return 0;

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
@@ -25,42 +25,44 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
   *this = {};
   const uint32_t magic = bar.read32(regs::id::magic());
   if (magic == regs::kAllOnes) {
-    log_error(
+    base::log_error(
         "%s: BAR0 reads all ones: the card is gone or its memory is not enabled; check slot "
         "and link, then rescan the bus",
         card);
     return -ENODEV;
   }
   if (magic != regs::kMagic) {
-    log_error("%s: magic is 0x%08x, not 0x%08x: no RapidIO message card; check the PCI address",
-              card, magic, regs::kMagic);
+    base::log_error(
+        "%s: magic is 0x%08x, not 0x%08x: no RapidIO message card; check the PCI address", card,
+        magic, regs::kMagic);
     return -EPROTO;
   }
   const uint32_t first = bar.read32(regs::id::block());
   if (Header::type.get(first) != static_cast<uint32_t>(regs::BlockType::kId) ||
       Header::version.get(first) == 0) {
-    log_error("%s: first block is of type %u, version %u; update the gateware", card,
-              Header::type.get(first), Header::version.get(first));
+    base::log_error("%s: first block is of type %u, version %u; update the gateware", card,
+                    Header::type.get(first), Header::version.get(first));
     return -EPROTO;
   }
   uint32_t offset = bar.read32(regs::id::next());
   for (uint32_t count = 0; offset != 0; ++count) {
     if (offset % 4 != 0 || offset > bar.len_bytes() || bar.len_bytes() - offset < kHeaderBytes) {
       if (offset == regs::kAllOnes && card_gone(bar)) {
-        log_error("%s: card is gone; check slot and link, then rescan the bus", card);
+        base::log_error("%s: card is gone; check slot and link, then rescan the bus", card);
         return -ENODEV;
       }
-      log_error("%s: block %u lies at 0x%x, BAR0 has 0x%zx bytes; update the gateware", card,
-                count + 1, offset, bar.len_bytes());
+      base::log_error("%s: block %u lies at 0x%x, BAR0 has 0x%zx bytes; update the gateware", card,
+                      count + 1, offset, bar.len_bytes());
       return -EPROTO;
     }
     if (count == kBlocksMax) {
-      log_error("%s: the chain of blocks loops through 0x%x; update the gateware", card, offset);
+      base::log_error("%s: the chain of blocks loops through 0x%x; update the gateware", card,
+                      offset);
       return -EPROTO;
     }
     const uint32_t header = bar.read32(offset);
     if (!note(offset, header)) {
-      log_error(
+      base::log_error(
           "%s: block of type %u, version %u, instance %u at 0x%x breaks the contract; update "
           "the gateware or the driver",
           card, Header::type.get(header), Header::version.get(header), Header::instance.get(header),

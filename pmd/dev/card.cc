@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <new>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/queue_pair.hpp"
 #include "pmd/dev/wait.hpp"
 
@@ -35,8 +35,8 @@ int Card::identify() {
     if (gone()) {
       return failed(-ENODEV, "capabilities", regs::kAllOnes);
     }
-    log_error("%s: capabilities break the contract: %s; update the gateware", bus_.name().c_str(),
-              wrong);
+    base::log_error("%s: capabilities break the contract: %s; update the gateware",
+                    bus_.name().c_str(), wrong);
     return error;
   }
   return 0;
@@ -98,7 +98,7 @@ int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
     if (card->gone()) {
       return card->failed(-ENODEV, "attach", answered);
     }
-    log_error(
+    base::log_error(
         "%s: card is not set up (generation %u asked for, %u in force); start its owner "
         "first",
         bus.name().c_str(), asked, answered);
@@ -112,27 +112,29 @@ int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
 int Card::check(const CardConfig& config) const {
   const char* const card = bus_.name().c_str();
   if (config.dest_id_size >= std::size(kDestIdLimits)) {
-    log_error("%s: destID size %u; it is 0 (8 bits), 1 (16) or 2 (32)", card, config.dest_id_size);
+    base::log_error("%s: destID size %u; it is 0 (8 bits), 1 (16) or 2 (32)", card,
+                    config.dest_id_size);
     return -EINVAL;
   }
   if (config.response_timeout_us == 0 ||
       config.receive_timeout_us > 2ull * config.response_timeout_us) {
     // Else a letter could be used again while a receiver still has half a message of it.
-    log_error(
+    base::log_error(
         "%s: receive time-out %u us with response time-out %u us; it may be at most twice as "
         "long, on all nodes alike",
         card, config.receive_timeout_us, config.response_timeout_us);
     return -EINVAL;
   }
   if (config.dest_ids.size() > caps_.queue_pairs) {
-    log_error("%s: %zu destIDs for %u queue pairs; leave some out", card, config.dest_ids.size(),
-              caps_.queue_pairs);
+    base::log_error("%s: %zu destIDs for %u queue pairs; leave some out", card,
+                    config.dest_ids.size(), caps_.queue_pairs);
     return -EINVAL;
   }
   for (const uint32_t dest_id : config.dest_ids) {
     if (dest_id != kNoDestId && dest_id > kDestIdLimits[config.dest_id_size]) {
-      log_error("%s: destID %u (0x%x) is wider than the %u bits chosen; give one up to %u", card,
-                dest_id, dest_id, 8u << config.dest_id_size, kDestIdLimits[config.dest_id_size]);
+      base::log_error("%s: destID %u (0x%x) is wider than the %u bits chosen; give one up to %u",
+                      card, dest_id, dest_id, 8u << config.dest_id_size,
+                      kDestIdLimits[config.dest_id_size]);
       return -EINVAL;
     }
   }
@@ -141,7 +143,7 @@ int Card::check(const CardConfig& config) const {
     if (config.dest_ids[i] != kNoDestId &&
         std::find(rest, config.dest_ids.end(), config.dest_ids[i]) != config.dest_ids.end()) {
       // Answers are told apart by it.
-      log_error(
+      base::log_error(
           "%s: two queue pairs with destID 0x%x; give each its own, and divide what is "
           "received by the receive map",
           card, config.dest_ids[i]);
@@ -152,7 +154,7 @@ int Card::check(const CardConfig& config) const {
     return 0;
   }
   if (!blocks_.has_rx_map()) {
-    log_error("%s: the card has no receive map; leave it out", card);
+    base::log_error("%s: the card has no receive map; leave it out", card);
     return -EINVAL;
   }
   return check(config.rx_map);
@@ -160,14 +162,14 @@ int Card::check(const CardConfig& config) const {
 
 int Card::check(std::span<const RxMapEntry> entries) const {
   if (entries.size() > regs::kRxMapEntries) {
-    log_error("%s: receive map of %zu entries; the card holds %u", bus_.name().c_str(),
-              entries.size(), regs::kRxMapEntries);
+    base::log_error("%s: receive map of %zu entries; the card holds %u", bus_.name().c_str(),
+                    entries.size(), regs::kRxMapEntries);
     return -EINVAL;
   }
   for (const RxMapEntry& entry : entries) {
     if (entry.qp >= caps_.queue_pairs || !blocks_.has_qp(entry.qp)) {
-      log_error("%s: receive map sends destID 0x%x to queue pair %u; the card has %u",
-                bus_.name().c_str(), entry.dest_id, entry.qp, caps_.queue_pairs);
+      base::log_error("%s: receive map sends destID 0x%x to queue pair %u; the card has %u",
+                      bus_.name().c_str(), entry.dest_id, entry.qp, caps_.queue_pairs);
       return -EINVAL;
     }
   }
@@ -219,12 +221,12 @@ int Card::reset() {
 // Passes `error` on, with a line in the log if it is one.
 int Card::failed(int error, const char* what, uint32_t seen) const {
   if (error == -ENODEV) {
-    log_error(
+    base::log_error(
         "%s: %s: card is gone (its magic reads all ones); check slot, link and power, then "
         "rescan the bus",
         bus_.name().c_str(), what);
   } else if (error != 0) {
-    log_error(
+    base::log_error(
         "%s: %s: no answer within %u ms (last seen 0x%x); reset the card by its slot, or "
         "allow more time",
         bus_.name().c_str(), what, timeout_ms_, seen);
@@ -234,12 +236,12 @@ int Card::failed(int error, const char* what, uint32_t seen) const {
 
 int Card::set_dest_id(uint32_t qp, uint32_t dest_id) {
   if (!blocks_.has_qp(qp)) {
-    log_error("%s: no queue pair %u", bus_.name().c_str(), qp);
+    base::log_error("%s: no queue pair %u", bus_.name().c_str(), qp);
     return -ENOENT;
   }
   if (dest_id != kNoDestId && dest_id > dest_id_limit_) {
-    log_error("%s: destID 0x%x is above 0x%x; choose another", bus_.name().c_str(), dest_id,
-              dest_id_limit_);
+    base::log_error("%s: destID 0x%x is above 0x%x; choose another", bus_.name().c_str(), dest_id,
+                    dest_id_limit_);
     return -EINVAL;
   }
   bar_.write32(regs::id::qp_dest_id(qp), dest_id);
@@ -256,7 +258,7 @@ uint32_t Card::dest_id(uint32_t qp) {
 int Card::set_rx_map(std::span<const RxMapEntry> entries) {
   using regs::rx_map::Entry;
   if (!blocks_.has_rx_map()) {
-    log_error("%s: the card has no receive map", bus_.name().c_str());
+    base::log_error("%s: the card has no receive map", bus_.name().c_str());
     return -ENOTSUP;
   }
   if (const int error = check(entries); error != 0) {
@@ -329,7 +331,8 @@ PortCounters Card::counters() {
 int Card::open_queue_pair(uint32_t qp, const QueuePairConfig& config,
                           std::unique_ptr<QueuePair>* out) {
   if (qp >= caps_.queue_pairs || !blocks_.has_qp(qp)) {
-    log_error("%s: no queue pair %u; the card has %u", bus_.name().c_str(), qp, caps_.queue_pairs);
+    base::log_error("%s: no queue pair %u; the card has %u", bus_.name().c_str(), qp,
+                    caps_.queue_pairs);
     return -ENOENT;
   }
   return QueuePair::create(*this, qp, config, out);
@@ -337,13 +340,13 @@ int Card::open_queue_pair(uint32_t qp, const QueuePairConfig& config,
 
 int Card::check_offset(uint32_t offset_bytes) const {
   if (offset_bytes % 4 != 0) {
-    log_error("%s: register offset 0x%x; it must be a multiple of 4", bus_.name().c_str(),
-              offset_bytes);
+    base::log_error("%s: register offset 0x%x; it must be a multiple of 4", bus_.name().c_str(),
+                    offset_bytes);
     return -EINVAL;
   }
   if (offset_bytes >= bar_.len_bytes()) {
-    log_error("%s: register offset 0x%x; BAR0 has 0x%zx bytes", bus_.name().c_str(), offset_bytes,
-              bar_.len_bytes());
+    base::log_error("%s: register offset 0x%x; BAR0 has 0x%zx bytes", bus_.name().c_str(),
+                    offset_bytes, bar_.len_bytes());
     return -ERANGE;
   }
   return 0;
@@ -367,8 +370,9 @@ int Card::reg_write(uint32_t offset_bytes, uint32_t value) {
   }
   const BlockList::Owner owner = blocks_.owner_of(offset_bytes);
   if (owner != BlockList::Owner::kHost) {
-    log_error("%s: register 0x%x is %s; write one of the host's", bus_.name().c_str(), offset_bytes,
-              owner == BlockList::Owner::kCard ? "the card's" : "in no known block");
+    base::log_error("%s: register 0x%x is %s; write one of the host's", bus_.name().c_str(),
+                    offset_bytes,
+                    owner == BlockList::Owner::kCard ? "the card's" : "in no known block");
     return -EPERM;
   }
   bar_.write32(offset_bytes, value);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/entry_reap.hpp"
 
 namespace rio::pmd {
@@ -34,8 +34,8 @@ int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& confi
                              SharedPtr<DedicatedRxQueue>* out) {
   constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
   if (config.ring < kFirst || config.ring >= kFirst + regs::kDedicatedQueues) {
-    log_error("%s: ring %u is no dedicated queue; those are rings %u to %u", bus.name().c_str(),
-              config.ring, kFirst, kFirst + regs::kDedicatedQueues - 1);
+    base::log_error("%s: ring %u is no dedicated queue; those are rings %u to %u",
+                    bus.name().c_str(), config.ring, kFirst, kFirst + regs::kDedicatedQueues - 1);
     return -EINVAL;
   }
   auto queue = make_shared_object<DedicatedRxQueue>(bus);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/entry_reap.hpp"
 
 namespace rio::pmd {
@@ -20,7 +20,7 @@ constexpr uint32_t kDoublewordBytes = 8;
 int DmaQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                      SharedPtr<DmaQueue>* out) {
   if (!caps.dma) {
-    log_error("%s: the card has no DMA queues; leave the DMA ring out", bus.name().c_str());
+    base::log_error("%s: the card has no DMA queues; leave the DMA ring out", bus.name().c_str());
     return -ENOTSUP;
   }
   auto queue = make_shared_object<DmaQueue>(bus);

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/entry_reap.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/wait.hpp"
@@ -42,7 +42,8 @@ constexpr size_t kWordBytes = sizeof(uint32_t);
 int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                        SharedPtr<MaintQueue>* out) {
   if (!caps.maint) {
-    log_error("%s: the card has no maintenance queue; leave the ring out", bus.name().c_str());
+    base::log_error("%s: the card has no maintenance queue; leave the ring out",
+                    bus.name().c_str());
     return -ENOTSUP;
   }
   auto queue = make_shared_object<MaintQueue>(bus);
@@ -108,7 +109,7 @@ int MaintQueue::carry_out(const Access& access, uint32_t timeout_ms) {
   if (access.words == 0 || len_bytes > regs::kMaintBytesMax || access.offset % kWordBytes != 0 ||
       access.offset > kOffsetLimit - len_bytes) {
     stats_.rejected.add(1);
-    log_error(
+    base::log_error(
         "%s: maintenance access of %zu words at offset 0x%x; it takes 1 to %zu words at a "
         "multiple of 4 within 24 bits",
         ring_.bus().name().c_str(), access.words, access.offset, regs::kMaintBytesMax / kWordBytes);
@@ -118,7 +119,7 @@ int MaintQueue::carry_out(const Access& access, uint32_t timeout_ms) {
   while (window_.room() == 0 && reap_any<EntryReap>(late, 1) != 0) {
   }
   if (window_.room() == 0) {
-    log_error(
+    base::log_error(
         "%s: maintenance ring is full of unanswered accesses; wait for the response "
         "time-out, or stop the queue",
         ring_.bus().name().c_str());
@@ -174,13 +175,13 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   }
   const int state = ring_.state(nullptr, nullptr);
   if (state == -ENODEV) {
-    log_error(
+    base::log_error(
         "%s: card is gone (its magic reads all ones); check slot, link and power, then "
         "rescan the bus",
         ring_.bus().name().c_str());
     return -ENODEV;
   }
-  log_error(
+  base::log_error(
       "%s: qp %u ring maint: no completion within %u ms, state %s; wait longer than the "
       "response time-out, or reset the card",
       ring_.bus().name().c_str(), ring_.qp(), timeout_ms,

@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "base/no_cancel.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 
@@ -17,24 +17,25 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
   }
   const char* const card = bus.name().c_str();
   if (rings >> regs::kRingsPerQp != 0) {
-    log_error("%s: interrupts for rings 0x%x; there are %u rings", card, rings, regs::kRingsPerQp);
+    base::log_error("%s: interrupts for rings 0x%x; there are %u rings", card, rings,
+                    regs::kRingsPerQp);
     return -EINVAL;
   }
   if (bus.poll_hook(qp).fn != nullptr && !bus.wakes()) {
-    log_error(
+    base::log_error(
         "%s: interrupts asked for, but this card works only while it is polled; open it with "
         "stepping=thread",
         card);
     return -ENOTSUP;
   }
   if (caps.vectors == 0) {
-    log_error("%s: interrupts asked for, but the card has none; poll it", card);
+    base::log_error("%s: interrupts asked for, but the card has none; poll it", card);
     return -ENOTSUP;
   }
   const uint32_t vector = qp % caps.vectors;
   const int fd = bus.irq_fd(vector);
   if (fd == -ENOTSUP) {
-    log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it", card);
+    base::log_error("%s: no interrupts on this bus; bind the card to vfio-pci, or poll it", card);
   }
   if (fd < 0) {
     return fd;  // the bus has logged the cause
@@ -53,8 +54,8 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
 int QueueIrq::arm(QueuePair& pair, const std::string& name, uint32_t rings) const {
   const uint32_t others = rings & ~(rings_ & pair.rings());
   if (others != 0) {
-    log_error("%s: rings 0x%x are not open, or not of those with interrupts (0x%x)", name.c_str(),
-              others, rings_);
+    base::log_error("%s: rings 0x%x are not open, or not of those with interrupts (0x%x)",
+                    name.c_str(), others, rings_);
     return -EINVAL;
   }
   pair.arm(rings);

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <new>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::pmd {
@@ -37,7 +37,7 @@ int QueuePair::create(Card& card, uint32_t qp, const QueuePairConfig& config,
     rings |= card.caps().maint && qp == 0 ? present & ring_bit(RingId::kMaint) : 0;
   }
   if ((rings & ~kOpenable) != 0) {
-    log_error(
+    base::log_error(
         "%s: qp %u: rings 0x%x cannot be opened with the queue pair; dedicated ones open one "
         "by one",
         card.bus().name().c_str(), qp, rings & ~kOpenable);
@@ -60,14 +60,14 @@ int QueuePair::check_idle(uint32_t rings_present) {
     }
     const int busy = Ring::busy(bar_, qp_, ring);
     if (busy < 0) {
-      log_error(
+      base::log_error(
           "%s: qp %u: card is gone (its magic reads all ones); check slot, link and power, "
           "then rescan the bus",
           card_.bus().name().c_str(), qp_);
       return busy;
     }
     if (busy != 0) {
-      log_error(
+      base::log_error(
           "%s: qp %u is in use: its ring %s runs; take another queue pair, or have the owner "
           "reset the card",
           card_.bus().name().c_str(), qp_, ring_name(ring));
@@ -145,13 +145,13 @@ void QueuePair::arm(uint32_t rings) {
 
 int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, DedicatedRxQueue** out) {
   if (i >= regs::kDedicatedQueues) {
-    log_error("%s: qp %u: dedicated queue %u; there are %u", card_.bus().name().c_str(), qp_, i,
-              regs::kDedicatedQueues);
+    base::log_error("%s: qp %u: dedicated queue %u; there are %u", card_.bus().name().c_str(), qp_,
+                    i, regs::kDedicatedQueues);
     return -EINVAL;
   }
   if (dedicated_[i] != nullptr) {
-    log_error("%s: qp %u: dedicated queue %u is open; close it first", card_.bus().name().c_str(),
-              qp_, i);
+    base::log_error("%s: qp %u: dedicated queue %u is open; close it first",
+                    card_.bus().name().c_str(), qp_, i);
     return -EBUSY;
   }
   RingConfig config = ring_config(kFirstDedicated + i, config_.dedicated_log2);
@@ -167,7 +167,8 @@ int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, Dedica
 
 int QueuePair::close_dedicated(uint32_t i) {
   if (dedicated(i) == nullptr) {
-    log_error("%s: qp %u: dedicated queue %u is not open", card_.bus().name().c_str(), qp_, i);
+    base::log_error("%s: qp %u: dedicated queue %u is not open", card_.bus().name().c_str(), qp_,
+                    i);
     return -ENOENT;
   }
   const int error = dedicated_[i]->stop(config_.stop_timeout_ms);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "pmd/bus/tsan.hpp"
+#include "base/tsan.hpp"
 #include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/queue_base.hpp"
 
@@ -32,7 +32,7 @@ template <class Cpl>
   static_assert(sizeof(Cpl) % 8 == 0 && offsetof(Cpl, status) == sizeof(Cpl) - 4);
   const auto* const words = reinterpret_cast<const uint64_t*>(&cpl + 1) - 1;
   const uint64_t value = __atomic_load_n(words, __ATOMIC_ACQUIRE);
-  tsan_acquire(&cpl.status);
+  base::tsan_acquire(&cpl.status);
   dma_read_barrier();
   return value;
 }
@@ -91,7 +91,7 @@ struct PlainRun {
     if (kCount > 1 && !there(kCount - 1)) {
       return false;  // do not look at so many for nothing
     }
-    if constexpr (kThreadSanitizer) {
+    if constexpr (base::kThreadSanitizer) {
       if (!(there(kI) && ...)) {
         return false;
       }
@@ -157,7 +157,7 @@ template <class Kind>
   uint32_t given = 0;
   for (uint32_t looked = 0; looked < limit && window_.used() != 0; ++looked) {
     const auto& cpl = *cursor.at<typename Kind::Cpl>();
-    if constexpr (kThreadSanitizer) {
+    if constexpr (base::kThreadSanitizer) {
       if (!cursor.template ready<typename Kind::Cpl>()) {
         break;
       }

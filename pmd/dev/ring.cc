@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/wait.hpp"
 
@@ -39,18 +39,19 @@ int Ring::check(const Caps& caps) const {
   const char* const what = ring_name(config_.ring);
   if (config_.log2 < caps.ring_log2_min || config_.log2 > caps.ring_log2_max || config_.log2 < 1 ||
       config_.log2 > kLog2Limit) {
-    log_error("%s: qp %u ring %s: 2^%u entries; the card takes 2^%u to 2^%u", bus_->name().c_str(),
-              config_.qp, what, config_.log2, caps.ring_log2_min, caps.ring_log2_max);
+    base::log_error("%s: qp %u ring %s: 2^%u entries; the card takes 2^%u to 2^%u",
+                    bus_->name().c_str(), config_.qp, what, config_.log2, caps.ring_log2_min,
+                    caps.ring_log2_max);
     return -EINVAL;
   }
   if (config_.irq_vector >= 0 && static_cast<uint32_t>(config_.irq_vector) >= caps.vectors) {
-    log_error("%s: qp %u ring %s: vector %d; the card has %u", bus_->name().c_str(), config_.qp,
-              what, config_.irq_vector, caps.vectors);
+    base::log_error("%s: qp %u ring %s: vector %d; the card has %u", bus_->name().c_str(),
+                    config_.qp, what, config_.irq_vector, caps.vectors);
     return -EINVAL;
   }
   if (config_.mbox > regs::qp::RingFilter::mbox.max()) {
-    log_error("%s: qp %u ring %s: mailbox %u; a dedicated queue takes one of 0 to 3",
-              bus_->name().c_str(), config_.qp, what, config_.mbox);
+    base::log_error("%s: qp %u ring %s: mailbox %u; a dedicated queue takes one of 0 to 3",
+                    bus_->name().c_str(), config_.qp, what, config_.mbox);
     return -EINVAL;
   }
   return 0;
@@ -66,7 +67,8 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
     return error;
   }
   if ((bar_.read32(regs::qp::rings(config.qp)) >> config.ring & 1u) == 0) {
-    log_error("%s: qp %u has no ring %s", bus.name().c_str(), config.qp, ring_name(config.ring));
+    base::log_error("%s: qp %u has no ring %s", bus.name().c_str(), config.qp,
+                    ring_name(config.ring));
     return -ENOENT;
   }
   const int in_use = busy(bar_, config.qp, config.ring);
@@ -74,8 +76,8 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
     return fail_start(in_use);
   }
   if (in_use != 0) {
-    log_error("%s: qp %u ring %s runs already; close its owner, or reset the card",
-              bus.name().c_str(), config.qp, ring_name(config.ring));
+    base::log_error("%s: qp %u ring %s runs already; close its owner, or reset the card",
+                    bus.name().c_str(), config.qp, ring_name(config.ring));
     return -EBUSY;
   }
   if (const int error = allocate(); error != 0) {
@@ -211,7 +213,7 @@ int Ring::fail_start(int error) {
   uint32_t entry = 0;
   if (error == -ENODEV) {
     running_ = false;
-    log_error(
+    base::log_error(
         "%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
         "power, then rescan the bus",
         card, config_.qp, what);
@@ -219,15 +221,16 @@ int Ring::fail_start(int error) {
   }
   const int now = state(&why, &entry);
   if (error == -EIO) {
-    log_error("%s: qp %u ring %s: the card refused to start it: %s; %s", card, config_.qp, what,
-              name(why), remedy(why));
+    base::log_error("%s: qp %u ring %s: the card refused to start it: %s; %s", card, config_.qp,
+                    what, name(why), remedy(why));
     // Only a stopped ring starts: leave none in state ERROR to the next who tries.
     static_cast<void>(command(false, config_.timeout_ms));
     return error;
   }
-  log_error("%s: qp %u ring %s: no answer to the start within %u ms, state %s; reset the card",
-            card, config_.qp, what, config_.timeout_ms,
-            now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
+  base::log_error(
+      "%s: qp %u ring %s: no answer to the start within %u ms, state %s; reset the card", card,
+      config_.qp, what, config_.timeout_ms,
+      now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
   return error;  // the destructor asks for the stop before it frees anything
 }
 
@@ -242,14 +245,14 @@ int Ring::stop(uint32_t timeout_ms) {
   const char* const what = ring_name(config_.ring);
   if (error == -ENODEV) {
     running_ = false;
-    log_error(
+    base::log_error(
         "%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
         "power, then rescan the bus",
         bus_->name().c_str(), config_.qp, what);
     return error;
   }
   const int now = state(nullptr, nullptr);
-  log_error(
+  base::log_error(
       "%s: qp %u ring %s: not stopped within %u ms, state %s; reset the card. Its memory "
       "stays allocated, since the card may still write it",
       bus_->name().c_str(), config_.qp, what, timeout_ms,

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "pmd/bus/tsan.hpp"
+#include "base/tsan.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
@@ -78,8 +78,8 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     for (; k < n; ++k, ++cpl, ++index) {
       // acquire: pairs with the card's write of the last word, after all else of the message.
       const uint32_t last = dma_load_last_word(&cpl->status) ^ flip;
-      tsan_acquire(&cpl->status);
-      if (kThreadSanitizer && (last & kPhaseBit) != 0) {
+      base::tsan_acquire(&cpl->status);
+      if (base::kThreadSanitizer && (last & kPhaseBit) != 0) {
         break;
       }
       const uint32_t wrong = (last & (kPhaseBit | kCodeMask)) | (cpl->index ^ index);
@@ -109,7 +109,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     const auto* const cpl = cursor_.at<regs::SharedCpl>();
     // acquire: as in for_each_plain().
     const uint32_t last = dma_load_last_word(&cpl->status) ^ cursor_.flip();
-    tsan_acquire(&cpl->status);
+    base::tsan_acquire(&cpl->status);
     const uint32_t index = window_.oldest();
     if (behind.ready<regs::SharedCpl>() || window_.plain_in_a_row() == 0 ||
         (last & (kPhaseBit | kCodeMask)) != 0 || cpl->index != index) {

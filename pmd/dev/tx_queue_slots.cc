@@ -92,8 +92,8 @@ uint32_t TxQueue::settle_run() {
   // index.
   const auto wrong = [&](uint32_t i) {
     const uint32_t last = dma_load_last_word(&cpl[i].status) ^ flip;
-    tsan_acquire(&cpl[i].status);
-    if (kThreadSanitizer && (last & kPhaseBit) != 0) {
+    base::tsan_acquire(&cpl[i].status);
+    if (base::kThreadSanitizer && (last & kPhaseBit) != 0) {
       return last;
     }
     return (last & (kPhaseBit | kCodeMask)) | (cpl[i].index ^ (index + i));
@@ -101,7 +101,7 @@ uint32_t TxQueue::settle_run() {
   uint64_t bytes = 0;
   uint32_t k = 0;
   // The last is looked at first: mostly it is not there yet, and where it is, so are the others.
-  while (!kThreadSanitizer && k + kTogether <= n && wrong(kTogether - 1) == 0 &&
+  while (!base::kThreadSanitizer && k + kTogether <= n && wrong(kTogether - 1) == 0 &&
          all_plain(cpl, index, flip)) {
     uint32_t sum = 0;
 #pragma GCC unroll 8

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <new>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
@@ -66,17 +66,17 @@ int WindowTable::check(const Window& window) const {
   if (wrong == nullptr) {
     return 0;
   }
-  log_error("%s: qp %u: inbound window at RapidIO address 0x%llx, %llu bytes: %s",
-            bus_.name().c_str(), qp_, static_cast<unsigned long long>(window.rio_addr),
-            static_cast<unsigned long long>(window.size_bytes), wrong);
+  base::log_error("%s: qp %u: inbound window at RapidIO address 0x%llx, %llu bytes: %s",
+                  bus_.name().c_str(), qp_, static_cast<unsigned long long>(window.rio_addr),
+                  static_cast<unsigned long long>(window.size_bytes), wrong);
   return -EINVAL;
 }
 
 int WindowTable::open(const Window& window, uint32_t* index) {
   const auto i = static_cast<uint32_t>(std::countr_one(open_));
   if (i >= regs::kWindowsPerQp) {
-    log_error("%s: qp %u: all %u inbound windows are open; close one", bus_.name().c_str(), qp_,
-              regs::kWindowsPerQp);
+    base::log_error("%s: qp %u: all %u inbound windows are open; close one", bus_.name().c_str(),
+                    qp_, regs::kWindowsPerQp);
     return -ENOSPC;
   }
   const int error = open_at(i, window);
@@ -89,8 +89,8 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
     return error;
   }
   if (i >= regs::kWindowsPerQp || (open_ >> i & 1u) != 0) {
-    log_error("%s: qp %u: inbound window %u is open, or none: choose another", bus_.name().c_str(),
-              qp_, i);
+    base::log_error("%s: qp %u: inbound window %u is open, or none: choose another",
+                    bus_.name().c_str(), qp_, i);
     return i >= regs::kWindowsPerQp ? -EINVAL : -EBUSY;
   }
   const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
@@ -113,7 +113,7 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
 
 int WindowTable::close(uint32_t index) {
   if (index >= regs::kWindowsPerQp || (open_ >> index & 1u) == 0) {
-    log_error("%s: qp %u: inbound window %u is not open", bus_.name().c_str(), qp_, index);
+    base::log_error("%s: qp %u: inbound window %u is not open", bus_.name().c_str(), qp_, index);
     return -ENOENT;
   }
   const int error = command(index, 0);
@@ -133,13 +133,14 @@ int WindowTable::command(uint32_t index, uint32_t enable_and_rights) {
   const int error = wait_for_word(bar_, hook_, regs::window::status(qp_, index), timeout_ms_, &seen,
                                   [want](uint32_t value) { return value == want; });
   if (error == -ENODEV) {
-    log_error(
+    base::log_error(
         "%s: card is gone (its magic reads all ones); check slot, link and power, then "
         "rescan the bus",
         bus_.name().c_str());
   } else if (error != 0) {
-    log_error("%s: qp %u: inbound window %u: no answer within %u ms, status 0x%x; reset the card",
-              bus_.name().c_str(), qp_, index, timeout_ms_, seen);
+    base::log_error(
+        "%s: qp %u: inbound window %u: no answer within %u ms, status 0x%x; reset the card",
+        bus_.name().c_str(), qp_, index, timeout_ms_, seen);
   }
   return error;
 }

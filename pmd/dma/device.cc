@@ -8,7 +8,7 @@
 #include <chrono>
 #include <utility>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 
@@ -34,8 +34,8 @@ int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, in
     return -ENODEV;
   }
   if (!at.card()->caps().dma) {
-    log_error("%s: the card %s has no DMA queues: take another card", name.c_str(),
-              at.name().c_str());
+    base::log_error("%s: the card %s has no DMA queues: take another card", name.c_str(),
+                    at.name().c_str());
     return -ENOTSUP;
   }
   int rc = at.claim_one(qp, *device, &device->qp_);
@@ -142,13 +142,13 @@ int DmaDevice::node_of(const rte_dma_port_param& port, DmaWay* way) {
       way->op = DmaOp::kSwrite;
       break;
     default:
-      log_error("%s: a channel wants a way to write that rte_dma_rio.h does not have",
-                name_.c_str());
+      base::log_error("%s: a channel wants a way to write that rte_dma_rio.h does not have",
+                      name_.c_str());
       return -EINVAL;
   }
   if (way->prio > kPrioMax || port.reserved[1] >> 16 != 0) {
-    log_error("%s: a channel wants priority %u; 0 to %u are possible", name_.c_str(), way->prio,
-              kPrioMax);
+    base::log_error("%s: a channel wants priority %u; 0 to %u are possible", name_.c_str(),
+                    way->prio, kPrioMax);
     return -EINVAL;
   }
   return 0;
@@ -189,7 +189,7 @@ int DmaDevice::setup(uint16_t number, const rte_dma_vchan_conf& conf) {
 int DmaDevice::start() {
   for (const auto& channel : channels_) {
     if (channel == nullptr) {
-      log_error("%s: set up all %u channels before the start", name_.c_str(), channels());
+      base::log_error("%s: set up all %u channels before the start", name_.c_str(), channels());
       return -EINVAL;
     }
   }
@@ -239,8 +239,8 @@ int DmaDevice::hold() {
   if (turn_.take_for_good(kTimeoutMs)) {
     return 0;
   }
-  log_error("%s: cannot reset the card: a thread has not come out of this device for %u ms",
-            name_.c_str(), kTimeoutMs);
+  base::log_error("%s: cannot reset the card: a thread has not come out of this device for %u ms",
+                  name_.c_str(), kTimeoutMs);
   return -EBUSY;
 }
 
@@ -256,8 +256,9 @@ int DmaDevice::after_reset() {
   rc = rc != 0 ? rc : open_windows();
   if (rc != 0) {
     pair_.reset();
-    log_error("%s: not open again after a reset of the card: stop the device and start it again",
-              name_.c_str());
+    base::log_error(
+        "%s: not open again after a reset of the card: stop the device and start it again",
+        name_.c_str());
   }
   return rc;
 }
@@ -300,7 +301,7 @@ int DmaDevice::close_window(uint32_t index) {
     return -ENODEV;
   }
   if (index >= windows_.size() || (windows_open_ >> index & 1u) == 0) {
-    log_error("%s: window %u is not open", name_.c_str(), index);
+    base::log_error("%s: window %u is not open", name_.c_str(), index);
     return -ENOENT;
   }
   const int rc = pair_->windows().close(index);
@@ -356,9 +357,9 @@ void DmaDevice::work(DmaChannel& channel) {
   if (state == static_cast<int>(regs::RingState::kRunning)) {
     return;  // the card itself gives up on each request, in time
   }
-  log_error("%s: %s: what is under way has failed; stop the device and start it again",
-            name_.c_str(),
-            state < 0 ? "the card is gone, or was reset" : "the card stopped the queue");
+  base::log_error("%s: %s: what is under way has failed; stop the device and start it again",
+                  name_.c_str(),
+                  state < 0 ? "the card is gone, or was reset" : "the card stopped the queue");
   lose(Status::kLinkDown);
 }
 

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/dma/ops.hpp"
 
@@ -30,7 +30,7 @@ int probe(rte_vdev_device* vdev) {
     return -EINVAL;
   }
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    log_error("%s: DMA devices are the primary process's: plug it in there", name);
+    base::log_error("%s: DMA devices are the primary process's: plug it in there", name);
     return -ENOTSUP;
   }
   const std::lock_guard guard(control_lock());
@@ -40,7 +40,7 @@ int probe(rte_vdev_device* vdev) {
   }
   rte_dma_dev* const dev = rte_dma_pmd_allocate(name, vdev->device.numa_node, kNoPrivate);
   if (dev == nullptr) {
-    log_error(
+    base::log_error(
         "%s: no room for a DMA device: another one has this name, or there are too many "
         "(rte_dma_dev_max())",
         name);

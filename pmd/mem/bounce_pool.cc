@@ -2,14 +2,14 @@
 
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd::mem {
 
 int BouncePool::create(Bus& bus, uint32_t count, std::unique_ptr<BouncePool>* out) {
   if (count == 0 || count > kCountMax) {
-    log_error("%s: %u bounce buffers asked for: take 1 to %u", bus.name().c_str(), count,
-              kCountMax);
+    base::log_error("%s: %u bounce buffers asked for: take 1 to %u", bus.name().c_str(), count,
+                    kCountMax);
     return -EINVAL;
   }
   DmaMemory memory;

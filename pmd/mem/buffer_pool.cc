@@ -4,7 +4,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd::mem {
 namespace {
@@ -18,7 +18,7 @@ int BufferPool::create(Bus& bus, uint32_t count, uint32_t align_bytes,
                        std::unique_ptr<BufferPool>* out) {
   if (count == 0 || count > kCountMax || !std::has_single_bit(align_bytes) ||
       align_bytes > kAlignMax) {
-    log_error(
+    base::log_error(
         "%s: %u message buffers aligned to %u asked for: take 1 to %u, aligned to a power of two "
         "up to %u",
         bus.name().c_str(), count, align_bytes, kCountMax, kAlignMax);

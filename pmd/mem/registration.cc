@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd::mem {
 namespace {
@@ -98,7 +98,7 @@ int MemoryMap::check_stale(uintptr_t begin, uintptr_t end) const {
         }
       }
       if (covered == at) {
-        log_error(
+        base::log_error(
             "%s: memory at %p was unregistered, but its mapping is still in use by a range that "
             "overlapped it: unregister that range first, then register this one",
             bus_.name().c_str(), pointer(at));
@@ -124,8 +124,8 @@ int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* 
       return rc;
     }
     if (!covers(mapping.runs, at, stop)) {
-      log_error("%s: the bus mapped something else than %p, %zu bytes", bus_.name().c_str(),
-                pointer(at), static_cast<size_t>(stop - at));
+      base::log_error("%s: the bus mapped something else than %p, %zu bytes", bus_.name().c_str(),
+                      pointer(at), static_cast<size_t>(stop - at));
       (void)bus_.dma_unmap(pointer(at), stop - at);
       return -EIO;
     }
@@ -148,8 +148,9 @@ void MemoryMap::drop(Mappings::iterator it) {
 int MemoryMap::register_range(void* va, uint64_t len_bytes, Registration* out) {
   const uintptr_t first = address(va);
   if (va == nullptr || len_bytes == 0 || len_bytes > UINTPTR_MAX - page_bytes_ - first) {
-    log_error("%s: cannot register %p, %llu bytes: give a valid address and at least one byte",
-              bus_.name().c_str(), va, static_cast<unsigned long long>(len_bytes));
+    base::log_error(
+        "%s: cannot register %p, %llu bytes: give a valid address and at least one byte",
+        bus_.name().c_str(), va, static_cast<unsigned long long>(len_bytes));
     return -EINVAL;
   }
   const uintptr_t begin = first & ~(page_bytes_ - 1);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <mutex>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -25,8 +25,8 @@ int configure(rte_eth_dev* dev) {
   const rte_eth_rss_conf& rss = conf.rx_adv_conf.rss_conf;
   if (shared.rss && rss.rss_key != nullptr && rss.rss_key_len != Rss::kKeyBytes &&
       rss.rss_key_len != 0) {
-    log_error("%s: an RSS key has %u bytes, not %u", dev->data->name, Rss::kKeyBytes,
-              rss.rss_key_len);
+    base::log_error("%s: an RSS key has %u bytes, not %u", dev->data->name, Rss::kKeyBytes,
+                    rss.rss_key_len);
     return -EINVAL;
   }
   if (shared.rss && rss.rss_key != nullptr && rss.rss_key_len == Rss::kKeyBytes) {
@@ -147,8 +147,9 @@ int address_set(rte_eth_dev* dev, rte_ether_addr* address) {
   return with_port(dev, [address](NetPort& port) {
     const int rc = port.set_address(*address);
     if (rc != 0) {
-      log_error("%s: not an address of this process's ports: set the port's own, or another port's",
-                port.name().c_str());
+      base::log_error(
+          "%s: not an address of this process's ports: set the port's own, or another port's",
+          port.name().c_str());
     }
     return rc;
   });

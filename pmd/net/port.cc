@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -67,13 +67,13 @@ int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, cons
     return rc;
   }
   if (port->dest_id() >= kNetDestIds) {
-    log_error("%s: destID %u has no Ethernet address: 0 to %u have", name.c_str(), port->dest_id(),
-              kNetDestIds - 1);
+    base::log_error("%s: destID %u has no Ethernet address: 0 to %u have", name.c_str(),
+                    port->dest_id(), kNetDestIds - 1);
     return -EINVAL;
   }
   port->peers_ = make_shared_object<Peers>(port->card_->bus());
   if (port->peers_ == nullptr) {
-    log_error("%s: no memory for what is known of peers: give EAL more", name.c_str());
+    base::log_error("%s: no memory for what is known of peers: give EAL more", name.c_str());
     return -ENOMEM;
   }
   *out = std::move(port);
@@ -84,7 +84,7 @@ int NetPort::attach(rte_eth_dev* dev) {
   auto* const address =
       static_cast<rte_ether_addr*>(rte_zmalloc(name_.c_str(), sizeof(rte_ether_addr), 0));
   if (address == nullptr) {
-    log_error("%s: no memory for its address: give EAL more", name_.c_str());
+    base::log_error("%s: no memory for its address: give EAL more", name_.c_str());
     return -ENOMEM;
   }
   *address = address_of(dest_id());
@@ -113,7 +113,7 @@ int NetPort::check_room(uint32_t room_bytes, bool scatter, uint16_t mtu) const {
   if (scatter || room_bytes >= mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
     return 0;
   }
-  log_error(
+  base::log_error(
       "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload 'scatter'",
       name_.c_str(), room_bytes, mtu);
   return -EINVAL;
@@ -168,8 +168,8 @@ int NetPort::make_ring(NetRxQueue& queue) {
   queue.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue.number]), SOCKET_ID_ANY,
                                RING_F_SC_DEQ | RING_F_SP_ENQ | RING_F_EXACT_SZ);
   if (queue.ring == nullptr) {
-    log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
-              queue.number);
+    base::log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
+                    queue.number);
     return -ENOMEM;
   }
   return 0;
@@ -200,8 +200,9 @@ int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool de
   if (const int rc =
           NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
       rc != 0) {
-    log_error("%s: no memory for transmit queue %u: fewer descriptors, or more memory for EAL",
-              name_.c_str(), queue);
+    base::log_error(
+        "%s: no memory for transmit queue %u: fewer descriptors, or more memory for EAL",
+        name_.c_str(), queue);
     return rc;
   }
   dev_->data->tx_queues[queue] = tx_[queue].get();
@@ -240,8 +241,9 @@ int NetPort::open_rx() {
     if (const int rc =
             NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
         rc != 0) {
-      log_error("%s: no memory for what is received: fewer receive descriptors, or more for EAL",
-                name_.c_str());
+      base::log_error(
+          "%s: no memory for what is received: fewer receive descriptors, or more for EAL",
+          name_.c_str());
       return rc;
     }
     rx_priv_bytes_ = priv_bytes;
@@ -285,8 +287,8 @@ int NetPort::check_queues() {
   if (data.nb_rx_queues == 0 || data.nb_tx_queues == 0 ||
       std::any_of(rx_queues_.begin(), rx_queues_.begin() + data.nb_rx_queues, none) ||
       std::any_of(tx_.begin(), tx_.begin() + data.nb_tx_queues, none)) {
-    log_error("%s: set up all queues: %u for receiving, %u for sending; at least one of each",
-              name_.c_str(), data.nb_rx_queues, data.nb_tx_queues);
+    base::log_error("%s: set up all queues: %u for receiving, %u for sending; at least one of each",
+                    name_.c_str(), data.nb_rx_queues, data.nb_tx_queues);
     return -EINVAL;
   }
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {

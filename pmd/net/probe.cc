@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/card/card_args.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/net/ops.hpp"
@@ -50,7 +50,7 @@ int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) 
     return 0;
   }
   if (!read_dest_ids(text, out)) {
-    log_error(
+    base::log_error(
         "%s: bad value '%s' for argument 'peers': allowed are destIDs up to %u and ranges of "
         "them, as in 0x100:0x200-0x20f",
         name, text.c_str(), kNetDestIds - 1);
@@ -66,8 +66,8 @@ int read_number_arg(const char* name, std::string* args, const char* key, uint64
   if (!take_arg(args, key, &text) || read_number(text, 0, last, value)) {
     return 0;
   }
-  log_error("%s: bad value '%s' for argument '%s': allowed is 0 to %" PRIu64, name, text.c_str(),
-            key, last);
+  base::log_error("%s: bad value '%s' for argument '%s': allowed is 0 to %" PRIu64, name,
+                  text.c_str(), key, last);
   return -EINVAL;
 }
 
@@ -99,8 +99,8 @@ int probe_in_primary(rte_vdev_device* vdev, const char* name) {
   }
   rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetShared));
   if (dev == nullptr) {
-    log_error("%s: no room for a port: another one has this name, or there are %d already", name,
-              RTE_MAX_ETHPORTS);
+    base::log_error("%s: no room for a port: another one has this name, or there are %d already",
+                    name, RTE_MAX_ETHPORTS);
     return -ENOMEM;
   }
   if (const int rc = port->attach(dev); rc != 0) {
@@ -117,12 +117,12 @@ int probe_in_primary(rte_vdev_device* vdev, const char* name) {
 int probe_in_secondary(rte_vdev_device* vdev, const char* name) {
   rte_eth_dev* const dev = rte_eth_dev_attach_secondary(name);
   if (dev == nullptr) {
-    log_error("%s: the primary process has no such port: give it --vdev=%s", name, name);
+    base::log_error("%s: the primary process has no such port: give it --vdev=%s", name, name);
     return -ENODEV;
   }
   const bool polls = shared_of(dev).others_poll;
   if (!polls) {
-    log_info(
+    base::log_info(
         "%s: only the primary process can poll this port, since it steps the emulated card: give "
         "the primary stepping=thread",
         name);

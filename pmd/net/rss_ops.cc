@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/net/ops.hpp"
 
 namespace rio::pmd {
@@ -11,8 +11,8 @@ namespace {
 int hash_update(rte_eth_dev* dev, rte_eth_rss_conf* conf) {
   Rss& rss = shared_of(dev).rss_conf;
   if (conf->rss_key != nullptr && conf->rss_key_len != 0 && conf->rss_key_len != Rss::kKeyBytes) {
-    log_error("%s: an RSS key has %u bytes, not %u", dev->data->name, Rss::kKeyBytes,
-              conf->rss_key_len);
+    base::log_error("%s: an RSS key has %u bytes, not %u", dev->data->name, Rss::kKeyBytes,
+                    conf->rss_key_len);
     return -EINVAL;
   }
   if (conf->rss_key != nullptr && conf->rss_key_len != 0) {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/net/port.hpp"
 
 namespace rio::pmd {
@@ -23,7 +23,7 @@ constexpr uint32_t kStopTimeoutMs = 2000;
 
 void NetPort::watch() {
   if (rte_eal_alarm_set(kPeriodUs, &NetPort::on_alarm, this) != 0) {
-    log_warning(
+    base::log_warning(
         "%s: EAL gives no alarm: changes of the link, peers that come back and resets of the card "
         "go unnoticed",
         name_.c_str());
@@ -54,14 +54,15 @@ void NetPort::look() {
   if (!link_down_ && is_dead()) {
     const bool first = !std::exchange(recovering_, true);
     if (first) {
-      log_warning("%s: the card was reset, or stopped a ring: the port is opened again",
-                  name_.c_str());
+      base::log_warning("%s: the card was reset, or stopped a ring: the port is opened again",
+                        name_.c_str());
     }
     // A card that does not come back is not asked all the time: each try may take a while.
     const bool now = first || ++looks_ % kLooksBetweenCalls == 0;
     if (now && card_->reset() != 0 && !std::exchange(failed_, true)) {
-      log_error("%s: the card does not come back: it is tried again until the port is stopped",
-                name_.c_str());
+      base::log_error(
+          "%s: the card does not come back: it is tried again until the port is stopped",
+          name_.c_str());
       rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
     }
   }
@@ -87,7 +88,7 @@ void NetPort::give_up(NetTx& queue) {
   }
   // A ring that does not work any more is found at the next look.
   if (queue.give_up(kStopTimeoutMs) == 0) {
-    log_warning(
+    base::log_warning(
         "%s: a peer took nothing for %u ms: what was under way was dropped; poll its port, or have "
         "the card give up sooner with retry_limit=",
         name_.c_str(), static_cast<uint32_t>(kStuckLooks * kPeriodUs / 1000));
@@ -171,8 +172,8 @@ int NetPort::hold() {
     return 0;
   }
   if (!take_away()) {
-    log_error("%s: a thread has been in a burst for %u ms: end it, and try again", name_.c_str(),
-              kInsideTimeoutMs);
+    base::log_error("%s: a thread has been in a burst for %u ms: end it, and try again",
+                    name_.c_str(), kInsideTimeoutMs);
     return -EBUSY;
   }
   held_ = true;
@@ -220,7 +221,7 @@ int NetPort::after_reset() {
   invite();
   if (std::exchange(recovering_, false)) {
     rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);
-    log_warning("%s: the port works again", name_.c_str());
+    base::log_warning("%s: the port works again", name_.c_str());
   }
   return 0;
 }

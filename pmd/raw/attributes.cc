@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
@@ -59,8 +59,9 @@ int get_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t* v
   }
   const int fd = device.irq(qp).fd();
   if (fd < 0) {
-    log_error("%s: queue pair %u has no interrupts: set irq_rings of its rte_raw_rio_queue_conf",
-              device.name().c_str(), qp);
+    base::log_error(
+        "%s: queue pair %u has no interrupts: set irq_rings of its rte_raw_rio_queue_conf",
+        device.name().c_str(), qp);
     return -ENOTSUP;
   }
   *value = static_cast<uint64_t>(fd);
@@ -125,7 +126,7 @@ int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
     rc = split_qp(name, &number, &rest) ? get_of_qp(device, number, rest, value)
                                         : get_of_card(device, name, value);
     if (rc == -ENOENT) {
-      log_error(
+      base::log_error(
           "%s: no attribute '%s': there are queue_pairs, link_up, gone, heartbeat, "
           "fault_seed, fault_rate_ppm, qpN.dest_id, qpN.owner_pid, qpN.last_reject, "
           "qpN.irq_fd, reg.0xOFFSET",
@@ -162,7 +163,7 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
       return device.eal_card().set_faults(device.eal_card().args().emu.fault_seed,
                                           static_cast<double>(value) / kPpm);
     }
-    log_error(
+    base::log_error(
         "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "
         "qpN.dest_id, qpN.arm, reg.0xOFFSET",
         device.name().c_str(), name);

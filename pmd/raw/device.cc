@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 

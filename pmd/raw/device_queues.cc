@@ -1,6 +1,6 @@
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
@@ -27,15 +27,15 @@ int RawDevice::check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf) {
                                                     {"event_log2", conf.event_log2}};
   for (const auto& [key, log2] : sizes) {
     if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
-      log_error("%s: queue pair %u: %s is %u; this card takes %u to %u", name_.c_str(), qp, key,
-                log2, caps.ring_log2_min, caps.ring_log2_max);
+      base::log_error("%s: queue pair %u: %s is %u; this card takes %u to %u", name_.c_str(), qp,
+                      key, log2, caps.ring_log2_min, caps.ring_log2_max);
       return -EINVAL;
     }
   }
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
     if (conf.dedicated[i].open != 0 && conf.dedicated[i].mbox >= regs::kMultiMailboxes) {
-      log_error("%s: queue pair %u: dedicated queue %u has mailbox %u; 0 to %u are possible",
-                name_.c_str(), qp, i, conf.dedicated[i].mbox, regs::kMultiMailboxes - 1);
+      base::log_error("%s: queue pair %u: dedicated queue %u has mailbox %u; 0 to %u are possible",
+                      name_.c_str(), qp, i, conf.dedicated[i].mbox, regs::kMultiMailboxes - 1);
       return -EINVAL;
     }
   }
@@ -47,7 +47,7 @@ int RawDevice::setup_queue(uint32_t qp, const rte_raw_rio_queue_conf* conf) {
     return -ENODEV;
   }
   if (started_ && qp < queue_pairs()) {
-    log_error("%s: stop the device before setting up queue pair %u", name_.c_str(), qp);
+    base::log_error("%s: stop the device before setting up queue pair %u", name_.c_str(), qp);
     return -EBUSY;
   }
   const rte_raw_rio_queue_conf wanted = conf != nullptr ? *conf : default_conf();
@@ -66,7 +66,7 @@ int RawDevice::release_queue(uint32_t qp) {
     return -EINVAL;
   }
   if (started_ && queues_[qp].pair != nullptr) {
-    log_error("%s: stop the device before releasing queue pair %u", name_.c_str(), qp);
+    base::log_error("%s: stop the device before releasing queue pair %u", name_.c_str(), qp);
     return -EBUSY;
   }
   card_->release(qp, *this);
@@ -122,7 +122,7 @@ int RawDevice::start() {
       continue;
     }
     if (const int rc = open_queue(qp); rc != 0) {
-      log_error("%s: queue pair %u does not start (%d)", name_.c_str(), qp, rc);
+      base::log_error("%s: queue pair %u does not start (%d)", name_.c_str(), qp, rc);
       stop();
       return rc;
     }

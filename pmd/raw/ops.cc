@@ -2,15 +2,15 @@
 
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 namespace {
 
 bool right_size(const RawDevice& device, const char* what, size_t given, size_t wanted) {
   if (given != wanted) {
-    log_error("%s: %s has %zu bytes, not %zu: compile with this driver's rte_raw_rio.h",
-              device.name().c_str(), what, given, wanted);
+    base::log_error("%s: %s has %zu bytes, not %zu: compile with this driver's rte_raw_rio.h",
+                    device.name().c_str(), what, given, wanted);
   }
   return given == wanted;
 }

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
@@ -16,8 +16,8 @@ int register_device(rte_device* parent, const char* driver_name, int numa_node,
   // No private memory from rawdev: it would be freed by rte_free, and the object is C++.
   rte_rawdev* const raw = rte_rawdev_pmd_allocate(device->name().c_str(), 0, numa_node);
   if (raw == nullptr) {
-    log_error("%s: no room for a raw device of this name (at most %d devices)",
-              device->name().c_str(), RTE_RAWDEV_MAX_DEVS);
+    base::log_error("%s: no room for a raw device of this name (at most %d devices)",
+                    device->name().c_str(), RTE_RAWDEV_MAX_DEVS);
     return -ENOMEM;
   }
   raw->device = parent;
@@ -35,8 +35,8 @@ int unregister_device(const char* name) {
   }
   if (const RawDevice* const device = find_device(raw->dev_id);
       device != nullptr && device->holders > 0) {
-    log_error("%s: cannot be unplugged: the program (process %d) uses it; end it first", name,
-              static_cast<int>(getpid()));
+    base::log_error("%s: cannot be unplugged: the program (process %d) uses it; end it first", name,
+                    static_cast<int>(getpid()));
     return -EBUSY;
   }
   if (raw->started != 0) {

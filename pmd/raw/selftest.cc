@@ -1,4 +1,4 @@
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/raw/ops.hpp"
 #include "pmd/raw/selftest_run.hpp"
 
@@ -18,8 +18,8 @@ int open_end(RawDevice& device, SelftestEnd* end) {
     }
   }
   if (rc != 0) {
-    log_error("%s: selftest: no queue pair is free: release one, or have more (qps=N)",
-              device.name().c_str());
+    base::log_error("%s: selftest: no queue pair is free: release one, or have more (qps=N)",
+                    device.name().c_str());
     return rc;
   }
   end->device = &device;
@@ -87,7 +87,7 @@ int test_device(RawDevice& device) {
   }
   RawDevice* const peer = device.peer();
   if (peer == nullptr || peer->card() == nullptr) {
-    log_error(
+    base::log_error(
         "%s: selftest: nothing is at the other end of wire '%s': give another device "
         "wire=%s, or use wire=loop",
         device.name().c_str(), device.wire().c_str(), device.wire().c_str());
@@ -95,7 +95,7 @@ int test_device(RawDevice& device) {
   }
   for (RawDevice* const end : {&device, peer}) {
     if (!end->eal_card().wait_link(kLinkTimeoutMs)) {
-      log_error("%s: selftest: the link is down", end->name().c_str());
+      base::log_error("%s: selftest: the link is down", end->name().c_str());
       return -ENOLINK;
     }
   }
@@ -112,7 +112,7 @@ int test_device(RawDevice& device) {
   }
   close_end(ends[0]);
   close_end(ends[1]);
-  log_info("%s: selftest %s", device.name().c_str(), rc == 0 ? "passed" : "failed");
+  base::log_info("%s: selftest %s", device.name().c_str(), rc == 0 ? "passed" : "failed");
   return rc;
 }
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::pmd {
@@ -58,7 +58,7 @@ int SelftestRun::post_buffers(SelftestEnd& end) {
   for (uint32_t i = 0; i < Pages::kSharedCount; ++i) {
     const RxBuffer buffer{.iova = page_iova(end, Pages::kShared + i), .cookie = Pages::kShared + i};
     if (end.pair->shared().post(&buffer, 1) != 1) {
-      log_error("%s: selftest: the shared queue takes no buffer", end.device->name().c_str());
+      base::log_error("%s: selftest: the shared queue takes no buffer", end.device->name().c_str());
       return -EIO;
     }
   }
@@ -81,8 +81,8 @@ int SelftestRun::wait(const char* what, const std::function<int()>& poll) {
       }
     }
     if (turn % 256 == 255 && std::chrono::steady_clock::now() > end) {
-      log_error("%s: selftest: %s to %s: nothing moves", from_.device->name().c_str(), what,
-                to_.device->name().c_str());
+      base::log_error("%s: selftest: %s to %s: nothing moves", from_.device->name().c_str(), what,
+                      to_.device->name().c_str());
       return -ETIMEDOUT;
     }
   }
@@ -94,11 +94,12 @@ int SelftestRun::reap_tx(uint32_t count) {
     const uint16_t n = from_.pair->tx().reap(sent, Pages::kTxCount);
     for (uint16_t i = 0; i < n; ++i) {
       if (sent[i].status == Status::kResponseTimeout && ++in_doubt_ <= kMostInDoubt) {
-        log_warning("%s: selftest: the response to message %llu came late or never",
-                    from_.device->name().c_str(), static_cast<unsigned long long>(sent[i].cookie));
+        base::log_warning("%s: selftest: the response to message %llu came late or never",
+                          from_.device->name().c_str(),
+                          static_cast<unsigned long long>(sent[i].cookie));
       } else if (sent[i].status != Status::kOk) {
-        log_error("%s: selftest: message %llu ended with '%s'", from_.device->name().c_str(),
-                  static_cast<unsigned long long>(sent[i].cookie), name(sent[i].status));
+        base::log_error("%s: selftest: message %llu ended with '%s'", from_.device->name().c_str(),
+                        static_cast<unsigned long long>(sent[i].cookie), name(sent[i].status));
         return -EIO;
       }
     }
@@ -111,8 +112,9 @@ int SelftestRun::check(const RxMessage& message, const TxMessage* sent, uint32_t
   const char* const who = to_.device->name().c_str();
   if (message.status != Status::kOk || message.source != from_.dest_id ||
       message.dest_id != to_.dest_id) {
-    log_error("%s: selftest: message from %#x to %#x came with '%s'; expected from %#x to %#x", who,
-              message.source, message.dest_id, name(message.status), from_.dest_id, to_.dest_id);
+    base::log_error(
+        "%s: selftest: message from %#x to %#x came with '%s'; expected from %#x to %#x", who,
+        message.source, message.dest_id, name(message.status), from_.dest_id, to_.dest_id);
     return -EIO;
   }
   for (uint32_t i = 0; i < count; ++i) {
@@ -123,21 +125,22 @@ int SelftestRun::check(const RxMessage& message, const TxMessage* sent, uint32_t
     const auto* bytes = page_va(to_, static_cast<uint32_t>(message.cookie));
     const uint32_t wrong = first_wrong(bytes, len, padded8(len));
     if (wrong != padded8(len)) {
-      log_error("%s: selftest: byte %u of a message of %u is %02x", who, wrong, len, bytes[wrong]);
+      base::log_error("%s: selftest: byte %u of a message of %u is %02x", who, wrong, len,
+                      bytes[wrong]);
       return -EIO;
     }
     return 0;
   }
-  log_error("%s: selftest: a message of %u bytes in mailbox %u that nobody sent", who,
-            message.length_bytes, message.mbox);
+  base::log_error("%s: selftest: a message of %u bytes in mailbox %u that nobody sent", who,
+                  message.length_bytes, message.mbox);
   return -EIO;
 }
 
 /// Messages of different padded lengths, since letters may overtake each other.
 int SelftestRun::exchange(const TxMessage* messages, uint32_t count) {
   if (from_.pair->tx().burst(messages, static_cast<uint16_t>(count)) != count) {
-    log_error("%s: selftest: message of %u bytes not taken: %s", from_.device->name().c_str(),
-              messages[0].length_bytes, name(from_.pair->tx().last_reject()));
+    base::log_error("%s: selftest: message of %u bytes not taken: %s", from_.device->name().c_str(),
+                    messages[0].length_bytes, name(from_.pair->tx().last_reject()));
     return -EIO;
   }
   const int rc = wait("messages", [&, done = uint32_t{0}]() mutable {
@@ -209,7 +212,7 @@ int SelftestRun::doorbells() {
                             .mbox = 0,
                             .flags = TxFlags::kDoorbell};
     if (from_.pair->tx().burst(&message, 1) != 1) {
-      log_error("%s: selftest: doorbell not taken", from_.device->name().c_str());
+      base::log_error("%s: selftest: doorbell not taken", from_.device->name().c_str());
       return -EIO;
     }
     const int rc = wait("doorbell", [&] {
@@ -218,8 +221,8 @@ int SelftestRun::doorbells() {
         return -EAGAIN;
       }
       if (event.info != info || event.source != from_.dest_id) {
-        log_error("%s: selftest: doorbell %04x from %#x, expected %04x from %#x",
-                  to_.device->name().c_str(), event.info, event.source, info, from_.dest_id);
+        base::log_error("%s: selftest: doorbell %04x from %#x, expected %04x from %#x",
+                        to_.device->name().c_str(), event.info, event.source, info, from_.dest_id);
         return -EIO;
       }
       return 0;
@@ -251,7 +254,8 @@ int SelftestRun::dedicated_queue(uint32_t i) {
                             .mbox = mbox,
                             .flags = 0};
     if (queue->post(&entry, 1) != 1 || from_.pair->tx().burst(&message, 1) != 1) {
-      log_error("%s: selftest: dedicated queue %u takes no entry", to_.device->name().c_str(), i);
+      base::log_error("%s: selftest: dedicated queue %u takes no entry", to_.device->name().c_str(),
+                      i);
       rc = -EIO;
       break;
     }
@@ -263,8 +267,8 @@ int SelftestRun::dedicated_queue(uint32_t i) {
       const bool good = done.status == Status::kOk && done.bytes == len && done.cookie == k &&
                         first_wrong(page_va(to_, Pages::kDirect + k), len, len) == len;
       if (!good) {
-        log_error("%s: selftest: dedicated entry of %u bytes: '%s', %u bytes",
-                  to_.device->name().c_str(), len, name(done.status), done.bytes);
+        base::log_error("%s: selftest: dedicated entry of %u bytes: '%s', %u bytes",
+                        to_.device->name().c_str(), len, name(done.status), done.bytes);
       }
       return good ? 0 : -EIO;
     });
@@ -292,8 +296,8 @@ int SelftestRun::remote(regs::DmaOp op, uint64_t rio_addr, uint64_t iova) {
                            .op = op,
                            .prio = 0};
   if (from_.pair->dma().post(&request, 1) != 1) {
-    log_error("%s: selftest: DMA request not taken: %s", from_.device->name().c_str(),
-              name(from_.pair->dma().last_reject()));
+    base::log_error("%s: selftest: DMA request not taken: %s", from_.device->name().c_str(),
+                    name(from_.pair->dma().last_reject()));
     return -EIO;
   }
   const int rc = wait("remote memory", [&] {
@@ -305,8 +309,8 @@ int SelftestRun::remote(regs::DmaOp op, uint64_t rio_addr, uint64_t iova) {
       return kAgainFromTheStart;
     }
     if (done.status != Status::kOk) {
-      log_error("%s: selftest: DMA request ended with '%s'", from_.device->name().c_str(),
-                name(done.status));
+      base::log_error("%s: selftest: DMA request ended with '%s'", from_.device->name().c_str(),
+                      name(done.status));
     }
     return done.status == Status::kOk ? 0 : -EIO;
   });
@@ -334,8 +338,8 @@ int SelftestRun::remote_memory() {
   const bool good =
       rc != 0 || first_wrong(page_va(from_, Pages::kDirect + 3), kPage, kPage) == kPage;
   if (!good) {
-    log_error("%s: selftest: NREAD brought other bytes than NWRITE_R wrote",
-              from_.device->name().c_str());
+    base::log_error("%s: selftest: NREAD brought other bytes than NWRITE_R wrote",
+                    from_.device->name().c_str());
   }
   const int closed = to_.pair->windows().close(index);
   return rc != 0 ? rc : good ? closed : -EIO;

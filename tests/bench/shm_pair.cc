@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "tests/bench/pin.hpp"
 
 namespace rio::bench {

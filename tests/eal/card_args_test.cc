@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/card/card_args.hpp"
 #include "pmd/card/shared_card.hpp"
 
@@ -16,15 +16,15 @@ namespace {
 
 std::string logged;
 
-void keep(LogLevel /*level*/, const char* line) noexcept {
+void keep(base::LogLevel /*level*/, const char* line) noexcept {
   logged.append(line).append("\n");
 }
 
 int parse(const char* text, CardArgs* args, bool emulated = true) {
   logged.clear();
-  set_log_sink(keep);
+  base::set_log_sink(keep);
   const int rc = parse_devargs("raw_rio7", text, emulated, args);
-  set_log_sink(nullptr);
+  base::set_log_sink(nullptr);
   return rc;
 }
 
@@ -109,9 +109,9 @@ TEST(CardDevargs, KnowsTheKeysOfTheDevice) {
   CardArgs args;
   const auto refused = [&](const char* text) {
     logged.clear();
-    set_log_sink(keep);
+    base::set_log_sink(keep);
     EXPECT_EQ(parse_devargs("raw_rio7", text, true, &args, kOwn), -EINVAL) << text;
-    set_log_sink(nullptr);
+    base::set_log_sink(nullptr);
     return logged;
   };
   EXPECT_NE(refused("wire=w,qp=1").find("argument 'qp' is given twice"), std::string::npos);

@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "fpga/sim/card_spec.hpp"
+#include "fpga/cardsim/card_spec.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool kQuiet = (stderr = std::fopen("/dev/null", "we")) != nullptr;  // complaints
   static_cast<void>(kQuiet);
-  rio::sim::CardSpec spec;
-  if (rio::sim::parse_card_spec({reinterpret_cast<const char*>(data), size}, &spec) != 0) {
+  rio::cardsim::CardSpec spec;
+  if (rio::cardsim::parse_card_spec({reinterpret_cast<const char*>(data), size}, &spec) != 0) {
     return 0;
   }
   const rio::model::Config& model = spec.model;

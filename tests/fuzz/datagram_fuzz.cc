@@ -6,12 +6,12 @@
 #include <cstring>
 #include <vector>
 
-#include "fpga/sim/udp/congestion.hpp"
-#include "fpga/sim/udp/datagram.hpp"
-#include "fpga/sim/udp/receiver.hpp"
-#include "fpga/sim/udp/sender.hpp"
+#include "fpga/wire/udp/congestion.hpp"
+#include "fpga/wire/udp/datagram.hpp"
+#include "fpga/wire/udp/receiver.hpp"
+#include "fpga/wire/udp/sender.hpp"
 
-using namespace rio::sim::udp;
+using namespace rio::wire::udp;
 
 namespace {
 

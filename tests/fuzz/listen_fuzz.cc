@@ -10,17 +10,17 @@
 #include <cstring>
 #include <string>
 
-#include "fpga/sim/listen.hpp"
-#include "fpga/sim/unix_socket.hpp"
+#include "base/unix_socket.hpp"
+#include "fpga/cardsim/listen.hpp"
 
-using namespace rio::sim;
+using namespace rio::cardsim;
 
 namespace {
 
 constexpr uint64_t kMemoryBytes = 0x4000;
 
-[[nodiscard]] Fd memfd_of(int seals) {
-  Fd fd(memfd_create("fuzz", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+[[nodiscard]] base::Fd memfd_of(int seals) {
+  base::Fd fd(memfd_create("fuzz", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   if (!fd.valid() || ftruncate(fd.get(), kMemoryBytes) != 0 ||
       (seals != 0 && fcntl(fd.get(), F_ADD_SEALS, seals) != 0)) {
     std::abort();
@@ -48,20 +48,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool kQuiet = (stderr = std::fopen("/dev/null", "we")) != nullptr;  // complaints
   static_cast<void>(kQuiet);
   static const std::string kPath = "/tmp/rio-listen-fuzz." + std::to_string(getpid());
-  static const Fd kSealed = memfd_of(F_SEAL_SHRINK);
-  static const Fd kOpen = memfd_of(0);
+  static const base::Fd kSealed = memfd_of(F_SEAL_SHRINK);
+  static const base::Fd kOpen = memfd_of(0);
   CardSpec spec;
   spec.kind = Kind::kListen;
   spec.socket = spec.name = kPath;
   Listen listen(spec);
-  Fd client;
-  if (listen.open() != 0 || connect_to(kPath, SOCK_SEQPACKET, &client) != 0) {
+  base::Fd client;
+  if (listen.open() != 0 || base::connect_to(kPath, SOCK_SEQPACKET, &client) != 0) {
     std::abort();
   }
   listen.serve();
   const protocol::Request hello;
   if (size > 0 && (data[0] & 0x80) == 0 &&
-      send_with_fds(client, std::as_bytes(std::span(&hello, 1)), {}) != 0) {
+      base::send_with_fds(client, std::as_bytes(std::span(&hello, 1)), {}) != 0) {
     std::abort();
   }
   while (size >= 2 && listen.peer() != Attachment::Peer::kGone) {
@@ -83,12 +83,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       std::memcpy(bytes, &request, sizeof request);
     }
-    static_cast<void>(send_with_fds(client, std::span(bytes, (data[0] & 8) == 0 ? 32 : len), fds));
+    static_cast<void>(
+        base::send_with_fds(client, std::span(bytes, (data[0] & 8) == 0 ? 32 : len), fds));
     listen.serve();
     touch(listen, request.iova);
     protocol::Reply reply;
-    std::vector<Fd> got;
-    while (receive_with_fds(client, std::as_writable_bytes(std::span(&reply, 1)), &got) > 0) {
+    std::vector<base::Fd> got;
+    while (base::receive_with_fds(client, std::as_writable_bytes(std::span(&reply, 1)), &got) > 0) {
     }
     data += 2 + len;
     size -= 2 + len;

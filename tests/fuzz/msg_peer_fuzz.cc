@@ -11,11 +11,11 @@
 #include <memory>
 #include <vector>
 
+#include "base/log.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/tag/endpoint.hpp"
-#include "pmd/bus/log.hpp"
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 
 using namespace rio;
 
@@ -272,7 +272,7 @@ class World {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  pmd::set_log_sink([](pmd::LogLevel, const char*) noexcept {});
+  base::set_log_sink([](base::LogLevel, const char*) noexcept {});
   return 0;
 }
 

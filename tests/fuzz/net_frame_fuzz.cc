@@ -16,7 +16,7 @@
 #include <mutex>
 #include <vector>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/net/bundle.hpp"
 
@@ -349,7 +349,7 @@ class World {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  pmd::set_log_sink([](pmd::LogLevel, const char*) noexcept {});
+  base::set_log_sink([](base::LogLevel, const char*) noexcept {});
   const char* args[] = {"fuzz",        "--no-huge",      "-m",
                         "128",         "--no-pci",       "--iova-mode=va",
                         "--no-shconf", "--no-telemetry", "--log-level=error"};

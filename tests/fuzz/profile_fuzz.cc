@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/log.hpp"
 #include "lib/msg/profile.hpp"
-#include "pmd/bus/log.hpp"
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  rio::pmd::set_log_sink([](rio::pmd::LogLevel, const char*) noexcept {});
+  rio::base::set_log_sink([](rio::base::LogLevel, const char*) noexcept {});
   return 0;
 }
 

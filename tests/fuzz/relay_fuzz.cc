@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "fpga/model/ring_box.hpp"
-#include "fpga/sim/relay/packet.hpp"
-#include "fpga/sim/relay/traffic.hpp"
+#include "fpga/wire/relay/packet.hpp"
+#include "fpga/wire/relay/traffic.hpp"
 
 using namespace rio;
-using namespace rio::sim::relay;
+using namespace rio::wire::relay;
 using model::InFrame;
 using model::RingBox;
 

@@ -6,13 +6,13 @@
 #include <string_view>
 #include <utility>
 
-#include "fpga/sim/fabric/topology.hpp"
+#include "fpga/wire/switched/topology.hpp"
 
 namespace {
 
-bool sound(const rio::sim::Topology& topology) {
+bool sound(const rio::wire::switched::Topology& topology) {
   std::set<std::string> names;
-  for (const rio::sim::DeviceSpec& device : topology.devices) {
+  for (const rio::wire::switched::DeviceSpec& device : topology.devices) {
     if (!names.insert(device.name).second || device.ports < 1 || device.ports > 255 ||
         device.route_entries < 256 || device.route_entries > 65536 || device.locked_by > 0xFFFF) {
       return false;
@@ -24,8 +24,8 @@ bool sound(const rio::sim::Topology& topology) {
     }
   }
   std::set<std::pair<size_t, uint32_t>> linked;
-  for (const rio::sim::LinkSpec& link : topology.links) {
-    for (const rio::sim::PortName& end : link.ends) {
+  for (const rio::wire::switched::LinkSpec& link : topology.links) {
+    for (const rio::wire::switched::PortName& end : link.ends) {
       if (end.device >= topology.devices.size() || end.port >= topology.devices[end.device].ports ||
           !linked.emplace(end.device, end.port).second) {
         return false;
@@ -38,10 +38,10 @@ bool sound(const rio::sim::Topology& topology) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  rio::sim::Topology topology;
+  rio::wire::switched::Topology topology;
   std::string error;
   const std::string_view json(reinterpret_cast<const char*>(data), size);
-  if (rio::sim::parse_topology(json, &topology, &error) != 0) {
+  if (rio::wire::switched::parse_topology(json, &topology, &error) != 0) {
     if (error.empty()) {
       std::abort();
     }

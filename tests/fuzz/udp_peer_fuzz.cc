@@ -7,12 +7,12 @@
 #include <cstring>
 #include <vector>
 
-#include "fpga/sim/udp/doubt.hpp"
-#include "fpga/sim/udp/greeting.hpp"
-#include "fpga/sim/udp/lanes.hpp"
-#include "fpga/sim/udp/session.hpp"
+#include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/lanes.hpp"
+#include "fpga/wire/udp/session.hpp"
 
-using namespace rio::sim::udp;
+using namespace rio::wire::udp;
 using rio::model::InFrame;
 
 namespace {

@@ -55,7 +55,7 @@ def arguments():
 def main():
     args = arguments()
     programs = [os.path.join(BUILD, name) for name in PROGRAMS]
-    cardsim = os.path.join(BUILD, "fpga/sim/rio-cardsim")
+    cardsim = os.path.join(BUILD, "fpga/cardsim/rio-cardsim")
     for program in programs + [cardsim]:
         if not os.path.exists(program):
             sys.exit(f"by_hand.py: error: no {program}: scripts/build")

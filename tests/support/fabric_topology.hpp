@@ -7,21 +7,21 @@
 #include <memory>
 #include <string>
 
-#include "fpga/sim/fabric/fabric.hpp"
+#include "fpga/wire/switched/fabric.hpp"
 
 namespace rio::test {
 
 /// A topology from JSON that must be right.
-inline sim::Topology topology(const std::string& json) {
-  sim::Topology made;
+inline wire::switched::Topology topology(const std::string& json) {
+  wire::switched::Topology made;
   std::string error;
-  EXPECT_EQ(sim::parse_topology(json, &made, &error), 0) << error;
+  EXPECT_EQ(wire::switched::parse_topology(json, &made, &error), 0) << error;
   return made;
 }
 
-inline std::shared_ptr<sim::Fabric> fabric(const std::string& json) {
-  std::shared_ptr<sim::Fabric> made;
-  EXPECT_EQ(sim::Fabric::create(topology(json), nullptr, &made), 0);
+inline std::shared_ptr<wire::switched::Fabric> fabric(const std::string& json) {
+  std::shared_ptr<wire::switched::Fabric> made;
+  EXPECT_EQ(wire::switched::Fabric::create(topology(json), nullptr, &made), 0);
   return made;
 }
 

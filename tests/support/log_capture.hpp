@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::test {
 
@@ -14,9 +14,9 @@ class LogCapture {
  public:
   LogCapture() {
     lines().clear();
-    pmd::set_log_sink([](pmd::LogLevel, const char* line) noexcept { lines().push_back(line); });
+    base::set_log_sink([](base::LogLevel, const char* line) noexcept { lines().push_back(line); });
   }
-  ~LogCapture() { pmd::set_log_sink(nullptr); }
+  ~LogCapture() { base::set_log_sink(nullptr); }
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 

@@ -3,9 +3,9 @@
 // dedicated rings are obeyed; what is not plain, or would be refused, goes through the wire.
 #include <algorithm>
 
+#include "base/tsan.hpp"
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/tx_engine.hpp"
-#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace {
@@ -131,11 +131,11 @@ uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
     store32(cpl + 12, shared.head + k);
     store64(cpl + 16, (to.arrivals + k) | cpl_time);
     // release: payload and completion before the last word; pairs with dma_load_last_word.
-    tsan_release(cpl + 28);
+    base::tsan_release(cpl + 28);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), cpl_last, __ATOMIC_RELEASE);
     store32(done, static_cast<uint32_t>(cookie_length));
     store32(done + 4, ring.head + k);
-    tsan_release(done + 12);
+    base::tsan_release(done + 12);
     __atomic_store_n(reinterpret_cast<uint64_t*>(done + 8), done_last,
                      __ATOMIC_RELEASE);  // as above
     desc += sizeof(regs::TxDesc);

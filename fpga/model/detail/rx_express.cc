@@ -2,10 +2,10 @@
 // shared queue. What is not plain goes the long way in rx_engine.cc; both keep the same state.
 #include <algorithm>
 
+#include "base/tsan.hpp"
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
 #include "fpga/model/detail/rx_single.hpp"
-#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 
@@ -82,7 +82,7 @@ uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, 
   uint32_t head = ring.head;
   for (; at <= last_at && head != until; ++head) {
     const uint64_t word = load_frame_word(at, tag);  // first: the rest is there only if this is
-    if constexpr (kThreadSanitizer) {
+    if constexpr (base::kThreadSanitizer) {
       if (word == 0) {
         break;
       }

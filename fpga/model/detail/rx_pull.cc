@@ -2,9 +2,9 @@
 // memory, as many at a time as there are.
 #include <algorithm>
 
+#include "base/tsan.hpp"
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
-#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace {
@@ -286,7 +286,7 @@ void RxEngine::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, 
   for (; begin < end; ++begin, out += sizeof(regs::EntryCpl)) {
     store64(out, pull.cookies[begin] | static_cast<uint64_t>(pull.index + begin) << 32);
     // release: payload and completion before the last word; pairs with dma_load_last_word.
-    tsan_release(out + 12);
+    base::tsan_release(out + 12);
     __atomic_store_n(reinterpret_cast<uint64_t*>(out + 8), last_words, __ATOMIC_RELEASE);
   }
 }

@@ -4,9 +4,9 @@
 /// rx_engine.cc what is not plain. All keep the same state.
 #pragma once
 
+#include "base/tsan.hpp"
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/rx_engine.hpp"
-#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace plain {
@@ -35,7 +35,7 @@ struct Completion {
     store32(cpl + 12, index);
     store64(cpl + 16, arrival | time);
     // release: payload and completion before the last word; pairs with dma_load_last_word.
-    tsan_release(cpl + 28);
+    base::tsan_release(cpl + 28);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
   }
 };

@@ -2,10 +2,10 @@
 // long way in tx_engine.cc; both keep the same state.
 #include <algorithm>
 
+#include "base/tsan.hpp"
 #include "fpga/model/detail/copy.hpp"
 #include "fpga/model/detail/tx_engine.hpp"
 #include "fpga/model/detail/tx_single.hpp"
-#include "fpga/model/tsan.hpp"
 
 namespace rio::model {
 namespace {
@@ -159,7 +159,7 @@ void TxEngine::on_acks(const InFrame& frame) {
     uint8_t* cpl = completions + (cidx & cmask) * sizeof(regs::TxCpl);
     store64(cpl, msg.desc.cookie | static_cast<uint64_t>(msg.index) << 32);
     // release: the completion before its last word; pairs with dma_load_last_word.
-    tsan_release(cpl + 12);
+    base::tsan_release(cpl + 12);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
     if ((++cidx & cmask) == 0) [[unlikely]] {
       last_word ^= 1ull << 63;  // the phase of the next lap

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 
@@ -49,7 +49,7 @@ int EalMemory::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
 
 int EalMemory::map_at(void* va, uint64_t iova, size_t len_bytes) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    log_error(
+    base::log_error(
         "%p is memory of this process alone, and the emulated card is in the primary: use memory "
         "of EAL (rte_malloc, mempool)",
         va);

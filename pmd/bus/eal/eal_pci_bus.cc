@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -63,13 +63,14 @@ int EalPciBus::create(rte_pci_device* device, unsigned bar_index, std::string ta
   }
   const rte_mem_resource& bar = device->mem_resource[bar_index];
   if (bar.addr == nullptr) {
-    log_error("%s: BAR%u is not mapped: bind the card to vfio-pci (dpdk-devbind.py -b vfio-pci %s)",
-              device->name, bar_index, device->name);
+    base::log_error(
+        "%s: BAR%u is not mapped: bind the card to vfio-pci (dpdk-devbind.py -b vfio-pci %s)",
+        device->name, bar_index, device->name);
     return -ENODEV;
   }
   if (bar.len < 2 * regs::kQpStrideBytes) {
-    log_error("%s: BAR%u has %llu bytes; a card with one queue pair has %u", device->name,
-              bar_index, static_cast<unsigned long long>(bar.len), 2 * regs::kQpStrideBytes);
+    base::log_error("%s: BAR%u has %llu bytes; a card with one queue pair has %u", device->name,
+                    bar_index, static_cast<unsigned long long>(bar.len), 2 * regs::kQpStrideBytes);
     return -EINVAL;
   }
   out->reset(new EalPciBus(device, bar_index, std::move(tag)));
@@ -117,15 +118,16 @@ int EalPciBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     return 0;
   }
   if (device_->kdrv != RTE_PCI_KDRV_VFIO || rte_eal_iova_mode() != RTE_IOVA_VA) {
-    log_error("%s: cannot reach %p: only VFIO with --iova-mode=va maps memory that is not EAL's",
-              name_.c_str(), va);
+    base::log_error(
+        "%s: cannot reach %p: only VFIO with --iova-mode=va maps memory that is not EAL's",
+        name_.c_str(), va);
     return -ENOTSUP;
   }
   const auto iova = reinterpret_cast<uint64_t>(va);
   if (rte_dev_dma_map(&device_->device, va, iova, len_bytes) != 0) {
     const int error = rte_errno;
-    log_error("%s: VFIO cannot map %p, %zu bytes: %s (raise ulimit -l?)", name_.c_str(), va,
-              len_bytes, rte_strerror(error));
+    base::log_error("%s: VFIO cannot map %p, %zu bytes: %s (raise ulimit -l?)", name_.c_str(), va,
+                    len_bytes, rte_strerror(error));
     return -error;
   }
   mapped_[va] = {len_bytes, true};
@@ -163,12 +165,13 @@ int EalPciBus::enable_irqs() {
   }
   const uint32_t queues = std::min<uint32_t>(vectors, RTE_MAX_RXTX_INTR_VEC_ID) - 1;
   if (queues > 0 && rte_intr_efd_enable(handle, queues) != 0) {
-    log_error("%s: no eventfds for %u interrupt vectors: raise ulimit -n", name_.c_str(), queues);
+    base::log_error("%s: no eventfds for %u interrupt vectors: raise ulimit -n", name_.c_str(),
+                    queues);
     return -EMFILE;
   }
   if (const int rc = rte_intr_enable(handle); rc != 0) {
-    log_error("%s: cannot enable %u interrupt vectors (%d): poll, or see dmesg", name_.c_str(),
-              vectors, rc);
+    base::log_error("%s: cannot enable %u interrupt vectors (%d): poll, or see dmesg",
+                    name_.c_str(), vectors, rc);
     rte_intr_efd_disable(handle);
     return -EIO;
   }

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 
@@ -26,7 +26,7 @@ int MemsegView::create(std::unique_ptr<MemsegView>* out) {
   } else if (rte_errno !=
              ENOTSUP) {  // not supported: memory never changes (--legacy-mem, --no-huge)
     const int error = rte_errno;
-    log_error("EAL takes no memory callback: %s", rte_strerror(error));
+    base::log_error("EAL takes no memory callback: %s", rte_strerror(error));
     return -error;
   }
   if (rte_memseg_walk(on_segment, view.get()) < 0) {

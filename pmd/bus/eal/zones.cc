@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd {
 
@@ -33,7 +33,7 @@ int Zones::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   const rte_memzone* zone = rte_memzone_reserve_aligned(
       name, len_bytes, SOCKET_ID_ANY, RTE_MEMZONE_IOVA_CONTIG, static_cast<unsigned>(align_bytes));
   if (zone == nullptr) {
-    log_error(
+    base::log_error(
         "memzone %s: cannot have %zu contiguous bytes (%s): give EAL more memory, see -m and "
         "dpdk-hugepages.py%s",
         name, len_bytes, rte_strerror(rte_errno),
@@ -45,7 +45,7 @@ int Zones::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
     return -ENOMEM;
   }
   if (zone->iova == RTE_BAD_IOVA) {
-    log_error("memzone %s has no bus address: start EAL with --iova-mode=va", name);
+    base::log_error("memzone %s has no bus address: start EAL with --iova-mode=va", name);
     rte_memzone_free(zone);
     return -ENOTSUP;
   }
@@ -61,7 +61,7 @@ void Zones::free(const DmaMemory& memory) {
   }
   const auto it = zones_.find(memory.va);
   if (it == zones_.end()) {
-    log_error("memory at %p is not of %s: not freed", memory.va, tag_.c_str());
+    base::log_error("memory at %p is not of %s: not freed", memory.va, tag_.c_str());
     return;
   }
   rte_memzone_free(it->second);
@@ -75,8 +75,9 @@ void* eal_shared_alloc(size_t len_bytes, size_t align_bytes) {
   void* const memory =
       rte_zmalloc_socket("rio", len_bytes, static_cast<unsigned>(align_bytes), SOCKET_ID_ANY);
   if (memory == nullptr) {
-    log_error("cannot have %zu bytes of EAL's memory: give it more, see -m and dpdk-hugepages.py",
-              len_bytes);
+    base::log_error(
+        "cannot have %zu bytes of EAL's memory: give it more, see -m and dpdk-hugepages.py",
+        len_bytes);
   }
   return memory;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fork.hpp"
+#include "base/log.hpp"
 #include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
@@ -16,7 +17,6 @@
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/emu/join.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -47,7 +47,7 @@ class EventFds final : public model::IrqSink {
   EventFds& operator=(const EventFds&) = delete;
 
   /// The wire of a card whose thread may sleep; null: none. Before the card is stepped.
-  void set_member(sim::Member* member) { member_ = member; }
+  void set_member(wire::Member* member) { member_ = member; }
 
   void raise(uint32_t vector) override {
     if (member_ != nullptr) {
@@ -83,27 +83,27 @@ class EventFds final : public model::IrqSink {
   }
 
   std::atomic<int> fds_[kVectors];
-  sim::Member* member_ = nullptr;
+  wire::Member* member_ = nullptr;
   // A forked child must neither wake its parent nor consume the parent's wake-ups.
   const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
 bool valid(const EmuConfig& config) {
   if (config.queue_pairs < 1 || config.queue_pairs > 31) {
-    log_error("emulated card: %u queue pairs asked for; give 1 to 31", config.queue_pairs);
+    base::log_error("emulated card: %u queue pairs asked for; give 1 to 31", config.queue_pairs);
     return false;
   }
   if (!(config.fault_rate >= 0.0 && config.fault_rate <= 1.0)) {
-    log_error("emulated card: fault rate %g; give 0 to 1", config.fault_rate);
+    base::log_error("emulated card: fault rate %g; give 0 to 1", config.fault_rate);
     return false;
   }
   if (config.wire.empty()) {
-    log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
+    base::log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
     return false;
   }
   if (!config.board.empty() && config.board_pair >= config.queue_pairs) {
-    log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", config.board_pair,
-              config.queue_pairs, config.queue_pairs - 1);
+    base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u",
+                    config.board_pair, config.queue_pairs, config.queue_pairs - 1);
     return false;
   }
   return true;
@@ -116,8 +116,8 @@ bool valid(const EmuConfig& config) {
   }
   const int rc = plug_in(config.wire, out, side);
   if (rc != 0) {
-    log_error("emulated card: wire '%s' has two ends already; take another name",
-              config.wire.c_str());
+    base::log_error("emulated card: wire '%s' has two ends already; take another name",
+                    config.wire.c_str());
   }
   return rc;
 }
@@ -128,7 +128,7 @@ struct EmuBus::Impl {
   std::string name;
   std::string wire;  // empty: in a fabric, which needs no unplug()
   int side = 0;
-  sim::Member* member = nullptr;  // the card's wire, if it is such
+  wire::Member* member = nullptr;  // the card's wire, if it is such
   Stepping stepping = Stepping::kManual;
   std::shared_ptr<EmuMemory> memory;
   DmaMemory bar;
@@ -151,7 +151,7 @@ struct EmuBus::Impl {
   void tell_troubles() const {
     std::string text;
     while (member->next_trouble(&text)) {
-      log_warning("%s: %s", name.c_str(), text.c_str());
+      base::log_warning("%s: %s", name.c_str(), text.c_str());
     }
   }
   /// The wire of a card that is made. @param pairs that the card has.
@@ -219,7 +219,7 @@ int EmuBus::Impl::connect(const EmuConfig& config, std::unique_ptr<model::Wire>*
                           uint32_t* pairs) {
   *pairs = config.queue_pairs;
   if (const std::string kind = kind_of(config); !kind.empty()) {
-    std::unique_ptr<sim::Member> joined;
+    std::unique_ptr<wire::Member> joined;
     if (const int rc = join(config, &joined); rc != 0) {
       return rc;
     }
@@ -256,8 +256,9 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   }
   const size_t bar_bytes = model::Card::bar_bytes(card.queue_pairs);
   if (const int rc = memory->alloc(bar_bytes, kBarAlign, &impl->bar); rc != 0) {
-    log_error("emulated card: no %zu bytes for its BAR: free memory or take fewer queue pairs",
-              bar_bytes);
+    base::log_error(
+        "emulated card: no %zu bytes for its BAR: free memory or take fewer queue pairs",
+        bar_bytes);
     ends.wire.reset();
     impl->release_wire();
     return rc;
@@ -293,7 +294,7 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     const int rc = base::start_thread(
         "rio-card", [self](const std::stop_token& stop) { self->serve(stop); }, &self->thread);
     if (rc != 0) {
-      log_error("%s: %s", self->name.c_str(), base::why_no_thread(rc).c_str());
+      base::log_error("%s: %s", self->name.c_str(), base::why_no_thread(rc).c_str());
       return rc;
     }
   }
@@ -339,7 +340,7 @@ PollHook EmuBus::receive_hook(uint32_t /*qp*/) {
 int EmuBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   const int rc = impl_->memory->alloc(len_bytes, align_bytes, out);
   if (rc != 0) {
-    log_error(
+    base::log_error(
         "%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "
         "memory",
         impl_->name.c_str(), len_bytes);
@@ -402,8 +403,8 @@ int EmuBus::dma_unmap(void* va, size_t len_bytes) {
 int EmuBus::irq_fd(uint32_t vector) {
   const int fd = impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
   if (fd < 0 && fd != -ENOTSUP) {
-    log_error("%s: no descriptor for interrupts: %s", impl_->name.c_str(),
-              base::why({"eventfd", fd}).c_str());
+    base::log_error("%s: no descriptor for interrupts: %s", impl_->name.c_str(),
+                    base::why({"eventfd", fd}).c_str());
   }
   return fd;
 }
@@ -416,7 +417,7 @@ void EmuBus::before_sleep() {
   if (impl_->member == nullptr || impl_->stepping != Stepping::kInline) {
     return;
   }
-  impl_->card->with_lock([](void* arg) { static_cast<sim::Member*>(arg)->set_asleep(true); },
+  impl_->card->with_lock([](void* arg) { static_cast<wire::Member*>(arg)->set_asleep(true); },
                          impl_->member);
   impl_->card->step_surely(kStepsBeforeSleep);
   if (impl_->member->asleep() && impl_->card->activity().under_way) {

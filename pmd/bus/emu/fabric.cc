@@ -5,8 +5,8 @@
 #include <map>
 #include <mutex>
 
-#include "fpga/sim/fabric/fabric.hpp"
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
+#include "fpga/wire/switched/fabric.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -23,26 +23,28 @@ std::map<std::string, Named>& cables() {
   return all;
 }
 
-std::map<std::string, std::weak_ptr<sim::Fabric>>& fabrics() {
-  static std::map<std::string, std::weak_ptr<sim::Fabric>> all;
+std::map<std::string, std::weak_ptr<wire::switched::Fabric>>& fabrics() {
+  static std::map<std::string, std::weak_ptr<wire::switched::Fabric>> all;
   return all;
 }
 
 /// The fabric of a file, or a new one. With the lock held.
-[[nodiscard]] int find_fabric(const std::string& topology, std::shared_ptr<sim::Fabric>* out) {
+[[nodiscard]] int find_fabric(const std::string& topology,
+                              std::shared_ptr<wire::switched::Fabric>* out) {
   std::error_code ignored;  // a file that cannot be found is told by load_topology()
   const std::string path = std::filesystem::weakly_canonical(topology, ignored).string();
-  std::shared_ptr<sim::Fabric> fabric = fabrics()[path].lock();
+  std::shared_ptr<wire::switched::Fabric> fabric = fabrics()[path].lock();
   if (fabric == nullptr) {
-    sim::Topology loaded;
+    wire::switched::Topology loaded;
     std::string error;
-    if (const int rc = sim::load_topology(topology, &loaded, &error); rc != 0) {
-      log_error("emulated card: %s", error.c_str());
+    if (const int rc = wire::switched::load_topology(topology, &loaded, &error); rc != 0) {
+      base::log_error("emulated card: %s", error.c_str());
       return rc;
     }
-    if (const int rc = sim::Fabric::create(std::move(loaded), nullptr, &fabric); rc != 0) {
-      log_error("emulated card: no memory for the fabric of %s; take a smaller one",
-                topology.c_str());
+    if (const int rc = wire::switched::Fabric::create(std::move(loaded), nullptr, &fabric);
+        rc != 0) {
+      base::log_error("emulated card: no memory for the fabric of %s; take a smaller one",
+                      topology.c_str());
       return rc;
     }
     fabrics()[path] = fabric;
@@ -87,15 +89,15 @@ void unplug(const std::string& name, int side) {
 int plug_into_fabric(const std::string& topology, const std::string& endpoint,
                      std::unique_ptr<model::Wire>* out) {
   const std::lock_guard lock(cables_mutex);
-  std::shared_ptr<sim::Fabric> fabric;
+  std::shared_ptr<wire::switched::Fabric> fabric;
   if (const int rc = find_fabric(topology, &fabric); rc != 0) {
     return rc;
   }
   const int rc = fabric->plug(endpoint, out);
   if (rc != 0) {
-    log_error("emulated card: %s: endpoint '%s' %s", topology.c_str(), endpoint.c_str(),
-              rc == -EBUSY ? "has a card already; take another one"
-                           : "does not exist; name one of the file's endpoints by at=");
+    base::log_error("emulated card: %s: endpoint '%s' %s", topology.c_str(), endpoint.c_str(),
+                    rc == -EBUSY ? "has a card already; take another one"
+                                 : "does not exist; name one of the file's endpoints by at=");
   }
   return rc;
 }

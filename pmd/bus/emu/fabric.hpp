@@ -19,7 +19,7 @@ void unplug(const std::string& name, int side);
 
 /// Plug into the fabric of a topology file, which is made if no card is in it yet. It is gone with
 /// its last card. Thread-safe. The log says what is wrong.
-/// @return as sim::load_topology() and sim::Fabric::plug().
+/// @return as wire::switched::load_topology() and wire::switched::Fabric::plug().
 [[nodiscard]] int plug_into_fabric(const std::string& topology, const std::string& endpoint,
                                    std::unique_ptr<model::Wire>* out);
 

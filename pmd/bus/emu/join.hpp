@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "fpga/sim/member.hpp"
+#include "fpga/wire/member.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 
 namespace rio::pmd {
@@ -16,6 +16,6 @@ namespace rio::pmd {
 
 /// Join it. The log says what is wrong. Control path.
 /// @return as ShmWire::join(), UdpWire::join() and RelayWire::join().
-[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<sim::Member>* out);
+[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<wire::Member>* out);
 
 }  // namespace rio::pmd

@@ -8,20 +8,20 @@
 #include <cstring>
 
 #include "base/child_memory.hpp"
+#include "base/log.hpp"
 #include "pmd/bus/emu/sim_client.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
 
-constexpr size_t kPageBytes = sim::protocol::kPageBytes;
+constexpr size_t kPageBytes = cardsim::protocol::kPageBytes;
 
 /// Where bus addresses begin: far from any pointer, so that mixing the two up is refused.
 constexpr uint64_t kFirstIova = 1ull << 52;
 
 /// Memory that can be sent to another process, and that nobody can make smaller.
-[[nodiscard]] int make_memfd(size_t len_bytes, sim::Fd* out) {
-  sim::Fd fd(memfd_create("riopmd-dma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+[[nodiscard]] int make_memfd(size_t len_bytes, base::Fd* out) {
+  base::Fd fd(memfd_create("riopmd-dma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(len_bytes)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return -errno;
@@ -31,7 +31,7 @@ constexpr uint64_t kFirstIova = 1ull << 52;
 }
 
 /// Map it at a multiple of `align_bytes`. @param mapped, mapped_bytes for munmap().
-[[nodiscard]] int map_aligned(const sim::Fd& fd, size_t len_bytes, size_t align_bytes,
+[[nodiscard]] int map_aligned(const base::Fd& fd, size_t len_bytes, size_t align_bytes,
                               void** mapped, size_t* mapped_bytes, uint8_t** va) {
   const size_t slack = align_bytes > kPageBytes ? align_bytes : 0;
   if (len_bytes + slack < len_bytes) {
@@ -85,13 +85,13 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   if (len_bytes == 0 || len < len_bytes || !std::has_single_bit(align_bytes)) {
     return -EINVAL;
   }
-  sim::Fd fd;
+  base::Fd fd;
   Area area{};
   uint8_t* va = nullptr;
   int rc = make_memfd(len, &fd);
   rc = rc != 0 ? rc : map_aligned(fd, len, align_bytes, &area.mapped, &area.mapped_bytes, &va);
   if (rc != 0) {
-    log_error(
+    base::log_error(
         "%s: no %zu bytes for the card's rings and buffers: %s; take smaller rings or give "
         "more memory",
         name_.c_str(), len_bytes, std::strerror(-rc));
@@ -126,7 +126,7 @@ void SimBus::unmap(void* va, const Area& area) {
 }
 
 int SimBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* /*runs*/) {
-  log_error(
+  base::log_error(
       "%s: memory of the program's own (%p, %zu bytes) cannot be shown to a card in another "
       "process; take it from alloc(), or let it be copied",
       name_.c_str(), va, len_bytes);

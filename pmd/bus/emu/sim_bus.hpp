@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "fpga/sim/fd.hpp"
+#include "base/fd.hpp"
 #include "pmd/bus/bus.hpp"
 
 namespace rio::pmd {
@@ -46,7 +46,7 @@ class SimBus final : public Bus {
     uint64_t iova;
     void* mapped;
     size_t mapped_bytes;
-    sim::Fd fd;  // kept open: a forked child maps its copy from it
+    base::Fd fd;  // kept open: a forked child maps its copy from it
   };
   static void unmap(void* va, const Area& area);
 

@@ -13,18 +13,18 @@
 #include <cstring>
 
 #include "base/child_memory.hpp"
+#include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
+#include "base/unix_socket.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "fpga/sim/unix_socket.hpp"
-#include "pmd/bus/log.hpp"
 
 namespace rio::pmd {
 namespace {
 
-using sim::protocol::Reply;
-using sim::protocol::Request;
-using sim::protocol::Verb;
+using cardsim::protocol::Reply;
+using cardsim::protocol::Request;
+using cardsim::protocol::Verb;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -68,7 +68,7 @@ int SimClient::open(const std::string& socket_path, uint32_t wait_ms,
                     std::unique_ptr<SimClient>* out) {
   std::unique_ptr<SimClient> client(new SimClient(socket_path));
   if (const int rc = client->connect(wait_ms); rc != 0) {
-    log_error("sim:%s: %s", socket_path.c_str(), why_no_connection(socket_path, rc).c_str());
+    base::log_error("sim:%s: %s", socket_path.c_str(), why_no_connection(socket_path, rc).c_str());
     return rc == -EAGAIN ? -ETIMEDOUT : rc;
   }
   if (const int rc = client->greet(); rc != 0) {
@@ -98,7 +98,7 @@ SimClient::~SimClient() {
 int SimClient::connect(uint32_t wait_ms) {
   const auto deadline = steady_clock::now() + milliseconds(wait_ms);
   for (;;) {
-    const int rc = sim::connect_to(path_, SOCK_SEQPACKET, &socket_);
+    const int rc = base::connect_to(path_, SOCK_SEQPACKET, &socket_);
     const bool later = rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN;
     if (!later || steady_clock::now() >= deadline) {
       return rc;
@@ -114,18 +114,20 @@ int SimClient::greet() {
     rc = reply.status;
   }
   if (rc == -EBUSY) {
-    log_error("sim:%s: the card is in use by another program; end that one first", path_.c_str());
+    base::log_error("sim:%s: the card is in use by another program; end that one first",
+                    path_.c_str());
     return rc;
   }
   if (rc == 0) {
     rc = take_bar(reply);
   }
   if (base::is_shortage(rc) || rc == -EPERM || rc == -EACCES || rc == -ENOSYS) {
-    log_error("sim:%s: the card cannot be taken over: %s", path_.c_str(),
-              base::why({"recvmsg, or mmap of its BAR", rc}).c_str());
+    base::log_error("sim:%s: the card cannot be taken over: %s", path_.c_str(),
+                    base::why({"recvmsg, or mmap of its BAR", rc}).c_str());
   } else if (rc != 0) {
-    log_error("sim:%s: no answer of a rio-cardsim of this release: %s; is it the right socket?",
-              path_.c_str(), std::strerror(-rc));
+    base::log_error(
+        "sim:%s: no answer of a rio-cardsim of this release: %s; is it the right socket?",
+        path_.c_str(), std::strerror(-rc));
   }
   return rc;
 }
@@ -133,7 +135,7 @@ int SimClient::greet() {
 int SimClient::take_bar(const Reply& reply) {
   const size_t bytes = reply.bar_bytes;
   if (bytes < 2 * regs::kQpStrideBytes || bytes > (regs::kMaxQps + 1) * regs::kQpStrideBytes ||
-      !std::has_single_bit(bytes) || reply.vectors > sim::protocol::kVectorsMax ||
+      !std::has_single_bit(bytes) || reply.vectors > cardsim::protocol::kVectorsMax ||
       fds_.size() != 1u + reply.vectors) {
     return -EPROTO;
   }
@@ -155,16 +157,16 @@ int SimClient::take_bar(const Reply& reply) {
 }
 
 int SimClient::watch() {
-  stop_ = sim::Fd(eventfd(0, EFD_CLOEXEC));
+  stop_ = base::Fd(eventfd(0, EFD_CLOEXEC));
   if (!stop_.valid()) {
     const int rc = -errno;
-    log_error("sim:%s: %s", path_.c_str(), base::why({"eventfd", rc}).c_str());
+    base::log_error("sim:%s: %s", path_.c_str(), base::why({"eventfd", rc}).c_str());
     return rc;
   }
   const int rc = base::start_thread(
       "rio-sim", [this](const std::stop_token& /*stop*/) { await_end(); }, &watcher_);
   if (rc != 0) {
-    log_error("sim:%s: %s", path_.c_str(), base::why_no_thread(rc).c_str());
+    base::log_error("sim:%s: %s", path_.c_str(), base::why_no_thread(rc).c_str());
   }
   return rc;
 }
@@ -193,9 +195,9 @@ int SimClient::irq_fd(uint32_t vector) const {
   return vector + 1 < fds_.size() ? fds_[vector + 1].get() : -ENOTSUP;
 }
 
-int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim::Fd>* fds) {
-  if (const int rc = sim::send_with_fds(socket_, std::as_bytes(std::span(&request, 1)),
-                                        std::span(&fd, fd >= 0 ? 1u : 0u));
+int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<base::Fd>* fds) {
+  if (const int rc = base::send_with_fds(socket_, std::as_bytes(std::span(&request, 1)),
+                                         std::span(&fd, fd >= 0 ? 1u : 0u));
       rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
     return rc;
   }
@@ -205,9 +207,9 @@ int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<sim
   const auto deadline = steady_clock::now() + kAnswerWithin;
   for (;;) {
     const ssize_t got =
-        sim::receive_with_fds(socket_, std::as_writable_bytes(std::span(reply, 1)), fds);
-    if (got == sizeof *reply && reply->magic == sim::protocol::kMagic &&
-        reply->version == sim::protocol::kVersion) {
+        base::receive_with_fds(socket_, std::as_writable_bytes(std::span(reply, 1)), fds);
+    if (got == sizeof *reply && reply->magic == cardsim::protocol::kMagic &&
+        reply->version == cardsim::protocol::kVersion) {
       return 0;
     }
     if (got == -ECONNRESET && !reset) {
@@ -234,11 +236,11 @@ int SimClient::ask_for(const Request& request, int fd, const char* what) {
     return -ENODEV;
   }
   Reply reply;
-  std::vector<sim::Fd> none;
+  std::vector<base::Fd> none;
   int rc = ask(request, fd, &reply, &none);
   if (rc == -ENODEV) {
-    log_error("sim:%s: %s: rio-cardsim has gone; start it again and open the card anew",
-              path_.c_str(), what);
+    base::log_error("sim:%s: %s: rio-cardsim has gone; start it again and open the card anew",
+                    path_.c_str(), what);
     return rc;
   }
   if (rc == 0) {
@@ -248,9 +250,9 @@ int SimClient::ask_for(const Request& request, int fd, const char* what) {
     shutdown(socket_.get(), SHUT_RDWR);
   }
   if (rc != 0) {
-    log_error("sim:%s: %s of %llu bytes: %s; is rio-cardsim stopped, or short of memory?",
-              path_.c_str(), what, static_cast<unsigned long long>(request.len_bytes),
-              std::strerror(-rc));
+    base::log_error("sim:%s: %s of %llu bytes: %s; is rio-cardsim stopped, or short of memory?",
+                    path_.c_str(), what, static_cast<unsigned long long>(request.len_bytes),
+                    std::strerror(-rc));
   }
   return rc;
 }

@@ -11,14 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "fpga/sim/fd.hpp"
-#include "fpga/sim/listen_protocol.hpp"
+#include "base/fd.hpp"
+#include "fpga/cardsim/listen_protocol.hpp"
 
 namespace rio::pmd {
 
-/// A connection (fpga/sim/listen_protocol.hpp). When the server goes, its BAR would stay as it was:
-/// a thread that sleeps on the socket then makes it read all ones, as a card does that has left its
-/// bus, and wakes whoever waits for an interrupt. Control path, one thread at a time.
+/// A connection (fpga/cardsim/listen_protocol.hpp). When the server goes, its BAR would stay as it
+/// was: a thread that sleeps on the socket then makes it read all ones, as a card does that has
+/// left its bus, and wakes whoever waits for an interrupt. Control path, one thread at a time.
 class SimClient {
  public:
   /// @param wait_ms how long to wait for a server that is just starting, 0 to 60000.
@@ -46,10 +46,10 @@ class SimClient {
   explicit SimClient(std::string path) : path_(std::move(path)) {}
   [[nodiscard]] int connect(uint32_t wait_ms);
   [[nodiscard]] int greet();
-  [[nodiscard]] int take_bar(const sim::protocol::Reply& reply);
-  [[nodiscard]] int ask(const sim::protocol::Request& request, int fd, sim::protocol::Reply* reply,
-                        std::vector<sim::Fd>* fds);
-  [[nodiscard]] int ask_for(const sim::protocol::Request& request, int fd, const char* what);
+  [[nodiscard]] int take_bar(const cardsim::protocol::Reply& reply);
+  [[nodiscard]] int ask(const cardsim::protocol::Request& request, int fd,
+                        cardsim::protocol::Reply* reply, std::vector<base::Fd>* fds);
+  [[nodiscard]] int ask_for(const cardsim::protocol::Request& request, int fd, const char* what);
   [[nodiscard]] int watch();
   void await_end();
   void card_is_gone();
@@ -60,11 +60,11 @@ class SimClient {
 
   std::string path_;
   int owner_ = getpid();
-  sim::Fd socket_;
+  base::Fd socket_;
   uint8_t* bar_ = nullptr;
   size_t bar_bytes_ = 0;
-  std::vector<sim::Fd> fds_;  // the BAR, then an eventfd for each vector
-  sim::Fd stop_;
+  std::vector<base::Fd> fds_;  // the BAR, then an eventfd for each vector
+  base::Fd stop_;
   std::jthread watcher_;
 };
 

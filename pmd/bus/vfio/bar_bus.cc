@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/bus/vfio/borrowed_bar.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
@@ -59,7 +59,7 @@ BarBus::~BarBus() {
 int BarBus::map(const PciPaths& paths) {
   const uint64_t len_bytes = card_.bar_bytes[static_cast<size_t>(card_.bar)];
   if (len_bytes < regs::id::kSizeBytes) {
-    log_error(
+    base::log_error(
         "%s: BAR%d has %llu bytes: the gateware is no message card's, or the firmware gave the "
         "BAR no room: %s",
         card_.address.c_str(), card_.bar, static_cast<unsigned long long>(len_bytes),
@@ -70,8 +70,8 @@ int BarBus::map(const PciPaths& paths) {
       paths.sysfs + "/bus/pci/devices/" + card_.address + "/resource" + std::to_string(card_.bar);
   const Fd fd(kernel_, kernel_.open(path, O_RDWR | O_SYNC));
   if (fd.get() < 0) {
-    log_error("%s: cannot open %s: %s: run with sudo", card_.address.c_str(), path.c_str(),
-              std::strerror(-fd.get()));
+    base::log_error("%s: cannot open %s: %s: run with sudo", card_.address.c_str(), path.c_str(),
+                    std::strerror(-fd.get()));
     return fd.get();
   }
   void* va = nullptr;
@@ -81,8 +81,8 @@ int BarBus::map(const PciPaths& paths) {
     rc = 0;
   }
   if (rc != 0) {
-    log_error("%s: cannot map %s: %s: %s", card_.address.c_str(), path.c_str(), std::strerror(-rc),
-              why_not(card_, rc).c_str());
+    base::log_error("%s: cannot map %s: %s: %s", card_.address.c_str(), path.c_str(),
+                    std::strerror(-rc), why_not(card_, rc).c_str());
     return rc;
   }
   va_ = va;

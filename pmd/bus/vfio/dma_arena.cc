@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/bus/vfio/contiguous_pages.hpp"
 
 namespace rio::pmd::vfio {
@@ -37,7 +37,7 @@ DmaArena::~DmaArena() {
 int DmaArena::allocate(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   if (len_bytes == 0 || len_bytes > SIZE_MAX / 4 || !std::has_single_bit(align_bytes) ||
       align_bytes > kHugeBytes) {
-    log_error(
+    base::log_error(
         "%s: %zu bytes aligned to %zu asked for: take at least 1, aligned to a power of two "
         "up to %zu",
         name_.c_str(), len_bytes, align_bytes, kHugeBytes);
@@ -82,7 +82,8 @@ void DmaArena::free(const DmaMemory& memory) {
   const auto va = reinterpret_cast<uintptr_t>(memory.va);
   const auto it = taken_.find(va);
   if (it == taken_.end()) {
-    log_error("%s: memory at %p is freed twice, or was never handed out", name_.c_str(), memory.va);
+    base::log_error("%s: memory at %p is freed twice, or was never handed out", name_.c_str(),
+                    memory.va);
     return;
   }
   for (Piece& piece : pieces_) {
@@ -141,7 +142,8 @@ int DmaArena::grow_ordinary(size_t len_bytes) {
   const int rc = kernel_.mmap(nullptr, area_bytes + kHugeBytes, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0, &raw);
   if (rc != 0) {
-    log_error("%s: no memory for %zu bytes: %s", name_.c_str(), area_bytes, std::strerror(-rc));
+    base::log_error("%s: no memory for %zu bytes: %s", name_.c_str(), area_bytes,
+                    std::strerror(-rc));
     return rc;
   }
   const auto begin = reinterpret_cast<uintptr_t>(raw);
@@ -160,8 +162,9 @@ int DmaArena::add_area(void* va, size_t len_bytes) {
   if (const int rc = backend_.map(va, len_bytes, &area.runs); rc != 0) {
     kernel_.munmap(va, len_bytes);
     if (rc == -ENOTSUP) {
-      log_error("%s: the kernel gave no hugepages for memory of the card: see /proc/self/smaps",
-                name_.c_str());
+      base::log_error(
+          "%s: the kernel gave no hugepages for memory of the card: see /proc/self/smaps",
+          name_.c_str());
     }
     return rc;
   }
@@ -189,7 +192,7 @@ void DmaArena::log_too_few_hugepages(size_t len_bytes) {
   (void)read_text(kernel_, folder + "nr_hugepages", &all_pages);
   const size_t need = round_up(len_bytes, kHugeBytes) / kHugeBytes;
   const unsigned long have = std::strtoul(all_pages.c_str(), nullptr, 10);
-  log_error(
+  base::log_error(
       "%s: %zu hugepages of 2 MiB%s are needed, %s are free: echo %lu > "
       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
       name_.c_str(), need, need > 1 ? ", side by side," : "", free_pages.c_str(),

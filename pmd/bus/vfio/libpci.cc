@@ -10,7 +10,7 @@ extern "C" {
 #include <cstdio>
 #include <filesystem>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -33,7 +33,7 @@ void on_warning(char* fmt, ...) {
   va_start(args, fmt);
   std::vsnprintf(text, sizeof(text), fmt, args);
   va_end(args);
-  log_warning("libpci: %s", text);
+  base::log_warning("libpci: %s", text);
 }
 
 /// No object with a destructor lives here, since it may be left by longjmp.
@@ -62,7 +62,7 @@ LibPci::~LibPci() {
 int LibPci::run(Step step, void* arg) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder_ + "/devices", ignored)) {
-    log_error(
+    base::log_error(
         "no PCI devices: %s/devices does not exist (is sysfs mounted? mount -t sysfs sysfs "
         "/sys)",
         folder_.c_str());
@@ -70,8 +70,8 @@ int LibPci::run(Step step, void* arg) {
   }
   const Step init = [](pci_access* access, void*) { pci_init(access); };
   if ((!ready_ && !guarded(access_, init, nullptr)) || !guarded(access_, step, arg)) {
-    log_error("libpci: %s: run lspci to see whether the tree below %s is whole", t_message,
-              folder_.c_str());
+    base::log_error("libpci: %s: run lspci to see whether the tree below %s is whole", t_message,
+                    folder_.c_str());
     return -EIO;
   }
   ready_ = true;

@@ -11,7 +11,7 @@ extern "C" {
 #include <cstdio>
 #include <filesystem>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
 
 namespace rio::pmd::vfio {
@@ -113,15 +113,15 @@ int read_config(const PciPaths& paths, const std::string& address, PciConfig* ou
   Job job{};
   if (std::sscanf(address.c_str(), "%8x:%2x:%2x.%1x", &job.domain, &job.bus, &job.device,
                   &job.function) != 4) {
-    log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
-              address.c_str());
+    base::log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
+                    address.c_str());
     return -EINVAL;
   }
   std::error_code ignored;
   const std::string path = paths.sysfs + "/bus/pci/devices/" + address + "/config";
   if (!std::filesystem::exists(path, ignored)) {
-    log_error("%s: no such device: %s is not there: echo 1 > /sys/bus/pci/rescan", address.c_str(),
-              path.c_str());
+    base::log_error("%s: no such device: %s is not there: echo 1 > /sys/bus/pci/rescan",
+                    address.c_str(), path.c_str());
     return -ENODEV;
   }
   LibPci libpci(paths);

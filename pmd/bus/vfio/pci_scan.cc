@@ -9,8 +9,8 @@ extern "C" {
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/bus/vfio/card_id.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
 
@@ -99,8 +99,8 @@ int parse_address(const std::string& text, std::string* address) {
          static_cast<size_t>(used) == text.size();
   }
   if (!ok || device > 31 || function > 7) {
-    log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
-              text.c_str());
+    base::log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
+                    text.c_str());
     return -EINVAL;
   }
   char normal[32];
@@ -147,7 +147,7 @@ int find_card(const PciPaths& paths, const std::string& address, PciCard* card) 
       known += " " + candidate.address;
     }
   }
-  log_error(
+  base::log_error(
       "no PCI device %s; cards of this kind:%s. If one is missing: echo 1 > "
       "/sys/bus/pci/rescan",
       normal.c_str(), known.empty() ? " none" : known.c_str());

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
@@ -72,15 +72,15 @@ int UioBackend::open_uio() {
     node = it->path().filename().string();
   }
   if (node.rfind("uio", 0) != 0) {
-    log_error("%s: no UIO node below %s/uio: %s", card_.address.c_str(), folder_.c_str(),
-              bind_command(card_.address, kUioDriver).c_str());
+    base::log_error("%s: no UIO node below %s/uio: %s", card_.address.c_str(), folder_.c_str(),
+                    bind_command(card_.address, kUioDriver).c_str());
     return -ENODEV;
   }
   const std::string path = paths_.dev + "/" + node;
   const int fd = kernel_.open(path, O_RDWR);
   if (fd < 0) {
-    log_error("%s: cannot open %s: %s: UIO needs root: run with sudo, or use VFIO",
-              card_.address.c_str(), path.c_str(), std::strerror(-fd));
+    base::log_error("%s: cannot open %s: %s: UIO needs root: run with sudo, or use VFIO",
+                    card_.address.c_str(), path.c_str(), std::strerror(-fd));
     return fd;
   }
   uio_ = Fd(kernel_, fd);
@@ -90,7 +90,7 @@ int UioBackend::open_uio() {
 int UioBackend::map_bar() {
   const uint64_t len_bytes = card_.bar_bytes[static_cast<size_t>(card_.bar)];
   if (len_bytes < regs::kPageBytes) {
-    log_error(
+    base::log_error(
         "%s: BAR%d has %llu bytes: the gateware is no message card's, or the firmware gave "
         "the BAR no room: %s",
         card_.address.c_str(), card_.bar, static_cast<unsigned long long>(len_bytes),
@@ -100,8 +100,8 @@ int UioBackend::map_bar() {
   const std::string path = folder_ + "/resource" + std::to_string(card_.bar);
   const int fd = kernel_.open(path, O_RDWR | O_SYNC);
   if (fd < 0) {
-    log_error("%s: cannot open %s: %s: UIO needs root: run with sudo, or use VFIO",
-              card_.address.c_str(), path.c_str(), std::strerror(-fd));
+    base::log_error("%s: cannot open %s: %s: UIO needs root: run with sudo, or use VFIO",
+                    card_.address.c_str(), path.c_str(), std::strerror(-fd));
     return fd;
   }
   const Fd closer(kernel_, fd);
@@ -109,8 +109,9 @@ int UioBackend::map_bar() {
   if (const int rc =
           kernel_.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &va);
       rc != 0) {
-    log_error("%s: cannot map %s: %s%s", card_.address.c_str(), path.c_str(), std::strerror(-rc),
-              rc == -EPERM ? ": the kernel is locked down (Secure Boot): use VFIO" : "");
+    base::log_error("%s: cannot map %s: %s%s", card_.address.c_str(), path.c_str(),
+                    std::strerror(-rc),
+                    rc == -EPERM ? ": the kernel is locked down (Secure Boot): use VFIO" : "");
     return rc;
   }
   bar_va_ = va;
@@ -133,8 +134,8 @@ int UioBackend::enable_bus_master() {
     rc = n == sizeof(command) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
   }
   if (rc < 0) {
-    log_error("%s: cannot let the card become bus master through %s: %s: run with sudo",
-              card_.address.c_str(), path.c_str(), std::strerror(-rc));
+    base::log_error("%s: cannot let the card become bus master through %s: %s: run with sudo",
+                    card_.address.c_str(), path.c_str(), std::strerror(-rc));
     return rc;
   }
   return 0;
@@ -145,8 +146,9 @@ int UioBackend::physical(uintptr_t va, uint64_t* address) {
     const std::string path = paths_.proc + "/self/pagemap";
     const int fd = kernel_.open(path, O_RDONLY);
     if (fd < 0) {
-      log_error("%s: cannot open %s: %s: physical addresses need root: run with sudo, or use VFIO",
-                card_.address.c_str(), path.c_str(), std::strerror(-fd));
+      base::log_error(
+          "%s: cannot open %s: %s: physical addresses need root: run with sudo, or use VFIO",
+          card_.address.c_str(), path.c_str(), std::strerror(-fd));
       return fd;
     }
     pagemap_ = Fd(kernel_, fd);
@@ -154,13 +156,14 @@ int UioBackend::physical(uintptr_t va, uint64_t* address) {
   uint64_t entry = 0;
   const ssize_t n = kernel_.read(pagemap_.get(), &entry, sizeof(entry), va / kPage * sizeof(entry));
   if (n != sizeof(entry) || (entry & kPresent) == 0) {
-    log_error("%s: memory at %p is not present: write to it before it is registered",
-              card_.address.c_str(), reinterpret_cast<void*>(va));
+    base::log_error("%s: memory at %p is not present: write to it before it is registered",
+                    card_.address.c_str(), reinterpret_cast<void*>(va));
     return -EFAULT;
   }
   if ((entry & kPfnMask) == 0) {
-    log_error("%s: the kernel hides physical addresses: run with sudo (CAP_SYS_ADMIN), or use VFIO",
-              card_.address.c_str());
+    base::log_error(
+        "%s: the kernel hides physical addresses: run with sudo (CAP_SYS_ADMIN), or use VFIO",
+        card_.address.c_str());
     return -EPERM;
   }
   *address = (entry & kPfnMask) * kPage + va % kPage;
@@ -170,8 +173,8 @@ int UioBackend::physical(uintptr_t va, uint64_t* address) {
 int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   std::string smaps;
   if (const int rc = read_text(kernel_, paths_.proc + "/self/smaps", &smaps); rc != 0) {
-    log_error("%s: cannot read %s/self/smaps: %s", card_.address.c_str(), paths_.proc.c_str(),
-              std::strerror(-rc));
+    base::log_error("%s: cannot read %s/self/smaps: %s", card_.address.c_str(), paths_.proc.c_str(),
+                    std::strerror(-rc));
     return rc;
   }
   std::vector<IovaRun> found;
@@ -204,8 +207,8 @@ int UioBackend::reset() {
     return -ENOTSUP;
   }
   if (rc != 0) {
-    log_error("%s: reset through %s/reset: %s: run with sudo", card_.address.c_str(),
-              folder_.c_str(), std::strerror(-rc));
+    base::log_error("%s: reset through %s/reset: %s: run with sudo", card_.address.c_str(),
+                    folder_.c_str(), std::strerror(-rc));
     return rc;
   }
   return enable_bus_master();

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
@@ -45,7 +45,7 @@ int VfioBackend::open() {
 int VfioBackend::open_container() {
   const char* address = card_.address.c_str();
   if (card_.iommu_group < 0) {
-    log_error(
+    base::log_error(
         "%s: it is in no IOMMU group: switch the IOMMU on (VT-d or AMD-Vi in the firmware, "
         "intel_iommu=on on the kernel's command line), or use UIO: %s",
         address, bind_command(card_.address, kUioDriver).c_str());
@@ -54,16 +54,16 @@ int VfioBackend::open_container() {
   const std::string path = paths_.dev + "/vfio/vfio";
   const int fd = kernel_.open(path, O_RDWR);
   if (fd < 0) {
-    log_error("%s: cannot open %s: %s: %s", address, path.c_str(), std::strerror(-fd),
-              fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
-                            : "modprobe vfio-pci");
+    base::log_error("%s: cannot open %s: %s: %s", address, path.c_str(), std::strerror(-fd),
+                    fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
+                                  : "modprobe vfio-pci");
     return fd;
   }
   container_ = Fd(kernel_, fd);
   if (const int version = kernel_.ioctl(fd, VFIO_GET_API_VERSION, 0ul);
       version != VFIO_API_VERSION) {
-    log_error("%s: VFIO speaks version %d, this driver version %d: another kernel is needed",
-              address, version, VFIO_API_VERSION);
+    base::log_error("%s: VFIO speaks version %d, this driver version %d: another kernel is needed",
+                    address, version, VFIO_API_VERSION);
     return version < 0 ? version : -EPROTO;
   }
   for (const unsigned long type : {VFIO_TYPE1v2_IOMMU, VFIO_TYPE1_IOMMU}) {
@@ -72,7 +72,7 @@ int VfioBackend::open_container() {
       return 0;
     }
   }
-  log_error("%s: VFIO has no type 1 IOMMU: modprobe vfio_iommu_type1", address);
+  base::log_error("%s: VFIO has no type 1 IOMMU: modprobe vfio_iommu_type1", address);
   return -ENOTSUP;
 }
 
@@ -82,7 +82,7 @@ int VfioBackend::open_group() {
   const std::string path = paths_.dev + "/vfio/" + number;
   const int fd = kernel_.open(path, O_RDWR);
   if (fd == -EBUSY) {
-    log_error(
+    base::log_error(
         "%s: its IOMMU group %s is in use, by another process or by this one: fuser -v %s names it",
         address, number.c_str(), path.c_str());
     return fd;
@@ -90,20 +90,21 @@ int VfioBackend::open_group() {
   if (fd < 0) {
     const std::string command =
         fd == -ENOENT ? bind_command(card_.address, kVfioDriver) : "chown $USER " + path;
-    log_error("%s: cannot open %s: %s: %s", address, path.c_str(), std::strerror(-fd),
-              command.c_str());
+    base::log_error("%s: cannot open %s: %s: %s", address, path.c_str(), std::strerror(-fd),
+                    command.c_str());
     return fd;
   }
   group_ = Fd(kernel_, fd);
   vfio_group_status status{};
   status.argsz = sizeof(status);
   if (const int rc = kernel_.ioctl(fd, VFIO_GROUP_GET_STATUS, &status); rc < 0) {
-    log_error("%s: status of IOMMU group %s: %s", address, number.c_str(), std::strerror(-rc));
+    base::log_error("%s: status of IOMMU group %s: %s", address, number.c_str(),
+                    std::strerror(-rc));
     return rc;
   }
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
     const std::string others = group_neighbours(paths_, kernel_, card_);
-    log_error(
+    base::log_error(
         "%s: its IOMMU group %s is not viable: bind all of its devices to vfio-pci; in the "
         "way: %s. For each: %s",
         address, number.c_str(), others.empty() ? "unknown" : others.c_str(),
@@ -116,17 +117,17 @@ int VfioBackend::open_group() {
 int VfioBackend::set_iommu() {
   int container = container_.get();
   if (const int rc = kernel_.ioctl(group_.get(), VFIO_GROUP_SET_CONTAINER, &container); rc < 0) {
-    log_error("%s: cannot put its group into a container: %s", card_.address.c_str(),
-              std::strerror(-rc));
+    base::log_error("%s: cannot put its group into a container: %s", card_.address.c_str(),
+                    std::strerror(-rc));
     return rc;
   }
   if (const int rc = kernel_.ioctl(container, VFIO_SET_IOMMU, iommu_type_); rc < 0) {
-    log_error("%s: VFIO_SET_IOMMU: %s%s", card_.address.c_str(), std::strerror(-rc),
-              rc == -EPERM
-                  ? ": interrupts cannot be remapped; on a machine that you trust: modprobe "
-                    "-r vfio_iommu_type1; modprobe vfio_iommu_type1 "
-                    "allow_unsafe_interrupts=1"
-                  : "");
+    base::log_error("%s: VFIO_SET_IOMMU: %s%s", card_.address.c_str(), std::strerror(-rc),
+                    rc == -EPERM
+                        ? ": interrupts cannot be remapped; on a machine that you trust: modprobe "
+                          "-r vfio_iommu_type1; modprobe vfio_iommu_type1 "
+                          "allow_unsafe_interrupts=1"
+                        : "");
     return rc;
   }
   return 0;
@@ -137,7 +138,7 @@ int VfioBackend::read_iova_ranges() {
   vfio_iommu_type1_info head{};
   head.argsz = sizeof(head);
   if (const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_GET_INFO, &head); rc < 0) {
-    log_error("%s: VFIO_IOMMU_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
+    base::log_error("%s: VFIO_IOMMU_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
     return rc;
   }
   const size_t len_bytes = std::clamp<size_t>(head.argsz, sizeof(head), 65536);
@@ -148,7 +149,7 @@ int VfioBackend::read_iova_ranges() {
   if (const int rc =
           kernel_.ioctl(container_.get(), VFIO_IOMMU_GET_INFO, static_cast<void*>(bytes));
       rc < 0) {
-    log_error("%s: VFIO_IOMMU_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
+    base::log_error("%s: VFIO_IOMMU_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
     return rc;
   }
   std::memcpy(&head, bytes, sizeof(head));
@@ -187,15 +188,15 @@ int VfioBackend::open_device() {
   const int fd =
       kernel_.ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, static_cast<void*>(address.data()));
   if (fd < 0) {
-    log_error("%s: VFIO gives no device: %s: %s", card_.address.c_str(), std::strerror(-fd),
-              bind_command(card_.address, kVfioDriver).c_str());
+    base::log_error("%s: VFIO gives no device: %s: %s", card_.address.c_str(), std::strerror(-fd),
+                    bind_command(card_.address, kVfioDriver).c_str());
     return fd;
   }
   device_ = Fd(kernel_, fd);
   vfio_device_info info{};
   info.argsz = sizeof(info);
   if (const int rc = kernel_.ioctl(fd, VFIO_DEVICE_GET_INFO, &info); rc < 0) {
-    log_error("%s: VFIO_DEVICE_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
+    base::log_error("%s: VFIO_DEVICE_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
     return rc;
   }
   device_flags_ = info.flags;
@@ -207,11 +208,11 @@ int VfioBackend::map_bar() {
   region.argsz = sizeof(region);
   region.index = VFIO_PCI_BAR0_REGION_INDEX + static_cast<uint32_t>(card_.bar);
   if (const int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, &region); rc < 0) {
-    log_error("%s: BAR%d: %s", card_.address.c_str(), card_.bar, std::strerror(-rc));
+    base::log_error("%s: BAR%d: %s", card_.address.c_str(), card_.bar, std::strerror(-rc));
     return rc;
   }
   if (region.size < regs::kPageBytes || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {
-    log_error(
+    base::log_error(
         "%s: BAR%d has %llu bytes and can%s be mapped: the gateware is no message card's, or "
         "the firmware gave the BAR no room: %s",
         card_.address.c_str(), card_.bar, static_cast<unsigned long long>(region.size),
@@ -223,7 +224,8 @@ int VfioBackend::map_bar() {
   if (const int rc = kernel_.mmap(nullptr, region.size, PROT_READ | PROT_WRITE, MAP_SHARED,
                                   device_.get(), region.offset, &va);
       rc != 0) {
-    log_error("%s: cannot map BAR%d: %s", card_.address.c_str(), card_.bar, std::strerror(-rc));
+    base::log_error("%s: cannot map BAR%d: %s", card_.address.c_str(), card_.bar,
+                    std::strerror(-rc));
     return rc;
   }
   bar_va_ = va;
@@ -247,8 +249,8 @@ int VfioBackend::enable_bus_master() {
     rc = n == sizeof(command) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
   }
   if (rc < 0) {
-    log_error("%s: cannot let the card become bus master: %s: %s", card_.address.c_str(),
-              std::strerror(-rc), rescan_command(card_.address).c_str());
+    base::log_error("%s: cannot let the card become bus master: %s: %s", card_.address.c_str(),
+                    std::strerror(-rc), rescan_command(card_.address).c_str());
     return rc;
   }
   return 0;

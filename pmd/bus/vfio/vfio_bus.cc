@@ -6,8 +6,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/log.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
@@ -25,9 +25,10 @@ int VfioBus::open(const std::string& address, const VfioOptions& options, const 
   } else if (card.driver == kUioDriver || card.driver == kIgbUioDriver) {
     rc = open_uio_backend(paths, kernel, card, &backend);
   } else {
-    log_error("%s: it is bound to %s, not to vfio-pci or uio_pci_generic: %s", card.address.c_str(),
-              card.driver.empty() ? "no driver" : ("the driver " + card.driver).c_str(),
-              bind_command(card.address, card.iommu_group >= 0 ? kVfioDriver : kUioDriver).c_str());
+    base::log_error(
+        "%s: it is bound to %s, not to vfio-pci or uio_pci_generic: %s", card.address.c_str(),
+        card.driver.empty() ? "no driver" : ("the driver " + card.driver).c_str(),
+        bind_command(card.address, card.iommu_group >= 0 ? kVfioDriver : kUioDriver).c_str());
     rc = -EBUSY;
   }
   if (rc != 0) {
@@ -37,8 +38,8 @@ int VfioBus::open(const std::string& address, const VfioOptions& options, const 
   if (options.reset) {
     rc = bus->reset();
     if (rc != 0 && rc != -ENOTSUP) {
-      log_warning("%s: opened without a reset of the function; the card's own reset must do",
-                  card.address.c_str());
+      base::log_warning("%s: opened without a reset of the function; the card's own reset must do",
+                        card.address.c_str());
     }
   }
   rc = bus->check_magic();
@@ -69,13 +70,13 @@ int VfioBus::check_magic() {
     return 0;
   }
   if (magic == regs::kAllOnes) {
-    log_error(
+    base::log_error(
         "%s: the card answers all ones: it is gone, unpowered, or was reprogrammed since the "
         "last scan: %s",
         name().c_str(), rescan_command(name()).c_str());
     return -ENODEV;
   }
-  log_error(
+  base::log_error(
       "%s: BAR%d begins with %08x, a card's with %08x: load the message card's gateware, or "
       "open another device (%04x:%04x is not ours)",
       name().c_str(), card_.bar, magic, regs::kMagic, card_.vendor, card_.device);
@@ -103,8 +104,8 @@ int VfioBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   if (va == nullptr || len_bytes == 0 || begin % page != 0 || len_bytes % page != 0 ||
       len_bytes > UINTPTR_MAX - begin) {
-    log_error("%s: cannot map %zu bytes at %p: both must be multiples of %zu", name().c_str(),
-              len_bytes, va, static_cast<size_t>(page));
+    base::log_error("%s: cannot map %zu bytes at %p: both must be multiples of %zu", name().c_str(),
+                    len_bytes, va, static_cast<size_t>(page));
     return -EINVAL;
   }
   const auto next = user_.lower_bound(begin);
@@ -112,8 +113,8 @@ int VfioBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
       (next != user_.end() && next->first < begin + len_bytes) ||
       (next != user_.begin() && std::prev(next)->first + std::prev(next)->second.len_bytes > begin);
   if (overlaps || arena_.overlaps(va, len_bytes)) {
-    log_error("%s: %zu bytes at %p are mapped already, in part or whole", name().c_str(), len_bytes,
-              va);
+    base::log_error("%s: %zu bytes at %p are mapped already, in part or whole", name().c_str(),
+                    len_bytes, va);
     return -EEXIST;
   }
   std::vector<IovaRun> found;
@@ -128,8 +129,8 @@ int VfioBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
 int VfioBus::dma_unmap(void* va, size_t len_bytes) {
   const auto it = user_.find(reinterpret_cast<uintptr_t>(va));
   if (it == user_.end() || it->second.len_bytes != len_bytes) {
-    log_error("%s: cannot unmap %zu bytes at %p: they were not mapped as one", name().c_str(),
-              len_bytes, va);
+    base::log_error("%s: cannot unmap %zu bytes at %p: they were not mapped as one", name().c_str(),
+                    len_bytes, va);
     return -EINVAL;
   }
   const int rc = backend_->unmap(va, len_bytes, it->second.runs);

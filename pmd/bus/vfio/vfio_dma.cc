@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pmd/bus/log.hpp"
+#include "base/log.hpp"
 #include "pmd/bus/vfio/vfio_backend.hpp"
 
 namespace rio::pmd::vfio {
@@ -34,8 +34,8 @@ void log_map_error(const std::string& address, void* va, size_t len_bytes, int r
     default:
       break;
   }
-  log_error("%s: cannot map %zu bytes at %p for DMA: %s%s", address.c_str(), len_bytes, va,
-            std::strerror(-rc), remedy);
+  base::log_error("%s: cannot map %zu bytes at %p for DMA: %s%s", address.c_str(), len_bytes, va,
+                  std::strerror(-rc), remedy);
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   if (mode_ == IovaMode::kVirtual) {
     request.iova = request.vaddr;
     if (!addressable(request.iova, len_bytes)) {
-      log_error("%s: the IOMMU cannot address %p: open the card with allocated bus addresses",
-                card_.address.c_str(), va);
+      base::log_error("%s: the IOMMU cannot address %p: open the card with allocated bus addresses",
+                      card_.address.c_str(), va);
       return -ERANGE;
     }
   } else {
@@ -65,7 +65,7 @@ int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     const uint64_t align = len_bytes >= kHugeBytes ? kHugeBytes : 65536;
     uint64_t first = 0;
     if (!iovas_.allocate(lead + len_bytes, align, &first)) {
-      log_error("%s: no bus addresses left for %zu bytes", card_.address.c_str(), len_bytes);
+      base::log_error("%s: no bus addresses left for %zu bytes", card_.address.c_str(), len_bytes);
       return -ENOSPC;
     }
     request.iova = first + lead;
@@ -92,8 +92,9 @@ int VfioBackend::unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& r
   const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_UNMAP_DMA, &request);
   if (rc < 0 || request.size != len_bytes) {
     // The bus address is not handed out again: the card may still reach the memory behind it.
-    log_error("%s: cannot unmap %zu bytes at %p: %s; close the card before the memory is freed",
-              card_.address.c_str(), len_bytes, va, rc < 0 ? std::strerror(-rc) : "in part only");
+    base::log_error(
+        "%s: cannot unmap %zu bytes at %p: %s; close the card before the memory is freed",
+        card_.address.c_str(), len_bytes, va, rc < 0 ? std::strerror(-rc) : "in part only");
     return rc < 0 ? rc : -EIO;
   }
   if (mode_ == IovaMode::kAllocated) {
@@ -115,8 +116,8 @@ int VfioBackend::enable_vectors() {
   for (uint32_t i = 0; i < count; ++i) {
     const int fd = kernel_.eventfd();
     if (fd < 0) {
-      log_error("%s: eventfd for vector %u: %s%s", card_.address.c_str(), i, std::strerror(-fd),
-                fd == -EMFILE ? ": raise ulimit -n" : "");
+      base::log_error("%s: eventfd for vector %u: %s%s", card_.address.c_str(), i,
+                      std::strerror(-fd), fd == -EMFILE ? ": raise ulimit -n" : "");
       return fd;
     }
     fds.emplace_back(kernel_, fd);
@@ -136,8 +137,8 @@ int VfioBackend::enable_vectors() {
   }
   if (const int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_SET_IRQS, static_cast<void*>(set));
       rc < 0) {
-    log_error("%s: cannot enable %u MSI-X vectors: %s: poll, or see dmesg", card_.address.c_str(),
-              count, std::strerror(-rc));
+    base::log_error("%s: cannot enable %u MSI-X vectors: %s: poll, or see dmesg",
+                    card_.address.c_str(), count, std::strerror(-rc));
     return rc;
   }
   vectors_ = std::move(fds);
@@ -151,8 +152,8 @@ int VfioBackend::irq_fd(uint32_t vector) {
     }
   }
   if (vector >= vectors_.size()) {
-    log_error("%s: vector %u asked for, it has %zu", card_.address.c_str(), vector,
-              vectors_.size());
+    base::log_error("%s: vector %u asked for, it has %zu", card_.address.c_str(), vector,
+                    vectors_.size());
     return -EINVAL;
   }
   return vectors_[vector].get();
@@ -163,7 +164,7 @@ int VfioBackend::reset() {
     return -ENOTSUP;
   }
   if (const int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_RESET, 0ul); rc < 0) {
-    log_error("%s: reset: %s", card_.address.c_str(), std::strerror(-rc));
+    base::log_error("%s: reset: %s", card_.address.c_str(), std::strerror(-rc));
     return rc;
   }
   // A reset clears the command register.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "tests/qemu/guest/tell.hpp"
 
 namespace rio::guest {

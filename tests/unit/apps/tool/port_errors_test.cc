@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "apps/tool/port_sample.hpp"
-#include "pmd/embed/riopmd.hpp"
+#include "pmd/api/riopmd.hpp"
 
 namespace rio::tool {
 namespace {

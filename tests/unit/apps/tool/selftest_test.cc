@@ -11,8 +11,8 @@
 
 #include "apps/tool/card_option.hpp"
 #include "fpga/model/card.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
-#include "pmd/embed/riopmd.hpp"
 
 namespace rio::tool {
 namespace {

@@ -299,7 +299,7 @@ TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
 
 /// As another process may: what was checked is what is used.
 TEST(ForeignFrames, HeadersThatChangeWhileTheyAreLookedAt) {
-  if (model::kThreadSanitizer) {
+  if (base::kThreadSanitizer) {
     GTEST_SKIP() << "this is a race, on purpose";
   }
   for (uint32_t round = 0; round < 60; ++round) {

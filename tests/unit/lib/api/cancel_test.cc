@@ -9,10 +9,10 @@
 #include <string_view>
 #include <thread>
 
-#include "fpga/sim/relay/host.hpp"
+#include "fpga/wire/relay/host.hpp"
 #include "lib/skifch/skifch.h"
 #include "tests/support/sanitizer.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 #include "tests/unit/lib/api/udp_fabric.hpp"
 
@@ -75,7 +75,7 @@ class Relay {
  public:
   explicit Relay(const std::string& name) : end_(eventfd(0, EFD_CLOEXEC)) {
     std::string error;
-    EXPECT_EQ(sim::relay::Host::create(
+    EXPECT_EQ(wire::relay::Host::create(
                   {.name = name}, [](bool, const std::string&) {}, &host_, &error),
               0)
         << error;
@@ -89,8 +89,8 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
 
  private:
-  sim::Fd end_;
-  std::unique_ptr<sim::relay::Host> host_;
+  base::Fd end_;
+  std::unique_ptr<wire::relay::Host> host_;
   std::thread thread_;
 };
 

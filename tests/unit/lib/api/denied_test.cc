@@ -10,8 +10,8 @@
 #include "lib/api/riomsg.h"
 #include "tests/support/denied.hpp"
 #include "tests/support/log_capture.hpp"
-#include "tests/unit/pmd/embed/log_lines.hpp"
-#include "tests/unit/pmd/embed/shm_member.hpp"
+#include "tests/unit/pmd/api/log_lines.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
 
 namespace rio::test {
 namespace {

@@ -7,13 +7,13 @@
 #include <csignal>
 #include <filesystem>
 
-#include "fpga/sim/relay/host.hpp"
+#include "fpga/wire/relay/host.hpp"
 #include "lib/api/riomsg.h"
-#include "pmd/embed/riopmd.h"
+#include "pmd/api/riopmd.h"
 #include "tests/support/denied.hpp"
 #include "tests/support/log_capture.hpp"
-#include "tests/unit/fpga/sim/guest.hpp"
-#include "tests/unit/pmd/embed/shm_member.hpp"
+#include "tests/unit/fpga/cardsim/guest.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
 
 namespace rio::test {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 constexpr int kCannotDeny = 77;
 
 /// Serve a card to other processes, until the parent is gone or closes its end.
-using Serve = void (*)(const TempDir& dir, const Pipe& ready, const sim::Fd& end);
+using Serve = void (*)(const TempDir& dir, const Pipe& ready, const base::Fd& end);
 
 struct Case {
   const char* name;
@@ -29,17 +29,17 @@ struct Case {
   Serve serve;       ///< null: nobody has to
 };
 
-void serve_relay(const TempDir& /*dir*/, const Pipe& ready, const sim::Fd& end) {
-  std::unique_ptr<sim::relay::Host> host;
+void serve_relay(const TempDir& /*dir*/, const Pipe& ready, const base::Fd& end) {
+  std::unique_ptr<wire::relay::Host> host;
   std::string error;
-  if (sim::relay::Host::create(
+  if (wire::relay::Host::create(
           {.name = "r"}, [](bool, const std::string&) {}, &host, &error) == 0) {
     ready.tell();
     host->run(end);
   }
 }
 
-void serve_cardsim(const TempDir& dir, const Pipe& ready, const sim::Fd& end) {
+void serve_cardsim(const TempDir& dir, const Pipe& ready, const base::Fd& end) {
   Served served({"listen:socket=" + dir.at("card")});
   ready.tell();
   pollfd parent{end.get(), POLLIN, 0};
@@ -94,7 +94,7 @@ class NoThreads : public testing::TestWithParam<Case> {
       server = std::make_unique<Child>([&] {
         end.close_writer();
         if (leave_root()) {
-          GetParam().serve(dir_, ready, sim::Fd(dup(end.reader())));
+          GetParam().serve(dir_, ready, base::Fd(dup(end.reader())));
         }
         return 0;
       });

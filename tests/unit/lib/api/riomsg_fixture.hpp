@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lib/api/riomsg.hpp"
-#include "pmd/embed/riopmd.h"
+#include "pmd/api/riopmd.h"
 
 namespace rio::test {
 

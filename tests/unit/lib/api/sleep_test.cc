@@ -12,9 +12,9 @@
 #include <string>
 
 #include "tests/support/env_number.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
-#include "tests/unit/pmd/embed/shm_member.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
 
 namespace rio::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "fpga/model/card.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/msg/large_fixture.hpp"
 
 namespace rio::msg::test {

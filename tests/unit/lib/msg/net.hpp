@@ -20,8 +20,8 @@
 
 #include "lib/msg/context.hpp"
 #include "lib/msg/port.hpp"
-#include "pmd/embed/riopmd.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "pmd/api/riopmd.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace rio::msg::test {
 

@@ -11,7 +11,7 @@
 
 #include "lib/msg/port.hpp"
 #include "lib/tag/endpoint.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace rio::msg {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace rio::msg {
 namespace {

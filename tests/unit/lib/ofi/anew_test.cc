@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "tests/unit/lib/ofi/node.hpp"
-#include "tests/unit/pmd/embed/shm_member.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
 
 namespace rio::test {
 namespace {

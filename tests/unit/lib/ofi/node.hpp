@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace rio::test {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "lib/skifch/skifch.h"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
-#include "tests/unit/pmd/embed/shm_member.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
 
 namespace rio::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/pmd/embed/log_lines.hpp"
+#include "tests/unit/pmd/api/log_lines.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/api/riomsg.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace rio::test {
 namespace {

@@ -2,7 +2,7 @@
 // expected has its bound.
 #include <cstdlib>
 
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/tag_node.hpp"
 
 namespace rio::test {

@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <list>
 
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic_reference.hpp"
-#include "tests/unit/pmd/embed/shm_member.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
 
 namespace rio::test {
 namespace {

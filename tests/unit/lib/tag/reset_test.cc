@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <map>
 
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
 namespace rio::test {

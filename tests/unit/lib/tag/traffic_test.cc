@@ -4,7 +4,7 @@
 // RIO_TAG_SEEDS: how many seeds of each kind; RIO_TAG_SEED: the first.
 #include <cstdio>
 
-#include "tests/unit/fpga/sim/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
 namespace rio::test {

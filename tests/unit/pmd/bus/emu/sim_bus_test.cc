@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "fpga/sim/listen_protocol.hpp"
-#include "fpga/sim/unix_socket.hpp"
-#include "pmd/embed/riopmd.hpp"
+#include "base/unix_socket.hpp"
+#include "fpga/cardsim/listen_protocol.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "tests/support/denied.hpp"
-#include "tests/unit/fpga/sim/guest.hpp"
-#include "tests/unit/fpga/sim/temp_dir.hpp"
-#include "tests/unit/pmd/embed/log_lines.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/unit/fpga/cardsim/guest.hpp"
+#include "tests/unit/pmd/api/log_lines.hpp"
 
 namespace rio {
 namespace {
@@ -191,24 +191,24 @@ TEST(SimBus, NobodyThere) {
   std::unique_ptr<pmd::SimBus> bus;
   EXPECT_EQ(pmd::SimBus::open({dir.at("none"), 20}, &bus), -ENOENT);
   EXPECT_TRUE(log.had("start rio-cardsim --card listen:socket=" + dir.at("none"))) << log.last();
-  sim::Fd left;
-  ASSERT_EQ(sim::listen_at(dir.at("left"), SOCK_SEQPACKET, &left), 0);
+  base::Fd left;
+  ASSERT_EQ(base::listen_at(dir.at("left"), SOCK_SEQPACKET, &left), 0);
   left.reset();
   EXPECT_EQ(pmd::SimBus::open({dir.at("left"), 0}, &bus), -ECONNREFUSED);
   EXPECT_EQ(bus, nullptr);
 }
 
 /// A server that answers a hello by what the test says. @return of SimBus::open().
-int open_at(const sim::protocol::Reply& reply, const std::vector<int>& fds) {
+int open_at(const cardsim::protocol::Reply& reply, const std::vector<int>& fds) {
   test::TempDir dir;
-  sim::Fd listener;
-  EXPECT_EQ(sim::listen_at(dir.at("s"), SOCK_SEQPACKET, &listener), 0);
+  base::Fd listener;
+  EXPECT_EQ(base::listen_at(dir.at("s"), SOCK_SEQPACKET, &listener), 0);
   std::jthread server([&] {
     pollfd ready{listener.get(), POLLIN, 0};
     EXPECT_EQ(poll(&ready, 1, 20000), 1);
-    sim::Fd client;
-    EXPECT_EQ(sim::accept_from(listener, &client), 0);
-    EXPECT_EQ(sim::send_with_fds(client, std::as_bytes(std::span(&reply, 1)), fds), 0);
+    base::Fd client;
+    EXPECT_EQ(base::accept_from(listener, &client), 0);
+    EXPECT_EQ(base::send_with_fds(client, std::as_bytes(std::span(&reply, 1)), fds), 0);
     ready = {client.get(), POLLRDHUP, 0};
     EXPECT_EQ(poll(&ready, 1, 20000), 1);
   });
@@ -220,25 +220,25 @@ int open_at(const sim::protocol::Reply& reply, const std::vector<int>& fds) {
 
 TEST(SimBus, ServerThatMakesNoSense) {
   test::LogLines log;
-  sim::protocol::Reply good;
+  cardsim::protocol::Reply good;
   good.bar_bytes = 0x20000;
   const auto bar_of = [](size_t bytes, int seals) {
-    sim::Fd fd(memfd_create("bar", MFD_ALLOW_SEALING));
+    base::Fd fd(memfd_create("bar", MFD_ALLOW_SEALING));
     EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
     EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, seals), 0);
     return fd;
   };
-  const sim::Fd bar = bar_of(0x20000, F_SEAL_SHRINK);
+  const base::Fd bar = bar_of(0x20000, F_SEAL_SHRINK);
   EXPECT_EQ(open_at(good, {}), -EPROTO);
   EXPECT_EQ(open_at(good, {bar.get(), bar.get()}), -EPROTO);
   EXPECT_EQ(open_at(good, {bar_of(0x20000, F_SEAL_GROW).get()}), -EPROTO);    // may shrink
   EXPECT_EQ(open_at(good, {bar_of(0x10000, F_SEAL_SHRINK).get()}), -EPROTO);  // too small
   for (const uint32_t bytes : {0u, 0x10000u, 0x30000u, 0x400000u, 0x80000000u}) {
-    sim::protocol::Reply reply = good;
+    cardsim::protocol::Reply reply = good;
     reply.bar_bytes = bytes;
     EXPECT_EQ(open_at(reply, {bar.get()}), -EPROTO) << bytes;
   }
-  sim::protocol::Reply reply = good;
+  cardsim::protocol::Reply reply = good;
   reply.magic ^= 1;
   EXPECT_EQ(open_at(reply, {bar.get()}), -EPROTO);
   reply = good;

@@ -1,0 +1,55 @@
+#include "fpga/cardsim/event_irqs.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+
+#include "base/no_cancel.hpp"
+
+namespace rio::cardsim {
+
+int EventIrqs::open(uint32_t vectors) {
+  fds_.clear();
+  for (uint32_t i = 0; i < vectors; ++i) {
+    fds_.emplace_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!fds_.back().valid()) {
+      return -errno;
+    }
+  }
+  raised_.resize(vectors);
+  return 0;
+}
+
+void EventIrqs::raise(uint32_t vector) {
+  if (vector >= fds_.size()) {
+    return;
+  }
+  ++raised_[vector];
+  const base::NoCancel no_cancel;
+  const uint64_t one = 1;
+  pollfd fd{fds_[vector].get(), POLLOUT, 0};
+  if (poll(&fd, 1, 0) == 1) {  // else it is full, and readable anyway
+    static_cast<void>(!write(fd.fd, &one, sizeof one));
+  }
+}
+
+uint64_t EventIrqs::take(uint32_t vector) {
+  uint64_t times = 0;
+  const base::NoCancel no_cancel;
+  const iovec part{&times, sizeof times};
+  constexpr off_t kNoOffset = -1;
+  const ssize_t got = preadv2(fds_[vector].get(), &part, 1, kNoOffset, RWF_NOWAIT);
+  return got == sizeof times ? times : 0;
+}
+
+std::vector<int> EventIrqs::fds() const {
+  std::vector<int> all;
+  for (const base::Fd& fd : fds_) {
+    all.push_back(fd.get());
+  }
+  return all;
+}
+
+}  // namespace rio::cardsim

@@ -1,0 +1,34 @@
+#include "fpga/cardsim/guest_memory.hpp"
+
+#include "fpga/cardsim/iommu_memory.hpp"
+
+namespace rio::cardsim {
+
+bool GuestMemory::find(uint64_t iova, model::HostWindow* out) {
+  GuestRam::Run run;
+  if (!ram_->find(iova, &run)) {
+    return false;
+  }
+  *out = {iova, run.len_bytes, run.va};
+  return true;
+}
+
+void GuestMemory::refused(uint64_t iova) {
+  if (faults_++ == 0) {
+    first_fault_ = iova;
+  }
+}
+
+void GuestMemory::forget_guest() {
+  changed();
+  ram_ = std::make_unique<GuestRam>(ram_path_);
+}
+
+std::unique_ptr<GuestMemory> guest_memory_of(const CardSpec& spec) {
+  if (spec.monitor.empty()) {
+    return std::make_unique<GuestMemory>(spec.ram);
+  }
+  return std::make_unique<IommuMemory>(spec.ram, monitor_at(spec.monitor), spec.bdf);
+}
+
+}  // namespace rio::cardsim

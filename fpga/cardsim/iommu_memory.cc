@@ -1,0 +1,178 @@
+#include "fpga/cardsim/iommu_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fpga/cardsim/complain.hpp"
+
+namespace rio::cardsim {
+namespace {
+
+// QEMU's intel-iommu.
+constexpr uint64_t kGlobalStatus = 0xFED9001C;
+constexpr uint64_t kRootAddress = 0xFED90020;
+constexpr uint64_t kTranslates = 1u << 31;
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kMostStitched = 4u << 20;  // a ring has at most 2 MiB
+constexpr auto kReadEvery = std::chrono::milliseconds(20);
+constexpr auto kReadAgainAfterFailure = std::chrono::seconds(1);
+
+}  // namespace
+
+IommuMemory::IommuMemory(const std::string& ram_path, std::shared_ptr<Monitor> monitor,
+                         uint16_t bdf)
+    : GuestMemory(ram_path), monitor_(std::move(monitor)), bdf_(bdf) {}
+
+IommuMemory::~IommuMemory() {
+  unmap(&stitched_);
+  unmap(&stale_);
+}
+
+void IommuMemory::unmap(std::vector<Stitched>* stitched) {
+  for (const Stitched& one : *stitched) {
+    munmap(one.map, one.map_bytes);
+  }
+  stitched->clear();
+}
+
+void IommuMemory::forget_translations() {
+  words_.clear();
+  pages_.fill({});
+  stale_.insert(stale_.end(), stitched_.begin(), stitched_.end());
+  stitched_.clear();
+  changed();
+}
+
+void IommuMemory::forget_guest() {
+  forget_translations();
+  unmap(&stale_);
+  known_ = false;
+  monitor_->forget();
+  GuestMemory::forget_guest();
+}
+
+void IommuMemory::begin_turn(uint32_t gen_req) {
+  if (gen_req != gen_req_) {
+    gen_req_ = gen_req;
+    known_ = false;
+  }
+  unmap(&stale_);  // each card has stepped since, and has forgotten them
+  if (!words_.hold()) {
+    forget_translations();
+  }
+}
+
+bool IommuMemory::read_registers() {
+  const auto now = std::chrono::steady_clock::now();
+  if (failed_ ? now - read_at_ < kReadAgainAfterFailure : known_ && now - read_at_ < kReadEvery) {
+    return false;
+  }
+  uint64_t status = 0;
+  Registers fresh;
+  int rc = monitor_->read_word(kGlobalStatus, 4, &status);
+  rc = rc != 0 ? rc : monitor_->read_word(kRootAddress, 8, &fresh.root);
+  read_at_ = std::chrono::steady_clock::now();
+  failed_ = rc != 0 && rc != -ENOTCONN;
+  if (rc != 0) {
+    if (!told_) {
+      complain(
+          "the monitor does not tell the IOMMU's registers: %s; is monitor= QEMU's "
+          "-monitor unix:PATH,server=on,wait=off, and is nobody else connected?",
+          std::strerror(-rc));
+      told_ = true;
+    }
+    return false;
+  }
+  fresh.translates = (status & kTranslates) != 0;
+  const bool other = !known_ || !(fresh == registers_);
+  registers_ = fresh;
+  known_ = true;
+  if (other) {
+    forget_translations();
+  }
+  return other;
+}
+
+bool IommuMemory::look_up(uint64_t iova, model::HostWindow* out) {
+  if (!known_) {
+    return false;
+  }
+  if (!registers_.translates) {
+    return GuestMemory::find(iova, out);
+  }
+  model::HostWindow& cached = pages_[iova / kPageBytes % pages_.size()];
+  if (cached.holds(iova, 1)) {
+    *out = cached;
+    return true;
+  }
+  IommuPage page;
+  if (!walk_iommu(ram(), registers_.root, bdf_, iova, &words_, &page)) {
+    return false;
+  }
+  // A large page may reach beyond the RAM.
+  GuestRam::Run run;
+  if (!ram().find(page.address, &run) || run.len_bytes < page.len_bytes) {
+    const uint64_t first = iova & ~(kPageBytes - 1);
+    page.address += first - page.iova;
+    page.iova = first;
+    page.len_bytes = kPageBytes;
+    if (!ram().find(page.address, &run) || run.len_bytes < page.len_bytes) {
+      return false;
+    }
+  }
+  cached = {page.iova, page.len_bytes, run.va, page.readable, page.writable};
+  *out = cached;
+  return true;
+}
+
+bool IommuMemory::find(uint64_t iova, model::HostWindow* out) {
+  return look_up(iova, out) || (read_registers() && look_up(iova, out));
+}
+
+bool IommuMemory::find_whole(uint64_t iova, uint64_t len_bytes, model::HostWindow* out) {
+  if (!find(iova, out)) {
+    return false;
+  }
+  if (out->holds(iova, len_bytes) || len_bytes > kMostStitched) {
+    return true;
+  }
+  for (const Stitched& one : stitched_) {
+    if (one.window.holds(iova, len_bytes)) {
+      *out = one.window;
+      return true;
+    }
+  }
+  return stitch(iova, len_bytes, out);
+}
+
+bool IommuMemory::stitch(uint64_t iova, uint64_t len_bytes, model::HostWindow* out) {
+  const uint64_t first = iova & ~(kPageBytes - 1);
+  const uint64_t bytes = (iova + len_bytes - first + kPageBytes - 1) & ~(kPageBytes - 1);
+  void* const map = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) {
+    return false;
+  }
+  auto* const va = static_cast<uint8_t*>(map);
+  model::HostWindow window{first, bytes, va};
+  for (uint64_t at = 0; at < bytes; at += kPageBytes) {
+    model::HostWindow page;
+    GuestRam::Run run;
+    if (!find(first + at, &page) || !ram().run_of(page.at(first + at), &run) ||
+        mmap(va + at, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ram().fd(),
+             static_cast<off_t>(run.file_offset)) == MAP_FAILED) {
+      munmap(map, bytes);
+      return false;
+    }
+    window.readable = window.readable && page.readable;
+    window.writable = window.writable && page.writable;
+  }
+  stitched_.push_back({window, bytes, va});
+  *out = window;
+  return true;
+}
+
+}  // namespace rio::cardsim

@@ -1,0 +1,218 @@
+#include "fpga/cardsim/listen.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/peer_process.hpp"
+#include "base/unix_socket.hpp"
+#include "fpga/cardsim/complain.hpp"
+
+namespace rio::cardsim {
+namespace {
+
+using protocol::Reply;
+using protocol::Request;
+using protocol::Verb;
+
+constexpr auto kHelloWithin = std::chrono::seconds(5);
+constexpr uint32_t kComplaintsMax = 20;
+constexpr uint32_t kRequestsPerServe = 16;  // so that a client cannot keep the card from working
+
+[[nodiscard]] int send_reply(const base::Fd& client, const Reply& reply,
+                             const std::vector<int>& fds) {
+  return base::send_with_fds(client, std::as_bytes(std::span(&reply, 1)), fds);
+}
+
+}  // namespace
+
+Listen::Listen(const CardSpec& spec)
+    : path_(spec.socket), name_(spec.name), queue_pairs_(spec.model.queue_pairs) {}
+
+Listen::~Listen() {
+  if (listener_.valid()) {
+    unlink(path_.c_str());
+  }
+}
+
+int Listen::open() {
+  if (const int rc = renew(); rc != 0) {
+    complain("%s: %s", name_.c_str(),
+             base::why({"memory for the BAR, or its eventfds", rc}).c_str());
+    return rc;
+  }
+  const int rc = base::listen_at(path_, SOCK_SEQPACKET, &listener_);
+  if (rc != 0) {
+    complain("socket=%s: %s; give a path where a socket can be made and nobody listens",
+             path_.c_str(), std::strerror(-rc));
+  }
+  return rc;
+}
+
+int Listen::renew() {
+  memory_.clear();
+  peer_ = Peer::kNotYet;
+  if (const int rc = irqs_.open(protocol::kVectorsMax); rc != 0) {
+    return rc;
+  }
+  return SharedBar::anonymous("rio-cardsim-bar", model::Card::bar_bytes(queue_pairs_), &bar_);
+}
+
+void Listen::drop(const char* why) {
+  if (why != nullptr && complaints_ < kComplaintsMax) {
+    complain("%s: client disconnected: %s%s", name_.c_str(), why,
+             ++complaints_ == kComplaintsMax ? " (others will not be told)" : "");
+  }
+  client_.reset();
+  client_process_.reset();
+  if (peer_ == Peer::kHere) {
+    peer_ = Peer::kGone;
+  }
+}
+
+void Listen::accept() {
+  base::Fd client;
+  if (const int rc = base::accept_from(listener_, &client); rc != 0) {
+    if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED && !told_accept_) {
+      told_accept_ = true;
+      complain("%s: no client can be taken: %s", name_.c_str(), base::why({"accept4", rc}).c_str());
+    }
+    return;
+  }
+  told_accept_ = false;
+  if (client_.valid()) {
+    Reply busy;
+    busy.status = -EBUSY;
+    static_cast<void>(send_reply(client, busy, {}));  // it sees the closed socket anyway
+    return;
+  }
+  client_ = std::move(client);
+  watch_client();
+  hello_until_ = std::chrono::steady_clock::now() + kHelloWithin;
+}
+
+void Listen::watch_client() {
+  ucred peer{};
+  client_process_.reset();
+  if (!base::peer_of(client_, &peer) || peer.pid <= 0) {
+    return;  // the peer is in another pid namespace: rely on its socket alone
+  }
+  const base::Trouble trouble = base::watch_process(peer.pid, &client_process_);
+  if (trouble && trouble.rc != -ESRCH && !told_pidfd_) {
+    told_pidfd_ = true;
+    complain("%s: the death of a client is not seen while a process that it has forked lives: %s",
+             name_.c_str(), base::why(trouble).c_str());
+  }
+}
+
+int Listen::welcome() {
+  Reply reply;
+  reply.vectors = protocol::kVectorsMax;
+  reply.bar_bytes = static_cast<uint32_t>(bar_.len_bytes());
+  std::vector<int> fds = irqs_.fds();
+  fds.insert(fds.begin(), bar_.fd());
+  return send_reply(client_, reply, fds);
+}
+
+int Listen::reply(int32_t status) {
+  Reply reply;
+  reply.status = status;
+  return send_reply(client_, reply, {});
+}
+
+int Listen::answer(const Request& request, const std::vector<base::Fd>& fds) {
+  if (peer_ == Peer::kNotYet) {
+    if (request.verb != Verb::kHello || !fds.empty()) {
+      return -EPROTO;
+    }
+    peer_ = Peer::kHere;
+    ++clients_;
+    return welcome();
+  }
+  switch (request.verb) {
+    case Verb::kMap:
+      return fds.size() != 1
+                 ? -EPROTO
+                 : reply(memory_.map(request.iova, request.offset, request.len_bytes, fds.front()));
+    case Verb::kUnmap:
+      // No step is under way: this thread makes them.
+      return !fds.empty() ? -EPROTO : reply(memory_.unmap(request.iova));
+    default:
+      return -EPROTO;
+  }
+}
+
+bool Listen::take_request() {
+  Request request;
+  std::vector<base::Fd> fds;
+  const ssize_t got =
+      base::receive_with_fds(client_, std::as_writable_bytes(std::span(&request, 1)), &fds);
+  if (got == -EAGAIN || got == -EINTR) {
+    return false;
+  }
+  if (got == 0 || got == -ECONNRESET) {
+    drop(nullptr);
+    return false;
+  }
+  if (got != sizeof request || request.magic != protocol::kMagic) {
+    drop("what it says is no request; is it a program of another kind?");
+    return false;
+  }
+  if (request.version != protocol::kVersion) {
+    drop("it speaks another version; use program and rio-cardsim of one release");
+    return false;
+  }
+  if (const int rc = answer(request, fds); rc != 0) {
+    drop(rc == -EPROTO ? "its request breaks the protocol" : "it does not take its answers");
+    return false;
+  }
+  return true;
+}
+
+void Listen::serve() {
+  for (uint32_t i = 0; i < kRequestsPerServe && client_.valid() && take_request(); ++i) {
+  }
+  if (client_.valid() && client_process_.valid() && base::is_readable(client_process_)) {
+    drop(nullptr);
+  }
+  if (client_.valid() && peer_ == Peer::kNotYet &&
+      std::chrono::steady_clock::now() >= hello_until_) {
+    drop("it did not say what it wants within 5 s");
+  }
+  // After the client that is here: one that comes when that one has gone is not turned away. It
+  // waits until there is a fresh card for it.
+  if (peer_ != Peer::kGone) {
+    accept();
+  }
+}
+
+void Listen::add_wake_fds(std::vector<pollfd>* fds) const {
+  fds->push_back({listener_.get(), POLLIN, 0});
+  if (client_.valid()) {
+    fds->push_back({client_.get(), POLLIN, 0});
+  }
+  if (client_process_.valid()) {
+    fds->push_back({client_process_.get(), POLLIN, 0});
+  }
+}
+
+AttachmentCounts Listen::counts() const {
+  AttachmentCounts counts;
+  counts.iommu_faults = memory_.faults();
+  counts.iommu_first = memory_.first_fault();
+  counts.peers = clients_;
+  counts.irqs = irqs_.raised();
+  return counts;
+}
+
+int attach_listen(const CardSpec& spec, std::unique_ptr<Attachment>* out) {
+  auto listen = std::make_unique<Listen>(spec);
+  if (const int rc = listen->open(); rc != 0) {
+    return rc;
+  }
+  *out = std::move(listen);
+  return 0;
+}
+
+}  // namespace rio::cardsim

@@ -1,0 +1,127 @@
+#include "fpga/cardsim/monitor.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <map>
+
+#include "base/unix_socket.hpp"
+
+namespace rio::cardsim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kTryEvery(20);
+constexpr size_t kMostSaid = 64 * 1024;  // an answer has some hundred bytes
+
+}  // namespace
+
+bool word_after(std::string_view said, std::string_view label, uint64_t* out) {
+  const size_t at = said.find(label);
+  if (at == std::string_view::npos) {
+    return false;
+  }
+  said.remove_prefix(at + label.size());
+  said = said.substr(0, said.find_first_of("\r\n"));
+  if (!said.starts_with(" 0x") || said.size() == 3) {
+    return false;
+  }
+  said.remove_prefix(3);
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), value, 16);
+  if (error != std::errc{} || end != said.data() + said.size()) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+bool Monitor::connect() {
+  const Time now = steady_clock::now();
+  if (gone_ || now < next_try_) {
+    return false;
+  }
+  next_try_ = now + kTryEvery;
+  said_.clear();
+  return base::connect_to(path_, SOCK_STREAM, &socket_) == 0;
+}
+
+bool Monitor::take() {
+  char bytes[4096];
+  for (;;) {
+    const ssize_t got = recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0 && said_.size() + static_cast<size_t>(got) <= kMostSaid) {
+      said_.append(bytes, static_cast<size_t>(got));
+      continue;
+    }
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0 && errno == EAGAIN) {
+      return true;
+    }
+    socket_.reset();
+    gone_ = true;
+    return false;
+  }
+}
+
+void Monitor::serve() {
+  if (socket_.valid() || connect()) {
+    static_cast<void>(take());
+  }
+}
+
+int Monitor::wait_for_word(const std::string& label, Time deadline, uint64_t* out) {
+  for (;;) {
+    if (!take()) {
+      return -ENOTCONN;
+    }
+    // Only a line that has ended is whole.
+    const size_t at = said_.find(label);
+    if (at != std::string::npos && said_.find_first_of("\r\n", at) != std::string::npos) {
+      return word_after(said_, label, out) ? 0 : -EPROTO;
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    if (left.count() <= 0) {
+      return -ETIMEDOUT;
+    }
+    pollfd fd{socket_.get(), POLLIN, 0};
+    static_cast<void>(poll(&fd, 1, static_cast<int>(left.count()) + 1));
+  }
+}
+
+int Monitor::read_word(uint64_t address, uint32_t len_bytes, uint64_t* out) {
+  serve();
+  if (!socket_.valid()) {
+    return -ENOTCONN;
+  }
+  said_.clear();
+  char command[64];
+  std::snprintf(command, sizeof command, "xp /1%cx 0x%llx\n", len_bytes == 8 ? 'g' : 'w',
+                static_cast<unsigned long long>(address));
+  const std::string_view text(command);
+  if (const int rc = base::send_with_fds(socket_, std::as_bytes(std::span(text)), {}); rc != 0) {
+    return rc == -EAGAIN ? -ETIMEDOUT : -ENOTCONN;
+  }
+  std::snprintf(command, sizeof command, "%llx:", static_cast<unsigned long long>(address));
+  return wait_for_word(command, steady_clock::now() + answer_within_, out);
+}
+
+std::shared_ptr<Monitor> monitor_at(const std::string& socket_path) {
+  static std::map<std::string, std::weak_ptr<Monitor>> all;
+  std::shared_ptr<Monitor> monitor = all[socket_path].lock();
+  if (monitor == nullptr) {
+    monitor = std::make_shared<Monitor>(socket_path);
+    all[socket_path] = monitor;
+  }
+  return monitor;
+}
+
+}  // namespace rio::cardsim

@@ -1,0 +1,113 @@
+#include "fpga/cardsim/report.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "fpga/cardsim/complain.hpp"
+
+namespace rio::cardsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// In the order of model::PortCounts.
+constexpr const char* kPortNames[] = {"tx_packets", "rx_packets",  "tx_retries",  "rx_retries",
+                                      "rx_errors",  "tx_timeouts", "rx_timeouts", "rx_unmapped"};
+// By bit of model::Fault.
+constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_response",
+                                       "reorder",   "slow_receiver", "bad_address",
+                                       "link_down", "stuck_queue"};
+
+[[nodiscard]] std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+[[nodiscard]] Json card_report(SimCard& card) {
+  const CardCounts counts = card.counts();
+  const AttachmentCounts attachment = card.attachment().counts();
+  Json json;
+  json["name"] = card.spec().name;
+  json["kind"] = kind_name(card.spec().kind);
+  for (size_t i = 0; i < 8; ++i) {
+    json["port"][kPortNames[i]] = counts.port[i];
+    json["faults"][kFaultNames[i]] = counts.faults[i];
+  }
+  json["refused_accesses"] = counts.refused;
+  json["iommu_faults"] = attachment.iommu_faults;
+  if (attachment.iommu_faults > 0) {
+    json["iommu_first"] = hex(attachment.iommu_first);
+  }
+  json["peers"] = attachment.peers;
+  json["interrupts"] = attachment.irqs;
+  json["doorbells"] = attachment.rings;
+  return json;
+}
+
+Json fabric_report(const wire::switched::FabricCounts& counts) {
+  return {{"delivered", counts.delivered},
+          {"answered", counts.answered},
+          {"unrouted", counts.unrouted},
+          {"looped", counts.looped},
+          {"absent", counts.absent},
+          {"malformed", counts.malformed},
+          {"lost", counts.lost}};
+}
+
+}  // namespace
+
+const char* end_name(End end) {
+  switch (end) {
+    case End::kSignal:
+      return "signal";
+    case End::kSeconds:
+      return "seconds";
+    default:
+      return "peers left";
+  }
+}
+
+std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCard>>& cards,
+                   wire::switched::Fabric* fabric) {
+  Json json;
+  json["ended"]["why"] = ending.why;
+  if (ending.signal != 0) {
+    json["ended"]["signal"] = ending.signal;
+    json["ended"]["from_pid"] = ending.from_pid;
+  }
+  json["loop"]["looks"] = ending.loop.looks;
+  json["loop"]["longest_pause_us"] = ending.loop.longest_pause.count();
+  json["cards"] = Json::array();
+  for (const auto& card : cards) {
+    json["cards"].push_back(card_report(*card));
+  }
+  if (fabric != nullptr) {
+    json["fabric"] = fabric_report(fabric->counts());
+  }
+  // A name may hold any bytes.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+int write_report(const std::string& path, const std::string& text) {
+  std::FILE* const file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
+  if (file == nullptr) {
+    const int rc = -errno;
+    complain("--json %s: %s; give a file that can be written", path.c_str(), std::strerror(-rc));
+    return rc;
+  }
+  bool ok = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  ok = std::fflush(file) == 0 && ok;
+  if (file != stdout) {
+    ok = std::fclose(file) == 0 && ok;
+  }
+  if (!ok) {
+    complain("--json %s: not all of the report could be written; is the disk full?", path.c_str());
+    return -EIO;
+  }
+  return 0;
+}
+
+}  // namespace rio::cardsim

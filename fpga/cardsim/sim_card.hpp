@@ -1,0 +1,57 @@
+/// @file
+/// One card of rio-cardsim: a model card, how it is reached, and its counts.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "fpga/cardsim/attachment.hpp"
+#include "fpga/cardsim/card_spec.hpp"
+#include "fpga/model/card.hpp"
+
+namespace rio::cardsim {
+
+/// Counts of a card over all its peers.
+struct CardCounts {
+  uint64_t port[8] = {};    ///< model::PortCounts, in that order
+  uint64_t faults[8] = {};  ///< drawn, by bit of model::Fault
+  uint64_t refused = 0;     ///< accesses to memory that was not mapped
+};
+
+/// Used by the thread of the service loop only.
+class SimCard {
+ public:
+  /// Gives a card its end of the wire, again after the last one was destroyed.
+  using Plug = std::function<std::unique_ptr<model::Wire>()>;
+
+  /// Sockets listen and files exist afterwards. @return 0, or -errno, told on stderr.
+  [[nodiscard]] static int create(const CardSpec& spec, Plug plug, std::unique_ptr<SimCard>* out);
+
+  /// Before step(), of all cards: they look into each other's memory.
+  void begin_turn() { attachment_->begin_turn(); }
+  void step() { card_->step(); }
+  /// Look after the peer; one that went takes the card with it, and the next finds a fresh one.
+  /// @return 0, or -errno, told on stderr.
+  [[nodiscard]] int serve();
+
+  /// Whether a peer was there, and none is any more.
+  [[nodiscard]] bool left() const { return left_; }
+  [[nodiscard]] model::Card& card() { return *card_; }
+  [[nodiscard]] const Attachment& attachment() const { return *attachment_; }
+  [[nodiscard]] const CardSpec& spec() const { return spec_; }
+  [[nodiscard]] CardCounts counts();
+
+ private:
+  SimCard(CardSpec spec, Plug plug) : spec_(std::move(spec)), plug_(std::move(plug)) {}
+  [[nodiscard]] int power_on();
+
+  CardSpec spec_;
+  Plug plug_;
+  model::HostClock clock_;
+  std::unique_ptr<Attachment> attachment_;
+  std::unique_ptr<model::Card> card_;  // after what it looks at: destroyed before it
+  CardCounts earlier_;                 // of cards that went with their peers
+  bool left_ = false;
+};
+
+}  // namespace rio::cardsim

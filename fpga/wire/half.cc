@@ -1,0 +1,100 @@
+#include "fpga/wire/half.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/child_memory.hpp"
+
+#ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace rio::wire::shm {
+namespace {
+
+/// A forked child must not free space in rings that its parent reads, nor write to them, whatever
+/// it does with inherited objects.
+[[nodiscard]] uint8_t* map_half(int protection, const base::Fd& fd) {
+  void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
+                                    fd.get(), base::ChildFinds::kZeros);
+  return at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at);
+}
+
+}  // namespace
+
+Half::~Half() {
+  if (at_ != nullptr) {
+    base::unmap_shared(at_);
+  }
+}
+
+Half::Half(Half&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
+
+Half& Half::operator=(Half&& other) noexcept {
+  std::swap(at_, other.at_);
+  return *this;
+}
+
+base::Trouble Half::create(Half* out, base::Fd* fd) {
+  base::Fd made(memfd_create("riopmd-wire", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made.valid()) {
+    return base::failed("memfd_create");
+  }
+  // fallocate: that there is no memory is said here, and not by a signal later on.
+  if (ftruncate(made.get(), kHalfBytes) != 0) {
+    return base::failed("ftruncate of shared memory");
+  }
+  if (fallocate(made.get(), 0, 0, kHalfBytes) != 0) {
+    return base::failed("fallocate of shared memory");
+  }
+  Half half;
+  half.at_ = map_half(PROT_READ | PROT_WRITE, made);
+  if (half.at_ == nullptr) {
+    return base::failed("mmap of shared memory");
+  }
+  // Behind the mapping, which alone may be written.
+  if (fcntl(made.get(), F_ADD_SEALS,
+            F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+    return base::failed("fcntl(F_ADD_SEALS)");
+  }
+  *out = std::move(half);
+  *fd = std::move(made);
+  return {};
+}
+
+base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
+  *sound = false;
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0) {
+    const bool theirs = errno == EINVAL || errno == EBADF;  // not memory, or a descriptor opened
+                                                            // with O_PATH
+    return theirs ? base::Trouble{} : base::failed("fcntl(F_GET_SEALS)");
+  }
+  struct stat info {};
+  struct statfs kind {};
+  if (fstat(fd.get(), &info) != 0 || fstatfs(fd.get(), &kind) != 0) {
+    return base::failed("fstat of shared memory");
+  }
+  // A page that is taken away, or a huge one that cannot be had, would be a signal to us.
+  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+  if ((seals & kNeeded) != kNeeded || info.st_size != static_cast<off_t>(kHalfBytes) ||
+      kind.f_type != TMPFS_MAGIC) {
+    return {};
+  }
+  Half half;
+  half.at_ = map_half(PROT_READ, fd);
+  if (half.at_ == nullptr) {
+    return base::failed("mmap of shared memory");
+  }
+  *sound = true;
+  *out = std::move(half);
+  return {};
+}
+
+}  // namespace rio::wire::shm

@@ -1,0 +1,251 @@
+#include "fpga/wire/relay/channel.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/no_cancel.hpp"
+#include "base/thread.hpp"
+#include "base/trouble.hpp"
+#include "base/unix_socket.hpp"
+#include "fpga/wire/relay/meeting_point.hpp"
+
+namespace rio::wire::relay {
+namespace {
+
+constexpr int kAnswerMs = 10'000;
+constexpr auto kConnectWait = std::chrono::milliseconds(1);
+constexpr int kConnectTries = 10'000;
+
+void drain(const base::Fd& fd) {
+  uint64_t times = 0;
+  static_cast<void>(!read(fd.get(), &times, sizeof times));
+}
+
+[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
+  *error = text + ": " + std::strerror(-rc);
+  return rc;
+}
+
+/// Report a system call that failed in this process.
+[[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
+  *error = "no connection to the relay: " + base::why(trouble);
+  return trouble.rc;
+}
+
+/// Text of the other side, which need not end.
+[[nodiscard]] std::string text_of(const Control& said) {
+  return {said.text, strnlen(said.text, sizeof said.text)};
+}
+
+[[nodiscard]] bool sane(const Control& said) {
+  return said.magic == kMagic && said.version == kVersion;
+}
+
+}  // namespace
+
+int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr<Channel>* out,
+                  std::string* error) {
+  std::unique_ptr<Channel> made(new Channel);
+  made->news_flag_ = news;
+  made->relay_ = ticket.relay;
+  int rc = -EAGAIN;
+  for (int tries = 0; rc == -EAGAIN && tries < kConnectTries; ++tries) {
+    rc = connect_to_relay(ticket.relay, &made->socket_, error);
+    if (rc == -EAGAIN) {
+      std::this_thread::sleep_for(kConnectWait);  // many come at once
+    }
+  }
+  if (rc == -EAGAIN) {
+    return fail(error, -ETIMEDOUT,
+                "relay '" + ticket.relay + "' does not take one more process; is it stopped?");
+  }
+  if (rc != 0) {
+    return rc;
+  }
+  if (rc = made->ask(ticket, error); rc != 0) {
+    return rc;
+  }
+  made->owner_ = getpid();
+  rc = base::start_thread(
+      "rio-relay", [self = made.get()](const std::stop_token& stop) { self->run(stop); },
+      &made->thread_);
+  if (rc != 0) {
+    *error = "relay:" + ticket.relay + ": " + base::why_no_thread(rc);
+    return rc;
+  }
+  *out = std::move(made);
+  return 0;
+}
+
+int Channel::ask(const Ticket& ticket, std::string* error) {
+  base::Fd memory;
+  bell_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  order_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell_.valid() || !order_.valid()) {
+    return fail(error, base::failed("eventfd"));
+  }
+  if (const base::Trouble trouble = shm::Half::create(&mine_, &memory)) {
+    return fail(error, trouble);
+  }
+  const Control join{
+      .say = Say::kJoin, .board = ticket.board, .first_id = ticket.id, .ids = ticket.ids};
+  const int fds[] = {memory.get(), bell_.get()};
+  int rc = base::send_with_fds(socket_, std::as_bytes(std::span(&join, 1)), fds);
+  if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
+    return fail(error, {"sendmsg", rc});
+  }
+  std::vector<base::Fd> theirs;
+  base::Trouble trouble;
+  rc = rc == 0 ? hear_seat(&theirs, &trouble) : rc;
+  if (trouble) {
+    return fail(error, trouble);
+  }
+  if (rc != 0) {
+    return fail(error, rc, "relay '" + ticket.relay + "' does not answer; look at it, or start it");
+  }
+  if (seat_.say == Say::kRefused && seat_.error < 0) {
+    *error = "relay '" + ticket.relay + "': " + text_of(seat_);
+    return seat_.error;
+  }
+  if (seat_.say != Say::kWelcome || theirs.size() != 2 || seat_.process == 0 ||
+      seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
+    return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
+  }
+  bool sound = false;
+  if (trouble = shm::Half::map(theirs[0], &theirs_, &sound); trouble) {
+    return fail(error, trouble);
+  }
+  if (!sound) {
+    return fail(error, -EPROTO, "relay '" + ticket.relay + "' shows memory that is not sealed");
+  }
+  host_bell_ = std::move(theirs[1]);
+  return 0;
+}
+
+/// Wait for the relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's fault; `trouble`: a
+/// failure in this process.
+int Channel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble) {
+  pollfd answer{socket_.get(), POLLIN, 0};
+  int ready = 0;
+  while ((ready = poll(&answer, 1, kAnswerMs)) < 0 && errno == EINTR) {
+  }
+  if (ready < 0) {
+    *trouble = base::failed("poll");
+    return trouble->rc;
+  }
+  if (ready == 0) {
+    return -ETIMEDOUT;
+  }
+  const ssize_t got =
+      base::receive_with_fds(socket_, std::as_writable_bytes(std::span(&seat_, 1)), fds);
+  if (got < 0 && got != -ECONNRESET && got != -EMSGSIZE) {
+    *trouble = {"recvmsg", static_cast<int>(got)};
+  }
+  return got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
+}
+
+Channel::~Channel() {
+  if (thread_.joinable()) {
+    if (owner_ != getpid()) {
+      thread_.detach();  // forked since: there is no such thread here
+      return;
+    }
+    thread_.request_stop();
+    eventfd_write(order_.get(), 1);
+    thread_.join();
+    shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
+  }
+}
+
+void Channel::want(uint32_t id) {
+  const base::NoCancel no_cancel;
+  const Control want{.say = Say::kWant, .first_id = id};
+  if (owner_ != getpid()) {
+    post({.say = Say::kNobody, .first_id = id});  // the process has forked since: the connection is
+                                                  // its parent's
+    return;
+  }
+  if (base::send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
+    // The relay does not listen now: whoever wants it asks again.
+    post({.say = Say::kNobody, .first_id = id});
+  }
+}
+
+bool Channel::take(Control* out) {
+  const std::lock_guard lock(mutex_);
+  if (news_.empty()) {
+    return false;
+  }
+  *out = news_.front();
+  news_.pop_front();
+  return true;
+}
+
+void Channel::post(const Control& news) {
+  const std::lock_guard lock(mutex_);
+  news_.push_back(news);
+  // release: the news; the reader takes the mutex.
+  news_flag_->store(true, std::memory_order_release);
+}
+
+void Channel::poke_soon() {
+  const base::NoCancel no_cancel;
+  eventfd_write(order_.get(), 1);
+}
+
+void Channel::run(const std::stop_token& stop) {
+  bool again = false;
+  bool listens = true;
+  while (!stop.stop_requested()) {
+    pollfd fds[] = {{order_.get(), POLLIN, 0},
+                    {bell_.get(), POLLIN, 0},
+                    {listens ? socket_.get() : -1, POLLIN, 0}};
+    const int count = poll(fds, std::size(fds), again ? 1 : -1);
+    bool rung = count == 0;
+    for (const pollfd& fd : {fds[0], fds[1]}) {
+      if (fd.revents != 0) {
+        drain(fd.fd == order_.get() ? order_ : bell_);
+        rung = true;
+      }
+    }
+    if (fds[2].revents != 0) {
+      listens = hear();
+      rung = true;
+    }
+    if (rung && !stop.stop_requested()) {
+      again = poke_.call();
+    }
+  }
+}
+
+// false: the relay has gone, or does not keep the rules.
+bool Channel::hear() {
+  Control said;
+  std::vector<base::Fd> none;
+  const ssize_t got =
+      base::receive_with_fds(socket_, std::as_writable_bytes(std::span(&said, 1)), &none);
+  if (got == -EAGAIN || got == -EINTR) {
+    return true;
+  }
+  const bool whole = got == static_cast<ssize_t>(sizeof said) && sane(said);
+  if (whole && (said.say == Say::kCame || said.say == Say::kNobody || said.say == Say::kGone)) {
+    post(said);
+    return true;
+  }
+  Control end{.say = Say::kCut};
+  if (whole && said.say == Say::kCut) {
+    std::snprintf(end.text, sizeof end.text, "%s", text_of(said).c_str());
+  }
+  post(end);
+  return false;
+}
+
+}  // namespace rio::wire::relay

@@ -1,0 +1,86 @@
+/// @file
+/// A process's end of the control channel, with the one thread that it has: it hears who comes and
+/// goes, and is rung. It sleeps otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "base/trouble.hpp"
+#include "fpga/wire/half.hpp"
+#include "fpga/wire/member.hpp"
+#include "fpga/wire/poke_target.hpp"
+#include "fpga/wire/relay/protocol.hpp"
+
+namespace rio::wire::relay {
+
+/// What a process wants of a relay.
+struct Ticket {
+  std::string relay;           ///< its name
+  uint32_t board = kAnyBoard;  ///< from 0; kAnyBoard: the emptiest
+  uint32_t id = 0;             ///< first destID; 0: the lowest free ones
+  uint32_t ids = 1;
+};
+
+class Channel {
+ public:
+  /// Join; waits for the relay's answer, at most ten seconds. @param news is set when there is
+  /// news; outlives the object.
+  /// @return -ENOENT: no such relay; -EBUSY: a destID is taken, or the board is full; -EINVAL: no
+  /// such board; -ETIMEDOUT; -errno; `error` says what and why.
+  [[nodiscard]] static int join(const Ticket& ticket, std::atomic<bool>* news,
+                                std::unique_ptr<Channel>* out, std::string* error);
+  /// Ends the thread and leaves; not in a process that was forked since.
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  /// What the relay gave.
+  [[nodiscard]] const Control& seat() const { return seat_; }
+  [[nodiscard]] const shm::Half& mine() const { return mine_; }
+  [[nodiscard]] const shm::Half& theirs() const { return theirs_; }
+  /// An eventfd that wakes the host.
+  [[nodiscard]] const base::Fd& host_bell() const { return host_bell_; }
+
+  // Any thread.
+  /// kCame or kNobody will be said, unless the relay dies.
+  void want(uint32_t id);
+  /// kCame, kNobody, kGone; kCut: the relay is gone, or has cut us off. @return false: no news.
+  [[nodiscard]] bool take(Control* out);
+  void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
+  void poke_soon();
+
+ private:
+  Channel() = default;
+  [[nodiscard]] int ask(const Ticket& ticket, std::string* error);
+  [[nodiscard]] int hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble);
+  void run(const std::stop_token& stop);
+  [[nodiscard]] bool hear();
+  void post(const Control& news);
+
+  base::Fd socket_;
+  base::Fd bell_;
+  base::Fd order_;
+  base::Fd host_bell_;
+  shm::Half mine_;
+  shm::Half theirs_;
+  Control seat_;
+  std::string relay_;
+  int owner_ = 0;  // pid
+  std::atomic<bool>* news_flag_ = nullptr;
+  std::jthread thread_;
+
+  std::mutex mutex_;
+  std::deque<Control> news_;
+
+  PokeTarget poke_;
+};
+
+}  // namespace rio::wire::relay

@@ -1,0 +1,455 @@
+#include "fpga/wire/relay/host.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <set>
+#include <span>
+#include <thread>
+
+#include "base/peer_process.hpp"
+#include "base/trouble.hpp"
+#include "base/unix_socket.hpp"
+#include "fpga/wire/half.hpp"
+#include "fpga/wire/relay/meeting_point.hpp"
+#include "fpga/wire/seen.hpp"
+
+namespace rio::wire::relay {
+namespace {
+
+constexpr int kBacklog = 4096;
+constexpr int kEventsMax = 64;
+/// Sweeps in vain before the host sleeps: few, and none of them yields, since whoever sleeps and is
+/// rung runs at once, and whoever yields to a program that polls waits until its time is over.
+/// Sweeps between two looks at the control channel.
+constexpr uint32_t kIdleSweeps = 8;
+constexpr uint32_t kSweepsPerLook = 64;
+constexpr int kRetryMs = 1;
+
+/// The low half of an event's number is a process; what the event is of:
+enum Source : uint64_t { kListener = 0, kUntil = 1, kSocket = 2, kDeath = 3, kBell = 4 };
+[[nodiscard]] uint64_t event_of(Source source, uint32_t process) {
+  return uint64_t{source} << 32 | process;
+}
+
+[[nodiscard]] int watch(const base::Fd& epoll, const base::Fd& fd, uint64_t number) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = number;
+  return epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0 ? 0 : -errno;
+}
+
+void set_text(Control* what, const std::string& text) {
+  std::snprintf(what->text, sizeof what->text, "%s", text.c_str());
+}
+
+class RingBell final : public model::Bell {
+ public:
+  void set(int fd) { fd_ = fd; }
+  void ring() override { eventfd_write(fd_, 1); }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace
+
+/// A process, from its call on.
+struct Host::Guest {
+  uint32_t process = 0;
+  Control seat{};  // ids of 0: not joined yet
+  int pid = 0;
+  base::Fd socket;
+  base::Fd death;  // pidfd; none where the kernel does not give one
+  base::Fd bell;   // the host's
+  base::Fd their_bell;
+  RingBell their_ring;
+  shm::Half mine;
+  shm::Half theirs;
+  std::unique_ptr<model::FrameReader> up[kLanes];
+  std::unique_ptr<model::FrameWriter> down[kLanes];
+  std::deque<Control> unsaid;
+};
+
+Host::Host(const HostConfig& config, Tell tell) : config_(config), tell_(tell), owner_(getpid()) {}
+
+int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
+                 std::string* error) {
+  if (const base::Trouble slow = shm::let_others_see_us()) {
+    tell(true, shm::why_slow(slow));
+  }
+  std::unique_ptr<Host> made(new Host(config, tell));
+  if (const int rc = listen_as(config.name, &made->listener_, error); rc != 0) {
+    return rc;
+  }
+  made->epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (listen(made->listener_.get(), kBacklog) != 0 || !made->epoll_.valid() ||
+      watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
+    const int rc = -errno;
+    *error = std::string("cannot listen: ") + std::strerror(-rc);
+    return rc;
+  }
+  *out = std::move(made);
+  return 0;
+}
+
+Host::~Host() {
+  if (owner_ == getpid() && listener_.valid()) {
+    stop_listening(config_.name);
+  }
+}
+
+Host::Guest* Host::guest_of(uint32_t process) {
+  const auto it = guests_.find(process);
+  return it == guests_.end() ? nullptr : it->second.get();
+}
+
+void Host::run(const base::Fd& until) {
+  if (watch(epoll_, until, event_of(kUntil, 0)) != 0) {
+    return;
+  }
+  bool ends = false;
+  for (uint32_t idle = 0, sweeps = 0; !ends;) {
+    const bool moved = traffic_.sweep();
+    tell_what_happened();
+    idle = moved ? 0 : idle + 1;
+    if (idle > kIdleSweeps) {
+      set_asleep(true);
+      ends = traffic_.sweep() ? false : listen_to(waiting_ ? kRetryMs : -1);
+      set_asleep(false);
+      idle = 0;
+    } else if (++sweeps % kSweepsPerLook == 0) {
+      ends = listen_to(0);
+    }
+  }
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, until.get(), nullptr);
+}
+
+void Host::set_asleep(bool asleep) {
+  for (const auto& [process, guest] : guests_) {
+    if (guest->seat.ids != 0) {
+      shm::Heads& heads = *guest->mine.heads();
+      heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+      heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+    }
+  }
+  if (asleep) {
+    shm::make_stores_seen();  // a process sees the flag, or we see what it has sent
+  }
+}
+
+// true: the end.
+bool Host::listen_to(int timeout_ms) {
+  epoll_event events[kEventsMax];
+  const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms);
+  bool ends = false;
+  for (int i = 0; i < count; ++i) {
+    const auto process = static_cast<uint32_t>(events[i].data.u64);
+    const uint64_t source = events[i].data.u64 >> 32;
+    Guest* const guest = guest_of(process);
+    if (source == kUntil) {
+      ends = true;
+    } else if (source == kListener) {
+      accept();
+    } else if (guest == nullptr) {
+      continue;  // gone by an event before this one
+    } else if (source == kBell) {
+      uint64_t times = 0;
+      static_cast<void>(!read(guest->bell.get(), &times, sizeof times));
+    } else if (source == kDeath) {
+      leave(process, true);
+    } else {
+      on_message(*guest);
+    }
+  }
+  if (waiting_) {
+    waiting_ = false;
+    for (const auto& [process, guest] : guests_) {
+      send_waiting(*guest);
+    }
+  }
+  return ends;
+}
+
+void Host::accept() {
+  base::Fd socket;
+  int rc = 0;
+  while ((rc = base::accept_from(listener_, &socket)) == 0) {
+    auto guest = std::make_unique<Guest>();
+    guest->socket = std::move(socket);
+    guest->process = ++last_process_;
+    ucred peer{};
+    if (!base::peer_of(guest->socket, &peer) || peer.uid != geteuid() ||
+        watch(epoll_, guest->socket, event_of(kSocket, guest->process)) != 0) {
+      continue;
+    }
+    guest->pid = peer.pid;
+    const base::Trouble trouble = base::watch_process(peer.pid, &guest->death);
+    if (trouble && !told_pidfd_) {
+      told_pidfd_ = true;
+      tell_(true, "the death of a process is not seen while one that it has forked lives: " +
+                      base::why(trouble));
+    }
+    if (guest->death.valid()) {
+      static_cast<void>(watch(epoll_, guest->death, event_of(kDeath, guest->process)));
+    }
+    guests_[guest->process] = std::move(guest);
+  }
+  if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED) {
+    tell_(true, "no descriptor for one more process: " + base::why({"accept4", rc}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kRetryMs));
+  }
+}
+
+void Host::on_message(Guest& guest) {
+  Control said;
+  std::vector<base::Fd> fds;
+  const ssize_t got =
+      base::receive_with_fds(guest.socket, std::as_writable_bytes(std::span(&said, 1)), &fds);
+  if (got == -EAGAIN || got == -EINTR) {
+    return;
+  }
+  const bool whole =
+      got == static_cast<ssize_t>(sizeof said) && said.magic == kMagic && said.version == kVersion;
+  const bool joined = guest.seat.ids != 0;
+  if (whole && said.say == Say::kJoin && !joined) {
+    on_join(guest, said, fds);
+  } else if (whole && said.say == Say::kWant && joined) {
+    on_want(guest, said.first_id);
+  } else {
+    const bool honest = got == 0 || got == -ECONNRESET;
+    if (!honest) {
+      tell_(true, "process " + std::to_string(guest.process) + " (pid " +
+                      std::to_string(guest.pid) + ") says what makes no sense: it is cut off");
+      ++cut_off_;
+    }
+    leave(guest.process, honest);
+  }
+}
+
+uint32_t Host::on_board(uint32_t board) const {
+  return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [&](const auto& each) {
+    return each.second->seat.ids != 0 && each.second->seat.board == board;
+  }));
+}
+
+int Host::choose_seat(Control* seat, std::string* why) const {
+  if (seat->ids == 0 || seat->ids > kIdsMax || seat->first_id > kLastId) {
+    *why = "no card has so many destIDs";
+    return -EINVAL;
+  }
+  if (seat->board == kAnyBoard) {
+    seat->board = 0;
+    for (uint32_t board = 1; board < config_.boards; ++board) {
+      seat->board = on_board(board) < on_board(seat->board) ? board : seat->board;
+    }
+  }
+  if (seat->board >= config_.boards) {
+    *why = "no board " + std::to_string(seat->board) + "; there are boards 0 to " +
+           std::to_string(config_.boards - 1);
+    return -EINVAL;
+  }
+  if (on_board(seat->board) >= config_.processes) {
+    *why = "board " + std::to_string(seat->board) + " is full; start it with more --processes";
+    return -EBUSY;
+  }
+  std::set<uint32_t> taken;
+  for (const auto& [process, guest] : guests_) {
+    for (uint32_t i = 0; i < guest->seat.ids; ++i) {
+      taken.insert(guest->seat.first_id + i);
+    }
+  }
+  uint32_t first = seat->first_id == 0 ? 1 : seat->first_id;
+  for (const uint32_t id : taken) {
+    if (id >= first && id - first < seat->ids) {
+      if (seat->first_id != 0) {
+        *why = "destID " + std::to_string(id) + " is in use; give another id=, or none";
+        return -EBUSY;
+      }
+      first = id + 1;
+    }
+  }
+  if (seat->ids - 1 > kLastId - first) {
+    *why = "no so many destIDs from there on; give a lower id=, or none";
+    return -EINVAL;
+  }
+  seat->first_id = first;
+  return 0;
+}
+
+int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) {
+  if (fds.size() != 2) {
+    return -EPROTO;
+  }
+  bool sound = false;
+  base::Trouble trouble = shm::Half::map(fds[0], &guest.theirs, &sound);
+  if (!trouble && !sound) {
+    return -EPROTO;
+  }
+  trouble = trouble ? trouble : shm::Half::create(&guest.mine, memory);
+  if (trouble) {
+    tell_(true, "no connection to one more process: " + base::why(trouble));
+    return trouble.rc;
+  }
+  guest.bell = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!guest.bell.valid() || watch(epoll_, guest.bell, event_of(kBell, guest.process)) != 0) {
+    return -errno;
+  }
+  guest.their_bell = std::move(fds[1]);
+  guest.their_ring.set(guest.their_bell.get());
+  using shm::kRequestRingBytes;
+  using shm::kResponseRingBytes;
+  shm::Heads& mine = *guest.mine.heads();
+  shm::Heads& theirs = *guest.theirs.heads();
+  guest.up[0] = std::make_unique<model::FrameReader>(&mine.requests, guest.theirs.requests(),
+                                                     kRequestRingBytes);
+  guest.up[1] = std::make_unique<model::FrameReader>(&mine.responses, guest.theirs.responses(),
+                                                     kResponseRingBytes);
+  guest.down[0] = std::make_unique<model::FrameWriter>(&theirs.requests, guest.mine.requests(),
+                                                       kRequestRingBytes, &guest.their_ring);
+  guest.down[1] = std::make_unique<model::FrameWriter>(&theirs.responses, guest.mine.responses(),
+                                                       kResponseRingBytes, &guest.their_ring);
+  return 0;
+}
+
+void Host::refuse(Guest& guest, int error, const std::string& why) {
+  Control refused{.say = Say::kRefused, .error = error};
+  set_text(&refused, why);
+  static_cast<void>(base::send_with_fds(guest.socket, std::as_bytes(std::span(&refused, 1)), {}));
+  tell_(true, "pid " + std::to_string(guest.pid) + " is refused: " + why);
+  guests_.erase(guest.process);
+}
+
+void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds) {
+  Control seat{.say = Say::kWelcome,
+               .process = guest.process,
+               .board = join.board,
+               .first_id = join.first_id,
+               .ids = join.ids};
+  std::string why;
+  if (const int rc = choose_seat(&seat, &why); rc != 0) {
+    refuse(guest, rc, why);
+    return;
+  }
+  base::Fd memory;
+  int rc = open_ends(guest, fds, &memory);
+  const int given[] = {memory.get(), guest.bell.get()};
+  rc = rc == 0 ? base::send_with_fds(guest.socket, std::as_bytes(std::span(&seat, 1)), given) : rc;
+  if (rc != 0) {
+    refuse(guest, rc, std::string("no pool of buffers for it: ") + std::strerror(-rc));
+    return;
+  }
+  guest.seat = seat;
+  traffic_.add(
+      guest.process, seat.first_id, seat.ids,
+      {{guest.up[0].get(), guest.up[1].get()}, {guest.down[0].get(), guest.down[1].get()}});
+  ++joined_;
+  tell_(false, "process " + std::to_string(guest.process) + " (pid " + std::to_string(guest.pid) +
+                   ") is on board " + std::to_string(seat.board) + ", destID " +
+                   std::to_string(seat.first_id));
+}
+
+// Both hear of each other: whoever is sent something has to answer.
+void Host::on_want(Guest& guest, uint32_t id) {
+  for (const auto& [process, other] : guests_) {
+    if (id - other->seat.first_id < other->seat.ids) {
+      Control came = other->seat;
+      came.say = Say::kCame;
+      say(guest, came);
+      came = guest.seat;
+      came.say = Say::kCame;
+      say(*other, came);
+      return;
+    }
+  }
+  say(guest, {.say = Say::kNobody, .first_id = id});
+}
+
+void Host::say(Guest& guest, const Control& what) {
+  guest.unsaid.push_back(what);
+  send_waiting(guest);
+}
+
+// In order, and later if it does not listen now.
+void Host::send_waiting(Guest& guest) {
+  while (!guest.unsaid.empty()) {
+    const auto bytes = std::as_bytes(std::span(&guest.unsaid.front(), 1));
+    if (base::is_shortage(base::send_with_fds(guest.socket, bytes, {}))) {
+      waiting_ = true;
+      return;
+    }
+    guest.unsaid.pop_front();  // if it is gone, its socket says so
+  }
+}
+
+void Host::tell_what_happened() {
+  uint32_t process = 0;
+  std::string what;
+  while (traffic_.next_foul(&process, &what)) {
+    if (Guest* const guest = guest_of(process); guest != nullptr) {
+      ++cut_off_;
+      tell_(true, "process " + std::to_string(process) + " (pid " + std::to_string(guest->pid) +
+                      ", destID " + std::to_string(guest->seat.first_id) + ") " + what +
+                      ": it is cut off");
+      Control cut{.say = Say::kCut};
+      set_text(&cut, "the relay has cut this process off, since it " + what);
+      say(*guest, cut);
+      leave(process, false);
+    }
+  }
+  uint32_t to = 0;
+  while (traffic_.next_departure(&process, &to)) {
+    if (Guest* const guest = guest_of(to); guest != nullptr) {
+      say(*guest, {.say = Say::kGone, .process = process});
+    }
+  }
+}
+
+void Host::leave(uint32_t process, bool honest) {
+  Guest* const guest = guest_of(process);
+  if (guest == nullptr) {
+    return;
+  }
+  traffic_.remove(process, honest);
+  if (guest->seat.ids != 0) {
+    tell_(false, "process " + std::to_string(process) + " (pid " + std::to_string(guest->pid) +
+                     ") has left board " + std::to_string(guest->seat.board));
+  }
+  guests_.erase(process);
+}
+
+std::string Host::status() const {
+  std::string text = "{\"relay\":\"" + config_.name + "\",\"joined\":" + std::to_string(joined_) +
+                     ",\"cut_off\":" + std::to_string(cut_off_) + ",\"boards\":[";
+  for (uint32_t board = 0; board < config_.boards; ++board) {
+    text += board == 0 ? "[" : ",[";
+    bool first = true;
+    for (const auto& [process, guest] : guests_) {
+      if (guest->seat.ids == 0 || guest->seat.board != board) {
+        continue;
+      }
+      const Counts& counts = traffic_.counts(process);
+      text += std::string(first ? "" : ",") + "{\"process\":" + std::to_string(process) +
+              ",\"pid\":" + std::to_string(guest->pid) +
+              ",\"destid\":" + std::to_string(guest->seat.first_id) +
+              ",\"frames_up\":" + std::to_string(counts.frames_up) +
+              ",\"bytes_up\":" + std::to_string(counts.bytes_up) +
+              ",\"frames_down\":" + std::to_string(counts.frames_down) +
+              ",\"queued_bytes\":" + std::to_string(counts.queued_bytes) +
+              ",\"queued_most\":" + std::to_string(counts.queued_most) + "}";
+      first = false;
+    }
+    text += "]";
+  }
+  return text + "]}";
+}
+
+}  // namespace rio::wire::relay

@@ -1,0 +1,119 @@
+/// @file
+/// What goes between a board's process and the host: the packets of [S2].
+///
+/// A frame of the model is a transfer: an Announce, and its bytes in Data packets, none longer than
+/// a buffer of a pool. Packets lie in rings of frames and begin with the ring's `bytes`; they are
+/// foreign to whoever reads them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fpga/model/frame_ring.hpp"
+
+namespace rio::wire::relay {
+
+/// Requests and responses: a response never waits behind a request.
+inline constexpr uint32_t kLanes = 2;
+inline constexpr uint32_t kResponses = 1;
+
+/// Kinds of packets: one bit each. [S2]
+inline constexpr uint8_t kControlBit = 1;
+inline constexpr uint8_t kDataBit = 2;
+inline constexpr uint8_t kCreditBit = 4;  ///< ours
+
+/// A buffer of a pool: the longest packet.
+inline constexpr uint32_t kBufferBytes = 2048;
+/// The longest transfer: a frame with a message of 4096 bytes.
+inline constexpr uint32_t kTransferMax = model::frame_bytes(4096);
+/// What a process may have on its way to another one, in a lane: bytes of frames.
+inline constexpr uint32_t kWindowBytes = 16 * 1024;
+
+/// Announces a transfer to the host.
+struct Announce {
+  uint32_t bytes;
+  uint8_t id;
+  uint8_t zero[3];
+  uint32_t sequence;  ///< of {source process, destination process, lane}, from 0. Wraps
+  uint32_t source_process;
+  uint32_t dest_process;
+  uint32_t source_port;  ///< destID
+  uint32_t dest_port;
+  uint32_t length;  ///< of the frame, header included
+};
+static_assert(sizeof(Announce) == sizeof(model::Frame));
+
+/// A part of a transfer; its bytes follow.
+struct Data {
+  uint32_t bytes;
+  uint8_t id;
+  uint8_t zero[3];
+  uint32_t sequence;
+  uint32_t source_process;
+  uint32_t dest_process;
+  uint32_t fragment;  ///< from 1; 0: there is one only
+  uint32_t length;    ///< bytes that follow
+  uint32_t zero2;
+};
+static_assert(sizeof(Data) == sizeof(model::Frame));
+inline constexpr uint32_t kDataMax = kBufferBytes - sizeof(Data);
+
+/// The host to a process: so many bytes of its frames were taken by another one.
+struct Credit {
+  uint32_t bytes;
+  uint8_t id;
+  uint8_t lane;
+  uint8_t zero[2];
+  uint32_t process;
+  uint32_t taken;  ///< bytes, 1 to kWindowBytes
+  uint32_t zero2[4];
+};
+static_assert(sizeof(Credit) == sizeof(model::Frame));
+
+/// A packet's header as `Kind`.
+template <class Kind>
+[[nodiscard]] Kind packet_as(const model::InFrame& in) {
+  Kind out;
+  static_assert(sizeof(out) == sizeof(model::Frame));
+  __builtin_memcpy(&out, static_cast<const model::Frame*>(&in), sizeof out);
+  return out;
+}
+[[nodiscard]] inline uint8_t id_of(const model::InFrame& in) {
+  return static_cast<uint8_t>(in.type);
+}
+
+/// Put a transfer into a ring of at least 16 KiB, whole, visible at once. @param head its `length`
+/// is that of `frame`.
+/// @return false: no room.
+[[nodiscard]] bool put_transfer(model::FrameWriter& ring, Announce head,
+                                std::span<const uint8_t> frame);
+/// @return false: no room.
+[[nodiscard]] bool put_credit(model::FrameWriter& ring, uint32_t process, uint32_t lane,
+                              uint32_t taken);
+
+/// Makes frames of the packets of one {source process, destination process, lane}.
+class Assembler {
+ public:
+  /// @return null, or which rule the packet breaks, as "announces ...". Nothing is kept then.
+  [[nodiscard]] const char* announce(const Announce& head);
+  /// @param payload the packet's bytes, at least head.length. @param whole whether the frame is
+  /// complete now.
+  [[nodiscard]] const char* data(const Data& head, std::span<const uint8_t> payload, bool* whole);
+  /// Whether a transfer is announced and not complete.
+  [[nodiscard]] bool open() const { return open_; }
+  /// Of the last transfer.
+  [[nodiscard]] const Announce& head() const { return head_; }
+  [[nodiscard]] std::span<const uint8_t> frame() const { return frame_; }
+
+ private:
+  [[nodiscard]] uint32_t fragment_due() const;
+
+  Announce head_{};
+  std::vector<uint8_t> frame_;
+  uint32_t next_sequence_ = 0;
+  uint32_t fragments_ = 0;  // that have come
+  bool open_ = false;
+};
+
+}  // namespace rio::wire::relay

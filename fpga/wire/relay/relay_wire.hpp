@@ -1,0 +1,97 @@
+/// @file
+/// A process of a board behind a relay, as the model's wire. What its card sends goes up to the
+/// host as packets, and what is for it comes down.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "fpga/model/ring_box.hpp"
+#include "fpga/model/wire.hpp"
+#include "fpga/wire/member.hpp"
+#include "fpga/wire/relay/channel.hpp"
+#include "fpga/wire/relay/packet.hpp"
+
+namespace rio::wire::relay {
+
+class RelayWire final : public Member {
+ public:
+  /// Join. Starts the thread of the channel. @return as Channel::join(); `error` says why.
+  [[nodiscard]] static int join(const Ticket& ticket, std::unique_ptr<RelayWire>* out,
+                                std::string* error);
+  ~RelayWire() override;
+  RelayWire(const RelayWire&) = delete;
+  RelayWire& operator=(const RelayWire&) = delete;
+
+  /// The board that the relay gave.
+  [[nodiscard]] uint32_t board() const { return channel_->seat().board; }
+  /// Empty, or why the relay is lost: what this process did, or what the relay did. Any thread,
+  /// once link_is_lost().
+  [[nodiscard]] const std::string& why_lost() const { return why_lost_; }
+  [[nodiscard]] bool link_is_lost() const { return lost_.load(std::memory_order_acquire); }
+
+  // Member
+  [[nodiscard]] uint32_t first_id() const override { return channel_->seat().first_id; }
+  [[nodiscard]] uint32_t ids() const override { return channel_->seat().ids; }
+  void set_poke(Poke poke, void* ctx) override { channel_->set_poke(poke, ctx); }
+  void poke_soon() override { channel_->poke_soon(); }
+  [[nodiscard]] bool next_trouble(std::string* text) override;
+  void set_asleep(bool asleep) override;
+  [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
+
+  // Wire
+  model::Outbound* route(uint32_t dest_id) override;
+  [[nodiscard]] bool link_up() const override { return !link_is_lost(); }
+  void pump(uint64_t now_ns) override;
+  [[nodiscard]] bool next_change(model::PartnerChange* out) override;
+  void look_at_partners(uint64_t now_ns, uint64_t response_ns) override;
+
+ private:
+  class HostBell;
+  struct Peer;
+  struct Way;
+
+  RelayWire();
+  [[nodiscard]] Way& way(uint32_t dest_id);
+  void plug(std::unique_ptr<Channel> channel);
+  void on_news(const Control& news);
+  void came(const Control& news);
+  void gone(Peer& peer);
+  void lose(const std::string& why);
+  void flush(Peer& peer, uint32_t lane);
+  bool take(uint32_t lane);
+  bool take_packet(uint32_t lane, const model::InFrame& in, const char** why);
+  bool take_data(uint32_t lane, const model::InFrame& in, Peer& peer, const char** why);
+  void deliver(uint32_t lane, std::span<const uint8_t> frame);
+  [[nodiscard]] Peer* peer_of(uint32_t process);
+
+  std::atomic<bool> news_{false};
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> lost_{false};
+  std::string slow_;  // set by join(): why sleeping takes longer than it should
+  std::atomic<bool> told_slow_{false};
+  std::atomic<bool> told_lost_{false};
+  std::string why_lost_;
+  model::FrameRingShared nothing_;
+  model::FrameWriter closed_{&nothing_, nullptr, 0};
+  std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;    // by destID
+  std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;  // by process
+  std::vector<std::unique_ptr<Peer>> past_;  // whose ways the card may still hold in its hands
+  std::vector<uint32_t> leaving_;
+  std::unordered_set<uint32_t> former_;  // processes that are gone: what they left is dropped
+  std::deque<model::PartnerChange> changes_;
+  std::vector<model::Inbound> inbounds_;
+  std::unique_ptr<model::RingBox> in_[kLanes];
+  std::unique_ptr<model::RingBox> self_[kLanes];  // for those that send to themselves
+  std::unique_ptr<HostBell> host_bell_;
+  std::unique_ptr<model::FrameWriter> up_[kLanes];
+  std::unique_ptr<model::FrameReader> down_[kLanes];
+  std::vector<uint8_t> scratch_;
+  std::unique_ptr<Channel> channel_;  // last: its thread uses the rest
+};
+
+}  // namespace rio::wire::relay

@@ -1,0 +1,100 @@
+/// @file
+/// What the host does with packets: checks them, makes frames of them, queues these and passes them
+/// on. No I/O, no time: who runs it wakes and sleeps, and tells processes about each other.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fpga/model/frame_ring.hpp"
+#include "fpga/wire/relay/packet.hpp"
+
+namespace rio::wire::relay {
+
+/// The host's ends of a process's rings, by lane. Outlive its membership.
+struct Ends {
+  model::FrameReader* up[kLanes];
+  model::FrameWriter* down[kLanes];
+};
+
+/// What was passed on for a process.
+struct Counts {
+  uint64_t frames_up = 0;
+  uint64_t bytes_up = 0;
+  uint64_t frames_down = 0;
+  uint64_t queued_bytes = 0;  ///< for it, now
+  uint64_t queued_most = 0;
+};
+
+/// One thread.
+class Traffic {
+ public:
+  /// @param process a number that no process has had. @param first_id its destIDs: `ids` from
+  /// there.
+  void add(uint32_t process, uint32_t first_id, uint32_t ids, const Ends& ends);
+  /// A process is gone. What it has sent and is in its rings is still passed on, unless it was cut
+  /// off for breaking the rules; what was for it is dropped. Its rings are not used any more.
+  void remove(uint32_t process, bool honest);
+  [[nodiscard]] bool has(uint32_t process) const { return all_.contains(process); }
+
+  /// Pass on what there is, a bounded share of each. @return whether anything was moved.
+  bool sweep();
+
+  /// A process that broke a rule: remove() it. @return false: none.
+  [[nodiscard]] bool next_foul(uint32_t* process, std::string* what);
+  /// Nothing of `gone` is on its way to `to` any more: tell it. @return false: none.
+  [[nodiscard]] bool next_departure(uint32_t* gone, uint32_t* to);
+
+  [[nodiscard]] const Counts& counts(uint32_t process) const { return all_.at(process)->counts; }
+
+ private:
+  using Key = std::pair<uint32_t, uint32_t>;  // source process, destination process
+  struct Flow {
+    Assembler in;
+    std::deque<std::pair<Announce, std::vector<uint8_t>>> queue;
+    uint32_t used = 0;  // bytes of the window
+    uint32_t due = 0;   // to be told to the source
+    bool in_line = false;
+  };
+  struct Passed {
+    uint32_t position;
+    uint32_t source;
+    uint32_t bytes;
+  };
+  struct Process {
+    uint32_t number = 0;
+    uint32_t first_id = 0;
+    uint32_t ids = 0;
+    Ends ends{};
+    Counts counts;
+    bool foul = false;
+    std::deque<uint32_t> line[kLanes];      // sources that have frames for it, in turn
+    std::deque<Passed> under_way[kLanes];   // in its rings
+    std::vector<uint32_t> dues[kLanes];     // sources that have credit to get
+    std::map<uint32_t, Flow> from[kLanes];  // by source
+  };
+
+  [[nodiscard]] Process* find(uint32_t number);
+  bool take(Process& source, uint32_t lane, uint32_t most);
+  [[nodiscard]] const char* on_packet(Process& source, uint32_t lane, const model::InFrame& in);
+  [[nodiscard]] const char* on_announce(Process& source, uint32_t lane, const Announce& head);
+  [[nodiscard]] const char* on_data(Process& source, uint32_t lane, const model::InFrame& in);
+  [[nodiscard]] const char* enqueue(Process& source, Process& dest, uint32_t lane, Flow& flow);
+  bool pass_on(Process& dest, uint32_t lane);
+  bool look_who_took(Process& dest, uint32_t lane);
+  bool give_credit(Process& dest, uint32_t lane);
+  void see_off(uint32_t gone);
+
+  std::map<uint32_t, std::unique_ptr<Process>> all_;
+  uint32_t last_ = 0;  // the highest number that was ever given
+  std::deque<std::pair<uint32_t, std::string>> fouls_;
+  std::vector<Key> leaving_;  // source gone; destination has to hear of it
+  std::deque<Key> departures_;
+};
+
+}  // namespace rio::wire::relay

@@ -1,0 +1,499 @@
+#include "fpga/wire/shm/exchange.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include "base/no_cancel.hpp"
+#include "base/peer_process.hpp"
+#include "base/thread.hpp"
+#include "base/unix_socket.hpp"
+
+namespace rio::wire::shm {
+namespace {
+
+constexpr uint32_t kTriesMax = 100;
+constexpr auto kTryAgain = std::chrono::milliseconds(1);
+constexpr int kEventsMax = 32;
+
+/// Called by any thread, including one that must not be unwound.
+void ring(const base::Fd& bell) {
+  const base::NoCancel no_cancel;
+  eventfd_write(bell.get(), 1);
+}
+
+void drain(int fd) {
+  uint64_t times = 0;
+  static_cast<void>(!read(fd, &times, sizeof times));
+}
+
+/// Whether retrying is useless. @param trouble -errno of this process itself; 0: none.
+[[nodiscard]] bool is_final(int trouble) {
+  return trouble != 0 && !base::is_shortage(trouble);
+}
+
+}  // namespace
+
+Exchange::Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news)
+    : directory_(std::move(directory)), owner_(getpid()), news_flag_(news) {}
+
+Exchange::~Exchange() {
+  if (owner_ != getpid()) {
+    // Forked since start(): there is no such thread here, and the connections are the parent's.
+    if (thread_.joinable()) {
+      thread_.detach();
+    }
+    return;
+  }
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    ring(order_);
+    thread_.join();
+  }
+  for (const LinkPtr& link : links_) {
+    hang_up(link->socket);
+  }
+}
+
+int Exchange::start(std::string* error) {
+  if (const base::Trouble trouble = try_out()) {
+    *error = "no connections to other processes: " + base::why(trouble);
+    return trouble.rc;
+  }
+  const int rc = base::start_thread(
+      "rio-shm", [this](const std::stop_token& stop) { run(stop); }, &thread_);
+  if (rc != 0) {
+    *error = base::why_no_thread(rc);
+  }
+  return rc;
+}
+
+/// Open the descriptors of the thread, and try once what every connection needs, so that a
+/// forbidden call is reported when the card is opened.
+base::Trouble Exchange::try_out() {
+  if (getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
+    return base::failed("getrandom");
+  }
+  epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event none{};
+  if (!epoll_.valid() || epoll_wait(epoll_.get(), &none, 1, 0) < 0) {
+    return base::failed(epoll_.valid() ? "epoll_wait" : "epoll_create1");
+  }
+  Half half;
+  Half seen;
+  base::Fd memory;
+  bool sound = false;
+  base::Trouble trouble = make_bell(&order_);
+  trouble = trouble ? trouble : watch(order_.get(), Fdkind::kBell, nullptr);
+  trouble = trouble ? trouble : watch(directory_->listener().get(), Fdkind::kSocket, nullptr);
+  trouble = trouble ? trouble : Half::create(&half, &memory);
+  return trouble ? trouble : Half::map(memory, &seen, &sound);
+}
+
+void Exchange::want(uint32_t id) {
+  troubles_.set_unreachable(id, 1, 0);  // clear the result of the last try
+  {
+    const std::lock_guard lock(mutex_);
+    want_orders_.push_back(id);
+  }
+  ring(order_);
+}
+
+void Exchange::cut(const LinkPtr& link) {
+  {
+    const std::lock_guard lock(mutex_);
+    cut_orders_.push_back(link);
+  }
+  ring(order_);
+}
+
+void Exchange::tell(const std::string& text) {
+  if (troubles_.tell(text)) {
+    poke_soon();
+  }
+}
+
+void Exchange::poke_soon() {
+  {
+    const std::lock_guard lock(mutex_);
+    poke_order_ = true;
+  }
+  ring(order_);
+}
+
+bool Exchange::take(News* out) {
+  const std::lock_guard lock(mutex_);
+  if (news_.empty()) {
+    return false;
+  }
+  *out = std::move(news_.front());
+  news_.pop_front();
+  return true;
+}
+
+void Exchange::post(News news) {
+  const std::lock_guard lock(mutex_);
+  news_.push_back(std::move(news));
+  // release: the news; the reader takes the mutex.
+  news_flag_->store(true, std::memory_order_release);
+  rung_ = true;
+}
+
+void Exchange::run(const std::stop_token& stop) {
+  epoll_event events[kEventsMax];
+  for (;;) {
+    const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms());
+    if (count < 0 && errno != EINTR) {
+      hear_nothing(base::failed("epoll_wait"));
+    }
+    for (int i = 0; i < count; ++i) {
+      on_event(events[i].data.fd);
+    }
+    if (stop.stop_requested()) {
+      return;
+    }
+    call_wanted();
+    if (std::exchange(rung_, false) || (again_ && count == 0)) {
+      again_ = poke_.call();
+    }
+  }
+}
+
+/// The thread can receive no more events: it takes orders, and answers that they cannot be
+/// followed.
+void Exchange::hear_nothing(const base::Trouble& trouble) {
+  note(trouble);
+  take_orders();
+  for (auto& [id, wanted] : wanted_) {
+    give_up(id, trouble.rc);
+  }
+  wanted_.clear();
+  std::this_thread::sleep_for(kTryAgain);
+}
+
+base::Trouble Exchange::watch(int fd, Fdkind kind, const LinkPtr& link) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return base::failed("epoll_ctl");
+  }
+  watched_[fd] = {kind, link};
+  return {};
+}
+
+void Exchange::forget(int fd) {
+  if (fd >= 0 && watched_.erase(fd) != 0) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  }
+}
+
+// A number may have been closed, and given again, by an event before this one.
+void Exchange::on_event(int fd) {
+  const auto it = watched_.find(fd);
+  if (it == watched_.end()) {
+    return;
+  }
+  const Watched watched = it->second;
+  if (watched.link == nullptr) {
+    if (watched.kind == Fdkind::kBell) {
+      take_orders();
+    } else {
+      accept();
+    }
+  } else if (watched.kind == Fdkind::kSocket) {
+    on_message(watched.link);
+  } else if (watched.kind == Fdkind::kBell) {
+    drain(fd);
+    rung_ = true;
+  } else if (base::is_readable(watched.link->process)) {
+    down(watched.link);
+  }
+}
+
+void Exchange::take_orders() {
+  drain(order_.get());
+  std::vector<uint32_t> wants;
+  std::vector<LinkPtr> cuts;
+  {
+    const std::lock_guard lock(mutex_);
+    wants.swap(want_orders_);
+    cuts.swap(cut_orders_);
+    rung_ = rung_ || std::exchange(poke_order_, false);
+  }
+  for (const LinkPtr& link : cuts) {
+    down(link);
+  }
+  for (const uint32_t id : wants) {
+    wanted_.try_emplace(id);
+  }
+}
+
+int Exchange::timeout_ms() const {
+  const bool waits = again_ || std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
+                       return entry.second.next != Clock::time_point::max();
+                     });
+  return waits ? 1 : -1;
+}
+
+void Exchange::call_wanted() {
+  for (auto it = wanted_.begin(); it != wanted_.end();) {
+    auto& [id, wanted] = *it;
+    const auto link = std::find_if(links_.begin(), links_.end(), [id = id](const LinkPtr& l) {
+      return l->covers(id) || (l->ours && l->wanted == id);
+    });
+    bool over = false;
+    if (link != links_.end()) {
+      over = (*link)->state == Link::kUp;
+      wanted.next = Clock::time_point::max();  // until something happens to the link
+    } else if (wanted.next <= Clock::now()) {
+      bool nobody = false;
+      if (!is_final(wanted.trouble)) {
+        call(id, wanted, &nobody);
+      }
+      over = nobody || wanted.tries > kTriesMax || is_final(wanted.trouble);
+      if (over) {
+        give_up(id, wanted.trouble);
+      }
+    }
+    it = over ? wanted_.erase(it) : std::next(it);
+  }
+}
+
+void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
+  ++wanted.tries;
+  wanted.next = Clock::now() + kTryAgain;
+  auto link = std::make_shared<Link>();
+  base::Trouble trouble;
+  const Directory::Called called = directory_->connect(id, &link->socket, &trouble);
+  if (called == Directory::Called::kBusy) {
+    --wanted.tries;
+    return;
+  }
+  link->state = Link::kCalled;
+  link->ours = true;
+  link->wanted = id;
+  base::Fd memory;
+  *nobody = called == Directory::Called::kNobody ||
+            (called == Directory::Called::kConnected && !know(*link, &trouble) && !trouble);
+  if (*nobody) {
+    wanted.trouble = 0;
+    return;
+  }
+  trouble = trouble ? trouble : Half::create(&link->mine, &memory);
+  trouble = trouble ? trouble : make_bell(&link->bell);
+  const bool said = !trouble && say(*link, Say::kCall, &memory, &trouble);
+  trouble = !said || trouble ? trouble : watch_link(link);
+  if (trouble) {
+    wanted.trouble = trouble.rc;
+    note(trouble);
+  } else if (said) {
+    links_.push_back(link);
+    wanted.next = Clock::time_point::max();  // until something happens to the link
+  }
+}
+
+/// Give up until it is wanted again. @param trouble of this process; 0: no process has the destID.
+void Exchange::give_up(uint32_t id, int trouble) {
+  // Senders take EAGAIN for "not yet".
+  troubles_.set_unreachable(id, 1, trouble == -EAGAIN ? -ENOMEM : trouble);
+  post({News::kNobody, id, nullptr});
+}
+
+void Exchange::note(const base::Trouble& trouble) {
+  rung_ = troubles_.note(trouble) || rung_;
+}
+
+/// Note a failure on a link, including one that a sender waits for.
+void Exchange::note(const base::Trouble& trouble, const Link& link) {
+  note(trouble);
+  const auto it = wanted_.find(link.wanted);
+  if (link.ours && it != wanted_.end()) {
+    it->second.trouble = trouble.rc;
+  }
+}
+
+/// @return false: no process of this user is there, or `trouble` prevented the look.
+bool Exchange::know(Link& link, base::Trouble* trouble) {
+  const Peer peer = identify(link, trouble);
+  if (peer == Peer::kKnown && *trouble) {
+    tell("the death of a partner is not seen while a process that it has forked lives: " +
+         base::why(*trouble));
+    *trouble = {};
+  }
+  return peer == Peer::kKnown;
+}
+
+bool Exchange::say(const Link& link, Say what, const base::Fd* memory,
+                   base::Trouble* trouble) const {
+  const Greeting greeting{.say = what,
+                          .nonce = nonce_,
+                          .first_id = directory_->first_id(),
+                          .ids = directory_->ids(),
+                          .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
+  return send_greeting(link, greeting, memory, trouble);
+}
+
+/// Watch a link's socket, and the process behind it.
+base::Trouble Exchange::watch_link(const LinkPtr& link) {
+  base::Trouble trouble = watch(link->socket.get(), Fdkind::kSocket, link);
+  if (!trouble && link->process.valid()) {
+    trouble = watch(link->process.get(), Fdkind::kProcess, link);
+    if (trouble) {
+      forget(link->socket.get());
+    }
+  }
+  return trouble;
+}
+
+void Exchange::accept() {
+  base::Fd socket;
+  int rc = 0;
+  while ((rc = base::accept_from(directory_->listener(), &socket)) == 0) {
+    auto link = std::make_shared<Link>();
+    link->socket = std::move(socket);
+    base::Trouble trouble;
+    if (know(*link, &trouble)) {
+      trouble = watch_link(link);
+    }
+    if (trouble) {
+      note(trouble);
+    } else if (watched_.count(link->socket.get()) != 0) {
+      links_.push_back(link);
+    }
+  }
+  if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED) {
+    note({"accept4", rc});
+    std::this_thread::sleep_for(kTryAgain);  // the caller waits
+  }
+}
+
+void Exchange::on_message(const LinkPtr& link) {
+  Greeting greeting;
+  std::vector<base::Fd> fds;
+  const ssize_t got =
+      base::receive_with_fds(link->socket, std::as_writable_bytes(std::span(&greeting, 1)), &fds);
+  if (got == -EAGAIN || got == -EINTR) {
+    return;
+  }
+  base::Trouble trouble;
+  if (got < 0 && got != -ECONNRESET && got != -EMSGSIZE) {
+    trouble = {"recvmsg", static_cast<int>(got)};
+  }
+  const bool stays = got == sizeof greeting && on_greeting(link, greeting, fds, &trouble);
+  if (trouble) {
+    note(trouble, *link);
+  }
+  if (!stays) {
+    down(link);
+  }
+}
+
+// false: the link ends.
+bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
+                           std::vector<base::Fd>& fds, base::Trouble* trouble) {
+  if (greeting.magic != kMagic || greeting.version != kVersion) {
+    return false;
+  }
+  if (link->state == Link::kAnswered) {
+    if (greeting.say != Say::kReady || greeting.nonce != link->nonce) {
+      return false;
+    }
+    return up(link, trouble);
+  }
+  const Say expected = link->state == Link::kAccepted ? Say::kCall : Say::kAnswer;
+  if ((link->state != Link::kAccepted && link->state != Link::kCalled) ||
+      greeting.say != expected || fds.size() != 2 ||
+      !may_be(*directory_, *link, greeting, trouble) || !settle_others(link, greeting)) {
+    return false;
+  }
+  bool sound = false;
+  *trouble = Half::map(fds[0], &link->theirs, &sound);
+  if (!sound) {
+    return false;
+  }
+  link->their_bell = std::move(fds[1]);
+  link->nonce = greeting.nonce;
+  link->nonce_at = greeting.nonce_at;
+  link->first_id = greeting.first_id;
+  link->ids = greeting.ids;
+  if (link->state == Link::kCalled) {
+    return say(*link, Say::kReady, nullptr, trouble) && up(link, trouble);
+  }
+  base::Fd memory;
+  *trouble = Half::create(&link->mine, &memory);
+  *trouble = *trouble ? *trouble : make_bell(&link->bell);
+  if (*trouble || !say(*link, Say::kAnswer, &memory, trouble)) {
+    return false;
+  }
+  link->state = Link::kAnswered;
+  return true;
+}
+
+// Two may call each other at the same time; and a new owner of a destID may call before the old
+// one's death was heard of. @return false: this link is one too many.
+bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
+  const std::vector<LinkPtr> all = links_;
+  for (const LinkPtr& other : all) {
+    if (other == link) {
+      continue;
+    }
+    const bool same = other->ids != 0 && other->overlaps(greeting);
+    if (same && other->nonce == greeting.nonce) {
+      return false;  // connected already
+    }
+    if (same) {
+      down(other);  // of a former life
+    } else if (!link->ours && other->state == Link::kCalled &&
+               other->wanted - greeting.first_id < greeting.ids) {
+      if (directory_->first_id() < greeting.first_id) {
+        return false;  // the call of the lower one counts
+      }
+      down(other);
+    }
+  }
+  return true;
+}
+
+// The next look finds a process that died meanwhile. @return false: the link ends.
+bool Exchange::up(const LinkPtr& link, base::Trouble* trouble) {
+  *trouble = watch(link->bell.get(), Fdkind::kBell, link);
+  if (*trouble) {
+    return false;
+  }
+  link->state = Link::kUp;
+  troubles_.set_unreachable(link->first_id, link->ids, 0);
+  post({News::kCame, link->first_id, link});
+  return true;
+}
+
+void Exchange::down(const LinkPtr& link) {
+  if (link->state == Link::kDown) {
+    return;
+  }
+  const bool was_up = link->state == Link::kUp;
+  link->state = Link::kDown;
+  forget(link->socket.get());
+  forget(link->process.get());
+  forget(link->bell.get());
+  hang_up(link->socket);
+  link->socket.reset();
+  std::erase(links_, link);
+  for (auto& [id, wanted] : wanted_) {
+    if (wanted.next == Clock::time_point::max()) {
+      wanted.next = Clock::now() + kTryAgain;
+    }
+  }
+  if (was_up) {
+    post({News::kGone, link->first_id, link});
+  }
+}
+
+}  // namespace rio::wire::shm

@@ -1,0 +1,167 @@
+// How frames cross a fabric: ring to ring, in one go.
+#include <cstring>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "fpga/wire/frame_check.hpp"
+#include "fpga/wire/switched/detail/fabric_impl.hpp"
+
+namespace rio::wire::switched {
+namespace {
+
+using model::Frame;
+using model::FrameType;
+using regs::MaintOp;
+
+constexpr uint32_t kFramesPerTurn = 64;  // of one ring, so that one card cannot keep the thread
+
+/// Whether switches count hops and stop a frame, rather than only pass it on.
+bool counts_hops(FrameType type) {
+  return type == FrameType::kMaintRequest || type == FrameType::kPortWrite;
+}
+
+}  // namespace
+
+void FabricImpl::drain(Device& from, model::FrameReader& reader, bool response) {
+  uint32_t left = kFramesPerTurn;
+  while (const model::InFrame* frame = left-- > 0 ? reader.peek() : nullptr) {
+    if (!may_travel(*frame, response)) {
+      ++counts_.malformed;
+    } else if (!carry(from, *frame, frame->payload())) {
+      break;  // no room where it goes
+    }
+    reader.pop(frame);
+  }
+  reader.release();
+}
+
+// false: the frame has to wait.
+bool FabricImpl::carry(Device& from, const Frame& head, const uint8_t* payload) {
+  const Stop stop = follow({static_cast<size_t>(&from - devices_.data()), 0}, head);
+  switch (stop.kind) {
+    case Stop::kEndpoint:
+      return deliver(stop, head, payload);
+    case Stop::kSwitch:
+      if (head.type == FrameType::kMaintRequest) {
+        return answer(stop, head, payload);
+      }
+      ++counts_.unrouted;  // no switch takes port-writes
+      return true;
+    default:
+      count(stop.kind);
+      return true;
+  }
+}
+
+Stop FabricImpl::follow(PortName from, const Frame& head) const {
+  uint32_t hops = head.hops;
+  for (uint32_t passed = 0;; ++passed) {
+    const std::optional<PortName>& next = devices_[from.device].peers[from.port];
+    if (!devices_[from.device].spec.present || !next.has_value()) {
+      return {Stop::kAbsent};
+    }
+    const Device& device = devices_[next->device];
+    if (!device.spec.present || device.spec.silent) {
+      return {Stop::kAbsent};
+    }
+    if (!device.spec.is_switch) {
+      return {Stop::kEndpoint, next->device, 0, hops};
+    }
+    if (counts_hops(head.type)) {
+      if (hops == 0) {
+        return {Stop::kSwitch, next->device, next->port, 0};
+      }
+      --hops;
+    } else if (passed >= switches_) {
+      return {Stop::kLooped};  // one of them was passed twice
+    }
+    const uint32_t port = device.registers->route(head.dest);
+    if (port >= device.spec.ports) {
+      return {Stop::kUnrouted};
+    }
+    from = {next->device, port};
+  }
+}
+
+void FabricImpl::count(Stop::Kind kind) {
+  ++(kind == Stop::kUnrouted ? counts_.unrouted
+     : kind == Stop::kLooped ? counts_.looped
+                             : counts_.absent);
+}
+
+bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* payload) {
+  Device& to = devices_[stop.device];
+  const bool response = head.type == FrameType::kAcks || head.type == FrameType::kResponse ||
+                        head.type == FrameType::kMaintResponse;
+  model::RingBox& ring = response ? to.socket->in_responses : to.socket->in_requests;
+  Frame* room = ring.writer.reserve(head.bytes);
+  if (room == nullptr) {
+    return false;
+  }
+  if (loses()) {
+    ++counts_.lost;
+    return true;
+  }
+  constexpr size_t kLength = sizeof(head.bytes);  // the ring writes it
+  std::memcpy(reinterpret_cast<uint8_t*>(room) + kLength,
+              reinterpret_cast<const uint8_t*>(&head) + kLength, sizeof(head) - kLength);
+  room->hops = static_cast<uint8_t>(stop.hops);
+  std::memcpy(room->payload(), payload, head.bytes - sizeof(head));
+  ring.writer.commit(room, head.bytes);
+  ring.writer.publish();
+  ++counts_.delivered;
+  if (!to.plugged && !to.busy) {
+    to.busy = true;
+    busy_.push_back(&to);
+  }
+  return true;
+}
+
+// A switch answers by the port that the request came in by; from there the answer goes by the
+// requester's destID. RIO Part 3 §2.4
+bool FabricImpl::answer(const Stop& stop, const Frame& head, const uint8_t* payload) {
+  const bool sane = is_sane_maintenance(head);
+  const bool read = static_cast<MaintOp>(head.op) == MaintOp::kRead;
+  alignas(Frame) uint8_t bytes[model::frame_bytes(regs::kMaintBytesMax)] = {};
+  auto* response = reinterpret_cast<Frame*>(bytes);
+  response->length = sane && read ? head.length : uint16_t{0};
+  response->bytes = model::frame_bytes(response->length);
+  response->type = FrameType::kMaintResponse;
+  response->op = static_cast<uint8_t>(sane ? model::Answer::kDone : model::Answer::kError);
+  response->tid = head.tid;
+  response->source = head.dest;
+  response->dest = head.source;
+  const Stop back = follow({stop.device, stop.port}, *response);
+  if (back.kind == Stop::kEndpoint &&
+      !devices_[back.device].socket->in_responses.writer.fits(response->bytes)) {
+    return false;
+  }
+  if (loses()) {
+    ++counts_.lost;  // the request
+    return true;
+  }
+  if (sane) {
+    access(*devices_[stop.device].registers, stop.port, head, payload, response->payload());
+  }
+  ++counts_.answered;
+  if (back.kind != Stop::kEndpoint) {
+    count(back.kind == Stop::kSwitch ? Stop::kUnrouted : back.kind);
+    return true;
+  }
+  return deliver(back, *response, response->payload());
+}
+
+void FabricImpl::access(SwitchRegisters& registers, uint32_t in_port, const Frame& head,
+                        const uint8_t* payload, uint8_t* words) {
+  for (uint32_t at = 0; at < head.length; at += 4) {
+    const auto offset = static_cast<uint32_t>(head.address) + at;
+    uint32_t word = 0;
+    if (static_cast<MaintOp>(head.op) == MaintOp::kRead) {
+      word = registers.read(offset, in_port);
+      std::memcpy(words + at, &word, sizeof(word));
+    } else {
+      std::memcpy(&word, payload + at, sizeof(word));
+      registers.write(offset, word);
+    }
+  }
+}
+}  // namespace rio::wire::switched

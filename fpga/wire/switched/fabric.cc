@@ -1,0 +1,311 @@
+#include "fpga/wire/switched/fabric.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <random>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "fpga/wire/switched/detail/fabric_impl.hpp"
+
+namespace rio::wire::switched {
+namespace {
+
+using model::Frame;
+using model::FrameType;
+using regs::MaintOp;
+
+constexpr uint32_t kTurns = 2;  // a request, and what answers it
+constexpr uint32_t kPluggedRingBytes = 64 * 1024;
+constexpr uint32_t kOwnRingBytes = 16 * 1024;
+constexpr uint32_t kMaxHops = 0xFF;
+constexpr uint32_t kAnotherHost = 0xFFFFFFFF;  // who has left locks and tags behind
+
+/// A card's end.
+class FabricWire final : public model::Wire {
+ public:
+  /// @param keep null for the fabric's own cards, which the fabric steps and which it outlives.
+  FabricWire(std::shared_ptr<FabricImpl> keep, Device& device)
+      : keep_(std::move(keep)),
+        device_(device),
+        out_{&device.socket->out_requests.writer, &device.socket->out_responses.writer},
+        in_{&device.socket->in_requests.reader, &device.socket->in_responses.reader} {
+    inbound_ = {&in_, 1};
+    pumps_ = keep_ != nullptr;
+  }
+  ~FabricWire() override {
+    if (keep_ != nullptr) {
+      keep_->unplug(device_);
+    }
+  }
+  FabricWire(const FabricWire&) = delete;
+  FabricWire& operator=(const FabricWire&) = delete;
+
+  model::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
+  bool link_up() const override { return device_.link_up.load(std::memory_order_relaxed); }
+  void pump(uint64_t /*now_ns*/) override { keep_->pump(); }
+
+ private:
+  std::shared_ptr<FabricImpl> keep_;
+  Device& device_;
+  model::Outbound out_;
+  model::Inbound in_;
+};
+
+}  // namespace
+
+FabricImpl::FabricImpl(Topology topology, std::unique_ptr<model::Clock> clock)
+    : topology_(std::move(topology)),
+      clock_(std::move(clock)),
+      devices_(topology_.devices.size()),
+      random_(topology_.loss_seed),
+      lost_(topology_.loss_rate) {
+  if (clock_ == nullptr) {
+    clock_ = std::make_unique<model::HostClock>();
+  }
+}
+
+int FabricImpl::build() {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    Device& device = devices_[i];
+    device.spec = topology_.devices[i];
+    device.peers.resize(device.spec.ports);
+    if (device.spec.is_switch) {
+      device.registers.emplace(device.spec);
+      ++switches_;
+    }
+  }
+  for (const LinkSpec& link : topology_.links) {
+    for (int end = 0; end < 2; ++end) {
+      devices_[link.ends[end].device].peers[link.ends[end].port] = link.ends[1 - end];
+    }
+  }
+  for (Device& device : devices_) {
+    show_link(device, false);
+    if (!device.spec.is_switch) {
+      if (const int rc = own_card(device); rc != 0) {
+        return rc;
+      }
+    }
+  }
+  return 0;
+}
+
+Device* FabricImpl::find(const std::string& name) {
+  for (Device& device : devices_) {
+    if (device.spec.name == name) {
+      return &device;
+    }
+  }
+  return nullptr;
+}
+
+int FabricImpl::own_card(Device& device) {
+  device.card.reset();  // before its rings
+  device.socket = std::make_unique<Socket>(kOwnRingBytes, kOwnRingBytes);
+  device.card = EndpointCard::create(std::make_unique<FabricWire>(nullptr, device), clock_.get());
+  if (device.card == nullptr) {
+    return -ENOMEM;
+  }
+  const DeviceSpec& spec = device.spec;
+  if (spec.locked_by != kNobodyLocks) {
+    preset(device, SwitchOffset::kHostLock, spec.locked_by);
+  }
+  if (spec.tag != 0) {
+    preset(device, SwitchOffset::kComponentTag, spec.tag);
+  }
+  if (spec.dest_id != DeviceSpec{}.dest_id) {
+    constexpr uint32_t kBaseDeviceId = 0x60;
+    preset(device, kBaseDeviceId, (spec.dest_id & 0xFF) << 16 | spec.dest_id);
+  }
+  return 0;
+}
+
+// As a host would that had been here before. The card's answer goes nowhere.
+void FabricImpl::preset(Device& device, uint32_t offset, uint32_t value) {
+  const bool up = device.link_up.exchange(true);
+  model::FrameWriter& writer = device.socket->in_requests.writer;
+  Frame* frame = writer.reserve(model::frame_bytes(sizeof(value)));
+  frame->clear();
+  frame->type = FrameType::kMaintRequest;
+  frame->op = static_cast<uint8_t>(MaintOp::kWrite);
+  frame->hops = kMaxHops;
+  frame->source = kAnotherHost;
+  frame->length = sizeof(value);
+  frame->address = offset;
+  std::memcpy(frame->payload(), &value, sizeof(value));
+  writer.commit(frame, model::frame_bytes(sizeof(value)));
+  writer.publish();
+  device.card->step();
+  model::FrameReader& reader = device.socket->out_responses.reader;
+  while (const model::InFrame* response = reader.peek()) {
+    reader.pop(response);
+  }
+  reader.release();
+  device.link_up = up;
+}
+
+// The state of all links of a device, at both ends.
+void FabricImpl::show_link(Device& device, bool tell) {
+  for (uint32_t port = 0; port < device.spec.ports; ++port) {
+    const std::optional<PortName>& peer = device.peers[port];
+    if (!peer.has_value()) {
+      continue;
+    }
+    Device& other = devices_[peer->device];
+    const bool up = device.spec.present && other.spec.present;
+    if (device.registers.has_value()) {
+      device.registers->set_port(port, up);
+    } else {
+      device.link_up = up;
+    }
+    if (!other.registers.has_value()) {
+      other.link_up = up;
+      continue;
+    }
+    other.registers->set_port(peer->port, up);
+    if (tell && other.spec.present) {
+      tell_port(other, peer->port);
+    }
+  }
+}
+
+// A port-write that finds no way or no room is lost. RIO Part 1 §4.1.10
+void FabricImpl::tell_port(Device& device, uint32_t port) {
+  const auto payload = device.registers->port_write(port);
+  alignas(Frame) uint8_t bytes[model::frame_bytes(sizeof(payload))] = {};
+  auto* frame = reinterpret_cast<Frame*>(bytes);
+  frame->bytes = sizeof(bytes);
+  frame->type = FrameType::kPortWrite;
+  frame->op = static_cast<uint8_t>(MaintOp::kPortWrite);
+  frame->hops = kMaxHops;
+  frame->dest = device.registers->port_write_target();
+  frame->length = sizeof(payload);
+  std::memcpy(frame->payload(), payload.data(), sizeof(payload));
+  const uint32_t out_port = device.registers->route(frame->dest);
+  Stop stop{Stop::kUnrouted};
+  if (out_port < device.spec.ports) {
+    stop = follow({static_cast<size_t>(&device - devices_.data()), out_port}, *frame);
+  }
+  if (stop.kind == Stop::kEndpoint) {
+    static_cast<void>(deliver(stop, *frame, frame->payload()));
+  } else {
+    count(stop.kind);
+  }
+}
+
+int FabricImpl::plug(const std::string& endpoint, std::unique_ptr<model::Wire>* out) {
+  const std::lock_guard lock(mutex_);
+  Device* device = find(endpoint);
+  if (device == nullptr || device->spec.is_switch) {
+    return -ENOENT;
+  }
+  if (device->plugged) {
+    return -EBUSY;
+  }
+  device->card.reset();
+  device->socket = std::make_unique<Socket>(kPluggedRingBytes, kPluggedRingBytes);
+  device->plugged = true;
+  std::erase(busy_, device);
+  device->busy = false;
+  plugged_.push_back(device);
+  *out = std::make_unique<FabricWire>(shared_from_this(), *device);
+  return 0;
+}
+
+void FabricImpl::unplug(Device& device) {
+  const std::lock_guard lock(mutex_);
+  device.plugged = false;
+  std::erase(plugged_, &device);
+  if (own_card(device) != 0) {
+    device.spec.silent = true;
+  }
+}
+
+int FabricImpl::set_device(const std::string& name, bool present) {
+  const std::lock_guard lock(mutex_);
+  Device* device = find(name);
+  if (device == nullptr) {
+    return -ENOENT;
+  }
+  if (device->spec.present == present) {
+    return 0;
+  }
+  device->spec.present = present;
+  if (present) {
+    device->spec.locked_by = kNobodyLocks;
+    device->spec.tag = 0;
+    device->spec.dest_id = DeviceSpec{}.dest_id;
+    device->spec.routes.clear();
+    if (device->spec.is_switch) {
+      device->registers.emplace(device->spec);
+    } else if (!device->plugged) {
+      if (const int rc = own_card(*device); rc != 0) {
+        return rc;
+      }
+    }
+  }
+  show_link(*device, true);
+  return 0;
+}
+
+int FabricImpl::set_silent(const std::string& name, bool silent) {
+  const std::lock_guard lock(mutex_);
+  Device* device = find(name);
+  if (device == nullptr) {
+    return -ENOENT;
+  }
+  device->spec.silent = silent;
+  return 0;
+}
+
+FabricCounts FabricImpl::counts() {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void FabricImpl::pump() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return;
+  }
+  for (uint32_t i = 0; i < kTurns; ++i) {
+    for (Device* device : plugged_) {
+      turn(*device);
+    }
+    work_own_cards();
+  }
+}
+
+void FabricImpl::turn(Device& device) {
+  drain(device, device.socket->out_responses.reader, true);
+  drain(device, device.socket->out_requests.reader, false);
+}
+
+void FabricImpl::work_own_cards() {
+  const std::vector<Device*> now = std::move(busy_);
+  busy_.clear();
+  for (Device* device : now) {
+    device->busy = false;
+    device->card->step();
+    turn(*device);
+    const Socket& socket = *device->socket;
+    const auto waits = [](model::FrameReader reader) { return reader.peek() != nullptr; };
+    if ((waits(socket.in_requests.reader) || waits(socket.out_responses.reader)) && !device->busy) {
+      device->busy = true;
+      busy_.push_back(device);
+    }
+  }
+}
+
+int Fabric::create(Topology topology, std::unique_ptr<model::Clock> clock,
+                   std::shared_ptr<Fabric>* out) {
+  auto made = std::make_shared<FabricImpl>(std::move(topology), std::move(clock));
+  if (const int rc = made->build(); rc != 0) {
+    return rc;
+  }
+  *out = std::move(made);
+  return 0;
+}
+
+}  // namespace rio::wire::switched

@@ -1,0 +1,77 @@
+/// @file
+/// CARs and CSRs of a switch, its route table among them. RIO Part 3 §3, Part 6 §6, Part 8 §2
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "fpga/wire/switched/topology.hpp"
+
+namespace rio::wire::switched {
+
+/// Offsets as in the specification. Bit 0 there is the most significant.
+struct SwitchOffset {
+  static constexpr uint32_t kDeviceIdentity = 0x00;
+  static constexpr uint32_t kDeviceInformation = 0x04;
+  static constexpr uint32_t kAssemblyIdentity = 0x08;
+  static constexpr uint32_t kAssemblyInformation = 0x0C;
+  static constexpr uint32_t kFeatures = 0x10;
+  static constexpr uint32_t kPortInformation = 0x14;
+  static constexpr uint32_t kSourceOperations = 0x18;
+  static constexpr uint32_t kTableLimit = 0x34;
+  static constexpr uint32_t kHostLock = 0x68;
+  static constexpr uint32_t kComponentTag = 0x6C;
+  static constexpr uint32_t kRouteDestId = 0x70;
+  static constexpr uint32_t kRoutePort = 0x74;
+  static constexpr uint32_t kDefaultPort = 0x78;
+  static constexpr uint32_t kLpSerial = 0x100;
+  static constexpr uint32_t kPortStatus = 0x58;  ///< in LP-Serial, each 0x20
+  static constexpr uint32_t kErrorManagement = 0x3000;
+  static constexpr uint32_t kPortWriteTarget = 0x28;  ///< in error management
+  static constexpr uint32_t kPortErrorDetect = 0x40;  ///< in error management, each 0x40
+};
+
+/// Not thread-safe.
+class SwitchRegisters {
+ public:
+  /// What the route table says of a destID that goes nowhere.
+  static constexpr uint32_t kNoRoute = 0xFF;
+
+  explicit SwitchRegisters(const DeviceSpec& spec);
+
+  /// @param in_port by which the request came. Unknown registers read 0. RIO Part 1 §5.1
+  [[nodiscard]] uint32_t read(uint32_t offset, uint32_t in_port) const;
+  /// Writes to read-only bits and unknown registers do nothing.
+  void write(uint32_t offset, uint32_t value);
+  /// @return the port that frames for a destID leave by; no port of the switch: nowhere.
+  [[nodiscard]] uint32_t route(uint32_t dest_id) const;
+
+  /// A port's link came up or went down.
+  void set_port(uint32_t port, bool up);
+  /// What the switch tells about a port: the payload of a port-write. The port shows that one is
+  /// pending until a host clears that. RIO Part 8 §2.4
+  [[nodiscard]] std::array<uint32_t, 4> port_write(uint32_t port);
+  /// destID that port-writes go to.
+  [[nodiscard]] uint32_t port_write_target() const;
+
+ private:
+  [[nodiscard]] uint32_t read_port(uint32_t offset) const;
+  void lock(uint32_t host);
+
+  struct Port {
+    bool up = false;
+    bool port_write_pending = false;
+    uint32_t errors = 0;
+  };
+  std::vector<Port> ports_;
+  std::vector<uint8_t> table_;
+  uint32_t locked_by_;
+  uint32_t tag_;
+  uint32_t selected_ = 0;  // destID whose route is read and written
+  uint8_t default_port_ = kNoRoute;
+  uint32_t port_write_target_ = 0;
+  uint32_t general_control_ = 0;
+};
+
+}  // namespace rio::wire::switched

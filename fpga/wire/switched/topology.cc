@@ -1,0 +1,300 @@
+#include "fpga/wire/switched/topology.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <initializer_list>
+#include <iterator>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text_file.hpp"
+
+namespace rio::wire::switched {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kFileBytesMax = 4u << 20;
+constexpr size_t kDevicesMax = 4096;
+constexpr uint32_t kPortsMax = 255;
+constexpr size_t kNameMax = 63;
+
+/// Takes a topology apart. The first thing that is wrong is kept as `error`.
+class Parser {
+ public:
+  [[nodiscard]] bool parse(const Json& root);
+
+  Topology topology;
+  std::string error;
+
+ private:
+  [[nodiscard]] bool fail(const std::string& text) {
+    error = text;
+    return false;
+  }
+  [[nodiscard]] bool keys(const Json& object, const std::string& where,
+                          std::initializer_list<std::string_view> known);
+  [[nodiscard]] bool number(const Json& object, const char* key, const std::string& where,
+                            uint64_t first, uint64_t last, uint64_t* out);
+  [[nodiscard]] bool number(const Json& object, const char* key, const std::string& where,
+                            uint32_t first, uint32_t last, uint32_t* out);
+  [[nodiscard]] bool flag(const Json& object, const char* key, const std::string& where, bool* out);
+  [[nodiscard]] bool array(const Json& root, const char* key);
+  [[nodiscard]] bool name(const Json& object, DeviceSpec* device);
+  [[nodiscard]] bool common(const Json& object, DeviceSpec* device);
+  [[nodiscard]] bool a_switch(const Json& object);
+  [[nodiscard]] bool routes(const Json& object, DeviceSpec* device);
+  [[nodiscard]] bool endpoint(const Json& object);
+  [[nodiscard]] bool link(const Json& ends);
+  [[nodiscard]] bool link_end(const Json& text, PortName* out);
+  [[nodiscard]] bool losses(const Json& root);
+
+  std::map<std::string, size_t, std::less<>> index_;
+  std::set<std::pair<size_t, uint32_t>> linked_;
+};
+
+bool Parser::keys(const Json& object, const std::string& where,
+                  std::initializer_list<std::string_view> known) {
+  if (!object.is_object()) {
+    return fail(where + " is no object; write it as {\"name\": ...}");
+  }
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      std::string text =
+          std::string(where).append(": no key \"").append(key).append("\"; there are:");
+      for (const std::string_view one : known) {
+        text.append(" ").append(one);
+      }
+      return fail(text);
+    }
+  }
+  return true;
+}
+
+bool Parser::number(const Json& object, const char* key, const std::string& where, uint64_t first,
+                    uint64_t last, uint64_t* out) {
+  const auto it = object.find(key);
+  if (it == object.end()) {
+    return true;  // the default stays
+  }
+  if (!it->is_number_unsigned() || it->get<uint64_t>() < first || it->get<uint64_t>() > last) {
+    return fail(where + ": " + key + " is " +
+                it->dump(-1, ' ', false, Json::error_handler_t::replace) + "; give " +
+                std::to_string(first) + " to " + std::to_string(last));
+  }
+  *out = it->get<uint64_t>();
+  return true;
+}
+
+bool Parser::number(const Json& object, const char* key, const std::string& where, uint32_t first,
+                    uint32_t last, uint32_t* out) {
+  uint64_t wide = *out;
+  if (!number(object, key, where, uint64_t{first}, uint64_t{last}, &wide)) {
+    return false;
+  }
+  *out = static_cast<uint32_t>(wide);
+  return true;
+}
+
+bool Parser::flag(const Json& object, const char* key, const std::string& where, bool* out) {
+  const auto it = object.find(key);
+  if (it != object.end() && !it->is_boolean()) {
+    return fail(where + ": " + key + " is neither true nor false");
+  }
+  *out = it == object.end() ? *out : it->get<bool>();
+  return true;
+}
+
+bool Parser::array(const Json& root, const char* key) {
+  const auto it = root.find(key);
+  if (it != root.end() && !it->is_array()) {
+    return fail(std::string("\"") + key + "\" is no array; write it as [...]");
+  }
+  return true;
+}
+
+bool Parser::name(const Json& object, DeviceSpec* device) {
+  const auto it = object.find("name");
+  device->name = it != object.end() && it->is_string() ? it->get<std::string>() : "";
+  constexpr const char* kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  if (device->name.empty() || device->name.size() > kNameMax ||
+      device->name.find_first_not_of(kLetters) != std::string::npos) {
+    return fail(
+        "device " + std::to_string(topology.devices.size()) +
+        ": no name, or a bad one; give \"name\" with 1 to 63 letters, digits, '_', '.', '-'");
+  }
+  if (index_.contains(device->name)) {
+    return fail("two devices are called " + device->name + "; rename one");
+  }
+  return true;
+}
+
+bool Parser::common(const Json& object, DeviceSpec* device) {
+  if (topology.devices.size() >= kDevicesMax) {
+    return fail("more than " + std::to_string(kDevicesMax) + " devices; leave some out");
+  }
+  const std::string& where = device->name;
+  if (!number(object, "locked_by", where, 0u, kNobodyLocks, &device->locked_by) ||
+      !number(object, "tag", where, 0u, UINT32_MAX, &device->tag) ||
+      !flag(object, "present", where, &device->present) ||
+      !flag(object, "silent", where, &device->silent)) {
+    return false;
+  }
+  index_[device->name] = topology.devices.size();
+  topology.devices.push_back(std::move(*device));
+  return true;
+}
+
+bool Parser::a_switch(const Json& object) {
+  DeviceSpec device;
+  device.is_switch = true;
+  device.ports = 8;
+  return keys(object, "a switch",
+              {"name", "ports", "route_entries", "present", "silent", "locked_by", "tag",
+               "routes"}) &&
+         name(object, &device) &&
+         number(object, "ports", device.name, 1u, kPortsMax, &device.ports) &&
+         number(object, "route_entries", device.name, 256u, 65536u, &device.route_entries) &&
+         routes(object, &device) && common(object, &device);
+}
+
+bool Parser::routes(const Json& object, DeviceSpec* device) {
+  const auto it = object.find("routes");
+  if (it == object.end()) {
+    return true;
+  }
+  if (!it->is_object()) {
+    return fail(device->name + ": \"routes\" is no object; write it as {\"DESTID\": PORT}");
+  }
+  for (const auto& [key, port] : it->items()) {
+    uint32_t dest_id = 0;
+    const char* const end = key.data() + key.size();
+    const auto [at, wrong] = std::from_chars(key.data(), end, dest_id);
+    if (key.empty() || wrong != std::errc{} || at != end || dest_id >= device->route_entries ||
+        !port.is_number_unsigned() || port.get<uint64_t>() >= device->ports) {
+      return fail(device->name + ": route \"" + key + "\": give a destID below " +
+                  std::to_string(device->route_entries) + " and a port below " +
+                  std::to_string(device->ports));
+    }
+    device->routes[dest_id] = port.get<uint32_t>();
+  }
+  return true;
+}
+
+bool Parser::endpoint(const Json& object) {
+  DeviceSpec device;
+  return keys(object, "an endpoint",
+              {"name", "present", "silent", "locked_by", "tag", "dest_id"}) &&
+         name(object, &device) &&
+         number(object, "dest_id", device.name, 0u, 0xFFFEu, &device.dest_id) &&
+         common(object, &device);
+}
+
+bool Parser::link_end(const Json& text, PortName* out) {
+  const std::string end = text.is_string() ? text.get<std::string>() : "";
+  const size_t colon = end.find(':');
+  const auto it = index_.find(end.substr(0, colon));
+  if (it == index_.end()) {
+    return fail("link end \"" + end + "\": no such device; write \"ENDPOINT\" or \"SWITCH:PORT\"");
+  }
+  const DeviceSpec& device = topology.devices[it->second];
+  out->device = it->second;
+  out->port = 0;
+  if (device.is_switch) {
+    const char* const first =
+        end.data() + std::min(end.size(), colon == std::string::npos ? end.size() : colon + 1);
+    const char* const last = end.data() + end.size();
+    const auto [at, wrong] = std::from_chars(first, last, out->port);
+    if (wrong != std::errc{} || at != last || out->port >= device.ports) {
+      return fail("link end \"" + end + "\": give a port of " + device.name + ", 0 to " +
+                  std::to_string(device.ports - 1) + ", as " + device.name + ":0");
+    }
+  } else if (colon != std::string::npos) {
+    return fail("link end \"" + end + "\": an endpoint has one port; leave out the colon");
+  }
+  if (!linked_.emplace(out->device, out->port).second) {
+    return fail("link end \"" + end + "\" has a link already; take another port");
+  }
+  return true;
+}
+
+bool Parser::link(const Json& ends) {
+  LinkSpec link;
+  if (!ends.is_array() || ends.size() != 2) {
+    return fail("a link is no pair; write it as [\"ENDPOINT\", \"SWITCH:PORT\"]");
+  }
+  if (!link_end(ends[0], &link.ends[0]) || !link_end(ends[1], &link.ends[1])) {
+    return false;
+  }
+  topology.links.push_back(link);
+  return true;
+}
+
+bool Parser::losses(const Json& root) {
+  const auto it = root.find("loss");
+  if (it == root.end()) {
+    return true;
+  }
+  if (!keys(*it, "loss", {"seed", "rate"}) ||
+      !number(*it, "seed", "loss", uint64_t{0}, UINT64_MAX, &topology.loss_seed)) {
+    return false;
+  }
+  const auto rate = it->find("rate");
+  if (rate == it->end() || !rate->is_number() ||
+      !(rate->get<double>() >= 0.0 && rate->get<double>() <= 1.0)) {
+    return fail("loss: give a rate from 0.0 to 1.0");
+  }
+  topology.loss_rate = rate->get<double>();
+  return true;
+}
+
+bool Parser::parse(const Json& root) {
+  if (!keys(root, "the topology", {"switches", "endpoints", "links", "loss"}) ||
+      !array(root, "switches") || !array(root, "endpoints") || !array(root, "links") ||
+      !losses(root)) {
+    return false;
+  }
+  const auto each = [&](const char* key, bool (Parser::*take)(const Json&)) {
+    const auto it = root.find(key);
+    return it == root.end() ||
+           std::all_of(it->begin(), it->end(), [&](const Json& one) { return (this->*take)(one); });
+  };
+  return each("switches", &Parser::a_switch) && each("endpoints", &Parser::endpoint) &&
+         each("links", &Parser::link);
+}
+
+}  // namespace
+
+int parse_topology(std::string_view json, Topology* out, std::string* error) {
+  const Json root = Json::parse(json, nullptr, false);
+  if (root.is_discarded()) {
+    *error = "no JSON; see docs/fabric.md for what a topology file is";
+    return -EINVAL;
+  }
+  Parser parser;
+  if (!parser.parse(root)) {
+    *error = parser.error;
+    return -EINVAL;
+  }
+  *out = std::move(parser.topology);
+  return 0;
+}
+
+int load_topology(const std::string& path, Topology* out, std::string* error) {
+  std::string text;
+  int rc = base::read_text_file(path, kFileBytesMax, &text, error);
+  if (rc != 0) {
+    *error += "; name a topology file";
+    return rc;
+  }
+  rc = parse_topology(text, out, error);
+  if (rc != 0) {
+    *error = path + ": " + *error;
+  }
+  return rc;
+}
+
+}  // namespace rio::wire::switched

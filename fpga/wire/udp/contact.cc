@@ -1,0 +1,65 @@
+#include "fpga/wire/udp/contact.hpp"
+
+#include <algorithm>
+
+namespace rio::wire::udp {
+namespace {
+
+constexpr uint64_t kCallNs = 20'000'000;  // the first time; then twice as long
+constexpr uint64_t kCallMaxNs = 500'000'000;
+
+}  // namespace
+
+Greeting Attempt::say(uint8_t kind, const Self& self, uint32_t seen_bytes) const {
+  Greeting out;
+  out.kind = kind;
+  out.member = self.member;
+  out.first_id = self.first_id;
+  out.ids = self.ids;
+  out.fabric = self.fabric;
+  out.challenge = challenge;
+  out.session = session;
+  out.datagram_bytes = seen_bytes;
+  if (they.has_value()) {
+    out.to_session = they->session;
+    out.echo = they->challenge;
+  }
+  return out;
+}
+
+void Attempt::hear_hello(const Greeting& hello, uint32_t seen_bytes) {
+  they = hello;
+  datagram_bytes = std::clamp(seen_bytes, kDatagramMin, kDatagramMax);
+}
+
+void Attempt::hear_accept(const Greeting& accept) {
+  they = accept;
+  datagram_bytes = std::clamp(accept.datagram_bytes, kDatagramMin, kDatagramMax);
+}
+
+Agreed Attempt::agree(const Key& key) const {
+  Agreed out;
+  out.session = session;
+  out.their_session = they->session;
+  out.datagram_bytes = datagram_bytes;
+  out.sealed = key.set();
+  if (key.set()) {
+    out.out_key = key.derive(challenge, they->challenge);
+    out.in_key = key.derive(they->challenge, challenge);
+  }
+  return out;
+}
+
+void Calls::begin(uint64_t now_ns) {
+  begun_ns_ = next_ns_ = now_ns;
+  tries_ = 1;
+}
+
+uint32_t Calls::call(uint64_t now_ns, uint32_t path_bytes) {
+  const bool is_short = tries_ >= 3 && tries_ % 2 == 1;
+  next_ns_ = now_ns + std::min(kCallNs << std::min(tries_ - 1, 8u), kCallMaxNs);
+  ++tries_;
+  return is_short ? kDatagramMin : path_bytes;
+}
+
+}  // namespace rio::wire::udp

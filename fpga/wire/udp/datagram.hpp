@@ -1,0 +1,70 @@
+/// @file
+/// A datagram of the wire between machines: what was heard of both lanes, and at most one unit of
+/// each.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rio::wire::udp {
+
+/// Requests and responses are numbered apart, so that a response never waits behind a request.
+enum class Lane : uint8_t { kRequests = 0, kResponses = 1 };
+inline constexpr size_t kLanes = 2;
+
+/// What a receiver has of one lane. Numbers wrap at 2^32.
+struct Heard {
+  uint32_t next = 0;    ///< the first unit that it lacks
+  uint32_t window = 0;  ///< units from `next` on that it takes
+  uint64_t seen = 0;    ///< bit i: unit next + 1 + i is here, too
+
+  [[nodiscard]] bool operator==(const Heard&) const = default;
+};
+
+/// A unit of a lane.
+struct Part {
+  uint32_t unit = 0;                 ///< its number
+  std::span<const uint8_t> payload;  ///< its frames; empty: there is none
+};
+
+struct Datagram {
+  uint32_t session = 0;  ///< who is meant: another one each time that a member starts
+  uint64_t number = 0;   ///< of this datagram: never used twice within a session
+  bool asks = false;     ///< the sender wants to hear that somebody is there
+  std::array<Heard, kLanes> heard;
+  std::array<Part, kLanes> parts;
+};
+
+inline constexpr size_t kHeaderBytes = 64;
+/// What says whom a datagram is for; never encrypted.
+inline constexpr size_t kClearBytes = 16;
+/// What stands in each datagram's byte 3: flags of a unit's, or what is said about the connection.
+inline constexpr uint8_t kKindAsks = 1;  ///< flag
+inline constexpr uint8_t kKindHello = 16;
+inline constexpr uint8_t kKindAccept = 17;
+inline constexpr uint8_t kKindFarewell = 18;
+inline constexpr uint8_t kKindAsk = 19;  ///< asks whether a connection is still known
+inline constexpr size_t kKindAt = 3;
+inline constexpr uint16_t kDatagramMagic = 0x5552;  ///< "RU"
+inline constexpr uint8_t kDatagramVersion = 1;
+/// Most bytes that a datagram over IPv4 has; payloads of the longest.
+inline constexpr size_t kDatagramBytesMax = 65507;
+inline constexpr size_t kPayloadBytesMax = kDatagramBytesMax - kHeaderBytes;
+inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
+
+/// Write header and payloads, little endian. Any thread.
+/// @param out at least kHeaderBytes and the payloads; lies elsewhere than these.
+/// @return bytes written; 0: `out` is too short, or the payloads longer than kPayloadBytesMax.
+[[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
+
+/// The same without the payloads, whose bytes follow. @param out kHeaderBytes.
+void write_header(const Datagram& datagram, uint8_t* out);
+
+/// Read foreign bytes. Any thread. What passes gives the same bytes when it is encoded again.
+/// @param out set only on success; its payloads point into `bytes`.
+/// @return 0, or -EPROTO: this is no datagram of this protocol.
+[[nodiscard]] int decode(std::span<const uint8_t> bytes, Datagram* out);
+
+}  // namespace rio::wire::udp

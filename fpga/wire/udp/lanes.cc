@@ -1,0 +1,302 @@
+#include "fpga/wire/udp/lanes.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rio::wire::udp {
+namespace {
+
+/// Longest frame: a message of 4 KiB and its header, with room to spare.
+constexpr uint32_t kFrameBytesMax = 4352;
+
+[[nodiscard]] bool possible(uint32_t bytes) {
+  return bytes >= sizeof(model::Frame) && bytes <= kFrameBytesMax &&
+         bytes % model::kFrameAlign == 0;
+}
+
+/// What follows the bytes of a run.
+constexpr uint64_t kTrailerBytes = model::kFrameAlign;
+constexpr uint32_t kMessageBytesMax = 4096;
+
+[[nodiscard]] constexpr uint64_t aligned(uint64_t bytes) {
+  return (bytes + model::kFrameAlign - 1) / model::kFrameAlign * model::kFrameAlign;
+}
+
+/// A frame's header as it travels.
+void put_header(const model::Frame& frame, const Ids& ids, uint8_t* to) {
+  model::Frame header = frame;
+  header.source -= ids.ours;
+  header.dest -= ids.theirs;
+  std::memcpy(to, static_cast<const void*>(&header), sizeof(header));
+}
+
+[[nodiscard]] uint32_t length_field(const uint8_t* frame) {
+  model::Frame header;
+  std::memcpy(static_cast<void*>(&header), frame, sizeof(header));
+  return header.length;
+}
+
+[[nodiscard]] uint32_t length_of(const uint8_t* frame) {
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, frame, sizeof(bytes));
+  return bytes;
+}
+
+}  // namespace
+
+bool Lanes::gather(Session* session) {
+  const bool responses = gather(session, Lane::kResponses);
+  const bool requests = gather(session, Lane::kRequests);
+  return responses || requests;
+}
+
+bool Lanes::gather(Session* session, Lane lane) {
+  One& from = of(lane);
+  bool any = false;
+  while (from.out.reader.peek() != nullptr) {
+    const std::span<uint8_t> unit = session->begin_unit(lane);
+    if (unit.empty()) {
+      break;
+    }
+    if (const size_t used = fill(from, unit.first(session->unit_bytes())); used > 0) {
+      session->end_unit(lane, used);
+    }
+    any = true;
+  }
+  if (any) {
+    from.out.reader.release();
+  }
+  return any;
+}
+
+size_t Lanes::fill(One& from, std::span<uint8_t> unit) {
+  size_t used = 0;
+  const model::InFrame* frame = from.out.reader.peek();
+  while (frame != nullptr && used < unit.size()) {
+    if (from.sent == 0) {
+      begin_frame(from, *frame);
+    }
+    const size_t bytes = std::min<uint64_t>(from.length - from.sent, unit.size() - used);
+    const std::span<uint8_t> to = unit.subspan(used, bytes);
+    if (from.length == frame->bytes) {
+      copy_frame(from, *frame, to);
+    } else {
+      out_valid_ = out_valid_ && model::is_pull(frame->at);
+      copy_run(from.sent, out_valid_, to);
+    }
+    used += bytes;
+    from.sent += bytes;
+    if (from.sent < from.length) {
+      break;
+    }
+    from.sent = 0;
+    from.out.reader.pop(frame);
+    frame = from.out.reader.peek();
+  }
+  return used;
+}
+
+void Lanes::begin_frame(One& from, const model::InFrame& frame) {
+  from.length = frame.bytes;
+  if (frame.type == model::FrameType::kPull) {
+    begin_run(frame);
+    from.length = out_head_.size() + aligned(out_bytes_) + kTrailerBytes;
+  } else if (frame.type == model::FrameType::kRevoked) {
+    from.length = 0;  // nobody was told of it
+  }
+}
+
+void Lanes::copy_frame(const One& from, const model::InFrame& frame, std::span<uint8_t> to) const {
+  std::memcpy(to.data(), frame.at + from.sent, to.size());
+  if (from.sent == 0) {  // units are cut so that a header is never apart
+    put_header(frame, ids_, to.data());
+  }
+}
+
+void Lanes::begin_run(const model::InFrame& frame) {
+  out_head_.assign(frame.at, frame.at + frame.bytes);
+  put_header(frame, ids_, out_head_.data());
+  out_parts_.resize(frame.length / sizeof(model::PullPart));
+  out_bytes_ = 0;
+  out_valid_ = true;
+  for (size_t i = 0; i < out_parts_.size(); ++i) {
+    uint8_t* const at = out_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
+    std::memcpy(&out_parts_[i], at, sizeof(model::PullPart));
+    out_bytes_ += out_parts_[i].length;
+    std::memset(at, 0, sizeof(out_parts_[i].address));  // nobody else's business
+  }
+}
+
+/// What stands at a place of the run's bytes.
+void Lanes::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
+  std::fill(to.begin(), to.end(), uint8_t{0});
+  const auto copy = [&](uint64_t begin, const uint8_t* bytes, uint64_t length) {
+    const uint64_t from = std::max(begin, at);
+    const uint64_t end = std::min(begin + length, at + to.size());
+    if (from < end) {
+      std::memcpy(to.data() + (from - at), bytes + (from - begin), end - from);
+    }
+  };
+  copy(0, out_head_.data(), out_head_.size());
+  uint64_t begin = out_head_.size();
+  for (const model::PullPart& part : out_parts_) {
+    if (valid) {
+      copy(begin, reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(part.address)),
+           part.length);
+    }
+    begin += part.length;
+  }
+  const uint8_t last = valid ? 1 : 0;
+  copy(out_head_.size() + aligned(out_bytes_), &last, sizeof(last));
+}
+
+bool Lanes::take(Lane lane, std::span<const uint8_t> unit) {
+  One& to = of(lane);
+  // One more frame, for the end of the ring that it may not fit into.
+  pulled_.free_passed(&requests_.in.writer);
+  if (!to.in.writer.fits(static_cast<uint32_t>(unit.size() + to.begun.size()) + kFrameBytesMax) ||
+      !pulled_.has_room()) {
+    return false;
+  }
+  while (!unit.empty() && !foul_) {
+    if (in_bytes_ != nullptr && lane == Lane::kRequests) {
+      unit = unit.subspan(take_run(unit));
+      continue;
+    }
+    const bool begun = !to.begun.empty();
+    const uint8_t* const head = begun ? to.begun.data() : unit.data();
+    const uint32_t length = begun || unit.size() >= sizeof(model::Frame) ? length_of(head) : 0;
+    if (!possible(length)) {
+      foul_ = true;
+      break;
+    }
+    const size_t bytes = std::min<size_t>(length - to.begun.size(), unit.size());
+    if (!begun && bytes == length) {
+      put_frame(lane, unit.first(bytes));
+    } else {
+      to.begun.insert(to.begun.end(), unit.begin(), unit.begin() + static_cast<ptrdiff_t>(bytes));
+      if (to.begun.size() == length) {
+        put_frame(lane, to.begun);
+        to.begun.clear();
+      }
+    }
+    unit = unit.subspan(bytes);
+  }
+  to.in.writer.publish();
+  return true;
+}
+
+bool Lanes::may_come(Lane lane, const model::Frame& frame) const {
+  using model::FrameType;
+  if (frame.source >= ids_.their_count || frame.dest >= ids_.our_count) {
+    return false;
+  }
+  switch (frame.type) {
+    case FrameType::kMessage:
+    case FrameType::kSegment:
+    case FrameType::kDoorbell:
+    case FrameType::kRequest:
+    case FrameType::kMaintRequest:
+    case FrameType::kPortWrite:
+    case FrameType::kPull:
+      return lane == Lane::kRequests;
+    case FrameType::kAcks:
+    case FrameType::kResponse:
+    case FrameType::kMaintResponse:
+    case FrameType::kPulled:
+      return lane == Lane::kResponses;
+    default:
+      return false;
+  }
+}
+
+void Lanes::put_frame(Lane lane, std::span<const uint8_t> frame) {
+  model::Frame header;
+  std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));
+  if (!may_come(lane, header)) {
+    foul_ = true;
+    return;
+  }
+  if (header.type == model::FrameType::kPull && in_bytes_ == nullptr) {
+    expect_run(frame);
+    return;
+  }
+  model::FrameWriter& writer = of(lane).in.writer;
+  model::Frame* const to = writer.reserve(header.bytes);
+  if (to == nullptr) {
+    foul_ = true;  // there was room a moment ago
+    return;
+  }
+  constexpr size_t kLength = sizeof(header.bytes);  // the ring's own
+  std::memcpy(reinterpret_cast<uint8_t*>(to) + kLength, frame.data() + kLength,
+              frame.size() - kLength);
+  to->source = header.source + ids_.theirs;
+  to->dest = header.dest + ids_.ours;
+  writer.commit(to, header.bytes);
+}
+
+/// The bytes of a run's messages come next.
+void Lanes::expect_run(std::span<const uint8_t> frame) {
+  model::Frame header;
+  std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));
+  const size_t parts = header.length / sizeof(model::PullPart);
+  if (parts == 0 || parts > model::kPullPartsMax ||
+      model::frame_bytes(header.length) > frame.size()) {
+    foul_ = true;
+    return;
+  }
+  in_head_.assign(frame.begin(), frame.end());
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < parts; ++i) {
+    model::PullPart part;
+    std::memcpy(&part, frame.data() + sizeof(header) + i * sizeof(part), sizeof(part));
+    foul_ = foul_ || part.length - 1 >= kMessageBytesMax;
+    bytes += part.length;
+  }
+  if (foul_) {
+    return;
+  }
+  in_length_ = aligned(bytes) + kTrailerBytes;
+  in_here_ = 0;
+  in_bytes_ = pulled_.add(static_cast<uint32_t>(in_length_));
+}
+
+size_t Lanes::take_run(std::span<const uint8_t> bytes) {
+  const size_t more = std::min<uint64_t>(bytes.size(), in_length_ - in_here_);
+  std::memcpy(in_bytes_ + in_here_, bytes.data(), more);
+  in_here_ += more;
+  if (in_here_ == in_length_) {
+    end_run();
+  }
+  return more;
+}
+
+void Lanes::end_run() {
+  const uint8_t valid = in_bytes_[in_length_ - kTrailerBytes];
+  uint64_t at = reinterpret_cast<uintptr_t>(in_bytes_);
+  if (valid != 1) {
+    foul_ = foul_ || valid != 0;
+    pulled_.drop_last();
+    in_bytes_ = nullptr;
+    return;
+  }
+  const size_t parts = length_field(in_head_.data()) / sizeof(model::PullPart);
+  for (size_t i = 0; i < parts; ++i) {
+    uint8_t* const to = in_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
+    model::PullPart part;
+    std::memcpy(&part, to, sizeof(part));
+    part.address = at;
+    part.zero = 0;
+    at += part.length;
+    std::memcpy(to, &part, sizeof(part));
+  }
+  put_frame(Lane::kRequests, in_head_);  // in_bytes_ says that its bytes are here
+  in_bytes_ = nullptr;
+  pulled_.set_end(requests_.in.writer.tail());
+}
+
+bool Lanes::taken() {
+  return requests_.in.reader.peek() == nullptr && responses_.in.reader.peek() == nullptr;
+}
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,91 @@
+/// @file
+/// Frames of the card as units of a connection, and back.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fpga/model/ring_box.hpp"
+#include "fpga/wire/udp/pulled.hpp"
+#include "fpga/wire/udp/session.hpp"
+
+namespace rio::wire::udp {
+
+/// destIDs of both ends. On their way frames bear only which of its card's destIDs is meant, since
+/// each member may call the other by destIDs of its own.
+struct Ids {
+  uint32_t ours = 0;
+  uint32_t our_count = 1;
+  uint32_t theirs = 0;
+  uint32_t their_count = 1;
+};
+
+/// Rings between a card and a peer. Used by one thread.
+///
+/// Behind a frame of type kPull, which tells of long messages, come their bytes, out of this
+/// process's memory, zeros up to a multiple of 32, and a word of 32 bytes: 1, or 0 if the card has
+/// given the messages up meanwhile.
+class Lanes final : public Intake {
+ public:
+  explicit Lanes(const Ids& ids) : ids_(ids) {}
+
+  /// Frames that the card has sent become units, as many as the connection takes.
+  /// @return whether there were any.
+  bool gather(Session* session);
+  /// A unit's frames are given to the card. A frame that no honest peer sends makes it foul().
+  [[nodiscard]] bool take(Lane lane, std::span<const uint8_t> unit) override;
+  /// The peer does not keep the rules.
+  [[nodiscard]] bool foul() const { return foul_; }
+  /// What the card wants to know before it sends a frame of type kPull.
+  [[nodiscard]] const std::atomic<uint32_t>* pulls() const { return &pulls_; }
+  [[nodiscard]] model::Puller* puller() { return &pulled_; }
+  /// Whether the card has taken all.
+  [[nodiscard]] bool taken();
+
+  [[nodiscard]] model::FrameWriter* out(Lane lane) { return &of(lane).out.writer; }
+  [[nodiscard]] model::FrameReader* in(Lane lane) { return &of(lane).in.reader; }
+
+ private:
+  struct One {
+    One(uint32_t out_bytes, uint32_t in_bytes) : out(out_bytes), in(in_bytes) {}
+    model::RingBox out;
+    model::RingBox in;
+    uint64_t sent = 0;           // bytes of what is at the ring's front that are in units
+    uint64_t length = 0;         // of all of it
+    std::vector<uint8_t> begun;  // of a frame whose rest is in the next unit
+  };
+  [[nodiscard]] One& of(Lane lane) { return lane == Lane::kRequests ? requests_ : responses_; }
+  [[nodiscard]] bool gather(Session* session, Lane lane);
+  [[nodiscard]] size_t fill(One& from, std::span<uint8_t> unit);
+  void begin_frame(One& from, const model::InFrame& frame);
+  void begin_run(const model::InFrame& frame);
+  void copy_frame(const One& from, const model::InFrame& frame, std::span<uint8_t> to) const;
+  void copy_run(uint64_t at, bool valid, std::span<uint8_t> to);
+  void expect_run(std::span<const uint8_t> frame);
+  [[nodiscard]] size_t take_run(std::span<const uint8_t> bytes);
+  void end_run();
+  void put_frame(Lane lane, std::span<const uint8_t> frame);
+  [[nodiscard]] bool may_come(Lane lane, const model::Frame& frame) const;
+
+  const Ids ids_;
+  One requests_{64 * 1024, 128 * 1024};
+  One responses_{32 * 1024, 32 * 1024};
+  bool foul_ = false;
+
+  const std::atomic<uint32_t> pulls_{1};
+  // A run on its way out: the frame, where its messages are, and whether they still are there.
+  std::vector<uint8_t> out_head_;
+  std::vector<model::PullPart> out_parts_;
+  uint64_t out_bytes_ = 0;
+  bool out_valid_ = false;
+  // One that comes in.
+  std::vector<uint8_t> in_head_;
+  uint8_t* in_bytes_ = nullptr;  // null: none
+  uint64_t in_length_ = 0;
+  uint64_t in_here_ = 0;
+  Pulled pulled_;
+};
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,38 @@
+/// @file
+/// Facts that this machine knows about the path from a member to another, before it sends anything.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/trouble.hpp"
+#include "fpga/wire/udp/address.hpp"
+
+namespace rio::wire::udp {
+
+/// A path from one address to another.
+struct Path {
+  int error = 0;              ///< 0, or -errno: the kernel cannot send from the one to the other
+  uint32_t mtu = 0;           ///< bytes of the longest packet, IP's and UDP's headers included
+  uint32_t headers = 0;       ///< bytes of these headers
+  bool peer_is_here = false;  ///< the other address is one of this machine, as far as it can tell
+  base::Trouble lack = {};    ///< what this process lacks to ask the kernel: `error` is of that
+
+  /// The longest datagram, as far as this machine knows: kDatagramMin to kDatagramMax.
+  [[nodiscard]] uint32_t datagram_bytes() const;
+  /// Whether the shortest datagram that the wire needs fits.
+  [[nodiscard]] bool is_wide() const;
+};
+
+/// Ask the kernel. Any thread. @param from an address of this machine; its port does not matter.
+[[nodiscard]] Path path_between(const Address& from, const Address& to);
+
+/// Result of comparing a member's own address with a peer's.
+struct Verdict {
+  bool possible = true;  ///< false: the two can never talk
+  std::string text;      ///< cause and remedy; empty: no objection
+};
+/// Compare the two. Any thread. @param path between them.
+[[nodiscard]] Verdict judge(const Address& own, const Address& peer, const Path& path);
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,87 @@
+/// @file
+/// Units of one lane on their way to a peer: kept until he has them, sent again when lost.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fpga/wire/udp/congestion.hpp"
+#include "fpga/wire/udp/datagram.hpp"
+
+namespace rio::wire::udp {
+
+/// A unit that is to be sent now.
+struct Outgoing {
+  uint32_t unit = 0;
+  std::span<const uint8_t> bytes;  ///< empty: nothing may be sent now
+};
+
+/// Used by one thread. Without I/O; times are the caller's, of a clock that never goes back.
+class Sender {
+ public:
+  /// @param window units that are kept, a power of two up to kWindowMax.
+  /// @param first number of the first unit.
+  /// @param congestion outlives the sender.
+  Sender(uint32_t window, uint32_t first, Congestion* congestion);
+
+  /// Take a unit of at least one byte. @return false: the window is full, nothing was taken.
+  [[nodiscard]] bool push(std::span<const uint8_t> bytes);
+  /// Where the next unit can be written, for who builds it there. @return empty: the window is
+  /// full.
+  [[nodiscard]] std::span<uint8_t> begin(size_t bytes);
+  /// It is written. @param bytes of it, at least 1.
+  void end(size_t bytes);
+  /// The next unit to be sent, which counts as sent: lost ones first. Its bytes are valid until
+  /// the next call of heard().
+  [[nodiscard]] Outgoing send(uint64_t now_ns);
+  /// Bytes of the unit that send() would give; 0: none.
+  [[nodiscard]] uint32_t next_bytes() const;
+  /// The peer has told what he has.
+  /// @return 0, or -EPROTO: he has what was never sent; nothing was changed.
+  [[nodiscard]] int heard(const Heard& heard, uint64_t now_ns);
+  /// When look() is due; UINT64_MAX: never, as nothing is under way.
+  [[nodiscard]] uint64_t due_ns() const;
+  /// Past due_ns(): all that is under way is lost.
+  void look(uint64_t now_ns);
+  /// How often look() found nothing heard, one after the other: who is told so too often takes the
+  /// peer for dead.
+  [[nodiscard]] uint32_t silent() const { return silent_; }
+  /// Units pushed since the beginning; wraps at 2^32.
+  [[nodiscard]] uint32_t pushed() const { return end_; }
+  /// Units that the peer does not have yet.
+  [[nodiscard]] uint32_t kept() const { return end_ - begin_; }
+
+ private:
+  enum class State : uint8_t { kWaiting, kUnderWay, kLost, kThere };
+  struct Place {
+    std::vector<uint8_t> memory;  // stays for the next unit
+    uint32_t length = 0;
+    State state = State::kWaiting;
+    bool once = true;    // sent at most once: an answer tells which sending arrived
+    uint64_t order = 0;  // of the last sending
+    uint64_t sent_ns = 0;
+  };
+  [[nodiscard]] Place& place(uint32_t unit) { return places_[unit & mask_]; }
+  [[nodiscard]] const Place& place(uint32_t unit) const { return places_[unit & mask_]; }
+  [[nodiscard]] bool find_next(uint32_t* unit) const;
+  void arrived(uint32_t unit, uint64_t now_ns);
+  void find_lost(uint64_t now_ns);
+  Outgoing send_unit(uint32_t unit, uint64_t now_ns);
+
+  const uint32_t mask_;
+  Congestion* const congestion_;
+  uint32_t begin_;       // the first unit that the peer lacks
+  uint32_t next_;        // the first that was never sent
+  uint32_t end_;         // behind the last
+  uint32_t allowed_;     // behind the last that the peer has room for
+  uint32_t lost_ = 0;    // units in kLost
+  uint32_t flying_ = 0;  // units in kUnderWay
+  uint64_t order_ = 0;
+  uint64_t arrived_order_ = 0;  // the last sending that surely arrived
+  uint64_t waits_ns_ = 0;       // since when nothing new was heard
+  uint32_t silent_ = 0;
+  std::vector<Place> places_;
+};
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,154 @@
+#include "fpga/wire/udp/session.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fpga/wire/udp/bytes.hpp"
+
+namespace rio::wire::udp {
+namespace {
+
+constexpr uint32_t kWindow = 512;     // units
+constexpr uint32_t kAnswerAfter = 8;  // units that nobody was told of
+constexpr uint32_t kFrameAlign = 32;  // units are cut between a frame's parts of 32 bytes
+constexpr size_t kNumberAt = 8;
+
+}  // namespace
+
+Session::Session(const Agreed& agreed, Intake* intake, uint64_t now_ns)
+    : agreed_(agreed),
+      more_bytes_(static_cast<uint32_t>(kHeaderBytes + (agreed.sealed ? kTagBytes : 0))),
+      unit_bytes_((agreed.datagram_bytes - more_bytes_) / kFrameAlign * kFrameAlign),
+      intake_(intake),
+      congestion_(unit_bytes_),
+      senders_{Sender(kWindow, 0, &congestion_), Sender(kWindow, 0, &congestion_)},
+      receivers_{Receiver(kWindow, 0), Receiver(kWindow, 0)},
+      heard_ns_(now_ns) {}
+
+std::span<uint8_t> Session::begin_unit(Lane lane) {
+  // What cannot go yet stays with the card, so that it is not sent before what is more urgent.
+  const uint64_t kept = uint64_t{senders_[0].kept()} + senders_[1].kept();
+  const uint64_t soon = congestion_.window_bytes() / unit_bytes_ + 8;
+  return lane == Lane::kRequests && kept > soon ? std::span<uint8_t>{}
+                                                : sender(lane).begin(unit_bytes_);
+}
+
+int Session::take(std::span<uint8_t> bytes, uint64_t now_ns) {
+  if (bytes.size() < kHeaderBytes) {
+    return -EPROTO;
+  }
+  const uint64_t number = get_field(bytes.data() + kNumberAt, 8);
+  if (agreed_.sealed) {
+    const size_t opened = open(agreed_.in_key, number, bytes, kClearBytes);
+    if (opened == 0) {
+      return -EACCES;
+    }
+    if (!replay_.take(number)) {
+      return -EALREADY;
+    }
+    bytes = bytes.first(opened);
+  }
+  Datagram datagram;
+  if (const int rc = decode(bytes, &datagram); rc != 0) {
+    return rc;
+  }
+  heard_ns_ = now_ns;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    if (const int rc = senders_[lane].heard(datagram.heard[lane], now_ns); rc != 0) {
+      return rc;
+    }
+  }
+  answer_now_ = answer_now_ || datagram.asks;
+  for (const Lane lane : {Lane::kResponses, Lane::kRequests}) {
+    const Part& part = datagram.parts[static_cast<size_t>(lane)];
+    if (const int rc = part.payload.empty() ? 0 : put(lane, part); rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+int Session::put(Lane lane, const Part& part) {
+  Receiver& to = receiver(lane);
+  if (to.is_next(part.unit) && intake_->take(lane, part.payload)) {
+    to.skip();
+    static_cast<void>(offer(lane));  // what came before it, and waits for it
+    answer_now_ = ++unanswered_ >= kAnswerAfter || answer_now_;
+    return 0;
+  }
+  if (to.put(part.unit, part.payload) == Arrival::kOutside) {
+    return -EPROTO;
+  }
+  ++unanswered_;
+  answer_now_ = true;  // it is not in order, or there is no room, or the answer was lost
+  return 0;
+}
+
+bool Session::offer(Lane lane) {
+  Receiver& from = receiver(lane);
+  bool any = false;
+  for (auto unit = from.front(); !unit.empty(); unit = from.front()) {
+    if (!intake_->take(lane, unit)) {
+      break;
+    }
+    from.pop();
+    any = true;
+  }
+  return any;
+}
+
+bool Session::offer_again() {
+  const bool responses = offer(Lane::kResponses);
+  const bool requests = offer(Lane::kRequests);
+  if (responses || requests) {
+    answer_now_ = true;  // the peer may wait for the room
+  }
+  return responses || requests;
+}
+
+size_t Session::write(std::span<uint8_t> out, Datagram& datagram) {
+  datagram.session = agreed_.their_session;
+  datagram.number = ++number_;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    datagram.heard[lane] = receivers_[lane].heard();
+  }
+  unanswered_ = 0;
+  answer_now_ = false;
+  const size_t used = encode(datagram, out);
+  return agreed_.sealed ? seal(agreed_.out_key, number_, out, used, kClearBytes) : used;
+}
+
+size_t Session::send(uint64_t now_ns, std::span<uint8_t> out) {
+  Datagram datagram;
+  size_t room = unit_bytes_;
+  bool any = false;
+  for (const Lane lane : {Lane::kResponses, Lane::kRequests}) {
+    const uint32_t bytes = sender(lane).next_bytes();
+    if (bytes == 0 || bytes > room) {
+      continue;
+    }
+    const Outgoing unit = sender(lane).send(now_ns);
+    datagram.parts[static_cast<size_t>(lane)] = {unit.unit, unit.bytes};
+    room -= bytes;
+    any = true;
+  }
+  return any ? write(out, datagram) : 0;
+}
+
+size_t Session::answer(std::span<uint8_t> out, bool asks) {
+  Datagram datagram;
+  datagram.asks = asks;
+  return write(out, datagram);
+}
+
+uint64_t Session::due_ns() const {
+  return std::min(senders_[0].due_ns(), senders_[1].due_ns());
+}
+
+void Session::look(uint64_t now_ns) {
+  for (Sender& each : senders_) {
+    each.look(now_ns);
+  }
+}
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,483 @@
+#include "fpga/wire/udp/udp_wire.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/no_cancel.hpp"
+#include "fpga/wire/udp/bytes.hpp"
+#include "fpga/wire/udp/now.hpp"
+#include "fpga/wire/udp/path.hpp"
+
+namespace rio::wire::udp {
+namespace {
+
+/// How often somebody who is not there is looked for.
+constexpr uint64_t kLookAgainNs = 5'000'000;
+constexpr uint64_t kLookNs = 1'000'000;
+/// Rounds of Socket::receive() in one step.
+constexpr uint32_t kRounds = 4;
+constexpr uint32_t kRequestRingBytes = 64 * 1024;
+constexpr uint32_t kResponseRingBytes = 32 * 1024;
+
+}  // namespace
+
+int UdpWire::take_seat(const Seat& seat, std::string* error) {
+  if (const int rc = Key::from_text(seat.key, &self_.key, error); rc != 0) {
+    *error = "RIO_UDP_KEY: " + *error;
+    return rc;
+  }
+  if (const int rc = draw(self_.member); rc != 0) {
+    *error = "the system has no random bytes";
+    return rc;
+  }
+  self_.ids = seat.ids;
+  self_.first_id = seat.id;
+  self_.fabric = fabric_mark(seat.fabric);
+  own_id_ = seat.id == 0 ? kMiddleId : seat.id;
+  patience_s_ = seat.patience_s;
+  closed_fabric_ = !seat.members.empty();
+  return 0;
+}
+
+int UdpWire::open_socket(const Seat& seat, std::string* error) {
+  Places places;
+  if (const int rc = find_places(seat, &places, error); rc != 0) {
+    return rc;
+  }
+  if (const int rc = Socket::open(places.own, &socket_); rc != 0) {
+    *error = places.own.text() + ": " + std::strerror(-rc) +
+             (rc == -EADDRINUSE      ? "; another card is there: give this one another port or id"
+              : rc == -EADDRNOTAVAIL ? "; it is not of this machine: give an address that is"
+                                     : "");
+    return rc;
+  }
+  socket_->set_faults(seat.faults);
+  std::string warning;
+  if (const int rc = look_at_ways(seat, places.own, places.others, &warning, error); rc != 0) {
+    return rc;
+  }
+  if (!warning.empty()) {
+    troubles_.push_back(warning);
+  }
+  known_ = std::move(places.others);
+  reached_.store(true, std::memory_order_relaxed);
+  return 0;
+}
+
+int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* error) {
+  std::unique_ptr<UdpWire> wire(new UdpWire);
+  if (const int rc = wire->take_seat(seat, error); rc != 0) {
+    return rc;
+  }
+  if (const int rc = wire->open_socket(seat, error); rc != 0) {
+    return rc;
+  }
+  wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_);
+  wire->pumps_.store(true, std::memory_order_relaxed);
+  if (const int rc = wire->keeper_->start(error); rc != 0) {
+    return rc;
+  }
+  *out = std::move(wire);
+  return 0;
+}
+
+UdpWire::~UdpWire() {
+  if (keeper_ != nullptr && keeper_->of_this_process()) {
+    keeper_->stop();
+    linger();
+  }
+}
+
+void UdpWire::set_asleep(bool asleep) {
+  if (asleep_.exchange(asleep, std::memory_order_acq_rel) != asleep && asleep) {
+    keeper_->poke_soon();  // the thread looks from now on
+  }
+}
+
+bool UdpWire::next_trouble(std::string* text) {
+  const std::lock_guard lock(mutex_);
+  if (troubles_.empty()) {
+    return false;
+  }
+  *text = std::move(troubles_.front());
+  troubles_.pop_front();
+  return true;
+}
+
+/// @param subject of which it is told once.
+void UdpWire::trouble(const std::string& subject, const std::string& text) {
+  constexpr size_t kToldMax = 1000;  // strangers shall not fill our memory
+  const std::lock_guard lock(mutex_);
+  if (told_.size() < kToldMax && told_.insert(subject).second) {
+    troubles_.push_back(text);
+    keeper_->poke_soon();
+  }
+}
+
+int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
+  Address at;
+  if (Address::parse(address, false, &at) != 0 || !at.is_one_place()) {
+    return -EINVAL;
+  }
+  const Address& own = socket_->address();
+  if (at.family() != own.family()) {
+    trouble("path " + at.text(), judge(own, at, {}).text);
+    return -EINVAL;
+  }
+  if (at == own) {
+    *dest_id = own_id_;
+    return 0;
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Place& known : known_) {
+    if (known.address == at) {
+      *dest_id = known.id;
+      return 0;
+    }
+  }
+  if (closed_fabric_) {
+    return -EINVAL;
+  }
+  const uint32_t id = free_id(at);
+  if (id == 0) {
+    return -ENOSPC;
+  }
+  known_.push_back({id, at});
+  reached_.store(true, std::memory_order_release);  // pairs with take_reached()
+  *dest_id = id;
+  return 0;
+}
+
+/// A block of destIDs for somebody; 0: there is none. With the mutex held.
+uint32_t UdpWire::free_id(const Address& of) {
+  constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
+  const bool below = of < socket_->address();
+  uint32_t& given = below ? lower_ : higher_;
+  if (given == kBlocks) {
+    return 0;
+  }
+  ++given;
+  return below ? kMiddleId - given * kIdsMax : kMiddleId + given * kIdsMax;
+}
+
+void UdpWire::take_reached() {
+  // acquire: pairs with reach().
+  if (!reached_.exchange(false, std::memory_order_acquire)) {
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  for (; taken_known_ < known_.size(); ++taken_known_) {
+    const Place& known = known_[taken_known_];
+    Peer* peer = peer_at(known.address);
+    if (peer == nullptr) {
+      peers_.push_back(std::make_unique<Peer>());
+      peer = peers_.back().get();
+      peer->address = known.address;
+    }
+    if (peer->first_id == 0) {
+      peer->first_id = known.id;
+    }
+  }
+}
+
+Peer* UdpWire::peer_at(const Address& address) {
+  for (const auto& peer : peers_) {
+    if (peer->address == address) {
+      return peer.get();
+    }
+  }
+  return nullptr;
+}
+
+/// Whose destID it may be.
+Peer* UdpWire::peer_of(uint32_t dest_id) {
+  Peer* best = nullptr;
+  for (const auto& peer : peers_) {
+    if (peer->first_id != 0 && dest_id - peer->first_id < kIdsMax &&
+        (best == nullptr || peer->first_id > best->first_id)) {
+      best = peer.get();
+    }
+  }
+  return best;
+}
+
+UdpWire::Way& UdpWire::way(uint32_t dest_id) {
+  std::unique_ptr<Way>& way = ways_[dest_id];
+  if (way == nullptr) {
+    way = std::make_unique<Way>(Way{{&closed_, &closed_, true, true, 0}});
+  }
+  return *way;
+}
+
+model::Outbound* UdpWire::route(uint32_t dest_id) {
+  Way& to = way(dest_id);
+  if (!to.out.gone) {
+    return &to.out;
+  }
+  if (dest_id - own_id_ < self_.ids) {
+    if (self_requests_ == nullptr) {
+      self_requests_ = std::make_unique<model::RingBox>(kRequestRingBytes);
+      self_responses_ = std::make_unique<model::RingBox>(kResponseRingBytes);
+      list_inbound();
+    }
+    to.out = {&self_requests_->writer, &self_responses_->writer};
+    return &to.out;
+  }
+  if (inherited_) {
+    return nullptr;
+  }
+  take_reached();
+  Peer* const peer = peer_of(dest_id);
+  const uint64_t now = monotonic_ns();
+  if (peer == nullptr || peer->leaving || peer->session != nullptr ||
+      (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs)) {
+    return nullptr;
+  }
+  to.looked_ns = now;
+  to.out.gone = false;
+  if (!peer->calls.calling()) {
+    peer->calls.begin(now);
+    peer->path_bytes = 0;
+    look_ns_ = 0;
+  }
+  return &to.out;
+}
+
+void UdpWire::pump(uint64_t /*now_ns*/) {
+  if (inherited_) [[unlikely]] {
+    lose_all();
+    return;
+  }
+  now_ns_ = monotonic_ns();
+  take_reached();
+  // First what the card has sent: somebody waits for it.
+  for (size_t i = 0; i < connected_.size(); ++i) {
+    serve(*connected_[i]);
+  }
+  socket_->flush();
+  for (uint32_t left = kRounds; left > 0; --left) {
+    if (socket_->receive(this) < Socket::kTakenMax) {
+      break;
+    }
+  }
+  if (now_ns_ >= look_ns_) {
+    look_at_all();
+    socket_->flush();
+  }
+  keeper_->polled(due_ns_);
+}
+
+/// In a forked child: callers that wait for a peer learn that it is gone.
+void UdpWire::lose_all() {
+  for (const auto& peer : peers_) {
+    if (peer->session != nullptr) {
+      leave(*peer);
+    }
+    if (peer->leaving) {
+      close(*peer);
+    }
+    if (peer->calls.calling()) {
+      nobody(*peer);
+    }
+  }
+}
+
+void UdpWire::serve(Peer& peer) {
+  Session& session = *peer.session;
+  if (session.waits()) {
+    static_cast<void>(session.offer_again());
+  }
+  static_cast<void>(peer.lanes->gather(&session));
+  send_units(peer);
+  if (!session.owes_answer(true)) {
+    peer.owed_ns = 0;
+    return;
+  }
+  if (peer.owed_ns == 0) {
+    peer.owed_ns = now_ns_;
+  }
+  if (session.owes_answer(false) || now_ns_ - peer.owed_ns > kAnswerWithinNs || asleep() ||
+      keeper_->unattended()) {
+    answer(peer, false);
+  }
+}
+
+void UdpWire::send_units(Peer& peer) {
+  Session& session = *peer.session;
+  for (;;) {
+    const size_t used =
+        session.send(now_ns_, socket_->begin(peer.address, session.datagram_bytes()));
+    if (used == 0) {
+      return;
+    }
+    socket_->end(used);
+    peer.owed_ns = 0;
+  }
+}
+
+void UdpWire::answer(Peer& peer, bool asks) {
+  socket_->end(peer.session->answer(socket_->begin(peer.address, kHeaderBytes + kTagBytes), asks));
+  peer.owed_ns = 0;
+}
+
+void UdpWire::say(const Address& to, const Greeting& greeting, size_t bytes) {
+  const std::span<uint8_t> room = socket_->begin(to, std::max(bytes, kGreetingBytes + kTagBytes));
+  if (const size_t used = encode(greeting, self_.key, bytes, room); used > 0) {
+    socket_->end(used);
+  }
+}
+
+void UdpWire::look_at_all() {
+  const base::NoCancel no_cancel;  // sockets are opened, and random bytes drawn
+  look_ns_ = now_ns_ + kLookNs;
+  due_ns_ = UINT64_MAX;
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    look(*peers_[i]);
+  }
+}
+
+void UdpWire::look(Peer& peer) {
+  if (peer.leaving) {
+    due_ns_ = now_ns_ + kLookNs;
+    if (peer.last_steps-- == 0 || peer.lanes->taken()) {
+      close(peer);
+    }
+    return;
+  }
+  if (peer.session != nullptr) {
+    look_at_session(peer);
+    return;
+  }
+  if (!peer.calls.calling()) {
+    return;
+  }
+  if (peer.calls.in_vain(now_ns_)) {
+    trouble("absent " + peer.address.text(),
+            peer.address.text() +
+                " does not answer; no member is there, or it has another RIO_UDP_KEY, "
+                "or a firewall or a broken link is in between");
+    nobody(peer);
+    return;
+  }
+  if (peer.calls.due_ns() <= now_ns_) {
+    call(peer);
+  }
+  due_ns_ = std::min(due_ns_, peer.calls.due_ns());
+}
+
+void UdpWire::look_at_session(Peer& peer) {
+  Session& session = *peer.session;
+  if (session.due_ns() <= now_ns_) {
+    session.look(now_ns_);
+    send_units(peer);
+    peer.doubt.begin(now_ns_, std::max(now_ns_, session.heard_ns() + kDoubtAfterNs));
+  }
+  const bool soon = peer.asked == 0 && peer.units != session.units();
+  const uint64_t quiet_ns =
+      std::max(session.heard_ns(), peer.asked_ns) + (soon ? kAskSoonNs : kAskAfterNs);
+  if (quiet_ns <= now_ns_) {
+    // By the times that he was asked, and not by the clock: perhaps it was we who stood still.
+    if (peer.asked >= patience_s_) {
+      trouble("silent " + peer.address.text(),
+              peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
+                  " s; its machine or the link to it is down, or another "
+                  "program is there, or a member with another RIO_UDP_KEY");
+      leave(peer);
+      return;
+    }
+    ++peer.asked;
+    peer.asked_ns = now_ns_;
+    peer.units = session.units();
+    answer(peer, true);
+    peer.doubt.begin(now_ns_, now_ns_ + kDoubtAfterNs);
+  }
+  look_at_doubt(peer);
+  due_ns_ = std::min(
+      {due_ns_, session.due_ns(), peer.doubt.due_ns(), std::max(quiet_ns, now_ns_ + kLookNs)});
+  if (peer.owed_ns != 0) {
+    due_ns_ = now_ns_;
+  }
+}
+
+void UdpWire::look_at_doubt(Peer& peer) {
+  if (!peer.doubt.on()) {
+    return;
+  }
+  if (peer.session->heard_ns() > peer.doubt.since_ns()) {
+    peer.doubt.end();
+    return;
+  }
+  Greeting question;
+  if (peer.doubt.due_ns() <= now_ns_ && peer.doubt.ask(now_ns_, peer.now, self_, &question) == 0) {
+    say(peer.address, question, 0);
+  }
+}
+
+/// Find the longest datagram that a peer can receive. @return false: none can get there; reported.
+bool UdpWire::find_path(Peer& peer) {
+  const Path path = path_between(socket_->address(), peer.address);
+  const Verdict verdict = judge(socket_->address(), peer.address, path);
+  if (!verdict.text.empty()) {
+    trouble("path " + peer.address.text(), verdict.text);
+  }
+  peer.path_bytes = path.datagram_bytes();
+  return verdict.possible && path.error == 0 && path.is_wide();
+}
+
+void UdpWire::call(Peer& peer) {
+  if (peer.path_bytes == 0 && !find_path(peer)) {
+    nobody(peer);
+    return;
+  }
+  if (peer.now.session == 0 && !begin_attempt(&peer.now, peer)) {
+    return;
+  }
+  Greeting hello = peer.now.say(kKindHello, self_, 0);
+  hello.to_session = 0;
+  hello.echo = {};
+  say(peer.address, hello, peer.calls.call(now_ns_, peer.path_bytes));
+}
+
+bool UdpWire::next_change(model::PartnerChange* out) {
+  if (changes_.empty()) {
+    return false;
+  }
+  *out = changes_.front();
+  changes_.pop_front();
+  return true;
+}
+
+void UdpWire::list_inbound() {
+  inbounds_.clear();
+  for (const auto& peer : peers_) {
+    if (peer->lanes != nullptr) {
+      inbounds_.push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
+                           peer->first_id, peer->ids - 1, peer->lanes->puller()});
+    }
+  }
+  if (self_requests_ != nullptr) {
+    inbounds_.push_back(
+        {&self_requests_->reader, &self_responses_->reader, own_id_, self_.ids - 1});
+  }
+  inbound_ = inbounds_;
+}
+
+void UdpWire::linger() {
+  constexpr uint64_t kLingerNs = 500'000'000;
+  const uint64_t end_ns = monotonic_ns() + kLingerNs;
+  const auto busy = [](Peer* peer) { return !peer->session->all_there(); };
+  while (monotonic_ns() < end_ns) {
+    pump(0);
+    if (std::none_of(connected_.begin(), connected_.end(), busy)) {
+      break;
+    }
+    socket_->wait_ms(1);
+  }
+  for (Peer* const peer : connected_) {
+    say(peer->address, peer->now.say(kKindFarewell, self_, 0), 0);
+  }
+  socket_->flush();
+}
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,154 @@
+/// @file
+/// A wire between machines: each member has its own card, and a connection over UDP to each other
+/// that it talks to. docs/decisions/0021-wire-over-udp.md
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/fork.hpp"
+#include "fpga/wire/member.hpp"
+#include "fpga/wire/udp/keeper.hpp"
+#include "fpga/wire/udp/peer.hpp"
+#include "fpga/wire/udp/seat.hpp"
+#include "fpga/wire/udp/socket.hpp"
+
+namespace rio::wire::udp {
+
+/// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what
+/// Member says is any thread's belongs to the thread that steps the card. In a child that is forked
+/// all peers are gone, and the parent's go on as if there was no child.
+class UdpWire final : public Member, private Listener {
+ public:
+  /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
+  /// file), -EADDRINUSE, -EADDRNOTAVAIL (not of this machine, or others in the file cannot reach
+  /// it), -errno; `error` says what and why.
+  [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<UdpWire>* out,
+                                std::string* error);
+  /// What was sent is waited for, half a second at most; then peers are told.
+  ~UdpWire() override;
+  UdpWire(const UdpWire&) = delete;
+  UdpWire& operator=(const UdpWire&) = delete;
+
+  [[nodiscard]] uint32_t first_id() const override { return own_id_; }
+  [[nodiscard]] uint32_t ids() const override { return self_.ids; }
+  void set_poke(Poke poke, void* ctx) override { keeper_->set_poke(poke, ctx); }
+  void poke_soon() override { keeper_->poke_soon(); }
+  void set_asleep(bool asleep) override;
+  [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool unattended() const override { return keeper_->unattended(); }
+  [[nodiscard]] bool next_trouble(std::string* text) override;
+  [[nodiscard]] std::string address() const override { return socket_->address().text(); }
+  [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
+
+  model::Outbound* route(uint32_t dest_id) override;
+  [[nodiscard]] bool link_up() const override { return true; }
+  void pump(uint64_t now_ns) override;
+  [[nodiscard]] bool next_change(model::PartnerChange* out) override;
+
+ private:
+  struct Way {
+    model::Outbound out;
+    uint32_t times = 0;
+    uint64_t looked_ns = 0;
+  };
+
+  /// What a member without a file calls itself: as many of 16 bits are above as are below.
+  static constexpr uint32_t kMiddleId = 0x8000;
+  static constexpr size_t kNumberAt = 8;
+  static constexpr uint64_t kAnswerWithinNs = 100'000;
+  static constexpr uint64_t kAskAfterNs = 1'000'000'000;
+  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units were sent, which may have been
+                                                       // the last
+  static constexpr uint64_t kDoubtAfterNs = 20'000'000;
+
+  UdpWire() = default;
+  void lose_all();
+  [[nodiscard]] int take_seat(const Seat& seat, std::string* error);
+  [[nodiscard]] int open_socket(const Seat& seat, std::string* error);
+  void on_datagram(const Address& from, std::span<uint8_t> bytes) override;
+  void on_refused(const Address& to) override;
+  void on_narrow(const Address& to, uint32_t mtu) override;
+  void on_data(const Address& from, std::span<uint8_t> bytes);
+  void on_greeting(const Address& from, std::span<uint8_t> bytes);
+  void on_hello(const Address& from, const Greeting& hello, uint32_t seen_bytes);
+  void on_accept(Peer& peer, const Greeting& accept);
+  void on_farewell(Peer& peer, const Greeting& farewell);
+  void on_question(const Address& from, const Greeting& question);
+  void refuse(const Address& to, const Greeting& what, Reason reason);
+  [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
+  [[nodiscard]] Peer* peer_at(const Address& address);
+  [[nodiscard]] Peer* peer_of(uint32_t dest_id);
+  [[nodiscard]] Peer* guest(const Address& from);
+  [[nodiscard]] bool begin_attempt(Attempt* attempt, Peer& peer);
+  void forget_attempt(Attempt* attempt);
+
+  [[nodiscard]] bool connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first);
+  [[nodiscard]] bool name(Peer& peer, const Greeting& they);
+  void open_ways(Peer& peer);
+  void leave(Peer& peer);
+  void close(Peer& peer);
+  void nobody(Peer& peer);
+  void cut(Peer& peer, const std::string& why);
+
+  void say(const Address& to, const Greeting& greeting, size_t bytes);
+  void serve(Peer& peer);
+  void send_units(Peer& peer);
+  void answer(Peer& peer, bool asks);
+  void look(Peer& peer);
+  void look_at_all();
+  void look_at_session(Peer& peer);
+  void look_at_doubt(Peer& peer);
+  void call(Peer& peer);
+  [[nodiscard]] bool find_path(Peer& peer);
+  [[nodiscard]] uint32_t free_id(const Address& of);
+  void take_reached();
+  void linger();
+  void list_inbound();
+  [[nodiscard]] Way& way(uint32_t dest_id);
+  void trouble(const std::string& subject, const std::string& text);
+
+  Self self_;
+  uint32_t own_id_ = kMiddleId;
+  uint32_t patience_s_ = 30;
+  bool closed_fabric_ = false;  // a members file says who is in it
+  std::unique_ptr<Socket> socket_;
+  uint64_t now_ns_ = 0;
+  uint64_t look_ns_ = 0;
+  uint64_t due_ns_ = UINT64_MAX;  // when the next look has to be, if nobody polls
+  std::atomic<bool> asleep_{false};
+
+  model::FrameRingShared nothing_;
+  model::FrameWriter closed_{&nothing_, nullptr, 0};
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> connected_;
+  std::unordered_map<uint32_t, Peer*> sessions_;
+  std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;
+  std::vector<model::Inbound> inbounds_;
+  std::deque<model::PartnerChange> changes_;
+  std::unique_ptr<model::RingBox> self_requests_;
+  std::unique_ptr<model::RingBox> self_responses_;
+
+  std::mutex mutex_;  // what follows
+  std::vector<Place> known_;
+  uint32_t lower_ = 0;   // blocks of kIdsMax destIDs below our own that are given
+  uint32_t higher_ = 0;  // above it
+  std::deque<std::string> troubles_;
+  std::unordered_set<std::string> told_;
+  std::atomic<bool> reached_{false};  // known_ has something new
+  size_t taken_known_ = 0;            // how many of known_ are peers
+
+  bool inherited_ = false;  // this is a forked child, and the wire is its parent's
+  const base::InChild in_child_{[](void* ctx) { static_cast<UdpWire*>(ctx)->inherited_ = true; },
+                                this};
+
+  std::unique_ptr<Keeper> keeper_;  // last: its thread uses the rest
+};
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,435 @@
+// How members of the wire come together, and part.
+#include <algorithm>
+
+#include "fpga/wire/udp/bytes.hpp"
+#include "fpga/wire/udp/now.hpp"
+#include "fpga/wire/udp/path.hpp"
+#include "fpga/wire/udp/udp_wire.hpp"
+
+namespace rio::wire::udp {
+namespace {
+
+constexpr size_t kSessionAt = 4;
+constexpr uint32_t kLastSteps = 1024;  // in which what a peer has left behind is taken
+constexpr uint32_t kRefusals = 2;      // in a row, without a word in between
+constexpr size_t kGuestsMax = 256;     // that have called, and are not connected
+
+[[nodiscard]] const char* refusal(Reason reason) {
+  switch (reason) {
+    case Reason::kOtherFabric:
+      return "is in another fabric, or does not have this card in its members file; give both the "
+             "same name and file";
+    case Reason::kTaken:
+      return "knows another card with the same destID; give each card its own by id=";
+    default:
+      return "has no room for another member";
+  }
+}
+
+}  // namespace
+
+void UdpWire::on_datagram(const Address& from, std::span<uint8_t> bytes) {
+  if (bytes.size() < kHeaderBytes) {
+    return;
+  }
+  if (bytes[kKindAt] >= kKindHello) {
+    on_greeting(from, bytes);
+  } else {
+    on_data(from, bytes);
+  }
+}
+
+void UdpWire::on_data(const Address& from, std::span<uint8_t> bytes) {
+  const auto number = static_cast<uint32_t>(get_field(bytes.data() + kSessionAt, 4));
+  const auto it = sessions_.find(number);
+  if (it == sessions_.end() || !(it->second->address == from)) {
+    return;
+  }
+  Peer& peer = *it->second;
+  if (number != peer.now.session) {
+    static_cast<void>(connect(peer, *peer.later, bytes));
+    return;
+  }
+  if (peer.session == nullptr) {
+    static_cast<void>(connect(peer, peer.now, bytes));
+    return;
+  }
+  const int rc = peer.session->take(bytes, now_ns_);
+  if (rc == -EPROTO || peer.lanes->foul()) {
+    cut(peer, "sends what no card sends; it is not listened to any more");
+  } else if (rc == 0) {
+    peer.asked = peer.refused = 0;
+  }
+}
+
+void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
+  const auto seen_bytes = static_cast<uint32_t>(bytes.size());
+  Greeting greeting;
+  if (const int rc = decode(bytes, self_.key, &greeting); rc != 0) {
+    if (rc == -EACCES) {
+      trouble("key " + from.text(),
+              from.text() + " has another RIO_UDP_KEY, or none; it is not let in");
+    }
+    return;
+  }
+  if (greeting.kind == kKindHello) {
+    on_hello(from, greeting, seen_bytes);
+    return;
+  }
+  if (greeting.kind == kKindAsk) {
+    on_question(from, greeting);
+    return;
+  }
+  const auto it = sessions_.find(greeting.to_session);
+  if (it == sessions_.end() || !(it->second->address == from)) {
+    return;
+  }
+  Peer& peer = *it->second;
+  if (greeting.kind == kKindAccept) {
+    on_accept(peer, greeting);
+  } else {
+    on_farewell(peer, greeting);
+  }
+}
+
+/// @return kLeaving: he may.
+Reason UdpWire::may_join(const Address& from, const Greeting& hello) {
+  if (hello.fabric != self_.fabric || (closed_fabric_ && peer_at(from) == nullptr)) {
+    return Reason::kOtherFabric;
+  }
+  if (hello.first_id == 0) {
+    return Reason::kLeaving;
+  }
+  const auto meets = [&](uint32_t id, uint32_t count) {
+    return hello.first_id - id < count || id - hello.first_id < hello.ids;
+  };
+  if (self_.first_id != 0 && meets(self_.first_id, self_.ids)) {
+    return Reason::kTaken;
+  }
+  for (const auto& peer : peers_) {
+    const bool there = peer->session != nullptr && !(peer->address == from);
+    if (there && peer->now.they->first_id != 0 && meets(peer->now.they->first_id, peer->ids)) {
+      return Reason::kTaken;
+    }
+  }
+  return Reason::kLeaving;
+}
+
+void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen_bytes) {
+  if (hello.member == self_.member) {
+    return;
+  }
+  Reason reason = may_join(from, hello);
+  Peer* const peer = reason == Reason::kLeaving ? guest(from) : nullptr;
+  if (peer == nullptr) {
+    reason = reason == Reason::kLeaving ? Reason::kTooMany : reason;
+    if (reason == Reason::kTaken) {
+      trouble("taken " + from.text(),
+              from.text() + " says that it has destID " + std::to_string(hello.first_id) +
+                  ", which another card has; give each card its own by id=");
+    }
+    refuse(from, hello, reason);
+    return;
+  }
+  Attempt* attempt = &peer->now;
+  if (peer->session != nullptr && !peer->now.same(hello)) {
+    // Perhaps another life of his, perhaps only an old hello that somebody repeats.
+    if (!peer->later.has_value()) {
+      peer->later.emplace();
+    }
+    attempt = &*peer->later;
+  }
+  if (attempt->session == 0 && !begin_attempt(attempt, *peer)) {
+    return;
+  }
+  if (peer->session == nullptr || attempt != &peer->now) {
+    attempt->hear_hello(hello, seen_bytes);
+  }
+  // Not longer than what was heard: nobody is flooded by our answers to others.
+  say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
+}
+
+/// Answer with a farewell that echoes the challenge, and keep no state. It is no longer than the
+/// datagram that it answers, and is itself never answered.
+void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
+  Greeting no;
+  no.kind = kKindFarewell;
+  no.member = self_.member;
+  no.to_session = what.session;
+  no.echo = what.challenge;
+  no.reason = reason;
+  say(to, no, 0);
+}
+
+/// A peer that hears nothing from us asks whether we know the connection.
+void UdpWire::on_question(const Address& from, const Greeting& question) {
+  const auto it = sessions_.find(question.to_session);
+  if (it == sessions_.end() || !(it->second->address == from)) {
+    refuse(from, question, Reason::kUnknown);
+    return;
+  }
+  Peer& peer = *it->second;
+  const bool is_now = peer.now.session == question.to_session;
+  if (!knows(is_now ? peer.now : *peer.later, question)) {
+    refuse(from, question, Reason::kUnknown);
+  } else if (is_now && peer.session != nullptr) {
+    answer(peer, false);
+  }  // else its first datagram is still to come, and will be sent again
+}
+
+void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
+  const bool later = peer.later.has_value() && peer.later->answered_by(accept);
+  if (!later && !peer.now.answered_by(accept)) {
+    return;
+  }
+  if (later || peer.session == nullptr) {
+    Attempt& attempt = later ? *peer.later : peer.now;
+    if (may_join(peer.address, accept) != Reason::kLeaving) {
+      trouble("taken " + peer.address.text(),
+              peer.address.text() + " says that it has destID " + std::to_string(accept.first_id) +
+                  ", which another card has; give each card its own by id=");
+      nobody(peer);
+      return;
+    }
+    attempt.hear_accept(accept);
+    if (!connect(peer, attempt, {})) {
+      return;
+    }
+  }
+  answer(peer, false);  // so he knows that we have heard him
+}
+
+void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
+  if (farewell.reason == Reason::kUnknown) {
+    if (peer.session != nullptr && peer.doubt.answered_by(farewell, peer.now)) {
+      leave(peer);
+    }
+    return;
+  }
+  if (!peer.now.answered_by(farewell)) {
+    return;
+  }
+  if (farewell.reason != Reason::kLeaving) {
+    trouble("refused " + peer.address.text(), peer.address.text() + " " + refusal(farewell.reason));
+  }
+  if (peer.session != nullptr) {
+    leave(peer);
+  } else {
+    nobody(peer);
+  }
+}
+
+/// Somebody has called. @return null: there are too many.
+Peer* UdpWire::guest(const Address& from) {
+  if (Peer* const known = peer_at(from); known != nullptr) {
+    return known;
+  }
+  const auto idle = [](const auto& peer) {
+    return peer->first_id == 0 && peer->session == nullptr && !peer->leaving;
+  };
+  if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), idle)) >= kGuestsMax) {
+    const auto oldest = std::find_if(peers_.begin(), peers_.end(), idle);
+    forget_attempt(&(*oldest)->now);
+    peers_.erase(oldest);
+  }
+  peers_.push_back(std::make_unique<Peer>());
+  peers_.back()->address = from;
+  return peers_.back().get();
+}
+
+bool UdpWire::begin_attempt(Attempt* attempt, Peer& peer) {
+  *attempt = {};
+  uint32_t number = 0;
+  while (number == 0 || sessions_.contains(number)) {
+    Random random{};
+    if (draw(random) != 0) {
+      return false;
+    }
+    number = static_cast<uint32_t>(get_field(random.data(), 4));
+  }
+  if (draw(attempt->challenge) != 0) {
+    return false;
+  }
+  attempt->session = number;
+  sessions_[number] = &peer;
+  return true;
+}
+
+void UdpWire::forget_attempt(Attempt* attempt) {
+  sessions_.erase(attempt->session);
+  *attempt = {};
+}
+
+/// The connection is made. @param first datagram of it, if that is what says so.
+bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
+  if (!attempt.they.has_value()) {
+    return false;
+  }
+  const Agreed agreed = attempt.agree(self_.key);
+  if (!first.empty() && agreed.sealed) {
+    std::vector<uint8_t> copy(first.begin(), first.end());
+    if (open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
+      return false;
+    }
+  }
+  const Attempt made = attempt;
+  if (peer.session != nullptr) {
+    leave(peer);
+  }
+  if (peer.leaving) {
+    close(peer);
+  }
+  if (peer.now.session != made.session) {
+    forget_attempt(&peer.now);
+  }
+  peer.now = made;
+  sessions_[made.session] = &peer;
+  peer.later.reset();
+  if (!name(peer, *made.they)) {
+    forget_attempt(&peer.now);
+    return false;
+  }
+  peer.calls.end();
+  peer.member = made.they->member;
+  peer.ids = made.they->ids;
+  peer.asked = peer.refused = 0;
+  peer.asked_ns = peer.owed_ns = 0;
+  peer.units = 0;
+  peer.doubt.end();
+  peer.lanes = std::make_unique<Lanes>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
+  peer.session = std::make_unique<Session>(agreed, peer.lanes.get(), now_ns_);
+  connected_.push_back(&peer);
+  open_ways(peer);
+  if (!first.empty()) {
+    on_data(peer.address, first);
+  }
+  return true;
+}
+
+/// What we call him. @return false: there are too many.
+bool UdpWire::name(Peer& peer, const Greeting& they) {
+  if (peer.first_id != 0) {
+    if (closed_fabric_ && they.first_id != peer.first_id) {
+      trouble("file " + peer.address.text(),
+              peer.address.text() + " says that it has destID " + std::to_string(they.first_id) +
+                  ", and the members file " + std::to_string(peer.first_id) +
+                  "; give all machines the same file");
+      return false;
+    }
+    return true;
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Place& known : known_) {
+    if (known.address == peer.address) {
+      peer.first_id = known.id;
+      return true;
+    }
+  }
+  peer.first_id = free_id(peer.address);
+  if (peer.first_id == 0) {
+    return false;
+  }
+  known_.push_back({peer.first_id, peer.address});
+  reached_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void UdpWire::open_ways(Peer& peer) {
+  for (uint32_t i = 0; i < peer.ids; ++i) {
+    Way& to = way(peer.first_id + i);
+    to.out = {peer.lanes->out(Lane::kRequests),
+              peer.lanes->out(Lane::kResponses),
+              false,
+              true,
+              0,
+              peer.lanes->pulls()};
+    ++to.times;
+    changes_.push_back({&to.out, peer.first_id + i, true, to.times});
+  }
+  list_inbound();
+}
+
+/// Nothing is sent to him any more; what he has sent is still taken.
+void UdpWire::leave(Peer& peer) {
+  std::erase(connected_, &peer);
+  peer.session.reset();
+  forget_attempt(&peer.now);
+  if (peer.later.has_value()) {
+    forget_attempt(&*peer.later);
+    peer.later.reset();
+  }
+  peer.leaving = true;
+  peer.last_steps = kLastSteps;
+  for (uint32_t i = 0; i < peer.ids; ++i) {
+    way(peer.first_id + i).out = {&closed_, &closed_, true, true, 0};
+  }
+  look_ns_ = 0;
+}
+
+void UdpWire::close(Peer& peer) {
+  for (uint32_t i = 0; i < peer.ids; ++i) {
+    Way& to = way(peer.first_id + i);
+    to.looked_ns = 0;
+    to.out = {&closed_, &closed_, true, true, 0};
+    changes_.push_back({&to.out, peer.first_id + i, false, to.times});
+  }
+  peer.leaving = false;
+  peer.lanes.reset();
+  list_inbound();
+}
+
+/// Who was called is not there, or does not want us.
+void UdpWire::nobody(Peer& peer) {
+  peer.calls.end();
+  forget_attempt(&peer.now);
+  for (auto& [id, to] : ways_) {
+    if (id - peer.first_id < kIdsMax && peer_of(id) == &peer && !to->out.gone) {
+      to->out.gone = true;
+      changes_.push_back({&to->out, id, false, 0});
+    }
+  }
+}
+
+void UdpWire::cut(Peer& peer, const std::string& why) {
+  trouble("cut " + peer.address.text(), peer.address.text() + " " + why);
+  say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
+  leave(peer);
+}
+
+/// Long datagrams are probed, so this is no fault unless the path is narrower than the minimum. A
+/// report of an unknown router is logged, and ends nothing.
+void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
+  const Peer* const peer = peer_at(to);
+  if (peer == nullptr) {
+    return;
+  }
+  Path path = path_between(socket_->address(), to);
+  path.mtu = std::min(path.mtu, mtu);
+  if (!path.is_wide()) {
+    trouble("path " + to.text(), judge(socket_->address(), to, path).text);
+  } else if (peer->session != nullptr && path.datagram_bytes() < peer->session->datagram_bytes()) {
+    trouble("narrow " + to.text(),
+            "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
+                " bytes now, less than when the connection was made; it is cut, until programs "
+                "begin another one");
+  }
+}
+
+void UdpWire::on_refused(const Address& to) {
+  Peer* const peer = peer_at(to);
+  if (peer == nullptr) {
+    return;
+  }
+  if (peer->session == nullptr) {
+    if (peer->calls.calling()) {
+      nobody(*peer);
+    }
+  } else if (++peer->refused >= kRefusals) {
+    leave(*peer);
+  } else {
+    peer->doubt.begin(now_ns_, now_ns_);
+    look_ns_ = 0;
+  }
+}
+
+}  // namespace rio::wire::udp

@@ -1,0 +1,499 @@
+#include "lib/enumerate/enumerator.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "lib/enumerate/csr.hpp"
+
+namespace rio::enumerate {
+namespace {
+
+constexpr uint32_t kSmallIds = 0xFF;
+constexpr uint32_t kLargeIds = 0xFFFF;
+constexpr uint32_t kTidyAccesses = 64;  // of each device
+constexpr std::chrono::seconds kTidyTime(30);
+
+/// Whether an error says something about a device, and not about the card itself or the run.
+bool is_of_device(int rc) {
+  return rc == -ETIMEDOUT || rc == -EIO || rc == -EAGAIN || rc == -EPROTO || rc == -ENOSPC;
+}
+
+/// What visit() says of a device that was left alone. @param why set if it answered at first.
+Problem problem_of(int rc, const std::string& where, const std::string& why) {
+  if (rc == -ENOSPC) {
+    return {"ids", where, why, "use 16-bit destIDs (--id-bits 16), or switches with larger tables"};
+  }
+  if (rc == -EPROTO || rc == -EIO) {
+    return {"lying", where, why.empty() ? "it answers ERROR" : why,
+            "look at the device with its own tools; it was left alone"};
+  }
+  if (why.empty()) {
+    return {"silent", where, "it does not answer",
+            "look at the device's power and clock, then enumerate again"};
+  }
+  return {"lost", where, why, "look at its power and its link, then enumerate again"};
+}
+
+}  // namespace
+
+Enumerator::Enumerator(MaintAccess& access, const EnumerateOptions& options)
+    : options_(options),
+      access_(access, options.limits),
+      lock_(access_, options.host_id, options.steal),
+      router_(access_, map_),
+      id_limit_(options.large ? kLargeIds : kSmallIds) {}
+
+void Enumerator::skip(const std::string& kind, const std::string& where, const std::string& what,
+                      const std::string& remedy) {
+  map_.problems.push_back({kind, where, what, remedy});
+}
+
+void Enumerator::lost(size_t node) {
+  skip("lost", map_.name(node), "it answered, and stopped answering",
+       "look at its power and its link, then enumerate again");
+}
+
+int Enumerator::run(FabricMap* out) {
+  int rc = lock_own_card();
+  const bool ours = rc != -EBUSY;
+  if (rc == 0) {
+    rc = explore();
+  }
+  rc = rc != 0 ? rc : give_way();
+  if (rc == 0) {
+    rc = set_routes();
+  }
+  if (rc == 0) {
+    rc = verify();
+  }
+  if (rc == -ETIME) {
+    skip("limit", "the fabric",
+         "it was interrupted, or the limit of time or accesses was reached; what was found so far "
+         "is shown",
+         "run it again; raise --limit, or look at what answers slowly");
+  }
+  const int tidied = ours ? tidy_up() : 0;
+  *out = std::move(map_);
+  return rc != 0 ? rc : tidied;
+}
+
+int Enumerator::lock_own_card() {
+  Node card;
+  uint32_t holder = kNobody;
+  int rc = access_.read_local(Csr::kDeviceIdentity, &card.identity);
+  rc = rc != 0 ? rc : access_.read_local(Csr::kHostLock, &holder);
+  holder &= kNobody;
+  card.tag = 1;
+  card.dest_id = options_.host_id;
+  map_.nodes.push_back(card);
+  if (rc == 0 && holder != kNobody && holder != options_.host_id) {
+    if (!options_.steal) {
+      skip("locked", map_.name(0), "it is locked by host " + std::to_string(holder),
+           "let that host finish, or break its lock with --steal");
+      return -EBUSY;
+    }
+    reserved_.insert(holder);
+    rc = access_.write_local(Csr::kHostLock, holder);
+    holder = kNobody;
+  }
+  if (rc == 0 && holder == kNobody) {
+    rc = access_.write_local(Csr::kHostLock, options_.host_id);
+  }
+  return rc != 0 ? rc : access_.write_local(Csr::kComponentTag, card.tag);
+}
+
+int Enumerator::explore() {
+  if (const int rc = visit(0, 0); rc != 0) {
+    return rc;
+  }
+  for (size_t i = 1; i < map_.nodes.size(); ++i) {
+    if (!map_.nodes[i].is_switch) {
+      continue;
+    }
+    const int rc = explore_switch(i);
+    if (is_of_device(rc)) {
+      lost(i);
+    } else if (rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+int Enumerator::explore_switch(size_t node) {
+  const Node self = map_.nodes[node];  // a copy: the map grows
+  map_.nodes[node].ports[self.entry_port] = {PortView::kUp, self.parent, self.parent_port, ""};
+  Address at;
+  if (const int rc = router_.reach(node, &at); rc != 0) {
+    return rc;
+  }
+  if (self.error_management != 0) {
+    const uint32_t target = options_.host_id << 16 | (options_.large ? kTargetIsLarge : 0);
+    if (const int rc = access_.write(at, self.error_management + kPortWriteTarget, target);
+        rc != 0) {
+      return rc;
+    }
+  }
+  for (uint32_t port = 0; port < self.ports.size(); ++port) {
+    PortView& view = map_.nodes[node].ports[port];
+    if (view.state != PortView::kUnknown) {
+      continue;
+    }
+    if (self.lp_serial != 0) {
+      uint32_t status = 0;
+      int rc = router_.reach(node, &at);
+      rc = rc != 0 ? rc : access_.read(at, port_status(self.lp_serial, port), &status);
+      if (rc != 0) {
+        return rc;
+      }
+      if ((status & kPortOk) == 0) {
+        view.state = PortView::kDown;
+        continue;
+      }
+    }
+    if (const int rc = visit(node, port); rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+// What is wrong with the device there is told, and no error; only what is wrong with the way is.
+int Enumerator::visit(size_t parent, uint32_t port) {
+  if (map_.nodes.size() > options_.nodes) {
+    return -ETIME;
+  }
+  Address at;
+  if (const int rc = router_.reach_behind(parent, port, &at); rc != 0) {
+    return rc;
+  }
+  PortView view;
+  view.state = PortView::kSkipped;
+  const int rc = introduce(at, parent, port, &view);
+  if (view.state == PortView::kSkipped && is_of_device(rc)) {
+    map_.problems.push_back(problem_of(rc, map_.place(parent, port), view.why));
+    view.why = map_.problems.back().what;
+  }
+  if (parent == 0 && view.state == PortView::kLoop) {
+    skip("loop", map_.name(0), "the card hears itself", "plug its link into a fabric");
+  }
+  if (map_.nodes[parent].is_switch) {
+    map_.nodes[parent].ports[port] = view;
+  }
+  return is_of_device(rc) ? 0 : rc;
+}
+
+int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortView* view) {
+  uint32_t identity = 0;
+  if (const int rc = access_.read(at, Csr::kDeviceIdentity, &identity); rc != 0) {
+    return rc;
+  }
+  uint32_t holder = kNobody;
+  bool was_ours = false;
+  half_way_ = {parent, port};
+  int rc = lock_.acquire(at, &holder, &was_ours);
+  if (rc == -EBUSY) {
+    half_way_ = {};
+    view->why = "it is locked by host " + std::to_string(holder);
+    skip("locked", map_.place(parent, port), view->why,
+         "let that host finish, or break its lock with --steal");
+    const int asked = reserve_dest_id_of(at);
+    return is_of_device(asked) ? 0 : asked;
+  }
+  if (rc != 0) {
+    view->why = rc == -EPROTO ? "its host lock does not hold" : "it stopped answering";
+    give_up(at, rc);
+    return rc;
+  }
+  if (was_ours) {
+    size_t known = kNoNode;
+    if (rc = find_seen(at, parent, port, &known); rc != 0) {
+      view->why = "it stopped answering";
+      give_up(at, rc);
+      return rc;
+    }
+    if (known != kNoNode) {
+      half_way_ = {};
+      return close_loop(at, parent, port, known, view);
+    }
+  }
+  Node node;
+  rc = admit(at, identity, parent, port, &node, &view->why);
+  if (rc != 0) {
+    view->why = view->why.empty() && rc == -ETIMEDOUT ? "it stopped answering" : view->why;
+    give_up(at, rc);
+    return rc;
+  }
+  view->state = PortView::kNode;
+  view->node = map_.nodes.size();
+  view->peer_port = node.entry_port;
+  map_.nodes.push_back(std::move(node));
+  half_way_ = {};
+  return 0;
+}
+
+// A device that is left alone is not left locked.
+void Enumerator::give_up(const Address& at, int rc) {
+  if (is_of_device(rc)) {
+    (void)lock_.release(at);  // what failed is told already
+    half_way_ = {};
+  }
+}
+
+// A device that keeps what is written, and whose answers fit together, belongs to the fabric.
+int Enumerator::admit(const Address& at, uint32_t identity, size_t parent, uint32_t port,
+                      Node* node, std::string* why) {
+  if (const int rc = inquire(access_, at, node, why); rc != 0) {
+    return rc;
+  }
+  if (node->identity != identity) {
+    *why = "its identity changes while one looks";
+    return -EPROTO;
+  }
+  node->parent = parent;
+  node->parent_port = port;
+  node->hops = at.hops;
+  node->tag = static_cast<uint32_t>(map_.nodes.size()) + 1;
+  if (const int rc = mark(at, Csr::kComponentTag, node->tag, ~0u, "component tag", why); rc != 0) {
+    return rc;
+  }
+  if (node->is_switch) {
+    id_limit_ = std::min(id_limit_, node->table_entries);
+    if (const int rc = router_.set_route(at, options_.host_id, node->entry_port); rc != 0) {
+      return rc;
+    }
+    uint32_t kept = 0;
+    const int rc = router_.get_route(at, options_.host_id, &kept);
+    if (rc == 0 && kept != node->entry_port) {
+      *why = "its route table does not keep what is written";
+      return -EPROTO;
+    }
+    return rc;
+  }
+  return give_dest_id(at, node, why);
+}
+
+int Enumerator::give_dest_id(const Address& at, Node* node, std::string* why) {
+  uint32_t id = 0;
+  if (!next_dest_id(&id)) {
+    *why = "no destID is left for it: the switches' tables hold " + std::to_string(id_limit_) +
+           " of them";
+    return -ENOSPC;
+  }
+  const uint32_t word = options_.large ? 0x00FF0000u | id : id << 16 | 0xFFFFu;
+  const uint32_t mask = options_.large ? 0x0000FFFFu : 0x00FF0000u;
+  if (const int rc = mark(at, Csr::kBaseDeviceId, word, mask, "destID", why); rc != 0) {
+    return rc;
+  }
+  node->dest_id = last_id_ = id;
+  return 0;
+}
+
+int Enumerator::mark(const Address& at, uint32_t offset, uint32_t value, uint32_t mask,
+                     const char* what, std::string* why) {
+  uint32_t kept = 0;
+  int rc = access_.write(at, offset, value);
+  rc = rc != 0 ? rc : access_.read(at, offset, &kept);
+  if (rc == 0 && ((kept ^ value) & mask) != 0) {
+    *why = std::string("it does not keep its ") + what;
+    return -EPROTO;
+  }
+  return rc;
+}
+
+// Ours before we came: found before by this run, or left behind by one that was interrupted, whose
+// tags say nothing. So another tag is written here, and looked for there.
+int Enumerator::find_seen(const Address& at, size_t parent, uint32_t port, size_t* known) {
+  uint32_t tag = 0;
+  if (const int rc = access_.read(at, Csr::kComponentTag, &tag); rc != 0) {
+    return rc;
+  }
+  if (tag == 0 || tag > map_.nodes.size()) {
+    return 0;
+  }
+  const size_t candidate = tag - 1;
+  uint32_t there = 0;
+  Address address;
+  int rc = access_.write(at, Csr::kComponentTag, ~tag);
+  rc = rc != 0 ? rc : router_.reach(candidate, &address);
+  const int asked = rc != 0          ? rc
+                    : candidate == 0 ? access_.read_local(Csr::kComponentTag, &there)
+                                     : access_.read(address, Csr::kComponentTag, &there);
+  rc = router_.reach_behind(parent, port, &address);
+  rc = rc != 0 ? rc : access_.write(at, Csr::kComponentTag, tag);
+  if (rc == 0 && asked == 0 && there == ~tag) {
+    *known = candidate;
+  }
+  return asked == -ETIME ? asked : rc;
+}
+
+int Enumerator::close_loop(const Address& at, size_t parent, uint32_t port, size_t known,
+                           PortView* view) {
+  uint32_t word = 0;
+  if (map_.nodes[known].is_switch) {
+    if (const int rc = access_.read(at, Csr::kSwitchPort, &word); rc != 0) {
+      return rc;
+    }
+  }
+  *view = {PortView::kLoop, known, word & 0xFF, ""};
+  std::vector<PortView>& ports = map_.nodes[known].ports;
+  if (view->peer_port < ports.size() && ports[view->peer_port].state == PortView::kUnknown) {
+    ports[view->peer_port] = {PortView::kLoop, parent, port, ""};
+  }
+  return 0;
+}
+
+bool Enumerator::is_taken(uint32_t dest_id) const {
+  return dest_id == options_.host_id || dest_id == kProbeId || reserved_.contains(dest_id) ||
+         lock_.others().contains(dest_id);
+}
+
+// An endpoint that another host holds keeps the destID that it has.
+int Enumerator::reserve_dest_id_of(const Address& at) {
+  uint32_t word = 0;
+  int rc = access_.read(at, Csr::kFeatures, &word);
+  const bool is_switch = (word & kSwitchFeature) != 0;
+  rc = rc != 0 || is_switch ? rc : access_.read(at, Csr::kBaseDeviceId, &word);
+  if (rc == 0 && !is_switch) {
+    reserved_.insert(options_.large ? word & 0xFFFF : word >> 16 & 0xFF);
+  }
+  return rc;
+}
+
+// A host may be found after its destID was given to a device: that device gets another one.
+int Enumerator::give_way() {
+  for (size_t i = 1; i < map_.nodes.size(); ++i) {
+    Node& node = map_.nodes[i];
+    Address at;
+    std::string why;
+    if (node.is_switch || !is_taken(node.dest_id)) {
+      continue;
+    }
+    int rc = router_.reach(i, &at);
+    rc = rc != 0 ? rc : give_dest_id(at, &node, &why);
+    if (rc != 0 && !is_of_device(rc)) {
+      return rc;
+    }
+    if (rc != 0) {
+      map_.problems.push_back(problem_of(rc, map_.place(node.parent, node.parent_port),
+                                         why.empty() ? "it stopped answering" : why));
+      node.dest_id = kNoDestId;  // no route leads to it
+    }
+  }
+  return 0;
+}
+
+bool Enumerator::next_dest_id(uint32_t* dest_id) {
+  uint32_t id = last_id_ + 1;
+  while (is_taken(id)) {
+    ++id;
+  }
+  *dest_id = id;
+  return id < id_limit_;
+}
+
+int Enumerator::set_routes() {
+  std::vector<std::vector<uint32_t>> ways(std::max<size_t>(
+      kSmallIds, size_t{std::max(options_.host_id, last_id_ == UINT32_MAX ? 0 : last_id_)} + 1));
+  for (size_t i = 0; i < map_.nodes.size(); ++i) {
+    if (!map_.nodes[i].is_switch && map_.nodes[i].dest_id != kNoDestId) {
+      ways[map_.nodes[i].dest_id] = tree_routes(map_, i);
+    }
+  }
+  for (size_t i = 1; i < map_.nodes.size(); ++i) {
+    if (!map_.nodes[i].is_switch) {
+      continue;
+    }
+    const int rc = set_routes_of(i, ways);
+    if (is_of_device(rc)) {
+      lost(i);
+    } else if (rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+// IDs that nobody has lead nowhere: what an earlier enumeration left there may go in circles.
+int Enumerator::set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways) {
+  Address at;
+  if (const int rc = router_.reach(node, &at); rc != 0) {
+    return rc;
+  }
+  for (uint32_t id = 0; id < ways.size(); ++id) {
+    if (id == kProbeId) {
+      continue;
+    }
+    const uint32_t port = ways[id].empty() ? kNoRoute : ways[id][node];
+    if (const int rc = router_.set_route(at, id, port); rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+int Enumerator::verify() {
+  for (size_t i = 1; i < map_.nodes.size(); ++i) {
+    const Node& node = map_.nodes[i];
+    if (node.is_switch || node.dest_id == kNoDestId) {
+      continue;
+    }
+    uint32_t tag = 0;
+    const int rc = access_.read({node.dest_id, kToEndpoint}, Csr::kComponentTag, &tag);
+    if (rc != 0 && !is_of_device(rc)) {
+      return rc;
+    }
+    if (rc != 0) {
+      lost(i);
+    } else if (tag != node.tag) {
+      skip("changed", map_.name(i), "another device answers by its destID",
+           "somebody plugs or enumerates at the same time; enumerate again");
+    }
+  }
+  return 0;
+}
+
+// From the last device back to the first, so that the way to each still stands.
+int Enumerator::tidy_up() {
+  access_.extend(static_cast<uint32_t>(map_.nodes.size()) * kTidyAccesses, kTidyTime);
+  int failed = release_half_way();
+  for (size_t i = map_.nodes.size() - 1; i > 0; --i) {
+    Address at;
+    int rc = router_.reach(i, &at);
+    if (rc == 0 && map_.nodes[i].is_switch) {
+      rc = router_.end_probe(i, at);
+    }
+    rc = rc != 0 ? rc : lock_.release(at);
+    if (rc != 0) {
+      stays_locked(map_.name(i));
+    }
+    failed = failed != 0 || is_of_device(rc) ? failed : rc;
+  }
+  uint32_t holder = kNobody;
+  int rc = access_.read_local(Csr::kHostLock, &holder);
+  if (rc == 0 && (holder & kNobody) == options_.host_id) {
+    rc = access_.write_local(Csr::kHostLock, options_.host_id);
+  }
+  return failed != 0 ? failed : rc;
+}
+
+// A run that was cut off in the middle of a device.
+int Enumerator::release_half_way() {
+  if (half_way_.parent == kNoNode) {
+    return 0;
+  }
+  Address at;
+  int rc = router_.reach_behind(half_way_.parent, half_way_.port, &at);
+  rc = rc != 0 ? rc : lock_.release(at);
+  if (rc != 0) {
+    stays_locked(map_.place(half_way_.parent, half_way_.port));
+  }
+  return is_of_device(rc) ? 0 : rc;
+}
+
+void Enumerator::stays_locked(const std::string& where) {
+  skip("unlock", where, "it may stay locked by host " + std::to_string(options_.host_id),
+       "enumerate again as the same host");
+}
+
+}  // namespace rio::enumerate

@@ -1,0 +1,80 @@
+/// @file
+/// Finds all devices of a fabric, gives each endpoint a destID, and sets all routes. Start here.
+///
+/// Breadth first, ports in order, so the same fabric gives the same result. Each device is locked
+/// for this host while that goes on; a device that is locked and bears a tag of this run was found
+/// before, and closes a loop. RIO Part 3 §2.3, §3.5; docs/fabric.md
+#pragma once
+
+#include <set>
+
+#include "lib/enumerate/fabric_map.hpp"
+#include "lib/enumerate/host_lock.hpp"
+#include "lib/enumerate/inquiry.hpp"
+#include "lib/enumerate/router.hpp"
+
+namespace rio::enumerate {
+
+struct EnumerateOptions {
+  uint32_t host_id = 0;   ///< destID of the card itself, and whose lock it is
+  bool large = false;     ///< destIDs of 16 bits
+  bool steal = false;     ///< break other hosts' locks
+  uint32_t nodes = 4096;  ///< devices to find at most, and more is a limit reached
+  Limits limits;
+};
+
+/// One run. One thread.
+class Enumerator {
+ public:
+  /// @param access outlives the object.
+  Enumerator(MaintAccess& access, const EnumerateOptions& options);
+
+  /// @param out what was found, with what is wrong with it. Set always; complete if 0.
+  /// @return 0; -EBUSY (the card itself is locked by another host, who is in the last problem);
+  /// -ETIME (limit reached; locks were released); another -errno: the card itself failed.
+  [[nodiscard]] int run(FabricMap* out);
+
+ private:
+  [[nodiscard]] int lock_own_card();
+  [[nodiscard]] int explore();
+  [[nodiscard]] int explore_switch(size_t node);
+  [[nodiscard]] int visit(size_t parent, uint32_t port);
+  [[nodiscard]] int introduce(const Address& at, size_t parent, uint32_t port, PortView* view);
+  void give_up(const Address& at, int rc);
+  [[nodiscard]] int admit(const Address& at, uint32_t identity, size_t parent, uint32_t port,
+                          Node* node, std::string* why);
+  [[nodiscard]] int mark(const Address& at, uint32_t offset, uint32_t value, uint32_t mask,
+                         const char* what, std::string* why);
+  [[nodiscard]] int find_seen(const Address& at, size_t parent, uint32_t port, size_t* known);
+  [[nodiscard]] int close_loop(const Address& at, size_t parent, uint32_t port, size_t known,
+                               PortView* view);
+  [[nodiscard]] bool next_dest_id(uint32_t* dest_id);
+  [[nodiscard]] bool is_taken(uint32_t dest_id) const;
+  [[nodiscard]] int give_dest_id(const Address& at, Node* node, std::string* why);
+  [[nodiscard]] int reserve_dest_id_of(const Address& at);
+  [[nodiscard]] int give_way();
+  [[nodiscard]] int set_routes();
+  [[nodiscard]] int set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways);
+  [[nodiscard]] int verify();
+  [[nodiscard]] int tidy_up();
+  [[nodiscard]] int release_half_way();
+  void stays_locked(const std::string& where);
+  void skip(const std::string& kind, const std::string& where, const std::string& what,
+            const std::string& remedy);
+  void lost(size_t node);
+
+  EnumerateOptions options_;
+  PatientAccess access_;
+  FabricMap map_;
+  HostLock lock_;
+  Router router_;
+  struct {
+    size_t parent = kNoNode;
+    uint32_t port = 0;
+  } half_way_;                     // locked, and not among the nodes yet
+  std::set<uint32_t> reserved_;    // destIDs of others: hosts, and devices that they hold
+  uint32_t last_id_ = UINT32_MAX;  // given last; UINT32_MAX: none yet
+  uint32_t id_limit_;              // IDs are below it
+};
+
+}  // namespace rio::enumerate

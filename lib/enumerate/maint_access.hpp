@@ -1,0 +1,29 @@
+/// @file
+/// Maintenance accesses, as an enumeration needs them. A card makes them (card_access.hpp); tests
+/// give devices that lie.
+#pragma once
+
+#include <cstdint>
+
+namespace rio::enumerate {
+
+/// Which device an access is for: the `hops`-th switch on the way to a destID, or the endpoint.
+struct Address {
+  uint32_t dest_id = 0;
+  uint32_t hops = 0;  ///< 0 to 255
+};
+
+/// One thread. Each function returns in bounded time: 0, -ETIMEDOUT (no answer; a write may have
+/// been carried out all the same), or another -errno (refused; the card or its link is gone).
+/// `offset` is a multiple of 4 below 2^24; outputs are set on success only.
+class MaintAccess {
+ public:
+  virtual ~MaintAccess() = default;
+  [[nodiscard]] virtual int read(const Address& at, uint32_t offset, uint32_t* value) = 0;
+  [[nodiscard]] virtual int write(const Address& at, uint32_t offset, uint32_t value) = 0;
+  /// The card's own registers.
+  [[nodiscard]] virtual int read_local(uint32_t offset, uint32_t* value) = 0;
+  [[nodiscard]] virtual int write_local(uint32_t offset, uint32_t value) = 0;
+};
+
+}  // namespace rio::enumerate

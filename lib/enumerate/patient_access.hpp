@@ -1,0 +1,54 @@
+/// @file
+/// Accesses that are tried again when an answer was lost, and bounded in all.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+
+#include "lib/enumerate/maint_access.hpp"
+
+namespace rio::enumerate {
+
+/// How much an enumeration may do.
+struct Limits {
+  uint32_t tries = 3;              ///< of one access, at least 1
+  uint32_t accesses = 1'000'000;   ///< in all
+  std::chrono::seconds time{120};  ///< in all
+  /// Null, or not 0 once somebody wants it to end; a signal handler may write it.
+  const volatile std::sig_atomic_t* stop = nullptr;
+};
+
+/// One thread. As MaintAccess, and besides -ETIME: the limit was reached, nothing was sent.
+class PatientAccess {
+ public:
+  /// The clock starts. @param access outlives the object.
+  PatientAccess(MaintAccess& access, const Limits& limits);
+
+  [[nodiscard]] int read(const Address& at, uint32_t offset, uint32_t* value);
+  /// For registers where writing the same again does no harm.
+  [[nodiscard]] int write(const Address& at, uint32_t offset, uint32_t value);
+  /// For the others. After -ETIMEDOUT nobody knows whether it was carried out.
+  [[nodiscard]] int write_once(const Address& at, uint32_t offset, uint32_t value);
+  [[nodiscard]] int read_local(uint32_t offset, uint32_t* value);
+  [[nodiscard]] int write_local(uint32_t offset, uint32_t value);
+
+  /// Allow so much more, to tidy up, whoever wants it to end.
+  void extend(uint32_t accesses, std::chrono::seconds time);
+  /// Of all accesses so far, those tried again included.
+  [[nodiscard]] uint32_t accesses() const { return done_; }
+  [[nodiscard]] bool exhausted() const;
+
+ private:
+  template <class Try>
+  [[nodiscard]] int repeat(uint32_t tries, Try&& once);
+
+  MaintAccess& access_;
+  uint32_t tries_;
+  uint32_t allowed_;
+  uint32_t done_ = 0;
+  std::chrono::steady_clock::time_point end_;
+  const volatile std::sig_atomic_t* stop_;
+};
+
+}  // namespace rio::enumerate

@@ -1,0 +1,90 @@
+#include "lib/enumerate/router.hpp"
+
+#include "lib/enumerate/csr.hpp"
+
+namespace rio::enumerate {
+
+int Router::set_route(const Address& at, uint32_t dest_id, uint32_t port) {
+  if (const int rc = access_.write(at, Csr::kRouteDestId, dest_id); rc != 0) {
+    return rc;
+  }
+  return access_.write(at, Csr::kRoutePort, port);
+}
+
+int Router::get_route(const Address& at, uint32_t dest_id, uint32_t* port) {
+  if (const int rc = access_.write(at, Csr::kRouteDestId, dest_id); rc != 0) {
+    return rc;
+  }
+  uint32_t word = 0;
+  const int rc = access_.read(at, Csr::kRoutePort, &word);
+  if (rc == 0) {
+    *port = word & 0xFF;
+  }
+  return rc;
+}
+
+int Router::turn(size_t node, uint32_t port) {
+  if (turned_.size() < map_.nodes.size()) {
+    turned_.resize(map_.nodes.size(), UINT32_MAX);
+  }
+  if (turned_[node] == port) {
+    return 0;
+  }
+  turned_[node] = UINT32_MAX;
+  const int rc = set_route({kProbeId, map_.nodes[node].hops}, kProbeId, port);
+  if (rc == 0) {
+    turned_[node] = port;
+  }
+  return rc;
+}
+
+int Router::reach(size_t node, Address* at) {
+  std::vector<size_t> way;  // from the device back to the first switch
+  for (size_t i = node; i != 0 && map_.nodes[i].parent != 0; i = map_.nodes[i].parent) {
+    way.push_back(i);
+  }
+  for (; !way.empty(); way.pop_back()) {
+    const Node& next = map_.nodes[way.back()];
+    if (const int rc = turn(next.parent, next.parent_port); rc != 0) {
+      return rc;
+    }
+  }
+  *at = {kProbeId, map_.nodes[node].hops};
+  return 0;
+}
+
+int Router::reach_behind(size_t node, uint32_t port, Address* at) {
+  if (node == 0) {
+    *at = {kProbeId, 0};
+    return 0;
+  }
+  Address here;
+  if (const int rc = reach(node, &here); rc != 0) {
+    return rc;
+  }
+  if (const int rc = turn(node, port); rc != 0) {
+    return rc;
+  }
+  *at = {kProbeId, here.hops + 1};
+  return 0;
+}
+
+int Router::end_probe(size_t node, const Address& at) {
+  if (node < turned_.size()) {
+    turned_[node] = UINT32_MAX;
+  }
+  return set_route(at, kProbeId, kNoRoute);
+}
+
+std::vector<uint32_t> tree_routes(const FabricMap& map, size_t endpoint) {
+  std::vector<uint32_t> ports(map.nodes.size(), kNoRoute);
+  for (size_t i = 0; i < map.nodes.size(); ++i) {
+    ports[i] = map.nodes[i].entry_port;  // toward the card, unless the endpoint is below
+  }
+  for (size_t i = endpoint; i != 0; i = map.nodes[i].parent) {
+    ports[map.nodes[i].parent] = map.nodes[i].parent_port;
+  }
+  return ports;
+}
+
+}  // namespace rio::enumerate

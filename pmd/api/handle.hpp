@@ -1,0 +1,72 @@
+/// @file
+/// What a rio_card of the C API is. Internal to pmd/api and its tests.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "base/log.hpp"
+#include "base/no_cancel.hpp"
+#include "pmd/api/riopmd.h"
+#include "pmd/api/riopmd.hpp"
+
+/// The queues by pointer, so that a burst is a load, a test and a jump; null: not open.
+struct rio_card {
+  rio::pmd::TxQueue* tx = nullptr;
+  rio::pmd::SharedRxQueue* shared = nullptr;
+  rio::pmd::DoorbellQueue* doorbells = nullptr;
+  rio::pmd::DmaQueue* dma = nullptr;
+  rio::pmd::MaintQueue* maint = nullptr;
+  rio::pmd::EventQueue* events = nullptr;
+  std::array<rio::pmd::DedicatedRxQueue*, rio::regs::kDedicatedQueues> dedicated{};
+  std::unique_ptr<rio::Endpoint> endpoint;
+};
+
+namespace rio::pmd::api {
+
+/// A handle for an open Endpoint.
+[[nodiscard]] std::unique_ptr<rio_card> wrap(std::unique_ptr<Endpoint> endpoint);
+
+/// Run a function at the library's boundary: no exception crosses it (out of memory becomes
+/// -ENOMEM), and no thread is cancelled in it.
+template <class Function>
+[[nodiscard]] int guarded(Function&& function) noexcept {
+  const base::NoCancel no_cancel;
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    base::log_error("out of memory; free some, or take fewer and smaller rings and buffers");
+    return -ENOMEM;
+  } catch (...) {
+    base::log_error("unexpected exception in the driver; please report it");
+    return -EIO;
+  }
+}
+
+/// Call `function` with the queue of an open ring. @return what it says, or -ENOENT.
+template <class Function>
+[[nodiscard]] int with_queue(rio_card& card, uint32_t ring, Function&& function) {
+  const auto call = [&](auto* queue) { return queue != nullptr ? function(*queue) : -ENOENT; };
+  switch (ring) {
+    case RIO_RING_TX:
+      return call(card.tx);
+    case RIO_RING_SHARED:
+      return call(card.shared);
+    case RIO_RING_DOORBELL:
+      return call(card.doorbells);
+    case RIO_RING_DMA:
+      return call(card.dma);
+    case RIO_RING_MAINT:
+      return call(card.maint);
+    case RIO_RING_EVENT:
+      return call(card.events);
+    default:
+      return ring >= RIO_RING_DEDICATED0 && ring < regs::kRingsPerQp
+                 ? call(card.dedicated[ring - RIO_RING_DEDICATED0])
+                 : -ENOENT;
+  }
+}
+
+}  // namespace rio::pmd::api

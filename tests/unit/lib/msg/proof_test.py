@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+"""Runs the models of lib/msg/proof through spin, as they are and with rules broken.
+
+  proof_test.py [--list] [MODEL...]
+
+Each case is a model with switches and what is asked: `safety` (no assertion fails, nothing stands
+still), `np` (what is marked as progress comes again and again, every process having its turns), or
+the name of an LTL formula, with the same fairness. A case with a BREAK_ switch must fail, and a case
+without must not.
+
+Exit code: 0 all as it must be, 1 not, 77 spin or gcc is not there.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
+MODELS = os.path.join(ROOT, "lib/msg/proof")
+MEMORY_MIB = 1500
+SECONDS = 600  # a bound for a machine that does much else; a case takes a tenth of that
+
+CASES = {
+    "grant": [
+        ("safety", "-DNS=1 -DNT=2 -DABORTS -DDEATH -DN=1 -DW=1"),
+        ("safety", "-DNS=1 -DABORTS -DDEATH -DN=3"),
+        ("safety", "-DNS=2 -DABORTS -DN=1 -DW=1"),
+        ("safety", "-DNS=1 -DNT=3 -DNM=2 -DNQ=2 -DN=1 -DW=1"),
+        ("served", "-DNS=3 -DN=1 -DW=1"),
+        ("served", "-DNS=1 -DABORTS -DDEATH -DLIVE"),
+        ("drained", "-DNS=1 -DABORTS -DDEATH -DLIVE"),
+        ("safety", "-DNS=1 -DNT=2 -DABORTS -DBREAK_QUARANTINE"),
+        ("safety", "-DNS=1 -DABORTS -DBREAK_CLOSED"),
+        ("safety", "-DNS=1 -DABORTS -DDEATH -DBREAK_REST"),
+        ("served", "-DNS=2 -DNT=2 -DN=1 -DW=1 -DBREAK_RING"),
+        ("served", "-DNS=1 -DABORTS -DLIVE -DBREAK_DONE"),
+    ],
+    "offer": [
+        ("safety", ""),
+        ("safety", "-DW=2"),
+        ("back", ""),
+        ("ends", ""),
+        ("safety", "-DBREAK_REVOKE"),
+        ("safety", "-DBREAK_BOUND"),
+        ("safety", "-DBREAK_KEPT -DW=2"),
+        ("safety", "-DBREAK_LEAVE -DNS=2 -DNQ=3"),
+    ],
+    "credit": [
+        ("safety", "-DNB=1"),
+        ("safety", "-DONEWAY -DH=3 -DS=3 -DK=3"),
+        ("np", "-DONEWAY"),
+        ("np", "-DONEWAY -DS=2 -DK=3"),
+        ("safety", "-DONEWAY -DBREAK_GROW"),
+        ("safety", "-DONEWAY -DBREAK_TELL"),
+        ("safety", "-DONEWAY -DBREAK_SHARE"),
+        ("safety", "-DONEWAY -DH=4 -DNB=6"),
+        ("safety", "-DNB=1 -DBREAK_DUE"),
+        ("safety", "-DONEWAY -DH=4 -DNB=6 -DBREAK_LOOK"),
+    ],
+    "share": [
+        ("safety", "-DT=3"),
+        ("exact", "-DT=3"),
+        ("served", "-DT=3"),
+        ("safety", "-DT=3 -DBREAK_HELD"),
+        ("exact", "-DT=3 -DBREAK_STALE"),
+        ("served", "-DT=3 -DBREAK_ASK"),
+    ],
+}
+
+LARGE = [
+    ("grant", "safety", "-DNS=1 -DNT=2 -DABORTS -DDEATH -DN=1 -DW=1"),
+    ("grant", "safety", "-DNS=2 -DABORTS -DN=1 -DW=1"),
+    ("credit", "safety", "-DNB=1"),
+    ("credit", "safety", "-DONEWAY -DH=3 -DS=3 -DK=3"),
+    ("credit", "np", "-DONEWAY -DS=2 -DK=3"),
+]
+
+
+def flags(kind):
+    """Of the compiler and of the verifier."""
+    if kind == "safety":
+        return ["-DSAFETY", "-DNOCLAIM"], []
+    if kind == "np":
+        return ["-DNP", "-DNFAIR=6"], ["-l", "-f"]
+    return ["-DNFAIR=6"], ["-a", "-f", "-N", kind]
+
+
+def run(folder, command, **more):
+    return subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, **more)
+
+
+def verify(model, kind, switches):
+    """The verifier's output for one case."""
+    compiler, verifier = flags(kind)
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(folder, ["spin", *switches.split(), "-a", os.path.join(MODELS, model + ".pml")])
+        if not os.path.exists(os.path.join(folder, "pan.c")):
+            return done.stdout
+        # Compiling is what takes most of the time, but for those of many states.
+        optimize = "-O2" if (model, kind, switches) in LARGE else "-O0"
+        done = run(folder, ["gcc", "-w", optimize, "-DCOLLAPSE", "-DVECTORSZ=2048",
+                            f"-DMEMLIM={MEMORY_MIB}", *compiler, "-o", "pan", "pan.c"])
+        if done.returncode != 0:
+            return done.stdout
+        output = run(folder, ["./pan", "-m2000000", *verifier], timeout=SECONDS).stdout
+        return output.partition("unreached in")[0]
+
+
+def judge(output, broken):
+    """Why a case is not as it must be, or None."""
+    errors = re.search(r"errors: (\d+)", output)
+    if errors is None or "has unconditional self-loop" in output:
+        return "no verdict:\n" + output
+    if broken:
+        return None if int(errors[1]) > 0 else "the broken rule was not found"
+    if int(errors[1]) > 0:
+        return "error found:\n" + output
+    if "max search depth too small" in output or "reached -DMEMLIM bound" in output:
+        return "not all states were looked at:\n" + output
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    args = parser.parse_args()
+    for tool in ("spin", "gcc"):
+        if shutil.which(tool) is None:
+            print(f"skipped: {tool} is not installed; scripts/deps build installs it")
+            return 77
+    wrong = 0
+    for model in args.models or CASES:
+        for kind, switches in CASES[model]:
+            if args.list:
+                print(model, kind, switches)
+                continue
+            start = time.monotonic()
+            output = verify(model, kind, switches)
+            why = judge(output, "-DBREAK_" in switches)
+            states = re.search(r"(\d+) states, stored", output)
+            print(f"{model:7} {kind:8} {switches:45} {states[1] if states else '?':>9} states "
+                  f"{time.monotonic() - start:5.1f} s  {'ok' if why is None else 'WRONG'}",
+                  flush=True)
+            if why is not None:
+                print(why)
+                wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

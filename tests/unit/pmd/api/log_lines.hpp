@@ -1,0 +1,48 @@
+/// @file
+/// What the driver logs while an object lives.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "base/log.hpp"
+
+namespace rio::test {
+
+class LogLines {
+ public:
+  LogLines() {
+    text().clear();
+    base::set_log_sink([](base::LogLevel, const char* line) noexcept {
+      const std::lock_guard lock(mutex());
+      text() += std::string(line) + "\n";
+    });
+  }
+  ~LogLines() { base::set_log_sink(nullptr); }
+  LogLines(const LogLines&) = delete;
+  LogLines& operator=(const LogLines&) = delete;
+
+  /// @return whether a line has `part`; forgets all lines.
+  [[nodiscard]] bool had(const std::string& part) {
+    const std::lock_guard lock(mutex());
+    const bool found = text().find(part) != std::string::npos;
+    last_ = text();
+    text().clear();
+    return found;
+  }
+  /// The lines that had() looked at, for messages.
+  [[nodiscard]] const std::string& last() const { return last_; }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::string& text() {
+    static std::string lines;
+    return lines;
+  }
+  std::string last_;
+};
+
+}  // namespace rio::test

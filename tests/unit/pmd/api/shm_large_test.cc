@@ -1,0 +1,169 @@
+// Long messages between processes: pulled by the receiver, or copied twice.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "pmd/api/riopmd.hpp"
+#include "tests/unit/pmd/api/shm_member.hpp"
+
+namespace rio::test {
+namespace {
+
+using pmd::Status;
+
+/// A transfer into a dedicated queue, each message with bytes of its own, from addresses that are
+/// aligned to 8 only.
+class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
+ protected:
+  static constexpr uint32_t kMessages = 200;
+  static constexpr uint32_t kBytes = 4096;
+  static constexpr uint64_t kMisaligned = 24;
+  static constexpr uint32_t kBurst = 11;
+
+  static uint8_t byte_of(uint32_t message, uint32_t at) {
+    return static_cast<uint8_t>(message * 31 + at * 7 + (at >> 8));
+  }
+  static int send_all(const std::string& name) {
+    Member sender(name);
+    pmd::DmaMemory memory;
+    if (sender.endpoint().alloc(size_t{kMessages + 1} * kBytes, 4096, &memory) != 0) {
+      return 1;
+    }
+    auto* const bytes = static_cast<uint8_t*>(memory.va) + kMisaligned;
+    for (uint32_t i = 0; i < kMessages * kBytes; ++i) {
+      bytes[i] = byte_of(i / kBytes, i % kBytes);
+    }
+    uint32_t posted = 0;
+    uint32_t done = 0;
+    const bool all = wait_until([&] {
+      // One, then two at once, and so on: those that are pulled and those that are not.
+      const uint32_t n = std::min(1 + posted % kBurst, kMessages - posted);
+      pmd::TxMessage messages[kBurst];
+      for (uint32_t i = 0; i < n; ++i) {
+        messages[i] = {.iova = memory.iova + kMisaligned + uint64_t{posted + i} * kBytes,
+                       .cookie = 0,
+                       .dest_id = 1,
+                       .length_bytes = kBytes,
+                       .mbox = 2,
+                       .flags = pmd::TxFlags::kOrder};
+      }
+      posted += n != 0 ? sender.endpoint().tx().burst(messages, static_cast<uint16_t>(n)) : 0;
+      pmd::TxDone one{};
+      if (sender.endpoint().tx().reap(&one, 1) == 1) {
+        if (one.status != Status::kOk) {
+          return true;
+        }
+        ++done;
+      }
+      return done == kMessages;
+    });
+    return all && done == kMessages ? 0 : 2;
+  }
+};
+
+TEST_P(ShmLarge, LandsWhereItBelongs) {
+  Pipe go;
+  Child child([] { return send_all("shm:x,id=2" + std::string(GetParam())); }, &go);
+  Member one("shm:x,id=1" + std::string(GetParam()));
+  pmd::DedicatedRxQueue* queue = nullptr;
+  ASSERT_EQ(one.endpoint().open_dedicated(0, 2, 2, &queue), 0);
+  pmd::DmaMemory memory;
+  ASSERT_EQ(one.endpoint().alloc(size_t{kMessages} * kBytes, 4096, &memory), 0);
+  go.tell();
+  uint32_t posted = 0;
+  uint32_t landed = 0;
+  EXPECT_TRUE(wait_until([&] {
+    const pmd::DedicatedEntry entry{memory.iova + uint64_t{posted} * kBytes, posted, kBytes};
+    posted += posted < kMessages ? queue->post(&entry, 1) : 0;
+    pmd::EntryDone done{};
+    if (queue->reap(&done, 1) == 1) {
+      EXPECT_EQ(done.status, Status::kOk);
+      EXPECT_EQ(done.bytes, kBytes);
+      ++landed;
+    }
+    return landed == kMessages;
+  }));
+  EXPECT_EQ(child.exit_code(), 0);
+  const auto* const bytes = static_cast<const uint8_t*>(memory.va);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kMessages * kBytes; ++i) {
+    wrong += bytes[i] == byte_of(i / kBytes, i % kBytes) ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
+                         testing::Values("", ",pull=0", ",exact=1", ",quirks=0", ",stepping=thread",
+                                         ",pcie=5"));
+
+/// Without pulls, messages in order also travel several at a time; otherwise each would wait for
+/// the answer to the one before, and both sides would sleep and wake for each.
+TEST_F(Shm, MessagesInOrderThatAreNotPulledDoNotWaitForEachOther) {
+  constexpr uint16_t kMessages = 7;
+  constexpr uint16_t kBytes = 4096;
+  Member one("shm:x,id=1,pull=0");
+  Member two("shm:x,id=2,pull=0");
+  two.send(1, "I am here");
+  EXPECT_EQ(one.receive(), "2:I am here");
+  EXPECT_EQ(two.done(), Status::kOk);
+  pmd::DmaMemory memory;
+  ASSERT_EQ(two.endpoint().alloc(size_t{kMessages} * kBytes, kBytes, &memory), 0);
+  pmd::TxMessage messages[kMessages];
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    auto* const text = static_cast<char*>(memory.va) + size_t{i} * kBytes;
+    std::snprintf(text, kBytes, "%u", i);
+    messages[i] = {.iova = memory.iova + uint64_t{i} * kBytes,
+                   .cookie = 0,
+                   .dest_id = 1,
+                   .length_bytes = kBytes,
+                   .mbox = 0,
+                   .flags = pmd::TxFlags::kOrder};
+  }
+  ASSERT_EQ(two.endpoint().tx().burst(messages, kMessages), kMessages);
+  two.polls(16);
+  for (uint32_t i = 0; i < kMessages; ++i) {  // while the sender's card does nothing
+    EXPECT_EQ(one.receive(), "2:" + std::to_string(i));
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(two.done(), Status::kOk);
+  }
+}
+
+/// A partner that does not take long messages, whose sender closes its card and goes on: what its
+/// memory holds later on is not the messages.
+TEST_F(Shm, LongMessagesThatAreGivenUpAreNotPulled) {
+  Pipe closed;
+  Pipe go;
+  Child child(
+      [&] {
+        auto two = std::make_unique<Member>("shm:x,id=2", 2'000);
+        two->send(1, "short");
+        if (two->done() != Status::kOk) {
+          return 1;
+        }
+        two->send(1, "long", 4000, Member::kCopiesMax);
+        if (two->endpoint().queues().stop() != 0) {
+          return 2;
+        }
+        two->scribble();  // its own again: the messages are in doubt
+        closed.tell();
+        pause();
+        return 0;
+      },
+      &go);
+  Member one("shm:x,id=1");
+  go.tell();
+  EXPECT_EQ(one.receive(), "2:short");
+  EXPECT_EQ(closed.wait(), 1);
+  std::string text;
+  for (int i = 0; i < 2000 && !one.poll(&text); ++i) {
+  }
+  EXPECT_EQ(text, "");
+}
+
+}  // namespace
+}  // namespace rio::test
