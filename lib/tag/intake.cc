@@ -1,9 +1,9 @@
-// What arrives. Every field is the peer's word until it was compared with what we know.
+#include "lib/tag/intake.hpp"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
-#include "lib/tag/endpoint.hpp"
 
 namespace rio::tag {
 
@@ -18,10 +18,8 @@ namespace {
 
 }  // namespace
 
-/// Hot. One whole message that is alone in the inbox, as in a ping-pong: drain() without what pays
-/// for many only. @return false: it is something else, or nobody waits for it; it is still there.
-bool Endpoint::arrive_alone() {
-  const msg::Inbox& inbox = context_->inbox();
+bool Intake::arrive_alone() {
+  const msg::Inbox& inbox = context_.inbox();
   const iovec bytes = inbox.at(0);
   const Kind kind = msg::kind_of(bytes);
   const uint32_t head = head_bytes(has_immediate(kind));
@@ -34,26 +32,26 @@ bool Endpoint::arrive_alone() {
   if (receive == nullptr) {
     return false;
   }
-  complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done_);
-  context_->drop_oldest();
+  complete(static_cast<RecvRequest&>(*receive), source, bytes, head, completions_.list());
+  context_.drop_oldest();
   return true;
 }
 
-void Endpoint::drain() {
-  const msg::Inbox& inbox = context_->inbox();
+void Intake::drain() {
+  const msg::Inbox& inbox = context_.inbox();
   while (!inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
     if (is_whole(msg::kind_of(inbox.at(0))) && incoming_ == 0) [[likely]] {
       arrive_run(origin);
     } else {
-      arrive_other(inbox.at(0), origin);
+      arrive(inbox.at(0), origin);
     }
   }
 }
 
 /// Whole messages of one sender; the first, at the least.
-inline void Endpoint::arrive_run(const msg::Origin& origin) {
-  const msg::Inbox& inbox = context_->inbox();
+inline void Intake::arrive_run(const msg::Origin& origin) {
+  const msg::Inbox& inbox = context_.inbox();
   const Address source = address(origin.link->dest_id(), origin.from);
   const uint32_t count = std::min(inbox.run(), inbox.in_a_row(0));
   const iovec* const messages = &inbox.at(0);
@@ -73,37 +71,34 @@ inline void Endpoint::arrive_run(const msg::Origin& origin) {
       }
       complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done);
     }
-    done_.append_all(done);
+    completions_.append_all(done);
   }
   if (taken != 0) {
-    context_->drop_oldest(taken);
+    context_.drop_oldest(taken);
   }
   if (taken < count) [[unlikely]] {
-    arrive_other(inbox.at(0), origin);
+    arrive(inbox.at(0), origin);
   }
 }
 
 /// @param bytes of a whole message. @param head what stands before the user's.
-inline void Endpoint::complete(RecvRequest& request, Address source, const iovec& bytes,
-                               uint32_t head, Requests* done) {
+inline void Intake::complete(RecvRequest& request, Address source, const iovec& bytes,
+                             uint32_t head, Requests* done) {
   const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
   const uint64_t length_bytes = bytes.iov_len - head;
-  request.length_bytes = length_bytes;
-  request.message_bits = load_bits(at);
-  request.immediate = immediate_of(at, head);
-  request.from = source;
+  describe(request, source, load_bits(at), immediate_of(at, head), length_bytes);
   if (length_bytes <= msg::kTinyBytesMax && length_bytes <= request.capacity_bytes) [[likely]] {
     msg::copy_tiny(request.buffer, at + head, length_bytes);
-    finish(request, 0, done);
+    tag::finish(request, 0, done);
     return;
   }
   place(request, 0, at + head, length_bytes);
-  finish(request, truncation(request), done);
+  tag::finish(request, truncation(request), done);
 }
 
 /// A whole message. It is the oldest of the inbox, as in all functions below.
 /// @return null, or what is wrong with it: then it is there still.
-const char* Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin, uint32_t head) {
+const char* Intake::arrive_data(const iovec& bytes, const msg::Origin& origin, uint32_t head) {
   if (bytes.iov_len < head) {
     return "a message without match bits";
   }
@@ -111,13 +106,13 @@ const char* Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin,
   const uint64_t bits = load_bits(at);
   const Address source = address(origin.link->dest_id(), origin.from);
   if (Receive* const receive = matcher_.arrive(source, bits); receive != nullptr) {
-    complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done_);
-    context_->drop_oldest();
+    complete(static_cast<RecvRequest&>(*receive), source, bytes, head, completions_.list());
+    context_.drop_oldest();
     return nullptr;
   }
   const Immediate immediate = immediate_of(at, head);
-  Unexpected* const message =
-      keep(source, {bits, bytes.iov_len - head, immediate.value}, immediate.there, head);
+  Unexpected* const message = store_.keep_arrived(
+      source, {bits, bytes.iov_len - head, immediate.value}, immediate.there, head);
   if (message == nullptr) {
     return "no memory to keep a message";
   }
@@ -125,14 +120,14 @@ const char* Endpoint::arrive_data(const iovec& bytes, const msg::Origin& origin,
   return nullptr;
 }
 
-void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
-  if (origin.session != session_of(*origin.link)) {
+void Intake::arrive(const iovec& bytes, const msg::Origin& origin) {
+  if (origin.session != peers_.session_of(*origin.link)) {
     drop_arrived();  // cut off before it came to this
     return;
   }
-  Peer* const peer = this->peer(address(origin.link->dest_id(), origin.from));
+  Peer* const peer = peers_.get(address(origin.link->dest_id(), origin.from));
   if (peer == nullptr) {
-    bad(origin, "no memory for a peer");
+    cut_off(origin, "no memory for a peer");
     return;
   }
   switch (const Kind kind = msg::kind_of(bytes); kind) {
@@ -142,29 +137,29 @@ void Endpoint::arrive_other(const iovec& bytes, const msg::Origin& origin) {
                                     ? "a message in the middle of another one"
                                     : arrive_data(bytes, origin, head_bytes(has_immediate(kind)));
       if (wrong != nullptr) {
-        bad(origin, wrong);
+        cut_off(origin, wrong);
       }
       return;
     }
     case Kind::kFirst:
     case Kind::kFirstImmediate:
       if (!arrive_first(*peer, bytes, has_immediate(kind))) {
-        bad(origin, "a first part that makes no sense, or no memory for it");
+        cut_off(origin, "a first part that makes no sense, or no memory for it");
       }
       return;
     case Kind::kRequest:
-      if (!arrive_request(*peer)) {
-        bad(origin, "a request in the middle of a message, or no memory for it");
+      if (!large_.arrive(*peer)) {
+        cut_off(origin, "a request in the middle of a message, or no memory for it");
       }
       return;
     default:
       if (!arrive_part(*peer, bytes, kind)) {
-        bad(origin, "a part that does not fit");
+        cut_off(origin, "a part that does not fit");
       }
   }
 }
 
-bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) {
+bool Intake::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) {
   FirstHeader header;
   if (bytes.iov_len < sizeof(header)) {
     return false;
@@ -180,26 +175,23 @@ bool Endpoint::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) 
   Receive* const receive = matcher_.arrive(peer.address, header.bits);
   incoming.to = static_cast<RecvRequest*>(receive);
   if (receive == nullptr) {
-    incoming.kept = keep(peer.address, header, has_immediate, sizeof(header));
+    incoming.kept = store_.keep_arrived(peer.address, header, has_immediate, sizeof(header));
     if (incoming.kept == nullptr) {
       return false;
     }
   } else {
     RecvRequest& request = *incoming.to;
-    request.length_bytes = total;
-    request.message_bits = header.bits;
-    request.immediate = {header.immediate, has_immediate};
-    request.from = peer.address;
+    describe(request, peer.address, header.bits, {header.immediate, has_immediate}, total);
     request.stage = Stage::kMoving;
     place(request, 0, at + sizeof(header), count);
-    context_->drop_oldest();
+    context_.drop_oldest();
   }
   peer.incoming = incoming;
   ++incoming_;
   return true;
 }
 
-bool Endpoint::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
+bool Intake::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
   Incoming& incoming = peer.incoming;
   const uint64_t at = incoming.got_bytes();
   if (!incoming.add(kind, bytes.iov_len)) {
@@ -207,8 +199,8 @@ bool Endpoint::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
   }
   if (incoming.to != nullptr) {
     place(*incoming.to, at, static_cast<const uint8_t*>(bytes.iov_base), bytes.iov_len);
-    context_->drop_oldest();
-  } else if (!keep_part(*incoming.kept, 0)) {
+    context_.drop_oldest();
+  } else if (!store_.add_part(*incoming.kept, 0)) {
     return false;
   }
   if (incoming.whole()) {
@@ -217,67 +209,56 @@ bool Endpoint::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
   return true;
 }
 
-void Endpoint::end_incoming(Peer& peer) {
+void Intake::end_incoming(Peer& peer) {
   const Incoming incoming = std::exchange(peer.incoming, {});
   --incoming_;
   if (incoming.to != nullptr) {
-    finish(*incoming.to, truncation(*incoming.to));
+    completions_.finish(*incoming.to, truncation(*incoming.to));
   } else {
     incoming.kept->whole = true;
   }
 }
 
-/// Take the oldest of the inbox into a message that is not expected. @return null: no memory.
-[[gnu::noinline]] Unexpected* Endpoint::keep(Address source, const FirstHeader& header,
-                                             bool has_immediate, uint32_t skip_bytes) {
-  Unexpected* const message = unexpected_.get();
-  if (message == nullptr) {
-    return nullptr;
-  }
-  if (!keep_part(*message, skip_bytes)) {
-    unexpected_.put(message);
-    return nullptr;
-  }
-  message->source = source;
-  message->bits = header.bits;
-  message->immediate = {header.immediate, has_immediate};
-  message->length_bytes = header.total_bytes;
-  matcher_.keep(*message);
-  ++stats_.unexpected;
-  return message;
-}
-
-bool Endpoint::keep_part(Unexpected& message, uint32_t skip_bytes) {
-  Part* const part = parts_.get();
-  if (part == nullptr) {
-    return false;
-  }
-  part->delivery = context_->take_oldest();
-  part->skip_bytes = skip_bytes;
-  (message.last != nullptr ? message.last->next : message.first) = part;
-  message.last = part;
-  return true;
-}
-
-/// The oldest of the inbox is nobody's. A request has no buffer to be given back.
-void Endpoint::drop_arrived() {
-  if (msg::kind_of(context_->inbox().at(0)) == Kind::kRequest) {
-    context_->refuse_large(context_->take_request());
+/// Drop the oldest of the inbox. A request has no buffer to be given back.
+void Intake::drop_arrived() {
+  if (msg::kind_of(context_.inbox().at(0)) == Kind::kRequest) {
+    context_.refuse_large(context_.take_request());
   } else {
-    context_->drop_oldest();
+    context_.drop_oldest();
   }
 }
 
-/// The oldest of the inbox breaks a rule.
-void Endpoint::bad(const msg::Origin& origin, const char* what) {
-  base::log_warning("context %u: %s, from destID %u, context %u", context_->id(), what,
+/// The oldest of the inbox breaks a rule: its sender is cut off.
+void Intake::cut_off(const msg::Origin& origin, const char* what) {
+  base::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
                     origin.link->dest_id(), origin.from);
   drop_arrived();
   ++stats_.cut_off;
   if (origin.session == origin.link->session) {
     port_.cut_off(*origin.link);
   }
-  link_ended(*origin.link, origin.link->session, -EPROTO);
+  watch_.end(*origin.link, origin.link->session, -EPROTO);
+}
+
+void Intake::redirect(Peer& peer, RecvRequest& request) {
+  peer.incoming.kept = nullptr;
+  peer.incoming.to = &request;
+  request.stage = Stage::kMoving;
+}
+
+void Intake::fail_incoming(Peer& peer, int error) {
+  if (!peer.incoming.active()) {
+    return;
+  }
+  const Incoming incoming = std::exchange(peer.incoming, {});
+  --incoming_;
+  if (incoming.to != nullptr) {
+    completions_.finish(*incoming.to, error);
+  } else if (incoming.kept->place == Place::kClaimed) {
+    incoming.kept->status = error;  // told to the receive that takes it
+  } else {
+    store_.discard(*incoming.kept);
+  }
 }
 
 }  // namespace rio::tag

@@ -1,36 +1,31 @@
-// What is sent: at once if there is room and nothing waits before it, else in its turn.
+#include "lib/tag/outbox.hpp"
+
 #include <algorithm>
 #include <cerrno>
 
 #include "lib/msg/clock.hpp"
-#include "lib/tag/endpoint.hpp"
 
 namespace rio::tag {
+namespace {
 
-int Endpoint::send_any(Address to, uint64_t bits, Immediate immediate, const void* data,
-                       uint64_t length_bytes, bool sync, SendRequest& request) {
-  if (length_bytes > kLengthMax || (data == nullptr && length_bytes != 0)) {
-    return -EINVAL;
-  }
-  request.status = 0;
-  request.bits = bits;
-  request.immediate = immediate;
-  request.data = static_cast<const uint8_t*>(data);
-  request.length_bytes = length_bytes;
-  request.sent_bytes = 0;
-  request.to = to;
-  request.sync = sync;
-  request.large = nullptr;
-  request.stage = Stage::kWaiting;
-  return to == self() ? send_self(request) : send_peer(request);
+/// Nothing can be sent there.
+msg::Outflow full;
+
+}  // namespace
+
+Outbox::Direct Outbox::nobody() {
+  return {kAnySource, {nullptr, &full, nullptr, 0}};
 }
 
-int Endpoint::send_peer(SendRequest& request) {
-  if (send_again_ && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
+int Outbox::send(SendRequest& request, SessionWatch& watch) {
+  if (config_.send_again && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
     port_.look_for_gone();  // so that the send is not begun with a process that is gone
   }
-  Peer* const peer = this->peer(request.to);
-  const int unsent = peer != nullptr ? error_of(*peer) : -EINVAL;
+  Peer* const peer = peers_.get(request.to);
+  if (peer != nullptr && peer->session != peer->route.link->session) {
+    watch.look();
+  }
+  const int unsent = peer != nullptr ? std::exchange(peer->error, 0) : -EINVAL;
   if (unsent != 0) {
     request.stage = Stage::kIdle;
     return unsent;
@@ -45,8 +40,8 @@ int Endpoint::send_peer(SendRequest& request) {
   }
   if (rc != 0) {
     request.stage = Stage::kIdle;
-    fail_sends(*peer, rc);
-    look_at_sessions();
+    fail(*peer, rc);
+    watch.look();
     peer->error = 0;  // the caller hears of it now
     return rc;
   }
@@ -55,7 +50,7 @@ int Endpoint::send_peer(SendRequest& request) {
 }
 
 /// @return 0: it is queued; -EAGAIN: it may not wait for a peer that is new.
-int Endpoint::wait_for(Peer& peer, SendRequest& request) {
+int Outbox::wait_for(Peer& peer, SendRequest& request) {
   if (!request.may_wait && is_new(peer)) {
     // Else it would be asked for, and then no less wait for us to come back.
     peer.parts.forget_tries();
@@ -70,26 +65,18 @@ int Endpoint::wait_for(Peer& peer, SendRequest& request) {
 
 /// Whether the peer was asked to let us in, and still may do so soon. What it says may be heard in
 /// the call that then finds no room, so it is new until something was sent.
-bool Endpoint::is_new(Peer& peer) const {
+bool Outbox::is_new(Peer& peer) const {
   constexpr uint64_t kNsPerMs = 1'000'000;
   if (peer.used && peer.route.link->has_opened(context_of(peer.address))) {
     return false;
   }
   const uint64_t now = msg::now_ns();
   peer.asked_ns = peer.asked_ns == 0 ? now : peer.asked_ns;
-  return now - peer.asked_ns < new_peer_ms_ * kNsPerMs;
-}
-
-/// What was not told yet of this peer.
-int Endpoint::error_of(Peer& peer) {
-  if (peer.session != peer.route.link->session) {
-    look_at_sessions();
-  }
-  return std::exchange(peer.error, 0);
+  return now - peer.asked_ns < config_.new_peer_ms * kNsPerMs;
 }
 
 /// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.
-int Endpoint::push(Peer& peer, SendRequest& request) {
+int Outbox::push(Peer& peer, SendRequest& request) {
   while (request.large == nullptr &&
          (request.stage == Stage::kWaiting || request.sent_bytes != request.length_bytes)) {
     const int rc = push_part(peer, request);
@@ -111,22 +98,22 @@ int Endpoint::push(Peer& peer, SendRequest& request) {
   return 0;
 }
 
-int Endpoint::push_part(Peer& peer, SendRequest& request) {
+int Outbox::push_part(Peer& peer, SendRequest& request) {
   if (peer.session != peer.route.link->session) {
     return peer.route.link->error;
   }
   if (request.stage == Stage::kWaiting) {
-    if (request.length_bytes > eager_bytes_) {
-      return push_large(peer, request, false);
+    if (request.length_bytes > config_.eager_bytes) {
+      return large_.ask(peer, request, false);
     }
     const uint32_t parts = parts_of(request.length_bytes, request.immediate.there);
     const bool ask = request.sync || peer.parts.must_ask(peer.route, parts);
-    return ask ? push_large(peer, request, true) : push_first(peer, request);
+    return ask ? large_.ask(peer, request, true) : push_first(peer, request);
   }
   return peer.parts.go_on(peer.route, request.data, request.length_bytes, &request.sent_bytes);
 }
 
-int Endpoint::push_first(Peer& peer, SendRequest& request) {
+int Outbox::push_first(Peer& peer, SendRequest& request) {
   const uint64_t total = request.length_bytes;
   const Immediate immediate = request.immediate;
   const uint32_t parts = parts_of(total, immediate.there);
@@ -146,9 +133,9 @@ int Endpoint::push_first(Peer& peer, SendRequest& request) {
 }
 
 /// @return 0: nothing waits any more; -EAGAIN; or why nothing can be sent there.
-int Endpoint::pump(Peer& peer) {
+int Outbox::pump(Peer& peer) {
   if (peer.session != peer.route.link->session) {
-    return -EAGAIN;  // look_at_sessions() is next
+    return -EAGAIN;  // the endpoint looks at sessions next
   }
   int rc = 0;
   while (rc == 0 && peer.queue.first() != nullptr) {
@@ -158,19 +145,19 @@ int Endpoint::pump(Peer& peer) {
     if (rc != 0) {
       peer.queue.prepend(request);
     } else if (request.stage == Stage::kIdle) {
-      finish(request, 0);
+      completions_.finish(request, 0);
     }
   }
   return rc;
 }
 
-void Endpoint::send_waiting() {
+void Outbox::send_waiting() {
   for (size_t i = 0; i < senders_.size();) {
     Peer& peer = *senders_[i];
     const int rc = pump(peer);
     const bool known = peer.session == peer.route.link->session;
     if (rc != 0 && rc != -EAGAIN && known) {
-      fail_sends(peer, rc);
+      fail(peer, rc);
     }
     if (peer.has_to_send()) {
       ++i;
@@ -182,12 +169,95 @@ void Endpoint::send_waiting() {
   }
 }
 
-void Endpoint::want(Peer& peer) {
-  direct_ = nobody();
+void Outbox::want(Peer& peer) {
+  end_direct();
   if (!peer.listed) {
     peer.listed = true;
     senders_.push_back(&peer);
   }
+}
+
+void Outbox::cancel(SendRequest& request) {
+  peers_.get(request.to)->queue.remove(request);
+  completions_.finish(request, -ECANCELED);
+}
+
+void Outbox::end_session(Peer& peer, int error) {
+  if (may_still_send(peer, error)) {
+    peer.used = false;
+  } else {
+    fail(peer, error);
+  }
+}
+
+/// Whether queued sends can go to the peer's present process: nothing was sent to this address in
+/// the ended session, since the peer had not admitted this endpoint.
+bool Outbox::may_still_send(const Peer& peer, int error) const {
+  const bool was_open = (peer.route.link->were_open >> context_of(peer.address) & 1) != 0;
+  return error == -ECONNRESET && !was_open && !is_lost(peer) && !peer.incoming.active();
+}
+
+/// Handle what an ended session left behind, whether or not the end is news.
+void Outbox::take_losses(msg::Link& link) {
+  const uint64_t bit = 1ull << config_.context;
+  if (!config_.send_again || (link.unsent.empty() && (link.lost & bit) == 0)) {
+    return;
+  }
+  bool lost = (std::exchange(link.lost, link.lost & ~bit) & bit) != 0;
+  for (auto message = link.unsent.rbegin(); message != link.unsent.rend(); ++message) {
+    const msg::HeaderWords header = msg::load_header(message->bytes.data());
+    if (header.from() == config_.context) {
+      Peer* const to = peers_.get(address(link.dest_id(), header.to()));
+      lost = to == nullptr || !send_again(*to, *message) || lost;
+    }
+  }
+  std::erase_if(link.unsent, [&](const msg::Again& message) {
+    return msg::load_header(message.bytes.data()).from() == config_.context;
+  });
+  if (lost) {
+    peers_.for_each_of(link, [](Peer& peer) { peer.error = -ECONNRESET; });
+  }
+}
+
+/// Queue a message again, before all waiting sends. @return false: it is lost.
+bool Outbox::send_again(Peer& peer, const msg::Again& message) {
+  const msg::HeaderWords header = msg::load_header(message.bytes.data());
+  const uint32_t head = head_bytes(has_immediate(header.kind()));
+  const uint8_t* const at = message.bytes.data() + msg::kHeaderBytes;
+  const uint64_t bytes = message.bytes.size() - msg::kHeaderBytes - head;
+  SendRequest* const request = config_.send_again(at + head, bytes);
+  if (request == nullptr) {
+    return false;
+  }
+  request->bits = load_bits(at);
+  request->immediate = {};
+  if (head != kBitsBytes) {
+    request->immediate = {load_bits(at + kBitsBytes), true};
+  }
+  request->length_bytes = bytes;
+  request->sent_bytes = 0;
+  request->large = nullptr;
+  request->to = peer.address;
+  request->status = 0;
+  request->stage = Stage::kWaiting;
+  peer.queue.prepend(*request);
+  want(peer);
+  return true;
+}
+
+void Outbox::fail(Peer& peer, int error) {
+  peer.parts.forget();
+  // A send that waits is told; if all seemed to be sent, the next send is.
+  const bool waits = peer.queue.first() != nullptr;
+  // Otherwise an error that was not reported yet stays to be reported.
+  if ((std::exchange(peer.used, false) && is_lost(peer)) || waits) {
+    peer.error = waits ? 0 : error;
+  }
+  while (Request* const request = peer.queue.first()) {
+    peer.queue.remove(*request);
+    completions_.finish(*request, error);
+  }
+  end_direct();
 }
 
 }  // namespace rio::tag
