@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <thread>
 
+#include "base/number.hpp"
 #include "base/own_folder.hpp"
 #include "base/peer_process.hpp"
 #include "fpga/wire/shm/folder_error.hpp"
@@ -33,9 +33,7 @@ constexpr auto kLockWaitAll = std::chrono::seconds(120);
 constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 
 [[nodiscard]] bool number_of(std::string_view name, uint32_t* out) {
-  const char* const end = name.data() + name.size();
-  const auto [at, error] = std::from_chars(name.data(), end, *out);
-  return error == std::errc{} && at == end && std::to_string(*out) == name;
+  return base::read_number(name, out) && std::to_string(*out) == name;
 }
 
 /// The address of a socket in a folder, however long that folder's path is.

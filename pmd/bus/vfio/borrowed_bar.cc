@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
+#include <climits>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "base/number.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -26,10 +28,9 @@ std::vector<int> numbers_in(const std::string& folder) {
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
-    int number = 0;
-    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failed == std::errc() && rest == name.data() + name.size()) {
-      numbers.push_back(number);
+    unsigned number = 0;
+    if (base::read_decimal(name, 0, INT_MAX, &number)) {
+      numbers.push_back(static_cast<int>(number));
     }
   }
   return numbers;
