@@ -43,6 +43,10 @@ uint32_t TxEngine::direct(Pair& pair, Ring& ring, uint32_t count) {
   if (!core_.wire->may_enter_neighbour(core_.thread)) {
     return 0;
   }
+  if (pair.last_flow != nullptr) {
+    // What has gone into the ring comes first: the neighbour is not entered while it sees a frame.
+    pair.last_flow->way->requests->publish();
+  }
   Core* peer = core_.wire->enter_neighbour();
   if (peer == nullptr) {
     return 0;
