@@ -174,7 +174,7 @@ void Channel::want(uint32_t id) {
     return;
   }
   if (base::send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
-    // The relay does not listen now: whoever wants it asks again.
+    // The relay does not listen now: a sender that needs it asks again.
     post({.say = Say::kNobody, .first_id = id});
   }
 }

@@ -27,9 +27,9 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
-/// Sweeps in vain before the host sleeps: few, and none of them yields, since whoever sleeps and is
-/// rung runs at once, and whoever yields to a program that polls waits until its time is over.
-/// Sweeps between two looks at the control channel.
+/// Sweeps in vain before the host sleeps: few, and none of them yields. A thread that sleeps and is
+/// rung runs at once; a thread that yields to a polling program waits until that one's time is
+/// over. Sweeps between two looks at the control channel.
 constexpr uint32_t kIdleSweeps = 8;
 constexpr uint32_t kSweepsPerLook = 64;
 constexpr int kRetryMs = 1;
@@ -355,7 +355,7 @@ void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds
                    std::to_string(seat.first_id));
 }
 
-// Both hear of each other: whoever is sent something has to answer.
+// Both processes hear of each other: a process that is sent something has to answer.
 void Host::on_want(Guest& guest, uint32_t id) {
   for (const auto& [process, other] : guests_) {
     if (id - other->seat.first_id < other->seat.ids) {

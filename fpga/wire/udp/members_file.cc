@@ -14,7 +14,7 @@ constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr size_t kMembersMax = 65536;
 constexpr size_t kBytesMax = size_t{32} << 20;
 
-/// What is wrong with a line; empty: nothing. @param out untouched for an empty line.
+/// Read a line. @return its fault; empty: none. @param out untouched for an empty line.
 [[nodiscard]] std::string read_line(std::string line, std::vector<Place>* out) {
   line.resize(std::min(line.find('#'), line.size()));
   std::istringstream words(line);
