@@ -42,9 +42,9 @@ class Endpoint {
   /// @return 0, or as Context::create(); -ENOMEM.
   [[nodiscard]] static int create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                                   std::unique_ptr<Endpoint>* out);
-  /// What is under way is done, with -ECANCELED; large data is waited for, for up to a second, and
-  /// if it does not end the port has to be closed next. What has arrived and was not received is
-  /// lost.
+  /// Requests under way end with -ECANCELED. Large data is waited for, for up to a second; if it
+  /// does not end the port has to be closed next. Messages that have arrived and were not received
+  /// are lost.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -61,14 +61,14 @@ class Endpoint {
     }
     return send_slow(to, bits, immediate, data, length_bytes, false, request);
   }
-  /// The same if it can be done at once and with little: no request is needed. @return false:
-  /// nothing has happened.
+  /// Send as send() does, if it can be done at once and with little: no request is needed.
+  /// @return false: nothing has happened.
   [[nodiscard]] bool send_tiny(Address to, uint64_t bits, Immediate immediate, const void* data,
                                uint64_t length_bytes) {
     return outbox_.send_tiny(to, bits, immediate, data, length_bytes);
   }
-  /// The same as send(), but it is done only when the message was matched: MPI's Ssend. It is asked
-  /// for.
+  /// Send as send() does, but the send is done only when the message was matched: MPI's Ssend. The
+  /// message is asked for.
   [[nodiscard]] int send_sync(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
                               SendRequest& request, Immediate immediate = {}) {
     return send_slow(to, bits, immediate, data, length_bytes, true, request);
@@ -112,8 +112,8 @@ class Endpoint {
     port_.progress();
     attend();
   }
-  /// Hot. The part of progress() that is this endpoint's own: for who has several on one port, and
-  /// calls Port::progress() once for all.
+  /// Hot. The part of progress() that is this endpoint's own: for callers that have several on one
+  /// port, and call Port::progress() once for all.
   void attend() {
     if (sessions_.changed()) [[unlikely]] {
       sessions_.look();
@@ -141,8 +141,8 @@ class Endpoint {
   /// kFormerSource.
   void forget_former(uint32_t dest_id) { sessions_.forget_former(dest_id); }
 
-  /// Make progress until all sends have gone and arrived, but for those that were asked for, or
-  /// are to oneself, and that nobody has matched yet. @return 0, -ETIMEDOUT.
+  /// Make progress until all sends have gone and arrived. Sends that were asked for, or that go to
+  /// this endpoint, are not waited for until a receive has matched them. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
   /// How often a context of a peer had closed or did not exist, modulo 2^8.

@@ -63,8 +63,8 @@ int Outbox::wait_for(Peer& peer, SendRequest& request) {
   return 0;
 }
 
-/// Whether the peer was asked to let us in, and still may do so soon. What it says may be heard in
-/// the call that then finds no room, so it is new until something was sent.
+/// Whether the peer was asked to let us in, and still may do so soon. Its answer may be heard in
+/// the call that then finds no room, so the peer is new until something was sent.
 bool Outbox::is_new(Peer& peer) const {
   constexpr uint64_t kNsPerMs = 1'000'000;
   if (peer.used && peer.route.link->has_opened(context_of(peer.address))) {

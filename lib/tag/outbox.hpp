@@ -12,7 +12,7 @@
 
 namespace rio::tag {
 
-/// What an Outbox is told at set-up; see EndpointConfig.
+/// The outbox's set-up; see EndpointConfig.
 struct OutboxConfig {
   uint32_t context;  ///< number of the endpoint's own
   uint64_t eager_bytes;

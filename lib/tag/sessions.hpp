@@ -19,7 +19,7 @@ class Sessions final : public SessionWatch {
   [[nodiscard]] bool changed() const {
     return port_.sessions_ended() != ended_ || port_.error() != 0;
   }
-  /// Some session has ended. What came before that is taken first, and is not lost.
+  /// Some session has ended. Messages that came before that are taken first, and are not lost.
   void look() override;
   void end(msg::Link& link, uint32_t session, int error) override;
   /// As Endpoint::forget_former().
