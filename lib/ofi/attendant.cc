@@ -64,7 +64,7 @@ void Attendant::run(const std::stop_token& stop) {
   int pause = kPauseMs;
   for (rest(pause); !stop.stop_requested(); rest(pause)) {
     const uint64_t looks = domain_.looks();
-    if (looks != seen) {  // somebody looks himself
+    if (looks != seen) {  // the user looks itself
       pause = std::min(2 * pause, kPauseMostMs);
     } else {
       pause = kPauseMs;
@@ -80,14 +80,14 @@ void Attendant::rest(int ms) const {
   static_cast<void>(::poll(&fd, 1, ms));
 }
 
-/// Until the user looks himself.
+/// Attend until the user looks itself.
 void Attendant::attend(const std::stop_token& stop, uint64_t looks) {
   if (!domain_.port().config().sleeps) {
     const msg::Guard guard(domain_.port());
     domain_.work();
     return;
   }
-  // What the card has lost is told to the user's calls, and no reason to be busy.
+  // An error of the card is told to the user's calls, and no reason to be busy.
   static_cast<void>(msg::wait(
       domain_.port(), kSleepMs, [this] { domain_.work(); },
       [&] { return stop.stop_requested() || domain_.looks() != looks; }));

@@ -12,7 +12,7 @@ namespace rio::ofi {
 
 class Domain;
 
-/// A thread that sleeps while the user looks himself, or nothing comes; where a card has no
+/// A thread that sleeps while the user looks itself, or nothing comes; where a card has no
 /// interrupts it looks once a millisecond. Of a domain whose calls are made under a Guard.
 class Attendant {
  public:

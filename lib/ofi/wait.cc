@@ -86,7 +86,7 @@ void Wait::add_waiting(int threads) {
   waiting_ += static_cast<uint32_t>(threads);
 }
 
-/// What the descriptor told is heard.
+/// Consume the descriptor's news.
 void Wait::settle() {
   if (armed_) {
     armed_ = false;

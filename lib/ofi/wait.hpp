@@ -11,7 +11,7 @@
 
 namespace rio::ofi {
 
-/// Who waits sleeps where the card has interrupts, and hears of what other threads do, too.
+/// A waiting caller sleeps where the card has interrupts, and hears of other threads' work, too.
 class Wait {
  public:
   explicit Wait(Domain& domain) : domain_(domain), sleeper_(domain.port()) {}
@@ -32,7 +32,7 @@ class Wait {
       wake();
     }
   }
-  /// Under a Guard: whoever waits looks again.
+  /// Under a Guard: all waiting callers look again.
   void wake();
 
   /// Without a Guard. @param ready called under one. @param timeout_ms negative: 49 days.

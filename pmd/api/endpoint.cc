@@ -31,7 +31,7 @@ constexpr size_t kPageBytes = 4096;
 
 }  // namespace
 
-/// What the Endpoints of one card share. The mutex is held by everything that goes to the bus's or
+/// State that the Endpoints of one card share. The mutex is held by all that goes to the bus's or
 /// the map's control functions.
 struct Endpoint::Device {
   std::mutex mutex;

@@ -124,7 +124,7 @@ void add_fill(Mmio& bar, uint32_t qp, uint32_t ring, const QueueStats& done, uin
   *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
 }
 
-/// The same for one of kCountedRings, where it has entries and is open in this process.
+/// Get the fill of one of kCountedRings, where it has entries and is open in this process.
 void ring_fill(RawDevice& device, uint32_t qp, size_t counted, uint32_t* entries, uint32_t* fill) {
   QueuePair* const pair = device.queue_pair(qp);
   if (pair == nullptr) {
