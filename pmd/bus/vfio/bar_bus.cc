@@ -41,7 +41,7 @@ int BarBus::open(const std::string& address, const PciPaths& paths, Kernel& kern
     return rc;
   }
   if (card.driver == kVfioDriver && bus->bar().read32(regs::id::magic()) == regs::kAllOnes) {
-    // Powered down, or gone; whoever has it open has it awake. Only opening it tells.
+    // Powered down, or gone; a program that has it open has it awake. Only opening it tells.
     if (const int rc = open_vfio_backend(paths, kernel, card, &bus->backend_); rc != 0) {
       return rc;
     }

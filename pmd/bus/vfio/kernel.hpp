@@ -41,7 +41,7 @@ class Kernel {
   /// A file without a name whose memory is hugepages of 2 MiB. @param len_bytes a multiple of that.
   /// @return file descriptor or -errno (-ENOSYS, -EINVAL: this kernel has no such files).
   [[nodiscard]] virtual int hugepage_file(size_t len_bytes) = 0;
-  /// Give pages of such a file back to the system; nobody has them mapped.
+  /// Give pages of such a file back to the system; no process has them mapped.
   virtual void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) = 0;
   /// A nonblocking eventfd. @return file descriptor or -errno.
   [[nodiscard]] virtual int eventfd() = 0;
@@ -84,7 +84,7 @@ class Fd {
   int fd_ = -1;
 };
 
-/// Read a small text file (sysfs, proc), without the line's end. Waits for nobody.
+/// Read a small text file (sysfs, proc), without the line's end. Never blocks.
 /// @return 0; -EFBIG (64 MiB are not all of it), -ESPIPE (a pipe), or another -errno.
 [[nodiscard]] int read_text(Kernel& kernel, const std::string& path, std::string* out);
 

@@ -31,7 +31,7 @@ void scan(pci_access* access, void*) {
   }
 }
 
-/// What libpci knows of a device, in our words.
+/// Describe a device of libpci in our words.
 PciCard describe(pci_dev* device) {
   PciCard card;
   char address[32];

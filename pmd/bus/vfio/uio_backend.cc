@@ -63,7 +63,7 @@ int UioBackend::open() {
   return 0;
 }
 
-/// /dev/uioN is held open: uio_pci_generic takes bus mastering away when nobody holds it.
+/// Hold /dev/uioN open: uio_pci_generic takes bus mastering away when it is closed.
 int UioBackend::open_uio() {
   std::string node;
   std::error_code error;
