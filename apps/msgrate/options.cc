@@ -124,7 +124,7 @@ std::string wrong_sides(const Words& words, Options* out) {
   return "";
 }
 
-/// The same of what is sent.
+/// Find a fault in the options of messages.
 std::string wrong_messages(const Options& options) {
   const bool is_tagged = options.api == Api::kTag;
   if (options.test == Test::kCopied && (!is_tagged || options.size_bytes < kCopiedMin)) {

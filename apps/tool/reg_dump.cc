@@ -25,7 +25,7 @@ std::string hex(uint32_t value, int digits) {
   return text;
 }
 
-/// What is wrong with a file; the rest of the text is the same for all.
+/// Report the fault of a file; the rest of the text is the same for all.
 int no_dump(const std::string& path, const std::string& what) {
   (void)complain(path + ": " + what,
                  "give a file that 'rio-tool regs dump --file' wrote, or take a new one");

@@ -49,7 +49,7 @@ int TelemetryClient::connect(const std::string& path, int timeout_ms) {
   TelemetryClient fresh;
   fresh.timeout_ms_ = timeout_ms;
   fresh.deadline_ = deadline_;
-  // Not blocking: a program that accepts nobody must not hold us.
+  // Not blocking: a program that never accepts must not hold us.
   fresh.fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fresh.fd_ < 0 ||
       ::connect(fresh.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {

@@ -24,7 +24,7 @@ class TelemetryClient {
 
   /// Connect and read the greeting. Says nothing on stderr: programs come and go.
   /// @param timeout_ms of each wait, also later.
-  /// @return 0; -ECONNREFUSED (nobody listens: left over by a program that died), -EPROTO (no
+  /// @return 0; -ECONNREFUSED (no listener: left over by a program that died), -EPROTO (no
   /// greeting of DPDK's), -ETIMEDOUT, -ENAMETOOLONG, or what the kernel said.
   [[nodiscard]] int connect(const std::string& path, int timeout_ms);
   /// @param command "/raw_rio/info,0". @param answer what the program says to it; null if it knows

@@ -123,7 +123,7 @@ int write_profile(const std::string& path, const std::string& text) {
   return 0;
 }
 
-/// What was measured.
+/// The measured values.
 struct Result {
   std::vector<Point> points;
   msg::Profile profile;
