@@ -90,7 +90,7 @@ TEST(Plain, TwoCardsOfOneGuest) {
     EXPECT_EQ(got.length_bytes, 256);
     EXPECT_EQ(std::memcmp(from.va, into.va, 256), 0);
   }
-  // Beyond the RAM: an error for whoever reads there.
+  // Beyond the RAM: an error for the reader.
   pmd::RxMessage got{};
   EXPECT_EQ(send_one(*a, *b, 2, kRamBytes, into, &got), pmd::Status::kHostReadFailed);
   served.requests.vanish = true;

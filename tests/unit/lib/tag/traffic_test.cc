@@ -181,8 +181,8 @@ TEST_F(TagTraffic, LinksThatGoDownAndRingsThatAreStuck) {
   });
 }
 
-// Their users hear of it, open them again and go on; so do their peers. What was under way may be
-// lost: nothing of it comes twice, in another order or changed.
+// Their users hear of it, open them again and go on; so do their peers. Messages under way may be
+// lost: none of them comes twice, in another order or changed.
 TEST_F(TagTraffic, CardsThatVanishOrAreReset) {
   each_seed(2, [](uint64_t seed) {
     TrafficPlan bad = plan(seed, 4000, on_a_fabric(3, seed));

@@ -212,7 +212,7 @@ TEST(Endpoint, CardGoneBeforeOpen) {
   EXPECT_TRUE(log.had("gone")) << log.last();
 }
 
-// The card does not answer the stop: its memory must not be given to anybody else.
+// The card does not answer the stop: its memory must not be given to another owner.
 TEST(Endpoint, CardSilentAtClose) {
   test::LogLines log;
   pmd::EmuConfig emu;

@@ -56,7 +56,7 @@ std::vector<Piece> pieces(const Chain& chain, uint64_t misaligned, bool copied =
   return all;
 }
 
-/// What a card and the other side want of all of them.
+/// Check the pieces against the rules of the card and of the other side.
 void expect_right(const Chain& chain, uint64_t misaligned, bool copied) {
   uint32_t at = 0;
   CutSize wanted;
@@ -134,7 +134,7 @@ TEST(Cutter, AnOddLengthEndsAMessage) {
   EXPECT_EQ(all[1].bytes, 800u);
 }
 
-TEST(Cutter, WhatIsNotAlignedIsCopied) {
+TEST(Cutter, UnalignedPiecesAreCopied) {
   const Chain chain({{0x1004, 200}, {0x2000, 800}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 2u);

@@ -139,7 +139,7 @@ TEST(Rss, PortsAreBehindOptionsAndTags) {
   EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0, 0, ethernet(0x0806))), 0u) << "no IP";
 }
 
-TEST(Rss, WhatIsCutOffIsNotHashed) {
+TEST(Rss, TruncatedFieldsAreNotHashed) {
   const Rss rss = rss_of(kAddresses | kTcp);
   const Frame four = ipv4(kIpv4[0], kProtocolTcp);
   for (uint32_t length = 0; length < four.size(); ++length) {

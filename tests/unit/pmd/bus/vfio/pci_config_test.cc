@@ -57,7 +57,7 @@ class PciConfigTest : public testing::Test {
   FakeTree tree;
 };
 
-TEST_F(PciConfigTest, WhatMattersToACard) {
+TEST_F(PciConfigTest, TheFieldsThatMatterToACard) {
   const PciConfig config = read(endpoint());
   EXPECT_FALSE(config.gone);
   EXPECT_TRUE(config.whole);
