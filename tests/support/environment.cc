@@ -2,7 +2,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <string>
+#include <string_view>
 
 #include "base/number.hpp"
 #include "tests/support/env_number.hpp"
@@ -21,6 +23,16 @@ uint64_t env_number(const char* name, uint64_t otherwise) {
     std::exit(1);
   }
   return value;
+}
+
+uint32_t first_seed() {
+  static const uint32_t seed = [] {
+    const char* text = std::getenv("RIO_SEED");
+    const bool draw = text != nullptr && std::string_view(text) == "random";
+    return draw ? std::random_device{}() : static_cast<uint32_t>(env_number("RIO_SEED", 20260401));
+  }();
+  std::printf("RIO_SEED=%u\n", seed);
+  return seed;
 }
 
 }  // namespace rio::test

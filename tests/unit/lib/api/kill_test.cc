@@ -357,7 +357,7 @@ TEST(Kill, SurvivorsAreNotDisturbed) {
   const Wire wire;
   setenv("RIO_RUNTIME_DIR", folder.at("").c_str(), 1);
   const uint32_t kills = from_environment("RIO_MSG_KILLS", 30);
-  const uint32_t seed = from_environment("RIO_MSG_SEED", std::random_device{}());
+  const uint32_t seed = from_environment("RIO_MSG_SEED", rio::test::first_seed());
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   Pipe stop;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <map>
 
+#include "tests/support/env_number.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
@@ -326,7 +327,7 @@ class TagReset : public testing::Test {
 };
 
 TEST_F(TagReset, NothingIsLostUntold) {
-  const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+  const uint64_t first = env_number("RIO_TAG_SEED", rio::test::first_seed());
   const uint64_t count = env_number("RIO_TAG_SEEDS", 8);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

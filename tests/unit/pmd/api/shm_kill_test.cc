@@ -125,7 +125,7 @@ TEST(ShmKill, SurvivorsAreNotDisturbed) {
   const TempDir dir;
   setenv("RIO_RUNTIME_DIR", dir.at("").c_str(), 1);
   const uint32_t kills = from_environment("RIO_SHM_KILLS", 60);
-  const uint32_t seed = from_environment("RIO_SHM_SEED", std::random_device{}());
+  const uint32_t seed = from_environment("RIO_SHM_SEED", rio::test::first_seed());
   std::printf("RIO_SHM_SEED=%u\n", seed);
   std::mt19937 random(seed);
   Pipe stop;
