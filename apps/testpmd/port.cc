@@ -121,7 +121,8 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
   for (const auto& port : ports) {
     port->peer_ = nullptr;
     for (const auto& other : ports) {
-      // Nobody knows the cable of a real card: it reaches whom --peers names, by a loop itself.
+      // The cable of a real card is unknown: it reaches the port that --peers names, by a loop
+      // itself.
       const bool cabled = port->wire_.empty() && other->wire_.empty() && !options.peers.empty();
       const bool wired =
           cabled || (port->wire_ == "loop"
@@ -149,13 +150,13 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
   return 0;
 }
 
-/// Why nobody was found that it sends to, with the remedy.
+/// Explain why the port has no peer to send to, with the remedy.
 std::string Port::why_alone(const std::vector<std::unique_ptr<Port>>& ports,
                             const Options& options) const {
   const std::string own = "port " + std::to_string(index_) + " (" + name_ + ")";
   if (wire_.empty()) {
     return own +
-           " is a card whose cable nobody knows; say by --peers which destID each port sends to";
+           " is a card whose cable is unknown; say by --peers which destID each port sends to";
   }
   std::string reached;
   for (const auto& other : ports) {

@@ -204,7 +204,7 @@ int errors(const Context& context, Options& options) {
 
 void add_errors(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("errors", "What went wrong, decoded; exit code 3: something did");
+      app.add_subcommand("errors", "Show errors, decoded. Exits with 3 if there are any");
   const auto options = std::make_shared<Options>();
   options->card.add_to(*command);
   command->add_flag("--watch", options->watch,

@@ -49,7 +49,7 @@ class OrderlyEnd {
   OrderlyEnd& operator=(const OrderlyEnd&) = delete;
 };
 
-/// What the command line says.
+/// Options of the command line.
 struct FabricOptions {
   CardOption card;
   uint32_t host_id = 0;

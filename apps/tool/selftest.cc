@@ -48,7 +48,7 @@ std::string version_text(uint32_t word) {
          std::to_string(HwVersion::patch.get(word));
 }
 
-/// Who and what; nothing where the card does not answer.
+/// Describe card and program; nothing where the card does not answer.
 void describe(pmd::Bus& bus, const SelftestConfig& config, SelftestReport* report) {
   pmd::Mmio bar = bus.bar();
   const uint32_t version = bar.read32(regs::id::hw_version());

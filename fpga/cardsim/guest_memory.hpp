@@ -44,7 +44,7 @@ class GuestMemory : public model::HostMemory {
   uint64_t first_fault_ = 0;
 };
 
-/// What `spec` says: with a monitor, the guest's IOMMU is obeyed.
+/// Make the memory that `spec` describes: with a monitor, the guest's IOMMU is obeyed.
 [[nodiscard]] std::unique_ptr<GuestMemory> guest_memory_of(const CardSpec& spec);
 
 }  // namespace rio::cardsim

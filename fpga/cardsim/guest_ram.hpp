@@ -30,7 +30,7 @@ class GuestRam {
   /// A 64-bit word, which the guest may write meanwhile. @param address multiple of 8. @return
   /// null: no RAM there. Valid as long as this object.
   [[nodiscard]] const uint64_t* word(uint64_t address);
-  /// The same for a pointer into the memory. @return false: it is none.
+  /// Find the run of a pointer into the memory. @return false: it is none.
   [[nodiscard]] bool run_of(const uint8_t* va, Run* out) const;
   /// The file, -1 if it is not open yet. This object's.
   [[nodiscard]] int fd() const { return fd_; }

@@ -81,7 +81,7 @@ bool IommuMemory::read_registers() {
     if (!told_) {
       complain(
           "the monitor does not tell the IOMMU's registers: %s; is monitor= QEMU's "
-          "-monitor unix:PATH,server=on,wait=off, and is nobody else connected?",
+          "-monitor unix:PATH,server=on,wait=off, and is no other program connected?",
           std::strerror(-rc));
       told_ = true;
     }

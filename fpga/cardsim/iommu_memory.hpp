@@ -35,7 +35,7 @@ class IommuMemory final : public GuestMemory {
   void forget_guest() override;
 
  private:
-  /// What the IOMMU's registers say.
+  /// The IOMMU's registers.
   struct Registers {
     bool translates = false;
     uint64_t root = 0;

@@ -44,7 +44,7 @@ int Listen::open() {
   }
   const int rc = base::listen_at(path_, SOCK_SEQPACKET, &listener_);
   if (rc != 0) {
-    complain("socket=%s: %s; give a path where a socket can be made and nobody listens",
+    complain("socket=%s: %s; give a path where a socket can be made and no program listens",
              path_.c_str(), std::strerror(-rc));
   }
   return rc;

@@ -19,7 +19,7 @@ class SharedBar {
   /// A file of `len_bytes` zeros, which is made, or emptied if it is there. Stays when the object
   /// goes. Tells on stderr what went wrong.
   [[nodiscard]] static int of_file(const std::string& path, size_t len_bytes, SharedBar* out);
-  /// Anonymous memory to be sent to another process. It is sealed: nobody can make it smaller.
+  /// Anonymous memory to be sent to another process. It is sealed: it cannot be made smaller.
   [[nodiscard]] static int anonymous(const char* name, size_t len_bytes, SharedBar* out);
 
   [[nodiscard]] uint8_t* va() const { return va_; }

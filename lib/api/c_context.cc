@@ -58,7 +58,8 @@ template <class Send>
   }
   int rc = send();
   if (rc == -EAGAIN) [[unlikely]] {
-    // What the first try took from the card may have made room: rio_msg_wait() must not sleep then.
+    // Messages that the first try took from the card may have made room: rio_msg_wait() must not
+    // sleep then.
     context.seen = context.context->port().activity();
     rc = send();
     context.stuck = rc == -EAGAIN;

@@ -26,14 +26,14 @@ template <class Object>
 [[nodiscard]] Object& of(typename Object::Fid* fid) {
   return static_cast<Object&>(*fid);
 }
-/// The same, from its first member.
+/// Get the object from its fid, which is its first member.
 template <class Object>
 [[nodiscard]] Object& of(fid* fid) {
   static_assert(std::is_standard_layout_v<typename Object::Fid>);
   return static_cast<Object&>(*reinterpret_cast<typename Object::Fid*>(fid));
 }
 
-/// What others use, and outlives them: until then it cannot be closed. Any thread.
+/// An object that others use, and that outlives them: until then it cannot be closed. Any thread.
 class Used {
  public:
   [[nodiscard]] bool in_use() const { return users_ != 0; }

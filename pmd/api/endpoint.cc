@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <mutex>
 #include <new>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "pmd/api/card_name.hpp"
 #include "pmd/api/pollers.hpp"
 #include "pmd/api/riopmd.hpp"
@@ -31,7 +31,7 @@ constexpr size_t kPageBytes = 4096;
 
 }  // namespace
 
-/// What the Endpoints of one card share. The mutex is held by everything that goes to the bus's or
+/// State that the Endpoints of one card share. The mutex is held by all that goes to the bus's or
 /// the map's control functions.
 struct Endpoint::Device {
   std::mutex mutex;
@@ -226,12 +226,9 @@ std::string Endpoint::address() const {
 int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
   const size_t slash = address.find('/');
   uint32_t pair = 0;
-  if (slash != std::string::npos) {
-    const char* const end = address.data() + address.size();
-    const auto [at, error] = std::from_chars(address.data() + slash + 1, end, pair);
-    if (error != std::errc{} || at != end || pair >= regs::kMaxQps) {
-      return -EINVAL;
-    }
+  if (slash != std::string::npos &&
+      !base::read_number(address.substr(slash + 1), 0, regs::kMaxQps - 1, &pair)) {
+    return -EINVAL;
   }
   uint32_t first = 0;
   const int rc = device_->bus->reach(address.substr(0, slash), &first);

@@ -75,7 +75,7 @@ class EalCard {
   /// another user or process has it, -EINVAL: there is none of this number, -ENODEV, or as
   /// SharedCard::claim().
   [[nodiscard]] int claim(uint32_t qp, CardUser& user);
-  /// claim() for who may be told its number. @param wanted -1: the lowest one that is free. @param
+  /// claim() for a user that may be told its number. @param wanted -1: the lowest free one. @param
   /// qp the one that it has now. @return as claim().
   [[nodiscard]] int claim_one(int wanted, CardUser& user, uint32_t* qp);
   /// It is closed.
@@ -97,7 +97,7 @@ class EalCard {
   }
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) { return bus_->dma_unmap(va, len_bytes); }
 
-  /// Let an emulated card work a little, where nobody else steps it, so that its registers are of
+  /// Let an emulated card work a little, where no thread steps it, so that its registers are of
   /// now. Nothing on PCI.
   void let_work();
   /// let_work() until the link is up. @return false: it is not, after `timeout_ms`.
@@ -107,7 +107,8 @@ class EalCard {
   [[nodiscard]] Bus& bus() { return *bus_; }
   /// Null: the last reset failed.
   [[nodiscard]] Card* card() { return card_.get(); }
-  /// Before card() is used by who cannot know that it is there. @param user named in the log.
+  /// Call it before card(), where it is not known that the card is there. @param user named in the
+  /// log.
   /// @return 0, -ENODEV: the last reset failed; the log says so.
   [[nodiscard]] int require_card(const std::string& user) const;
   /// Source ID of a queue pair. BAR read. @return Card::kNoDestId: it has none, or there is no

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/card/control_thread.hpp"
@@ -94,7 +95,7 @@ int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
   *qp = -1;
   if (take_arg(&rest, "qp", &number)) {
     uint64_t value = 0;
-    if (!read_number(number, 0, regs::kMaxQps - 1, &value)) {
+    if (!base::read_number(number, 0, regs::kMaxQps - 1, &value)) {
       base::log_error("%s: bad value '%s' for argument 'qp': allowed is 0 to %u", name.c_str(),
                       number.c_str(), regs::kMaxQps - 1);
       return -EINVAL;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "pmd/card/card_args.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/net/ops.hpp"
@@ -29,8 +30,8 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
     const bool range = dash != std::string_view::npos;
     uint64_t first = 0;
     uint64_t last = 0;
-    if (!read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
-        !read_number(range ? part.substr(dash + 1) : part, first, kNetDestIds - 1, &last)) {
+    if (!base::read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
+        !base::read_number(range ? part.substr(dash + 1) : part, first, kNetDestIds - 1, &last)) {
       return false;
     }
     for (uint64_t id = first; id <= last; ++id) {
@@ -63,7 +64,7 @@ int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) 
 int read_number_arg(const char* name, std::string* args, const char* key, uint64_t last,
                     uint64_t* value) {
   std::string text;
-  if (!take_arg(args, key, &text) || read_number(text, 0, last, value)) {
+  if (!take_arg(args, key, &text) || base::read_number(text, 0, last, value)) {
     return 0;
   }
   base::log_error("%s: bad value '%s' for argument '%s': allowed is 0 to %" PRIu64, name,

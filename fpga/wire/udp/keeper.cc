@@ -15,7 +15,7 @@
 namespace rio::wire::udp {
 namespace {
 
-/// How often it is looked whether somebody polls.
+/// Period of the check whether the owner polls.
 constexpr int kLookMs = 5;
 constexpr uint64_t kNsPerMs = 1'000'000;
 
@@ -100,7 +100,7 @@ int Keeper::timeout_ms(bool watch) const {
   return static_cast<int>(std::min<uint64_t>((due - now) / kNsPerMs + 1, 1000));
 }
 
-/// @return whether somebody has asked for a call.
+/// @return whether a call was asked for.
 bool Keeper::wait(bool watch) {
   epoll_event event{};
   event.events = EPOLLIN;

@@ -6,10 +6,11 @@ extern "C" {
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/card_id.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
@@ -30,7 +31,7 @@ void scan(pci_access* access, void*) {
   }
 }
 
-/// What libpci knows of a device, in our words.
+/// Describe a device of libpci in our words.
 PciCard describe(pci_dev* device) {
   PciCard card;
   char address[32];
@@ -43,9 +44,9 @@ PciCard describe(pci_dev* device) {
     card.driver = driver;
   }
   if (const char* group = pci_get_string_property(device, PCI_FILL_IOMMU_GROUP); group != nullptr) {
-    char* end = nullptr;
-    const long number = std::strtol(group, &end, 10);
-    card.iommu_group = end != group && *end == '\0' && number >= 0 ? static_cast<int>(number) : -1;
+    unsigned number = 0;
+    card.iommu_group =
+        base::read_number(group, 0, INT_MAX, &number) ? static_cast<int>(number) : -1;
   }
   card.numa_node = device->numa_node;
   for (size_t i = 0; i < card.bar_bytes.size(); ++i) {

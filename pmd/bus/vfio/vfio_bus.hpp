@@ -32,7 +32,7 @@ class VfioBus : public Bus {
   [[nodiscard]] static int open(const std::string& address, const VfioOptions& options,
                                 const PciPaths& paths, Kernel& kernel,
                                 std::unique_ptr<VfioBus>* out);
-  /// The same on the running system.
+  /// Open a card of the running system.
   [[nodiscard]] static int open(const std::string& address, std::unique_ptr<VfioBus>* out);
 
   /// The card must have been stopped. Memory of dma_alloc() goes with it.

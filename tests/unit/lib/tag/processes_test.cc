@@ -1,7 +1,7 @@
 // Random traffic of all sizes between processes: who receives knows from the seed what the others
 // send him, and compares.
 //
-// RIO_TAG_SEEDS: how many seeds of each kind; RIO_TAG_SEED: the first.
+// RIO_TAG_SEEDS: how many seeds of each kind; RIO_SEED: the first.
 #include <poll.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <list>
 
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic_reference.hpp"
 #include "tests/unit/pmd/api/shm_member.hpp"
@@ -241,7 +242,7 @@ class TagProcesses : public testing::Test {
  protected:
   template <class Options>
   static void each_seed(uint64_t otherwise, bool may_fail, Options&& options) {
-    const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+    const uint64_t first = rio::test::first_seed();
     const uint64_t count = env_number("RIO_TAG_SEEDS", otherwise);
     for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
       std::printf("seed %llu\n", static_cast<unsigned long long>(seed));

@@ -4,11 +4,12 @@
 // there (by a send that it was refused with, or by a request that ended with it), or before the
 // sender's own card was opened anew. All else arrives, once, in order.
 //
-// RIO_TAG_SEEDS: how many seeds; RIO_TAG_SEED: the first.
+// RIO_TAG_SEEDS: how many seeds; RIO_SEED: the first.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
@@ -326,7 +327,7 @@ class TagReset : public testing::Test {
 };
 
 TEST_F(TagReset, NothingIsLostUntold) {
-  const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+  const uint64_t first = rio::test::first_seed();
   const uint64_t count = env_number("RIO_TAG_SEEDS", 8);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,9 +1,10 @@
 // Random traffic of all sizes from 0 to 16 MiB, at all alignments, over cards of every kind and
 // with every fault, against a simple reference: a queue for each sender, receiver and match bits.
 //
-// RIO_TAG_SEEDS: how many seeds of each kind; RIO_TAG_SEED: the first.
+// RIO_TAG_SEEDS: how many seeds of each kind; RIO_SEED: the first.
 #include <cstdio>
 
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
@@ -39,7 +40,7 @@ class TagTraffic : public testing::Test {
   /// @param otherwise how many seeds unless RIO_TAG_SEEDS says.
   template <class Each>
   static void each_seed(uint64_t otherwise, Each&& each) {
-    const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+    const uint64_t first = rio::test::first_seed();
     const uint64_t count = env_number("RIO_TAG_SEEDS", otherwise);
     for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
       std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
