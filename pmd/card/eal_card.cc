@@ -82,7 +82,7 @@ int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
   if (const uint32_t own = bus_->dest_id(); own != 0 && own != args_.base_dest_id) {
     if (args_.emu.id != 0) {
       base::log_warning(
-          "%s: another card on wire %s has destID 0x%x: this one is 0x%x. destid= chooses",
+          "%s: another card on wire %s has destID 0x%x: this one is 0x%x. id= chooses",
           name_.c_str(), wire_.c_str(), args_.base_dest_id, own);
     } else {
       base::log_info("%s: its destID on wire %s is 0x%x", name_.c_str(), wire_.c_str(), own);
@@ -312,7 +312,7 @@ int EalCard::configure(const CardArgs& wanted) {
   if (const uint32_t own = bus_->dest_id(); own != 0 && wanted.base_dest_id != own) {
     base::log_error(
         "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
-        "destid= when it is made",
+        "id= when it is made",
         name_.c_str(), wire_.c_str(), own, wanted.base_dest_id);
     return -EINVAL;
   }
@@ -329,7 +329,7 @@ int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
     return -ENODEV;
   }
   if (bus_->dest_id() != 0) {
-    base::log_error("%s: destIDs are the card's place on wire %s: give destid= when it is made",
+    base::log_error("%s: destIDs are the card's place on wire %s: give id= when it is made",
                     name_.c_str(), wire_.c_str());
     return -ENOTSUP;
   }
@@ -350,8 +350,8 @@ int EalCard::set_faults(uint64_t seed, double rate) {
                     name_.c_str());
     return rc;
   }
-  args_.emu.fault_seed = seed;
-  args_.emu.fault_rate = rate;
+  args_.emu.model.fault_seed = seed;
+  args_.emu.model.fault_rate = rate;
   return 0;
 }
 
