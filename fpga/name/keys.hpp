@@ -15,41 +15,36 @@ namespace rio::name {
 /// A set of kinds: bit i is alternative i of Kind.
 using Kinds = uint32_t;
 
-/// One kind.
+/// Take a text as the value of a key, or as the name of a card. @return false: it is not allowed.
+using Take = bool (*)(std::string_view text, CardName* name);
+
 struct KindRow {
   Kinds bit;
   std::string_view prefix;  ///< of the name; empty: PCI cards, whose name is their address
   const char* spelled;      ///< for lists of kinds: "shm:FABRIC"
-  const char* phrase;       ///< before "card": "an emulated"
   const char* allowed;      ///< behind the prefix; null: keys follow at once
-  uint32_t places;          ///< where such a card can be named: bit i is the i-th of Place
-  /// Make it the kind of `out`. @return false: `rest`, what is behind the prefix, is not allowed.
-  bool (*take)(std::string_view rest, CardName* out);
-
-  [[nodiscard]] bool is_for(Place place) const {
-    return (places >> static_cast<uint32_t>(place) & 1) != 0;
-  }
+  Take take;                ///< what is behind the prefix; sets the kind
 };
 
-/// One key. Two rows may have the same key for different kinds.
+/// A key, whose name may stand in two rows for different kinds.
 struct Key {
   std::string_view key;
   Kinds kinds;           ///< that have it, outside of DPDK
-  Kinds device_kinds;    ///< that have it as devices of DPDK
-  Kinds required;        ///< kinds that cannot do without
   const char* allowed;   ///< values: "1 to 31"
-  const char* fallback;  ///< the default; null: none
-  bool (*take)(std::string_view value, CardName* out);
-  std::string_view old{};  ///< another spelling, which keeps working
+  const char* fallback;  ///< the default; null: the key must be given
+  Take take;
+  std::string_view old{};        ///< another spelling, which keeps working
+  Kinds dpdk = kinds & 0b11111;  ///< kinds that have it as devices of DPDK
 };
 
-/// In the order in which prefixes are to be compared. Any thread, as keys().
+/// In the order in which prefixes are to be compared. Any thread, as the functions below.
 [[nodiscard]] std::span<const KindRow> kinds();
 [[nodiscard]] std::span<const Key> keys();
 
+/// The kinds that can be named in a place.
+[[nodiscard]] Kinds kinds_at(Place place);
 /// The row of a card's kind.
 [[nodiscard]] const KindRow& row_of(const CardName& name);
-
 /// The kinds of a set by their prefixes, as "emu, shm, udp".
 [[nodiscard]] std::string list_kinds(Kinds set);
 

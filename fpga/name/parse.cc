@@ -65,16 +65,23 @@ constexpr uint32_t kDeviceQueuePairs = 2;
 [[nodiscard]] std::string spelled_kinds(Place place) {
   std::string list;
   for (const KindRow& row : kinds()) {
-    if (row.is_for(place)) {
+    if ((row.bit & kinds_at(place)) != 0) {
       list.append(list.empty() ? "" : ", ").append(row.spelled);
     }
   }
   return list;
 }
 
+/// What a card of a kind is called before the word "card".
+[[nodiscard]] std::string phrase_of(const KindRow& row) {
+  return row.prefix.empty()             ? "a PCI"
+         : row.prefix.starts_with(kEmu) ? "an emulated"
+                                        : "a " + std::string(row.prefix);
+}
+
 /// Why a kind of card is of no use in a place, and what is.
 [[nodiscard]] std::string not_here(Place place, const KindRow& row) {
-  const std::string kind = std::string(row.phrase) + " card ";
+  const std::string kind = phrase_of(row) + " card ";
   switch (place) {
     case Place::kCardsim:
       return kind + "cannot be made by rio-cardsim: take one of " + spelled_kinds(place) +
@@ -136,9 +143,12 @@ class Parser {
     return fail("bad value " + quoted(value) + " for argument " + quoted(key) + ": allowed is " +
                 allowed);
   }
+  [[nodiscard]] Kinds kinds_of(const Key& key) const {
+    return is_dpdk(place_) ? key.dpdk : key.kinds;
+  }
   /// Whether cards of this kind have the key in this place.
   [[nodiscard]] bool has(const Key& key) const {
-    return ((is_dpdk(place_) ? key.device_kinds : key.kinds) >> name_.kind.index() & 1) != 0;
+    return (kinds_of(key) >> name_.kind.index() & 1) != 0;
   }
 
   [[nodiscard]] bool note(Text key) {
@@ -163,7 +173,7 @@ class Parser {
     if (row == kinds().end()) {
       return fail("no such card: write " + spelled_kinds(place_));
     }
-    if (!row->is_for(place_)) {
+    if ((row->bit & kinds_at(place_)) == 0) {
       return fail(not_here(place_, *row));
     }
     const Text rest = card.substr(row->prefix.size());
@@ -190,12 +200,10 @@ class Parser {
       if (has(key)) {
         add(key.key);
       }
-      if (is_called(key, word)) {
-        others |= is_dpdk(place_) ? key.device_kinds : key.kinds;
-      }
+      others |= is_called(key, word) ? kinds_of(key) : 0;
     }
     return fail(
-        "no argument " + quoted(word) + " for " + row_of(name_).phrase + " card: take one of " +
+        "no argument " + quoted(word) + " for " + phrase_of(row_of(name_)) + " card: take one of " +
         list +
         (others == 0 ? "" : " (" + quoted(word) + " is for cards of " + list_kinds(others) + ")"));
   }
@@ -221,8 +229,8 @@ class Parser {
 
   [[nodiscard]] bool fits_together() {
     for (const Key& key : keys()) {
-      if (has(key) && (key.required >> name_.kind.index() & 1) != 0 && !name_.has(key.key)) {
-        return fail("argument " + quoted(key.key) + " is missing for " + row_of(name_).phrase +
+      if (has(key) && key.fallback == nullptr && !name_.has(key.key)) {
+        return fail("argument " + quoted(key.key) + " is missing for " + phrase_of(row_of(name_)) +
                     " card: give " + std::string(key.key) + "=, " + key.allowed);
       }
     }
@@ -273,29 +281,14 @@ std::string wire_of(std::string_view args) {
 
 std::string cardsim_help() {
   constexpr size_t kColumn = 10;
+  const Kinds made = kinds_at(Place::kCardsim);
   std::string help = "KIND:KEY=VALUE,...\n";
-  Kinds made = 0;
-  for (const KindRow& row : kinds()) {
-    if (!row.is_for(Place::kCardsim)) {
-      continue;
-    }
-    made |= row.bit;
-    help.append("  ").append(row.prefix);
-    Text before = " ";
-    for (const Key& key : keys()) {
-      if ((key.kinds & row.bit) != 0) {
-        help.append(before).append(key.key);
-        before = ", ";
-      }
-    }
-    help += "\n";
-  }
   for (const Key& key : keys()) {
     if ((key.kinds & made) != 0) {
       help.append("  ").append(key.key).append("=");
-      help.append(kColumn - std::min(kColumn, key.key.size()), ' ').append(key.allowed);
-      help.append(key.fallback == nullptr ? "" : " (" + std::string(key.fallback) + ")")
-          .append("\n");
+      help.append(kColumn - key.key.size(), ' ').append(key.allowed);
+      help.append(key.fallback == nullptr ? "" : " (" + std::string(key.fallback) + ")");
+      help.append("; ").append(list_kinds(key.kinds & made)).append("\n");
     }
   }
   return help;

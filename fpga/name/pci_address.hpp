@@ -11,9 +11,9 @@ namespace rio::name {
 /// "DOMAIN:BUS:DEVICE.FUNCTION", in hexadecimal.
 struct PciAddress {
   uint32_t domain = 0;
-  uint8_t bus = 0;
-  uint8_t device = 0;    ///< 0 to 31
-  uint8_t function = 0;  ///< 0 to 7
+  uint32_t bus = 0;       ///< 0 to 255
+  uint32_t device = 0;    ///< 0 to 31
+  uint32_t function = 0;  ///< 0 to 7
 
   /// "0000:03:00.0".
   [[nodiscard]] std::string text() const;

@@ -262,8 +262,7 @@ TEST(CardDevargs, AreDocumented) {
     EXPECT_NE(info.find(key.key + "=<"), std::string::npos) << key.key;
   }
   for (const name::Key& key : name::keys()) {  // the page is held against these by page_test.cc
-    EXPECT_TRUE(key.device_kinds == 0 ||
-                info.find(std::string(key.key) + "=<") != std::string::npos)
+    EXPECT_TRUE(key.dpdk == 0 || info.find(std::string(key.key) + "=<") != std::string::npos)
         << key.key;
   }
 }

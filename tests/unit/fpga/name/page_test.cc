@@ -39,7 +39,7 @@ TEST(CardsPage, HasEachKind) {
 TEST(CardsPage, HasEachKeyAndNoOther) {
   std::vector<std::string> rows = rows_of_page();
   for (const Key& key : keys()) {
-    const std::string in_dpdk = key.device_kinds == 0 ? "–" : list_kinds(key.device_kinds);
+    const std::string in_dpdk = key.dpdk == 0 ? "–" : list_kinds(key.dpdk);
     const std::string begin = "| `" + std::string(key.key) + "` | " + list_kinds(key.kinds) +
                               " | " + in_dpdk + " | " + key.allowed + " | " +
                               (key.fallback == nullptr ? "must be given" : key.fallback) + " | ";
