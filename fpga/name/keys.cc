@@ -11,22 +11,12 @@ namespace {
 
 using Text = std::string_view;
 
-enum : Kinds {
-  kCable = 1,
-  kSwitched = 2,
-  kShm = 4,
-  kUdp = 8,
-  kRelay = 16,
-  kSim = 32,
-  kPci = 64,
-  kPlain = 128,
-  kDoorbell = 256,
-  kListen = 512,
-  kEmulated = kCable | kSwitched | kShm | kUdp | kRelay,
-  kGuests = kPlain | kDoorbell,
-  kServed = kGuests | kListen,
-  kModels = kEmulated | kServed
-};
+constexpr Kinds kCable = 1, kSwitched = 2, kShm = 4, kUdp = 8, kRelay = 16, kSim = 32, kPci = 64,
+                kPlain = 128, kDoorbell = 256, kListen = 512;
+constexpr Kinds kEmulated = kCable | kSwitched | kShm | kUdp | kRelay;
+constexpr Kinds kGuests = kPlain | kDoorbell;
+constexpr Kinds kServed = kGuests | kListen;
+constexpr Kinds kModels = kEmulated | kServed;
 static_assert(std::variant_size_v<Kind> == 10);
 static_assert(std::is_same_v<std::variant_alternative_t<0, Kind>, Cable>);
 static_assert(std::is_same_v<std::variant_alternative_t<6, Kind>, Pci>);

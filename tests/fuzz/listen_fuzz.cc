@@ -13,6 +13,7 @@
 #include "base/unix_socket.hpp"
 #include "fpga/cardsim/listen.hpp"
 
+namespace base = rio::base;
 using namespace rio::cardsim;
 
 namespace {

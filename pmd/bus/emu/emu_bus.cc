@@ -279,21 +279,21 @@ Mmio EmuBus::bar() {
   return {impl_->bar.va, impl_->bar.len_bytes};
 }
 
-PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
+PollHook EmuBus::step_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
     return {};
   }
   return {&Impl::step, impl_->card.get()};
 }
 
-PollHook EmuBus::send_hook(uint32_t /*qp*/) {
+PollHook EmuBus::step_to_send_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
     return {};
   }
   return {&Impl::step_to_send, impl_->card.get()};
 }
 
-PollHook EmuBus::receive_hook(uint32_t /*qp*/) {
+PollHook EmuBus::step_to_receive_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
     return {};
   }

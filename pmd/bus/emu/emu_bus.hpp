@@ -16,7 +16,7 @@ class Card;
 namespace rio::pmd {
 
 /// Owns the card, its BAR, and its end of the wire.
-class EmuBus final : public Bus {
+class EmuBus final : public Bus, public Emulation {
  public:
   /// @param memory null: memory of the process's own.
   /// @return -EINVAL (bad config), -EBUSY (wire has two ends already, a card is at the endpoint,
@@ -31,9 +31,10 @@ class EmuBus final : public Bus {
   ~EmuBus() override;
 
   [[nodiscard]] Mmio bar() override;
-  [[nodiscard]] PollHook poll_hook(uint32_t qp) override;
-  [[nodiscard]] PollHook receive_hook(uint32_t qp) override;
-  [[nodiscard]] PollHook send_hook(uint32_t qp) override;
+  [[nodiscard]] Emulation* emulation() override { return this; }
+  [[nodiscard]] PollHook step_hook(uint32_t qp) override;
+  [[nodiscard]] PollHook step_to_receive_hook(uint32_t qp) override;
+  [[nodiscard]] PollHook step_to_send_hook(uint32_t qp) override;
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
   [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override;

@@ -26,7 +26,6 @@ class SimBus final : public Bus {
   SimBus& operator=(const SimBus&) = delete;
 
   [[nodiscard]] Mmio bar() override;
-  [[nodiscard]] PollHook poll_hook(uint32_t /*qp*/) override { return {}; }
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;

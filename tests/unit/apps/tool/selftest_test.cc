@@ -59,12 +59,13 @@ TEST(Selftest, QuirksOrNone) {
 }
 
 /// An emulated card whose driver's bus meddles.
-class MeddlingBus : public pmd::Bus {
+class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
  public:
   explicit MeddlingBus(std::unique_ptr<pmd::EmuBus> bus) : bus_(std::move(bus)) {}
 
   pmd::Mmio bar() override { return bus_->bar(); }
-  pmd::PollHook poll_hook(uint32_t) override { return {&MeddlingBus::step, this}; }
+  pmd::Emulation* emulation() override { return this; }
+  pmd::PollHook step_hook(uint32_t) override { return {&MeddlingBus::step, this}; }
   int dma_alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
     const int rc = bus_->dma_alloc(len_bytes, align_bytes, out);
     if (rc == 0 && pages_ == nullptr) {  // the bench allocates first
