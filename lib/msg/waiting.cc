@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "base/no_cancel.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
@@ -21,23 +22,13 @@ constexpr uint32_t kBusyMs = 2;      // something waits that no ring tells about
 constexpr uint32_t kSilentMs = 20;   // a peer has not answered
 constexpr uint32_t kLooksMax = 64;
 
-/// Closed with its thread.
-struct WakeFd {
-  ~WakeFd() {
-    if (fd >= 0) {
-      ::close(fd);
-    }
-  }
-  int fd = -1;
-};
-
-/// @return a descriptor of this thread's own; -errno.
+/// @return a descriptor of this thread's own, which is closed with its thread; -errno.
 int wake_fd() {
-  static thread_local WakeFd own;
-  if (own.fd < 0) {
-    own.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  static thread_local base::Fd own;
+  if (!own.valid()) {
+    own = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   }
-  return own.fd >= 0 ? own.fd : -errno;
+  return own.valid() ? own.get() : -errno;
 }
 
 void add(uint64_t* sum, const pmd::QueueStats& stats) {

@@ -24,8 +24,8 @@ constexpr uint32_t kSleepMs = 1000;
 
 int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
   std::unique_ptr<Attendant> made(new Attendant(domain));
-  made->stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (made->stop_fd_ < 0) {
+  made->stop_fd_ = base::Fd(eventfd(0, EFD_CLOEXEC));
+  if (!made->stop_fd_.valid()) {
     const int rc = -errno;
     base::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
     return rc;
@@ -47,15 +47,12 @@ Attendant::~Attendant() {
   } else if (thread_.joinable()) {
     thread_.request_stop();
     const uint64_t one = 1;
-    static_cast<void>(!::write(stop_fd_, &one, sizeof(one)));
+    static_cast<void>(!::write(stop_fd_.get(), &one, sizeof(one)));
     {
       const msg::Guard guard(domain_.port());
       msg::wake_all(domain_.port());
     }
     thread_.join();
-  }
-  if (stop_fd_ >= 0) {
-    ::close(stop_fd_);
   }
 }
 
@@ -76,7 +73,7 @@ void Attendant::run(const std::stop_token& stop) {
 
 /// Sleep until the time is over, or the thread is to end.
 void Attendant::rest(int ms) const {
-  pollfd fd = {stop_fd_, POLLIN, 0};
+  pollfd fd = {stop_fd_.get(), POLLIN, 0};
   static_cast<void>(::poll(&fd, 1, ms));
 }
 

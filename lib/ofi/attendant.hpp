@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+#include "base/fd.hpp"
+
 namespace rio::ofi {
 
 class Domain;
@@ -31,7 +33,7 @@ class Attendant {
 
   Domain& domain_;
   int owner_ = getpid();
-  int stop_fd_ = -1;
+  base::Fd stop_fd_;
   std::jthread thread_;
 };
 

@@ -14,10 +14,10 @@ namespace {
 
 constexpr uint32_t kLookMs = 1;  // where a card has no interrupts
 
-[[nodiscard]] int add_to(int set, int fd) {
+[[nodiscard]] int add_to(const base::Fd& set, int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
-  return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+  return epoll_ctl(set.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
 void drain(int fd) {
@@ -33,11 +33,6 @@ Wait::~Wait() {
     const msg::Guard guard(domain_.port());
     sleeper_.wake();
   }
-  for (const int fd : {set_, timer_, event_}) {
-    if (fd >= 0) {
-      ::close(fd);
-    }
-  }
 }
 
 int Wait::open(fi_wait_obj kind) {
@@ -47,15 +42,15 @@ int Wait::open(fi_wait_obj kind) {
   if (kind != FI_WAIT_FD) {
     return -FI_ENOSYS;
   }
-  event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  set_ = epoll_create1(EPOLL_CLOEXEC);
-  if (event_ < 0 || timer_ < 0 || set_ < 0) {
+  event_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  timer_ = base::Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  set_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!event_.valid() || !timer_.valid() || !set_.valid()) {
     return -errno;
   }
-  sleeper_.use(event_);
-  int rc = add_to(set_, event_);
-  rc = rc == 0 ? add_to(set_, timer_) : rc;
+  sleeper_.use(event_.get());
+  int rc = add_to(set_, event_.get());
+  rc = rc == 0 ? add_to(set_, timer_.get()) : rc;
   return rc == 0 && domain_.port().config().sleeps
              ? add_to(set_, domain_.port().endpoint().irq_fd())
              : rc;
@@ -65,10 +60,10 @@ int Wait::control(int command, void* out) const {
   if (command != FI_GETWAIT || out == nullptr) {
     return -FI_EINVAL;
   }
-  if (set_ < 0) {
+  if (!set_.valid()) {
     return -FI_ENOSYS;
   }
-  *static_cast<int*>(out) = set_;
+  *static_cast<int*>(out) = set_.get();
   return 0;
 }
 
@@ -76,7 +71,7 @@ void Wait::wake() {
   if (armed_) {
     const base::NoCancel no_cancel;
     const uint64_t one = 1;
-    static_cast<void>(!::write(event_, &one, sizeof(one)));
+    static_cast<void>(!::write(event_.get(), &one, sizeof(one)));
   }
   msg::wake_all(domain_.port());
 }
@@ -93,8 +88,8 @@ void Wait::settle() {
     --waiting_;
     sleeper_.wake();
   }
-  drain(event_);
-  drain(timer_);
+  drain(event_.get());
+  drain(timer_.get());
 }
 
 int Wait::start() {
@@ -107,7 +102,7 @@ int Wait::start() {
   itimerspec when{};
   when.it_value.tv_sec = ms / 1000;
   when.it_value.tv_nsec = ms == 0 ? 1 : int64_t{ms % 1000} * 1'000'000;
-  if (timerfd_settime(timer_, 0, &when, nullptr) != 0) {
+  if (timerfd_settime(timer_.get(), 0, &when, nullptr) != 0) {
     return -errno;
   }
   armed_ = true;

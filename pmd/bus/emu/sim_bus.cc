@@ -67,12 +67,12 @@ SimBus::~SimBus() {
   }
 }
 
-int SimBus::open(const SimConfig& config, std::unique_ptr<SimBus>* out) {
+int SimBus::open(const name::Sim& card, std::unique_ptr<SimBus>* out) {
   std::unique_ptr<SimClient> client;
-  if (const int rc = SimClient::open(config.socket, config.wait_ms, &client); rc != 0) {
+  if (const int rc = SimClient::open(card.socket, card.wait_ms, &client); rc != 0) {
     return rc;
   }
-  out->reset(new SimBus("sim:" + config.socket, std::move(client)));
+  out->reset(new SimBus("sim:" + card.socket, std::move(client)));
   return 0;
 }
 

@@ -50,7 +50,7 @@ int region_of(Kernel& kernel, int device, uint32_t index, vfio_region_info* out)
 
 /// Where the card's BARs are, by sysfs.
 int bars_of(const PciPaths& paths, Kernel& kernel, const PciCard& card, BarRegisters* out) {
-  const Fd config(
+  const KernelFd config(
       kernel, kernel.open(paths.sysfs + "/bus/pci/devices/" + card.address + "/config", O_RDONLY));
   if (config.get() < 0) {
     return config.get();
@@ -71,7 +71,7 @@ bool is_device(Kernel& kernel, int device, const BarRegisters& wanted) {
 }
 
 /// A copy of the file by which any program has the device open, empty if none has.
-Fd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& wanted) {
+KernelFd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& wanted) {
   for (const int pid : numbers_in(paths.proc)) {
     const std::string folder = paths.proc + "/" + std::to_string(pid) + "/fd";
     if (pid == getpid()) {
@@ -83,7 +83,7 @@ Fd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& w
           target.find("[vfio-device]") == std::string::npos) {
         continue;
       }
-      Fd copy(kernel, kernel.copy_fd(pid, number));
+      KernelFd copy(kernel, kernel.copy_fd(pid, number));
       if (copy.get() >= 0 && is_device(kernel, copy.get(), wanted)) {
         return copy;
       }
@@ -100,7 +100,7 @@ int borrow_bar(const PciPaths& paths, Kernel& kernel, const PciCard& card, size_
   if (const int rc = bars_of(paths, kernel, card, &bars); rc != 0) {
     return rc;
   }
-  const Fd device = device_of_others(paths, kernel, bars);
+  const KernelFd device = device_of_others(paths, kernel, bars);
   if (device.get() < 0) {
     return -ENOENT;
   }

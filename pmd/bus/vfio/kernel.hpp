@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace rio::pmd::vfio {
 
@@ -53,29 +54,24 @@ class Kernel {
 /// The kernel that runs us.
 [[nodiscard]] Kernel& real_kernel();
 
-/// Closes a file descriptor of a Kernel when destroyed.
-class Fd {
+/// A file descriptor of a Kernel, which closes it when the object is destroyed. base::Fd is one of
+/// the process.
+class KernelFd {
  public:
-  Fd() = default;
-  Fd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
-  Fd(Fd&& other) noexcept : kernel_(other.kernel_), fd_(other.fd_) { other.fd_ = -1; }
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) {
-      reset();
-      kernel_ = other.kernel_;
-      fd_ = other.fd_;
-      other.fd_ = -1;
-    }
+  KernelFd() = default;
+  KernelFd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
+  KernelFd(KernelFd&& other) noexcept : kernel_(other.kernel_), fd_(std::exchange(other.fd_, -1)) {}
+  KernelFd& operator=(KernelFd&& other) noexcept {
+    std::swap(kernel_, other.kernel_);
+    std::swap(fd_, other.fd_);
     return *this;
   }
-  ~Fd() { reset(); }
-
-  void reset() {
+  ~KernelFd() {
     if (fd_ >= 0) {
       kernel_->close(fd_);
-      fd_ = -1;
     }
   }
+
   /// @return -1 on an empty object.
   [[nodiscard]] int get() const { return fd_; }
 

@@ -112,7 +112,7 @@ int VfioBackend::enable_vectors() {
     return -ENOTSUP;
   }
   const uint32_t count = std::min(info.count, kVectorsMax);
-  std::vector<Fd> fds;
+  std::vector<KernelFd> fds;
   for (uint32_t i = 0; i < count; ++i) {
     const int fd = kernel_.eventfd();
     if (fd < 0) {
