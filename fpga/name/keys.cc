@@ -23,12 +23,10 @@ static_assert(std::is_same_v<std::variant_alternative_t<6, Kind>, Pci>);
 static_assert(std::is_same_v<std::variant_alternative_t<9, Kind>, Listen>);
 
 /// 1 to `longest` letters, digits, and the characters of `also`.
-[[nodiscard]] bool is_name(Text text, size_t longest, Text also) {
-  constexpr Text kLettersAndDigits =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-  return !text.empty() && text.size() <= longest && std::ranges::all_of(text, [=](char c) {
-    return kLettersAndDigits.find(c) != Text::npos || also.find(c) != Text::npos;
-  });
+[[nodiscard]] bool is_name(Text text, size_t longest, const char* also) {
+  const std::string allowed =
+      std::string("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") + also;
+  return !text.empty() && text.size() <= longest && text.find_first_not_of(allowed) == Text::npos;
 }
 [[nodiscard]] bool is_wire_name(Text text) {
   return is_name(text, 63, "_.-");
