@@ -24,6 +24,9 @@ class Direct {
 
   [[nodiscard]] uint32_t enter(Pair& pair, Ring& ring, uint32_t count);
   [[nodiscard]] uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const;
+  /// @tparam several messages of several segments; else of one. @return how many there were in a
+  /// row.
+  template <bool several>
   [[nodiscard]] uint32_t carry_run(const Sides& sides, uint32_t count) const;
 
   Core& core_;

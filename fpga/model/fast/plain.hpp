@@ -20,14 +20,14 @@ inline constexpr uint32_t kControl = Control::ssize.put(14);
 inline constexpr uint64_t kMboxMask = Control::mbox.mask();
 inline constexpr uint64_t kInlineMask = Control::inline_.mask();
 
-/// A descriptor as the host wrote it: a load of two words at once would wait for its stores.
+/// A descriptor, word by word as the host wrote it: a load of two at once would wait for its
+/// stores.
 struct Message {
   uint64_t word;           ///< control word and destID
   uint64_t cookie_length;  ///< length in the upper half
   uint64_t addr;
   const uint8_t* bytes;  ///< its payload; of a message that is not plain it points nowhere
 
-  [[nodiscard]] uint32_t cookie() const { return static_cast<uint32_t>(cookie_length); }
   [[nodiscard]] uint32_t length() const { return static_cast<uint32_t>(cookie_length >> 32); }
   [[nodiscard]] uint32_t mbox() const {
     return static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
@@ -46,29 +46,36 @@ class Decoder {
         begin_(host.iova),
         begins_(host.len_bytes < kFull ? 0 : host.len_bytes - kFull + 1),
         len_bytes_(host.len_bytes),
-        va_minus_iova_(reinterpret_cast<uintptr_t>(host.va) - host.iova),
-        unaligned_((1ull << addr_log2) - 1) {}
+        va_(reinterpret_cast<uintptr_t>(host.va)),
+        unaligned_(pinned((1ull << addr_log2) - 1)) {}
 
-  /// Hot. @tparam kMost bytes: kFull, or kMessageBytesMax for messages of several segments as well.
-  /// @return false: it is not plain, or the window does not hold all of it.
-  template <uint32_t kMost>
+  /// Hot. A message of one segment, by address or inline.
+  /// @return false: it is not plain, or the window does not hold it.
   [[nodiscard]] [[gnu::always_inline]] bool decode(const uint8_t* desc, Message* out) const {
-    out->word = pinned(load64(desc));
+    if (decode_by_address<kFull>(desc, out)) [[likely]] {
+      return true;
+    }
+    out->bytes = desc + 16;
+    return (out->word & ~kMboxMask) == (word_ | kInlineMask) &&
+           out->length() - 1 < regs::kInlineBytes;
+  }
+  /// Hot. A message by address. @tparam kMost bytes. Of one that is longer than a segment, holds()
+  /// is to be asked. @return false: it is another, or the window does not hold its first segment.
+  template <uint32_t kMost>
+  [[nodiscard]] [[gnu::always_inline]] bool decode_by_address(const uint8_t* desc,
+                                                              Message* out) const {
+    out->word = load64(desc);
     out->cookie_length = load64(desc + 8);
     out->addr = load64(desc + 16);
-    const uint32_t length = out->length();
-    if ((out->word & ~(kMboxMask | kInlineMask)) != word_) [[unlikely]] {
-      return false;
-    }
-    if ((out->word & kInlineMask) != 0) [[unlikely]] {
-      out->bytes = desc + 16;
-      return length - 1 < regs::kInlineBytes;
-    }
-    // As a number: of a message that is not good the sum points nowhere.
-    out->bytes = reinterpret_cast<const uint8_t*>(va_minus_iova_ + out->addr);
     const uint64_t offset = out->addr - begin_;
-    return length - 1 < kMost && (out->addr & unaligned_) == 0 && offset < begins_ &&
-           (kMost == kFull || length <= kFull || offset + length <= len_bytes_);
+    // As a number: of a message that is not good the sum points nowhere.
+    out->bytes = reinterpret_cast<const uint8_t*>(va_ + offset);
+    return (out->word & ~kMboxMask) == word_ && out->length() - 1 < kMost &&
+           (out->addr & unaligned_) == 0 && offset < begins_;
+  }
+  /// Whether the window holds all of a message that is longer than a segment.
+  [[nodiscard]] bool holds(const Message& message) const {
+    return message.addr - begin_ + message.length() <= len_bytes_;
   }
 
  private:
@@ -76,7 +83,7 @@ class Decoder {
   uint64_t begin_ = 0;      // bus address where payload may begin, and for how long: what is of one
   uint64_t begins_ = 0;     // segment may be read in full
   uint64_t len_bytes_ = 0;  // of the window
-  uintptr_t va_minus_iova_ = 0;
+  uintptr_t va_ = 0;        // of it
   uint64_t unaligned_ = 0;  // bits that are 0 in an address
 };
 
@@ -115,7 +122,8 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
 /// Write a completion of the transmit ring. @param last_word time and status.
 [[gnu::always_inline]] inline void complete_tx(uint8_t* cpl, uint32_t cookie, uint32_t index,
                                                uint64_t last_word) {
-  store64(cpl, cookie | static_cast<uint64_t>(index) << 32);
+  store32(cpl, cookie);
+  store32(cpl + 4, index);
   // release: the completion before its last word; pairs with dma_load_last_word.
   base::tsan_release(cpl + 12);
   __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);

@@ -36,7 +36,7 @@ uint32_t TxExpress::send(Pair& pair, Ring& ring, uint32_t count) {
   uint32_t index = first;
   for (const uint32_t end = first + count; index != end; ++index) {
     plain::Message message;
-    if (!decoder.decode<plain::kFull>(desc, &message)) [[unlikely]] {
+    if (!decoder.decode(desc, &message)) [[unlikely]] {
       break;
     }
     const uint32_t mbox = message.mbox();

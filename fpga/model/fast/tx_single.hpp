@@ -74,7 +74,7 @@ inline TxSingle::Kick TxSingle::single() {
   const uint32_t index = ring.head;
   const uint8_t* const desc = ring.entry(index, 5);
   plain::Message message;
-  if (!lane_.decoder.decode<plain::kFull>(desc, &message)) [[unlikely]] {
+  if (!lane_.decoder.decode(desc, &message)) [[unlikely]] {
     return Kick::kNot;
   }
   const uint32_t length = message.length();

@@ -15,15 +15,6 @@ TxEngine::TxEngine(Core& core, DoorbellEngine& doorbells)
       doorbells_(doorbells),
       letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
 
-uint32_t TxEngine::fetchable(Pair& pair) {
-  const uint32_t count = core_.look_at_tail(pair, kTxRing);
-  if (count != 0 && !core_.link_up) [[unlikely]] {
-    flush_posted(pair, Status::kLinkDown);
-    return 0;
-  }
-  return count;
-}
-
 void TxEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
   uint32_t count = fetchable(pair);

@@ -51,7 +51,14 @@ class TxEngine {
 
   // What the short ways of fast/ use.
   /// Look at the tail of the transmit ring. @return entries that may be fetched now.
-  [[nodiscard]] uint32_t fetchable(Pair& pair);
+  [[nodiscard]] uint32_t fetchable(Pair& pair) {
+    const uint32_t count = core_.look_at_tail(pair, kTxRing);
+    if (count != 0 && !core_.link_up) [[unlikely]] {
+      flush_posted(pair, regs::Status::kLinkDown);
+      return 0;
+    }
+    return count;
+  }
   /// Fetch the head of the ring and begin to send it. @return false: it waits.
   [[nodiscard]] bool launch(Pair& pair, Ring& ring);
   /// A letter for a message to this mailbox. @param several it has several segments.
