@@ -1,16 +1,18 @@
 #!/usr/bin/python3
-"""Prints the tests of scripts/test --fast in a build folder, one a line, as scripts/fast.tests chooses them.
+"""Prints the tests that a list chooses, one a line: of the suite unit, and for foreign of the short ones of soak.
 
-    fast_tests.py [--targets] BUILD_FOLDER
+    fast_tests.py [--list NAME] [--targets] BUILD_FOLDER
 
---targets   what ninja has to build for them, instead
+--list NAME   scripts/NAME.tests: fast (the default; scripts/test --fast) or foreign (scripts/soak --ci)
+--targets     what ninja has to build for them, instead
 """
 import argparse
 import fnmatch
 import json
 import os
 
-LIST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fast.tests")
+SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LIST = os.path.join(SCRIPTS, "fast.tests")
 
 
 def rules(text):
@@ -22,7 +24,7 @@ def rules(text):
             continue
         sign, _, pattern = line.partition(" ")
         if sign not in ("+", "-") or not pattern.strip():
-            raise ValueError(f"scripts/fast.tests:{number}: want '+ PATTERN' or '- PATTERN', not '{line}'")
+            raise ValueError(f"line {number} of the list: want '+ PATTERN' or '- PATTERN', not '{line}'")
         found.append((sign == "+", pattern.strip()))
     return found
 
@@ -38,6 +40,7 @@ def is_fast(name, chosen):
 def main():
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)
     parser.add_argument("--targets", action="store_true")
+    parser.add_argument("--list", default="fast")
     parser.add_argument("build")
     args = parser.parse_args()
     build = os.path.realpath(args.build)
@@ -45,10 +48,14 @@ def main():
     for kind in ("targets", "tests"):
         with open(os.path.join(build, "meson-info", f"intro-{kind}.json"), encoding="utf-8") as file:
             info[kind] = json.load(file)
-    with open(LIST, encoding="utf-8") as file:
+    with open(os.path.join(SCRIPTS, f"{args.list}.tests"), encoding="utf-8") as file:
         chosen = rules(file.read())
-    tests = [test for test in info["tests"]
-             if "unit" in {suite.split(":")[-1] for suite in test["suite"]} and is_fast(test["name"], chosen)]
+    suites = {"unit", "soak"} if args.list == "foreign" else {"unit"}
+    tests = []
+    for test in info["tests"]:
+        own = {suite.split(":")[-1] for suite in test["suite"]}
+        if own & suites and "long" not in own and is_fast(test["name"], chosen):
+            tests.append(test)
     if not args.targets:
         print("\n".join(test["name"] for test in tests))
         return

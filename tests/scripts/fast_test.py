@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/fast.tests chooses tests by the last line that matches, and leaves in what no line names."""
+"""The lists scripts/*.tests choose tests by the last line that matches, and leave in what no line names."""
 import os
 import sys
 import unittest
@@ -26,6 +26,10 @@ class Fast(unittest.TestCase):
             chosen = fast_tests.rules(file.read())
         self.assertTrue(fast_tests.is_fast("pmd_dev", chosen))
         self.assertFalse(fast_tests.is_fast("lib/msg/proof-grant", chosen))
+        with open(os.path.join(fast_tests.SCRIPTS, "foreign.tests"), encoding="utf-8") as file:
+            chosen = fast_tests.rules(file.read())
+        for name in ("lib/msg/hostile", "relay", "lib/ofi/threads", "a new test"):
+            self.assertTrue(fast_tests.is_fast(name, chosen), name)
 
 
 if __name__ == "__main__":
