@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clock.hpp"
 #include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
-#include "fpga/wire/udp/now.hpp"
 
 namespace rio::wire::udp {
 namespace {
@@ -93,7 +93,7 @@ int Keeper::timeout_ms(bool watch) const {
     return 1;
   }
   const uint64_t due = due_ns_.load(std::memory_order_relaxed);
-  const uint64_t now = monotonic_ns();
+  const uint64_t now = base::now_ns();
   if (due <= now) {
     return 1;
   }
