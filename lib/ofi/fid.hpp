@@ -12,11 +12,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <new>
 #include <type_traits>
 #include <utility>
 
-#include "base/log.hpp"
+#include "base/guard.hpp"
 #include "base/no_cancel.hpp"
 
 namespace rio::ofi {
@@ -68,16 +67,11 @@ class Use {
 /// it.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) noexcept {
-  const base::NoCancel no_cancel;
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    base::log_error("rio: out of memory");
-    return -FI_ENOMEM;
-  } catch (...) {
-    base::log_error("rio: unexpected exception in the provider; please report it");
-    return -FI_EOTHER;
-  }
+  static_assert(FI_ENOMEM == ENOMEM);
+  static constexpr base::Boundary kProvider = {
+      "rio: out of memory", "rio: unexpected exception in the provider; please report it",
+      -FI_EOTHER};
+  return base::guard(kProvider, function);
 }
 
 // For what an object does not do.

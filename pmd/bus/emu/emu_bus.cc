@@ -10,9 +10,9 @@
 
 #include "base/fork.hpp"
 #include "base/log.hpp"
-#include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/model/card.hpp"
 #include "fpga/name/model_config.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
@@ -56,9 +56,7 @@ class EventFds final : public model::IrqSink {
     }
     const int fd = vector < kVectors ? fds_[vector].load() : -1;
     if (fd >= 0) {
-      const base::NoCancel no_cancel;
-      const uint64_t one = 1;
-      static_cast<void>(!write(fd, &one, sizeof(one)));  // full: it is readable anyway
+      base::wake(fd);
     }
   }
 

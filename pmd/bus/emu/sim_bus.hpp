@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/fd.hpp"
+#include "base/mapping.hpp"
 #include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
 
@@ -37,12 +38,11 @@ class SimBus final : public Bus {
  private:
   /// Memory of dma_alloc().
   struct Area {
-    uint64_t iova;
-    void* mapped;
-    size_t mapped_bytes;
+    uint64_t iova = 0;
+    base::Mapping memory;
     base::Fd fd;  // kept open: a forked child maps its copy from it
   };
-  static void unmap(void* va, const Area& area);
+  static void unmap(Area& area);
 
   SimBus(std::string name, std::unique_ptr<SimClient> client);
 
