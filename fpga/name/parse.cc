@@ -281,14 +281,18 @@ std::string wire_of(std::string_view args) {
 
 std::string cardsim_help() {
   constexpr size_t kColumn = 10;
+  constexpr size_t kWidth = 86;  // rio-cardsim prints it behind a margin
   const Kinds made = kinds_at(Place::kCardsim);
   std::string help = "KIND:KEY=VALUE,...\n";
   for (const Key& key : keys()) {
     if ((key.kinds & made) != 0) {
-      help.append("  ").append(key.key).append("=");
-      help.append(kColumn - key.key.size(), ' ').append(key.allowed);
-      help.append(key.fallback == nullptr ? "" : " (" + std::string(key.fallback) + ")");
-      help.append("; ").append(list_kinds(key.kinds & made)).append("\n");
+      std::string line = "  " + std::string(key.key) + "=";
+      line.append(kColumn - key.key.size(), ' ').append(key.allowed);
+      line.append(key.fallback == nullptr ? "" : " (" + std::string(key.fallback) + ")");
+      const std::string made_by = list_kinds(key.kinds & made);
+      const bool fits = line.size() + 2 + made_by.size() <= kWidth;
+      line.append(fits ? "; " : ";\n" + std::string(kColumn + 3, ' '));
+      help.append(line).append(made_by).append("\n");
     }
   }
   return help;
