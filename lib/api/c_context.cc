@@ -5,7 +5,6 @@
 
 using rio::api::is_memory;
 using rio::api::no_throw;
-using rio::base::log_error;
 using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::Guard;

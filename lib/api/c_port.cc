@@ -4,7 +4,6 @@
 #include <algorithm>
 
 using rio::api::no_throw;
-using rio::base::log_error;
 using rio::msg::Guard;
 using rio::msg::Port;
 using rio::msg::PortConfig;

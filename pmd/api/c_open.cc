@@ -8,8 +8,6 @@
 namespace rio::pmd::api {
 namespace {
 
-using base::log_error;
-
 constexpr uint32_t kOptionsMin = sizeof(uint32_t);
 
 /// The caller's options, with defaults for members that its version of the struct does not have.

@@ -16,8 +16,6 @@
 namespace rio {
 namespace {
 
-using base::log_error;
-
 constexpr size_t kPageBytes = 4096;
 
 /// A destID for each queue pair, in a row.

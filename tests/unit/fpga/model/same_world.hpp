@@ -79,7 +79,8 @@ struct RxResult {
   uint32_t cookie;
   regs::Status status;
   std::string bytes;
-  auto operator<=>(const RxResult&) const = default;
+  auto operator<=>(const RxResult&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 errs
 };
 inline std::ostream& operator<<(std::ostream& out, const RxResult& result) {
   return out << "ring " << result.ring << " source " << result.source << " mailbox " << result.mbox
@@ -93,7 +94,8 @@ struct BellResult {
   uint32_t source;
   uint32_t dest_id;
   uint32_t info;
-  auto operator<=>(const BellResult&) const = default;
+  auto operator<=>(const BellResult&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 errs
 };
 inline std::ostream& operator<<(std::ostream& out, const BellResult& result) {
   return out << "doorbell " << result.info << " of " << result.source;
