@@ -8,7 +8,7 @@
 
 namespace rio::ofi {
 
-// FNV-1a, folded.
+// FNV-1a, folded to 16 bits.
 uint16_t fabric_mark(const std::string& fabric) {
   uint32_t mark = 2166136261u;
   for (const char c : fabric) {
