@@ -1,5 +1,5 @@
 // Virtual devices net_rio0, net_rio1…: Ethernet on an emulated card, or on any card that another
-// device has.
+// device has opened.
 
 #include <bus_vdev_driver.h>
 #include <ethdev_vdev.h>
@@ -19,7 +19,7 @@
 namespace rio::pmd {
 namespace {
 
-/// "0x100:0x200-0x20f". @return false: none of that.
+/// Parses "0x100:0x200-0x20f". @return false: malformed.
 bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
   for (bool more = true; more;) {
     const size_t end = std::min(text.find(':'), text.size());
@@ -44,7 +44,7 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
 int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) {
   std::string text;
   if (!take_arg(args, "peers", &text)) {
-    constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
+    constexpr uint32_t kStep = 0x100;  // the distance of default_dest_id()'s values
     for (uint32_t i = 1; i <= 16; ++i) {
       out->push_back(i * kStep);
     }
@@ -60,7 +60,8 @@ int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) 
   return 0;
 }
 
-/// A number. @param value has the default. @return -EINVAL; the log says what is allowed.
+/// Reads a number. @param value holds the default. @return -EINVAL; the log says which values are
+/// allowed.
 int read_number_arg(const char* name, std::string* args, const char* key, uint64_t last,
                     uint64_t* value) {
   std::string text;
@@ -72,7 +73,7 @@ int read_number_arg(const char* name, std::string* args, const char* key, uint64
   return -EINVAL;
 }
 
-/// Besides those of open_any_card().
+/// Keys in addition to those of open_any_card().
 constexpr std::string_view kOwnKeys[] = {"peers", "mbox", "storm", "handover"};
 
 int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out) {

@@ -178,14 +178,14 @@ TEST_F(OrderTest, AWaitThatHasEndedWellIsNotCounted) {
   source(1).since_ticks -= kWait;
   EXPECT_EQ(comes(source(2), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 1), Turn::kNow);
-  order_.look_at_the_clock();
+  order_.check_clock();
   EXPECT_FALSE(order_.has_next()) << "it was waited for 1 so long, not for 3";
   source(1).since_ticks -= kWait;
-  order_.look_at_the_clock();
+  order_.check_clock();
   ASSERT_TRUE(order_.has_next());
   take_ready();
   EXPECT_EQ(looked_at_, (Numbers{0, 0, 1, 2, 4}));
-  order_.look_at_the_clock();
+  order_.check_clock();
   EXPECT_FALSE(order_.has_next()) << "the other source has its own clock";
 }
 
@@ -193,10 +193,10 @@ TEST_F(OrderTest, GivenUpByTheClock) {
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 5), Turn::kParked);
-  order_.look_at_the_clock();
+  order_.check_clock();
   EXPECT_FALSE(order_.has_next()) << "it is not over";
   order_.start(16, 0);
-  order_.look_at_the_clock();
+  order_.check_clock();
   ASSERT_TRUE(order_.has_next());
   take_ready();
   EXPECT_EQ(looked_at_, (Numbers{0, 2}));
