@@ -126,18 +126,18 @@ TEST_F(BlockListTest, Owners) {
   EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kHost);
   EXPECT_EQ(blocks_.owner_of(0x4008), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kHost);
-  EXPECT_EQ(blocks_.owner_of(0x6000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x6000), Owner::kNone);
   EXPECT_EQ(blocks_.owner_of(0x20040), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kHost);
   EXPECT_EQ(blocks_.owner_of(0x24040), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0x25000), Owner::kHost);
-  EXPECT_EQ(blocks_.owner_of(0x26000), Owner::kNobody);
-  EXPECT_EQ(blocks_.owner_of(0x30000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x26000), Owner::kNone);
+  EXPECT_EQ(blocks_.owner_of(0x30000), Owner::kNone);
   card_.chain({});
   ASSERT_EQ(discover(), 0);
-  EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kNobody);
-  EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kNobody);
-  EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kNone);
+  EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kNone);
+  EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kNone);
 }
 
 }  // namespace
