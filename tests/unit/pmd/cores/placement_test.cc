@@ -118,12 +118,12 @@ TEST(Placement, BadLists) {
   EXPECT_TRUE(has(parse_fails(*placement, "1,,2"), "a number is missing"));
   EXPECT_TRUE(has(parse_fails(*placement, "-3"), "a number is missing"));
   EXPECT_TRUE(has(parse_fails(*placement, "5-3"), "the range 5-3 falls"));
-  EXPECT_TRUE(has(parse_fails(*placement, "1-2-3"), "\"2-3\" is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "a"), "\"a\" is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "1 "), "\"1 \" is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "0x1"), "is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "99999999999"), "is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "0-99999"), "is no CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "1-2-3"), "\"2-3\" is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "a"), "\"a\" is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "1 "), "\"1 \" is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "0x1"), "is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "99999999999"), "is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "0-99999"), "is not a CPU number"));
 }
 
 TEST(Placement, BadMachines) {
