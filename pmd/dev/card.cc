@@ -146,7 +146,7 @@ int Card::check(const CardConfig& config) const {
       // Answers carry no more than the destID.
       base::log_error(
           "%s: two queue pairs with destID 0x%x; give each its own, and divide the "
-          "received by the receive map",
+          "mailboxes by the receive map",
           card, config.dest_ids[i]);
       return -EINVAL;
     }

@@ -139,7 +139,8 @@ int link_name(Kernel& kernel, const std::string& path, std::string* out) {
   if (const int rc = kernel.readlink(path, &target); rc != 0) {
     return rc;
   }
-  *without a slash, npos + 1 is 0 : the whole target return 0;
+  *out = target.substr(target.rfind('/') + 1);  // without a slash, npos + 1 is 0: the whole target
+  return 0;
 }
 
 }  // namespace rio::pmd::vfio
