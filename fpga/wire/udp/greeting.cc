@@ -10,7 +10,7 @@
 namespace rio::wire::udp {
 namespace {
 
-// Places of the fields.
+// Offsets of the fields.
 constexpr size_t kVersionAt = 2;
 constexpr size_t kToSessionAt = 4;
 constexpr size_t kNonceAt = 8;
@@ -41,7 +41,7 @@ void put_random(uint8_t* at, const Random& value) {
 
 }  // namespace
 
-// FNV-1a.
+// FNV-1a of the name.
 uint64_t fabric_mark(std::string_view name) {
   uint64_t mark = 14695981039346656037u;
   for (const char c : name) {

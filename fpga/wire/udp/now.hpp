@@ -1,5 +1,5 @@
 /// @file
-/// The clock of the wire: it never goes back, and goes on while a process is stopped.
+/// The wire's clock: monotonic, and it goes on while a process is stopped.
 #pragma once
 
 #include <chrono>

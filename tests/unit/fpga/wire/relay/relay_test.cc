@@ -273,7 +273,7 @@ TEST_F(RelayTraffic, RefusesAPortThatIsNotTheDestinations) {
   Announce head = one_.head(2);
   head.dest_port = 30;
   ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 30, 8, 1)));
-  expect_foul("not that process's");
+  expect_foul("a port of another process");
 }
 
 TEST_F(RelayTraffic, RefusesAProcessThatNeverWas) {

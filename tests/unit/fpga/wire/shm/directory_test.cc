@@ -153,7 +153,8 @@ TEST_F(ShmDirectory, ABaseThatTakesNoFolderIsRefusedAtOnce) {
     std::string error;
     EXPECT_LT(join(1, &error), 0);
     EXPECT_NE(error.find(base), std::string::npos) << error;
-    EXPECT_NE(error.find("set RIO_RUNTIME_DIR to a folder of yours"), std::string::npos) << error;
+    EXPECT_NE(error.find("set RIO_RUNTIME_DIR to a folder of your own"), std::string::npos)
+        << error;
     EXPECT_EQ(error.find("again and again"), std::string::npos) << error;
   }
 }
@@ -169,7 +170,8 @@ TEST_F(ShmDirectory, AMissingProcIsReportedAndHarmsNoMember) {
       return kCannot;
     }
     std::string why;
-    return join(1, &why) == -ENOENT && why.find("no /proc here") != std::string::npos ? 0 : 1;
+    return join(1, &why) == -ENOENT && why.find("/proc is not mounted") != std::string::npos ? 0
+                                                                                             : 1;
   }));
   if (rc == kCannot) {
     GTEST_SKIP() << "no mount namespaces here";
