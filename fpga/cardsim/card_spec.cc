@@ -70,7 +70,7 @@ template <typename Number>
   return path(text, out) && text.size() < sizeof(sockaddr_un::sun_path);
 }
 
-/// "[BB:]DD.F", hexadecimal as lspci writes it.
+/// Parses "[BB:]DD.F", hexadecimal as lspci writes it.
 [[nodiscard]] bool pci_function(std::string_view text, uint16_t* out) {
   uint16_t bus = 0;
   if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
@@ -103,11 +103,11 @@ template <typename Number>
   return true;
 }
 
-/// One key. This table is the only place where they are written down.
+/// A key of --card. This table is the only place that lists them.
 struct Key {
   std::string_view key;
-  unsigned kinds;   ///< that may have it
-  unsigned wanted;  ///< kinds that must have it
+  unsigned kinds;   ///< kinds that accept it
+  unsigned wanted;  ///< kinds that require it
   const char* allowed;
   bool (*parse)(std::string_view value, CardSpec* out);
 };
@@ -124,9 +124,9 @@ constexpr Key kKeys[] = {
      [](std::string_view v, CardSpec* s) { return socket_path(v, &s->monitor); }},
     {"devfn", kGuestBits, 0, "[BUS:]DEVICE.FUNCTION of the card in the guest (04.0)",
      [](std::string_view v, CardSpec* s) { return pci_function(v, &s->bdf); }},
-    {"vectors", kDoorbellBit, 0, "1 to 64, the same as in QEMU's vectors= (2)",
+    {"vectors", kDoorbellBit, 0, "1 to 64, equal to QEMU's vectors= (2)",
      [](std::string_view v, CardSpec* s) { return number<uint32_t>(v, 1, 64, &s->vectors); }},
-    {"name", kAllBits, 0, "how messages and the report call the card",
+    {"name", kAllBits, 0, "the card's name in messages and in the report",
      [](std::string_view v, CardSpec* s) { return path(v, &s->name); }},
     {"at", kAllBits, 0, "with --fabric: the endpoint where the card is plugged in",
      [](std::string_view v, CardSpec* s) { return path(v, &s->at); }},
@@ -176,7 +176,7 @@ constexpr Key kKeys[] = {
     }
     return 0;
   }
-  complain("--card %s: no key '%s' for such a card; there are: %s", card.c_str(), name.c_str(),
+  complain("--card %s: no key '%s' for such a card; those allowed: %s", card.c_str(), name.c_str(),
            keys_of(kind).c_str());
   return -EINVAL;
 }

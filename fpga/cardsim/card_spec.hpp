@@ -1,5 +1,5 @@
 /// @file
-/// What a card of rio-cardsim is: "plain:bar=FILE,ram=FILE,qps=2".
+/// The description of a card of rio-cardsim: "plain:bar=FILE,ram=FILE,qps=2".
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rio::cardsim {
 
-/// How a card is reached.
+/// The way to the card's host.
 enum class Kind : uint8_t {
   kPlain,     ///< by a QEMU guest through ivshmem-plain
   kDoorbell,  ///< by a QEMU guest through ivshmem-doorbell, with interrupts
@@ -22,22 +22,22 @@ struct CardSpec {
   std::string name;      ///< for messages and the report; never empty
   std::string bar;       ///< plain: file that becomes the BAR
   std::string ram;       ///< plain, doorbell: the guest's RAM
-  std::string monitor;   ///< plain, doorbell: QEMU's monitor; empty: no IOMMU is walked
+  std::string monitor;   ///< plain, doorbell: QEMU's monitor; empty: the guest has no IOMMU
   std::string socket;    ///< doorbell, listen
-  uint32_t vectors = 2;  ///< doorbell: 1 to 64, as many as QEMU was told
-  uint16_t bdf = 0x20;   ///< plain, doorbell: the guest's name for the card, bus << 8 | devfn
+  uint32_t vectors = 2;  ///< doorbell: 1 to 64, as QEMU was told
+  uint16_t bdf = 0x20;   ///< plain, doorbell: the card's address in the guest, bus << 8 | devfn
   std::string at;        ///< endpoint of the fabric; empty: there is no fabric
   model::Config model;
 };
 
-/// "plain", "doorbell" or "listen".
+/// Name of a kind: "plain", "doorbell" or "listen".
 [[nodiscard]] const char* kind_name(Kind kind);
 
-/// Any thread. @return 0, or -EINVAL: unknown kind or key, one given twice or missing, a value out
-/// of range; stderr names it and what is allowed.
+/// Parse a description. Any thread. @return 0, or -EINVAL: unknown kind or key, one given twice or
+/// missing, or a value out of range; stderr names it and the allowed values.
 [[nodiscard]] int parse_card_spec(std::string_view text, CardSpec* out);
 
-/// What parse_card_spec() takes, for the help: a line for each key.
+/// Help text for parse_card_spec(): a line for each key.
 [[nodiscard]] std::string card_spec_help();
 
 }  // namespace rio::cardsim

@@ -46,7 +46,7 @@ int SharedBar::map(size_t len_bytes) {
 
 int SharedBar::of_file(const std::string& path, size_t len_bytes, SharedBar* out) {
   SharedBar bar;
-  // Not O_TRUNC: what is no regular file is left alone.
+  // Not O_TRUNC, so that anything but a regular file is left alone.
   bar.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
   struct stat info {};
   int rc = bar.fd_ < 0 || fstat(bar.fd_, &info) != 0 ? -errno : 0;

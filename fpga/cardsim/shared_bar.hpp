@@ -1,5 +1,5 @@
 /// @file
-/// Memory of a BAR that another process maps.
+/// The memory of a BAR that another process maps.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ class SharedBar {
   SharedBar(SharedBar&& other) noexcept;
   SharedBar& operator=(SharedBar&& other) noexcept;
 
-  /// A file of `len_bytes` zeros, which is made, or emptied if it is there. Stays when the object
-  /// goes. Tells on stderr what went wrong.
+  /// Make a file of `len_bytes` zeros, or empty an existing one. It stays when the object goes.
+  /// Reports errors on stderr.
   [[nodiscard]] static int of_file(const std::string& path, size_t len_bytes, SharedBar* out);
-  /// Anonymous memory to be sent to another process. It is sealed: it cannot be made smaller.
+  /// Make anonymous memory to be sent to another process, sealed so that it cannot shrink.
   [[nodiscard]] static int anonymous(const char* name, size_t len_bytes, SharedBar* out);
 
   [[nodiscard]] uint8_t* va() const { return va_; }
   [[nodiscard]] size_t len_bytes() const { return len_bytes_; }
-  /// The object's.
+  /// The descriptor, which stays this object's.
   [[nodiscard]] int fd() const { return fd_; }
 
  private:

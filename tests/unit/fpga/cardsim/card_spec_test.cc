@@ -69,7 +69,7 @@ TEST(CardSpec, Wrong) {
       {"plain:ram=r", "bar= is missing"},
       {"plain:bar=b,ram=r,", "no key ''"},
       {"plain:bar=b,ram=r,bar=c", "bar is given twice"},
-      {"plain:bar=b,ram=r,vectors=2", "no key 'vectors' for such a card; there are: bar, ram"},
+      {"plain:bar=b,ram=r,vectors=2", "no key 'vectors' for such a card; those allowed: bar, ram"},
       {"plain:bar=,ram=r", "bar=; write bar="},
       {"plain:bar,ram=r", "bar=; write bar="},
       {"plain:bar=b,ram=r,qps=0", "1 to 31"},
