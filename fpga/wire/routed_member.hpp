@@ -18,7 +18,7 @@ namespace rio::wire {
 /// Steps in which a wire takes the remaining frames of a partner that is gone.
 inline constexpr uint32_t kLastSteps = 1024;
 
-/// A member whose partners come and go. The wire says which partner has come, leaves or is gone;
+/// A member whose partners come and go. The wire reports which partner has come, leaves or is gone;
 /// this class gives the card the way to each destID, tells it of changes, and carries frames from
 /// the card to itself. Used by the thread that steps the card.
 class RoutedMember : public Member {
