@@ -124,7 +124,7 @@ TEST(CardName, Pci) {
 }
 
 // Each wrong name is refused, and the log names the thing and the remedy.
-TEST(CardName, Wrong) {
+TEST(CardName, WrongNamesAreRefused) {
   constexpr struct {
     const char* name;
     const char* named;
@@ -173,14 +173,14 @@ TEST(CardName, Wrong) {
   }
 }
 
-TEST(CardName, SocketPathTooLong) {
+TEST(CardName, ALongSocketPathIsRefused) {
   test::LogLines log;
   CardName name;
   EXPECT_EQ(parse_card_name("sim:" + std::string(108, 'p'), &name), -EINVAL);
   EXPECT_TRUE(log.had("1 to 107 characters")) << log.last();
 }
 
-TEST(CardName, NoSuchPciCard) {
+TEST(CardName, AMissingPciCardIsReported) {
   test::LogLines log;
   std::unique_ptr<pmd::Bus> bus;
   EXPECT_LT(open_bus("ffff:ff:1f.7", &bus), 0);
