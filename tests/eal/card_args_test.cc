@@ -1,4 +1,4 @@
-// Every device argument: what is taken, and what a bad one is told. No EAL process.
+// Every device argument: accepted values, and the errors for bad ones. No EAL process.
 
 #include <gtest/gtest.h>
 
@@ -118,7 +118,7 @@ TEST(CardDevargs, KnowsTheKeysOfTheDevice) {
   EXPECT_NE(refused("card").find("argument 'card' wants a value"), std::string::npos);
   EXPECT_NE(refused("qpx=1").find("take one of card, qp, wire,"), std::string::npos);
   EXPECT_EQ(parse("qp=1", &args), -EINVAL);
-  EXPECT_EQ(logged.find("twice"), std::string::npos) << "nobody's own: " << logged;
+  EXPECT_EQ(logged.find("twice"), std::string::npos) << "it is not a key of the device: " << logged;
 }
 
 struct Bad {

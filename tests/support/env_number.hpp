@@ -12,8 +12,8 @@ namespace rio::test {
 [[nodiscard]] uint64_t env_number(const char* name, uint64_t otherwise);
 
 /// The seed that a random test begins with: always the same one, so that a red run repeats. The
-/// environment's RIO_SEED names another; "random" (scripts/soak) draws one, once a process. Printed
-/// either way.
+/// environment's RIO_SEED names another; "random" (scripts/soak) draws one, once per process.
+/// Printed in any case.
 [[nodiscard]] uint32_t first_seed();
 
 }  // namespace rio::test
