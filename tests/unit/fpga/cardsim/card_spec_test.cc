@@ -7,7 +7,7 @@
 namespace rio::cardsim {
 namespace {
 
-TEST(CardSpec, Plain) {
+TEST(CardSpec, PlainIsParsed) {
   CardSpec spec;
   ASSERT_EQ(parse_card_spec("plain:bar=/dev/shm/bar,ram=/dev/shm/ram", &spec), 0);
   EXPECT_EQ(spec.kind, Kind::kPlain);
@@ -23,7 +23,7 @@ TEST(CardSpec, Plain) {
   EXPECT_STREQ(kind_name(spec.kind), "plain");
 }
 
-TEST(CardSpec, Doorbell) {
+TEST(CardSpec, DoorbellIsParsed) {
   CardSpec spec;
   ASSERT_EQ(parse_card_spec("doorbell:socket=s,ram=r,monitor=m,vectors=64,devfn=1f.7,name=left,"
                             "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7",
@@ -47,15 +47,15 @@ TEST(CardSpec, Doorbell) {
   EXPECT_EQ(spec.bdf, 0xA321);
 }
 
-TEST(CardSpec, Listen) {
+TEST(CardSpec, ListenIsParsed) {
   CardSpec spec;
   ASSERT_EQ(parse_card_spec("listen:socket=" + std::string(107, 'p'), &spec), 0);
   EXPECT_EQ(spec.kind, Kind::kListen);
   EXPECT_EQ(spec.name, std::string(107, 'p'));
 }
 
-// Each wrong one is refused, leaves the output alone, and is named together with what is allowed.
-TEST(CardSpec, Wrong) {
+// Each wrong description is refused, changes no output, and is reported with the allowed values.
+TEST(CardSpec, WrongOnesAreRefused) {
   const std::string long_path(108, 'p');
   const struct {
     std::string spec;

@@ -1,6 +1,6 @@
 /// @file
-/// A member of a fabric between processes, and one that the test moves by hand: an Exchange and
-/// what is written into its half.
+/// A member of a fabric between processes, and one that the test moves by hand: an Exchange, and
+/// direct writes to its half.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Wire : public testing::Test {
         << error;
     return wire;
   }
-  /// Pumps until somebody has come or gone.
+  /// Pumps until a partner has come or gone.
   static model::PartnerChange change(wire::shm::ShmWire& wire) {
     model::PartnerChange found{};
     EXPECT_TRUE(wait_until([&] {
@@ -67,7 +67,7 @@ class Evil {
   }
   wire::shm::Link& link() { return *link_; }
   model::Frame& frame() { return *reinterpret_cast<model::Frame*>(link_->mine.requests()); }
-  /// The victim ended the connection.
+  /// Whether the victim has ended the connection.
   bool is_cut() {
     wire::shm::News news;
     return wait_until([&] { return exchange_->take(&news); }) &&

@@ -13,7 +13,7 @@ int parse(const std::string& json, Topology* out, std::string* error) {
   return parse_topology(json, out, error);
 }
 
-TEST(Topology, IsTakenApart) {
+TEST(Topology, IsParsed) {
   Topology made;
   std::string error;
   ASSERT_EQ(parse(R"({"switches": [{"name": "s", "ports": 4, "routes": {"7": 3}, "tag": 9}],

@@ -57,7 +57,7 @@ class UdpSession : public testing::Test {
   Session b_{agreed(), &right_, 0};
 };
 
-TEST_F(UdpSession, BothLanesGoInOneDatagramAndResponsesAreTakenFirst) {
+TEST_F(UdpSession, BothLanesShareADatagramAndResponsesAreTakenFirst) {
   put(a_, Lane::kRequests, "ping");
   put(a_, Lane::kResponses, "ack");
   std::vector<uint8_t> one = sent(a_);
@@ -74,14 +74,14 @@ TEST_F(UdpSession, BothLanesGoInOneDatagramAndResponsesAreTakenFirst) {
   EXPECT_TRUE(a_.all_there());
 }
 
-TEST_F(UdpSession, WhatDoesNotFitBesideTheOtherLaneFollows) {
+TEST_F(UdpSession, UnitsThatDoNotFitBesideTheOtherLaneFollow) {
   put(a_, Lane::kRequests, std::string(a_.unit_bytes(), 'x'));
   put(a_, Lane::kResponses, "ack");
   EXPECT_EQ(sent(a_).size(), kHeaderBytes + 3);
   EXPECT_EQ(sent(a_).size(), a_.datagram_bytes());
 }
 
-TEST_F(UdpSession, WhatHasNoRoomIsKeptAndOfferedAgain) {
+TEST_F(UdpSession, UnitsWithoutRoomAreKeptAndOfferedAgain) {
   right_.is_open = false;
   put(a_, Lane::kRequests, "1");
   std::vector<uint8_t> one = sent(a_);
@@ -92,7 +92,7 @@ TEST_F(UdpSession, WhatHasNoRoomIsKeptAndOfferedAgain) {
   ASSERT_EQ(answered(b_).size(), kHeaderBytes);
   right_.is_open = true;
   EXPECT_TRUE(b_.offer_again());
-  EXPECT_TRUE(b_.owes_answer(false));  // the peer may wait for the room
+  EXPECT_TRUE(b_.owes_answer(false));  // the peer may be waiting for the room
   EXPECT_EQ(right_.all, "q1");
   EXPECT_FALSE(b_.waits());
 }
@@ -108,7 +108,7 @@ TEST_F(UdpSession, RepeatedUnitsAreTakenOnceAndAnswered) {
   EXPECT_TRUE(b_.owes_answer(false));
 }
 
-TEST_F(UdpSession, WhoTellsOfWhatWasNeverSentBreaksTheRules) {
+TEST_F(UdpSession, AcknowledgingUnsentUnitsBreaksTheRules) {
   Datagram lie;
   lie.heard[0].next = 5;
   std::vector<uint8_t> bytes(kHeaderBytes);
@@ -122,7 +122,7 @@ TEST_F(UdpSession, WhoTellsOfWhatWasNeverSentBreaksTheRules) {
   EXPECT_EQ(a_.take(bytes, 2), -EPROTO);
 }
 
-TEST_F(UdpSession, WhoIsAskedOwesAnAnswerAtOnce) {
+TEST_F(UdpSession, AQuestionIsAnsweredAtOnce) {
   std::vector<uint8_t> question(kHeaderBytes + kTagBytes);
   question.resize(a_.answer(question, true));
   ASSERT_EQ(b_.take(question, 9), 0);
@@ -147,7 +147,7 @@ TEST(UdpSealedSession, DoesNotTakeTheSameDatagramTwice) {
   std::vector<uint8_t> back = question;
   EXPECT_EQ(b.take(question, 1), 0);
   EXPECT_EQ(b.take(again, 1), -EALREADY);
-  EXPECT_EQ(a.take(back, 1), -EACCES);  // one's own, sent back
+  EXPECT_EQ(a.take(back, 1), -EACCES);  // our own datagram, sent back
 }
 
 }  // namespace
