@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/number.hpp"
+#include "fpga/name/parse.hpp"
 #include "lib/skifch/skifch.h"
 
 namespace rio::msgrate {
@@ -102,6 +103,14 @@ bool parse_cpus(const std::string& text, std::array<int, 2>* out) {
   return first != second && is_allowed((*out)[0]) && is_allowed((*out)[1]);
 }
 
+/// Whether two processes can open a card of this name, each one of its own.
+bool is_shared_by_both(const std::string& card) {
+  name::CardName name;
+  std::string ignored;  // opening the card tells it
+  return card.empty() || (name::parse(name::Place::kProgram, card, {}, &name, &ignored) == 0 &&
+                          std::holds_alternative<name::Shm>(name.kind) && !name.has("id"));
+}
+
 /// @return why these options do not go together; empty: they do.
 std::string wrong_sides(const Words& words, Options* out) {
   if (out->role != Role::kBoth && (out->card.empty() || out->peer == 0)) {
@@ -113,8 +122,7 @@ std::string wrong_sides(const Words& words, Options* out) {
   if (out->role == Role::kBoth && out->peer != 0) {
     return "--peer is for --role send and --role recv: a process for each side";
   }
-  const bool is_shared = out->card.empty() || out->card.rfind("shm:", 0) == 0;
-  if (out->role == Role::kBoth && (!is_shared || out->card.find(",id=") != std::string::npos)) {
+  if (out->role == Role::kBoth && !is_shared_by_both(out->card)) {
     return "--role both takes --card shm:NAME, without id=; else start --role recv and send";
   }
   if (!words.cpus.empty() && !parse_cpus(words.cpus, &out->cpus)) {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "apps/testpmd/wire_name.hpp"
+#include "fpga/name/parse.hpp"
 #include "pmd/raw/raw_rio.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 
@@ -18,10 +18,12 @@ namespace {
 
 constexpr const char* kDriver = "raw_rio";
 
+/// The wire of an emulated card; "" for a PCI card.
 std::string wire_of(const rte_device* device) {
   const rte_devargs* args = rte_dev_devargs(device);
-  return wire_name(rte_dev_name(device),
-                   args == nullptr || args->args == nullptr ? "" : args->args);
+  const bool is_emulated = std::string_view(rte_dev_name(device)).starts_with("raw_rio");
+  return is_emulated ? name::wire_of(args == nullptr || args->args == nullptr ? "" : args->args)
+                     : "";
 }
 
 std::string hex(uint32_t number) {

@@ -38,9 +38,10 @@ struct Source {
 /// The card with all that it can do. On PCI it was opened to be looked at only, and if that woke it
 /// up it has one user, who is us; other cards can do all from the beginning.
 int open_whole(const Context& context, const std::string& name, LookedAtCard* looked) {
-  CardName parsed;
-  if (const int rc = parse_card_name(name, &parsed); rc != 0 || parsed.pci_address.empty()) {
-    return rc;
+  if (name::CardName parsed; parse_card_name(name, &parsed) != 0) {
+    return -EINVAL;
+  } else if (!std::holds_alternative<name::Pci>(parsed.kind)) {
+    return 0;
   }
   looked->card.reset();  // before its bus
   looked->bus.reset();

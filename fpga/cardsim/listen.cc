@@ -28,8 +28,8 @@ constexpr uint32_t kRequestsPerServe =
 
 }  // namespace
 
-Listen::Listen(const CardSpec& spec)
-    : path_(spec.socket), name_(spec.name), queue_pairs_(spec.model.queue_pairs) {}
+Listen::Listen(const name::Listen& listen, const CardSpec& spec)
+    : path_(listen.socket), name_(spec.name), queue_pairs_(spec.model.queue_pairs) {}
 
 Listen::~Listen() {
   if (listener_.valid()) {
@@ -207,12 +207,12 @@ AttachmentCounts Listen::counts() const {
   return counts;
 }
 
-int attach_listen(const CardSpec& spec, std::unique_ptr<Attachment>* out) {
-  auto listen = std::make_unique<Listen>(spec);
-  if (const int rc = listen->open(); rc != 0) {
+int attach_by(const name::Listen& listen, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
+  auto attachment = std::make_unique<Listen>(listen, spec);
+  if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
-  *out = std::move(listen);
+  *out = std::move(attachment);
   return 0;
 }
 

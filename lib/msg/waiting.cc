@@ -1,7 +1,6 @@
 #include "lib/msg/waiting.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 
 #include "base/fd.hpp"
 #include "base/no_cancel.hpp"
+#include "base/wake_fd.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
@@ -26,7 +26,7 @@ constexpr uint32_t kLooksMax = 64;
 int wake_fd() {
   static thread_local base::Fd own;
   if (!own.valid()) {
-    own = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    own = base::make_wake_fd();
   }
   return own.valid() ? own.get() : -errno;
 }
@@ -49,10 +49,8 @@ void Port::leave() {
 }
 
 void Port::wake_sleepers() {
-  const base::NoCancel no_cancel;
   for (const int fd : sleepers_) {
-    const uint64_t one = 1;
-    static_cast<void>(!::write(fd, &one, sizeof(one)));
+    base::wake(fd);
   }
   sleepers_.clear();
 }
@@ -128,8 +126,7 @@ int Sleeper::enlist() {
   if (own_fd_ < 0) {
     return own_fd_;
   }
-  uint64_t old = 0;
-  static_cast<void>(!::read(own_fd_, &old, sizeof(old)));
+  base::clear_wake_fd(own_fd_);
   std::erase(port_.sleepers_, own_fd_);
   const uint64_t now = port_.activity();
   if (now != port_.seen_) {

@@ -1,7 +1,6 @@
 #include "lib/ofi/attendant.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
+#include "base/wake_fd.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
 
@@ -24,7 +24,7 @@ constexpr uint32_t kSleepMs = 1000;
 
 int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
   std::unique_ptr<Attendant> made(new Attendant(domain));
-  made->stop_fd_ = base::Fd(eventfd(0, EFD_CLOEXEC));
+  made->stop_fd_ = base::make_wake_fd();
   if (!made->stop_fd_.valid()) {
     const int rc = -errno;
     base::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
@@ -46,8 +46,7 @@ Attendant::~Attendant() {
     thread_.detach();  // the process has forked since: the thread is the parent's
   } else if (thread_.joinable()) {
     thread_.request_stop();
-    const uint64_t one = 1;
-    static_cast<void>(!::write(stop_fd_.get(), &one, sizeof(one)));
+    base::wake(stop_fd_.get());
     {
       const msg::Guard guard(domain_.port());
       msg::wake_all(domain_.port());

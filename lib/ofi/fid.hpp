@@ -12,11 +12,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <new>
 #include <type_traits>
 #include <utility>
 
-#include "base/log.hpp"
+#include "base/guard.hpp"
 #include "base/no_cancel.hpp"
 
 namespace rio::ofi {
@@ -69,16 +68,11 @@ class Use {
 /// cancelled inside of it.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) noexcept {
-  const base::NoCancel no_cancel;
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    base::log_error("rio: out of memory");
-    return -FI_ENOMEM;
-  } catch (...) {
-    base::log_error("rio: unexpected exception in the provider; please report it");
-    return -FI_EOTHER;
-  }
+  static_assert(FI_ENOMEM == ENOMEM);
+  static constexpr base::Boundary kProvider = {
+      "rio: out of memory", "rio: unexpected exception in the provider; please report it",
+      -FI_EOTHER};
+  return base::guard(kProvider, function);
 }
 
 // Stand for operations that an object does not support.

@@ -1,13 +1,12 @@
 #include "lib/ofi/wait.hpp"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "base/no_cancel.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -18,12 +17,6 @@ constexpr uint32_t kLookMs = 1;  // period of checks on a card without interrupt
   epoll_event event{};
   event.events = EPOLLIN;
   return epoll_ctl(set.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
-void drain(int fd) {
-  const base::NoCancel no_cancel;
-  uint64_t count = 0;
-  static_cast<void>(!::read(fd, &count, sizeof(count)));
 }
 
 }  // namespace
@@ -42,7 +35,7 @@ int Wait::open(fi_wait_obj kind) {
   if (kind != FI_WAIT_FD) {
     return -FI_ENOSYS;
   }
-  event_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  event_ = base::make_wake_fd();
   timer_ = base::Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   set_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!event_.valid() || !timer_.valid() || !set_.valid()) {
@@ -69,9 +62,7 @@ int Wait::control(int command, void* out) const {
 
 void Wait::wake() {
   if (armed_) {
-    const base::NoCancel no_cancel;
-    const uint64_t one = 1;
-    static_cast<void>(!::write(event_.get(), &one, sizeof(one)));
+    base::wake(event_.get());
   }
   msg::wake_all(domain_.port());
 }
@@ -88,8 +79,8 @@ void Wait::settle() {
     --waiting_;
     sleeper_.wake();
   }
-  drain(event_.get());
-  drain(timer_.get());
+  base::clear_wake_fd(event_.get());
+  base::clear_wake_fd(timer_.get());  // it is read like an eventfd
 }
 
 int Wait::start() {

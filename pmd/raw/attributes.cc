@@ -88,9 +88,10 @@ int get_of_card(RawDevice& device, std::string_view what, uint64_t* value) {
   } else if (what == "heartbeat") {
     *value = device.bus().bar().read32(regs::id::heartbeat());
   } else if (what == "fault_seed") {
-    *value = device.eal_card().args().emu.fault_seed;
+    *value = device.eal_card().args().emu.model.fault_seed;
   } else if (what == "fault_rate_ppm") {
-    *value = static_cast<uint64_t>(std::llround(device.eal_card().args().emu.fault_rate * kPpm));
+    *value =
+        static_cast<uint64_t>(std::llround(device.eal_card().args().emu.model.fault_rate * kPpm));
   } else {
     return -ENOENT;
   }
@@ -151,10 +152,10 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
       }
     }
     if (what == "fault_seed") {
-      return device.eal_card().set_faults(value, device.eal_card().args().emu.fault_rate);
+      return device.eal_card().set_faults(value, device.eal_card().args().emu.model.fault_rate);
     }
     if (what == "fault_rate_ppm") {
-      return device.eal_card().set_faults(device.eal_card().args().emu.fault_seed,
+      return device.eal_card().set_faults(device.eal_card().args().emu.model.fault_seed,
                                           static_cast<double>(value) / kPpm);
     }
     base::log_error(

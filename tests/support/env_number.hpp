@@ -11,9 +11,4 @@ namespace rio::test {
 /// @param otherwise value if the variable is not set.
 [[nodiscard]] uint64_t env_number(const char* name, uint64_t otherwise);
 
-/// The seed that a random test begins with: always the same one, so that a red run repeats. The
-/// environment's RIO_SEED names another; "random" (scripts/soak) draws one, once per process.
-/// Printed in any case.
-[[nodiscard]] uint32_t first_seed();
-
 }  // namespace rio::test

@@ -19,7 +19,7 @@ int Card::create(const Config& config, Ends ends, std::unique_ptr<Card>* out) {
   auto impl = std::make_unique<Impl>(config, std::move(ends));
   impl->core.now_ns = impl->core.clock->now_ns();
   impl->control.power_on();
-  impl->set_link(impl->core.wire->link_up());
+  impl->upkeep.set_link(impl->core.wire->link_up());
   out->reset(new Card(std::move(impl)));
   return 0;
 }
@@ -27,33 +27,56 @@ int Card::create(const Config& config, Ends ends, std::unique_ptr<Card>* out) {
 Card::Card(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Card::~Card() = default;
 
-Core* Card::Impl::enter(bool self) {
-  if (stepper.load(std::memory_order_relaxed) != &thread_tag) {
-    return nullptr;
+void Card::step() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
   }
-  if (!self) {
-    const CardLock::Held held = lock.try_lock(&thread_tag);
-    if (held == nullptr) {
-      return nullptr;
-    }
-    entered = held;
-  }
-  if (gone) {  // meanwhile
-    leave(self);
-    return nullptr;
-  }
-  for (const Inbound& in : core.wire->inbound()) {
-    if (in.requests->peek() != nullptr) {
-      leave(self);
-      return nullptr;
-    }
-  }
-  return &core;
+  card.enter_thread();
+  card.step(true);
+  CardLock::unlock(held);
 }
 
-void Card::Impl::leave(bool self) {
-  if (!self) {
-    CardLock::unlock(entered);
+void Card::step_to_receive() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    return;
+  }
+  if (!card.may_look() || !card.look()) [[unlikely]] {
+    card.step_after_looks();
+  }
+  CardLock::unlock(held);
+}
+
+void Card::step_to_send() noexcept {
+  Impl& card = *impl_;
+  // What is not the short way is called last, so that this function keeps no registers.
+  const CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    card.step_to_send_shared();
+    return;
+  }
+  // Each countdown of a scan looks whether the next steps may be so short.
+  if (!card.may_kick()) [[unlikely]] {
+    card.step_instead(held);
+    return;
+  }
+  const TxSingle::Kick kicked = card.engines.fast_tx.single().kick();
+  if (kicked != TxSingle::Kick::kSent) [[unlikely]] {
+    card.end_kick(kicked, held);
+    return;
+  }
+  --card.kicks;
+  CardLock::unlock(held);
+}
+
+void Card::step_surely(uint32_t times) {
+  const Impl::Hold hold(*impl_);
+  impl_->enter_thread();
+  for (; times > 0; --times) {
+    impl_->step(true);
   }
 }
 
@@ -64,9 +87,8 @@ void Card::with_lock(void (*fn)(void* arg), void* arg) {
 
 void Card::set_link(bool up) {
   const Impl::Hold hold(*impl_);
-  impl_->forced_down = !up;
-  impl_->scan_in = 0;
-  impl_->housekeep_in = 0;
+  impl_->upkeep.force_down(!up);
+  impl_->look_soon();
 }
 
 void Card::lose_state() {
@@ -103,7 +125,7 @@ Activity Card::activity() {
     return {.done = 0, .under_way = true};
   }
   impl_->count_kicks();
-  const Activity now = impl_->activity();
+  const Activity now = impl_->gone ? Activity{} : impl_->upkeep.activity();
   CardLock::unlock(held);
   return now;
 }

@@ -3,27 +3,13 @@
 /// interrupts. Looks at the host-written words now and then and answers in the card-written ones.
 #pragma once
 
-#include "fpga/model/core/core.hpp"
-#include "fpga/model/core/dma_engine.hpp"
-#include "fpga/model/core/maint_engine.hpp"
-#include "fpga/model/core/target_engine.hpp"
-#include "fpga/model/reference/rx_engine.hpp"
-#include "fpga/model/reference/tx_engine.hpp"
+#include "fpga/model/card/engines.hpp"
 
 namespace rio::model {
 
-struct Engines {
-  Transactions& transactions;
-  TxEngine& tx;
-  RxEngine& rx;
-  DmaEngine& dma;
-  TargetEngine& target;
-  MaintEngine& maint;
-};
-
 class Control {
  public:
-  Control(Core& core, Engines engines) : core_(core), engines_(engines) {}
+  Control(Core& core, Engines& engines) : core_(core), engines_(engines) {}
 
   /// Fill the BAR of a new card.
   void power_on();
@@ -59,7 +45,7 @@ class Control {
   void begin_stop(Pair& pair, uint32_t number);
 
   Core& core_;
-  Engines engines_;
+  Engines& engines_;
   uint32_t generation_ = 0;  // of host memory
   bool stopping_ = false;
   bool interrupt_waits_ = false;

@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fpga/model/card.hpp"
 #include "fpga/model/clock.hpp"
 #include "fpga/model/config.hpp"
 #include "fpga/model/core/bar.hpp"
@@ -16,6 +15,7 @@
 #include "fpga/model/core/flow.hpp"
 #include "fpga/model/core/host_port.hpp"
 #include "fpga/model/core/ring.hpp"
+#include "fpga/model/ends.hpp"
 #include "fpga/model/wire.hpp"
 
 namespace rio::model {
@@ -41,7 +41,8 @@ inline constexpr uint8_t kNobody = 0xFF;
 struct Owner {
   uint32_t dest_id = 0;
   uint8_t pair_of_mbox[regs::kMailboxes];
-  /// The same, but kNobody where a dedicated ring may want the message: for rx_express.cc.
+  /// The same, but kNobody where a dedicated ring may want the message: for the short ways of
+  /// fast/.
   uint8_t plain_pair[regs::kMailboxes];
   /// Of each mailbox: those that have the same plain pair, a bit each.
   uint64_t plain_like[regs::kMailboxes];
@@ -155,6 +156,14 @@ struct Core {
     ++ring.cidx;
   }
 
+  /// Count what a message, segment or doorbell was answered.
+  void count_answer(Answer answer) {
+    if (answer == Answer::kRetry) {
+      ++counts.rx_retries;
+    } else if (answer == Answer::kError) {
+      ++counts.rx_errors;
+    }
+  }
   /// To be called when owners or dedicated rings have changed.
   void sort_plain();
   [[nodiscard]] Owner* find_owner(uint32_t dest_id);

@@ -1,20 +1,13 @@
-// Between two cards of one process that one thread steps, a plain message is sent, lands and is
-// answered in one go: nobody could see it fly. Buffers, letters, the receive map and
-// dedicated rings are obeyed; what is not plain, or would be refused, goes through the wire.
+#include "fpga/model/fast/direct.hpp"
+
 #include <algorithm>
 
-#include "base/tsan.hpp"
-#include "fpga/model/copy.hpp"
-#include "fpga/model/reference/tx_engine.hpp"
+#include "fpga/model/fast/plain.hpp"
 
 namespace rio::model {
 namespace {
 
-using Control = regs::tx_desc::Control;
-
-constexpr uint32_t kFull = regs::kSegmentBytesMax;
-constexpr uint32_t kPlain = Control::ssize.put(14);
-constexpr uint64_t kMboxMask = Control::mbox.mask();
+using plain::kFull;
 
 [[nodiscard]] constexpr uint32_t segments_of(uint32_t length_bytes) {
   return (length_bytes + kFull - 1) / kFull;
@@ -31,18 +24,105 @@ constexpr uint64_t kMboxMask = Control::mbox.mask();
 }
 
 /// As it lands segment by segment, the last one in full where the card does so.
-void land_several(uint8_t* land, const uint8_t* from, uint32_t length_bytes, bool full) {
+[[gnu::noinline]] void land_several(uint8_t* land, const uint8_t* from, uint32_t length_bytes,
+                                    bool full) {
   std::memcpy(land, from, length_bytes);
   const uint32_t end = full ? segments_of(length_bytes) * kFull : padded(length_bytes);
   std::memset(land + length_bytes, 0, end - length_bytes);
 }
 
+/// One segment where land_full_256() does not do: the card has no quirk, or zeros pad it. Not
+/// inlined, for the registers of the loop around it.
+[[gnu::noinline]] void land_padded(uint8_t* land, const uint8_t* from, uint32_t length_bytes,
+                                   bool full) {
+  if (full) {
+    std::memset(land, 0, kFull);
+  }
+  copy_padded(land, from, length_bytes);
+}
+
 }  // namespace
 
-uint32_t TxEngine::direct(Pair& pair, Ring& ring, uint32_t count) {
-  if (!core_.wire->may_enter_neighbour(core_.thread)) {
-    return 0;
+/// From where to where a run goes.
+struct Direct::Sides {
+  Pair& from;
+  Ring& ring;
+  Pair& to;
+  Ring& shared;
+  Core& peer;
+  const Flow& flow;
+  const Owner& owner;
+  const HostWindow& target;
+};
+
+template <bool several>
+uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
+  const Ring& ring = sides.ring;
+  const Ring& shared = sides.shared;
+  // Locals: stores through byte pointers would make the compiler load members again each time.
+  const plain::Decoder decoder(core_.host.read_window(), sides.flow.dest_id,
+                               core_.config.tx_addr_log2);
+  const HostWindow target = sides.target;
+  const uint64_t last_target = target.len_bytes - kFull;
+  const uint32_t all_letters = all_letters_;
+  const uint8_t* const busy_letters = sides.flow.busy;
+  const uint32_t busy_several = several ? busy_for_several(busy_letters) : 0;
+  const uint8_t* const plain_pair = sides.owner.plain_pair;
+  const uint32_t number = sides.to.number;
+  const bool full = sides.peer.config.quirk_last_full_256;
+  const uint8_t* desc = ring.entry(ring.head, 5);
+  const uint8_t* entry = shared.entry(shared.head, 3);
+  uint8_t* done = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl);
+  uint8_t* cpl = shared.cbase + (shared.cidx & shared.cmask) * sizeof(regs::SharedCpl);
+  const uint64_t done_last = core_.ticks() | static_cast<uint64_t>(ring.phase()) << 32;
+  const plain::Completion completion = {plain::route(sides.from.dest_id, sides.flow.dest_id),
+                                        static_cast<uint64_t>(sides.peer.ticks()) << 32,
+                                        static_cast<uint64_t>(shared.phase()) << 32};
+  const uint32_t first = ring.head;
+  uint32_t k = 0;
+  for (; k < count; ++k) {
+    plain::Message message;
+    const uint64_t at = load64(entry) - target.iova;
+    if (!decoder.decode_by_address < several
+            ? regs::kMessageBytesMax
+            : kFull > (desc, &message) || at > last_target || plain_pair[message.mbox()] != number)
+        [[unlikely]] {
+      break;
+    }
+    const uint32_t length = message.length();
+    const uint32_t bytes = padded(length);
+    const uint32_t mbox = message.mbox();
+    const uint32_t segments = several ? segments_of(length) : 1;
+    uint32_t busy = busy_letters[mbox];
+    if constexpr (several) {
+      busy = mbox < regs::kMultiMailboxes ? busy_several >> 8 * mbox & 0xFF : all_letters;
+      if (segments == 1 || !decoder.holds(message) || at + segments * kFull > target.len_bytes) {
+        break;
+      }
+    }
+    if (busy == all_letters) [[unlikely]] {
+      break;
+    }
+    const uint32_t place = place_of(mbox, static_cast<uint32_t>(std::countr_one(busy)));
+    uint8_t* const land = target.va + at;
+    if (several) {
+      land_several(land, message.bytes, length, full);
+    } else if (full && bytes == length) [[likely]] {
+      land_full_256(land, message.bytes, length);
+    } else {
+      land_padded(land, message.bytes, length, full);
+    }
+    completion.write(cpl, bytes, segments, place, shared.head + k, sides.to.arrivals + k);
+    plain::complete_tx(done, load32(desc + offsetof(regs::TxDesc, cookie)), first + k, done_last);
+    desc += sizeof(regs::TxDesc);
+    entry += sizeof(regs::SharedDesc);
+    cpl += sizeof(regs::SharedCpl);
+    done += sizeof(regs::TxCpl);
   }
+  return k;
+}
+
+uint32_t Direct::enter(Pair& pair, Ring& ring, uint32_t count) {
   if (pair.last_flow != nullptr) {
     // What has gone into the ring comes first: the neighbour is not entered while it sees a frame.
     pair.last_flow->way->requests->publish();
@@ -56,105 +136,35 @@ uint32_t TxEngine::direct(Pair& pair, Ring& ring, uint32_t count) {
   return carried;
 }
 
-uint32_t TxEngine::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) {
+uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const {
   Flow* flow = pair.last_flow;
   const Owner* owner = flow == nullptr ? nullptr : peer.owner(flow->dest_id);
-  const uint8_t* desc = ring.entry(ring.head, 5);
-  const auto first_mbox = static_cast<uint32_t>(load64(desc) >> Control::mbox.lsb) & 63;
-  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_pair[first_mbox] == kNobody) {
+  const uint8_t* const desc = ring.entry(ring.head, 5);
+  const uint32_t mbox = plain::Control::mbox.get(load32(desc));
+  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_pair[mbox] == kNobody) {
     return 0;
   }
-  Pair& to = peer.pairs[owner->plain_pair[first_mbox]];
+  Pair& to = peer.pairs[owner->plain_pair[mbox]];
   Ring& shared = to.rings[kSharedRing];
-  const HostWindow source = core_.host.read_window();
-  const HostWindow target = peer.host.write_window();
-  if (shared.held || !peer.host.current() || ring.cbase == nullptr || source.len_bytes < kFull ||
-      target.len_bytes < kFull || peer.look_at_tail(to, kSharedRing) == 0) {
+  const HostWindow& target = peer.host.write_window();
+  if (shared.held || !peer.host.current() || ring.cbase == nullptr ||
+      core_.host.read_window().len_bytes < kFull || target.len_bytes < kFull ||
+      peer.look_at_tail(to, kSharedRing) == 0) {
     return 0;
   }
   count = std::min({count, ring.entries_in_a_row(), ring.completions_in_a_row(), shared.posted(),
                     shared.entries_in_a_row(), shared.completions_in_a_row()});
-  // Locals: stores through byte pointers would make the compiler load members again each time.
-  const uint64_t plain = kPlain | static_cast<uint64_t>(flow->dest_id) << 32;
-  const uint64_t route = pair.dest_id | static_cast<uint64_t>(flow->dest_id) << 32;
-  const uint64_t last_source = source.len_bytes - kFull;
-  const uint64_t last_target = target.len_bytes - kFull;
-  const uint64_t unaligned = (1ull << core_.config.tx_addr_log2) - 1;
-  const uint32_t all_letters = letter_mask_;
-  const uint8_t* const busy_letters = flow->busy;
-  const uint32_t busy_several = busy_for_several(busy_letters);
-  const uint8_t* const plain_pair = owner->plain_pair;
-  const uint32_t number = to.number;
-  const bool full = peer.config.quirk_last_full_256;
-  const uint8_t* entry = shared.entry(shared.head, 3);
-  uint8_t* done = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl);
-  uint8_t* cpl = shared.cbase + (shared.cidx & shared.cmask) * sizeof(regs::SharedCpl);
-  const uint64_t done_last = core_.ticks() | static_cast<uint64_t>(ring.phase()) << 32;
-  const uint64_t cpl_last = static_cast<uint64_t>(shared.phase()) << 32;
-  const uint64_t cpl_time = static_cast<uint64_t>(peer.ticks()) << 32;
-  uint32_t k = 0;
-  for (; k < count; ++k) {
-    const uint64_t word = load64(desc);
-    const uint64_t cookie_length = load64(desc + 8);
-    const auto length = static_cast<uint32_t>(cookie_length >> 32);
-    const uint64_t addr = load64(desc + 16);
-    const uint64_t from = addr - source.iova;
-    const uint64_t at = load64(entry) - target.iova;
-    const auto mbox = static_cast<uint32_t>(word >> Control::mbox.lsb) & 63;
-    uint32_t busy = busy_letters[mbox];
-    if ((word & ~kMboxMask) != plain || length - 1 >= regs::kMessageBytesMax ||
-        (addr & unaligned) != 0 || from > last_source || at > last_target ||
-        plain_pair[mbox] != number) [[unlikely]] {
-      break;
-    }
-    const uint32_t segments = segments_of(length);
-    if (segments != 1) {
-      busy = mbox < regs::kMultiMailboxes ? busy_several >> 8 * mbox & 0xFF : all_letters;
-      if (from + length > source.len_bytes || at + segments * kFull > target.len_bytes) {
-        break;
-      }
-    }
-    if (busy == all_letters) [[unlikely]] {
-      break;
-    }
-    const uint32_t place = place_of(mbox, static_cast<uint32_t>(__builtin_ctz(~busy)));
-    const uint32_t bytes = padded(length);
-    uint8_t* const land = target.va + at;
-    if (segments != 1) {
-      land_several(land, source.va + from, length, full);
-    } else if (full && bytes == length) [[likely]] {
-      land_full_256(land, source.va + from, length);
-    } else {
-      if (full) {
-        std::memset(land, 0, kFull);
-      }
-      copy_padded(land, source.va + from, length);
-    }
-    store64(cpl, route);
-    store32(cpl + 8, bytes | segments << 16 | place << 24);
-    store32(cpl + 12, shared.head + k);
-    store64(cpl + 16, (to.arrivals + k) | cpl_time);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
-    base::tsan_release(cpl + 28);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), cpl_last, __ATOMIC_RELEASE);
-    store32(done, static_cast<uint32_t>(cookie_length));
-    store32(done + 4, ring.head + k);
-    base::tsan_release(done + 12);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(done + 8), done_last,
-                     __ATOMIC_RELEASE);  // as above
-    desc += sizeof(regs::TxDesc);
-    entry += sizeof(regs::SharedDesc);
-    cpl += sizeof(regs::SharedCpl);
-    done += sizeof(regs::TxCpl);
-  }
-  ring.head += k;
-  ring.cidx += k;
-  shared.head += k;
-  shared.cidx += k;
-  to.arrivals += k;
-  core_.counts.tx_packets += k;
-  peer.counts.rx_packets += k;
-  return k;
+  const Sides sides = {pair, ring, to, shared, peer, *flow, *owner, target};
+  const bool several = load32(desc + offsetof(regs::TxDesc, length)) > kFull;
+  const uint32_t carried = several ? carry_run<true>(sides, count) : carry_run<false>(sides, count);
+  ring.head += carried;
+  ring.cidx += carried;
+  shared.head += carried;
+  shared.cidx += carried;
+  to.arrivals += carried;
+  core_.counts.tx_packets += carried;
+  peer.counts.rx_packets += carried;
+  return carried;
 }
 
 }  // namespace rio::model

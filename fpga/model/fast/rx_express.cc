@@ -1,11 +1,8 @@
-// The short way of fast mode: runs of whole messages of one segment from one sender into the
-// shared queue. What is not plain goes the long way in rx_engine.cc; both keep the same state.
+#include "fpga/model/fast/rx_express.hpp"
+
 #include <algorithm>
 
-#include "base/tsan.hpp"
-#include "fpga/model/copy.hpp"
-#include "fpga/model/fast/rx_single.hpp"
-#include "fpga/model/reference/rx_engine.hpp"
+#include "fpga/model/fast/plain.hpp"
 
 namespace rio::model {
 
@@ -15,31 +12,7 @@ using plain::kind_of;
 using plain::kOneSegment;
 using plain::land_plain;
 
-bool RxEngine::aim() {
-  Pair& pair = core_.pairs[0];
-  Ring& ring = pair.rings[kSharedRing];
-  const HostWindow& host = core_.host.write_window();
-  if (core_.owners.size() != 1 || !ring.running() || ring.held || ring.cbase == nullptr ||
-      host.len_bytes < kFull) {
-    return false;
-  }
-  const Owner& owner = core_.owners[0];
-  const auto* const mine = std::find(std::begin(owner.plain_pair), std::end(owner.plain_pair), 0);
-  if (mine == std::end(owner.plain_pair)) {
-    return false;
-  }
-  lane_ = {.pair = &pair,
-           .ring = &ring,
-           .mailboxes = owner.plain_like[mine - std::begin(owner.plain_pair)],
-           .begin = host.iova,
-           .last = host.len_bytes - kFull,
-           .va = host.va,
-           .time = static_cast<uint64_t>(core_.ticks()) << 32,
-           .dest_id = owner.dest_id};
-  return true;
-}
-
-inline Pair* RxEngine::plain_target(const InFrame& frame) {
+inline Pair* RxExpress::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
       owner->plain_pair[frame.mbox()] == kNobody || !responder_.ready(frame)) {
@@ -48,8 +21,8 @@ inline Pair* RxEngine::plain_target(const InFrame& frame) {
   return &core_.pairs[owner->plain_pair[frame.mbox()]];
 }
 
-uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
-  Pair* const pair = plain_target(first);
+uint32_t RxExpress::take(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+  Pair* const pair = target(first);
   if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
       pair->rings[kSharedRing].held || core_.look_at_tail(*pair, kSharedRing) == 0) {
     return 0;
@@ -59,7 +32,7 @@ uint32_t RxEngine::express(const InFrame& first, uint32_t bytes_to_end, uint32_t
 }
 
 template <bool full>
-uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Ring& ring = pair.rings[kSharedRing];
   const HostWindow host = core_.host.write_window();
   const uint8_t* at = first.at;
@@ -99,7 +72,7 @@ uint32_t RxEngine::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, 
     }
     const uint32_t bytes = padded(length);
     land_plain(host.va + offset, at + sizeof(Frame), bytes, full);
-    completion.write(cpl, bytes, place, head, head + before);
+    completion.write(cpl, bytes, 1, place, head, head + before);
     *acks.next++ = Ack::of(place, 0, Answer::kDone);
     at += frame_bytes(length);
     cpl += sizeof(regs::SharedCpl);

@@ -1,10 +1,9 @@
-// Long messages between processes: the receiver copies them once, straight out of the sender's
-// memory, as many at a time as there are.
+#include "fpga/model/fast/rx_pull.hpp"
+
 #include <algorithm>
 
 #include "base/tsan.hpp"
 #include "fpga/model/copy.hpp"
-#include "fpga/model/reference/rx_engine.hpp"
 
 namespace rio::model {
 namespace {
@@ -66,7 +65,12 @@ struct Entry {
 
 }  // namespace
 
-bool RxEngine::on_pull(Puller* puller, const InFrame& frame) {
+RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxWhole& whole)
+    : core_(core), responder_(responder), admission_(admission), whole_(whole) {
+  runs_.reserve(kRunsMax);  // pulls point at them
+}
+
+bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
   const uint32_t parts = parts_of(frame);
   const bool first = runs_.empty();
   if (first ? !responder_.ready_for(frame, kAnswersMax)
@@ -89,7 +93,7 @@ bool RxEngine::on_pull(Puller* puller, const InFrame& frame) {
 }
 
 /// What may land in the same rings, or takes much room for its answer, waits.
-bool RxEngine::ends_runs(const InFrame& frame) {
+bool RxPull::ends_runs(const InFrame& frame) {
   if (frame.type == FrameType::kPull) {
     return false;
   }
@@ -97,12 +101,12 @@ bool RxEngine::ends_runs(const InFrame& frame) {
          !responder_.ready_for(pulling_, kAnswersMax);
 }
 
-void RxEngine::end_runs(Puller* puller) {
+void RxPull::end_runs(Puller* puller) {
   if (pull_count_ != 0) {
     end_pulls(bytes_are_behind(pulling_) ? local_puller : *puller);
   }
   for (const Run& run : runs_) {
-    this->count(run.answer);
+    core_.count_answer(run.answer);
     Frame* const answer = responder_.begin(pulling_, FrameType::kPulled, 0);
     if (answer == nullptr) {
       break;  // a reader that takes room back that it gave: its answers vanish
@@ -116,12 +120,12 @@ void RxEngine::end_runs(Puller* puller) {
 }
 
 /// One message after the other, as if each came when the one before was answered.
-void RxEngine::take_run(const InFrame& frame, Puller& puller, Run& run) {
+void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
   const uint32_t parts = parts_of(frame);
   InFrame message = frame;
   message.ssize = kFull;
   run.answer = parts != 0 ? Answer::kDone : Answer::kError;
-  Pair* const pair = target(frame);
+  Pair* const pair = admission_.target(frame);
   uint32_t i = pair != nullptr && parts != 0 ? take_entries(frame, parts, *pair, run) : 0;
   for (; i < parts && run.answer == Answer::kDone; ++i) {
     const PullPart part = part_of(frame, i);
@@ -134,22 +138,23 @@ void RxEngine::take_run(const InFrame& frame, Puller& puller, Run& run) {
     message.address = part.address;
     message.length = static_cast<uint16_t>(length);
     message.segments = static_cast<uint8_t>((length + kFull - 1) / kFull);
-    Context context;
-    run.answer =
-        !sane_whole(message) ? Answer::kError : admit(message, pair, padded(length), &context);
+    Landing landing;
+    run.answer = !RxWhole::sane(message)
+                     ? Answer::kError
+                     : admission_.admit(message, pair, padded(length), &landing);
     if (run.answer == Answer::kDone) {
-      place_pull(message, puller, run, context);
+      place(message, puller, run, landing);
     }
   }
 }
 
 /// The short way: those that a dedicated ring has entries for, as admit_dedicated() wants them, and
 /// that land in one piece. @return how many; admit() has to look at the next.
-uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
+uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
   if (core_.faults.enabled() || frame.mbox() >= regs::kMultiMailboxes) {
     return 0;
   }
-  const int number = dedicated_ring(pair, frame);
+  const int number = Admission::dedicated_ring(pair, frame);
   Ring* const ring = number < 0 ? nullptr : &pair.rings[number];
   if (ring == nullptr || !ring->running() || ring->held) {
     return 0;
@@ -180,7 +185,7 @@ uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair
       pull.count = take_alike(frame, taken, parts - taken, piece, pull);
       piece.len_bytes *= pull.count;
     }
-    add_pull(pull, piece);
+    add(pull, piece);
     run_cookies_ += pull.count;
     ring->head += pull.count;
     taken += pull.count;
@@ -191,8 +196,8 @@ uint32_t RxEngine::take_entries(const InFrame& frame, uint32_t parts, Pair& pair
 
 /// Messages behind the first of `pull`, which has its place, that are as long as it and adjoin
 /// there and here. @param number of the first in the frame. @return how many with it, up to `most`.
-uint32_t RxEngine::take_alike(const InFrame& frame, uint32_t number, uint32_t most,
-                              const PullPiece& first, const Pull& pull) const {
+uint32_t RxPull::take_alike(const InFrame& frame, uint32_t number, uint32_t most,
+                            const PullPiece& first, const Pull& pull) const {
   const HostWindow& window = core_.host.write_window();
   const uint32_t len = first.len_bytes;
   uint64_t from = first.from;
@@ -219,24 +224,23 @@ uint32_t RxEngine::take_alike(const InFrame& frame, uint32_t number, uint32_t mo
   return count;
 }
 
-void RxEngine::add_pull(const Pull& pull, const PullPiece& piece) {
+void RxPull::add(const Pull& pull, const PullPiece& piece) {
   pulls_[pull_count_] = pull;
   pieces_[pull_count_] = piece;
   ++pull_count_;
 }
 
-void RxEngine::place_pull(const InFrame& frame, Puller& puller, Run& run, const Context& context) {
+void RxPull::place(const InFrame& frame, Puller& puller, Run& run, const Landing& landing) {
   const uint32_t bytes = padded(frame.length);
   const uint32_t last = (frame.segments - 1u) * kFull;
   const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
-  uint8_t* const to = core_.host.writable(context.addr, extent);
+  uint8_t* const to = core_.host.writable(landing.addr, extent);
   if (to != nullptr) [[likely]] {
     if (extent != frame.length) {
       std::memset(to + frame.length, 0, extent - frame.length);
     }
-    Context& placed = placed_[pull_count_] = context;
-    add_pull({&run, nullptr, &placed, 0, 1, frame.length, nullptr},
-             {to, frame.address, frame.length});
+    Landing& placed = placed_[pull_count_] = landing;
+    add({&run, nullptr, &placed, 0, 1, frame.length, nullptr}, {to, frame.address, frame.length});
     return;
   }
   // Not in one piece: it lands bit by bit, behind those before it.
@@ -245,19 +249,19 @@ void RxEngine::place_pull(const InFrame& frame, Puller& puller, Run& run, const 
   const PullPiece piece{copy + sizeof(Frame), frame.address, frame.length};
   const bool came = puller.pull({&piece, 1}) == frame.length && is_pull(run.at);
   if (came) {
-    InFrame landing = frame;
-    landing.at = copy;
-    land_whole(context, landing);
+    InFrame whole = frame;
+    whole.at = copy;
+    whole_.land(landing, whole);
   }
-  end_pull({&run, nullptr, &context, 0, 1, frame.length, nullptr}, came ? 1 : 0);
+  end_pull({&run, nullptr, &landing, 0, 1, frame.length, nullptr}, came ? 1 : 0);
 }
 
 /// @param came of its messages, how many; none of those behind them.
-void RxEngine::end_pull(const Pull& pull, uint32_t came) {
+void RxPull::end_pull(const Pull& pull, uint32_t came) {
   const uint32_t bytes = padded(pull.len_bytes);
-  if (pull.context != nullptr) {
-    complete(*pull.context, came != 0 ? bytes : 0,
-             came != 0 ? Status::kOk : Status::kReceiveTimeout);
+  if (pull.landing != nullptr) {
+    admission_.complete(*pull.landing, came != 0 ? bytes : 0,
+                        came != 0 ? Status::kOk : Status::kReceiveTimeout);
   } else {
     complete_entries(pull, 0, came, bytes, Status::kOk);
     complete_entries(pull, came, pull.count, 0, Status::kReceiveTimeout);
@@ -269,8 +273,8 @@ void RxEngine::end_pull(const Pull& pull, uint32_t came) {
 }
 
 /// Those from `begin` to `end` of its messages.
-void RxEngine::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
-                                Status status) {
+void RxPull::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
+                              Status status) {
   Ring& ring = *pull.ring;
   const auto last = static_cast<uint32_t>(status);
   if (core_.host.posting() || ring.cbase == nullptr || end - begin > ring.completions_in_a_row()) {
@@ -291,7 +295,7 @@ void RxEngine::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, 
   }
 }
 
-void RxEngine::end_pulls(Puller& puller) {
+void RxPull::end_pulls(Puller& puller) {
   uint64_t pulled = pull_count_ == 0 ? 0 : puller.pull({pieces_.data(), pull_count_});
   const Run* run = nullptr;
   bool valid = false;

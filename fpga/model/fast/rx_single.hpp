@@ -1,58 +1,43 @@
 /// @file
 /// The shortest way from the wire to the host: one plain message of one segment into the shared
-/// queue, in fast mode. A host that waits takes it; rx_express.cc has runs of such messages,
-/// rx_engine.cc what is not plain. All keep the same state.
+/// queue, for a host that waits for it.
 #pragma once
 
-#include "base/tsan.hpp"
-#include "fpga/model/copy.hpp"
-#include "fpga/model/reference/rx_engine.hpp"
+#include "fpga/model/core/responder.hpp"
+#include "fpga/model/fast/plain.hpp"
 
 namespace rio::model {
-namespace plain {
 
-inline constexpr uint32_t kFull = regs::kSegmentBytesMax;
+class RxSingle {
+ public:
+  RxSingle(Core& core, Responder& responder) : core_(core), responder_(responder) {}
 
-/// Bytes 19 to 23 of a Frame of a whole message of one segment: segment 0 of 1, ssize 256.
-inline constexpr uint64_t kOneSegment = 1ull << 8 | static_cast<uint64_t>(kFull) << 24;
+  /// See whether single messages may go this way, and which. @return false: they may not. Holds
+  /// until the end of the step, or as long as what it has looked at is as it was.
+  [[nodiscard]] bool aim();
+  /// Hot. Take the message that is next, and answer it. @param word load_frame_word() of it.
+  /// @return false: nothing was done, another way has to look at it.
+  [[nodiscard]] bool take(const Inbound& in, uint64_t word);
 
-/// First eight bytes of a Frame of such a message.
-[[nodiscard]] constexpr uint64_t kind_of(uint32_t length) {
-  return frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
-}
+ private:
+  /// What aim() has found.
+  struct Lane {
+    Pair* pair = nullptr;
+    Ring* ring = nullptr;
+    uint64_t mailboxes = 0;  ///< that lead there, a bit each
+    uint64_t begin = 0;      ///< of the host's memory
+    uint64_t last = 0;       ///< offset of the last place for the longest payload
+    uint8_t* va = nullptr;
+    uint64_t time = 0;  ///< ticks, in the upper half
+    uint32_t dest_id = 0;
+  };
 
-/// What the completions of a run have in common.
-struct Completion {
-  uint64_t route;
-  uint64_t time;  // both in the upper half
-  uint64_t last_word;
-
-  /// Of such a message, whose payload has landed. @param bytes of it, padded.
-  [[gnu::always_inline]] void write(uint8_t* cpl, uint32_t bytes, uint32_t place, uint32_t index,
-                                    uint32_t arrival) const {
-    store64(cpl, route);
-    store32(cpl + 8, bytes | 1u << 16 | place << 24);
-    store32(cpl + 12, index);
-    store64(cpl + 16, arrival | time);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
-    base::tsan_release(cpl + 28);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
-  }
+  Core& core_;
+  Responder& responder_;
+  Lane lane_;
 };
 
-/// Payload of such a message, padded to `bytes`. @param full the card's quirk.
-[[gnu::always_inline]] inline void land_plain(uint8_t* to, const uint8_t* from, uint32_t bytes,
-                                              bool full) {
-  if (full) [[likely]] {
-    land_full_256(to, from, bytes);
-  } else {
-    copy_bytes(to, from, bytes);
-  }
-}
-
-}  // namespace plain
-
-inline bool RxEngine::take_single(const Inbound& in, uint64_t word) {
+inline bool RxSingle::take(const Inbound& in, uint64_t word) {
   FrameReader& reader = *in.requests;
   const uint8_t* const at = reader.next();
   Ring& ring = *lane_.ring;
@@ -78,8 +63,8 @@ inline bool RxEngine::take_single(const Inbound& in, uint64_t word) {
                     core_.config.quirk_last_full_256);
   const plain::Completion completion = {route, lane_.time,
                                         static_cast<uint64_t>(ring.phase()) << 32};
-  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), landed, place,
-                   index, lane_.pair->arrivals++);
+  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), landed, 1,
+                   place, index, lane_.pair->arrivals++);
   ++ring.cidx;
   ring.head = index + 1;
   ++core_.counts.rx_packets;

@@ -1,7 +1,8 @@
-// Long messages between processes: only where they are is sent, a run at a time; see rx_pull.cc.
+#include "fpga/model/fast/tx_pull.hpp"
+
 #include <algorithm>
 
-#include "fpga/model/reference/tx_engine.hpp"
+#include "fpga/model/reference/tx_desc.hpp"
 
 namespace rio::model {
 namespace {
@@ -9,7 +10,6 @@ namespace {
 using Control = regs::tx_desc::Control;
 using regs::Status;
 
-constexpr uint32_t kSsize256 = 14;
 /// What begins a run: shorter ones are through the ring before a system call is done.
 constexpr uint32_t kFirstBytesMin = 2048;
 /// As many are pulled sooner than they are through the ring. In order, where each has to wait for
@@ -51,7 +51,7 @@ constexpr uint32_t kBehindMax = 30 * 1024;
 
 }  // namespace
 
-uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
+uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   regs::TxDesc desc;
   std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
   if (count < kOrderedRunMin || desc.length < kFirstBytesMin || !may_be_pulled(desc)) {
@@ -60,8 +60,7 @@ uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
   Flow* const flow = core_.flow(pair, desc.dest_id);
   const uint32_t mbox = Control::mbox.get(desc.control);
   const bool ordered = Control::order.get(desc.control) != 0;
-  if (flow == nullptr || flow->way->pulls == nullptr || flow->flies(mbox) ||
-      contexts_used_ >= core_.config.tx_contexts) {
+  if (flow == nullptr || flow->way->pulls == nullptr || flow->flies(mbox) || tx_.contexts_full()) {
     return 0;
   }
   // A run also spares messages in order the wait for each other's answers when they go through the
@@ -69,42 +68,29 @@ uint32_t TxEngine::launch_run(Pair& pair, Ring& ring, uint32_t count) {
   if (!pulls(*flow) && !(ordered && flow->way->takes_bytes_behind)) {
     return 0;
   }
-  const int letter = free_letter(*flow, mbox, true);
+  const int letter = tx_.free_letter(*flow, mbox, true);
   if (letter < 0) {
     return 0;
   }
   if (flow->runs[mbox] == nullptr) {
     flow->runs[mbox] = std::make_unique<PullRun>();
   }
-  PullRun& run = *flow->runs[mbox];
-  const uint32_t found = collect_run(ring, count, run);
+  const uint32_t found = collect(ring, count, *flow->runs[mbox]);
   if (found < (ordered ? kOrderedRunMin : kRunMin)) {
     return 0;
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
-  TxMsg& msg = flow->msgs[place];
-  msg.desc = desc;
-  msg.index = ring.head;
-  msg.whole = true;
-  msg.segments = TxMsg::kRun;
-  msg.unsent = 1;
-  msg.open = 0;
-  msg.retries = 0;
-  msg.resend_ns = 0;
-  msg.since_ns = core_.now_ns;
-  msg.state = TxMsg::kFlying;
-  take_letter(*flow, mbox, static_cast<uint32_t>(letter), true);
-  ++contexts_used_;
+  TxMsg& msg = tx_.begin(*flow, place, desc, ring.head, TxMsg::kRun, true);
   pair.tx_outstanding += found;
   ring.head += found;
-  if (!send_run(pair, *flow, msg, place)) {
-    due_.push_back({&pair, flow, static_cast<uint16_t>(place)});
+  if (!send(pair, *flow, msg, place)) {
+    tx_.send_later(pair, *flow, place);
   }
   return found;
 }
 
 /// Those that are alike, and that this card may read. @return how many.
-uint32_t TxEngine::collect_run(const Ring& ring, uint32_t count, PullRun& run) {
+uint32_t TxPull::collect(const Ring& ring, uint32_t count, PullRun& run) {
   run.index = ring.head;
   run.count = 0;
   run.done = 0;
@@ -124,8 +110,7 @@ uint32_t TxEngine::collect_run(const Ring& ring, uint32_t count, PullRun& run) {
   return run.count;
 }
 
-/// What is left of it. @return false: no room on the wire.
-bool TxEngine::send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
+bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   const PullRun& run = *flow.runs[place & 63];
   const bool behind = !pulls(flow) && flow.way->takes_bytes_behind;
   uint32_t length = 0;
@@ -135,24 +120,9 @@ bool TxEngine::send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   if (frame == nullptr) {
     return false;
   }
-  uint8_t* to = frame->payload();
-  uint32_t at = static_cast<uint32_t>(left * sizeof(PullPart));  // offset of the bytes that follow
-                                                                 // the parts
-  for (uint32_t i = run.done; i < run.done + left; ++i, to += sizeof(PullPart)) {
-    const PullRun::Message& message = run.messages[i];
-    // What the partner will read, this card may read.
-    const uint8_t* const bytes = core_.host.readable(message.addr, message.length);
-    if (bytes == nullptr) {
-      settle(pair, flow, msg, place, Status::kHostReadFailed);
-      return true;
-    }
-    PullPart part = {reinterpret_cast<uintptr_t>(bytes), message.length, 0};
-    if (behind) {
-      part.address = at;
-      std::memcpy(frame->payload() + at, bytes, message.length);
-      at += padded(message.length);
-    }
-    std::memcpy(to, &part, sizeof(part));
+  if (!fill(run, left, behind, frame->payload())) {
+    tx_.settle(pair, flow, msg, place, Status::kHostReadFailed);
+    return true;
   }
   frame->clear();
   frame->type = FrameType::kPull;
@@ -172,8 +142,31 @@ bool TxEngine::send_run(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   return true;
 }
 
-void TxEngine::complete_run(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count,
-                            Status status) {
+/// Write where the next messages are. @param behind write their bytes as well.
+/// @return false: this card may not read one.
+bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payload) {
+  uint8_t* to = payload;
+  // Offset of the bytes that follow the parts.
+  auto at = static_cast<uint32_t>(count * sizeof(PullPart));
+  for (uint32_t i = run.done; i < run.done + count; ++i, to += sizeof(PullPart)) {
+    const PullRun::Message& message = run.messages[i];
+    // What the partner will read, this card may read.
+    const uint8_t* const bytes = core_.host.readable(message.addr, message.length);
+    if (bytes == nullptr) {
+      return false;
+    }
+    PullPart part = {reinterpret_cast<uintptr_t>(bytes), message.length, 0};
+    if (behind) {
+      part.address = at;
+      std::memcpy(payload + at, bytes, message.length);
+      at += padded(message.length);
+    }
+    std::memcpy(to, &part, sizeof(part));
+  }
+  return true;
+}
+
+void TxPull::complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, Status status) {
   const uint32_t ticks = core_.ticks();
   const uint32_t last = static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8;
   for (const uint32_t end = run.done + count; run.done < end; ++run.done) {
@@ -183,7 +176,7 @@ void TxEngine::complete_run(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t
   pair.tx_outstanding -= count;
 }
 
-void TxEngine::on_pulled(const InFrame& frame) {
+void TxPull::on_pulled(const InFrame& frame) {
   Pair* const pair = core_.sender(frame.dest);
   Flow* const flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
   if (flow == nullptr) {
@@ -195,7 +188,6 @@ void TxEngine::on_pulled(const InFrame& frame) {
   }
   PullRun& run = *flow->runs[frame.place & 63];
   const uint32_t done = frame.ssize;
-  const auto answer = static_cast<Answer>(frame.op);
   if (msg.state == TxMsg::kQuarantine) {
     msg.open = 0;
     msg.since_ns = std::min(msg.since_ns, core_.now_ns);
@@ -206,31 +198,37 @@ void TxEngine::on_pulled(const InFrame& frame) {
   }
   msg.open = 0;
   msg.pull_at = 0;
-  complete_run(*pair, msg, run, done, Status::kOk);
+  complete(*pair, msg, run, done, Status::kOk);
   if (run.done == run.count) {
-    settle(*pair, *flow, msg, frame.place, Status::kOk);
+    tx_.settle(*pair, *flow, msg, frame.place, Status::kOk);
     return;
   }
   msg.retries = done != 0 ? uint8_t{0} : msg.retries;
+  stopped_at(*pair, *flow, msg, frame);
+}
+
+/// The message behind those that were taken was answered otherwise than DONE, or was not in the
+/// frame.
+void TxPull::stopped_at(Pair& pair, Flow& flow, TxMsg& msg, const InFrame& frame) {
+  const auto answer = static_cast<Answer>(frame.op);
   uint32_t retries = 0;
   if (answer == Answer::kRetry) {
     ++core_.counts.tx_retries;
-    retries = flow->count_retry(frame.place);
+    retries = flow.count_retry(frame.place);
   }
   const uint32_t limit = core_.timers.retry_limit;
   if (answer == Answer::kError) {
-    settle(*pair, *flow, msg, frame.place, Status::kErrorResponse);
-  } else if ((limit != 0 && retries >= limit) || !pair->rings[kTxRing].running()) {
-    settle(*pair, *flow, msg, frame.place, Status::kRetryExpired);
+    tx_.settle(pair, flow, msg, frame.place, Status::kErrorResponse);
+  } else if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
+    tx_.settle(pair, flow, msg, frame.place, Status::kRetryExpired);
   } else {
     msg.unsent = 1;
     msg.resend_ns = answer == Answer::kRetry ? core_.now_ns + core_.timers.retry_ns : 0;
-    due_.push_back({pair, flow, static_cast<uint16_t>(frame.place)});
+    tx_.send_later(pair, flow, frame.place);
   }
 }
 
-// Its memory will be the host's again: nobody may take it for the messages' from now on.
-void TxEngine::revoke(const Flow& flow, TxMsg& msg) {
+void TxPull::revoke(const Flow& flow, TxMsg& msg) {
   if (msg.open != 0) {
     flow.way->requests->revoke(msg.pull_at & ~1u);
   }

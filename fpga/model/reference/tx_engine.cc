@@ -3,117 +3,38 @@
 #include <algorithm>
 
 #include "fpga/model/copy.hpp"
-#include "fpga/model/fast/tx_single.hpp"
+#include "fpga/model/reference/tx_desc.hpp"
 
 namespace rio::model {
-namespace {
 
 using regs::Status;
 using Control = regs::tx_desc::Control;
 
-constexpr uint32_t kSsize256 = 14;
-uint32_t ssize_bytes(uint32_t code) {
-  return 1u << (code - 6);
-}
-
-uint32_t segments_of(const regs::TxDesc& desc) {
-  const uint32_t code = Control::ssize.get(desc.control);
-  return (desc.length + ssize_bytes(code) - 1) >> (code - 6);
-}
-
-/// All segments of a message, a bit each.
-uint16_t all_segments(uint32_t segments) {
-  return static_cast<uint16_t>((1u << segments) - 1);
-}
-
-}  // namespace
-
-TxEngine::TxEngine(Core& core, Transactions& transactions)
+TxEngine::TxEngine(Core& core, DoorbellEngine& doorbells)
     : core_(core),
-      transactions_(transactions),
-      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)),
-      tx_unaligned_((1ull << core.config.tx_addr_log2) - 1) {}
+      doorbells_(doorbells),
+      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
 
 void TxEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
-  uint32_t count = core_.look_at_tail(pair, kTxRing);
+  uint32_t count = fetchable(pair);
   if (count == 0) {
-    return;
-  }
-  if (!core_.link_up) [[unlikely]] {
-    flush_posted(pair, Status::kLinkDown);
     return;
   }
   if (core_.host.posting()) [[unlikely]] {
     count = core_.host.rng().below(count + 1);  // descriptors are fetched late
   }
   const uint32_t end = ring.head + count;
-  while (static_cast<int32_t>(end - ring.head) > 0) {
-    const uint32_t left = end - ring.head;
-    if (!core_.exact &&
-        (direct(pair, ring, left) > 0 || (left == 1 && aim(pair) && send_one(pair)) ||
-         express(pair, ring, left) > 0 || launch_run(pair, ring, left) > 0)) {
-      continue;
-    }
-    const auto* desc = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
-    if (!launch(pair, ring, *desc)) {
-      break;
-    }
+  while (static_cast<int32_t>(end - ring.head) > 0 && launch(pair, ring)) {
   }
   if (pair.last_flow != nullptr) {
     pair.last_flow->way->requests->publish();
   }
 }
 
-bool TxEngine::send_one(Pair& pair) {
-  if (!lane_.writer->has_short_room(frame_bytes(regs::kSegmentBytesMax))) {
-    return false;
-  }
-  const Kick kicked = single();
-  if (kicked == Kick::kNot) {
-    return false;
-  }
-  if (kicked == Kick::kSentToSleeper) {
-    wake();
-  }
-  count(pair, 1);
-  return true;
-}
-
-bool TxEngine::acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) const {
-  const uint32_t control = desc.control;
-  const uint32_t code = Control::ssize.get(control);
-  const uint32_t limit = wide == nullptr ? regs::kInlineBytes : regs::kWideInlineBytes;
-  const bool in_desc = Control::inline_.get(control) != 0;
-  const uint32_t addrs = Control::addrs.get(control);
-  const uint64_t align = (1u << core_.config.tx_addr_log2) - 1;
-  if (desc.length == 0 || desc.length > regs::kMessageBytesMax || code < 9 || code > kSsize256 ||
-      Control::prio.get(control) > 2 || (in_desc && desc.length > limit) ||
-      (!in_desc && (desc.addr & align) != 0) || segments_of(desc) > regs::kSegmentsMax ||
-      (segments_of(desc) > 1 && Control::mbox.get(control) >= regs::kMultiMailboxes)) {
-    return false;
-  }
-  if (addrs == 0) {
-    return in_desc || wide == nullptr;
-  }
-  if (wide == nullptr || in_desc || addrs == 1 || addrs > regs::kWideAddrs) {
-    return false;
-  }
-  // Pieces: all but the last are multiples of 8, and together they are the message.
-  const uint64_t addr[] = {desc.addr, wide->addr1, wide->addr2, wide->addr3};
-  const uint64_t len[] = {desc.aux & 0xFFFFFFFFu, wide->len1, wide->len2, wide->len3};
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < addrs; ++i) {
-    total += len[i];
-    if ((addr[i] & align) != 0 || len[i] == 0 || (i + 1 < addrs && (len[i] & 7) != 0)) {
-      return false;
-    }
-  }
-  return total == desc.length;
-}
-
-bool TxEngine::launch(Pair& pair, Ring& ring, const regs::TxDesc& fetched) {
-  const regs::TxDesc desc = fetched;
+bool TxEngine::launch(Pair& pair, Ring& ring) {
+  regs::TxDesc desc;
+  std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
   if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
     return launch_doorbell(pair, ring, desc);
   }
@@ -126,45 +47,60 @@ bool TxEngine::launch(Pair& pair, Ring& ring, const regs::TxDesc& fetched) {
     std::memcpy(&wide, ring.entry(ring.head + 1, 5), sizeof(wide));
   }
   if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
-      !acceptable(desc, is_wide ? &wide : nullptr)) {
-    finish_unsent(pair, ring, desc, Status::kBadDescriptor);
+      !acceptable(core_.config, desc, is_wide ? &wide : nullptr)) {
+    finish_unsent(ring, desc, Status::kBadDescriptor);
     return true;
   }
   Flow* flow = core_.flow(pair, desc.dest_id);
   if (flow == nullptr) {
-    finish_unsent(pair, ring, desc, Status::kLinkDown);
+    finish_unsent(ring, desc, Status::kLinkDown);
     return true;
   }
   const uint32_t mbox = Control::mbox.get(desc.control);
   const uint32_t segments = segments_of(desc);
   const bool ordered = Control::order.get(desc.control) != 0 && flow->flies(mbox);
   const int letter = free_letter(*flow, mbox, segments > 1);
-  if (ordered || letter < 0 || (segments > 1 && contexts_used_ >= core_.config.tx_contexts)) {
+  if (ordered || letter < 0 || (segments > 1 && contexts_full())) {
     return false;
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
-  TxMsg& msg = flow->msgs[place];
+  TxMsg& msg = begin(*flow, place, desc, ring.head, segments, !core_.exact);
+  if (is_wide) {
+    flow->wide_of(place) = wide;
+  }
+  ++pair.tx_outstanding;
+  ring.head += is_wide ? 2 : 1;
+  if (!msg.whole || !units_->send(pair, *flow, msg, place)) {
+    send_later(pair, *flow, place);
+  }
+  return true;
+}
+
+bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
+  Flow* flow = core_.flow(pair, desc.dest_id);
+  if (flow == nullptr || Control::wide.get(desc.control) != 0) {
+    finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
+    return true;
+  }
+  return doorbells_.start(pair, ring, *flow, desc);
+}
+
+TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
+                       uint32_t segments, bool whole) {
+  TxMsg& msg = flow.msgs[place];
   msg.desc = desc;
-  msg.index = ring.head;
-  msg.whole = !core_.exact;
+  msg.index = index;
+  msg.whole = whole;
   msg.segments = static_cast<uint8_t>(segments);
-  msg.unsent = msg.whole ? 1 : all_segments(segments);
+  msg.unsent = whole ? 1 : all_segments(segments);
   msg.open = 0;
   msg.retries = 0;
   msg.resend_ns = 0;
   msg.since_ns = core_.now_ns;
-  if (is_wide) {
-    flow->wide_of(place) = wide;
-  }
-  take_letter(*flow, mbox, static_cast<uint32_t>(letter), segments > 1);
   msg.state = TxMsg::kFlying;
+  take_letter(flow, place & 63, place >> 6, segments > 1);
   contexts_used_ += segments > 1 ? 1 : 0;
-  ++pair.tx_outstanding;
-  ring.head += is_wide ? 2 : 1;
-  if (!msg.whole || !send_segment(pair, *flow, msg, place, 0)) {
-    due_.push_back({&pair, flow, static_cast<uint16_t>(place)});
-  }
-  return true;
+  return msg;
 }
 
 int TxEngine::free_letter(const Flow& flow, uint32_t mbox, bool several) const {
@@ -183,33 +119,46 @@ void TxEngine::take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool seve
   }
 }
 
+void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
+  const auto bit = static_cast<uint8_t>(1u << (place >> 6));
+  const uint32_t mailbox = place & 63;
+  msg.state = TxMsg::kFree;
+  const uint32_t end = msg.segments > 1 ? regs::kMailboxes : mailbox + 1;
+  for (uint32_t m = mailbox; m < end; m += regs::kMultiMailboxes) {
+    flow.busy[m] &= static_cast<uint8_t>(~bit);
+  }
+}
+
 bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
                       uint32_t len, uint8_t* to) {
   if (core_.faults.draw(Fault::kBadAddress)) {
     return false;
   }
-  const regs::TxWide* wide = flow.wide == nullptr ? nullptr : &flow.wide[place];
   if (Control::inline_.get(msg.desc.control) != 0) {
     uint8_t bytes[regs::kWideInlineBytes];
     std::memcpy(bytes, &msg.desc.addr, 16);
     if (Control::wide.get(msg.desc.control) != 0) {
-      std::memcpy(bytes + 16, wide, 32);
+      std::memcpy(bytes + 16, &flow.wide[place], 32);
     }
     std::memcpy(to, bytes + offset, len);
     return true;
   }
-  const uint32_t addrs = Control::addrs.get(msg.desc.control);
-  if (addrs == 0) {
-    const uint8_t* bytes = core_.host.readable(msg.desc.addr + offset, len);
-    if (bytes == nullptr) {
-      return core_.host.read(msg.desc.addr + offset, to, len);
-    }
-    copy_bytes(to, bytes, len);
-    return true;
+  if (Control::addrs.get(msg.desc.control) != 0) {
+    return gather_pieces(msg, flow.wide[place], offset, len, to);
   }
-  const uint64_t addr[] = {msg.desc.addr, wide->addr1, wide->addr2, wide->addr3};
-  const uint32_t piece[] = {static_cast<uint32_t>(msg.desc.aux), wide->len1, wide->len2,
-                            wide->len3};
+  const uint8_t* bytes = core_.host.readable(msg.desc.addr + offset, len);
+  if (bytes == nullptr) {
+    return core_.host.read(msg.desc.addr + offset, to, len);
+  }
+  copy_bytes(to, bytes, len);
+  return true;
+}
+
+bool TxEngine::gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
+                             uint32_t len, uint8_t* to) {
+  const uint32_t addrs = Control::addrs.get(msg.desc.control);
+  const uint64_t addr[] = {msg.desc.addr, wide.addr1, wide.addr2, wide.addr3};
+  const uint32_t piece[] = {static_cast<uint32_t>(msg.desc.aux), wide.len1, wide.len2, wide.len3};
   for (uint32_t i = 0; i < addrs && len > 0; ++i) {
     if (offset >= piece[i]) {
       offset -= piece[i];
@@ -227,12 +176,9 @@ bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32
 }
 
 bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
-  if (msg.segments == TxMsg::kRun) {
-    return send_run(pair, flow, msg, place);
-  }
   const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
-  const uint32_t offset = msg.whole ? 0 : segment * ssize;
-  const uint32_t length = msg.whole ? msg.desc.length : std::min(ssize, msg.desc.length - offset);
+  const uint32_t offset = segment * ssize;
+  const uint32_t length = std::min(ssize, msg.desc.length - offset);
   const uint32_t bytes = frame_bytes(padded(length));
   Frame* frame = flow.way->requests->reserve(bytes);
   if (frame == nullptr) {
@@ -244,14 +190,14 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
     settle(pair, flow, msg, place, Status::kHostReadFailed);
     return true;
   }
-  frame->type = msg.whole ? FrameType::kMessage : FrameType::kSegment;
+  frame->clear();
+  frame->type = FrameType::kSegment;
   frame->source = pair.dest_id;
   frame->dest = flow.dest_id;
   frame->length = static_cast<uint16_t>(length);
   frame->place = static_cast<uint8_t>(place);
   frame->segment = static_cast<uint8_t>(segment);
   frame->segments = msg.segments;
-  frame->unused = 0;
   frame->ssize = static_cast<uint16_t>(ssize);
   frame->address = msg.index | static_cast<uint64_t>(pair.rings[kTxRing].started_us) << 32;
   flow.way->requests->commit(frame, bytes);
@@ -277,17 +223,8 @@ void TxEngine::send_due() {
       }
       continue;
     }
-    bool room = msg.resend_ns <= core_.now_ns;
-    while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
-      uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
-      if (core_.faults.draw(Fault::kReorder)) {
-        // Any of the others instead: the last one first is the hazard of [S0].
-        segment = 31u - static_cast<uint32_t>(__builtin_clz(msg.unsent));
-      }
-      room = send_segment(*due.pair, *due.flow, msg, due.place, segment);
-      if (core_.faults.enabled() && core_.faults.below(4) == 0) {
-        break;  // let messages interleave
-      }
+    if (msg.resend_ns <= core_.now_ns) {
+      send_unsent(due, msg);
     }
     due.flow->way->requests->publish();
     if (msg.state == TxMsg::kFlying && msg.unsent != 0) {
@@ -295,6 +232,36 @@ void TxEngine::send_due() {
     }
   }
   due_.resize(kept);
+}
+
+void TxEngine::send_unsent(const Due& due, TxMsg& msg) {
+  bool room = true;
+  while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
+    uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
+    if (core_.faults.draw(Fault::kReorder)) {
+      // Any of the others instead: the last one first is the hazard of [S0].
+      segment = 31u - static_cast<uint32_t>(__builtin_clz(msg.unsent));
+    }
+    room = msg.whole ? units_->send(*due.pair, *due.flow, msg, due.place)
+                     : send_segment(*due.pair, *due.flow, msg, due.place, segment);
+    if (core_.faults.enabled() && core_.faults.below(4) == 0) {
+      break;  // let messages interleave
+    }
+  }
+}
+
+void TxEngine::on_acks(const InFrame& frame) {
+  Pair* pair = core_.sender(frame.dest);
+  Flow* flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
+  if (flow == nullptr) {
+    return;
+  }
+  const uint8_t* const acks = frame.payload();
+  for (uint32_t at = 0; at + sizeof(Ack) <= frame.length; at += sizeof(Ack)) {
+    Ack ack;
+    std::memcpy(&ack, acks + at, sizeof(ack));  // once: others may write there
+    answered(*pair, *flow, ack.place, ack);
+  }
 }
 
 void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) {
@@ -316,33 +283,36 @@ void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) 
         settle(pair, flow, msg, place, Status::kOk);
       }
       return;
-    case Answer::kRetry: {
-      ++core_.counts.tx_retries;
-      const uint32_t retries = flow.count_retry(place);
-      const uint32_t limit = core_.timers.retry_limit;
-      if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
-        settle(pair, flow, msg, place, Status::kRetryExpired);
-        return;
-      }
-      if (msg.unsent == 0) {
-        due_.push_back({&pair, &flow, static_cast<uint16_t>(place)});
-      }
-      msg.unsent |= bit;
-      msg.resend_ns = core_.now_ns + core_.timers.retry_ns;
+    case Answer::kRetry:
+      refused(pair, flow, msg, place, bit);
       return;
-    }
     default:
       settle(pair, flow, msg, place, Status::kErrorResponse);
   }
 }
 
+/// A segment was answered RETRY.
+void TxEngine::refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit) {
+  ++core_.counts.tx_retries;
+  const uint32_t retries = flow.count_retry(place);
+  const uint32_t limit = core_.timers.retry_limit;
+  if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
+    settle(pair, flow, msg, place, Status::kRetryExpired);
+    return;
+  }
+  if (msg.unsent == 0) {
+    send_later(pair, flow, place);
+  }
+  msg.unsent |= bit;
+  msg.resend_ns = core_.now_ns + core_.timers.retry_ns;
+}
+
 void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
   if (msg.pull_at != 0) {
-    revoke(flow, msg);
+    units_->revoke(flow, msg);
   }
   if (msg.segments == TxMsg::kRun) {
-    PullRun& run = *flow.runs[place & 63];
-    complete_run(pair, msg, run, run.count - run.done, status);
+    units_->end_run(pair, flow, msg, place, status);
   } else {
     regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
     core_.complete(pair.rings[kTxRing], &cpl,
@@ -364,19 +334,6 @@ void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status
       expired ? core_.now_ns : std::max(core_.now_ns, msg.since_ns + core_.timers.response_ns);
 }
 
-void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
-  const auto bit = static_cast<uint8_t>(1u << (place >> 6));
-  const uint32_t mailbox = place & 63;
-  msg.state = TxMsg::kFree;
-  if (msg.segments <= 1) {
-    flow.busy[mailbox] &= static_cast<uint8_t>(~bit);
-    return;
-  }
-  for (uint32_t m = mailbox; m < regs::kMailboxes; m += regs::kMultiMailboxes) {
-    flow.busy[m] &= static_cast<uint8_t>(~bit);
-  }
-}
-
 void TxEngine::check_timers() {
   const uint64_t response_ns = core_.timers.response_ns;
   if (core_.now_ns < timers_due_ns_ && response_ns == timers_response_ns_) {
@@ -388,24 +345,30 @@ void TxEngine::check_timers() {
   for (Pair& pair : core_.pairs) {
     for (auto& [dest, flow] : pair.flows) {
       for (uint32_t place = 0; place < flow->msgs.size(); ++place) {
-        TxMsg& msg = flow->msgs[place];
-        if (msg.state != TxMsg::kFree) {
-          timers_due_ns_ = std::min(timers_due_ns_, msg.since_ns + response_ns);
-        }
-        if (msg.state == TxMsg::kFlying && msg.open != 0 &&
-            core_.late(pair, kTxRing, *flow, msg.since_ns)) {
-          ++core_.counts.tx_timeouts;
-          settle(pair, *flow, msg, place, Status::kResponseTimeout);
-        } else if (msg.state == TxMsg::kFlying && msg.open == 0 &&
-                   (!core_.link_up || !pair.rings[kTxRing].running()) &&
-                   core_.now_ns - msg.since_ns > core_.timers.response_ns) {
-          settle(pair, *flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
-        } else if (msg.state == TxMsg::kQuarantine && core_.now_ns > msg.since_ns &&
-                   core_.now_ns - msg.since_ns > 2 * core_.timers.response_ns) {
-          rest_over(*flow, msg, place);
+        if (flow->msgs[place].state != TxMsg::kFree) {
+          check_timer(pair, *flow, place);
         }
       }
     }
+  }
+}
+
+void TxEngine::check_timer(Pair& pair, Flow& flow, uint32_t place) {
+  TxMsg& msg = flow.msgs[place];
+  const uint64_t response_ns = core_.timers.response_ns;
+  timers_due_ns_ = std::min(timers_due_ns_, msg.since_ns + response_ns);
+  if (msg.state == TxMsg::kQuarantine) {
+    if (core_.now_ns > msg.since_ns && core_.now_ns - msg.since_ns > 2 * response_ns) {
+      rest_over(flow, msg, place);
+    }
+  } else if (msg.open != 0) {
+    if (core_.late(pair, kTxRing, flow, msg.since_ns)) {
+      ++core_.counts.tx_timeouts;
+      settle(pair, flow, msg, place, Status::kResponseTimeout);
+    }
+  } else if ((!core_.link_up || !pair.rings[kTxRing].running()) &&
+             core_.now_ns - msg.since_ns > response_ns) {
+    settle(pair, flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
   }
 }
 
@@ -436,8 +399,7 @@ void TxEngine::sent_late(uint64_t time_ns) {
   }
 }
 
-void TxEngine::finish_unsent(Pair& pair, Ring& ring, const regs::TxDesc& desc, Status status) {
-  static_cast<void>(pair);
+void TxEngine::finish_unsent(Ring& ring, const regs::TxDesc& desc, Status status) {
   regs::TxCpl cpl{desc.cookie, ring.head, core_.ticks(), 0};
   const bool is_wide = Control::wide.get(desc.control) != 0;
   ring.head += is_wide && ring.posted() >= 2 ? 2 : 1;
@@ -449,27 +411,24 @@ void TxEngine::flush_posted(Pair& pair, Status status) {
   while (ring.posted() > 0) {
     regs::TxDesc desc;
     std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
-    finish_unsent(pair, ring, desc, status);
+    finish_unsent(ring, desc, status);
   }
-}
-
-void TxEngine::begin_stop(Pair& pair) {
-  flush_posted(pair, Status::kFlushed);
 }
 
 void TxEngine::forget(Pair& pair) {
   std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
   for (auto& [dest, flow] : pair.flows) {
     for (TxMsg& msg : flow->msgs) {
-      if (msg.state == TxMsg::kFlying) {
-        if (msg.pull_at != 0) {
-          revoke(*flow, msg);
-        }
-        contexts_used_ -= msg.segments > 1 ? 1 : 0;
-        msg.state = TxMsg::kQuarantine;
-        msg.unsent = 0;
-        msg.since_ns = core_.now_ns + core_.timers.response_ns;
+      if (msg.state != TxMsg::kFlying) {
+        continue;
       }
+      if (msg.pull_at != 0) {
+        units_->revoke(*flow, msg);
+      }
+      contexts_used_ -= msg.segments > 1 ? 1 : 0;
+      msg.state = TxMsg::kQuarantine;
+      msg.unsent = 0;
+      msg.since_ns = core_.now_ns + core_.timers.response_ns;
     }
   }
   pair.tx_outstanding = 0;

@@ -18,6 +18,7 @@
 #include "base/peer_process.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/wire/half.hpp"
 #include "fpga/wire/relay/meeting_point.hpp"
 #include "fpga/wire/seen.hpp"
@@ -162,8 +163,7 @@ bool Host::listen_to(int timeout_ms) {
     } else if (guest == nullptr) {
       continue;  // removed by an event before this one
     } else if (source == kBell) {
-      uint64_t times = 0;
-      static_cast<void>(!read(guest->bell.get(), &times, sizeof times));
+      base::clear_wake_fd(guest->bell.get());
     } else if (source == kDeath) {
       leave(process, true);
     } else {
@@ -300,7 +300,7 @@ int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) 
     tell_(true, "no connection to one more process: " + base::why(trouble));
     return trouble.rc;
   }
-  guest.bell = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  guest.bell = base::make_wake_fd();
   if (!guest.bell.valid() || watch(epoll_, guest.bell, event_of(kBell, guest.process)) != 0) {
     return -errno;
   }

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/no_cancel.hpp"
 #include "fpga/wire/udp/bytes.hpp"
-#include "fpga/wire/udp/now.hpp"
 #include "fpga/wire/udp/path.hpp"
 
 namespace rio::wire::udp {
@@ -208,7 +208,7 @@ bool UdpWire::look_for(uint32_t dest_id) {
     return false;
   }
   if (!peer->calls.calling()) {
-    peer->calls.begin(monotonic_ns());
+    peer->calls.begin(base::now_ns());
     peer->path_bytes = 0;
     look_ns_ = 0;
   }
@@ -220,7 +220,7 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     lose_all();
     return;
   }
-  now_ns_ = monotonic_ns();
+  now_ns_ = base::now_ns();
   take_reached();
   // First the frames that the card has sent, since their receivers wait for them.
   for (size_t i = 0; i < connected_.size(); ++i) {
@@ -421,9 +421,9 @@ void UdpWire::add_inbound(std::vector<model::Inbound>* list) {
 
 void UdpWire::linger() {
   constexpr uint64_t kLingerNs = 500'000'000;
-  const uint64_t end_ns = monotonic_ns() + kLingerNs;
+  const uint64_t end_ns = base::now_ns() + kLingerNs;
   const auto busy = [](Peer* peer) { return !peer->session->all_there(); };
-  while (monotonic_ns() < end_ns) {
+  while (base::now_ns() < end_ns) {
     pump(0);
     if (std::none_of(connected_.begin(), connected_.end(), busy)) {
       break;

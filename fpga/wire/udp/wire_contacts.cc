@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "fpga/wire/udp/bytes.hpp"
-#include "fpga/wire/udp/now.hpp"
 #include "fpga/wire/udp/path.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
 

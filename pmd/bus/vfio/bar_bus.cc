@@ -98,10 +98,6 @@ Mmio BarBus::bar() {
                              : Mmio(va_, len_bytes_);
 }
 
-PollHook BarBus::poll_hook(uint32_t) {
-  return {};
-}
-
 int BarBus::dma_alloc(size_t, size_t, DmaMemory*) {
   return -ENOTSUP;
 }

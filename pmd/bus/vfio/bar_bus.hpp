@@ -31,7 +31,6 @@ class BarBus final : public Bus {
   BarBus& operator=(const BarBus&) = delete;
 
   Mmio bar() override;
-  PollHook poll_hook(uint32_t qp) override;
   /// Not supported, like the functions below: -ENOTSUP.
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;

@@ -11,6 +11,7 @@ extern "C" {
 
 #include "base/log.hpp"
 #include "base/number.hpp"
+#include "fpga/name/pci_address.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/card_id.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
@@ -83,32 +84,14 @@ bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
 }  // namespace
 
 int parse_address(const std::string& text, std::string* address) {
-  unsigned domain = 0;
-  unsigned bus = 0;
-  unsigned device = 0;
-  unsigned function = 0;
-  int used = 0;
-  const bool hex_only = text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
-  bool ok = hex_only &&
-            std::sscanf(text.c_str(), "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function,
-                        &used) == 4 &&
-            static_cast<size_t>(used) == text.size();
-  if (!ok) {
-    domain = 0;
-    used = 0;
-    ok = hex_only &&
-         std::sscanf(text.c_str(), "%2x:%2x.%1x%n", &bus, &device, &function, &used) == 3 &&
-         static_cast<size_t>(used) == text.size();
-  }
-  if (!ok || device > 31 || function > 7) {
+  name::PciAddress read;
+  if (text.find(':') == std::string::npos || !name::read_pci_address(text, &read)) {
     base::log_error(
         "\"%s\" is not a PCI address: write it as lspci -D does, for example 0000:03:00.0",
         text.c_str());
     return -EINVAL;
   }
-  char normal[32];
-  std::snprintf(normal, sizeof(normal), "%04x:%02x:%02x.%x", domain, bus, device, function);
-  *address = normal;
+  *address = read.text();
   return 0;
 }
 

@@ -42,7 +42,6 @@ class VfioBus : public Bus {
   VfioBus& operator=(const VfioBus&) = delete;
 
   Mmio bar() override;
-  PollHook poll_hook(uint32_t qp) override;
   /// @param align_bytes up to 2 MiB.
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;

@@ -1,5 +1,5 @@
-// Random traffic of all sizes between processes: who receives knows from the seed what the others
-// send him, and compares.
+// Random traffic of all sizes between processes: a receiver knows from the seed what the others
+// send to it, and compares.
 //
 // RIO_TAG_SEEDS: how many seeds of each kind; RIO_SEED: the first.
 #include <poll.h>
@@ -35,7 +35,7 @@ struct Planned {
   bool sync;
 };
 
-/// What one member sends another one, in order. Every third pair has one of 16 MiB.
+/// The messages of one member to another one, in order. Every third pair has one of 16 MiB.
 std::vector<Planned> planned(const Plan& plan, uint32_t from, uint32_t to) {
   std::mt19937_64 random(plan.seed * 64 + from * 8 + to);
   Sizes sizes(msg::Profile{}.eager_bytes, kBudgetBytes);
@@ -165,7 +165,7 @@ class Talker {
   }
 
   std::string post() {
-    // One takes whatever comes, so nobody waits for ever.
+    // One takes all messages, so none waits for ever.
     const bool listens = std::ranges::any_of(receives_, [](const Receiving& each) {
       return each.pattern.ignore == UINT64_MAX && each.request.stage == tag::Stage::kWaiting;
     });

@@ -216,7 +216,7 @@ TEST(Endpoint, ReportsAGoneCard) {
 TEST(Endpoint, KeepsTheMemoryOfASilentCard) {
   test::LogLines log;
   pmd::EmuConfig emu;
-  emu.stepping = pmd::Stepping::kManual;
+  emu.model.stepping = pmd::Stepping::kManual;
   std::unique_ptr<pmd::EmuBus> bus;
   ASSERT_EQ(pmd::EmuBus::create(emu, nullptr, &bus), 0);
   model::Card* const card = bus->card();

@@ -4,28 +4,33 @@
 
 #include <cstdint>
 
-namespace rio::tag {
+namespace rio::base {
 
+/// Where a node is in a list: a member of the node for each list that it may be in.
 template <class Node>
 struct FifoLinks {
   Node* next;
   Node* prev;
 };
 
-/// Hot but for nothing: each function is a few instructions. Owns no entry; allocates nothing.
+/// Hot: each function is a few instructions. It owns no node and allocates nothing. One thread.
 template <class Node, FifoLinks<Node> Node::*kLinks>
 class Fifo {
  public:
+  [[nodiscard]] bool is_empty() const { return first_ == nullptr; }
+  /// @return the oldest; null: there is none.
   [[nodiscard]] Node* first() const { return first_; }
+  /// @return the next younger one; null: there is none.
   [[nodiscard]] static Node* next(const Node& node) { return (node.*kLinks).next; }
 
+  /// @param node in no list of these links.
   void append(Node& node) {
     (node.*kLinks) = {nullptr, last_};
     (last_ != nullptr ? (last_->*kLinks).next : first_) = &node;
     last_ = &node;
   }
 
-  /// All of another list, which is empty then.
+  /// Append all nodes of another list, which is empty afterwards.
   void append_all(Fifo& others) {
     if (others.first_ == nullptr) {
       return;
@@ -36,14 +41,14 @@ class Fifo {
     others = {};
   }
 
-  /// As the oldest.
+  /// Insert a node as the oldest.
   void prepend(Node& node) {
     (node.*kLinks) = {first_, nullptr};
     (first_ != nullptr ? (first_->*kLinks).prev : last_) = &node;
     first_ = &node;
   }
 
-  /// The oldest is taken out. @return null: there is none.
+  /// Take the oldest out. @return null: there is none.
   Node* pop() {
     Node* const node = first_;
     if (node != nullptr) {
@@ -65,4 +70,4 @@ class Fifo {
   Node* last_ = nullptr;
 };
 
-}  // namespace rio::tag
+}  // namespace rio::base
