@@ -1,5 +1,4 @@
-// A card of rio-cardsim by its name. What names are is tested with their parser, in
-// tests/unit/fpga/name.
+// A card of rio-cardsim by its name. tests/unit/fpga/name tests the parser of names.
 #include "fpga/cardsim/card_spec.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Opening cards by name. What names are is tested with their parser, in tests/unit/fpga/name.
+// Opening cards by name. tests/unit/fpga/name tests the parser of names.
 #include "pmd/api/card_name.hpp"
 
 #include <gtest/gtest.h>
