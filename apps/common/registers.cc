@@ -16,7 +16,7 @@ std::vector<RegWord> words_of(const pmd::Card& card, std::string_view prefix) {
         reg.instances > 1 ? std::min(reg.instances, card.caps().queue_pairs) : 1;
     for (uint32_t n = 0; n < instances * reg.count; ++n) {
       const RegWord word{&reg, n / reg.count, n % reg.count};
-      if (card.blocks().owner_of(word.offset()) != pmd::BlockList::Owner::kNobody &&
+      if (card.blocks().owner_of(word.offset()) != pmd::BlockList::Owner::kNone &&
           pmd::begins_with(word.name(), prefix)) {
         words.push_back(word);
       }

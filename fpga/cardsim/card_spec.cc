@@ -7,7 +7,7 @@
 namespace rio::cardsim {
 namespace {
 
-/// What a card is called unless name= says it, and how many interrupts it has.
+/// Sets the default of name=, and the number of interrupts.
 void complete(const name::Plain& plain, CardSpec* spec) {
   spec->name = plain.bar;
 }

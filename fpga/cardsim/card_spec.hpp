@@ -1,5 +1,5 @@
 /// @file
-/// What a card of rio-cardsim is: "plain:bar=FILE,ram=FILE,qps=2".
+/// The description of a card of rio-cardsim: "plain:bar=FILE,ram=FILE,qps=2".
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@
 
 namespace rio::cardsim {
 
-/// How a card is reached: by a QEMU guest through ivshmem-plain or ivshmem-doorbell, or by a
-/// program of this machine.
+/// The way to the card's host: a QEMU guest through ivshmem-plain or ivshmem-doorbell, or a program
+/// on this machine.
 using Way = std::variant<name::Plain, name::Doorbell, name::Listen>;
 
+/// A parsed description.
 struct CardSpec {
   Way way{};
   std::string name{};  ///< for messages and the report; never empty
@@ -22,11 +23,11 @@ struct CardSpec {
   model::Config model{};
 };
 
-/// "plain", "doorbell" or "listen".
+/// Name of a kind: "plain", "doorbell" or "listen".
 [[nodiscard]] const char* kind_name(const Way& way);
 
-/// Any thread. @return 0, or -EINVAL: unknown kind or key, one given twice or missing, a value out
-/// of range; stderr names it and what is allowed.
+/// Parse a description. Any thread. @return 0, or -EINVAL: unknown kind or key, one given twice or
+/// missing, or a value out of range; stderr names it and the allowed values.
 [[nodiscard]] int parse_card_spec(std::string_view text, CardSpec* out);
 
 }  // namespace rio::cardsim

@@ -13,7 +13,7 @@
 namespace rio::cardsim {
 namespace {
 
-/// Whether touching [0, end) of it can never raise SIGBUS.
+/// Checks that access to [0, end) of a memfd can never raise SIGBUS.
 [[nodiscard]] int check_memfd(const base::Fd& memfd, uint64_t end) {
   struct statfs system {};
   struct stat info {};

@@ -1,5 +1,5 @@
 /// @file
-/// Memory that a program of this machine has shown to its card.
+/// Memory that a program on this machine has shown to its card.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rio::cardsim {
 
-/// One thread, which steps the card too: nothing is mapped or unmapped during a step.
+/// One thread, which also steps the card: nothing is mapped or unmapped during a step.
 class ClientMemory final : public model::HostMemory {
  public:
   static constexpr size_t kWindowsMax = 4096;
@@ -21,14 +21,14 @@ class ClientMemory final : public model::HostMemory {
   ClientMemory(const ClientMemory&) = delete;
   ClientMemory& operator=(const ClientMemory&) = delete;
 
-  /// Show the card bytes [offset, offset + len) of a memfd at `iova`. Nothing about the arguments
-  /// is believed. @return 0; -EINVAL: no multiples of 4096, empty, wraps, beyond the end; -EPERM:
-  /// not sealed against shrinking; -ENOTSUP: hugepages, no memfd; -EEXIST: overlaps; -ENOSPC: too
-  /// many; -errno of mmap().
+  /// Show the card bytes [offset, offset + len) of a memfd at `iova`. All arguments are foreign.
+  /// @return 0; -EINVAL: no multiples of 4096, empty, wraps, beyond the end; -EPERM: not sealed
+  /// against shrinking; -ENOTSUP: hugepages, or not a memfd; -EEXIST: overlaps; -ENOSPC: too many;
+  /// -errno of mmap().
   [[nodiscard]] int map(uint64_t iova, uint64_t offset, uint64_t len_bytes, const base::Fd& memfd);
-  /// @return 0, or -ENOENT: no window begins there.
+  /// Remove a window. @return 0, or -ENOENT: no window begins there.
   [[nodiscard]] int unmap(uint64_t iova);
-  /// No card uses it any more.
+  /// Remove all windows. No card uses the memory any more.
   void clear();
 
   [[nodiscard]] bool find(uint64_t iova, model::HostWindow* out) override;

@@ -34,8 +34,8 @@ class Doorbell final : public Attachment {
   CardSpec spec_;
   SharedBar bar_;
   std::unique_ptr<GuestMemory> memory_;
-  EventIrqs irqs_;   // the card to the guest
-  EventIrqs rings_;  // the guest to the card
+  EventIrqs irqs_;   // rung by the card
+  EventIrqs rings_;  // rung by the guest
   std::vector<uint64_t> rung_;
   IvshmemServer server_;
 };

@@ -8,7 +8,7 @@
 
 namespace rio::cardsim {
 
-/// Listen for a guest. @return 0, or -errno, told on stderr.
+/// Listen for a guest. @return 0, or -errno, reported on stderr.
 [[nodiscard]] int attach_by(const name::Doorbell& doorbell, const CardSpec& spec,
                             std::unique_ptr<Attachment>* out);
 

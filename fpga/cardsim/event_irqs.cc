@@ -30,7 +30,7 @@ void EventIrqs::raise(uint32_t vector) {
   const base::NoCancel no_cancel;
   const uint64_t one = 1;
   pollfd fd{fds_[vector].get(), POLLOUT, 0};
-  if (poll(&fd, 1, 0) == 1) {  // else it is full, and readable anyway
+  if (poll(&fd, 1, 0) == 1) {  // otherwise the eventfd is full, and readable anyway
     static_cast<void>(!write(fd.fd, &one, sizeof one));
   }
 }

@@ -10,18 +10,18 @@
 
 namespace rio::cardsim {
 
-/// Interrupts of a card as eventfds, counted; or doorbells the other way. Never waits: an
-/// eventfd's O_NONBLOCK belongs to both sides, and QEMU takes it away for a moment after it was
-/// given one. One thread.
+/// Interrupts of a card as eventfds, counted; or doorbells in the other direction. Never waits:
+/// both sides share an eventfd's O_NONBLOCK, and QEMU clears it for a moment after it has received
+/// one. One thread.
 class EventIrqs final : public model::IrqSink {
  public:
-  /// @return 0, or -errno.
+  /// Create the eventfds. @return 0, or -errno.
   [[nodiscard]] int open(uint32_t vectors);
   void raise(uint32_t vector) override;
-  /// @return how often the other side has raised `vector`, below vectors, since the last call.
+  /// How often the other side has raised a vector since the last call. @param vector below vectors.
   [[nodiscard]] uint64_t take(uint32_t vector);
 
-  /// The object's.
+  /// The descriptors, which stay this object's.
   [[nodiscard]] std::vector<int> fds() const;
   [[nodiscard]] const std::vector<uint64_t>& raised() const { return raised_; }
 

@@ -1,5 +1,5 @@
 /// @file
-/// A QEMU guest's memory as its card sees it.
+/// The memory of a QEMU guest, in its card's view.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace rio::cardsim {
 
-/// Without an IOMMU: bus addresses are guest-physical ones. One thread.
+/// A guest without an IOMMU: bus addresses are guest-physical ones. One thread.
 class GuestMemory : public model::HostMemory {
  public:
   explicit GuestMemory(const std::string& ram_path) : ram_path_(ram_path) { forget_guest(); }
@@ -19,19 +19,19 @@ class GuestMemory : public model::HostMemory {
   [[nodiscard]] bool find(uint64_t iova, model::HostWindow* out) override;
   void refused(uint64_t iova) override;
 
-  /// Accesses that were refused, and the first of them.
+  /// Number of refused accesses, and the first refused address.
   [[nodiscard]] uint64_t faults() const { return faults_; }
   [[nodiscard]] uint64_t first_fault() const { return first_fault_; }
 
-  /// Before each step: find out what the guest has unmapped. @param gen_req the card's word
-  /// GEN_REQ: another value means that a driver takes the card over.
+  /// Called before each step: find out which memory the guest has unmapped. @param gen_req the
+  /// card's word GEN_REQ: a new value means that a driver takes the card over.
   virtual void begin_turn(uint32_t gen_req) { static_cast<void>(gen_req); }
-  /// Between steps. Takes up or drops the connection to QEMU; does not wait.
+  /// Called between steps: take up or drop the connection to QEMU; does not wait.
   virtual void serve() {}
-  /// Whether QEMU was there and has gone, as far as that can be known.
+  /// Whether QEMU was connected and has gone, as far as that can be known.
   [[nodiscard]] virtual bool guest_gone() const { return false; }
   [[nodiscard]] virtual bool guest_here() const { return false; }
-  /// The guest has gone, and no card uses its memory: another one may come.
+  /// The guest has gone, and no card uses its memory: another guest may come.
   virtual void forget_guest();
 
  protected:
@@ -44,7 +44,7 @@ class GuestMemory : public model::HostMemory {
   uint64_t first_fault_ = 0;
 };
 
-/// Make the guest's memory: with a monitor, the guest's IOMMU is obeyed.
+/// Make the guest's memory: with a monitor it obeys the guest's IOMMU.
 [[nodiscard]] std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest);
 
 }  // namespace rio::cardsim

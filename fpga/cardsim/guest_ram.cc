@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kHighBase = 4 * kGiB;
-// QEMU's machine q35: with 2.75 GiB or more there are 2 GiB low, and the rest from 4 GiB on.
+// QEMU's machine q35: a guest with 2.75 GiB or more has 2 GiB low, and the rest from 4 GiB on.
 constexpr uint64_t kMostLow = 11 * kGiB / 4;
 constexpr uint64_t kLowOfMore = 2 * kGiB;
 constexpr uint64_t kPageBytes = 4096;
@@ -43,11 +43,11 @@ bool GuestRam::map() {
   }
   struct stat info {};
   if (fstat(fd_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return refuse("no regular file");
+    return refuse("not a regular file");
   }
   const auto bytes = static_cast<uint64_t>(info.st_size);
   if (bytes == 0 || bytes % kPageBytes != 0) {
-    return refuse("size is no multiple of 4096 bytes");
+    return refuse("size is not a multiple of 4096 bytes");
   }
   if (const int rc = base::Mapping::of_file(fd_, 0, bytes, &memory_); rc != 0) {
     return refuse(std::strerror(-rc));

@@ -13,7 +13,7 @@
 namespace rio::cardsim {
 namespace {
 
-// QEMU's intel-iommu.
+// Registers of QEMU's intel-iommu.
 constexpr uint64_t kGlobalStatus = 0xFED9001C;
 constexpr uint64_t kRootAddress = 0xFED90020;
 constexpr uint64_t kTranslates = 1u << 31;
@@ -50,7 +50,7 @@ void IommuMemory::begin_turn(uint32_t gen_req) {
     gen_req_ = gen_req;
     known_ = false;
   }
-  stale_.clear();  // each card has stepped since, and has forgotten them
+  stale_.clear();  // each card has made a step since, and no longer uses them
   if (!words_.hold()) {
     forget_translations();
   }
@@ -70,7 +70,7 @@ bool IommuMemory::read_registers() {
   if (rc != 0) {
     if (!told_) {
       complain(
-          "the monitor does not tell the IOMMU's registers: %s; is monitor= QEMU's "
+          "the monitor does not return the IOMMU's registers: %s; is monitor= QEMU's "
           "-monitor unix:PATH,server=on,wait=off, and is no other program connected?",
           std::strerror(-rc));
       told_ = true;
@@ -103,7 +103,7 @@ bool IommuMemory::look_up(uint64_t iova, model::HostWindow* out) {
   if (!walk_iommu(ram(), registers_.root, bdf_, iova, &words_, &page)) {
     return false;
   }
-  // A large page may reach beyond the RAM.
+  // A large page may extend beyond the RAM.
   GuestRam::Run run;
   if (!ram().find(page.address, &run) || run.len_bytes < page.len_bytes) {
     const uint64_t first = iova & ~(kPageBytes - 1);

@@ -1,5 +1,5 @@
 /// @file
-/// A guest's memory behind its IOMMU.
+/// The memory of a guest with an IOMMU.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace rio::cardsim {
 
-/// Bus addresses go through the guest's intel-iommu. The guest unmaps behind our back: before each
-/// step, begin_turn() compares every table word that a translation came from, and forgets all
-/// translations when one has changed. The registers are asked for over QEMU's monitor when a driver
+/// Translates bus addresses by the guest's intel-iommu. The guest may unmap without notice: before
+/// each step, begin_turn() compares every table word that a translation used, and drops all
+/// translations when one has changed. The registers are read over QEMU's monitor when a driver
 /// takes the card over, and when an address is not found.
 class IommuMemory final : public GuestMemory {
  public:
@@ -33,13 +33,13 @@ class IommuMemory final : public GuestMemory {
   void forget_guest() override;
 
  private:
-  /// The IOMMU's registers.
+  /// The registers of the IOMMU.
   struct Registers {
     bool translates = false;
     uint64_t root = 0;
     bool operator==(const Registers&) const = default;
   };
-  /// Scattered pages shown in one piece.
+  /// Scattered pages, shown as one contiguous piece.
   struct Stitched {
     model::HostWindow window;
     base::Mapping memory;
@@ -52,16 +52,16 @@ class IommuMemory final : public GuestMemory {
 
   std::shared_ptr<Monitor> monitor_;
   uint16_t bdf_;
-  bool known_ = false;  // registers_ are those of the driver that has the card
+  bool known_ = false;  // registers_ belong to the driver that has the card
   Registers registers_;
   uint32_t gen_req_ = 0;
   std::chrono::steady_clock::time_point read_at_;
   bool failed_ = false;  // to read the registers
   bool told_ = false;
   TableWords words_;
-  std::array<model::HostWindow, 256> pages_;  // found since the tables changed, by page number
+  std::array<model::HostWindow, 256> pages_;  // found since the tables last changed, by page number
   std::vector<Stitched> stitched_;
-  std::vector<Stitched> stale_;  // a card may still have a pointer into them, until its next step
+  std::vector<Stitched> stale_;  // a card may still point into them until its next step
 };
 
 }  // namespace rio::cardsim

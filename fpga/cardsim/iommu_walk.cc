@@ -21,12 +21,12 @@ constexpr uint32_t kLargestPageLevel = 3;  // 1 GiB
   if (word == nullptr) {
     return false;
   }
-  *out = __atomic_load_n(word, __ATOMIC_RELAXED);  // the guest may be writing it
+  *out = __atomic_load_n(word, __ATOMIC_RELAXED);  // the guest may be writing the word
   words->add(word, *out);
   return true;
 }
 
-/// From the top table down. @param levels 3 or 4 (5 where a guest has so many).
+/// Walks down from the top table. @param levels 3 or 4 (5 if the guest has so many).
 [[nodiscard]] bool walk_pages(GuestRam& ram, uint64_t table, uint32_t levels, uint64_t iova,
                               TableWords* words, IommuPage* out) {
   uint64_t rights = kRead | kWrite;

@@ -76,8 +76,8 @@ void IvshmemServer::accept(int bar, const std::vector<int>& irqs, const std::vec
   ++guests_;
 }
 
-void IvshmemServer::look_at_guest() {
-  char ignored[64];  // a guest has nothing to say
+void IvshmemServer::check_guest() {
+  char ignored[64];  // a guest sends nothing that matters
   const ssize_t got = recv(guest_.get(), ignored, sizeof ignored, MSG_DONTWAIT);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) {
     return;
@@ -88,7 +88,7 @@ void IvshmemServer::look_at_guest() {
 
 void IvshmemServer::serve(int bar, const std::vector<int>& irqs, const std::vector<int>& rings) {
   if (guest_.valid()) {
-    look_at_guest();
+    check_guest();
   }
   if (peer_ != Peer::kGone) {  // the next guest waits until there is a fresh card for it
     accept(bar, irqs, rings);

@@ -1,5 +1,5 @@
 /// @file
-/// The ivshmem server's side of its protocol, for one guest and the card.
+/// The server's side of the ivshmem protocol, for one guest and the card.
 #pragma once
 
 #include <poll.h>
@@ -12,17 +12,17 @@
 
 namespace rio::cardsim {
 
-/// 8-byte little-endian numbers over a stream socket, each with at most one descriptor: version 0;
-/// the guest's number; -1 with the BAR; the card's number with an eventfd for each vector (the
-/// guest rings them); the guest's number with an eventfd for each vector (they raise its MSI-X).
-/// QEMU: docs/specs/ivshmem-spec. One thread.
+/// Sends 8-byte little-endian numbers over a stream socket, each with at most one descriptor:
+/// version 0; the guest's number; -1 with the BAR; the card's number with an eventfd for each
+/// vector (the guest rings them); the guest's number with an eventfd for each vector (they raise
+/// its MSI-X). QEMU: docs/specs/ivshmem-spec. One thread.
 class IvshmemServer {
  public:
   static constexpr int64_t kCardPeer = 0;
   static constexpr int64_t kGuestPeer = 1;
   enum class Peer : uint8_t { kNotYet, kHere, kGone };
 
-  /// @return 0, or -errno, told on stderr.
+  /// Listen. @return 0, or -errno, reported on stderr.
   [[nodiscard]] int open(const std::string& socket_path);
   /// Removes the socket.
   ~IvshmemServer();
@@ -30,8 +30,8 @@ class IvshmemServer {
   IvshmemServer(const IvshmemServer&) = delete;
   IvshmemServer& operator=(const IvshmemServer&) = delete;
 
-  /// Take a guest that waits, or look whether the one that is here has gone. A second one is turned
-  /// away. @param bar, irqs, rings what a guest is given; they stay the caller's.
+  /// Accept a waiting guest, or check whether the connected one has gone. A second one is turned
+  /// away. @param bar, irqs, rings descriptors for the guest; they stay the caller's.
   void serve(int bar, const std::vector<int>& irqs, const std::vector<int>& rings);
   /// Wait for another guest.
   void forget() { peer_ = Peer::kNotYet; }
@@ -44,7 +44,7 @@ class IvshmemServer {
   [[nodiscard]] int greet(const base::Fd& guest, int bar, const std::vector<int>& irqs,
                           const std::vector<int>& rings) const;
   void accept(int bar, const std::vector<int>& irqs, const std::vector<int>& rings);
-  void look_at_guest();
+  void check_guest();
 
   std::string path_;
   base::Fd listener_;

@@ -18,7 +18,8 @@ using protocol::Verb;
 
 constexpr auto kHelloWithin = std::chrono::seconds(5);
 constexpr uint32_t kComplaintsMax = 20;
-constexpr uint32_t kRequestsPerServe = 16;  // so that a client cannot keep the card from working
+constexpr uint32_t kRequestsPerServe =
+    16;  // a limit, so that a client cannot keep the card from working
 
 [[nodiscard]] int send_reply(const base::Fd& client, const Reply& reply,
                              const std::vector<int>& fds) {
@@ -62,7 +63,7 @@ int Listen::renew() {
 void Listen::drop(const char* why) {
   if (why != nullptr && complaints_ < kComplaintsMax) {
     complain("%s: client disconnected: %s%s", name_.c_str(), why,
-             ++complaints_ == kComplaintsMax ? " (others will not be told)" : "");
+             ++complaints_ == kComplaintsMax ? " (further ones will not be reported)" : "");
   }
   client_.reset();
   client_process_.reset();
@@ -76,7 +77,7 @@ void Listen::accept() {
   if (const int rc = base::accept_from(listener_, &client); rc != 0) {
     if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED && !told_accept_) {
       told_accept_ = true;
-      complain("%s: no client can be taken: %s", name_.c_str(), base::why({"accept4", rc}).c_str());
+      complain("%s: cannot accept a client: %s", name_.c_str(), base::why({"accept4", rc}).c_str());
     }
     return;
   }
@@ -84,7 +85,7 @@ void Listen::accept() {
   if (client_.valid()) {
     Reply busy;
     busy.status = -EBUSY;
-    static_cast<void>(send_reply(client, busy, {}));  // it sees the closed socket anyway
+    static_cast<void>(send_reply(client, busy, {}));  // the closed socket tells it anyway
     return;
   }
   client_ = std::move(client);
@@ -101,8 +102,8 @@ void Listen::watch_client() {
   const base::Trouble trouble = base::watch_process(peer.pid, &client_process_);
   if (trouble && trouble.rc != -ESRCH && !told_pidfd_) {
     told_pidfd_ = true;
-    complain("%s: the death of a client is not seen while a process that it has forked lives: %s",
-             name_.c_str(), base::why(trouble).c_str());
+    complain("%s: a client's death goes unseen while a child forked by it lives: %s", name_.c_str(),
+             base::why(trouble).c_str());
   }
 }
 
@@ -136,7 +137,7 @@ int Listen::answer(const Request& request, const std::vector<base::Fd>& fds) {
                  ? -EPROTO
                  : reply(memory_.map(request.iova, request.offset, request.len_bytes, fds.front()));
     case Verb::kUnmap:
-      // No step is under way: this thread makes them.
+      // No step is under way: this thread makes the steps.
       return !fds.empty() ? -EPROTO : reply(memory_.unmap(request.iova));
     default:
       return -EPROTO;
@@ -156,7 +157,7 @@ bool Listen::take_request() {
     return false;
   }
   if (got != sizeof request || request.magic != protocol::kMagic) {
-    drop("what it says is no request; is it a program of another kind?");
+    drop("it sent something that is not a request; is it a program of another kind?");
     return false;
   }
   if (request.version != protocol::kVersion) {
@@ -164,7 +165,7 @@ bool Listen::take_request() {
     return false;
   }
   if (const int rc = answer(request, fds); rc != 0) {
-    drop(rc == -EPROTO ? "its request breaks the protocol" : "it does not take its answers");
+    drop(rc == -EPROTO ? "its request breaks the protocol" : "it does not receive its answers");
     return false;
   }
   return true;
@@ -178,10 +179,10 @@ void Listen::serve() {
   }
   if (client_.valid() && peer_ == Peer::kNotYet &&
       std::chrono::steady_clock::now() >= hello_until_) {
-    drop("it did not say what it wants within 5 s");
+    drop("it sent no request within 5 s");
   }
-  // After the client that is here: one that comes when that one has gone is not turned away. It
-  // waits until there is a fresh card for it.
+  // Handled after the connected client: one that connects when that one has gone is not turned
+  // away, but waits until there is a fresh card for it.
   if (peer_ != Peer::kGone) {
     accept();
   }

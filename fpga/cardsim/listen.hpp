@@ -1,5 +1,5 @@
 /// @file
-/// A card for a program of this machine.
+/// A card for a program on this machine.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace rio::cardsim {
 
-/// The server's side of listen_protocol.hpp. One client at a time, whose word is not trusted.
+/// The server's side of listen_protocol.hpp. One client at a time, whose messages are not trusted.
 class Listen final : public Attachment {
  public:
   Listen(const name::Listen& listen, const CardSpec& spec);
@@ -23,7 +23,7 @@ class Listen final : public Attachment {
   Listen(const Listen&) = delete;
   Listen& operator=(const Listen&) = delete;
 
-  /// Listen. @return 0, or -errno, told on stderr.
+  /// Listen. @return 0, or -errno, reported on stderr.
   [[nodiscard]] int open();
 
   uint8_t* bar() override { return bar_.va(); }
@@ -39,7 +39,7 @@ class Listen final : public Attachment {
   using Time = std::chrono::steady_clock::time_point;
 
   void accept();
-  /// Take one request. @return false: none is there, or the client has gone.
+  /// Take one request. @return false: there is none, or the client has gone.
   [[nodiscard]] bool take_request();
   [[nodiscard]] int answer(const protocol::Request& request, const std::vector<base::Fd>& fds);
   [[nodiscard]] int reply(int32_t status);
@@ -64,7 +64,7 @@ class Listen final : public Attachment {
   bool told_accept_ = false;
 };
 
-/// @return 0, or -errno, told on stderr.
+/// Listen for a program. @return 0, or -errno, reported on stderr.
 [[nodiscard]] int attach_by(const name::Listen& listen, const CardSpec& spec,
                             std::unique_ptr<Attachment>* out);
 

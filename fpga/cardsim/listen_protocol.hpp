@@ -1,15 +1,16 @@
 /// @file
-/// What a program and rio-cardsim's listen: say to each other. The program's side is pmd/bus/emu.
+/// The protocol between a program and rio-cardsim's listen:. pmd/bus/emu is the program's side.
 ///
-/// A UNIX socket of packets (SOCK_SEQPACKET), on one machine: numbers are the machine's. The
-/// program asks, the server answers each Request by one Reply, in order:
+/// A UNIX socket of packets (SOCK_SEQPACKET) on one machine, with numbers in the machine's byte
+/// order. The server answers each Request of the program by one Reply, in order:
 /// - kHello, once and first. The reply brings bar_bytes, vectors, and as descriptors the BAR (a
 ///   sealed memfd to be mapped) and an eventfd for each vector.
 /// - kMap with one descriptor: the card may use bytes [offset, offset + len) of it at `iova`. It
 ///   must be a memfd sealed against shrinking, not of hugepages. All three are multiples of 4096.
-/// - kUnmap: the window that begins at `iova` goes; after the reply the card uses it no more.
-/// A side that breaks these rules is disconnected; a request that is merely refused has a -errno in
-/// `status`. A closed socket means that the other side has gone, and with it the card or its user.
+/// - kUnmap: removes the window that begins at `iova`; after the reply the card no longer uses it.
+/// A side that breaks these rules is disconnected; a request that is merely refused gets a -errno
+/// in `status`. A closed socket means that the other side has gone, and with it the card or its
+/// user.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ void on_signal(int signal, siginfo_t* info, void* /*context*/) {
   }
 }
 
-/// @param fabric whether there is one to be read again; else SIGHUP ends the process, as ever.
+/// Installs the handlers. @param fabric whether there is a fabric to be read again; otherwise
+/// SIGHUP ends the process, as usual.
 void catch_signals(bool fabric) {
   static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
   static_cast<void>(requests());  // made before a handler needs it
@@ -100,7 +101,7 @@ void catch_signals(bool fabric) {
   return rc == 0 ? 0 : 1;
 }
 
-/// CLI11 tells of a missing --card before it tells of a word that is no option.
+/// Reports an unknown word before a missing --card, unlike CLI11.
 void complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> words = app.remaining();
   const std::string what = words.empty() ? error.what() : "no option '" + words.front() + "'";
@@ -123,12 +124,12 @@ int run(int argc, char** argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("SPEC");
   app.add_option("--fabric", options.fabric,
-                 "Plug the cards into the endpoints of a fabric, each where its at= says; at the\n"
-                 "other endpoints there are cards without a host (docs/fabric.md)")
+                 "Plug the cards into the endpoints of a fabric, each where its at= says; the\n"
+                 "other endpoints have cards without a host (docs/fabric.md)")
       ->type_name("TOPOLOGY.json");
   app.add_option("--json", options.json, "Write the cards' counters there at the end; -: stdout")
       ->type_name("FILE");
-  app.add_option("--seconds", options.seconds, "End after so many; 0: never")
+  app.add_option("--seconds", options.seconds, "End after so many seconds; 0: never")
       ->check(CLI::Range(0u, kMostSeconds));
   app.add_flag("--stay", options.stay, "Do not end when all peers have gone; wait for the next");
   app.set_version_flag("--version", "rio-cardsim " RIO_VERSION, "Print the version and exit");

@@ -73,7 +73,7 @@ int Monitor::wait_for_word(const std::string& label, Time deadline, uint64_t* ou
     if (!take()) {
       return -ENOTCONN;
     }
-    // Only a line that has ended is whole.
+    // A line without its end is incomplete.
     const size_t at = said_.find(label);
     if (at != std::string::npos && said_.find_first_of("\r\n", at) != std::string::npos) {
       return word_after(said_, label, out) ? 0 : -EPROTO;

@@ -39,7 +39,7 @@ class Plain final : public Attachment {
   uint64_t guests_ = 0;
 };
 
-// Only a monitor tells that such a guest comes or goes.
+// Only a monitor shows that such a guest comes or goes.
 void Plain::serve() {
   memory_->serve();
   if (memory_->guest_gone()) {

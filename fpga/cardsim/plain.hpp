@@ -1,5 +1,5 @@
 /// @file
-/// A card for ivshmem-plain: the BAR is a file that QEMU maps too.
+/// A card for ivshmem-plain: QEMU maps the BAR's file, too.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace rio::cardsim {
 
-/// Make the BAR's file and wait for a guest that polls.
+/// Make the BAR's file and wait for a guest, which polls. @return 0, or -errno, reported on stderr.
 [[nodiscard]] int attach_by(const name::Plain& plain, const CardSpec& spec,
                             std::unique_ptr<Attachment>* out);
 

@@ -1,5 +1,5 @@
 /// @file
-/// What rio-cardsim's cards have counted, as JSON.
+/// The counts of rio-cardsim's cards, as JSON.
 #pragma once
 
 #include <memory>
@@ -15,20 +15,20 @@ namespace rio::cardsim {
 /// Why rio-cardsim ended, and how its loop ran, for the report.
 struct Ending {
   const char* why;  ///< of end_name(), or "error"
-  int signal;       ///< that asked for it; 0: none has
+  int signal;       ///< the signal that asked for it; 0: none
   int from_pid;  ///< sender of the signal; 0: a process of another PID namespace, or the terminal
   LoopCounts loop;
 };
 
 [[nodiscard]] const char* end_name(End end);
 
-/// The report of docs/cardsim.md, one JSON object and a newline.
-/// @param fabric null: there is none.
+/// Make the report of docs/cardsim.md: one JSON object and a newline. @param fabric null: there is
+/// none.
 [[nodiscard]] std::string report(const Ending& ending,
                                  const std::vector<std::unique_ptr<SimCard>>& cards,
                                  wire::switched::Fabric* fabric);
 
-/// Write the report to a file, or to stdout ("-"). @return 0, or -errno, told on stderr.
+/// Write the report to a file, or to stdout ("-"). @return 0, or -errno, reported on stderr.
 [[nodiscard]] int write_report(const std::string& path, const std::string& text);
 
 }  // namespace rio::cardsim

@@ -11,9 +11,9 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr uint32_t kTurnsPerLook = 16;   // turns between looks at the clock and at what was done
-constexpr uint32_t kLooksPerServe = 16;  // looks between looks at sockets
-// For how long after the last work the loop keeps the processor, shares it, sleeps shortly.
+constexpr uint32_t kTurnsPerLook = 16;   // turns between checks of the clock and of work done
+constexpr uint32_t kLooksPerServe = 16;  // such checks between checks of sockets
+// How long after the last work the loop keeps the CPU, yields it, sleeps briefly.
 constexpr microseconds kHot(200);
 constexpr microseconds kWarm(2000);
 constexpr microseconds kCool(20000);
@@ -27,7 +27,7 @@ constexpr microseconds kLongestSleep(1000);
 Service::Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests,
                  std::function<void()> reload)
     : cards_(cards), requests_(requests), reload_(std::move(reload)), done_(cards.size(), 0) {
-  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // else a sleep of 20 us takes 70
+  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // otherwise a sleep of 20 us takes 70
 }
 
 void Service::turn() {
@@ -78,12 +78,12 @@ bool Service::idle(Time now) {
   if (moved) {
     moved_at_ = now;
   } else if (under_way && now - moved_at_ >= kHot) {
-    sched_yield();  // a message waits for a receiver: let that one work
+    sched_yield();  // a message waits for a receiver: let that process run
   }
   return !moved && !under_way;
 }
 
-// Whether a socket or a doorbell wants to be looked at.
+// Returns whether a socket or a doorbell needs attention.
 bool Service::rest(Time now) {
   const auto idle_for = now - busy_at_;
   if (idle_for >= kWarm) {

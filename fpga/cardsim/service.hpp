@@ -1,5 +1,5 @@
 /// @file
-/// The loop of rio-cardsim.
+/// The service loop of rio-cardsim.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ namespace rio::cardsim {
 
 /// Requests to the loop; a signal handler may write them.
 struct Requests {
-  std::atomic<int> stop{0};       ///< the signal that asked for it; 0: none has
-  std::atomic<int> stop_from{0};  ///< the process that sent it, written before `stop`
+  std::atomic<int> stop{0};       ///< the signal that asked for the end; 0: none
+  std::atomic<int> stop_from{0};  ///< the process that sent it; written before `stop`
   std::atomic<bool> lose_state{false};
   std::atomic<bool> vanish{false};
   std::atomic<bool> reload{false};
@@ -24,22 +24,22 @@ struct Requests {
 /// Why the loop ended.
 enum class End : uint8_t { kSignal, kSeconds, kPeersLeft };
 
-/// How the loop ran.
+/// Counts of the loop.
 struct LoopCounts {
-  uint64_t looks = 0;                          ///< each of some turns
-  std::chrono::microseconds longest_pause{0};  ///< between two looks: asleep, or kept from the CPU
+  uint64_t looks = 0;                          ///< checks, each after some turns
+  std::chrono::microseconds longest_pause{0};  ///< between two checks: asleep, or without the CPU
 };
 
-/// Steps cards and looks after their peers: hot while there is work, asleep for up to 1 ms at a
-/// time when there is none.
+/// Steps cards and serves their peers: spins while there is work, else sleeps for up to 1 ms at a
+/// time.
 class Service {
  public:
-  /// @param cards, requests outlive the object. @param reload what Requests::reload asks for.
+  /// @param cards, requests outlive the object. @param reload called for Requests::reload.
   Service(std::vector<std::unique_ptr<SimCard>>& cards, Requests& requests,
           std::function<void()> reload);
 
-  /// Until a stop is asked for, `seconds` are over (0: for ever), or all peers have left (unless
-  /// `stay`). @return 0, or -errno, told on stderr.
+  /// Run until a stop is asked for, `seconds` are over (0: for ever), or all peers have left
+  /// (unless `stay`). @return 0, or -errno, reported on stderr.
   [[nodiscard]] int run(uint32_t seconds, bool stay, End* out);
   [[nodiscard]] const LoopCounts& counts() const { return counts_; }
 
@@ -58,10 +58,10 @@ class Service {
   std::vector<std::unique_ptr<SimCard>>& cards_;
   Requests& requests_;
   const std::function<void()> reload_;
-  std::vector<uint64_t> done_;  // of each card, when last looked at
-  Time looked_at_;              // when cards were looked at last
-  Time moved_at_;               // when a card did something last
-  Time busy_at_;                // when there was something to do last
+  std::vector<uint64_t> done_;  // work of each card at the last check
+  Time looked_at_;              // time of the last check of the cards
+  Time moved_at_;               // when a card last did something
+  Time busy_at_;                // when there was last something to do
   std::vector<pollfd> fds_;
   LoopCounts counts_;
 };

@@ -16,7 +16,7 @@ namespace rio::cardsim {
 
 int SharedBar::of_file(const std::string& path, size_t len_bytes, SharedBar* out) {
   SharedBar bar;
-  // Not O_TRUNC: what is no regular file is left alone.
+  // Not O_TRUNC, so that anything but a regular file is left alone.
   bar.fd_ = base::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
   struct stat info {};
   int rc = !bar.fd_.valid() || fstat(bar.fd(), &info) != 0 ? -errno : 0;

@@ -1,5 +1,5 @@
 /// @file
-/// Memory of a BAR that another process maps.
+/// The memory of a BAR that another process maps.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace rio::cardsim {
 /// Owns descriptor and mapping. Functions return 0 or -errno.
 class SharedBar {
  public:
-  /// A file of `len_bytes` zeros, which is made, or emptied if it is there. Stays when the object
-  /// goes. Tells on stderr what went wrong.
+  /// Make a file of `len_bytes` zeros, or empty an existing one. It stays when the object goes.
+  /// Reports errors on stderr.
   [[nodiscard]] static int of_file(const std::string& path, size_t len_bytes, SharedBar* out);
-  /// Anonymous memory to be sent to another process. It is sealed: it cannot be made smaller.
+  /// Make anonymous memory to be sent to another process, sealed so that it cannot shrink.
   [[nodiscard]] static int anonymous(const char* name, size_t len_bytes, SharedBar* out);
 
   [[nodiscard]] uint8_t* va() const { return memory_.va(); }
   [[nodiscard]] size_t len_bytes() const { return memory_.len_bytes(); }
-  /// The object's.
+  /// The descriptor, which stays this object's.
   [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:

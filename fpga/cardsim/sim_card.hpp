@@ -1,5 +1,5 @@
 /// @file
-/// One card of rio-cardsim: a model card, how it is reached, and its counts.
+/// One card of rio-cardsim: a model card, its attachment, and its counts.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@ namespace rio::cardsim {
 /// Counts of a card over all its peers.
 struct CardCounts {
   uint64_t port[8] = {};    ///< model::PortCounts, in that order
-  uint64_t faults[8] = {};  ///< drawn, by bit of model::Fault
+  uint64_t faults[8] = {};  ///< injected, by bit of model::Fault
   uint64_t refused = 0;     ///< accesses to memory that was not mapped
 };
 
-/// Used by the thread of the service loop only.
+/// A card. Used by the thread of the service loop only.
 class SimCard {
  public:
-  /// Gives a card its end of the wire, again after the last one was destroyed.
+  /// Gives a card its end of the wire, anew after the last one was destroyed.
   using Plug = std::function<std::unique_ptr<model::Wire>()>;
 
-  /// Sockets listen and files exist afterwards. @return 0, or -errno, told on stderr.
+  /// Create a card; then sockets listen and files exist. @return 0, or -errno, reported on stderr.
   [[nodiscard]] static int create(const CardSpec& spec, Plug plug, std::unique_ptr<SimCard>* out);
 
-  /// Before step(), of all cards: they look into each other's memory.
+  /// Called for all cards before any step(), since they read each other's memory.
   void begin_turn() { attachment_->begin_turn(); }
   void step() { card_->step(); }
-  /// Look after the peer; one that went takes the card with it, and the next finds a fresh one.
-  /// @return 0, or -errno, told on stderr.
+  /// Serve the peer. When it goes, the card goes with it, and the next peer gets a fresh one.
+  /// @return 0, or -errno, reported on stderr.
   [[nodiscard]] int serve();
 
-  /// Whether a peer was there, and none is any more.
+  /// Whether a peer was there, and none is now.
   [[nodiscard]] bool left() const { return left_; }
   [[nodiscard]] model::Card& card() { return *card_; }
   [[nodiscard]] const Attachment& attachment() const { return *attachment_; }
@@ -49,8 +49,9 @@ class SimCard {
   Plug plug_;
   model::HostClock clock_;
   std::unique_ptr<Attachment> attachment_;
-  std::unique_ptr<model::Card> card_;  // after what it looks at: destroyed before it
-  CardCounts earlier_;                 // of cards that went with their peers
+  std::unique_ptr<model::Card>
+      card_;            // declared after the members that it uses: destroyed before them
+  CardCounts earlier_;  // counts of cards that went with their peers
   bool left_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kCableCards = 2;
 constexpr size_t kFabricCards = 16;
 
-/// The difference of two topologies besides `present` and `silent`; empty if there is none.
+/// The difference of two topologies, except for `present` and `silent`; empty if there is none.
 std::string difference(const wire::switched::Topology& now,
                        const wire::switched::Topology& wanted) {
   if (now.devices.size() != wanted.devices.size()) {
@@ -24,15 +24,15 @@ std::string difference(const wire::switched::Topology& now,
     device.present = now.devices[i].present;
     device.silent = now.devices[i].silent;
     if (device != now.devices[i]) {
-      return "device " + device.name + " is another one";
+      return "device " + device.name + " differs";
     }
   }
   if (now.links != wanted.links) {
-    return "its links are others";
+    return "its links differ";
   }
   return now.loss_seed == wanted.loss_seed && now.loss_rate == wanted.loss_rate
              ? ""
-             : "its loss is another one";
+             : "its loss differs";
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void Wiring::reload() {
   std::string error;
   if (wire::switched::load_topology(path_, &wanted, &error) == 0) {
     error = difference(topology_, wanted);
-    error = error.empty() ? "" : path_ + ": " + error + "; start rio-cardsim anew for that";
+    error = error.empty() ? "" : path_ + ": " + error + "; restart rio-cardsim for that";
   }
   if (!error.empty()) {
     complain("--fabric: %s; the fabric stays as it was", error.c_str());
@@ -131,7 +131,7 @@ void Wiring::reload() {
   }
   for (size_t i = 0; i < wanted.devices.size(); ++i) {
     if (const int rc = change(wanted.devices[i], &topology_.devices[i]); rc != 0) {
-      complain("--fabric: %s: %s; start rio-cardsim anew", wanted.devices[i].name.c_str(),
+      complain("--fabric: %s: %s; restart rio-cardsim", wanted.devices[i].name.c_str(),
                std::strerror(-rc));
     }
   }
@@ -143,7 +143,7 @@ SimCard::Plug Wiring::plug(size_t card) const {
   if (fabric_ != nullptr) {
     return [fabric = fabric_, at = at_[card]] {
       std::unique_ptr<model::Wire> wire;
-      static_cast<void>(fabric->plug(at, &wire));  // null: the card is refused, which is told
+      static_cast<void>(fabric->plug(at, &wire));  // null: the card is refused, which is reported
       return wire;
     };
   }

@@ -1,5 +1,6 @@
 /// @file
-/// What connects the cards of rio-cardsim: one hears itself, two have a cable, any number a fabric.
+/// Connects the cards of rio-cardsim: one hears itself, two share a cable, any number share a
+/// fabric.
 #pragma once
 
 #include <memory>
@@ -14,19 +15,20 @@ namespace rio::cardsim {
 
 class Wiring {
  public:
-  /// @param topology of a fabric, in which each card is where its at= says; empty: none.
-  /// @return 0, or -errno, told on stderr: too many cards, at= missing, given twice or without a
-  /// fabric, no such endpoint, or as wire::switched::load_topology().
+  /// Make the wires. @param topology file of a fabric, in which each card is at its at=; empty: no
+  /// fabric. @return 0, or -errno, reported on stderr: too many cards, at= missing, given twice or
+  /// without a fabric, no such endpoint, or as wire::switched::load_topology().
   [[nodiscard]] static int create(const std::vector<CardSpec>& specs, const std::string& topology,
                                   std::unique_ptr<Wiring>* out);
 
-  /// @param card index into `specs`. The result outlives the object, if need be.
+  /// The function that gives a card its end of the wire; it may outlive this object. @param card
+  /// index into `specs`.
   [[nodiscard]] SimCard::Plug plug(size_t card) const;
   /// Read the topology file again: devices appear, go, fall silent or answer again as it says now.
-  /// All else in it must be as it was, or the fabric stays as it is, which is told on stderr. By
-  /// the thread that steps the cards.
+  /// If anything else in it has changed, the fabric stays as it is, and stderr says so. For the
+  /// thread that steps the cards.
   void reload();
-  /// Null: there is none.
+  /// The fabric; null: there is none.
   [[nodiscard]] wire::switched::Fabric* fabric() const { return fabric_.get(); }
 
  private:

@@ -19,8 +19,8 @@
 namespace rio::wire {
 namespace {
 
-/// A forked child must not free space in rings that its parent reads, nor write to them, whatever
-/// it does with inherited objects.
+/// Maps memory that forked children do not get: a child must not free space in rings that its
+/// parent reads, nor write to them, whatever it does with inherited objects.
 [[nodiscard]] uint8_t* map_half(int protection, const base::Fd& fd) {
   void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
                                     fd.get(), base::ChildFinds::kZeros);
@@ -47,7 +47,7 @@ base::Trouble Half::create(Half* out, base::Fd* fd) {
   if (!made.valid()) {
     return base::failed("memfd_create");
   }
-  // fallocate: that there is no memory is said here, and not by a signal later on.
+  // fallocate, so that a lack of memory is reported here, and not by a signal later.
   if (ftruncate(made.get(), kHalfBytes) != 0) {
     return base::failed("ftruncate of shared memory");
   }
@@ -59,7 +59,7 @@ base::Trouble Half::create(Half* out, base::Fd* fd) {
   if (half.at_ == nullptr) {
     return base::failed("mmap of shared memory");
   }
-  // Behind the mapping, which alone may be written.
+  // After the mapping, which alone may write.
   if (fcntl(made.get(), F_ADD_SEALS,
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
     return base::failed("fcntl(F_ADD_SEALS)");
@@ -82,7 +82,7 @@ base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
   if (fstat(fd.get(), &info) != 0 || fstatfs(fd.get(), &kind) != 0) {
     return base::failed("fstat of shared memory");
   }
-  // A page that is taken away, or a huge one that cannot be had, would be a signal to us.
+  // A page that is taken away, or a huge page that cannot be had, would raise a signal here.
   constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
   if ((seals & kNeeded) != kNeeded || info.st_size != static_cast<off_t>(kHalfBytes) ||
       kind.f_type != TMPFS_MAGIC) {

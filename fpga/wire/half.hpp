@@ -1,6 +1,6 @@
 /// @file
-/// Memory between two members: each makes a half, writes it alone, and shows it to the other to be
-/// read.
+/// Memory shared by two members: each makes a half, which only it writes, and lets the other read
+/// it.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ inline constexpr size_t kHalfBytes = kHeadsBytes + kRequestRingBytes + kResponse
 struct Heads {
   model::FrameRingShared requests;
   model::FrameRingShared responses;
-  std::atomic<uint32_t> pulls;  ///< it can read memory of the other's process
+  std::atomic<uint32_t> pulls;  ///< the member can read the memory of the other's process
 };
 static_assert(sizeof(Heads) <= kHeadsBytes);
 
@@ -38,7 +38,7 @@ class EventBell : public model::Bell {
   int fd_;
 };
 
-/// A mapping.
+/// A mapped half.
 class Half {
  public:
   Half() = default;
@@ -46,14 +46,14 @@ class Half {
   Half(Half&& other) noexcept;
   Half& operator=(Half&& other) noexcept;
 
-  /// Make this process's own. @param fd for the other process, which cannot write to it or change
-  /// its size. @return the failure of this process.
+  /// Make this process's own half. @param fd for the other process, which can neither write it nor
+  /// change its size. @return the failure of this process.
   [[nodiscard]] static base::Trouble create(Half* out, base::Fd* fd);
-  /// Map the other process's for reading. @param sound false: the memory could vanish while it is
-  /// read, or has another size; nothing is mapped then. @return the failure of this process.
+  /// Map the other process's half for reading. @param sound false: the memory could vanish while it
+  /// is read, or has another size; then nothing is mapped. @return the failure of this process.
   [[nodiscard]] static base::Trouble map(const base::Fd& fd, Half* out, bool* sound);
 
-  /// Tell the other process whether it has to ring for what it sends.
+  /// Tell the other process whether it has to ring after sending.
   void set_asleep(bool asleep) const;
 
   [[nodiscard]] Heads* heads() const { return reinterpret_cast<Heads*>(at_); }

@@ -11,13 +11,13 @@ namespace rio::wire {
 /// Holds that function. Any thread.
 class PokeTarget {
  public:
-  /// Set it. Null: after the return no function is called.
+  /// Set the function. Null: once this returns, no function is called.
   void set(Member::Poke poke, void* ctx) {
     const std::lock_guard lock(mutex_);
     poke_ = poke;
     ctx_ = ctx;
   }
-  /// @return whether the function wants to be called again soon.
+  /// Call the function, if any. @return whether it wants to be called again soon.
   [[nodiscard]] bool call() {
     const std::lock_guard lock(mutex_);
     return poke_ != nullptr && poke_(ctx_);

@@ -6,7 +6,7 @@
 namespace rio::wire {
 namespace {
 
-/// How often a partner that is not there is looked for.
+/// Interval between searches for a partner that is not there.
 constexpr uint64_t kLookAgainNs = 5'000'000;
 
 }  // namespace

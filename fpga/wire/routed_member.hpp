@@ -1,6 +1,5 @@
 /// @file
-/// The state of each destID that a card has sent to: the part that all wires between processes
-/// share.
+/// The state of each destID that a card has sent to, common to all wires between processes.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +15,10 @@
 
 namespace rio::wire {
 
-/// Steps in which a wire takes what a partner that is gone has left behind.
+/// Steps in which a wire takes the remaining frames of a partner that is gone.
 inline constexpr uint32_t kLastSteps = 1024;
 
-/// A member whose partners come and go. The wire says which partner has come, leaves or is gone;
+/// A member whose partners come and go. The wire reports which partner has come, leaves or is gone;
 /// this class gives the card the way to each destID, tells it of changes, and carries frames from
 /// the card to itself. Used by the thread that steps the card.
 class RoutedMember : public Member {
@@ -30,23 +29,24 @@ class RoutedMember : public Member {
  protected:
   RoutedMember() = default;
 
-  /// Begin to look for the partner with a destID. open() or absent() tells the result.
-  /// @return false: the wire cannot look for it now.
+  /// Begin to look for the partner with a destID. The wire reports the result by open() or
+  /// absent(). @return false: the wire cannot look for it now.
   [[nodiscard]] virtual bool look_for(uint32_t dest_id) = 0;
   /// Append the rings of all partners.
   virtual void add_inbound(std::vector<model::Inbound>* list) = 0;
-  /// List the rings of all partners anew. Call it when add_inbound() has another result.
+  /// List the rings of all partners again. Call it when add_inbound() has another result.
   void list_inbound();
 
-  /// A partner has come: frames to its destIDs go by `way` from now on.
+  /// Note that a partner has come: frames to its destIDs go by `way` from now on.
   void open(uint32_t first_id, uint32_t ids, const model::Outbound& way);
-  /// A partner is gone. Nothing is sent to it any more; what it has sent is still taken.
+  /// Note that a partner is gone: nothing is sent to it any more; its remaining frames are still
+  /// taken.
   void leave(uint32_t first_id, uint32_t ids);
-  /// All that this partner has sent was taken.
+  /// Note that all frames of this partner were taken.
   void close(uint32_t first_id, uint32_t ids);
-  /// No partner has these destIDs, of those that are looked for.
+  /// Note which of the wanted destIDs have no partner.
   void absent(const std::function<bool(uint32_t dest_id)>& is_absent);
-  /// Frames sent to a partner up to a time can be answered: see model::Outbound.
+  /// Note up to which time frames sent to a partner can have been answered: see model::Outbound.
   void set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns);
 
  private:
@@ -55,7 +55,7 @@ class RoutedMember : public Member {
 
     model::Outbound out;
     State state = kUnknown;
-    uint32_t times = 0;      // that a partner came under this destID
+    uint32_t times = 0;      // how often a partner came under this destID
     uint64_t looked_ns = 0;  // when it was last looked for; 0: never
   };
 
@@ -73,17 +73,17 @@ class RoutedMember : public Member {
   std::unique_ptr<model::RingBox> self_responses_;
 };
 
-/// Finds the time up to which a partner has taken all that was sent to it, and could have answered.
+/// Finds the time up to which a partner has taken all frames sent to it, and could have answered.
 class TakenMark {
  public:
-  /// Call it every now and then. @param now_ns, response_ns of Wire::look_at_partners().
-  /// @param begin sets the mark: what is sent from now on is behind it. @param taken returns
-  /// whether the partner has taken everything before the mark. @return that time; 0: no news.
+  /// Call it now and then. @param now_ns, response_ns of Wire::look_at_partners(). @param begin
+  /// sets the mark: later frames are behind it. @param taken returns whether the partner has taken
+  /// everything before the mark. @return that time; 0: no news.
   template <class Begin, class Taken>
   [[nodiscard]] uint64_t look(uint64_t now_ns, uint64_t response_ns, Begin&& begin, Taken&& taken) {
     if (mark_ns_ == 0) {
       begin();
-      mark_ns_ = now_ns - 1;  // frames behind the mark may bear the time of this look
+      mark_ns_ = now_ns - 1;  // frames behind the mark may carry the time of this call
       taken_ns_ = 0;
     } else if (taken_ns_ == 0) {
       taken_ns_ = taken() ? now_ns : 0;
@@ -94,8 +94,8 @@ class TakenMark {
   }
 
  private:
-  uint64_t mark_ns_ = 0;   // all that was sent up to it is before the mark; 0: there is no mark
-  uint64_t taken_ns_ = 0;  // when it was seen that the partner had taken it
+  uint64_t mark_ns_ = 0;   // all frames sent up to it are before the mark; 0: there is no mark
+  uint64_t taken_ns_ = 0;  // when the partner was found to have taken them
 };
 
 }  // namespace rio::wire

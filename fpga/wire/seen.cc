@@ -12,7 +12,7 @@
 namespace rio::wire {
 namespace {
 
-constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a processor keeps one for nanoseconds
+constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a CPU keeps a store for nanoseconds only
 
 [[nodiscard]] bool membarrier(int command) {
   return syscall(SYS_membarrier, command, 0, 0) == 0;
@@ -30,7 +30,7 @@ std::string why_slow(const base::Trouble& trouble) {
 }
 
 void make_stores_seen() {
-  if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {  // an old kernel, or it is forbidden
+  if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {  // the kernel is old, or forbids it
     const base::NoCancel no_cancel;
     std::this_thread::sleep_for(kStoresAreSeen);
   }

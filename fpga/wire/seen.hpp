@@ -1,5 +1,5 @@
 /// @file
-/// A fence for both sides of a flag, paid by the side that seldom needs it.
+/// A fence for both sides of a flag, paid by the side that rarely needs it.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ base::Trouble let_others_see_us();
 /// Explain that failure for a log line.
 [[nodiscard]] std::string why_slow(const base::Trouble& trouble);
 
-/// When it returns, the other processes have seen our stores, and we see those that they had made.
+/// On return, the other processes have seen our stores, and we see the stores that they had made.
 /// Slow: some microseconds.
 void make_stores_seen();
 

@@ -88,7 +88,7 @@ int bind(struct fid* fid, struct fid* what, uint64_t flags) {
 
 fi_ops object_ops = {
     sizeof(fi_ops), close_object<AddressVector>, bind, no_control, no_ops_open, nullptr, nullptr};
-// Releases of libfabric have more calls, or fewer.
+// Other releases of libfabric have more calls, or fewer.
 fi_ops_av vector_ops = [] {
   fi_ops_av ops{};
   ops.size = sizeof(ops);
@@ -125,8 +125,8 @@ int AddressVector::bind(struct fid& what, uint64_t flags) {
   return 0;
 }
 
-/// A name may have the number of a closed endpoint. The news of that one's end has arrived: process
-/// it now, so that it ends the closed one's operations only.
+/// A new name may reuse the endpoint number of a closed endpoint. The card has already reported
+/// that end: process the report now, so that it ends the closed endpoint's operations only.
 void AddressVector::hear() {
   constexpr uint32_t kLooksMax = 64;
   for (uint32_t looks = 0; domain_.port().progress() != 0 && looks < kLooksMax;) {
@@ -136,9 +136,9 @@ void AddressVector::hear() {
 }
 
 void AddressVector::add_row() {
-  peers_.push_back(kNobody);
+  peers_.push_back(kNoPeer);
   names_.emplace_back();
-  gone_.push_back(kNobody);
+  gone_.push_back(kNoPeer);
   if (domain_.has_sockets()) {
     places_.emplace_back();
   }
@@ -158,7 +158,7 @@ bool AddressVector::is_place(size_t row) const {
 }
 
 bool AddressVector::has_row(fi_addr_t address) const {
-  return find(address) != kNobody || (address < gone_.size() && gone_[address] != kNobody) ||
+  return find(address) != kNoPeer || (address < gone_.size() && gone_[address] != kNoPeer) ||
          is_place(address);
 }
 
@@ -188,7 +188,7 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     if (errors != nullptr) {
       errors[i] = -rc;
     }
-    // In a table each address has a row, unless its user gets the row numbers.
+    // A caller that gets no row numbers counts rows itself: for it a refused address keeps its row.
     if (rc != 0 && out != nullptr) {
       drop_row();
     }
@@ -225,7 +225,7 @@ int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t
 /// Read a name into the last row. @param bytes foreign.
 int AddressVector::insert_name(const void* bytes) {
   Name name{};
-  tag::Address address = kNobody;
+  tag::Address address = kNoPeer;
   int rc = read(bytes, &name);
   if (rc == -EHOSTUNREACH) {
     base::log_error(
@@ -258,7 +258,7 @@ int AddressVector::insert_place(const void* bytes) {
 /// Set a row's peer. @return 0, -ECONNRESET: the peer is gone.
 int AddressVector::settle(size_t row, const Name& name, tag::Address address) {
   names_[row] = name;
-  gone_[row] = kNobody;
+  gone_[row] = kNoPeer;
   if (!domain_.take_place(name.owner, tag::dest_id_of(address))) {
     gone_[row] = address;
     return -ECONNRESET;
@@ -302,12 +302,12 @@ void AddressVector::tell_unreached(Place& place, int rc) {
 int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
   return no_throw([&] {
     if (!is_place(address)) {
-      *out = kNobody;
-      return address < gone_.size() && gone_[address] != kNobody ? -FI_ECONNRESET : -FI_EINVAL;
+      *out = kNoPeer;
+      return address < gone_.size() && gone_[address] != kNoPeer ? -FI_ECONNRESET : -FI_EINVAL;
     }
     hear();
     Name name{};
-    tag::Address found = kNobody;
+    tag::Address found = kNoPeer;
     int rc = find_server(address, &name, &found);
     rc = rc == 0 ? settle(address, name, found) : rc;
     if (rc != 0) {
@@ -334,8 +334,8 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
     }
     for (size_t row = 0; row < places_.size(); ++row) {
       Name name{};
-      tag::Address found = kNobody;
-      if (peers_[row] == kNobody && is_place(row) && find_server(row, &name, &found) == 0 &&
+      tag::Address found = kNoPeer;
+      if (peers_[row] == kNoPeer && is_place(row) && find_server(row, &name, &found) == 0 &&
           found == source && settle(row, name, found) == 0) {
         number = row;
         return 0;
@@ -353,12 +353,12 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
 void AddressVector::check_again(tag::Address peer) {
   for (size_t row = 0; row < places_.size(); ++row) {
     Name now{};
-    if (peers_[row] == kNobody || peers_[row] != peer ||
+    if (peers_[row] == kNoPeer || peers_[row] != peer ||
         (find_service(domain_.fabric(), ntohs(places_[row].address.sin_port), &now) == 0 &&
          std::memcmp(&now, &names_[row], sizeof(now)) == 0)) {
       continue;
     }
-    peers_[row] = kNobody;
+    peers_[row] = kNoPeer;
     numbers_.erase(peer);
   }
 }
@@ -422,7 +422,7 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
 
 bool AddressVector::has_gone(uint32_t owner, uint32_t dest_id) const {
   for (size_t row = 0; row < names_.size(); ++row) {
-    if (gone_[row] != kNobody && tag::dest_id_of(gone_[row]) == dest_id &&
+    if (gone_[row] != kNoPeer && tag::dest_id_of(gone_[row]) == dest_id &&
         names_[row].owner == owner) {
       return true;
     }
@@ -432,8 +432,8 @@ bool AddressVector::has_gone(uint32_t owner, uint32_t dest_id) const {
 
 void AddressVector::lose(uint32_t dest_id) {
   for (size_t row = 0; row < peers_.size(); ++row) {
-    if (peers_[row] != kNobody && tag::dest_id_of(peers_[row]) == dest_id) {
-      gone_[row] = std::exchange(peers_[row], kNobody);
+    if (peers_[row] != kNoPeer && tag::dest_id_of(peers_[row]) == dest_id) {
+      gone_[row] = std::exchange(peers_[row], kNoPeer);
       numbers_.erase(gone_[row]);
     }
   }
@@ -448,11 +448,11 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
     if (is_place(addresses[i])) {
       places_[addresses[i]] = {};
     }
-    gone_[addresses[i]] = kNobody;
-    if (gone == kNobody) {
+    gone_[addresses[i]] = kNoPeer;
+    if (gone == kNoPeer) {
       continue;
     }
-    peers_[addresses[i]] = kNobody;
+    peers_[addresses[i]] = kNoPeer;
     numbers_.erase(gone);
     if (const auto again = std::find(peers_.begin(), peers_.end(), gone); again != peers_.end()) {
       numbers_.emplace(gone, static_cast<fi_addr_t>(again - peers_.begin()));

@@ -1,5 +1,5 @@
 /// @file
-/// fi_av_open(): the names of peers, by number. Both kinds are the same here.
+/// fi_av_open(): the names of peers, by number. FI_AV_MAP and FI_AV_TABLE behave alike.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class AddressVector : public fid_av, public Used {
   AddressVector(Domain& domain, bool has_events, void* user_context);
   ~AddressVector();
 
-  /// Under a Guard. As fi_av_bind().
+  /// Like fi_av_bind(). Under a Guard.
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
   [[nodiscard]] bool has_events() const { return has_events_; }
   /// Under a Guard. As fi_av_insert(). @param names `count` of them in the domain's format: each a
@@ -43,12 +43,12 @@ class AddressVector : public fid_av, public Used {
   /// service now, or none does, the next use looks it up again. @param peer context of tagged
   /// messages.
   void check_again(tag::Address peer);
-  /// As fi_av_lookup().
+  /// Like fi_av_lookup().
   int look_up(fi_addr_t address, void* out, size_t* bytes) const;
 
-  /// Hot. Context of tagged messages; kNobody: none. @param address any.
+  /// Hot. Context of tagged messages; kNoPeer: none. @param address any.
   [[nodiscard]] tag::Address find(fi_addr_t address) const {
-    return address < peers_.size() ? peers_[address] : kNobody;
+    return address < peers_.size() ? peers_[address] : kNoPeer;
   }
   /// The row of a message's sender. @param source context of tagged messages. @return
   /// FI_ADDR_NOTAVAIL: the sender was not inserted.
@@ -69,8 +69,8 @@ class AddressVector : public fid_av, public Used {
   /// -FI_ECONNRESET.
   void lose(uint32_t dest_id);
 
-  /// No peer: its context is beyond any.
-  static constexpr tag::Address kNobody = tag::kAnySource;
+  /// Stands for "no peer": no context has this number.
+  static constexpr tag::Address kNoPeer = tag::kAnySource;
 
  private:
   Domain& domain_;
@@ -98,9 +98,9 @@ class AddressVector : public fid_av, public Used {
   void forget_refusals(tag::Address first);
 
   // Columns of one table. A peer is gone once another process was inserted with its destID.
-  std::vector<tag::Address> peers_;  // kNobody: removed, gone, or a place not used yet
+  std::vector<tag::Address> peers_;  // kNoPeer: removed, gone, or a place not used yet
   std::vector<Name> names_;          // as inserted, or the name of a service's endpoint
-  std::vector<tag::Address> gone_;   // former address of a peer that is gone; else kNobody
+  std::vector<tag::Address> gone_;   // former address of a peer that is gone; else kNoPeer
   std::vector<Place> places_;        // only of domains with FI_SOCKADDR_IN; else empty
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
   // Senders in no row, with the process (Link::instance) for which that was found.

@@ -14,7 +14,7 @@ template <class Number>
   return value;
 }
 
-/// Sums and products of integers wrap.
+/// Integer addition and multiplication that wrap around.
 template <class Number>
 [[nodiscard]] Number arithmetic(fi_op op, Number old, Number operand) {
   if constexpr (std::is_integral_v<Number>) {
@@ -67,7 +67,7 @@ template <class Number>
   }
 }
 
-/// Compared is what the user gave with what is there, as in the name: "swap if compare LE target".
+/// Compares the user's operand with the target, in that order: "swap if compare LE target".
 template <class Number>
 [[nodiscard]] bool swaps(fi_op op, Number compare, Number old) {
   switch (op) {
@@ -113,7 +113,7 @@ void apply_each(fi_op op, uint8_t* at, const uint8_t* operands, const uint8_t* c
   }
 }
 
-/// Calls `visit` with a number of that type. @return false: there is none here.
+/// Calls `visit` with a number of the given type. @return false: the type is not supported.
 template <class Visit>
 bool with(fi_datatype type, Visit&& visit) {
   switch (type) {

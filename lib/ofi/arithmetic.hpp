@@ -1,5 +1,5 @@
 /// @file
-/// What atomic operations do to a number.
+/// The arithmetic of atomic operations.
 #pragma once
 
 #include <rdma/fi_atomic.h>
@@ -16,17 +16,18 @@ enum class Atomic : uint8_t {
   kCompare,  ///< operands and what they are compared with; the old values
 };
 
-/// @return bytes; 0: no type that there is here.
+/// Size of a number. @return bytes; 0: the type is not supported.
 [[nodiscard]] size_t size_of(fi_datatype type);
-/// Any values. Whether there is such an operation.
+/// Whether an operation is supported. All arguments may have any value.
 [[nodiscard]] bool is_atomic(Atomic kind, fi_datatype type, fi_op op);
-/// Whether it comes with operands.
+/// Whether the operation takes operands.
 [[nodiscard]] constexpr bool has_operands(fi_op op) {
   return op != FI_ATOMIC_READ;
 }
 
-/// One after another. @param at, operands, compare, old `count` of that type each, at any address,
-/// none overlapping; compare only with kCompare; old null: not wanted. @pre is_atomic().
+/// Applies the operation to each number in turn. @param at, operands, compare, old `count` numbers
+/// of that type each, at any address, not overlapping; compare only with kCompare; old may be null.
+/// @pre is_atomic().
 void apply(fi_datatype type, fi_op op, uint8_t* at, const uint8_t* operands, const uint8_t* compare,
            uint8_t* old, size_t count);
 

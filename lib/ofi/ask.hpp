@@ -1,8 +1,8 @@
 /// @file
-/// Requests of an endpoint on another's memory, as they travel on their contexts for this: a
-/// message without immediate data, kAskBits, an AskHeader, and bytes. Bytes that are too long for
-/// that follow as a message of its own (data_bits()). The answer (reply_bits()), on contexts of
-/// their own, has the bytes read; immediate data there says why there are none.
+/// Requests of an endpoint on a peer's memory, as they travel on contexts of their own: a message
+/// without immediate data that holds kAskBits, an AskHeader, and data. Data too long for it follows
+/// as a separate message (data_bits()). The answer (reply_bits()) has contexts of its own and holds
+/// the bytes read; if there are none, its immediate data is the error.
 #pragma once
 
 #include <cstddef>
@@ -41,23 +41,23 @@ struct AskHeader {
   uint32_t id;   ///< of this endpoint's operation; tells answers apart
   uint64_t address;
   uint64_t key;
-  uint64_t bytes;  ///< that are written or read there
+  uint64_t bytes;  ///< to be written or read
   uint64_t immediate;
 };
 static_assert(sizeof(AskHeader) == 40 && offsetof(AskHeader, id) == 4 &&
               offsetof(AskHeader, address) == 8 && offsetof(AskHeader, immediate) == 32);
 
 /// Where the cards of peers reach a region. `rio_addr` is the RapidIO address of its first byte,
-/// the window's key in the top 16 bits; 0: there is no window, only messages.
+/// with the window's key in the top 16 bits; 0: there is no window, use messages.
 struct WindowReply {
   uint64_t rio_addr;
-  uint64_t first;   ///< what peers call that byte in their asks
+  uint64_t first;   ///< address that peers use for that byte in their requests
   uint64_t bytes;   ///< at least 1
   uint64_t rights;  ///< FI_REMOTE_READ, FI_REMOTE_WRITE
 };
 static_assert(sizeof(WindowReply) == 32 && offsetof(WindowReply, rights) == 24);
 
-/// The longest ask, and what it has room for.
+/// The longest request.
 inline constexpr size_t kAskBytesMax = tag::kDataBytesMax;
 inline constexpr size_t kInlineMax = kAskBytesMax - sizeof(AskHeader);
 /// Operands of an atomic operation, or what they are compared with.
@@ -71,10 +71,10 @@ inline constexpr uint64_t kAskBits = 0;
   return uint64_t{id} << 2 | 2;
 }
 
-/// Foreign bytes. @param rest what stands behind the header. @return 0, -EPROTO.
+/// Parses foreign bytes. @param rest set to the bytes behind the header. @return 0, -EPROTO.
 [[nodiscard]] int read_ask(std::span<const uint8_t> bytes, AskHeader* out,
                            std::span<const uint8_t>* rest);
-/// Foreign numbers. @return whether there is such a window.
+/// Checks foreign numbers. @return whether they describe a window.
 [[nodiscard]] bool is_window(const WindowReply& reply);
 
 }  // namespace rio::ofi

@@ -9,15 +9,15 @@
 namespace rio::ofi {
 namespace {
 
-/// Numbers of one type, as pieces of memory.
+/// The numbers of one call, as pieces of memory.
 struct Pieces {
-  /// @param from up to kIovMax; of more none is taken, which Remote refuses.
+  /// @param from at most kIovMax pieces are stored; Remote refuses a longer list.
   Pieces(std::span<const fi_ioc> from, fi_datatype type) : count(from.size()) {
     for (size_t i = 0; i < from.size() && i < kIovMax; ++i) {
       memory[i] = {from[i].addr, from[i].count * size_of(type)};
     }
   }
-  /// Too many are not read.
+  /// The stored pieces; the count is the caller's, even beyond kIovMax.
   [[nodiscard]] Buffers buffers() const { return {memory.data(), count}; }
   [[nodiscard]] bool fits() const { return count <= kIovMax; }
 
@@ -25,7 +25,7 @@ struct Pieces {
   size_t count;
 };
 
-/// Target and operation of a call, and its completion.
+/// Target, operation and completion of a call.
 struct Target {
   fi_addr_t peer;
   uint64_t address;
@@ -66,7 +66,7 @@ struct Target {
 [[nodiscard]] fi_ioc numbers(const void* at, size_t count) {
   return {const_cast<void*>(at), count};
 }
-/// @return false: it names more than one piece of the peer's memory, or none.
+/// Reads the target. @return false: the call does not name exactly one piece of the peer's memory.
 [[nodiscard]] bool read_target(const fi_msg_atomic* msg, uint64_t flags, Target* out) {
   if (msg->rma_iov_count != 1) {
     return false;

@@ -60,7 +60,7 @@ void Attendant::run(const std::stop_token& stop) {
   int pause = kPauseMs;
   for (rest(pause); !stop.stop_requested(); rest(pause)) {
     const uint64_t looks = domain_.looks();
-    if (looks != seen) {  // the user looks itself
+    if (looks != seen) {  // the user has made progress itself
       pause = std::min(2 * pause, kPauseMostMs);
     } else {
       pause = kPauseMs;
@@ -70,20 +70,20 @@ void Attendant::run(const std::stop_token& stop) {
   }
 }
 
-/// Sleep until the time is over, or the thread is to end.
+/// Sleeps until the time is over, or the thread has to end.
 void Attendant::rest(int ms) const {
   pollfd fd = {stop_fd_.get(), POLLIN, 0};
   static_cast<void>(::poll(&fd, 1, ms));
 }
 
-/// Attend until the user looks itself.
+/// Makes progress until the user does.
 void Attendant::attend(const std::stop_token& stop, uint64_t looks) {
   if (!domain_.port().config().sleeps) {
     const msg::Guard guard(domain_.port());
     domain_.work();
     return;
   }
-  // An error of the card is told to the user's calls, and no reason to be busy.
+  // The user's calls report an error of the card; it is no reason for this thread to spin.
   static_cast<void>(msg::wait(
       domain_.port(), kSleepMs, [this] { domain_.work(); },
       [&] { return stop.stop_requested() || domain_.looks() != looks; }));

@@ -1,5 +1,5 @@
 /// @file
-/// Progress while the user is elsewhere, as FI_PROGRESS_AUTO promises it.
+/// Progress while the user makes no calls, as FI_PROGRESS_AUTO promises.
 #pragma once
 
 #include <unistd.h>
@@ -14,13 +14,13 @@ namespace rio::ofi {
 
 class Domain;
 
-/// A thread that sleeps while the user looks itself, or nothing comes; where a card has no
-/// interrupts it looks once a millisecond. Of a domain whose calls are made under a Guard.
+/// A thread that sleeps while the user makes progress itself, or while nothing arrives. On a card
+/// without interrupts it looks once a millisecond. For a domain whose calls are made under a Guard.
 class Attendant {
  public:
   /// @return 0, -errno; logged.
   [[nodiscard]] static int start(Domain& domain, std::unique_ptr<Attendant>* out);
-  /// Without a Guard. The thread has ended then.
+  /// Ends the thread. Without a Guard.
   ~Attendant();
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;

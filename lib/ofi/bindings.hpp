@@ -1,5 +1,5 @@
 /// @file
-/// What an endpoint is bound to, and the buffers of calls.
+/// The objects that an endpoint is bound to, and the buffers of calls.
 #pragma once
 
 #include <sys/uio.h>
@@ -17,7 +17,7 @@ struct Bindings {
   AddressVector* av = nullptr;
   CompletionQueue* tx = nullptr;
   CompletionQueue* rx = nullptr;
-  // Null: not counted.
+  // Null: this kind of operation is not counted.
   Counter* sends = nullptr;
   Counter* receives = nullptr;
   Counter* reads = nullptr;
@@ -27,12 +27,12 @@ struct Bindings {
   uint64_t tx_flags = 0;  ///< of operations that name none
   uint64_t rx_flags = 0;
   size_t min_multi = 64;      ///< FI_OPT_MIN_MULTI_RECV, bytes
-  bool tx_selective = false;  ///< only what asks for it completes
+  bool tx_selective = false;  ///< only operations that ask for a completion get one
   bool rx_selective = false;
-  bool directed = false;  ///< receives name their source
+  bool directed = false;  ///< a receive names its source
 };
 
-/// The buffers to send from, or to receive into.
+/// The buffers of a call: of a send its data, of a receive its space.
 struct Buffers {
   const iovec* pieces;
   size_t count;
@@ -44,9 +44,10 @@ struct Buffers {
     }
     return sum;
   }
-  /// @param to of bytes(). @return behind the last.
+  /// Copies the buffers into one piece. @param to room for bytes(). @return the end of the copy.
   uint8_t* gather(uint8_t* to) const;
-  /// @param bytes that are at `from`, and go as far as there is room.
+  /// Copies from one piece into the buffers. @param bytes at `from`; those beyond the buffers' room
+  /// are dropped.
   void scatter(const uint8_t* from, size_t bytes) const;
 };
 

@@ -8,7 +8,8 @@ namespace {
 constexpr uint32_t kSlots = 64;
 constexpr uint32_t kSlotBytes = 1024;
 constexpr size_t kKnownMax = 4096;
-constexpr uint32_t kAskAgain = 1000;  // uses of a window that was not there
+constexpr uint32_t kAskAgain =
+    1000;  // uses of a region without a window before its owner is asked again
 
 }  // namespace
 
@@ -23,7 +24,7 @@ CardWay::Known& CardWay::known(tag::Address to, uint64_t key) {
     return *last_;
   }
   if (known_.size() >= kKnownMax && !known_.contains(place)) {
-    known_.clear();  // an owner that is still used is asked once more
+    known_.clear();  // an owner that is still in use is asked once more
   }
   last_place_ = place;
   last_ = &known_[place];
@@ -40,7 +41,7 @@ uint64_t CardWay::find(tag::Address to, uint64_t key, uint64_t address, uint64_t
   if (it.link == nullptr) {
     return 0;
   }
-  // An answer of another session may be another process's.
+  // A window learnt in another session may belong to another process.
   const bool old = it.state != State::kAsked && it.session != it.link->session;
   const bool tried = it.state == State::kNone && ++it.uses < kAskAgain;
   if (it.state == State::kUnknown || old || (it.state == State::kNone && !tried)) {

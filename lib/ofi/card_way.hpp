@@ -1,6 +1,6 @@
 /// @file
-/// What an endpoint reads and writes in the memory of peers by its card's DMA queue: through
-/// windows that it has asked their owners for.
+/// Reads and writes of peers' memory by the card's DMA queue, through windows for which the
+/// endpoint has asked the memory's owners.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,42 @@
 
 namespace rio::ofi {
 
-/// Bytes of this process as the card reaches them.
+/// A local buffer, as the card reaches it.
 struct LocalBytes {
   pmd::IovaRun slot_run = {};
-  const pmd::IovaRun* run = nullptr;  ///< of the first
+  const pmd::IovaRun* run = nullptr;  ///< of the first byte
   uint8_t* at = nullptr;
-  uint8_t* slot = nullptr;                   ///< they are copied here; else
-  const pmd::mem::Region* region = nullptr;  ///< they are registered
+  uint8_t* slot = nullptr;                   ///< the bytes are copied to this slot; if null:
+  const pmd::mem::Region* region = nullptr;  ///< the registered region that holds them
 };
 
 /// Under a Guard.
 class CardWay {
  public:
-  /// Nothing goes this way before. @param border longer reads and writes do not.
+  /// Call first. @param border reads and writes of more bytes do not go by the card.
   void start(msg::Port& port, uint64_t border);
 
-  /// Whether the card may do it at all. @param to of the peer's context for memory.
+  /// Whether the card may do the transfer at all. @param to the peer's context for memory.
   [[nodiscard]] bool may(tag::Address to, uint64_t bytes) const {
     return port_ != nullptr && !port_->dma()->gone() && bytes - 1 < border_ &&
            tag::dest_id_of(to) != port_->dest_id();
   }
-  /// Hot. @param right FI_REMOTE_READ or FI_REMOTE_WRITE. @param asks whether the owner is to be
-  /// asked now where its window is: on_reply() has to be called.
-  /// @return where it is for the card; 0: not known, or not in a window.
+  /// Hot. Find the window for an access. @param right FI_REMOTE_READ or FI_REMOTE_WRITE. @param
+  /// asks set if the caller has to ask the owner for its window now, and then call on_reply().
+  /// @return the address for the card; 0: no window is known, or the access is not inside of it.
   [[nodiscard]] uint64_t find(tag::Address to, uint64_t key, uint64_t address, uint64_t bytes,
                               uint64_t right, bool* asks);
-  /// @param reply null: there is none.
+  /// Record the owner's answer. @param reply null: there is no window.
   void on_reply(tag::Address to, uint64_t key, const WindowReply* reply);
-  /// The window is not there any more.
+  /// Forget a window that no longer exists.
   void forget(tag::Address to, uint64_t key);
 
-  /// @param copies few enough bytes may be copied; the caller's, of one piece, are where `at` is.
-  /// @return false: the card cannot reach them.
+  /// Make a buffer reachable. @param must_copy the user's memory may change before the card reads
+  /// it: the bytes go to a slot. @return false: the card cannot reach them.
   [[nodiscard]] bool reach(void* at, uint64_t bytes, bool must_copy, LocalBytes* out);
   void put(LocalBytes& local);
 
-  /// Hot.
+  /// Hot. Post a transfer to the DMA queue. @return false: the queue is full.
   [[nodiscard]] bool start(msg::DmaTransfer& transfer) { return port_->dma()->start(transfer); }
   void progress() { port_->dma()->progress(); }
   [[nodiscard]] msg::Port& port() { return *port_; }
@@ -68,8 +68,8 @@ class CardWay {
   };
   struct Known {
     State state = State::kUnknown;
-    uint32_t session = 0;  // of the link, when it was learnt
-    uint32_t uses = 0;     // since it was found that there is no window
+    uint32_t session = 0;  // of the link, when the window was learnt
+    uint32_t uses = 0;     // since the owner said that there is no window
     const msg::Link* link = nullptr;
     WindowReply window = {};
   };
@@ -83,7 +83,7 @@ class CardWay {
   Known* last_ = nullptr;
   std::unordered_map<Place, Known, PlaceHash> known_;
   bool slots_tried_ = false;
-  std::vector<uint8_t*> slots_;  // free ones
+  std::vector<uint8_t*> slots_;  // that are free
   uint64_t slot_iova_minus_va_ = 0;
 };
 

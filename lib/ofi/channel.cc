@@ -11,7 +11,7 @@
 namespace rio::ofi {
 namespace {
 
-/// Errors of completions are FI_E…, above 0.
+/// The error of a completion: FI_E…, above 0.
 [[nodiscard]] int error_of(int status) {
   return status == -EMSGSIZE ? FI_ETRUNC : -status;
 }
@@ -19,13 +19,14 @@ namespace {
 }  // namespace
 
 Channel::~Channel() {
-  tag_.reset();  // what is under way ends, untold: the user has closed the endpoint
+  tag_.reset();  // operations under way end without a completion: the user has closed the endpoint
 }
 
 int Channel::enable(Domain& domain, uint32_t first_context) {
   tag::EndpointConfig config;
   config.eager_bytes = domain.border();
-  // An address names a place, not a process: messages that no process received can be sent again.
+  // An address names a service, not a process: a message that no process received can be sent
+  // again.
   config.send_again = [this](const void* data, uint64_t bytes) -> tag::SendRequest* {
     SendOperation* const operation = sends_.get();
     if (operation == nullptr) {
@@ -110,8 +111,8 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   operation->user = context;
   operation->tells = tells;
   operation->injected = (flags & FI_INJECT) != 0;
-  // The caller gets no completion, so it may never call progress again. A queued send would never
-  // leave then, and the peer, which may have its buffers for us already, would wait for ever.
+  // The caller gets no completion, so it may never call progress again: a queued send would never
+  // leave, and the peer, which may already hold buffers for us, would wait for ever.
   operation->may_wait = tells || (flags & FI_INJECT) == 0;
   const uint8_t* data = from.count == 0 ? nullptr : static_cast<uint8_t*>(from.pieces[0].iov_base);
   const size_t bytes = from.bytes();
@@ -130,7 +131,7 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   if (rc < 0) {
     sends_.put(operation);
     if (rc == -EAGAIN) {
-      sched_yield();  // Open MPI comes again at once, and the peer may wait for this CPU
+      sched_yield();  // Open MPI retries at once, and the peer may be waiting for this CPU
     } else {
       bound_.av->check_again(peer - offset_);
     }
@@ -139,7 +140,8 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   if (rc == 1) {
     finish(*operation);
   }
-  tell_done();  // a receive of ours that this was for: another thread may sleep until then
+  tell_done();  // completes a receive that this send has matched: another thread may sleep until
+                // then
   return 0;
 }
 
@@ -163,7 +165,7 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const 
                *operation);
 }
 
-/// @param buffer where the message is to go. @return null: no memory.
+/// Prepares a receive. @param buffer set to where the message goes. @return null: no memory.
 RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, iovec* buffer) {
   RecvOperation* const operation = receives_.get();
   if (operation == nullptr) {
@@ -193,7 +195,7 @@ ssize_t Channel::not_waiting(int rc, RecvOperation& operation) {
     return rc;
   }
   finish(operation);
-  tell_done();  // a send of ours that waited for it
+  tell_done();  // completes a send that has waited for this receive
   return 0;
 }
 
@@ -299,7 +301,7 @@ bool Channel::busy() {
   return busy;
 }
 
-/// @param tells whether a completion is wanted, besides errors.
+/// Reports a send. @param tells whether success is reported, too; errors always are.
 void Channel::tell_sent(void* context, int error, bool tells) {
   if (bound_.sends != nullptr) {
     error == 0 ? bound_.sends->add(1) : bound_.sends->add_error(1);
@@ -337,7 +339,7 @@ void Channel::finish(SendOperation& operation) {
   pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
 }
 
-/// @param flags besides those that each receive has.
+/// Reports a receive. @param flags in addition to those of every receive.
 inline void Channel::tell_received(const RecvOperation& operation, uint64_t flags) {
   if (bound_.receives != nullptr) {
     operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
@@ -359,12 +361,12 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
   completion.lost_bytes = operation.length_bytes - completion.entry.len;
 }
 
-/// The next message goes behind this one, as long as there is room for one of the least size. A
-/// receive that fails gives the buffer back, too.
+/// The next message goes behind this one, while there is room for one of the least size. A receive
+/// that fails also returns the buffer to the user.
 [[gnu::noinline]] void Channel::finish_multi(RecvOperation& operation) {
   for (;;) {
     if (operation.status != 0 && operation.status != -EMSGSIZE) {
-      operation.length_bytes = 0;  // it was that of the message before
+      operation.length_bytes = 0;  // still the length of the message before
       operation.immediate = {};
     }
     const uint64_t used = std::min(operation.length_bytes, operation.capacity_bytes);

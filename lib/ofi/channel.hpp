@@ -1,5 +1,5 @@
 /// @file
-/// One of the two kinds of messages of an endpoint: those with a tag, or those without.
+/// Messages of one kind of an endpoint: those with a tag, or those without.
 #pragma once
 
 #include <sys/uio.h>
@@ -29,11 +29,11 @@ struct SendOperation : tag::SendRequest {
 struct RecvOperation : tag::RecvRequest {
   bool tells = false;
   bool multi = false;               ///< FI_MULTI_RECV: messages follow each other in the buffer
-  bool ends = false;                ///< FI_MULTI_RECV was cancelled: no other message follows
+  bool ends = false;                ///< FI_MULTI_RECV was cancelled: no further message follows
   bool discards = false;            ///< FI_DISCARD: the bytes are dropped, which is not an error
   bool is_told = false;             ///< the peek that found the message has reported its completion
                                     ///< already
-  std::unique_ptr<uint8_t[]> copy;  ///< what is scattered in the end
+  std::unique_ptr<uint8_t[]> copy;  ///< one piece; scattered into the user's buffers at the end
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;
 
@@ -61,13 +61,14 @@ class Channel {
   /// @return 0, or as tag::Endpoint::create().
   [[nodiscard]] int enable(Domain& domain, uint32_t first_context);
 
-  /// Hot. @param flags of this operation. @return 0; -FI_EINVAL, -FI_ENOMEM, or why it cannot be.
+  /// Hot. @param flags of this operation. @return 0; -FI_EINVAL, -FI_ENOMEM, or why the peer cannot
+  /// be reached.
   [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
                              size_t bytes, void* context, uint64_t flags);
-  /// Send as above, gathered from several buffers.
+  /// Like send(), gathered from several buffers.
   [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                              const Buffers& from, void* context, uint64_t flags);
-  /// Hot. The bytes are copied, and nothing is told. @param bytes up to kInjectBytes.
+  /// Hot. Send a copy of the bytes, without a completion. @param bytes up to kInjectBytes.
   [[nodiscard]] ssize_t inject(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                                const void* data, size_t bytes) {
     if (!tag_->send_tiny(address_of(to), tag, immediate, data, bytes)) [[unlikely]] {
@@ -78,10 +79,10 @@ class Channel {
     }
     return 0;
   }
-  /// Hot. @return as send().
+  /// Hot. Post a receive. @return as send().
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
                                 size_t bytes, void* context, uint64_t flags);
-  /// Receive as above, scattered to several buffers.
+  /// Like receive(), scattered to several buffers.
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                                 void* context, uint64_t flags);
   /// FI_PEEK, alone or with FI_CLAIM or FI_DISCARD: report a message that is there as a completion,
@@ -95,12 +96,12 @@ class Channel {
   [[nodiscard]] ssize_t receive_claimed(const Buffers& to, void* context, uint64_t flags) {
     return take_claimed(to, context, flags, false);
   }
-  /// @return 0: it was found, and ends by a completion; -FI_ENOENT.
+  /// Cancel a receive. @return 0: it was found, and ends with a completion; -FI_ENOENT.
   [[nodiscard]] ssize_t cancel(void* context);
   /// Whether an injected message has not been sent yet.
   [[nodiscard]] bool busy();
 
-  /// Hot. After Port::progress(): work, and tell what is done.
+  /// Hot. Make progress, and report what has completed. After Port::progress().
   void progress() {
     if (tag_ == nullptr) {
       return;
@@ -122,12 +123,12 @@ class Channel {
     }
   }
 
-  [[nodiscard]] tag::Address nobody() const { return AddressVector::kNobody; }
+  [[nodiscard]] tag::Address nobody() const { return AddressVector::kNoPeer; }
   [[nodiscard]] tag::Address address_of(fi_addr_t peer) const {
     const tag::Address first = bound_.av->find(peer);
-    return first == AddressVector::kNobody ? first : first + offset_;
+    return first == AddressVector::kNoPeer ? first : first + offset_;
   }
-  /// @return false: it is unknown.
+  /// The context of a source. @return false: no such peer.
   [[nodiscard]] bool find_source(fi_addr_t source, tag::Address* out) const {
     if (!bound_.directed || source == FI_ADDR_UNSPEC) {
       *out = tag::kAnySource;

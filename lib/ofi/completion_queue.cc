@@ -102,7 +102,7 @@ inline ssize_t CompletionQueue::look_and_take(void* out, size_t count, fi_addr_t
   return take(out, count, sources);
 }
 
-/// The first fields of an entry, with sizes that the compiler knows.
+/// Copies the first fields of an entry, with sizes that the compiler knows.
 inline void CompletionQueue::copy(const Completion& from, uint8_t* to) const {
   switch (entry_bytes_) {
     case sizeof(fi_cq_tagged_entry):

@@ -1,5 +1,5 @@
 /// @file
-/// fi_cq_open(): what is done.
+/// fi_cq_open(): completions of operations.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace rio::ofi {
 
 class AddressVector;
 
-/// Something that is done. Every format of libfabric's is the beginning of the first member.
+/// A completed operation. Each of libfabric's formats is the beginning of the first member.
 struct Completion {
   fi_cq_tagged_entry entry = {};
-  AddressVector* av = nullptr;  ///< of the receiver; null: a send
+  AddressVector* av = nullptr;  ///< of the receiver; null: this was a send
   tag::Address source = 0;      ///< context of tagged messages
   int error = 0;                ///< FI_E…, above 0
   size_t lost_bytes = 0;        ///< bytes for which there was no room
 };
 
-/// Grows: nothing is lost, however long the queue is not read.
+/// A completion queue. It grows: nothing is lost, however late the user reads it.
 class CompletionQueue : public fid_cq, public Used {
  public:
   using Fid = fid_cq;
@@ -31,9 +31,9 @@ class CompletionQueue : public fid_cq, public Used {
   CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* user_context);
   ~CompletionQueue();
 
-  /// Hot. Under a Guard, which lasts until it is filled in. @return the next place, with nothing in
-  /// it. One that was put together elsewhere would be copied by loads wider than its stores, which
-  /// wait until all stores before them have reached the cache.
+  /// Hot. Under a Guard, which the caller holds until the entry is filled in. @return the next
+  /// place, cleared. Filled in place, since copying a finished entry would use loads wider than the
+  /// stores that wrote it: such a load waits until all earlier stores have reached the cache.
   [[nodiscard]] Completion& add() {
     if (tail_ - head_ > mask_) [[unlikely]] {
       grow();
@@ -46,7 +46,8 @@ class CompletionQueue : public fid_cq, public Used {
 
   /// Hot. As fi_cq_read() and fi_cq_readfrom(). @param sources null: not wanted.
   [[nodiscard]] ssize_t read(void* out, size_t count, fi_addr_t* sources) {
-    // Users read until there is nothing: the call that says so comes right after one that looked.
+    // Users read until the queue is empty: the call that finds it empty comes right after one that
+    // made progress.
     return says_empty(count) ? -FI_EAGAIN : look_and_take(out, count, sources);
   }
   /// As fi_cq_sread(). @param condition with FI_CQ_COND_THRESHOLD the least number of entries to
@@ -87,13 +88,13 @@ class CompletionQueue : public fid_cq, public Used {
   Domain& domain_;
   Use use_{domain_};
   size_t entry_bytes_;
-  bool counts_;  // FI_CQ_COND_THRESHOLD
+  bool counts_;  // sread's condition is a number of entries (FI_CQ_COND_THRESHOLD)
   std::vector<Completion> ring_;
   uint32_t mask_;
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
   bool signalled_ = false;
-  bool emptied_ = false;  // by the call before
+  bool emptied_ = false;  // by the previous call
   Wait wait_{domain_};
 };
 

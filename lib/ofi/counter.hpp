@@ -1,5 +1,5 @@
 /// @file
-/// fi_cntr_open(): how much is done.
+/// fi_cntr_open(): counts of completed operations.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ class Counter : public fid_cntr, public Used {
     value_ = value;
     wait_.news();
   }
-  /// Set by the user, which knows of it: only threads that wait now are told.
+  /// Set by the user, which needs no news of it: only threads that wait now are woken.
   void set_error(uint64_t value) {
     errors_ = told_errors_ = value;
     wait_.news();
   }
   [[nodiscard]] uint64_t errors() const { return errors_; }
 
-  /// As fi_cntr_read() and fi_cntr_readerr(): after some work.
+  /// Make progress, then read. Like fi_cntr_read() and fi_cntr_readerr().
   [[nodiscard]] uint64_t read();
   [[nodiscard]] uint64_t read_error();
   /// As fi_cntr_wait(). @param timeout_ms negative: for ever. @return 0, -FI_ETIMEDOUT; -FI_EAVAIL:
@@ -51,7 +51,7 @@ class Counter : public fid_cntr, public Used {
   [[nodiscard]] Values values() const { return {value_, errors_}; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] Wait& waiter() { return wait_; }
-  /// As fi_trywait(): is it as it was read last?
+  /// Like fi_trywait(): whether the values are still those read last.
   [[nodiscard]] int arm();
 
  private:
@@ -59,7 +59,7 @@ class Counter : public fid_cntr, public Used {
   Use use_{domain_};
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
-  uint64_t told_errors_ = 0;  // how many of them the user has read, or was told of by a wait
+  uint64_t told_errors_ = 0;  // errors that the user has read, or that a wait has reported
   uint64_t read_value_ = 0;
   uint64_t read_errors_ = 0;
   Wait wait_{domain_};

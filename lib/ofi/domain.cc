@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kCloseMs = 1000;
 
-/// Emulated cards have interrupts on a fabric, since others serve them there.
+/// Emulated cards have interrupts on a fabric, where other processes serve them.
 [[nodiscard]] bool can_sleep(const std::string& card) {
   name::CardName name;
   std::string ignored;  // opening the card tells it
@@ -96,7 +96,7 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
   domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
   domain->windows_.set_up(*domain->port_, virtual_addresses);
-  // Random start: a late answer to a process that had this destID before fits none of our
+  // Random start: a late answer to an earlier process with this destID matches none of our
   // questions.
   domain->next_question_ = domain->port_->instance();
   domain->fabric_ = fabric_mark(fabric_of(config.card));
@@ -109,7 +109,7 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
 }
 
 void Domain::work() {
-  port_->progress();  // also where no endpoint is left: peers wait for answers
+  port_->progress();  // also with no endpoint left: peers wait for answers
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
       endpoints_[i]->progress();
@@ -172,7 +172,8 @@ bool Domain::take_place(uint32_t owner, uint32_t dest_id) {
   return true;
 }
 
-/// A name shows that the peer with this destID is `instance`, and not who had it before.
+/// A name shows that the peer with this destID is now `instance`, and not the process that had the
+/// destID before.
 void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
   port_->meet_instance(dest_id, instance);
   for (uint32_t i = 0; i < endpoints_end_; ++i) {

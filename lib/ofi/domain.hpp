@@ -35,7 +35,7 @@ class Domain : public fid_domain, public Used {
 
   [[nodiscard]] msg::Port& port() { return *port_; }
   [[nodiscard]] const msg::Port& port() const { return *port_; }
-  /// Messages up to so many bytes are copied; 0: as the port's profile says.
+  /// Messages of up to this many bytes are copied; 0: the port's profile decides.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
   [[nodiscard]] Windows& windows() { return windows_; }
@@ -45,14 +45,14 @@ class Domain : public fid_domain, public Used {
   /// Whether its addresses are FI_SOCKADDR_IN.
   [[nodiscard]] bool has_sockets() const { return has_sockets_; }
 
-  /// Hot. Under a Guard. The user looks: lets all endpoints work.
+  /// Hot. Under a Guard. Make progress with all endpoints, in a user's call.
   void progress() {
     looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     work();
   }
-  /// Hot. Under a Guard. Make progress in the domain's own name, not for a user's call.
+  /// Hot. Under a Guard. Make progress outside of a user's call.
   void work();
-  /// How often the user looked. Any thread.
+  /// How often the user has made progress. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
   /// Under a Guard. A number for a question to a peer, unique in this domain, so that an answer
@@ -97,8 +97,8 @@ class Domain : public fid_domain, public Used {
   std::array<Endpoint*, kEndpoints> endpoints_{};
   std::vector<CompletionQueue*> queues_;
   std::vector<AddressVector*> vectors_;
-  std::unordered_map<uint32_t, uint32_t> owners_;  // by destID: Name::owner of the name inserted
-                                                   // last
+  std::unordered_map<uint32_t, uint32_t>
+      owners_;  // by destID: Name::owner of the name inserted last
   std::atomic<uint64_t> looks_ = 0;
   std::unique_ptr<Attendant> attendant_;
 };

@@ -12,8 +12,9 @@
 namespace rio::ofi {
 namespace {
 
-/// Send answers that peers wait for, and injected messages, before closing. A peer that does not
-/// accept them in time loses them; if it asked a question, it is told of the end.
+/// Sends the answers that peers wait for, and injected messages, before it closes. A peer that does
+/// not accept them in time loses them; if it has asked a question, it learns that the endpoint has
+/// ended.
 int close_endpoint(fid* fid) {
   constexpr uint32_t kPatienceMs = 1000;
   Endpoint* const endpoint = &of<Endpoint>(fid);
@@ -47,7 +48,7 @@ ssize_t cancel(fid* fid, void* context) {
   const ssize_t rc = self.tagged().cancel(context);
   return rc == -FI_ENOENT ? self.plain().cancel(context) : rc;
 }
-/// @return null: no such option.
+/// Finds an option. @return null: no such option.
 size_t* option(fid* fid, int level, int name) {
   return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV ? &of<Endpoint>(fid).min_multi()
                                                                    : nullptr;
@@ -237,7 +238,7 @@ int Endpoint::bind(struct fid& what, uint64_t flags) {
     case FI_CLASS_CNTR:
       return bind_counter(of<Counter>(&what), flags);
     case FI_CLASS_EQ:
-      return 0;  // nothing is told there
+      return 0;  // nothing is reported there
     default:
       return -FI_EINVAL;
   }

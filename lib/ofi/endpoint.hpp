@@ -37,7 +37,7 @@ class Endpoint : public fid_ep {
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] const Bindings& bound() const { return bound_; }
   [[nodiscard]] size_t& min_multi() { return bound_.min_multi; }
-  /// Of messages with and without a tag.
+  /// Messages with a tag, and those without one.
   [[nodiscard]] Channel& tagged() { return tagged_; }
   [[nodiscard]] Channel& plain() { return plain_; }
   [[nodiscard]] Remote& remote() { return remote_; }
@@ -48,7 +48,7 @@ class Endpoint : public fid_ep {
     plain_.progress();
     remote_.progress();
   }
-  /// Under a Guard. tag::Endpoint::forget_former() of its tagged, plain and remote parts.
+  /// Under a Guard. Calls tag::Endpoint::forget_former() of its tagged, plain and remote parts.
   void forget_former(uint32_t dest_id) {
     tagged_.forget_former(dest_id);
     plain_.forget_former(dest_id);
@@ -67,9 +67,9 @@ class Endpoint : public fid_ep {
   Domain& domain_;
   Use use_{domain_};
   Bindings bound_;
-  std::vector<Use> uses_;  // of what it is bound to
+  std::vector<Use> uses_;  // keeps the bound objects from being closed
   uint64_t caps_;
-  int number_ = -1;       // among the domain's
+  int number_ = -1;       // its number in the domain
   uint16_t service_ = 0;  // service to serve; 0: none, and with FI_SOCKADDR_IN any
   in_addr own_ipv4_{};    // with FI_SOCKADDR_IN: the address that fi_getname() returns
   bool needs_service_ = false;
@@ -89,7 +89,7 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_co
 [[nodiscard]] fi_ops_rma* rma_ops();
 [[nodiscard]] fi_ops_atomic* atomic_ops();
 
-/// Tables of calls, one for each kind.
+/// Tables of calls, one for each interface of libfabric.
 struct Calls {
   fi_ops_msg* msg;
   fi_ops_tagged* tagged;
@@ -98,7 +98,7 @@ struct Calls {
 };
 /// Calls that return -FI_EOPBADSTATE, for an endpoint that is not enabled.
 [[nodiscard]] Calls calls_before_enable();
-/// Calls that return -FI_EOPNOTSUPP, for what an endpoint was not opened for.
+/// Calls that return -FI_EOPNOTSUPP, for capabilities that an endpoint was opened without.
 [[nodiscard]] Calls calls_without_capability();
 
 /// fi_query_atomic().

@@ -66,7 +66,7 @@ ssize_t EventQueue::read_error(fi_eq_err_entry* out) {
   fi_eq_err_entry error;
   std::memcpy(&error, events_.front().bytes.data(), sizeof(error));
   events_.pop_front();
-  error.err_data = out->err_data;  // the user's buffer, into which nothing goes
+  error.err_data = out->err_data;  // the user's buffer, which stays as it is
   *out = error;
   return sizeof(error);
 }

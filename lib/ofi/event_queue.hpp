@@ -1,5 +1,6 @@
 /// @file
-/// fi_eq_open(): events of control calls. Only address vectors report some; users write the others.
+/// fi_eq_open(): events of control calls. Address vectors report their insertions; users write the
+/// others.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +13,7 @@
 
 namespace rio::ofi {
 
-/// Any thread.
+/// An event queue. Any thread.
 class EventQueue : public fid_eq, public Used {
  public:
   using Fid = fid_eq;
@@ -21,7 +22,7 @@ class EventQueue : public fid_eq, public Used {
 
   /// As fi_eq_write().
   void write(uint32_t event, const void* bytes, size_t count);
-  /// Add an error, which fi_eq_readerr() returns in its turn.
+  /// Add an error, which fi_eq_readerr() returns after the events before it.
   void write_error(const fi_eq_err_entry& error);
   /// As fi_eq_readerr().
   [[nodiscard]] ssize_t read_error(fi_eq_err_entry* out);

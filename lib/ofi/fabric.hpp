@@ -6,12 +6,12 @@
 
 namespace rio::ofi {
 
-/// A name, and the way to what is opened by it.
+/// A name, and what every object opened from it needs.
 struct Fabric : fid_fabric, Used {
   using Fid = fid_fabric;
 };
 
-/// The provider's entry.
+/// Opens the fabric: the provider's entry.
 int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context);
 
 }  // namespace rio::ofi

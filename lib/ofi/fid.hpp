@@ -20,7 +20,7 @@
 
 namespace rio::ofi {
 
-/// Ours, from a pointer that libfabric's user has. Each type names its struct as Fid.
+/// Our object, from a pointer that libfabric's user has. Each type names its struct as Fid.
 template <class Object>
 [[nodiscard]] Object& of(typename Object::Fid* fid) {
   return static_cast<Object&>(*fid);
@@ -32,7 +32,8 @@ template <class Object>
   return static_cast<Object&>(*reinterpret_cast<typename Object::Fid*>(fid));
 }
 
-/// An object that others use, and that outlives them: until then it cannot be closed. Any thread.
+/// An object that other objects use, and that must outlive them: while one does, it cannot be
+/// closed. Any thread.
 class Used {
  public:
   [[nodiscard]] bool in_use() const { return users_ != 0; }
@@ -43,7 +44,7 @@ class Used {
   std::atomic<uint32_t> users_ = 0;
 };
 
-/// As long as it lives, what it was made with is in use.
+/// Keeps an object in use for the lifetime of this one.
 class Use {
  public:
   Use() = default;
@@ -63,8 +64,8 @@ class Use {
   Used* what_ = nullptr;
 };
 
-/// Run a call that makes or ends an object: no exception leaves it, and no thread is cancelled in
-/// it.
+/// Runs a call that creates or destroys an object: no exception leaves it, and no thread is
+/// cancelled inside of it.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) noexcept {
   static_assert(FI_ENOMEM == ENOMEM);
@@ -74,7 +75,7 @@ template <class Function>
   return base::guard(kProvider, function);
 }
 
-// For what an object does not do.
+// Stand for operations that an object does not support.
 inline int no_bind(fid*, fid*, uint64_t) {
   return -FI_ENOSYS;
 }

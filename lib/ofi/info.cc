@@ -132,14 +132,15 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   const bool given = asked != nullptr && asked->threading != FI_THREAD_UNSPEC;
   domain.name = strdup(name.c_str());
   domain.threading = given ? asked->threading : FI_THREAD_SAFE;
-  domain.control_progress = FI_PROGRESS_AUTO;  // nothing of it is left to be done
+  domain.control_progress = FI_PROGRESS_AUTO;  // no call leaves control work behind
   if (asked != nullptr && asked->control_progress != FI_PROGRESS_UNSPEC) {
     domain.control_progress = asked->control_progress;
   }
   const bool alone = asked != nullptr && asked->data_progress == FI_PROGRESS_AUTO;
   domain.data_progress = alone ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
-  domain.av_type = asked != nullptr ? asked->av_type : FI_AV_UNSPEC;  // any is as good
+  domain.av_type =
+      asked != nullptr ? asked->av_type : FI_AV_UNSPEC;  // both types work equally well
   domain.mr_mode = mr_mode_of(asked, version);
   domain.mr_key_size = sizeof(uint64_t);
   domain.mr_iov_limit = 1;
@@ -179,7 +180,7 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr ? 0 : -FI_ENOMEM;
 }
 
-/// Bytes of an address, in the requested format.
+/// The bytes of an address, in the requested format.
 using Address = std::vector<uint8_t>;
 
 template <class T>
@@ -294,7 +295,7 @@ int get_info(uint32_t version, const char* node, const char* service, uint64_t f
     if (read_params(&params) != 0) {
       return -FI_EINVAL;
     }
-    // Of a provider as such nothing is asked.
+    // A caller that lists providers gives no hints to check.
     const bool is_listed = (flags & FI_PROV_ATTR_ONLY) != 0;
     hints = is_listed ? nullptr : hints;
     if (hints != nullptr && !fits(*hints, params.card, version)) {

@@ -1,5 +1,5 @@
 /// @file
-/// fi_getinfo(): what this provider can do, and whether that is what is asked for.
+/// fi_getinfo(): the provider's abilities, and whether they match the user's hints.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -26,11 +26,11 @@ inline constexpr uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPL
 inline constexpr uint64_t kRxFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr uint64_t kOrder = FI_ORDER_SAS;
 
-/// Bytes that a message may have that is copied at once, whatever happens: what fits in one message
-/// of the card.
+/// The longest message that is always copied at once: the one that fits in one message of the card.
 inline constexpr size_t kInjectBytes = msg::kPartBytesMax - 2 * tag::kBitsBytes;
 inline constexpr size_t kIovMax = 4;
-/// Operations under way that an endpoint says to have room for; there is no limit but memory.
+/// Number of outstanding operations that an endpoint claims to have room for; only memory limits
+/// it.
 inline constexpr size_t kContextSize = 1024;
 inline constexpr uint32_t kProviderVersion = FI_VERSION(0, 1);
 

@@ -29,7 +29,7 @@ int bind(struct fid* fid, struct fid* what, uint64_t flags) {
   const msg::Guard guard(memory.domain().port());
   return memory.bind(*what, flags);
 }
-/// Regions need neither to be enabled nor refreshed: they are from the start what they are.
+/// Regions need neither enabling nor refreshing: both succeed and do nothing.
 int control(fid*, int command, void*) {
   return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
 }
@@ -133,7 +133,7 @@ Memory::~Memory() {
 
 int Memory::bind(struct fid& what, uint64_t flags) {
   if (what.fclass == FI_CLASS_EP) {
-    return 0;  // each endpoint of the domain reaches it
+    return 0;  // every endpoint of the domain reaches the region
   }
   if (what.fclass != FI_CLASS_CNTR || &of<Counter>(&what).domain() != &domain_) {
     return -FI_EINVAL;
@@ -141,7 +141,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0 || flags == 0) {
     return -FI_EBADFLAGS;
   }
-  // Accesses through a card's window cannot be counted, so close it.
+  // Accesses through a card's window cannot be counted: close it.
   if (const int rc = domain_.windows().close(*this); rc != 0) {
     return rc;
   }

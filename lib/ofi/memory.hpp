@@ -19,15 +19,15 @@ class Memory;
 /// The registered memory of a domain. All functions under a Guard.
 class Regions {
  public:
-  /// @param virtual_addresses peers name addresses; else offsets. @param own_keys keys are given
-  /// here; else the user names them.
+  /// @param virtual_addresses peers name addresses; otherwise offsets. @param own_keys the provider
+  /// chooses keys; otherwise the user does.
   void set_up(bool virtual_addresses, bool own_keys);
 
   /// @return 0; -FI_ENOKEY: the key is taken.
   [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);
   void remove(const Memory& memory);
-  /// Foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.
-  /// @return the region; null: there is none, or the range or right is not in it.
+  /// Find a region by foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.
+  /// @return the region; null: there is none, or it does not include the range or the right.
   [[nodiscard]] Memory* find(uint64_t key) const;
   [[nodiscard]] Memory* find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
                              uint8_t** at) const;
@@ -46,7 +46,7 @@ class Memory : public fid_mr, public Used {
   Memory(Domain& domain, const iovec& bytes, uint64_t access, void* user_context);
   ~Memory();
 
-  /// As fi_mr_bind(). A counter counts writes, with FI_REMOTE_READ reads, with both flags both.
+  /// Like fi_mr_bind(). A counter counts writes; with FI_REMOTE_READ reads; with both flags both.
   /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
   /// -FI_ETIMEDOUT: as Windows::close().
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
@@ -58,7 +58,7 @@ class Memory : public fid_mr, public Used {
   [[nodiscard]] uint64_t size() const { return bytes_.iov_len; }
   [[nodiscard]] uint64_t access() const { return access_; }
   void set_key(uint64_t value) { key = value; }
-  /// Whether each access is to be told.
+  /// Whether a counter counts accesses.
   [[nodiscard]] bool tells() const { return writes_ != nullptr || reads_ != nullptr; }
   [[nodiscard]] MemoryWindow& window() { return window_; }
 
@@ -74,7 +74,7 @@ class Memory : public fid_mr, public Used {
   MemoryWindow window_;
 };
 
-/// fi_mr_reg() and its relatives.
+/// Table of fi_mr_reg() and its relatives.
 [[nodiscard]] fi_ops_mr* memory_ops();
 
 }  // namespace rio::ofi

@@ -42,7 +42,8 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
   return fi_param_get_str(&provider(), name, &text) == 0 && text != nullptr ? text : "";
 }
 
-/// @param shown its name in the log. @return false: not a number that fits the rule; logged.
+/// Reads a number. @param shown its name in the log. @return false: not a number that fits the
+/// rule; logged.
 [[nodiscard]] bool read_number(const char* shown, const std::string& text,
                                const base::NumberRule& rule, uint64_t* out) {
   std::string error;
@@ -60,7 +61,7 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
   return read_number(shown, read_text(name), rule, out);
 }
 
-/// The card behind a relay of so many boards: ranks take the boards in turn.
+/// The card of a relay with so many boards: ranks take the boards in turn.
 [[nodiscard]] bool card_of_relay(std::string_view relay, std::string* out) {
   const size_t colon = relay.rfind(':');
   uint64_t boards = 0;
@@ -92,10 +93,9 @@ void define_params() {
   fi_provider* const self = &provider();
   fi_param_define(
       self, "card", FI_PARAM_STRING,
-      "The card: a PCI address, or an emulated one such as shm:NAME, which all "
-      "processes of this machine with the same NAME share a fabric by, or udp:NAME, which "
-      "those of several machines do (default: "
-      "shm:FABRIC, with FI_RIO_FABRIC)");
+      "The card: a PCI address, or an emulated one: shm:NAME for processes of this "
+      "machine, udp:NAME for those of several machines; all with the same NAME share a fabric "
+      "(default: shm:FABRIC, with FI_RIO_FABRIC)");
   fi_param_define(self, "fabric", FI_PARAM_STRING,
                   "Name of the fabric of emulated cards between the processes of this machine "
                   "(default: ofi-UID, with the number of the user)");
@@ -107,13 +107,12 @@ void define_params() {
   fi_param_define(self, "queue_pair", FI_PARAM_STRING,
                   "Queue pair of the card, for processes that share one (default: 0)");
   fi_param_define(self, "border", FI_PARAM_STRING,
-                  "Bytes, such as 65536 or 64K, up to which messages are copied on their way; "
-                  "longer ones are moved where "
-                  "they are (default: as rio-tune has measured it)");
+                  "Bytes, such as 65536 or 64K: messages up to this size are copied, longer ones "
+                  "go directly between the users' buffers (default: as rio-tune measured)");
   fi_param_define(self, "rma_border", FI_PARAM_STRING,
-                  "Bytes, such as 65536 or 64K, up to which reads and writes of the memory of "
-                  "peers go by the cards' DMA "
-                  "queues and windows; longer ones go by messages, 0: all (default: %lu)",
+                  "Bytes, such as 65536 or 64K: reads and writes of peers' memory up to this size "
+                  "go by the card's DMA queue and windows, longer ones by messages; 0: all by "
+                  "messages (default: %lu)",
                   kRmaBorder);
 }
 

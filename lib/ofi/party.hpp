@@ -1,15 +1,15 @@
 /// @file
-/// Who waits for a request of the endpoint's context for memory.
+/// Interface of an object that waits for a request on the endpoint's context for memory.
 #pragma once
 
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
 
-/// `user` of each such request. Under a Guard.
+/// The `user` of such a request. Under a Guard.
 class Party {
  public:
-  /// The request is done, and may be used again.
+  /// Called when the request is done; it may be reused.
   virtual void done(tag::Request& request) = 0;
 
  protected:

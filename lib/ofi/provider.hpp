@@ -1,5 +1,5 @@
 /// @file
-/// The provider as libfabric knows it, and its parameters.
+/// The provider, as libfabric sees it, and its parameters.
 #pragma once
 
 #include <rdma/providers/fi_prov.h>
@@ -9,11 +9,11 @@
 
 namespace rio::ofi {
 
-/// The one of this library.
+/// The provider of this library.
 [[nodiscard]] fi_provider& provider();
 
-/// Bytes up to which the card's DMA queue reads and writes the memory of peers, unless a setting
-/// says more. Measured: docs/decisions/0024-memory-of-peers-by-the-card.md.
+/// Largest read or write of peers' memory that goes by the card's DMA queue, in bytes, unless set
+/// otherwise. Measured: docs/decisions/0024-memory-of-peers-by-the-card.md.
 inline constexpr uint64_t kRmaBorder = 256 << 10;
 
 /// Settings of users by FI_RIO_*; `fi_info -g` documents them. Read when information is asked for.
@@ -25,13 +25,13 @@ struct Params {
   uint64_t border = 0;               ///< FI_RIO_BORDER: bytes; 0: as the machine's profile says
 };
 
-/// Say once what there is.
+/// Register the parameters with libfabric, once.
 void define_params();
-/// @return 0, -EINVAL: a value makes no sense; logged.
+/// Read the parameters. @return 0, -EINVAL: a value makes no sense; logged.
 [[nodiscard]] int read_params(Params* out);
 
-/// Name of the fabric that a card is on: all cards in a machine's slots share one fabric, and so do
-/// all cards of rio-cardsim.
+/// Name of a card's fabric: all cards in a machine's slots share one fabric, and so do all cards of
+/// rio-cardsim.
 [[nodiscard]] std::string fabric_of(const std::string& card);
 
 }  // namespace rio::ofi

@@ -1,4 +1,4 @@
-// Calls of an endpoint that it does not take: before fi_enable(), or without the capability.
+// Calls that an endpoint refuses: before fi_enable(), or without the capability.
 #include "lib/ofi/endpoint.hpp"
 
 namespace rio::ofi {
@@ -7,7 +7,7 @@ namespace {
 template <class Result, class... Arguments>
 using Call = Result (*)(Arguments...);
 
-/// Becomes a call of any signature, which returns kRc.
+/// Converts to a call of any signature, which returns kRc.
 template <int kRc>
 struct Refusal {
   template <class Result, class... Arguments>
@@ -22,7 +22,7 @@ Calls refused_calls() {
   static fi_ops_msg msg = {sizeof(msg), no, no, no, no, no, no, no, no, no};
   static fi_ops_tagged tagged = {sizeof(tagged), no, no, no, no, no, no, no, no, no};
   static fi_ops_rma rma = {sizeof(rma), no, no, no, no, no, no, no, no, no};
-  // Which atomic operations there are is told always.
+  // The queries for valid atomic operations work on every endpoint.
   const fi_ops_atomic& real = *atomic_ops();
   static fi_ops_atomic atomic = {sizeof(atomic),
                                  no,

@@ -1,5 +1,6 @@
 /// @file
-/// Constants that libfabric 1 has, and libfabric 2 warns of or has no more; both take their values.
+/// Constants that libfabric 1 has, and that libfabric 2 deprecates or no longer has; both accept
+/// their values.
 #pragma once
 
 #include <cstdint>

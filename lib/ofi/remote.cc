@@ -20,13 +20,13 @@ namespace {
   return std::unique_ptr<uint8_t[]>(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
 }
 
-/// Bytes of the peer's memory that it is about.
+/// Number of bytes of the peer's memory that the call accesses.
 [[nodiscard]] uint64_t extent(const RemoteCall& call) {
   const bool writes = call.verb == Verb::kWrite || call.verb == Verb::kUpdate;
   return writes ? call.operands.bytes() : call.result.bytes();
 }
 
-/// Whether what is there fits together.
+/// Checks that the arguments fit together.
 [[nodiscard]] ssize_t check(const RemoteCall& call) {
   const uint64_t bytes = extent(call);
   if (call.operands.count > kIovMax || call.result.count > kIovMax ||
@@ -98,7 +98,7 @@ ssize_t Remote::start(const RemoteCall& call) {
     return rc;
   }
   tag::Address peer = bound_.av->find(call.peer);
-  if (peer == AddressVector::kNobody) [[unlikely]] {
+  if (peer == AddressVector::kNoPeer) [[unlikely]] {
     if (const int rc = bound_.av->find_slow(call.peer, &peer); rc != 0) {
       return rc;
     }
@@ -145,7 +145,7 @@ ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
   return rc != 0 ? rc : prepare_result(call, operation);
 }
 
-/// The bytes to write are in the message if they fit; otherwise they stay where they are.
+/// Puts the data into the message if it fits; otherwise it stays where it is.
 ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   const uint64_t operands = has_operands(call.op) ? call.operands.bytes() : 0;
   const bool follows = call.verb == Verb::kWrite && operands > kInlineMax;
@@ -201,7 +201,7 @@ ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
   return operation.result_bytes != 0 && operation.result == nullptr ? -FI_ENOMEM : 0;
 }
 
-/// The answer is awaited before anything is asked. That the peer goes away ends it.
+/// Posts the receive of the answer, then sends the request. The peer's end completes the receive.
 void Remote::begin(Operation& operation) {
   if (tag_->port().stats().refused != refused_) [[unlikely]] {
     end_refused();  // an earlier refusal does not concern this operation
@@ -209,7 +209,7 @@ void Remote::begin(Operation& operation) {
   ++under_way_;
   ++done_by_messages_;
   operation.refusals = tag_->refusals(operation.to);
-  operation.parts = 1;  // until all has begun
+  operation.parts = 1;  // held until all parts have begun
   const tag::Address from = operation.to - kRemoteContext + kReplyContext;
   const tag::Pattern reply = {reply_bits(operation.id), 0, from};
   const int rc =
@@ -217,7 +217,7 @@ void Remote::begin(Operation& operation) {
   if (rc == 0) {
     ++operation.parts;
   } else {
-    take_reply(operation);  // of something that was not asked
+    take_reply(operation);  // takes the place of an answer: the request was never sent
   }
   send(operation, kAskBits, operation.message.get(), operation.message_bytes, operation.ask);
   if (operation.data_at != nullptr && operation.status == 0) {
@@ -233,7 +233,8 @@ void Remote::send(Operation& operation, uint64_t bits, const uint8_t* bytes, uin
                   tag::SendRequest& request) {
   int rc = tag_->send(operation.to, bits, bytes, count, request);
   if ((rc == -ECONNRESET || rc == -ECONNREFUSED) && bits == kAskBits) {
-    // News of what was sent before, whose answers know of it; the next call begins anew.
+    // This reports the fate of earlier requests, which the receives of their answers already know.
+    // Send again.
     rc = tag_->send(operation.to, bits, bytes, count, request);
   }
   if (rc == 0) {
@@ -256,7 +257,8 @@ void Remote::went_on(Operation& operation, tag::Request& request) {
   }
 }
 
-/// A peer's context has closed. Its answers came before that news: unanswered questions end now.
+/// A peer's context has closed. All its answers came before that report: unanswered requests end
+/// now.
 [[gnu::noinline]] void Remote::end_refused() {
   refused_ = tag_->port().stats().refused;
   attend(*replies_);
@@ -279,7 +281,7 @@ bool Remote::busy() {
   return busy;
 }
 
-/// Foreign: an answer, or why there is none.
+/// Parses a foreign answer, or the error in its place.
 void Remote::take_reply(Operation& operation) {
   const tag::RecvRequest& reply = operation.reply;
   int status = -reply.status;

@@ -24,12 +24,12 @@ struct RemoteCall {
   uint64_t flags;
   void* context;
   uint64_t immediate = 0;  // with FI_REMOTE_CQ_DATA
-  bool silent = false;     // inject: nothing is told
+  bool silent = false;     // injected: no completion
   fi_datatype type = FI_UINT8;
   fi_op op = FI_ATOMIC_WRITE;
-  Buffers operands = {nullptr, 0};  // what is written
+  Buffers operands = {nullptr, 0};  // the data to write
   Buffers compare = {nullptr, 0};
-  Buffers result = {nullptr, 0};  // what is read
+  Buffers result = {nullptr, 0};  // the space for the data read
 };
 
 /// All functions under a Guard.
@@ -40,10 +40,11 @@ class Remote {
 
   /// @param first of the endpoint's contexts. @return 0, or as tag::Endpoint::create().
   [[nodiscard]] int enable(Domain& domain, uint32_t first);
-  /// @return 0: it ends by a completion or an error entry; -FI_EINVAL, -FI_EMSGSIZE, -FI_ENOMEM.
+  /// Start a call. @return 0: it ends with a completion or an error entry; -FI_EINVAL,
+  /// -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
 
-  /// tag::Endpoint::forget_former() of its endpoints.
+  /// Calls tag::Endpoint::forget_former() of its endpoints.
   void forget_former(uint32_t dest_id) {
     if (tag_ != nullptr) {
       tag_->forget_former(dest_id);
@@ -65,7 +66,7 @@ class Remote {
       end_refused();
     }
     if (replies_->has_unexpected()) [[unlikely]] {
-      replies_->drop_unexpected();  // questions for a closed endpoint that had this number
+      replies_->drop_unexpected();  // answers to requests of a closed endpoint that had this number
     }
   }
   /// Whether peers or the user rely on something that only progress() completes.
@@ -90,20 +91,20 @@ class Remote {
     tag::RecvRequest reply;
     std::unique_ptr<uint8_t[]> message;
     size_t message_bytes = 0;
-    const uint8_t* data_at = nullptr;  // null: it is in the message
+    const uint8_t* data_at = nullptr;  // null: the data is in the message
     uint64_t data_bytes = 0;
-    std::unique_ptr<uint8_t[]> copy;  // of data that is in pieces
+    std::unique_ptr<uint8_t[]> copy;  // of data in several pieces
     uint8_t* result = nullptr;
     uint64_t result_bytes = 0;
-    std::unique_ptr<uint8_t[]> gathered;  // a result that goes to pieces
+    std::unique_ptr<uint8_t[]> gathered;  // a result, before it is scattered to several pieces
     std::array<iovec, kIovMax> pieces = {};
     size_t piece_count = 0;
     WindowReply window = {};  // of Verb::kWindow
-    // By the card.
+    // Used by a transfer of the card.
     msg::DmaTransfer transfer;
     LocalBytes local;
-    std::array<iovec, kIovMax> own_pieces;  // what `call` has
-    RemoteCall call = {};                   // again by messages, if the window is not there
+    std::array<iovec, kIovMax> own_pieces;  // the pieces that `call` points to
+    RemoteCall call = {};                   // repeated by messages, if the window does not exist
   };
 
   static void attend(tag::Endpoint& tag) {
@@ -134,15 +135,15 @@ class Remote {
   Domain& domain_;
   uint64_t refused_ = 0;  // value of PortStats::refused when last checked
   uint32_t under_way_ = 0;
-  uint32_t by_card_ = 0;  // of them
+  uint32_t by_card_ = 0;  // operations under way in the card
   uint64_t done_by_card_ = 0;
   uint64_t done_by_messages_ = 0;
   bool closing_ = false;
-  std::deque<Operation*> fenced_;  // that wait for those before them
+  std::deque<Operation*> fenced_;  // operations that wait for all earlier ones
   base::Slab<Operation> operations_;
   CardWay card_;
   Server server_;
-  // These end before all requests.
+  // The endpoints are destroyed before all requests.
   std::unique_ptr<tag::Endpoint> tag_;
   std::unique_ptr<tag::Endpoint> replies_;
 };

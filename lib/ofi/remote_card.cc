@@ -1,4 +1,4 @@
-// Reads and writes that the card does.
+// Reads and writes of peers' memory by the card.
 #include <algorithm>
 
 #include "lib/ofi/remote.hpp"
@@ -22,14 +22,14 @@ namespace {
   }
 }
 
-/// The local buffers: those that are written from, or read into.
+/// The local buffers of a call: those written from, or read into.
 [[nodiscard]] Buffers& local_of(RemoteCall& call) {
   return call.verb == Verb::kWrite ? call.operands : call.result;
 }
 
 }  // namespace
 
-/// A write always has an answer: without one, the caller would not hear that it was refused.
+/// Every write asks for an answer: without one, the caller would not learn that it was refused.
 /// @return false: it goes by messages.
 bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
   const bool plain = (call.verb == Verb::kWrite || call.verb == Verb::kRead) &&
@@ -94,7 +94,7 @@ void Remote::card_is_done(Operation& operation) {
   }
   const pmd::Status status = operation.transfer.status;
   if (status == pmd::Status::kErrorResponse || status == pmd::Status::kFlushed) {
-    // The window has gone, or another is there now: the owner knows what is allowed.
+    // The window has gone, or another one is there now: ask the owner again.
     card_.forget(operation.to, operation.call.key);
     operation.status = static_cast<int>(-prepare(operation.call, operation));
     --under_way_;

@@ -26,7 +26,7 @@ ssize_t read(fid_ep* ep, void* buffer, size_t bytes, void*, fi_addr_t peer, uint
   return read_pieces(ep, &piece, nullptr, 1, peer, address, key, context);
 }
 
-/// Of a message: one piece of the peer's memory, as long as the local ones.
+/// Starts a call given as a message: one piece of the peer's memory, as long as the local buffers.
 [[nodiscard]] ssize_t start(fid_ep* ep, const fi_msg_rma* msg, uint64_t flags, Verb verb) {
   const Buffers local = {msg->msg_iov, msg->iov_count};
   if (msg->rma_iov_count != 1 || local.count > kIovMax || msg->rma_iov->len != local.bytes()) {
@@ -64,8 +64,8 @@ ssize_t write_data(fid_ep* ep, const void* data, size_t bytes, void*, uint64_t i
   return start(ep, call);
 }
 
-/// The bytes are copied, and nothing is told.
-[[nodiscard]] ssize_t inject_any(fid_ep* ep, const void* data, size_t bytes, fi_addr_t peer,
+/// Writes a copy of the data, without a completion.
+[[nodiscard]] ssize_t inject_copy(fid_ep* ep, const void* data, size_t bytes, fi_addr_t peer,
                                  uint64_t address, uint64_t key, uint64_t flags,
                                  uint64_t immediate) {
   if (bytes > kInjectBytes) {
@@ -80,11 +80,11 @@ ssize_t write_data(fid_ep* ep, const void* data, size_t bytes, void*, uint64_t i
 }
 ssize_t inject(fid_ep* ep, const void* data, size_t bytes, fi_addr_t peer, uint64_t address,
                uint64_t key) {
-  return inject_any(ep, data, bytes, peer, address, key, 0, 0);
+  return inject_copy(ep, data, bytes, peer, address, key, 0, 0);
 }
 ssize_t inject_data(fid_ep* ep, const void* data, size_t bytes, uint64_t immediate, fi_addr_t peer,
                     uint64_t address, uint64_t key) {
-  return inject_any(ep, data, bytes, peer, address, key, FI_REMOTE_CQ_DATA, immediate);
+  return inject_copy(ep, data, bytes, peer, address, key, FI_REMOTE_CQ_DATA, immediate);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ int Server::start(tag::Endpoint& tag, tag::Endpoint& replies) {
   return 0;
 }
 
-/// It looks at all that is there already, too.
+/// Posts a receive. It also matches requests that have already arrived.
 void Server::post(Ask& ask) {
   const tag::Pattern any = {kAskBits, 0, tag::kAnySource};
   while (tag_->receive(any, ask.bytes.data(), ask.bytes.size(), ask.request) == 1) {
@@ -66,8 +66,8 @@ void Server::arrived(Ask& ask) {
   post(ask);
 }
 
-/// A peer that asks for nonsense runs another release, or means harm. The end of the session is the
-/// answer: all that it has asked ends by that.
+/// A peer whose requests make no sense runs another release, or is hostile. Ending the session is
+/// the answer: that completes all its requests.
 void Server::refuse(tag::Address from) {
   msg::Port& port = tag_->port();
   if (msg::Link* const link = port.link(tag::dest_id_of(from)); link != nullptr) {
@@ -75,7 +75,7 @@ void Server::refuse(tag::Address from) {
   }
 }
 
-/// @return false: not now.
+/// Handles one request. @return false: not now, try again later.
 bool Server::serve(const Ask& ask) {
   AskHeader header;
   std::span<const uint8_t> rest;
@@ -128,7 +128,8 @@ void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
   reply(answer, reads ? at : answer.old.get(), reads || fetches ? ask.bytes : 0);
 }
 
-/// Tell a peer that knows the key where the card has the region, unless accesses have to be
+/// Tells a peer that knows the key where the card has the region, unless accesses have to be
+/// counted.
 /// counted.
 void Server::show_window(Answer& answer) {
   Memory* const memory = regions_.find(answer.ask.key);
@@ -158,7 +159,8 @@ int Server::compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest) 
   return 0;
 }
 
-/// Data without a place is dropped, so that its sender is done.
+/// Receives the data that belongs to a request. Refused data is received, too, and dropped, so that
+/// its sender completes.
 void Server::take_data(Answer& answer, uint8_t* at) {
   const tag::Pattern wanted = {data_bits(answer.ask.id), 0, answer.from};
   const uint64_t room = at != nullptr ? answer.ask.bytes : 0;
@@ -191,18 +193,18 @@ uint32_t Server::session_with(tag::Address peer) const {
   return link != nullptr ? link->session : 0;
 }
 
-/// Answer only the process that asked.
+/// Answers only the process that asked.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
   reply(answer, bytes, count, {static_cast<uint64_t>(answer.error), answer.error != 0});
 }
 
-/// A refusal may be old news of a closed endpoint with the asking endpoint's number: it is reported
-/// once, so the answer is sent again. If the asking endpoint has closed, another one may have its
-/// number, and drops the answer.
+/// Sending may fail once with the old report of a closed endpoint that had the number of the asking
+/// one: the answer is sent again. If the asking endpoint has closed, another may have its number,
+/// and drops the answer.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error) {
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
   int rc = -ECONNRESET;
-  // The first try may report news about a process, or an endpoint, that was there before.
+  // The first attempt may report the end of an earlier process or endpoint with this number.
   const auto is_news = [&] {
     return rc == -ECONNRESET || (rc == -ECONNREFUSED && !std::exchange(answer.again, true));
   };
@@ -227,7 +229,7 @@ void Server::end(Answer& answer) {
   }
 }
 
-/// The owner of the memory hears of it, if that is asked for.
+/// Reports an access to the owner of the memory, if it has asked for that.
 void Server::tell(const Answer& answer) {
   if (answer.error != 0) {
     return;

@@ -1,5 +1,5 @@
 /// @file
-/// What peers ask of this domain's memory, and get.
+/// Serves the requests of peers on this domain's memory.
 #pragma once
 
 #include <array>
@@ -16,44 +16,44 @@
 
 namespace rio::ofi {
 
-/// Under a Guard.
+/// The server of an endpoint. All functions under a Guard.
 class Server {
  public:
   Server(const Bindings& bound, const Regions& regions, Windows& windows)
       : bound_(bound), regions_(regions), windows_(windows) {}
 
-  /// @param tag where asks come; outlives it. @param replies where answers go; outlives it.
-  /// @return 0, -FI_ENOMEM.
+  /// @param tag where requests arrive; outlives this. @param replies where answers go; outlives
+  /// this. @return 0, -FI_ENOMEM.
   [[nodiscard]] int start(tag::Endpoint& tag, tag::Endpoint& replies);
   /// Whether a peer waits for an answer.
   [[nodiscard]] bool busy() const { return answers_under_way_ != 0; }
 
  private:
-  // More are not looked at before some of these are answered, so no peer can fill our memory.
+  // At most so many requests are read before some are answered, so no peer can fill our memory.
   static constexpr uint32_t kAnswersMax = 1024;
   static constexpr uint32_t kAsks = 32;
 
-  /// Where asks come.
+  /// A posted receive for requests.
   struct Ask final : Party {
     void done(tag::Request&) override { server->arrived(*this); }
     Server* server = nullptr;
     tag::RecvRequest request;
     std::array<uint8_t, kAskBytesMax> bytes;
   };
-  /// An ask that is not answered yet.
+  /// A request that is not answered yet.
   struct Answer final : Party {
     void done(tag::Request& request) override { server->went_on(*this, request); }
     Server* server = nullptr;
     AskHeader ask = {};
     tag::Address from = 0;
-    uint32_t session = 0;  // in which it was asked
+    uint32_t session = 0;  // in which the request came
     int error = 0;
     bool again = false;  // the answer was refused once, and is sent again
     Memory* memory = nullptr;
-    Use use;  // of memory
+    Use use;  // keeps the memory in use
     tag::RecvRequest data;
     tag::SendRequest reply;
-    std::unique_ptr<uint8_t[]> old;  // values that go back
+    std::unique_ptr<uint8_t[]> old;  // values to be returned
     WindowReply window = {};
   };
 

@@ -23,13 +23,13 @@ namespace {
 constexpr std::string_view kPrefix = ".ofi-";
 constexpr uint32_t kSweepMax = 64;  // most files that a new service checks
 constexpr int kTries = 10;          // tries to open a file that another process removes
-/// Numbers for endpoints that name none: the range that IP leaves to programs, too.
+/// First of the numbers for endpoints that name none: as with IP, the top range is for such use.
 constexpr uint32_t kFirstFree = 49152;
 constexpr uint32_t kFreeNumbers = 65536 - kFirstFree;
 constexpr auto kSweepLasts = std::chrono::milliseconds(1);
 
 /// Services of this process. A record lock ends when its process closes any descriptor of the file,
-/// so a process looks here first and never opens a file of its own again.
+/// so a process looks here first and never opens its own files again.
 struct Own {
   struct Entry {
     pid_t owner;
@@ -65,7 +65,7 @@ struct Own {
   return lock;
 }
 
-/// @param out the file, locked. @return 0; -EADDRINUSE; -errno.
+/// Opens a file and locks it. @param out the locked file. @return 0; -EADDRINUSE; -errno.
 [[nodiscard]] int open_locked(const std::string& path, base::Fd* out) {
   for (int i = 0; i < kTries; ++i) {
     base::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -119,7 +119,7 @@ void sweep(const std::string& folder) {
   closedir(dir);
 }
 
-/// @param number to be served, for the log.
+/// Creates the folder. @param number the service to offer, for the log.
 [[nodiscard]] int make_folder(uint16_t number, std::string* out) {
   std::string error;
   const int rc = base::make_user_folder(out, &error);
@@ -200,7 +200,7 @@ int Service::claim_any(uint16_t fabric, const Name& name, uint16_t* number,
   if (const int rc = make_folder(0, &folder); rc != 0) {
     return rc;
   }
-  // Endpoints begin at different numbers, so that few of these are taken.
+  // Endpoints begin at different numbers, so that a first try is rarely taken.
   const uint32_t first = name.owner + name.endpoint;
   for (uint32_t i = 0; i < kFreeNumbers; ++i) {
     const auto tried = static_cast<uint16_t>(kFirstFree + (first + i) % kFreeNumbers);
@@ -234,7 +234,7 @@ int find_service(uint16_t fabric, uint16_t number, Name* out) {
   const bool served = fcntl(fd.get(), F_GETLK, &found) == 0 && found.l_type != F_UNLCK;
   Name name;
   const bool whole = pread(fd.get(), &name, sizeof(name), 0) == sizeof(name);
-  if (!served || !whole) {  // not served, or not yet
+  if (!served || !whole) {  // not served, or not written completely yet
     return -ECONNREFUSED;
   }
   *out = name;

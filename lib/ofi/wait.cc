@@ -11,7 +11,7 @@
 namespace rio::ofi {
 namespace {
 
-constexpr uint32_t kLookMs = 1;  // where a card has no interrupts
+constexpr uint32_t kLookMs = 1;  // period of checks on a card without interrupts
 
 [[nodiscard]] int add_to(const base::Fd& set, int fd) {
   epoll_event event{};
@@ -72,7 +72,7 @@ void Wait::add_waiting(int threads) {
   waiting_ += static_cast<uint32_t>(threads);
 }
 
-/// Consume the descriptor's news.
+/// Consumes the pending events of the descriptor.
 void Wait::settle() {
   if (armed_) {
     armed_ = false;

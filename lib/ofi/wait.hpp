@@ -12,7 +12,7 @@
 
 namespace rio::ofi {
 
-/// A waiting caller sleeps where the card has interrupts, and hears of other threads' work, too.
+/// Lets a caller sleep where the card has interrupts; other threads can wake it, too.
 class Wait {
  public:
   explicit Wait(Domain& domain) : domain_(domain), sleeper_(domain.port()) {}
@@ -20,20 +20,20 @@ class Wait {
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
-  /// Set-up. @param kind FI_WAIT_FD: descriptor() can be had. @return 0; -FI_ENOSYS: a kind that is
-  /// not there; -errno.
+  /// Set up. @param kind FI_WAIT_FD: descriptor() is available. @return 0; -FI_ENOSYS: the kind is
+  /// not supported; -errno.
   [[nodiscard]] int open(fi_wait_obj kind);
-  /// As fi_control(FI_GETWAIT). @param out int: readable when there may be something, after arm().
-  /// @return 0, -FI_ENOSYS: of no descriptor; -FI_EINVAL: another command.
+  /// Like fi_control(FI_GETWAIT). @param out int: becomes readable when there may be something,
+  /// after arm(). @return 0, -FI_ENOSYS: there is no descriptor; -FI_EINVAL: another command.
   [[nodiscard]] int control(int command, void* out) const;
 
-  /// Hot. Under a Guard: there is something.
+  /// Hot. Under a Guard. Called when a completion was added: wakes a waiting caller.
   void news() {
     if (waiting_ != 0) [[unlikely]] {
       wake();
     }
   }
-  /// Under a Guard: all waiting callers look again.
+  /// Under a Guard. Makes all waiting callers look again.
   void wake();
 
   /// Without a Guard. @param ready called under one. @param timeout_ms negative: 49 days.
@@ -54,8 +54,8 @@ class Wait {
         domain_.port(), bound, [this] { domain_.progress(); }, ready);
   }
 
-  /// As fi_trywait(). @param ready called under a Guard. @return 0: the descriptor tells of what
-  /// comes; -FI_EAGAIN: there is something; -FI_EINVAL: no descriptor; -errno.
+  /// Like fi_trywait(). @param ready called under a Guard. @return 0: the descriptor reports what
+  /// comes next; -FI_EAGAIN: there is something already; -FI_EINVAL: no descriptor; -errno.
   template <class Ready>
   [[nodiscard]] int arm(Ready&& ready) {
     const msg::Guard guard(domain_.port());
@@ -82,7 +82,7 @@ class Wait {
     Wait& wait_;
   };
 
-  static constexpr uint32_t kLooks = 1000;  // before it sleeps: some 100 us
+  static constexpr uint32_t kLooks = 1000;  // checks before it sleeps: some 100 us
 
   void add_waiting(int threads);
   void settle();
@@ -90,11 +90,11 @@ class Wait {
 
   Domain& domain_;
   msg::Sleeper sleeper_;
-  uint32_t waiting_ = 0;  // threads, and one for an armed descriptor
+  uint32_t waiting_ = 0;  // waiting threads, plus one for an armed descriptor
   bool armed_ = false;
   base::Fd event_;  // written by other threads
-  base::Fd timer_;  // what has to be done by then
-  base::Fd set_;    // of both, and of the card's interrupt
+  base::Fd timer_;  // next deadline of the port
+  base::Fd set_;    // epoll set of both, and of the card's interrupt
 };
 
 }  // namespace rio::ofi

@@ -20,14 +20,14 @@ constexpr uint64_t kPageBytes = 4096;
                               ((memory.access() & FI_REMOTE_WRITE) != 0 ? Rights::kWrite : 0));
 }
 
-/// Not to be guessed in a few tries. 0: no such luck.
+/// A key that cannot be guessed in a few tries. @return 0: no random number.
 [[nodiscard]] uint16_t make_key() {
   uint16_t key = 0;
   return getrandom(&key, sizeof(key), GRND_NONBLOCK) == sizeof(key) ? key : 0;
 }
 
-/// Where the card has it. @return false: in pieces, as where it shares a page with what was
-/// registered before.
+/// The region's address for the card. @return false: it is in several pieces, as when it shares a
+/// page with memory registered before.
 [[nodiscard]] bool is_one_run(Memory& memory, uint64_t* iova) {
   const pmd::IovaRun& run = *msg::run_of(*memory.window().region, memory.base());
   const auto offset = static_cast<uint64_t>(memory.base() - static_cast<uint8_t*>(run.va));
@@ -42,22 +42,23 @@ void Windows::set_up(msg::Port& port, bool virtual_addresses) {
   virtual_addresses_ = virtual_addresses;
 }
 
-/// Where peers will find it: where nothing was before, so that what they remember of others leads
-/// nowhere.
+/// Chooses a RapidIO address that no earlier window had, so that addresses which peers still
+/// remember lead nowhere.
 bool Windows::place(Memory& memory) {
   MemoryWindow& window = memory.window();
   if (window.region == nullptr &&
       port_->endpoint().register_memory(memory.base(), memory.size(), &window.region) != 0) {
     return false;
   }
-  // As far behind the start of a page as the memory is: both are aligned alike.
+  // The address has the memory's offset in its page: both are aligned alike.
   const uint64_t behind = reinterpret_cast<uintptr_t>(memory.base()) % kPageBytes;
   const uint64_t end = next_rio_addr_ + 2 * kPageBytes + memory.size();
   if (memory.size() > kRioAddrEnd / 2) {
     return false;
   }
   if (end > kRioAddrEnd) {
-    next_rio_addr_ = kFirstRioAddr;  // only the key tells it from those of long ago
+    next_rio_addr_ = kFirstRioAddr;  // used again from the start: only the key tells new windows
+                                     // from very old ones
   }
   window.rio_addr = next_rio_addr_ + behind;
   next_rio_addr_ = (window.rio_addr + memory.size() + kPageBytes) & ~(kPageBytes - 1);
@@ -74,7 +75,7 @@ bool Windows::let_in(Memory& memory, uint32_t source) {
     if (mask == window.mask) {
       return true;
     }
-    // An access that is on its way just now is refused, and asked for by a message.
+    // An access under way is refused, and repeated by a message.
     if (table.close(window.index) != 0) {
       return false;
     }

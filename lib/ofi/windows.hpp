@@ -1,6 +1,6 @@
 /// @file
-/// The card's windows onto what a domain has registered: through them the cards of peers read and
-/// write it without a word.
+/// Windows of the card onto a domain's registered memory: through them the cards of peers read and
+/// write it without involving software here.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,30 @@ namespace rio::ofi {
 
 class Memory;
 
-/// Of one region. Windows' own.
+/// The window onto one region; belongs to Windows.
 struct MemoryWindow {
   bool open = false;
-  bool lost = false;    // the card has not answered: it may be open
-  uint32_t index = 0;   // of the card's table
-  uint32_t source = 0;  // who may use it: these bits of a destID,
+  bool lost = false;    // the card did not confirm that it has closed the window: it may be open
+  uint32_t index = 0;   // index in the card's table
+  uint32_t source = 0;  // which destIDs may use it: those with these bits
   uint32_t mask = 0;    // under this mask
   uint64_t rio_addr = 0;
   uint16_t key = 0;
   const pmd::mem::Region* region = nullptr;  // null: not registered with the card
 };
 
-/// Under a Guard.
+/// The windows of a domain. All functions under a Guard.
 class Windows {
  public:
   /// @param port outlives it. @param virtual_addresses as Regions::set_up().
   void set_up(msg::Port& port, bool virtual_addresses);
 
-  /// Open a window for a peer that asks and has the region's key. The window lets in those that
-  /// have asked, and as few others as a mask of destIDs can.
-  /// @return false: the card has no window left, or none, or cannot reach the memory, or each
-  /// access has to be counted: accesses come by messages.
+  /// Open a window for a peer that asks and has the region's key. The window lets in the peers that
+  /// have asked, and as few others as a mask of destIDs can. @return false: use messages. The card
+  /// has no windows or none left, cannot reach the memory, or accesses have to be counted.
   [[nodiscard]] bool open(Memory& memory, uint32_t source, WindowReply* out);
-  /// No peer reaches the memory any more.
-  /// @return 0; -FI_ETIMEDOUT: the card does not answer, and may still write it; logged.
+  /// Close the window: no peer reaches the memory any more. @return 0; -FI_ETIMEDOUT: the card does
+  /// not answer, and may still write it; logged.
   [[nodiscard]] int close(Memory& memory);
 
  private:

@@ -20,7 +20,7 @@ struct Job {
   void run() { result = (*work)(); }
 };
 
-/// Log that EAL could start no thread. @param rc positive or negative, since EAL's versions differ.
+/// Logs that EAL could not start a thread. @param rc positive or negative: EAL's versions differ.
 [[nodiscard]] int no_thread(int rc) {
   base::log_error("EAL: %s", base::why_no_thread(rc).c_str());
   return rc;

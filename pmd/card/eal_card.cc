@@ -14,7 +14,8 @@
 namespace rio::pmd {
 namespace {
 
-/// Never destroyed, like the lock: devices are closed by EAL after static objects are gone.
+/// All cards of this process. Never destroyed, like the lock: EAL closes devices after static
+/// objects are gone.
 std::map<std::string, std::weak_ptr<EalCard>>& cards() {
   static auto* map = new std::map<std::string, std::weak_ptr<EalCard>>;
   return *map;
@@ -76,14 +77,14 @@ std::string EalCard::names() {
 int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
   const uint32_t count = regs::id::CapQueues::qps.get(bus_->bar().read32(regs::id::cap_queues()));
   if (count == 0 || count > regs::kMaxQps) {
-    base::log_error("%s: the card says that it has %u queue pairs; 1 to %u are possible",
+    base::log_error("%s: the card claims to have %u queue pairs; allowed are 1 to %u",
                     name_.c_str(), count, regs::kMaxQps);
     return -EPROTO;
   }
   if (const uint32_t own = wire_dest_id(); own != 0 && own != args_.base_dest_id) {
     if (args_.emu.id != 0) {
       base::log_warning(
-          "%s: another card on wire %s has destID 0x%x: this one is 0x%x. id= chooses",
+          "%s: another card on wire %s has destID 0x%x: this one takes 0x%x. id= chooses",
           name_.c_str(), wire_.c_str(), args_.base_dest_id, own);
     } else {
       base::log_info("%s: its destID on wire %s is 0x%x", name_.c_str(), wire_.c_str(), own);
@@ -147,7 +148,7 @@ EalCard::~EalCard() {
     base::log_warning("%s: closed while other processes use it; they see a card that is gone",
                       name_.c_str());
   }
-  // A card of the same name may have been made meanwhile.
+  // Another card of this name may have been created since.
   if (const auto found = cards().find(name_); found != cards().end() && found->second.expired()) {
     cards().erase(found);
   }
@@ -207,7 +208,7 @@ int EalCard::claim_one(int wanted, CardUser& user, uint32_t* qp) {
       return 0;
     }
   }
-  base::log_error("%s: no queue pair is free: give an emulated card more with qps=", name_.c_str());
+  base::log_error("%s: no queue pair is free: an emulated card gets more with qps=", name_.c_str());
   return -EBUSY;
 }
 
@@ -249,7 +250,7 @@ int EalCard::claim_rest(std::vector<uint32_t>* taken) {
   return 0;
 }
 
-/// All of them, or none.
+/// Keeps threads out of the bursts of all users, or of none.
 int EalCard::hold_users() {
   for (size_t i = 0; i < users_.size(); ++i) {
     if (const int rc = users_[i]->hold(); rc != 0) {
@@ -344,7 +345,7 @@ int EalCard::set_faults(uint64_t seed, double rate) {
   }
   const int rc = emulation_ == nullptr ? -ENOTSUP : emulation_->set_faults(seed, rate);
   if (rc == -ENOTSUP && rate == 0) {
-    return 0;  // no faults of ours to switch off
+    return 0;  // a real card has no fault injector to switch off
   }
   if (rc != 0) {
     base::log_error("%s: only the process with the emulated card has its fault injector",
@@ -357,7 +358,7 @@ int EalCard::set_faults(uint64_t seed, double rate) {
 }
 
 void EalCard::let_work() {
-  constexpr uint32_t kSteps = 64;  // the card looks at its link every few steps
+  constexpr uint32_t kSteps = 64;  // the card checks its link every few steps
   const PollHook hook = bus_->poll_hook(0);
   for (uint32_t i = 0; i < kSteps; ++i) {
     hook();

@@ -12,7 +12,7 @@ using regs::RingState;
 namespace qp_regs = regs::qp;
 namespace window_regs = regs::window;
 
-/// Lets the card work where bursts of this process step it, and waits else.
+/// Steps the card if this process's bursts step it, and waits otherwise.
 template <typename Condition>
 bool wait_for(const PollHook& hook, uint32_t timeout_ms, Condition&& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);

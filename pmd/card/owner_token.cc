@@ -40,7 +40,7 @@ bool read_stat(uint32_t pid, ProcStat* out) {
   return static_cast<bool>(fields >> out->start_ticks);
 }
 
-/// The first thread may have ended (state Z) while others go on.
+/// Whether a process whose first thread has ended (state Z) has others that go on.
 bool has_other_threads(uint32_t pid) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%u/task", pid);

@@ -25,7 +25,7 @@ uint64_t pid_namespace() {
   return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
 }
 
-/// @return -ENAMETOOLONG.
+/// Makes the memzone's name. @return 0, -ENAMETOOLONG.
 int zone_name(const std::string& device_name, std::string* out) {
   std::string name = "rio_" + device_name;
   if (name.size() >= RTE_MEMZONE_NAMESIZE) {
@@ -113,7 +113,7 @@ int SharedCard::attach(const std::string& device_name) {
   const OwnerToken self = own_token();
   for (auto& place : layout->attached) {
     uint64_t seen = place.load(std::memory_order_acquire);
-    // acq_rel: what the former holder did is done; pairs with the release in detach()
+    // acq_rel: the former holder's stores are visible; pairs with the release in detach()
     if (self != 0 && (seen == 0 || !token_alive(seen)) &&
         place.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
       zone_ = zone;
@@ -160,7 +160,7 @@ int SharedCard::claim(uint32_t qp, Bus& bus, OwnerToken* owner) {
   }
   for (;;) {
     uint64_t seen = 0;
-    // acq_rel: the former owner's rings are stopped and its words in the BAR written; pairs with
+    // acq_rel: the former owner's rings are stopped and its stores to the BAR are done; pairs with
     // the release in release() and reap()
     if (layout_->owners[qp].compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
       return 0;
@@ -179,7 +179,7 @@ int SharedCard::claim(uint32_t qp, Bus& bus, OwnerToken* owner) {
 
 void SharedCard::release(uint32_t qp) {
   uint64_t self = own_token();
-  // release: all done with the queue pair; pairs with the acquire in claim()
+  // release: all use of the queue pair is over; pairs with the acquire in claim()
   layout_->owners[qp].compare_exchange_strong(self, 0, std::memory_order_acq_rel);
 }
 
@@ -206,7 +206,7 @@ bool SharedCard::others_alive() const {
   return false;
 }
 
-/// Become the reaper, or wait until there is none.
+/// Becomes the reaper, or waits until there is none.
 int SharedCard::reap(Bus& bus) {
   const OwnerToken self = own_token();
   for (uint32_t waited_ms = 0;; ++waited_ms) {
@@ -220,8 +220,8 @@ int SharedCard::reap(Bus& bus) {
       break;
     }
     if (waited_ms == kReaperWaitMs) {
-      base::log_error("%s: process %u has cleared up after a dead one for %u s", bus.name().c_str(),
-                      token_pid(seen), kReaperWaitMs / 1000);
+      base::log_error("%s: process %u has been cleaning up after a dead one for %u s",
+                      bus.name().c_str(), token_pid(seen), kReaperWaitMs / 1000);
       return -ETIMEDOUT;
     }
     const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -233,7 +233,7 @@ int SharedCard::reap(Bus& bus) {
 }
 
 int SharedCard::stop_dead_rings(Bus& bus) {
-  // A dead process is asked once: one that dies while this runs is the next reaper's.
+  // Each dead process is handled once: one that dies while this runs is left to the next reaper.
   std::set<OwnerToken> dead;
   for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
     const uint64_t seen = layout_->owners[qp].load(std::memory_order_acquire);
@@ -259,7 +259,7 @@ int SharedCard::stop_dead_rings(Bus& bus) {
         "freed",
         bus.name().c_str(), token_pid(token), zones);
   }
-  // Only now: until here a reaper that died would have been followed by another one.
+  // Only now: if this reaper had died before, another one would have had to repeat its work.
   for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
     uint64_t seen = layout_->owners[qp].load(std::memory_order_acquire);
     if (dead.contains(seen)) {

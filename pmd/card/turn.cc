@@ -10,7 +10,7 @@ bool Turn::take_for_good(uint32_t timeout_ms) {
   wanted_.store(1, std::memory_order_relaxed);
   bool mine = take_now();
   while (!mine && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();  // who is inside may want this CPU
+    std::this_thread::yield();  // the thread inside may want this CPU
     mine = take_now();
   }
   wanted_.store(0, std::memory_order_relaxed);

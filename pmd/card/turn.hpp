@@ -1,5 +1,5 @@
 /// @file
-/// How the control path takes a queue from a thread that polls it.
+/// Lets the control path take a queue away from the thread that polls it.
 #pragma once
 
 #include <rte_pause.h>
@@ -9,14 +9,13 @@
 
 namespace rio::pmd {
 
-/// Whose turn it is at a queue: a burst takes it when it begins and gives it when it ends; the
-/// control path takes it for good, to close the queue or to put another in its place. It is no
-/// lock: no burst waits. One that does not get its turn does nothing, returns 0, and comes
-/// again. Bursts of different threads or processes at one queue are kept apart, too, though only
-/// one may poll it.
+/// The turn of a queue. A burst takes it at its start and gives it back at its end; the control
+/// path takes it for good, to close or replace the queue. It is not a lock, since no burst waits: a
+/// burst that does not get the turn does nothing and returns 0. It also keeps apart bursts of
+/// several threads or processes, though only one may poll a queue.
 ///
-/// Lies beside what its bursts write, or alone in a cache line; if the queue is polled by other
-/// processes, in memory that they share (Bus::shared_alloc()). A process that dies inside leaves it
+/// Place it beside data that its bursts write, or alone in a cache line; if other processes poll
+/// the queue, in memory that they share (Bus::shared_alloc()). A process that dies inside leaves it
 /// taken.
 class Turn {
  public:
@@ -27,8 +26,8 @@ class Turn {
     }
     return take_now();
   }
-  /// Hot. take() for a caller that would lose its frames, while others are in and out at once:
-  /// tries for some microseconds at most.
+  /// Hot. Like take(), for a caller that would lose its frames, while other threads stay inside
+  /// only briefly: tries for some microseconds at most.
   [[nodiscard]] bool take_soon() {
     constexpr uint32_t kTriesMax = 500;
     for (uint32_t tries = 0; tries < kTriesMax; ++tries) {
@@ -42,15 +41,15 @@ class Turn {
     }
     return false;
   }
-  /// Hot, and of the control path. @pre it is the caller's.
+  /// Give the turn back. Hot, and of the control path. @pre the caller has it.
   void give() {
     // release: stores made inside are visible to the next taker; pairs with take_now().
     inside_.store(0, std::memory_order_release);
   }
-  /// Control path, one thread at a time: from now on take() fails, until give(). Waits for the
-  /// burst inside. @return false: it did not come out in time, and take() works as before.
+  /// Control path, one thread at a time: make take() fail until give(). Waits for a burst inside.
+  /// @return false: it did not end in time, and take() works as before.
   [[nodiscard]] bool take_for_good(uint32_t timeout_ms);
-  /// Hot. Whether take() would have worked just now.
+  /// Hot. Whether take() would have succeeded just now.
   [[nodiscard]] bool is_free() const {
     return (inside_.load(std::memory_order_relaxed) | wanted_.load(std::memory_order_relaxed)) == 0;
   }
@@ -61,12 +60,12 @@ class Turn {
     return inside_.exchange(1, std::memory_order_acquire) == 0;
   }
 
-  std::atomic<uint32_t> inside_{0};  // alone says whose turn it is
-  std::atomic<uint32_t> wanted_{0};  // by the control path: a hint, read without order
+  std::atomic<uint32_t> inside_{0};  // this alone says who has the turn
+  std::atomic<uint32_t> wanted_{0};  // by the control path: a hint, read without ordering
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "other processes use it");
 
-/// The turn of one burst, if it gets it.
+/// The turn of one burst, if it could be taken.
 class InTurn {
  public:
   explicit InTurn(Turn& turn) : turn_(turn), mine_(turn.take()) {}

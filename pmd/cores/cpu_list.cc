@@ -14,7 +14,7 @@ bool parse_number(const std::string& text, unsigned* value, std::string* problem
     *problem = "a number is missing";
     if (!text.empty()) {
       *problem = '"';
-      problem->append(text).append("\" is no CPU number");
+      problem->append(text).append("\" is not a CPU number");
     }
     return false;
   }

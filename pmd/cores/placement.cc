@@ -43,7 +43,7 @@ hwloc_obj_t node_numbered(hwloc_topology_t topology, int number) {
                     : hwloc_get_numanode_obj_by_os_index(topology, static_cast<unsigned>(number));
 }
 
-/// Distance of two nodes by the firmware's table; kFar where it tells nothing.
+/// Distance of two nodes by the firmware's table; kFar if it has no entry.
 unsigned node_distance(hwloc_topology_t topology, hwloc_obj_t from, hwloc_obj_t to) {
   if (from == to) {
     return 0;
@@ -94,25 +94,25 @@ int Placement::load(const Machine& machine) {
   if (!machine.synthetic.empty() &&
       hwloc_topology_set_synthetic(topology_, machine.synthetic.c_str()) != 0) {
     base::log_error(
-        "\"%s\" describes no machine: write it as lstopo --input does, for example "
+        "\"%s\" does not describe a machine: write it as lstopo --input does, for example "
         "\"pack:2 core:4 pu:2\"",
         machine.synthetic.c_str());
     return -EINVAL;
   }
   if (!machine.xml_path.empty() &&
       hwloc_topology_set_xml(topology_, machine.xml_path.c_str()) != 0) {
-    base::log_error("%s is no topology of hwloc: make one with lstopo %s", machine.xml_path.c_str(),
-                    machine.xml_path.c_str());
+    base::log_error("%s is not a topology of hwloc: make one with lstopo %s",
+                    machine.xml_path.c_str(), machine.xml_path.c_str());
     return -EINVAL;
   }
-  // Disallowed CPUs stay in, so that a list which names one can be told what is wrong with it.
+  // Keep disallowed CPUs, so that a list that names one gets the right error.
   hwloc_topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_set_type_filter(topology_, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
-  // sysfs tells where devices are. The plugin, if it is there, reads their names, too: 0.6 MB that
+  // sysfs tells where devices are. The plugin, if present, would also read their names: 0.6 MB that
   // it does not free.
   (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
-  // The only way to tell hwloc; read while it loads. cpuid would tell of the machine that we run
-  // on.
+  // hwloc reads this variable while it loads; there is no other way to tell it. cpuid would
+  // describe the machine that we run on.
   if (!machine.fs_root.empty()) {
     setenv("HWLOC_FSROOT", machine.fs_root.c_str(), 1);
     (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
@@ -127,7 +127,7 @@ int Placement::load(const Machine& machine) {
   }
   const Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology_)));
   cpu_set_t affinity;
-  // sched_getaffinity() fails where the kernel has more CPUs than cpu_set_t: then all are kept.
+  // sched_getaffinity() fails if the kernel has more CPUs than cpu_set_t: then keep all.
   if (this_machine && sched_getaffinity(0, sizeof(affinity), &affinity) == 0) {
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
       if (!CPU_ISSET(cpu, &affinity)) {
@@ -139,7 +139,7 @@ int Placement::load(const Machine& machine) {
     std::vector<unsigned> list;
     std::string problem;
     if (!parse_cpu_list(machine.allowed, &list, &problem)) {
-      base::log_error("\"%s\" is no list of CPUs: %s", machine.allowed.c_str(), problem.c_str());
+      base::log_error("\"%s\" is not a list of CPUs: %s", machine.allowed.c_str(), problem.c_str());
       return -EINVAL;
     }
     const Bitmap given(hwloc_bitmap_alloc());
@@ -166,7 +166,7 @@ unsigned Placement::core_of(unsigned cpu) const {
   const hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(topology_, cpu);
   const hwloc_obj_t core =
       pu == nullptr ? nullptr : hwloc_get_ancestor_obj_by_type(topology_, HWLOC_OBJ_CORE, pu);
-  // Without cores in the topology each CPU is one; their numbers are kept apart.
+  // Without cores in the topology each CPU counts as one; such numbers are kept apart.
   return core != nullptr ? core->logical_index : kFar + cpu;
 }
 
@@ -183,7 +183,7 @@ unsigned Placement::distance(const Near& near, unsigned cpu) const {
       }
       node = node_of(topology_, static_cast<unsigned>(hwloc_bitmap_first(place->cpuset)));
       const hwloc_obj_t own = node_of(topology_, cpu);
-      // Same node but not the card's part of it: next best.
+      // The card's node but not its part of it: next best.
       return own == node ? 1
                          : std::max(2u, node == nullptr || own == nullptr
                                             ? kFar
@@ -222,7 +222,7 @@ int Placement::choose(const Near& near, unsigned count, std::span<const unsigned
   for (const unsigned cpu : taken) {
     taken_cores.insert(core_of(cpu));
   }
-  // Nearest first, and in the order of the cores within.
+  // Nearest first; equally near ones in the order of the cores.
   std::vector<std::tuple<unsigned, unsigned, unsigned>> order;
   for (const unsigned cpu : usable_) {
     order.emplace_back(distance(near, cpu), core_of(cpu), cpu);
@@ -256,7 +256,7 @@ int Placement::parse_list(const std::string& text, std::vector<unsigned>* out) c
   std::vector<unsigned> list;
   std::string problem;
   if (!parse_cpu_list(text, &list, &problem)) {
-    base::log_error("\"%s\" is no list of CPUs: %s; write 1,3-5; usable: %s", text.c_str(),
+    base::log_error("\"%s\" is not a list of CPUs: %s; write 1,3-5; usable: %s", text.c_str(),
                     problem.c_str(), usable.c_str());
     return -EINVAL;
   }
@@ -295,7 +295,7 @@ std::string Placement::sharing_warning(std::span<const unsigned> cpus) const {
         continue;
       }
       text += (text.empty() ? "" : "; ") + std::string(line);
-      break;  // one line for each poller is enough
+      break;  // one line for each poller
     }
   }
   return text;

@@ -1,8 +1,8 @@
 /// @file
-/// Where pollers run: on the cores nearest the card, one each.
+/// Places pollers on the cores nearest to the card, one each.
 ///
-/// A CPU is what the kernel numbers (an lcore pinned to it has that number); a core has one CPU, or
-/// several where it is multithreaded.
+/// A CPU is what the kernel numbers (an lcore pinned to a CPU has its number); a core has one CPU,
+/// or several if it is multithreaded.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct hwloc_topology;
 
 namespace rio::pmd::cores {
 
-/// The files to read in place of this machine's; for tests and for planning.
+/// Descriptions to read in place of this machine's, for tests and for planning.
 struct Machine {
   std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
   std::string xml_path;   ///< file that lstopo wrote
@@ -23,7 +23,7 @@ struct Machine {
   std::string fs_root{};  ///< folder with a copy of a system: sys and proc
 };
 
-/// The devices that pollers should be near. The address counts first, then the node; without either
+/// The device that pollers should be near. The address counts first, then the node; without either
 /// all CPUs are alike.
 struct Near {
   std::string pci_address;  ///< "0000:03:00.0", empty if unknown or emulated
@@ -33,10 +33,10 @@ struct Near {
 /// The CPUs of a machine. Constant after create(); any thread. 0 or -errno, the reason in the log.
 class Placement {
  public:
-  /// This machine, with the CPUs that cgroup and affinity leave to the calling thread: create it
+  /// This machine, with the CPUs that cgroup and affinity leave to the calling thread: call it
   /// before the thread is pinned. About 20 ms. @return 0, or -EIO with hwloc's reason.
   [[nodiscard]] static int create(std::unique_ptr<Placement>* out);
-  /// @return as above, -EINVAL if the description, the file or the list is bad.
+  /// Another machine. @return 0, -EIO, -EINVAL: the description, the file or the list is bad.
   [[nodiscard]] static int create(const Machine& machine, std::unique_ptr<Placement>* out);
   ~Placement();
   Placement(const Placement&) = delete;
@@ -46,36 +46,36 @@ class Placement {
   [[nodiscard]] const std::vector<unsigned>& cpus() const { return usable_; }
 
   /// Choose CPUs for pollers: whole free cores first, the nearest of them first; then second
-  /// hyperthreads; then CPUs that are taken already (sharing_warning() tells).
-  /// @param count 1 to 4096. @param taken CPUs that have work already, any. @return 0, -EINVAL.
+  /// hyperthreads; then taken CPUs (see sharing_warning()). @param count 1 to 4096. @param taken
+  /// CPUs that have work already, any. @return 0, -EINVAL.
   [[nodiscard]] int choose(const Near& near, unsigned count, std::span<const unsigned> taken,
                            std::vector<unsigned>* out) const;
 
-  /// A user's list: numbers and ranges, "1,3-5"; the order stays. @return 0, or -EINVAL for what is
-  /// no list, a CPU that does not exist or may not be used, or one named twice.
+  /// Parse a user's list of numbers and ranges, "1,3-5"; the order stays. @return 0, or -EINVAL:
+  /// not a list, or a CPU that does not exist, may not be used, or is named twice.
   [[nodiscard]] int parse_list(const std::string& text, std::vector<unsigned>* out) const;
 
-  /// The usable CPUs that are nearest: those of the card's own place, else of the next node.
-  /// Ascending; all where nothing is known of the place.
+  /// The nearest usable CPUs: those of the card's own part of the machine, else of the next node.
+  /// Ascending; all if the card's place is unknown.
   [[nodiscard]] std::vector<unsigned> nearest(const Near& near) const;
 
-  /// A warning for the user about pollers on these CPUs: two on one CPU, or on hyperthreads of
-  /// one core. Empty if nothing is.
+  /// A warning for the user if two of these pollers share a CPU, or are hyperthreads of one core.
+  /// Else empty.
   [[nodiscard]] std::string sharing_warning(std::span<const unsigned> cpus) const;
 
   /// NUMA node of a CPU as the kernel numbers it, -1 if there is none.
   [[nodiscard]] int numa_node_of(unsigned cpu) const;
 
-  /// Distance of two nodes by the firmware's table: 10 is a node to itself, 20 twice as far.
-  /// 0 where it tells nothing.
+  /// Distance of two nodes by the firmware's table: 10 is a node to itself, 20 twice as far. 0: no
+  /// entry.
   [[nodiscard]] unsigned numa_distance(int from, int to) const;
 
  private:
   explicit Placement(hwloc_topology* topology);
   [[nodiscard]] int load(const Machine& machine);
-  /// A rank for each CPU, 0 is nearest.
+  /// Rank of a CPU; 0 is nearest.
   [[nodiscard]] unsigned distance(const Near& near, unsigned cpu) const;
-  /// Number of a CPU's core; CPUs of one core have the same.
+  /// Number of a CPU's core; equal for CPUs of one core.
   [[nodiscard]] unsigned core_of(unsigned cpu) const;
 
   hwloc_topology* topology_;

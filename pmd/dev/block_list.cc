@@ -33,7 +33,7 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
   }
   if (magic != regs::kMagic) {
     base::log_error(
-        "%s: magic is 0x%08x, not 0x%08x: no RapidIO message card; check the PCI address", card,
+        "%s: magic is 0x%08x, not 0x%08x: not a RapidIO message card; check the PCI address", card,
         magic, regs::kMagic);
     return -EPROTO;
   }
@@ -99,7 +99,7 @@ bool BlockList::note(uint32_t offset_bytes, uint32_t header) {
       }
       break;
     default:
-      return true;  // not ours to judge
+      return true;  // an unknown type: skipped
   }
   return right && Header::version.get(header) != 0;
 }
@@ -126,9 +126,9 @@ BlockList::Owner BlockList::owner_of(uint32_t offset_bytes) const {
     }
   }
   if (!known) {
-    return Owner::kNobody;
+    return Owner::kNone;
   }
-  // The first page of a block is the card's, the others are the host's.
+  // The card writes the first page of a block, the host all others.
   return offset_bytes - base < regs::kPageBytes ? Owner::kCard : Owner::kHost;
 }
 

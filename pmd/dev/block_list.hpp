@@ -1,5 +1,5 @@
 /// @file
-/// The blocks that a card says it has.
+/// The list of blocks that a card announces.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ class BlockList {
 
   [[nodiscard]] bool has_rx_map() const { return has_rx_map_; }
   [[nodiscard]] bool has_port() const { return has_port_; }
-  /// @param qp any number.
+  /// Whether the card has a queue pair. @param qp any number.
   [[nodiscard]] bool has_qp(uint32_t qp) const { return qp < regs::kMaxQps && has_qp_[qp]; }
   [[nodiscard]] bool has_window(uint32_t qp) const { return qp < regs::kMaxQps && has_window_[qp]; }
 
-  /// The writer of a word.
-  enum class Owner : uint8_t { kNobody, kCard, kHost };
-  /// @param offset_bytes any; words outside of the known blocks have no owner.
+  /// Which side writes a word.
+  enum class Owner : uint8_t { kNone, kCard, kHost };
+  /// The owner of a word. @param offset_bytes any; words outside of the known blocks have none.
   [[nodiscard]] Owner owner_of(uint32_t offset_bytes) const;
 
  private:

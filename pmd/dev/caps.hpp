@@ -32,11 +32,11 @@ struct Caps {
   bool dma;
   bool maint;
   bool atomics;
-  bool is_model;  ///< an emulated card: its figures are not a card's
+  bool is_model;  ///< an emulated card: its figures say nothing about a real one
 };
 
-/// Read them from the BAR. Control path. regs: ID.CAP_*, ID.HW_VERSION.
-/// @return 0, or -EPROTO where they contradict the contract (`wrong` says what, a constant).
+/// Read them from the BAR. Control path. regs: ID.CAP_*, ID.HW_VERSION. @return 0, or -EPROTO where
+/// they contradict the contract (`wrong` names the capability, a constant).
 [[nodiscard]] int read_caps(Mmio& bar, Caps* out, const char** wrong);
 
 }  // namespace rio::pmd

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kDestIdLimits[] = {0xFF, 0xFFFF, 0xFFFFFFFE};
 
-// A generation that is neither of the two, nor 0, nor all ones (what a lost card returns).
+// A generation that differs from both, from 0, and from all ones (which a lost card returns).
 [[nodiscard]] uint32_t other_than(uint32_t a, uint32_t b) {
   uint32_t value = a + 1;
   while (value == b || value == 0 || value == regs::kAllOnes) {
@@ -118,7 +118,8 @@ int Card::check(const CardConfig& config) const {
   }
   if (config.response_timeout_us == 0 ||
       config.receive_timeout_us > 2ull * config.response_timeout_us) {
-    // Else a letter could be used again while a receiver still has half a message of it.
+    // With a longer one a letter could be used again while a receiver still holds half of its
+    // message.
     base::log_error(
         "%s: receive time-out %u us with response time-out %u us; it may be at most twice as "
         "long, on all nodes alike",
@@ -142,10 +143,10 @@ int Card::check(const CardConfig& config) const {
     const auto rest = config.dest_ids.begin() + static_cast<std::ptrdiff_t>(i) + 1;
     if (config.dest_ids[i] != kNoDestId &&
         std::find(rest, config.dest_ids.end(), config.dest_ids[i]) != config.dest_ids.end()) {
-      // Answers are told apart by it.
+      // Answers carry no more than the destID.
       base::log_error(
-          "%s: two queue pairs with destID 0x%x; give each its own, and divide what is "
-          "received by the receive map",
+          "%s: two queue pairs with destID 0x%x; give each its own, and divide the "
+          "mailboxes by the receive map",
           card, config.dest_ids[i]);
       return -EINVAL;
     }
@@ -176,7 +177,7 @@ int Card::check(std::span<const RxMapEntry> entries) const {
   return 0;
 }
 
-// Writes of the host before the reset must not start anything after it.
+// Stops the rings: the host's writes before the reset must not start anything after it.
 void Card::silence() {
   for (uint32_t qp = 0; qp < caps_.queue_pairs; ++qp) {
     for (uint32_t ring = 0; blocks_.has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
@@ -218,7 +219,7 @@ int Card::reset() {
   return failed(error, "reset", seen);
 }
 
-// Passes `error` on, with a line in the log if it is one.
+// Passes `error` on, and logs it unless it is 0.
 int Card::failed(int error, const char* what, uint32_t seen) const {
   if (error == -ENODEV) {
     base::log_error(
@@ -370,9 +371,9 @@ int Card::reg_write(uint32_t offset_bytes, uint32_t value) {
   }
   const BlockList::Owner owner = blocks_.owner_of(offset_bytes);
   if (owner != BlockList::Owner::kHost) {
-    base::log_error("%s: register 0x%x is %s; write one of the host's", bus_.name().c_str(),
-                    offset_bytes,
-                    owner == BlockList::Owner::kCard ? "the card's" : "in no known block");
+    base::log_error(
+        "%s: register 0x%x %s; choose one that the host writes", bus_.name().c_str(), offset_bytes,
+        owner == BlockList::Owner::kCard ? "belongs to the card" : "is in no known block");
     return -EPERM;
   }
   bar_.write32(offset_bytes, value);

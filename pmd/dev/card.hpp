@@ -17,7 +17,8 @@ namespace rio::pmd {
 class QueuePair;
 struct QueuePairConfig;
 
-/// Which messages belong to which queue pair; the first entry that matches counts. regs: RX_MAP.
+/// An entry of the receive map: which messages belong to which queue pair. The first match counts.
+/// regs: RX_MAP.
 struct RxMapEntry {
   uint32_t dest_id;
   uint64_t mbox_mask = ~uint64_t{0};  ///< a bit for each mailbox
@@ -26,7 +27,7 @@ struct RxMapEntry {
   bool requests = true;   ///< NREAD, NWRITE and atomics for the destID, too
 };
 
-/// Settings by the owner of a card. regs: ID.
+/// Settings that the owner of a card chooses. regs: ID.
 struct CardConfig {
   std::vector<uint32_t> dest_ids;         ///< source ID of queue pair i; the missing ones get none
   std::vector<RxMapEntry> rx_map;         ///< empty: each destID to its queue pair, all mailboxes
@@ -38,7 +39,7 @@ struct CardConfig {
   uint32_t reset_timeout_ms = 1000;  ///< of the reset, and of later changes
 };
 
-/// regs: PORT.LINK
+/// State of the link. regs: PORT.LINK
 struct LinkState {
   bool up;
   uint32_t lanes;
@@ -58,12 +59,12 @@ struct PortCounters {
   uint32_t rx_unmapped;
 };
 
-/// One per process and card. Control path; not thread-safe. All of it reads or writes the BAR.
-/// Outlives its queue pairs. Functions log what went wrong and return 0 or -errno; each may return
-/// -ENODEV: the card is gone.
+/// A card, one object per process and card. Control path; not thread-safe. All functions access the
+/// BAR. Outlives its queue pairs. Functions log the cause of an error and return 0 or -errno; each
+/// may return -ENODEV: the card is gone.
 class Card {
  public:
-  /// The destID of a queue pair without identity.
+  /// Stands for "no destID", of a queue pair without one.
   static constexpr uint32_t kNoDestId = 0xFFFFFFFF;
 
   /// Become the card's owner: find the blocks, reset, write identity and receive map. Other users
@@ -73,8 +74,8 @@ class Card {
   /// Use a card that another process has opened: nothing is reset or written.
   /// @return 0, -EAGAIN (its owner has not reset it yet, or is at it), -EPROTO, -ENODEV.
   [[nodiscard]] static int attach(Bus& bus, std::unique_ptr<Card>* out);
-  /// Look at a card, whether or not it is in use or was set up: nothing is reset or written.
-  /// For tools. @return 0, -EPROTO, -ENODEV.
+  /// Inspect a card, whether or not it is in use or was set up: nothing is reset or written. For
+  /// tools. @return 0, -EPROTO, -ENODEV.
   [[nodiscard]] static int look(Bus& bus, std::unique_ptr<Card>* out);
 
   Card(const Card&) = delete;
@@ -83,9 +84,10 @@ class Card {
   [[nodiscard]] const Caps& caps() const { return caps_; }
   [[nodiscard]] Bus& bus() const { return bus_; }
 
-  /// Owner only. @return 0, -ENOENT (no such queue pair), -EINVAL (too wide), -ETIMEDOUT, -ENODEV.
+  /// Set the destID of a queue pair. Owner only. @return 0, -ENOENT (no such queue pair), -EINVAL
+  /// (too wide), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int set_dest_id(uint32_t qp, uint32_t dest_id);
-  /// Source ID in force; kNoDestId where there is none, or no such queue pair.
+  /// The destID in force; kNoDestId if there is none, or no such queue pair.
   [[nodiscard]] uint32_t dest_id(uint32_t qp);
   /// Owner only. Replaces the map and waits until it is in force. @return 0, -EINVAL (too long, or
   /// an entry for no queue pair), -ENOTSUP (the card has no map), -ETIMEDOUT, -ENODEV.
@@ -98,7 +100,7 @@ class Card {
   [[nodiscard]] bool was_reset();
   /// True if the heartbeat moves within `timeout_ms`.
   [[nodiscard]] bool alive(uint32_t timeout_ms);
-  /// All 0 where the card has no port block, or is gone.
+  /// State of the link. All 0 if the card has no port block, or is gone.
   [[nodiscard]] LinkState link();
   [[nodiscard]] PortCounters counters();
 
@@ -107,9 +109,11 @@ class Card {
   [[nodiscard]] int open_queue_pair(uint32_t qp, const QueuePairConfig& config,
                                     std::unique_ptr<QueuePair>* out);
 
-  /// For tools. @return 0, -EINVAL (not a multiple of 4), -ERANGE (outside of the BAR), -ENODEV.
+  /// Read a register, for tools. @return 0, -EINVAL (not a multiple of 4), -ERANGE (outside of the
+  /// BAR), -ENODEV.
   [[nodiscard]] int reg_read(uint32_t offset_bytes, uint32_t* value);
-  /// For tools. @return as reg_read, or -EPERM (the word is the card's, or has no owner).
+  /// Write a register, for tools. @return as reg_read(), or -EPERM (the word is the card's, or has
+  /// no owner).
   [[nodiscard]] int reg_write(uint32_t offset_bytes, uint32_t value);
 
   [[nodiscard]] const BlockList& blocks() const { return blocks_; }

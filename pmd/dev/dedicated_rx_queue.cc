@@ -10,7 +10,7 @@ namespace rio::pmd {
 
 namespace {
 
-// One entry of a size that is known to be right; every other is looked at more closely.
+// Fills one entry of a size that was checked before; every other size takes the slow path.
 [[nodiscard, gnu::always_inline]] inline bool fill(const DedicatedEntry& entry,
                                                    uint64_t addr_misaligned, uint32_t size_bytes,
                                                    regs::DedicatedDesc* desc, uint64_t* cookie,
@@ -34,7 +34,7 @@ int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& confi
                              SharedPtr<DedicatedRxQueue>* out) {
   constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
   if (config.ring < kFirst || config.ring >= kFirst + regs::kDedicatedQueues) {
-    base::log_error("%s: ring %u is no dedicated queue; those are rings %u to %u",
+    base::log_error("%s: ring %u is not a dedicated queue; those are rings %u to %u",
                     bus.name().c_str(), config.ring, kFirst, kFirst + regs::kDedicatedQueues - 1);
     return -EINVAL;
   }
@@ -50,7 +50,7 @@ int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& confi
   queue->entries_ = static_cast<regs::DedicatedDesc*>(queue->ring_.entries());
   queue->addr_misaligned_ = caps.dedicated_addr_align - 1;
   queue->size_misaligned_ = caps.dedicated_size_align - 1;
-  queue->size_bytes_ = caps.dedicated_size_align;  // fits by its nature
+  queue->size_bytes_ = caps.dedicated_size_align;  // a size that always fits
   *out = std::move(queue);
   return 0;
 }
@@ -75,7 +75,7 @@ uint32_t DedicatedRxQueue::post_run(const DedicatedEntry* entries, size_t n) {
               &sizes[k + 2]) ||
         !fill(entries[k + 3], misaligned, size_bytes, &descs[k + 3], &cookies[k + 3],
               &sizes[k + 3])) {
-      break;  // one by one, again
+      break;  // the rest one by one
     }
   }
   for (; k < n; ++k) {

@@ -37,7 +37,7 @@ class alignas(64) DedicatedRxQueue : public PostingQueue {
   [[nodiscard]] uint32_t post_run(const DedicatedEntry* entries, size_t n);
 
   uint32_t size_bytes_ = 0;  // of the entry posted last, which fits
-  // Constant.
+  // Constant once created.
   regs::DedicatedDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
   uint32_t size_misaligned_ = 0;  // and in a size

@@ -51,11 +51,11 @@ Reject DmaQueue::check(const DmaRequest& request) const {
     if (length_bytes != 1 && length_bytes != 2 && length_bytes != 4) {
       return Reject::kLength;
     }
-    misaligned |= length_bytes - 1;  // an atomic lies in one word. RIO Part 1 §3.1
+    misaligned |= length_bytes - 1;  // an atomic stays within one word. RIO Part 1 §3.1
   } else if (length_bytes - 1 >= length_bytes_max_) {
     return Reject::kLength;
   }
-  if (request.op == DmaOp::kSwrite) {  // whole doublewords only. RIO Part 1 §3.1
+  if (request.op == DmaOp::kSwrite) {  // only whole doublewords. RIO Part 1 §3.1
     if (length_bytes % kDoublewordBytes != 0) {
       return Reject::kLength;
     }

@@ -33,7 +33,7 @@ class alignas(64) DmaQueue : public PostingQueue {
  private:
   [[nodiscard]] Reject check(const DmaRequest& request) const;
 
-  // Constant.
+  // Constant once created.
   regs::DmaDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in both addresses
   uint32_t length_bytes_max_ = 0;

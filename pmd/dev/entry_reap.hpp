@@ -9,7 +9,8 @@
 
 namespace rio::pmd {
 
-// A result is the cookie and the completion's second half as it is; the phase lands in the padding.
+// A result is the cookie and the completion's second half, copied as is; the phase lands in the
+// padding.
 static_assert(sizeof(EntryDone) == 16 && offsetof(EntryDone, bytes) == 8 &&
               offsetof(EntryDone, status) == 12 && offsetof(EntryDone, retries) == 13 &&
               offsetof(regs::EntryCpl, bytes) == 8 && offsetof(regs::EntryCpl, status) == 12 &&
@@ -25,7 +26,8 @@ struct EntryReap {
   static uint64_t last(Raw raw) { return raw; }
   static uint32_t bytes(Raw raw, uint32_t /*size*/) { return static_cast<uint32_t>(raw); }
   static uint32_t misfit(Raw raw, uint32_t size) {
-    // The card may say anything, sizes end at 64 KiB: the top bit of either term is enough.
+    // The card may report any number, but sizes end at 64 KiB: the top bit of either term is
+    // enough.
     return (size - static_cast<uint32_t>(raw)) | static_cast<uint32_t>(raw);
   }
   static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {

@@ -1,5 +1,5 @@
 /// @file
-/// Which entries of a ring the card still has, and what the user said about them.
+/// Tells which entries of a ring the card still has, and keeps the user's cookies for them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class EntryWindow {
   EntryWindow(const EntryWindow&) = delete;
   EntryWindow& operator=(const EntryWindow&) = delete;
 
-  /// Once. @param bus gives the memory (Bus::shared_alloc()), outlives the object. @param log2 of
-  /// the ring's entries; @param start_index of the first entry. @return 0 or -ENOMEM.
+  /// Call once. @param bus gives the memory (Bus::shared_alloc()), outlives the object. @param log2
+  /// of the ring's entries; @param start_index of the first entry. @return 0 or -ENOMEM.
   [[nodiscard]] int create(Bus& bus, uint32_t log2, uint32_t start_index);
 
   [[nodiscard]] uint32_t head() const { return head_; }
@@ -42,8 +42,8 @@ class EntryWindow {
   /// Whether an entry in [oldest, head) is outstanding.
   [[nodiscard]] bool is_out(uint32_t index) const { return marks_[index & mask_] == 0; }
 
-  /// Entries from the oldest on, before the slots wrap, that are all outstanding and of one slot
-  /// each: while their completions come in order they need no look at marks.
+  /// Outstanding entries of one slot each, from the oldest on, before the slots wrap: while their
+  /// completions come in order, marks need not be read.
   [[nodiscard]] uint32_t plain_in_a_row() const {
     const uint32_t to_wrap = mask_ + 1 - (oldest_ & mask_);
     const uint32_t plain = marked_ == 0 ? used() : 0;
@@ -54,18 +54,18 @@ class EntryWindow {
   [[nodiscard]] uint64_t* cookies() const { return cookies_; }
   [[nodiscard]] uint32_t* sizes() const { return sizes_; }
 
-  /// `count` entries, at most room(), were written.
+  /// Note that `count` entries, at most room(), were written.
   void post(uint32_t count) { head_ += count; }
-  /// An entry of two slots was written at head.
+  /// Note that an entry of two slots was written at head.
   void post_pair() {
     marks_[(head_ + 1) & mask_] = kSecond;
     ++marked_;
     head_ += 2;
   }
-  /// The `count` oldest, at most plain_in_a_row(), completed in order.
+  /// Note that the `count` oldest, at most plain_in_a_row(), have completed in order.
   void complete_in_order(uint32_t count) { oldest_ += count; }
-  /// An entry completed. @param index from the card, anything.
-  /// @return false if no entry of that index is outstanding; nothing has changed then.
+  /// Note that an entry has completed. @param index from the card, any value. @return false: no
+  /// entry of that index is outstanding, and nothing has changed.
   [[nodiscard]] bool complete(uint32_t index) {
     const uint32_t slot = index & mask_;
     if (index - oldest_ >= used() || marks_[slot] != 0) [[unlikely]] {
@@ -101,10 +101,10 @@ class EntryWindow {
   uint32_t oldest_ = 0;
   uint32_t mask_ = 0;
   uint32_t marked_ = 0;          // marks other than 0, all of them in [oldest, head)
-  uint64_t* cookies_ = nullptr;  // what was allocated; the others lie behind
+  uint64_t* cookies_ = nullptr;  // the allocation; the other arrays lie behind it
   uint32_t* sizes_ = nullptr;
   uint8_t* marks_ = nullptr;
-  Bus* bus_ = nullptr;  // not of the bursts
+  Bus* bus_ = nullptr;  // not used by bursts
 };
 
 }  // namespace rio::pmd

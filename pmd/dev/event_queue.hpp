@@ -8,8 +8,9 @@
 
 namespace rio::pmd {
 
-/// Events of a queue pair. The ring has completions only; the card counts what finds no room and
-/// tells so (regs::EventType::kOverflow). All functions belong to one thread. regs: event_cpl.
+/// Events of a queue pair. The ring has completions only; the card counts events that find no room
+/// and reports them (regs::EventType::kOverflow). All functions belong to one thread. regs:
+/// event_cpl.
 class alignas(64) EventQueue : public NoticeQueue {
  public:
   /// For create().

@@ -66,7 +66,7 @@ int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
 }
 
 MaintQueue::~MaintQueue() {
-  (void)stop(ring_.timeout_ms());  // it logs
+  (void)stop(ring_.timeout_ms());  // stop() logs errors
   if (buffers_.va != nullptr && !ring_.running()) {
     ring_.bus().dma_free(buffers_);
   }
@@ -166,7 +166,7 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
       return 0;
     }
     if (got != 0) {
-      continue;  // the answer to an earlier access that was given up
+      continue;  // the answer to an earlier access that has timed out
     }
     if (!more) {
       break;

@@ -17,8 +17,8 @@ namespace rio::pmd {
 /// is sent); -EBUSY (too many accesses still unanswered); -ENODEV (card gone); -ETIMEDOUT (the card
 /// did not complete it within timeout_ms, or the response time-out of the fabric passed:
 /// last_status() == Status::kResponseTimeout); -EIO (ERROR response), -ENETDOWN (link down),
-/// -ECANCELED (ring stopped), -EFAULT (host memory), -EAGAIN (retries expired). The card's own word
-/// is last_status(). An access that timed out may still be carried out.
+/// -ECANCELED (ring stopped), -EFAULT (host memory), -EAGAIN (retries expired). last_status() is
+/// the card's own status. An access that timed out may still be carried out.
 class alignas(64) MaintQueue : public PostingQueue {
  public:
   /// For create().
@@ -55,8 +55,8 @@ class alignas(64) MaintQueue : public PostingQueue {
     uint32_t dest_id;
     uint8_t hop_count;
     uint32_t offset;
-    uint32_t* in;         // read: where the words go
-    const uint32_t* out;  // write: where they come from
+    uint32_t* in;         // read: destination of the words
+    const uint32_t* out;  // write: source of the words
     size_t words;
   };
 
@@ -64,7 +64,7 @@ class alignas(64) MaintQueue : public PostingQueue {
   [[nodiscard]] int wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done);
 
   regs::MaintDesc* entries_ = nullptr;
-  DmaMemory buffers_;  // regs::kMaintBytesMax for each slot: a late answer hits its own
+  DmaMemory buffers_;  // regs::kMaintBytesMax for each slot: a late answer lands in its own
   uint64_t next_cookie_ = 0;
   Status last_status_ = Status::kOk;
 };

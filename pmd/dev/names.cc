@@ -109,11 +109,12 @@ const char* remedy(regs::RingError error) {
     case regs::RingError::kConfig:
       return "choose a ring size and vector within the card's capabilities";
     case regs::RingError::kTail:
-      return "reset the card: its tail and the driver's have come apart";
+      return "reset the card: its tail and the driver's differ";
     case regs::RingError::kHostRead:
       return "check that the IOMMU maps the ring's memory";
     case regs::RingError::kMismatch:
-      return "post as many entries, of the sizes, as the sender sends; then open the queue again";
+      return "post entries that match the sender's messages in number and size; then open the "
+             "queue again";
   }
   return "update the driver: it does not know this error";
 }

@@ -1,5 +1,5 @@
 /// @file
-/// What doorbell and event queues have in common.
+/// The common part of doorbell and event queues.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace rio::pmd {
 
-/// A ring of completions only, whose tail gives the card credits. All functions belong to one
-/// thread.
+/// A queue whose ring has completions only, and whose tail gives the card credits. All functions
+/// belong to one thread.
 class NoticeQueue : public QueueBase {
  protected:
   NoticeQueue() = default;

@@ -5,7 +5,7 @@
 namespace rio::pmd {
 namespace {
 
-/// Whether a ring is for what others send.
+/// Whether a ring is for traffic from peers.
 bool receives(uint32_t ring) {
   switch (static_cast<regs::Ring>(ring)) {
     case regs::Ring::kTx:
@@ -48,14 +48,14 @@ const uint32_t* QueueBase::last_word(uint32_t index) const {
   const size_t cpl_bytes = ring_.cpl_bytes();
   const auto* const after =
       static_cast<const uint8_t*>(cursor_.base) + ((index & cursor_.mask) + 1) * cpl_bytes;
-  return reinterpret_cast<const uint32_t*>(after) - 1;  // of each form of completion
+  return reinterpret_cast<const uint32_t*>(after) - 1;  // the last word of every form of completion
 }
 
 uint32_t QueueBase::ready_count() const {
   CompletionCursor cursor = cursor_;
   uint32_t count = 0;
   for (; count <= cursor.mask; ++count, ++cursor.consumed) {
-    // relaxed: nothing else of the completion is looked at.
+    // relaxed: no other part of the completion is read.
     const uint32_t word = __atomic_load_n(last_word(cursor.consumed), __ATOMIC_RELAXED);
     if (((word ^ cursor.flip()) & kPhaseBit) != 0) {
       break;
@@ -72,7 +72,7 @@ int PostingQueue::restart() {
   if (window_.used() != 0 || ring_.running()) {
     return -EBUSY;
   }
-  // Entries of two slots have one completion: from here on both count alike again.
+  // Entries of two slots have one completion: now both counts agree again.
   cursor_.consumed = window_.head();
   return ring_.restart(window_.head());
 }

@@ -1,5 +1,5 @@
 /// @file
-/// What the queues have in common beside their rings: completions to walk, tail, hook, counts.
+/// The common part of all queues beside their rings: completion cursor, tail, hook, counts.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,17 @@ struct CompletionCursor {
   uint32_t phase_shift = 0;  // moves the lap's lowest bit to bit 31
   uint32_t consumed = 0;     // free-running index of the next completion
 
-  /// XORed to a last word it leaves the phase bit 0 if the completion at `consumed` is there.
+  /// XORed to a last word, it makes the phase bit 0 if the completion at `consumed` is there.
   [[nodiscard]] uint32_t flip() const {
     return ~(consumed << phase_shift) & regs::tx_cpl::Status::phase.mask();
   }
-  /// Completions before the ring wraps, and with it the phase.
+  /// Number of completions before the ring wraps, and the phase changes.
   [[nodiscard]] uint32_t to_wrap() const { return mask + 1 - (consumed & mask); }
   template <class Cpl>
   [[nodiscard]] const Cpl* at() const {
     return static_cast<const Cpl*>(base) + (consumed & mask);
   }
-  /// True if the completion at `consumed` is there; its reader looks again, with acquire.
+  /// True if the completion at `consumed` is there; the reader loads it again, with acquire.
   template <class Cpl>
   [[nodiscard]] bool ready() const {
     const uint32_t status = __atomic_load_n(&at<Cpl>()->status, __ATOMIC_RELAXED);
@@ -51,8 +51,8 @@ static_assert(offsetof(regs::TxCpl, status) + sizeof(uint32_t) == sizeof(regs::T
               offsetof(regs::DoorbellCpl, status) + sizeof(uint32_t) == sizeof(regs::DoorbellCpl) &&
               offsetof(regs::EventCpl, status) + sizeof(uint32_t) == sizeof(regs::EventCpl));
 
-/// For sums over a burst: have the value now, in a register. Left to itself the compiler puts such
-/// sums off until they are wanted, and keeps all their terms on the stack meanwhile.
+/// Forces a sum over a burst to be computed now, in a register. The compiler would otherwise
+/// postpone such sums, and keep all their terms on the stack.
 template <class Value>
 [[gnu::always_inline]] inline void settle(Value& value) {
   asm volatile("" : "+r"(value));
@@ -74,11 +74,11 @@ struct QueueCounters {
   Counter bad_completions;
 };
 
-/// Base of the queues; not used by itself. A queue belongs to one thread at a time; only stats(),
-/// mmio() and totals() may be called by others, which then see counts that are a burst old. It lies
-/// in memory of Bus::shared_alloc(): where the bus has no hooks, a thread of another process may be
-/// that thread, if the BAR lies at the same address there. Functions that read the BAR
-/// (ring_state(), stop() and the like) and the destructor are for the process that made it.
+/// Base of the queues; not used by itself. A queue belongs to one thread at a time. Other threads
+/// may call stats(), mmio() and totals(), and see values that are a burst old. The memory is from
+/// Bus::shared_alloc(): on a bus without hooks the owner may be a thread of another process, if the
+/// BAR has the same address there. Functions that read the BAR (ring_state(), stop() and the like)
+/// and the destructor are for the process that made the queue.
 class QueueBase {
  public:
   QueueBase(const QueueBase&) = delete;
@@ -92,9 +92,9 @@ class QueueBase {
             .rejected = stats_.rejected.get(),
             .bad_completions = stats_.bad_completions.get()};
   }
-  /// BAR accesses of the bursts and of arm(): no reads, and a write a burst at most.
+  /// BAR accesses of the bursts and of arm(): no reads, and at most one write per burst.
   [[nodiscard]] MmioCounts mmio() const { return bar_.counts(); }
-  /// Both of them.
+  /// Counts and BAR accesses together.
   [[nodiscard]] RingTotals totals() const { return {stats(), bar_.counts()}; }
   /// Control path, reads the BAR. @param error, entry why and where the card stopped the ring, set
   /// on success; may be null. @return regs::RingState, or -ENODEV (card gone), -EPROTO.
@@ -104,19 +104,20 @@ class QueueBase {
   /// Control path. Posted entries then complete with kFlushed; reap them, and their memory is the
   /// caller's again. @return 0, -ETIMEDOUT (memory must stay as it is), -ENODEV (card gone).
   [[nodiscard]] int stop(uint32_t timeout_ms) { return ring_.stop(timeout_ms); }
-  /// Begin the stop and do not wait: nothing may be posted from now on. The card takes up to three
-  /// response time-outs; stopped() tells.
+  /// Begin the stop without waiting: nothing may be posted from now on. The card takes up to three
+  /// response time-outs; stopped() tells when it has finished.
   void begin_stop() { ring_.begin_stop(); }
-  /// After begin_stop(), one BAR read. @return 1 (all completions are there), 0 (not yet), -ENODEV.
+  /// Whether the stop that begin_stop() began is over. One BAR read. @return 1 (all completions are
+  /// there), 0 (not yet), -ENODEV.
   [[nodiscard]] int stopped() { return ring_.stopped(); }
-  /// Ask for an interrupt once there are completions that no burst has returned. Look once more
+  /// Ask for an interrupt once there are completions that no burst has returned. Fetch once more
   /// after arming and before sleeping. One BAR write. regs: QP.ARM
   void arm() { bar_.write32(ring_.arm_offset(), cursor_.consumed); }
   /// How many completions are there that no burst has returned, those counted too that a burst will
   /// drop (bad_completions). Slow: it looks at each of them. Does not call the poll hook.
   [[nodiscard]] uint32_t ready_count() const;
-  /// For who waits with the CPU's help (rte_power_monitor_cond): the completion that the next burst
-  /// returns first is there once `(*status & kPhaseBit) == phase`.
+  /// For a thread that waits with the CPU's help (rte_power_monitor_cond): the completion that the
+  /// next burst returns first is there once `(*status & kPhaseBit) == phase`.
   struct NextCompletion {
     const uint32_t* status;
     uint32_t phase;
@@ -148,16 +149,16 @@ class QueueBase {
 /// Base of the queues with submissions. Not used by itself.
 class PostingQueue : public QueueBase {
  public:
-  /// Entries that are free, at most 65535.
+  /// Number of free entries, at most 65535.
   [[nodiscard]] uint16_t free_count() const {
     return static_cast<uint16_t>(std::min(window_.room(), 0xFFFFu));
   }
-  /// Entries that were posted and not yet reaped, at most 65535.
+  /// Number of entries posted and not yet reaped, at most 65535.
   [[nodiscard]] uint16_t outstanding() const {
     return static_cast<uint16_t>(std::min(window_.outstanding(), 0xFFFFu));
   }
-  /// Of a card that is gone: entries that it has never completed. Control path. @param each called
-  /// with the cookie of each.
+  /// Visit the entries that a card which is gone never completed. Control path. @param each called
+  /// with each one's cookie.
   template <class Each>
   void for_each_outstanding(Each&& each) const {
     for (uint32_t index = window_.oldest(); index != window_.head(); ++index) {
@@ -177,13 +178,13 @@ class PostingQueue : public QueueBase {
   PostingQueue() = default;
   ~PostingQueue() = default;
 
-  /// As QueueBase::start, and the window. @return -ENOMEM, too.
+  /// Like QueueBase::start(), and creates the window. @return also -ENOMEM.
   [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
                           const RingShape& shape);
 
-  /// Nothing refused yet; call it first in each post.
+  /// Call it first in each post: nothing is refused yet.
   void begin_post() { last_reject_ = Reject::kNone; }
-  /// @return false.
+  /// Note why a post stops. @return false.
   bool refuse(Reject why) {
     last_reject_ = why;
     stats_.rejected.add(1);

@@ -55,7 +55,7 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
 int QueueIrq::arm(QueuePair& pair, const std::string& name, uint32_t rings) const {
   const uint32_t others = rings & ~(rings_ & pair.rings());
   if (others != 0) {
-    base::log_error("%s: rings 0x%x are not open, or not of those with interrupts (0x%x)",
+    base::log_error("%s: rings 0x%x are not open, or have no interrupts (those that have: 0x%x)",
                     name.c_str(), others, rings_);
     return -EINVAL;
   }

@@ -32,8 +32,8 @@ struct QueuePairConfig {
   uint32_t dma_log2 = 7;
   uint32_t maint_log2 = 4;
   uint32_t event_log2 = 6;
-  uint32_t start_index = 0;         ///< of every ring; anything (tests of the wrap)
-  uint32_t stop_timeout_ms = 1000;  ///< of starts, and of stops by destructors
+  uint32_t start_index = 0;         ///< of every ring; any value (for tests of the wrap)
+  uint32_t stop_timeout_ms = 1000;  ///< limit of each start, and of stops by destructors
   /// Rings to open. 0: transmit, shared, doorbell, event, and, where the card and the queue pair
   /// have them, DMA and (queue pair 0) maintenance.
   uint32_t rings = 0;
@@ -44,7 +44,7 @@ struct QueuePairConfig {
 };
 
 /// Owns the queues. Opening, closing and stopping are control path, one thread; each queue then
-/// belongs to whichever thread polls it. The accessors want a ring that was opened.
+/// belongs to the thread that polls it. The accessors require a ring that was opened.
 class QueuePair {
  public:
   /// Called by Card::open_queue_pair, which checks the number. @param card outlives the queue pair.
@@ -59,13 +59,13 @@ class QueuePair {
   [[nodiscard]] DmaQueue& dma() { return *dma_; }
   [[nodiscard]] MaintQueue& maint() { return *maint_; }
   [[nodiscard]] EventQueue& events() { return *events_; }
-  /// Inbound windows; only where has_windows().
+  /// Inbound windows; only if has_windows().
   [[nodiscard]] WindowTable& windows() { return *windows_; }
   [[nodiscard]] bool has_windows() const { return windows_ != nullptr; }
   /// Rings that are open, by ring_bit(); dedicated ones included.
   [[nodiscard]] uint32_t rings() const;
 
-  /// QueueBase::arm() of several queues. @param rings ring_bit()s, of those that are open.
+  /// QueueBase::arm() of several queues. @param rings ring_bit()s of open rings.
   void arm(uint32_t rings);
 
   /// Open dedicated queue `i`. @param i 0 to 7; @param mbox 0 to 3; @param out the queue, which the
@@ -78,12 +78,12 @@ class QueuePair {
   /// Dedicated queue `i` if it is open, else null.
   [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t i);
 
-  /// Counts of dedicated queue `i`, those of earlier times that it was open included. Control
-  /// path. @param i 0 to 7.
+  /// Counts of dedicated queue `i`, including earlier times when it was open. Control path. @param
+  /// i 0 to 7.
   [[nodiscard]] RingTotals dedicated_totals(uint32_t i) const;
 
   [[nodiscard]] uint32_t index() const { return qp_; }
-  /// Source ID in force. BAR read.
+  /// The source ID in force. Reads the BAR.
   [[nodiscard]] uint32_t dest_id() { return card_.dest_id(qp_); }
 
   /// Stop all rings. Posted entries complete with kFlushed and can be reaped; afterwards the memory
@@ -109,7 +109,8 @@ class QueuePair {
   SharedPtr<EventQueue> events_;
   std::unique_ptr<WindowTable> windows_;
   std::array<SharedPtr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
-  std::array<RingTotals, regs::kDedicatedQueues> closed_;  // of dedicated queues closed since
+  std::array<RingTotals, regs::kDedicatedQueues>
+      closed_;  // totals of dedicated queues that were closed
 };
 
 }  // namespace rio::pmd

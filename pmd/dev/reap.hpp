@@ -1,6 +1,6 @@
 /// @file
-/// Reaping: what the rings with submissions share on the way back. Each queue instantiates it with
-/// a Kind, which knows one form of completion. Included by the queues' sources only.
+/// Reaping, the common part of all rings with submissions. Each queue instantiates it with a Kind,
+/// which knows one form of completion. Only the queues' sources include this.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@ namespace rio::pmd {
 //   fill(cpl, raw, status, cookie, done)   all fields; status is the code in the last word
 //   spoil(done)                            the card's bytes are impossible: kFormat, none
 
-/// The last two words of a completion, in one load, so that they are of one time.
-/// acquire: the rest of the completion and what the card read or wrote are settled; pairs with the
-/// card's write of the last word.
+/// Loads the last two words of a completion at once, so that they are consistent. acquire: the rest
+/// of the completion, and what the card read or wrote, is settled; pairs with the card's write of
+/// the last word.
 template <class Cpl>
 [[nodiscard, gnu::always_inline]] inline uint64_t load_last_words(const Cpl& cpl) {
   static_assert(sizeof(Cpl) % 8 == 0 && offsetof(Cpl, status) == sizeof(Cpl) - 4);
@@ -37,12 +37,12 @@ template <class Cpl>
   return value;
 }
 
-/// The last word, of the last two.
+/// The last of the last two words.
 [[nodiscard]] inline uint32_t last_of(uint64_t words) {
   return static_cast<uint32_t>(words >> 32);
 }
 
-/// Where the plain case is in its rings.
+/// Position of the fast path in its rings: completions in order, all kOk.
 template <class Kind>
 struct PlainRun {
   const typename Kind::Cpl* cpl;
@@ -53,8 +53,8 @@ struct PlainRun {
   uint32_t first;  // index of the entry that is expected first
   uint64_t flip;   // of the last two words
 
-  /// The faults of completions, gathered: in their last words, in their indices, and, in
-  /// the top bit, bytes that do not fit.
+  /// The faults of several completions, ORed: in the last words, in the indices, and, in the top
+  /// bit, sizes that do not fit.
   struct Wrong {
     uint64_t last_words = 0;
     uint32_t indices = 0;
@@ -66,9 +66,9 @@ struct PlainRun {
     }
   };
 
-  /// Completion `i`, which is plain if it is there, in the order of the entries, with kOk, and its
-  /// bytes are possible.
-  [[gnu::always_inline]] void look_at(uint32_t i, uint32_t* bytes, Wrong* wrong) const {
+  /// Adds completion `i`, which is plain if it is there, in the order of the entries, kOk, and of a
+  /// possible size.
+  [[gnu::always_inline]] void add(uint32_t i, uint32_t* bytes, Wrong* wrong) const {
     const auto raw = Kind::load(cpl[i]);
     const uint32_t size = Kind::size(sizes, slot + i);
     const uint32_t moved = Kind::bytes(raw, size);
@@ -82,14 +82,14 @@ struct PlainRun {
     *bytes += moved;
     settle(*bytes);
   }
-  /// The next completions, if all are plain. Writes `out` in any case, `bytes` only if it takes
-  /// them. @return false if it takes none.
+  /// Takes the next completions if all are plain. Writes `out` in any case, `bytes` only if it
+  /// takes them. @return false: it took none.
   template <uint32_t... kI>
   [[nodiscard, gnu::always_inline]] bool take(std::integer_sequence<uint32_t, kI...> /*each*/,
                                               uint64_t* bytes) {
     constexpr uint32_t kCount = sizeof...(kI);
     if (kCount > 1 && !there(kCount - 1)) {
-      return false;  // do not look at so many for nothing
+      return false;  // the last one is missing: do not load the others in vain
     }
     if constexpr (base::kThreadSanitizer) {
       if (!(there(kI) && ...)) {
@@ -98,7 +98,7 @@ struct PlainRun {
     }
     Wrong wrong;
     uint32_t sum = 0;
-    (look_at(kI, &sum, &wrong), ...);
+    (add(kI, &sum, &wrong), ...);
     if (!wrong.nothing()) [[unlikely]] {
       return false;
     }
@@ -109,15 +109,15 @@ struct PlainRun {
     first += kCount;
     return true;
   }
-  /// Without acquire: it is looked at again.
+  /// Relaxed: the completion is loaded again.
   [[nodiscard, gnu::always_inline]] bool there(uint32_t i) const {
     const uint32_t status = __atomic_load_n(&cpl[i].status, __ATOMIC_RELAXED);
     return ((status ^ last_of(flip)) & kPhaseBit) == 0;
   }
 };
 
-/// Completions of the plain case, as many as there are before either ring wraps. Stops at the first
-/// that is otherwise. @return how many.
+/// Takes plain completions until either ring wraps. Stops at the first that is not plain. @return
+/// how many.
 template <class Kind>
 [[gnu::always_inline]] inline uint32_t PostingQueue::reap_plain(typename Kind::Done* out,
                                                                 uint32_t limit) {
@@ -148,8 +148,8 @@ template <class Kind>
   return done;
 }
 
-/// Any completions: out of order, failed, or nonsense, which is counted and dropped.
-/// @param limit how many to look at. @return how many are in `out`.
+/// Takes any completions: out of order, failed, or nonsense, which is counted and dropped. @param
+/// limit how many to look at. @return how many are in `out`.
 template <class Kind>
 [[gnu::noinline]] uint32_t PostingQueue::reap_any(typename Kind::Done* out, uint32_t limit) {
   CompletionCursor cursor = cursor_;
@@ -195,7 +195,8 @@ template <class Kind>
   return given;
 }
 
-/// Completions that are there, up to `n`. Not inlined: so a look for nothing saves no registers.
+/// Takes completions that are there, up to `n`. Not inlined, so that an empty poll saves no
+/// registers.
 template <class Kind>
 [[gnu::noinline]] uint16_t PostingQueue::reap_ready(typename Kind::Done* out, uint16_t n) {
   uint32_t given = reap_plain<Kind>(out, n);

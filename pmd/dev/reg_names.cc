@@ -10,12 +10,12 @@ namespace {
 
 using regs::names::RegName;
 
-/// ASCII only: names of registers are.
+/// Lower case of an ASCII character: names of registers are ASCII.
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// Split "name[7]". @return false for anything else than a name or this.
+/// Splits "name[7]". @return false: neither a name nor of this form.
 bool split_index(std::string_view text, std::string_view* name, bool* indexed, uint32_t* index) {
   const size_t bracket = text.find('[');
   *name = text.substr(0, bracket);
@@ -64,7 +64,7 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
     }
   }
   *error = "no register '" + std::string(text) + "'; " +
-           (near.empty() ? "blocks are id, rx_map, port, qp[N], window[N]" : "there are " + near);
+           (near.empty() ? "blocks are id, rx_map, port, qp[N], window[N]" : "similar: " + near);
   return -EINVAL;
 }
 

@@ -10,7 +10,7 @@
 
 namespace rio::pmd {
 
-/// One word of the BAR and what it is called.
+/// One word of the BAR with its name.
 struct RegWord {
   const regs::names::RegName* reg = nullptr;
   uint32_t instance = 0;
@@ -24,11 +24,11 @@ struct RegWord {
 /// Whether `text` begins so, be the letters large or small.
 [[nodiscard]] bool begins_with(std::string_view text, std::string_view prefix);
 
-/// Find a register. @param text foreign: a name, or an offset in the BAR.
-/// @return 0, or -EINVAL with the nearest there is in `error`.
+/// Find a register. @param text foreign: a name, or an offset in the BAR. @return 0, or -EINVAL
+/// with the nearest names in `error`.
 [[nodiscard]] int find_register(std::string_view text, RegWord* out, std::string* error);
 
-/// "MBAUD=3125 UP=1" for a word with fields, else nothing.
+/// "MBAUD=3125 UP=1" for a word with fields, "" for others.
 [[nodiscard]] std::string fields_text(std::span<const regs::names::FieldName> fields,
                                       uint64_t word);
 

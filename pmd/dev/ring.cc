@@ -17,7 +17,7 @@ constexpr size_t kRingAlign = 4096;
 constexpr uint32_t kLog2Limit = 20;  // keeps a ring of 32-byte entries within 32 MiB
 
 [[nodiscard]] uint32_t phase_not_expected(uint32_t completion_index, uint32_t clog2) {
-  // Expected is 1 in laps with an even number. regs: tx_cpl.status.phase
+  // In laps with an even number the expected phase is 1. regs: tx_cpl.status.phase
   const uint32_t lap = completion_index >> clog2;
   return regs::tx_cpl::Status::phase.put(lap & 1u);
 }
@@ -30,7 +30,7 @@ constexpr uint32_t kLog2Limit = 20;  // keeps a ring of 32-byte entries within 3
 
 Ring::~Ring() {
   if (running_) {
-    (void)stop(config_.timeout_ms);  // it logs
+    (void)stop(config_.timeout_ms);  // stop() logs errors
   }
   release_memory();
 }
@@ -102,7 +102,7 @@ int Ring::allocate() {
   return 0;
 }
 
-/// No completion is there yet.
+/// Sets all phases so that no completion seems to be there.
 void Ring::fill_phases() {
   const uint32_t count = 1u << config_.log2;
   auto* const base = static_cast<uint8_t*>(completions());
@@ -146,11 +146,11 @@ void Ring::write_tail() {
   bar_.write32(regs::qp::tail(config_.qp, config_.ring), config_.start_index + free);
 }
 
-/// @return the generation to be answered.
+/// Asks the card to run or stop the ring. @return the generation that the card will answer with.
 uint32_t Ring::ask(bool run) {
   const uint32_t control = regs::qp::ring_control(config_.qp, config_.ring);
   const uint32_t status = regs::qp::ring_status(config_.qp, config_.ring);
-  // Another generation than the last one asked for, and than the last one answered.
+  // It must differ from the last one asked for, and from the last one answered.
   uint32_t gen = RingControl::gen.get(bar_.read32(control)) + 1;
   if (RingControl::gen.put(gen) == RingStatus::gen.get(bar_.read32(status))) {
     ++gen;
@@ -223,7 +223,7 @@ int Ring::fail_start(int error) {
   if (error == -EIO) {
     base::log_error("%s: qp %u ring %s: the card refused to start it: %s; %s", card, config_.qp,
                     what, name(why), remedy(why));
-    // Only a stopped ring starts: leave none in state ERROR to the next who tries.
+    // Only a stopped ring can start: do not leave it in state ERROR for the next user.
     static_cast<void>(command(false, config_.timeout_ms));
     return error;
   }

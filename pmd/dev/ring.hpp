@@ -1,5 +1,5 @@
 /// @file
-/// What all rings have in common off the hot path: memory, start, stop, state.
+/// The common part of all rings off the hot path: memory, start, stop, state.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct RingShape {
 };
 
 /// Memory and state of one ring. Control path, one thread. The card owns the memory between start()
-/// and a successful stop(); the destructor stops the ring, and if the card does not answer it
-/// leaves the memory allocated rather than have the card write into another owner's.
+/// and a successful stop(). The destructor stops the ring; if the card does not answer, the memory
+/// stays allocated, so that the card cannot write into another owner's.
 class Ring {
  public:
   Ring() = default;
@@ -46,27 +46,26 @@ class Ring {
   [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
                           const RingShape& shape);
 
-  /// Stop it: posted entries complete with kFlushed and can still be reaped afterwards. Nothing
-  /// happens to a stopped ring. @return 0, -ETIMEDOUT, -ENODEV (card gone: it counts as stopped).
+  /// Stop the ring: posted entries complete with kFlushed and can still be reaped. Does nothing to
+  /// a stopped ring. @return 0, -ETIMEDOUT, -ENODEV (card gone: it counts as stopped).
   [[nodiscard]] int stop(uint32_t timeout_ms);
 
-  /// Stop in two steps, for callers that cannot wait: ask for the stop, then look whether it has
-  /// come.
+  /// Stop in two steps, for callers that cannot wait: ask for the stop, then check stopped().
   void begin_stop();
-  /// One BAR read, two if all ones. @return 1, 0 (not yet), or -ENODEV (card gone: it counts as
-  /// stopped).
+  /// Whether the ring has stopped. One BAR read, two if all ones. @return 1, 0 (not yet), or
+  /// -ENODEV (card gone: it counts as stopped).
   [[nodiscard]] int stopped();
-  /// Start it once more after a stop, in the same memory, when all completions are reaped; entries
-  /// and completions begin at that index. @return as start().
+  /// Start a stopped ring again in the same memory, once all completions are reaped; entries and
+  /// completions begin at the index. @return as start().
   [[nodiscard]] int restart(uint32_t start_index);
 
-  /// Two BAR reads. @param error, entry why and where the card stopped it; may be null.
-  /// @return regs::RingState, or -ENODEV (card gone), -EPROTO (a state that the contract lacks).
+  /// State of the ring. Two BAR reads. @param error, entry why and where the card stopped it; may
+  /// be null. @return regs::RingState, or -ENODEV (card gone), -EPROTO (a state that the contract
+  /// lacks).
   [[nodiscard]] int state(regs::RingError* error, uint32_t* entry);
 
-  /// True if the card runs or stops the ring, no matter which process started it. One BAR read, two
-  /// if all ones.
-  /// @return 1, 0, or -ENODEV.
+  /// Whether the card runs or is stopping the ring, no matter which process started it. One BAR
+  /// read, two if all ones. @return 1, 0, or -ENODEV.
   [[nodiscard]] static int busy(Mmio& bar, uint32_t qp, uint32_t ring);
 
   /// True while the card may touch the ring's memory and what is posted in it.
@@ -82,7 +81,7 @@ class Ring {
   [[nodiscard]] uint32_t arm_offset() const { return regs::qp::arm(config_.qp, config_.ring); }
   [[nodiscard]] const PollHook& hook() const { return hook_; }
   [[nodiscard]] Bus& bus() const { return *bus_; }
-  /// The window that start, stop and state go through; the bursts have their own.
+  /// BAR accesses of start, stop and state; the bursts count their own.
   [[nodiscard]] MmioCounts mmio() const { return bar_.counts(); }
 
  private:

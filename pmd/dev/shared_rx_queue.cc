@@ -12,7 +12,7 @@ namespace {
 
 using Place = regs::shared_cpl::Place;
 
-// Whole words at once.
+// Written as whole words.
 static_assert(offsetof(RxMessage, source) == 8 && offsetof(RxMessage, dest_id) == 12 &&
               offsetof(RxMessage, arrival) == 16 && offsetof(RxMessage, time_ticks) == 20 &&
               offsetof(regs::SharedCpl, source) == 0 && offsetof(regs::SharedCpl, dest_id) == 4 &&
@@ -22,7 +22,7 @@ static_assert(offsetof(RxMessage, length_bytes) == 24 && offsetof(RxMessage, mbo
               offsetof(RxMessage, status) == 29);
 constexpr size_t kPairBytes = 8;
 
-// RxMessage's mbox and letter above 16 bits of length, by the completion's place.
+// RxMessage's mbox and letter, above 16 bits of length, indexed by the completion's `place`.
 constexpr auto kMboxLetter = [] {
   std::array<uint32_t, 256> words{};
   for (uint32_t place = 0; place < words.size(); ++place) {
@@ -54,7 +54,7 @@ struct SharedReap {
   static void fill(const Cpl& cpl, Raw raw, Status status, uint64_t cookie, Done* out) {
     auto* const to = reinterpret_cast<uint8_t*>(out);
     const auto* const from = reinterpret_cast<const uint8_t*>(&cpl);
-    // Read before anything is written, since the compiler cannot know that they lie apart.
+    // Read before anything is written, since the compiler cannot know that they do not overlap.
     const uint32_t length_mbox_letter = raw.length | kMboxLetter[cpl.place];
     const auto segments_status =
         static_cast<uint16_t>(cpl.segments | static_cast<uint32_t>(status) << 8);
@@ -70,7 +70,7 @@ struct SharedReap {
   }
 };
 
-// One buffer. Writes entry and cookie, for good or, if a bit in `addrs` is wrong, for nothing.
+// Fills one entry and its cookie. If a bit in `addrs` is wrong, they are not used.
 [[gnu::always_inline]] inline void fill(const RxBuffer& buffer, regs::SharedDesc* entry,
                                         uint64_t* cookie, uint64_t* addrs) {
   const uint64_t iova = buffer.iova;
@@ -113,7 +113,7 @@ uint32_t SharedRxQueue::post_run(const RxBuffer* buffers, size_t n) {
       fill(buffers[k + i], &entries[k + i], &cookies[k + i], &addrs);
     }
     if ((addrs & misaligned) != 0) [[unlikely]] {
-      break;  // one by one, again
+      break;  // the rest one by one
     }
   }
   for (; k < n; ++k) {

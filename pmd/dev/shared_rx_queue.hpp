@@ -27,9 +27,9 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// not aligned (last_reject() says so; it is counted).
   uint16_t post(const RxBuffer* buffers, uint16_t n);
 
-  /// Hot. post() for callers without a list of buffers: up to `n` buffers, each as make(i) says,
-  /// called once for each i from 0 on. @return how many were taken: fewer than `n` when the ring is
-  /// full; 0 when one of them is not aligned (as post() says it).
+  /// Hot. Like post(), for callers without a list of buffers: posts up to `n` buffers made by
+  /// make(i), which is called once for each i from 0 on. @return how many were taken: fewer than
+  /// `n` if the ring is full; 0 if one of them is not aligned (counted, as in post()).
   template <class Make>
   uint32_t post_each(uint32_t n, Make&& make) {
     begin_post();
@@ -51,7 +51,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     }
     if ((addrs & addr_misaligned_) != 0) [[unlikely]] {
       refuse(Reject::kAlignment);
-      return 0;  // what was written is beyond the tail
+      return 0;  // the entries written lie beyond the tail
     }
     window_.post(n);
     ring_doorbell(head);
@@ -63,11 +63,11 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t burst(RxMessage* out, uint16_t n);
 
-  /// Hot. burst() for callers that need little of each message: hand over messages of the plain
-  /// case, which landed in the order of their buffers, with kOk. Others are left for burst(). Does
-  /// not call the poll hook. @param each called with the buffer's cookie, the sender's destID, and
-  /// the length in bytes, which is the card's word: to be compared with the buffer's. It returns
-  /// false if it does not want this one now. @return how many were, 0 to `n`.
+  /// Hot. Like burst(), for callers that need little of each message: hands over plain messages,
+  /// which landed in the order of their buffers, with kOk. Others are left for burst(). Does not
+  /// call the poll hook. @param each called with the buffer's cookie, the sender's destID, and the
+  /// length in bytes as the card says it: compare it with the buffer's. Returns false if it does
+  /// not want this message now. @return how many were handed over, 0 to `n`.
   template <class Each>
   uint32_t for_each_plain(uint32_t n, Each&& each) {
     n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
@@ -78,7 +78,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     uint64_t bytes = 0;
     uint32_t k = 0;
     for (; k < n; ++k, ++cpl, ++index) {
-      // acquire: pairs with the card's write of the last word, after all else of the message.
+      // acquire: pairs with the card's write of the last word, which it writes last.
       const uint32_t last = dma_load_last_word(&cpl->status) ^ flip;
       base::tsan_acquire(&cpl->status);
       if (base::kThreadSanitizer && (last & kPhaseBit) != 0) {
@@ -97,19 +97,19 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     stats_.bytes.add(bytes);
     return k;
   }
-  /// A message of the plain case.
+  /// A plain message: in the order of the buffers, with kOk.
   struct Plain {
     uint64_t cookie;        ///< of its buffer
     uint32_t source;        ///< destID of the sender
-    uint32_t length_bytes;  ///< the card's word: to be compared with the buffer's
+    uint32_t length_bytes;  ///< as the card says: compare it with the buffer's
   };
-  /// Hot. Whether a single message is there, one that for_each_plain() would hand over; *out is set
-  /// then.
+  /// Hot. Whether exactly one message is there, one that for_each_plain() would hand over. Sets
+  /// *out.
   [[nodiscard]] bool alone(Plain* out) const {
     CompletionCursor behind = cursor_;
     ++behind.consumed;
     const auto* const cpl = cursor_.at<regs::SharedCpl>();
-    // acquire: as in for_each_plain().
+    // acquire: pairs with the card's write of the last word, which it writes last.
     const uint32_t last = dma_load_last_word(&cpl->status) ^ cursor_.flip();
     base::tsan_acquire(&cpl->status);
     const uint32_t index = window_.oldest();
@@ -121,15 +121,15 @@ class alignas(64) SharedRxQueue : public PostingQueue {
             __atomic_load_n(&cpl->length, __ATOMIC_RELAXED)};
     return true;
   }
-  /// Hot. It is handed over. @param message alone() of now.
+  /// Hot. Count a message as handed over. @param message just set by alone().
   void pass(const Plain& message) {
     ++cursor_.consumed;
     window_.complete_in_order(1);
     stats_.messages.add(1);
     stats_.bytes.add(message.length_bytes);
   }
-  /// Whether a message is there that no burst has given. If not, calls the poll hook once, and
-  /// looks again.
+  /// Whether a message is there that no burst has returned. If not, calls the poll hook once, and
+  /// checks again.
   [[nodiscard]] bool ready() {
     if (!cursor_.ready<regs::SharedCpl>()) {
       hook_();
@@ -141,7 +141,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
  private:
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
 
-  // Constant.
+  // Constant once created.
   regs::SharedDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
 };

@@ -12,18 +12,17 @@ namespace {
 
 using tx::Control;
 
-// Messages by address that differ from the one that a header was made of by no more than mailbox,
-// address and cookie; other messages are left to post_any(). Faults of the messages are gathered.
+// Fills entries for messages by address that differ from a header's message in mailbox, address and
+// cookie only; other messages take post_slow(). Faults of the messages are ORed.
 struct Alike {
   const TxHeader& header;
   uint64_t keys = 0;
   uint64_t addrs = 0;
 
-  // Writes entry and cookie, for good or, if right() says no, for nothing.
+  // Writes entry and cookie. If right() returns false, they are not used.
   [[gnu::always_inline]] void fill(const TxMessage& message, regs::TxDesc* entry,
                                    uint64_t* cookie) {
-    const uint64_t mbox =
-        tx::key_of(message) ^ header.key;  // in its place, if nothing else differs
+    const uint64_t mbox = tx::key_of(message) ^ header.key;  // the mailbox, if nothing else differs
     const uint64_t iova = message.iova;
     const uint64_t whole_cookie = message.cookie;
     keys |= mbox;
@@ -33,7 +32,8 @@ struct Alike {
     const uint64_t control_dest =
         header.control_dest | mbox >> (tx::kKeyMboxShift - Control::mbox.lsb);
     std::memcpy(entry, &control_dest, sizeof control_dest);
-    std::memcpy(&entry->cookie, &whole_cookie, sizeof whole_cookie);  // upper half for a moment
+    std::memcpy(&entry->cookie, &whole_cookie,
+                sizeof whole_cookie);  // the upper half is overwritten below
     entry->length = header.length_bytes;
     entry->addr = iova;
     entry->aux = 0;
@@ -44,7 +44,8 @@ struct Alike {
   }
 };
 
-// A result is the cookie and the completion's second half as it is; the phase lands in the padding.
+// A result is the cookie and the completion's second half, copied as is; the phase lands in the
+// padding.
 static_assert(sizeof(TxDone) == 16 && offsetof(TxDone, time_ticks) == 8 &&
               offsetof(TxDone, status) == 12 && offsetof(TxDone, retries) == 13 &&
               offsetof(regs::TxCpl, time) == 8 && offsetof(regs::TxCpl, status) == 12 &&
@@ -87,7 +88,7 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, Shared
   queue->send_hook_ = bus.send_hook(config.qp);
   queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
   queue->wide_ = caps.wide;
-  // Any message that is right will do; from now on the header always belongs to one.
+  // Start with any valid message, so that the header always belongs to one.
   const TxMessage first = {
       .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
   if (!tx::header_of(first, &queue->header_)) {
@@ -113,7 +114,7 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
         eight.fill(messages[k + i], &entries[k + i], &cookies[k + i]);
       }
       if (!eight.right(misaligned)) {
-        break;  // one by one, again
+        break;  // the rest one by one
       }
     }
     for (; k < n; ++k) {
@@ -123,11 +124,11 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
         break;
       }
     }
-    // Another destination, length or flags: a new header.
+    // Another destination, length or flags: make a new header.
     if (k == n || !tx::header_of(messages[k], &header)) {
       break;
     }
-    if (k == before) {  // not even one: does it fit its own header?
+    if (k == before) {  // not even one: the message does not match its own header
       Alike one{header};
       one.fill(messages[k], &entries[k], &cookies[k]);
       if (!one.right(misaligned)) {
@@ -152,7 +153,7 @@ inline uint32_t TxQueue::post_all(const TxMessage* messages, uint32_t n) {
     if ((messages[done].flags & tx::kSpecialFlags) == 0) {
       done += post_run(messages + done, std::min(n - done, window_.room_in_a_row()));
     }
-    if (done == n || !post_any(messages[done])) {
+    if (done == n || !post_slow(messages[done])) {
       break;
     }
     ++done;

@@ -20,11 +20,11 @@ struct TxGather {
   uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
-/// The words of a descriptor beside address and cookie. Kept of the message sent last, since the
-/// next one is mostly like it.
+/// The words of a descriptor beside address and cookie. Kept from the message sent last, since the
+/// next one is usually like it.
 struct TxHeader {
-  uint64_t key;           ///< dest_id, length and flags as they lie in TxMessage; mailbox 0
-  uint64_t fixed;         ///< bits of the key that another message may not differ in
+  uint64_t key;    ///< dest_id, length and flags as they lie in TxMessage; mailbox 0
+  uint64_t fixed;  ///< bits of the key that must not differ between messages with this header
   uint64_t control_dest;  ///< first two words of the descriptor
   uint32_t length_bytes;
 };
@@ -44,20 +44,20 @@ class alignas(64) TxQueue : public TxSlots {
   /// @return how many were taken: fewer than `n` when the ring is full, or when the next message
   /// is one that the card cannot take (last_reject() says why; it is counted).
   uint16_t burst(const TxMessage* messages, uint16_t n);
-  /// Post messages in several places, as burst() does. @return 0, rejected, where Caps::wide is
-  /// false.
+  /// Post gathered messages, as burst() does. @return 0 if Caps::wide is false; counted as
+  /// rejected.
   uint16_t burst_gather(const TxGather* messages, uint16_t n);
-  /// A burst of both kinds, with one BAR write: begin_stage(), then any of the two, then
-  /// end_burst() with what begin_stage() returned. Nothing else of the queue is called meanwhile
-  /// but what asks for room.
+  /// Begin a burst of both kinds with one BAR write: begin_stage(), then calls of stage() and
+  /// stage_gather(), then end_burst() with begin_stage()'s result. In between only functions that
+  /// ask for room may be called.
   [[nodiscard]] uint32_t begin_stage();
-  /// @return as burst().
+  /// Add messages to the burst. @return as burst().
   uint16_t stage(const TxMessage* messages, uint16_t n);
-  /// @return false: not taken, as of burst_gather().
+  /// Add a gathered message to the burst. @return false: not taken, as by burst_gather().
   [[nodiscard]] bool stage_gather(const TxGather& message);
   void end_burst(uint32_t head_before);
-  /// Hot. stage() of one message that is known to be good, which is not checked here, nor whether
-  /// there is room. @param words slot_words(). @param iova aligned.
+  /// Hot. Like stage() for one valid message; neither it nor the room is checked. @param words
+  /// slot_words(). @param iova aligned.
   void stage_good(uint64_t words, uint32_t length_bytes, uint64_t iova, uint32_t cookie) {
     const uint32_t slot = window_.head() & window_.mask();
     const uint64_t cookie_length = uint64_t{length_bytes} << 32 | cookie;
@@ -69,20 +69,20 @@ class alignas(64) TxQueue : public TxSlots {
     window_.cookies()[slot] = cookie;
     window_.post(1);
   }
-  /// Fetch what became of messages, in the order of completion. Calls the poll hook once, and looks
+  /// Fetch the fate of messages, in the order of completion. Calls the poll hook once, and looks
   /// again, when there is nothing. @return how many, 0 to `n`.
   uint16_t reap(TxDone* out, uint16_t n);
 
  private:
   [[nodiscard]] uint32_t post_all(const TxMessage* messages, uint32_t n);
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
-  [[nodiscard]] bool post_any(const TxMessage& message);
+  [[nodiscard]] bool post_slow(const TxMessage& message);
   [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
   [[nodiscard]] bool post_gather(const TxGather& message);
   [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
   TxHeader header_{};
-  // Constant.
+  // Constant once created.
   uint32_t inline_bytes_max_ = 0;
   bool wide_ = false;
 };

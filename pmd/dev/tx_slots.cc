@@ -1,4 +1,4 @@
-// Messages whose bytes were written into the places of their entries.
+// Messages written directly into the places of their entries.
 #include <algorithm>
 #include <cerrno>
 
@@ -21,13 +21,14 @@ int TxSlots::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
     slot_tail_ = &nowhere_;
     slot_hook_ = {&write_and_hook, this};
   } else if (slot_hook_.fn == nullptr) {
-    slot_hook_.fn = [](void* /*ctx*/) noexcept {};  // so that the hot path need not ask
+    slot_hook_.fn = [](void* /*ctx*/) noexcept {
+    };  // an empty hook, so that the hot path need not check for one
   }
   slots_counted_ = window_.head();
   return 0;
 }
 
-/// Each slot that was posted since has had a doorbell of its own.
+/// Counts the doorbells of send_slot(): one for each slot posted since the last count.
 void TxSlots::count_slots() {
   if (slot_tail_ != &nowhere_) {
     bar_.count_writes(window_.head() - slots_counted_);
@@ -61,8 +62,8 @@ using TwoCpls [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = uint32
 static_assert(sizeof(TwoCpls) == 2 * sizeof(regs::TxCpl));
 static_assert(offsetof(regs::TxCpl, index) == 4 && offsetof(regs::TxCpl, status) == 12);
 
-/// Whether kTogether completions, which are there, are plain and of entries in a row from `index`
-/// on. @param flip of the last words.
+/// Whether kTogether completions, which are there, are plain and of consecutive entries from
+/// `index` on. @param flip of the last words.
 [[nodiscard, gnu::always_inline]] inline bool all_plain(const regs::TxCpl* cpl, uint32_t index,
                                                         uint32_t flip) {
   constexpr TwoCpls kMask = {0, ~0u, 0, kPhaseBit | kCodeMask, 0, ~0u, 0, kPhaseBit | kCodeMask};
@@ -88,7 +89,7 @@ uint32_t TxSlots::settle_run() {
   uint32_t index = window_.oldest();
   const regs::TxDesc* entry = entries_ + (index & window_.mask());
   const uint32_t flip = cursor_.flip();
-  // The faults of the completion `i` ahead, in the bits of the last word and in the index.
+  // The faults of the completion `i` ahead, as bits of its last word and its index.
   const auto wrong = [&](uint32_t i) {
     const uint32_t last = dma_load_last_word(&cpl[i].status) ^ flip;
     base::tsan_acquire(&cpl[i].status);
@@ -99,7 +100,7 @@ uint32_t TxSlots::settle_run() {
   };
   uint64_t bytes = 0;
   uint32_t k = 0;
-  // The last is looked at first: mostly it is not there yet, and where it is, so are the others.
+  // Check the last one first: mostly it is not there yet, and if it is, so are the others.
   while (!base::kThreadSanitizer && k + kTogether <= n && wrong(kTogether - 1) == 0 &&
          all_plain(cpl, index, flip)) {
     uint32_t sum = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// What the words of a transmit descriptor say, made of the flags of a message.
+/// The words of a transmit descriptor, as they follow from the flags of a message.
 #pragma once
 
 #include <array>
@@ -76,9 +76,9 @@ inline constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
-inline constexpr uint32_t kKeyMboxShift = 48;  ///< of the mailbox in a key
+inline constexpr uint32_t kKeyMboxShift = 48;  ///< the mailbox in a key
 
-/// Header of a message by address. @return false if it is none, or the card cannot take it.
+/// Header of a message by address. @return false: not by address, or the card cannot take it.
 [[nodiscard]] inline bool header_of(const TxMessage& message, TxHeader* header) {
   uint32_t control = 0;
   if (!control_of(kMeaningsByAddress, message.length_bytes, 0, message.flags, &control)) {

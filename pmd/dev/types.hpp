@@ -1,5 +1,5 @@
 /// @file
-/// What the bursts take and give. Plain structs, the same in C (riopmd.h mirrors them).
+/// Arguments and results of the bursts. Plain structs, equal in C (riopmd.h mirrors them).
 #pragma once
 
 #include <cstddef>

@@ -4,11 +4,11 @@
 
 namespace rio::pmd {
 namespace {
-constexpr uint32_t kSpinTurns = 1000;  // a step or a register write of the card takes less
+constexpr uint32_t kSpinTurns = 1000;  // a step or a register write of the card takes fewer
 constexpr std::chrono::microseconds kNap{50};
-// A nap takes milliseconds where many want the processor: the card gets so many turns for each.
+// On a busy machine a nap takes milliseconds: for each one the card gets so many turns.
 constexpr uint32_t kTurnsPerNap = 32;
-// And so many naps at least: the time may be up before an emulated card has had any of it.
+// At least so many naps: the time may be over before an emulated card has had any CPU.
 constexpr uint32_t kNapsLeast = 32;
 }  // namespace
 

@@ -14,9 +14,9 @@ namespace rio::pmd {
 /// A deadline that lets an emulated card work and a real one take its time. One thread.
 class Waiter {
  public:
-  /// @param hook called by each pause(); @param timeout_ms 0 means one look only.
+  /// @param hook called by each pause(). @param timeout_ms 0: check only once.
   Waiter(const PollHook& hook, uint32_t timeout_ms);
-  /// Let time pass. @return false once the time is up, and the hook has had some thousand calls.
+  /// Let time pass. @return false: the time is over, and the hook was called some thousand times.
   [[nodiscard]] bool pause();
 
  private:
@@ -29,9 +29,8 @@ class Waiter {
 /// True if the magic word reads all ones, and only then: the card is gone. One BAR read.
 [[nodiscard]] bool card_gone(Mmio& bar);
 
-/// Read a word until `done(value)` holds; all ones are no answer when the card is gone. Logs
-/// nothing. @param seen last value read, always set.
-/// @return 0, -ENODEV (card gone), -ETIMEDOUT.
+/// Read a word until `done(value)` holds; all ones do not count if the card is gone. Logs nothing.
+/// @param seen last value read, always set. @return 0, -ENODEV (card gone), -ETIMEDOUT.
 template <class Done>
 [[nodiscard]] int wait_for_word(Mmio& bar, const PollHook& hook, uint32_t offset_bytes,
                                 uint32_t timeout_ms, uint32_t* seen, Done&& done) {
@@ -45,7 +44,7 @@ template <class Done>
     if (done(*seen)) {
       return 0;
     }
-    if (!more) {  // that was one more look after the time was up
+    if (!more) {  // that was the last check, after the time was over
       return card_gone(bar) ? -ENODEV : -ETIMEDOUT;
     }
     more = waiter.pause();

@@ -27,7 +27,7 @@ WindowTable::WindowTable(Bus& bus, const Caps& caps, uint32_t qp, uint32_t timeo
 WindowTable::~WindowTable() {
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
     if ((open_ >> i & 1u) != 0) {
-      (void)close(i);  // it logs
+      (void)close(i);  // close() logs errors
     }
   }
 }
@@ -89,7 +89,7 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
     return error;
   }
   if (i >= regs::kWindowsPerQp || (open_ >> i & 1u) != 0) {
-    base::log_error("%s: qp %u: inbound window %u is open, or none: choose another",
+    base::log_error("%s: qp %u: inbound window %u is open, or does not exist: choose another",
                     bus_.name().c_str(), qp_, i);
     return i >= regs::kWindowsPerQp ? -EINVAL : -EBUSY;
   }
@@ -104,7 +104,7 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
   bar_.write32(regs::window::source(qp_, i), window.source);
   bar_.write32(regs::window::source_mask(qp_, i), window.source_mask);
   bar_.write32(regs::window::key(qp_, i), window.key);
-  open_ |= 1u << i;  // from the command on the card may have it open
+  open_ |= 1u << i;  // once the command is written, the card may have it open
   const auto right = [&window](uint8_t bit) { return (window.rights & bit) != 0 ? 1u : 0u; };
   return command(i, Control::enable.put(1) | Control::read.put(right(WindowRights::kRead)) |
                         Control::write.put(right(WindowRights::kWrite)) |

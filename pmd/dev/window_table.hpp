@@ -1,5 +1,5 @@
 /// @file
-/// Inbound windows: what remote NREAD, NWRITE and atomics may touch.
+/// Inbound windows: the memory that remote NREAD, NWRITE and atomics may touch.
 #pragma once
 
 #include <cstdint>
@@ -33,23 +33,24 @@ struct Window {
 /// a successful close(); the destructor closes what is open. regs: WINDOW.
 class WindowTable {
  public:
-  /// Closes windows that an earlier owner left open. @param bus outlives the table.
-  /// @return 0, -ETIMEDOUT, -ENODEV, -ENOMEM.
+  /// Create the table. Closes windows that an earlier owner left open. @param bus outlives the
+  /// table. @return 0, -ETIMEDOUT, -ENODEV, -ENOMEM.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, uint32_t qp, uint32_t timeout_ms,
                                   std::unique_ptr<WindowTable>* out);
   ~WindowTable();
   WindowTable(const WindowTable&) = delete;
   WindowTable& operator=(const WindowTable&) = delete;
 
-  /// @param index of the window, for close(). @return 0, -EINVAL (empty, wraps, no rights, not
+  /// Open a window. @param index set, for close(). @return 0, -EINVAL (empty, wraps, no rights, not
   /// aligned as Caps::dma_addr_align says), -ENOSPC (all are open), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int open(const Window& window, uint32_t* index);
-  /// Open the window of a number, 0 to regs::kWindowsPerQp - 1. @return -EBUSY (it is open), too.
+  /// Open the window of a number, 0 to regs::kWindowsPerQp - 1. @return as open(), and -EBUSY (it
+  /// is open).
   [[nodiscard]] int open_at(uint32_t index, const Window& window);
-  /// @return 0, -ENOENT (not open), -ETIMEDOUT (the memory must stay as it is), -ENODEV (card gone:
-  /// counts as closed).
+  /// Close a window. @return 0, -ENOENT (not open), -ETIMEDOUT (the memory must stay as it is),
+  /// -ENODEV (card gone: counts as closed).
   [[nodiscard]] int close(uint32_t index);
-  /// Whether none is left to open.
+  /// Whether all windows are open.
   [[nodiscard]] bool full() const { return open_ == (1u << regs::kWindowsPerQp) - 1; }
 
  private:

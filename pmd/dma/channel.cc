@@ -66,7 +66,7 @@ int DmaChannel::copy_list(const rte_dma_sge* from, const rte_dma_sge* to, uint16
   return taken(flags);
 }
 
-/// The next place of a list, if the one before is posted.
+/// Goes to the next place of a list, once the place before is posted.
 void DmaChannel::next_place(uint32_t index) {
   Operation& operation = operations_[index & mask_];
   if (operation.now.length_bytes == 0 && operation.place != operation.places) {
@@ -74,7 +74,7 @@ void DmaChannel::next_place(uint32_t index) {
   }
 }
 
-/// Requests of an operation, up to `n`. @return how many.
+/// Cuts the rest of an operation into at most `n` requests. @return how many.
 uint32_t DmaChannel::cut(uint32_t index, DmaRequest* requests, uint32_t n) {
   Operation& operation = operations_[index & mask_];
   uint32_t count = 0;

@@ -57,7 +57,8 @@ int DmaDevice::open() {
   return rc != 0 ? rc : open_to_self();
 }
 
-/// Open all memory that the card reaches, for this queue pair alone: memory to memory goes there.
+/// Opens a window onto all memory that the card reaches, for this queue pair only: memory-to-memory
+/// copies write through it.
 int DmaDevice::open_to_self() {
   if (!pair_->has_windows()) {
     return 0;
@@ -73,7 +74,7 @@ int DmaDevice::open_to_self() {
                                &index);
 }
 
-/// Whether the card hears what it sends to its own destID: that is for the fabric to say.
+/// Finds out whether the card hears what it sends to its own destID: that depends on the fabric.
 int DmaDevice::find_out() {
   DmaMemory memory;
   int rc = card_->bus().dma_alloc(4096, 4096, &memory);
@@ -105,7 +106,7 @@ bool DmaDevice::reaches_itself(const DmaMemory& memory) {
   if (pair_->dma().post(&request, 1) != 1) {
     return false;
   }
-  // The card gives up by itself, after this time.
+  // The card gives up by itself after this time.
   const auto end = std::chrono::steady_clock::now() +
                    std::chrono::microseconds(4 * card_->args().response_timeout_us);
   EntryDone done{};
@@ -142,12 +143,12 @@ int DmaDevice::node_of(const rte_dma_port_param& port, DmaWay* way) {
       way->op = DmaOp::kSwrite;
       break;
     default:
-      base::log_error("%s: a channel wants a way to write that rte_dma_rio.h does not have",
+      base::log_error("%s: a channel wants a kind of write that rte_dma_rio.h does not define",
                       name_.c_str());
       return -EINVAL;
   }
   if (way->prio > kPrioMax || port.reserved[1] >> 16 != 0) {
-    base::log_error("%s: a channel wants priority %u; 0 to %u are possible", name_.c_str(),
+    base::log_error("%s: a channel wants priority %u; allowed are 0 to %u", name_.c_str(),
                     way->prio, kPrioMax);
     return -EINVAL;
   }
@@ -170,7 +171,7 @@ int DmaDevice::way_of(const rte_dma_vchan_conf& conf, DmaWay* way) {
       return rc;
     }
     default:
-      return -EINVAL;  // no such capability: dmadev does not ask
+      return -EINVAL;  // not a capability of the device; dmadev does not check
   }
 }
 
@@ -200,7 +201,7 @@ int DmaDevice::start() {
   return 0;
 }
 
-/// The queue pair, and what depends on the card's destID.
+/// Opens the queue pair again, with all that depends on the card's destID.
 int DmaDevice::reopen() {
   if (const int rc = open(); rc != 0) {
     return rc;
@@ -220,7 +221,7 @@ void DmaDevice::stop() {
   started_ = false;
 }
 
-/// @param status of what is under way.
+/// Closes the queue pair. @param status of the operations under way.
 void DmaDevice::close(Status status) {
   if (pair_ != nullptr && pair_->stop() == 0) {
     while (reap(status) != 0) {
@@ -235,7 +236,8 @@ void DmaDevice::close(Status status) {
 }
 
 int DmaDevice::hold() {
-  constexpr uint32_t kTimeoutMs = 2000;  // a burst that finds its card gone closes the queue
+  constexpr uint32_t kTimeoutMs =
+      2000;  // a burst that finds its card gone closes the queue by itself
   if (turn_.take_for_good(kTimeoutMs)) {
     return 0;
   }
@@ -263,7 +265,7 @@ int DmaDevice::after_reset() {
   return rc;
 }
 
-/// Those of the user, under the same indices.
+/// Opens the user's windows again, under the same indices.
 int DmaDevice::open_windows() {
   for (uint32_t i = 0; i < windows_.size(); ++i) {
     if ((windows_open_ >> i & 1u) != 0) {
@@ -315,7 +317,8 @@ uint32_t DmaDevice::dest_id() {
   return card_->dest_id(qp_);
 }
 
-/// @param flushed what requests have become that the card gave back when its ring stopped.
+/// Fetches completions. @param flushed status for requests that the card gave back when its ring
+/// stopped.
 uint16_t DmaDevice::reap(Status flushed) {
   constexpr uint16_t kBurst = 32;
   EntryDone done[kBurst];
@@ -331,11 +334,11 @@ void DmaDevice::work(DmaChannel& channel) {
   channel.submit_late();
   if (pair_ == nullptr) [[unlikely]] {
     if (started_) {
-      channel.fail(Status::kLinkDown);  // what is submitted to a lost device ends, too
+      channel.fail(Status::kLinkDown);  // operations submitted to a lost device end, too
     }
     return;
   }
-  constexpr uint32_t kLooks = 1u << 16;  // empty ones, before the card is asked whether it is there
+  constexpr uint32_t kLooks = 1u << 16;  // empty fetches before the card is checked
   DmaQueue& queue = pair_->dma();
   const uint16_t n = reap();
   empty_looks_ = n != 0 || queue.outstanding() == 0 ? 0 : empty_looks_ + 1;
@@ -349,13 +352,13 @@ void DmaDevice::work(DmaChannel& channel) {
   channel.post(queue);
 }
 
-/// Requests are out, and nothing comes. BAR reads.
+/// Requests are out, but no completion comes: checks the card. Reads the BAR.
 [[gnu::noinline]] void DmaDevice::look_for_trouble() {
   regs::RingError error{};
   uint32_t entry = 0;
   const int state = pair_->dma().ring_state(&error, &entry);
   if (state == static_cast<int>(regs::RingState::kRunning)) {
-    return;  // the card itself gives up on each request, in time
+    return;  // the card itself gives up each request in time
   }
   base::log_error("%s: %s: what is under way has failed; stop the device and start it again",
                   name_.c_str(),

@@ -17,9 +17,9 @@
 
 namespace rio::pmd {
 
-/// Functions are control path, under control_lock(), unless they are hot: those belong to one
-/// thread at a time, which takes the device's turn for each. They return 0 or -errno; the cause is
-/// logged.
+/// A DMA device. Functions are control path, under control_lock(), unless they are marked hot:
+/// those are for one thread at a time, which takes the device's turn for each call. They return 0
+/// or -errno; the cause is logged.
 class DmaDevice final : public CardUser {
  public:
   static constexpr uint16_t kChannelsMax = 64;
@@ -33,24 +33,24 @@ class DmaDevice final : public CardUser {
   [[nodiscard]] int configure(uint16_t channels);
   [[nodiscard]] int setup(uint16_t channel, const rte_dma_vchan_conf& conf);
   [[nodiscard]] int start();
-  /// Operations under way have failed.
+  /// Stop the device. Operations under way fail.
   void stop();
   [[nodiscard]] int open_window(const rte_dma_rio_window& window, uint32_t* index);
   [[nodiscard]] int close_window(uint32_t index);
   [[nodiscard]] uint32_t dest_id();
   void dump(std::FILE* file);
 
-  /// Hot. The caller of a hot function has it, but for channel().
+  /// Hot. The turn that a caller of hot functions holds, except for channel().
   [[nodiscard]] Turn& turn() { return turn_; }
   /// Hot. A channel that was set up.
   [[nodiscard]] DmaChannel& channel(uint16_t number) { return *channels_[number]; }
-  /// Hot. Post what waits in a channel.
+  /// Hot. Post the requests that wait in a channel.
   void post(DmaChannel& channel) {
     if (pair_ != nullptr) [[likely]] {
       channel.post(pair_->dma());
     }
   }
-  /// Hot. See what has ended, and post what waits in a channel.
+  /// Hot. Fetch completions, and post the requests that wait in a channel.
   void work(DmaChannel& channel);
 
   [[nodiscard]] const std::string& name() const override { return name_; }
@@ -85,18 +85,18 @@ class DmaDevice final : public CardUser {
   std::string name_;
   std::shared_ptr<EalCard> card_;
   uint32_t qp_ = 0;
-  uint16_t key_;  // of the window onto all of our memory, for ourselves only
+  uint16_t key_;  // of the window onto all of our memory, for our own queue pair only
   bool hears_itself_ = false;
   bool started_ = false;
   Turn turn_;
-  uint32_t empty_looks_ = 0;  // in a row, while requests are out
+  uint32_t empty_looks_ = 0;  // consecutive empty fetches while requests are out
   std::unique_ptr<QueuePair> pair_;
   std::vector<std::unique_ptr<DmaChannel>> channels_;
   std::array<Window, regs::kWindowsPerQp> windows_{};  // of the user, by their indices
-  uint32_t windows_open_ = 0;                          // a bit for each
+  uint32_t windows_open_ = 0;                          // a bit for each open window
 };
 
-/// Device of a number. Null: none, or of another driver.
+/// Find a device by its number. @return null: no such device, or another driver's.
 [[nodiscard]] DmaDevice* find_dma_device(int16_t dev_id);
 
 }  // namespace rio::pmd

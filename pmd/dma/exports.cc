@@ -1,4 +1,4 @@
-// The functions of rte_dma_rio.h.
+// Implements rte_dma_rio.h.
 #include <cerrno>
 #include <mutex>
 

@@ -87,7 +87,7 @@ int stats_reset(rte_dma_dev* dev, uint16_t vchan) {
   });
 }
 
-/// Called beside the bursts, by dmadev's rules of the same thread.
+/// May run beside bursts; dmadev makes the caller keep to one thread.
 int vchan_status(const rte_dma_dev* dev, uint16_t vchan, enum rte_dma_vchan_status* status) {
   DmaDevice* const device = device_of(dev);
   if (device == nullptr || !device->has_channel(vchan)) {
@@ -128,8 +128,8 @@ constexpr rte_dma_dev_ops make_ops() {
   return ops;
 }
 
-// Hot, as dmadev calls them: channel and pointers are good. While the card is reset it is not their
-// turn: a device looks as if it were full, and nothing had ended.
+// Hot functions; dmadev has checked channel and pointers. During a reset of the card they do not
+// get the turn: the device then looks full, and nothing ends.
 
 int taken(DmaDevice& device, DmaChannel& channel, int rc, uint64_t flags) {
   if (rc >= 0 && (flags & RTE_DMA_OP_FLAG_SUBMIT) != 0) {
@@ -165,7 +165,7 @@ int submit(void* self, uint16_t vchan) {
   DmaChannel& channel = device.channel(vchan);
   const InTurn inside(device.turn());
   if (!inside) {
-    channel.put_off_submit();  // until a poll for completions
+    channel.put_off_submit();  // delayed until a poll for completions
     return 0;
   }
   channel.submit();

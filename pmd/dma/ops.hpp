@@ -1,5 +1,5 @@
 /// @file
-/// The functions of dmadev.
+/// The driver's functions for dmadev.
 #pragma once
 
 #include <rte_dmadev_pmd.h>
@@ -8,10 +8,10 @@
 
 namespace rio::pmd {
 
-/// The table; constant.
+/// Table of control functions; constant.
 extern const rte_dma_dev_ops kDmaOps;
 
-/// The hot ones.
+/// Sets the hot functions.
 void set_hot_functions(DmaDevice& device, rte_dma_fp_object* functions);
 
 }  // namespace rio::pmd

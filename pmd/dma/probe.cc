@@ -1,5 +1,5 @@
 // Virtual devices dma_rio0, dma_rio1…: a DMA queue of an emulated card, or of any card that another
-// device has.
+// device has opened.
 
 #include <bus_vdev_driver.h>
 #include <rte_eal.h>
@@ -21,7 +21,7 @@ int make_device(const char* name, const char* args, std::unique_ptr<DmaDevice>* 
   return rc != 0 ? rc : DmaDevice::create(name, std::move(card), qp, out);
 }
 
-/// dmadev wants some memory of its own for each device; ours is C++.
+/// dmadev wants private memory for each device; ours is a C++ object instead.
 constexpr size_t kNoPrivate = 1;
 
 int probe(rte_vdev_device* vdev) {

@@ -56,11 +56,11 @@ class RunCursor {
   size_t at_ = 0;
 };
 
-/// A side's demands on a message in place.
+/// Requirements of a side on a message in place.
 struct Demand {
   uint64_t addr_align;
   uint64_t size_align;
-  bool pads_from_range;  // the padding may be bytes of the range that follow
+  bool pads_from_range;  // the padding may be the bytes of the range that follow
 };
 
 Demand receive_demand(const AlignRules& rules) {
@@ -100,13 +100,13 @@ PlanMessage place(const Range& range, const CutMessage& part, const Demand& dema
   return message;
 }
 
-/// Bytes that a cut would place, and whether it would bounce a message of its middle.
+/// The bytes that a cut would place, and whether it would bounce a middle message.
 struct Trial {
   uint64_t placed = 0;
   bool middle_bounced = false;
 };
 
-/// @param any whether one message in place is all that is asked; the rest is then not looked at.
+/// @param any it is enough to know whether any message is in place; stop at the first.
 Trial try_cut(const Range& range, const Cut& cut, const AlignRules& rules, bool any) {
   Trial trial;
   RunCursor cursor(range.runs, address(range.va));
@@ -123,13 +123,13 @@ Trial try_cut(const Range& range, const Cut& cut, const AlignRules& rules, bool 
   return trial;
 }
 
-/// The short way: whole messages of the middle from `first` on, that lie in one run and are in
-/// place. @return how many; place() has to look at the next.
+/// The short way: lists whole middle messages from `first` on that lie in one run and are in place.
+/// @return how many; place() has to check the next one.
 uint64_t list_whole(const Range& range, const Cut& cut, const AlignRules& rules,
                     const Demand& demand, Window window, RunCursor* cursor, PlanMessage* out) {
   const uint64_t begin = cut.head_bytes != 0 ? 1 : 0;
   const uint32_t size = rules.message_max;
-  // The last of the middle may be shorter.
+  // The last middle message may be shorter.
   if (window.first < begin || window.first >= begin + cut.middle_messages ||
       (size & (demand.size_align - 1)) != 0 || (size & (demand.addr_align - 1)) != 0) {
     return 0;
@@ -210,8 +210,8 @@ int choose_cut(const Range& range, const AlignRules& rules, Cut* out) {
   const bool finer = rules.dedicated_addr < rules.message_max;
   Trial trial = try_cut(range, best, rules, !finer);
   if (finer && trial.middle_bounced) {
-    // A card that takes finer addresses, and pages that lie apart: messages within pages place
-    // more.
+    // A card that takes finer addresses, with pages that are not contiguous: messages within pages
+    // place more.
     AlignRules by_page = rules;
     by_page.dedicated_addr = kMessagePage;
     Cut cut;

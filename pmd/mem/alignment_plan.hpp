@@ -1,5 +1,6 @@
 /// @file
-/// How may this range be used? In place, only its edges bounced, or bounced. Read this first.
+/// Decides how a range can be transferred: in place, with bounced edges, or bounced. Read this
+/// first.
 ///
 /// A transfer to a dedicated queue [S0]: the receiver calls plan_receive(), posts an entry for each
 /// message of the plan, and sends the cut to the sender (encode_cut()). The sender calls
@@ -9,9 +10,9 @@
 /// len_bytes out. A sender's head in place is padded with what follows it in the range: the
 /// receiver drops that, and gets it again in its place.
 ///
-/// The hazard that this is about: the card writes the last segment as full 256 bytes. So an entry
-/// in place has a size that is a multiple of 256, and what is left over is bounced; no byte outside
-/// of the range is ever given to the card, neither to write nor to read.
+/// The hazard: the card writes the last segment as full 256 bytes. So an entry in place has a size
+/// that is a multiple of 256, and the rest is bounced. The card never reads or writes a byte
+/// outside of the range.
 ///
 /// Thread rule: pure functions on their arguments; any thread.
 #pragma once
@@ -26,12 +27,12 @@
 
 namespace rio::pmd::mem {
 
-/// A user's buffer. Does not own anything.
+/// A user's buffer. Owns nothing.
 struct Range {
   void* va = nullptr;      ///< first byte, not null
   uint64_t len_bytes = 0;  ///< 1 to 2^39, does not wrap
-  /// Where the card finds it (Region::runs): ascending va, without overlap; may cover more or less
-  /// than the range. Parts that are not covered are bounced; empty means not registered.
+  /// Bus addresses of the range (Region::runs): ascending va, without overlap; may cover more or
+  /// less than the range. Parts that are not covered are bounced; empty means not registered.
   std::span<const IovaRun> runs;
 };
 
@@ -72,9 +73,9 @@ struct Plan {
   uint64_t bytes_copied = 0;          ///< of the messages; both together are the bytes listed
 };
 
-/// Receiver: choose the cut. Edges where that places at least one byte, else as few messages as can
-/// be. Depends on va modulo 4096 and length alone where the range is registered.
-/// @return 0, -EINVAL (range or rules outside of what they say), -EFBIG (too long).
+/// Receiver: choose the cut. Edges, if that places at least one byte, else as few messages as
+/// possible. If the range is registered, it depends only on va modulo 4096 and the length. @return
+/// 0, -EINVAL (range or rules outside of their limits), -EFBIG (too long).
 [[nodiscard]] int choose_cut(const Range& range, const AlignRules& rules, Cut* out);
 
 /// Receiver: list the messages of a cut as entries of a dedicated queue: in place where address and
@@ -83,18 +84,18 @@ struct Plan {
 [[nodiscard]] int plan_receive(const Range& range, const Cut& cut, const AlignRules& rules,
                                Window window, Plan* out);
 
-/// Receiver: the short way, without a list, of messages of message_max bytes each, in place, that
-/// follow each other in bus addresses. @param cut of choose_cut() for the range. @param window at
-/// least one message. @param iova of the first. @return false: plan_receive() has to look at them.
+/// Receiver: the short way, without a list, for messages of message_max bytes in place, contiguous
+/// in bus addresses. @param cut of choose_cut() for the range. @param window at least one message.
+/// @param iova of the first. @return false: use plan_receive().
 [[nodiscard]] bool plan_whole(const Range& range, const Cut& cut, const AlignRules& rules,
                               Window window, uint64_t* iova);
 
 /// Receiver: choose_cut() and list all of it.
 [[nodiscard]] int plan_receive(const Range& range, const AlignRules& rules, Plan* out);
 
-/// Sender: list the messages of the receiver's cut: in place where the range itself has what they
-/// are padded with, the address is aligned as the card asks, and the bytes are contiguous in bus
-/// addresses. Errors as plan_receive().
+/// Sender: list the messages of the receiver's cut: in place where the range itself has the
+/// padding, the address is aligned as the card asks, and the bytes are contiguous in bus addresses.
+/// Errors as plan_receive().
 [[nodiscard]] int plan_send(const Range& range, const Cut& cut, const AlignRules& rules,
                             Window window, Plan* out);
 

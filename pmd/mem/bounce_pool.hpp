@@ -1,5 +1,5 @@
 /// @file
-/// Bounce buffers: 4 KiB each, for what the card cannot take where it is.
+/// Bounce buffers, 4 KiB each, for bytes that the card cannot take in place.
 #pragma once
 
 #include <cassert>
@@ -12,12 +12,12 @@
 
 namespace rio::pmd::mem {
 
-/// Written by the owning thread only. Bytes are of the user, padding aside.
+/// Counts, written by the owning thread only. Bytes are the user's, without padding.
 struct BounceStats {
-  uint64_t bytes_placed = 0;  ///< went in place; told by count_placed()
-  uint64_t bytes_copied = 0;  ///< by copy_in() and copy_out()
-  uint64_t exhausted = 0;     ///< get() that found nothing
-  uint64_t bad_puts = 0;      ///< put() that was refused
+  uint64_t bytes_placed = 0;  ///< that went in place; counted by count_placed()
+  uint64_t bytes_copied = 0;  ///< copied by copy_in() and copy_out()
+  uint64_t exhausted = 0;     ///< get() calls that found no buffer
+  uint64_t bad_puts = 0;      ///< put() calls that were refused
 };
 
 /// A pool of buffers that the card can reach, aligned to 4 KiB in both address spaces, handed out
@@ -25,19 +25,19 @@ struct BounceStats {
 class BouncePool {
  public:
   static constexpr uint32_t kBufferBytes = 4096;
-  /// No buffer: all are taken.
+  /// Stands for "no buffer": all are taken.
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kCountMax = 1u << 20;
 
-  /// @param bus outlives the pool. @param count 1 to kCountMax. @return 0, -EINVAL, or what
-  /// Bus::dma_alloc() says (logged there).
+  /// Create a pool. @param bus outlives the pool. @param count 1 to kCountMax. @return 0, -EINVAL,
+  /// or what Bus::dma_alloc() returns (logged there).
   [[nodiscard]] static int create(Bus& bus, uint32_t count, std::unique_ptr<BouncePool>* out);
   /// The card must have stopped using the buffers.
   ~BouncePool();
   BouncePool(const BouncePool&) = delete;
   BouncePool& operator=(const BouncePool&) = delete;
 
-  /// Take a buffer; its content is whatever it was. @return index below count(), or kNone.
+  /// Take a buffer with arbitrary content. @return index below count(), or kNone.
   [[nodiscard]] uint32_t get() {
     if (free_.empty()) [[unlikely]] {
       ++stats_.exhausted;
@@ -49,8 +49,8 @@ class BouncePool {
     return index;
   }
 
-  /// Give a buffer back. @return 0, -EINVAL (no index of this pool), -EALREADY (it is free: given
-  /// back twice); after an error nothing has changed.
+  /// Give a buffer back. @return 0, -EINVAL (not an index of this pool), -EALREADY (it is free
+  /// already); after an error nothing has changed.
   [[nodiscard]] int put(uint32_t index) {
     if (index >= count_ || taken_[index] == 0) [[unlikely]] {
       ++stats_.bad_puts;
@@ -61,7 +61,7 @@ class BouncePool {
     return 0;
   }
 
-  /// @param index below count().
+  /// Address of a buffer. @param index below count().
   [[nodiscard]] uint8_t* va(uint32_t index) const {
     assert(index < count_);
     return static_cast<uint8_t*>(memory_.va) + uint64_t{index} * kBufferBytes;
@@ -72,7 +72,7 @@ class BouncePool {
   }
 
   /// Sender: fill a taken buffer. @param len_bytes up to wire_bytes. @param wire_bytes up to 4096;
-  /// the rest up to it becomes zero, so that nothing of an earlier user is sent.
+  /// the rest up to it is zeroed, so that no earlier user's bytes are sent.
   void copy_in(uint32_t index, const void* from, uint32_t len_bytes, uint32_t wire_bytes) {
     assert(len_bytes <= wire_bytes && wire_bytes <= kBufferBytes);
     uint8_t* to = va(index);
@@ -88,7 +88,7 @@ class BouncePool {
     stats_.bytes_copied += len_bytes;
   }
 
-  /// For the count alone: bytes that needed no buffer.
+  /// Count bytes that needed no buffer.
   void count_placed(uint64_t bytes) { stats_.bytes_placed += bytes; }
 
   [[nodiscard]] uint32_t count() const { return count_; }

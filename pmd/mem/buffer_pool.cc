@@ -27,7 +27,7 @@ int BufferPool::create(Bus& bus, uint32_t count, uint32_t align_bytes,
   const uint32_t align = std::max(align_bytes, kAlignMin);
   const uint32_t stride_bytes = kBufferBytes + align;
   DmaMemory memory;
-  // The page as alignment costs nothing and keeps the first buffer's head on a page.
+  // Page alignment costs nothing and puts the first buffer's head on a page.
   if (const int rc = bus.dma_alloc(size_t{count} * stride_bytes, kAlignMax, &memory); rc != 0) {
     return rc;
   }
@@ -45,7 +45,7 @@ BufferPool::BufferPool(Bus& bus, const DmaMemory& memory, uint32_t count, uint32
       memory_(memory),
       bus_(bus) {
   for (uint32_t i = 0; i < count; ++i) {
-    free_[i] = count - 1 - i;  // the first one taken is 0
+    free_[i] = count - 1 - i;  // the first index handed out is 0
   }
 }
 

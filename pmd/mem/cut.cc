@@ -75,7 +75,7 @@ int make_cut(uint32_t offset_bytes, uint64_t len_bytes, const AlignRules& rules,
   const uint32_t size = rules.dedicated_size < kWordBytes ? kWordBytes : rules.dedicated_size;
   const uint32_t head =
       (rules.dedicated_addr - offset_bytes % rules.dedicated_addr) % rules.dedicated_addr;
-  if (head >= rules.message_max) {  // only where messages are shorter than the alignment
+  if (head >= rules.message_max) {  // only if messages are shorter than the alignment
     return make_bounced_cut(len_bytes, rules, out);
   }
   if (len_bytes < uint64_t{head} + size) {

@@ -1,7 +1,6 @@
 /// @file
-/// How a transfer through a dedicated queue is cut into messages. Both sides cut alike: the
-/// receiver makes the cut from its own address, and sends it with the grant. Pure functions, any
-/// thread.
+/// Cuts a transfer through a dedicated queue into messages. Both sides cut alike: the receiver
+/// derives the cut from its own address, and sends it with the grant. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@ inline constexpr uint32_t kLandingBytes = 256;
 /// A bounce buffer, the longest message, and the page that [S0] aligns dedicated entries to.
 inline constexpr uint32_t kMessagePage = 4096;
 
-/// The alignments that the card takes, in bytes; from Caps. A card with one of the landing quirks
-/// has dedicated_size 256 whatever it says: align_rules() sees to that.
+/// The alignments that the card takes, in bytes; from Caps. A card with a landing quirk has
+/// dedicated_size 256, whatever its Caps say: align_rules() sees to that.
 struct AlignRules {
   uint32_t tx_addr = 8;            ///< address of a message to send; power of two, 1 to 4096
   uint32_t dedicated_addr = 4096;  ///< address of a dedicated entry; power of two, 1 to 4096
@@ -37,8 +36,8 @@ struct AlignRules {
   return rules;
 }
 
-/// @return 0, or -EINVAL for values outside of the ranges at AlignRules (a card that this driver
-/// cannot use for dedicated transfers).
+/// Check rules. @return 0, or -EINVAL for values outside of the ranges at AlignRules (this driver
+/// cannot use the card for dedicated transfers).
 [[nodiscard]] int check_rules(const AlignRules& rules);
 
 /// A transfer as messages, in order: at most one head, the middle ones, at most one tail. Middle
@@ -60,43 +59,43 @@ struct CutMessage {
   uint32_t wire_bytes;    ///< length as sent and size of the receiver's entry; at least len_bytes
 };
 
-/// Bytes of the transfer.
+/// Length of the transfer in bytes.
 [[nodiscard]] constexpr uint64_t cut_bytes(const Cut& cut, const AlignRules& rules) {
   const uint64_t full = cut.middle_messages > 0 ? cut.middle_messages - 1 : 0;
   return cut.head_bytes + full * rules.message_max + cut.last_middle_bytes + cut.tail_bytes;
 }
 
-/// Messages of the transfer; at most 2^32 + 1.
+/// Number of messages of the transfer; at most 2^32 + 1.
 [[nodiscard]] constexpr uint64_t cut_messages(const Cut& cut) {
   return (cut.head_bytes != 0 ? 1u : 0u) + uint64_t{cut.middle_messages} +
          (cut.tail_bytes != 0 ? 1u : 0u);
 }
 
-/// Message `index` of a cut, below cut_messages().
+/// Message `index` of a cut. @param index below cut_messages().
 [[nodiscard]] CutMessage cut_message(const Cut& cut, const AlignRules& rules, uint64_t index);
 
-/// Cut for a receiver whose memory the card can write: head up to the first aligned address, a
-/// middle of whole dedicated sizes, a tail of less than one. Where no middle is left over it is
+/// Cut for a receiver whose memory the card can write: a head up to the first aligned address, a
+/// middle of whole dedicated sizes, a tail of less than one. Without a middle it is
 /// make_bounced_cut(). @param offset_bytes receiver's address modulo 4096. @param len_bytes 1 to
 /// 2^39. @return 0, -EINVAL (rules, offset, length 0), -EFBIG.
 [[nodiscard]] int make_cut(uint32_t offset_bytes, uint64_t len_bytes, const AlignRules& rules,
                            Cut* out);
 
-/// Cut for a receiver that bounces everything: as few messages as can be. Errors as make_cut().
+/// Cut for a receiver that bounces everything: as few messages as possible. Errors as make_cut().
 [[nodiscard]] int make_bounced_cut(uint64_t len_bytes, const AlignRules& rules, Cut* out);
 
-/// @return 0, or -EPROTO where the cut contradicts itself or is not one of `len_bytes`.
+/// Check a cut. @return 0, or -EPROTO: it contradicts itself, or does not have `len_bytes`.
 [[nodiscard]] int check_cut(const Cut& cut, uint64_t len_bytes, const AlignRules& rules);
 
 /// Bytes of an encoded cut: version 1 (u8), 0 (u8), head, last_middle, tail (u16 each),
 /// middle_messages (u32), little-endian.
 inline constexpr size_t kCutWireBytes = 12;
 
-/// @param cut one that check_cut() takes.
+/// Encode a cut. @param cut one that check_cut() accepts.
 void encode_cut(const Cut& cut, std::span<uint8_t, kCutWireBytes> out);
 
 /// Read a peer's cut. @param bytes foreign, any length. @param len_bytes the transfer's length as
-/// this side knows it. @return 0, -EINVAL (rules), -EPROTO for anything else that is no such cut.
+/// this side knows it. @return 0, -EINVAL (rules), -EPROTO: not a cut, or not of this transfer.
 [[nodiscard]] int decode_cut(std::span<const uint8_t> bytes, uint64_t len_bytes,
                              const AlignRules& rules, Cut* out);
 

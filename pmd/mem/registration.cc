@@ -20,7 +20,7 @@ void* pointer(uintptr_t va) {
   return reinterpret_cast<void*>(va);
 }
 
-/// Append, joined with the last run where both addresses continue it.
+/// Appends a run, joined with the last one if it continues that in both address spaces.
 void append(const IovaRun& run, std::vector<IovaRun>* runs) {
   if (!runs->empty()) {
     IovaRun& last = runs->back();
@@ -33,7 +33,7 @@ void append(const IovaRun& run, std::vector<IovaRun>* runs) {
   runs->push_back(run);
 }
 
-/// The part of a run within [begin, end), appended.
+/// Appends the part of a run that lies within [begin, end).
 void append_clipped(const IovaRun& run, uintptr_t begin, uintptr_t end,
                     std::vector<IovaRun>* runs) {
   const uintptr_t from = std::max(address(run.va), begin);
@@ -43,7 +43,7 @@ void append_clipped(const IovaRun& run, uintptr_t begin, uintptr_t end,
   }
 }
 
-/// A bus must cover what it mapped, in order. @return whether it did.
+/// Checks that a bus covered a range that it mapped, in order.
 bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
   uintptr_t at = begin;
   for (const IovaRun& run : runs) {
@@ -79,7 +79,7 @@ MemoryMap::Mappings::const_iterator MemoryMap::find(uintptr_t va) const {
   return before->second.end > va ? before : it;
 }
 
-/// Pages that a mapping holds though no region covers them any more may be other memory by now.
+/// A mapping may still hold pages that no region covers any more: by now they may be other memory.
 int MemoryMap::check_stale(uintptr_t begin, uintptr_t end) const {
   if (bus_.maps_addresses()) {
     return 0;
@@ -124,8 +124,8 @@ int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* 
       return rc;
     }
     if (!covers(mapping.runs, at, stop)) {
-      base::log_error("%s: the bus mapped something else than %p, %zu bytes", bus_.name().c_str(),
-                      pointer(at), static_cast<size_t>(stop - at));
+      base::log_error("%s: the bus did not map %p, %zu bytes, but another range",
+                      bus_.name().c_str(), pointer(at), static_cast<size_t>(stop - at));
       (void)bus_.dma_unmap(pointer(at), stop - at);
       return -EIO;
     }
@@ -139,7 +139,7 @@ int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* 
 
 void MemoryMap::drop(Mappings::iterator it) {
   const size_t len_bytes = it->second.end - it->first;
-  // The bus names the cause if it fails; either way the mapping is not used any more.
+  // The bus logs a failure; either way the mapping is no longer used.
   (void)bus_.dma_unmap(pointer(it->first), len_bytes);
   mapped_bytes_ -= len_bytes;
   mappings_.erase(it);

@@ -1,5 +1,5 @@
 /// @file
-/// User memory that the card can reach: registered by range, counted, found again.
+/// User memory that the card can reach: registered by range, counted, looked up.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace rio::pmd::mem {
 
-/// A registered range, rounded to pages. Constant while it is registered; a frequent user
-/// keeps it (and hands `runs` to the alignment plan) instead of looking it up.
+/// A registered range, rounded to pages. Constant while it is registered; a frequent user keeps it
+/// (and passes `runs` to the alignment plan) instead of looking it up.
 struct Region {
   uint8_t* va = nullptr;      ///< page-aligned
   uint64_t len_bytes = 0;     ///< whole pages
@@ -59,10 +59,10 @@ class Registration {
 /// All registered memory of one bus. One thread at a time (the caller serialises); a Region that is
 /// held may be read by any thread meanwhile.
 ///
-/// Ranges may overlap and be registered again; each page is mapped once and stays so until the last
-/// range that needed its mapping is gone. A bus cannot give back a part of a mapping: pages of a
-/// range that is gone, held only by a neighbour's mapping, cannot be registered anew before the
-/// neighbour goes (-EBUSY), for they may be other memory by then.
+/// Ranges may overlap and be registered again; each page is mapped once, until the last range that
+/// needed its mapping is gone. A bus cannot unmap a part of a mapping: pages of a range that is
+/// gone, held only by a neighbour's mapping, cannot be registered again before the neighbour goes
+/// (-EBUSY), since they may be other memory by then.
 class MemoryMap {
  public:
   /// @param bus outlives the map.
@@ -72,28 +72,28 @@ class MemoryMap {
   /// All registrations must be gone.
   ~MemoryMap();
 
-  /// Make [va, va + len_bytes) reachable. The memory stays the caller's, who keeps it mapped until
-  /// the registration is gone. @param va any, not null. @param len_bytes at least 1.
-  /// @return 0; -EINVAL (null, empty, wraps); -EBUSY (see above); else what Bus::dma_map() says:
-  /// -ENOTSUP (cannot be reached on this bus: bounce it), -ENOMEM, -EEXIST. Nothing stays mapped
-  /// after an error.
+  /// Make [va, va + len_bytes) reachable. The memory stays the caller's, which keeps it mapped
+  /// until the registration is gone. @param va any, not null. @param len_bytes at least 1. @return
+  /// 0; -EINVAL (null, empty, wraps); -EBUSY (see above); else as Bus::dma_map(): -ENOTSUP (not
+  /// reachable on this bus: bounce it), -ENOMEM, -EEXIST. Nothing stays mapped after an error.
   [[nodiscard]] int register_range(void* va, uint64_t len_bytes, Registration* out);
 
-  /// Know memory of the bus's own (Bus::dma_alloc), so that it is found as registered memory is. It
-  /// is never mapped or unmapped from here. Forget it with forget() before it is freed.
-  /// @return 0, -EINVAL, -EEXIST where something of it is registered.
+  /// Enter memory of the bus's own (Bus::dma_alloc), so that it is found like registered memory. It
+  /// is never mapped or unmapped from here. Call forget() before it is freed. @return 0, -EINVAL,
+  /// -EEXIST: a part of it is registered.
   [[nodiscard]] int adopt(const DmaMemory& memory);
-  /// @return 0, -ENOENT (never adopted), -EBUSY (a registration still overlaps it).
+  /// Remove adopted memory. @return 0, -ENOENT (never adopted), -EBUSY (a registration still
+  /// overlaps it).
   [[nodiscard]] int forget(const DmaMemory& memory);
 
-  /// Bus address of one range, if all of it is reachable and contiguous. O(log n).
-  /// @return 0, -ENOENT (something of it is not reachable), -EXDEV (it is, in several runs).
+  /// Bus address of a range, if all of it is reachable and contiguous. O(log n). @return 0, -ENOENT
+  /// (a part is not reachable), -EXDEV (reachable, but in several runs).
   [[nodiscard]] int lookup(const void* va, uint64_t len_bytes, uint64_t* iova) const;
 
   /// All runs of a range, in order; gaps are left out. O(log n + runs).
   void lookup_runs(const void* va, uint64_t len_bytes, std::vector<IovaRun>* out) const;
 
-  /// How many ranges are registered, and how many bytes are mapped through this map.
+  /// Number of registered ranges.
   [[nodiscard]] size_t regions() const { return regions_.size(); }
   [[nodiscard]] uint64_t mapped_bytes() const { return mapped_bytes_; }
 

@@ -10,7 +10,7 @@
 
 namespace rio::pmd {
 
-/// destIDs that have an address.
+/// destIDs below this have an address.
 inline constexpr uint32_t kNetDestIds = 1u << 16;
 /// A number that is no destID.
 inline constexpr uint32_t kNoNetDestId = UINT32_MAX;
@@ -18,10 +18,10 @@ inline constexpr uint32_t kNoNetDestId = UINT32_MAX;
 /// The six bytes of an address as the lower ones of a word, the first lowest.
 using Mac = uint64_t;
 inline constexpr Mac kMacMask = (uint64_t{1} << 48) - 1;
-/// Of no frame.
+/// An address that no frame has.
 inline constexpr Mac kNoMac = UINT64_MAX;
 
-/// Hot. Reads eight bytes.
+/// Hot. Load an address. Reads eight bytes.
 [[nodiscard]] inline Mac load_mac(const uint8_t* from) {
   uint64_t word;
   std::memcpy(&word, from, sizeof(word));
@@ -37,7 +37,7 @@ inline constexpr Mac kNoMac = UINT64_MAX;
   return kPrefix | Mac{dest_id >> 8 & 0xFF} << 32 | Mac{dest_id & 0xFF} << 40;
 }
 
-/// Hot. @return kNoNetDestId: of no card.
+/// Hot. The destID of an address. @return kNoNetDestId: not the address of a card.
 [[nodiscard]] constexpr uint32_t dest_id_of(Mac mac) {
   const auto id = static_cast<uint32_t>((mac >> 32 & 0xFF) << 8 | (mac >> 40 & 0xFF));
   return mac == mac_of(id) ? id : kNoNetDestId;

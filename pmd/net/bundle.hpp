@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kBundleHeaderBytes = 8;
 inline constexpr uint32_t kItemHeaderBytes = 8;
-/// Both, where there is one item.
+/// Both headers, of a bundle with one item.
 inline constexpr uint32_t kBundleBytesBefore = kBundleHeaderBytes + kItemHeaderBytes;
 inline constexpr uint32_t kBundleBytesMax = regs::kMessageBytesMax;
 /// Longest item of a bundle.
@@ -26,7 +26,7 @@ inline constexpr uint32_t kItemBytesMax = kBundleBytesMax - kBundleBytesBefore;
 [[nodiscard]] constexpr uint32_t padded_to_8(uint32_t bytes) {
   return (bytes + 7) & ~7u;
 }
-/// Bytes of a bundle that an item of that length takes.
+/// Bytes that an item takes in a bundle, header and padding included.
 [[nodiscard]] constexpr uint32_t item_bytes(uint32_t length_bytes) {
   return kItemHeaderBytes + padded_to_8(length_bytes);
 }
@@ -36,13 +36,13 @@ struct BundleHeader {
   static constexpr uint16_t kMark = 0xB1E5;
 
   uint8_t items;    ///< at least 1
-  uint16_t epoch;   ///< of the sending queue: another one each time that it is started
-  uint16_t number;  ///< of the message: counts those of a queue to a destID
+  uint16_t epoch;   ///< of the sending queue: changes each time that the queue is started
+  uint16_t number;  ///< of the message: each queue counts its messages to each destID
 
   [[nodiscard]] uint64_t encode() const {
     return kMark | uint64_t{items} << 16 | uint64_t{epoch} << 32 | uint64_t{number} << 48;
   }
-  /// Foreign bytes. @return false: no header.
+  /// Parse foreign bytes. @return false: not a header.
   [[nodiscard]] static bool decode(uint64_t word, BundleHeader* out) {
     out->items = static_cast<uint8_t>(word >> 16);
     out->epoch = static_cast<uint16_t>(word >> 32);
@@ -60,7 +60,7 @@ struct ItemHeader {
   [[nodiscard]] uint64_t encode() const {
     return length_bytes | uint64_t{total_bytes} << 32 | uint64_t{offset_bytes} << 48;
   }
-  /// Foreign bytes. @param room_bytes behind the header. @return false: impossible.
+  /// Parse foreign bytes. @param room_bytes behind the header. @return false: not possible.
   [[nodiscard]] static bool decode(uint64_t word, uint64_t room_bytes, ItemHeader* out) {
     out->length_bytes = static_cast<uint16_t>(word);
     out->total_bytes = static_cast<uint16_t>(word >> 32);
@@ -80,7 +80,8 @@ inline void store_word(uint8_t* to, uint64_t word) {
 }
 
 [[gnu::always_inline]] inline void copy_64(uint8_t* to, const uint8_t* from) {
-  // Vectors, or the compiler moves 16 bytes at once though the machine has instructions for 32.
+  // Vectors, since the compiler would otherwise move 16 bytes at a time even on machines with
+  // 32-byte instructions.
   typedef uint8_t Chunk __attribute__((vector_size(32)));
   Chunk chunks[2];
   std::memcpy(&chunks[0], from, sizeof(Chunk));

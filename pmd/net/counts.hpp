@@ -1,46 +1,46 @@
 /// @file
-/// Counts of a port; each block is written by the thread that has the turn of its queue.
+/// Counts of a port. The thread that has the turn of a queue writes the queue's block.
 #pragma once
 
 #include "pmd/bus/counter.hpp"
 
 namespace rio::pmd {
 
-/// Of the messages of a port, before it is known for which queue they are.
+/// Counts of a port's received messages, before their queue is known.
 struct NetRxCounts {
   Counter messages;
-  Counter bundles;        ///< of those
+  Counter bundles;        ///< messages that are bundles
   Counter failed;         ///< messages that the card received in part
   Counter lengths;        ///< frames too short for Ethernet
-  Counter too_long;       ///< longer than the MTU allows, or than an mbuf without `scatter`
-  Counter spoofed;        ///< source addresses of other cards
-  Counter bad_bundles;    ///< what is no bundle; the rest of it is dropped
-  Counter bad_parts;      ///< frames of which a part is missing
-  Counter bad_mailboxes;  ///< messages to mailboxes that are not ours
-  Counter storms;         ///< broadcasts and multicasts beyond what is allowed
-  Counter late;           ///< bundles that came after the wait for them was over
-  Counter out_of_order;   ///< bundles that waited for others
+  Counter too_long;       ///< frames longer than the MTU allows, or than an mbuf without `scatter`
+  Counter spoofed;        ///< frames with the source address of another card
+  Counter bad_bundles;    ///< malformed bundles; the rest of the bundle is dropped
+  Counter bad_parts;      ///< frames with a missing part
+  Counter bad_mailboxes;  ///< messages to mailboxes that the port does not use
+  Counter storms;         ///< broadcasts and multicasts beyond the limit
+  Counter late;           ///< bundles that arrived after the wait for them was over
+  Counter out_of_order;   ///< bundles that had to wait for earlier ones
   Counter joins;
   Counter leaves;
 };
 
-/// Of a receive queue.
+/// Counts of a receive queue.
 struct NetRxQueueCounts {
   Counter frames;
   Counter bytes;
-  Counter no_mbuf;    ///< times that mbufs were wanting; the frames wait
-  Counter ring_full;  ///< frames dropped since this queue is not polled
+  Counter no_mbuf;    ///< times that mbufs were short; the frames wait
+  Counter ring_full;  ///< frames dropped because this queue is not polled
 };
 
 struct NetTxCounts {
   Counter frames;
   Counter bytes;
   Counter messages;
-  Counter refused;  ///< frames: by the peer, or in doubt
-  Counter lengths;  ///< too short for Ethernet, or too long
-  // No peer with this address has joined; or, of broadcasts, more have than the ring has entries.
+  Counter refused;  ///< frames that the peer refused, or that are in doubt
+  Counter lengths;  ///< frames too short for Ethernet, or too long
+  // Frames whose address no joined peer has, or broadcasts to more peers than the ring has entries.
   Counter no_peer;
-  Counter bounced;  ///< longer ones that were copied, since they are not where the card wants them
+  Counter bounced;  ///< long frames copied because the card cannot read them in place
 };
 
 }  // namespace rio::pmd

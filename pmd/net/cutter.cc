@@ -21,7 +21,7 @@ void Cutter::pass(uint32_t bytes) {
   }
 }
 
-/// The first bytes, to be copied, up to where the rest may lie as it is.
+/// Takes the first bytes, up to where the rest can stay in place; they will be copied.
 void Cutter::take_head(Piece* piece) {
   *piece = {};
   piece->bytes = std::min(left_, kHeadBytesMin);

@@ -1,5 +1,5 @@
 /// @file
-/// Cuts a frame into what fits into messages, where it lies.
+/// Cuts a frame, where it lies, into pieces that fit into messages.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -10,28 +10,30 @@
 
 namespace rio::pmd {
 
-/// Bytes of a frame for one message.
+/// The bytes of a frame that go in one message.
 struct Piece {
-  static constexpr uint32_t kPlacesMax = regs::kWideAddrs - 1;  // the header is one
+  static constexpr uint32_t kPlacesMax =
+      regs::kWideAddrs - 1;  // the bundle's header takes one address
 
   uint32_t bytes;
-  uint32_t places;  ///< 0: to be copied
+  uint32_t places;  ///< 0: the piece has to be copied
   uint64_t iova[kPlacesMax];
-  uint16_t length_bytes[kPlacesMax];  ///< multiples of 8 but for the last
+  uint16_t length_bytes[kPlacesMax];  ///< multiples of 8, except for the last
 };
 
-/// In the order of the frame. The first piece has the headers, by which the other side knows whose
-/// frame it is and what to do with it.
+/// Yields pieces in the order of the frame. The first one holds the headers, by which the receiver
+/// tells the frame's destination and queue.
 class Cutter {
  public:
-  /// Of the first piece, if the frame has as many.
+  /// Least bytes in the first piece, if the frame has as many.
   static constexpr uint32_t kHeadBytesMin = 128;
 
-  /// @param misaligned bits that must be 0 in an address. @param copied all pieces are to be.
+  /// @param misaligned bits that must be 0 in an address. @param copied all pieces have to be
+  /// copied.
   Cutter(const rte_mbuf& frame, uint64_t misaligned, bool copied)
       : segment_(&frame), left_(frame.pkt_len), misaligned_(misaligned), copied_(copied) {}
 
-  /// @return false: that was all.
+  /// Get the next piece. @return false: there are no more.
   [[nodiscard]] bool next(Piece* piece);
 
  private:
@@ -42,18 +44,18 @@ class Cutter {
   void pass(uint32_t bytes);
 
   const rte_mbuf* segment_;
-  uint32_t at_ = 0;  // in the segment
-  uint32_t left_;    // of the frame
+  uint32_t at_ = 0;  // position in the segment
+  uint32_t left_;    // bytes of the frame that are left
   uint64_t misaligned_;
   bool copied_;
   bool is_first_ = true;
 };
 
-/// The room that a frame takes.
+/// Resources that a frame takes.
 struct CutSize {
   uint32_t messages = 0;
-  uint32_t entries = 0;   ///< of the ring
-  uint32_t in_place = 0;  ///< messages that have bytes where they lie
+  uint32_t entries = 0;   ///< entries of the ring
+  uint32_t in_place = 0;  ///< messages with bytes that stay in place
 };
 [[nodiscard]] CutSize size_of(Cutter cutter);
 

@@ -89,7 +89,7 @@ class MateSet {
     return static_cast<uint32_t>(pair >> 16 & 0xFFFF);
   }
 
-  std::atomic<uint32_t> used_;                          // entries that were ever used
+  std::atomic<uint32_t> used_;                          // entries that have ever been used
   std::array<std::atomic<uint64_t>, kPairsMax> pairs_;  // 0: free
 };
 

@@ -41,7 +41,7 @@ int configure(rte_eth_dev* dev) {
   return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
 }
 
-/// Of all queues but those that are to be started later.
+/// Sets the states of all queues that start with the port.
 void set_states(rte_eth_dev* dev, bool started) {
   for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
     const NetRxQueue* const rx = rx_of(dev, i);
@@ -86,7 +86,7 @@ int close(rte_eth_dev* dev) {
   return 0;
 }
 
-/// The card, with all that is on it. The port is stopped.
+/// Resets the card, and with it all its devices. The port is stopped.
 int reset(rte_eth_dev* dev) {
   return with_port(dev, [](NetPort& port) { return port.card().reset(); });
 }
@@ -133,7 +133,7 @@ int link_update(rte_eth_dev* dev, int) {
   return with_port(dev, [](NetPort& port) { return port.update_link(); });
 }
 
-/// All frames that reach the card are for it: there is nothing to switch.
+/// Success: every frame that reaches the card is for it, so there is nothing to switch.
 int always(rte_eth_dev*) {
   return 0;
 }
@@ -220,7 +220,7 @@ int close_here(rte_eth_dev*) {
 }
 
 int link_as_it_was(rte_eth_dev*, int) {
-  return 0;  // the primary keeps it
+  return 0;  // the primary keeps the port
 }
 
 eth_dev_ops make_secondary_ops() {

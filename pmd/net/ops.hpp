@@ -1,14 +1,14 @@
 /// @file
-/// The functions of ethdev.
+/// The driver's functions for ethdev.
 #pragma once
 
 #include "pmd/net/port.hpp"
 
 namespace rio::pmd {
 
-/// Of the primary process.
+/// Functions of the primary process.
 [[nodiscard]] const eth_dev_ops* net_ops();
-/// Of secondary processes: what needs no card.
+/// Functions of secondary processes: those that need no card.
 [[nodiscard]] const eth_dev_ops* net_secondary_ops();
 
 [[nodiscard]] inline NetShared& shared_of(const rte_eth_dev* dev) {
@@ -21,16 +21,17 @@ namespace rio::pmd {
   return static_cast<const NetRxQueue*>(dev->data->rx_queues[queue]);
 }
 
-/// The bursts, and what else is called as they are. @param polls whether this process may poll.
+/// Set the bursts, and the other functions that ethdev calls without checks. @param polls whether
+/// this process may poll.
 void set_bursts(rte_eth_dev* dev, bool polls);
-/// Functions that only look at queues, and those of receive-side scaling.
+/// Add functions that only look at queues, and those of receive-side scaling.
 void add_queue_ops(eth_dev_ops* ops);
 void add_rss_ops(eth_dev_ops* ops);
-/// Of a queue: frames and bytes in, frames dropped, frames and bytes out.
+/// Counts of a queue: frames and bytes in, frames dropped, frames and bytes out.
 using QueueCounts = std::array<uint64_t, NetShared::kQueueCounts>;
 
-/// While it lives queues come and go, and their counts with them; what is told of the port goes on
-/// where it was. Control path.
+/// Keeps the port's reported counts steady while it lives: queues may come and go, and their counts
+/// with them. Control path.
 class KeptCounts {
  public:
   explicit KeptCounts(rte_eth_dev* dev);
@@ -44,9 +45,9 @@ class KeptCounts {
   std::array<QueueCounts, RTE_ETHDEV_QUEUE_STAT_CNTRS> told_of_queue_{};
 };
 
-/// Counts.
+/// Add functions for counts.
 void add_stats_ops(eth_dev_ops* ops);
-/// Facts that are the same in every process.
+/// Facts about the driver, equal in every process.
 int net_infos_get(rte_eth_dev* dev, rte_eth_dev_info* info);
 
 }  // namespace rio::pmd

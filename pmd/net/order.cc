@@ -7,7 +7,8 @@
 namespace rio::pmd {
 namespace {
 
-/// It lies where the buffer's data begin, and was checked when the bundle was parked.
+/// Gets the header, which lies at the start of the buffer's data and was checked when the bundle
+/// was parked.
 [[nodiscard]] BundleHeader header_of(const rte_mbuf* buffer) {
   BundleHeader header{};
   static_cast<void>(
@@ -19,7 +20,7 @@ namespace {
   return static_cast<int16_t>(number - from);
 }
 
-/// Whether a parked bundle is of an epoch that is over, or its number comes before another.
+/// Whether a parked bundle belongs to an ended epoch, or its number comes before another.
 [[nodiscard]] bool is_before(const rte_mbuf* buffer, uint16_t epoch, int32_t number) {
   const BundleHeader header = header_of(buffer);
   return header.epoch != epoch || distance(header.number, static_cast<uint16_t>(number)) < 0;
@@ -27,7 +28,7 @@ namespace {
 
 }  // namespace
 
-Order::Turn Order::turn_of_other(Source& source, const BundleHeader& header, rte_mbuf* buffer) {
+Order::Turn Order::turn_of_slow(Source& source, const BundleHeader& header, rte_mbuf* buffer) {
   const bool same = source.known && header.epoch == source.epoch;
   const int16_t early = distance(header.number, source.expected);
   if (same && early < 0) {
@@ -36,7 +37,7 @@ Order::Turn Order::turn_of_other(Source& source, const BundleHeader& header, rte
   if (same && park(source, header.number, buffer)) {
     return Turn::kParked;
   }
-  // A sender that has started anew; or no place to park: the missing bundles are given up.
+  // Either the sender has started anew, or there is no place to park: give up the missing bundles.
   source.known = true;
   source.epoch = header.epoch;
   source.expected = static_cast<uint16_t>(header.number + 1);
@@ -76,11 +77,11 @@ void Order::begin_wait(Source& source) {
 }
 
 void Order::look_for_next(Source& source) {
-  // Also those that were overtaken, since there was no place to wait, or by another epoch.
+  // Also bundles that were overtaken, for lack of a place to park, or by another epoch.
   if (is_before(source.parked, source.epoch, source.expected + 1)) {
     ready_ = &source;
   } else if (source.awaited != source.expected) {
-    begin_wait(source);  // what was waited for has come: now for another
+    begin_wait(source);  // the awaited bundle is here: wait for the next one
   }
 }
 
@@ -105,7 +106,8 @@ void Order::give_up_waiting(bool at_once) {
   if (ready_ != nullptr) {
     return;
   }
-  // Each sender has a clock of its own: one that always has something parked ends no other's wait.
+  // Each sender has a clock of its own: a sender that always has something parked must not end
+  // another's wait.
   const uint64_t now_ticks = rte_rdtsc();
   const auto first = std::find_if(waiting_.begin(), waiting_.end(), [&](const Source* s) {
     return s != nullptr && (at_once || now_ticks - s->since_ticks >= wait_ticks_);

@@ -1,5 +1,5 @@
 /// @file
-/// The order of bundles, which letters lose.
+/// Restores the order of bundles: messages on different letters overtake each other.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -12,30 +12,30 @@
 
 namespace rio::pmd {
 
-/// A port's knowledge of a sender of bundles.
+/// The state of one sender of bundles.
 struct Source {
   uint32_t dest_id;
   uint16_t epoch;
   uint16_t expected;  ///< number of the next bundle
-  bool known;         ///< epoch and expected mean something
+  bool known;         ///< epoch and expected are valid
   uint32_t parked_count;
-  uint16_t awaited;      ///< what was expected
-  uint64_t since_ticks;  ///< when the first of those began to wait for it
-  rte_mbuf* parked;      ///< bundles that came too early, by number; next of another by mbuf's next
-  // A frame of which parts are here.
+  uint16_t awaited;      ///< value of `expected` when the wait began
+  uint64_t since_ticks;  ///< when the wait for `awaited` began
+  rte_mbuf* parked;      ///< bundles that came too early, by number, linked by mbuf's next
+  // A frame with some of its parts.
   rte_mbuf* partial;
   rte_mbuf* partial_last;
   uint32_t partial_total_bytes;
-  BundleHeader partial_header;  ///< of the bundle that its last part came in
-  uint16_t queue;               ///< that it is for
+  BundleHeader partial_header;  ///< of the bundle that held the frame's last part
+  uint16_t queue;               ///< queue that the frame is for
 };
 
-/// Sources by destID, as many as there is place for. One thread at a time; zero memory is empty.
+/// Sources by destID, up to kMax. One thread at a time; zeroed memory is empty.
 class Sources {
  public:
   static constexpr uint32_t kMax = 4096;
 
-  /// Hot. @return null: no place for another one.
+  /// Hot. Find or add a source. @return null: there is no place for another one.
   [[nodiscard]] Source* find(uint32_t dest_id) {
     const uint16_t index = index_[dest_id];
     return index != 0 ? &sources_[index - 1] : add(dest_id);
@@ -59,57 +59,58 @@ class Sources {
   }
 
   uint32_t count_ = 0;
-  std::array<uint16_t, kNetDestIds> index_{};  // one more than it is
+  std::array<uint16_t, kNetDestIds> index_{};  // index into sources_ plus 1; 0: none
   std::array<Source, kMax> sources_{};
 };
 
-/// Decides when a bundle is looked at. Bundles that came too early are parked, in their buffers,
-/// until those before them are here, or are given up. One thread at a time.
+/// Decides when a bundle is processed. Bundles that came too early are parked, in their buffers,
+/// until the earlier ones are here or are given up. One thread at a time.
 class Order {
  public:
   enum class Turn : uint8_t { kNow, kLate, kParked };
 
-  /// @param parked_max buffers that may be parked, but for one that is next() at once. @param
-  /// wait_ticks TSC ticks that one waits.
+  /// @param parked_max buffers that may be parked, besides one that next() returns at once. @param
+  /// wait_ticks longest wait for a bundle, in TSC ticks.
   void start(uint32_t parked_max, uint64_t wait_ticks) {
     parked_max_ = parked_max;
     wait_ticks_ = wait_ticks;
   }
-  /// Hot. A bundle has come. @param buffer if it is parked it is ours until next().
+  /// Hot. Decide about a bundle that has arrived. @param buffer belongs to this object while it is
+  /// parked.
   [[nodiscard]] Turn turn_of(Source& source, const BundleHeader& header, rte_mbuf* buffer) {
     if (source.known && header.epoch == source.epoch && header.number == source.expected)
         [[likely]] {
       ++source.expected;
       return Turn::kNow;
     }
-    return turn_of_other(source, header, buffer);
+    return turn_of_slow(source, header, buffer);
   }
-  /// Hot. A bundle of a source was looked at: its next one may be here.
+  /// Hot. A bundle of a source was processed: its next one may be parked here.
   void looked_at(Source& source) {
     if (source.parked_count != 0) [[unlikely]] {
       look_for_next(source);
     }
   }
-  /// Hot. Whether next() has something.
+  /// Hot. Whether next() has a bundle.
   [[nodiscard]] bool has_next() const { return ready_ != nullptr; }
-  /// A parked bundle whose turn it is. has_next().
+  /// Get a parked bundle whose turn has come. @pre has_next().
   [[nodiscard]] rte_mbuf* next(Source** source);
-  /// Hot. Now and then: give up bundles that were waited for too long.
-  void look_at_the_clock() {
+  /// Hot. Call it now and then: gives up bundles that have been awaited for too long.
+  void check_clock() {
     if (parked_ != 0) [[unlikely]] {
       give_up_waiting(false);
     }
   }
-  /// If the wait is over, or `at_once`: has_next(), if anything is parked.
+  /// If the wait is over, or `at_once`, and anything is parked, make next() return it.
   void give_up_waiting(bool at_once);
 
-  /// Bundles that are parked.
+  /// Number of parked bundles.
   [[nodiscard]] uint32_t parked() const { return parked_; }
 
  private:
   static constexpr uint32_t kWaitingMax = 8;  // sources
 
-  [[nodiscard]] Turn turn_of_other(Source& source, const BundleHeader& header, rte_mbuf* buffer);
+  [[nodiscard]] Turn turn_of_slow(Source& source, const BundleHeader& header, rte_mbuf* buffer);
   [[nodiscard]] bool park(Source& source, uint16_t number, rte_mbuf* buffer);
   static void begin_wait(Source& source);
   void look_for_next(Source& source);

@@ -12,7 +12,7 @@ bool Peers::may_send(uint32_t source, Mac mac) const {
   if (owner != kNoNetDestId && sends_for(source, owner)) {
     return true;
   }
-  // Ports of which the source may be a queue.
+  // Check each port that may have `source` as one of its queues.
   for (uint32_t behind = 0; behind <= kMoreIdsMask && behind <= source; ++behind) {
     const uint32_t port = source - behind;
     if (sends_for(source, port) &&

@@ -1,5 +1,5 @@
 /// @file
-/// Who is there, as far as a port knows.
+/// A port's knowledge of its peers.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@
 
 namespace rio::pmd {
 
-/// A set of destIDs, empty where its memory is zero. Any thread, any process.
+/// A set of destIDs. Zeroed memory is an empty set. Any thread, any process.
 class DestIdSet {
  public:
   [[nodiscard]] bool has(uint32_t dest_id) const {
     return (words_[dest_id / kBits].load(std::memory_order_relaxed) & bit(dest_id)) != 0;
   }
-  /// @return whether it was there.
+  /// Add a destID. @return whether it was in the set.
   bool add(uint32_t dest_id) {
     const bool was = (words_[dest_id / kBits].fetch_or(bit(dest_id)) & bit(dest_id)) != 0;
-    // Behind the word: a reader that sees this one finds that one.
+    // release: a reader that sees this bit also sees the word's; pairs with for_each()
     used_[dest_id / kBits / kBits].fetch_or(bit(dest_id / kBits), std::memory_order_release);
     return was;
   }
@@ -39,7 +39,7 @@ class DestIdSet {
     for_each([&empty](uint32_t) { return empty = false; });
     return empty;
   }
-  /// In ascending order, as they are now. @param each returns false to end it.
+  /// Visit the set as it is now, in ascending order. @param each returns false to stop.
   template <class Each>
   void for_each(Each&& each) const {
     for (uint32_t i = 0; i < used_.size(); ++i) {
@@ -68,68 +68,71 @@ class DestIdSet {
   }
 
   std::array<std::atomic<uint64_t>, kNetDestIds / kBits> words_;
-  std::array<std::atomic<uint64_t>, kNetDestIds / kBits / kBits> used_;  // words that ever had one
+  std::array<std::atomic<uint64_t>, kNetDestIds / kBits / kBits>
+      used_;  // words that have ever had a bit
 };
 
-/// Payloads of doorbells. The first two are Linux's rionet's, which knows no others.
+/// Payloads of doorbells. Linux's rionet defines the first two, and knows no others.
 inline constexpr uint16_t kJoinDoorbell = 0x1000;
 inline constexpr uint16_t kLeaveDoorbell = 0x1001;
-/// I take bundles, and send from as many more destIDs behind mine as the lower bits say: answer me.
+/// Doorbell: the sender takes bundles, and also sends from as many destIDs behind its own as the
+/// lower bits say; the receiver shall answer.
 inline constexpr uint16_t kCallDoorbell = 0x1020;
-/// Doorbell: a member answers to a join.
+/// Doorbell: a member's answer to a join.
 inline constexpr uint16_t kAnswerDoorbell = 0x1040;
 inline constexpr uint16_t kMoreIdsMask = 0x1F;
 
-/// In memory of all processes, zero at first. Any thread.
+/// The peers of a port, in memory of all processes; zeroed memory is valid. Any thread.
 struct Peers {
-  DestIdSet joined;  ///< get broadcasts
+  DestIdSet joined;  ///< peers that get broadcasts
   /// Peers that frames are sent to: they have joined, or were invited when the port was started. A
-  /// peer that does not answer is taken away until it joins.
+  /// peer that does not answer is removed until it joins.
   DestIdSet reachable;
-  DestIdSet bundles;  ///< have asked for bundles
-  DestIdSet known;    ///< had joined at some time, and have not said that they leave
-  /// Took nothing for so long that their messages were given up, and were not heard since: they are
-  /// called seldom, for doorbells wait for them, too.
+  DestIdSet bundles;  ///< peers that have asked for bundles
+  DestIdSet known;    ///< peers that joined at some time, and have not said that they leave
+  /// Peers that took nothing for so long that their messages were given up, and that were silent
+  /// since. They are called rarely, since doorbells wait for them, too.
   DestIdSet asleep;
 
-  /// Peers that are still to be told, by what they have to be told.
+  /// Peers that are still owed a doorbell, one set for each kind.
   DestIdSet owed_join;
   DestIdSet owed_call;
   DestIdSet owed_answer;
   DestIdSet owed_mates;
-  std::atomic<uint32_t> owed;  ///< not 0: something is
+  std::atomic<uint32_t> owed;  ///< not 0: some set of owed doorbells is not empty
 
-  /// How many destIDs behind each send for it, by its own word: so no peer's claim changes what
-  /// others may do.
+  /// How many destIDs behind each one send for it, as it said itself: so no peer's claim changes
+  /// another's rights.
   std::array<std::atomic<uint8_t>, kNetDestIds> more;
   /// Mates that each peer has announced, and those of this port.
   MateSet mates;
-  /// destID of this port.
+  /// The destID of this port.
   std::atomic<uint32_t> own;
 
-  /// Owe a peer a doorbell. @param set one of the four.
+  /// Owe a peer a doorbell. @param set one of the four sets.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
     owed.store(1,
-               std::memory_order_release);  // behind the set; pairs with the thread that takes it
+               std::memory_order_release);  // release: after the set; pairs with the thread that
+                                            // exchanges it
   }
-  /// That we are there, and take bundles.
+  /// Owe a peer the news that we are here and take bundles.
   void owe_greeting(uint32_t dest_id) {
     owe(owed_join, dest_id);
     owe(owed_call, dest_id);
   }
-  /// Send nothing to a peer, until it joins.
+  /// Send nothing to a peer until it joins.
   void take_away(uint32_t dest_id) {
     reachable.remove(dest_id);
     joined.remove(dest_id);
     bundles.remove(dest_id);
   }
-  /// Send nothing to a peer until it joins, and call it seldom.
+  /// Send nothing to a peer until it joins, and call it rarely.
   void fall_asleep(uint32_t dest_id) {
     asleep.add(dest_id);
     take_away(dest_id);
   }
-  /// Whether frames of a port may come from a destID.
+  /// Whether frames of `port` may come from `source`.
   [[nodiscard]] bool sends_for(uint32_t source, uint32_t port) const {
     return source >= port && source - port <= more[port].load(std::memory_order_relaxed);
   }
@@ -146,11 +149,11 @@ struct Peers {
   [[nodiscard]] bool stands_in(uint32_t port, uint32_t absent) const;
   /// The only peer that has joined. @return kNoNetDestId: none has, or several have.
   [[nodiscard]] uint32_t only_one() const;
-  /// @param count destIDs behind `port` send for it.
+  /// Record that `count` destIDs behind `port` send for it.
   void set_more(uint32_t port, uint32_t count) {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);
   }
-  /// Forget all peers but the known ones: they are called again after a reset.
+  /// Forget all peers except for the known ones, which are called again after a reset.
   void forget() {
     for (DestIdSet* set : {&joined, &reachable, &bundles, &asleep, &owed_join, &owed_call,
                            &owed_answer, &owed_mates}) {

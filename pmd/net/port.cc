@@ -14,25 +14,25 @@
 namespace rio::pmd {
 namespace {
 
-/// As many entries as asked for, or a few more.
+/// Log2 of the number of entries, rounded up.
 [[nodiscard]] uint8_t log2_of(uint32_t entries) {
   return static_cast<uint8_t>(std::countr_zero(std::bit_ceil(entries)));
 }
 
-/// The four fields of an mbuf that a word holds.
+/// A word with the four mbuf fields that every received frame sets.
 [[nodiscard]] uint64_t rearm_of(uint16_t port) {
   return uint64_t{RTE_PKTMBUF_HEADROOM} | uint64_t{1} << 16 | uint64_t{1} << 32 |
          uint64_t{port} << 48;
 }
 
-/// All ports of this process. Never destroyed, since EAL closes ports after static objects are
-/// gone. Under control_lock().
+/// All ports of this process, under control_lock(). Never destroyed, since EAL closes ports after
+/// static objects are gone.
 std::vector<NetPort*>& all_ports() {
   static auto* ports = new std::vector<NetPort*>;
   return *ports;
 }
 
-/// Drop frames that others have received for a queue that is not polled any more.
+/// Drops frames that other queues have received for a queue that is no longer polled.
 void drain(NetRxQueue& queue) {
   void* frame = nullptr;
   while (queue.ring != nullptr && rte_ring_sc_dequeue(queue.ring, &frame) == 0) {
@@ -73,7 +73,7 @@ int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, cons
   }
   port->peers_ = make_shared_object<Peers>(port->card_->bus());
   if (port->peers_ == nullptr) {
-    base::log_error("%s: no memory for what is known of peers: give EAL more", name.c_str());
+    base::log_error("%s: no memory for the table of peers: give EAL more", name.c_str());
     return -ENOMEM;
   }
   *out = std::move(port);
@@ -108,13 +108,14 @@ uint32_t NetPort::dest_id() {
   return card_->dest_id(qp_);
 }
 
-/// Whether mbufs hold what the MTU allows.
+/// Checks that mbufs hold a frame of the MTU.
 int NetPort::check_room(uint32_t room_bytes, bool scatter, uint16_t mtu) const {
   if (scatter || room_bytes >= mtu + uint32_t{RTE_ETHER_HDR_LEN}) {
     return 0;
   }
   base::log_error(
-      "%s: mbufs of %u bytes are too small for an MTU of %u: larger ones, or the offload 'scatter'",
+      "%s: mbufs of %u bytes are too small for an MTU of %u: use larger ones, or the offload "
+      "'scatter'",
       name_.c_str(), room_bytes, mtu);
   return -EINVAL;
 }
@@ -126,7 +127,7 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
     return rc;
   }
   release_rx(queue);
-  if (queue == 0) {  // all that is received counts from 0 again
+  if (queue == 0) {  // the port's receive counts start from 0 again
     forget_rx();
   }
   rx_queues_[queue] = make_shared_object<NetRxQueue>(card_->bus());
@@ -146,7 +147,7 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   return 0;
 }
 
-/// No queue has a pointer to it any more.
+/// Frees the receiver. No queue points to it any more.
 void NetPort::forget_rx() {
   shared_->rx = nullptr;
   for (const auto& queue : rx_queues_) {
@@ -157,8 +158,8 @@ void NetPort::forget_rx() {
   rx_.reset();
 }
 
-/// By which others hand frames over. Made late: queues stay when a port is configured again, for
-/// more of them or fewer.
+/// Makes the ring through which other queues hand frames over. Made late: queues stay when a port
+/// is configured anew, with more queues or fewer.
 int NetPort::make_ring(NetRxQueue& queue) {
   if (queue.ring != nullptr || dev_->data->nb_rx_queues == 1) {
     return 0;
@@ -200,9 +201,8 @@ int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool de
   if (const int rc =
           NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
       rc != 0) {
-    base::log_error(
-        "%s: no memory for transmit queue %u: fewer descriptors, or more memory for EAL",
-        name_.c_str(), queue);
+    base::log_error("%s: no memory for transmit queue %u: use fewer descriptors, or give EAL more",
+                    name_.c_str(), queue);
     return rc;
   }
   dev_->data->tx_queues[queue] = tx_[queue].get();
@@ -242,7 +242,7 @@ int NetPort::open_rx() {
             NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
         rc != 0) {
       base::log_error(
-          "%s: no memory for what is received: fewer receive descriptors, or more for EAL",
+          "%s: no memory for the receiver: use fewer receive descriptors, or give EAL more",
           name_.c_str());
       return rc;
     }
@@ -258,7 +258,7 @@ int NetPort::open_rx() {
                     dev_->data->nb_rx_queues, shared_->rss_conf, *tx_[0]);
 }
 
-/// Open the rings and the objects that work on them.
+/// Opens the rings, and starts the receiver and the transmit queues on them.
 int NetPort::open() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
@@ -280,19 +280,20 @@ int NetPort::open() {
   return rc;
 }
 
-/// Whether all queues are there.
+/// Checks that all queues are set up.
 int NetPort::check_queues() {
   const rte_eth_dev_data& data = *dev_->data;
   const auto none = [](const auto& queue) { return queue == nullptr; };
   if (data.nb_rx_queues == 0 || data.nb_tx_queues == 0 ||
       std::any_of(rx_queues_.begin(), rx_queues_.begin() + data.nb_rx_queues, none) ||
       std::any_of(tx_.begin(), tx_.begin() + data.nb_tx_queues, none)) {
-    base::log_error("%s: set up all queues: %u for receiving, %u for sending; at least one of each",
-                    name_.c_str(), data.nb_rx_queues, data.nb_tx_queues);
+    base::log_error(
+        "%s: set up all queues, %u for receiving and %u for sending, at least one of each",
+        name_.c_str(), data.nb_rx_queues, data.nb_tx_queues);
     return -EINVAL;
   }
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
-    NetRxQueue& queue = *rx_queues_[i];  // of before, maybe: with another MTU
+    NetRxQueue& queue = *rx_queues_[i];  // may have been set up earlier, with another MTU
     int rc = check_room(queue.room_bytes, queue.scatter, data.mtu);
     rc = rc != 0 ? rc : make_ring(queue);
     if (rc != 0) {
@@ -328,8 +329,8 @@ int NetPort::start() {
   return 0;
 }
 
-/// Invite peers before the first poll, since programs send from their first burst on. Behind a
-/// reset also those that were there: they have not noticed it, and no other peer may name them.
+/// Invites peers before the first poll, since programs send from their first burst on. After a
+/// reset this includes earlier peers: they have not noticed the reset, and may be in no list.
 void NetPort::invite() {
   const uint32_t own = dest_id();
   const auto call = [this, own](uint32_t id) {
@@ -343,13 +344,13 @@ void NetPort::invite() {
     (void)call(id);
   }
   peers_->known.for_each(call);
-  tx_[0]->tell();  // while a reset goes on the watch does it soon
+  tx_[0]->tell();  // during a reset the watch does it soon after
 }
 
 void NetPort::close() {
   bool settled = true;
   for (const auto& pair : pairs_) {
-    const int rc = pair == nullptr ? 0 : pair->stop();  // the log says why not
+    const int rc = pair == nullptr ? 0 : pair->stop();  // the log gives the cause
     settled &= rc == 0 || rc == -ENODEV;
   }
   for (uint16_t i = 0; i < kTxQueuesMax; ++i) {
@@ -372,7 +373,7 @@ void NetPort::stop() {
   }
   started_ = false;
   stop_watching();
-  // ethdev keeps threads of this process out, no others.
+  // ethdev keeps out threads of this process, but no others.
   const bool away = !held_ && take_away();
   if (!std::exchange(closed_, false)) {
     tx_[0]->leave();
@@ -407,14 +408,14 @@ int NetPort::set_mtu(uint16_t mtu) {
   return 0;
 }
 
-/// Whether a destID is that of another port of this process.
+/// Whether a destID belongs to another port of this process.
 bool NetPort::is_mate(uint32_t dest_id) {
   return std::any_of(all_ports().begin(), all_ports().end(), [this, dest_id](NetPort* port) {
     return port != this && port->dest_id() == dest_id;
   });
 }
 
-/// Announce all ports of this process as mates, to peers that have joined and to those that join
+/// Announces all ports of this process as mates, to peers that have joined and to those that join
 /// later.
 void NetPort::know_mates() {
   const uint32_t own = dest_id();

@@ -1,5 +1,5 @@
 /// @file
-/// An Ethernet port: queue pairs of a card, and the frames on them.
+/// An Ethernet port on queue pairs of a card.
 #pragma once
 
 #include <ethdev_driver.h>
@@ -15,9 +15,9 @@
 
 namespace rio::pmd {
 
-/// Queue pairs that send for a port: what a doorbell can tell.
+/// Most transmit queues of a port: a doorbell can name no more.
 inline constexpr uint16_t kTxQueuesMax = kMoreIdsMask;
-/// Header and two VLAN tags.
+/// Ethernet header and two VLAN tags.
 inline constexpr uint32_t kFrameBytesOverMtu = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
 inline constexpr uint32_t kMtuMax = kFrameBytesMax - kFrameBytesOverMtu;
 
@@ -27,7 +27,7 @@ struct NetPortArgs {
   std::vector<uint32_t> invited;
   uint8_t mbox = 0;
   uint64_t storm_frames_per_s = 250'000;
-  bool handover = true;  ///< long frames in mbufs of the port's own
+  bool handover = true;  ///< long frames are passed on in the port's own mbufs
 };
 
 class NetPort;
@@ -37,33 +37,34 @@ struct NetShared {
   static constexpr uint32_t kCountsMax = 64;
   static constexpr uint32_t kQueueCounts = 5;
 
-  NetPort* port;  ///< the primary's own; null: closed
+  NetPort* port;  ///< the primary's object; null: closed
   Peers* peers;
   NetRx* rx;         ///< null before the first start
-  bool others_poll;  ///< the card works without the primary's polling
-  bool rss;          ///< rss is in force
+  bool others_poll;  ///< the card works even when the primary does not poll
+  bool rss;          ///< RSS is on
   uint16_t ring_log2_min;
   uint16_t ring_log2_max;
   uint16_t tx_queues_max;
   int numa_node;
   Rss rss_conf;
-  // Counts at the last reset of them, by the table in stats.cc; and of queues.
+  // Counts at their last reset, by the table in stats.cc; then those of queues.
   uint64_t zero[kCountsMax];
   uint64_t queue_zero[RTE_ETHDEV_QUEUE_STAT_CNTRS][kQueueCounts];
 };
 
-/// Of the primary process. Control path, under control_lock(). Functions return 0 or -errno; the
-/// cause is logged.
+/// A port in the primary process. Control path, under control_lock(). Functions return 0 or -errno;
+/// the cause is logged.
 class NetPort final : public CardUser {
  public:
-  /// @param dev of ethdev, whose private data is a NetShared.
+  /// Create a port. @param dev of ethdev, whose private data is a NetShared.
   [[nodiscard]] static int create(const std::string& name, std::shared_ptr<EalCard> card,
                                   const NetPortArgs& args, std::unique_ptr<NetPort>* out);
   ~NetPort();
-  /// ethdev has a place for it.
+  /// Attach the port to its ethdev device.
   [[nodiscard]] int attach(rte_eth_dev* dev);
 
-  /// @param deferred the queue is not started with the port; of set_up_tx(), too.
+  /// Set up a receive queue. @param deferred the queue is not started with the port; also of
+  /// set_up_tx().
   [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
                               bool deferred);
   [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred);
@@ -72,13 +73,13 @@ class NetPort final : public CardUser {
   [[nodiscard]] int start();
   void stop();
   [[nodiscard]] int set_mtu(uint16_t mtu);
-  /// @return 0: the address is the port's, or that of another port of this process, for which it
-  /// then stands in; -ENOTSUP.
+  /// Set the address. @return 0: it is the port's own, or that of another port of this process, for
+  /// which this one then stands in; -ENOTSUP.
   [[nodiscard]] int set_address(const rte_ether_addr& address);
   /// Take the port off the fabric while it stays started, or put it back. Does nothing to a stopped
   /// port; starting it puts it back. @return -EBUSY: a thread stays in a burst; or as start().
   [[nodiscard]] int set_link(bool up);
-  /// The link as it is now; tells who wants to hear of changes.
+  /// Update the state of the link, and run callbacks for changes.
   int update_link();
 
   [[nodiscard]] const std::string& name() const override { return name_; }
@@ -111,7 +112,7 @@ class NetPort final : public CardUser {
   [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
   [[nodiscard]] NetTx* tx(uint16_t queue) const { return tx_[queue].get(); }
 
-  // Watching: in EAL's interrupt thread.
+  // Watching: runs in EAL's interrupt thread.
   void watch();
   void stop_watching();
   static void on_alarm(void* self);
@@ -127,11 +128,11 @@ class NetPort final : public CardUser {
   NetShared* shared_ = nullptr;
   uint32_t qp_ = 0;
   bool started_ = false;
-  bool held_ = false;        // no thread gets into a burst
-  bool closed_ = false;      // for a reset, or since the link was set down
+  bool held_ = false;        // threads are kept out of bursts
+  bool closed_ = false;      // for a reset, or because the link was set down
   bool link_down_ = false;   // by set_link()
-  bool recovering_ = false;  // callbacks were told so
-  bool failed_ = false;      // and that the card does not come back
+  bool recovering_ = false;  // callbacks know that the card is being reset
+  bool failed_ = false;      // callbacks know that the card does not come back
   uint32_t looks_ = 0;
   uint16_t epoch_;
   SharedPtr<Peers> peers_;
@@ -140,7 +141,7 @@ class NetPort final : public CardUser {
   std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;
   std::array<SharedPtr<NetTx>, kTxQueuesMax> tx_;
   std::array<std::unique_ptr<QueuePair>, kTxQueuesMax> pairs_;
-  // Rings of what the queues were set up with.
+  // Ring sizes of the queues that were set up.
   std::array<uint8_t, kRxQueuesMax> rx_log2_{};
 };
 

@@ -1,5 +1,5 @@
 // Virtual devices net_rio0, net_rio1…: Ethernet on an emulated card, or on any card that another
-// device has.
+// device has opened.
 
 #include <bus_vdev_driver.h>
 #include <ethdev_vdev.h>
@@ -17,7 +17,7 @@
 namespace rio::pmd {
 namespace {
 
-/// "0x100:0x200-0x20f". @return false: none of that.
+/// Parses "0x100:0x200-0x20f". @return false: malformed.
 bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
   for (bool more = true; more;) {
     const size_t end = std::min(text.find(':'), text.size());
@@ -39,7 +39,7 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
   return true;
 }
 
-/// A number from 0. @param out has the default.
+/// A key with a number from 0. @param out holds the default.
 template <typename Number>
 name::OwnKey number(const char* key, uint64_t most, Number* out) {
   return {key, "0 to " + std::to_string(most),

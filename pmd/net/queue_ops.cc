@@ -1,4 +1,4 @@
-// The bursts, and functions that look at queues.
+// Bursts, and functions that look at queues.
 #include <rte_power_intrinsics.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ uint16_t no_burst(void*, rte_mbuf**, uint16_t) {
   return 0;
 }
 
-/// Messages that wait, each of one frame or more, and frames that others have received.
+/// Number of waiting messages, each of at least one frame, and of frames that other queues
+/// received.
 uint32_t rx_count_of(void* queue) {
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
   const SharedRxQueue* const ring = rx.rx == nullptr ? nullptr : rx.rx->queue();
@@ -58,13 +59,14 @@ int tx_status(void* queue, uint16_t offset) {
   if (ring == nullptr || offset >= size) {
     return -EINVAL;
   }
-  // The entry that was there a lap before.
+  // The entry that was at this place a lap ago.
   const uint32_t index = ring->next_index() + offset - size;
   const bool old = static_cast<int32_t>(index - ring->oldest_index()) < 0;
   return old || !ring->is_out(index) ? RTE_ETH_TX_DESC_DONE : RTE_ETH_TX_DESC_FULL;
 }
 
-/// ethdev does not look whether the queue was set up, here and in what returns -EINVAL below.
+/// ethdev does not check that the queue was set up, here and in the functions below that return
+/// -EINVAL.
 int tx_done_cleanup(void* queue, uint32_t) {
   if (queue == nullptr) {
     return -EINVAL;
@@ -108,7 +110,7 @@ int tx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {
   return 0;
 }
 
-/// A queue that is stopped gives no frames, and takes none.
+/// Starts or stops a queue. A stopped queue returns no frames, and accepts none.
 int set_rx(rte_eth_dev* dev, uint16_t queue, bool started) {
   static_cast<NetRxQueue*>(dev->data->rx_queues[queue])
       ->stopped.store(!started, std::memory_order_relaxed);
@@ -162,7 +164,7 @@ int dump(rte_eth_dev* dev, FILE* file) {
   return 0;
 }
 
-/// Whether the word has changed to the awaited value: then the CPU does not sleep.
+/// Whether the word has the awaited value already: then the CPU does not sleep.
 int is_there(const uint64_t value, const uint64_t opaque[RTE_POWER_MONITOR_OPAQUE_SZ]) {
   return (value & opaque[1]) == opaque[0] ? -1 : 0;
 }
@@ -174,7 +176,8 @@ int monitor_addr(void* queue, rte_power_monitor_cond* condition) {
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
   const SharedRxQueue* const ring = rx.rx == nullptr ? nullptr : rx.rx->queue();
   if (ring == nullptr || !rx.rx->works_alone()) {
-    return -ENOTSUP;  // an emulated card that works while it is polled writes nothing meanwhile
+    return -ENOTSUP;  // an emulated card that works only while it is polled writes nothing while
+                      // the CPU sleeps
   }
   const auto next = ring->next_completion();
   condition->addr = const_cast<uint32_t*>(next.status);
@@ -225,7 +228,7 @@ int net_infos_get(rte_eth_dev* dev, rte_eth_dev_info* info) {
   info->reta_size = Rss::kTable;
   info->hash_key_size = Rss::kKeyBytes;
   info->flow_type_rss_offloads = Rss::kTypes;
-  constexpr uint16_t kEntriesMin = 64;  // a jumbo frame has room
+  constexpr uint16_t kEntriesMin = 64;  // room for a jumbo frame
   info->rx_desc_lim.nb_max = static_cast<uint16_t>(1u << shared.ring_log2_max);
   info->rx_desc_lim.nb_min =
       std::max(kEntriesMin, static_cast<uint16_t>(1u << shared.ring_log2_min));

@@ -23,7 +23,7 @@ constexpr uint64_t kIpv6Types =
 constexpr uint64_t kTcpTypes = RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP;
 constexpr uint64_t kUdpTypes = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP;
 
-/// A header of a frame, where it is whole.
+/// Reads a header of a frame, if the frame holds all of it.
 template <class Header>
 [[nodiscard]] bool read(const uint8_t* frame, uint32_t length_bytes, uint32_t at, Header* out) {
   if (at + sizeof(Header) > length_bytes) {
@@ -39,7 +39,7 @@ const uint64_t Rss::kTypes = kIpv4Types | kIpv6Types | kTcpTypes | kUdpTypes;
 
 /// The hashed part of a frame.
 struct Rss::Flow {
-  std::array<uint32_t, 9> words;  // in the host's order: addresses, then ports
+  std::array<uint32_t, 9> words;  // in host order: addresses, then ports
   uint32_t count = 0;
 };
 

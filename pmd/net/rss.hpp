@@ -1,5 +1,5 @@
 /// @file
-/// Which receive queue a frame is for: receive-side scaling in software.
+/// Receive-side scaling in software: chooses the receive queue of a frame.
 #pragma once
 
 #include <array>
@@ -7,27 +7,27 @@
 
 namespace rio::pmd {
 
-/// The part of RSS that the control path may change while frames are received. Lies in memory of
-/// all processes.
+/// RSS settings, which the control path may change while frames are received. In memory of all
+/// processes.
 class Rss {
  public:
   static constexpr uint32_t kKeyBytes = 40;
   static constexpr uint32_t kTable = 128;
 
   Rss();
-  /// @param key kKeyBytes of it.
+  /// Set the key. @param key kKeyBytes bytes.
   void set_key(const uint8_t* key);
   [[nodiscard]] const uint8_t* key() const { return key_.data(); }
-  /// @param types RTE_ETH_RSS_…: what is hashed; 0: nothing, all goes to the first queue.
+  /// Set the hashed types. @param types RTE_ETH_RSS_…; 0: none, all frames go to the first queue.
   void set_types(uint64_t types) { types_ = types; }
   [[nodiscard]] uint64_t types() const { return types_; }
   [[nodiscard]] uint16_t entry(uint32_t i) const { return table_[i]; }
   void set_entry(uint32_t i, uint16_t queue) { table_[i] = queue; }
-  /// In turn.
+  /// Fill the table with queues in turn.
   void spread(uint16_t queues);
 
-  /// Toeplitz hash of addresses and ports. @param frame of a peer: anything. @return 0: of nothing
-  /// that is hashed.
+  /// Toeplitz hash of addresses and ports. @param frame foreign bytes. @return 0: nothing in it is
+  /// hashed.
   [[nodiscard]] uint32_t hash(const uint8_t* frame, uint32_t length_bytes) const;
   [[nodiscard]] uint16_t queue_of(uint32_t hash) const { return table_[hash % kTable]; }
 
@@ -40,7 +40,8 @@ class Rss {
 
   uint64_t types_ = 0;
   std::array<uint8_t, kKeyBytes> key_;
-  std::array<uint32_t, kKeyBytes / 4> words_;  // of the key, as rte_softrss_be() wants them
+  std::array<uint32_t, kKeyBytes / 4>
+      words_;  // of the key, in the form that rte_softrss_be() wants
   std::array<uint16_t, kTable> table_{};
 };
 

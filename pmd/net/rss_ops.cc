@@ -1,4 +1,4 @@
-// Receive-side scaling, as ethdev has it.
+// Receive-side scaling, in ethdev's form.
 #include <algorithm>
 #include <cerrno>
 
@@ -32,7 +32,7 @@ int hash_get(rte_eth_dev* dev, rte_eth_rss_conf* conf) {
   return 0;
 }
 
-/// Entries of a table in groups, each with a mask of those that are meant.
+/// Visits the entries of a table in groups, each with a mask of the selected ones.
 template <class Each>
 int for_each_entry(rte_eth_rss_reta_entry64* groups, uint16_t size, Each&& each) {
   if (size != Rss::kTable) {

@@ -1,4 +1,4 @@
-// Messages that have come, and the plain case of their frames: small ones for the only queue.
+// The fast path of receiving: bundles of small frames for the port's only queue.
 #include "pmd/net/rx.hpp"
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 namespace rio::pmd {
 namespace {
 
-/// Between looks at the doorbells.
+/// Bursts between checks for doorbells.
 constexpr uint32_t kDoorbellBursts = 64;
-/// Copied at once; more than the frame is no harm where there is room.
+/// Bytes copied at once. Copying more than the frame does no harm where there is room.
 constexpr uint32_t kStride = 64;
 
-/// All but the first stride.
+/// Copies all but the first stride.
 [[gnu::noinline]] void copy_more(uint8_t* to, const uint8_t* from, uint64_t length_bytes) {
   for (uint64_t at = kStride; at < length_bytes; at += kStride) {
     copy_64(to + at, from + at);
   }
 }
 
-/// All that a frame in one mbuf has, in four words.
+/// Sets all fields of a frame in one mbuf, by four words.
 [[gnu::always_inline]] inline void describe(rte_mbuf& mbuf, uint64_t rearm, uint64_t length_bytes) {
   static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
                 offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, data_off) + 4 &&
@@ -36,16 +36,16 @@ constexpr uint32_t kStride = 64;
   store_word(fields + offsetof(rte_mbuf, data_len), length_bytes);
 }
 
-/// Values that all small frames of a message share.
+/// Values that all small frames of a message share, in registers.
 struct SmallItems {
   const uint8_t* at;
   const uint8_t* end;
   uint64_t longest_bytes;
   uint64_t rearm;
   Mac mac;
-  uint64_t bytes = 0;  ///< of the frames that were taken
+  uint64_t bytes = 0;  ///< total of the frames taken
 
-  /// Frames of the plain case into mbufs. @return how many; the next is otherwise.
+  /// Copies small frames into mbufs. @return how many; the next frame is not small, or not valid.
   [[nodiscard, gnu::noinline]] uint32_t take(rte_mbuf** mbufs, uint32_t wanted);
 };
 
@@ -59,8 +59,8 @@ uint32_t SmallItems::take(rte_mbuf** mbufs, uint32_t wanted) {
   uint64_t sum = 0;
   uint32_t used = 0;
   for (; used != wanted; ++used) {
-    // A header that says no more than a length is the length. Behind the last item lie bytes of the
-    // buffer that mean nothing: whatever they say ends behind `end`, or is no length at all.
+    // A small frame's header is a word that holds only the length. Behind the last item the buffer
+    // holds arbitrary bytes: any length read there ends behind `end`, or is no valid length.
     const uint64_t length = load_word(next);
     if (length - RTE_ETHER_HDR_LEN > most) [[unlikely]] {
       break;
@@ -96,7 +96,7 @@ int NetRx::create(Bus& bus, const Caps& caps, Peers& peers, const NetRxConfig& c
   if (made == nullptr) {
     return -ENOMEM;
   }
-  // The ring's, as many handed over, and what lies in caches.
+  // Buffers in the ring, as many that were handed over, and those in caches.
   const uint32_t ring = 1u << config.ring_log2;
   const uint32_t count = 2 * ring + std::max<uint32_t>(ring, 512);
   if (const int rc = made->buffers_.create(
@@ -130,7 +130,7 @@ int NetRx::start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_
   while (queue.free_count() != 0) {
     rte_mbuf* const buffer = buffers_.take();
     if (buffer == nullptr) {
-      lacking_ = queue.free_count();  // frames of before a reset are still out there
+      lacking_ = queue.free_count();  // frames received before a reset are still with the user
       return 0;
     }
     const RxBuffer one = RxBuffers::to_post(buffer);
@@ -167,7 +167,7 @@ void NetRx::stop(bool settled) {
   queue_ = nullptr;
 }
 
-/// Take back the buffers that the card had. A card that is gone never gives some of them back.
+/// Takes back the buffers that the card had. A card that is gone does not return all of them.
 void NetRx::take_back_all() {
   for (uint16_t n = 1; n != 0;) {
     n = queue_->burst(fetched_.data(), kFetch);
@@ -179,8 +179,8 @@ void NetRx::take_back_all() {
       [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
 }
 
-/// Give spent buffers to the card again. Behind a message that is not whole yet the ring
-/// may have no room for all of them: as many are lacking, until it has.
+/// Posts spent buffers again. Behind an incomplete message the ring may have no room for all of
+/// them; the rest count as lacking until there is room.
 void NetRx::post_spent() {
   const uint32_t room = queue_->free_count();
   while (lacking_ != 0 && spent_count_ < std::min(room, kSpentMax)) {
@@ -200,14 +200,14 @@ void NetRx::post_spent() {
   spent_count_ = 0;
 }
 
-/// All messages that were fetched, and those before them, may be bad. Out of line: rare.
+/// Called out of line, since it is rare.
 [[gnu::noinline]] void NetRx::make_room_for_spent() {
   if (spent_count_ >= kSpentMax - kFetch) {
     post_spent();
   }
 }
 
-/// The next message is current. @return false: there is none now.
+/// Makes the next message current. @return false: there is none now.
 bool NetRx::next_message() {
   for (;;) {
     if (order_.has_next()) [[unlikely]] {
@@ -236,7 +236,7 @@ bool NetRx::next_message() {
   }
 }
 
-/// @return false: nothing of it is for us now.
+/// Makes a fetched message current. @return false: it has no frames for us now.
 bool NetRx::open(const RxMessage& message) {
   auto* const buffer = reinterpret_cast<rte_mbuf*>(message.cookie);
   if (message.status != Status::kOk || message.source >= kNetDestIds) [[unlikely]] {
@@ -288,12 +288,12 @@ bool NetRx::open_bundle(rte_mbuf* buffer, uint32_t source_id, uint32_t length_by
   return true;
 }
 
-/// A message is looked at, as a bundle whose header is good, or as what the caller makes of it.
+/// Makes a message current, as a bundle with a valid header. The caller adjusts what differs.
 void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
   const auto* const bytes = rte_pktmbuf_mtod(buffer, const uint8_t*);
   const uint32_t items = bytes[2];
-  const bool is_other = source_id != last_source_id_;
-  if (is_other) [[unlikely]] {
+  const bool is_new = source_id != last_source_id_;
+  if (is_new) [[unlikely]] {
     last_source_id_ = source_id;
     last_source_mac_ = mac_of(source_id);
   }
@@ -307,12 +307,12 @@ void NetRx::begin(rte_mbuf* buffer, uint32_t source_id, uint32_t length_bytes) {
               .source = nullptr,
               .own_mac = last_source_mac_,
               .port_mac = last_source_mac_};
-  if (is_other) [[unlikely]] {
-    meet(source_id);  // last: whatever had to be kept until then would cost all messages
+  if (is_new) [[unlikely]] {
+    meet(source_id);  // last: values that live across this call would cost every message
   }
 }
 
-/// The message was looked at. Its buffer, if it is still there, is free.
+/// Ends the current message. Its buffer, unless it was handed over, is free.
 void NetRx::finish() {
   if (current_.buffer != nullptr) {
     drop(current_.buffer);
@@ -323,7 +323,8 @@ void NetRx::finish() {
   }
 }
 
-/// Whether a frame is of who it says, and may pass. Others are counted by their cause.
+/// Whether a frame's length and source address are valid, and storm control lets it pass. Refused
+/// frames are counted by cause.
 bool NetRx::good(const uint8_t* from, uint32_t length_bytes) {
   if (length_bytes < RTE_ETHER_HDR_LEN) [[unlikely]] {
     counts_.lengths.add(1);
@@ -345,12 +346,11 @@ bool NetRx::good(const uint8_t* from, uint32_t length_bytes) {
   return true;
 }
 
-/// The frames that come next in a bundle, as long as they are small, for this queue, and nothing is
-/// wrong with them. @return how many.
+/// Takes small valid frames of the current bundle, while they are for this queue. @return how many.
 uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   const auto wanted = static_cast<uint16_t>(std::min<uint32_t>(n, current_.items));
   if (rte_mempool_get_bulk(queue.pool, reinterpret_cast<void**>(frames), wanted) != 0) {
-    return 0;  // one by one, as far as they go
+    return 0;  // the caller takes them one by one
   }
   SmallItems items = {.at = current_.at,
                       .end = current_.end,
@@ -368,8 +368,8 @@ uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   return used;
 }
 
-/// The only frame of a bundle, if it is a long one and nothing is wrong with it: where it landed.
-/// @return whether it was taken.
+/// Takes the only frame of a bundle in place, if it is long and valid. @return whether it was
+/// taken.
 bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
   const uint64_t length = load_word(current_.at);
   const uint8_t* const from = current_.at + kItemHeaderBytes;
@@ -397,7 +397,7 @@ bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
 }
 
 inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
-  order_.look_at_the_clock();
+  order_.check_clock();
   may_fetch_ = true;
   may_listen_ = true;
   uint16_t taken = 0;
@@ -412,7 +412,7 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
     }
     Took took = Took::kNothing;
     while (current_.items != 0 && taken < n) {
-      took = take_any(queue, &frames[taken]);
+      took = take_item(queue, &frames[taken]);
       if (took == Took::kNotNow) {
         break;
       }
@@ -431,7 +431,7 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
   if (spent_count_ + lacking_ >= repost_at_) {
     post_spent();
   }
-  // At first each time: programs send from their first burst on.
+  // In every one of the first bursts, since programs send from the first one on.
   if (++bursts_ % kDoorbellBursts == 0 || bursts_ < kDoorbellBursts) [[unlikely]] {
     look_at_doorbells();
   }
@@ -455,7 +455,7 @@ uint16_t NetRx::burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t 
     return 0;
   }
   const bool mine = turn_.take();
-  // Behind it: what others have put there comes before what comes now.
+  // First the frames that other queues put into the ring: they arrived earlier.
   auto taken = static_cast<uint16_t>(
       rte_ring_sc_dequeue_burst(queue.ring, reinterpret_cast<void**>(frames), n, nullptr));
   if (!mine) {

@@ -1,5 +1,5 @@
 /// @file
-/// What a port receives.
+/// The receiver of a port.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -26,86 +26,89 @@ namespace rio::pmd {
 
 class NetRx;
 
-/// Receive queues of a port that several lcores can poll.
+/// Most receive queues of a port, each polled by another lcore.
 inline constexpr uint16_t kRxQueuesMax = 16;
-/// Longer frames are handed over where they landed, if they are alone there; shorter ones are
-/// copied: measured.
+/// Longer frames are handed over in their buffer, if they are alone in it; shorter ones are copied.
+/// Measured.
 inline constexpr uint32_t kHandedBytesMin = 512;
 
-/// A receive queue. In memory of all processes; what it is set up with.
+/// A receive queue, in memory of all processes, with its settings.
 struct NetRxQueue {
   NetRx* rx;
   uint16_t number;
   bool scatter;               ///< frames may take several mbufs
   bool deferred;              ///< not started with the port
-  std::atomic<bool> stopped;  ///< gets none
+  std::atomic<bool> stopped;  ///< receives nothing
   rte_mempool* pool;
-  uint32_t room_bytes;  ///< of one of its mbufs
-  uint32_t entries;     ///< that were asked for
+  uint32_t room_bytes;  ///< of one of the queue's mbufs
+  uint32_t entries;     ///< as asked for at set-up
   uint64_t rearm;       ///< an mbuf's data_off, refcnt, nb_segs and port
-  rte_ring* ring;       ///< of frames that others have received for it; null: there are no others
-  uint64_t held_since_ticks;  ///< since when frames for a queue that does not take them have
-                              ///< waited; 0: none wait
+  rte_ring*
+      ring;  ///< of frames that other queues have received for it; null: there are no other queues
+  uint64_t held_since_ticks;  ///< since when frames have waited for this queue to take them; 0:
+                              ///< none wait
   NetRxQueueCounts counts;
 };
 
 struct NetRxConfig {
   uint32_t ring_log2;
-  uint8_t mbox;  ///< of plain frames; bundles come to the three others
+  uint8_t mbox;  ///< of plain frames; bundles come to the other three
   uint64_t storm_frames_per_s;
-  uint32_t handed_bytes_min;  ///< longer frames may be handed over where they landed
+  uint32_t handed_bytes_min;  ///< longer frames may be handed over in their buffer
   bool works_alone;           ///< the card works without polls
 };
 
-/// The part that all receive queues of a port share: the card's ring, and state of each peer. Lies
-/// in memory of all processes and has no code pointers. Functions are control path, unless they say
-/// that they are hot: those may be called by any thread, one of which gets the turn.
+/// The part that all receive queues of a port share: the card's ring, and the state of each peer.
+/// In memory of all processes, without code pointers. Functions are control path unless marked hot:
+/// any thread may call those, and one at a time gets the turn.
 class NetRx {
  public:
-  /// @param bus, peers outlive it. @param priv_bytes of mbufs. @return 0, -ENOMEM.
+  /// Create a receiver. @param bus, peers outlive it. @param priv_bytes of mbufs. @return 0,
+  /// -ENOMEM.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, Peers& peers,
                                   const NetRxConfig& config, uint16_t priv_bytes,
                                   SharedPtr<NetRx>* out);
   NetRx(Peers& peers, const NetRxConfig& config);
 
-  /// The rings are open. @param frame_bytes_max longer ones are dropped. @param queues how many of
-  /// them there are. @param rss outlives it. @param teller tells whom this has to. @return 0, -EIO.
+  /// Start on open rings. @param frame_bytes_max longer frames are dropped. @param queues number of
+  /// receive queues. @param rss outlives it. @param teller sends the doorbells that this owes.
+  /// @return 0, -EIO.
   [[nodiscard]] int start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_bytes_max,
                           NetRxQueue* const* queues, uint16_t count, const Rss& rss, NetTx& teller);
-  /// The rings were stopped, and no thread is in burst(). Frames that had come are dropped.
-  /// @param settled the card writes to no buffer any more; else those that it has are lost.
+  /// The rings were stopped, and no thread is in burst(). Drops the frames that had come. @param
+  /// settled the card no longer writes to buffers; else those that it has are lost.
   void stop(bool settled);
-  /// As of NetTx.
+  /// Keep all threads out of burst(), like NetTx::take_away().
   [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
   void give_back() { turn_.give(); }
   void set_frame_bytes_max(uint32_t bytes) { frame_bytes_max_ = bytes; }
 
-  /// Hot. Of a port with one queue. @return how many frames were received.
+  /// Hot. Receive on a port with one queue. @return how many frames were received.
   uint16_t burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
-  /// Hot. Of a port with several: frames for others are handed over by their rings.
+  /// Hot. Receive on a port with several queues: frames for others go to their rings.
   uint16_t burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
-  /// Any thread: hear of peers.
+  /// Any thread. Process the doorbells of peers.
   void listen();
 
   [[nodiscard]] const NetRxCounts& counts() const { return counts_; }
-  /// Whether messages come without polls.
+  /// Whether messages arrive without polls.
   [[nodiscard]] bool works_alone() const { return config_.works_alone; }
   [[nodiscard]] const SharedRxQueue* queue() const { return queue_; }
   [[nodiscard]] const NetRxConfig& config() const { return config_; }
 
  private:
-  /// The message that is looked at.
+  /// The message that is being processed.
   struct Current {
     rte_mbuf* buffer;  // null: none
     const uint8_t* at;
     const uint8_t* end;
-    uint32_t items;  // that are left
+    uint32_t items;  // items that are left
     bool plain;
-    bool alone;  // one item: its frame may be handed over where it is
+    bool alone;  // the message has one item: its frame may be handed over in this buffer
     bool late;
-    Source* source;  // of a bundle, if there is place to know it
-    Mac own_mac;     // source addresses that are right
-    Mac port_mac;    // of the sender's port as a frame names it; until then the sender's own
+    Source* source;  // of a bundle; null: there is no room for another source
+    Mac own_mac;     // the source address that frames should have
+    Mac port_mac;    // of the sender's port, once a frame has named it; the sender's own until then
   };
   enum class Took : uint8_t { kFrame, kNothing, kNotNow };
 
@@ -124,7 +127,7 @@ class NetRx {
   // Frames.
   [[nodiscard]] uint16_t take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
   [[nodiscard]] bool take_alone(NetRxQueue& queue, rte_mbuf** out);
-  [[nodiscard]] Took take_any(NetRxQueue& polled, rte_mbuf** out);
+  [[nodiscard]] Took take_item(NetRxQueue& polled, rte_mbuf** out);
   [[nodiscard]] Took take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t length_bytes,
                                 rte_mbuf** out);
   [[nodiscard]] Took take_part(NetRxQueue& polled, const ItemHeader& part, const uint8_t* from,
@@ -152,13 +155,13 @@ class NetRx {
   void heard(uint32_t source, uint16_t info);
   void meet(uint32_t dest_id);
 
-  static constexpr uint32_t kFetch = 32;  // messages at once
+  static constexpr uint32_t kFetch = 32;  // messages fetched at once
   static constexpr uint32_t kSpentMax = 3 * kFetch;
-  /// A bundle is not parked for longer than this: sender and card try again within microseconds,
-  /// and a sender that computes meanwhile may be late.
+  /// Longest time that a bundle stays parked. Sender and card retry within microseconds, but a
+  /// sender that computes meanwhile may be late.
   static constexpr uint64_t kWaitsPerSecond = 200;
-  /// A queue that has taken no frame for longer than this while frames wait for it counts as not
-  /// polled. Longer than a polling thread usually loses its CPU to other threads.
+  /// A queue counts as not polled when frames have waited for it this long and it took none. Longer
+  /// than a polling thread usually loses its CPU to others.
   static constexpr uint64_t kHoldsPerSecond = 20;
 
   // Hot.
@@ -166,7 +169,7 @@ class NetRx {
   SharedRxQueue* queue_ = nullptr;  // null: stopped
   uint32_t bursts_ = 0;
   uint32_t spent_count_ = 0;
-  uint32_t lacking_ = 0;  // buffers that the card should have
+  uint32_t lacking_ = 0;  // buffers that the card should have but has not
   uint32_t repost_at_ = 1;
   uint32_t fetched_at_ = 0;
   uint32_t fetched_count_ = 0;
@@ -190,12 +193,12 @@ class NetRx {
   std::array<NetRxQueue*, kRxQueuesMax> queues_{};
   uint16_t queues_count_ = 0;
   const Rss* rss_ = nullptr;
-  // Where a frame has found no mbufs, and since when.
+  // The frame that has found no mbufs, and since when.
   const uint8_t* stuck_at_ = nullptr;
   uint32_t stuck_burst_ = 0;
   uint64_t stuck_since_ticks_ = 0;
   Sources sources_;
-  DestIdSet met_;  // were called since they sent
+  DestIdSet met_;  // peers that were called because they sent
 };
 
 }  // namespace rio::pmd

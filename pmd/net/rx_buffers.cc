@@ -11,10 +11,11 @@ namespace rio::pmd {
 namespace {
 
 constexpr unsigned kCache = 64;
-constexpr uint32_t kSlack = 64;  // behind a message, for readers that copy more than they need
+constexpr uint32_t kSlack =
+    64;  // bytes behind a message, for readers that copy more than they need
 
-/// Mempools without an owner, of which frames are still out there. Never destroyed, as EAL closes
-/// ports after static objects are gone. Under control_lock().
+/// Mempools without an owner whose frames are still with users, under control_lock(). Never
+/// destroyed, since EAL closes ports after static objects are gone.
 std::vector<rte_mempool*>& left_behind() {
   static auto* pools = new std::vector<rte_mempool*>;
   return *pools;
@@ -52,7 +53,7 @@ bool RxBuffers::refill() {
     spare_count_ = kSpares;
     return true;
   }
-  spares_[0] = rte_mbuf_raw_alloc(pool_);  // the last ones, one by one
+  spares_[0] = rte_mbuf_raw_alloc(pool_);  // takes the last ones singly
   spare_count_ = spares_[0] != nullptr ? 1 : 0;
   return spare_count_ != 0;
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Buffers that messages land in: mbufs, so that long frames are handed over where they are.
+/// Buffers that messages land in: mbufs, so that long frames can be handed over without a copy.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -11,12 +11,12 @@
 
 namespace rio::pmd {
 
-/// A mempool of a port's own. Frames may be out there for longer than the port: the mempool is
-/// freed, or used again, once they are back. Control path, unless a function says that it is hot.
+/// The mempool of a port. Users may hold its frames longer than the port lives: the mempool is
+/// freed, or reused, once they are back. Control path, unless a function is marked hot.
 class RxBuffers {
  public:
-  /// @param count of buffers. @param priv_bytes as of the user's mbufs. @param align_bytes of the
-  /// places that messages land in. @return 0, -ENOMEM, not logged.
+  /// Create the mempool. @param priv_bytes as of the user's mbufs. @param align_bytes of the places
+  /// where messages land. @return 0, -ENOMEM, not logged.
   [[nodiscard]] int create(uint32_t count, uint16_t priv_bytes, uint32_t align_bytes,
                            int numa_node);
   ~RxBuffers();
@@ -24,7 +24,7 @@ class RxBuffers {
   RxBuffers(const RxBuffers&) = delete;
   RxBuffers& operator=(const RxBuffers&) = delete;
 
-  /// Hot. A buffer whose data begin where a message is to land. @return null: none is free.
+  /// Hot. Take a buffer; its data begin where a message may land. @return null: none is free.
   [[nodiscard]] rte_mbuf* take() {
     if (spare_count_ == 0 && !refill()) [[unlikely]] {
       return nullptr;
@@ -36,7 +36,7 @@ class RxBuffers {
   }
   /// Give back the buffers that take() keeps ready.
   void put_back_spares();
-  /// Hot. For the card.
+  /// Hot. The buffer, as it is posted to the card.
   [[nodiscard]] static RxBuffer to_post(rte_mbuf* buffer) {
     return {rte_pktmbuf_iova(buffer), reinterpret_cast<uint64_t>(buffer)};
   }
@@ -47,7 +47,7 @@ class RxBuffers {
   [[nodiscard]] bool refill();
 
   uint32_t spare_count_ = 0;
-  std::array<rte_mbuf*, kSpares> spares_{};  // out of the mempool, to take many at once
+  std::array<rte_mbuf*, kSpares> spares_{};  // taken from the mempool many at a time
   rte_mempool* pool_ = nullptr;
   uint64_t align_bytes_ = 1;
 };

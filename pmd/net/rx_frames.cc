@@ -1,4 +1,5 @@
-// Frames one by one: long ones, parts, those in messages of their own, and those for other queues.
+// The slow path of receiving, frame by frame: long frames, parts, plain frames, and frames for
+// other queues.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,8 +8,8 @@
 
 namespace rio::pmd {
 
-/// The next item of the current message, whatever it is.
-NetRx::Took NetRx::take_any(NetRxQueue& polled, rte_mbuf** out) {
+/// Takes the next item of the current message, of any kind.
+NetRx::Took NetRx::take_item(NetRxQueue& polled, rte_mbuf** out) {
   const auto left = static_cast<uint64_t>(current_.end - current_.at);
   if (current_.plain) {
     const uint8_t* const from = current_.at - kBundleHeaderBytes;
@@ -33,7 +34,7 @@ NetRx::Took NetRx::take_any(NetRxQueue& polled, rte_mbuf** out) {
   return took;
 }
 
-/// Which queue a frame is for.
+/// The queue that a frame is for.
 NetRxQueue& NetRx::queue_for(NetRxQueue& polled, const uint8_t* from, uint32_t length_bytes) {
   if (!several_) {
     return polled;
@@ -42,7 +43,8 @@ NetRxQueue& NetRx::queue_for(NetRxQueue& polled, const uint8_t* from, uint32_t l
                                      static_cast<uint16_t>(queues_count_ - 1))];
 }
 
-/// The current buffer becomes the frame, if another one can take its place. @return null: not.
+/// Turns the current buffer into the frame, if another buffer can replace it. @return null: none
+/// can.
 rte_mbuf* NetRx::hand_over(const NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes) {
   rte_mbuf* const instead = buffers_.take();
   if (instead == nullptr) {
@@ -64,7 +66,7 @@ rte_mbuf* NetRx::hand_over(const NetRxQueue& queue, const uint8_t* from, uint32_
   return frame;
 }
 
-/// In as many mbufs as it takes. @return null: there are not enough now.
+/// Copies a frame into as many mbufs as it takes. @return null: there are not enough now.
 rte_mbuf* NetRx::copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes) {
   rte_mbuf* const first = rte_pktmbuf_alloc(queue.pool);
   rte_mbuf* last = first;
@@ -88,7 +90,7 @@ rte_mbuf* NetRx::copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_by
   return nullptr;
 }
 
-/// A frame is made: to whom it belongs.
+/// Gives a finished frame to its queue.
 NetRx::Took NetRx::give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out) {
   const uint32_t length_bytes = frame->pkt_len;
   if (several_ && rss_->types() != 0) {
@@ -135,7 +137,7 @@ NetRx::Took NetRx::take_frame(NetRxQueue& polled, const uint8_t* from, uint32_t 
   return give(polled, queue, frame, out);
 }
 
-/// Give back a storm control token: the frame will be looked at again.
+/// Returns a storm control token: the frame will be checked again.
 void NetRx::refund(const uint8_t* from) {
   if (is_multicast(from[0])) {
     storm_.refund();
@@ -177,8 +179,8 @@ NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
   return &queue == &polled || rte_ring_count(queue.ring) != 0 ? hold(polled, queue) : miss(queue);
 }
 
-/// The awaited buffers may be in frames that are not whole, and never will be: these are given up
-/// when nothing has moved for as long as a bundle is waited for.
+/// The missing mbufs may be in frames that are incomplete, and will stay so: give those up when
+/// nothing has moved for as long as a bundle is awaited.
 void NetRx::wait_for_mbufs() {
   const uint64_t now_ticks = rte_rdtsc();
   const bool still = current_.at == stuck_at_ && bursts_ == stuck_burst_ + 1;
@@ -200,12 +202,13 @@ void NetRx::drop_partial(Source& source) {
   }
 }
 
-/// Whether a bundle is the next of a source, or the same, so that no part is missing between them.
+/// Whether a bundle is the next one of a source, or the same one: then no part is missing between
+/// them.
 [[nodiscard]] static bool follows(const BundleHeader& header, const BundleHeader& before) {
   return header.epoch == before.epoch && static_cast<uint16_t>(header.number - before.number) <= 1;
 }
 
-/// Parts come in their order, or the frame is lost.
+/// Takes a part. Parts that are out of order lose their frame.
 NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const uint8_t* from,
                              rte_mbuf** out) {
   Source* const source = current_.source;
@@ -237,7 +240,7 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
   if (first && !good(from, part.length_bytes)) {
     return Took::kNothing;
   }
-  // The queue is known by the first part alone.
+  // Only the first part has the headers that choose the queue.
   NetRxQueue& queue = first ? queue_for(polled, from, part.length_bytes) : *queues_[source->queue];
   const bool last = done + part.length_bytes == part.total_bytes;
   const bool place = !last || has_place(polled, queue);
@@ -247,8 +250,8 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
     }
     const Took took = place ? no_mbufs(polled, queue) : hold(polled, queue);
     if (took != Took::kNotNow) {
-      rte_pktmbuf_free(std::exchange(source->partial, nullptr));  // hold() or no_mbufs() has
-                                                                  // counted it
+      rte_pktmbuf_free(
+          std::exchange(source->partial, nullptr));  // already counted by hold() or no_mbufs()
     }
     return took;
   }
@@ -261,12 +264,12 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
   return give(polled, queue, frame, out);
 }
 
-/// @return false: no mbufs now.
+/// Adds a part to its frame. @return false: there are no mbufs now.
 bool NetRx::add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
                      const uint8_t* from) {
   rte_mbuf* const before = source.partial;
   const uint32_t length_bytes = part.length_bytes;
-  // A sender that cuts a frame into tiny parts does not get an mbuf for each.
+  // A sender that cuts a frame into tiny parts must not consume an mbuf for each.
   if (before != nullptr && length_bytes <= rte_pktmbuf_tailroom(source.partial_last)) {
     rte_mbuf& last = *source.partial_last;
     std::memcpy(rte_pktmbuf_mtod_offset(&last, uint8_t*, last.data_len), from, length_bytes);

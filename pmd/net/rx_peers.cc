@@ -1,4 +1,4 @@
-// Doorbells: peers that come and go.
+// Doorbells: peers that join and leave.
 #include <utility>
 
 #include "pmd/net/rx.hpp"
@@ -9,7 +9,7 @@ void NetRx::look_at_doorbells() {
   DoorbellEvent events[kFetch];
   const uint16_t n = doorbells_->burst(events, kFetch);
   for (uint16_t i = 0; i < n; ++i) {
-    if (events[i].source < kNetDestIds) {  // others have no address
+    if (events[i].source < kNetDestIds) {  // higher destIDs have no address
       heard(events[i].source, events[i].info);
     }
   }
@@ -36,7 +36,7 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   peers_.reachable.add(source);
   counts_.joins.add(is_new ? 1 : 0);
   if (is_new) {
-    peers_.mates.remove(source);  // announced by another port that had its destID before
+    peers_.mates.remove(source);  // announced by an earlier port with this destID
   }
   if (const uint32_t mate = mate_of(source, info); is_mate && mate < kNetDestIds) {
     peers_.mates.add(source, mate);
@@ -53,20 +53,20 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   }
 }
 
-/// A peer that sends and has not joined knows us from before we were started. It does not call, so
-/// we do: once, since it may be of another kind, or a queue that has no doorbells. Or it was
-/// asleep.
+/// Calls a peer that sends although it has not joined: it knows us from before we were started, or
+/// was asleep. It does not call us, so we call it: once, since it may be of another kind, or be a
+/// queue without doorbells.
 void NetRx::meet(uint32_t dest_id) {
   if (peers_.asleep.remove(dest_id) || (!peers_.joined.has(dest_id) && !met_.add(dest_id))) {
     peers_.owe_greeting(dest_id);
   }
 }
 
-/// Whether the current message's source may send with a source address.
+/// Whether the current message's source may use a source address.
 bool NetRx::is_of_sender(Mac mac) {
   const uint32_t port = dest_id_of(mac);
   const uint32_t sender = dest_id_of(current_.own_mac);
-  // The port's word for it may wait in the ring of doorbells. Looked for once a burst at most.
+  // The doorbell that allows it may still be in the ring: check, at most once a burst.
   if (!peers_.may_send(sender, mac) && std::exchange(may_listen_, false)) {
     look_at_doorbells();
   }
@@ -76,7 +76,7 @@ bool NetRx::is_of_sender(Mac mac) {
     }
     return false;
   }
-  current_.port_mac = mac;  // of all frames of the message
+  current_.port_mac = mac;  // for all frames of this message
   return true;
 }
 

@@ -66,14 +66,14 @@ constexpr Row kRows[] = {
 constexpr unsigned kCount = sizeof(kRows) / sizeof(kRows[0]);
 static_assert(kCount <= NetShared::kCountsMax);
 
-/// Where stats_get() finds what it sums, by names, so that rows may be added and moved.
+/// Finds a row by its name, for stats_get(): rows may be added and moved.
 [[nodiscard]] constexpr unsigned row(std::string_view name) {
   for (unsigned i = 0; i < kCount; ++i) {
     if (name == kRows[i].name) {
       return i;
     }
   }
-  return kCount;  // no constant expression: an index beyond the table
+  return kCount;  // an index beyond the table: not a constant expression, so it does not compile
 }
 constexpr unsigned kRxErrors[] = {
     row("rx_failed_messages"), row("rx_bad_lengths"), row("rx_too_long"),      row("rx_spoofed"),
@@ -84,7 +84,8 @@ uint64_t value(const rte_eth_dev* dev, unsigned row) {
   return kRows[row].get(dev) - shared_of(dev).zero[row];
 }
 
-/// Frames and bytes in, frames dropped, frames and bytes out of the queues of a number.
+/// Counts of the receive and transmit queues with number `i`: frames and bytes in, frames dropped,
+/// frames and bytes out.
 QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
   const NetRxQueue* const rx = i < dev->data->nb_rx_queues ? rx_of(dev, i) : nullptr;
   const NetTx* const tx = i < dev->data->nb_tx_queues ? tx_of(dev, i) : nullptr;
@@ -94,7 +95,7 @@ QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
           tx == nullptr ? 0 : tx->counts().bytes.get()};
 }
 
-/// Counts of a queue since the last reset of them.
+/// Counts of a queue since their last reset.
 QueueCounts told_of_queue(const rte_eth_dev* dev, uint16_t i) {
   QueueCounts counts = of_queue(dev, i);
   for (uint32_t k = 0; k < NetShared::kQueueCounts; ++k) {
@@ -169,7 +170,7 @@ KeptCounts::KeptCounts(rte_eth_dev* dev) : dev_(*dev) {
 }
 
 KeptCounts::~KeptCounts() {
-  // A count may become smaller than it was at the last reset: the sums wrap.
+  // A count may be smaller than at the last reset: the sums wrap.
   NetShared& shared = shared_of(&dev_);
   for (unsigned i = 0; i < kCount; ++i) {
     shared.zero[i] = kRows[i].get(&dev_) - told_[i];

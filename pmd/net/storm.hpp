@@ -1,5 +1,5 @@
 /// @file
-/// Storm control, as switches have it.
+/// Storm control, as in Ethernet switches.
 #pragma once
 
 #include <rte_cycles.h>
@@ -9,12 +9,12 @@
 
 namespace rio::pmd {
 
-/// Lets so many broadcast frames pass in a second, and a sixteenth of that at once. One thread
-/// at a time.
+/// Lets a number of broadcast frames pass in each second, and a sixteenth of that at once. One
+/// thread at a time.
 class StormControl {
  public:
-  /// @param frames_per_s 0: all. @param ticks_per_s of the TSC. Their product fits
-  /// into 64 bits.
+  /// @param frames_per_s 0: no limit. @param ticks_per_s of the TSC. Their product fits into 64
+  /// bits.
   void start(uint64_t frames_per_s, uint64_t ticks_per_s) {
     rate_ = frames_per_s;
     ticks_per_s_ = ticks_per_s;
@@ -22,7 +22,7 @@ class StormControl {
     left_ = most_;
     last_ticks_ = rte_rdtsc();
   }
-  /// @return whether a frame passes.
+  /// Ask for one frame to pass. @return whether it may.
   [[nodiscard]] bool admit() {
     if (rate_ == 0) {
       return true;
@@ -37,7 +37,7 @@ class StormControl {
     return true;
   }
 
-  /// One that was admitted did not pass after all.
+  /// Return the token of a frame that did not pass after all.
   void refund() { left_ += rate_ == 0 ? 0 : 1; }
 
  private:

@@ -12,7 +12,7 @@
 namespace rio::pmd {
 namespace {
 
-/// A port of this driver, in the primary process. Null: none of that number.
+/// Find a port of this driver in the primary process. @return null: no such port.
 NetPort* find_port(uint16_t id) {
   const rte_eth_dev* const dev = id < RTE_MAX_ETHPORTS ? &rte_eth_devices[id] : nullptr;
   return dev != nullptr && dev->state == RTE_ETH_DEV_ATTACHED && dev->dev_ops == net_ops()
@@ -55,7 +55,7 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   return 0;
 }
 
-/// destIDs of those who have joined.
+/// Lists the destIDs that have joined.
 int peers(const char* /*command*/, const char* params, rte_tel_data* data) {
   const std::lock_guard guard(control_lock());
   NetPort* const port = port_of_params(params);
@@ -69,7 +69,7 @@ int peers(const char* /*command*/, const char* params, rte_tel_data* data) {
   return 0;
 }
 
-/// The card, with all that is on it.
+/// Resets the card, and with it all its devices.
 int reset(const char* /*command*/, const char* params, rte_tel_data* data) {
   const std::lock_guard guard(control_lock());
   NetPort* const port = port_of_params(params);

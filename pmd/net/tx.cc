@@ -1,4 +1,4 @@
-// The plain case: small frames in one piece, which are copied into bundles.
+// The fast path of sending: small frames in one segment, copied into bundles.
 #include "pmd/net/tx.hpp"
 
 #include <rte_ethdev.h>
@@ -9,8 +9,8 @@
 namespace rio::pmd {
 namespace {
 
-/// Without a byte too many on either side.
-[[gnu::noinline]] void copy_other(uint8_t* to, const uint8_t* from, uint64_t length_bytes) {
+/// Copies exactly `length_bytes`: no byte more is read or written.
+[[gnu::noinline]] void copy_exact(uint8_t* to, const uint8_t* from, uint64_t length_bytes) {
   if (length_bytes >= 64) {
     for (uint64_t at = 0; at + 64 <= length_bytes; at += 64) {
       copy_64(to + at, from + at);
@@ -29,7 +29,7 @@ namespace {
 
 }  // namespace
 
-/// Where the next frames of a burst go: a lane.
+/// The lane that the next frames of a burst go into.
 struct NetTx::Filling {
   Mac mac = kNoMac;
   const rte_mempool* pool = nullptr;
@@ -37,8 +37,8 @@ struct NetTx::Filling {
   uint8_t* to = nullptr;
   uint8_t* end = nullptr;
   uint32_t items = 0;
-  uint64_t bytes = 0;  ///< of all frames of the burst
-  // Of long ones: whom the last one was for.
+  uint64_t bytes = 0;  ///< total of the burst's frames
+  // The receiver of the last long frame.
   Mac long_mac = kNoMac;
   uint32_t long_dest_id = 0;
 
@@ -51,24 +51,24 @@ struct NetTx::Filling {
   }
 };
 
-/// Whether a frame goes back to its mempool as it is: one segment, with no other user, and with
-/// data of its own.
-[[gnu::always_inline]] inline bool NetTx::is_plain(const rte_mbuf& frame) {
+/// Whether a frame can go back to its mempool without checks: one segment, not shared, with its own
+/// data.
+[[gnu::always_inline]] inline bool NetTx::is_simple(const rte_mbuf& frame) {
   static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, refcnt) + 2);
   constexpr uint32_t kOneEach = 0x0001'0001;
   constexpr uint8_t kAttached = (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL) >> 56;
   uint32_t counts;
   std::memcpy(&counts, &frame.refcnt, sizeof(counts));
-  uint8_t flags;  // the highest
+  uint8_t flags;  // the highest byte
   std::memcpy(&flags, reinterpret_cast<const uint8_t*>(&frame.ol_flags) + 7, sizeof(flags));
   return counts == kOneEach && (flags & kAttached) == 0;
 }
 
-/// For a frame and those behind it. @return false: it is no plain case, does not go into a bundle,
-/// or not now.
+/// Begins with a frame and those behind it. @return false: not a frame for the fast path, it does
+/// not go into a bundle, or there is no room now.
 inline bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
   filling->close();
-  if (frame.pkt_len < RTE_ETHER_HDR_LEN || frame.pkt_len > copied_bytes_max_ || !is_plain(frame)) {
+  if (frame.pkt_len < RTE_ETHER_HDR_LEN || frame.pkt_len > copied_bytes_max_ || !is_simple(frame)) {
     return false;
   }
   const Mac mac = load_mac(rte_pktmbuf_mtod(&frame, const uint8_t*));
@@ -155,8 +155,8 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
       .encode();
 }
 
-/// Open a lane for an address, in place of the lane's last one. @return false: the receiver takes
-/// no bundles, or there is no room.
+/// Opens a lane for an address, in place of the lane's last one. @return false: the receiver does
+/// not take bundles, or there is no room.
 [[gnu::noinline]] bool NetTx::open(Lane& lane, Mac mac) {
   const uint32_t dest_id = peers_.receiver_of(mac);
   if (!takes_bundles(dest_id)) {
@@ -168,7 +168,7 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
   if (!has_room(1, 1)) {
     return false;
   }
-  --room_;  // of the entry that it becomes
+  --room_;  // reserved for the lane's message
   const uint32_t record = take_record(dest_id, nullptr, 0);
   lane = {.mac = mac,
           .va = place_va(record),
@@ -180,17 +180,17 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
   return true;
 }
 
-/// The bundle is a message.
+/// Turns the lane's bundle into a message.
 void NetTx::close(Lane& lane) {
   store_word(lane.va, next_header(lane.dest_id, lane.items));
   records_[lane.record].frames = lane.items;
-  ++room_;  // stage() takes it
+  ++room_;  // the reserve, which stage() takes
   stage(place_iova(lane.record), lane.record, lane.at, next_mbox());
   lane.mac = kNoMac;
   lanes_open_ &= ~(1u << (&lane - lanes_.data()));
 }
 
-/// A small frame in several pieces. @return false: not now.
+/// Copies a small frame of several segments into a bundle. @return false: not now.
 bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
   const uint32_t length_bytes = frame.pkt_len;
   const uint32_t bytes = item_bytes(length_bytes);
@@ -210,7 +210,7 @@ bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
   return true;
 }
 
-/// Frames that fill() has copied.
+/// Frees frames that fill() has copied.
 inline void NetTx::free_filled(rte_mbuf** frames, uint32_t n) {
   if (n != 0) {
     rte_mempool_put_bulk(frames[0]->pool, reinterpret_cast<void**>(frames), n);
@@ -233,7 +233,7 @@ void NetTx::stage_gather(const TxGather& message) {
   }
 }
 
-/// Room was asked for: the driver refused it.
+/// The driver has refused a message despite the room: gives its record back.
 void NetTx::not_staged(uint64_t cookie) {
   const Record& record = records_[cookie];
   counts_.lengths.add(record.frames);
@@ -241,8 +241,8 @@ void NetTx::not_staged(uint64_t cookie) {
   free_records_[free_count_++] = static_cast<uint32_t>(cookie);
 }
 
-/// Frames of the plain case, which go where the one before went, and can be freed together.
-/// @return how many; the next is otherwise.
+/// Copies small frames that go to the same receiver and can be freed together. @return how many;
+/// the next one differs.
 [[gnu::noinline]] uint32_t NetTx::fill(Filling* filling, rte_mbuf** frames, uint32_t n) {
   const Mac mac = filling->mac << 16;
   const rte_mempool* const pool = filling->pool;
@@ -257,16 +257,16 @@ void NetTx::not_staged(uint64_t cookie) {
     const uint64_t length = frame.pkt_len;
     const auto* const from = rte_pktmbuf_mtod(&frame, const uint8_t*);
     uint8_t* const behind = to + kItemHeaderBytes + ((length + 7) & ~uint64_t{7});
-    if (length - RTE_ETHER_HDR_LEN > most || behind > end || !is_plain(frame) ||
+    if (length - RTE_ETHER_HDR_LEN > most || behind > end || !is_simple(frame) ||
         frame.pool != pool || load_word(from) << 16 != mac) [[unlikely]] {
       break;
     }
     store_word(to, length);
-    store_word(behind - sizeof(uint64_t), 0);  // what pads it says nothing of other frames
+    store_word(behind - sizeof(uint64_t), 0);  // the padding must not leak bytes of other frames
     if (length == 64) {
       copy_64(to + kItemHeaderBytes, from);
     } else {
-      copy_other(to + kItemHeaderBytes, from, length);
+      copy_exact(to + kItemHeaderBytes, from, length);
     }
     to = behind;
     sum += length;
@@ -278,13 +278,13 @@ void NetTx::not_staged(uint64_t cookie) {
   return count;
 }
 
-/// A long frame, where it lies, behind headers in its headroom. @return false: it is no such, or
-/// not now.
+/// Sends a long frame in place, behind headers in its headroom. @return false: it cannot go this
+/// way, or not now.
 bool NetTx::send_in_place(Filling* filling, rte_mbuf& frame) {
   const uint32_t length_bytes = frame.pkt_len;
   const uint64_t iova = rte_pktmbuf_iova(&frame);
   if (length_bytes <= kCopiedBytesMax || length_bytes > kItemBytesMax ||
-      length_bytes > frame_bytes_max_ || !is_plain(frame) || frame.data_off < kBundleBytesBefore ||
+      length_bytes > frame_bytes_max_ || !is_simple(frame) || frame.data_off < kBundleBytesBefore ||
       ((iova - kBundleBytesBefore) & misaligned_) != 0 || !has_room(1, 1)) {
     return false;
   }
@@ -300,7 +300,7 @@ bool NetTx::send_in_place(Filling* filling, rte_mbuf& frame) {
   }
   Lane& lane = lane_of(mac);
   if (lane.mac == mac) {
-    close(lane);  // its number comes first
+    close(lane);  // its number comes before this frame's
   }
   uint8_t* const before = bytes - kBundleBytesBefore;
   store_word(before, next_header(filling->long_dest_id, 1));
@@ -327,7 +327,7 @@ uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
       continue;
     }
     const uint32_t length_bytes = frame.pkt_len;
-    if (!send_in_place(&filling, frame) && send_other(frame) == Fate::kNotNow) {
+    if (!send_in_place(&filling, frame) && send_slow(frame) == Fate::kNotNow) {
       break;
     }
     filling.bytes += length_bytes;
@@ -346,7 +346,7 @@ void NetTx::close_all() {
 }
 
 uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
-  // Programs drop frames that are not taken: a thread that only rings doorbells is waited for.
+  // Programs drop refused frames, so wait for a thread that only rings doorbells.
   if (!turn_.take() && !turn_.take_soon()) [[unlikely]] {
     return 0;
   }
@@ -363,7 +363,7 @@ uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
     }
     room_ = queue_->free_count();
     taken = paused_.load(std::memory_order_relaxed) ? uint16_t{0} : send(frames, n);
-    // A frame that found no room may want all of the ring: even a single message is in its way.
+    // A frame that found no room may need the whole ring: every outstanding message is in its way.
     reap_at_ = taken == n ? kReapAt : 1;
     close_all();
     counts_.messages.add(staged_);

@@ -1,5 +1,5 @@
 /// @file
-/// Transmit queue of a port.
+/// A transmit queue of a port.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -21,25 +21,25 @@ namespace rio::pmd {
 
 class NetRx;
 
-/// Longest frame, without its FCS. Lengths in bundles have 16 bits.
+/// Longest frame, without its FCS: lengths in bundles have 16 bits.
 inline constexpr uint32_t kFrameBytesMax = 65535;
-/// Longest frame to a peer that takes no bundles.
+/// Longest frame to a peer that does not take bundles.
 inline constexpr uint32_t kPlainBytesMax = regs::kMessageBytesMax;
-/// Shorter frames are copied into a bundle, longer ones are sent where they are: measured.
+/// Shorter frames are copied into a bundle, longer ones are sent in place. Measured.
 inline constexpr uint32_t kCopiedBytesMax = 1024;
 
 struct NetTxConfig {
   uint32_t ring_log2;
-  uint8_t mbox;    ///< of plain frames; bundles go to the three others in turn
+  uint8_t mbox;    ///< of plain frames; bundles use the other three in turn
   bool fast_free;  ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
   bool deferred;   ///< not started with the port
 };
 
-/// Lies in memory of all processes and has no code pointers. Functions are control path, unless
-/// they say that they are hot: those may be called by any thread, one of which gets the turn.
+/// A transmit queue, in memory of all processes, without code pointers. Functions are control path
+/// unless marked hot: any thread may call those, and one at a time gets the turn.
 class NetTx {
  public:
-  /// @param bus, peers outlive it. @return 0, -ENOMEM.
+  /// Create a queue. @param bus, peers outlive it. @return 0, -ENOMEM.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, Peers& peers,
                                   const NetTxConfig& config, SharedPtr<NetTx>* out);
   NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config);
@@ -47,17 +47,17 @@ class NetTx {
   NetTx(const NetTx&) = delete;
   NetTx& operator=(const NetTx&) = delete;
 
-  /// The ring is open. @param epoch another one each time. @param frame_bytes_max of frames.
-  /// @param more_ids destIDs behind the port's that send for it; only where `tells`.
-  /// @param tells sends the port's doorbells: one queue of a port does.
+  /// Start on an open ring. @param epoch differs at each start. @param frame_bytes_max longer
+  /// frames are refused. @param tells this queue sends the port's doorbells: one queue of a port
+  /// does. @param more_ids destIDs behind the port's that send for it; only with `tells`.
   void start(TxQueue& queue, uint16_t epoch, uint32_t frame_bytes_max, bool tells,
              uint32_t more_ids);
-  /// Learn of peers through this receiver. Called after start().
+  /// Learn of peers through this receiver. After start().
   void listen_to(NetRx& rx) { rx_ = &rx; }
-  /// The ring was stopped, and no thread is in burst(). @param settled the card has nothing any
-  /// more: all mbufs come back. Else those that it may still read stay where they are.
+  /// The ring was stopped, and no thread is in burst(). @param settled the card no longer reads
+  /// mbufs: all come back. Else those that it may still read stay allocated.
   void stop(bool settled);
-  /// Keep all threads out of burst(), until give_back(). @return false: a thread is inside for
+  /// Keep all threads out of burst(), until give_back(). @return false: a thread stayed inside
   /// longer than `timeout_ms`.
   [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
   void give_back() { turn_.give(); }
@@ -67,26 +67,25 @@ class NetTx {
     copied_bytes_max_ = std::min(bytes, kCopiedBytesMax);
   }
 
-  /// Any thread. A queue that is paused takes nothing; doorbells go on.
+  /// Any thread. Pause or resume. A paused queue accepts no frames; doorbells go on.
   void set_paused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
 
-  /// Hot. @return how many were taken: the others belong to the caller.
+  /// Hot. Send frames. @return how many were accepted; the others stay the caller's.
   uint16_t burst(rte_mbuf** frames, uint16_t n);
-  /// Any thread. Ring the doorbells that are owed; a thread that is in burst() does it instead.
+  /// Any thread. Ring the owed doorbells. If a thread is in burst(), that thread does it.
   void tell();
-  /// Ring them as tell() does, unless there were bursts since the last time. Call it now and then.
+  /// Call now and then: does what tell() does, unless there were bursts since the last call.
   void tell_if_idle();
-  /// Now and then: whether the oldest message has been out for `looks` of these, while other peers
-  /// have joined, whose messages wait behind it. A single peer is waited for.
+  /// Call now and then. Whether the oldest message was out during `looks` calls in a row while
+  /// other joined peers' messages wait behind it. A single peer may take its time.
   [[nodiscard]] bool is_stuck(uint32_t looks);
-  /// No thread is in burst(). The ring is stopped and started again: the peer that has not taken
-  /// its message is asleep, and the message is lost, with all that was not sent yet.
-  /// @param timeout_ms of the stop. @return 0, or what stop() and restart() of queues return: the
-  /// ring does not work any more.
+  /// Stop the ring and start it again. No thread is in burst(). The peer that has not taken its
+  /// message counts as asleep; all unsent messages are lost. @param timeout_ms of the stop. @return
+  /// 0, or as stop() and restart() of queues: then the ring no longer works.
   [[nodiscard]] int give_up(uint32_t timeout_ms);
-  /// Tell all who have joined that we leave. Before stop().
+  /// Tell all joined peers that we leave. Before stop().
   void leave();
-  /// Any thread. See what was sent. @return how many mbufs came back.
+  /// Any thread. Fetch completions. @return how many mbufs came back.
   uint32_t clean_up();
 
   [[nodiscard]] const NetTxCounts& counts() const { return counts_; }
@@ -94,15 +93,15 @@ class NetTx {
   [[nodiscard]] const NetTxConfig& config() const { return config_; }
 
  private:
-  /// A message that the card has, or that is being put together.
+  /// A message that the card has, or that is being built.
   struct Record {
-    rte_mbuf* chain;  // comes back when it was sent; null: was copied
+    rte_mbuf* chain;  // freed when it was sent; null: the frames were copied
     uint32_t dest_id;
-    uint32_t frames;  // lost with it
+    uint32_t frames;  // frames in the message
   };
   /// A bundle that is being filled.
   struct Lane {
-    Mac mac;  // who it is for; kNoMac: none is open
+    Mac mac;  // of the receiver; kNoMac: the lane is not open
     uint8_t* va;
     uint32_t at;
     uint32_t items;
@@ -114,9 +113,9 @@ class NetTx {
   [[nodiscard]] uint16_t send(rte_mbuf** frames, uint16_t n);
   void free_filled(rte_mbuf** frames, uint32_t n);
 
-  // Bundles that are filled.
+  // Bundles that are being filled.
   struct Filling;
-  [[nodiscard]] static bool is_plain(const rte_mbuf& frame);
+  [[nodiscard]] static bool is_simple(const rte_mbuf& frame);
   [[nodiscard]] uint32_t fill(Filling* filling, rte_mbuf** frames, uint32_t n);
   [[nodiscard]] bool begin_filling(Filling* filling, const rte_mbuf& frame);
   [[nodiscard]] bool send_in_place(Filling* filling, rte_mbuf& frame);
@@ -142,7 +141,7 @@ class NetTx {
     return room_ >= entries && free_count_ >= records;
   }
   void stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox);
-  /// Where the next bundle goes: letters of one mailbox are few.
+  /// The mailbox of the next bundle. They take turns, since one mailbox has few letters.
   [[nodiscard]] uint8_t next_mbox() {
     mbox_bits_ = mbox_bits_ == kMultiMboxes - 1 ? 1 : mbox_bits_ + 1;
     return static_cast<uint8_t>(config_.mbox ^ mbox_bits_);
@@ -150,8 +149,8 @@ class NetTx {
   void stage_gather(const TxGather& message);
   void not_staged(uint64_t cookie);
 
-  // Frames that are no small ones in one piece.
-  [[nodiscard]] Fate send_other(rte_mbuf& frame);
+  // Frames beyond the fast path.
+  [[nodiscard]] Fate send_slow(rte_mbuf& frame);
   void listen_if_alone();
   [[nodiscard]] Fate send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id);
   [[nodiscard]] Fate send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied);
@@ -173,25 +172,26 @@ class NetTx {
   static constexpr uint32_t kMultiMboxes = regs::kMultiMailboxes;
   static constexpr uint32_t kLanes = 8;
   static constexpr uint32_t kBurst = 32;
-  static constexpr uint8_t kFailuresMax = 4;  // in a row
-  /// Messages are looked after once so many may have been sent: each look costs as much as several.
+  static constexpr uint8_t kFailuresMax = 4;  // consecutive failures
+  /// Completions are fetched once so many messages are out: a fetch costs as much as several
+  /// messages.
   static constexpr uint32_t kReapAt = 8;
 
   // Hot.
   Turn turn_;
   TxQueue* queue_ = nullptr;  // null: stopped
   Peers& peers_;
-  uint32_t room_ = 0;  // entries of the ring that are not spoken for
+  uint32_t room_ = 0;  // free entries of the ring that are not reserved
   uint32_t free_count_ = 0;
-  uint32_t* free_records_ = nullptr;  // the first free_count_ are free
-  Record* records_ = nullptr;         // one for each entry of the ring, and a place for bytes
+  uint32_t* free_records_ = nullptr;  // the first free_count_ are valid
+  Record* records_ = nullptr;         // one for each entry of the ring, with room for its bytes
   DmaMemory places_;
-  uint32_t staged_ = 0;      // messages of this burst
-  uint32_t lanes_open_ = 0;  // a bit each
+  uint32_t staged_ = 0;      // messages staged in this burst
+  uint32_t lanes_open_ = 0;  // a bit for each open lane
   uint32_t bursts_ = 0;
-  uint32_t reap_at_ = kReapAt;  // messages that are out
-  uint32_t mbox_bits_ = 1;  // that the last bundle's mailbox differs in from that of plain frames
-  uint32_t copied_bytes_max_ = 0;  // longer ones are not, or are no frames here
+  uint32_t reap_at_ = kReapAt;     // fetch completions when so many messages are out
+  uint32_t mbox_bits_ = 1;         // the last bundle's mailbox XOR that of plain frames
+  uint32_t copied_bytes_max_ = 0;  // longer frames are not copied, or not allowed
   uint16_t epoch_ = 0;
   std::atomic<bool> paused_ = false;
   bool tells_ = false;
@@ -199,21 +199,21 @@ class NetTx {
   NetTxConfig config_;
   std::array<Lane, kLanes> lanes_;
   NetTxCounts counts_;
-  // Not so hot.
+  // Less hot.
   uint64_t misaligned_;  // bits that must be 0 in an address
   bool wide_;            // the card gathers
   uint32_t frame_bytes_max_ = 0;
   NetRx* rx_ = nullptr;
   uint32_t listened_at_ = 0;  // value of bursts_ when listen_if_alone() last listened
-  uint32_t bursts_seen_ = 0;  // by tell_if_idle()
+  uint32_t bursts_seen_ = 0;  // bursts_, as tell_if_idle() saw it last
   uint32_t more_ids_ = 0;
-  uint32_t bells_out_ = 0;  // doorbells that are under way
-  uint32_t oldest_ = 0;     // entry that is_stuck() saw last,
-  uint32_t looks_ = 0;      // and how often it was the same
-  bool giving_up_ = false;  // what reap() sees as given up was by give_up()
+  uint32_t bells_out_ = 0;  // outstanding doorbells
+  uint32_t oldest_ = 0;     // entry that is_stuck() saw last
+  uint32_t looks_ = 0;      // and how many times in a row
+  bool giving_up_ = false;  // give_up() is stopping the ring: messages that come back were given up
   Bus* bus_ = nullptr;
-  std::array<uint16_t, kNetDestIds> numbers_{};  // of the next message to each destID
-  std::array<uint8_t, kNetDestIds> failures_{};  // in a row
+  std::array<uint16_t, kNetDestIds> numbers_{};  // number of the next message to each destID
+  std::array<uint8_t, kNetDestIds> failures_{};  // consecutive failures of each destID
 };
 
 }  // namespace rio::pmd

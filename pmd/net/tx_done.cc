@@ -7,7 +7,7 @@
 namespace rio::pmd {
 namespace {
 
-constexpr uint64_t kDoorbellCookie = uint64_t{1} << 63;  // and for whom it is
+constexpr uint64_t kDoorbellCookie = uint64_t{1} << 63;  // the receiver's destID in the lower bits
 
 }  // namespace
 
@@ -43,12 +43,12 @@ uint32_t NetTx::reap() {
   return back;
 }
 
-/// A peer that fails again and again is not asked until it joins.
+/// A peer that fails again and again gets nothing until it joins.
 [[gnu::noinline]] void NetTx::not_delivered(const Record& record, Status status) {
   counts_.refused.add(record.frames);
   if (status == Status::kFlushed || status == Status::kLinkDown ||
       status == Status::kHostReadFailed) {
-    return;  // not the peer's doing
+    return;  // not the peer's fault
   }
   if (giving_up_ && status == Status::kRetryExpired) {
     failures_[record.dest_id] = 0;
@@ -115,12 +115,12 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
   return rung;
 }
 
-/// Between begin_stage() and end_burst().
+/// Stages owed doorbells. Between begin_stage() and end_burst().
 [[gnu::noinline]] void NetTx::stage_owed() {
-  // acquire: the sets are read behind it, and a thread that adds to them later sets it again; pairs
-  // with Peers::owe()
+  // acquire: the sets are read after this, and a thread that adds to one later sets the word again;
+  // pairs with Peers::owe()
   peers_.owed.exchange(0, std::memory_order_acquire);
-  // An absent peer may take long to fail, and there may be many of them: frames want room, too.
+  // Doorbells to absent peers may take long to fail, and there may be many: leave room for frames.
   const uint32_t most = (1u << config_.ring_log2) / 4;
   const auto tell = [this, most](DestIdSet& set, uint16_t info) {
     bool all = true;
@@ -139,11 +139,11 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
                      tell(peers_.owed_answer, static_cast<uint16_t>(kAnswerDoorbell | more));
   const bool all = bells && tell_mates(most);
   if (!all) {
-    peers_.owed.store(1, std::memory_order_relaxed);  // the rest next time
+    peers_.owed.store(1, std::memory_order_relaxed);  // the rest at the next call
   }
 }
 
-/// Announce all mates to one peer after another. @param most doorbells under way.
+/// Announces all mates to one peer after another. @param most limit of outstanding doorbells.
 bool NetTx::tell_mates(uint32_t most) {
   bool all = true;
   peers_.owed_mates.for_each([this, most, &all](uint32_t dest_id) {
@@ -200,7 +200,7 @@ uint32_t NetTx::clean_up() {
   return back;
 }
 
-/// Of a ring that was stopped.
+/// Fetches all completions of a stopped ring.
 void NetTx::reap_all() {
   for (uint32_t before = 0; queue_->outstanding() != before;) {
     before = queue_->outstanding();
@@ -219,7 +219,7 @@ void NetTx::stop(bool settled) {
   }
 }
 
-/// Of a card that is gone some never come back by themselves.
+/// Takes back the mbufs that a card which is gone has not returned.
 void NetTx::take_back_all() {
   const uint32_t count = 1u << config_.ring_log2;
   std::vector<bool> is_free(count);

@@ -1,5 +1,5 @@
-// Events of a port while others poll it: its link, its peers, and resets of its card. In EAL's
-// interrupt thread.
+// Events of a port while other threads poll it: its link, its peers, and resets of its card. Runs
+// in EAL's interrupt thread.
 #include <rte_alarm.h>
 
 #include <cerrno>
@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kPeriodUs = 100'000;
 constexpr uint32_t kLooksBetweenCalls = 10;
 constexpr uint32_t kLooksBetweenWakings = 100;
-constexpr uint32_t kStuckLooks = 10;  // as long as nothing else takes that ends
+constexpr uint32_t kStuckLooks = 10;  // with no progress in between
 constexpr uint32_t kInsideTimeoutMs = 2000;
 constexpr uint32_t kStopTimeoutMs = 2000;
 
@@ -34,7 +34,7 @@ void NetPort::stop_watching() {
   rte_eal_alarm_cancel(&NetPort::on_alarm, this);
 }
 
-/// The holder of the lock may be waiting for us to end: then not now.
+/// The lock's holder may be waiting for this alarm to end: try again later.
 void NetPort::on_alarm(void* self) {
   auto* const port = static_cast<NetPort*>(self);
   const std::unique_lock guard(control_lock(), std::try_to_lock);
@@ -54,15 +54,14 @@ void NetPort::look() {
   if (!link_down_ && is_dead()) {
     const bool first = !std::exchange(recovering_, true);
     if (first) {
-      base::log_warning("%s: the card was reset, or stopped a ring: the port is opened again",
+      base::log_warning("%s: the card was reset, or stopped a ring: opening the port again",
                         name_.c_str());
     }
-    // A card that does not come back is not asked all the time: each try may take a while.
+    // Ask a card that does not come back only now and then: each try may take a while.
     const bool now = first || ++looks_ % kLooksBetweenCalls == 0;
     if (now && card_->reset() != 0 && !std::exchange(failed_, true)) {
-      base::log_error(
-          "%s: the card does not come back: it is tried again until the port is stopped",
-          name_.c_str());
+      base::log_error("%s: the card does not come back: retrying until the port is stopped",
+                      name_.c_str());
       rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
     }
   }
@@ -81,12 +80,12 @@ void NetPort::look() {
   (void)update_link();
 }
 
-/// A card without buffers answers RETRY, and other peers wait meanwhile.
+/// A peer's card without buffers answers RETRY, and messages to other peers wait behind.
 void NetPort::give_up(NetTx& queue) {
   if (!queue.take_away(kInsideTimeoutMs)) {
     return;
   }
-  // A ring that does not work any more is found at the next look.
+  // The next check finds a ring that no longer works.
   if (queue.give_up(kStopTimeoutMs) == 0) {
     base::log_warning(
         "%s: a peer took nothing for %u ms: what was under way was dropped; poll its port, or have "
@@ -96,7 +95,7 @@ void NetPort::give_up(NetTx& queue) {
   queue.give_back();
 }
 
-/// Those that are to be there, and those that were, and did not say that they leave.
+/// Calls peers that should be there, and peers that were and did not say that they leave.
 void NetPort::call_absent() {
   const uint32_t own = dest_id();
   const bool wake = looks_ % kLooksBetweenWakings == 0;
@@ -112,7 +111,7 @@ void NetPort::call_absent() {
   peers_->known.for_each(call);
 }
 
-/// Whether a ring does not work any more.
+/// Whether a ring no longer works.
 bool NetPort::is_dead() {
   if (closed_ || card_->card() == nullptr) {
     return true;
@@ -150,7 +149,7 @@ int NetPort::update_link() {
   return rc;
 }
 
-/// All of them or none.
+/// Keeps threads out of all queues, or of none.
 bool NetPort::take_away() {
   if (!rx_->take_away(kInsideTimeoutMs)) {
     return false;
@@ -172,7 +171,7 @@ int NetPort::hold() {
     return 0;
   }
   if (!take_away()) {
-    base::log_error("%s: a thread has been in a burst for %u ms: end it, and try again",
+    base::log_error("%s: a thread has been in a burst for %u ms: end the burst, and try again",
                     name_.c_str(), kInsideTimeoutMs);
     return -EBUSY;
   }
@@ -180,7 +179,7 @@ int NetPort::hold() {
   return 0;
 }
 
-/// A port that could not be opened again keeps its queues shut: bursts do nothing.
+/// A port that could not be opened again keeps its queues closed: bursts do nothing.
 void NetPort::let_go() {
   if (!std::exchange(held_, false)) {
     return;
@@ -202,7 +201,7 @@ void NetPort::before_reset() {
   recovering_ = true;
   rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_ERR_RECOVERING, nullptr);
   if (!started_) {
-    return;  // who was told has stopped it
+    return;  // the application stopped it in the callback
   }
   close();
   closed_ = true;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kPpm = 1e6;
 
-/// "qp3.dest_id" → 3, "dest_id".
+/// Splits a name: "qp3.dest_id" gives 3 and "dest_id".
 bool split_qp(std::string_view name, uint32_t* qp, std::string_view* rest) {
   if (!name.starts_with("qp")) {
     return false;
@@ -23,7 +23,7 @@ bool split_qp(std::string_view name, uint32_t* qp, std::string_view* rest) {
   return true;
 }
 
-/// "reg.0x1100" → 0x1100.
+/// Reads the offset in a name: "reg.0x1100" gives 0x1100.
 bool split_register(std::string_view name, uint32_t* offset) {
   return name.starts_with("reg.0x") && base::read_number(name.substr(4), offset);
 }
@@ -122,7 +122,7 @@ int attribute_get(rte_rawdev* dev, const char* name, uint64_t* value) {
                                         : get_of_card(device, name, value);
     if (rc == -ENOENT) {
       base::log_error(
-          "%s: no attribute '%s': there are queue_pairs, link_up, gone, heartbeat, "
+          "%s: no attribute '%s'; those that exist: queue_pairs, link_up, gone, heartbeat, "
           "fault_seed, fault_rate_ppm, qpN.dest_id, qpN.owner_pid, qpN.last_reject, "
           "qpN.irq_fd, reg.0xOFFSET",
           device.name().c_str(), name);
@@ -159,7 +159,7 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
                                           static_cast<double>(value) / kPpm);
     }
     base::log_error(
-        "%s: no attribute '%s' that can be set: there are fault_seed, fault_rate_ppm, "
+        "%s: no attribute '%s' that can be set; those that can: fault_seed, fault_rate_ppm, "
         "qpN.dest_id, qpN.arm, reg.0xOFFSET",
         device.name().c_str(), name);
     return -ENOENT;

@@ -1,5 +1,5 @@
 /// @file
-/// One raw device: queue pairs of a card.
+/// A raw device: queue pairs of a card.
 #pragma once
 
 #include <array>
@@ -14,17 +14,18 @@
 
 namespace rio::pmd {
 
-/// Rings of a queue pair that have counters of their own; the dedicated ones are summed.
+/// Rings of a queue pair that have counters of their own; the dedicated rings are summed up.
 inline constexpr std::array<const char*, 6> kCountedRings = {"tx",  "shared", "doorbell",
                                                              "dma", "event",  "dedicated"};
 using QueueTotals = std::array<RingTotals, kCountedRings.size()>;
 
-/// Control path, under control_lock(). Functions return 0 or -errno; the cause is logged.
+/// A raw device. Control path, under control_lock(). Functions return 0 or -errno; the cause is
+/// logged.
 class RawDevice final : public CardUser {
  public:
   /// @param name of the device. @param card may have other users.
   RawDevice(std::string name, std::shared_ptr<EalCard> card);
-  /// Stops and frees everything.
+  /// Stop the device and free all that it has.
   ~RawDevice();
 
   /// Claim a queue pair for this process. @param conf null: the default.
@@ -32,27 +33,27 @@ class RawDevice final : public CardUser {
   [[nodiscard]] int release_queue(uint32_t qp);
   /// Open all claimed queue pairs; all or none.
   [[nodiscard]] int start();
-  /// Close them; claims stay.
+  /// Close all queue pairs. Claims stay.
   void stop();
-  /// As EalCard::configure().
+  /// Reset the card with new settings, like EalCard::configure().
   [[nodiscard]] int configure(const rte_raw_rio_config& config);
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  /// A program that resets the card by a raw device has its threads in hand: nothing keeps them
-  /// out.
+  /// A program that resets the card through a raw device keeps its own threads out: nothing is held
+  /// here.
   void before_reset() override;
   [[nodiscard]] int after_reset() override;
   [[nodiscard]] EalCard& eal_card() { return *card_; }
   [[nodiscard]] Bus& bus() { return card_->bus(); }
-  /// Null: the last reset failed.
+  /// The card; null: the last reset failed.
   [[nodiscard]] Card* card() { return card_->card(); }
   [[nodiscard]] const std::string& wire() const { return card_->wire(); }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(queues_.size()); }
-  /// The device of this process at the other end of the wire: itself on a loop and on PCI. Null:
-  /// none.
+  /// The device of this process at the other end of the wire; on a loop and on PCI this device.
+  /// Null: there is none.
   [[nodiscard]] RawDevice* peer();
   [[nodiscard]] bool started() const { return started_; }
-  /// Null: not open in this process.
+  /// A queue pair; null: it is not open in this process.
   [[nodiscard]] QueuePair* queue_pair(uint32_t qp);
   /// Interrupts of an open queue pair.
   [[nodiscard]] const QueueIrq& irq(uint32_t qp) const { return queues_[qp].irq; }
@@ -60,9 +61,9 @@ class RawDevice final : public CardUser {
   [[nodiscard]] rte_raw_rio_queue_conf queue_conf(uint32_t qp) const;
   [[nodiscard]] QueueTotals totals(uint32_t qp);
 
-  /// How often raw_hold() was called and not taken back.
+  /// Number of raw_hold() calls without a raw_let_go() since.
   uint32_t holders = 0;
-  /// Counts at the last reset of xstats, by their numbers; see xstats.cc.
+  /// Counts at the last reset of xstats, by number; see xstats.cc.
   std::vector<uint64_t> xstats_zero;
 
  private:
@@ -70,7 +71,7 @@ class RawDevice final : public CardUser {
     rte_raw_rio_queue_conf conf{};
     std::unique_ptr<QueuePair> pair;
     QueueIrq irq;
-    QueueTotals past{};  // of pairs closed since
+    QueueTotals past{};  // counts of pairs that were closed since
   };
 
   [[nodiscard]] int open_queue(uint32_t qp);
@@ -80,12 +81,12 @@ class RawDevice final : public CardUser {
 
   std::string name_;
   bool started_ = false;
-  bool start_again_ = false;  // after the reset
+  bool start_again_ = false;  // restart after the reset
   std::shared_ptr<EalCard> card_;
   std::vector<Queue> queues_;
 };
 
-/// Device of a rawdev number. Null: none, of another driver, or closed.
+/// Find a device by its rawdev number. @return null: no such device, another driver's, or closed.
 [[nodiscard]] RawDevice* find_device(uint16_t dev_id);
 /// Numbers of all raw devices of this driver.
 [[nodiscard]] std::vector<uint16_t> device_ids();

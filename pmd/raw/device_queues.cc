@@ -34,7 +34,7 @@ int RawDevice::check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf) {
   }
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
     if (conf.dedicated[i].open != 0 && conf.dedicated[i].mbox >= regs::kMultiMailboxes) {
-      base::log_error("%s: queue pair %u: dedicated queue %u has mailbox %u; 0 to %u are possible",
+      base::log_error("%s: queue pair %u: dedicated queue %u has mailbox %u; allowed are 0 to %u",
                       name_.c_str(), qp, i, conf.dedicated[i].mbox, regs::kMultiMailboxes - 1);
       return -EINVAL;
     }
@@ -122,7 +122,7 @@ int RawDevice::start() {
       continue;
     }
     if (const int rc = open_queue(qp); rc != 0) {
-      base::log_error("%s: queue pair %u does not start (%d)", name_.c_str(), qp, rc);
+      base::log_error("%s: queue pair %u did not start (%d)", name_.c_str(), qp, rc);
       stop();
       return rc;
     }

@@ -75,7 +75,7 @@ void dump_rx_map(std::FILE* file, Mmio& bar) {
   }
 }
 
-/// One line for each ring that is not stopped and untouched.
+/// Prints a line for each ring, except for rings that were never used.
 void dump_rings(std::FILE* file, Mmio& bar, uint32_t qp) {
   using namespace regs::qp;
   const uint32_t present = bar.read32(rings(qp));
@@ -126,7 +126,7 @@ int dump(rte_rawdev* dev, std::FILE* file) {
                  device.bus().name().c_str(),
                  device.eal_card().is_primary() ? "primary" : "secondary", device.queue_pairs());
     if (bar.read32(regs::id::magic()) == regs::kAllOnes) {
-      std::fprintf(file, "the card is gone: all ones\n");
+      std::fprintf(file, "the card is gone: it reads all ones\n");
       return 0;
     }
     dump_id(file, bar, device.queue_pairs());

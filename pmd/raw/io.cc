@@ -7,7 +7,7 @@
 namespace rio::pmd {
 namespace {
 
-// The C structs are those of pmd/dev: a buffer is handed on as it is.
+// The C structs have the layout of pmd/dev's: buffers are passed on as they are.
 template <typename Ours, typename Theirs>
 constexpr bool kSame = sizeof(Ours) == sizeof(Theirs);
 static_assert(kSame<TxMessage, rte_raw_rio_tx>);
@@ -31,10 +31,10 @@ static_assert(TxFlags::kOrder == RTE_RAW_RIO_TX_ORDER &&
               TxFlags::kDoorbell == RTE_RAW_RIO_TX_DOORBELL &&
               TxFlags::kSsizeShift == RTE_RAW_RIO_TX_SSIZE_SHIFT);
 
-/// Most of one call, so that it rings one doorbell: a larger count returns short.
+/// Most items in one call, so that it rings one doorbell: a larger count returns short.
 constexpr unsigned kBatch = 128;
 
-/// Gather structs from the buffers and post them.
+/// Gathers structs from the buffers and posts them.
 template <typename Item, typename Post>
 int put(rte_rawdev_buf** buffers, unsigned count, Post&& post) {
   Item items[kBatch];
@@ -64,13 +64,16 @@ struct Place {
   return (at.pair->rings() & ring_bit(regs::Ring::kDma)) != 0;
 }
 
-/// Null: the number names no ring, or it is not open.
+/// Finds a dedicated queue. @return null: the number names no dedicated ring, or the ring is not
+/// open.
 DedicatedRxQueue* dedicated_of(const Place& at) {
-  const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;  // wraps below: far above the limit
+  const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;  // below the first dedicated ring this
+                                                        // wraps, to a value far above the limit
   return i < regs::kDedicatedQueues ? at.pair->dedicated(i) : nullptr;
 }
 
-/// @return -ENODEV: closed, not started, or not this process's.
+/// Finds the ring of a call. @return -ENODEV: the device is closed or not started, or the queue
+/// pair is not this process's.
 int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring, Place* out) {
   RawDevice* const device = device_of(dev);
   if (device == nullptr) {

@@ -80,7 +80,7 @@ int reset(rte_rawdev* dev) {
 int close(rte_rawdev* dev) {
   const std::lock_guard guard(control_lock());
   delete device_of(dev);
-  dev->dev_private = nullptr;  // closing twice is no error
+  dev->dev_private = nullptr;  // closing twice is not an error
   return 0;
 }
 

@@ -13,10 +13,10 @@
 
 namespace rio::pmd {
 
-/// The table; constant.
+/// Table of control functions; constant.
 extern const rte_rawdev_ops kRawOps;
 
-/// @return -ENODEV from the function around it where the device was closed.
+/// Gets the device. Makes the calling function return -ENODEV if the device was closed.
 inline RawDevice* device_of(const rte_rawdev* dev) {
   return static_cast<RawDevice*>(dev->dev_private);
 }

@@ -7,7 +7,7 @@
 namespace rio::pmd {
 namespace {
 
-// The numbers of the string below.
+// The numbers in the string below.
 static_assert(regs::kPciVendor == 4334 && regs::kPciDevice == 29200);
 static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368);
 

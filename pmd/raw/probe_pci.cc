@@ -1,4 +1,4 @@
-// PCI cards, and QEMU's ivshmem as a BAR that a card model on the other side serves.
+// PCI cards, including QEMU's ivshmem devices whose BAR a card model serves on the other side.
 
 #include <bus_pci_driver.h>
 #include <rte_dev.h>

@@ -16,7 +16,7 @@ namespace {
 int make_device(const char* name, const char* args, std::unique_ptr<RawDevice>* out) {
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name);
-  // In a secondary process the arguments are the primary's.
+  // In a secondary process these are the primary's arguments.
   if (const int rc = rte_eal_process_type() == RTE_PROC_PRIMARY
                          ? parse_devargs(name, args, name::Place::kDevice, &parsed)
                          : 0;
@@ -48,7 +48,7 @@ int vdev_remove(rte_vdev_device* vdev) {
   return unregister_device(rte_vdev_device_name(vdev));
 }
 
-/// @return 0, or -1 with rte_errno, as the bus wants it.
+/// Runs `work` on a virtual device. @return 0, or -1 with rte_errno, as the bus expects.
 int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work) {
   const std::lock_guard guard(control_lock());
   int rc = -ENODEV;

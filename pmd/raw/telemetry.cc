@@ -25,7 +25,7 @@ void add_number(rte_tel_data* dict, const char* name, uint64_t value) {
 #endif
 }
 
-/// Device that the parameter of a command names. Null: none.
+/// Finds the device that a command's parameter names. @return null: no such device.
 RawDevice* device_of_params(const char* params) {
   if (params == nullptr) {
     return nullptr;
@@ -69,7 +69,7 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   return 0;
 }
 
-/// Object of one queue pair: owner, state of the rings, and what this process has counted.
+/// Adds one queue pair: its owner, the state of its rings, and this process's counts.
 void add_queue(RawDevice& device, uint32_t qp, rte_tel_data* data) {
   rte_tel_data* const dict = rte_tel_data_alloc();
   if (dict == nullptr) {
@@ -110,8 +110,8 @@ int queues(const char* /*command*/, const char* params, rte_tel_data* data) {
   return 0;
 }
 
-/// Entries of a ring, and how many of them are posted and not come back, as well as one can see
-/// from outside of the thread that polls it. Descriptors of 64 bytes count twice.
+/// Adds the size of a ring and its outstanding entries, as far as another thread than the polling
+/// one can tell. Descriptors of 64 bytes count twice.
 void add_fill(Mmio& bar, uint32_t qp, uint32_t ring, const QueueStats& done, uint32_t* entries,
               uint32_t* fill) {
   const uint32_t size =
@@ -124,7 +124,7 @@ void add_fill(Mmio& bar, uint32_t qp, uint32_t ring, const QueueStats& done, uin
   *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
 }
 
-/// Get the fill of one of kCountedRings, where it has entries and is open in this process.
+/// Gets the fill of one of kCountedRings, if it has entries and is open in this process.
 void ring_fill(RawDevice& device, uint32_t qp, size_t counted, uint32_t* entries, uint32_t* fill) {
   QueuePair* const pair = device.queue_pair(qp);
   if (pair == nullptr) {
@@ -151,7 +151,7 @@ void ring_fill(RawDevice& device, uint32_t qp, size_t counted, uint32_t* entries
   }
 }
 
-/// "3,1" as device and queue pair. Null: none.
+/// Parses "3,1": device and queue pair. @return null: no such device.
 RawDevice* device_of_pair(const char* params, uint32_t* qp) {
   const char* const comma = params == nullptr ? nullptr : std::strchr(params, ',');
   if (comma == nullptr) {

@@ -49,7 +49,7 @@ uint64_t port_value(RawDevice& device, unsigned which) {
   return device.bus().bar().read32(offsets[which]);
 }
 
-/// The count of the card, or of this process's queues; xstats_reset() only moves the zero.
+/// The raw count of the card, or of this process's queues; xstats_reset() only moves the zero.
 uint64_t raw_value(RawDevice& device, unsigned id) {
   if (id < kPortCount) {
     return port_value(device, id);

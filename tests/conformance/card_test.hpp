@@ -1,6 +1,6 @@
 /// @file
-/// What the conformance tests have in common: a card that was reset, buffers with red zones, and a
-/// remote node that the test plays.
+/// Base of the conformance tests: a reset card, buffers with red zones, and a remote node that the
+/// test plays.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,13 +16,14 @@
 
 namespace rio::test {
 
-inline constexpr uint32_t kOwnId = 0x0101;     ///< of queue pair 0; 1 has the next, and so on
+inline constexpr uint32_t kOwnId =
+    0x0101;  ///< of queue pair 0; queue pair 1 has the next one, and so on
 inline constexpr uint32_t kRemoteId = 0x0202;  ///< of the test's node
 inline constexpr uint32_t kResponseUs = 10'000;
 inline constexpr uint32_t kReceiveUs = 20'000;
 inline constexpr uint32_t kSsize256 = 14;
 
-/// Bytes that tell where they belong.
+/// Bytes that identify their position.
 [[nodiscard]] inline std::vector<uint8_t> pattern(size_t len_bytes, uint32_t seed = 1) {
   std::vector<uint8_t> bytes(len_bytes);
   uint32_t x = seed * 2654435761u + 1;
@@ -33,7 +34,7 @@ inline constexpr uint32_t kSsize256 = 14;
   return bytes;
 }
 
-/// A buffer between red zones that the card can reach as well: what it writes too much is seen.
+/// A buffer between red zones that the card can reach, too, so that writes beyond the buffer show.
 class Buffer {
  public:
   static constexpr size_t kZone = 4096;
@@ -53,7 +54,7 @@ class Buffer {
     std::memcpy(va(), bytes.data(), bytes.size());
   }
   [[nodiscard]] std::vector<uint8_t> bytes(size_t len) const { return {va(), va() + len}; }
-  /// How many bytes outside of the first `used` were touched.
+  /// Number of bytes outside of the first `used` that were touched.
   [[nodiscard]] size_t touched_outside(size_t used) const {
     uint8_t* const end = memory_.va + memory_.len_bytes;
     const auto red = [](uint8_t byte) { return byte == kRed; };
@@ -72,7 +73,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
  protected:
   void SetUp() override { make({}); }
 
-  /// Another card than the default one, reset.
+  /// Makes another card than the default one, and resets it.
   void make(const CardOptions& options) {
     tx_.reset();
     shared_.reset();
@@ -84,7 +85,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
   }
   CardUnderTest& card() { return *card_; }
 
-  /// Identity, times and receive map, then the handshake.
+  /// Writes identity, times and receive map, then does the handshake.
   void reset(uint32_t retry_limit = 0) {
     namespace id = regs::id;
     namespace map = regs::rx_map;
@@ -138,7 +139,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
     ring.post();
   }
 
-  /// Everything that the card has sent since the last call, after letting it work.
+  /// Lets the card work. @return everything that it has sent since the last call.
   std::vector<Packet> sent() {
     card_->run();
     std::vector<Packet> all;
@@ -147,7 +148,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
     }
     return all;
   }
-  /// The remote node answers a segment that the card sent.
+  /// Answers a segment of the card, as the remote node.
   void answer(const Packet& segment, Answer answer = Answer::kDone) {
     Packet reply = segment;
     reply.kind = Packet::kSegmentAnswer;
@@ -163,7 +164,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
       answer(segment, with);
     }
   }
-  /// The remote node answers a doorbell, request or maintenance request.
+  /// Answers a doorbell, request or maintenance request, as the remote node.
   void respond(const Packet& request, Answer with, std::vector<uint8_t> data = {}) {
     Packet reply;
     reply.kind = request.kind == Packet::kMaintRequest ? Packet::kMaintResponse : Packet::kResponse;
@@ -201,14 +202,14 @@ class CardTest : public testing::TestWithParam<Implementation> {
     packet.address = info;
     return packet;
   }
-  /// Send; where the card's port is full, let it work first.
+  /// Sends a packet; if the card's port is full, lets it work first.
   void push(const Packet& packet) {
     if (!card_->send(packet)) {
       card_->run();
       ASSERT_TRUE(card_->send(packet));
     }
   }
-  /// Send one packet to the card and return its answer. RETRY counts only if it stays: a doorbell
+  /// Sends one packet to the card and returns its answer. RETRY counts only if it stays: a doorbell
   /// of the host may still be on its way to the card.
   std::optional<Answer> exchange(const Packet& packet) {
     std::vector<Packet> replies;

@@ -1,6 +1,6 @@
 /// @file
-/// What the conformance suite needs of a card: nothing but what docs/card.md promises. Whoever
-/// implements this interface has his card tested: the model, a card in QEMU, the RTL.
+/// The conformance suite's interface to a card, with no more than docs/card.md promises. The suite
+/// tests any implementation of it: the model, a card in QEMU, the RTL.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct Packet {
   uint8_t op = 0;  ///< regs::DmaOp or regs::MaintOp
   uint8_t tid = 0;
   uint8_t hops = 0;
-  uint16_t length = 0;  ///< bytes asked for or, of an atomic, of an operand; else data.size()
+  uint16_t length = 0;  ///< bytes requested or, of an atomic, of an operand; else data.size()
   uint64_t address = 0;
   Answer answer = Answer::kDone;
   std::vector<uint8_t> data;
@@ -52,7 +52,7 @@ struct Memory {
   size_t len_bytes = 0;
 };
 
-/// What a test asks of the card beyond the defaults; a card that cannot do it is not made.
+/// A test's requirements on the card beyond the defaults; a card that cannot meet them is not made.
 struct CardOptions {
   uint32_t queue_pairs = 1;
   uint32_t letters = 4;
@@ -69,26 +69,27 @@ class CardUnderTest {
   [[nodiscard]] virtual uint32_t read32(uint32_t offset_bytes) = 0;
   virtual void write32(uint32_t offset_bytes, uint32_t value) = 0;
 
-  /// Fresh zeroed memory, 4 KiB-aligned both ways, with unmapped bus addresses on both sides.
+  /// Map fresh zeroed memory, 4 KiB-aligned in both address spaces, with unmapped bus addresses on
+  /// both sides.
   [[nodiscard]] virtual Memory map(size_t len_bytes) = 0;
-  /// The card cannot reach it any more; the bytes stay readable for the test.
+  /// Make memory unreachable for the card; the test can still read the bytes.
   virtual void unmap(const Memory& memory) = 0;
-  /// Accesses to memory that was not mapped.
+  /// Number of accesses to unmapped memory.
   [[nodiscard]] virtual uint64_t refused_accesses() = 0;
 
-  /// Let the card work until it has nothing to do but wait. No time passes.
+  /// Let the card work until it can only wait. No time passes.
   virtual void run() = 0;
-  /// Let time pass; the card works meanwhile.
+  /// Let time pass while the card works.
   virtual void advance_us(uint64_t us) = 0;
-  /// Let time pass while the card does nothing (nobody steps a model; elsewhere as advance_us).
+  /// Let time pass while the card does nothing (a model is not stepped; elsewhere as advance_us()).
   virtual void sleep_us(uint64_t us) = 0;
 
-  /// The remote node sends. @return false: the card's port is full.
+  /// Send a packet from the remote node. @return false: the card's port is full.
   [[nodiscard]] virtual bool send(const Packet& packet) = 0;
-  /// The next packet that the card sent to the remote node. @return false: none.
+  /// Get the next packet that the card sent to the remote node. @return false: none.
   [[nodiscard]] virtual bool receive(Packet* out) = 0;
-  /// Whether messages travel as segments. Else a message goes as one unit, shown here as one
-  /// segment with all its bytes, and the rest of the suite is about what both have in common.
+  /// Whether messages travel as segments. If not, a message travels as one unit, shown here as one
+  /// segment with all its bytes, and the suite tests what both kinds have in common.
   [[nodiscard]] virtual bool segmented() const = 0;
 
   /// How often a vector was raised since the last call.
@@ -109,7 +110,7 @@ inline std::ostream& operator<<(std::ostream& out, const Implementation& i) {
   return out << i.name;
 }
 
-/// All implementations that this program was built with.
+/// All implementations in this program.
 [[nodiscard]] std::vector<Implementation> implementations();
 
 }  // namespace rio::test

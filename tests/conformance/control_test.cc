@@ -48,7 +48,7 @@ class Maintenance : public CardTest {
     return value;
   }
   void set_word(uint32_t i, uint32_t value) { std::memcpy(buffer_->va() + 4 * i, &value, 4); }
-  /// A remote node reads or writes the card's CSRs.
+  /// Reads or writes the card's CSRs, as a remote node.
   std::vector<uint8_t> remote(MaintOp op, uint32_t offset, uint32_t length,
                               std::vector<uint8_t> data = {}) {
     Packet packet;
@@ -71,7 +71,7 @@ class Maintenance : public CardTest {
 };
 RIO_CONFORMANCE(Maintenance);
 
-TEST_P(Maintenance, StandardRegisters) {
+TEST_P(Maintenance, StandardRegistersHaveTheirValues) {
   EXPECT_EQ(read_local(0x00), 0x721010EEu);                          // device identity
   EXPECT_EQ(read_local(0x0C) & 0xFFFF, 0x100u);                      // extended features
   EXPECT_EQ(read_local(0x100) & 0xFFFF, 0x0001u);                    // LP-serial
@@ -85,7 +85,7 @@ TEST_P(Maintenance, StandardRegisters) {
   EXPECT_EQ(read_local(0x6C), 0xCAFE1234u);
 }
 
-TEST_P(Maintenance, SeveralWordsAtOnce) {
+TEST_P(Maintenance, SeveralWordsAreReadAtOnce) {
   post(MaintOp::kRead, 0, 64, true);
   EXPECT_EQ(finish(64), Status::kOk);
   EXPECT_EQ(word(0), 0x721010EEu);
@@ -93,20 +93,20 @@ TEST_P(Maintenance, SeveralWordsAtOnce) {
   EXPECT_EQ(buffer_->touched_outside(64), 0u);
 }
 
-TEST_P(Maintenance, HostLock) {
+TEST_P(Maintenance, TheHostLockKeepsToItsRules) {
   EXPECT_EQ(read_local(0x68), 0xFFFFu);
   write_local(0x68, 5);
   EXPECT_EQ(read_local(0x68), 5u);
   remote(MaintOp::kWrite, 0x68, 4, {9, 0, 0, 0});
   EXPECT_EQ(remote_answer_, Answer::kDone);
-  EXPECT_EQ(read_local(0x68), 5u) << "held by another";
+  EXPECT_EQ(read_local(0x68), 5u) << "another host holds it";
   write_local(0x68, 5);
   EXPECT_EQ(read_local(0x68), 0xFFFFu) << "the held value releases";
   remote(MaintOp::kWrite, 0x68, 4, {9, 0, 0, 0});
   EXPECT_EQ(remote(MaintOp::kRead, 0x68, 4), (std::vector<uint8_t>{9, 0, 0, 0}));
 }
 
-TEST_P(Maintenance, RemoteReadsAndWrites) {
+TEST_P(Maintenance, RemoteNodesReadAndWrite) {
   post(MaintOp::kRead, 0x6C, 8, false, 7, 3);
   std::vector<Packet> all = sent();
   ASSERT_EQ(all.size(), 1u);
@@ -126,7 +126,7 @@ TEST_P(Maintenance, RemoteReadsAndWrites) {
   EXPECT_EQ(finish(4), Status::kOk);
 }
 
-TEST_P(Maintenance, ErrorsAndTimeOuts) {
+TEST_P(Maintenance, ErrorsAndTimeOutsAreReported) {
   post(MaintOp::kRead, 0, 4, false);
   respond(sent().at(0), Answer::kError);
   EXPECT_EQ(finish(0), Status::kErrorResponse);
@@ -199,7 +199,7 @@ TEST_P(Events, LinkChangesArrive) {
   EXPECT_EQ(all[1].info, 1u);
 }
 
-TEST_P(Events, OverflowIsCountedAndTold) {
+TEST_P(Events, OverflowIsCountedAndReported) {
   TestRing& ring = events({.log2 = 3});
   for (uint8_t i = 0; i < 13; ++i) {
     port_write(i);
@@ -224,7 +224,7 @@ class Interrupts : public CardTest {
 };
 RIO_CONFORMANCE(Interrupts);
 
-TEST_P(Interrupts, OneForEachArm) {
+TEST_P(Interrupts, EachArmRaisesOne) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 5});
   ring.start();
   EXPECT_EQ(card().interrupts(5), 0u);
@@ -235,7 +235,7 @@ TEST_P(Interrupts, OneForEachArm) {
   EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 2u);
   arm(ring);
   card().run();
-  EXPECT_EQ(card().interrupts(5), 0u) << "all is consumed";
+  EXPECT_EQ(card().interrupts(5), 0u) << "everything is consumed";
   bell();
   EXPECT_EQ(card().interrupts(5), 1u);
 }
@@ -248,12 +248,12 @@ TEST_P(Interrupts, ArmingWithWorkLeftRaisesAtOnce) {
   EXPECT_EQ(card().interrupts(0), 1u);
   regs::DoorbellCpl cpl;
   ASSERT_TRUE(ring.take(&cpl));
-  arm(ring);  // the second came between draining and arming
+  arm(ring);  // the second completion came between draining and arming
   card().run();
   EXPECT_EQ(card().interrupts(0), 1u);
 }
 
-TEST_P(Interrupts, NoneUnlessEnabled) {
+TEST_P(Interrupts, NoneIsRaisedUnlessEnabled) {
   TestRing ring(card(), {.ring = 2, .vector = 5});
   ring.start();
   bell();
@@ -270,7 +270,7 @@ TEST_P(Interrupts, TheCompletionIsThereBeforeTheInterrupt) {
   EXPECT_TRUE(ring.take(&cpl));
 }
 
-TEST_P(Interrupts, ModerationSpacesThem) {
+TEST_P(Interrupts, ModerationSpacesInterrupts) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 1, .moderation_us = 1000});
   ring.start();
   card().advance_us(2000);
@@ -284,7 +284,7 @@ TEST_P(Interrupts, ModerationSpacesThem) {
   EXPECT_EQ(card().interrupts(1), 1u);
 }
 
-TEST_P(Interrupts, IndexWrap) {
+TEST_P(Interrupts, TheIndexWraps) {
   TestRing ring(card(), {.ring = 2, .start = 0xFFFFFFFE, .irq = true, .vector = 1});
   ring.start();
   for (int i = 0; i < 5; ++i) {

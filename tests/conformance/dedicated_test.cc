@@ -12,7 +12,7 @@ class Dedicated : public CardTest {
  protected:
   struct Place {
     explicit Place(CardUnderTest& card) : buffer(card, 8192) {
-      // Entries are of 4 KiB-aligned addresses; the zone in front keeps that.
+      // Entries have 4 KiB-aligned addresses; the red zone in front preserves that.
       EXPECT_EQ(buffer.iova() & 0xFFF, 0u);
     }
     Buffer buffer;
@@ -59,7 +59,7 @@ TEST_P(Dedicated, EachSizeLandsInPlace) {
   }
 }
 
-TEST_P(Dedicated, MatchesSourceAndMailboxElseShared) {
+TEST_P(Dedicated, TakesItsSourceAndMailboxOnly) {
   TestRing& ring = open(0, 1);
   TestRing& common = shared();
   const Buffer a(card(), 4096);
@@ -78,7 +78,7 @@ TEST_P(Dedicated, MatchesSourceAndMailboxElseShared) {
   expect_one(ring, 0, Status::kOk, 256);
 }
 
-TEST_P(Dedicated, AllEightAtOnce) {
+TEST_P(Dedicated, AllEightWorkAtOnce) {
   std::vector<Buffer> buffers;
   for (uint32_t i = 0; i < 8; ++i) {
     buffers.emplace_back(card(), 4096);
@@ -97,7 +97,7 @@ TEST_P(Dedicated, AllEightAtOnce) {
   }
 }
 
-TEST_P(Dedicated, OpenAndEmptyIsRetry) {
+TEST_P(Dedicated, AnOpenEmptyQueueAnswersRetry) {
   TestRing& ring = open(0, 0);
   TestRing& common = shared();
   const Buffer b(card(), 4096);
@@ -109,7 +109,7 @@ TEST_P(Dedicated, OpenAndEmptyIsRetry) {
   EXPECT_EQ(exchange(segment(0, 0, pattern(256))), Answer::kDone);
 }
 
-TEST_P(Dedicated, ClosedGoesToTheSharedQueue) {
+TEST_P(Dedicated, AClosedQueueLeavesMessagesToTheSharedOne) {
   open(0, 0).stop();
   TestRing& common = shared();
   const Buffer b(card(), 4096);
@@ -151,7 +151,7 @@ TEST_P(Dedicated, AnotherNumberOfSegmentsStopsTheQueue) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].info, static_cast<uint32_t>(RingError::kMismatch));
   EXPECT_EQ(events[0].data1, 8u);
-  // It stays stopped, and the stream does not spill into the shared queue.
+  // It stays stopped, and its messages do not go to the shared queue.
   TestRing& common = shared();
   const Buffer c(card(), 4096);
   post_shared(common, c);
@@ -201,7 +201,7 @@ TEST_P(Dedicated, BadEntriesAreNamed) {
   }
 }
 
-TEST_P(Dedicated, StopInTheMiddleFlushesAndNothingLandsAfterwards) {
+TEST_P(Dedicated, AStopInTheMiddleFlushesAndNothingLandsAfterwards) {
   TestRing& ring = open(0, 0);
   const Buffer a(card(), 4096);
   const Buffer b(card(), 4096);
@@ -220,7 +220,7 @@ TEST_P(Dedicated, StopInTheMiddleFlushesAndNothingLandsAfterwards) {
   EXPECT_EQ(a.touched_outside(256), 0u);
 }
 
-TEST_P(Dedicated, ReceiveTimeOutReturnsTheEntry) {
+TEST_P(Dedicated, AReceiveTimeOutReturnsTheEntry) {
   TestRing& ring = open(0, 0);
   const Buffer a(card(), 4096);
   post(ring, a, 768, 1);
@@ -230,7 +230,7 @@ TEST_P(Dedicated, ReceiveTimeOutReturnsTheEntry) {
   EXPECT_EQ(ring.status().state, RingState::kRunning);
 }
 
-TEST_P(Dedicated, AnotherMailboxAfterARestart) {
+TEST_P(Dedicated, ARestartMayChangeTheMailbox) {
   TestRing& ring = open(0, 0);
   ring.stop();
   ring.config().mbox = 3;

@@ -9,10 +9,10 @@ namespace {
 class Discovery : public CardTest {};
 RIO_CONFORMANCE(Discovery);
 
-TEST_P(Discovery, MagicAndChainOfBlocks) {
+TEST_P(Discovery, MagicAndChainOfBlocksAreRight) {
   make({.queue_pairs = 3});
   EXPECT_EQ(card().read32(regs::id::magic()), 0x52494F43u);
-  std::map<uint32_t, std::vector<uint32_t>> found;  // type: instances
+  std::map<uint32_t, std::vector<uint32_t>> found;  // instances by type
   uint32_t base = 0;
   uint32_t header = card().read32(4);
   uint32_t next = card().read32(8);
@@ -67,7 +67,7 @@ TEST_P(Discovery, HeartbeatMoves) {
   EXPECT_NE(card().read32(regs::id::heartbeat()), before);
 }
 
-TEST_P(Discovery, IdentityComesIntoForceAndIsEchoed) {
+TEST_P(Discovery, IdentityTakesEffectAndIsEchoed) {
   EXPECT_EQ(card().read32(regs::qp::dest_id(0)), kOwnId);
   card().write32(regs::id::qp_dest_id(0), 0x77);
   card().run();
@@ -84,8 +84,8 @@ TEST_P(Discovery, ResetStopsRings) {
   ring.start();
 }
 
-TEST_P(Discovery, ResetDoesNotStartWhatControlSaid) {
-  // A run bit of the life before is no start of this one.
+TEST_P(Discovery, ResetIgnoresEarlierRunBits) {
+  // A run bit written before the reset must not start the ring after it.
   tx();
   reset();
   card().run();
@@ -103,7 +103,7 @@ TEST_P(Discovery, ResetClosesWindows) {
   card().write32(w::control(0, 0), open);
   card().run();
   ASSERT_EQ(card().read32(w::status(0, 0)), open);
-  // As the driver does: silence first.
+  // As the driver does: stop writes first.
   card().write32(w::control(0, 0), 0);
   reset();
   EXPECT_EQ(w::Control::enable.get(card().read32(w::status(0, 0))), 0u);
@@ -119,7 +119,7 @@ TEST_P(Discovery, LostStateShowsInTheGeneration) {
   TestRing& ring = tx();
   card().lose_state();
   card().run();
-  // The host's own words are gone with the card's: nothing pretends that all is well.
+  // The host's own words are lost with the card's, so the loss is visible.
   EXPECT_EQ(card().read32(regs::id::gen_ack()), 0u);
   EXPECT_EQ(ring.status().state, regs::RingState::kStopped);
   EXPECT_EQ(card().read32(regs::id::magic()), regs::kMagic);
@@ -140,7 +140,7 @@ TEST_P(Discovery, CardGoneReadsAllOnesAndDoesNothing) {
   EXPECT_TRUE(sent().empty());
 }
 
-TEST_P(Discovery, LinkStateIsTold) {
+TEST_P(Discovery, LinkStateIsReported) {
   EXPECT_EQ(card().read32(regs::port::link()) & 1, 1u);
   card().set_link(false);
   card().run();

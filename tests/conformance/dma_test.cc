@@ -26,7 +26,8 @@ class Dma : public CardTest {
     EXPECT_EQ(code_of(done[0].status), status) << "cookie " << cookie;
     EXPECT_EQ(done[0].bytes, bytes) << "cookie " << cookie;
   }
-  /// Play the target over `remote`, whose first byte has RapidIO address `base`, until all is done.
+  /// Plays the target over `remote`, whose first byte has RapidIO address `base`, until all is
+  /// done.
   void serve(std::vector<uint8_t>* remote, uint64_t base) {
     for (std::vector<Packet> all = sent(); !all.empty(); all = sent()) {
       for (const Packet& p : all) {
@@ -53,7 +54,7 @@ class Dma : public CardTest {
 };
 RIO_CONFORMANCE(Dma);
 
-TEST_P(Dma, WritesAndReadsOfAllShapes) {
+TEST_P(Dma, WritesAndReadsOfAllShapesWork) {
   dma({.log2 = 5});
   std::vector<uint8_t> remote(70000);
   const Buffer buffer(card(), 70000);
@@ -88,7 +89,7 @@ TEST_P(Dma, WritesAndReadsOfAllShapes) {
   }
 }
 
-TEST_P(Dma, StreamingWrite) {
+TEST_P(Dma, StreamingWritesHaveNoResponse) {
   dma();
   std::vector<uint8_t> remote(4096);
   const Buffer buffer(card(), 4096);
@@ -104,7 +105,7 @@ TEST_P(Dma, StreamingWrite) {
   EXPECT_TRUE(sent().empty());
 }
 
-TEST_P(Dma, Atomics) {
+TEST_P(Dma, AtomicsReturnTheOldValue) {
   dma();
   const Buffer buffer(card(), 64);
   for (uint32_t op = 4; op <= 9; ++op) {
@@ -128,7 +129,7 @@ TEST_P(Dma, Atomics) {
   expect_one(21, Status::kBadDescriptor, 0);
 }
 
-TEST_P(Dma, BadDescriptors) {
+TEST_P(Dma, BadDescriptorsAreRefused) {
   dma();
   const Buffer b(card(), 64);
   post(DmaOp::kNread, 0, 0, b.iova(), 1);
@@ -143,7 +144,7 @@ TEST_P(Dma, BadDescriptors) {
   EXPECT_TRUE(sent().empty());
 }
 
-TEST_P(Dma, UnmappedMemory) {
+TEST_P(Dma, UnmappedMemoryIsReportedWherePossible) {
   dma();
   const Buffer b(card(), 64);
   card().unmap(b.memory());
@@ -152,7 +153,7 @@ TEST_P(Dma, UnmappedMemory) {
   EXPECT_TRUE(sent().empty());
   expect_one(1, Status::kHostReadFailed, 0);
   EXPECT_GT(card().refused_accesses(), before);
-  // A read lands by posted writes: the card cannot know.
+  // A read lands by posted writes: the card cannot notice.
   post(DmaOp::kNread, 64, 0, b.iova(), 2);
   std::vector<uint8_t> remote(64);
   serve(&remote, 0);
@@ -173,7 +174,7 @@ TEST_P(Dma, MoreRetriesThanACompletionCounts) {
   expect_one(1, Status::kRetryExpired, 0);
 }
 
-TEST_P(Dma, AnswersAreStatuses) {
+TEST_P(Dma, AnswersBecomeStatuses) {
   reset(2);
   dma();
   const Buffer b(card(), 64);
@@ -196,12 +197,12 @@ TEST_P(Dma, AnswersAreStatuses) {
   post(DmaOp::kNread, 64, 0, b.iova(), 4);
   const std::vector<Packet> next = sent();
   EXPECT_NE(next.at(0).tid, late[0].tid);
-  respond(next[0], Answer::kDone, std::vector<uint8_t>(56, 1));  // not what was asked for
+  respond(next[0], Answer::kDone, std::vector<uint8_t>(56, 1));  // another length than requested
   expect_one(4, Status::kErrorResponse, 0);
   EXPECT_EQ(b.touched_outside(0), 0u);
 }
 
-TEST_P(Dma, StopWaitsForWhatFlies) {
+TEST_P(Dma, StopWaitsForRequestsInFlight) {
   dma();
   const Buffer b(card(), 4096);
   post(DmaOp::kNread, 8, 0, b.iova(), 1);
@@ -279,7 +280,7 @@ class Windows : public CardTest {
 };
 RIO_CONFORMANCE(Windows);
 
-TEST_P(Windows, EachByteInsideAndNoneOutside) {
+TEST_P(Windows, AllowEachByteInsideAndNoneOutside) {
   const Buffer buffer(card(), 4096);
   open(0, buffer, kRio, 512, kAll);
   buffer.fill(pattern(512));
@@ -298,7 +299,7 @@ TEST_P(Windows, EachByteInsideAndNoneOutside) {
   EXPECT_EQ(buffer.touched_outside(512), 0u);
 }
 
-TEST_P(Windows, WritesWithAndWithoutResponse) {
+TEST_P(Windows, TakeWritesWithAndWithoutResponse) {
   const Buffer buffer(card(), 4096);
   open(0, buffer, kRio, 4096, kAll);
   EXPECT_EQ(exchange(request(DmaOp::kNwriteR, kRio + 100, 7, pattern(7, 1))), Answer::kDone);
@@ -311,7 +312,7 @@ TEST_P(Windows, WritesWithAndWithoutResponse) {
   EXPECT_EQ(buffer.va()[107], Buffer::kRed);
 }
 
-TEST_P(Windows, RightsAreSeparate) {
+TEST_P(Windows, HaveSeparateRights) {
   const Buffer buffer(card(), 4096);
   const Packet read = request(DmaOp::kNread, kRio, 8);
   const Packet write = request(DmaOp::kNwriteR, kRio, 8, pattern(8));
@@ -327,7 +328,7 @@ TEST_P(Windows, RightsAreSeparate) {
   EXPECT_EQ(exchange(read), Answer::kError);
 }
 
-TEST_P(Windows, SourcesAndKeys) {
+TEST_P(Windows, CheckSourcesAndKeys) {
   const Buffer buffer(card(), 4096);
   Packet read = request(DmaOp::kNread, kRio, 8);
   open(0, buffer, kRio, 64, kAll, kRemoteId, 0xFFFF);
@@ -344,7 +345,7 @@ TEST_P(Windows, SourcesAndKeys) {
   EXPECT_EQ(exchange(read), Answer::kError);
 }
 
-TEST_P(Windows, EightWindowsTheFirstThatAllowsItServes) {
+TEST_P(Windows, TheFirstOfEightThatAllowsAnAccessServesIt) {
   std::vector<Buffer> buffers;
   for (uint32_t i = 0; i < 8; ++i) {
     buffers.emplace_back(card(), 64);
@@ -357,7 +358,7 @@ TEST_P(Windows, EightWindowsTheFirstThatAllowsItServes) {
   }
 }
 
-TEST_P(Windows, AtomicsDoWhatTheySay) {
+TEST_P(Windows, AtomicsChangeTheirWordOnly) {
   const Buffer buffer(card(), 64);
   open(0, buffer, kRio, 64, kAll);
   const auto word = [&] {
@@ -392,7 +393,7 @@ TEST_P(Windows, AtomicsDoWhatTheySay) {
   EXPECT_EQ(exchange(request(DmaOp::kAtomicInc, kRio + 10, 4)), Answer::kError) << "misaligned";
 }
 
-TEST_P(Windows, UnmappedMemoryBehindAWindow) {
+TEST_P(Windows, UnmappedMemoryBehindAWindowIsAnError) {
   const Buffer buffer(card(), 64);
   open(0, buffer, kRio, 64, kAll);
   card().unmap(buffer.memory());
@@ -402,7 +403,7 @@ TEST_P(Windows, UnmappedMemoryBehindAWindow) {
   EXPECT_GE(card().refused_accesses(), 2u);
 }
 
-TEST_P(Windows, ViolationsAreEventsAndBadRequestsErrors) {
+TEST_P(Windows, ViolationsAreEventsAndBadRequestsAreErrors) {
   TestRing& told = events();
   EXPECT_EQ(exchange(request(DmaOp::kNread, 0x55, 8)), Answer::kError);
   const auto all = told.take_all<regs::EventCpl>();

@@ -45,7 +45,7 @@ class Letters : public CardTest {
 };
 RIO_CONFORMANCE(Letters);
 
-TEST_P(Letters, FourInFlightForEachDestinationAndMailbox) {
+TEST_P(Letters, FourAreInFlightForEachDestinationAndMailbox) {
   TestRing& ring = tx({.log2 = 5});
   for (uint32_t i = 0; i < 6; ++i) {
     post(ring, 1, 2000, i);
@@ -64,7 +64,7 @@ TEST_P(Letters, TheHeadWaitsAndTheNextGoesWhenALetterIsFree) {
   for (uint32_t i = 0; i < 5; ++i) {
     post(ring, 9, 8, i);
   }
-  post(ring, 10, 8, 5);  // behind the head, which waits
+  post(ring, 10, 8, 5);  // behind the waiting head
   const std::vector<Packet> four = sent();
   ASSERT_EQ(four.size(), 4u);
   answer(four[2]);
@@ -94,8 +94,8 @@ TEST_P(Letters, OtherMailboxesAndDestinationsDoNotWait) {
 }
 
 TEST_P(Letters, SeveralSegmentsShareNamesWithSingleOnes) {
-  // {letter, mbox, msgseg}: a single-segment message to mailbox 4*x+m has the name of segment x of
-  // a long one in mailbox m.
+  // A single-segment message to mailbox 4*x+m has the {letter, mbox, msgseg} of segment x of a long
+  // message in mailbox m.
   TestRing& ring = tx({.log2 = 6});
   for (uint32_t i = 0; i < 4; ++i) {
     post(ring, 1, 4096, i);
@@ -113,7 +113,7 @@ TEST_P(Letters, SeveralSegmentsShareNamesWithSingleOnes) {
   EXPECT_NE(all[0].letter, 0u) << "letter 0 is taken in mailbox 5";
 }
 
-TEST_P(Letters, FewerLettersAreObeyed) {
+TEST_P(Letters, ALowerLimitOfLettersIsKept) {
   make({.letters = 2});
   TestRing& ring = tx({.log2 = 5});
   for (uint32_t i = 0; i < 5; ++i) {
@@ -159,7 +159,7 @@ TEST_P(Letters, RetryIsSentAgainAndCounted) {
 }
 
 TEST_P(Letters, RetryLimitRefuses) {
-  // Completions count up to 255 of them. The third has a letter's second message.
+  // Completions count up to 255 of them. The third uses a letter a second time.
   for (const uint32_t limit : {3u, 300u, 257u}) {
     reset(limit);
     TestRing& ring = tx();
@@ -200,7 +200,7 @@ TEST_P(Letters, ErrorRefuses) {
   expect_one(ring, 3, Status::kErrorResponse);
 }
 
-TEST_P(Letters, SilenceLeavesTheMessageInDoubtAndSendsNothingAgain) {
+TEST_P(Letters, SilenceLeavesTheMessageInDoubtWithoutResending) {
   TestRing& ring = tx();
   post(ring, 0, 700, 3);
   EXPECT_FALSE(sent().empty());
@@ -238,12 +238,12 @@ TEST_P(Letters, ALateAnswerChangesNothing) {
   const std::vector<Packet> next = sent();
   ASSERT_EQ(next.size(), 1u);
   EXPECT_NE(next[0].letter, late[0].letter);
-  answer_all(late);  // twice: still nothing
+  answer_all(late);  // repeated: still nothing
   EXPECT_TRUE(ring.take_all<regs::TxCpl>().empty());
 }
 
 /// After a time-out or an ERROR the letter rests for two response time-outs.
-TEST_P(Letters, QuarantineAfterDoubtAndError) {
+TEST_P(Letters, DoubtAndErrorQuarantineTheLetter) {
   for (const bool doubt : {true, false}) {
     make({.letters = 1});
     TestRing& ring = tx();
@@ -268,7 +268,7 @@ TEST_P(Letters, QuarantineAfterDoubtAndError) {
   }
 }
 
-TEST_P(Letters, QuarantineAfterErrorWaitsForTheOtherSegments) {
+TEST_P(Letters, QuarantineAfterAnErrorWaitsForTheOtherSegments) {
   if (!card().segmented()) {
     GTEST_SKIP() << "messages travel as units";
   }
@@ -278,7 +278,7 @@ TEST_P(Letters, QuarantineAfterErrorWaitsForTheOtherSegments) {
   post(ring, 0, 512, 2);
   const std::vector<Packet> first = sent();
   ASSERT_EQ(first.size(), 2u);
-  answer(first[0], Answer::kError);  // the other one stays away: it expires first
+  answer(first[0], Answer::kError);  // the other segment gets no answer: it expires first
   expect_one(ring, 1, Status::kErrorResponse);
   card().advance_us(kResponseUs * 28 / 10);
   EXPECT_TRUE(sent().empty());
@@ -310,7 +310,7 @@ TEST_P(Letters, OrderFlagDoesNotWaitForOtherDestinations) {
   EXPECT_EQ(sent().size(), 3u);
 }
 
-TEST_P(Letters, DoorbellsRetryExpireAndTimeOut) {
+TEST_P(Letters, DoorbellsRetryAndExpireAndTimeOut) {
   reset(2);
   TestRing& ring = tx();
   const auto bell = [](uint32_t cookie) {
@@ -344,7 +344,7 @@ TEST_P(Letters, DoorbellsRetryExpireAndTimeOut) {
   EXPECT_TRUE(ring.take_all<regs::TxCpl>().empty());
 }
 
-TEST_P(Letters, TwoHundredAndFiftySixDoorbellsFly) {
+TEST_P(Letters, TwoHundredAndFiftySixDoorbellsAreInFlight) {
   TestRing& ring = tx({.log2 = 9});
   for (uint32_t i = 0; i < 300; ++i) {
     ring.put(regs::TxDesc{C::op.put(1) | C::inline_.put(1), kRemoteId, i, 2, i, 0});
@@ -360,8 +360,8 @@ TEST_P(Letters, TwoHundredAndFiftySixDoorbellsFly) {
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 256u);
 }
 
-/// Answers that came while nobody let the card work are answers: no message is in doubt.
-TEST_P(Letters, AnswersThatWaitCountBeforeTheClock) {
+/// Answers that arrived while the card was not stepped are answers: no message is in doubt.
+TEST_P(Letters, WaitingAnswersCountBeforeTimeOuts) {
   TestRing& ring = tx();
   post(ring, 0, 8, 1);
   ring.put(regs::TxDesc{C::op.put(1) | C::inline_.put(1), kRemoteId, 2, 2, 7, 0});
@@ -380,8 +380,8 @@ TEST_P(Letters, AnswersThatWaitCountBeforeTheClock) {
   EXPECT_EQ(code_of(done[1].status), Status::kOk);
 }
 
-/// A message that is sent after a long sleep has its full time.
-TEST_P(Letters, TheClockOfAMessageBeginsWhenItIsSent) {
+/// A message sent after a long sleep has its full time.
+TEST_P(Letters, TheClockOfAMessageStartsWhenItIsSent) {
   TestRing& ring = tx();
   card().run();
   card().sleep_us(10 * kResponseUs);
@@ -395,8 +395,8 @@ TEST_P(Letters, TheClockOfAMessageBeginsWhenItIsSent) {
   EXPECT_TRUE(ring.take_all<regs::TxCpl>().empty());
 }
 
-/// But only once: a card that is let to work now and then still gives up.
-TEST_P(Letters, SilenceEndsThoughTheCardSleepsMostOfTheTime) {
+/// A card that is stepped only now and then still gives up.
+TEST_P(Letters, SilenceEndsEvenIfTheCardMostlySleeps) {
   TestRing& ring = tx();
   post(ring, 0, 8, 1);
   ring.put(regs::TxDesc{C::op.put(1) | C::inline_.put(1), kRemoteId, 2, 2, 7, 0});

@@ -17,7 +17,7 @@ namespace m = rio::model;
 
 constexpr uint32_t kRingBytes = 64 * 1024;
 constexpr uint64_t kFirstIova = 0x7'0000'0000;
-constexpr uint64_t kGuard = 0x10'0000;  // never mapped, between any two pieces of memory
+constexpr uint64_t kGuard = 0x10'0000;  // an unmapped range between any two pieces of memory
 
 struct alignas(4096) Page {
   uint8_t bytes[4096];
@@ -109,7 +109,7 @@ class ModelCard final : public CardUnderTest {
   uint64_t refused_accesses() override { return card_->refused_accesses(); }
 
   void run() override {
-    // Fast mode looks at control words each 16th step, at the link and timers each 256th.
+    // Fast mode reads control words every 16th step, link and timers every 256th.
     const int steps = mode_.pcie_seed != 0 ? 400 : mode_.exact ? 40 : 300;
     for (int i = 0; i < steps; ++i) {
       card_->step();

@@ -14,7 +14,7 @@ class Receive : public CardTest {
     bytes.resize((bytes.size() + 7) & ~size_t{7});
     return bytes;
   }
-  /// Send segments of a message in this order; each must be answered DONE.
+  /// Sends segments of a message in this order; each must be answered DONE.
   void deliver(uint8_t mbox, uint8_t letter, const std::vector<uint8_t>& bytes, uint16_t ssize,
                const std::vector<uint32_t>& order) {
     for (const uint32_t k : order) {
@@ -36,7 +36,7 @@ class Receive : public CardTest {
 };
 RIO_CONFORMANCE(Receive);
 
-TEST_P(Receive, EachLength) {
+TEST_P(Receive, MessagesOfEachLengthArrive) {
   TestRing& ring = shared({.log2 = 5});
   for (uint32_t length = 1; length <= 4096; length += length < 530 ? 1 : 127) {
     const Buffer buffer(card(), 4096);
@@ -56,7 +56,7 @@ TEST_P(Receive, EachLength) {
   }
 }
 
-TEST_P(Receive, EachSegmentSizeWithoutQuirks) {
+TEST_P(Receive, EachSegmentSizeLandsInPlaceWithoutQuirks) {
   make({.quirks = false});
   TestRing& ring = shared();
   for (uint16_t ssize = 8; ssize <= 256; ssize = static_cast<uint16_t>(ssize * 2)) {
@@ -76,8 +76,8 @@ TEST_P(Receive, EachSegmentSizeWithoutQuirks) {
   }
 }
 
-TEST_P(Receive, QuirksOfTheLastSegment) {
-  // It lands at base + 256 * (segments - 1) whatever ssize is, and as full 256 bytes. [S0]
+TEST_P(Receive, TheLastSegmentHasItsQuirks) {
+  // It lands at base + 256 * (segments - 1), whatever ssize is, and as full 256 bytes. [S0]
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   const std::vector<uint8_t> bytes = pattern(64 * 3 - 20, 3);
@@ -92,7 +92,7 @@ TEST_P(Receive, QuirksOfTheLastSegment) {
   EXPECT_EQ(buffer.touched_outside(768), 0u);
 }
 
-TEST_P(Receive, SegmentsInAnyOrder) {
+TEST_P(Receive, SegmentsArriveInAnyOrder) {
   TestRing& ring = shared();
   uint32_t x = 12345;
   for (int round = 0; round < 50; ++round) {
@@ -138,7 +138,7 @@ TEST_P(Receive, MessagesInterleave) {
   }
 }
 
-TEST_P(Receive, SameNamesFromOtherSourcesAreOtherMessages) {
+TEST_P(Receive, EqualLettersOfOtherSourcesAreOtherMessages) {
   TestRing& ring = shared();
   const std::vector<uint8_t> bytes = pattern(512);
   const Buffer a(card(), 4096);
@@ -157,7 +157,7 @@ TEST_P(Receive, SameNamesFromOtherSourcesAreOtherMessages) {
   EXPECT_EQ(done[0].source + done[1].source, 2 * kRemoteId + 1);
 }
 
-TEST_P(Receive, FullIsRetryAndNeverLoss) {
+TEST_P(Receive, AFullQueueAnswersRetryAndLosesNothing) {
   TestRing& ring = shared();
   const std::vector<uint8_t> bytes = pattern(512);
   EXPECT_EQ(exchange(segment(0, 0, bytes, 0)), Answer::kRetry);
@@ -188,7 +188,7 @@ TEST_P(Receive, ContextsLimitLongMessagesOnly) {
   EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 3u);
 }
 
-TEST_P(Receive, DuplicateDropsTheMessage) {
+TEST_P(Receive, ADuplicateDropsTheMessage) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   post_shared(ring, buffer);
@@ -196,7 +196,7 @@ TEST_P(Receive, DuplicateDropsTheMessage) {
   deliver(0, 0, bytes, 256, {0});
   EXPECT_EQ(exchange(segment(0, 0, bytes, 0)), Answer::kError);
   expect_bad(ring, 0, Status::kFormat);
-  // Stragglers are answered ERROR and begin nothing.
+  // Later segments are answered ERROR and start no message.
   const Buffer next(card(), 4096);
   post_shared(ring, next);
   EXPECT_EQ(exchange(segment(0, 0, bytes, 1)), Answer::kError);
@@ -208,7 +208,7 @@ TEST_P(Receive, DuplicateDropsTheMessage) {
   EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
 }
 
-TEST_P(Receive, MisnumberedAndMisshapenSegmentsAreErrors) {
+TEST_P(Receive, SegmentsOfWrongNumberOrShapeAreErrors) {
   TestRing& ring = shared({.log2 = 5});
   const std::vector<uint8_t> bytes = pattern(768);
   const Packet good = segment(0, 0, bytes, 1);
@@ -221,7 +221,7 @@ TEST_P(Receive, MisnumberedAndMisshapenSegmentsAreErrors) {
   bad[4].data.resize(264);  // oversize
   bad[5].segment = 2;       // the last, oversize
   bad[5].data.resize(300);
-  bad[6].ssize = 100;   // no code says so
+  bad[6].ssize = 100;   // a size without a code
   bad[7].data.clear();  // empty
   for (size_t i = 0; i < bad.size(); ++i) {
     const Buffer buffer(card(), 4096);
@@ -255,8 +255,8 @@ TEST_P(Receive, SilenceInTheMiddleEndsTheMessage) {
   expect_bad(ring, 0, Status::kReceiveTimeout);
 }
 
-/// Its sender has answers that say DONE: it must not get them for all segments.
-TEST_P(Receive, WhatIsLeftOfAMessageThatTimedOutIsAnError) {
+/// The sender already has answers with DONE: it must not get them for all segments.
+TEST_P(Receive, SegmentsAfterAReceiveTimeOutAreErrors) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   const Buffer next(card(), 4096);
@@ -269,7 +269,7 @@ TEST_P(Receive, WhatIsLeftOfAMessageThatTimedOutIsAnError) {
   EXPECT_EQ(exchange(segment(0, 0, bytes, 1)), Answer::kError);
   EXPECT_EQ(exchange(segment(0, 0, bytes, 3)), Answer::kError);
   EXPECT_EQ(next.touched_outside(0), 0u);
-  // The letter has rested: another message.
+  // The letter has rested, so this is another message.
   card().advance_us(2 * kReceiveUs);
   EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
   for (const uint32_t k : {1u, 3u, 0u, 2u}) {
@@ -295,8 +295,8 @@ TEST_P(Receive, EachSegmentRenewsTheTime) {
   EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
 }
 
-/// Segments that wait while nobody lets the card work are no silence.
-TEST_P(Receive, SegmentsThatWaitCountBeforeTheClock) {
+/// Segments that wait while the card is not stepped are not silence.
+TEST_P(Receive, WaitingSegmentsCountBeforeTimeOuts) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   post_shared(ring, buffer);
@@ -309,7 +309,7 @@ TEST_P(Receive, SegmentsThatWaitCountBeforeTheClock) {
   EXPECT_EQ(code_of(done[0].status), Status::kOk);
 }
 
-TEST_P(Receive, SoDoSegmentsBehindALongQueue) {
+TEST_P(Receive, SegmentsBehindALongQueueCountBeforeTimeOuts) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   post_shared(ring, buffer);
@@ -325,8 +325,8 @@ TEST_P(Receive, SoDoSegmentsBehindALongQueue) {
   EXPECT_EQ(code_of(done[0].status), Status::kOk);
 }
 
-/// Runs of short messages, some for a dedicated queue, some for nobody, some for another pair.
-TEST_P(Receive, ARunOfMessagesGoesWhereEachBelongs) {
+/// Runs of short messages: for a dedicated queue, for no queue, and for another queue pair.
+TEST_P(Receive, EachMessageOfARunGoesWhereItBelongs) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, 0x0F, 0);
   map_entry(1, kOwnId, 0xF0, 1);
@@ -368,7 +368,7 @@ TEST_P(Receive, ARunOfMessagesGoesWhereEachBelongs) {
   EXPECT_EQ(entry.bytes(256), pattern(256, 2));
 }
 
-TEST_P(Receive, NobodysMailboxIsAnError) {
+TEST_P(Receive, AnUnmappedMailboxIsAnError) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, 0xF, 0);
   map_entry(1, kOwnId, ~0ull << 32, 1);
@@ -393,7 +393,7 @@ TEST_P(Receive, NobodysMailboxIsAnError) {
   EXPECT_EQ(card().read32(regs::port::rx_unmapped()), 2u);
 }
 
-TEST_P(Receive, TheFirstEntryOfTheMapCounts) {
+TEST_P(Receive, TheFirstMatchingEntryOfTheMapCounts) {
   make({.queue_pairs = 3});
   map_entry(0, kOwnId, 1, 2, false, false);
   map_entry(1, kOwnId, 3, 1, false, false);
@@ -419,8 +419,8 @@ TEST_P(Receive, AStoppedQueueAnswersError) {
   EXPECT_EQ(exchange(segment(0, 0, pattern(8))), Answer::kError);
 }
 
-TEST_P(Receive, LandingInUnmappedMemoryIsLostAndCounted) {
-  // A posted write: the card cannot know.
+TEST_P(Receive, AMessageForUnmappedMemoryIsLostAndCounted) {
+  // A posted write: the card cannot notice.
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   post_shared(ring, buffer);
@@ -434,7 +434,7 @@ TEST_P(Receive, LandingInUnmappedMemoryIsLostAndCounted) {
   EXPECT_EQ(buffer.touched_outside(0), 0u);
 }
 
-TEST_P(Receive, NothingComesThroughALinkThatIsDown) {
+TEST_P(Receive, NothingPassesALinkThatIsDown) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
   post_shared(ring, buffer);
@@ -447,7 +447,7 @@ TEST_P(Receive, NothingComesThroughALinkThatIsDown) {
 class Doorbells : public CardTest {};
 RIO_CONFORMANCE(Doorbells);
 
-TEST_P(Doorbells, ArriveInOrderAndFullIsRetry) {
+TEST_P(Doorbells, ArriveInOrderAndGetRetryFromAFullQueue) {
   TestRing ring(card(), {.ring = 2, .log2 = 3});
   EXPECT_EQ(exchange(doorbell(1, 1)), Answer::kError) << "stopped";
   ring.start();
@@ -466,7 +466,7 @@ TEST_P(Doorbells, ArriveInOrderAndFullIsRetry) {
   EXPECT_EQ(exchange(doorbell(99, 1)), Answer::kDone);
 }
 
-TEST_P(Doorbells, GoWhereTheMapSays) {
+TEST_P(Doorbells, FollowTheMap) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, ~0ull, 0, false, false);
   map_entry(1, kOwnId, 0, 1, true, false);

@@ -10,7 +10,7 @@ using regs::Status;
 
 class Rings : public CardTest {
  protected:
-  /// Ask for a start that must fail with `error`; then a right one must work.
+  /// Asks for a start that must fail with `error`; then a correct one must work.
   void refused(const RingConfig& config, RingError error) {
     TestRing ring(card(), config);
     ring.request_start();
@@ -88,7 +88,7 @@ TEST_P(Rings, UnmappedMemoryIsAnErrorAndTheRingIsNotUsed) {
   other.stop();
 }
 
-TEST_P(Rings, TailMoreThanARingAheadStopsItWithTheEntryNamed) {
+TEST_P(Rings, ATailTooFarAheadStopsTheRingAndNamesTheEntry) {
   TestRing& event_ring = events();
   TestRing& ring = tx({.log2 = 3});
   ring.tail += 9;
@@ -108,7 +108,7 @@ TEST_P(Rings, TailMoreThanARingAheadStopsItWithTheEntryNamed) {
   ring.start();
 }
 
-TEST_P(Rings, TailBehindIsTooFarAhead) {
+TEST_P(Rings, ATailBehindTheHeadIsTooFarAhead) {
   TestRing& ring = tx({.log2 = 3, .start = 100});
   ring.tail = 99;
   ring.post();
@@ -116,7 +116,7 @@ TEST_P(Rings, TailBehindIsTooFarAhead) {
   EXPECT_EQ(ring.status().error, RingError::kTail);
 }
 
-TEST_P(Rings, StopFlushesWhatIsPostedAndOnlyThat) {
+TEST_P(Rings, AStopFlushesExactlyThePostedEntries) {
   TestRing& ring = shared();
   const Buffer a(card(), 4096);
   const Buffer b(card(), 4096);
@@ -179,7 +179,7 @@ TEST_P(Rings, IndicesWrapAt16And32Bits) {
   }
 }
 
-TEST_P(Rings, RingsOfCompletionsWrapToo) {
+TEST_P(Rings, CompletionOnlyRingsWrapToo) {
   for (const uint32_t start : {0xFFFAu, 0xFFFFFFFAu}) {
     TestRing ring(card(), {.ring = 2, .log2 = 3, .start = start});
     ring.start();
@@ -205,7 +205,7 @@ TEST_P(Rings, MemoryUnmappedUnderARunningRingStopsIt) {
   tx();
 }
 
-TEST_P(Rings, AMessageInFlightWhenTheRingsMemoryGoesDoesNotCompleteInTheNextLife) {
+TEST_P(Rings, AMessageOfALostRingDoesNotCompleteInTheNextLife) {
   const Buffer buffer(card(), 64);
   TestRing& ring = tx();
   ring.put(message(0, 8, buffer.iova(), 77));
@@ -217,7 +217,7 @@ TEST_P(Rings, AMessageInFlightWhenTheRingsMemoryGoesDoesNotCompleteInTheNextLife
   ASSERT_EQ(ring.status().state, RingState::kError);
   ring.request_stop();
   card().run();
-  // Where the card cannot tell the message's end it may wait for it first.
+  // A card that cannot tell where the message ends may wait for it first.
   if (ring.status().state != RingState::kStopped) {
     card().advance_us(2 * kResponseUs);
   }

@@ -21,7 +21,7 @@ class Stop : public CardTest {
 };
 RIO_CONFORMANCE(Stop);
 
-TEST_P(Stop, TransmitWaitsForWhatFliesAndFlushesTheRest) {
+TEST_P(Stop, TransmitWaitsForMessagesInFlightAndFlushesTheRest) {
   TestRing& ring = tx();
   for (uint32_t i = 0; i < 6; ++i) {
     post(ring, 1, 8, i);
@@ -73,7 +73,7 @@ TEST_P(Stop, ARetryAfterTheStopIsNotSentAgain) {
   EXPECT_EQ(code_of(done[0].status), Status::kRetryExpired);
 }
 
-TEST_P(Stop, ARetryThatWaitsForItsTurnEndsWithTheStop) {
+TEST_P(Stop, AWaitingRetryEndsWithTheStop) {
   TestRing& ring = tx();
   card().write32(regs::id::retry_delay_us(), 10 * kResponseUs);
   card().run();
@@ -100,7 +100,7 @@ TEST_P(Stop, NothingIsWrittenAfterTheStatus) {
   card().advance_us(kResponseUs * 5 / 4);
   receive.stop();
   ASSERT_EQ(ring.status().state, RingState::kStopped);
-  // From here on the memory is the host's: unmapped, so that each access counts.
+  // From now on the memory is the host's: it is unmapped, so that each access counts.
   const uint64_t before = card().refused_accesses();
   card().unmap(a.memory());
   card().unmap(ring.completions);
@@ -115,7 +115,7 @@ TEST_P(Stop, NothingIsWrittenAfterTheStatus) {
   EXPECT_EQ(card().refused_accesses(), before);
 }
 
-TEST_P(Stop, PartialMessagesAreAnsweredErrorAndTheBufferComesBack) {
+TEST_P(Stop, PartialMessagesAreAnsweredErrorAndTheirBufferComesBack) {
   TestRing& ring = shared();
   const Buffer a(card(), 4096);
   const Buffer b(card(), 4096);
@@ -132,7 +132,7 @@ TEST_P(Stop, PartialMessagesAreAnsweredErrorAndTheBufferComesBack) {
   EXPECT_EQ(c.touched_outside(0), 0u);
 }
 
-TEST_P(Stop, RestartAfterATailErrorWithTrafficInFlight) {
+TEST_P(Stop, TheRingRestartsAfterATailErrorWithTrafficInFlight) {
   TestRing& ring = tx({.log2 = 3});
   post(ring, 0, 8, 1);
   const std::vector<Packet> flying = sent();
@@ -145,14 +145,14 @@ TEST_P(Stop, RestartAfterATailErrorWithTrafficInFlight) {
   answer_all(flying);
   card().run();
   ASSERT_EQ(ring.status().state, RingState::kStopped);
-  EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 1u) << "what flew, and no garbage";
+  EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 1u) << "the message in flight, and no garbage";
   ring.start();
   post(ring, 0, 8, 2);
   answer_all(sent());
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 1u);
 }
 
-TEST_P(Stop, AnswersOfTheLifeBeforeAResetMatchNothing) {
+TEST_P(Stop, AnswersFromBeforeAResetMatchNothing) {
   TestRing& ring = tx();
   for (uint32_t i = 0; i < 4; ++i) {
     post(ring, 0, 8, i);
@@ -177,7 +177,7 @@ TEST_P(Stop, AnswersOfTheLifeBeforeAResetMatchNothing) {
   EXPECT_EQ(code_of(done[0].status), Status::kOk);
 }
 
-TEST_P(Stop, ResetDropsPartialMessagesWithoutAWord) {
+TEST_P(Stop, AResetDropsPartialMessagesSilently) {
   TestRing& ring = shared();
   const Buffer a(card(), 4096);
   post_shared(ring, a);
@@ -192,7 +192,7 @@ TEST_P(Stop, ResetDropsPartialMessagesWithoutAWord) {
   EXPECT_EQ(card().refused_accesses(), before);
 }
 
-TEST_P(Stop, ManyLivesOfARing) {
+TEST_P(Stop, ARingRestartsManyTimes) {
   for (uint32_t life = 0; life < 50; ++life) {
     TestRing& ring = tx({.log2 = 3, .start = life * 7});
     post(ring, life % 64, 8, life);

@@ -1,6 +1,5 @@
 /// @file
-/// A ring driven by hand from the register map: what the host side of docs/card.md does, and no
-/// more.
+/// A ring driven by hand through the register map: the host's part in docs/card.md, and no more.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +12,7 @@
 
 namespace rio::test {
 
-/// Sizes of a ring's entries; 0: it has none.
+/// Sizes of a ring's entries; 0: the ring has none.
 struct EntrySizes {
   uint32_t entry;
   uint32_t completion;
@@ -71,7 +70,7 @@ class TestRing {
     completions = card.map(static_cast<size_t>(completion_bytes_) << config_.clog2);
   }
 
-  /// Write the ring's words and ask for a start; says nothing about the outcome.
+  /// Writes the ring's words and asks for a start, without waiting for the result.
   void request_start() {
     namespace qp = regs::qp;
     const uint32_t q = config_.qp;
@@ -90,7 +89,7 @@ class TestRing {
                                           qp::RingIrq::moderation_us.put(config_.moderation_us));
     card_.write32(qp::ring_filter(q, r), qp::RingFilter::mbox.put(config_.mbox));
     card_.write32(qp::ring_source(q, r), config_.source);
-    // Rings of completions only begin with all of them free.
+    // A completion-only ring starts with all entries free.
     tail = config_.start + (entry_bytes_ == 0 ? 1u << config_.clog2 : 0);
     card_.write32(qp::tail(q, r), tail);
     card_.write32(qp::arm(q, r), config_.start);
@@ -120,7 +119,7 @@ class TestRing {
             card_.read32(qp::ring_status(config_.qp, config_.ring) + 4)};
   }
 
-  /// Write an entry; the card sees it after post().
+  /// Writes an entry, which the card sees after post().
   template <class Desc>
   void put(const Desc& desc) {
     static_assert(sizeof(Desc) <= 32);
@@ -130,7 +129,7 @@ class TestRing {
   }
   void post() { card_.write32(regs::qp::tail(config_.qp, config_.ring), tail); }
 
-  /// The next completion, if the card wrote it: its phase is that of this lap.
+  /// Gets the next completion, if its phase is that of this lap.
   template <class Cpl>
   [[nodiscard]] bool take(Cpl* out) {
     const uint32_t mask = (1u << config_.clog2) - 1;
@@ -145,7 +144,7 @@ class TestRing {
     ++cidx;
     return true;
   }
-  /// Let the card work, then take all completions.
+  /// Lets the card work, then takes all completions.
   template <class Cpl>
   [[nodiscard]] std::vector<Cpl> take_all() {
     card_.run();
@@ -155,7 +154,7 @@ class TestRing {
     }
     return all;
   }
-  /// For rings of completions only: what was taken is free again.
+  /// Frees the entries that were taken from a completion-only ring.
   void give_back() {
     tail = cidx + (1u << config_.clog2);
     post();
@@ -171,7 +170,7 @@ class TestRing {
   uint32_t cidx = 0;
 
  private:
-  /// No completion may look new: those from START on get the phase of the lap before, those
+  /// Makes all completions look old: those from START on get the phase of the lap before; those
   /// before START, which come a lap later, the phase of this one.
   void forget_completions() {
     const uint32_t mask = (1u << config_.clog2) - 1;

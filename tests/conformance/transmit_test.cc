@@ -10,7 +10,7 @@ using C = regs::tx_desc::Control;
 
 class Transmit : public CardTest {
  protected:
-  /// The message that these segments make, padding included.
+  /// Assembles the message of these segments, padding included.
   static std::vector<uint8_t> assembled(const std::vector<Packet>& segments) {
     std::vector<uint8_t> all;
     for (const Packet& segment : segments) {
@@ -30,7 +30,7 @@ class Transmit : public CardTest {
     EXPECT_EQ(done[0].cookie, cookie);
     EXPECT_EQ(code_of(done[0].status), status) << "cookie " << cookie;
   }
-  /// A descriptor that the card must refuse without sending anything.
+  /// Posts a descriptor that the card must refuse without sending anything.
   void refused(const regs::TxDesc& desc, const regs::TxWide* wide = nullptr) {
     TestRing ring(card(), {});
     ring.start();
@@ -48,7 +48,7 @@ RIO_CONFORMANCE(Transmit);
 
 TEST_P(Transmit, EachLengthIsReadExactlyAndPadded) {
   TestRing& ring = tx({.log2 = 6});
-  // The bytes end where mapped memory ends: a byte too many is a refused access.
+  // The bytes end where mapped memory ends: reading one more would be a refused access.
   const Memory memory = card().map(8192);
   for (uint32_t length = 1; length <= 4096; length += length < 600 ? 1 : 61) {
     const uint32_t at = 8192 - ((length + 7) & ~7u);
@@ -74,7 +74,7 @@ TEST_P(Transmit, EachLengthIsReadExactlyAndPadded) {
   EXPECT_EQ(card().refused_accesses(), 0u);
 }
 
-TEST_P(Transmit, EachSegmentSize) {
+TEST_P(Transmit, EachSegmentSizeIsUsed) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 4096);
   const std::vector<uint8_t> bytes = pattern(4096, 5);
@@ -96,7 +96,7 @@ TEST_P(Transmit, EachSegmentSize) {
   }
 }
 
-TEST_P(Transmit, InlineBytes) {
+TEST_P(Transmit, InlineBytesAreSent) {
   TestRing& ring = tx();
   for (uint32_t length = 1; length <= 48; ++length) {
     const std::vector<uint8_t> bytes = pattern(length, length);
@@ -121,7 +121,7 @@ TEST_P(Transmit, InlineBytes) {
   }
 }
 
-TEST_P(Transmit, GatherOfUpToFourAddresses) {
+TEST_P(Transmit, UpToFourAddressesAreGathered) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 8192);
   const std::vector<uint8_t> bytes = pattern(8192, 9);
@@ -151,7 +151,8 @@ TEST_P(Transmit, GatherOfUpToFourAddresses) {
 }
 
 TEST_P(Transmit, TheWideFormWrapsAtTheRingsEnd) {
-  TestRing& ring = tx({.log2 = 3, .start = 0xFFFFFFFF});  // halves at the last and the first entry
+  TestRing& ring =
+      tx({.log2 = 3, .start = 0xFFFFFFFF});  // its halves are the last and the first entry
   uint8_t raw[48];
   std::iota(raw, raw + 48, static_cast<uint8_t>(1));
   regs::TxDesc desc = message(4, 48, 0, 5, kSsize256, C::inline_.put(1) | C::wide.put(1));
@@ -200,7 +201,7 @@ TEST_P(Transmit, BadWideDescriptorsAreRefused) {
   desc.cookie = 4;
   const regs::TxWide misaligned{a + 2, 0, 0, 8, 0, 0, 0};
   refused(desc, &misaligned);
-  desc.aux = 4;  // a piece in front of another is of doublewords
+  desc.aux = 4;  // every piece but the last must be of doublewords
   desc.length = 12;
   desc.cookie = 5;
   refused(desc, &second);
@@ -240,7 +241,7 @@ TEST_P(Transmit, UnmappedBytesAreNeverSentAndCounted) {
   EXPECT_GE(card().refused_accesses(), 2u);
 }
 
-TEST_P(Transmit, AMessageThatEndsInUnmappedMemory) {
+TEST_P(Transmit, AMessageThatEndsInUnmappedMemoryIsRefused) {
   const Memory memory = card().map(4096);
   TestRing& ring = tx();
   ring.put(message(0, 4096, memory.iova + 4096 - 1024, 1));
@@ -251,7 +252,7 @@ TEST_P(Transmit, AMessageThatEndsInUnmappedMemory) {
   EXPECT_GE(card().refused_accesses(), 1u);
 }
 
-TEST_P(Transmit, LinkDownIsToldAtOnce) {
+TEST_P(Transmit, ALinkThatIsDownIsReportedAtOnce) {
   const Buffer buffer(card(), 64);
   TestRing& ring = tx();
   card().set_link(false);

@@ -1,9 +1,8 @@
 #!/bin/sh
 # Stock dpdk-test with a plug-in.
 #   autotest.sh TEST PLUGIN TEXT EAL_ARGUMENT...
-# TEXT must be in what the test prints: it has found our device.
-# The plug-in's folder is in LD_LIBRARY_PATH: EAL refuses -d with a path below a folder that
-# everybody may write.
+# TEXT must be in the test's output: it shows that our device was found. The plug-in's folder is in
+# LD_LIBRARY_PATH, since EAL refuses -d with a path below a world-writable folder.
 test=$1 plugin=$2 text=$3
 shift 3
 command -v dpdk-test >/dev/null || { echo "skipped: dpdk-test is not installed: apt-get install dpdk-dev"; exit 77; }

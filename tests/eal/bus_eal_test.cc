@@ -44,7 +44,7 @@ TEST_F(EalMemoryTest, AllocatesZeroedAndAligned) {
     for (size_t i = 0; i < got.len_bytes; ++i) {
       ASSERT_EQ(bytes[i], 0);
     }
-    std::memset(got.va, 0xFF, got.len_bytes);  // the next one may get the same
+    std::memset(got.va, 0xFF, got.len_bytes);  // the next one may get the same memory
     memory_->free(got);
   }
 }
@@ -60,12 +60,12 @@ TEST_F(EalMemoryTest, RefusesNonsense) {
   EXPECT_EQ(other->alloc(64, 64, &got), -EINVAL);
 }
 
-TEST_F(EalMemoryTest, GivesOtherProcessesTheQueuesToSee) {
+TEST_F(EalMemoryTest, QueuesAreInMemoryOfAllProcesses) {
   for (const size_t align : {size_t{8}, size_t{64}, size_t{4096}}) {
     void* const got = memory_->shared_alloc(1000, align);
     ASSERT_NE(got, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(got) % align, 0u);
-    EXPECT_NE(rte_mem_virt2memseg(got, nullptr), nullptr) << "memory that EAL shares";
+    EXPECT_NE(rte_mem_virt2memseg(got, nullptr), nullptr) << "in memory that EAL shares";
     for (size_t i = 0; i < 1000; ++i) {
       ASSERT_EQ(static_cast<const uint8_t*>(got)[i], 0);
     }
@@ -76,12 +76,12 @@ TEST_F(EalMemoryTest, GivesOtherProcessesTheQueuesToSee) {
   EXPECT_EQ(memory_->shared_alloc(size_t{1} << 40, 64), nullptr);
 }
 
-TEST_F(EalMemoryTest, ShowsTheCardWhatItAllocates) {
+TEST_F(EalMemoryTest, ShowsTheCardItsAllocations) {
   DmaMemory got;
   ASSERT_EQ(memory_->alloc(4 * kMiB, 4096, &got), 0);
   EmuWindow window;
   ASSERT_TRUE(memory_->view().find(got.iova, &window));
-  EXPECT_TRUE(window.holds(got.iova, got.len_bytes)) << "one window, though of many pages";
+  EXPECT_TRUE(window.holds(got.iova, got.len_bytes)) << "one window despite many pages";
   EXPECT_EQ(window.at(got.iova), got.va);
   memory_->free(got);
 }
@@ -94,7 +94,7 @@ TEST_F(EalMemoryTest, ShowsTheCardMemoryOfRteMalloc) {
   rte_free(va);
 }
 
-TEST_F(EalMemoryTest, KnowsNothingElse) {
+TEST_F(EalMemoryTest, KnowsNoOtherMemory) {
   EmuWindow window;
   EXPECT_FALSE(memory_->view().find(0, &window));
   EXPECT_FALSE(memory_->view().find(0xDEAD'0000, &window));
@@ -178,8 +178,8 @@ TEST(MemsegView, CutsWindows) {
   EXPECT_EQ(view->remove(bytes, sizeof(bytes)), -ENOENT);
 }
 
-/// A card may look while others map: run under TSan this finds what is not locked.
-TEST(MemsegView, IsFoundInWhileItChanges) {
+/// A card may look up addresses while other threads map: under TSan this finds missing locks.
+TEST(MemsegView, IsReadWhileItChanges) {
   std::unique_ptr<MemsegView> view;
   ASSERT_EQ(MemsegView::create(&view), 0);
   static uint8_t bytes[4096];
@@ -202,7 +202,7 @@ TEST(MemsegView, IsFoundInWhileItChanges) {
   looker.join();
 }
 
-TEST(Zones, OfTheDeadAreFreed) {
+TEST(Zones, OfDeadProcessesAreFreed) {
   Zones zones("dead.1");
   Zones others("dead.12");
   DmaMemory got;
@@ -214,7 +214,7 @@ TEST(Zones, OfTheDeadAreFreed) {
   EXPECT_EQ(free_zones("dead.1"), 0u);
 }
 
-/// A PCI device that no bus has found: its BAR is that of an emulated card.
+/// A PCI device without a bus; its BAR is that of an emulated card.
 class EalPciBusTest : public EalMemoryTest {
  protected:
   void SetUp() override {
@@ -237,7 +237,7 @@ TEST_F(EalPciBusTest, CarriesTheDriver) {
   ASSERT_EQ(EalPciBus::create(&device_, 0, "pci", &bus), 0);
   EXPECT_EQ(bus->name(), "0000:03:00.0");
   EXPECT_EQ(bus->numa_node(), 1);
-  EXPECT_EQ(bus->poll_hook(0).fn, nullptr) << "a real card needs nobody to step it";
+  EXPECT_EQ(bus->poll_hook(0).fn, nullptr) << "a real card needs no steps";
   EXPECT_EQ(bus->irq_fd(0), -ENOTSUP) << "no interrupt handle";
 
   std::unique_ptr<Card> card;
@@ -246,7 +246,7 @@ TEST_F(EalPciBusTest, CarriesTheDriver) {
   ASSERT_EQ(Card::open(*bus, config, &card), 0);
   std::unique_ptr<QueuePair> pair;
   ASSERT_EQ(card->open_queue_pair(1, {}, &pair), 0);
-  EXPECT_NE(rte_mem_virt2memseg(&pair->tx(), nullptr), nullptr) << "others see the queues";
+  EXPECT_NE(rte_mem_virt2memseg(&pair->tx(), nullptr), nullptr) << "other processes see the queues";
   DmaMemory buffer;
   ASSERT_EQ(bus->dma_alloc(4096, 4096, &buffer), 0);
   const RxBuffer rx{.iova = buffer.iova, .cookie = 5};
@@ -285,7 +285,7 @@ TEST_F(EalPciBusTest, MapsEalsMemoryOnlyWithoutVfio) {
   EXPECT_EQ(bus->dma_map(other, sizeof(other), &runs), -ENOTSUP);
 }
 
-TEST_F(EalPciBusTest, RefusesBarsThatAreNone) {
+TEST_F(EalPciBusTest, RefusesImpossibleBars) {
   std::unique_ptr<EalPciBus> bus;
   EXPECT_EQ(EalPciBus::create(&device_, 1, "pci", &bus), -ENODEV);
   EXPECT_EQ(EalPciBus::create(&device_, 6, "pci", &bus), -EINVAL);

@@ -1,4 +1,4 @@
-// Every device argument: what is taken, and what a bad one is told. No EAL process.
+// Every device argument: accepted values, and the errors for bad ones. No EAL process.
 
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ TEST(CardDevargs, DerivesOneTimeoutFromTheOther) {
   EXPECT_EQ(args.receive_timeout_us, 60u);
 }
 
-// Keys of the device stand among those of its card; who is told which were given.
+// Keys of the device may stand among those of its card; `given` lists the keys in the text.
 TEST(CardDevargs, KnowsTheKeysOfTheDevice) {
   std::string card;
   const OwnKeys own = {{"card", "a name", [&card](std::string_view text) {

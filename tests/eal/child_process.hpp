@@ -1,6 +1,6 @@
 /// @file
-/// A test's own program, started once more: it is told what to do on its standard input, a line
-/// each, and answers on its standard output.
+/// Another process of the test's own program, which reads commands from its standard input, one per
+/// line, and answers on its standard output.
 #pragma once
 
 #include <sys/types.h>
@@ -10,25 +10,25 @@
 
 namespace rio::test {
 
-inline constexpr int kPatienceMs = 30'000;  ///< of a machine with better things to do
+inline constexpr int kPatienceMs = 30'000;  ///< patience with a busy machine
 
-/// Dies with its parent, and by the destructor.
+/// A child that ends with its parent, or by the destructor.
 class ChildProcess {
  public:
-  /// @param args behind the program's name. A process that could not be started says nothing.
+  /// @param args after the program's name. A process that could not be started says nothing.
   explicit ChildProcess(const std::vector<std::string>& args);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Next line, "" after half a minute or at the end.
+  /// Next line; "" after half a minute, or at the end.
   std::string line();
-  /// @return false: it does not listen any more.
+  /// Sends a command. @return false: the child no longer listens.
   bool tell(const std::string& command);
   std::string ask(const std::string& command) { return tell(command) ? line() : ""; }
-  /// SIGKILL, and wait.
+  /// Kills it with SIGKILL, and waits.
   void kill9();
-  /// @return exit code, or -1.
+  /// Waits for its end. @return exit code, or -1.
   int wait();
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// A DMA device as the tests use it: one channel, and memory to copy from and to.
+/// A DMA device for tests: one channel, and memory to copy from and to.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,17 +16,17 @@
 
 namespace rio::test {
 
-inline constexpr uint32_t kLooks = 20'000'000;  // no wait is longer
+inline constexpr uint32_t kLooks = 20'000'000;  // the longest wait
 inline constexpr size_t kBytes = 3 << 20;       // more than one request of the card
 inline constexpr uint64_t kWindowAt = 0x40000000;
 inline constexpr uint16_t kKey = 0x5A5A;
 
-/// @return the bus address of memory of EAL.
+/// The bus address of EAL's memory.
 inline rte_iova_t iova(const void* va) {
   return rte_mem_virt2iova(va);
 }
 
-/// Zeros, of EAL.
+/// Zeroed memory of EAL.
 struct Memory {
   explicit Memory(size_t bytes) : va(static_cast<uint8_t*>(rte_zmalloc("dma", bytes, 64))) {}
   ~Memory() { rte_free(va); }
@@ -64,7 +64,7 @@ class Node {
            uint64_t flags = RTE_DMA_OP_FLAG_SUBMIT) {
     return rte_dma_copy(id_, 0, from, to, bytes, flags);
   }
-  /// The next `n` statuses, while `other` works too.
+  /// Waits for the next `n` statuses, while `other` works, too.
   std::vector<rte_dma_status_code> statuses(uint16_t n, Node* other = nullptr) {
     std::vector<rte_dma_status_code> all;
     for (uint32_t look = 0; look < kLooks && all.size() < n; ++look) {
@@ -81,12 +81,12 @@ class Node {
   }
   rte_dma_status_code status(Node* other = nullptr) {
     const auto all = statuses(1, other);
-    EXPECT_EQ(all.size(), 1u) << "nothing ended";
+    EXPECT_EQ(all.size(), 1u) << "no operation ended";
     return all.empty() ? RTE_DMA_STATUS_ERROR_UNKNOWN : all[0];
   }
   int16_t id() const { return id_; }
 
-  uint64_t spoil = 0;  // bits of what the port says
+  uint64_t spoil = 0;  // bits to flip in the port's parameters
 
  private:
   int16_t id_;

@@ -1,4 +1,4 @@
-// DMA devices: to and from the memory of another node, through dmadev's functions alone; and
+// DMA devices: copies to and from the memory of another node, through dmadev's functions alone; and
 // devices of two classes on one card.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
@@ -27,7 +27,7 @@ class DmaPair : public testing::Test {
     a_.stop();
     b_.stop();
   }
-  /// b opens its memory, a gets a way there or from there.
+  /// Opens b's memory, and gives a a channel to it or from it.
   void begin(rte_dma_direction direction, rte_dma_rio_write write = RTE_DMA_RIO_NWRITE_R,
              uint8_t rights = RTE_DMA_RIO_READ | RTE_DMA_RIO_WRITE) {
     ASSERT_EQ(b_.start(RTE_DMA_DIR_DEV_TO_MEM), 0);
@@ -77,7 +77,7 @@ TEST_F(DmaPair, ReadsFromANode) {
   EXPECT_EQ(std::memcmp(got.va, theirs_.va, kBytes), 0);
 }
 
-TEST_F(DmaPair, ListsOfPlacesNeedNotMatch) {
+TEST_F(DmaPair, ListsMayHaveDifferentPlaces) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
   rte_dma_sge from[] = {{iova(ours_.va), 100},
                         {iova(ours_.va + 500), 1000},
@@ -99,7 +99,7 @@ TEST_F(DmaPair, ListsOfPlacesNeedNotMatch) {
 
 TEST_F(DmaPair, AFenceWaitsForAllBefore) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
-  // The small one would overtake the large one, whose end it is written over.
+  // Without a fence the small copy would overtake the large one, whose end it overwrites.
   ASSERT_EQ(a_.copy(iova(ours_.va), there(), kBytes), 0);
   ASSERT_EQ(a_.copy(iova(ours_.va + 64), there(kBytes - 64), 64,
                     RTE_DMA_OP_FLAG_FENCE | RTE_DMA_OP_FLAG_SUBMIT),
@@ -110,7 +110,7 @@ TEST_F(DmaPair, AFenceWaitsForAllBefore) {
   EXPECT_EQ(std::memcmp(theirs_.va, ours_.va, kBytes - 64), 0);
 }
 
-TEST_F(DmaPair, WhatTheNodeForbidsFailsAlone) {
+TEST_F(DmaPair, AForbiddenAccessFailsAlone) {
   begin(RTE_DMA_DIR_MEM_TO_DEV, RTE_DMA_RIO_NWRITE_R, RTE_DMA_RIO_WRITE);
   ASSERT_EQ(a_.copy(iova(ours_.va), there(), 64), 0);
   ASSERT_EQ(a_.copy(iova(ours_.va), kWindowAt, 64), 1) << "no key";
@@ -138,7 +138,7 @@ TEST_F(DmaPair, WhatTheNodeForbidsFailsAlone) {
   EXPECT_EQ(stats.submitted + stats.completed + stats.errors, 0u);
 }
 
-TEST_F(DmaPair, WhoIsFullSaysSo) {
+TEST_F(DmaPair, AFullChannelSaysSo) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
   for (int i = 0; i < 64; ++i) {
     ASSERT_EQ(rte_dma_burst_capacity(a_.id(), 0), 64 - i);
@@ -155,7 +155,7 @@ TEST_F(DmaPair, WhoIsFullSaysSo) {
   EXPECT_EQ(state, RTE_DMA_VCHAN_IDLE);
 }
 
-TEST_F(DmaPair, WhatIsUnderWayAtTheStopFails) {
+TEST_F(DmaPair, OperationsUnderWayFailAtTheStop) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
   for (int i = 0; i < 64; ++i) {  // more requests than the ring has room for
     ASSERT_EQ(a_.copy(iova(ours_.va), there(), kBytes), i);
@@ -175,7 +175,7 @@ TEST_F(DmaPair, ANodeThatDoesNotAnswerIsALinkError) {
   EXPECT_EQ(a_.status(), RTE_DMA_STATUS_DEV_LINK_ERROR);
 }
 
-TEST_F(DmaPair, ANodeThatIsNoneRefuses) {
+TEST_F(DmaPair, AMalformedPortIsRefused) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
   a_.stop();
   ASSERT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_DEV, 0x7777), 0);
@@ -183,7 +183,7 @@ TEST_F(DmaPair, ANodeThatIsNoneRefuses) {
   EXPECT_EQ(a_.status(&b_), RTE_DMA_STATUS_INVALID_ADDR);
 }
 
-TEST_F(DmaPair, StreamingWritesAreOfDoublewords) {
+TEST_F(DmaPair, StreamingWritesTakeDoublewords) {
   begin(RTE_DMA_DIR_MEM_TO_DEV, RTE_DMA_RIO_SWRITE);
   EXPECT_EQ(a_.copy(iova(ours_.va), there(), 12), -EINVAL);
   EXPECT_EQ(a_.copy(iova(ours_.va + 4), there(), 16), -EINVAL);
@@ -198,7 +198,8 @@ TEST_F(DmaPair, StreamingWritesAreOfDoublewords) {
 TEST_F(DmaPair, BadChannelsAreRefused) {
   begin(RTE_DMA_DIR_MEM_TO_DEV);
   a_.stop();
-  EXPECT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_MEM), -EINVAL) << "a wire of two does not lead back";
+  EXPECT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_MEM), -EINVAL)
+      << "a wire between two cards does not lead back";
   LogCapture log;
   a_.spoil = 7;
   EXPECT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_DEV, 1), -EINVAL);
@@ -207,12 +208,12 @@ TEST_F(DmaPair, BadChannelsAreRefused) {
   EXPECT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_DEV, 1), -EINVAL);
   EXPECT_NE(log.text().find("0 to 2"), std::string::npos);
   a_.spoil = 0;
-  EXPECT_EQ(rte_dma_start(a_.id()), -EINVAL) << "no channel";
+  EXPECT_EQ(rte_dma_start(a_.id()), -EINVAL) << "no channel is set up";
   ASSERT_EQ(a_.start(RTE_DMA_DIR_MEM_TO_DEV, 1), 0);
 }
 
-// raw_rio0 and dma_rio2 have a queue pair each of one card.
-TEST(DmaShared, TwoClassesOnOneCard) {
+// raw_rio0 and dma_rio2 each have a queue pair of one card.
+TEST(DmaShared, TwoClassesShareACard) {
   const uint16_t raw = rte_rawdev_get_dev_id("raw_rio0");
   Node dma("dma_rio2");
   ASSERT_GE(dma.id(), 0);
@@ -228,11 +229,11 @@ TEST(DmaShared, TwoClassesOnOneCard) {
   EXPECT_EQ(dma.status(), RTE_DMA_STATUS_SUCCESSFUL);
   EXPECT_EQ(std::memcmp(memory.va, memory.va + 4096, 4096), 0);
   dma.stop();
-  EXPECT_EQ(rte_rawdev_reset(raw), 0) << "of a card whose DMA device is stopped";
+  EXPECT_EQ(rte_rawdev_reset(raw), 0) << "its DMA device is stopped";
   ASSERT_EQ(rte_dma_start(dma.id()), 0);
   ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 1);
   EXPECT_EQ(dma.status(), RTE_DMA_STATUS_SUCCESSFUL);
-  // What has ended before the stop is told after it.
+  // Operations that ended before the stop are reported after it.
   std::memset(memory.va + 4096, 0, 4096);
   ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 2);
   dma.stop();
@@ -243,7 +244,7 @@ TEST(DmaShared, TwoClassesOnOneCard) {
   ASSERT_EQ(rte_vdev_init("dma_rio2", "card=raw_rio0,qp=1"), 0) << log.text();
   dma = Node("dma_rio2");
   ASSERT_EQ(dma.start(RTE_DMA_DIR_MEM_TO_MEM), 0);
-  // The card stays as long as somebody has it.
+  // The card stays as long as a device uses it.
   rte_rawdev_stop(raw);
   ASSERT_EQ(rte_vdev_uninit("raw_rio0"), 0);
   ASSERT_EQ(dma.copy(iova(memory.va), iova(memory.va + 4096), 4096), 0);
@@ -251,10 +252,10 @@ TEST(DmaShared, TwoClassesOnOneCard) {
   ASSERT_EQ(rte_vdev_uninit("dma_rio2"), 0);
 }
 
-TEST(DmaShared, BadArguments) {
+TEST(DmaShared, BadArgumentsAreRefused) {
   LogCapture log;
-  EXPECT_NE(rte_vdev_init("dma_rio7", "card=nobody"), 0);
-  EXPECT_NE(log.text().find("no card 'nobody' in this process: there are dma_rio0"),
+  EXPECT_NE(rte_vdev_init("dma_rio7", "card=missing"), 0);
+  EXPECT_NE(log.text().find("no card 'missing' in this process: there are dma_rio0"),
             std::string::npos)
       << log.text();
   EXPECT_NE(rte_vdev_init("dma_rio7", "card=dma_rio0,qps=3"), 0);

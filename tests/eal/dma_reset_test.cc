@@ -1,5 +1,5 @@
-// DMA devices whose card is reset: in the middle of a stream of writes, with requests under way and
-// others that wait, with windows open.
+// DMA devices whose card is reset: during a stream of writes, with requests under way and others
+// waiting, with windows open.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_dmadev.h>
@@ -18,7 +18,7 @@
 namespace rio::test {
 namespace {
 
-/// Copies to a window of its own, from a thread of its own, and looks at each that has ended.
+/// Copies to its own window on a thread, and checks each finished copy.
 class Stream {
  public:
   static constexpr uint32_t kSlots = 64;
@@ -44,7 +44,7 @@ class Stream {
       wrong += n == 0 && last != static_cast<uint16_t>(told - 1) ? 1 : 0;
       looks = n != 0 ? 0 : looks + 1;
       if (looks == kLooks) {
-        break;  // something was never told
+        break;  // some copy was never reported
       }
     }
     left = begun - told;
@@ -54,7 +54,7 @@ class Stream {
   std::atomic<uint64_t> good{0};
   std::atomic<uint64_t> failed{0};
   std::atomic<uint64_t> wrong{0};  // index, status, or bytes
-  uint32_t left = 0;               // that were never told of
+  uint32_t left = 0;               // copies that were never reported
   uint32_t looks = 0;
 
  private:
@@ -85,7 +85,7 @@ class Stream {
   Memory to{size_t{kSlots} * kCopyBytes};
 };
 
-/// dma_rio4 on a card of raw_rio3, which hears itself.
+/// A test with dma_rio4 on a card of raw_rio3, which hears itself.
 class DmaReset : public testing::Test {
  protected:
   void SetUp() override {
@@ -131,7 +131,7 @@ class DmaReset : public testing::Test {
   Node node_{"dma_rio4"};
 };
 
-TEST_F(DmaReset, InTheMiddleOfAStreamOfWrites) {
+TEST_F(DmaReset, AStreamOfWritesSurvivesResets) {
   constexpr int kResets = 30;
   Stream stream(node_, kThere);
   open(stream.to, size_t{Stream::kSlots} * Stream::kCopyBytes);
@@ -140,12 +140,12 @@ TEST_F(DmaReset, InTheMiddleOfAStreamOfWrites) {
   for (; resets < kResets && grows(stream.good, 100); ++resets) {
     EXPECT_EQ(rte_rawdev_reset(raw_), 0);
   }
-  EXPECT_TRUE(grows(stream.good, 100)) << "after the last one";
+  EXPECT_TRUE(grows(stream.good, 100)) << "after the last reset";
   stream.stop = true;
   poller.join();
   EXPECT_EQ(resets, kResets);
   EXPECT_EQ(stream.wrong, 0u);
-  EXPECT_EQ(stream.left, 0u) << "each is told of";
+  EXPECT_EQ(stream.left, 0u) << "each copy is reported";
   rte_dma_stats stats{};
   ASSERT_EQ(rte_dma_stats_get(node_.id(), 0, &stats), 0);
   EXPECT_EQ(stats.completed, stream.good + stream.failed) << "once";
@@ -153,7 +153,7 @@ TEST_F(DmaReset, InTheMiddleOfAStreamOfWrites) {
   EXPECT_EQ(stats.errors, stream.failed);
 }
 
-TEST_F(DmaReset, WhatIsUnderWayFailsAndWhatWaitsGoesOn) {
+TEST_F(DmaReset, OperationsUnderWayFailAndWaitingOnesGoOn) {
   constexpr int kCopies = 63;  // more requests than the ring has room for
   Memory memory(kBytes);
   const uint32_t index = open(memory, kBytes);
@@ -189,7 +189,7 @@ TEST_F(DmaReset, WindowsKeepTheirIndices) {
                                .reserved = {}};
   uint32_t b = ~0u;
   ASSERT_EQ(rte_dma_rio_window_open(node_.id(), &window, &b), 0);
-  ASSERT_EQ(rte_dma_rio_window_close(node_.id(), a), 0);  // a hole before b
+  ASSERT_EQ(rte_dma_rio_window_close(node_.id(), a), 0);  // leaves a free index before b
   ASSERT_EQ(rte_rawdev_reset(raw_), 0);
   EXPECT_EQ(rte_dma_rio_window_close(node_.id(), a), -ENOENT);
   Memory bytes(64);
@@ -201,7 +201,7 @@ TEST_F(DmaReset, WindowsKeepTheirIndices) {
   ASSERT_EQ(node_.copy(iova(bytes.va), uint64_t{kKey} << 48 | 0x1000, 64), 1);
   EXPECT_EQ(node_.status(), RTE_DMA_STATUS_INVALID_ADDR);
   LogCapture log;
-  EXPECT_EQ(rte_dma_rio_window_close(node_.id(), 0), -ENOENT) << "the device's own";
+  EXPECT_EQ(rte_dma_rio_window_close(node_.id(), 0), -ENOENT) << "this index is the device's own";
 }
 
 }  // namespace

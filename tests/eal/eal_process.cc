@@ -89,7 +89,7 @@ int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::st
       break;
   }
   args.insert(args.end(), more.begin(), more.end());
-  if (std::getenv("SYSFS_PCI_DEVICES") == nullptr) {  // the machine's own devices stay untouched
+  if (std::getenv("SYSFS_PCI_DEVICES") == nullptr) {  // leave the machine's own devices alone
     args.emplace_back("--no-pci");
   }
   std::vector<char*> argv;

@@ -7,7 +7,7 @@
 
 namespace rio::test {
 
-/// Where EAL's memory comes from.
+/// The source of EAL's memory.
 enum class EalMode {
   kNoHuge,    ///< ordinary memory
   kInMemory,  ///< hugepages that no file names
@@ -20,29 +20,30 @@ inline constexpr int kSkipped = 77;
 /// Takes --eal=no-huge|in-memory|shared from the command line. @return the mode, default kNoHuge.
 [[nodiscard]] EalMode take_mode(int* argc, char** argv);
 
-/// @return "" if there are hugepages enough for `mode`, else why not.
+/// Checks for enough hugepages for `mode`. @return "", or what is missing.
 [[nodiscard]] std::string why_not(EalMode mode, unsigned megabytes);
 
 /// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any
-/// of the CPUs that this process may use, not pinned.
-/// @param prefix another for each test that runs at the same time. @param lcore number of the only
+/// CPU that this process may use, not pinned. @param prefix unique among tests that run at once.
+/// @param lcore the only one; processes that use each other's mbufs need different ones. @return
+/// result of rte_eal_init.
 /// one: processes that use mbufs of each other need different ones. @return what rte_eal_init does.
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more,
               unsigned lcore = 0);
 
-/// rte_eal_cleanup, and away with what EAL leaves in its run-time folder (primary only).
+/// Calls rte_eal_cleanup, and removes EAL's files from its run-time folder (primary only).
 void end_eal();
 
-/// A prefix that no other process uses at the same time.
+/// A prefix that no other process uses now.
 [[nodiscard]] std::string own_prefix(const std::string& what);
 
-/// main() of a test program that is one EAL process: skips itself where there is no memory for the
-/// mode of its command line. @param name as for own_prefix(). @param more options for EAL.
-/// @param before called before EAL looks at the system. @return the exit code.
+/// main() of a test program that is an EAL process: skips itself if there is no memory for the mode
+/// on its command line. @param name as for own_prefix(). @param more options for EAL. @param before
+/// called before EAL scans the system. @return the exit code.
 int run_tests_in_eal(int argc, char** argv, const std::string& name,
                      const std::vector<std::string>& more, void (*before)() = nullptr);
 
-/// What EAL logs while this lives.
+/// Captures EAL's log while it lives.
 class LogCapture {
  public:
   LogCapture();

@@ -1,5 +1,5 @@
-// Cards of several DPDK processes on one wire. This process is not one of EAL: it starts them,
-// being the same program with --role, and talks to them over pipes.
+// Cards of several DPDK processes on one wire. This process is not an EAL process: it starts them
+// from the same program with --role, and talks to them over pipes.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ std::string mode_flag = "--eal=no-huge";
 class Fabric : public testing::Test {
  protected:
   static std::string fabric() { return "eal-test-" + std::to_string(getpid()); }
-  /// @param args of its raw device beside the wire. @param dest_id that it has to get.
+  /// Starts a process. @param args of its raw device, besides the wire. @param dest_id that it has
+  /// to get.
   static std::unique_ptr<ChildProcess> process(const std::string& args, uint32_t dest_id) {
     static int number = 0;
     auto child = std::make_unique<ChildProcess>(std::vector<std::string>{
@@ -34,7 +35,7 @@ class Fabric : public testing::Test {
   static std::unique_ptr<ChildProcess> member(const std::string& args, uint32_t dest_id) {
     return process("wire=shm:" + fabric() + args, dest_id);
   }
-  /// All lengths, both ways at once.
+  /// Exchanges messages of all lengths, both ways at once.
   static void exchange(ChildProcess& a, uint32_t a_id, ChildProcess& b, uint32_t b_id) {
     ASSERT_TRUE(a.tell("exchange " + std::to_string(b_id)));
     ASSERT_TRUE(b.tell("exchange " + std::to_string(a_id)));
@@ -55,10 +56,10 @@ TEST_F(Fabric, ProcessesAskForTheirDestIds) {
   stop(*b);
 }
 
-TEST_F(Fabric, WithoutArgumentsEachGetsAnother) {
+TEST_F(Fabric, WithoutArgumentsEachGetsItsOwn) {
   const auto a = member("", 0x100);
   const auto b = member("", 0x200);
-  const auto c = member(",destid=0x102", 0x102);  // behind the two queue pairs of the first
+  const auto c = member(",destid=0x102", 0x102);  // behind the two queue pairs of the first process
   const auto d = member(",qps=1", 0x300);
   exchange(*a, 0x100, *b, 0x200);
   exchange(*a, 0x100, *d, 0x300);
@@ -67,7 +68,7 @@ TEST_F(Fabric, WithoutArgumentsEachGetsAnother) {
   }
 }
 
-TEST_F(Fabric, OthersOutliveOneThatIsKilled) {
+TEST_F(Fabric, OthersOutliveAKilledProcess) {
   const auto a = member("", 0x100);
   auto b = member("", 0x200);
   const auto c = member("", 0x300);
@@ -78,7 +79,7 @@ TEST_F(Fabric, OthersOutliveOneThatIsKilled) {
   b->kill9();
   EXPECT_EQ(a->line(), "failed");
   exchange(*a, 0x100, *c, 0x300);
-  b = member("", 0x200);  // which is free again
+  b = member("", 0x200);  // a destID that is free again
   exchange(*a, 0x100, *b, 0x200);
   exchange(*b, 0x200, *c, 0x300);
   for (const auto* const each : {&a, &c}) {
@@ -87,14 +88,14 @@ TEST_F(Fabric, OthersOutliveOneThatIsKilled) {
   stop(*b);
 }
 
-TEST_F(Fabric, DestIdsAreTheCardsPlace) {
+TEST_F(Fabric, DestIdsCannotChangeInAFabric) {
   const auto a = member(",destid=5", 5);
   EXPECT_EQ(a->ask("set_dest_id 6"), "set " + std::to_string(-ENOTSUP));
   const auto b = member(",destid=9", 9);
   exchange(*a, 5, *b, 9);
   ChildProcess late(
       {"--role=worker", mode_flag, own_prefix("late"), "wire=shm:" + fabric() + ",destid=9"});
-  EXPECT_EQ(late.line(), "no device") << "it asked for what is taken";
+  EXPECT_EQ(late.line(), "no device") << "it asked for a destID that is taken";
   EXPECT_EQ(a->ask("configure 6"), "configured " + std::to_string(-EINVAL));
   EXPECT_EQ(a->ask("configure 5"), "configured 0");
   stop(*a);
@@ -103,7 +104,7 @@ TEST_F(Fabric, DestIdsAreTheCardsPlace) {
 
 TEST_F(Fabric, MachinesFindEachOtherByAFile) {
   const std::string file = "/tmp/rio-eal-members-" + std::to_string(getpid());
-  const auto port = 20000 + getpid() % 20000;  // below those that the kernel gives out
+  const auto port = 20000 + getpid() % 20000;  // below the range that the kernel assigns
   std::ofstream(file) << "256 127.0.0.1:" << port << "\n512 127.0.0.1:" << port + 1 << "\n";
   const std::string wire = "wire=udp:" + fabric() + ",members=" + file;
   const auto a = process(wire + ",destid=0x100", 0x100);
@@ -121,7 +122,7 @@ int run_role(int argc, char** argv) {
   }
   std::vector<std::string> args = {"--no-telemetry", std::string("--vdev=raw_rio0,") + argv[3]};
   if (mode == EalMode::kInMemory) {
-    args.insert(args.end(), {"-m", "16"});  // to begin with: there are four of us
+    args.insert(args.end(), {"-m", "16"});  // to begin with, since there are four processes
   }
   if (start_eal(mode, argv[2], args) < 0) {
     return 1;

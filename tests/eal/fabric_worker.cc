@@ -32,7 +32,7 @@ uint8_t byte_of(uint32_t dest_id, uint32_t length, uint32_t at) {
   return static_cast<uint8_t>(dest_id / 256 * 101 + length * 7 + length / 256 + at * 31 + at / 256);
 }
 
-/// One message at a time each way.
+/// Sends and receives one message at a time.
 class Mail {
  public:
   explicit Mail(pmd::QueuePair& pair) : pair_(pair), own_(pair.dest_id()) {}
@@ -49,7 +49,7 @@ class Mail {
     return memory_ != nullptr;
   }
   [[nodiscard]] uint32_t own() const { return own_; }
-  /// @return whether it is under way now.
+  /// Posts a message. @return whether it is under way.
   bool send(uint32_t dest_id, uint32_t length) {
     for (uint32_t i = 0; i < length; ++i) {
       out()[i] = byte_of(dest_id, length, i);
@@ -62,19 +62,20 @@ class Mail {
                                  .flags = 0};
     return pair_.tx().burst(&message, 1) == 1;
   }
-  /// @return 1: it was delivered, 0: not yet, -1: failed.
+  /// Checks the message sent. @return 1: it was delivered, 0: not yet, -1: failed.
   int sent() {
     pmd::TxDone done{};
     return pair_.tx().reap(&done, 1) == 0 ? 0 : done.status == pmd::Status::kOk ? 1 : -1;
   }
-  /// @param length that the message must have; 0: any. @return 1: right, 0: none, -1: wrong.
+  /// Receives a message. @param length that it must have; 0: any. @return 1: right, 0: none, -1:
+  /// wrong.
   int got(uint32_t source, uint32_t length) {
     pmd::RxMessage message{};
     if (pair_.shared().burst(&message, 1) == 0) {
       return 0;
     }
     const uint8_t* const bytes = memory_ + message.cookie * kBytes;
-    // The card tells lengths in steps of 8.
+    // The card reports lengths in steps of 8.
     bool right = message.status == pmd::Status::kOk && message.source == source &&
                  message.length_bytes == (length + 7) / 8 * 8;
     for (uint32_t i = 0; i < length; ++i) {
@@ -139,7 +140,7 @@ void stream(Mail& mail, uint32_t peer) {
       say("streaming");
     }
   }
-  say("nobody died");
+  say("no send failed");
 }
 
 bool input_waits() {
@@ -195,7 +196,7 @@ int run_fabric_worker(const std::string& device) {
         say("configured " + std::to_string(rte_rawdev_configure(dev, &info, sizeof(config))));
       }
     }
-    rte_rawdev_stop(dev);  // before the memory goes
+    rte_rawdev_stop(dev);  // before the memory is freed
   }
   return 0;
 }

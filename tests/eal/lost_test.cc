@@ -1,4 +1,4 @@
-// Devices that a reset of their card has lost, since there was no memory for their queues.
+// Devices lost in a reset of their card, for lack of memory for their queues.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_dmadev.h>
@@ -18,9 +18,9 @@
 namespace rio::test {
 namespace {
 
-constexpr uint32_t kLooks = 1'000'000;  // no wait is longer
+constexpr uint32_t kLooks = 1'000'000;  // the longest wait
 
-/// All memory of EAL, while it lives.
+/// Takes all of EAL's memory, while it lives.
 class AllMemory {
  public:
   AllMemory() {
@@ -42,7 +42,8 @@ class AllMemory {
   std::vector<void*> held_;
 };
 
-/// A port on the card that is told of a reset: it stops, and takes what the others have given back.
+/// A device on the card that hears of a reset: it stops, and takes the memory that the others have
+/// freed.
 class Taker {
  public:
   Taker() {
@@ -99,14 +100,14 @@ class DmaLost : public testing::Test {
     const rte_iova_t at = rte_mem_virt2iova(memory_);
     return rte_dma_copy(id_, 0, at, at + 64, 64, flags);
   }
-  /// Of an operation, which ends.
+  /// Status of an operation, which must end.
   [[nodiscard]] rte_dma_status_code status() const {
     rte_dma_status_code one = RTE_DMA_STATUS_NOT_ATTEMPTED;
     uint16_t n = 0;
     for (uint32_t look = 0; look < kLooks && n == 0; ++look) {
       n = rte_dma_completed_status(id_, 0, 1, nullptr, &one);
     }
-    EXPECT_EQ(n, 1) << "it never ends";
+    EXPECT_EQ(n, 1) << "the operation never ends";
     return one;
   }
   [[nodiscard]] enum rte_dma_vchan_status state() const {
@@ -146,13 +147,13 @@ TEST_F(DmaLost, OperationsFailUntilItIsStartedAgain) {
   EXPECT_EQ(status(), RTE_DMA_STATUS_SUCCESSFUL);
 }
 
-/// Counts an event of a port.
+/// Counts events of a port.
 int count(uint16_t, rte_eth_event_type, void* seen, void*) {
   ++*static_cast<std::atomic<uint32_t>*>(seen);
   return 0;
 }
 
-/// What EAL's thread does takes time: half a minute at most.
+/// Waits for an event. EAL's thread may take long: half a minute at most.
 bool comes(const std::atomic<uint32_t>& seen) {
   for (uint32_t i = 0; i < 3000 && seen == 0; ++i) {
     usleep(10'000);
@@ -160,7 +161,7 @@ bool comes(const std::atomic<uint32_t>& seen) {
   return seen != 0;
 }
 
-TEST(NetLost, TellsThatTheCardDoesNotComeBackAndThatItDoes) {
+TEST(NetLost, ReportsThatTheCardDoesNotComeBackAndThatItDoes) {
   constexpr rte_eth_event_type kTypes[] = {RTE_ETH_EVENT_RECOVERY_FAILED,
                                            RTE_ETH_EVENT_RECOVERY_SUCCESS};
   const Pool pool{2048, 511};
@@ -175,7 +176,7 @@ TEST(NetLost, TellsThatTheCardDoesNotComeBackAndThatItDoes) {
     Taker taker;
     LogCapture log;
     ASSERT_NE(rte_rawdev_reset(rte_rawdev_get_dev_id("raw_rio0")), 0);
-    EXPECT_TRUE(comes(seen[0])) << "whoever asked for the reset";
+    EXPECT_TRUE(comes(seen[0])) << "whichever device asked for the reset";
     EXPECT_EQ(seen[1], 0u);
     EXPECT_NE(log.text().find("net_rio1: the card does not come back"), std::string::npos);
     taker.give_back();

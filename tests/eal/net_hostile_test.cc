@@ -1,4 +1,4 @@
-// A port, and a peer that sends what no port would.
+// A port, and a peer that sends frames that no port would send.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rio::test {
 namespace {
 
-TEST_F(NetPeer, NotASpoofedSource) {
+TEST_F(NetPeer, ASpoofedSourceIsDropped) {
   call();
   const Bytes good = from_peer(100);
   for (uint32_t byte = 6; byte < 12; ++byte) {
@@ -29,26 +29,26 @@ TEST_F(NetPeer, NotASpoofedSource) {
   expect_frames({});
 }
 
-/// Queue pairs of the raw device are the cards of four: nobody's claim may concern another.
-TEST_F(NetPeer, ForgedClaimsOfDestIds) {
+/// Queue pairs of the raw device act as four cards: a card's claim must not affect another's.
+TEST_F(NetPeer, ForgedClaimsOfDestIdsDoNotAffectOthers) {
   call(1);
-  ASSERT_EQ(peer_.ring(static_cast<uint16_t>(kCall | 31), 1), 0);  // 0x201 says it has 0x202…
+  ASSERT_EQ(peer_.ring(static_cast<uint16_t>(kCall | 31), 1), 0);  // 0x201 claims 0x202…
   ASSERT_EQ(peer_.ring(static_cast<uint16_t>(kCall | 31), 3), 0);
   for (uint32_t i = 0; i < kQuietTurns; ++i) {
     port_.work();
   }
   ASSERT_EQ(send(bundle(1, 1).item(from_peer(100)), 1), 0);
-  EXPECT_EQ(frames().size(), 1u) << "0x201 sends for 0x200, as that one says";
+  EXPECT_EQ(frames().size(), 1u) << "0x201 sends for 0x200, as 0x200 says";
   ASSERT_EQ(send(bundle(1, 2).item(frame_bytes(port_.mac(), address(0x202), 100)), 2), 0);
-  EXPECT_EQ(frames().size(), 1u) << "0x202 is itself";
+  EXPECT_EQ(frames().size(), 1u) << "0x202 sends for itself";
   ASSERT_EQ(send(bundle(1, 2).item(frame_bytes(port_.mac(), address(0x203), 100)), 2), 0);
   ASSERT_EQ(send(bundle(1, 1).item(frame_bytes(port_.mac(), address(0x202), 100)), 1), 0);
   ASSERT_EQ(send(bundle(1, 3).item(frame_bytes(port_.mac(), address(0x202), 100)), 3), 0);
   expect_frames({});
-  EXPECT_EQ(port_.xstat("rx_spoofed"), 3u) << "nobody passes for who comes behind him";
+  EXPECT_EQ(port_.xstat("rx_spoofed"), 3u) << "a card cannot pass for one behind it";
 }
 
-TEST_F(NetPeer, TooShortAndTooLong) {
+TEST_F(NetPeer, FramesOfImpossibleLengthsAreDropped) {
   call();
   ASSERT_EQ(peer_.send(Bytes(8, 1), 0), 0);
   ASSERT_EQ(send(bundle(2).item(Bytes(13, 1)).item(from_peer(60))), 0);
@@ -63,11 +63,11 @@ TEST_F(NetPeer, TooShortAndTooLong) {
   EXPECT_EQ(port_.xstat("rx_too_long"), 3u);
 }
 
-TEST_F(NetPeer, BadBundles) {
+TEST_F(NetPeer, BadBundlesAreDropped) {
   call();
   const Bytes good = from_peer(60);
   uint64_t bad = 0;
-  uint16_t epoch = 0;  // another one each time: numbers are no matter here
+  uint16_t epoch = 0;  // differs each time, so that numbers do not matter here
   const auto refused = [&](const Bytes& bytes, const std::vector<Bytes>& wanted, const char* why) {
     ASSERT_EQ(peer_.send(bytes, 1), 0) << why;
     EXPECT_EQ(frames(), wanted) << why;
@@ -81,22 +81,22 @@ TEST_F(NetPeer, BadBundles) {
   refused(changed(0, 0xE4), {}, "mark");
   refused(changed(1, 0xB0), {}, "mark");
   refused(changed(2, 0), {}, "no items");
-  refused(changed(2, 2), {good}, "fewer items than it says");
-  refused(changed(2, 255), {good}, "fewer items than it says");
+  refused(changed(2, 2), {good}, "fewer items than announced");
+  refused(changed(2, 255), {good}, "fewer items than announced");
   refused(changed(3, 1), {}, "not zero");
-  refused(changed(8, 0), {}, "an item of nothing");
-  refused(changed(9, 0x10), {}, "longer than it is");
+  refused(changed(8, 0), {}, "an item without bytes");
+  refused(changed(9, 0x10), {}, "an item longer than the bundle");
   refused(changed(10, 1), {}, "not zero");
   refused(changed(11, 0x80), {}, "not zero");
-  refused(Bytes(8, 0), {}, "a header alone");
+  refused(Bytes(8, 0), {}, "only a header");
   Bytes alone = BundleBytes(1, ++epoch, 0).bytes;
   refused(alone, {}, "no item");
   alone.resize(16);
   refused(alone, {}, "an item without bytes");
   Bytes cut = BundleBytes(2, ++epoch, 0).item(good).item(good).bytes;
   cut.resize(cut.size() - 8);
-  refused(cut, {good}, "cut off");
-  // What it does not say is no matter: more items are there than it counts.
+  refused(cut, {good}, "truncated");
+  // Items beyond the announced count do not matter.
   ASSERT_EQ(send(BundleBytes(1, ++epoch, 0).item(good).item(good)), 0);
   expect_frames({good});
   EXPECT_EQ(port_.xstat("rx_bad_bundles"), bad);
@@ -123,7 +123,7 @@ TEST_F(NetPeer, PartsMakeAFrame) {
   EXPECT_EQ(port_.xstat("rx_bad_parts"), 0u);
 }
 
-TEST_F(NetPeer, BadParts) {
+TEST_F(NetPeer, BadPartsLoseTheirFrame) {
   call();
   const Bytes a = from_peer(8160, 1);
   const Bytes b = from_peer(8160, 2);
@@ -137,37 +137,39 @@ TEST_F(NetPeer, BadParts) {
   };
   const auto first = [&] { ASSERT_EQ(send(bundle().item(half(a, 0), 8160, 0)), 0); };
   ASSERT_EQ(send(bundle().item(half(a, 1), 8160, 4080)), 0);
-  lost("a second one alone: what it would be of was counted when it was lost");
+  lost("only a second part: its frame was counted when it was lost");
   first();
   first();
   ++bad;
-  lost("two first ones: one is lost");
+  lost("two first parts: one frame is lost");
   ASSERT_EQ(send(bundle().item(half(a, 1), 8160, 4079)), 0);
   ++bad;
-  lost("another offset");
+  lost("a wrong offset");
   first();
   ASSERT_EQ(send(bundle().item(half(a, 1), 8168, 4080)), 0);
   ++bad;
-  lost("another length");
+  lost("a wrong total length");
   first();
   ASSERT_EQ(send(bundle().item(Bytes(4088 - 8, 1), 8160, 4080)), 0);
-  EXPECT_EQ(frames().size(), 1u) << "of the right lengths";
+  EXPECT_EQ(frames().size(), 1u) << "parts of the right lengths";
   const Bytes short_one = from_peer(4000);
   ASSERT_EQ(send(bundle().item(short_one, 4000, 0)), 0);
   ++bad;
-  lost("a first one that is all");
+  lost("a first part that is the whole frame");
   first();
   ASSERT_EQ(send(bundle().item(Bytes(4080, 1), 5000, 4080)), 0);
   ++bad;
-  lost("more than there is");
-  // Two frames of one length, each of which lost a part: the number of b's second is not next.
+  lost("a part beyond the frame");
+  // Two frames of equal length, each of which lost a part: the number of b's second part is not the
+  // next one.
   first();
   number_[0] = static_cast<uint16_t>(number_[0] + 2);
   ASSERT_EQ(send(bundle().item(half(b, 1), 8160, 4080)), 0);
   bool dropped = false;
-  for (uint32_t i = 0; i < 100 * kTurns && !dropped; ++i) {  // the wait for those between is over
+  for (uint32_t i = 0; i < 100 * kTurns && !dropped;
+       ++i) {  // the wait for the bundles between is over
     rte_mbuf* got = nullptr;
-    ASSERT_EQ(rte_eth_rx_burst(port_.id(), 0, &got, 1), 0) << "halves of two";
+    ASSERT_EQ(rte_eth_rx_burst(port_.id(), 0, &got, 1), 0) << "halves of two frames";
     dropped = port_.xstat("rx_bad_parts") == bad + 1;
   }
   EXPECT_TRUE(dropped);
@@ -177,7 +179,7 @@ TEST_F(NetPeer, BadParts) {
   expect_frames({a});
 }
 
-TEST_F(NetPeer, WrongMailboxes) {
+TEST_F(NetPeer, WrongMailboxesAreCounted) {
   call();
   for (const uint8_t mbox : std::initializer_list<uint8_t>{4, 17, 63}) {
     ASSERT_EQ(peer_.send(from_peer(100), mbox), 0);
@@ -188,7 +190,7 @@ TEST_F(NetPeer, WrongMailboxes) {
   EXPECT_EQ(frames().size(), 1u);
 }
 
-TEST_F(NetPeer, BundlesInAnyOrder) {
+TEST_F(NetPeer, BundlesMayComeInAnyOrder) {
   call();
   std::vector<uint16_t> order = {0, 3, 2, 1, 5, 4, 6};
   for (const uint16_t number : order) {
@@ -206,12 +208,12 @@ TEST_F(NetPeer, BundlesInAnyOrder) {
   EXPECT_EQ(port_.xstat("rx_late"), 1u);
 }
 
-TEST_F(NetPeer, DiesAndComesBackAsAnother) {
+TEST_F(NetPeer, APeerMayRestart) {
   call();
   for (uint16_t number = 0; number < 100; ++number) {
     ASSERT_EQ(send(BundleBytes(1, 1, number).item(from_peer(60, number))), 0);
   }
-  ASSERT_EQ(send(BundleBytes(1, 1, 102).item(from_peer(60, 102))), 0);  // waits for 100
+  ASSERT_EQ(send(BundleBytes(1, 1, 102).item(from_peer(60, 102))), 0);  // it waits for number 100
   ASSERT_EQ(frames().size(), 100u);
   for (uint16_t number = 0; number < 100; ++number) {
     ASSERT_EQ(send(BundleBytes(1, 2, number).item(from_peer(60, number))), 0);
@@ -220,7 +222,7 @@ TEST_F(NetPeer, DiesAndComesBackAsAnother) {
   EXPECT_EQ(port_.xstat("rx_late"), 0u);
 }
 
-/// mbufs of ports' own that are somewhere.
+/// Number of the ports' own mbufs in use.
 unsigned own_mbufs_in_use() {
   unsigned count = 0;
   rte_mempool_walk(
@@ -232,7 +234,7 @@ unsigned own_mbufs_in_use() {
   return count;
 }
 
-TEST_F(NetPeer, WhatWaitsComesBackWhenThePortStops) {
+TEST_F(NetPeer, WaitingFramesAreFreedWhenThePortStops) {
   call();
   ASSERT_EQ(send(bundle().item(from_peer(200), 300, 0)), 0);  // a part, copied
   ASSERT_EQ(send(bundle(1, 1).item(frame_bytes(port_.mac(), address(kPeer + 1), 4080), 9000, 0), 1),
@@ -245,18 +247,18 @@ TEST_F(NetPeer, WhatWaitsComesBackWhenThePortStops) {
   }
   rte_mbuf* got = nullptr;
   ASSERT_EQ(rte_eth_rx_burst(port_.id(), 0, &got, 1), 0) << "they wait for number 1";
-  for (uint32_t i = 0; i < 20; ++i) {  // nobody has looked at these
+  for (uint32_t i = 0; i < 20; ++i) {  // received, but not processed
     ASSERT_EQ(peer_.send(from_peer(2000), 0), 0);
   }
   port_.stop();
   EXPECT_TRUE(pool_.full());
   EXPECT_EQ(own_mbufs_in_use(), 0u);
   port_.start();
-  EXPECT_GE(own_mbufs_in_use(), 256u) << "the ring's";
-  EXPECT_LT(own_mbufs_in_use(), 256u + 16) << "and a few that lie ready";
+  EXPECT_GE(own_mbufs_in_use(), 256u) << "those in the ring";
+  EXPECT_LT(own_mbufs_in_use(), 256u + 16) << "and a few spare ones";
 }
 
-TEST_F(NetPeer, AnyBytesAtAll) {
+TEST_F(NetPeer, AnyBytesAreSafe) {
   call();
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -283,13 +285,13 @@ TEST_F(NetPeer, AnyBytesAtAll) {
   ASSERT_EQ(peer_.ring(kCall), 0);
   const Bytes wanted = from_peer(60, 77);
   ASSERT_EQ(send(BundleBytes(1, kEpoch + 1, 0).item(wanted)), 0);
-  const auto last = frames();  // and what was waiting
+  const auto last = frames();  // and those that were waiting
   EXPECT_EQ(std::count(last.begin(), last.end(), wanted), 1);
 }
 
-/// The peer stops its shared ring's owner from polling: what it does not take is tried again, and
-/// given up after four in a row.
-TEST(NetDead, GivenUpAfterFourAndCalledAgain) {
+/// The peer's queue pair is closed: messages to it are retried, and it is given up after four
+/// failures in a row.
+TEST(NetDead, APeerIsGivenUpAfterFourFailuresAndCalledAgain) {
   const Pool pool(4096);
   const Device net("net_rio0", "wire=dead,destid=0x100,peers=0x200,response_timeout_us=1000");
   auto raw = std::make_unique<Device>("raw_rio0", "wire=dead,destid=0x200,qps=1");
@@ -299,7 +301,7 @@ TEST(NetDead, GivenUpAfterFourAndCalledAgain) {
     ASSERT_EQ(peer.ring(kCall), 0);
     ASSERT_TRUE(peer.hears(kAnswer));
   }
-  // Its queue pair is closed: nobody takes messages.
+  // Its queue pair is closed: it takes no messages.
   for (uint32_t i = 1; i <= 4; ++i) {
     ASSERT_EQ(port.xstat("tx_no_peer"), 0u);
     ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
@@ -310,7 +312,7 @@ TEST(NetDead, GivenUpAfterFourAndCalledAgain) {
   }
   ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
   EXPECT_EQ(port.xstat("tx_no_peer"), 1u);
-  // It is back, and says nothing: the watch calls who was invited.
+  // It is back, but silent: the watch calls invited peers.
   RawPeer peer("raw_rio0", kPort, [&] { port.work(); });
   bool called = false;
   for (uint32_t i = 0; i < 100 && !called; ++i) {
@@ -327,11 +329,11 @@ TEST(NetDead, GivenUpAfterFourAndCalledAgain) {
 
 class NetStorm : public NetPeer {
  protected:
-  // In a second one, of which a sixteenth comes at once; none that a test waits for.
+  // One per second, of which a sixteenth may come at once; the test waits for none.
   NetStorm() : NetPeer(",storm=1") {}
 };
 
-TEST_F(NetStorm, FramesForAllAreLimited) {
+TEST_F(NetStorm, BroadcastsAreLimited) {
   call();
   const Bytes all = frame_bytes(kEverybody, address(kPeer), 60);
   auto some = bundle(20);
@@ -346,7 +348,7 @@ TEST_F(NetStorm, FramesForAllAreLimited) {
   for (uint32_t i = 0; i < 20; ++i) {
     ASSERT_EQ(send(bundle().item(from_peer(60))), 0);
   }
-  EXPECT_EQ(frames().size(), 20u) << "frames for one are not";
+  EXPECT_EQ(frames().size(), 20u) << "unicast frames are not limited";
 }
 
 class NetNoStorm : public NetPeer {
@@ -354,7 +356,7 @@ class NetNoStorm : public NetPeer {
   NetNoStorm() : NetPeer(",storm=0") {}
 };
 
-TEST_F(NetNoStorm, ZeroIsNoLimit) {
+TEST_F(NetNoStorm, ZeroMeansNoLimit) {
   call();
   for (uint32_t round = 0; round < 300; ++round) {
     auto some = bundle(50);
@@ -371,7 +373,7 @@ class NetMailbox : public NetPeer {
   NetMailbox() : NetPeer(",mbox=1") {}
 };
 
-TEST_F(NetMailbox, PlainFramesToTheOther) {
+TEST_F(NetMailbox, PlainFramesUseTheGivenMailbox) {
   join();
   auto got = sent(to_peer(60));
   ASSERT_EQ(got.size(), 1u);

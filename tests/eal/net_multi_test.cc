@@ -1,4 +1,4 @@
-// Two processes at two ports. This process is not one of EAL: it starts them, being the same
+// Two processes at two ports. This process is not an EAL process: it starts them from the same
 // program with --role, and talks to them over pipes.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ class NetMulti : public testing::Test {
       EXPECT_EQ(primary_->wait(), 0);
     }
   }
-  /// Whether `n` more frames come to a process, all of them whole and in order.
+  /// Whether `n` more frames arrive at a process, all of them whole and in order.
   static bool moves(ChildProcess& process, uint64_t n) {
     const uint64_t before = count(process);
     for (int waited_ms = 0; waited_ms < kPatienceMs; waited_ms += 10) {
@@ -65,7 +65,7 @@ class NetMulti : public testing::Test {
   std::unique_ptr<ChildProcess> secondary_;
 };
 
-TEST_F(NetMulti, BothPollUntilOneIsKilled) {
+TEST_F(NetMulti, BothProcessesPollUntilOneIsKilled) {
   begin("stepping=thread,response_timeout_us=5000000");
   ASSERT_TRUE(primary_ == nullptr || secondary_ != nullptr);
   if (primary_ == nullptr) {
@@ -73,24 +73,24 @@ TEST_F(NetMulti, BothPollUntilOneIsKilled) {
   }
   EXPECT_TRUE(moves(*primary_, 100));
   EXPECT_TRUE(moves(*secondary_, 100));
-  EXPECT_EQ(secondary_->ask("stats"), "stats 0") << "those of the primary";
-  EXPECT_EQ(secondary_->ask("control"), "control 0") << "what is the primary's alone is refused";
+  EXPECT_EQ(secondary_->ask("stats"), "stats 0") << "they are the primary's counts";
+  EXPECT_EQ(secondary_->ask("control"), "control 0") << "functions of the primary are refused";
   EXPECT_TRUE(moves(*primary_, 100));
   EXPECT_TRUE(moves(*secondary_, 100));
 
-  EXPECT_EQ(secondary_->ask("hold"), "held 0") << "frames that it will not give back";
+  EXPECT_EQ(secondary_->ask("hold"), "held 0") << "mbufs that it will not free";
   secondary_->kill9();
   secondary_ = nullptr;
-  EXPECT_TRUE(moves(*primary_, 100)) << "it goes on, on its own queues";
+  EXPECT_TRUE(moves(*primary_, 100)) << "it continues on its own queues";
   std::istringstream words(primary_->ask("stop"));
   std::string word;
   uint32_t missing = UINT32_MAX;
   words >> word >> missing;
   EXPECT_EQ(word, "stopped");
-  EXPECT_EQ(missing, kHeld) << "what was on its queues comes back, what it had in hand is lost";
+  EXPECT_EQ(missing, kHeld) << "mbufs on its queues come back, those in its hands are lost";
 }
 
-TEST_F(NetMulti, InlineTheSecondaryOnlyLooks) {
+TEST_F(NetMulti, WithInlineSteppingTheSecondaryOnlyReads) {
   begin("stepping=inline");
   if (primary_ == nullptr) {
     return;

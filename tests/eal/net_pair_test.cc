@@ -1,4 +1,4 @@
-// Two Ethernet ports that are wired to each other: frames of all kinds, and what ethdev tells.
+// Two Ethernet ports that are wired to each other: frames of all kinds, and ethdev's queries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class NetPair : public testing::Test {
   [[nodiscard]] Bytes bytes(uint32_t length, uint32_t seed = 0) const {
     return frame_bytes(b_.mac(), a_.mac(), length, seed);
   }
-  /// A frame from a to b. @return its segments there; 0: it is not what was sent.
+  /// Sends a frame from a to b. @return its segments there; 0: it differs.
   uint32_t goes(const Bytes& bytes, const std::vector<uint32_t>& cuts = {}, uint32_t shift = 0) {
     const auto meanwhile = [this] { pair_.work(); };
     if (!a_.send_now(a_.make(bytes, cuts, shift), meanwhile)) {
@@ -43,17 +43,17 @@ class NetPair : public testing::Test {
   Port& b_ = pair_.b;
 };
 
-TEST_F(NetPair, EachLength) {
+TEST_F(NetPair, FramesOfEachLengthArrive) {
   for (uint32_t length = 14; length <= 4096; ++length) {
     ASSERT_EQ(goes(bytes(length)), 1u) << length;
   }
   EXPECT_EQ(a_.xstat("tx_bounced"), 0u);
   EXPECT_EQ(a_.xstat("tx_frames"), 4083u);
   EXPECT_EQ(b_.xstat("rx_frames"), 4083u);
-  EXPECT_EQ(b_.xstat("rx_bundles"), 4083u + 16) << "those beyond 4080 bytes are two";
+  EXPECT_EQ(b_.xstat("rx_bundles"), 4083u + 16) << "frames beyond 4080 bytes take two";
 }
 
-TEST_F(NetPair, SegmentsAreGatheredWhereTheyLie) {
+TEST_F(NetPair, SegmentsAreGatheredInPlace) {
   EXPECT_EQ(goes(bytes(3001), {1000, 2000}), 1u);
   EXPECT_EQ(goes(bytes(1500), {128}), 1u);
   EXPECT_EQ(goes(bytes(4000), {208, 216, 224, 232, 240}), 1u) << "in two messages";
@@ -83,9 +83,9 @@ TEST_F(NetPair, SmallSegmentsAreCopied) {
   }
 }
 
-/// Padding is what else an old bundle would say.
-TEST_F(NetPair, PaddingSaysNothing) {
-  // All places of the ring were filled with others' bytes.
+/// Padding must not leak bytes of earlier bundles.
+TEST_F(NetPair, PaddingLeaksNothing) {
+  // Fill all places of the ring with other frames' bytes.
   for (uint32_t i = 0; i < 600; ++i) {
     ASSERT_EQ(goes(bytes(1024, i)), 1u);
   }
@@ -104,7 +104,7 @@ TEST_F(NetPair, PaddingSaysNothing) {
       got = peer.messages();
     }
     ASSERT_EQ(got.size(), 1u);
-    EXPECT_EQ(got[0].mbox, 1 + (i + 1) % 3) << "the three in turn";
+    EXPECT_EQ(got[0].mbox, 1 + (i + 1) % 3) << "the three mailboxes in turn";
     if (length == 57) {
       ASSERT_EQ(got[0].bytes.size(), 8u + 8 + 64);
       EXPECT_EQ(Bytes(got[0].bytes.end() - 7, got[0].bytes.end()), Bytes(7));
@@ -112,7 +112,7 @@ TEST_F(NetPair, PaddingSaysNothing) {
   }
 }
 
-TEST_F(NetPair, LongFramesAreHandedOverWhereTheyLanded) {
+TEST_F(NetPair, LongFramesAreHandedOverInTheirBuffer) {
   const auto meanwhile = [this] { pair_.work(); };
   std::vector<rte_mbuf*> held;
   for (const uint32_t length : {60u, 600u, 1500u, 4080u}) {
@@ -128,7 +128,7 @@ TEST_F(NetPair, LongFramesAreHandedOverWhereTheyLanded) {
   }
 }
 
-TEST_F(NetPair, WhoHoldsAllBuffersGetsCopies) {
+TEST_F(NetPair, AUserThatHoldsAllBuffersGetsCopies) {
   const auto meanwhile = [this] { pair_.work(); };
   std::vector<rte_mbuf*> held;
   bool copied = false;
@@ -169,11 +169,11 @@ TEST_F(NetPair, SharedMbufsAreLeftAsTheyAre) {
   EXPECT_EQ(Bytes(static_cast<uint8_t*>(frame->buf_addr),
                   static_cast<uint8_t*>(frame->buf_addr) + frame->data_off),
             before)
-      << "its headroom is somebody else's, too";
+      << "its headroom is shared, too";
   rte_pktmbuf_free(frame);
 }
 
-TEST_F(NetPair, LengthsThatAreNoneAreDroppedAndCounted) {
+TEST_F(NetPair, ImpossibleLengthsAreDroppedAndCounted) {
   ASSERT_EQ(rte_eth_dev_set_mtu(a_.id(), 1500), 0);
   rte_mbuf* const shorter = a_.make(bytes(60));
   shorter->pkt_len = shorter->data_len = 13;
@@ -189,7 +189,7 @@ TEST_F(NetPair, LengthsThatAreNoneAreDroppedAndCounted) {
   EXPECT_EQ(a_.xstat("tx_bad_lengths"), 3u) << "small ones, too";
 }
 
-TEST_F(NetPair, LongerThanTheReceiversMtu) {
+TEST_F(NetPair, FramesBeyondTheReceiversMtuAreDropped) {
   ASSERT_EQ(rte_eth_dev_set_mtu(b_.id(), 1500), 0);
   ASSERT_EQ(goes(bytes(1522)), 1u);
   ASSERT_TRUE(a_.send(a_.make(bytes(1523))));
@@ -203,11 +203,11 @@ TEST_F(NetPair, LongerThanTheReceiversMtu) {
   EXPECT_EQ(stats.ierrors, 2u + b_.xstat("rx_bad_parts"));
 }
 
-TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
+TEST_F(NetPair, JoinedPeersGetBroadcasts) {
   for (const uint32_t cut : {0u, 50u}) {
     const Bytes wanted = frame_bytes(kEverybody, a_.mac(), 100);
     rte_mbuf* const frame = a_.make(wanted, cut == 0 ? std::vector<uint32_t>{} : std::vector{cut});
-    rte_mbuf_refcnt_update(frame, 2);  // ours: a free too many would show
+    rte_mbuf_refcnt_update(frame, 2);  // one reference is ours, so that a superfluous free shows
     ASSERT_TRUE(a_.send(frame));
     EXPECT_EQ(take(b_.receive([this] { pair_.work(); })), wanted);
     work();
@@ -221,15 +221,15 @@ TEST_F(NetPair, WhoHasJoinedGetsBroadcasts) {
   }
   ASSERT_EQ(a_.xstat("rx_leaves"), 1u);
   ASSERT_TRUE(a_.send(a_.make(bytes(100))));
-  EXPECT_EQ(a_.xstat("tx_no_peer"), 1u) << "it has left";
+  EXPECT_EQ(a_.xstat("tx_no_peer"), 1u) << "the peer has left";
   b_.start();
   ASSERT_TRUE(pair_.until([this] { return a_.xstat("rx_joins") == 1; }));
   EXPECT_EQ(goes(bytes(100)), 1u);
 }
 
-/// As on a cable: the only peer gets frames for an address of no card, of all lengths and in all
+/// As on a cable, the only peer gets frames for an address of no card, of all lengths and in all
 /// segmentations.
-TEST_F(NetPair, AnUnknownAddressIsTheOnlyPeers) {
+TEST_F(NetPair, FramesForAnUnknownAddressGoToTheOnlyPeer) {
   const rte_ether_addr other = {{2, 0, 0, 0, 0, 9}};
   for (const uint32_t length : {60u, 1000u, 2000u, 4090u}) {
     EXPECT_EQ(goes(frame_bytes(other, a_.mac(), length)), 1u) << length;
@@ -239,25 +239,25 @@ TEST_F(NetPair, AnUnknownAddressIsTheOnlyPeers) {
   EXPECT_EQ(a_.xstat("tx_no_peer"), 0u);
 }
 
-/// As bridges send them, and programs that swap addresses.
-TEST_F(NetPair, FramesFromAddressesThatAreNoCards) {
+/// Bridges send such frames, and programs that swap addresses.
+TEST_F(NetPair, SourceAddressesOfNoCardAreAllowed) {
   const rte_ether_addr from = {{2, 0, 0, 0, 0, 8}};
   const rte_ether_addr group = {{3, 0, 0, 0, 0, 8}};
   EXPECT_EQ(goes(frame_bytes(b_.mac(), from, 100)), 1u);
   EXPECT_EQ(b_.xstat("rx_spoofed"), 0u);
   ASSERT_TRUE(a_.send(a_.make(frame_bytes(b_.mac(), group, 100))));
   EXPECT_EQ(b_.receive([this] { pair_.work(); }, kQuietTurns), nullptr);
-  EXPECT_EQ(b_.xstat("rx_spoofed"), 1u) << "a group sends nothing";
+  EXPECT_EQ(b_.xstat("rx_spoofed"), 1u) << "a group address cannot send";
 }
 
-/// Ports of one process: a program that swaps addresses sends with the other port's.
+/// A program that swaps addresses sends with the address of its other port.
 TEST_F(NetPair, PortsOfAProcessStandInForEachOther) {
   EXPECT_EQ(goes(frame_bytes(b_.mac(), b_.mac(), 100)), 1u);
-  EXPECT_EQ(goes(frame_bytes(a_.mac(), b_.mac(), 100)), 1u) << "its own address is not itself";
+  EXPECT_EQ(goes(frame_bytes(a_.mac(), b_.mac(), 100)), 1u) << "its own address is no loopback";
   EXPECT_EQ(b_.xstat("rx_spoofed") + a_.xstat("tx_no_peer"), 0u);
 }
 
-TEST_F(NetPair, NobodyOfThatAddress) {
+TEST_F(NetPair, FramesForAMissingCardAreDropped) {
   ASSERT_TRUE(a_.send(a_.make(frame_bytes(address(0x7776), a_.mac(), 100))));
   ASSERT_TRUE(a_.send(a_.make(frame_bytes(address(0x7777), a_.mac(), 2000))));
   EXPECT_EQ(a_.xstat("tx_no_peer"), 2u);
@@ -269,7 +269,7 @@ TEST_F(NetPair, NobodyOfThatAddress) {
   EXPECT_EQ(stats.oerrors + stats.opackets, 0u);
 }
 
-TEST_F(NetPair, FramesOfOthersAreDropped) {
+TEST_F(NetPair, FramesForOtherCardsAreDropped) {
   Bytes spoofed = bytes(100);
   spoofed[11] ^= 1;
   ASSERT_TRUE(a_.send(a_.make(spoofed)));
@@ -277,7 +277,7 @@ TEST_F(NetPair, FramesOfOthersAreDropped) {
   EXPECT_EQ(b_.xstat("rx_spoofed"), 1u);
 }
 
-TEST_F(NetPair, ToldOfLinkAndLimits) {
+TEST_F(NetPair, LinkAndLimitsAreReported) {
   rte_eth_link link{};
   ASSERT_EQ(rte_eth_link_get_nowait(a_.id(), &link), 0);
   EXPECT_EQ(link.link_status, RTE_ETH_LINK_UP);
@@ -291,7 +291,7 @@ TEST_F(NetPair, ToldOfLinkAndLimits) {
   EXPECT_EQ(rte_eth_dev_set_mtu(a_.id(), 1500), 0);
 }
 
-TEST_F(NetPair, WhatQueuesTell) {
+TEST_F(NetPair, QueuesReportTheirSettings) {
   rte_eth_rxq_info rx{};
   ASSERT_EQ(rte_eth_rx_queue_info_get(a_.id(), 0, &rx), 0);
   EXPECT_EQ(rx.mp, pool_.get());
@@ -310,7 +310,7 @@ TEST_F(NetPair, WhatQueuesTell) {
   EXPECT_EQ(rte_eth_get_monitor_addr(a_.id(), 0, &condition), -ENOTSUP) << "inline";
 }
 
-TEST_F(NetPair, WhatDescriptorsAre) {
+TEST_F(NetPair, DescriptorsReportTheirState) {
   EXPECT_EQ(rte_eth_rx_queue_count(b_.id(), 0), 0);
   EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 0), RTE_ETH_RX_DESC_AVAIL);
   EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 256), -EINVAL);
@@ -318,7 +318,7 @@ TEST_F(NetPair, WhatDescriptorsAre) {
     ASSERT_TRUE(a_.send(a_.make(bytes(2000, i))));
   }
   EXPECT_EQ(rte_eth_tx_descriptor_status(a_.id(), 0, 255), RTE_ETH_TX_DESC_FULL)
-      << "the last that was sent";
+      << "the last one sent";
   EXPECT_EQ(rte_eth_tx_descriptor_status(a_.id(), 0, 256), -EINVAL);
   ASSERT_TRUE(pair_.until([this] { return rte_eth_rx_queue_count(b_.id(), 0) == 3; }));
   EXPECT_EQ(rte_eth_rx_descriptor_status(b_.id(), 0, 2), RTE_ETH_RX_DESC_DONE);
@@ -331,7 +331,7 @@ TEST_F(NetPair, WhatDescriptorsAre) {
   EXPECT_EQ(rte_eth_rx_queue_count(b_.id(), 0), 0);
 }
 
-TEST_F(NetPair, CleanUpGivesMbufsBack) {
+TEST_F(NetPair, CleanUpFreesMbufs) {
   rte_mbuf* const frame = a_.make(bytes(2000));
   ASSERT_TRUE(a_.send(frame));
   rte_mbuf* got = nullptr;
@@ -348,7 +348,7 @@ TEST_F(NetPair, CleanUpGivesMbufsBack) {
   EXPECT_TRUE(pool_.full());
 }
 
-TEST_F(NetPair, XstatsByIdAreThoseByName) {
+TEST_F(NetPair, XstatsByIdEqualThoseByName) {
   ASSERT_EQ(goes(bytes(2000)), 1u);
   const int count = rte_eth_xstats_get_names(b_.id(), nullptr, 0);
   ASSERT_GT(count, 25);
@@ -370,7 +370,7 @@ TEST_F(NetPair, XstatsByIdAreThoseByName) {
   rte_eth_stats stats{};
   ASSERT_EQ(rte_eth_stats_get(b_.id(), &stats), 0);
   EXPECT_EQ(stats.ipackets + stats.ibytes, 0u);
-  EXPECT_EQ(stats.q_ipackets[0] + stats.q_ibytes[0], 0u) << "of queues, too";
+  EXPECT_EQ(stats.q_ipackets[0] + stats.q_ibytes[0], 0u) << "those of queues, too";
 }
 
 TEST_F(NetPair, MbufsComeBack) {
@@ -378,7 +378,7 @@ TEST_F(NetPair, MbufsComeBack) {
     ASSERT_EQ(goes(bytes(60 + i % 2000, i)), 1u);
   }
   EXPECT_TRUE(pair_.until([this] { return pool_.full(); }));
-  for (uint32_t i = 0; i < 40; ++i) {  // some that nobody receives
+  for (uint32_t i = 0; i < 40; ++i) {  // some of them are not received
     ASSERT_TRUE(a_.send(a_.make(bytes(3000))));
   }
   b_.stop();

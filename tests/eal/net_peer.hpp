@@ -1,5 +1,5 @@
 /// @file
-/// A port and a raw device on its wire: the fixture of tests of what peers send.
+/// A port and a raw device on its wire: the fixture for tests of peers' frames.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline constexpr uint16_t kCall = 0x1020;
 inline constexpr uint16_t kAnswer = 0x1040;
 inline constexpr uint16_t kEpoch = 0x7777;
 
-/// All mbufs but some, while it lives.
+/// Takes all mbufs but some, while it lives.
 class Hoard {
  public:
   Hoard(const Pool& pool, uint32_t left) {
@@ -48,9 +48,9 @@ class NetPeer : public testing::Test {
 
   void join() {
     ASSERT_EQ(peer_.ring(kJoin), 0);
-    ASSERT_TRUE(peer_.hears(kCall)) << "who joins is called";
+    ASSERT_TRUE(peer_.hears(kCall)) << "a peer that joins is called";
   }
-  /// The peer takes bundles from now on.
+  /// Makes the peer accept bundles from now on.
   void call(uint16_t more = 0) {
     ASSERT_EQ(peer_.ring(static_cast<uint16_t>(kCall | more)), 0);
     ASSERT_TRUE(peer_.hears(kAnswer));
@@ -61,7 +61,7 @@ class NetPeer : public testing::Test {
   [[nodiscard]] Bytes to_peer(uint32_t length, uint32_t seed = 0) const {
     return frame_bytes(address(kPeer), port_.mac(), length, seed);
   }
-  /// What the port hands over, until nothing comes any more.
+  /// Frames that the port returns, until no more come.
   std::vector<Bytes> frames() {
     std::vector<Bytes> all;
     while (rte_mbuf* const got = port_.receive([] {}, kQuietTurns)) {
@@ -82,12 +82,12 @@ class NetPeer : public testing::Test {
     }
     return all;
   }
-  /// A bundle of one item, or its bytes as they are spoilt.
+  /// A bundle to be filled, or spoilt.
   [[nodiscard]] BundleBytes bundle(uint8_t items = 1, uint16_t qp = 0) {
     return {items, kEpoch, number_[qp]++};
   }
   int send(const BundleBytes& bundle, uint16_t qp = 0) { return peer_.send(bundle.bytes, 1, qp); }
-  /// A message of one frame comes, and nothing else.
+  /// Expects exactly these frames.
   void expect_frames(const std::vector<Bytes>& wanted) { EXPECT_EQ(frames(), wanted); }
 
   Pool pool_{4096};
@@ -95,7 +95,7 @@ class NetPeer : public testing::Test {
   Device raw_{"raw_rio0", "wire=peer,destid=0x200,qps=4"};
   Port port_;
   RawPeer peer_{"raw_rio0", kPort, [this] { port_.work(); }};
-  uint16_t number_[4] = {};  // of each queue pair
+  uint16_t number_[4] = {};  // of each queue pair's next bundle
 };
 
 }  // namespace rio::test

@@ -1,4 +1,4 @@
-// A port, and a peer that does as Linux's rionet does, or as other ports do.
+// A port, and a peer that behaves like Linux's rionet, or like another port.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +21,14 @@ TEST_F(NetPeer, APortThatStartsJoinsAndCalls) {
   EXPECT_EQ(bells[0], (RawPeer::Bell{kPort, kJoin}));
   EXPECT_EQ(bells[1], (RawPeer::Bell{kPort, kCall}));
   ASSERT_EQ(peer_.ring(kJoin), 0);
-  ASSERT_TRUE(peer_.hears(kCall)) << "who has joined is told that we are there";
+  ASSERT_TRUE(peer_.hears(kCall)) << "a joined peer learns that the port is there";
   EXPECT_EQ(port_.xstat("rx_joins"), 1u);
   ASSERT_EQ(peer_.ring(kJoin), 0);
   port_.stop();
   ASSERT_TRUE(peer_.hears(kLeave));
 }
 
-TEST_F(NetPeer, PlainFramesOfEachLength) {
+TEST_F(NetPeer, PlainFramesOfEachLengthPass) {
   join();
   for (uint32_t length = 14; length <= 4096; ++length) {
     const Bytes bytes = to_peer(length);
@@ -43,14 +43,14 @@ TEST_F(NetPeer, PlainFramesOfEachLength) {
     Bytes bytes = from_peer(length);
     ASSERT_EQ(peer_.send(bytes, 0), 0);
     Bytes got = take(port_.receive([this] { port_.work(); }));
-    ASSERT_EQ(got.size(), (length + 7) & ~7u) << "the card tells lengths in steps of 8";
+    ASSERT_EQ(got.size(), (length + 7) & ~7u) << "the card reports lengths in steps of 8";
     got.resize(length);
     ASSERT_EQ(got, bytes) << length;
   }
   EXPECT_EQ(port_.xstat("tx_bounced"), 0u);
 }
 
-TEST_F(NetPeer, PlainFramesInSeveralSegments) {
+TEST_F(NetPeer, PlainFramesMayHaveSeveralSegments) {
   join();
   const std::vector<std::vector<uint32_t>> cases = {
       {800}, {800, 1600}, {800, 1600, 2400}, {801}, {8, 16, 24, 32, 40}};
@@ -63,10 +63,10 @@ TEST_F(NetPeer, PlainFramesInSeveralSegments) {
     EXPECT_EQ(port_.xstat("tx_bounced"), bounced[i]) << i;
   }
   ASSERT_TRUE(port_.send(port_.make(to_peer(4097), {4096})));
-  EXPECT_EQ(port_.xstat("tx_bad_lengths"), 1u) << "a message has no more";
+  EXPECT_EQ(port_.xstat("tx_bad_lengths"), 1u) << "a message holds no more";
 }
 
-TEST_F(NetPeer, BundlesAreTheseBytes) {
+TEST_F(NetPeer, BundlesHaveTheseBytes) {
   call();
   const Bytes bytes = to_peer(61);
   const auto got = sent(bytes);
@@ -77,12 +77,12 @@ TEST_F(NetPeer, BundlesAreTheseBytes) {
   EXPECT_EQ(Bytes(all.begin(), all.begin() + 4), (Bytes{0xE5, 0xB1, 1, 0}));
   EXPECT_EQ(Bytes(all.begin() + 6, all.begin() + 16), (Bytes{0, 0, 61, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(Bytes(all.begin() + 16, all.begin() + 77), bytes);
-  EXPECT_EQ(Bytes(all.begin() + 77, all.end()), Bytes(3)) << "padding says nothing";
+  EXPECT_EQ(Bytes(all.begin() + 77, all.end()), Bytes(3)) << "the padding is zero";
   const auto second = sent(to_peer(2000));
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(Bytes(second[0].bytes.begin() + 4, second[0].bytes.begin() + 8),
             (Bytes{all[4], all[5], 1, 0}))
-      << "the same epoch, the next number";
+      << "equal epoch, next number";
   const auto parts = sent(to_peer(9000), {4096, 8192}, 3);
   ASSERT_EQ(parts.size(), 3u);
   const uint16_t wanted[][2] = {{4080, 0}, {4080, 4080}, {840, 8160}};
@@ -96,7 +96,7 @@ TEST_F(NetPeer, BundlesAreTheseBytes) {
   EXPECT_EQ(port_.xstat("tx_bounced"), 0u);
 }
 
-TEST_F(NetPeer, SeveralFramesInABundle) {
+TEST_F(NetPeer, ABundleHoldsSeveralFrames) {
   call();
   std::vector<Bytes> wanted;
   auto some = bundle(12);
@@ -116,9 +116,9 @@ TEST_F(NetPeer, QueuesBehindAPortSendForIt) {
     expect_frames(qp <= 2 ? std::vector{from_peer(100, qp), from_peer(2000, qp)}
                           : std::vector<Bytes>{});
   }
-  EXPECT_EQ(port_.xstat("rx_spoofed"), 2u) << "the third is nobody's";
+  EXPECT_EQ(port_.xstat("rx_spoofed"), 2u) << "the third belongs to no port";
   ASSERT_EQ(send(bundle(1, 3).item(frame_bytes(port_.mac(), address(kPeer + 3), 100)), 3), 0);
-  EXPECT_EQ(frames().size(), 1u) << "but its own";
+  EXPECT_EQ(frames().size(), 1u) << "only its own";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ethernet ports that come and go beside others, and the memory that they take for frames.
+// Ethernet ports that come and go beside other ports, and the memory that they take for frames.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 
@@ -13,7 +13,7 @@
 namespace rio::test {
 namespace {
 
-TEST(NetPlug, CardsOfOthersAndBadArguments) {
+TEST(NetPlug, ACardMayBeSharedAndBadArgumentsAreRefused) {
   const Device raw("raw_rio0", "qps=2");
   const Pool pool(4096);
   LogCapture log;
@@ -34,7 +34,7 @@ TEST(NetPlug, CardsOfOthersAndBadArguments) {
   EXPECT_EQ(rte_eth_dev_get_port_by_name("net_rio7", &id), -ENODEV);
 }
 
-TEST(NetPlug, FramesThatTheUserStillHasWhenThePortIsGone) {
+TEST(NetPlug, UsersMayKeepFramesOfAGonePort) {
   const Pool pool(4096);
   std::vector<rte_mbuf*> held;
   {
@@ -51,7 +51,7 @@ TEST(NetPlug, FramesThatTheUserStillHasWhenThePortIsGone) {
   }
 }
 
-TEST(NetPlug, AttachedAndDetachedWhileOthersSend) {
+TEST(NetPlug, PortsAttachAndDetachWhileOthersSend) {
   const Pool pool(4096);
   Pair pair("steady", pool);
   ASSERT_TRUE(pair.meet());
@@ -67,7 +67,7 @@ TEST(NetPlug, AttachedAndDetachedWhileOthersSend) {
       }
     }
   }
-  // The sender's own other end goes, and comes back.
+  // The sender's own partner goes, and comes back.
   Device device_c("net_rio6", "destid=0x600,wire=c");
   Port c("net_rio6", pool);
   for (uint32_t round = 0; round < 3; ++round) {
@@ -89,7 +89,7 @@ TEST(NetPlug, AttachedAndDetachedWhileOthersSend) {
   }
 }
 
-TEST(NetMbufs, AsSmallAsTheUsers) {
+TEST(NetMbufs, MayBeAsSmallAsTheUsers) {
   const Pool small(1024);
   {
     Pair pair("scatter", small, {.scatter = true});
@@ -129,7 +129,7 @@ TEST(NetMbufs, HaveThePrivateRoomOfTheUsers) {
   }
 }
 
-TEST(NetMbufs, FreedFast) {
+TEST(NetMbufs, MayBeFreedFast) {
   const Pool pool(4096);
   Pair pair("fast", pool, {.fast_free = true});
   ASSERT_TRUE(pair.meet());

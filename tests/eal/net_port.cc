@@ -195,8 +195,8 @@ bool Pair::until(const std::function<bool()>& good, uint32_t turns) const {
   return false;
 }
 
-/// What is sent before the links are up is lost; that both take bundles is told by frames in them.
-/// The last one is told apart, so that none is left behind.
+/// Exchanges frames until both ports take bundles: frames sent before the links are up are lost.
+/// The last frame of each is recognisable, so that none is left behind.
 bool Pair::meet() {
   uint32_t number = 0;
   const auto in_bundle = [&](const Port& from, const Port& to) {
@@ -227,7 +227,7 @@ bool Pair::meet() {
 namespace {
 
 constexpr uint32_t kPage = 4096;
-constexpr uint64_t kBuffers = 64;  // behind them a page for what is sent
+constexpr uint64_t kBuffers = 64;  // behind them is a page for messages to send
 
 template <class Item>
 bool put(uint16_t dev, uint16_t qp, uint16_t ring, Item item) {

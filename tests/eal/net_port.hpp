@@ -1,6 +1,6 @@
 /// @file
-/// Ethernet ports for tests, through ethdev's functions alone, and a raw device that sends what no
-/// port would. One thread, unless something says otherwise.
+/// Ethernet ports for tests, through ethdev's functions alone, and a raw device that can send
+/// invalid frames. One thread, unless stated otherwise.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -14,11 +14,11 @@
 
 namespace rio::test {
 
-inline constexpr uint32_t kTurns = 1'000'000;  ///< no wait is longer
-inline constexpr uint32_t kQuietTurns = 300;   ///< in which what could come would have come
+inline constexpr uint32_t kTurns = 1'000'000;  ///< the longest wait
+inline constexpr uint32_t kQuietTurns = 300;   ///< enough for anything under way to arrive
 using Bytes = std::vector<uint8_t>;
 
-/// Plugged in while it lives.
+/// A device that is plugged in while it lives.
 class Device {
  public:
   Device(const std::string& name, const std::string& args);
@@ -31,7 +31,7 @@ class Device {
   std::string name_;
 };
 
-/// A mempool that no other object uses; of its mbufs none may be missing at the end.
+/// A mempool for one object; at the end none of its mbufs may be missing.
 class Pool {
  public:
   explicit Pool(uint32_t room_bytes, uint32_t count = 2047, uint16_t priv_bytes = 0);
@@ -55,8 +55,8 @@ struct PortConf {
   uint64_t rss = 0;  ///< RTE_ETH_RSS_…
 };
 
-/// A frame's bytes. @param seed makes it another one. From byte 14 on they are all told by length
-/// and seed.
+/// A frame's bytes. @param seed distinguishes frames. From byte 14 on length and seed determine all
+/// bytes.
 [[nodiscard]] Bytes frame_bytes(const rte_ether_addr& to, const rte_ether_addr& from,
                                 uint32_t bytes, uint32_t seed = 0);
 [[nodiscard]] rte_ether_addr address(uint32_t dest_id);
@@ -64,7 +64,7 @@ extern const rte_ether_addr kEverybody;
 
 class Port {
  public:
-  /// Configured and started.
+  /// Configures and starts the port.
   Port(const std::string& name, const Pool& pool, const PortConf& conf = {});
   ~Port() { stop(); }
   Port(const Port&) = delete;
@@ -72,18 +72,18 @@ class Port {
   void stop();
   void start();
 
-  /// In segments of any lengths. @param cuts where the next one begins. @param shift of each
-  /// segment's first byte.
+  /// Makes a frame of segments of any lengths. @param cuts where segments begin. @param shift of
+  /// each segment's first byte.
   [[nodiscard]] rte_mbuf* make(const Bytes& bytes, const std::vector<uint32_t>& cuts = {},
                                uint32_t shift = 0) const;
-  /// @return whether it was taken; else it was freed.
+  /// Sends a frame, and frees it if it is refused. @return whether it was accepted.
   bool send(rte_mbuf* frame, uint16_t queue = 0) const;
-  /// Offered until it is taken. @param meanwhile others work.
+  /// Offers a frame until it is accepted. @param meanwhile lets others work.
   bool send_now(rte_mbuf* frame, const std::function<void()>& meanwhile, uint16_t queue = 0) const;
-  /// The next frame. Null: none, after so many turns.
+  /// The next frame. @return null: none came in so many turns.
   [[nodiscard]] rte_mbuf* receive(const std::function<void()>& meanwhile, uint32_t turns = kTurns,
                                   uint16_t queue = 0) const;
-  /// All but receiving frames.
+  /// Does everything but receiving frames.
   void work() const;
   [[nodiscard]] uint64_t xstat(const std::string& name) const;
   [[nodiscard]] const rte_ether_addr& mac() const { return mac_; }
@@ -96,16 +96,16 @@ class Port {
   bool started_ = false;
 };
 
-/// The bytes; the frame is freed. Checks what all frames have.
+/// Gets the bytes of a frame and frees it. Checks what all frames have in common.
 [[nodiscard]] Bytes take(rte_mbuf* frame);
 
-/// Two ports that are wired to each other, and what they do while somebody waits.
+/// Two ports that are wired to each other, and their work while one waits.
 class Pair {
  public:
-  /// @param args of both devices, behind "wire=".
+  /// @param args of both devices, appended to "wire=".
   Pair(const std::string& wire, const Pool& pool, const PortConf& conf = {},
        const std::string& args = "");
-  /// Until both know each other. @return false: they do not.
+  /// Waits until both know each other. @return false: they do not.
   bool meet();
   void work() const {
     a.work();
@@ -122,7 +122,7 @@ class Pair {
   Port b;
 };
 
-/// A raw device, whose queue pairs send; the first receives.
+/// A raw device whose queue pairs send; the first one receives.
 class RawPeer {
  public:
   struct Message {
@@ -135,21 +135,22 @@ class RawPeer {
     uint16_t info;
     bool operator==(const Bell&) const = default;
   };
-  /// @param to destID of what it sends. @param other works while this waits. @param queue_pairs the
-  /// first ones are its own; 0: all.
+  /// @param to destID of the port. @param other lets the port work. @param queue_pairs number of
+  /// its queue pairs; 0: all.
   RawPeer(const std::string& name, uint32_t to, std::function<void()> other,
           uint16_t queue_pairs = 0);
   ~RawPeer();
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
 
-  /// @return its status: RTE_RAW_RIO_OK, or another once it has ended; -1: it has not.
+  /// Sends a message. @return its status: RTE_RAW_RIO_OK, or another one once it has ended; -1: it
+  /// has not.
   int send(const Bytes& bytes, uint8_t mbox, uint16_t qp = 0);
   int ring(uint16_t info, uint16_t qp = 0);
-  /// All that have come so far.
+  /// All messages that have arrived so far.
   std::vector<Message> messages();
   std::vector<Bell> bells();
-  /// Until a doorbell has come. @return false: it has not.
+  /// Waits for a doorbell. @return false: it has not come.
   bool hears(uint16_t info);
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint16_t dev() const { return dev_; }
@@ -167,7 +168,7 @@ class RawPeer {
   std::vector<Bell> heard_;
 };
 
-/// A bundle's bytes, by hand. Items are added as they are given.
+/// Builds a bundle's bytes by hand. Items are added in order.
 class BundleBytes {
  public:
   BundleBytes(uint8_t items, uint16_t epoch, uint16_t number);

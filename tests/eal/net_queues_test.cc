@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kRss = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP;
 constexpr uint16_t kQueues = 4;
 
-/// UDP on IPv4 of a flow. @param index which one of it.
+/// A UDP datagram on IPv4 of a flow. @param index of the datagram in the flow.
 Bytes datagram(const Port& from, const Port& to, uint32_t flow, uint32_t index,
                uint32_t length = 60) {
   Bytes bytes = frame_bytes(to.mac(), from.mac(), length, flow);
@@ -47,7 +47,7 @@ class NetQueues : public testing::Test {
  protected:
   NetQueues() {
     while (!met_ && tries_++ < 1000) {
-      // Nobody hears from queue 0 unless it is polled.
+      // Doorbells are received only while queue 0 is polled.
       pair_.work();
       met_ = pair_.a.xstat("rx_joins") != 0 && pair_.b.xstat("rx_joins") != 0;
       for (uint32_t i = 0; i < 64; ++i) {
@@ -75,7 +75,7 @@ TEST_F(NetQueues, FlowsStayOnTheirQueue) {
   std::array<uint32_t, kQueues> flows{};
   for (uint32_t i = 0; i < 640; ++i) {
     const uint32_t flow = i % 64;
-    // A flow's frames are of all lengths, in one piece or more.
+    // A flow's frames have all lengths, in one piece or more.
     const uint32_t length = 60 + i * 2;
     ASSERT_TRUE(
         a().send_now(a().make(datagram(a(), b(), flow, i, length),
@@ -95,7 +95,7 @@ TEST_F(NetQueues, FlowsStayOnTheirQueue) {
     flows[queue] += is_new ? 1 : 0;
     EXPECT_EQ(known->second, queue) << flow;
     EXPECT_EQ(hash_of.try_emplace(flow, got->hash.rss).first->second, got->hash.rss);
-    EXPECT_EQ(got->hash.rss % 128 % kQueues, queue) << "as the table is at first";
+    EXPECT_EQ(got->hash.rss % 128 % kQueues, queue) << "the table's initial value";
     static_cast<void>(take(got));
   }
   for (const uint32_t count : flows) {
@@ -134,8 +134,8 @@ TEST_F(NetQueues, TheTableMovesFlows) {
   EXPECT_EQ(rte_eth_dev_rss_hash_update(b().id(), &conf), -EINVAL);
 }
 
-TEST_F(NetQueues, AQueueThatNobodyPollsFillsUpAlone) {
-  // The flow of each queue.
+TEST_F(NetQueues, AQueueThatIsNotPolledFillsUpAlone) {
+  // Find a flow for each queue.
   std::map<uint16_t, uint32_t> flow_at;
   for (uint32_t flow = 0; flow < 64; ++flow) {
     ASSERT_TRUE(a().send_now(a().make(datagram(a(), b(), flow, 0)), [&] { work(); }));
@@ -197,8 +197,8 @@ TEST_F(NetQueues, EachTransmitQueueIsKnown) {
   }
 }
 
-/// One thread a queue, at both ports: each flow comes in its order.
-TEST_F(NetQueues, FlowsKeepTheirOrderWhoeverPolls) {
+/// One thread per queue, at both ports: each flow arrives in order.
+TEST_F(NetQueues, FlowsKeepTheirOrderOnAnyThread) {
   constexpr uint32_t kEach = 20'000;
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> received{0};
@@ -234,7 +234,7 @@ TEST_F(NetQueues, FlowsKeepTheirOrderWhoeverPolls) {
     poller.join();
   }
   EXPECT_EQ(received + b().xstat("rx_ring_full"), kEach);
-  // Letters lose the order of plain frames, and of bundles that nobody waited for.
+  // Letters lose the order of plain frames, and of bundles for which the wait was over.
   EXPECT_TRUE(overtaken == 0 || b().xstat("rx_late") != 0 ||
               b().xstat("rx_messages") != b().xstat("rx_bundles"))
       << overtaken;
@@ -284,15 +284,16 @@ TEST(NetMany, BroadcastsReachAll) {
     }
   }
   for (const auto& port : ports) {
-    EXPECT_EQ(port->receive(work, kQuietTurns), nullptr) << "nobody gets his own, or one twice";
+    EXPECT_EQ(port->receive(work, kQuietTurns), nullptr)
+        << "no port gets its own frame, or one twice";
   }
   while (!pool.full()) {
     work();
   }
 }
 
-/// Members come and go: while exactly one is there, it gets frames for an address of no card.
-TEST(NetMany, AnUnknownAddressIsTheOnlyMembers) {
+/// Members come and go. While there is exactly one, it gets frames for an address of no card.
+TEST(NetMany, FramesForAnUnknownAddressGoToTheOnlyMember) {
   const Pool pool(2048);
   const std::string fabric = "wire=shm:net-only-" + std::to_string(getpid());
   std::vector<std::unique_ptr<Device>> devices;
@@ -318,7 +319,7 @@ TEST(NetMany, AnUnknownAddressIsTheOnlyMembers) {
   const auto send = [&] { return ports[0]->send_now(ports[0]->make(bytes), work); };
   ASSERT_TRUE(until("rx_joins", 2));
   ASSERT_TRUE(send());
-  EXPECT_EQ(ports[0]->xstat("tx_no_peer"), 1u) << "which of two";
+  EXPECT_EQ(ports[0]->xstat("tx_no_peer"), 1u) << "it could be either of two";
   ports[1]->stop();
   ASSERT_TRUE(until("rx_leaves", 1));
   ASSERT_TRUE(send());

@@ -1,4 +1,4 @@
-// A port whose card is reset, whose wire goes, and whose card has other users.
+// A port whose card is reset, whose wire fails, and whose card has other users.
 #include <gtest/gtest.h>
 #include <rte_malloc.h>
 #include <rte_power_intrinsics.h>
@@ -16,7 +16,7 @@
 namespace rio::test {
 namespace {
 
-/// What EAL's thread does takes time: half a minute at most.
+/// Waits for EAL's thread, which may take long: half a minute at most.
 bool in_time(const std::function<bool()>& good) {
   for (uint32_t i = 0; i < 3000; ++i) {
     if (good()) {
@@ -27,7 +27,7 @@ bool in_time(const std::function<bool()>& good) {
   return false;
 }
 
-/// Counts an event of a port.
+/// Counts events of a port.
 class Events {
  public:
   Events(uint16_t port, rte_eth_event_type type) : port_(port), type_(type) {
@@ -54,7 +54,7 @@ bool goes(const Port& from, const Port& to, const Bytes& bytes) {
   };
   return from.send_now(from.make(bytes), work) && take(to.receive(work)) == bytes;
 }
-/// Frames are lost until both know each other again.
+/// Sends until a frame arrives: frames are lost until both ports know each other again.
 bool goes_again(const Port& from, const Port& to) {
   const Bytes bytes = frame_bytes(to.mac(), from.mac(), 100, 9);
   const auto work = [&] {
@@ -74,7 +74,7 @@ bool goes_again(const Port& from, const Port& to) {
   return false;
 }
 
-TEST(NetLink, GoesWithTheOtherCard) {
+TEST(NetLink, GoesDownWithTheOtherCard) {
   const Pool pool(2048);
   const Device device("net_rio0", "wire=link");
   auto other = std::make_unique<Device>("net_rio1", "wire=link");
@@ -87,14 +87,14 @@ TEST(NetLink, GoesWithTheOtherCard) {
   };
   ASSERT_EQ(status(), RTE_ETH_LINK_UP);
   other.reset();
-  EXPECT_TRUE(in_time([&] { return events.seen == 1; })) << "nobody asked: the watch looks";
+  EXPECT_TRUE(in_time([&] { return events.seen == 1; })) << "without a call: the watch notices";
   EXPECT_EQ(status(), RTE_ETH_LINK_DOWN);
   other = std::make_unique<Device>("net_rio1", "wire=link");
   EXPECT_TRUE(in_time([&] { return events.seen == 2; }));
   EXPECT_EQ(status(), RTE_ETH_LINK_UP);
 }
 
-TEST(NetMonitor, WakesWhereTheCardWorksAlone) {
+TEST(NetMonitor, WakesIfTheCardHasAThread) {
   const Pool pool(4096);
   Pair pair("monitor", pool, {}, "stepping=thread,response_timeout_us=5000000");
   ASSERT_TRUE(pair.meet());
@@ -125,7 +125,7 @@ class NetReset : public testing::Test {
   Port b_{"net_rio1", pool_, {.mtu = 9000, .scatter = true}};
 };
 
-TEST_F(NetReset, OfAPortThatIsStopped) {
+TEST_F(NetReset, WorksOnAStoppedPort) {
   ASSERT_TRUE(goes_again(a_, b_));
   a_.stop();
   ASSERT_EQ(rte_eth_dev_reset(a_.id()), 0);
@@ -134,11 +134,11 @@ TEST_F(NetReset, OfAPortThatIsStopped) {
   EXPECT_TRUE(goes_again(b_, a_));
 }
 
-TEST_F(NetReset, OfAPortThatNobodyPolls) {
+TEST_F(NetReset, WorksOnAPortThatIsNotPolled) {
   ASSERT_TRUE(goes_again(a_, b_));
   Events recovering(a_.id(), RTE_ETH_EVENT_ERR_RECOVERING);
   Events recovered(a_.id(), RTE_ETH_EVENT_RECOVERY_SUCCESS);
-  for (uint32_t i = 0; i < 20; ++i) {  // some are under way
+  for (uint32_t i = 0; i < 20; ++i) {  // some frames are under way
     ASSERT_TRUE(b_.send(b_.make(frame_bytes(a_.mac(), b_.mac(), 1500, i))));
     ASSERT_TRUE(a_.send(a_.make(frame_bytes(b_.mac(), a_.mac(), 1500, i))));
   }
@@ -177,7 +177,7 @@ class Traffic {
   std::thread thread_;
 };
 
-TEST_F(NetReset, WhileTwoThreadsSendAndReceive) {
+TEST_F(NetReset, WorksWhileTwoThreadsSendAndReceive) {
   Events recovering(a_.id(), RTE_ETH_EVENT_ERR_RECOVERING);
   Events recovered(a_.id(), RTE_ETH_EVENT_RECOVERY_SUCCESS);
   {
@@ -211,8 +211,8 @@ TEST_F(NetReset, WhileTwoThreadsSendAndReceive) {
   EXPECT_TRUE(pool_.full()) << "no mbuf is lost";
 }
 
-/// All kinds of devices on one card, of which the port is flooded and its owner asleep.
-TEST(NetFlood, OthersOnTheCardGoOn) {
+/// All kinds of devices on one card; its port is flooded while the port's owner sleeps.
+TEST(NetFlood, OtherDevicesOnTheCardContinue) {
   const Pool pool(2048);
   const Device raw("raw_rio0", "wire=flood,destid=0x100,qps=3");
   const Device net("net_rio0", "card=raw_rio0,qp=1,peers=0x200");
@@ -289,7 +289,7 @@ TEST(NetFlood, OthersOnTheCardGoOn) {
     rte_pktmbuf_free(got);
     ++heard;
   }
-  EXPECT_GE(heard, 200u) << "what waited for it";
+  EXPECT_GE(heard, 200u) << "frames that waited for it";
   EXPECT_TRUE(goes_again(flood, asleep));
   ASSERT_EQ(rte_dma_stop(from), 0);
   ASSERT_EQ(rte_dma_stop(to), 0);

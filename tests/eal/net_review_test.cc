@@ -1,4 +1,4 @@
-// What hostile, absent and forgetful peers do to a port.
+// Effects of hostile, absent and forgetful peers on a port.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_rawdev.h>
@@ -14,10 +14,10 @@
 namespace rio::test {
 namespace {
 
-TEST_F(NetPeer, FramesThatNeverBecomeWholeGiveTheirMbufsBack) {
+TEST_F(NetPeer, IncompleteFramesReleaseTheirMbufs) {
   call();
   const Hoard hoard(pool_, 2);
-  const Bytes begin = from_peer(500);  // too short to be handed over where it landed
+  const Bytes begin = from_peer(500);  // too short to be handed over in its buffer
   for (uint16_t qp = 0; qp < 2; ++qp) {
     Bytes part = begin;
     part[11] = static_cast<uint8_t>(qp);  // the source's own address
@@ -27,12 +27,12 @@ TEST_F(NetPeer, FramesThatNeverBecomeWholeGiveTheirMbufsBack) {
   ASSERT_EQ(rte_mempool_avail_count(pool_.get()), 0u);
   ASSERT_EQ(send(bundle().item(from_peer(100))), 0);
   rte_mbuf* const got = port_.receive([] {});
-  ASSERT_NE(got, nullptr) << "it waits for mbufs that others will hold for ever";
+  ASSERT_NE(got, nullptr) << "it waits for mbufs that incomplete frames hold for ever";
   EXPECT_EQ(take(got), from_peer(100));
   EXPECT_EQ(port_.xstat("rx_bad_parts"), 2u);
 }
 
-TEST_F(NetPeer, TinyPartsTakeNoMbufEach) {
+TEST_F(NetPeer, TinyPartsShareMbufs) {
   call();
   const Bytes all = from_peer(9000, 3);
   const uint32_t before = rte_mempool_avail_count(pool_.get());
@@ -55,11 +55,11 @@ TEST_F(NetPeer, TinyPartsTakeNoMbufEach) {
   expect_frames({all});
 }
 
-/// As many as waited for one that never comes, and behind them nothing but bad ones.
-TEST_F(NetPeer, ManyBadMessagesInOneBurst) {
+/// Many messages that waited for one that never comes, followed by bad ones only.
+TEST_F(NetPeer, ManyBadMessagesDoNotBlockABurst) {
   call();
   constexpr uint32_t kWaiting = 48;
-  constexpr uint32_t kBad = 63;  // as many as one burst may look at
+  constexpr uint32_t kBad = 63;  // the most that one burst examines
   const auto spoilt = [&](uint16_t number) {
     return BundleBytes(1, kEpoch, number).item(Bytes(8, 0xFF), 0xFFFF);
   };
@@ -85,7 +85,7 @@ TEST_F(NetPeer, ManyBadMessagesInOneBurst) {
   }
   ASSERT_EQ(poll(1), 1);
   const auto parted = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-  while (std::chrono::steady_clock::now() < parted) {  // nobody waits any more
+  while (std::chrono::steady_clock::now() < parted) {  // the wait is over
   }
   ASSERT_EQ(poll(32), 1);
   EXPECT_EQ(port_.xstat("rx_bad_bundles"), kBad);
@@ -96,8 +96,8 @@ TEST_F(NetPeer, ManyBadMessagesInOneBurst) {
   }
 }
 
-/// More than fits while a single message is out.
-TEST(NetWhole, AFrameForAllThatWantsTheWholeRing) {
+/// A broadcast that takes more entries than are free while a single message is out.
+TEST(NetWhole, ABroadcastMayTakeTheWholeRing) {
   constexpr uint16_t kMtu = 65513;
   const Pool pool{16384, 255};
   const Device net("net_rio0", "wire=whole,destid=0x100,peers=0x200");
@@ -131,7 +131,7 @@ class NetFewForAll : public NetPeer {
   NetFewForAll() : NetPeer(",storm=16") {}  // one at once
 };
 
-TEST_F(NetFewForAll, OneThatWaitsForMbufsCountsOnce) {
+TEST_F(NetFewForAll, ABroadcastThatWaitsForMbufsCountsOnce) {
   call();
   const Bytes all = frame_bytes(kEverybody, address(kPeer), 600);
   const auto part = [&](uint32_t at, uint32_t end) {
@@ -146,8 +146,8 @@ TEST_F(NetFewForAll, OneThatWaitsForMbufsCountsOnce) {
   EXPECT_EQ(port_.xstat("rx_storms"), 0u);
 }
 
-/// A port, and one whom it has not named, who is called by nobody but by it.
-TEST(NetReview, AfterAResetPeersAreCalledWhoWereNotNamed) {
+/// A port, and a peer that it has not named: no other port calls the peer.
+TEST(NetReview, AResetPortCallsUnnamedPeers) {
   const Pool pool{4096};
   const Device card("raw_rio1", "wire=reset,destid=0x100,qps=2");
   const Device net("net_rio0", "card=raw_rio1,peers=0x300");
@@ -158,14 +158,14 @@ TEST(NetReview, AfterAResetPeersAreCalledWhoWereNotNamed) {
   ASSERT_TRUE(peer.hears(kAnswer));
   static_cast<void>(peer.bells());
   ASSERT_EQ(rte_rawdev_reset(rte_rawdev_get_dev_id("raw_rio1")), 0);
-  EXPECT_TRUE(peer.hears(kCall)) << "or it never knows that it has to answer";
+  EXPECT_TRUE(peer.hears(kCall)) << "otherwise it never knows that it has to answer";
   ASSERT_EQ(peer.ring(kAnswer), 0);
   ASSERT_TRUE(port.send(port.make(frame_bytes(address(kPeer), port.mac(), 100))));
   EXPECT_EQ(port.xstat("tx_no_peer"), 0u);
 }
 
-/// Of who was here before, and knows nothing of another start.
-TEST(NetReview, WhoSendsFramesWithoutHavingJoinedIsCalled) {
+/// A peer that was here before the port restarted, and has not noticed.
+TEST(NetReview, APeerThatSendsWithoutHavingJoinedIsCalled) {
   const Pool pool{4096};
   const Device net("net_rio0", "wire=stranger,destid=0x100,peers=0x300");
   const Device raw("raw_rio0", "wire=stranger,destid=0x200,qps=2");
@@ -182,19 +182,19 @@ TEST(NetReview, WhoSendsFramesWithoutHavingJoinedIsCalled) {
   port.stop();
   port.start();
   ASSERT_EQ(peer.send(BundleBytes(1, kEpoch, 0).item(bytes).bytes, 1, 1), 0);
-  EXPECT_EQ(receives(), nullptr) << "from a queue that nobody has named yet";
+  EXPECT_EQ(receives(), nullptr) << "its port has not named this queue yet";
   EXPECT_TRUE(peer.hears(kCall));
 }
 
-/// One whose card works, though nobody takes what it receives.
+/// A peer whose card works, although its program takes no messages.
 class NetAsleep : public NetPeer {
  protected:
   NetAsleep() : NetPeer(",retry_limit=1000") {}
 };
 
-TEST_F(NetAsleep, IsNotWaitedForBeyondTheRetryLimit) {
+TEST_F(NetAsleep, PeerIsNotAwaitedBeyondTheRetryLimit) {
   call();
-  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // of this queue pair nobody posts buffers
+  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // no buffers are posted for this queue pair
   for (uint32_t i = 0; i < kQuietTurns; ++i) {
     port_.work();
   }
@@ -202,10 +202,10 @@ TEST_F(NetAsleep, IsNotWaitedForBeyondTheRetryLimit) {
   for (uint32_t i = 0; i < 100; ++i) {
     static_cast<void>(port_.send(port_.make(lost)));
   }
-  EXPECT_EQ(sent(to_peer(100)).size(), 1u) << "others do not wait for who sleeps";
+  EXPECT_EQ(sent(to_peer(100)).size(), 1u) << "other peers do not wait for a sleeping one";
 }
 
-/// The same, where the card asks for ever.
+/// A sleeping peer, with a card that retries for ever.
 class NetSleeper : public NetPeer {
  protected:
   void fall_asleep() {
@@ -220,11 +220,11 @@ class NetSleeper : public NetPeer {
   const Bytes lost_ = frame_bytes(address(kPeer + 1), port_.mac(), 2000);
 };
 
-TEST_F(NetSleeper, IsGivenUpWhereOthersWait) {
+TEST_F(NetSleeper, IsGivenUpIfOtherPeersWait) {
   call();
   ASSERT_NO_FATAL_FAILURE(fall_asleep());
   bool came = false;
-  for (uint32_t i = 0; i < 3000 && !came; ++i) {  // what EAL's thread does takes time
+  for (uint32_t i = 0; i < 3000 && !came; ++i) {  // EAL's thread may take long
     static_cast<void>(port_.send(port_.make(to_peer(100))));
     came = !peer_.messages().empty();
     usleep(10'000);
@@ -233,7 +233,7 @@ TEST_F(NetSleeper, IsGivenUpWhereOthersWait) {
   EXPECT_GT(port_.xstat("tx_refused"), 0u);
   const uint64_t before = port_.xstat("tx_no_peer");
   EXPECT_TRUE(port_.send(port_.make(lost_)));
-  EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "he is not asked again";
+  EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "the sleeper is not asked again";
   static_cast<void>(peer_.messages());
   EXPECT_EQ(sent(to_peer(101)).size(), 1u);
   ASSERT_EQ(peer_.ring(kCall, 1), 0);
@@ -241,18 +241,18 @@ TEST_F(NetSleeper, IsGivenUpWhereOthersWait) {
     port_.work();
   }
   EXPECT_TRUE(port_.send(port_.make(lost_)));
-  EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "until he is heard";
+  EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "until it is heard";
 }
 
-TEST_F(NetSleeper, IsCalledSeldomUntilHeIsHeard) {
+TEST_F(NetSleeper, IsCalledRarelyUntilItIsHeard) {
   call();
-  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // somebody else has joined
+  ASSERT_EQ(peer_.ring(kCall, 1), 0);  // another peer has joined
   const auto given_up = [&] { return port_.xstat("tx_refused") != 0; };
-  for (uint32_t i = 0; i < 3000 && !given_up(); ++i) {  // what EAL's thread does takes time
+  for (uint32_t i = 0; i < 3000 && !given_up(); ++i) {  // EAL's thread may take long
     for (uint32_t k = 0; k < 32; ++k) {
       static_cast<void>(port_.send(port_.make(to_peer(2000))));
     }
-    static_cast<void>(peer_.bells());  // his card works, but he takes no message
+    static_cast<void>(peer_.bells());  // its card works, but it takes no message
     usleep(10'000);
   }
   ASSERT_TRUE(given_up());
@@ -262,7 +262,7 @@ TEST_F(NetSleeper, IsCalledSeldomUntilHeIsHeard) {
     bells += peer_.bells().size();
     usleep(10'000);
   }
-  EXPECT_LE(bells, 2u) << "others are called each second";
+  EXPECT_LE(bells, 2u) << "other peers are called each second";
   while (!peer_.messages().empty()) {
   }
   ASSERT_EQ(send(bundle().item(from_peer(100))), 0);
@@ -270,11 +270,11 @@ TEST_F(NetSleeper, IsCalledSeldomUntilHeIsHeard) {
   EXPECT_TRUE(peer_.hears(kCall));
 }
 
-TEST_F(NetSleeper, IsWaitedForWhereHeIsAlone) {
+TEST_F(NetSleeper, IsAwaitedIfItIsTheOnlyPeer) {
   ASSERT_NO_FATAL_FAILURE(fall_asleep());
   for (uint32_t i = 0; i < 200; ++i) {
     port_.work();
-    EXPECT_TRUE(peer_.messages().empty());  // his card works
+    EXPECT_TRUE(peer_.messages().empty());  // its card works
     usleep(10'000);
   }
   EXPECT_EQ(port_.xstat("tx_refused"), 0u);
@@ -297,8 +297,8 @@ TEST(NetReview, AnAddressFollowsItsCard) {
   EXPECT_EQ(port.mac().addr_bytes[4], 5) << "00:01:00:01:05:00";
 }
 
-/// Doorbells to many who are not there leave frames their share of the ring.
-TEST(NetReview, AbsentPeersTakeNoFramesPlace) {
+/// Doorbells to many absent peers leave frames their share of the ring.
+TEST(NetReview, AbsentPeersDoNotFillTheRing) {
   constexpr uint32_t kBursts = 20;
   const Pool pool{4096};
   const Device net("net_rio0", "wire=absent,destid=0x100,peers=0x200:0x1000-0x1fff");
@@ -313,7 +313,7 @@ TEST(NetReview, AbsentPeersTakeNoFramesPlace) {
   EXPECT_EQ(taken, kBursts);
 }
 
-TEST(NetReview, ArgumentsThatAreNoneAreTold) {
+TEST(NetReview, BadArgumentsAreReported) {
   const Device card("raw_rio1", "destid=0x100");
   for (const auto& [args, told] : std::vector<std::pair<const char*, const char*>>{
            {"peer=5",

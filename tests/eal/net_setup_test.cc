@@ -1,4 +1,4 @@
-// Ports whose queues are set up in parts, late, again, or not at all.
+// Ports whose queues are set up partly, late, again, or not at all.
 #include <gtest/gtest.h>
 #include <rte_power_intrinsics.h>
 
@@ -23,7 +23,7 @@ class NetSetup : public testing::Test {
   void set_up_tx() { ASSERT_EQ(rte_eth_tx_queue_setup(id_, 0, 64, -1, nullptr), 0); }
   void start() { ASSERT_EQ(rte_eth_dev_start(id_), 0); }
   void stop() { ASSERT_EQ(rte_eth_dev_stop(id_), 0); }
-  /// One poll. @return whether a frame came.
+  /// Polls once. @return whether a frame came.
   [[nodiscard]] bool receives(uint16_t queue) const {
     rte_mbuf* got = nullptr;
     const bool came = rte_eth_rx_burst(id_, queue, &got, 1) == 1;
@@ -38,7 +38,7 @@ class NetSetup : public testing::Test {
   [[nodiscard]] RawPeer peer() const {
     return {"raw_rio0", kPort, [id = id_] { rte_eth_tx_burst(id, 0, nullptr, 0); }};
   }
-  /// Non-IP: for queue 0.
+  /// Sends a frame without IP, which is for queue 0.
   static void peer_sends(RawPeer& peer) {
     ASSERT_EQ(peer.send(frame_bytes(address(kPort), address(kPeer), 64), 0), 0);
   }
@@ -49,7 +49,7 @@ class NetSetup : public testing::Test {
   uint16_t id_ = 0;
 };
 
-TEST_F(NetSetup, AQueueThatStaysGetsItsRing) {
+TEST_F(NetSetup, AQueueThatStaysSetUpGetsItsRing) {
   configure(1);
   set_up_rx(0);
   set_up_tx();
@@ -62,7 +62,7 @@ TEST_F(NetSetup, AQueueThatStaysGetsItsRing) {
     peer_sends(sender);
     expect_nothing(1);
     ASSERT_TRUE(receives(0));
-    // What queue 0 has no mbufs for keeps nothing from queue 1.
+    // Queue 0's lack of mbufs must not block queue 1.
     Hoard hoard(pool_, 0);
     peer_sends(sender);
     expect_nothing(1);
@@ -77,7 +77,7 @@ TEST_F(NetSetup, AQueueThatStaysGetsItsRing) {
   stop();
 }
 
-TEST_F(NetSetup, QueuesThatAreNotSetUpAreAskedInVain) {
+TEST_F(NetSetup, QueriesOfMissingQueuesFail) {
   configure(1);
   rte_eth_burst_mode mode{};
   rte_power_monitor_cond condition{};
@@ -87,7 +87,7 @@ TEST_F(NetSetup, QueuesThatAreNotSetUpAreAskedInVain) {
   EXPECT_EQ(rte_eth_tx_done_cleanup(id_, 0, 0), -EINVAL);
 }
 
-TEST_F(NetSetup, AnMtuThatQueuesWereNotSetUpForIsRefused) {
+TEST_F(NetSetup, AnMtuBeyondTheQueuesSetUpIsRefused) {
   const Pool small{2048};
   configure(1);
   ASSERT_EQ(rte_eth_rx_queue_setup(id_, 0, 64, -1, nullptr, small.get()), 0);
@@ -95,7 +95,7 @@ TEST_F(NetSetup, AnMtuThatQueuesWereNotSetUpForIsRefused) {
   start();
   stop();
   configure(1, 4000);
-  EXPECT_EQ(rte_eth_dev_start(id_), -EINVAL) << "its mbufs are of 2048 bytes";
+  EXPECT_EQ(rte_eth_dev_start(id_), -EINVAL) << "its mbufs have 2048 bytes";
 }
 
 TEST_F(NetSetup, CountsNeverGoBack) {
@@ -137,7 +137,7 @@ TEST_F(NetSetup, CountsNeverGoBack) {
   stop();
 }
 
-TEST_F(NetSetup, AStoppedQueueGivesNothingThatOthersReceivedForIt) {
+TEST_F(NetSetup, AStoppedQueueReturnsNoFramesReceivedByOthers) {
   configure(2);
   set_up_rx(0);
   set_up_rx(1);
@@ -155,7 +155,7 @@ TEST_F(NetSetup, AStoppedQueueGivesNothingThatOthersReceivedForIt) {
   stop();
 }
 
-TEST_F(NetSetup, QueuesThatAreToStartLaterDo) {
+TEST_F(NetSetup, DeferredQueuesStartLater) {
   configure(1);
   rte_eth_rxconf rx{};
   rte_eth_txconf tx{};

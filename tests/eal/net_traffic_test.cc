@@ -1,5 +1,5 @@
-// Frames of any lengths, in any number of segments, between two ports whose cards have bad days;
-// and those as long as frames can be.
+// Frames of any lengths, in any number of segments, between two ports whose cards have faults; and
+// frames of the greatest length.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,17 +16,17 @@ namespace rio::test {
 namespace {
 
 constexpr uint32_t kFrames = 1000;
-constexpr uint32_t kLong = 100 * kTurns;  // where the cards have threads of their own
-constexpr uint32_t kIndexAt = 14;         // where a frame says which it is
+constexpr uint32_t kLong = 100 * kTurns;  // if the cards have threads of their own
+constexpr uint32_t kIndexAt = 14;         // offset of a frame's index
 
-/// Frames of one direction.
+/// The frames of one direction.
 class Stream {
  public:
   Stream(const Port& from, const Port& to, uint32_t longest, uint64_t seed)
       : from_(from), to_(to), longest_(longest), random_(seed) {}
   ~Stream() { rte_pktmbuf_free_bulk(waiting_.data(), static_cast<unsigned>(waiting_.size())); }
 
-  /// A burst of any size out of what waits and what is made; and one in.
+  /// Sends a burst of any size from waiting and new frames, and receives one.
   void turn() {
     if (is_alone()) {
       receive();
@@ -52,7 +52,7 @@ class Stream {
   }
   [[nodiscard]] bool all_sent() const { return sent_.size() == kFrames && waiting_.empty(); }
   [[nodiscard]] size_t missing() const { return sent_.size() - waiting_.size() - seen_.size(); }
-  /// What xstats say is lost, or may be.
+  /// Frames that xstats count as lost, or in doubt.
   [[nodiscard]] uint64_t lost() const {
     uint64_t sum = 0;
     for (const char* const name : {"tx_refused", "tx_no_peer", "tx_bad_lengths"}) {
@@ -63,7 +63,7 @@ class Stream {
     }
     return sum;
   }
-  /// Letters lose the order of what is no bundle, and of bundles that nobody waited for.
+  /// Letters lose the order of plain frames, and of bundles for which the wait was over.
   [[nodiscard]] bool ordered() const {
     return to_.xstat("rx_late") == 0 && to_.xstat("rx_messages") == to_.xstat("rx_bundles");
   }
@@ -92,7 +92,7 @@ class Stream {
     Bytes bytes = frame_bytes(to_.mac(), from_.mac(), length, index);
     std::memcpy(bytes.data() + kIndexAt, &index, sizeof(index));
     std::vector<uint32_t> cuts;
-    for (uint32_t at = 0; at + kRoom < length;) {  // none is longer than an mbuf
+    for (uint32_t at = 0; at + kRoom < length;) {  // each fits into an mbuf
       at += random_() % 2 == 0 ? kRoom : kRoom / 2 + static_cast<uint32_t>(random_() % (kRoom / 2));
       cuts.push_back(std::min(at, length));
     }
@@ -112,14 +112,14 @@ class Stream {
     EXPECT_TRUE(seen_.insert(index).second) << "twice";
     overtaken += index < next_ ? 1 : 0;
     next_ = std::max(next_, index + 1);
-    if (got.size() == ((wanted.size() + 7) & ~size_t{7})) {  // a message of its own
+    if (got.size() == ((wanted.size() + 7) & ~size_t{7})) {  // a plain frame
       got.resize(wanted.size());
     }
     EXPECT_EQ(got.size(), wanted.size());
     EXPECT_TRUE(got == wanted) << index << " of " << wanted.size() << " bytes";
   }
 
-  /// Whether the other one was given up, and is not back yet: what is sent now goes nowhere.
+  /// Whether a port has been given up and is not back: frames sent now go nowhere.
   bool is_alone() {
     if (const uint64_t now = from_.xstat("tx_no_peer"); now != no_peer_) {
       no_peer_ = now;
@@ -143,7 +143,7 @@ class Stream {
 
 class NetTraffic : public testing::TestWithParam<const char*> {};
 
-TEST_P(NetTraffic, ComesWholeAndInOrder) {
+TEST_P(NetTraffic, ArrivesWholeAndInOrder) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const Pool pool(2048, 4095);
@@ -167,7 +167,7 @@ TEST_P(NetTraffic, ComesWholeAndInOrder) {
   }
   for (const Stream* const stream : {&there, &back}) {
     SCOPED_TRACE(stream->counts());
-    // One more: the last frame may have lost its last part, which nobody knows yet.
+    // One more: the last frame may have lost its last part, which is not noticed yet.
     EXPECT_LE(stream->missing(), stream->lost() + (faults ? 1 : 0));
     EXPECT_TRUE(faults || stream->missing() == 0 || !stream->ordered());
     EXPECT_TRUE(!stream->ordered() || stream->overtaken == 0);
@@ -175,7 +175,7 @@ TEST_P(NetTraffic, ComesWholeAndInOrder) {
   }
 }
 
-// Retries, lost responses and links that go down are rare enough for most frames to go through.
+// Retries, lost responses and links that fail are rare enough for most frames to arrive.
 INSTANTIATE_TEST_SUITE_P(
     Days, NetTraffic,
     testing::Values("exact=0", "exact=1", "pcie=11", "pcie=12,exact=1",
@@ -200,7 +200,7 @@ class NetJumbo : public testing::Test {
   }
 };
 
-TEST_F(NetJumbo, InOneMbufEach) {
+TEST_F(NetJumbo, FramesFitInOneMbufEach) {
   const Pool pool(65'400, 127);
   Pair pair("jumbo", pool, {.mtu = 65'386});
   ASSERT_TRUE(pair.meet());
@@ -211,7 +211,7 @@ TEST_F(NetJumbo, InOneMbufEach) {
   EXPECT_EQ(pair.b.xstat("rx_bad_parts"), 0u);
 }
 
-TEST_F(NetJumbo, InChains) {
+TEST_F(NetJumbo, FramesMayBeChains) {
   const Pool pool(2048);
   Pair pair("jumbo", pool, {.mtu = 65'513, .scatter = true});
   ASSERT_TRUE(pair.meet());
@@ -227,8 +227,8 @@ TEST_F(NetJumbo, InChains) {
   EXPECT_EQ(pair.a.xstat("tx_bounced"), 0u);
 }
 
-/// In more pieces than half the ring takes: such frames are copied, or they would never find room.
-TEST_F(NetJumbo, InVeryManyPieces) {
+/// A frame in more pieces than half the ring takes is copied, or it would never find room.
+TEST_F(NetJumbo, FramesMayHaveManyPieces) {
   const Pool pool(2048);
   Pair pair("jumbo", pool, {.mtu = 65'513, .entries = 64, .scatter = true});
   ASSERT_TRUE(pair.meet());
@@ -242,7 +242,7 @@ TEST_F(NetJumbo, InVeryManyPieces) {
   EXPECT_GE(pair.a.xstat("tx_bounced"), 2u);
 }
 
-TEST_F(NetJumbo, MbufsComeBackThoughPartsAreShared) {
+TEST_F(NetJumbo, MbufsComeBackEvenIfPartsAreShared) {
   const Pool pool(65'400, 31);
   Pair pair("jumbo", pool, {.mtu = 65'386});
   ASSERT_TRUE(pair.meet());
@@ -256,7 +256,7 @@ TEST_F(NetJumbo, MbufsComeBackThoughPartsAreShared) {
   }
   pair.a.stop();
   pair.b.stop();
-  EXPECT_TRUE(pool.full()) << "some were under way";
+  EXPECT_TRUE(pool.full()) << "some frames were under way";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void say(const std::string& line) {
   (void)!write(STDOUT_FILENO, text.data(), text.size());
 }
 
-/// What a frame says, behind the headers.
+/// The payload of a frame.
 struct Mark {
   uint32_t role;
   uint32_t index;
@@ -54,7 +54,7 @@ class NetWorker {
       send(i);
     }
   }
-  /// Until both ports get bundles: what comes before has no order.
+  /// Waits until both ports get bundles: earlier frames have no order.
   bool meet() {
     for (uint32_t i = 0; i < 10'000 && (count("rx_bundles", 0) == 0 || count("rx_bundles", 1) == 0);
          ++i) {
@@ -82,7 +82,7 @@ class NetWorker {
     }
     if (command == "hold") {
       std::array<rte_mbuf*, kHeld> held{};
-      stopped_ = true;  // who dies in a burst leaves the queue taken
+      stopped_ = true;  // a process that dies in a burst leaves the queue taken
       return "held " + std::to_string(rte_pktmbuf_alloc_bulk(pool_, held.data(), kHeld));
     }
     if (command == "stop") {
@@ -113,7 +113,7 @@ class NetWorker {
     }
     return rc == 0 && rte_eth_dev_start(port) == 0;
   }
-  /// Null: no mbuf.
+  /// Makes a frame. @return null: there is no mbuf.
   rte_mbuf* make(uint16_t i) {
     rte_mbuf* const frame = rte_pktmbuf_alloc(pool_);
     if (frame == nullptr) {
@@ -146,7 +146,7 @@ class NetWorker {
       rte_pktmbuf_free(frames[left]);
     }
   }
-  /// Frames of either process come to either queue: the table looks at the flow alone.
+  /// Frames of both processes arrive at both queues, since the table looks at the flow only.
   void receive(uint16_t i) {
     rte_mbuf* got[kBurst];
     const uint16_t n = rte_eth_rx_burst(ports_[i], queue_, got, kBurst);
@@ -173,7 +173,7 @@ class NetWorker {
     overtaken_ += mark.index >= wanted ? 0 : 1;
     wanted = mark.index + 1;
   }
-  /// @return 0: the counts of both ports are read, and frames have come.
+  /// Reads the counts of both ports. @return 0: they can be read, and frames have arrived.
   int stats() {
     for (const uint16_t port : ports_) {
       rte_eth_stats stats{};
@@ -197,7 +197,7 @@ class NetWorker {
     }
     return 0;
   }
-  /// Nobody waits for a bundle for ever: those that come later are out of order.
+  /// A bundle is not awaited for ever: later ones may be out of order.
   bool any_late() { return count("rx_late", 0) + count("rx_late", 1) != 0; }
   uint64_t count(const char* name, uint16_t i) {
     uint64_t id = 0;
@@ -241,7 +241,8 @@ int run_net_worker(bool primary) {
       worker.turn();
     }
     pollfd in{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (poll(&in, 1, turn % 16 == 0 ? 1 : 0) <= 0) {  // two of these share two CPUs with the cards
+    if (poll(&in, 1, turn % 16 == 0 ? 1 : 0) <=
+        0) {  // the two processes share two CPUs with the cards
       continue;
     }
     char bytes[256];

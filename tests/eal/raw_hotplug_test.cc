@@ -28,14 +28,14 @@ TEST(RawHotplug, PlugsAndUnplugs) {
     ASSERT_LT(id, RTE_RAWDEV_MAX_DEVS);
     EXPECT_EQ(rte_rawdev_queue_count(id), 3);
     ASSERT_EQ(rte_rawdev_queue_setup(id, 2, nullptr, 0), 0);
-    ASSERT_EQ(rte_rawdev_start(id), 0);  // unplugged while it runs
+    ASSERT_EQ(rte_rawdev_start(id), 0);  // it is unplugged while it runs
     ASSERT_EQ(rte_eal_hotplug_remove("vdev", "raw_rio3"), 0);
     EXPECT_EQ(pmd::raw_card(id), nullptr);
     EXPECT_EQ(rte_rawdev_count(), 0);
   }
 }
 
-TEST(RawHotplug, WhatIsHeldIsNotUnplugged) {
+TEST(RawHotplug, AHeldDeviceIsNotUnplugged) {
   ASSERT_EQ(rte_eal_hotplug_add("vdev", "raw_rio3", ""), 0);
   const uint16_t id = id_of("raw_rio3");
   ASSERT_EQ(pmd::raw_hold(id), 0);
@@ -53,7 +53,7 @@ TEST(RawHotplug, WhatIsHeldIsNotUnplugged) {
   EXPECT_EQ(pmd::raw_hold(id), -ENODEV);
 }
 
-TEST(RawHotplug, ClosesOnceAndForAll) {
+TEST(RawHotplug, ClosesOnlyOnce) {
   ASSERT_EQ(rte_eal_hotplug_add("vdev", "raw_rio3", ""), 0);
   const uint16_t id = id_of("raw_rio3");
   EXPECT_EQ(rte_rawdev_close(id), 0);
@@ -128,9 +128,9 @@ TEST(RawHotplug, RefusesNamesThatAreTooLong) {
   EXPECT_EQ(rte_rawdev_count(), 0);
 }
 
-TEST(RawHotplug, SaysWhenMemoryIsShort) {
+TEST(RawHotplug, ReportsLackOfMemory) {
   LogCapture log;
-  // 31 queue pairs, rings as large as they can be: far more than the process has.
+  // 31 queue pairs with the largest rings: far more than the process has.
   if (rte_eal_hotplug_add("vdev", "raw_rio6",
                           "qps=31,tx_ring=32768,rx_ring=32768,doorbell_ring=32768,dma_ring=32768,"
                           "event_ring=32768") == 0) {

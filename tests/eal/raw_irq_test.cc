@@ -1,4 +1,4 @@
-// Interrupts of raw devices, and what is told where there are none.
+// Interrupts of raw devices, and errors if there are none.
 
 #include <gtest/gtest.h>
 #include <rte_dev.h>
@@ -20,7 +20,7 @@ class RawIrq : public testing::Test {
   }
   void TearDown() override { EXPECT_EQ(rte_eal_hotplug_remove("vdev", "raw_rio4"), 0); }
 
-  /// @return of rte_rawdev_start().
+  /// Starts the device. @return result of rte_rawdev_start().
   int start(uint32_t irq_rings, uint16_t moderation_us = 0) {
     rte_raw_rio_queue_conf conf{};
     EXPECT_EQ(rte_rawdev_queue_conf_get(dev_, 0, &conf, sizeof(conf)), 0);
@@ -37,7 +37,7 @@ class RawIrq : public testing::Test {
   uint16_t dev_ = RTE_RAWDEV_MAX_DEVS;
 };
 
-TEST_F(RawIrq, WakeWhoSleeps) {
+TEST_F(RawIrq, WakeASleepingThread) {
   plug("stepping=thread,qps=2");
   for (const uint16_t qp : {uint16_t{0}, uint16_t{1}}) {
     uint64_t interrupts = 0;
@@ -46,14 +46,14 @@ TEST_F(RawIrq, WakeWhoSleeps) {
   }
 }
 
-TEST_F(RawIrq, NobodyWouldWakeTheSleeperOfAPolledCard) {
+TEST_F(RawIrq, ArePossibleOnlyIfTheCardHasAThread) {
   plug("");
   LogCapture log;
   EXPECT_EQ(start(1u << RTE_RAW_RIO_SHARED), -ENOTSUP);
   EXPECT_NE(log.text().find("stepping=thread"), std::string::npos) << log.text();
 }
 
-TEST_F(RawIrq, OnlyRingsThatWereAskedFor) {
+TEST_F(RawIrq, ArmOnlyRequestedRings) {
   plug("stepping=thread");
   EXPECT_EQ(irq_fd(), -ENODEV) << "not open";
   EXPECT_EQ(rte_rawdev_set_attr(dev_, "qp0.arm", 2), -ENODEV);
@@ -67,12 +67,12 @@ TEST_F(RawIrq, OnlyRingsThatWereAskedFor) {
       << "not open";
   EXPECT_EQ(rte_rawdev_set_attr(dev_, "qp0.arm", 1ull << 33), -EINVAL);
   EXPECT_EQ(rte_rawdev_set_attr(dev_, "qp9.arm", 2), -EINVAL);
-  EXPECT_NE(log.text().find("not of those with interrupts (0x102)"), std::string::npos)
+  EXPECT_NE(log.text().find("have no interrupts (those that have: 0x102)"), std::string::npos)
       << log.text();
   rte_rawdev_stop(dev_);
 }
 
-TEST_F(RawIrq, NoneUnlessAskedFor) {
+TEST_F(RawIrq, DoNotExistUnlessRequested) {
   plug("stepping=thread");
   ASSERT_EQ(start(0), 0);
   LogCapture log;

@@ -1,4 +1,4 @@
-// Several processes on one emulated card. This process is not one of EAL: it starts them, being
+// Several processes on one emulated card. This process is not an EAL process: it starts them from
 // the same program with --role, and talks to them over pipes.
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class Worker : public ChildProcess {
       : ChildProcess({std::string("--role=") + (primary ? "primary" : "secondary"), prefix,
                       std::to_string(qp)}) {}
 
-  /// Messages so far; errors are expected to be none.
+  /// Messages so far; expects no errors.
   uint64_t count() {
     std::istringstream words(ask("count"));
     std::string word;
@@ -35,7 +35,7 @@ class Worker : public ChildProcess {
     EXPECT_EQ(errors, 0u);
     return messages;
   }
-  /// Whether `n` more messages went through.
+  /// Whether `n` more messages are exchanged.
   bool moves(uint64_t n) {
     const uint64_t before = count();
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
@@ -76,7 +76,7 @@ class RawMulti : public testing::Test {
   std::unique_ptr<Worker> primary_;
 };
 
-TEST_F(RawMulti, FiveProcessesOneKilled) {
+TEST_F(RawMulti, FourProcessesOutliveAKilledOne) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned qp = 1; qp <= 4; ++qp) {
     workers.push_back(secondary(qp));
@@ -96,11 +96,11 @@ TEST_F(RawMulti, FiveProcessesOneKilled) {
   EXPECT_TRUE(primary_->moves(20));
 
   workers[1] = secondary(2);
-  EXPECT_EQ(workers[1]->line(), "claimed") << "queue pair of a dead process";
+  EXPECT_EQ(workers[1]->line(), "claimed") << "the queue pair of a dead process";
   for (const auto& worker : workers) {
     EXPECT_TRUE(worker->moves(20));
   }
-  EXPECT_EQ(primary_->ask("reset"), "reset -16") << "others have queue pairs";
+  EXPECT_EQ(primary_->ask("reset"), "reset -16") << "other processes have queue pairs";
   for (const auto& worker : workers) {
     EXPECT_EQ(worker->stop(), 0);
   }
@@ -128,7 +128,7 @@ TEST_F(RawMulti, OneOfManyGetsAQueuePair) {
     }
     ASSERT_EQ(claimed, 1);
     EXPECT_TRUE(winner->moves(20));
-    winner->kill9();  // the next round races for what a dead process has
+    winner->kill9();  // the next round competes for a dead process's queue pair
   }
 }
 

@@ -68,7 +68,7 @@ class RawPair : public testing::Test {
     EXPECT_EQ(rte_rawdev_info_get(dev, &info, sizeof(own)), 0);
     return own;
   }
-  /// An emulated card answers when it is polled, so both are.
+  /// An emulated card works only while it is polled, so poll both.
   void let_answer(uint16_t dev) const {
     pmd::CardEvent event{};
     (void)raw_queue_pair(dev, 0)->events().burst(&event, 1);
@@ -81,7 +81,7 @@ class RawPair : public testing::Test {
   uint8_t* memory_ = nullptr;
 };
 
-TEST_F(RawPair, TellsWhatItIs) {
+TEST_F(RawPair, DescribesItself) {
   const rte_raw_rio_info info = info_of(a_);
   EXPECT_EQ(info.queue_pairs, 2u);
   EXPECT_EQ(info.emulated, 1);
@@ -132,7 +132,7 @@ TEST_F(RawPair, ExchangesMessagesByEnqueueAndDequeue) {
   EXPECT_EQ(done.status, RTE_RAW_RIO_OK);
 }
 
-TEST_F(RawPair, RefusesRingsThatAreNotThere) {
+TEST_F(RawPair, RefusesMissingRings) {
   rte_raw_rio_tx tx{};
   rte_rawdev_buf place{.buf_addr = &tx};
   rte_rawdev_buf* places[] = {&place};
@@ -146,7 +146,7 @@ TEST_F(RawPair, RefusesRingsThatAreNotThere) {
   EXPECT_EQ(rte_rawdev_dequeue_buffers(a_, places, 1, &beyond), -ENODEV);
 }
 
-TEST_F(RawPair, GivesTheBurstsThemselves) {
+TEST_F(RawPair, GivesAccessToTheBursts) {
   pmd::QueuePair* const from = raw_queue_pair(a_, 0);
   pmd::QueuePair* const to = raw_queue_pair(b_, 0);
   ASSERT_NE(from, nullptr);
@@ -176,7 +176,7 @@ TEST_F(RawPair, GivesTheBurstsThemselves) {
   EXPECT_EQ(done.status, pmd::Status::kOk);
 }
 
-TEST_F(RawPair, CountsByName) {
+TEST_F(RawPair, HasNamedCounts) {
   const int count = rte_rawdev_xstats_names_get(a_, nullptr, 0);
   ASSERT_GT(count, 0);
   std::vector<rte_rawdev_xstats_name> names(static_cast<size_t>(count));
@@ -211,7 +211,7 @@ TEST_F(RawPair, CountsByName) {
   EXPECT_EQ(rte_rawdev_xstats_by_name_get(a_, "qp0_tx_bar_writes", nullptr), 1u);
   EXPECT_EQ(rte_rawdev_xstats_by_name_get(a_, "nonsense", &id), static_cast<uint64_t>(-EINVAL));
   EXPECT_EQ(id, static_cast<unsigned>(-1));
-  rte_rawdev_stop(a_);  // what was counted outlives the queue pair
+  rte_rawdev_stop(a_);  // counts outlive the queue pair
   ASSERT_EQ(rte_rawdev_start(a_), 0);
   EXPECT_EQ(rte_rawdev_xstats_by_name_get(a_, "qp0_tx_messages", nullptr), 1u);
 }
@@ -243,7 +243,7 @@ TEST_F(RawPair, DumpsRegistersAndRings) {
   fclose(file);
   EXPECT_NE(std::strstr(text, "ID.MAGIC                 52494f43"), nullptr) << text;
   EXPECT_NE(std::strstr(text, "QP[0].tx         running"), nullptr) << text;
-  EXPECT_LT(len, 8191u) << "longer than /rawdev/dump can tell";
+  EXPECT_LT(len, 8191u) << "longer than /rawdev/dump can return";
   free(text);
 }
 
@@ -383,7 +383,7 @@ TEST_F(RawPair, TakesAnotherConfiguration) {
   config.receive_timeout_us = 0;
   config.base_dest_id = 0xFFFFFFFF;
   EXPECT_EQ(rte_rawdev_configure(a_, &info, sizeof(config)), -EINVAL);
-  EXPECT_EQ(info_of(a_).base_dest_id, 0x300u) << "goes on as it was";
+  EXPECT_EQ(info_of(a_).base_dest_id, 0x300u) << "unchanged";
   config = {.base_dest_id = 0x100,
             .response_timeout_us = 100'000,
             .receive_timeout_us = 0,
@@ -393,7 +393,7 @@ TEST_F(RawPair, TakesAnotherConfiguration) {
   ASSERT_EQ(rte_rawdev_start(a_), 0);
 }
 
-TEST_F(RawPair, SwitchesFaults) {
+TEST_F(RawPair, SwitchesFaultsOnAndOff) {
   EXPECT_EQ(pmd::raw_set_faults(a_, 1, 0.5), 0);
   uint64_t ppm = 0;
   EXPECT_EQ(rte_rawdev_get_attr(a_, "fault_rate_ppm", &ppm), 0);

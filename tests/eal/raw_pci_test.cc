@@ -1,5 +1,5 @@
-// PCI cards from a fake sysfs tree. EAL's bus code scans it and probes our driver; only the mapping
-// of BARs, which wants VFIO or UIO, is replaced: the files resourceN are mapped, and an emulated
+// PCI cards from a fake sysfs tree. EAL's bus code scans it and probes our driver. Only the mapping
+// of BARs, which needs VFIO or UIO, is replaced: the files resourceN are mapped, and an emulated
 // card works on them.
 
 #include <bus_pci_driver.h>
@@ -79,7 +79,7 @@ void* map_file(const fs::path& file) {
   return va;
 }
 
-/// EAL's memory, but the first piece asked for, which is the BAR, is a file's.
+/// EAL's memory, except that the first allocation, the BAR, is memory of a file.
 class BarFileMemory final : public pmd::EmuMemory {
  public:
   BarFileMemory(const fs::path& file, std::unique_ptr<pmd::EalMemory> eal)
@@ -110,7 +110,7 @@ class BarFileMemory final : public pmd::EmuMemory {
   std::unique_ptr<pmd::EalMemory> eal_;
 };
 
-/// What is in the slot.
+/// The card in the slot.
 class RawPci : public testing::Test {
  protected:
   void insert_card(const char* address, unsigned bar) {
@@ -130,7 +130,7 @@ class RawPci : public testing::Test {
     *word = value;
     munmap(word, kBarBytes);
   }
-  /// @return what was logged.
+  /// Probes a card, which must be refused. @return the log.
   static std::string refused(const char* address, const char* args) {
     LogCapture log;
     EXPECT_NE(rte_eal_hotplug_add("pci", address, args), 0);
@@ -155,7 +155,7 @@ TEST_F(RawPci, ProbesACard) {
   EXPECT_EQ(own.base_dest_id, 0x40u);
   EXPECT_STREQ(info.driver_name, "raw_rio_pci");
   EXPECT_EQ(pmd::raw_set_faults(id, 1, 0.1), -ENOTSUP);
-  EXPECT_EQ(pmd::raw_set_faults(id, 0, 0), 0) << "it has none";
+  EXPECT_EQ(pmd::raw_set_faults(id, 0, 0), 0) << "it has none to switch off";
   EXPECT_EQ(rte_rawdev_selftest(id), 0);
   ASSERT_EQ(rte_rawdev_queue_setup(id, 1, nullptr, 0), 0);
   ASSERT_EQ(rte_rawdev_start(id), 0);
@@ -189,8 +189,8 @@ TEST_F(RawPci, NoticesThatTheCardIsGone) {
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
 }
 
-// The reset of a card that is gone leaves none: other classes have nothing to look at.
-TEST_F(RawPci, ALostCardIsToldToOtherClasses) {
+// After a failed reset there is no card: devices of other classes must notice.
+TEST_F(RawPci, OtherClassesNoticeALostCard) {
   insert_card(kCard, 0);
   ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "destid=0x40"), 0);
   const uint16_t id = rte_rawdev_get_dev_id(kCard);
@@ -219,7 +219,7 @@ TEST_F(RawPci, ALostCardIsToldToOtherClasses) {
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
 }
 
-TEST_F(RawPci, RefusesWhatIsNoCard) {
+TEST_F(RawPci, RefusesOtherDevices) {
   write_magic(kCard, 0, 0);
   EXPECT_NE(refused(kCard, "").find("BAR0 holds 0x00000000 where a card holds 0x52494f43"),
             std::string::npos);
@@ -237,21 +237,22 @@ TEST_F(RawPci, RefusesArgumentsOfEmulatedCards) {
 
 TEST_F(RawPci, TakesAnIvshmemOnlyWithTheMagic) {
   write_magic(kIvshmem, 2, 0x12345678);
-  EXPECT_EQ(refused(kIvshmem, "").find("RAW_RIO"), std::string::npos) << "not ours: no word of it";
+  EXPECT_EQ(refused(kIvshmem, "").find("RAW_RIO"), std::string::npos)
+      << "not ours: nothing is logged";
   insert_card(kIvshmem, 2);
   ASSERT_EQ(rte_eal_hotplug_add("pci", kIvshmem, ""), 0);
   EXPECT_EQ(rte_rawdev_selftest(rte_rawdev_get_dev_id(kIvshmem)), 0);
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kIvshmem), 0);
 }
 
-TEST_F(RawPci, LeavesOthersAlone) {
+TEST_F(RawPci, LeavesOtherDevicesAlone) {
   EXPECT_EQ(refused(kForeign, "").find("RAW_RIO"), std::string::npos);
 }
 
 }  // namespace
 }  // namespace rio::test
 
-// In place of those of librte_bus_pci, which call them through their own names.
+// Replace functions of librte_bus_pci, which calls them by name.
 extern "C" int rte_pci_map_device(rte_pci_device* device) {
   using namespace rio::test;
   for (unsigned bar = 0; bar < PCI_MAX_RESOURCE; ++bar) {
@@ -281,7 +282,7 @@ int main(int argc, char** argv) {
     make_device(kForeign, rio::regs::kPciVendor, 0x0001, 0);
     setenv("SYSFS_PCI_DEVICES", tree.c_str(), 1);
   };
-  // Nothing is probed at start: only a device that is not there is allowed.
+  // No device is probed at the start: only a missing one is allowed.
   const int rc =
       run_tests_in_eal(argc, argv, "pci", {"-a", "0000:ff:1f.0", "--no-telemetry"}, make_tree);
   fs::remove_all(tree);

@@ -12,7 +12,7 @@
 namespace rio::test {
 namespace {
 
-constexpr int kSleepMs = 30'000;  // nothing but an interrupt ends it sooner
+constexpr int kSleepMs = 30'000;  // only an interrupt ends it sooner
 constexpr int kQuietMs = 20;
 constexpr size_t kBufferBytes = 4096;
 
@@ -40,7 +40,7 @@ int dequeue(const Session& s, rte_raw_rio_context context, T* what) {
   return rte_rawdev_dequeue_buffers(s.dev, &one, 1, &context);
 }
 
-/// @return how often the card has raised the interrupt, 0: not within the time.
+/// Sleeps. @return how often the card has raised the interrupt; 0: it has not.
 uint64_t sleep_for(const Session& s, int milliseconds) {
   epoll_event event{};
   uint64_t raised = 0;
@@ -66,7 +66,7 @@ std::string pass(const Session& s, uint64_t* interrupts) {
   }
   rte_raw_rio_message in{};
   if (dequeue(s, s.shared, &in) != 0 || sleep_for(s, kQuietMs) != 0) {
-    return "something came before anything was sent";
+    return "a message came before one was sent";
   }
   rte_raw_rio_tx out{};
   out.iova = s.out_iova;
@@ -84,7 +84,8 @@ std::string pass(const Session& s, uint64_t* interrupts) {
   }
   *interrupts += raised;
   rte_raw_rio_tx_done done{};
-  while (dequeue(s, s.tx, &done) == 0) {  // the card completes each, if only with a time-out
+  while (dequeue(s, s.tx, &done) ==
+         0) {  // the card completes each message, if only with a time-out
   }
   return done.status == RTE_RAW_RIO_OK ? "" : "the message was not delivered";
 }

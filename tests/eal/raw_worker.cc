@@ -25,7 +25,7 @@ void say(const std::string& line) {
   (void)!write(STDOUT_FILENO, text.data(), text.size());
 }
 
-/// Sends messages to its own queue pair and compares each with what was sent.
+/// Sends messages to its own queue pair and compares them.
 class Traffic {
  public:
   Traffic(pmd::QueuePair& pair, uint32_t dest_id, uint32_t seed)
@@ -49,8 +49,8 @@ class Traffic {
     return true;
   }
 
-  /// One message at a time: sent, received, compared, reaped.
-  /// @return whether anything moved.
+  /// Handles one message at a time: sends, receives, compares, reaps. @return whether anything
+  /// moved.
   bool turn() {
     const uint64_t before = moved_;
     if (!busy_) {
@@ -114,7 +114,7 @@ class Traffic {
   uint64_t moved_ = 0;
 };
 
-/// @return false: stop.
+/// Follows a command. @return false: stop.
 bool obey(const std::string& line, uint16_t dev, const Traffic& traffic) {
   std::istringstream words(line);
   std::string command;

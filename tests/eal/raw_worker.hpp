@@ -1,6 +1,6 @@
 /// @file
-/// A process of the test of several processes on one card: what it does when it is told so on its
-/// standard input, a line each, and answers on its standard output.
+/// A process of raw_multi_test: reads commands from its standard input, one per line, and answers
+/// on its standard output.
 #pragma once
 
 #include <cstdint>

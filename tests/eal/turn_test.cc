@@ -1,5 +1,5 @@
-// Whose turn it is at a queue: threads that poll, and a control path that takes it from them. No
-// EAL process.
+// The turn of a queue: threads that poll, and a control path that takes it from them. No EAL
+// process.
 #include "pmd/card/turn.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kPatienceMs = 30'000;
 
-TEST(TurnTest, OneAtATime) {
+TEST(TurnTest, OneThreadAtATimeHasIt) {
   Turn turn;
   EXPECT_TRUE(turn.is_free());
   ASSERT_TRUE(turn.take());
@@ -29,7 +29,7 @@ TEST(TurnTest, OneAtATime) {
   EXPECT_TRUE(turn.is_free());
 }
 
-TEST(TurnTest, TakenForGoodUntilItIsGiven) {
+TEST(TurnTest, ItMayBeTakenForGood) {
   Turn turn;
   ASSERT_TRUE(turn.take_for_good(0));
   EXPECT_FALSE(turn.take());
@@ -40,21 +40,21 @@ TEST(TurnTest, TakenForGoodUntilItIsGiven) {
   EXPECT_TRUE(turn.take());
 }
 
-TEST(TurnTest, WhoDoesNotComeOutKeepsIt) {
+TEST(TurnTest, AThreadThatStaysInsideKeepsIt) {
   Turn turn;
   ASSERT_TRUE(turn.take());
   EXPECT_FALSE(turn.take_for_good(1));
   EXPECT_FALSE(turn.take());
   turn.give();
-  EXPECT_TRUE(turn.take()) << "who gave up does not stand in the way";
+  EXPECT_TRUE(turn.take()) << "after giving up the control path does not block it";
 }
 
-// Three threads never pause between bursts; all that is inside is done by one at a time.
+// Three threads never pause between bursts; only one at a time is inside.
 TEST(TurnTest, PollersNeitherMeetNorKeepTheControlPathOut) {
   constexpr int kThreads = 3;
   constexpr int kTimes = 50;
   Turn turn;
-  uint64_t inside = 0;  // of whose turn it is: no atomic, for the thread sanitizer to look at
+  uint64_t inside = 0;  // not atomic, so that the thread sanitizer checks it
   std::atomic<uint64_t> bursts{0};
   std::atomic<bool> stop{false};
   std::vector<std::thread> pollers;
@@ -73,7 +73,7 @@ TEST(TurnTest, PollersNeitherMeetNorKeepTheControlPathOut) {
   for (; taken < kTimes && turn.take_for_good(kPatienceMs); ++taken) {
     const uint64_t before = inside;
     std::this_thread::yield();
-    EXPECT_EQ(inside, before) << "somebody was inside";
+    EXPECT_EQ(inside, before) << "a thread was inside";
     EXPECT_EQ(bursts.load(), before);
     turn.give();
     std::this_thread::yield();

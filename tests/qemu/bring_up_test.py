@@ -1,5 +1,5 @@
-"""docs/bring-up.md from its first line to its last: each command is run, and what it prints must be
-what the page says. The machine is a guest as it comes out of the box, with an IOMMU that its kernel
+"""docs/bring-up.md from its first line to its last: each command is run, and its output must be
+as the page says. The machine is a guest as it comes out of the box, with an IOMMU that its kernel
 does not use, no hugepages, and no driver loaded.
 
 `sudo reboot` and `sudo poweroff` are played here: the boot ends, and behind poweroff the machine has
@@ -20,7 +20,7 @@ from machine import FRESH, STAMP, Boot, Card, kernel_line
 
 PAGE = os.path.join(harness.ROOT, "docs/bring-up.md")
 IOMMU = 39
-FROM_THE_BOX = "intel_iommu=off"  # what the machine's kernel is started with at first
+FROM_THE_BOX = "intel_iommu=off"  # the machine's first kernel command line
 SECONDS = 90  # a boot and its commands; generous: a loaded host is slow
 HOST_SECONDS = 40
 TOOLS = {
@@ -35,7 +35,7 @@ def card(number):
 
 
 class Seen:
-    """What came of a step: its output, in lines, and its exit code."""
+    """Result of a step: its output, in lines, and its exit code."""
 
     def __init__(self, output, code):
         self.output, self.code = output, code
@@ -132,7 +132,7 @@ class BringUp(harness.BootCase):
                     self.fail("\n" + difference)
 
     def test_a_step_fails_only_where_the_page_says_so(self):
-        """It does by `echo $?` behind the step."""
+        """The page says so by `echo $?` after the step."""
         commands = [step.command for step, _ in self.results] + [""]
         for (step, seen), behind in zip(self.results, commands[1:]):
             with self.subTest(str(step)):
@@ -141,7 +141,7 @@ class BringUp(harness.BootCase):
                     self.assertEqual(seen.code, 0, seen.output)
 
     def test_boots(self):
-        """Both sides ended as they should, and what the cards touched was mapped for them."""
+        """Both sides ended as they should, and the cards only touched mapped memory."""
         self.assertEqual(len(self.parts), 3, "the page's `sudo reboot` and `sudo poweroff`")
         for number, part in enumerate(self.parts, 1):
             with self.subTest(f"boot {number}"):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A prompt in a guest with emulated PCI cards, as the tests have it.
+"""A prompt in a guest with emulated PCI cards, set up as in the tests.
 
   tests/qemu/by_hand.py [--cards 1|2] [--plain] [--iommu 0|39|48] [--card-options KEY=VALUE,...] [--fresh]
                         [SCENARIO...]
@@ -8,11 +8,11 @@
   --plain            without interrupts
   --iommu BITS       of the guest's IOMMU (the default is 39); 0: none, for uio_pci_generic
   --card-options     for rio-cardsim, such as exact=1,faults=7:0.01
-  --fresh            a machine that nobody has set up: no hugepages, no driver loaded (modprobe can)
+  --fresh            a machine without any set-up: no hugepages, no driver loaded (modprobe can)
   SCENARIO           scenarios of guest/scenarios to run before the prompt, such as vfio
 
-What is built is taken from build/ (RIO_BUILD names another folder). `exit` ends it all, and
-rio-cardsim's counts come last. Examples
+Programs are taken from build/ (RIO_BUILD names another folder). `exit` ends everything, and
+rio-cardsim's counts are printed last. Examples
 
   tests/qemu/by_hand.py vfio
   tests/qemu/by_hand.py --fresh
@@ -32,7 +32,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
-import initramfs  # noqa: E402: found by the path above
+import initramfs  # found by the path above
 import machine  # noqa: E402
 
 BUILD = os.environ.get("RIO_BUILD", os.path.join(ROOT, "build"))

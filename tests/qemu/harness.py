@@ -1,4 +1,4 @@
-"""What the tests share: a boot for each class, its log on failure, skipping with a reason."""
+"""Common to the tests: a boot for each class, its log on failure, skipping with a reason."""
 import os
 import shutil
 import signal
@@ -20,7 +20,7 @@ BUILD = os.environ["RIO_GUEST_BUILD"]
 
 
 def missing():
-    """Why no guest can be had, None if one can."""
+    """Why no guest can run here; None if one can."""
     for tool, package in (("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("cpio", "cpio"),
                           ("setpriv", "util-linux")):
         if shutil.which(tool) is None:
@@ -39,14 +39,14 @@ def kernel():
 
 
 class BootCase(unittest.TestCase):
-    """Tests of what came of boots, whose logs are shown if something failed."""
+    """Tests of boots' results, with logs if something failed."""
 
     boots = []
     longMessage = True
 
     def run(self, result=None):
         done = super().run(result)
-        # Once a class: logs are long.
+        # Once per class, since logs are long.
         if result is not None and not result.wasSuccessful() and not getattr(type(self), "shown", False):
             type(self).shown = True
             print(*self.boots, sep="\n", file=sys.stderr)
@@ -54,16 +54,17 @@ class BootCase(unittest.TestCase):
 
 
     def ended_well(self, boot, cards):
-        """Guest and rio-cardsim did, and the latter tells of all cards."""
+        """Guest and rio-cardsim ended well, and the latter reports on all cards."""
         self.assertEqual(boot.problems, [])
         self.assertEqual(boot.cardsim_code, 0)
-        # Not by somebody else, and not because a guest seemed to have left. The guest ends first.
+        # Ended neither by another process, nor because a guest seemed to have left. The guest ends
+        # first.
         self.assertIn(boot.card_end, [{"why": "peers left"}, ENDED_BY_US])
         self.assertEqual(len(boot.cards), len(cards))
 
 
 class GuestCase(BootCase):
-    """One boot: subclasses say with which cards, and which scenarios of guest/scenarios."""
+    """One boot: subclasses name its cards, and its scenarios of guest/scenarios."""
 
     cards = []
     iommu = 0  # bits of its addresses, 39 or 48; 0: none
@@ -90,7 +91,7 @@ class GuestCase(BootCase):
             cls.folder.cleanup()
 
     def passed(self, *checks):
-        """The guest says that these passed."""
+        """Checks that these passed in the guest."""
         for name in checks:
             self.assertIn(name, self.boot.results, "the guest did not come to it")
             self.assertEqual(self.boot.results[name], "", name)
@@ -101,7 +102,7 @@ class GuestCase(BootCase):
         return sum(sum(value) if isinstance(value, list) else value for value in values)
 
     def wired_to_each_other(self):
-        """Two cards on one cable: what one sent the other received, and nothing went wrong."""
+        """Two cards on one cable: each received what the other sent, without errors."""
         left, right = (card["port"] for card in self.boot.cards)
         for here, there in ((left, right), (right, left)):
             self.assertGreater(here["tx_packets"], 0)
@@ -110,7 +111,7 @@ class GuestCase(BootCase):
                 self.assertEqual(here[error], 0, error)
 
     def test_boot(self):
-        """Nothing failed that no other test asks for; both sides ended as they should."""
+        """All checks passed, also those without a test of their own; both sides ended as they should."""
         self.ended_well(self.boot, self.cards)
         self.assertEqual({k: v for k, v in self.boot.results.items() if v}, {})
 
@@ -126,6 +127,6 @@ def main():
     if why is not None:
         print(why)
         sys.exit(SKIPPED)
-    # By meson, when it takes too long: then, too, what was started ends.
+    # Sent by meson after its time limit: then, too, end all children.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     unittest.main(verbosity=2)

@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def module_order(folder):
-    """The modules of a folder, each behind those that it depends on."""
+    """The modules of a folder, each after those that it depends on."""
     files = {name[:-3].replace("-", "_"): name for name in sorted(os.listdir(folder)) if name.endswith(".ko")}
     order = []
 
@@ -30,10 +30,10 @@ def module_order(folder):
 
 
 def write_modprobe_tables(root, order):
-    """What modprobe wants: each module with all that it needs, the farthest last.
+    """modprobe's table: each module with all its dependencies, the farthest last.
 
-    An IOMMU's module that vfio wants behind itself (its softdep) counts to what needs vfio: busybox
-    knows of no such thing.
+    An IOMMU's module that vfio wants loaded after itself (a softdep) is listed for modules that need vfio:
+    busybox does not know softdeps.
     """
     facts = {}
     for name in order:
@@ -64,7 +64,7 @@ def write_modprobe_tables(root, order):
 
 
 def libraries(program):
-    """What the dynamic linker would load: (name that it is asked for, file)."""
+    """The libraries that the dynamic linker would load: (requested name, file)."""
     found = {}
     for line in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout.splitlines():
         match = re.match(r"\s*(\S+)(?: => (\S+))? \(0x", line)
@@ -90,7 +90,7 @@ def copy_program(program, root, strip):
 
 
 def inputs(kernel, programs):
-    """All files that an initramfs is made of."""
+    """All files of the initramfs."""
     files = list(programs) + [shutil.which("busybox"), __file__]
     for program in programs:
         files += libraries(program).values()
@@ -113,7 +113,7 @@ def fill(root, kernel, programs):
         os.makedirs(os.path.join(root, folder))
     os.symlink("../run", os.path.join(root, "var/run"))
     os.makedirs(os.path.join(root, "usr"))
-    os.symlink("../lib", os.path.join(root, "usr/lib"))  # as distributions have it
+    os.symlink("../lib", os.path.join(root, "usr/lib"))  # as in distributions
     shutil.copy2(shutil.which("busybox"), os.path.join(root, "bin/busybox"))
     for program in programs:
         copy_program(program, root, strip=shutil.which("strip") is not None)
@@ -140,7 +140,7 @@ def pack(root, out):
 
 
 def extended(base, files, folder):
-    """An initramfs of `folder`: that of `base`, and files, {name: text}, all of which can be run."""
+    """Makes an initramfs in `folder`: that of `base`, and executable files, {name: text}."""
     with tempfile.TemporaryDirectory(dir=folder) as root:
         for name, text in files.items():
             path = os.path.join(root, name)
@@ -150,7 +150,7 @@ def extended(base, files, folder):
             os.chmod(path, 0o755)
         extra = os.path.join(folder, "extra.cpio")
         pack(root, extra)
-    # The kernel unpacks one archive behind the other.
+    # The kernel unpacks concatenated archives.
     out = os.path.join(folder, "extended.cpio")
     with open(out, "wb") as to:
         for part in (base, extra):
@@ -160,7 +160,7 @@ def extended(base, files, folder):
 
 
 def build(kernel, programs, folder):
-    """Make it, or take the one of an earlier test of this run. Returns its path."""
+    """Makes it, or finds that of an earlier test of this run. Returns its path."""
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""A guest and the cards in it: QEMU and rio-cardsim, started together and ended together."""
+"""A guest and its cards: QEMU and rio-cardsim, started together and ended together."""
 import os
 import re
 import signal
@@ -10,8 +10,8 @@ from json import load
 APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "
           "rcupdate.rcu_expedited=1 random.trust_cpu=on")
 RAM_BYTES = 512 << 20
-READY_S = 20      # rio-cardsim says that it is ready
-END_S = 20        # it ends after it was told to
+READY_S = 20      # limit until rio-cardsim is ready
+END_S = 20        # limit for its end
 STAMP = 8         # characters before a line of a log: seconds since its program started
 
 
@@ -21,7 +21,7 @@ def bar_bytes(queue_pairs):
 
 
 class Card:
-    """One card: how the guest sees it, and what rio-cardsim makes of it."""
+    """One card: the guest's view of it, and rio-cardsim's options."""
 
     def __init__(self, kind, devfn="04.0", qps=2, vectors=8, **options):
         self.kind, self.devfn, self.qps, self.vectors, self.options = kind, devfn, qps, vectors, options
@@ -48,11 +48,11 @@ class Card:
                 "-device", f"ivshmem-doorbell,chardev=ivs{index},vectors={self.vectors},addr={self.devfn}"]
 
 
-FRESH = "rio_fresh=1"  # guest/init loads no modules
+FRESH = "rio_fresh=1"  # guest/init then loads no modules
 
 
 def usual_options(iommu, fresh=False):
-    """For the kernel's command line: an IOMMU that is used, and hugepages unless nobody has set the machine up."""
+    """For the kernel's command line: an IOMMU that is used, and hugepages unless the machine is fresh."""
     return (FRESH if fresh else "hugepages=64") + (" intel_iommu=on" if iommu else "")
 
 
@@ -82,7 +82,7 @@ class Process:
     def __init__(self, command, on_line, log):
         self.log = log
         self.start = time.monotonic()
-        # It dies with us, however that comes.
+        # It ends with this process, however that ends.
         self.child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--"] + command, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.thread = threading.Thread(target=self._follow, args=(on_line,), daemon=True)
@@ -95,7 +95,7 @@ class Process:
             on_line(line)
 
     def wait(self, seconds):
-        """Its exit code, None if it still runs."""
+        """Its exit code; None: it still runs."""
         try:
             code = self.child.wait(seconds)
             self.thread.join(5)
@@ -116,16 +116,16 @@ class Process:
 
 
 class Boot:
-    """Runs scenarios in a guest. What came of it is in results, facts, cards and problems."""
+    """Runs scenarios in a guest. The outcome is in results, facts, cards and problems."""
 
     SIGNALS = {"lose-state": signal.SIGUSR1, "vanish": signal.SIGUSR2}
 
     def __init__(self, cardsim, folder):
         self.cardsim, self.folder = cardsim, folder
         self.serial, self.cardsim_log = [], []
-        self.results = {}   # check: "" if it passed, else why not
-        self.facts = {}     # what the guest counted
-        self.problems = []  # what went wrong beside the checks
+        self.results = {}   # check: "" if it passed, else the cause
+        self.facts = {}     # the guest's counts
+        self.problems = []  # problems besides the checks
         self.cardsim_code = None
         self.cards = []     # rio-cardsim's report: of its cards,
         self.card_end = {}  # why it ended,
@@ -137,7 +137,7 @@ class Boot:
         self.json = None
 
     def on_serial(self, line):
-        # A program may have left its line unfinished: the mark stands anywhere.
+        # A program may have left its line unfinished, so the mark may be anywhere.
         match = re.search(r"RIO-(PASS|FAIL|FACT|HOST|END)\b ?(.*)", line)
         if match is None:
             return
@@ -176,7 +176,7 @@ class Boot:
         return True
 
     def run(self, kernel, initramfs, cards, iommu, line, seconds):
-        """Boot with this kernel_line(), run its scenarios, end everything. Longer than `seconds` is a problem."""
+        """Boots with this kernel_line(), runs its scenarios, ends everything. Exceeding `seconds` is a problem."""
         try:
             if not self.start_cards(cards, iommu, seconds + 60):
                 return
@@ -195,24 +195,24 @@ class Boot:
             self.end()
 
     def follow_guest(self, seconds):
-        """Its exit code; None if it runs for longer than `seconds`, or on without its cards."""
+        """Its exit code; None: it runs for longer than `seconds`, or without its cards."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             code = self.guest.wait(1)
             if code is not None:
                 return code
             if self.cards_process.child.poll() is not None:
-                return self.guest.wait(END_S)  # QEMU lets go of the cards just before it ends
+                return self.guest.wait(END_S)  # QEMU releases the cards just before it ends
         return None
 
     def read_report(self):
-        """What rio-cardsim tells in the end. OSError if it did not."""
+        """Reads rio-cardsim's report. Raises OSError if there is none."""
         with open(self.json, encoding="utf-8") as f:
             report = load(f)
         self.cards, self.card_end, self.loop = (report[key] for key in ("cards", "ended", "loop"))
 
     def end(self):
-        """Whatever still runs, ends."""
+        """Ends everything that still runs."""
         for process in (self.guest, self.cards_process):
             if process is not None:
                 process.kill()

@@ -1,4 +1,4 @@
-"""A page of the docs as steps: commands, and what it says that each of them prints.
+"""A page of the docs as steps: commands, and the output that the page shows for each.
 
 Above each block of the page stands on which machine it runs, <!-- where: NAME -->. A block is of
 the kind `console`: `$ COMMAND`, longer ones with a \\ at the end of a line, then the output. There,
@@ -13,7 +13,7 @@ WHERE = re.compile(r"^<!-- where: (\S+) -->$")
 
 
 class PageError(Exception):
-    """The page is not as it should be."""
+    """The page is malformed."""
 
 
 class Step:
@@ -65,7 +65,7 @@ def steps_of(where, begin, lines):
 
 
 def parse(text, machines):
-    """All steps of a page, in order. Nothing in it may be left unchecked."""
+    """All steps of a page, in order. Every block must be checked."""
     steps = []
     for where, kind, begin, lines in blocks(text):
         if kind != "console":
@@ -89,13 +89,13 @@ def pattern(lines):
         if line.strip() == ANY:
             parts.append(r"(?:[^\n]*\n)*?")
         else:
-            # Blanks beside it are of a table's column, as wide as what stands there.
+            # Blanks beside it belong to a table's column, which is as wide as its text.
             parts.append(re.sub(rf" *{ANY} *", r"[^\\n]*?", re.escape(line.rstrip()).replace(r"\ ", " ")) + "\n")
     return "".join(parts)
 
 
 def difference(wanted, seen):
-    """How the output differs from what the page says, "" if it does not. Both are lines."""
+    """The difference between the output and the page, "" if there is none. Both are lines."""
     wanted, seen = ([line.rstrip() for line in lines] for lines in (wanted, seen))
     while seen and not seen[-1]:
         seen.pop()

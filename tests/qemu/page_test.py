@@ -1,4 +1,4 @@
-"""What page.py makes of pages, and of output that differs; and docs/bring-up.md leaves nothing
+"""page.py on pages, and on output that differs; and docs/bring-up.md leaves nothing
 unchecked. Without a guest."""
 import os
 import unittest

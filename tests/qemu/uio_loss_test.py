@@ -1,4 +1,4 @@
-"""uio_pci_generic, one card that hears itself, with interrupts that are of no use there; it loses
+"""uio_pci_generic, one card that hears itself, with interrupts, which are useless there; it loses
 its state, then it vanishes."""
 import harness
 from machine import Card

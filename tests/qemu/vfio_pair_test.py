@@ -5,7 +5,7 @@ from machine import Card
 
 
 class VfioPair(harness.GuestCase):
-    # Segment by segment, and what a card writes comes late and in pieces, as on a real link.
+    # Segment by segment, and the card's writes arrive late and in pieces, as on a real link.
     cards = [Card("doorbell", devfn="04.0", pcie=5), Card("doorbell", devfn="05.0", pcie=6)]
     iommu = 39
     scenarios = ["vfio", "narrow", "testpmd", "pair", "testpmd_pa"]
@@ -26,7 +26,7 @@ class VfioPair(harness.GuestCase):
         self.passed("iommu-too-narrow")
 
     def test_no_fault_and_no_interrupt(self):
-        """Everything that a card touched was mapped; nobody asked for an interrupt."""
+        """Everything that a card touched was mapped; no interrupt was asked for."""
         for key in ("iommu_faults", "refused_accesses", "interrupts"):
             self.assertEqual(self.count(key), 0, key)
 

@@ -1,4 +1,4 @@
-"""vfio-pci behind an IOMMU of 48 bits, addresses as the driver or EAL (VA) chooses them. One card
+"""vfio-pci behind an IOMMU of 48 bits, with addresses chosen by the driver or by EAL (VA). One card
 with interrupts that hears itself; in the end it loses its state, then it vanishes."""
 import harness
 from machine import Card
@@ -19,13 +19,13 @@ class Vfio(harness.GuestCase):
         self.passed("memory", "memory-virtual")
 
     def test_unmapped_addresses_are_faults(self):
-        """Each is counted by the IOMMU's walker, and those that are not asked for are none."""
+        """The IOMMU's walker counts each deliberate fault, and no other."""
         self.passed("unmapped")
         self.assertEqual(self.count("iommu_faults"), self.boot.facts["faults"])
         self.assertEqual(self.count("refused_accesses"), self.boot.facts["faults"])
 
     def test_interrupts(self):
-        """As many were raised as the guest was woken by."""
+        """Each interrupt raised has woken the guest."""
         self.passed("interrupts", "interrupts-eal")
         self.assertEqual(self.count("interrupts"), self.boot.facts["interrupts"])
 

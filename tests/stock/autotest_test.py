@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Tests of stock dpdk-test that take Ethernet ports as they find them, on ports of ours.
+"""Tests of stock dpdk-test that use any Ethernet ports, on our ports.
 
 usage: autotest_test.py NAME [unittest's arguments]
   NAME: event_eth_rx_adapter
 
-docs/stock.md says which others there are, and why they say nothing about a port of ours.
+docs/stock.md lists the other ones, and says why they cannot test our ports.
 """
 import re
 import sys
@@ -13,7 +13,7 @@ import unittest
 import stock
 
 NAME = sys.argv.pop(1)
-# The receive adapter's has a pool of 524,288 mbufs a port, whatever the port is.
+# The receive adapter's test has a pool of 524,288 mbufs per port, whatever the port is.
 MEMORY_MIB, PORTS = {"event_eth_rx_adapter": (4000, 1)}[NAME]
 
 

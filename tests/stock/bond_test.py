@@ -27,7 +27,7 @@ class Bond(unittest.TestCase):
                                        for port in ports), f"ports {ports} receive")
 
     def goes_again(self, pmd, *ports):
-        """Checks it with frames that testpmd sends anew until they arrive: a forwarded frame that finds a
+        """Checks it with frames that testpmd resends until they arrive: a forwarded frame that finds a
         full ring is lost to testpmd, and a bond does not poll a port that waits in reserve."""
         before = pmd.stats()
 
@@ -56,7 +56,7 @@ class Bond(unittest.TestCase):
         vdevs = [f"--vdev=net_rio{port},wire={wire}" for port, wire in enumerate("abab")]
         with Testpmd([*vdevs, bond(1, "net_rio0", "net_rio1")], ["--port-topology=loop"]) as pmd:
             pmd.commands("set portlist 2,3,4")
-            pmd.forward("flowgen")  # it goes on sending, whatever is lost
+            pmd.forward("flowgen")  # it continues to send, whatever is lost
             self.goes_on(pmd, 2, 4)
             for down, left in ((0, 3), (1, 2), (0, 3)):
                 pmd.command(f"set link-down port {down}")
@@ -65,7 +65,8 @@ class Bond(unittest.TestCase):
                 pmd.command(f"set link-up port {down}")
                 self.assertEqual(link(pmd, down), "up")
             pmd.stop()
-            # A member that is back has to name its mates again: until then their frames count as spoofed.
+            # A member that is back has to name its mates again: until then their frames count as
+            # spoofed.
             for stats in (pmd.xstats(port) for port in (0, 1, 2, 3)):
                 self.assertEqual(stats["rx_errors"], stats["rx_spoofed"])
             pmd.quit()
@@ -125,7 +126,7 @@ class Settings(unittest.TestCase):
             pmd.quit()
 
     def test_link(self):
-        """A port whose link is set down is off the fabric: its peer is told. Setting it up, or starting it, ends that."""
+        """A port whose link is set down leaves the fabric, and its peer hears of it. Setting it up, or starting it, ends that."""
         with Testpmd(stock.wired_pair()) as pmd:
             for again in (["set link-up port 0"], ["port stop 0", "port start 0"]):
                 pmd.meet(0, 1)

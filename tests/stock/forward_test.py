@@ -4,7 +4,7 @@
 usage: forward_test.py MODE [unittest's arguments]
   MODE: io mac macswap csum noisy 5tswap icmpecho flowgen rxonly txonly
 
-Three ways: frames of our own whose bytes are looked at behind it, at the prompt, and from the
+Three ways: with frames of our own whose bytes are checked behind it, at the prompt, and from the
 command line alone.
 """
 import os
@@ -22,7 +22,8 @@ from testpmd import ADDRESSES, BURST, PEERS, Testpmd
 MODE = sys.argv.pop(1)
 HERE, THERE = ADDRESSES
 IPS = "198.18.0.1", "198.18.0.2"
-# These send out of the port that a frame came from here, and out of the other port in Defaults.
+# These modes send through the port that a frame came from here, and through the other one in
+# Defaults.
 LOOPED = ["macswap", "csum", "5tswap"]
 CIRCULATES = ["io", "mac", "noisy", *LOOPED]
 MORE = {"noisy": ["--noisy-tx-sw-buffer-size=64", "--noisy-tx-sw-buffer-flushtime=1", "--noisy-lkup-memory=1",
@@ -31,7 +32,7 @@ TOPOLOGY = ["--port-topology=loop"] if MODE in LOOPED else []
 
 
 def traffic():
-    """UDP and TCP from HERE to THERE, of all sorts of sizes."""
+    """UDP and TCP frames from HERE to THERE, of many sizes."""
     made = []
     for size in (26, 27, 64, 511, 1000, 1446):
         payload = bytes((size + i) % 251 for i in range(size))
@@ -41,7 +42,7 @@ def traffic():
 
 
 def swapped(frame, ports):
-    """Addresses of Ethernet swapped; of IP and the ports, too, if asked for."""
+    """The frame with Ethernet addresses swapped, and with IP addresses and ports swapped on request."""
     out = frame[6:12] + frame[:6] + frame[12:]
     if ports:
         out = out[:26] + out[30:34] + out[26:30] + out[36:38] + out[34:36] + out[38:]
@@ -49,7 +50,7 @@ def swapped(frame, ports):
 
 
 def spoilt(frame):
-    """The same with wrong checksums."""
+    """A copy of the frame with wrong checksums."""
     at = 40 if frame[23] == 17 else 50
     return fr.with_bytes(fr.with_bytes(frame, 24, b"\x12\x34"), at, b"\x56\x78")
 
@@ -58,11 +59,11 @@ def spoilt(frame):
 class Bytes(unittest.TestCase):
     """File -> net_pcap0 -> net_rio0 ~~~ net_rio1 -> the mode -> net_pcap1 -> file.
 
-    The cards have threads, since nobody polls the sender's once its part is done.
+    The cards have threads, since the sender's port is not polled once its part is done.
     """
 
     def through(self, sent):
-        """What comes out of the mode, sent by another port's mode io."""
+        """Returns the mode's output for frames that another port sends in mode io."""
         with tempfile.TemporaryDirectory(prefix="rio-stock-") as folder:
             source, sink, rest = (os.path.join(folder, name) for name in ("in", "out", "rest"))
             fr.write_pcap(source, sent)
@@ -90,7 +91,7 @@ class Bytes(unittest.TestCase):
 
     def expected(self, frame):
         if MODE == "mac":
-            return fr.mac(HERE) + frame[6:]  # the source is looked at below
+            return fr.mac(HERE) + frame[6:]  # the source address is checked below
         if MODE == "macswap":
             return swapped(frame, ports=False)
         return swapped(frame, ports=True) if MODE == "5tswap" else frame
@@ -103,7 +104,7 @@ class Bytes(unittest.TestCase):
             want = self.expected(frame)
             skip = 12 if MODE in ("mac", "csum") else 0  # these write addresses of net_pcap1
             self.assertEqual(out[skip:len(want)].hex(), want[skip:].hex())
-            self.assertLess(len(out) - len(want), 8, "cards tell lengths in steps of 8")
+            self.assertLess(len(out) - len(want), 8, "cards report lengths in steps of 8")
             if MODE == "mac":
                 self.assertEqual(out[:6], want[:6])
                 self.assertNotEqual(out[6:12], frame[6:12])
@@ -135,7 +136,7 @@ class Echo(unittest.TestCase):
         pong = fr.ethernet(HERE, THERE, 0x0800, fr.ipv4(*IPS[::-1], 1, fr.echo(0, 77, 1, bytes(range(56)))))
         who_has = fr.ethernet("ff:ff:ff:ff:ff:ff", HERE, 0x0806, fr.arp(1, HERE, IPS[0], "00:00:00:00:00:00", IPS[1]))
         is_at = fr.ethernet(HERE, THERE, 0x0806, fr.arp(2, THERE, IPS[1], HERE, IPS[0]))
-        other = traffic()[0]  # nobody answers that
+        other = traffic()[0]  # not addressed to the port, so it gets no answer
         with tempfile.TemporaryDirectory(prefix="rio-stock-") as folder:
             source, sink = (os.path.join(folder, name) for name in ("in", "out"))
             fr.write_pcap(source, [who_has, other, ping])
@@ -197,10 +198,10 @@ class Prompt(unittest.TestCase):
 
 
 class Line(unittest.TestCase):
-    """Nobody at a prompt."""
+    """From the command line, without a prompt."""
 
     def ran(self, arguments, end):
-        """Runs until frames have been seen to move, then ends it as `end` says. Returns what it said."""
+        """Runs testpmd until frames move, then ends it by `end`. Returns its output."""
         prefix = stock.new_prefix()
         line = testpmd.command_line(["--no-telemetry", *stock.wired_pair()], [*PEERS, *MORE, *TOPOLOGY, *arguments], prefix)
         terminal = stock.Terminal(line)
@@ -213,7 +214,7 @@ class Line(unittest.TestCase):
             stock.remove_files(prefix)
 
     def moved(self, text):
-        """By the sum that testpmd prints in the end."""
+        """Checks the sum that testpmd prints at the end."""
         found = re.search(r"Accumulated forward statistics for all ports\+*\s+RX-packets: (\d+) .*\s+TX-packets: (\d+) ", text)
         self.assertIsNotNone(found, text[-3000:])
         received, sent = int(found.group(1)), int(found.group(2))
@@ -230,7 +231,7 @@ class Line(unittest.TestCase):
         self.moved(self.ran([f"--forward-mode={MODE}", "--stats-period=1", *first], end))
 
     def test_auto_start(self):
-        """-a starts without being told; the prompt comes, and what it has forwarded is counted."""
+        """-a starts forwarding at once; the prompt appears, and forwarded frames are counted."""
         with Testpmd(stock.wired_pair(), [*PEERS, *MORE, *TOPOLOGY, f"--forward-mode={MODE}", "--auto-start"]) as pmd:
             self.assertIn(f"{MODE} packet forwarding", pmd.command("show config fwd"))
             self.assertIn("Packet forwarding already started", pmd.command("start"))

@@ -1,4 +1,4 @@
-"""Frames as bytes: made, taken apart, and kept in pcap files. Standard library only."""
+"""Builds and parses frames as bytes, and reads and writes pcap files. Standard library only."""
 import struct
 
 PCAP_MAGIC = 0xA1B2C3D4  # microseconds; libpcap writes in the host's byte order
@@ -14,7 +14,7 @@ def ip(text):
 
 
 def checksum(data):
-    """RFC 1071."""
+    """The checksum of RFC 1071."""
     if len(data) % 2:
         data += b"\0"
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -33,7 +33,7 @@ def ipv4(src, dst, protocol, payload):
 
 
 def udp(src, dst, src_port, dst_port, payload):
-    """With the checksum that belongs to IPv4 addresses src and dst."""
+    """The segment with its checksum for the IPv4 addresses src and dst."""
     head = struct.pack("!HHHH", src_port, dst_port, 8 + len(payload), 0)
     pseudo = ip(src) + ip(dst) + struct.pack("!BBH", 0, 17, 8 + len(payload))
     return head[:6] + struct.pack("!H", checksum(pseudo + head + payload) or 0xFFFF) + payload
@@ -68,7 +68,7 @@ def write_pcap(path, frames):
 
 
 def read_pcap(path):
-    """The frames of a file that libpcap or DPDK wrote; none may be cut."""
+    """The frames of a file that libpcap or DPDK wrote; none may be truncated."""
     records = read_records(path)
     for kept, length in records:
         if len(kept) != length:
@@ -77,7 +77,7 @@ def read_pcap(path):
 
 
 def read_records(path):
-    """[(bytes that were kept, length of the frame)]; of pcap or pcapng, DPDK writes either."""
+    """[(bytes kept, length of the frame)] of a pcap or pcapng file, since DPDK writes either."""
     with open(path, "rb") as file:
         data = file.read()
     (magic,) = struct.unpack_from("=I", data)

@@ -14,10 +14,10 @@ import stock
 FAULTS = sys.argv.pop(1)
 STEPS = ["ping", "ping6", "arp", "mtu", "iperf3", "web", "web6", "ssh", "reset"]
 SCRIPT = os.path.join(stock.ROOT, "scripts/demo-ip")
-# What the script builds is there already; the build folder is the one that the tests are of.
+# Everything that the script would build exists already; use the build folder of these tests.
 BUILD = os.path.dirname(os.path.dirname(stock.PLUGINS.split(":")[0]))
 NAME = f"t{os.getpid()}"
-SECONDS = 800  # all steps' limits together are above that; it is what the suite can spare
+SECONDS = 800  # below the sum of all steps' limits; the suite can spare no more
 
 
 def script(*arguments):
@@ -33,7 +33,7 @@ def left_over():
 
 class Ip(unittest.TestCase):
     def test_steps(self):
-        """Each step says ok by one line; what was transferred has the bytes of its source."""
+        """Each step prints one line with ok; transferred files have the bytes of their source."""
         first = ["--faults", "none"] if FAULTS == "none" else ["--faults", FAULTS]
         done = script("--seconds", "1", "--name", NAME, *first)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -51,7 +51,7 @@ class Ip(unittest.TestCase):
         self.assertEqual(left_over(), [])
 
     def test_quiet(self):
-        """One line, and steps that are asked for."""
+        """One line, and only the requested steps."""
         done = script("--quiet", "--faults", "none", "--only", "ping,arp", "--name", NAME)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.split(), ["ip", "2", "passed,", "0", "failed"])
@@ -65,7 +65,7 @@ class Ip(unittest.TestCase):
 
 
 def missing():
-    """Why IP cannot be tried here, None if it can."""
+    """Why IP cannot be tested here; None if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if not os.path.exists("/dev/net/tun"):

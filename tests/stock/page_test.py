@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/stock.md names each test of the suite, and none that there is not.
+"""docs/stock.md names each test of the suite, and no other.
 
 usage: page_test.py NAME...   NAME: the tests of the suite, without stock/
 """

@@ -47,7 +47,7 @@ class Ports(unittest.TestCase):
             pmd.quit()
 
     def test_attach_and_detach(self):
-        """Two ports are plugged in, are used, and go, again and again; the others stay."""
+        """Two ports are attached, used and detached, again and again, beside two others that stay."""
         with Testpmd(stock.wired_pair(), PEERS) as pmd:
             for _ in range(3):
                 for name in ("net_rio2", "net_rio3"):
@@ -85,7 +85,7 @@ class Ports(unittest.TestCase):
             pmd.quit()
 
     def test_reset(self):
-        """`port reset` of a stopped port; afterwards it is what it was."""
+        """`port reset` of a stopped port, which is unchanged afterwards."""
         with Testpmd(stock.wired_pair(), PEERS) as pmd:
             self.round_trips(pmd, (0, 1))
             for port in (0, 1, 0):
@@ -95,7 +95,7 @@ class Ports(unittest.TestCase):
             pmd.quit()
 
     def test_link_down(self):
-        """A cable without another end: the link is down, and frames are not taken."""
+        """A cable without a partner: the link is down, and frames are refused."""
         with Testpmd(["--vdev=net_rio0,wire=alone"]) as pmd:
             self.assertEqual(summary(pmd)[0][3], DOWN)
             pmd.quit()

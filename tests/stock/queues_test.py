@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Stock dpdk-testpmd with several queues, and with RSS.
 
-Frames of many flows are fed from a file through one port to the other; where they come out is
-counted for each queue.
+Frames of many flows go from a file through one port to the other, where those of each queue are
+counted.
 """
 import os
 import re
@@ -34,7 +34,7 @@ def by_queue(xstats):
 
 
 class Rss(unittest.TestCase):
-    """File -> net_pcap0 -> net_rio0 ~~~ net_rio1, whose two queues are looked at."""
+    """File -> net_pcap0 -> net_rio0 ~~~ net_rio1, whose two queues are checked."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="rio-stock-")
@@ -44,14 +44,14 @@ class Rss(unittest.TestCase):
         fr.write_pcap(self.source, flows())
 
     def feed(self, *settings):
-        """Feeds the frames after some settings at the prompt. Returns frames by queue of net_rio1."""
+        """Sends the frames after some settings at the prompt. Returns the frames of each queue of net_rio1."""
         # net_pcap gives each queue the whole file, if it is named once a queue.
         vdevs = [f"--vdev=net_pcap0,rx_pcap={self.source},rx_pcap={self.source},tx_pcap={self.rest},"
                  f"tx_pcap={self.rest}2", *stock.wired_pair(stock.THREADS)]
         with Testpmd(vdevs, [*QUEUES, "--port-topology=chained", "--no-flush-rx", "--rss-ip"]) as pmd:
             port = pmd.ports()
             pmd.meet(port["net_rio0"], port["net_rio1"])
-            for line in settings:  # net_pcap, too, is asked by some, and has no RSS
+            for line in settings:  # some settings are also asked of net_pcap, which has no RSS
                 said = pmd.command(line.format(port["net_rio1"]))
                 self.assertNotRegex(said, rf"Bad arguments|[Ii]nvalid|Unknown|port {port['net_rio1']} failed")
             count = 2 * FLOWS * EACH
@@ -70,13 +70,13 @@ class Rss(unittest.TestCase):
             return got
 
     def test_spread(self):
-        """Many flows: either queue gets some. As the hash is the same each time, so is the spread."""
+        """Many flows: each queue gets some. The spread is always equal, since the hash is."""
         first = self.feed("port config all rss ip")
         self.assertGreater(min(first), 0)
         self.assertEqual(self.feed("port config all rss ip"), first)
 
     def test_table(self):
-        """The redirection table says which queue it is."""
+        """The redirection table chooses the queue."""
         with Testpmd(stock.wired_pair(), [*PEERS, *QUEUES]) as pmd:
             size = int(re.search(r"^Redirection table size: (\d+)$", pmd.command("show port info 1"), re.M).group(1))
             pmd.quit()
@@ -90,7 +90,7 @@ class Rss(unittest.TestCase):
             self.assertEqual(got[queue], 2 * FLOWS * EACH)
 
     def test_none(self):
-        """Without a hash all go to the first entry's queue."""
+        """Without a hash all frames go to the first entry's queue."""
         got = self.feed("port config all rss none")
         self.assertEqual(sorted(got), [0, 2 * FLOWS * EACH])
 
@@ -134,7 +134,7 @@ class Queues(unittest.TestCase):
             pmd.quit()
 
     def test_two_lcores(self):
-        """Two lcores forward, a queue of each port each; the frames of all are counted, none is lost."""
+        """Two lcores forward, each on one queue of each port; all frames are counted, and none is lost."""
         with Testpmd(stock.wired_pair(), [*PEERS, *QUEUES, "--nb-cores=2", "--rss-ip"], cores=3) as pmd:
             pmd.meet(0, 1)
             for mode in ("io", "mac"):
@@ -166,7 +166,7 @@ class Queues(unittest.TestCase):
                     pmd.quit()
 
     def test_first_burst(self):
-        """What is sent on each queue before anybody has polled comes, too."""
+        """Frames sent on each queue before the first poll arrive, too."""
         with Testpmd(stock.wired_pair(), [*PEERS, *QUEUES, "--nb-cores=2"], cores=3) as pmd:
             pmd.forward("rxonly", "start tx_first 2")
             pmd.wait_for(lambda stats: all(s["RX-packets"] + s["RX-errors"] == 4 * BURST for s in stats.values()), "all have come")

@@ -3,7 +3,7 @@
 
 usage: secondary_test.py proc-info|pdump|dumpcap [unittest's arguments]
 
-The cards have a thread each (stepping=thread), so that they hold nothing that only the primary
+The cards have a thread each (stepping=thread), so that they need nothing that only the primary
 process has. Hugepages are shared between the processes.
 """
 import os
@@ -64,7 +64,7 @@ class Secondary(unittest.TestCase):
         self.pmd.stop()
 
     def looks_right(self, frames, source):
-        """What txonly makes: from one port to the other, IPv4 and UDP, 64 bytes."""
+        """A frame of txonly: from one port to the other, IPv4 and UDP, 64 bytes."""
         for frame in frames:
             self.assertEqual(len(frame), FRAME)
             self.assertEqual(frame[:6], fr.mac(ADDRESSES[1 - source]))

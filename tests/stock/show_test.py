@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""What stock dpdk-testpmd shows of a port, and what it can set: each answer is looked at."""
+"""Queries and settings of a port in stock dpdk-testpmd: each answer is checked."""
 import re
 import unittest
 
 import stock
 from testpmd import ADDRESSES, BURST, PEERS, Testpmd
 
-MTU_MAX = 65521 - 14  # what a frame of several messages holds, without its header
+MTU_MAX = 65521 - 14  # the longest frame, without its header
 
 
 def facts(text):
-    """`Name: value` lines."""
+    """Parses `Name: value` lines."""
     return dict(re.findall(r"^([A-Z][^:\n]*): (.*)$", text, re.M))
 
 
@@ -28,7 +28,7 @@ class Show(unittest.TestCase):
             cls.pmd.__exit__(None, None, None)
 
     def traffic(self):
-        """Frames that go round, and have all come. Returns the ports' counters."""
+        """Sends frames to and fro until all have arrived. Returns the ports' counters."""
         self.pmd.commands("clear port stats all", "clear port xstats all")
         self.pmd.forward("io", "start tx_first")
         self.pmd.wait_for(lambda stats: all(s["RX-packets"] >= 4 * BURST for s in stats.values()), "frames go round")
@@ -92,7 +92,7 @@ class Show(unittest.TestCase):
         self.assertIn("Failed to retrieve information", self.pmd.command("show rxq info 0 99"))
 
     def test_descriptor_status(self):
-        """Nothing has come: no descriptor is done, and the next one to be filled is there."""
+        """Before frames arrive no descriptor is done, and the next one is available."""
         self.traffic()
         for port in (0, 1):
             self.assertIn("Desc status = AVAILABLE", self.pmd.command(f"show port {port} rxq 0 desc 0 status"))
@@ -104,7 +104,7 @@ class Show(unittest.TestCase):
         self.assertIn("L2 ptypes", self.pmd.command("show port 0 ptypes"))
 
     def test_addresses(self):
-        """One address, which is the card's: another is refused and changes nothing."""
+        """The only address is the card's: another one is refused and changes nothing."""
         self.assertIn(ADDRESSES[0], self.pmd.command("show port 0 macs"))
         self.assertIn("error", self.pmd.command("mac_addr set 0 02:00:00:00:00:01"))
         self.assertIn(ADDRESSES[0], self.pmd.command("show port 0 macs"))
@@ -128,7 +128,7 @@ class Show(unittest.TestCase):
 
 class Mtu(unittest.TestCase):
     def test_mtu(self):
-        """What is possible is set and shown, what is not is refused and changes nothing."""
+        """Possible values are set and shown; impossible ones are refused and change nothing."""
         with Testpmd(stock.wired_pair(), PEERS) as pmd:
             pmd.commands("port stop 0")
             for mtu in (1280, 2000, 1500):

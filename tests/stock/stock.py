@@ -1,13 +1,13 @@
-"""What the tests of stock programs share: where they are, EAL's arguments, a terminal, the end.
+"""Common to the tests of stock programs: finding them, EAL's arguments, a terminal, the end.
 
 A test is a file with unittest classes whose last line is `stock.main()`. The environment, by meson;
 without it, that of the build folder build/ and of ordinary memory:
   RIO_PLUGINS   folders of the plug-ins, which EAL finds by LD_LIBRARY_PATH: it refuses -d with a
-                path below a folder that everybody may write
+                path below a world-writable folder
   RIO_MEMORY    'no-huge' (ordinary memory, the default), 'in-memory' (hugepages, one process),
                 or 'shared' (hugepages, several processes)
-  RIO_WAIT_S    how long to wait for what has to come
-Nothing here depends on how fast something is: waits end with what they wait for, and are an error
+  RIO_WAIT_S    how long to wait for anything that must happen
+Nothing here depends on how fast something is: waits end with the event, and are an error
 after WAIT_S, which is generous since machines are loaded.
 """
 import glob
@@ -38,7 +38,7 @@ serial = itertools.count()
 
 
 def skip(why):
-    """Ends the process as skipped; `why` says what to do about it."""
+    """Ends the process as skipped; `why` includes the remedy."""
     print(f"skipped: {why}")
     sys.exit(SKIPPED)
 
@@ -50,7 +50,7 @@ def need(*programs):
 
 
 def need_memory():
-    """Skips where the memory that RIO_MEMORY names is not there."""
+    """Skips if the memory that RIO_MEMORY names is missing."""
     if MEMORY == "no-huge":
         return
     try:
@@ -78,12 +78,12 @@ def lcores(count=2):
 
 
 def new_prefix():
-    """A --file-prefix that nobody has."""
+    """A --file-prefix that no other process has."""
     return f"rio-stock-{os.getpid()}-{next(serial)}"
 
 
 def runtime_folder(prefix):
-    """Where EAL has the files of a prefix: as root, or as another user."""
+    """The folders of EAL's files with a prefix: as root, or as another user."""
     for base in ("/var/run", os.environ.get("RUNTIME_DIRECTORY"), os.environ.get("XDG_RUNTIME_DIR"), "/tmp"):
         if base and os.path.isdir(os.path.join(base, "dpdk", prefix)):
             return os.path.join(base, "dpdk", prefix)
@@ -91,7 +91,7 @@ def runtime_folder(prefix):
 
 
 def remove_files(prefix):
-    """What EAL leaves behind."""
+    """Removes the files that EAL leaves behind."""
     folder = runtime_folder(prefix)
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
@@ -103,8 +103,8 @@ def eal(prefix, *more, cores=2):
     return ["--no-pci", "--iova-mode=va", "--file-prefix", prefix, *lcores(cores), *memory(), *more]
 
 
-# Cards with a thread each, which wait for each other's answers for as long as a busy machine may keep
-# one of them from its core.
+# Cards with a thread each, which wait for each other's answers as long as a busy machine may keep
+# one of them from its CPU.
 THREADS = "stepping=thread,response_timeout_us=5000000"
 
 
@@ -117,13 +117,13 @@ def wired_pair(*arguments, wire="w"):
 class Terminal:
     """A program on a terminal of its own: through a pipe its output would come in blocks.
 
-    One thread uses it. What the program says is read all the time, so it never waits for us.
+    One thread uses it. The program's output is read all the time, so it never waits for us.
     """
 
     def __init__(self, command, env=None):
         self.command = command
         self.text = ""
-        self.at = 0  # what is before has been waited for
+        self.at = 0  # everything before this was matched
         self.ended = False
         self.news = threading.Condition()
         self.master, slave = pty.openpty()
@@ -147,7 +147,7 @@ class Terminal:
                 return
 
     def expect(self, pattern, seconds=WAIT_S):
-        """Waits until the pattern is in what came since the last expect(). Returns the match."""
+        """Waits until the pattern is in the output since the last expect(). Returns the match."""
         compiled, deadline = re.compile(pattern, re.M), time.monotonic() + seconds
         with self.news:
             while True:
@@ -178,7 +178,7 @@ class Terminal:
         return code
 
     def close(self):
-        """Ends the program and all that it started, if need be by force."""
+        """Ends the program and all its children, if necessary by force."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -189,7 +189,7 @@ class Terminal:
 
 
 def until(condition, what, seconds=WAIT_S):
-    """Waits until condition() is true; an error that says `what` otherwise. Returns what it returned."""
+    """Waits until condition() is true. Returns its result; fails with `what`."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -201,7 +201,7 @@ def until(condition, what, seconds=WAIT_S):
 
 
 def run(command, seconds=WAIT_S, **options):
-    """Runs a program to its end. Returns (exit code, all that it said)."""
+    """Runs a program to its end. Returns (exit code, output)."""
     options.setdefault("env", ENV)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", timeout=seconds, check=False, **options)

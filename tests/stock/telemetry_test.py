@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""DPDK's telemetry on ports of ours: its socket, and the stock client dpdk-telemetry.py."""
+"""DPDK's telemetry on our ports: its socket, and the stock client dpdk-telemetry.py."""
 import json
 import os
 import re
@@ -67,7 +67,7 @@ class Telemetry(unittest.TestCase):
             self.assertGreater(link["speed"], 0)
 
     def test_dump(self):
-        """The driver's own view of a port, which it writes where it is asked to."""
+        """The driver's own dump of a port, written to the given file."""
         listed = self.ask("/")
         self.assertIn("/ethdev/dump_priv", listed)
         self.assertTrue(self.ask("/ethdev/dump_priv,0"))
@@ -77,7 +77,7 @@ class Telemetry(unittest.TestCase):
         self.assertIn("/net_rio/reset", self.ask("/"))
         self.ask("/net_rio/reset,0")
         self.pmd.terminal.expect("Port 0: error recovery successful event")
-        self.pmd.command("show port summary all")  # past what the driver said meanwhile
+        self.pmd.command("show port summary all")  # skips the driver's messages meanwhile
         before = self.pmd.stats()
 
         def both(stats):

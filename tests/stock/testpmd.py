@@ -47,7 +47,7 @@ class Testpmd:
         return terminal.text[begin:match.start()].replace(line, "", 1).strip("\n")
 
     def commands(self, *lines):
-        """Types commands that have nothing to say but errors, which they must not have."""
+        """Types commands that only print errors, of which there must be none."""
         for line in lines:
             said = self.command(line)
             if re.search(r"Bad arguments|Command not found|Ambiguous|[Ff]ail|[Ii]nvalid|[Ee]rror|not supported", said):
@@ -61,7 +61,7 @@ class Testpmd:
             raise AssertionError(f"{start}: {said}")
 
     def quit(self):
-        """Ends it as a user does. Returns all that it said since."""
+        """Ends testpmd as a user does. Returns its output since."""
         begin = self.terminal.at
         self.terminal.send("quit\n")
         self.terminal.expect("Bye...")
@@ -106,8 +106,8 @@ class Testpmd:
         return {name: int(port) for port, name in rows}
 
     def meet(self, *ports):
-        """Polls until each of these net_rio ports has heard that another is there: before that a
-        broadcast has nobody to go to, a peer is not known to understand bundles, and one that has
+        """Polls until each of these net_rio ports has heard of another one: before that a
+        broadcast goes nowhere, peers get no bundles, and a peer that has
         stopped is sent nothing. Not after `clear port stats` or xstats."""
         self.commands("set portlist " + ",".join(str(port) for port in ports))
         self.forward("rxonly")
@@ -119,7 +119,7 @@ class Testpmd:
         self.stop()
 
     def drain(self, pairs=((0, 1), (1, 0)), since=None):
-        """Receives what is under way, until each port has what its peer has sent, since the ports'
+        """Receives frames until each port has all that its peer has sent, since the ports'
         counters began, or since those stats(). Returns stats()."""
         self.forward("rxonly")
 

@@ -1,5 +1,5 @@
 /// @file
-/// Capabilities of a card as [S0] has it, with everything optional.
+/// Capabilities of a card like [S0], with all options.
 #pragma once
 
 #include "pmd/dev/caps.hpp"

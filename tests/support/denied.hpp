@@ -1,5 +1,5 @@
 /// @file
-/// Take from a process permissions that it usually has. There is no way back: for forked children.
+/// Takes permissions away from a process, for ever: use it in forked children.
 #pragma once
 
 #include <linux/filter.h>

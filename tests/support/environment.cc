@@ -1,4 +1,4 @@
-// What all tests have in common: none reads the profile of whoever runs it.
+// Environment of all tests: none reads the user's own profile.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 /// @file
-/// Topologies that several tests use.
+/// Topologies for several tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace rio::test {
 
-/// A topology from JSON that must be right.
+/// Parses a topology, which must be valid.
 inline wire::switched::Topology topology(const std::string& json) {
   wire::switched::Topology made;
   std::string error;
@@ -25,8 +25,8 @@ inline std::shared_ptr<wire::switched::Fabric> fabric(const std::string& json) {
   return made;
 }
 
-/// "host" at the first of `switches` switches s0, s1, ... that form a ring; at each of them
-/// `endpoints` endpoints e0.0, e0.1, ... @param more further members of the topology,
+/// A ring of `switches` switches s0, s1, ..., with `endpoints` endpoints e0.0, e0.1, ... at each of
+/// them, and "host" at the first. @param more further members of the topology, such as
 /// `,"loss":...`.
 inline std::string ring_topology(int switches, int endpoints, const std::string& more = "") {
   const auto text = [](int number) { return std::to_string(number); };

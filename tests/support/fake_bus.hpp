@@ -18,8 +18,8 @@
 
 namespace rio::test {
 
-/// Bus addresses differ from pointers and are the same in every run: the first allocation lies at
-/// kFirstIova, each further one at the next multiple of kIovaStep.
+/// Bus addresses differ from pointers and are equal in every run: the first allocation has
+/// kFirstIova, each further one the next multiple of kIovaStep.
 class FakeBus final : public pmd::Bus, public pmd::Emulation {
  public:
   static constexpr uint64_t kFirstIova = 0x12'3400'0000;
@@ -56,7 +56,7 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
     blocks_.push_back({*out, true});
     return 0;
   }
-  /// Keeps the memory until the end, so that the test may look at it.
+  /// Keeps the memory until the end, so that the test may read it.
   void dma_free(const pmd::DmaMemory& memory) override {
     for (Block& block : blocks_) {
       if (block.memory.va == memory.va) {
@@ -95,9 +95,9 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
     return count;
   }
 
-  /// What shared_alloc() has given and has not got back.
+  /// Allocations of shared_alloc() that were not freed.
   [[nodiscard]] size_t live_shared() const { return shared_.size(); }
-  /// Whether all of that lies in one piece of it.
+  /// Whether a range lies within one such allocation.
   [[nodiscard]] bool is_shared(const void* at, size_t len_bytes) const {
     const auto* const first = static_cast<const uint8_t*>(at);
     return std::ranges::any_of(shared_, [&](const auto& piece) {
@@ -111,7 +111,8 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
   uint64_t polls = 0;
   /// Allocations that succeed before one fails.
   uint64_t allocs_until_failure = ~uint64_t{0};
-  uint64_t shared_until_failure = ~uint64_t{0};  ///< the same for shared_alloc()
+  uint64_t shared_until_failure =
+      ~uint64_t{0};  ///< shared_alloc() calls that succeed before one fails
 
  private:
   struct Block {

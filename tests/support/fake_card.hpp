@@ -1,5 +1,5 @@
 /// @file
-/// A BAR that answers handshakes at once, as a card would, and does nothing else.
+/// A BAR that answers handshakes at once, and does nothing else.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class FakeCard final : public pmd::MmioTap {
     chain(offsets);
   }
 
-  /// ID.NEXT and the NEXT of each block.
+  /// Writes ID.NEXT and the NEXT of each block.
   void chain(const std::vector<uint32_t>& offsets) {
     uint32_t* next = &words[0x8];
     for (const uint32_t offset : offsets) {

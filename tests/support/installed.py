@@ -1,4 +1,4 @@
-"""What `meson install` installs, and programs outside of the tree that know nothing but pkg-config.
+"""The result of `meson install`, and programs outside of the tree that use pkg-config only.
 
 Functions end the test with the reason when something fails.
 """
@@ -31,14 +31,14 @@ class Installed:
                           ".cc": [*os.environ.get("CXX", "c++").split(), "-std=c++20"]}
 
     def only(self, name):
-        """The path of what has this name; it has to be there once."""
+        """The path of the file with this name, which must exist once."""
         paths = glob.glob(os.path.join(self.folder, "**", name), recursive=True)
         if len(paths) != 1:
             sys.exit(f"error: {name} is installed {len(paths)} times")
         return paths[0]
 
     def compile(self, source):
-        """Copied away from the tree, so that nothing of it is found by chance. @return the program."""
+        """Compiles a copy outside of the tree, so that nothing of the tree is found by chance. @return the program."""
         code = os.path.join(self.folder, os.path.basename(source))
         with open(source, encoding="utf-8") as original, open(code, "w", encoding="utf-8") as copy:
             copy.write(original.read())
@@ -57,6 +57,6 @@ class Installed:
             return text.read()
 
     def exported(self, library):
-        """Symbols that the library defines for others, without the version's own."""
+        """Symbols that the library exports, except for the version's own."""
         lines = run(["nm", "-DC", "--defined-only", os.path.join(self.lib_folder, library)]).splitlines()
         return {line.split(None, 2)[2].partition("@")[0] for line in lines if " A " not in line}

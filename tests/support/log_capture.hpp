@@ -1,5 +1,5 @@
 /// @file
-/// Catches what the control path logs, so that a test can look for the cause and the remedy.
+/// Captures the control path's log, so that a test can look for the cause and the remedy.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rio::test {
 
-/// One at a time, one thread.
+/// One object at a time, one thread.
 class LogCapture {
  public:
   LogCapture() {
@@ -24,7 +24,7 @@ class LogCapture {
     static std::vector<std::string> all;
     return all;
   }
-  /// True if exactly one line was logged, and it holds all of `parts`. Forgets it.
+  /// Whether exactly one line was logged, and it holds all of `parts`. Forgets it.
   static bool one_line_with(const std::vector<std::string>& parts) {
     bool right = lines().size() == 1;
     for (const std::string& part : parts) {

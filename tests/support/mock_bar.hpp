@@ -1,5 +1,5 @@
 /// @file
-/// A strict BAR: it expects exactly one sequence of reads and writes.
+/// A strict BAR: expects exactly one sequence of reads and writes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace rio::test {
 
-/// Every access must be the next one expected; anything else fails the test, and so does an
-/// expectation that is left over at the end.
+/// Every access must be the next expected one; any other fails the test, and so does an expectation
+/// that is left over at the end.
 class MockBar final : public pmd::MmioTap {
  public:
   static constexpr size_t kLenBytes = 2 << 20;
@@ -23,7 +23,7 @@ class MockBar final : public pmd::MmioTap {
     expected_.push_back({Kind::kRead, offset, value});
     return *this;
   }
-  /// Any number of reads of this word, none included, until something else comes.
+  /// Expects any number of reads of this word, even none, until another access.
   MockBar& expect_reads(uint32_t offset, uint32_t value) {
     expected_.push_back({Kind::kReads, offset, value});
     return *this;
@@ -33,7 +33,7 @@ class MockBar final : public pmd::MmioTap {
     return *this;
   }
 
-  /// Fails for what was expected and did not come, and forgets it.
+  /// Fails for expected accesses that did not come, and forgets them.
   void verify() {
     drop_repeats();
     for (const Access& access : expected_) {

@@ -1,6 +1,6 @@
 /// @file
-/// The driver's bus onto a model card whose time a test moves: what EmuBus does, but deterministic
-/// and with every knob of the model.
+/// The driver's bus onto a model card whose time a test moves: like EmuBus, but deterministic and
+/// with every setting of the model.
 #pragma once
 
 #include <cerrno>
@@ -17,7 +17,7 @@ namespace rio::test {
 
 class ModelBus final : public pmd::Bus, public pmd::Emulation {
  public:
-  /// @param clock is moved by `tick_ns` with each step, and outlives the bus.
+  /// @param clock advances by `tick_ns` with each step, and outlives the bus.
   ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire,
            model::ManualClock* clock, uint64_t tick_ns)
       : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)),
@@ -84,7 +84,7 @@ class ModelBus final : public pmd::Bus, public pmd::Emulation {
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] int numa_node() const override { return -1; }
 
-  /// Where a bus address is; null: nowhere.
+  /// The memory at a bus address; null: there is none.
   [[nodiscard]] uint8_t* at(uint64_t iova) {
     model::HostWindow window;
     return table_.find(iova, &window) ? window.at(iova) : nullptr;

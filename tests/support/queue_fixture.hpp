@@ -1,5 +1,5 @@
 /// @file
-/// What tests of one queue begin with: the queue on a bus without a card, and a strict mock BAR.
+/// Fixture for tests of one queue: the queue on a bus without a card, and a strict mock BAR.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class QueueFixture : public Base {
  protected:
   void TearDown() override { close(); }
 
-  /// Close what is open, and start a queue: the BAR sees what the script says and nothing else.
+  /// Closes an open queue, and starts one: the BAR expects the script's accesses only.
   void open_ring(const RingScript& script, const pmd::Caps& caps = full_caps(),
                  uint32_t timeout_ms = pmd::RingConfig{}.timeout_ms) {
     close();
@@ -41,7 +41,7 @@ class QueueFixture : public Base {
     ASSERT_EQ(Queue::create(*bus_, caps, config, &queue_), 0);
     bar_.verify();
   }
-  /// The same for its stop, if it is open.
+  /// Closes the queue, if it is open: the BAR expects its stop only.
   void close() {
     bar_.verify();
     if (queue_ != nullptr) {
@@ -57,12 +57,12 @@ class QueueFixture : public Base {
     const uint8_t* const at = script_.entry(*bus_, index);
     return {at, at + script_.entry_bytes};
   }
-  /// A completion of 32-bit words; the last one gets its phase.
+  /// Writes a completion of 32-bit words; the last one gets its phase.
   void arrive_words(uint32_t at, std::vector<uint32_t> words) {
     words.back() = script_.last_word(at, words.back());
     std::memcpy(script_.completion(*bus_, at), words.data(), words.size() * sizeof words[0]);
   }
-  /// Cookies of what `take(out, n)` gives.
+  /// Cookies of the results of `take(out, n)`.
   template <class Out, class Take>
   static Cookies cookies(uint16_t n, Take&& take) {
     std::vector<Out> got(n);

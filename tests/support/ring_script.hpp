@@ -1,5 +1,5 @@
 /// @file
-/// What a ring's start and stop look like on the BAR, with offsets as literals of the contract.
+/// A ring's start and stop on the BAR, with offsets as literals of the contract.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct RingScript {
   [[nodiscard]] uint32_t arm_offset() const { return 0x13000 + ring * 64; }
   [[nodiscard]] uint32_t cpl_at() const { return ((entry_bytes << log2) + 63) & ~63u; }
 
-  /// Up to the words, not the command.
+  /// Expects the accesses before the command.
   void expect_config(MockBar& bar) const {
     const uint64_t base = entry_bytes != 0 ? iova : 0;
     const uint64_t cbase = iova + cpl_at();
@@ -48,7 +48,7 @@ struct RingScript {
     }
     bar.expect_write(tail_offset(), start + (entry_bytes != 0 ? 0 : 1u << log2));
   }
-  /// A start that the card takes: generation 1, run, running.
+  /// Expects a successful start: generation 1, run, running.
   void expect_start(MockBar& bar) const {
     expect_config(bar);
     bar.expect_read(control_offset(), 0)
@@ -56,7 +56,7 @@ struct RingScript {
         .expect_write(control_offset(), 0x10001)
         .expect_read(status_offset(), 0x10001);
   }
-  /// The stop that follows: generation 2.
+  /// Expects the following stop: generation 2.
   void expect_stop(MockBar& bar) const {
     bar.expect_read(control_offset(), 0x10001)
         .expect_read(status_offset(), 0x10001)
@@ -73,7 +73,7 @@ struct RingScript {
   [[nodiscard]] uint8_t* entry(const FakeBus& bus, uint32_t index, size_t block = 0) const {
     return bus.memory(block) + (index & ((1u << log2) - 1)) * entry_bytes;
   }
-  /// Write a 16-byte completion: cookie (garbage), index, word, status.
+  /// Writes a 16-byte completion: cookie (garbage), index, word, status.
   void complete(const FakeBus& bus, uint32_t at, uint32_t index, uint32_t word,
                 uint32_t status) const {
     const uint32_t words[4] = {0xDEAD0000, index, word, last_word(at, status)};

@@ -1,5 +1,5 @@
 /// @file
-/// Which sanitizer a test was built with.
+/// Tells which sanitizer a test was built with.
 #pragma once
 
 #if defined(__has_feature)

@@ -1,5 +1,5 @@
 /// @file
-/// Where random tests begin.
+/// Seeds of random tests.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /// @file
-/// A folder that goes with its test.
+/// A folder that is removed with its test.
 #pragma once
 
 #include <gtest/gtest.h>

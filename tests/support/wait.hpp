@@ -1,5 +1,5 @@
 /// @file
-/// Waiting for what other threads and processes do.
+/// Waits for other threads and processes.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace rio::test {
 
 inline constexpr auto kPatience = std::chrono::seconds(30);
 
-/// Polls until `done()` says so. @return false: not within reason.
+/// Polls until `done()` returns true. @return false: it took too long.
 template <class Done>
 [[nodiscard]] bool wait_until(const Done& done) {
   const auto until = std::chrono::steady_clock::now() + kPatience;

@@ -8,7 +8,7 @@ namespace {
 using Off = CsrOffset;
 
 constexpr uint32_t kPortStatus = Off::kLpSerial + 0x58;
-constexpr uint32_t kNobodyLocks = 0xFFFF;
+constexpr uint32_t kUnlocked = 0xFFFF;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Csr::Csr()
           {Off::kDestinationOperations, {0x0000FFF4u, 0}},
           {Off::kLogicalLayerControl, {1, 7}},
           {Off::kBaseDeviceId, {0x00FFFFFFu, 0x00FFFFFFu}},
-          {Off::kHostLock, {kNobodyLocks, 0}},
+          {Off::kHostLock, {kUnlocked, 0}},
           {Off::kComponentTag, {0, ~0u}},
           {Off::kLpSerial, {Off::kErrorManagement << 16 | 0x0001, 0}},
           {Off::kLpSerial + 0x20, {0xFFFFFF00u, 0xFFFFFF00u}},  // link time-out
@@ -58,10 +58,10 @@ void Csr::write(uint32_t offset, uint32_t value) {
   if (offset == Off::kHostLock) {
     // The first write locks; only a write of the same value unlocks. RIO Part 3 §3.5.2
     const uint32_t host = value & 0xFFFF;
-    if (word.value == kNobodyLocks) {
+    if (word.value == kUnlocked) {
       word.value = host;
     } else if (word.value == host) {
-      word.value = kNobodyLocks;
+      word.value = kUnlocked;
     }
     return;
   }

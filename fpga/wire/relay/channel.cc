@@ -29,13 +29,13 @@ constexpr int kConnectTries = 10'000;
   return rc;
 }
 
-/// Report a system call that failed in this process.
+/// Reports a system call that failed in this process.
 [[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
   *error = "no connection to the relay: " + base::why(trouble);
   return trouble.rc;
 }
 
-/// Text of the other side, which need not end.
+/// The text in a message of the other side, which may lack its end.
 [[nodiscard]] std::string text_of(const Control& said) {
   return {said.text, strnlen(said.text, sizeof said.text)};
 }
@@ -55,12 +55,12 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
   for (int tries = 0; rc == -EAGAIN && tries < kConnectTries; ++tries) {
     rc = connect_to_relay(ticket.relay, &made->socket_, error);
     if (rc == -EAGAIN) {
-      std::this_thread::sleep_for(kConnectWait);  // many come at once
+      std::this_thread::sleep_for(kConnectWait);  // many processes may be connecting at once
     }
   }
   if (rc == -EAGAIN) {
     return fail(error, -ETIMEDOUT,
-                "relay '" + ticket.relay + "' does not take one more process; is it stopped?");
+                "relay '" + ticket.relay + "' does not accept another process; is it stopped?");
   }
   if (rc != 0) {
     return rc;
@@ -112,7 +112,7 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
   }
   if (seat_.say != Say::kWelcome || theirs.size() != 2 || seat_.process == 0 ||
       seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
-    return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
+    return fail(error, -EPROTO, "relay '" + ticket.relay + "' sends an answer that makes no sense");
   }
   bool sound = false;
   if (trouble = Half::map(theirs[0], &theirs_, &sound); trouble) {
@@ -125,7 +125,7 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
   return 0;
 }
 
-/// Wait for the relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's fault; `trouble`: a
+/// Waits for the relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's fault; `trouble`: a
 /// failure in this process.
 int Channel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble) {
   pollfd answer{socket_.get(), POLLIN, 0};
@@ -150,13 +150,13 @@ int Channel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble) {
 Channel::~Channel() {
   if (thread_.joinable()) {
     if (owner_ != getpid()) {
-      thread_.detach();  // forked since: there is no such thread here
+      thread_.detach();  // forked since: this process does not have the thread
       return;
     }
     thread_.request_stop();
     base::wake(order_.get());
     thread_.join();
-    shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
+    shutdown(socket_.get(), SHUT_RDWR);  // a forked child may have it, too
   }
 }
 
@@ -164,13 +164,13 @@ void Channel::want(uint32_t id) {
   const base::NoCancel no_cancel;
   const Control want{.say = Say::kWant, .first_id = id};
   if (owner_ != getpid()) {
-    post({.say = Say::kNobody, .first_id = id});  // the process has forked since: the connection is
-                                                  // its parent's
+    post({.say = Say::kNoProcess,
+          .first_id = id});  // the process has forked since: the connection is its parent's
     return;
   }
   if (base::send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
-    // The relay does not listen now: a sender that needs it asks again.
-    post({.say = Say::kNobody, .first_id = id});
+    // The relay does not listen now: a sender that needs the destID asks again.
+    post({.say = Say::kNoProcess, .first_id = id});
   }
 }
 
@@ -187,7 +187,7 @@ bool Channel::take(Control* out) {
 void Channel::post(const Control& news) {
   const std::lock_guard lock(mutex_);
   news_.push_back(news);
-  // release: the news; the reader takes the mutex.
+  // release: the news is complete; the reader takes the mutex.
   news_flag_->store(true, std::memory_order_release);
 }
 
@@ -220,7 +220,7 @@ void Channel::run(const std::stop_token& stop) {
   }
 }
 
-// false: the relay has gone, or does not keep the rules.
+// Returns false if the relay has gone, or breaks the rules.
 bool Channel::hear() {
   Control said;
   std::vector<base::Fd> none;
@@ -230,7 +230,7 @@ bool Channel::hear() {
     return true;
   }
   const bool whole = got == static_cast<ssize_t>(sizeof said) && sane(said);
-  if (whole && (said.say == Say::kCame || said.say == Say::kNobody || said.say == Say::kGone)) {
+  if (whole && (said.say == Say::kCame || said.say == Say::kNoProcess || said.say == Say::kGone)) {
     post(said);
     return true;
   }

@@ -1,6 +1,6 @@
 /// @file
-/// A process's end of the control channel, with the one thread that it has: it hears who comes and
-/// goes, and is rung. It sleeps otherwise.
+/// A process's end of the control channel, and its single thread, which learns of other processes
+/// and is rung. It sleeps otherwise.
 #pragma once
 
 #include <atomic>
@@ -24,20 +24,19 @@ namespace rio::wire::relay {
 /// A process's request for a seat at a relay.
 struct Ticket {
   std::string relay;           ///< its name
-  uint32_t board = kAnyBoard;  ///< from 0; kAnyBoard: the emptiest
+  uint32_t board = kAnyBoard;  ///< from 0; kAnyBoard: the one with the most room
   uint32_t id = 0;             ///< first destID; 0: the lowest free ones
   uint32_t ids = 1;
 };
 
 class Channel {
  public:
-  /// Join; waits for the relay's answer, at most ten seconds. @param news is set when there is
-  /// news; outlives the object.
-  /// @return -ENOENT: no such relay; -EBUSY: a destID is taken, or the board is full; -EINVAL: no
-  /// such board; -ETIMEDOUT; -errno; `error` says what and why.
+  /// Join; waits for the relay's answer, at most ten seconds. @param news set when take() has
+  /// something; outlives the object. @return -ENOENT: no such relay; -EBUSY: a destID is taken, or
+  /// the board is full; -EINVAL: no such board; -ETIMEDOUT; -errno; `error` gives the cause.
   [[nodiscard]] static int join(const Ticket& ticket, std::atomic<bool>* news,
                                 std::unique_ptr<Channel>* out, std::string* error);
-  /// Ends the thread and leaves; not in a process that was forked since.
+  /// Ends the thread and leaves; does neither in a process forked since.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -50,9 +49,10 @@ class Channel {
   [[nodiscard]] const base::Fd& host_bell() const { return host_bell_; }
 
   // Any thread.
-  /// kCame or kNobody will be said, unless the relay dies.
+  /// Find the process with a destID. kCame or kNoProcess follows, unless the relay dies.
   void want(uint32_t id);
-  /// kCame, kNobody, kGone; kCut: the relay is gone, or has cut us off. @return false: no news.
+  /// Get news: kCame, kNoProcess, kGone, or kCut: the relay is gone, or has cut us off. @return
+  /// false: there is none.
   [[nodiscard]] bool take(Control* out);
   void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
   void poke_soon();

@@ -28,14 +28,14 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
-/// Sweeps in vain before the host sleeps: few, and none of them yields. A thread that sleeps and is
-/// rung runs at once; a thread that yields to a polling program waits until that one's time is
-/// over. Sweeps between two looks at the control channel.
+/// Sweeps in vain before the host sleeps: few, and without yielding. A sleeping thread that is rung
+/// runs at once; one that yields to a polling program waits for the end of its time slice. The
+/// control channel is checked after so many sweeps.
 constexpr uint32_t kIdleSweeps = 8;
 constexpr uint32_t kSweepsPerLook = 64;
 constexpr int kRetryMs = 1;
 
-/// The low half of an event's number is a process; what the event is of:
+/// The low half of an event's number is a process; the high half is the source:
 enum Source : uint64_t { kListener = 0, kUntil = 1, kSocket = 2, kDeath = 3, kBell = 4 };
 [[nodiscard]] uint64_t event_of(Source source, uint32_t process) {
   return uint64_t{source} << 32 | process;
@@ -66,10 +66,10 @@ class RingBell final : public model::Bell {
 /// A process, from its call on.
 struct Host::Guest {
   uint32_t process = 0;
-  Control seat{};  // ids of 0: not joined yet
+  Control seat{};  // ids of 0: it has not joined yet
   int pid = 0;
   base::Fd socket;
-  base::Fd death;  // pidfd; none where the kernel does not give one
+  base::Fd death;  // pidfd; empty if the kernel gives none
   base::Fd bell;   // the host's
   base::Fd their_bell;
   RingBell their_ring;
@@ -143,11 +143,11 @@ void Host::set_asleep(bool asleep) {
     }
   }
   if (asleep) {
-    make_stores_seen();  // a process sees the flag, or we see what it has sent
+    make_stores_seen();  // a process sees the flag, or we see its packets
   }
 }
 
-// true: the end.
+// Returns true to end.
 bool Host::listen_to(int timeout_ms) {
   epoll_event events[kEventsMax];
   const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms);
@@ -161,7 +161,7 @@ bool Host::listen_to(int timeout_ms) {
     } else if (source == kListener) {
       accept();
     } else if (guest == nullptr) {
-      continue;  // gone by an event before this one
+      continue;  // removed by an event before this one
     } else if (source == kBell) {
       base::clear_wake_fd(guest->bell.get());
     } else if (source == kDeath) {
@@ -195,7 +195,7 @@ void Host::accept() {
     const base::Trouble trouble = base::watch_process(peer.pid, &guest->death);
     if (trouble && !told_pidfd_) {
       told_pidfd_ = true;
-      tell_(true, "the death of a process is not seen while one that it has forked lives: " +
+      tell_(true, "a process's death goes unseen while a child forked by it lives: " +
                       base::why(trouble));
     }
     if (guest->death.valid()) {
@@ -228,7 +228,8 @@ void Host::on_message(Guest& guest) {
     const bool honest = got == 0 || got == -ECONNRESET;
     if (!honest) {
       tell_(true, "process " + std::to_string(guest.process) + " (pid " +
-                      std::to_string(guest.pid) + ") says what makes no sense: it is cut off");
+                      std::to_string(guest.pid) +
+                      ") sends a message that makes no sense: it is cut off");
       ++cut_off_;
     }
     leave(guest.process, honest);
@@ -243,7 +244,7 @@ uint32_t Host::on_board(uint32_t board) const {
 
 int Host::choose_seat(Control* seat, std::string* why) const {
   if (seat->ids == 0 || seat->ids > kIdsMax || seat->first_id > kLastId) {
-    *why = "no card has so many destIDs";
+    *why = "a card cannot have so many destIDs";
     return -EINVAL;
   }
   if (seat->board == kAnyBoard) {
@@ -278,7 +279,7 @@ int Host::choose_seat(Control* seat, std::string* why) const {
     }
   }
   if (seat->ids - 1 > kLastId - first) {
-    *why = "no so many destIDs from there on; give a lower id=, or none";
+    *why = "not enough destIDs from there on; give a lower id=, or none";
     return -EINVAL;
   }
   seat->first_id = first;
@@ -355,7 +356,7 @@ void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds
                    std::to_string(seat.first_id));
 }
 
-// Both processes hear of each other: a process that is sent something has to answer.
+// Tells both processes of each other: a process that receives something has to answer.
 void Host::on_want(Guest& guest, uint32_t id) {
   for (const auto& [process, other] : guests_) {
     if (id - other->seat.first_id < other->seat.ids) {
@@ -368,7 +369,7 @@ void Host::on_want(Guest& guest, uint32_t id) {
       return;
     }
   }
-  say(guest, {.say = Say::kNobody, .first_id = id});
+  say(guest, {.say = Say::kNoProcess, .first_id = id});
 }
 
 void Host::say(Guest& guest, const Control& what) {
@@ -376,7 +377,7 @@ void Host::say(Guest& guest, const Control& what) {
   send_waiting(guest);
 }
 
-// In order, and later if it does not listen now.
+// Sends messages in order; the rest later if the process does not listen now.
 void Host::send_waiting(Guest& guest) {
   while (!guest.unsaid.empty()) {
     const auto bytes = std::as_bytes(std::span(&guest.unsaid.front(), 1));
@@ -384,7 +385,7 @@ void Host::send_waiting(Guest& guest) {
       waiting_ = true;
       return;
     }
-    guest.unsaid.pop_front();  // if it is gone, its socket says so
+    guest.unsaid.pop_front();  // if it is gone, its socket shows that
   }
 }
 

@@ -1,6 +1,6 @@
 /// @file
-/// The host behind which boards are: lets processes join, tells them about each other, and runs the
-/// traffic between them.
+/// The host with the boards behind it: lets processes join, tells them about each other, and
+/// forwards the traffic between them.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,28 @@ namespace rio::wire::relay {
 struct HostConfig {
   std::string name;
   uint32_t boards = 1;      ///< 1 to kBoardsMax
-  uint32_t processes = 64;  ///< that a board takes
+  uint32_t processes = 64;  ///< most processes of a board
 };
 
-/// One thread.
+/// The host. One thread.
 class Host {
  public:
-  /// Told about processes, for the log. `what` is a sentence without a full stop.
+  /// Reports about processes, for the log. `what` is a sentence without a full stop.
   using Tell = void (*)(bool trouble, const std::string& what);
 
-  /// @return -EADDRINUSE: there is a relay of this name; -errno; `error` says what and why.
+  /// Create a host. @return -EADDRINUSE: a relay of this name exists; -errno; `error` gives the
+  /// cause.
   [[nodiscard]] static int create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
                                   std::string* error);
-  /// Processes that are still there hear that the relay is gone. Leaves nothing behind.
+  /// Tells the remaining processes that the relay is gone. Leaves nothing behind.
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// Work until `until` is readable, which is looked at every now and then, also under load.
+  /// Work until `until` is readable, which is checked now and then, also under load.
   void run(const base::Fd& until);
 
-  /// One line of JSON: boards, their processes, and what they have passed on.
+  /// One line of JSON: boards, their processes, and the traffic forwarded.
   [[nodiscard]] std::string status() const;
 
  private:
@@ -67,11 +68,11 @@ class Host {
   base::Fd epoll_;
   uint32_t last_process_ = 0;
   std::map<uint32_t, std::unique_ptr<Guest>> guests_;  // by process number
-  Traffic traffic_;                                    // uses rings of guests
+  Traffic traffic_;                                    // uses the rings of guests
   uint64_t joined_ = 0;
   uint64_t cut_off_ = 0;
   bool told_pidfd_ = false;
-  bool waiting_ = false;  // a process did not take all that was said to it
+  bool waiting_ = false;  // a process has not accepted all of its messages
 };
 
 }  // namespace rio::wire::relay

@@ -31,7 +31,7 @@ void tell(bool trouble, const std::string& what) {
   }
 }
 
-/// A process costs the host four descriptors.
+/// Raises the limit of open files: a process costs the host four descriptors.
 void raise_limit_of_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -40,7 +40,7 @@ void raise_limit_of_files() {
   }
 }
 
-/// Signals as a descriptor.
+/// A descriptor that receives signals.
 [[nodiscard]] base::Fd signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -98,7 +98,7 @@ void raise_limit_of_files() {
       ->capture_default_str();
   app.add_flag("--json", json,
                "print the status at the end, one line, as SIGUSR1 does at any time");
-  app.add_flag("-v,--verbose", verbose, "say on stderr who comes and goes");
+  app.add_flag("-v,--verbose", verbose, "report on stderr which processes come and go");
   app.set_version_flag("--version", "rio-relay " RIO_VERSION, "Print the version and exit");
   try {
     app.parse(argc, argv);
@@ -106,10 +106,11 @@ void raise_limit_of_files() {
     return app.exit(error) == 0 ? 0 : kWrongCommandLine;
   }
   if (!is_name(config.name)) {
-    std::fprintf(stderr,
-                 "rio-relay: \"%s\" is no name: give 1 to 63 letters, digits, '_', '.' or '-', no "
-                 "'.' first\n",
-                 config.name.c_str());
+    std::fprintf(
+        stderr,
+        "rio-relay: \"%s\" is not a valid name: give 1 to 63 letters, digits, '_', '.' or '-', no "
+        "'.' first\n",
+        config.name.c_str());
     return kWrongCommandLine;
   }
   return serve(config, json);

@@ -14,7 +14,7 @@
 namespace rio::wire::relay {
 namespace {
 
-/// The folder that fabrics of processes are in, too; they leave alone what begins with a dot.
+/// The folder that also holds fabrics of processes; these ignore names that begin with a dot.
 [[nodiscard]] std::string folder() {
   return base::runtime_base() + "/" + base::user_folder_name();
 }
@@ -39,11 +39,12 @@ namespace {
 
 namespace {
 
-/// @return as listen_as(); -ENOENT also if another program has removed the folder meanwhile.
+/// Tries once to listen. @return as listen_as(); -ENOENT also if another program has removed the
+/// folder meanwhile.
 [[nodiscard]] int try_listen(const std::string& name, base::Fd* out, std::string* error) {
   if (mkdir(folder().c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(error, -errno,
-                folder() + " cannot be made; set RIO_RUNTIME_DIR to a folder of yours");
+                folder() + " cannot be made; set RIO_RUNTIME_DIR to a folder of your own");
   }
   if (const int rc = check_folder(error); rc != 0) {
     return rc;

@@ -1,5 +1,5 @@
 /// @file
-/// Where the processes of a relay find it: a socket in the folder of their user.
+/// The socket, in the user's folder, by which processes find a relay.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace rio::wire::relay {
 
-// Functions return 0 or -errno; `error` says what is wrong and what to do. Any thread.
+// Functions return 0 or -errno; `error` gives the cause and the remedy. Any thread.
 
-/// Listen for processes, as the relay `name`. @return -EADDRINUSE: there is one of this name;
-/// -EPERM: the folder is open to others.
+/// Listen for processes, as the relay `name`. @return -EADDRINUSE: one of this name exists; -EPERM:
+/// the folder is open to others.
 [[nodiscard]] int listen_as(const std::string& name, base::Fd* out, std::string* error);
-/// The name is free again, and the folder goes if nothing else is in it.
+/// Free the name, and remove the folder if it is empty.
 void stop_listening(const std::string& name);
 /// Connect to a relay. @return -ENOENT: there is none.
 [[nodiscard]] int connect_to_relay(const std::string& name, base::Fd* out, std::string* error);

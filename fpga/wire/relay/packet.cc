@@ -24,7 +24,7 @@ template <class Kind>
   if (at == nullptr) {
     return false;
   }
-  constexpr size_t kSkip = sizeof(Frame::bytes);  // belongs to the ring
+  constexpr size_t kSkip = sizeof(Frame::bytes);  // that field belongs to the ring
   auto* const to = reinterpret_cast<uint8_t*>(at);
   std::memcpy(to + kSkip, reinterpret_cast<const uint8_t*>(&head) + kSkip, sizeof head - kSkip);
   std::copy(payload.begin(), payload.end(), to + sizeof head);
@@ -40,7 +40,7 @@ template <class Kind>
 
 bool put_transfer(FrameWriter& ring, Announce head, std::span<const uint8_t> frame) {
   const auto length = static_cast<uint32_t>(frame.size());
-  // Room in a row for all of it is room for its packets, wherever the ring ends.
+  // Contiguous room for the whole frame is room for its packets, wherever the ring ends.
   if (!ring.fits(packets_bytes(length))) {
     return false;
   }
@@ -82,7 +82,7 @@ bool put_credit(FrameWriter& ring, uint32_t process, uint32_t lane, uint32_t tak
 
 const char* Assembler::announce(const Announce& head) {
   if (head.bytes != sizeof head || head.id != kControlBit || !all_zero(head.zero)) {
-    return "sends a control packet that is none";
+    return "sends a malformed control packet";
   }
   if (open_) {
     return "announces a transfer before the one before is complete";
@@ -108,7 +108,7 @@ uint32_t Assembler::fragment_due() const {
 
 const char* Assembler::data(const Data& head, std::span<const uint8_t> payload, bool* whole) {
   if (head.id != kDataBit || !all_zero(head.zero) || head.zero2 != 0) {
-    return "sends a data packet that is none";
+    return "sends a malformed data packet";
   }
   if (!open_ || head.sequence != head_.sequence) {
     return "sends data that it has not announced";

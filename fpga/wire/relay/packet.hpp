@@ -1,9 +1,9 @@
 /// @file
 /// The packets between a board's process and the host [S2].
 ///
-/// A frame of the model is a transfer: an Announce, and its bytes in Data packets, none longer than
-/// a buffer of a pool. Packets lie in rings of frames and begin with the ring's `bytes`; each
-/// reader has to check them as foreign bytes.
+/// A frame of the model is a transfer: an Announce, then its bytes in Data packets, none longer
+/// than a pool's buffer. Packets lie in rings of frames and begin with the ring's `bytes`. Each
+/// reader has to check them, since they are foreign bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ inline constexpr uint32_t kResponses = 1;
 /// Kinds of packets: one bit each. [S2]
 inline constexpr uint8_t kControlBit = 1;
 inline constexpr uint8_t kDataBit = 2;
-inline constexpr uint8_t kCreditBit = 4;  ///< ours
+inline constexpr uint8_t kCreditBit = 4;  ///< our addition to [S2]
 
 /// A buffer of a pool: the longest packet.
 inline constexpr uint32_t kBufferBytes = 2048;
 /// The longest transfer: a frame with a message of 4096 bytes.
 inline constexpr uint32_t kTransferMax = model::frame_bytes(4096);
-/// How much a process may have on its way to another one, in a lane: bytes of frames.
+/// Bytes of frames that a process may have under way to another one, per lane.
 inline constexpr uint32_t kWindowBytes = 16 * 1024;
 
 /// Announces a transfer to the host.
@@ -35,7 +35,7 @@ struct Announce {
   uint32_t bytes;
   uint8_t id;
   uint8_t zero[3];
-  uint32_t sequence;  ///< of {source process, destination process, lane}, from 0. Wraps
+  uint32_t sequence;  ///< of {source process, destination process, lane}, from 0; wraps
   uint32_t source_process;
   uint32_t dest_process;
   uint32_t source_port;  ///< destID
@@ -52,14 +52,14 @@ struct Data {
   uint32_t sequence;
   uint32_t source_process;
   uint32_t dest_process;
-  uint32_t fragment;  ///< from 1; 0: there is one only
+  uint32_t fragment;  ///< from 1; 0: there is only one
   uint32_t length;    ///< bytes that follow
   uint32_t zero2;
 };
 static_assert(sizeof(Data) == sizeof(model::Frame));
 inline constexpr uint32_t kDataMax = kBufferBytes - sizeof(Data);
 
-/// The host to a process: so many bytes of its frames were taken by another one.
+/// Tells a process that another one has taken so many bytes of its frames. Sent by the host.
 struct Credit {
   uint32_t bytes;
   uint8_t id;
@@ -71,7 +71,7 @@ struct Credit {
 };
 static_assert(sizeof(Credit) == sizeof(model::Frame));
 
-/// A packet's header as `Kind`.
+/// Gets a packet's header as `Kind`.
 template <class Kind>
 [[nodiscard]] Kind packet_as(const model::InFrame& in) {
   Kind out;
@@ -83,26 +83,26 @@ template <class Kind>
   return static_cast<uint8_t>(in.type);
 }
 
-/// Put a transfer into a ring of at least 16 KiB, whole, visible at once. @param head its `length`
-/// is that of `frame`.
-/// @return false: no room.
+/// Put a transfer into a ring of at least 16 KiB, all of it visible at once. @param head its
+/// `length` is that of `frame`. @return false: there is no room.
 [[nodiscard]] bool put_transfer(model::FrameWriter& ring, Announce head,
                                 std::span<const uint8_t> frame);
-/// @return false: no room.
+/// Put a Credit into a ring. @return false: there is no room.
 [[nodiscard]] bool put_credit(model::FrameWriter& ring, uint32_t process, uint32_t lane,
                               uint32_t taken);
 
 /// Makes frames of the packets of one {source process, destination process, lane}.
 class Assembler {
  public:
-  /// @return null, or which rule the packet breaks, as "announces ...". Nothing is kept then.
+  /// Check an Announce. @return null, or the rule that it breaks, as "announces ...". Then nothing
+  /// is kept.
   [[nodiscard]] const char* announce(const Announce& head);
-  /// @param payload the packet's bytes, at least head.length. @param whole whether the frame is
-  /// complete now.
+  /// Add a Data packet. @param payload its bytes, at least head.length. @param whole set if the
+  /// frame is complete now.
   [[nodiscard]] const char* data(const Data& head, std::span<const uint8_t> payload, bool* whole);
-  /// Whether a transfer is announced and not complete.
+  /// Whether a transfer was announced and is not complete.
   [[nodiscard]] bool open() const { return open_; }
-  /// Of the last transfer.
+  /// The last transfer's header.
   [[nodiscard]] const Announce& head() const { return head_; }
   [[nodiscard]] std::span<const uint8_t> frame() const { return frame_; }
 
@@ -112,7 +112,7 @@ class Assembler {
   Announce head_{};
   std::vector<uint8_t> frame_;
   uint32_t next_sequence_ = 0;
-  uint32_t fragments_ = 0;  // that have come
+  uint32_t fragments_ = 0;  // that have arrived
   bool open_ = false;
 };
 

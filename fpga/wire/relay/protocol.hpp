@@ -1,7 +1,7 @@
 /// @file
-/// What a process and the host say to each other beside the data: the control channel of [S2], a
-/// UNIX socket of packets. A process joins with its half of the shared memory and an eventfd, and
-/// is answered with the host's. Either side ends by closing.
+/// The messages between a process and the host beside the data: the control channel of [S2], a UNIX
+/// socket of packets. A process joins with its half of the shared memory and an eventfd, and gets
+/// the host's. Either side ends the connection by closing it.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@ namespace rio::wire::relay {
 
 inline constexpr uint32_t kMagic = 0x594C4552u;  // "RELY"
 inline constexpr uint16_t kVersion = 1;
-/// A board in turn.
+/// Any board: they take turns.
 inline constexpr uint32_t kAnyBoard = ~0u;
 inline constexpr uint32_t kBoardsMax = 64;
-inline constexpr uint32_t kIdsMax = 31;  ///< queue pairs of a card
+inline constexpr uint32_t kIdsMax = 31;  ///< most queue pairs of a card
 inline constexpr uint32_t kLastId = 0xFFFFFFFE;
 
 enum class Say : uint16_t {
-  // A process.
+  // Sent by a process.
   kJoin = 1,  ///< board, first_id (0: any), ids; with half and bell
-  kWant,      ///< who has destID first_id?
-  // The host.
-  kWelcome,  ///< process, board, first_id, ids; with half and bell
-  kRefused,  ///< error, text; and nothing else
-  kCame,     ///< process has destIDs first_id and so on
-  kNobody,   ///< no process has destID first_id
-  kGone,     ///< process has gone, and all that it has sent was passed on
-  kCut,      ///< text: which rule was broken; and nothing else
+  kWant,      ///< asks which process has destID first_id
+  // Sent by the host.
+  kWelcome,    ///< process, board, first_id, ids; with half and bell
+  kRefused,    ///< error, text; nothing else follows
+  kCame,       ///< process has the destIDs from first_id on
+  kNoProcess,  ///< no process has destID first_id
+  kGone,       ///< process has gone, and everything that it sent was forwarded
+  kCut,        ///< text: the rule that was broken; nothing else follows
 };
 
 struct Control {

@@ -13,11 +13,12 @@ using model::Frame;
 using model::InFrame;
 using model::RingBox;
 
-/// Packets that a step takes from a lane.
+/// Packets that one step takes from a lane.
 constexpr uint32_t kPacketsPerStep = 64;
-/// Between the card and its packets.
+/// Ring between the card and its packets.
 constexpr uint32_t kOutBytes[kLanes] = {16 * 1024, 16 * 1024};
-// Wherever it begins, the longest frame fits into an empty ring, behind a filler up to its end.
+// The longest frame fits into an empty ring wherever it begins, even behind a filler up to the
+// ring's end.
 static_assert(kOutBytes[0] > 2 * kTransferMax && kOutBytes[kResponses] > 2 * kTransferMax);
 constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 
@@ -27,7 +28,7 @@ constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 class RelayWire::HostBell final : public EventBell {
  public:
   HostBell(int fd, const Heads* host) : EventBell(fd), host_(host) {}
-  /// Ring for what was taken: the host has to know it if it sleeps.
+  /// Ring because packets were taken: the host has to know it if it sleeps.
   void ring_if_asleep() {
     if (host_->requests.asleep.load(std::memory_order_relaxed) != 0) {
       ring();
@@ -38,9 +39,10 @@ class RelayWire::HostBell final : public EventBell {
   const Heads* host_;
 };
 
-/// Another process that we talk to.
+/// Another process that this one talks to.
 struct RelayWire::Peer {
-  /// Frames of the card are put into packets at once: its ring's reader is always to be woken.
+  /// The card's frames are turned into packets at once, so the reader of its ring always wants to
+  /// be woken.
   struct Out final : model::Bell {
     Out(RelayWire& w, Peer& p, uint32_t l)
         : wire(w),
@@ -61,8 +63,8 @@ struct RelayWire::Peer {
     model::FrameWriter writer;
     model::FrameReader reader;
     uint32_t sequence = 0;
-    uint32_t sent = 0;   // bytes of frames. Wraps
-    uint32_t taken = 0;  // and so many were taken by the partner
+    uint32_t sent = 0;   // bytes of frames; wraps
+    uint32_t taken = 0;  // bytes that the partner has taken
   };
 
   Peer(RelayWire& wire, const Control& news)
@@ -82,7 +84,7 @@ struct RelayWire::Peer {
   bool leaving = false;
   uint32_t last_steps = kLastSteps;
 
-  uint32_t mark = 0;  // tail of the requests' ring at the mark
+  uint32_t mark = 0;  // tail of the requests' ring when the mark was set
   bool mark_is_sent = false;
   uint32_t mark_sent = 0;  // bytes sent up to the mark
   TakenMark taken;
@@ -124,7 +126,7 @@ void RelayWire::plug(std::unique_ptr<Channel> channel) {
     in_[lane] = std::make_unique<RingBox>(kInBytes[lane]);
   }
   list_inbound();
-  pumps_ = true;  // whatever comes, comes by pump()
+  pumps_ = true;  // every packet arrives through pump()
 }
 
 void RelayWire::add_inbound(std::vector<model::Inbound>* list) {
@@ -147,7 +149,7 @@ bool RelayWire::look_for(uint32_t dest_id) {
 void RelayWire::pump(uint64_t /*now_ns*/) {
   past_.clear();
   if (news_.load(std::memory_order_relaxed)) {
-    // acquire, by the mutex in take(): before the news is taken, so that none is overlooked.
+    // acquire, by the mutex in take(): cleared before the news is taken, so that none is missed.
     news_.store(false, std::memory_order_relaxed);
     Control news;
     while (channel_->take(&news)) {
@@ -184,7 +186,7 @@ void RelayWire::on_news(const Control& news) {
     case Say::kCame:
       came(news);
       break;
-    case Say::kNobody:
+    case Say::kNoProcess:
       absent([&](uint32_t dest_id) { return dest_id == news.first_id; });
       break;
     case Say::kGone:
@@ -205,7 +207,8 @@ void RelayWire::came(const Control& news) {
       news.ids - 1 > kLastId - news.first_id || peers_.contains(news.process)) {
     return;  // known already
   }
-  // A process that had one of these destIDs is dead. Nothing of it is taken behind the new one's.
+  // An earlier process with one of these destIDs is dead: drop its frames, so that none comes after
+  // a frame of the new one.
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& old = *(it++)->second;
     if (old.first_id - news.first_id < news.ids || news.first_id - old.first_id < old.ids) {
@@ -234,7 +237,7 @@ void RelayWire::lose(const std::string& why) {
     gone(*peers_.begin()->second);
   }
   absent([](uint32_t /*dest_id*/) { return true; });
-  channel_->poke_soon();  // next_trouble() has to be asked
+  channel_->poke_soon();  // so that next_trouble() is called
 }
 
 void RelayWire::flush(Peer& peer, uint32_t lane) {
@@ -290,13 +293,13 @@ bool RelayWire::take(uint32_t lane) {
   return true;
 }
 
-// false: it stays. `why`: it is against the rules.
+// Returns false if the packet has to stay. `why` is set if it breaks the rules.
 bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) {
   if (id_of(in) == kCreditBit) {
     const auto credit = packet_as<Credit>(in);
     if (Peer* const peer = peer_of(credit.process); peer != nullptr) {
       Peer::Out& out = peer->out(credit.lane);
-      *why = credit.taken <= out.sent - out.taken ? nullptr : "credits what was not sent";
+      *why = credit.taken <= out.sent - out.taken ? nullptr : "credits more than was sent";
       out.taken += credit.taken;
     }
     return *why == nullptr;
@@ -306,7 +309,7 @@ bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) 
       control ? packet_as<Announce>(in).source_process : packet_as<Data>(in).source_process;
   Peer* const peer = peer_of(source);
   if (peer == nullptr) {
-    return former_.contains(source);  // else the news of its coming is on its way
+    return former_.contains(source);  // otherwise the news that it has joined is on its way
   }
   if (!control) {
     return take_data(lane, in, *peer, why);
@@ -315,7 +318,7 @@ bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) 
   *why = head.source_port - peer->first_id < peer->ids && head.dest_port - first_id() < ids() &&
                  head.dest_process == channel_->seat().process
              ? peer->in[lane].announce(head)
-             : "brings what is another's";
+             : "brings a frame for another process";
   return *why == nullptr;
 }
 
@@ -345,9 +348,9 @@ void RelayWire::deliver(uint32_t lane, std::span<const uint8_t> frame) {
   model::FrameWriter& to = in_[lane]->writer;
   Frame* const at = to.reserve(bytes);
   if (at == nullptr) {
-    return;  // take_data() has seen that there is room
+    return;  // take_data() has checked that there is room
   }
-  constexpr size_t kSkip = sizeof(Frame::bytes);  // belongs to the ring
+  constexpr size_t kSkip = sizeof(Frame::bytes);  // that field belongs to the ring
   std::memcpy(reinterpret_cast<uint8_t*>(at) + kSkip, frame.data() + kSkip, bytes - kSkip);
   to.commit(at, bytes);
   to.publish();
@@ -372,8 +375,8 @@ void RelayWire::set_asleep(bool asleep) {
   asleep_.store(asleep, std::memory_order_release);
   channel_->mine().set_asleep(asleep);
   if (asleep) {
-    // The other half of the fence that FrameWriter::wake() does without: the host sees the flag,
-    // or we see what it has sent.
+    // The other half of the fence that FrameWriter::wake() omits: either the host sees the flag, or
+    // we see its packets.
     make_stores_seen();
   }
 }

@@ -1,6 +1,6 @@
 /// @file
-/// A process of a board behind a relay, as the model's wire. Frames of its card go up to the host
-/// as packets, and frames for it come down.
+/// A process of a board behind a relay, as the model's wire. Its card's frames go up to the host as
+/// packets, and frames for it come down.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace rio::wire::relay {
 
 class RelayWire final : public RoutedMember {
  public:
-  /// Join. Starts the thread of the channel. @return as Channel::join(); `error` says why.
+  /// Join. Starts the thread of the channel. @return as Channel::join(); `error` gives the cause.
   [[nodiscard]] static int join(const Ticket& ticket, std::unique_ptr<RelayWire>* out,
                                 std::string* error);
   ~RelayWire() override;
@@ -27,7 +27,7 @@ class RelayWire final : public RoutedMember {
 
   /// The board that the relay gave.
   [[nodiscard]] uint32_t board() const { return channel_->seat().board; }
-  /// Empty, or why the relay is lost: what this process did, or what the relay did. Any thread,
+  /// Why the relay is lost: a fault of this process, or of the relay; empty: it is not. Any thread,
   /// once link_is_lost().
   [[nodiscard]] const std::string& why_lost() const { return why_lost_; }
   [[nodiscard]] bool link_is_lost() const { return lost_.load(std::memory_order_acquire); }
@@ -73,15 +73,17 @@ class RelayWire final : public RoutedMember {
   std::atomic<bool> told_lost_{false};
   std::string why_lost_;
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;  // by process
-  std::vector<std::unique_ptr<Peer>> past_;  // whose ways the card may still hold in its hands
+  std::vector<std::unique_ptr<Peer>>
+      past_;  // gone, but the card may still hold pointers to their ways
   std::vector<uint32_t> leaving_;
-  std::unordered_set<uint32_t> former_;  // processes that are gone: what they left is dropped
+  std::unordered_set<uint32_t>
+      former_;  // processes that are gone: the rest of their frames is dropped
   std::unique_ptr<model::RingBox> in_[kLanes];
   std::unique_ptr<HostBell> host_bell_;
   std::unique_ptr<model::FrameWriter> up_[kLanes];
   std::unique_ptr<model::FrameReader> down_[kLanes];
   std::vector<uint8_t> scratch_;
-  std::unique_ptr<Channel> channel_;  // last: its thread uses the rest
+  std::unique_ptr<Channel> channel_;  // last, since its thread uses the rest
 };
 
 }  // namespace rio::wire::relay

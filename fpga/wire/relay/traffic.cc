@@ -10,9 +10,9 @@ namespace {
 
 using model::InFrame;
 
-/// Packets of a process and lane that are taken at a time, so that a flood delays no other process.
+/// Packets taken at a time from a process and lane, so that a flood delays no other process.
 constexpr uint32_t kPacketsPerTurn = 32;
-/// As many as its rings can hold: all that a process has left behind.
+/// As many as its rings can hold: everything that a gone process has left.
 constexpr uint32_t kPacketsLeft = 4096;
 
 }  // namespace
@@ -48,7 +48,7 @@ void Traffic::remove(uint32_t number, bool honest) {
   see_off(number);
 }
 
-// Tell the processes that have nothing more from it in their queues.
+// Reports the end of a process to the processes for which nothing from it is queued any more.
 void Traffic::see_off(uint32_t gone) {
   std::erase_if(leaving_, [&](const Key& key) {
     if (key.first != gone) {
@@ -117,7 +117,7 @@ const char* Traffic::on_packet(Process& source, uint32_t lane, const InFrame& in
     case kDataBit:
       return on_data(source, lane, in);
     default:
-      return "sends a packet of no kind";
+      return "sends a packet of an unknown kind";
   }
 }
 
@@ -130,10 +130,10 @@ const char* Traffic::on_announce(Process& source, uint32_t lane, const Announce&
   }
   Process* const dest = find(head.dest_process);
   if (dest == nullptr) {
-    return nullptr;  // gone, and the source will hear of it
+    return nullptr;  // gone, which the source will be told
   }
   if (head.dest_port - dest->first_id >= dest->ids) {
-    return "announces a transfer to a port that is not that process's";
+    return "announces a transfer to a port of another process";
   }
   Flow& flow = dest->from[lane][source.number];
   if (const char* const what = flow.in.announce(head); what != nullptr) {
@@ -190,7 +190,7 @@ const char* Traffic::enqueue(Process& source, Process& dest, uint32_t lane, Flow
   return nullptr;
 }
 
-// Sources take turns, a frame each.
+// Sources take turns, one frame each.
 bool Traffic::pass_on(Process& dest, uint32_t lane) {
   model::FrameWriter& down = *dest.ends.down[lane];
   bool moved = false;
@@ -217,7 +217,7 @@ bool Traffic::pass_on(Process& dest, uint32_t lane) {
   }
   if (down.foul() && !dest.foul) {
     dest.foul = true;
-    fouls_.emplace_back(dest.number, "gives back room in its ring that it was not given");
+    fouls_.emplace_back(dest.number, "gives back more room in its ring than it was given");
   }
   return moved;
 }
@@ -247,7 +247,7 @@ bool Traffic::give_credit(Process& dest, uint32_t lane) {
              return true;
            }
            Flow& flow = it->second;
-           // In the lane that a process always takes.
+           // In the lane from which a process always takes.
            if (!put_credit(*source->ends.down[kResponses], dest.number, lane, flow.due)) {
              return false;
            }

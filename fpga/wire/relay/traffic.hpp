@@ -1,6 +1,6 @@
 /// @file
-/// The host's work on packets: it checks them, makes frames of them, queues these and passes them
-/// on. No I/O, no time: its caller wakes and sleeps, and tells processes about each other.
+/// The host's work on packets: checks them, makes frames of them, queues the frames and forwards
+/// them. No I/O and no clock: its caller wakes, sleeps, and tells processes about each other.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,40 @@
 
 namespace rio::wire::relay {
 
-/// The host's ends of a process's rings, by lane. Outlive its membership.
+/// The host's ends of a process's rings, by lane. They outlive its membership.
 struct Ends {
   model::FrameReader* up[kLanes];
   model::FrameWriter* down[kLanes];
 };
 
-/// Traffic that was passed on for a process.
+/// Traffic that was forwarded for a process.
 struct Counts {
   uint64_t frames_up = 0;
   uint64_t bytes_up = 0;
   uint64_t frames_down = 0;
-  uint64_t queued_bytes = 0;  ///< for it, now
+  uint64_t queued_bytes = 0;  ///< waiting for it now
   uint64_t queued_most = 0;
 };
 
-/// One thread.
+/// The traffic of all processes. One thread.
 class Traffic {
  public:
-  /// @param process a number that no process has had. @param first_id its destIDs: `ids` from
-  /// there.
+  /// Add a process. @param process a number that no process has had. @param first_id, ids its
+  /// destIDs.
   void add(uint32_t process, uint32_t first_id, uint32_t ids, const Ends& ends);
-  /// A process is gone. Frames that it has sent, and that are in its rings, are still passed on,
-  /// unless it was cut off for breaking the rules; frames for it are dropped. Its rings are not
-  /// used any more.
+  /// Remove a process. Frames that it has sent, and that are in its rings, are still forwarded,
+  /// unless it was cut off for breaking the rules; frames for it are dropped. Its rings are no
+  /// longer used.
   void remove(uint32_t process, bool honest);
   [[nodiscard]] bool has(uint32_t process) const { return all_.contains(process); }
 
-  /// Pass on what there is, a bounded share of each. @return whether anything was moved.
+  /// Forward what there is, a bounded share of each process. @return whether anything was moved.
   bool sweep();
 
-  /// A process that broke a rule: remove() it. @return false: none.
+  /// Get a process that broke a rule: remove() it. @return false: none.
   [[nodiscard]] bool next_foul(uint32_t* process, std::string* what);
-  /// Nothing of `gone` is on its way to `to` any more: tell it. @return false: none.
+  /// Get a departure: nothing of `gone` is on its way to `to` any more, so tell it. @return false:
+  /// none.
   [[nodiscard]] bool next_departure(uint32_t* gone, uint32_t* to);
 
   [[nodiscard]] const Counts& counts(uint32_t process) const { return all_.at(process)->counts; }
@@ -59,7 +60,7 @@ class Traffic {
     Assembler in;
     std::deque<std::pair<Announce, std::vector<uint8_t>>> queue;
     uint32_t used = 0;  // bytes of the window
-    uint32_t due = 0;   // to be told to the source
+    uint32_t due = 0;   // to be reported to the source
     bool in_line = false;
   };
   struct Passed {
@@ -74,9 +75,9 @@ class Traffic {
     Ends ends{};
     Counts counts;
     bool foul = false;
-    std::deque<uint32_t> line[kLanes];      // sources that have frames for it, in turn
+    std::deque<uint32_t> line[kLanes];      // sources with frames for this process, in turn
     std::deque<Passed> under_way[kLanes];   // in its rings
-    std::vector<uint32_t> dues[kLanes];     // sources that have credit to get
+    std::vector<uint32_t> dues[kLanes];     // sources that are owed credit
     std::map<uint32_t, Flow> from[kLanes];  // by source
   };
 
@@ -92,9 +93,9 @@ class Traffic {
   void see_off(uint32_t gone);
 
   std::map<uint32_t, std::unique_ptr<Process>> all_;
-  uint32_t last_ = 0;  // the highest number that was ever given
+  uint32_t last_ = 0;  // the highest number ever given
   std::deque<std::pair<uint32_t, std::string>> fouls_;
-  std::vector<Key> leaving_;  // source gone; destination has to hear of it
+  std::vector<Key> leaving_;  // source that is gone; destination that has to be told
   std::deque<Key> departures_;
 };
 

@@ -28,9 +28,9 @@ constexpr std::string_view kBoardPrefix = "board-";
 constexpr std::string_view kNewSuffix = ".new";
 constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr int kBacklog = 4096;
-constexpr auto kLockWait = std::chrono::seconds(5);  // for one holder
+constexpr auto kLockWait = std::chrono::seconds(5);  // limit for one holder of the lock
 constexpr auto kLockWaitAll = std::chrono::seconds(120);
-constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
+constexpr uint32_t kSweepMax = 64;  // other fabrics that a joining member checks
 
 [[nodiscard]] bool number_of(std::string_view name, uint32_t* out) {
   return base::read_number(name, out) && std::to_string(*out) == name;
@@ -62,8 +62,7 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 }  // namespace
 
 int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::string* error) {
-  // The last member that leaves removes the folder that we have just opened: then there is a next
-  // one.
+  // The last member to leave may remove the folder just opened: then open the next one.
   const auto until = std::chrono::steady_clock::now() + kLockWaitAll;
   do {
     std::unique_ptr<Directory> made(new Directory);
@@ -96,7 +95,7 @@ Directory::~Directory() {
 }
 
 void Directory::leave() {
-  std::string ignored;  // the next one cleans up
+  std::string ignored;  // the next member cleans up
   int rc = 0;
   if (lock(&rc, &ignored) != Step::kDone) {
     return;
@@ -104,15 +103,16 @@ void Directory::leave() {
   for (uint32_t i = 0; i < ids_; ++i) {
     unlinkat(folder_.get(), std::to_string(first_ + i).c_str(), 0);
   }
-  shutdown(listener_.get(), SHUT_RDWR);  // a child that was forked may have it too
+  shutdown(listener_.get(), SHUT_RDWR);  // a forked child may have it, too
   listener_.reset();
   if (!anybody()) {
     remove_folder();
   }
 }
 
-/// Open a folder that belongs to this user alone, making it if needed. A symbolic link is not
-/// followed. @param in_base `at` is the folder that RIO_RUNTIME_DIR names, which no member removes.
+/// Opens a folder that belongs to this user alone, creating it if needed. Does not follow a
+/// symbolic link. @param in_base `at` is the folder that RIO_RUNTIME_DIR names, which no member
+/// removes.
 Directory::Step Directory::open_own_folder(int at, bool in_base, const std::string& name,
                                            const std::string& path, base::Fd* out, int* rc,
                                            std::string* error) {
@@ -129,7 +129,7 @@ Directory::Step Directory::open_own_folder(int at, bool in_base, const std::stri
     if (failed == ENOENT && (there || !in_base)) {
       return Step::kGone;
     }
-    // Report a folder of another user as such, rather than as one that cannot be opened.
+    // Report another user's folder as such, not as one that cannot be opened.
     if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
         (*rc = base::check_own_folder(info, path, error)) == 0) {
       const char* const what = there ? "opened" : "made";
@@ -139,7 +139,7 @@ Directory::Step Directory::open_own_folder(int at, bool in_base, const std::stri
     return Step::kFailed;
   }
   *rc = fstat(fd.get(), &info) == 0 ? base::check_own_folder(info, path, error)
-                                    : fail_at(error, -errno, path, "looked at");
+                                    : fail_at(error, -errno, path, "checked");
   *out = std::move(fd);
   return *rc == 0 ? Step::kDone : Step::kFailed;
 }
@@ -165,8 +165,8 @@ Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::
   return step;
 }
 
-/// Many members that come at once wait for each other, on few cores for long. A member that does
-/// not go on is not waited for.
+/// Locks the folder. Many members that start at once wait for each other, on few cores for long;
+/// but not for a member that makes no progress.
 Directory::Step Directory::lock(int* rc, std::string* error) {
   using Clock = std::chrono::steady_clock;
   const auto last = Clock::now() + kLockWaitAll;
@@ -212,7 +212,7 @@ Directory::Step Directory::try_lock(int* rc, std::string* error) {
   lock_ = std::move(fd);
   struct stat info {};
   if (fstat(lock_.get(), &info) != 0) {
-    *rc = fail_at(error, -errno, path_ + "/lock", "looked at");
+    *rc = fail_at(error, -errno, path_ + "/lock", "checked");
     unlock();
     return Step::kFailed;
   }
@@ -220,11 +220,11 @@ Directory::Step Directory::try_lock(int* rc, std::string* error) {
     unlock();
     return Step::kGone;
   }
-  static_cast<void>(futimens(lock_.get(), nullptr));  // others see a new holder
+  static_cast<void>(futimens(lock_.get(), nullptr));  // shows others that there is a new holder
   return Step::kDone;
 }
 
-/// Closing alone would leave the lock with a child that was forked meanwhile.
+/// Unlocks explicitly: a close would leave the lock with a child forked meanwhile.
 void Directory::unlock() {
   if (lock_.valid() && owner_ == getpid()) {
     flock(lock_.get(), LOCK_UN);
@@ -232,7 +232,7 @@ void Directory::unlock() {
   lock_.reset();
 }
 
-/// When the lock was taken, as the file tells it.
+/// When the lock was last taken, from the file's time.
 int64_t Directory::last_locked() const {
   struct stat info {};
   return fstatat(folder_.get(), kLockName, &info, AT_SYMLINK_NOFOLLOW) == 0
@@ -244,18 +244,19 @@ std::vector<std::string> Directory::names() const {
   return names_in(folder_);
 }
 
-/// @param trouble set if this process could not find out.
+/// Whether a living member may have a destID. @param trouble set if this process could not find
+/// out.
 bool Directory::may_live(uint32_t id, base::Trouble* trouble) const {
   base::Fd socket;
   if (const Called called = connect(id, &socket, trouble); called != Called::kConnected) {
-    return called != Called::kNobody;
+    return called != Called::kNoMember;
   }
-  // A child that was forked may have inherited the socket of a dead parent, who had listened.
+  // A forked child may have inherited the socket at which its dead parent listened.
   ucred peer{};
   return !base::peer_of(socket, &peer) || peer.pid <= 0 || !base::has_died(peer.pid);
 }
 
-/// Remove the sockets of dead members. @param live destIDs of the living. @return 0, -errno.
+/// Removes the sockets of dead members. @param live destIDs of living members. @return 0, -errno.
 int Directory::sweep(std::set<uint32_t>* live, std::string* error) const {
   for (const std::string& name : names()) {
     uint32_t id = 0;
@@ -269,7 +270,7 @@ int Directory::sweep(std::set<uint32_t>* live, std::string* error) const {
       unlinkat(folder_.get(), name.c_str(), 0);
     }
     if (trouble) {
-      *error = path_ + ": members cannot be looked for: " + base::why(trouble);
+      *error = path_ + ": cannot look for members: " + base::why(trouble);
       return trouble.rc;
     }
   }
@@ -348,7 +349,8 @@ int Directory::take(const Seat& seat, std::string* error) {
     ids = 1;
   }
   if (first > kLastId || ids - 1 > kLastId - first) {
-    return fail(error, -EINVAL, path_ + ": no " + std::to_string(ids) + " destIDs from there on");
+    return fail(error, -EINVAL,
+                path_ + ": there are no " + std::to_string(ids) + " destIDs from there on");
   }
   if (!all_free(taken, first, ids)) {
     return fail(error, -EBUSY,
@@ -385,7 +387,7 @@ int Directory::take_board(const Seat& seat, const std::set<uint32_t>& taken,
     *first = board.first;
     return 0;
   }
-  // The others of the board come later: all of its destIDs have to be free.
+  // The board's other members come later, so all of its destIDs have to be free.
   if (!all_free(taken, *first, seat.ids)) {
     return fail(error, -EBUSY,
                 path_ + ": destID " + std::to_string(*taken.lower_bound(*first)) +
@@ -398,7 +400,7 @@ int Directory::take_board(const Seat& seat, const std::set<uint32_t>& taken,
 int Directory::listen_at(uint32_t id, std::string* error) {
   base::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = address_in(folder_, std::to_string(id));
-  // fchmod: the mode that bind() gives to the path.
+  // fchmod, since the path has the mode that bind() gave it.
   if (!fd.valid() || fchmod(fd.get(), 0600) != 0 ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
@@ -421,7 +423,7 @@ Directory::Called Directory::connect(uint32_t id, base::Fd* out, base::Trouble* 
   }
   const int rc = -errno;
   if (fd.valid() && (rc == -ENOENT || rc == -ECONNREFUSED)) {
-    return Called::kNobody;
+    return Called::kNoMember;
   }
   if (fd.valid() && rc == -EAGAIN) {
     return Called::kBusy;
@@ -432,20 +434,20 @@ Directory::Called Directory::connect(uint32_t id, base::Fd* out, base::Trouble* 
   return Called::kTrouble;
 }
 
-// Call it with the lock held and no member there.
+// Removes the folder. The caller holds the lock, and no member is left.
 void Directory::remove_folder() {
   for (const std::string& name : names()) {
     if (name != kLockName && name != "." && name != "..") {
       unlinkat(folder_.get(), name.c_str(), 0);
     }
   }
-  // The lock last: a process that waits for it sees that it has no name any more.
+  // The lock last: a process that waits for it then sees that the file has no name any more.
   unlinkat(folder_.get(), kLockName, 0);
   unlinkat(parent_.get(), fabric_.c_str(), AT_REMOVEDIR);
-  rmdir(user_path_.c_str());  // not while another fabric is in it
+  rmdir(user_path_.c_str());  // fails while another fabric is in it
 }
 
-/// Remove folders of fabrics whose members were all killed: no process will join them again.
+/// Removes folders of fabrics whose members were all killed: no process will join them again.
 void Directory::sweep_fabrics() const {
   uint32_t left = kSweepMax;
   for (const std::string& name : names_in(parent_)) {
@@ -462,7 +464,7 @@ void Directory::sweep_fabrics() const {
     other.parent_ = base::Fd(fcntl(parent_.get(), F_DUPFD_CLOEXEC, 0));
     other.folder_ =
         base::Fd(openat(parent_.get(), name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    std::string ignored;  // another process removes it then
+    std::string ignored;  // then another process removes it
     int rc = 0;
     if (other.parent_.valid() && other.folder_.valid() &&
         other.try_lock(&rc, &ignored) == Step::kDone && !other.anybody()) {

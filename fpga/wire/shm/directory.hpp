@@ -1,5 +1,5 @@
 /// @file
-/// Where the members of a fabric find each other: a folder of sockets, named by destID.
+/// The folder of sockets, named by destID, in which the members of a fabric find each other.
 #pragma once
 
 #include <unistd.h>
@@ -15,67 +15,66 @@
 
 namespace rio::wire::shm {
 
-/// Which destIDs a member wants.
+/// A request for destIDs in a fabric.
 struct Seat {
-  std::string fabric;  ///< name, 1 to 63 letters, digits, '_', '.' or '-'; no folder's name
+  std::string fabric;  ///< name: 1 to 63 letters, digits, '_', '.' or '-'; not that of a folder
   uint32_t id = 0;     ///< the first; 0: the lowest free ones from 1
-  /// Not 0, and no board: where one of `id` and those behind it is taken, the next that are free,
-  /// by such steps, within 16 bits; from `id_step` on once there are none above.
+  /// Not 0, without a board: if `id` or one behind it is taken, try the next ones in such steps,
+  /// within 16 bits, then from `id_step` on.
   uint32_t id_step = 0;
-  uint32_t ids = 1;         ///< how many in a row
-  std::string board = {};   ///< not empty: these ids are those of a board of `ids` queue pairs,
-  uint32_t queue_pair = 0;  ///< and the member is this one of them
-  bool pull = true;         ///< long messages are copied once where the system allows it
+  uint32_t ids = 1;         ///< number of consecutive destIDs
+  std::string board = {};   ///< not empty: the ids belong to a board of `ids` queue pairs,
+  uint32_t queue_pair = 0;  ///< of which this member is the one with this index
+  bool pull = true;         ///< copy long messages only once, if the system allows it
 };
 
-/// A fabric's folder: $RIO_RUNTIME_DIR, or else /dev/shm, then riopmd-UID/FABRIC, for its user
-/// only. A member listens at a socket for each of its destIDs. A socket that no process listens at
-/// tells the others that its member is dead, so nothing that a killed process leaves has to be
-/// believed. Changes are made with a lock held. Control path, one thread at a time.
+/// A fabric's folder: riopmd-UID/FABRIC below $RIO_RUNTIME_DIR, or else /dev/shm, for its user
+/// only. A member listens at a socket for each of its destIDs. A socket without a listener means
+/// that its member is dead, so nothing that a killed process left is trusted. Changes are made
+/// under a lock. Control path, one thread at a time.
 class Directory {
  public:
-  /// Find or make the folder and take a seat in it; removes the files of dead members.
-  /// @return 0; -EBUSY (a destID is taken), -EINVAL (the board has another size), -EPERM (the
-  /// folder is not ours alone), -ETIMEDOUT (another process holds the lock), -errno; `error` says
-  /// what and why.
+  /// Find or make the folder and take a seat in it; removes the files of dead members. @return 0;
+  /// -EBUSY (a destID is taken), -EINVAL (the board has another size), -EPERM (the folder is not
+  /// ours alone), -ETIMEDOUT (another process holds the lock), -errno; `error` gives the cause.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<Directory>* out,
                                 std::string* error);
-  /// Leaves; the last member removes the folder. Nothing in a process that was forked after
-  /// join(): its parent is still there.
+  /// Leaves; the last member removes the folder. Does nothing in a process forked after join(): its
+  /// parent is still a member.
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  /// The destIDs that the card got: `ids` of them from `first`.
+  /// First destID of the card; it has Seat::ids of them.
   [[nodiscard]] uint32_t first_id() const { return first_; }
   [[nodiscard]] uint32_t ids() const { return ids_; }
-  /// Non-blocking, SOCK_SEQPACKET, of this object.
+  /// Non-blocking, SOCK_SEQPACKET; belongs to this object.
   [[nodiscard]] const base::Fd& listener() const { return listener_; }
 
   /// Result of connect().
   enum class Called : uint8_t {
     kConnected,
-    kNobody,   ///< no living process has the destID
-    kBusy,     ///< too many processes are connecting to it: try again
-    kTrouble,  ///< this process cannot connect: `trouble` tells the cause
+    kNoMember,  ///< no living process has the destID
+    kBusy,      ///< too many processes are connecting to that one: try again
+    kTrouble,   ///< this process cannot connect: `trouble` is the cause
   };
-  /// Connect to the process that has a destID; any thread. @param trouble may be null.
+  /// Connect to the process that has a destID. Any thread. @param trouble may be null.
   [[nodiscard]] Called connect(uint32_t id, base::Fd* out, base::Trouble* trouble) const;
 
  private:
-  /// A board's file: which destIDs are its.
+  /// A board's file: the destIDs of the board.
   struct Board {
     std::string name;
     uint32_t first;
     uint32_t ids;
   };
 
-  /// How far a step of joining got. An errno could not tell: two of these would be EAGAIN.
+  /// Result of a step of joining. An errno would not do: two of these would be EAGAIN.
   enum class Step : uint8_t {
     kDone,
     kHeld,    ///< another process has the lock
-    kGone,    ///< the folder was removed: begin again
-    kFailed,  ///< `rc` is -errno, `error` tells the cause
+    kGone,    ///< the folder was removed: start again
+    kFailed,  ///< `rc` is -errno, `error` the cause
   };
 
   Directory() : owner_(getpid()) {}
@@ -106,11 +105,11 @@ class Directory {
   std::string fabric_;  // its name
   base::Fd parent_;     // the user's folder
   base::Fd folder_;
-  base::Fd lock_;  // closed: not held
+  base::Fd lock_;  // empty: not held
   base::Fd listener_;
   uint32_t first_ = 0;
   uint32_t ids_ = 0;
-  const int owner_;  // pid of who has joined; a child neither leaves nor unlocks
+  const int owner_;  // pid of the process that joined; a forked child neither leaves nor unlocks
 };
 
 }  // namespace rio::wire::shm

@@ -22,7 +22,7 @@ constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
 
-/// Whether retrying is useless. @param trouble -errno of this process itself; 0: none.
+/// Whether retrying is useless. @param trouble -errno of this process; 0: none.
 [[nodiscard]] bool is_final(int trouble) {
   return trouble != 0 && !base::is_shortage(trouble);
 }
@@ -34,7 +34,8 @@ Exchange::Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news
 
 Exchange::~Exchange() {
   if (owner_ != getpid()) {
-    // Forked since start(): there is no such thread here, and the connections are the parent's.
+    // Forked since start(): this process does not have the thread, and the connections are the
+    // parent's.
     if (thread_.joinable()) {
       thread_.detach();
     }
@@ -63,7 +64,7 @@ int Exchange::start(std::string* error) {
   return rc;
 }
 
-/// Open the descriptors of the thread, and try once what every connection needs, so that a
+/// Opens the thread's descriptors, and tries once each call that connections need, so that a
 /// forbidden call is reported when the card is opened.
 base::Trouble Exchange::try_out() {
   if (getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
@@ -86,7 +87,7 @@ base::Trouble Exchange::try_out() {
 }
 
 void Exchange::want(uint32_t id) {
-  troubles_.set_unreachable(id, 1, 0);  // clear the result of the last try
+  troubles_.set_unreachable(id, 1, 0);  // clears the result of the last try
   {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
@@ -129,7 +130,7 @@ bool Exchange::take(News* out) {
 void Exchange::post(News news) {
   const std::lock_guard lock(mutex_);
   news_.push_back(std::move(news));
-  // release: the news; the reader takes the mutex.
+  // release: the news is complete; the reader takes the mutex.
   news_flag_->store(true, std::memory_order_release);
   rung_ = true;
 }
@@ -154,8 +155,7 @@ void Exchange::run(const std::stop_token& stop) {
   }
 }
 
-/// The thread can receive no more events: it takes orders, and answers that they cannot be
-/// followed.
+/// The thread can receive no more events: refuses every order.
 void Exchange::hear_nothing(const base::Trouble& trouble) {
   note(trouble);
   take_orders();
@@ -183,7 +183,7 @@ void Exchange::forget(int fd) {
   }
 }
 
-// A number may have been closed, and given again, by an event before this one.
+// An event before this one may have closed the descriptor, and its number may be in use again.
 void Exchange::on_event(int fd) {
   const auto it = watched_.find(fd);
   if (it == watched_.end()) {
@@ -240,13 +240,13 @@ void Exchange::call_wanted() {
     bool over = false;
     if (link != links_.end()) {
       over = (*link)->state == Link::kUp;
-      wanted.next = Clock::time_point::max();  // until something happens to the link
+      wanted.next = Clock::time_point::max();  // until the link has an event
     } else if (wanted.next <= Clock::now()) {
-      bool nobody = false;
+      bool absent = false;
       if (!is_final(wanted.trouble)) {
-        call(id, wanted, &nobody);
+        call(id, wanted, &absent);
       }
-      over = nobody || wanted.tries > kTriesMax || is_final(wanted.trouble);
+      over = absent || wanted.tries > kTriesMax || is_final(wanted.trouble);
       if (over) {
         give_up(id, wanted.trouble);
       }
@@ -255,7 +255,7 @@ void Exchange::call_wanted() {
   }
 }
 
-void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
+void Exchange::call(uint32_t id, Wanted& wanted, bool* absent) {
   ++wanted.tries;
   wanted.next = Clock::now() + kTryAgain;
   auto link = std::make_shared<Link>();
@@ -269,9 +269,9 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
   link->ours = true;
   link->wanted = id;
   base::Fd memory;
-  *nobody = called == Directory::Called::kNobody ||
+  *absent = called == Directory::Called::kNoMember ||
             (called == Directory::Called::kConnected && !know(*link, &trouble) && !trouble);
-  if (*nobody) {
+  if (*absent) {
     wanted.trouble = 0;
     return;
   }
@@ -284,22 +284,23 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* nobody) {
     note(trouble);
   } else if (said) {
     links_.push_back(link);
-    wanted.next = Clock::time_point::max();  // until something happens to the link
+    wanted.next = Clock::time_point::max();  // until the link has an event
   }
 }
 
-/// Give up until it is wanted again. @param trouble of this process; 0: no process has the destID.
+/// Ends the search for a destID until it is wanted again. @param trouble of this process; 0: no
+/// process has the destID.
 void Exchange::give_up(uint32_t id, int trouble) {
-  // Senders take EAGAIN for "not yet".
+  // Senders read EAGAIN as "not yet".
   troubles_.set_unreachable(id, 1, trouble == -EAGAIN ? -ENOMEM : trouble);
-  post({News::kNobody, id, nullptr});
+  post({News::kNoMember, id, nullptr});
 }
 
 void Exchange::note(const base::Trouble& trouble) {
   rung_ = troubles_.note(trouble) || rung_;
 }
 
-/// Note a failure on a link, including one that a sender waits for.
+/// Records a failure on a link, also for a sender that waits for the link.
 void Exchange::note(const base::Trouble& trouble, const Link& link) {
   note(trouble);
   const auto it = wanted_.find(link.wanted);
@@ -308,12 +309,12 @@ void Exchange::note(const base::Trouble& trouble, const Link& link) {
   }
 }
 
-/// @return false: no process of this user is there, or `trouble` prevented the look.
+/// Identifies a link's process. @return false: no process of this user is there, or `trouble` kept
+/// us from finding out.
 bool Exchange::know(Link& link, base::Trouble* trouble) {
   const Peer peer = identify(link, trouble);
   if (peer == Peer::kKnown && *trouble) {
-    tell("the death of a partner is not seen while a process that it has forked lives: " +
-         base::why(*trouble));
+    tell("a partner's death goes unseen while a child forked by it lives: " + base::why(*trouble));
     *trouble = {};
   }
   return peer == Peer::kKnown;
@@ -329,7 +330,7 @@ bool Exchange::say(const Link& link, Say what, const base::Fd* memory,
   return send_greeting(link, greeting, memory, trouble);
 }
 
-/// Watch a link's socket, and the process behind it.
+/// Watches a link's socket, and the process behind it.
 base::Trouble Exchange::watch_link(const LinkPtr& link) {
   base::Trouble trouble = watch(link->socket.get(), Fdkind::kSocket, link);
   if (!trouble && link->process.valid()) {
@@ -384,7 +385,7 @@ void Exchange::on_message(const LinkPtr& link) {
   }
 }
 
-// false: the link ends.
+// Returns false if the link ends.
 bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
                            std::vector<base::Fd>& fds, base::Trouble* trouble) {
   if (greeting.magic != kMagic || greeting.version != kVersion) {
@@ -425,8 +426,9 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
   return true;
 }
 
-// Two may call each other at the same time; and a new owner of a destID may call before the old
-// one's death was heard of. @return false: this link is one too many.
+// Ends other links to the same destIDs. Two members may call each other at once, and a new owner of
+// a destID may call before its predecessor's death is noticed. @return false: this link is the
+// superfluous one.
 bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
   const std::vector<LinkPtr> all = links_;
   for (const LinkPtr& other : all) {
@@ -438,11 +440,11 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
       return false;  // connected already
     }
     if (same) {
-      down(other);  // of a former life
+      down(other);  // an earlier process with this destID
     } else if (!link->ours && other->state == Link::kCalled &&
                other->wanted - greeting.first_id < greeting.ids) {
       if (directory_->first_id() < greeting.first_id) {
-        return false;  // the call of the lower one counts
+        return false;  // the lower destID's call counts
       }
       down(other);
     }
@@ -450,7 +452,7 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
   return true;
 }
 
-// The next look finds a process that died meanwhile. @return false: the link ends.
+// The next check finds a process that has died meanwhile. @return false: the link ends.
 bool Exchange::up(const LinkPtr& link, base::Trouble* trouble) {
   *trouble = watch(link->bell.get(), Fdkind::kBell, link);
   if (*trouble) {

@@ -1,6 +1,6 @@
 /// @file
-/// The one thread of a member: it connects to others, is called by them, and hears from the kernel
-/// when one has died. It sleeps otherwise.
+/// The single thread of a member: it connects to other members, accepts their calls, and learns of
+/// deaths from the kernel. It sleeps otherwise.
 #pragma once
 
 #include <atomic>
@@ -24,48 +24,49 @@
 
 namespace rio::wire::shm {
 
-/// News from the thread, in their order.
+/// Reports of the thread, in order.
 struct News {
   enum Kind : uint8_t {
-    kCame,    ///< `link` is up
-    kGone,    ///< `link` is down: the process has died, or left
-    kNobody,  ///< no member has destID `id`
+    kCame,      ///< `link` is up
+    kGone,      ///< `link` is down: the process has died, or left
+    kNoMember,  ///< no member has destID `id`
   };
-  Kind kind = kNobody;
+  Kind kind = kNoMember;
   uint32_t id = 0;
   std::shared_ptr<Link> link;
 };
 
 class Exchange {
  public:
-  /// @param news is set when there is news; outlives the object.
+  /// @param news set when take() has something; outlives the object.
   Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news);
-  /// Ends the thread and leaves the fabric; not in a process that was forked since.
+  /// Ends the thread and leaves the fabric; does neither in a process forked since.
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
-  /// Begin. @return 0, -errno; `error` tells the cause.
+  /// Start the thread. @return 0, -errno; `error` gives the cause.
   [[nodiscard]] int start(std::string* error);
 
   // Any thread.
-  /// Find who has this destID: kCame or kNobody will be said, or kCame was.
+  /// Find the member with a destID. News kCame or kNoMember follows, unless kCame has already been
+  /// given.
   void want(uint32_t id);
-  /// Its owner does not keep the rules: end it. kGone will be said.
+  /// End a link whose partner breaks the rules. News kGone follows.
   void cut(const std::shared_ptr<Link>& link);
-  /// @return false: no news.
+  /// Get the next news. @return false: there is none.
   [[nodiscard]] bool take(News* out);
-  /// `poke` is called by the thread after it had news, or was rung for; null: it calls no function
+  /// Set the function that the thread calls after news, or when it was rung. Null: it calls none
   /// from now on.
   void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
 
   void poke_soon();
 
-  /// Report to the user, once, by next_trouble(). Any thread.
+  /// Report a text to the user, once, by next_trouble(). Any thread.
   void tell(const std::string& text);
   /// Member::next_trouble(): failures of this process. Any thread.
   [[nodiscard]] bool next_trouble(std::string* text) { return troubles_.next(text); }
-  /// Why this process could not connect to a destID at its last try, -errno; 0: it could, or no
-  /// process has the destID. Any thread.
+  /// Why this process failed to connect to a destID at its last try, -errno. 0: it did not fail, or
+  /// no process has the destID. Any thread.
   [[nodiscard]] int why_unreachable(uint32_t id) { return troubles_.why_unreachable(id); }
 
   [[nodiscard]] const Directory& directory() const { return *directory_; }
@@ -74,7 +75,7 @@ class Exchange {
   using Clock = std::chrono::steady_clock;
   using LinkPtr = std::shared_ptr<Link>;
 
-  /// A destID that a sender waits for.
+  /// A destID that a sender is waiting for.
   struct Wanted {
     uint32_t tries = 0;
     Clock::time_point next = {};
@@ -92,7 +93,7 @@ class Exchange {
   void call_wanted();
   [[nodiscard]] int timeout_ms() const;
   [[nodiscard]] base::Trouble try_out();
-  void call(uint32_t id, Wanted& wanted, bool* nobody);
+  void call(uint32_t id, Wanted& wanted, bool* absent);
   void give_up(uint32_t id, int trouble);
   void hear_nothing(const base::Trouble& trouble);
   void note(const base::Trouble& trouble);
@@ -117,10 +118,10 @@ class Exchange {
   uint64_t nonce_ = 0;
   Troubles troubles_;
   base::Fd epoll_;
-  base::Fd order_;  // eventfd: orders_ has something
+  base::Fd order_;  // eventfd: orders_ is not empty
   std::jthread thread_;
 
-  // Of the thread.
+  // Used by the thread only.
   std::map<int, Watched> watched_;
   std::vector<LinkPtr> links_;
   std::map<uint32_t, Wanted> wanted_;

@@ -10,7 +10,7 @@
 namespace rio::wire::shm {
 namespace {
 
-constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
+constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of your own";
 
 }  // namespace
 
@@ -39,8 +39,8 @@ int check_proc(const base::Fd& folder, std::string* error) {
   }
   const int rc = -errno;
   *error = rc == -ENOENT || rc == -ENOTDIR
-               ? "no /proc here (" + path +
-                     "), by which members find each other; mount it: mount "
+               ? "/proc is not mounted (" + path +
+                     "), which members need to find each other; mount it: mount "
                      "-t proc proc /proc"
                : path + ": " + std::strerror(-rc) + base::remedy_of(rc);
   return rc;

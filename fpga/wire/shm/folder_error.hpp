@@ -8,10 +8,11 @@
 
 namespace rio::wire::shm {
 
-/// Report `text`, and the error if it is one of the system. @param rc -errno, or 0. @return rc.
+/// Set `error` to `text`, with the system's message if `rc` is an error of the system. @param rc
+/// -errno, or 0. @return rc.
 [[nodiscard]] int fail(std::string* error, int rc, const std::string& text);
 
-/// Report a failed call on a folder or on a file in it: PATH cannot be WHAT. @param rc -errno.
+/// Report a failed call on a folder or on a file in it: "PATH cannot be WHAT". @param rc -errno.
 /// @return rc.
 [[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what);
 
@@ -20,7 +21,7 @@ namespace rio::wire::shm {
 [[nodiscard]] int fail_at_base(std::string* error, int rc, const std::string& path,
                                const char* what);
 
-/// Check that descriptors have names under /proc, by which sockets in the folder are found.
+/// Check that descriptors have names under /proc, through which sockets in the folder are reached.
 /// @return 0, -errno.
 [[nodiscard]] int check_proc(const base::Fd& folder, std::string* error);
 

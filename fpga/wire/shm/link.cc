@@ -13,7 +13,7 @@
 namespace rio::wire::shm {
 namespace {
 
-constexpr uint32_t kIdsMax = 31;  // queue pairs of a card
+constexpr uint32_t kIdsMax = 31;  // most queue pairs of a card
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Peer identify(Link& link, base::Trouble* trouble) {
     return Peer::kUnknown;
   }
   if (peer.uid != geteuid()) {
-    return Peer::kNobody;
+    return Peer::kStranger;
   }
   link.pid = peer.pid;
   if (peer.pid <= 0) {
@@ -33,7 +33,7 @@ Peer identify(Link& link, base::Trouble* trouble) {
   *trouble = base::watch_process(peer.pid, &link.process);
   if (trouble->rc == -ESRCH) {
     *trouble = {};
-    return Peer::kNobody;
+    return Peer::kStranger;
   }
   return *trouble && base::is_shortage(trouble->rc) ? Peer::kUnknown : Peer::kKnown;
 }
@@ -68,8 +68,8 @@ bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* m
   const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
   const int rc = base::send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
                                      std::span(fds, memory == nullptr ? 0 : 2));
-  const bool peers = rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN;  // the partner is leaving,
-                                                                          // or is stopped
+  const bool peers =
+      rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN;  // the partner is leaving, or is stopped
   if (rc != 0 && !peers) {
     *trouble = {"sendmsg", rc};
   }

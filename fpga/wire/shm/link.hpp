@@ -1,5 +1,5 @@
 /// @file
-/// A connection of two members.
+/// A connection between two members.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@
 
 namespace rio::wire::shm {
 
-/// Made by the Exchange; when it is up, the wire has it too and uses the halves.
+/// A link. The Exchange makes it; once it is up, the wire has it, too, and uses the halves.
 struct Link {
   enum State : uint8_t {
-    kAccepted,  ///< it called; its kCall is to come
-    kCalled,    ///< we did; its kAnswer is to come
-    kAnswered,  ///< its kReady is to come
+    kAccepted,  ///< the partner has called; its kCall is next
+    kCalled,    ///< we have called; its kAnswer is next
+    kAnswered,  ///< we have answered; its kReady is next
     kUp,
     kDown,
   };
 
   State state = kAccepted;
-  bool ours = false;    ///< we called
-  uint32_t wanted = 0;  ///< the destID that we called
+  bool ours = false;    ///< this side has called
+  uint32_t wanted = 0;  ///< the destID that was called
   uint32_t first_id = 0;
   uint32_t ids = 0;
   uint64_t nonce = 0;
   int pid = 0;
   uint64_t nonce_at = 0;
   base::Fd socket;
-  base::Fd process;  ///< pidfd: readable when it has died; none where the kernel does not give one
-  base::Fd bell;     ///< rung by the other one
+  base::Fd process;  ///< pidfd: readable when the process has died; empty if the kernel gives none
+  base::Fd bell;     ///< the partner rings it
   base::Fd their_bell;
   Half mine;
   Half theirs;
@@ -46,31 +46,29 @@ struct Link {
 /// Result of identify(): the process at the other end.
 enum class Peer : uint8_t {
   kKnown,
-  kNobody,   ///< a process of another user, or a dead one
-  kUnknown,  ///< this process could not find out
+  kStranger,  ///< a process of another user, or a dead one
+  kUnknown,   ///< this process could not find out
 };
 
-/// Identify the process at the other end of a link's socket. A message that comes by the socket
-/// later proves that the pidfd is of that process: a dead one sends nothing, even if its number is
-/// reused. @param trouble failure of this process; with kKnown it is the reason why there is no
-/// pidfd.
+/// Identify the process at the other end of a link's socket. A later message on the socket proves
+/// that the pidfd is that process's: a dead one sends nothing, even if its number is reused. @param
+/// trouble failure of this process; with kKnown it is why there is no pidfd.
 [[nodiscard]] Peer identify(Link& link, base::Trouble* trouble);
 
-/// Whether the destIDs that a partner claims are its own: it must listen there. @param trouble
-/// failure of this process.
+/// Whether the destIDs that a partner claims are its own: it must listen at their sockets. @param
+/// trouble failure of this process.
 [[nodiscard]] bool may_be(const Directory& directory, const Link& link, const Greeting& greeting,
                           base::Trouble* trouble);
 
-/// Send a greeting. @param memory of our half; null: no descriptors go with it. @param trouble
-/// failure of this process. @return whether it was sent; if not, and without trouble, the partner
-/// is leaving.
+/// Send a greeting. @param memory of our half; null: send no descriptors. @param trouble failure of
+/// this process. @return whether it was sent; if not, and without trouble, the partner is leaving.
 [[nodiscard]] bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* memory,
                                  base::Trouble* trouble);
 
-/// Make an eventfd for the partner to signal. @return failure of this process.
+/// Make an eventfd for the partner to ring. @return a failure of this process.
 [[nodiscard]] base::Trouble make_bell(base::Fd* out);
 
-/// End a connection, even if a forked child has the socket too.
+/// End a connection, even if a forked child has the socket, too.
 void hang_up(const base::Fd& socket);
 
 }  // namespace rio::wire::shm

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kPiecesMax = 128;
 
-/// Where one piece ends another begins, mostly.
+/// Adds a piece, joined with the last one if it continues that, as is usual.
 void add(iovec* all, size_t* count, uint8_t* at, size_t len) {
   if (*count != 0) {
     iovec& last = all[*count - 1];
@@ -66,11 +66,12 @@ uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
     }
     const ssize_t got = process_vm_readv(pid_, local, locals, remote, remotes, 0);
     pulled += got > 0 ? static_cast<uint64_t>(got) : 0;
-    // EFAULT or ESRCH of a partner that is gone, or has unmapped its memory, says nothing about the
-    // next partner.
+    // EFAULT or ESRCH mean that this partner is gone, or has unmapped its memory; they say nothing
+    // about the next partner.
     if (got < 0 && errno != ESRCH && errno != EFAULT) {
       refused_ = -errno;
-      allowed_->store(0, std::memory_order_relaxed);  // what is sent again goes through the ring
+      allowed_->store(
+          0, std::memory_order_relaxed);  // messages that are sent again go through the ring
     }
     if (got != static_cast<ssize_t>(wanted)) {
       break;

@@ -1,10 +1,10 @@
 /// @file
-/// How two members connect, on one machine and for one user.
+/// The protocol by which two members of one user on one machine connect.
 ///
 /// A UNIX socket of packets. A member that wants to send calls: it sends kCall with its half of the
-/// shared memory and an eventfd, is answered by kAnswer with the same, and sends kReady. From then
-/// on nothing is said; a closed socket means that the other one has gone. A member that breaks
-/// these rules is not connected to.
+/// shared memory and an eventfd, gets kAnswer with the same, and sends kReady. After that the
+/// socket is silent; when it closes, the other side is gone. A member that breaks these rules is
+/// not connected.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ struct Greeting {
   uint32_t magic = kMagic;
   uint16_t version = kVersion;
   Say say = Say::kCall;
-  uint64_t nonce = 0;     ///< of the member: another life has another one
+  uint64_t nonce = 0;     ///< of the member; differs in each life
   uint32_t first_id = 0;  ///< its destIDs
   uint32_t ids = 0;
-  uint64_t nonce_at = 0;  ///< where the nonce is in the member's process: can it be read?
+  uint64_t nonce_at =
+      0;  ///< address of the nonce in the member's process, to test whether it can be read
 };
 static_assert(sizeof(Greeting) == 32);
 

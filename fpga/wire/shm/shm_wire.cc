@@ -8,7 +8,7 @@
 #include "fpga/wire/shm/process_puller.hpp"
 
 namespace rio::wire::shm {
-/// Our end of a link: writers of our half, readers of the other.
+/// Our end of a link: writers of our half, readers of the partner's.
 struct ShmWire::End {
   explicit End(std::shared_ptr<Link> l)
       : link(std::move(l)),
@@ -30,11 +30,11 @@ struct ShmWire::End {
   alignas(64) model::FrameWriter out_responses;
   alignas(64) model::FrameReader in_requests;
   alignas(64) model::FrameReader in_responses;
-  uint32_t last_steps = 0;  // left, once the partner is gone
+  uint32_t last_steps = 0;  // steps left once the partner is gone
   bool leaving = false;
   bool cut = false;
 
-  uint32_t mark = 0;  // tail of out_requests at the mark
+  uint32_t mark = 0;  // tail of out_requests when the mark was set
   TakenMark taken;
 };
 
@@ -67,9 +67,9 @@ bool ShmWire::look_for(uint32_t dest_id) {
 }
 
 void ShmWire::pump(uint64_t /*now_ns*/) {
-  // acquire, by the mutex in take(): before the news is taken, so that none is overlooked.
+  // acquire, by the mutex in take(): cleared before the news is taken, so that none is missed.
   pumps_.store(false, std::memory_order_relaxed);
-  const base::NoCancel no_cancel;  // descriptors are closed
+  const base::NoCancel no_cancel;  // descriptors are closed here
   News news;
   while (exchange_->take(&news)) {
     on_news(news);
@@ -91,7 +91,7 @@ void ShmWire::on_news(const News& news) {
     connect(news.link);
     return;
   }
-  if (news.kind == News::kNobody) {
+  if (news.kind == News::kNoMember) {
     absent([&](uint32_t dest_id) { return dest_id == news.id; });
     return;
   }
@@ -103,7 +103,8 @@ void ShmWire::on_news(const News& news) {
 }
 
 void ShmWire::connect(const std::shared_ptr<Link>& link) {
-  // A member that had one of these destIDs is dead. Nothing of it is taken behind the new one's.
+  // An earlier member with one of these destIDs is dead: drop the rest of its frames, so that none
+  // comes after a frame of the new one.
   for (size_t i = 0; i < ends_.size();) {
     const Link& old = *ends_[i]->link;
     if (old.first_id - link->first_id < link->ids || link->first_id - old.first_id < old.ids) {
@@ -130,7 +131,7 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   list_inbound();
 }
 
-// The partner is gone: nothing is sent any more; what it has sent is still taken.
+// The partner is gone: sends nothing more, but still takes what it has sent.
 void ShmWire::leave(End& end) {
   end.leaving = true;
   end.last_steps = kLastSteps;
@@ -157,8 +158,8 @@ void ShmWire::set_asleep(bool asleep) {
     end->link->mine.set_asleep(asleep);
   }
   if (asleep) {
-    // The other half of the fence that FrameWriter::wake() does without: a partner sees the flag,
-    // or we see what it has sent.
+    // The other half of the fence that FrameWriter::wake() omits: either a partner sees the flag,
+    // or we see its frames.
     make_stores_seen();
   }
 }

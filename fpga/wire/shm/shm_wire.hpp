@@ -1,6 +1,6 @@
 /// @file
-/// A wire between processes: each has its own card, and shared memory with each other that it talks
-/// to.
+/// A wire between processes. Each has its own card, and shares memory with each partner that it
+/// talks to.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace rio::wire::shm {
 
-/// A member of a fabric, as the model's wire. Partners are connected when something is first sent
-/// to them, or by them. Nothing that they write is believed, and they cannot write what is ours.
+/// A member of a fabric, as the model's wire. Partners connect when one first sends to the other.
+/// Nothing that they write is trusted, and they cannot write our memory.
 class ShmWire final : public RoutedMember {
  public:
-  /// Join. Starts the thread of the member. @return as Directory::join(); `error` says why.
+  /// Join. Starts the thread of the member. @return as Directory::join(); `error` gives the cause.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<ShmWire>* out,
                                 std::string* error);
   ~ShmWire() override;
@@ -27,7 +27,7 @@ class ShmWire final : public RoutedMember {
   [[nodiscard]] uint32_t ids() const override { return exchange_->directory().ids(); }
   void set_poke(Poke poke, void* ctx) override { exchange_->set_poke(poke, ctx); }
   void poke_soon() override { exchange_->poke_soon(); }
-  /// Partners ring for what they send while the member is asleep.
+  /// Tell partners whether they have to ring, since the member is asleep.
   void set_asleep(bool asleep) override;
   [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
   [[nodiscard]] bool next_trouble(std::string* text) override;
@@ -55,7 +55,7 @@ class ShmWire final : public RoutedMember {
   bool pull_ = true;
   std::atomic<bool> asleep_{false};
   std::vector<std::unique_ptr<End>> ends_;
-  std::unique_ptr<Exchange> exchange_;  // last: its thread uses the rest
+  std::unique_ptr<Exchange> exchange_;  // last, since its thread uses the rest
 };
 
 }  // namespace rio::wire::shm

@@ -1,5 +1,5 @@
 /// @file
-/// Failures of a member's own process, for the user and for senders.
+/// Failures of a member's own process, reported to the user and to senders.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace rio::wire::shm {
 /// Collects these failures. Any thread.
 class Troubles {
  public:
-  /// Report to the user, once. @return whether it is new.
+  /// Report a text to the user, once. @return whether it is new.
   bool tell(const std::string& text);
-  /// Report a call that kept partners from being connected. A shortage is reported once, whichever
-  /// call met it. @return whether it is new.
+  /// Report a failed call that kept partners from being connected. A shortage is reported once,
+  /// whichever call found it. @return whether it is new.
   bool note(const base::Trouble& trouble);
   /// Member::next_trouble().
   [[nodiscard]] bool next(std::string* text);
 
-  /// `count` destIDs from `id` on cannot be reached. @param rc -errno; 0: this process is no longer
-  /// the cause.
+  /// Note that `count` destIDs from `id` on cannot be reached. @param rc -errno; 0: this process is
+  /// no longer the cause.
   void set_unreachable(uint32_t id, uint32_t count, int rc);
   /// Member::why_unreachable().
   [[nodiscard]] int why_unreachable(uint32_t id);

@@ -1,4 +1,4 @@
-// How frames cross a fabric: ring to ring, in one go.
+// Moves frames across a fabric, from ring to ring in one go.
 #include <cstring>
 
 #include "fpga/regs/gen/rio_regs.hpp"
@@ -12,9 +12,9 @@ using model::Frame;
 using model::FrameType;
 using regs::MaintOp;
 
-constexpr uint32_t kFramesPerTurn = 64;  // of one ring, so that one card cannot keep the thread
+constexpr uint32_t kFramesPerTurn = 64;  // of one ring, so that one card cannot occupy the thread
 
-/// Whether switches count hops and stop a frame, rather than only pass it on.
+/// Whether switches count hops of such a frame and may stop it, instead of only passing it on.
 bool counts_hops(FrameType type) {
   return type == FrameType::kMaintRequest || type == FrameType::kPortWrite;
 }
@@ -27,14 +27,14 @@ void FabricImpl::drain(Device& from, model::FrameReader& reader, bool response) 
     if (!may_travel(*frame, response)) {
       ++counts_.malformed;
     } else if (!carry(from, *frame, frame->payload())) {
-      break;  // no room where it goes
+      break;  // no room at its destination
     }
     reader.pop(frame);
   }
   reader.release();
 }
 
-// false: the frame has to wait.
+// Returns false if the frame has to wait.
 bool FabricImpl::carry(Device& from, const Frame& head, const uint8_t* payload) {
   const Stop stop = follow({static_cast<size_t>(&from - devices_.data()), 0}, head);
   switch (stop.kind) {
@@ -44,7 +44,7 @@ bool FabricImpl::carry(Device& from, const Frame& head, const uint8_t* payload) 
       if (head.type == FrameType::kMaintRequest) {
         return answer(stop, head, payload);
       }
-      ++counts_.unrouted;  // no switch takes port-writes
+      ++counts_.unrouted;  // a switch does not receive port-writes
       return true;
     default:
       count(stop.kind);
@@ -72,7 +72,7 @@ Stop FabricImpl::follow(PortName from, const Frame& head) const {
       }
       --hops;
     } else if (passed >= switches_) {
-      return {Stop::kLooped};  // one of them was passed twice
+      return {Stop::kLooped};  // a switch was passed twice
     }
     const uint32_t port = device.registers->route(head.dest);
     if (port >= device.spec.ports) {
@@ -101,7 +101,7 @@ bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* pay
     ++counts_.lost;
     return true;
   }
-  constexpr size_t kLength = sizeof(head.bytes);  // the ring writes it
+  constexpr size_t kLength = sizeof(head.bytes);  // that field belongs to the ring
   std::memcpy(reinterpret_cast<uint8_t*>(room) + kLength,
               reinterpret_cast<const uint8_t*>(&head) + kLength, sizeof(head) - kLength);
   room->hops = static_cast<uint8_t>(stop.hops);
@@ -116,8 +116,8 @@ bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* pay
   return true;
 }
 
-// A switch answers by the port that the request came in by; from there the answer goes by the
-// requester's destID. RIO Part 3 §2.4
+// A switch answers through the port that the request came in by; from there the answer is routed by
+// the requester's destID. RIO Part 3 §2.4
 bool FabricImpl::answer(const Stop& stop, const Frame& head, const uint8_t* payload) {
   const bool sane = is_sane_maintenance(head);
   const bool read = static_cast<MaintOp>(head.op) == MaintOp::kRead;
@@ -136,7 +136,7 @@ bool FabricImpl::answer(const Stop& stop, const Frame& head, const uint8_t* payl
     return false;
   }
   if (loses()) {
-    ++counts_.lost;  // the request
+    ++counts_.lost;  // of the request
     return true;
   }
   if (sane) {

@@ -28,16 +28,16 @@ struct Socket {
   model::RingBox out_responses;
 };
 
-/// Guarded by the fabric's lock, but for link_up.
+/// A device. Guarded by the fabric's lock, except for link_up.
 struct Device {
   DeviceSpec spec;
   std::vector<std::optional<PortName>> peers;  ///< by port
   std::optional<SwitchRegisters> registers;    ///< switches
   std::unique_ptr<Socket> socket;              ///< endpoints
-  std::unique_ptr<EndpointCard> card;          ///< of endpoints where no card is plugged in
-  bool plugged = false;                        ///< a card is
-  bool busy = false;                           ///< its own card has frames to take or to give
-  std::atomic<bool> link_up{false};            ///< endpoints
+  std::unique_ptr<EndpointCard> card;          ///< of an endpoint where no card is plugged in
+  bool plugged = false;                        ///< a card is plugged in
+  bool busy = false;                           ///< its own card has frames to take or to send
+  std::atomic<bool> link_up{false};            ///< of an endpoint
 };
 
 }  // namespace rio::wire::switched

@@ -1,6 +1,6 @@
 /// @file
-/// The model card at an endpoint of a fabric where no other card is plugged in. It has no host: it
-/// answers maintenance requests and nothing else.
+/// The model card at an endpoint where no other card is plugged in. It has no host: it only answers
+/// maintenance requests.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace rio::wire::switched {
 
-/// Stepped by one thread at a time.
+/// A card without a host. Stepped by one thread at a time.
 class EndpointCard {
  public:
-  /// @param clock outlives the card. @return null: out of memory.
+  /// Create a card. @param clock outlives the card. @return null: out of memory.
   [[nodiscard]] static std::unique_ptr<EndpointCard> create(std::unique_ptr<model::Wire> wire,
                                                             model::Clock* clock);
   void step() { card_->step(); }
@@ -26,7 +26,7 @@ class EndpointCard {
   EndpointCard() = default;
 
   std::vector<Page> bar_;
-  model::DmaTable memory_;  // empty: the card reaches none
+  model::DmaTable memory_;  // empty: the card reaches no memory
   std::unique_ptr<model::Card> card_;
 };
 

@@ -15,16 +15,16 @@ using model::Frame;
 using model::FrameType;
 using regs::MaintOp;
 
-constexpr uint32_t kTurns = 2;  // a request, and what answers it
+constexpr uint32_t kTurns = 2;  // a request, and the answer to it
 constexpr uint32_t kPluggedRingBytes = 64 * 1024;
 constexpr uint32_t kOwnRingBytes = 16 * 1024;
 constexpr uint32_t kMaxHops = 0xFF;
-constexpr uint32_t kAnotherHost = 0xFFFFFFFF;  // who has left locks and tags behind
+constexpr uint32_t kAnotherHost = 0xFFFFFFFF;  // a host that has left locks and tags behind
 
-/// A card's end.
+/// A card's end of the fabric.
 class FabricWire final : public model::Wire {
  public:
-  /// @param keep null for the fabric's own cards, which the fabric steps and which it outlives.
+  /// @param keep null for the fabric's own cards, which the fabric steps and outlives.
   FabricWire(std::shared_ptr<FabricImpl> keep, Device& device)
       : keep_(std::move(keep)),
         device_(device),
@@ -101,14 +101,14 @@ Device* FabricImpl::find(const std::string& name) {
 }
 
 int FabricImpl::own_card(Device& device) {
-  device.card.reset();  // before its rings
+  device.card.reset();  // destroyed before its rings
   device.socket = std::make_unique<Socket>(kOwnRingBytes, kOwnRingBytes);
   device.card = EndpointCard::create(std::make_unique<FabricWire>(nullptr, device), clock_.get());
   if (device.card == nullptr) {
     return -ENOMEM;
   }
   const DeviceSpec& spec = device.spec;
-  if (spec.locked_by != kNobodyLocks) {
+  if (spec.locked_by != kUnlocked) {
     preset(device, SwitchOffset::kHostLock, spec.locked_by);
   }
   if (spec.tag != 0) {
@@ -121,7 +121,7 @@ int FabricImpl::own_card(Device& device) {
   return 0;
 }
 
-// As a host would that had been here before. The card's answer goes nowhere.
+// Writes a register as an earlier host would have done. The card's answer is dropped.
 void FabricImpl::preset(Device& device, uint32_t offset, uint32_t value) {
   const bool up = device.link_up.exchange(true);
   model::FrameWriter& writer = device.socket->in_requests.writer;
@@ -145,7 +145,7 @@ void FabricImpl::preset(Device& device, uint32_t offset, uint32_t value) {
   device.link_up = up;
 }
 
-// The state of all links of a device, at both ends.
+// Updates the state of all links of a device, at both ends.
 void FabricImpl::show_link(Device& device, bool tell) {
   for (uint32_t port = 0; port < device.spec.ports; ++port) {
     const std::optional<PortName>& peer = device.peers[port];
@@ -170,7 +170,7 @@ void FabricImpl::show_link(Device& device, bool tell) {
   }
 }
 
-// A port-write that finds no way or no room is lost. RIO Part 1 §4.1.10
+// Sends a port-write; without a route or without room it is lost. RIO Part 1 §4.1.10
 void FabricImpl::tell_port(Device& device, uint32_t port) {
   const auto payload = device.registers->port_write(port);
   alignas(Frame) uint8_t bytes[model::frame_bytes(sizeof(payload))] = {};
@@ -233,7 +233,7 @@ int FabricImpl::set_device(const std::string& name, bool present) {
   }
   device->spec.present = present;
   if (present) {
-    device->spec.locked_by = kNobodyLocks;
+    device->spec.locked_by = kUnlocked;
     device->spec.tag = 0;
     device->spec.dest_id = DeviceSpec{}.dest_id;
     device->spec.routes.clear();

@@ -21,7 +21,8 @@ constexpr uint32_t kTarget = Off::kErrorManagement + Off::kPortWriteTarget;
 constexpr uint32_t kFeatureBits = 0x10000000u | 0x100u | 0x8u;
 constexpr uint32_t kLargeTransport = 0x10;
 constexpr uint32_t kMaySendPortWrites = 0x4;
-constexpr uint32_t kNoRecoveryBlock = 0x0003;  // LP-Serial, endpoint-free device
+constexpr uint32_t kNoRecoveryBlock =
+    0x0003;  // LP-Serial, endpoint-free device, without error recovery by software
 constexpr uint32_t kErrorBlock = 0x0007;
 
 constexpr uint32_t kPortUninitialised = 0x1;
@@ -105,7 +106,7 @@ void SwitchRegisters::write(uint32_t offset, uint32_t value) {
   const auto port = static_cast<uint8_t>(value);
   switch (offset) {
     case Off::kHostLock:
-      lock(value & kNobodyLocks);
+      lock(value & kUnlocked);
       return;
     case Off::kComponentTag:
       tag_ = value;
@@ -140,12 +141,12 @@ void SwitchRegisters::write(uint32_t offset, uint32_t value) {
   }
 }
 
-// The first write locks; only a write of the same value unlocks. RIO Part 3 §3.5.2
+// The first write locks; only a second write of the same value unlocks. RIO Part 3 §3.5.2
 void SwitchRegisters::lock(uint32_t host) {
-  if (locked_by_ == kNobodyLocks) {
+  if (locked_by_ == kUnlocked) {
     locked_by_ = host;
   } else if (locked_by_ == host) {
-    locked_by_ = kNobodyLocks;
+    locked_by_ = kUnlocked;
   }
 }
 

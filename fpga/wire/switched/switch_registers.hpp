@@ -1,5 +1,5 @@
 /// @file
-/// CARs and CSRs of a switch, its route table among them. RIO Part 3 §3, Part 6 §6, Part 8 §2
+/// CARs and CSRs of a switch, including its route table. RIO Part 3 §3, Part 6 §6, Part 8 §2
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace rio::wire::switched {
 
-/// Offsets as in the specification. Bit 0 there is the most significant.
+/// Offsets of registers, as in the specification. Bit 0 there is the most significant.
 struct SwitchOffset {
   static constexpr uint32_t kDeviceIdentity = 0x00;
   static constexpr uint32_t kDeviceInformation = 0x04;
@@ -26,33 +26,34 @@ struct SwitchOffset {
   static constexpr uint32_t kRoutePort = 0x74;
   static constexpr uint32_t kDefaultPort = 0x78;
   static constexpr uint32_t kLpSerial = 0x100;
-  static constexpr uint32_t kPortStatus = 0x58;  ///< in LP-Serial, each 0x20
+  static constexpr uint32_t kPortStatus = 0x58;  ///< in LP-Serial; 0x20 for each port
   static constexpr uint32_t kErrorManagement = 0x3000;
   static constexpr uint32_t kPortWriteTarget = 0x28;  ///< in error management
-  static constexpr uint32_t kPortErrorDetect = 0x40;  ///< in error management, each 0x40
+  static constexpr uint32_t kPortErrorDetect = 0x40;  ///< in error management; 0x40 for each port
 };
 
-/// Not thread-safe.
+/// The registers of a switch. Not thread-safe.
 class SwitchRegisters {
  public:
-  /// The route table's word for a destID that goes nowhere.
+  /// The route table's word for a destID without a route.
   static constexpr uint32_t kNoRoute = 0xFF;
 
   explicit SwitchRegisters(const DeviceSpec& spec);
 
-  /// @param in_port by which the request came. Unknown registers read 0. RIO Part 1 §5.1
+  /// Read a register. @param in_port port that the request came in by. Unknown registers read 0.
+  /// RIO Part 1 §5.1
   [[nodiscard]] uint32_t read(uint32_t offset, uint32_t in_port) const;
-  /// Writes to read-only bits and unknown registers do nothing.
+  /// Write a register. Read-only bits and unknown registers ignore it.
   void write(uint32_t offset, uint32_t value);
-  /// @return the port that frames for a destID leave by; no port of the switch: nowhere.
+  /// The port by which frames for a destID leave. @return not a port of the switch: no route.
   [[nodiscard]] uint32_t route(uint32_t dest_id) const;
 
-  /// A port's link came up or went down.
+  /// Note that a port's link came up or went down.
   void set_port(uint32_t port, bool up);
-  /// The switch's report on a port: the payload of a port-write. The port shows that one is
-  /// pending until a host clears that. RIO Part 8 §2.4
+  /// The payload of a port-write: the switch's report on a port. The port then shows a pending
+  /// port-write until a host clears that. RIO Part 8 §2.4
   [[nodiscard]] std::array<uint32_t, 4> port_write(uint32_t port);
-  /// destID that port-writes go to.
+  /// The destID that port-writes go to.
   [[nodiscard]] uint32_t port_write_target() const;
 
  private:

@@ -21,7 +21,7 @@ constexpr size_t kDevicesMax = 4096;
 constexpr uint32_t kPortsMax = 255;
 constexpr size_t kNameMax = 63;
 
-/// Takes a topology apart. The first thing that is wrong is kept as `error`.
+/// Parses a topology. Keeps the first error as `error`.
 class Parser {
  public:
   [[nodiscard]] bool parse(const Json& root);
@@ -58,12 +58,12 @@ class Parser {
 bool Parser::keys(const Json& object, const std::string& where,
                   std::initializer_list<std::string_view> known) {
   if (!object.is_object()) {
-    return fail(where + " is no object; write it as {\"name\": ...}");
+    return fail(where + " is not an object; write it as {\"name\": ...}");
   }
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       std::string text =
-          std::string(where).append(": no key \"").append(key).append("\"; there are:");
+          std::string(where).append(": no key \"").append(key).append("\"; those allowed:");
       for (const std::string_view one : known) {
         text.append(" ").append(one);
       }
@@ -110,7 +110,7 @@ bool Parser::flag(const Json& object, const char* key, const std::string& where,
 bool Parser::array(const Json& root, const char* key) {
   const auto it = root.find(key);
   if (it != root.end() && !it->is_array()) {
-    return fail(std::string("\"") + key + "\" is no array; write it as [...]");
+    return fail(std::string("\"") + key + "\" is not an array; write it as [...]");
   }
   return true;
 }
@@ -137,7 +137,7 @@ bool Parser::common(const Json& object, DeviceSpec* device) {
     return fail("more than " + std::to_string(kDevicesMax) + " devices; leave some out");
   }
   const std::string& where = device->name;
-  if (!number(object, "locked_by", where, 0u, kNobodyLocks, &device->locked_by) ||
+  if (!number(object, "locked_by", where, 0u, kUnlocked, &device->locked_by) ||
       !number(object, "tag", where, 0u, UINT32_MAX, &device->tag) ||
       !flag(object, "present", where, &device->present) ||
       !flag(object, "silent", where, &device->silent)) {
@@ -167,7 +167,7 @@ bool Parser::routes(const Json& object, DeviceSpec* device) {
     return true;
   }
   if (!it->is_object()) {
-    return fail(device->name + ": \"routes\" is no object; write it as {\"DESTID\": PORT}");
+    return fail(device->name + ": \"routes\" is not an object; write it as {\"DESTID\": PORT}");
   }
   for (const auto& [key, port] : it->items()) {
     uint32_t dest_id = 0;
@@ -219,7 +219,7 @@ bool Parser::link_end(const Json& text, PortName* out) {
 bool Parser::link(const Json& ends) {
   LinkSpec link;
   if (!ends.is_array() || ends.size() != 2) {
-    return fail("a link is no pair; write it as [\"ENDPOINT\", \"SWITCH:PORT\"]");
+    return fail("a link is not a pair; write it as [\"ENDPOINT\", \"SWITCH:PORT\"]");
   }
   if (!link_end(ends[0], &link.ends[0]) || !link_end(ends[1], &link.ends[1])) {
     return false;
@@ -266,7 +266,7 @@ bool Parser::parse(const Json& root) {
 int parse_topology(std::string_view json, Topology* out, std::string* error) {
   const Json root = Json::parse(json, nullptr, false);
   if (root.is_discarded()) {
-    *error = "no JSON; see docs/fabric.md for what a topology file is";
+    *error = "not JSON; docs/fabric.md describes topology files";
     return -EINVAL;
   }
   Parser parser;

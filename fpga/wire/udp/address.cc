@@ -26,7 +26,7 @@ namespace {
   return out->family() == AF_UNSPEC ? -EINVAL : 0;
 }
 
-/// How much an interface's address is worth for others to come to; 0: none.
+/// Rank of an interface's address for reaching this machine; 0: unusable.
 [[nodiscard]] int worth(const ifaddrs& entry, const std::string& name) {
   if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0 ||
       (!name.empty() && name != entry.ifa_name)) {

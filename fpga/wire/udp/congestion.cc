@@ -8,7 +8,7 @@ namespace {
 constexpr uint64_t kTimeoutMinNs = 10'000'000;
 constexpr uint64_t kTimeoutMaxNs = 2'000'000'000;
 constexpr uint64_t kTimeoutFirstNs = 200'000'000;
-constexpr uint32_t kWindowFirst = 10;  // datagrams, as RFC 6928 has it
+constexpr uint32_t kWindowFirst = 10;  // datagrams, as in RFC 6928
 constexpr uint32_t kWindowMin = 2;     // datagrams, after a loss
 constexpr uint32_t kDoublingsMax = 8;
 
@@ -57,7 +57,7 @@ void Congestion::on_lost(uint32_t bytes, uint64_t sent_ns, uint64_t now_ns) {
 }
 
 void Congestion::on_timeout(uint64_t now_ns) {
-  if (doublings_ == 0) {  // of a time-out that follows another the window says nothing
+  if (doublings_ == 0) {  // after consecutive time-outs the window says nothing
     threshold_ = std::max(window_ / 2, uint64_t{kWindowMin} * datagram_);
   }
   window_ = datagram_;

@@ -5,7 +5,7 @@
 namespace rio::wire::udp {
 namespace {
 
-constexpr uint64_t kCallNs = 20'000'000;  // the first time; then twice as long
+constexpr uint64_t kCallNs = 20'000'000;  // before the second call; then the interval doubles
 constexpr uint64_t kCallMaxNs = 500'000'000;
 
 }  // namespace

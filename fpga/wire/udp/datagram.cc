@@ -8,7 +8,7 @@
 namespace rio::wire::udp {
 namespace {
 
-// Places of the fields.
+// Offsets of the fields.
 constexpr size_t kVersionAt = 2;
 constexpr size_t kSessionAt = 4;
 constexpr size_t kNumberAt = 8;

@@ -1,5 +1,5 @@
 /// @file
-/// A datagram of the wire between machines: what was heard of both lanes, and at most one unit of
+/// A datagram of the wire between machines: acknowledgements of both lanes, and at most one unit of
 /// each.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace rio::wire::udp {
 enum class Lane : uint8_t { kRequests = 0, kResponses = 1 };
 inline constexpr size_t kLanes = 2;
 
-/// How much of a lane a receiver has. Numbers wrap at 2^32.
+/// How much of a lane has arrived. Numbers wrap at 2^32.
 struct Heard {
-  uint32_t next = 0;    ///< the first unit that it lacks
-  uint32_t window = 0;  ///< units from `next` on that it takes
-  uint64_t seen = 0;    ///< bit i: unit next + 1 + i is here, too
+  uint32_t next = 0;    ///< the first unit that is missing
+  uint32_t window = 0;  ///< units from `next` on that the receiver accepts
+  uint64_t seen = 0;    ///< bit i: unit next + 1 + i has arrived
 
   [[nodiscard]] bool operator==(const Heard&) const = default;
 };
@@ -30,15 +30,16 @@ struct Part {
 };
 
 struct Datagram {
-  uint32_t session = 0;  ///< who is meant: another one each time that a member starts
-  uint64_t number = 0;   ///< of this datagram: never used twice within a session
-  bool asks = false;     ///< the sender wants an answer
+  uint32_t session =
+      0;                ///< receiver's number for the connection: differs at each start of a member
+  uint64_t number = 0;  ///< of this datagram: never used twice within a session
+  bool asks = false;    ///< the sender wants an answer
   std::array<Heard, kLanes> heard;
   std::array<Part, kLanes> parts;
 };
 
 inline constexpr size_t kHeaderBytes = 64;
-/// The part that tells which connection a datagram is for; never encrypted.
+/// The part that says which connection a datagram belongs to; never encrypted.
 inline constexpr size_t kClearBytes = 16;
 /// Values of each datagram's byte 3: flags of a unit's, or the kind of a greeting.
 inline constexpr uint8_t kKindAsks = 1;  ///< flag
@@ -49,22 +50,22 @@ inline constexpr uint8_t kKindAsk = 19;  ///< asks whether a connection is still
 inline constexpr size_t kKindAt = 3;
 inline constexpr uint16_t kDatagramMagic = 0x5552;  ///< "RU"
 inline constexpr uint8_t kDatagramVersion = 1;
-/// Most bytes that a datagram over IPv4 has; payloads of the longest.
+/// Longest payload of a datagram over IPv4.
 inline constexpr size_t kDatagramBytesMax = 65507;
 inline constexpr size_t kPayloadBytesMax = kDatagramBytesMax - kHeaderBytes;
 inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
 
-/// Write header and payloads, little endian. Any thread.
-/// @param out at least kHeaderBytes and the payloads; lies elsewhere than these.
-/// @return bytes written; 0: `out` is too short, or the payloads longer than kPayloadBytesMax.
+/// Write header and payloads, little-endian. Any thread. @param out at least kHeaderBytes and the
+/// payloads; must not overlap them. @return bytes written; 0: `out` is too short, or the payloads
+/// are longer than kPayloadBytesMax.
 [[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
 
-/// Write the header alone; the payloads' bytes follow. @param out kHeaderBytes.
+/// Write the header alone; the caller appends the payloads. @param out kHeaderBytes.
 void write_header(const Datagram& datagram, uint8_t* out);
 
-/// Read foreign bytes. Any thread. Bytes that pass are the same when they are encoded again.
-/// @param out set only on success; its payloads point into `bytes`.
-/// @return 0, or -EPROTO: this is no datagram of this protocol.
+/// Read foreign bytes. Any thread. Accepted bytes equal their own re-encoding. @param out set only
+/// on success; its payloads point into `bytes`. @return 0, or -EPROTO: not a datagram of this
+/// protocol.
 [[nodiscard]] int decode(std::span<const uint8_t> bytes, Datagram* out);
 
 }  // namespace rio::wire::udp

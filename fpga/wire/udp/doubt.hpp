@@ -1,10 +1,10 @@
 /// @file
-/// Find out whether the peer still has a connection: pure, without I/O.
+/// Finds out whether the peer still has a connection: pure, without I/O.
 ///
-/// A process that restarted at its predecessor's port, or that gave this side up while it was
-/// stopped, drops datagrams of connections that it does not know. So a side that hears nothing
-/// asks, with a challenge of its own. The peer answers with a datagram of the connection, or with a
-/// farewell that echoes the challenge: the only proof that ends it.
+/// A process that restarted at its predecessor's port, or that gave up this side while it was
+/// stopped, drops datagrams of unknown connections. So a side that hears nothing asks, with a
+/// challenge of its own. The peer answers with a datagram of the connection, or with a farewell
+/// that echoes the challenge: the only proof that ends the connection.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace rio::wire::udp {
 
-/// Used by one thread. Times are the caller's, of a clock that never goes back.
+/// Used by one thread. Times are the caller's, of a monotonic clock.
 class Doubt {
  public:
-  /// Begin to doubt, unless that has begun already. @param due_ns when to ask first.
+  /// Begin to doubt, unless that has already begun. @param due_ns when to ask first.
   void begin(uint64_t now_ns, uint64_t due_ns);
-  /// The peer was heard: no more doubt.
+  /// End the doubt: the peer was heard.
   void end() { on_ = false; }
   [[nodiscard]] bool on() const { return on_; }
-  /// When doubt began: a datagram heard later ends it.
+  /// When doubt began: a datagram heard after that ends it.
   [[nodiscard]] uint64_t since_ns() const { return since_ns_; }
   /// When the next question is due; UINT64_MAX: never.
   [[nodiscard]] uint64_t due_ns() const { return on_ ? due_ns_ : UINT64_MAX; }
-  /// Build the question, sent now; the next one is due after a longer interval each time. All
+  /// Build the question, to be sent now; the next one is due after a longer interval each time. All
   /// questions of one doubt share a challenge, so a late answer counts. @param now the connection,
   /// which is up. @return 0; -EIO: the system has no random bytes.
   [[nodiscard]] int ask(uint64_t now_ns, const Attempt& now, const Self& self, Greeting* out);
@@ -40,8 +40,8 @@ class Doubt {
   Random challenge_{};
 };
 
-/// Whether a question is about a connection that is up or being made. If not, the answer is a
-/// farewell with Reason::kUnknown.
+/// Whether a question is about a connection that is up or being made. If not, answer with a
+/// farewell of Reason::kUnknown.
 [[nodiscard]] bool knows(const Attempt& attempt, const Greeting& question);
 
 }  // namespace rio::wire::udp

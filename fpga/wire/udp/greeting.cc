@@ -11,7 +11,7 @@
 namespace rio::wire::udp {
 namespace {
 
-// Places of the fields.
+// Offsets of the fields.
 constexpr size_t kVersionAt = 2;
 constexpr size_t kToSessionAt = 4;
 constexpr size_t kNonceAt = 8;

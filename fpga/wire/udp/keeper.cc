@@ -46,7 +46,7 @@ void Keeper::stop() {
     return;
   }
   if (!of_this_process()) {
-    thread_.detach();  // it is the parent's
+    thread_.detach();  // the thread is the parent's
     return;
   }
   thread_.request_stop();
@@ -98,7 +98,7 @@ int Keeper::timeout_ms(bool watch) const {
   return static_cast<int>(std::min<uint64_t>((due - now) / kNsPerMs + 1, 1000));
 }
 
-/// @return whether a call was asked for.
+/// Waits for an event. @return whether a call was asked for.
 bool Keeper::wait(bool watch) {
   epoll_event event{};
   event.events = EPOLLIN;

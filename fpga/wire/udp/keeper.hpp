@@ -1,6 +1,6 @@
 /// @file
-/// The one thread of a member: while the owner polls it only checks, now and then, that it still
-/// does; else it watches the socket and the clock in the owner's place.
+/// The single thread of a member. While the owner polls, it only checks now and then that the owner
+/// still does; otherwise it watches socket and clock in the owner's place.
 #pragma once
 
 #include <unistd.h>
@@ -19,18 +19,18 @@ namespace rio::wire::udp {
 
 class Keeper {
  public:
-  /// Both outlive the object. @param socket that becomes readable when something comes.
-  /// @param asleep whether the owner sleeps.
+  /// @param socket becomes readable when something arrives; outlives the object. @param asleep
+  /// whether the owner sleeps; outlives the object.
   Keeper(int socket, const std::atomic<bool>* asleep) : socket_(socket), asleep_(asleep) {}
   ~Keeper() { stop(); }
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  /// Begin. @return 0, -errno; `error` tells the cause.
+  /// Start the thread. @return 0, -errno; `error` gives the cause.
   [[nodiscard]] int start(std::string* error);
-  /// End the thread; not in a process that was forked since.
+  /// End the thread; does nothing in a process forked since.
   void stop();
 
-  /// Called by the thread that steps the card, at each poll. @param due_ns next deadline, of
+  /// Called at each poll by the thread that steps the card. @param due_ns the next deadline, of
   /// CLOCK_MONOTONIC.
   void polled(uint64_t due_ns) {
     due_ns_.store(due_ns, std::memory_order_relaxed);
@@ -38,16 +38,16 @@ class Keeper {
   }
 
   // Any thread.
-  /// Whether the thread was started here, and not in the parent of a process that was forked.
+  /// Whether the thread runs in this process, and not in the parent of a forked one.
   [[nodiscard]] bool of_this_process() const { return owner_ == getpid(); }
-  /// As Member::unattended().
+  /// Member::unattended().
   [[nodiscard]] bool unattended() const { return unattended_.load(std::memory_order_relaxed); }
   void set_poke(Member::Poke poke, void* ctx);
-  /// Call it.
+  /// Let the thread call the function soon.
   void poke_soon();
 
  private:
-  /// Keep the thread out of call() while another thread forks.
+  /// Keep the thread out of the function while another thread forks.
   void before_fork();
   void after_fork();
   void in_child();
@@ -55,15 +55,14 @@ class Keeper {
   [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
   bool call();
-  /// Whether call() has a function to call. If not, datagrams stay queued and must not wake the
-  /// thread.
+  /// Whether a function is set. If not, datagrams stay queued and must not wake the thread.
   [[nodiscard]] bool is_poked();
 
   const int socket_;
   const std::atomic<bool>* const asleep_;
   int owner_ = 0;  // pid
   base::Fd epoll_;
-  base::Fd order_;  // eventfd
+  base::Fd order_;  // an eventfd
   std::jthread thread_;
   std::atomic<bool> unattended_{false};
   std::atomic<uint64_t> polls_{0};

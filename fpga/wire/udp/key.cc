@@ -46,7 +46,7 @@ int Key::from_text(const std::string& text, Key* out, std::string* error) {
     return -EINVAL;
   }
   if (sodium_init() < 0) {
-    *error = "libsodium does not start";
+    *error = "libsodium cannot be initialised";
     return -EIO;
   }
   static constexpr uint8_t kUse[] = "riopmd udp 1";

@@ -14,7 +14,7 @@ constexpr uint32_t kFrameBytesMax = 4352;
          bytes % model::kFrameAlign == 0;
 }
 
-/// Bytes behind those of a run.
+/// Bytes that follow the bytes of a run.
 constexpr uint64_t kTrailerBytes = model::kFrameAlign;
 constexpr uint32_t kMessageBytesMax = 4096;
 
@@ -22,7 +22,7 @@ constexpr uint32_t kMessageBytesMax = 4096;
   return (bytes + model::kFrameAlign - 1) / model::kFrameAlign * model::kFrameAlign;
 }
 
-/// A frame's header as it travels.
+/// Writes a frame's header in its form on the wire.
 void put_header(const model::Frame& frame, const Ids& ids, uint8_t* to) {
   model::Frame header = frame;
   header.source -= ids.ours;
@@ -108,7 +108,7 @@ void Lanes::begin_frame(One& from, const model::InFrame& frame) {
 
 void Lanes::copy_frame(const One& from, const model::InFrame& frame, std::span<uint8_t> to) const {
   std::memcpy(to.data(), frame.at + from.sent, to.size());
-  if (from.sent == 0) {  // units are cut so that a header is never apart
+  if (from.sent == 0) {  // units are cut so that a header is never split
     put_header(frame, ids_, to.data());
   }
 }
@@ -123,11 +123,11 @@ void Lanes::begin_run(const model::InFrame& frame) {
     uint8_t* const at = out_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
     std::memcpy(&out_parts_[i], at, sizeof(model::PullPart));
     out_bytes_ += out_parts_[i].length;
-    std::memset(at, 0, sizeof(out_parts_[i].address));  // addresses stay within this process
+    std::memset(at, 0, sizeof(out_parts_[i].address));  // addresses must not leave this process
   }
 }
 
-/// Copy the bytes at a place of the run.
+/// Copies bytes from an offset in the run.
 void Lanes::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
   std::fill(to.begin(), to.end(), uint8_t{0});
   const auto copy = [&](uint64_t begin, const uint8_t* bytes, uint64_t length) {
@@ -152,7 +152,7 @@ void Lanes::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
 
 bool Lanes::take(Lane lane, std::span<const uint8_t> unit) {
   One& to = of(lane);
-  // One more frame, for the end of the ring that it may not fit into.
+  // One frame more, for the end of the ring, where one may not fit.
   pulled_.free_passed(&requests_.in.writer);
   if (!to.in.writer.fits(static_cast<uint32_t>(unit.size() + to.begun.size()) + kFrameBytesMax) ||
       !pulled_.has_room()) {
@@ -227,7 +227,7 @@ void Lanes::put_frame(Lane lane, std::span<const uint8_t> frame) {
     foul_ = true;  // there was room a moment ago
     return;
   }
-  constexpr size_t kLength = sizeof(header.bytes);  // the ring's own
+  constexpr size_t kLength = sizeof(header.bytes);  // that field belongs to the ring
   std::memcpy(reinterpret_cast<uint8_t*>(to) + kLength, frame.data() + kLength,
               frame.size() - kLength);
   to->source = header.source + ids_.theirs;
@@ -235,7 +235,7 @@ void Lanes::put_frame(Lane lane, std::span<const uint8_t> frame) {
   writer.commit(to, header.bytes);
 }
 
-/// The bytes of a run's messages come next.
+/// Prepares for the bytes of a run's messages, which come next.
 void Lanes::expect_run(std::span<const uint8_t> frame) {
   model::Frame header;
   std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));

@@ -1,5 +1,5 @@
 /// @file
-/// Frames of the card as units of a connection, and back.
+/// Turns frames of the card into units of a connection, and back.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace rio::wire::udp {
 
-/// destIDs of both ends. On their way frames bear only which of its card's destIDs is meant, since
-/// each member may call the other by destIDs of its own.
+/// destIDs at both ends. Frames on the wire carry only an index into their receiver's destIDs,
+/// since each member may know the other by destIDs of its own.
 struct Ids {
   uint32_t ours = 0;
   uint32_t our_count = 1;
@@ -22,26 +22,24 @@ struct Ids {
   uint32_t their_count = 1;
 };
 
-/// Rings between a card and a peer. Used by one thread.
-///
-/// Behind a frame of type kPull, which tells of long messages, come their bytes, out of this
-/// process's memory, zeros up to a multiple of 32, and a word of 32 bytes: 1, or 0 if the card has
-/// given the messages up meanwhile.
+/// Rings between a card and a peer. Used by one thread. A frame of type kPull announces a run of
+/// long messages; their bytes follow out of this process's memory, padded with zeros to a multiple
+/// of 32, then a word of 32 bytes: 1, or 0 if the card has given the messages up.
 class Lanes final : public Intake {
  public:
   explicit Lanes(const Ids& ids) : ids_(ids) {}
 
-  /// Frames that the card has sent become units, as many as the connection takes.
-  /// @return whether there were any.
+  /// Turn frames of the card into units, as many as the connection accepts. @return whether there
+  /// were any.
   bool gather(Session* session);
-  /// A unit's frames are given to the card. A frame that no honest peer sends makes it foul().
+  /// Give a unit's frames to the card. A frame that no honest peer sends makes this foul().
   [[nodiscard]] bool take(Lane lane, std::span<const uint8_t> unit) override;
-  /// The peer does not keep the rules.
+  /// Whether the peer has broken the rules.
   [[nodiscard]] bool foul() const { return foul_; }
   /// The flag that the card reads before it sends a frame of type kPull.
   [[nodiscard]] const std::atomic<uint32_t>* pulls() const { return &pulls_; }
   [[nodiscard]] model::Puller* puller() { return &pulled_; }
-  /// Whether the card has taken all.
+  /// Whether the card has taken everything.
   [[nodiscard]] bool taken();
 
   [[nodiscard]] model::FrameWriter* out(Lane lane) { return &of(lane).out.writer; }
@@ -52,9 +50,9 @@ class Lanes final : public Intake {
     One(uint32_t out_bytes, uint32_t in_bytes) : out(out_bytes), in(in_bytes) {}
     model::RingBox out;
     model::RingBox in;
-    uint64_t sent = 0;           // bytes of what is at the ring's front that are in units
+    uint64_t sent = 0;           // bytes of the object at the ring's front that are in units
     uint64_t length = 0;         // of all of it
-    std::vector<uint8_t> begun;  // of a frame whose rest is in the next unit
+    std::vector<uint8_t> begun;  // of a frame that continues in the next unit
   };
   [[nodiscard]] One& of(Lane lane) { return lane == Lane::kRequests ? requests_ : responses_; }
   [[nodiscard]] bool gather(Session* session, Lane lane);
@@ -75,12 +73,12 @@ class Lanes final : public Intake {
   bool foul_ = false;
 
   const std::atomic<uint32_t> pulls_{1};
-  // A run on its way out: the frame, where its messages are, and whether they still are there.
+  // An outgoing run: its frame, the place of its messages, and whether they are still there.
   std::vector<uint8_t> out_head_;
   std::vector<model::PullPart> out_parts_;
   uint64_t out_bytes_ = 0;
   bool out_valid_ = false;
-  // One that comes in.
+  // An incoming run.
   std::vector<uint8_t> in_head_;
   uint8_t* in_bytes_ = nullptr;  // null: none
   uint64_t in_length_ = 0;

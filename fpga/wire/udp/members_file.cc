@@ -14,7 +14,7 @@ constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr size_t kMembersMax = 65536;
 constexpr size_t kBytesMax = size_t{32} << 20;
 
-/// Read a line. @return its fault; empty: none. @param out untouched for an empty line.
+/// Reads a line. @return the error; empty: none. @param out unchanged by an empty line.
 [[nodiscard]] std::string read_line(std::string line, std::vector<Place>* out) {
   line.resize(std::min(line.find('#'), line.size()));
   std::istringstream words(line);
@@ -30,7 +30,7 @@ constexpr size_t kBytesMax = size_t{32} << 20;
     return "write DESTID HOST:PORT, with a destID from 1";
   }
   if (Address::parse(address, true, &place.address) != 0) {
-    return "'" + address + "' is no host that can be found, with a port: write HOST:PORT";
+    return "'" + address + "' is not a known host with a port: write HOST:PORT";
   }
   if (!place.address.is_one_place()) {
     return "'" + address +
@@ -39,10 +39,10 @@ constexpr size_t kBytesMax = size_t{32} << 20;
   }
   for (const Place& other : *out) {
     if (other.id == place.id) {
-      return "destID " + id + " stands there twice; give each card its own";
+      return "destID " + id + " is listed twice; give each card its own";
     }
     if (other.address == place.address) {
-      return address + " stands there twice; give each card a port of its own";
+      return address + " is listed twice; give each card a port of its own";
     }
   }
   out->push_back(place);

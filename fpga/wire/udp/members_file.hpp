@@ -1,5 +1,5 @@
 /// @file
-/// Who is in a fabric, from a file that all of its machines share.
+/// The list of a fabric's members, from a file that all machines share.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace rio::wire::udp {
 
-/// A line of the file: the first destID of a card, and where it is.
+/// A line of the file: the first destID of a card, and its address.
 struct Place {
   uint32_t id = 0;
   Address address;
 };
 
-/// Lines "DESTID HOST:PORT"; what follows a '#' is a remark. Host names are looked up now.
-/// @return 0; -errno of the file; -EINVAL: a line is wrong, or a destID or an address stands there
-/// twice. `error` names file and line and says what is wanted.
+/// Read lines "DESTID HOST:PORT"; a '#' starts a comment. Looks up host names now. @return 0;
+/// -errno of the file; -EINVAL: a line is wrong, or a destID or an address is listed twice. `error`
+/// names file and line and the remedy.
 [[nodiscard]] int read_members(const std::string& path, std::vector<Place>* out,
                                std::string* error);
 

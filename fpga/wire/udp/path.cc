@@ -13,12 +13,13 @@ namespace {
 constexpr uint32_t kHeadersV4 = 28;
 constexpr uint32_t kHeadersV6 = 48;
 
-/// Whether a call failed because of this process, rather than of an address.
+/// Whether a call failed for lack of a resource or a right of this process, not because of an
+/// address.
 [[nodiscard]] bool is_lack(int rc) {
   return base::is_shortage(rc) || rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
 }
 
-/// Open a socket that is bound to an address. @param lack set if this process may not, or has no
+/// Opens a socket bound to an address. @param lack set if this process may not do that, or has no
 /// room for it. @return 0, -errno.
 [[nodiscard]] int open_at(const Address& address, base::Fd* out, base::Trouble* lack) {
   const Address any_port = address.with_port(0);
@@ -48,7 +49,8 @@ Path path_between(const Address& from, const Address& to) {
   path.mtu = kDatagramMin + path.headers;
   base::Fd probe;
   const int there = open_at(to, &probe, &path.lack);
-  path.peer_is_here = there == 0 || there == -EADDRINUSE;  // the ports of this machine are taken
+  path.peer_is_here =
+      there == 0 || there == -EADDRINUSE;  // the ports of this machine may all be taken
   path.error = path.lack ? path.lack.rc : open_at(from, &probe, &path.lack);
   if (path.error != 0) {
     return path;
@@ -73,9 +75,9 @@ Verdict judge(const Address& own, const Address& peer, const Path& path) {
   }
   if (path.lack) {
     return {true, "the way from " + own.text() + " to " + peer.text() +
-                      " cannot be looked at: " + base::why(path.lack)};
+                      " cannot be checked: " + base::why(path.lack)};
   }
-  // The kernel refuses such a path of IPv4 by itself, but not of IPv6.
+  // The kernel refuses such a path for IPv4, but not for IPv6.
   if (own.is_loopback() && !peer.is_loopback() && !path.peer_is_here) {
     return {false, own.text() + " is a loopback address, which no other machine reaches, and " +
                        peer.text() +

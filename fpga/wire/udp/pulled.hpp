@@ -1,5 +1,5 @@
 /// @file
-/// Bytes of long messages that have come, until the card has put them where they belong.
+/// Received bytes of long messages, kept until the card has put them into place.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace rio::wire::udp {
 
-/// To the card it looks as if it pulled out of the sender's memory, as on a wire between processes;
-/// here the bytes are pushed. Used by one thread.
+/// To the card this looks like pulling from the sender's memory, as on a wire between processes;
+/// here the bytes were pushed. Used by one thread.
 class Pulled final : public model::Puller {
  public:
-  /// Whether more may come: not while the card does not take what is here.
+  /// Whether more may come: not while the card leaves received bytes here.
   [[nodiscard]] bool has_room() const { return bytes_ < kBytesMax; }
-  /// Room for the bytes of a run. Valid until free_until() frees it.
+  /// Make room for the bytes of a run. Valid until free_until() frees it.
   [[nodiscard]] uint8_t* add(uint32_t bytes);
-  /// The last one's frame lies in the ring. @param end behind it, a tail() of the writer.
+  /// Note that the last run's frame lies in the ring. @param end behind it, a tail() of the writer.
   void set_end(uint32_t end) { runs_.back().end = end | 1; }
-  /// The last one will not be used.
+  /// Drop the last run, which will not be used.
   void drop_last();
-  /// Free what the card is done with.
+  /// Free the runs that the card has finished with.
   void free_passed(model::FrameWriter* writer);
 
   [[nodiscard]] uint64_t pull(std::span<const model::PullPiece> pieces) override;
@@ -32,13 +32,13 @@ class Pulled final : public model::Puller {
   static constexpr size_t kBytesMax = 1 << 20;
   struct Run {
     std::vector<uint8_t> bytes;
-    uint32_t end;  ///< with bit 0 set; 0: not all of it is here
+    uint32_t end;  ///< with bit 0 set; 0: the run is incomplete
   };
   [[nodiscard]] const uint8_t* find(uint64_t from, uint32_t bytes) const;
 
   std::deque<Run> runs_;
   size_t bytes_ = 0;
-  std::vector<std::vector<uint8_t>> spare_;  // memory for the next
+  std::vector<std::vector<uint8_t>> spare_;  // memory for the next runs
 };
 
 }  // namespace rio::wire::udp

@@ -11,7 +11,7 @@ Receiver::Receiver(uint32_t window, uint32_t first)
 }
 
 Arrival Receiver::put(uint32_t unit, std::span<const uint8_t> bytes) {
-  const uint32_t ahead = unit - taken_;  // wraps for what was given already
+  const uint32_t ahead = unit - taken_;  // wraps if the unit was delivered already
   if (ahead > mask_) {
     return static_cast<int32_t>(ahead) < 0 ? Arrival::kAgain : Arrival::kOutside;
   }

@@ -13,7 +13,8 @@ constexpr uint32_t kPatienceMaxS = 3600;
 [[nodiscard]] int find_local(const Seat& seat, Address* out, std::string* error) {
   Address at;
   if (Address::local(seat.bind, seat.port, &at) != 0) {
-    *error = "bind=" + seat.bind + ": no address of this machine, and no interface that is up";
+    *error =
+        "bind=" + seat.bind + ": neither an address of this machine, nor an interface that is up";
     return -EADDRNOTAVAIL;
   }
   if (!at.is_one_place()) {
@@ -62,8 +63,8 @@ int find_places(const Seat& seat, Places* out, std::string* error) {
   return 0;
 }
 
-int look_at_ways(const Seat& seat, const Address& own, const std::vector<Place>& others,
-                 std::string* warning, std::string* error) {
+int check_paths(const Seat& seat, const Address& own, const std::vector<Place>& others,
+                std::string* warning, std::string* error) {
   uint32_t more = 0;
   std::string first;
   for (const Place& other : others) {
@@ -77,7 +78,7 @@ int look_at_ways(const Seat& seat, const Address& own, const std::vector<Place>&
   }
   if (!first.empty()) {
     *warning = seat.members + ": " + first +
-               (more == 0 ? "" : "; so it is with " + std::to_string(more) + " other members");
+               (more == 0 ? "" : "; the same holds for " + std::to_string(more) + " other members");
   }
   return 0;
 }

@@ -8,7 +8,7 @@
 namespace rio::wire::udp {
 namespace {
 
-constexpr uint64_t kLateOrder = 3;  // RFC 9002 6.1.1: so many later ones arrived: it is lost
+constexpr uint64_t kLateOrder = 3;  // RFC 9002 6.1.1: lost once so many later ones have arrived
 
 }  // namespace
 
@@ -72,7 +72,7 @@ Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
   return {unit, std::span<const uint8_t>(at.memory).first(at.length)};
 }
 
-/// Which unit is to be sent next, if there is room for it under way. @return false: none.
+/// Finds the unit to send next, if more may be under way. @return false: none.
 bool Sender::find_next(uint32_t* unit) const {
   if (lost_ > 0) {
     *unit = begin_;
@@ -81,7 +81,8 @@ bool Sender::find_next(uint32_t* unit) const {
     }
     return true;
   }
-  // A peer without room is asked by one unit at a time: its word of new room may have been lost.
+  // A peer without room gets one unit at a time as a question: its report of new room may have been
+  // lost.
   const bool room = static_cast<int32_t>(allowed_ - next_) > 0;
   *unit = next_;
   return next_ != end_ && (room || next_ == begin_);
@@ -114,7 +115,7 @@ void Sender::arrived(uint32_t unit, uint64_t now_ns) {
     --lost_;
   }
   at.state = State::kThere;
-  if (at.once) {  // Karn: which sending of a repeated one arrived is not known
+  if (at.once) {  // Karn: for a repeated unit it is not known which sending arrived
     arrived_order_ = std::max(arrived_order_, at.order);
     congestion_->on_round_trip(now_ns - at.sent_ns);
   }
@@ -137,7 +138,7 @@ int Sender::heard(const Heard& heard, uint64_t now_ns) {
   const uint32_t sent = next_ - begin_;
   const uint32_t more = heard.next - begin_;
   if (static_cast<int32_t>(more) < 0) {
-    return 0;  // an old one that was overtaken
+    return 0;  // an old report that was overtaken
   }
   const auto beyond = static_cast<uint32_t>(std::bit_width(heard.seen));
   if (more > sent || (beyond > 0 && more + 1 + beyond > sent) || heard.window > kWindowMax) {
@@ -157,7 +158,7 @@ int Sender::heard(const Heard& heard, uint64_t now_ns) {
   if (static_cast<int32_t>(allowed - allowed_) > 0) {
     allowed_ = allowed;
   }
-  if (beyond > 0) {  // else nothing later has arrived
+  if (beyond > 0) {  // otherwise nothing later has arrived
     find_lost(now_ns);
   }
   return 0;
@@ -171,7 +172,8 @@ void Sender::look(uint64_t now_ns) {
   if (now_ns < due_ns()) {
     return;
   }
-  congestion_->on_timeout(now_ns);  // first: the losses below have paid with it
+  congestion_->on_timeout(
+      now_ns);  // before the losses below, which have no further effect on the window
   for (uint32_t unit = begin_; unit != next_; ++unit) {
     Place& at = place(unit);
     if (at.state == State::kUnderWay) {

@@ -1,5 +1,5 @@
 /// @file
-/// Units of one lane on their way to a peer: kept until the peer has them, sent again when lost.
+/// Units of one lane on their way to a peer: kept until the peer has them, and resent when lost.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,39 @@
 
 namespace rio::wire::udp {
 
-/// A unit that is to be sent now.
+/// A unit to be sent now.
 struct Outgoing {
   uint32_t unit = 0;
   std::span<const uint8_t> bytes;  ///< empty: nothing may be sent now
 };
 
-/// Used by one thread. Without I/O; times are the caller's, of a clock that never goes back.
+/// Used by one thread. Without I/O; times are the caller's, of a monotonic clock.
 class Sender {
  public:
-  /// @param window units that are kept, a power of two up to kWindowMax.
-  /// @param first number of the first unit.
-  /// @param congestion outlives the sender.
+  /// @param window units that are kept: a power of two up to kWindowMax. @param first number of the
+  /// first unit. @param congestion outlives the sender.
   Sender(uint32_t window, uint32_t first, Congestion* congestion);
 
-  /// Take a unit of at least one byte. @return false: the window is full, nothing was taken.
+  /// Add a unit of at least one byte. @return false: the window is full, and nothing was added.
   [[nodiscard]] bool push(std::span<const uint8_t> bytes);
-  /// The place where the next unit can be built. @return empty: the window is full.
+  /// Get the place to build the next unit in. @return empty: the window is full.
   [[nodiscard]] std::span<uint8_t> begin(size_t bytes);
-  /// It is written. @param bytes of it, at least 1.
+  /// Finish the unit in that place. @param bytes of it, at least 1.
   void end(size_t bytes);
-  /// The next unit to be sent, which counts as sent: lost ones first. Its bytes are valid until
-  /// the next call of heard().
+  /// The next unit to be sent, lost ones first. It counts as sent. Its bytes are valid until the
+  /// next heard().
   [[nodiscard]] Outgoing send(uint64_t now_ns);
-  /// Bytes of the unit that send() would give; 0: none.
+  /// Bytes of the unit that send() would return; 0: none.
   [[nodiscard]] uint32_t next_bytes() const;
-  /// The peer has told how much it has.
-  /// @return 0, or -EPROTO: it has units that were never sent; nothing was changed.
+  /// Note the peer's report of the units that it has. @return 0, or -EPROTO: it claims units that
+  /// were never sent; nothing was changed.
   [[nodiscard]] int heard(const Heard& heard, uint64_t now_ns);
-  /// When look() is due; UINT64_MAX: never, as nothing is under way.
+  /// When look() is due; UINT64_MAX: never, since nothing is under way.
   [[nodiscard]] uint64_t due_ns() const;
-  /// Past due_ns(): all that is under way is lost.
+  /// Call it after due_ns(): everything under way counts as lost.
   void look(uint64_t now_ns);
-  /// How often in a row look() found that the peer was not heard. After too many the caller takes
-  /// the peer for dead.
+  /// How many times in a row look() has found the peer silent. After too many the caller gives the
+  /// peer up.
   [[nodiscard]] uint32_t silent() const { return silent_; }
   /// Units pushed since the beginning; wraps at 2^32.
   [[nodiscard]] uint32_t pushed() const { return end_; }
@@ -54,11 +53,11 @@ class Sender {
  private:
   enum class State : uint8_t { kWaiting, kUnderWay, kLost, kThere };
   struct Place {
-    std::vector<uint8_t> memory;  // stays for the next unit
+    std::vector<uint8_t> memory;  // kept for the next unit
     uint32_t length = 0;
     State state = State::kWaiting;
-    bool once = true;    // sent at most once: an answer tells which sending arrived
-    uint64_t order = 0;  // of the last sending
+    bool once = true;    // sent at most once, so that an answer tells which sending arrived
+    uint64_t order = 0;  // order of the last sending
     uint64_t sent_ns = 0;
   };
   [[nodiscard]] Place& place(uint32_t unit) { return places_[unit & mask_]; }
@@ -73,11 +72,11 @@ class Sender {
   uint32_t begin_;       // the first unit that the peer lacks
   uint32_t next_;        // the first that was never sent
   uint32_t end_;         // behind the last
-  uint32_t allowed_;     // behind the last that the peer has room for
+  uint32_t allowed_;     // end of the units for which the peer has room
   uint32_t lost_ = 0;    // units in kLost
   uint32_t flying_ = 0;  // units in kUnderWay
   uint64_t order_ = 0;
-  uint64_t arrived_order_ = 0;  // the last sending that surely arrived
+  uint64_t arrived_order_ = 0;  // the last sending that is known to have arrived
   uint64_t waits_ns_ = 0;       // since when nothing new was heard
   uint32_t silent_ = 0;
   std::vector<Place> places_;

@@ -9,8 +9,8 @@ namespace rio::wire::udp {
 namespace {
 
 constexpr uint32_t kWindow = 512;     // units
-constexpr uint32_t kAnswerAfter = 8;  // units that were not acknowledged
-constexpr uint32_t kFrameAlign = 32;  // units are cut between a frame's parts of 32 bytes
+constexpr uint32_t kAnswerAfter = 8;  // unacknowledged units
+constexpr uint32_t kFrameAlign = 32;  // units are cut between parts of a frame, of 32 bytes
 constexpr size_t kNumberAt = 8;
 
 }  // namespace
@@ -26,7 +26,7 @@ Session::Session(const Agreed& agreed, Intake* intake, uint64_t now_ns)
       heard_ns_(now_ns) {}
 
 std::span<uint8_t> Session::begin_unit(Lane lane) {
-  // Frames that cannot go yet stay with the card, so that none is sent before more urgent ones.
+  // Frames that cannot be sent yet stay with the card, so that more urgent ones can overtake them.
   const uint64_t kept = uint64_t{senders_[0].kept()} + senders_[1].kept();
   const uint64_t soon = congestion_.window_bytes() / unit_bytes_ + 8;
   return lane == Lane::kRequests && kept > soon ? std::span<uint8_t>{}
@@ -72,7 +72,7 @@ int Session::put(Lane lane, const Part& part) {
   Receiver& to = receiver(lane);
   if (to.is_next(part.unit) && intake_->take(lane, part.payload)) {
     to.skip();
-    static_cast<void>(offer(lane));  // what came before it, and waits for it
+    static_cast<void>(offer(lane));  // the unit before it may be waiting there
     answer_now_ = ++unanswered_ >= kAnswerAfter || answer_now_;
     return 0;
   }
@@ -80,7 +80,7 @@ int Session::put(Lane lane, const Part& part) {
     return -EPROTO;
   }
   ++unanswered_;
-  answer_now_ = true;  // it is not in order, or there is no room, or the answer was lost
+  answer_now_ = true;  // out of order, no room, or the last answer was lost
   return 0;
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// A connection that is up: units of both lanes, there and back, sealed where there is a key.
+/// A connection that is up: units of both lanes in both directions, sealed if there is a key.
 #pragma once
 
 #include <array>
@@ -14,56 +14,56 @@
 
 namespace rio::wire::udp {
 
-/// Which connection, and what both sides have agreed on.
+/// The terms of a connection.
 struct Agreed {
-  uint32_t session = 0;         ///< what datagrams to us bear
-  uint32_t their_session = 0;   ///< what datagrams to the peer bear
+  uint32_t session = 0;         ///< session number in datagrams to us
+  uint32_t their_session = 0;   ///< session number in datagrams to the peer
   uint32_t datagram_bytes = 0;  ///< the longest that may be sent
   bool sealed = false;
   KeyBytes out_key{};
   KeyBytes in_key{};
 };
 
-/// Takes what comes in order, without a copy where that is possible.
+/// Takes units in order, without a copy where possible.
 class Intake {
  public:
   virtual ~Intake() = default;
-  /// @return false: there is no room for it now; it is offered again. Nothing was taken.
+  /// Take a unit. @return false: there is no room now, and nothing was taken; it is offered again.
   [[nodiscard]] virtual bool take(Lane lane, std::span<const uint8_t> unit) = 0;
 };
 
-/// Used by one thread. Without I/O; times are the caller's, of a clock that never goes back.
+/// Used by one thread. Without I/O; times are the caller's, of a monotonic clock.
 class Session {
  public:
   Session(const Agreed& agreed, Intake* intake, uint64_t now_ns);
 
-  /// Bytes that a unit has at most.
+  /// Longest unit, in bytes.
   [[nodiscard]] uint32_t unit_bytes() const { return unit_bytes_; }
-  /// As Sender::begin() and Sender::end(). Not more than can be sent soon is taken.
+  /// Like Sender::begin() and Sender::end(). Accepts only as much as can be sent soon.
   [[nodiscard]] std::span<uint8_t> begin_unit(Lane lane);
   void end_unit(Lane lane, size_t bytes) { sender(lane).end(bytes); }
 
-  /// A datagram has come for this session. @param bytes foreign; opened in place.
-  /// @return 0; -EACCES: it does not open; -EALREADY: it was here before; -EPROTO: its sender does
-  /// not keep the rules, and is not worth being listened to any more.
+  /// Process a datagram for this session. @param bytes foreign; opened in place. @return 0;
+  /// -EACCES: it does not open; -EALREADY: it arrived before; -EPROTO: its sender breaks the rules
+  /// and should be cut off.
   [[nodiscard]] int take(std::span<uint8_t> bytes, uint64_t now_ns);
-  /// Offer what had no room before. @return whether something was taken.
+  /// Offer again the units that had no room. @return whether something was taken.
   bool offer_again();
 
-  /// The next datagram to be sent. @param out datagram_bytes() to be written. @return bytes of it,
-  /// sealed where there is a key; 0: nothing may be sent now.
+  /// Write the next datagram. @param out at least datagram_bytes(). @return its length, sealed if
+  /// there is a key; 0: nothing may be sent now.
   [[nodiscard]] size_t send(uint64_t now_ns, std::span<uint8_t> out);
-  /// Whether the peer has to be told something, and no unit carries it. @param at_once not only
-  /// what cannot wait.
+  /// Whether the peer is owed news that no unit carries. @param at_once include urgent news only if
+  /// false; else all.
   [[nodiscard]] bool owes_answer(bool at_once) const {
     return answer_now_ || (at_once && unanswered_ > 0);
   }
-  /// Write a datagram that only acknowledges. @param asks whether the peer shall answer.
-  /// @param out kHeaderBytes + kTagBytes. @return bytes of it.
+  /// Write a datagram that only acknowledges. @param asks whether the peer shall answer. @param out
+  /// at least kHeaderBytes + kTagBytes. @return its length.
   [[nodiscard]] size_t answer(std::span<uint8_t> out, bool asks);
-  /// Bytes that a datagram has at most.
+  /// Longest datagram, in bytes.
   [[nodiscard]] uint32_t datagram_bytes() const { return unit_bytes_ + more_bytes_; }
-  /// Whether something has come that had no room.
+  /// Whether a unit has arrived that found no room.
   [[nodiscard]] bool waits() const {
     return !receivers_[0].front().empty() || !receivers_[1].front().empty();
   }
@@ -91,7 +91,7 @@ class Session {
   [[nodiscard]] size_t write(std::span<uint8_t> out, Datagram& datagram);
 
   const Agreed agreed_;
-  const uint32_t more_bytes_;  // of a datagram around its units
+  const uint32_t more_bytes_;  // of a datagram, around its units
   const uint32_t unit_bytes_;
   Intake* const intake_;
   Congestion congestion_;
@@ -100,7 +100,7 @@ class Session {
   Replay replay_;
   uint64_t number_ = 0;
   uint64_t heard_ns_;
-  uint32_t unanswered_ = 0;  // units that have come since the peer was last told
+  uint32_t unanswered_ = 0;  // units that have arrived since the last report to the peer
   bool answer_now_ = false;
 };
 

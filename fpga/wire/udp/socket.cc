@@ -31,7 +31,7 @@ void set(int fd, int level, int name, int value) {
 }
 
 void set_up(int fd, bool v6) {
-  // Options that the kernel does not have are done without.
+  // Options that the kernel does not have are not needed.
   set(fd, SOL_SOCKET, SO_RCVBUF, kBufferBytes);
   set(fd, SOL_SOCKET, SO_SNDBUF, kBufferBytes);
   set(fd, SOL_SOCKET, SO_RCVBUFFORCE, kBufferBytes);
@@ -46,7 +46,7 @@ void set_up(int fd, bool v6) {
   }
 }
 
-/// Bytes of each datagram of those that came as one.
+/// Length of each of the datagrams that arrived as one.
 [[nodiscard]] size_t segment_of(msghdr& message, size_t all) {
   for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) {
     if (at->cmsg_level == IPPROTO_UDP && at->cmsg_type == UDP_GRO) {
@@ -170,7 +170,7 @@ void Socket::set_faults(const PathFaults& faults) {
   fault_below_ = static_cast<uint64_t>(faults.rate * 0x1p32);
 }
 
-/// @return whether the datagram that was written does not go now.
+/// Applies faults to the datagram just written. @return whether it does not leave now.
 bool Socket::spoil(size_t bytes) {
   constexpr size_t kLateMax = 64;
   if ((random_() & 0xFFFFFFFFu) >= fault_below_) {
@@ -225,7 +225,7 @@ void Socket::flush() {
   used_ = 0;
   last_ = false;
   if (send(to_, all, many ? static_cast<uint16_t>(segment_) : 0) || !many) {
-    return;  // what did not go is lost, as if on its way
+    return;  // what could not be sent counts as lost on the way
   }
   segments_ = false;
   while (!all.empty()) {
@@ -253,7 +253,7 @@ bool Socket::send(const Address& to, std::span<const uint8_t> bytes, uint16_t se
     std::memcpy(CMSG_DATA(at), &segment_bytes, sizeof(segment_bytes));
   }
   const base::NoCancel no_cancel;
-  // Twice: an error of what was sent before is told first.
+  // Two tries: an error of an earlier datagram is reported first.
   for (int tries = 2; tries > 0; --tries) {
     if (sendmsg(fd(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
       return true;

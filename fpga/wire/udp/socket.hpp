@@ -1,5 +1,5 @@
 /// @file
-/// A socket that sends and takes many datagrams at once, as the kernel lets it (UDP_SEGMENT,
+/// A socket that sends and receives many datagrams at once, as far as the kernel can (UDP_SEGMENT,
 /// UDP_GRO).
 #pragma once
 
@@ -16,48 +16,48 @@
 
 namespace rio::wire::udp {
 
-/// Is told of datagrams that have come.
+/// Receives the socket's events.
 class Listener {
  public:
   virtual ~Listener() = default;
-  /// @param bytes foreign; may be written to until this returns.
+  /// A datagram has arrived. @param bytes foreign; may be written to until this returns.
   virtual void on_datagram(const Address& from, std::span<uint8_t> bytes) = 0;
-  /// The kernel says that no process listens there.
+  /// The kernel reports that no process listens there.
   virtual void on_refused(const Address& to) = 0;
   /// The kernel, or a router, reports that the path takes only packets of `mtu` bytes.
   virtual void on_narrow(const Address& to, uint32_t mtu) = 0;
 };
 
-/// Faults that are done to datagrams on purpose, before they leave.
+/// Faults that datagrams suffer on purpose before they leave.
 struct PathFaults {
   uint64_t seed = 0;
-  double rate = 0.0;  ///< chance of each to be lost, doubled, or sent behind others
+  double rate = 0.0;  ///< probability of each to be lost, doubled, or delayed behind others
 };
 
-/// Non-blocking. Used by one thread at a time. A forked child has none: its datagrams are dropped,
-/// it receives nothing, and the port stays its parent's alone.
+/// Non-blocking. Used by one thread at a time. In a forked child it does nothing: datagrams are
+/// dropped, none arrive, and the port stays the parent's alone.
 class Socket {
  public:
-  /// @param at port 0: any. @return -errno (-EADDRINUSE, -EADDRNOTAVAIL).
+  /// Open a socket. @param at port 0: any. @return -errno (-EADDRINUSE, -EADDRNOTAVAIL).
   [[nodiscard]] static int open(const Address& at, std::unique_ptr<Socket>* out);
 
-  /// Where it is.
+  /// The address that it is bound to.
   [[nodiscard]] const Address& address() const { return address_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
 
-  /// Take some of what has come. @return datagrams; less than kTakenMax: there is nothing left.
+  /// Receive some datagrams. @return how many; fewer than kTakenMax: there are no more.
   uint32_t receive(Listener* listener);
   static constexpr uint32_t kTakenMax = 8;
 
-  /// Sleep until something comes. @param ms at most.
+  /// Sleep until a datagram arrives. @param ms at most.
   void wait_ms(int ms) const;
 
-  /// Room for the next datagram to an address; what is to go elsewhere is sent first.
-  /// @param bytes that it has at most.
+  /// Get room for the next datagram to an address; datagrams to another address are sent first.
+  /// @param bytes its longest length.
   [[nodiscard]] std::span<uint8_t> begin(const Address& to, size_t bytes);
-  /// It is written.
+  /// Finish the datagram in that room.
   void end(size_t bytes);
-  /// Send what was written.
+  /// Send all finished datagrams.
   void flush();
   void set_faults(const PathFaults& faults);
 
@@ -73,15 +73,15 @@ class Socket {
   base::Fd fd_;
   const base::InChild in_child_{&release, this};
   Address address_;
-  bool segments_ = true;  // the kernel cuts what is sent into datagrams
-  bool errors_ = false;   // the kernel may have something to say
+  bool segments_ = true;  // the kernel cuts one buffer into datagrams
+  bool errors_ = false;   // the kernel may have an error to report
 
   Address to_;
   std::vector<uint8_t> out_;
   size_t used_ = 0;
   uint32_t count_ = 0;  // datagrams in out_
-  size_t segment_ = 0;  // bytes of each but the last
-  bool last_ = false;   // a shorter one is there: nothing may follow
+  size_t segment_ = 0;  // length of each but the last
+  bool last_ = false;   // a shorter one is there, which must be the last
   std::vector<uint8_t> in_;
 
   struct Late {

@@ -50,7 +50,7 @@ int UdpWire::open_socket(const Seat& seat, std::string* error) {
   }
   socket_->set_faults(seat.faults);
   std::string warning;
-  if (const int rc = look_at_ways(seat, places.own, places.others, &warning, error); rc != 0) {
+  if (const int rc = check_paths(seat, places.own, places.others, &warning, error); rc != 0) {
     return rc;
   }
   if (!warning.empty()) {
@@ -101,9 +101,9 @@ bool UdpWire::next_trouble(std::string* text) {
   return true;
 }
 
-/// @param subject of which it is told once.
+/// Reports a trouble. @param subject reported once only.
 void UdpWire::trouble(const std::string& subject, const std::string& text) {
-  constexpr size_t kToldMax = 1000;  // strangers shall not fill our memory
+  constexpr size_t kToldMax = 1000;  // strangers must not fill our memory
   const std::lock_guard lock(mutex_);
   if (told_.size() < kToldMax && told_.insert(subject).second) {
     troubles_.push_back(text);
@@ -145,7 +145,7 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   return 0;
 }
 
-/// A free block of destIDs; 0: there is none. Call it with the mutex held.
+/// Finds a free block of destIDs. The caller holds the mutex. @return 0: there is none.
 uint32_t UdpWire::free_id(const Address& of) {
   constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
   const bool below = of < socket_->address();
@@ -186,7 +186,7 @@ Peer* UdpWire::peer_at(const Address& address) {
   return nullptr;
 }
 
-/// Whose destID it may be.
+/// The peer that may have a destID.
 Peer* UdpWire::peer_of(uint32_t dest_id) {
   Peer* best = nullptr;
   for (const auto& peer : peers_) {
@@ -222,7 +222,7 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
   }
   now_ns_ = base::now_ns();
   take_reached();
-  // First the frames that the card has sent: their receivers wait for them.
+  // First the frames that the card has sent, since their receivers wait for them.
   for (size_t i = 0; i < connected_.size(); ++i) {
     serve(*connected_[i]);
   }
@@ -233,13 +233,13 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     }
   }
   if (now_ns_ >= look_ns_) {
-    look_at_all();
+    check_peers();
     socket_->flush();
   }
   keeper_->polled(due_ns_);
 }
 
-/// In a forked child: callers that wait for a peer learn that it is gone.
+/// Called in a forked child: callers that wait for a peer learn that it is gone.
 void UdpWire::lose_all() {
   for (const auto& peer : peers_) {
     if (peer->session != nullptr) {
@@ -249,7 +249,7 @@ void UdpWire::lose_all() {
       close(*peer);
     }
     if (peer->calls.calling()) {
-      nobody(*peer);
+      give_up(*peer);
     }
   }
 }
@@ -299,8 +299,8 @@ void UdpWire::say(const Address& to, const Greeting& greeting, size_t bytes) {
   }
 }
 
-void UdpWire::look_at_all() {
-  const base::NoCancel no_cancel;  // sockets are opened, and random bytes drawn
+void UdpWire::check_peers() {
+  const base::NoCancel no_cancel;  // opens sockets and draws random bytes
   look_ns_ = now_ns_ + kLookNs;
   due_ns_ = UINT64_MAX;
   for (size_t i = 0; i < peers_.size(); ++i) {
@@ -317,7 +317,7 @@ void UdpWire::look(Peer& peer) {
     return;
   }
   if (peer.session != nullptr) {
-    look_at_session(peer);
+    check_session(peer);
     return;
   }
   if (!peer.calls.calling()) {
@@ -328,7 +328,7 @@ void UdpWire::look(Peer& peer) {
             peer.address.text() +
                 " does not answer; no member is there, or it has another RIO_UDP_KEY, "
                 "or a firewall or a broken link is in between");
-    nobody(peer);
+    give_up(peer);
     return;
   }
   if (peer.calls.due_ns() <= now_ns_) {
@@ -337,7 +337,7 @@ void UdpWire::look(Peer& peer) {
   due_ns_ = std::min(due_ns_, peer.calls.due_ns());
 }
 
-void UdpWire::look_at_session(Peer& peer) {
+void UdpWire::check_session(Peer& peer) {
   Session& session = *peer.session;
   if (session.due_ns() <= now_ns_) {
     session.look(now_ns_);
@@ -348,7 +348,7 @@ void UdpWire::look_at_session(Peer& peer) {
   const uint64_t quiet_ns =
       std::max(session.heard_ns(), peer.asked_ns) + (soon ? kAskSoonNs : kAskAfterNs);
   if (quiet_ns <= now_ns_) {
-    // Count the questions, not the time: this process may have been the one that stood still.
+    // Count questions, not time: this process may have been the one that was stopped.
     if (peer.asked >= patience_s_) {
       trouble("silent " + peer.address.text(),
               peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
@@ -363,7 +363,7 @@ void UdpWire::look_at_session(Peer& peer) {
     answer(peer, true);
     peer.doubt.begin(now_ns_, now_ns_ + kDoubtAfterNs);
   }
-  look_at_doubt(peer);
+  check_doubt(peer);
   due_ns_ = std::min(
       {due_ns_, session.due_ns(), peer.doubt.due_ns(), std::max(quiet_ns, now_ns_ + kLookNs)});
   if (peer.owed_ns != 0) {
@@ -371,7 +371,7 @@ void UdpWire::look_at_session(Peer& peer) {
   }
 }
 
-void UdpWire::look_at_doubt(Peer& peer) {
+void UdpWire::check_doubt(Peer& peer) {
   if (!peer.doubt.on()) {
     return;
   }
@@ -385,7 +385,7 @@ void UdpWire::look_at_doubt(Peer& peer) {
   }
 }
 
-/// Find the longest datagram that a peer can receive. @return false: none can get there; reported.
+/// Finds the longest datagram that a peer can receive. @return false: none can get there; reported.
 bool UdpWire::find_path(Peer& peer) {
   const Path path = path_between(socket_->address(), peer.address);
   const Verdict verdict = judge(socket_->address(), peer.address, path);
@@ -398,7 +398,7 @@ bool UdpWire::find_path(Peer& peer) {
 
 void UdpWire::call(Peer& peer) {
   if (peer.path_bytes == 0 && !find_path(peer)) {
-    nobody(peer);
+    give_up(peer);
     return;
   }
   if (peer.now.session == 0 && !begin_attempt(&peer.now, peer)) {

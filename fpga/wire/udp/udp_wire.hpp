@@ -1,5 +1,5 @@
 /// @file
-/// A wire between machines: each member has its own card, and a connection over UDP to each other
+/// A wire between machines. Each member has its own card, and a UDP connection with each partner
 /// that it talks to. docs/decisions/0021-wire-over-udp.md
 #pragma once
 
@@ -21,17 +21,17 @@
 
 namespace rio::wire::udp {
 
-/// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what
-/// Member says is any thread's belongs to the thread that steps the card. In a child that is forked
-/// all peers are gone, and the parent's go on as if there was no child.
+/// A member of a fabric, as the model's wire. Everything belongs to the thread that steps the card,
+/// except for reach(), set_poke(), poke_soon() and the functions that Member allows on any thread.
+/// In a forked child all peers are gone; the parent's go on as if there were no child.
 class UdpWire final : public RoutedMember, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
-  /// file), -EADDRINUSE, -EADDRNOTAVAIL (not of this machine, or others in the file cannot reach
-  /// it), -errno; `error` says what and why.
+  /// file), -EADDRINUSE, -EADDRNOTAVAIL (not an address of this machine, or others in the file
+  /// cannot reach it), -errno; `error` gives the cause.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<UdpWire>* out,
                                 std::string* error);
-  /// Waits until all that was sent has arrived, half a second at most; then tells the peers.
+  /// Waits until everything sent has arrived, at most half a second, then tells the peers.
   ~UdpWire() override;
   UdpWire(const UdpWire&) = delete;
   UdpWire& operator=(const UdpWire&) = delete;
@@ -51,13 +51,13 @@ class UdpWire final : public RoutedMember, private Listener {
   void pump(uint64_t now_ns) override;
 
  private:
-  /// A member's own destID where no file gives it one: half of the 16-bit numbers are above.
+  /// A member's own destID if no file gives it one: half of the 16-bit numbers are above it.
   static constexpr uint32_t kMiddleId = 0x8000;
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
-  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units were sent, which may have been
-                                                       // the last
+  static constexpr uint64_t kAskSoonNs =
+      250'000'000;  // after units were sent, perhaps the last ones
   static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
@@ -88,7 +88,7 @@ class UdpWire final : public RoutedMember, private Listener {
   void open_ways(Peer& peer);
   void leave(Peer& peer);
   void close(Peer& peer);
-  void nobody(Peer& peer);
+  void give_up(Peer& peer);
   void cut(Peer& peer, const std::string& why);
 
   void say(const Address& to, const Greeting& greeting, size_t bytes);
@@ -96,9 +96,9 @@ class UdpWire final : public RoutedMember, private Listener {
   void send_units(Peer& peer);
   void answer(Peer& peer, bool asks);
   void look(Peer& peer);
-  void look_at_all();
-  void look_at_session(Peer& peer);
-  void look_at_doubt(Peer& peer);
+  void check_peers();
+  void check_session(Peer& peer);
+  void check_doubt(Peer& peer);
   void call(Peer& peer);
   [[nodiscard]] bool find_path(Peer& peer);
   [[nodiscard]] uint32_t free_id(const Address& of);
@@ -109,31 +109,31 @@ class UdpWire final : public RoutedMember, private Listener {
   Self self_;
   uint32_t own_id_ = kMiddleId;
   uint32_t patience_s_ = 30;
-  bool closed_fabric_ = false;  // a members file says who is in it
+  bool closed_fabric_ = false;  // a members file lists who is in it
   std::unique_ptr<Socket> socket_;
   uint64_t now_ns_ = 0;
   uint64_t look_ns_ = 0;
-  uint64_t due_ns_ = UINT64_MAX;  // when the next look has to be, if the owner does not poll
+  uint64_t due_ns_ = UINT64_MAX;  // when the owner must step again, if it does not poll
   std::atomic<bool> asleep_{false};
 
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> connected_;
   std::unordered_map<uint32_t, Peer*> sessions_;
 
-  std::mutex mutex_;  // what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<Place> known_;
-  uint32_t lower_ = 0;   // blocks of kIdsMax destIDs below our own that are given
-  uint32_t higher_ = 0;  // above it
+  uint32_t lower_ = 0;   // allocated blocks of kIdsMax destIDs below our own
+  uint32_t higher_ = 0;  // and above it
   std::deque<std::string> troubles_;
   std::unordered_set<std::string> told_;
   std::atomic<bool> reached_{false};  // known_ has something new
-  size_t taken_known_ = 0;            // how many of known_ are peers
+  size_t taken_known_ = 0;            // how many of known_ have become peers
 
   bool inherited_ = false;  // this is a forked child, and the wire is its parent's
   const base::InChild in_child_{[](void* ctx) { static_cast<UdpWire*>(ctx)->inherited_ = true; },
                                 this};
 
-  std::unique_ptr<Keeper> keeper_;  // last: its thread uses the rest
+  std::unique_ptr<Keeper> keeper_;  // last, since its thread uses the rest
 };
 
 }  // namespace rio::wire::udp

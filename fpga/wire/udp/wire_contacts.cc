@@ -1,4 +1,4 @@
-// How members of the wire come together, and part.
+// How members of the wire connect and part.
 #include <algorithm>
 
 #include "fpga/wire/udp/bytes.hpp"
@@ -9,8 +9,8 @@ namespace rio::wire::udp {
 namespace {
 
 constexpr size_t kSessionAt = 4;
-constexpr uint32_t kRefusals = 2;   // in a row, without a word in between
-constexpr size_t kGuestsMax = 256;  // that have called, and are not connected
+constexpr uint32_t kRefusals = 2;   // consecutive, with nothing heard in between
+constexpr size_t kGuestsMax = 256;  // callers that are not connected yet
 
 [[nodiscard]] const char* refusal(Reason reason) {
   switch (reason) {
@@ -54,7 +54,7 @@ void UdpWire::on_data(const Address& from, std::span<uint8_t> bytes) {
   }
   const int rc = peer.session->take(bytes, now_ns_);
   if (rc == -EPROTO || peer.lanes->foul()) {
-    cut(peer, "sends what no card sends; it is not listened to any more");
+    cut(peer, "sends frames that no card sends; it is ignored from now on");
   } else if (rc == 0) {
     peer.asked = peer.refused = 0;
   }
@@ -90,7 +90,7 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
   }
 }
 
-/// @return kLeaving: it may join.
+/// Checks whether a caller may join. @return kLeaving: it may.
 Reason UdpWire::may_join(const Address& from, const Greeting& hello) {
   if (hello.fabric != self_.fabric || (closed_fabric_ && peer_at(from) == nullptr)) {
     return Reason::kOtherFabric;
@@ -131,7 +131,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   }
   Attempt* attempt = &peer->now;
   if (peer->session != nullptr && !peer->now.same(hello)) {
-    // A new process at this address, or only an old hello that another machine repeats.
+    // Either a new process at this address, or an old hello that another machine replays.
     if (!peer->later.has_value()) {
       peer->later.emplace();
     }
@@ -143,11 +143,11 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (peer->session == nullptr || attempt != &peer->now) {
     attempt->hear_hello(hello, seen_bytes);
   }
-  // Not longer than the question: our answers cannot be used to flood another machine.
+  // Not longer than the question, so that our answers cannot be used to flood another machine.
   say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
 }
 
-/// Answer with a farewell that echoes the challenge, and keep no state. It is no longer than the
+/// Answers with a farewell that echoes the challenge, and keeps no state. It is no longer than the
 /// datagram that it answers, and is itself never answered.
 void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
   Greeting no;
@@ -159,7 +159,7 @@ void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
   say(to, no, 0);
 }
 
-/// A peer that hears nothing from us asks whether we know the connection.
+/// Answers a peer that hears nothing from us and asks whether we know the connection.
 void UdpWire::on_question(const Address& from, const Greeting& question) {
   const auto it = sessions_.find(question.to_session);
   if (it == sessions_.end() || !(it->second->address == from)) {
@@ -172,7 +172,7 @@ void UdpWire::on_question(const Address& from, const Greeting& question) {
     refuse(from, question, Reason::kUnknown);
   } else if (is_now && peer.session != nullptr) {
     answer(peer, false);
-  }  // else its first datagram is still to come, and will be sent again
+  }  // otherwise its first datagram is still on the way, and will be repeated
 }
 
 void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
@@ -186,7 +186,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
       trouble("taken " + peer.address.text(),
               peer.address.text() + " says that it has destID " + std::to_string(accept.first_id) +
                   ", which another card has; give each card its own by id=");
-      nobody(peer);
+      give_up(peer);
       return;
     }
     attempt.hear_accept(accept);
@@ -194,7 +194,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
       return;
     }
   }
-  answer(peer, false);  // tells the peer that its accept has come
+  answer(peer, false);  // tells the peer that its accept has arrived
 }
 
 void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
@@ -213,11 +213,11 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
   if (peer.session != nullptr) {
     leave(peer);
   } else {
-    nobody(peer);
+    give_up(peer);
   }
 }
 
-/// A member has called. @return null: there are too many.
+/// Finds or makes the peer for a caller. @return null: there are too many.
 Peer* UdpWire::guest(const Address& from) {
   if (Peer* const known = peer_at(from); known != nullptr) {
     return known;
@@ -258,7 +258,7 @@ void UdpWire::forget_attempt(Attempt* attempt) {
   *attempt = {};
 }
 
-/// The connection is made. @param first datagram of it, if that is what says so.
+/// Completes the connection. @param first its first datagram, if that completes it.
 bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   if (!attempt.they.has_value()) {
     return false;
@@ -304,7 +304,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   return true;
 }
 
-/// Give the peer its first destID here. @return false: there are too many.
+/// Gives the peer its first destID here. @return false: there are too many.
 bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id != 0) {
     if (closed_fabric_ && they.first_id != peer.first_id) {
@@ -339,7 +339,7 @@ void UdpWire::open_ways(Peer& peer) {
   list_inbound();
 }
 
-/// Nothing is sent to the peer any more; frames that it has sent are still taken.
+/// Stops sending to the peer; frames that it has sent are still taken.
 void UdpWire::leave(Peer& peer) {
   std::erase(connected_, &peer);
   peer.session.reset();
@@ -361,8 +361,8 @@ void UdpWire::close(Peer& peer) {
   list_inbound();
 }
 
-/// The member that was called is not there, or refuses.
-void UdpWire::nobody(Peer& peer) {
+/// Gives up a member that was called: it is not there, or refuses.
+void UdpWire::give_up(Peer& peer) {
   peer.calls.end();
   forget_attempt(&peer.now);
   absent([&](uint32_t dest_id) {
@@ -376,8 +376,8 @@ void UdpWire::cut(Peer& peer, const std::string& why) {
   leave(peer);
 }
 
-/// Long datagrams are probed, so this is no fault unless the path is narrower than the minimum. A
-/// report of an unknown router is logged, and ends nothing.
+/// Long datagrams are probes, so this is not a fault unless the path is narrower than the minimum.
+/// A report of an unknown router is logged, and ends nothing.
 void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
   const Peer* const peer = peer_at(to);
   if (peer == nullptr) {
@@ -402,7 +402,7 @@ void UdpWire::on_refused(const Address& to) {
   }
   if (peer->session == nullptr) {
     if (peer->calls.calling()) {
-      nobody(*peer);
+      give_up(*peer);
     }
   } else if (++peer->refused >= kRefusals) {
     leave(*peer);

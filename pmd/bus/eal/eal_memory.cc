@@ -50,7 +50,7 @@ int EalMemory::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
 int EalMemory::map_at(void* va, uint64_t iova, size_t len_bytes) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
     base::log_error(
-        "%p is memory of this process alone, and the emulated card is in the primary: use memory "
+        "%p belongs to this process alone, but the emulated card is in the primary: use memory "
         "of EAL (rte_malloc, mempool)",
         va);
     return -ENOTSUP;

@@ -12,9 +12,9 @@
 
 namespace rio::pmd {
 
-/// Rings and buffers from memzones, which all processes of the application share; everything that
-/// EAL has (mempools, rte_malloc) is reachable by the card at the bus address that EAL gives it.
-/// Control path, not thread-safe, but for view().
+/// Rings and buffers from memzones, which all processes of the application share. The card reaches
+/// all of EAL's memory (mempools, rte_malloc) at the bus addresses that EAL uses. Control path, not
+/// thread-safe, except for view().
 class EalMemory final : public EmuMemory {
  public:
   /// @param tag see Zones. @return 0 or -errno.
@@ -22,15 +22,15 @@ class EalMemory final : public EmuMemory {
 
   [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void free(const DmaMemory& memory) override;
-  /// EAL's own memory is reachable already: only the runs are given. Other memory of this process
-  /// gets its pointer as bus address (or what rte_extmem_register was told).
-  /// @return -ENOTSUP for other memory in a secondary process: the card is in the primary.
+  /// EAL's own memory is reachable already: only returns its runs. Other memory of this process
+  /// gets its pointer as bus address, or the one given to rte_extmem_register. @return -ENOTSUP for
+  /// other memory in a secondary process: the card is in the primary.
   [[nodiscard]] int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   /// @return -ENOENT if map() did not see this range.
   [[nodiscard]] int unmap(void* va, size_t len_bytes) override;
   [[nodiscard]] EmuView& view() override { return *view_; }
 
-  /// map() with a bus address of the caller's choice (rte_dev_dma_map). @return -EEXIST.
+  /// Like map(), with a bus address of the caller's choice (rte_dev_dma_map). @return -EEXIST.
   [[nodiscard]] int map_at(void* va, uint64_t iova, size_t len_bytes) override;
   [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override {
     return eal_shared_alloc(len_bytes, align_bytes);
@@ -40,7 +40,7 @@ class EalMemory final : public EmuMemory {
       eal_shared_free(memory);
     }
   }
-  /// Rings and BAR stay where they are.
+  /// Rings and BAR stay allocated.
   void leave_to_others() override { zones_.leave_to_others(); }
 
  private:

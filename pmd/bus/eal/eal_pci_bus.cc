@@ -18,7 +18,7 @@
 namespace rio::pmd {
 namespace {
 
-/// The runs of memory that EAL knows. @return -ENOENT where it does not.
+/// The runs of memory that EAL knows. @return -ENOENT: EAL does not know it.
 int eal_runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
   std::vector<IovaRun> runs;
   auto* at = static_cast<uint8_t*>(va);
@@ -43,7 +43,7 @@ int eal_runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
   return 0;
 }
 
-/// MSI-X vectors of a card, 0 if it has none. @param fd of VFIO's device.
+/// Number of MSI-X vectors of a card. @param fd of VFIO's device.
 uint32_t msix_vectors(int fd) {
   vfio_irq_info info{};
   info.argsz = sizeof(info);
@@ -150,11 +150,11 @@ int EalPciBus::enable_irqs() {
     return 0;
   }
   rte_intr_handle* const handle = device_->intr_handle;
-  // Elsewhere there is no descriptor for a vector: what UIO gives is none of an MSI-X vector's.
+  // Other drivers have no descriptor for a vector: UIO's is not that of an MSI-X vector.
   if (handle == nullptr || rte_intr_type_get(handle) != RTE_INTR_HANDLE_VFIO_MSIX) {
     return -ENOTSUP;
   }
-  // EAL asks for as many as it is told, and all fail if the card has not that many.
+  // EAL requests as many as it is told, and all fail if the card has fewer.
   const uint32_t vectors = msix_vectors(rte_intr_dev_fd_get(handle));
   if (vectors == 0) {
     return -ENOTSUP;

@@ -30,12 +30,12 @@ class EalPciBus final : public Bus {
     return eal_shared_alloc(len_bytes, align_bytes);
   }
   void shared_free(void* memory) override { eal_shared_free(memory); }
-  /// EAL's memory: the runs are given. Other memory: mapped through VFIO where bus addresses are
-  /// pointers (--iova-mode=va), else -ENOTSUP.
+  /// Returns the runs of EAL's memory. Maps other memory through VFIO if bus addresses are pointers
+  /// (--iova-mode=va), else -ENOTSUP.
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
-  /// The first call enables the card's interrupts, all MSI-X vectors that it and EAL can have.
-  /// @return -ENOTSUP, too: not bound to vfio-pci, or no such vector.
+  /// The first call enables the card's interrupts: all MSI-X vectors that it and EAL can have.
+  /// @return also -ENOTSUP: not bound to vfio-pci, or no such vector.
   [[nodiscard]] int irq_fd(uint32_t vector) override;
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] int numa_node() const override;

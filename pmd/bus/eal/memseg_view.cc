@@ -20,7 +20,7 @@ int MemsegView::create(std::unique_ptr<MemsegView>* out) {
   const auto callback = [](rte_mem_event event, const void* addr, size_t len, void* self) {
     on_event(static_cast<int>(event), addr, len, self);
   };
-  // First the callback, then the walk: a segment seen by both is entered twice, which is no harm.
+  // First the callback, then the walk: a segment that both see is entered twice, which is harmless.
   if (rte_mem_event_callback_register(view->callback_name_.c_str(), callback, view.get()) == 0) {
     view->registered_ = true;
   } else if (rte_errno !=
@@ -119,7 +119,7 @@ int MemsegView::on_segment(const rte_memseg_list* list, const rte_memseg* segmen
   return 0;
 }
 
-// Called under EAL's write lock: only functions that take none.
+// Called under EAL's write lock: it may only call functions that take no EAL lock.
 void MemsegView::on_event(int event, const void* addr, size_t len_bytes, void* self) {
   auto* const view = static_cast<MemsegView*>(self);
   const auto* const first = static_cast<const uint8_t*>(addr);

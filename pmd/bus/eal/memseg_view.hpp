@@ -1,5 +1,5 @@
 /// @file
-/// What an emulated card sees of EAL's memory.
+/// An emulated card's view of EAL's memory.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct rte_memseg_list;
 
 namespace rio::pmd {
 
-/// EAL's memory as windows: all memory segments of the application (of every process of it, as EAL
-/// maps them at the same place), neighbours in both address spaces as one window, following EAL's
-/// memory events. As with a real card, external memory counts if EAL has it in a heap
-/// (rte_malloc_heap_memory_add) or once it was added (rte_dev_dma_map); that rte_extmem_register
-/// alone does not make memory reachable is DPDK's rule. Thread-safe.
+/// EAL's memory as windows: all memory segments of the application, which EAL maps at one place in
+/// every process. Neighbours in both address spaces are one window. Follows EAL's memory events. As
+/// for a real card, external memory is included if EAL has it in a heap
+/// (rte_malloc_heap_memory_add), or once it was mapped (rte_dev_dma_map), but not by
+/// rte_extmem_register alone. Thread-safe.
 class MemsegView final : public EmuView {
  public:
   /// @return -ENOMEM, -EEXIST (no free name for the callback).
@@ -30,11 +30,11 @@ class MemsegView final : public EmuView {
 
   [[nodiscard]] bool find(uint64_t iova, EmuWindow* out) override;
 
-  /// Memory that EAL does not announce. @return -EEXIST if a window overlaps in bus addresses.
+  /// Add memory that EAL does not announce. @return -EEXIST: a window overlaps in bus addresses.
   [[nodiscard]] int add(void* va, uint64_t iova, size_t len_bytes);
-  /// Forget the windows of [va, va + len). @return -ENOENT if there is none.
+  /// Remove the windows of [va, va + len). @return -ENOENT: there is none.
   [[nodiscard]] int remove(void* va, size_t len_bytes);
-  /// The windows that cover [va, va + len), in order of va. @return -ENOENT if they leave a gap.
+  /// The windows that cover [va, va + len), ordered by va. @return -ENOENT: they leave a gap.
   [[nodiscard]] int runs(void* va, size_t len_bytes, std::vector<IovaRun>* out);
   [[nodiscard]] size_t window_count();
 

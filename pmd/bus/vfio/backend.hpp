@@ -1,5 +1,5 @@
 /// @file
-/// What VFIO and UIO do differently.
+/// The interface to a card through VFIO or UIO.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ class Backend {
   /// The BAR with the registers, mapped while the object lives.
   [[nodiscard]] virtual void* bar_va() const = 0;
   [[nodiscard]] virtual size_t bar_bytes() const = 0;
-  /// As Bus::dma_map(), without looking for overlaps. -ENOTSUP is not logged.
+  /// Like Bus::dma_map(), without a check for overlaps. -ENOTSUP is not logged.
   [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
-  /// @param va, len_bytes, runs exactly what map() had and gave.
+  /// Undo a map(). @param va, len_bytes, runs exactly map()'s arguments and result.
   [[nodiscard]] virtual int unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& runs) = 0;
-  /// Whether dma_alloc() must take hugepages, since nothing else stays where it is.
+  /// Whether dma_alloc() must take hugepages, since other memory may be moved.
   [[nodiscard]] virtual bool hugepages_only() const = 0;
   /// As Bus::irq_fd().
   [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
@@ -42,12 +42,12 @@ class Backend {
   [[nodiscard]] virtual int reset() = 0;
 };
 
-/// @param card bound to vfio-pci. The kernel outlives the backend.
+/// Open a card through VFIO. @param card bound to vfio-pci. The kernel outlives the backend.
 [[nodiscard]] int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                                     std::unique_ptr<Backend>* out,
                                     IovaMode mode = IovaMode::kAllocated);
 
-/// @param card bound to uio_pci_generic or igb_uio.
+/// Open a card through UIO. @param card bound to uio_pci_generic or igb_uio.
 [[nodiscard]] int open_uio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                                    std::unique_ptr<Backend>* out);
 

@@ -14,14 +14,16 @@
 namespace rio::pmd::vfio {
 namespace {
 
-/// Why a BAR cannot be mapped, and what to do about it.
+/// The cause and the remedy when a BAR cannot be mapped.
 std::string why_not(const PciCard& card, int rc) {
   if (rc == -EPERM) {
-    return "the kernel is locked down (Secure Boot): switch that off to look at registers beside "
+    return "the kernel is locked down (Secure Boot): switch Secure Boot off to inspect registers "
+           "beside "
            "a running program";
   }
   if (card.driver == kVfioDriver) {
-    return "a program may have it, and the kernel keeps it for that: look as root, or end the "
+    return "a program has it open, and the kernel reserves it for that one: run as root, or end "
+           "the "
            "program: fuser -v /dev/vfio/" +
            std::to_string(card.iommu_group);
   }
@@ -41,7 +43,8 @@ int BarBus::open(const std::string& address, const PciPaths& paths, Kernel& kern
     return rc;
   }
   if (card.driver == kVfioDriver && bus->bar().read32(regs::id::magic()) == regs::kAllOnes) {
-    // Powered down, or gone; a program that has it open has it awake. Only opening it tells.
+    // The card is powered down, or gone; if a program has it open, it is awake. Only opening it
+    // tells.
     if (const int rc = open_vfio_backend(paths, kernel, card, &bus->backend_); rc != 0) {
       return rc;
     }

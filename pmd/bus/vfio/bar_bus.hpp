@@ -1,5 +1,5 @@
 /// @file
-/// A card to look at while another program may be using it: its BAR, and nothing else.
+/// Inspects a card, through its BAR alone, even while another program uses it.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,17 @@
 
 namespace rio::pmd::vfio {
 
-/// Maps the BAR through sysfs, or by borrow_bar() where a program has it and the kernel keeps it
-/// for that. Nothing is reset and nothing becomes reachable for the card, so there is no memory and
-/// there are no interrupts. When a program opens the card after this, such a kernel takes the
-/// mapping away: the next access is a SIGBUS. Control path, one thread.
+/// Maps the BAR through sysfs, or by borrow_bar() if the kernel reserves it for a program that has
+/// it open. Resets nothing and makes no memory reachable, so it has neither memory nor interrupts.
+/// If a program opens the card later, such a kernel removes the mapping: the next access raises
+/// SIGBUS. Control path, one thread.
 class BarBus final : public Bus {
  public:
-  /// Open a card. vfio-pci keeps a device that no program has open powered down; such a one is
-  /// opened through VFIO, without a reset. @param address as parse_address() takes it. @param
-  /// kernel outlives the bus. @return 0; -EINVAL (address), -ENODEV (no such device), -EACCES,
-  /// -EPERM (no rights, or the kernel is locked down), -ENXIO (no BAR), or what the kernel said.
+  /// Open a card. vfio-pci keeps a device powered down while no program has it open; this opens
+  /// such a device through VFIO, without a reset. @param address as parse_address() takes it.
+  /// @param kernel outlives the bus. @return 0; -EINVAL (address), -ENODEV (no such device),
+  /// -EACCES, -EPERM (no rights, or the kernel is locked down), -ENXIO (no BAR), or the kernel's
+  /// error.
   [[nodiscard]] static int open(const std::string& address, const PciPaths& paths, Kernel& kernel,
                                 std::unique_ptr<BarBus>* out);
   ~BarBus() override;
@@ -30,7 +31,7 @@ class BarBus final : public Bus {
   BarBus& operator=(const BarBus&) = delete;
 
   Mmio bar() override;
-  /// -ENOTSUP, as all that follow.
+  /// Not supported, like the functions below: -ENOTSUP.
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
   int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
@@ -45,8 +46,8 @@ class BarBus final : public Bus {
 
   PciCard card_;
   Kernel& kernel_;
-  std::unique_ptr<Backend> backend_;  // where the card had to be woken
-  void* va_ = nullptr;                // else
+  std::unique_ptr<Backend> backend_;  // if the card had to be woken
+  void* va_ = nullptr;                // otherwise
   size_t len_bytes_ = 0;
 };
 

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kBars = 6;
 using BarRegisters = std::array<uint32_t, kBars>;
 
-/// Names of the entries of a folder that are numbers.
+/// The entries of a folder whose names are numbers.
 std::vector<int> numbers_in(const std::string& folder) {
   std::vector<int> numbers;
   std::error_code error;
@@ -48,7 +48,7 @@ int region_of(Kernel& kernel, int device, uint32_t index, vfio_region_info* out)
   return 0;
 }
 
-/// Where the card's BARs are, by sysfs.
+/// Reads where the card's BARs are from sysfs.
 int bars_of(const PciPaths& paths, Kernel& kernel, const PciCard& card, BarRegisters* out) {
   const KernelFd config(
       kernel, kernel.open(paths.sysfs + "/bus/pci/devices/" + card.address + "/config", O_RDONLY));
@@ -59,8 +59,8 @@ int bars_of(const PciPaths& paths, Kernel& kernel, const PciCard& card, BarRegis
   return n == sizeof(*out) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
 }
 
-/// Whether an open device of VFIO is the one with these BARs. VFIO does not tell its address; no
-/// two devices have their BARs in one place, and programs on the host do not move them.
+/// Whether an open VFIO device is the one with these BARs. VFIO does not tell its address, but no
+/// two devices have their BARs at one address, and programs on the host do not move them.
 bool is_device(Kernel& kernel, int device, const BarRegisters& wanted) {
   vfio_region_info config{};
   BarRegisters bars{};
@@ -70,7 +70,7 @@ bool is_device(Kernel& kernel, int device, const BarRegisters& wanted) {
          bars == wanted;
 }
 
-/// A copy of the file by which any program has the device open, empty if none has.
+/// A copy of the descriptor by which any program has the device open; empty if none has.
 KernelFd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& wanted) {
   for (const int pid : numbers_in(paths.proc)) {
     const std::string folder = paths.proc + "/" + std::to_string(pid) + "/fd";

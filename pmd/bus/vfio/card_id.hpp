@@ -1,5 +1,5 @@
 /// @file
-/// A look at a card's identity, without opening it.
+/// Reads a card's identity without opening it.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,17 @@ struct CardId {
   uint32_t hw_version = 0;
   uint32_t build = 0;  ///< Unix time, 0 if the gateware does not say
 
-  [[nodiscard]] bool is_card() const;   ///< the magic is right
+  [[nodiscard]] bool is_card() const;   ///< the magic is that of a card
   [[nodiscard]] bool all_ones() const;  ///< nothing answers
   [[nodiscard]] unsigned major() const { return (hw_version >> 16) & 0xFF; }
   [[nodiscard]] unsigned minor() const { return (hw_version >> 8) & 0xFF; }
   [[nodiscard]] unsigned patch() const { return hw_version & 0xFF; }
 };
 
-/// Read it through sysfs, or by borrow_bar(), beside the program that uses the card. vfio-pci keeps
-/// a device that no program has open powered down: such a one is looked at through VFIO. Control
-/// path.
-/// @return 0, -ENXIO (the BAR is smaller than a page), -EAGAIN (powered down, and cannot be woken),
-/// or what the kernel said (-EACCES: no rights). Only failures of VFIO are in the log.
+/// Read it through sysfs, or by borrow_bar(), even while a program uses the card. vfio-pci keeps a
+/// device powered down while no program has it open: such a device is read through VFIO. Control
+/// path. @return 0, -ENXIO (the BAR is smaller than a page), -EAGAIN (powered down, and cannot be
+/// woken), or the kernel's error (-EACCES: no rights). Only failures of VFIO are logged.
 [[nodiscard]] int read_card_id(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                                CardId* out);
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kHugeBytes = size_t{2} << 20;
 constexpr size_t kMoreEachTry = 4;
-constexpr size_t kPagesMax = 4096;  // 8 GiB are searched at most: taking a page means zeroing it
+constexpr size_t kPagesMax =
+    4096;  // a search covers at most 8 GiB, since each page taken is zeroed
 
 /// A page of the file that holds the memory.
 struct Page {
@@ -21,7 +22,7 @@ struct Page {
   uint64_t offset_bytes;
 };
 
-/// Where the pages of a file are, by bus address. They are mapped for that, and zeroed.
+/// Maps and zeroes the pages of a file, and gets their bus addresses.
 [[nodiscard]] int look_at_pages(Kernel& kernel, Backend& backend, int file, size_t pages,
                                 std::vector<Page>* out) {
   const size_t len_bytes = pages * kHugeBytes;
@@ -30,7 +31,7 @@ struct Page {
                   &va) != 0) {
     return -ENOMEM;
   }
-  std::memset(va, 0, len_bytes);  // and all of it is present
+  std::memset(va, 0, len_bytes);  // this also makes all of it present
   std::vector<IovaRun> runs;
   const int rc = backend.map(va, len_bytes, &runs);
   if (rc == 0) {
@@ -47,7 +48,7 @@ struct Page {
   return rc;
 }
 
-/// The first `wanted` neighbours among pages that are sorted; empty if there are none.
+/// The first `wanted` neighbours among sorted pages; empty if there are none.
 [[nodiscard]] std::span<const Page> neighbours(const std::vector<Page>& pages, size_t wanted) {
   size_t first = 0;
   for (size_t i = 0; i < pages.size(); ++i) {
@@ -61,11 +62,12 @@ struct Page {
   return {};
 }
 
-/// Pages of a file at one place, in this order. @return 0 or -errno; nothing stays mapped then.
+/// Maps pages of a file next to each other, in this order. @return 0 or -errno; then nothing stays
+/// mapped.
 [[nodiscard]] int map_in_order(Kernel& kernel, int file, std::span<const Page> pages, void** va) {
   const size_t len_bytes = pages.size() * kHugeBytes;
   void* raw = nullptr;
-  // A place first: PROT_NONE takes no memory, and aligning wants one page more.
+  // Reserve addresses first: PROT_NONE takes no memory, and alignment needs one page more.
   int rc = kernel.mmap(nullptr, len_bytes + kHugeBytes, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &raw);
   if (rc != 0) {
@@ -93,14 +95,14 @@ struct Page {
   return 0;
 }
 
-/// One search among `pages` hugepages. @return as map_contiguous_hugepages(), -EAGAIN: none are
-/// side by side.
+/// Searches once, among `pages` hugepages. @return as map_contiguous_hugepages(); -EAGAIN: none are
+/// neighbours.
 [[nodiscard]] int search(Kernel& kernel, Backend& backend, size_t pages, size_t wanted, void** va) {
   const int fd = kernel.hugepage_file(pages * kHugeBytes);
   if (fd < 0) {
     return fd;
   }
-  const KernelFd file(kernel, fd);  // mappings hold the pages when it is closed
+  const KernelFd file(kernel, fd);  // the mappings keep the pages after the file is closed
   std::vector<Page> found;
   if (const int rc = look_at_pages(kernel, backend, fd, pages, &found); rc != 0) {
     return rc;

@@ -10,13 +10,11 @@
 namespace rio::pmd::vfio {
 
 /// Map hugepages, zeroed and shared with children, that are contiguous in bus addresses. Without an
-/// IOMMU that takes a search: the kernel hands hugepages out in any order, after a boot mostly from
-/// the top down. More of them than wanted are taken, up to all that are free, the right ones are
-/// mapped in their order, and the rest given back.
-/// @param len_bytes a multiple of 2 MiB. @param free_pages how many hugepages are free, about.
-/// @param va aligned to 2 MiB; the caller unmaps it.
-/// @return 0, -ENOMEM (too few, or none side by side), -ENOSYS or -EINVAL (the kernel has no files
-/// of hugepages), or what Backend::map says.
+/// IOMMU that takes a search, since the kernel hands hugepages out in any order. It takes more of
+/// them, up to all that are free, maps the right ones in order, and gives the rest back. @param
+/// len_bytes a multiple of 2 MiB. @param free_pages about how many hugepages are free. @param va
+/// aligned to 2 MiB; the caller unmaps it. @return 0, -ENOMEM (too few, or no neighbours), -ENOSYS
+/// or -EINVAL (the kernel has no files of hugepages), or as Backend::map().
 [[nodiscard]] int map_contiguous_hugepages(Kernel& kernel, Backend& backend, size_t len_bytes,
                                            size_t free_pages, void** va);
 

@@ -43,10 +43,10 @@ int DmaArena::allocate(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
         name_.c_str(), len_bytes, align_bytes, kHugeBytes);
     return -EINVAL;
   }
-  const size_t cut = round_up(len_bytes, kLine);  // neighbours share no cache line
+  const size_t cut = round_up(len_bytes, kLine);  // so that neighbours share no cache line
   const size_t align = std::max(align_bytes, kLine);
-  // A piece of 2 MiB and more is aligned to that. Hugepages of physical memory may lie apart: ask
-  // for more of them before giving up.
+  // A piece of 2 MiB or more is aligned to 2 MiB. Physical hugepages may lie apart: ask for more of
+  // them before giving up.
   size_t wanted = align > kOrdinaryBytes ? std::max(cut, kHugeBytes) : cut;
   for (int tries = backend_.hugepages_only() ? 3 : 1; !take(cut, align, out); --tries) {
     if (tries == 0) {
@@ -66,7 +66,7 @@ int DmaArena::allocate(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
 bool DmaArena::take(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   for (Piece& piece : pieces_) {
     uint64_t va = 0;
-    // Bus address and pointer agree modulo the piece's own alignment only.
+    // Bus address and pointer agree only modulo the piece's own alignment.
     if (((piece.va ^ piece.iova) & (align_bytes - 1)) != 0 ||
         !piece.places.allocate(len_bytes, align_bytes, &va)) {
       continue;
@@ -127,7 +127,7 @@ int DmaArena::grow_huge(size_t len_bytes) {
       return rc;
     }
   }
-  // Shared: a fork would otherwise leave the card with one process's pages and us with others.
+  // Shared, since a fork would otherwise give this process new pages, while the card keeps the old.
   if (kernel_.mmap(nullptr, area_bytes, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB | MAP_POPULATE, -1, 0, &va) != 0) {
     return -ENOMEM;

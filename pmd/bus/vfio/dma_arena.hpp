@@ -15,9 +15,9 @@
 
 namespace rio::pmd::vfio {
 
-/// Pieces of hugepages; of ordinary memory where there are none and the backend can do without. A
-/// piece begins on 2 MiB in both address spaces (ordinary memory below 2 MiB: 64 KiB) and is
-/// contiguous in bus addresses. It stays until the arena goes. One thread.
+/// Pieces of hugepages, or of ordinary memory if there are none and the backend can do without. A
+/// piece begins on 2 MiB in both address spaces (ordinary memory below 2 MiB: 64 KiB), is
+/// contiguous in bus addresses, and lives as long as the arena. One thread.
 class DmaArena {
  public:
   /// @param backend, kernel outlive the arena. @param name for messages.
@@ -60,7 +60,7 @@ class DmaArena {
   const std::string name_;
   std::vector<Area> areas_;
   std::vector<Piece> pieces_;
-  std::map<uintptr_t, size_t> taken_;  // what was handed out, as long as it was cut
+  std::map<uintptr_t, size_t> taken_;  // bytes handed out, with their length
 };
 
 }  // namespace rio::pmd::vfio

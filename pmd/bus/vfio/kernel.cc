@@ -70,7 +70,7 @@ class RealKernel : public Kernel {
     return rc;
   }
   void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
-    // Where this fails the pages stay taken until the file's last mapping goes.
+    // If this fails, the pages stay taken until the file's last mapping goes.
     static_cast<void>(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   static_cast<off_t>(offset_bytes), static_cast<off_t>(len_bytes)));
   }
@@ -96,7 +96,7 @@ Kernel& real_kernel() {
 }
 
 int read_text(Kernel& kernel, const std::string& path, std::string* out) {
-  // A pipe, which a copy of a system may have in a file's place, must not hold us.
+  // Nonblocking: a copy of a system may hold a pipe in a file's place.
   const int fd = kernel.open(path, O_RDONLY | O_NONBLOCK);
   if (fd < 0) {
     return fd;
@@ -139,7 +139,7 @@ int link_name(Kernel& kernel, const std::string& path, std::string* out) {
   if (const int rc = kernel.readlink(path, &target); rc != 0) {
     return rc;
   }
-  *out = target.substr(target.rfind('/') + 1);  // npos + 1 is 0: no slash, all of it
+  *out = target.substr(target.rfind('/') + 1);  // without a slash, npos + 1 is 0: the whole target
   return 0;
 }
 

@@ -36,7 +36,7 @@ void on_warning(char* fmt, ...) {
   base::log_warning("libpci: %s", text);
 }
 
-/// No object with a destructor lives here, since it may be left by longjmp.
+/// Runs a step. No object with a destructor may live here, since longjmp may leave it.
 bool guarded(pci_access* access, LibPci::Step step, void* arg) {
   if (setjmp(t_failed) != 0) {  // NOLINT: the only way out of libpci's error function
     return false;
@@ -56,7 +56,8 @@ LibPci::LibPci(const PciPaths& paths) : folder_(paths.sysfs + "/bus/pci"), acces
 }
 
 LibPci::~LibPci() {
-  pci_cleanup(access_);  // after an error: what it had linked; a file that it read stays open
+  pci_cleanup(access_);  // after an error this frees what libpci had linked; a file that it was
+                         // reading stays open
 }
 
 int LibPci::run(Step step, void* arg) {

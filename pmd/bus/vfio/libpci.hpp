@@ -1,5 +1,5 @@
 /// @file
-/// libpci on a tree of sysfs, with errors as return values: its own way is to end the program.
+/// Runs libpci on a sysfs tree, with errors as return values: libpci itself would end the program.
 /// Internal to pmd/bus/vfio.
 #pragma once
 
@@ -9,10 +9,11 @@ struct pci_access;
 
 namespace rio::pmd::vfio {
 
-/// libpci is not thread-safe: one of these at a time. Control path.
+/// An instance of libpci, which is not thread-safe: one at a time. Control path.
 class LibPci {
  public:
-  /// Uses libpci; left by longjmp on an error, so no object with a destructor may live in it.
+  /// A function that uses libpci. An error leaves it by longjmp, so no object with a destructor may
+  /// live in it.
   using Step = void (*)(pci_access* access, void* arg);
 
   explicit LibPci(const PciPaths& paths);
@@ -20,9 +21,9 @@ class LibPci {
   LibPci(const LibPci&) = delete;
   LibPci& operator=(const LibPci&) = delete;
 
-  /// Run `step`. @return 0, -ENODEV (no such tree), -EIO (what libpci said is in the log).
+  /// Run `step`. @return 0, -ENODEV (no such tree), -EIO (libpci's message is logged).
   [[nodiscard]] int run(Step step, void* arg);
-  /// For what is looked at after a step; owned by this object.
+  /// For reading results after a step; owned by this object.
   [[nodiscard]] pci_access* access() const { return access_; }
 
  private:

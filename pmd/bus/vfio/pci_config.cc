@@ -113,8 +113,9 @@ int read_config(const PciPaths& paths, const std::string& address, PciConfig* ou
   Job job{};
   if (std::sscanf(address.c_str(), "%8x:%2x:%2x.%1x", &job.domain, &job.bus, &job.device,
                   &job.function) != 4) {
-    base::log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
-                    address.c_str());
+    base::log_error(
+        "\"%s\" is not a PCI address: write it as lspci -D does, for example 0000:03:00.0",
+        address.c_str());
     return -EINVAL;
   }
   std::error_code ignored;

@@ -1,5 +1,5 @@
 /// @file
-/// What a device's configuration space says that matters to a card: found by libpci.
+/// The parts of a device's configuration space that matter to a card, found by libpci.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rio::pmd::vfio {
 
-/// Registers as they were read; the functions decode them. PCI Express Base 7.5.
+/// Register values; the functions decode them. PCI Express Base 7.5.
 struct PciConfig {
   bool gone = false;     ///< all ones: nothing answers; the rest is 0
   bool express = false;  ///< has the PCI Express capability; without it the rest is 0
@@ -27,14 +27,14 @@ struct PciConfig {
 
   [[nodiscard]] bool memory_on() const { return (command & 0x2) != 0; }
   [[nodiscard]] bool master_on() const { return (command & 0x4) != 0; }
-  /// Largest payload of a write, bytes: what is set, and what the device can.
+  /// Largest payload of a write, in bytes: the setting, and the device's limit.
   [[nodiscard]] unsigned mps_bytes() const { return 128u << ((device_control >> 5) & 7); }
   [[nodiscard]] unsigned mps_max_bytes() const { return 128u << (device_caps & 7); }
-  /// Largest read request, bytes.
+  /// Largest read request, in bytes.
   [[nodiscard]] unsigned mrrs_bytes() const { return 128u << ((device_control >> 12) & 7); }
   [[nodiscard]] bool relaxed_ordering() const { return (device_control & 0x10) != 0; }
   [[nodiscard]] bool can_flr() const { return (device_caps & 0x10000000) != 0; }
-  /// Generation of the link, 1 to 6, 0 if there is none; lanes.
+  /// The link's generation, 1 to 6 (0: there is none), and its lanes.
   [[nodiscard]] unsigned speed() const { return link_status & 0xF; }
   [[nodiscard]] unsigned speed_max() const { return link_caps & 0xF; }
   [[nodiscard]] unsigned width() const { return (link_status >> 4) & 0x3F; }
@@ -43,15 +43,15 @@ struct PciConfig {
   [[nodiscard]] unsigned aspm() const { return link_control & 3; }
 };
 
-/// "8 GT/s" of a generation; "?" if there is none such.
+/// The speed of a generation, "8 GT/s"; "?" if there is no such generation.
 [[nodiscard]] const char* link_speed_name(unsigned generation);
 
-/// Names of the errors in AER's uncorrectable status, as lspci has them: "CmpltTO, MalfTLP".
+/// Names of the errors in AER's uncorrectable status, as lspci prints them: "CmpltTO, MalfTLP".
 [[nodiscard]] std::string uncorrectable_names(uint32_t status);
 
-/// Read a device's. Control path; libpci is not thread-safe. Without rights the kernel shows the
-/// header only: `whole` is false then. @param address as parse_address() makes it.
-/// @return 0, -EINVAL (no address), -ENODEV (no such device), -EIO; in the log.
+/// Read a device's registers. Control path; libpci is not thread-safe. Without rights the kernel
+/// shows the header only: then `whole` is false. @param address as parse_address() makes it.
+/// @return 0, -EINVAL (not an address), -ENODEV (no such device), -EIO; logged.
 [[nodiscard]] int read_config(const PciPaths& paths, const std::string& address, PciConfig* out);
 
 }  // namespace rio::pmd::vfio

@@ -26,13 +26,13 @@ void scan(pci_access* access, void*) {
   pci_scan_bus(access);
   for (pci_dev* device = access->devices; device != nullptr; device = device->next) {
     pci_fill_info(device, kFill);
-    // Asked for now, so that no later call can fail.
+    // Read now, so that no later call can fail.
     (void)pci_get_string_property(device, PCI_FILL_DRIVER);
     (void)pci_get_string_property(device, PCI_FILL_IOMMU_GROUP);
   }
 }
 
-/// Describe a device of libpci in our words.
+/// Converts libpci's description of a device.
 PciCard describe(pci_dev* device) {
   PciCard card;
   char address[32];
@@ -74,7 +74,8 @@ int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
   return 0;
 }
 
-/// Whether BAR2 of an ivshmem device holds the magic. Quiet where it does not: most are no cards.
+/// Whether BAR2 of an ivshmem device holds the magic. Logs nothing, since most such devices are not
+/// cards.
 bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
   CardId id;
   return read_card_id(paths, kernel, card, &id) == 0 && id.is_card();
@@ -85,8 +86,9 @@ bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
 int parse_address(const std::string& text, std::string* address) {
   name::PciAddress read;
   if (text.find(':') == std::string::npos || !name::read_pci_address(text, &read)) {
-    base::log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
-                    text.c_str());
+    base::log_error(
+        "\"%s\" is not a PCI address: write it as lspci -D does, for example 0000:03:00.0",
+        text.c_str());
     return -EINVAL;
   }
   *address = read.text();

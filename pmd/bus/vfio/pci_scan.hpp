@@ -1,5 +1,5 @@
 /// @file
-/// Which cards are there: found by libpci.
+/// Finds the cards of this machine, through libpci.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace rio::pmd::vfio {
 
-/// A card, as the system knows it.
+/// A card, as the system describes it.
 struct PciCard {
   std::string address;  ///< "0000:03:00.0"
   uint16_t vendor = 0;
@@ -23,19 +23,18 @@ struct PciCard {
   int bar = 0;  ///< the BAR with the registers: 0, or 2 of an ivshmem device
 };
 
-/// Bring an address into the form "0000:03:00.0"; the domain may be missing.
-/// @return 0, or -EINVAL with the reason in the log.
+/// Convert an address to the form "0000:03:00.0"; the domain may be missing. @return 0, or -EINVAL,
+/// logged.
 [[nodiscard]] int parse_address(const std::string& text, std::string* address);
 
-/// All cards, in the order of their addresses: the ids of the reference gateware, and ivshmem
-/// devices whose BAR2 holds the magic (which is looked at, so it takes the rights to do so).
-/// Control path; libpci is not thread-safe. @return 0 (none found is no error) or -errno with the
-/// reason in the log.
+/// Find all cards, ordered by address: devices with the ids of the reference gateware, and ivshmem
+/// devices whose BAR2 holds the magic (reading it takes rights). Control path; libpci is not
+/// thread-safe. @return 0, even if none is found, or -errno, logged.
 [[nodiscard]] int find_cards(const PciPaths& paths, Kernel& kernel, std::vector<PciCard>* cards);
 [[nodiscard]] int find_cards(const PciPaths& paths, std::vector<PciCard>* cards);
 
-/// One device, whatever its ids; `bar` is set by them. @return 0, -ENODEV (no such device, in the
-/// log with those that exist), or what find_cards() says.
+/// Find one device, whatever its ids, which choose `bar`. @return 0, -ENODEV (no such device;
+/// logged with those that exist), or as find_cards().
 [[nodiscard]] int find_card(const PciPaths& paths, const std::string& address, PciCard* card);
 
 }  // namespace rio::pmd::vfio

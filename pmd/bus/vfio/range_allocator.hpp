@@ -1,5 +1,5 @@
 /// @file
-/// First-fit ranges of numbers: bus addresses, and places within memory.
+/// First-fit allocation of ranges of numbers: bus addresses, or offsets in memory.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@ class RangeAllocator {
   /// Add numbers that may be handed out. Ranges must not overlap. @param len at least 1; the range
   /// may end with the last number of 64 bits, which is then left out.
   void add(uint64_t first, uint64_t len);
-  /// @param len at least 1. @param align power of two. @return false if there is no such piece.
+  /// Allocate a piece. @param len at least 1. @param align a power of two. @return false: there is
+  /// no such piece.
   [[nodiscard]] bool allocate(uint64_t len, uint64_t align, uint64_t* first);
-  /// Give back exactly what was handed out.
+  /// Give back exactly a piece that was allocated.
   void free(uint64_t first, uint64_t len) { add(first, len); }
   /// How many numbers are free.
   [[nodiscard]] uint64_t free_total() const;

@@ -32,7 +32,7 @@ std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
     if (address == card.address ||
         link_name(kernel, paths.sysfs + "/bus/pci/devices/" + address + "/driver", &driver) != 0 ||
         driver == kVfioDriver || driver == "pci-stub" || driver == "pcieport") {
-      continue;  // those do not stand in VFIO's way
+      continue;  // these drivers do not prevent VFIO
     }
     list.push_back({address, driver});
   }

@@ -1,5 +1,5 @@
 /// @file
-/// The commands that mend what commonly is wrong with a card's binding.
+/// Commands that mend common faults of a card's binding.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace rio::pmd::vfio {
 
-/// How to bind a device to a driver.
+/// Command that binds a device to a driver.
 [[nodiscard]] std::string bind_command(const std::string& address, const std::string& driver);
 
-/// How to bring a card back that answers all ones.
+/// Command that brings back a card which reads all ones.
 [[nodiscard]] std::string rescan_command(const std::string& address);
 
 /// A device of a card's IOMMU group.

@@ -63,7 +63,7 @@ int UioBackend::open() {
   return 0;
 }
 
-/// Hold /dev/uioN open: uio_pci_generic takes bus mastering away when it is closed.
+/// Keeps /dev/uioN open: when it is closed, uio_pci_generic switches bus mastering off.
 int UioBackend::open_uio() {
   std::string node;
   std::error_code error;
@@ -91,7 +91,7 @@ int UioBackend::map_bar() {
   const uint64_t len_bytes = card_.bar_bytes[static_cast<size_t>(card_.bar)];
   if (len_bytes < regs::kPageBytes) {
     base::log_error(
-        "%s: BAR%d has %llu bytes: the gateware is no message card's, or the firmware gave "
+        "%s: BAR%d has %llu bytes: not a RapidIO message card, or the BIOS gave "
         "the BAR no room: %s",
         card_.address.c_str(), card_.bar, static_cast<unsigned long long>(len_bytes),
         rescan_command(card_.address).c_str());
@@ -184,7 +184,7 @@ int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     if (page <= kPage || (page & (page - 1)) != 0) {
       return -ENOTSUP;  // the caller bounces it
     }
-    // A hugepage is contiguous: its first byte tells.
+    // A hugepage is contiguous: its first byte decides.
     const uintptr_t end = std::min((at / page + 1) * page, begin + len_bytes);
     uint64_t address = 0;
     if (const int rc = physical(at, &address); rc != 0) {

@@ -1,5 +1,5 @@
 /// @file
-/// A card through UIO: the BAR by sysfs, memory by its physical address. Internal to pmd/bus/vfio.
+/// A card through UIO: the BAR from sysfs, memory by physical address. Internal to pmd/bus/vfio.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace rio::pmd::vfio {
 
-/// Nothing guards memory here: there is no IOMMU. Only hugepages are mapped, since only they stay
-/// where they are. No interrupts (uio_pci_generic has none that a card with MSI-X could raise).
+/// Without an IOMMU, nothing protects memory from the card. Only hugepages are mapped, since the
+/// kernel may move other pages. No interrupts: uio_pci_generic has none that a card with MSI-X
+/// could raise.
 class UioBackend : public Backend {
  public:
   UioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card);
@@ -19,7 +20,7 @@ class UioBackend : public Backend {
 
   void* bar_va() const override { return bar_va_; }
   size_t bar_bytes() const override { return bar_bytes_; }
-  /// -ENOTSUP where something of the range is no hugepage, or its address is not told to us.
+  /// -ENOTSUP if a part of the range is not in hugepages, or its physical address is hidden.
   int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   int unmap(void*, size_t, const std::vector<IovaRun>&) override { return 0; }
   bool hugepages_only() const override { return true; }
@@ -42,8 +43,8 @@ class UioBackend : public Backend {
   size_t bar_bytes_ = 0;
 };
 
-/// Where /proc/self/smaps says that memory lies in pages of which size. @param smaps its text.
-/// @return bytes of a page at `va`; 0 where nothing is mapped or the text is not understood.
+/// The page size at an address, from /proc/self/smaps. @param smaps its text. @return bytes; 0:
+/// nothing is mapped at `va`, or the text is not understood.
 [[nodiscard]] uint64_t page_bytes_at(const std::string& smaps, uintptr_t va);
 
 }  // namespace rio::pmd::vfio

@@ -46,7 +46,7 @@ int VfioBackend::open_container() {
   const char* address = card_.address.c_str();
   if (card_.iommu_group < 0) {
     base::log_error(
-        "%s: it is in no IOMMU group: switch the IOMMU on (VT-d or AMD-Vi in the firmware, "
+        "%s: the card has no IOMMU group: switch the IOMMU on (VT-d or AMD-Vi in the firmware, "
         "intel_iommu=on on the kernel's command line), or use UIO: %s",
         address, bind_command(card_.address, kUioDriver).c_str());
     return -ENODEV;
@@ -62,7 +62,7 @@ int VfioBackend::open_container() {
   container_ = KernelFd(kernel_, fd);
   if (const int version = kernel_.ioctl(fd, VFIO_GET_API_VERSION, 0ul);
       version != VFIO_API_VERSION) {
-    base::log_error("%s: VFIO speaks version %d, this driver version %d: another kernel is needed",
+    base::log_error("%s: VFIO speaks version %d, this driver version %d: use another kernel",
                     address, version, VFIO_API_VERSION);
     return version < 0 ? version : -EPROTO;
   }
@@ -105,7 +105,7 @@ int VfioBackend::open_group() {
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
     const std::string others = group_neighbours(paths_, kernel_, card_);
     base::log_error(
-        "%s: its IOMMU group %s is not viable: bind all of its devices to vfio-pci; in the "
+        "%s: its IOMMU group %s is not viable: bind all of its devices to vfio-pci. In the "
         "way: %s. For each: %s",
         address, number.c_str(), others.empty() ? "unknown" : others.c_str(),
         bind_command("ADDRESS", kVfioDriver).c_str());
@@ -134,7 +134,7 @@ int VfioBackend::set_iommu() {
 }
 
 int VfioBackend::read_iova_ranges() {
-  // Twice: the first call tells how long the answer is.
+  // Two calls: the first returns the length of the answer.
   vfio_iommu_type1_info head{};
   head.argsz = sizeof(head);
   if (const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_GET_INFO, &head); rc < 0) {
@@ -170,12 +170,12 @@ int VfioBackend::read_iova_ranges() {
     }
     at = cap.next;
   }
-  if (iova_ranges_.empty()) {  // kernels before 5.4 do not say
-    // 39 bits are the least that IOMMUs have; the MSI window below 4 GiB is left out.
+  if (iova_ranges_.empty()) {  // kernels before 5.4 do not report them
+    // IOMMUs have at least 39 bits; the MSI window below 4 GiB is left out.
     iova_ranges_ = {{0, 0xFEDFFFFFu}, {0x100000000u, (uint64_t{1} << 39) - 1}};
   }
   for (const auto& [first, last] : iova_ranges_) {
-    const uint64_t begin = std::max(first, kHugeBytes);  // 0 is kept out: it looks like "none"
+    const uint64_t begin = std::max(first, kHugeBytes);  // keep 0 free: it looks like "none"
     if (begin <= last) {
       iovas_.add(begin, last - begin + 1);
     }
@@ -213,8 +213,8 @@ int VfioBackend::map_bar() {
   }
   if (region.size < regs::kPageBytes || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {
     base::log_error(
-        "%s: BAR%d has %llu bytes and can%s be mapped: the gateware is no message card's, or "
-        "the firmware gave the BAR no room: %s",
+        "%s: BAR%d has %llu bytes and can%s be mapped: not a RapidIO message card, or "
+        "the BIOS gave the BAR no room: %s",
         card_.address.c_str(), card_.bar, static_cast<unsigned long long>(region.size),
         (region.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0 ? "" : "not",
         rescan_command(card_.address).c_str());

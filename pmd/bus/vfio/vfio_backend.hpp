@@ -43,7 +43,7 @@ class VfioBackend : public Backend {
   Kernel& kernel_;
   const PciCard card_;
   const IovaMode mode_;
-  // Closed in the opposite order: device, group, container.
+  // Closed in reverse order: device, group, container.
   KernelFd container_;
   KernelFd group_;
   KernelFd device_;

@@ -38,8 +38,9 @@ int VfioBus::open(const std::string& address, const VfioOptions& options, const 
   if (options.reset) {
     rc = bus->reset();
     if (rc != 0 && rc != -ENOTSUP) {
-      base::log_warning("%s: opened without a reset of the function; the card's own reset must do",
-                        card.address.c_str());
+      base::log_warning(
+          "%s: opened without a function-level reset; relying on the card's own reset",
+          card.address.c_str());
     }
   }
   rc = bus->check_magic();

@@ -1,5 +1,5 @@
 /// @file
-/// A real card, through VFIO or UIO, whichever driver it is bound to.
+/// A real card, through the driver that it is bound to: VFIO or UIO.
 #pragma once
 
 #include <map>
@@ -17,25 +17,26 @@ namespace rio::pmd::vfio {
 
 struct VfioOptions {
   IovaMode iova = IovaMode::kAllocated;  ///< under VFIO; UIO has physical addresses
-  bool reset = true;  ///< reset the device when it is opened, where it can be; failing is a
-                      ///< warning, since the driver's own reset (GEN_REQ) comes after it
+  bool reset = true;  ///< reset the device when it is opened, if it can; a failure is a warning,
+                      ///< since the driver's own reset (GEN_REQ) follows
 };
 
-/// Control path: one thread. All errors are in the log with the command that mends them.
+/// A bus with one real card. Control path, one thread. All errors are logged with the command that
+/// mends them.
 class VfioBus : public Bus {
  public:
-  /// Open a card. It must be bound to vfio-pci, uio_pci_generic or igb_uio. The BAR's magic is
-  /// checked. @param address as parse_address() takes it. @param kernel outlives the bus.
-  /// @return 0; -EINVAL (address), -ENODEV (no such device, no group, all ones), -EBUSY (bound to
-  /// another driver, or in use), -EACCES, -EPERM (group not viable), -ENXIO (no message card),
-  /// or what the kernel said.
+  /// Open a card, which must be bound to vfio-pci, uio_pci_generic or igb_uio. Checks the BAR's
+  /// magic. @param address as parse_address() takes it. @param kernel outlives the bus. @return 0;
+  /// -EINVAL (address), -ENODEV (no such device, no group, all ones), -EBUSY (bound to another
+  /// driver, or in use), -EACCES, -EPERM (group not viable), -ENXIO (not a message card), or the
+  /// kernel's error.
   [[nodiscard]] static int open(const std::string& address, const VfioOptions& options,
                                 const PciPaths& paths, Kernel& kernel,
                                 std::unique_ptr<VfioBus>* out);
   /// Open a card of the running system.
   [[nodiscard]] static int open(const std::string& address, std::unique_ptr<VfioBus>* out);
 
-  /// The card must have been stopped. Memory of dma_alloc() goes with it.
+  /// The card must be stopped before. Frees the memory of dma_alloc().
   ~VfioBus() override;
   VfioBus(const VfioBus&) = delete;
   VfioBus& operator=(const VfioBus&) = delete;
@@ -50,7 +51,7 @@ class VfioBus : public Bus {
   const std::string& name() const override { return card_.address; }
   int numa_node() const override { return card_.numa_node; }
 
-  /// Reset the function; all registers are at their reset values after it. @return 0, -ENOTSUP.
+  /// Reset the function: all registers get their reset values. @return 0, -ENOTSUP.
   [[nodiscard]] int reset();
   [[nodiscard]] const PciCard& card() const { return card_; }
 
@@ -66,7 +67,7 @@ class VfioBus : public Bus {
 
   PciCard card_;
   std::unique_ptr<Backend> backend_;
-  DmaArena arena_;  // after the backend: its memory is unmapped first
+  DmaArena arena_;  // declared after the backend, so that its memory is unmapped first
   std::map<uintptr_t, UserMapping> user_;
 };
 

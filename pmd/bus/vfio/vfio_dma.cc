@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kHugeBytes = uint64_t{2} << 20;
 constexpr uint32_t kVectorsMax = 256;
 
-/// Log why a mapping failed, and the remedy.
+/// Logs the cause and the remedy of a failed mapping.
 void log_map_error(const std::string& address, void* va, size_t len_bytes, int rc) {
   const char* remedy = "";
   switch (-rc) {
@@ -60,7 +60,8 @@ int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
       return -ERANGE;
     }
   } else {
-    // At the place within 2 MiB that it has in memory, so that the IOMMU can use its large pages.
+    // The bus address has the memory's offset within 2 MiB, so that the IOMMU can use its large
+    // pages.
     const uint64_t lead = len_bytes >= kHugeBytes ? request.vaddr % kHugeBytes : 0;
     const uint64_t align = len_bytes >= kHugeBytes ? kHugeBytes : 65536;
     uint64_t first = 0;
@@ -91,7 +92,7 @@ int VfioBackend::unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& r
   request.size = len_bytes;
   const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_UNMAP_DMA, &request);
   if (rc < 0 || request.size != len_bytes) {
-    // The bus address is not handed out again: the card may still reach the memory behind it.
+    // The bus address is not used again: the card may still reach the memory behind it.
     base::log_error(
         "%s: cannot unmap %zu bytes at %p: %s; close the card before the memory is freed",
         card_.address.c_str(), len_bytes, va, rc < 0 ? std::strerror(-rc) : "in part only");
@@ -122,7 +123,7 @@ int VfioBackend::enable_vectors() {
     }
     fds.emplace_back(kernel_, fd);
   }
-  // All at once: a kernel with VFIO_IRQ_INFO_NORESIZE takes no more later.
+  // All at once: a kernel with VFIO_IRQ_INFO_NORESIZE accepts no more later.
   const size_t len_bytes = sizeof(vfio_irq_set) + count * sizeof(int32_t);
   std::vector<uint32_t> words(len_bytes / sizeof(uint32_t));
   auto* set = reinterpret_cast<vfio_irq_set*>(words.data());
@@ -152,7 +153,7 @@ int VfioBackend::irq_fd(uint32_t vector) {
     }
   }
   if (vector >= vectors_.size()) {
-    base::log_error("%s: vector %u asked for, it has %zu", card_.address.c_str(), vector,
+    base::log_error("%s: no interrupt vector %u: the card has %zu", card_.address.c_str(), vector,
                     vectors_.size());
     return -EINVAL;
   }
@@ -167,7 +168,7 @@ int VfioBackend::reset() {
     base::log_error("%s: reset: %s", card_.address.c_str(), std::strerror(-rc));
     return rc;
   }
-  // A reset clears the command register.
+  // A reset clears the command register, and with it bus mastering.
   return enable_bus_master();
 }
 

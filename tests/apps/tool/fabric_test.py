@@ -231,7 +231,7 @@ class WithState(FabricCase):
     def test_a_bad_file_keeps_the_fabric(self):
         topology = ring(2, 1)
         path = self.write(topology)
-        bad = [(b"{", "no JSON"), (b"", "no JSON"), (b"\xff" * 99, "no JSON"),
+        bad = [(b"{", "not JSON"), (b"", "not JSON"), (b"\xff" * 99, "not JSON"),
                (b'{"links": [["a", "b"]]}', "no such device")]
         for change, name in ((lambda t: t["endpoints"].append({"name": "more"}), "devices"),
                              (lambda t: device(t, "s1").update(ports=15), "s1"),
@@ -331,7 +331,7 @@ class BadInput(FabricCase):
                          names=["in use", "queue pair 0, ring tx runs", "rio-tool reset --flr " + harness.ADDRESS])
 
     def test_topology(self):
-        for text, name in (("{", "no JSON"), ('{"links": [["a", "b"]]}', "no such device")):
+        for text, name in (("{", "not JSON"), ('{"links": [["a", "b"]]}', "no such device")):
             with open(self.path("bad.json"), "w", encoding="ascii") as file:
                 file.write(text)
             result = harness.tool("fabric", *card(self.path("bad.json")))

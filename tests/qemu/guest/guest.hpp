@@ -1,5 +1,5 @@
 /// @file
-/// pci-guest: the driver without EAL on a card of the guest. What its subcommands share.
+/// pci-guest: the driver without EAL on a card of the guest. Shared by its subcommands.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace rio::guest {
 
 /// destID of queue pair 0; queue pair i has kDestId + i.
 inline constexpr uint32_t kDestId = 0x100;
-/// Bytes that tell messages apart. @param seed another for each message.
+/// Fills bytes that identify a message. @param seed differs for each message.
 void fill(void* at, size_t len_bytes, uint32_t seed);
 [[nodiscard]] bool filled(const void* at, size_t len_bytes, uint32_t seed);
 
@@ -24,25 +24,25 @@ class Station {
   static constexpr uint32_t kBuffers = 32;
   static constexpr uint32_t kTxBytes = 64 * 1024;
 
-  /// @param config its message_buffers is set here. @return false: the log says why.
+  /// Open a card. @param config its message_buffers is set here. @return false: the log says why.
   [[nodiscard]] bool open(const std::string& card, EndpointConfig config = {});
-  /// Another queue pair of the card of `first`.
+  /// Open another queue pair of the card of `first`.
   [[nodiscard]] bool open_beside(Station& first, EndpointConfig config);
 
-  /// Send `message` and wait for what becomes of it. @return false: nothing became of it.
+  /// Send `message` and wait for its fate. @return false: there was none.
   [[nodiscard]] bool send(const pmd::TxMessage& message, pmd::TxDone* done);
-  /// Wait for a message, take it, post its buffer again. @param bytes where it lay, valid until the
-  /// next one comes. @return false: none came.
+  /// Wait for a message, take it, and post its buffer again. @param bytes set to where it landed,
+  /// valid until the next one comes. @return false: none came.
   [[nodiscard]] bool receive(pmd::RxMessage* message, const uint8_t** bytes);
-  /// A message through the shared queue of `to`, compared byte by byte. @param value of the bytes.
-  /// @return whether it was sent, came, and was right; what is wrong is told.
+  /// Pass a message through the shared queue of `to`, and compare its bytes. @param value of the
+  /// bytes. @return whether it was sent, arrived, and was right; errors are printed.
   [[nodiscard]] bool pass(Station& to, uint32_t len_bytes, uint32_t value, uint8_t mbox = 0);
 
   [[nodiscard]] Endpoint& card() { return *card_; }
   [[nodiscard]] uint32_t dest_id() { return card_->queues().dest_id(); }
   /// kTxBytes to send from.
   [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
-  /// @return as Endpoint::close().
+  /// Close the card. @return as Endpoint::close().
   [[nodiscard]] int close();
 
  private:
@@ -52,7 +52,7 @@ class Station {
   pmd::DmaMemory memory_;
 };
 
-/// A subcommand: what stands behind its name. @return exit code.
+/// Arguments of a subcommand, after its name. Subcommands return the exit code.
 using Arguments = std::vector<std::string>;
 int find(const Arguments& args);
 int messages(const Arguments& args);

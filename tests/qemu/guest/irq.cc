@@ -1,4 +1,4 @@
-// Sleeping until a message comes, as programs do that must not burn a core: arm, look once more,
+// Sleeping until a message comes, as in programs that must not burn a core: arm, check once more,
 // sleep in epoll, poll again.
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ class Epoll {
   bool ok_;
 };
 
-/// Sends from another queue pair, by another thread, each time that it is asked to.
+/// Sends from another queue pair, on another thread, on request.
 class Sender {
  public:
   Sender(Station& station, uint32_t dest_id)
@@ -50,7 +50,7 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  /// A doorbell if the number is odd, else a message; a little later.
+  /// Asks for a doorbell if the number is odd, else for a message; it comes a little later.
   void ask(uint32_t number) { asked_.store(number); }
   [[nodiscard]] bool failed() const { return failed_; }
 
@@ -62,7 +62,7 @@ class Sender {
         usleep(1000);
         continue;
       }
-      usleep(20'000);  // the other thread has gone to sleep by then; it need not have
+      usleep(20'000);  // by then the other thread is usually asleep, though it need not be
       pmd::TxMessage out{};
       out.iova = station_.memory().iova;
       out.length_bytes = 64;
@@ -85,7 +85,7 @@ class Sender {
   std::thread thread_;
 };
 
-/// What is there of message or doorbell, taken. @return how many.
+/// Takes all messages and doorbells. @return how many.
 uint32_t take(Station& card) {
   pmd::RxMessage in{};
   pmd::DoorbellEvent bell{};
@@ -119,7 +119,7 @@ int interrupts(const Arguments& args) {
   uint64_t raised_all = 0;
   for (uint32_t round = 1; round <= kRounds; ++round) {
     sender.ask(round);
-    // Nothing but an interrupt ends this in time.
+    // Only an interrupt ends this in time.
     if (!epoll.sleep(30'000)) {
       return fail("no interrupt in round %u", round);
     }
@@ -131,7 +131,7 @@ int interrupts(const Arguments& args) {
     if (take(card) != 1) {
       return fail("woken in round %u, and nothing came", round);
     }
-    // The ring that rang; the other one is armed still.
+    // Arm the ring that raised it; the other one is still armed.
     if (card.card().irq_arm(round % 2 == 1 ? pmd::ring_bit(regs::Ring::kDoorbell)
                                            : pmd::ring_bit(regs::Ring::kShared)) != 0) {
       return 1;

@@ -1,4 +1,4 @@
-// A card that loses its state, or falls off the bus, while messages fly.
+// A card that loses its state, or falls off the bus, while messages are in flight.
 #include <cerrno>
 
 #include "tests/qemu/guest/guest.hpp"
@@ -12,7 +12,7 @@ constexpr uint32_t kBefore = 50;  // messages before the host is asked
 constexpr uint32_t kWindow = 16;  // in flight
 constexpr uint32_t kSilenceMs = 2000;
 
-/// Messages to itself, many in flight, until nothing comes back any more.
+/// Messages to itself, many in flight, until no more come back.
 class Stream {
  public:
   explicit Stream(Station& card) : card_(card) {}
@@ -42,7 +42,7 @@ class Stream {
     return n;
   }
 
-  /// Until `what` is done to the card, and then until it shows: no completion for a while.
+  /// Asks for `what` to be done to the card, and runs until it shows: no completion for a while.
   [[nodiscard]] bool until_silent(const char* what) {
     if (!eventually([&] { return turn(), delivered >= kBefore; })) {
       return false;
@@ -64,7 +64,7 @@ class Stream {
   uint32_t in_flight_ = 0;
 };
 
-/// No completion may name what was never posted, whatever happens to the card.
+/// No completion may name an entry that was never posted, whatever happens to the card.
 bool sound(Station& card) {
   return card.card().tx().stats().bad_completions == 0 &&
          card.card().shared().stats().bad_completions == 0;
@@ -72,7 +72,7 @@ bool sound(Station& card) {
 
 }  // namespace
 
-/// lost-state CARD: the rings are stopped behind the driver's back; opened anew, the card works.
+/// lost-state CARD: the rings stop without the driver's doing; opened again, the card works.
 int lost_state(const Arguments& args) {
   Station card;
   if (!card.open(args[0])) {
@@ -102,7 +102,7 @@ int lost_state(const Arguments& args) {
   return again.close() == 0 ? 0 : 1;
 }
 
-/// vanished CARD: the BAR reads all ones. Everything ends, and says so.
+/// vanished CARD: the BAR reads all ones. Everything ends with an error.
 int vanished(const Arguments& args) {
   Station card;
   if (!card.open(args[0])) {

@@ -1,4 +1,4 @@
-// pci-guest: the driver without EAL on a card of the guest, one part a run.
+// pci-guest: the driver without EAL on a card of the guest, one subcommand per run.
 #include <array>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Memory of the program's own beside the driver's, and memory that nobody mapped.
+// The program's own memory, beside the driver's, and unmapped memory.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -15,7 +15,7 @@ constexpr uint32_t kBytes = 256;  // one segment, one access of the card
 /// No guest of 512 MiB has memory there, and no driver maps anything so high.
 constexpr uint64_t kNowhere = 0x66'0000'0000;
 
-/// A message from a bus address. @return its status, -1 where nothing became of it.
+/// Sends a message from a bus address. @return its status; -1: it has none.
 int send_from(Station& card, uint64_t iova, uint32_t len_bytes, uint8_t mbox) {
   pmd::TxMessage out{};
   out.iova = iova;
@@ -26,7 +26,7 @@ int send_from(Station& card, uint64_t iova, uint32_t len_bytes, uint8_t mbox) {
   return card.send(out, &done) ? static_cast<int>(done.status) : -1;
 }
 
-/// A message from the program's memory that arrives in the shared queue.
+/// Sends a message from the program's memory; it arrives in the shared queue.
 bool send_user(Station& card, uint8_t* from, uint32_t len_bytes) {
   fill(from, len_bytes, len_bytes);
   uint64_t iova = 0;
@@ -41,7 +41,7 @@ bool send_user(Station& card, uint8_t* from, uint32_t len_bytes) {
   return true;
 }
 
-/// A message that lands in the program's memory.
+/// Receives a message into the program's memory.
 bool receive_user(Station& card, uint8_t* to) {
   pmd::DedicatedRxQueue* queue = nullptr;
   uint64_t iova = 0;
@@ -62,7 +62,7 @@ bool receive_user(Station& card, uint8_t* to) {
   return card.card().close_dedicated(0) == 0;
 }
 
-/// Pages of the program's own.
+/// Pages of the program itself.
 class UserPages {
  public:
   static constexpr size_t kLenBytes = size_t{2} << 20;
@@ -77,8 +77,8 @@ class UserPages {
   UserPages(const UserPages&) = delete;
   UserPages& operator=(const UserPages&) = delete;
 
-  /// Register seven small pages from somewhere on, send and receive there, unregister.
-  /// @param iova of the first of them.
+  /// Registers seven small pages, sends and receives there, and unregisters them. @param iova set
+  /// to that of the first one.
   [[nodiscard]] bool use(Station& card, uint64_t* iova) {
     static constexpr size_t kPage = 4096;
     uint8_t* const first = va_ + 3 * kPage;
@@ -105,8 +105,8 @@ class UserPages {
 
 }  // namespace
 
-/// memory CARD: ordinary pages and hugepages of the program's own, registered, used, unregistered;
-/// afterwards the card must not reach them any more.
+/// memory CARD: ordinary pages and hugepages of the program, registered, used, and unregistered;
+/// afterwards the card must not reach them.
 int user_memory(const Arguments& args) {
   Station card;
   if (!card.open(args[0])) {
@@ -128,7 +128,7 @@ int user_memory(const Arguments& args) {
   return card.close() == 0 ? 0 : 1;
 }
 
-/// memory-uio CARD: without an IOMMU only hugepages stay where they are; the rest is refused.
+/// memory-uio CARD: without an IOMMU only hugepages keep their place; other memory is refused.
 int user_memory_uio(const Arguments& args) {
   Station card;
   UserPages ordinary(false);
@@ -144,8 +144,8 @@ int user_memory_uio(const Arguments& args) {
   return huge.use(card, &iova) && card.close() == 0 ? 0 : 1;
 }
 
-/// unmapped CARD: addresses that nobody mapped. Where the card reads, the driver is told; where it
-/// writes, only the IOMMU knows. Neither does harm: the card goes on.
+/// unmapped CARD: unmapped addresses. If the card reads one, the driver gets an error; if it
+/// writes, only the IOMMU notices. Neither does harm: the card continues.
 int unmapped(const Arguments& args) {
   static constexpr uint32_t kReads = 5;
   static constexpr uint32_t kWrites = 3;
@@ -167,7 +167,7 @@ int unmapped(const Arguments& args) {
   for (uint32_t i = 0; i < kWrites; ++i) {
     const pmd::DedicatedEntry entry{kNowhere + (uint64_t{i} << 22), i, kBytes};
     pmd::EntryDone done{};
-    // Posted: the card cannot know, and says that it came.
+    // A posted write: the card cannot notice, and reports success.
     if (queue->post(&entry, 1) != 1 ||
         send_from(card, card.memory().iova, kBytes, 1) != static_cast<int>(Status::kOk) ||
         !eventually([&] { return queue->reap(&done, 1) == 1; }) || done.status != Status::kOk) {

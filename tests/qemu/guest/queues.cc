@@ -14,7 +14,7 @@ constexpr uint32_t kSizes[] = {1, 8, 16, 17, 64, 255, 256, 257, 1000, 4096};
 
 }  // namespace
 
-/// find CARD [CARD]: the scan finds these and no others, and says how they are bound.
+/// find CARD [CARD]: the scan finds exactly these cards, with their drivers.
 int find(const Arguments& args) {
   std::vector<pmd::vfio::PciCard> cards;
   if (pmd::vfio::find_cards(pmd::vfio::PciPaths{}, &cards) != 0) {
@@ -31,7 +31,7 @@ int find(const Arguments& args) {
                        : fail("%zu cards, not the %zu that are there", found.size(), args.size());
 }
 
-/// messages CARD: through the shared queue, every kind of length.
+/// messages CARD: through the shared queue, all kinds of lengths.
 int messages(const Arguments& args) {
   Station card;
   if (!card.open(args[0])) {
@@ -39,7 +39,7 @@ int messages(const Arguments& args) {
   }
   uint32_t value = 1;
   for (int round = 0; round < 8;
-       ++round) {  // more messages than there are buffers: they come round
+       ++round) {  // more messages than buffers, so that buffers are reused
     for (const uint32_t len_bytes : kSizes) {
       if (!card.pass(card, len_bytes, value, static_cast<uint8_t>(value % regs::kMultiMailboxes))) {
         return 1;
@@ -55,7 +55,7 @@ int messages(const Arguments& args) {
   return card.close() == 0 ? 0 : 1;
 }
 
-/// large CARD: memory of the driver's, longer than hugepages are, in one piece for the card.
+/// large CARD: memory of the driver, longer than a hugepage, contiguous for the card.
 int large_memory(const Arguments& args) {
   static constexpr size_t kBytes = size_t{7} << 20;
   Station card;
@@ -64,7 +64,7 @@ int large_memory(const Arguments& args) {
     return 1;
   }
   auto* const bytes = static_cast<uint8_t*>(memory.va);
-  // In each piece of 1 MiB one message, sent from there: the card reads what the program wrote.
+  // One message from each piece of 1 MiB: the card must read the program's bytes.
   for (size_t at = 4096; at < kBytes; at += size_t{1} << 20) {
     const auto value = static_cast<uint32_t>(at >> 20) + 100;
     fill(bytes + at, 4096, value);
@@ -84,10 +84,10 @@ int large_memory(const Arguments& args) {
   return card.close() == 0 ? 0 : 1;
 }
 
-/// dedicated CARD: messages straight to where their entries say.
+/// dedicated CARD: messages straight into their entries' memory.
 int dedicated(const Arguments& args) {
   static constexpr uint32_t kBytes[] = {4096, 256, 2048, 4096};
-  static constexpr uint32_t kPlace = 8192;  // between two entries: what is written beside one shows
+  static constexpr uint32_t kPlace = 8192;  // distance of entries, so that a write beside one shows
   static constexpr uint8_t kMbox = 2;
   Station card;
   pmd::DmaMemory memory;
@@ -124,7 +124,7 @@ int dedicated(const Arguments& args) {
   return card.card().close_dedicated(3) == 0 && card.close() == 0 ? 0 : 1;
 }
 
-/// dma CARD: written through an inbound window of its own, read back.
+/// dma CARD: writes through an inbound window of its own, and reads back.
 int remote_memory(const Arguments& args) {
   static constexpr uint64_t kRioAddr = 0x12'3456'0000;
   static constexpr uint32_t kBytes = 4096;
@@ -163,7 +163,7 @@ int remote_memory(const Arguments& args) {
       done.status != Status::kOk || !filled(local + kBytes, kBytes, 5)) {
     return fail("NREAD: status %d", static_cast<int>(done.status));
   }
-  // Outside of the window: answered, not swallowed.
+  // Beyond the window: there must be an answer.
   if (!run(regs::DmaOp::kNread, kRioAddr + kBytes, card.memory().iova, &done) ||
       done.status != Status::kErrorResponse) {
     return fail("NREAD beside the window: status %d", static_cast<int>(done.status));
@@ -171,7 +171,7 @@ int remote_memory(const Arguments& args) {
   return card.card().queues().windows().close(index) == 0 && card.close() == 0 ? 0 : 1;
 }
 
-/// doorbells CARD: sent and received in order of their numbers.
+/// doorbells CARD: sent, and received in the order of their numbers.
 int doorbells(const Arguments& args) {
   static constexpr uint32_t kCount = 300;  // more than the ring holds
   Station card;

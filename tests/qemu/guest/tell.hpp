@@ -1,5 +1,5 @@
 /// @file
-/// What the programs of the guest tell the host, and how long they wait.
+/// Reports of the guest's programs to the host, and their patience.
 #pragma once
 
 #include <chrono>
@@ -7,19 +7,19 @@
 
 namespace rio::guest {
 
-/// Longest wait for anything that must come. A busy host is slow.
+/// Longest wait for anything that must happen. A busy host is slow.
 inline constexpr std::chrono::seconds kPatience{30};
 
-/// Tell what is wrong. @return 1, for main().
+/// Report an error. @return 1, for main().
 [[gnu::format(printf, 1, 2)]] int fail(const char* format, ...);
 
-/// Tell the host what was counted here; numbers of one key add up. See ../README.md.
+/// Report a count to the host; counts with one key add up. See ../README.md.
 void fact(const char* key, uint64_t number);
 
 /// Ask the host to do something to the cards: "lose-state", "vanish".
 void ask_host(const char* what);
 
-/// Call `done` until it is true. @return false: it was not within kPatience.
+/// Call `done` until it returns true. @return false: it did not within kPatience.
 template <class Done>
 [[nodiscard]] bool eventually(Done done) {
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -1,5 +1,5 @@
 /// @file
-/// The fabric's inside, shared by fabric.cc (who is there) and carry.cc (what moves).
+/// The fabric's implementation, shared by fabric.cc (devices) and carry.cc (frames).
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace rio::wire::switched {
 
-/// Where a frame ends up.
+/// The place where a frame ends up.
 struct Stop {
   enum Kind : uint8_t { kEndpoint, kSwitch, kUnrouted, kLooped, kAbsent };
   Kind kind;
   size_t device = 0;
-  uint32_t port = 0;  ///< by which it came
-  uint32_t hops = 0;  ///< left
+  uint32_t port = 0;  ///< by which it arrived
+  uint32_t hops = 0;  ///< that are left
 };
 class FabricImpl final : public Fabric, public std::enable_shared_from_this<FabricImpl> {
  public:
@@ -31,7 +31,7 @@ class FabricImpl final : public Fabric, public std::enable_shared_from_this<Fabr
   int set_silent(const std::string& name, bool silent) override;
   FabricCounts counts() override;
 
-  /// Move frames; returns at once when another thread is at it.
+  /// Move frames; returns at once if another thread is doing it.
   void pump();
   void unplug(Device& device);
 

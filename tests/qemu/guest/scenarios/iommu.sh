@@ -1,4 +1,4 @@
-# What only an IOMMU and MSI-X can show.
+# Features that need an IOMMU and MSI-X.
 check memory 60 pci-guest memory "$card0"
 check memory-virtual 60 pci-guest memory "$card0,iova=virtual"
 check unmapped 60 pci-guest unmapped "$card0"

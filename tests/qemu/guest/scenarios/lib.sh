@@ -3,7 +3,7 @@
 card0=0000:00:04.0
 card1=0000:00:05.0
 
-# bind ADDRESS DRIVER: as docs/guide/raw_rio.md tells its readers to.
+# bind ADDRESS DRIVER: as in docs/guide/raw_rio.md.
 bind() {
   [ ! -e "/sys/bus/pci/devices/$1/driver" ] || echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
   echo "$2" >"/sys/bus/pci/devices/$1/driver_override"
@@ -25,7 +25,7 @@ check() {
   fi
 }
 
-# refused NAME PATTERN COMMAND...: passes if the command ends with an error, and says so.
+# refused NAME PATTERN COMMAND...: passes if the command ends with an error that matches PATTERN.
 refused() {
   refused_name=$1 refused_pattern=$2
   shift 2
@@ -51,7 +51,7 @@ count() {
   fi
 }
 
-# until_line PID PATTERN FILE: waits until the program has written such a line, or is no more.
+# until_line PID PATTERN FILE: waits until the program has written such a line, or has ended.
 until_line() {
   while kill -0 "$1" && ! grep -q "$2" "$3"; do
     sleep 0.2
@@ -60,8 +60,8 @@ until_line() {
 
 eal_options='-l 0 --no-telemetry --log-level=4'
 
-# testpmd_hit WHAT: the host does so to a card that hears itself, once rio-testpmd's messages flow.
-# What it said is in /tmp/hit.out, its exit code in $testpmd_code.
+# testpmd_hit WHAT: has the host do WHAT to a card that hears itself, once rio-testpmd's messages
+# flow. Its output is in /tmp/hit.out, its exit code in $testpmd_code.
 testpmd_hit() {
   # shellcheck disable=SC2086
   timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$card0,destid=0x100" \

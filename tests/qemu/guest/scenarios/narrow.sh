@@ -1,2 +1,2 @@
-# Pointers as bus addresses, and an IOMMU that has not as many bits.
+# Pointers as bus addresses, with an IOMMU that has too few bits.
 refused iommu-too-narrow 'cannot address' pci-guest messages "$card0,iova=virtual"

@@ -1,9 +1,9 @@
 # The commands of a page of the docs, each in a file of /page (put there by ../../bring_up_test.py),
-# one after the other in one shell. Between marks stands what each printed and its exit code.
+# one after the other in one shell. Marks enclose the output of each and its exit code.
 page_path=$PATH
 PATH=/page/bin:$PATH
 cd /tmp || exit
-dmesg -n 1 # the kernel's messages are no output of theirs
+dmesg -n 1 # the kernel's messages do not belong to their output
 page_code=0 page_step=0
 while [ -e /page/step/$page_step ]; do
   echo "RIO-STEP $page_step"

@@ -1,8 +1,8 @@
-# Two DPDK processes on one card, each with a queue pair of its own, both polling. A third one finds
-# the queue pair taken; when its owner is killed, a fourth takes over what that had.
+# Two DPDK processes on one card, each polling its own queue pair. A third one finds the queue pair
+# taken; when its owner is killed, a fourth one takes it over.
 
-# worker NAME QP TYPE: its input is the fifo /tmp/NAME.in, its output /tmp/NAME.out, its pid $worker.
-# Waits until it has said something.
+# worker NAME QP TYPE: its input is the fifo /tmp/NAME.in, its output /tmp/NAME.out, its pid
+# $worker. Waits for its first output.
 worker() {
   mkfifo "/tmp/$1.in"
   : >"/tmp/$1.out"
@@ -12,7 +12,7 @@ worker() {
   until_line $worker '^[a-z]' "/tmp/$1.out"
 }
 
-# moves NAME: passes if this worker's messages go on, without errors.
+# moves NAME: passes if this worker's messages continue without errors.
 moves() {
   first='' last=''
   tries=0
@@ -27,7 +27,7 @@ moves() {
   count "$1-moves" yes "$([ "${last:-0}" -gt "${first:-0}" ] && echo yes)"
 }
 
-# said NAME WHAT: passes if that is what the worker said last.
+# said NAME WHAT: passes if WHAT is the worker's last line.
 said() { count "$1-$2" "$2" "$(tail -n 1 "/tmp/$1.out")"; }
 
 worker primary 0 primary

@@ -1,4 +1,4 @@
-# What is wrong with a binding is told, and with it the remedy.
+# Wrong bindings are reported with their remedies.
 refused no-such-card 'no PCI device' pci-guest messages 0000:00:1f.7
 refused foreign-device 'bound to' pci-guest messages 0000:00:1f.2
 bind "$card0" uio_pci_generic

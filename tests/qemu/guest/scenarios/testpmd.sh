@@ -1,5 +1,5 @@
-# rio-testpmd in every mode, verifying, on two cards that are wired to each other, bound already:
-# one program, as EAL takes its time. $iova is EAL's mode, $eal_memory what it wants beside.
+# rio-testpmd in every mode, verifying, on two cards that are wired to each other and already bound:
+# one program, since EAL takes long to start. $iova is EAL's mode, $eal_memory its other options.
 
 run() { # MODE OPTION VALUE...
   echo "set mode $1"
@@ -28,7 +28,7 @@ run() { # MODE OPTION VALUE...
 check "testpmd-$iova" 90 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" \
   -a "$card0,destid=0x100" -a "$card1,destid=0x200" -- --stats-period 0 --cmdline-file /tmp/testpmd.commands |
   tee /tmp/testpmd.out
-# Each mode must have verified something, and found nothing wrong.
+# Each mode must have verified something without errors.
 right=$(grep -c '^verified  *[1-9][0-9,]* bytes in [1-9][0-9,]* messages, 0 errors$' /tmp/testpmd.out)
 count "testpmd-$iova-modes" "$(grep -c '^start' /tmp/testpmd.commands)" "$right"
 # The hot path reads no register.

@@ -1,4 +1,4 @@
-# rio-testpmd on one card that hears itself: --peers says so.
+# rio-testpmd on one card that hears itself, by --peers.
 testpmd_loop() { # MODE OPTIONS...
   # shellcheck disable=SC2086
   check "testpmd-loop-$1" 60 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" \

@@ -1,5 +1,5 @@
-# The card loses its state under rio-testpmd's traffic: exit code 3, and it says why. Started anew,
-# it works.
+# The card loses its state under rio-testpmd's traffic: exit code 3, with the cause. Restarted, it
+# works.
 testpmd_hit lose-state
 count testpmd-lost-code 3 "$testpmd_code"
 count testpmd-lost-told 1 "$(grep -c 'error:.*nothing moved' /tmp/hit.out)"

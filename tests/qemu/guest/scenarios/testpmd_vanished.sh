@@ -1,4 +1,4 @@
-# The card falls off the bus under rio-testpmd's traffic: exit code 3, and it says why. The last
+# The card falls off the bus under rio-testpmd's traffic: exit code 3, with the cause. The last
 # scenario of a boot.
 testpmd_hit vanish
 count testpmd-vanished-code 3 "$testpmd_code"

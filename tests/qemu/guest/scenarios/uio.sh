@@ -8,5 +8,5 @@ bind "$card0" uio_pci_generic
 # shellcheck disable=SC2086
 check find-bound 30 pci-guest find $all_cards
 iova=pa
-# Only so does EAL look for pieces longer than a hugepage that are in one piece for the card, too.
+# Only then does EAL look for memory longer than a hugepage that is contiguous for the card, too.
 eal_memory='--legacy-mem -m 64 --huge-unlink --no-shconf'

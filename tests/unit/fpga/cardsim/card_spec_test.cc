@@ -1,5 +1,4 @@
-// A card of rio-cardsim by its name. What names are is tested with their parser, in
-// tests/unit/fpga/name.
+// A card of rio-cardsim by its name. tests/unit/fpga/name tests the parser of names.
 #include "fpga/cardsim/card_spec.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +8,7 @@
 namespace rio::cardsim {
 namespace {
 
-TEST(CardSpec, Plain) {
+TEST(CardSpec, PlainIsParsed) {
   CardSpec spec;
   ASSERT_EQ(parse_card_spec("plain:bar=/dev/shm/bar,ram=/dev/shm/ram", &spec), 0);
   EXPECT_STREQ(kind_name(spec.way), "plain");
@@ -23,7 +22,7 @@ TEST(CardSpec, Plain) {
   EXPECT_EQ(spec.model.dedicated_size_log2, 8u);
 }
 
-TEST(CardSpec, Doorbell) {
+TEST(CardSpec, DoorbellIsParsed) {
   CardSpec spec;
   ASSERT_EQ(parse_card_spec("doorbell:socket=s,ram=r,vectors=64,name=left,at=host,"
                             "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7",
@@ -48,7 +47,7 @@ TEST(CardSpec, Doorbell) {
   EXPECT_EQ(spec.model.vectors, 2u);
 }
 
-TEST(CardSpec, Listen) {
+TEST(CardSpec, ListenIsParsed) {
   CardSpec spec;
   ASSERT_EQ(parse_card_spec("listen:socket=s", &spec), 0);
   EXPECT_STREQ(kind_name(spec.way), "listen");
@@ -56,7 +55,7 @@ TEST(CardSpec, Listen) {
   EXPECT_EQ(spec.model.vectors, model::Config{}.vectors);
 }
 
-TEST(CardSpec, WrongOnesAreToldOnStderr) {
+TEST(CardSpec, WrongOnesAreReportedOnStderr) {
   for (const char* const wrong : {"", "emu:loop", "plain:bar=b", "listen:socket=s,qps=0"}) {
     CardSpec spec;
     spec.name = "untouched";

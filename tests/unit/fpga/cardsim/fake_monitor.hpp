@@ -1,5 +1,5 @@
 /// @file
-/// Plays QEMU's human monitor: says what QEMU 7.2 says to "xp", echo and escapes and all.
+/// A fake of QEMU's human monitor: answers "xp" like QEMU 7.2, with echo and escapes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,12 +23,12 @@ class FakeMonitor {
     EXPECT_EQ(base::listen_at(path, SOCK_STREAM, &listener_), 0);
     thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
   }
-  /// The word at an address, as QEMU will print it.
+  /// Sets the word at an address, in the form that QEMU prints.
   void set(const std::string& address, const std::string& value) {
     const std::lock_guard lock(mutex_);
     words_[address] = value;
   }
-  /// QEMU ends.
+  /// Plays the end of QEMU.
   void hang_up() { hang_up_ = true; }
   void be_silent() { silent_ = true; }
   [[nodiscard]] uint32_t asked() const { return asked_; }

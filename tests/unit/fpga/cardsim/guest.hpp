@@ -1,5 +1,5 @@
 /// @file
-/// Plays a QEMU guest: RAM in a file, a driver in it, and cards of rio-cardsim served by a thread.
+/// A fake QEMU guest: RAM in a file, a driver in it, and cards of rio-cardsim served by a thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,19 +48,19 @@ class Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
-  /// Stop the loop; the cards can be looked at afterwards. @return of Service::run().
+  /// Stops the loop; then the test may look at the cards. @return result of Service::run().
   int end() {
     requests.stop = true;
     return wait();
   }
-  /// Wait for the loop to end by itself.
+  /// Waits for the loop to end by itself.
   int wait() {
     if (thread_.joinable()) {
       thread_.join();
     }
     return rc_;
   }
-  /// After end() or wait().
+  /// A card. After end() or wait().
   cardsim::SimCard& card(size_t i = 0) { return *cards_[i]; }
   const std::vector<std::unique_ptr<cardsim::SimCard>>& cards() { return cards_; }
 
@@ -76,7 +76,7 @@ class Served {
 /// A guest's bus: the BAR is a file, memory is cut from the RAM.
 class GuestBus final : public pmd::Bus {
  public:
-  /// @param iova what to add to a place in the RAM; the pages in between are the test's to map.
+  /// @param iova_add bus address minus offset in the RAM; the test maps the pages in between.
   GuestBus(const std::string& bar_path, RamFile* ram, uint64_t first_offset, uint64_t iova_add)
       : bar_(std::make_unique<RamFile>(bar_path, kBarBytes)),
         ram_(ram),

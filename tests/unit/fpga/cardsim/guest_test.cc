@@ -1,4 +1,4 @@
-// A driver in a guest, its card in rio-cardsim's loop: plain, and behind an IOMMU.
+// A driver in a guest, with its card in rio-cardsim's loop: plain, and behind an IOMMU.
 #include <gtest/gtest.h>
 
 #include "pmd/api/riopmd.hpp"
@@ -10,7 +10,7 @@ namespace rio {
 namespace {
 
 constexpr uint64_t kRamBytes = 64 << 20;
-constexpr int kLooks = 2'000'000;  // each lets the card's thread run; ten seconds and more
+constexpr int kLooks = 2'000'000;  // each lets the card's thread run; ten seconds or more
 
 EndpointConfig config_of(uint32_t dest_id, uint32_t tx_log2) {
   EndpointConfig config;
@@ -22,7 +22,7 @@ EndpointConfig config_of(uint32_t dest_id, uint32_t tx_log2) {
   return config;
 }
 
-/// Posts a buffer at one end, sends to it from the other. @return status of what was sent.
+/// Posts a buffer at one end, and sends to it from the other. @return status of the message.
 pmd::Status send_one(Endpoint& from, Endpoint& to, uint32_t dest_id, uint64_t iova,
                      const pmd::DmaMemory& into, pmd::RxMessage* got) {
   const pmd::RxBuffer buffer{into.iova, 7};
@@ -47,8 +47,8 @@ pmd::Status send_one(Endpoint& from, Endpoint& to, uint32_t dest_id, uint64_t io
   return done.status;
 }
 
-/// Waits until the card has begun a turn after what was done before. A real IOMMU lets the guest
-/// wait for the like.
+/// Waits until the card has begun a turn after all that was done before. A real IOMMU makes the
+/// guest wait in the same way.
 void let_card_look(Endpoint& endpoint) {
   uint32_t before = 0;
   ASSERT_EQ(endpoint.card().reg_read(regs::id::heartbeat(), &before), 0);
@@ -66,10 +66,10 @@ std::unique_ptr<Endpoint> open_on(std::unique_ptr<pmd::Bus> bus, const EndpointC
   return endpoint;
 }
 
-TEST(Plain, TwoCardsOfOneGuest) {
+TEST(Plain, TwoCardsOfOneGuestTalk) {
   test::TempDir dir;
   const std::string tail = ",ram=" + dir.at("ram");
-  // The RAM's file comes later than the cards.
+  // The RAM's file appears after the cards.
   test::Served served({"plain:bar=" + dir.at("a") + tail, "plain:bar=" + dir.at("b") + tail});
   test::RamFile ram(dir.at("ram"), kRamBytes);
   auto a =
@@ -90,7 +90,7 @@ TEST(Plain, TwoCardsOfOneGuest) {
     EXPECT_EQ(got.length_bytes, 256);
     EXPECT_EQ(std::memcmp(from.va, into.va, 256), 0);
   }
-  // Beyond the RAM: an error for the reader.
+  // Beyond the RAM: an error for the card that reads there.
   pmd::RxMessage got{};
   EXPECT_EQ(send_one(*a, *b, 2, kRamBytes, into, &got), pmd::Status::kHostReadFailed);
   served.requests.vanish = true;
@@ -107,7 +107,7 @@ TEST(Plain, TwoCardsOfOneGuest) {
   EXPECT_EQ(served.card(1).counts().refused, 0u);
 }
 
-/// A guest with an IOMMU: bus address 1 GiB + x is a page of the RAM that is not the one at x.
+/// A guest with an IOMMU: bus address 1 GiB + x is another page of the RAM than that at x.
 class Iommu : public testing::Test {
  protected:
   static constexpr uint64_t kIova = 1 << 30;
@@ -128,7 +128,7 @@ class Iommu : public testing::Test {
     qemu_.set("fed90020", "0x0000000000001000");
     qemu_.set("fed9001c", "0xc0000000");
   }
-  /// Neighbours in bus addresses lie far apart.
+  /// Pages with neighbouring bus addresses lie far apart.
   static uint64_t place(uint64_t page) { return (32 << 20) + 4096 * ((page * 1001) % kPages); }
   void map(uint64_t page) { ram_.put(kLeaves + 8 * page, place(page) | 3); }
   void unmap(uint64_t page) { ram_.put(kLeaves + 8 * page, 0); }
@@ -138,7 +138,7 @@ class Iommu : public testing::Test {
   test::FakeMonitor qemu_{dir_.at("mon")};
 };
 
-/// The guest's own view of its bus addresses: one piece.
+/// The guest's own view of its bus addresses: contiguous.
 class IommuBus final : public pmd::Bus {
  public:
   IommuBus(const std::string& bar_path, uint8_t* view, uint64_t iova)
@@ -168,7 +168,7 @@ class IommuBus final : public pmd::Bus {
   std::string name_ = "guest behind an IOMMU";
 };
 
-TEST_F(Iommu, ScatteredPagesAndUnmapping) {
+TEST_F(Iommu, ScatteredPagesWorkAndUnmappedOnesFail) {
   test::Served served(
       {"plain:bar=" + dir_.at("bar") + ",ram=" + dir_.at("ram") + ",monitor=" + dir_.at("mon")});
   const int fd = open(dir_.at("ram").c_str(), O_RDWR | O_CLOEXEC);
@@ -180,7 +180,7 @@ TEST_F(Iommu, ScatteredPagesAndUnmapping) {
               MAP_FAILED);
   }
   close(fd);
-  // A transmit ring of 32 KiB: eight pages that lie apart.
+  // A transmit ring of 32 KiB: eight scattered pages.
   auto endpoint =
       open_on(std::make_unique<IommuBus>(dir_.at("bar"), view, kIova), config_of(1, 10));
   ASSERT_NE(endpoint, nullptr);
@@ -191,13 +191,13 @@ TEST_F(Iommu, ScatteredPagesAndUnmapping) {
   ASSERT_EQ(endpoint->alloc(4096, 4096, &into), 0);
   auto* const bytes = static_cast<uint8_t*>(from.va);
   pmd::RxMessage got{};
-  for (int i = 0; i < 1100; ++i) {  // more than once around the ring
+  for (int i = 0; i < 1100; ++i) {  // more than one lap of the ring
     std::memset(bytes + 4096 - 128, i, 256);
     ASSERT_EQ(send_one(*endpoint, *endpoint, 1, from.iova + 4096 - 128, into, &got),
               pmd::Status::kOk);
     ASSERT_EQ(std::memcmp(bytes + 4096 - 128, into.va, 256), 0) << i;
   }
-  // The guest takes a page away: the very next read of it fails, and names it.
+  // The guest unmaps a page: the very next read of it fails, and names it.
   const uint64_t second = (from.iova - kIova) / 4096 + 1;
   unmap(second);
   let_card_look(*endpoint);
@@ -206,19 +206,19 @@ TEST_F(Iommu, ScatteredPagesAndUnmapping) {
   map(second);
   EXPECT_EQ(send_one(*endpoint, *endpoint, 1, from.iova + 4096 - 128, into, &got),
             pmd::Status::kOk);
-  // A page that moves is found in its new place.
+  // A moved page is found in its new place.
   std::memset(ram_.at(48 << 20), 0x33, 4096);
   ram_.put(kLeaves + 8 * second, (48 << 20) | 3);
   let_card_look(*endpoint);
   EXPECT_EQ(send_one(*endpoint, *endpoint, 1, from.iova + 4096, into, &got), pmd::Status::kOk);
   EXPECT_EQ(*static_cast<uint8_t*>(into.va), 0x33);
-  // Read only: the card may not write there.
+  // Read-only: the card may not write there.
   ram_.put(kLeaves + 8 * ((into.iova - kIova) / 4096), place((into.iova - kIova) / 4096) | 1);
   let_card_look(*endpoint);
   std::memset(into.va, 0, 4096);
   std::memset(bytes, 0x44, 256);
   EXPECT_EQ(send_one(*endpoint, *endpoint, 1, from.iova, into, &got), pmd::Status::kOk);
-  EXPECT_EQ(*static_cast<uint8_t*>(into.va), 0);  // lost, as posted writes are
+  EXPECT_EQ(*static_cast<uint8_t*>(into.va), 0);  // lost, like any failed posted write
   EXPECT_EQ(endpoint->close(), 0);
   // QEMU ends, and so does the loop.
   qemu_.hang_up();
@@ -231,8 +231,8 @@ TEST_F(Iommu, ScatteredPagesAndUnmapping) {
   munmap(view, kPages * 4096);
 }
 
-// The guest starts its IOMMU after the card was used without: the next driver's reset is noticed.
-TEST_F(Iommu, StartedLater) {
+// The guest starts its IOMMU after the card was used without it: the next driver's reset shows it.
+TEST_F(Iommu, MayStartLater) {
   qemu_.set("fed9001c", "0x00000000");
   test::Served served(
       {"plain:bar=" + dir_.at("bar") + ",ram=" + dir_.at("ram") + ",monitor=" + dir_.at("mon")});
@@ -250,7 +250,7 @@ TEST_F(Iommu, StartedLater) {
     EXPECT_EQ(endpoint->close(), 0);
   }
   qemu_.set("fed9001c", "0x80000000");
-  // One page for one: what the guest uses at x is at 1 GiB + x.
+  // Map each page of the guest at 1 GiB plus its address.
   for (uint64_t page = 0; page < kPages; ++page) {
     ram_.put(kLeaves + 8 * page, ((16 << 20) + 4096 * page) | 3);
   }

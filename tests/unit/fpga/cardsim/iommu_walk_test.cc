@@ -40,7 +40,7 @@ class IommuWalk : public testing::Test {
   IommuPage page_;
 };
 
-TEST_F(IommuWalk, SmallPage) {
+TEST_F(IommuWalk, FindsSmallPages) {
   ASSERT_TRUE(walk(0x203ABC));
   EXPECT_EQ(page_.iova, 0x203000u);
   EXPECT_EQ(page_.len_bytes, 4096u);
@@ -55,7 +55,7 @@ TEST_F(IommuWalk, SmallPage) {
   EXPECT_EQ(page_.address, 0x125000u);
 }
 
-TEST_F(IommuWalk, LargePages) {
+TEST_F(IommuWalk, FindsLargePages) {
   ASSERT_TRUE(walk(0x5FFFFF));
   EXPECT_EQ(page_.iova, 0x400000u);
   EXPECT_EQ(page_.len_bytes, 0x200000u);
@@ -66,7 +66,7 @@ TEST_F(IommuWalk, LargePages) {
   EXPECT_EQ(page_.address, 0x80000000u);
 }
 
-TEST_F(IommuWalk, NotMapped) {
+TEST_F(IommuWalk, FindsNoUnmappedPages) {
   EXPECT_FALSE(walk(0x202FFF));                  // no entry at level 1
   EXPECT_FALSE(walk(0x000000));                  // none at level 2
   EXPECT_FALSE(walk(0x80000000));                // none at level 3
@@ -82,10 +82,10 @@ TEST_F(IommuWalk, RightsOfEachLevelCount) {
   ASSERT_TRUE(walk(0x203000));
   EXPECT_TRUE(page_.readable);
   EXPECT_FALSE(page_.writable);
-  EXPECT_FALSE(walk(0x205000));  // what is left of write only
+  EXPECT_FALSE(walk(0x205000));  // neither right is left
 }
 
-TEST_F(IommuWalk, ThreeLevels) {
+TEST_F(IommuWalk, WalksThreeLevels) {
   file_.put(0x2200, 0x4001);
   file_.put(0x2208, 0x0101);  // 39 bits
   ASSERT_TRUE(walk(0x203000));
@@ -93,14 +93,14 @@ TEST_F(IommuWalk, ThreeLevels) {
   EXPECT_FALSE(walk(1ull << 39));
 }
 
-TEST_F(IommuWalk, PassThrough) {
+TEST_F(IommuWalk, PassesThrough) {
   file_.put(0x2200, 0x0009);  // present, type 2
   ASSERT_TRUE(walk(0x12345678));
   EXPECT_EQ(page_.address, 0x12345000u);
 }
 
-// Any words of the guest are refused there, and never followed out of its RAM.
-TEST_F(IommuWalk, TablesThatMakeNoSense) {
+// Any contents of tables: refused, never followed out of the guest's RAM.
+TEST_F(IommuWalk, RefusesSenselessTables) {
   EXPECT_FALSE(walk(0x203000, 0x1400));          // scalable mode
   EXPECT_FALSE(walk(0x203000, 0xFFFFFFFFF000));  // root beyond the RAM
   file_.put(0x5008, kRamBytes | 3);              // a table beyond the RAM
@@ -118,7 +118,7 @@ TEST_F(IommuWalk, TablesThatMakeNoSense) {
   EXPECT_FALSE(walk(0x203000));
 }
 
-// Any word that a translation came from, when changed, ends it.
+// A change of any word that a translation used ends the translation.
 TEST_F(IommuWalk, EachWordIsWatched) {
   for (const uint64_t at : {0x1000, 0x2200, 0x2208, 0x3000, 0x4000, 0x5008, 0x6018}) {
     words_.clear();
@@ -133,7 +133,7 @@ TEST_F(IommuWalk, EachWordIsWatched) {
   }
 }
 
-TEST_F(IommuWalk, TooManyWordsHoldNoMore) {
+TEST_F(IommuWalk, TooManyWordsEndTranslations) {
   for (uint64_t i = 0; i < TableWords::kMost; ++i) {
     words_.add(reinterpret_cast<uint64_t*>(file_.at(8 * i)),
                *reinterpret_cast<uint64_t*>(file_.at(8 * i)));
@@ -145,7 +145,7 @@ TEST_F(IommuWalk, TooManyWordsHoldNoMore) {
   EXPECT_TRUE(words_.hold());
 }
 
-TEST(GuestRam, LowAndHigh) {
+TEST(GuestRam, HasALowAndAHighPart) {
   test::TempDir dir;
   GuestRam late(dir.at("ram"));
   GuestRam::Run run;

@@ -23,7 +23,7 @@ class Server : public testing::Test {
     ASSERT_EQ(server_.open(path_), 0);
   }
   void serve() { server_.serve(bar_.fd(), irqs_.fds(), rings_.fds()); }
-  /// The next number, as bytes, and its descriptor.
+  /// Reads the next number, as bytes, and its descriptor.
   std::string next(const base::Fd& guest, base::Fd* fd) {
     char bytes[8];
     std::vector<base::Fd> fds;
@@ -42,7 +42,7 @@ class Server : public testing::Test {
   IvshmemServer server_;
 };
 
-TEST_F(Server, Greeting) {
+TEST_F(Server, GreetsAGuest) {
   struct stat info {};
   ASSERT_EQ(stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -83,7 +83,7 @@ TEST_F(Server, Greeting) {
   EXPECT_EQ(irqs_.raised().size(), 2u);
 }
 
-TEST_F(Server, OneGuestAtATime) {
+TEST_F(Server, TakesOneGuestAtATime) {
   base::Fd first;
   base::Fd second;
   ASSERT_EQ(base::connect_to(path_, SOCK_STREAM, &first), 0);
@@ -94,14 +94,14 @@ TEST_F(Server, OneGuestAtATime) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("a second guest"), std::string::npos);
   char byte = 0;
   EXPECT_EQ(recv(second.get(), &byte, 1, MSG_DONTWAIT), 0);
-  EXPECT_EQ(send(first.get(), "noise", 5, 0), 5);  // is not listened to
+  EXPECT_EQ(send(first.get(), "noise", 5, 0), 5);  // it is ignored
   serve();
   EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kHere);
   first.reset();
   serve();
   EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kGone);
   ASSERT_EQ(base::connect_to(path_, SOCK_STREAM, &second), 0);
-  serve();  // waits for a fresh card
+  serve();  // the guest waits for a fresh card
   EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kGone);
   server_.forget();
   serve();
@@ -109,14 +109,14 @@ TEST_F(Server, OneGuestAtATime) {
   EXPECT_EQ(server_.guests(), 2u);
 }
 
-TEST_F(Server, Paths) {
+TEST_F(Server, ChecksPaths) {
   testing::internal::CaptureStderr();
   IvshmemServer other;
   EXPECT_EQ(other.open(path_), -EADDRINUSE);
   EXPECT_EQ(other.open(dir_.at("no/such/folder")), -ENOENT);
   std::FILE* const file = std::fopen(dir_.at("file").c_str(), "w");
   std::fclose(file);
-  EXPECT_EQ(other.open(dir_.at("file")), -EADDRINUSE);  // no socket: left alone
+  EXPECT_EQ(other.open(dir_.at("file")), -EADDRINUSE);  // not a socket: left alone
   EXPECT_EQ(access(dir_.at("file").c_str(), F_OK), 0);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("no program listens"), std::string::npos);
   {
@@ -125,7 +125,7 @@ TEST_F(Server, Paths) {
     ASSERT_EQ(gone.open(dir_.at("gone")), 0);
   }
   EXPECT_NE(access(dir_.at("gone").c_str(), F_OK), 0);
-  // A socket that its server left behind is replaced.
+  // A socket without a server is replaced.
   base::Fd left_behind;
   ASSERT_EQ(base::listen_at(dir_.at("left"), SOCK_STREAM, &left_behind), 0);
   left_behind.reset();

@@ -29,7 +29,7 @@ base::Fd memfd_of(size_t len_bytes, int seals, unsigned flags = MFD_ALLOW_SEALIN
   return fd;
 }
 
-TEST(ClientMemory, OnlyWhatCannotShrink) {
+TEST(ClientMemory, AcceptsOnlyWhatCannotShrink) {
   ClientMemory memory;
   const base::Fd good = memfd_of(0x4000, F_SEAL_SHRINK);
   EXPECT_EQ(memory.map(0x1000, 0, 0x4000, memfd_of(0x4000, 0)), -EPERM);
@@ -59,7 +59,7 @@ TEST(ClientMemory, OnlyWhatCannotShrink) {
   EXPECT_TRUE(memory.find(UINT64_MAX, &window));
 }
 
-TEST(ClientMemory, Windows) {
+TEST(ClientMemory, WindowsAreMappedAndUnmapped) {
   ClientMemory memory;
   const base::Fd fd = memfd_of(0x4000, F_SEAL_SHRINK);
   ASSERT_EQ(memory.map(0x10000, 0x1000, 0x2000, fd), 0);
@@ -102,7 +102,7 @@ class Hostile : public testing::Test {
   static bool say(const base::Fd& fd, const void* bytes, size_t len, std::vector<int> fds = {}) {
     return base::send_with_fds(fd, {static_cast<const std::byte*>(bytes), len}, fds) == 0;
   }
-  /// Waits for what the server says. @return bytes, 0: it has hung up.
+  /// Waits for a message of the server. @return bytes; 0: it has hung up.
   static ssize_t hear(const base::Fd& fd, Reply* reply, std::vector<base::Fd>* fds) {
     pollfd answer{fd.get(), POLLIN, 0};
     EXPECT_EQ(poll(&answer, 1, 20000), 1);
@@ -117,7 +117,7 @@ class Hostile : public testing::Test {
     EXPECT_EQ(hear(fd, &reply, &got), static_cast<ssize_t>(sizeof reply));
     return reply.status;
   }
-  /// A client that says hello. @param bar gets the BAR.
+  /// Connects a client that says hello. @param bar gets the BAR.
   base::Fd welcome(base::Fd* bar = nullptr) {
     base::Fd fd = connect();
     const Request hello;
@@ -143,7 +143,7 @@ class Hostile : public testing::Test {
   test::Served served_;
 };
 
-TEST_F(Hostile, WordsThatAreNone) {
+TEST_F(Hostile, MalformedRequestsEndTheConnection) {
   const base::Fd memory = memfd_of(0x1000, F_SEAL_SHRINK);
   const Request hello;
   char bytes[64] = {};
@@ -163,7 +163,7 @@ TEST_F(Hostile, WordsThatAreNone) {
         say(fd, spoilt, one.len, one.with_fd ? std::vector{memory.get()} : std::vector<int>{}));
     expect_hung_up(fd);
   }
-  // Wrong requests after a right greeting, and hello twice.
+  // Send each of them after a correct greeting, and hello twice.
   for (const auto& one : wrong) {
     const base::Fd fd = welcome();
     char spoilt[64];
@@ -186,14 +186,14 @@ TEST_F(Hostile, WordsThatAreNone) {
   unmap.verb = Verb::kUnmap;
   ASSERT_TRUE(say(fd, &unmap, sizeof unmap, {memory.get()}));
   expect_hung_up(fd);
-  fd = welcome();  // it still serves
+  fd = welcome();  // the server still works
   EXPECT_EQ(status_of(fd, map, {memory.get()}), 0);
   EXPECT_EQ(status_of(fd, map, {memory.get()}), -EEXIST);
   EXPECT_EQ(status_of(fd, unmap), 0);
   EXPECT_EQ(status_of(fd, unmap), -ENOENT);
 }
 
-TEST_F(Hostile, OnlyOneClient) {
+TEST_F(Hostile, ThereIsOneClientAtATime) {
   base::Fd bar;
   base::Fd first = welcome(&bar);
   const base::Fd second = connect();
@@ -202,10 +202,10 @@ TEST_F(Hostile, OnlyOneClient) {
   ASSERT_EQ(hear(second, &reply, &fds), static_cast<ssize_t>(sizeof reply));
   EXPECT_EQ(reply.status, -EBUSY);
   EXPECT_TRUE(fds.empty());
-  // The BAR of the client that left is not the next one's.
+  // The next client does not get the BAR of one that has left.
   first.reset();
   base::Fd fresh;
-  const base::Fd third = welcome(&fresh);  // at once
+  const base::Fd third = welcome(&fresh);  // connects at once
   struct stat one {};
   struct stat two {};
   ASSERT_EQ(fstat(bar.get(), &one), 0);
@@ -215,8 +215,8 @@ TEST_F(Hostile, OnlyOneClient) {
   EXPECT_EQ(served_.card().attachment().counts().peers, 2u);
 }
 
-// Rings in memory that the client then takes away, and punches holes into, under a running card.
-TEST_F(Hostile, MemoryThatGoes) {
+// Rings in memory that the client then unmaps, and punches holes into, under a running card.
+TEST_F(Hostile, MemoryMayGoAtAnyTime) {
   base::Fd bar_fd;
   const base::Fd fd = welcome(&bar_fd);
   auto* const bar = static_cast<uint8_t*>(
@@ -263,7 +263,7 @@ TEST(Listen, EndsWithItsClient) {
   test::TempDir dir;
   test::Served served({"listen:socket=" + dir.at("card")});
   {
-    base::Fd idle;  // one that says nothing is no peer
+    base::Fd idle;  // a client that says nothing is not a peer
     ASSERT_EQ(base::connect_to(dir.at("card"), SOCK_SEQPACKET, &idle), 0);
   }
   base::Fd fd;

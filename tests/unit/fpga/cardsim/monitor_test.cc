@@ -10,7 +10,7 @@
 namespace rio::cardsim {
 namespace {
 
-TEST(Monitor, Words) {
+TEST(Monitor, WordsAreParsed) {
   uint64_t word = 1;
   EXPECT_TRUE(
       word_after("(qemu) xp /1gx 0xfed90020\x1B[K\r\n00000000fed90020: 0x000000000abc0000\r\n",
@@ -57,7 +57,7 @@ TEST(Monitor, AsksAndNoticesTheEnd) {
   EXPECT_EQ(monitor->read_word(0xFED90020, 8, &word), -ENOTCONN);
 }
 
-TEST(Monitor, Silence) {
+TEST(Monitor, SilenceTimesOut) {
   test::TempDir dir;
   test::FakeMonitor qemu(dir.at("mon"));
   qemu.be_silent();

@@ -1,5 +1,5 @@
 /// @file
-/// A file that plays the guest's RAM.
+/// A file that stands for the guest's RAM.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace rio::test {
 
-/// The test's own mapping. Sparse: only what is touched exists.
+/// The test's own mapping. Sparse: only touched pages exist.
 class RamFile {
  public:
   RamFile(const std::string& path, size_t len_bytes) : len_bytes_(len_bytes) {
@@ -28,7 +28,7 @@ class RamFile {
   RamFile(const RamFile&) = delete;
   RamFile& operator=(const RamFile&) = delete;
 
-  /// By place in the file.
+  /// Address of an offset in the file.
   [[nodiscard]] uint8_t* at(uint64_t offset) { return va_ + offset; }
   void put(uint64_t offset, uint64_t value) { std::memcpy(va_ + offset, &value, sizeof value); }
 

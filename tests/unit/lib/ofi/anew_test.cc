@@ -1,5 +1,5 @@
-// Peers that are started anew with their predecessor's destID: messages to them, and the
-// predecessor's leftovers.
+// Peers that restart with their predecessor's destID: messages to them, and the predecessor's
+// leftovers.
 #include <csignal>
 
 #include "tests/unit/lib/ofi/node.hpp"
@@ -14,8 +14,8 @@ constexpr uint64_t kCaps = FI_TAGGED | FI_MSG | FI_RMA | FI_SOURCE | FI_DIRECTED
 constexpr uint32_t kFarewell = 100;
 constexpr uint64_t kTurns = 5'000'000;  // longest wait
 
-/// A process that stays, and a peer that comes again and again. A fabric reports members that have
-/// gone, a plain wire does not.
+/// A process that stays, and a peer that restarts again and again. A fabric reports members that
+/// have gone, a plain wire does not.
 class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> {
  protected:
   OfiAnew() : OfiTest(GetParam()), info_(get_info(hints(kCaps))), own_(info_, 1) { start(); }
@@ -36,7 +36,7 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     peer_->close();
     start();
   }
-  /// Let both make progress until `good()`.
+  /// Lets both make progress until `good()`.
   bool until(const std::function<bool()>& good) {
     for (uint64_t turn = 0; turn < kTurns; ++turn) {
       if (good()) {
@@ -51,7 +51,8 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     EXPECT_LE(fi_cq_read(own_.rx(), none, 0), 0);
     EXPECT_LE(fi_cq_read(peer_->rx(), none, 0), 0);
   }
-  /// @return the result of fi_tsend(). The send is complete, or has failed, when this returns.
+  /// Sends a byte and waits until the send is complete or has failed. @return the result of
+  /// fi_tsend().
   ssize_t send(OfiNode& from, fi_addr_t to, char byte) {
     const ssize_t rc = fi_tsend(from.ep(), &byte, 1, nullptr, to, kTag, nullptr);
     if (rc != 0) {
@@ -67,7 +68,7 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
     EXPECT_EQ(fi_cq_readerr(from.tx(), &error, 0), 1);
     return -error.err;
   }
-  /// The next byte that arrives there; '?': an error.
+  /// Waits for the next byte. @return '?': an error.
   char receive(OfiNode& at, fi_addr_t from, fi_addr_t* source = nullptr) {
     char byte = '-';
     EXPECT_EQ(fi_trecv(at.ep(), &byte, 1, nullptr, from, kTag, 0, nullptr), 0);
@@ -90,8 +91,8 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
   fi_addr_t to_own_ = FI_ADDR_NOTAVAIL;  // the peer's
 };
 
-// Ten rounds, as of a parent process whose children come and go.
-TEST_P(OfiAnew, EachIsANewPeerByItsName) {
+// Ten rounds, like a parent process with one child after another.
+TEST_P(OfiAnew, ARestartedPeerIsANewPeerByItsName) {
   fi_addr_t before = FI_ADDR_NOTAVAIL;
   for (char round = '0'; round <= '9'; ++round) {
     const fi_addr_t to = own_.insert(*peer_);
@@ -107,7 +108,7 @@ TEST_P(OfiAnew, EachIsANewPeerByItsName) {
 }
 
 // The domain knows which process has a destID, whichever vector has its name.
-TEST_P(OfiAnew, ItsSuccessorIsKnownByAnotherVector) {
+TEST_P(OfiAnew, ASuccessorIsKnownThroughAnotherVector) {
   const fi_addr_t to = own_.insert(*peer_);
   exchange(to, '0');
   start_anew();
@@ -130,8 +131,8 @@ TEST_P(OfiAnew, ANameThatWasRemovedLeavesNothing) {
   }
 }
 
-// Without any progress since the restart.
-TEST_P(OfiAnew, TheFirstSendArrives) {
+// Nothing makes progress between the restart and the send.
+TEST_P(OfiAnew, TheFirstSendAfterARestartArrives) {
   const fi_addr_t to = own_.insert(*peer_);
   for (char round = '0'; round <= '9'; ++round) {
     exchange(to, round);
@@ -152,7 +153,7 @@ TEST_P(OfiAnew, ASendToTheOldAddressBeginsANewSession) {
 }
 
 // A name inserted after its successor's name belongs to a process that is gone.
-TEST_P(OfiAnew, ItsNameIsOfNoUseAgain) {
+TEST_P(OfiAnew, ANameOfADeadProcessIsRefused) {
   const OfiNode::Name first = peer_->name();
   fi_addr_t old = own_.insert(*peer_);
   exchange(old, '1');
@@ -174,7 +175,7 @@ TEST_P(OfiAnew, ItsNameIsOfNoUseAgain) {
 
 // Messages of the former process are not its successor's, whether received already or not; a
 // receive from any source gets them.
-TEST_P(OfiAnew, LateMessagesAreNotItsSuccessors) {
+TEST_P(OfiAnew, LateMessagesAreNotAttributedToTheSuccessor) {
   ASSERT_NE(own_.insert(*peer_), FI_ADDR_NOTAVAIL);
   char received = 0;
   ASSERT_EQ(fi_trecv(own_.ep(), &received, 1, nullptr, FI_ADDR_UNSPEC, kTag, 0, nullptr), 0);
@@ -201,7 +202,7 @@ TEST_P(OfiAnew, LateMessagesAreNotItsSuccessors) {
 }
 
 // A receive posted for the successor waits for the successor.
-TEST_P(OfiAnew, AReceiveOfItsSuccessorDoesNotEndWithIt) {
+TEST_P(OfiAnew, AReceiveFromTheSuccessorOutlivesThePredecessor) {
   exchange(own_.insert(*peer_), '1');
   start_anew();
   const fi_addr_t to = own_.insert(*peer_);
@@ -215,8 +216,8 @@ TEST_P(OfiAnew, AReceiveOfItsSuccessorDoesNotEndWithIt) {
   EXPECT_EQ(byte, '2');
 }
 
-// The successor has spoken before its name was inserted: that session stays.
-TEST_P(OfiAnew, AnAcquaintanceIsNotForgottenForItsName) {
+// The successor sent before its name was inserted: that session stays.
+TEST_P(OfiAnew, InsertingANameKeepsAnExistingSession) {
   exchange(own_.insert(*peer_), '1');
   start_anew();
   for (const char byte : {'a', 'b'}) {
@@ -281,13 +282,13 @@ class OfiKilled : public OfiTest {
       }
     }
   }
-  /// @return the name of the next process.
+  /// Starts the next process. @return its name.
   OfiNode::Name start() {
     Echo& echo = echoes_[next_++];
     say(echo.names_own, own_->name());
     return hear(echo.names_echo);
   }
-  /// The process that was started last.
+  /// Ends the process that was started last.
   void stop() { echoes_[next_ - 1].child.reset(); }
   void exchange(fi_addr_t to, size_t bytes, char value) {
     std::vector<char> out(bytes, value);
@@ -317,7 +318,7 @@ class OfiKilled : public OfiTest {
 };
 
 // Messages of each size, to the address of the first process.
-TEST_F(OfiKilled, TheFirstSendGoesToTheNextOne) {
+TEST_F(OfiKilled, TheFirstSendAfterAKillGoesToTheNextProcess) {
   const OfiNode::Name first = start();
   fi_addr_t to = FI_ADDR_NOTAVAIL;
   ASSERT_EQ(fi_av_insert(own_->av(), first.data(), 1, &to, 0, nullptr), 1);

@@ -1,4 +1,4 @@
-// Atomic operations in the memory of a peer: each of them, of each type, against what C++ computes.
+// Atomic operations on a peer's memory: each operation and type against the result of C++.
 #include <rdma/fi_atomic.h>
 
 #include <bit>
@@ -26,7 +26,7 @@ constexpr fi_datatype type_of() {
   }
 }
 
-/// The values that make a difference.
+/// Values at which results differ.
 template <class Number>
 std::vector<Number> values() {
   using Limits = std::numeric_limits<Number>;
@@ -37,7 +37,7 @@ std::vector<Number> values() {
 template <class Number>
 Number wanted_of(fi_op op, Number old, Number operand) {
   if constexpr (std::is_integral_v<Number>) {
-    using Wide = uint64_t;  // it wraps
+    using Wide = uint64_t;  // wide enough not to overflow
     switch (op) {
       case FI_SUM:
         return static_cast<Number>(static_cast<Wide>(old) + static_cast<Wide>(operand));
@@ -211,7 +211,7 @@ class OfiAtomics : public OfiPair {
   Held<fid_mr> region_;
 };
 
-TEST_F(OfiAtomics, OfEachTypeAndOperation) {
+TEST_F(OfiAtomics, EachTypeAndOperationComputesWhatCppDoes) {
   check_all<int8_t>();
   check_all<uint8_t>();
   check_all<int16_t>();
@@ -224,7 +224,7 @@ TEST_F(OfiAtomics, OfEachTypeAndOperation) {
   check_all<double>();
 }
 
-TEST_F(OfiAtomics, ImpossibleOperationsAreRefused) {
+TEST_F(OfiAtomics, ImpossibleCallsAreRefused) {
   uint64_t operand[1000] = {};
   uint64_t result[1000] = {};
   fid_ep* const ep = a_.ep();
@@ -241,7 +241,7 @@ TEST_F(OfiAtomics, ImpossibleOperationsAreRefused) {
                             FI_SUM, this),
             0);
   expect_done(FI_READ);
-  // Past the end of the region, and with another's key.
+  // Beyond the end of the region, and with the key of another region.
   ASSERT_EQ(fi_atomic(ep, operand, 1, nullptr, to_b_, 8185, kKey, FI_UINT64, FI_SUM, this), 0);
   EXPECT_EQ(next_error(a_.tx()).err, FI_EACCES);
   ASSERT_EQ(fi_fetch_atomic(ep, operand, 1, nullptr, result, nullptr, to_b_, 0, 6, FI_UINT64,
@@ -254,7 +254,7 @@ TEST_F(OfiAtomics, ImpossibleOperationsAreRefused) {
   EXPECT_EQ(fi_query_atomic(a_.domain(), FI_UINT64, FI_CSWAP, &attr, 0), -FI_EOPNOTSUPP);
 }
 
-TEST_F(OfiAtomics, Messages) {
+TEST_F(OfiAtomics, CallsWithMessageStructsWork) {
   uint32_t operands[4] = {1, 2, 3, 4};
   uint32_t result[4] = {};
   uint32_t compare[4] = {1, 0, 3, 0};
@@ -290,7 +290,7 @@ TEST_F(OfiAtomics, Messages) {
   ASSERT_EQ(fi_compare_atomicmsg(a_.ep(), &message, with, nullptr, 1, to, nullptr, 2, 0), 0);
   expect_done(FI_READ);
   EXPECT_EQ(Four(result, result + 4), (Four{1, 1, 3, 1}));
-  EXPECT_EQ(get<uint32_t>(4), (Four{1, 1, 3, 1}));  // 1 and 3 were swapped with themselves
+  EXPECT_EQ(get<uint32_t>(4), (Four{1, 1, 3, 1}));  // 1 and 3 were swapped with equal values
   set(Four{0, 0, 0, 0});
   ASSERT_EQ(fi_inject_atomic(a_.ep(), operands, 4, to_b_, kOffset, kKey, FI_UINT32, FI_SUM), 0);
   for (uint64_t turn = 0; turn < kTurns && get<uint32_t>(4)[3] == 0; ++turn) {

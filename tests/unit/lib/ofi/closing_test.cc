@@ -25,8 +25,8 @@ class OfiClosing : public OfiPair {
     region_.reset(mr);
   }
 
-  /// Open another endpoint in a node's domain, on the node's queues. @param counter null, or a
-  /// counter of peers' accesses.
+  /// Opens another endpoint in a node's domain, on the node's queues. @param counter of peers'
+  /// accesses, or null.
   [[nodiscard]] Held<fid_ep> open(OfiNode& node, fid_cntr* counter = nullptr) const {
     fid_ep* ep = nullptr;
     EXPECT_EQ(fi_endpoint(node.domain(), info_.get(), &ep, nullptr), 0);
@@ -60,7 +60,7 @@ class OfiClosing : public OfiPair {
     ASSERT_EQ(next(a_.tx(), &entry), 1);
     EXPECT_EQ(entry.op_context, context);
   }
-  /// `begin` asks a new endpoint of b_, which closes as soon as it has served the question.
+  /// Lets `begin` ask a new endpoint of b_, which closes as soon as it has served the question.
   template <class Begin>
   void expect_answer_of_closing(Begin&& begin) {
     const Held<fid_cntr> served = open_counter(b_);
@@ -75,7 +75,7 @@ class OfiClosing : public OfiPair {
     owner.reset();
     asker.join();
   }
-  /// `begin` asks an endpoint of b_ that has closed, before a_ has received the news.
+  /// Lets `begin` ask a closed endpoint of b_, before a_ has received the news.
   template <class Begin>
   void expect_end(Begin&& begin) {
     Held<fid_ep> owner = open(b_);
@@ -94,9 +94,8 @@ class OfiClosing : public OfiPair {
   Held<fid_mr> region_;
 };
 
-// The counter reports the access before the answer has gone out: there is no route to the asker
-// yet.
-TEST_F(OfiClosing, AnAnswerGoesOutBeforeItsEndpointCloses) {
+// The counter reports the access before the answer has left: there is no route to the asker yet.
+TEST_F(OfiClosing, AnAnswerLeavesBeforeItsEndpointCloses) {
   uint64_t one = 1;
   expect_answer_of_closing([&](fi_addr_t to) {
     return fi_write(a_.ep(), bytes_.data(), 8, nullptr, to, 0, kKey, this);
@@ -145,7 +144,7 @@ TEST_F(OfiClosing, QuestionsToAClosedEndpointEnd) {
 }
 
 // The sender has no completion to wait for.
-TEST_F(OfiClosing, InjectedMessagesGoOutBeforeTheirEndpointCloses) {
+TEST_F(OfiClosing, InjectedMessagesLeaveBeforeTheirEndpointCloses) {
   std::atomic<bool> over = false;
   ASSERT_EQ(fi_inject_write(a_.ep(), bytes_.data(), 64, to_b_, 0, kKey), 0);
   std::thread owner([&] {
@@ -159,8 +158,8 @@ TEST_F(OfiClosing, InjectedMessagesGoOutBeforeTheirEndpointCloses) {
   EXPECT_TRUE(std::equal(bytes_.begin(), bytes_.begin() + 64, memory_.begin()));
 }
 
-// More generations than endpoint numbers: each one begins like the first.
-TEST_F(OfiClosing, AnEndpointThatAsksIsNotTakenForTheLastOfItsNumber) {
+// More generations than endpoint numbers: each generation begins like the first.
+TEST_F(OfiClosing, AnAskingEndpointIsNotTakenForAnEarlierOneOfItsNumber) {
   for (size_t i = 0; i < 2 * info_->domain_attr->ep_cnt; ++i) {
     SCOPED_TRACE(i);
     const Held<fid_ep> ep = open(a_);
@@ -171,7 +170,7 @@ TEST_F(OfiClosing, AnEndpointThatAsksIsNotTakenForTheLastOfItsNumber) {
   }
 }
 
-TEST_F(OfiClosing, AnEndpointThatIsAskedIsNotTakenForTheLastOfItsNumber) {
+TEST_F(OfiClosing, AnAskedEndpointIsNotTakenForAnEarlierOneOfItsNumber) {
   for (size_t i = 0; i < 2 * info_->domain_attr->ep_cnt; ++i) {
     SCOPED_TRACE(i);
     const Held<fid_ep> ep = open(b_);
@@ -185,7 +184,7 @@ TEST_F(OfiClosing, AnEndpointThatIsAskedIsNotTakenForTheLastOfItsNumber) {
 }
 
 // The owner answers after the asker has closed and another endpoint has its number.
-TEST_F(OfiClosing, ALateAnswerIsNoOthers) {
+TEST_F(OfiClosing, ALateAnswerDoesNotAnswerAnotherEndpoint) {
   const std::vector<uint8_t> before = memory_;
   uint64_t none = 0;
   uint64_t late = 0;
@@ -201,8 +200,8 @@ TEST_F(OfiClosing, ALateAnswerIsNoOthers) {
   for (size_t i = 2; i < info_->domain_attr->ep_cnt; ++i) {
     static_cast<void>(open(a_));
   }
-  static_cast<void>(open(a_));  // a_'s own number is taken: this is the last one before the first
-                                // comes again
+  static_cast<void>(open(
+      a_));  // a_'s own number is taken: this is the last number before the first is used again
   const Held<fid_ep> ep = open(a_);
   for (size_t at = 8; at < 24; at += 8) {
     ASSERT_EQ(fi_fetch_atomic(ep.get(), &none, 1, nullptr, &back, nullptr, to_b_, at, kKey,

@@ -11,7 +11,7 @@ class OfiFork : public OfiTest {
   OfiFork() : OfiTest("shm") {}
 };
 
-TEST_F(OfiFork, AChildMayCloseWhatItHasInherited) {
+TEST_F(OfiFork, AChildMayCloseInheritedObjects) {
   const Info wanted = hints();
   wanted->domain_attr->data_progress = FI_PROGRESS_AUTO;  // with a thread of the domain
   const Info info = get_info(wanted);
@@ -19,7 +19,7 @@ TEST_F(OfiFork, AChildMayCloseWhatItHasInherited) {
   const fi_addr_t self = node.insert(node);
   const pid_t child = fork();
   if (child == 0) {
-    constexpr unsigned kSeconds = 20;  // then the child hangs, and SIGALRM ends it
+    constexpr unsigned kSeconds = 20;  // limit: if the child hangs, SIGALRM ends it
     alarm(kSeconds);
     node.close();
     _exit(0);

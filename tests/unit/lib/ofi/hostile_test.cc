@@ -1,4 +1,4 @@
-// A peer that speaks lib/tag, and asks what makes no sense: its session ends, others are served.
+// A peer that speaks lib/tag and sends malformed requests: its session ends, and others are served.
 #include <rdma/fi_rma.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ using ofi::Verb;
 struct Wrong {
   const char* what;
   AskHeader header;
-  size_t bytes;  // of the whole ask
+  size_t bytes;  // of the whole request
 };
 
 constexpr AskHeader ask(Verb verb, uint64_t bytes) {
@@ -33,19 +33,20 @@ constexpr size_t kHeader = sizeof(AskHeader);
 constexpr Wrong kWrong[] = {
     {"nothing", {}, 0},
     {"half a header", ask(Verb::kRead, 8), kHeader / 2},
-    {"no verb", ask(Verb{0}, 0), kHeader},
-    {"a verb that is not there", ask(Verb{7}, 0), kHeader},
-    {"a window of so many bytes", ask(Verb::kWindow, 8), kHeader},
-    {"a flag that is not there", with(ask(Verb::kWrite, 8), 0x80), kHeader + 8},
-    {"less than it writes", ask(Verb::kWrite, 16), kHeader + 8},
-    {"more than it writes", ask(Verb::kWrite, 8), kHeader + 16},
-    {"bytes to read with", ask(Verb::kRead, 8), kHeader + 8},
-    {"a write beyond all messages", with(ask(Verb::kWrite, ~uint64_t{0}), AskHeader::kFollows),
+    {"verb 0", ask(Verb{0}, 0), kHeader},
+    {"an unknown verb", ask(Verb{7}, 0), kHeader},
+    {"a window request with a length", ask(Verb::kWindow, 8), kHeader},
+    {"an unknown flag", with(ask(Verb::kWrite, 8), 0x80), kHeader + 8},
+    {"less data than announced", ask(Verb::kWrite, 16), kHeader + 8},
+    {"more data than announced", ask(Verb::kWrite, 8), kHeader + 16},
+    {"data in a read", ask(Verb::kRead, 8), kHeader + 8},
+    {"a write longer than any message", with(ask(Verb::kWrite, ~uint64_t{0}), AskHeader::kFollows),
      kHeader},
-    {"a type that is not there", with(ask(Verb::kUpdate, 8), 0, 200, FI_SUM), kHeader + 8},
-    {"an operation that is not there", with(ask(Verb::kUpdate, 8), 0, FI_UINT64, 200), kHeader + 8},
+    {"an unknown type", with(ask(Verb::kUpdate, 8), 0, 200, FI_SUM), kHeader + 8},
+    {"an unknown operation", with(ask(Verb::kUpdate, 8), 0, FI_UINT64, 200), kHeader + 8},
     {"half an operand", with(ask(Verb::kUpdate, 4), 0, FI_UINT64, FI_SUM), kHeader + 4},
-    {"nothing to compare with", with(ask(Verb::kCompare, 8), 0, FI_UINT64, FI_CSWAP), kHeader + 8},
+    {"no operand to compare with", with(ask(Verb::kCompare, 8), 0, FI_UINT64, FI_CSWAP),
+     kHeader + 8},
     {"more than one message", ask(Verb::kWrite, 8), ofi::kAskBytesMax + 1},
 };
 
@@ -63,7 +64,7 @@ class OfiHostile : public OfiTest {
     return tag::address(name.dest_id, name.endpoint * ofi::kContextsOfEndpoint) +
            ofi::kRemoteContext;
   }
-  /// @return whether a write of another peer arrives.
+  /// Whether a write of another peer arrives.
   bool serves_others() {
     OfiNode other(info_, 0);
     const fi_addr_t to = other.insert(owner_);
@@ -88,7 +89,7 @@ class OfiHostile : public OfiTest {
   OfiNode owner_;
 };
 
-TEST_F(OfiHostile, ItsSessionEndsAndOthersAreServed) {
+TEST_F(OfiHostile, AMalformedRequestEndsItsSessionOnly) {
   for (const Wrong& wrong : kWrong) {
     SCOPED_TRACE(wrong.what);
     TagNode hostile(std::getenv("FI_RIO_CARD"), 0);

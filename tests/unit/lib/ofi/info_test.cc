@@ -1,4 +1,4 @@
-// The answers of fi_getinfo().
+// Answers of fi_getinfo().
 #include <cstdlib>
 #include <functional>
 #include <utility>
@@ -19,7 +19,7 @@ class OfiInfo : public OfiTest {
   Info wanted_;
 };
 
-TEST_F(OfiInfo, AnEmptyRequestGetsAll) {
+TEST_F(OfiInfo, ACallerWithoutWishesGetsEverything) {
   const Info info = get_info(wanted_);
   ASSERT_NE(info, nullptr);
   EXPECT_STREQ(info->fabric_attr->prov_name, "rio");
@@ -28,12 +28,12 @@ TEST_F(OfiInfo, AnEmptyRequestGetsAll) {
   EXPECT_EQ(info->caps & all, all);
   EXPECT_EQ(info->mode, 0u);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
-  EXPECT_EQ(info->domain_attr->av_type, FI_AV_UNSPEC) << "both are as good";
+  EXPECT_EQ(info->domain_attr->av_type, FI_AV_UNSPEC) << "both types are equally good";
   EXPECT_GE(info->tx_attr->inject_size, 64u);
   EXPECT_EQ(info->next, nullptr);
 }
 
-TEST_F(OfiInfo, TheRequestOfAnMpiLibraryIsMet) {
+TEST_F(OfiInfo, AnMpiLibraryGetsWhatItAsksFor) {
   wanted_->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
   wanted_->mode = FI_CONTEXT;
   wanted_->tx_attr->op_flags = FI_COMPLETION;
@@ -58,7 +58,7 @@ TEST_F(OfiInfo, TheRequestOfAnMpiLibraryIsMet) {
   EXPECT_EQ(info->ep_attr->mem_tag_format, ~uint64_t{0});
 }
 
-/// Refused requests: changes of hints that would be taken.
+/// Changes to acceptable hints that make them unacceptable.
 class OfiRefused : public OfiInfo, public testing::WithParamInterface<void (*)(fi_info&)> {};
 
 TEST_P(OfiRefused, IsNotOffered) {
@@ -107,7 +107,7 @@ struct Taken {
 
 class OfiTaken : public OfiInfo, public testing::WithParamInterface<Taken> {};
 
-TEST_P(OfiTaken, AsTheManPageSays) {
+TEST_P(OfiTaken, IsAnsweredAsTheManPageSays) {
   GetParam().change(*wanted_);
   fi_info* got = nullptr;
   ASSERT_EQ(fi_getinfo(GetParam().version, nullptr, nullptr, 0, wanted_.get(), &got), 0);
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
               [](Given given) { return given.tx_attr->size != 0; }}),
     [](const testing::TestParamInfo<Taken>& test) { return std::string(test.param.name); });
 
-TEST_F(OfiInfo, WithoutHints) {
+TEST_F(OfiInfo, AnswersWithoutHints) {
   for (const uint32_t version : {kOld, kLastOld, kNew}) {
     for (const uint64_t flags : {uint64_t{0}, uint64_t{FI_PROV_ATTR_ONLY}}) {
       fi_info* got = nullptr;
@@ -242,7 +242,7 @@ class OfiBorder : public OfiPair {
   explicit OfiBorder(const Set&) {}
 };
 
-TEST_F(OfiBorder, HasASuffix) {
+TEST_F(OfiBorder, AcceptsASuffix) {
   std::vector<uint8_t> bytes(65536);
   int context = 0;
   ASSERT_EQ(fi_tsend(a_.ep(), bytes.data(), bytes.size(), nullptr, to_b_, 1, &context), 0);

@@ -1,4 +1,4 @@
-// A domain in a process that may start no thread, neither for progress nor for the card.
+// A domain in a process that may not start threads, neither for progress nor for the card.
 #include <sys/wait.h>
 
 #include "tests/support/denied.hpp"
@@ -43,11 +43,11 @@ class OfiShmNoThreads : public OfiNoThreads {
   OfiShmNoThreads() : OfiNoThreads("shm") {}
 };
 
-TEST_F(OfiNoThreads, TheDomainSaysSo) {
+TEST_F(OfiNoThreads, TheDomainReportsTheLackOfThreads) {
   expect_eagain();
 }
 
-TEST_F(OfiShmNoThreads, TheDomainSaysSo) {
+TEST_F(OfiShmNoThreads, TheDomainReportsTheLackOfThreads) {
   expect_eagain();
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// An endpoint of the provider as programs have it: through libfabric, which loads librio-fi.so.
+/// An endpoint of the provider, used as programs do: through libfabric, which loads librio-fi.so.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ struct Closer {
 template <class Object>
 using Held = std::unique_ptr<Object, Closer>;
 
-/// Hints for the provider, and nothing else.
+/// Hints that select this provider.
 [[nodiscard]] inline Info hints(uint64_t caps = FI_TAGGED | FI_MSG) {
   Info info(fi_allocinfo());
   info->caps = caps;
@@ -46,7 +46,7 @@ using Held = std::unique_ptr<Object, Closer>;
   return info;
 }
 
-/// @param node,service,flags as for fi_getinfo(). @return null: not to be had.
+/// Calls fi_getinfo(). @param node,service,flags as for fi_getinfo(). @return null: no match.
 [[nodiscard]] inline Info get_info(const Info& hints, const char* node = nullptr,
                                    const char* service = nullptr, uint64_t flags = 0) {
   fi_info* info = nullptr;
@@ -68,8 +68,8 @@ class OfiNode {
  public:
   using Name = std::array<uint8_t, 64>;
 
-  /// @param dest_id of the card; cards of one wire need different ones, and on a fabric they get
-  /// them: 0.
+  /// @param dest_id of the card: different for cards of one wire; 0 on a fabric, which assigns
+  /// them.
   explicit OfiNode(const Info& info, uint32_t dest_id, const NodeConfig& config = {}) {
     setenv("FI_RIO_DESTID", std::to_string(dest_id).c_str(), 1);
     open(info, config);
@@ -99,7 +99,7 @@ class OfiNode {
     return out;
   }
   void close_endpoint() { ep_.reset(); }
-  /// It is no more.
+  /// Closes everything.
   void close() {
     ep_.reset();
     rx_.reset();
@@ -107,7 +107,7 @@ class OfiNode {
     av_.reset();
     domain_.reset();
   }
-  /// Let it work, and find nothing done.
+  /// Makes progress, and expects no completion.
   void expect_silent() {
     fi_cq_tagged_entry entry{};
     EXPECT_EQ(fi_cq_read(tx_.get(), &entry, 1), -FI_EAGAIN);
@@ -153,10 +153,10 @@ class OfiNode {
   Held<fid_ep> ep_;
 };
 
-/// The cards of one test are on a wire of their own.
+/// A test with a wire of its own for its cards.
 class OfiTest : public testing::Test {
  protected:
-  /// @param kind "emu", or "shm", "udp": a fabric, which tells who has gone.
+  /// @param kind "emu"; or a fabric, which reports members that have gone: "shm", "udp".
   explicit OfiTest(const std::string& kind = "emu") {
     setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1);
     const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
@@ -172,10 +172,10 @@ class OfiTest : public testing::Test {
   TempDir dir_;
 };
 
-/// Two that know each other.
+/// Two endpoints that know each other.
 class OfiPair : public OfiTest {
  protected:
-  static constexpr uint64_t kTurns = 20'000'000;  // no wait is longer
+  static constexpr uint64_t kTurns = 20'000'000;  // the longest wait
 
   explicit OfiPair(uint64_t caps = FI_TAGGED | FI_MSG | FI_SOURCE | FI_DIRECTED_RECV,
                    const NodeConfig& config = {}, const std::string& kind = "emu")
@@ -187,8 +187,7 @@ class OfiPair : public OfiTest {
     to_a_ = b_.insert(a_);
   }
 
-  /// Both are of one thread: what one says at the end is heard by the other before it waits for
-  /// that.
+  /// One thread serves both: each processes the other's last message before it waits for that.
   void TearDown() override {
     work();
     b_.close_endpoint();
@@ -203,7 +202,7 @@ class OfiPair : public OfiTest {
       EXPECT_TRUE(fi_cq_read(a_.rx(), none, 0) <= 0 && fi_cq_read(b_.rx(), none, 0) <= 0);
     }
   }
-  /// Repeat fi_*inject*(), which takes nothing for a peer that is new, while both work.
+  /// Repeats fi_*inject*(), which accepts nothing for a new peer, while both make progress.
   template <class Call>
   ssize_t injected(Call&& call) {
     ssize_t rc = call();
@@ -214,7 +213,8 @@ class OfiPair : public OfiTest {
     }
     return rc;
   }
-  /// Read the next entry of `queue`, while both work. @return 1, or -FI_EAVAIL; 0: nothing.
+  /// Gets the next completion of `queue`, while both make progress. @return 1, or -FI_EAVAIL; 0:
+  /// none.
   template <class Entry>
   ssize_t next(fid_cq* queue, Entry* entry, fi_addr_t* source = nullptr) {
     fid_cq* const other = queue == a_.tx() || queue == a_.rx() ? b_.rx() : a_.rx();
@@ -228,7 +228,7 @@ class OfiPair : public OfiTest {
     }
     return 0;
   }
-  /// The error that is next at `queue`.
+  /// The next error of `queue`.
   fi_cq_err_entry next_error(fid_cq* queue) {
     fi_cq_tagged_entry entry{};
     fi_cq_err_entry error{};

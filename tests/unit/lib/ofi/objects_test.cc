@@ -1,4 +1,4 @@
-// Objects and what binds them: names, address vectors, queues of events; what is closed too early.
+// Objects and their bindings: names, address vectors, event queues; objects closed too early.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
@@ -18,7 +18,7 @@ class OfiObjects : public OfiTest {
   OfiNode own_;
 };
 
-TEST_F(OfiObjects, AnObjectInUseIsNotClosed) {
+TEST_F(OfiObjects, ObjectsInUseAreNotClosed) {
   EXPECT_EQ(fi_close(&own_.domain()->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&own_.fabric()->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&own_.av()->fid), -FI_EBUSY);
@@ -37,7 +37,7 @@ TEST_F(OfiObjects, ANameNeedsRoom) {
   EXPECT_EQ(bytes, name.size());
 }
 
-TEST_F(OfiObjects, TheVectorKnowsWhomItWasGiven) {
+TEST_F(OfiObjects, AVectorKnowsInsertedPeers) {
   const OfiNode::Name name = own_.name();
   const fi_addr_t at = own_.insert(own_);
   OfiNode::Name found{};
@@ -55,8 +55,8 @@ TEST_F(OfiObjects, TheVectorKnowsWhomItWasGiven) {
   EXPECT_EQ(fi_tinject(own_.ep(), nullptr, 0, at, 0), -FI_EINVAL);
 }
 
-// Foreign bytes: each but the right ones is refused, and tells so.
-TEST_F(OfiObjects, NamesThatCannotBe) {
+// Foreign bytes: each but the right ones is refused with an error.
+TEST_F(OfiObjects, MalformedNamesAreRefused) {
   OfiNode::Name name = own_.name();
   for (const size_t at : {size_t{0}, size_t{3}, size_t{7}, size_t{12}, size_t{15}}) {
     OfiNode::Name wrong = name;
@@ -70,7 +70,7 @@ TEST_F(OfiObjects, NamesThatCannotBe) {
   }
 }
 
-TEST_F(OfiObjects, NoNames) {
+TEST_F(OfiObjects, NoNamesInsertNothing) {
   const OfiNode::Name name = own_.name();
   const OfiNode::Name foreign{};
   fi_addr_t out = 0;
@@ -84,7 +84,7 @@ TEST_F(OfiObjects, NoNames) {
   EXPECT_EQ(fi_av_remove(own_.av(), nullptr, 1, 0), -FI_EINVAL);
 }
 
-TEST_F(OfiObjects, RoomOfAnySize) {
+TEST_F(OfiObjects, LookupsFillRoomOfAnySize) {
   const OfiNode::Name name = own_.name();
   const fi_addr_t at = own_.insert(own_);
   for (const size_t room : {size_t{0}, size_t{1}, name.size() - 1, name.size(), size_t{100}}) {
@@ -110,7 +110,7 @@ TEST_F(OfiObjects, RoomOfAnySize) {
 }
 
 // Another domain has this destID, so messages would go nowhere.
-TEST_F(OfiObjects, OurDestIdOfAnother) {
+TEST_F(OfiObjects, AnotherDomainWithOurDestIdIsRefused) {
   OfiNode::Name name = own_.name();
   constexpr size_t kOwner = 8;  // the random part
   name[kOwner] ^= 0x01;
@@ -120,7 +120,7 @@ TEST_F(OfiObjects, OurDestIdOfAnother) {
   EXPECT_EQ(error, FI_EADDRINUSE);
 }
 
-TEST_F(OfiObjects, ATableHasARowForEach) {
+TEST_F(OfiObjects, ATableHasARowForEachAddress) {
   const OfiNode::Name name = own_.name();
   uint8_t three[3][std::tuple_size_v<OfiNode::Name>];
   for (auto& each : three) {
@@ -133,7 +133,7 @@ TEST_F(OfiObjects, ATableHasARowForEach) {
   EXPECT_EQ(fi_tinject(own_.ep(), "2", 1, 2, 1), 0);
 }
 
-TEST_F(OfiObjects, AVectorOfNoCertainTypeSaysItsType) {
+TEST_F(OfiObjects, AVectorOfUnspecifiedTypeReturnsItsType) {
   fi_av_attr attr{};
   fid_av* av = nullptr;
   ASSERT_EQ(fi_av_open(own_.domain(), &attr, &av, nullptr), 0);
@@ -141,7 +141,7 @@ TEST_F(OfiObjects, AVectorOfNoCertainTypeSaysItsType) {
   EXPECT_EQ(attr.type, FI_AV_TABLE);
 }
 
-TEST_F(OfiObjects, AnEndpointIsEnabledOnceAndWithAll) {
+TEST_F(OfiObjects, AnEndpointIsEnabledOnceAndFullyBound) {
   EXPECT_EQ(fi_enable(own_.ep()), -FI_EOPBADSTATE);
   fid_ep* ep = nullptr;
   ASSERT_EQ(fi_endpoint(own_.domain(), info_.get(), &ep, nullptr), 0);
@@ -199,7 +199,7 @@ TEST_F(OfiObjects, MessagesWithoutATagAreRefusedWithoutTheCapability) {
   EXPECT_EQ(fi_trecv(ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, 0, 0, nullptr), 0);
 }
 
-TEST_F(OfiObjects, SourcesOfAVectorThatIsClosedAreUnknown) {
+TEST_F(OfiObjects, SourcesOfAClosedVectorAreUnknown) {
   fi_av_attr attr{};
   fid_av* av = nullptr;
   ASSERT_EQ(fi_av_open(own_.domain(), &attr, &av, nullptr), 0);
@@ -226,7 +226,7 @@ TEST_F(OfiObjects, SourcesOfAVectorThatIsClosedAreUnknown) {
   EXPECT_EQ(source, FI_ADDR_NOTAVAIL);
 }
 
-TEST_F(OfiObjects, ADomainHasSoManyEndpoints) {
+TEST_F(OfiObjects, ADomainLimitsItsEndpoints) {
   std::vector<Held<fid_ep>> held;
   int rc = 0;
   while (rc == 0 && held.size() < 1000) {
@@ -243,7 +243,7 @@ TEST_F(OfiObjects, ADomainHasSoManyEndpoints) {
   EXPECT_EQ(held.size() + 1, info_->domain_attr->ep_cnt);  // own_ has one
 }
 
-TEST_F(OfiObjects, EventsOfTheUser) {
+TEST_F(OfiObjects, UsersWriteEvents) {
   fi_eq_attr attr{};
   fid_eq* eq = nullptr;
   ASSERT_EQ(fi_eq_open(own_.fabric(), &attr, &eq, nullptr), 0);

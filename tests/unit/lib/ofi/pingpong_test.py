@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libfabric's own fi_pingpong over the provider, a program that knows nothing of it: both kinds of
+"""libfabric's own fi_pingpong over the provider, an independent program: both kinds of
 messages, with the bytes checked."""
 import os
 import shutil

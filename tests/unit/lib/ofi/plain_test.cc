@@ -1,4 +1,4 @@
-// Messages without a tag, and what completion queues say of them.
+// Messages without a tag, and their completions.
 #include <algorithm>
 
 #include "tests/unit/lib/ofi/node.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class OfiPlain : public OfiPair {};
 
-TEST_F(OfiPlain, EachCallSends) {
+TEST_F(OfiPlain, EverySendCallSends) {
   const std::vector<uint8_t> bytes = pattern(1, 5000);
   std::vector<uint8_t> buffer(5000);
   uint32_t calls = 0;
@@ -80,7 +80,7 @@ class OfiMulti : public OfiPair {
     const std::vector<uint8_t> data = pattern(seed, bytes);
     EXPECT_TRUE(std::equal(data.begin(), data.end(), static_cast<const uint8_t*>(entry.buf)));
   }
-  /// Wait until all sends have arrived. None is received.
+  /// Waits until everything sent has arrived, without receiving it.
   void let_arrive(uint32_t turns = 1000) {
     for (uint32_t turn = 0; turn < turns; ++turn) {
       fi_cq_tagged_entry none[1];
@@ -103,11 +103,11 @@ TEST_F(OfiMulti, MessagesFollowEachOther) {
   expect(1, 0, 100, false);
   expect(2, 100, 0, false);
   send(4, 1);
-  expect(3, 100, 150, false);  // exactly the least is left
+  expect(3, 100, 150, false);  // exactly the least size is left
   expect(4, 250, 1, true);
 }
 
-TEST_F(OfiMulti, EarlierArrivalsAreTaken) {
+TEST_F(OfiMulti, EarlierMessagesAreTaken) {
   send(1, 300);
   send(2, 300);
   send(3, 300);
@@ -120,7 +120,7 @@ TEST_F(OfiMulti, EarlierArrivalsAreTaken) {
   expect(3, 0, 300, false);
 }
 
-TEST_F(OfiMulti, ATooLongMessageGivesTheBufferBack) {
+TEST_F(OfiMulti, AMessageThatIsTooLongReturnsTheBuffer) {
   ASSERT_EQ(post(this, 300), 0);
   send(1, 100);
   send(2, 250);
@@ -132,7 +132,7 @@ TEST_F(OfiMulti, ATooLongMessageGivesTheBufferBack) {
   EXPECT_EQ(error.olen, 50u);
 }
 
-TEST_F(OfiMulti, ItIsCancelledWithWhatIsLeft) {
+TEST_F(OfiMulti, ACancelReturnsTheRestOfTheBuffer) {
   ASSERT_EQ(post(this, 300), 0);
   send(1, 100);
   expect(1, 0, 100, false);
@@ -143,19 +143,19 @@ TEST_F(OfiMulti, ItIsCancelledWithWhatIsLeft) {
   EXPECT_EQ(error.len, 0u);
 }
 
-/// Long messages come in more parts than one look takes.
+/// Long messages arrive in more parts than one poll takes.
 class OfiMultiInParts : public OfiMulti {
  protected:
   OfiMultiInParts() : OfiMulti((setenv("FI_RIO_BORDER", "4M", 1), kCaps)) {}
   ~OfiMultiInParts() override { unsetenv("FI_RIO_BORDER"); }
 };
 
-TEST_F(OfiMultiInParts, ItIsCancelledBehindAMessageThatLandsInIt) {
+TEST_F(OfiMultiInParts, ACancelWaitsForTheMessageThatIsLanding) {
   buffer_.resize(1'000'000);
   ASSERT_EQ(post(this, buffer_.size()), 0);
   const std::vector<uint8_t> data = pattern(1, 250'000);
   ASSERT_EQ(fi_send(a_.ep(), data.data(), data.size(), nullptr, to_b_, nullptr), 0);
-  // Some of its bytes are there, and none behind them is.
+  // Some of its bytes have landed, and no later ones.
   for (uint64_t turn = 0; turn < kTurns && buffer_[1000] != data[1000]; ++turn) {
     fi_cq_tagged_entry none[1];
     ASSERT_LE(fi_cq_read(a_.rx(), none, 0), 0);
@@ -166,7 +166,7 @@ TEST_F(OfiMultiInParts, ItIsCancelledBehindAMessageThatLandsInIt) {
   const ssize_t rc = next(b_.rx(), &entry);
   if (rc == 1) {
     EXPECT_EQ(entry.len, data.size());
-    EXPECT_EQ(entry.flags, FI_RECV | FI_MSG) << "the buffer comes back behind it";
+    EXPECT_EQ(entry.flags, FI_RECV | FI_MSG) << "the buffer comes back after it";
   }
   const fi_cq_err_entry error = next_error(b_.rx());
   EXPECT_EQ(error.err, FI_ECANCELED);
@@ -193,7 +193,7 @@ TEST_F(OfiMulti, OptionsAreChecked) {
   EXPECT_EQ(fi_recvmsg(b_.ep(), &message, FI_MULTI_RECV), -FI_EINVAL);
 }
 
-TEST_F(OfiPlain, EachCallReceives) {
+TEST_F(OfiPlain, EveryReceiveCallReceives) {
   std::vector<uint8_t> buffer(20);
   const iovec pieces[] = {{buffer.data(), 3}, {buffer.data() + 3, 17}};
   fi_msg message{};
@@ -222,8 +222,8 @@ TEST_F(OfiPlain, EachCallReceives) {
   }
 }
 
-// A message with a tag is not one without.
-TEST_F(OfiPlain, TagsAreApart) {
+// A message with a tag does not match a receive without one.
+TEST_F(OfiPlain, TaggedMessagesAreSeparate) {
   char text[8] = {};
   ASSERT_EQ(fi_recv(b_.ep(), text, 8, nullptr, FI_ADDR_UNSPEC, this), 0);
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "tagged.", 8, to_b_, 0); }), 0);
@@ -235,10 +235,10 @@ TEST_F(OfiPlain, TagsAreApart) {
   b_.expect_silent();
 }
 
-/// Each format writes its fields, and not a byte more.
+/// The fields of each format, and not a byte more.
 class OfiFormat : public OfiTest, public testing::WithParamInterface<fi_cq_format> {};
 
-TEST_P(OfiFormat, HasItsEntries) {
+TEST_P(OfiFormat, HasExactlyItsFields) {
   const Info info = get_info(hints());
   OfiNode own(info, 1, {GetParam()});
   const fi_addr_t to = own.insert(own);

@@ -68,13 +68,14 @@ class OfiRegions : public OfiPair {
   }
 };
 
-TEST_F(OfiRegions, EachCountsItsOwnAccesses) {
+TEST_F(OfiRegions, EachRegionCountsItsOwnAccesses) {
   constexpr uint64_t kRegions = 6;
   std::vector<Region> regions;
   std::vector<uint8_t> back(kBytes);
   for (uint64_t key = 0; key < kRegions; ++key) {
     regions.push_back(make(b_, key));
-    // Peers know some regions by the card's windows already: no later access is missed.
+    // Peers already know some regions through the card's windows; later accesses must still be
+    // counted.
     for (uint64_t i = 0; i < key; ++i) {
       read(key, &back);
     }
@@ -99,8 +100,8 @@ TEST_F(OfiRegions, EachCountsItsOwnAccesses) {
   }
 }
 
-// Each side waits for its own counters only, in turn, as other libraries' users do.
-TEST_F(OfiRegions, TwoWriteToEachOthersInTurn) {
+// Each side waits for its own counters only, in turn, as users of other libraries do.
+TEST_F(OfiRegions, TwoSidesWriteToEachOtherInTurn) {
   constexpr uint64_t kRegions = 4;
   struct Side {
     OfiNode& node;
@@ -145,7 +146,7 @@ TEST_F(OfiRegions, TwoWriteToEachOthersInTurn) {
   }
 }
 
-TEST_F(OfiRegions, ARefusedAccessIsTold) {
+TEST_F(OfiRegions, ARefusedAccessIsReported) {
   Region region = make(b_, 1);
   bind(region);
   fid_ep* made = nullptr;
@@ -180,7 +181,7 @@ TEST_F(OfiRegions, ARefusedAccessIsTold) {
   EXPECT_EQ(fi_cntr_read(region.reads.get()), 0u);
 }
 
-TEST_F(OfiRegions, ErrorsThatTheUserCountsItselfAreNoNews) {
+TEST_F(OfiRegions, ErrorsCountedByTheUserAreNotReported) {
   const Held<fid_cntr> counter = open_counter(a_);
   ASSERT_EQ(fi_cntr_adderr(counter.get(), 2), 0);
   ASSERT_EQ(fi_cntr_seterr(counter.get(), 5), 0);
@@ -192,7 +193,7 @@ TEST_F(OfiRegions, ErrorsThatTheUserCountsItselfAreNoNews) {
     over = true;
   });
   while (!over) {
-    EXPECT_EQ(fi_cntr_adderr(counter.get(), 1), 0);  // by one thread, while another one waits
+    EXPECT_EQ(fi_cntr_adderr(counter.get(), 1), 0);  // by one thread, while another waits
     std::this_thread::yield();
   }
   waiter.join();
@@ -215,9 +216,9 @@ TEST_F(OfiRegions, ForeignObjectsAreNotBound) {
   EXPECT_EQ(fi_cntr_read(region.writes.get()), 2u);
 }
 
-// A peer that knew the former region by the card's window reaches neither it nor another region's
-// counter.
-TEST_F(OfiRegions, AKeyThatIsUsedAgainIsTheNextOnes) {
+// A peer that used the former region through the card's window reaches neither it nor another
+// region's counter.
+TEST_F(OfiRegions, AReusedKeyBelongsToTheNextRegion) {
   std::vector<uint8_t> old(kBytes, 0xAA);
   Held<fid_mr> before = add(b_, old, 1);
   std::vector<uint8_t> back(kBytes);
@@ -237,7 +238,7 @@ TEST_F(OfiRegions, AKeyThatIsUsedAgainIsTheNextOnes) {
   EXPECT_EQ(fi_cntr_read(region.reads.get()), 1u);
 }
 
-TEST_F(OfiRegions, OneThatClosesEndsWhatIsUnderWay) {
+TEST_F(OfiRegions, ClosingARegionEndsOperationsUnderWay) {
   std::vector<uint8_t> theirs(2'000'000);
   const std::vector<uint8_t> ours = pattern(4, theirs.size());
   Held<fid_mr> region = add(b_, theirs, 1);
@@ -268,7 +269,7 @@ TEST_F(OfiRegions, OneThatClosesEndsWhatIsUnderWay) {
 }
 
 // A mode bit that the user supports is returned only if the provider needs it.
-TEST(OfiModes, AreClearedWhereTheyAreNotNeeded) {
+TEST(OfiModes, AreClearedWhereTheProviderDoesNotNeedThem) {
   setenv("FI_RIO_CARD", "emu:modes", 1);
   const Info asked = hints(FI_RMA | FI_RMA_EVENT);
   asked->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED |

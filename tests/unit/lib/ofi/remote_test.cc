@@ -1,4 +1,4 @@
-// Reads and writes in the memory of a peer.
+// Reads and writes of a peer's memory.
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kKey = 0xC0FFEE;
 constexpr uint64_t kAll = FI_REMOTE_READ | FI_REMOTE_WRITE;
-// Where what is inside the question, one message and more begin and end.
+// Sizes around the limits of data in the request, of one message, and beyond.
 const size_t kSizes[] = {0, 1, 8, 4000, 4023, 4024, 4025, 4064, 16384, 100003};
 
 class OfiRemote : public OfiPair {
@@ -44,7 +44,7 @@ class OfiRemote : public OfiPair {
   Held<fid_mr> region_;
 };
 
-TEST_F(OfiRemote, WritesAndReadsOfEachSize) {
+TEST_F(OfiRemote, WritesAndReadsOfEachSizeArrive) {
   for (const size_t size : kSizes) {
     SCOPED_TRACE(size);
     const std::vector<uint8_t> bytes = pattern(size + 1, size);
@@ -63,7 +63,7 @@ TEST_F(OfiRemote, WritesAndReadsOfEachSize) {
   b_.expect_silent();
 }
 
-TEST_F(OfiRemote, EachCall) {
+TEST_F(OfiRemote, EveryCallWorks) {
   const std::vector<uint8_t> bytes = pattern(1, 6000);
   auto* const data = const_cast<uint8_t*>(bytes.data());
   const iovec from[] = {{data, 1000}, {data + 1000, 5000}};
@@ -125,22 +125,22 @@ TEST_F(OfiRemote, ForbiddenAccessesAreRefused) {
   uint8_t* const data = big.data();
   fid_ep* const ep = a_.ep();
   expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 4, this));   // no such key
-  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 93, 3, this));  // past the end
+  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 93, 3, this));  // beyond the end
   expect_refused(fi_write(ep, data, 8, nullptr, to_b_, UINT64_MAX - 3, 3, this));
-  expect_refused(fi_write(ep, data, 50000, nullptr, to_b_, 0, 3, this));  // all too long
-  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 2, this));      // the right
+  expect_refused(fi_write(ep, data, 50000, nullptr, to_b_, 0, 3, this));  // far beyond the end
+  expect_refused(fi_write(ep, data, 8, nullptr, to_b_, 0, 2, this));      // without the right
   expect_refused(fi_read(ep, data, 8, nullptr, to_b_, 0, 3, this));
   expect_refused(fi_read(ep, data, 50000, nullptr, to_b_, 0, 2, this));
   EXPECT_EQ(other, std::vector<uint8_t>(100, 0xAA));
   EXPECT_EQ(big, std::vector<uint8_t>(50000, 0xBB));
-  // It goes on with the next, and the borders are allowed.
+  // Later accesses work, up to the limits of the region.
   ASSERT_EQ(fi_write(ep, data, 8, nullptr, to_b_, 92, 3, this), 0);
   expect_done(this, FI_RMA | FI_WRITE);
   EXPECT_EQ(other[99], 0xBB);
   EXPECT_EQ(fi_write(ep, data, 8, nullptr, to_b_ + 1, 0, 3, this), -FI_EINVAL);
 }
 
-TEST_F(OfiRemote, AKeyIsGivenOnce) {
+TEST_F(OfiRemote, AKeyBelongsToOneRegion) {
   fid_mr* mr = nullptr;
   EXPECT_EQ(fi_mr_reg(b_.domain(), &mr, 8, kAll, 0, kKey, 0, &mr, nullptr), -FI_ENOKEY);
   region_.reset();
@@ -149,7 +149,7 @@ TEST_F(OfiRemote, AKeyIsGivenOnce) {
   region_.reset(mr);
 }
 
-TEST_F(OfiRemote, OneThatFencesWaitsForAllBeforeIt) {
+TEST_F(OfiRemote, AFencedOperationWaitsForAllBeforeIt) {
   std::vector<uint8_t> big = pattern(1, 150000);
   std::vector<uint8_t> back(150000);
   ASSERT_EQ(fi_write(a_.ep(), big.data(), big.size(), nullptr, to_b_, 0, kKey, &big), 0);
@@ -176,7 +176,7 @@ TEST_F(OfiRemote, OneThatFencesWaitsForAllBeforeIt) {
 }
 
 // More at once than a peer serves at once, in all sizes.
-TEST_F(OfiRemote, ManyAtOnce) {
+TEST_F(OfiRemote, ManyOperationsRunAtOnce) {
   constexpr size_t kCount = 3000;
   const std::vector<uint8_t> bytes = pattern(5, kCount * 64);
   std::vector<uint8_t> back(bytes.size());
@@ -199,8 +199,8 @@ TEST_F(OfiRemote, ManyAtOnce) {
   EXPECT_EQ(back, bytes);
 }
 
-// Both ask much of each other before either looks: no side's answers wait behind its questions.
-TEST_F(OfiRemote, BothAtOnce) {
+// Both ask much of each other before either makes progress: answers must not wait behind questions.
+TEST_F(OfiRemote, BothSidesAskAtOnce) {
   constexpr size_t kCount = 3000;
   constexpr uint32_t kTurnsForAll = 10'000'000;
   std::vector<uint8_t> others(8);
@@ -220,17 +220,17 @@ TEST_F(OfiRemote, BothAtOnce) {
   EXPECT_EQ(done, 2 * kCount);
 }
 
-/// Over a fabric, which tells who is gone.
+/// A fabric, which reports members that have gone.
 class OfiRemoteFabric : public OfiRemote {
  protected:
   OfiRemoteFabric() : OfiRemote("shm") {}
 };
 
-TEST_F(OfiRemoteFabric, APeerThatIsGoneIsAnError) {
+TEST_F(OfiRemoteFabric, AReadFromAGonePeerFails) {
   std::vector<uint8_t> back(100);
   ASSERT_EQ(fi_read(a_.ep(), back.data(), 100, nullptr, to_b_, 0, kKey, this), 0);
   expect_done(this, FI_RMA | FI_READ);
-  // It reads from a peer that does not answer any more.
+  // Reads from a peer that no longer answers.
   region_.reset();
   b_.close();
   ASSERT_EQ(fi_read(a_.ep(), back.data(), 100, nullptr, to_b_, 0, kKey, this), 0);
@@ -270,10 +270,10 @@ TEST_F(OfiRemote, CountersCount) {
   region_.reset();
 }
 
-/// Peers name addresses, and keys are the provider's.
+/// Peers name addresses, and the provider chooses keys.
 class OfiAddresses : public OfiTest {};
 
-TEST_F(OfiAddresses, AreThoseOfTheOwner) {
+TEST_F(OfiAddresses, BelongToTheOwner) {
   Info wanted = hints(FI_RMA | FI_MSG);
   wanted->domain_attr->mr_mode = FI_MR_BASIC;
   const Info info = get_info(wanted);

@@ -1,4 +1,4 @@
-// Node and service: programs that exchange no names beforehand find each other.
+// Node and service: programs that exchange no names find each other.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ constexpr size_t kNameBytes = std::tuple_size_v<OfiNode::Name>;
 
 class OfiResolve : public OfiTest {
  protected:
-  /// @return as fi_av_insert() of one address.
+  /// Inserts an address. @return as fi_av_insert().
   static int insert(OfiNode& node, const void* address, fi_addr_t* out) {
     return fi_av_insert(node.av(), address, 1, out, 0, nullptr);
   }
@@ -34,7 +34,7 @@ class OfiResolve : public OfiTest {
     }
     return count;
   }
-  /// No other endpoint of a domain can have that source address.
+  /// Expects that no other endpoint of a domain can have that source address.
   static void expect_taken(OfiNode& node, const Info& serving) {
     fid_ep* ep = nullptr;
     ASSERT_EQ(fi_endpoint(node.domain(), serving.get(), &ep, nullptr), 0);
@@ -43,8 +43,8 @@ class OfiResolve : public OfiTest {
     ASSERT_EQ(fi_ep_bind(ep, &node.tx()->fid, FI_TRANSMIT | FI_RECV), 0);
     EXPECT_EQ(fi_enable(ep), -FI_EADDRINUSE);
   }
-  /// Both sides share one thread, so each processes the other's last message before waiting for
-  /// that.
+  /// Ends two nodes. One thread serves both, so each processes the other's last message before it
+  /// waits for that.
   static void part(OfiNode& a, OfiNode& b) {
     work(a, b);
     a.close_endpoint();
@@ -102,7 +102,7 @@ TEST_F(OfiResolve, AClientFindsItsServer) {
 }
 
 // A node as fi_av_straddr() prints it, for endpoints of other machines.
-TEST_F(OfiResolve, ANodeThatIsAName) {
+TEST_F(OfiResolve, ANodeMayBeAName) {
   const Info info = ask(nullptr, nullptr, 0);
   OfiNode server(info, 1);
   OfiNode client(info, 2);
@@ -131,7 +131,7 @@ TEST_F(OfiResolve, AServiceHasOneServer) {
 }
 
 // Programs that exchange names are given the same service, without a node.
-TEST_F(OfiResolve, WithoutANodeTheFirstServes) {
+TEST_F(OfiResolve, WithoutANodeTheFirstEndpointServes) {
   const Info serving = ask(nullptr, kService, FI_SOURCE);
   ASSERT_NE(serving, nullptr);
   OfiNode first(serving, 1);
@@ -144,7 +144,7 @@ TEST_F(OfiResolve, WithoutANodeTheFirstServes) {
   part(first, second);
 }
 
-TEST_F(OfiResolve, AServiceWithoutAServer) {
+TEST_F(OfiResolve, AServiceWithoutAServerIsNotFound) {
   const Info asking = ask(kHere, kService, 0);
   ASSERT_NE(asking, nullptr);
   OfiNode client(asking, 2);
@@ -164,7 +164,7 @@ TEST_F(OfiResolve, AServiceWithoutAServer) {
 
 // A server in another process: found and refused to others while it lives, free after it was
 // killed.
-TEST_F(OfiResolve, AServerThatIsKilled) {
+TEST_F(OfiResolve, AKilledServerLeavesItsServiceFree) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -222,27 +222,28 @@ INSTANTIATE_TEST_SUITE_P(
                     Unresolved{"rio://16777216/0", nullptr, 0},
                     Unresolved{"rio://1/65536", nullptr, 0}, Unresolved{"rio://x/0", nullptr, 0}));
 
-TEST_F(OfiResolve, ASourceNeedsAPlace) {
+TEST_F(OfiResolve, ASourceNeedsANodeOrService) {
   EXPECT_EQ(ask(nullptr, nullptr, FI_SOURCE), nullptr);
 }
 
 // Addresses in hints as other programs or providers write them.
-TEST_F(OfiResolve, ForeignAddresses) {
+TEST_F(OfiResolve, ForeignAddressesAreChecked) {
   std::vector<uint8_t> bytes(kNameBytes, 0x5A);
   for (const size_t length : {size_t{1}, size_t{16}, kNameBytes}) {
     Info wanted = hints();
     wanted->src_addr = std::memcpy(std::malloc(kNameBytes), bytes.data(), kNameBytes);
     wanted->src_addrlen = length;
     EXPECT_EQ(ask(nullptr, nullptr, 0, wanted), nullptr) << length;
-    EXPECT_NE(ask(nullptr, kService, FI_SOURCE, wanted), nullptr) << length;  // it is ignored
+    EXPECT_NE(ask(nullptr, kService, FI_SOURCE, wanted), nullptr)
+        << length;  // the address is ignored
     std::swap(wanted->src_addr, wanted->dest_addr);
     std::swap(wanted->src_addrlen, wanted->dest_addrlen);
     EXPECT_EQ(ask(nullptr, nullptr, 0, wanted), nullptr) << length;
-    EXPECT_NE(ask(nullptr, kService, 0, wanted), nullptr) << length;  // it is ignored
+    EXPECT_NE(ask(nullptr, kService, 0, wanted), nullptr) << length;  // the address is ignored
   }
 }
 
-TEST_F(OfiResolve, AddressesOfHintsComeBack) {
+TEST_F(OfiResolve, AddressesInHintsAreReturned) {
   const Info first = ask(kHere, kService, 0);
   Info wanted = hints();
   wanted->dest_addr = std::memcpy(std::malloc(kNameBytes), first->dest_addr, kNameBytes);
@@ -253,7 +254,7 @@ TEST_F(OfiResolve, AddressesOfHintsComeBack) {
   EXPECT_EQ(std::memcmp(second->dest_addr, first->dest_addr, kNameBytes), 0);
 }
 
-TEST_F(OfiResolve, ASourceThatCannotBe) {
+TEST_F(OfiResolve, AnImpossibleSourceIsRefused) {
   const Info info = ask(nullptr, nullptr, 0);
   OfiNode node(info, 1);
   fid_ep* ep = nullptr;

@@ -89,7 +89,7 @@ class OfiSocket : public OfiTest {
   }
 };
 
-TEST_F(OfiSocket, IsOfferedWhenItIsAskedFor) {
+TEST_F(OfiSocket, IsOfferedOnRequestOnly) {
   EXPECT_EQ(ask(nullptr, nullptr, 0, hints())->addr_format, uint32_t{FI_FORMAT_UNSPEC});
   for (const uint32_t format : {FI_SOCKADDR, FI_SOCKADDR_IN}) {
     const Info info = ask(kHere, kService, FI_SOURCE, socket_hints(format));
@@ -105,7 +105,7 @@ TEST_F(OfiSocket, IsOfferedWhenItIsAskedFor) {
   EXPECT_EQ(ask("::1", kService, 0), nullptr);
 }
 
-TEST_F(OfiSocket, AddressesOfHints) {
+TEST_F(OfiSocket, AddressesInHintsAreReturned) {
   const sockaddr_in here = socket_of(kHere, kServicePort);
   Info wanted = socket_hints();
   wanted->dest_addr = std::memcpy(std::malloc(sizeof(here)), &here, sizeof(here));
@@ -121,8 +121,8 @@ TEST_F(OfiSocket, AddressesOfHints) {
   EXPECT_EQ(ask(nullptr, nullptr, 0, wanted), nullptr);
 }
 
-// The address is inserted first, and its endpoint begins later.
-TEST_F(OfiSocket, APeerThatStartsLater) {
+// The address is inserted before its endpoint starts.
+TEST_F(OfiSocket, APeerMayStartLater) {
   OfiNode client(ask(nullptr, nullptr, 0), 2);
   const fi_addr_t to = insert(client, socket_of(kHere, kServicePort));
   EXPECT_EQ(fi_tsend(client.ep(), "hello", 6, nullptr, to, 1, nullptr), -FI_ECONNREFUSED);
@@ -144,7 +144,7 @@ TEST_F(OfiSocket, APeerThatStartsLater) {
 
 // An endpoint that names no port gets a free one, which peers may use as an address. A message from
 // a row that was never used is recognized by its source.
-TEST_F(OfiSocket, FreePortsAndSources) {
+TEST_F(OfiSocket, EndpointsWithoutAPortGetOne) {
   OfiNode a(ask(nullptr, nullptr, 0), 1);
   OfiNode b(ask(nullptr, nullptr, 0), 2);
   const sockaddr_in name_a = name_of(a);
@@ -180,7 +180,7 @@ TEST_F(OfiSocket, APortHasOneEndpoint) {
   EXPECT_EQ(fi_enable(ep), -FI_EADDRINUSE);
 }
 
-TEST_F(OfiSocket, AnotherMachine) {
+TEST_F(OfiSocket, AnotherMachineIsUnreachable) {
   OfiNode node(ask(nullptr, nullptr, 0), 1);
   const fi_addr_t to = insert(node, socket_of("192.0.2.1", kServicePort));
   EXPECT_EQ(fi_tsend(node.ep(), "hello", 6, nullptr, to, 1, nullptr), -FI_EHOSTUNREACH);
@@ -191,7 +191,7 @@ TEST_F(OfiSocket, AnotherMachine) {
 }
 
 // Programs of this format expect the number of addresses, as `man fi_av` has it.
-TEST_F(OfiSocket, BadAddresses) {
+TEST_F(OfiSocket, BadAddressesAreRefused) {
   OfiNode node(ask(nullptr, nullptr, 0), 1);
   sockaddr_in other_family = socket_of(kHere, kServicePort);
   other_family.sin_family = AF_INET6;
@@ -212,7 +212,7 @@ TEST_F(OfiSocket, BadAddresses) {
   EXPECT_EQ(fi_av_insert(node.av(), nullptr, 1, out.data(), 0, nullptr), -FI_EINVAL);
 }
 
-TEST_F(OfiSocket, ByNodeAndService) {
+TEST_F(OfiSocket, PeersAreFoundByNodeAndService) {
   OfiNode node(ask(nullptr, nullptr, 0), 1);
   fi_addr_t to = FI_ADDR_NOTAVAIL;
   ASSERT_EQ(fi_av_insertsvc(node.av(), kHere, kService, &to, 0, nullptr), 1);
@@ -226,7 +226,7 @@ TEST_F(OfiSocket, ByNodeAndService) {
   EXPECT_EQ(count, std::strlen(text) + 1);
 }
 
-TEST_F(OfiSocket, ASourceThatCannotBe) {
+TEST_F(OfiSocket, AnImpossibleSourceIsRefused) {
   const Info info = ask(nullptr, nullptr, 0);
   OfiNode node(info, 1);
   fid_ep* ep = nullptr;
@@ -244,7 +244,7 @@ class OfiSocketAnew : public OfiSocket {
 };
 
 // A server ends, and another one serves its port.
-TEST_F(OfiSocketAnew, AServerThatIsStartedAnew) {
+TEST_F(OfiSocketAnew, ARestartedServerIsFoundAgain) {
   OfiNode client(ask(nullptr, nullptr, 0), 0);
   const fi_addr_t to = insert(client, socket_of(kHere, kServicePort));
   const Info serving = ask(kHere, kService, FI_SOURCE);
@@ -272,7 +272,7 @@ TEST_F(OfiSocketAnew, AServerThatIsStartedAnew) {
 // FI_EVENT: insertions are reported in an event queue, errors first.
 class OfiAvEvents : public OfiSocket, public testing::WithParamInterface<fi_av_type> {};
 
-TEST_P(OfiAvEvents, Insertions) {
+TEST_P(OfiAvEvents, ReportInsertions) {
   OfiNode node(ask(nullptr, nullptr, 0), 1);
   fi_av_attr attr{};
   attr.type = GetParam();

@@ -6,7 +6,7 @@ namespace rio::test {
 namespace {
 
 constexpr uint64_t kTag = 0x8000'0000'0000'0001u;
-// Where inject, one message, several and those that are asked for begin and end.
+// Sizes around the limits of inject, of one message, of several, and of those sent on request.
 const size_t kSizes[] = {0, 1, 8, 64, 4047, 4048, 4056, 4057, 4064, 4065, 16384, 100003};
 
 class OfiTagged : public OfiPair {
@@ -24,7 +24,7 @@ class OfiTagged : public OfiPair {
     message.context = context;
     return fi_trecvmsg(b_.ep(), &message, flags);
   }
-  /// Peek until a message is there.
+  /// Peeks until a message is there.
   void expect_found(uint64_t flags, void* context = nullptr) {
     context = context == nullptr ? this : context;
     for (ssize_t rc = -FI_EAVAIL; rc == -FI_EAVAIL;) {
@@ -40,7 +40,7 @@ class OfiTagged : public OfiPair {
   char bytes_ = 0;  // its address is a context
 };
 
-TEST_F(OfiTagged, EachSize) {
+TEST_F(OfiTagged, MessagesOfEachSizeArrive) {
   for (const size_t size : kSizes) {
     for (const bool posted : {true, false}) {
       const std::vector<uint8_t> bytes = pattern(size + 1, size);
@@ -66,7 +66,7 @@ TEST_F(OfiTagged, EachSize) {
   }
 }
 
-TEST_F(OfiTagged, ImmediateData) {
+TEST_F(OfiTagged, ImmediateDataArrives) {
   for (const size_t size : kSizes) {
     const std::vector<uint8_t> bytes = pattern(size + 1, size);
     std::vector<uint8_t> buffer(size);
@@ -83,7 +83,7 @@ TEST_F(OfiTagged, ImmediateData) {
   }
 }
 
-TEST_F(OfiTagged, Inject) {
+TEST_F(OfiTagged, InjectedMessagesArrive) {
   for (size_t size = 0; size <= info_->tx_attr->inject_size; size = size * 3 + 1) {
     std::vector<uint8_t> bytes = pattern(size + 1, size);
     const std::vector<uint8_t> wanted = bytes;
@@ -91,7 +91,7 @@ TEST_F(OfiTagged, Inject) {
     ASSERT_EQ(injected([&] { return fi_tinjectdata(a_.ep(), bytes.data(), size, 7, to_b_, kTag); }),
               0);
     ASSERT_EQ(fi_tinject(a_.ep(), bytes.data(), size, to_b_, kTag), 0);
-    std::fill(bytes.begin(), bytes.end(), 0xDD);  // it is ours again
+    std::fill(bytes.begin(), bytes.end(), 0xDD);  // the buffer is free again
     for (const uint64_t flags : {uint64_t{FI_REMOTE_CQ_DATA}, uint64_t{0}}) {
       ASSERT_EQ(fi_trecv(b_.ep(), buffer.data(), size, nullptr, FI_ADDR_UNSPEC, kTag, 0, this), 0);
       fi_cq_tagged_entry entry{};
@@ -104,11 +104,11 @@ TEST_F(OfiTagged, Inject) {
   }
   const std::vector<uint8_t> more(info_->tx_attr->inject_size + 1);
   EXPECT_EQ(fi_tinject(a_.ep(), more.data(), more.size(), to_b_, kTag), -FI_EMSGSIZE);
-  a_.expect_silent();  // nothing is told of them
+  a_.expect_silent();  // they have no completions
 }
 
-// Open MPI sends so in its barriers, and then its program may sleep in something else.
-TEST_F(OfiTagged, AnInjectedMessageArrivesThoughItsSenderNeverComesBack) {
+// Open MPI sends so in its barriers; afterwards its program may sleep in something else.
+TEST_F(OfiTagged, AnInjectedMessageArrivesEvenIfItsSenderMakesNoMoreCalls) {
   ASSERT_EQ(fi_tinject(a_.ep(), "once", 5, to_b_, kTag), -FI_EAGAIN);
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "once", 5, to_b_, kTag); }), 0);
   char text[8] = {};
@@ -167,7 +167,7 @@ TEST_F(OfiTagged, TruncationIsAnError) {
   }
 }
 
-TEST_F(OfiTagged, ACancelledReceiveIsReported) {
+TEST_F(OfiTagged, ACancelledReceiveCompletes) {
   uint8_t buffer[8] = {};
   ASSERT_EQ(fi_trecv(b_.ep(), buffer, 8, nullptr, to_a_, kTag, 0, this), 0);
   ASSERT_EQ(fi_cancel(&b_.ep()->fid, this), 0);
@@ -183,7 +183,7 @@ TEST_F(OfiTagged, ACancelledReceiveIsReported) {
   EXPECT_EQ(entry.op_context, &buffer);
 }
 
-TEST_F(OfiTagged, PeekFindsWhatIsThere) {
+TEST_F(OfiTagged, PeekFindsAnArrivedMessage) {
   fi_cq_tagged_entry entry{};
   ASSERT_EQ(peek(FI_PEEK, this), 0);
   EXPECT_EQ(next_error(b_.rx()).err, FI_ENOMSG);
@@ -204,7 +204,7 @@ TEST_F(OfiTagged, PeekFindsWhatIsThere) {
     }
   }
   ASSERT_TRUE(found);
-  // It is there still, until it is claimed; then for its claimer.
+  // The message stays until it is claimed; then only the claim's context can receive it.
   ASSERT_EQ(peek(FI_PEEK | FI_CLAIM, this), 0);
   ASSERT_EQ(next(b_.rx(), &entry), 1);
   ASSERT_EQ(peek(FI_PEEK, &entry), 0);
@@ -219,7 +219,7 @@ TEST_F(OfiTagged, PeekFindsWhatIsThere) {
   ASSERT_EQ(next(b_.rx(), &entry), 1);
   EXPECT_EQ(entry.len, 4u);
   EXPECT_STREQ(text, "four");
-  EXPECT_EQ(fi_trecvmsg(b_.ep(), &message, FI_CLAIM), -FI_EINVAL);  // it is gone
+  EXPECT_EQ(fi_trecvmsg(b_.ep(), &message, FI_CLAIM), -FI_EINVAL);  // the message is gone
 }
 
 TEST_F(OfiTagged, ADiscardedMessageIsGone) {
@@ -229,7 +229,7 @@ TEST_F(OfiTagged, ADiscardedMessageIsGone) {
     ASSERT_EQ(fi_tsend(a_.ep(), bytes.data(), size, nullptr, to_b_, kTag, nullptr), 0);
     for (ssize_t rc = -FI_EAVAIL; rc == -FI_EAVAIL;) {
       fi_cq_tagged_entry none{};
-      EXPECT_EQ(fi_cq_read(a_.rx(), &none, 1), -FI_EAGAIN);  // it works
+      EXPECT_EQ(fi_cq_read(a_.rx(), &none, 1), -FI_EAGAIN);  // makes progress
       ASSERT_EQ(peek(FI_PEEK | FI_DISCARD, this), 0);
       rc = next(b_.rx(), &entry);
       fi_cq_err_entry error{};
@@ -243,8 +243,8 @@ TEST_F(OfiTagged, ADiscardedMessageIsGone) {
   }
 }
 
-// A message that is claimed and dropped is completed once, whatever its length; the next one is
-// intact.
+// A message that is claimed and dropped has one completion, whatever its length; the next message
+// is intact.
 TEST_F(OfiTagged, AClaimedMessageThatIsDiscardedCompletes) {
   for (const size_t size : {size_t{0}, size_t{4}, size_t{9000}, size_t{100000}}) {
     const std::vector<uint8_t> bytes = pattern(size, size);
@@ -257,14 +257,14 @@ TEST_F(OfiTagged, AClaimedMessageThatIsDiscardedCompletes) {
     EXPECT_EQ(entry.flags, FI_RECV | FI_TAGGED);
     expect_received(entry, 0, source);
     expect_sent(&bytes_);
-    EXPECT_EQ(peek(FI_CLAIM | FI_DISCARD, this), -FI_EINVAL);  // it is gone
+    EXPECT_EQ(peek(FI_CLAIM | FI_DISCARD, this), -FI_EINVAL);  // the message is gone
     ASSERT_EQ(peek(FI_PEEK, this), 0);
     EXPECT_EQ(next_error(b_.rx()).err, FI_ENOMSG);
     b_.expect_silent();
   }
 }
 
-TEST_F(OfiTagged, ContextsOfClaimsAreUsedOnce) {
+TEST_F(OfiTagged, AContextHoldsOneClaim) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "one", 4, to_b_, kTag); }), 0);
   }
@@ -295,7 +295,7 @@ TEST_F(OfiTagged, DeliveryCompleteWaitsForTheReceive) {
   expect_sent(this);
 }
 
-TEST_F(OfiTagged, PeersThatWereNotInserted) {
+TEST_F(OfiTagged, UninsertedPeersAreUnknownSources) {
   uint8_t buffer[8] = {};
   EXPECT_EQ(fi_tsend(a_.ep(), buffer, 8, nullptr, to_b_ + 1, kTag, nullptr), -FI_EINVAL);
   EXPECT_EQ(fi_tinject(a_.ep(), buffer, 8, to_b_ + 1, kTag), -FI_EINVAL);
@@ -303,7 +303,7 @@ TEST_F(OfiTagged, PeersThatWereNotInserted) {
   b_.expect_silent();
 }
 
-/// Only what asks for it completes.
+/// Only operations that ask for a completion get one.
 class OfiSelective : public OfiPair {
  protected:
   OfiSelective()
@@ -311,7 +311,7 @@ class OfiSelective : public OfiPair {
                             FI_RECV | FI_SELECTIVE_COMPLETION}) {}
 };
 
-TEST_F(OfiSelective, OnlyWhatAsksForItCompletes) {
+TEST_F(OfiSelective, OnlyOperationsThatAskForItComplete) {
   char text[5] = {};
   iovec piece = {text, 5};
   fi_msg_tagged receive{};

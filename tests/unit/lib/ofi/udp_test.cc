@@ -17,7 +17,7 @@ class OfiUdp : public OfiPair {
   OfiUdp() : OfiPair(FI_TAGGED | FI_MSG | FI_RMA | FI_SOURCE, {}, "udp") {}
 };
 
-TEST_F(OfiUdp, MessagesOfEachSizeArriveAndTellTheirSource) {
+TEST_F(OfiUdp, MessagesOfEachSizeArriveWithTheirSource) {
   for (const size_t size : {0u, 8u, 4048u, 100'003u, 1u << 20}) {
     const std::vector<uint8_t> bytes = pattern(size + 1, size);
     std::vector<uint8_t> buffer(size + 1, 0xEE);
@@ -51,7 +51,7 @@ TEST_F(OfiUdp, MemoryOfPeersIsWritten) {
   EXPECT_EQ(theirs, ours);
 }
 
-TEST_F(OfiUdp, NamesHaveAnAddressThatIsChecked) {
+TEST_F(OfiUdp, AddressesInNamesAreChecked) {
   const OfiNode::Name name = b_.name();
   char text[128];
   size_t count = sizeof(text);
@@ -75,7 +75,7 @@ TEST_F(OfiUdp, NamesHaveAnAddressThatIsChecked) {
   EXPECT_EQ(found, name);
 }
 
-TEST_F(OfiUdp, APeerThatIsGoneIsReported) {
+TEST_F(OfiUdp, AGonePeerIsReported) {
   const char byte = 'x';
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), &byte, 1, to_b_, kTag); }), 0);
   char got = 0;
@@ -94,7 +94,7 @@ TEST_F(OfiUdp, APeerThatIsGoneIsReported) {
   ASSERT_EQ(rc, -FI_EAVAIL);
   ASSERT_EQ(fi_cq_readerr(a_.tx(), &error, 0), 1);
   EXPECT_EQ(error.op_context, this);
-  // Its context is closed before its card: which of both is heard depends.
+  // Its context closes before its card: either may be noticed first.
   EXPECT_TRUE(error.err == FI_ECONNREFUSED || error.err == FI_ECONNRESET) << error.err;
 }
 

@@ -1,4 +1,4 @@
-// Threads that sleep until something is done, and work that is done while the user is elsewhere.
+// Threads that sleep until something completes, and progress while the user makes no calls.
 #include <poll.h>
 #include <rdma/fi_rma.h>
 
@@ -26,7 +26,7 @@ class OfiWaiting : public OfiTest {
     EXPECT_EQ(fi_control(&queue->fid, FI_GETWAIT, &fd), 0);
     return fd;
   }
-  /// As programs do it: never asleep while something is there. @return 1, or what was wrong.
+  /// Waits as programs do: never sleeps while there is something. @return 1, or the error.
   static ssize_t sleep_and_read(OfiNode& node, fid_cq* queue, fi_cq_tagged_entry* out) {
     fid* const all[] = {&queue->fid};
     for (int sleeps = 0; sleeps < kPatienceMs; ++sleeps) {
@@ -46,7 +46,7 @@ class OfiWaiting : public OfiTest {
   }
 };
 
-TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
+TEST_F(OfiWaiting, ADescriptorReportsArrivals) {
   const Info info = get_info(hints());
   OfiNode a(info, 0, by_descriptor());
   OfiNode b(info, 0, by_descriptor());
@@ -69,7 +69,7 @@ TEST_F(OfiWaiting, ADescriptorTellsOfWhatComes) {
   sender.join();
 }
 
-TEST_F(OfiWaiting, AThresholdIsWaitedFor) {
+TEST_F(OfiWaiting, AWaitLastsUntilTheThreshold) {
   OfiNode own(get_info(hints()), 0);
   fi_cq_attr attr{};
   attr.format = FI_CQ_FORMAT_TAGGED;
@@ -106,8 +106,8 @@ TEST_F(OfiWaiting, AThresholdIsWaitedFor) {
   sender.join();
 }
 
-// Which of several queues and counters have news, for programs with many of them.
-TEST_F(OfiWaiting, APollSetTellsWhichObjectsHaveNews) {
+// Tells programs with many queues and counters which of them have news.
+TEST_F(OfiWaiting, APollSetFindsObjectsWithNews) {
   const Info info = get_info(hints());
   OfiNode own(info, 0);
   const fi_addr_t to_self = own.insert(own);
@@ -147,7 +147,7 @@ TEST_F(OfiWaiting, APollSetTellsWhichObjectsHaveNews) {
   EXPECT_EQ(fi_close(&set->fid), 0);
 }
 
-TEST_F(OfiWaiting, NoThreadSleepsWhileSomethingIsThere) {
+TEST_F(OfiWaiting, AWaitDoesNotSleepWhileThereIsACompletion) {
   const Info info = get_info(hints());
   OfiNode own(info, 0, by_descriptor());
   const fi_addr_t to_self = own.insert(own);
@@ -160,8 +160,8 @@ TEST_F(OfiWaiting, NoThreadSleepsWhileSomethingIsThere) {
   EXPECT_EQ(fi_cq_read(own.rx(), &entry, 1), 1);
 }
 
-// No card is needed for it, so no interrupt tells of it.
-TEST_F(OfiWaiting, ADescriptorTellsOfWhatAnotherThreadDoes) {
+// No card is involved, so no interrupt reports it.
+TEST_F(OfiWaiting, ADescriptorReportsTheWorkOfAnotherThread) {
   const Info info = get_info(hints());
   OfiNode own(info, 0, by_descriptor());
   const fi_addr_t to_self = own.insert(own);
@@ -185,8 +185,8 @@ TEST_F(OfiWaiting, ASignalEndsAWait) {
   reader.join();
 }
 
-// The thread ends, and others can still wait there.
-TEST_F(OfiWaiting, AThreadThatWaitsIsCancelled) {
+// The thread ends, and others can still wait on the queue.
+TEST_F(OfiWaiting, AWaitingThreadCanBeCancelled) {
   if (kHasAddressSanitizer) {
     GTEST_SKIP() << "AddressSanitizer does not follow the unwinding of a cancelled thread";
   }
@@ -228,7 +228,7 @@ TEST_F(OfiWaiting, AThreadThatWaitsIsCancelled) {
   }
 }
 
-TEST_F(OfiWaiting, ThreadsAreWokenByEachOther) {
+TEST_F(OfiWaiting, ThreadsWakeEachOther) {
   const Info info = get_info(hints());
   OfiNode own(info, 0);
   const fi_addr_t to_self = own.insert(own);
@@ -242,7 +242,7 @@ TEST_F(OfiWaiting, ThreadsAreWokenByEachOther) {
   reader.join();
 }
 
-TEST_F(OfiWaiting, KindsThatAreNotThere) {
+TEST_F(OfiWaiting, UnsupportedKindsAreRefused) {
   const Info info = get_info(hints());
   OfiNode own(info, 0);
   int fd = -1;
@@ -257,7 +257,8 @@ TEST_F(OfiWaiting, KindsThatAreNotThere) {
 
 class OfiAlone : public OfiWaiting {
  protected:
-  /// @param progress of the memory's owner, which calls nothing. @return of the writer's wait.
+  /// Writes to memory whose owner makes no calls. @param progress of the owner. @return result of
+  /// the writer's wait.
   ssize_t write_to_one_that_is_elsewhere(fi_progress progress, int timeout_ms) {
     const Info asked = hints(FI_RMA | FI_TAGGED);
     asked->domain_attr->data_progress = progress;
@@ -281,17 +282,17 @@ class OfiAlone : public OfiWaiting {
     if (rc == 1) {
       EXPECT_EQ(memory, value);
     }
-    owner.close_endpoint();  // the writer's question ends, if it was not answered
+    owner.close_endpoint();  // ends the writer's question if it was not answered
     return rc;
   }
 };
 
-TEST_F(OfiAlone, AWriteIsServedWhileTheOwnerIsElsewhere) {
+TEST_F(OfiAlone, AWriteIsServedWhileTheOwnerMakesNoCalls) {
   EXPECT_EQ(write_to_one_that_is_elsewhere(FI_PROGRESS_AUTO, kPatienceMs), 1);
 }
 
-// The result of the test above if no thread served the owner.
-TEST_F(OfiAlone, AWriteWaitsForAnOwnerWhoProgressesByHand) {
+// Shows that the test above would notice an owner that does not serve the write.
+TEST_F(OfiAlone, AWriteWaitsForAnOwnerWithManualProgress) {
   EXPECT_EQ(write_to_one_that_is_elsewhere(FI_PROGRESS_MANUAL, 20), -FI_EAGAIN);
 }
 

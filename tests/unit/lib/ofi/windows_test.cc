@@ -1,5 +1,5 @@
-// Memory of peers by the card: a peer that speaks lib/tag and has a card of its own sees what is a
-// window, and what is a message.
+// Memory of peers by the card: a peer that speaks lib/tag and has a card of its own sees which
+// accesses use a window, and which are messages.
 #include <rdma/fi_rma.h>
 
 #include <cstring>
@@ -22,10 +22,10 @@ using regs::DmaOp;
 
 constexpr uint64_t kKey = 0xC0FFEE;
 constexpr uint64_t kAll = FI_REMOTE_READ | FI_REMOTE_WRITE;
-constexpr uint64_t kKeyStep = 1ull << 48;  // of a window's key, in its address
+constexpr uint64_t kKeyStep = 1ull << 48;  // distance of window keys in an address
 constexpr uint64_t kTurns = 2'000'000;
 
-/// A peer without the provider.
+/// A peer that is not the provider.
 class RawPeer {
  public:
   RawPeer() : node_(std::getenv("FI_RIO_CARD"), 0, ofi::kContextsOfEndpoint) {
@@ -41,7 +41,7 @@ class RawPeer {
   msg::Port& port() { return *node_.port; }
   tag::Endpoint& replies() { return *node_.endpoints[ofi::kReplyContext]; }
   tag::Endpoint& remote() { return *node_.endpoints[ofi::kRemoteContext]; }
-  /// As fi_getname() gives it.
+  /// Its name, as fi_getname() would return it.
   [[nodiscard]] ofi::Name name(const ofi::Name& neighbour) {
     ofi::Name out = neighbour;
     out.dest_id = node_.port->dest_id();
@@ -84,7 +84,7 @@ class OfiWindows : public OfiTest {
     return Held<fid_mr>(mr);
   }
 
-  // The peer asks.
+  // The peer as the asking side.
 
   [[nodiscard]] tag::Address owner() const {
     return tag::address(name_.dest_id, name_.endpoint * ofi::kContextsOfEndpoint) +
@@ -93,7 +93,7 @@ class OfiWindows : public OfiTest {
   [[nodiscard]] tag::Address owner_replies() const {
     return owner() - ofi::kRemoteContext + ofi::kReplyContext;
   }
-  /// @return 0, or the error that the owner told.
+  /// Asks for a window. @return 0, or the owner's error.
   int ask(RawPeer& peer, uint64_t key, WindowReply* out) {
     AskHeader header = {};
     header.verb = Verb::kWindow;
@@ -135,7 +135,7 @@ class OfiWindows : public OfiTest {
     return transfer.status;
   }
 
-  // The provider asks.
+  // The provider as the asking side.
 
   [[nodiscard]] fi_addr_t insert_peer() {
     const ofi::Name name = peer_.name(name_);
@@ -143,7 +143,7 @@ class OfiWindows : public OfiTest {
     EXPECT_EQ(fi_av_insert(node_.av(), &name, 1, &out, 0, nullptr), 1);
     return out;
   }
-  /// The next message that the provider sends about memory.
+  /// Gets the provider's next request about memory.
   bool next_ask(AskHeader* header) {
     std::vector<uint8_t> bytes(ofi::kAskBytesMax);
     tag::RecvRequest request;
@@ -162,7 +162,7 @@ class OfiWindows : public OfiTest {
     ASSERT_GE(rc, 0);
     ASSERT_TRUE(rc == 1 || until([&] { return peer_.replies().test(sent); }));
   }
-  /// Tell the provider of the window: after a first write, which went by a message.
+  /// Tells the provider of the window, after a first write that went by a message.
   void introduce(fi_addr_t to, const WindowReply& window) {
     ASSERT_EQ(fi_write(node_.ep(), "8 bytes", 8, nullptr, to, 0, kKey, nullptr), 0);
     AskHeader first;
@@ -175,7 +175,7 @@ class OfiWindows : public OfiTest {
     answer(second, nullptr, 0);
     expect_done();
   }
-  /// @return the peer's window onto its bytes.
+  /// Opens a window. @return the peer's window onto its bytes.
   [[nodiscard]] WindowReply open_window(uint8_t rights, uint32_t* index) {
     const pmd::Window window = {.rio_addr = 0x7000,
                                 .size_bytes = RawPeer::kBytes,
@@ -229,19 +229,20 @@ TEST_F(OfiWindows, TheCardChecksRangeRightsKeyAndSource) {
   EXPECT_EQ(readable.rights, FI_REMOTE_READ);
   EXPECT_EQ(move(peer_, DmaOp::kNread, readable.rio_addr, 10000), Status::kOk);
   EXPECT_EQ(move(peer_, DmaOp::kNwriteR, readable.rio_addr, 8), Status::kErrorResponse);
-  // Source: a peer that has not asked is not let in, even with the key; then both are.
+  // Source: a peer that has not asked is refused, even with the right key; after it has asked, both
+  // are let in.
   other_ = std::make_unique<RawPeer>();
   EXPECT_EQ(move(*other_, DmaOp::kNread, window.rio_addr, 8), Status::kErrorResponse);
   const WindowReply same = window_of(*other_, kKey);
   EXPECT_EQ(same.rio_addr, window.rio_addr);
   EXPECT_EQ(move(*other_, DmaOp::kNread, window.rio_addr, 8), Status::kOk);
   EXPECT_EQ(move(peer_, DmaOp::kNread, window.rio_addr, 8), Status::kOk);
-  // All but the end of a write that goes too far has been refused as a whole, or up to there.
+  // A write beyond the end was refused as a whole, or written up to the end.
   EXPECT_EQ(memory[2], before[2]);
   EXPECT_EQ(memory[5003], before[5003]);
 }
 
-TEST_F(OfiWindows, WritesArriveWhereTheOwnerHasThem) {
+TEST_F(OfiWindows, WritesArriveInTheOwnersMemory) {
   std::vector<uint8_t> memory(10000, 0xEE);
   const Held<fid_mr> region = add(memory.data() + 7, 9000, kAll, kKey);
   const WindowReply window = window_of(peer_, kKey);
@@ -262,14 +263,14 @@ TEST_F(OfiWindows, AClosedRegionIsOutOfReach) {
   EXPECT_EQ(memory, std::vector<uint8_t>(4096, 0xEE));
   WindowReply none;
   EXPECT_EQ(ask(peer_, kKey, &none), FI_EACCES);
-  // The next region with this key is somewhere else.
+  // The next region with this key has another address.
   region = add(memory.data(), memory.size(), kAll, kKey);
   EXPECT_NE(window_of(peer_, kKey).rio_addr, window.rio_addr);
   EXPECT_EQ(move(peer_, DmaOp::kNwriteR, window.rio_addr, 8), Status::kErrorResponse);
 }
 
-// An owner that counts accesses gets messages: the card does not tell of any.
-TEST_F(OfiWindows, ACountedRegionIsNoWindow) {
+// A counted region is accessed by messages, since the card does not report accesses.
+TEST_F(OfiWindows, ACountedRegionHasNoWindow) {
   std::vector<uint8_t> memory(4096, 0xEE);
   fi_cntr_attr attr{};
   fid_cntr* made = nullptr;
@@ -283,19 +284,19 @@ TEST_F(OfiWindows, ACountedRegionIsNoWindow) {
   EXPECT_EQ(window_of(peer_, kKey).rio_addr, 0u);
 }
 
-TEST_F(OfiWindows, AsManyAsTheCardHas) {
+TEST_F(OfiWindows, TheCardLimitsTheWindows) {
   std::vector<uint8_t> memory(64, 0xEE);
   std::vector<Held<fid_mr>> regions;
   for (uint64_t key = 0; key <= regs::kWindowsPerQp; ++key) {
     regions.push_back(add(memory.data(), memory.size(), kAll, key));
     EXPECT_EQ(ofi::is_window(window_of(peer_, key)), key < regs::kWindowsPerQp) << key;
   }
-  regions[2].reset();  // its place is free
+  regions[2].reset();  // frees its place
   EXPECT_TRUE(ofi::is_window(window_of(peer_, regs::kWindowsPerQp)));
 }
 
-// The peer does not answer a single message meanwhile.
-TEST_F(OfiWindows, ReadsAndWritesNeedNoWord) {
+// The peer answers no message meanwhile.
+TEST_F(OfiWindows, ReadsAndWritesNeedNoMessage) {
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
   introduce(to, open_window(kBoth, &index));
@@ -333,8 +334,8 @@ TEST_F(OfiWindows, ReadsAndWritesNeedNoWord) {
   EXPECT_TRUE(until([&] { return peer_.bytes[0] == 42; }));
 }
 
-// The card has the user's memory in pieces, where it shares pages with what it had before.
-TEST_F(OfiWindows, FromMemoryInPieces) {
+// The user's memory is in pieces for the card, since it shares pages with memory registered before.
+TEST_F(OfiWindows, MemoryInPiecesIsReadAndWritten) {
   constexpr size_t kPage = 4096;
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
@@ -349,7 +350,7 @@ TEST_F(OfiWindows, FromMemoryInPieces) {
   };
   write(2 * kPage, 2 * kPage);
   write(5 * kPage, kPage);
-  write(7, 8 * kPage);  // around both
+  write(7, 8 * kPage);  // around both pieces
   std::vector<uint8_t> there = pattern(9, 8 * kPage);
   std::copy(there.begin(), there.end(), peer_.bytes);
   ASSERT_EQ(fi_read(node_.ep(), at + 7, there.size(), nullptr, to, 0, kKey, nullptr), 0);
@@ -358,7 +359,7 @@ TEST_F(OfiWindows, FromMemoryInPieces) {
 }
 
 // A peer that does not run is not waited for, and nothing is written when it runs again.
-TEST_F(OfiWindows, AnEndpointClosesWhileThePeerStands) {
+TEST_F(OfiWindows, AnEndpointClosesWhileThePeerIsStopped) {
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
   introduce(to, open_window(kBoth, &index));
@@ -373,8 +374,8 @@ TEST_F(OfiWindows, AnEndpointClosesWhileThePeerStands) {
   EXPECT_EQ(back, std::vector<uint8_t>(2000, 0xDD));
 }
 
-// More than the ring and the slots have room for.
-TEST_F(OfiWindows, ManyAtOnce) {
+// More operations than the ring and the slots have room for.
+TEST_F(OfiWindows, ManyOperationsRunAtOnce) {
   constexpr size_t kCount = 1000;
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
@@ -391,7 +392,7 @@ TEST_F(OfiWindows, ManyAtOnce) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), peer_.bytes));
 }
 
-TEST_F(OfiWindows, FencesEventsAndLongOnesAreMessages) {
+TEST_F(OfiWindows, FencedCountedAndLongAccessesAreMessages) {
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
   introduce(to, open_window(kBoth, &index));
@@ -423,8 +424,8 @@ TEST_F(OfiWindows, FencesEventsAndLongOnesAreMessages) {
   expect_done();
 }
 
-// It is asked for once more by a message, whose owner knows what is allowed.
-TEST_F(OfiWindows, AWindowThatHasGoneIsNoLoss) {
+// The access is repeated by a message, whose owner knows the rights.
+TEST_F(OfiWindows, AnAccessToAGoneWindowIsRepeated) {
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
   introduce(to, open_window(kBoth, &index));
@@ -434,7 +435,8 @@ TEST_F(OfiWindows, AWindowThatHasGoneIsNoLoss) {
   for (const size_t size : {8, 2000}) {
     ASSERT_EQ(fi_read(node_.ep(), bytes.data(), size, nullptr, to, 5, kKey, nullptr), 0);
     ASSERT_TRUE(next_ask(&header));
-    if (header.verb == Verb::kWindow) {  // of the second: it has forgotten the first
+    if (header.verb == Verb::kWindow) {  // the provider asks for the second window, since it has
+                                         // forgotten the first
       answer(header, nullptr, 0);
       ASSERT_TRUE(next_ask(&header));
     }
@@ -448,13 +450,13 @@ TEST_F(OfiWindows, AWindowThatHasGoneIsNoLoss) {
   }
 }
 
-TEST_F(OfiWindows, AnswersWithoutSenseAreNoWindow) {
+TEST_F(OfiWindows, SenselessAnswersOpenNoWindow) {
   const WindowReply wrongs[] = {
       {0x7000 | 9 * kKeyStep, 0, 0, kAll},                         // no bytes
       {0x7000 | 9 * kKeyStep, 0, kKeyStep, kAll},                  // beyond all addresses
       {0x7000 | 9 * kKeyStep, ~uint64_t{0} - 5, 1000, kAll},       // names that wrap
-      {0x7000 | 9 * kKeyStep, 0, 1000, 0},                         // nothing allowed
-      {0x7000 | 9 * kKeyStep, 0, 1000, kAll | FI_REMOTE_CQ_DATA},  // what is no right
+      {0x7000 | 9 * kKeyStep, 0, 1000, 0},                         // no rights
+      {0x7000 | 9 * kKeyStep, 0, 1000, kAll | FI_REMOTE_CQ_DATA},  // not a right
       {0, 0, 1000, kAll},
   };
   const fi_addr_t to = insert_peer();
@@ -462,7 +464,7 @@ TEST_F(OfiWindows, AnswersWithoutSenseAreNoWindow) {
     EXPECT_FALSE(ofi::is_window(each));
   }
   uint32_t index = 0;
-  WindowReply wrong = open_window(kBoth, &index);  // it is there all the same
+  WindowReply wrong = open_window(kBoth, &index);  // nevertheless the window exists
   wrong.rights |= FI_REMOTE_CQ_DATA;
   introduce(to, wrong);
   AskHeader header;

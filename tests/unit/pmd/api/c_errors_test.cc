@@ -51,7 +51,7 @@ class CApi : public testing::Test {
     ASSERT_EQ(rio_open(name, &options, &card_), 0) << lines();
   }
   int open_with(const rio_options& options) { return rio_open("emu:loop", &options, &card_); }
-  /// Send one message and wait for what becomes of it. @return status, or -1: not taken.
+  /// Sends one message and waits for its fate. @return status, or -1: not accepted.
   int send(const rio_tx_message& message) {
     if (rio_tx_burst(card_, &message, 1) != 1) {
       return -1;
@@ -65,7 +65,7 @@ class CApi : public testing::Test {
   rio_card* card_ = nullptr;
 };
 
-TEST_F(CApi, Arguments) {
+TEST_F(CApi, BadArgumentsAreRefused) {
   EXPECT_EQ(rio_open(nullptr, nullptr, &card_), -EINVAL);
   EXPECT_EQ(rio_open("emu:loop", nullptr, nullptr), -EINVAL);
   EXPECT_EQ(rio_open("nonsense", nullptr, &card_), -EINVAL);
@@ -76,7 +76,7 @@ TEST_F(CApi, Arguments) {
   EXPECT_EQ(rio_api_version(), RIO_API_VERSION);
 }
 
-TEST_F(CApi, Options) {
+TEST_F(CApi, BadOptionsAreRefused) {
   constexpr struct {
     uint32_t rio_options::*member;
     uint32_t value;
@@ -111,7 +111,7 @@ TEST_F(CApi, Options) {
   }
 }
 
-TEST_F(CApi, OptionsOfOtherVersions) {
+TEST_F(CApi, OptionsOfOtherVersionsAreAccepted) {
   struct Newer {
     rio_options known;
     uint32_t more;
@@ -125,7 +125,7 @@ TEST_F(CApi, OptionsOfOtherVersions) {
   EXPECT_EQ(rio_close(card_), 0);
   rio_options older = options_of();
   older.size_bytes = offsetof(rio_options, dest_id_bits);
-  older.dest_id_bits = 77;  // not of that version: not looked at
+  older.dest_id_bits = 77;  // beyond that version: ignored
   ASSERT_EQ(open_with(older), 0);
   rio_info info;
   ASSERT_EQ(rio_get_info(card_, &info, sizeof(info)), 0);
@@ -138,7 +138,7 @@ TEST_F(CApi, OptionsOfOtherVersions) {
   EXPECT_EQ(rio_get_info(card_, &info, 0), -EINVAL);
 }
 
-TEST_F(CApi, OpenedTwice) {
+TEST_F(CApi, ACardIsNotOpenedTwice) {
   open("emu:c-twice");
   rio_card* second = nullptr;
   rio_card* third = nullptr;
@@ -151,7 +151,7 @@ TEST_F(CApi, OpenedTwice) {
   EXPECT_EQ(rio_close(second), 0);
 }
 
-TEST_F(CApi, DedicatedOpenedTwice) {
+TEST_F(CApi, ADedicatedQueueIsNotOpenedTwice) {
   open();
   EXPECT_EQ(rio_dedicated_open(card_, 8, kId, 0), -EINVAL);
   EXPECT_EQ(rio_dedicated_open(card_, 0, kId, 4), -EINVAL);
@@ -169,7 +169,7 @@ TEST_F(CApi, DedicatedOpenedTwice) {
   EXPECT_EQ(rio_dedicated_reap(card_, UINT32_MAX, &done, 1), 0);
 }
 
-TEST_F(CApi, BadMessages) {
+TEST_F(CApi, BadMessagesAreRejected) {
   open();
   rio_memory memory;
   ASSERT_EQ(rio_alloc(card_, 8192, 4096, &memory), 0);
@@ -196,7 +196,7 @@ TEST_F(CApi, BadMessages) {
   EXPECT_EQ(stats.messages + stats.failed, 0u);
 }
 
-TEST_F(CApi, BadBuffersAndEntries) {
+TEST_F(CApi, BadBuffersAndEntriesAreRejected) {
   open();
   rio_memory memory;
   ASSERT_EQ(rio_alloc(card_, 8192, 4096, &memory), 0);
@@ -225,13 +225,13 @@ TEST_F(CApi, BadBuffersAndEntries) {
   EXPECT_EQ(rio_last_reject(card_, RIO_RING_DMA), RIO_REJECT_OPERATION);
 }
 
-TEST_F(CApi, UnregisteredMemory) {
+TEST_F(CApi, UnregisteredMemoryIsReported) {
   open();
   alignas(64) static uint8_t bytes[64];
   uint64_t iova = 0;
   EXPECT_EQ(rio_iova(card_, bytes, sizeof(bytes), &iova), -ENOENT);
   rio_tx_message message{};
-  message.iova = reinterpret_cast<uintptr_t>(bytes);  // a pointer is no bus address
+  message.iova = reinterpret_cast<uintptr_t>(bytes);  // a pointer is not a bus address
   message.dest_id = kId;
   message.length_bytes = sizeof(bytes);
   EXPECT_EQ(send(message), RIO_HOST_READ_FAILED);
@@ -247,7 +247,7 @@ TEST_F(CApi, UnregisteredMemory) {
   EXPECT_EQ(rio_alloc(card_, SIZE_MAX / 2, 8, &memory), -ENOMEM);
 }
 
-TEST_F(CApi, WindowsAndMaintenance) {
+TEST_F(CApi, WindowsAndMaintenanceAreChecked) {
   open();
   rio_memory memory;
   ASSERT_EQ(rio_alloc(card_, 4096, 4096, &memory), 0);
@@ -278,7 +278,7 @@ TEST_F(CApi, WindowsAndMaintenance) {
   EXPECT_EQ(words[0], 1u);
 }
 
-TEST_F(CApi, RingsThatAreNotOpen) {
+TEST_F(CApi, ClosedRingsReturnNothing) {
   rio_options options = options_of();
   options.rings = RIO_RING_BIT(RIO_RING_EVENT);
   ASSERT_EQ(open_with(options), 0);
@@ -316,7 +316,7 @@ TEST_F(CApi, RingsThatAreNotOpen) {
   EXPECT_EQ(rio_irq_arm(card_, 1), -EINVAL);
 }
 
-TEST_F(CApi, CardGone) {
+TEST_F(CApi, AGoneCardIsReported) {
   std::unique_ptr<pmd::EmuBus> bus;
   ASSERT_EQ(pmd::EmuBus::create({}, nullptr, &bus), 0);
   model::Card* const model = bus->card();
@@ -339,12 +339,12 @@ TEST_F(CApi, CardGone) {
   EXPECT_EQ(rio_window_open(card, &window, &index), -ENODEV);
   const rio_rx_buffer buffer{memory.iova, 0};
   rio_rx_message message;
-  EXPECT_EQ(rio_rx_post(card, &buffer, 1), 1);  // a burst does not ask
+  EXPECT_EQ(rio_rx_post(card, &buffer, 1), 1);  // a burst does not check
   EXPECT_EQ(rio_rx_burst(card, &message, 1), 0);
   EXPECT_EQ(rio_close(card), -ENODEV);
 }
 
-TEST_F(CApi, StopWithEntriesPosted) {
+TEST_F(CApi, PostedEntriesAreFlushed) {
   open();
   rio_memory memory;
   ASSERT_EQ(rio_alloc(card_, 8192, 4096, &memory), 0);
@@ -360,7 +360,7 @@ TEST_F(CApi, StopWithEntriesPosted) {
   EXPECT_EQ(message[1].status, RIO_FLUSHED);
 }
 
-TEST_F(CApi, Names) {
+TEST_F(CApi, CodesHaveNames) {
   EXPECT_STREQ(rio_strerror(0), "success");
   EXPECT_STREQ(rio_strerror(5), "success");
   EXPECT_STREQ(rio_strerror(-EBUSY), "in use");

@@ -1,4 +1,4 @@
-// Opening cards by name. What names are is tested with their parser, in tests/unit/fpga/name.
+// Opening cards by name. tests/unit/fpga/name tests the parser of names.
 #include "pmd/api/card_name.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(CardName, EachKindOpensItsBus) {
   EXPECT_TRUE(log.had("/nonexistent/members")) << log.last();
 }
 
-TEST(CardName, NoSuchPciCard) {
+TEST(CardName, AMissingPciCardIsReported) {
   test::LogLines log;
   std::unique_ptr<pmd::Bus> bus;
   EXPECT_LT(open_bus("ffff:ff:1f.7", &bus), 0);

@@ -30,7 +30,7 @@ std::unique_ptr<Endpoint> must_open(const std::string& name, const EndpointConfi
   return endpoint;
 }
 
-/// An Endpoint on an emulated card that the test can harm.
+/// Opens an Endpoint on an emulated card that the test can break.
 std::unique_ptr<Endpoint> open_breakable(const EndpointConfig& config, model::Card** card) {
   std::unique_ptr<pmd::EmuBus> bus;
   EXPECT_EQ(pmd::EmuBus::create({}, nullptr, &bus), 0);
@@ -69,7 +69,7 @@ TEST(Endpoint, SendsToItself) {
   EXPECT_EQ(endpoint->close(), 0);
 }
 
-TEST(Endpoint, OpenedTwice) {
+TEST(Endpoint, CannotBeOpenedTwice) {
   test::LogLines log;
   auto one = must_open("emu:opened-twice", config_of());
   auto two = must_open("emu:opened-twice", config_of());
@@ -81,7 +81,7 @@ TEST(Endpoint, OpenedTwice) {
   EXPECT_EQ(Endpoint::open("emu:opened-twice", config_of(), &three), 0);
 }
 
-TEST(Endpoint, QueuePairs) {
+TEST(Endpoint, OpensOneQueuePairEach) {
   test::LogLines log;
   auto first = must_open("emu:loop,qps=2", config_of());
   EndpointConfig config = config_of();
@@ -94,7 +94,7 @@ TEST(Endpoint, QueuePairs) {
   config.queue_pair = 1;
   ASSERT_EQ(first->open_queue_pair(config, &other), 0);
   EXPECT_EQ(other->queues().dest_id(), kId + 1);
-  first.reset();  // the card stays with the other one
+  first.reset();  // the other endpoint keeps the card
   EXPECT_EQ(other->queues().dest_id(), kId + 1);
   pmd::TxMessage message{};
   message.data = "inline";
@@ -105,7 +105,7 @@ TEST(Endpoint, QueuePairs) {
   EXPECT_EQ(other->close(), 0);
 }
 
-TEST(Endpoint, WrongConfig) {
+TEST(Endpoint, RefusesWrongSettings) {
   test::LogLines log;
   std::unique_ptr<Endpoint> endpoint;
   EndpointConfig config = config_of();
@@ -129,14 +129,14 @@ TEST(Endpoint, WrongConfig) {
   EXPECT_EQ(endpoint, nullptr);
 }
 
-TEST(Endpoint, NoLink) {
+TEST(Endpoint, NeedsALink) {
   test::LogLines log;
   auto lonely = must_open("emu:lonely", config_of());
   EXPECT_EQ(lonely->wait_link(5), -ETIMEDOUT);
   EXPECT_TRUE(log.had("open the card at the other end")) << log.last();
 }
 
-TEST(Endpoint, Memory) {
+TEST(Endpoint, AllocatesAndRegistersMemory) {
   test::LogLines log;
   auto endpoint = must_open("emu:loop", config_of(4));
   pmd::DmaMemory memory;
@@ -166,7 +166,7 @@ TEST(Endpoint, Memory) {
   EXPECT_EQ(endpoint->free(memory), -ENOENT);
   EXPECT_TRUE(log.had("is free already"));
 
-  // The program's own memory; left registered, so that closing has something to do.
+  // The program's own memory stays registered, so that closing has to unregister it.
   constexpr size_t kBytes = 16384;
   void* own = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(own, MAP_FAILED);
@@ -181,7 +181,7 @@ TEST(Endpoint, Memory) {
   munmap(own, kBytes);
 }
 
-TEST(Endpoint, CardGoneWhileOpen) {
+TEST(Endpoint, SurvivesACardThatGoes) {
   test::LogLines log;
   model::Card* card = nullptr;
   auto endpoint = open_breakable(config_of(8), &card);
@@ -202,7 +202,7 @@ TEST(Endpoint, CardGoneWhileOpen) {
   EXPECT_TRUE(log.had("card is gone")) << log.last();
 }
 
-TEST(Endpoint, CardGoneBeforeOpen) {
+TEST(Endpoint, ReportsAGoneCard) {
   test::LogLines log;
   std::unique_ptr<pmd::EmuBus> bus;
   ASSERT_EQ(pmd::EmuBus::create({}, nullptr, &bus), 0);
@@ -212,8 +212,8 @@ TEST(Endpoint, CardGoneBeforeOpen) {
   EXPECT_TRUE(log.had("gone")) << log.last();
 }
 
-// The card does not answer the stop: its memory must not be given to another owner.
-TEST(Endpoint, CardSilentAtClose) {
+// The card does not answer the stop: its memory must not be reused.
+TEST(Endpoint, KeepsTheMemoryOfASilentCard) {
   test::LogLines log;
   pmd::EmuConfig emu;
   emu.model.stepping = pmd::Stepping::kManual;
@@ -236,11 +236,11 @@ TEST(Endpoint, CardSilentAtClose) {
   EXPECT_EQ(endpoint->close(), -ETIMEDOUT);
   EXPECT_TRUE(log.had("stays allocated")) << log.last();
   endpoint.reset();
-  bytes[0] = 1;  // still there
-  card->step();  // and so is the card
+  bytes[0] = 1;  // still mapped
+  card->step();  // and the card still runs
 }
 
-TEST(Endpoint, CloseWithTrafficInFlight) {
+TEST(Endpoint, ClosesWithTrafficInFlight) {
   auto left = must_open("emu:in-flight,exact=1", config_of(64));
   EndpointConfig config = config_of(64);
   config.dest_id = kId + 1;
@@ -260,7 +260,7 @@ TEST(Endpoint, CloseWithTrafficInFlight) {
   EXPECT_EQ(left->close(), 0);   // partly sent
 }
 
-TEST(Endpoint, Interrupts) {
+TEST(Endpoint, SleepsUntilAnInterrupt) {
   EndpointConfig config = config_of(8);
   config.irq_rings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
   auto endpoint = must_open("emu:loop,stepping=thread", config);
@@ -279,25 +279,25 @@ TEST(Endpoint, Interrupts) {
   EXPECT_EQ(without->irq_arm(0), 0);
 }
 
-TEST(Endpoint, Pinning) {
+TEST(Endpoint, PinsPollers) {
   test::LogLines log;
   auto endpoint = must_open("emu:loop", config_of());
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   std::jthread([&] {
     EXPECT_EQ(endpoint->pin_poller("nonsense"), -EINVAL);
-    EXPECT_TRUE(log.had("no list of CPUs"));
+    EXPECT_TRUE(log.had("not a list of CPUs"));
     EXPECT_EQ(endpoint->pin_poller("65535"), -EINVAL);
     const int cpu = endpoint->pin_poller();
     ASSERT_GE(cpu, 0);
     EXPECT_EQ(sched_getcpu(), cpu);
-    EXPECT_EQ(endpoint->pin_poller(), cpu);  // its own CPU is not in its way
+    EXPECT_EQ(endpoint->pin_poller(), cpu);  // its own CPU does not count
     std::jthread([&] {
       EXPECT_EQ(endpoint->pin_poller(std::to_string(cpu)), -EBUSY);
       EXPECT_TRUE(log.had("has a poller of this process already")) << log.last();
     }).join();
   }).join();
-  // More pollers than CPUs: they share, and are told so.
+  // With more pollers than CPUs some share one, with a warning.
   const unsigned cpus = static_cast<unsigned>(CPU_COUNT(&before));
   if (cpus <= 64) {
     std::vector<std::jthread> pollers;
@@ -318,7 +318,7 @@ TEST(Endpoint, Pinning) {
   }
   cpu_set_t after;
   ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
-  EXPECT_TRUE(CPU_EQUAL(&before, &after));  // this thread never asked
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));  // this thread was never pinned
 }
 
 }  // namespace

@@ -10,17 +10,17 @@
 namespace rio::test {
 namespace {
 
-/// Starts the program that serves a card, for cards that need one.
+/// The program that serves a card, for cards that need one.
 enum class Server : uint8_t { kNone, kRelay, kCardsim };
 
 struct Kind {
   const char* name;
   const char* card;  ///< a '%' stands for the test's folder
   Server server;
-  uint32_t id;  ///< its destID, or one to give to it
+  uint32_t id;  ///< its destID, or one to give it
 };
 
-constexpr unsigned kSecondsOfAChild = 20;  // then the child hangs, and SIGALRM ends it
+constexpr unsigned kSecondsOfAChild = 20;  // limit: if the child hangs, SIGALRM ends it
 
 class Forks : public Shm, public testing::WithParamInterface<Kind> {
  protected:
@@ -47,7 +47,7 @@ class Forks : public Shm, public testing::WithParamInterface<Kind> {
   [[nodiscard]] std::unique_ptr<Member> open() const {
     return std::make_unique<Member>(card(), 0, 0, GetParam().id);
   }
-  /// Send a message from the only card to itself.
+  /// Sends a message from the only card to itself.
   static void expect_works(Member& member) {
     member.send(member.id(), "to myself");
     EXPECT_EQ(member.receive(), std::to_string(member.id()) + ":to myself");
@@ -79,7 +79,7 @@ class Forks : public Shm, public testing::WithParamInterface<Kind> {
   std::unique_ptr<Child> server_;
 };
 
-TEST_P(Forks, AChildMayCloseWhatItHasInherited) {
+TEST_P(Forks, AChildMayCloseInheritedObjects) {
   std::unique_ptr<Member> parent = open();
   ASSERT_TRUE(parent->open());
   expect_works(*parent);
@@ -112,7 +112,7 @@ TEST_P(Forks, AChildThatSendsReachesNoPeer) {
   expect_works(*parent);
 }
 
-TEST_P(Forks, AChildThatLivesOnDoesNotKeepWhatItsParentCloses) {
+TEST_P(Forks, ALivingChildDoesNotKeepACardThatItsParentCloses) {
   std::unique_ptr<Member> parent = open();
   ASSERT_TRUE(parent->open());
   Pipe stop;
@@ -127,7 +127,7 @@ TEST_P(Forks, AChildThatLivesOnDoesNotKeepWhatItsParentCloses) {
   stop.close_writer();
 }
 
-TEST_P(Forks, AChildThatLivesOnDoesNotKeepACardOfTheDead) {
+TEST_P(Forks, ALivingChildDoesNotKeepACardOfAKilledParent) {
   Pipe here;
   Pipe stop;
   pid_t grandchild = -1;
@@ -147,7 +147,7 @@ TEST_P(Forks, AChildThatLivesOnDoesNotKeepACardOfTheDead) {
   });
   ASSERT_EQ(here.wait(), 1);
   dead.signal(SIGKILL);  // not waited for: another process reaps it, and late
-  const LogLines log;    // tried again until the death is seen
+  const LogLines log;    // the open is repeated until the death is noticed
   EXPECT_TRUE(wait_until([&] {
     const std::unique_ptr<Member> next = open();
     if (next->open()) {
@@ -159,7 +159,7 @@ TEST_P(Forks, AChildThatLivesOnDoesNotKeepACardOfTheDead) {
   stop.close_writer();
 }
 
-TEST_P(Forks, PartnersHearOfADeathThoughAChildLivesOn) {
+TEST_P(Forks, PartnersHearOfADeathEvenIfAChildLivesOn) {
   std::string card_of_partner = card();
   const size_t id = card_of_partner.find("id=7");
   if (id == std::string::npos) {

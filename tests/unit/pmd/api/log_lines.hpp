@@ -1,5 +1,5 @@
 /// @file
-/// What the driver logs while an object lives.
+/// Captures the driver's log while an object lives.
 #pragma once
 
 #include <mutex>
@@ -22,7 +22,7 @@ class LogLines {
   LogLines(const LogLines&) = delete;
   LogLines& operator=(const LogLines&) = delete;
 
-  /// @return whether a line has `part`; forgets all lines.
+  /// Whether a line has `part`. Forgets all lines.
   [[nodiscard]] bool had(const std::string& part) {
     const std::lock_guard lock(mutex());
     const bool found = text().find(part) != std::string::npos;
@@ -30,7 +30,7 @@ class LogLines {
     text().clear();
     return found;
   }
-  /// The lines that had() looked at, for messages.
+  /// The lines that had() searched last, for messages.
   [[nodiscard]] const std::string& last() const { return last_; }
 
  private:

@@ -1,7 +1,7 @@
-// Members of a fabric are killed at any instant and come back under the same destID. Those that
-// live must not be disturbed: what they send each other arrives, once, as it was sent.
+// Members of a fabric are killed at any instant and return under the same destID. The survivors
+// must not be disturbed: their messages to each other arrive once, unchanged.
 //
-// RIO_SHM_KILLS: how many, RIO_SEED: where the random instants begin.
+// RIO_SHM_KILLS: number of kills; RIO_SEED: seed of the random instants.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -29,7 +29,7 @@ constexpr uint32_t kMembers = 5;
   return static_cast<uint32_t>(env_number(name, otherwise));
 }
 
-/// Sends to all others by turns, forever; ends with a number that says what went wrong.
+/// Sends to all others in turn, for ever; ends with a number that names the error.
 class Talker {
  public:
   Talker(uint32_t id, int stop_fd) : id_(id), stop_fd_(stop_fd), member_(name_of(id)) {}
@@ -73,7 +73,7 @@ class Talker {
   void send_next() {
     other_ = other_ % kMembers + 1;
     other_ = other_ == id_ ? other_ % kMembers + 1 : other_;
-    // Every other one between survivors.
+    // Every second message goes between survivors.
     to_ = id_ > kSurvivors || to_ <= kSurvivors ? other_ : kSurvivors + 1 - id_;
     const uint32_t number = ++sent_[to_];
     // Some are long enough to be pulled out of this process.
@@ -81,8 +81,8 @@ class Talker {
                  number % 3 == 0 ? 4000 : 0);
     flying_ = true;
   }
-  /// "SOURCE:TO:NUMBER". Between survivors each number comes once, in order, since there is one at
-  /// a time; others may begin again, and their last one may be lost.
+  /// Checks a text "SOURCE:TO:NUMBER". Between survivors each number arrives once, in order, since
+  /// there is one at a time; others may start again, and their last one may be lost.
   [[nodiscard]] bool take(const std::string& text) {
     unsigned source = 0;
     unsigned to = 0;
@@ -116,7 +116,7 @@ class Talker {
   uint32_t to_ = 0;
   uint32_t other_ = 0;
   bool flying_ = false;
-  bool met_ = false;  // the other survivor
+  bool met_ = false;  // the other survivor was heard
   uint32_t in_order_ = 0;
   uint32_t sent_[kMembers + 1] = {};
   uint32_t got_[kMembers + 1] = {};
@@ -141,7 +141,7 @@ TEST(ShmKill, SurvivorsAreNotDisturbed) {
   }
   for (uint32_t k = 0; k < kills; ++k) {
     const uint32_t victim = kSurvivors + static_cast<uint32_t>(random() % (kMembers - kSurvivors));
-    // Short ones hit those that are just joining or connecting.
+    // Short intervals hit processes that are joining or connecting.
     std::this_thread::sleep_for(
         std::chrono::microseconds(random() % (k % 4 == 0 ? 40'000 : 4'000)));
     all[victim].signal(SIGKILL);

@@ -15,8 +15,8 @@ namespace {
 
 using pmd::Status;
 
-/// A transfer into a dedicated queue, each message with bytes of its own, from addresses that are
-/// aligned to 8 only.
+/// A transfer into a dedicated queue. Each message has bytes of its own, and addresses are aligned
+/// to 8 only.
 class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
  protected:
   static constexpr uint32_t kMessages = 200;
@@ -40,7 +40,7 @@ class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
     uint32_t posted = 0;
     uint32_t done = 0;
     const bool all = wait_until([&] {
-      // One, then two at once, and so on: those that are pulled and those that are not.
+      // One, then two at once, and so on: lengths that are pulled and lengths that are not.
       const uint32_t n = std::min(1 + posted % kBurst, kMessages - posted);
       pmd::TxMessage messages[kBurst];
       for (uint32_t i = 0; i < n; ++i) {
@@ -65,7 +65,7 @@ class ShmLarge : public Shm, public testing::WithParamInterface<const char*> {
   }
 };
 
-TEST_P(ShmLarge, LandsWhereItBelongs) {
+TEST_P(ShmLarge, LandsInItsPlace) {
   Pipe go;
   Child child([] { return send_all("shm:x,id=2" + std::string(GetParam())); }, &go);
   Member one("shm:x,id=1" + std::string(GetParam()));
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
 
 /// Without pulls, messages in order also travel several at a time; otherwise each would wait for
 /// the answer to the one before, and both sides would sleep and wake for each.
-TEST_F(Shm, MessagesInOrderThatAreNotPulledDoNotWaitForEachOther) {
+TEST_F(Shm, OrderedMessagesThatAreNotPulledTravelTogether) {
   constexpr uint16_t kMessages = 7;
   constexpr uint16_t kBytes = 4096;
   Member one("shm:x,id=1,pull=0");
@@ -125,7 +125,7 @@ TEST_F(Shm, MessagesInOrderThatAreNotPulledDoNotWaitForEachOther) {
   }
   ASSERT_EQ(two.endpoint().tx().burst(messages, kMessages), kMessages);
   two.polls(16);
-  for (uint32_t i = 0; i < kMessages; ++i) {  // while the sender's card does nothing
+  for (uint32_t i = 0; i < kMessages; ++i) {  // meanwhile the sender's card does nothing
     EXPECT_EQ(one.receive(), "2:" + std::to_string(i));
   }
   for (uint32_t i = 0; i < kMessages; ++i) {
@@ -133,9 +133,9 @@ TEST_F(Shm, MessagesInOrderThatAreNotPulledDoNotWaitForEachOther) {
   }
 }
 
-/// A partner that does not take long messages, whose sender closes its card and goes on: what its
-/// memory holds later on is not the messages.
-TEST_F(Shm, LongMessagesThatAreGivenUpAreNotPulled) {
+/// A partner does not take long messages; their sender closes its card and goes on. Later contents
+/// of the sender's memory must not arrive as messages.
+TEST_F(Shm, AbandonedLongMessagesAreNotPulled) {
   Pipe closed;
   Pipe go;
   Child child(
@@ -149,7 +149,7 @@ TEST_F(Shm, LongMessagesThatAreGivenUpAreNotPulled) {
         if (two->endpoint().queues().stop() != 0) {
           return 2;
         }
-        two->scribble();  // its own again: the messages are in doubt
+        two->scribble();  // the memory is its own again: the messages are in doubt
         closed.tell();
         pause();
         return 0;

@@ -55,7 +55,8 @@ class Member {
   [[nodiscard]] uint32_t id() const { return endpoint_ == nullptr ? 0 : endpoint_->dest_id(); }
 
   static constexpr uint16_t kCopiesMax = 8;
-  /// One at a time: done() before the next. @param copies as many messages, up to kCopiesMax.
+  /// Sends a text; call done() before the next. @param copies number of equal messages, up to
+  /// kCopiesMax.
   void send(uint32_t dest, const std::string& text, size_t least_bytes = 0, uint16_t copies = 1) {
     std::strncpy(reinterpret_cast<char*>(endpoint_->buffers()->va(out_)), text.c_str(), 256);
     pmd::TxMessage message{};
@@ -66,21 +67,21 @@ class Member {
     std::fill_n(messages, copies, message);
     EXPECT_EQ(endpoint_->tx().burst(messages, copies), copies);
   }
-  /// Overwrites what was sent.
+  /// Overwrites the text that was sent.
   void scribble() { std::memset(endpoint_->buffers()->va(out_), 'x', 4096); }
-  /// Wait for the outcome.
+  /// Waits for the fate of the message.
   [[nodiscard]] pmd::Status done() {
     pmd::TxDone done{};
     EXPECT_TRUE(wait_until([&] { return endpoint_->tx().reap(&done, 1) == 1; }));
     return done.status;
   }
-  /// Lets the card work, and takes nothing.
+  /// Lets the card work without taking anything.
   void polls(int times) {
     for (const pmd::PollHook step = endpoint_->card().bus().poll_hook(0); times > 0; --times) {
       step();
     }
   }
-  /// "SOURCE:TEXT", "" if nothing came.
+  /// Receives a text as "SOURCE:TEXT"; "": none came.
   [[nodiscard]] std::string receive() {
     std::string text;
     return wait_until([&] { return poll(&text); }) ? text : "";
@@ -92,7 +93,7 @@ class Member {
     }
     const auto index = static_cast<uint32_t>(message.cookie);
     const char* bytes = reinterpret_cast<const char*>(endpoint_->buffers()->va(index));
-    if (message.status != pmd::Status::kOk) {  // its sender died while it was on its way
+    if (message.status != pmd::Status::kOk) {  // its sender died during the transfer
       give(index);
       return false;
     }
@@ -100,7 +101,7 @@ class Member {
     give(index);
     return true;
   }
-  /// Sleeps until one of the rings has something. @return false: not within reason.
+  /// Sleeps until one of the rings has something. @return false: it took too long.
   [[nodiscard]] bool sleep(uint32_t rings) {
     EXPECT_EQ(endpoint_->irq_arm(rings), 0);
     pollfd one{endpoint_->irq_fd(), POLLIN, 0};
@@ -129,7 +130,7 @@ class Member {
   uint32_t out_ = 0;
 };
 
-/// Between processes that were forked.
+/// A pipe between forked processes.
 class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe(fds_), 0); }
@@ -141,7 +142,7 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
 
   void tell(char what = 1) const { EXPECT_EQ(write(fds_[1], &what, 1), 1); }
-  /// Wait for a word; 0: all writers are gone.
+  /// Waits for a byte. @return 0: all processes that could send one are gone.
   char wait() {
     char what = 0;
     return read(fds_[0], &what, 1) == 1 ? what : '\0';
@@ -157,16 +158,17 @@ class Pipe {
   int fds_[2] = {-1, -1};
 };
 
-/// A process that runs a function, and ends with what it returns. Forked before a card is opened: a
-/// lock that a thread of the card holds right then, as the allocator's, is never free in the child.
+/// A process that runs a function, and exits with its result. Fork it before a card is opened: a
+/// lock that a thread of the card holds at that moment, such as the allocator's, is never freed in
+/// the child.
 class Child {
  public:
-  /// @param start what it waits for until it is told; null: it runs at once.
+  /// @param start the child waits for it; null: it runs at once.
   explicit Child(const std::function<int()>& run, Pipe* start = nullptr) {
     EXPECT_EQ(count_threads(), kThreadsAtStart) << "fork it before a card is opened";
     launch([&] { return start == nullptr || start->wait() != 0 ? run() : -1; });
   }
-  /// One that has the cards of its parent. @param run allocates nothing.
+  /// Forks a child that has its parent's cards. @param run must not allocate.
   [[nodiscard]] static Child with_cards(const std::function<int()>& run) {
     Child child;
     child.launch(run);
@@ -185,7 +187,7 @@ class Child {
   }
 
   void signal(int number) const { EXPECT_EQ(kill(pid_, number), 0); }
-  /// Waits. @return -1: it was killed.
+  /// Waits for the end. @return -1: it was killed.
   int exit_code() {
     int status = 0;
     if (waitpid(std::exchange(pid_, -1), &status, 0) < 0 || !WIFEXITED(status)) {
@@ -211,7 +213,7 @@ class Child {
   pid_t pid_ = -1;
 };
 
-/// A fabric of the test's own.
+/// A test with a fabric of its own.
 class Shm : public testing::Test {
  protected:
   Shm() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }

@@ -1,4 +1,4 @@
-// Cards in a fabric of processes: names, destIDs, messages, doorbells, who comes and goes.
+// Cards in a fabric of processes: names, destIDs, messages, doorbells, joining and leaving.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ namespace {
 
 using pmd::Status;
 
-TEST_F(Shm, TwoCardsOfOneProcess) {
+TEST_F(Shm, TwoCardsOfOneProcessTalk) {
   Member one("shm:x");
   Member two("shm:x");
   EXPECT_EQ(one.id(), 1u);
@@ -38,14 +38,14 @@ TEST_F(Shm, TwoCardsOfOneProcess) {
   EXPECT_EQ(two.done(), Status::kOk);
 }
 
-TEST_F(Shm, ToOneself) {
+TEST_F(Shm, ACardSendsToItself) {
   Member one("shm:x");
   one.send(1, "to me");
   EXPECT_EQ(one.receive(), "1:to me");
   EXPECT_EQ(one.done(), Status::kOk);
 }
 
-TEST_F(Shm, TwoProcesses) {
+TEST_F(Shm, TwoProcessesTalk) {
   Pipe go;
   Child child(
       [] {
@@ -88,7 +88,7 @@ TEST_F(Shm, QueuePairsOfABoardAreProcesses) {
   Member other("shm:x,id=1,qps=9");
   EXPECT_EQ(other.id(), 1u);
   Member behind("shm:x");
-  EXPECT_EQ(behind.id(), 13u) << "11 is the board's";
+  EXPECT_EQ(behind.id(), 13u) << "11 belongs to the board";
   std::unique_ptr<Endpoint> none;
   EXPECT_EQ(Endpoint::open("shm:x,board=b,qps=3,qp=2", {}, &none), -EBUSY);
   EXPECT_EQ(Endpoint::open("shm:x,board=b,qps=4,qp=1", {}, &none), -EINVAL);
@@ -98,7 +98,7 @@ TEST_F(Shm, QueuePairsOfABoardAreProcesses) {
   EXPECT_EQ(two.receive(), "10:same board");
 }
 
-TEST_F(Shm, AnAbsentMember) {
+TEST_F(Shm, MessagesToAMissingMemberFail) {
   Member one("shm:x");
   one.send(44, "hello?");
   EXPECT_EQ(one.done(), Status::kLinkDown);
@@ -116,7 +116,7 @@ TEST_F(Shm, AnAbsentMember) {
   EXPECT_EQ(text, "1:now?");
 }
 
-TEST_F(Shm, TheFolderGoesWithTheLast) {
+TEST_F(Shm, TheLastMemberRemovesTheFolder) {
   const std::string folder = dir_.at("riopmd-" + std::to_string(geteuid()));
   {
     Member one("shm:x");
@@ -126,7 +126,7 @@ TEST_F(Shm, TheFolderGoesWithTheLast) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_F(Shm, FilesOfTheDeadAreRemoved) {
+TEST_F(Shm, FilesOfDeadMembersAreRemoved) {
   Pipe ready;
   Child dead([&] {
     const Member killed("shm:x,board=b,qps=2,qp=1,id=3");
@@ -145,7 +145,7 @@ TEST_F(Shm, FilesOfTheDeadAreRemoved) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/board-b"));
 }
 
-TEST_F(Shm, FoldersOfOthersAreRefused) {
+TEST_F(Shm, FoldersOfOtherUsersAreRefused) {
   LogLines log;
   const std::string folder = dir_.at("riopmd-" + std::to_string(geteuid()));
   std::unique_ptr<Endpoint> none;
@@ -159,7 +159,7 @@ TEST_F(Shm, FoldersOfOthersAreRefused) {
   EXPECT_TRUE(log.had("cannot be opened")) << log.last();
 }
 
-/// While it lives only so many more files can be opened.
+/// Limits how many more files can be opened, while it lives.
 class FewFiles {
  public:
   explicit FewFiles(uint32_t more) {
@@ -188,8 +188,8 @@ TEST_F(Shm, TooManyOpenFilesAreNamed) {
   EXPECT_TRUE(log.had("raise the limit of open files (ulimit -n)")) << log.last();
 }
 
-// Wherever descriptors run out, including the one for interrupts.
-TEST_F(Shm, TooFewOpenFilesAreNeverToldAsAnythingElse) {
+// Whichever descriptor is missing, including the one for interrupts.
+TEST_F(Shm, LackOfOpenFilesIsNeverReportedAsAnythingElse) {
   if (kHasAddressSanitizer) {
     GTEST_SKIP() << "UndefinedBehaviorSanitizer, in the same build, opens a pipe to check objects";
   }
@@ -213,12 +213,11 @@ TEST_F(Shm, TooFewOpenFilesAreNeverToldAsAnythingElse) {
   }
 }
 
-TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
+TEST_F(Shm, LackOfFilesForPartnersIsReportedOnce) {
   LogLines log;
   Member one("shm:x");
   Member two("shm:x");
-  // By whichever call lacks one first: the other card may have looked just now whether this one
-  // lives.
+  // Any call may be the first to fail: the other card may just have checked whether this one lives.
   const auto told = [&] {
     return log.had(": Too many open files; raise the limit of open files (ulimit -n)");
   };
@@ -229,14 +228,14 @@ TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
       one.polls(1);
       return told();
     })) << log.last();
-    one.polls(1000);  // it tries again and again
+    one.polls(1000);  // it retries again and again
     EXPECT_FALSE(told()) << log.last();
   }
   std::string text;
   EXPECT_TRUE(wait_until([&] {
     pmd::TxDone done{};
     if (one.endpoint().tx().reap(&done, 1) == 1) {
-      EXPECT_EQ(done.status, Status::kLinkDown) << "on a slow machine it gave up meanwhile";
+      EXPECT_EQ(done.status, Status::kLinkDown) << "on a slow machine it has given up by now";
       one.send(2, "hello");
     }
     return two.poll(&text);
@@ -245,8 +244,8 @@ TEST_F(Shm, WantOfFilesForPartnersIsToldOnce) {
   EXPECT_EQ(one.done(), Status::kOk);
 }
 
-/// All at once: each gets an id of its own.
-TEST_F(Shm, ManyJoinAtOnce) {
+/// All at once: each gets its own destID.
+TEST_F(Shm, ManyMayJoinAtOnce) {
   constexpr int kMembers = 12;
   Pipe go;
   Pipe here;
@@ -273,7 +272,7 @@ TEST_F(Shm, ManyJoinAtOnce) {
   }
 }
 
-TEST_F(Shm, ADeathIsHeardOfAndTheIdIsFreeAtOnce) {
+TEST_F(Shm, ADeathIsReportedAndFreesTheIdAtOnce) {
   constexpr uint32_t kLives = 5;
   Pipe go[kLives];
   std::vector<Child> children;
@@ -294,7 +293,7 @@ TEST_F(Shm, ADeathIsHeardOfAndTheIdIsFreeAtOnce) {
     go[life - 1].tell();
     EXPECT_EQ(one.receive(), "2:I live");
     EXPECT_EQ(one.event(), "2 came " + std::to_string(life));
-    child.signal(SIGSTOP);  // it takes nothing any more
+    child.signal(SIGSTOP);  // it takes no more messages
     one.send(2, "too late");
     one.polls(1000);
     child.signal(SIGKILL);
@@ -328,7 +327,7 @@ TEST_F(Shm, AStoppedProcessIsNotDead) {
   for (int i = 0; i < 200; ++i) {
     child.signal(SIGSTOP);
     one.send(2, std::to_string(i));
-    if (i % 20 == 0) {  // else it is stopped anywhere
+    if (i % 20 == 0) {  // otherwise it is stopped at any point
       const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(40);
       while (std::chrono::steady_clock::now() < until) {
         one.polls(1);
@@ -340,8 +339,8 @@ TEST_F(Shm, AStoppedProcessIsNotDead) {
   EXPECT_EQ(child.exit_code(), 0);
 }
 
-/// A forked child has the sockets of its parent: they say nothing about the members that are there.
-TEST_F(Shm, AMemberThatLeavesHasLeftThoughAChildHasItsSockets) {
+/// A forked child has its parent's sockets: they must not count as a member.
+TEST_F(Shm, AMemberHasLeftEvenIfAChildHasItsSockets) {
   Member one("shm:x,id=1");
   auto two = std::make_unique<Member>("shm:x,id=2");
   two->send(1, "hello");
@@ -360,7 +359,7 @@ TEST_F(Shm, AMemberThatLeavesHasLeftThoughAChildHasItsSockets) {
   EXPECT_EQ(child.exit_code(), 0);
 }
 
-TEST_F(Shm, ASleepingMemberIsWoken) {
+TEST_F(Shm, SleepingMembersAreWoken) {
   constexpr uint32_t kRings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
   Pipe go;
   Child child(

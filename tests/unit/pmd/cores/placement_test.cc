@@ -19,7 +19,7 @@ namespace {
 
 using Cpus = std::vector<unsigned>;
 
-// Two packages, a node each, four cores of two hyperthreads: CPUs 0 and 1 are the first core.
+// Two packages with a node each, four cores of two hyperthreads: CPUs 0 and 1 are the first core.
 constexpr const char* kTwoNodes = "pack:2 [numa] core:4 pu:2";
 
 std::unique_ptr<Placement> machine(const std::string& synthetic, const std::string& allowed = "") {
@@ -46,7 +46,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Placement, NearTheNode) {
+TEST(Placement, ChoosesNearTheNode) {
   const auto placement = machine(kTwoNodes);
   EXPECT_EQ(choose(*placement, {"", 1}, 3), (Cpus{8, 10, 12}));
   EXPECT_EQ(choose(*placement, {"", 0}, 2), (Cpus{0, 2}));
@@ -56,7 +56,7 @@ TEST(Placement, NearTheNode) {
   EXPECT_EQ(placement->numa_node_of(99), -1);
 }
 
-TEST(Placement, WholeCoresBeforeHyperthreads) {
+TEST(Placement, PrefersWholeCoresToHyperthreads) {
   const auto placement = machine(kTwoNodes);
   EXPECT_EQ(choose(*placement, {"", 1}, 10), (Cpus{8, 10, 12, 14, 0, 2, 4, 6, 9, 11}));
   EXPECT_EQ(placement->sharing_warning(choose(*placement, {"", 1}, 8)), "");
@@ -79,14 +79,14 @@ TEST(Placement, MorePollersThanCpusShare) {
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "0 pollers"));
 }
 
-TEST(Placement, WarnsOfHyperthreads) {
+TEST(Placement, WarnsAboutHyperthreads) {
   const auto placement = machine(kTwoNodes);
   EXPECT_EQ(placement->sharing_warning(Cpus{0, 2, 3}),
             "pollers 1 and 2 share a core: CPUs 2 and 3 are its hyperthreads");
   EXPECT_EQ(placement->sharing_warning(Cpus{0, 2, 4}), "");
 }
 
-TEST(Placement, RestrictedCpuset) {
+TEST(Placement, KeepsToTheCpuset) {
   const auto placement = machine(kTwoNodes, "3,8-9");
   EXPECT_EQ(placement->cpus(), (Cpus{3, 8, 9}));
   EXPECT_EQ(choose(*placement, {"", 0}, 3), (Cpus{3, 8, 9}));
@@ -100,7 +100,7 @@ TEST(Placement, RestrictedCpuset) {
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "no CPU may be used"));
 }
 
-TEST(Placement, Lists) {
+TEST(Placement, ParsesLists) {
   const auto placement = machine("core:8 pu:1");
   Cpus cpus;
   EXPECT_EQ(placement->parse_list("1,3-5", &cpus), 0);
@@ -109,7 +109,7 @@ TEST(Placement, Lists) {
   EXPECT_EQ(cpus, (Cpus{5, 0}));
 }
 
-TEST(Placement, BadLists) {
+TEST(Placement, RefusesBadLists) {
   const auto placement = machine("core:8 pu:1");
   EXPECT_TRUE(has(parse_fails(*placement, "8"), "CPU 8 of \"8\" does not exist; usable: 0-7"));
   EXPECT_TRUE(has(parse_fails(*placement, "1,0-2"), "CPU 1 is named twice"));
@@ -118,15 +118,15 @@ TEST(Placement, BadLists) {
   EXPECT_TRUE(has(parse_fails(*placement, "1,,2"), "a number is missing"));
   EXPECT_TRUE(has(parse_fails(*placement, "-3"), "a number is missing"));
   EXPECT_TRUE(has(parse_fails(*placement, "5-3"), "the range 5-3 falls"));
-  EXPECT_TRUE(has(parse_fails(*placement, "1-2-3"), "\"2-3\" is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "a"), "\"a\" is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "1 "), "\"1 \" is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "0x1"), "is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "99999999999"), "is no CPU number"));
-  EXPECT_TRUE(has(parse_fails(*placement, "0-99999"), "is no CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "1-2-3"), "\"2-3\" is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "a"), "\"a\" is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "1 "), "\"1 \" is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "0x1"), "is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "99999999999"), "is not a CPU number"));
+  EXPECT_TRUE(has(parse_fails(*placement, "0-99999"), "is not a CPU number"));
 }
 
-TEST(Placement, BadMachines) {
+TEST(Placement, RefusesBadMachines) {
   std::unique_ptr<Placement> placement;
   testing::internal::CaptureStderr();
   EXPECT_EQ(Placement::create(Machine{"nonsense", "", ""}, &placement), -EINVAL);
@@ -190,17 +190,18 @@ class Xml : public testing::Test {
   std::string path_;
 };
 
-TEST_F(Xml, NearTheCard) {
+TEST_F(Xml, ChoosesNearTheCard) {
   std::unique_ptr<Placement> placement;
   ASSERT_EQ(Placement::create(Machine{"", path_, ""}, &placement), 0);
   EXPECT_EQ(placement->cpus(), (Cpus{1, 2, 3}));
   EXPECT_EQ(choose(*placement, {"0000:03:00.0", -1}, 3), (Cpus{2, 3, 1}));
-  EXPECT_EQ(choose(*placement, {"0000:04:00.0", 1}, 1), (Cpus{2}));  // unknown: the node counts
+  EXPECT_EQ(choose(*placement, {"0000:04:00.0", 1}, 1),
+            (Cpus{2}));  // unknown card: the node counts
   EXPECT_EQ(choose(*placement, {"0000:04:00.0", -1}, 1), (Cpus{1}));
   EXPECT_EQ(choose(*placement, {"rubbish", -1}, 1), (Cpus{1}));
 }
 
-TEST(Placement, NearestAreThoseOfTheNode) {
+TEST(Placement, NearestCpusAreThoseOfTheNode) {
   const auto placement = machine(kTwoNodes);
   EXPECT_EQ(placement->nearest({"", 1}), (Cpus{8, 9, 10, 11, 12, 13, 14, 15}));
   EXPECT_EQ(placement->nearest({}), placement->cpus());
@@ -208,7 +209,7 @@ TEST(Placement, NearestAreThoseOfTheNode) {
 }
 
 /// A copy of a system: two nodes of one CPU, distance 21, a card on node 1.
-TEST(Placement, CopyOfASystem) {
+TEST(Placement, ReadsACopyOfASystem) {
   char name[] = "/tmp/riopmd-cores-XXXXXX";
   const std::string root = mkdtemp(name);
   const auto write = [&root](const std::string& path, const std::string& text) {
@@ -250,7 +251,7 @@ TEST(Placement, CopyOfASystem) {
   EXPECT_EQ(getenv("HWLOC_FSROOT"), nullptr);
 }
 
-TEST(Placement, ThisMachine) {
+TEST(Placement, ReadsThisMachine) {
   std::unique_ptr<Placement> placement;
   ASSERT_EQ(Placement::create(&placement), 0);
   ASSERT_FALSE(placement->cpus().empty());
@@ -258,21 +259,21 @@ TEST(Placement, ThisMachine) {
   std::thread([&] {
     ASSERT_EQ(pin_this_thread(chosen[0]), 0);
     EXPECT_EQ(sched_getcpu(), static_cast<int>(chosen[0]));
-    // What the affinity leaves to a thread is what it may choose from.
+    // A thread may only use the CPUs that its affinity allows.
     std::unique_ptr<Placement> inner;
     ASSERT_EQ(Placement::create(&inner), 0);
     EXPECT_EQ(inner->cpus(), chosen);
   }).join();
 }
 
-TEST(Pin, RefusesWhatIsNotThere) {
+TEST(Pin, RefusesMissingCpus) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(pin_this_thread(1u << 20), -EINVAL);
   EXPECT_EQ(pin_this_thread(1023), -EINVAL);
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "CPU 1023"));
 }
 
-TEST(CpuList, Format) {
+TEST(CpuList, FormatsRanges) {
   EXPECT_EQ(format_cpu_list({}), "");
   EXPECT_EQ(format_cpu_list(Cpus{0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
 }

@@ -27,7 +27,7 @@ class BlockListTest : public ::testing::Test {
   BlockList blocks_;
 };
 
-TEST_F(BlockListTest, FindsEverything) {
+TEST_F(BlockListTest, FindsAllBlocks) {
   ASSERT_EQ(discover(), 0);
   EXPECT_TRUE(blocks_.has_rx_map());
   EXPECT_TRUE(blocks_.has_port());
@@ -50,7 +50,7 @@ TEST_F(BlockListTest, OptionalBlocksMayBeAbsent) {
   EXPECT_FALSE(blocks_.has_window(0));
   card_.chain({});
   ASSERT_EQ(discover(), 0);
-  EXPECT_FALSE(blocks_.has_qp(0));  // nothing is left of the last time
+  EXPECT_FALSE(blocks_.has_qp(0));  // nothing remains of the last walk
 }
 
 TEST_F(BlockListTest, SkipsUnknownTypesAndTakesHigherVersions) {
@@ -63,23 +63,23 @@ TEST_F(BlockListTest, SkipsUnknownTypesAndTakesHigherVersions) {
   EXPECT_TRUE(blocks_.has_qp(0));
 }
 
-TEST_F(BlockListTest, WrongMagic) {
+TEST_F(BlockListTest, RefusesAWrongMagic) {
   card_.words[0] = 0x12345678;
   EXPECT_EQ(discover(), -EPROTO);
-  EXPECT_TRUE(LogCapture::one_line_with({"fake:0", "0x12345678", "no RapidIO"}));
+  EXPECT_TRUE(LogCapture::one_line_with({"fake:0", "0x12345678", "not a RapidIO"}));
   card_.words[0] = 0xFFFFFFFF;
   EXPECT_EQ(discover(), -ENODEV);
   EXPECT_TRUE(LogCapture::one_line_with({"all ones"}));
 }
 
-TEST_F(BlockListTest, WrongFirstBlock) {
+TEST_F(BlockListTest, RefusesAWrongFirstBlock) {
   card_.words[4] = 0x00000001;  // version 0
   EXPECT_EQ(discover(), -EPROTO);
   card_.words[4] = 0x00000102;  // another type
   EXPECT_EQ(discover(), -EPROTO);
 }
 
-TEST_F(BlockListTest, Loops) {
+TEST_F(BlockListTest, RefusesLoops) {
   card_.words[0x4004] = 0x2000;
   EXPECT_EQ(discover(), -EPROTO);
   EXPECT_TRUE(LogCapture::one_line_with({"loops"}));
@@ -90,18 +90,18 @@ TEST_F(BlockListTest, Loops) {
   EXPECT_LT(card_.reads, 2000u);
 }
 
-TEST_F(BlockListTest, OffsetsOutsideOfTheBar) {
+TEST_F(BlockListTest, RefusesOffsetsOutsideOfTheBar) {
   for (const uint32_t offset : {0x40000u, 0x3FFFCu, 0x2001u, 0x2002u, 0xFFFFFFFCu, 0xFFFFFFFFu}) {
     card_.words[0x8] = offset;
     EXPECT_EQ(discover(), -EPROTO) << offset;
     EXPECT_TRUE(LogCapture::one_line_with({"lies at"}));
   }
-  card_.words[0x3FFF8] = 0x63;  // the last place where a header fits
+  card_.words[0x3FFF8] = 0x63;  // the last place that fits a header
   card_.chain({0x3FFF8});
   EXPECT_EQ(discover(), 0);
 }
 
-TEST_F(BlockListTest, KnownBlocksInTheWrongPlace) {
+TEST_F(BlockListTest, RefusesKnownBlocksInTheWrongPlace) {
   const struct {
     uint32_t offset;
     uint32_t header;
@@ -117,7 +117,7 @@ TEST_F(BlockListTest, KnownBlocksInTheWrongPlace) {
   }
 }
 
-TEST_F(BlockListTest, Owners) {
+TEST_F(BlockListTest, KnowsTheOwnerOfEachWord) {
   ASSERT_EQ(discover(), 0);
   EXPECT_EQ(blocks_.owner_of(0x0), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0xFFC), Owner::kCard);
@@ -126,18 +126,18 @@ TEST_F(BlockListTest, Owners) {
   EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kHost);
   EXPECT_EQ(blocks_.owner_of(0x4008), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kHost);
-  EXPECT_EQ(blocks_.owner_of(0x6000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x6000), Owner::kNone);
   EXPECT_EQ(blocks_.owner_of(0x20040), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kHost);
   EXPECT_EQ(blocks_.owner_of(0x24040), Owner::kCard);
   EXPECT_EQ(blocks_.owner_of(0x25000), Owner::kHost);
-  EXPECT_EQ(blocks_.owner_of(0x26000), Owner::kNobody);
-  EXPECT_EQ(blocks_.owner_of(0x30000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x26000), Owner::kNone);
+  EXPECT_EQ(blocks_.owner_of(0x30000), Owner::kNone);
   card_.chain({});
   ASSERT_EQ(discover(), 0);
-  EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kNobody);
-  EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kNobody);
-  EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kNobody);
+  EXPECT_EQ(blocks_.owner_of(0x3000), Owner::kNone);
+  EXPECT_EQ(blocks_.owner_of(0x5000), Owner::kNone);
+  EXPECT_EQ(blocks_.owner_of(0x22000), Owner::kNone);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(CardTest, OpenDecodesCapabilities) {
   EXPECT_FALSE(caps.is_model);
 }
 
-TEST_F(CardTest, EachCapabilityFlagIsItsOwn) {
+TEST_F(CardTest, EachCapabilityFlagIsIndependent) {
   for (uint32_t bit = 0; bit < 8; ++bit) {
     fake_.words[0x24] = 1u << bit;
     fake_.words[0x10] = bit == 7 ? 0x80000000u : 0;
@@ -85,7 +85,7 @@ TEST_F(CardTest, EachCapabilityFlagIsItsOwn) {
   }
 }
 
-TEST_F(CardTest, ImpossibleCapabilities) {
+TEST_F(CardTest, ImpossibleCapabilitiesAreRefused) {
   const struct {
     uint32_t offset;
     uint32_t value;
@@ -107,13 +107,13 @@ TEST_F(CardTest, ImpossibleCapabilities) {
   fake_ = FakeCard();
   fake_.words[0x1C] = 64 | 4u << 20 | 31u << 27;
   ASSERT_EQ(open(config()), 0);
-  EXPECT_EQ(card_->caps().inline_bytes, 16u);  // more does not fit into a descriptor
+  EXPECT_EQ(card_->caps().inline_bytes, 16u);  // a descriptor has room for no more
 }
 
 TEST_F(CardTest, ResetComesAfterAllOtherWords) {
   fake_.words[0x1000] = 7;
   fake_.words[0x40] = 7;
-  fake_.words[0x11024] = 0x10005;  // a ring that ran
+  fake_.words[0x11024] = 0x10005;  // a ring that was running
   CardConfig with = config();
   with.response_timeout_us = 101;
   with.receive_timeout_us = 102;
@@ -142,14 +142,14 @@ TEST_F(CardTest, GenerationsAreNeverZeroNorAllOnes) {
   fake_.words[0x40] = 0xFFFFFFFE;
   ASSERT_EQ(open(config()), 0);
   EXPECT_EQ(fake_.words[0x1000], 1u);
-  fake_.words[0x1000] = 4;  // a reset that was asked for and not yet answered
+  fake_.words[0x1000] = 4;  // a reset that was requested but not answered
   fake_.words[0x40] = 5;
   ASSERT_EQ(open(config()), 0);
   EXPECT_EQ(fake_.words[0x1000], 6u);
 }
 
 TEST_F(CardTest, DefaultMapGivesEachDestIdToItsQueuePair) {
-  fake_.words[0x3400 + 16 * 5 + 12] = 1;  // left behind
+  fake_.words[0x3400 + 16 * 5 + 12] = 1;  // left by an earlier owner
   ASSERT_EQ(open(config()), 0);
   EXPECT_EQ(fake_.words[0x3400], 0x11u);
   EXPECT_EQ(fake_.words[0x3404], 0xFFFFFFFFu);
@@ -170,7 +170,7 @@ TEST_F(CardTest, QueuePairsWithoutDestIdAreNotInTheMap) {
   EXPECT_EQ(fake_.words[0x340C], 0x107u);
 }
 
-TEST_F(CardTest, MapOfOnesOwn) {
+TEST_F(CardTest, AMapMayBeGiven) {
   CardConfig with = config();
   with.rx_map = {{.dest_id = 0x11,
                   .mbox_mask = 0x0000000A0000000B,
@@ -212,7 +212,7 @@ TEST_F(CardTest, ConfigIsCheckedBeforeAnythingIsWritten) {
   refused([](CardConfig& c) { c.rx_map = {{.dest_id = 1, .qp = 0}}; });
 }
 
-TEST_F(CardTest, NoAnswerToTheReset) {
+TEST_F(CardTest, AMissingAnswerToTheResetTimesOut) {
   fake_.answers = false;
   EXPECT_EQ(open(config()), -ETIMEDOUT);
   EXPECT_TRUE(LogCapture::one_line_with({"reset", "2 ms"}));
@@ -220,21 +220,21 @@ TEST_F(CardTest, NoAnswerToTheReset) {
   EXPECT_EQ(card_, nullptr);
 }
 
-TEST_F(CardTest, GoneDuringTheReset) {
+TEST_F(CardTest, ACardMayGoDuringTheReset) {
   fake_.answers = false;
   bus_.on_poll = [this] { fake_.gone = true; };
   EXPECT_EQ(open(config()), -ENODEV);
   EXPECT_TRUE(LogCapture::one_line_with({"gone"}));
 }
 
-TEST_F(CardTest, NoAnswerToTheMap) {
+TEST_F(CardTest, AMissingAnswerToTheMapTimesOut) {
   ASSERT_EQ(open(config()), 0);
   fake_.answers = false;
   EXPECT_EQ(card_->set_rx_map({}), -ETIMEDOUT);
   EXPECT_TRUE(LogCapture::one_line_with({"receive map"}));
 }
 
-TEST_F(CardTest, CardsWithoutMapAndPort) {
+TEST_F(CardTest, CardsMayLackMapAndPort) {
   fake_.chain({0x10000});
   ASSERT_EQ(open(config()), 0);
   EXPECT_EQ(card_->set_rx_map({}), -ENOTSUP);
@@ -246,7 +246,7 @@ TEST_F(CardTest, CardsWithoutMapAndPort) {
 }
 
 TEST_F(CardTest, AttachChangesNothing) {
-  EXPECT_EQ(Card::attach(bus_, &card_), -EAGAIN);  // it was never opened
+  EXPECT_EQ(Card::attach(bus_, &card_), -EAGAIN);  // no process has opened it
   EXPECT_TRUE(LogCapture::one_line_with({"owner"}));
   ASSERT_EQ(open(config()), 0);
   card_.reset();
@@ -254,14 +254,14 @@ TEST_F(CardTest, AttachChangesNothing) {
   ASSERT_EQ(Card::attach(bus_, &card_), 0);
   EXPECT_TRUE(fake_.log.empty());
   EXPECT_EQ(card_->dest_id(1), 0x22u);
-  fake_.words[0x1000] = 99;  // its owner resets it just now
+  fake_.words[0x1000] = 99;  // its owner is resetting it
   std::unique_ptr<Card> other;
   EXPECT_EQ(Card::attach(bus_, &other), -EAGAIN);
   fake_.words[0] = 0;
   EXPECT_EQ(Card::attach(bus_, &other), -EPROTO);
 }
 
-TEST_F(CardTest, DestIds) {
+TEST_F(CardTest, DestIdsAreSetAndChecked) {
   ASSERT_EQ(open(config()), 0);
   EXPECT_EQ(card_->dest_id(0), 0x11u);
   EXPECT_EQ(card_->set_dest_id(1, 0xFFFF), 0);
@@ -276,7 +276,7 @@ TEST_F(CardTest, DestIds) {
   EXPECT_TRUE(LogCapture::one_line_with({"destID"}));
 }
 
-TEST_F(CardTest, GoneMeansTheMagicOnly) {
+TEST_F(CardTest, OnlyAMagicOfAllOnesMeansGone) {
   ASSERT_EQ(open(config()), 0);
   EXPECT_FALSE(card_->gone());
   fake_.words[0xC] = 0xFFFFFFFF;
@@ -285,19 +285,19 @@ TEST_F(CardTest, GoneMeansTheMagicOnly) {
   EXPECT_TRUE(card_->gone());
 }
 
-TEST_F(CardTest, ResetByAnotherProcess) {
+TEST_F(CardTest, AResetByAnotherOwnerIsNoticed) {
   ASSERT_EQ(open(config()), 0);
   EXPECT_FALSE(card_->was_reset());
   const uint32_t generation = fake_.words[0x40];
-  fake_.words[0x40] = 0;  // lost with all its state
+  fake_.words[0x40] = 0;  // lost together with all state
   EXPECT_TRUE(card_->was_reset());
-  fake_.words[0x40] = generation + 1;  // by another owner
+  fake_.words[0x40] = generation + 1;  // reset by another owner
   EXPECT_TRUE(card_->was_reset());
-  fake_.gone = true;  // that is not the same
+  fake_.gone = true;  // a gone card was not reset
   EXPECT_FALSE(card_->was_reset());
 }
 
-TEST_F(CardTest, Alive) {
+TEST_F(CardTest, AMovingHeartbeatIsAlive) {
   ASSERT_EQ(open(config()), 0);
   EXPECT_FALSE(card_->alive(1));
   bus_.on_poll = [this] { ++fake_.words[0xC]; };
@@ -306,7 +306,7 @@ TEST_F(CardTest, Alive) {
   EXPECT_FALSE(card_->alive(1));
 }
 
-TEST_F(CardTest, LinkAndCounters) {
+TEST_F(CardTest, LinkAndCountersAreDecoded) {
   ASSERT_EQ(open(config()), 0);
   fake_.words[0x4008] = 1 | 2u << 4 | 4u << 8 | 6250u << 16;
   for (uint32_t i = 0; i < 8; ++i) {
@@ -331,7 +331,7 @@ TEST_F(CardTest, LinkAndCounters) {
   EXPECT_EQ(card_->counters().rx_packets, 0u);
 }
 
-TEST_F(CardTest, Registers) {
+TEST_F(CardTest, RegistersAreReadAndWritten) {
   ASSERT_EQ(open(config()), 0);
   uint32_t value = 77;
   EXPECT_EQ(card_->reg_read(0, &value), 0);
@@ -354,7 +354,7 @@ TEST_F(CardTest, Registers) {
   EXPECT_EQ(card_->reg_read(0xC, &value), -ENODEV);
 }
 
-TEST_F(CardTest, QueuePairsThatAreNotThere) {
+TEST_F(CardTest, MissingQueuePairsAreRefused) {
   ASSERT_EQ(open(config()), 0);
   std::unique_ptr<QueuePair> pair;
   EXPECT_EQ(card_->open_queue_pair(2, {}, &pair), -ENOENT);

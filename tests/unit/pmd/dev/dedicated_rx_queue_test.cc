@@ -45,7 +45,7 @@ class DedicatedRxQueueTest : public test::QueueFixture<DedicatedRxQueue> {
   }
 };
 
-TEST_F(DedicatedRxQueueTest, Descriptor) {
+TEST_F(DedicatedRxQueueTest, DescriptorHasTheseBytes) {
   post({{0x1122334455667000, 0xA1A2A3A4B1B2B3B4, 0x0F00}}, 1);
   const uint8_t* const at = script_.entry(*bus_, 0);
   EXPECT_EQ(Bytes(at, at + 16), (Bytes{0x00, 0x70, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  //
@@ -75,7 +75,7 @@ TEST_F(DedicatedRxQueueTest, DescriptorsOfABlockAndAfterTheWrap) {
   EXPECT_EQ(queue_->stats().bytes, 256u * (1 + 2 + 3 + 1 + 2 + 3 + 1));
 }
 
-TEST_F(DedicatedRxQueueTest, Refusals) {
+TEST_F(DedicatedRxQueueTest, RefusesBadEntries) {
   for (uint64_t bit = 1; bit < 4096; bit <<= 1) {
     EXPECT_EQ(refused({0x1000 + bit, 1, 256}), Reject::kAlignment);
   }
@@ -101,7 +101,7 @@ TEST_F(DedicatedRxQueueTest, StopsBeforeTheBadOne) {
   EXPECT_EQ(queue_->last_reject(), Reject::kNone);
 }
 
-TEST_F(DedicatedRxQueueTest, TakesWhatTheCapabilitiesAllow) {
+TEST_F(DedicatedRxQueueTest, AcceptsAllThatTheCapabilitiesAllow) {
   Caps caps = test::full_caps();
   caps.dedicated_addr_align = 8;
   caps.dedicated_size_align = 1;
@@ -111,7 +111,7 @@ TEST_F(DedicatedRxQueueTest, TakesWhatTheCapabilitiesAllow) {
   EXPECT_EQ(refused({0x1010, 1, 0}), Reject::kLength);
 }
 
-TEST_F(DedicatedRxQueueTest, FullRing) {
+TEST_F(DedicatedRxQueueTest, StopsAtAFullRing) {
   std::vector<DedicatedEntry> six(6, DedicatedEntry{0x1000, 1, 256});
   expect_tail(4);
   EXPECT_EQ(queue_->post(six.data(), 6), 4);
@@ -120,7 +120,7 @@ TEST_F(DedicatedRxQueueTest, FullRing) {
   EXPECT_EQ(queue_->post(nullptr, 0), 0);
 }
 
-TEST_F(DedicatedRxQueueTest, ResultFields) {
+TEST_F(DedicatedRxQueueTest, ResultsHaveAllFields) {
   post({{0x1000, 0xF00000001, 4096}, {0x2000, 2, 256}}, 2);
   script_.complete(*bus_, 0, 0, 4096, 0);
   script_.complete(*bus_, 1, 1, 248, 9 | 3 << 8);
@@ -136,7 +136,7 @@ TEST_F(DedicatedRxQueueTest, ResultFields) {
   EXPECT_EQ(queue_->stats().failed, 1u);
 }
 
-TEST_F(DedicatedRxQueueTest, MoreBytesThanTheEntryHolds) {
+TEST_F(DedicatedRxQueueTest, RefusesMoreBytesThanTheEntryHolds) {
   post({{0x1000, 1, 256}, {0x2000, 2, 512}, {0x3000, 3, 512}}, 3);
   script_.complete(*bus_, 0, 0, 257, 0);
   script_.complete(*bus_, 1, 2, 513, 0);
@@ -155,7 +155,7 @@ TEST_F(DedicatedRxQueueTest, MoreBytesThanTheEntryHolds) {
   EXPECT_EQ(queue_->stats().bytes, 512u);
 }
 
-TEST_F(DedicatedRxQueueTest, OutOfOrderAndBadCompletions) {
+TEST_F(DedicatedRxQueueTest, HandlesOutOfOrderAndBadCompletions) {
   post({{0x1000, 10, 256}, {0x2000, 11, 256}, {0x3000, 12, 256}}, 3);
   script_.complete(*bus_, 0, 3, 256, 0);
   script_.complete(*bus_, 1, 2, 256, 0);
@@ -210,7 +210,7 @@ TEST(DedicatedRxQueueCreateTest, OtherRingsAreRefused) {
     RingConfig config;
     config.ring = ring;
     EXPECT_EQ(DedicatedRxQueue::create(bus, test::full_caps(), config, &queue), -EINVAL);
-    EXPECT_TRUE(test::LogCapture::one_line_with({"no dedicated queue"}));
+    EXPECT_TRUE(test::LogCapture::one_line_with({"not a dedicated queue"}));
   }
 }
 

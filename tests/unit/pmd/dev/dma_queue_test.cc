@@ -51,7 +51,7 @@ class DmaQueueTest : public test::QueueFixture<DmaQueue> {
   uint32_t posted_ = 0;
 };
 
-TEST_F(DmaQueueTest, Descriptor) {
+TEST_F(DmaQueueTest, DescriptorHasTheseBytes) {
   const DmaRequest one = {.rio_addr = 0xBEEF334455667788,
                           .iova = 0x1122334455667700,
                           .cookie = 0xA1A2A3A4B1B2B3B4,
@@ -74,7 +74,7 @@ TEST_F(DmaQueueTest, Descriptor) {
   EXPECT_EQ(queue_->mmio().reads, 0u);
 }
 
-TEST_F(DmaQueueTest, Lengths) {
+TEST_F(DmaQueueTest, ChecksLengths) {
   for (const DmaOp op : {DmaOp::kNread, DmaOp::kNwrite, DmaOp::kNwriteR, DmaOp::kSwrite}) {
     EXPECT_EQ(refused(request(op, 0)), Reject::kLength);
     EXPECT_EQ(refused(request(op, 65544)), Reject::kLength);
@@ -92,7 +92,7 @@ TEST_F(DmaQueueTest, Lengths) {
   }
 }
 
-TEST_F(DmaQueueTest, Alignment) {
+TEST_F(DmaQueueTest, ChecksAlignment) {
   DmaRequest one = request(DmaOp::kNread);
   one.iova += 4;
   EXPECT_EQ(refused(one), Reject::kAlignment);
@@ -117,7 +117,7 @@ TEST_F(DmaQueueTest, Alignment) {
   EXPECT_EQ(refused(one), Reject::kAlignment);
 }
 
-TEST_F(DmaQueueTest, Operations) {
+TEST_F(DmaQueueTest, ChecksOperations) {
   EXPECT_EQ(refused(request(DmaOp(10))), Reject::kOperation);
   EXPECT_EQ(refused(request(DmaOp(255))), Reject::kOperation);
   DmaRequest one = request(DmaOp::kNread);
@@ -133,7 +133,7 @@ TEST_F(DmaQueueTest, Operations) {
   EXPECT_TRUE(taken(request(DmaOp::kSwrite)));
 }
 
-TEST_F(DmaQueueTest, FullRingAndOneDoorbell) {
+TEST_F(DmaQueueTest, FillsTheRingWithOneDoorbell) {
   const std::vector<DmaRequest> six(6, request(DmaOp::kNread));
   bar_.expect_write(script_.tail_offset(), 4);
   EXPECT_EQ(queue_->post(six.data(), 6), 4);
@@ -150,7 +150,7 @@ TEST_F(DmaQueueTest, StopsBeforeTheBadOne) {
   EXPECT_EQ(queue_->last_reject(), Reject::kOperation);
 }
 
-TEST_F(DmaQueueTest, WrapOutOfOrderAndTooManyBytes) {
+TEST_F(DmaQueueTest, HandlesWrapDisorderAndTooManyBytes) {
   open(0xFFFFFFFE, test::full_caps());
   std::vector<DmaRequest> four(4, request(DmaOp::kNread));
   for (uint32_t i = 0; i < 4; ++i) {

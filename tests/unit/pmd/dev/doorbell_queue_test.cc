@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Starts, DoorbellQueueTest,
                          ::testing::Values(0, 3, 65536 - 7, 0x80000000 - 5, 0xFFFFFFFF - 33,
                                            0xFFFFFFFE));
 
-TEST_F(DoorbellQueueTest, CreditsOnceABurstAndNoneWhenEmpty) {
+TEST_F(DoorbellQueueTest, ReturnsCreditsOnceABurstAndNoneWhenEmpty) {
   open(0);
   for (uint32_t i = 0; i < 4; ++i) {
     arrive(i, i);

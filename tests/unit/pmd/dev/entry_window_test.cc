@@ -41,7 +41,7 @@ TEST(EntryWindowTest, NothingIsPlainWhileThereAreMarks) {
   EXPECT_EQ(window.used(), 1u);
 }
 
-TEST(EntryWindowTest, ItsArraysAreSharedAndOneBehindTheOther) {
+TEST(EntryWindowTest, ItsArraysAreSharedAndContiguous) {
   test::FakeBus bus(nullptr);
   {
     EntryWindow window;
@@ -57,7 +57,7 @@ TEST(EntryWindowTest, ItsArraysAreSharedAndOneBehindTheOther) {
   EXPECT_EQ(bus.live_shared(), 0u);
 }
 
-// Against a set of indices, with anything that a card might say. Prints its seed.
+// Compares with a set of indices, for any index that a card might report. Prints its seed.
 TEST(EntryWindowTest, AgreesWithASet) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);

@@ -25,7 +25,7 @@ class MaintQueueTest : public test::QueueFixture<MaintQueue> {
     close();
     EXPECT_EQ(bus_->live_blocks(), 0u);
   }
-  /// The card answers at the next poll.
+  /// Makes the card answer at the next poll.
   void answer(uint32_t at, uint32_t index, uint32_t bytes, uint32_t status) {
     bus_->on_poll = [=, this] { script_.complete(*bus_, at, index, bytes, status); };
   }
@@ -36,7 +36,7 @@ class MaintQueueTest : public test::QueueFixture<MaintQueue> {
   LogCapture log_;
 };
 
-TEST_F(MaintQueueTest, Read) {
+TEST_F(MaintQueueTest, ReadsWords) {
   bar_.expect_write(script_.tail_offset(), 1);
   answer(0, 0, 8, 0);
   buffer(0)[0] = 0x01020304;
@@ -51,7 +51,7 @@ TEST_F(MaintQueueTest, Read) {
                    0x58, 0x34, 0x12, 0, 0,    0,    0, 0, 0x00, 0, 0x10, 0x34, 0x12, 0, 0, 0}));
 }
 
-TEST_F(MaintQueueTest, Write) {
+TEST_F(MaintQueueTest, WritesWords) {
   bar_.expect_write(script_.tail_offset(), 1);
   answer(0, 0, 4, 0);
   const uint32_t words[1] = {0xCAFEF00D};
@@ -61,7 +61,7 @@ TEST_F(MaintQueueTest, Write) {
   EXPECT_EQ(entry(0)[1], 0xFF);
 }
 
-TEST_F(MaintQueueTest, LocalAndPortWrite) {
+TEST_F(MaintQueueTest, HandlesLocalAccessesAndPortWrites) {
   bar_.expect_write(script_.tail_offset(), 1);
   answer(0, 0, 4, 0);
   uint32_t word[1] = {1};
@@ -81,7 +81,7 @@ TEST_F(MaintQueueTest, LocalAndPortWrite) {
   EXPECT_EQ(buffer(0)[3], 4u);
 }
 
-TEST_F(MaintQueueTest, Refusals) {
+TEST_F(MaintQueueTest, RefusesBadAccesses) {
   std::vector<uint32_t> words(17);
   EXPECT_EQ(queue_->read(0, 0, 0, {words.data(), 0}, 1), -EINVAL);
   EXPECT_EQ(queue_->read(0, 0, 0, words, 1), -EINVAL);
@@ -106,14 +106,14 @@ TEST_F(MaintQueueTest, StatusesStayDistinct) {
   }
 }
 
-TEST_F(MaintQueueTest, TimeOutAndTheLateAnswer) {
+TEST_F(MaintQueueTest, IgnoresTheLateAnswerToATimedOutAccess) {
   bar_.expect_write(script_.tail_offset(), 1).expect_read(script_.status_offset(), 0x10001);
   uint32_t word[1] = {7};
   EXPECT_EQ(queue_->read(1, 0, 0, word, 2), -ETIMEDOUT);
   EXPECT_EQ(queue_->last_status(), Status::kOk);
   EXPECT_TRUE(LogCapture::one_line_with({"maint", "2 ms", "running"}));
   EXPECT_GT(bus_->polls, 0u);
-  // The next access has a slot and a buffer of its own; the late answer is passed over.
+  // The next access has a slot and a buffer of its own; the late answer is skipped.
   bar_.expect_write(script_.tail_offset(), 2);
   bus_->on_poll = [this] {
     script_.complete(*bus_, 0, 0, 0, 3);
@@ -125,7 +125,7 @@ TEST_F(MaintQueueTest, TimeOutAndTheLateAnswer) {
   EXPECT_EQ(word[0], 0x600Du);
 }
 
-TEST_F(MaintQueueTest, TooManyUnanswered) {
+TEST_F(MaintQueueTest, RefusesMoreWhileTooManyAreUnanswered) {
   uint32_t word[1];
   for (uint32_t i = 1; i <= 2; ++i) {
     bar_.expect_write(script_.tail_offset(), i).expect_read(script_.status_offset(), 0x10001);
@@ -140,7 +140,7 @@ TEST_F(MaintQueueTest, TooManyUnanswered) {
   EXPECT_EQ(queue_->read(1, 0, 0, word, 100), 0);
 }
 
-TEST_F(MaintQueueTest, CardGone) {
+TEST_F(MaintQueueTest, ReportsAGoneCard) {
   bar_.expect_write(script_.tail_offset(), 1)
       .expect_read(script_.status_offset(), 0xFFFFFFFF)
       .expect_read(0, 0xFFFFFFFF);

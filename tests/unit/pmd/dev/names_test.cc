@@ -17,7 +17,7 @@ std::set<std::string> names(uint32_t first, uint32_t last) {
   return all;
 }
 
-TEST(NamesTest, AllCodesHaveNamesOfTheirOwn) {
+TEST(NamesTest, AllCodesHaveDistinctNames) {
   EXPECT_EQ(names<Status>(0, 10).size(), 11u);
   EXPECT_EQ(names<regs::RingState>(0, 3).size(), 4u);
   EXPECT_EQ(names<regs::RingError>(0, 4).size(), 5u);
@@ -33,7 +33,7 @@ TEST(NamesTest, AllCodesHaveNamesOfTheirOwn) {
   EXPECT_EQ(remedies.size(), 6u);
 }
 
-TEST(NamesTest, StrangeCodes) {
+TEST(NamesTest, UnknownCodesAreNamedAsSuch) {
   EXPECT_STREQ(name(Status(11)), "unknown status");
   EXPECT_STREQ(name(regs::RingState(7)), "unknown state");
   EXPECT_STREQ(name(regs::RingError(99)), "unknown error");

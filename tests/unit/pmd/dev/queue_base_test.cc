@@ -1,4 +1,4 @@
-// The parts that all queues share: memory that other processes see, and looks at completions.
+// The common part of all queues: shared memory, and views of completions.
 #include "pmd/dev/queue_base.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class QueueBaseTest : public test::QueueFixture<typename Kind::Queue> {
     script.start = start;
     this->open_ring(script);
   }
-  /// A completion of zeros.
+  /// Writes a completion of zeros.
   void arrive(uint32_t at) {
     this->arrive_words(at, std::vector<uint32_t>(Kind::kScript.cpl_bytes / 4));
   }
@@ -54,11 +54,11 @@ TYPED_TEST(QueueBaseTest, LiesInSharedMemoryAsAWhole) {
   EXPECT_TRUE(this->bus_->is_shared(this->queue_.get(), sizeof *this->queue_));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(this->queue_.get()) % 64, 0u);
   EXPECT_EQ(this->bus_->live_shared(), TypeParam::kScript.entry_bytes != 0 ? 2u : 1u)
-      << "the object, and what it keeps of its entries";
-  this->close();  // and nothing is left of it
+      << "the object, and its record of entries";
+  this->close();  // nothing of it remains
 }
 
-TYPED_TEST(QueueBaseTest, GivesBackWhatItHasWhenThereIsNoMore) {
+TYPED_TEST(QueueBaseTest, FreesEverythingWhenMemoryRunsOut) {
   using Queue = typename TypeParam::Queue;
   const pmd::RingConfig config{.ring = TypeParam::kScript.ring, .log2 = TypeParam::kScript.log2};
   test::FakeBus bus(&this->bar_);
@@ -76,11 +76,11 @@ TYPED_TEST(QueueBaseTest, GivesBackWhatItHasWhenThereIsNoMore) {
   EXPECT_EQ(bus.live_blocks(), 0u);
 }
 
-TYPED_TEST(QueueBaseTest, CountsWhatHasComeByItsPhase) {
+TYPED_TEST(QueueBaseTest, CountsCompletionsByTheirPhase) {
   for (const uint32_t start : {0u, 3u, 0xFFFFFFFEu}) {
     this->open(start);
     EXPECT_EQ(this->queue_->ready_count(), 0u);
-    this->arrive(start + 1);  // behind one that is not there
+    this->arrive(start + 1);  // behind one that has not arrived
     EXPECT_EQ(this->queue_->ready_count(), 0u);
     for (uint32_t i = 0; i < 4; ++i) {
       this->arrive(start + i);
@@ -91,7 +91,7 @@ TYPED_TEST(QueueBaseTest, CountsWhatHasComeByItsPhase) {
   }
 }
 
-TYPED_TEST(QueueBaseTest, TellsWhereTheNextWillBe) {
+TYPED_TEST(QueueBaseTest, KnowsThePlaceOfTheNextCompletion) {
   for (const uint32_t start : {0u, 3u, 4u, 0xFFFFFFFFu}) {
     this->open(start);
     const QueueBase::NextCompletion next = this->queue_->next_completion();
@@ -104,7 +104,7 @@ TYPED_TEST(QueueBaseTest, TellsWhereTheNextWillBe) {
 
 class TakenTest : public test::QueueFixture<DoorbellQueue> {};
 
-TEST_F(TakenTest, ReturnedCompletionsDoNotCount) {
+TEST_F(TakenTest, CompletionsThatABurstReturnedDoNotCount) {
   open_ring({.ring = 2, .log2 = 2, .start = 2, .entry_bytes = 0, .cpl_bytes = 16});
   for (uint32_t lap = 0; lap < 3; ++lap) {
     const uint32_t first = 2 + lap * 4;

@@ -41,7 +41,7 @@ class QueuePairTest : public ::testing::Test {
   std::unique_ptr<QueuePair> pair_;
 };
 
-TEST_F(QueuePairTest, DefaultRings) {
+TEST_F(QueuePairTest, OpensDefaultRings) {
   ASSERT_EQ(open(0), 0);
   EXPECT_EQ(running(0), 0x5Fu & ~0x20u);  // tx, shared, doorbell, dma, maint, event
   EXPECT_EQ(pair_->rings(), 0x5Fu & ~0x20u);
@@ -81,7 +81,7 @@ TEST_F(QueuePairTest, SizesGoToTheirRings) {
   EXPECT_EQ(queue->free_count(), 128);
 }
 
-TEST_F(QueuePairTest, ChosenRings) {
+TEST_F(QueuePairTest, OpensChosenRings) {
   config_.rings = ring_bit(RingId::kTx) | ring_bit(RingId::kEvent);
   ASSERT_EQ(open(0), 0);
   EXPECT_EQ(running(0), 0x41u);
@@ -93,7 +93,7 @@ TEST_F(QueuePairTest, ChosenRings) {
   }
 }
 
-TEST_F(QueuePairTest, QueuesThatTheCardLacksAreLeftOutByDefault) {
+TEST_F(QueuePairTest, OmitsMissingRingsByDefault) {
   fake_.words[0x10008] = 0xFF47;  // neither DMA nor maintenance
   ASSERT_EQ(open(0), 0);
   EXPECT_EQ(running(0), 0x47u);
@@ -102,7 +102,7 @@ TEST_F(QueuePairTest, QueuesThatTheCardLacksAreLeftOutByDefault) {
   EXPECT_EQ(open(0), -ENOENT);
 }
 
-TEST_F(QueuePairTest, OpenTwice) {
+TEST_F(QueuePairTest, CannotBeOpenedTwice) {
   ASSERT_EQ(open(0), 0);
   std::unique_ptr<QueuePair> other;
   EXPECT_EQ(card_->open_queue_pair(0, config_, &other), -EBUSY);
@@ -113,7 +113,7 @@ TEST_F(QueuePairTest, OpenTwice) {
   EXPECT_EQ(open(0), 0);
 }
 
-TEST_F(QueuePairTest, ADedicatedRingOfAnotherOwnerIsEnough) {
+TEST_F(QueuePairTest, IsInUseIfOnlyADedicatedRingRuns) {
   fake_.words[0x10040 + 15 * 8] = 0x10001;
   EXPECT_EQ(open(0), -EBUSY);
   EXPECT_TRUE(LogCapture::one_line_with({"dedicated7"}));
@@ -128,13 +128,13 @@ TEST_F(QueuePairTest, FailureHalfwayStopsTheRest) {
   EXPECT_EQ(bus_.live_blocks(), 0u);
 }
 
-TEST_F(QueuePairTest, GoneBeforeOpening) {
+TEST_F(QueuePairTest, ReportsACardGoneBeforeOpening) {
   fake_.gone = true;
   EXPECT_EQ(open(0), -ENODEV);
   EXPECT_TRUE(LogCapture::one_line_with({"gone"}));
 }
 
-TEST_F(QueuePairTest, Dedicated) {
+TEST_F(QueuePairTest, OpensAndClosesDedicatedQueues) {
   ASSERT_EQ(open(0), 0);
   DedicatedRxQueue* queue = nullptr;
   EXPECT_EQ(pair_->open_dedicated(8, 1, 0, &queue), -EINVAL);
@@ -195,7 +195,7 @@ TEST_F(QueuePairTest, StopAsksAllRings) {
   ASSERT_EQ(pair_->open_dedicated(7, 1, 0, &queue), 0);
   EXPECT_EQ(pair_->stop(), 0);
   EXPECT_EQ(running(0), 0u);
-  EXPECT_GT(bus_.live_blocks(), 0u);  // what was flushed can be reaped
+  EXPECT_GT(bus_.live_blocks(), 0u);  // flushed entries can still be reaped
   EXPECT_EQ(pair_->stop(), 0);
 }
 
@@ -204,7 +204,7 @@ TEST_F(QueuePairTest, StopGoesOnAfterAnError) {
   fake_.answers = false;
   fake_.log.clear();
   EXPECT_EQ(pair_->stop(), -ETIMEDOUT);
-  EXPECT_EQ(fake_.log.size(), 6u);  // each was asked
+  EXPECT_EQ(fake_.log.size(), 6u);  // each ring was asked
   fake_.answers = true;
   EXPECT_EQ(pair_->stop(), 0);
   EXPECT_EQ(running(0), 0u);

@@ -43,7 +43,7 @@ class RingTest : public ::testing::Test {
   Ring ring_;
 };
 
-TEST_F(RingTest, StartAndStop) {
+TEST_F(RingTest, StartsAndStops) {
   script_.expect_start(bar_);
   ASSERT_EQ(start(), 0);
   EXPECT_TRUE(ring_.running());
@@ -72,7 +72,7 @@ TEST_F(RingTest, CompletionsOnlyRingStartsWithCredits) {
   EXPECT_EQ(ring_.stop(2), 0);
 }
 
-TEST_F(RingTest, DedicatedRingsHaveAFilter) {
+TEST_F(RingTest, DedicatedRingsSetTheirFilter) {
   script_ = {.ring = 15, .log2 = 2, .start = 0, .entry_bytes = 16, .cpl_bytes = 16};
   script_.mbox = 3;
   script_.source = 0x1234;
@@ -85,7 +85,7 @@ TEST_F(RingTest, DedicatedRingsHaveAFilter) {
   EXPECT_EQ(ring_.stop(2), 0);
 }
 
-TEST_F(RingTest, Interrupt) {
+TEST_F(RingTest, SetsTheInterruptVector) {
   script_.irq = 7 | 1u << 8 | 50u << 16;
   script_.expect_start(bar_);
   RingConfig with = config();
@@ -98,7 +98,7 @@ TEST_F(RingTest, Interrupt) {
 
 class RingPhaseTest : public RingTest, public ::testing::WithParamInterface<uint32_t> {};
 
-TEST_P(RingPhaseTest, NoCompletionSeemsToBeThere) {
+TEST_P(RingPhaseTest, AFreshRingHasNoCompletions) {
   script_.start = GetParam();
   script_.expect_start(bar_);
   ASSERT_EQ(start(), 0);
@@ -143,13 +143,13 @@ TEST_F(RingTest, RefusesVectorsAndMailboxes) {
   EXPECT_TRUE(LogCapture::one_line_with({"mailbox 4"}));
 }
 
-TEST_F(RingTest, NoSuchRing) {
+TEST_F(RingTest, RefusesMissingRings) {
   bar_.expect_read(0x10008, 0xFFF7);
   EXPECT_EQ(start(), -ENOENT);
   EXPECT_TRUE(LogCapture::one_line_with({"no ring dma"}));
 }
 
-TEST_F(RingTest, RunningAlready) {
+TEST_F(RingTest, RefusesARunningRing) {
   for (const uint32_t state : {1u, 2u}) {
     bar_.expect_read(0x10008, 0xFFFF).expect_read(script_.status_offset(), 5 | state << 16);
     EXPECT_EQ(start(), -EBUSY);
@@ -157,7 +157,7 @@ TEST_F(RingTest, RunningAlready) {
   }
 }
 
-TEST_F(RingTest, OnlyRunningAndStoppingAreBusy) {
+TEST_F(RingTest, OnlyRunningAndStoppingRingsAreBusy) {
   Mmio bar = bus_.bar();
   const int busy[4] = {0, 1, 1, 0};
   for (uint32_t state = 0; state < 4; ++state) {
@@ -166,7 +166,7 @@ TEST_F(RingTest, OnlyRunningAndStoppingAreBusy) {
   }
 }
 
-TEST_F(RingTest, OutOfMemory) {
+TEST_F(RingTest, ReportsLackOfMemory) {
   bus_.allocs_until_failure = 0;
   bar_.expect_read(0x10008, 0xFFFF).expect_read(script_.status_offset(), 0);
   EXPECT_EQ(start(), -ENOMEM);
@@ -174,7 +174,7 @@ TEST_F(RingTest, OutOfMemory) {
 
 TEST_F(RingTest, GenerationsDifferFromTheLastOnes) {
   script_.expect_config(bar_);
-  expect_command(0xFFFE, 0xFFFF, 0x10000);  // 0xFFFF was answered already, so 0
+  expect_command(0xFFFE, 0xFFFF, 0x10000);  // 0xFFFF was answered already: 0 is next
   bar_.expect_read(script_.status_offset(), 0x10000);
   ASSERT_EQ(start(), 0);
   expect_command(0x10000, 0x10000, 1);
@@ -201,21 +201,21 @@ TEST_F(RingTest, WaitsForTheEchoAndPolls) {
   EXPECT_EQ(bus_.polls, 5u);
 }
 
-TEST_F(RingTest, TheCardRefusesToStart) {
+TEST_F(RingTest, AFailedStartIsReported) {
   script_.expect_config(bar_);
   expect_command(0, 0, 0x10001);
   bar_.expect_read(script_.status_offset(), 0x01030001)
       .expect_read(script_.status_offset(), 0x01030001)
       .expect_read(script_.entry_offset(), 0);
-  // A ring in state ERROR does not start: it is stopped for the next attempt.
+  // A ring in state ERROR cannot start: it is stopped for the next user.
   expect_command(0x10001, 0x01030001, 2);
   bar_.expect_read(script_.status_offset(), 2);
   EXPECT_EQ(start(), -EIO);
   EXPECT_TRUE(LogCapture::one_line_with({"refused", "config", "capabilities"}));
-  EXPECT_FALSE(ring_.running());  // so that nothing more happens on the BAR
+  EXPECT_FALSE(ring_.running());  // no further access to the BAR
 }
 
-TEST_F(RingTest, StartTimesOutAndStopsBeforeItFrees) {
+TEST_F(RingTest, AStartThatTimesOutStopsBeforeItFrees) {
   {
     Ring ring;
     script_.expect_config(bar_);
@@ -233,12 +233,12 @@ TEST_F(RingTest, StartTimesOutAndStopsBeforeItFrees) {
   EXPECT_EQ(bus_.live_blocks(), 0u);
 }
 
-TEST_F(RingTest, StopTimesOutAndKeepsTheMemory) {
+TEST_F(RingTest, AStopThatTimesOutKeepsTheMemory) {
   {
     Ring ring;
     script_.expect_start(bar_);
     ASSERT_EQ(ring.start(bus_, caps_, config(), {32, 16}), 0);
-    for (int i = 0; i < 2; ++i) {  // once asked for, once by the destructor
+    for (int i = 0; i < 2; ++i) {  // once on request, once by the destructor
       expect_command(0x10001, 0x10001, 2);
       bar_.expect_reads(script_.status_offset(), 0x20002)
           .expect_read(0, 0x52494F43)
@@ -251,7 +251,7 @@ TEST_F(RingTest, StopTimesOutAndKeepsTheMemory) {
   EXPECT_EQ(bus_.live_blocks(), 1u);
 }
 
-TEST_F(RingTest, GoneBeforeTheStart) {
+TEST_F(RingTest, ACardMayGoBeforeTheStart) {
   bar_.expect_read(0x10008, kAllOnes)
       .expect_read(script_.status_offset(), kAllOnes)
       .expect_read(0, kAllOnes);
@@ -259,7 +259,7 @@ TEST_F(RingTest, GoneBeforeTheStart) {
   EXPECT_TRUE(LogCapture::one_line_with({"gone"}));
 }
 
-TEST_F(RingTest, GoneWhileStarting) {
+TEST_F(RingTest, ACardMayGoDuringTheStart) {
   script_.expect_config(bar_);
   expect_command(0, 0, 0x10001);
   bar_.expect_read(script_.status_offset(), kAllOnes).expect_read(0, kAllOnes);
@@ -268,7 +268,7 @@ TEST_F(RingTest, GoneWhileStarting) {
   EXPECT_FALSE(ring_.running());
 }
 
-TEST_F(RingTest, GoneCountsAsStopped) {
+TEST_F(RingTest, AGoneCardCountsAsStopped) {
   {
     Ring ring;
     script_.expect_start(bar_);
@@ -294,7 +294,7 @@ TEST_F(RingTest, AllOnesInAStatusAloneMeanNothing) {
   EXPECT_EQ(ring_.stop(2), 0);
 }
 
-TEST_F(RingTest, State) {
+TEST_F(RingTest, StateIsDecoded) {
   script_.expect_start(bar_);
   ASSERT_EQ(start(), 0);
   bar_.expect_read(script_.status_offset(), 0x04030001).expect_read(script_.entry_offset(), 77);
@@ -305,7 +305,7 @@ TEST_F(RingTest, State) {
   EXPECT_EQ(entry, 77u);
   bar_.expect_read(script_.status_offset(), kAllOnes).expect_read(0, kAllOnes);
   EXPECT_EQ(ring_.state(&error, &entry), -ENODEV);
-  // A ring that the card stopped by an error is stopped as well.
+  // A ring that the card stopped with an error is stopped as well.
   expect_command(0x10001, 0x04030001, 2);
   bar_.expect_read(script_.status_offset(), 0x04030002);
   EXPECT_EQ(ring_.stop(2), 0);

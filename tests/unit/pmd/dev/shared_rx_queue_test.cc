@@ -33,7 +33,7 @@ class SharedRxQueueTest : public test::QueueFixture<SharedRxQueue> {
   }
 };
 
-TEST_F(SharedRxQueueTest, BufferDescriptor) {
+TEST_F(SharedRxQueueTest, DescriptorHasTheseBytes) {
   give({{0x1122334455667700, 1}, {0x100, 2}}, 2);
   const uint8_t* const at = script_.entry(*bus_, 0);
   EXPECT_EQ(Bytes(at, at + 16), (Bytes{0x00, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  //
@@ -49,8 +49,8 @@ TEST_F(SharedRxQueueTest, PostWithoutBuffersDoesNothing) {
   EXPECT_EQ(queue_->mmio().writes, 0u);
 }
 
-TEST_F(SharedRxQueueTest, BuffersWithoutAList) {
-  open(2, 3);  // over the end of the ring
+TEST_F(SharedRxQueueTest, PostsBuffersWithoutAList) {
+  open(2, 3);  // beyond the end of the ring
   expect_tail(6);
   std::vector<size_t> asked;
   EXPECT_EQ(queue_->post_each(3,
@@ -71,7 +71,7 @@ TEST_F(SharedRxQueueTest, BuffersWithoutAList) {
   EXPECT_EQ(queue_->post_each(9, [](size_t i) { return RxBuffer{0x100, i}; }), 4u) << "full";
 }
 
-TEST_F(SharedRxQueueTest, NoneOfThemWhereOneIsNotAligned) {
+TEST_F(SharedRxQueueTest, PostsNoneIfOneIsNotAligned) {
   EXPECT_EQ(queue_->post_each(3,
                               [](size_t i) {
                                 return RxBuffer{i == 1 ? 0x101u : 0x100u, i};
@@ -82,7 +82,7 @@ TEST_F(SharedRxQueueTest, NoneOfThemWhereOneIsNotAligned) {
   EXPECT_EQ(queue_->mmio().writes, 0u);
 }
 
-TEST_F(SharedRxQueueTest, MessageFields) {
+TEST_F(SharedRxQueueTest, MessagesHaveAllFields) {
   give({{0x100, 0xF00000001}}, 1);
   const uint8_t completion[32] = {0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,  //
                                   0x00, 0x10, 16,   0xC5, 0,    0,    0,    0,     //
@@ -107,7 +107,7 @@ TEST_F(SharedRxQueueTest, MessageFields) {
   EXPECT_EQ(bus_->polls, 0u);
 }
 
-TEST_F(SharedRxQueueTest, EveryPlaceIsDecoded) {
+TEST_F(SharedRxQueueTest, DecodesEveryPlace) {
   open(9, 0);
   for (uint32_t place = 0; place < 256; ++place) {
     give({{0x100, place}}, place + 1);
@@ -121,7 +121,7 @@ TEST_F(SharedRxQueueTest, EveryPlaceIsDecoded) {
   }
 }
 
-TEST_F(SharedRxQueueTest, FailedMessagesBringTheirBufferBack) {
+TEST_F(SharedRxQueueTest, FailedMessagesReturnTheirBuffer) {
   give({{0x100, 1}, {0x200, 2}, {0x300, 3}}, 3);
   arrive(0, 0, 0, 6);
   arrive(1, 1, 512, 8);
@@ -141,7 +141,7 @@ TEST_F(SharedRxQueueTest, FailedMessagesBringTheirBufferBack) {
   EXPECT_EQ(queue_->stats().bytes, 0u);
 }
 
-TEST_F(SharedRxQueueTest, FullRingTakesWhatFits) {
+TEST_F(SharedRxQueueTest, FullRingAcceptsWhatFits) {
   std::vector<RxBuffer> six;
   for (uint64_t i = 0; i < 6; ++i) {
     six.push_back({0x1000 * (i + 1), i});
@@ -166,7 +166,7 @@ TEST_F(SharedRxQueueTest, RefusesMisalignedBuffers) {
   EXPECT_EQ(queue_->last_reject(), Reject::kNone);
 }
 
-TEST_F(SharedRxQueueTest, OutOfOrderAndStraggler) {
+TEST_F(SharedRxQueueTest, HandlesDisorderAndAStraggler) {
   give({{0x100, 10}, {0x200, 11}, {0x300, 12}, {0x400, 13}}, 4);
   arrive(0, 1);
   arrive(1, 3);
@@ -183,9 +183,9 @@ TEST_F(SharedRxQueueTest, OutOfOrderAndStraggler) {
   EXPECT_EQ(burst(), (Cookies{20, 21}));
 }
 
-TEST_F(SharedRxQueueTest, BadCompletions) {
+TEST_F(SharedRxQueueTest, DropsBadCompletions) {
   give({{0x100, 10}, {0x200, 11}}, 2);
-  arrive(0, 2);           // not posted
+  arrive(0, 2);           // never posted
   arrive(1, 4);           // next lap
   arrive(2, 0xFFFFFFFE);  // last lap
   EXPECT_EQ(burst(), Cookies{});
@@ -197,10 +197,10 @@ TEST_F(SharedRxQueueTest, BadCompletions) {
   EXPECT_EQ(queue_->stats().bad_completions, 4u);
 }
 
-TEST_F(SharedRxQueueTest, ImpossibleLengthGivesTheBufferBackEmpty) {
+TEST_F(SharedRxQueueTest, ImpossibleLengthsReturnAnEmptyBuffer) {
   give({{0x100, 10}, {0x200, 11}, {0x300, 12}}, 3);
   arrive(0, 0, 4097);
-  arrive(1, 2, 65535);  // out of order, too
+  arrive(1, 2, 65535);  // also out of order
   arrive(2, 1, 4096);
   RxMessage got[4];
   ASSERT_EQ(queue_->burst(got, 4), 3);

@@ -35,7 +35,7 @@ class TxQueueTest : public test::QueueFixture<TxQueue> {
     one.flags = TxFlags::kInline;
     return one;
   }
-  /// All of them, with one doorbell.
+  /// Posts all messages with one doorbell.
   template <size_t kCount>
   void post(const TxMessage (&messages)[kCount], uint32_t tail) {
     expect_tail(tail);
@@ -49,7 +49,7 @@ class TxQueueTest : public test::QueueFixture<TxQueue> {
     EXPECT_EQ(queue_->stats().rejected, before + 1);
     EXPECT_EQ(queue_->outstanding(), 0);
   }
-  /// Reap, as cookies.
+  /// Reaps. @return the cookies.
   Cookies reap(uint16_t n = 32) {
     return cookies<TxDone>(n,
                            [this](TxDone* out, uint16_t most) { return queue_->reap(out, most); });

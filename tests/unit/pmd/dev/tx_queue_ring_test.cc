@@ -6,7 +6,7 @@
 namespace rio::pmd {
 namespace {
 
-TEST_F(TxQueueTest, OneDoorbellForABurstAndNoReads) {
+TEST_F(TxQueueTest, ABurstTakesOneDoorbellAndNoReads) {
   const TxMessage three[3] = {message(1), message(2), message(3)};
   expect_tail(3);
   EXPECT_EQ(queue_->burst(three, 3), 3);
@@ -15,13 +15,13 @@ TEST_F(TxQueueTest, OneDoorbellForABurstAndNoReads) {
   EXPECT_EQ(bus_->polls, 1u);
 }
 
-TEST_F(TxQueueTest, NoDoorbellWithoutMessages) {
+TEST_F(TxQueueTest, AnEmptyBurstRingsNoDoorbell) {
   EXPECT_EQ(queue_->burst(nullptr, 0), 0);
   EXPECT_EQ(queue_->mmio().writes, 0u);
   EXPECT_EQ(bus_->polls, 1u);  // the card may still have work
 }
 
-TEST_F(TxQueueTest, FullRingTakesWhatFits) {
+TEST_F(TxQueueTest, AFullRingAcceptsWhatFits) {
   std::vector<TxMessage> six;
   for (uint64_t i = 0; i < 6; ++i) {
     six.push_back(message(i));
@@ -36,7 +36,7 @@ TEST_F(TxQueueTest, FullRingTakesWhatFits) {
   EXPECT_EQ(queue_->stats().rejected, 0u);
 }
 
-TEST_F(TxQueueTest, ReapReturnsWhatHappened) {
+TEST_F(TxQueueTest, ReapReturnsTheFateOfMessages) {
   const TxMessage three[3] = {message(0xAAAAAAAA00000001, 0x1000, 100), message(2), message(3)};
   post(three, 3);
   script_.complete(*bus_, 0, 0, 0x11223344, 0);
@@ -57,7 +57,7 @@ TEST_F(TxQueueTest, ReapReturnsWhatHappened) {
   EXPECT_EQ(queue_->outstanding(), 1);
 }
 
-TEST_F(TxQueueTest, RetriesOfADeliveredMessageAreTold) {
+TEST_F(TxQueueTest, RetriesOfADeliveredMessageAreReported) {
   expect_tail(1);
   ASSERT_EQ(send(message(9)), 1);
   script_.complete(*bus_, 0, 0, 0, 5 << 8);
@@ -98,7 +98,7 @@ TEST_F(TxQueueTest, ReapPollsOnlyWhenThereIsNothingAndLooksAgain) {
   EXPECT_EQ(bus_->polls, 0u);
 }
 
-TEST_F(TxQueueTest, OutOfOrderAndAStragglerForALap) {
+TEST_F(TxQueueTest, AStragglerMayLastALap) {
   const TxMessage four[4] = {message(10), message(11), message(12), message(13)};
   post(four, 4);
   complete(0, 3);
@@ -106,7 +106,7 @@ TEST_F(TxQueueTest, OutOfOrderAndAStragglerForALap) {
   complete(2, 2, 3);
   EXPECT_EQ(reap(), (Cookies{13, 11, 12}));
   EXPECT_EQ(queue_->outstanding(), 1);
-  // Slots 1 to 3 are done, but the next entry is due in the straggler's.
+  // Slots 1 to 3 are free, but the next entry needs the straggler's.
   EXPECT_EQ(queue_->free_count(), 0);
   EXPECT_EQ(send(message(14)), 0);
   complete(3, 0);
@@ -121,14 +121,14 @@ TEST_F(TxQueueTest, OutOfOrderAndAStragglerForALap) {
   EXPECT_EQ(queue_->stats().bad_completions, 0u);
 }
 
-TEST_F(TxQueueTest, StragglerHoldsUpOnlyItsOwnSlot) {
+TEST_F(TxQueueTest, AStragglerBlocksOnlyItsOwnSlot) {
   const TxMessage four[4] = {message(10), message(11), message(12), message(13)};
   post(four, 4);
   complete(0, 0);
   complete(1, 1);
   complete(2, 3);
   EXPECT_EQ(reap(), (Cookies{10, 11, 13}));
-  expect_tail(6);  // entry 6 would go into the slot of entry 2
+  expect_tail(6);  // entry 6 would go into entry 2's slot
   EXPECT_EQ(queue_->burst(four, 4), 2);
   complete(3, 5);
   complete(4, 4);
@@ -156,7 +156,7 @@ TEST_F(TxQueueTest, BadCompletionsAreCountedAndDropped) {
   complete(7, 2);
   EXPECT_EQ(reap(), (Cookies{22}));
   EXPECT_EQ(queue_->stats().bad_completions, 5u);
-  complete(8, 2);  // nothing is outstanding: seen when something is
+  complete(8, 2);  // nothing is outstanding: noticed with the next entry
   EXPECT_EQ(reap(), Cookies{});
   EXPECT_EQ(queue_->stats().bad_completions, 5u);
   expect_tail(4);
@@ -170,12 +170,12 @@ TEST_F(TxQueueTest, CompletionsWrapOnTheirOwn) {
   const TxMessage four[4] = {message(20), message(21), message(22), message(23)};
   post(four, 4);
   complete(0, 99);
-  EXPECT_EQ(reap(), Cookies{});  // the completions are one ahead of the entries now
+  EXPECT_EQ(reap(), Cookies{});  // the completions are now one ahead of the entries
   complete(1, 0);
   complete(2, 1);
   complete(3, 2);
   complete(4, 3);
-  // The words that would be read behind the end of the ring.
+  // The words that a read beyond the end of the ring would find.
   const uint32_t decoy[4] = {0, 3, 0xBAD, 0x80000000};
   std::memcpy(script_.completion(*bus_, 3) + 16, decoy, sizeof decoy);
   TxDone done[4];
@@ -210,7 +210,7 @@ TEST_F(TxQueueTest, StaleCompletionsOfTheLastLapDoNotCount) {
 
 class TxQueueWrapTest : public TxQueueTest, public ::testing::WithParamInterface<uint32_t> {};
 
-// Several laps from any start, in order and in pairs turned round.
+// Several laps from any start, in order and in swapped pairs.
 TEST_P(TxQueueWrapTest, ManyLaps) {
   for (const bool turned : {false, true}) {
     const uint32_t start = GetParam();
@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Starts, TxQueueWrapTest,
                          ::testing::Values(0, 3, 8, 13, 65536 - 21, 0x80000000 - 5, 0xFFFFFFFF - 33,
                                            0xFFFFFFF8, 0xFFFFFFFF));
 
-TEST_F(TxQueueTest, ArmTellsWhatWasConsumed) {
+TEST_F(TxQueueTest, ArmWritesTheConsumedIndex) {
   expect_tail(1);
   ASSERT_EQ(send(message(1)), 1);
   complete(0, 0);
@@ -252,7 +252,7 @@ TEST_F(TxQueueTest, FlushedEntriesAreReapedAfterTheStop) {
   script_.expect_stop(bar_);
   complete(0, 0, 6);
   EXPECT_EQ(queue_->stop(10), 0);
-  EXPECT_EQ(queue_->stop(10), 0);  // nothing more on the BAR
+  EXPECT_EQ(queue_->stop(10), 0);  // no further access to the BAR
   TxDone done;
   ASSERT_EQ(queue_->reap(&done, 1), 1);
   EXPECT_EQ(done.status, Status::kFlushed);
@@ -261,7 +261,7 @@ TEST_F(TxQueueTest, FlushedEntriesAreReapedAfterTheStop) {
   EXPECT_EQ(bus_->live_blocks(), 0u);
 }
 
-/// Stopped without waiting, and started again where it was.
+/// A ring stopped without waiting, and restarted in place.
 class TxQueueRestartTest : public TxQueueTest {
  protected:
   void TearDown() override {}
@@ -297,13 +297,13 @@ class TxQueueRestartTest : public TxQueueTest {
   }
 };
 
-TEST_F(TxQueueRestartTest, LaterPostsFollowOn) {
+TEST_F(TxQueueRestartTest, LaterPostsContinueTheIndices) {
   for (const uint32_t start : {0u, 3u, 0xFFFFFFFEu}) {
     open(2, start);
     const TxMessage three[3] = {message(1), message(2), message(3)};
     post(three, start + 3);
     begin_stop();
-    expect_stopped(0x10001, 0);  // not seen yet
+    expect_stopped(0x10001, 0);  // not noticed yet
     expect_stopped(0x20002, 0);  // stopping
     complete(start, start + 1, 6);
     complete(start + 1, start + 2, 6);
@@ -315,7 +315,7 @@ TEST_F(TxQueueRestartTest, LaterPostsFollowOn) {
     EXPECT_EQ(queue_->next_index(), start + 3);
     EXPECT_EQ(queue_->free_count(), 4);
     post(three, start + 6);
-    EXPECT_EQ(reap(), Cookies{}) << "of the time before the stop";
+    EXPECT_EQ(reap(), Cookies{}) << "they are from before the stop";
     for (uint32_t i = 3; i < 6; ++i) {
       complete(start + i, start + i);
     }
@@ -325,7 +325,7 @@ TEST_F(TxQueueRestartTest, LaterPostsFollowOn) {
   }
 }
 
-TEST_F(TxQueueRestartTest, EntriesOfTwoSlotsHadOneCompletion) {
+TEST_F(TxQueueRestartTest, EntriesOfTwoSlotsHaveOneCompletion) {
   const TxGather pair = {.cookie = 5,
                          .iova = {0x1000, 0x2000, 0, 0},
                          .length_bytes = {8, 8, 0, 0},
@@ -342,12 +342,12 @@ TEST_F(TxQueueRestartTest, EntriesOfTwoSlotsHadOneCompletion) {
   restart(2);
   expect_tail(3);
   ASSERT_EQ(send(message(6)), 1);
-  complete(2, 2);  // counted from where the ring began
+  complete(2, 2);  // counted from the ring's beginning
   EXPECT_EQ(reap(), (Cookies{6}));
   close_restarted();
 }
 
-TEST_F(TxQueueRestartTest, OnlyAStoppedRing) {
+TEST_F(TxQueueRestartTest, OnlyAStoppedRingRestarts) {
   EXPECT_EQ(queue_->restart(), -EBUSY);
   script_.expect_stop(bar_);
   queue_.reset();
@@ -357,11 +357,11 @@ TEST_F(TxQueueRestartTest, ACardThatIsGoneCountsAsStopped) {
   begin_stop();
   bar_.expect_read(script_.status_offset(), 0xFFFFFFFF).expect_read(0x0, 0xFFFFFFFF);
   EXPECT_EQ(queue_->stopped(), -ENODEV);
-  queue_.reset();  // nothing more on the BAR
+  queue_.reset();  // no further access to the BAR
   bar_.verify();
 }
 
-TEST_F(TxQueueRestartTest, WhichEntriesAreOut) {
+TEST_F(TxQueueRestartTest, ListsOutstandingEntries) {
   const TxMessage three[3] = {message(1), message(2), message(3)};
   post(three, 3);
   complete(0, 1);

@@ -1,4 +1,4 @@
-// Messages as they lie in the ring, and messages that are refused.
+// Descriptors of messages, and refused messages.
 #include "tests/unit/pmd/dev/tx_queue_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace rio::pmd {
 namespace {
 
-TEST_F(TxQueueTest, DescriptorByAddress) {
+TEST_F(TxQueueTest, ADescriptorByAddressHasTheseBytes) {
   TxMessage one = {.iova = 0x1122334455667788,
                    .cookie = 0xA1A2A3A4B1B2B3B4,
                    .dest_id = 0x00C3C2C1,
@@ -26,7 +26,7 @@ TEST_F(TxQueueTest, DescriptorByAddress) {
 }
 
 TEST_F(TxQueueTest, SlowAndFastPathWriteTheSame) {
-  // The first entry after a wrap inside of a burst goes the general way.
+  // The first entry after a wrap within a burst takes the slow path.
   open(1, 1);
   const TxMessage pair[2] = {message(5, 0x2000, 4096), message(5, 0x2000, 4096)};
   expect_tail(3);
@@ -38,7 +38,7 @@ TEST_F(TxQueueTest, SlowAndFastPathWriteTheSame) {
   EXPECT_EQ(queue_->stats().bytes, 8192u);
 }
 
-TEST_F(TxQueueTest, ClearsTheLastWordThatInlineBytesLeftBehind) {
+TEST_F(TxQueueTest, ClearsTheWordThatInlineBytesLeft) {
   const uint8_t data[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   expect_tail(1);
   ASSERT_EQ(send(inline_message(data, 16)), 1);
@@ -58,14 +58,14 @@ TEST_F(TxQueueTest, RefusesLengths) {
   expect_refused(message(1, 0x1000, 0), Reject::kLength);
   expect_refused(message(1, 0x1000, 4097), Reject::kLength);
   TxMessage one = message(1, 0x1000, 129);
-  one.flags = 1 << TxFlags::kSsizeShift;  // 8-byte segments: 128 bytes at most
+  one.flags = 1 << TxFlags::kSsizeShift;  // 8-byte segments: at most 128 bytes
   expect_refused(one, Reject::kLength);
   one.length_bytes = 128;
   expect_tail(1);
   EXPECT_EQ(send(one), 1);
 }
 
-TEST_F(TxQueueTest, TakesAllLengths) {
+TEST_F(TxQueueTest, AcceptsAllLengths) {
   open(13, 0);
   for (uint32_t length = 1; length <= 4096; ++length) {
     expect_tail(length);
@@ -111,7 +111,7 @@ TEST_F(TxQueueTest, RefusesPrioritiesAndSegmentSizes) {
   expect_refused(one, Reject::kOperation);
 }
 
-TEST_F(TxQueueTest, SegmentSizeCodes) {
+TEST_F(TxQueueTest, WritesSegmentSizeCodes) {
   open(3, 0);
   const uint8_t codes[7] = {14, 9, 10, 11, 12, 13, 14};
   for (uint32_t i = 0; i < 7; ++i) {
@@ -171,7 +171,7 @@ TEST_F(TxQueueTest, EachMessageOfABurstGetsItsOwnHeader) {
   EXPECT_EQ(queue_->stats().bytes, 32u);
 }
 
-TEST_F(TxQueueTest, InlineBytes) {
+TEST_F(TxQueueTest, InlineBytesAreInTheDescriptor) {
   uint8_t data[17];
   std::iota(data, data + 17, uint8_t{0x81});
   for (uint32_t length = 1; length <= 16; ++length) {
@@ -180,14 +180,14 @@ TEST_F(TxQueueTest, InlineBytes) {
     Bytes want = {0x04, 0x38, 0, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
                   0,    0,    0};
     want.insert(want.end(), data, data + length);
-    want.resize(32);  // zeros behind
+    want.resize(32);  // padded with zeros
     EXPECT_EQ(entry(length - 1), want) << length;
     complete(length - 1, length - 1);
     ASSERT_EQ(reap(), (Cookies{0xC0}));
   }
 }
 
-TEST_F(TxQueueTest, WideInlineBytes) {
+TEST_F(TxQueueTest, WideInlineBytesAreInBothEntries) {
   uint8_t data[49];
   std::iota(data, data + 49, uint8_t{0x41});
   uint32_t index = 0;
@@ -211,7 +211,7 @@ TEST_F(TxQueueTest, WideInlineBytes) {
   expect_refused(inline_message(data, 49), Reject::kLength);
 }
 
-TEST_F(TxQueueTest, InlineLimitsOfTheCard) {
+TEST_F(TxQueueTest, InlineBytesKeepToTheCardsLimit) {
   const uint8_t data[48] = {};
   Caps caps = test::full_caps();
   caps.wide = false;
@@ -263,12 +263,12 @@ TEST_F(TxQueueTest, SecondEntryOfTheWideFormHasNoCompletion) {
   TxMessage two[2] = {inline_message(data, 48), message(2)};
   expect_tail(3);
   ASSERT_EQ(queue_->burst(two, 2), 2);
-  complete(0, 1);  // no entry of its own
+  complete(0, 1);  // not an entry of its own
   complete(1, 2);
   complete(2, 1);
   EXPECT_EQ(reap(), (Cookies{2}));
   EXPECT_EQ(queue_->stats().bad_completions, 2u);
-  EXPECT_EQ(queue_->free_count(), 1);  // the wide one is older
+  EXPECT_EQ(queue_->free_count(), 1);  // the wide entry is older
   complete(3, 0);
   EXPECT_EQ(reap(), (Cookies{0xC0}));
   EXPECT_EQ(queue_->free_count(), 4);
@@ -290,8 +290,8 @@ TEST_F(TxQueueTest, PlainMessagesAfterAWideOneAreFastAgain) {
   EXPECT_EQ(reap(), (Cookies{1, 2, 3, 4}));
 }
 
-TEST_F(TxQueueTest, Doorbell) {
-  TxMessage one = message(0x99, 0, 5000);  // length and mailbox are not looked at
+TEST_F(TxQueueTest, ADoorbellHasTheseBytes) {
+  TxMessage one = message(0x99, 0, 5000);  // length and mailbox are ignored
   one.mbox = 200;
   one.flags = TxFlags::kDoorbell | 1;
   one.info = 0xBEEF;
@@ -306,7 +306,7 @@ TEST_F(TxQueueTest, Doorbell) {
   expect_refused(one, Reject::kLength);
 }
 
-TEST_F(TxQueueTest, Gather) {
+TEST_F(TxQueueTest, AGatheredMessageHasTheseBytes) {
   const TxGather one = {.cookie = 0x1234567811223344,
                         .iova = {0x1000, 0x20008, 0xABCD00000000, 0x40},
                         .length_bytes = {8, 256, 16, 5},
@@ -326,7 +326,7 @@ TEST_F(TxQueueTest, Gather) {
   EXPECT_EQ(queue_->stats().bytes, 285u);
 }
 
-TEST_F(TxQueueTest, GatherOfTwoLeavesTheRestZero) {
+TEST_F(TxQueueTest, TwoPlacesLeaveTheRestZero) {
   const TxGather one = {.cookie = 1,
                         .iova = {0x1000, 0x2000, 0x3001, 0x4001},
                         .length_bytes = {8, 3, 77, 77},
@@ -341,7 +341,7 @@ TEST_F(TxQueueTest, GatherOfTwoLeavesTheRestZero) {
                              0, 0,    0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0}));
 }
 
-TEST_F(TxQueueTest, GatherIsChecked) {
+TEST_F(TxQueueTest, GatheredMessagesAreChecked) {
   const TxGather good = {.cookie = 1,
                          .iova = {0x1000, 0x2000, 0x3000, 0x4000},
                          .length_bytes = {8, 8, 8, 8},
@@ -389,11 +389,11 @@ TEST_F(TxQueueTest, GatherIsChecked) {
   two[1].length_bytes[3] = 7;
   expect_tail(4);
   EXPECT_EQ(queue_->burst_gather(two, 2), 2);
-  EXPECT_EQ(queue_->burst_gather(two, 1), 0);  // full
+  EXPECT_EQ(queue_->burst_gather(two, 1), 0);  // the ring is full
   EXPECT_EQ(queue_->last_reject(), Reject::kNone);
 }
 
-TEST_F(TxQueueTest, GatherNeedsTheWideForm) {
+TEST_F(TxQueueTest, GatheringNeedsTheWideForm) {
   Caps caps = test::full_caps();
   caps.wide = false;
   open(2, 0, caps);

@@ -1,4 +1,4 @@
-// Entries with places of their own for the bytes.
+// Entries with places of their own for messages' bytes.
 #include <gtest/gtest.h>
 
 #include "tests/unit/pmd/dev/tx_queue_fixture.hpp"
@@ -24,7 +24,7 @@ class TxQueueSlotsTest : public TxQueueTest {
   std::vector<uint8_t> memory_ = std::vector<uint8_t>(4ul * kStride);
 };
 
-TEST_F(TxQueueSlotsTest, UnusableSlotsAreRefused) {
+TEST_F(TxQueueSlotsTest, BadSlotsAreRefused) {
   EXPECT_EQ(queue_->use_slots(nullptr, kIova, kStride), -EINVAL);
   EXPECT_EQ(queue_->use_slots(memory_.data(), kIova + 1, kStride), -EINVAL);
   EXPECT_EQ(queue_->use_slots(memory_.data(), kIova, kStride + 1), -EINVAL);
@@ -52,7 +52,7 @@ TEST_F(TxQueueSlotsTest, TheDescriptorNamesTheSlot) {
   EXPECT_EQ(queue_->slot_bytes(1), 0x1000u);
 }
 
-TEST_F(TxQueueSlotsTest, TheSameControlWordAsABurst) {
+TEST_F(TxQueueSlotsTest, ControlWordsEqualThoseOfABurst) {
   send_one(0, 64, 3);
   TxMessage same = message(0, kIova, 64);
   same.dest_id = 0x77;
@@ -64,7 +64,7 @@ TEST_F(TxQueueSlotsTest, TheSameControlWordAsABurst) {
   EXPECT_EQ(Bytes(slot.begin(), slot.begin() + 8), Bytes(burst.begin(), burst.begin() + 8));
 }
 
-TEST_F(TxQueueSlotsTest, RoomIsWhatIsFree) {
+TEST_F(TxQueueSlotsTest, RoomCountsFreeEntries) {
   for (uint32_t i = 0; i < 4; ++i) {
     EXPECT_TRUE(queue_->has_room(3 - i));
     EXPECT_FALSE(queue_->has_room(4 - i));
@@ -73,7 +73,7 @@ TEST_F(TxQueueSlotsTest, RoomIsWhatIsFree) {
   EXPECT_FALSE(queue_->has_room(0));
 }
 
-TEST_F(TxQueueSlotsTest, SettlePassesWhatWasDeliveredInOrder) {
+TEST_F(TxQueueSlotsTest, SettleConsumesMessagesDeliveredInOrder) {
   for (uint32_t i = 0; i < 3; ++i) {
     send_one(i, 10 + i);
   }
@@ -114,7 +114,7 @@ TEST_F(TxQueueSlotsTest, SettleWaitsForStragglers) {
   EXPECT_EQ(queue_->settle(), 0u);
   EXPECT_EQ(reap(), (Cookies{2}));
   complete(1, 0);
-  EXPECT_EQ(queue_->settle(), 0u);  // a mark is set: reap() has to look
+  EXPECT_EQ(queue_->settle(), 0u);  // a mark is set: reap() has to handle it
   EXPECT_EQ(reap(), (Cookies{0}));
   EXPECT_EQ(queue_->free_count(), 1);
   complete(2, 1);
@@ -125,11 +125,11 @@ TEST_F(TxQueueSlotsTest, SettleWaitsForStragglers) {
   EXPECT_EQ(queue_->free_count(), 4);
 }
 
-// Completions are looked at several at once: wherever one is not plain, it ends there.
-TEST_F(TxQueueSlotsTest, SettleEndsWhereOneIsNotPlain) {
+// Several completions are checked at once: settle() stops at one that is not plain.
+TEST_F(TxQueueSlotsTest, SettleStopsAtOneThatIsNotPlain) {
   constexpr uint32_t kCount = 20;
   memory_.resize(32ul * kStride);
-  for (uint32_t start : {0u, 25u}) {  // in one row, and over the end of the rings
+  for (uint32_t start : {0u, 25u}) {  // contiguous, and across the end of the rings
     for (uint32_t bad = 0; bad <= kCount; ++bad) {
       open(5, start);
       ASSERT_EQ(queue_->use_slots(memory_.data(), kIova, kStride), 0);
@@ -149,7 +149,7 @@ TEST_F(TxQueueSlotsTest, SettleEndsWhereOneIsNotPlain) {
   }
 }
 
-TEST_F(TxQueueSlotsTest, SettleAsksTheCardOnceAndEachSlotIsADoorbell) {
+TEST_F(TxQueueSlotsTest, SettlePollsOnceAndEachSlotIsADoorbell) {
   send_one(0);
   bus_->polls = 0;
   EXPECT_EQ(queue_->settle(), 0u);

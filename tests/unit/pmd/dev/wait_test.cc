@@ -1,4 +1,4 @@
-// Waiting for a card that gets its turns from the waiting thread.
+// Waiting for a card that the waiting thread steps.
 #include "pmd/dev/wait.hpp"
 
 #include <gtest/gtest.h>
@@ -6,14 +6,14 @@
 namespace rio::pmd {
 namespace {
 
-TEST(Waiter, OneLookOnlyWithoutTime) {
+TEST(Waiter, ChecksOnceWithoutTime) {
   Waiter waiter({}, 0);
   EXPECT_FALSE(waiter.pause());
 }
 
-// On a machine that has other things to do the time may be up before the card has had its turn:
-// its timers, for one, are looked at every few hundred turns.
-TEST(Waiter, TheCardHasItsTurnsWhateverTheClockSays) {
+// On a busy machine the time may be over before the card has had enough steps: its timers, for one,
+// run every few hundred steps.
+TEST(Waiter, StepsTheCardEvenIfTheTimeIsOver) {
   uint64_t turns = 0;
   const PollHook hook{[](void* ctx) noexcept { ++*static_cast<uint64_t*>(ctx); }, &turns};
   Waiter waiter(hook, 1);

@@ -54,7 +54,7 @@ TEST_F(WindowTableTest, OpenWritesTheWordsThenTheCommand) {
   EXPECT_EQ(table_->close(8), -ENOENT);
 }
 
-TEST_F(WindowTableTest, EightAreAvailableAndClosedOnesAgain) {
+TEST_F(WindowTableTest, EightWindowsCanBeOpenAtOnce) {
   uint32_t index;
   for (uint32_t i = 0; i < 8; ++i) {
     ASSERT_EQ(table_->open(window(), &index), 0);
@@ -73,7 +73,7 @@ TEST_F(WindowTableTest, EightAreAvailableAndClosedOnesAgain) {
   }
 }
 
-TEST_F(WindowTableTest, OfANumber) {
+TEST_F(WindowTableTest, OpensAGivenWindow) {
   ASSERT_EQ(table_->open_at(5, window()), 0);
   EXPECT_EQ(table_->open_at(5, window()), -EBUSY);
   EXPECT_TRUE(LogCapture::one_line_with({"window 5", "choose another"}));
@@ -85,7 +85,7 @@ TEST_F(WindowTableTest, OfANumber) {
   EXPECT_EQ(table_->open_at(5, window()), 0);
 }
 
-TEST_F(WindowTableTest, Refusals) {
+TEST_F(WindowTableTest, RefusesBadWindows) {
   uint32_t index = 99;
   const auto refused = [&](auto&& change) {
     Window bad = window();
@@ -122,21 +122,21 @@ TEST_F(WindowTableTest, Refusals) {
   EXPECT_EQ(card_.words[0x25024], 0x00050001u);
 }
 
-TEST_F(WindowTableTest, NoAnswer) {
+TEST_F(WindowTableTest, ReportsAMissingAnswer) {
   card_.answers = false;
   uint32_t index = 99;
   EXPECT_EQ(table_->open(window(), &index), -ETIMEDOUT);
   EXPECT_EQ(index, 99u);
   EXPECT_TRUE(LogCapture::one_line_with({"qp 1", "window 0", "2 ms", "reset"}));
   EXPECT_GT(bus_.polls, 0u);
-  // The card may still open it, so the place is not given to another one, and it is closed.
+  // The card may still open it: the place is not reused, and the window is closed.
   card_.answers = true;
   EXPECT_EQ(table_->open(window(), &index), 0);
   EXPECT_EQ(index, 1u);
   EXPECT_EQ(table_->close(0), 0);
 }
 
-TEST_F(WindowTableTest, Gone) {
+TEST_F(WindowTableTest, ReportsAGoneCard) {
   uint32_t index;
   ASSERT_EQ(table_->open(window(), &index), 0);
   card_.gone = true;
@@ -145,7 +145,7 @@ TEST_F(WindowTableTest, Gone) {
   EXPECT_EQ(table_->close(index), -ENOENT);
 }
 
-TEST(WindowTableCreateTest, ClosesWhatWasLeftOpen) {
+TEST(WindowTableCreateTest, ClosesWindowsLeftOpen) {
   FakeCard card;
   FakeBus bus(&card);
   card.words[0x14040 + 4 * 5] = 0x00030007;

@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr AlignRules kCard;
 
-// The thread sanitizer (gcc's here) makes these loops some hundred times slower, and they have one
-// thread: it gets every 61st turn.
+// The thread sanitizer (of gcc 12) makes these loops some hundred times slower, and they have one
+// thread: under it only every 61st iteration runs.
 #ifdef __SANITIZE_THREAD__
 constexpr size_t kStride = 61;
 #else
@@ -65,7 +65,7 @@ class Arena {
   size_t pages_;
 };
 
-/// What [S0]'s controller writes: the last segment at 256 * (n - 1), as full 256 bytes.
+/// Writes like [S0]'s controller: the last segment at 256 * (n - 1), as full 256 bytes.
 void land(const uint8_t* wire, uint32_t wire_bytes, uint8_t* base) {
   for (uint32_t at = 0; at < wire_bytes; at += 256) {
     std::memcpy(base + at, wire + at, 256);
@@ -73,8 +73,7 @@ void land(const uint8_t* wire, uint32_t wire_bytes, uint8_t* base) {
 }
 
 /// The card between two plans, with both quirks of [S0]: the last segment lands at 256 * (n - 1)
-/// and is written as full 256 bytes. Bounced messages pass through buffers as the driver would do
-/// it.
+/// and is written as full 256 bytes. Bounced messages pass through buffers, as in the driver.
 void transfer(const Plan& send, const Arena& source, const Plan& receive, const Arena& target) {
   ASSERT_EQ(send.messages.size(), receive.messages.size());
   for (size_t i = 0; i < send.messages.size(); ++i) {
@@ -178,7 +177,7 @@ TEST_P(Transfer, EveryLength) {
 
 INSTANTIATE_TEST_SUITE_P(Memory, Transfer, testing::Combine(testing::Bool(), testing::Bool()));
 
-// The control: a tail that lands in place without the rule hits the neighbour.
+// Control: a tail that lands in place against the rule hits the neighbour.
 TEST(Plan, WithoutTheRuleTheNeighbourIsHit) {
   const uint8_t wire[256] = {};
   uint8_t target[256];
@@ -188,7 +187,7 @@ TEST(Plan, WithoutTheRuleTheNeighbourIsHit) {
   EXPECT_NE(target[255], 0xEE);
 }
 
-TEST(Plan, InPlaceWhereAllFits) {
+TEST(Plan, EverythingIsInPlaceIfItFits) {
   Arena arena(4);
   arena.map(true);
   Plan plan;
@@ -201,7 +200,7 @@ TEST(Plan, InPlaceWhereAllFits) {
   EXPECT_EQ(plan.messages[2].wire_bytes, 512);
 }
 
-TEST(Plan, EdgesOnlyHeadAndTailAreCopied) {
+TEST(Plan, EdgesCopyHeadAndTailOnly) {
   Arena arena(4);
   arena.map(true);
   Plan plan;
@@ -217,7 +216,7 @@ TEST(Plan, EdgesOnlyHeadAndTailAreCopied) {
   EXPECT_EQ(plan.messages[3].wire_bytes, 256);
 }
 
-TEST(Plan, NotRegisteredIsBouncedInTheFewestMessages) {
+TEST(Plan, UnregisteredMemoryIsBouncedInTheFewestMessages) {
   Arena arena(4);
   Plan plan;
   ASSERT_EQ(plan_receive(arena.range(100, 10000), kCard, &plan), 0);
@@ -227,7 +226,7 @@ TEST(Plan, NotRegisteredIsBouncedInTheFewestMessages) {
   EXPECT_EQ(plan.messages[2].wire_bytes, 2048);
 }
 
-TEST(Plan, PartlyRegisteredBouncesTheRest) {
+TEST(Plan, PartlyRegisteredMemoryBouncesTheRest) {
   Arena arena(4);
   arena.map(true);
   arena.runs.erase(arena.runs.begin() + 1);
@@ -238,7 +237,7 @@ TEST(Plan, PartlyRegisteredBouncesTheRest) {
   EXPECT_EQ(plan.messages[1].placement, Placement::kBounced);
 }
 
-TEST(Plan, SenderOnTheSameOffsetCopiesTheTailOnly) {
+TEST(Plan, SenderWithTheSameOffsetCopiesTheTailOnly) {
   Arena arena(4);
   arena.map(false);
   Plan plan;
@@ -257,7 +256,7 @@ TEST(Plan, SenderReadsNothingBehindItsRange) {
   arena.map(false);
   const AlignRules fine{8, 8, 8, 4096};
   Plan plan;
-  // The head's padding would need 156 bytes, of which the range has 8.
+  // The head's padding would take 156 bytes, of which the range has 8.
   ASSERT_EQ(plan_send(arena.range(0, 108), Cut{100, 1, 8, 0}, fine, {}, &plan), 0);
   EXPECT_EQ(plan.messages[0].placement, Placement::kBounced);
   ASSERT_EQ(plan_send(arena.range(0, 256), Cut{100, 1, 152, 4}, fine, {}, &plan), 0);
@@ -274,8 +273,8 @@ TEST(Plan, SenderBouncesAHeadWhosePaddingLiesElsewhere) {
   EXPECT_EQ(plan.bytes_copied, 4096u);
 }
 
-/// Bytes that both sides together copy of a transfer whose first bytes, up to 8-byte alignment of
-/// the sender, go another way (and are copied on both sides), as lib/msg does.
+/// Bytes that both sides together copy of a transfer. Its first bytes, up to 8-byte alignment of
+/// the sender, go another way (and are copied on both sides), as in lib/msg.
 uint64_t copied(const Arena& source, size_t source_offset, const Arena& target,
                 size_t target_offset, size_t len) {
   const size_t edge = (8 - source_offset % 8) % 8;
@@ -287,7 +286,7 @@ uint64_t copied(const Arena& source, size_t source_offset, const Arena& target,
   return 2 * edge + receive.bytes_copied + send.bytes_copied;
 }
 
-TEST(Plan, FourMegabytesOnTheSameOffsetCopyLessThan4400Bytes) {
+TEST(Plan, FourMegabytesAtEqualOffsetsCopyLessThan4400Bytes) {
   constexpr size_t kLen = 4 << 20;
   Arena source(kLen / kPage + 1);
   source.map(false);
@@ -301,7 +300,7 @@ TEST(Plan, FourMegabytesOnTheSameOffsetCopyLessThan4400Bytes) {
   EXPECT_GT(worst, 4096u);
 }
 
-TEST(Plan, FourMegabytesElsewhereAreCopiedOnce) {
+TEST(Plan, FourMegabytesAtOtherOffsetsAreCopiedOnce) {
   constexpr size_t kLen = 4 << 20;
   Arena source(kLen / kPage + 1);
   source.map(false);
@@ -312,7 +311,7 @@ TEST(Plan, FourMegabytesElsewhereAreCopiedOnce) {
       const uint64_t bytes = copied(source, other, target, offset, kLen);
       ASSERT_LE(bytes, kLen + 8192) << offset << ' ' << other;
       if (offset % 8 == other % 8) {
-        ASSERT_LE(bytes, 4365u) << offset << ' ' << other;  // 8 is all that a sender needs
+        ASSERT_LE(bytes, 4365u) << offset << ' ' << other;  // a sender needs only 8-byte alignment
       }
     }
   }
@@ -327,7 +326,7 @@ TEST(Plan, SenderWithUnalignedMiddleCopiesOnce) {
   EXPECT_EQ(plan.bytes_copied, 8192u);
 }
 
-TEST(Plan, SenderBouncesWhatCrossesToAnotherRun) {
+TEST(Plan, SenderBouncesMessagesThatCrossRuns) {
   Arena arena(4);
   arena.map(true);
   Plan plan;
@@ -338,7 +337,7 @@ TEST(Plan, SenderBouncesWhatCrossesToAnotherRun) {
   EXPECT_EQ(plan.use, Use::kInPlace);
 }
 
-TEST(Plan, RunsThatContinueEachOtherAreOne) {
+TEST(Plan, AdjacentRunsAreOne) {
   Arena arena(2);
   arena.runs = {{arena.data(), 0x1000, kPage}, {arena.data() + kPage, 0x2000, kPage}};
   Plan plan;
@@ -347,7 +346,7 @@ TEST(Plan, RunsThatContinueEachOtherAreOne) {
   EXPECT_EQ(plan.messages[0].iova, 0x1008u);
 }
 
-TEST(Plan, HeadThatNeedsNoPaddingIsSentInPlace) {
+TEST(Plan, AHeadWithoutPaddingIsSentInPlace) {
   Arena arena(3);
   arena.map(false);
   Plan plan;
@@ -355,7 +354,7 @@ TEST(Plan, HeadThatNeedsNoPaddingIsSentInPlace) {
   EXPECT_EQ(plan.use, Use::kInPlace);
 }
 
-TEST(Plan, PagesThatLieApartAreUsedByPage) {
+TEST(Plan, ScatteredPagesAreUsedByPage) {
   Arena arena(4);
   arena.map(true);
   const AlignRules fine{8, 8, 256, 4096};
@@ -401,8 +400,8 @@ bool lists_whole(const Plan& plan, uint64_t count, const AlignRules& rules) {
   return whole;
 }
 
-/// The short way says of each window what the list does, or nothing. @param always it says
-/// something wherever the list is so plain. @return of how many windows.
+/// Checks that the short way returns for each window the same as the list, or nothing. @param
+/// always it returns something wherever the list is plain. @return the number of windows.
 size_t compare_whole(const Range& range, const AlignRules& rules, bool always) {
   size_t said = 0;
   Cut cut;
@@ -423,11 +422,11 @@ size_t compare_whole(const Range& range, const AlignRules& rules, bool always) {
   return said;
 }
 
-TEST(Plan, WholeMessagesAreAsListed) {
+TEST(Plan, TheShortWayAgreesWithTheList) {
   Arena arena(8);
   AlignRules fine;
   fine.dedicated_addr = 8;
-  AlignRules odd;  // whole messages do not keep to the alignment
+  AlignRules odd;  // whole messages break the alignment
   odd.message_max = 3072;
   size_t said = 0;
   for (const auto& [offset, len] : std::vector<std::pair<size_t, size_t>>{

@@ -24,8 +24,8 @@ Cut cut_of(uint32_t offset_bytes, uint64_t len_bytes, const AlignRules& rules = 
   return cut;
 }
 
-// head, middle messages, last middle, tail: worked out by hand.
-TEST(Cut, Golden) {
+// head, middle messages, last middle, tail: computed by hand.
+TEST(Cut, HasTheseValues) {
   EXPECT_EQ(cut_of(0, 4096), (Cut{0, 1, 4096, 0}));
   EXPECT_EQ(cut_of(0, 8192), (Cut{0, 2, 4096, 0}));
   EXPECT_EQ(cut_of(0, 256), (Cut{0, 1, 256, 0}));
@@ -33,7 +33,8 @@ TEST(Cut, Golden) {
   EXPECT_EQ(cut_of(0, 1), (Cut{0, 0, 0, 1}));
   EXPECT_EQ(cut_of(0, 1000), (Cut{0, 1, 768, 232}));
   EXPECT_EQ(cut_of(0, 10000), (Cut{0, 3, 1792, 16}));
-  EXPECT_EQ(cut_of(1, 4096), (Cut{0, 1, 4096, 0}));  // 4095 + 1: no middle, so one bounced message
+  EXPECT_EQ(cut_of(1, 4096),
+            (Cut{0, 1, 4096, 0}));  // 4095 + 1 leave no middle, so there is one bounced message
   EXPECT_EQ(cut_of(8, 4096 + 4088), (Cut{4088, 1, 4096, 0}));
   EXPECT_EQ(cut_of(100, 12288), (Cut{3996, 2, 4096, 100}));
   EXPECT_EQ(cut_of(4095, 1 + 256), (Cut{1, 1, 256, 0}));
@@ -42,7 +43,7 @@ TEST(Cut, Golden) {
   EXPECT_EQ(cut_of(1, 4095 + 256), (Cut{4095, 1, 256, 0}));
 }
 
-TEST(Cut, GoldenOfABetterCard) {
+TEST(Cut, HasTheseValuesForABetterCard) {
   const AlignRules fine{8, 8, 8, 4096};
   EXPECT_EQ(cut_of(3, 1000, fine), (Cut{5, 1, 992, 3}));
   EXPECT_EQ(cut_of(8, 1000, fine), (Cut{0, 1, 1000, 0}));
@@ -55,7 +56,7 @@ TEST(Cut, GoldenOfABetterCard) {
   EXPECT_EQ(cut_of(100, 8000, small), (Cut{0, 31, 256, 64}));
 }
 
-TEST(Cut, BouncedIsAsFewMessagesAsCanBe) {
+TEST(Cut, ABouncedCutHasTheFewestMessages) {
   Cut cut;
   ASSERT_EQ(make_bounced_cut(4096 * 3 + 5, kCard, &cut), 0);
   EXPECT_EQ(cut, (Cut{0, 3, 4096, 5}));
@@ -63,7 +64,7 @@ TEST(Cut, BouncedIsAsFewMessagesAsCanBe) {
   EXPECT_EQ(cut, (Cut{0, 0, 0, 4095}));
 }
 
-TEST(Cut, WireSizes) {
+TEST(Cut, WireSizesArePadded) {
   const Cut cut = cut_of(100, 12288);
   EXPECT_EQ(cut_messages(cut), 4u);
   const CutMessage head = cut_message(cut, kCard, 0);
@@ -80,7 +81,7 @@ TEST(Cut, WireSizes) {
   EXPECT_EQ(tail.wire_bytes, 256u);
 }
 
-/// Every byte once, in order; wire sizes that the card takes.
+/// Checks that every byte is covered once, in order, and that the card accepts the wire sizes.
 void check_cover(const Cut& cut, uint64_t len_bytes, const AlignRules& rules) {
   ASSERT_EQ(check_cut(cut, len_bytes, rules), 0);
   uint64_t at = 0;
@@ -145,12 +146,12 @@ TEST(Cut, RefusesBadArguments) {
   EXPECT_EQ(cut.middle_messages, 1u << 31);
 }
 
-TEST(Cut, RulesOfACardWithTheQuirk) {
+TEST(Cut, AQuirkForcesSizesOf256) {
   EXPECT_EQ(align_rules(8, 8, 8, true).dedicated_size, 256u);
   EXPECT_EQ(align_rules(8, 8, 8, false).dedicated_size, 8u);
 }
 
-TEST(CutWire, Literals) {
+TEST(CutWire, HasTheseBytes) {
   std::array<uint8_t, kCutWireBytes> bytes;
   encode_cut(Cut{3996, 0x01020304, 4096, 100}, bytes);
   EXPECT_EQ(bytes, (std::array<uint8_t, 12>{1, 0, 0x9C, 0x0F, 0x00, 0x10, 0x64, 0x00, 0x04, 0x03,
@@ -161,7 +162,7 @@ TEST(CutWire, Literals) {
   EXPECT_EQ(cut, (Cut{3996, 2, 4096, 100}));
 }
 
-TEST(CutWire, RefusesWhatIsNoCut) {
+TEST(CutWire, RefusesMalformedCuts) {
   const std::array<uint8_t, 12> good{1, 0, 0x9C, 0x0F, 0x00, 0x10, 0x64, 0x00, 0x02, 0, 0, 0};
   Cut cut;
   const auto decode = [&cut](std::vector<uint8_t> bytes, uint64_t len = 12288) {
@@ -185,7 +186,7 @@ TEST(CutWire, RefusesWhatIsNoCut) {
   EXPECT_EQ(decode(with(11, 0xFF)), -EPROTO);
   EXPECT_EQ(decode({good.begin(), good.end()}, 12287), -EPROTO);
   EXPECT_EQ(decode({1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0), -EPROTO);
-  EXPECT_EQ(decode({1, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0}, 4), -EPROTO);  // no doublewords
+  EXPECT_EQ(decode({1, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0}, 4), -EPROTO);  // not doublewords
 }
 
 TEST(CutWire, RandomBytesNeverPassWrong) {
@@ -209,7 +210,7 @@ TEST(CutWire, RandomBytesNeverPassWrong) {
       ASSERT_EQ(again, bytes);
     }
   }
-  EXPECT_GT(passed, 50000);  // those that were left alone
+  EXPECT_GT(passed, 50000);  // those that were not changed
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// @file
-/// A bus for the tests of pmd/mem: bus addresses of its own making, every call checked and counted.
+/// A bus for the tests of pmd/mem: fake bus addresses, every call checked and counted.
 #pragma once
 
 #include <cerrno>
@@ -43,7 +43,7 @@ class FakeBus : public Bus {
     allocated.erase(memory.va);
   }
 
-  /// One run a page where `scatter` is set, else one run.
+  /// One run per page if `scatter` is set, else one run.
   int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override {
     const auto begin = reinterpret_cast<uintptr_t>(va);
     if (begin % kPage != 0 || len_bytes % kPage != 0 || len_bytes == 0) {

@@ -94,7 +94,7 @@ TEST(BouncePool, GivesItsMemoryBack) {
   EXPECT_TRUE(bus.allocated.empty());
 }
 
-TEST(BufferPool, Addresses) {
+TEST(BufferPool, SpreadsAddresses) {
   FakeBus bus;
   std::unique_ptr<BufferPool> pool;
   ASSERT_EQ(BufferPool::create(bus, 64, 8, &pool), 0);
@@ -113,7 +113,7 @@ TEST(BufferPool, Addresses) {
   EXPECT_EQ(sets.size(), 16u);
 }
 
-TEST(BufferPool, CoarserAlignment) {
+TEST(BufferPool, AcceptsCoarserAlignment) {
   FakeBus bus;
   std::unique_ptr<BufferPool> pool;
   ASSERT_EQ(BufferPool::create(bus, 5, 1024, &pool), 0);

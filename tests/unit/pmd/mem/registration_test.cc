@@ -58,7 +58,7 @@ TEST_F(MemoryMapTest, IdenticalRangesAreCounted) {
   EXPECT_TRUE(bus_.mapped.empty());
 }
 
-TEST_F(MemoryMapTest, OverlapMapsOnlyWhatIsNew) {
+TEST_F(MemoryMapTest, OverlapMapsOnlyNewPages) {
   Registration a;
   Registration b;
   Registration c;
@@ -77,7 +77,7 @@ TEST_F(MemoryMapTest, OverlapMapsOnlyWhatIsNew) {
   EXPECT_EQ(map_.mapped_bytes(), 3 * kPage);
 }
 
-TEST_F(MemoryMapTest, StalePagesCannotBeRegisteredAnew) {
+TEST_F(MemoryMapTest, StalePagesCannotBeRegisteredAgain) {
   Registration a;
   Registration b;
   ASSERT_EQ(map_.register_range(base_, 2 * kPage, &a), 0);
@@ -112,7 +112,7 @@ TEST_F(MemoryMapTest, RefusesNonsense) {
   EXPECT_TRUE(bus_.mapped.empty());
 }
 
-TEST_F(MemoryMapTest, LookupTellsRunsAndGaps) {
+TEST_F(MemoryMapTest, LookupFindsRunsAndGaps) {
   bus_.scatter = true;
   Registration reg;
   ASSERT_EQ(map_.register_range(base_, 2 * kPage, &reg), 0);
@@ -158,7 +158,7 @@ TEST_F(MemoryMapTest, MovesKeepOneOwner) {
   EXPECT_EQ(c->va, base_);
 }
 
-TEST_F(MemoryMapTest, RandomRangesAgainstACountOfPages) {
+TEST_F(MemoryMapTest, RandomRangesAgreeWithACountOfPages) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -12,7 +12,7 @@
 namespace rio::pmd {
 namespace {
 
-/// A frame that lies nowhere: no byte of it is touched.
+/// A frame without memory: none of its bytes is touched.
 class Chain {
  public:
   struct Segment {
@@ -31,7 +31,7 @@ class Chain {
   }
   [[nodiscard]] const rte_mbuf& frame() const { return mbufs_[0]; }
   [[nodiscard]] uint32_t bytes() const { return mbufs_[0].pkt_len; }
-  /// Address of a byte of the frame.
+  /// Bus address of a byte of the frame.
   [[nodiscard]] uint64_t iova_of(uint32_t at) const {
     for (const Segment& segment : segments_) {
       if (at < segment.length_bytes) {
@@ -56,7 +56,7 @@ std::vector<Piece> pieces(const Chain& chain, uint64_t misaligned, bool copied =
   return all;
 }
 
-/// Check the pieces against the rules of the card and of the other side.
+/// Checks the rules of the card and of the receiver for all pieces.
 void expect_right(const Chain& chain, uint64_t misaligned, bool copied) {
   uint32_t at = 0;
   CutSize wanted;
@@ -89,7 +89,7 @@ void expect_right(const Chain& chain, uint64_t misaligned, bool copied) {
   EXPECT_EQ(size.in_place, wanted.in_place);
 }
 
-TEST(Cutter, OnePlaceIsOnePiece) {
+TEST(Cutter, OnePlaceYieldsOnePiece) {
   const Chain chain({{0x1000, 1500}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 1u);
@@ -109,7 +109,7 @@ TEST(Cutter, NoPieceIsLongerThanAnItem) {
   EXPECT_EQ(all[16].bytes, 255u);
 }
 
-TEST(Cutter, SeveralPlacesAreOneMessage) {
+TEST(Cutter, UpToThreePlacesShareAMessage) {
   const Chain chain({{0x1000, 800}, {0x9000, 1600}, {0x5000, 77}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 1u);
@@ -118,7 +118,7 @@ TEST(Cutter, SeveralPlacesAreOneMessage) {
   EXPECT_EQ(all[0].length_bytes[2], 77);
 }
 
-TEST(Cutter, AFourthPlaceIsAnotherMessage) {
+TEST(Cutter, AFourthPlaceTakesAnotherMessage) {
   const Chain chain({{0x1000, 208}, {0x2000, 16}, {0x3000, 8}, {0x4000, 24}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 2u);
@@ -134,7 +134,7 @@ TEST(Cutter, AnOddLengthEndsAMessage) {
   EXPECT_EQ(all[1].bytes, 800u);
 }
 
-TEST(Cutter, UnalignedPiecesAreCopied) {
+TEST(Cutter, UnalignedBytesAreCopied) {
   const Chain chain({{0x1004, 200}, {0x2000, 800}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 2u);
@@ -144,7 +144,8 @@ TEST(Cutter, UnalignedPiecesAreCopied) {
 }
 
 TEST(Cutter, HeadersAreInTheFirstPiece) {
-  // Ethernet's header alone: it is copied, and as much as takes the rest to where it may lie.
+  // Ethernet's header alone is copied, plus as many bytes as it takes until the rest can stay in
+  // place.
   const Chain chain({{0x1000, 14}, {0x2000, 9000}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 4u);
@@ -164,7 +165,7 @@ TEST(Cutter, HeadersAreInTheFirstPiece) {
   EXPECT_EQ(even[0].bytes, 128u);
 }
 
-TEST(Cutter, EmptySegmentsAreNone) {
+TEST(Cutter, EmptySegmentsAreSkipped) {
   const Chain chain({{0x1000, 0}, {0x2000, 8}, {0x3001, 0}, {0x4000, 0}, {0x5000, 9}, {0x6003, 0}});
   const auto all = pieces(chain, 7);
   ASSERT_EQ(all.size(), 1u);
@@ -172,13 +173,13 @@ TEST(Cutter, EmptySegmentsAreNone) {
   EXPECT_EQ(all[0].bytes, 17u);
 }
 
-TEST(Cutter, NothingIsNoPiece) {
+TEST(Cutter, AnEmptyFrameYieldsNoPiece) {
   EXPECT_TRUE(pieces(Chain({{0x1000, 0}}), 7).empty());
   EXPECT_TRUE(pieces(Chain({{0x1000, 0}, {0x2000, 0}}), 7).empty());
 }
 
-/// More segments than the frame's length says, or fewer, as a program may hand over.
-TEST(Cutter, LengthsThatContradictEachOther) {
+/// Frames with more or fewer segments than their length says, as a program may pass them.
+TEST(Cutter, ContradictoryLengthsAreSafe) {
   for (const uint32_t length : {1u, 100u, 101u, 500u, 60'000u}) {
     const Chain chain({{0x1000, 100}, {0x2000, 100}});
     rte_mbuf frame = chain.frame();
@@ -199,7 +200,7 @@ TEST(Cutter, LengthsThatContradictEachOther) {
   }
 }
 
-TEST(Cutter, AnyChain) {
+TEST(Cutter, AnyChainIsCutCorrectly) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

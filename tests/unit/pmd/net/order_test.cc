@@ -32,7 +32,7 @@ class OrderTest : public testing::Test {
  protected:
   OrderTest() { order_.start(16, kForever); }
 
-  /// A bundle comes, and is looked at if it is its turn; then those that it has let go.
+  /// Lets a bundle arrive, and processes it if it is its turn; then those that it has released.
   Turn comes(Source& source, uint16_t epoch, uint16_t number) {
     auto bundle = std::make_unique<Bundle>(epoch, number);
     const Turn turn = order_.turn_of(source, bundle->header, bundle->mbuf.get());
@@ -53,7 +53,7 @@ class OrderTest : public testing::Test {
       Source* source = nullptr;
       rte_mbuf* const buffer = order_.next(&source);
       const auto found = parked_.find(buffer);
-      ASSERT_NE(found, parked_.end()) << "one that was not parked, or a second time";
+      ASSERT_NE(found, parked_.end()) << "not parked, or returned twice";
       EXPECT_EQ(source->dest_id, owners_[buffer]);
       EXPECT_EQ(buffer->next, nullptr);
       looked_at_.push_back(found->second->header.number);
@@ -68,18 +68,18 @@ class OrderTest : public testing::Test {
   std::unique_ptr<Sources> sources_ = std::make_unique<Sources>();
   Order order_;
   std::map<rte_mbuf*, std::unique_ptr<Bundle>> parked_;
-  std::map<rte_mbuf*, uint32_t> owners_;  // destIDs; of buffers that are back, too
+  std::map<rte_mbuf*, uint32_t> owners_;  // destIDs, also of buffers that are back
   Numbers looked_at_;
 };
 
-TEST_F(OrderTest, InOrderNothingWaits) {
+TEST_F(OrderTest, BundlesInOrderDoNotWait) {
   for (const uint16_t number : std::initializer_list<uint16_t>{5, 6, 7}) {
     EXPECT_EQ(comes(source(1), 9, number), Turn::kNow) << number;
   }
   EXPECT_EQ(order_.parked(), 0u);
 }
 
-TEST_F(OrderTest, EarlyOnesWaitForThoseBefore) {
+TEST_F(OrderTest, EarlyBundlesWaitForThoseBefore) {
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 3), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
@@ -103,7 +103,7 @@ TEST_F(OrderTest, NumbersWrap) {
   }
 }
 
-TEST_F(OrderTest, LateOnesAreLate) {
+TEST_F(OrderTest, OvertakenBundlesAreLate) {
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 1), Turn::kLate);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kLate) << "twice";
@@ -111,26 +111,26 @@ TEST_F(OrderTest, LateOnesAreLate) {
   EXPECT_EQ(comes(source(1), 9, 3), Turn::kNow) << "they change nothing";
 }
 
-TEST_F(OrderTest, AnotherEpochBeginsAnew) {
+TEST_F(OrderTest, AnotherEpochStartsAnew) {
   EXPECT_EQ(comes(source(1), 9, 500), Turn::kNow);
   EXPECT_EQ(comes(source(1), 10, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 10, 1), Turn::kNow);
   EXPECT_EQ(comes(source(1), 10, 3), Turn::kParked);
 }
 
-TEST_F(OrderTest, TheRestOfAnEpochComesBeforeTheNext) {
+TEST_F(OrderTest, BundlesOfAnEndedEpochComeBeforeTheNextOnes) {
   EXPECT_EQ(comes(source(1), 9, 500), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 502), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 503), Turn::kParked);
   EXPECT_EQ(comes(source(1), 10, 0), Turn::kNow);
-  EXPECT_EQ(order_.parked(), 0u) << "501 is not waited for any more";
+  EXPECT_EQ(order_.parked(), 0u) << "501 is no longer awaited";
   EXPECT_EQ(looked_at_, (Numbers{500, 0, 502, 503}));
   for (uint16_t number = 1; number < 600; ++number) {
-    EXPECT_EQ(comes(source(1), 10, number), Turn::kNow) << "of numbers of another epoch";
+    EXPECT_EQ(comes(source(1), 10, number), Turn::kNow) << "it is a number of another epoch";
   }
 }
 
-TEST_F(OrderTest, WhereNothingMayBeParkedNothingWaits) {
+TEST_F(OrderTest, WithoutParkingBundlesDoNotWait) {
   order_.start(0, kForever);
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kNow) << "1 is given up";
@@ -138,7 +138,7 @@ TEST_F(OrderTest, WhereNothingMayBeParkedNothingWaits) {
   EXPECT_EQ(comes(source(1), 9, 3), Turn::kNow);
 }
 
-TEST_F(OrderTest, NowhereToPark) {
+TEST_F(OrderTest, FullParkingGivesUpTheMissingBundle) {
   order_.start(2, kForever);
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
@@ -146,29 +146,29 @@ TEST_F(OrderTest, NowhereToPark) {
   EXPECT_EQ(comes(source(2), 9, 0), Turn::kNow);
   looked_at_ = {0};
   EXPECT_EQ(comes(source(1), 9, 5), Turn::kParked);
-  EXPECT_EQ(looked_at_, (Numbers{0, 2})) << "1 is given up, and the first of those goes";
+  EXPECT_EQ(looked_at_, (Numbers{0, 2})) << "1 is given up, and the first of the parked ones goes";
   EXPECT_EQ(order_.parked(), 2u);
   EXPECT_EQ(comes(source(1), 9, 3), Turn::kNow);
-  EXPECT_EQ(looked_at_, (Numbers{0, 2, 3, 4, 5})) << "in order all the same";
+  EXPECT_EQ(looked_at_, (Numbers{0, 2, 3, 4, 5})) << "still in order";
   EXPECT_EQ(order_.parked(), 0u);
   EXPECT_EQ(comes(source(1), 9, 6), Turn::kNow);
 }
 
-TEST_F(OrderTest, TheSenderThatParksMostGivesWay) {
+TEST_F(OrderTest, TheSourceThatParksMostStopsWaiting) {
   order_.start(2, kForever);
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 4), Turn::kParked);
   EXPECT_EQ(comes(source(2), 9, 100), Turn::kNow);
   EXPECT_EQ(comes(source(2), 9, 102), Turn::kParked);
-  EXPECT_EQ(looked_at_, (Numbers{0, 100, 2})) << "not the one that has just begun to wait";
+  EXPECT_EQ(looked_at_, (Numbers{0, 100, 2})) << "not the source that has just begun to wait";
   EXPECT_EQ(order_.parked(), 2u);
   EXPECT_EQ(comes(source(2), 9, 101), Turn::kNow);
   EXPECT_EQ(looked_at_, (Numbers{0, 100, 2, 101, 102}));
 }
 
 /// A stream that always has something parked, but always moves on, is no reason to end a wait.
-TEST_F(OrderTest, AWaitThatHasEndedWellIsNotCounted) {
+TEST_F(OrderTest, ASuccessfulWaitDoesNotCount) {
   constexpr uint64_t kWait = uint64_t{1} << 50;
   order_.start(16, kWait);
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
@@ -178,25 +178,25 @@ TEST_F(OrderTest, AWaitThatHasEndedWellIsNotCounted) {
   source(1).since_ticks -= kWait;
   EXPECT_EQ(comes(source(2), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 1), Turn::kNow);
-  order_.look_at_the_clock();
-  EXPECT_FALSE(order_.has_next()) << "it was waited for 1 so long, not for 3";
+  order_.check_clock();
+  EXPECT_FALSE(order_.has_next()) << "the time was spent waiting for 1, not for 3";
   source(1).since_ticks -= kWait;
-  order_.look_at_the_clock();
+  order_.check_clock();
   ASSERT_TRUE(order_.has_next());
   take_ready();
   EXPECT_EQ(looked_at_, (Numbers{0, 0, 1, 2, 4}));
-  order_.look_at_the_clock();
+  order_.check_clock();
   EXPECT_FALSE(order_.has_next()) << "the other source has its own clock";
 }
 
-TEST_F(OrderTest, GivenUpByTheClock) {
+TEST_F(OrderTest, TheClockEndsAWait) {
   EXPECT_EQ(comes(source(1), 9, 0), Turn::kNow);
   EXPECT_EQ(comes(source(1), 9, 2), Turn::kParked);
   EXPECT_EQ(comes(source(1), 9, 5), Turn::kParked);
-  order_.look_at_the_clock();
-  EXPECT_FALSE(order_.has_next()) << "it is not over";
+  order_.check_clock();
+  EXPECT_FALSE(order_.has_next()) << "the wait is not over";
   order_.start(16, 0);
-  order_.look_at_the_clock();
+  order_.check_clock();
   ASSERT_TRUE(order_.has_next());
   take_ready();
   EXPECT_EQ(looked_at_, (Numbers{0, 2}));
@@ -206,7 +206,7 @@ TEST_F(OrderTest, GivenUpByTheClock) {
   EXPECT_EQ(comes(source(1), 9, 1), Turn::kLate);
 }
 
-TEST_F(OrderTest, AllThatIsParkedComesOutAtTheEnd) {
+TEST_F(OrderTest, AllParkedBundlesComeOutAtTheEnd) {
   std::set<uint32_t> wanted;
   for (uint32_t id = 1; id <= 4; ++id) {
     EXPECT_EQ(comes(source(id), 9, 0), Turn::kNow);
@@ -225,7 +225,7 @@ TEST_F(OrderTest, AllThatIsParkedComesOutAtTheEnd) {
   EXPECT_TRUE(parked_.empty());
 }
 
-TEST_F(OrderTest, SourcesWaitForThemselvesAlone) {
+TEST_F(OrderTest, EachSourceWaitsForItself) {
   for (uint32_t id = 1; id <= 8; ++id) {
     EXPECT_EQ(comes(source(id), static_cast<uint16_t>(id), 100), Turn::kNow);
     EXPECT_EQ(comes(source(id), static_cast<uint16_t>(id), 102), Turn::kParked);
@@ -239,22 +239,22 @@ TEST_F(OrderTest, SourcesWaitForThemselvesAlone) {
   EXPECT_EQ(comes(source(9), 9, 104), Turn::kParked) << "now there is a place";
 }
 
-TEST_F(OrderTest, PlaceForSoManySources) {
+TEST_F(OrderTest, ThePlacesForSourcesAreLimited) {
   for (uint32_t id = 0; id < Sources::kMax; ++id) {
     Source* const found = sources_->find(id * 16);
     ASSERT_NE(found, nullptr);
     EXPECT_EQ(found->dest_id, id * 16);
   }
   EXPECT_EQ(sources_->find(1), nullptr);
-  EXPECT_EQ(sources_->find(65520)->dest_id, 65520u) << "who is known stays so";
+  EXPECT_EQ(sources_->find(65520)->dest_id, 65520u) << "a known source stays known";
   uint32_t count = 0;
   sources_->for_each([&](Source&) { ++count; });
   EXPECT_EQ(count, Sources::kMax);
 }
 
-/// With any numbers, each buffer comes back once, no more are parked than may be, and those of an
-/// honest source in its order.
-TEST_F(OrderTest, HostileNumbers) {
+/// With any input each buffer comes back once, no more are parked than allowed, and those of an
+/// honest source come in order.
+TEST_F(OrderTest, HostileNumbersDoNoHarm) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

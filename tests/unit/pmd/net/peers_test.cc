@@ -21,14 +21,14 @@ std::vector<uint32_t> all_of(const DestIdSet& set) {
   return all;
 }
 
-TEST(DestIdSet, EmptyAtFirst) {
+TEST(DestIdSet, IsEmptyAtFirst) {
   const auto set = std::make_unique<DestIdSet>();
   EXPECT_FALSE(set->has(0));
   EXPECT_FALSE(set->has(65535));
   EXPECT_TRUE(all_of(*set).empty());
 }
 
-TEST(DestIdSet, TellsWhatWasThere) {
+TEST(DestIdSet, ReturnsWhetherAnEntryWasThere) {
   const auto set = std::make_unique<DestIdSet>();
   EXPECT_FALSE(set->add(65535));
   EXPECT_TRUE(set->add(65535));
@@ -39,7 +39,7 @@ TEST(DestIdSet, TellsWhatWasThere) {
   EXPECT_FALSE(set->has(65535));
 }
 
-TEST(DestIdSet, EachInAscendingOrder) {
+TEST(DestIdSet, VisitsInAscendingOrder) {
   const auto set = std::make_unique<DestIdSet>();
   for (const uint32_t id : {65535u, 0u, 4096u, 63u, 64u, 4095u, 1u}) {
     set->add(id);
@@ -53,7 +53,7 @@ TEST(DestIdSet, EachInAscendingOrder) {
   EXPECT_EQ(all_of(*set), (std::vector<uint32_t>{64}));
 }
 
-TEST(DestIdSet, EachEndsWhereItIsToldTo) {
+TEST(DestIdSet, VisitsUntilTold) {
   const auto set = std::make_unique<DestIdSet>();
   for (const uint32_t id : {1u, 2u, 5000u, 60'000u}) {
     set->add(id);
@@ -65,7 +65,7 @@ TEST(DestIdSet, EachEndsWhereItIsToldTo) {
   }
 }
 
-TEST(DestIdSet, EachMayRemoveWhatItSees) {
+TEST(DestIdSet, AllowsRemovalDuringAVisit) {
   const auto set = std::make_unique<DestIdSet>();
   for (uint32_t id = 0; id < 200; ++id) {
     set->add(id);
@@ -79,7 +79,7 @@ TEST(DestIdSet, EachMayRemoveWhatItSees) {
   EXPECT_TRUE(all_of(*set).empty());
 }
 
-TEST(DestIdSet, AsASetOfNumbers) {
+TEST(DestIdSet, AgreesWithASetOfNumbers) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -96,7 +96,7 @@ TEST(DestIdSet, AsASetOfNumbers) {
   EXPECT_EQ(all_of(*set), std::vector<uint32_t>(wanted.begin(), wanted.end()));
 }
 
-TEST(Peers, SendersForOthers) {
+TEST(Peers, QueuesSendForTheirPort) {
   const auto peers = std::make_unique<Peers>();
   EXPECT_TRUE(peers->sends_for(0x200, 0x200));
   EXPECT_FALSE(peers->sends_for(0x201, 0x200));
@@ -114,18 +114,18 @@ TEST(Peers, SendersForOthers) {
   EXPECT_FALSE(peers->sends_for(0x201, 0x200));
 }
 
-TEST(Peers, ClaimsSayNothingOfOthers) {
+TEST(Peers, ClaimsDoNotAffectOtherPeers) {
   const auto peers = std::make_unique<Peers>();
-  peers->set_more(0x202, 4);  // an honest one
+  peers->set_more(0x202, 4);  // an honest peer
   peers->set_more(0x201, kMoreIdsMask);
-  EXPECT_TRUE(peers->sends_for(0x203, 0x202)) << "a claim of its neighbour does not shut it out";
-  EXPECT_FALSE(peers->sends_for(0x201, 0x202)) << "nor may that one send as it";
+  EXPECT_TRUE(peers->sends_for(0x203, 0x202)) << "a neighbour's claim does not exclude it";
+  EXPECT_FALSE(peers->sends_for(0x201, 0x202)) << "nor may the neighbour send as this one";
   EXPECT_FALSE(peers->sends_for(0x201, 0x200));
   peers->set_more(0x201, 0);
   EXPECT_TRUE(peers->sends_for(0x206, 0x202));
 }
 
-TEST(Peers, AtTheEndOfAllDestIds) {
+TEST(Peers, RangesEndAtTheLastDestId) {
   const auto peers = std::make_unique<Peers>();
   peers->set_more(65535, kMoreIdsMask);
   peers->set_more(65530, kMoreIdsMask);
@@ -133,7 +133,7 @@ TEST(Peers, AtTheEndOfAllDestIds) {
   EXPECT_FALSE(peers->sends_for(0, 65535)) << "no wrap";
 }
 
-TEST(Mates, DoorbellsOfAllDistances) {
+TEST(Mates, DoorbellsNameMatesAtAllDistances) {
   EXPECT_EQ(mate_doorbell(0x100, 0x100), 0xC000);
   EXPECT_EQ(mate_doorbell(0x100, 0x200), 0xC100);
   EXPECT_EQ(mate_doorbell(0x200, 0x100), 0xBF00);
@@ -151,7 +151,7 @@ TEST(Mates, DoorbellsOfAllDistances) {
   EXPECT_GE(mate_of(0xFFFF, 0xFFFF), kNetDestIds) << "behind the last one";
 }
 
-TEST(Mates, PairsOfOneWay) {
+TEST(Mates, PairsHaveADirection) {
   const auto mates = std::make_unique<MateSet>();
   EXPECT_FALSE(mates->has(0, 0)) << "empty at first";
   mates->add(1, 2);
@@ -172,24 +172,24 @@ TEST(Mates, PairsOfOneWay) {
   EXPECT_FALSE(mates->has(7, 0) || mates->has(2, 3));
 }
 
-TEST(Peers, MatesSendForPortsThatSaySoOrAreNotThere) {
+TEST(Peers, MatesSendForPortsThatAgreeOrAreAbsent) {
   const auto peers = std::make_unique<Peers>();
   peers->joined.add(0x100);
   peers->mates.add(0x200, 0x100);
   peers->mates.add(0x200, 0x300);
-  EXPECT_FALSE(peers->may_send(0x200, mac_of(0x100))) << "one that is there has not said so";
+  EXPECT_FALSE(peers->may_send(0x200, mac_of(0x100))) << "a port that is there has not agreed";
   EXPECT_TRUE(peers->may_send(0x200, mac_of(0x300))) << "no other port has that address";
   EXPECT_FALSE(peers->may_send(0x201, mac_of(0x300)));
   peers->set_more(0x200, 1);
-  EXPECT_TRUE(peers->may_send(0x201, mac_of(0x300))) << "a queue of that port";
+  EXPECT_TRUE(peers->may_send(0x201, mac_of(0x300))) << "it is a queue of that port";
   peers->joined.add(0x300);
   EXPECT_FALSE(peers->may_send(0x200, mac_of(0x300)));
   peers->mates.add(0x100, 0x200);
   EXPECT_TRUE(peers->may_send(0x200, mac_of(0x100)));
-  EXPECT_FALSE(peers->may_send(0x300, mac_of(0x100))) << "its word is for one alone";
+  EXPECT_FALSE(peers->may_send(0x300, mac_of(0x100))) << "it has agreed for one port only";
 }
 
-TEST(Peers, AddressesOfNoCard) {
+TEST(Peers, ForeignAddressesGoToTheOnlyPeer) {
   const auto peers = std::make_unique<Peers>();
   constexpr Mac kForeign = 0x0900'0000'0002;
   EXPECT_FALSE(peers->may_send(0x200, kForeign));
@@ -199,23 +199,24 @@ TEST(Peers, AddressesOfNoCard) {
   EXPECT_FALSE(peers->may_send(0x200, mac_of(0x201)));
   EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "no peer is there";
   peers->reachable.add(0x400);
-  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "an invited one is not there yet";
+  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "an invited peer is not there yet";
   peers->joined.add(0x200);
   EXPECT_EQ(peers->receiver_of(kForeign), 0x200u);
   EXPECT_EQ(peers->receiver_of(kForeign | 1), kNoNetDestId);
   peers->joined.add(0x300);
-  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "one of two";
+  EXPECT_EQ(peers->receiver_of(kForeign), kNoNetDestId) << "it could be either of two";
   peers->take_away(0x200);
   EXPECT_EQ(peers->receiver_of(kForeign), 0x300u);
 }
 
-TEST(Peers, MatesGetFramesForPortsThatAreGone) {
+TEST(Peers, MatesGetFramesForGonePorts) {
   const auto peers = std::make_unique<Peers>();
   peers->own.store(0x500);
   peers->mates.add(0x500, 0x100);
   EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId);
   peers->joined.add(0x300);
-  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId) << "a card's address is that card's";
+  EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId)
+      << "a card's address belongs to that card";
   peers->reachable.add(0x100);
   EXPECT_EQ(peers->receiver_of(mac_of(0x100)), 0x100u) << "invited";
   peers->joined.add(0x200);
@@ -229,7 +230,7 @@ TEST(Peers, MatesGetFramesForPortsThatAreGone) {
   EXPECT_EQ(peers->receiver_of(mac_of(0x100)), kNoNetDestId);
 }
 
-TEST(Peers, OwedDoorbellsAreSeen) {
+TEST(Peers, OwedDoorbellsAreNoticed) {
   const auto peers = std::make_unique<Peers>();
   EXPECT_EQ(peers->owed.load(), 0u);
   peers->owe(peers->owed_call, 7);
@@ -246,7 +247,7 @@ TEST(Peers, OwedDoorbellsAreSeen) {
   }
 }
 
-TEST(Addresses, AsRionetHasThem) {
+TEST(Addresses, EqualThoseOfRionet) {
   const uint8_t bytes[] = {0x00, 0x01, 0x00, 0x01, 0x12, 0x34, 0xEE, 0xEE};
   EXPECT_EQ(load_mac(bytes), mac_of(0x1234));
   EXPECT_EQ(dest_id_of(load_mac(bytes)), 0x1234u);

@@ -60,7 +60,7 @@ Frame ethernet(uint16_t type, std::initializer_list<uint16_t> tags = {}) {
   put16(&frame, type);
   return frame;
 }
-/// @param fragment the field of that name. @param options words of them.
+/// Makes a frame. @param fragment the field of that name. @param options words of options.
 Frame ipv4(const Vector& v, uint8_t protocol, uint16_t fragment = 0, uint8_t options = 0,
            Frame frame = ethernet(0x0800)) {
   const size_t at = frame.size();
@@ -95,11 +95,11 @@ Rss rss_of(uint64_t types) {
   return rss;
 }
 
-TEST(Rss, KnownHashes) {
+TEST(Rss, ComputesKnownHashes) {
   const Rss rss = rss_of(kAddresses | kTcp);
   for (const Vector& v : kIpv4) {
     EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp)), v.hash_port) << v.to;
-    EXPECT_EQ(hash(rss, ipv4(v, kProtocolUdp)), v.hash) << "UDP was not asked for";
+    EXPECT_EQ(hash(rss, ipv4(v, kProtocolUdp)), v.hash) << "UDP was not selected";
     EXPECT_EQ(hash(rss, ipv4(v, 1)), v.hash) << v.to;
   }
   for (const Vector& v : kIpv6) {
@@ -108,7 +108,7 @@ TEST(Rss, KnownHashes) {
   }
 }
 
-TEST(Rss, HashesWhatItWasToldTo) {
+TEST(Rss, HashesTheSelectedTypes) {
   const Vector& v = kIpv4[0];
   EXPECT_EQ(hash(rss_of(kAddresses), ipv4(v, kProtocolTcp)), v.hash);
   EXPECT_EQ(hash(rss_of(kUdp), ipv4(v, kProtocolUdp)), v.hash_port);
@@ -127,7 +127,7 @@ TEST(Rss, FragmentsHaveNoPorts) {
   EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0x4000)), v.hash_port) << "must not be fragmented";
 }
 
-TEST(Rss, PortsAreBehindOptionsAndTags) {
+TEST(Rss, FindsPortsBehindOptionsAndTags) {
   const Rss rss = rss_of(kAddresses | kTcp);
   const Vector& v = kIpv4[2];
   EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0, 10)), v.hash_port);
@@ -135,11 +135,11 @@ TEST(Rss, PortsAreBehindOptionsAndTags) {
   EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0, 0, ethernet(0x0800, {0x88A8, 0x8100}))),
             v.hash_port);
   EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0, 0, ethernet(0x0800, {0x8100, 0x8100, 0x8100}))), 0u)
-      << "more tags than there are";
-  EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0, 0, ethernet(0x0806))), 0u) << "no IP";
+      << "more tags than Ethernet has";
+  EXPECT_EQ(hash(rss, ipv4(v, kProtocolTcp, 0, 0, ethernet(0x0806))), 0u) << "not IP";
 }
 
-TEST(Rss, TruncatedFieldsAreNotHashed) {
+TEST(Rss, TruncatedFramesAreNotHashed) {
   const Rss rss = rss_of(kAddresses | kTcp);
   const Frame four = ipv4(kIpv4[0], kProtocolTcp);
   for (uint32_t length = 0; length < four.size(); ++length) {
@@ -159,7 +159,7 @@ TEST(Rss, TruncatedFieldsAreNotHashed) {
   }
 }
 
-TEST(Rss, AnyBytesAtAll) {
+TEST(Rss, AnyBytesAreSafe) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -179,11 +179,11 @@ TEST(Rss, AnyBytesAtAll) {
   }
 }
 
-TEST(Rss, ANewKeyHashesOtherwise) {
+TEST(Rss, ANewKeyChangesHashes) {
   Rss rss = rss_of(kAddresses);
   std::vector<uint8_t> key(Rss::kKeyBytes);
   rss.set_key(key.data());
-  EXPECT_EQ(hash(rss, ipv4(kIpv4[0], kProtocolTcp)), 0u) << "of a key of zeros";
+  EXPECT_EQ(hash(rss, ipv4(kIpv4[0], kProtocolTcp)), 0u) << "the key is zero";
   // The hash of the top bit alone is the key's first word: 128.0.0.0 to 0.0.0.0.
   key = {0x12, 0x34, 0x56, 0x78};
   key.resize(Rss::kKeyBytes, 0xAA);
@@ -192,7 +192,7 @@ TEST(Rss, ANewKeyHashesOtherwise) {
   EXPECT_EQ(hash(rss, ipv4({"0.0.0.0", 0, "128.0.0.0", 0, 0, 0}, 1)), 0x12345678u);
 }
 
-TEST(Rss, TheTableSaysWhichQueue) {
+TEST(Rss, TheTableChoosesTheQueue) {
   Rss rss;
   EXPECT_EQ(rss.queue_of(0xFFFFFFFF), 0);
   rss.spread(3);

@@ -1,4 +1,4 @@
-// Time stands still where a second has so many ticks that none of it passes, and flies where it has
+// Time stands still if a second has so many ticks that none of it passes, and flies if it has only
 // one.
 #include "pmd/net/storm.hpp"
 
@@ -17,28 +17,28 @@ uint32_t admitted(StormControl& storm, uint32_t frames) {
   return passed;
 }
 
-TEST(StormControl, ASixteenthOfASecondsFramesAtOnce) {
+TEST(StormControl, AdmitsASixteenthOfASecondAtOnce) {
   StormControl storm;
   storm.start(1600, kStandsStill / 1600);
   EXPECT_EQ(admitted(storm, 10'000), 100u);
   EXPECT_EQ(admitted(storm, 10'000), 0u);
   storm.start(1600, kStandsStill / 1600);
-  EXPECT_EQ(admitted(storm, 10'000), 100u) << "a port that starts begins anew";
+  EXPECT_EQ(admitted(storm, 10'000), 100u) << "starting a port resets it";
 }
 
-TEST(StormControl, AtLeastOne) {
+TEST(StormControl, AdmitsAtLeastOne) {
   StormControl storm;
   storm.start(1, kStandsStill);
   EXPECT_EQ(admitted(storm, 10), 1u);
 }
 
-TEST(StormControl, ThoseOfLaterPass) {
+TEST(StormControl, AdmitsMoreAsTimePasses) {
   StormControl storm;
   storm.start(1600, 1);
   EXPECT_EQ(admitted(storm, 10'000), 10'000u);
 }
 
-TEST(StormControl, NoLimit) {
+TEST(StormControl, AdmitsEverythingWithoutALimit) {
   StormControl storm;
   storm.start(0, kStandsStill);
   EXPECT_EQ(admitted(storm, 10'000), 10'000u);

@@ -1,4 +1,4 @@
-// The host's traffic, and packets: without I/O, and in an order that the test gives.
+// The host's traffic, and packets: without I/O, in an order that the test determines.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -32,7 +32,7 @@ std::vector<uint8_t> frame(uint32_t source, uint32_t dest, uint32_t payload, uin
   return bytes;
 }
 
-/// A process with its rings; destID = 10 * number.
+/// A process with its rings; its destID is 10 * number.
 struct Process {
   explicit Process(uint32_t n) : number(n) {}
   [[nodiscard]] Ends ends() {
@@ -56,7 +56,7 @@ struct Process {
     sequence[lane][dest] += sent ? 1 : 0;
     return sent;
   }
-  /// Everything that has come: frames by source process, credits by process.
+  /// Takes everything that has arrived: frames by source process, credits by process.
   void take() {
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
       while (const InFrame* in = down[lane].reader.peek()) {
@@ -106,7 +106,7 @@ class RelayTraffic : public testing::Test {
     while (traffic_.sweep()) {
     }
   }
-  /// The process that broke a rule, and how; 0: none.
+  /// The process that broke a rule, and the rule; 0: none.
   uint32_t foul(std::string* what) {
     uint32_t process = 0;
     what->clear();
@@ -125,7 +125,7 @@ class RelayTraffic : public testing::Test {
   Traffic traffic_;
 };
 
-TEST_F(RelayTraffic, PacketsAreThoseOfThePaper) {
+TEST_F(RelayTraffic, PacketsAgreeWithThePaper) {
   ASSERT_TRUE(put_transfer(one_.up[0].writer, one_.head(2), frame(10, 20, 4096, 7)));
   uint32_t fragments[] = {0, 1, 2, 3};
   uint32_t lengths[] = {0, 2016, 2016, 96};
@@ -145,7 +145,7 @@ TEST_F(RelayTraffic, PacketsAreThoseOfThePaper) {
   EXPECT_EQ(one_.up[0].reader.peek(), nullptr);
   ASSERT_TRUE(put_transfer(one_.up[0].writer, one_.head(2), frame(10, 20, 8, 7)));
   one_.up[0].reader.pop(one_.up[0].reader.peek());
-  EXPECT_EQ(packet_as<Data>(*one_.up[0].reader.peek()).fragment, 0u);  // there is one only
+  EXPECT_EQ(packet_as<Data>(*one_.up[0].reader.peek()).fragment, 0u);  // there is only one
 }
 
 TEST_F(RelayTraffic, NeverMixesTheDataOfTwoProcesses) {
@@ -172,7 +172,7 @@ TEST_F(RelayTraffic, NeverMixesTheDataOfTwoProcesses) {
 }
 
 TEST_F(RelayTraffic, AStoppedReceiverStopsNoOther) {
-  // Its rings are small: what does not fit is queued.
+  // Its rings are small: frames without room are queued.
   RingBox small[kLanes] = {RingBox(16384), RingBox(16384)};
   Process four(4);
   traffic_.add(4, 40, 1,
@@ -196,7 +196,7 @@ TEST_F(RelayTraffic, AStoppedReceiverStopsNoOther) {
   one_.take();
   EXPECT_EQ(one_.credits[2], 4128u);
   EXPECT_EQ(one_.credits[4], 0u);
-  // It goes on: the rest comes, in order, and is credited.
+  // It continues: the rest arrives in order, and is credited.
   uint32_t bytes = 0;
   while (const InFrame* in = small[0].reader.peek()) {
     bytes += id_of(*in) == kDataBit ? packet_as<Data>(*in).length : 0;
@@ -212,19 +212,19 @@ TEST_F(RelayTraffic, AStoppedReceiverStopsNoOther) {
   EXPECT_EQ(traffic_.counts(4).queued_most, 3u * 4128 + 96);
 }
 
-TEST_F(RelayTraffic, ASenderPastItsWindowIsCutOff) {
+TEST_F(RelayTraffic, ASenderBeyondItsWindowIsCutOff) {
   for (uint32_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(one_.send(2, 4096, 1));
   }
   expect_foul("more than its window");
 }
 
-TEST_F(RelayTraffic, FramesOfADeadProcessArePassedOnBeforeItsDeathIsTold) {
+TEST_F(RelayTraffic, FramesOfADeadProcessArriveBeforeItsDeathIsReported) {
   ASSERT_TRUE(one_.send(2, 300, 5));
   traffic_.remove(1, true);
   uint32_t gone = 0;
   uint32_t to = 0;
-  ASSERT_TRUE(traffic_.next_departure(&gone, &to));  // three has nothing to wait for
+  ASSERT_TRUE(traffic_.next_departure(&gone, &to));  // three waits for nothing
   EXPECT_EQ(to, 3u);
   EXPECT_FALSE(traffic_.next_departure(&gone, &to));
   sweep();
@@ -233,14 +233,14 @@ TEST_F(RelayTraffic, FramesOfADeadProcessArePassedOnBeforeItsDeathIsTold) {
   ASSERT_TRUE(traffic_.next_departure(&gone, &to));
   EXPECT_EQ(gone, 1u);
   EXPECT_EQ(to, 2u);
-  // A process that had not heard of it yet breaks no rule.
+  // A process that has not heard of the death breaks no rule.
   ASSERT_TRUE(two_.send(1, 300, 5));
   sweep();
   std::string what;
   EXPECT_EQ(foul(&what), 0u) << what;
 }
 
-TEST_F(RelayTraffic, NothingOfOneThatIsCutOffIsPassedOn) {
+TEST_F(RelayTraffic, FramesOfACutOffProcessAreDropped) {
   ASSERT_TRUE(one_.send(2, 300, 5));
   traffic_.remove(1, false);
   sweep();
@@ -248,35 +248,35 @@ TEST_F(RelayTraffic, NothingOfOneThatIsCutOffIsPassedOn) {
   EXPECT_TRUE(two_.got.empty());
 }
 
-TEST_F(RelayTraffic, RefusesAnothersName) {
+TEST_F(RelayTraffic, RefusesAnotherProcessAsSource) {
   Announce head = one_.head(2);
   head.source_process = 3;
   ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 20, 8, 1)));
   expect_foul("announces a transfer in another's name");
 }
 
-TEST_F(RelayTraffic, RefusesDataInAnothersName) {
+TEST_F(RelayTraffic, RefusesDataOfAnotherProcess) {
   ASSERT_TRUE(one_.send(2, 8, 1));
   // The data packet, behind the announcement of 32 bytes; 12: its source process.
   one_.up[0].memory.data()->bytes[32 + 12] = 3;
   expect_foul("sends data in another's name");
 }
 
-TEST_F(RelayTraffic, RefusesAnothersPort) {
+TEST_F(RelayTraffic, RefusesAnotherProcessesPortAsSource) {
   Announce head = one_.head(2);
   head.source_port = 30;
   ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(30, 20, 8, 1)));
   expect_foul("announces a transfer in another's name");
 }
 
-TEST_F(RelayTraffic, RefusesAPortThatIsNotTheDestinations) {
+TEST_F(RelayTraffic, RefusesAPortOfAnotherDestination) {
   Announce head = one_.head(2);
   head.dest_port = 30;
   ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 30, 8, 1)));
-  expect_foul("not that process's");
+  expect_foul("a port of another process");
 }
 
-TEST_F(RelayTraffic, RefusesAProcessThatNeverWas) {
+TEST_F(RelayTraffic, RefusesAnUnknownProcess) {
   ASSERT_TRUE(one_.send(99, 8, 1));
   expect_foul("never was");
 }
@@ -291,7 +291,7 @@ TEST_F(RelayTraffic, RefusesAResponseAmongRequests) {
   expect_foul("no card sends");
 }
 
-TEST_F(RelayTraffic, RefusesWhatIsOutOfSequence) {
+TEST_F(RelayTraffic, RefusesTransfersOutOfSequence) {
   Announce head = one_.head(2);
   head.sequence = 1;
   ASSERT_TRUE(put_transfer(one_.up[0].writer, head, frame(10, 20, 8, 1)));

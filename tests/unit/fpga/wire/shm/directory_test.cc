@@ -1,4 +1,4 @@
-// The folder in which members of a fabric find each other: many members that come and go, and
+// The folder in which members of a fabric find each other: many members that join and leave, and
 // unusable folders.
 #include "fpga/wire/shm/directory.hpp"
 
@@ -30,7 +30,7 @@ class ShmDirectory : public testing::Test {
   [[nodiscard]] std::string user_folder() const {
     return dir_.at("riopmd-" + std::to_string(geteuid()));
   }
-  /// @return the result of join(); the member has left when this returns.
+  /// Joins, and leaves. @return the result of join().
   static int join(uint32_t id, std::string* error) {
     std::unique_ptr<Directory> directory;
     return Directory::join({.fabric = "x", .id = id}, &directory, error);
@@ -58,7 +58,7 @@ class ShmDirectory : public testing::Test {
 }
 
 // The last member to leave removes the folder that another one has just opened.
-TEST_F(ShmDirectory, AFolderThatGoesIsMadeAnew) {
+TEST_F(ShmDirectory, ARemovedFolderIsMadeAgain) {
   constexpr int kRounds = 200;
   pid_t both[2] = {};
   for (uint32_t id = 1; id <= 2; ++id) {
@@ -75,11 +75,11 @@ TEST_F(ShmDirectory, AFolderThatGoesIsMadeAnew) {
   }
   EXPECT_EQ(exit_code(both[0]), 0);
   EXPECT_EQ(exit_code(both[1]), 0);
-  EXPECT_NE(access(user_folder().c_str(), F_OK), 0) << "the last one leaves nothing";
+  EXPECT_NE(access(user_folder().c_str(), F_OK), 0) << "the last member leaves nothing behind";
 }
 
-// A lock belongs to the open file, which a child that was forked meanwhile has too.
-TEST_F(ShmDirectory, AChildThatWasForkedMeanwhileDoesNotKeepTheLock) {
+// A lock belongs to the open file, which a child forked meanwhile has, too.
+TEST_F(ShmDirectory, AForkedChildDoesNotKeepTheLock) {
   constexpr int kChildren = 40;
   std::unique_ptr<Directory> stays;
   std::string error;
@@ -110,7 +110,7 @@ TEST_F(ShmDirectory, AChildThatWasForkedMeanwhileDoesNotKeepTheLock) {
   }
 }
 
-TEST_F(ShmDirectory, AFolderOfAnotherUserIsToldAsSuch) {
+TEST_F(ShmDirectory, AFolderOfAnotherUserIsReportedAsSuch) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "only root can make one";
   }
@@ -119,7 +119,7 @@ TEST_F(ShmDirectory, AFolderOfAnotherUserIsToldAsSuch) {
   expect_refused(-EPERM, "belongs to user 65534, this process is of user 0");
 }
 
-TEST_F(ShmDirectory, AFolderOfAnotherUserThatCannotBeOpenedIsToldAsSuch) {
+TEST_F(ShmDirectory, AClosedFolderOfAnotherUserIsReportedAsSuch) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "only root can make one";
   }
@@ -136,29 +136,30 @@ TEST_F(ShmDirectory, AFolderOfAnotherUserThatCannotBeOpenedIsToldAsSuch) {
             0);
 }
 
-TEST_F(ShmDirectory, AFileInItsPlaceIsToldAsSuch) {
+TEST_F(ShmDirectory, AFileInItsPlaceIsReportedAsSuch) {
   std::ofstream(user_folder()) << "no folder";
   expect_refused(-ENOTDIR, "is not a folder; remove it");
 }
 
-TEST_F(ShmDirectory, AnOpenFolderIsToldAsSuch) {
+TEST_F(ShmDirectory, AnOpenFolderIsReportedAsSuch) {
   ASSERT_EQ(mkdir(user_folder().c_str(), 0755), 0);
   ASSERT_EQ(chmod(user_folder().c_str(), 0755), 0);
   expect_refused(-EPERM, "is open to other users; remove it");
 }
 
-TEST_F(ShmDirectory, ABaseThatTakesNoFolderIsRefusedAtOnce) {
+TEST_F(ShmDirectory, AnUnusableBaseIsRefusedAtOnce) {
   for (const char* const base : {"/proc", "/sys", "/nowhere"}) {
     setenv("RIO_RUNTIME_DIR", base, 1);
     std::string error;
     EXPECT_LT(join(1, &error), 0);
     EXPECT_NE(error.find(base), std::string::npos) << error;
-    EXPECT_NE(error.find("set RIO_RUNTIME_DIR to a folder of yours"), std::string::npos) << error;
+    EXPECT_NE(error.find("set RIO_RUNTIME_DIR to a folder of your own"), std::string::npos)
+        << error;
     EXPECT_EQ(error.find("again and again"), std::string::npos) << error;
   }
 }
 
-// Checked before sockets of living members could be taken for those of dead ones.
+// Checked before sockets of living members could be taken for dead ones.
 TEST_F(ShmDirectory, AMissingProcIsReportedAndHarmsNoMember) {
   std::unique_ptr<Directory> living;
   std::string error;
@@ -169,7 +170,8 @@ TEST_F(ShmDirectory, AMissingProcIsReportedAndHarmsNoMember) {
       return kCannot;
     }
     std::string why;
-    return join(1, &why) == -ENOENT && why.find("no /proc here") != std::string::npos ? 0 : 1;
+    return join(1, &why) == -ENOENT && why.find("/proc is not mounted") != std::string::npos ? 0
+                                                                                             : 1;
   }));
   if (rc == kCannot) {
     GTEST_SKIP() << "no mount namespaces here";
@@ -178,8 +180,8 @@ TEST_F(ShmDirectory, AMissingProcIsReportedAndHarmsNoMember) {
   EXPECT_EQ(access((user_folder() + "/x/7").c_str(), F_OK), 0);
 }
 
-// A process's own lack says nothing about which members are there.
-TEST_F(ShmDirectory, AProcessThatCannotLookTakesNoMemberForDeadOrAlive) {
+// A lack of this process says nothing about which members exist.
+TEST_F(ShmDirectory, AProcessThatCannotConnectMakesNoGuessAboutMembers) {
   std::string error;
   const pid_t killed = start([]() -> int {
     std::unique_ptr<Directory> dead;

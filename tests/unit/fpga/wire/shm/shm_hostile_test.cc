@@ -1,4 +1,4 @@
-// A hostile partner on the wire between processes.
+// Attacks of a hostile partner on the wire between processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ using model::FrameType;
 
 class HostileWire : public Wire {};
 
-TEST_F(HostileWire, NoOtherProcessMayWriteOurs) {
+TEST_F(HostileWire, PartnersCannotWriteOurHalf) {
   const auto one = join(1);
   Evil evil(2, 1);
   base::Fd memory;
@@ -33,14 +33,14 @@ TEST_F(HostileWire, NoOtherProcessMayWriteOurs) {
   EXPECT_NE(fallocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
 }
 
-/// It is refused as memory that is not sealed, rather than as a failure of this process.
+/// Whether it is refused as unsealed memory, not as a failure of this process.
 bool is_refused(const base::Fd& fd) {
   wire::Half half;
   bool sound = true;
   return !wire::Half::map(fd, &half, &sound) && !sound;
 }
 
-TEST_F(HostileWire, MemoryThatCouldGoAwayIsRefused) {
+TEST_F(HostileWire, MemoryThatCouldVanishIsRefused) {
   base::Fd plain(memfd_create("x", MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(plain.get(), wire::kHalfBytes), 0);
   EXPECT_TRUE(is_refused(plain)) << "not sealed";
@@ -87,8 +87,8 @@ TEST_F(HostileWire, ImpossibleHeadsCutThePartnerOff) {
   }
 }
 
-/// A partner that does not keep the rules of the connection is not connected to.
-TEST_F(HostileWire, WrongGreetings) {
+/// A partner that breaks the rules of the handshake is not connected.
+TEST_F(HostileWire, WrongGreetingsAreRefused) {
   const auto one = join(1);
   std::unique_ptr<Directory> directory;
   std::string error;
@@ -135,7 +135,7 @@ TEST_F(HostileWire, WrongGreetings) {
     bad.ids = ids;
     EXPECT_TRUE(refused(bad, sizeof bad, true)) << ids;
   }
-  EXPECT_FALSE(refused(good, sizeof good, true)) << "this one is answered";
+  EXPECT_FALSE(refused(good, sizeof good, true)) << "a correct greeting is answered";
 }
 
 }  // namespace

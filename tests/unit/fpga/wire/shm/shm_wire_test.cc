@@ -1,4 +1,4 @@
-// The wire between processes: members that come and go, and the fate of their frames.
+// The wire between processes: joining, leaving, and the fate of sent frames.
 #include "fpga/wire/shm/shm_wire.hpp"
 
 #include <gtest/gtest.h>
@@ -23,12 +23,12 @@ namespace {
 
 using namespace wire::shm;
 
-TEST_F(Wire, ConnectsWhenSomethingIsSent) {
+TEST_F(Wire, ConnectsWhenAFrameIsSent) {
   const auto one = join(1);
   const auto two = join(2, 3);
   model::Outbound* to = one->route(3);
   ASSERT_NE(to, nullptr);
-  EXPECT_FALSE(to->requests->fits(32)) << "waits for the connection";
+  EXPECT_FALSE(to->requests->fits(32)) << "it waits for the connection";
   for (uint32_t id = 2; id <= 4; ++id) {
     const model::PartnerChange came = change(*one);
     EXPECT_TRUE(came.here);
@@ -47,7 +47,7 @@ TEST_F(Wire, ConnectsWhenSomethingIsSent) {
   EXPECT_EQ(frame->address, 5u);
 }
 
-/// Halves that are mapped in this process.
+/// Number of halves mapped in this process.
 uint32_t halves() {
   std::ifstream maps("/proc/self/maps");
   uint32_t count = 0;
@@ -57,8 +57,8 @@ uint32_t halves() {
   return count;
 }
 
-// Not with the square of the members: those who never talk share nothing.
-TEST_F(Wire, AMemberThatOnlyWishesForADestIdGetsTheNextFreeOne) {
+// Memory does not grow with the square of the members: those that never talk share nothing.
+TEST_F(Wire, AWishForADestIdGetsTheNextFreeOne) {
   const auto wish = [](uint32_t id, uint32_t ids, std::unique_ptr<ShmWire>* out) {
     std::string error;
     const int rc =
@@ -69,7 +69,7 @@ TEST_F(Wire, AMemberThatOnlyWishesForADestIdGetsTheNextFreeOne) {
   EXPECT_EQ(wish(0x8000, 2, &wires[0]), 0x8000);
   EXPECT_EQ(wish(0x8000, 2, &wires[1]), 0xC000);
   const auto in_the_way = join(0x4001);
-  EXPECT_EQ(wish(0x8000, 1, &wires[2]), 0x4000) << "the first step, behind the last";
+  EXPECT_EQ(wish(0x8000, 1, &wires[2]), 0x4000) << "the first step, after the last one";
   EXPECT_EQ(wish(0x8000, 1, &wires[3]), -EBUSY) << "no step is free";
   wires[0].reset();
   EXPECT_EQ(wish(0xC000, 2, &wires[4]), 0x8000) << "two in a row: not at 0x4000";
@@ -77,7 +77,7 @@ TEST_F(Wire, AMemberThatOnlyWishesForADestIdGetsTheNextFreeOne) {
   EXPECT_EQ(wish(0xC000, 1, &wires[5]), 0x8000);
 }
 
-TEST_F(Wire, MemoryIsForPairsThatTalk) {
+TEST_F(Wire, OnlyPairsThatTalkShareMemory) {
   constexpr uint32_t kMembers = 12;
   std::vector<std::unique_ptr<ShmWire>> members;
   for (uint32_t id = 1; id <= kMembers; ++id) {
@@ -97,7 +97,7 @@ TEST_F(Wire, MemoryIsForPairsThatTalk) {
   EXPECT_EQ(halves(), 0u);
 }
 
-TEST_F(Wire, BothCallAtOnce) {
+TEST_F(Wire, BothMayCallAtOnce) {
   for (int round = 0; round < 50; ++round) {
     const auto one = join(1);
     const auto two = join(2);
@@ -110,14 +110,14 @@ TEST_F(Wire, BothCallAtOnce) {
   }
 }
 
-TEST_F(Wire, ARebornPartnerIsAnotherOne) {
+TEST_F(Wire, ARestartedPartnerIsAnotherOne) {
   const auto one = join(1);
   model::Outbound* to = one->route(2);
   EXPECT_EQ(to, one->route(2));
   for (uint32_t life = 1; life <= 20; ++life) {
     auto two = join(2);
     model::PartnerChange came{};
-    while (!came.here) {  // else no member was there yet
+    while (!came.here) {  // otherwise there was no partner yet
       ASSERT_TRUE(wait_until([&] {
         to = one->route(2);
         return to != nullptr;
@@ -139,7 +139,7 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
   }
 }
 
-TEST_F(Wire, FramesOfTheDeadAreTaken) {
+TEST_F(Wire, FramesOfADeadPartnerAreTaken) {
   const auto one = join(1);
   auto two = join(2);
   model::Outbound* const to = two->route(1);
@@ -153,7 +153,7 @@ TEST_F(Wire, FramesOfTheDeadAreTaken) {
   ASSERT_TRUE(wait_until([&] {
     one->pump(0);
     return one->route(2) == nullptr;
-  })) << "it is sent to a partner that is gone";
+  })) << "the partner is gone";
   model::PartnerChange news{};
   ASSERT_EQ(one->inbound().size(), 1u);
   for (uint64_t number = 1; number <= 3; ++number) {
@@ -170,8 +170,8 @@ TEST_F(Wire, FramesOfTheDeadAreTaken) {
   EXPECT_TRUE(one->inbound().empty());
 }
 
-// A partner that comes later than that has to ring.
-TEST_F(Wire, ASleepingMemberIsAsleepForNewPartnersToo) {
+// A partner that connects later has to ring, too.
+TEST_F(Wire, ASleepingMemberSleepsForNewPartnersToo) {
   const auto one = join(1);
   one->set_asleep(true);
   Evil evil(2, 1);
@@ -184,8 +184,8 @@ TEST_F(Wire, ASleepingMemberIsAsleepForNewPartnersToo) {
   EXPECT_EQ(heads.responses.asleep.load(), 0);
 }
 
-// A card that cannot take them hears of the end all the same.
-TEST_F(Wire, TheDeadAreNotWaitedForForEver) {
+// A card that cannot take the frames still hears of the end.
+TEST_F(Wire, ADeadPartnerIsNotAwaitedForEver) {
   const auto one = join(1);
   auto two = join(2);
   model::Outbound* const to = two->route(1);
@@ -198,7 +198,7 @@ TEST_F(Wire, TheDeadAreNotWaitedForForEver) {
   EXPECT_TRUE(one->inbound().empty());
 }
 
-// Also where it only ends, and the wire is in static memory.
+// Also if the child only exits, and the wire is in static memory.
 TEST_F(Wire, AForkedChildLeavesItsParentInTheFabric) {
   std::unique_ptr<ShmWire> one = join(1);
   std::unique_ptr<ShmWire> two = join(2);
@@ -215,17 +215,17 @@ TEST_F(Wire, AForkedChildLeavesItsParentInTheFabric) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  // Others find it, by the old way and by a new one.
+  // Others find it, on the old way and on a new one.
   const std::unique_ptr<ShmWire> three = join(3);
   ASSERT_NE(three->route(1), nullptr);
   EXPECT_TRUE(change(*three).here);
-  EXPECT_TRUE(change(*one).here);  // of 3; nothing was heard of 2
+  EXPECT_TRUE(change(*one).here);  // of 3; there was no change of 2
   model::PartnerChange other{};
   two->pump(0);
   EXPECT_FALSE(two->next_change(&other));
 }
 
-// Writes of a child to rings that it has inherited go to memory of its own.
+// A child's changes to inherited rings stay in its own memory.
 TEST_F(Wire, AForkedChildTakesNothingFromItsParent) {
   const std::unique_ptr<ShmWire> one = join(1);
   const std::unique_ptr<ShmWire> two = join(2);
@@ -256,8 +256,8 @@ TEST_F(Wire, AForkedChildTakesNothingFromItsParent) {
   EXPECT_EQ(reader.peek(), nullptr);
 }
 
-// No process will ever join the fabric of a killed process by its name again.
-TEST_F(Wire, AJoinRemovesOtherFabricsOfTheDead) {
+// No process will join the fabric of a killed process by its name again.
+TEST_F(Wire, AJoiningMemberRemovesFabricsOfDeadOnes) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -280,8 +280,8 @@ TEST_F(Wire, AJoinRemovesOtherFabricsOfTheDead) {
   EXPECT_TRUE(there("living"));
 }
 
-// A shortage of the process is not told as an absent member.
-TEST_F(Wire, WithoutDescriptorsItSaysSo) {
+// A process without descriptors must not report a missing partner.
+TEST_F(Wire, LackOfDescriptorsIsReportedAsSuch) {
   const auto one = join(1);
   const auto two = join(2);
   rlimit before{};
@@ -302,15 +302,16 @@ TEST_F(Wire, WithoutDescriptorsItSaysSo) {
   }));
 }
 
-// A partner that gives up its privileges is readable no more: it is told to send by the ring.
-TEST_F(Wire, APartnerThatMayNotBeReadAnyMoreIsTold) {
+// A partner that gives up its privileges can no longer be read: it is told to send through the
+// ring.
+TEST_F(Wire, APartnerIsToldThatItCannotBeReadAnyMore) {
   const uint64_t number = 7;
   ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    constexpr uid_t kNobody = 65534;
-    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) {
+    constexpr uid_t kOtherUser = 65534;
+    if (geteuid() == 0 && setresuid(kOtherUser, kOtherUser, kOtherUser) != 0) {
       _exit(2);
     }
     std::atomic<uint32_t> allowed{1};
@@ -326,8 +327,8 @@ TEST_F(Wire, APartnerThatMayNotBeReadAnyMoreIsTold) {
   EXPECT_EQ(status, 0);
 }
 
-// Also if a filter that is installed later says that the system call does not exist.
-TEST_F(Wire, APartnerIsToldWhateverForbidsToReadIt) {
+// Also if a filter that is installed later claims that the system call does not exist.
+TEST_F(Wire, APartnerIsToldForAnyCauseThatItCannotBeRead) {
   for (const int error : {EPERM, EACCES, ENOSYS}) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);

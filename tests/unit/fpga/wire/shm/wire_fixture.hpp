@@ -1,6 +1,6 @@
 /// @file
-/// A member of a fabric between processes, and one that the test moves by hand: an Exchange and
-/// what is written into its half.
+/// A member of a fabric between processes, and one that the test moves by hand: an Exchange, and
+/// direct writes to its half.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class Evil {
   }
   wire::shm::Link& link() { return *link_; }
   model::Frame& frame() { return *reinterpret_cast<model::Frame*>(link_->mine.requests()); }
-  /// The victim ended the connection.
+  /// Whether the victim has ended the connection.
   bool is_cut() {
     wire::shm::News news;
     return wait_until([&] { return exchange_->take(&news); }) &&

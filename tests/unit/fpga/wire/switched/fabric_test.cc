@@ -1,4 +1,4 @@
-// The fabric by its wires: where frames go, and what becomes of those that cannot.
+// The fabric through its wires: destinations of frames, and the fate of undeliverable ones.
 #include "fpga/wire/switched/fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using model::FrameType;
 using regs::MaintOp;
 using test::fabric;
 
-/// The words of a frame that a test gives. Payload: words.
+/// The fields of a frame that tests need. Payload: words.
 struct Packet {
   FrameType type = FrameType::kDoorbell;
   uint32_t dest = 0;
@@ -39,7 +39,7 @@ class Plug {
     EXPECT_EQ(fabric.plug(endpoint, &wire_), 0) << endpoint;
   }
   void unplug() { wire_.reset(); }
-  /// @return false: the ring is full.
+  /// Sends a frame. @return false: the ring is full.
   [[nodiscard]] bool send(const Packet& packet, bool response = false) {
     model::Outbound* out = wire_->route(packet.dest);
     model::FrameWriter& writer = response ? *out->responses : *out->requests;
@@ -62,7 +62,7 @@ class Plug {
     return true;
   }
   void pump() { wire_->pump(0); }
-  /// The next frame that has come. @return false: none.
+  /// Takes the next frame. @return false: none has come.
   [[nodiscard]] bool take(Packet* out, bool response = false) {
     const model::Inbound& in = wire_->inbound()[0];
     model::FrameReader& reader = response ? *in.responses : *in.requests;
@@ -79,7 +79,7 @@ class Plug {
     reader.release();
     return true;
   }
-  /// A maintenance access, answered at once. @return false: no answer.
+  /// Makes a maintenance access, which is answered at once. @return false: no answer.
   [[nodiscard]] bool access(MaintOp op, uint32_t dest, uint32_t hops, uint32_t offset,
                             uint32_t* word, uint32_t source) {
     Packet packet{FrameType::kMaintRequest, dest, source, offset, hops,
@@ -120,7 +120,7 @@ constexpr const char* kTwoSwitches = R"({
   "endpoints": [{"name": "a"}, {"name": "b", "dest_id": 2, "tag": 77}, {"name": "c"}],
   "links": [["a", "s:0"], ["s:1", "t:0"], ["t:1", "b"], ["s:2", "c"]]})";
 
-TEST(Fabric, FramesGoByDestId) {
+TEST(Fabric, FramesFollowTheirDestId) {
   const auto made = fabric(kTwoSwitches);
   Plug a(*made, "a");
   Plug b(*made, "b");
@@ -138,11 +138,11 @@ TEST(Fabric, FramesGoByDestId) {
   EXPECT_EQ(made->counts().delivered, 2u);
 }
 
-TEST(Fabric, EndpointsArePluggedOnce) {
+TEST(Fabric, EndpointsTakeOneCard) {
   const auto made = fabric(kTwoSwitches);
   std::unique_ptr<model::Wire> wire;
   std::unique_ptr<model::Wire> another;
-  EXPECT_EQ(made->plug("nobody", &wire), -ENOENT);
+  EXPECT_EQ(made->plug("missing", &wire), -ENOENT);
   EXPECT_EQ(made->plug("s", &wire), -ENOENT);
   EXPECT_EQ(made->plug("a", &wire), 0);
   EXPECT_EQ(made->plug("a", &another), -EBUSY);
@@ -156,7 +156,7 @@ TEST(Fabric, OwnCardsAnswerMaintenance) {
   EXPECT_EQ(a.read(2, 0xFF, 0x00), regs::kPciDevice << 16 | regs::kPciVendor);
   EXPECT_EQ(a.read(2, 0xFF, 0x6C), 77u);
   EXPECT_EQ(a.read(2, 0xFF, 0x60), 0x00020002u);
-  EXPECT_EQ(a.read(2, 2, 0x6C), 77u) << "hop count used up on the way is as good";
+  EXPECT_EQ(a.read(2, 2, 0x6C), 77u) << "a hop count used up on the way does no harm";
 }
 
 TEST(Fabric, SwitchesAnswerAtHopCountZero) {
@@ -166,7 +166,7 @@ TEST(Fabric, SwitchesAnswerAtHopCountZero) {
   EXPECT_EQ(a.read(2, 0, 0x14), 4u << 8 | 0u);
   EXPECT_EQ(a.read(2, 1, 0x14), 6u << 8 | 0u);
   EXPECT_EQ(a.read(2, 0, 0x34), 255u);
-  // With any destID, and without a route for it.
+  // For any destID, even without a route for it.
   EXPECT_EQ(a.read(200, 0, 0x14), 4u << 8 | 0u);
   Plug c(*made, "c");
   EXPECT_EQ(c.read(2, 0, 0x14, 3), 4u << 8 | 2u) << "the port that the request came in by";
@@ -185,7 +185,7 @@ TEST(Fabric, RoutesAreWrittenAndRead) {
   a.pump();
   Packet got;
   EXPECT_TRUE(c.take(&got));
-  // Beyond the table the default port holds.
+  // Beyond the table the default port applies.
   ASSERT_TRUE(a.send({.dest = 300, .source = 1}));
   a.pump();
   EXPECT_FALSE(c.take(&got));
@@ -225,7 +225,7 @@ TEST(Fabric, UnroutedFramesAreDroppedAndCounted) {
   ASSERT_TRUE(a.send({.dest = 2, .source = 1}));
   a.pump();
   EXPECT_EQ(made->counts().unrouted, 1u);
-  EXPECT_EQ(made->counts().delivered, 1u) << "those behind it go on";
+  EXPECT_EQ(made->counts().delivered, 1u) << "frames behind it continue";
 }
 
 TEST(Fabric, RoutingLoopsEnd) {
@@ -238,7 +238,7 @@ TEST(Fabric, RoutingLoopsEnd) {
   ASSERT_TRUE(a.send({.type = FrameType::kResponse, .dest = 7, .source = 1}, true));
   a.pump();
   EXPECT_EQ(made->counts().looped, 2u);
-  // A request that counts hops ends where the hops end: at t, after five passes.
+  // A request that counts hops ends where its hops end: at t, after five passes.
   EXPECT_TRUE(a.send({.type = FrameType::kMaintRequest,
                       .dest = 7,
                       .source = 1,
@@ -300,8 +300,8 @@ TEST(Fabric, AFullReceiverHoldsItsSenderUp) {
     a.pump();
   }
   EXPECT_EQ(made->counts().unrouted + made->counts().absent + made->counts().lost, 0u);
-  EXPECT_GT(sent, made->counts().delivered) << "some wait at the sender";
-  // Responses do not wait behind them.
+  EXPECT_GT(sent, made->counts().delivered) << "some frames wait at the sender";
+  // Responses do not wait behind requests.
   Packet got;
   ASSERT_TRUE(a.send({.type = FrameType::kResponse, .dest = 2, .source = 1}, true));
   a.pump();
@@ -318,9 +318,9 @@ TEST(Fabric, AFullReceiverHoldsItsSenderUp) {
   EXPECT_EQ(taken, sent);
 }
 
-// Each sends two switches on around a ring, which has nothing but full queues; no frame waits for
-// good when the receivers begin to take.
-TEST(Fabric, CirclesOfFullQueuesDoNotLock) {
+// Each card sends two switches further around a ring whose queues are all full; once the receivers
+// take frames, everything moves.
+TEST(Fabric, CirclesOfFullQueuesDoNotDeadlock) {
   const auto made = fabric(R"({
     "switches": [{"name": "s0", "routes": {"0": 0, "1": 2, "2": 2, "3": 1}},
                  {"name": "s1", "routes": {"1": 0, "2": 2, "3": 2, "0": 1}},
@@ -365,7 +365,7 @@ TEST(Fabric, DevicesGoAndComeBackBlank) {
   EXPECT_TRUE(b.link_up());
   constexpr uint32_t kPort1 = 0x100 + 0x58 + 0x20;
   EXPECT_EQ(a.read(0, 0, kPort1) & 3u, 2u);
-  EXPECT_EQ(made->set_device("nobody", false), -ENOENT);
+  EXPECT_EQ(made->set_device("missing", false), -ENOENT);
   ASSERT_EQ(made->set_device("t", false), 0);
   EXPECT_FALSE(b.link_up());
   EXPECT_EQ(a.read(0, 0, kPort1) & 3u, 1u);
@@ -375,7 +375,7 @@ TEST(Fabric, DevicesGoAndComeBackBlank) {
   ASSERT_EQ(made->set_device("t", true), 0);
   EXPECT_TRUE(b.link_up());
   EXPECT_EQ(a.read(0, 0, kPort1) & 3u, 2u);
-  const uint64_t port_writes = made->counts().unrouted;  // they have no destination
+  const uint64_t port_writes = made->counts().unrouted;  // no destination is set for them
   EXPECT_EQ(port_writes, 2u);
   ASSERT_TRUE(a.send({.dest = 2, .source = 1}));
   a.pump();
@@ -393,7 +393,7 @@ TEST(Fabric, SilentDevicesHaveALink) {
   EXPECT_TRUE(a.access(MaintOp::kRead, 2, 0xFF, 0x00, &word, 1));
 }
 
-TEST(Fabric, SwitchesTellOfLinksByPortWrites) {
+TEST(Fabric, SwitchesReportLinksByPortWrites) {
   const auto made = fabric(kTwoSwitches);
   Plug a(*made, "a");
   a.write(2, 1, 0x6C, 42);

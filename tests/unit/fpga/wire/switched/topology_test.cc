@@ -13,7 +13,7 @@ int parse(const std::string& json, Topology* out, std::string* error) {
   return parse_topology(json, out, error);
 }
 
-TEST(Topology, IsTakenApart) {
+TEST(Topology, IsParsed) {
   Topology made;
   std::string error;
   ASSERT_EQ(parse(R"({"switches": [{"name": "s", "ports": 4, "routes": {"7": 3}, "tag": 9}],
@@ -47,11 +47,11 @@ TEST(Topology, MistakesAreNamed) {
     const char* json;
     const char* names;
   } cases[] = {
-      {"", "no JSON"},
-      {"[", "no JSON"},
-      {"[]", "no object"},
+      {"", "not JSON"},
+      {"[", "not JSON"},
+      {"[]", "not an object"},
       {R"({"switch": []})", "\"switch\""},
-      {R"({"switches": {}})", "no array"},
+      {R"({"switches": {}})", "not an array"},
       {R"({"switches": [{"ports": 4}]})", "no name"},
       {R"({"switches": [{"name": "a b"}]})", "bad one"},
       {R"({"switches": [{"name": "s", "ports": 256}]})", "1 to 255"},
@@ -67,7 +67,7 @@ TEST(Topology, MistakesAreNamed) {
       {R"({"endpoints": [{"name": "e"}], "links": [["e", "f"]]})", "\"f\": no such device"},
       {R"({"endpoints": [{"name": "e"}], "links": [["e:0", "e"]]})", "leave out the colon"},
       {R"({"endpoints": [{"name": "e"}], "links": [["e", "e"]]})", "has a link already"},
-      {R"({"endpoints": [{"name": "e"}], "links": [["e"]]})", "no pair"},
+      {R"({"endpoints": [{"name": "e"}], "links": [["e"]]})", "not a pair"},
       {R"({"switches": [{"name": "s"}], "endpoints": [{"name": "e"}], "links": [["e", "s:8"]]})",
        "0 to 7"},
       {R"({"switches": [{"name": "s"}], "endpoints": [{"name": "e"}], "links": [["e", "s"]]})",

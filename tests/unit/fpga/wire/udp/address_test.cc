@@ -8,7 +8,7 @@
 namespace rio::wire::udp {
 namespace {
 
-TEST(UdpAddress, IsPrintedAsItIsRead) {
+TEST(UdpAddress, IsPrintedInTheFormThatIsParsed) {
   for (const char* text : {"10.0.0.2:7000", "[::1]:1", "[fd00::12]:65535"}) {
     Address at;
     ASSERT_EQ(Address::parse(text, false, &at), 0) << text;
@@ -16,7 +16,7 @@ TEST(UdpAddress, IsPrintedAsItIsRead) {
   }
 }
 
-TEST(UdpAddress, OtherTextIsRefused) {
+TEST(UdpAddress, MalformedOnesAreRefused) {
   Address at;
   for (const char* text :
        {"", ":7000", "10.0.0.2", "10.0.0.2:", "10.0.0.2:0", "10.0.0.2:65536", "10.0.0.2:7x",
@@ -25,7 +25,7 @@ TEST(UdpAddress, OtherTextIsRefused) {
   }
 }
 
-TEST(UdpAddress, HasAnOrder) {
+TEST(UdpAddress, HasATotalOrder) {
   Address a, b, c;
   ASSERT_EQ(Address::parse("10.0.0.2:7000", false, &a), 0);
   ASSERT_EQ(Address::parse("10.0.0.2:7001", false, &b), 0);
@@ -36,7 +36,7 @@ TEST(UdpAddress, HasAnOrder) {
   EXPECT_FALSE(a == b || a == c);
 }
 
-TEST(UdpAddress, ThisMachineHasOne) {
+TEST(UdpAddress, ExistsForThisMachine) {
   Address at;
   ASSERT_EQ(Address::local("", 0, &at), 0);
   EXPECT_NE(at.family(), AF_UNSPEC);

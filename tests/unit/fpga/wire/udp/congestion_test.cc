@@ -32,7 +32,7 @@ TEST(UdpCongestion, HalvesOnceForTheLossesOfOneWindow) {
   congestion.on_lost(1000, 21, 30);
   EXPECT_EQ(congestion.window_bytes(), 2500u);
   congestion.on_lost(1000, 31, 40);
-  EXPECT_EQ(congestion.window_bytes(), 2000u);  // never below two
+  EXPECT_EQ(congestion.window_bytes(), 2000u);  // never below two datagrams
 }
 
 TEST(UdpCongestion, GrowsByOneDatagramARoundTripAfterALoss) {
@@ -41,7 +41,7 @@ TEST(UdpCongestion, GrowsByOneDatagramARoundTripAfterALoss) {
     congestion.on_sent(1000);
   }
   congestion.on_lost(1000, 5, 20);
-  congestion.on_acked(1000, 20);  // sent before: does not count
+  congestion.on_acked(1000, 20);  // sent before: it does not count
   for (int i = 0; i < 4; ++i) {
     congestion.on_acked(1000, 21);
     congestion.on_sent(1000);
@@ -51,7 +51,7 @@ TEST(UdpCongestion, GrowsByOneDatagramARoundTripAfterALoss) {
   EXPECT_EQ(congestion.window_bytes(), 6000u);
 }
 
-TEST(UdpCongestion, DoesNotGrowWhereTheWindowIsNotFilled) {
+TEST(UdpCongestion, DoesNotGrowWhileTheWindowIsNotFilled) {
   Congestion congestion(1000);
   congestion.on_sent(1000);
   congestion.on_acked(1000, 1);
@@ -74,7 +74,7 @@ TEST(UdpCongestion, TimesOutByTheRoundTripAndDoubles) {
   EXPECT_EQ(congestion.timeout_ns(), 120 * kMs);
 }
 
-TEST(UdpCongestion, LearnsNothingFromATimeOutBehindAnother) {
+TEST(UdpCongestion, LearnsNothingFromConsecutiveTimeOuts) {
   Congestion congestion(1000);
   congestion.on_timeout(1);
   congestion.on_timeout(2);

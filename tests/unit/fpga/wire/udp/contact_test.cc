@@ -60,7 +60,7 @@ TEST(UdpContact, CrossedHellosMakeOneConnectionWithTheSameKeys) {
   EXPECT_NE(left.in_key, left.out_key);
 }
 
-TEST(UdpContact, AnAnswerToAnotherAttemptIsNone) {
+TEST(UdpContact, AnswersToAnotherAttemptAreIgnored) {
   Two two;
   two.from_right.hear_hello(two.from_left.say(kKindHello, two.left, 0), 1300);
   Greeting accept = two.from_right.say(kKindAccept, two.right, 1300);
@@ -71,7 +71,7 @@ TEST(UdpContact, AnAnswerToAnotherAttemptIsNone) {
   EXPECT_FALSE(two.from_left.answered_by(accept));
 }
 
-TEST(UdpContact, AnotherLifeOfAPeerIsNotTheSame) {
+TEST(UdpContact, ARestartedPeerIsAnotherPeer) {
   Two two;
   const Greeting hello = two.from_left.say(kKindHello, two.left, 0);
   EXPECT_FALSE(two.from_right.same(hello));
@@ -95,7 +95,7 @@ TEST(UdpContact, SizesOfDatagramsAreBounded) {
   EXPECT_EQ(two.from_left.agree(Key()).datagram_bytes, kDatagramMin);
 }
 
-TEST(UdpCalls, AreFurtherApartEachTimeAndSometimesShort) {
+TEST(UdpCalls, BecomeRarerAndAreSometimesShort) {
   Calls calls;
   EXPECT_FALSE(calls.calling());
   calls.begin(7 * kMs);

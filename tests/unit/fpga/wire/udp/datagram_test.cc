@@ -32,13 +32,13 @@ Datagram written() {
   return datagram;
 }
 
-TEST(UdpDatagram, HasTheBytesOfThePage) {
+TEST(UdpDatagram, HasTheDocumentedBytes) {
   std::array<uint8_t, 69> out{};
   ASSERT_EQ(encode(written(), out), out.size());
   EXPECT_EQ(out, kBytes);
 }
 
-TEST(UdpDatagram, IsRead) {
+TEST(UdpDatagram, IsParsed) {
   Datagram got;
   ASSERT_EQ(decode(kBytes, &got), 0);
   const Datagram want = written();
@@ -52,7 +52,7 @@ TEST(UdpDatagram, IsRead) {
   }
 }
 
-TEST(UdpDatagram, ThatCannotBeIsRefused) {
+TEST(UdpDatagram, ImpossibleOnesAreRefused) {
   Datagram got;
   for (const size_t at :
        {0u, 1u, 2u, 3u, 23u, 39u, 52u, 55u, 60u}) {  // 23, 39: a window beyond the longest
@@ -66,7 +66,7 @@ TEST(UdpDatagram, ThatCannotBeIsRefused) {
   EXPECT_EQ(decode(std::vector<uint8_t>(kDatagramBytesMax + 1), &got), -EPROTO);
 }
 
-TEST(UdpDatagram, IsNotWrittenWhereItHasNoRoom) {
+TEST(UdpDatagram, IsNotWrittenWithoutRoom) {
   std::array<uint8_t, 68> out{};
   EXPECT_EQ(encode(written(), out), 0u);
   std::vector<uint8_t> large(kPayloadBytesMax + 1);

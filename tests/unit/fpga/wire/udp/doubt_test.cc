@@ -38,7 +38,7 @@ class UdpDoubt : public testing::Test {
   Doubt doubt_;
 };
 
-TEST_F(UdpDoubt, IsAskedOfTheConnectionAndAnsweredByIt) {
+TEST_F(UdpDoubt, AsksAboutTheConnectionWhichAnswers) {
   doubt_.begin(1 * kMs, 2 * kMs);
   const Greeting question = asked(2 * kMs);
   EXPECT_TRUE(knows(theirs_, question));
@@ -47,7 +47,7 @@ TEST_F(UdpDoubt, IsAskedOfTheConnectionAndAnsweredByIt) {
   EXPECT_FALSE(doubt_.answered_by(answer(question), ours_));
 }
 
-TEST_F(UdpDoubt, OtherConnectionsAreNotKnown) {
+TEST_F(UdpDoubt, OtherConnectionsAreUnknown) {
   doubt_.begin(1 * kMs, 2 * kMs);
   const Greeting question = asked(2 * kMs);
   Attempt other = theirs_;
@@ -64,7 +64,7 @@ TEST_F(UdpDoubt, OtherConnectionsAreNotKnown) {
   EXPECT_FALSE(knows(other, question));
 }
 
-TEST_F(UdpDoubt, AnswersToOtherQuestionsAreNone) {
+TEST_F(UdpDoubt, IgnoresAnswersToOtherQuestions) {
   doubt_.begin(1 * kMs, 2 * kMs);
   Greeting nothing = answer({});
   nothing.to_session = ours_.session;
@@ -83,7 +83,7 @@ TEST_F(UdpDoubt, AnswersToOtherQuestionsAreNone) {
   EXPECT_FALSE(doubt_.answered_by(no, ours_));
 }
 
-TEST_F(UdpDoubt, IsAskedLessAndLessOftenWithOneChallenge) {
+TEST_F(UdpDoubt, AsksLessAndLessOftenWithOneChallenge) {
   EXPECT_EQ(doubt_.due_ns(), UINT64_MAX);
   doubt_.begin(1 * kMs, 5 * kMs);
   doubt_.begin(2 * kMs, 3 * kMs);  // ignored: doubt has begun already

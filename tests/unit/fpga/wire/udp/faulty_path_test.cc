@@ -1,5 +1,5 @@
 // Two ends over a path that loses, doubles, reorders, delays and spoils datagrams, by seed and in
-// virtual time. All must arrive, once, in order, in both directions.
+// virtual time. All units must arrive, once, in order, in both directions.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,7 +23,7 @@ struct Rates {
   uint32_t lost, doubled, late, cut;  // of 1000
 };
 
-/// Datagrams under way, by the time at which they arrive.
+/// Datagrams under way, by their time of arrival.
 class FaultyPath {
  public:
   FaultyPath(uint32_t seed, Rates rates) : random_(seed), rates_(rates) {}
@@ -57,7 +57,7 @@ class FaultyPath {
   std::multimap<uint64_t, std::vector<uint8_t>> flying_;
 };
 
-/// Takes units of both lanes, and now and then has no room.
+/// Takes units of both lanes, and sometimes has no room.
 class Shelf final : public Intake {
  public:
   explicit Shelf(uint32_t seed) : random_(seed) {}
@@ -138,7 +138,7 @@ class End {
   uint32_t refused_ = 0;
 };
 
-/// @return datagrams that were refused, of both.
+/// Runs a test. @return number of refused datagrams, of both ends.
 uint32_t run(uint32_t seed, Rates rates, bool sealed = false) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   FaultyPath there(seed, rates);
@@ -152,7 +152,7 @@ uint32_t run(uint32_t seed, Rates rates, bool sealed = false) {
   std::swap(agreed.out_key, agreed.in_key);
   End b(agreed, seed + 3'000'000);
   uint64_t now_ns = kStepNs;
-  // 600 s of virtual time: a path that stands still is told from one that is slow.
+  // 600 s of virtual time, to tell a path that stands still from a slow one.
   for (; now_ns < 600'000'000'000 && !(a.done() && b.done()); now_ns += kStepNs) {
     a.step(there, back, now_ns);
     b.step(back, there, now_ns);
@@ -162,25 +162,25 @@ uint32_t run(uint32_t seed, Rates rates, bool sealed = false) {
   return a.refused() + b.refused();
 }
 
-TEST(UdpFaultyPath, AllArrivesOnAGoodPath) {
+TEST(UdpFaultyPath, EverythingArrivesOnAGoodPath) {
   EXPECT_EQ(run(1, {0, 0, 0, 0}), 0u);
   EXPECT_EQ(run(1, {0, 0, 0, 0}, true), 0u);
 }
 
-TEST(UdpFaultyPath, AllArrivesDespiteEachFault) {
+TEST(UdpFaultyPath, EverythingArrivesDespiteEachFault) {
   run(2, {100, 0, 0, 0});
   run(3, {0, 200, 0, 0});
   run(4, {0, 0, 300, 0});
   run(5, {0, 0, 0, 100});
 }
 
-TEST(UdpFaultyPath, AllArrivesDespiteAllOfThem) {
+TEST(UdpFaultyPath, EverythingArrivesDespiteAllFaults) {
   for (uint32_t seed = 10; seed < 15; ++seed) {
     run(seed, {50, 50, 100, 20});
   }
 }
 
-TEST(UdpFaultyPath, RepeatedOrSpoiltDatagramsAreRefusedWhereThereIsAKey) {
+TEST(UdpFaultyPath, WithAKeyRepeatedAndSpoiltDatagramsAreRefused) {
   EXPECT_GT(run(20, {0, 200, 0, 0}, true), 100u);
   EXPECT_GT(run(21, {0, 0, 0, 200}, true), 100u);
 }

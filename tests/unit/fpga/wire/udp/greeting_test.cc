@@ -39,7 +39,7 @@ Greeting written() {
   return out;
 }
 
-TEST(UdpGreeting, IsReadAsItWasWrittenAndAsLongAsWanted) {
+TEST(UdpGreeting, IsParsedAsWrittenAndHasTheWantedLength) {
   for (const Key& key : {Key(), key_of("0123456789abcdef")}) {
     std::vector<uint8_t> bytes = bytes_of(written(), key, 1472);
     EXPECT_EQ(bytes.size(), 1472u);
@@ -61,7 +61,7 @@ TEST(UdpGreeting, OtherKeysDoNotOpenIt) {
   EXPECT_NE(decode(bytes, Key(), &got), 0);
 }
 
-TEST(UdpGreeting, ThatCannotBeIsRefused) {
+TEST(UdpGreeting, ImpossibleOnesAreRefused) {
   const std::vector<uint8_t> good = bytes_of(written(), Key(), 0);
   Greeting got;
   // magic, version, kind, count of destIDs, first destID, reason, zeros
@@ -79,7 +79,7 @@ TEST(UdpGreeting, ThatCannotBeIsRefused) {
   }
 }
 
-TEST(UdpGreeting, AllKindsAndReasonsAreRead) {
+TEST(UdpGreeting, AllKindsAndReasonsAreParsed) {
   Greeting greeting = written();
   Greeting got;
   for (uint8_t kind = kKindHello; kind <= kKindAsk; ++kind) {

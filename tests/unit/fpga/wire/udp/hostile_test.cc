@@ -1,4 +1,4 @@
-// A peer that speaks the protocol, and breaks its rules, against a wire.
+// A peer that speaks the protocol and breaks its rules, against a wire.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace rio::wire::udp {
 namespace {
 
-/// Sends any datagram of the test, from one address.
+/// Sends whatever the test wants, from one address.
 class Speaker final : private Listener {
  public:
   Speaker() {
@@ -78,7 +78,7 @@ class UdpHostile : public testing::Test {
     }
     peer_.receive();
   }
-  /// Let the wire take all that was sent to it: loopback has delivered it already.
+  /// Lets the wire process everything sent to it, which loopback has already delivered.
   void settle() {
     constexpr int kSteps = 100;
     for (int i = 0; i < kSteps; ++i) {
@@ -94,7 +94,7 @@ class UdpHostile : public testing::Test {
     }
     return false;
   }
-  /// The next greeting of a kind that was heard.
+  /// Waits for the next greeting of a kind.
   [[nodiscard]] Greeting heard(uint8_t kind) {
     Greeting out;
     EXPECT_TRUE(until([&] {
@@ -108,7 +108,7 @@ class UdpHostile : public testing::Test {
     }));
     return out;
   }
-  /// A datagram of a connection.
+  /// Makes a datagram of a connection.
   [[nodiscard]] std::vector<uint8_t> datagram(const Attempt& attempt,
                                               std::span<const uint8_t> frames = {},
                                               uint32_t unit = 0) const {
@@ -128,7 +128,7 @@ class UdpHostile : public testing::Test {
   }
   void connect() {
     say_hello(&peer_.attempt);
-    EXPECT_TRUE(changes_.empty());  // no peer has shown that it is there
+    EXPECT_TRUE(changes_.empty());  // no peer has proved its address
     peer_.send(victim_, datagram(peer_.attempt));
     ASSERT_TRUE(until([&] { return !changes_.empty(); }));
   }
@@ -149,7 +149,7 @@ TEST_F(UdpHostile, APeerThatHasNotHeardTheAnswerIsNotConnected) {
   EXPECT_TRUE(changes_.empty());
 }
 
-TEST_F(UdpHostile, NoOtherAddressSpeaksForAPeer) {
+TEST_F(UdpHostile, OtherAddressesCannotSpeakForAPeer) {
   connect();
   Speaker other;
   other.send(victim_, datagram(peer_.attempt));
@@ -159,7 +159,7 @@ TEST_F(UdpHostile, NoOtherAddressSpeaksForAPeer) {
   EXPECT_EQ(changes_, std::vector<bool>{true});
 }
 
-TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
+TEST_F(UdpHostile, AFarewellWithoutTheChallengeIsIgnored) {
   connect();
   Greeting farewell = peer_.attempt.say(kKindFarewell, peer_.self, 0);
   farewell.echo[0] ^= 1;
@@ -172,8 +172,8 @@ TEST_F(UdpHostile, AFarewellThatKnowsNotTheChallengeIsNone) {
   EXPECT_EQ(changes_, (std::vector<bool>{true, false}));
 }
 
-/// The peer falls silent; the wire's questions and the peer's answers follow.
-TEST_F(UdpHostile, OnlyTheAnswerToItsOwnQuestionTellsAWireThatAConnectionIsNotKnown) {
+/// The peer falls silent; then come the wire's questions and the peer's answers.
+TEST_F(UdpHostile, OnlyTheAnswerToItsOwnQuestionEndsAConnection) {
   connect();
   Greeting lie = peer_.attempt.say(kKindFarewell, peer_.self, 0);
   lie.reason = Reason::kUnknown;
@@ -208,7 +208,7 @@ TEST_F(UdpHostile, OnlyTheAnswerToItsOwnQuestionTellsAWireThatAConnectionIsNotKn
   EXPECT_FALSE(changes_[1]);
 }
 
-TEST_F(UdpHostile, AQuestionIsAnsweredByTheConnectionOrByAFarewellThatIsNotLonger) {
+TEST_F(UdpHostile, AQuestionIsAnsweredByTheConnectionOrAShortFarewell) {
   connect();
   Greeting question = peer_.attempt.say(kKindAsk, peer_.self, 0);
   question.challenge = {77};
@@ -236,7 +236,7 @@ TEST_F(UdpHostile, AQuestionIsAnsweredByTheConnectionOrByAFarewellThatIsNotLonge
     EXPECT_EQ(no.to_session, each.session);
     EXPECT_EQ(no.echo, question.challenge);
   }
-  Speaker other;  // has heard a question to another member
+  Speaker other;  // has overheard a question to another member
   other.send(victim_, question, 0);
   settle();
   other.receive();
@@ -257,7 +257,7 @@ TEST_F(UdpHostile, OnlyQuestionsAreAnswered) {
   EXPECT_TRUE(peer_.heard.empty());
 }
 
-TEST_F(UdpHostile, AnOldHelloDoesNoHarmAndANewLifeTakesItsPlace) {
+TEST_F(UdpHostile, AnOldHelloDoesNoHarmAndANewProcessReplacesThePeer) {
   connect();
   Attempt again = Speaker::made(20);
   peer_.self.member = {2};
@@ -284,7 +284,7 @@ TEST_F(UdpHostile, FramesThatNoCardSendsEndTheConnection) {
   frame.clear();
   frame.bytes = sizeof(frame);
   frame.type = model::FrameType::kMessage;
-  frame.source = 1;  // it has said that it has one destID
+  frame.source = 1;  // it has claimed one destID only
   std::vector<uint8_t> bytes(sizeof(frame));
   std::memcpy(bytes.data(), static_cast<const void*>(&frame), sizeof(frame));
   peer_.send(victim_, datagram(peer_.attempt, bytes));
@@ -296,7 +296,7 @@ TEST_F(UdpHostile, FramesThatNoCardSendsEndTheConnection) {
   EXPECT_EQ(heard(kKindFarewell).reason, Reason::kLeaving);
 }
 
-TEST_F(UdpHostile, WordOfWhatWasNeverSentEndsTheConnection) {
+TEST_F(UdpHostile, AcknowledgingUnsentUnitsEndsTheConnection) {
   connect();
   std::vector<uint8_t> lie = datagram(peer_.attempt);
   lie[16] = 77;  // requests heard
@@ -304,7 +304,7 @@ TEST_F(UdpHostile, WordOfWhatWasNeverSentEndsTheConnection) {
   ASSERT_TRUE(until([&] { return changes_.size() == 2; }));
 }
 
-TEST_F(UdpHostile, ManyWhoOnlyCallTakeNobodysPlace) {
+TEST_F(UdpHostile, ManyCallersTakeNoMembersPlace) {
   connect();
   for (int i = 0; i < 600; ++i) {
     Speaker other;

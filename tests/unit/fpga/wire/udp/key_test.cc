@@ -19,7 +19,7 @@ const std::string kText = "0123456789abcdef";
   return key;
 }
 
-TEST(UdpKey, ShortOneIsRefused) {
+TEST(UdpKey, ShortOnesAreRefused) {
   Key key;
   std::string error;
   EXPECT_EQ(Key::from_text(kText.substr(1), &key, &error), -EINVAL);
@@ -39,7 +39,7 @@ TEST(UdpKey, EachDirectionAndConnectionHasItsOwn) {
   EXPECT_NE(key.derive(a, b), key_of(kText + "x").derive(a, b));
 }
 
-TEST(UdpKey, ASealedDatagramOpensOnlyUnchanged) {
+TEST(UdpKey, SealedBytesOpenOnlyUnchanged) {
   const KeyBytes key{7};
   const std::vector<uint8_t> plain = {'c', 'l', 'e', 'a', 'r', 'h', 'i', 'd', 'd', 'e', 'n'};
   std::vector<uint8_t> bytes = plain;
@@ -61,7 +61,7 @@ TEST(UdpKey, ASealedDatagramOpensOnlyUnchanged) {
   EXPECT_EQ(bytes, plain);
 }
 
-TEST(UdpKey, GreetingsAreSealedWithANonceOfTheirOwn) {
+TEST(UdpKey, GreetingsHaveNoncesOfTheirOwn) {
   const Key key = key_of(kText);
   std::vector<uint8_t> bytes(40 + kTagBytes, 9);
   ASSERT_EQ(key.seal(bytes, 40, 32, 8), bytes.size());
@@ -82,7 +82,7 @@ TEST(UdpReplay, EachNumberIsTakenOnce) {
   EXPECT_FALSE(replay.take(500));
 }
 
-TEST(UdpReplay, TooOldNumbersAreNotTaken) {
+TEST(UdpReplay, OldNumbersAreRefused) {
   Replay replay;
   EXPECT_TRUE(replay.take(1 << 20));
   EXPECT_FALSE(replay.take((1 << 20) - 1024));
@@ -92,7 +92,7 @@ TEST(UdpReplay, TooOldNumbersAreNotTaken) {
   EXPECT_FALSE(replay.take((1 << 20) - 1023));
 }
 
-TEST(UdpReplay, FarJumpsForgetWhatIsOld) {
+TEST(UdpReplay, FarJumpsForgetOldNumbers) {
   Replay replay;
   for (uint64_t number = 1; number < 2000; ++number) {
     EXPECT_TRUE(replay.take(number));

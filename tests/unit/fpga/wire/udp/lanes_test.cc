@@ -17,7 +17,7 @@ using model::FrameType;
 constexpr Ids kLeft = {100, 2, 300, 1};
 constexpr Ids kRight = {5, 1, 9, 2};
 
-/// Two cards' ends, and a connection that loses nothing.
+/// The ends of two cards, and a connection without losses.
 class UdpLanes : public testing::Test {
  protected:
   static Agreed agreed() {
@@ -52,7 +52,7 @@ class UdpLanes : public testing::Test {
       static_cast<void>(b_.offer_again());
     }
   }
-  /// Payloads that have come.
+  /// Payloads that have arrived.
   std::vector<std::string> come(Lane lane) {
     std::vector<std::string> all;
     model::FrameReader& reader = *right_.in(lane);
@@ -65,7 +65,7 @@ class UdpLanes : public testing::Test {
     }
     return all;
   }
-  /// As a unit of the peer's.
+  /// Gives a frame to the lanes, as a unit of the peer.
   void take(const Frame& frame, size_t bytes) {
     std::vector<uint8_t> unit(bytes);
     std::memcpy(unit.data(), static_cast<const void*>(&frame), sizeof(frame));
@@ -79,7 +79,7 @@ class UdpLanes : public testing::Test {
   Session b_{agreed(), &right_, 0};
 };
 
-TEST_F(UdpLanes, FramesComeWithTheDestIdsOfTheReceiver) {
+TEST_F(UdpLanes, FramesArriveWithTheDestIdsOfTheReceiver) {
   put(left_, Lane::kRequests, FrameType::kMessage, "hello");
   put(left_, Lane::kResponses, FrameType::kAcks, "ab");
   move();
@@ -87,7 +87,7 @@ TEST_F(UdpLanes, FramesComeWithTheDestIdsOfTheReceiver) {
   EXPECT_EQ(come(Lane::kResponses), std::vector<std::string>{"ab"});
 }
 
-TEST_F(UdpLanes, FramesLongerThanADatagramComeWhole) {
+TEST_F(UdpLanes, FramesLongerThanADatagramArriveWhole) {
   std::vector<std::string> sent;
   for (const size_t size : {4096u, 1u, 1168u, 1136u, 4000u, 256u}) {
     sent.push_back(std::string(size, static_cast<char>('a' + sent.size())));
@@ -97,7 +97,7 @@ TEST_F(UdpLanes, FramesLongerThanADatagramComeWhole) {
   EXPECT_EQ(come(Lane::kRequests), sent);
 }
 
-TEST_F(UdpLanes, MoreThanARingComesAsItIsTaken) {
+TEST_F(UdpLanes, MoreThanARingArrivesAsRoomAppears) {
   std::vector<std::string> sent;
   std::vector<std::string> got;
   for (int i = 0; i < 200; ++i) {
@@ -117,7 +117,7 @@ TEST_F(UdpLanes, MoreThanARingComesAsItIsTaken) {
 
 class UdpRuns : public UdpLanes {
  protected:
-  /// A frame that tells of these messages.
+  /// Puts a frame that announces these messages.
   void put_run() {
     std::string parts;
     for (const std::string& message : messages_) {
@@ -153,7 +153,7 @@ class UdpRuns : public UdpLanes {
   uint32_t position_ = 0;
 };
 
-TEST_F(UdpRuns, BytesOfLongMessagesComeBehindTheirFrame) {
+TEST_F(UdpRuns, BytesOfLongMessagesFollowTheirFrame) {
   put_run();
   put(left_, Lane::kRequests, FrameType::kMessage, "next");
   move();
@@ -161,7 +161,7 @@ TEST_F(UdpRuns, BytesOfLongMessagesComeBehindTheirFrame) {
   EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"next"});
 }
 
-TEST_F(UdpRuns, NothingElseCanBePulled) {
+TEST_F(UdpRuns, NoOtherMemoryCanBePulled) {
   put_run();
   move();
   uint8_t to = 0;
@@ -169,7 +169,7 @@ TEST_F(UdpRuns, NothingElseCanBePulled) {
   EXPECT_EQ(right_.puller()->pull({&piece, 1}), 0u);
 }
 
-TEST_F(UdpRuns, AddressesOfTheSenderDoNotTravel) {
+TEST_F(UdpRuns, AddressesOfTheSenderAreNotSent) {
   put_run();
   static_cast<void>(left_.gather(&a_));
   std::vector<uint8_t> datagram(a_.datagram_bytes());
@@ -180,7 +180,7 @@ TEST_F(UdpRuns, AddressesOfTheSenderDoNotTravel) {
             std::string::npos);
 }
 
-TEST_F(UdpRuns, ARunGivenUpBeforeItLeavesIsNotSent) {
+TEST_F(UdpRuns, MessagesGivenUpEarlyAreNotSent) {
   put_run();
   left_.out(Lane::kRequests)->revoke(position_);
   put(left_, Lane::kRequests, FrameType::kMessage, "next");
@@ -188,7 +188,7 @@ TEST_F(UdpRuns, ARunGivenUpBeforeItLeavesIsNotSent) {
   EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"next"});
 }
 
-TEST_F(UdpRuns, ARunGivenUpOnItsWayIsNotBelieved) {
+TEST_F(UdpRuns, MessagesGivenUpOnTheirWayAreNotDelivered) {
   for (int i = 0; i < 20; ++i) {  // more than may be under way
     messages_.push_back(std::string(4096, 'x'));
   }
@@ -235,13 +235,13 @@ TEST_F(UdpLanes, FramesThatNoHonestPeerSendsAreFoul) {
   EXPECT_TRUE(fouls(frame, 32));
   frame = good;
   frame.type = FrameType::kPull;
-  EXPECT_TRUE(fouls(frame, 32));  // of no messages
+  EXPECT_TRUE(fouls(frame, 32));  // without messages
   frame.length = 64 * 16 + 16;
   frame.bytes = model::frame_bytes(frame.length);
-  EXPECT_TRUE(fouls(frame, frame.bytes));  // of more than there may be
+  EXPECT_TRUE(fouls(frame, frame.bytes));  // with too many messages
   frame.length = 16;
   frame.bytes = model::frame_bytes(frame.length);
-  EXPECT_TRUE(fouls(frame, frame.bytes));  // of one without bytes
+  EXPECT_TRUE(fouls(frame, frame.bytes));  // with a message without bytes
 }
 
 }  // namespace

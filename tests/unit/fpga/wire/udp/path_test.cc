@@ -32,7 +32,7 @@ void expect(const Verdict& verdict, bool possible, const std::vector<std::string
   }
 }
 
-TEST(UdpPath, AddressesThatFitAreFine) {
+TEST(UdpPath, MatchingAddressesAreAccepted) {
   expect(judge(at("10.0.0.1:1"), at("10.0.0.2:1"), kGood), true, {});
   expect(judge(at("127.0.0.1:1"), at("127.0.1.1:1"), {0, 65536, 28}), true, {});
   const Path here = {0, 65536, 28, true};
@@ -40,7 +40,7 @@ TEST(UdpPath, AddressesThatFitAreFine) {
   expect(judge(at("[::1]:1"), at("[::1]:2"), {0, 65536, 48}), true, {});
 }
 
-TEST(UdpPath, AddressesThatCanNeverTalkAreNamed) {
+TEST(UdpPath, ImpossibleAddressesAreNamed) {
   const Path none = {-EINVAL, 0, 28};
   expect(judge(at("127.0.1.1:7000"), at("10.0.0.2:7001"), none), false,
          {"127.0.1.1:7000 is a loopback address", "10.0.0.2:7001", "/etc/hosts"});
@@ -58,7 +58,7 @@ TEST(UdpPath, DoubtfulAddressesAreNamed) {
          {"10.1.0.2:7001", "Network is unreachable"});
 }
 
-TEST(UdpPath, APathBelowTheShortestDatagramIsNamedWithTheValueAndTheRemedy) {
+TEST(UdpPath, ANarrowPathIsNamedWithItsMtuAndTheRemedy) {
   for (const uint32_t mtu : {68u, 576u, 1259u}) {
     const Path narrow = {0, mtu, 28};
     EXPECT_FALSE(narrow.is_wide());
@@ -70,13 +70,13 @@ TEST(UdpPath, APathBelowTheShortestDatagramIsNamedWithTheValueAndTheRemedy) {
   EXPECT_FALSE((Path{0, 1279, 48}.is_wide()));
 }
 
-TEST(UdpPath, DatagramsAreAsLongAsItTakes) {
+TEST(UdpPath, DatagramsAreAsLongAsThePathAllows) {
   EXPECT_EQ((Path{0, 1500, 28}.datagram_bytes()), 1472u);
   EXPECT_EQ((Path{0, 20, 28}.datagram_bytes()), kDatagramMin);
   EXPECT_EQ((Path{0, 65536, 28}.datagram_bytes()), kDatagramMax);
 }
 
-TEST(UdpPath, TheKernelKnowsIt) {
+TEST(UdpPath, TheKernelReportsIt) {
   const Path self = path_between(at("127.0.0.1:1"), at("127.0.1.1:2"));
   EXPECT_EQ(self.error, 0);
   EXPECT_GT(self.mtu, 0u);
@@ -108,7 +108,7 @@ TEST(UdpPath, AnotherAddressOfThisMachineIsReachedFromLoopback) {
   expect(judge(own, mine, path), true, {});
 }
 
-/// Check the report on a path by a process that `lacks` something. Runs in a child.
+/// Expects a report on a path by a child process that `lacks` something.
 void expect_lack(bool (*lacks)(), const std::string& told) {
   const pid_t child = fork();
   if (child == 0) {
@@ -128,7 +128,7 @@ void expect_lack(bool (*lacks)(), const std::string& told) {
   EXPECT_EQ(status, 0) << told;
 }
 
-TEST(UdpPath, AShortageOfThisProcessIsToldAsThat) {
+TEST(UdpPath, ALackOfThisProcessIsReportedAsSuch) {
   expect_lack([] { return test::deny_call(SYS_socket, EPERM); },
               "socket: Operation not permitted; a seccomp filter");
   expect_lack(

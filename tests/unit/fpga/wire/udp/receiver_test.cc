@@ -12,7 +12,7 @@ Arrival put(Receiver& receiver, uint32_t unit) {
   return receiver.put(unit, bytes);
 }
 
-TEST(UdpReceiver, GivesUnitsInOrderAcrossTheWrap) {
+TEST(UdpReceiver, DeliversUnitsInOrderAcrossTheWrap) {
   Receiver receiver(4, 0xfffffffe);
   EXPECT_TRUE(receiver.front().empty());
   EXPECT_EQ(put(receiver, 0), Arrival::kNew);
@@ -30,7 +30,7 @@ TEST(UdpReceiver, GivesUnitsInOrderAcrossTheWrap) {
   EXPECT_EQ(receiver.heard(), (Heard{1, 4, 0}));
 }
 
-TEST(UdpReceiver, TellsDuplicatesAndStrangers) {
+TEST(UdpReceiver, RecognisesDuplicatesAndForeignUnits) {
   Receiver receiver(4, 10);
   EXPECT_EQ(put(receiver, 11), Arrival::kNew);
   EXPECT_EQ(put(receiver, 11), Arrival::kAgain);
@@ -43,7 +43,7 @@ TEST(UdpReceiver, TellsDuplicatesAndStrangers) {
   EXPECT_EQ(put(receiver, 14), Arrival::kNew);
 }
 
-TEST(UdpReceiver, SaysThatItHasNoRoom) {
+TEST(UdpReceiver, ReportsThatItHasNoRoom) {
   Receiver receiver(2, 0);
   EXPECT_EQ(put(receiver, 0), Arrival::kNew);
   EXPECT_EQ(put(receiver, 1), Arrival::kNew);

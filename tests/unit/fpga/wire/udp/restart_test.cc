@@ -1,5 +1,5 @@
-// Half-open connections: one side has lost its state, and the other one learns that. By processes
-// that are killed, and started again at their ports.
+// Half-open connections: one side has lost its state, and the other one finds out. With processes
+// that are killed, and restarted at their ports.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ using test::Child;
 using test::Pipe;
 using test::wait_until;
 
-constexpr uint32_t kForEver = 3600;  // no test waits for so long
+constexpr uint32_t kForEver = 3600;  // longer than any test
 
 [[nodiscard]] Seat patient(uint16_t port = 0) {
   Seat out = seat();
@@ -28,7 +28,7 @@ constexpr uint32_t kForEver = 3600;  // no test waits for so long
   return out;
 }
 
-/// A port that is free now.
+/// Finds a port that is free now.
 [[nodiscard]] uint16_t free_port() {
   std::unique_ptr<Socket> socket;
   Address at;
@@ -41,12 +41,12 @@ constexpr uint32_t kForEver = 3600;  // no test waits for so long
 class Server {
  public:
   explicit Server(const Seat& seat) : child_([this, seat] { return serve(seat); }, &start_) {}
-  /// The port is bound when this returns, so no client sees it closed after the predecessor's end.
+  /// Starts the server. The port is bound on return, so no client finds it closed in between.
   void start() {
     start_.tell();
     EXPECT_EQ(open_.wait(), 1);
   }
-  /// Kill it, as the kernel does: the port is free afterwards.
+  /// Kills the server; the kernel frees its port.
   void kill() {
     child_.signal(SIGKILL);
     EXPECT_EQ(child_.exit_code(), -1) << "ended before it was killed";
@@ -67,7 +67,7 @@ class Server {
           lost_.tell();
         }
       }
-      usleep(100);  // let other processes have the core
+      usleep(100);  // lets other processes have the CPU
     }
   }
 
@@ -77,7 +77,7 @@ class Server {
   Child child_;
 };
 
-/// Asks the server at a port.
+/// A client of the server at a port.
 class Client {
  public:
   explicit Client(uint16_t port, const Seat& seat = patient()) : card(seat) {
@@ -93,21 +93,21 @@ class Client {
     }
     card.step();
   }
-  /// @return whether the server has answered before the time of wait_until() is over.
+  /// Asks. @return whether the server has answered within the time of wait_until().
   [[nodiscard]] bool is_answered() {
     return wait_until([this] {
       step();
       return !server().empty();
     });
   }
-  /// As is_answered(), without a question: it only listens until the first server has gone.
+  /// Listens without asking until the first server has gone. @return whether it has.
   [[nodiscard]] bool hears_of_a_change() {
     return wait_until([this] {
       card.step();
       return changes() != "+";
     });
   }
-  /// The last answer.
+  /// The answer received last.
   [[nodiscard]] std::string server() const { return card.got.empty() ? "" : card.got.back(); }
   /// How the server has come and gone, as "+-"; calls before the first server do not count.
   [[nodiscard]] std::string changes() const {
@@ -155,17 +155,17 @@ void a_client_finds_the_new_server(Seat seat) {
   EXPECT_EQ(client.card.troubles(), "");
 }
 
-TEST(UdpRestart, AClientThatAsksFindsTheNewServer) {
+TEST(UdpRestart, AnAskingClientFindsTheNewServer) {
   a_client_finds_the_new_server(seat());
 }
 
-TEST(UdpRestart, AClientThatAsksFindsTheNewServerByAKey) {
+TEST(UdpRestart, AnAskingClientFindsTheNewServerWithAKey) {
   Seat sealed = seat();
   sealed.key = "0123456789abcdef";
   a_client_finds_the_new_server(sealed);
 }
 
-TEST(UdpRestart, AClientThatAsksFindsTheNewServerOnABadPath) {
+TEST(UdpRestart, AnAskingClientFindsTheNewServerOnABadPath) {
   Seat bad = seat();
   bad.faults = {7, 0.2};
   a_client_finds_the_new_server(bad);
@@ -200,7 +200,7 @@ TEST(UdpRestart, AHundredClientsFindTheNewServerAtOnce) {
   }
 }
 
-TEST(UdpRestart, AClientThatOnlyWaitsHearsThatTheServerIsAnother) {
+TEST(UdpRestart, AWaitingClientLearnsThatTheServerHasChanged) {
   const uint16_t port = free_port();
   Server first(patient(port));
   Server second(patient(port));
@@ -213,7 +213,7 @@ TEST(UdpRestart, AClientThatOnlyWaitsHearsThatTheServerIsAnother) {
   EXPECT_EQ(client.changes(), "+-");
 }
 
-TEST(UdpRestart, AServerHearsThatAClientIsAnother) {
+TEST(UdpRestart, AServerLearnsThatAClientHasChanged) {
   Seat server = patient(free_port());
   Seat client = patient(free_port());
   Server serves(server);
@@ -245,8 +245,8 @@ TEST(UdpRestart, AServerHearsThatAClientIsAnother) {
   serves.wait_for_a_loss();
 }
 
-/// The client was stopped for longer than the server's patience, and does not know that.
-TEST(UdpRestart, AClientThatWasGivenUpHearsSo) {
+/// The client was stopped for longer than the server's patience, and does not know it.
+TEST(UdpRestart, AClientThatWasGivenUpLearnsIt) {
   Seat seat = patient(free_port());
   seat.patience_s = 1;
   Server server(seat);
@@ -272,8 +272,8 @@ TEST(UdpRestart, AClientThatWasGivenUpHearsSo) {
   EXPECT_EQ(client.exit_code(), 0);
 }
 
-/// Its messages cannot be authenticated, so it is as silent as a machine that is down.
-TEST(UdpRestart, AServerWithAnotherKeyIsGoneAfterThePatienceAndTheKeyIsNamed) {
+/// Its messages cannot be authenticated, so it seems as silent as a machine that is down.
+TEST(UdpRestart, AServerWithAnotherKeyIsGivenUpAndTheKeyIsNamed) {
   Seat seat = patient(free_port());
   seat.key = "0123456789abcdef";
   Seat other = seat;

@@ -1,5 +1,5 @@
-// A member's own address is compared with its peers' when it joins: impossible pairs are refused,
-// doubtful ones are reported, with the addresses.
+// A member's own address is compared with its peers' addresses when it joins: impossible pairs are
+// refused, doubtful ones are reported, with the addresses.
 #include "fpga/wire/udp/seat.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class UdpSeat : public testing::Test {
     out.members = path_;
     return out;
   }
-  /// @return the result of join(); `told` gets the error, or else the warning.
+  /// Joins a fabric. @return the result of join(); `told` gets the error, or else the warning.
   [[nodiscard]] static int join(const Seat& seat, std::string* told) {
     std::unique_ptr<UdpWire> wire;
     const int rc = UdpWire::join(seat, &wire, told);
@@ -59,7 +59,7 @@ class UdpSeat : public testing::Test {
   const std::string path_ = folder_.at("members");
 };
 
-/// A port that is free now, at an address of this machine.
+/// Finds a port that is free now, at an address of this machine.
 [[nodiscard]] std::string free_at(const std::string& where) {
   std::unique_ptr<Socket> socket;
   Address at;
@@ -74,13 +74,13 @@ class UdpSeat : public testing::Test {
   return Address::local("", 0, &at) == 0 && !at.is_loopback() && at.family() == AF_INET;
 }
 
-TEST_F(UdpSeat, OnLoopbackIsRefusedWhereOthersAreInTheNetwork) {
+TEST_F(UdpSeat, OnLoopbackIsRefusedIfOthersAreInTheNetwork) {
   const std::string own = free_at("127.0.1.1");
   expect(at(1, "1 " + own + "\n2 192.0.2.9:7001\n"), -EADDRNOTAVAIL,
          {path(), own + " is a loopback address", "192.0.2.9:7001", "/etc/hosts"});
 }
 
-TEST_F(UdpSeat, OnLoopbackIsFineWhereOthersAreOnThisMachine) {
+TEST_F(UdpSeat, OnLoopbackIsAcceptedIfOthersAreOnThisMachine) {
   std::string members = "1 " + free_at("127.0.1.1") + "\n2 127.0.0.1:9\n";
   members += is_in_a_network() ? "3 " + free_at("") + "\n" : "";
   expect(at(1, members), 0, {});
@@ -94,18 +94,18 @@ TEST_F(UdpSeat, APeerOnLoopbackIsNamed) {
          {"127.0.1.1:7001 is a loopback address", "1 other members"});
 }
 
-TEST_F(UdpSeat, OfAnotherVersionOfIpThanAPeerIsRefused) {
+TEST_F(UdpSeat, WithAnotherVersionOfIpThanAPeerIsRefused) {
   const std::string own = free_at("127.0.0.1");
   expect(at(1, "1 " + own + "\n2 [::1]:7001\n"), -EADDRNOTAVAIL,
          {own, "[::1]:7001", "versions of IP"});
 }
 
-TEST_F(UdpSeat, OfAnotherMachineIsRefused) {
+TEST_F(UdpSeat, AtAnotherMachineIsRefused) {
   expect(at(1, "1 192.0.2.9:7000\n2 127.0.0.1:7001\n"), -EADDRNOTAVAIL,
          {"192.0.2.9:7000", "not of this machine"});
 }
 
-TEST_F(UdpSeat, OfNoOneMachineIsRefused) {
+TEST_F(UdpSeat, AtAnAddressOfManyMachinesIsRefused) {
   for (const char* nowhere :
        {"0.0.0.0:7000", "[::]:7000", "224.0.0.1:7000", "255.255.255.255:7000", "[ff02::1]:7000"}) {
     expect(at(1, "1 127.0.0.1:7001\n2 " + std::string(nowhere) + "\n"), -EINVAL,
@@ -116,7 +116,7 @@ TEST_F(UdpSeat, OfNoOneMachineIsRefused) {
   }
 }
 
-TEST_F(UdpSeat, AMemberWithoutAFileIsToldWhyItCannotReachAnAddress) {
+TEST_F(UdpSeat, WithoutAFileUnreachableAddressesAreExplained) {
   Card card(seat());
   uint32_t id = 0;
   EXPECT_EQ(card.wire->reach("[::1]:7001", &id), -EINVAL);
@@ -132,8 +132,8 @@ TEST_F(UdpSeat, AMemberWithoutAFileIsToldWhyItCannotReachAnAddress) {
 
 constexpr int kSkipped = 77;
 
-/// Run in network and mount namespaces of its own. @return the result of `run`; kSkipped: the
-/// system does not allow it.
+/// Runs `run` in network and mount namespaces of its own. @return its result; kSkipped: the system
+/// does not allow it.
 [[nodiscard]] int in_namespace(int mtu, const std::function<int()>& run) {
   const pid_t child = fork();
   if (child == 0) {
@@ -154,7 +154,7 @@ constexpr int kSkipped = 77;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(UdpSeat, ANameThatIsLoopbackHereOnlyIsRefusedAsDebianWritesIt) {
+TEST_F(UdpSeat, ANameThatDebianMapsToLoopbackIsRefused) {
   const std::string hosts = folder_.at("hosts");
   std::ofstream(hosts) << "127.0.0.1 localhost\n127.0.1.1 node1.lab node1\n10.9.9.2 node2\n";
   const Seat node1 = at(1, "1 node1:7000\n2 node2:7000\n");

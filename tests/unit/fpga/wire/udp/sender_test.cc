@@ -41,7 +41,7 @@ TEST_F(UdpSender, KeepsNoMoreThanItsWindow) {
   EXPECT_TRUE(push());
 }
 
-TEST_F(UdpSender, SendsAgainWhatThreeLaterOnesHaveOvertaken) {
+TEST_F(UdpSender, ResendsUnitsThatThreeLaterOnesHaveOvertaken) {
   push_and_send(5);
   EXPECT_EQ(sender_.heard({kFirst, 8, 0b011}, 2), 0);
   EXPECT_TRUE(sender_.send(2).bytes.empty());
@@ -54,7 +54,7 @@ TEST_F(UdpSender, SendsAgainWhatThreeLaterOnesHaveOvertaken) {
   EXPECT_EQ(sender_.due_ns(), UINT64_MAX);
 }
 
-TEST_F(UdpSender, SendsAllAgainAfterSilence) {
+TEST_F(UdpSender, ResendsEverythingAfterSilence) {
   push_and_send(2);
   EXPECT_EQ(sender_.due_ns(), 1 + 200 * kMs);
   sender_.look(200 * kMs);
@@ -62,10 +62,10 @@ TEST_F(UdpSender, SendsAllAgainAfterSilence) {
   sender_.look(1 + 200 * kMs);
   EXPECT_EQ(sender_.silent(), 1u);
   EXPECT_EQ(sender_.send(201 * kMs).unit, kFirst);
-  EXPECT_TRUE(sender_.send(201 * kMs).bytes.empty());  // one datagram now
+  EXPECT_TRUE(sender_.send(201 * kMs).bytes.empty());  // only one datagram now
   EXPECT_EQ(sender_.heard({kFirst + 1, 8, 0}, 202 * kMs), 0);
   EXPECT_EQ(sender_.silent(), 0u);
-  EXPECT_EQ(congestion_.timeout_ns(), 200 * kMs);  // Karn: no round trip of a repeated one
+  EXPECT_EQ(congestion_.timeout_ns(), 200 * kMs);  // Karn: no round-trip time from a repeated unit
   EXPECT_EQ(sender_.send(202 * kMs).unit, kFirst + 1);
 }
 
@@ -73,7 +73,7 @@ TEST_F(UdpSender, PaysOnceForATimeOut) {
   push_and_send(8);
   sender_.look(sender_.due_ns());
   EXPECT_EQ(congestion_.window_bytes(), 100u);
-  for (uint32_t i = 1; i <= 4; ++i) {  // doubles up to half of the thousand of before
+  for (uint32_t i = 1; i <= 4; ++i) {  // doubles up to half of the earlier thousand
     while (!sender_.send(300 * kMs).bytes.empty()) {
     }
     EXPECT_EQ(sender_.heard({kFirst + i, 8, 0}, 301 * kMs), 0);
@@ -81,7 +81,7 @@ TEST_F(UdpSender, PaysOnceForATimeOut) {
   EXPECT_EQ(congestion_.window_bytes(), 500u);
 }
 
-TEST_F(UdpSender, RefusesWhatWasNeverSent) {
+TEST_F(UdpSender, RefusesReportsOfUnsentUnits) {
   push_and_send(2);
   ASSERT_TRUE(push());
   EXPECT_EQ(sender_.heard({kFirst + 3, 8, 0}, 2), -EPROTO);
@@ -91,17 +91,17 @@ TEST_F(UdpSender, RefusesWhatWasNeverSent) {
   EXPECT_EQ(sender_.heard({kFirst, 8, 0b1}, 2), 0);
 }
 
-TEST_F(UdpSender, LeavesOldNewsAlone) {
+TEST_F(UdpSender, IgnoresOldReports) {
   push_and_send(2);
   EXPECT_EQ(sender_.heard({kFirst + 2, 8, 0}, 2), 0);
   EXPECT_EQ(sender_.heard({kFirst + 1, 8, 0}, 3), 0);
   EXPECT_EQ(sender_.kept(), 0u);
 }
 
-TEST_F(UdpSender, AsksAPeerWithoutRoomByOneUnit) {
+TEST_F(UdpSender, AsksAPeerWithoutRoomWithOneUnit) {
   push_and_send(1);
   EXPECT_EQ(sender_.heard({kFirst + 1, 0, 0}, 2), 0);
-  // The first window, 8 units from kFirst on, is still allowed.
+  // The first allowance, 8 units from kFirst on, is still valid.
   push_and_send(7);
   EXPECT_EQ(sender_.heard({kFirst + 8, 0, 0}, 3), 0);
   ASSERT_TRUE(push());

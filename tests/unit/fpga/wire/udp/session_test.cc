@@ -57,7 +57,7 @@ class UdpSession : public testing::Test {
   Session b_{agreed(), &right_, 0};
 };
 
-TEST_F(UdpSession, BothLanesGoInOneDatagramAndResponsesAreTakenFirst) {
+TEST_F(UdpSession, BothLanesShareADatagramAndResponsesAreTakenFirst) {
   put(a_, Lane::kRequests, "ping");
   put(a_, Lane::kResponses, "ack");
   std::vector<uint8_t> one = sent(a_);
@@ -92,7 +92,7 @@ TEST_F(UdpSession, UnitsWithoutRoomAreKeptAndOfferedAgain) {
   ASSERT_EQ(answered(b_).size(), kHeaderBytes);
   right_.is_open = true;
   EXPECT_TRUE(b_.offer_again());
-  EXPECT_TRUE(b_.owes_answer(false));  // the peer may wait for the room
+  EXPECT_TRUE(b_.owes_answer(false));  // the peer may be waiting for the room
   EXPECT_EQ(right_.all, "q1");
   EXPECT_FALSE(b_.waits());
 }
@@ -108,7 +108,7 @@ TEST_F(UdpSession, RepeatedUnitsAreTakenOnceAndAnswered) {
   EXPECT_TRUE(b_.owes_answer(false));
 }
 
-TEST_F(UdpSession, AnAcknowledgementOfUnsentUnitsBreaksTheRules) {
+TEST_F(UdpSession, AcknowledgingUnsentUnitsBreaksTheRules) {
   Datagram lie;
   lie.heard[0].next = 5;
   std::vector<uint8_t> bytes(kHeaderBytes);
@@ -147,7 +147,7 @@ TEST(UdpSealedSession, DoesNotTakeTheSameDatagramTwice) {
   std::vector<uint8_t> back = question;
   EXPECT_EQ(b.take(question, 1), 0);
   EXPECT_EQ(b.take(again, 1), -EALREADY);
-  EXPECT_EQ(a.take(back, 1), -EACCES);  // one's own, sent back
+  EXPECT_EQ(a.take(back, 1), -EACCES);  // our own datagram, sent back
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Members of a fabric in this process, over loopback. Nothing here depends on how long it takes:
-// waits are bounded by a number of steps that no working wire comes near.
+// Members of a fabric in this process, over loopback. Nothing here depends on time: waits are
+// bounded by a number of steps that a working wire never needs.
 #include "fpga/wire/udp/udp_wire.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(UdpWire, CarriesFramesSealed) {
   talk(sealed, sealed);
 }
 
-TEST(UdpWire, OfTwoMembersTheSameOneIsTheLowerForBoth) {
+TEST(UdpWire, BothMembersAgreeWhichIsTheLower) {
   Card a(seat());
   Card b(seat());
   const uint32_t to_b = a.find(b);
@@ -55,7 +55,7 @@ TEST(UdpWire, OfTwoMembersTheSameOneIsTheLowerForBoth) {
   EXPECT_EQ(a.find(a), a.wire->first_id());
 }
 
-TEST(UdpWire, BothMayCallAtTheSameTime) {
+TEST(UdpWire, BothMayCallAtOnce) {
   Card a(seat());
   Card b(seat());
   const uint32_t to_b = a.find(b);
@@ -99,8 +99,8 @@ TEST(UdpWire, NothingIsLostOnABadPath) {
 TEST(UdpWire, StrangersAreRefusedAndNamed) {
   struct Case {
     Seat stranger;
-    const char* here;   // what the refused one hears
-    const char* there;  // what who refuses tells
+    const char* here;   // report of the refused member
+    const char* there;  // report of the refusing member
   };
   Seat keyed = seat();
   keyed.key = "0123456789abcdef";
@@ -131,7 +131,7 @@ TEST(UdpWire, StrangersAreRefusedAndNamed) {
   }
 }
 
-TEST(UdpWire, ALeavingMemberIsGoneWithAllThatItHasSent) {
+TEST(UdpWire, ALeavingMembersFramesStillArrive) {
   Card a(seat());
   auto b = std::make_unique<Card>(seat());
   const uint32_t to_b = a.find(*b);
@@ -139,7 +139,7 @@ TEST(UdpWire, ALeavingMemberIsGoneWithAllThatItHasSent) {
   ASSERT_TRUE(both_until(a, *b, [&] { return a.send(to_b, "hello"); }));
   ASSERT_TRUE(both_until(a, *b, [&] { return !b->got.empty(); }));
   ASSERT_TRUE(b->send(to_a, "last words"));
-  std::thread leaves([&] { b.reset(); });  // waits for us to hear them
+  std::thread leaves([&] { b.reset(); });  // waits until they have arrived
   ASSERT_TRUE(both_until(a, a, [&] { return a.changes.size() == 2; }));
   leaves.join();
   EXPECT_EQ(a.got, std::vector<std::string>{"last words"});
@@ -147,10 +147,10 @@ TEST(UdpWire, ALeavingMemberIsGoneWithAllThatItHasSent) {
   EXPECT_EQ(a.changes[1].dest_id, to_b);
 }
 
-TEST(UdpWire, TheWayToAnAbsentMemberIsGoneSoon) {
+TEST(UdpWire, TheWayToAMissingMemberEndsSoon) {
   Card a(seat());
   uint32_t to = 0;
-  ASSERT_EQ(a.wire->reach("127.0.0.1:9", &to), 0);  // discard: no member is there
+  ASSERT_EQ(a.wire->reach("127.0.0.1:9", &to), 0);  // the discard port: no member is there
   Outbound* const way = a.wire->route(to);
   ASSERT_NE(way, nullptr);
   ASSERT_TRUE(both_until(a, a, [&] { return way->gone; }));
@@ -159,7 +159,7 @@ TEST(UdpWire, TheWayToAnAbsentMemberIsGoneSoon) {
   EXPECT_EQ(a.changes[0].times, 0u);
 }
 
-TEST(UdpWire, AddressesOfNoMemberAreRefused) {
+TEST(UdpWire, ImpossibleAddressesAreRefused) {
   Card a(seat());
   uint32_t id = 77;
   for (const char* text : {"", "host:7000", "127.0.0.1", "[::1]:7000", "127.0.0.1:0"}) {
@@ -176,7 +176,7 @@ TEST(UdpWire, AMemberHearsItself) {
   EXPECT_EQ(a.got, std::vector<std::string>{"me"});
 }
 
-TEST(UdpWire, ThereAreNotMoreThanDestIdsForThem) {
+TEST(UdpWire, DestIdsLimitTheMembers) {
   Card a(seat());
   uint32_t id = 0;
   int rc = 0;
@@ -190,7 +190,7 @@ TEST(UdpWire, ThereAreNotMoreThanDestIdsForThem) {
   EXPECT_LE(ids.back(), 0xFFFFu);
 }
 
-/// A fabric by a file.
+/// A fabric with a members file.
 class UdpMembers : public testing::Test {
  protected:
   ~UdpMembers() override { unlink(path_.c_str()); }
@@ -202,7 +202,7 @@ class UdpMembers : public testing::Test {
     out.members = path_;
     return out;
   }
-  /// Ports that are free now.
+  /// A port that is free now.
   static std::string free_port() {
     Card card(seat());
     return card.wire->address();
@@ -210,7 +210,7 @@ class UdpMembers : public testing::Test {
   const std::string path_ = testing::TempDir() + "udp-members-" + std::to_string(getpid());
 };
 
-TEST_F(UdpMembers, HaveTheDestIdsOfTheFile) {
+TEST_F(UdpMembers, GetTheDestIdsOfTheFile) {
   write("1 " + free_port() + "\n9 " + free_port() + "\n");
   Card one(at(1));
   Card nine(at(9));
@@ -220,7 +220,7 @@ TEST_F(UdpMembers, HaveTheDestIdsOfTheFile) {
   EXPECT_EQ(nine.changes.at(0).dest_id, 1u);
 }
 
-TEST_F(UdpMembers, NoOtherAddressIsLetIn) {
+TEST_F(UdpMembers, OutsideTheFileAreRefused) {
   write("1 " + free_port() + "\n");
   Card one(at(1));
   Seat stranger = seat();
@@ -236,7 +236,7 @@ TEST_F(UdpMembers, NoOtherAddressIsLetIn) {
   EXPECT_TRUE(one.changes.empty());
 }
 
-TEST_F(UdpMembers, TwoFilesThatDisagreeAreNoticed) {
+TEST_F(UdpMembers, WithDifferentFilesAreNoticed) {
   const std::string first = free_port();
   const std::string second = free_port();
   write("1 " + first + "\n2 " + second + "\n");
@@ -252,7 +252,7 @@ TEST_F(UdpMembers, TwoFilesThatDisagreeAreNoticed) {
   EXPECT_TRUE(two.got.empty());
 }
 
-TEST_F(UdpMembers, SeatsThatCannotBeAreRefused) {
+TEST_F(UdpMembers, WithImpossibleSeatsAreRefused) {
   const std::string port = free_port();
   write("1 " + port + "\n");
   std::unique_ptr<UdpWire> wire;

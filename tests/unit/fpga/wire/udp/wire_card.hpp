@@ -1,5 +1,5 @@
 /// @file
-/// Members of the UDP wire with the test in place of the card.
+/// Members of the UDP wire, with the test in place of the card.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class Card {
       }
     }
   }
-  /// @return false: no path, or no room.
+  /// Sends a text. @return false: there is no path, or no room.
   bool send(uint32_t to, const std::string& text) {
     model::Outbound* const way = wire->route(to);
     const uint32_t bytes = model::frame_bytes(static_cast<uint32_t>(text.size()));
@@ -62,7 +62,7 @@ class Card {
     way->requests->publish();
     return true;
   }
-  /// All reports to the user.
+  /// All reports to the user, joined.
   [[nodiscard]] std::string troubles() const {
     std::string all;
     for (std::string text; wire->next_trouble(&text);) {
@@ -73,7 +73,7 @@ class Card {
 
   std::unique_ptr<UdpWire> wire;
   std::vector<std::string> got;
-  std::vector<uint32_t> from;  ///< who has sent what is in `got`
+  std::vector<uint32_t> from;  ///< senders of the texts in `got`
   std::vector<model::PartnerChange> changes;
 };
 
@@ -84,7 +84,7 @@ class Card {
   return out;
 }
 
-/// Step both wires until a condition holds. @return false: it never did.
+/// Steps both wires until a condition holds. @return false: it never did.
 [[nodiscard]] inline bool both_until(Card& a, Card& b, const std::function<bool()>& done) {
   for (int i = 0; i < 2'000'000; ++i) {
     if (done()) {

@@ -20,7 +20,7 @@
 namespace rio {
 namespace {
 
-constexpr int kLooks = 2'000'000;  // each lets the card's thread run; ten seconds and more
+constexpr int kLooks = 2'000'000;  // each lets the card's thread run; ten seconds or more
 
 EndpointConfig config_of(uint32_t dest_id, uint32_t irq_rings = 0) {
   EndpointConfig config;
@@ -76,7 +76,7 @@ class TwoEnds : public testing::Test {
   std::unique_ptr<Endpoint> b_;
 };
 
-TEST_F(TwoEnds, SharedDedicatedDma) {
+TEST_F(TwoEnds, SharedDedicatedAndDmaQueuesWork) {
   open();
   EXPECT_EQ(a_->name(), "sim:" + dir_.at("a"));
   EXPECT_TRUE(a_->caps().is_model);
@@ -117,13 +117,13 @@ TEST_F(TwoEnds, SharedDedicatedDma) {
   request.length_bytes = 4096;
   request.op = regs::DmaOp::kNread;
   pmd::EntryDone read{};
-  ASSERT_TRUE(until([&] {  // the window opens within some steps
+  ASSERT_TRUE(until([&] {  // the window opens after some steps
     EXPECT_EQ(a_->dma().post(&request, 1), 1);
     return until([&] { return a_->dma().reap(&read, 1) == 1; }) && read.status == pmd::Status::kOk;
   }));
   EXPECT_EQ(std::memcmp(a_->buffers()->va(1), b_->buffers()->va(8), 4096), 0);
 
-  // Freed memory is not the card's any more.
+  // The card no longer reaches freed memory.
   const uint64_t freed = large.iova;
   ASSERT_EQ(b_->free(large), 0);
   EXPECT_EQ(a_->close(), 0);
@@ -155,7 +155,7 @@ TEST_F(TwoEnds, FreedMemoryIsAFault) {
   EXPECT_EQ(served_.card(0).attachment().counts().iommu_first, memory.iova);
 }
 
-TEST_F(TwoEnds, Interrupt) {
+TEST_F(TwoEnds, AnInterruptArrives) {
   const uint32_t shared = pmd::ring_bit(regs::Ring::kShared);
   open(shared);
   const pmd::RxBuffer buffer{b_->buffers()->iova(0), 0};
@@ -185,7 +185,7 @@ TEST_F(TwoEnds, OwnMemoryIsNotShown) {
   EXPECT_TRUE(log.had("in use by another program")) << log.last();
 }
 
-TEST(SimBus, NoServer) {
+TEST(SimBus, AMissingServerIsReported) {
   test::TempDir dir;
   test::LogLines log;
   std::unique_ptr<pmd::SimBus> bus;
@@ -198,7 +198,7 @@ TEST(SimBus, NoServer) {
   EXPECT_EQ(bus, nullptr);
 }
 
-/// A server that answers a hello by what the test says. @return of SimBus::open().
+/// Opens a card at a server that answers a hello with `reply`. @return as SimBus::open().
 int open_at(const cardsim::protocol::Reply& reply, const std::vector<int>& fds) {
   test::TempDir dir;
   base::Fd listener;
@@ -218,7 +218,7 @@ int open_at(const cardsim::protocol::Reply& reply, const std::vector<int>& fds) 
   return rc;
 }
 
-TEST(SimBus, ServerThatMakesNoSense) {
+TEST(SimBus, ASenselessServerIsRefused) {
   test::LogLines log;
   cardsim::protocol::Reply good;
   good.bar_bytes = 0x20000;
@@ -275,7 +275,7 @@ class Cardsim {
   pid_t pid_;
 };
 
-TEST(SimBus, ServerKilledUnderTraffic) {
+TEST(SimBus, AServerKilledUnderTrafficIsAGoneCard) {
   test::TempDir dir;
   Cardsim cardsim("listen:socket=" + dir.at("card"));
   const uint32_t shared = pmd::ring_bit(regs::Ring::kShared);
@@ -311,7 +311,7 @@ TEST(SimBus, ServerKilledUnderTraffic) {
   }));
   cardsim.kill_it();
   test::LogLines log;
-  // The card reads all ones, polling goes on without harm, and a sleeper is woken.
+  // The card reads all ones, polls do no harm, and a sleeping thread is woken.
   EXPECT_TRUE(until([&] {
     turn();
     return endpoint->card().gone();
@@ -326,7 +326,7 @@ TEST(SimBus, ServerKilledUnderTraffic) {
   EXPECT_EQ(endpoint->close(), -ENODEV);
 }
 
-/// Open the card as a user without privileges. @return whether that was refused with this text.
+/// Opens the card as a user without privileges. @return whether that was refused with this text.
 bool is_refused_to_others(const std::string& card, const std::string& text) {
   const pid_t child = fork();
   if (child == 0) {
@@ -342,7 +342,7 @@ bool is_refused_to_others(const std::string& card, const std::string& text) {
 }
 
 // A socket of another user's program is not reported as a missing server.
-TEST(SimBus, ASocketOfAnotherUserIsToldAsSuch) {
+TEST(SimBus, ASocketOfAnotherUserIsReportedAsSuch) {
   if (geteuid() != 0) {
     GTEST_SKIP() << "only root can be another user";
   }

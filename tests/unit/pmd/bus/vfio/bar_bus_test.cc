@@ -1,4 +1,4 @@
-// A card that is only looked at.
+// A card that is only inspected.
 #include "pmd/bus/vfio/bar_bus.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class BarBusTest : public testing::Test {
   std::unique_ptr<BarBus> bus_;
 };
 
-TEST_F(BarBusTest, WorksWhateverTheDriver) {
+TEST_F(BarBusTest, WorksWithAnyDriver) {
   for (const char* const driver : {"", "vfio-pci", "uio_pci_generic"}) {
     FakeTree tree;
     FakeKernel kernel{tree.paths};
@@ -44,7 +44,7 @@ TEST_F(BarBusTest, WorksWhateverTheDriver) {
   }
 }
 
-TEST_F(BarBusTest, HasNothingButTheBar) {
+TEST_F(BarBusTest, HasOnlyTheBar) {
   add("vfio-pci");
   ASSERT_EQ(open(), 0);
   DmaMemory memory;
@@ -67,14 +67,14 @@ TEST_F(BarBusTest, PoweredDownCardIsWokenWithoutAReset) {
   EXPECT_TRUE(kernel_.opened.empty());
 }
 
-TEST_F(BarBusTest, AllOnesOfAnotherDriverAreLeftToTheReader) {
+TEST_F(BarBusTest, AllOnesUnderAnotherDriverAreNotAnError) {
   add("uio_pci_generic");
   tree_.set_word(kAddress, 0, regs::kAllOnes);
   ASSERT_EQ(open(), 0);
   EXPECT_EQ(bus_->bar().read32(0), regs::kAllOnes);
 }
 
-TEST_F(BarBusTest, NoRights) {
+TEST_F(BarBusTest, LackOfRightsIsReported) {
   add("");
   kernel_.open_errors[tree_.device(kAddress) + "/resource0"] = -EACCES;
   testing::internal::CaptureStderr();
@@ -82,7 +82,7 @@ TEST_F(BarBusTest, NoRights) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("sudo"), std::string::npos);
 }
 
-TEST_F(BarBusTest, NoBarOrNoDevice) {
+TEST_F(BarBusTest, MissingBarsAndDevicesAreReported) {
   tree_.add_device(kAddress, 0x10EE, 0x7210, "", -1, 2);  // BAR2, where a card has BAR0
   testing::internal::CaptureStderr();
   EXPECT_EQ(open(), -ENXIO);

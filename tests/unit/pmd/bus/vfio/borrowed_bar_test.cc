@@ -1,4 +1,4 @@
-// A card that another program has open, on a kernel that keeps its BAR for that program.
+// A card that another program has open, on a kernel that reserves its BAR for that program.
 #include "pmd/bus/vfio/borrowed_bar.hpp"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@ namespace {
 constexpr const char* kAddress = "0000:03:00.0";
 constexpr int kOwner = 812;
 constexpr int kOwnersFd = 9;
-constexpr int kOtherFd = 8;  // of the same program: another device
+constexpr int kOtherFd = 8;  // of the same program, for another device
 constexpr uint32_t kBarRegister = 0xE0000000;
 
-/// Maps no BAR through sysfs, and lends files of programs, as a kernel with
-/// CONFIG_IO_STRICT_DEVMEM does.
+/// Maps no BAR through sysfs, but copies descriptors of programs, like a kernel with
+/// CONFIG_IO_STRICT_DEVMEM.
 class StrictKernel : public FakeKernel {
  public:
   explicit StrictKernel(const FakeTree& tree) : FakeKernel(tree.paths), bar_(kBarBytes / 4) {
@@ -111,7 +111,7 @@ class BorrowedBarTest : public testing::Test {
   StrictKernel kernel_{tree_};
 };
 
-TEST_F(BorrowedBarTest, IsThatOfTheProgramThatHasTheCard) {
+TEST_F(BorrowedBarTest, ComesFromTheProgramThatHasTheCard) {
   hold_card();
   void* va = nullptr;
   ASSERT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), 0);
@@ -120,7 +120,7 @@ TEST_F(BorrowedBarTest, IsThatOfTheProgramThatHasTheCard) {
   EXPECT_EQ(kernel_.mapped_bars, 1);
 }
 
-TEST_F(BorrowedBarTest, NoProgramHasTheCard) {
+TEST_F(BorrowedBarTest, FailsIfNoProgramHasTheCard) {
   void* va = nullptr;
   EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -ENOENT);
   hold(kOwner, kOtherFd, "anon_inode:[vfio-device]");
@@ -129,14 +129,14 @@ TEST_F(BorrowedBarTest, NoProgramHasTheCard) {
   EXPECT_EQ(kernel_.mapped_bars, 0);
 }
 
-TEST_F(BorrowedBarTest, NoRightToTraceTheProgram) {
+TEST_F(BorrowedBarTest, NeedsTheRightToTraceTheProgram) {
   hold_card();
   kernel_.may_trace = false;
   void* va = nullptr;
   EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -ENOENT);
 }
 
-TEST_F(BorrowedBarTest, ShorterThanAskedFor) {
+TEST_F(BorrowedBarTest, IsNotShorterThanRequested) {
   hold_card();
   kernel_.bar_len = 4096;
   void* va = nullptr;
@@ -144,7 +144,7 @@ TEST_F(BorrowedBarTest, ShorterThanAskedFor) {
   EXPECT_TRUE(kernel_.opened.empty());
 }
 
-TEST_F(BorrowedBarTest, IdentityIsReadBesideTheProgram) {
+TEST_F(BorrowedBarTest, IdentityIsReadWhileTheProgramRuns) {
   hold_card();
   CardId id;
   ASSERT_EQ(read_card_id(tree_.paths, kernel_, card(), &id), 0);
@@ -153,7 +153,7 @@ TEST_F(BorrowedBarTest, IdentityIsReadBesideTheProgram) {
   EXPECT_EQ(kernel_.mapped_bars, 0);
 }
 
-TEST_F(BorrowedBarTest, BusLooksBesideTheProgram) {
+TEST_F(BorrowedBarTest, BusInspectsWhileTheProgramRuns) {
   hold_card();
   std::unique_ptr<BarBus> bus;
   ASSERT_EQ(BarBus::open(kAddress, tree_.paths, kernel_, &bus), 0);
@@ -163,13 +163,13 @@ TEST_F(BorrowedBarTest, BusLooksBesideTheProgram) {
   EXPECT_TRUE(kernel_.opened.empty());
 }
 
-TEST_F(BorrowedBarTest, BusSaysWhyItCannotLook) {
+TEST_F(BorrowedBarTest, BusSaysWhyItCannotInspect) {
   hold_card();
   kernel_.may_trace = false;
   std::unique_ptr<BarBus> bus;
   testing::internal::CaptureStderr();
   EXPECT_EQ(BarBus::open(kAddress, tree_.paths, kernel_, &bus), -EINVAL);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("a program may have it"),
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("a program has it open"),
             std::string::npos);
 }
 

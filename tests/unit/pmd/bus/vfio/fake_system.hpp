@@ -1,6 +1,6 @@
 /// @file
-/// A machine for the tests of pmd/bus/vfio: a tree of sysfs in a temporary folder, and a kernel
-/// whose VFIO is made up. Every call that matters is written down, in order.
+/// A machine for the tests of pmd/bus/vfio: a sysfs tree in a temporary folder, and a kernel with a
+/// fake VFIO. Every relevant call is recorded, in order.
 #pragma once
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ class FakeTree {
     return paths.sysfs + "/bus/pci/devices/" + address;
   }
 
-  /// A device with a BAR0 (or BAR2) of kBarBytes, whose words are those of a file.
+  /// Adds a device with a BAR0 (or BAR2) of kBarBytes, whose words are in a file.
   void add_device(const std::string& address, uint16_t vendor, uint16_t id,
                   const std::string& driver, int group, int bar = 0, int numa = 1) {
     const std::string folder = device(address);
@@ -111,7 +111,7 @@ class FakeTree {
     }
   }
 
-  /// First word of a BAR, as a file that can be mapped.
+  /// Sets the first word of a BAR, which is a file that can be mapped.
   void set_word(const std::string& address, int bar, uint32_t word) {
     const std::string path = device(address) + "/resource" + std::to_string(bar);
     std::ofstream file(path, std::ios::binary);
@@ -124,8 +124,8 @@ class FakeTree {
   PciPaths paths;
 };
 
-/// Files are the real ones (of the tree); /dev/vfio and what is opened through it are made up, and
-/// so are hugepages and physical addresses.
+/// A kernel with the real files of the tree; /dev/vfio and its descriptors are fake, and so are
+/// hugepages and physical addresses.
 class FakeKernel : public Kernel {
  public:
   static constexpr int kContainer = 100001;
@@ -285,7 +285,7 @@ class FakeKernel : public Kernel {
     if (len_bytes / kHuge > hugepages) {
       return -ENOMEM;
     }
-    // An aligned piece of ordinary memory plays the hugepages; the rest of it stays behind.
+    // An aligned piece of ordinary memory stands for the hugepages; the rest of it leaks.
     void* raw = nullptr;
     const int rc = real_kernel().mmap(hint, len_bytes + kHuge, prot,
                                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &raw);
@@ -343,7 +343,7 @@ class FakeKernel : public Kernel {
   }
   int eventfd() override { return real_kernel().eventfd(); }
   int copy_fd(int, int) override { return -EPERM; }
-  /// A file of ordinary memory; what its pages' physical addresses are is made up.
+  /// Makes a file of ordinary memory; the physical addresses of its pages are fake.
   int hugepage_file(size_t len_bytes) override {
     if (!has_huge_files) {
       return -ENOSYS;
@@ -360,7 +360,7 @@ class FakeKernel : public Kernel {
   void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
     hugepages += len_bytes / kHuge;
     dropped += len_bytes / kHuge;
-    // A page that is mapped must not be dropped: its number would be in the mapping of the file.
+    // A mapped page must not be dropped: the file's mapping still refers to it.
     for (const auto& [page, number] : file_pages) {
       if (number == offset_bytes / kHuge && huge_files.count(fd) != 0) {
         calls.push_back("BAD drop of a mapped page");
@@ -368,8 +368,8 @@ class FakeKernel : public Kernel {
     }
   }
 
-  /// Pages in reverse order where `scattered`, in another where `shuffled`, with a gap between any
-  /// two where `apart`. A page of a file keeps its address wherever it is mapped.
+  /// A page's fake address: in reverse order if `scattered`, in another order if `shuffled`, with
+  /// gaps between all of them if `apart`. A page of a file keeps its address wherever it is mapped.
   [[nodiscard]] uint64_t physical(uint64_t va) const {
     const auto page = file_pages.find(va / kHuge);
     uint64_t number = page != file_pages.end() ? page->second : va / kHuge % 2048;
@@ -394,16 +394,16 @@ class FakeKernel : public Kernel {
   std::map<unsigned long, int> ioctl_errors;
   std::set<unsigned long> extensions{VFIO_TYPE1_IOMMU, VFIO_TYPE1v2_IOMMU};
   std::multiset<int> opened;
-  std::vector<std::string> calls;  // a wrong argument shows as "BAD …"
+  std::vector<std::string> calls;  // a wrong argument appears as "BAD …"
   std::map<uint64_t, uint64_t> mapped;
   std::map<uintptr_t, size_t> huge;
-  std::map<uint64_t, uint64_t> file_pages;  // number of a page of memory: of the file's page
+  std::map<uint64_t, uint64_t> file_pages;  // page number of memory: page of the file
   std::map<int, bool> huge_files;           // whether its pages were taken
   std::vector<int32_t> irq_fds;
   uint64_t last_iova = (uint64_t{1} << 39) - 1;
   size_t bar_len = kBarBytes;
   size_t hugepages = 0;
-  size_t file_bytes = 0;  // of the file of hugepages that was made last
+  size_t file_bytes = 0;  // of the last file of hugepages
   uint64_t bar_index = 0;
   int group = 7;
   int api_version = 0;
@@ -430,7 +430,7 @@ class FakeKernel : public Kernel {
       huge_files[fd] = true;
     }
     void* at = hint;
-    if ((flags & MAP_FIXED) == 0) {  // aligned, as the kernel does it; the rest stays behind
+    if ((flags & MAP_FIXED) == 0) {  // aligned, as the kernel does it; the rest leaks
       void* raw = nullptr;
       if (real_kernel().mmap(nullptr, len_bytes + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                              0, &raw) != 0) {

@@ -57,7 +57,7 @@ class PciConfigTest : public testing::Test {
   FakeTree tree;
 };
 
-TEST_F(PciConfigTest, TheFieldsThatMatterToACard) {
+TEST_F(PciConfigTest, RegistersOfACardAreDecoded) {
   const PciConfig config = read(endpoint());
   EXPECT_FALSE(config.gone);
   EXPECT_TRUE(config.whole);
@@ -86,14 +86,14 @@ TEST_F(PciConfigTest, AllOnesIsGone) {
   EXPECT_FALSE(config.memory_on());
 }
 
-TEST_F(PciConfigTest, HeaderOnlyIsSaid) {
+TEST_F(PciConfigTest, HeaderOnlyIsReported) {
   const PciConfig config = read(endpoint().substr(0, 64));
   EXPECT_FALSE(config.whole);
   EXPECT_FALSE(config.express);
   EXPECT_TRUE(config.master_on());
 }
 
-TEST_F(PciConfigTest, ConventionalAndWithoutAer) {
+TEST_F(PciConfigTest, DevicesMayLackPciExpressOrAer) {
   std::string bytes = endpoint();
   put32(bytes, 0x100, 0);
   EXPECT_FALSE(read(bytes).aer);
@@ -103,21 +103,21 @@ TEST_F(PciConfigTest, ConventionalAndWithoutAer) {
   EXPECT_FALSE(config.express);
 }
 
-TEST_F(PciConfigTest, AStructureThatWouldReachBeyondTheSpaceIsLeftAlone) {
+TEST_F(PciConfigTest, AStructureBeyondTheSpaceIsIgnored) {
   std::string bytes = endpoint();
   put16(bytes, 0x34, 0xFC);
   put16(bytes, 0xFC, 0x0010);
   EXPECT_FALSE(read(bytes).express);
 }
 
-TEST_F(PciConfigTest, AnyBytes) {
+TEST_F(PciConfigTest, AnyBytesAreSafe) {
   const unsigned seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int i = 0; i < 300; ++i) {
     std::string bytes = endpoint();
     for (int n = 0; n < 40; ++n) {
-      // Where capabilities and their links are, mostly.
+      // Mostly where capabilities and their links are.
       bytes[random() % (n % 4 == 0 ? 4096 : 0x120)] = static_cast<char>(random());
     }
     bytes.resize(i % 5 == 0 ? random() % 4096 : 4096);
@@ -128,7 +128,7 @@ TEST_F(PciConfigTest, AnyBytes) {
   }
 }
 
-TEST_F(PciConfigTest, Errors) {
+TEST_F(PciConfigTest, ErrorsAreReported) {
   PciConfig config;
   testing::internal::CaptureStderr();
   EXPECT_EQ(read_config(tree.paths, "0000:09:00.0", &config), -ENODEV);
@@ -169,7 +169,7 @@ class CardIdTest : public testing::Test {
   CardId id;
 };
 
-TEST_F(CardIdTest, ThroughSysfs) {
+TEST_F(CardIdTest, IsReadThroughSysfs) {
   add("uio_pci_generic");
   ASSERT_EQ(read_card_id(tree.paths, kernel, card, &id), 0);
   EXPECT_TRUE(id.is_card());
@@ -177,7 +177,7 @@ TEST_F(CardIdTest, ThroughSysfs) {
   EXPECT_TRUE(kernel.calls.empty());
 }
 
-TEST_F(CardIdTest, ASleepingOneIsWokenThroughVfio) {
+TEST_F(CardIdTest, ASleepingCardIsWokenThroughVfio) {
   add("vfio-pci");
   for (const auto& [power, decoding] : {std::pair{"D3hot", true}, {"D0", false}}) {
     make_silent(power, decoding);
@@ -189,7 +189,7 @@ TEST_F(CardIdTest, ASleepingOneIsWokenThroughVfio) {
   }
 }
 
-TEST_F(CardIdTest, ADeadOneIsNotTakenForASleeper) {
+TEST_F(CardIdTest, ADeadCardIsNotTakenForASleepingOne) {
   add("vfio-pci");
   make_silent("D0", true);
   ASSERT_EQ(read_card_id(tree.paths, kernel, card, &id), 0);
@@ -197,7 +197,7 @@ TEST_F(CardIdTest, ADeadOneIsNotTakenForASleeper) {
   EXPECT_TRUE(kernel.calls.empty());
 }
 
-TEST_F(CardIdTest, SmallBarAndNoRights) {
+TEST_F(CardIdTest, SmallBarsAndLackOfRightsAreErrors) {
   add("uio_pci_generic");
   kernel.open_errors[tree.device(kAddress) + "/resource0"] = -EACCES;
   EXPECT_EQ(read_card_id(tree.paths, kernel, card, &id), -EACCES);
@@ -205,7 +205,7 @@ TEST_F(CardIdTest, SmallBarAndNoRights) {
   EXPECT_EQ(read_card_id(tree.paths, kernel, card, &id), -ENXIO);
 }
 
-TEST_F(CardIdTest, InUseByAnotherProgram) {
+TEST_F(CardIdTest, ACardInUseIsReported) {
   add("vfio-pci");
   make_silent("D3hot", true);
   kernel.open_errors[tree.paths.dev + "/vfio/7"] = -EBUSY;

@@ -10,7 +10,7 @@
 namespace rio::pmd::vfio {
 namespace {
 
-TEST(PciAddress, Forms) {
+TEST(PciAddress, AcceptsTheUsualForms) {
   std::string address;
   EXPECT_EQ(parse_address("0000:03:00.0", &address), 0);
   EXPECT_EQ(address, "0000:03:00.0");
@@ -24,7 +24,7 @@ TEST(PciAddress, Forms) {
   }
 }
 
-TEST(FindCards, TellsWhatTheSystemKnows) {
+TEST(FindCards, ReturnsTheSystemsDescription) {
   FakeTree tree;
   tree.add_device("0000:04:00.0", 0x10EE, 0x7210, "", -1, 0, -1);
   tree.add_device("0000:03:00.0", 0x10EE, 0x7210, "vfio-pci", 7);
@@ -47,7 +47,7 @@ TEST(FindCards, TellsWhatTheSystemKnows) {
   EXPECT_EQ(cards[1].numa_node, -1);
 }
 
-TEST(FindCards, IvshmemOnlyWithTheMagic) {
+TEST(FindCards, FindsIvshmemOnlyWithTheMagic) {
   FakeTree tree;
   tree.add_device("0000:00:04.0", 0x1AF4, 0x1110, "uio_pci_generic", -1, 2);
   tree.add_device("0000:00:05.0", 0x1AF4, 0x1110, "", -1, 2);
@@ -60,7 +60,7 @@ TEST(FindCards, IvshmemOnlyWithTheMagic) {
   EXPECT_EQ(cards[0].bar, 2);
 }
 
-TEST(FindCards, IvshmemAsleepUnderVfioIsLookedAtThroughIt) {
+TEST(FindCards, SleepingIvshmemIsReadThroughVfio) {
   FakeTree tree;
   tree.add_device("0000:00:04.0", 0x1AF4, 0x1110, "vfio-pci", 7, 2);
   tree.set_word("0000:00:04.0", 2, 0xFFFFFFFF);
@@ -75,7 +75,7 @@ TEST(FindCards, IvshmemAsleepUnderVfioIsLookedAtThroughIt) {
   EXPECT_TRUE(cards.empty());
 }
 
-TEST(FindCards, NoneIsNoError) {
+TEST(FindCards, FindingNoneIsNotAnError) {
   FakeTree tree;
   FakeKernel kernel(tree.paths);
   std::vector<PciCard> cards(1);
@@ -83,7 +83,7 @@ TEST(FindCards, NoneIsNoError) {
   EXPECT_TRUE(cards.empty());
 }
 
-TEST(FindCards, BrokenTreesAreErrorsNotExits) {
+TEST(FindCards, BrokenTreesAreErrorsAndNoExits) {
   FakeTree tree;
   tree.add_device("0000:03:00.0", 0x10EE, 0x7210, "vfio-pci", 7);
   FakeKernel kernel(tree.paths);
@@ -98,7 +98,7 @@ TEST(FindCards, BrokenTreesAreErrorsNotExits) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("sysfs"), std::string::npos);
 }
 
-TEST(FindCard, NamesWhatIsThere) {
+TEST(FindCard, NamesTheExistingCards) {
   FakeTree tree;
   tree.add_device("0000:03:00.0", 0x10EE, 0x7210, "vfio-pci", 7);
   PciCard card;

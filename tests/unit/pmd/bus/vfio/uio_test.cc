@@ -61,7 +61,7 @@ TEST_F(UioTest, MemoryHasPhysicalAddresses) {
   EXPECT_EQ(memory.iova, kernel_.physical(reinterpret_cast<uintptr_t>(memory.va)));
 }
 
-/// As they come from the kernel after a boot, the highest first.
+/// Pages as the kernel hands them out after a boot: the highest first.
 TEST_F(UioTest, PagesInDisorderAreSorted) {
   kernel_.scattered = true;
   ASSERT_EQ(open(), 0);
@@ -72,13 +72,13 @@ TEST_F(UioTest, PagesInDisorderAreSorted) {
   for (uint64_t at = 0; at < 3 * kHuge; at += kHuge) {
     EXPECT_EQ(kernel_.physical(va + at), memory.iova + at);
   }
-  EXPECT_EQ(kernel_.hugepages, 13u) << "no page more than asked for";
+  EXPECT_EQ(kernel_.hugepages, 13u) << "no more pages than requested";
   auto* const bytes = static_cast<uint8_t*>(memory.va);
   EXPECT_EQ(bytes[0] | bytes[3 * kHuge - 1], 0);
   bytes[3 * kHuge - 1] = 1;
 }
 
-/// No two of the first three are side by side; four of the first twelve are.
+/// No two of the first three are neighbours; four of the first twelve are.
 TEST_F(UioTest, NeighboursAreSearchedAmongMorePages) {
   kernel_.shuffled = true;
   FakeTree::write(tree_.paths.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
@@ -105,7 +105,7 @@ TEST_F(UioTest, WithoutHugepageFilesPagesAreTakenAsTheyCome) {
   EXPECT_EQ(memory.iova, kernel_.physical(reinterpret_cast<uintptr_t>(memory.va)));
 }
 
-TEST_F(UioTest, PagesThatLieApart) {
+TEST_F(UioTest, PagesWithoutNeighboursFail) {
   kernel_.scattered = true;
   kernel_.apart = true;
   ASSERT_EQ(open(), 0);
@@ -117,7 +117,7 @@ TEST_F(UioTest, PagesThatLieApart) {
   EXPECT_TRUE(has(text, "side by side")) << text;
 }
 
-TEST_F(UioTest, TooFewHugepagesSaysHowMany) {
+TEST_F(UioTest, TooFewHugepagesAreCounted) {
   kernel_.hugepages = 1;
   ASSERT_EQ(open(), 0);
   DmaMemory memory;
@@ -129,7 +129,7 @@ TEST_F(UioTest, TooFewHugepagesSaysHowMany) {
   EXPECT_TRUE(has(text, "echo 72 > /sys/kernel/mm/hugepages")) << text;
 }
 
-TEST_F(UioTest, UserMemoryOnlyIfHugepage) {
+TEST_F(UioTest, UserMemoryHasToBeHugepages) {
   ASSERT_EQ(open(), 0);
   void* ordinary = std::aligned_alloc(4096, 4096);
   std::vector<IovaRun> runs;
@@ -152,7 +152,7 @@ TEST_F(UioTest, UserMemoryOnlyIfHugepage) {
   EXPECT_EQ(runs.size(), 1u);
 }
 
-TEST_F(UioTest, HiddenPhysicalAddresses) {
+TEST_F(UioTest, HiddenPhysicalAddressesAreReported) {
   kernel_.hide_physical = true;
   ASSERT_EQ(open(), 0);
   DmaMemory memory;
@@ -178,13 +178,13 @@ TEST_F(UioTest, ErrorsNameTheRemedy) {
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "all ones"));
 }
 
-TEST_F(UioTest, WithoutResetFileItOpensAllTheSame) {
+TEST_F(UioTest, OpensWithoutAResetFile) {
   std::filesystem::remove(tree_.device(kAddress) + "/reset");
   ASSERT_EQ(open(), 0);
   EXPECT_EQ(bus_->reset(), -ENOTSUP);
 }
 
-/// The running kernel's hugepages and physical addresses; the card is made up all the same.
+/// Hugepages and physical addresses of the running kernel, with a fake card.
 TEST(UioOnThisMachine, HugepagesHavePhysicalAddresses) {
   FakeTree tree;
   tree.add_device(kAddress, 0x10EE, 0x7210, "uio_pci_generic", -1);
@@ -208,7 +208,7 @@ TEST(UioOnThisMachine, HugepagesHavePhysicalAddresses) {
   std::free(ordinary);
 }
 
-TEST(Smaps, PageSizes) {
+TEST(Smaps, YieldPageSizes) {
   const std::string text =
       "1000-3000 rw-p 00000000 00:00 0 [heap]\nSize: 8 kB\nKernelPageSize:        4 kB\n"
       "200000-400000 rw-s 00000000 00:0f 12 /dev/hugepages/x\nKernelPageSize:     2048 kB\n";
@@ -237,7 +237,7 @@ TEST(RangeAllocator, FirstFitAlignedAndJoined) {
   EXPECT_FALSE(ranges.allocate(1, 1, &a));
 }
 
-TEST(RangeAllocator, EndOfTheNumbers) {
+TEST(RangeAllocator, HandlesTheEndOfTheNumbers) {
   RangeAllocator ranges;
   ranges.add(UINT64_MAX - 4095, 4096);
   uint64_t a = 0;

@@ -21,7 +21,7 @@ class VfioBusTest : public testing::Test {
   int open(VfioOptions options = {}) {
     return VfioBus::open(kAddress, options, tree_.paths, kernel_, &bus_);
   }
-  /// Open, which must fail, and give the log.
+  /// Opens the card, which must fail. @return the log.
   std::string fails(int rc) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(open(), rc);
@@ -71,7 +71,7 @@ TEST_F(VfioBusTest, OpensInTheKernelsOrder) {
   EXPECT_EQ(kernel_.calls, closed);
 }
 
-TEST_F(VfioBusTest, OlderIommuAndNoReset) {
+TEST_F(VfioBusTest, WorksWithAnOlderIommuAndWithoutReset) {
   kernel_.extensions = {VFIO_TYPE1_IOMMU};
   kernel_.can_reset = false;
   kernel_.tell_ranges = false;
@@ -83,7 +83,7 @@ TEST_F(VfioBusTest, OlderIommuAndNoReset) {
   ASSERT_EQ(bus_->dma_alloc(4096, 4096, &memory), 0);
 }
 
-TEST_F(VfioBusTest, NotBound) {
+TEST_F(VfioBusTest, AnUnboundCardIsReported) {
   std::filesystem::remove(tree_.device(kAddress) + "/driver");
   std::string text = fails(-EBUSY);
   EXPECT_TRUE(has(text, "bound to no driver")) << text;
@@ -94,19 +94,19 @@ TEST_F(VfioBusTest, NotBound) {
   EXPECT_TRUE(has(text, "the driver xdma")) << text;
 }
 
-TEST_F(VfioBusTest, NoIommu) {
+TEST_F(VfioBusTest, AMissingIommuIsReported) {
   std::filesystem::remove(tree_.device(kAddress) + "/iommu_group");
   const std::string text = fails(-ENODEV);
   EXPECT_TRUE(has(text, "intel_iommu=on")) << text;
   EXPECT_TRUE(has(text, "uio_pci_generic")) << text;
 }
 
-TEST_F(VfioBusTest, ModuleMissing) {
+TEST_F(VfioBusTest, AMissingModuleIsReported) {
   kernel_.open_errors[tree_.paths.dev + "/vfio/vfio"] = -ENOENT;
   EXPECT_TRUE(has(fails(-ENOENT), "modprobe vfio-pci"));
 }
 
-TEST_F(VfioBusTest, WrongVersionOrNoType1) {
+TEST_F(VfioBusTest, AWrongVfioIsReported) {
   kernel_.api_version = 1;
   EXPECT_TRUE(has(fails(-EPROTO), "version 1"));
   kernel_.api_version = 0;
@@ -114,7 +114,7 @@ TEST_F(VfioBusTest, WrongVersionOrNoType1) {
   EXPECT_TRUE(has(fails(-ENOTSUP), "vfio_iommu_type1"));
 }
 
-TEST_F(VfioBusTest, GroupCannotBeOpened) {
+TEST_F(VfioBusTest, AGroupThatCannotBeOpenedIsReported) {
   const std::string path = tree_.paths.dev + "/vfio/7";
   kernel_.open_errors[path] = -EACCES;
   EXPECT_TRUE(has(fails(-EACCES), "chown $USER " + path));
@@ -124,7 +124,7 @@ TEST_F(VfioBusTest, GroupCannotBeOpened) {
   EXPECT_TRUE(has(fails(-ENOENT), "driverctl"));
 }
 
-TEST_F(VfioBusTest, GroupNotViableNamesTheOther) {
+TEST_F(VfioBusTest, AGroupThatIsNotViableNamesTheOtherDevice) {
   tree_.add_device("0000:03:00.1", 0x8086, 0x1533, "igb", 7);
   tree_.add_device("0000:03:00.2", 0x8086, 0x1533, "vfio-pci", 7);
   tree_.add_device("0000:03:00.3", 0x8086, 0x1533, "", 7);
@@ -147,14 +147,14 @@ TEST_F(VfioBusTest, EveryStepMayFail) {
   EXPECT_TRUE(has(fails(-EPERM), "allow_unsafe_interrupts"));
 }
 
-TEST_F(VfioBusTest, ResetThatFailsIsAWarning) {
+TEST_F(VfioBusTest, AFailedResetIsAWarning) {
   kernel_.ioctl_errors = {{VFIO_DEVICE_RESET, -EIO}};
   testing::internal::CaptureStderr();
   EXPECT_EQ(open(), 0);
-  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "without a reset"));
+  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "without a function-level reset"));
 }
 
-TEST_F(VfioBusTest, CardGoneOrNoCard) {
+TEST_F(VfioBusTest, AGoneCardAndAnotherDeviceAreReported) {
   kernel_.set_magic(0xFFFFFFFF);
   std::string text = fails(-ENODEV);
   EXPECT_TRUE(has(text, "all ones")) << text;
@@ -213,11 +213,11 @@ TEST_F(VfioBusTest, HugepagesAreTakenFirst) {
   ASSERT_EQ(kernel_.mapped.size(), 1u);
   EXPECT_EQ(kernel_.mapped.begin()->second, FakeKernel::kHuge);
   EXPECT_EQ(kernel_.mapped.begin()->first % FakeKernel::kHuge, 0u);
-  ASSERT_EQ(bus_->dma_alloc(FakeKernel::kHuge, 4096, &memory), 0);  // none left: ordinary memory
+  ASSERT_EQ(bus_->dma_alloc(FakeKernel::kHuge, 4096, &memory), 0);  // none is left: ordinary memory
   EXPECT_EQ(kernel_.mapped.size(), 2u);
 }
 
-TEST_F(VfioBusTest, UserMemory) {
+TEST_F(VfioBusTest, UserMemoryIsMappedAndUnmapped) {
   ASSERT_EQ(open(), 0);
   auto* memory = static_cast<uint8_t*>(std::aligned_alloc(4096, 16 * 4096));
   std::vector<IovaRun> runs;
@@ -238,12 +238,12 @@ TEST_F(VfioBusTest, UserMemory) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(has(text, "ulimit -l unlimited")) << text;
   EXPECT_EQ(bus_->dma_unmap(memory, 4 * 4096), 0);
-  EXPECT_EQ(bus_->dma_map(memory, 16 * 4096, &runs), 0);  // goes with the bus
+  EXPECT_EQ(bus_->dma_map(memory, 16 * 4096, &runs), 0);  // unmapped with the bus
   bus_.reset();
   std::free(memory);
 }
 
-TEST_F(VfioBusTest, VirtualAddressesAsBusAddresses) {
+TEST_F(VfioBusTest, VirtualAddressesMayBeBusAddresses) {
   kernel_.last_iova = (uint64_t{1} << 48) - 1;
   VfioOptions options;
   options.iova = IovaMode::kVirtual;
@@ -259,7 +259,7 @@ TEST_F(VfioBusTest, VirtualAddressesAsBusAddresses) {
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "allocated bus addresses"));
 }
 
-TEST_F(VfioBusTest, Interrupts) {
+TEST_F(VfioBusTest, InterruptsAreEnabledAllAtOnce) {
   ASSERT_EQ(open(), 0);
   const int fd = bus_->irq_fd(2);
   ASSERT_GE(fd, 0);
@@ -272,7 +272,7 @@ TEST_F(VfioBusTest, Interrupts) {
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "vector 4"));
 }
 
-TEST_F(VfioBusTest, NoInterrupts) {
+TEST_F(VfioBusTest, LackOfInterruptsIsReported) {
   kernel_.vectors = 0;
   ASSERT_EQ(open(), 0);
   EXPECT_EQ(bus_->irq_fd(0), -ENOTSUP);

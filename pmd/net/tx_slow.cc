@@ -1,5 +1,5 @@
-// Frames that are not copied into a bundle in one go: long ones, broadcasts, and those to peers
-// that take no bundles.
+// The slow path of sending: long frames, frames of several segments, broadcasts, and frames to
+// peers that do not take bundles.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace rio::pmd {
 namespace {
 
-/// Give each message of a frame a reference.
+/// Gives each message of a frame a reference to it.
 void share(rte_mbuf& frame, uint32_t messages) {
   for (rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
     rte_mbuf_refcnt_update(segment, static_cast<int16_t>(messages - 1));
@@ -25,7 +25,7 @@ void copy_out(const rte_mbuf& frame, uint32_t at, uint32_t bytes, uint8_t* to) {
 
 }  // namespace
 
-NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
+NetTx::Fate NetTx::send_slow(rte_mbuf& frame) {
   const uint32_t length_bytes = frame.pkt_len;
   if (length_bytes < RTE_ETHER_HDR_LEN || length_bytes > frame_bytes_max_) {
     counts_.lengths.add(1);
@@ -58,15 +58,15 @@ NetTx::Fate NetTx::send_other(rte_mbuf& frame) {
   return Fate::kTaken;
 }
 
-/// Look for peers, at most once a burst: a program that sends before it has polled may know of
-/// none, though one has joined.
+/// Processes doorbells if no peer is known, at most once a burst: a program that sends before it
+/// has polled would miss peers that have joined.
 void NetTx::listen_if_alone() {
   if (listened_at_ == bursts_ || rx_ == nullptr || !peers_.joined.is_empty()) {
     return;
   }
   listened_at_ = bursts_;
   rx_->listen();
-  if (tells_ && lanes_open_ == 0) {  // only while no entry for a lane is in the ring
+  if (tells_ && lanes_open_ == 0) {  // only while no lane has reserved an entry of the ring
     const uint32_t before = bells_out_;
     stage_owed();
     room_ -= bells_out_ - before;
@@ -81,12 +81,12 @@ NetTx::Fate NetTx::send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id) {
   return send_cut(frame, dest_id, !wide_);
 }
 
-/// In as many messages as it takes. @param copied all of it.
+/// Sends a frame in as many messages as it takes. @param copied copy all of it.
 NetTx::Fate NetTx::send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   Cutter cutter(frame, misaligned_, copied);
   const CutSize size = size_of(cutter);
   if (!has_room(size.entries, size.messages)) {
-    // A frame of so many pieces would never find room: it is copied.
+    // A frame in too many pieces would never find room: copy it.
     const uint32_t ring = 1u << config_.ring_log2;
     return !copied && size.entries > ring / 2 ? send_cut(frame, dest_id, true) : Fate::kNotNow;
   }
@@ -104,7 +104,7 @@ NetTx::Fate NetTx::send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   return Fate::kTaken;
 }
 
-/// @param at of the piece in the frame. @param whole it is all of it.
+/// Sends a piece. @param at its position in the frame. @param whole the piece is the whole frame.
 void NetTx::send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bool whole,
                        uint32_t at) {
   const uint32_t record =
@@ -133,7 +133,7 @@ void NetTx::send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bo
   stage_gather(message);
 }
 
-/// As rionet sends it. @param copied in any case; then the frame stays the caller's.
+/// Sends a plain frame. @param copied copy it in any case; then the frame stays the caller's.
 NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   const uint32_t length_bytes = frame.pkt_len;
   if (length_bytes > kPlainBytesMax) {
@@ -145,7 +145,7 @@ NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   }
   Cutter cutter(frame, misaligned_, copied || (frame.nb_segs != 1 && !wide_));
   Piece piece;
-  // One piece of at most as many bytes as a bundle holds; a few more are possible in one place.
+  // One piece of at most as many bytes as a bundle holds; in one place a few more are possible.
   const bool one_place =
       !copied && frame.nb_segs == 1 && (rte_pktmbuf_iova(&frame) & misaligned_) == 0;
   const bool gathers = !one_place && !copied && cutter.next(&piece) &&
@@ -178,7 +178,7 @@ NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   return Fate::kTaken;
 }
 
-/// Entries that a copy of it for each who has joined takes.
+/// Number of entries for a copy of the frame to every joined peer.
 uint32_t NetTx::entries_for_all(const rte_mbuf& frame) const {
   const uint32_t each = (frame.pkt_len + kItemBytesMax - 1) / kItemBytesMax;
   uint32_t entries = 0;
@@ -189,7 +189,7 @@ uint32_t NetTx::entries_for_all(const rte_mbuf& frame) const {
   return entries;
 }
 
-/// Broadcast and multicast: a copy to each that has joined.
+/// Sends a broadcast or multicast: a copy to each peer that has joined.
 NetTx::Fate NetTx::send_to_all(rte_mbuf& frame) {
   close_all();
   const uint32_t entries = entries_for_all(frame);
@@ -197,14 +197,14 @@ NetTx::Fate NetTx::send_to_all(rte_mbuf& frame) {
     if (entries <= 1u << config_.ring_log2) {
       return Fate::kNotNow;
     }
-    counts_.no_peer.add(1);  // there are more of them than the ring has entries
+    counts_.no_peer.add(1);  // more peers than the ring has entries
     rte_pktmbuf_free(&frame);
     return Fate::kTaken;
   }
   const uint32_t length_bytes = frame.pkt_len;
   peers_.joined.for_each([&](uint32_t dest_id) {
     if (!has_room(1, 1)) {
-      return false;  // who has joined meanwhile
+      return false;  // peers that have joined since the count
     }
     if (!peers_.bundles.has(dest_id)) {
       static_cast<void>(send_plain(frame, dest_id, true));

@@ -1,5 +1,5 @@
-// Messages that differ from the one before, are not by address, or are in several places: one by
-// one.
+// The slow path of posting, one by one: messages that differ from the one before, are not by
+// address, or are gathered.
 #include <algorithm>
 #include <cstring>
 
@@ -20,9 +20,9 @@ template <class Word>
   return word;
 }
 
-// 1 to 8 bytes, zeros behind, without reading further and without a call.
+// Loads 1 to 8 bytes, padded with zeros, without reading further and without a call.
 [[nodiscard]] inline uint64_t load_upto_8(const uint8_t* data, uint32_t length_bytes) {
-  if (length_bytes >= 4) {  // two words that overlap
+  if (length_bytes >= 4) {  // two words, which may overlap
     return load<uint32_t>(data) |
            load<uint32_t>(data + length_bytes - 4) << 32 >> (8 * (8 - length_bytes));
   }
@@ -31,7 +31,7 @@ template <class Word>
          load<uint8_t>(data + length_bytes - 1) << (8 * (length_bytes - 1));
 }
 
-// 1 to 16 bytes, zeros behind.
+// Loads 1 to 16 bytes, padded with zeros.
 inline void load_upto_16(const uint8_t* data, uint32_t length_bytes, uint64_t words[2]) {
   if (length_bytes <= 8) {
     words[0] = load_upto_8(data, length_bytes);
@@ -52,7 +52,7 @@ Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
   return length_bytes - 1 >= meaning.length_bytes_max ? Reject::kLength : Reject::kMailbox;
 }
 
-bool TxQueue::post_any(const TxMessage& message) {
+bool TxQueue::post_slow(const TxMessage& message) {
   const uint32_t flags = message.flags;
   uint32_t length_bytes = message.length_bytes;
   uint32_t control = 0;
