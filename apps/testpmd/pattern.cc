@@ -2,24 +2,22 @@
 
 #include <cstring>
 
+#include "pmd/selftest/pattern.hpp"
+
 namespace rio::testpmd {
 namespace {
 
-constexpr uint64_t kGolden = 0x9E3779B97F4A7C15u;
+using selftest::Pattern;
 
-uint64_t mix(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
-
-uint64_t pattern_base(uint64_t seed, const Tag& tag) {
-  return mix(mix(mix(seed + kGolden) ^ (tag.sequence + (uint64_t{tag.flow} << 40))) ^ tag.stamp);
+Pattern pattern_of(uint64_t seed, const Tag& tag) {
+  const uint64_t flow = Pattern::mix(seed + Pattern::kStep);
+  const uint64_t message = Pattern::mix(flow ^ (tag.sequence + (uint64_t{tag.flow} << 40)));
+  return Pattern(Pattern::mix(message ^ tag.stamp));
 }
 
 uint64_t encode(const Tag& tag) {
   const uint64_t low = (tag.sequence & kSequenceMask) | (uint64_t{tag.flow} << 40);
-  return low | (mix(low) & 0xFF) << 56;
+  return low | (Pattern::mix(low) & 0xFF) << 56;
 }
 
 /// Where the pattern begins.
@@ -35,23 +33,6 @@ uint64_t load(const uint8_t* at) {
 
 void store(uint8_t* at, uint64_t word) {
   std::memcpy(at, &word, sizeof(word));
-}
-
-/// @return first byte of [from, len) that is wrong, or len.
-uint32_t first_wrong(const uint8_t* bytes, uint32_t from, uint32_t len_bytes, uint64_t base) {
-  uint32_t at = from;
-  uint64_t word = base;
-  for (; at + 8 <= len_bytes; at += 8, word += kGolden) {
-    if (load(bytes + at) != word) {
-      break;
-    }
-  }
-  for (uint32_t end = at + 8 < len_bytes ? at + 8 : len_bytes; at < end; ++at, word >>= 8) {
-    if (bytes[at] != static_cast<uint8_t>(word)) {
-      break;
-    }
-  }
-  return at;
 }
 
 }  // namespace
@@ -70,14 +51,8 @@ void fill_message(uint8_t* bytes, uint32_t len_bytes, uint64_t seed, const Tag& 
   } else {
     store(bytes + kTagBytes, sent.stamp);
   }
-  uint64_t word = pattern_base(seed, sent);
-  uint32_t at = header_bytes(len_bytes);
-  for (; at + 8 <= len_bytes; at += 8, word += kGolden) {
-    store(bytes + at, word);
-  }
-  for (; at < len_bytes; ++at, word >>= 8) {
-    bytes[at] = static_cast<uint8_t>(word);
-  }
+  const uint32_t header = header_bytes(len_bytes);
+  pattern_of(seed, sent).fill(bytes + header, len_bytes - header);
 }
 
 bool read_tag(const uint8_t* bytes, uint32_t len_bytes, uint64_t expected, Tag* tag) {
@@ -104,8 +79,9 @@ Verdict check_message(const uint8_t* bytes, uint32_t len_bytes, uint32_t landed_
     *bad_offset = 0;
     return Verdict::kTagBroken;
   }
+  const uint32_t header = header_bytes(len_bytes);
   const uint32_t wrong =
-      first_wrong(bytes, header_bytes(len_bytes), len_bytes, pattern_base(seed, *tag));
+      header + pattern_of(seed, *tag).first_wrong(bytes + header, len_bytes - header);
   if (wrong < len_bytes) {
     *bad_offset = wrong;
     return Verdict::kBytesBroken;
