@@ -241,7 +241,7 @@ std::string Exchange::doorbell(uint16_t info) {
   const std::string what = "doorbell " + std::to_string(info);
   const pmd::TxMessage message{.info = info,
                                .cookie = info,
-                               .dest_id = own,
+                               .dest_id = to_.dest_id,
                                .length_bytes = 0,
                                .mbox = 0,
                                .flags = pmd::TxFlags::kDoorbell};
