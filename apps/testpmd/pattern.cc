@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/random.hpp"
 #include "pmd/selftest/pattern.hpp"
 
 namespace rio::testpmd {
@@ -10,14 +11,14 @@ namespace {
 using selftest::Pattern;
 
 Pattern pattern_of(uint64_t seed, const Tag& tag) {
-  const uint64_t flow = Pattern::mix(seed + Pattern::kStep);
-  const uint64_t message = Pattern::mix(flow ^ (tag.sequence + (uint64_t{tag.flow} << 40)));
-  return Pattern(Pattern::mix(message ^ tag.stamp));
+  const uint64_t flow = base::mix64(seed + base::kRandomStep);
+  const uint64_t message = base::mix64(flow ^ (tag.sequence + (uint64_t{tag.flow} << 40)));
+  return Pattern(base::mix64(message ^ tag.stamp));
 }
 
 uint64_t encode(const Tag& tag) {
   const uint64_t low = (tag.sequence & kSequenceMask) | (uint64_t{tag.flow} << 40);
-  return low | (Pattern::mix(low) & 0xFF) << 56;
+  return low | (base::mix64(low) & 0xFF) << 56;
 }
 
 /// Where the pattern begins.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -11,7 +10,7 @@
 #include <utility>
 
 #include "base/child_memory.hpp"
-#include "base/no_cancel.hpp"
+#include "base/wake_fd.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -105,8 +104,7 @@ void Half::set_asleep(bool asleep) const {
 }
 
 void EventBell::ring() {
-  const base::NoCancel no_cancel;
-  eventfd_write(fd_, 1);
+  base::wake(fd_);
 }
 
 }  // namespace rio::wire

@@ -19,7 +19,7 @@ inline constexpr uint32_t kResponseRingBytes = 32 * 1024;
 inline constexpr size_t kHeadsBytes = 4096;
 inline constexpr size_t kHalfBytes = kHeadsBytes + kRequestRingBytes + kResponseRingBytes;
 
-/// What a member tells about its reading.
+/// A member's part of the shared state: how far it has read the other member's rings.
 struct Heads {
   model::FrameRingShared requests;
   model::FrameRingShared responses;

@@ -1,7 +1,6 @@
 #include "fpga/wire/routed_member.hpp"
 
-#include <chrono>
-
+#include "base/clock.hpp"
 #include "fpga/wire/half.hpp"
 
 namespace rio::wire {
@@ -9,12 +8,6 @@ namespace {
 
 /// How often a partner that is not there is looked for.
 constexpr uint64_t kLookAgainNs = 5'000'000;
-
-[[nodiscard]] uint64_t monotonic_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 }  // namespace
 
@@ -41,7 +34,7 @@ model::Outbound* RoutedMember::route(uint32_t dest_id) {
     to.out = {&self_requests_->writer, &self_responses_->writer};
     return &to.out;
   }
-  const uint64_t now = monotonic_ns();
+  const uint64_t now = base::now_ns();
   if (to.state == Way::kLeaving || (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs) ||
       !look_for(dest_id)) {
     return nullptr;

@@ -44,9 +44,9 @@ class RoutedMember : public Member {
   void leave(uint32_t first_id, uint32_t ids);
   /// All that this partner has sent was taken.
   void close(uint32_t first_id, uint32_t ids);
-  /// Nobody has these destIDs, of those that are looked for.
+  /// No partner has these destIDs, of those that are looked for.
   void absent(const std::function<bool(uint32_t dest_id)>& is_absent);
-  /// What was sent to a partner up to a time can be answered: see model::Outbound.
+  /// Frames sent to a partner up to a time can be answered: see model::Outbound.
   void set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns);
 
  private:

@@ -6,7 +6,6 @@
 
 using rio::api::is_memory;
 using rio::api::no_throw;
-using rio::base::log_error;
 using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::dest_id_of;

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "base/trouble.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
@@ -180,11 +181,8 @@ void Port::end_all_sessions() {
 /// What the peer has to name from now on.
 void Port::renew(Link& link) {
   // No secret: it only has to differ from what went before, of this process or of the one that had
-  // the destID earlier; the number does so, too. (splitmix64)
-  key_seed_ += 0x9E3779B97F4A7C15u;
-  uint64_t mixed = (key_seed_ ^ key_seed_ >> 30) * 0xBF58476D1CE4E5B9u;
-  mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
-  mixed ^= mixed >> 31;
+  // the destID earlier; the number does so, too.
+  const uint64_t mixed = base::mix64(key_seed_ += base::kRandomStep);
   const auto nonce = static_cast<uint32_t>(mixed >> 48);
   const uint32_t before = link.local_key >> 16;
   link.local_key = (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();

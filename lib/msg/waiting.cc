@@ -1,13 +1,14 @@
 #include "lib/msg/waiting.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "base/no_cancel.hpp"
+#include "base/wake_fd.hpp"
 #include "lib/msg/clock.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/receiver.hpp"
@@ -21,23 +22,13 @@ constexpr uint32_t kBusyMs = 2;      // something waits that no ring tells about
 constexpr uint32_t kSilentMs = 20;   // a peer has not answered
 constexpr uint32_t kLooksMax = 64;
 
-/// Closed with its thread.
-struct WakeFd {
-  ~WakeFd() {
-    if (fd >= 0) {
-      ::close(fd);
-    }
-  }
-  int fd = -1;
-};
-
-/// @return a descriptor of this thread's own; -errno.
+/// @return a descriptor of this thread's own, which is closed with its thread; -errno.
 int wake_fd() {
-  static thread_local WakeFd own;
-  if (own.fd < 0) {
-    own.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  static thread_local base::Fd own;
+  if (!own.valid()) {
+    own = base::make_wake_fd();
   }
-  return own.fd >= 0 ? own.fd : -errno;
+  return own.valid() ? own.get() : -errno;
 }
 
 void add(uint64_t* sum, const pmd::QueueStats& stats) {
@@ -58,10 +49,8 @@ void Port::leave() {
 }
 
 void Port::wake_sleepers() {
-  const base::NoCancel no_cancel;
   for (const int fd : sleepers_) {
-    const uint64_t one = 1;
-    static_cast<void>(!::write(fd, &one, sizeof(one)));
+    base::wake(fd);
   }
   sleepers_.clear();
 }
@@ -137,8 +126,7 @@ int Sleeper::enlist() {
   if (own_fd_ < 0) {
     return own_fd_;
   }
-  uint64_t old = 0;
-  static_cast<void>(!::read(own_fd_, &old, sizeof(old)));
+  base::clear_wake_fd(own_fd_);
   std::erase(port_.sleepers_, own_fd_);
   const uint64_t now = port_.activity();
   if (now != port_.seen_) {

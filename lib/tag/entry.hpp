@@ -5,11 +5,14 @@
 
 #include <cstdint>
 
-#include "lib/tag/fifo.hpp"
+#include "base/fifo.hpp"
 #include "lib/tag/key.hpp"
 #include "lib/tag/key_table.hpp"
 
 namespace rio::tag {
+
+using base::Fifo;
+using base::FifoLinks;
 
 /// Where an entry is. While it is not kNowhere it may be neither moved, freed nor changed.
 enum class Place : uint8_t {

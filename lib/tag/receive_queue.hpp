@@ -14,8 +14,8 @@ namespace rio::tag {
 /// Receives that ignore the usual bits, mostly none, are found by their key (source, bits), where
 /// ANY is a source as any other: two look-ups at the most. Those that ignore others stand in a
 /// list, walked up to the first that matches and no further than the age of what the look-ups
-/// found. What is usual is said by whoever finds the table empty: MPI libraries over libfabric keep
-/// a few flags in each tag, which all receives ignore. One thread.
+/// found. The first receive in an empty table says which bits are usual: MPI libraries over
+/// libfabric keep a few flags in each tag, which all receives ignore. One thread.
 class ReceiveQueue {
  public:
   /// Out of a queue by cancel_if(), linked by age.

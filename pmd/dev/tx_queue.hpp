@@ -20,8 +20,8 @@ struct TxGather {
   uint8_t flags;                            ///< TxFlags without kInline and kDoorbell
 };
 
-/// What a descriptor says beside address and cookie. Kept of the message sent last, since the next
-/// one is mostly like it.
+/// The words of a descriptor beside address and cookie. Kept of the message sent last, since the
+/// next one is mostly like it.
 struct TxHeader {
   uint64_t key;           ///< dest_id, length and flags as they lie in TxMessage; mailbox 0
   uint64_t fixed;         ///< bits of the key that another message may not differ in
@@ -29,7 +29,7 @@ struct TxHeader {
   uint32_t length_bytes;
 };
 
-/// Sends. All functions belong to one thread, which may change while nobody is in a function.
+/// Sends. All functions belong to one thread, which may change while no thread is in a function.
 /// [S0]; regs: tx_desc, tx_cpl; RIO Part 2 §2.3.1.
 class alignas(64) TxQueue : public TxSlots {
  public:
@@ -44,7 +44,8 @@ class alignas(64) TxQueue : public TxSlots {
   /// @return how many were taken: fewer than `n` when the ring is full, or when the next message
   /// is one that the card cannot take (last_reject() says why; it is counted).
   uint16_t burst(const TxMessage* messages, uint16_t n);
-  /// The same for messages in several places. @return 0, rejected, where Caps::wide is false.
+  /// Post messages in several places, as burst() does. @return 0, rejected, where Caps::wide is
+  /// false.
   uint16_t burst_gather(const TxGather* messages, uint16_t n);
   /// A burst of both kinds, with one BAR write: begin_stage(), then any of the two, then
   /// end_burst() with what begin_stage() returned. Nothing else of the queue is called meanwhile

@@ -88,8 +88,7 @@ uint32_t TxSlots::settle_run() {
   uint32_t index = window_.oldest();
   const regs::TxDesc* entry = entries_ + (index & window_.mask());
   const uint32_t flip = cursor_.flip();
-  // What is not plain about the completion `i` ahead, in the bits of the last word and in the
-  // index.
+  // The faults of the completion `i` ahead, in the bits of the last word and in the index.
   const auto wrong = [&](uint32_t i) {
     const uint32_t last = dma_load_last_word(&cpl[i].status) ^ flip;
     base::tsan_acquire(&cpl[i].status);

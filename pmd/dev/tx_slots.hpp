@@ -50,8 +50,9 @@ class TxSlots : public PostingQueue {
   /// next_index().
   [[nodiscard]] bool is_out(uint32_t index) const { return window_.is_out(index); }
 
-  /// The first words of a descriptor that is posted by send_slot(). What is known before the
-  /// message is may be put together then: mailboxes add up. @param dest_id, mbox as TxMessage says.
+  /// The first words of a descriptor that is posted by send_slot(). The parts that are known before
+  /// the message may be put together then: mailboxes add up. @param dest_id, mbox as TxMessage
+  /// says.
   [[nodiscard]] static uint64_t slot_words(uint32_t dest_id, uint32_t mbox) {
     return kSlotControl | slot_mbox(mbox) | uint64_t{dest_id} << 32;
   }
@@ -64,7 +65,7 @@ class TxSlots : public PostingQueue {
   void send_slot(const uint8_t* va, uint64_t words, uint32_t length_bytes) {
     send_slot(next_slot(), va, words, length_bytes);
   }
-  /// Where the next entry is, for who needs it more than once.
+  /// The place of the next entry, for callers that need it more than once.
   struct Slot {
     uint32_t index;  ///< free-running
     uint32_t at;     ///< in the ring
@@ -73,7 +74,7 @@ class TxSlots : public PostingQueue {
   [[nodiscard]] uint8_t* slot_va(const Slot& slot) const {
     return slots_va_ + uint64_t{slot.at} * slot_stride_;
   }
-  /// The same. @param slot next_slot(). @param va of the slot.
+  /// Send as above. @param slot next_slot(). @param va of the slot.
   void send_slot(const Slot& slot, const uint8_t* va, uint64_t words, uint32_t length_bytes) {
     // As words: the card's model loads words, and would wait for stores of another size.
     const uint64_t cookie_length = uint64_t{length_bytes} << 32;

@@ -1,5 +1,5 @@
 /// @file
-/// What the steps of a selftest share: a card that is theirs. Internal to pmd/selftest.
+/// The bench that the steps of a selftest share: a card that is theirs. Internal to pmd/selftest.
 #pragma once
 
 #include <memory>
@@ -42,7 +42,7 @@ class Bench {
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
 
-  /// What loop-back found out: empty if messages come back, else why not.
+  /// The result of the search for loop-back: empty if messages come back, else why not.
   std::string no_loop = "the loop-back was not looked for";
   bool gone = false;  ///< the card has gone; nothing more is tried
 

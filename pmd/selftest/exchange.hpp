@@ -40,7 +40,7 @@ struct End {
   }
 };
 
-/// What a range of memory has to hold: a byte, or kAnything.
+/// The expected content of a range of memory: a byte, or kAnything.
 class Image {
  public:
   static constexpr uint8_t kPoison = 0xA5;  ///< what memory holds before something lands

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/random.hpp"
+
 namespace rio::selftest {
 
 /// Bytes that follow from one number. Constant, any thread. Hot where a program verifies.
@@ -12,24 +14,18 @@ class Pattern {
  public:
   explicit Pattern(uint64_t first_word) : first_word_(first_word) {}
   /// The bytes of thing `number` under a seed.
-  Pattern(uint64_t seed, uint64_t number) : Pattern(mix(mix(seed + kStep) ^ number)) {}
-
-  /// Spread a number over 64 bits (splitmix64), so that near numbers give far patterns.
-  [[nodiscard]] static uint64_t mix(uint64_t value) {
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-    return value ^ (value >> 31);
-  }
+  Pattern(uint64_t seed, uint64_t number)
+      : Pattern(base::mix64(base::mix64(seed + base::kRandomStep) ^ number)) {}
 
   [[nodiscard]] uint8_t byte(uint32_t at) const {
-    return static_cast<uint8_t>((first_word_ + (at >> 3) * kStep) >> (8 * (at & 7)));
+    return static_cast<uint8_t>((first_word_ + (at >> 3) * base::kRandomStep) >> (8 * (at & 7)));
   }
 
   /// @param bytes len_bytes of them, any alignment.
   void fill(uint8_t* bytes, uint32_t len_bytes) const {
     uint64_t word = first_word_;
     uint32_t at = 0;
-    for (; at + 8 <= len_bytes; at += 8, word += kStep) {
+    for (; at + 8 <= len_bytes; at += 8, word += base::kRandomStep) {
       std::memcpy(bytes + at, &word, sizeof word);
     }
     for (; at < len_bytes; ++at, word >>= 8) {
@@ -41,7 +37,7 @@ class Pattern {
   [[nodiscard]] uint32_t first_wrong(const uint8_t* bytes, uint32_t len_bytes) const {
     uint64_t word = first_word_;
     uint32_t at = 0;
-    for (; at + 8 <= len_bytes; at += 8, word += kStep) {
+    for (; at + 8 <= len_bytes; at += 8, word += base::kRandomStep) {
       if (std::memcmp(bytes + at, &word, sizeof word) != 0) {
         break;
       }
@@ -53,8 +49,6 @@ class Pattern {
     }
     return at;
   }
-
-  static constexpr uint64_t kStep = 0x9E3779B97F4A7C15u;  ///< between two words
 
  private:
   uint64_t first_word_;

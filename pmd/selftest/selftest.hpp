@@ -12,7 +12,7 @@
 
 namespace rio::selftest {
 
-/// What the user asked for.
+/// The user's choices.
 struct Config {
   bool quick = false;
   uint64_t seed = 1;

@@ -21,7 +21,7 @@
 
 namespace rio::wire::relay {
 
-/// What a process wants of a relay.
+/// A process's request for a seat at a relay.
 struct Ticket {
   std::string relay;           ///< its name
   uint32_t board = kAnyBoard;  ///< from 0; kAnyBoard: the emptiest
@@ -42,7 +42,7 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// What the relay gave.
+  /// The seat that the relay gave.
   [[nodiscard]] const Control& seat() const { return seat_; }
   [[nodiscard]] const Half& mine() const { return mine_; }
   [[nodiscard]] const Half& theirs() const { return theirs_; }

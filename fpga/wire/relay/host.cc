@@ -20,6 +20,7 @@
 #include "base/peer_process.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/wire/half.hpp"
 #include "fpga/wire/relay/meeting_point.hpp"
 #include "fpga/wire/seen.hpp"
@@ -29,9 +30,9 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
-/// Sweeps in vain before the host sleeps: few, and none of them yields, since whoever sleeps and is
-/// rung runs at once, and whoever yields to a program that polls waits until its time is over.
-/// Sweeps between two looks at the control channel.
+/// Sweeps in vain before the host sleeps: few, and none of them yields. A thread that sleeps and is
+/// rung runs at once; a thread that yields to a polling program waits until that one's time is
+/// over. Sweeps between two looks at the control channel.
 constexpr uint32_t kIdleSweeps = 8;
 constexpr uint32_t kSweepsPerLook = 64;
 constexpr int kRetryMs = 1;
@@ -164,8 +165,7 @@ bool Host::listen_to(int timeout_ms) {
     } else if (guest == nullptr) {
       continue;  // gone by an event before this one
     } else if (source == kBell) {
-      uint64_t times = 0;
-      static_cast<void>(!read(guest->bell.get(), &times, sizeof times));
+      base::clear_wake_fd(guest->bell.get());
     } else if (source == kDeath) {
       leave(process, true);
     } else {
@@ -301,7 +301,7 @@ int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) 
     tell_(true, "no connection to one more process: " + base::why(trouble));
     return trouble.rc;
   }
-  guest.bell = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  guest.bell = base::make_wake_fd();
   if (!guest.bell.valid() || watch(epoll_, guest.bell, event_of(kBell, guest.process)) != 0) {
     return -errno;
   }
@@ -357,7 +357,7 @@ void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds
                    std::to_string(seat.first_id));
 }
 
-// Both hear of each other: whoever is sent something has to answer.
+// Both processes hear of each other: a process that is sent something has to answer.
 void Host::on_want(Guest& guest, uint32_t id) {
   for (const auto& [process, other] : guests_) {
     if (id - other->seat.first_id < other->seat.ids) {

@@ -40,7 +40,7 @@ class RelayWire::HostBell final : public EventBell {
 
 /// Another process that we talk to.
 struct RelayWire::Peer {
-  /// What the card sends is put into packets at once: its ring's reader is always to be woken.
+  /// Frames of the card are put into packets at once: its ring's reader is always to be woken.
   struct Out final : model::Bell {
     Out(RelayWire& w, Peer& p, uint32_t l)
         : wire(w),
@@ -205,7 +205,7 @@ void RelayWire::came(const Control& news) {
       news.ids - 1 > kLastId - news.first_id || peers_.contains(news.process)) {
     return;  // known already
   }
-  // Whoever had one of these destIDs is dead, and nothing of him is taken behind what comes now.
+  // A process that had one of these destIDs is dead. Nothing of it is taken behind the new one's.
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& old = *(it++)->second;
     if (old.first_id - news.first_id < news.ids || news.first_id - old.first_id < old.ids) {
@@ -234,7 +234,7 @@ void RelayWire::lose(const std::string& why) {
     gone(*peers_.begin()->second);
   }
   absent([](uint32_t /*dest_id*/) { return true; });
-  channel_->poke_soon();  // somebody has to say so
+  channel_->poke_soon();  // next_trouble() has to be asked
 }
 
 void RelayWire::flush(Peer& peer, uint32_t lane) {

@@ -1,6 +1,6 @@
 /// @file
-/// A process of a board behind a relay, as the model's wire. What its card sends goes up to the
-/// host as packets, and what is for it comes down.
+/// A process of a board behind a relay, as the model's wire. Frames of its card go up to the host
+/// as packets, and frames for it come down.
 #pragma once
 
 #include <memory>

@@ -103,7 +103,7 @@ void ShmWire::on_news(const News& news) {
 }
 
 void ShmWire::connect(const std::shared_ptr<Link>& link) {
-  // Whoever had one of these destIDs is dead, and nothing of him is taken behind what comes now.
+  // A member that had one of these destIDs is dead. Nothing of it is taken behind the new one's.
   for (size_t i = 0; i < ends_.size();) {
     const Link& old = *ends_[i]->link;
     if (old.first_id - link->first_id < link->ids || link->first_id - old.first_id < old.ids) {

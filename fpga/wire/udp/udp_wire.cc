@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/no_cancel.hpp"
 #include "fpga/wire/udp/bytes.hpp"
-#include "fpga/wire/udp/now.hpp"
 #include "fpga/wire/udp/path.hpp"
 
 namespace rio::wire::udp {
@@ -145,7 +145,7 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   return 0;
 }
 
-/// A block of destIDs for somebody; 0: there is none. With the mutex held.
+/// A free block of destIDs; 0: there is none. Call it with the mutex held.
 uint32_t UdpWire::free_id(const Address& of) {
   constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
   const bool below = of < socket_->address();
@@ -208,7 +208,7 @@ bool UdpWire::look_for(uint32_t dest_id) {
     return false;
   }
   if (!peer->calls.calling()) {
-    peer->calls.begin(monotonic_ns());
+    peer->calls.begin(base::now_ns());
     peer->path_bytes = 0;
     look_ns_ = 0;
   }
@@ -220,9 +220,9 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     lose_all();
     return;
   }
-  now_ns_ = monotonic_ns();
+  now_ns_ = base::now_ns();
   take_reached();
-  // First what the card has sent: somebody waits for it.
+  // First the frames that the card has sent: their receivers wait for them.
   for (size_t i = 0; i < connected_.size(); ++i) {
     serve(*connected_[i]);
   }
@@ -348,7 +348,7 @@ void UdpWire::look_at_session(Peer& peer) {
   const uint64_t quiet_ns =
       std::max(session.heard_ns(), peer.asked_ns) + (soon ? kAskSoonNs : kAskAfterNs);
   if (quiet_ns <= now_ns_) {
-    // By the times that he was asked, and not by the clock: perhaps it was we who stood still.
+    // Count the questions, not the time: this process may have been the one that stood still.
     if (peer.asked >= patience_s_) {
       trouble("silent " + peer.address.text(),
               peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
@@ -421,9 +421,9 @@ void UdpWire::add_inbound(std::vector<model::Inbound>* list) {
 
 void UdpWire::linger() {
   constexpr uint64_t kLingerNs = 500'000'000;
-  const uint64_t end_ns = monotonic_ns() + kLingerNs;
+  const uint64_t end_ns = base::now_ns() + kLingerNs;
   const auto busy = [](Peer* peer) { return !peer->session->all_there(); };
-  while (monotonic_ns() < end_ns) {
+  while (base::now_ns() < end_ns) {
     pump(0);
     if (std::none_of(connected_.begin(), connected_.end(), busy)) {
       break;

@@ -31,7 +31,7 @@ class UdpWire final : public RoutedMember, private Listener {
   /// it), -errno; `error` says what and why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<UdpWire>* out,
                                 std::string* error);
-  /// What was sent is waited for, half a second at most; then peers are told.
+  /// Waits until all that was sent has arrived, half a second at most; then tells the peers.
   ~UdpWire() override;
   UdpWire(const UdpWire&) = delete;
   UdpWire& operator=(const UdpWire&) = delete;
@@ -51,7 +51,7 @@ class UdpWire final : public RoutedMember, private Listener {
   void pump(uint64_t now_ns) override;
 
  private:
-  /// What a member without a file calls itself: as many of 16 bits are above as are below.
+  /// A member's own destID where no file gives it one: half of the 16-bit numbers are above.
   static constexpr uint32_t kMiddleId = 0x8000;
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
@@ -113,7 +113,7 @@ class UdpWire final : public RoutedMember, private Listener {
   std::unique_ptr<Socket> socket_;
   uint64_t now_ns_ = 0;
   uint64_t look_ns_ = 0;
-  uint64_t due_ns_ = UINT64_MAX;  // when the next look has to be, if nobody polls
+  uint64_t due_ns_ = UINT64_MAX;  // when the next look has to be, if the owner does not poll
   std::atomic<bool> asleep_{false};
 
   std::vector<std::unique_ptr<Peer>> peers_;

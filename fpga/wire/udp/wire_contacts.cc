@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "fpga/wire/udp/bytes.hpp"
-#include "fpga/wire/udp/now.hpp"
 #include "fpga/wire/udp/path.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
 
@@ -91,7 +90,7 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
   }
 }
 
-/// @return kLeaving: he may.
+/// @return kLeaving: it may join.
 Reason UdpWire::may_join(const Address& from, const Greeting& hello) {
   if (hello.fabric != self_.fabric || (closed_fabric_ && peer_at(from) == nullptr)) {
     return Reason::kOtherFabric;
@@ -132,7 +131,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   }
   Attempt* attempt = &peer->now;
   if (peer->session != nullptr && !peer->now.same(hello)) {
-    // Perhaps another life of his, perhaps only an old hello that somebody repeats.
+    // A new process at this address, or only an old hello that another machine repeats.
     if (!peer->later.has_value()) {
       peer->later.emplace();
     }
@@ -144,7 +143,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (peer->session == nullptr || attempt != &peer->now) {
     attempt->hear_hello(hello, seen_bytes);
   }
-  // Not longer than what was heard: nobody is flooded by our answers to others.
+  // Not longer than the question: our answers cannot be used to flood another machine.
   say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
 }
 
@@ -195,7 +194,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
       return;
     }
   }
-  answer(peer, false);  // so he knows that we have heard him
+  answer(peer, false);  // tells the peer that its accept has come
 }
 
 void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
@@ -218,7 +217,7 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
   }
 }
 
-/// Somebody has called. @return null: there are too many.
+/// A member has called. @return null: there are too many.
 Peer* UdpWire::guest(const Address& from) {
   if (Peer* const known = peer_at(from); known != nullptr) {
     return known;
@@ -305,7 +304,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   return true;
 }
 
-/// What we call him. @return false: there are too many.
+/// Give the peer its first destID here. @return false: there are too many.
 bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id != 0) {
     if (closed_fabric_ && they.first_id != peer.first_id) {
@@ -340,7 +339,7 @@ void UdpWire::open_ways(Peer& peer) {
   list_inbound();
 }
 
-/// Nothing is sent to him any more; what he has sent is still taken.
+/// Nothing is sent to the peer any more; frames that it has sent are still taken.
 void UdpWire::leave(Peer& peer) {
   std::erase(connected_, &peer);
   peer.session.reset();
@@ -362,7 +361,7 @@ void UdpWire::close(Peer& peer) {
   list_inbound();
 }
 
-/// Who was called is not there, or does not want us.
+/// The member that was called is not there, or refuses.
 void UdpWire::nobody(Peer& peer) {
   peer.calls.end();
   forget_attempt(&peer.now);

@@ -24,7 +24,7 @@ class TxQueueSlotsTest : public TxQueueTest {
   std::vector<uint8_t> memory_ = std::vector<uint8_t>(4ul * kStride);
 };
 
-TEST_F(TxQueueSlotsTest, WhatCannotBeASlotIsRefused) {
+TEST_F(TxQueueSlotsTest, UnusableSlotsAreRefused) {
   EXPECT_EQ(queue_->use_slots(nullptr, kIova, kStride), -EINVAL);
   EXPECT_EQ(queue_->use_slots(memory_.data(), kIova + 1, kStride), -EINVAL);
   EXPECT_EQ(queue_->use_slots(memory_.data(), kIova, kStride + 1), -EINVAL);

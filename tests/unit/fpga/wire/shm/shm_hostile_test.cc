@@ -1,4 +1,4 @@
-// What a hostile partner may do with the wire between processes.
+// A hostile partner on the wire between processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ using model::FrameType;
 
 class HostileWire : public Wire {};
 
-TEST_F(HostileWire, NobodyElseMayWriteOurs) {
+TEST_F(HostileWire, NoOtherProcessMayWriteOurs) {
   const auto one = join(1);
   Evil evil(2, 1);
   base::Fd memory;
@@ -87,7 +87,7 @@ TEST_F(HostileWire, ImpossibleHeadsCutThePartnerOff) {
   }
 }
 
-/// Whoever does not keep the rules of the connection is not connected to.
+/// A partner that does not keep the rules of the connection is not connected to.
 TEST_F(HostileWire, WrongGreetings) {
   const auto one = join(1);
   std::unique_ptr<Directory> directory;
@@ -127,7 +127,8 @@ TEST_F(HostileWire, WrongGreetings) {
   for (const uint32_t first : {0u, 1u, 3u, 0xFFFFFFFFu}) {
     bad = good;
     bad.first_id = first;
-    EXPECT_TRUE(refused(bad, sizeof bad, true)) << "destID of somebody else, or nobody: " << first;
+    EXPECT_TRUE(refused(bad, sizeof bad, true))
+        << "destID of another member, or of none: " << first;
   }
   for (const uint32_t ids : {0u, 2u, 32u, 0xFFFFFFFFu}) {
     bad = good;
