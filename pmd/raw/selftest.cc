@@ -29,7 +29,7 @@ class TestEnd {
   TestEnd(const TestEnd&) = delete;
   TestEnd& operator=(const TestEnd&) = delete;
 
-  /// Take a queue pair that nobody has. @return 0; -EBUSY: all are taken; -errno.
+  /// Take a queue pair that is free. @return 0; -EBUSY: all are taken; -errno.
   [[nodiscard]] int open() {
     int rc = -EBUSY;
     for (uint32_t qp = 0; rc != 0 && qp < device_.queue_pairs(); ++qp) {

@@ -1,5 +1,5 @@
 /// @file
-/// Selftest of a card that nobody uses: every step, each with its verdict.
+/// Selftest of an unused card: every step, each with its verdict.
 #pragma once
 
 #include <cstdint>
