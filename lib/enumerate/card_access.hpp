@@ -9,8 +9,8 @@
 
 namespace rio::enumerate {
 
-/// Requests through the maintenance queue of a card, which it owns. Functions return as MaintAccess.
-/// One thread.
+/// Requests through the maintenance queue of a card, which it owns. Functions return as
+/// MaintAccess. One thread.
 class CardAccess final : public MaintAccess {
  public:
   /// The configuration to open the card with. @param timeout_ms of one access, 1 to 10000.
