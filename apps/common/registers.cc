@@ -1,6 +1,5 @@
 #include "apps/common/registers.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -8,22 +7,6 @@
 namespace rio::apps {
 
 using pmd::RegWord;
-
-std::vector<RegWord> words_of(const pmd::Card& card, std::string_view prefix) {
-  std::vector<RegWord> words;
-  for (const regs::names::RegName& reg : regs::names::kRegisters) {
-    const uint32_t instances =
-        reg.instances > 1 ? std::min(reg.instances, card.caps().queue_pairs) : 1;
-    for (uint32_t n = 0; n < instances * reg.count; ++n) {
-      const RegWord word{&reg, n / reg.count, n % reg.count};
-      if (card.blocks().owner_of(word.offset()) != pmd::BlockList::Owner::kNone &&
-          pmd::begins_with(word.name(), prefix)) {
-        words.push_back(word);
-      }
-    }
-  }
-  return words;
-}
 
 std::string word_line(const RegWord& word, uint32_t value) {
   char text[80];

@@ -1,20 +1,14 @@
 /// @file
-/// Registers of a card for people: which there are, how one is written down, why it cannot be had.
+/// Registers of a card for people: how one is written down, why it cannot be had.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "pmd/dev/card.hpp"
 #include "pmd/dev/reg_names.hpp"
 
 namespace rio::apps {
-
-/// The words that the card has (blocks that it lacks are left out) and whose name begins with
-/// `prefix`, in the order of the register map.
-[[nodiscard]] std::vector<pmd::RegWord> words_of(const pmd::Card& card, std::string_view prefix);
 
 /// "  0x000004  id.block  0x00000101  type=1 version=1 instance=0", without a newline.
 [[nodiscard]] std::string word_line(const pmd::RegWord& word, uint32_t value);

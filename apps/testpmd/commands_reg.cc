@@ -78,7 +78,7 @@ int dump(Console& console, Args args, std::string* error) {
   uint32_t shown = 0;
   for (const Port* port : ports) {
     print_port(*port);
-    for (const RegWord& word : apps::words_of(port->card(), prefix)) {
+    for (const RegWord& word : pmd::words_of(port->card(), prefix)) {
       uint32_t value = 0;
       if (const int rc = port->card().reg_read(word.offset(), &value); rc != 0) {
         return failed("read", word, rc, error);
@@ -99,7 +99,7 @@ std::vector<std::string> words(Console& console, size_t index) {
     return port_names(console);
   }
   std::vector<std::string> names;
-  for (const RegWord& word : apps::words_of(console.session.ports().front()->card(), "")) {
+  for (const RegWord& word : pmd::words_of(console.session.ports().front()->card(), "")) {
     names.push_back(word.name());
   }
   return names;

@@ -201,7 +201,7 @@ constexpr std::array kTable = {
     OptionDef{"op", "OP", "rdma: nread, nwrite, nwrite_r, swrite (nwrite_r)", true, set_op},
     OptionDef{"topology", "T", "io: forward by loop, paired or chained ports (loop)", true,
               set_topology},
-    OptionDef{"peers", "ID,ID,…", "destID that each port sends to (who it is wired to)", true,
+    OptionDef{"peers", "ID,ID,...", "destID that each port sends to (who it is wired to)", true,
               set_peers},
     OptionDef{"forward-lcores", "LIST", "lcores that poll (those nearest the cards)", true,
               set_lcores},
@@ -209,11 +209,11 @@ constexpr std::array kTable = {
               set_nb_cores},
     OptionDef{"stats-period", "S", "a table every S seconds, 0 for none (1)", true, set_period},
     OptionDef{"json", "FILE", "write all results there", false, set_json},
-    OptionDef{"interactive", nullptr, "a prompt (also -i)", false, set_interactive},
+    OptionDef{"interactive", nullptr, "a prompt", false, set_interactive, "-i"},
     OptionDef{"cmdline-file", "FILE", "commands to run first, as at the prompt", false,
               set_cmdline},
     OptionDef{"auto-start", nullptr, "with -i: start at once", false, set_auto_start},
-    OptionDef{"help", nullptr, "this text (also -h)", false, set_help},
+    OptionDef{"help", nullptr, "this text", false, set_help, "-h"},
     OptionDef{"version", nullptr, "which release this is", false, set_version},
 };
 

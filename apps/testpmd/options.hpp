@@ -57,14 +57,15 @@ struct OptionDef {
   const char* help;
   bool at_prompt;  ///< the prompt's `set` takes it
   int (*set)(Options& options, std::string_view value, std::string* error);
+  const char* letter = nullptr;  ///< "-i", null if it has none
 };
 
 /// All options, in the order of the help.
 [[nodiscard]] std::span<const OptionDef> option_table();
 [[nodiscard]] const OptionDef* find_option(std::string_view name);
 
-/// Parse what stands behind `--`. @param args without the program's name; `--name value`,
-/// `--name=value`, -i and -h. @return 0, or -EINVAL with what is wrong and the remedy in `error`.
+/// Parse the options behind `--`. @param args without the program's name. Of an option that is
+/// given twice the last one counts. @return 0, or -EINVAL with the cause and the remedy in `error`.
 [[nodiscard]] int parse_options(std::span<const std::string_view> args, Options* out,
                                 std::string* error);
 

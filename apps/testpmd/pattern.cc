@@ -3,14 +3,17 @@
 #include <cstring>
 
 #include "base/random.hpp"
+#include "pmd/selftest/pattern.hpp"
 
 namespace rio::testpmd {
 namespace {
 
-uint64_t pattern_base(uint64_t seed, const Tag& tag) {
-  return base::mix64(base::mix64(base::mix64(seed + base::kRandomStep) ^
-                                 (tag.sequence + (uint64_t{tag.flow} << 40))) ^
-                     tag.stamp);
+using selftest::Pattern;
+
+Pattern pattern_of(uint64_t seed, const Tag& tag) {
+  const uint64_t flow = base::mix64(seed + base::kRandomStep);
+  const uint64_t message = base::mix64(flow ^ (tag.sequence + (uint64_t{tag.flow} << 40)));
+  return Pattern(base::mix64(message ^ tag.stamp));
 }
 
 uint64_t encode(const Tag& tag) {
@@ -33,23 +36,6 @@ void store(uint8_t* at, uint64_t word) {
   std::memcpy(at, &word, sizeof(word));
 }
 
-/// @return first byte of [from, len) that is wrong, or len.
-uint32_t first_wrong(const uint8_t* bytes, uint32_t from, uint32_t len_bytes, uint64_t base) {
-  uint32_t at = from;
-  uint64_t word = base;
-  for (; at + 8 <= len_bytes; at += 8, word += base::kRandomStep) {
-    if (load(bytes + at) != word) {
-      break;
-    }
-  }
-  for (uint32_t end = at + 8 < len_bytes ? at + 8 : len_bytes; at < end; ++at, word >>= 8) {
-    if (bytes[at] != static_cast<uint8_t>(word)) {
-      break;
-    }
-  }
-  return at;
-}
-
 }  // namespace
 
 void fill_message(uint8_t* bytes, uint32_t len_bytes, uint64_t seed, const Tag& tag) {
@@ -66,14 +52,8 @@ void fill_message(uint8_t* bytes, uint32_t len_bytes, uint64_t seed, const Tag& 
   } else {
     store(bytes + kTagBytes, sent.stamp);
   }
-  uint64_t word = pattern_base(seed, sent);
-  uint32_t at = header_bytes(len_bytes);
-  for (; at + 8 <= len_bytes; at += 8, word += base::kRandomStep) {
-    store(bytes + at, word);
-  }
-  for (; at < len_bytes; ++at, word >>= 8) {
-    bytes[at] = static_cast<uint8_t>(word);
-  }
+  const uint32_t header = header_bytes(len_bytes);
+  pattern_of(seed, sent).fill(bytes + header, len_bytes - header);
 }
 
 bool read_tag(const uint8_t* bytes, uint32_t len_bytes, uint64_t expected, Tag* tag) {
@@ -100,8 +80,9 @@ Verdict check_message(const uint8_t* bytes, uint32_t len_bytes, uint32_t landed_
     *bad_offset = 0;
     return Verdict::kTagBroken;
   }
+  const uint32_t header = header_bytes(len_bytes);
   const uint32_t wrong =
-      first_wrong(bytes, header_bytes(len_bytes), len_bytes, pattern_base(seed, *tag));
+      header + pattern_of(seed, *tag).first_wrong(bytes + header, len_bytes - header);
   if (wrong < len_bytes) {
     *bad_offset = wrong;
     return Verdict::kBytesBroken;

@@ -3,8 +3,7 @@
 #include <cerrno>
 
 #include "pmd/api/card_name.hpp"
-#include "pmd/bus/vfio/bar_bus.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/api/pci.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/ring.hpp"
 
@@ -27,8 +26,8 @@ int CardOption::resolve_all(const Context& context, std::vector<std::string>* na
     *names = {name_};
     return 0;
   }
-  std::vector<pmd::vfio::PciCard> cards;
-  if (const int rc = pmd::vfio::find_cards(context.paths, &cards); rc != 0) {
+  std::vector<pci::PciCard> cards;
+  if (const int rc = pci::find_cards(context.paths, &cards); rc != 0) {
     return rc;
   }
   if (cards.empty()) {
@@ -37,7 +36,7 @@ int CardOption::resolve_all(const Context& context, std::vector<std::string>* na
     return -ENODEV;
   }
   names->clear();
-  for (const pmd::vfio::PciCard& card : cards) {
+  for (const pci::PciCard& card : cards) {
     names->push_back(card.address);
   }
   return 0;
@@ -73,19 +72,13 @@ int open_to_look(const Context& context, const std::string& name, LookedAtCard* 
     return rc;
   }
   LookedAtCard looked;
-  const auto* const pci = std::get_if<name::Pci>(&parsed.kind);
-  if (pci == nullptr) {
+  const auto* const on_pci = std::get_if<name::Pci>(&parsed.kind);
+  if (on_pci == nullptr) {
     if (const int rc = open_bus(parsed, context.paths, &looked.bus); rc != 0) {
       return rc;
     }
-  } else {
-    std::unique_ptr<pmd::vfio::BarBus> bus;
-    if (const int rc =
-            pmd::vfio::BarBus::open(pci->address, context.paths, pmd::vfio::real_kernel(), &bus);
-        rc != 0) {
-      return rc;
-    }
-    looked.bus = std::move(bus);
+  } else if (const int rc = pci::map_bar(on_pci->address, context.paths, &looked.bus); rc != 0) {
+    return rc;
   }
   looked.let_work();
   if (const int rc = pmd::Card::look(*looked.bus, &looked.card); rc != 0) {

@@ -19,7 +19,7 @@ int bind(const Context& context, const Options& options) {
   BindingReport report;
   int code = kExitOk;
   for (const std::string& address : options.addresses) {
-    pmd::vfio::PciCard card;
+    pci::PciCard card;
     if (find_to_change(context, address, "bound", options.force, &card) != 0) {
       code = kExitFailed;
       continue;

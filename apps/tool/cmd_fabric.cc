@@ -8,7 +8,6 @@
 #include "apps/tool/command.hpp"
 #include "apps/tool/fabric_view.hpp"
 #include "lib/enumerate/card_access.hpp"
-#include "lib/enumerate/csr.hpp"
 #include "lib/enumerate/enumerator.hpp"
 #include "lib/enumerate/looker.hpp"
 #include "lib/enumerate/ping.hpp"

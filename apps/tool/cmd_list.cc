@@ -88,9 +88,9 @@ Json link_data(const CardState& card) {
     return nullptr;
   }
   const auto& config = *card.config;
-  return {{"speed", pmd::vfio::link_speed_name(config.speed())},
+  return {{"speed", pci::link_speed_name(config.speed())},
           {"width", config.width()},
-          {"speed_max", pmd::vfio::link_speed_name(config.speed_max())},
+          {"speed_max", pci::link_speed_name(config.speed_max())},
           {"width_max", config.width_max()}};
 }
 
@@ -106,18 +106,17 @@ std::vector<std::pair<std::string, std::string>> details_of(const CardState& car
   const std::string bridge = card.bridge_config && card.bridge_config->express
                                  ? ", bridge " + std::to_string(card.bridge_config->mps_bytes())
                                  : "";
-  return {
-      {"largest payload", std::to_string(config.mps_bytes()) + " bytes (card can " +
-                              std::to_string(config.mps_max_bytes()) + bridge + ")"},
-      {"largest read request", std::to_string(config.mrrs_bytes()) + " bytes"},
-      {"relaxed ordering", config.relaxed_ordering() ? "allowed" : "off"},
-      {"error reporting", !config.aer ? "none (no AER)"
-                          : config.aer_uncorrectable == 0
-                              ? "AER, no uncorrectable errors"
-                              : "AER: " + pmd::vfio::uncorrectable_names(config.aer_uncorrectable)},
-      {"function-level reset", config.can_flr() ? "yes" : "no"},
-      {"memory, bus master", std::string(config.memory_on() ? "on" : "off") + ", " +
-                                 (config.master_on() ? "on" : "off")}};
+  return {{"largest payload", std::to_string(config.mps_bytes()) + " bytes (card can " +
+                                  std::to_string(config.mps_max_bytes()) + bridge + ")"},
+          {"largest read request", std::to_string(config.mrrs_bytes()) + " bytes"},
+          {"relaxed ordering", config.relaxed_ordering() ? "allowed" : "off"},
+          {"error reporting", !config.aer ? "none (no AER)"
+                              : config.aer_uncorrectable == 0
+                                  ? "AER, no uncorrectable errors"
+                                  : "AER: " + pci::uncorrectable_names(config.aer_uncorrectable)},
+          {"function-level reset", config.can_flr() ? "yes" : "no"},
+          {"memory, bus master", std::string(config.memory_on() ? "on" : "off") + ", " +
+                                     (config.master_on() ? "on" : "off")}};
 }
 
 /// Faults of the capabilities, by the same checks as doctor's.

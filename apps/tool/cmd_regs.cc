@@ -49,7 +49,7 @@ int find_words(const pmd::Card& card, const std::vector<std::string>& names,
       words.push_back(word);
       continue;
     }
-    const std::vector<RegWord> block = apps::words_of(card, name + ".");
+    const std::vector<RegWord> block = pmd::words_of(card, name + ".");
     if (block.empty()) {
       (void)complain(error, "'rio-tool regs dump' shows the names of all");
       return -EINVAL;
@@ -120,7 +120,7 @@ int dump(const Context& context, const Options& options) {
   if (open_card(context, options, &looked) != 0) {
     return kExitFailed;
   }
-  const std::vector<RegWord> words = apps::words_of(*looked.card, options.block);
+  const std::vector<RegWord> words = pmd::words_of(*looked.card, options.block);
   if (words.empty()) {
     return complain(apps::no_such_prefix(options.block), "leave --block out to see all");
   }

@@ -56,7 +56,7 @@ int reset_by(const Context& context, SysfsWriter& writer, const std::string& add
 
 /// Take the card off the bus and look for it anew: its BARs, and all else that was read when it
 /// came, are read again. It gets back the driver that it had.
-int rescan(const Context& context, SysfsWriter& writer, const pmd::vfio::PciCard& card) {
+int rescan(const Context& context, SysfsWriter& writer, const pci::PciCard& card) {
   const std::string folder = device_folder(context.paths, card.address);
   if (writer.write(folder + "/remove", "1") != 0) {
     return kExitFailed;
@@ -74,7 +74,7 @@ int rescan(const Context& context, SysfsWriter& writer, const pmd::vfio::PciCard
                     "not help");
   }
   // A device that was found anew has forgotten its driver_override.
-  pmd::vfio::PciCard again = card;
+  pci::PciCard again = card;
   again.driver = context.dry_run ? "" : driver_of(context.paths, card.address);
   if (!card.driver.empty() && again.driver != card.driver) {
     return bind_card(context, writer, again, card.driver) == 0 ? kExitOk : kExitFailed;
@@ -83,7 +83,7 @@ int rescan(const Context& context, SysfsWriter& writer, const pmd::vfio::PciCard
 }
 
 int reset(const Context& context, const Options& options) {
-  pmd::vfio::PciCard card;
+  pci::PciCard card;
   if (find_to_change(context, options.address, "reset", options.force, &card) != 0) {
     return kExitFailed;
   }

@@ -11,7 +11,7 @@
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
-#include "apps/tool/selftest.hpp"
+#include "apps/tool/selftest_report.hpp"
 #include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   CardOption card;
-  SelftestConfig test;
+  selftest::Config test;
   CLI::Option* seed = nullptr;
   CLI::Option* peer = nullptr;
   std::string report;
@@ -51,7 +51,7 @@ class Ticker {
   void begin(const char* step) {
     ++number_;
     std::fprintf(stderr, "%s[%zu/%zu] %s%s", terminal_ ? "\r\033[K" : "", number_,
-                 selftest_steps().size(), step, terminal_ ? "" : "\n");
+                 selftest::steps().size(), step, terminal_ ? "" : "\n");
   }
 
   const bool terminal_ = isatty(STDERR_FILENO) == 1;
@@ -61,7 +61,7 @@ class Ticker {
 int plan(const Context& context, const std::string& card) {
   Json steps = Json::array();
   TextTable table({"step", "what would be tried on " + card});
-  for (const SelftestStep& step : selftest_steps()) {
+  for (const selftest::StepName& step : selftest::steps()) {
     steps.push_back({{"step", step.name}, {"what", step.help}});
     table.add({step.name, step.help});
   }
@@ -87,7 +87,7 @@ int keep(const SelftestReport& report, const std::string& path) {
   return rc != kExitOk ? rc : write_file(path + ".json", json);
 }
 
-int selftest(const Context& context, Options& options) {
+int run(const Context& context, Options& options) {
   std::string name;
   if (options.card.resolve(context, &name) != 0) {
     return kExitFailed;
@@ -142,7 +142,7 @@ void add_selftest(CLI::App& app, Context& context) {
       "  rio-tool selftest --card emu:loop --quick\n"
       "  rio-tool selftest --card 0000:03:00.0 --loop --report card7\n"
       "  rio-tool selftest --peer 0x21");
-  command->callback([&context, options] { context.exit_code = selftest(context, *options); });
+  command->callback([&context, options] { context.exit_code = run(context, *options); });
 }
 
 }  // namespace rio::tool

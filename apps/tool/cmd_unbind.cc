@@ -18,7 +18,7 @@ int unbind(const Context& context, const Options& options) {
   BindingReport report;
   int code = kExitOk;
   for (const std::string& address : options.addresses) {
-    pmd::vfio::PciCard card;
+    pci::PciCard card;
     if (find_to_change(context, address, "unbound", options.force, &card) != 0 ||
         unbind_card(context, writer, card) != 0) {
       code = kExitFailed;

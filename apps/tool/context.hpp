@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pmd/bus/vfio/kernel.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 
@@ -23,11 +23,11 @@ enum ExitCode : int {
 
 /// The global options. Filled by the command line before a subcommand runs; one thread.
 struct Context {
-  pmd::vfio::PciPaths paths;  ///< below --root
-  std::string root;           ///< of --root, empty: this system
-  bool json = false;          ///< print JSON in place of text
-  bool dry_run = false;       ///< say what would be changed, change nothing
-  int exit_code = kExitOk;    ///< set by the subcommand
+  pci::PciPaths paths;      ///< below --root
+  std::string root;         ///< of --root, empty: this system
+  bool json = false;        ///< print JSON in place of text
+  bool dry_run = false;     ///< say what would be changed, change nothing
+  int exit_code = kExitOk;  ///< set by the subcommand
 };
 
 /// `data` as text. Names of files, cards and devices may be no UTF-8; such bytes are replaced.

@@ -1,13 +1,21 @@
 #include "apps/tool/selftest_report.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
+#include "apps/tool/clock_text.hpp"
 #include "apps/tool/text_table.hpp"
+#include "pmd/dev/card.hpp"
 
 namespace rio::tool {
 namespace {
+
+using selftest::Outcome;
+using selftest::StepReport;
+using selftest::Verdict;
 
 std::string amount(const Verdict& verdict) {
   if (verdict.done == 0) {
@@ -26,31 +34,32 @@ std::string seconds(double value) {
   return text;
 }
 
+std::string version_text(uint32_t word) {
+  using regs::id::HwVersion;
+  return std::to_string(HwVersion::major.get(word)) + "." +
+         std::to_string(HwVersion::minor.get(word)) + "." +
+         std::to_string(HwVersion::patch.get(word));
+}
+
+/// Where and on what it is run; zeros where the card does not answer.
+void describe(pmd::Bus& bus, const selftest::Config& config, SelftestReport* report) {
+  pmd::Mmio bar = bus.bar();
+  const uint32_t version = bar.read32(regs::id::hw_version());
+  char host[256] = "?";
+  (void)gethostname(host, sizeof(host) - 1);
+  report->date = utc_now();
+  report->host = host;
+  report->card = bus.name();
+  report->gateware = version_text(version);
+  report->emulated = regs::id::HwVersion::model.get(version) != 0;
+  report->build = bar.read32(regs::id::build());
+  report->tool = RIO_VERSION;
+  report->seed = config.seed;
+  report->quick = config.quick;
+  report->peer = config.has_peer ? std::to_string(config.peer) : "";
+}
+
 }  // namespace
-
-const char* name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kPass:
-      return "pass";
-    case Outcome::kFail:
-      return "fail";
-    case Outcome::kSkipped:
-      break;
-  }
-  return "skipped";
-}
-
-Verdict pass(uint64_t done, std::string unit, uint64_t bytes) {
-  return {Outcome::kPass, "", done, std::move(unit), bytes};
-}
-
-Verdict fail(std::string reason) {
-  return {Outcome::kFail, std::move(reason), 0, "", 0};
-}
-
-Verdict skip(std::string reason) {
-  return {Outcome::kSkipped, std::move(reason), 0, "", 0};
-}
 
 uint32_t SelftestReport::count(Outcome outcome) const {
   return static_cast<uint32_t>(
@@ -106,6 +115,14 @@ std::string SelftestReport::text() const {
   return out + "\n" + table.text() + "\n" + std::to_string(count(Outcome::kPass)) + " passed, " +
          std::to_string(count(Outcome::kFail)) + " failed, " +
          std::to_string(count(Outcome::kSkipped)) + " skipped\n";
+}
+
+SelftestReport run_selftest(pmd::Bus& bus, const selftest::Config& config,
+                            const selftest::Progress& progress) {
+  SelftestReport report;
+  describe(bus, config, &report);
+  report.steps = selftest::run(bus, config, progress);
+  return report;
 }
 
 }  // namespace rio::tool

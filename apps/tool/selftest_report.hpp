@@ -7,35 +7,11 @@
 #include <vector>
 
 #include "apps/tool/context.hpp"
+#include "pmd/selftest/selftest.hpp"
 
 namespace rio::tool {
 
-enum class Outcome : uint8_t { kPass, kFail, kSkipped };
-
-/// "pass", "fail", "skipped".
-[[nodiscard]] const char* name(Outcome outcome);
-
-/// The result of a step.
-struct Verdict {
-  Outcome outcome = Outcome::kPass;
-  std::string reason;  ///< of a failure or a skip; a remark otherwise
-  uint64_t done = 0;   ///< things that were tried
-  std::string unit;    ///< what they are: "messages"
-  uint64_t bytes = 0;  ///< that were compared, one by one
-};
-
-[[nodiscard]] Verdict pass(uint64_t done, std::string unit, uint64_t bytes = 0);
-[[nodiscard]] Verdict fail(std::string reason);
-[[nodiscard]] Verdict skip(std::string reason);
-
-/// A step of the report.
-struct StepReport {
-  std::string step;
-  Verdict verdict;
-  double seconds = 0;
-};
-
-/// The whole.
+/// A selftest, with where and when it was run.
 struct SelftestReport {
   std::string date;  ///< UTC
   std::string card;
@@ -47,13 +23,17 @@ struct SelftestReport {
   uint64_t seed = 0;     ///< of the bytes that were sent
   bool quick = false;
   std::string peer;  ///< destID, empty without one
-  std::vector<StepReport> steps;
+  std::vector<selftest::StepReport> steps;
 
-  [[nodiscard]] uint32_t count(Outcome outcome) const;
+  [[nodiscard]] uint32_t count(selftest::Outcome outcome) const;
   /// kExitFound if a step failed.
   [[nodiscard]] int exit_code() const;
   [[nodiscard]] Json json() const;
   [[nodiscard]] std::string text() const;
 };
+
+/// Run all steps on a card, which is reset. @return the report; each step is in it.
+[[nodiscard]] SelftestReport run_selftest(pmd::Bus& bus, const selftest::Config& config,
+                                          const selftest::Progress& progress);
 
 }  // namespace rio::tool

@@ -2,68 +2,52 @@
 #include <bit>
 
 #include "lib/api/handles.hpp"
+#include "lib/msg/address.hpp"
 
 using rio::api::is_memory;
 using rio::api::no_throw;
 using rio::msg::Context;
 using rio::msg::Delivery;
+using rio::msg::dest_id_of;
 using rio::msg::Guard;
 using rio::msg::Link;
 using rio::msg::LongArrival;
 using rio::msg::LongReceive;
 using rio::msg::LongRequest;
 using rio::msg::LongSend;
+using rio::msg::number_of;
 using rio::msg::Port;
 using rio::msg::Route;
 
 namespace {
 
-constexpr uint32_t kNumberBits = 8;
-constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
 constexpr uint32_t kSessionShift = 32;
-
-[[nodiscard]] uint32_t dest_id_of(rio_msg_address address) {
-  return address >> kNumberBits;
-}
-[[nodiscard]] uint32_t number_of(rio_msg_address address) {
-  return address & kNumberMask;
-}
 
 /// @return 0; -EAGAIN: something waits that is to go there first; -EINVAL.
 [[gnu::noinline]] int find_route(rio_msg_context& context, rio_msg_address to) {
-  context.last_to = context.kNobody;
+  context.last.forget();
   const Route* const route = context.messages->route(dest_id_of(to), number_of(to));
   if (route == nullptr) {
     return -EINVAL;
   }
   const uint64_t seen = context.context->port().activity();
   if (context.messages->has_to_send(dest_id_of(to), number_of(to))) {
-    context.seen = seen;
-    context.stuck = true;
+    context.retry.note_stuck(seen);
     return -EAGAIN;
   }
-  context.last_route = *route;
-  context.last_to = to;
+  context.last.keep(to, *route);
   return 0;
 }
 
 /// @param send of the port, with the route at hand. @return as rio_msg_send().
 template <class Send>
 [[nodiscard]] int send_one(rio_msg_context& context, rio_msg_address to, Send&& send) {
-  if (context.last_to != to) [[unlikely]] {
+  if (!context.last.is_of(to)) [[unlikely]] {
     if (const int rc = find_route(context, to); rc != 0) {
       return rc;
     }
   }
-  int rc = send();
-  if (rc == -EAGAIN) [[unlikely]] {
-    // Messages that the first try took from the card may have made room: rio_msg_wait() must not
-    // sleep then.
-    context.seen = context.context->port().activity();
-    rc = send();
-    context.stuck = rc == -EAGAIN;
-  }
-  return rc;
+  return context.retry.send(context.context->port(), send);
 }
 
 [[nodiscard]] Delivery delivery_of(const rio_msg_message& message) {
@@ -146,7 +130,7 @@ int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** 
     }
     context->messages = std::make_unique<rio::msg::LongMessages>(*context->context);
     context->owner = port;
-    context->ended = port->port->sessions_ended();
+    context->ended.begin(*port->port);
     ++port->users;
     *out = context.release();
     return 0;
@@ -187,7 +171,7 @@ int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
     Port& port = context->context->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
-      return port.send(context->last_route, data, static_cast<uint32_t>(size_bytes));
+      return port.send(context->last.route(), data, static_cast<uint32_t>(size_bytes));
     });
   });
 }
@@ -210,7 +194,7 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
     Port& port = context->context->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
-      return port.send(context->last_route, pieces, count, static_cast<uint32_t>(size_bytes));
+      return port.send(context->last.route(), pieces, count, static_cast<uint32_t>(size_bytes));
     });
   });
 }
@@ -269,7 +253,7 @@ int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* d
   return no_throw([&] {
     const Guard guard(context->context->port());
     LongSend* send = nullptr;
-    context->last_to = context->kNobody;  // what waits now goes before what is sent next
+    context->last.forget();  // what waits now goes before what is sent next
     const int rc =
         context->messages->send(dest_id_of(to), number_of(to), data, size_bytes, user, &send);
     if (rc == 1) {
@@ -358,12 +342,11 @@ int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
   return no_throw([&] {
     Port& port = context->context->port();
-    const bool stuck = std::exchange(context->stuck, false);
+    const bool stuck = context->retry.begin_wait();
     const auto news = [&] {
-      const bool gone =
-          std::exchange(context->ended, port.sessions_ended()) != port.sessions_ended();
+      const bool gone = context->ended.take(port);
       return gone || context->messages->look() || context->messages->has_done() ||
-             (stuck && port.activity() != context->seen);
+             (stuck && context->retry.may_have_room(port));
     };
     return rio::msg::wait(
         port, timeout_ms, [&] { progress(*context); }, news);

@@ -16,6 +16,7 @@
 #include "lib/msg/long_messages.hpp"
 #include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/tag/endpoint.hpp"
 
@@ -27,8 +28,6 @@ struct rio_msg_port {
 };
 
 struct rio_msg_context {
-  static constexpr uint64_t kNobody = UINT64_MAX;
-
   ~rio_msg_context() {
     if (messages != nullptr && !messages->close()) {
       rio::msg::leave_to_port(std::move(context));
@@ -39,11 +38,9 @@ struct rio_msg_context {
   std::unique_ptr<rio::msg::Context> context;
   std::unique_ptr<rio::msg::LongMessages> messages;  // destroyed before it
   uint32_t held = 0;                                 // messages that are not released
-  uint64_t seen = 0;           // Port::activity() before the last try that found no room
-  bool stuck = false;          // there was such a try since the last wait
-  uint64_t ended = 0;          // Port::sessions_ended() that rio_msg_wait() has told
-  uint64_t last_to = kNobody;  // address of last_route
-  rio::msg::Route last_route;
+  rio::msg::LastRoute last;
+  rio::msg::Retry retry;
+  rio::msg::EndedSessions ended;  // that rio_msg_wait() has told
 };
 
 struct rio_tag {

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lib/enumerate/fabric_map.hpp"
+
 namespace rio::enumerate {
 
 struct Csr {
@@ -24,10 +26,6 @@ struct Csr {
 inline constexpr uint32_t kSwitchFeature = 0x10000000;
 inline constexpr uint32_t kExtendedFeatures = 0x8;
 
-/// Value of Csr::kHostLock while no host holds it.
-inline constexpr uint32_t kNobody = 0xFFFF;
-/// destID that exploring uses, and no device gets: it fits into every route table.
-inline constexpr uint32_t kProbeId = 0xFF;
 /// Port of a destID without a route, as Linux writes it.
 inline constexpr uint32_t kNoRoute = 0xFF;
 /// Hop count that no way is long enough for: the endpoint answers, not a switch.

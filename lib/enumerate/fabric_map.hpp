@@ -11,6 +11,10 @@ namespace rio::enumerate {
 
 inline constexpr size_t kNoNode = SIZE_MAX;
 inline constexpr uint32_t kNoDestId = UINT32_MAX;
+/// destID that exploring uses, and no device gets: it fits into every route table.
+inline constexpr uint32_t kProbeId = 0xFF;
+/// Value of the host lock while no host holds it.
+inline constexpr uint32_t kNobody = 0xFFFF;
 
 /// The view behind a port of a switch.
 struct PortView {
@@ -42,7 +46,7 @@ struct Node {
   uint32_t error_management = 0;  ///< offset of the block, 0: none
   std::vector<PortView> ports;    ///< switches
   std::vector<uint32_t> routes;   ///< switches that were only looked at: port by destID
-  uint32_t locked_by = 0xFFFF;    ///< host that held the lock when it was read; 0xFFFF: none
+  uint32_t locked_by = kNobody;   ///< host that held the lock when it was read
 };
 
 /// Something that is not as it should be.

@@ -18,7 +18,9 @@ struct PingResult {
   double max_us = 0.0;
 };
 
-/// @param count at least 1. @return 0, also if nothing answered; -errno: the card itself failed.
+/// Read the identity of an endpoint `count` times and time each answer. Lost answers are not asked
+/// for again. One thread. @param count at least 1. @return 0, also if nothing answered; -errno: the
+/// card itself failed.
 [[nodiscard]] int ping(MaintAccess& access, uint32_t dest_id, uint32_t count, PingResult* out);
 
 }  // namespace rio::enumerate

@@ -11,15 +11,19 @@
 
 #include "base/log.hpp"
 #include "base/no_cancel.hpp"
+#include "lib/msg/address.hpp"
 #include "lib/msg/context.hpp"
 #include "lib/msg/peer_news.hpp"
 #include "lib/msg/port.hpp"
+#include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 
 using rio::msg::Context;
+using rio::msg::dest_id_of;
 using rio::msg::Guard;
 using rio::msg::Inbox;
 using rio::msg::Kind;
+using rio::msg::number_of;
 using rio::msg::Port;
 using rio::msg::Route;
 using rio::msg::Threads;
@@ -44,19 +48,14 @@ struct SkifCh {
   // The destination to which a short message goes at once: the last one; at first, when a session
   // has ended, and with threads, one to which nothing can be sent.
   netaddr_t near_dst = SKIFCH_CHANNELS;
-  Route last_route{nullptr, &full, nullptr, 0};
-  netaddr_t last_dst = SKIFCH_CHANNELS;  // of last_route
+  rio::msg::LastRoute last{Route{nullptr, &full, nullptr, 0}};
   bool threads = false;
-  bool stuck = false;       // Send had no room since the last wait
-  uint64_t seen = 0;        // Port::activity() before it tried last, of those that sleep
-  uint64_t ended = 0;       // Port::sessions_ended() that SkifCh_Wait has told
-  rio::msg::PeerNews news;  // that SkifCh_NextGone has told
+  rio::msg::Retry retry;
+  rio::msg::EndedSessions ended;  // that SkifCh_Wait has told
+  rio::msg::PeerNews news;        // that SkifCh_NextGone has told
 };
 
 namespace {
-
-constexpr uint32_t kNumberBits = 8;
-constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
 
 int fail(int error) {
   errno = -error;
@@ -187,47 +186,29 @@ const Inbox* always_empty() {
 
 /// @return 0, -EINVAL, -ENOMEM.
 [[gnu::noinline]] int find_route(SkifCh& channel, netaddr_t dst) {
-  const uint32_t number = dst & kNumberMask;
-  if (number >= SKIFCH_CHANNELS) {
+  if (number_of(dst) >= SKIFCH_CHANNELS) {
     return -EINVAL;
   }
-  const int rc = channel.port->route(dst >> kNumberBits, number, channel.context->id(), Kind::kData,
-                                     &channel.last_route);
+  Route route;
+  const int rc = channel.port->route(dest_id_of(dst), number_of(dst), channel.context->id(),
+                                     Kind::kData, &route);
   if (rc == 0) {
-    channel.last_dst = dst;
+    channel.last.keep(dst, route);
     channel.near_dst = SKIFCH_CHANNELS;  // until something was sent there
   }
   return rc;
 }
 
-/// @param send of the port, with the route at hand. @return as Port::send().
-template <class Send>
-int try_send(SkifCh& channel, Send&& send) {
-  int rc = send();
-  if (rc != -EAGAIN) {
-    return rc;
-  }
-  if (channel.port->config().sleeps) {
-    // Messages that the first try took from the card may have made room: a wait must not sleep
-    // then.
-    channel.seen = channel.port->activity();
-    rc = send();
-  }
-  channel.stuck = rc == -EAGAIN;
-  return rc;
-}
-
 [[gnu::noinline]] ssize_t send_any(SkifCh& channel, netaddr_t dst, const iovec* iov, int count) {
   const Guard guard(*channel.port_now);
-  const bool known = channel.last_dst == dst && channel.last_route.link != nullptr;
-  int rc = known ? 0 : find_route(channel, dst);
+  int rc = channel.last.is_of(dst) ? 0 : find_route(channel, dst);
   if (rc != 0) {
     return fail(rc);
   }
   if (count == 1 && iov->iov_len <= SKIFCH_MESSAGE_MAX) {
     const size_t bytes = iov->iov_len;
-    rc = try_send(channel, [&] {
-      return channel.port->send(channel.last_route, iov->iov_base, static_cast<uint32_t>(bytes));
+    rc = channel.retry.send(*channel.port, [&] {
+      return channel.port->send(channel.last.route(), iov->iov_base, static_cast<uint32_t>(bytes));
     });
     if (rc != 0) {
       return fail(rc);
@@ -240,8 +221,8 @@ int try_send(SkifCh& channel, Send&& send) {
   if (bytes < 0) {
     return fail(static_cast<int>(bytes));
   }
-  rc = try_send(channel, [&] {
-    return channel.port->send(channel.last_route, first, count, static_cast<uint32_t>(bytes));
+  rc = channel.retry.send(*channel.port, [&] {
+    return channel.port->send(channel.last.route(), first, count, static_cast<uint32_t>(bytes));
   });
   return rc == 0 ? bytes : fail(rc);
 }
@@ -341,7 +322,8 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
   if (rc == 0) {
     const Guard guard(*channel->port);
     rc = Context::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
-    channel->ended = channel->port->sessions_ended();
+    channel->ended.begin(*channel->port);
+    channel->retry = rio::msg::Retry(channel->port->config().sleeps);
     channel->news.forget(*channel->port);
   }
   if (rc != 0) {
@@ -395,7 +377,7 @@ ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_co
   if (channel->near_dst == dst && iov_count == 1 && iov->iov_len <= rio::msg::kTinyBytesMax)
       [[likely]] {
     const size_t bytes = iov->iov_len;
-    if (channel->port_now->send_tiny(channel->last_route, iov->iov_base,
+    if (channel->port_now->send_tiny(channel->last.route(), iov->iov_base,
                                      static_cast<uint32_t>(bytes))) [[likely]] {
       return static_cast<ssize_t>(bytes);
     }
@@ -416,14 +398,13 @@ ssize_t SkifCh_Recv(SkifCh* channel, iovec cont[SKIFCH_CONT_SIZE], int* cont_cou
 
 int SkifCh_Wait(SkifCh* channel, uint32_t timeout_ms) {
   Port& port = *channel->port;
-  const bool stuck = std::exchange(channel->stuck, false);
+  const bool stuck = channel->retry.begin_wait();
   const auto news = [&] {
     const Inbox& inbox = channel->context->inbox();
     const bool come = channel->threads ? inbox.count() != channel->given_locked
                                        : inbox.tail_number() != channel->give;
-    const bool gone = std::exchange(channel->ended, port.sessions_ended()) != port.sessions_ended();
-    const bool try_again = stuck && (!port.config().sleeps || port.activity() != channel->seen);
-    return come || gone || try_again;
+    const bool gone = channel->ended.take(port);
+    return come || gone || (stuck && channel->retry.may_have_room(port));
   };
   const int rc = rio::msg::wait(
       port, timeout_ms,

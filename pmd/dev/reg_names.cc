@@ -5,6 +5,8 @@
 
 #include "base/number.hpp"
 
+#include "pmd/dev/card.hpp"
+
 namespace rio::pmd {
 namespace {
 
@@ -131,6 +133,22 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
     text.append(std::to_string(word >> field.lsb & mask));
   }
   return text;
+}
+
+std::vector<RegWord> words_of(const Card& card, std::string_view prefix) {
+  std::vector<RegWord> words;
+  for (const regs::names::RegName& reg : regs::names::kRegisters) {
+    const uint32_t instances =
+        reg.instances > 1 ? std::min(reg.instances, card.caps().queue_pairs) : 1;
+    for (uint32_t n = 0; n < instances * reg.count; ++n) {
+      const RegWord word{&reg, n / reg.count, n % reg.count};
+      if (card.blocks().owner_of(word.offset()) != BlockList::Owner::kNone &&
+          begins_with(word.name(), prefix)) {
+        words.push_back(word);
+      }
+    }
+  }
+  return words;
 }
 
 }  // namespace rio::pmd

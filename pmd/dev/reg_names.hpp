@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fpga/regs/gen/rio_names.hpp"
 
 namespace rio::pmd {
+
+class Card;
 
 /// One word of the BAR with its name.
 struct RegWord {
@@ -31,5 +35,9 @@ struct RegWord {
 /// "MBAUD=3125 UP=1" for a word with fields, "" for others.
 [[nodiscard]] std::string fields_text(std::span<const regs::names::FieldName> fields,
                                       uint64_t word);
+
+/// The words that the card has (blocks that it lacks are left out) and whose name begins with
+/// `prefix`, in the order of the register map.
+[[nodiscard]] std::vector<RegWord> words_of(const Card& card, std::string_view prefix);
 
 }  // namespace rio::pmd

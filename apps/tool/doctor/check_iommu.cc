@@ -4,7 +4,7 @@
 #include "apps/tool/doctor/machine.hpp"
 #include "apps/tool/system/binding.hpp"
 #include "apps/tool/system/files.hpp"
-#include "pmd/bus/vfio/remedy.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 namespace {
@@ -14,7 +14,7 @@ bool is_uio(const CardState& card) {
 }
 
 void check_on(const Machine& machine, Findings& findings) {
-  const pmd::vfio::PciPaths& paths = machine.context.paths;
+  const pci::PciPaths& paths = machine.context.paths;
   if (!names_in(paths.sysfs + "/kernel/iommu_groups").empty()) {
     return;
   }
@@ -37,19 +37,19 @@ void check_on(const Machine& machine, Findings& findings) {
 }
 
 void check_group(const Machine& machine, const CardState& card, Findings& findings) {
-  const pmd::vfio::PciPaths& paths = machine.context.paths;
-  const auto others = pmd::vfio::foreign_neighbours(paths, pmd::vfio::real_kernel(), card.card);
+  const pci::PciPaths& paths = machine.context.paths;
+  const auto others = pci::foreign_neighbours(paths, card.card);
   if (!is_uio(card) && !others.empty()) {
     std::string command;
     for (const auto& one : others) {
       command.append(command.empty() ? "rio-tool bind --force --driver vfio-pci " : " ");
       command.append(one.address);
     }
-    findings.add(
-        "iommu.group-shared", card.card.address,
-        "in group " + std::to_string(card.card.iommu_group) +
-            " too: " + pmd::vfio::group_neighbours(paths, pmd::vfio::real_kernel(), card.card),
-        command, "if this machine needs them: another slot for the card, or a slot with ACS");
+    findings.add("iommu.group-shared", card.card.address,
+                 "in group " + std::to_string(card.card.iommu_group) +
+                     " too: " + pci::group_neighbours(paths, card.card),
+                 command,
+                 "if this machine needs them: another slot for the card, or a slot with ACS");
   }
   const std::string type = text_of(paths.sysfs + "/kernel/iommu_groups/" +
                                    std::to_string(card.card.iommu_group) + "/type")

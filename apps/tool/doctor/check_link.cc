@@ -7,7 +7,7 @@
 namespace rio::tool {
 namespace {
 
-using pmd::vfio::PciConfig;
+using pci::PciConfig;
 
 constexpr unsigned kMrrsWanted = 512;
 
@@ -59,7 +59,7 @@ void check_card(const CardState& card, Findings& findings) {
   if (own.aer && own.aer_uncorrectable != 0) {
     char bits[16];
     std::snprintf(bits, sizeof(bits), "%08x", own.aer_uncorrectable);
-    findings.add("link.errors", address, pmd::vfio::uncorrectable_names(own.aer_uncorrectable),
+    findings.add("link.errors", address, pci::uncorrectable_names(own.aer_uncorrectable),
                  setpci(address, "ECAP_AER+4.l=") + bits,
                  "that clears them; dmesg | grep AER may say when they came");
   }

@@ -11,8 +11,8 @@
 namespace rio::tool {
 namespace {
 
-using pmd::vfio::PciCard;
-using pmd::vfio::PciPaths;
+using pci::PciCard;
+using pci::PciPaths;
 
 /// Name a device by its class code (PCI Code and ID Assignment).
 std::string kind_of(const PciPaths& paths, const PciCard& card) {
@@ -41,7 +41,7 @@ std::string kind_of(const PciPaths& paths, const PciCard& card) {
 
 int refuse_if_not_ours(const Context& context, const PciCard& card, const std::string& verb) {
   std::vector<PciCard> ours;
-  if (const int rc = pmd::vfio::find_cards(context.paths, &ours); rc != 0) {
+  if (const int rc = pci::find_cards(context.paths, &ours); rc != 0) {
     return rc;
   }
   if (std::any_of(ours.begin(), ours.end(),
@@ -94,7 +94,7 @@ bool driver_loaded(const PciPaths& paths, const std::string& driver) {
 int find_to_change(const Context& context, const std::string& address, const std::string& verb,
                    bool force, PciCard* out) {
   PciCard card;
-  if (const int rc = pmd::vfio::find_card(context.paths, address, &card); rc != 0) {
+  if (const int rc = pci::find_card(context.paths, address, &card); rc != 0) {
     return rc;  // the log has said why
   }
   if (!force) {

@@ -6,7 +6,7 @@
 
 #include "apps/tool/context.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 
@@ -17,23 +17,23 @@ inline constexpr const char* kDefaultDriver = "default";
 /// one that a program uses. @param verb what is to be done with it, for the message.
 /// @return 0, -EINVAL, -ENODEV, -EPERM (not ours), -EBUSY; said on stderr.
 [[nodiscard]] int find_to_change(const Context& context, const std::string& address,
-                                 const std::string& verb, bool force, pmd::vfio::PciCard* out);
+                                 const std::string& verb, bool force, pci::PciCard* out);
 
 /// Driver that a card wants: vfio-pci where it is in an IOMMU group, else uio_pci_generic.
-[[nodiscard]] std::string wanted_driver(const pmd::vfio::PciCard& card);
+[[nodiscard]] std::string wanted_driver(const pci::PciCard& card);
 
 /// Whether a driver of this name is loaded.
-[[nodiscard]] bool driver_loaded(const pmd::vfio::PciPaths& paths, const std::string& driver);
+[[nodiscard]] bool driver_loaded(const pci::PciPaths& paths, const std::string& driver);
 
 /// Bind a device, whatever has it now. @return 0 or -errno, said on stderr.
-[[nodiscard]] int bind_card(const Context& context, SysfsWriter& writer,
-                            const pmd::vfio::PciCard& card, const std::string& driver);
+[[nodiscard]] int bind_card(const Context& context, SysfsWriter& writer, const pci::PciCard& card,
+                            const std::string& driver);
 
 /// Leave a device without a driver. @return 0 or -errno, said on stderr.
 [[nodiscard]] int unbind_card(const Context& context, SysfsWriter& writer,
-                              const pmd::vfio::PciCard& card);
+                              const pci::PciCard& card);
 
 /// Driver that a device has now, empty if none.
-[[nodiscard]] std::string driver_of(const pmd::vfio::PciPaths& paths, const std::string& address);
+[[nodiscard]] std::string driver_of(const pci::PciPaths& paths, const std::string& address);
 
 }  // namespace rio::tool

@@ -2,7 +2,7 @@
 
 namespace rio::tool {
 
-void BindingReport::add(const pmd::vfio::PciCard& card, const std::string& after) {
+void BindingReport::add(const pci::PciCard& card, const std::string& after) {
   const auto shown = [](const std::string& driver) {
     return driver.empty() ? std::string("no driver") : driver;
   };

@@ -6,7 +6,7 @@
 
 #include "apps/tool/context.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 
@@ -14,7 +14,7 @@ namespace rio::tool {
 class BindingReport {
  public:
   /// @param card as it was before. @param after its driver now, empty if it has none.
-  void add(const pmd::vfio::PciCard& card, const std::string& after);
+  void add(const pci::PciCard& card, const std::string& after);
   /// @param writer what was written, or with -n would be. @param exit_code of the command.
   void print(const Context& context, const SysfsWriter& writer, int exit_code) const;
 

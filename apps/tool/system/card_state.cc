@@ -23,10 +23,10 @@ bool is_address(const std::string& name) {
          static_cast<size_t>(used) == name.size();
 }
 
-std::optional<pmd::vfio::PciConfig> config_of(const Context& context, const std::string& address) {
-  pmd::vfio::PciConfig config;
+std::optional<pci::PciConfig> config_of(const Context& context, const std::string& address) {
+  pci::PciConfig config;
   if (address.empty() || !exists(device_folder(context.paths, address) + "/config") ||
-      pmd::vfio::read_config(context.paths, address, &config) != 0) {
+      pci::read_config(context.paths, address, &config) != 0) {
     return std::nullopt;
   }
   return config;
@@ -64,11 +64,11 @@ std::array<Resource, 6> parse_resource(const std::string& text) {
   return bars;
 }
 
-std::string device_folder(const pmd::vfio::PciPaths& paths, const std::string& address) {
+std::string device_folder(const pci::PciPaths& paths, const std::string& address) {
   return paths.sysfs + "/bus/pci/devices/" + address;
 }
 
-std::string bridge_of(const pmd::vfio::PciPaths& paths, const std::string& address) {
+std::string bridge_of(const pci::PciPaths& paths, const std::string& address) {
   std::error_code error;
   const auto folder = std::filesystem::canonical(device_folder(paths, address), error);
   const std::string above = error ? "" : folder.parent_path().filename().string();
@@ -76,12 +76,12 @@ std::string bridge_of(const pmd::vfio::PciPaths& paths, const std::string& addre
 }
 
 int read_cards(const Context& context, std::vector<CardState>* out) {
-  std::vector<pmd::vfio::PciCard> cards;
-  if (const int rc = pmd::vfio::find_cards(context.paths, &cards); rc != 0) {
+  std::vector<pci::PciCard> cards;
+  if (const int rc = pci::find_cards(context.paths, &cards); rc != 0) {
     return rc;
   }
   std::vector<CardState> states;
-  for (const pmd::vfio::PciCard& card : cards) {
+  for (const pci::PciCard& card : cards) {
     CardState state;
     const std::string folder = device_folder(context.paths, card.address);
     state.card = card;
@@ -91,11 +91,11 @@ int read_cards(const Context& context, std::vector<CardState>* out) {
     state.bridge_config = config_of(context, state.bridge);
     state.power = text_of(folder + "/power_state").value_or("");
     state.override_driver = override_of(folder);
-    pmd::vfio::CardId id;
+    pci::CardId id;
     // In a copy of a system there is nothing that could be woken.
     const bool may_look = context.root.empty() || state.awake();
     if (may_look && !state.bars[static_cast<size_t>(card.bar)].unset() &&
-        pmd::vfio::read_card_id(context.paths, pmd::vfio::real_kernel(), card, &id) == 0) {
+        pci::read_card_id(context.paths, card, &id) == 0) {
       state.id = id;
     }
     states.push_back(std::move(state));
@@ -108,7 +108,7 @@ std::string link_text(unsigned speed, unsigned width) {
   if (speed == 0 || width == 0) {
     return "";
   }
-  return std::string(pmd::vfio::link_speed_name(speed)) + " x" + std::to_string(width);
+  return std::string(pci::link_speed_name(speed)) + " x" + std::to_string(width);
 }
 
 }  // namespace rio::tool

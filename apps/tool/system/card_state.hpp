@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "apps/tool/context.hpp"
-#include "pmd/bus/vfio/card_id.hpp"
-#include "pmd/bus/vfio/pci_config.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 
@@ -31,14 +29,14 @@ struct Resource {
 [[nodiscard]] std::array<Resource, 6> parse_resource(const std::string& text);
 
 struct CardState {
-  pmd::vfio::PciCard card;
+  pci::PciCard card;
   std::array<Resource, 6> bars{};
-  std::optional<pmd::vfio::PciConfig> config;  ///< none: it could not be read
-  std::string bridge;                          ///< address of the bridge above, empty if unknown
-  std::optional<pmd::vfio::PciConfig> bridge_config;
-  std::optional<pmd::vfio::CardId> id;  ///< none: asleep, no rights, or no BAR
-  std::string power;                    ///< "D0", "D3hot"; empty: the kernel does not say
-  std::string override_driver;          ///< of driver_override, empty if none
+  std::optional<pci::PciConfig> config;  ///< none: it could not be read
+  std::string bridge;                    ///< address of the bridge above, empty if unknown
+  std::optional<pci::PciConfig> bridge_config;
+  std::optional<pci::CardId> id;  ///< none: asleep, no rights, or no BAR
+  std::string power;              ///< "D0", "D3hot"; empty: the kernel does not say
+  std::string override_driver;    ///< of driver_override, empty if none
 
   /// Whether the card answers: not powered down.
   [[nodiscard]] bool awake() const { return power.empty() || power == "D0" || power == "unknown"; }
@@ -48,11 +46,10 @@ struct CardState {
 [[nodiscard]] int read_cards(const Context& context, std::vector<CardState>* out);
 
 /// Address of the bridge above a device, empty if there is none.
-[[nodiscard]] std::string bridge_of(const pmd::vfio::PciPaths& paths, const std::string& address);
+[[nodiscard]] std::string bridge_of(const pci::PciPaths& paths, const std::string& address);
 
 /// Folder of a device in sysfs.
-[[nodiscard]] std::string device_folder(const pmd::vfio::PciPaths& paths,
-                                        const std::string& address);
+[[nodiscard]] std::string device_folder(const pci::PciPaths& paths, const std::string& address);
 
 /// "8 GT/s x8"; empty without a link.
 [[nodiscard]] std::string link_text(unsigned speed, unsigned width);

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/number.hpp"
-#include "pmd/bus/vfio/kernel.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 namespace {
@@ -24,7 +24,7 @@ std::string trimmed(const std::string& text) {
 
 std::optional<std::string> text_of(const std::string& path) {
   std::string text;
-  if (pmd::vfio::read_text(pmd::vfio::real_kernel(), path, &text) != 0) {
+  if (pci::read_text(path, &text) != 0) {
     return std::nullopt;
   }
   return trimmed(text);
@@ -57,7 +57,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 std::string link_name_of(const std::string& path) {
   std::string name;
-  (void)pmd::vfio::link_name(pmd::vfio::real_kernel(), path, &name);
+  (void)pci::link_name(path, &name);
   return name;
 }
 

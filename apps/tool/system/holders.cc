@@ -37,7 +37,7 @@ bool shares(const std::string& cmdline) {
 
 }  // namespace
 
-OpenFiles::OpenFiles(const pmd::vfio::PciPaths& paths) : paths_(paths) {
+OpenFiles::OpenFiles(const pci::PciPaths& paths) : paths_(paths) {
   for (const std::string& name : names_in(paths.proc)) {
     // Not this program itself: it may just be looking at the card.
     if (const auto pid = number_after(name, ""); pid && static_cast<int>(*pid) != getpid()) {
@@ -88,7 +88,7 @@ std::vector<Program> OpenFiles::holders_of(const std::string& ending) const {
   return found;
 }
 
-std::vector<Program> OpenFiles::holders_of(const pmd::vfio::PciCard& card) const {
+std::vector<Program> OpenFiles::holders_of(const pci::PciCard& card) const {
   std::vector<std::string> endings;
   if (card.driver == "vfio-pci" && card.iommu_group >= 0) {
     endings.push_back("/dev/vfio/" + std::to_string(card.iommu_group));
@@ -121,7 +121,7 @@ bool OpenFiles::touches(const std::string& part) const {
   });
 }
 
-std::string uio_node(const pmd::vfio::PciPaths& paths, const std::string& address) {
+std::string uio_node(const pci::PciPaths& paths, const std::string& address) {
   for (const std::string& name : names_in(paths.sysfs + "/bus/pci/devices/" + address + "/uio")) {
     if (number_after(name, "uio")) {
       return name;

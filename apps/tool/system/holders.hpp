@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pmd/bus/vfio/kernel.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 
@@ -21,14 +20,14 @@ struct Program {
 /// constant. Programs of other users are seen by root only. Control path.
 class OpenFiles {
  public:
-  explicit OpenFiles(const pmd::vfio::PciPaths& paths);
+  explicit OpenFiles(const pci::PciPaths& paths);
 
   /// Programs that hold a file whose name ends so, in the order of their pids. The name is the one
   /// that the system itself has for it ("/dev/vfio/7"), whatever --root is.
   [[nodiscard]] std::vector<Program> holders_of(const std::string& ending) const;
 
   /// Programs that hold a card: its VFIO group, its UIO node, a BAR of it through sysfs.
-  [[nodiscard]] std::vector<Program> holders_of(const pmd::vfio::PciCard& card) const;
+  [[nodiscard]] std::vector<Program> holders_of(const pci::PciCard& card) const;
 
   /// Whether a program holds a file in whose name `part` is.
   [[nodiscard]] bool touches(const std::string& part) const;
@@ -43,13 +42,13 @@ class OpenFiles {
   };
   void look_at(const std::string& folder, int pid);
 
-  pmd::vfio::PciPaths paths_;
+  pci::PciPaths paths_;
   std::vector<Process> processes_;
   bool complete_ = true;
 };
 
 /// Name of a card's UIO node ("uio3"), empty if it has none.
-[[nodiscard]] std::string uio_node(const pmd::vfio::PciPaths& paths, const std::string& address);
+[[nodiscard]] std::string uio_node(const pci::PciPaths& paths, const std::string& address);
 
 /// "rio-testpmd (pid 812), xdma (pid 90)".
 [[nodiscard]] std::string names_of(const std::vector<Program>& programs);

@@ -32,7 +32,7 @@ void add_pools(const std::string& folder, int node, std::vector<HugepagePool>* p
 
 }  // namespace
 
-std::vector<HugepagePool> read_hugepage_pools(const pmd::vfio::PciPaths& paths) {
+std::vector<HugepagePool> read_hugepage_pools(const pci::PciPaths& paths) {
   std::vector<HugepagePool> pools;
   add_pools(paths.sysfs + "/kernel/mm/hugepages", -1, &pools);
   const std::string nodes = paths.sysfs + "/devices/system/node";

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pmd/bus/vfio/kernel.hpp"
+#include "pmd/api/pci.hpp"
 
 namespace rio::tool {
 
@@ -20,6 +20,6 @@ struct HugepagePool {
 
 /// The pools of the machine and those of its nodes, by node, then by size. A file that cannot be
 /// read, or holds no number, counts as 0.
-[[nodiscard]] std::vector<HugepagePool> read_hugepage_pools(const pmd::vfio::PciPaths& paths);
+[[nodiscard]] std::vector<HugepagePool> read_hugepage_pools(const pci::PciPaths& paths);
 
 }  // namespace rio::tool

@@ -38,7 +38,7 @@ int SysfsWriter::write(const std::string& path, const std::string& text,
   if (dry_run_) {
     return 0;
   }
-  const int rc = pmd::vfio::write_text(pmd::vfio::real_kernel(), path, text + "\n");
+  const int rc = pci::write_text(path, text + "\n");
   if (rc != 0) {
     const bool refused = rc != -EACCES && rc != -EPERM && rc != -EROFS && !refusal.empty();
     (void)complain("cannot write \"" + text + "\" to " + path + ": " + std::strerror(-rc),

@@ -15,6 +15,8 @@
 #include <span>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include "base/peer_process.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
@@ -426,29 +428,27 @@ void Host::leave(uint32_t process, bool honest) {
 }
 
 std::string Host::status() const {
-  std::string text = "{\"relay\":\"" + config_.name + "\",\"joined\":" + std::to_string(joined_) +
-                     ",\"cut_off\":" + std::to_string(cut_off_) + ",\"boards\":[";
-  for (uint32_t board = 0; board < config_.boards; ++board) {
-    text += board == 0 ? "[" : ",[";
-    bool first = true;
-    for (const auto& [process, guest] : guests_) {
-      if (guest->seat.ids == 0 || guest->seat.board != board) {
-        continue;
-      }
-      const Counts& counts = traffic_.counts(process);
-      text += std::string(first ? "" : ",") + "{\"process\":" + std::to_string(process) +
-              ",\"pid\":" + std::to_string(guest->pid) +
-              ",\"destid\":" + std::to_string(guest->seat.first_id) +
-              ",\"frames_up\":" + std::to_string(counts.frames_up) +
-              ",\"bytes_up\":" + std::to_string(counts.bytes_up) +
-              ",\"frames_down\":" + std::to_string(counts.frames_down) +
-              ",\"queued_bytes\":" + std::to_string(counts.queued_bytes) +
-              ",\"queued_most\":" + std::to_string(counts.queued_most) + "}";
-      first = false;
+  using Json = nlohmann::ordered_json;
+  Json boards(config_.boards, Json::array());
+  for (const auto& [process, guest] : guests_) {
+    if (guest->seat.ids == 0) {
+      continue;
     }
-    text += "]";
+    const Counts& counts = traffic_.counts(process);
+    boards[guest->seat.board].push_back({{"process", process},
+                                         {"pid", guest->pid},
+                                         {"destid", guest->seat.first_id},
+                                         {"frames_up", counts.frames_up},
+                                         {"bytes_up", counts.bytes_up},
+                                         {"frames_down", counts.frames_down},
+                                         {"queued_bytes", counts.queued_bytes},
+                                         {"queued_most", counts.queued_most}});
   }
-  return text + "]}";
+  const Json status = {{"relay", config_.name},
+                       {"joined", joined_},
+                       {"cut_off", cut_off_},
+                       {"boards", std::move(boards)}};
+  return status.dump();
 }
 
 }  // namespace rio::wire::relay

@@ -286,8 +286,8 @@ TEST(Options, HelpIsAligned) {
   std::istringstream help(help_text());
   int options = 0;
   for (std::string line; std::getline(help, line);) {
-    if (line.starts_with("  --")) {
-      const std::string head = line.substr(0, line.find("  ", 4));  // the name, without its blanks
+    if (const size_t dashes = line.find("--"); line.starts_with("  -") && dashes <= 5) {
+      const std::string head = line.substr(0, line.find("  ", dashes));  // without the blanks
       const size_t text = line.find_first_not_of(' ', head.size());
       EXPECT_EQ(apps::columns_of(line.substr(0, text)), 32u) << line;
       ++options;

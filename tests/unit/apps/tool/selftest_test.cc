@@ -1,5 +1,5 @@
 // The selftest against cards that are sound, lie, or go.
-#include "apps/tool/selftest.hpp"
+#include "apps/tool/selftest_report.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,15 @@
 #include "fpga/model/card.hpp"
 #include "pmd/api/riopmd.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/selftest/exchange.hpp"
 
 namespace rio::tool {
 namespace {
+
+using selftest::End;
+using selftest::Outcome;
+using selftest::StepReport;
+using selftest::Verdict;
 
 std::unique_ptr<pmd::EmuBus> make_bus(const pmd::EmuConfig& config = {}) {
   std::unique_ptr<pmd::EmuBus> bus;
@@ -23,8 +29,8 @@ std::unique_ptr<pmd::EmuBus> make_bus(const pmd::EmuConfig& config = {}) {
   return bus;
 }
 
-SelftestConfig quick() {
-  SelftestConfig config;
+selftest::Config quick() {
+  selftest::Config config;
   config.quick = true;
   config.must_loop = true;
   return config;
@@ -43,7 +49,7 @@ const Verdict& verdict(const SelftestReport& report, const std::string& step) {
 TEST(Selftest, SoundCardPasses) {
   const auto bus = make_bus({.model = {.queue_pairs = 2, .stepping = pmd::Stepping::kThread}});
   const SelftestReport report = run_selftest(*bus, quick(), {});
-  EXPECT_EQ(report.steps.size(), selftest_steps().size());
+  EXPECT_EQ(report.steps.size(), selftest::steps().size());
   EXPECT_EQ(report.exit_code(), kExitOk) << report.text();
   EXPECT_EQ(report.count(Outcome::kSkipped), 2u) << report.text();  // prbs, peer
   EXPECT_EQ(verdict(report, "prbs").outcome, Outcome::kSkipped);
@@ -90,8 +96,8 @@ class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
     auto* const bus = static_cast<MeddlingBus*>(self);
     bus->emu().card()->step();
     if (bus->spoil_at >= 0 && bus->pages_ != nullptr) {
-      uint8_t* const at = bus->pages_ + SelftestBench::kRxPage * SelftestBench::kPageBytes +
-                          static_cast<size_t>(bus->spoil_at);
+      uint8_t* const at =
+          bus->pages_ + End::kRxPage * End::kPageBytes + static_cast<size_t>(bus->spoil_at);
       if (*at != 0x77) {
         *at = 0x77;
       }
@@ -117,7 +123,7 @@ TEST(Selftest, OneWrongByteIsNamed) {
 
 TEST(Selftest, ByteBehindAMessageIsFound) {
   MeddlingBus bus(make_bus({.model = {.exact = true}}));
-  bus.spoil_at = SelftestBench::kPageBytes;  // the first one behind the buffer
+  bus.spoil_at = End::kPageBytes;  // the first one behind the buffer
   const SelftestReport report = run_selftest(bus, quick(), {});
   EXPECT_NE(verdict(report, "messages").reason.find("byte 4096 is 0x77, not 0xa5"),
             std::string::npos)
@@ -125,10 +131,10 @@ TEST(Selftest, ByteBehindAMessageIsFound) {
 }
 
 TEST(Selftest, OneWrongByteOfABurstIsNamed) {
-  constexpr int kBuffer = SelftestBench::kBurstRxPage - SelftestBench::kRxPage;
+  constexpr int kBuffer = End::kBurstRxPage - End::kRxPage;
   for (const int at : {0, 7, 4095}) {  // of the first message of a burst, and behind it
     MeddlingBus bus(make_bus({.model = {.exact = true}}));
-    bus.spoil_at = kBuffer * static_cast<int>(SelftestBench::kPageBytes) + at;
+    bus.spoil_at = kBuffer * static_cast<int>(End::kPageBytes) + at;
     const SelftestReport report = run_selftest(bus, quick(), {});
     EXPECT_EQ(verdict(report, "messages").outcome, Outcome::kPass) << report.text();
     const Verdict& bursts = verdict(report, "bursts");
@@ -140,7 +146,7 @@ TEST(Selftest, OneWrongByteOfABurstIsNamed) {
 
 TEST(Selftest, StuckBurstEndsIt) {
   const auto bus = make_bus({});
-  SelftestConfig config = quick();
+  selftest::Config config = quick();
   config.patience_ms = 100;
   const SelftestReport report =
       run_selftest(*bus, config, [&](const char* name, uint64_t done, uint64_t) {
@@ -155,7 +161,7 @@ TEST(Selftest, StuckBurstEndsIt) {
 TEST(Selftest, CardThatVanishesEndsIt) {
   for (const std::string step : {"registers", "rings", "doorbells", "messages", "memory"}) {
     const auto bus = make_bus({});
-    SelftestConfig config = quick();
+    selftest::Config config = quick();
     config.patience_ms = 100000;  // it must not be what ends the test
     const auto begin = std::chrono::steady_clock::now();
     const SelftestReport report =
@@ -174,7 +180,7 @@ TEST(Selftest, CardThatVanishesEndsIt) {
 
 TEST(Selftest, StuckRingEndsIt) {
   const auto bus = make_bus({});
-  SelftestConfig config = quick();
+  selftest::Config config = quick();
   config.patience_ms = 100;
   const SelftestReport report =
       run_selftest(*bus, config, [&](const char* name, uint64_t done, uint64_t) {
@@ -215,7 +221,7 @@ TEST(Selftest, PeerGetsEverything) {
       std::this_thread::yield();
     }
   });
-  SelftestConfig test;
+  selftest::Config test;
   test.quick = true;
   test.has_peer = true;
   test.peer = 0x321;

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "apps/common/registers.hpp"
-#include "apps/tool/selftest.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/dev/reg_names.hpp"
+#include "pmd/selftest/bench.hpp"
 
-namespace rio::tool {
+namespace rio::selftest {
 namespace {
 
 using pmd::RegWord;
@@ -39,7 +39,7 @@ struct ScratchWord {
 
 std::vector<ScratchWord> scratch_words(const pmd::Card& card) {
   std::vector<ScratchWord> out;
-  for (const RegWord& word : apps::words_of(card, "")) {
+  for (const RegWord& word : pmd::words_of(card, "")) {
     for (const Scratch& scratch : kScratch) {
       if (std::strcmp(word.reg->block, scratch.block) == 0 &&
           std::strcmp(word.reg->name, scratch.name) == 0) {
@@ -59,7 +59,7 @@ std::string differs(const ScratchWord& scratch, uint32_t wrote, uint32_t read) {
 
 /// Write a value into each word, then read them all. @param value_of by the word's place.
 template <class ValueOf>
-std::string write_and_compare(SelftestBench& bench, const std::vector<ScratchWord>& words,
+std::string write_and_compare(Bench& bench, const std::vector<ScratchWord>& words,
                               ValueOf&& value_of) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (bench.card().reg_write(words[i].word.offset(), value_of(i) & words[i].bits) != 0) {
@@ -97,7 +97,7 @@ pmd::QueuePairConfig trial_config(uint32_t ring, const RingTrial& trial) {
 }
 
 /// Start and stop one ring.
-std::string try_ring(SelftestBench& bench, uint32_t qp, uint32_t ring, const RingTrial& trial) {
+std::string try_ring(Bench& bench, uint32_t qp, uint32_t ring, const RingTrial& trial) {
   constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
   std::unique_ptr<pmd::QueuePair> pair;
   int rc = bench.card().open_queue_pair(qp, trial_config(ring, trial), &pair);
@@ -132,7 +132,7 @@ bool is_ring(const pmd::Card& card, uint32_t qp, uint32_t ring) {
 
 }  // namespace
 
-Verdict test_registers(SelftestBench& bench) {
+Verdict test_registers(Bench& bench) {
   const std::vector<ScratchWord> words = scratch_words(bench.card());
   std::vector<uint32_t> patterns = {0xFFFFFFFF, 0x55555555, 0xAAAAAAAA, 0};
   for (uint32_t bit = 0; !bench.config().quick && bit < 32; ++bit) {
@@ -156,7 +156,7 @@ Verdict test_registers(SelftestBench& bench) {
                        : fail(wrong);
 }
 
-Verdict test_rings(SelftestBench& bench) {
+Verdict test_rings(Bench& bench) {
   const pmd::Caps& caps = bench.card().caps();
   const RingTrial trials[] = {{caps.ring_log2_min, 0}, {caps.ring_log2_max, 0xFFFFFFF0}};
   const uint32_t pairs = bench.config().quick ? 1 : caps.queue_pairs;
@@ -185,7 +185,7 @@ Verdict test_rings(SelftestBench& bench) {
   return done != 0 ? pass(done, "starts and stops") : fail("the card has no ring");
 }
 
-Verdict test_link(SelftestBench& bench) {
+Verdict test_link(Bench& bench) {
   if (!bench.card().blocks().has_port()) {
     return skip("the card has no port block");
   }
@@ -205,7 +205,7 @@ Verdict test_link(SelftestBench& bench) {
   return verdict;
 }
 
-Verdict test_prbs(SelftestBench& bench) {
+Verdict test_prbs(Bench& bench) {
   // The driver passes over blocks that it does not know, so the chain is walked here once more.
   // BlockList has found that it ends.
   uint32_t at = 0;
@@ -226,4 +226,4 @@ Verdict test_prbs(SelftestBench& bench) {
                  : fail("the blocks cannot be read");
 }
 
-}  // namespace rio::tool
+}  // namespace rio::selftest

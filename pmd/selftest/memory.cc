@@ -1,22 +1,22 @@
-// Steps with remote memory.
+// Remote memory.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
-#include "apps/tool/selftest_loop.hpp"
+#include "pmd/selftest/parts.hpp"
 
-namespace rio::tool {
+namespace rio::selftest {
 namespace {
 
 using regs::DmaOp;
 
 constexpr uint64_t kRioAddr = 0x1000'0000;
-constexpr uint32_t kWindowBytes = 2 * SelftestBench::kPageBytes;
+constexpr uint32_t kWindowBytes = 2 * End::kPageBytes;
 constexpr uint32_t kDoubleword = 8;
 
-constexpr uint32_t kLocalPage = SelftestBench::kTxPage;   // of the requester
-constexpr uint32_t kRemotePage = SelftestBench::kRxPage;  // behind the window
+constexpr uint32_t kLocalPage = End::kTxPage;   // of the requester
+constexpr uint32_t kRemotePage = End::kRxPage;  // behind the window
 
 const char* op_name(DmaOp op) {
   switch (op) {
@@ -63,10 +63,10 @@ std::vector<uint32_t> lengths(bool quick) {
   return out;
 }
 
-std::vector<MemoryTrial> memory_trials(const SelftestBench& bench, const pmd::Caps& caps) {
+std::vector<MemoryTrial> memory_trials(bool quick, const pmd::Caps& caps) {
   std::vector<MemoryTrial> trials;
   for (const DmaOp op : {DmaOp::kNwriteR, DmaOp::kNread, DmaOp::kNwrite, DmaOp::kSwrite}) {
-    for (const uint32_t len : lengths(bench.config().quick)) {
+    for (const uint32_t len : lengths(quick)) {
       for (uint32_t offset = 0; offset < kDoubleword; offset += std::max(caps.dma_addr_align, 1u)) {
         const bool whole = len % kDoubleword == 0 && offset == 0;
         if (len > caps.dma_bytes || (op == DmaOp::kSwrite && !whole)) {
@@ -89,46 +89,49 @@ std::string describe(const MemoryTrial& trial) {
 }
 
 /// Opens a window onto the remote pages. @return what is wrong.
-std::string open_window(SelftestBench& bench, SelftestLoop& loop, uint32_t* index) {
+std::string open_window(const End& to, uint32_t* index) {
   using pmd::WindowRights;
   const pmd::Window window{
       .rio_addr = kRioAddr,
       .size_bytes = kWindowBytes,
-      .iova = bench.iova(kRemotePage),
+      .iova = to.iova(kRemotePage),
       .rights = WindowRights::kRead | WindowRights::kWrite | WindowRights::kAtomic};
-  const int rc = loop.pair().windows().open(window, index);
+  const int rc = to.pair->windows().open(window, index);
   return rc == 0 ? "" : std::string("no inbound window: ") + std::strerror(-rc);
 }
 
-std::string run_trial(SelftestBench& bench, SelftestLoop& loop, const MemoryTrial& trial) {
+std::string run_trial(Exchange& exchange, const MemoryTrial& trial) {
   const bool reads = trial.op == DmaOp::kNread;
-  const uint32_t from_page = reads ? kRemotePage : kLocalPage;
-  const uint32_t to_page = reads ? kLocalPage : kRemotePage;
+  uint8_t* const local = exchange.from().va(kLocalPage);
+  uint8_t* const remote = exchange.to().va(kRemotePage);
+  uint8_t* const source = reads ? remote : local;
+  uint8_t* const target = reads ? local : remote;
   const uint32_t from = reads ? trial.remote_offset : trial.local_offset;
   const uint32_t to = reads ? trial.local_offset : trial.remote_offset;
-  bench.fill(bench.va(from_page) + from, trial.len_bytes, trial.number);
-  std::memset(bench.va(to_page), Image::kPoison, kWindowBytes);
+  const Pattern pattern = exchange.pattern(trial.number);
+  pattern.fill(source + from, trial.len_bytes);
+  std::memset(target, Image::kPoison, kWindowBytes);
   Image image(kWindowBytes);
-  image.put(bench, trial.number, 0, to, trial.len_bytes, trial.len_bytes);
+  image.put(pattern, 0, to, trial.len_bytes, trial.len_bytes);
   const std::string what = describe(trial);
   const pmd::DmaRequest request{.rio_addr = kRioAddr + trial.remote_offset,
-                                .iova = bench.iova(kLocalPage) + trial.local_offset,
+                                .iova = exchange.from().iova(kLocalPage) + trial.local_offset,
                                 .cookie = trial.number,
-                                .dest_id = bench.config().dest_id,
+                                .dest_id = exchange.to().dest_id,
                                 .length_bytes = trial.len_bytes,
                                 .op = trial.op,
                                 .prio = 0};
-  std::string wrong = loop.remote(request, what);
+  std::string wrong = exchange.remote(request, what);
   if (!wrong.empty()) {
     return wrong;
   }
   // NWRITE and SWRITE have no response: their end says that they were sent.
   std::string differs;
-  wrong = bench.wait(what, [&](std::string*) {
-    differs = image.compare(bench.va(to_page));
+  wrong = exchange.wait(what, [&](std::string*) {
+    differs = image.compare(target);
     return differs.empty() || trial.op == DmaOp::kNread || trial.op == DmaOp::kNwriteR;
   });
-  differs = wrong.empty() || bench.gone ? differs : differs + " (" + wrong + ")";
+  differs = wrong.empty() || exchange.gone() ? differs : differs + " (" + wrong + ")";
   return differs.empty() ? wrong : what + ": " + differs;
 }
 
@@ -155,101 +158,69 @@ void store(uint8_t* to, uint32_t value, uint32_t len_bytes) {
   std::memcpy(to, &value, len_bytes);
 }
 
-std::string run_atomic(SelftestBench& bench, SelftestLoop& loop, const AtomicTrial& trial,
-                       uint32_t len_bytes, uint32_t offset) {
+std::string run_atomic(Exchange& exchange, const AtomicTrial& trial, uint32_t len_bytes,
+                       uint32_t offset) {
   const std::string what = std::string(op_name(trial.op)) + " of " + std::to_string(len_bytes) +
                            " bytes at offset " + std::to_string(offset);
-  uint8_t* const remote = bench.va(kRemotePage) + offset;
-  uint8_t* const local = bench.va(kLocalPage);
-  std::memset(bench.va(kRemotePage), Image::kPoison, kDoubleword);
+  uint8_t* const remote = exchange.to().va(kRemotePage) + offset;
+  uint8_t* const local = exchange.from().va(kLocalPage);
+  std::memset(exchange.to().va(kRemotePage), Image::kPoison, kDoubleword);
   std::memset(local, Image::kPoison, kDoubleword);
   store(remote, trial.before, len_bytes);
   store(local, trial.operand, len_bytes);
   store(local + len_bytes, ~trial.operand, len_bytes);
   uint8_t expected[kDoubleword];
-  std::memcpy(expected, bench.va(kRemotePage), sizeof(expected));
+  std::memcpy(expected, exchange.to().va(kRemotePage), sizeof(expected));
   store(expected + offset, trial.after, len_bytes);
   const pmd::DmaRequest request{.rio_addr = kRioAddr + offset,
-                                .iova = bench.iova(kLocalPage),
+                                .iova = exchange.from().iova(kLocalPage),
                                 .cookie = offset,
-                                .dest_id = bench.config().dest_id,
+                                .dest_id = exchange.to().dest_id,
                                 .length_bytes = len_bytes,
                                 .op = trial.op,
                                 .prio = 0};
-  if (std::string wrong = loop.remote(request, what); !wrong.empty()) {
+  if (std::string wrong = exchange.remote(request, what); !wrong.empty()) {
     return wrong;
   }
-  if (std::memcmp(expected, bench.va(kRemotePage), sizeof(expected)) != 0) {
+  if (std::memcmp(expected, exchange.to().va(kRemotePage), sizeof(expected)) != 0) {
     return what + " left another value in memory than it should";
   }
   return std::memcmp(local, &trial.before, len_bytes) == 0 ? "" : what + " gave a wrong old value";
 }
 
-/// Why steps with remote memory cannot run; empty if they can.
-std::string no_memory(SelftestBench& bench) {
-  if (!bench.no_loop.empty()) {
-    return bench.no_loop;
-  }
-  if (!bench.card().caps().dma) {
-    return "the card has no DMA queue";
-  }
-  return bench.card().blocks().has_window(0) ? "" : "the card has no inbound windows";
-}
-
 }  // namespace
 
-Verdict test_memory(SelftestBench& bench) {
-  if (const std::string why = no_memory(bench); !why.empty()) {
-    return skip(why);
-  }
-  SelftestLoop loop(bench);
+std::string try_memory(Exchange& exchange, bool quick, Tally* tally) {
   uint32_t window = 0;
-  std::string wrong = loop.open();
-  wrong = wrong.empty() ? open_window(bench, loop, &window) : wrong;
+  std::string wrong = open_window(exchange.to(), &window);
   if (!wrong.empty()) {
-    return fail(wrong);
+    return wrong;
   }
-  const std::vector<MemoryTrial> trials = memory_trials(bench, bench.card().caps());
-  uint64_t done = 0;
-  uint64_t bytes = 0;
+  const std::vector<MemoryTrial> trials = memory_trials(quick, exchange.from().card->caps());
   for (const MemoryTrial& trial : trials) {
-    if (wrong = run_trial(bench, loop, trial); !wrong.empty()) {
-      return fail(wrong);
+    if (wrong = run_trial(exchange, trial); !wrong.empty()) {
+      return wrong;
     }
-    bytes += trial.len_bytes;
-    bench.tell("memory", ++done, trials.size());
+    tally->add(1, trial.len_bytes, trials.size());
   }
-  if (loop.pair().windows().close(window) != 0) {
-    return fail("the inbound window does not close");
-  }
-  wrong = loop.close();
-  return wrong.empty() ? pass(done, "reads and writes", bytes) : fail(wrong);
+  return exchange.to().pair->windows().close(window) == 0 ? ""
+                                                          : "the inbound window does not close";
 }
 
-Verdict test_atomics(SelftestBench& bench) {
-  if (const std::string why = no_memory(bench); !why.empty()) {
-    return skip(why);
-  }
-  if (!bench.card().caps().atomics) {
-    return skip("the card has no atomics");
-  }
-  SelftestLoop loop(bench);
+std::string try_atomics(Exchange& exchange, Tally* tally) {
   uint32_t window = 0;
-  std::string wrong = loop.open();
-  wrong = wrong.empty() ? open_window(bench, loop, &window) : wrong;
-  uint64_t done = 0;
+  std::string wrong = open_window(exchange.to(), &window);
   for (const AtomicTrial& trial : kAtomics) {
     for (const uint32_t len : {1u, 2u, 4u}) {
       for (uint32_t offset = 0; wrong.empty() && offset < kDoubleword; offset += len) {
-        if (offset % bench.card().caps().dma_addr_align == 0) {
-          wrong = run_atomic(bench, loop, trial, len, offset);
-          ++done;
+        if (offset % exchange.from().card->caps().dma_addr_align == 0) {
+          wrong = run_atomic(exchange, trial, len, offset);
+          tally->add(1, 0, 0);
         }
       }
     }
   }
-  wrong = wrong.empty() ? loop.close() : wrong;
-  return wrong.empty() ? pass(done, "atomic operations") : fail(wrong);
+  return wrong;
 }
 
-}  // namespace rio::tool
+}  // namespace rio::selftest

@@ -5,17 +5,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "apps/tool/selftest_loop.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/selftest/bench.hpp"
 
-namespace rio::tool {
+namespace rio::selftest {
 namespace {
 
 constexpr uint32_t kMaintTimeoutMs = 5000;
 constexpr uint16_t kDoorbellInfo = 8;
 
 /// Wait for an interrupt. @return what is wrong, or empty.
-std::string wait_irq(SelftestBench& bench, int fd, const std::string& what) {
+std::string wait_irq(Bench& bench, int fd, const std::string& what) {
   constexpr int kSliceMs = 50;
   for (uint32_t waited = 0; waited < bench.config().patience_ms; waited += kSliceMs) {
     pollfd poll_fd{fd, POLLIN, 0};
@@ -32,7 +32,7 @@ std::string wait_irq(SelftestBench& bench, int fd, const std::string& what) {
 }
 
 /// The transmit and the doorbell ring of a doorbell, both by one vector, one after the other.
-std::string run_vector(SelftestBench& bench, uint32_t vector, uint64_t* done) {
+std::string run_vector(Bench& bench, uint32_t vector, uint64_t* done) {
   const int fd = bench.bus().irq_fd(vector);
   if (fd < 0) {
     return "vector " + std::to_string(vector) + ": " + std::strerror(-fd);
@@ -47,13 +47,13 @@ std::string run_vector(SelftestBench& bench, uint32_t vector, uint64_t* done) {
     (void)!read(fd, &old, sizeof(old));  // what came before is not meant
     pmd::QueuePairConfig queues;
     queues.irq_vectors[static_cast<uint32_t>(ring)] = static_cast<int>(vector);
-    SelftestLoop loop(bench);
+    Loop loop(bench);
     std::string wrong = loop.open(queues);
     if (!wrong.empty()) {
       return wrong;
     }
     ring == regs::Ring::kTx ? loop.pair().tx().arm() : loop.pair().doorbells().arm();
-    wrong = loop.doorbell(kDoorbellInfo);
+    wrong = loop.exchange().doorbell(kDoorbellInfo);
     wrong = wrong.empty() ? wait_irq(bench, fd, what) : wrong;
     wrong = wrong.empty() ? loop.close() : wrong;
     if (!wrong.empty()) {
@@ -66,11 +66,11 @@ std::string run_vector(SelftestBench& bench, uint32_t vector, uint64_t* done) {
 
 }  // namespace
 
-Verdict test_maintenance(SelftestBench& bench) {
+Verdict test_maintenance(Bench& bench) {
   if (!bench.card().caps().maint) {
     return skip("the card has no maintenance queue");
   }
-  SelftestLoop loop(bench);
+  Loop loop(bench);
   if (std::string wrong = loop.open({}, bench.no_loop.empty()); !wrong.empty()) {
     return fail(wrong);
   }
@@ -103,7 +103,7 @@ Verdict test_maintenance(SelftestBench& bench) {
   return wrong.empty() ? pass(done, "reads of 8 CARs") : fail(wrong);
 }
 
-Verdict test_interrupts(SelftestBench& bench) {
+Verdict test_interrupts(Bench& bench) {
   if (!bench.no_loop.empty()) {
     return skip(bench.no_loop);
   }
@@ -126,4 +126,4 @@ Verdict test_interrupts(SelftestBench& bench) {
   return pass(done, "interrupts");
 }
 
-}  // namespace rio::tool
+}  // namespace rio::selftest

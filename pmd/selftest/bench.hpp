@@ -1,0 +1,101 @@
+/// @file
+/// The bench that the steps of a selftest share: a card that is theirs. Internal to pmd/selftest.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pmd/selftest/parts.hpp"
+#include "pmd/selftest/selftest.hpp"
+
+namespace rio::selftest {
+
+/// A card, reset for each step, and its memory. Functions return what is wrong, or empty. One
+/// thread.
+class Bench {
+ public:
+  /// @param bus outlives the bench.
+  Bench(pmd::Bus& bus, const Config& config, Progress progress);
+  /// Memory that a card without answer may still write to stays allocated.
+  ~Bench();
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  /// Reset the card, free of what an earlier step left.
+  [[nodiscard]] std::string reset();
+  /// Start rings of queue pair 0, and of no other.
+  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues,
+                                 std::unique_ptr<pmd::QueuePair>* out);
+  /// Stop them.
+  [[nodiscard]] std::string close(std::unique_ptr<pmd::QueuePair> pair);
+
+  /// Wait for the port, which trains anew after a reset. @return whether it is up, or there is none
+  /// to look at.
+  [[nodiscard]] bool wait_link();
+  void tell(const char* step, uint64_t done, uint64_t total);
+  /// A tally that tells of a step.
+  [[nodiscard]] Tally tally(const char* step);
+
+  [[nodiscard]] pmd::Card& card() { return *card_; }
+  [[nodiscard]] pmd::Bus& bus() { return bus_; }
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
+
+  /// The result of the search for loop-back: empty if messages come back, else why not.
+  std::string no_loop = "the loop-back was not looked for";
+  bool gone = false;  ///< the card has gone; nothing more is tried
+
+ private:
+  pmd::Bus& bus_;
+  const Config config_;
+  const Progress progress_;
+  std::unique_ptr<pmd::Card> card_;
+  pmd::DmaMemory memory_;
+  bool leave_memory_ = false;
+};
+
+/// Queue pair 0 of the bench's card, open, and its exchange with itself over a looped link.
+/// Functions return what is wrong, or empty. One thread.
+class Loop {
+ public:
+  explicit Loop(Bench& bench) : bench_(bench) {}
+  /// Stops the rings.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  /// @param queues rings 0 means transmit, shared, doorbell, DMA, maintenance, events.
+  /// @param need_link wait for the link, and fail without one.
+  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues = {}, bool need_link = true);
+  /// Stop the rings; once, at the end of a step.
+  [[nodiscard]] std::string close();
+  [[nodiscard]] pmd::QueuePair& pair() { return *pair_; }
+  [[nodiscard]] Exchange& exchange() { return *exchange_; }
+
+ private:
+  Bench& bench_;
+  std::unique_ptr<pmd::QueuePair> pair_;
+  End end_;
+  std::optional<Exchange> exchange_;
+};
+
+// The steps. Each returns how it went, and leaves nothing open.
+[[nodiscard]] Verdict test_registers(Bench& bench);
+[[nodiscard]] Verdict test_rings(Bench& bench);
+[[nodiscard]] Verdict test_link(Bench& bench);
+[[nodiscard]] Verdict test_prbs(Bench& bench);
+[[nodiscard]] Verdict test_loop(Bench& bench);
+[[nodiscard]] Verdict test_doorbells(Bench& bench);
+[[nodiscard]] Verdict test_inline(Bench& bench);
+[[nodiscard]] Verdict test_messages(Bench& bench);
+[[nodiscard]] Verdict test_bursts(Bench& bench);
+[[nodiscard]] Verdict test_segments(Bench& bench);
+[[nodiscard]] Verdict test_dedicated(Bench& bench);
+[[nodiscard]] Verdict test_memory(Bench& bench);
+[[nodiscard]] Verdict test_atomics(Bench& bench);
+[[nodiscard]] Verdict test_maintenance(Bench& bench);
+[[nodiscard]] Verdict test_interrupts(Bench& bench);
+[[nodiscard]] Verdict test_peer(Bench& bench);
+
+}  // namespace rio::selftest

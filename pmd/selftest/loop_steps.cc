@@ -1,0 +1,189 @@
+// Steps with messages, doorbells and remote memory.
+#include <algorithm>
+
+#include "pmd/selftest/bench.hpp"
+
+namespace rio::selftest {
+namespace {
+
+constexpr uint32_t kProbes = 8;  // a fault may hit some of them
+constexpr uint16_t kProbeInfo = 0x5AA5;
+
+/// One doorbell to the card itself. @return what is wrong, or empty.
+std::string probe(Bench& bench) {
+  Loop loop(bench);
+  std::string wrong = loop.open();
+  wrong = wrong.empty() ? loop.exchange().doorbell(kProbeInfo) : wrong;
+  return wrong.empty() ? loop.close() : wrong;
+}
+
+/// Runs a part over a link that is looped back. @param unit of what it tries.
+Verdict run_part(Bench& bench, const char* step, const char* unit,
+                 const std::function<std::string(Exchange&, Tally*)>& part,
+                 const pmd::QueuePairConfig& queues = {}) {
+  if (!bench.no_loop.empty()) {
+    return skip(bench.no_loop);
+  }
+  Tally tally = bench.tally(step);
+  Loop loop(bench);
+  std::string wrong = loop.open(queues);
+  wrong = wrong.empty() ? part(loop.exchange(), &tally) : wrong;
+  wrong = wrong.empty() ? loop.close() : wrong;
+  return wrong.empty() ? pass(tally.done(), unit, tally.bytes()) : fail(wrong);
+}
+
+Verdict run_messages(Bench& bench, const char* step, const std::vector<MessageTrial>& trials) {
+  return run_part(bench, step, "messages", [&](Exchange& exchange, Tally* tally) {
+    return try_messages(exchange, trials, tally);
+  });
+}
+
+/// Why steps with remote memory cannot run; empty if they can.
+std::string no_memory(Bench& bench) {
+  if (!bench.no_loop.empty()) {
+    return bench.no_loop;
+  }
+  if (!bench.card().caps().dma) {
+    return "the card has no DMA queue";
+  }
+  return bench.card().blocks().has_window(0) ? "" : "the card has no inbound windows";
+}
+
+}  // namespace
+
+Verdict test_loop(Bench& bench) {
+  std::string wrong = bench.wait_link() ? "" : "the link is down";
+  bool heard = false;
+  for (uint32_t i = 0; i < kProbes && wrong.empty() && !heard; ++i) {
+    const std::string what = probe(bench);
+    heard = what.empty();
+    if (bench.gone) {
+      return fail(what);
+    }
+    if (!heard && i + 1 == kProbes) {
+      wrong = "a doorbell to its own destID did not come back: " + what;
+    }
+    if (!heard) {
+      (void)bench.reset();
+    }
+  }
+  bench.no_loop = wrong;
+  if (heard) {
+    return pass(1, "doorbell");
+  }
+  return bench.config().must_loop ? fail(wrong + "; plug a loop-back, or set the port to loop back")
+                                  : skip("the link is not looped back to this card: " + wrong);
+}
+
+Verdict test_doorbells(Bench& bench) {
+  return run_part(bench, "doorbells", "doorbells", [&](Exchange& exchange, Tally* tally) {
+    return try_doorbells(exchange, bench.config().quick, tally);
+  });
+}
+
+Verdict test_inline(Bench& bench) {
+  const std::vector<MessageTrial> trials = inline_trials(bench.card().caps(), bench.config().quick);
+  if (bench.no_loop.empty() && trials.empty()) {
+    return skip("the card takes no inline bytes");
+  }
+  return run_messages(bench, "inline", trials);
+}
+
+Verdict test_messages(Bench& bench) {
+  return run_messages(bench, "messages", length_trials(bench.config().quick));
+}
+
+Verdict test_segments(Bench& bench) {
+  return run_messages(bench, "segments", segment_trials());
+}
+
+Verdict test_bursts(Bench& bench) {
+  pmd::QueuePairConfig queues;
+  queues.tx_log2 = queues.shared_log2 = End::kBurstLog2;
+  queues.start_index = UINT32_MAX - End::kBurstEntries;  // indices wrap in the second burst
+  return run_part(
+      bench, "bursts", "messages",
+      [&](Exchange& exchange, Tally* tally) {
+        return try_bursts(exchange, bench.config().quick ? 8 : 256, tally);
+      },
+      queues);
+}
+
+Verdict test_dedicated(Bench& bench) {
+  if (!bench.no_loop.empty()) {
+    return skip(bench.no_loop);
+  }
+  // Sizes that need no alignment would be thousands for each queue.
+  const uint32_t stride = bench.config().quick ? 1024 : 64;
+  Tally tally = bench.tally("dedicated");
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    Loop loop(bench);
+    std::string wrong = loop.open();
+    wrong = wrong.empty() ? try_dedicated(loop.exchange(), i, stride, &tally) : wrong;
+    wrong = wrong.empty() ? loop.close() : wrong;
+    if (!wrong.empty()) {
+      return fail(wrong);
+    }
+  }
+  return pass(tally.done(), "entries", tally.bytes());
+}
+
+Verdict test_memory(Bench& bench) {
+  if (const std::string why = no_memory(bench); !why.empty()) {
+    return skip(why);
+  }
+  return run_part(bench, "memory", "reads and writes", [&](Exchange& exchange, Tally* tally) {
+    return try_memory(exchange, bench.config().quick, tally);
+  });
+}
+
+Verdict test_atomics(Bench& bench) {
+  if (const std::string why = no_memory(bench); !why.empty()) {
+    return skip(why);
+  }
+  if (!bench.card().caps().atomics) {
+    return skip("the card has no atomics");
+  }
+  return run_part(bench, "atomics", "atomic operations", try_atomics);
+}
+
+Verdict test_peer(Bench& bench) {
+  if (!bench.config().has_peer) {
+    return skip("no peer named: --peer DESTID");
+  }
+  Loop loop(bench);
+  pmd::QueuePairConfig queues;
+  queues.rings = pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kEvent);
+  std::string wrong = loop.open(queues);
+  uint64_t done = 0;
+  for (const uint32_t len : some_lengths()) {
+    const pmd::TxMessage message{.iova = bench.memory().iova,
+                                 .cookie = len,
+                                 .dest_id = bench.config().peer,
+                                 .length_bytes = static_cast<uint16_t>(len),
+                                 .mbox = static_cast<uint8_t>(len % regs::kMultiMailboxes),
+                                 .flags = 0};
+    wrong = wrong.empty()
+                ? loop.exchange().send(message, "message of " + std::to_string(len) + " bytes")
+                : wrong;
+    bench.tell("peer", ++done, 0);
+  }
+  for (uint32_t bit = 0; wrong.empty() && bit < 16; ++bit, ++done) {
+    const pmd::TxMessage message{.info = uint64_t{1} << bit,
+                                 .cookie = bit,
+                                 .dest_id = bench.config().peer,
+                                 .length_bytes = 0,
+                                 .mbox = 0,
+                                 .flags = pmd::TxFlags::kDoorbell};
+    wrong = loop.exchange().send(message, "doorbell");
+  }
+  wrong = wrong.empty() ? loop.close() : wrong;
+  if (!wrong.empty()) {
+    return fail(wrong + "; does the peer run a program that receives?");
+  }
+  Verdict verdict = pass(done, "messages and doorbells");
+  verdict.reason = "all delivered; their bytes are for the peer to look at";
+  return verdict;
+}
+
+}  // namespace rio::selftest

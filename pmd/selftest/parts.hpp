@@ -1,0 +1,63 @@
+/// @file
+/// What a selftest tries through an exchange of two open ends. Each function returns what is wrong,
+/// or empty.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pmd/selftest/exchange.hpp"
+
+namespace rio::selftest {
+
+/// Counts what was tried. One thread.
+class Tally {
+ public:
+  /// Told after each thing. @param total 0 where it is not known.
+  using Tell = std::function<void(uint64_t done, uint64_t total)>;
+
+  explicit Tally(Tell tell = {}) : tell_(std::move(tell)) {}
+  void add(uint64_t things, uint64_t bytes, uint64_t total) {
+    done_ += things;
+    bytes_ += bytes;
+    if (tell_) {
+      tell_(done_, total);
+    }
+  }
+  [[nodiscard]] uint64_t done() const { return done_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+ private:
+  Tell tell_;
+  uint64_t done_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+/// Lengths around those at which something changes.
+[[nodiscard]] std::vector<uint32_t> some_lengths();
+/// Messages of some_lengths(), or of every length.
+[[nodiscard]] std::vector<MessageTrial> length_trials(bool quick);
+/// Messages inside of the descriptor: every length, over some or all mailboxes. Empty where the
+/// card takes none.
+[[nodiscard]] std::vector<MessageTrial> inline_trials(const pmd::Caps& caps, bool quick);
+/// Every segment size and number of segments.
+[[nodiscard]] std::vector<MessageTrial> segment_trials();
+
+/// All trials through the shared queue, one after the other.
+[[nodiscard]] std::string try_messages(Exchange& exchange, std::span<const MessageTrial> trials,
+                                       Tally* tally);
+/// Every bit of the information; every information unless `quick`.
+[[nodiscard]] std::string try_doorbells(Exchange& exchange, bool quick, Tally* tally);
+/// Transmit rings full of messages. The rings have End::kBurstEntries entries, all free.
+[[nodiscard]] std::string try_bursts(Exchange& exchange, uint32_t rounds, Tally* tally);
+/// Entries of `stride` bytes, twice `stride` and so on through one dedicated queue.
+[[nodiscard]] std::string try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride,
+                                        Tally* tally);
+/// NWRITE, NWRITE_R, SWRITE, NREAD: lengths and alignments, through a window of the other end.
+[[nodiscard]] std::string try_memory(Exchange& exchange, bool quick, Tally* tally);
+[[nodiscard]] std::string try_atomics(Exchange& exchange, Tally* tally);
+
+}  // namespace rio::selftest

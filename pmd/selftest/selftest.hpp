@@ -1,0 +1,51 @@
+/// @file
+/// Selftest of an unused card: every step, each with its verdict.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pmd/bus/bus.hpp"
+#include "pmd/selftest/verdict.hpp"
+
+namespace rio::selftest {
+
+/// The user's choices.
+struct Config {
+  bool quick = false;
+  uint64_t seed = 1;
+  uint32_t dest_id = 0x100;  ///< of queue pair 0, while the test runs
+  bool must_loop = false;    ///< a link that does not come back to the card is a failure
+  bool has_peer = false;
+  uint32_t peer = 0;             ///< destID that messages go to, if has_peer
+  uint32_t patience_ms = 10000;  ///< nothing moves for so long: the step fails
+  uint32_t link_timeout_ms = 3000;
+};
+
+/// Told now and then how far a step is. @param step name; @param done, total things tried; total 0
+/// before it is known.
+using Progress = std::function<void(const char* step, uint64_t done, uint64_t total)>;
+
+/// A step, for people.
+struct StepName {
+  const char* name;
+  const char* help;
+};
+/// All steps, in their order.
+[[nodiscard]] std::vector<StepName> steps();
+
+/// How a step went.
+struct StepReport {
+  std::string step;
+  Verdict verdict;
+  double seconds = 0;
+};
+
+/// Run all steps. The card is the test's: it is reset. Memory that a card without answer may still
+/// write to stays allocated. Control path, one thread. @return a report for each step.
+[[nodiscard]] std::vector<StepReport> run(pmd::Bus& bus, const Config& config,
+                                          const Progress& progress);
+
+}  // namespace rio::selftest
