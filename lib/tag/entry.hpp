@@ -24,8 +24,10 @@ enum class Place : uint8_t {
 /// longer is for the caller to see, who knows both.
 struct Receive : Pattern {
   Place place = Place::kNowhere;  // below this: the queue's
-  uint64_t number = 0;            // in the order of posting; only differences mean something
-  uint64_t capacity_bytes = 0;    // the caller's
+  // How many wild receives (of any source, or with unusual ignored bits) were posted up to it, it
+  // included. Only differences mean something.
+  uint64_t age = 0;
+  uint64_t capacity_bytes = 0;  // the caller's
   KeyLinks<Receive> by_key = {};
   FifoLinks<Receive> by_age = {};
 };

@@ -14,6 +14,8 @@ namespace rio::pmd {
 /// [S0]; regs: shared_desc, shared_cpl.
 class alignas(64) SharedRxQueue : public PostingQueue {
  public:
+  /// For create().
+  explicit SharedRxQueue(SharedKey /*key*/) {}
   /// Start the ring, without buffers. Control path. @param bus outlives the queue.
   /// @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -137,8 +139,6 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   }
 
  private:
-  SharedRxQueue() = default;
-  friend SharedPtr<SharedRxQueue> make_shared_object<SharedRxQueue>(Bus&);
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
 
   // Constant.

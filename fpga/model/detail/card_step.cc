@@ -129,7 +129,9 @@ void Card::Impl::end_kick(TxEngine::Kick kicked, CardLock::Held held) {
 
 void Card::Impl::step_instead(CardLock::Held held) {
   enter_thread();
-  scan_in = std::min(scan_in, kicks);
+  if (kicks_counted != 0) {  // kicks were allowed: look at the rest once they are used up
+    scan_in = std::min(scan_in, kicks);
+  }
   step(true);
   CardLock::unlock(held);
 }

@@ -92,7 +92,7 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
   if (!bell_.valid() || !order_.valid()) {
     return fail(error, base::failed("eventfd"));
   }
-  if (const base::Trouble trouble = shm::Half::create(&mine_, &memory)) {
+  if (const base::Trouble trouble = Half::create(&mine_, &memory)) {
     return fail(error, trouble);
   }
   const Control join{
@@ -120,7 +120,7 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
     return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
   }
   bool sound = false;
-  if (trouble = shm::Half::map(theirs[0], &theirs_, &sound); trouble) {
+  if (trouble = Half::map(theirs[0], &theirs_, &sound); trouble) {
     return fail(error, trouble);
   }
   if (!sound) {

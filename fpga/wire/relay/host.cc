@@ -72,8 +72,8 @@ struct Host::Guest {
   base::Fd bell;   // the host's
   base::Fd their_bell;
   RingBell their_ring;
-  shm::Half mine;
-  shm::Half theirs;
+  Half mine;
+  Half theirs;
   std::unique_ptr<model::FrameReader> up[kLanes];
   std::unique_ptr<model::FrameWriter> down[kLanes];
   std::deque<Control> unsaid;
@@ -83,8 +83,8 @@ Host::Host(const HostConfig& config, Tell tell) : config_(config), tell_(tell), 
 
 int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
                  std::string* error) {
-  if (const base::Trouble slow = shm::let_others_see_us()) {
-    tell(true, shm::why_slow(slow));
+  if (const base::Trouble slow = let_others_see_us()) {
+    tell(true, why_slow(slow));
   }
   std::unique_ptr<Host> made(new Host(config, tell));
   if (const int rc = listen_as(config.name, &made->listener_, error); rc != 0) {
@@ -136,13 +136,13 @@ void Host::run(const base::Fd& until) {
 void Host::set_asleep(bool asleep) {
   for (const auto& [process, guest] : guests_) {
     if (guest->seat.ids != 0) {
-      shm::Heads& heads = *guest->mine.heads();
+      Heads& heads = *guest->mine.heads();
       heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
       heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
     }
   }
   if (asleep) {
-    shm::make_stores_seen();  // a process sees the flag, or we see what it has sent
+    make_stores_seen();  // a process sees the flag, or we see what it has sent
   }
 }
 
@@ -290,11 +290,11 @@ int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) 
     return -EPROTO;
   }
   bool sound = false;
-  base::Trouble trouble = shm::Half::map(fds[0], &guest.theirs, &sound);
+  base::Trouble trouble = Half::map(fds[0], &guest.theirs, &sound);
   if (!trouble && !sound) {
     return -EPROTO;
   }
-  trouble = trouble ? trouble : shm::Half::create(&guest.mine, memory);
+  trouble = trouble ? trouble : Half::create(&guest.mine, memory);
   if (trouble) {
     tell_(true, "no connection to one more process: " + base::why(trouble));
     return trouble.rc;
@@ -305,10 +305,8 @@ int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) 
   }
   guest.their_bell = std::move(fds[1]);
   guest.their_ring.set(guest.their_bell.get());
-  using shm::kRequestRingBytes;
-  using shm::kResponseRingBytes;
-  shm::Heads& mine = *guest.mine.heads();
-  shm::Heads& theirs = *guest.theirs.heads();
+  Heads& mine = *guest.mine.heads();
+  Heads& theirs = *guest.theirs.heads();
   guest.up[0] = std::make_unique<model::FrameReader>(&mine.requests, guest.theirs.requests(),
                                                      kRequestRingBytes);
   guest.up[1] = std::make_unique<model::FrameReader>(&mine.responses, guest.theirs.responses(),

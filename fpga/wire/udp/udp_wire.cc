@@ -12,13 +12,9 @@
 namespace rio::wire::udp {
 namespace {
 
-/// How often somebody who is not there is looked for.
-constexpr uint64_t kLookAgainNs = 5'000'000;
 constexpr uint64_t kLookNs = 1'000'000;
 /// Rounds of Socket::receive() in one step.
 constexpr uint32_t kRounds = 4;
-constexpr uint32_t kRequestRingBytes = 64 * 1024;
-constexpr uint32_t kResponseRingBytes = 32 * 1024;
 
 }  // namespace
 
@@ -202,46 +198,21 @@ Peer* UdpWire::peer_of(uint32_t dest_id) {
   return best;
 }
 
-UdpWire::Way& UdpWire::way(uint32_t dest_id) {
-  std::unique_ptr<Way>& way = ways_[dest_id];
-  if (way == nullptr) {
-    way = std::make_unique<Way>(Way{{&closed_, &closed_, true, true, 0}});
-  }
-  return *way;
-}
-
-model::Outbound* UdpWire::route(uint32_t dest_id) {
-  Way& to = way(dest_id);
-  if (!to.out.gone) {
-    return &to.out;
-  }
-  if (dest_id - own_id_ < self_.ids) {
-    if (self_requests_ == nullptr) {
-      self_requests_ = std::make_unique<model::RingBox>(kRequestRingBytes);
-      self_responses_ = std::make_unique<model::RingBox>(kResponseRingBytes);
-      list_inbound();
-    }
-    to.out = {&self_requests_->writer, &self_responses_->writer};
-    return &to.out;
-  }
+bool UdpWire::look_for(uint32_t dest_id) {
   if (inherited_) {
-    return nullptr;
+    return false;
   }
   take_reached();
   Peer* const peer = peer_of(dest_id);
-  const uint64_t now = monotonic_ns();
-  if (peer == nullptr || peer->leaving || peer->session != nullptr ||
-      (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs)) {
-    return nullptr;
+  if (peer == nullptr || peer->leaving || peer->session != nullptr) {
+    return false;
   }
-  to.looked_ns = now;
-  to.out.gone = false;
   if (!peer->calls.calling()) {
-    peer->calls.begin(now);
+    peer->calls.begin(monotonic_ns());
     peer->path_bytes = 0;
     look_ns_ = 0;
   }
-  return &to.out;
+  return true;
 }
 
 void UdpWire::pump(uint64_t /*now_ns*/) {
@@ -439,28 +410,13 @@ void UdpWire::call(Peer& peer) {
   say(peer.address, hello, peer.calls.call(now_ns_, peer.path_bytes));
 }
 
-bool UdpWire::next_change(model::PartnerChange* out) {
-  if (changes_.empty()) {
-    return false;
-  }
-  *out = changes_.front();
-  changes_.pop_front();
-  return true;
-}
-
-void UdpWire::list_inbound() {
-  inbounds_.clear();
+void UdpWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& peer : peers_) {
     if (peer->lanes != nullptr) {
-      inbounds_.push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
-                           peer->first_id, peer->ids - 1, peer->lanes->puller()});
+      list->push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
+                       peer->first_id, peer->ids - 1, peer->lanes->puller()});
     }
   }
-  if (self_requests_ != nullptr) {
-    inbounds_.push_back(
-        {&self_requests_->reader, &self_responses_->reader, own_id_, self_.ids - 1});
-  }
-  inbound_ = inbounds_;
 }
 
 void UdpWire::linger() {

@@ -10,9 +10,8 @@ namespace rio::wire::udp {
 namespace {
 
 constexpr size_t kSessionAt = 4;
-constexpr uint32_t kLastSteps = 1024;  // in which what a peer has left behind is taken
-constexpr uint32_t kRefusals = 2;      // in a row, without a word in between
-constexpr size_t kGuestsMax = 256;     // that have called, and are not connected
+constexpr uint32_t kRefusals = 2;   // in a row, without a word in between
+constexpr size_t kGuestsMax = 256;  // that have called, and are not connected
 
 [[nodiscard]] const char* refusal(Reason reason) {
   switch (reason) {
@@ -268,7 +267,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   const Agreed agreed = attempt.agree(self_.key);
   if (!first.empty() && agreed.sealed) {
     std::vector<uint8_t> copy(first.begin(), first.end());
-    if (open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
+    if (udp::open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
       return false;
     }
   }
@@ -335,17 +334,9 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
 }
 
 void UdpWire::open_ways(Peer& peer) {
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    Way& to = way(peer.first_id + i);
-    to.out = {peer.lanes->out(Lane::kRequests),
-              peer.lanes->out(Lane::kResponses),
-              false,
-              true,
-              0,
-              peer.lanes->pulls()};
-    ++to.times;
-    changes_.push_back({&to.out, peer.first_id + i, true, to.times});
-  }
+  open(peer.first_id, peer.ids,
+       {peer.lanes->out(Lane::kRequests), peer.lanes->out(Lane::kResponses), false, true, 0,
+        peer.lanes->pulls()});
   list_inbound();
 }
 
@@ -360,19 +351,12 @@ void UdpWire::leave(Peer& peer) {
   }
   peer.leaving = true;
   peer.last_steps = kLastSteps;
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    way(peer.first_id + i).out = {&closed_, &closed_, true, true, 0};
-  }
+  RoutedMember::leave(peer.first_id, peer.ids);
   look_ns_ = 0;
 }
 
 void UdpWire::close(Peer& peer) {
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    Way& to = way(peer.first_id + i);
-    to.looked_ns = 0;
-    to.out = {&closed_, &closed_, true, true, 0};
-    changes_.push_back({&to.out, peer.first_id + i, false, to.times});
-  }
+  RoutedMember::close(peer.first_id, peer.ids);
   peer.leaving = false;
   peer.lanes.reset();
   list_inbound();
@@ -382,12 +366,9 @@ void UdpWire::close(Peer& peer) {
 void UdpWire::nobody(Peer& peer) {
   peer.calls.end();
   forget_attempt(&peer.now);
-  for (auto& [id, to] : ways_) {
-    if (id - peer.first_id < kIdsMax && peer_of(id) == &peer && !to->out.gone) {
-      to->out.gone = true;
-      changes_.push_back({&to->out, id, false, 0});
-    }
-  }
+  absent([&](uint32_t dest_id) {
+    return dest_id - peer.first_id < kIdsMax && peer_of(dest_id) == &peer;
+  });
 }
 
 void UdpWire::cut(Peer& peer, const std::string& why) {

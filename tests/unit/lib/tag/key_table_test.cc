@@ -251,9 +251,9 @@ TEST(KeyTable, OrderlyKeysSpread) {
 }
 
 // Keys that meet in one bucket under one seed, found by trying, do not under another.
-TEST(KeyTable, WhoDoesNotKnowTheSeedCannotMakeChains) {
+TEST(KeyTable, APeerThatDoesNotKnowTheSeedCannotMakeChains) {
   constexpr uint64_t kKeys = 4096;
-  constexpr int kShift = 64 - 13;  // of a table with room for so many
+  constexpr int kShift = 64 - 14;  // a table with room for so many keys has 2^14 buckets
   std::vector<uint64_t> bad;
   for (uint64_t bits = 0; bad.size() < kKeys; ++bits) {
     if ((key_hash(kSeed, 1, bits) >> kShift) == 0) {

@@ -3,11 +3,11 @@
 #include <cerrno>
 
 #include "pmd/dev/reap.hpp"
-#include "pmd/dev/tx_queue.hpp"
+#include "pmd/dev/tx_slots.hpp"
 
 namespace rio::pmd {
 
-int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
+int TxSlots::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
   if (va == nullptr || stride_bytes < regs::kMessageBytesMax ||
       ((iova | stride_bytes) & addr_misaligned_) != 0) {
     return -EINVAL;
@@ -28,20 +28,20 @@ int TxQueue::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
 }
 
 /// Each slot that was posted since has had a doorbell of its own.
-void TxQueue::count_slots() {
+void TxSlots::count_slots() {
   if (slot_tail_ != &nowhere_) {
     bar_.count_writes(window_.head() - slots_counted_);
     slots_counted_ = window_.head();
   }
 }
 
-void TxQueue::write_and_hook(void* queue) noexcept {
-  auto* const self = static_cast<TxQueue*>(queue);
+void TxSlots::write_and_hook(void* queue) noexcept {
+  auto* const self = static_cast<TxSlots*>(queue);
   self->bar_.write32(self->tail_offset_, self->window_.head());
   self->send_hook_();
 }
 
-uint32_t TxQueue::settle() {
+uint32_t TxSlots::settle() {
   count_slots();
   if (!ready()) {
     hook_();
@@ -82,7 +82,7 @@ static_assert(offsetof(regs::TxCpl, index) == 4 && offsetof(regs::TxCpl, status)
 
 }  // namespace
 
-uint32_t TxQueue::settle_run() {
+uint32_t TxSlots::settle_run() {
   const uint32_t n = std::min(cursor_.to_wrap(), window_.plain_in_a_row());
   const auto* cpl = cursor_.at<regs::TxCpl>();
   uint32_t index = window_.oldest();
