@@ -52,7 +52,7 @@ help_from_header() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
 
 is_root() { [ "$(id -u)" -eq 0 ]; }
 
-# can_root: true if as_root would work without asking anybody anything.
+# can_root: true if as_root would work without asking the user anything.
 can_root() { is_root || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 
 # as_root COMMAND...: runs it as root, by sudo where needed.

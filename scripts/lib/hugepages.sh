@@ -7,7 +7,7 @@ hugepages_why='' # why reserve_hugepages failed, with the remedy
 free_hugepages() { cat "$hugepage_folder/free_hugepages" 2>/dev/null || echo 0; }
 
 # reserve_hugepages COUNT: makes COUNT free hugepages available and mounts hugetlbfs, as far as
-# that works without asking anybody. Returns 1 and sets hugepages_why if there are fewer than
+# that works without asking the user. Returns 1 and sets hugepages_why if there are fewer than
 # a quarter of COUNT in the end.
 reserve_hugepages() {
   local want=$1 free total

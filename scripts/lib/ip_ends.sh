@@ -18,7 +18,7 @@
 ip_small_mtu=1300
 ip_work='' # a folder for keys, files, logs
 
-# Who looks at the other's address finds the card's destID in it: 00:01:00:01 and its two bytes.
+# The other end's address holds its card's destID: 00:01:00:01 and its two bytes.
 declare -A ip_destid=([a]=0x100 [b]=0x200) ip_mac=([a]=00:01:00:01:01:00 [b]=00:01:00:01:02:00)
 declare -A ip_host=([a]=1 [b]=2) ip_pid=([a]='' [b]='')
 

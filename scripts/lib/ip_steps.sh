@@ -31,7 +31,7 @@ pinged() {
 
 step_ping() { pinged "$1" 10.77.0.2; }
 
-# Who is not known is asked for: neighbour discovery, by multicast.
+# An unknown neighbour is asked for by multicast: neighbour discovery.
 step_ping6() {
   ip -n "$ip_name-a" -6 neigh flush dev rio0
   pinged "$1" fd77::2 || return

@@ -16,7 +16,7 @@ RUN = re.compile(r"^\[ RUN +\] (\S+)$", re.M)
 
 
 def skip_reason(text, case=None):
-    """What a skipped test says about it: GoogleTest's 'Skipped' message, or its last line."""
+    """The reason that a skipped test gives: GoogleTest's 'Skipped' message, or its last line."""
     if case:
         text = text.partition("[ RUN      ] " + case + "\n")[2].partition("[  SKIPPED ]")[0]
         lines = [line for line in text.splitlines()

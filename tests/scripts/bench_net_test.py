@@ -55,7 +55,7 @@ fn=(6)
 
 
 def output(first, second, missed=0, dropped=0):
-    """What testpmd prints: a look at both ports, another one, and the end."""
+    """The output of testpmd: a look at both ports, another one, and the end."""
     looks = [PORT.format(rate=rate, missed=0) for rate in (0, 0, first)]
     return "".join(looks) + PORT.format(rate=second, missed=missed) + STOPPED.format(dropped=dropped)
 

@@ -1,7 +1,7 @@
 """Counts instructions below one function of net_count or dma_count by callgrind.
 
-The function's own are the program's. What lies below the driver's poll hook is the emulated card's;
-all the rest is the driver's, with what DPDK does for it: mbufs taken and freed.
+The function's own are the program's. All below the driver's poll hook is the emulated card's;
+the rest is the driver's, with what DPDK does for it: mbufs taken and freed.
 """
 import collections
 import json
@@ -44,7 +44,7 @@ class Below:
         return [(cost, re.sub(r"\(.*", "", name)) for cost, name in named]
 
     def _reached(self, found, but):
-        """What they call, and what that calls, with themselves; not through `but`."""
+        """The functions, those that they call, directly or through others; not through `but`."""
         reached = set()
         while found:
             reached |= found

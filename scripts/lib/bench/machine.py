@@ -1,4 +1,4 @@
-"""How busy the machine is, and who got how much of its time."""
+"""How busy the machine is, and how much of its time each program got."""
 import os
 import subprocess
 import time
@@ -15,7 +15,7 @@ def _cpu_times():
 
 
 class Load:
-    """What the machine does beside us: look before the first measurement."""
+    """The load of the machine by other programs: look before the first measurement."""
 
     def __init__(self, seconds=1.0):
         before = _cpu_times()
@@ -70,7 +70,7 @@ class Share:
         return {key: cpu for key, cpu in _threads(self.pid).items() if key[1].startswith(self.name)}
 
     def stop(self):
-        """@return 0 to 1; None if nobody can tell: clock ticks are 10 ms long."""
+        """@return 0 to 1; None if it cannot be told: clock ticks are 10 ms long."""
         now, passed = self._now(), time.monotonic() - self.at
         used = [now[key] - cpu for key, cpu in self.before.items() if key in now]
         return min(1.0, max(used) / passed) if used and passed >= 0.2 else None

@@ -2,8 +2,8 @@
 
 mpi_counted keeps idle polls out by its shape: a rank calls MPI_Recv only when its peer has come back
 from MPI_Send, and sleeps outside MPI until then. So each receive's first look finds the message, over
-any transport, and no call is to be left out by name. What PMPI_Send and PMPI_Recv take counts, with
-all that they call, less what the emulated card takes (calls from others into MODEL). Two runs of
+any transport, and no call is to be left out by name. The instructions of PMPI_Send and PMPI_Recv count,
+with all that they call, less those of the emulated card (calls from others into MODEL). Two runs of
 different length are subtracted, so that starting does not count.
 """
 import collections
@@ -21,7 +21,7 @@ RANKS = (0, 1)
 
 
 def model_cost(profile):
-    """Instructions below the border between whoever calls the card and the card."""
+    """Instructions below the border between the callers of the card and the card."""
     return sum(cost for (caller, callee), cost in profile.edges.items()
                if callee and MODEL.match(callee) and not (caller and MODEL.match(caller)))
 

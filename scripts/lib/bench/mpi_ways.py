@@ -37,7 +37,7 @@ FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-Wextra"]
 
 
 def repeats_of(text):
-    """What mpi_sizes printed. @return {size: [(messages, seconds) of each repeat]}."""
+    """Reads the output of mpi_sizes. @return {size: [(messages, seconds) of each repeat]}."""
     found = {}
     for line in text.splitlines():
         if not line.startswith("{"):

@@ -1,6 +1,6 @@
 """Our side of scripts/bench msg: rio-msgrate in two processes, and the programs that are counted.
 
-What is assumed of the programs is here and nowhere else:
+All assumptions about the programs are here and nowhere else:
 
   rio-msgrate --card shm:FABRIC,id=OWN --peer ID --role send|recv --api skifch|tag
               --test latency|rate|bandwidth|copied --size BYTES --count N [--repeats N] --json -
@@ -22,7 +22,7 @@ from bench import callgrind, programs
 TIMEOUT_S = 120
 SENDER_ID, RECEIVER_ID = 1, 2
 MODEL = re.compile(r"^(rio::model::|rio::pmd::EmuBus::Impl::)")
-# What msg_count itself spends on calling the library: lines of its own source.
+# The instructions that msg_count itself spends on calling the library: lines of its own source.
 HARNESS = re.compile(r"tests/bench/msg_count\.cc$")
 
 
