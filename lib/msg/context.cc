@@ -20,12 +20,12 @@ bool Context::tell_last_end(Port& port, uint16_t id) {
                        [&](const std::unique_ptr<Link>& link) { return is(*link); });
   };
   const auto is_untold = [&] {
-    return any_link([&](const Link& link) { return (link.say_refused >> id & 1) != 0; });
+    return any_link([&](const Link& link) { return (link.say.refused >> id & 1) != 0; });
   };
   const auto is_on_its_way = [&] {
     const uint32_t next = port.tx_->next_index();
     return next - port.told_at_[id] < next - port.tx_->oldest_index() ||
-           any_link([](const Link& link) { return link.again + link.resent != 0; });
+           any_link([](const Link& link) { return link.backlog.again + link.backlog.resent != 0; });
   };
   const uint64_t end_ns = now_ns() + kPatienceNs;
   while (is_untold() || (port.told_at_[id] != 0 && is_on_its_way())) {

@@ -65,7 +65,7 @@ void Port::large_progress() {
   // A peer that gives no credit for it stops nobody else's answer.
   std::erase_if(answers_, [&](const Answer& answer) {
     const bool said = say(answer);
-    answer.link->answers -= said && answer.session == answer.link->session ? 1 : 0;
+    answer.link->large.answers -= said && answer.session == answer.link->session ? 1 : 0;
     return said;
   });
   large_awake_ = large_busy() || late_possible();
@@ -75,7 +75,7 @@ void Port::large_progress() {
 bool Port::may_say(const Link& link) {
   // What is reaped to make room may be the end of the session.
   return take_room() && link.state == LinkState::kUp && !link.rest.on &&
-         link.control_out.available() != 0;
+         link.large.control_out.available() != 0;
 }
 
 bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes, uint32_t to,
@@ -83,8 +83,8 @@ bool Port::say_body(Link& link, Kind kind, const void* body, uint32_t bytes, uin
   if (!may_say(link)) {
     return false;
   }
-  link.control_out.take_known();
-  const HeaderWords header = {link.next_out, HeaderWords::rest_of(to, from, link.control_in.tell(),
+  link.large.control_out.take_known();
+  const HeaderWords header = {link.next_out, HeaderWords::rest_of(to, from, link.large.control_in.tell(),
                                                                   kind, padding_of(bytes))};
   uint8_t* const at = tx_->slot_va();
   std::memcpy(at, &header, sizeof(header));
@@ -131,8 +131,8 @@ void Port::large(Link& link, const Numbered& message) {
       message.buffer != nullptr ? message.buffer + kHeaderBytes : message.body.data();
   const bool is_request = words.kind() == Kind::kRequest;
   const uint32_t session = link.session;
-  if (bytes > sizeof(RequestBody) || link.control_in.arrive() != 0 ||
-      (!is_request && link.control_out.on_limit(words.credit()) != 0)) {
+  if (bytes > sizeof(RequestBody) || link.large.control_in.arrive() != 0 ||
+      (!is_request && link.large.control_out.on_limit(words.credit()) != 0)) {
     cut_off(link);
     return;
   }
@@ -141,15 +141,15 @@ void Port::large(Link& link, const Numbered& message) {
   Header header;
   std::memcpy(&header, &words, sizeof(header));
   if (!(is_request ? request(link, header, body) : large_control(link, words, body)) ||
-      link.answers > kAnswersMax) {
+      link.large.answers > kAnswersMax) {
     cut_off(link);
   }
   if (session != link.session) {
     return;
   }
-  link.control_in.free();
-  if (link.control_in.due()) {
-    link.say_control = true;
+  link.large.control_in.free();
+  if (link.large.control_in.due()) {
+    link.say.control = true;
     want(link);
   }
 }
@@ -161,12 +161,12 @@ bool Port::request(Link& link, const Header& header, std::span<const uint8_t> bo
   // Counts also where the message does not: the peer will not say it again.
   const bool open = link.in[header.to].open;
   const uint16_t number = link.number_in(header.to);
-  RecvAccount& records = link.records_in[header.to];
+  RecvAccount& records = link.large.records_in[header.to];
   if (link.out[header.from].on_limit(header.credit) != 0 || (open && records.arrive() != 0)) {
     return false;
   }
   if (open && records.due()) {  // what came free before is more than the sender has left now
-    link.say_records |= 1ull << header.to;
+    link.say.records |= 1ull << header.to;
     want(link);
   }
   Request* const request = receiver().on_request(link, header, body, number);
@@ -269,7 +269,7 @@ bool Context::lend_requests(const Origin& origin) {
 
 bool Context::requests_left(const Origin& origin) const {
   const Link& link = *origin.link;
-  return origin.session != link.session || !link.in[id_].open || !link.records_in[id_].exhausted();
+  return origin.session != link.session || !link.in[id_].open || !link.large.records_in[id_].exhausted();
 }
 
 void Context::refuse_large(Request* request) {

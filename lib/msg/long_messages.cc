@@ -174,7 +174,7 @@ void LongMessages::fail_sends(Peer& peer, int error) {
     finish(*request, error);
   }
   // So this context has heard of it.
-  peer.route.link->untold &= ~(uint64_t{1} << context_.id());
+  peer.route.link->routes.untold &= ~(uint64_t{1} << context_.id());
 }
 
 void LongMessages::finish(LongRequest& request, int status) {

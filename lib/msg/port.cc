@@ -154,7 +154,7 @@ Link* Port::link(uint32_t dest_id) {
 
 /// Those that send without a look have to look.
 void Port::tell_senders(const Link& link) const {
-  for (uint64_t left = link.routed; left != 0; left &= left - 1) {
+  for (uint64_t left = link.routes.routed; left != 0; left &= left - 1) {
     const Context* const context = contexts_[static_cast<uint32_t>(__builtin_ctzll(left))];
     if (context != nullptr && context->on_session_end_) {
       context->on_session_end_();
@@ -186,10 +186,10 @@ void Port::renew(Link& link) {
   mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
   mixed ^= mixed >> 31;
   const auto nonce = static_cast<uint32_t>(mixed >> 48);
-  const uint32_t before = link.local_key >> 16;
-  link.local_key = (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
-  link.first_in = config_.first_number != 0 ? config_.first_number : static_cast<uint32_t>(mixed);
-  link.expect(link.first_in);
+  const uint32_t before = link.keys.local >> 16;
+  link.keys.local = (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
+  link.keys.first_in = config_.first_number != 0 ? config_.first_number : static_cast<uint32_t>(mixed);
+  link.expect(link.keys.first_in);
 }
 
 int Port::flush(uint32_t timeout_ms) {

@@ -280,7 +280,7 @@ class Port {
   }
   /// Whether a session has ended, and the context of this route was not told yet.
   [[nodiscard]] static bool has_to_hear(const Route& route) {
-    return (route.link->untold >> HeaderWords{0, route.word}.from() & 1) != 0;
+    return (route.link->routes.untold >> HeaderWords{0, route.word}.from() & 1) != 0;
   }
   /// Writes the header. @return where it is; the bytes go behind it.
   [[nodiscard]] uint8_t* begin_message(const Route& route, uint32_t bytes) {
@@ -379,7 +379,7 @@ class Port {
   [[nodiscard]] bool say_body(Link& link, Kind kind, const void* body, uint32_t bytes,
                               uint32_t to = 0, uint32_t from = 0);
   void answer(const Answer& answer) {
-    ++answer.link->answers;
+    ++answer.link->large.answers;
     answers_.push_back(answer);
     large_awake_ = true;
   }

@@ -210,8 +210,8 @@ void Port::take_other(const Arrival& arrival) {
   const uint32_t index = header.key() & 0xFFFFu;
   Link* const link = index < links_.size() ? links_[index].get() : nullptr;
   // Nobody uses our key before we have his.
-  if (link == nullptr || link->local_key != header.key() || link->dest_id() != arrival.source ||
-      link->remote_key == 0) {
+  if (link == nullptr || link->keys.local != header.key() || link->dest_id() != arrival.source ||
+      link->keys.remote == 0) {
     ++stats_.bad;
     on_unknown({arrival.source, header.key(), header.number(), 0});
     repost(buffer);
@@ -334,45 +334,45 @@ void Port::control(Link& link, const HeaderWords& header) {
       open_inflow(link, header.to());
       break;
     case Kind::kOpened:
-      if ((link.opened & bit) == 0) {
-        link.records_out[header.from()] = SendAccount(kRecordWindow);
+      if ((link.theirs.opened & bit) == 0) {
+        link.large.records_out[header.from()] = SendAccount(kRecordWindow);
       }
-      link.opened |= bit;
+      link.theirs.opened |= bit;
       [[fallthrough]];
     case Kind::kCredit:
       // What was sent counts from the last kRefused on: a message that came before this one may
       // have had the same credit.
-      good = (link.asked & bit) != 0 && flow.on_limit(header.credit()) == 0;
+      good = (link.theirs.asked & bit) != 0 && flow.on_limit(header.credit()) == 0;
       break;
     case Kind::kRecords:
-      good = (link.opened & bit) != 0 &&
-             link.records_out[header.from()].on_limit(header.credit()) == 0;
+      good = (link.theirs.opened & bit) != 0 &&
+             link.large.records_out[header.from()].on_limit(header.credit()) == 0;
       break;
     case Kind::kControl:
-      good = link.control_out.on_limit(header.credit()) == 0;
+      good = link.large.control_out.on_limit(header.credit()) == 0;
       break;
     case Kind::kAlive:  // it is stuck: what was too little to be told may be all that it waits for
       for (uint32_t i = 0; i < kContexts; ++i) {
         if (link.in[i].open) {
-          link.say_credit |= uint64_t{link.in[i].changed()} << i;
-          link.say_records |= uint64_t{link.records_in[i].changed()} << i;
+          link.say.credit |= uint64_t{link.in[i].changed()} << i;
+          link.say.records |= uint64_t{link.large.records_in[i].changed()} << i;
         }
       }
       want(link);
       break;
     case Kind::kRefused:
-      good = (link.asked & bit) != 0;
-      if (flow.sent() != static_cast<uint16_t>(header.credit() + link.kept_back[header.from()])) {
-        link.lost |= link.routed;  // not all messages to it were received
+      good = (link.theirs.asked & bit) != 0;
+      if (flow.sent() != static_cast<uint16_t>(header.credit() + link.backlog.kept_back[header.from()])) {
+        link.lost |= link.routes.routed;  // not all messages to it were received
       }
-      link.refused |= bit;
+      link.theirs.refused |= bit;
       ++link.refusals[header.from()];
       ++stats_.refused;
-      link.asked &= ~bit;
-      link.opened &= ~bit;
+      link.theirs.asked &= ~bit;
+      link.theirs.opened &= ~bit;
       flow = {};
-      link.kept_back[header.from()] = 0;
-      link.records_out[header.from()] = {};
+      link.backlog.kept_back[header.from()] = 0;
+      link.large.records_out[header.from()] = {};
       break;
     default:
       good = false;
@@ -392,7 +392,7 @@ void Port::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
   flow.free_known(count);  // nothing of a share is ever lent
   // The peer hears of it with the next message that goes there, or in one for that alone.
   if (flow.due()) {
-    link.say_credit |= 1ull << to;
+    link.say.credit |= 1ull << to;
     want(link);
   }
 }
@@ -403,19 +403,19 @@ void Port::return_record(const Origin& origin, uint32_t to) {
   if (origin.session != link.session || !link.in[to].open) {
     return;  // its place went with the session, or the context
   }
-  RecvAccount& records = link.records_in[to];
+  RecvAccount& records = link.large.records_in[to];
   if (records.free()) {
     records_lent_.put(1);
   }
   if (records.due()) {
-    link.say_records |= 1ull << to;
+    link.say.records |= 1ull << to;
     want(link);
   }
 }
 
 /// A window is used up, and somebody waits for what may be behind it. @return false: too many are.
 bool Port::lend_records(Link& link, uint32_t context) {
-  RecvAccount& records = link.records_in[context];
+  RecvAccount& records = link.large.records_in[context];
   if (!link.in[context].open || !records.exhausted()) {
     return true;
   }
@@ -423,7 +423,7 @@ bool Port::lend_records(Link& link, uint32_t context) {
     return false;
   }
   records.lend(kRecordWindow);
-  link.say_records |= 1ull << context;
+  link.say.records |= 1ull << context;
   want(link);
   return true;
 }

@@ -33,10 +33,10 @@ int Receiver::create() {
 Request* Receiver::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes,
                               uint16_t number) {
   RequestBody body;
-  if (read(bytes, &body) != 0 || body.transfer != link.requests_seen + 1) {
+  if (read(bytes, &body) != 0 || body.transfer != link.large.requests_seen + 1) {
     return nullptr;
   }
-  ++link.requests_seen;
+  ++link.large.requests_seen;
   if (spare_.empty()) {
     requests_.push_back(std::make_unique<Request>());
     spare_.push_back(requests_.back().get());
@@ -44,7 +44,7 @@ Request* Receiver::on_request(Link& link, const Header& header, std::span<const 
   Request* const request = spare_.back();
   spare_.pop_back();
   *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
-  link.requests.push_back(*request);
+  link.large.requests.push_back(*request);
   Offer* const offer = find_offer(link, header.to);
   const bool good = offer != nullptr ? take_offer(*offer, *request, number) : body.offer == 0;
   if (!good) {
@@ -55,7 +55,7 @@ Request* Receiver::on_request(Link& link, const Header& header, std::span<const 
 
 void Receiver::free(Request* request, bool record) {
   if (request->gone == 0) {
-    request->origin.link->requests.erase(*request);
+    request->origin.link->large.requests.erase(*request);
   }
   if (record) {
     port_.return_record(request->origin, request->header.to);
@@ -118,7 +118,7 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
     finish(transfer, gone);
     return;
   }
-  transfer.link->receives.push_back(transfer);
+  transfer.link->large.receives.push_back(transfer);
   transfer.grant = had.grant;
   transfer.place = had.place;
   transfer.quarantined = had.quarantined;
@@ -130,7 +130,7 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
   } else if (transfer.grant.state() == RecvGrant::State::kWaiting) {
-    assigner_.wait(transfer.link->source, transfer.waiter);
+    assigner_.wait(transfer.link->large.source, transfer.waiter);
   }
   work(transfer);
 }
@@ -150,7 +150,7 @@ void Receiver::cancel(RecvTransfer& transfer) {
 }
 
 RecvTransfer* Receiver::find(const Link& link, uint32_t id) const {
-  RecvTransfer* transfer = link.receives.front();
+  RecvTransfer* transfer = link.large.receives.front();
   while (transfer != nullptr && transfer->id != id) {
     transfer = transfer->links.next;
   }
@@ -158,7 +158,7 @@ RecvTransfer* Receiver::find(const Link& link, uint32_t id) const {
 }
 
 Request* Receiver::find_request(const Link& link, uint32_t id) const {
-  Request* request = link.requests.front();
+  Request* request = link.large.requests.front();
   while (request != nullptr && request->body.transfer != id) {
     request = request->links.next;
   }
@@ -189,7 +189,7 @@ void Receiver::progress() {
   }
   if (!resting_.empty()) {
     const uint64_t now = port_.now_us();
-    std::erase_if(resting_, [&](Link* link) { return assigner_.rested(link->source, now); });
+    std::erase_if(resting_, [&](Link* link) { return assigner_.rested(link->large.source, now); });
   }
 }
 
@@ -232,7 +232,7 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   const pmd::mem::Range range = range_of(transfer);
   if (!open(*transfer.link, place) || pmd::mem::choose_cut(range, rules_, &transfer.cut) != 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
-    assigner_.close(transfer.link->source, place);
+    assigner_.close(transfer.link->large.source, place);
     stop_queue(place.queue);
     return;
   }
@@ -312,7 +312,7 @@ bool Receiver::reap(Queue& queue) {
     used_ &= ~(1u << transfer.place.queue);
     queue.transfer = nullptr;
     transfer.held = false;
-    assigner_.release(transfer.link->source, transfer.place);
+    assigner_.release(transfer.link->large.source, transfer.place);
   } else if (transfer.grant.may_post() >= kWindow / 2 || queue.ring->outstanding() == 0 ||
              transfer.grant.may_post() + transfer.grant.next() ==
                  pmd::mem::cut_messages(transfer.cut)) {
@@ -427,7 +427,7 @@ void Receiver::finish(RecvTransfer& transfer, int status) {
     transfer.region = nullptr;
   }
   if (!transfer.dead) {
-    transfer.link->receives.erase(transfer);
+    transfer.link->large.receives.erase(transfer);
   }
   transfer.len_bytes = transfer.edge_bytes + transfer.rest_bytes;
   transfer.status = status != 0 ? status : transfer.len_bytes < transfer.true_bytes ? -EMSGSIZE : 0;

@@ -11,7 +11,7 @@ namespace rio::msg {
 
 bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   StopBody body;
-  if (read_closed(bytes, &body) != 0 || body.transfer > link.requests_seen) {
+  if (read_closed(bytes, &body) != 0 || body.transfer > link.large.requests_seen) {
     return false;
   }
   if (Request* const request = find_request(link, body.transfer); request != nullptr) {
@@ -53,7 +53,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
     if (transfer->rest_bytes == 0) {
       transfer->say_abort = grant.stop({StopReason::kEnough, false});
     } else {
-      assigner_.wait(link.source, transfer->waiter);
+      assigner_.wait(link.large.source, transfer->waiter);
     }
   }
   work(*transfer);
@@ -62,7 +62,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
 
 /// Its queue and mailbox are not its any more.
 void Receiver::leave(RecvTransfer& transfer) {
-  QueueSource& source = transfer.link->source;
+  QueueSource& source = transfer.link->large.source;
   const QueuePlace place = transfer.place;
   if (!transfer.held) {
     if (transfer.quarantined) {
@@ -103,9 +103,9 @@ void Receiver::stop_queue(uint32_t index) {
 }
 
 void Receiver::end_session(Link& link, int error) {
-  while (!link.requests.empty()) {
-    Request& request = *link.requests.front();
-    link.requests.erase(request);
+  while (!link.large.requests.empty()) {
+    Request& request = *link.large.requests.front();
+    link.large.requests.erase(request);
     request.gone = error;
     quarantined_ -= request.quarantined ? 1 : 0;
     if (request.refused) {
@@ -116,9 +116,9 @@ void Receiver::end_session(Link& link, int error) {
     open_offers_ -= offer->link == &link && offer->maker.state() != OfferMaker::State::kNone;
     return offer->link == &link;
   });
-  link.requests_seen = 0;
+  link.large.requests_seen = 0;
   const uint32_t stop =
-      assigner_.died(link.source, port_.now_us() + 4 * uint64_t{port_.response_timeout_us()});
+      assigner_.died(link.large.source, port_.now_us() + 4 * uint64_t{port_.response_timeout_us()});
   for (uint32_t i = 0; i < kQueues; ++i) {
     if ((stop & (1u << i)) != 0) {
       RecvTransfer* const transfer = std::exchange(queues_[i].transfer, nullptr);
@@ -129,9 +129,9 @@ void Receiver::end_session(Link& link, int error) {
       }
     }
   }
-  while (!link.receives.empty()) {
-    RecvTransfer& transfer = *link.receives.front();
-    link.receives.erase(transfer);
+  while (!link.large.receives.empty()) {
+    RecvTransfer& transfer = *link.large.receives.front();
+    link.large.receives.erase(transfer);
     quarantined_ -= transfer.quarantined ? 1 : 0;
     transfer.quarantined = false;
     transfer.dead = true;
@@ -139,7 +139,7 @@ void Receiver::end_session(Link& link, int error) {
     transfer.grant.died({StopReason::kFailed, false});
     work(transfer);
   }
-  if (link.source.resting() &&
+  if (link.large.source.resting() &&
       std::find(resting_.begin(), resting_.end(), &link) == resting_.end()) {
     resting_.push_back(&link);
   }

@@ -26,8 +26,8 @@ Receiver::Offer* Receiver::find_offer(const Link& link, uint32_t context) {
 int Receiver::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                     void* buffer, uint64_t capacity) {
   // Where others are under way the peer is likely to have asked already.
-  if (link.state != LinkState::kUp || !link.in[context].open || !link.receives.empty() ||
-      !link.requests.empty() || rules_.dedicated_size < kUnitMin || buffer == nullptr ||
+  if (link.state != LinkState::kUp || !link.in[context].open || !link.large.receives.empty() ||
+      !link.large.requests.empty() || rules_.dedicated_size < kUnitMin || buffer == nullptr ||
       capacity == 0 || capacity > kTransferMax) {
     return -EAGAIN;
   }
@@ -46,7 +46,7 @@ int Receiver::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t 
     return -EAGAIN;
   }
   QueuePlace place;
-  if (!assigner_.offer(link.source, &place)) {
+  if (!assigner_.offer(link.large.source, &place)) {
     return -EAGAIN;
   }
   const auto at = reinterpret_cast<uintptr_t>(buffer);
@@ -62,7 +62,7 @@ int Receiver::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t 
   body.window = kWindow;
   body.mailbox = place.mailbox;
   if (!open(link, place) || !port_.say_body(link, Kind::kOffer, &body, sizeof(body), 0, context)) {
-    assigner_.close(link.source, place);
+    assigner_.close(link.large.source, place);
     stop_queue(place.queue);
     return -EAGAIN;
   }
@@ -98,7 +98,7 @@ void Receiver::end_offer(Offer& offer, bool refused) {
   if (refused) {
     offer.failed();
   }
-  assigner_.release(offer.link->source, offer.place);
+  assigner_.release(offer.link->large.source, offer.place);
 }
 
 void Receiver::look_at_offers() {
@@ -146,7 +146,7 @@ bool Receiver::take_offer(Offer& offer, Request& request, uint16_t number) {
     return true;
   }
   --open_offers_;
-  assigner_.accepted(offer.link->source, offer.place);
+  assigner_.accepted(offer.link->large.source, offer.place);
   request.accepted = true;
   request.place = offer.place;
   request.window = offer.body.window;
@@ -208,7 +208,7 @@ void Receiver::park(Request& request, StopCause cause) {
   request.parked = true;
   request.quarantined = true;
   ++quarantined_;
-  assigner_.quarantine(request.origin.link->source, request.place);
+  assigner_.quarantine(request.origin.link->large.source, request.place);
   stop_queue(request.place.queue);
   say_stop(request, cause.reason);
 }
@@ -222,7 +222,7 @@ bool Receiver::close_request(Request& request, const StopBody& body) {
     static_cast<void>(request.grant.stop({0, true}));
     request.accepted = false;
     request.parked = true;
-    assigner_.close(link.source, request.place);
+    assigner_.close(link.large.source, request.place);
     stop_queue(request.place.queue);
   }
   if (request.parked) {
@@ -236,7 +236,7 @@ bool Receiver::close_request(Request& request, const StopBody& body) {
     if (request.quarantined) {
       request.quarantined = false;
       --quarantined_;
-      assigner_.closed(link.source, request.place.mailbox);
+      assigner_.closed(link.large.source, request.place.mailbox);
     }
     if (request.grant.state() != RecvGrant::State::kEnded) {
       return true;
@@ -244,7 +244,7 @@ bool Receiver::close_request(Request& request, const StopBody& body) {
   } else if (body.again != 0 || body.arrived != 0) {
     return false;
   }
-  link.requests.erase(request);
+  link.large.requests.erase(request);
   request.gone = -ECANCELED;
   if (request.refused) {
     spare_.push_back(&request);

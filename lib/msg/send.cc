@@ -15,7 +15,7 @@ int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* 
   if (link == nullptr) {
     return -ENOMEM;
   }
-  link->routed |= 1ull << from;
+  link->routes.routed |= 1ull << from;
   *out = {link, &link->out[to], &link->in[from], HeaderWords::rest_of(to, from, 0, kind, 0),
           pmd::TxQueue::slot_words(dest_id, kSpread)};
   return 0;
@@ -65,8 +65,8 @@ bool Port::say_session(uint32_t dest_id, const HeaderWords& header, const Sessio
 }
 
 bool Port::say_session(const Link& link, Kind kind) {
-  return say_session(link.dest_id(), {link.remote_key, HeaderWords::rest_of(0, 0, 0, kind, 0)},
-                     {kMagic, link.local_key, link.remote_key, link.first_in, instance_, 0});
+  return say_session(link.dest_id(), {link.keys.remote, HeaderWords::rest_of(0, 0, 0, kind, 0)},
+                     {kMagic, link.keys.local, link.keys.remote, link.keys.first_in, instance_, 0});
 }
 
 int Port::not_now(const Route& route) {
@@ -76,20 +76,20 @@ int Port::not_now(const Route& route) {
   if (error_ != 0) {
     return error_;
   }
-  if ((link.untold & own_bit) != 0) {
-    link.untold &= ~own_bit;
+  if ((link.routes.untold & own_bit) != 0) {
+    link.routes.untold &= ~own_bit;
     return link.error;
   }
-  if ((link.refused & bit) != 0) {
-    link.refused &= ~bit;
+  if ((link.theirs.refused & bit) != 0) {
+    link.theirs.refused &= ~bit;
     return -ECONNREFUSED;
   }
-  if ((link.asked & bit) == 0) {
-    link.say_open |= bit;
-    link.waiting |= own_bit;
+  if ((link.theirs.asked & bit) == 0) {
+    link.say.open |= bit;
+    link.routes.waiting |= own_bit;
     want(link);
   } else {
-    link.stuck = true;
+    link.clock.stuck = true;
     watch(link, 0);
   }
   reap();
@@ -102,9 +102,9 @@ int Port::may_request(const Route& route) {
   const Link& link = *route.link;
   const uint32_t to = HeaderWords{0, route.word}.to();
   // In this order: what is reaped may be the end of the session, and of all that is left.
-  if ((!in_budget(tx_->next_index()) && !reap_for_more()) || !link.has_opened(to) || link.held ||
-      has_to_hear(route) || link.records_out[to].available() == 0 ||
-      link.control_out.available() <= kForAnswers) {
+  if ((!in_budget(tx_->next_index()) && !reap_for_more()) || !link.has_opened(to) || link.backlog.held ||
+      has_to_hear(route) || link.large.records_out[to].available() == 0 ||
+      link.large.control_out.available() <= kForAnswers) {
     return not_now(route);
   }
   return 0;
@@ -113,8 +113,8 @@ int Port::may_request(const Route& route) {
 void Port::post_request(const Route& route, const RequestBody& body) {
   Link& link = *route.link;
   const HeaderWords word = {0, route.word};
-  link.records_out[word.to()].take_known();
-  link.control_out.take_known();
+  link.large.records_out[word.to()].take_known();
+  link.large.control_out.take_known();
   const HeaderWords header = {link.next_out,
                               HeaderWords::rest_of(word.to(), word.from(), route.back->tell(),
                                                    Kind::kRequest, padding_of(sizeof(body)))};
@@ -192,7 +192,7 @@ void Port::failed(const pmd::TxDone& done) {
     session_failed(header, entry, done.status);
     return;
   }
-  if (link == nullptr || link->remote_key != header.key()) {
+  if (link == nullptr || link->keys.remote != header.key()) {
     return;  // of a session that is over
   }
   Again again = {link->index(), link->session, since_ns, {slot, slot + tx_->slot_bytes(entry)}};
@@ -208,7 +208,7 @@ void Port::failed(const pmd::TxDone& done) {
   // Who refuses is alive.
   const bool refused = done.status == pmd::Status::kRetryExpired;
   if (!refused && now_ns() - since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
-    on_unknown({link->dest_id(), link->local_key, link->next_in(), 0});
+    on_unknown({link->dest_id(), link->keys.local, link->next_in(), 0});
     end_session(*link, -ETIMEDOUT);
     return;
   }
@@ -231,7 +231,7 @@ void Port::session_failed(const HeaderWords& header, uint32_t entry, pmd::Status
 }
 
 void Port::keep_to_send(Link& link, Again again) {
-  ++link.again;
+  ++link.backlog.again;
   (link.rest.on ? parked_ : again_).push_back(std::move(again));
 }
 
@@ -251,7 +251,7 @@ uint64_t Port::take_since(uint32_t entry) {
 /// It is not on its way any more.
 void Port::no_longer_resent(const Resent& resent) {
   Link& link = *links_[resent.link];
-  link.resent -= resent.session == link.session ? 1 : 0;
+  link.backlog.resent -= resent.session == link.session ? 1 : 0;
 }
 
 void Port::send_again() {
@@ -276,13 +276,13 @@ void Port::send_again() {
       parked_.push_back(std::move(again));
       continue;
     }
-    if (!room || link.resent >= kAgainMax) {
+    if (!room || link.backlog.resent >= kAgainMax) {
       again_.push_back(std::move(again));
       continue;
     }
     ++stats_.again;
-    --link.again;
-    ++link.resent;
+    --link.backlog.again;
+    ++link.backlog.resent;
     resent_.push_back({again.link, again.session, tx_->next_index(), again.since_ns});
     post_again(link, again);
   }
@@ -309,7 +309,7 @@ uint32_t Port::out_to(uint32_t dest_id) const {
 }
 
 void Port::hold(Link& link) {
-  if (!link.held) {
+  if (!link.backlog.held) {
     held_.push_back(link.index());
   }
   link.hold();
@@ -327,10 +327,10 @@ void Port::hold_if_greedy() {
 void Port::release_held() {
   std::erase_if(held_, [&](uint32_t index) {
     Link& link = *links_[index];
-    if (!link.held) {
+    if (!link.backlog.held) {
       return true;  // its session has ended
     }
-    if (link.rest.on || link.again != 0 || link.resent != 0 ||
+    if (link.rest.on || link.backlog.again != 0 || link.backlog.resent != 0 ||
         out_to(link.dest_id()) >= kOutMax / 2) {
       link.hold();
       return false;

@@ -72,7 +72,7 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   transfer.user = user;
   transfer.context = &context;
   transfer.link = &link;
-  transfer.id = ++link.sends_begun;
+  transfer.id = ++link.large.sends_begun;
   transfer.edge_bytes = static_cast<uint8_t>(edge);
   transfer.rest = va + edge;
   transfer.rest_bytes = len_bytes - edge;
@@ -96,7 +96,7 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
     accept(route, body, transfer);
   }
   port_.post_request(route, body);
-  link.sends.push_back(transfer);
+  link.large.sends.push_back(transfer);
   port_.watch(link, 0);
   if (body.offer != 0) {
     work(transfer);
@@ -112,7 +112,7 @@ void Sender::cancel(SendTransfer& transfer) {
 }
 
 SendTransfer* Sender::find(const Link& link, uint32_t id) const {
-  SendTransfer* transfer = link.sends.front();
+  SendTransfer* transfer = link.large.sends.front();
   while (transfer != nullptr && transfer->id != id) {
     transfer = transfer->links.next;
   }
@@ -128,7 +128,7 @@ void Sender::work(SendTransfer& transfer) {
 
 bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   GrantBody body;
-  if (read(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -173,7 +173,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
 
 bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
   TotalBody body;
-  if (read_extend(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read_extend(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -187,7 +187,7 @@ bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
 
 bool Sender::on_done(Link& link, std::span<const uint8_t> bytes) {
   TotalBody body;
-  if (read_done(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read_done(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -200,7 +200,7 @@ bool Sender::on_done(Link& link, std::span<const uint8_t> bytes) {
 
 bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
   StopBody body;
-  if (read_abort(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read_abort(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -280,14 +280,14 @@ void Sender::resume() {
 }
 
 void Sender::end_session(Link& link, int error) {
-  while (!link.sends.empty()) {
-    SendTransfer& transfer = *link.sends.front();
-    link.sends.erase(transfer);
+  while (!link.large.sends.empty()) {
+    SendTransfer& transfer = *link.large.sends.front();
+    link.large.sends.erase(transfer);
     transfer.dead = true;
     transfer.status = error;
     work(transfer);
   }
-  link.sends_begun = 0;
+  link.large.sends_begun = 0;
   std::erase_if(takers_, [&](const auto& each) { return each.first >> 32 == link.index(); });
 }
 
@@ -424,7 +424,7 @@ void Sender::finish(SendTransfer& transfer) {
     transfer.region = nullptr;
   }
   if (!transfer.dead) {
-    transfer.link->sends.erase(transfer);
+    transfer.link->large.sends.erase(transfer);
     const bool good = transfer.grant.state() == SendGrant::State::kDone;
     transfer.status = good ? 0 : error_of(transfer.grant.cause());
   }

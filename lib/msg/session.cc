@@ -19,8 +19,8 @@ constexpr uint32_t kSharesFree = 16;
 }  // namespace
 
 void Port::want(Link& link) {
-  if (!link.listed) {
-    link.listed = true;
+  if (!link.say.listed) {
+    link.say.listed = true;
     talkers_.push_back(link.index());
   }
 }
@@ -37,7 +37,7 @@ void Port::speak() {
       continue;
     }
     Link& link = *links_[index];
-    link.listed = false;
+    link.say.listed = false;
     if (!speak(link)) {
       want(link);
     }
@@ -48,7 +48,7 @@ bool Port::speak(Link& link) {
   if (error_ != 0) {
     return true;
   }
-  if (link.state == LinkState::kIdle && link.say_open != 0) {
+  if (link.state == LinkState::kIdle && link.say.open != 0) {
     ask(link);  // also who rests is waited for only so long
   }
   if (link.rest.on) {
@@ -62,25 +62,25 @@ bool Port::speak(Link& link) {
     }
     return true;
   };
-  if (link.say_welcome) {
-    link.say_welcome = !say_session(link, Kind::kWelcome);
+  if (link.say.welcome) {
+    link.say.welcome = !say_session(link, Kind::kWelcome);
   }
-  if (link.say_hello) {
-    link.say_hello = !say_session(link, Kind::kHello);
+  if (link.say.hello) {
+    link.say.hello = !say_session(link, Kind::kHello);
   }
   if (link.state != LinkState::kUp) {
-    return !link.say_hello && !link.say_welcome;
+    return !link.say.hello && !link.say.welcome;
   }
-  if (link.say_alive) {
-    link.say_alive = !say(link, Kind::kAlive, 0, 0, 0);
+  if (link.say.alive) {
+    link.say.alive = !say(link, Kind::kAlive, 0, 0, 0);
   }
-  if (link.say_control) {
-    link.say_control = !say_total(link, Kind::kControl, 0, link.control_in);
+  if (link.say.control) {
+    link.say.control = !say_total(link, Kind::kControl, 0, link.large.control_in);
   }
-  return !link.say_welcome && !link.say_alive && !link.say_control &&
-         each(&link.say_opened,
+  return !link.say.welcome && !link.say.alive && !link.say.control &&
+         each(&link.say.opened,
               [&](uint16_t c) { return say(link, Kind::kOpened, 0, c, link.in[c].tell()); }) &&
-         each(&link.say_refused,
+         each(&link.say.refused,
               [&](uint16_t c) {
                 if (!say(link, Kind::kRefused, 0, c, link.in[c].half)) {
                   return false;
@@ -89,19 +89,19 @@ bool Port::speak(Link& link) {
                 // Now the peer counts from zero again.
                 if (!link.in[c].open) {
                   link.in[c] = {};
-                  link.records_in[c] = {};
+                  link.large.records_in[c] = {};
                 }
                 return true;
               }) &&
-         each(&link.say_credit,
+         each(&link.say.credit,
               [&](uint16_t c) { return say_total(link, Kind::kCredit, c, link.in[c]); }) &&
-         each(&link.say_records,
-              [&](uint16_t c) { return say_total(link, Kind::kRecords, c, link.records_in[c]); }) &&
-         each(&link.say_open, [&](uint16_t c) {
+         each(&link.say.records,
+              [&](uint16_t c) { return say_total(link, Kind::kRecords, c, link.large.records_in[c]); }) &&
+         each(&link.say.open, [&](uint16_t c) {
            if (!say(link, Kind::kOpen, c, 0, 0)) {
              return false;
            }
-           link.asked |= 1ull << c;
+           link.theirs.asked |= 1ull << c;
            return true;
          });
 }
@@ -185,17 +185,17 @@ void Port::on_session(uint32_t source, const uint8_t* buffer, uint32_t length_by
     return;
   }
   const bool is_answer = header.kind == Kind::kWelcome && body.session != 0;
-  if (header.kind == Kind::kReset && link->remote_key == body.session &&
+  if (header.kind == Kind::kReset && link->keys.remote == body.session &&
       link->state == LinkState::kUp) {
     forget_peer(*link, &body.first);
-  } else if (header.kind == Kind::kReset && link->former_key == body.session) {
+  } else if (header.kind == Kind::kReset && link->keys.former == body.session) {
     reset_late(*link, body.first);
-  } else if (is_answer && body.peer == link->local_key && is_asked(*link)) {
+  } else if (is_answer && body.peer == link->keys.local && is_asked(*link)) {
     if (meet(*link, body)) {
       begin_session(*link);
-      link->say_welcome = true;  // the peer waits for the same
+      link->say.welcome = true;  // the peer waits for the same
     }
-  } else if (!is_answer || link->remote_key != body.session) {
+  } else if (!is_answer || link->keys.remote != body.session) {
     ++stats_.bad;  // an answer to another question, or nothing that we know
   }
 }
@@ -211,10 +211,10 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
     ++stats_.bad;
     return;
   }
-  const bool knows = body.peer == link->local_key;
+  const bool knows = body.peer == link->keys.local;
   // Where two ask each other one answers: both could change their keys for ever.
   if (!knows && link->state == LinkState::kHello && dest_id_ < source) {
-    if (link->remote_key != 0 && link->remote_key != body.session) {
+    if (link->keys.remote != 0 && link->keys.remote != body.session) {
       forget_peer(*link);
     }
     return;
@@ -224,29 +224,29 @@ void Port::on_hello(uint32_t source, const SessionBody& body) {
   } else if (knows || link->state == LinkState::kUp) {
     begin_session(*link);
   }
-  link->say_hello = false;
-  link->say_welcome = true;
+  link->say.hello = false;
+  link->say.welcome = true;
   want(*link);
 }
 
 /// Whether we have named our key to the peer, and are not sure that it was heard.
 bool Port::is_asked(const Link& link) {
   return link.state == LinkState::kHello ||
-         (link.state == LinkState::kIdle && link.remote_key != 0);
+         (link.state == LinkState::kIdle && link.keys.remote != 0);
 }
 
 /// The peer names its key. @return false: there was another one before, which is over; who had that
 /// may have sent something with our key, so there is a new one.
 bool Port::meet(Link& link, const SessionBody& body) {
-  if (link.remote_key != 0 && link.remote_key != body.session) {
+  if (link.keys.remote != 0 && link.keys.remote != body.session) {
     forget_peer(link);
     return false;
   }
-  if (link.remote_key == 0) {
+  if (link.keys.remote == 0) {
     link.next_out = HeaderWords::key_and_number(body.session, body.first);
   }
-  link.remote_key = body.session;
-  link.warned = link.warned && link.instance == body.instance;
+  link.keys.remote = body.session;
+  link.keys.warned = link.keys.warned && link.instance == body.instance;
   link.instance = body.instance;
   return true;
 }
@@ -257,17 +257,17 @@ void Port::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
     reap();  // failed messages are then queued for retransmission; or this ends the session
     if (link.state == LinkState::kUp) {
-      const uint64_t lost = find_lost(link, link.remote_key, not_taken);
+      const uint64_t lost = find_lost(link, link.keys.remote, not_taken);
       end_session(link, -ECONNRESET, lost);
     }
     return;
   }
-  link.remote_key = 0;
+  link.keys.remote = 0;
   link.next_out = 0;
-  link.say_welcome = false;
+  link.say.welcome = false;
   renew(link);
   if (link.state == LinkState::kHello) {
-    link.say_hello = true;
+    link.say.hello = true;
     want(link);
   }
 }
@@ -275,28 +275,28 @@ void Port::forget_peer(Link& link, const uint32_t* not_taken) {
 void Port::meet_instance(uint32_t dest_id, uint32_t instance) {
   look_at_events(true);
   Link* const link = known_link(dest_id);
-  if (link != nullptr && link->instance != instance && link->remote_key != 0) {
+  if (link != nullptr && link->instance != instance && link->keys.remote != 0) {
     forget_peer(*link);
   }
 }
 
 void Port::begin_session(Link& link) {
   link.state = LinkState::kUp;
-  link.deadline_ns = 0;
+  link.clock.deadline_ns = 0;
   link.rest.since_ns = now_ns();  // was heard: what he was silent before is not held against it
   want(link);
 }
 
 void Port::cut_off(Link& link) {
   ++stats_.cut_off;
-  if (!link.warned) {  // once, since it may go on
-    link.warned = true;
+  if (!link.keys.warned) {  // once, since it may go on
+    link.keys.warned = true;
     base::log_warning(
         "destID %u broke the rules of its session, which is over; it runs another "
         "release, or means harm",
         link.dest_id());
   }
-  on_unknown({link.dest_id(), link.local_key, link.next_in(), 0});
+  on_unknown({link.dest_id(), link.keys.local, link.next_in(), 0});
   end_session(link, -EPROTO);
 }
 
@@ -311,39 +311,39 @@ void Port::end_session(Link& link, int error, uint64_t lost) {
   }
   link.in.fill({});
   link.out.fill({});
-  link.kept_back.fill(0);
-  link.held = false;
-  link.missing_ns = 0;
-  link.again = link.resent = 0;
-  link.records_in.fill({});
-  link.records_out.fill({});
-  link.control_in = RecvAccount(kControlCredits);
-  link.control_out = SendAccount(kControlCredits);
-  link.answers = 0;
+  link.backlog.kept_back.fill(0);
+  link.backlog.held = false;
+  link.clock.missing_ns = 0;
+  link.backlog.again = link.backlog.resent = 0;
+  link.large.records_in.fill({});
+  link.large.records_out.fill({});
+  link.large.control_in = RecvAccount(kControlCredits);
+  link.large.control_out = SendAccount(kControlCredits);
+  link.large.answers = 0;
   if (receiver_ != nullptr) {
     sender().end_session(link, error);
     receiver().end_session(link, error);
   }
   // Who was about to send hears of it; who never did has nothing to hear.
-  if (link.state == LinkState::kUp && (link.asked != 0 || link.say_open != 0)) {
-    link.untold = link.routed;
+  if (link.state == LinkState::kUp && (link.theirs.asked != 0 || link.say.open != 0)) {
+    link.routes.untold = link.routes.routed;
   } else {
-    link.untold |= link.waiting;
+    link.routes.untold |= link.routes.waiting;
   }
   tell_senders(link);
   link.error = error;
   link.lost |= lost;
-  link.were_open = link.opened;
-  link.former_key = link.remote_key;
+  link.were_open = link.theirs.opened;
+  link.keys.former = link.keys.remote;
   ++sessions_ended_;
-  link.waiting = 0;
+  link.routes.waiting = 0;
   link.state = LinkState::kIdle;
-  link.say_open = link.asked = link.refused = link.say_opened = link.say_refused = 0;
-  link.say_credit = link.say_records = link.opened = 0;
-  link.say_control = false;
-  link.say_hello = link.say_welcome = link.say_alive = link.stuck = false;
-  link.deadline_ns = 0;
-  link.remote_key = 0;
+  link.say.open = link.theirs.asked = link.theirs.refused = link.say.opened = link.say.refused = 0;
+  link.say.credit = link.say.records = link.theirs.opened = 0;
+  link.say.control = false;
+  link.say.hello = link.say.welcome = link.say.alive = link.clock.stuck = false;
+  link.clock.deadline_ns = 0;
+  link.keys.remote = 0;
   link.next_out = 0;
   ++link.session;
   renew(link);
@@ -357,15 +357,15 @@ void Port::close_inflow(Link& link, uint32_t context) {
     shares_.put(flow.close());
     flow.open = false;
     flow.early = 0;
-    records_lent_.put(link.records_in[context].debt());
-    static_cast<void>(link.records_in[context].close());
+    records_lent_.put(link.large.records_in[context].debt());
+    static_cast<void>(link.large.records_in[context].close());
   }
 }
 
 void Port::open_inflow(Link& link, uint32_t context) {
   Inflow& flow = link.in[context];
   if (contexts_[context] == nullptr) {
-    link.say_refused |= 1ull << context;
+    link.say.refused |= 1ull << context;
     want(link);
     return;
   }
@@ -375,14 +375,14 @@ void Port::open_inflow(Link& link, uint32_t context) {
         std::min(config_.share, std::max(kShareMin, shares_.free() / kSharesFree));
     const bool there = shares_.take_all(most);
     if (!there && !contexts_[context]->all_may_ask_) {
-      link.say_refused |= 1ull << context;
+      link.say.refused |= 1ull << context;
       want(link);
       return;
     }
     flow = Inflow(there ? static_cast<uint16_t>(most) : 0);
-    link.records_in[context] = RecvAccount(kRecordWindow);
+    link.large.records_in[context] = RecvAccount(kRecordWindow);
   }
-  link.say_opened |= 1ull << context;
+  link.say.opened |= 1ull << context;
   want(link);
 }
 
@@ -394,7 +394,7 @@ void Port::grow_inflow(Link& link, uint32_t context) {
   if (more >= kShareMin && shares_.take_all(more)) {
     flow.grow(static_cast<uint16_t>(more));
     flow.half = flow.window() / 2;
-    link.say_credit |= 1ull << context;
+    link.say.credit |= 1ull << context;
     want(link);
   }
 }
@@ -402,15 +402,15 @@ void Port::grow_inflow(Link& link, uint32_t context) {
 void Port::close_context(uint16_t id) {
   for (const std::unique_ptr<Link>& link : links_) {
     const uint64_t bit = 1ull << id;
-    link->routed &= ~bit;
-    link->waiting &= ~bit;
-    link->untold &= ~bit;
+    link->routes.routed &= ~bit;
+    link->routes.waiting &= ~bit;
+    link->routes.untold &= ~bit;
     link->lost &= ~bit;
     std::erase_if(link->unsent, [&](const Again& message) {
       return load_header(message.bytes.data()).from() == id;
     });
-    link->say_credit &= ~bit;
-    link->say_records &= ~bit;
+    link->say.credit &= ~bit;
+    link->say.records &= ~bit;
     if (receiver_ != nullptr) {
       receiver().revoke(*link, id);
     }
@@ -419,7 +419,7 @@ void Port::close_context(uint16_t id) {
     }
     // Its limit stays until the peer knows: the headers of what we send go on with it.
     close_inflow(*link, id);
-    link->say_refused |= 1ull << id;
+    link->say.refused |= 1ull << id;
     want(*link);
   }
 }
@@ -450,7 +450,7 @@ void Port::look_at_events(bool take) {
       if (take) {
         take_what_came();
       }
-      if (link.state == LinkState::kUp || link.remote_key != 0) {
+      if (link.state == LinkState::kUp || link.keys.remote != 0) {
         forget_peer(link);
       }
       if (link.rest.on) {

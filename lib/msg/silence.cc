@@ -119,7 +119,7 @@ void Port::finish_restart() {
     if (link.session != each.message.session) {
       continue;
     }
-    if (link.held || link.rest.on || each.resent || !tx_->has_room(0)) {
+    if (link.backlog.held || link.rest.on || each.resent || !tx_->has_room(0)) {
       hold(link);
       keep_to_send(link, std::move(each.message));
     } else {

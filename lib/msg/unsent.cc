@@ -72,14 +72,14 @@ uint64_t Port::find_lost(Link& link, uint32_t key, const uint32_t* not_taken) {
 /// did not receive.
 void Port::reset_late(Link& link, uint32_t not_taken) {
   const std::vector<Again> before = std::move(link.unsent);
-  uint64_t lost = find_lost(link, link.former_key, &not_taken);
+  uint64_t lost = find_lost(link, link.keys.former, &not_taken);
   if (link.state == LinkState::kUp || !before.empty()) {
     for (const Again& message : link.unsent) {  // later messages may have overtaken it
       lost |= 1ull << load_header(message.bytes.data()).from();
     }
     link.unsent = before;
   }
-  link.former_key = 0;
+  link.keys.former = 0;
   link.lost |= lost;
   ++sessions_ended_;
 }

@@ -109,7 +109,7 @@ uint32_t Port::sleep_bound_ms() const {
   for (const uint32_t index : watched_) {
     const Link& link = *links_[index];
     const uint64_t next =
-        link.deadline_ns != 0 ? std::min(link.deadline_ns, link.again_ns) : link.again_ns;
+        link.clock.deadline_ns != 0 ? std::min(link.clock.deadline_ns, link.clock.again_ns) : link.clock.again_ns;
     bound_ns = std::min(bound_ns, next > now ? next - now : 0);
   }
   return static_cast<uint32_t>((bound_ns + kNsPerMs - 1) / kNsPerMs);

@@ -15,19 +15,19 @@ constexpr uint64_t kAliveNs = 20'000'000;  // who gives no credit for so long is
 
 void Port::ask(Link& link) {
   link.state = LinkState::kHello;
-  link.say_hello = true;
+  link.say.hello = true;
   const uint64_t now = now_ns();
-  link.deadline_ns = now + uint64_t{config_.connect_ms} * 1'000'000;
+  link.clock.deadline_ns = now + uint64_t{config_.connect_ms} * 1'000'000;
   watch(link, now + kAgainNs);
 }
 
 void Port::watch(Link& link, uint64_t again_ns) {
-  if (!link.watched) {
-    link.watched = true;
-    link.again_ns = again_ns != 0 ? again_ns : now_ns() + kAliveNs;
+  if (!link.clock.watched) {
+    link.clock.watched = true;
+    link.clock.again_ns = again_ns != 0 ? again_ns : now_ns() + kAliveNs;
     watched_.push_back(link.index());
   } else if (again_ns != 0) {
-    link.again_ns = again_ns;
+    link.clock.again_ns = again_ns;
   }
 }
 
@@ -64,9 +64,9 @@ void Port::look_at_time() {
   for (size_t i = 0; i < watched_.size();) {
     Link& link = *links_[watched_[i]];
     const bool waits =
-        link.stuck || link.has_early() || !link.sends.empty() || !link.receives.empty();
-    if (link.deadline_ns == 0 && !waits) {
-      link.watched = false;
+        link.clock.stuck || link.has_early() || !link.large.sends.empty() || !link.large.receives.empty();
+    if (link.clock.deadline_ns == 0 && !waits) {
+      link.clock.watched = false;
       watched_[i] = watched_.back();
       watched_.pop_back();
       continue;
@@ -81,49 +81,49 @@ void Port::look_at_time() {
 /// @return whether the session is over.
 bool Port::look_at_hole(Link& link, uint64_t now) {
   if (!link.has_early()) {
-    link.missing_ns = 0;
+    link.clock.missing_ns = 0;
     return false;
   }
-  if (link.missing_ns == 0 || link.missing != link.next_in()) {
-    link.missing = link.next_in();
-    link.missing_ns = now;
+  if (link.clock.missing_ns == 0 || link.clock.missing != link.next_in()) {
+    link.clock.missing = link.next_in();
+    link.clock.missing_ns = now;
     return false;
   }
   // The sender gives up sooner, if it knows of it.
-  if (now - link.missing_ns <= 2 * uint64_t{config_.deliver_ms} * 1'000'000) {
+  if (now - link.clock.missing_ns <= 2 * uint64_t{config_.deliver_ms} * 1'000'000) {
     return false;
   }
   base::log_error(
       "a message of destID %u was lost on the way, and its session is over; if this happens again, "
       "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
       link.dest_id());
-  on_unknown({link.dest_id(), link.local_key, link.next_in(), 0});
+  on_unknown({link.dest_id(), link.keys.local, link.next_in(), 0});
   end_session(link, -EIO);
   return true;
 }
 
 /// A link that waits for an answer.
 void Port::look_at(Link& link, uint64_t now) {
-  if (link.deadline_ns != 0 && now > link.deadline_ns) {
+  if (link.clock.deadline_ns != 0 && now > link.clock.deadline_ns) {
     end_session(link, -EHOSTUNREACH);
     return;
   }
-  if (now <= link.again_ns || look_at_hole(link, now)) {
+  if (now <= link.clock.again_ns || look_at_hole(link, now)) {
     return;
   }
-  if (link.deadline_ns != 0) {
+  if (link.clock.deadline_ns != 0) {
     // This process cannot reach the peer: waiting for an answer is useless.
     if (const int rc = endpoint_->why_unreachable(link.dest_id()); rc != 0) {
       end_session(link, rc);
       return;
     }
-    link.again_ns = now + kAgainNs;
-    link.say_hello = true;
+    link.clock.again_ns = now + kAgainNs;
+    link.say.hello = true;
   } else {
     // Who was born again owes no credit, and does not know that we wait for it.
-    link.again_ns = now + kAliveNs;
-    link.stuck = false;
-    link.say_alive = true;
+    link.clock.again_ns = now + kAliveNs;
+    link.clock.stuck = false;
+    link.say.alive = true;
   }
   want(link);
 }

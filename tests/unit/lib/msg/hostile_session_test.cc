@@ -250,12 +250,12 @@ TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
   Raw foe("shm:x,id=3", 0);
   ASSERT_TRUE(foe.send(1, Wire::session(Kind::kHello, 0, 77, 0, 5)));
   Link& link = *own.port->link(3);
-  ASSERT_TRUE(work_until([&] { return link.remote_key == 77; }));
+  ASSERT_TRUE(work_until([&] { return link.keys.remote == 77; }));
   const uint32_t session = link.session;
-  ASSERT_TRUE(foe.send(1, Wire::message(link.local_key, link.next_in(), 0, 0, 0, Kind::kOpen)));
+  ASSERT_TRUE(foe.send(1, Wire::message(link.keys.local, link.next_in(), 0, 0, 0, Kind::kOpen)));
   ASSERT_TRUE(work_until([&] { return link.in[0].open; }));
   ASSERT_TRUE(
-      foe.send(1, Wire::message(link.local_key, link.next_in() + 1, 0, 0, 0, Kind::kData, "b")));
+      foe.send(1, Wire::message(link.keys.local, link.next_in() + 1, 0, 0, 0, Kind::kData, "b")));
   ASSERT_TRUE(work_until([&] { return own.port->stats().early == 1; }));
   EXPECT_EQ(link.session, session);
   EXPECT_TRUE(work_until([&] { return link.session == session + 1; }));
