@@ -12,4 +12,9 @@ namespace rio::msg {
                                std::chrono::nanoseconds(1));
 }
 
+/// now_ns() in microseconds.
+[[nodiscard]] inline uint64_t now_us() {
+  return now_ns() / 1000;
+}
+
 }  // namespace rio::msg

@@ -170,7 +170,9 @@ class Link {
   [[nodiscard]] uint32_t index() const { return index_; }
 
   /// Whether a context of the peer has let us in, in this session.
-  [[nodiscard]] bool has_opened(uint32_t context) const { return (theirs.opened >> context & 1) != 0; }
+  [[nodiscard]] bool has_opened(uint32_t context) const {
+    return (theirs.opened >> context & 1) != 0;
+  }
   /// Number of the message that is expected.
   [[nodiscard]] uint32_t next_in() const { return static_cast<uint32_t>(expected >> 32); }
   /// How many messages and requests came for a context of ours, or went to one of theirs, modulo

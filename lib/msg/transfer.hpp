@@ -17,7 +17,7 @@
 
 namespace rio::msg {
 
-class Context;
+struct ContextSlot;
 
 /// StopCause::reason of large data.
 struct StopReason {
@@ -35,7 +35,7 @@ struct Transfer {
   void* user = nullptr;    ///< the caller's
 
   // The library's.
-  Context* context = nullptr;
+  ContextSlot* context = nullptr;
   Link* link = nullptr;
   uint32_t id = 0;  ///< counts up in the session and direction
   uint8_t edge_bytes = 0;
