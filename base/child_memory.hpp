@@ -7,7 +7,7 @@
 
 namespace rio::base {
 
-/// What a forked child finds in place of its parent's shared memory.
+/// The content that a forked child finds in place of its parent's shared memory.
 enum class ChildFinds : unsigned char {
   kZeros,  ///< memory of its own
   kOnes,   ///< memory of its own, all ones: reads like the BAR of a card that is gone

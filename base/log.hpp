@@ -1,6 +1,6 @@
 /// @file
-/// Where the driver's control path says what went wrong. Whoever first knows the cause of an error
-/// logs it here, once, with the remedy; bursts never log.
+/// The log of the control path. The function that first knows the cause of an error logs it here,
+/// once, with the remedy; bursts never log.
 #pragma once
 
 namespace rio::base {

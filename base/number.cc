@@ -51,6 +51,27 @@ bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t*
   return true;
 }
 
+bool read_hex(std::string_view text, uint64_t most, uint64_t* out) {
+  uint64_t value = 0;
+  if (!digits(text, 16, &value) || value > most) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+bool read_fraction(std::string_view text, double least, double most, double* out) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  // A value that is not a number fails both comparisons.
+  if (error != std::errc{} || at != end || !(value >= least && value <= most)) {
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
 bool read_bytes(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
   const size_t behind = text.find_first_not_of("0123456789");
   if (is_hex(text) || behind == std::string_view::npos) {

@@ -2,7 +2,9 @@
 /// Parse numbers in text that a user wrote: strictly, with one set of spellings everywhere.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,38 @@ namespace rio::base {
 /// @param out set only on success.
 /// @return false: it is not such a number, or is outside `least` to `most`.
 [[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out);
+
+/// Read a number, as for 64 bits, into a narrower type. @param most is of that type.
+template <std::unsigned_integral Number>
+[[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, Number* out) {
+  uint64_t value = 0;
+  const bool is_good = read_number(text, least, most, &value);
+  *out = is_good ? static_cast<Number>(value) : *out;
+  return is_good;
+}
+
+/// Read any number that its type can hold.
+template <std::unsigned_integral Number>
+[[nodiscard]] bool read_number(std::string_view text, Number* out) {
+  return read_number(text, 0, std::numeric_limits<Number>::max(), out);
+}
+
+/// Read decimal digits only, where "0x1" would mean something else: a list of CPUs is no mask.
+template <std::unsigned_integral Number>
+[[nodiscard]] bool read_decimal(std::string_view text, uint64_t least, uint64_t most, Number* out) {
+  return text.find_first_of("xX") == std::string_view::npos && read_number(text, least, most, out);
+}
+
+/// Read the whole of `text` as hexadecimal digits without "0x", as parts of a PCI address are
+/// written. Any thread.
+/// @param out set only on success.
+/// @return false: there is something else in it, or it is above `most`.
+[[nodiscard]] bool read_hex(std::string_view text, uint64_t most, uint64_t* out);
+
+/// Read the whole of `text` as a decimal fraction, such as "0.25" or "1e-6". Any thread.
+/// @param out set only on success.
+/// @return false: it is no such number, or is outside `least` to `most`.
+[[nodiscard]] bool read_fraction(std::string_view text, double least, double most, double* out);
 
 /// Read the whole of `text` as a number of bytes: read_number()'s spellings, and decimal digits
 /// with a suffix for powers of 1024: K, M, G, T, each alone or followed by "i" or "iB", in either

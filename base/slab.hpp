@@ -42,7 +42,7 @@ class Slab {
       }
     }
   }
-  /// Give the memory away, of which somebody still uses something.
+  /// Give the memory away, while some of its objects are still in use.
   [[nodiscard]] std::shared_ptr<void> leave() {
     free_.clear();
     return std::make_shared<decltype(pieces_)>(std::exchange(pieces_, {}));

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/fd.hpp"
+
 namespace rio::base {
 namespace {
 
@@ -47,13 +49,11 @@ constexpr std::string_view kMark = "\xEF\xBB\xBF";
 }
 
 [[nodiscard]] int read_text(const std::string& path, size_t bytes_max, std::string* out) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
     return -errno;
   }
-  const int rc = read_all(fd, bytes_max, out);
-  close(fd);
-  if (rc != 0) {
+  if (const int rc = read_all(fd.get(), bytes_max, out); rc != 0) {
     return rc;
   }
   drop_byte_order_mark(out);

@@ -16,13 +16,13 @@ inline constexpr size_t kFdsMax = 80;
 
 // Functions return 0 or -errno and log nothing. None waits. Any thread.
 
-/// Listen at a path, for this user only. A socket there that nobody serves is replaced.
-/// @param type SOCK_STREAM or SOCK_SEQPACKET. @return -EADDRINUSE: somebody serves it, or it is no
+/// Listen at a path, for this user only. A socket there without a listener is replaced.
+/// @param type SOCK_STREAM or SOCK_SEQPACKET. @return -EADDRINUSE: it has a listener, or it is no
 /// socket; -ENAMETOOLONG.
 [[nodiscard]] int listen_at(const std::string& path, int type, Fd* out);
-/// @return -ENOENT, -ECONNREFUSED: nobody listens; -EAGAIN: too many wait there.
+/// @return -ENOENT, -ECONNREFUSED: no listener; -EAGAIN: too many wait there.
 [[nodiscard]] int connect_to(const std::string& path, int type, Fd* out);
-/// @return -EAGAIN: nobody waits.
+/// @return -EAGAIN: no connection waits.
 [[nodiscard]] int accept_from(const Fd& listener, Fd* out);
 
 /// Send all of it, or nothing. @param fds at most kFdsMax; stay the caller's. @return -EAGAIN: no

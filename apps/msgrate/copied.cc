@@ -77,7 +77,8 @@ int CopiedSide::lead(Copied* out) {
   const Order first = {0, 0};
   int rc = send(kOrder, &first, sizeof(first));
   rc = rc != 0 ? rc : receive(kReport, &hello, sizeof(hello));
-  // What the receiver's card can tell apart, and what addresses have to agree in.
+  // The offsets that the receiver's card can tell apart, and the part in which addresses have to
+  // agree.
   const uint32_t offsets = std::clamp(hello.dedicated_addr_align, 1u, kPage);
   const uint32_t modulus = std::clamp(end_.port().endpoint().caps().tx_addr_align, 1u, kPage);
   const uint32_t steps = std::max(offsets / modulus, 1u);

@@ -33,12 +33,12 @@ class CopiedSide {
   [[nodiscard]] int run(bool sends, Copied* out);
 
  private:
-  /// What the sender wants of the receiver next.
+  /// The sender's next request to the receiver.
   struct Order {
     uint64_t number;  // stands at both ends of the message; 0: it was the last
     uint32_t offset;
   };
-  /// What the receiver's card can do, and what a message took.
+  /// The abilities of the receiver's card, and the cost of a message.
   struct Report {
     uint64_t number;
     uint64_t copied_bytes;

@@ -2,13 +2,14 @@
 
 #include <sched.h>
 
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
+#include "base/number.hpp"
+#include "fpga/name/parse.hpp"
 #include "lib/skifch/skifch.h"
 
 namespace rio::msgrate {
@@ -90,17 +91,24 @@ bool is_allowed(int cpu) {
 
 /// @return whether it is two CPUs that there are.
 bool parse_cpus(const std::string& text, std::array<int, 2>* out) {
-  const char* const end = text.data() + text.size();
+  const size_t comma = text.find(',');
   unsigned first = 0;
   unsigned second = 0;
-  const auto comma = std::from_chars(text.data(), end, first);
-  if (comma.ec != std::errc() || comma.ptr == end || *comma.ptr != ',') {
+  if (comma == std::string::npos ||
+      !base::read_decimal(text.substr(0, comma), 0, CPU_SETSIZE - 1, &first) ||
+      !base::read_decimal(text.substr(comma + 1), 0, CPU_SETSIZE - 1, &second)) {
     return false;
   }
-  const auto rest = std::from_chars(comma.ptr + 1, end, second);
   *out = {static_cast<int>(first), static_cast<int>(second)};
-  return rest.ec == std::errc() && rest.ptr == end && first != second && first < CPU_SETSIZE &&
-         second < CPU_SETSIZE && is_allowed((*out)[0]) && is_allowed((*out)[1]);
+  return first != second && is_allowed((*out)[0]) && is_allowed((*out)[1]);
+}
+
+/// Whether two processes can open a card of this name, each one of its own.
+bool is_shared_by_both(const std::string& card) {
+  name::CardName name;
+  std::string ignored;  // opening the card tells it
+  return card.empty() || (name::parse(name::Place::kProgram, card, {}, &name, &ignored) == 0 &&
+                          std::holds_alternative<name::Shm>(name.kind) && !name.has("id"));
 }
 
 /// @return why these options do not go together; empty: they do.
@@ -114,8 +122,7 @@ std::string wrong_sides(const Words& words, Options* out) {
   if (out->role == Role::kBoth && out->peer != 0) {
     return "--peer is for --role send and --role recv: a process for each side";
   }
-  const bool is_shared = out->card.empty() || out->card.rfind("shm:", 0) == 0;
-  if (out->role == Role::kBoth && (!is_shared || out->card.find(",id=") != std::string::npos)) {
+  if (out->role == Role::kBoth && !is_shared_by_both(out->card)) {
     return "--role both takes --card shm:NAME, without id=; else start --role recv and send";
   }
   if (!words.cpus.empty() && !parse_cpus(words.cpus, &out->cpus)) {
@@ -125,7 +132,7 @@ std::string wrong_sides(const Words& words, Options* out) {
   return "";
 }
 
-/// The same of what is sent.
+/// Find a fault in the options of messages.
 std::string wrong_messages(const Options& options) {
   const bool is_tagged = options.api == Api::kTag;
   if (options.test == Test::kCopied && (!is_tagged || options.size_bytes < kCopiedMin)) {

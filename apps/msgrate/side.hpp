@@ -36,7 +36,7 @@ template <class Each>
 
 /// Says it on stderr. @param error errno. @return -error.
 int complain(const std::string& what, int error);
-/// The same of messages. @param verb "send to". @param peer destID.
+/// Report a failed send or receive. @param verb "send to". @param peer destID.
 int complain(const char* verb, uint32_t peer, int error);
 
 /// Ends a wait that takes too long.

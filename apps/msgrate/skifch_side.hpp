@@ -16,7 +16,7 @@ struct CloseChannel {
   void operator()(SkifCh* channel) const { SkifCh_Close(channel); }
 };
 
-/// A channel and who is at its other end.
+/// A channel, and the address of its peer.
 class SkifChSide : public Side {
  public:
   [[nodiscard]] static int open(const std::string& card, uint32_t peer, std::unique_ptr<Side>* out);

@@ -1,5 +1,5 @@
 /// @file
-/// An endpoint of tagged messages on a card of its own, and who is at its other end.
+/// An endpoint of tagged messages on a card of its own, and the address of its peer.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +16,7 @@ namespace rio::msgrate {
 class TagEnd {
  public:
   explicit TagEnd(uint32_t peer) : peer_(tag::address(peer, kContext)) {}
-  /// What was sent has arrived, or will not within some seconds.
+  /// Waits until all sends have arrived, for some seconds at most.
   ~TagEnd();
   TagEnd(const TagEnd&) = delete;
   TagEnd& operator=(const TagEnd&) = delete;

@@ -11,7 +11,7 @@
 
 namespace rio::testpmd {
 
-/// What a command works on.
+/// The state that commands work on.
 struct Console {
   Session& session;
   bool quit = false;
@@ -26,7 +26,7 @@ struct Command {
   size_t max_args;
   /// @param args foreign. @return 0, or -errno with what is wrong and the remedy in `error`.
   int (*run)(Console& console, std::span<const std::string> args, std::string* error);
-  /// What may stand as argument `index`, for completion; may be null.
+  /// Possible values of argument `index`, for completion; may be null.
   std::vector<std::string> (*candidates)(Console& console, size_t index);
 };
 

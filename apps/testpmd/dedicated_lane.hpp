@@ -1,5 +1,5 @@
 /// @file
-/// One dedicated queue and who sends into it: what both ends know.
+/// One dedicated queue and its sender: the facts that both ends know.
 #pragma once
 
 #include <atomic>

@@ -18,7 +18,7 @@ namespace rio::testpmd {
 /// Part of a stream, which shares the transmit queue among its lanes; hot.
 class DedicatedSender {
  public:
-  /// What a cookie is made of: lane * this + slot.
+  /// A cookie is lane * this + slot.
   static constexpr uint32_t kCookieSlots = 32;
 
   /// After the receiver of the lane was made. @param lanes_of_port share --count.

@@ -24,7 +24,7 @@ struct DriverCounts {
   [[nodiscard]] DriverCounts since(const DriverCounts& before) const;
 };
 
-/// What a port has counted, in the driver and on the card.
+/// Counts of a port, by the driver and by the card.
 struct PortCounts {
   DriverCounts driver;
   pmd::PortCounters link{};

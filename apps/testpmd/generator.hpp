@@ -35,7 +35,7 @@ class Generator final : public Stream {
   uint64_t count_;
 };
 
-/// What a port sends; none: it only receives.
+/// The ways that a port sends by; none: it only receives.
 using WaysOf = std::function<std::vector<Way>(const Port& port)>;
 
 /// A generator for each port. @param flows of a port: flow numbers are port index * flows and up.

@@ -12,7 +12,7 @@ void catch_interrupts();
 [[nodiscard]] bool interrupted();
 void forget_interrupt();
 
-/// Show the running run until it is over, or somebody interrupts. Main thread.
+/// Show the running run until it is over, or the user interrupts. Main thread.
 void watch(Session& session);
 
 }  // namespace rio::testpmd

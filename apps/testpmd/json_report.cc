@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/testpmd/report.hpp"
+#include "base/fd.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::testpmd {
@@ -127,11 +128,9 @@ int check_json(const Options& options, std::string* error) {
     return 0;
   }
   const bool was_there = access(path, F_OK) == 0;
-  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) {
+  if (!base::Fd(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)).valid()) {
     return cannot_write(options, errno, error);
   }
-  (void)close(fd);
   if (!was_there) {
     (void)unlink(path);
   }

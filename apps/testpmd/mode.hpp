@@ -15,7 +15,7 @@
 
 namespace rio::testpmd {
 
-/// What a mode makes streams from. Outlives them.
+/// The set-up that a mode makes streams from. Outlives them.
 struct RunSetup {
   const Options& options;
   uint32_t size_bytes;
@@ -31,7 +31,7 @@ struct Mode {
   uint32_t max_bytes;      ///< largest --size
   bool takes_offset;       ///< --offset means something
   const char* latency_of;  ///< what the latency is, for the report; null if none is measured
-  /// What is wrong with the options for this mode. @return 0 or -EINVAL, `error` names the remedy.
+  /// Check the options for this mode. @return 0 or -EINVAL, `error` names fault and remedy.
   int (*check)(const RunSetup& setup, std::string* error);
   /// @return 0, or -errno with a cause in `error`.
   int (*make_streams)(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,

@@ -172,7 +172,7 @@ uint32_t PingPong::turn(bool may_send) noexcept {
     if (sends) {
       send(now_tsc);
     }
-    // What the answer does not need comes while it is on its way.
+    // Work that the answer does not need is done while it is on its way.
     if (came) {
       take(message, asked_tsc, now_tsc);
     }

@@ -157,7 +157,7 @@ int RdmaStream::open(std::string* error) {
   }
   for (uint32_t slot = 0; slot < kDepth; ++slot) {
     free_[slot] = slot;
-    // What the peer reads from slot i is message i of its flow.
+    // Slot i, as the peer reads it, is message i of its flow.
     fill_message(target_.bytes(uint64_t{slot} * stride_), size_bytes_, verifier_.seed(),
                  {.sequence = slot});
   }

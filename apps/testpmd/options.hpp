@@ -42,7 +42,7 @@ struct Options {
   uint32_t queues = 0;                   ///< dedicated: for each port; 0: as many as can be
   uint32_t window = 64;                  ///< messages each port primes the circle with
   std::string op = "nwrite_r";           ///< rdma
-  std::vector<uint32_t> peers;           ///< destID for each port; empty: who it is wired to
+  std::vector<uint32_t> peers;           ///< destID for each port; empty: by the wires
   bool interactive = false;
   std::string cmdline_file;
   bool auto_start = false;
@@ -71,7 +71,7 @@ struct OptionDef {
 /// Parse lists such as 1,3-5. @return false for anything else, or a number twice, or above max.
 [[nodiscard]] bool parse_list(std::string_view text, uint32_t max, std::vector<unsigned>* out);
 
-/// What contradicts itself among options that are each right. @return 0 or -EINVAL.
+/// Find contradictions among options that are each right. @return 0 or -EINVAL.
 [[nodiscard]] int check_options(const Options& options, std::string* error);
 
 /// The whole of --help.

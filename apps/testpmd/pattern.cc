@@ -2,24 +2,20 @@
 
 #include <cstring>
 
+#include "base/random.hpp"
+
 namespace rio::testpmd {
 namespace {
 
-constexpr uint64_t kGolden = 0x9E3779B97F4A7C15u;
-
-uint64_t mix(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
-
 uint64_t pattern_base(uint64_t seed, const Tag& tag) {
-  return mix(mix(mix(seed + kGolden) ^ (tag.sequence + (uint64_t{tag.flow} << 40))) ^ tag.stamp);
+  return base::mix64(base::mix64(base::mix64(seed + base::kRandomStep) ^
+                                 (tag.sequence + (uint64_t{tag.flow} << 40))) ^
+                     tag.stamp);
 }
 
 uint64_t encode(const Tag& tag) {
   const uint64_t low = (tag.sequence & kSequenceMask) | (uint64_t{tag.flow} << 40);
-  return low | (mix(low) & 0xFF) << 56;
+  return low | (base::mix64(low) & 0xFF) << 56;
 }
 
 /// Where the pattern begins.
@@ -41,7 +37,7 @@ void store(uint8_t* at, uint64_t word) {
 uint32_t first_wrong(const uint8_t* bytes, uint32_t from, uint32_t len_bytes, uint64_t base) {
   uint32_t at = from;
   uint64_t word = base;
-  for (; at + 8 <= len_bytes; at += 8, word += kGolden) {
+  for (; at + 8 <= len_bytes; at += 8, word += base::kRandomStep) {
     if (load(bytes + at) != word) {
       break;
     }
@@ -72,7 +68,7 @@ void fill_message(uint8_t* bytes, uint32_t len_bytes, uint64_t seed, const Tag& 
   }
   uint64_t word = pattern_base(seed, sent);
   uint32_t at = header_bytes(len_bytes);
-  for (; at + 8 <= len_bytes; at += 8, word += kGolden) {
+  for (; at + 8 <= len_bytes; at += 8, word += base::kRandomStep) {
     store(bytes + at, word);
   }
   for (; at < len_bytes; ++at, word >>= 8) {

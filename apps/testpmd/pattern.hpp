@@ -1,12 +1,11 @@
 /// @file
-/// What testpmd writes into a message, and how it knows it again: who sent it (flow), which one it
-/// is (sequence number), when it was sent (TSC), and bytes that follow from all of these and a
-/// seed.
+/// The content of testpmd's messages, by which it knows them again: the flow (their sender), the
+/// sequence number, the time of sending (TSC), and bytes that follow from all of these and a seed.
 ///
 ///   length      bytes 0 to 7                  bytes 8 to 15   then
 ///   1 to 7      low byte of the sequence      –               pattern, from byte 1
 ///   8 to 23     sequence, flow, check         –               pattern, from byte 8
-///   24 and up   the same                      TSC             pattern
+///   24 and up   sequence, flow, check         TSC             pattern
 ///
 /// The pattern depends on the TSC, so a wrong byte of that is found as well.
 #pragma once

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "apps/testpmd/wire_name.hpp"
+#include "fpga/name/parse.hpp"
 #include "pmd/raw/raw_rio.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 
@@ -18,10 +18,12 @@ namespace {
 
 constexpr const char* kDriver = "raw_rio";
 
+/// The wire of an emulated card; "" for a PCI card.
 std::string wire_of(const rte_device* device) {
   const rte_devargs* args = rte_dev_devargs(device);
-  return wire_name(rte_dev_name(device),
-                   args == nullptr || args->args == nullptr ? "" : args->args);
+  const bool is_emulated = std::string_view(rte_dev_name(device)).starts_with("raw_rio");
+  return is_emulated ? name::wire_of(args == nullptr || args->args == nullptr ? "" : args->args)
+                     : "";
 }
 
 std::string hex(uint32_t number) {
@@ -121,7 +123,8 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
   for (const auto& port : ports) {
     port->peer_ = nullptr;
     for (const auto& other : ports) {
-      // Nobody knows the cable of a real card: it reaches whom --peers names, by a loop itself.
+      // The cable of a real card is unknown: it reaches the port that --peers names, by a loop
+      // itself.
       const bool cabled = port->wire_.empty() && other->wire_.empty() && !options.peers.empty();
       const bool wired =
           cabled || (port->wire_ == "loop"
@@ -149,13 +152,13 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
   return 0;
 }
 
-/// Why nobody was found that it sends to, with the remedy.
+/// Explain why the port has no peer to send to, with the remedy.
 std::string Port::why_alone(const std::vector<std::unique_ptr<Port>>& ports,
                             const Options& options) const {
   const std::string own = "port " + std::to_string(index_) + " (" + name_ + ")";
   if (wire_.empty()) {
     return own +
-           " is a card whose cable nobody knows; say by --peers which destID each port sends to";
+           " is a card whose cable is unknown; say by --peers which destID each port sends to";
   }
   std::string reached;
   for (const auto& other : ports) {

@@ -25,7 +25,7 @@ class Port {
  public:
   /// All rawdevs of the driver, configured and started. @return 0, -ENODEV (none), or -errno.
   [[nodiscard]] static int open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error);
-  /// Who sends to whom: by --peers, or by the wires. @return 0 or -EINVAL.
+  /// Find the peer of each port: by --peers, or by the wires. @return 0 or -EINVAL.
   [[nodiscard]] static int connect(std::vector<std::unique_ptr<Port>>& ports,
                                    const Options& options, std::string* error);
   ~Port();
@@ -50,13 +50,13 @@ class Port {
   uint32_t shared_posted = 0;
   /// Of what comes in here.
   LatencyProbe probe;
-  /// What clear_counts() has taken for zero.
+  /// The counts that clear_counts() has taken for zero.
   PortCounts counted_before;
-  /// Held by a poller while it closes or opens a dedicated queue, and by whoever else looks at the
-  /// queues meanwhile. Never in a burst.
+  /// Held by a poller while it closes or opens a dedicated queue, and by other threads while they
+  /// look at the queues. Never in a burst.
   mutable std::mutex queues_lock;
 
-  /// Stop the device: its buffers are nobody's then. Main thread, nothing running.
+  /// Stop the device: its buffers are free then. Main thread, nothing running.
   void close();
 
   /// Let the emulated card fail from now on. @return 0 or -ENOTSUP (no emulated card).

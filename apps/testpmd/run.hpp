@@ -35,7 +35,7 @@ struct PortFigures {
 };
 [[nodiscard]] PortFigures figures_of(const Stream& stream);
 
-/// What a run gave.
+/// The result of a run.
 struct RunResult {
   std::string mode;
   const char* latency_of = nullptr;

@@ -22,7 +22,7 @@ class SequenceTracker {
   Seen accept(uint64_t sequence) {
     if (sequence >= next_) [[likely]] {
       if (sequence - next_ >= kWindow) [[unlikely]] {
-        // So many were refused, as while the link is down; who has the sender's books finds others.
+        // So many were refused, as while the link is down; the sender's books find others.
         bits_.fill(0);
         next_ = sequence + 1;
       }

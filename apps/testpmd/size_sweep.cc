@@ -1,7 +1,8 @@
 #include "apps/testpmd/size_sweep.hpp"
 
 #include <cerrno>
-#include <charconv>
+
+#include "base/number.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -32,27 +33,7 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 bool parse_number(std::string_view text, uint64_t max, uint64_t* out) {
-  int base = 10;
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    base = 16;
-    text.remove_prefix(2);
-  }
-  uint64_t unit = 1;
-  if (base == 10 && (text.ends_with('K') || text.ends_with('k'))) {
-    unit = 1024;
-  } else if (base == 10 && (text.ends_with('M') || text.ends_with('m'))) {
-    unit = uint64_t{1024} * 1024;
-  }
-  if (unit != 1) {
-    text.remove_suffix(1);
-  }
-  uint64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (code != std::errc() || end != text.data() + text.size() || value > max / unit) {
-    return false;
-  }
-  *out = value * unit;
-  return true;
+  return base::read_bytes(text, 0, max, out);
 }
 
 int parse_sizes(std::string_view text, uint32_t max_bytes, std::vector<uint32_t>* sizes,

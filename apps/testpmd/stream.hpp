@@ -17,7 +17,7 @@ using pmd::Counter;
 /// Codes of pmd::Status that fit here; others are counted as the last.
 inline constexpr size_t kStatusCodes = 12;
 
-/// What a stream counts. Bytes are payload.
+/// Counts of a stream. Bytes are payload.
 struct alignas(64) StreamStats {
   Counter tx_messages;  ///< given to the card
   Counter tx_done;      ///< completed, however
@@ -37,7 +37,7 @@ struct alignas(64) StreamStats {
 };
 
 /// Polled by one thread at a time. Made by a mode, set up and torn down by the main thread while
-/// nobody polls.
+/// no thread polls.
 class Stream {
  public:
   Stream() = default;

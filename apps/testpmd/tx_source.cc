@@ -50,7 +50,7 @@ int TxSource::allocate(std::string* error) {
     free_.push_back(memory_.iova + uint64_t{i} * kStride);
   }
   free_top_ = kBuffers;
-  // The same answer for all buffers, since their distance is a multiple of what cards ask for.
+  // One answer holds for all buffers, since their distance is a multiple of the cards' alignments.
   const pmd::IovaRun run{memory_.va, memory_.iova, memory_.len_bytes};
   const pmd::mem::Range range{.va = static_cast<uint8_t*>(memory_.va) + offset_bytes_,
                               .len_bytes = size_bytes_,
@@ -119,7 +119,7 @@ uint32_t TxSource::turn(bool may_send) noexcept {
   if (pause_.pausing()) [[unlikely]] {
     return 0;
   }
-  // What was numbered goes out even when the run drains.
+  // Messages that have a number go out even when the run drains.
   auto n = may_send ? static_cast<uint32_t>(std::min<uint64_t>(burst_, left_)) : ready_;
   if (verifier_.verifies()) {
     n = std::min(prepare(n), n);

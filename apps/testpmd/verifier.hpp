@@ -24,7 +24,7 @@ struct VerifyTotals {
   uint64_t unrefused = 0;   ///< received though reported refused
   uint64_t late = 0;        ///< overtaken by later ones: allowed
   uint64_t refused = 0;     ///< reported so by the card: allowed
-  uint64_t in_doubt = 0;    ///< the same
+  uint64_t in_doubt = 0;    ///< of those sent
   std::string first_error;  ///< of the first corrupted message, for people
   [[nodiscard]] uint64_t errors() const { return lost + duplicated + corrupted + unrefused; }
 };

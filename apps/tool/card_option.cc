@@ -5,7 +5,6 @@
 #include "pmd/api/card_name.hpp"
 #include "pmd/bus/vfio/bar_bus.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
-#include "pmd/bus/vfio/vfio_bus.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/ring.hpp"
 
@@ -20,7 +19,7 @@ constexpr uint32_t kStepsToSettle = 1024;
 void CardOption::add_to(CLI::App& command) {
   command.add_option("--card", name_,
                      "Card: a PCI address, emu:loop, or another name of\n"
-                     "docs/embedding.md; may be left out where there is only one");
+                     "docs/cards.md; may be left out where there is only one");
 }
 
 int CardOption::resolve_all(const Context& context, std::vector<std::string>* names) const {
@@ -69,19 +68,20 @@ void LookedAtCard::let_work() const {
 }
 
 int open_to_look(const Context& context, const std::string& name, LookedAtCard* out) {
-  CardName parsed;
+  name::CardName parsed;
   if (const int rc = parse_card_name(name, &parsed); rc != 0) {
     return rc;
   }
   LookedAtCard looked;
-  if (parsed.pci_address.empty()) {
-    if (const int rc = open_bus(name, &looked.bus); rc != 0) {
+  const auto* const pci = std::get_if<name::Pci>(&parsed.kind);
+  if (pci == nullptr) {
+    if (const int rc = open_bus(parsed, context.paths, &looked.bus); rc != 0) {
       return rc;
     }
   } else {
     std::unique_ptr<pmd::vfio::BarBus> bus;
-    if (const int rc = pmd::vfio::BarBus::open(parsed.pci_address, context.paths,
-                                               pmd::vfio::real_kernel(), &bus);
+    if (const int rc =
+            pmd::vfio::BarBus::open(pci->address, context.paths, pmd::vfio::real_kernel(), &bus);
         rc != 0) {
       return rc;
     }
@@ -129,22 +129,14 @@ int refuse_used(const Context& context, const std::string& name, const std::stri
 
 int open_card_bus(const Context& context, const std::string& name, BusReset reset,
                   std::unique_ptr<pmd::Bus>* out) {
-  CardName parsed;
+  name::CardName parsed;
   if (const int rc = parse_card_name(name, &parsed); rc != 0) {
     return rc;
   }
-  if (parsed.pci_address.empty()) {
-    return open_bus(name, out);
+  if (auto* const pci = std::get_if<name::Pci>(&parsed.kind)) {
+    pci->reset = pci->reset && reset == BusReset::kAsNamed;
   }
-  parsed.options.reset = parsed.options.reset && reset == BusReset::kAsNamed;
-  std::unique_ptr<pmd::vfio::VfioBus> bus;
-  if (const int rc = pmd::vfio::VfioBus::open(parsed.pci_address, parsed.options, context.paths,
-                                              pmd::vfio::real_kernel(), &bus);
-      rc != 0) {
-    return rc;
-  }
-  *out = std::move(bus);
-  return 0;
+  return open_bus(parsed, context.paths, out);
 }
 
 int open_to_own(const Context& context, const std::string& name, const EndpointConfig& config,

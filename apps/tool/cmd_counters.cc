@@ -99,7 +99,8 @@ int counters(const Context& context, Options& options) {
 }  // namespace
 
 void add_counters(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("counters", "What the port counts; rates with --watch");
+  CLI::App* command =
+      app.add_subcommand("counters", "Show the port's counters; rates with --watch");
   const auto options = std::make_shared<Options>();
   options->card.add_to(*command);
   command->add_flag("--watch", options->watch, "Again and again, with rates; JSON: one line each");

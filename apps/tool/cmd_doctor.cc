@@ -139,7 +139,7 @@ void add_doctor(CLI::App& app, Context& context) {
       ->excludes(list);
   command
       ->add_option("--user", options->user,
-                   "Look at the rights of this user (default: who runs rio-tool)")
+                   "Check the rights of this user (default: the user that runs rio-tool)")
       ->type_name("NAME");
   command->footer(
       "Changes nothing. Run it as root, or it cannot look at all.\n"

@@ -38,9 +38,10 @@ struct Source {
 /// The card with all that it can do. On PCI it was opened to be looked at only, and if that woke it
 /// up it has one user, who is us; other cards can do all from the beginning.
 int open_whole(const Context& context, const std::string& name, LookedAtCard* looked) {
-  CardName parsed;
-  if (const int rc = parse_card_name(name, &parsed); rc != 0 || parsed.pci_address.empty()) {
-    return rc;
+  if (name::CardName parsed; parse_card_name(name, &parsed) != 0) {
+    return -EINVAL;
+  } else if (!std::holds_alternative<name::Pci>(parsed.kind)) {
+    return 0;
   }
   looked->card.reset();  // before its bus
   looked->bus.reset();
@@ -204,7 +205,7 @@ int errors(const Context& context, Options& options) {
 
 void add_errors(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("errors", "What went wrong, decoded; exit code 3: something did");
+      app.add_subcommand("errors", "Show errors, decoded. Exits with 3 if there are any");
   const auto options = std::make_shared<Options>();
   options->card.add_to(*command);
   command->add_flag("--watch", options->watch,

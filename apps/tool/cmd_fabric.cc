@@ -49,7 +49,7 @@ class OrderlyEnd {
   OrderlyEnd& operator=(const OrderlyEnd&) = delete;
 };
 
-/// What the command line says.
+/// Options of the command line.
 struct FabricOptions {
   CardOption card;
   uint32_t host_id = 0;
@@ -84,8 +84,9 @@ struct FabricOptions {
     return kExitFailed;
   }
   // Other cards than those on PCI have one user, who is refused where there is one.
-  if (CardName parsed; parse_card_name(name, &parsed) == 0 && !parsed.pci_address.empty() &&
-                       refuse_used(context, name, "rio-tool reset --flr " + name) != 0) {
+  if (name::CardName parsed; parse_card_name(name, &parsed) == 0 &&
+                             std::holds_alternative<name::Pci>(parsed.kind) &&
+                             refuse_used(context, name, "rio-tool reset --flr " + name) != 0) {
     return kExitFailed;
   }
   std::unique_ptr<Endpoint> endpoint;

@@ -40,7 +40,7 @@ bool more_than_memory(const Context& context, uint64_t count, uint64_t page_byte
   return kib && count > *kib / (page_bytes >> 10);
 }
 
-/// What the kernel made of it. @return kExitOk, or kExitFailed, said on stderr.
+/// Compare the kernel's count with the wanted one. @return kExitOk, or kExitFailed, said on stderr.
 int check_count(uint64_t count, uint64_t now, uint64_t page_bytes) {
   const std::string pages = " hugepages of " + size_text(page_bytes);
   if (now < count) {

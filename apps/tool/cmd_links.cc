@@ -23,7 +23,7 @@ std::string fixed(double value, const char* unit) {
   return text;
 }
 
-/// What is wrong with a port, empty if nothing.
+/// The fault of a port, empty if there is none.
 std::string fault(const LookedAtCard& looked, const pmd::LinkState& link) {
   if (looked.card->gone()) {
     return "the card is gone";

@@ -27,7 +27,7 @@ std::string ids_of(const CardState& card) {
   return text;
 }
 
-/// What is, and behind it what the card can, where that is more.
+/// The link as it is, and behind it the card's best, where that is more.
 std::string link_of(const CardState& card) {
   if (!card.config || !card.config->express) {
     return "";
@@ -120,7 +120,7 @@ std::vector<std::pair<std::string, std::string>> details_of(const CardState& car
                                  (config.master_on() ? "on" : "off")}};
 }
 
-/// What is wrong with the capabilities, by the same checks as doctor's.
+/// Faults of the capabilities, by the same checks as doctor's.
 Findings problems(const Machine& machine) {
   Findings findings;
   check_link(machine, findings);

@@ -17,7 +17,7 @@ namespace {
 
 using pmd::RegWord;
 
-/// What the subcommands take.
+/// Options of the subcommands.
 struct Options {
   CardOption card;
   std::vector<std::string> names;

@@ -17,7 +17,7 @@ struct Options {
   bool force = false;
 };
 
-/// What may help where the kernel has no reset by this method, or it failed.
+/// Suggest another way, where the kernel has no reset by this method, or it failed.
 std::string other_way(const Context& context, const std::string& address,
                       const std::string& method) {
   const std::string bridge = bridge_of(context.paths, address);

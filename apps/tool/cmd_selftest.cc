@@ -120,7 +120,7 @@ int selftest(const Context& context, Options& options) {
 
 void add_selftest(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "selftest", "Test a card that nobody uses: it is reset, and every byte is compared");
+      "selftest", "Test an unused card: it is reset, and every byte is compared");
   const auto options = std::make_shared<Options>();
   options->card.add_to(*command);
   command->add_flag("--quick", options->test.quick, "Fewer sizes, queue pair 0 only");

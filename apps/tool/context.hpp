@@ -34,7 +34,7 @@ struct Context {
 /// @param indent below 0: one line.
 [[nodiscard]] std::string json_text(const Json& data, int indent = -1);
 
-/// What a foreign string may look like on a terminal: printable ASCII, at most 80 characters.
+/// Make a foreign string safe for a terminal: printable ASCII, at most 80 characters.
 [[nodiscard]] std::string harmless(const std::string& text);
 
 /// Print a result: `data` as indented JSON with --json, else `text` (which ends with a newline or

@@ -1,5 +1,5 @@
 /// @file
-/// What somebody meant who mistyped a word. Pure functions, any thread.
+/// Guesses the word that a user meant. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ class Pace {
   [[nodiscard]] uint64_t count() const { return count_; }
   [[nodiscard]] double interval_s() const { return interval_s_; }
   /// Call after each look. Sleeps until the next one is due.
-  /// @return false: that was the last, or nobody reads the output any more.
+  /// @return false: that was the last, or the reader of the output has gone.
   [[nodiscard]] bool next();
 
  private:

@@ -34,7 +34,7 @@ constexpr std::array kLogicalBits = {
     Bit{0x04000000, "transaction with a wrong destID"},
     Bit{0x02000000, "message request time-out: segments stayed away"},
     Bit{0x01000000, "packet response time-out"},
-    Bit{0x00800000, "response that nobody waits for"},
+    Bit{0x00800000, "unexpected response"},
     Bit{0x00400000, "transaction that is not supported"},
     Bit{0x00200000, "data streaming: context missing"},
     Bit{0x00100000, "data streaming: context open already"},
@@ -60,7 +60,7 @@ constexpr std::array kPortBits = {
     Bit{0x00000020, "link response with an ackID that is not outstanding"},
     Bit{0x00000010, "protocol error"},
     Bit{0x00000004, "delineation error"},
-    Bit{0x00000002, "acknowledgement that nobody waits for"},
+    Bit{0x00000002, "unexpected acknowledgement"},
     Bit{0x00000001, "link time-out"},
 };
 
@@ -125,7 +125,7 @@ uint32_t status_offset(uint32_t block_id) {
   }
 }
 
-/// What one block of extended features says.
+/// Read one block of extended features.
 int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<CardError>* out) {
   uint32_t word = 0;
   int rc = 0;
@@ -174,7 +174,7 @@ int read_card_errors(pmd::Card& card, std::vector<CardError>* out) {
   count("rx_errors", regs::port::rx_errors(), "ERROR answers given");
   count("tx_timeouts", regs::port::tx_timeouts(), "responses never came");
   count("rx_timeouts", regs::port::rx_timeouts(), "messages came in part");
-  count("rx_unmapped", regs::port::rx_unmapped(), "requests for a destID or mailbox of nobody");
+  count("rx_unmapped", regs::port::rx_unmapped(), "requests for an unknown destID or mailbox");
   if (card.gone()) {  // last: what was read before it may be all ones
     (void)complain(card.bus().name() + ": the card is gone (its magic reads all ones)",
                    "check slot, link and power, then rescan the bus");

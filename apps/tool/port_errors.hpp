@@ -24,11 +24,12 @@ struct CardError {
 /// Reads a CSR of the card. @return 0 or -errno.
 using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 
-/// What the BAR tells: rings that the card has stopped, error counters that are not 0.
+/// Read the errors that the BAR tells: rings that the card has stopped, error counters that are not
+/// 0.
 /// @return 0, -ENODEV (the card is gone), said on stderr.
 [[nodiscard]] int read_card_errors(pmd::Card& card, std::vector<CardError>* out);
 
-/// What the standard error registers tell: error management (RIO Part 8 §2) and the port's error
+/// Read the standard error registers: error management (RIO Part 8 §2) and the port's error
 /// and status CSR (RIO Part 6 §6), by local maintenance reads. Their places are found by the chain
 /// of extended features, which is checked. @return 0, -EPROTO (the chain leads nowhere), or what
 /// `read` returned; said on stderr.
@@ -37,7 +38,7 @@ using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 /// Local maintenance reads. @param maint outlives the function.
 [[nodiscard]] ReadCsr csr_reader(pmd::MaintQueue& maint);
 
-/// What the payload of a port-write says: component tag, port n error detect, port, logical layer
+/// Decode the payload of a port-write: component tag, port n error detect, port, logical layer
 /// error detect (RIO Part 8 §1.3); here its errors, decoded.
 [[nodiscard]] std::vector<std::string> port_write_errors(const pmd::CardEvent& event);
 

@@ -7,6 +7,7 @@
 
 #include "apps/common/registers.hpp"
 #include "apps/tool/clock_text.hpp"
+#include "base/number.hpp"
 #include "base/text_file.hpp"
 
 namespace rio::tool {
@@ -24,7 +25,7 @@ std::string hex(uint32_t value, int digits) {
   return text;
 }
 
-/// What is wrong with a file; the rest of the text is the same for all.
+/// Report the fault of a file; the rest of the text is the same for all.
 int no_dump(const std::string& path, const std::string& what) {
   (void)complain(path + ": " + what,
                  "give a file that 'rio-tool regs dump --file' wrote, or take a new one");
@@ -45,7 +46,7 @@ std::string parse_entry(const Json& entry, RegValue* out) {
   }
   uint64_t value = 0;
   if (!entry.contains("value") || !entry["value"].is_string() ||
-      !pmd::parse_number(entry["value"].get_ref<const std::string&>(), UINT32_MAX, &value)) {
+      !base::read_number(entry["value"].get_ref<const std::string&>(), 0, UINT32_MAX, &value)) {
     return name + " has no value of 32 bits";
   }
   *out = {word, static_cast<uint32_t>(value)};

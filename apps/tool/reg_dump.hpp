@@ -44,7 +44,7 @@ struct RegDifference {
 [[nodiscard]] Json dump_json(const RegDump& dump);
 /// @return 0, or -errno, said on stderr.
 [[nodiscard]] int write_dump(const RegDump& dump, const std::string& path);
-/// Read what write_dump() wrote, maybe somebody else's, maybe damaged: all of it is checked.
+/// Read a file of write_dump(), maybe another user's, maybe damaged: all of it is checked.
 /// @return 0, -EINVAL (not such a file), or what reading it says; said on stderr.
 [[nodiscard]] int read_dump(const std::string& path, RegDump* out);
 

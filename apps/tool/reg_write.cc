@@ -4,6 +4,7 @@
 
 #include "apps/common/registers.hpp"
 #include "apps/tool/context.hpp"
+#include "base/number.hpp"
 
 namespace rio::tool {
 namespace {
@@ -37,7 +38,7 @@ int set_field(const pmd::RegWord& word, const std::string& text, uint32_t* value
   }
   const uint64_t most = (uint64_t{1} << field->width) - 1;
   uint64_t number = 0;
-  if (!pmd::parse_number(text.substr(equals + 1), most, &number)) {
+  if (!base::read_number(text.substr(equals + 1), 0, most, &number)) {
     return wrong("'" + text + "': not a number of " + std::to_string(field->width) + " bits",
                  "write " + name + "=0 to " + name + "=" + std::to_string(most));
   }
@@ -69,7 +70,7 @@ int plan_write(pmd::Card& card, const pmd::RegWord& word, const std::vector<std:
       }
     } else if (values.size() > 1) {
       return wrong("'" + text + "' beside other values", "write one number, or FIELD=NUMBER only");
-    } else if (!pmd::parse_number(text, UINT32_MAX, &number)) {
+    } else if (!base::read_number(text, 0, UINT32_MAX, &number)) {
       return wrong("'" + text + "' is not a 32-bit number", "write it as 16 or 0x10");
     } else {
       write.value = static_cast<uint32_t>(number);

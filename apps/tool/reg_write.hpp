@@ -11,7 +11,7 @@
 
 namespace rio::tool {
 
-/// What is to be written.
+/// A word to be written.
 struct RegWrite {
   pmd::RegWord word;
   uint32_t before = 0;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "apps/tool/clock_text.hpp"
+#include "base/random.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/wait.hpp"
 
@@ -48,7 +49,7 @@ std::string version_text(uint32_t word) {
          std::to_string(HwVersion::patch.get(word));
 }
 
-/// Who and what; nothing where the card does not answer.
+/// Describe card and program; nothing where the card does not answer.
 void describe(pmd::Bus& bus, const SelftestConfig& config, SelftestReport* report) {
   pmd::Mmio bar = bus.bar();
   const uint32_t version = bar.read32(regs::id::hw_version());
@@ -165,11 +166,10 @@ uint64_t SelftestBench::iova(uint32_t page) const {
 }
 
 uint8_t SelftestBench::byte(uint64_t number, uint32_t at) const {
-  // splitmix64 of seed, number and place; eight bytes of each value.
-  uint64_t x = config_.seed + (number << 12 | at >> 3) * 0x9E3779B97F4A7C15u;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-  return static_cast<uint8_t>((x ^ x >> 31) >> (8 * (at & 7)));
+  // A 64-bit value for each eight bytes.
+  const uint64_t place = number << 12 | at >> 3;
+  return static_cast<uint8_t>(base::mix64(config_.seed + place * base::kRandomStep) >>
+                              (8 * (at & 7)));
 }
 
 void SelftestBench::fill(uint8_t* bytes, uint32_t len_bytes, uint64_t number) const {

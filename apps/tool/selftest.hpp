@@ -15,7 +15,7 @@
 
 namespace rio::tool {
 
-/// What the user asked for.
+/// The user's choices.
 struct SelftestConfig {
   bool quick = false;
   uint64_t seed = 1;
@@ -31,7 +31,7 @@ struct SelftestConfig {
 /// before it is known.
 using Progress = std::function<void(const char* step, uint64_t done, uint64_t total)>;
 
-/// What the steps share: the card, memory, waiting. One thread.
+/// The bench that the steps share: the card, memory, waiting. One thread.
 class SelftestBench {
  public:
   static constexpr uint32_t kPageBytes = 4096;
@@ -77,7 +77,7 @@ class SelftestBench {
   [[nodiscard]] uint8_t byte(uint64_t number, uint32_t at) const;
   void fill(uint8_t* bytes, uint32_t len_bytes, uint64_t number) const;
 
-  /// What loop-back found out: empty if messages come back, else why not.
+  /// The result of the search for loop-back: empty if messages come back, else why not.
   std::string no_loop = "the loop-back was not looked for";
   bool gone = false;  ///< the card has gone; nothing more is tried
 

@@ -11,7 +11,7 @@
 
 namespace rio::tool {
 
-/// What a range of memory has to hold: a byte, or kAnything.
+/// The expected content of a range of memory: a byte, or kAnything.
 class Image {
  public:
   static constexpr uint8_t kPoison = 0xA5;  ///< what memory holds before something lands
@@ -57,7 +57,7 @@ class SelftestLoop {
 
   /// Send to the card itself through the shared queue, and compare every byte of the buffer.
   [[nodiscard]] std::string message(const MessageTrial& trial);
-  /// The same through dedicated queue `queue`, which is open for mailbox trial.mbox.
+  /// Send through dedicated queue `queue`, which is open for mailbox trial.mbox.
   [[nodiscard]] std::string dedicated(pmd::DedicatedRxQueue& queue, const MessageTrial& trial);
   [[nodiscard]] std::string doorbell(uint16_t info);
   /// Send and wait for its end. @param what for messages.

@@ -15,7 +15,7 @@ enum class Outcome : uint8_t { kPass, kFail, kSkipped };
 /// "pass", "fail", "skipped".
 [[nodiscard]] const char* name(Outcome outcome);
 
-/// What a step has to say.
+/// The result of a step.
 struct Verdict {
   Outcome outcome = Outcome::kPass;
   std::string reason;  ///< of a failure or a skip; a remark otherwise

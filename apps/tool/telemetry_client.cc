@@ -2,15 +2,15 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "base/unix_socket.hpp"
 
 namespace rio::tool {
 namespace {
@@ -20,40 +20,13 @@ constexpr size_t kSocketsMax = 256;
 
 }  // namespace
 
-TelemetryClient::~TelemetryClient() {
-  if (fd_ >= 0) {
-    close(fd_);
-  }
-}
-
-TelemetryClient::TelemetryClient(TelemetryClient&& other) noexcept {
-  *this = std::move(other);
-}
-
-TelemetryClient& TelemetryClient::operator=(TelemetryClient&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(timeout_ms_, other.timeout_ms_);
-  std::swap(deadline_, other.deadline_);
-  std::swap(pid_, other.pid_);
-  std::swap(version_, other.version_);
-  return *this;
-}
-
 int TelemetryClient::connect(const std::string& path, int timeout_ms) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return -ENAMETOOLONG;
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   TelemetryClient fresh;
   fresh.timeout_ms_ = timeout_ms;
   fresh.deadline_ = deadline_;
-  // Not blocking: a program that accepts nobody must not hold us.
-  fresh.fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fresh.fd_ < 0 ||
-      ::connect(fresh.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return errno == EAGAIN ? -ETIMEDOUT : -errno;
+  // Not blocking: a program that never accepts must not hold us.
+  if (const int rc = base::connect_to(path, SOCK_SEQPACKET, &fresh.socket_); rc != 0) {
+    return rc == -EAGAIN ? -ETIMEDOUT : rc;
   }
   std::string text;
   if (const int rc = fresh.receive(&text); rc != 0) {
@@ -74,7 +47,7 @@ int TelemetryClient::receive(std::string* text) {
   using std::chrono::milliseconds;
   const auto left = deadline_ - std::chrono::steady_clock::now();
   const auto wait = std::clamp<decltype(left)>(left, milliseconds(0), milliseconds(timeout_ms_));
-  pollfd poll_fd{fd_, POLLIN, 0};
+  pollfd poll_fd{socket_.get(), POLLIN, 0};
   const int ready =
       poll(&poll_fd, 1, static_cast<int>(std::chrono::ceil<milliseconds>(wait).count()));
   if (ready <= 0) {
@@ -85,7 +58,7 @@ int TelemetryClient::receive(std::string* text) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  const ssize_t n = recvmsg(fd_, &message, MSG_DONTWAIT);
+  const ssize_t n = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
   if (n <= 0) {
     return n == 0 ? -EPIPE : -errno;
   }
@@ -98,7 +71,7 @@ int TelemetryClient::receive(std::string* text) {
 }
 
 int TelemetryClient::ask(const std::string& command, Json* answer) {
-  if (send(fd_, command.data(), command.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+  if (send(socket_.get(), command.data(), command.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
       static_cast<ssize_t>(command.size())) {
     return errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
   }

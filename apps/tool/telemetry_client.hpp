@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/tool/context.hpp"
+#include "base/fd.hpp"
 
 namespace rio::tool {
 
@@ -17,14 +18,9 @@ class TelemetryClient {
  public:
   static constexpr size_t kAnswerBytesMax = size_t{1} << 20;
 
-  TelemetryClient() = default;
-  ~TelemetryClient();
-  TelemetryClient(TelemetryClient&& other) noexcept;
-  TelemetryClient& operator=(TelemetryClient&& other) noexcept;
-
   /// Connect and read the greeting. Says nothing on stderr: programs come and go.
   /// @param timeout_ms of each wait, also later.
-  /// @return 0; -ECONNREFUSED (nobody listens: left over by a program that died), -EPROTO (no
+  /// @return 0; -ECONNREFUSED (no listener: left over by a program that died), -EPROTO (no
   /// greeting of DPDK's), -ETIMEDOUT, -ENAMETOOLONG, or what the kernel said.
   [[nodiscard]] int connect(const std::string& path, int timeout_ms);
   /// @param command "/raw_rio/info,0". @param answer what the program says to it; null if it knows
@@ -41,7 +37,7 @@ class TelemetryClient {
  private:
   [[nodiscard]] int receive(std::string* text);
 
-  int fd_ = -1;
+  base::Fd socket_;
   int timeout_ms_ = 0;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   uint64_t pid_ = 0;

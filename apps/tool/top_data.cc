@@ -44,7 +44,7 @@ bool flag(const Json& object, const char* key, bool* out) {
   return good;
 }
 
-/// What is asked of a program, with what went wrong in its problems.
+/// The questions to a program; faults of its answers are among its problems.
 class Questions {
  public:
   Questions(TelemetryClient& client, TopProgram& program) : client_(client), program_(program) {}

@@ -1,4 +1,4 @@
-// What TopData looks like: JSON and tables.
+// TopData as JSON and tables.
 #include <cstdio>
 
 #include "apps/tool/clock_text.hpp"

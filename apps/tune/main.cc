@@ -17,6 +17,7 @@
 #include "apps/common/std_streams.hpp"
 #include "apps/tune/measure.hpp"
 #include "apps/tune/options.hpp"
+#include "base/fd.hpp"
 #include "lib/msg/profile.hpp"
 
 namespace rio::tune {
@@ -49,16 +50,27 @@ int exchange(int to, int from, uint32_t own, uint32_t* peer) {
 }
 
 struct Pipes {
-  int to;
-  int from;
+  base::Fd to;
+  base::Fd from;
 };
 
-int run_side(const Options& options, const std::string& card, Pipes pipes, bool sends,
+/// Make the two ends of one pipe. @return false: errno tells the cause.
+bool make_pipe(base::Fd* from, base::Fd* to) {
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return false;
+  }
+  *from = base::Fd(ends[0]);
+  *to = base::Fd(ends[1]);
+  return true;
+}
+
+int run_side(const Options& options, const std::string& card, const Pipes& pipes, bool sends,
              std::vector<Point>* points, bool* is_emulated) {
   std::unique_ptr<Side> side;
   uint32_t peer = 0;
   int rc = Side::open(card, &side);
-  rc = rc != 0 ? rc : exchange(pipes.to, pipes.from, side->dest_id(), &peer);
+  rc = rc != 0 ? rc : exchange(pipes.to.get(), pipes.from.get(), side->dest_id(), &peer);
   rc = rc != 0 ? rc : side->meet(peer);
   rc = rc != 0 ? rc : side->run(options, sends, sends ? show_progress : no_progress, points);
   if (rc == 0) {
@@ -69,9 +81,9 @@ int run_side(const Options& options, const std::string& card, Pipes pipes, bool 
 
 int measure(const Options& options, std::vector<Point>* points, bool* is_emulated) {
   const std::string fabric = "shm:rio-tune-" + std::to_string(getpid());
-  int there[2];
-  int back[2];
-  if (pipe(there) != 0 || pipe(back) != 0) {
+  Pipes own;
+  Pipes peer;
+  if (!make_pipe(&peer.from, &own.to) || !make_pipe(&own.from, &peer.to)) {
     std::perror("rio-tune: pipe");
     return -errno;
   }
@@ -81,16 +93,14 @@ int measure(const Options& options, std::vector<Point>* points, bool* is_emulate
     return -errno;
   }
   if (child == 0) {
-    close(there[1]);
-    close(back[0]);
+    own = {};
     const std::string& card = options.other.empty() ? fabric : options.other;
-    const int rc = run_side(options, card, {back[1], there[0]}, false, points, is_emulated);
+    const int rc = run_side(options, card, peer, false, points, is_emulated);
     std::_Exit(rc == 0 ? 0 : 1);
   }
-  close(there[0]);
-  close(back[1]);
+  peer = {};
   const std::string& card = options.card.empty() ? fabric : options.card;
-  const int rc = run_side(options, card, {there[1], back[0]}, true, points, is_emulated);
+  const int rc = run_side(options, card, own, true, points, is_emulated);
   int status = 0;
   static_cast<void>(waitpid(child, &status, 0));
   return rc != 0 ? rc : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
@@ -123,7 +133,7 @@ int write_profile(const std::string& path, const std::string& text) {
   return 0;
 }
 
-/// What was measured.
+/// The measured values.
 struct Result {
   std::vector<Point> points;
   msg::Profile profile;

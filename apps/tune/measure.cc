@@ -45,7 +45,7 @@ std::vector<uint32_t> sizes() {
 }
 
 uint64_t border(const std::vector<Point>& points) {
-  // What is lost, as a part of the quicker one's time, so that each size counts alike.
+  // The loss, as a part of the quicker one's time, so that each size counts alike.
   const auto loss = [](double taken, double other) { return taken / std::min(taken, other) - 1; };
   double best = 0;
   uint64_t best_at = 0;

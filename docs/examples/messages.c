@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: messages serve CARD | messages ask CARD DESTID TEXT...\n");
     return 2;
   }
-  /* What is zero has its default. */
+  /* Members that are zero have their defaults. */
   const struct rio_msg_options options = {.size_bytes = sizeof options, .sleeps = 1};
   rio_msg_port* port = NULL;
   rio_msg_context* context = NULL;

@@ -73,7 +73,7 @@ static int run(rio_card* card, const struct rio_memory* memory) {
 
 int main(int argc, char** argv) {
   const char* name = argc > 1 ? argv[1] : "emu:loop";
-  /* What is zero has its default. */
+  /* Members that are zero have their defaults. */
   const struct rio_options options = {.size_bytes = sizeof options, .dest_id = kDestId};
   rio_card* card = NULL;
   int rc = rio_open(name, &options, &card);

@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
       right.open(argc > 2 ? argv[2] : "emu:wire", 2) != 0) {
     return 1;
   }
-  // What a card gets while its link is down is lost: wait at both ends.
+  // A message that reaches a card while its link is down is lost: wait at both ends.
   if (left.card->wait_link(1000) != 0 || right.card->wait_link(1000) != 0) {
     return 1;
   }

@@ -64,7 +64,7 @@ int work(rio::api::Tag& tag, rio_msg_address master) {
   if (const int rc = send(tag, master, kHello, none); rc != 0) {
     return fail("hello", rc);
   }
-  // Whatever the number of the task.
+  // Ignore the number of the task.
   if (const int rc = receive(tag, {kTask, kWhich, master, 0}, numbers, &task); rc != 0) {
     return fail("task", rc);
   }
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
   }
   const int code =
       role == "master" ? lead(tag, number) : work(tag, rio_msg_address_of(number, kEndpoint));
-  // What was sent has to arrive before this process ends.
+  // All sends have to arrive before this process ends.
   if (const int rc = tag.flush(kPatienceMs); rc != 0) {
     return fail("flush", rc);
   }

@@ -7,14 +7,7 @@
 namespace rio::cardsim {
 
 int attach(const CardSpec& spec, std::unique_ptr<Attachment>* out) {
-  switch (spec.kind) {
-    case Kind::kDoorbell:
-      return attach_doorbell(spec, out);
-    case Kind::kListen:
-      return attach_listen(spec, out);
-    default:
-      return attach_plain(spec, out);
-  }
+  return std::visit([&](const auto& way) { return attach_by(way, spec, out); }, spec.way);
 }
 
 }  // namespace rio::cardsim

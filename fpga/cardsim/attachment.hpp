@@ -14,7 +14,7 @@
 
 namespace rio::cardsim {
 
-/// What an attachment has counted, for the report.
+/// Counts of an attachment, for the report.
 struct AttachmentCounts {
   uint64_t iommu_faults = 0;    ///< lookups of bus addresses that the host has not mapped
   uint64_t iommu_first = 0;     ///< the first such address, if there was one
@@ -26,7 +26,7 @@ struct AttachmentCounts {
 /// Used by the thread of the service loop only.
 class Attachment {
  public:
-  /// Who is at the other end.
+  /// State of the other end.
   enum class Peer : uint8_t { kNotYet, kHere, kGone };
 
   virtual ~Attachment() = default;
@@ -39,7 +39,7 @@ class Attachment {
 
   /// Before each step of the card: find out what the host has unmapped.
   virtual void begin_turn() {}
-  /// Look at sockets; waits for nobody.
+  /// Look at sockets; never waits.
   virtual void serve() {}
   [[nodiscard]] virtual Peer peer() const = 0;
   /// A peer has gone, and the card with it: a BAR of zeros for the next one. @return 0, -errno.

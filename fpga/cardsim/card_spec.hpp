@@ -2,42 +2,31 @@
 /// What a card of rio-cardsim is: "plain:bar=FILE,ram=FILE,qps=2".
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "fpga/model/config.hpp"
+#include "fpga/name/card_name.hpp"
 
 namespace rio::cardsim {
 
-/// How a card is reached.
-enum class Kind : uint8_t {
-  kPlain,     ///< by a QEMU guest through ivshmem-plain
-  kDoorbell,  ///< by a QEMU guest through ivshmem-doorbell, with interrupts
-  kListen,    ///< by a program of this machine
-};
+/// How a card is reached: by a QEMU guest through ivshmem-plain or ivshmem-doorbell, or by a
+/// program of this machine.
+using Way = std::variant<name::Plain, name::Doorbell, name::Listen>;
 
 struct CardSpec {
-  Kind kind = Kind::kPlain;
-  std::string name;      ///< for messages and the report; never empty
-  std::string bar;       ///< plain: file that becomes the BAR
-  std::string ram;       ///< plain, doorbell: the guest's RAM
-  std::string monitor;   ///< plain, doorbell: QEMU's monitor; empty: no IOMMU is walked
-  std::string socket;    ///< doorbell, listen
-  uint32_t vectors = 2;  ///< doorbell: 1 to 64, as many as QEMU was told
-  uint16_t bdf = 0x20;   ///< plain, doorbell: the guest's name for the card, bus << 8 | devfn
-  std::string at;        ///< endpoint of the fabric; empty: there is no fabric
-  model::Config model;
+  Way way{};
+  std::string name{};  ///< for messages and the report; never empty
+  std::string at{};    ///< endpoint of the fabric; empty: there is no fabric
+  model::Config model{};
 };
 
 /// "plain", "doorbell" or "listen".
-[[nodiscard]] const char* kind_name(Kind kind);
+[[nodiscard]] const char* kind_name(const Way& way);
 
 /// Any thread. @return 0, or -EINVAL: unknown kind or key, one given twice or missing, a value out
 /// of range; stderr names it and what is allowed.
 [[nodiscard]] int parse_card_spec(std::string_view text, CardSpec* out);
-
-/// What parse_card_spec() takes, for the help: a line for each key.
-[[nodiscard]] std::string card_spec_help();
 
 }  // namespace rio::cardsim

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "fpga/cardsim/listen_protocol.hpp"
 
@@ -44,17 +44,17 @@ int ClientMemory::map(uint64_t iova, uint64_t offset, uint64_t len_bytes, const 
   }
   const auto next = windows_.upper_bound(iova + len_bytes - 1);
   if (next != windows_.begin()) {
-    const model::HostWindow& before = std::prev(next)->second;
+    const model::HostWindow& before = std::prev(next)->second.window;
     if (before.iova + before.len_bytes - 1 >= iova) {
       return -EEXIST;
     }
   }
-  void* const va = mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(),
-                        static_cast<off_t>(offset));
-  if (va == MAP_FAILED) {
-    return -errno;
+  base::Mapping memory;
+  if (const int rc = base::Mapping::of_file(memfd, offset, len_bytes, &memory); rc != 0) {
+    return rc;
   }
-  windows_[iova] = {iova, len_bytes, static_cast<uint8_t*>(va)};
+  const model::HostWindow window{iova, len_bytes, memory.va()};
+  windows_.emplace(iova, Shown{window, std::move(memory)});
   return 0;
 }
 
@@ -63,27 +63,22 @@ int ClientMemory::unmap(uint64_t iova) {
   if (it == windows_.end()) {
     return -ENOENT;
   }
-  const model::HostWindow window = it->second;
-  windows_.erase(it);
+  const auto shown = windows_.extract(it);  // unmapped on return: the card is told before
   changed();
-  munmap(window.va, window.len_bytes);
   return 0;
 }
 
 void ClientMemory::clear() {
-  for (const auto& [iova, window] : windows_) {
-    munmap(window.va, window.len_bytes);
-  }
-  windows_.clear();
+  const auto shown = std::exchange(windows_, {});  // unmapped on return: the card is told before
   changed();
 }
 
 bool ClientMemory::find(uint64_t iova, model::HostWindow* out) {
   const auto next = windows_.upper_bound(iova);
-  if (next == windows_.begin() || !std::prev(next)->second.holds(iova, 1)) {
+  if (next == windows_.begin() || !std::prev(next)->second.window.holds(iova, 1)) {
     return false;
   }
-  *out = std::prev(next)->second;
+  *out = std::prev(next)->second.window;
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/fd.hpp"
+#include "base/mapping.hpp"
 #include "fpga/model/host_memory.hpp"
 
 namespace rio::cardsim {
@@ -36,7 +37,12 @@ class ClientMemory final : public model::HostMemory {
   [[nodiscard]] uint64_t first_fault() const { return first_fault_; }
 
  private:
-  std::map<uint64_t, model::HostWindow> windows_;
+  struct Shown {
+    model::HostWindow window;
+    base::Mapping memory;
+  };
+
+  std::map<uint64_t, Shown> windows_;  ///< by the iova of their first byte
   uint64_t faults_ = 0;
   uint64_t first_fault_ = 0;
 };

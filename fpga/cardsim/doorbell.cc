@@ -13,7 +13,7 @@ namespace {
 
 class Doorbell final : public Attachment {
  public:
-  explicit Doorbell(const CardSpec& spec) : spec_(spec) {}
+  Doorbell(const name::Doorbell& way, const CardSpec& spec) : way_(way), spec_(spec) {}
 
   [[nodiscard]] int open();
 
@@ -30,6 +30,7 @@ class Doorbell final : public Attachment {
  private:
   [[nodiscard]] int open_bar();
 
+  name::Doorbell way_;
   CardSpec spec_;
   SharedBar bar_;
   std::unique_ptr<GuestMemory> memory_;
@@ -46,22 +47,22 @@ int Doorbell::open_bar() {
 
 int Doorbell::open() {
   int rc = open_bar();
-  rc = rc != 0 ? rc : irqs_.open(spec_.vectors);
-  rc = rc != 0 ? rc : rings_.open(spec_.vectors);
+  rc = rc != 0 ? rc : irqs_.open(way_.vectors);
+  rc = rc != 0 ? rc : rings_.open(way_.vectors);
   if (rc != 0) {
     complain("%s: no memory for the BAR or its eventfds: %s; raise ulimit -n?", spec_.name.c_str(),
              std::strerror(-rc));
     return rc;
   }
-  rung_.resize(spec_.vectors);
-  memory_ = guest_memory_of(spec_);
-  return server_.open(spec_.socket);
+  rung_.resize(way_.vectors);
+  memory_ = guest_memory_of(way_.guest);
+  return server_.open(way_.socket);
 }
 
 void Doorbell::serve() {
   memory_->serve();
   server_.serve(bar_.fd(), irqs_.fds(), rings_.fds());
-  for (uint32_t vector = 0; vector < spec_.vectors; ++vector) {
+  for (uint32_t vector = 0; vector < way_.vectors; ++vector) {
     rung_[vector] += rings_.take(vector);
   }
 }
@@ -105,12 +106,13 @@ AttachmentCounts Doorbell::counts() const {
 
 }  // namespace
 
-int attach_doorbell(const CardSpec& spec, std::unique_ptr<Attachment>* out) {
-  auto doorbell = std::make_unique<Doorbell>(spec);
-  if (const int rc = doorbell->open(); rc != 0) {
+int attach_by(const name::Doorbell& doorbell, const CardSpec& spec,
+              std::unique_ptr<Attachment>* out) {
+  auto attachment = std::make_unique<Doorbell>(doorbell, spec);
+  if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
-  *out = std::move(doorbell);
+  *out = std::move(attachment);
   return 0;
 }
 

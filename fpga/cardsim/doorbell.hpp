@@ -9,6 +9,7 @@
 namespace rio::cardsim {
 
 /// Listen for a guest. @return 0, or -errno, told on stderr.
-[[nodiscard]] int attach_doorbell(const CardSpec& spec, std::unique_ptr<Attachment>* out);
+[[nodiscard]] int attach_by(const name::Doorbell& doorbell, const CardSpec& spec,
+                            std::unique_ptr<Attachment>* out);
 
 }  // namespace rio::cardsim

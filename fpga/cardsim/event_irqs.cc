@@ -1,19 +1,19 @@
 #include "fpga/cardsim/event_irqs.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 
 #include <cerrno>
 
 #include "base/no_cancel.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::cardsim {
 
 int EventIrqs::open(uint32_t vectors) {
   fds_.clear();
   for (uint32_t i = 0; i < vectors; ++i) {
-    fds_.emplace_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    fds_.push_back(base::make_wake_fd());
     if (!fds_.back().valid()) {
       return -errno;
     }

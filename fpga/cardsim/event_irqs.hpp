@@ -10,7 +10,7 @@
 
 namespace rio::cardsim {
 
-/// Interrupts of a card as eventfds, counted; or doorbells the other way. Waits for nobody: an
+/// Interrupts of a card as eventfds, counted; or doorbells the other way. Never waits: an
 /// eventfd's O_NONBLOCK belongs to both sides, and QEMU takes it away for a moment after it was
 /// given one. One thread.
 class EventIrqs final : public model::IrqSink {

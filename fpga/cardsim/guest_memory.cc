@@ -24,11 +24,11 @@ void GuestMemory::forget_guest() {
   ram_ = std::make_unique<GuestRam>(ram_path_);
 }
 
-std::unique_ptr<GuestMemory> guest_memory_of(const CardSpec& spec) {
-  if (spec.monitor.empty()) {
-    return std::make_unique<GuestMemory>(spec.ram);
+std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest) {
+  if (guest.monitor.empty()) {
+    return std::make_unique<GuestMemory>(guest.ram);
   }
-  return std::make_unique<IommuMemory>(spec.ram, monitor_at(spec.monitor), spec.bdf);
+  return std::make_unique<IommuMemory>(guest.ram, monitor_at(guest.monitor), guest.bdf);
 }
 
 }  // namespace rio::cardsim

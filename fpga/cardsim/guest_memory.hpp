@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "fpga/cardsim/card_spec.hpp"
 #include "fpga/cardsim/guest_ram.hpp"
 #include "fpga/model/host_memory.hpp"
+#include "fpga/name/card_name.hpp"
 
 namespace rio::cardsim {
 
@@ -44,7 +44,7 @@ class GuestMemory : public model::HostMemory {
   uint64_t first_fault_ = 0;
 };
 
-/// What `spec` says: with a monitor, the guest's IOMMU is obeyed.
-[[nodiscard]] std::unique_ptr<GuestMemory> guest_memory_of(const CardSpec& spec);
+/// Make the guest's memory: with a monitor, the guest's IOMMU is obeyed.
+[[nodiscard]] std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest);
 
 }  // namespace rio::cardsim

@@ -1,9 +1,7 @@
 #include "fpga/cardsim/guest_ram.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -23,27 +21,13 @@ constexpr auto kTryEvery = std::chrono::milliseconds(10);
 
 }  // namespace
 
-GuestRam::GuestRam(std::string path) : path_(std::move(path)) {}
-
-GuestRam::~GuestRam() {
-  if (va_ != nullptr) {
-    munmap(va_, bytes_);
-  }
-  if (fd_ >= 0) {
-    close(fd_);
-  }
-}
-
 bool GuestRam::refuse(const char* why) {
   if (!told_) {
     complain("ram=%s: %s; give the mem-path of QEMU's memory-backend-file with share=on",
              path_.c_str(), why);
     told_ = true;
   }
-  if (fd_ >= 0) {
-    close(fd_);
-    fd_ = -1;
-  }
+  fd_.reset();
   return false;
 }
 
@@ -53,51 +37,49 @@ bool GuestRam::map() {
     return false;
   }
   next_try_ = now + kTryEvery;
-  fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0) {
+  fd_ = base::Fd(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!fd_.valid()) {
     return refuse(std::strerror(errno));
   }
   struct stat info {};
-  if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (fstat(fd_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return refuse("no regular file");
   }
   const auto bytes = static_cast<uint64_t>(info.st_size);
   if (bytes == 0 || bytes % kPageBytes != 0) {
     return refuse("size is no multiple of 4096 bytes");
   }
-  void* const va = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (va == MAP_FAILED) {
-    return refuse(std::strerror(errno));
+  if (const int rc = base::Mapping::of_file(fd_, 0, bytes, &memory_); rc != 0) {
+    return refuse(std::strerror(-rc));
   }
-  va_ = static_cast<uint8_t*>(va);
-  bytes_ = bytes;
   low_bytes_ = bytes < kMostLow ? bytes : kLowOfMore;
   return true;
 }
 
 bool GuestRam::find(uint64_t address, Run* out) {
-  if (va_ == nullptr && !map()) {
+  if (!memory_.valid() && !map()) {
     return false;
   }
   if (address < low_bytes_) {
-    *out = {va_ + address, low_bytes_ - address, address};
+    *out = {memory_.va() + address, low_bytes_ - address, address};
     return true;
   }
   const uint64_t high = address - kHighBase;
-  if (address < kHighBase || high >= bytes_ - low_bytes_) {
+  if (address < kHighBase || high >= memory_.len_bytes() - low_bytes_) {
     return false;
   }
   const uint64_t offset = low_bytes_ + high;
-  *out = {va_ + offset, bytes_ - offset, offset};
+  *out = {memory_.va() + offset, memory_.len_bytes() - offset, offset};
   return true;
 }
 
 bool GuestRam::run_of(const uint8_t* va, Run* out) const {
-  const auto offset = reinterpret_cast<uintptr_t>(va) - reinterpret_cast<uintptr_t>(va_);
-  if (va_ == nullptr || offset >= bytes_) {
+  const auto offset = reinterpret_cast<uintptr_t>(va) - reinterpret_cast<uintptr_t>(memory_.va());
+  if (!memory_.valid() || offset >= memory_.len_bytes()) {
     return false;
   }
-  *out = {va_ + offset, (offset < low_bytes_ ? low_bytes_ : bytes_) - offset, offset};
+  *out = {memory_.va() + offset, (offset < low_bytes_ ? low_bytes_ : memory_.len_bytes()) - offset,
+          offset};
   return true;
 }
 

@@ -5,6 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "base/fd.hpp"
+#include "base/mapping.hpp"
 
 namespace rio::cardsim {
 
@@ -19,10 +23,7 @@ class GuestRam {
   };
 
   /// @param path the file of memory-backend-file.
-  explicit GuestRam(std::string path);
-  ~GuestRam();
-  GuestRam(const GuestRam&) = delete;
-  GuestRam& operator=(const GuestRam&) = delete;
+  explicit GuestRam(std::string path) : path_(std::move(path)) {}
 
   /// Memory from a guest-physical address on. @return false: there is no RAM there, or no file yet
   /// (looked for at most every 10 ms; stderr tells why not, once).
@@ -30,19 +31,18 @@ class GuestRam {
   /// A 64-bit word, which the guest may write meanwhile. @param address multiple of 8. @return
   /// null: no RAM there. Valid as long as this object.
   [[nodiscard]] const uint64_t* word(uint64_t address);
-  /// The same for a pointer into the memory. @return false: it is none.
+  /// Find the run of a pointer into the memory. @return false: it is none.
   [[nodiscard]] bool run_of(const uint8_t* va, Run* out) const;
-  /// The file, -1 if it is not open yet. This object's.
-  [[nodiscard]] int fd() const { return fd_; }
+  /// The file, not valid if it is not open yet. This object's.
+  [[nodiscard]] const base::Fd& fd() const { return fd_; }
 
  private:
   [[nodiscard]] bool map();
   [[nodiscard]] bool refuse(const char* why);
 
   std::string path_;
-  int fd_ = -1;
-  uint8_t* va_ = nullptr;
-  uint64_t bytes_ = 0;
+  base::Fd fd_;
+  base::Mapping memory_;
   uint64_t low_bytes_ = 0;  ///< of them below 4 GiB
   bool told_ = false;
   std::chrono::steady_clock::time_point next_try_;

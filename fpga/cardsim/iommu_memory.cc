@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "fpga/cardsim/complain.hpp"
 
@@ -27,29 +29,17 @@ IommuMemory::IommuMemory(const std::string& ram_path, std::shared_ptr<Monitor> m
                          uint16_t bdf)
     : GuestMemory(ram_path), monitor_(std::move(monitor)), bdf_(bdf) {}
 
-IommuMemory::~IommuMemory() {
-  unmap(&stitched_);
-  unmap(&stale_);
-}
-
-void IommuMemory::unmap(std::vector<Stitched>* stitched) {
-  for (const Stitched& one : *stitched) {
-    munmap(one.map, one.map_bytes);
-  }
-  stitched->clear();
-}
-
 void IommuMemory::forget_translations() {
   words_.clear();
   pages_.fill({});
-  stale_.insert(stale_.end(), stitched_.begin(), stitched_.end());
+  std::ranges::move(stitched_, std::back_inserter(stale_));
   stitched_.clear();
   changed();
 }
 
 void IommuMemory::forget_guest() {
   forget_translations();
-  unmap(&stale_);
+  stale_.clear();
   known_ = false;
   monitor_->forget();
   GuestMemory::forget_guest();
@@ -60,7 +50,7 @@ void IommuMemory::begin_turn(uint32_t gen_req) {
     gen_req_ = gen_req;
     known_ = false;
   }
-  unmap(&stale_);  // each card has stepped since, and has forgotten them
+  stale_.clear();  // each card has stepped since, and has forgotten them
   if (!words_.hold()) {
     forget_translations();
   }
@@ -81,7 +71,7 @@ bool IommuMemory::read_registers() {
     if (!told_) {
       complain(
           "the monitor does not tell the IOMMU's registers: %s; is monitor= QEMU's "
-          "-monitor unix:PATH,server=on,wait=off, and is nobody else connected?",
+          "-monitor unix:PATH,server=on,wait=off, and is no other program connected?",
           std::strerror(-rc));
       told_ = true;
     }
@@ -152,25 +142,23 @@ bool IommuMemory::find_whole(uint64_t iova, uint64_t len_bytes, model::HostWindo
 bool IommuMemory::stitch(uint64_t iova, uint64_t len_bytes, model::HostWindow* out) {
   const uint64_t first = iova & ~(kPageBytes - 1);
   const uint64_t bytes = (iova + len_bytes - first + kPageBytes - 1) & ~(kPageBytes - 1);
-  void* const map = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) {
+  base::Mapping memory;
+  if (base::Mapping::of_addresses(bytes, kPageBytes, &memory) != 0) {
     return false;
   }
-  auto* const va = static_cast<uint8_t*>(map);
-  model::HostWindow window{first, bytes, va};
+  model::HostWindow window{first, bytes, memory.va()};
   for (uint64_t at = 0; at < bytes; at += kPageBytes) {
     model::HostWindow page;
     GuestRam::Run run;
     if (!find(first + at, &page) || !ram().run_of(page.at(first + at), &run) ||
-        mmap(va + at, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ram().fd(),
-             static_cast<off_t>(run.file_offset)) == MAP_FAILED) {
-      munmap(map, bytes);
+        mmap(memory.va() + at, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+             ram().fd().get(), static_cast<off_t>(run.file_offset)) == MAP_FAILED) {
       return false;
     }
     window.readable = window.readable && page.readable;
     window.writable = window.writable && page.writable;
   }
-  stitched_.push_back({window, bytes, va});
+  stitched_.push_back({window, std::move(memory)});
   *out = window;
   return true;
 }

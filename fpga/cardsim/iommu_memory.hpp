@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapping.hpp"
 #include "fpga/cardsim/guest_memory.hpp"
 #include "fpga/cardsim/iommu_walk.hpp"
 #include "fpga/cardsim/monitor.hpp"
@@ -22,9 +23,6 @@ class IommuMemory final : public GuestMemory {
  public:
   /// @param bdf the card's bus << 8 | devfn in the guest.
   IommuMemory(const std::string& ram_path, std::shared_ptr<Monitor> monitor, uint16_t bdf);
-  ~IommuMemory() override;
-  IommuMemory(const IommuMemory&) = delete;
-  IommuMemory& operator=(const IommuMemory&) = delete;
 
   [[nodiscard]] bool find(uint64_t iova, model::HostWindow* out) override;
   [[nodiscard]] bool find_whole(uint64_t iova, uint64_t len_bytes, model::HostWindow* out) override;
@@ -35,7 +33,7 @@ class IommuMemory final : public GuestMemory {
   void forget_guest() override;
 
  private:
-  /// What the IOMMU's registers say.
+  /// The IOMMU's registers.
   struct Registers {
     bool translates = false;
     uint64_t root = 0;
@@ -44,12 +42,10 @@ class IommuMemory final : public GuestMemory {
   /// Scattered pages shown in one piece.
   struct Stitched {
     model::HostWindow window;
-    uint64_t map_bytes;
-    uint8_t* map;
+    base::Mapping memory;
   };
 
   void forget_translations();
-  void unmap(std::vector<Stitched>* stitched);
   [[nodiscard]] bool look_up(uint64_t iova, model::HostWindow* out);
   [[nodiscard]] bool read_registers();
   [[nodiscard]] bool stitch(uint64_t iova, uint64_t len_bytes, model::HostWindow* out);

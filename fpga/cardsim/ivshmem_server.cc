@@ -25,7 +25,7 @@ constexpr int64_t kMemory = -1;
 
 int IvshmemServer::open(const std::string& socket_path) {
   if (const int rc = base::listen_at(socket_path, SOCK_STREAM, &listener_); rc != 0) {
-    complain("socket=%s: %s; give a path where a socket can be made and nobody listens",
+    complain("socket=%s: %s; give a path where a socket can be made and no program listens",
              socket_path.c_str(), std::strerror(-rc));
     return rc;
   }

@@ -27,8 +27,8 @@ constexpr uint32_t kRequestsPerServe = 16;  // so that a client cannot keep the 
 
 }  // namespace
 
-Listen::Listen(const CardSpec& spec)
-    : path_(spec.socket), name_(spec.name), queue_pairs_(spec.model.queue_pairs) {}
+Listen::Listen(const name::Listen& listen, const CardSpec& spec)
+    : path_(listen.socket), name_(spec.name), queue_pairs_(spec.model.queue_pairs) {}
 
 Listen::~Listen() {
   if (listener_.valid()) {
@@ -44,7 +44,7 @@ int Listen::open() {
   }
   const int rc = base::listen_at(path_, SOCK_SEQPACKET, &listener_);
   if (rc != 0) {
-    complain("socket=%s: %s; give a path where a socket can be made and nobody listens",
+    complain("socket=%s: %s; give a path where a socket can be made and no program listens",
              path_.c_str(), std::strerror(-rc));
   }
   return rc;
@@ -206,12 +206,12 @@ AttachmentCounts Listen::counts() const {
   return counts;
 }
 
-int attach_listen(const CardSpec& spec, std::unique_ptr<Attachment>* out) {
-  auto listen = std::make_unique<Listen>(spec);
-  if (const int rc = listen->open(); rc != 0) {
+int attach_by(const name::Listen& listen, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
+  auto attachment = std::make_unique<Listen>(listen, spec);
+  if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
-  *out = std::move(listen);
+  *out = std::move(attachment);
   return 0;
 }
 

@@ -17,7 +17,7 @@ namespace rio::cardsim {
 /// The server's side of listen_protocol.hpp. One client at a time, whose word is not trusted.
 class Listen final : public Attachment {
  public:
-  explicit Listen(const CardSpec& spec);
+  Listen(const name::Listen& listen, const CardSpec& spec);
   /// Removes the socket.
   ~Listen() override;
   Listen(const Listen&) = delete;
@@ -65,6 +65,7 @@ class Listen final : public Attachment {
 };
 
 /// @return 0, or -errno, told on stderr.
-[[nodiscard]] int attach_listen(const CardSpec& spec, std::unique_ptr<Attachment>* out);
+[[nodiscard]] int attach_by(const name::Listen& listen, const CardSpec& spec,
+                            std::unique_ptr<Attachment>* out);
 
 }  // namespace rio::cardsim

@@ -8,8 +8,8 @@
 /// - kMap with one descriptor: the card may use bytes [offset, offset + len) of it at `iova`. It
 ///   must be a memfd sealed against shrinking, not of hugepages. All three are multiples of 4096.
 /// - kUnmap: the window that begins at `iova` goes; after the reply the card uses it no more.
-/// Whoever breaks these rules is disconnected; what is merely refused has a -errno in `status`.
-/// A closed socket means that the other side has gone, and with it the card or its user.
+/// A side that breaks these rules is disconnected; a request that is merely refused has a -errno in
+/// `status`. A closed socket means that the other side has gone, and with it the card or its user.
 #pragma once
 
 #include <cstdint>

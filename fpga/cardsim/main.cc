@@ -9,6 +9,7 @@
 #include "fpga/cardsim/report.hpp"
 #include "fpga/cardsim/service.hpp"
 #include "fpga/cardsim/wiring.hpp"
+#include "fpga/name/parse.hpp"
 
 namespace rio::cardsim {
 namespace {
@@ -116,7 +117,7 @@ int run(int argc, char** argv) {
       "rio-cardsim"};
   app.get_formatter()->column_width(8);  // the keys of a card are long lines
   app.add_option("--card", options.cards,
-                 "A card, once or twice, with --fabric more often: " + card_spec_help())
+                 "A card, once or twice, with --fabric more often: " + name::cardsim_help())
       ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <map>
 
+#include "base/number.hpp"
 #include "base/unix_socket.hpp"
 
 namespace rio::cardsim {
@@ -29,17 +29,7 @@ bool word_after(std::string_view said, std::string_view label, uint64_t* out) {
   }
   said.remove_prefix(at + label.size());
   said = said.substr(0, said.find_first_of("\r\n"));
-  if (!said.starts_with(" 0x") || said.size() == 3) {
-    return false;
-  }
-  said.remove_prefix(3);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), value, 16);
-  if (error != std::errc{} || end != said.data() + said.size()) {
-    return false;
-  }
-  *out = value;
-  return true;
+  return said.starts_with(" 0x") && base::read_hex(said.substr(3), UINT64_MAX, out);
 }
 
 bool Monitor::connect() {

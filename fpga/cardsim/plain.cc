@@ -52,14 +52,14 @@ void Plain::serve() {
 
 }  // namespace
 
-int attach_plain(const CardSpec& spec, std::unique_ptr<Attachment>* out) {
+int attach_by(const name::Plain& plain, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
   SharedBar bar;
   if (const int rc =
-          SharedBar::of_file(spec.bar, model::Card::bar_bytes(spec.model.queue_pairs), &bar);
+          SharedBar::of_file(plain.bar, model::Card::bar_bytes(spec.model.queue_pairs), &bar);
       rc != 0) {
     return rc;
   }
-  *out = std::make_unique<Plain>(std::move(bar), guest_memory_of(spec));
+  *out = std::make_unique<Plain>(std::move(bar), guest_memory_of(plain.guest));
   return 0;
 }
 

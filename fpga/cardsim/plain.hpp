@@ -9,6 +9,7 @@
 namespace rio::cardsim {
 
 /// Make the BAR's file and wait for a guest that polls.
-[[nodiscard]] int attach_plain(const CardSpec& spec, std::unique_ptr<Attachment>* out);
+[[nodiscard]] int attach_by(const name::Plain& plain, const CardSpec& spec,
+                            std::unique_ptr<Attachment>* out);
 
 }  // namespace rio::cardsim

@@ -31,7 +31,7 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
   const AttachmentCounts attachment = card.attachment().counts();
   Json json;
   json["name"] = card.spec().name;
-  json["kind"] = kind_name(card.spec().kind);
+  json["kind"] = kind_name(card.spec().way);
   for (size_t i = 0; i < 8; ++i) {
     json["port"][kPortNames[i]] = counts.port[i];
     json["faults"][kFaultNames[i]] = counts.faults[i];

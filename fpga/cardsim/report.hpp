@@ -16,7 +16,7 @@ namespace rio::cardsim {
 struct Ending {
   const char* why;  ///< of end_name(), or "error"
   int signal;       ///< that asked for it; 0: none has
-  int from_pid;     ///< who sent it; 0: somebody of another PID namespace, or the terminal
+  int from_pid;  ///< sender of the signal; 0: a process of another PID namespace, or the terminal
   LoopCounts loop;
 };
 

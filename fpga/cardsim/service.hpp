@@ -12,7 +12,7 @@
 
 namespace rio::cardsim {
 
-/// What others ask of the loop; a signal handler may write it.
+/// Requests to the loop; a signal handler may write them.
 struct Requests {
   std::atomic<int> stop{0};       ///< the signal that asked for it; 0: none has
   std::atomic<int> stop_from{0};  ///< the process that sent it, written before `stop`

@@ -14,51 +14,21 @@
 
 namespace rio::cardsim {
 
-SharedBar::~SharedBar() {
-  if (va_ != nullptr) {
-    munmap(va_, len_bytes_);
-  }
-  if (fd_ >= 0) {
-    close(fd_);
-  }
-}
-
-SharedBar::SharedBar(SharedBar&& other) noexcept {
-  *this = std::move(other);
-}
-
-SharedBar& SharedBar::operator=(SharedBar&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(va_, other.va_);
-  std::swap(len_bytes_, other.len_bytes_);
-  return *this;
-}
-
-int SharedBar::map(size_t len_bytes) {
-  void* const va = mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (va == MAP_FAILED) {
-    return -errno;
-  }
-  va_ = static_cast<uint8_t*>(va);
-  len_bytes_ = len_bytes;
-  return 0;
-}
-
 int SharedBar::of_file(const std::string& path, size_t len_bytes, SharedBar* out) {
   SharedBar bar;
   // Not O_TRUNC: what is no regular file is left alone.
-  bar.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+  bar.fd_ = base::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
   struct stat info {};
-  int rc = bar.fd_ < 0 || fstat(bar.fd_, &info) != 0 ? -errno : 0;
+  int rc = !bar.fd_.valid() || fstat(bar.fd(), &info) != 0 ? -errno : 0;
   if (rc == 0 && !S_ISREG(info.st_mode)) {
     rc = -EINVAL;
   }
   if (rc == 0 &&
-      (ftruncate(bar.fd_, 0) != 0 || ftruncate(bar.fd_, static_cast<off_t>(len_bytes)) != 0)) {
+      (ftruncate(bar.fd(), 0) != 0 || ftruncate(bar.fd(), static_cast<off_t>(len_bytes)) != 0)) {
     rc = -errno;
   }
   if (rc == 0) {
-    rc = bar.map(len_bytes);
+    rc = base::Mapping::of_file(bar.fd_, 0, len_bytes, &bar.memory_);
   }
   if (rc != 0) {
     complain("bar=%s: %s; give a file that may be made or overwritten, best in /dev/shm",
@@ -71,12 +41,12 @@ int SharedBar::of_file(const std::string& path, size_t len_bytes, SharedBar* out
 
 int SharedBar::anonymous(const char* name, size_t len_bytes, SharedBar* out) {
   SharedBar bar;
-  bar.fd_ = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (bar.fd_ < 0 || ftruncate(bar.fd_, static_cast<off_t>(len_bytes)) != 0 ||
-      fcntl(bar.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  bar.fd_ = base::Fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!bar.fd_.valid() || ftruncate(bar.fd(), static_cast<off_t>(len_bytes)) != 0 ||
+      fcntl(bar.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return -errno;
   }
-  if (const int rc = bar.map(len_bytes); rc != 0) {
+  if (const int rc = base::Mapping::of_file(bar.fd_, 0, len_bytes, &bar.memory_); rc != 0) {
     return rc;
   }
   *out = std::move(bar);

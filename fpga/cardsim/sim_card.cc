@@ -33,14 +33,12 @@ int SimCard::create(const CardSpec& spec, Plug plug, std::unique_ptr<SimCard>* o
 
 int SimCard::power_on() {
   model::Ends ends;
-  model::Config config = spec_.model;
-  config.vectors = spec_.vectors;
   ends.bar = attachment_->bar();
   ends.memory = &attachment_->memory();
   ends.clock = &clock_;
   ends.irqs = attachment_->irqs();
   ends.wire = plug_();
-  const int rc = model::Card::create(config, std::move(ends), &card_);
+  const int rc = model::Card::create(spec_.model, std::move(ends), &card_);
   if (rc != 0) {
     complain("%s: the model refuses this card: %s", spec_.name.c_str(), std::strerror(-rc));
   }

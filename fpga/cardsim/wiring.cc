@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kCableCards = 2;
 constexpr size_t kFabricCards = 16;
 
-/// What differs between two topologies besides `present` and `silent`; empty if nothing does.
+/// The difference of two topologies besides `present` and `silent`; empty if there is none.
 std::string difference(const wire::switched::Topology& now,
                        const wire::switched::Topology& wanted) {
   if (now.devices.size() != wanted.devices.size()) {

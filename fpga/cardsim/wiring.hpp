@@ -20,7 +20,7 @@ class Wiring {
   [[nodiscard]] static int create(const std::vector<CardSpec>& specs, const std::string& topology,
                                   std::unique_ptr<Wiring>* out);
 
-  /// @param card index into `specs`. What is returned outlives the object, if need be.
+  /// @param card index into `specs`. The result outlives the object, if need be.
   [[nodiscard]] SimCard::Plug plug(size_t card) const;
   /// Read the topology file again: devices appear, go, fall silent or answer again as it says now.
   /// All else in it must be as it was, or the fabric stays as it is, which is told on stderr. By

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
+
+#include "base/clock.hpp"
 
 namespace rio::model {
 
@@ -18,11 +19,7 @@ class Clock {
 /// Time of this machine.
 class HostClock final : public Clock {
  public:
-  uint64_t now_ns() override {
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                     std::chrono::steady_clock::now().time_since_epoch())
-                                     .count());
-  }
+  uint64_t now_ns() override { return base::now_ns(); }
 };
 
 /// Time that a test moves.

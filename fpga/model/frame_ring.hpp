@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "base/tsan.hpp"
-#include "fpga/model/detail/copy.hpp"
+#include "fpga/model/copy.hpp"
 #include "fpga/model/frame.hpp"
 
 namespace rio::model {

@@ -10,7 +10,7 @@ from check_shape import RESERVED_NAMES, check_shape
 
 WORD_MAX = 0xFFFFFFFF
 ENUM_MAX = 0xFF  # enum class : uint8_t
-# Who writes a word decides how each side may access it.
+# The writer of a word decides how each side may access it.
 ACCESS = {"host": ("rw", "ro"), "card": ("ro", "rw")}
 
 
@@ -153,7 +153,7 @@ class Checker:
         for key in ("base", "size"):
             if b[key] % page:
                 self.problem(b, where, f"{key} 0x{b[key]:X} is not a multiple of a page",
-                             f"use a multiple of 0x{page:X}: who writes a page is decided for whole pages")
+                             f"use a multiple of 0x{page:X}: a page has one writer")
         if b["size"] == 0:
             self.problem(b, where, "size is 0", "give the block at least a page")
         if "instances" in b:

@@ -14,7 +14,7 @@ CPP_WORDS = frozenset("""
     try typedef union unsigned using virtual void volatile while xor
     """.split())
 COUNT_MAX = 65536
-# What the C++ header defines in the namespace of a block.
+# Names that the C++ header defines in the namespace of a block.
 RESERVED_NAMES = {"base"}
 
 

@@ -10,12 +10,13 @@
 #include <utility>
 
 #include "base/child_memory.hpp"
+#include "base/wake_fd.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-namespace rio::wire::shm {
+namespace rio::wire {
 namespace {
 
 /// A forked child must not free space in rings that its parent reads, nor write to them, whatever
@@ -97,4 +98,13 @@ base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
   return {};
 }
 
-}  // namespace rio::wire::shm
+void Half::set_asleep(bool asleep) const {
+  heads()->requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+  heads()->responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+}
+
+void EventBell::ring() {
+  base::wake(fd_);
+}
+
+}  // namespace rio::wire

@@ -20,20 +20,20 @@ class Member : public model::Wire {
   /// The first destID of the card, and how many it has.
   [[nodiscard]] virtual uint32_t first_id() const = 0;
   [[nodiscard]] virtual uint32_t ids() const = 0;
-  /// Null: nobody is called any more, from now on. Any thread.
+  /// Set the function that the member's thread calls. Null: it calls none from now on. Any thread.
   virtual void set_poke(Poke poke, void* ctx) = 0;
   /// Let the thread call it. Any thread.
   virtual void poke_soon() = 0;
 
-  /// Nobody looks at what comes, or somebody does again. What came before this returns has to be
-  /// looked at once more. With the card between two steps, or by who steps it.
+  /// Tell the wire that its owner stops polling, or polls again. Look once more at frames that came
+  /// before this returns. Call it with the card between two steps, or by the thread that steps it.
   virtual void set_asleep(bool asleep) = 0;
   /// Any thread.
   [[nodiscard]] virtual bool asleep() const = 0;
-  /// Whether nobody has polled for a while, so that the thread has to. Any thread.
+  /// Whether the owner has not polled for a while, so that the thread has to. Any thread.
   [[nodiscard]] virtual bool unattended() const { return false; }
 
-  /// What the user has to know, once: what is wrong, and what to do. Any thread.
+  /// A failure that the user has to know, once, with its remedy. Any thread.
   /// @return false: nothing, or told before.
   [[nodiscard]] virtual bool next_trouble(std::string* text) = 0;
 
@@ -46,7 +46,7 @@ class Member : public model::Wire {
 
   /// Where others find this member, as reach() takes it; empty: by its destID alone.
   [[nodiscard]] virtual std::string address() const { return {}; }
-  /// The destID by which frames go to whoever is at an address. It need not be there yet. Any
+  /// The destID by which frames go to the member at an address. It need not be there yet. Any
   /// thread. @param address foreign. @return 0; -EINVAL: no address of this fabric; -ENOSPC: too
   /// many; -ENOTSUP: members have no addresses here.
   [[nodiscard]] virtual int reach(const std::string& address, uint32_t* dest_id) {

@@ -9,7 +9,7 @@
 
 #include "base/no_cancel.hpp"
 
-namespace rio::wire::shm {
+namespace rio::wire {
 namespace {
 
 constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a processor keeps one for nanoseconds
@@ -36,4 +36,4 @@ void make_stores_seen() {
   }
 }
 
-}  // namespace rio::wire::shm
+}  // namespace rio::wire

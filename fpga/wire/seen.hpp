@@ -6,7 +6,7 @@
 
 #include "base/trouble.hpp"
 
-namespace rio::wire::shm {
+namespace rio::wire {
 
 /// Called once by each process whose stores others may want to see. @return the failure that keeps
 /// make_stores_seen() from being fast; why_slow() explains it.
@@ -19,4 +19,4 @@ base::Trouble let_others_see_us();
 /// Slow: some microseconds.
 void make_stores_seen();
 
-}  // namespace rio::wire::shm
+}  // namespace rio::wire

@@ -5,7 +5,6 @@
 
 using rio::api::is_memory;
 using rio::api::no_throw;
-using rio::base::log_error;
 using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::Guard;
@@ -58,7 +57,8 @@ template <class Send>
   }
   int rc = send();
   if (rc == -EAGAIN) [[unlikely]] {
-    // What the first try took from the card may have made room: rio_msg_wait() must not sleep then.
+    // Messages that the first try took from the card may have made room: rio_msg_wait() must not
+    // sleep then.
     context.seen = context.context->port().activity();
     rc = send();
     context.stuck = rc == -EAGAIN;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 using rio::api::no_throw;
-using rio::base::log_error;
 using rio::msg::Guard;
 using rio::msg::Port;
 using rio::msg::PortConfig;
@@ -22,7 +21,7 @@ namespace {
 
 constexpr uint32_t kCloseMs = 1000;
 
-/// The caller's options, with defaults for what his version of the struct does not have.
+/// The caller's options, with defaults for members that its version of the struct does not have.
 [[nodiscard]] int read_options(const rio_msg_options* given, rio_msg_options* out) {
   rio_msg_options options{};
   if (given != nullptr) {
@@ -202,7 +201,8 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms) {
     }
     Sleeper sleeper(*port->port);
     const bool nothing = sleeper.prepare([] {});
-    // What came with the caller's own calls is news, too: he may not have looked again since.
+    // Messages that came in the caller's own calls are news, too: it may not have looked again
+    // since.
     const uint64_t now = port->port->activity();
     if (!nothing || std::exchange(port->armed, now) != now) {
       return port->port->error() != 0 ? port->port->error() : 1;

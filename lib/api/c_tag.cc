@@ -25,7 +25,7 @@ namespace {
   return {pattern.bits, pattern.ignore, pattern.source};
 }
 
-/// What became of it. @param done may be null.
+/// Report the outcome of a request. @param done may be null.
 void tell(const Request& request, rio_tag_request* handle, rio_tag_done* done) {
   if (done == nullptr) {
     return;

@@ -2,16 +2,13 @@
 /// What the handles of riomsg.h are. Internal to lib/api.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <new>
 
+#include "base/guard.hpp"
 #include "base/log.hpp"
-#include "base/no_cancel.hpp"
 #include "base/slab.hpp"
 #include "lib/api/riomsg.h"
 #include "lib/msg/close_large.hpp"
@@ -67,17 +64,10 @@ namespace rio::api {
 /// thread.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) {
-  try {
-    return function();
-  } catch (const abi::__forced_unwind&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    base::log_error("out of memory; free some, or open ports with fewer buffers");
-    return -ENOMEM;
-  } catch (...) {
-    base::log_error("unexpected exception in the message library; please report it");
-    return -EIO;
-  }
+  static constexpr base::Boundary kLibrary = {
+      "out of memory; free some, or open ports with fewer buffers",
+      "unexpected exception in the message library; please report it"};
+  return base::guard_cancellable(kLibrary, function);
 }
 
 /// @param bytes where `size_bytes` are to be read, or written. @return false: nowhere; logged.

@@ -4,7 +4,7 @@
  * card, or over an emulated one. docs/messages.md has complete programs; riomsg.hpp is the same for
  * C++, skifch.h the smaller interface of [S4]. C11; link with `pkg-config --libs riomsg`.
  *
- * What is what. A port is a queue pair of a card. It has up to RIO_MSG_CONTEXTS places, each for a
+ * Objects. A port is a queue pair of a card. It has up to RIO_MSG_CONTEXTS places, each for a
  * context (messages in the order of each sender, short ones shown where they lie) or for an
  * endpoint of tagged messages (matched as MPI does). Peers name such a place by its address.
  *
@@ -16,16 +16,16 @@
  * goes on for others.
  *
  * Results. Functions give 0 (or what they say) or a negative errno: rio_strerror() of riopmd.h has
- * the text. Outputs are set on success only. What is wrong with a call, and the remedy, is in the
+ * the text. Outputs are set on success only. The fault of a call, and the remedy, is in the
  * log (rio_set_log() of riopmd.h; stderr by default); what a peer did is not, since a program may
  * expect it. Errors that any call about a peer may give: -ECONNRESET (it has gone, or was started
  * anew: what was sent to it may be lost; the next call begins a new session), -ECONNREFUSED (it has
  * no such context), -EHOSTUNREACH (it does not answer), -ETIMEDOUT (it was stopped for too long),
  * -EPROTO (it broke the rules), -ENODEV (the own card is gone, or was reset: close).
  *
- * What may be lost. A send that is done is on its way, not there: where its session ends, it may be
+ * Losses. A send that is done is on its way, not there: where its session ends, it may be
  * lost, and so may all that this context or endpoint has sent to that peer's before it was told of
- * an error, by the status of a request or by the next send, which is refused. What is sent after
+ * an error, by the status of a request or by the next send, which is refused. Messages sent after
  * that arrives, or an error is told once more. After -ENODEV requests under way end with it, large
  * data too, and their memory is the caller's.
  */
@@ -81,7 +81,7 @@ struct rio_msg_options {
   uint32_t sleeps;              /**< 1: waits sleep; needs "shm:", or a card with interrupts */
 };
 
-/** What a port has counted since it was opened. */
+/** Counts of a port since it was opened. */
 struct rio_msg_stats {
   uint64_t received;  /**< messages, of the library's own too */
   uint64_t again;     /**< sent once more */
@@ -111,7 +111,7 @@ struct rio_msg_message {
   uint64_t internal[2];
 };
 
-/** What became of a rio_msg_send_any() or a rio_msg_take(); its memory is the caller's again. */
+/** The outcome of a rio_msg_send_any() or a rio_msg_take(); its memory is the caller's again. */
 struct rio_msg_done {
   void* user;               /**< as given with it */
   rio_msg_request* request; /**< which; no longer valid. NULL: it was done at once */
@@ -124,7 +124,7 @@ struct rio_msg_done {
   uint32_t reserved;
 };
 
-/** What a receive or a probe wants. */
+/** The messages that a receive or a probe wants. */
 struct rio_tag_pattern {
   uint64_t bits;
   uint64_t ignore;        /**< bits that do not matter */
@@ -132,7 +132,7 @@ struct rio_tag_pattern {
   uint32_t reserved;      /**< 0 */
 };
 
-/** What a probe found. */
+/** The result of a probe. */
 struct rio_tag_info {
   uint64_t bits;
   uint64_t size_bytes;
@@ -140,7 +140,7 @@ struct rio_tag_info {
   uint32_t reserved;
 };
 
-/** What became of a send or a receive; its memory is the caller's again. */
+/** The outcome of a send or a receive; its memory is the caller's again. */
 struct rio_tag_done {
   void* user;               /**< as given with it */
   rio_tag_request* request; /**< which; no longer valid. NULL: it was done at once */
@@ -165,7 +165,8 @@ uint32_t rio_msg_api_version(void);
  *  -EBUSY, -ENODEV, -ENOENT, -ENOMEM, -ENOTSUP (no interrupts to sleep by), -EAGAIN (no thread),
  *  -EMFILE, as rio_open(). */
 int rio_msg_open(const char* card, const struct rio_msg_options* options, rio_msg_port** out);
-/** What was sent and has not arrived is waited for, for up to a second. NULL does nothing.
+/** Close a port. Messages that have not arrived yet are waited for, up to a second. NULL does
+ * nothing.
  *  @return 0; -EBUSY: contexts or endpoints are open, and so is the port still. */
 int rio_msg_close(rio_msg_port* port);
 /** destID of the card, which peers send to. */
@@ -199,9 +200,10 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms);
 /** @param number below RIO_MSG_CONTEXTS. @return 0, -EINVAL (number), -EBUSY (the port has such a
  *  context or endpoint), -ENOMEM. */
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out);
-/** What has arrived and was not received is lost; peers are told. What is under way ends; nothing
- * is told of it. Large data is waited for, for up to a second; if it has not ended by then, the log
- *  says so: close the port before its memory is used. NULL does nothing.
+/** Close a context. Messages that have arrived and were not received are lost; peers are told.
+ *  Requests under way end, without an outcome. Large data is waited for, for up to a second; if it
+ * has not ended by then, the log says so: close the port before its memory is used. NULL does
+ * nothing.
  *  @return 0; -EBUSY: messages are neither released nor taken, and the context is open still. */
 int rio_msg_context_close(rio_msg_context* context);
 rio_msg_address rio_msg_self(const rio_msg_context* context);
@@ -212,15 +214,15 @@ rio_msg_address rio_msg_self(const rio_msg_context* context);
  *  answered yet: rio_msg_wait() and try again), -EMSGSIZE, -EINVAL (address, NULL), -ENOMEM, or an
  *  error of the peer, which is told once. */
 int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data, size_t size_bytes);
-/** The same, gathered. @param count 0 to RIO_MSG_PIECES. */
+/** Send as rio_msg_send() does, gathered. @param count 0 to RIO_MSG_PIECES. */
 int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const struct iovec* pieces,
                   int count);
 /** Hot. The next message, where it lies; those of one sender come in their order.
  *  @return 1: *out is set, to be released, in any order; 0: there is none; -ENODEV. */
 int rio_msg_receive(rio_msg_context* context, struct rio_msg_message* out);
-/** Hot. A message is done with; a long one that was not taken is not wanted. Who holds many stops
- *  their senders. @param message as rio_msg_receive() gave it; once, and not after another receive
- *  into it. */
+/** Hot. Give a message back; a long one that was not taken is refused. A program that holds many
+ *  stops their senders. @param message as rio_msg_receive() gave it; once, and not after another
+ * receive into it. */
 void rio_msg_release(rio_msg_context* context, const struct rio_msg_message* message);
 /** Wait until a message can be received, something that was begun is done, a send that got -EAGAIN
  *  is worth another try, or a peer has gone. Sleeps with options.sleeps, polls otherwise.
@@ -231,7 +233,7 @@ int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms);
  * order of that sender's messages, and then names a buffer or refuses: nothing is moved before.
  * Functions that begin something return 1: it is done already, and *done (unless NULL) says how; 0:
  * it is under way, *request (unless NULL) names it, and its rio_msg_done comes once, by
- * rio_msg_next_done() or rio_msg_wait_done(); or -errno: nothing has happened. What is under way
+ * rio_msg_next_done() or rio_msg_wait_done(); or -errno: nothing has happened. A request under way
  * moves in the calls of its context. */
 
 /** From now on rio_msg_receive() gives long messages too, of up to so many bytes. At first, and
@@ -247,7 +249,7 @@ int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* d
                      struct rio_msg_done* done);
 /** Have a message in memory of one's own, instead of rio_msg_release(); a short one is copied.
  *  @param message of rio_msg_receive(), used up. @param buffer the library's until this is done;
- *  NULL where capacity_bytes is 0. What is beyond capacity_bytes is left out, and the status is
+ *  NULL where capacity_bytes is 0. Bytes beyond capacity_bytes are left out, and the status is
  *  -EMSGSIZE. @return as above; -EINVAL (buffer), -ENOMEM: the message is still to be taken. */
 int rio_msg_take(rio_msg_context* context, const struct rio_msg_message* message, void* buffer,
                  uint64_t capacity_bytes, void* user, rio_msg_request** request,
@@ -272,9 +274,9 @@ int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32
 /** @param number below RIO_MSG_CONTEXTS: the endpoint's place in the port. @return 0, -EINVAL,
  *  -EBUSY, -ENOMEM. */
 int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out);
-/** What is under way ends; nothing is told of it. Large data is waited for, for up to a second; if
- *  it has not ended by then, the log says so: close the port before its memory is used. What has
- *  arrived and was not received is lost. NULL does nothing. */
+/** Close an endpoint. Requests under way end, without an outcome. Large data is waited for, for up
+ * to a second; if it has not ended by then, the log says so: close the port before its memory is
+ * used. Messages that have arrived and were not received are lost. NULL does nothing. */
 void rio_tag_close(rio_tag* tag);
 rio_msg_address rio_tag_self(const rio_tag* tag);
 
@@ -284,7 +286,8 @@ rio_msg_address rio_tag_self(const rio_tag* tag);
 int rio_tag_send(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
                  uint64_t size_bytes, void* user, rio_tag_request** request,
                  struct rio_tag_done* done);
-/** The same, but it is done only when the message was matched: MPI's Ssend. */
+/** Send as rio_tag_send() does, but the send is done only when the message was matched: MPI's
+ * Ssend. */
 int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
                       uint64_t size_bytes, void* user, rio_tag_request** request,
                       struct rio_tag_done* done);
@@ -322,12 +325,12 @@ int rio_tag_test(rio_tag* tag, rio_tag_request* request, struct rio_tag_done* do
  *  within the time; -ENODEV (it will be done, with that status). */
 int rio_tag_wait(rio_tag* tag, rio_tag_request* request, uint32_t timeout_ms,
                  struct rio_tag_done* done);
-/** Wait until something is done, or has come that nobody has received, or a peer has gone;
- *  rio_tag_next_done() and rio_tag_probe() tell what: take all there is before the next wait.
+/** Wait until a request is done, a message has come that no receive has matched, or a peer has
+ * gone; rio_tag_next_done() and rio_tag_probe() tell what: take all there is before the next wait.
  * @return 1, 0, -ENODEV. */
 int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms);
-/** Make progress until all sends have gone and arrived, but for those that were asked for (large
- *  ones, and synchronous) and that nobody has matched yet: these are under way still, so wait for
+/** Make progress until all sends have gone and arrived. Sends that were asked for (large ones, and
+ *  synchronous) are not waited for before they are matched: they are under way still, so wait for
  *  them before the endpoint is closed. @return 0, -ETIMEDOUT, -ENODEV. */
 int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
 

@@ -1,6 +1,6 @@
 /// @file
-/// riomsg.h for C++20 programs: handles that close themselves, and spans. Header only. What is said
-/// there about threads, results and errors holds here; functions are those of the same name.
+/// riomsg.h for C++20 programs: handles that close themselves, and spans. Header only. The rules
+/// there about threads, results and errors hold here; functions are those of the same name.
 #pragma once
 
 #include <riomsg.h>

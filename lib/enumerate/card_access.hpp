@@ -12,7 +12,7 @@ namespace rio::enumerate {
 /// One thread.
 class CardAccess final : public MaintAccess {
  public:
-  /// What the card has to be opened with. @param timeout_ms of one access, 1 to 10000.
+  /// The configuration to open the card with. @param timeout_ms of one access, 1 to 10000.
   [[nodiscard]] static EndpointConfig config(uint32_t host_id, bool large, uint32_t timeout_ms);
 
   /// @param endpoint opened with config().

@@ -24,7 +24,7 @@ struct Csr {
 inline constexpr uint32_t kSwitchFeature = 0x10000000;
 inline constexpr uint32_t kExtendedFeatures = 0x8;
 
-/// What Csr::kHostLock reads while nobody holds it.
+/// Value of Csr::kHostLock while no host holds it.
 inline constexpr uint32_t kNobody = 0xFFFF;
 /// destID that exploring uses, and no device gets: it fits into every route table.
 inline constexpr uint32_t kProbeId = 0xFF;

@@ -18,7 +18,7 @@ bool is_of_device(int rc) {
   return rc == -ETIMEDOUT || rc == -EIO || rc == -EAGAIN || rc == -EPROTO || rc == -ENOSPC;
 }
 
-/// What visit() says of a device that was left alone. @param why set if it answered at first.
+/// Describe a device that visit() left alone. @param why set if it answered at first.
 Problem problem_of(int rc, const std::string& where, const std::string& why) {
   if (rc == -ENOSPC) {
     return {"ids", where, why, "use 16-bit destIDs (--id-bits 16), or switches with larger tables"};
@@ -158,7 +158,8 @@ int Enumerator::explore_switch(size_t node) {
   return 0;
 }
 
-// What is wrong with the device there is told, and no error; only what is wrong with the way is.
+// A fault of the device there is a problem in the map, and no error; only a fault of the way is
+// one.
 int Enumerator::visit(size_t parent, uint32_t port) {
   if (map_.nodes.size() > options_.nodes) {
     return -ETIME;
@@ -414,7 +415,7 @@ int Enumerator::set_routes() {
   return 0;
 }
 
-// IDs that nobody has lead nowhere: what an earlier enumeration left there may go in circles.
+// IDs without a device lead nowhere: routes of an earlier enumeration may go in circles.
 int Enumerator::set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways) {
   Address at;
   if (const int rc = router_.reach(node, &at); rc != 0) {
@@ -447,7 +448,7 @@ int Enumerator::verify() {
       lost(i);
     } else if (tag != node.tag) {
       skip("changed", map_.name(i), "another device answers by its destID",
-           "somebody plugs or enumerates at the same time; enumerate again");
+           "another host plugs or enumerates at the same time; enumerate again");
     }
   }
   return 0;

@@ -12,7 +12,7 @@ namespace rio::enumerate {
 inline constexpr size_t kNoNode = SIZE_MAX;
 inline constexpr uint32_t kNoDestId = UINT32_MAX;
 
-/// What is behind a port of a switch.
+/// The view behind a port of a switch.
 struct PortView {
   enum State : uint8_t {
     kDown,     ///< the switch says that its link is down
@@ -42,7 +42,7 @@ struct Node {
   uint32_t error_management = 0;  ///< offset of the block, 0: none
   std::vector<PortView> ports;    ///< switches
   std::vector<uint32_t> routes;   ///< switches that were only looked at: port by destID
-  uint32_t locked_by = 0xFFFF;    ///< host that held the lock when one looked; 0xFFFF: nobody
+  uint32_t locked_by = 0xFFFF;    ///< host that held the lock when it was read; 0xFFFF: none
 };
 
 /// Something that is not as it should be.

@@ -17,8 +17,8 @@ int HostLock::read(const Address& at, uint32_t* holder) {
   return rc;
 }
 
-// The same value locks and unlocks, so it must not be written again before the register was read:
-// that the answer was lost does not mean that the write was.
+// One value both locks and unlocks, so it must not be written again before the register was read: a
+// lost answer does not mean that the write was lost.
 int HostLock::toggle(const Address& at, uint32_t value) {
   const int rc = access_.write_once(at, Csr::kHostLock, value);
   return rc == -ETIMEDOUT || rc == -EAGAIN ? 0 : rc;

@@ -18,7 +18,7 @@ class HostLock {
 
   /// @param holder who holds it afterwards. @param was_ours it was ours before: the device has been
   /// seen, or an earlier run has left it locked. Both are set on success and on -EBUSY.
-  /// @return 0, -EBUSY (another host holds it), -EPROTO (it can be locked by nobody), or as
+  /// @return 0, -EBUSY (another host holds it), -EPROTO (no host can lock it), or as
   /// PatientAccess.
   [[nodiscard]] int acquire(const Address& at, uint32_t* holder, bool* was_ours);
   /// @return 0 also if it was not ours; -EPROTO: it stays locked; or as PatientAccess.

@@ -120,7 +120,7 @@ int Looker::ask(const Address& at, Node* node, std::string* why) {
   return 0;
 }
 
-// The same identity and a tag that only one device should have.
+// Find a node by its identity and tag, which only one device should have.
 size_t Looker::find(const Node& node) const {
   for (size_t i = 0; i < map_.nodes.size(); ++i) {
     const Node& other = map_.nodes[i];

@@ -15,7 +15,7 @@ struct Limits {
   uint32_t tries = 3;              ///< of one access, at least 1
   uint32_t accesses = 1'000'000;   ///< in all
   std::chrono::seconds time{120};  ///< in all
-  /// Null, or not 0 once somebody wants it to end; a signal handler may write it.
+  /// Null, or not 0 once the user wants it to end; a signal handler may write it.
   const volatile std::sig_atomic_t* stop = nullptr;
 };
 
@@ -28,12 +28,13 @@ class PatientAccess {
   [[nodiscard]] int read(const Address& at, uint32_t offset, uint32_t* value);
   /// For registers where writing the same again does no harm.
   [[nodiscard]] int write(const Address& at, uint32_t offset, uint32_t value);
-  /// For the others. After -ETIMEDOUT nobody knows whether it was carried out.
+  /// Write once, for registers that must not be written twice. After -ETIMEDOUT it is unknown
+  /// whether it was carried out.
   [[nodiscard]] int write_once(const Address& at, uint32_t offset, uint32_t value);
   [[nodiscard]] int read_local(uint32_t offset, uint32_t* value);
   [[nodiscard]] int write_local(uint32_t offset, uint32_t value);
 
-  /// Allow so much more, to tidy up, whoever wants it to end.
+  /// Allow so much more, to tidy up, even if the user wants it to end.
   void extend(uint32_t accesses, std::chrono::seconds time);
   /// Of all accesses so far, those tried again included.
   [[nodiscard]] uint32_t accesses() const { return done_; }

@@ -13,7 +13,7 @@ struct Place {
   uint32_t port = 0;
 };
 
-// What the first link of an endpoint leads to.
+// The place that the first link of an endpoint leads to.
 Place neighbour_of(const FabricMap& map, size_t endpoint) {
   for (size_t i = 1; i < map.nodes.size(); ++i) {
     if (endpoint == 0 && map.nodes[i].parent == 0) {
@@ -50,7 +50,7 @@ int trace_route(const FabricMap& map, uint32_t source, uint32_t dest, RouteTrace
     const PortView& view = node.ports[port];
     if (view.state != PortView::kNode && view.state != PortView::kUp &&
         view.state != PortView::kLoop) {
-      trace.why = "nobody was seen behind " + map.place(at.node, port);
+      trace.why = "no device was seen behind " + map.place(at.node, port);
       break;
     }
     at = {view.node, view.peer_port};

@@ -18,7 +18,8 @@ class Router {
 
   /// Turn the probe ID toward a device. @param at its address, until the next such call.
   [[nodiscard]] int reach(size_t node, Address* at);
-  /// The same for whatever is behind a port of a switch, or behind the card itself (node 0).
+  /// Turn the probe ID toward the device behind a port of a switch, or behind the card itself (node
+  /// 0).
   [[nodiscard]] int reach_behind(size_t node, uint32_t port, Address* at);
   /// Turn the probe ID toward nothing at a switch that was reached.
   [[nodiscard]] int end_probe(size_t node, const Address& at);

@@ -1,5 +1,6 @@
 #include "lib/msg/peers.hpp"
 
+#include "base/random.hpp"
 #include "lib/msg/clock.hpp"
 
 namespace rio::msg {
@@ -28,11 +29,8 @@ Link* Peers::find_or_make_for_stranger(uint32_t dest_id) {
 
 void Peers::renew(Link& link) {
   // No secret: it only has to differ from what went before, of this process or of the one that had
-  // the destID earlier; the number does so, too. (splitmix64)
-  key_seed_ += 0x9E3779B97F4A7C15u;
-  uint64_t mixed = (key_seed_ ^ key_seed_ >> 30) * 0xBF58476D1CE4E5B9u;
-  mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
-  mixed ^= mixed >> 31;
+  // the destID earlier; the number does so, too.
+  const uint64_t mixed = base::mix64(key_seed_ += base::kRandomStep);
   const auto nonce = static_cast<uint32_t>(mixed >> 48);
   const uint32_t before = link.keys.local >> 16;
   link.keys.local =

@@ -1,31 +1,22 @@
 #include "lib/msg/waiting.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
+
+#include "base/fd.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::msg {
 namespace {
 
-/// Closed with its thread.
-struct WakeFd {
-  ~WakeFd() {
-    if (fd >= 0) {
-      ::close(fd);
-    }
-  }
-  int fd = -1;
-};
-
-/// @return a descriptor of this thread's own; -errno.
+/// @return a descriptor of this thread's own, which is closed with its thread; -errno.
 int wake_fd() {
-  static thread_local WakeFd own;
-  if (own.fd < 0) {
-    own.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  static thread_local base::Fd own;
+  if (!own.valid()) {
+    own = base::make_wake_fd();
   }
-  return own.fd >= 0 ? own.fd : -errno;
+  return own.valid() ? own.get() : -errno;
 }
 
 }  // namespace

@@ -396,7 +396,7 @@ void AddressVector::forget_refusals(tag::Address first) {
   }
 }
 
-/// Where messages to a peer go. @return 0, -EADDRINUSE: he has our destID; as Port::reach().
+/// Find where messages to a peer go. @return 0, -EADDRINUSE: it has our destID; as Port::reach().
 int AddressVector::find_out(const Name& name, tag::Address* out) {
   uint32_t dest_id = name.dest_id;
   if (name.address[0] != 0) {

@@ -9,7 +9,7 @@
 
 namespace rio::ofi {
 
-/// What comes with an atomic operation, and what goes back.
+/// Forms of an atomic operation: its operands, and its result.
 enum class Atomic : uint8_t {
   kUpdate,   ///< operands; nothing goes back
   kFetch,    ///< operands, if the operation has any; the old values

@@ -1,8 +1,8 @@
 /// @file
-/// What an endpoint asks of another's memory, as it travels on their contexts for this: a message
-/// without immediate data, kAskBits, an AskHeader, and bytes. What is too long for that follows as
-/// a message of its own (data_bits()). The answer (reply_bits()), on contexts of their own, has
-/// what was read; immediate data there says why there is none.
+/// Requests of an endpoint on another's memory, as they travel on their contexts for this: a
+/// message without immediate data, kAskBits, an AskHeader, and bytes. Bytes that are too long for
+/// that follow as a message of its own (data_bits()). The answer (reply_bits()), on contexts of
+/// their own, has the bytes read; immediate data there says why there are none.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ struct Pieces {
   size_t count;
 };
 
-/// Where, what, and who hears of it.
+/// Target and operation of a call, and its completion.
 struct Target {
   fi_addr_t peer;
   uint64_t address;

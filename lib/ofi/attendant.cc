@@ -1,7 +1,6 @@
 #include "lib/ofi/attendant.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
+#include "base/wake_fd.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
 
@@ -24,8 +24,8 @@ constexpr uint32_t kSleepMs = 1000;
 
 int Attendant::start(Domain& domain, std::unique_ptr<Attendant>* out) {
   std::unique_ptr<Attendant> made(new Attendant(domain));
-  made->stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (made->stop_fd_ < 0) {
+  made->stop_fd_ = base::make_wake_fd();
+  if (!made->stop_fd_.valid()) {
     const int rc = -errno;
     base::log_error("rio: progress (FI_PROGRESS_AUTO): %s", base::why({"eventfd", rc}).c_str());
     return rc;
@@ -46,16 +46,12 @@ Attendant::~Attendant() {
     thread_.detach();  // the process has forked since: the thread is the parent's
   } else if (thread_.joinable()) {
     thread_.request_stop();
-    const uint64_t one = 1;
-    static_cast<void>(!::write(stop_fd_, &one, sizeof(one)));
+    base::wake(stop_fd_.get());
     {
       const msg::Guard guard(domain_.port());
       msg::wake_all(domain_.port());
     }
     thread_.join();
-  }
-  if (stop_fd_ >= 0) {
-    ::close(stop_fd_);
   }
 }
 
@@ -64,7 +60,7 @@ void Attendant::run(const std::stop_token& stop) {
   int pause = kPauseMs;
   for (rest(pause); !stop.stop_requested(); rest(pause)) {
     const uint64_t looks = domain_.looks();
-    if (looks != seen) {  // somebody looks himself
+    if (looks != seen) {  // the user looks itself
       pause = std::min(2 * pause, kPauseMostMs);
     } else {
       pause = kPauseMs;
@@ -76,18 +72,18 @@ void Attendant::run(const std::stop_token& stop) {
 
 /// Sleep until the time is over, or the thread is to end.
 void Attendant::rest(int ms) const {
-  pollfd fd = {stop_fd_, POLLIN, 0};
+  pollfd fd = {stop_fd_.get(), POLLIN, 0};
   static_cast<void>(::poll(&fd, 1, ms));
 }
 
-/// Until the user looks himself.
+/// Attend until the user looks itself.
 void Attendant::attend(const std::stop_token& stop, uint64_t looks) {
   if (!domain_.port().config().sleeps) {
     const msg::Guard guard(domain_.port());
     domain_.work();
     return;
   }
-  // What the card has lost is told to the user's calls, and no reason to be busy.
+  // An error of the card is told to the user's calls, and no reason to be busy.
   static_cast<void>(msg::wait(
       domain_.port(), kSleepMs, [this] { domain_.work(); },
       [&] { return stop.stop_requested() || domain_.looks() != looks; }));

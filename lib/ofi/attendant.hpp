@@ -8,11 +8,13 @@
 #include <memory>
 #include <thread>
 
+#include "base/fd.hpp"
+
 namespace rio::ofi {
 
 class Domain;
 
-/// A thread that sleeps while the user looks himself, or nothing comes; where a card has no
+/// A thread that sleeps while the user looks itself, or nothing comes; where a card has no
 /// interrupts it looks once a millisecond. Of a domain whose calls are made under a Guard.
 class Attendant {
  public:
@@ -31,7 +33,7 @@ class Attendant {
 
   Domain& domain_;
   int owner_ = getpid();
-  int stop_fd_ = -1;
+  base::Fd stop_fd_;
   std::jthread thread_;
 };
 

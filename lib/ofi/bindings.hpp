@@ -17,7 +17,7 @@ struct Bindings {
   AddressVector* av = nullptr;
   CompletionQueue* tx = nullptr;
   CompletionQueue* rx = nullptr;
-  // Null: nobody counts.
+  // Null: not counted.
   Counter* sends = nullptr;
   Counter* receives = nullptr;
   Counter* reads = nullptr;
@@ -32,7 +32,7 @@ struct Bindings {
   bool directed = false;  ///< receives name their source
 };
 
-/// What is to be sent, or received.
+/// The buffers to send from, or to receive into.
 struct Buffers {
   const iovec* pieces;
   size_t count;

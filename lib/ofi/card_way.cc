@@ -23,7 +23,7 @@ CardWay::Known& CardWay::known(tag::Address to, uint64_t key) {
     return *last_;
   }
   if (known_.size() >= kKnownMax && !known_.contains(place)) {
-    known_.clear();  // whoever is still used is asked once more
+    known_.clear();  // an owner that is still used is asked once more
   }
   last_place_ = place;
   last_ = &known_[place];
@@ -40,7 +40,7 @@ uint64_t CardWay::find(tag::Address to, uint64_t key, uint64_t address, uint64_t
   if (it.link == nullptr) {
     return 0;
   }
-  // What was learnt in another session may be another process's.
+  // An answer of another session may be another process's.
   const bool old = it.state != State::kAsked && it.session != it.link->session;
   const bool tried = it.state == State::kNone && ++it.uses < kAskAgain;
   if (it.state == State::kUnknown || old || (it.state == State::kNone && !tried)) {

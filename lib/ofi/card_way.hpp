@@ -35,7 +35,7 @@ class CardWay {
            tag::dest_id_of(to) != port_->dest_id();
   }
   /// Hot. @param right FI_REMOTE_READ or FI_REMOTE_WRITE. @param asks whether the owner is to be
-  /// asked now where his window is: on_reply() has to be called.
+  /// asked now where its window is: on_reply() has to be called.
   /// @return where it is for the card; 0: not known, or not in a window.
   [[nodiscard]] uint64_t find(tag::Address to, uint64_t key, uint64_t address, uint64_t bytes,
                               uint64_t right, bool* asks);
@@ -83,7 +83,7 @@ class CardWay {
   Known* last_ = nullptr;
   std::unordered_map<Place, Known, PlaceHash> known_;
   bool slots_tried_ = false;
-  std::vector<uint8_t*> slots_;  // that nobody uses
+  std::vector<uint8_t*> slots_;  // free ones
   uint64_t slot_iova_minus_va_ = 0;
 };
 

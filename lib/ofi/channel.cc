@@ -110,8 +110,8 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   operation->user = context;
   operation->tells = tells;
   operation->injected = (flags & FI_INJECT) != 0;
-  // Who is told nothing may never come back. Then nobody would send what waits, and the peer, which
-  // may have what it needs for us already, would wait for ever.
+  // The caller gets no completion, so it may never call progress again. A queued send would never
+  // leave then, and the peer, which may have its buffers for us already, would wait for ever.
   operation->may_wait = tells || (flags & FI_INJECT) == 0;
   const uint8_t* data = from.count == 0 ? nullptr : static_cast<uint8_t*>(from.pieces[0].iov_base);
   const size_t bytes = from.bytes();
@@ -359,8 +359,8 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
   completion.lost_bytes = operation.length_bytes - completion.entry.len;
 }
 
-/// The next message goes behind this one, as long as there is room for one of the least size. What
-/// fails gives the buffer back, too.
+/// The next message goes behind this one, as long as there is room for one of the least size. A
+/// receive that fails gives the buffer back, too.
 [[gnu::noinline]] void Channel::finish_multi(RecvOperation& operation) {
   for (;;) {
     if (operation.status != 0 && operation.status != -EMSGSIZE) {

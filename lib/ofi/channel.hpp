@@ -37,7 +37,7 @@ struct RecvOperation : tag::RecvRequest {
   std::array<iovec, kIovMax> pieces = {};
   size_t piece_count = 0;
 
-  /// Hot. What a receive that begins does not set, and one that is over may have left.
+  /// Hot. Clear the members that a receive does not set, and that an earlier one may have left.
   void recycle() {
     ends = false;
     discards = false;
@@ -64,7 +64,7 @@ class Channel {
   /// Hot. @param flags of this operation. @return 0; -FI_EINVAL, -FI_ENOMEM, or why it cannot be.
   [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
                              size_t bytes, void* context, uint64_t flags);
-  /// The same, gathered.
+  /// Send as above, gathered from several buffers.
   [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                              const Buffers& from, void* context, uint64_t flags);
   /// Hot. The bytes are copied, and nothing is told. @param bytes up to kInjectBytes.
@@ -81,7 +81,7 @@ class Channel {
   /// Hot. @return as send().
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
                                 size_t bytes, void* context, uint64_t flags);
-  /// The same, scattered.
+  /// Receive as above, scattered to several buffers.
   [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
                                 void* context, uint64_t flags);
   /// FI_PEEK, alone or with FI_CLAIM or FI_DISCARD: report a message that is there as a completion,

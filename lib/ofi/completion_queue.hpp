@@ -23,7 +23,7 @@ struct Completion {
   size_t lost_bytes = 0;        ///< bytes for which there was no room
 };
 
-/// Grows: nothing is lost, however long nobody reads.
+/// Grows: nothing is lost, however long the queue is not read.
 class CompletionQueue : public fid_cq, public Used {
  public:
   using Fid = fid_cq;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "fpga/name/parse.hpp"
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
 #include "lib/ofi/completion_queue.hpp"
@@ -22,7 +23,10 @@ constexpr uint32_t kCloseMs = 1000;
 
 /// Emulated cards have interrupts on a fabric, since others serve them there.
 [[nodiscard]] bool can_sleep(const std::string& card) {
-  return card.starts_with("shm:") || card.starts_with("udp:") || card.starts_with("relay:");
+  name::CardName name;
+  std::string ignored;  // opening the card tells it
+  return name::parse(name::Place::kProgram, card, {}, &name, &ignored) == 0 &&
+         name::is_in_fabric(name);
 }
 
 int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {

@@ -50,7 +50,7 @@ class Domain : public fid_domain, public Used {
     looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     work();
   }
-  /// Hot. Under a Guard. The same, by nobody's wish.
+  /// Hot. Under a Guard. Make progress in the domain's own name, not for a user's call.
   void work();
   /// How often the user looked. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }

@@ -83,7 +83,7 @@ class Endpoint : public fid_ep {
 /// fi_endpoint().
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
 
-// What its calls are: tagged.cc, plain.cc, rma.cc, atomics.cc.
+// Implementations of its calls: tagged.cc, plain.cc, rma.cc, atomics.cc.
 [[nodiscard]] fi_ops_tagged* tagged_ops();
 [[nodiscard]] fi_ops_msg* plain_ops();
 [[nodiscard]] fi_ops_rma* rma_ops();

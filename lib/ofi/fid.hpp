@@ -12,11 +12,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <new>
 #include <type_traits>
 #include <utility>
 
-#include "base/log.hpp"
+#include "base/guard.hpp"
 #include "base/no_cancel.hpp"
 
 namespace rio::ofi {
@@ -26,14 +25,14 @@ template <class Object>
 [[nodiscard]] Object& of(typename Object::Fid* fid) {
   return static_cast<Object&>(*fid);
 }
-/// The same, from its first member.
+/// Get the object from its fid, which is its first member.
 template <class Object>
 [[nodiscard]] Object& of(fid* fid) {
   static_assert(std::is_standard_layout_v<typename Object::Fid>);
   return static_cast<Object&>(*reinterpret_cast<typename Object::Fid*>(fid));
 }
 
-/// What others use, and outlives them: until then it cannot be closed. Any thread.
+/// An object that others use, and that outlives them: until then it cannot be closed. Any thread.
 class Used {
  public:
   [[nodiscard]] bool in_use() const { return users_ != 0; }
@@ -68,16 +67,11 @@ class Use {
 /// it.
 template <class Function>
 [[nodiscard]] int no_throw(Function&& function) noexcept {
-  const base::NoCancel no_cancel;
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    base::log_error("rio: out of memory");
-    return -FI_ENOMEM;
-  } catch (...) {
-    base::log_error("rio: unexpected exception in the provider; please report it");
-    return -FI_EOTHER;
-  }
+  static_assert(FI_ENOMEM == ENOMEM);
+  static constexpr base::Boundary kProvider = {
+      "rio: out of memory", "rio: unexpected exception in the provider; please report it",
+      -FI_EOTHER};
+  return base::guard(kProvider, function);
 }
 
 // For what an object does not do.

@@ -159,7 +159,7 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
 [[nodiscard]] int describe(fi_info& info, const fi_info* hints, const std::string& name,
                            uint32_t version) {
   info.caps = hints != nullptr && hints->caps != 0 ? hints->caps : kCaps;
-  // Whoever asks for something and not for a direction wants all.
+  // A caller that asks for a capability and for no direction wants all.
   if ((info.caps & (FI_MSG | FI_TAGGED)) != 0 && (info.caps & kMessageWays) == 0) {
     info.caps |= kMessageWays;
   }

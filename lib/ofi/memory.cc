@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kRights =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-/// What a peer is reading just now is waited for.
+/// Waits for reads of peers that are under way.
 int close_memory(fid* fid) {
   constexpr uint32_t kReadMs = 1000;
   Memory& memory = of<Memory>(fid);

@@ -16,14 +16,14 @@ class Counter;
 class Domain;
 class Memory;
 
-/// What a domain has registered. All functions under a Guard.
+/// The registered memory of a domain. All functions under a Guard.
 class Regions {
  public:
   /// @param virtual_addresses peers name addresses; else offsets. @param own_keys keys are given
   /// here; else the user names them.
   void set_up(bool virtual_addresses, bool own_keys);
 
-  /// @return 0; -FI_ENOKEY: somebody has this one.
+  /// @return 0; -FI_ENOKEY: the key is taken.
   [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);
   void remove(const Memory& memory);
   /// Foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.

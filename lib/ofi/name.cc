@@ -4,16 +4,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "lib/ofi/domain.hpp"
 
 namespace rio::ofi {
 
-// FNV-1a, folded.
 uint16_t fabric_mark(const std::string& fabric) {
-  uint32_t mark = 2166136261u;
-  for (const char c : fabric) {
-    mark = (mark ^ static_cast<uint8_t>(c)) * 16777619u;
-  }
+  const auto mark = base::fnv1a<uint32_t>(fabric);
   constexpr uint32_t kHalf = 16;
   return static_cast<uint16_t>(mark ^ mark >> kHalf);
 }

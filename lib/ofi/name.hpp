@@ -17,7 +17,8 @@ inline constexpr uint32_t kContextsOfEndpoint = 4;
 inline constexpr uint32_t kTaggedContext = 0;
 inline constexpr uint32_t kPlainContext = 1;
 inline constexpr uint32_t kRemoteContext = 2;  ///< what is asked of each other's memory
-/// And the answers: who waits for room to ask more does not keep others from being answered.
+/// The context of answers: an endpoint that waits for room to ask more does not keep others from
+/// being answered.
 inline constexpr uint32_t kReplyContext = 3;
 /// Endpoints of a domain.
 inline constexpr uint32_t kEndpoints = 16;

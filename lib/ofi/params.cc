@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/number.hpp"
+#include "fpga/name/parse.hpp"
 #include "lib/ofi/provider.hpp"
 
 namespace rio::ofi {
@@ -151,12 +152,13 @@ int read_params(Params* out) {
 }
 
 std::string fabric_of(const std::string& card) {
-  if (card.starts_with("sim:")) {
-    return "sim";
+  name::CardName parsed;
+  std::string ignored;  // opening the card tells it
+  if (name::parse(name::Place::kProgram, card, {}, &parsed, &ignored) != 0 ||
+      std::holds_alternative<name::Pci>(parsed.kind)) {
+    return "rapidio";
   }
-  const bool emulated =
-      card.find(':') != std::string::npos && card.find_first_of("0123456789") != 0;
-  return emulated ? card.substr(0, card.find(',')) : "rapidio";
+  return std::holds_alternative<name::Sim>(parsed.kind) ? "sim" : card.substr(0, card.find(','));
 }
 
 }  // namespace rio::ofi

@@ -21,7 +21,7 @@ fi_provider& provider() {
 
 }  // namespace rio::ofi
 
-/// What libfabric calls when it has loaded this library.
+/// The entry that libfabric calls when it has loaded this library.
 extern "C" FI_EXT_INI {
   rio::ofi::define_params();
   return &rio::ofi::provider();

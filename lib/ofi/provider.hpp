@@ -12,11 +12,11 @@ namespace rio::ofi {
 /// The one of this library.
 [[nodiscard]] fi_provider& provider();
 
-/// Bytes up to which the card's DMA queue reads and writes the memory of peers, if nobody says
-/// more. Measured: docs/decisions/0024-memory-of-peers-by-the-card.md.
+/// Bytes up to which the card's DMA queue reads and writes the memory of peers, unless a setting
+/// says more. Measured: docs/decisions/0024-memory-of-peers-by-the-card.md.
 inline constexpr uint64_t kRmaBorder = 256 << 10;
 
-/// What users set by FI_RIO_*; `fi_info -g` documents them. Read when information is asked for.
+/// Settings of users by FI_RIO_*; `fi_info -g` documents them. Read when information is asked for.
 struct Params {
   std::string card;  ///< FI_RIO_CARD: as rio::Endpoint::open() takes it; by default "shm:FABRIC"
   uint32_t dest_id = 0;              ///< FI_RIO_DESTID: 0: the one that the card has, or gives

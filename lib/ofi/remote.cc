@@ -50,7 +50,7 @@ namespace {
 Remote::Remote(const Bindings& bound, Domain& domain)
     : bound_(bound), domain_(domain), server_(bound, domain.regions(), domain.windows()) {}
 
-/// What is under way ends, untold: the user has closed the endpoint.
+/// Operations under way end without completions: the user has closed the endpoint.
 Remote::~Remote() {
   constexpr std::chrono::seconds kPatience{1};
   closing_ = true;
@@ -145,7 +145,7 @@ ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
   return rc != 0 ? rc : prepare_result(call, operation);
 }
 
-/// What is written is in the message if it fits, or is to stay as it is.
+/// The bytes to write are in the message if they fit; otherwise they stay where they are.
 ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   const uint64_t operands = has_operands(call.op) ? call.operands.bytes() : 0;
   const bool follows = call.verb == Verb::kWrite && operands > kInlineMax;

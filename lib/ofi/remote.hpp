@@ -15,7 +15,7 @@
 
 namespace rio::ofi {
 
-/// What a call asks for.
+/// The arguments of a call.
 struct RemoteCall {
   Verb verb;
   fi_addr_t peer;

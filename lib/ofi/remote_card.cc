@@ -22,14 +22,14 @@ namespace {
   }
 }
 
-/// What is written, or where what is read goes.
+/// The local buffers: those that are written from, or read into.
 [[nodiscard]] Buffers& local_of(RemoteCall& call) {
   return call.verb == Verb::kWrite ? call.operands : call.result;
 }
 
 }  // namespace
 
-/// A write is one with an answer always: without, nobody would hear that it was refused.
+/// A write always has an answer: without one, the caller would not hear that it was refused.
 /// @return false: it goes by messages.
 bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
   const bool plain = (call.verb == Verb::kWrite || call.verb == Verb::kRead) &&
@@ -71,7 +71,7 @@ bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
   return true;
 }
 
-/// What the operation needs once the caller is gone.
+/// Copy the arguments that the operation needs after the call has returned.
 void Remote::set_aside(const RemoteCall& call, Operation& operation) {
   operation.call = call;
   Buffers& local = local_of(operation.call);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/fd.hpp"
 #include "base/log.hpp"
 #include "base/number.hpp"
 
@@ -149,12 +150,8 @@ int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out) {
 }
 
 bool is_own(const sockaddr* address, socklen_t bytes) {
-  const int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const bool bound = fd >= 0 && bind(fd, address, bytes) == 0;
-  if (fd >= 0) {
-    close(fd);
-  }
-  return bound;
+  const base::Fd fd(socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return fd.valid() && bind(fd.get(), address, bytes) == 0;
 }
 
 Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed) {

@@ -66,8 +66,8 @@ void Server::arrived(Ask& ask) {
   post(ask);
 }
 
-/// Who asks what makes no sense runs another release, or means harm. The end of the session is his
-/// answer: all that he asked ends by it.
+/// A peer that asks for nonsense runs another release, or means harm. The end of the session is the
+/// answer: all that it has asked ends by that.
 void Server::refuse(tag::Address from) {
   msg::Port& port = tag_->port();
   if (msg::Link* const link = port.link(tag::dest_id_of(from)); link != nullptr) {
@@ -128,7 +128,8 @@ void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
   reply(answer, reads ? at : answer.old.get(), reads || fetches ? ask.bytes : 0);
 }
 
-/// Who knows the key learns where the card has the region, if nobody wants to hear of his accesses.
+/// Tell a peer that knows the key where the card has the region, unless accesses have to be
+/// counted.
 void Server::show_window(Answer& answer) {
   Memory* const memory = regions_.find(answer.ask.key);
   const bool tells = bound_.remote_reads != nullptr || bound_.remote_writes != nullptr;
@@ -157,7 +158,7 @@ int Server::compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest) 
   return 0;
 }
 
-/// What has no place goes nowhere, so that its sender is done.
+/// Data without a place is dropped, so that its sender is done.
 void Server::take_data(Answer& answer, uint8_t* at) {
   const tag::Pattern wanted = {data_bits(answer.ask.id), 0, answer.from};
   const uint64_t room = at != nullptr ? answer.ask.bytes : 0;

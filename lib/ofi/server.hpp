@@ -29,7 +29,7 @@ class Server {
   [[nodiscard]] bool busy() const { return answers_under_way_ != 0; }
 
  private:
-  // More are not looked at before some of these are answered, so nobody can fill our memory.
+  // More are not looked at before some of these are answered, so no peer can fill our memory.
   static constexpr uint32_t kAnswersMax = 1024;
   static constexpr uint32_t kAsks = 32;
 

@@ -65,17 +65,17 @@ struct Own {
   return lock;
 }
 
-/// @return the file, locked; -EADDRINUSE; -errno.
-[[nodiscard]] int open_locked(const std::string& path) {
+/// @param out the file, locked. @return 0; -EADDRINUSE; -errno.
+[[nodiscard]] int open_locked(const std::string& path, base::Fd* out) {
   for (int i = 0; i < kTries; ++i) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
+    base::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.valid()) {
       return -errno;
     }
     struct flock lock = whole_file(F_WRLCK);
-    if (fcntl(fd, F_SETLK, &lock) != 0) {
+    if (fcntl(fd.get(), F_SETLK, &lock) != 0) {
       const int rc = errno == EAGAIN || errno == EACCES ? -EADDRINUSE : -errno;
-      close(fd);
+      fd.reset();
       if (rc != -EADDRINUSE) {
         return rc;
       }
@@ -84,25 +84,21 @@ struct Own {
       continue;
     }
     struct stat info {};
-    if (fstat(fd, &info) == 0 && info.st_nlink != 0) {
-      return fd;
-    }
-    close(fd);  // the file was removed before it was locked
+    if (fstat(fd.get(), &info) == 0 && info.st_nlink != 0) {
+      *out = std::move(fd);
+      return 0;
+    }  // else the file was removed before it was locked
   }
   return -EADDRINUSE;
 }
 
 /// Remove a file whose owner was killed. Not for files of this process.
 void remove_if_unserved(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) {
-    return;
-  }
+  const base::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct flock lock = whole_file(F_WRLCK);
-  if (fcntl(fd, F_SETLK, &lock) == 0) {
+  if (fd.valid() && fcntl(fd.get(), F_SETLK, &lock) == 0) {
     unlink(path.c_str());
   }
-  close(fd);
 }
 
 /// Check some of the other services in the folder, under Own's mutex.
@@ -148,7 +144,8 @@ void sweep(const std::string& folder) {
 
 }  // namespace
 
-Service::Service(std::string path, int fd) : path_(std::move(path)), fd_(fd), owner_(getpid()) {}
+Service::Service(std::string path, base::Fd fd)
+    : path_(std::move(path)), fd_(std::move(fd)), owner_(getpid()) {}
 
 Service::~Service() {
   const std::scoped_lock lock(own().mutex);
@@ -156,7 +153,7 @@ Service::~Service() {
     own().by_path.erase(path_);
     unlink(path_.c_str());  // still locked: no other process can have it
   }
-  close(fd_);
+  fd_.reset();  // under Own's mutex: this ends the lock
 }
 
 /// Try to serve a number, without a log line. @return 0; -EADDRINUSE: another endpoint serves it;
@@ -164,17 +161,16 @@ Service::~Service() {
 int Service::try_claim(const std::string& path, const std::string& folder, const Name& name,
                        std::unique_ptr<Service>* out) {
   const std::scoped_lock lock(own().mutex);
-  const int fd = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path);
-  if (fd < 0) {
-    return fd;
-  }
-  if (const ssize_t n = pwrite(fd, &name, sizeof(name), 0); n != sizeof(name)) {
-    const int rc = n < 0 ? -errno : -ENOSPC;
-    unlink(path.c_str());
-    close(fd);
+  base::Fd fd;
+  if (const int rc = own().find(path) != nullptr ? -EADDRINUSE : open_locked(path, &fd); rc != 0) {
     return rc;
   }
-  out->reset(new Service(path, fd));
+  if (const ssize_t n = pwrite(fd.get(), &name, sizeof(name), 0); n != sizeof(name)) {
+    const int rc = n < 0 ? -errno : -ENOSPC;
+    unlink(path.c_str());
+    return rc;
+  }
+  out->reset(new Service(path, std::move(fd)));
   own().by_path[path] = {getpid(), name};
   sweep(folder);
   return 0;
@@ -230,15 +226,14 @@ int find_service(uint16_t fabric, uint16_t number, Name* out) {
     *out = *name;
     return 0;
   }
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) {
+  const base::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) {
     return errno == ENOENT || errno == ENOTDIR ? -ECONNREFUSED : -EIO;
   }
   struct flock found = whole_file(F_WRLCK);
-  const bool served = fcntl(fd, F_GETLK, &found) == 0 && found.l_type != F_UNLCK;
+  const bool served = fcntl(fd.get(), F_GETLK, &found) == 0 && found.l_type != F_UNLCK;
   Name name;
-  const bool whole = pread(fd, &name, sizeof(name), 0) == sizeof(name);
-  close(fd);
+  const bool whole = pread(fd.get(), &name, sizeof(name), 0) == sizeof(name);
   if (!served || !whole) {  // not served, or not yet
     return -ECONNREFUSED;
   }

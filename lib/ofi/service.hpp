@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/fd.hpp"
 #include "lib/ofi/name.hpp"
 
 namespace rio::ofi {
@@ -32,12 +33,12 @@ class Service {
   Service& operator=(const Service&) = delete;
 
  private:
-  Service(std::string path, int fd);
+  Service(std::string path, base::Fd fd);
   [[nodiscard]] static int try_claim(const std::string& path, const std::string& folder,
                                      const Name& name, std::unique_ptr<Service>* out);
 
   std::string path_;
-  int fd_;
+  base::Fd fd_;
   pid_t owner_;  // a forked child leaves its parent's services alone
 };
 

@@ -65,7 +65,7 @@ ssize_t send_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
                                   Buffers{msg->msg_iov, msg->iov_count}, msg->context, flags);
 }
 
-/// Told to nobody, and the memory is free at once.
+/// Send without a completion; the memory is free at once.
 ssize_t send_copied(Endpoint& self, const void* data, size_t bytes, tag::Immediate immediate,
                     fi_addr_t to, uint64_t tag) {
   const msg::Guard guard(self.domain().port());

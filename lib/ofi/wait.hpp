@@ -6,12 +6,13 @@
 
 #include <cstdint>
 
+#include "base/fd.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
 
 namespace rio::ofi {
 
-/// Who waits sleeps where the card has interrupts, and hears of what other threads do, too.
+/// A waiting caller sleeps where the card has interrupts, and hears of other threads' work, too.
 class Wait {
  public:
   explicit Wait(Domain& domain) : domain_(domain), sleeper_(domain.port()) {}
@@ -32,7 +33,7 @@ class Wait {
       wake();
     }
   }
-  /// Under a Guard: whoever waits looks again.
+  /// Under a Guard: all waiting callers look again.
   void wake();
 
   /// Without a Guard. @param ready called under one. @param timeout_ms negative: 49 days.
@@ -58,7 +59,7 @@ class Wait {
   template <class Ready>
   [[nodiscard]] int arm(Ready&& ready) {
     const msg::Guard guard(domain_.port());
-    if (set_ < 0) {
+    if (!set_.valid()) {
       return -FI_EINVAL;
     }
     settle();
@@ -91,9 +92,9 @@ class Wait {
   msg::Sleeper sleeper_;
   uint32_t waiting_ = 0;  // threads, and one for an armed descriptor
   bool armed_ = false;
-  int event_ = -1;  // written by other threads
-  int timer_ = -1;  // what has to be done by then
-  int set_ = -1;    // of both, and of the card's interrupt
+  base::Fd event_;  // written by other threads
+  base::Fd timer_;  // what has to be done by then
+  base::Fd set_;    // of both, and of the card's interrupt
 };
 
 }  // namespace rio::ofi

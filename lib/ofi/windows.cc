@@ -74,7 +74,7 @@ bool Windows::let_in(Memory& memory, uint32_t source) {
     if (mask == window.mask) {
       return true;
     }
-    // What is on its way to it just now is refused, and asked for by a message.
+    // An access that is on its way just now is refused, and asked for by a message.
     if (table.close(window.index) != 0) {
       return false;
     }

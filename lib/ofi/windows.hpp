@@ -30,12 +30,12 @@ class Windows {
   /// @param port outlives it. @param virtual_addresses as Regions::set_up().
   void set_up(msg::Port& port, bool virtual_addresses);
 
-  /// For a peer that asks, whose right it is to know: he has the region's key. A window lets in
-  /// those who have asked, and as few others as a mask of destIDs can.
-  /// @return false: the card has no window left, or none, or cannot reach the memory, or somebody
-  /// wants to be told of each access: what is asked for comes by messages.
+  /// Open a window for a peer that asks and has the region's key. The window lets in those that
+  /// have asked, and as few others as a mask of destIDs can.
+  /// @return false: the card has no window left, or none, or cannot reach the memory, or each
+  /// access has to be counted: accesses come by messages.
   [[nodiscard]] bool open(Memory& memory, uint32_t source, WindowReply* out);
-  /// Nobody reaches the memory any more.
+  /// No peer reaches the memory any more.
   /// @return 0; -FI_ETIMEDOUT: the card does not answer, and may still write it; logged.
   [[nodiscard]] int close(Memory& memory);
 

@@ -33,16 +33,16 @@ static rio::msg::Outflow full;
 struct SkifCh {
   std::shared_ptr<Port> port;
   std::unique_ptr<Context> context;
-  // What Recv and RecvComp see without a lock is in the inbox: with threads, one where there never
-  // is anything. Numbers of the inbox: what Recv gives next, and what RecvComp takes back next.
-  // What was taken back is dropped by runs.
+  // The inbox that Recv and RecvComp read without a lock: with threads, one that is always empty.
+  // Numbers of the inbox: the message that Recv gives next, and the one that RecvComp takes back
+  // next. Messages that were taken back are dropped by runs.
   uint32_t give = 0;
   uint32_t done = 0;
   const Inbox* inbox = nullptr;
   Port* port_now = nullptr;   // `port`
   uint32_t given_locked = 0;  // with threads: how many Recv gave and RecvComp did not take back
-  // Whom a short message goes to at once: who was sent to last; at first, when a session has ended,
-  // and with threads, somebody whom nothing can be sent to.
+  // The destination to which a short message goes at once: the last one; at first, when a session
+  // has ended, and with threads, one to which nothing can be sent.
   netaddr_t near_dst = SKIFCH_CHANNELS;
   Route last_route{nullptr, &full, nullptr, 0};
   netaddr_t last_dst = SKIFCH_CHANNELS;  // of last_route
@@ -71,7 +71,7 @@ Ports& own_ports() {
   return all;
 }
 
-/// The same of all threads, for channels that may share one between threads.
+/// All ports of the process, for channels that may share one between threads.
 struct SharedPorts {
   std::mutex mutex;  // held also while a port is closed
   Ports all;
@@ -81,7 +81,7 @@ SharedPorts& shared_ports() {
   return ports;
 }
 
-/// What channels that share a card have in common.
+/// The name under which channels share a card.
 std::string port_name(const char* card, const SkifCh_Options& options) {
   std::string name = card;
   name += "/" + std::to_string(options.queue_pair);
@@ -164,7 +164,7 @@ int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<P
   return rc != 0 ? rc : open_port(own_ports(), card, options, out);
 }
 
-/// What Recv looks into with threads.
+/// The inbox that Recv looks into with threads.
 const Inbox* always_empty() {
   static const Inbox kNone(1);
   return &kNone;
@@ -208,7 +208,8 @@ int try_send(SkifCh& channel, Send&& send) {
     return rc;
   }
   if (channel.port->config().sleeps) {
-    // What the first try took from the card may have made room: a wait must not sleep then.
+    // Messages that the first try took from the card may have made room: a wait must not sleep
+    // then.
     channel.seen = channel.port->activity();
     rc = send();
   }
@@ -250,7 +251,7 @@ int try_send(SkifCh& channel, Send&& send) {
   return send_any(*channel, channel->near_dst, iov, 1);
 }
 
-/// What RecvComp took back goes back to the sender. @return 0.
+/// Give messages that RecvComp took back to their sender. @return 0.
 [[gnu::noinline]] int drop_done(SkifCh& channel) {
   while (channel.inbox->head() != channel.done) {
     const uint32_t n = std::min(channel.done - channel.inbox->head(), channel.inbox->run());
@@ -277,7 +278,7 @@ const iovec* next_locked(SkifCh& channel) {
   const Inbox& inbox = channel.context->inbox();
   return inbox.count() != channel.given_locked ? &inbox.at(channel.given_locked++) : nullptr;
 }
-/// The same of one without.
+/// The next message of a channel without a lock.
 const iovec* next_message(SkifCh& channel) {
   const Inbox& inbox = *channel.inbox;
   return inbox.tail_number() != channel.give ? &inbox.numbered(channel.give++) : nullptr;
@@ -309,7 +310,7 @@ const iovec* next_message(SkifCh& channel) {
   return 0;
 }
 
-/// What was sent is waited for.
+/// Wait until all sends have arrived.
 void flush(Port& port, uint32_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
@@ -370,7 +371,7 @@ void SkifCh_Close(SkifCh* channel) {
     const Guard guard(*port);
     delete channel;
   }
-  // Who opens it again comes after the end.
+  // A caller that opens it again comes after the end.
   std::unique_lock<std::mutex> lock;
   if (threads) {
     lock = std::unique_lock(shared_ports().mutex);

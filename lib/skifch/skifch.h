@@ -63,8 +63,8 @@ struct SkifCh_Options {
  * reason.
  */
 struct SkifCh* SkifCh_Open(const char* card, uint32_t number, const struct SkifCh_Options* options);
-/** Close it. What was sent and not yet delivered is waited for, for up to a second; what has
- * arrived and was not taken is lost. NULL is allowed. */
+/** Close it. Messages not yet delivered are waited for, for up to a second; messages that have
+ * arrived and were not taken are lost. NULL is allowed. */
 void SkifCh_Close(struct SkifCh* channel);
 /** Own address. */
 netaddr_t SkifCh_Self(const struct SkifCh* channel);
@@ -99,13 +99,14 @@ int SkifCh_Progress(struct SkifCh* channel);
  */
 int SkifCh_Wait(struct SkifCh* channel, uint32_t timeout_ms);
 /**
- * Who has gone: the next card whose session with this one has ended, each told once to each channel
- * that was open then. Who only receives hears of it here: what had come is there for Recv, and no
- * more comes of what was sent before. Makes no progress: to be called after Recv said EAGAIN.
+ * The next card that has gone: its session with this one has ended. Each is told once to each
+ * channel that was open then. A channel that only receives hears of it here: messages that had come
+ * are there for Recv, and no more come of those sent before. Makes no progress: call it after Recv
+ * said EAGAIN.
  * @return 1: *dest_id is of the card, and *error why, as errno of Send; 0: there is none.
  */
 int SkifCh_NextGone(struct SkifCh* channel, uint32_t* dest_id, int* error);
-/** Who sent the message that Recv gave last. To be asked before its SkifCh_RecvComp(). */
+/** The sender of the message that Recv gave last. Ask before its SkifCh_RecvComp(). */
 netaddr_t SkifCh_Source(const struct SkifCh* channel);
 
 /* NOLINTEND(readability-identifier-naming) */

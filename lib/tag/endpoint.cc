@@ -10,9 +10,6 @@
 namespace rio::tag {
 namespace {
 
-/// Nothing can be sent there.
-msg::Outflow full;
-
 [[nodiscard]] MessageInfo info_of(const Message& message) {
   return {message.source, message.bits, message.length_bytes,
           static_cast<const Unexpected&>(message).immediate};
@@ -20,87 +17,61 @@ msg::Outflow full;
 
 }  // namespace
 
-Endpoint::Direct Endpoint::nobody() {
-  return {kAnySource, {nullptr, &full, nullptr, 0}};
+Endpoint::Endpoint(msg::Port& port, std::unique_ptr<msg::Context> context, uint64_t eager_bytes,
+                   const EndpointConfig& config)
+    : port_(port),
+      context_(std::move(context)),
+      eager_bytes_(eager_bytes),
+      peers_(port, context_->id()),
+      store_(*context_, matcher_, completions_, stats_),
+      self_messages_(peers_, matcher_, completions_, store_, eager_bytes),
+      large_(*context_, matcher_, completions_, peers_, store_, stats_, eager_bytes),
+      outbox_(port, {context_->id(), eager_bytes, config.new_peer_ms, config.send_again},
+              completions_, peers_, large_, stats_),
+      intake_(port, *context_, matcher_, completions_, peers_, store_, large_, stats_, sessions_),
+      sessions_(port, *context_, matcher_, completions_, peers_, store_, intake_, outbox_) {
+  context_->on_session_end([this] { outbox_.end_direct(); });
 }
 
 int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& config,
                      std::unique_ptr<Endpoint>* out) {
-  const uint64_t eager = config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes;
-  std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint(port, eager, config));
-  if (endpoint == nullptr) {
-    return -ENOMEM;
-  }
   HashSeed seed;
+  std::unique_ptr<msg::Context> made;
   int rc = HashSeed::draw(&seed);
-  rc = rc != 0 ? rc : endpoint->matcher_.create(seed, config.matcher);
-  rc = rc != 0 ? rc : msg::Context::create(port, context, &endpoint->context_);
-  rc = rc != 0 ? rc : endpoint->context_->accept_large();
+  rc = rc != 0 ? rc : msg::Context::create(port, context, &made);
+  rc = rc != 0 ? rc : made->accept_large();
   if (rc != 0) {
     return rc;
   }
-  endpoint->context_->on_session_end([self = endpoint.get()] { self->direct_ = nobody(); });
-  endpoint->sessions_ended_ = port.sessions_ended();
-  for (uint32_t i = 0; i < port.link_count(); ++i) {
-    endpoint->session_of(port.link_at(i)) = port.link_at(i).session;
+  const uint64_t eager = config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes;
+  std::unique_ptr<Endpoint> endpoint(new (std::nothrow)
+                                         Endpoint(port, std::move(made), eager, config));
+  if (endpoint == nullptr) {
+    return -ENOMEM;
+  }
+  if (rc = endpoint->matcher_.create(seed, config.matcher); rc != 0) {
+    return rc;
   }
   *out = std::move(endpoint);
   return 0;
 }
 
 Endpoint::~Endpoint() {
-  if (context_ == nullptr) {
-    return;
-  }
-  fail_all(-ECANCELED);
-  const bool ended = leave_large();
-  while (Message* const message = matcher_.messages().first()) {
-    static_cast<void>(matcher_.discard(*message));
-    drop(static_cast<Unexpected&>(*message));
-  }
-  while (Message* const message = matcher_.messages().first_claimed()) {
-    static_cast<void>(matcher_.discard(*message));
-    drop(static_cast<Unexpected&>(*message));
-  }
+  sessions_.fail_all(-ECANCELED);
+  const bool ended = large_.leave();
+  store_.drop_all();
   if (!ended) {
     msg::leave_to_port(std::move(context_));
   }
 }
 
-/// Made if need be. @return null: there is no such address, or no memory.
-Peer* Endpoint::peer(Address address) {
-  const auto known = peers_.find(address);
-  if (known != peers_.end()) {
-    return known->second.get();
-  }
-  auto made = std::make_unique<Peer>(port_);
-  made->address = address;
-  if (address == kAnySource || port_.route(dest_id_of(address), context_of(address), context_->id(),
-                                           msg::Kind::kData, &made->route) != 0) {
-    return nullptr;
-  }
-  made->session = session_of(*made->route.link);
-  Peer* const peer = made.get();
-  peers_.emplace(address, std::move(made));
-  return peer;
-}
-
-/// @return null: this endpoint's own address, or peer() returns null.
-const msg::Link* Endpoint::link_of(Address address) {
-  const Peer* const known = address != self() ? peer(address) : nullptr;
-  return known != nullptr ? known->route.link : nullptr;
-}
-
-/// A receive has matched what came before it.
+/// A receive has matched a message that was unexpected.
 int Endpoint::take(Unexpected& message, RecvRequest& request) {
-  request.message_bits = message.bits;
-  request.immediate = message.immediate;
-  request.length_bytes = message.length_bytes;
-  request.from = message.source;
+  describe(request, message.source, message.bits, message.immediate, message.length_bytes);
   if (message.request != nullptr) {
     msg::Request* const from = std::exchange(message.request, nullptr);
-    drop(message);
-    if (!receive_large(from, request)) {
+    store_.drop(message);
+    if (!large_.receive(from, request)) {
       request.stage = Stage::kIdle;
       request.status = -ENOMEM;
       return 1;
@@ -108,7 +79,7 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
     return 0;
   }
   if (message.sender != nullptr || message.copy != nullptr) {
-    take_self(message, request);
+    self_messages_.take(message, request);
   }
   uint64_t at = 0;
   for (const Part* part = message.first; part != nullptr; part = part->next) {
@@ -120,12 +91,9 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
   const int status = message.status;
   const bool whole = message.whole;
   if (!whole && status == 0) {
-    Incoming& incoming = peer(message.source)->incoming;
-    incoming.kept = nullptr;
-    incoming.to = &request;
-    request.stage = Stage::kMoving;
+    Intake::redirect(*peers_.get(message.source), request);
   }
-  drop(message);
+  store_.drop(message);
   if (!whole && status == 0) {
     return 0;
   }
@@ -134,40 +102,36 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
   return 1;
 }
 
-/// Of a message that is in no queue.
-void Endpoint::drop(Unexpected& message) {
-  for (Part* part = message.first; part != nullptr;) {
-    Part* const next = part->next;
-    context_->give_back(part->delivery);
-    parts_.put(part);
-    part = next;
+int Endpoint::send_slow(Address to, uint64_t bits, Immediate immediate, const void* data,
+                        uint64_t length_bytes, bool sync, SendRequest& request) {
+  if (length_bytes > kLengthMax || (data == nullptr && length_bytes != 0)) {
+    return -EINVAL;
   }
-  if (message.sender != nullptr) {
-    end_self(message, -ECANCELED);
+  request.status = 0;
+  request.bits = bits;
+  request.immediate = immediate;
+  request.data = static_cast<const uint8_t*>(data);
+  request.length_bytes = length_bytes;
+  request.sent_bytes = 0;
+  request.to = to;
+  request.sync = sync;
+  request.large = nullptr;
+  request.stage = Stage::kWaiting;
+  if (to != self()) {
+    return outbox_.send(request, sessions_);
   }
-  if (message.request != nullptr) {
-    context_->refuse_large(message.request);
+  if (port_.error() != 0) {
+    request.stage = Stage::kIdle;
+    return port_.error();
   }
-  unexpected_.put(&message);
-}
-
-void Endpoint::drop_unexpected() {
-  for (Message* message = matcher_.messages().first(); message != nullptr;) {
-    Message* const next = MessageQueue::next(*message);
-    auto& unexpected = static_cast<Unexpected&>(*message);
-    if (unexpected.whole || unexpected.request != nullptr) {
-      static_cast<void>(matcher_.discard(unexpected));
-      drop(unexpected);
-    }
-    message = next;
-  }
+  return self_messages_.send(request);
 }
 
 bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
   progress();
   const Message* const message = matcher_.probe(pattern);
   if (message == nullptr) {
-    let_in(pattern.source);
+    large_.let_in(pattern.source);
     return false;
   }
   *info = info_of(*message);
@@ -178,7 +142,7 @@ Message* Endpoint::claim(const Pattern& pattern, MessageInfo* info) {
   progress();
   Message* const message = matcher_.claim(pattern);
   if (message == nullptr) {
-    let_in(pattern.source);
+    large_.let_in(pattern.source);
     return nullptr;
   }
   *info = info_of(*message);
@@ -206,8 +170,8 @@ int Endpoint::cancel(RecvRequest& request) {
   if (request.stage != Stage::kWaiting || matcher_.cancel(request) != 0) {
     return -ENOENT;
   }
-  revoke(request);
-  finish(request, -ECANCELED);
+  large_.revoke(request);
+  completions_.finish(request, -ECANCELED);
   return 0;
 }
 
@@ -222,15 +186,14 @@ int Endpoint::cancel(SendRequest& request) {
   if (request.stage != Stage::kWaiting) {
     return -ENOENT;
   }
-  peer(request.to)->queue.remove(request);
-  finish(request, -ECANCELED);
+  outbox_.cancel(request);
   return 0;
 }
 
 int Endpoint::flush(uint32_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (!senders_.empty() || (cold_ != 0 && moves_large())) {
+  while (outbox_.waits() || (large_.busy() && large_.moves())) {
     if (Clock::now() > end) {
       return -ETIMEDOUT;
     }

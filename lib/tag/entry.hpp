@@ -5,11 +5,14 @@
 
 #include <cstdint>
 
-#include "lib/tag/fifo.hpp"
+#include "base/fifo.hpp"
 #include "lib/tag/key.hpp"
 #include "lib/tag/key_table.hpp"
 
 namespace rio::tag {
+
+using base::Fifo;
+using base::FifoLinks;
 
 /// Where an entry is. While it is not kNowhere it may be neither moved, freed nor changed.
 enum class Place : uint8_t {
@@ -24,8 +27,10 @@ enum class Place : uint8_t {
 /// longer is for the caller to see, who knows both.
 struct Receive : Pattern {
   Place place = Place::kNowhere;  // below this: the queue's
-  uint64_t number = 0;            // in the order of posting; only differences mean something
-  uint64_t capacity_bytes = 0;    // the caller's
+  // How many wild receives (of any source, or with unusual ignored bits) were posted up to it, it
+  // included. Only differences mean something.
+  uint64_t age = 0;
+  uint64_t capacity_bytes = 0;  // the caller's
   KeyLinks<Receive> by_key = {};
   FifoLinks<Receive> by_age = {};
 };

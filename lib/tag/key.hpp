@@ -13,7 +13,7 @@ inline constexpr uint32_t kAnySource = UINT32_MAX;
 /// from any source match them. No peer has this number.
 inline constexpr uint32_t kFormerSource = UINT32_MAX - 1;
 
-/// What a receive or a probe asks for.
+/// The messages that a receive or a probe asks for.
 struct Pattern {
   uint64_t bits = 0;
   uint64_t ignore = 0;  // bits set here are not compared, as in libfabric
@@ -26,8 +26,8 @@ struct Pattern {
   }
 };
 
-/// Three secret words. Who does not know them cannot choose match bits that meet in one bucket, so
-/// a peer that picks its tags cannot make others walk.
+/// Three secret words. A peer that does not know them cannot choose match bits that meet in one
+/// bucket, so a peer that picks its tags cannot make look-ups long.
 struct HashSeed {
   uint64_t for_bits = 0;
   uint64_t for_source = 0;

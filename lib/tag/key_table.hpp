@@ -27,7 +27,7 @@ struct KeyLinks {
 /// @tparam kLinks the links that this table uses.
 /// @tparam kBySource the key is source and bits; else the bits alone.
 ///
-/// Adding, finding and removing cost the same however many entries there are. Memory is two
+/// Adding, finding and removing cost the same however many entries there are. Memory is four
 /// pointers for each key, at the most there ever were, rounded up to a power of two: add() doubles
 /// the table as keys come, which moves each key once, so the cost per key is bounded on the
 /// average; reserve() does it beforehand. If there is no memory to grow, chains become longer and
@@ -64,28 +64,40 @@ class KeyTable {
 
   /// Of an empty table: bits that keys do not have, whatever entries and look-ups have there.
   void ignore(uint64_t bits) {
+    ignored_ = bits;
     keep_ = ~bits;
-    last_bucket_ = &bucket(last_source_, last_bits_);
+    last_bucket_ = &buckets_[0];
   }
-  [[nodiscard]] uint64_t ignored() const { return ~keep_; }
+  [[nodiscard]] uint64_t ignored() const { return ignored_; }
 
   /// Where the oldest entry of a key hangs; *find() is null if there is none. Valid until the table
   /// changes.
   [[nodiscard]] Node** find(uint32_t source, uint64_t bits) {
-    return find_from(&bucket(source, bits), source, bits);
+    Node** at = &bucket(source, bits);
+    while (*at != nullptr && !has_key(**at, source, bits)) {
+      at = &links(**at).next_key;
+    }
+    return at;
   }
 
   /// As the youngest of its key.
   void add(Node& node) {
-    Node** at = find_from(bucket_again(node.source, node.bits), node.source, node.bits);
-    Node* first = *at;
-    if (first == nullptr) {
-      links(node) = {nullptr, nullptr, &node};
-      *at = &node;
-      if (--room_ < 0) [[unlikely]] {
-        grow();
+    // Entries of one key are often added one after another: the last such bucket is tried first.
+    Node* first = *last_bucket_;
+    if (first == nullptr || !has_key(*first, node.source, node.bits)) {
+      Node** const bucket = &this->bucket(node.source, node.bits);
+      for (first = *bucket; first != nullptr && !has_key(*first, node.source, node.bits);) {
+        first = links(*first).next_key;
       }
-      return;
+      if (first == nullptr) {
+        links(node) = {*bucket, nullptr, &node};
+        *bucket = &node;
+        if (--room_ < 0) [[unlikely]] {
+          grow();
+        }
+        return;
+      }
+      last_bucket_ = bucket;
     }
     Node* last = links(*first).prev;
     links(node).next = nullptr;
@@ -154,30 +166,16 @@ class KeyTable {
   }
 
  private:
-  static constexpr uint64_t kBucketsPerKey = 2;  // so that most chains have one key
+  static constexpr uint64_t kBucketsPerKey = 4;  // so that most chains have one key
 
   static KeyLinks<Node>& links(Node& node) { return node.*kLinks; }
   [[nodiscard]] uint64_t buckets() const { return buckets_ ? uint64_t{1} << (64 - shift_) : 0; }
   [[nodiscard]] Node*& bucket(uint32_t source, uint64_t bits) const {
     return buckets_[key_hash(seed_, kBySource ? source : kAnySource, bits & keep_) >> shift_];
   }
-  /// The same, remembered: those of one key are often added one after another.
-  [[nodiscard]] Node** bucket_again(uint32_t source, uint64_t bits) {
-    if (bits != last_bits_ || (kBySource && source != last_source_)) {
-      last_bucket_ = &bucket(source, bits);
-      last_bits_ = bits;
-      last_source_ = source;
-    }
-    return last_bucket_;
+  [[nodiscard]] bool has_key(const Node& node, uint32_t source, uint64_t bits) const {
+    return ((node.bits ^ bits) & keep_) == 0 && (!kBySource || node.source == source);
   }
-  [[nodiscard]] Node** find_from(Node** at, uint32_t source, uint64_t bits) const {
-    while (*at != nullptr &&
-           !((((*at)->bits ^ bits) & keep_) == 0 && (!kBySource || (*at)->source == source))) {
-      at = &links(**at).next_key;
-    }
-    return at;
-  }
-
   [[gnu::noinline, gnu::cold]] void grow() {
     if (reserve(2 * capacity()) != 0) {
       ++grow_failures_;
@@ -190,7 +188,7 @@ class KeyTable {
     const std::unique_ptr<Node*[]> old = std::exchange(buckets_, std::move(buckets));
     room_ += static_cast<int64_t>((count - old_count) / kBucketsPerKey);
     shift_ = 64 - std::countr_zero(count);
-    last_bucket_ = &bucket(last_source_, last_bits_);
+    last_bucket_ = &buckets_[0];
     for (uint64_t i = 0; i < old_count; ++i) {
       for (Node* first = old[i]; first != nullptr;) {
         Node* next = links(*first).next_key;
@@ -202,11 +200,9 @@ class KeyTable {
     }
   }
 
-  uint64_t keep_ = ~uint64_t{0};
-  // Of the key that was added last.
-  uint64_t last_bits_ = 0;
-  uint32_t last_source_ = 0;
-  Node** last_bucket_ = nullptr;  // there with the buckets
+  uint64_t ignored_ = 0;
+  uint64_t keep_ = ~uint64_t{0};  // ~ignored_, kept since both are read on the hot path
+  Node** last_bucket_ = nullptr;  // of the key that add() extended last, or any bucket
   std::unique_ptr<Node*[]> buckets_;
   int shift_ = 0;  // of the hash: as many bits are left as buckets have
   HashSeed seed_;

@@ -11,7 +11,7 @@ namespace rio::tag {
 
 struct MatcherConfig {
   uint64_t receives = 64;     // of different keys, posted at once, before a table grows
-  uint64_t messages = 64;     // the same of unexpected messages
+  uint64_t messages = 64;     // unexpected ones of different keys, before a table grows
   uint64_t first_number = 0;  // of the first receive
 };
 
@@ -59,7 +59,7 @@ class Matcher {
   [[nodiscard]] Message* claim(const Pattern& pattern) { return messages_.claim(pattern); }
   /// Receive by handle: the message is the caller's. @return 0, or -ENOENT if it is not claimed.
   [[nodiscard]] int release(Message& message) { return messages_.release(message); }
-  /// A message that nobody will receive: its sender is gone, or took it back.
+  /// Remove a message that no receive will take: its sender is gone, or took it back.
   /// @return 0, or -ENOENT if it is not here.
   [[nodiscard]] int discard(Message& message) { return messages_.discard(message); }
 

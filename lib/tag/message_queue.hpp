@@ -35,13 +35,13 @@ class MessageQueue {
   /// The earliest arrived message that the pattern matches, which stays. Not const: it may build a
   /// table. @return null if there is none.
   [[nodiscard]] Message* find(const Pattern& pattern);
-  /// The same, taken out.
+  /// Take out the message that find() would return.
   [[nodiscard]] Message* take(const Pattern& pattern);
-  /// The same, kept among the claimed ones, where nothing finds it, until release().
+  /// Keep that message among the claimed ones, where nothing finds it, until release().
   [[nodiscard]] Message* claim(const Pattern& pattern);
   /// @return 0, or -ENOENT if the message is not claimed: its handle is none, or was used before.
   [[nodiscard]] int release(Message& message);
-  /// Takes out a message that nobody will receive, claimed or not. @return 0, or -ENOENT if it is
+  /// Take out a message that no receive will get, claimed or not. @return 0, or -ENOENT if it is
   /// not here.
   [[nodiscard]] int discard(Message& message);
 

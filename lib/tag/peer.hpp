@@ -28,14 +28,14 @@ struct Unexpected : Message {
   Part* last = nullptr;
   msg::Origin origin = {};
   msg::Request* request = nullptr;  // of what was only asked for: no parts
-  // Of what this endpoint has sent to itself: the bytes, or who has them still. No parts either.
+  // Of a message to this endpoint itself: the bytes, or the send that still has them. No parts.
   std::unique_ptr<uint8_t[]> copy;
   SendRequest* sender = nullptr;
   bool whole = false;  // all parts are there
   int status = 0;      // why the rest will not come
 };
 
-/// What arrives of a message in several parts.
+/// The arrival of a message in several parts.
 struct Incoming : msg::Assembly {
   RecvRequest* to = nullptr;   // matched: where it goes
   Unexpected* kept = nullptr;  // not matched yet

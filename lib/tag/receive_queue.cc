@@ -5,7 +5,7 @@
 namespace rio::tag {
 
 int ReceiveQueue::create(const HashSeed& seed, uint64_t receives, uint64_t first_number) {
-  next_number_ = gone_ = first_number;
+  posted_ = gone_ = wild_posted_ = first_number;
   return table_.create(seed, receives);
 }
 
@@ -16,11 +16,14 @@ void ReceiveQueue::add(Receive& receive) {
     table_.ignore(receive.ignore);
   }
   if (receive.ignore == usual()) {
-    wild_ += receive.source == kAnySource;
+    const bool any_source = receive.source == kAnySource;
+    wild_ += any_source;
+    wild_posted_ += any_source;
     add_whole(receive);
     return;
   }
-  receive.number = next_number_++;
+  receive.age = ++wild_posted_;
+  ++posted_;
   ++wild_;
   ++listed_;
   receive.place = Place::kMasked;
@@ -30,11 +33,11 @@ void ReceiveQueue::add(Receive& receive) {
 /// @param at where the key (source, bits) hangs.
 Receive* ReceiveQueue::take_among_all(Receive** at, uint32_t source, uint64_t bits) {
   Receive** any = table_.find(kAnySource, bits);
-  if (*at == nullptr || (*any != nullptr && older(**any, **at))) {
+  if (*at == nullptr || (*any != nullptr && !is_older(**at, **any))) {
     at = any;
   }
   for (Receive* masked = masked_.first(); masked != nullptr; masked = masked_.next(*masked)) {
-    if (*at != nullptr && older(**at, *masked)) {
+    if (*at != nullptr && is_older(**at, *masked)) {
       break;
     }
     if (masked->matches(source, bits)) {

@@ -14,8 +14,8 @@ namespace rio::tag {
 /// Receives that ignore the usual bits, mostly none, are found by their key (source, bits), where
 /// ANY is a source as any other: two look-ups at the most. Those that ignore others stand in a
 /// list, walked up to the first that matches and no further than the age of what the look-ups
-/// found. What is usual is said by whoever finds the table empty: MPI libraries over libfabric keep
-/// a few flags in each tag, which all receives ignore. One thread.
+/// found. The first receive in an empty table says which bits are usual: MPI libraries over
+/// libfabric keep a few flags in each tag, which all receives ignore. One thread.
 class ReceiveQueue {
  public:
   /// Out of a queue by cancel_if(), linked by age.
@@ -34,7 +34,8 @@ class ReceiveQueue {
   /// Hot, so nothing is asserted. The same for one of a single source, which ignores usual() bits.
   void add_whole(Receive& receive) {
     receive.place = Place::kTable;
-    receive.number = next_number_++;
+    receive.age = wild_posted_;
+    ++posted_;
     table_.add(receive);
   }
 
@@ -136,9 +137,9 @@ class ReceiveQueue {
     return found;
   }
 
-  [[nodiscard]] uint64_t count() const { return next_number_ - gone_; }
+  [[nodiscard]] uint64_t count() const { return posted_ - gone_; }
   /// Of the next receive. Grows with each.
-  [[nodiscard]] uint64_t posted() const { return next_number_; }
+  [[nodiscard]] uint64_t posted() const { return posted_; }
   /// Those of ANY source, or with unusual ignored bits. While there are any, take() costs more.
   [[nodiscard]] uint64_t wild() const { return wild_; }
   [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
@@ -147,9 +148,10 @@ class ReceiveQueue {
  private:
   using Table = KeyTable<Receive, &Receive::by_key, true>;
 
-  /// Numbers wrap; two receives that are posted at once are never 2^63 apart.
-  static bool older(const Receive& a, const Receive& b) {
-    return static_cast<int64_t>(a.number - b.number) < 0;
+  /// Whether a receive was posted before a wild one. Ages wrap; those of two receives that are
+  /// posted at once are never 2^63 apart.
+  static bool is_older(const Receive& receive, const Receive& wild) {
+    return static_cast<int64_t>(receive.age - wild.age) < 0;
   }
 
   Receive* take_first(Receive** at) {
@@ -176,8 +178,9 @@ class ReceiveQueue {
   Receive* take_among_all(Receive** at, uint32_t source, uint64_t bits);
 
   Table table_;
-  uint64_t next_number_ = 0;
-  uint64_t gone_ = 0;  // how many are not here any more, counted from the first number
+  uint64_t posted_ = 0;
+  uint64_t gone_ = 0;         // posted ones that are not here any more
+  uint64_t wild_posted_ = 0;  // the age of the youngest wild receive
   uint64_t wild_ = 0;
   uint64_t listed_ = 0;
   Gone masked_;

@@ -36,7 +36,7 @@ struct Immediate {
   bool there = false;
 };
 
-/// What sends and receives have in common.
+/// Base of sends and receives.
 struct Request {
   FifoLinks<Request> by_age = {};  // the endpoint's
   Stage stage = Stage::kIdle;
@@ -81,7 +81,7 @@ struct RecvRequest : Request, Receive {
   Address from = 0;
 };
 
-/// What a probe tells.
+/// The result of a probe.
 struct MessageInfo {
   Address source;
   uint64_t bits;

@@ -34,7 +34,7 @@ inline constexpr uint64_t kLengthMax = msg::kTransferMax;
   return msg::parts_of(length_bytes, msg::kPartBytesMax - head_bytes(has_immediate));
 }
 
-/// What tells kinds with immediate data from those without.
+/// The bit that kinds with immediate data have, and the others have not.
 inline constexpr auto kImmediateBit = static_cast<uint8_t>(msg::Kind::kDataImmediate);
 static_assert(static_cast<uint8_t>(msg::Kind::kData) == 0 &&
               static_cast<uint8_t>(msg::Kind::kFirstImmediate) ==

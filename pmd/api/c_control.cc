@@ -6,7 +6,6 @@
 
 namespace {
 
-using rio::base::log_error;
 using rio::pmd::api::guarded;
 using rio::pmd::api::with_queue;
 

@@ -8,11 +8,9 @@
 namespace rio::pmd::api {
 namespace {
 
-using base::log_error;
-
 constexpr uint32_t kOptionsMin = sizeof(uint32_t);
 
-/// The caller's options, with defaults for what his version of the struct does not have.
+/// The caller's options, with defaults for members that its version of the struct does not have.
 [[nodiscard]] int read_options(const rio_options* given, rio_options* out) {
   rio_options options{};
   if (given != nullptr) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <mutex>
 #include <new>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "pmd/api/card_name.hpp"
 #include "pmd/api/pollers.hpp"
 #include "pmd/api/riopmd.hpp"
@@ -15,8 +15,6 @@
 
 namespace rio {
 namespace {
-
-using base::log_error;
 
 constexpr size_t kPageBytes = 4096;
 
@@ -31,15 +29,21 @@ constexpr size_t kPageBytes = 4096;
 
 }  // namespace
 
-/// What the Endpoints of one card share. The mutex is held by everything that goes to the bus's or
+/// State that the Endpoints of one card share. The mutex is held by all that goes to the bus's or
 /// the map's control functions.
 struct Endpoint::Device {
   std::mutex mutex;
   std::unique_ptr<pmd::Bus> bus;
+  pmd::Emulation* emulation = nullptr;  // of the bus; null: none
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::mem::MemoryMap> map;
   std::vector<uint32_t> dest_ids;  // by queue pair
   int owner = getpid();
+
+  /// destID that the wire gives; 0: none.
+  [[nodiscard]] uint32_t wire_dest_id() const {
+    return emulation == nullptr ? 0 : emulation->dest_id();
+  }
 };
 
 bool Endpoint::is_ours() const {
@@ -64,8 +68,9 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
   }
   auto device = std::make_shared<Device>();
   device->bus = std::move(bus);
+  device->emulation = device->bus->emulation();
   pmd::CardConfig card = config.card;
-  const uint32_t own = device->bus->dest_id();
+  const uint32_t own = device->wire_dest_id();
   if (own != 0 && ((config.dest_id != 0 && config.dest_id != own) ||
                    (!card.dest_ids.empty() && card.dest_ids.front() != own))) {
     base::log_error(
@@ -215,8 +220,8 @@ const pmd::Caps& Endpoint::caps() const {
   return device_->card->caps();
 }
 std::string Endpoint::address() const {
-  std::string at = device_->bus->address();
-  const uint32_t own = device_->bus->dest_id();
+  std::string at = device_->emulation == nullptr ? "" : device_->emulation->address();
+  const uint32_t own = device_->wire_dest_id();
   if (!at.empty() && dest_id_ != own) {
     at += "/" + std::to_string(dest_id_ - own);
   }
@@ -226,15 +231,14 @@ std::string Endpoint::address() const {
 int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
   const size_t slash = address.find('/');
   uint32_t pair = 0;
-  if (slash != std::string::npos) {
-    const char* const end = address.data() + address.size();
-    const auto [at, error] = std::from_chars(address.data() + slash + 1, end, pair);
-    if (error != std::errc{} || at != end || pair >= regs::kMaxQps) {
-      return -EINVAL;
-    }
+  if (slash != std::string::npos &&
+      !base::read_number(address.substr(slash + 1), 0, regs::kMaxQps - 1, &pair)) {
+    return -EINVAL;
   }
   uint32_t first = 0;
-  const int rc = device_->bus->reach(address.substr(0, slash), &first);
+  const int rc = device_->emulation == nullptr
+                     ? -ENOTSUP
+                     : device_->emulation->reach(address.substr(0, slash), &first);
   if (rc == 0) {
     *dest_id = first + pair;
   }
@@ -242,7 +246,7 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
 }
 
 int Endpoint::why_unreachable(uint32_t dest_id) {
-  return device_->bus->why_unreachable(dest_id);
+  return device_->emulation == nullptr ? 0 : device_->emulation->why_unreachable(dest_id);
 }
 
 uint32_t Endpoint::dest_id() const {

@@ -5,10 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <new>
 
-#include "base/log.hpp"
-#include "base/no_cancel.hpp"
+#include "base/guard.hpp"
 #include "pmd/api/riopmd.h"
 #include "pmd/api/riopmd.hpp"
 
@@ -33,16 +31,10 @@ namespace rio::pmd::api {
 /// -ENOMEM), and no thread is cancelled in it.
 template <class Function>
 [[nodiscard]] int guarded(Function&& function) noexcept {
-  const base::NoCancel no_cancel;
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    base::log_error("out of memory; free some, or take fewer and smaller rings and buffers");
-    return -ENOMEM;
-  } catch (...) {
-    base::log_error("unexpected exception in the driver; please report it");
-    return -EIO;
-  }
+  static constexpr base::Boundary kDriver = {
+      "out of memory; free some, or take fewer and smaller rings and buffers",
+      "unexpected exception in the driver; please report it"};
+  return base::guard(kDriver, function);
 }
 
 /// Call `function` with the queue of an open ring. @return what it says, or -ENOENT.

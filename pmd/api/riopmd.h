@@ -36,7 +36,7 @@ extern "C" {
 /** An open queue pair of a card. */
 typedef struct rio_card rio_card;
 
-/** What became of an entry. The first three are the outcomes of a message that was sent:
+/** The outcome of an entry. The first three are the outcomes of a message that was sent:
  *  delivered; refused; in doubt (it may have arrived, the card never sends again by itself). */
 enum rio_status {
   RIO_OK = 0,
@@ -193,14 +193,14 @@ struct rio_event {
 /** Bits of rio_window::rights. */
 enum rio_window_rights { RIO_WINDOW_READ = 1, RIO_WINDOW_WRITE = 2, RIO_WINDOW_ATOMIC = 4 };
 
-/** What remote requests may touch. The memory is the card's until rio_window_close(). */
+/** Memory that remote requests may touch. It is the card's until rio_window_close(). */
 struct rio_window {
   uint64_t rio_addr;    /**< RapidIO address of the first byte; with a key below 2^48 */
   uint64_t size_bytes;  /**< at least 1 */
   uint64_t iova;        /**< of the first byte */
   uint8_t rights;       /**< rio_window_rights, at least one */
   uint32_t source;      /**< who may use it, in the bits of source_mask */
-  uint32_t source_mask; /**< 0: everybody */
+  uint32_t source_mask; /**< 0: all sources */
   uint16_t key;         /**< 0: none */
 };
 
@@ -273,7 +273,7 @@ struct rio_info {
 /** Of the library that was loaded; additions keep old programs working. */
 uint32_t rio_api_version(void);
 
-/** Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
+/** Open a card and one of its queue pairs. The card is reset: other users of it lose their queues.
  *  @param name "emu:WIRE" (an emulated card; WIRE is loop, or a name that two cards of this process
  *  share), with options: "emu:loop,qps=4,stepping=thread,exact=1,quirks=0,faults=SEED:RATE,
  *  pcie=SEED"; or "shm:FABRIC" (in a fabric that processes share), with those options and
@@ -294,7 +294,7 @@ int rio_open_queue_pair(rio_card* card, const struct rio_options* options, rio_c
  *  does nothing. @return 0; -ENODEV (the card was gone: all is freed); -ETIMEDOUT (the card did not
  *  answer: memory that it may still write stays allocated until the process ends). */
 int rio_close(rio_card* card);
-/** Stop all rings. What was posted completes as RIO_FLUSHED and can be reaped. */
+/** Stop all rings. Posted entries complete as RIO_FLUSHED and can be reaped. */
 int rio_stop(rio_card* card);
 
 /** @param size_bytes sizeof(struct rio_info). */
@@ -394,7 +394,7 @@ const char* rio_event_name(uint8_t type);
 /** Send. @return how many were taken; fewer: ring full, or a bad message (rio_last_reject). */
 uint16_t rio_tx_burst(rio_card* card, const struct rio_tx_message* messages, uint16_t n);
 uint16_t rio_tx_burst_gather(rio_card* card, const struct rio_tx_gather* messages, uint16_t n);
-/** What became of messages, in the order of completion. */
+/** Fetch the outcomes of messages, in the order of completion. */
 uint16_t rio_tx_reap(rio_card* card, struct rio_tx_done* out, uint16_t n);
 /** Give buffers to the shared queue. Fewer: ring full, or a misaligned one. */
 uint16_t rio_rx_post(rio_card* card, const struct rio_rx_buffer* buffers, uint16_t n);

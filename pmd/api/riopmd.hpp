@@ -39,7 +39,8 @@ struct EndpointConfig {
 /// Functions return 0 or -errno, outputs are set on success only, the log has the reason.
 class Endpoint {
  public:
-  /// Open a card and one of its queue pairs. The card is reset: whoever used it loses his queues.
+  /// Open a card and one of its queue pairs. The card is reset: other users of it lose their
+  /// queues.
   /// @param name "emu:WIRE[,option=value...]" (WIRE: loop, or a name that two cards of this process
   /// share; options qps, stepping, exact, quirks, faults, pcie), "shm:FABRIC[,option=value...]" (a
   /// fabric that processes share; options those, id, board, qp), "udp:FABRIC[,option=value...]" (a
@@ -50,7 +51,7 @@ class Endpoint {
   /// (no such queue pair), -EPROTO, -ENOMEM, -ETIMEDOUT, -ENOTSUP (interrupts).
   [[nodiscard]] static int open(const std::string& name, const EndpointConfig& config,
                                 std::unique_ptr<Endpoint>* out);
-  /// The same on a bus of the caller's making.
+  /// Open a card on a bus of the caller's making.
   [[nodiscard]] static int open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
                                 std::unique_ptr<Endpoint>* out);
   /// Another queue pair of the same card, for another thread. Nothing is reset: config.card and
@@ -92,9 +93,9 @@ class Endpoint {
   /// Where others find this queue pair, for reach(): "10.0.0.1:7000" of a card of "udp:"; empty:
   /// by its destID alone.
   [[nodiscard]] std::string address() const;
-  /// The destID by which messages go to whoever has an address() on another machine; it need not be
-  /// there yet. Any thread. @param address foreign. @return 0; -EINVAL: no address of such a card;
-  /// -ENOSPC: too many; -ENOTSUP: cards have no addresses here.
+  /// The destID by which messages go to the card with an address() on another machine; it need not
+  /// be there yet. Any thread. @param address foreign. @return 0; -EINVAL: no address of such a
+  /// card; -ENOSPC: too many; -ENOTSUP: cards have no addresses here.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id);
   /// Why messages to a destID cannot leave this process, -errno: the descriptors, memory or
   /// permission that it lacks; logged. 0: this process is not the cause. Any thread.
@@ -103,13 +104,13 @@ class Endpoint {
   [[nodiscard]] const pmd::Caps& caps() const;
   /// "emu:loop/0", "0000:03:00.0".
   [[nodiscard]] const std::string& name() const;
-  /// What the alignment plan wants to know of the card.
+  /// The card's rules for the alignment plan.
   [[nodiscard]] pmd::mem::AlignRules align_rules() const;
   /// Wait until the link is up; both ends of a wire have to, before either sends.
   /// @return 0, -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int wait_link(uint32_t timeout_ms);
 
-  /// Memory for messages, zeroed, in whole pages. What is left is freed by close().
+  /// Allocate memory for messages, zeroed, in whole pages. close() frees it, too.
   /// @param len_bytes at least 1. @param align_bytes power of two. @return 0, -EINVAL, -ENOMEM.
   [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out);
   /// The card must be done with it. @return 0, -ENOENT (not of alloc()), -EBUSY (registered, too).
@@ -120,7 +121,7 @@ class Endpoint {
   [[nodiscard]] int register_memory(void* va, size_t len_bytes, const pmd::mem::Region** region);
   /// @param va, len_bytes as registered. @return 0, -ENOENT.
   [[nodiscard]] int unregister_memory(void* va, size_t len_bytes);
-  /// The same for one of several registrations of a range. @param region of register_memory().
+  /// Unregister one of several registrations of a range. @param region of register_memory().
   [[nodiscard]] int unregister_memory(const pmd::mem::Region* region);
   /// Bus address of memory of alloc(), buffers() or register_memory().
   /// @return 0, -ENOENT (not registered), -EXDEV (not contiguous for the card).

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "pmd/bus/bus.hpp"
@@ -31,15 +32,28 @@ class SharedDelete {
 template <class T>
 using SharedPtr = std::unique_ptr<T, SharedDelete>;
 
-/// An object there. What other processes use of it must not point to memory of this one, nor to
-/// code. Control path. @return null: no memory.
+/// A constructor that takes this key can be called by make_shared_object() only.
+class SharedKey {
+  explicit SharedKey() = default;
+  template <class T, class... Args>
+  friend SharedPtr<T> make_shared_object(Bus& bus, Args&&... args);
+};
+
+/// Make an object in that memory. What other processes use of it must not point to memory of this
+/// process, nor to code. Control path. @param args of the constructor, behind a SharedKey if it
+/// takes one. @return null: no memory.
 template <class T, class... Args>
 [[nodiscard]] SharedPtr<T> make_shared_object(Bus& bus, Args&&... args) {
   void* const memory = bus.shared_alloc(sizeof(T), alignof(T));
   if (memory == nullptr) {
     return {};
   }
-  return SharedPtr<T>(::new (memory) T(std::forward<Args>(args)...), SharedDelete(&bus));
+  if constexpr (std::is_constructible_v<T, SharedKey, Args...>) {
+    return SharedPtr<T>(::new (memory) T(SharedKey(), std::forward<Args>(args)...),
+                        SharedDelete(&bus));
+  } else {
+    return SharedPtr<T>(::new (memory) T(std::forward<Args>(args)...), SharedDelete(&bus));
+  }
 }
 
 }  // namespace rio::pmd

@@ -1,25 +1,25 @@
 /// @file
-/// Device arguments of a card. The table in card_args.cc is the only place where they are written
-/// down; a test checks guide and pmdinfo string against it.
+/// Device arguments of a card: those of its name (fpga/name), and those below, of the rings and
+/// time-outs that a DPDK device sets up. A test checks guide and pmdinfo string against both.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
-#include "pmd/bus/emu/emu_bus.hpp"
+#include "fpga/name/parse.hpp"
+#include "pmd/bus/emu/emu_config.hpp"
 
 namespace rio::pmd {
 
 /// What the arguments say; where they say nothing, the default.
 struct CardArgs {
   /// vdev only. Two queue pairs: eight sources and mailboxes, one for each dedicated queue.
-  EmuConfig emu{.queue_pairs = 2};
-  std::string wire = "loop";   ///< of the emulated card, as it was given
-  uint32_t base_dest_id = 0;   ///< of queue pair 0
-  bool dest_id_given = false;  ///< by an argument; else it is a wish where cards of others are
-  uint32_t tx_log2 = 9;        ///< ring sizes, log2 of entries
+  EmuConfig emu{.model = {.queue_pairs = 2}};
+  std::string wire = "loop";         ///< of the emulated card, by name::wire_of()
+  uint32_t base_dest_id = 0;         ///< of queue pair 0
+  std::vector<std::string> given{};  ///< the keys that the text has, those of its owner, too
+  uint32_t tx_log2 = 9;              ///< ring sizes, log2 of entries
   uint32_t shared_log2 = 9;
   uint32_t dedicated_log2 = 9;
   uint32_t doorbell_log2 = 8;
@@ -31,31 +31,18 @@ struct CardArgs {
   uint32_t retry_delay_us = 1;
 };
 
-/// Keys of a device that are none of its card's: it takes them out by take_arg() before the rest is
-/// parsed.
-using OwnKeys = std::span<const std::string_view>;
+/// Keys that a device takes itself, besides those of its card.
+using OwnKeys = std::vector<name::OwnKey>;
 
 /// Parse "key=value,key=value". Control path.
-/// @param emulated whether the keys of an emulated card are allowed. @param args holds the
-/// defaults and gets the result, on success only. @param own keys that are not in `text` any more,
-/// unless they were given twice or without a value; the log names them among the others.
+/// @param place of a virtual device, or of a PCI device. @param args holds the defaults and gets
+/// the result, on success only. @param own keys of the device: their functions are called.
 /// @return -EINVAL: unknown key, key given twice, value missing, malformed or out of range; the
 /// log names key, value and what is allowed.
-[[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, bool emulated,
-                                CardArgs* args, OwnKeys own = {});
+[[nodiscard]] int parse_devargs(const std::string& device_name, const char* text, name::Place place,
+                                CardArgs* args, const OwnKeys& own = {});
 
-/// What is left of arguments after take_arg() is of the card: unless it is a key of the device's
-/// own. @return -EINVAL: that was given twice, or without a value; the log says so.
-[[nodiscard]] int check_own(const std::string& device_name, std::string_view rest, OwnKeys own);
-
-/// A decimal number, or a hexadecimal one after 0x. @return false: none, or not from `first` to
-/// `last`; *out is then anything.
-[[nodiscard]] bool read_number(std::string_view text, uint64_t first, uint64_t last, uint64_t* out);
-
-/// Take the first "key=value" out of such a list. @return whether there is one.
-[[nodiscard]] bool take_arg(std::string* text, const std::string& key, std::string* value);
-
-/// All keys, with blanks between them.
-[[nodiscard]] std::string devargs_keys();
+/// The keys of rings and time-outs. @param args where their values go.
+[[nodiscard]] OwnKeys card_keys(CardArgs* args);
 
 }  // namespace rio::pmd

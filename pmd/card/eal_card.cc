@@ -34,6 +34,7 @@ EalCard::EalCard(std::string name, CardArgs args, FoundCard found)
       args_(std::move(args)),
       primary_(rte_eal_process_type() == RTE_PROC_PRIMARY),
       bus_(std::move(found.bus)),
+      emulation_(bus_->emulation()),
       shared_(found.shared) {}
 
 int EalCard::create(const std::string& name, const CardArgs& args, FoundCard found,
@@ -79,10 +80,10 @@ int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
                     name_.c_str(), count, regs::kMaxQps);
     return -EPROTO;
   }
-  if (const uint32_t own = bus_->dest_id(); own != 0 && own != args_.base_dest_id) {
+  if (const uint32_t own = wire_dest_id(); own != 0 && own != args_.base_dest_id) {
     if (args_.emu.id != 0) {
       base::log_warning(
-          "%s: another card on wire %s has destID 0x%x: this one is 0x%x. destid= chooses",
+          "%s: another card on wire %s has destID 0x%x: this one is 0x%x. id= chooses",
           name_.c_str(), wire_.c_str(), args_.base_dest_id, own);
     } else {
       base::log_info("%s: its destID on wire %s is 0x%x", name_.c_str(), wire_.c_str(), own);
@@ -142,7 +143,7 @@ EalCard::~EalCard() {
   if (shared_.valid()) {
     shared_.detach();
   }
-  if (others && bus_->leave_to_others()) {
+  if (others && emulation_ != nullptr && emulation_->leave_to_others()) {
     base::log_warning("%s: closed while other processes use it; they see a card that is gone",
                       name_.c_str());
   }
@@ -309,10 +310,10 @@ int EalCard::configure(const CardArgs& wanted) {
         kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
     return -EINVAL;
   }
-  if (const uint32_t own = bus_->dest_id(); own != 0 && wanted.base_dest_id != own) {
+  if (const uint32_t own = wire_dest_id(); own != 0 && wanted.base_dest_id != own) {
     base::log_error(
         "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
-        "destid= when it is made",
+        "id= when it is made",
         name_.c_str(), wire_.c_str(), own, wanted.base_dest_id);
     return -EINVAL;
   }
@@ -328,8 +329,8 @@ int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
   if (card_ == nullptr) {
     return -ENODEV;
   }
-  if (bus_->dest_id() != 0) {
-    base::log_error("%s: destIDs are the card's place on wire %s: give destid= when it is made",
+  if (wire_dest_id() != 0) {
+    base::log_error("%s: destIDs are the card's place on wire %s: give id= when it is made",
                     name_.c_str(), wire_.c_str());
     return -ENOTSUP;
   }
@@ -341,7 +342,7 @@ int EalCard::set_faults(uint64_t seed, double rate) {
     base::log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
     return -EINVAL;
   }
-  const int rc = bus_->set_faults(seed, rate);
+  const int rc = emulation_ == nullptr ? -ENOTSUP : emulation_->set_faults(seed, rate);
   if (rc == -ENOTSUP && rate == 0) {
     return 0;  // no faults of ours to switch off
   }
@@ -350,8 +351,8 @@ int EalCard::set_faults(uint64_t seed, double rate) {
                     name_.c_str());
     return rc;
   }
-  args_.emu.fault_seed = seed;
-  args_.emu.fault_rate = rate;
+  args_.emu.model.fault_seed = seed;
+  args_.emu.model.fault_rate = rate;
   return 0;
 }
 

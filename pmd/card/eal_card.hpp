@@ -3,6 +3,7 @@
 /// Start here.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -75,7 +76,7 @@ class EalCard {
   /// another user or process has it, -EINVAL: there is none of this number, -ENODEV, or as
   /// SharedCard::claim().
   [[nodiscard]] int claim(uint32_t qp, CardUser& user);
-  /// claim() for who may be told its number. @param wanted -1: the lowest one that is free. @param
+  /// claim() for a user that may be told its number. @param wanted -1: the lowest free one. @param
   /// qp the one that it has now. @return as claim().
   [[nodiscard]] int claim_one(int wanted, CardUser& user, uint32_t* qp);
   /// It is closed.
@@ -93,11 +94,11 @@ class EalCard {
   [[nodiscard]] int set_faults(uint64_t seed, double rate);
   /// Address of external memory (rte_dev_dma_map), where the bus does not choose it.
   [[nodiscard]] int dma_map(void* va, uint64_t iova, size_t len_bytes) {
-    return bus_->dma_map_at(va, iova, len_bytes);
+    return emulation_ == nullptr ? -ENOTSUP : emulation_->dma_map_at(va, iova, len_bytes);
   }
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) { return bus_->dma_unmap(va, len_bytes); }
 
-  /// Let an emulated card work a little, where nobody else steps it, so that its registers are of
+  /// Let an emulated card work a little, where no thread steps it, so that its registers are of
   /// now. Nothing on PCI.
   void let_work();
   /// let_work() until the link is up. @return false: it is not, after `timeout_ms`.
@@ -107,7 +108,8 @@ class EalCard {
   [[nodiscard]] Bus& bus() { return *bus_; }
   /// Null: the last reset failed.
   [[nodiscard]] Card* card() { return card_.get(); }
-  /// Before card() is used by who cannot know that it is there. @param user named in the log.
+  /// Call it before card(), where it is not known that the card is there. @param user named in the
+  /// log.
   /// @return 0, -ENODEV: the last reset failed; the log says so.
   [[nodiscard]] int require_card(const std::string& user) const;
   /// Source ID of a queue pair. BAR read. @return Card::kNoDestId: it has none, or there is no
@@ -134,12 +136,17 @@ class EalCard {
   [[nodiscard]] int claim_rest(std::vector<uint32_t>* taken);
   [[nodiscard]] int hold_users();
   [[nodiscard]] int reopen();
+  /// destID that the wire gives; 0: none.
+  [[nodiscard]] uint32_t wire_dest_id() const {
+    return emulation_ == nullptr ? 0 : emulation_->dest_id();
+  }
 
   std::string name_;
   std::string wire_;
   CardArgs args_;
   bool primary_ = true;
   std::unique_ptr<Bus> bus_;
+  Emulation* emulation_ = nullptr;  // of the bus; null: none
   SharedCard shared_;
   std::unique_ptr<Card> card_;
   std::vector<CardUser*> owners_;  // of each queue pair; null: none of this process

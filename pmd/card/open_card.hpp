@@ -22,9 +22,9 @@ namespace rio::pmd {
 /// The card of a device that may use another's.
 /// @param args "card=NAME[,qp=N]": a card that this process has already, of another device or by
 /// its PCI address; else arguments of an emulated card of its own, and qp=N, too.
-/// @param own keys of the device besides these two, which it has taken out of `args`.
+/// @param own keys of the device besides these two: their functions are called.
 /// @param qp -1: any. @return -ENODEV: no such card, -EINVAL.
-[[nodiscard]] int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
+[[nodiscard]] int open_any_card(const std::string& name, const char* args, OwnKeys own,
                                 std::shared_ptr<EalCard>* out, int* qp);
 /// destID of queue pair 0 where nobody gave one: 0x100 for the first device of a kind, 0x200 for
 /// the second, so that cards which are wired to each other differ.

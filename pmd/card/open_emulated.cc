@@ -2,11 +2,12 @@
 
 #include <rte_eal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
 #include "base/log.hpp"
+#include "fpga/name/keys.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/card/control_thread.hpp"
@@ -36,7 +37,7 @@ int make_card(const CardArgs& args, FoundCard* found) {
   found->bar = bus->bar_memory();
   found->bus = std::move(bus);
   found->wire = args.wire;
-  found->works_alone = args.emu.stepping == Stepping::kThread;
+  found->works_alone = args.emu.model.stepping == Stepping::kThread;
   return 0;
 }
 
@@ -85,47 +86,44 @@ int open_emulated_card(const std::string& name, const CardArgs& args,
   return rc;
 }
 
-int open_any_card(const std::string& name, const std::string& args, OwnKeys own,
+int open_any_card(const std::string& name, const char* args, OwnKeys own,
                   std::shared_ptr<EalCard>* out, int* qp) {
-  std::vector<std::string_view> keys = {"card", "qp"};
-  keys.insert(keys.end(), own.begin(), own.end());
-  std::string rest = args;
-  std::string number;
-  *qp = -1;
-  if (take_arg(&rest, "qp", &number)) {
-    uint64_t value = 0;
-    if (!read_number(number, 0, regs::kMaxQps - 1, &value)) {
-      base::log_error("%s: bad value '%s' for argument 'qp': allowed is 0 to %u", name.c_str(),
-                      number.c_str(), regs::kMaxQps - 1);
-      return -EINVAL;
-    }
-    *qp = static_cast<int>(value);
-  }
   std::string card;
-  if (take_arg(&rest, "card", &card)) {
-    if (const int rc = check_own(name, rest, keys); rc != 0) {
-      return rc;
-    }
-    if (!rest.empty()) {
-      base::log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
-                      rest.c_str(), card.c_str());
-      return -EINVAL;
-    }
-    *out = EalCard::find(card);
-    if (*out == nullptr) {
-      const std::string names = EalCard::names();
-      base::log_error(
-          "%s: no card '%s' in this process: there %s%s; give its device before this one, a PCI "
-          "card by -a and with librte_raw_rio.so loaded",
-          name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());
-      return -ENODEV;
-    }
-    return (*out)->require_card(name);
-  }
+  *qp = -1;
+  own.insert(own.begin(),
+             {{"card", "the name of a card that this process has",
+               [&card](std::string_view text) {
+                 card = text;
+                 return !text.empty();
+               }},
+              {"qp", "0 to " + std::to_string(regs::kMaxQps - 1), [qp](std::string_view text) {
+                 return name::take_number(text, 0, regs::kMaxQps - 1, qp);
+               }}});
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());
-  const int rc = parse_devargs(name, rest.c_str(), true, &parsed, keys);
-  return rc != 0 ? rc : open_emulated_card(name, parsed, out);
+  if (const int rc = parse_devargs(name, args, name::Place::kDevice, &parsed, own); rc != 0) {
+    return rc;
+  }
+  if (card.empty()) {
+    return open_emulated_card(name, parsed, out);
+  }
+  for (const std::string& key : parsed.given) {
+    if (std::ranges::find(own, key, &name::OwnKey::key) == own.end()) {
+      base::log_error("%s: '%s' is for a card of its own: give it to %s instead", name.c_str(),
+                      key.c_str(), card.c_str());
+      return -EINVAL;
+    }
+  }
+  *out = EalCard::find(card);
+  if (*out == nullptr) {
+    const std::string names = EalCard::names();
+    base::log_error(
+        "%s: no card '%s' in this process: there %s%s; give its device before this one, a PCI "
+        "card by -a and with librte_raw_rio.so loaded",
+        name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());
+    return -ENODEV;
+  }
+  return (*out)->require_card(name);
 }
 
 uint32_t default_dest_id(const char* name) {

@@ -2,9 +2,10 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <sstream>
+#include <string>
 
+#include "base/text_file.hpp"
 #include "pmd/card/shared_card.hpp"
 
 namespace rio::pmd {
@@ -19,29 +20,24 @@ struct ProcStat {
 
 /// proc(5): the name in field 2 may hold blanks and parentheses, so count from the last ')'.
 bool read_stat(uint32_t pid, ProcStat* out) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-  std::FILE* file = std::fopen(path, "re");
-  if (file == nullptr) {
+  constexpr size_t kBytesMax = 4096;
+  std::string text;
+  std::string why;
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  if (base::read_text_file(path, kBytesMax, &text, &why) != 0) {
     return false;
   }
-  char text[1024];
-  const size_t len = std::fread(text, 1, sizeof(text) - 1, file);
-  std::fclose(file);
-  text[len] = '\0';
-  const char* at = std::strrchr(text, ')');
-  if (at == nullptr || at[1] != ' ') {
+  const size_t name_end = text.rfind(") ");
+  if (name_end == std::string::npos) {
     return false;
   }
-  out->state = at[2];
-  for (int field = 2; field < 22 && at != nullptr; ++field) {
-    at = std::strchr(at + 1, ' ');
+  std::istringstream fields(text.substr(name_end + 2));
+  fields >> out->state;
+  for (int field = 4; field < 22; ++field) {
+    std::string other;
+    fields >> other;
   }
-  if (at == nullptr) {
-    return false;
-  }
-  out->start_ticks = std::strtoull(at, nullptr, 10);
-  return true;
+  return static_cast<bool>(fields >> out->start_ticks);
 }
 
 /// The first thread may have ended (state Z) while others go on.

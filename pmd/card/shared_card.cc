@@ -141,7 +141,7 @@ void SharedCard::detach() {
   }
   if (primary_) {
     layout_->magic.store(0, std::memory_order_release);
-    // Whoever is still attached reads the tables: then the memzone stays.
+    // A process that is still attached reads the tables: then the memzone stays.
     if (!others_alive()) {
       rte_memzone_free(zone_);
     }
@@ -233,7 +233,7 @@ int SharedCard::reap(Bus& bus) {
 }
 
 int SharedCard::stop_dead_rings(Bus& bus) {
-  // Who is dead is asked once: a process that dies while this runs is the next reaper's.
+  // A dead process is asked once: one that dies while this runs is the next reaper's.
   std::set<OwnerToken> dead;
   for (uint32_t qp = 0; qp < layout_->queue_pairs; ++qp) {
     const uint64_t seen = layout_->owners[qp].load(std::memory_order_acquire);

@@ -16,7 +16,7 @@ namespace rio::pmd {
 
 /// Names a living process: 22 bits of its pid, 42 bits of its start time in clock ticks since boot
 /// (/proc/PID/stat, field 22), so that a number used again is not taken for its former holder.
-/// 0 is nobody.
+/// 0 is no process.
 using OwnerToken = uint64_t;
 
 /// Of the calling process. 0 if /proc cannot be read.
@@ -69,14 +69,14 @@ class SharedCard {
   /// one has, and the card does not stop its rings, -EINVAL: no such queue pair.
   [[nodiscard]] int claim(uint32_t qp, Bus& bus, OwnerToken* owner = nullptr);
   void release(uint32_t qp);
-  /// @return 0: nobody.
+  /// @return 0: no process.
   [[nodiscard]] OwnerToken owner(uint32_t qp) const;
   /// Whether a process other than this one lives that uses the card.
   [[nodiscard]] bool others_alive() const;
 
   /// Tag of memory that `owner` takes for this card. See Zones.
   [[nodiscard]] std::string zone_tag(OwnerToken owner) const;
-  /// As above for a card that has no shared part yet.
+  /// The tag of a card that has no shared part yet.
   [[nodiscard]] static std::string zone_tag(uint32_t card_number, OwnerToken owner);
   /// A number for create(); its zone_tag() may be used before.
   [[nodiscard]] static uint32_t next_card_number();

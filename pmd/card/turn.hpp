@@ -11,23 +11,24 @@ namespace rio::pmd {
 
 /// Whose turn it is at a queue: a burst takes it when it begins and gives it when it ends; the
 /// control path takes it for good, to close the queue or to put another in its place. It is no
-/// lock: nobody waits in a burst. One that does not get its turn does nothing, returns 0, and comes
+/// lock: no burst waits. One that does not get its turn does nothing, returns 0, and comes
 /// again. Bursts of different threads or processes at one queue are kept apart, too, though only
 /// one may poll it.
 ///
 /// Lies beside what its bursts write, or alone in a cache line; if the queue is polled by other
-/// processes, in memory that they share (Bus::shared_alloc()). Who dies inside leaves it taken.
+/// processes, in memory that they share (Bus::shared_alloc()). A process that dies inside leaves it
+/// taken.
 class Turn {
  public:
-  /// Hot. @return false: somebody is inside, or it was taken for good.
+  /// Hot. @return false: a burst is inside, or it was taken for good.
   [[nodiscard]] bool take() {
     if (wanted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       return false;  // else who polls without a pause might never let the control path in
     }
     return take_now();
   }
-  /// Hot. take() for who would lose what he brings, while others are in and out at once: tries for
-  /// some microseconds at most.
+  /// Hot. take() for a caller that would lose its frames, while others are in and out at once:
+  /// tries for some microseconds at most.
   [[nodiscard]] bool take_soon() {
     constexpr uint32_t kTriesMax = 500;
     for (uint32_t tries = 0; tries < kTriesMax; ++tries) {
@@ -43,11 +44,11 @@ class Turn {
   }
   /// Hot, and of the control path. @pre it is the caller's.
   void give() {
-    // release: what was done inside is visible to who takes it next; pairs with take_now().
+    // release: stores made inside are visible to the next taker; pairs with take_now().
     inside_.store(0, std::memory_order_release);
   }
-  /// Control path, one thread at a time: from now on take() fails, until give(). Waits for who is
-  /// inside. @return false: he did not come out in time, and take() works as before.
+  /// Control path, one thread at a time: from now on take() fails, until give(). Waits for the
+  /// burst inside. @return false: it did not come out in time, and take() works as before.
   [[nodiscard]] bool take_for_good(uint32_t timeout_ms);
   /// Hot. Whether take() would have worked just now.
   [[nodiscard]] bool is_free() const {

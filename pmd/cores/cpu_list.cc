@@ -1,7 +1,8 @@
 #include "pmd/cores/cpu_list.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/number.hpp"
 
 namespace rio::pmd::cores {
 namespace {
@@ -9,9 +10,7 @@ namespace {
 constexpr unsigned kCpuMax = 65535;
 
 bool parse_number(const std::string& text, unsigned* value, std::string* problem) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *value);
-  if (text.empty() || error != std::errc() || stop != end || *value > kCpuMax) {
+  if (!base::read_decimal(text, 0, kCpuMax, value)) {
     *problem = "a number is missing";
     if (!text.empty()) {
       *problem = '"';

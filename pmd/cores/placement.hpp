@@ -15,7 +15,7 @@ struct hwloc_topology;
 
 namespace rio::pmd::cores {
 
-/// What to look at in place of this machine; for tests and for planning.
+/// The files to read in place of this machine's; for tests and for planning.
 struct Machine {
   std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
   std::string xml_path;   ///< file that lstopo wrote
@@ -23,8 +23,8 @@ struct Machine {
   std::string fs_root{};  ///< folder with a copy of a system: sys and proc
 };
 
-/// What pollers should be near. The address counts first, then the node; without either all CPUs
-/// are alike.
+/// The devices that pollers should be near. The address counts first, then the node; without either
+/// all CPUs are alike.
 struct Near {
   std::string pci_address;  ///< "0000:03:00.0", empty if unknown or emulated
   int numa_node = -1;       ///< as the kernel numbers it, -1 if unknown
@@ -59,7 +59,7 @@ class Placement {
   /// Ascending; all where nothing is known of the place.
   [[nodiscard]] std::vector<unsigned> nearest(const Near& near) const;
 
-  /// What is wrong with pollers on these CPUs, for the user: two on one CPU, or on hyperthreads of
+  /// A warning for the user about pollers on these CPUs: two on one CPU, or on hyperthreads of
   /// one core. Empty if nothing is.
   [[nodiscard]] std::string sharing_warning(std::span<const unsigned> cpus) const;
 

@@ -27,9 +27,9 @@ class BlockList {
   [[nodiscard]] bool has_qp(uint32_t qp) const { return qp < regs::kMaxQps && has_qp_[qp]; }
   [[nodiscard]] bool has_window(uint32_t qp) const { return qp < regs::kMaxQps && has_window_[qp]; }
 
-  /// Who writes a word.
+  /// The writer of a word.
   enum class Owner : uint8_t { kNobody, kCard, kHost };
-  /// @param offset_bytes any; words outside of the known blocks belong to nobody.
+  /// @param offset_bytes any; words outside of the known blocks have no owner.
   [[nodiscard]] Owner owner_of(uint32_t offset_bytes) const;
 
  private:

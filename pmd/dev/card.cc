@@ -176,7 +176,7 @@ int Card::check(std::span<const RxMapEntry> entries) const {
   return 0;
 }
 
-// What the host wrote before the reset must not start anything after it.
+// Writes of the host before the reset must not start anything after it.
 void Card::silence() {
   for (uint32_t qp = 0; qp < caps_.queue_pairs; ++qp) {
     for (uint32_t ring = 0; blocks_.has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {

@@ -26,7 +26,7 @@ struct RxMapEntry {
   bool requests = true;   ///< NREAD, NWRITE and atomics for the destID, too
 };
 
-/// What the owner of a card sets. regs: ID.
+/// Settings by the owner of a card. regs: ID.
 struct CardConfig {
   std::vector<uint32_t> dest_ids;         ///< source ID of queue pair i; the missing ones get none
   std::vector<RxMapEntry> rx_map;         ///< empty: each destID to its queue pair, all mailboxes
@@ -63,17 +63,17 @@ struct PortCounters {
 /// -ENODEV: the card is gone.
 class Card {
  public:
-  /// What a queue pair without identity has.
+  /// The destID of a queue pair without identity.
   static constexpr uint32_t kNoDestId = 0xFFFFFFFF;
 
-  /// Become the card's owner: find the blocks, reset, write identity and receive map. Whoever uses
-  /// the card loses his queue pairs. @param bus outlives the card.
+  /// Become the card's owner: find the blocks, reset, write identity and receive map. Other users
+  /// of the card lose their queue pairs. @param bus outlives the card.
   /// @return 0, -EINVAL (config), -EPROTO (no card of this contract), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] static int open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out);
   /// Use a card that another process has opened: nothing is reset or written.
   /// @return 0, -EAGAIN (its owner has not reset it yet, or is at it), -EPROTO, -ENODEV.
   [[nodiscard]] static int attach(Bus& bus, std::unique_ptr<Card>* out);
-  /// Look at a card, whoever uses it and whether or not it was set up: nothing is reset or written.
+  /// Look at a card, whether or not it is in use or was set up: nothing is reset or written.
   /// For tools. @return 0, -EPROTO, -ENODEV.
   [[nodiscard]] static int look(Bus& bus, std::unique_ptr<Card>* out);
 
@@ -93,7 +93,7 @@ class Card {
 
   /// True if the magic word reads all ones, and only then.
   [[nodiscard]] bool gone();
-  /// True if the card is there and has forgotten what this object made of it, or found: somebody
+  /// True if the card is there and has forgotten the settings of this object: another process
   /// has reset it. Its queues are lost; close them all and open the card again.
   [[nodiscard]] bool was_reset();
   /// True if the heartbeat moves within `timeout_ms`.
@@ -109,7 +109,7 @@ class Card {
 
   /// For tools. @return 0, -EINVAL (not a multiple of 4), -ERANGE (outside of the BAR), -ENODEV.
   [[nodiscard]] int reg_read(uint32_t offset_bytes, uint32_t* value);
-  /// For tools. @return as reg_read, or -EPERM (the word is the card's, or nobody's).
+  /// For tools. @return as reg_read, or -EPERM (the word is the card's, or has no owner).
   [[nodiscard]] int reg_write(uint32_t offset_bytes, uint32_t value);
 
   [[nodiscard]] const BlockList& blocks() const { return blocks_; }

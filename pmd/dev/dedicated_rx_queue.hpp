@@ -13,6 +13,8 @@ namespace rio::pmd {
 /// functions belong to one thread. [S0]; regs: dedicated_desc, entry_cpl.
 class alignas(64) DedicatedRxQueue : public PostingQueue {
  public:
+  /// For create().
+  explicit DedicatedRxQueue(SharedKey /*key*/) {}
   /// Open the queue; from now on RingConfig::source and ::mbox no longer reach the shared queue,
   /// and are answered RETRY while no entry is posted. Control path. @param config ring is one of
   /// regs::Ring::kDedicated0 and the seven after it. @param bus outlives the queue.
@@ -31,8 +33,6 @@ class alignas(64) DedicatedRxQueue : public PostingQueue {
   uint16_t reap(EntryDone* out, uint16_t n);
 
  private:
-  DedicatedRxQueue() = default;
-  friend SharedPtr<DedicatedRxQueue> make_shared_object<DedicatedRxQueue>(Bus&);
   [[nodiscard]] bool fits(uint32_t size_bytes) const;
   [[nodiscard]] uint32_t post_run(const DedicatedEntry* entries, size_t n);
 

@@ -12,6 +12,8 @@ namespace rio::pmd {
 /// RIO Part 1 §3.1.
 class alignas(64) DmaQueue : public PostingQueue {
  public:
+  /// For create().
+  explicit DmaQueue(SharedKey /*key*/) {}
   /// Start the ring. Control path. @param bus outlives the queue.
   /// @return as Ring::start, or -ENOTSUP where Caps::dma is false.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -29,8 +31,6 @@ class alignas(64) DmaQueue : public PostingQueue {
   uint16_t reap(EntryDone* out, uint16_t n);
 
  private:
-  DmaQueue() = default;
-  friend SharedPtr<DmaQueue> make_shared_object<DmaQueue>(Bus&);
   [[nodiscard]] Reject check(const DmaRequest& request) const;
 
   // Constant.

@@ -13,6 +13,8 @@ namespace rio::pmd {
 /// regs: doorbell_cpl; RIO Part 2 §2.2.1. (TxQueue sends doorbells.)
 class alignas(64) DoorbellQueue : public NoticeQueue {
  public:
+  /// For create().
+  explicit DoorbellQueue(SharedKey /*key*/) {}
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
                                   SharedPtr<DoorbellQueue>* out);
@@ -21,10 +23,6 @@ class alignas(64) DoorbellQueue : public NoticeQueue {
   /// were any. Calls the poll hook once, and looks again, when there is nothing.
   /// @return how many, 0 to `n`.
   uint16_t burst(DoorbellEvent* out, uint16_t n);
-
- private:
-  DoorbellQueue() = default;
-  friend SharedPtr<DoorbellQueue> make_shared_object<DoorbellQueue>(Bus&);
 };
 
 }  // namespace rio::pmd

@@ -12,6 +12,8 @@ namespace rio::pmd {
 /// tells so (regs::EventType::kOverflow). All functions belong to one thread. regs: event_cpl.
 class alignas(64) EventQueue : public NoticeQueue {
  public:
+  /// For create().
+  explicit EventQueue(SharedKey /*key*/) {}
   /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
                                   SharedPtr<EventQueue>* out);
@@ -20,10 +22,6 @@ class alignas(64) EventQueue : public NoticeQueue {
   /// The type may be one that regs::EventType does not have (0 for one above 255). Calls the poll
   /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t burst(CardEvent* out, uint16_t n);
-
- private:
-  EventQueue() = default;
-  friend SharedPtr<EventQueue> make_shared_object<EventQueue>(Bus&);
 };
 
 }  // namespace rio::pmd

@@ -21,6 +21,8 @@ namespace rio::pmd {
 /// is last_status(). An access that timed out may still be carried out.
 class alignas(64) MaintQueue : public PostingQueue {
  public:
+  /// For create().
+  explicit MaintQueue(SharedKey /*key*/) {}
   /// Start the ring. @param bus outlives the queue. @return as Ring::start, or -ENOTSUP where
   /// Caps::maint is false.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -58,8 +60,6 @@ class alignas(64) MaintQueue : public PostingQueue {
     size_t words;
   };
 
-  MaintQueue() = default;
-  friend SharedPtr<MaintQueue> make_shared_object<MaintQueue>(Bus&);
   [[nodiscard]] int carry_out(const Access& access, uint32_t timeout_ms);
   [[nodiscard]] int wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done);
 

@@ -20,7 +20,7 @@ namespace rio::pmd {
 [[nodiscard]] const char* name(regs::EventType type);
 /// "tx", "shared", … "dedicated7". @param ring 0 to regs::kRingsPerQp - 1.
 [[nodiscard]] const char* ring_name(uint32_t ring);
-/// What to do about a ring error, for messages.
+/// The remedy for a ring error, for messages.
 [[nodiscard]] const char* remedy(regs::RingError error);
 
 }  // namespace rio::pmd

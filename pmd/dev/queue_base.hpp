@@ -31,7 +31,7 @@ struct CompletionCursor {
   [[nodiscard]] const Cpl* at() const {
     return static_cast<const Cpl*>(base) + (consumed & mask);
   }
-  /// True if the completion at `consumed` is there; whoever reads it looks again, with acquire.
+  /// True if the completion at `consumed` is there; its reader looks again, with acquire.
   template <class Cpl>
   [[nodiscard]] bool ready() const {
     const uint32_t status = __atomic_load_n(&at<Cpl>()->status, __ATOMIC_RELAXED);
@@ -58,14 +58,14 @@ template <class Value>
   asm volatile("" : "+r"(value));
 }
 
-/// What a queue has counted, over all the times that its ring was open.
+/// Counts of a queue, over all the times that its ring was open.
 struct RingTotals {
   QueueStats stats;
   MmioCounts mmio;
   RingTotals& operator+=(const RingTotals& other);
 };
 
-/// What QueueStats tells.
+/// The counters behind QueueStats.
 struct QueueCounters {
   Counter messages;
   Counter bytes;
@@ -77,8 +77,8 @@ struct QueueCounters {
 /// Base of the queues; not used by itself. A queue belongs to one thread at a time; only stats(),
 /// mmio() and totals() may be called by others, which then see counts that are a burst old. It lies
 /// in memory of Bus::shared_alloc(): where the bus has no hooks, a thread of another process may be
-/// that thread, if the BAR lies at the same address there. What reads the BAR (ring_state(), stop()
-/// and the like) and the destructor are for the process that made it.
+/// that thread, if the BAR lies at the same address there. Functions that read the BAR
+/// (ring_state(), stop() and the like) and the destructor are for the process that made it.
 class QueueBase {
  public:
   QueueBase(const QueueBase&) = delete;
@@ -104,7 +104,7 @@ class QueueBase {
   /// Control path. Posted entries then complete with kFlushed; reap them, and their memory is the
   /// caller's again. @return 0, -ETIMEDOUT (memory must stay as it is), -ENODEV (card gone).
   [[nodiscard]] int stop(uint32_t timeout_ms) { return ring_.stop(timeout_ms); }
-  /// The same without waiting: nothing may be posted from now on. The card takes up to three
+  /// Begin the stop and do not wait: nothing may be posted from now on. The card takes up to three
   /// response time-outs; stopped() tells.
   void begin_stop() { ring_.begin_stop(); }
   /// After begin_stop(), one BAR read. @return 1 (all completions are there), 0 (not yet), -ENODEV.

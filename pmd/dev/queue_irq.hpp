@@ -32,7 +32,7 @@ class QueueIrq {
   [[nodiscard]] int ack() const;
 
  private:
-  Bus* bus_ = nullptr;
+  Emulation* emulation_ = nullptr;
   int fd_ = -ENOENT;
   uint32_t rings_ = 0;
 };

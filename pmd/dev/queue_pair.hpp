@@ -78,7 +78,7 @@ class QueuePair {
   /// Dedicated queue `i` if it is open, else null.
   [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t i);
 
-  /// What dedicated queue `i` has counted, before it was closed and opened again included. Control
+  /// Counts of dedicated queue `i`, those of earlier times that it was open included. Control
   /// path. @param i 0 to 7.
   [[nodiscard]] RingTotals dedicated_totals(uint32_t i) const;
 

@@ -53,7 +53,7 @@ struct PlainRun {
   uint32_t first;  // index of the entry that is expected first
   uint64_t flip;   // of the last two words
 
-  /// What is not plain about completions, gathered: in their last words, in their indices, and, in
+  /// The faults of completions, gathered: in their last words, in their indices, and, in
   /// the top bit, bytes that do not fit.
   struct Wrong {
     uint64_t last_words = 0;
@@ -179,7 +179,7 @@ template <class Kind>
     const auto code = static_cast<Status>(regs::tx_cpl::Status::code.get(status));
     Kind::fill(cpl, raw, code, window_.cookies()[slot], &out[given]);
     ++given;
-    if (bytes > size) [[unlikely]] {  // the entry is ours again, but nobody knows what is in it
+    if (bytes > size) [[unlikely]] {  // the entry is ours again; its content is unknown
       ++counts.bad_completions;
       Kind::spoil(&out[given - 1]);
     } else if (code == Status::kOk) {

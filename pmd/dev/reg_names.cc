@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
+
+#include "base/number.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -23,13 +24,8 @@ bool split_index(std::string_view text, std::string_view* name, bool* indexed, u
   if (!*indexed) {
     return true;
   }
-  uint64_t value = 0;
-  if (!text.ends_with(']') ||
-      !parse_number(text.substr(bracket + 1, text.size() - bracket - 2), 65535, &value)) {
-    return false;
-  }
-  *index = static_cast<uint32_t>(value);
-  return true;
+  return text.ends_with(']') &&
+         base::read_number(text.substr(bracket + 1, text.size() - bracket - 2), 0, 65535, index);
 }
 
 std::string form(const RegName& reg) {
@@ -74,19 +70,6 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 
 }  // namespace
 
-bool parse_number(std::string_view text, uint64_t max, uint64_t* value) {
-  const bool hex = text.starts_with("0x") || text.starts_with("0X");
-  text.remove_prefix(hex ? 2 : 0);
-  const char* const end = text.data() + text.size();
-  uint64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, number, hex ? 16 : 10);
-  if (error != std::errc{} || stop != end || number > max) {
-    return false;
-  }
-  *value = number;
-  return true;
-}
-
 std::string RegWord::name() const {
   std::string text = reg->block;
   if (reg->instances > 1) {
@@ -106,9 +89,9 @@ bool begins_with(std::string_view text, std::string_view prefix) {
 }
 
 int find_register(std::string_view text, RegWord* out, std::string* error) {
-  uint64_t offset = 0;
-  if (parse_number(text, UINT32_MAX, &offset)) {
-    return by_offset(static_cast<uint32_t>(offset), out, error);
+  uint32_t offset = 0;
+  if (base::read_number(text, &offset)) {
+    return by_offset(offset, out, error);
   }
   const size_t dot = text.find('.');
   std::string lowered(text);  // as the table has them

@@ -21,10 +21,6 @@ struct RegWord {
   [[nodiscard]] std::string name() const;
 };
 
-/// Decimal, or hexadecimal behind 0x. @param value set on success.
-/// @return false: something else, or above `max`.
-[[nodiscard]] bool parse_number(std::string_view text, uint64_t max, uint64_t* value);
-
 /// Whether `text` begins so, be the letters large or small.
 [[nodiscard]] bool begins_with(std::string_view text, std::string_view prefix);
 

@@ -31,7 +31,7 @@ struct RingShape {
 
 /// Memory and state of one ring. Control path, one thread. The card owns the memory between start()
 /// and a successful stop(); the destructor stops the ring, and if the card does not answer it
-/// leaves the memory allocated rather than have the card write into somebody else's.
+/// leaves the memory allocated rather than have the card write into another owner's.
 class Ring {
  public:
   Ring() = default;
@@ -50,7 +50,8 @@ class Ring {
   /// happens to a stopped ring. @return 0, -ETIMEDOUT, -ENODEV (card gone: it counts as stopped).
   [[nodiscard]] int stop(uint32_t timeout_ms);
 
-  /// The same in two steps, for who cannot wait: ask for the stop, then look whether it has come.
+  /// Stop in two steps, for callers that cannot wait: ask for the stop, then look whether it has
+  /// come.
   void begin_stop();
   /// One BAR read, two if all ones. @return 1, 0 (not yet), or -ENODEV (card gone: it counts as
   /// stopped).
@@ -63,7 +64,8 @@ class Ring {
   /// @return regs::RingState, or -ENODEV (card gone), -EPROTO (a state that the contract lacks).
   [[nodiscard]] int state(regs::RingError* error, uint32_t* entry);
 
-  /// True if the card runs or stops the ring, whoever started it. One BAR read, two if all ones.
+  /// True if the card runs or stops the ring, no matter which process started it. One BAR read, two
+  /// if all ones.
   /// @return 1, 0, or -ENODEV.
   [[nodiscard]] static int busy(Mmio& bar, uint32_t qp, uint32_t ring);
 

@@ -14,6 +14,8 @@ namespace rio::pmd {
 /// [S0]; regs: shared_desc, shared_cpl.
 class alignas(64) SharedRxQueue : public PostingQueue {
  public:
+  /// For create().
+  explicit SharedRxQueue(SharedKey /*key*/) {}
   /// Start the ring, without buffers. Control path. @param bus outlives the queue.
   /// @return as Ring::start.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -25,9 +27,9 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// not aligned (last_reject() says so; it is counted).
   uint16_t post(const RxBuffer* buffers, uint16_t n);
 
-  /// Hot. post() for who has no list of them: up to `n` buffers, each as make(i) says, called once
-  /// for each i from 0 on. @return how many were taken: fewer than `n` when the ring is full; 0
-  /// when one of them is not aligned (as post() says it).
+  /// Hot. post() for callers without a list of buffers: up to `n` buffers, each as make(i) says,
+  /// called once for each i from 0 on. @return how many were taken: fewer than `n` when the ring is
+  /// full; 0 when one of them is not aligned (as post() says it).
   template <class Make>
   uint32_t post_each(uint32_t n, Make&& make) {
     begin_post();
@@ -61,11 +63,11 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t burst(RxMessage* out, uint16_t n);
 
-  /// Hot. burst() for who needs little of each message: hand over messages of the plain case, which
-  /// landed in the order of their buffers, with kOk. What else has come is for burst(). Does not
-  /// call the poll hook. @param each called with the buffer's cookie, the sender's destID, and the
-  /// length in bytes, which is the card's word: to be compared with the buffer's. It returns false
-  /// if it does not want this one now. @return how many were, 0 to `n`.
+  /// Hot. burst() for callers that need little of each message: hand over messages of the plain
+  /// case, which landed in the order of their buffers, with kOk. Others are left for burst(). Does
+  /// not call the poll hook. @param each called with the buffer's cookie, the sender's destID, and
+  /// the length in bytes, which is the card's word: to be compared with the buffer's. It returns
+  /// false if it does not want this one now. @return how many were, 0 to `n`.
   template <class Each>
   uint32_t for_each_plain(uint32_t n, Each&& each) {
     n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
@@ -137,8 +139,6 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   }
 
  private:
-  SharedRxQueue() = default;
-  friend SharedPtr<SharedRxQueue> make_shared_object<SharedRxQueue>(Bus&);
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
 
   // Constant.

@@ -13,7 +13,7 @@ namespace {
 using tx::Control;
 
 // Messages by address that differ from the one that a header was made of by no more than mailbox,
-// address and cookie; everything else is left to others. What is wrong with them is gathered.
+// address and cookie; other messages are left to post_any(). Faults of the messages are gathered.
 struct Alike {
   const TxHeader& header;
   uint64_t keys = 0;

@@ -28,7 +28,7 @@ static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_b
   return key;
 }
 
-/// What TxFlags say, by their value.
+/// The meaning of TxFlags, by their value.
 struct FlagMeaning {
   uint32_t control;           ///< word of the descriptor, less the mailbox
   uint16_t segment_bytes;     ///< 0 if invalid

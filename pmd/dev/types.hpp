@@ -117,7 +117,7 @@ enum class Reject : uint8_t {
   kOperation,  ///< operation, segment size or priority that the card does not know
 };
 
-/// What can be counted by a queue. Written by the owning thread only.
+/// Counts of a queue. Written by the owning thread only.
 struct QueueStats {
   uint64_t messages = 0;         ///< completed with kOk
   uint64_t bytes = 0;            ///< of those

@@ -25,7 +25,7 @@ struct Window {
   uint64_t iova;             ///< bus address of the first byte
   uint8_t rights;            ///< WindowRights, at least one
   uint32_t source = 0;       ///< source ID that may use it, under `source_mask`
-  uint32_t source_mask = 0;  ///< bits of `source` that count; 0 lets everybody in
+  uint32_t source_mask = 0;  ///< bits of `source` that count; 0 lets all sources in
   uint16_t key = 0;          ///< what the top 16 bits of an address must hold; 0: no key
 };
 
@@ -44,7 +44,7 @@ class WindowTable {
   /// @param index of the window, for close(). @return 0, -EINVAL (empty, wraps, no rights, not
   /// aligned as Caps::dma_addr_align says), -ENOSPC (all are open), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int open(const Window& window, uint32_t* index);
-  /// The same for one of a number, 0 to regs::kWindowsPerQp - 1. @return -EBUSY (it is open), too.
+  /// Open the window of a number, 0 to regs::kWindowsPerQp - 1. @return -EBUSY (it is open), too.
   [[nodiscard]] int open_at(uint32_t index, const Window& window);
   /// @return 0, -ENOENT (not open), -ETIMEDOUT (the memory must stay as it is), -ENODEV (card gone:
   /// counts as closed).

@@ -16,7 +16,7 @@ namespace rio::pmd {
 /// Pieces of memory of one operation, of a scatter-gather list: as many on each side.
 inline constexpr uint16_t kDmaSegmentsMax = 16;
 
-/// What a channel does with each operation.
+/// A channel's treatment of each operation.
 struct DmaWay {
   regs::DmaOp op = regs::DmaOp::kNwriteR;
   uint32_t dest_id = 0;
@@ -46,10 +46,11 @@ class DmaChannel {
         {from, to, length_bytes}, 0, 0, 0, Status::kOk, (flags & RTE_DMA_OP_FLAG_FENCE) != 0};
     return taken(flags);
   }
-  /// The same for lists. @return -EINVAL: the sides differ in length, or too many places, too.
+  /// Copy from a list to a list. @return -EINVAL: the sides differ in length, or too many places,
+  /// too.
   [[nodiscard]] int copy_list(const rte_dma_sge* from, const rte_dma_sge* to, uint16_t from_count,
                               uint16_t to_count, uint64_t flags);
-  /// Hot. What was taken until now may begin.
+  /// Hot. Operations that were taken until now may begin.
   void submit() {
     counts_.submitted.add(static_cast<uint16_t>(next_ - submitted_));
     submitted_ = next_;

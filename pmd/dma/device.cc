@@ -57,7 +57,7 @@ int DmaDevice::open() {
   return rc != 0 ? rc : open_to_self();
 }
 
-/// All memory that the card reaches, for nobody but this queue pair: memory to memory goes there.
+/// Open all memory that the card reaches, for this queue pair alone: memory to memory goes there.
 int DmaDevice::open_to_self() {
   if (!pair_->has_windows()) {
     return 0;

@@ -33,14 +33,14 @@ class DmaDevice final : public CardUser {
   [[nodiscard]] int configure(uint16_t channels);
   [[nodiscard]] int setup(uint16_t channel, const rte_dma_vchan_conf& conf);
   [[nodiscard]] int start();
-  /// What is under way has failed.
+  /// Operations under way have failed.
   void stop();
   [[nodiscard]] int open_window(const rte_dma_rio_window& window, uint32_t* index);
   [[nodiscard]] int close_window(uint32_t index);
   [[nodiscard]] uint32_t dest_id();
   void dump(std::FILE* file);
 
-  /// Hot. Whoever calls one of the hot functions has it, but for channel().
+  /// Hot. The caller of a hot function has it, but for channel().
   [[nodiscard]] Turn& turn() { return turn_; }
   /// Hot. A channel that was set up.
   [[nodiscard]] DmaChannel& channel(uint16_t number) { return *channels_[number]; }

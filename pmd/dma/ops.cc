@@ -165,7 +165,7 @@ int submit(void* self, uint16_t vchan) {
   DmaChannel& channel = device.channel(vchan);
   const InTurn inside(device.turn());
   if (!inside) {
-    channel.put_off_submit();  // until somebody asks what has ended
+    channel.put_off_submit();  // until a poll for completions
     return 0;
   }
   channel.submit();

@@ -1,4 +1,4 @@
-// What dpdk-pmdinfo.py reads from the plug-in. One line of JSON after "PMD_INFO_STRING= ".
+// The text that dpdk-pmdinfo.py reads from the plug-in. One line of JSON after "PMD_INFO_STRING= ".
 
 namespace rio::pmd {
 namespace {

@@ -17,7 +17,7 @@ namespace {
 int make_device(const char* name, const char* args, std::unique_ptr<DmaDevice>* out) {
   std::shared_ptr<EalCard> card;
   int qp = -1;
-  const int rc = open_any_card(name, args != nullptr ? args : "", {}, &card, &qp);
+  const int rc = open_any_card(name, args, {}, &card, &qp);
   return rc != 0 ? rc : DmaDevice::create(name, std::move(card), qp, out);
 }
 

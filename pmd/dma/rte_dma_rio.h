@@ -40,7 +40,7 @@ static inline void rte_dma_rio_port(struct rte_dma_port_param* port, uint32_t de
   port->reserved[1] = (uint64_t)priority << 8 | (uint64_t)write;
 }
 
-/** What nodes may do with a window; bits. */
+/** Accesses of nodes to a window; bits. */
 #define RTE_DMA_RIO_READ 1u   /**< NREAD */
 #define RTE_DMA_RIO_WRITE 2u  /**< NWRITE, NWRITE_R, SWRITE */
 #define RTE_DMA_RIO_ATOMIC 4u /**< atomic operations */
@@ -51,7 +51,7 @@ struct rte_dma_rio_window {
   uint64_t iova;        /**< of the first byte; memory that the card reaches */
   uint64_t len;         /**< in bytes, at least 1 */
   uint32_t source;      /**< destID of who may use it, under source_mask */
-  uint32_t source_mask; /**< bits of source that count; 0: everybody */
+  uint32_t source_mask; /**< bits of source that count; 0: all sources */
   uint16_t key;         /**< top 16 bits of addresses; 0: none */
   uint8_t rights;       /**< RTE_DMA_RIO_READ and the others, at least one */
   uint8_t reserved[5];  /**< 0 */

@@ -56,7 +56,7 @@ class RunCursor {
   size_t at_ = 0;
 };
 
-/// What a side asks of a message in place.
+/// A side's demands on a message in place.
 struct Demand {
   uint64_t addr_align;
   uint64_t size_align;

@@ -31,7 +31,7 @@ struct Range {
   void* va = nullptr;      ///< first byte, not null
   uint64_t len_bytes = 0;  ///< 1 to 2^39, does not wrap
   /// Where the card finds it (Region::runs): ascending va, without overlap; may cover more or less
-  /// than the range. What is not covered is bounced; empty means not registered.
+  /// than the range. Parts that are not covered are bounced; empty means not registered.
   std::span<const IovaRun> runs;
 };
 
@@ -69,7 +69,7 @@ struct Plan {
   std::vector<PlanMessage> messages;  ///< in the order of the transfer
   Use use = Use::kBounced;            ///< of the messages listed
   uint64_t bytes_placed = 0;          ///< of the messages listed, on this side
-  uint64_t bytes_copied = 0;          ///< the same; both together are the bytes listed
+  uint64_t bytes_copied = 0;          ///< of the messages; both together are the bytes listed
 };
 
 /// Receiver: choose the cut. Edges where that places at least one byte, else as few messages as can

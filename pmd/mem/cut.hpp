@@ -16,8 +16,8 @@ inline constexpr uint32_t kLandingBytes = 256;
 /// A bounce buffer, the longest message, and the page that [S0] aligns dedicated entries to.
 inline constexpr uint32_t kMessagePage = 4096;
 
-/// What the card takes, in bytes; from Caps. A card with one of the landing quirks has
-/// dedicated_size 256 whatever it says: align_rules() sees to that.
+/// The alignments that the card takes, in bytes; from Caps. A card with one of the landing quirks
+/// has dedicated_size 256 whatever it says: align_rules() sees to that.
 struct AlignRules {
   uint32_t tx_addr = 8;            ///< address of a message to send; power of two, 1 to 4096
   uint32_t dedicated_addr = 4096;  ///< address of a dedicated entry; power of two, 1 to 4096

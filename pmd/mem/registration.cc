@@ -139,7 +139,7 @@ int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* 
 
 void MemoryMap::drop(Mappings::iterator it) {
   const size_t len_bytes = it->second.end - it->first;
-  // The bus names the cause if it fails; either way nobody uses the mapping any more.
+  // The bus names the cause if it fails; either way the mapping is not used any more.
   (void)bus_.dma_unmap(pointer(it->first), len_bytes);
   mapped_bytes_ -= len_bytes;
   mappings_.erase(it);

@@ -14,7 +14,7 @@
 
 namespace rio::pmd::mem {
 
-/// A registered range, rounded to pages. Constant while it is registered; whoever uses it often
+/// A registered range, rounded to pages. Constant while it is registered; a frequent user
 /// keeps it (and hands `runs` to the alignment plan) instead of looking it up.
 struct Region {
   uint8_t* va = nullptr;      ///< page-aligned
@@ -99,7 +99,7 @@ class MemoryMap {
 
  private:
   friend class Registration;
-  /// What one dma_map() made. Mappings never overlap.
+  /// The result of one dma_map(). Mappings never overlap.
   struct Mapping {
     uintptr_t end;
     std::vector<IovaRun> runs;

@@ -12,7 +12,7 @@ namespace rio::pmd {
 
 /// destIDs that have an address.
 inline constexpr uint32_t kNetDestIds = 1u << 16;
-/// What is no destID.
+/// A number that is no destID.
 inline constexpr uint32_t kNoNetDestId = UINT32_MAX;
 
 /// The six bytes of an address as the lower ones of a word, the first lowest.

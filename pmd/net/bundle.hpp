@@ -26,7 +26,7 @@ inline constexpr uint32_t kItemBytesMax = kBundleBytesMax - kBundleBytesBefore;
 [[nodiscard]] constexpr uint32_t padded_to_8(uint32_t bytes) {
   return (bytes + 7) & ~7u;
 }
-/// What an item of that length takes.
+/// Bytes of a bundle that an item of that length takes.
 [[nodiscard]] constexpr uint32_t item_bytes(uint32_t length_bytes) {
   return kItemHeaderBytes + padded_to_8(length_bytes);
 }

@@ -1,12 +1,12 @@
 /// @file
-/// What a port counts; each block is written by whoever has the turn of its queue.
+/// Counts of a port; each block is written by the thread that has the turn of its queue.
 #pragma once
 
 #include "pmd/bus/counter.hpp"
 
 namespace rio::pmd {
 
-/// Of the messages of a port, before anybody knows for which queue they are.
+/// Of the messages of a port, before it is known for which queue they are.
 struct NetRxCounts {
   Counter messages;
   Counter bundles;        ///< of those
@@ -38,7 +38,7 @@ struct NetTxCounts {
   Counter messages;
   Counter refused;  ///< frames: by the peer, or in doubt
   Counter lengths;  ///< too short for Ethernet, or too long
-  // Nobody with this address has joined; or, of broadcasts, more have than the ring has entries.
+  // No peer with this address has joined; or, of broadcasts, more have than the ring has entries.
   Counter no_peer;
   Counter bounced;  ///< longer ones that were copied, since they are not where the card wants them
 };

@@ -49,7 +49,7 @@ class Cutter {
   bool is_first_ = true;
 };
 
-/// What a frame takes.
+/// The room that a frame takes.
 struct CutSize {
   uint32_t messages = 0;
   uint32_t entries = 0;   ///< of the ring

@@ -133,7 +133,7 @@ int link_update(rte_eth_dev* dev, int) {
   return with_port(dev, [](NetPort& port) { return port.update_link(); });
 }
 
-/// Whatever reaches the card is for it: there is nothing to switch.
+/// All frames that reach the card are for it: there is nothing to switch.
 int always(rte_eth_dev*) {
   return 0;
 }

@@ -46,7 +46,7 @@ class KeptCounts {
 
 /// Counts.
 void add_stats_ops(eth_dev_ops* ops);
-/// What is the same in every process.
+/// Facts that are the same in every process.
 int net_infos_get(rte_eth_dev* dev, rte_eth_dev_info* info);
 
 }  // namespace rio::pmd

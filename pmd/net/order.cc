@@ -36,7 +36,7 @@ Order::Turn Order::turn_of_other(Source& source, const BundleHeader& header, rte
   if (same && park(source, header.number, buffer)) {
     return Turn::kParked;
   }
-  // Somebody who has started anew; or no place to wait: what is missing is given up.
+  // A sender that has started anew; or no place to park: the missing bundles are given up.
   source.known = true;
   source.epoch = header.epoch;
   source.expected = static_cast<uint16_t>(header.number + 1);
@@ -61,7 +61,7 @@ bool Order::park(Source& source, uint16_t number, rte_mbuf* buffer) {
     begin_wait(source);
   }
   ++parked_;
-  if (full) {  // one too many: who has most waits no longer for what his first one waits for
+  if (full) {  // parking is full: the sender with the most parked bundles stops waiting
     ready_ =
         *std::max_element(waiting_.begin(), waiting_.end(), [](const Source* a, const Source* b) {
           return (a == nullptr ? 0 : a->parked_count) < (b == nullptr ? 0 : b->parked_count);
@@ -105,7 +105,7 @@ void Order::give_up_waiting(bool at_once) {
   if (ready_ != nullptr) {
     return;
   }
-  // Each has a clock of its own: who always has something parked ends nobody else's wait.
+  // Each sender has a clock of its own: one that always has something parked ends no other's wait.
   const uint64_t now_ticks = rte_rdtsc();
   const auto first = std::find_if(waiting_.begin(), waiting_.end(), [&](const Source* s) {
     return s != nullptr && (at_once || now_ticks - s->since_ticks >= wait_ticks_);

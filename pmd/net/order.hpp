@@ -12,7 +12,7 @@
 
 namespace rio::pmd {
 
-/// What a port knows of who sends bundles to it.
+/// A port's knowledge of a sender of bundles.
 struct Source {
   uint32_t dest_id;
   uint16_t epoch;
@@ -64,7 +64,7 @@ class Sources {
 };
 
 /// Decides when a bundle is looked at. Bundles that came too early are parked, in their buffers,
-/// until those before them are here, or nobody waits for these any more. One thread at a time.
+/// until those before them are here, or are given up. One thread at a time.
 class Order {
  public:
   enum class Turn : uint8_t { kNow, kLate, kParked };
@@ -94,7 +94,7 @@ class Order {
   [[nodiscard]] bool has_next() const { return ready_ != nullptr; }
   /// A parked bundle whose turn it is. has_next().
   [[nodiscard]] rte_mbuf* next(Source** source);
-  /// Hot. Now and then: bundles that nobody waits for any more.
+  /// Hot. Now and then: give up bundles that were waited for too long.
   void look_at_the_clock() {
     if (parked_ != 0) [[unlikely]] {
       give_up_waiting(false);

@@ -21,11 +21,11 @@ class DestIdSet {
   /// @return whether it was there.
   bool add(uint32_t dest_id) {
     const bool was = (words_[dest_id / kBits].fetch_or(bit(dest_id)) & bit(dest_id)) != 0;
-    // Behind the word: whoever sees this one finds that one.
+    // Behind the word: a reader that sees this one finds that one.
     used_[dest_id / kBits / kBits].fetch_or(bit(dest_id / kBits), std::memory_order_release);
     return was;
   }
-  /// The same. The word stays in use.
+  /// Remove a destID. The word stays in use. @return whether it was there.
   bool remove(uint32_t dest_id) {
     return (words_[dest_id / kBits].fetch_and(~bit(dest_id)) & bit(dest_id)) != 0;
   }
@@ -71,20 +71,20 @@ class DestIdSet {
   std::array<std::atomic<uint64_t>, kNetDestIds / kBits / kBits> used_;  // words that ever had one
 };
 
-/// What doorbells say. The first two are Linux's rionet's, which knows no others.
+/// Payloads of doorbells. The first two are Linux's rionet's, which knows no others.
 inline constexpr uint16_t kJoinDoorbell = 0x1000;
 inline constexpr uint16_t kLeaveDoorbell = 0x1001;
 /// I take bundles, and send from as many more destIDs behind mine as the lower bits say: answer me.
 inline constexpr uint16_t kCallDoorbell = 0x1020;
-/// The same, as the answer.
+/// Doorbell: a member answers to a join.
 inline constexpr uint16_t kAnswerDoorbell = 0x1040;
 inline constexpr uint16_t kMoreIdsMask = 0x1F;
 
 /// In memory of all processes, zero at first. Any thread.
 struct Peers {
   DestIdSet joined;  ///< get broadcasts
-  /// Get what is for them: they have joined, or were invited when the port was started. Who does
-  /// not answer is taken away until he joins.
+  /// Peers that frames are sent to: they have joined, or were invited when the port was started. A
+  /// peer that does not answer is taken away until it joins.
   DestIdSet reachable;
   DestIdSet bundles;  ///< have asked for bundles
   DestIdSet known;    ///< had joined at some time, and have not said that they leave
@@ -92,14 +92,14 @@ struct Peers {
   /// called seldom, for doorbells wait for them, too.
   DestIdSet asleep;
 
-  /// What is still to be told, and to whom.
+  /// Peers that are still to be told, by what they have to be told.
   DestIdSet owed_join;
   DestIdSet owed_call;
   DestIdSet owed_answer;
   DestIdSet owed_mates;
   std::atomic<uint32_t> owed;  ///< not 0: something is
 
-  /// How many destIDs behind each send for it, as it says itself: so nobody's claim changes what
+  /// How many destIDs behind each send for it, by its own word: so no peer's claim changes what
   /// others may do.
   std::array<std::atomic<uint8_t>, kNetDestIds> more;
   /// Mates that each peer has announced, and those of this port.
@@ -110,20 +110,21 @@ struct Peers {
   /// Owe a peer a doorbell. @param set one of the four.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
-    owed.store(1, std::memory_order_release);  // behind the set; pairs with who takes it
+    owed.store(1,
+               std::memory_order_release);  // behind the set; pairs with the thread that takes it
   }
   /// That we are there, and take bundles.
   void owe_greeting(uint32_t dest_id) {
     owe(owed_join, dest_id);
     owe(owed_call, dest_id);
   }
-  /// Nothing is sent to him, until he joins.
+  /// Send nothing to a peer, until it joins.
   void take_away(uint32_t dest_id) {
     reachable.remove(dest_id);
     joined.remove(dest_id);
     bundles.remove(dest_id);
   }
-  /// The same, and he is called seldom.
+  /// Send nothing to a peer until it joins, and call it seldom.
   void fall_asleep(uint32_t dest_id) {
     asleep.add(dest_id);
     take_away(dest_id);
@@ -149,7 +150,7 @@ struct Peers {
   void set_more(uint32_t port, uint32_t count) {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);
   }
-  /// All but who is known: they are called again after a reset.
+  /// Forget all peers but the known ones: they are called again after a reset.
   void forget() {
     for (DestIdSet* set : {&joined, &reachable, &bundles, &asleep, &owed_join, &owed_call,
                            &owed_answer, &owed_mates}) {

@@ -32,7 +32,7 @@ std::vector<NetPort*>& all_ports() {
   return *ports;
 }
 
-/// Frames that others have received for a queue which nobody polls any more.
+/// Drop frames that others have received for a queue that is not polled any more.
 void drain(NetRxQueue& queue) {
   void* frame = nullptr;
   while (queue.ring != nullptr && rte_ring_sc_dequeue(queue.ring, &frame) == 0) {
@@ -258,7 +258,7 @@ int NetPort::open_rx() {
                     dev_->data->nb_rx_queues, shared_->rss_conf, *tx_[0]);
 }
 
-/// The rings, and who works on them.
+/// Open the rings and the objects that work on them.
 int NetPort::open() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
@@ -328,8 +328,8 @@ int NetPort::start() {
   return 0;
 }
 
-/// Before anybody has polled, as programs send from their first burst on. Behind a reset also those
-/// who were there: they have not noticed, and nobody else may name them.
+/// Invite peers before the first poll, since programs send from their first burst on. Behind a
+/// reset also those that were there: they have not noticed it, and no other peer may name them.
 void NetPort::invite() {
   const uint32_t own = dest_id();
   const auto call = [this, own](uint32_t id) {
@@ -343,7 +343,7 @@ void NetPort::invite() {
     (void)call(id);
   }
   peers_->known.for_each(call);
-  tx_[0]->tell();  // while a reset goes on somebody else does, soon
+  tx_[0]->tell();  // while a reset goes on the watch does it soon
 }
 
 void NetPort::close() {

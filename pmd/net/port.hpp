@@ -21,7 +21,7 @@ inline constexpr uint16_t kTxQueuesMax = kMoreIdsMask;
 inline constexpr uint32_t kFrameBytesOverMtu = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
 inline constexpr uint32_t kMtuMax = kFrameBytesMax - kFrameBytesOverMtu;
 
-/// What a device's arguments say.
+/// The arguments of a device.
 struct NetPortArgs {
   int qp = -1;  ///< of the card; -1: any
   std::vector<uint32_t> invited;
@@ -32,7 +32,7 @@ struct NetPortArgs {
 
 class NetPort;
 
-/// What all processes know of a port: ethdev's private data.
+/// The part of a port that all processes see: ethdev's private data.
 struct NetShared {
   static constexpr uint32_t kCountsMax = 64;
   static constexpr uint32_t kQueueCounts = 5;
@@ -127,10 +127,10 @@ class NetPort final : public CardUser {
   NetShared* shared_ = nullptr;
   uint32_t qp_ = 0;
   bool started_ = false;
-  bool held_ = false;        // nobody gets into a burst
+  bool held_ = false;        // no thread gets into a burst
   bool closed_ = false;      // for a reset, or since the link was set down
   bool link_down_ = false;   // by set_link()
-  bool recovering_ = false;  // somebody was told so
+  bool recovering_ = false;  // callbacks were told so
   bool failed_ = false;      // and that the card does not come back
   uint32_t looks_ = 0;
   uint16_t epoch_;

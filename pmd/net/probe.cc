@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
 #include <mutex>
 #include <string_view>
 
 #include "base/log.hpp"
-#include "pmd/card/card_args.hpp"
+#include "fpga/name/keys.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/net/ops.hpp"
 
@@ -29,8 +28,8 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
     const bool range = dash != std::string_view::npos;
     uint64_t first = 0;
     uint64_t last = 0;
-    if (!read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
-        !read_number(range ? part.substr(dash + 1) : part, first, kNetDestIds - 1, &last)) {
+    if (!base::read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
+        !base::read_number(range ? part.substr(dash + 1) : part, first, kNetDestIds - 1, &last)) {
       return false;
     }
     for (uint64_t id = first; id <= last; ++id) {
@@ -40,53 +39,33 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
   return true;
 }
 
-int read_peers(const char* name, std::string* args, std::vector<uint32_t>* out) {
-  std::string text;
-  if (!take_arg(args, "peers", &text)) {
-    constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
-    for (uint32_t i = 1; i <= 16; ++i) {
-      out->push_back(i * kStep);
-    }
-    return 0;
-  }
-  if (!read_dest_ids(text, out)) {
-    base::log_error(
-        "%s: bad value '%s' for argument 'peers': allowed are destIDs up to %u and ranges of "
-        "them, as in 0x100:0x200-0x20f",
-        name, text.c_str(), kNetDestIds - 1);
-    return -EINVAL;
-  }
-  return 0;
+/// A number from 0. @param out has the default.
+template <typename Number>
+name::OwnKey number(const char* key, uint64_t most, Number* out) {
+  return {key, "0 to " + std::to_string(most),
+          [=](std::string_view text) { return name::take_number(text, 0, most, out); }};
 }
 
-/// A number. @param value has the default. @return -EINVAL; the log says what is allowed.
-int read_number_arg(const char* name, std::string* args, const char* key, uint64_t last,
-                    uint64_t* value) {
-  std::string text;
-  if (!take_arg(args, key, &text) || read_number(text, 0, last, value)) {
-    return 0;
-  }
-  base::log_error("%s: bad value '%s' for argument '%s': allowed is 0 to %" PRIu64, name,
-                  text.c_str(), key, last);
-  return -EINVAL;
-}
-
-/// Besides those of open_any_card().
-constexpr std::string_view kOwnKeys[] = {"peers", "mbox", "storm", "handover"};
-
-int make_port(const char* name, std::string args, std::unique_ptr<NetPort>* out) {
+int make_port(const char* name, const char* args, std::unique_ptr<NetPort>* out) {
   constexpr uint64_t kStormMax = 1'000'000'000;
   NetPortArgs port;
   std::shared_ptr<EalCard> card;
-  uint64_t mbox = port.mbox;
-  int rc = read_peers(name, &args, &port.invited);
-  rc = rc != 0 ? rc : read_number_arg(name, &args, "mbox", regs::kMultiMailboxes - 1, &mbox);
-  rc = rc != 0 ? rc : read_number_arg(name, &args, "storm", kStormMax, &port.storm_frames_per_s);
-  uint64_t handover = 1;
-  rc = rc != 0 ? rc : read_number_arg(name, &args, "handover", 1, &handover);
-  port.handover = handover != 0;
-  rc = rc != 0 ? rc : open_any_card(name, args, kOwnKeys, &card, &port.qp);
-  port.mbox = static_cast<uint8_t>(mbox);
+  const name::OwnKey peers = {
+      "peers",
+      "destIDs up to " + std::to_string(kNetDestIds - 1) +
+          " and ranges of them, as in 0x100:0x200-0x20f",
+      [&port](std::string_view text) { return read_dest_ids(text, &port.invited); }};
+  const int rc = open_any_card(
+      name, args,
+      {peers, number("mbox", regs::kMultiMailboxes - 1, &port.mbox),
+       number("storm", kStormMax, &port.storm_frames_per_s), number("handover", 1, &port.handover)},
+      &card, &port.qp);
+  constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
+  if (port.invited.empty()) {
+    for (uint32_t i = 1; i <= 16; ++i) {
+      port.invited.push_back(i * kStep);
+    }
+  }
   return rc != 0 ? rc : NetPort::create(name, std::move(card), port, out);
 }
 
@@ -94,7 +73,7 @@ int probe_in_primary(rte_vdev_device* vdev, const char* name) {
   const std::lock_guard guard(control_lock());
   const char* const args = rte_vdev_device_args(vdev);
   std::unique_ptr<NetPort> port;
-  if (const int rc = make_port(name, args != nullptr ? args : "", &port); rc != 0) {
+  if (const int rc = make_port(name, args, &port); rc != 0) {
     return rc;
   }
   rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetShared));

@@ -162,7 +162,7 @@ int dump(rte_eth_dev* dev, FILE* file) {
   return 0;
 }
 
-/// Whether the word has changed to what is waited for: then nobody sleeps.
+/// Whether the word has changed to the awaited value: then the CPU does not sleep.
 int is_there(const uint64_t value, const uint64_t opaque[RTE_POWER_MONITOR_OPAQUE_SZ]) {
   return (value & opaque[1]) == opaque[0] ? -1 : 0;
 }

@@ -10,7 +10,7 @@
 namespace rio::pmd {
 namespace {
 
-// Microsoft's, as everybody's.
+// Microsoft's key, the common default.
 constexpr std::array<uint8_t, Rss::kKeyBytes> kDefaultKey = {
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
     0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
@@ -37,7 +37,7 @@ template <class Header>
 
 const uint64_t Rss::kTypes = kIpv4Types | kIpv6Types | kTcpTypes | kUdpTypes;
 
-/// What of a frame is hashed.
+/// The hashed part of a frame.
 struct Rss::Flow {
   std::array<uint32_t, 9> words;  // in the host's order: addresses, then ports
   uint32_t count = 0;

@@ -7,7 +7,8 @@
 
 namespace rio::pmd {
 
-/// What the control path may change while frames are received. Lies in memory of all processes.
+/// The part of RSS that the control path may change while frames are received. Lies in memory of
+/// all processes.
 class Rss {
  public:
   static constexpr uint32_t kKeyBytes = 40;
@@ -30,7 +31,7 @@ class Rss {
   [[nodiscard]] uint32_t hash(const uint8_t* frame, uint32_t length_bytes) const;
   [[nodiscard]] uint16_t queue_of(uint32_t hash) const { return table_[hash % kTable]; }
 
-  /// What set_types() knows.
+  /// All types that set_types() knows.
   static const uint64_t kTypes;
 
  private:

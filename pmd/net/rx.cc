@@ -36,7 +36,7 @@ constexpr uint32_t kStride = 64;
   store_word(fields + offsetof(rte_mbuf, data_len), length_bytes);
 }
 
-/// What is the same for all small frames of a message.
+/// Values that all small frames of a message share.
 struct SmallItems {
   const uint8_t* at;
   const uint8_t* end;
@@ -167,7 +167,7 @@ void NetRx::stop(bool settled) {
   queue_ = nullptr;
 }
 
-/// What the card had. Of one that is gone some never come back by themselves.
+/// Take back the buffers that the card had. A card that is gone never gives some of them back.
 void NetRx::take_back_all() {
   for (uint16_t n = 1; n != 0;) {
     n = queue_->burst(fetched_.data(), kFetch);
@@ -179,7 +179,7 @@ void NetRx::take_back_all() {
       [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
 }
 
-/// Buffers that nobody needs go to the card again. Behind a message that is not whole yet the ring
+/// Give spent buffers to the card again. Behind a message that is not whole yet the ring
 /// may have no room for all of them: as many are lacking, until it has.
 void NetRx::post_spent() {
   const uint32_t room = queue_->free_count();

@@ -54,10 +54,10 @@ struct NetRxConfig {
   uint8_t mbox;  ///< of plain frames; bundles come to the three others
   uint64_t storm_frames_per_s;
   uint32_t handed_bytes_min;  ///< longer frames may be handed over where they landed
-  bool works_alone;           ///< the card, though nobody polls
+  bool works_alone;           ///< the card works without polls
 };
 
-/// What all receive queues of a port share: the ring of the card, and what is known of peers. Lies
+/// The part that all receive queues of a port share: the card's ring, and state of each peer. Lies
 /// in memory of all processes and has no code pointers. Functions are control path, unless they say
 /// that they are hot: those may be called by any thread, one of which gets the turn.
 class NetRx {
@@ -72,8 +72,8 @@ class NetRx {
   /// them there are. @param rss outlives it. @param teller tells whom this has to. @return 0, -EIO.
   [[nodiscard]] int start(SharedRxQueue& queue, DoorbellQueue& doorbells, uint32_t frame_bytes_max,
                           NetRxQueue* const* queues, uint16_t count, const Rss& rss, NetTx& teller);
-  /// The rings were stopped, and nobody is in burst(). What had come is dropped. @param settled the
-  /// card writes to no buffer any more; else those that it has are lost.
+  /// The rings were stopped, and no thread is in burst(). Frames that had come are dropped.
+  /// @param settled the card writes to no buffer any more; else those that it has are lost.
   void stop(bool settled);
   /// As of NetTx.
   [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
@@ -88,7 +88,7 @@ class NetRx {
   void listen();
 
   [[nodiscard]] const NetRxCounts& counts() const { return counts_; }
-  /// Whether messages come though nobody polls.
+  /// Whether messages come without polls.
   [[nodiscard]] bool works_alone() const { return config_.works_alone; }
   [[nodiscard]] const SharedRxQueue* queue() const { return queue_; }
   [[nodiscard]] const NetRxConfig& config() const { return config_; }
@@ -105,7 +105,7 @@ class NetRx {
     bool late;
     Source* source;  // of a bundle, if there is place to know it
     Mac own_mac;     // source addresses that are right
-    Mac port_mac;    // the same until a frame says for which port its sender sends
+    Mac port_mac;    // of the sender's port as a frame names it; until then the sender's own
   };
   enum class Took : uint8_t { kFrame, kNothing, kNotNow };
 
@@ -154,8 +154,8 @@ class NetRx {
 
   static constexpr uint32_t kFetch = 32;  // messages at once
   static constexpr uint32_t kSpentMax = 3 * kFetch;
-  /// What parks a bundle is waited for no longer than this: sender and card try again within
-  /// microseconds, and who computes meanwhile may be late.
+  /// A bundle is not parked for longer than this: sender and card try again within microseconds,
+  /// and a sender that computes meanwhile may be late.
   static constexpr uint64_t kWaitsPerSecond = 200;
   /// A queue that has taken no frame for longer than this while frames wait for it counts as not
   /// polled. Longer than a polling thread usually loses its CPU to other threads.

@@ -11,9 +11,9 @@ namespace rio::pmd {
 namespace {
 
 constexpr unsigned kCache = 64;
-constexpr uint32_t kSlack = 64;  // behind a message, for who copies more than he needs
+constexpr uint32_t kSlack = 64;  // behind a message, for readers that copy more than they need
 
-/// Mempools that nobody owns, of which frames are still out there. Never destroyed, as EAL closes
+/// Mempools without an owner, of which frames are still out there. Never destroyed, as EAL closes
 /// ports after static objects are gone. Under control_lock().
 std::vector<rte_mempool*>& left_behind() {
   static auto* pools = new std::vector<rte_mempool*>;

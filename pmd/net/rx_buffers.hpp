@@ -34,7 +34,7 @@ class RxBuffers {
     buffer->data_off = static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + (-first & (align_bytes_ - 1)));
     return buffer;
   }
-  /// What take() keeps ready goes back.
+  /// Give back the buffers that take() keeps ready.
   void put_back_spares();
   /// Hot. For the card.
   [[nodiscard]] static RxBuffer to_post(rte_mbuf* buffer) {

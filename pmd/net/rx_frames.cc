@@ -177,8 +177,8 @@ NetRx::Took NetRx::no_mbufs(const NetRxQueue& polled, NetRxQueue& queue) {
   return &queue == &polled || rte_ring_count(queue.ring) != 0 ? hold(polled, queue) : miss(queue);
 }
 
-/// What is waited for may be in frames that are not whole, and never will be: they are given up
-/// when nothing has moved for as long as one waits for a bundle.
+/// The awaited buffers may be in frames that are not whole, and never will be: these are given up
+/// when nothing has moved for as long as a bundle is waited for.
 void NetRx::wait_for_mbufs() {
   const uint64_t now_ticks = rte_rdtsc();
   const bool still = current_.at == stuck_at_ && bursts_ == stuck_burst_ + 1;
@@ -266,7 +266,7 @@ bool NetRx::add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
                      const uint8_t* from) {
   rte_mbuf* const before = source.partial;
   const uint32_t length_bytes = part.length_bytes;
-  // Who sends a frame in tiny parts does not get an mbuf for each.
+  // A sender that cuts a frame into tiny parts does not get an mbuf for each.
   if (before != nullptr && length_bytes <= rte_pktmbuf_tailroom(source.partial_last)) {
     rte_mbuf& last = *source.partial_last;
     std::memcpy(rte_pktmbuf_mtod_offset(&last, uint8_t*, last.data_len), from, length_bytes);

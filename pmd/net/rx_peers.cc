@@ -1,4 +1,4 @@
-// Doorbells: who comes and goes.
+// Doorbells: peers that come and go.
 #include <utility>
 
 #include "pmd/net/rx.hpp"
@@ -53,8 +53,9 @@ void NetRx::heard(uint32_t source, uint16_t info) {
   }
 }
 
-/// Who sends and has not joined knows us from before we were started: he does not call, so we do.
-/// Once, for he may be of another kind, or a queue that has no doorbells. Or he was asleep.
+/// A peer that sends and has not joined knows us from before we were started. It does not call, so
+/// we do: once, since it may be of another kind, or a queue that has no doorbells. Or it was
+/// asleep.
 void NetRx::meet(uint32_t dest_id) {
   if (peers_.asleep.remove(dest_id) || (!peers_.joined.has(dest_id) && !met_.add(dest_id))) {
     peers_.owe_greeting(dest_id);

@@ -94,7 +94,7 @@ QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
           tx == nullptr ? 0 : tx->counts().bytes.get()};
 }
 
-/// The same since the last reset of them.
+/// Counts of a queue since the last reset of them.
 QueueCounts told_of_queue(const rte_eth_dev* dev, uint16_t i) {
   QueueCounts counts = of_queue(dev, i);
   for (uint32_t k = 0; k < NetShared::kQueueCounts; ++k) {
@@ -169,7 +169,7 @@ KeptCounts::KeptCounts(rte_eth_dev* dev) : dev_(*dev) {
 }
 
 KeptCounts::~KeptCounts() {
-  // What they were at the last reset may come to be less than nothing: the sums wrap.
+  // A count may become smaller than it was at the last reset: the sums wrap.
   NetShared& shared = shared_of(&dev_);
   for (unsigned i = 0; i < kCount; ++i) {
     shared.zero[i] = kRows[i].get(&dev_) - told_[i];

@@ -9,7 +9,7 @@
 
 namespace rio::pmd {
 
-/// Lets so many frames for everybody pass in a second, and a sixteenth of that at once. One thread
+/// Lets so many broadcast frames pass in a second, and a sixteenth of that at once. One thread
 /// at a time.
 class StormControl {
  public:

@@ -4,10 +4,9 @@
 #include <rte_version.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <mutex>
 
+#include "base/number.hpp"
 #include "pmd/net/ops.hpp"
 
 namespace rio::pmd {
@@ -26,9 +25,7 @@ NetPort* port_of_params(const char* params) {
     return nullptr;
   }
   uint16_t id = 0;
-  const char* const end = params + std::strlen(params);
-  const auto result = std::from_chars(params, end, id);
-  return result.ec == std::errc{} && result.ptr == end ? find_port(id) : nullptr;
+  return base::read_number(params, &id) ? find_port(id) : nullptr;
 }
 
 int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {

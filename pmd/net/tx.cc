@@ -51,8 +51,8 @@ struct NetTx::Filling {
   }
 };
 
-/// Whether it goes back to its mempool as it is: one segment, which nobody else has, and of its
-/// own.
+/// Whether a frame goes back to its mempool as it is: one segment, with no other user, and with
+/// data of its own.
 [[gnu::always_inline]] inline bool NetTx::is_plain(const rte_mbuf& frame) {
   static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, refcnt) + 2);
   constexpr uint32_t kOneEach = 0x0001'0001;
@@ -346,7 +346,7 @@ void NetTx::close_all() {
 }
 
 uint16_t NetTx::burst(rte_mbuf** frames, uint16_t n) {
-  // Programs drop what is not taken: who only rings doorbells is waited for.
+  // Programs drop frames that are not taken: a thread that only rings doorbells is waited for.
   if (!turn_.take() && !turn_.take_soon()) [[unlikely]] {
     return 0;
   }

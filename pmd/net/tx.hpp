@@ -23,7 +23,7 @@ class NetRx;
 
 /// Longest frame, without its FCS. Lengths in bundles have 16 bits.
 inline constexpr uint32_t kFrameBytesMax = 65535;
-/// Longest frame to who takes no bundles.
+/// Longest frame to a peer that takes no bundles.
 inline constexpr uint32_t kPlainBytesMax = regs::kMessageBytesMax;
 /// Shorter frames are copied into a bundle, longer ones are sent where they are: measured.
 inline constexpr uint32_t kCopiedBytesMax = 1024;
@@ -54,10 +54,10 @@ class NetTx {
              uint32_t more_ids);
   /// Learn of peers through this receiver. Called after start().
   void listen_to(NetRx& rx) { rx_ = &rx; }
-  /// The ring was stopped, and nobody is in burst(). @param settled the card has nothing any more:
-  /// all mbufs come back. Else those that it may still read stay where they are.
+  /// The ring was stopped, and no thread is in burst(). @param settled the card has nothing any
+  /// more: all mbufs come back. Else those that it may still read stay where they are.
   void stop(bool settled);
-  /// Keep everybody out of burst(), until give_back(). @return false: somebody is inside for
+  /// Keep all threads out of burst(), until give_back(). @return false: a thread is inside for
   /// longer than `timeout_ms`.
   [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
   void give_back() { turn_.give(); }
@@ -72,15 +72,15 @@ class NetTx {
 
   /// Hot. @return how many were taken: the others belong to the caller.
   uint16_t burst(rte_mbuf** frames, uint16_t n);
-  /// Any thread. Ring the doorbells that are owed, if nobody is in burst(): he does it then.
+  /// Any thread. Ring the doorbells that are owed; a thread that is in burst() does it instead.
   void tell();
-  /// The same for who looks now and then: not if there were bursts since the last time.
+  /// Ring them as tell() does, unless there were bursts since the last time. Call it now and then.
   void tell_if_idle();
-  /// Now and then: whether the oldest message has been out for `looks` of these, while somebody
-  /// else has joined, for whom what is sent waits behind it. One alone is waited for.
+  /// Now and then: whether the oldest message has been out for `looks` of these, while other peers
+  /// have joined, whose messages wait behind it. A single peer is waited for.
   [[nodiscard]] bool is_stuck(uint32_t looks);
-  /// Nobody is in burst(). The ring is stopped and started again: who has not taken his message is
-  /// asleep, and it is lost, with all that was not sent yet.
+  /// No thread is in burst(). The ring is stopped and started again: the peer that has not taken
+  /// its message is asleep, and the message is lost, with all that was not sent yet.
   /// @param timeout_ms of the stop. @return 0, or what stop() and restart() of queues return: the
   /// ring does not work any more.
   [[nodiscard]] int give_up(uint32_t timeout_ms);
@@ -160,7 +160,7 @@ class NetTx {
   [[nodiscard]] Fate send_to_all(rte_mbuf& frame);
   [[nodiscard]] uint32_t entries_for_all(const rte_mbuf& frame) const;
 
-  // What became of them.
+  // Handle completions.
   uint32_t reap();
   void reap_all();
   void take_back_all();
@@ -181,7 +181,7 @@ class NetTx {
   Turn turn_;
   TxQueue* queue_ = nullptr;  // null: stopped
   Peers& peers_;
-  uint32_t room_ = 0;  // entries of the ring that nobody has in mind
+  uint32_t room_ = 0;  // entries of the ring that are not spoken for
   uint32_t free_count_ = 0;
   uint32_t* free_records_ = nullptr;  // the first free_count_ are free
   Record* records_ = nullptr;         // one for each entry of the ring, and a place for bytes

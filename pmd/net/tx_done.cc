@@ -1,4 +1,4 @@
-// What became of messages, and the doorbells by which ports find each other.
+// Completions of messages, and the doorbells by which ports find each other.
 #include <utility>
 #include <vector>
 
@@ -43,7 +43,7 @@ uint32_t NetTx::reap() {
   return back;
 }
 
-/// Who fails again and again is not asked until he joins.
+/// A peer that fails again and again is not asked until it joins.
 [[gnu::noinline]] void NetTx::not_delivered(const Record& record, Status status) {
   counts_.refused.add(record.frames);
   if (status == Status::kFlushed || status == Status::kLinkDown ||
@@ -117,10 +117,10 @@ bool NetTx::ring_bell(uint32_t dest_id, uint16_t info) {
 
 /// Between begin_stage() and end_burst().
 [[gnu::noinline]] void NetTx::stage_owed() {
-  // acquire: the sets are looked at behind it, and who adds to them later sets it again; pairs
+  // acquire: the sets are read behind it, and a thread that adds to them later sets it again; pairs
   // with Peers::owe()
   peers_.owed.exchange(0, std::memory_order_acquire);
-  // Who is not there may take long to fail, and there may be many of them: frames want room, too.
+  // An absent peer may take long to fail, and there may be many of them: frames want room, too.
   const uint32_t most = (1u << config_.ring_log2) / 4;
   const auto tell = [this, most](DestIdSet& set, uint16_t info) {
     bool all = true;
@@ -186,7 +186,7 @@ void NetTx::leave() {
   }
   reap();
   const uint32_t head_before = queue_->begin_stage();
-  // Who is not told finds out by what he sends.
+  // A peer that is not told finds out when it sends.
   peers_.joined.for_each([this](uint32_t dest_id) { return ring_bell(dest_id, kLeaveDoorbell); });
   queue_->end_burst(head_before);
 }

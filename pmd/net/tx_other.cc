@@ -1,5 +1,5 @@
-// Frames that are not copied into a bundle in one go: long ones, those for who takes no bundles,
-// and those for all.
+// Frames that are not copied into a bundle in one go: long ones, broadcasts, and those to peers
+// that take no bundles.
 #include <algorithm>
 #include <cstring>
 
@@ -86,7 +86,7 @@ NetTx::Fate NetTx::send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   Cutter cutter(frame, misaligned_, copied);
   const CutSize size = size_of(cutter);
   if (!has_room(size.entries, size.messages)) {
-    // What would never find room, since it is in many pieces, is copied.
+    // A frame of so many pieces would never find room: it is copied.
     const uint32_t ring = 1u << config_.ring_log2;
     return !copied && size.entries > ring / 2 ? send_cut(frame, dest_id, true) : Fate::kNotNow;
   }

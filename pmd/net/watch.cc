@@ -1,5 +1,5 @@
-// What happens to a port while others poll it: its link, its peers, and resets of its card. In
-// EAL's interrupt thread.
+// Events of a port while others poll it: its link, its peers, and resets of its card. In EAL's
+// interrupt thread.
 #include <rte_alarm.h>
 
 #include <cerrno>
@@ -34,7 +34,7 @@ void NetPort::stop_watching() {
   rte_eal_alarm_cancel(&NetPort::on_alarm, this);
 }
 
-/// Whoever has the lock may be waiting for us to end: then not now.
+/// The holder of the lock may be waiting for us to end: then not now.
 void NetPort::on_alarm(void* self) {
   auto* const port = static_cast<NetPort*>(self);
   const std::unique_lock guard(control_lock(), std::try_to_lock);
@@ -81,7 +81,7 @@ void NetPort::look() {
   (void)update_link();
 }
 
-/// A card answers RETRY for as long as nobody gives it buffers, and others wait meanwhile.
+/// A card without buffers answers RETRY, and other peers wait meanwhile.
 void NetPort::give_up(NetTx& queue) {
   if (!queue.take_away(kInsideTimeoutMs)) {
     return;

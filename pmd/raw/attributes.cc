@@ -1,8 +1,8 @@
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
@@ -15,23 +15,17 @@ bool split_qp(std::string_view name, uint32_t* qp, std::string_view* rest) {
   if (!name.starts_with("qp")) {
     return false;
   }
-  const char* const end = name.data() + name.size();
-  const auto result = std::from_chars(name.data() + 2, end, *qp);
-  if (result.ec != std::errc{} || result.ptr == end || *result.ptr != '.') {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos || !base::read_number(name.substr(2, dot - 2), qp)) {
     return false;
   }
-  *rest = name.substr(static_cast<size_t>(result.ptr - name.data()) + 1);
+  *rest = name.substr(dot + 1);
   return true;
 }
 
 /// "reg.0x1100" → 0x1100.
 bool split_register(std::string_view name, uint32_t* offset) {
-  if (!name.starts_with("reg.0x")) {
-    return false;
-  }
-  const char* const end = name.data() + name.size();
-  const auto result = std::from_chars(name.data() + 6, end, *offset, 16);
-  return result.ec == std::errc{} && result.ptr == end;
+  return name.starts_with("reg.0x") && base::read_number(name.substr(4), offset);
 }
 
 int get_of_qp(RawDevice& device, uint32_t qp, std::string_view what, uint64_t* value) {
@@ -94,9 +88,10 @@ int get_of_card(RawDevice& device, std::string_view what, uint64_t* value) {
   } else if (what == "heartbeat") {
     *value = device.bus().bar().read32(regs::id::heartbeat());
   } else if (what == "fault_seed") {
-    *value = device.eal_card().args().emu.fault_seed;
+    *value = device.eal_card().args().emu.model.fault_seed;
   } else if (what == "fault_rate_ppm") {
-    *value = static_cast<uint64_t>(std::llround(device.eal_card().args().emu.fault_rate * kPpm));
+    *value =
+        static_cast<uint64_t>(std::llround(device.eal_card().args().emu.model.fault_rate * kPpm));
   } else {
     return -ENOENT;
   }
@@ -157,10 +152,10 @@ int attribute_set(rte_rawdev* dev, const char* name, uint64_t value) {
       }
     }
     if (what == "fault_seed") {
-      return device.eal_card().set_faults(value, device.eal_card().args().emu.fault_rate);
+      return device.eal_card().set_faults(value, device.eal_card().args().emu.model.fault_rate);
     }
     if (what == "fault_rate_ppm") {
-      return device.eal_card().set_faults(device.eal_card().args().emu.fault_seed,
+      return device.eal_card().set_faults(device.eal_card().args().emu.model.fault_seed,
                                           static_cast<double>(value) / kPpm);
     }
     base::log_error(

@@ -38,7 +38,8 @@ class RawDevice final : public CardUser {
   [[nodiscard]] int configure(const rte_raw_rio_config& config);
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  /// Whoever resets the card by a raw device has its threads in hand: nothing keeps them out.
+  /// A program that resets the card by a raw device has its threads in hand: nothing keeps them
+  /// out.
   void before_reset() override;
   [[nodiscard]] int after_reset() override;
   [[nodiscard]] EalCard& eal_card() { return *card_; }

@@ -1,4 +1,4 @@
-// What dpdk-pmdinfo.py reads from the plug-in. One line of JSON after "PMD_INFO_STRING= ".
+// The text that dpdk-pmdinfo.py reads from the plug-in. One line of JSON after "PMD_INFO_STRING= ".
 
 #include <rte_common.h>
 
@@ -13,16 +13,18 @@ static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368
 
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"raw_rio\", \"params\" : \""
-    "wire=<name|loop|shm:name|udp:name> members=<file> bind=<address> port=<number> "
-    "qps=<1-31> destid=<id> stepping=<inline|thread> exact=<0|1> quirks=<0|1> "
-    "faults=<seed:rate> pcie=<seed> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
+    "wire=<emu:loop|emu:name|emu:fabric|shm:name|udp:name|relay:name> qps=<1-31> id=<destID> "
+    "stepping=<inline|thread> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
+    "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
+    "patience=<s> loss=<seed:rate> board=<number> "
+    "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
     "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
     "\", \"pci_ids\" : []}";
 
 [[gnu::used, gnu::retain]] constexpr char kPciInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"raw_rio_pci\", \"params\" : \""
-    "destid=<id> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
+    "id=<destID> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
     "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
     "\", \"kmod\" : \"* vfio-pci | uio_pci_generic\", "

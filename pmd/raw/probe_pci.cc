@@ -21,7 +21,8 @@ int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
   CardArgs args;
   args.base_dest_id = 0x100;
   const rte_devargs* const given = pci->device.devargs;
-  if (const int rc = parse_devargs(pci->name, given != nullptr ? given->args : "", false, &args);
+  if (const int rc = parse_devargs(pci->name, given != nullptr ? given->args : "",
+                                   name::Place::kPciDevice, &args);
       rc != 0) {
     return rc;
   }

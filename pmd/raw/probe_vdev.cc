@@ -17,8 +17,9 @@ int make_device(const char* name, const char* args, std::unique_ptr<RawDevice>* 
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name);
   // In a secondary process the arguments are the primary's.
-  if (const int rc =
-          rte_eal_process_type() == RTE_PROC_PRIMARY ? parse_devargs(name, args, true, &parsed) : 0;
+  if (const int rc = rte_eal_process_type() == RTE_PROC_PRIMARY
+                         ? parse_devargs(name, args, name::Place::kDevice, &parsed)
+                         : 0;
       rc != 0) {
     return rc;
   }

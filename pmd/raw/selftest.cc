@@ -61,8 +61,8 @@ class NoFaults {
  public:
   explicit NoFaults(RawDevice& device)
       : device_(device),
-        seed_(device.eal_card().args().emu.fault_seed),
-        rate_(device.eal_card().args().emu.fault_rate) {
+        seed_(device.eal_card().args().emu.model.fault_seed),
+        rate_(device.eal_card().args().emu.model.fault_rate) {
     if (rate_ > 0.0) {
       (void)device_.eal_card().set_faults(seed_, 0.0);
     }

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include "base/number.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/raw/device.hpp"
 
@@ -31,9 +31,7 @@ RawDevice* device_of_params(const char* params) {
     return nullptr;
   }
   uint16_t id = 0;
-  const char* const end = params + std::strlen(params);
-  const auto result = std::from_chars(params, end, id);
-  return result.ec == std::errc{} && result.ptr == end ? find_device(id) : nullptr;
+  return base::read_number(params, &id) ? find_device(id) : nullptr;
 }
 
 int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {
@@ -126,7 +124,7 @@ void add_fill(Mmio& bar, uint32_t qp, uint32_t ring, const QueueStats& done, uin
   *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
 }
 
-/// The same for one of kCountedRings, where it has entries and is open in this process.
+/// Get the fill of one of kCountedRings, where it has entries and is open in this process.
 void ring_fill(RawDevice& device, uint32_t qp, size_t counted, uint32_t* entries, uint32_t* fill) {
   QueuePair* const pair = device.queue_pair(qp);
   if (pair == nullptr) {
@@ -160,9 +158,7 @@ RawDevice* device_of_pair(const char* params, uint32_t* qp) {
     return nullptr;
   }
   RawDevice* const device = device_of_params(std::string(params, comma).c_str());
-  const char* const end = comma + std::strlen(comma);
-  const auto result = std::from_chars(comma + 1, end, *qp);
-  const bool good = result.ec == std::errc{} && result.ptr == end && device != nullptr &&
+  const bool good = base::read_number(comma + 1, qp) && device != nullptr &&
                     device->card() != nullptr && *qp < device->queue_pairs();
   return good ? device : nullptr;
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Runs clang-tidy over the project's translation units, several at once.
 
-    tidy.py BUILD_FOLDER [--jobs N] [--all | --once] [FILE...]
+    tidy.py BUILD_FOLDER [--jobs N] [--all | --once] [--since COMMIT] [FILE...]
 
 BUILD_FOLDER was configured with clang. A unit that was clean stays clean until its preprocessed
 text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that, and
---once, for a tree that is looked at once, does not spend the time to remember it.
+--once, for a tree that is looked at once, does not spend the time to remember it. --since looks only at
+units that differ from a commit: in their source, or in a header of ours that they include; at all if
+.clang-tidy, this file, or a meson file differs.
 Exit code 1 if clang-tidy had anything to say.
 """
 import argparse
@@ -32,6 +34,45 @@ def units(build):
             continue
         seen.setdefault(name, (entry["directory"], shlex.split(entry["command"])))
     return sorted((name, folder, command) for name, (folder, command) in seen.items())
+
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+def included(name, known):
+    """The files of ours that a file includes, through others, too, with itself."""
+    if name not in known:
+        known[name] = {name}
+        path = os.path.join(ROOT, name)
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                for used in INCLUDE.findall(file.read()):
+                    # A header that is installed is named without its folder.
+                    known[name] |= {used} if os.path.isfile(os.path.join(ROOT, used)) else {"*/" + used}
+    found, left = set(), {name}
+    while left:
+        one = left.pop()
+        found.add(one)
+        if one not in known:
+            included(one, known)
+        left |= known[one] - found
+    return found
+
+
+def differs(name, changed, known):
+    """Whether a unit differs, by the files that do."""
+    return any(one in changed or (one.startswith("*/") and any(file.endswith(one[1:]) for file in changed))
+               for one in included(name, known))
+
+
+def changed_since(commit):
+    """The files that differ from a commit, or None if all units have to be looked at."""
+    done = subprocess.run(["git", "-C", ROOT, "diff", "--name-only", commit, "--"], capture_output=True, text=True)
+    if done.returncode != 0:
+        return None
+    changed = set(done.stdout.split("\n")) - {""}
+    everything = re.compile(r"(^|/)(\.clang-tidy|meson\.build|meson_options\.txt)$|^scripts/lib/tidy\.py$|^fpga/regs/")
+    return None if any(everything.search(file) for file in changed) else changed
 
 
 def preprocessed(folder, command):
@@ -80,6 +121,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--since", metavar="COMMIT")
     parser.add_argument("files", nargs="*", help="only these, as paths from the top of the tree")
     args = parser.parse_args()
 
@@ -88,6 +130,11 @@ def main():
     if args.all:
         version += str(time.time()).encode()
     chosen = [unit for unit in units(args.build) if not args.files or unit[0] in args.files]
+    changed = changed_since(args.since) if args.since else None
+    if changed is not None:
+        known, total = {}, len(chosen)
+        chosen = [unit for unit in chosen if differs(unit[0], changed, known)]
+        print(f"{len(chosen)} of {total} units differ from {args.since}")
     bad, fresh, slowest = 0, 0, (0.0, "")
     shown = set()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

@@ -14,7 +14,7 @@ void must(int error, const char* what) {
 }
 
 void open(const std::shared_ptr<pmd::EmuMemory>& memory, uint32_t dest_id, Port* port) {
-  must(pmd::EmuBus::create({.wire = "bench"}, memory, &port->bus), "emulated card");
+  must(pmd::EmuBus::create({.wire = name::Cable{"bench"}}, memory, &port->bus), "emulated card");
   pmd::CardConfig config;
   config.dest_ids = {dest_id};
   must(pmd::Card::open(*port->bus, config, &port->card), "Card::open");

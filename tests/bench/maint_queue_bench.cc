@@ -29,8 +29,8 @@ void maint_remote(benchmark::State& state) {
   std::unique_ptr<pmd::QueuePair> pair;
   pmd::CardConfig config;
   config.dest_ids = {1};
-  if (pmd::EmuBus::create({.wire = "loop"}, nullptr, &bus) != 0 ||
-      pmd::Card::open(*bus, config, &card) != 0 || card->open_queue_pair(0, {}, &pair) != 0) {
+  if (pmd::EmuBus::create({}, nullptr, &bus) != 0 || pmd::Card::open(*bus, config, &card) != 0 ||
+      card->open_queue_pair(0, {}, &pair) != 0) {
     give_up("emulated card", 0);
   }
   uint32_t word = 0;

@@ -17,7 +17,7 @@
 namespace rio::bench {
 
 /// Queue pair 0 alone. Bus addresses are the pointers.
-class PlainCard final : public pmd::Bus {
+class PlainCard final : public pmd::Bus, public pmd::Emulation {
  public:
   PlainCard() : bar_(kBarBytes / sizeof(uint32_t)) { word(regs::qp::rings(0)) = 0xFFFF; }
   ~PlainCard() override {
@@ -27,8 +27,9 @@ class PlainCard final : public pmd::Bus {
   }
 
   [[nodiscard]] pmd::Mmio bar() override { return {bar_.data(), kBarBytes}; }
+  [[nodiscard]] pmd::Emulation* emulation() override { return this; }
   /// Answers starts and stops until ready() is called; costs a call and a branch from then on.
-  [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override {
+  [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {[](void* self) noexcept {
               auto* const card = static_cast<PlainCard*>(self);
               if (card->answers_) [[unlikely]] {

@@ -220,8 +220,8 @@ class EalPciBusTest : public EalMemoryTest {
   void SetUp() override {
     EalMemoryTest::SetUp();
     EmuConfig config;
-    config.queue_pairs = 2;
-    config.stepping = Stepping::kThread;
+    config.model.queue_pairs = 2;
+    config.model.stepping = Stepping::kThread;
     ASSERT_EQ(EmuBus::create(config, memory_, &emulator_), 0);
     std::strcpy(device_.name, "0000:03:00.0");
     device_.device.numa_node = 1;

@@ -4,10 +4,10 @@
 
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
 
 #include "base/log.hpp"
+#include "fpga/name/keys.hpp"
 #include "pmd/card/card_args.hpp"
 #include "pmd/card/shared_card.hpp"
 
@@ -16,14 +16,20 @@ namespace {
 
 std::string logged;
 
+template <typename Wire>
+Wire wire_in(const CardArgs& args) {
+  EXPECT_TRUE(std::holds_alternative<Wire>(args.emu.wire)) << args.emu.wire.index();
+  return std::holds_alternative<Wire>(args.emu.wire) ? std::get<Wire>(args.emu.wire) : Wire{};
+}
+
 void keep(base::LogLevel /*level*/, const char* line) noexcept {
   logged.append(line).append("\n");
 }
 
-int parse(const char* text, CardArgs* args, bool emulated = true) {
+int parse(const char* text, CardArgs* args, name::Place place = name::Place::kDevice) {
   logged.clear();
   base::set_log_sink(keep);
-  const int rc = parse_devargs("raw_rio7", text, emulated, args);
+  const int rc = parse_devargs("raw_rio7", text, place, args);
   base::set_log_sink(nullptr);
   return rc;
 }
@@ -32,8 +38,9 @@ TEST(CardDevargs, TakesNothing) {
   CardArgs args;
   EXPECT_EQ(parse("", &args), 0);
   EXPECT_EQ(parse(nullptr, &args), 0);
-  EXPECT_EQ(args.emu.wire, "loop");
-  EXPECT_EQ(args.emu.queue_pairs, 2u);
+  EXPECT_EQ(wire_in<name::Cable>(args).name, "loop");
+  EXPECT_EQ(args.wire, "loop");
+  EXPECT_EQ(args.emu.model.queue_pairs, 2u);
 }
 
 TEST(CardDevargs, TakesAll) {
@@ -45,14 +52,15 @@ TEST(CardDevargs, TakesAll) {
                   &args),
             0)
       << logged;
-  EXPECT_EQ(args.emu.wire, "left-right");
-  EXPECT_EQ(args.emu.queue_pairs, 31u);
-  EXPECT_EQ(args.emu.stepping, Stepping::kThread);
-  EXPECT_TRUE(args.emu.exact);
-  EXPECT_FALSE(args.emu.quirks);
-  EXPECT_EQ(args.emu.fault_seed, 16u);
-  EXPECT_DOUBLE_EQ(args.emu.fault_rate, 0.25);
-  EXPECT_EQ(args.emu.pcie_seed, UINT64_MAX);
+  EXPECT_EQ(wire_in<name::Cable>(args).name, "left-right");
+  EXPECT_EQ(args.wire, "left-right");
+  EXPECT_EQ(args.emu.model.queue_pairs, 31u);
+  EXPECT_EQ(args.emu.model.stepping, Stepping::kThread);
+  EXPECT_TRUE(args.emu.model.exact);
+  EXPECT_FALSE(args.emu.model.quirks);
+  EXPECT_EQ(args.emu.model.fault_seed, 16u);
+  EXPECT_DOUBLE_EQ(args.emu.model.fault_rate, 0.25);
+  EXPECT_EQ(args.emu.model.pcie_seed, UINT64_MAX);
   EXPECT_EQ(args.base_dest_id, 0x200u);
   EXPECT_EQ(args.emu.id, 0u) << "of a fabric";
   EXPECT_EQ(args.tx_log2, 10u);
@@ -74,7 +82,7 @@ TEST(CardDevargs, TakesFabrics) {
   ASSERT_EQ(parse(("wire=shm:" + name).c_str(), &args), 0) << logged;
   EXPECT_EQ(args.wire, "shm:" + name);
   EXPECT_LT(args.wire.size(), sizeof(SharedCardLayout::wire)) << "with its 0";
-  EXPECT_EQ(args.emu.fabric, name);
+  EXPECT_EQ(wire_in<name::Shm>(args).fabric, name);
   EXPECT_EQ(args.emu.id, 0x300u) << "the default";
   EXPECT_EQ(args.emu.id_step, 0x100u) << "is a wish";
 
@@ -83,17 +91,38 @@ TEST(CardDevargs, TakesFabrics) {
   EXPECT_EQ(args.emu.id, 0x200u);
   EXPECT_EQ(args.emu.id_step, 0u) << "that, or none";
 
+  args = {.base_dest_id = 0x100};
+  ASSERT_EQ(parse("id=0,wire=shm:demo", &args), 0) << logged;
+  EXPECT_EQ(args.emu.id, 0u) << "the lowest that is free";
+  EXPECT_EQ(args.emu.id_step, 0u);
+
+  args = {.base_dest_id = 0x100};
+  ASSERT_EQ(parse("wire=relay:lab,board=3", &args), 0) << logged;
+  EXPECT_EQ(args.wire, "relay:lab");
+  EXPECT_EQ(wire_in<name::Relay>(args).board, 3u);
+  EXPECT_EQ(args.emu.id, 0u) << "one that the relay gives";
+  ASSERT_EQ(parse("wire=relay:lab,id=7", &args), 0) << logged;
+  EXPECT_EQ(args.emu.id, 7u);
+  EXPECT_EQ(args.base_dest_id, 7u);
+
+  args = {.base_dest_id = 0x100};
+  ASSERT_EQ(parse("wire=emu:fabric,topology=f.json,at=left,id=3", &args), 0) << logged;
+  EXPECT_EQ(args.wire, "emu:fabric/left");
+  EXPECT_EQ(wire_in<name::Switched>(args).at, "left");
+  EXPECT_EQ(args.emu.id, 0u);
+  EXPECT_EQ(args.base_dest_id, 3u);
+
   args = {};
   ASSERT_EQ(parse("wire=udp:lab,members=/etc/lab,destid=7", &args), 0) << logged;
-  EXPECT_EQ(args.emu.udp_fabric, "lab");
-  EXPECT_EQ(args.emu.members, "/etc/lab");
+  EXPECT_EQ(wire_in<name::Udp>(args).fabric, "lab");
+  EXPECT_EQ(wire_in<name::Udp>(args).members, "/etc/lab");
   EXPECT_EQ(args.emu.id, 7u);
   EXPECT_EQ(args.emu.id_step, 0u);
 
   args = {.base_dest_id = 0x100};
   ASSERT_EQ(parse("wire=udp:lab,bind=eth0,port=65535", &args), 0) << logged;
-  EXPECT_EQ(args.emu.bind, "eth0");
-  EXPECT_EQ(args.emu.port, 65535u);
+  EXPECT_EQ(wire_in<name::Udp>(args).bind, "eth0");
+  EXPECT_EQ(wire_in<name::Udp>(args).port, 65535u);
   EXPECT_EQ(args.emu.id, 0u) << "found by its address";
 }
 
@@ -103,22 +132,31 @@ TEST(CardDevargs, DerivesOneTimeoutFromTheOther) {
   EXPECT_EQ(args.receive_timeout_us, 60u);
 }
 
-// A device takes its own keys out first; what is left of them is given twice, or has no value.
+// Keys of the device stand among those of its card; who is told which were given.
 TEST(CardDevargs, KnowsTheKeysOfTheDevice) {
-  constexpr std::string_view kOwn[] = {"card", "qp"};
+  std::string card;
+  const OwnKeys own = {{"card", "a name", [&card](std::string_view text) {
+                          card = text;
+                          return !text.empty();
+                        }}};
   CardArgs args;
+  ASSERT_EQ(parse_devargs("raw_rio7", "qps=3,card=a,tx_ring=64", name::Place::kDevice, &args, own),
+            0);
+  EXPECT_EQ(card, "a");
+  EXPECT_EQ(args.tx_log2, 6u);
+  EXPECT_EQ(args.given, (std::vector<std::string>{"qps", "card", "tx_ring"}));
   const auto refused = [&](const char* text) {
     logged.clear();
     base::set_log_sink(keep);
-    EXPECT_EQ(parse_devargs("raw_rio7", text, true, &args, kOwn), -EINVAL) << text;
+    EXPECT_EQ(parse_devargs("raw_rio7", text, name::Place::kDevice, &args, own), -EINVAL) << text;
     base::set_log_sink(nullptr);
     return logged;
   };
-  EXPECT_NE(refused("wire=w,qp=1").find("argument 'qp' is given twice"), std::string::npos);
-  EXPECT_NE(refused("card").find("argument 'card' wants a value"), std::string::npos);
-  EXPECT_NE(refused("qpx=1").find("take one of card, qp, wire,"), std::string::npos);
-  EXPECT_EQ(parse("qp=1", &args), -EINVAL);
-  EXPECT_EQ(logged.find("twice"), std::string::npos) << "nobody's own: " << logged;
+  EXPECT_NE(refused("wire=w,card=1,card=1").find("argument 'card' is given twice"),
+            std::string::npos);
+  EXPECT_NE(refused("card").find("bad value '' for argument 'card'"), std::string::npos);
+  EXPECT_NE(refused("qpx=1").find("take one of card, tx_ring,"), std::string::npos);
+  EXPECT_EQ(parse("card=1", &args), -EINVAL) << "no key of every device";
 }
 
 struct Bad {
@@ -135,7 +173,7 @@ TEST_P(BadDevargs, NamesKeyAndRange) {
   EXPECT_NE(logged.find("raw_rio7"), std::string::npos) << logged;
   EXPECT_NE(logged.find(std::string("'") + GetParam().key + "'"), std::string::npos) << logged;
   EXPECT_NE(logged.find(GetParam().allowed), std::string::npos) << logged;
-  EXPECT_EQ(args.emu.queue_pairs, 2u) << "changed all the same";
+  EXPECT_EQ(args.emu.model.queue_pairs, 2u) << "changed all the same";
 }
 
 constexpr const char* kEntries = "2 to 65536 entries, a power of two";
@@ -147,15 +185,15 @@ constexpr Bad kBad[] = {
     {"wire=shm:a/b", "wire", "letters, digits"},
     {"wire=udp:", "wire", "udp:"},
     {"wire=tcp:a", "wire", "shm:"},
-    {"wire=shm:a,destid=0", "destid", "1 to 65533"},
+    {"wire=shm:a,destid=65535", "id", "65533"},
     {"wire=udp:a,destid=1", "members", "belong together"},
-    {"wire=udp:a,members=f", "destid", "belong together"},
+    {"wire=udp:a,members=f", "id", "belong together"},
     {"wire=udp:a,members=f,destid=1,port=1", "port", "leave out"},
     {"wire=udp:a,port=65536", "port", "0 to 65535"},
     {"wire=udp:a,bind=", "bind", "an IP address"},
     {"wire=udp:a,members=", "members", "a file"},
-    {"wire=shm:a,port=1", "port", "wire=udp:NAME"},
-    {"members=f", "members", "wire=udp:NAME"},
+    {"wire=shm:a,port=1", "port", "is for cards of udp"},
+    {"members=f", "members", "is for cards of udp"},
     {"qps=0", "qps", "1 to 31"},
     {"qps=32", "qps", "1 to 31"},
     {"qps=x", "qps", "1 to 31"},
@@ -171,9 +209,11 @@ constexpr Bad kBad[] = {
     {"faults=1:nan", "faults", "0.0 to 1.0"},
     {"faults=a:0.1", "faults", "SEED:RATE"},
     {"pcie=", "pcie", "64-bit seed"},
-    {"destid=65535", "destid", "0 to 65534"},
-    {"destid=65534", "destid", "with qps=2 allowed is 0 to 65533"},
-    {"qps=4,destid=65534", "destid", "0 to 65531"},
+    {"destid=65535", "id", "0 to 65535 - qps"},
+    {"destid=65534", "id", "65533"},
+    {"id=65534", "id", "65533"},
+    {"qps=4,destid=65534", "id", "65531"},
+    {"destid=x", "destid", "0 to 4294967294"},
     {"tx_ring=3", "tx_ring", kEntries},
     {"rx_ring=0", "rx_ring", kEntries},
     {"dedicated_ring=131072", "dedicated_ring", kEntries},
@@ -186,7 +226,7 @@ constexpr Bad kBad[] = {
     {"response_timeout_us=7,receive_timeout_us=15", "receive_timeout_us", "allowed is 1 to 14"},
     {"retry_limit=1000001", "retry_limit", "0 (never give up) to 1000000"},
     {"retry_delay_us=0", "retry_delay_us", "1 to 1000000"},
-    {"nonsense=1", "nonsense", "take one of wire, members"},
+    {"nonsense=1", "nonsense", "retry_delay_us, wire, qps"},
     {"exact=1,exact=1", "exact", "given twice"},
 };
 
@@ -194,29 +234,14 @@ INSTANTIATE_TEST_SUITE_P(Each, BadDevargs, testing::ValuesIn(kBad));
 
 TEST(CardDevargs, KeepsEmulationFromPciCards) {
   CardArgs args;
-  EXPECT_EQ(parse("wire=loop", &args, false), -EINVAL);
+  EXPECT_EQ(parse("wire=loop", &args, name::Place::kPciDevice), -EINVAL);
   EXPECT_NE(logged.find("a PCI card"), std::string::npos) << logged;
-  EXPECT_EQ(parse("destid=5,tx_ring=64", &args, false), 0) << logged;
-}
-
-// Arguments of a device are taken out, what is left are those of its card.
-TEST(TakeArg, WhereverItStands) {
-  struct Case {
-    const char* text;
-    const char* value;  // null: it is not there
-    const char* rest;
-  };
-  for (const auto& [text, value, rest] :
-       {Case{"card=a", "a", ""}, Case{"card=a,qp=1", "a", "qp=1"}, Case{"qp=1,card=a", "a", "qp=1"},
-        Case{"qp=1,card=,x=2", "", "qp=1,x=2"}, Case{"", nullptr, ""},
-        Case{"mycard=a", nullptr, "mycard=a"}, Case{"x=card=a", nullptr, "x=card=a"},
-        Case{"card", nullptr, "card"}, Case{"card=a,card=b", "a", "card=b"}}) {
-    std::string left = text;
-    std::string got = "untouched";
-    EXPECT_EQ(take_arg(&left, "card", &got), value != nullptr) << text;
-    EXPECT_EQ(got, value != nullptr ? value : "untouched") << text;
-    EXPECT_EQ(left, rest) << text;
-  }
+  EXPECT_EQ(parse("destid=5,tx_ring=64", &args, name::Place::kPciDevice), 0) << logged;
+  EXPECT_EQ(args.base_dest_id, 5u);
+  EXPECT_EQ(args.tx_log2, 6u);
+  EXPECT_EQ(parse("destid=65534", &args, name::Place::kPciDevice), 0) << logged;
+  EXPECT_EQ(parse("destid=65535", &args, name::Place::kPciDevice), -EINVAL);
+  EXPECT_NE(logged.find("65534"), std::string::npos) << logged;
 }
 
 std::string slurp(const char* path) {
@@ -224,16 +249,21 @@ std::string slurp(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Guide and pmdinfo name each argument that the table has.
+/// Page and pmdinfo name each argument that a device takes.
 TEST(CardDevargs, AreDocumented) {
-  const std::string guide = slurp(RAW_RIO_GUIDE);
+  const std::string page = slurp(CARDS_PAGE);
   const std::string info = slurp(RAW_RIO_PMDINFO);
-  ASSERT_FALSE(guide.empty());
+  ASSERT_FALSE(page.empty());
   ASSERT_FALSE(info.empty());
-  std::istringstream keys(devargs_keys());
-  for (std::string key; keys >> key;) {
-    EXPECT_NE(guide.find("`" + key + "="), std::string::npos) << key;
-    EXPECT_NE(info.find(key + "=<"), std::string::npos) << key;
+  CardArgs unused;
+  for (const name::OwnKey& key : card_keys(&unused)) {
+    EXPECT_NE(page.find("| `" + key.key + "` | " + key.allowed + " | "), std::string::npos)
+        << key.key;
+    EXPECT_NE(info.find(key.key + "=<"), std::string::npos) << key.key;
+  }
+  for (const name::Key& key : name::keys()) {  // the page is held against these by page_test.cc
+    EXPECT_TRUE(key.dpdk == 0 || info.find(std::string(key.key) + "=<") != std::string::npos)
+        << key.key;
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "tests/eal/eal_process.hpp"
 #include "tests/eal/net_port.hpp"
+#include "tests/support/seed.hpp"
 
 namespace rio::test {
 namespace {
@@ -68,7 +69,7 @@ TEST_F(NetPair, SegmentsAreGatheredWhereTheyLie) {
 }
 
 TEST_F(NetPair, SmallSegmentsAreCopied) {
-  const auto seed = std::random_device{}();
+  const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (uint32_t i = 0; i < 300; ++i) {

@@ -318,11 +318,12 @@ TEST(NetReview, ArgumentsThatAreNoneAreTold) {
   for (const auto& [args, told] : std::vector<std::pair<const char*, const char*>>{
            {"peer=5",
             "no argument 'peer' for an emulated card: take one of card, qp, peers, mbox, storm, "
-            "handover, wire, members,"},
+            "handover, tx_ring,"},
            {"peers=5,peers=6", "argument 'peers' is given twice"},
            {"card=raw_rio1,card=raw_rio1", "argument 'card' is given twice"},
-           {"card=raw_rio1,peer=5", "'peer=5' is for a card of its own: give it to raw_rio1"},
-           {"card=raw_rio1,wire=w", "'wire=w' is for a card of its own: give it to raw_rio1"}}) {
+           {"card=raw_rio1,peer=5", "no argument 'peer' for an emulated card"},
+           {"card=raw_rio1,tx_ring=64", "'tx_ring' is for a card of its own: give it to raw_rio1"},
+           {"card=raw_rio1,wire=w", "'wire' is for a card of its own: give it to raw_rio1"}}) {
     LogCapture log;
     EXPECT_NE(rte_vdev_init("net_rio0", args), 0) << args;
     EXPECT_NE(log.text().find(told), std::string::npos) << log.text();

@@ -110,13 +110,13 @@ constexpr Bad kBad[] = {
     {"quirks=2", "for argument 'quirks': allowed is 0 or 1"},
     {"faults=0.1", "for argument 'faults': allowed is SEED:RATE"},
     {"pcie=x", "for argument 'pcie': allowed is a 64-bit seed"},
-    {"destid=70000", "for argument 'destid': allowed is 0 to 65534"},
+    {"destid=70000", "for argument 'id': allowed is 0 to 65535 - qps, here 65533"},
     {"tx_ring=100", "for argument 'tx_ring': allowed is 2 to 65536 entries"},
     {"rx_ring=2", "for argument 'rx_ring': this card takes 8 to 32768 entries"},
     {"dma_ring=65536", "for argument 'dma_ring': this card takes 8 to 32768 entries"},
     {"response_timeout_us=0", "for argument 'response_timeout_us': allowed is 1 to 10000000"},
     {"retry_delay_us=9999999", "for argument 'retry_delay_us': allowed is 1 to 1000000"},
-    {"speed=11", "no argument 'speed' for an emulated card: take one of wire, members,"},
+    {"speed=11", "no argument 'speed' for an emulated card: take one of tx_ring, rx_ring,"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, RawBadArgs, testing::ValuesIn(kBad));

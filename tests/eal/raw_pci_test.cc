@@ -118,8 +118,8 @@ class RawPci : public testing::Test {
     ASSERT_EQ(pmd::EalMemory::create("slot", &eal), 0);
     memory_ = std::make_shared<BarFileMemory>(file_of(address, bar), std::move(eal));
     pmd::EmuConfig config;
-    config.queue_pairs = 2;
-    config.stepping = pmd::Stepping::kThread;
+    config.model.queue_pairs = 2;
+    config.model.stepping = pmd::Stepping::kThread;
     ASSERT_EQ(pmd::EmuBus::create(config, memory_, &card_), 0);
   }
   static fs::path file_of(const char* address, unsigned bar) {

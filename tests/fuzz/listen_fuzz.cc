@@ -13,6 +13,7 @@
 #include "base/unix_socket.hpp"
 #include "fpga/cardsim/listen.hpp"
 
+namespace base = rio::base;
 using namespace rio::cardsim;
 
 namespace {
@@ -51,9 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const base::Fd kSealed = memfd_of(F_SEAL_SHRINK);
   static const base::Fd kOpen = memfd_of(0);
   CardSpec spec;
-  spec.kind = Kind::kListen;
-  spec.socket = spec.name = kPath;
-  Listen listen(spec);
+  spec.name = kPath;
+  Listen listen({kPath}, spec);
   base::Fd client;
   if (listen.open() != 0 || base::connect_to(kPath, SOCK_SEQPACKET, &client) != 0) {
     std::abort();

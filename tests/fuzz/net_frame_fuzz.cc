@@ -66,7 +66,8 @@ class Peer {
   Peer() {
     const std::lock_guard guard(pmd::control_lock());
     pmd::CardArgs args;
-    require(pmd::parse_devargs("peer", "wire=fuzz,destid=0x200,qps=4", true, &args) == 0);
+    require(pmd::parse_devargs("peer", "wire=fuzz,destid=0x200,qps=4", name::Place::kDevice,
+                               &args) == 0);
     require(pmd::open_emulated_card("peer", args, &card_) == 0);
     for (uint32_t qp = 0; qp < kPeerQps; ++qp) {
       pmd::QueuePairConfig config;

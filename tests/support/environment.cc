@@ -2,10 +2,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <string>
+#include <string_view>
 
 #include "base/number.hpp"
 #include "tests/support/env_number.hpp"
+#include "tests/support/seed.hpp"
 
 [[gnu::constructor]] static void set_environment() {
   setenv("RIO_PROFILE", "none", 1);
@@ -21,6 +24,20 @@ uint64_t env_number(const char* name, uint64_t otherwise) {
     std::exit(1);
   }
   return value;
+}
+
+uint32_t first_seed() {
+  static const uint32_t seed = [] {
+    const char* const text = std::getenv("RIO_SEED");
+    if (text == nullptr || std::string_view(text) != "random") {
+      return static_cast<uint32_t>(env_number("RIO_SEED", 1));
+    }
+    const uint32_t drawn = std::random_device{}();
+    std::printf("RIO_SEED=%u\n", drawn);
+    std::fflush(stdout);
+    return drawn;
+  }();
+  return seed;
 }
 
 }  // namespace rio::test

@@ -20,7 +20,7 @@ namespace rio::test {
 
 /// Bus addresses differ from pointers and are the same in every run: the first allocation lies at
 /// kFirstIova, each further one at the next multiple of kIovaStep.
-class FakeBus final : public pmd::Bus {
+class FakeBus final : public pmd::Bus, public pmd::Emulation {
  public:
   static constexpr uint64_t kFirstIova = 0x12'3400'0000;
   static constexpr uint64_t kIovaStep = 0x10'0000;
@@ -36,7 +36,8 @@ class FakeBus final : public pmd::Bus {
   }
 
   [[nodiscard]] pmd::Mmio bar() override { return {tap_, bar_len_bytes_}; }
-  [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override {
+  [[nodiscard]] pmd::Emulation* emulation() override { return this; }
+  [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {[](void* self) noexcept { static_cast<FakeBus*>(self)->polled(); }, this};
   }
 

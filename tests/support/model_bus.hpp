@@ -15,7 +15,7 @@
 
 namespace rio::test {
 
-class ModelBus final : public pmd::Bus {
+class ModelBus final : public pmd::Bus, public pmd::Emulation {
  public:
   /// @param clock is moved by `tick_ns` with each step, and outlives the bus.
   ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire,
@@ -36,10 +36,11 @@ class ModelBus final : public pmd::Bus {
   [[nodiscard]] pmd::Mmio bar() override {
     return {reinterpret_cast<uint8_t*>(bar_.data()), bar_.size() * sizeof(Page)};
   }
-  [[nodiscard]] pmd::PollHook poll_hook(uint32_t /*qp*/) override {
+  [[nodiscard]] pmd::Emulation* emulation() override { return this; }
+  [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {&ModelBus::step, this};
   }
-  [[nodiscard]] pmd::PollHook receive_hook(uint32_t /*qp*/) override {
+  [[nodiscard]] pmd::PollHook step_to_receive_hook(uint32_t /*qp*/) override {
     return {&ModelBus::step_to_receive, this};
   }
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t /*align_bytes*/,

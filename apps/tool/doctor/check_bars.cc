@@ -34,7 +34,7 @@ void check_id(const CardState& card, Findings& findings) {
 void check_command(const Machine& machine, const CardState& card, Findings& findings) {
   const bool uio = !uio_node(machine.context.paths, card.card.address).empty();
   const auto holders = machine.users_of(card);
-  // Nobody has to have switched either on while nobody uses the card.
+  // While the card is not in use, neither has to be switched on.
   if (card.awake() && (uio || !holders.empty()) && !card.config->memory_on()) {
     findings.add("bar.decoding-off", card.card.address, "the command register's memory bit is 0",
                  "setpci -s " + card.card.address + " COMMAND=2:2");

@@ -121,7 +121,7 @@ std::vector<std::string> hugetlbfs_mounts(const std::string& text) {
     std::string folder;
     std::string type;
     fields >> device >> folder >> type;
-    // The kernel writes blanks as \040; who mounts it there is on his own.
+    // The kernel writes blanks as \040; such a folder is not supported.
     if (type == "hugetlbfs" && folder.rfind('/', 0) == 0 &&
         folder.find("/..") == std::string::npos &&
         std::find(mounts.begin(), mounts.end(), folder) == mounts.end()) {

@@ -1,4 +1,4 @@
-// What stands between the cards and memory.
+// The IOMMU between the cards and memory.
 #include <algorithm>
 
 #include "apps/tool/doctor/machine.hpp"
@@ -30,7 +30,7 @@ void check_on(const Machine& machine, Findings& findings) {
   findings.add("iommu.off-kernel", "",
                std::string("no IOMMU groups, though the firmware has the table ") +
                    (intel ? "DMAR" : "IVRS"),
-               // What is there already may say "off", and the last one wins.
+               // An earlier setting may say "off", and the last one wins.
                "sed -i -E 's/(intel_|amd_)?iommu=[^ \"]* *//g; s/^GRUB_CMDLINE_LINUX=\"/&" +
                    option + " iommu=pt /' /etc/default/grub && update-grub",
                "then reboot; without GRUB: " + option + " iommu=pt on the kernel's command line");

@@ -1,4 +1,4 @@
-// What the user may open and lock.
+// The user's rights to open devices and to lock memory.
 #include <sstream>
 
 #include "apps/tool/doctor/machine.hpp"

@@ -75,13 +75,13 @@ constexpr auto kKinds = std::to_array<Kind>({
      "Under UIO the card is given physical addresses. The IOMMU translates this group, and knows "
      "none of them: every transfer of the card faults."},
     {"kernel.lockdown", kError, "the kernel is locked down, and the card is bound to UIO",
-     "With Secure Boot the kernel lets nobody map BARs through sysfs, nor write configuration "
+     "With Secure Boot the kernel lets no program map BARs through sysfs, nor write configuration "
      "space, which UIO needs."},
     // Rights
     {"rights.vfio-node", kError, "the IOMMU group has no node in /dev/vfio",
      "The card is bound to vfio-pci but /dev/vfio/N is missing: in a container, it was not given."},
     {"rights.vfio-group", kError, "the user may not open the card's IOMMU group",
-     "/dev/vfio/N belongs to root unless somebody changes that."},
+     "/dev/vfio/N belongs to root until an administrator changes that."},
     {"rights.vfio-container", kError, "the user may not open /dev/vfio/vfio",
      "It gives no rights by itself; that is why it commonly is open to all."},
     {"rights.uio", kError, "UIO needs root",

@@ -24,7 +24,7 @@ int find_account(const std::string& name, Account* out) {
     if (!name.empty()) {
       return -ENOENT;
     }
-    // A container may run us under a number that nobody has written down.
+    // A container may run us under a number without a name.
     *out = {.name = std::to_string(caller), .uid = caller, .groups = {getegid()}, .caller = true};
     return 0;
   }
@@ -34,7 +34,7 @@ int find_account(const std::string& name, Account* out) {
   int count = kGroupsMax;
   account.groups.resize(kGroupsMax);
   if (getgrouplist(entry->pw_name, entry->pw_gid, account.groups.data(), &count) < 0) {
-    count = kGroupsMax;  // he is in more; these are the first
+    count = kGroupsMax;  // the user is in more; these are the first
   }
   account.groups.resize(static_cast<size_t>(count));
   *out = std::move(account);

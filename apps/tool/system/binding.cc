@@ -14,7 +14,7 @@ namespace {
 using pmd::vfio::PciCard;
 using pmd::vfio::PciPaths;
 
-/// What a device is, by its class code (PCI Code and ID Assignment).
+/// Name a device by its class code (PCI Code and ID Assignment).
 std::string kind_of(const PciPaths& paths, const PciCard& card) {
   char ids[16];
   std::snprintf(ids, sizeof(ids), "%04x:%04x", card.vendor, card.device);

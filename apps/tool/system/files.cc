@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
 
+#include "base/number.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 
 namespace rio::tool {
@@ -31,15 +31,8 @@ std::optional<std::string> text_of(const std::string& path) {
 }
 
 std::optional<uint64_t> parse_number(const std::string& text) {
-  const bool hex = text.rfind("0x", 0) == 0;
-  const char* first = text.data() + (hex ? 2 : 0);
-  const char* end = text.data() + text.size();
   uint64_t value = 0;
-  const auto [stop, error] = std::from_chars(first, end, value, hex ? 16 : 10);
-  if (first == end || error != std::errc() || stop != end) {
-    return std::nullopt;
-  }
-  return value;
+  return base::read_number(text, &value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<uint64_t> number_of(const std::string& path) {
@@ -105,32 +98,18 @@ std::string size_text(uint64_t len_bytes) {
 }
 
 std::optional<uint64_t> parse_size(const std::string& text) {
-  std::string digits = text;
-  unsigned shift = 0;
-  if (!digits.empty() && std::isdigit(static_cast<unsigned char>(digits.back())) == 0) {
-    const int unit = std::toupper(static_cast<unsigned char>(digits.back()));
-    shift = unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0;
-    if (shift == 0) {
-      return std::nullopt;
-    }
-    digits.pop_back();
-  }
-  const auto value = parse_number(digits);
-  if (!value || *value == 0 || *value > (UINT64_MAX >> shift)) {
-    return std::nullopt;
-  }
-  return *value << shift;
+  uint64_t value = 0;
+  return base::read_bytes(text, 1, UINT64_MAX, &value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<unsigned> number_after(const std::string& name, const std::string& prefix) {
   if (name.rfind(prefix, 0) != 0) {
     return std::nullopt;
   }
-  const std::string rest = name.substr(prefix.size());
-  const bool digits = !rest.empty() && rest.size() <= 9 &&
-                      rest.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? std::optional<unsigned>(static_cast<unsigned>(*parse_number(rest)))
-                : std::nullopt;
+  unsigned value = 0;
+  return base::read_decimal(name.substr(prefix.size()), 0, 999'999'999, &value)
+             ? std::optional(value)
+             : std::nullopt;
 }
 
 }  // namespace rio::tool

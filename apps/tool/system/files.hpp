@@ -1,5 +1,5 @@
 /// @file
-/// Small files of sysfs and proc. What they hold is foreign: nothing here trusts it. Any thread.
+/// Small files of sysfs and proc. Their content is foreign: nothing here trusts it. Any thread.
 #pragma once
 
 #include <cstdint>

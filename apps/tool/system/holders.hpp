@@ -17,8 +17,8 @@ struct Program {
   bool secondary = false;  ///< of a DPDK application, and may share cards with its primary
 };
 
-/// What the programs of a system hold open or have mapped. A snapshot: made once, then constant.
-/// Programs of other users are seen by root only. Control path.
+/// The files that the programs of a system hold open or have mapped. A snapshot: made once, then
+/// constant. Programs of other users are seen by root only. Control path.
 class OpenFiles {
  public:
   explicit OpenFiles(const pmd::vfio::PciPaths& paths);

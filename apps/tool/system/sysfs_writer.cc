@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What an error of a write to sysfs means, and what to do.
+/// Explain an error of a write to sysfs, with the remedy.
 std::string remedy_of(int rc) {
   switch (rc) {
     case -EACCES:

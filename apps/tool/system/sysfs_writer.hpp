@@ -26,7 +26,7 @@ class SysfsWriter {
   [[nodiscard]] bool dry_run() const { return dry_run_; }
   /// Each write, done or not, as {"path", "text"}.
   [[nodiscard]] const Json& data() const { return writes_; }
-  /// The same as commands of the shell, one a line.
+  /// The writes as commands of the shell, one a line.
   [[nodiscard]] std::string text() const;
 
  private:

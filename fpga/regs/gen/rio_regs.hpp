@@ -206,7 +206,7 @@ enum class MaintOp : uint8_t {
   kPortWrite = 2,
 };
 
-/// What an event tells.
+/// The kind of an event.
 enum class EventType : uint8_t {
   /// A port-write arrived; DATA is its payload
   kPortWrite = 1,
@@ -292,7 +292,7 @@ struct CapMessages {
   /// Most inline bytes of the 32-byte form, 0 if none
   static constexpr Field inline_bytes{27, 5};
 };
-/// What addresses and sizes the card takes; log2 of bytes. (written by the card)
+/// Addresses and sizes that the card takes; log2 of bytes. (written by the card)
 constexpr uint32_t cap_align() { return kBase + 0x020u; }
 inline constexpr uint32_t kCapAlignReset = 0x0u;
 struct CapAlign {
@@ -458,7 +458,7 @@ inline constexpr uint32_t kTxTimeoutsReset = 0x0u;
 /// Receive time-outs. (written by the card)
 constexpr uint32_t rx_timeouts() { return kBase + 0x028u; }
 inline constexpr uint32_t kRxTimeoutsReset = 0x0u;
-/// Requests for a destID or mailbox that nobody has. (written by the card)
+/// Requests for a destID or mailbox that no queue pair has. (written by the card)
 constexpr uint32_t rx_unmapped() { return kBase + 0x02Cu; }
 inline constexpr uint32_t kRxUnmappedReset = 0x0u;
 /// Port control. (written by the host)
@@ -592,7 +592,7 @@ constexpr uint32_t bus_lo(uint32_t qp, uint32_t i) { return base(qp) + 0x1010u +
 constexpr uint32_t bus_hi(uint32_t qp, uint32_t i) { return base(qp) + 0x1014u + i * 64u; }
 /// Source ID that may use the window, under SOURCE_MASK. (written by the host)
 constexpr uint32_t source(uint32_t qp, uint32_t i) { return base(qp) + 0x1018u + i * 64u; }
-/// Bits of SOURCE that count; 0 lets everybody in. (written by the host)
+/// Bits of SOURCE that count; 0 lets all sources in. (written by the host)
 constexpr uint32_t source_mask(uint32_t qp, uint32_t i) { return base(qp) + 0x101Cu + i * 64u; }
 /// Key in the top 16 bits of the 64-bit RapidIO address; 0: no key is asked for. (written by the host)
 constexpr uint32_t key(uint32_t qp, uint32_t i) { return base(qp) + 0x1020u + i * 64u; }
@@ -614,7 +614,7 @@ struct Control {
 
 /// Transmit descriptor. With WIDE the next entry holds 32 further bytes: up to 48 inline bytes, or up to 4 addresses.
 struct TxDesc {
-  /// What to send.
+  /// The kind of message to send.
   uint32_t control;
   /// Destination.
   uint32_t dest_id;
@@ -840,7 +840,7 @@ struct Status {
 
 /// Fabric read, write or atomic. The card cuts it into packets.
 struct DmaDesc {
-  /// What to do.
+  /// The operation.
   uint32_t control;
   /// Destination.
   uint32_t dest_id;
@@ -872,7 +872,7 @@ struct Control {
 
 /// Maintenance access, remote or to the card's own CARs and CSRs. Words are big-endian on the link and little-endian in host memory.
 struct MaintDesc {
-  /// What to do.
+  /// The operation.
   uint32_t control;
   /// Destination.
   uint32_t dest_id;

@@ -142,7 +142,7 @@ package rio_regs_pkg;
     MAINT_OP_PORT_WRITE = 2'd2  // Port-write, no response
   } maint_op_e;
 
-  // What an event tells.
+  // The kind of an event.
   typedef enum logic [31:0] {
     EVENT_TYPE_PORT_WRITE = 32'd1,  // A port-write arrived; DATA is its payload
     EVENT_TYPE_LINK = 32'd2,  // The link went up (INFO 1) or down (INFO 0)
@@ -260,7 +260,7 @@ package rio_regs_pkg;
     logic [9:0] tx_contexts;  // 9:0: Messages of several segments that may be sent at once
   } id_cap_messages_t;
 
-  // What addresses and sizes the card takes; log2 of bytes. (written by the card)
+  // Addresses and sizes that the card takes; log2 of bytes. (written by the card)
   localparam logic [31:0] ID_CAP_ALIGN_OFFSET = 32'h20;
   localparam logic [31:0] ID_CAP_ALIGN_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_ALIGN = ID_BASE + ID_CAP_ALIGN_OFFSET;
@@ -546,7 +546,7 @@ package rio_regs_pkg;
   localparam logic [31:0] PORT_RX_TIMEOUTS_RESET = 32'h0;
   localparam logic [31:0] PORT_RX_TIMEOUTS = PORT_BASE + PORT_RX_TIMEOUTS_OFFSET;
 
-  // Requests for a destID or mailbox that nobody has. (written by the card)
+  // Requests for a destID or mailbox that no queue pair has. (written by the card)
   localparam logic [31:0] PORT_RX_UNMAPPED_OFFSET = 32'h2C;
   localparam logic [31:0] PORT_RX_UNMAPPED_RESET = 32'h0;
   localparam logic [31:0] PORT_RX_UNMAPPED = PORT_BASE + PORT_RX_UNMAPPED_OFFSET;
@@ -891,7 +891,7 @@ package rio_regs_pkg;
     return WINDOW_BASE + WINDOW_SOURCE_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SOURCE_STRIDE;
   endfunction
 
-  // Bits of SOURCE that count; 0 lets everybody in. (written by the host)
+  // Bits of SOURCE that count; 0 lets all sources in. (written by the host)
   localparam logic [31:0] WINDOW_SOURCE_MASK_OFFSET = 32'h101C;
   localparam logic [31:0] WINDOW_SOURCE_MASK_COUNT = 32'd8;
   localparam logic [31:0] WINDOW_SOURCE_MASK_STRIDE = 32'h40;
@@ -936,7 +936,7 @@ package rio_regs_pkg;
     logic [15:0] gen;  // 15:0: Generation; each change takes another one
   } window_control_t;
 
-  // tx_desc.control: What to send.
+  // tx_desc.control: The kind of message to send.
   localparam int TX_DESC_CONTROL_OP_LSB = 0;
   localparam int TX_DESC_CONTROL_OP_WIDTH = 2;
   localparam int TX_DESC_CONTROL_INLINE_LSB = 2;
@@ -972,7 +972,7 @@ package rio_regs_pkg;
     logic [31:0] length;  // byte 12: Bytes, 1 to 4096; inline 1 to 16 (48 in the 64-byte form).
     logic [31:0] cookie;  // byte 8: Comes back in the completion.
     logic [31:0] dest_id;  // byte 4: Destination.
-    tx_desc_control_t control;  // byte 0: What to send.
+    tx_desc_control_t control;  // byte 0: The kind of message to send.
   } tx_desc_t;
 
   // Second entry of the 64-byte form: inline bytes 16 to 47, or addresses 1 to 3 with their lengths.
@@ -1101,7 +1101,7 @@ package rio_regs_pkg;
     logic [31:0] source;  // byte 0: Who sent it.
   } doorbell_cpl_t;
 
-  // dma_desc.control: What to do.
+  // dma_desc.control: The operation.
   localparam int DMA_DESC_CONTROL_OP_LSB = 0;
   localparam int DMA_DESC_CONTROL_OP_WIDTH = 4;
   localparam int DMA_DESC_CONTROL_PRIO_LSB = 4;
@@ -1119,10 +1119,10 @@ package rio_regs_pkg;
     logic [31:0] cookie;  // byte 12: Comes back in the completion.
     logic [31:0] length;  // byte 8: Bytes, up to ID.CAP_DMA_BYTES; atomics 1, 2 or 4, aligned to their size.
     logic [31:0] dest_id;  // byte 4: Destination.
-    dma_desc_control_t control;  // byte 0: What to do.
+    dma_desc_control_t control;  // byte 0: The operation.
   } dma_desc_t;
 
-  // maint_desc.control: What to do.
+  // maint_desc.control: The operation.
   localparam int MAINT_DESC_CONTROL_OP_LSB = 0;
   localparam int MAINT_DESC_CONTROL_OP_WIDTH = 2;
   localparam int MAINT_DESC_CONTROL_LOCAL_LSB = 2;
@@ -1148,7 +1148,7 @@ package rio_regs_pkg;
     logic [31:0] cookie;  // byte 12: Comes back in the completion.
     logic [31:0] length;  // byte 8: Bytes, 4 to 64, a multiple of 4.
     logic [31:0] dest_id;  // byte 4: Destination.
-    maint_desc_control_t control;  // byte 0: What to do.
+    maint_desc_control_t control;  // byte 0: The operation.
   } maint_desc_t;
 
   // event_cpl.status: Last word.

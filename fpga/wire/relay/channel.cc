@@ -1,7 +1,6 @@
 #include "fpga/wire/relay/channel.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/wire/relay/meeting_point.hpp"
 
 namespace rio::wire::relay {
@@ -23,11 +23,6 @@ namespace {
 constexpr int kAnswerMs = 10'000;
 constexpr auto kConnectWait = std::chrono::milliseconds(1);
 constexpr int kConnectTries = 10'000;
-
-void drain(const base::Fd& fd) {
-  uint64_t times = 0;
-  static_cast<void>(!read(fd.get(), &times, sizeof times));
-}
 
 [[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
   *error = text + ": " + std::strerror(-rc);
@@ -87,12 +82,12 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
 
 int Channel::ask(const Ticket& ticket, std::string* error) {
   base::Fd memory;
-  bell_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  order_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  bell_ = base::make_wake_fd();
+  order_ = base::make_wake_fd();
   if (!bell_.valid() || !order_.valid()) {
     return fail(error, base::failed("eventfd"));
   }
-  if (const base::Trouble trouble = shm::Half::create(&mine_, &memory)) {
+  if (const base::Trouble trouble = Half::create(&mine_, &memory)) {
     return fail(error, trouble);
   }
   const Control join{
@@ -120,7 +115,7 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
     return fail(error, -EPROTO, "relay '" + ticket.relay + "' answers what makes no sense");
   }
   bool sound = false;
-  if (trouble = shm::Half::map(theirs[0], &theirs_, &sound); trouble) {
+  if (trouble = Half::map(theirs[0], &theirs_, &sound); trouble) {
     return fail(error, trouble);
   }
   if (!sound) {
@@ -159,7 +154,7 @@ Channel::~Channel() {
       return;
     }
     thread_.request_stop();
-    eventfd_write(order_.get(), 1);
+    base::wake(order_.get());
     thread_.join();
     shutdown(socket_.get(), SHUT_RDWR);  // a child that was forked may have it too
   }
@@ -174,7 +169,7 @@ void Channel::want(uint32_t id) {
     return;
   }
   if (base::send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
-    // The relay does not listen now: whoever wants it asks again.
+    // The relay does not listen now: a sender that needs it asks again.
     post({.say = Say::kNobody, .first_id = id});
   }
 }
@@ -197,8 +192,7 @@ void Channel::post(const Control& news) {
 }
 
 void Channel::poke_soon() {
-  const base::NoCancel no_cancel;
-  eventfd_write(order_.get(), 1);
+  base::wake(order_.get());
 }
 
 void Channel::run(const std::stop_token& stop) {
@@ -212,7 +206,7 @@ void Channel::run(const std::stop_token& stop) {
     bool rung = count == 0;
     for (const pollfd& fd : {fds[0], fds[1]}) {
       if (fd.revents != 0) {
-        drain(fd.fd == order_.get() ? order_ : bell_);
+        base::clear_wake_fd(fd.fd);
         rung = true;
       }
     }

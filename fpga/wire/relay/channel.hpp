@@ -21,7 +21,7 @@
 
 namespace rio::wire::relay {
 
-/// What a process wants of a relay.
+/// A process's request for a seat at a relay.
 struct Ticket {
   std::string relay;           ///< its name
   uint32_t board = kAnyBoard;  ///< from 0; kAnyBoard: the emptiest
@@ -42,10 +42,10 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// What the relay gave.
+  /// The seat that the relay gave.
   [[nodiscard]] const Control& seat() const { return seat_; }
-  [[nodiscard]] const shm::Half& mine() const { return mine_; }
-  [[nodiscard]] const shm::Half& theirs() const { return theirs_; }
+  [[nodiscard]] const Half& mine() const { return mine_; }
+  [[nodiscard]] const Half& theirs() const { return theirs_; }
   /// An eventfd that wakes the host.
   [[nodiscard]] const base::Fd& host_bell() const { return host_bell_; }
 
@@ -69,8 +69,8 @@ class Channel {
   base::Fd bell_;
   base::Fd order_;
   base::Fd host_bell_;
-  shm::Half mine_;
-  shm::Half theirs_;
+  Half mine_;
+  Half theirs_;
   Control seat_;
   std::string relay_;
   int owner_ = 0;  // pid

@@ -18,6 +18,7 @@
 #include "base/peer_process.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/wire/half.hpp"
 #include "fpga/wire/relay/meeting_point.hpp"
 #include "fpga/wire/seen.hpp"
@@ -27,9 +28,9 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
-/// Sweeps in vain before the host sleeps: few, and none of them yields, since whoever sleeps and is
-/// rung runs at once, and whoever yields to a program that polls waits until its time is over.
-/// Sweeps between two looks at the control channel.
+/// Sweeps in vain before the host sleeps: few, and none of them yields. A thread that sleeps and is
+/// rung runs at once; a thread that yields to a polling program waits until that one's time is
+/// over. Sweeps between two looks at the control channel.
 constexpr uint32_t kIdleSweeps = 8;
 constexpr uint32_t kSweepsPerLook = 64;
 constexpr int kRetryMs = 1;
@@ -72,8 +73,8 @@ struct Host::Guest {
   base::Fd bell;   // the host's
   base::Fd their_bell;
   RingBell their_ring;
-  shm::Half mine;
-  shm::Half theirs;
+  Half mine;
+  Half theirs;
   std::unique_ptr<model::FrameReader> up[kLanes];
   std::unique_ptr<model::FrameWriter> down[kLanes];
   std::deque<Control> unsaid;
@@ -83,8 +84,8 @@ Host::Host(const HostConfig& config, Tell tell) : config_(config), tell_(tell), 
 
 int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
                  std::string* error) {
-  if (const base::Trouble slow = shm::let_others_see_us()) {
-    tell(true, shm::why_slow(slow));
+  if (const base::Trouble slow = let_others_see_us()) {
+    tell(true, why_slow(slow));
   }
   std::unique_ptr<Host> made(new Host(config, tell));
   if (const int rc = listen_as(config.name, &made->listener_, error); rc != 0) {
@@ -136,13 +137,13 @@ void Host::run(const base::Fd& until) {
 void Host::set_asleep(bool asleep) {
   for (const auto& [process, guest] : guests_) {
     if (guest->seat.ids != 0) {
-      shm::Heads& heads = *guest->mine.heads();
+      Heads& heads = *guest->mine.heads();
       heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
       heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
     }
   }
   if (asleep) {
-    shm::make_stores_seen();  // a process sees the flag, or we see what it has sent
+    make_stores_seen();  // a process sees the flag, or we see what it has sent
   }
 }
 
@@ -162,8 +163,7 @@ bool Host::listen_to(int timeout_ms) {
     } else if (guest == nullptr) {
       continue;  // gone by an event before this one
     } else if (source == kBell) {
-      uint64_t times = 0;
-      static_cast<void>(!read(guest->bell.get(), &times, sizeof times));
+      base::clear_wake_fd(guest->bell.get());
     } else if (source == kDeath) {
       leave(process, true);
     } else {
@@ -290,25 +290,23 @@ int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) 
     return -EPROTO;
   }
   bool sound = false;
-  base::Trouble trouble = shm::Half::map(fds[0], &guest.theirs, &sound);
+  base::Trouble trouble = Half::map(fds[0], &guest.theirs, &sound);
   if (!trouble && !sound) {
     return -EPROTO;
   }
-  trouble = trouble ? trouble : shm::Half::create(&guest.mine, memory);
+  trouble = trouble ? trouble : Half::create(&guest.mine, memory);
   if (trouble) {
     tell_(true, "no connection to one more process: " + base::why(trouble));
     return trouble.rc;
   }
-  guest.bell = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  guest.bell = base::make_wake_fd();
   if (!guest.bell.valid() || watch(epoll_, guest.bell, event_of(kBell, guest.process)) != 0) {
     return -errno;
   }
   guest.their_bell = std::move(fds[1]);
   guest.their_ring.set(guest.their_bell.get());
-  using shm::kRequestRingBytes;
-  using shm::kResponseRingBytes;
-  shm::Heads& mine = *guest.mine.heads();
-  shm::Heads& theirs = *guest.theirs.heads();
+  Heads& mine = *guest.mine.heads();
+  Heads& theirs = *guest.theirs.heads();
   guest.up[0] = std::make_unique<model::FrameReader>(&mine.requests, guest.theirs.requests(),
                                                      kRequestRingBytes);
   guest.up[1] = std::make_unique<model::FrameReader>(&mine.responses, guest.theirs.responses(),
@@ -357,7 +355,7 @@ void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds
                    std::to_string(seat.first_id));
 }
 
-// Both hear of each other: whoever is sent something has to answer.
+// Both processes hear of each other: a process that is sent something has to answer.
 void Host::on_want(Guest& guest, uint32_t id) {
   for (const auto& [process, other] : guests_) {
     if (id - other->seat.first_id < other->seat.ids) {

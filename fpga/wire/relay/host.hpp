@@ -29,7 +29,7 @@ class Host {
   /// @return -EADDRINUSE: there is a relay of this name; -errno; `error` says what and why.
   [[nodiscard]] static int create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
                                   std::string* error);
-  /// Whoever is still there hears that the relay is gone. Leaves nothing behind.
+  /// Processes that are still there hear that the relay is gone. Leaves nothing behind.
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -71,7 +71,7 @@ class Host {
   uint64_t joined_ = 0;
   uint64_t cut_off_ = 0;
   bool told_pidfd_ = false;
-  bool waiting_ = false;  // somebody did not take what was said to him
+  bool waiting_ = false;  // a process did not take all that was said to it
 };
 
 }  // namespace rio::wire::relay

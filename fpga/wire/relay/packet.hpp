@@ -1,9 +1,9 @@
 /// @file
-/// What goes between a board's process and the host: the packets of [S2].
+/// The packets between a board's process and the host [S2].
 ///
 /// A frame of the model is a transfer: an Announce, and its bytes in Data packets, none longer than
-/// a buffer of a pool. Packets lie in rings of frames and begin with the ring's `bytes`; they are
-/// foreign to whoever reads them.
+/// a buffer of a pool. Packets lie in rings of frames and begin with the ring's `bytes`; each
+/// reader has to check them as foreign bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline constexpr uint8_t kCreditBit = 4;  ///< ours
 inline constexpr uint32_t kBufferBytes = 2048;
 /// The longest transfer: a frame with a message of 4096 bytes.
 inline constexpr uint32_t kTransferMax = model::frame_bytes(4096);
-/// What a process may have on its way to another one, in a lane: bytes of frames.
+/// How much a process may have on its way to another one, in a lane: bytes of frames.
 inline constexpr uint32_t kWindowBytes = 16 * 1024;
 
 /// Announces a transfer to the host.

@@ -24,7 +24,7 @@ enum class Say : uint16_t {
   kWelcome,  ///< process, board, first_id, ids; with half and bell
   kRefused,  ///< error, text; and nothing else
   kCame,     ///< process has destIDs first_id and so on
-  kNobody,   ///< nobody has destID first_id
+  kNobody,   ///< no process has destID first_id
   kGone,     ///< process has gone, and all that it has sent was passed on
   kCut,      ///< text: which rule was broken; and nothing else
 };

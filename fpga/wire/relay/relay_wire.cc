@@ -1,12 +1,8 @@
 #include "fpga/wire/relay/relay_wire.hpp"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
-#include "base/no_cancel.hpp"
 #include "fpga/wire/frame_check.hpp"
 #include "fpga/wire/seen.hpp"
 
@@ -17,10 +13,6 @@ using model::Frame;
 using model::InFrame;
 using model::RingBox;
 
-/// How often somebody who is not there is looked for.
-constexpr uint64_t kLookAgainNs = 5'000'000;
-/// Steps in which what a partner has left behind is taken.
-constexpr uint32_t kLastSteps = 1024;
 /// Packets that a step takes from a lane.
 constexpr uint32_t kPacketsPerStep = 64;
 /// Between the card and its packets.
@@ -29,23 +21,13 @@ constexpr uint32_t kOutBytes[kLanes] = {16 * 1024, 16 * 1024};
 static_assert(kOutBytes[0] > 2 * kTransferMax && kOutBytes[kResponses] > 2 * kTransferMax);
 constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 
-[[nodiscard]] uint64_t monotonic_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
 }  // namespace
 
-/// The host's, of this process.
-class RelayWire::HostBell final : public model::Bell {
+/// The bell of the host's thread.
+class RelayWire::HostBell final : public EventBell {
  public:
-  HostBell(int fd, const shm::Heads* host) : fd_(fd), host_(host) {}
-  void ring() override {
-    const base::NoCancel no_cancel;
-    eventfd_write(fd_, 1);
-  }
-  /// Something was taken, which the host has to know if it sleeps.
+  HostBell(int fd, const Heads* host) : EventBell(fd), host_(host) {}
+  /// Ring for what was taken: the host has to know it if it sleeps.
   void ring_if_asleep() {
     if (host_->requests.asleep.load(std::memory_order_relaxed) != 0) {
       ring();
@@ -53,13 +35,12 @@ class RelayWire::HostBell final : public model::Bell {
   }
 
  private:
-  int fd_;
-  const shm::Heads* host_;
+  const Heads* host_;
 };
 
 /// Another process that we talk to.
 struct RelayWire::Peer {
-  /// What the card sends is put into packets at once: its ring's reader is always to be woken.
+  /// Frames of the card are put into packets at once: its ring's reader is always to be woken.
   struct Out final : model::Bell {
     Out(RelayWire& w, Peer& p, uint32_t l)
         : wire(w),
@@ -101,31 +82,17 @@ struct RelayWire::Peer {
   bool leaving = false;
   uint32_t last_steps = kLastSteps;
 
-  // What is known of who has taken what, as in the shm wire: everything before `mark`, written up
-  // to `mark_ns`, was taken when that was seen at `taken_ns`.
-  uint32_t mark = 0;
-  uint64_t mark_ns = 0;  // 0: no mark
+  uint32_t mark = 0;  // tail of the requests' ring at the mark
   bool mark_is_sent = false;
-  uint32_t mark_sent = 0;
-  uint64_t taken_ns = 0;
-};
-
-/// One for each destID that was ever asked for.
-struct RelayWire::Way {
-  enum State : uint8_t { kUnknown, kLooking, kUp, kLeaving };
-
-  model::Outbound out;
-  uint32_t id;
-  State state = kUnknown;
-  uint32_t times = 0;
-  uint64_t looked_ns = 0;
+  uint32_t mark_sent = 0;  // bytes sent up to the mark
+  TakenMark taken;
 };
 
 RelayWire::RelayWire() = default;
 RelayWire::~RelayWire() = default;
 
 int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::string* error) {
-  const base::Trouble slow = shm::let_others_see_us();
+  const base::Trouble slow = let_others_see_us();
   std::unique_ptr<RelayWire> wire(new RelayWire);
   std::unique_ptr<Channel> channel;
   if (const int rc = Channel::join(ticket, &wire->news_, &channel, error); rc != 0) {
@@ -133,7 +100,7 @@ int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::
   }
   wire->plug(std::move(channel));
   if (slow) {
-    wire->slow_ = shm::why_slow(slow);
+    wire->slow_ = why_slow(slow);
     wire->channel_->poke_soon();
   }
   *out = std::move(wire);
@@ -142,33 +109,26 @@ int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::
 
 void RelayWire::plug(std::unique_ptr<Channel> channel) {
   channel_ = std::move(channel);
-  const shm::Half& mine = channel_->mine();
-  const shm::Half& theirs = channel_->theirs();
+  const Half& mine = channel_->mine();
+  const Half& theirs = channel_->theirs();
   host_bell_ = std::make_unique<HostBell>(channel_->host_bell().get(), theirs.heads());
   up_[0] = std::make_unique<model::FrameWriter>(&theirs.heads()->requests, mine.requests(),
-                                                shm::kRequestRingBytes, host_bell_.get());
+                                                kRequestRingBytes, host_bell_.get());
   up_[1] = std::make_unique<model::FrameWriter>(&theirs.heads()->responses, mine.responses(),
-                                                shm::kResponseRingBytes, host_bell_.get());
+                                                kResponseRingBytes, host_bell_.get());
   down_[0] = std::make_unique<model::FrameReader>(&mine.heads()->requests, theirs.requests(),
-                                                  shm::kRequestRingBytes);
+                                                  kRequestRingBytes);
   down_[1] = std::make_unique<model::FrameReader>(&mine.heads()->responses, theirs.responses(),
-                                                  shm::kResponseRingBytes);
+                                                  kResponseRingBytes);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     in_[lane] = std::make_unique<RingBox>(kInBytes[lane]);
-    self_[lane] = std::make_unique<RingBox>(kInBytes[lane]);
   }
-  inbounds_ = {{&in_[0]->reader, &in_[1]->reader, 0, ~0u, nullptr},
-               {&self_[0]->reader, &self_[1]->reader, first_id(), ids() - 1, nullptr}};
-  inbound_ = inbounds_;
+  list_inbound();
   pumps_ = true;  // whatever comes, comes by pump()
 }
 
-RelayWire::Way& RelayWire::way(uint32_t dest_id) {
-  std::unique_ptr<Way>& way = ways_[dest_id];
-  if (way == nullptr) {
-    way = std::make_unique<Way>(Way{{&closed_, &closed_, true}, dest_id});
-  }
-  return *way;
+void RelayWire::add_inbound(std::vector<model::Inbound>* list) {
+  list->push_back({&in_[0]->reader, &in_[kResponses]->reader});
 }
 
 RelayWire::Peer* RelayWire::peer_of(uint32_t process) {
@@ -176,26 +136,12 @@ RelayWire::Peer* RelayWire::peer_of(uint32_t process) {
   return it == peers_.end() ? nullptr : it->second.get();
 }
 
-model::Outbound* RelayWire::route(uint32_t dest_id) {
-  Way& to = way(dest_id);
-  if (to.state == Way::kUp || to.state == Way::kLooking) [[likely]] {
-    return &to.out;
+bool RelayWire::look_for(uint32_t dest_id) {
+  if (link_is_lost()) {
+    return false;
   }
-  if (dest_id - first_id() < ids()) {
-    to.state = Way::kUp;
-    to.out = {&self_[0]->writer, &self_[1]->writer};
-    return &to.out;
-  }
-  const uint64_t now = monotonic_ns();
-  if (to.state == Way::kLeaving || link_is_lost() ||
-      (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs)) {
-    return nullptr;
-  }
-  to.looked_ns = now;
-  to.state = Way::kLooking;
-  to.out.gone = false;
   channel_->want(dest_id);
-  return &to.out;
+  return true;
 }
 
 void RelayWire::pump(uint64_t /*now_ns*/) {
@@ -239,21 +185,13 @@ void RelayWire::on_news(const Control& news) {
       came(news);
       break;
     case Say::kNobody:
-      if (Way& nobody = way(news.first_id); nobody.state == Way::kLooking) {
-        nobody.state = Way::kUnknown;
-        nobody.out.gone = true;
-        changes_.push_back({&nobody.out, nobody.id, false, 0});
-      }
+      absent([&](uint32_t dest_id) { return dest_id == news.first_id; });
       break;
     case Say::kGone:
       if (Peer* const peer = peer_of(news.process); peer != nullptr && !peer->leaving) {
         peer->leaving = true;
         leaving_.push_back(news.process);
-        for (uint32_t i = 0; i < peer->ids; ++i) {
-          Way& to = way(peer->first_id + i);
-          to.state = Way::kLeaving;
-          to.out = {&closed_, &closed_, true, true, 0};
-        }
+        leave(peer->first_id, peer->ids);
       }
       break;
     default:
@@ -267,7 +205,7 @@ void RelayWire::came(const Control& news) {
       news.ids - 1 > kLastId - news.first_id || peers_.contains(news.process)) {
     return;  // known already
   }
-  // Whoever had one of these destIDs is dead, and nothing of him is taken behind what comes now.
+  // A process that had one of these destIDs is dead. Nothing of it is taken behind the new one's.
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& old = *(it++)->second;
     if (old.first_id - news.first_id < news.ids || news.first_id - old.first_id < old.ids) {
@@ -275,22 +213,11 @@ void RelayWire::came(const Control& news) {
     }
   }
   Peer& peer = *(peers_[news.process] = std::make_unique<Peer>(*this, news));
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    Way& to = way(peer.first_id + i);
-    to.state = Way::kUp;
-    to.out = {&peer.requests.writer, &peer.responses.writer, false, true, 0};
-    changes_.push_back({&to.out, to.id, true, ++to.times});
-  }
+  open(peer.first_id, peer.ids, {&peer.requests.writer, &peer.responses.writer, false, true, 0});
 }
 
 void RelayWire::gone(Peer& peer) {
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    Way& to = way(peer.first_id + i);
-    to.state = Way::kUnknown;
-    to.looked_ns = 0;
-    to.out = {&closed_, &closed_, true, true, 0};
-    changes_.push_back({&to.out, to.id, false, to.times});
-  }
+  close(peer.first_id, peer.ids);
   const auto it = peers_.find(peer.process);
   former_.insert(peer.process);
   past_.push_back(std::move(it->second));
@@ -306,14 +233,8 @@ void RelayWire::lose(const std::string& why) {
   while (!peers_.empty()) {
     gone(*peers_.begin()->second);
   }
-  for (const auto& [id, way] : ways_) {
-    if (way->state == Way::kLooking) {
-      way->state = Way::kUnknown;
-      way->out.gone = true;
-      changes_.push_back({&way->out, id, false, 0});
-    }
-  }
-  channel_->poke_soon();  // somebody has to say so
+  absent([](uint32_t /*dest_id*/) { return true; });
+  channel_->poke_soon();  // next_trouble() has to be asked
 }
 
 void RelayWire::flush(Peer& peer, uint32_t lane) {
@@ -449,44 +370,31 @@ void RelayWire::set_asleep(bool asleep) {
     return;
   }
   asleep_.store(asleep, std::memory_order_release);
-  shm::Heads& heads = *channel_->mine().heads();
-  heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
-  heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+  channel_->mine().set_asleep(asleep);
   if (asleep) {
     // The other half of the fence that FrameWriter::wake() does without: the host sees the flag,
     // or we see what it has sent.
-    shm::make_stores_seen();
+    make_stores_seen();
   }
-}
-
-bool RelayWire::next_change(model::PartnerChange* out) {
-  if (changes_.empty()) {
-    return false;
-  }
-  *out = changes_.front();
-  changes_.pop_front();
-  return true;
 }
 
 void RelayWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& [process, peer] : peers_) {
     Peer::Out& out = peer->requests;
-    if (peer->mark_ns == 0) {
-      peer->mark = out.writer.tail();
-      peer->mark_ns = now_ns - 1;  // behind the mark may be what bears the time of this look
-      peer->mark_is_sent = false;
-      peer->taken_ns = 0;
-    } else if (!peer->mark_is_sent) {
-      peer->mark_is_sent = out.writer.passed(peer->mark);
-      peer->mark_sent = out.sent;
-    } else if (peer->taken_ns == 0) {
-      const bool taken = static_cast<int32_t>(out.taken - peer->mark_sent) >= 0;
-      peer->taken_ns = taken ? now_ns : 0;
-    } else if (now_ns - peer->taken_ns > response_ns) {
-      for (uint32_t i = 0; i < peer->ids; ++i) {
-        way(peer->first_id + i).out.answerable_ns = peer->mark_ns;
+    const auto begin = [&, &peer = *peer] {
+      peer.mark = out.writer.tail();
+      peer.mark_is_sent = false;
+    };
+    const auto taken = [&, &peer = *peer] {
+      if (!peer.mark_is_sent) {
+        peer.mark_is_sent = out.writer.passed(peer.mark);
+        peer.mark_sent = out.sent;
+        return false;
       }
-      peer->mark_ns = 0;
+      return static_cast<int32_t>(out.taken - peer.mark_sent) >= 0;
+    };
+    if (const uint64_t ns = peer->taken.look(now_ns, response_ns, begin, taken); ns != 0) {
+      set_answerable(peer->first_id, peer->ids, ns);
     }
   }
 }

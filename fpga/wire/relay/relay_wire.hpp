@@ -1,9 +1,8 @@
 /// @file
-/// A process of a board behind a relay, as the model's wire. What its card sends goes up to the
-/// host as packets, and what is for it comes down.
+/// A process of a board behind a relay, as the model's wire. Frames of its card go up to the host
+/// as packets, and frames for it come down.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,14 +10,13 @@
 #include <vector>
 
 #include "fpga/model/ring_box.hpp"
-#include "fpga/model/wire.hpp"
-#include "fpga/wire/member.hpp"
 #include "fpga/wire/relay/channel.hpp"
 #include "fpga/wire/relay/packet.hpp"
+#include "fpga/wire/routed_member.hpp"
 
 namespace rio::wire::relay {
 
-class RelayWire final : public Member {
+class RelayWire final : public RoutedMember {
  public:
   /// Join. Starts the thread of the channel. @return as Channel::join(); `error` says why.
   [[nodiscard]] static int join(const Ticket& ticket, std::unique_ptr<RelayWire>* out,
@@ -44,19 +42,17 @@ class RelayWire final : public Member {
   [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
 
   // Wire
-  model::Outbound* route(uint32_t dest_id) override;
   [[nodiscard]] bool link_up() const override { return !link_is_lost(); }
   void pump(uint64_t now_ns) override;
-  [[nodiscard]] bool next_change(model::PartnerChange* out) override;
   void look_at_partners(uint64_t now_ns, uint64_t response_ns) override;
 
  private:
   class HostBell;
   struct Peer;
-  struct Way;
 
   RelayWire();
-  [[nodiscard]] Way& way(uint32_t dest_id);
+  [[nodiscard]] bool look_for(uint32_t dest_id) override;
+  void add_inbound(std::vector<model::Inbound>* list) override;
   void plug(std::unique_ptr<Channel> channel);
   void on_news(const Control& news);
   void came(const Control& news);
@@ -76,17 +72,11 @@ class RelayWire final : public Member {
   std::atomic<bool> told_slow_{false};
   std::atomic<bool> told_lost_{false};
   std::string why_lost_;
-  model::FrameRingShared nothing_;
-  model::FrameWriter closed_{&nothing_, nullptr, 0};
-  std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;    // by destID
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;  // by process
   std::vector<std::unique_ptr<Peer>> past_;  // whose ways the card may still hold in its hands
   std::vector<uint32_t> leaving_;
   std::unordered_set<uint32_t> former_;  // processes that are gone: what they left is dropped
-  std::deque<model::PartnerChange> changes_;
-  std::vector<model::Inbound> inbounds_;
   std::unique_ptr<model::RingBox> in_[kLanes];
-  std::unique_ptr<model::RingBox> self_[kLanes];  // for those that send to themselves
   std::unique_ptr<HostBell> host_bell_;
   std::unique_ptr<model::FrameWriter> up_[kLanes];
   std::unique_ptr<model::FrameReader> down_[kLanes];

@@ -10,7 +10,7 @@ namespace {
 
 using model::InFrame;
 
-/// Packets of a process and lane that are taken at a time: nobody waits for a flood.
+/// Packets of a process and lane that are taken at a time, so that a flood delays no other process.
 constexpr uint32_t kPacketsPerTurn = 32;
 /// As many as its rings can hold: all that a process has left behind.
 constexpr uint32_t kPacketsLeft = 4096;
@@ -48,7 +48,7 @@ void Traffic::remove(uint32_t number, bool honest) {
   see_off(number);
 }
 
-// Whoever has nothing of it in his queues any more may be told.
+// Tell the processes that have nothing more from it in their queues.
 void Traffic::see_off(uint32_t gone) {
   std::erase_if(leaving_, [&](const Key& key) {
     if (key.first != gone) {

@@ -1,6 +1,6 @@
 /// @file
-/// What the host does with packets: checks them, makes frames of them, queues these and passes them
-/// on. No I/O, no time: who runs it wakes and sleeps, and tells processes about each other.
+/// The host's work on packets: it checks them, makes frames of them, queues these and passes them
+/// on. No I/O, no time: its caller wakes and sleeps, and tells processes about each other.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Ends {
   model::FrameWriter* down[kLanes];
 };
 
-/// What was passed on for a process.
+/// Traffic that was passed on for a process.
 struct Counts {
   uint64_t frames_up = 0;
   uint64_t bytes_up = 0;
@@ -37,8 +37,9 @@ class Traffic {
   /// @param process a number that no process has had. @param first_id its destIDs: `ids` from
   /// there.
   void add(uint32_t process, uint32_t first_id, uint32_t ids, const Ends& ends);
-  /// A process is gone. What it has sent and is in its rings is still passed on, unless it was cut
-  /// off for breaking the rules; what was for it is dropped. Its rings are not used any more.
+  /// A process is gone. Frames that it has sent, and that are in its rings, are still passed on,
+  /// unless it was cut off for breaking the rules; frames for it are dropped. Its rings are not
+  /// used any more.
   void remove(uint32_t process, bool honest);
   [[nodiscard]] bool has(uint32_t process) const { return all_.contains(process); }
 

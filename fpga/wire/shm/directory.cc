@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <thread>
 
+#include "base/number.hpp"
 #include "base/own_folder.hpp"
 #include "base/peer_process.hpp"
 #include "fpga/wire/shm/folder_error.hpp"
@@ -33,9 +33,7 @@ constexpr auto kLockWaitAll = std::chrono::seconds(120);
 constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 
 [[nodiscard]] bool number_of(std::string_view name, uint32_t* out) {
-  const char* const end = name.data() + name.size();
-  const auto [at, error] = std::from_chars(name.data(), end, *out);
-  return error == std::errc{} && at == end && std::to_string(*out) == name;
+  return base::read_number(name, out) && std::to_string(*out) == name;
 }
 
 /// The address of a socket in a folder, however long that folder's path is.
@@ -64,7 +62,8 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that one who joins looks at
 }  // namespace
 
 int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::string* error) {
-  // Whoever leaves last removes the folder that we have just opened: then there is a next one.
+  // The last member that leaves removes the folder that we have just opened: then there is a next
+  // one.
   const auto until = std::chrono::steady_clock::now() + kLockWaitAll;
   do {
     std::unique_ptr<Directory> made(new Directory);
@@ -166,8 +165,8 @@ Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::
   return step;
 }
 
-/// Many that come at once wait for each other, on few cores for long; for one that does not go on
-/// nobody does.
+/// Many members that come at once wait for each other, on few cores for long. A member that does
+/// not go on is not waited for.
 Directory::Step Directory::lock(int* rc, std::string* error) {
   using Clock = std::chrono::steady_clock;
   const auto last = Clock::now() + kLockWaitAll;
@@ -221,7 +220,7 @@ Directory::Step Directory::try_lock(int* rc, std::string* error) {
     unlock();
     return Step::kGone;
   }
-  static_cast<void>(futimens(lock_.get(), nullptr));  // others see that somebody else has it
+  static_cast<void>(futimens(lock_.get(), nullptr));  // others see a new holder
   return Step::kDone;
 }
 
@@ -233,7 +232,7 @@ void Directory::unlock() {
   lock_.reset();
 }
 
-/// When somebody took the lock, as the file tells it.
+/// When the lock was taken, as the file tells it.
 int64_t Directory::last_locked() const {
   struct stat info {};
   return fstatat(folder_.get(), kLockName, &info, AT_SYMLINK_NOFOLLOW) == 0
@@ -433,20 +432,20 @@ Directory::Called Directory::connect(uint32_t id, base::Fd* out, base::Trouble* 
   return Called::kTrouble;
 }
 
-// With the lock held and nobody there.
+// Call it with the lock held and no member there.
 void Directory::remove_folder() {
   for (const std::string& name : names()) {
     if (name != kLockName && name != "." && name != "..") {
       unlinkat(folder_.get(), name.c_str(), 0);
     }
   }
-  // The lock last: who waits for it sees that it has no name any more.
+  // The lock last: a process that waits for it sees that it has no name any more.
   unlinkat(folder_.get(), kLockName, 0);
   unlinkat(parent_.get(), fabric_.c_str(), AT_REMOVEDIR);
   rmdir(user_path_.c_str());  // not while another fabric is in it
 }
 
-/// The folders of fabrics whose members were all killed, whom nobody else will ever join.
+/// Remove folders of fabrics whose members were all killed: no process will join them again.
 void Directory::sweep_fabrics() const {
   uint32_t left = kSweepMax;
   for (const std::string& name : names_in(parent_)) {
@@ -463,7 +462,7 @@ void Directory::sweep_fabrics() const {
     other.parent_ = base::Fd(fcntl(parent_.get(), F_DUPFD_CLOEXEC, 0));
     other.folder_ =
         base::Fd(openat(parent_.get(), name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    std::string ignored;  // then somebody else does it
+    std::string ignored;  // another process removes it then
     int rc = 0;
     if (other.parent_.valid() && other.folder_.valid() &&
         other.try_lock(&rc, &ignored) == Step::kDone && !other.anybody()) {

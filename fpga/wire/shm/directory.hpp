@@ -29,24 +29,24 @@ struct Seat {
 };
 
 /// A fabric's folder: $RIO_RUNTIME_DIR, or else /dev/shm, then riopmd-UID/FABRIC, for its user
-/// only. Whoever is there listens at a socket for each of its destIDs; that nobody listens there
-/// any more is how others see that he is dead, so nothing that a killed process leaves has to be
+/// only. A member listens at a socket for each of its destIDs. A socket that no process listens at
+/// tells the others that its member is dead, so nothing that a killed process leaves has to be
 /// believed. Changes are made with a lock held. Control path, one thread at a time.
 class Directory {
  public:
-  /// Find or make the folder and take a seat in it; removes what the dead have left.
+  /// Find or make the folder and take a seat in it; removes the files of dead members.
   /// @return 0; -EBUSY (a destID is taken), -EINVAL (the board has another size), -EPERM (the
-  /// folder is not ours alone), -ETIMEDOUT (somebody holds the lock), -errno; `error` says what and
-  /// why.
+  /// folder is not ours alone), -ETIMEDOUT (another process holds the lock), -errno; `error` says
+  /// what and why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<Directory>* out,
                                 std::string* error);
-  /// Leaves; the last one takes the folder with him. Nothing in a process that was forked after
+  /// Leaves; the last member removes the folder. Nothing in a process that was forked after
   /// join(): its parent is still there.
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  /// What the card got: `ids` of them from `first`.
+  /// The destIDs that the card got: `ids` of them from `first`.
   [[nodiscard]] uint32_t first_id() const { return first_; }
   [[nodiscard]] uint32_t ids() const { return ids_; }
   /// Non-blocking, SOCK_SEQPACKET, of this object.

@@ -1,7 +1,6 @@
 #include "fpga/wire/shm/exchange.hpp"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,10 +10,10 @@
 #include <cstring>
 #include <span>
 
-#include "base/no_cancel.hpp"
 #include "base/peer_process.hpp"
 #include "base/thread.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::wire::shm {
 namespace {
@@ -22,17 +21,6 @@ namespace {
 constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
-
-/// Called by any thread, including one that must not be unwound.
-void ring(const base::Fd& bell) {
-  const base::NoCancel no_cancel;
-  eventfd_write(bell.get(), 1);
-}
-
-void drain(int fd) {
-  uint64_t times = 0;
-  static_cast<void>(!read(fd, &times, sizeof times));
-}
 
 /// Whether retrying is useless. @param trouble -errno of this process itself; 0: none.
 [[nodiscard]] bool is_final(int trouble) {
@@ -54,7 +42,7 @@ Exchange::~Exchange() {
   }
   if (thread_.joinable()) {
     thread_.request_stop();
-    ring(order_);
+    base::wake(order_.get());
     thread_.join();
   }
   for (const LinkPtr& link : links_) {
@@ -103,7 +91,7 @@ void Exchange::want(uint32_t id) {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
   }
-  ring(order_);
+  base::wake(order_.get());
 }
 
 void Exchange::cut(const LinkPtr& link) {
@@ -111,7 +99,7 @@ void Exchange::cut(const LinkPtr& link) {
     const std::lock_guard lock(mutex_);
     cut_orders_.push_back(link);
   }
-  ring(order_);
+  base::wake(order_.get());
 }
 
 void Exchange::tell(const std::string& text) {
@@ -125,7 +113,7 @@ void Exchange::poke_soon() {
     const std::lock_guard lock(mutex_);
     poke_order_ = true;
   }
-  ring(order_);
+  base::wake(order_.get());
 }
 
 bool Exchange::take(News* out) {
@@ -211,7 +199,7 @@ void Exchange::on_event(int fd) {
   } else if (watched.kind == Fdkind::kSocket) {
     on_message(watched.link);
   } else if (watched.kind == Fdkind::kBell) {
-    drain(fd);
+    base::clear_wake_fd(fd);
     rung_ = true;
   } else if (base::is_readable(watched.link->process)) {
     down(watched.link);
@@ -219,7 +207,7 @@ void Exchange::on_event(int fd) {
 }
 
 void Exchange::take_orders() {
-  drain(order_.get());
+  base::clear_wake_fd(order_.get());
   std::vector<uint32_t> wants;
   std::vector<LinkPtr> cuts;
   {

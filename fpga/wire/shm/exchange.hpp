@@ -24,12 +24,12 @@
 
 namespace rio::wire::shm {
 
-/// What the thread has to say, in its order.
+/// News from the thread, in their order.
 struct News {
   enum Kind : uint8_t {
     kCame,    ///< `link` is up
     kGone,    ///< `link` is down: the process has died, or left
-    kNobody,  ///< nobody has destID `id`
+    kNobody,  ///< no member has destID `id`
   };
   Kind kind = kNobody;
   uint32_t id = 0;
@@ -54,7 +54,7 @@ class Exchange {
   void cut(const std::shared_ptr<Link>& link);
   /// @return false: no news.
   [[nodiscard]] bool take(News* out);
-  /// `poke` is called by the thread after it had news, or was rung for; null: by nobody any more,
+  /// `poke` is called by the thread after it had news, or was rung for; null: it calls no function
   /// from now on.
   void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
 
@@ -74,7 +74,7 @@ class Exchange {
   using Clock = std::chrono::steady_clock;
   using LinkPtr = std::shared_ptr<Link>;
 
-  /// A destID that somebody waits for.
+  /// A destID that a sender waits for.
   struct Wanted {
     uint32_t tries = 0;
     Clock::time_point next = {};

@@ -1,6 +1,5 @@
 #include "fpga/wire/shm/link.hpp"
 
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/peer_process.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::wire::shm {
 namespace {
@@ -77,7 +77,7 @@ bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* m
 }
 
 base::Trouble make_bell(base::Fd* out) {
-  base::Fd fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  base::Fd fd = base::make_wake_fd();
   if (!fd.valid()) {
     return base::failed("eventfd");
   }

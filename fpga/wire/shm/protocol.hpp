@@ -1,10 +1,10 @@
 /// @file
-/// What two members say to each other when they connect, on one machine and for one user.
+/// How two members connect, on one machine and for one user.
 ///
-/// A UNIX socket of packets. Who wants to send calls: it sends kCall with its half of the shared
-/// memory and an eventfd, is answered by kAnswer with the same, and sends kReady. From then on
-/// nothing is said; a closed socket means that the other one has gone. Whoever breaks these rules
-/// is not connected to.
+/// A UNIX socket of packets. A member that wants to send calls: it sends kCall with its half of the
+/// shared memory and an eventfd, is answered by kAnswer with the same, and sends kReady. From then
+/// on nothing is said; a closed socket means that the other one has gone. A member that breaks
+/// these rules is not connected to.
 #pragma once
 
 #include <cstdint>

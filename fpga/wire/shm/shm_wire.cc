@@ -1,50 +1,13 @@
 #include "fpga/wire/shm/shm_wire.hpp"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 #include "base/no_cancel.hpp"
 #include "fpga/wire/seen.hpp"
 #include "fpga/wire/shm/process_puller.hpp"
 
 namespace rio::wire::shm {
-namespace {
-
-/// How often somebody who is not there is looked for.
-constexpr uint64_t kLookAgainNs = 5'000'000;
-/// Steps in which what a partner has left behind is taken.
-constexpr uint32_t kLastSteps = 1024;
-
-[[nodiscard]] uint64_t monotonic_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
-}  // namespace
-
-void set_flags(const Link& link, bool asleep) {
-  Heads& heads = *link.mine.heads();
-  heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
-  heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
-}
-
-/// Of a partner's thread.
-class ShmWire::DoorBell final : public model::Bell {
- public:
-  explicit DoorBell(int fd) : fd_(fd) {}
-  void ring() override {
-    const base::NoCancel no_cancel;
-    eventfd_write(fd_, 1);
-  }
-
- private:
-  int fd_;
-};
-
 /// Our end of a link: writers of our half, readers of the other.
 struct ShmWire::End {
   explicit End(std::shared_ptr<Link> l)
@@ -60,7 +23,7 @@ struct ShmWire::End {
   }
 
   std::shared_ptr<Link> link;
-  DoorBell bell;
+  EventBell bell;
   ProcessPuller puller;
   bool pulls = false;
   alignas(64) model::FrameWriter out_requests;
@@ -71,22 +34,8 @@ struct ShmWire::End {
   bool leaving = false;
   bool cut = false;
 
-  // What is known of who has taken what: everything before `mark`, sent up to `mark_ns`, was taken
-  // when that was seen at `taken_ns`.
-  uint32_t mark = 0;
-  uint64_t mark_ns = 0;  // 0: no mark
-  uint64_t taken_ns = 0;
-};
-
-/// One for each destID that was ever asked for.
-struct ShmWire::Way {
-  enum State : uint8_t { kUnknown, kLooking, kUp, kLeaving };
-
-  model::Outbound out;
-  uint32_t id;
-  State state = kUnknown;
-  uint32_t times = 0;
-  uint64_t looked_ns = 0;
+  uint32_t mark = 0;  // tail of out_requests at the mark
+  TakenMark taken;
 };
 
 ShmWire::ShmWire() = default;
@@ -112,38 +61,9 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   return 0;
 }
 
-ShmWire::Way& ShmWire::way(uint32_t dest_id) {
-  std::unique_ptr<Way>& way = ways_[dest_id];
-  if (way == nullptr) {
-    way = std::make_unique<Way>(Way{{&closed_, &closed_, true}, dest_id});
-  }
-  return *way;
-}
-
-model::Outbound* ShmWire::route(uint32_t dest_id) {
-  Way& to = way(dest_id);
-  if (to.state == Way::kUp || to.state == Way::kLooking) [[likely]] {
-    return &to.out;
-  }
-  const uint64_t now = monotonic_ns();
-  if (to.state == Way::kLeaving || (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs)) {
-    return nullptr;
-  }
-  if (dest_id - first_id() < ids()) {
-    if (self_requests_ == nullptr) {
-      self_requests_ = std::make_unique<model::RingBox>(kRequestRingBytes);
-      self_responses_ = std::make_unique<model::RingBox>(kResponseRingBytes);
-      list_inbound();
-    }
-    to.state = Way::kUp;
-    to.out = {&self_requests_->writer, &self_responses_->writer};
-    return &to.out;
-  }
-  to.looked_ns = now;
-  to.state = Way::kLooking;
-  to.out.gone = false;
+bool ShmWire::look_for(uint32_t dest_id) {
   exchange_->want(dest_id);
-  return &to.out;
+  return true;
 }
 
 void ShmWire::pump(uint64_t /*now_ns*/) {
@@ -172,12 +92,7 @@ void ShmWire::on_news(const News& news) {
     return;
   }
   if (news.kind == News::kNobody) {
-    Way& nobody = way(news.id);
-    if (nobody.state == Way::kLooking) {
-      nobody.state = Way::kUnknown;
-      nobody.out.gone = true;
-      changes_.push_back({&nobody.out, news.id, false, 0});
-    }
+    absent([&](uint32_t dest_id) { return dest_id == news.id; });
     return;
   }
   for (const auto& end : ends_) {
@@ -188,7 +103,7 @@ void ShmWire::on_news(const News& news) {
 }
 
 void ShmWire::connect(const std::shared_ptr<Link>& link) {
-  // Whoever had one of these destIDs is dead, and nothing of him is taken behind what comes now.
+  // A member that had one of these destIDs is dead. Nothing of it is taken behind the new one's.
   for (size_t i = 0; i < ends_.size();) {
     const Link& old = *ends_[i]->link;
     if (old.first_id - link->first_id < link->ids || link->first_id - old.first_id < old.ids) {
@@ -200,7 +115,7 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   ends_.push_back(std::make_unique<End>(link));
   End& end = *ends_.back();
   if (asleep()) {
-    set_flags(*link, true);
+    link->mine.set_asleep(true);
     make_stores_seen();
   }
   if (pull_) {
@@ -210,14 +125,8 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
       tell_copies(end);
     }
   }
-  for (uint32_t i = 0; i < link->ids; ++i) {
-    Way& to = way(link->first_id + i);
-    to.state = Way::kUp;
-    to.out = {
-        &end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls, true};
-    ++to.times;
-    tell(to, true);
-  }
+  open(link->first_id, link->ids,
+       {&end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls, true});
   list_inbound();
 }
 
@@ -225,11 +134,7 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
 void ShmWire::leave(End& end) {
   end.leaving = true;
   end.last_steps = kLastSteps;
-  for (uint32_t i = 0; i < end.link->ids; ++i) {
-    Way& to = way(end.link->first_id + i);
-    to.state = Way::kLeaving;
-    to.out = {&closed_, &closed_, true, true, 0};
-  }
+  RoutedMember::leave(end.link->first_id, end.link->ids);
 }
 
 bool ShmWire::over(End& end) {
@@ -238,13 +143,7 @@ bool ShmWire::over(End& end) {
 }
 
 void ShmWire::close(End& end) {
-  for (uint32_t i = 0; i < end.link->ids; ++i) {
-    Way& to = way(end.link->first_id + i);
-    to.state = Way::kUnknown;
-    to.looked_ns = 0;
-    to.out = {&closed_, &closed_, true, true, 0};
-    tell(to, false);
-  }
+  RoutedMember::close(end.link->first_id, end.link->ids);
   std::erase_if(ends_, [&](const auto& each) { return each.get() == &end; });
   list_inbound();
 }
@@ -255,7 +154,7 @@ void ShmWire::set_asleep(bool asleep) {
   }
   asleep_.store(asleep, std::memory_order_release);
   for (const auto& end : ends_) {
-    set_flags(*end->link, asleep);
+    end->link->mine.set_asleep(asleep);
   }
   if (asleep) {
     // The other half of the fence that FrameWriter::wake() does without: a partner sees the flag,
@@ -274,29 +173,11 @@ void ShmWire::tell_copies(const End& end) {
   }
 }
 
-void ShmWire::tell(Way& way, bool here) {
-  changes_.push_back({&way.out, way.id, here, way.times});
-}
-
-void ShmWire::list_inbound() {
-  inbounds_.clear();
+void ShmWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& end : ends_) {
-    inbounds_.push_back({&end->in_requests, &end->in_responses, end->link->first_id,
-                         end->link->ids - 1, end->pulls ? &end->puller : nullptr});
+    list->push_back({&end->in_requests, &end->in_responses, end->link->first_id, end->link->ids - 1,
+                     end->pulls ? &end->puller : nullptr});
   }
-  if (self_requests_ != nullptr) {
-    inbounds_.push_back({&self_requests_->reader, &self_responses_->reader, first_id(), ids() - 1});
-  }
-  inbound_ = inbounds_;
-}
-
-bool ShmWire::next_change(model::PartnerChange* out) {
-  if (changes_.empty()) {
-    return false;
-  }
-  *out = changes_.front();
-  changes_.pop_front();
-  return true;
 }
 
 void ShmWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
@@ -310,17 +191,11 @@ void ShmWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
       end->pulls = false;
       tell_copies(*end);
     }
-    if (end->mark_ns == 0) {
-      end->mark = end->out_requests.tail();
-      end->mark_ns = now_ns - 1;  // behind the mark may be what bears the time of this look
-      end->taken_ns = 0;
-    } else if (end->taken_ns == 0) {
-      end->taken_ns = end->out_requests.passed(end->mark) ? now_ns : 0;
-    } else if (now_ns - end->taken_ns > response_ns) {
-      for (uint32_t i = 0; i < end->link->ids; ++i) {
-        way(end->link->first_id + i).out.answerable_ns = end->mark_ns;
-      }
-      end->mark_ns = 0;
+    const uint64_t ns = end->taken.look(
+        now_ns, response_ns, [&] { end->mark = end->out_requests.tail(); },
+        [&] { return end->out_requests.passed(end->mark); });
+    if (ns != 0) {
+      set_answerable(end->link->first_id, end->link->ids, ns);
     }
   }
 }

@@ -3,21 +3,18 @@
 /// to.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "fpga/model/ring_box.hpp"
-#include "fpga/wire/member.hpp"
+#include "fpga/wire/routed_member.hpp"
 #include "fpga/wire/shm/exchange.hpp"
 
 namespace rio::wire::shm {
 
 /// A member of a fabric, as the model's wire. Partners are connected when something is first sent
 /// to them, or by them. Nothing that they write is believed, and they cannot write what is ours.
-class ShmWire final : public Member {
+class ShmWire final : public RoutedMember {
  public:
   /// Join. Starts the thread of the member. @return as Directory::join(); `error` says why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<ShmWire>* out,
@@ -38,38 +35,26 @@ class ShmWire final : public Member {
     return exchange_->why_unreachable(dest_id);
   }
 
-  model::Outbound* route(uint32_t dest_id) override;
   [[nodiscard]] bool link_up() const override { return true; }
   void pump(uint64_t now_ns) override;
-  [[nodiscard]] bool next_change(model::PartnerChange* out) override;
   void look_at_partners(uint64_t now_ns, uint64_t response_ns) override;
 
  private:
-  class DoorBell;
   struct End;
-  struct Way;
 
   ShmWire();
-  Way& way(uint32_t dest_id);
+  [[nodiscard]] bool look_for(uint32_t dest_id) override;
+  void add_inbound(std::vector<model::Inbound>* list) override;
   void on_news(const News& news);
   void connect(const std::shared_ptr<Link>& link);
   void leave(End& end);
   void close(End& end);
   [[nodiscard]] bool over(End& end);
-  void list_inbound();
-  void tell(Way& way, bool here);
   void tell_copies(const End& end);
 
   bool pull_ = true;
   std::atomic<bool> asleep_{false};
-  model::FrameRingShared nothing_;
-  model::FrameWriter closed_{&nothing_, nullptr, 0};
-  std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;
   std::vector<std::unique_ptr<End>> ends_;
-  std::vector<model::Inbound> inbounds_;
-  std::deque<model::PartnerChange> changes_;
-  std::unique_ptr<model::RingBox> self_requests_;  // for those that send to themselves
-  std::unique_ptr<model::RingBox> self_responses_;
   std::unique_ptr<Exchange> exchange_;  // last: its thread uses the rest
 };
 

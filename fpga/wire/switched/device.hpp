@@ -34,8 +34,8 @@ struct Device {
   std::vector<std::optional<PortName>> peers;  ///< by port
   std::optional<SwitchRegisters> registers;    ///< switches
   std::unique_ptr<Socket> socket;              ///< endpoints
-  std::unique_ptr<EndpointCard> card;          ///< endpoints where nobody has plugged in
-  bool plugged = false;                        ///< somebody has
+  std::unique_ptr<EndpointCard> card;          ///< of endpoints where no card is plugged in
+  bool plugged = false;                        ///< a card is
   bool busy = false;                           ///< its own card has frames to take or to give
   std::atomic<bool> link_up{false};            ///< endpoints
 };

@@ -1,6 +1,6 @@
 /// @file
-/// A model card at an endpoint of a fabric where nobody has plugged in a card of his own. It has no
-/// host: it answers maintenance requests and nothing else.
+/// The model card at an endpoint of a fabric where no other card is plugged in. It has no host: it
+/// answers maintenance requests and nothing else.
 #pragma once
 
 #include <memory>

@@ -19,13 +19,13 @@
 
 namespace rio::wire::switched {
 
-/// What has become of frames, since the fabric was made.
+/// Counts of frames by their fate, since the fabric was made.
 struct FabricCounts {
   uint64_t delivered = 0;  ///< to an endpoint
   uint64_t answered = 0;   ///< maintenance requests, by a switch
   uint64_t unrouted = 0;   ///< dropped: a switch had no route
   uint64_t looped = 0;     ///< dropped: the routes go round in a circle
-  uint64_t absent = 0;     ///< dropped: nobody there, or silent
+  uint64_t absent = 0;     ///< dropped: no card there, or a silent one
   uint64_t malformed = 0;  ///< dropped: no frame that a card may send
   uint64_t lost = 0;       ///< dropped by Topology::loss_rate
 };

@@ -35,7 +35,7 @@ struct SwitchOffset {
 /// Not thread-safe.
 class SwitchRegisters {
  public:
-  /// What the route table says of a destID that goes nowhere.
+  /// The route table's word for a destID that goes nowhere.
   static constexpr uint32_t kNoRoute = 0xFF;
 
   explicit SwitchRegisters(const DeviceSpec& spec);
@@ -49,7 +49,7 @@ class SwitchRegisters {
 
   /// A port's link came up or went down.
   void set_port(uint32_t port, bool up);
-  /// What the switch tells about a port: the payload of a port-write. The port shows that one is
+  /// The switch's report on a port: the payload of a port-write. The port shows that one is
   /// pending until a host clears that. RIO Part 8 §2.4
   [[nodiscard]] std::array<uint32_t, 4> port_write(uint32_t port);
   /// destID that port-writes go to.

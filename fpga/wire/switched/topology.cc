@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <initializer_list>
 #include <iterator>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "base/number.hpp"
 #include "base/text_file.hpp"
 
 namespace rio::wire::switched {
@@ -171,9 +171,7 @@ bool Parser::routes(const Json& object, DeviceSpec* device) {
   }
   for (const auto& [key, port] : it->items()) {
     uint32_t dest_id = 0;
-    const char* const end = key.data() + key.size();
-    const auto [at, wrong] = std::from_chars(key.data(), end, dest_id);
-    if (key.empty() || wrong != std::errc{} || at != end || dest_id >= device->route_entries ||
+    if (!base::read_number(key, &dest_id) || dest_id >= device->route_entries ||
         !port.is_number_unsigned() || port.get<uint64_t>() >= device->ports) {
       return fail(device->name + ": route \"" + key + "\": give a destID below " +
                   std::to_string(device->route_entries) + " and a port below " +
@@ -204,11 +202,8 @@ bool Parser::link_end(const Json& text, PortName* out) {
   out->device = it->second;
   out->port = 0;
   if (device.is_switch) {
-    const char* const first =
-        end.data() + std::min(end.size(), colon == std::string::npos ? end.size() : colon + 1);
-    const char* const last = end.data() + end.size();
-    const auto [at, wrong] = std::from_chars(first, last, out->port);
-    if (wrong != std::errc{} || at != last || out->port >= device.ports) {
+    if (colon == std::string::npos || !base::read_number(end.substr(colon + 1), &out->port) ||
+        out->port >= device.ports) {
       return fail("link end \"" + end + "\": give a port of " + device.name + ", 0 to " +
                   std::to_string(device.ports - 1) + ", as " + device.name + ":0");
     }

@@ -11,7 +11,7 @@
 
 namespace rio::wire::switched {
 
-/// What the host base device ID lock reads while nobody holds it. RIO Part 3 §3.5.2
+/// Value of the host base device ID lock while no host holds it. RIO Part 3 §3.5.2
 inline constexpr uint32_t kNobodyLocks = 0xFFFF;
 
 struct DeviceSpec {
@@ -52,7 +52,7 @@ struct Topology {
 /// @return 0, or -EINVAL.
 [[nodiscard]] int parse_topology(std::string_view json, Topology* out, std::string* error);
 
-/// The same from a file. @return as parse_topology(), or -errno of the file.
+/// Parse a file as parse_topology() parses text. @return as it does, or -errno of the file.
 [[nodiscard]] int load_topology(const std::string& path, Topology* out, std::string* error);
 
 }  // namespace rio::wire::switched

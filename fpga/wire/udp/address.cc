@@ -5,18 +5,13 @@
 #include <netdb.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 
+#include "base/number.hpp"
+
 namespace rio::wire::udp {
 namespace {
-
-[[nodiscard]] bool to_port(std::string_view text, uint16_t* out) {
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, *out);
-  return !text.empty() && error == std::errc{} && at == end && *out != 0;
-}
 
 [[nodiscard]] int look_up(const std::string& host, const char* port, int flags, Address* out) {
   addrinfo hints{};
@@ -79,7 +74,8 @@ Address::Address(const sockaddr* at, socklen_t bytes) {
 int Address::parse(std::string_view text, bool resolve, Address* out) {
   const size_t colon = text.rfind(':');
   uint16_t port = 0;
-  if (colon == std::string_view::npos || !to_port(text.substr(colon + 1), &port)) {
+  if (colon == std::string_view::npos ||
+      !base::read_number(text.substr(colon + 1), 1, UINT16_MAX, &port)) {
     return -EINVAL;
   }
   std::string_view host = text.substr(0, colon);

@@ -26,7 +26,7 @@ void Congestion::on_sent(uint32_t bytes) {
 }
 
 void Congestion::on_acked(uint32_t bytes, uint64_t sent_ns) {
-  // Who does not fill the window learns nothing about a larger one.
+  // A sender that does not fill the window learns nothing about a larger one.
   const bool filled = under_way_ + datagram_ > window_ / 2;
   under_way_ -= std::min<uint64_t>(bytes, under_way_);
   doublings_ = 0;

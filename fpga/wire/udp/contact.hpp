@@ -1,9 +1,10 @@
 /// @file
 /// How two members come to a connection: pure, without I/O.
 ///
-/// Whoever wants one says hello, is answered by an accept that echoes what he drew, and sends a
-/// datagram of the connection. Whoever is called is connected when he has that: before, nobody has
-/// shown that he is where he says. If both call, the accepts cross, and the connection is the same.
+/// A member that wants a connection says hello, is answered by an accept that echoes its challenge,
+/// and sends a datagram of the connection. The called member is connected when that datagram comes:
+/// before, the caller has not shown that it is at its address. If both call, the accepts cross, and
+/// the connection is the same.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace rio::wire::udp {
 
-/// What a member says of himself, to everybody.
+/// A member's description of itself.
 struct Self {
   Random member{};
   uint32_t first_id = 0;  ///< 0: it does not matter to others
@@ -29,9 +30,9 @@ struct Attempt {
   Random challenge{};
   uint32_t session = 0;          ///< what datagrams to us bear; not 0
   std::optional<Greeting> they;  ///< what the peer said last
-  uint32_t datagram_bytes = 0;   ///< longest that surely comes through to him
+  uint32_t datagram_bytes = 0;   ///< longest that surely reaches the peer
 
-  /// What to say to the peer. @param seen_bytes of the datagram that is answered; 0: none.
+  /// Make a greeting for the peer. @param seen_bytes of the datagram that is answered; 0: none.
   [[nodiscard]] Greeting say(uint8_t kind, const Self& self, uint32_t seen_bytes) const;
   /// Whether an accept or farewell answers what we have said.
   [[nodiscard]] bool answered_by(const Greeting& greeting) const {
@@ -45,7 +46,7 @@ struct Attempt {
   void hear_hello(const Greeting& hello, uint32_t seen_bytes);
   /// An accept that answered_by() has come.
   void hear_accept(const Greeting& accept);
-  /// What the connection is. `they` must be there.
+  /// The terms of the connection. `they` must be there.
   [[nodiscard]] Agreed agree(const Key& key) const;
 };
 
@@ -57,7 +58,7 @@ class Calls {
   void end() { tries_ = 0; }
   [[nodiscard]] bool calling() const { return tries_ != 0; }
   [[nodiscard]] uint64_t due_ns() const { return next_ns_; }
-  /// Whether nobody has answered for so long that nobody is there.
+  /// Whether no answer has come for so long that no member is there.
   [[nodiscard]] bool in_vain(uint64_t now_ns) const { return now_ns - begun_ns_ > kPatienceNs; }
   /// A call is made now. @param path_bytes the longest datagram to be tried.
   /// @return bytes of the hello: now and then a short one, as the path may not take the others.

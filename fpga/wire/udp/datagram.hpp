@@ -14,7 +14,7 @@ namespace rio::wire::udp {
 enum class Lane : uint8_t { kRequests = 0, kResponses = 1 };
 inline constexpr size_t kLanes = 2;
 
-/// What a receiver has of one lane. Numbers wrap at 2^32.
+/// How much of a lane a receiver has. Numbers wrap at 2^32.
 struct Heard {
   uint32_t next = 0;    ///< the first unit that it lacks
   uint32_t window = 0;  ///< units from `next` on that it takes
@@ -32,15 +32,15 @@ struct Part {
 struct Datagram {
   uint32_t session = 0;  ///< who is meant: another one each time that a member starts
   uint64_t number = 0;   ///< of this datagram: never used twice within a session
-  bool asks = false;     ///< the sender wants to hear that somebody is there
+  bool asks = false;     ///< the sender wants an answer
   std::array<Heard, kLanes> heard;
   std::array<Part, kLanes> parts;
 };
 
 inline constexpr size_t kHeaderBytes = 64;
-/// What says whom a datagram is for; never encrypted.
+/// The part that tells which connection a datagram is for; never encrypted.
 inline constexpr size_t kClearBytes = 16;
-/// What stands in each datagram's byte 3: flags of a unit's, or what is said about the connection.
+/// Values of each datagram's byte 3: flags of a unit's, or the kind of a greeting.
 inline constexpr uint8_t kKindAsks = 1;  ///< flag
 inline constexpr uint8_t kKindHello = 16;
 inline constexpr uint8_t kKindAccept = 17;
@@ -59,10 +59,10 @@ inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
 /// @return bytes written; 0: `out` is too short, or the payloads longer than kPayloadBytesMax.
 [[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
 
-/// The same without the payloads, whose bytes follow. @param out kHeaderBytes.
+/// Write the header alone; the payloads' bytes follow. @param out kHeaderBytes.
 void write_header(const Datagram& datagram, uint8_t* out);
 
-/// Read foreign bytes. Any thread. What passes gives the same bytes when it is encoded again.
+/// Read foreign bytes. Any thread. Bytes that pass are the same when they are encoded again.
 /// @param out set only on success; its payloads point into `bytes`.
 /// @return 0, or -EPROTO: this is no datagram of this protocol.
 [[nodiscard]] int decode(std::span<const uint8_t> bytes, Datagram* out);

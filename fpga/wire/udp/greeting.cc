@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/hash.hpp"
 #include "fpga/wire/udp/bytes.hpp"
 
 namespace rio::wire::udp {
@@ -41,13 +42,8 @@ void put_random(uint8_t* at, const Random& value) {
 
 }  // namespace
 
-// FNV-1a.
 uint64_t fabric_mark(std::string_view name) {
-  uint64_t mark = 14695981039346656037u;
-  for (const char c : name) {
-    mark = (mark ^ static_cast<uint8_t>(c)) * 1099511628211u;
-  }
-  return mark;
+  return base::fnv1a<uint64_t>(name);
 }
 
 size_t encode(const Greeting& greeting, const Key& key, size_t bytes, std::span<uint8_t> out) {

@@ -21,16 +21,16 @@ enum class Reason : uint32_t {
 };
 inline constexpr uint32_t kReasons = 5;
 
-/// Who says something, and what for.
+/// A statement of a member about a connection.
 struct Greeting {
   uint8_t kind = kKindHello;
-  uint32_t to_session = 0;      ///< of the receiver; 0: he has none yet
+  uint32_t to_session = 0;      ///< of the receiver; 0: it has none yet
   Random member{};              ///< a random name of the process's card: another life, another name
   Random challenge{};           ///< drawn by the sender for this connection
   Random echo{};                ///< the receiver's challenge, as proof that this is an answer to it
   uint32_t session = 0;         ///< what datagrams to the sender bear
-  uint32_t first_id = 0;        ///< the destID that the sender says he has; 0: it does not matter
-  uint32_t ids = 1;             ///< destIDs of his card, 1 to kIdsMax
+  uint32_t first_id = 0;        ///< the destID that the sender claims; 0: it does not matter
+  uint32_t ids = 1;             ///< destIDs of its card, 1 to kIdsMax
   uint32_t datagram_bytes = 0;  ///< longest that was seen to come through, this one included
   uint64_t fabric = 0;          ///< fabric_mark() of its name
   Reason reason = Reason::kLeaving;

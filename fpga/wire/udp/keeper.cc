@@ -1,21 +1,20 @@
 #include "fpga/wire/udp/keeper.hpp"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "base/no_cancel.hpp"
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
-#include "fpga/wire/udp/now.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::wire::udp {
 namespace {
 
-/// How often it is looked whether somebody polls.
+/// Period of the check whether the owner polls.
 constexpr int kLookMs = 5;
 constexpr uint64_t kNsPerMs = 1'000'000;
 
@@ -24,7 +23,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 int Keeper::start(std::string* error) {
   owner_ = getpid();
   epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
-  order_ = base::Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  order_ = base::make_wake_fd();
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = order_.get();
@@ -51,7 +50,7 @@ void Keeper::stop() {
     return;
   }
   thread_.request_stop();
-  eventfd_write(order_.get(), 1);
+  base::wake(order_.get());
   thread_.join();
 }
 
@@ -81,8 +80,7 @@ void Keeper::set_poke(Member::Poke poke, void* ctx) {
 }
 
 void Keeper::poke_soon() {
-  const base::NoCancel no_cancel;
-  eventfd_write(order_.get(), 1);
+  base::wake(order_.get());
 }
 
 int Keeper::timeout_ms(bool watch) const {
@@ -93,14 +91,14 @@ int Keeper::timeout_ms(bool watch) const {
     return 1;
   }
   const uint64_t due = due_ns_.load(std::memory_order_relaxed);
-  const uint64_t now = monotonic_ns();
+  const uint64_t now = base::now_ns();
   if (due <= now) {
     return 1;
   }
   return static_cast<int>(std::min<uint64_t>((due - now) / kNsPerMs + 1, 1000));
 }
 
-/// @return whether somebody has asked for a call.
+/// @return whether a call was asked for.
 bool Keeper::wait(bool watch) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -111,8 +109,7 @@ bool Keeper::wait(bool watch) {
   const int count = epoll_wait(epoll_.get(), &event, 1, timeout_ms(watch));
   const bool ordered = count > 0 && event.data.fd == order_.get();
   if (ordered) {
-    eventfd_t ignored = 0;
-    eventfd_read(order_.get(), &ignored);
+    base::clear_wake_fd(order_.get());
   }
   if (watch) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_, nullptr);

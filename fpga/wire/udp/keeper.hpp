@@ -1,6 +1,6 @@
 /// @file
-/// The one thread of a member: while the owner polls it only looks, now and then, whether he still
-/// does; else it watches the socket and the clock for him.
+/// The one thread of a member: while the owner polls it only checks, now and then, that it still
+/// does; else it watches the socket and the clock in the owner's place.
 #pragma once
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ class Keeper {
   /// End the thread; not in a process that was forked since.
   void stop();
 
-  /// By who steps the card: somebody polls. @param due_ns when something has to be done next, of
+  /// Called by the thread that steps the card, at each poll. @param due_ns next deadline, of
   /// CLOCK_MONOTONIC.
   void polled(uint64_t due_ns) {
     due_ns_.store(due_ns, std::memory_order_relaxed);

@@ -16,7 +16,7 @@ using KeyBytes = std::array<uint8_t, kKeyBytes>;
 /// Names of members, and what is drawn for each connection.
 using Random = std::array<uint8_t, 16>;
 
-/// Bytes that nobody can guess. Any thread. @return 0, or -EIO: the system has none.
+/// Draw bytes that cannot be guessed. Any thread. @return 0, or -EIO: the system has none.
 [[nodiscard]] int draw(std::span<uint8_t> out);
 
 /// The key of a fabric, or none. Constant; any thread.
@@ -32,7 +32,7 @@ class Key {
   /// The key of one direction of a connection. @param from, to what both sides drew for it.
   [[nodiscard]] KeyBytes derive(const Random& from, const Random& to) const;
 
-  /// What is said before there is a connection: all behind the first `clear` bytes is sealed, with
+  /// Seal a greeting, before there is a connection: all behind the first `clear` bytes, with
   /// kTagBytes more. @param bytes has room for them. @param nonce_at 24 random bytes within the
   /// clear ones. Without a key nothing is done. @return bytes now.
   [[nodiscard]] size_t seal(std::span<uint8_t> bytes, size_t used, size_t clear,

@@ -14,7 +14,7 @@ constexpr uint32_t kFrameBytesMax = 4352;
          bytes % model::kFrameAlign == 0;
 }
 
-/// What follows the bytes of a run.
+/// Bytes behind those of a run.
 constexpr uint64_t kTrailerBytes = model::kFrameAlign;
 constexpr uint32_t kMessageBytesMax = 4096;
 
@@ -102,7 +102,7 @@ void Lanes::begin_frame(One& from, const model::InFrame& frame) {
     begin_run(frame);
     from.length = out_head_.size() + aligned(out_bytes_) + kTrailerBytes;
   } else if (frame.type == model::FrameType::kRevoked) {
-    from.length = 0;  // nobody was told of it
+    from.length = 0;  // no run has announced it
   }
 }
 
@@ -123,11 +123,11 @@ void Lanes::begin_run(const model::InFrame& frame) {
     uint8_t* const at = out_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
     std::memcpy(&out_parts_[i], at, sizeof(model::PullPart));
     out_bytes_ += out_parts_[i].length;
-    std::memset(at, 0, sizeof(out_parts_[i].address));  // nobody else's business
+    std::memset(at, 0, sizeof(out_parts_[i].address));  // addresses stay within this process
   }
 }
 
-/// What stands at a place of the run's bytes.
+/// Copy the bytes at a place of the run.
 void Lanes::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
   std::fill(to.begin(), to.end(), uint8_t{0});
   const auto copy = [&](uint64_t begin, const uint8_t* bytes, uint64_t length) {

@@ -38,7 +38,7 @@ class Lanes final : public Intake {
   [[nodiscard]] bool take(Lane lane, std::span<const uint8_t> unit) override;
   /// The peer does not keep the rules.
   [[nodiscard]] bool foul() const { return foul_; }
-  /// What the card wants to know before it sends a frame of type kPull.
+  /// The flag that the card reads before it sends a frame of type kPull.
   [[nodiscard]] const std::atomic<uint32_t>* pulls() const { return &pulls_; }
   [[nodiscard]] model::Puller* puller() { return &pulled_; }
   /// Whether the card has taken all.

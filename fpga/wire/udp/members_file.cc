@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <sstream>
 
+#include "base/number.hpp"
 #include "base/text_file.hpp"
 
 namespace rio::wire::udp {
@@ -14,13 +14,7 @@ constexpr uint32_t kLastId = 0xFFFFFFFE;
 constexpr size_t kMembersMax = 65536;
 constexpr size_t kBytesMax = size_t{32} << 20;
 
-[[nodiscard]] bool to_id(const std::string& text, uint32_t* out) {
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, *out);
-  return error == std::errc{} && at == end && *out >= 1 && *out <= kLastId;
-}
-
-/// What is wrong with a line; empty: nothing. @param out untouched for an empty line.
+/// Read a line. @return its fault; empty: none. @param out untouched for an empty line.
 [[nodiscard]] std::string read_line(std::string line, std::vector<Place>* out) {
   line.resize(std::min(line.find('#'), line.size()));
   std::istringstream words(line);
@@ -32,7 +26,7 @@ constexpr size_t kBytesMax = size_t{32} << 20;
     return {};
   }
   Place place;
-  if (!to_id(id, &place.id) || address.empty() || !more.empty()) {
+  if (!base::read_number(id, 1, kLastId, &place.id) || address.empty() || !more.empty()) {
     return "write DESTID HOST:PORT, with a destID from 1";
   }
   if (Address::parse(address, true, &place.address) != 0) {

@@ -12,7 +12,7 @@ namespace rio::wire::udp {
 
 enum class Arrival : uint8_t {
   kNew,
-  kAgain,    ///< it was here before: its sender did not hear so, tell him
+  kAgain,    ///< it was here before: its sender missed the answer, and is told again
   kOutside,  ///< beyond the window: no honest sender does that
 };
 
@@ -34,7 +34,7 @@ class Receiver {
   void pop();
   /// Units delivered since the beginning; wraps at 2^32.
   [[nodiscard]] uint32_t given() const { return taken_; }
-  /// What to tell the sender.
+  /// The answer for the sender.
   [[nodiscard]] Heard heard() const;
 
  private:

@@ -81,7 +81,7 @@ bool Sender::find_next(uint32_t* unit) const {
     }
     return true;
   }
-  // A peer without room is asked by one unit at a time: it may be that his word of room was lost.
+  // A peer without room is asked by one unit at a time: its word of new room may have been lost.
   const bool room = static_cast<int32_t>(allowed_ - next_) > 0;
   *unit = next_;
   return next_ != end_ && (room || next_ == begin_);
@@ -143,7 +143,7 @@ int Sender::heard(const Heard& heard, uint64_t now_ns) {
   if (more > sent || (beyond > 0 && more + 1 + beyond > sent) || heard.window > kWindowMax) {
     return -EPROTO;
   }
-  silent_ = 0;  // he lives, even if he has no room
+  silent_ = 0;  // the peer lives, even if it has no room
   while (begin_ != heard.next) {
     arrived(begin_, now_ns);
     ++begin_;

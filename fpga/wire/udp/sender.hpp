@@ -1,5 +1,5 @@
 /// @file
-/// Units of one lane on their way to a peer: kept until he has them, sent again when lost.
+/// Units of one lane on their way to a peer: kept until the peer has them, sent again when lost.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,7 @@ class Sender {
 
   /// Take a unit of at least one byte. @return false: the window is full, nothing was taken.
   [[nodiscard]] bool push(std::span<const uint8_t> bytes);
-  /// Where the next unit can be written, for who builds it there. @return empty: the window is
-  /// full.
+  /// The place where the next unit can be built. @return empty: the window is full.
   [[nodiscard]] std::span<uint8_t> begin(size_t bytes);
   /// It is written. @param bytes of it, at least 1.
   void end(size_t bytes);
@@ -37,15 +36,15 @@ class Sender {
   [[nodiscard]] Outgoing send(uint64_t now_ns);
   /// Bytes of the unit that send() would give; 0: none.
   [[nodiscard]] uint32_t next_bytes() const;
-  /// The peer has told what he has.
-  /// @return 0, or -EPROTO: he has what was never sent; nothing was changed.
+  /// The peer has told how much it has.
+  /// @return 0, or -EPROTO: it has units that were never sent; nothing was changed.
   [[nodiscard]] int heard(const Heard& heard, uint64_t now_ns);
   /// When look() is due; UINT64_MAX: never, as nothing is under way.
   [[nodiscard]] uint64_t due_ns() const;
   /// Past due_ns(): all that is under way is lost.
   void look(uint64_t now_ns);
-  /// How often look() found nothing heard, one after the other: who is told so too often takes the
-  /// peer for dead.
+  /// How often in a row look() found that the peer was not heard. After too many the caller takes
+  /// the peer for dead.
   [[nodiscard]] uint32_t silent() const { return silent_; }
   /// Units pushed since the beginning; wraps at 2^32.
   [[nodiscard]] uint32_t pushed() const { return end_; }

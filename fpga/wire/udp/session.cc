@@ -9,7 +9,7 @@ namespace rio::wire::udp {
 namespace {
 
 constexpr uint32_t kWindow = 512;     // units
-constexpr uint32_t kAnswerAfter = 8;  // units that nobody was told of
+constexpr uint32_t kAnswerAfter = 8;  // units that were not acknowledged
 constexpr uint32_t kFrameAlign = 32;  // units are cut between a frame's parts of 32 bytes
 constexpr size_t kNumberAt = 8;
 
@@ -26,7 +26,7 @@ Session::Session(const Agreed& agreed, Intake* intake, uint64_t now_ns)
       heard_ns_(now_ns) {}
 
 std::span<uint8_t> Session::begin_unit(Lane lane) {
-  // What cannot go yet stays with the card, so that it is not sent before what is more urgent.
+  // Frames that cannot go yet stay with the card, so that none is sent before more urgent ones.
   const uint64_t kept = uint64_t{senders_[0].kept()} + senders_[1].kept();
   const uint64_t soon = congestion_.window_bytes() / unit_bytes_ + 8;
   return lane == Lane::kRequests && kept > soon ? std::span<uint8_t>{}

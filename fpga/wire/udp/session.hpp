@@ -53,12 +53,12 @@ class Session {
   /// The next datagram to be sent. @param out datagram_bytes() to be written. @return bytes of it,
   /// sealed where there is a key; 0: nothing may be sent now.
   [[nodiscard]] size_t send(uint64_t now_ns, std::span<uint8_t> out);
-  /// Whether the peer has to be told something, and no unit tells him. @param at_once not only
+  /// Whether the peer has to be told something, and no unit carries it. @param at_once not only
   /// what cannot wait.
   [[nodiscard]] bool owes_answer(bool at_once) const {
     return answer_now_ || (at_once && unanswered_ > 0);
   }
-  /// A datagram that only tells what has come. @param asks whether somebody is there.
+  /// Write a datagram that only acknowledges. @param asks whether the peer shall answer.
   /// @param out kHeaderBytes + kTagBytes. @return bytes of it.
   [[nodiscard]] size_t answer(std::span<uint8_t> out, bool asks);
   /// Bytes that a datagram has at most.

@@ -31,7 +31,7 @@ void set(int fd, int level, int name, int value) {
 }
 
 void set_up(int fd, bool v6) {
-  // What the kernel cannot do is done without.
+  // Options that the kernel does not have are done without.
   set(fd, SOL_SOCKET, SO_RCVBUF, kBufferBytes);
   set(fd, SOL_SOCKET, SO_SNDBUF, kBufferBytes);
   set(fd, SOL_SOCKET, SO_RCVBUFFORCE, kBufferBytes);

@@ -16,19 +16,19 @@
 
 namespace rio::wire::udp {
 
-/// Who is told what has come.
+/// Is told of datagrams that have come.
 class Listener {
  public:
   virtual ~Listener() = default;
   /// @param bytes foreign; may be written to until this returns.
   virtual void on_datagram(const Address& from, std::span<uint8_t> bytes) = 0;
-  /// The kernel says that nobody listens there.
+  /// The kernel says that no process listens there.
   virtual void on_refused(const Address& to) = 0;
   /// The kernel, or a router, reports that the path takes only packets of `mtu` bytes.
   virtual void on_narrow(const Address& to, uint32_t mtu) = 0;
 };
 
-/// What happens to datagrams on purpose, before they leave.
+/// Faults that are done to datagrams on purpose, before they leave.
 struct PathFaults {
   uint64_t seed = 0;
   double rate = 0.0;  ///< chance of each to be lost, doubled, or sent behind others

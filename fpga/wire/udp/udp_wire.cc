@@ -4,21 +4,17 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/no_cancel.hpp"
 #include "fpga/wire/udp/bytes.hpp"
-#include "fpga/wire/udp/now.hpp"
 #include "fpga/wire/udp/path.hpp"
 
 namespace rio::wire::udp {
 namespace {
 
-/// How often somebody who is not there is looked for.
-constexpr uint64_t kLookAgainNs = 5'000'000;
 constexpr uint64_t kLookNs = 1'000'000;
 /// Rounds of Socket::receive() in one step.
 constexpr uint32_t kRounds = 4;
-constexpr uint32_t kRequestRingBytes = 64 * 1024;
-constexpr uint32_t kResponseRingBytes = 32 * 1024;
 
 }  // namespace
 
@@ -149,7 +145,7 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   return 0;
 }
 
-/// A block of destIDs for somebody; 0: there is none. With the mutex held.
+/// A free block of destIDs; 0: there is none. Call it with the mutex held.
 uint32_t UdpWire::free_id(const Address& of) {
   constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
   const bool below = of < socket_->address();
@@ -202,46 +198,21 @@ Peer* UdpWire::peer_of(uint32_t dest_id) {
   return best;
 }
 
-UdpWire::Way& UdpWire::way(uint32_t dest_id) {
-  std::unique_ptr<Way>& way = ways_[dest_id];
-  if (way == nullptr) {
-    way = std::make_unique<Way>(Way{{&closed_, &closed_, true, true, 0}});
-  }
-  return *way;
-}
-
-model::Outbound* UdpWire::route(uint32_t dest_id) {
-  Way& to = way(dest_id);
-  if (!to.out.gone) {
-    return &to.out;
-  }
-  if (dest_id - own_id_ < self_.ids) {
-    if (self_requests_ == nullptr) {
-      self_requests_ = std::make_unique<model::RingBox>(kRequestRingBytes);
-      self_responses_ = std::make_unique<model::RingBox>(kResponseRingBytes);
-      list_inbound();
-    }
-    to.out = {&self_requests_->writer, &self_responses_->writer};
-    return &to.out;
-  }
+bool UdpWire::look_for(uint32_t dest_id) {
   if (inherited_) {
-    return nullptr;
+    return false;
   }
   take_reached();
   Peer* const peer = peer_of(dest_id);
-  const uint64_t now = monotonic_ns();
-  if (peer == nullptr || peer->leaving || peer->session != nullptr ||
-      (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs)) {
-    return nullptr;
+  if (peer == nullptr || peer->leaving || peer->session != nullptr) {
+    return false;
   }
-  to.looked_ns = now;
-  to.out.gone = false;
   if (!peer->calls.calling()) {
-    peer->calls.begin(now);
+    peer->calls.begin(base::now_ns());
     peer->path_bytes = 0;
     look_ns_ = 0;
   }
-  return &to.out;
+  return true;
 }
 
 void UdpWire::pump(uint64_t /*now_ns*/) {
@@ -249,9 +220,9 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     lose_all();
     return;
   }
-  now_ns_ = monotonic_ns();
+  now_ns_ = base::now_ns();
   take_reached();
-  // First what the card has sent: somebody waits for it.
+  // First the frames that the card has sent: their receivers wait for them.
   for (size_t i = 0; i < connected_.size(); ++i) {
     serve(*connected_[i]);
   }
@@ -377,7 +348,7 @@ void UdpWire::look_at_session(Peer& peer) {
   const uint64_t quiet_ns =
       std::max(session.heard_ns(), peer.asked_ns) + (soon ? kAskSoonNs : kAskAfterNs);
   if (quiet_ns <= now_ns_) {
-    // By the times that he was asked, and not by the clock: perhaps it was we who stood still.
+    // Count the questions, not the time: this process may have been the one that stood still.
     if (peer.asked >= patience_s_) {
       trouble("silent " + peer.address.text(),
               peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
@@ -439,35 +410,20 @@ void UdpWire::call(Peer& peer) {
   say(peer.address, hello, peer.calls.call(now_ns_, peer.path_bytes));
 }
 
-bool UdpWire::next_change(model::PartnerChange* out) {
-  if (changes_.empty()) {
-    return false;
-  }
-  *out = changes_.front();
-  changes_.pop_front();
-  return true;
-}
-
-void UdpWire::list_inbound() {
-  inbounds_.clear();
+void UdpWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& peer : peers_) {
     if (peer->lanes != nullptr) {
-      inbounds_.push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
-                           peer->first_id, peer->ids - 1, peer->lanes->puller()});
+      list->push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
+                       peer->first_id, peer->ids - 1, peer->lanes->puller()});
     }
   }
-  if (self_requests_ != nullptr) {
-    inbounds_.push_back(
-        {&self_requests_->reader, &self_responses_->reader, own_id_, self_.ids - 1});
-  }
-  inbound_ = inbounds_;
 }
 
 void UdpWire::linger() {
   constexpr uint64_t kLingerNs = 500'000'000;
-  const uint64_t end_ns = monotonic_ns() + kLingerNs;
+  const uint64_t end_ns = base::now_ns() + kLingerNs;
   const auto busy = [](Peer* peer) { return !peer->session->all_there(); };
-  while (monotonic_ns() < end_ns) {
+  while (base::now_ns() < end_ns) {
     pump(0);
     if (std::none_of(connected_.begin(), connected_.end(), busy)) {
       break;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "fpga/wire/member.hpp"
+#include "fpga/wire/routed_member.hpp"
 #include "fpga/wire/udp/keeper.hpp"
 #include "fpga/wire/udp/peer.hpp"
 #include "fpga/wire/udp/seat.hpp"
@@ -24,14 +24,14 @@ namespace rio::wire::udp {
 /// A member of a fabric, as the model's wire. All but reach(), set_poke(), poke_soon() and what
 /// Member says is any thread's belongs to the thread that steps the card. In a child that is forked
 /// all peers are gone, and the parent's go on as if there was no child.
-class UdpWire final : public Member, private Listener {
+class UdpWire final : public RoutedMember, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
   /// file), -EADDRINUSE, -EADDRNOTAVAIL (not of this machine, or others in the file cannot reach
   /// it), -errno; `error` says what and why.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<UdpWire>* out,
                                 std::string* error);
-  /// What was sent is waited for, half a second at most; then peers are told.
+  /// Waits until all that was sent has arrived, half a second at most; then tells the peers.
   ~UdpWire() override;
   UdpWire(const UdpWire&) = delete;
   UdpWire& operator=(const UdpWire&) = delete;
@@ -47,19 +47,11 @@ class UdpWire final : public Member, private Listener {
   [[nodiscard]] std::string address() const override { return socket_->address().text(); }
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
 
-  model::Outbound* route(uint32_t dest_id) override;
   [[nodiscard]] bool link_up() const override { return true; }
   void pump(uint64_t now_ns) override;
-  [[nodiscard]] bool next_change(model::PartnerChange* out) override;
 
  private:
-  struct Way {
-    model::Outbound out;
-    uint32_t times = 0;
-    uint64_t looked_ns = 0;
-  };
-
-  /// What a member without a file calls itself: as many of 16 bits are above as are below.
+  /// A member's own destID where no file gives it one: half of the 16-bit numbers are above.
   static constexpr uint32_t kMiddleId = 0x8000;
   static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
@@ -69,6 +61,8 @@ class UdpWire final : public Member, private Listener {
   static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
+  [[nodiscard]] bool look_for(uint32_t dest_id) override;
+  void add_inbound(std::vector<model::Inbound>* list) override;
   void lose_all();
   [[nodiscard]] int take_seat(const Seat& seat, std::string* error);
   [[nodiscard]] int open_socket(const Seat& seat, std::string* error);
@@ -110,8 +104,6 @@ class UdpWire final : public Member, private Listener {
   [[nodiscard]] uint32_t free_id(const Address& of);
   void take_reached();
   void linger();
-  void list_inbound();
-  [[nodiscard]] Way& way(uint32_t dest_id);
   void trouble(const std::string& subject, const std::string& text);
 
   Self self_;
@@ -121,19 +113,12 @@ class UdpWire final : public Member, private Listener {
   std::unique_ptr<Socket> socket_;
   uint64_t now_ns_ = 0;
   uint64_t look_ns_ = 0;
-  uint64_t due_ns_ = UINT64_MAX;  // when the next look has to be, if nobody polls
+  uint64_t due_ns_ = UINT64_MAX;  // when the next look has to be, if the owner does not poll
   std::atomic<bool> asleep_{false};
 
-  model::FrameRingShared nothing_;
-  model::FrameWriter closed_{&nothing_, nullptr, 0};
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> connected_;
   std::unordered_map<uint32_t, Peer*> sessions_;
-  std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;
-  std::vector<model::Inbound> inbounds_;
-  std::deque<model::PartnerChange> changes_;
-  std::unique_ptr<model::RingBox> self_requests_;
-  std::unique_ptr<model::RingBox> self_responses_;
 
   std::mutex mutex_;  // what follows
   std::vector<Place> known_;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "fpga/wire/udp/bytes.hpp"
-#include "fpga/wire/udp/now.hpp"
 #include "fpga/wire/udp/path.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
 
@@ -10,9 +9,8 @@ namespace rio::wire::udp {
 namespace {
 
 constexpr size_t kSessionAt = 4;
-constexpr uint32_t kLastSteps = 1024;  // in which what a peer has left behind is taken
-constexpr uint32_t kRefusals = 2;      // in a row, without a word in between
-constexpr size_t kGuestsMax = 256;     // that have called, and are not connected
+constexpr uint32_t kRefusals = 2;   // in a row, without a word in between
+constexpr size_t kGuestsMax = 256;  // that have called, and are not connected
 
 [[nodiscard]] const char* refusal(Reason reason) {
   switch (reason) {
@@ -92,7 +90,7 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
   }
 }
 
-/// @return kLeaving: he may.
+/// @return kLeaving: it may join.
 Reason UdpWire::may_join(const Address& from, const Greeting& hello) {
   if (hello.fabric != self_.fabric || (closed_fabric_ && peer_at(from) == nullptr)) {
     return Reason::kOtherFabric;
@@ -133,7 +131,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   }
   Attempt* attempt = &peer->now;
   if (peer->session != nullptr && !peer->now.same(hello)) {
-    // Perhaps another life of his, perhaps only an old hello that somebody repeats.
+    // A new process at this address, or only an old hello that another machine repeats.
     if (!peer->later.has_value()) {
       peer->later.emplace();
     }
@@ -145,7 +143,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (peer->session == nullptr || attempt != &peer->now) {
     attempt->hear_hello(hello, seen_bytes);
   }
-  // Not longer than what was heard: nobody is flooded by our answers to others.
+  // Not longer than the question: our answers cannot be used to flood another machine.
   say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
 }
 
@@ -196,7 +194,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
       return;
     }
   }
-  answer(peer, false);  // so he knows that we have heard him
+  answer(peer, false);  // tells the peer that its accept has come
 }
 
 void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
@@ -219,7 +217,7 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
   }
 }
 
-/// Somebody has called. @return null: there are too many.
+/// A member has called. @return null: there are too many.
 Peer* UdpWire::guest(const Address& from) {
   if (Peer* const known = peer_at(from); known != nullptr) {
     return known;
@@ -268,7 +266,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   const Agreed agreed = attempt.agree(self_.key);
   if (!first.empty() && agreed.sealed) {
     std::vector<uint8_t> copy(first.begin(), first.end());
-    if (open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
+    if (udp::open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
       return false;
     }
   }
@@ -306,7 +304,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   return true;
 }
 
-/// What we call him. @return false: there are too many.
+/// Give the peer its first destID here. @return false: there are too many.
 bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id != 0) {
     if (closed_fabric_ && they.first_id != peer.first_id) {
@@ -335,21 +333,13 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
 }
 
 void UdpWire::open_ways(Peer& peer) {
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    Way& to = way(peer.first_id + i);
-    to.out = {peer.lanes->out(Lane::kRequests),
-              peer.lanes->out(Lane::kResponses),
-              false,
-              true,
-              0,
-              peer.lanes->pulls()};
-    ++to.times;
-    changes_.push_back({&to.out, peer.first_id + i, true, to.times});
-  }
+  open(peer.first_id, peer.ids,
+       {peer.lanes->out(Lane::kRequests), peer.lanes->out(Lane::kResponses), false, true, 0,
+        peer.lanes->pulls()});
   list_inbound();
 }
 
-/// Nothing is sent to him any more; what he has sent is still taken.
+/// Nothing is sent to the peer any more; frames that it has sent are still taken.
 void UdpWire::leave(Peer& peer) {
   std::erase(connected_, &peer);
   peer.session.reset();
@@ -360,34 +350,24 @@ void UdpWire::leave(Peer& peer) {
   }
   peer.leaving = true;
   peer.last_steps = kLastSteps;
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    way(peer.first_id + i).out = {&closed_, &closed_, true, true, 0};
-  }
+  RoutedMember::leave(peer.first_id, peer.ids);
   look_ns_ = 0;
 }
 
 void UdpWire::close(Peer& peer) {
-  for (uint32_t i = 0; i < peer.ids; ++i) {
-    Way& to = way(peer.first_id + i);
-    to.looked_ns = 0;
-    to.out = {&closed_, &closed_, true, true, 0};
-    changes_.push_back({&to.out, peer.first_id + i, false, to.times});
-  }
+  RoutedMember::close(peer.first_id, peer.ids);
   peer.leaving = false;
   peer.lanes.reset();
   list_inbound();
 }
 
-/// Who was called is not there, or does not want us.
+/// The member that was called is not there, or refuses.
 void UdpWire::nobody(Peer& peer) {
   peer.calls.end();
   forget_attempt(&peer.now);
-  for (auto& [id, to] : ways_) {
-    if (id - peer.first_id < kIdsMax && peer_of(id) == &peer && !to->out.gone) {
-      to->out.gone = true;
-      changes_.push_back({&to->out, id, false, 0});
-    }
-  }
+  absent([&](uint32_t dest_id) {
+    return dest_id - peer.first_id < kIdsMax && peer_of(dest_id) == &peer;
+  });
 }
 
 void UdpWire::cut(Peer& peer, const std::string& why) {

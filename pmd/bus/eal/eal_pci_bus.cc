@@ -94,10 +94,6 @@ Mmio EalPciBus::bar() {
   return {bar.addr, bar.len};
 }
 
-PollHook EalPciBus::poll_hook(uint32_t /*qp*/) {
-  return {};
-}
-
 int EalPciBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   return zones_.alloc(len_bytes, align_bytes, out);
 }

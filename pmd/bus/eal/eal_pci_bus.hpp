@@ -24,7 +24,6 @@ class EalPciBus final : public Bus {
   ~EalPciBus() override;
 
   [[nodiscard]] Mmio bar() override;
-  [[nodiscard]] PollHook poll_hook(uint32_t qp) override;
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
   [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override {

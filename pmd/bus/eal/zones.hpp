@@ -46,9 +46,9 @@ class Zones {
   std::map<void*, const rte_memzone*> zones_;
 };
 
-/// As Bus::shared_alloc(): EAL's memory in the primary process, whose queues others may poll. What
-/// a secondary opens is used by nobody else, and would be lost if it were killed: memory of its
-/// own.
+/// Allocate as Bus::shared_alloc() does: EAL's memory in the primary process, whose queues others
+/// may poll. A secondary's queues are used by no other process, and would be lost if it were
+/// killed: it gets memory of its own.
 [[nodiscard]] void* eal_shared_alloc(size_t len_bytes, size_t align_bytes);
 /// Any thread. @param memory of eal_shared_alloc() in this process, or null.
 void eal_shared_free(void* memory);

@@ -10,10 +10,11 @@
 
 #include "base/fork.hpp"
 #include "base/log.hpp"
-#include "base/no_cancel.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/model/card.hpp"
+#include "fpga/name/model_config.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/emu/join.hpp"
@@ -55,9 +56,7 @@ class EventFds final : public model::IrqSink {
     }
     const int fd = vector < kVectors ? fds_[vector].load() : -1;
     if (fd >= 0) {
-      const base::NoCancel no_cancel;
-      const uint64_t one = 1;
-      static_cast<void>(!write(fd, &one, sizeof(one)));  // full: it is readable anyway
+      base::wake(fd);
     }
   }
 
@@ -89,44 +88,35 @@ class EventFds final : public model::IrqSink {
 };
 
 bool valid(const EmuConfig& config) {
-  if (config.queue_pairs < 1 || config.queue_pairs > 31) {
-    base::log_error("emulated card: %u queue pairs asked for; give 1 to 31", config.queue_pairs);
+  const uint32_t pairs = config.model.queue_pairs;
+  if (pairs < 1 || pairs > regs::kMaxQps) {
+    base::log_error("emulated card: %u queue pairs asked for; give 1 to 31", pairs);
     return false;
   }
-  if (!(config.fault_rate >= 0.0 && config.fault_rate <= 1.0)) {
-    base::log_error("emulated card: fault rate %g; give 0 to 1", config.fault_rate);
+  const double rate = config.model.fault_rate;
+  if (!(rate >= 0.0 && rate <= 1.0)) {
+    base::log_error("emulated card: fault rate %g; give 0 to 1", rate);
     return false;
   }
-  if (config.wire.empty()) {
+  if (const auto* const cable = std::get_if<name::Cable>(&config.wire);
+      cable != nullptr && cable->name.empty()) {
     base::log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
     return false;
   }
-  if (!config.board.empty() && config.board_pair >= config.queue_pairs) {
-    base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u",
-                    config.board_pair, config.queue_pairs, config.queue_pairs - 1);
+  if (const auto* const shm = std::get_if<name::Shm>(&config.wire);
+      shm != nullptr && !shm->board.empty() && shm->queue_pair >= pairs) {
+    base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", shm->queue_pair,
+                    pairs, pairs - 1);
     return false;
   }
   return true;
-}
-
-/// The card's end of the wire. @param side of a cable.
-[[nodiscard]] int plug(const EmuConfig& config, std::unique_ptr<model::Wire>* out, int* side) {
-  if (!config.topology.empty()) {
-    return plug_into_fabric(config.topology, config.at, out);  // it logs
-  }
-  const int rc = plug_in(config.wire, out, side);
-  if (rc != 0) {
-    base::log_error("emulated card: wire '%s' has two ends already; take another name",
-                    config.wire.c_str());
-  }
-  return rc;
 }
 
 }  // namespace
 
 struct EmuBus::Impl {
   std::string name;
-  std::string wire;  // empty: in a fabric, which needs no unplug()
+  std::string cable;  // empty: another wire, which needs no unplug()
   int side = 0;
   wire::Member* member = nullptr;  // the card's wire, if it is such
   Stepping stepping = Stepping::kManual;
@@ -144,8 +134,8 @@ struct EmuBus::Impl {
   /// threads of the card, and one of these may have held any lock at the fork.
   [[nodiscard]] bool is_ours() const { return owner == getpid(); }
   void release_wire() const {
-    if (!wire.empty()) {
-      unplug(wire, side);
+    if (!cable.empty()) {
+      unplug(cable, side);
     }
   }
   void tell_troubles() const {
@@ -154,9 +144,6 @@ struct EmuBus::Impl {
       base::log_warning("%s: %s", name.c_str(), text.c_str());
     }
   }
-  /// The wire of a card that is made. @param pairs that the card has.
-  [[nodiscard]] int connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
-                            uint32_t* pairs);
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
   /// By the wire's thread, when somebody has come or gone, or rings. Whoever usually polls may
   /// sleep.
@@ -215,29 +202,6 @@ EmuBus::~EmuBus() {
   }
 }
 
-int EmuBus::Impl::connect(const EmuConfig& config, std::unique_ptr<model::Wire>* out,
-                          uint32_t* pairs) {
-  *pairs = config.queue_pairs;
-  if (const std::string kind = kind_of(config); !kind.empty()) {
-    std::unique_ptr<wire::Member> joined;
-    if (const int rc = join(config, &joined); rc != 0) {
-      return rc;
-    }
-    member = joined.get();
-    *out = std::move(joined);
-    *pairs = member->ids();
-    name = kind + "/" + std::to_string(member->first_id());
-    return 0;
-  }
-  if (const int rc = plug(config, out, &side); rc != 0) {
-    return rc;
-  }
-  wire = config.topology.empty() ? config.wire : "";
-  name = config.topology.empty() ? "emu:" + config.wire + "/" + std::to_string(side)
-                                 : "emu:fabric/" + config.at;
-  return 0;
-}
-
 int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                    std::unique_ptr<EmuBus>* out) {
   if (!valid(config)) {
@@ -248,12 +212,19 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     memory = own_memory();
   }
   impl->memory = memory;
-  impl->stepping = config.stepping;
-  model::Config card;
-  model::Ends ends;
-  if (const int rc = impl->connect(config, &ends.wire, &card.queue_pairs); rc != 0) {
+  impl->stepping = config.model.stepping;
+  Joined joined;
+  if (const int rc = join(config, &joined); rc != 0) {
     return rc;
   }
+  impl->name = joined.name;
+  impl->cable = joined.cable;
+  impl->side = joined.side;
+  impl->member = joined.member;
+  model::Config card = name::model_config(config.model);
+  card.queue_pairs = joined.queue_pairs;
+  model::Ends ends;
+  ends.wire = std::move(joined.wire);
   const size_t bar_bytes = model::Card::bar_bytes(card.queue_pairs);
   if (const int rc = memory->alloc(bar_bytes, kBarAlign, &impl->bar); rc != 0) {
     base::log_error(
@@ -268,16 +239,6 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   ends.memory = &memory->view();
   ends.clock = &impl->clock;
   ends.irqs = &impl->irqs;
-  card.exact = config.exact;
-  card.quirk_last_at_256 = card.quirk_last_full_256 = config.quirks;
-  if (!config.quirks) {
-    card.shared_addr_log2 = 3;
-    card.dedicated_addr_log2 = 3;
-    card.dedicated_size_log2 = 3;
-  }
-  card.faults.seed = config.fault_seed;
-  card.faults.rate = config.fault_rate;
-  card.pcie_seed = config.pcie_seed;
   if (const int rc = model::Card::create(card, std::move(ends), &impl->card); rc != 0) {
     impl->release_wire();
     memory->free(impl->bar);
@@ -289,7 +250,7 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
     impl->tell_troubles();  // failures of joining the fabric
   }
   std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
-  if (config.stepping == Stepping::kThread) {
+  if (config.model.stepping == Stepping::kThread) {
     Impl* const self = bus->impl_.get();
     const int rc = base::start_thread(
         "rio-card", [self](const std::stop_token& stop) { self->serve(stop); }, &self->thread);
@@ -316,21 +277,21 @@ Mmio EmuBus::bar() {
   return {impl_->bar.va, impl_->bar.len_bytes};
 }
 
-PollHook EmuBus::poll_hook(uint32_t /*qp*/) {
+PollHook EmuBus::step_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
     return {};
   }
   return {&Impl::step, impl_->card.get()};
 }
 
-PollHook EmuBus::send_hook(uint32_t /*qp*/) {
+PollHook EmuBus::step_to_send_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
     return {};
   }
   return {&Impl::step_to_send, impl_->card.get()};
 }
 
-PollHook EmuBus::receive_hook(uint32_t /*qp*/) {
+PollHook EmuBus::step_to_receive_hook(uint32_t /*qp*/) {
   if (impl_->stepping != Stepping::kInline) {
     return {};
   }

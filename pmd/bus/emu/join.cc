@@ -6,83 +6,91 @@
 #include "fpga/wire/relay/relay_wire.hpp"
 #include "fpga/wire/shm/shm_wire.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
+#include "pmd/bus/emu/fabric.hpp"
 
 namespace rio::pmd {
 namespace {
 
-/// Join a fabric of processes.
-[[nodiscard]] int join_shm(const EmuConfig& config, std::unique_ptr<wire::Member>* out) {
+/// What the wires of other processes and machines have in common. @param card "shm:lab".
+/// @param told what the log says before the error.
+template <typename MemberWire, typename Seat>
+[[nodiscard]] int join_member(const std::string& card, const char* told, const Seat& seat,
+                              Joined* out) {
+  std::unique_ptr<MemberWire> wire;
+  std::string error;
+  if (const int rc = MemberWire::join(seat, &wire, &error); rc != 0) {
+    base::log_error("emulated card: %s%s", told, error.c_str());
+    return rc;
+  }
+  out->member = wire.get();
+  out->wire = std::move(wire);
+  out->queue_pairs = out->member->ids();
+  out->name = card + "/" + std::to_string(out->member->first_id());
+  return 0;
+}
+
+[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Cable& cable, Joined* out) {
+  const int rc = plug_in(cable.name, &out->wire, &out->side);
+  if (rc != 0) {
+    base::log_error("emulated card: wire '%s' has two ends already; take another name",
+                    cable.name.c_str());
+    return rc;
+  }
+  out->cable = cable.name;
+  out->name = "emu:" + cable.name + "/" + std::to_string(out->side);
+  return 0;
+}
+
+[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Switched& switches,
+                            Joined* out) {
+  out->name = "emu:fabric/" + switches.at;
+  return plug_into_fabric(switches.topology, switches.at, &out->wire);  // it logs
+}
+
+[[nodiscard]] int join_wire(const EmuConfig& config, const name::Shm& shm, Joined* out) {
   wire::shm::Seat seat;
-  seat.fabric = config.fabric;
+  seat.fabric = shm.fabric;
   seat.id = config.id;
   seat.id_step = config.id_step;
-  seat.ids = config.queue_pairs;
-  seat.board = config.board;
-  seat.queue_pair = config.board_pair;
-  seat.pull = config.pull;
-  std::unique_ptr<wire::shm::ShmWire> wire;
-  std::string error;
-  if (const int rc = wire::shm::ShmWire::join(seat, &wire, &error); rc != 0) {
-    base::log_error("emulated card: %s", error.c_str());
-    return rc;
-  }
-  *out = std::move(wire);
-  return 0;
+  seat.ids = config.model.queue_pairs;
+  seat.board = shm.board;
+  seat.queue_pair = shm.queue_pair;
+  seat.pull = shm.pull;
+  return join_member<wire::shm::ShmWire>("shm:" + shm.fabric, "", seat, out);
 }
 
-/// Join a fabric of machines.
-[[nodiscard]] int join_udp(const EmuConfig& config, std::unique_ptr<wire::Member>* out) {
+[[nodiscard]] int join_wire(const EmuConfig& config, const name::Udp& udp, Joined* out) {
   wire::udp::Seat seat;
-  seat.fabric = config.udp_fabric;
+  seat.fabric = udp.fabric;
   seat.id = config.id;
-  seat.ids = config.queue_pairs;
-  seat.members = config.members;
-  seat.bind = config.bind;
-  seat.port = config.port;
-  seat.patience_s = config.patience_s;
-  seat.faults = {config.loss_seed, config.loss_rate};
+  seat.ids = config.model.queue_pairs;
+  seat.members = udp.members;
+  seat.bind = udp.bind;
+  seat.port = udp.port;
+  seat.patience_s = udp.patience_s;
+  seat.faults = {udp.loss_seed, udp.loss_rate};
   const char* const key = std::getenv("RIO_UDP_KEY");
   seat.key = key == nullptr ? "" : key;
-  std::unique_ptr<wire::udp::UdpWire> wire;
-  std::string error;
-  if (const int rc = wire::udp::UdpWire::join(seat, &wire, &error); rc != 0) {
-    base::log_error("emulated card: udp:%s: %s", config.udp_fabric.c_str(), error.c_str());
-    return rc;
-  }
-  *out = std::move(wire);
-  return 0;
+  const std::string card = "udp:" + udp.fabric;
+  return join_member<wire::udp::UdpWire>(card, (card + ": ").c_str(), seat, out);
 }
 
-/// Join a relay's board.
-[[nodiscard]] int join_relay(const EmuConfig& config, std::unique_ptr<wire::Member>* out) {
-  std::unique_ptr<wire::relay::RelayWire> wire;
-  std::string error;
-  const wire::relay::Ticket ticket{config.relay, config.relay_board, config.id, config.queue_pairs};
-  if (const int rc = wire::relay::RelayWire::join(ticket, &wire, &error); rc != 0) {
-    base::log_error("emulated card: %s", error.c_str());
-    return rc;
-  }
-  *out = std::move(wire);
-  return 0;
+[[nodiscard]] int join_wire(const EmuConfig& config, const name::Relay& relay, Joined* out) {
+  const wire::relay::Ticket ticket{relay.name, relay.board, config.id, config.model.queue_pairs};
+  return join_member<wire::relay::RelayWire>("relay:" + relay.name, "", ticket, out);
 }
 
 }  // namespace
 
-std::string kind_of(const EmuConfig& config) {
-  if (!config.udp_fabric.empty()) {
-    return "udp:" + config.udp_fabric;
+int join(const EmuConfig& config, Joined* out) {
+  Joined joined;
+  joined.queue_pairs = config.model.queue_pairs;
+  const int rc =
+      std::visit([&](const auto& wire) { return join_wire(config, wire, &joined); }, config.wire);
+  if (rc == 0) {
+    *out = std::move(joined);
   }
-  if (!config.relay.empty()) {
-    return "relay:" + config.relay;
-  }
-  return config.fabric.empty() ? "" : "shm:" + config.fabric;
-}
-
-int join(const EmuConfig& config, std::unique_ptr<wire::Member>* out) {
-  if (!config.udp_fabric.empty()) {
-    return join_udp(config, out);
-  }
-  return config.relay.empty() ? join_shm(config, out) : join_relay(config, out);
+  return rc;
 }
 
 }  // namespace rio::pmd

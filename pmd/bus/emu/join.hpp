@@ -1,21 +1,29 @@
 /// @file
-/// Wires of emulated cards to other processes and machines.
+/// Wires of emulated cards: to themselves, to others in this process, to processes and machines.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "fpga/model/wire.hpp"
 #include "fpga/wire/member.hpp"
-#include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/bus/emu/emu_config.hpp"
 
 namespace rio::pmd {
 
-/// What cards of a wire to others are called, without their destID: "shm:FABRIC". Any thread.
-/// @return empty: the card has another wire.
-[[nodiscard]] std::string kind_of(const EmuConfig& config);
+/// A card's end of its wire.
+struct Joined {
+  std::unique_ptr<model::Wire> wire;
+  wire::Member* member = nullptr;  ///< the wire, if it leads out of this process
+  std::string name;                ///< of the card, for messages: "emu:pair0/0", "shm:lab/3"
+  uint32_t queue_pairs = 1;        ///< that the card has
+  std::string cable{};             ///< not empty: unplug(cable, side) when the wire is gone
+  int side = 0;
+};
 
-/// Join it. The log says what is wrong. Control path.
-/// @return as ShmWire::join(), UdpWire::join() and RelayWire::join().
-[[nodiscard]] int join(const EmuConfig& config, std::unique_ptr<wire::Member>* out);
+/// Join the wire that a card is configured for. The log says what is wrong. Control path.
+/// @return -EBUSY: the cable has two ends already; else as plug_into_fabric(), ShmWire::join(),
+/// UdpWire::join() and RelayWire::join().
+[[nodiscard]] int join(const EmuConfig& config, Joined* out);
 
 }  // namespace rio::pmd

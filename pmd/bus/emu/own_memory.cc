@@ -1,11 +1,10 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <bit>
 #include <cerrno>
 #include <map>
 #include <mutex>
+#include <utility>
 
+#include "base/mapping.hpp"
 #include "fpga/model/dma_table.hpp"
 #include "pmd/bus/emu/emu_memory.hpp"
 
@@ -19,33 +18,22 @@ constexpr uint64_t kFirstIova = 1ull << 52;
 
 class OwnMemory final : public EmuMemory {
  public:
-  ~OwnMemory() override {
-    for (const auto& [va, len] : allocated_) {
-      munmap(va, len);
-    }
-  }
-
   int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
     if (len_bytes == 0 || !std::has_single_bit(align_bytes)) {
       return -EINVAL;
     }
     const size_t len = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
-    const size_t slack = align_bytes > kPageBytes ? align_bytes : 0;
-    void* mapped =
-        mmap(nullptr, len + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) {
+    base::Mapping memory;
+    if (base::Mapping::of_memory(len, align_bytes, &memory) != 0) {
       return -ENOMEM;
     }
-    const auto start = reinterpret_cast<uintptr_t>(mapped);
-    auto* va = reinterpret_cast<uint8_t*>((start + align_bytes - 1) & ~(align_bytes - 1));
+    uint8_t* const va = memory.va();
     const std::lock_guard lock(mutex_);
     const uint64_t iova = take_iova(len, align_bytes);
     if (const int rc = table_.add({iova, len, va}); rc != 0) {
-      munmap(mapped, len + slack);
       return rc;
     }
-    allocated_.emplace(mapped, len + slack);
-    iovas_.emplace(va, Range{iova, len, mapped});
+    iovas_.emplace(va, Range{iova, len, std::move(memory)});
     *out = {va, iova, len_bytes};
     return 0;
   }
@@ -53,13 +41,10 @@ class OwnMemory final : public EmuMemory {
   void free(const DmaMemory& memory) override {
     const std::lock_guard lock(mutex_);
     const auto it = iovas_.find(memory.va);
-    if (it == iovas_.end() || it->second.mapped == nullptr) {
+    if (it == iovas_.end() || !it->second.memory.valid()) {
       return;
     }
     static_cast<void>(table_.remove(it->second.iova));
-    const auto block = allocated_.find(it->second.mapped);
-    munmap(block->first, block->second);
-    allocated_.erase(block);
     iovas_.erase(it);
   }
 
@@ -80,7 +65,7 @@ class OwnMemory final : public EmuMemory {
     if (const int rc = table_.add({iova, len_bytes, static_cast<uint8_t*>(va)}); rc != 0) {
       return rc;
     }
-    iovas_.emplace(va, Range{iova, len_bytes, nullptr});
+    iovas_.emplace(va, Range{iova, len_bytes, {}});
     *runs = {{va, iova, len_bytes}};
     return 0;
   }
@@ -88,7 +73,7 @@ class OwnMemory final : public EmuMemory {
   int unmap(void* va, size_t len_bytes) override {
     const std::lock_guard lock(mutex_);
     const auto it = iovas_.find(va);
-    if (it == iovas_.end() || it->second.mapped != nullptr || it->second.len != len_bytes) {
+    if (it == iovas_.end() || it->second.memory.valid() || it->second.len != len_bytes) {
       return -ENOENT;
     }
     const int rc = table_.remove(it->second.iova);
@@ -102,7 +87,7 @@ class OwnMemory final : public EmuMemory {
   struct Range {
     uint64_t iova;
     size_t len;
-    void* mapped;  // of alloc(); null for user memory
+    base::Mapping memory;  // of alloc(); empty for user memory
   };
 
   uint64_t take_iova(size_t len, size_t align) {
@@ -113,7 +98,6 @@ class OwnMemory final : public EmuMemory {
 
   std::mutex mutex_;
   model::DmaTable table_;
-  std::map<void*, size_t> allocated_;
   std::map<void*, Range> iovas_;
   uint64_t next_iova_ = kFirstIova;
 };

@@ -30,28 +30,16 @@ constexpr uint64_t kFirstIova = 1ull << 52;
   return 0;
 }
 
-/// Map it at a multiple of `align_bytes`. @param mapped, mapped_bytes for munmap().
+/// Map it at a multiple of `align_bytes`.
 [[nodiscard]] int map_aligned(const base::Fd& fd, size_t len_bytes, size_t align_bytes,
-                              void** mapped, size_t* mapped_bytes, uint8_t** va) {
-  const size_t slack = align_bytes > kPageBytes ? align_bytes : 0;
-  if (len_bytes + slack < len_bytes) {
+                              base::Mapping* out) {
+  base::Mapping memory;
+  if (base::Mapping::of_addresses(len_bytes, align_bytes, &memory) != 0 ||
+      base::map_shared(memory.va(), len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                       fd.get(), base::ChildFinds::kCopy) == MAP_FAILED) {
     return -ENOMEM;
   }
-  void* const space =
-      mmap(nullptr, len_bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (space == MAP_FAILED) {
-    return -ENOMEM;
-  }
-  auto* const at = reinterpret_cast<uint8_t*>(
-      (reinterpret_cast<uintptr_t>(space) + align_bytes - 1) & ~(align_bytes - 1));
-  if (base::map_shared(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(),
-                       base::ChildFinds::kCopy) == MAP_FAILED) {
-    munmap(space, len_bytes + slack);
-    return -ENOMEM;
-  }
-  *mapped = space;
-  *mapped_bytes = len_bytes + slack;
-  *va = at;
+  *out = std::move(memory);
   return 0;
 }
 
@@ -62,17 +50,17 @@ SimBus::SimBus(std::string name, std::unique_ptr<SimClient> client)
 
 SimBus::~SimBus() {
   client_.reset();  // the card goes with its user, and uses nothing afterwards
-  for (const auto& [va, area] : areas_) {
-    unmap(va, area);
+  for (auto& [va, area] : areas_) {
+    unmap(area);
   }
 }
 
-int SimBus::open(const SimConfig& config, std::unique_ptr<SimBus>* out) {
+int SimBus::open(const name::Sim& card, std::unique_ptr<SimBus>* out) {
   std::unique_ptr<SimClient> client;
-  if (const int rc = SimClient::open(config.socket, config.wait_ms, &client); rc != 0) {
+  if (const int rc = SimClient::open(card.socket, card.wait_ms, &client); rc != 0) {
     return rc;
   }
-  out->reset(new SimBus("sim:" + config.socket, std::move(client)));
+  out->reset(new SimBus("sim:" + card.socket, std::move(client)));
   return 0;
 }
 
@@ -86,10 +74,9 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
     return -EINVAL;
   }
   base::Fd fd;
-  Area area{};
-  uint8_t* va = nullptr;
+  Area area;
   int rc = make_memfd(len, &fd);
-  rc = rc != 0 ? rc : map_aligned(fd, len, align_bytes, &area.mapped, &area.mapped_bytes, &va);
+  rc = rc != 0 ? rc : map_aligned(fd, len, align_bytes, &area.memory);
   if (rc != 0) {
     base::log_error(
         "%s: no %zu bytes for the card's rings and buffers: %s; take smaller rings or give "
@@ -99,9 +86,10 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   }
   area.iova = (next_iova_ + align_bytes - 1) & ~(static_cast<uint64_t>(align_bytes) - 1);
   if (rc = client_->map(fd.get(), area.iova, len); rc != 0) {
-    unmap(va, area);
+    unmap(area);
     return rc;
   }
+  uint8_t* const va = area.memory.va();
   area.fd = std::move(fd);
   next_iova_ = area.iova + len + kPageBytes;  // a hole between any two
   *out = {va, area.iova, len_bytes};
@@ -116,13 +104,13 @@ void SimBus::dma_free(const DmaMemory& memory) {
   }
   const int rc = client_->unmap(it->second.iova);
   static_cast<void>(rc);  // logged; the server's own mapping keeps the memory, not ours
-  unmap(it->first, it->second);
+  unmap(it->second);
   areas_.erase(it);
 }
 
-void SimBus::unmap(void* va, const Area& area) {
-  base::forget_in_child(va);
-  munmap(area.mapped, area.mapped_bytes);
+void SimBus::unmap(Area& area) {
+  base::forget_in_child(area.memory.va());
+  area.memory.reset();
 }
 
 int SimBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* /*runs*/) {

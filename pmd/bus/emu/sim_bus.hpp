@@ -7,17 +7,13 @@
 #include <string>
 
 #include "base/fd.hpp"
+#include "base/mapping.hpp"
+#include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
 
 namespace rio::pmd {
 
 class SimClient;
-
-/// Which card.
-struct SimConfig {
-  std::string socket;       ///< of rio-cardsim --card listen:socket=
-  uint32_t wait_ms = 1000;  ///< for a rio-cardsim that is just starting, 0 to 60000
-};
 
 /// As a PCI bus: nothing of the card runs in this process, so there are no hooks, and interrupts
 /// work. Memory of the card's users is shared memory that the bus makes; the program's own cannot
@@ -25,13 +21,12 @@ struct SimConfig {
 class SimBus final : public Bus {
  public:
   /// @return as SimClient::open().
-  [[nodiscard]] static int open(const SimConfig& config, std::unique_ptr<SimBus>* out);
+  [[nodiscard]] static int open(const name::Sim& card, std::unique_ptr<SimBus>* out);
   ~SimBus() override;
   SimBus(const SimBus&) = delete;
   SimBus& operator=(const SimBus&) = delete;
 
   [[nodiscard]] Mmio bar() override;
-  [[nodiscard]] PollHook poll_hook(uint32_t /*qp*/) override { return {}; }
   [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
@@ -43,12 +38,11 @@ class SimBus final : public Bus {
  private:
   /// Memory of dma_alloc().
   struct Area {
-    uint64_t iova;
-    void* mapped;
-    size_t mapped_bytes;
+    uint64_t iova = 0;
+    base::Mapping memory;
     base::Fd fd;  // kept open: a forked child maps its copy from it
   };
-  static void unmap(void* va, const Area& area);
+  static void unmap(Area& area);
 
   SimBus(std::string name, std::unique_ptr<SimClient> client);
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::pmd {
@@ -85,8 +85,7 @@ SimClient::~SimClient() {
   if (watcher_.joinable() && !is_ours()) {
     watcher_.detach();
   } else if (watcher_.joinable()) {
-    const uint64_t one = 1;
-    static_cast<void>(!write(stop_.get(), &one, sizeof one));
+    base::wake(stop_.get());
     watcher_.join();
     shutdown(socket_.get(), SHUT_RDWR);  // a forked child may have the socket too
   }
@@ -157,7 +156,7 @@ int SimClient::take_bar(const Reply& reply) {
 }
 
 int SimClient::watch() {
-  stop_ = base::Fd(eventfd(0, EFD_CLOEXEC));
+  stop_ = base::make_wake_fd();
   if (!stop_.valid()) {
     const int rc = -errno;
     base::log_error("sim:%s: %s", path_.c_str(), base::why({"eventfd", rc}).c_str());
@@ -185,9 +184,8 @@ void SimClient::card_is_gone() {
   for (size_t at = 0; at < bar_bytes_; at += sizeof(uint32_t)) {
     __atomic_store_n(reinterpret_cast<uint32_t*>(bar_ + at), regs::kAllOnes, __ATOMIC_RELEASE);
   }
-  const uint64_t one = 1;
   for (size_t i = 1; i < fds_.size(); ++i) {
-    static_cast<void>(!write(fds_[i].get(), &one, sizeof one));  // full: it is readable anyway
+    base::wake(fds_[i].get());
   }
 }
 

@@ -41,7 +41,7 @@ int BarBus::open(const std::string& address, const PciPaths& paths, Kernel& kern
     return rc;
   }
   if (card.driver == kVfioDriver && bus->bar().read32(regs::id::magic()) == regs::kAllOnes) {
-    // Powered down, or gone; whoever has it open has it awake. Only opening it tells.
+    // Powered down, or gone; a program that has it open has it awake. Only opening it tells.
     if (const int rc = open_vfio_backend(paths, kernel, card, &bus->backend_); rc != 0) {
       return rc;
     }
@@ -68,7 +68,7 @@ int BarBus::map(const PciPaths& paths) {
   }
   const std::string path =
       paths.sysfs + "/bus/pci/devices/" + card_.address + "/resource" + std::to_string(card_.bar);
-  const Fd fd(kernel_, kernel_.open(path, O_RDWR | O_SYNC));
+  const KernelFd fd(kernel_, kernel_.open(path, O_RDWR | O_SYNC));
   if (fd.get() < 0) {
     base::log_error("%s: cannot open %s: %s: run with sudo", card_.address.c_str(), path.c_str(),
                     std::strerror(-fd.get()));
@@ -93,10 +93,6 @@ int BarBus::map(const PciPaths& paths) {
 Mmio BarBus::bar() {
   return backend_ != nullptr ? Mmio(backend_->bar_va(), backend_->bar_bytes())
                              : Mmio(va_, len_bytes_);
-}
-
-PollHook BarBus::poll_hook(uint32_t) {
-  return {};
 }
 
 int BarBus::dma_alloc(size_t, size_t, DmaMemory*) {

@@ -19,10 +19,10 @@ namespace rio::pmd::vfio {
 /// mapping away: the next access is a SIGBUS. Control path, one thread.
 class BarBus final : public Bus {
  public:
-  /// Open a card. vfio-pci keeps a device that nobody has open powered down; such a one is opened
-  /// through VFIO, without a reset. @param address as parse_address() takes it. @param kernel
-  /// outlives the bus. @return 0; -EINVAL (address), -ENODEV (no such device), -EACCES, -EPERM
-  /// (no rights, or the kernel is locked down), -ENXIO (no BAR), or what the kernel said.
+  /// Open a card. vfio-pci keeps a device that no program has open powered down; such a one is
+  /// opened through VFIO, without a reset. @param address as parse_address() takes it. @param
+  /// kernel outlives the bus. @return 0; -EINVAL (address), -ENODEV (no such device), -EACCES,
+  /// -EPERM (no rights, or the kernel is locked down), -ENXIO (no BAR), or what the kernel said.
   [[nodiscard]] static int open(const std::string& address, const PciPaths& paths, Kernel& kernel,
                                 std::unique_ptr<BarBus>* out);
   ~BarBus() override;
@@ -30,7 +30,6 @@ class BarBus final : public Bus {
   BarBus& operator=(const BarBus&) = delete;
 
   Mmio bar() override;
-  PollHook poll_hook(uint32_t qp) override;
   /// -ENOTSUP, as all that follow.
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;

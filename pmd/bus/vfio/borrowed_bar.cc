@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
+#include <climits>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "base/number.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -26,10 +28,9 @@ std::vector<int> numbers_in(const std::string& folder) {
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
-    int number = 0;
-    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failed == std::errc() && rest == name.data() + name.size()) {
-      numbers.push_back(number);
+    unsigned number = 0;
+    if (base::read_decimal(name, 0, INT_MAX, &number)) {
+      numbers.push_back(static_cast<int>(number));
     }
   }
   return numbers;
@@ -49,7 +50,7 @@ int region_of(Kernel& kernel, int device, uint32_t index, vfio_region_info* out)
 
 /// Where the card's BARs are, by sysfs.
 int bars_of(const PciPaths& paths, Kernel& kernel, const PciCard& card, BarRegisters* out) {
-  const Fd config(
+  const KernelFd config(
       kernel, kernel.open(paths.sysfs + "/bus/pci/devices/" + card.address + "/config", O_RDONLY));
   if (config.get() < 0) {
     return config.get();
@@ -70,7 +71,7 @@ bool is_device(Kernel& kernel, int device, const BarRegisters& wanted) {
 }
 
 /// A copy of the file by which any program has the device open, empty if none has.
-Fd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& wanted) {
+KernelFd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& wanted) {
   for (const int pid : numbers_in(paths.proc)) {
     const std::string folder = paths.proc + "/" + std::to_string(pid) + "/fd";
     if (pid == getpid()) {
@@ -82,7 +83,7 @@ Fd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegisters& w
           target.find("[vfio-device]") == std::string::npos) {
         continue;
       }
-      Fd copy(kernel, kernel.copy_fd(pid, number));
+      KernelFd copy(kernel, kernel.copy_fd(pid, number));
       if (copy.get() >= 0 && is_device(kernel, copy.get(), wanted)) {
         return copy;
       }
@@ -99,7 +100,7 @@ int borrow_bar(const PciPaths& paths, Kernel& kernel, const PciCard& card, size_
   if (const int rc = bars_of(paths, kernel, card, &bars); rc != 0) {
     return rc;
   }
-  const Fd device = device_of_others(paths, kernel, bars);
+  const KernelFd device = device_of_others(paths, kernel, bars);
   if (device.get() < 0) {
     return -ENOENT;
   }

@@ -32,7 +32,7 @@ int read_words_at(Kernel& kernel, void* va, CardId* out) {
 int read_through_sysfs(const PciPaths& paths, Kernel& kernel, const PciCard& card, CardId* out) {
   const std::string path =
       paths.sysfs + "/bus/pci/devices/" + card.address + "/resource" + std::to_string(card.bar);
-  const Fd fd(kernel, kernel.open(path, O_RDWR | O_SYNC));
+  const KernelFd fd(kernel, kernel.open(path, O_RDWR | O_SYNC));
   if (fd.get() < 0) {
     return fd.get();
   }
@@ -48,7 +48,7 @@ bool may_sleep(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
   }
   const std::string folder = paths.sysfs + "/bus/pci/devices/" + card.address;
   std::string state;
-  const Fd config(kernel, kernel.open(folder + "/config", O_RDONLY));
+  const KernelFd config(kernel, kernel.open(folder + "/config", O_RDONLY));
   uint16_t command = 0;
   const bool awake =
       read_text(kernel, folder + "/power_state", &state) == 0 && state == "D0" &&

@@ -22,8 +22,9 @@ struct CardId {
   [[nodiscard]] unsigned patch() const { return hw_version & 0xFF; }
 };
 
-/// Read it through sysfs, or by borrow_bar(), beside whoever uses the card. vfio-pci keeps a device
-/// that nobody has open powered down: such a one is looked at through VFIO. Control path.
+/// Read it through sysfs, or by borrow_bar(), beside the program that uses the card. vfio-pci keeps
+/// a device that no program has open powered down: such a one is looked at through VFIO. Control
+/// path.
 /// @return 0, -ENXIO (the BAR is smaller than a page), -EAGAIN (powered down, and cannot be woken),
 /// or what the kernel said (-EACCES: no rights). Only failures of VFIO are in the log.
 [[nodiscard]] int read_card_id(const PciPaths& paths, Kernel& kernel, const PciCard& card,

@@ -100,7 +100,7 @@ struct Page {
   if (fd < 0) {
     return fd;
   }
-  const Fd file(kernel, fd);  // mappings hold the pages when it is closed
+  const KernelFd file(kernel, fd);  // mappings hold the pages when it is closed
   std::vector<Page> found;
   if (const int rc = look_at_pages(kernel, backend, fd, pages, &found); rc != 0) {
     return rc;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "pmd/bus/vfio/contiguous_pages.hpp"
 
 namespace rio::pmd::vfio {
@@ -178,25 +178,28 @@ int DmaArena::add_area(void* va, size_t len_bytes) {
 }
 
 size_t DmaArena::free_hugepages() const {
-  std::string text = "0";
+  std::string text;
   (void)read_text(kernel_, paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
                   &text);
-  return std::strtoul(text.c_str(), nullptr, 10);
+  size_t count = 0;
+  (void)base::read_number(text, &count);  // else it is unknown: as if there were none
+  return count;
 }
 
 void DmaArena::log_too_few_hugepages(size_t len_bytes) {
   const std::string folder = paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/";
   std::string free_pages = "unknown";
-  std::string all_pages = "0";
+  std::string all_pages;
   (void)read_text(kernel_, folder + "free_hugepages", &free_pages);
   (void)read_text(kernel_, folder + "nr_hugepages", &all_pages);
   const size_t need = round_up(len_bytes, kHugeBytes) / kHugeBytes;
-  const unsigned long have = std::strtoul(all_pages.c_str(), nullptr, 10);
+  size_t have = 0;
+  (void)base::read_number(all_pages, &have);  // else it is unknown: as if there were none
   base::log_error(
-      "%s: %zu hugepages of 2 MiB%s are needed, %s are free: echo %lu > "
+      "%s: %zu hugepages of 2 MiB%s are needed, %s are free: echo %zu > "
       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
       name_.c_str(), need, need > 1 ? ", side by side," : "", free_pages.c_str(),
-      have + std::max<unsigned long>(64, need));
+      have + std::max<size_t>(64, need));
 }
 
 }  // namespace rio::pmd::vfio

@@ -79,7 +79,7 @@ class RealKernel : public Kernel {
     return fd < 0 ? -errno : fd;
   }
   int copy_fd(int pid, int fd) override {
-    const Fd process(*this, static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const KernelFd process(*this, static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (process.get() < 0) {
       return -errno;
     }
@@ -101,7 +101,7 @@ int read_text(Kernel& kernel, const std::string& path, std::string* out) {
   if (fd < 0) {
     return fd;
   }
-  const Fd closer(kernel, fd);
+  const KernelFd closer(kernel, fd);
   std::string text;
   char part[4096];
   for (;;) {
@@ -129,7 +129,7 @@ int write_text(Kernel& kernel, const std::string& path, const std::string& text)
   if (fd < 0) {
     return fd;
   }
-  const Fd closer(kernel, fd);
+  const KernelFd closer(kernel, fd);
   const ssize_t n = kernel.write(fd, text.data(), text.size(), 0);
   return n < 0 ? static_cast<int>(n) : (static_cast<size_t>(n) == text.size() ? 0 : -EIO);
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace rio::pmd::vfio {
 
@@ -41,7 +42,7 @@ class Kernel {
   /// A file without a name whose memory is hugepages of 2 MiB. @param len_bytes a multiple of that.
   /// @return file descriptor or -errno (-ENOSYS, -EINVAL: this kernel has no such files).
   [[nodiscard]] virtual int hugepage_file(size_t len_bytes) = 0;
-  /// Give pages of such a file back to the system; nobody has them mapped.
+  /// Give pages of such a file back to the system; no process has them mapped.
   virtual void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) = 0;
   /// A nonblocking eventfd. @return file descriptor or -errno.
   [[nodiscard]] virtual int eventfd() = 0;
@@ -53,29 +54,24 @@ class Kernel {
 /// The kernel that runs us.
 [[nodiscard]] Kernel& real_kernel();
 
-/// Closes a file descriptor of a Kernel when destroyed.
-class Fd {
+/// A file descriptor of a Kernel, which closes it when the object is destroyed. base::Fd is one of
+/// the process.
+class KernelFd {
  public:
-  Fd() = default;
-  Fd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
-  Fd(Fd&& other) noexcept : kernel_(other.kernel_), fd_(other.fd_) { other.fd_ = -1; }
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) {
-      reset();
-      kernel_ = other.kernel_;
-      fd_ = other.fd_;
-      other.fd_ = -1;
-    }
+  KernelFd() = default;
+  KernelFd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
+  KernelFd(KernelFd&& other) noexcept : kernel_(other.kernel_), fd_(std::exchange(other.fd_, -1)) {}
+  KernelFd& operator=(KernelFd&& other) noexcept {
+    std::swap(kernel_, other.kernel_);
+    std::swap(fd_, other.fd_);
     return *this;
   }
-  ~Fd() { reset(); }
-
-  void reset() {
+  ~KernelFd() {
     if (fd_ >= 0) {
       kernel_->close(fd_);
-      fd_ = -1;
     }
   }
+
   /// @return -1 on an empty object.
   [[nodiscard]] int get() const { return fd_; }
 
@@ -84,7 +80,7 @@ class Fd {
   int fd_ = -1;
 };
 
-/// Read a small text file (sysfs, proc), without the line's end. Waits for nobody.
+/// Read a small text file (sysfs, proc), without the line's end. Never blocks.
 /// @return 0; -EFBIG (64 MiB are not all of it), -ESPIPE (a pipe), or another -errno.
 [[nodiscard]] int read_text(Kernel& kernel, const std::string& path, std::string* out);
 

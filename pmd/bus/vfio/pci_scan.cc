@@ -6,10 +6,12 @@ extern "C" {
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
+#include "fpga/name/pci_address.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/card_id.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
@@ -30,7 +32,7 @@ void scan(pci_access* access, void*) {
   }
 }
 
-/// What libpci knows of a device, in our words.
+/// Describe a device of libpci in our words.
 PciCard describe(pci_dev* device) {
   PciCard card;
   char address[32];
@@ -43,9 +45,9 @@ PciCard describe(pci_dev* device) {
     card.driver = driver;
   }
   if (const char* group = pci_get_string_property(device, PCI_FILL_IOMMU_GROUP); group != nullptr) {
-    char* end = nullptr;
-    const long number = std::strtol(group, &end, 10);
-    card.iommu_group = end != group && *end == '\0' && number >= 0 ? static_cast<int>(number) : -1;
+    unsigned number = 0;
+    card.iommu_group =
+        base::read_number(group, 0, INT_MAX, &number) ? static_cast<int>(number) : -1;
   }
   card.numa_node = device->numa_node;
   for (size_t i = 0; i < card.bar_bytes.size(); ++i) {
@@ -81,31 +83,13 @@ bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
 }  // namespace
 
 int parse_address(const std::string& text, std::string* address) {
-  unsigned domain = 0;
-  unsigned bus = 0;
-  unsigned device = 0;
-  unsigned function = 0;
-  int used = 0;
-  const bool hex_only = text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
-  bool ok = hex_only &&
-            std::sscanf(text.c_str(), "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function,
-                        &used) == 4 &&
-            static_cast<size_t>(used) == text.size();
-  if (!ok) {
-    domain = 0;
-    used = 0;
-    ok = hex_only &&
-         std::sscanf(text.c_str(), "%2x:%2x.%1x%n", &bus, &device, &function, &used) == 3 &&
-         static_cast<size_t>(used) == text.size();
-  }
-  if (!ok || device > 31 || function > 7) {
+  name::PciAddress read;
+  if (text.find(':') == std::string::npos || !name::read_pci_address(text, &read)) {
     base::log_error("\"%s\" is no PCI address: write it as lspci -D does, for example 0000:03:00.0",
                     text.c_str());
     return -EINVAL;
   }
-  char normal[32];
-  std::snprintf(normal, sizeof(normal), "%04x:%02x:%02x.%x", domain, bus, device, function);
-  *address = normal;
+  *address = read.text();
   return 0;
 }
 

@@ -27,7 +27,7 @@ struct Neighbour {
 [[nodiscard]] std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
                                                         const PciCard& card);
 
-/// The same as "0000:03:00.1 (driver foo), …"; empty if there is none.
+/// The other devices of the group as "0000:03:00.1 (driver foo), …"; empty if there is none.
 [[nodiscard]] std::string group_neighbours(const PciPaths& paths, Kernel& kernel,
                                            const PciCard& card);
 

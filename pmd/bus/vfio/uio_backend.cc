@@ -63,7 +63,7 @@ int UioBackend::open() {
   return 0;
 }
 
-/// /dev/uioN is held open: uio_pci_generic takes bus mastering away when nobody holds it.
+/// Hold /dev/uioN open: uio_pci_generic takes bus mastering away when it is closed.
 int UioBackend::open_uio() {
   std::string node;
   std::error_code error;
@@ -83,7 +83,7 @@ int UioBackend::open_uio() {
                     card_.address.c_str(), path.c_str(), std::strerror(-fd));
     return fd;
   }
-  uio_ = Fd(kernel_, fd);
+  uio_ = KernelFd(kernel_, fd);
   return 0;
 }
 
@@ -104,7 +104,7 @@ int UioBackend::map_bar() {
                     card_.address.c_str(), path.c_str(), std::strerror(-fd));
     return fd;
   }
-  const Fd closer(kernel_, fd);
+  const KernelFd closer(kernel_, fd);
   void* va = nullptr;
   if (const int rc =
           kernel_.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &va);
@@ -122,7 +122,7 @@ int UioBackend::map_bar() {
 int UioBackend::enable_bus_master() {
   const std::string path = folder_ + "/config";
   const int fd = kernel_.open(path, O_RDWR);
-  const Fd closer(kernel_, fd);
+  const KernelFd closer(kernel_, fd);
   int rc = fd;
   if (fd >= 0) {
     uint16_t command = 0;
@@ -151,7 +151,7 @@ int UioBackend::physical(uintptr_t va, uint64_t* address) {
           card_.address.c_str(), path.c_str(), std::strerror(-fd));
       return fd;
     }
-    pagemap_ = Fd(kernel_, fd);
+    pagemap_ = KernelFd(kernel_, fd);
   }
   uint64_t entry = 0;
   const ssize_t n = kernel_.read(pagemap_.get(), &entry, sizeof(entry), va / kPage * sizeof(entry));

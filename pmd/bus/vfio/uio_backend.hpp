@@ -36,8 +36,8 @@ class UioBackend : public Backend {
   Kernel& kernel_;
   const PciCard card_;
   const std::string folder_;
-  Fd uio_;
-  Fd pagemap_;
+  KernelFd uio_;
+  KernelFd pagemap_;
   void* bar_va_ = nullptr;
   size_t bar_bytes_ = 0;
 };

@@ -59,7 +59,7 @@ int VfioBackend::open_container() {
                                   : "modprobe vfio-pci");
     return fd;
   }
-  container_ = Fd(kernel_, fd);
+  container_ = KernelFd(kernel_, fd);
   if (const int version = kernel_.ioctl(fd, VFIO_GET_API_VERSION, 0ul);
       version != VFIO_API_VERSION) {
     base::log_error("%s: VFIO speaks version %d, this driver version %d: another kernel is needed",
@@ -94,7 +94,7 @@ int VfioBackend::open_group() {
                     command.c_str());
     return fd;
   }
-  group_ = Fd(kernel_, fd);
+  group_ = KernelFd(kernel_, fd);
   vfio_group_status status{};
   status.argsz = sizeof(status);
   if (const int rc = kernel_.ioctl(fd, VFIO_GROUP_GET_STATUS, &status); rc < 0) {
@@ -192,7 +192,7 @@ int VfioBackend::open_device() {
                     bind_command(card_.address, kVfioDriver).c_str());
     return fd;
   }
-  device_ = Fd(kernel_, fd);
+  device_ = KernelFd(kernel_, fd);
   vfio_device_info info{};
   info.argsz = sizeof(info);
   if (const int rc = kernel_.ioctl(fd, VFIO_DEVICE_GET_INFO, &info); rc < 0) {

@@ -44,16 +44,16 @@ class VfioBackend : public Backend {
   const PciCard card_;
   const IovaMode mode_;
   // Closed in the opposite order: device, group, container.
-  Fd container_;
-  Fd group_;
-  Fd device_;
+  KernelFd container_;
+  KernelFd group_;
+  KernelFd device_;
   uint32_t device_flags_ = 0;
   unsigned long iommu_type_ = 0;
   void* bar_va_ = nullptr;
   size_t bar_bytes_ = 0;
   RangeAllocator iovas_;
   std::vector<std::pair<uint64_t, uint64_t>> iova_ranges_;  // first and last
-  std::vector<Fd> vectors_;
+  std::vector<KernelFd> vectors_;
 };
 
 }  // namespace rio::pmd::vfio

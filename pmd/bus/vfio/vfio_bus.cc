@@ -87,10 +87,6 @@ Mmio VfioBus::bar() {
   return {backend_->bar_va(), backend_->bar_bytes()};
 }
 
-PollHook VfioBus::poll_hook(uint32_t) {
-  return {};
-}
-
 int VfioBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   return arena_.allocate(len_bytes, align_bytes, out);
 }

@@ -32,7 +32,7 @@ class VfioBus : public Bus {
   [[nodiscard]] static int open(const std::string& address, const VfioOptions& options,
                                 const PciPaths& paths, Kernel& kernel,
                                 std::unique_ptr<VfioBus>* out);
-  /// The same on the running system.
+  /// Open a card of the running system.
   [[nodiscard]] static int open(const std::string& address, std::unique_ptr<VfioBus>* out);
 
   /// The card must have been stopped. Memory of dma_alloc() goes with it.
@@ -41,7 +41,6 @@ class VfioBus : public Bus {
   VfioBus& operator=(const VfioBus&) = delete;
 
   Mmio bar() override;
-  PollHook poll_hook(uint32_t qp) override;
   /// @param align_bytes up to 2 MiB.
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override;

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kHugeBytes = uint64_t{2} << 20;
 constexpr uint32_t kVectorsMax = 256;
 
-/// What stands in the way of a mapping, and the remedy.
+/// Log why a mapping failed, and the remedy.
 void log_map_error(const std::string& address, void* va, size_t len_bytes, int rc) {
   const char* remedy = "";
   switch (-rc) {
@@ -60,7 +60,7 @@ int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
       return -ERANGE;
     }
   } else {
-    // The same place within 2 MiB as in memory, so that the IOMMU can use its large pages.
+    // At the place within 2 MiB that it has in memory, so that the IOMMU can use its large pages.
     const uint64_t lead = len_bytes >= kHugeBytes ? request.vaddr % kHugeBytes : 0;
     const uint64_t align = len_bytes >= kHugeBytes ? kHugeBytes : 65536;
     uint64_t first = 0;
@@ -112,7 +112,7 @@ int VfioBackend::enable_vectors() {
     return -ENOTSUP;
   }
   const uint32_t count = std::min(info.count, kVectorsMax);
-  std::vector<Fd> fds;
+  std::vector<KernelFd> fds;
   for (uint32_t i = 0; i < count; ++i) {
     const int fd = kernel_.eventfd();
     if (fd < 0) {

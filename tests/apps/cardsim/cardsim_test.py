@@ -76,7 +76,7 @@ class CommandLine(Case):
     def test_wrong(self):
         self.refused(2, ["rio-cardsim: error: --card is required", "--help"])
         self.refused(2, ["no option '--fast'"], "--fast")
-        self.refused(2, ["plane", "plain:, doorbell: or listen:"], "--card", "plane:bar=x")
+        self.refused(2, ["plane", "write plain:bar=FILE,ram=FILE, doorbell:socket=PATH,ram=FILE, listen:"], "--card", "plane:bar=x")
         self.refused(2, ["qps=32", "1 to 31"], "--card", self.plain(more=",qps=32"))
         self.refused(2, ["3 cards", "one or two"], *(["--card", self.plain()] * 3))
         self.refused(2, ["17 cards", "at most 16"], *(["--card", self.plain()] * 17), "--fabric", "none")

@@ -341,8 +341,8 @@ class BadInput(FabricCase):
         topology = self.write(ring(1, 1))
         for name, names in ((f"emu:fabric,topology={topology},at=nobody", ["nobody", "does not exist"]),
                             (f"emu:fabric,topology={topology},at=s0", ["s0", "does not exist"]),
-                            (f"emu:fabric,topology={topology}", ["at=ENDPOINT"]),
-                            ("emu:fabric,at=host", ["topology=FILE"]),
+                            (f"emu:fabric,topology={topology}", ["'at' is missing", "endpoint of the topology file"]),
+                            ("emu:fabric,at=host", ["'topology' is missing"]),
                             (f"emu:loop,topology={topology},at=host", ["emu:fabric"]),
                             (f"emu:fabric,topology={self.path('none')},at=host", ["none", "No such file"])):
             result = harness.tool("fabric", "--card", name)

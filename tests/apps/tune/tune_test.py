@@ -61,7 +61,7 @@ class Tune(unittest.TestCase):
             self.assertTrue(self.run_it(TUNE, *wrong, code=2).stderr or wrong)
         self.assertIn("no place for the profile", self.run_it(TUNE, code=2, RIO_PROFILE="none").stderr)
         done = self.run_it(TUNE, "--card", "nonsense", "--other", "nonsense", "--output", "-", code=1)
-        self.assertIn('"nonsense" is no card', done.stderr)
+        self.assertIn('card "nonsense": no such card', done.stderr)
 
     def test_a_profile_that_cannot_be_written_is_printed(self):
         done = self.run_it(TUNE, "--quick", "--force", "--output", "/proc/nonsense/profile", code=1)

@@ -84,6 +84,54 @@ TEST(Number, OutOfRangeLeavesTheOldValue) {
   EXPECT_EQ(value, 64u);
 }
 
+TEST(Number, NarrowerTypes) {
+  uint16_t port = 7;
+  EXPECT_TRUE(base::read_number("0xFFFF", &port));
+  EXPECT_EQ(port, UINT16_MAX);
+  EXPECT_FALSE(base::read_number("65536", &port));
+  EXPECT_FALSE(base::read_number("0", 1, 9, &port));
+  EXPECT_FALSE(base::read_number("", &port));
+  EXPECT_EQ(port, UINT16_MAX);
+  EXPECT_TRUE(base::read_number("9", 1, 9, &port));
+  EXPECT_EQ(port, 9u);
+}
+
+TEST(Number, DecimalDigitsAlone) {
+  unsigned value = 7;
+  for (const char* text : {"", "0x1", "0X1", "x", "-1", "32"}) {
+    EXPECT_FALSE(base::read_decimal(text, 0, 31, &value)) << text;
+  }
+  EXPECT_EQ(value, 7u);
+  EXPECT_TRUE(base::read_decimal("31", 0, 31, &value));
+  EXPECT_EQ(value, 31u);
+}
+
+TEST(Number, HexadecimalDigitsAlone) {
+  uint64_t value = 7;
+  for (const char* text : {"", "0x1", "g", "-1", "+1", " 1", "1 ", "20", "10000000000000000"}) {
+    EXPECT_FALSE(base::read_hex(text, 0x1f, &value)) << text;
+  }
+  EXPECT_EQ(value, 7u);
+  EXPECT_TRUE(base::read_hex("1F", 0x1f, &value));
+  EXPECT_EQ(value, 0x1fu);
+  EXPECT_TRUE(base::read_hex("ffffffffffffffff", UINT64_MAX, &value));
+  EXPECT_EQ(value, UINT64_MAX);
+}
+
+TEST(Number, Fractions) {
+  double value = 7;
+  for (const char* text : {"", " ", "-0.1", "1.1", "+0.5", "nan", "inf", "0.5 ", "0.5x", "1e9"}) {
+    EXPECT_FALSE(base::read_fraction(text, 0, 1, &value)) << text;
+  }
+  EXPECT_EQ(value, 7);
+  EXPECT_TRUE(base::read_fraction("0.25", 0, 1, &value));
+  EXPECT_EQ(value, 0.25);
+  EXPECT_TRUE(base::read_fraction("1e-6", 0, 1, &value));
+  EXPECT_EQ(value, 1e-6);
+  EXPECT_TRUE(base::read_fraction("1", 0, 1, &value));
+  EXPECT_EQ(value, 1);
+}
+
 TEST(Number, ASettingThatIsWrongIsNamed) {
   uint64_t value = 7;
   std::string error;

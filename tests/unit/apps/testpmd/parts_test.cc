@@ -12,7 +12,6 @@
 #include "apps/testpmd/pattern.hpp"
 #include "apps/testpmd/sequence.hpp"
 #include "apps/testpmd/size_sweep.hpp"
-#include "apps/testpmd/wire_name.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -295,15 +294,6 @@ TEST(Options, HelpIsAligned) {
     }
   }
   EXPECT_EQ(options, static_cast<int>(option_table().size()));
-}
-
-TEST(WireName, IsOfEmulatedCardsOnly) {
-  EXPECT_EQ(wire_name("raw_rio0", "qps=3,wire=a,exact=1"), "a");
-  EXPECT_EQ(wire_name("raw_rio0", "wire=a.b-c"), "a.b-c");
-  EXPECT_EQ(wire_name("raw_rio1", "qps=3"), "loop");
-  EXPECT_EQ(wire_name("raw_rio1", ""), "loop");
-  EXPECT_EQ(wire_name("0000:03:00.0", ""), "");
-  EXPECT_EQ(wire_name("0000:03:00.0", "destid=0x40"), "");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(PortErrors, OfTheEmulatedCardAndItsEvents) {
   EXPECT_EQ(event_text(event),
             "port-write of the device with tag 0x11, port 51; "
             "port: link response with an ackID that is not outstanding; "
-            "port: acknowledgement that nobody waits for; "
+            "port: unexpected acknowledgement; "
             "logical layer: error of the implementation's own");
 }
 

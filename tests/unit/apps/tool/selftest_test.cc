@@ -41,7 +41,7 @@ const Verdict& verdict(const SelftestReport& report, const std::string& step) {
 }
 
 TEST(Selftest, SoundCardPasses) {
-  const auto bus = make_bus({.queue_pairs = 2, .stepping = pmd::Stepping::kThread});
+  const auto bus = make_bus({.model = {.queue_pairs = 2, .stepping = pmd::Stepping::kThread}});
   const SelftestReport report = run_selftest(*bus, quick(), {});
   EXPECT_EQ(report.steps.size(), selftest_steps().size());
   EXPECT_EQ(report.exit_code(), kExitOk) << report.text();
@@ -52,19 +52,20 @@ TEST(Selftest, SoundCardPasses) {
 
 TEST(Selftest, QuirksOrNone) {
   for (const bool quirks : {true, false}) {
-    const auto bus = make_bus({.exact = true, .quirks = quirks});
+    const auto bus = make_bus({.model = {.exact = true, .quirks = quirks}});
     const SelftestReport report = run_selftest(*bus, quick(), {});
     EXPECT_EQ(report.exit_code(), kExitOk) << report.text();
   }
 }
 
 /// An emulated card whose driver's bus meddles.
-class MeddlingBus : public pmd::Bus {
+class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
  public:
   explicit MeddlingBus(std::unique_ptr<pmd::EmuBus> bus) : bus_(std::move(bus)) {}
 
   pmd::Mmio bar() override { return bus_->bar(); }
-  pmd::PollHook poll_hook(uint32_t) override { return {&MeddlingBus::step, this}; }
+  pmd::Emulation* emulation() override { return this; }
+  pmd::PollHook step_hook(uint32_t) override { return {&MeddlingBus::step, this}; }
   int dma_alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
     const int rc = bus_->dma_alloc(len_bytes, align_bytes, out);
     if (rc == 0 && pages_ == nullptr) {  // the bench allocates first
@@ -102,7 +103,7 @@ class MeddlingBus : public pmd::Bus {
 };
 
 TEST(Selftest, OneWrongByteIsNamed) {
-  MeddlingBus bus(make_bus({.exact = true}));
+  MeddlingBus bus(make_bus({.model = {.exact = true}}));
   bus.spoil_at = 700;
   const SelftestReport report = run_selftest(bus, quick(), {});
   EXPECT_EQ(report.exit_code(), kExitFound);
@@ -115,7 +116,7 @@ TEST(Selftest, OneWrongByteIsNamed) {
 }
 
 TEST(Selftest, ByteBehindAMessageIsFound) {
-  MeddlingBus bus(make_bus({.exact = true}));
+  MeddlingBus bus(make_bus({.model = {.exact = true}}));
   bus.spoil_at = SelftestBench::kPageBytes;  // the first one behind the buffer
   const SelftestReport report = run_selftest(bus, quick(), {});
   EXPECT_NE(verdict(report, "messages").reason.find("byte 4096 is 0x77, not 0xa5"),
@@ -126,7 +127,7 @@ TEST(Selftest, ByteBehindAMessageIsFound) {
 TEST(Selftest, OneWrongByteOfABurstIsNamed) {
   constexpr int kBuffer = SelftestBench::kBurstRxPage - SelftestBench::kRxPage;
   for (const int at : {0, 7, 4095}) {  // of the first message of a burst, and behind it
-    MeddlingBus bus(make_bus({.exact = true}));
+    MeddlingBus bus(make_bus({.model = {.exact = true}}));
     bus.spoil_at = kBuffer * static_cast<int>(SelftestBench::kPageBytes) + at;
     const SelftestReport report = run_selftest(bus, quick(), {});
     EXPECT_EQ(verdict(report, "messages").outcome, Outcome::kPass) << report.text();
@@ -187,7 +188,8 @@ TEST(Selftest, StuckRingEndsIt) {
 }
 
 TEST(Selftest, PeerGetsEverything) {
-  const pmd::EmuConfig wire{.wire = "selftest-peer", .stepping = pmd::Stepping::kThread};
+  const pmd::EmuConfig wire{.wire = name::Cable{"selftest-peer"},
+                            .model = {.stepping = pmd::Stepping::kThread}};
   const auto bus = make_bus(wire);
   std::unique_ptr<Endpoint> peer;
   EndpointConfig config;

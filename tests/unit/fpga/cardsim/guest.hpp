@@ -84,7 +84,6 @@ class GuestBus final : public pmd::Bus {
         iova_add_(iova_add) {}
 
   pmd::Mmio bar() override { return {bar_->at(0), kBarBytes}; }
-  pmd::PollHook poll_hook(uint32_t /*qp*/) override { return {}; }
   int dma_alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
     const uint64_t align = std::max<uint64_t>(align_bytes, 4096);
     next_ = (next_ + align - 1) & ~(align - 1);

@@ -90,7 +90,7 @@ TEST(Plain, TwoCardsOfOneGuest) {
     EXPECT_EQ(got.length_bytes, 256);
     EXPECT_EQ(std::memcmp(from.va, into.va, 256), 0);
   }
-  // Beyond the RAM: an error for whoever reads there.
+  // Beyond the RAM: an error for the reader.
   pmd::RxMessage got{};
   EXPECT_EQ(send_one(*a, *b, 2, kRamBytes, into, &got), pmd::Status::kHostReadFailed);
   served.requests.vanish = true;
@@ -144,7 +144,6 @@ class IommuBus final : public pmd::Bus {
   IommuBus(const std::string& bar_path, uint8_t* view, uint64_t iova)
       : bar_(bar_path, test::GuestBus::kBarBytes), view_(view), iova_(iova) {}
   pmd::Mmio bar() override { return {bar_.at(0), test::GuestBus::kBarBytes}; }
-  pmd::PollHook poll_hook(uint32_t /*qp*/) override { return {}; }
   int dma_alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
     const uint64_t align = std::max<uint64_t>(align_bytes, 4096);
     next_ = (next_ + align - 1) & ~(align - 1);

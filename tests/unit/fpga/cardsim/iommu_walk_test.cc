@@ -99,7 +99,7 @@ TEST_F(IommuWalk, PassThrough) {
   EXPECT_EQ(page_.address, 0x12345000u);
 }
 
-// Whatever the guest writes there: refused, never followed out of its RAM.
+// Any words of the guest are refused there, and never followed out of its RAM.
 TEST_F(IommuWalk, TablesThatMakeNoSense) {
   EXPECT_FALSE(walk(0x203000, 0x1400));          // scalable mode
   EXPECT_FALSE(walk(0x203000, 0xFFFFFFFFF000));  // root beyond the RAM

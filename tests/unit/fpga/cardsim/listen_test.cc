@@ -163,7 +163,7 @@ TEST_F(Hostile, WordsThatAreNone) {
         say(fd, spoilt, one.len, one.with_fd ? std::vector{memory.get()} : std::vector<int>{}));
     expect_hung_up(fd);
   }
-  // The same after a right greeting, and hello twice.
+  // Wrong requests after a right greeting, and hello twice.
   for (const auto& one : wrong) {
     const base::Fd fd = welcome();
     char spoilt[64];

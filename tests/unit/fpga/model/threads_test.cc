@@ -21,8 +21,8 @@ struct Node {
   /// A queue pair and destID for each thread.
   void open(const char* wire, uint32_t id, uint32_t queue_pairs, uint32_t timeout_us = 10'000'000) {
     pmd::EmuConfig config;
-    config.wire = wire;
-    config.queue_pairs = queue_pairs;
+    config.wire = name::Cable{wire};
+    config.model.queue_pairs = queue_pairs;
     ASSERT_EQ(pmd::EmuBus::create(config, nullptr, &bus), 0);
     pmd::CardConfig card_config;
     for (uint32_t q = 0; q < queue_pairs; ++q) {

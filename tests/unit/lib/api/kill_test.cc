@@ -2,7 +2,7 @@
 // under the same destID. Those that live are not disturbed: what they send each other comes once,
 // in order, as it was sent; and of the others nothing comes that makes no sense.
 //
-// RIO_MSG_KILLS: how many, RIO_MSG_SEED: where the random instants begin, RIO_MSG_WIRE: shm or udp.
+// RIO_MSG_KILLS: how many, RIO_SEED: where the random instants begin, RIO_MSG_WIRE: shm or udp.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/support/env_number.hpp"
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 #include "tests/unit/lib/api/udp_fabric.hpp"
@@ -357,7 +358,7 @@ TEST(Kill, SurvivorsAreNotDisturbed) {
   const Wire wire;
   setenv("RIO_RUNTIME_DIR", folder.at("").c_str(), 1);
   const uint32_t kills = from_environment("RIO_MSG_KILLS", 30);
-  const uint32_t seed = from_environment("RIO_MSG_SEED", std::random_device{}());
+  const uint32_t seed = rio::test::first_seed();
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   Pipe stop;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "tests/support/seed.hpp"
 #include "tests/unit/lib/msg/grant_fixture.hpp"
 
 namespace rio::msg::test {
@@ -228,7 +229,7 @@ class RandomTransfer {
 };
 
 TEST(Grant, EachTransferEndsAndLandsOnce) {
-  const uint32_t first = std::random_device{}();
+  const uint32_t first = rio::test::first_seed();
   for (uint32_t seed = first; seed != first + 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomTransfer(seed).run();

@@ -6,6 +6,7 @@
 #include "fpga/model/card.hpp"
 #include "lib/msg/clock.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
+#include "tests/support/seed.hpp"
 #include "tests/unit/lib/msg/large_fixture.hpp"
 
 namespace rio::msg::test {
@@ -61,7 +62,7 @@ void run(const std::string& options, uint32_t seed, uint32_t rounds, uint64_t by
 /// @param rate as in a card's name. @param seeds how many cards, with 8 transfers each.
 Outcome run_seeds(const std::string& mode, const std::string& rate, uint32_t seeds,
                   uint64_t bytes_max) {
-  const uint32_t first = std::random_device{}();
+  const uint32_t first = rio::test::first_seed();
   Outcome outcome;
   for (uint32_t seed = first; seed != first + seeds && !::testing::Test::HasFatalFailure();
        ++seed) {
@@ -93,12 +94,12 @@ TEST(LargeFault, ExactCardsThatFailOften) {
 }
 
 TEST(LargeFault, CardsOnABusThatDelaysFailOften) {
-  const uint32_t bus = std::random_device{}() | 1u;
+  const uint32_t bus = rio::test::first_seed() | 1u;
   EXPECT_NE(run_seeds(",pcie=" + std::to_string(bus), "0.005", 2, 40000).good, 0u);
 }
 
 TEST(LargeFault, ABusThatDelaysAndReorders) {
-  const uint32_t first = std::random_device{}();
+  const uint32_t first = rio::test::first_seed();
   Outcome outcome;
   for (uint32_t seed = first; seed != first + 3 && !::testing::Test::HasFatalFailure(); ++seed) {
     run(",pcie=" + std::to_string(seed | 1u), seed, 10, 300000, &outcome);

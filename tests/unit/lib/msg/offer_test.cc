@@ -1,4 +1,5 @@
 #include "lib/msg/offer.hpp"
+#include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -125,7 +126,7 @@ TEST(Offer, EachHasOneEnd) {
     uint32_t number;
     uint32_t offer;
   };
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   OfferMaker maker;

@@ -8,9 +8,13 @@ still), `np` (what is marked as progress comes again and again, every process ha
 the name of an LTL formula, with the same fairness. A case with a BREAK_ switch must fail, and a case
 without must not.
 
+A verdict depends on nothing but the model, the case, spin, gcc and this file: with RIO_PROOFS, a folder,
+a case that was as it must be is not run again until one of these changes.
+
 Exit code: 0 all as it must be, 1 not, 77 spin or gcc is not there.
 """
 import argparse
+import hashlib
 import os
 import re
 import shutil
@@ -111,6 +115,33 @@ def verify(model, kind, switches):
         return output.partition("unreached in")[0]
 
 
+class Kept:
+    """The verdicts of earlier runs, one file a case."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.tools = ""
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+            for command in (["spin", "-V"], ["gcc", "--version"]):
+                self.tools += run(None, command).stdout
+            with open(__file__, encoding="utf-8") as file:
+                self.tools += file.read()
+
+    def path(self, model, kind, switches):
+        with open(os.path.join(MODELS, model + ".pml"), encoding="utf-8") as file:
+            text = "\0".join((self.tools, file.read(), kind, switches))
+        return os.path.join(self.folder, f"{model}-{hashlib.sha256(text.encode()).hexdigest()[:32]}")
+
+    def has(self, *case):
+        return bool(self.folder) and os.path.exists(self.path(*case))
+
+    def keep(self, *case):
+        if self.folder:
+            with open(self.path(*case), "w", encoding="utf-8") as file:
+                file.write(" ".join(case) + "\n")
+
+
 def judge(output, broken):
     """Why a case is not as it must be, or None."""
     errors = re.search(r"errors: (\d+)", output)
@@ -135,11 +166,14 @@ def main():
         if shutil.which(tool) is None:
             print(f"skipped: {tool} is not installed; scripts/deps build installs it")
             return 77
-    wrong = 0
+    wrong, kept = 0, Kept(os.environ.get("RIO_PROOFS", ""))
     for model in args.models or CASES:
         for kind, switches in CASES[model]:
             if args.list:
                 print(model, kind, switches)
+                continue
+            if kept.has(model, kind, switches):
+                print(f"{model:7} {kind:8} {switches:45} as it was", flush=True)
                 continue
             start = time.monotonic()
             output = verify(model, kind, switches)
@@ -148,7 +182,9 @@ def main():
             print(f"{model:7} {kind:8} {switches:45} {states[1] if states else '?':>9} states "
                   f"{time.monotonic() - start:5.1f} s  {'ok' if why is None else 'WRONG'}",
                   flush=True)
-            if why is not None:
+            if why is None:
+                kept.keep(model, kind, switches)
+            else:
                 print(why)
                 wrong += 1
     return 1 if wrong else 0

@@ -224,7 +224,7 @@ TEST_F(OfiAtomics, OfEachTypeAndOperation) {
   check_all<double>();
 }
 
-TEST_F(OfiAtomics, WhatCannotBe) {
+TEST_F(OfiAtomics, ImpossibleOperationsAreRefused) {
   uint64_t operand[1000] = {};
   uint64_t result[1000] = {};
   fid_ep* const ep = a_.ep();

@@ -63,7 +63,7 @@ class OfiHostile : public OfiTest {
     return tag::address(name.dest_id, name.endpoint * ofi::kContextsOfEndpoint) +
            ofi::kRemoteContext;
   }
-  /// @return whether a write of somebody else arrives.
+  /// @return whether a write of another peer arrives.
   bool serves_others() {
     OfiNode other(info_, 0);
     const fi_addr_t to = other.insert(owner_);

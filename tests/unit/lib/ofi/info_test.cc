@@ -1,4 +1,4 @@
-// What fi_getinfo() says to those who ask.
+// The answers of fi_getinfo().
 #include <cstdlib>
 #include <functional>
 #include <utility>
@@ -19,7 +19,7 @@ class OfiInfo : public OfiTest {
   Info wanted_;
 };
 
-TEST_F(OfiInfo, WhoAsksForNothingGetsAll) {
+TEST_F(OfiInfo, AnEmptyRequestGetsAll) {
   const Info info = get_info(wanted_);
   ASSERT_NE(info, nullptr);
   EXPECT_STREQ(info->fabric_attr->prov_name, "rio");
@@ -33,7 +33,7 @@ TEST_F(OfiInfo, WhoAsksForNothingGetsAll) {
   EXPECT_EQ(info->next, nullptr);
 }
 
-TEST_F(OfiInfo, WhatAnMpiLibraryAsksForIsGiven) {
+TEST_F(OfiInfo, TheRequestOfAnMpiLibraryIsMet) {
   wanted_->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
   wanted_->mode = FI_CONTEXT;
   wanted_->tx_attr->op_flags = FI_COMPLETION;
@@ -58,7 +58,7 @@ TEST_F(OfiInfo, WhatAnMpiLibraryAsksForIsGiven) {
   EXPECT_EQ(info->ep_attr->mem_tag_format, ~uint64_t{0});
 }
 
-/// What is refused: changes of hints that would be taken.
+/// Refused requests: changes of hints that would be taken.
 class OfiRefused : public OfiInfo, public testing::WithParamInterface<void (*)(fi_info&)> {};
 
 TEST_P(OfiRefused, IsNotOffered) {

@@ -214,7 +214,7 @@ class OfiPair : public OfiTest {
     }
     return rc;
   }
-  /// What is done next at `queue`, while both work. @return 1, or -FI_EAVAIL; 0: nothing.
+  /// Read the next entry of `queue`, while both work. @return 1, or -FI_EAVAIL; 0: nothing.
   template <class Entry>
   ssize_t next(fid_cq* queue, Entry* entry, fi_addr_t* source = nullptr) {
     fid_cq* const other = queue == a_.tx() || queue == a_.rx() ? b_.rx() : a_.rx();

@@ -18,7 +18,7 @@ class OfiObjects : public OfiTest {
   OfiNode own_;
 };
 
-TEST_F(OfiObjects, WhatIsInUseIsNotClosed) {
+TEST_F(OfiObjects, AnObjectInUseIsNotClosed) {
   EXPECT_EQ(fi_close(&own_.domain()->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&own_.fabric()->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&own_.av()->fid), -FI_EBUSY);

@@ -80,7 +80,7 @@ class OfiMulti : public OfiPair {
     const std::vector<uint8_t> data = pattern(seed, bytes);
     EXPECT_TRUE(std::equal(data.begin(), data.end(), static_cast<const uint8_t*>(entry.buf)));
   }
-  /// Whatever was sent has arrived, and nobody has received it.
+  /// Wait until all sends have arrived. None is received.
   void let_arrive(uint32_t turns = 1000) {
     for (uint32_t turn = 0; turn < turns; ++turn) {
       fi_cq_tagged_entry none[1];
@@ -107,7 +107,7 @@ TEST_F(OfiMulti, MessagesFollowEachOther) {
   expect(4, 250, 1, true);
 }
 
-TEST_F(OfiMulti, WhatHasComeBeforeIsTaken) {
+TEST_F(OfiMulti, EarlierArrivalsAreTaken) {
   send(1, 300);
   send(2, 300);
   send(3, 300);
@@ -120,7 +120,7 @@ TEST_F(OfiMulti, WhatHasComeBeforeIsTaken) {
   expect(3, 0, 300, false);
 }
 
-TEST_F(OfiMulti, WhatIsTooLongGivesTheBufferBack) {
+TEST_F(OfiMulti, ATooLongMessageGivesTheBufferBack) {
   ASSERT_EQ(post(this, 300), 0);
   send(1, 100);
   send(2, 250);
@@ -143,7 +143,7 @@ TEST_F(OfiMulti, ItIsCancelledWithWhatIsLeft) {
   EXPECT_EQ(error.len, 0u);
 }
 
-/// What is long comes in more parts than one look takes.
+/// Long messages come in more parts than one look takes.
 class OfiMultiInParts : public OfiMulti {
  protected:
   OfiMultiInParts() : OfiMulti((setenv("FI_RIO_BORDER", "4M", 1), kCaps)) {}
@@ -235,7 +235,7 @@ TEST_F(OfiPlain, TagsAreApart) {
   b_.expect_silent();
 }
 
-/// What each format tells, and not a byte more.
+/// Each format writes its fields, and not a byte more.
 class OfiFormat : public OfiTest, public testing::WithParamInterface<fi_cq_format> {};
 
 TEST_P(OfiFormat, HasItsEntries) {

@@ -117,7 +117,7 @@ TEST_F(OfiRemote, EachCall) {
   EXPECT_EQ(back, bytes);
 }
 
-TEST_F(OfiRemote, WhatIsNotAllowedIsRefused) {
+TEST_F(OfiRemote, ForbiddenAccessesAreRefused) {
   std::vector<uint8_t> other(100, 0xAA);
   const Held<fid_mr> reads = add(other, FI_REMOTE_READ, 2);
   const Held<fid_mr> writes = add(other, FI_REMOTE_WRITE, 3);
@@ -199,7 +199,7 @@ TEST_F(OfiRemote, ManyAtOnce) {
   EXPECT_EQ(back, bytes);
 }
 
-// Both ask much of each other before either looks: nobody's answers wait behind his questions.
+// Both ask much of each other before either looks: no side's answers wait behind its questions.
 TEST_F(OfiRemote, BothAtOnce) {
   constexpr size_t kCount = 3000;
   constexpr uint32_t kTurnsForAll = 10'000'000;
@@ -230,7 +230,7 @@ TEST_F(OfiRemoteFabric, APeerThatIsGoneIsAnError) {
   std::vector<uint8_t> back(100);
   ASSERT_EQ(fi_read(a_.ep(), back.data(), 100, nullptr, to_b_, 0, kKey, this), 0);
   expect_done(this, FI_RMA | FI_READ);
-  // It reads from somebody who does not answer any more.
+  // It reads from a peer that does not answer any more.
   region_.reset();
   b_.close();
   ASSERT_EQ(fi_read(a_.ep(), back.data(), 100, nullptr, to_b_, 0, kKey, this), 0);

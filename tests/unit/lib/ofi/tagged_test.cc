@@ -108,7 +108,7 @@ TEST_F(OfiTagged, Inject) {
 }
 
 // Open MPI sends so in its barriers, and then its program may sleep in something else.
-TEST_F(OfiTagged, WhatWasInjectedArrivesThoughItsSenderNeverComesBack) {
+TEST_F(OfiTagged, AnInjectedMessageArrivesThoughItsSenderNeverComesBack) {
   ASSERT_EQ(fi_tinject(a_.ep(), "once", 5, to_b_, kTag), -FI_EAGAIN);
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "once", 5, to_b_, kTag); }), 0);
   char text[8] = {};
@@ -167,7 +167,7 @@ TEST_F(OfiTagged, TruncationIsAnError) {
   }
 }
 
-TEST_F(OfiTagged, WhatIsCancelledIsToldOf) {
+TEST_F(OfiTagged, ACancelledReceiveIsReported) {
   uint8_t buffer[8] = {};
   ASSERT_EQ(fi_trecv(b_.ep(), buffer, 8, nullptr, to_a_, kTag, 0, this), 0);
   ASSERT_EQ(fi_cancel(&b_.ep()->fid, this), 0);
@@ -175,7 +175,7 @@ TEST_F(OfiTagged, WhatIsCancelledIsToldOf) {
   EXPECT_EQ(error.err, FI_ECANCELED);
   EXPECT_EQ(error.op_context, this);
   EXPECT_EQ(fi_cancel(&b_.ep()->fid, this), -FI_ENOENT);
-  // What comes now is for the next receive.
+  // The next message is for the next receive.
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "seven b", 8, to_b_, kTag); }), 0);
   ASSERT_EQ(fi_trecv(b_.ep(), buffer, 8, nullptr, to_a_, kTag, 0, &buffer), 0);
   fi_cq_tagged_entry entry{};
@@ -204,7 +204,7 @@ TEST_F(OfiTagged, PeekFindsWhatIsThere) {
     }
   }
   ASSERT_TRUE(found);
-  // It is there still, until it is claimed; then for whoever claimed it.
+  // It is there still, until it is claimed; then for its claimer.
   ASSERT_EQ(peek(FI_PEEK | FI_CLAIM, this), 0);
   ASSERT_EQ(next(b_.rx(), &entry), 1);
   ASSERT_EQ(peek(FI_PEEK, &entry), 0);
@@ -222,7 +222,7 @@ TEST_F(OfiTagged, PeekFindsWhatIsThere) {
   EXPECT_EQ(fi_trecvmsg(b_.ep(), &message, FI_CLAIM), -FI_EINVAL);  // it is gone
 }
 
-TEST_F(OfiTagged, WhatIsDiscardedIsGone) {
+TEST_F(OfiTagged, ADiscardedMessageIsGone) {
   for (const size_t size : {size_t{4}, size_t{9000}, size_t{100000}}) {
     const std::vector<uint8_t> bytes = pattern(size, size);
     fi_cq_tagged_entry entry{};
@@ -295,7 +295,7 @@ TEST_F(OfiTagged, DeliveryCompleteWaitsForTheReceive) {
   expect_sent(this);
 }
 
-TEST_F(OfiTagged, PeersThatNobodyInserted) {
+TEST_F(OfiTagged, PeersThatWereNotInserted) {
   uint8_t buffer[8] = {};
   EXPECT_EQ(fi_tsend(a_.ep(), buffer, 8, nullptr, to_b_ + 1, kTag, nullptr), -FI_EINVAL);
   EXPECT_EQ(fi_tinject(a_.ep(), buffer, 8, to_b_ + 1, kTag), -FI_EINVAL);

@@ -75,7 +75,7 @@ TEST_F(OfiUdp, NamesHaveAnAddressThatIsChecked) {
   EXPECT_EQ(found, name);
 }
 
-TEST_F(OfiUdp, WhoIsGoneIsTold) {
+TEST_F(OfiUdp, APeerThatIsGoneIsReported) {
   const char byte = 'x';
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), &byte, 1, to_b_, kTag); }), 0);
   char got = 0;

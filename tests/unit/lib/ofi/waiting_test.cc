@@ -147,7 +147,7 @@ TEST_F(OfiWaiting, APollSetTellsWhichObjectsHaveNews) {
   EXPECT_EQ(fi_close(&set->fid), 0);
 }
 
-TEST_F(OfiWaiting, NobodySleepsWhileSomethingIsThere) {
+TEST_F(OfiWaiting, NoThreadSleepsWhileSomethingIsThere) {
   const Info info = get_info(hints());
   OfiNode own(info, 0, by_descriptor());
   const fi_addr_t to_self = own.insert(own);
@@ -257,7 +257,7 @@ TEST_F(OfiWaiting, KindsThatAreNotThere) {
 
 class OfiAlone : public OfiWaiting {
  protected:
-  /// @param progress of whoever owns the memory and calls nothing. @return of the writer's wait.
+  /// @param progress of the memory's owner, which calls nothing. @return of the writer's wait.
   ssize_t write_to_one_that_is_elsewhere(fi_progress progress, int timeout_ms) {
     const Info asked = hints(FI_RMA | FI_TAGGED);
     asked->domain_attr->data_progress = progress;
@@ -290,7 +290,7 @@ TEST_F(OfiAlone, AWriteIsServedWhileTheOwnerIsElsewhere) {
   EXPECT_EQ(write_to_one_that_is_elsewhere(FI_PROGRESS_AUTO, kPatienceMs), 1);
 }
 
-// What the test above would find if nobody served it.
+// The result of the test above if no thread served the owner.
 TEST_F(OfiAlone, AWriteWaitsForAnOwnerWhoProgressesByHand) {
   EXPECT_EQ(write_to_one_that_is_elsewhere(FI_PROGRESS_MANUAL, 20), -FI_EAGAIN);
 }

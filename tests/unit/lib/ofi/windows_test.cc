@@ -25,7 +25,7 @@ constexpr uint64_t kAll = FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr uint64_t kKeyStep = 1ull << 48;  // of a window's key, in its address
 constexpr uint64_t kTurns = 2'000'000;
 
-/// What is not the provider.
+/// A peer without the provider.
 class RawPeer {
  public:
   RawPeer() : node_(std::getenv("FI_RIO_CARD"), 0, ofi::kContextsOfEndpoint) {
@@ -162,7 +162,7 @@ class OfiWindows : public OfiTest {
     ASSERT_GE(rc, 0);
     ASSERT_TRUE(rc == 1 || until([&] { return peer_.replies().test(sent); }));
   }
-  /// What the provider is told of the window: after a first write, which went by a message.
+  /// Tell the provider of the window: after a first write, which went by a message.
   void introduce(fi_addr_t to, const WindowReply& window) {
     ASSERT_EQ(fi_write(node_.ep(), "8 bytes", 8, nullptr, to, 0, kKey, nullptr), 0);
     AskHeader first;
@@ -229,7 +229,7 @@ TEST_F(OfiWindows, TheCardChecksRangeRightsKeyAndSource) {
   EXPECT_EQ(readable.rights, FI_REMOTE_READ);
   EXPECT_EQ(move(peer_, DmaOp::kNread, readable.rio_addr, 10000), Status::kOk);
   EXPECT_EQ(move(peer_, DmaOp::kNwriteR, readable.rio_addr, 8), Status::kErrorResponse);
-  // Source: who has not asked is not let in, whatever he knows; then both are.
+  // Source: a peer that has not asked is not let in, even with the key; then both are.
   other_ = std::make_unique<RawPeer>();
   EXPECT_EQ(move(*other_, DmaOp::kNread, window.rio_addr, 8), Status::kErrorResponse);
   const WindowReply same = window_of(*other_, kKey);
@@ -262,14 +262,14 @@ TEST_F(OfiWindows, AClosedRegionIsOutOfReach) {
   EXPECT_EQ(memory, std::vector<uint8_t>(4096, 0xEE));
   WindowReply none;
   EXPECT_EQ(ask(peer_, kKey, &none), FI_EACCES);
-  // Whoever has the same key next is somewhere else.
+  // The next region with this key is somewhere else.
   region = add(memory.data(), memory.size(), kAll, kKey);
   EXPECT_NE(window_of(peer_, kKey).rio_addr, window.rio_addr);
   EXPECT_EQ(move(peer_, DmaOp::kNwriteR, window.rio_addr, 8), Status::kErrorResponse);
 }
 
-// Who counts accesses gets messages: the card does not tell of any.
-TEST_F(OfiWindows, WhatIsCountedIsNoWindow) {
+// An owner that counts accesses gets messages: the card does not tell of any.
+TEST_F(OfiWindows, ACountedRegionIsNoWindow) {
   std::vector<uint8_t> memory(4096, 0xEE);
   fi_cntr_attr attr{};
   fid_cntr* made = nullptr;

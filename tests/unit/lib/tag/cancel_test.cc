@@ -44,7 +44,7 @@ TEST_F(TagCancel, ASendThatHasNotBegun) {
   EXPECT_EQ(receive.message_bits, 2u);
 }
 
-TEST_F(TagCancel, WhatIsMatchedOrSentEndsByItself) {
+TEST_F(TagCancel, AMatchedOrSentMessageEndsByItself) {
   const std::vector<uint8_t> bytes = pattern(1, 16000);
   std::vector<uint8_t> buffer(16000, 0xEE);
   SendRequest request;
@@ -69,7 +69,7 @@ TEST_F(TagCancel, WhatIsMatchedOrSentEndsByItself) {
   EXPECT_EQ(buffer, bytes);
 }
 
-TEST_F(TagCancel, LargeDataThatNobodyReceives) {
+TEST_F(TagCancel, LargeDataThatIsNeverReceived) {
   const std::vector<uint8_t> bytes = pattern(1, kLarge);
   SendRequest request;
   ASSERT_EQ(a_->send(b_.at(), 1, bytes.data(), kLarge, request), 0);
@@ -128,7 +128,7 @@ TEST_F(TagCancel, APeerThatIsReborn) {
   EXPECT_EQ(wait(*b_, any), 0);
   EXPECT_EQ(any.length_bytes, 10u);
   sent(begun, request);
-  // What came before that is still there.
+  // Earlier messages are still there.
   RecvRequest first;
   ASSERT_EQ(b_->receive({1, 0, a_.at()}, buffer.data(), 10, first), 1);
   EXPECT_EQ(first.length_bytes, 10u);

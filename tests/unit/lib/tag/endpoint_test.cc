@@ -48,7 +48,7 @@ TEST_F(TagEndpoint, EachSizeIntoAPostedReceive) {
   EXPECT_EQ(b_->stats().unexpected, 0u);
 }
 
-TEST_F(TagEndpoint, EachSizeThatNobodyExpected) {
+TEST_F(TagEndpoint, EachSizeUnexpected) {
   uint64_t number = 0;
   for (const uint64_t size : kSizes) {
     const std::vector<uint8_t> bytes = pattern(++number, size);
@@ -105,8 +105,8 @@ class TagNewPeer : public TagEndpoint {
   SendRequest request_;
 };
 
-// Whoever sends it may never come back.
-TEST_F(TagNewPeer, WhatMayNotWaitIsSentOrNotTaken) {
+// The sender may never come back.
+TEST_F(TagNewPeer, ASendThatMayNotWaitIsSentOrNotTaken) {
   be_patient(kEver);
   ASSERT_EQ(try_often(), -EAGAIN);
   EXPECT_EQ(request_.stage, tag::Stage::kIdle);
@@ -140,7 +140,7 @@ TEST_F(TagNewPeer, PatienceEnds) {
 }
 
 // It asks, where there is no credit for long, as others do.
-TEST_F(TagNewPeer, WhoIsKnownHasItsQueue) {
+TEST_F(TagNewPeer, AKnownPeerHasItsQueue) {
   be_patient(kEver);
   send(2, bytes_);
   std::vector<SendRequest> requests(kTries);
@@ -238,7 +238,7 @@ TEST_F(TagEndpoint, Truncation) {
   }
 }
 
-TEST_F(TagEndpoint, AClaimedMessageIsFoundByNobodyElse) {
+TEST_F(TagEndpoint, AClaimedMessageIsFoundByNoOtherCall) {
   MessageInfo info{};
   EXPECT_EQ(b_->claim(from_a(1), &info), nullptr);
   const std::vector<uint8_t> bytes = pattern(1, 9000);

@@ -1,4 +1,4 @@
-// Many send to one that receives in the reverse order: nobody waits for ever, and what is not
+// Many send to one that receives in the reverse order: no send waits for ever, and what is not
 // expected has its bound.
 #include <cstdlib>
 
@@ -130,7 +130,7 @@ TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
   }
 }
 
-// What came free of a window before it was used up, and was too little to be told then.
+// The part of a window that came free before it was used up, and was too little to be told then.
 TEST_F(TagPair, TheLastOfAWindowIsTold) {
   for (uint32_t freed = 1; freed < msg::kRecordWindow; ++freed) {
     std::vector<SendRequest> sends(msg::kRecordWindow + 1);

@@ -1,4 +1,4 @@
-// A card that writes any bytes to an endpoint: it is cut off, and harms nobody else.
+// A card that writes any bytes to an endpoint: it is cut off, and harms no other.
 #include <cstdlib>
 #include <functional>
 
@@ -99,7 +99,7 @@ class TagHostile : public testing::Test {
   }
   [[nodiscard]] uint64_t address() const { return reinterpret_cast<uintptr_t>(large_.data()); }
 
-  /// What was said is a lie: it costs the foe its session, and nobody else anything.
+  /// The lie costs the foe its session, and no other peer anything.
   void expect_cut_off() {
     EXPECT_TRUE(until([&] { return link().session != session_; }));
     EXPECT_EQ(own_->port->stats().cut_off, 1u);
@@ -202,7 +202,7 @@ TEST_F(TagHostile, ARequestInTheMiddleOfAMessage) {
 }
 
 // Of a message that a probe has taken, the rest will not come.
-TEST_F(TagHostile, WhatWasClaimedInPartEndsWithItsSession) {
+TEST_F(TagHostile, AClaimInPartEndsWithItsSession) {
   constexpr uint64_t kBytes = 9000;
   says_first(kBytes);
   tag::Message* claimed = nullptr;
@@ -264,7 +264,7 @@ TEST_F(TagHostile, RecordsOfWhatWasNeverOpened) {
   expect_cut_off();
 }
 
-TEST_F(TagHostile, AGrantForWhatNobodyAskedFor) {
+TEST_F(TagHostile, AGrantWithoutARequest) {
   says(Kind::kGrant, text_of(grant()), msg::kControlCredits);
   expect_cut_off();
 }
@@ -334,7 +334,7 @@ TEST_F(TagHostile, AClosedOfWhatWasNotBegun) {
   expect_cut_off();
 }
 
-TEST_F(TagHostile, WhoNeverAnswersHarmsNobody) {
+TEST_F(TagHostile, APeerThatNeverAnswersHarmsNoOther) {
   endpoint_asks();
   says(Kind::kRequest, text_of(request(1)), kFoeCredit);
   RecvRequest receive;

@@ -85,7 +85,7 @@ TEST_F(TagImmediate, EachSizeAndWay) {
   }
 }
 
-// Whoever has no credit left asks for each message, and its immediate data goes with the request.
+// A sender without credit asks for each message, and its immediate data goes with the request.
 TEST_F(TagImmediate, BeyondTheCredit) {
   constexpr uint64_t kCount = 2000;
   std::vector<SendRequest> sending(kCount);

@@ -12,7 +12,7 @@ namespace {
 bool g_no_memory = false;  // for allocations that may fail
 }
 
-// What the table allocates by.
+// The operator that the table allocates by.
 void* operator new[](size_t bytes, const std::nothrow_t& /*unused*/) noexcept {
   return g_no_memory ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
@@ -90,7 +90,7 @@ TEST(KeyTable, AnyOfAKeyIsRemoved) {
       table.add(all[i]);
     }
     table.remove(all[gone]);
-    table.add(all[3]);  // behind the youngest, whoever that is now
+    table.add(all[3]);  // behind the youngest at that time
     for (size_t i = 0; i < 4; ++i) {
       if (i != gone) {
         ASSERT_EQ(*table.find(1, 7), &all[i]) << gone;
@@ -127,7 +127,7 @@ TEST(KeyTable, EntriesStayWhereTheyAreAsItGrows) {
   EXPECT_EQ(visited, 0u);
 }
 
-// What it remembers of the last key is of the table as it is now.
+// The remembered bucket is of the table as it is now.
 TEST(KeyTable, TheLastKeyIsFoundAgainAfterItMadeTheTableGrow) {
   Table table;
   ASSERT_EQ(table.create(kSeed, 1), 0);
@@ -251,9 +251,9 @@ TEST(KeyTable, OrderlyKeysSpread) {
 }
 
 // Keys that meet in one bucket under one seed, found by trying, do not under another.
-TEST(KeyTable, WhoDoesNotKnowTheSeedCannotMakeChains) {
+TEST(KeyTable, APeerThatDoesNotKnowTheSeedCannotMakeChains) {
   constexpr uint64_t kKeys = 4096;
-  constexpr int kShift = 64 - 13;  // of a table with room for so many
+  constexpr int kShift = 64 - 14;  // a table with room for so many keys has 2^14 buckets
   std::vector<uint64_t> bad;
   for (uint64_t bits = 0; bad.size() < kKeys; ++bits) {
     if ((key_hash(kSeed, 1, bits) >> kShift) == 0) {

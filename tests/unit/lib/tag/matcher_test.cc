@@ -63,7 +63,7 @@ TEST(Matcher, TooManyAreRefused) {
   EXPECT_EQ(matcher.grow_failures(), 0u);
 }
 
-/// What MPI says, word by word: lists in order, walked from the front.
+/// MPI's rules, word by word: lists in order, walked from the front.
 struct Reference {
   std::list<Receive*> posted;
   std::list<Message*> waiting;

@@ -46,7 +46,7 @@ TEST_F(MessageQueueTest, NothingIsFoundInAnEmptyOne) {
   EXPECT_EQ(queue_.claim(pattern(1, 5)), nullptr);
 }
 
-// The same with few messages, which are walked, and with many, which are looked up.
+// With few messages, which are walked, and with many, which are looked up.
 TEST_F(MessageQueueTest, TheEarliestArrivedIsTaken) {
   for (const uint32_t strangers : {0u, kMany}) {
     append_strangers(strangers);
@@ -140,7 +140,7 @@ TEST_F(MessageQueueTest, NothingOldIsFoundOnceItWasEmpty) {
   }
 }
 
-TEST_F(MessageQueueTest, AClaimedOneIsFoundByNobody) {
+TEST_F(MessageQueueTest, AClaimedOneIsNotFound) {
   for (const uint32_t strangers : {0u, kMany}) {
     append_strangers(strangers);
     Message a = message(1, 5);

@@ -1,7 +1,7 @@
-// Random traffic of all sizes between processes: who receives knows from the seed what the others
-// send him, and compares.
+// Random traffic of all sizes between processes: a receiver knows from the seed what the others
+// send to it, and compares.
 //
-// RIO_TAG_SEEDS: how many seeds of each kind; RIO_TAG_SEED: the first.
+// RIO_TAG_SEEDS: how many seeds of each kind; RIO_SEED: the first.
 #include <poll.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <list>
 
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic_reference.hpp"
 #include "tests/unit/pmd/api/shm_member.hpp"
@@ -34,7 +35,7 @@ struct Planned {
   bool sync;
 };
 
-/// What one member sends another one, in order. Every third pair has one of 16 MiB.
+/// The messages of one member to another one, in order. Every third pair has one of 16 MiB.
 std::vector<Planned> planned(const Plan& plan, uint32_t from, uint32_t to) {
   std::mt19937_64 random(plan.seed * 64 + from * 8 + to);
   Sizes sizes(msg::Profile{}.eager_bytes, kBudgetBytes);
@@ -164,7 +165,7 @@ class Talker {
   }
 
   std::string post() {
-    // One takes whatever comes, so nobody waits for ever.
+    // One takes all messages, so none waits for ever.
     const bool listens = std::ranges::any_of(receives_, [](const Receiving& each) {
       return each.pattern.ignore == UINT64_MAX && each.request.stage == tag::Stage::kWaiting;
     });
@@ -241,7 +242,7 @@ class TagProcesses : public testing::Test {
  protected:
   template <class Options>
   static void each_seed(uint64_t otherwise, bool may_fail, Options&& options) {
-    const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+    const uint64_t first = rio::test::first_seed();
     const uint64_t count = env_number("RIO_TAG_SEEDS", otherwise);
     for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
       std::printf("seed %llu\n", static_cast<unsigned long long>(seed));

@@ -66,7 +66,7 @@ TEST_F(ReceiveQueueTest, FlagsThatAllIgnoreAreUsual) {
   EXPECT_EQ(queue_.count(), 0u);
 }
 
-TEST_F(ReceiveQueueTest, WhatIsUsualChangesOnlyWhileTheTableIsEmpty) {
+TEST_F(ReceiveQueueTest, TheUsualBitsChangeOnlyWhileTheTableIsEmpty) {
   Receive whole = receive(1, 5);
   Receive flagged = receive(1, 5, 1);
   queue_.add(whole);

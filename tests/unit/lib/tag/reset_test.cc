@@ -1,14 +1,15 @@
-// Cards that are reset by somebody else, or vanish, in the middle of traffic. What may be lost then
-// is less than in traffic_test.cc, which forgives all that goes to such a card: of the messages
+// Cards that are reset by another process, or vanish, in the middle of traffic. Fewer messages may
+// be lost then than in traffic_test.cc, which forgives all that go to such a card: of the messages
 // from one endpoint to another, only those that were sent before its user was told of an error
 // there (by a send that it was refused with, or by a request that ended with it), or before the
-// sender's own card was opened anew. All else arrives, once, in order.
+// sender's own card was opened anew. All others arrive, once, in order.
 //
-// RIO_TAG_SEEDS: how many seeds; RIO_TAG_SEED: the first.
+// RIO_TAG_SEEDS: how many seeds; RIO_SEED: the first.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
@@ -44,11 +45,11 @@ struct Channel {
     }
     return out;
   }
-  /// Lost messages, with others behind them that went in a later session before anybody was told:
-  /// nobody could know of the hole.
+  /// Lost messages, with others behind them that went in a later session before any user was told:
+  /// no user could know of the hole.
   [[nodiscard]] std::string holes() const {
     std::string out;
-    uint64_t first_lost = sent.size();  // since somebody was told
+    uint64_t first_lost = sent.size();  // since a user was told
     for (uint64_t number = 0; number < sent.size(); ++number) {
       const Sent& each = sent[number];
       if (each.refused || each.failed || each.is_first) {
@@ -69,7 +70,7 @@ struct Channel {
   /// @return what is wrong.
   [[nodiscard]] std::string arrived(uint64_t number, uint64_t taken) {
     if (number >= sent.size() || sent[number].refused) {
-      return "nobody has sent it";
+      return "it was never sent";
     }
     if (std::exchange(sent[number].arrived, true)) {
       return "twice";
@@ -124,7 +125,7 @@ class Resets {
     }
     ASSERT_EQ(nodes_[node]->port->error(), -ENODEV);
   }
-  /// What its user does who has heard of it.
+  /// Open the node anew, as its user does after the news.
   void reopen(uint32_t node) {
     nodes_[node].reset();
     for (uint32_t end = node * kContexts; end < (node + 1) * kContexts; ++end) {
@@ -326,7 +327,7 @@ class TagReset : public testing::Test {
 };
 
 TEST_F(TagReset, NothingIsLostUntold) {
-  const uint64_t first = env_number("RIO_TAG_SEED", std::random_device()());
+  const uint64_t first = rio::test::first_seed();
   const uint64_t count = env_number("RIO_TAG_SEEDS", 8);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -346,13 +347,13 @@ TEST_F(TagReset, NothingIsLostUntold) {
 }
 
 // The other endpoint of the port has begun a new session already.
-TEST_F(TagReset, WhoSendsLateIsToldBeforeAnythingGoes) {
+TEST_F(TagReset, ALateSenderIsToldBeforeAnythingGoes) {
   const std::vector<std::string> cards = fabric(0);
   TagNode a(cards[0], 0, kContexts);
   auto b = std::make_unique<TagNode>(cards[1], 0, 1);
   tag::SendRequest request;
   uint64_t bytes = 0;
-  // Until it is done. Nobody else on the port looks at anything meanwhile.
+  // Until it is done. No other endpoint on the port looks at anything meanwhile.
   const auto send = [&](tag::Endpoint& from) {
     int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
     for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
@@ -379,7 +380,7 @@ TEST_F(TagReset, WhoSendsLateIsToldBeforeAnythingGoes) {
 }
 
 // Nothing was sent in the second session: that it is over, too, is no reason to forget the first.
-TEST_F(TagReset, WhatWasNotToldIsToldWhenTheNextSessionIsOverToo) {
+TEST_F(TagReset, AnErrorNotToldIsToldWhenTheNextSessionIsOverToo) {
   const std::vector<std::string> cards = fabric(0);
   TagNode a(cards[0], 0, 1);
   auto b = std::make_unique<TagNode>(cards[1], 0, 1);

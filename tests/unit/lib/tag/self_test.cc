@@ -47,7 +47,7 @@ TEST_F(TagSelf, EachSizeIntoAPostedReceive) {
   }
 }
 
-TEST_F(TagSelf, EachSizeThatNobodyExpected) {
+TEST_F(TagSelf, EachSizeUnexpected) {
   for (const uint64_t size : kSizes) {
     for (const bool sync : {false, true}) {
       std::vector<uint8_t> bytes = pattern(size, size);
@@ -111,7 +111,7 @@ TEST_F(TagSelf, Truncation) {
   }
 }
 
-TEST_F(TagSelf, WhatWasClaimedIsReceivedOnce) {
+TEST_F(TagSelf, AClaimedMessageIsReceivedOnce) {
   const std::vector<uint8_t> bytes = pattern(1, 50000);
   std::vector<uint8_t> buffer(50000);
   ASSERT_EQ(own_->send(own_.at(), 1, bytes.data(), 50000, sends_[0], {77, true}), 0);
@@ -125,8 +125,8 @@ TEST_F(TagSelf, WhatWasClaimedIsReceivedOnce) {
   EXPECT_TRUE(own_->test(sends_[0]));
 }
 
-// Sends that nobody has received end with the endpoint, those that were claimed, too.
-TEST(TagSelfEnd, WhatWasNotReceivedIsTold) {
+// Sends that were not received end with the endpoint, those that were claimed, too.
+TEST(TagSelfEnd, ASendThatWasNotReceivedIsTold) {
   SendRequest one;
   SendRequest two;
   {

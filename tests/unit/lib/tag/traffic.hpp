@@ -88,8 +88,8 @@ class Traffic {
     }
     open(node);
   }
-  /// Whether a message goes from each to each: what was disturbed is well again. It may have to be
-  /// sent once more, since somebody hears only then that a session is over.
+  /// Whether a message goes from each to each: a disturbed pair is well again. It may have to be
+  /// sent once more, since a sender may hear only then that a session is over.
   [[nodiscard]] bool all_well() {
     for (uint32_t from = 0; from < ends(); ++from) {
       for (uint32_t to = 0; to < ends(); ++to) {
@@ -201,7 +201,7 @@ class Traffic {
       }
     }
   }
-  /// What is under way, for whoever looks for an error.
+  /// The requests under way, for the search for an error.
   [[nodiscard]] std::string state() {
     std::string out;
     for (uint32_t end = 0; end < ends(); ++end) {
@@ -222,14 +222,14 @@ class Traffic {
     return reference_.waiting() != 0 ||
            std::ranges::any_of(sends_, [](const auto& sends) { return !sends.empty(); });
   }
-  /// Whether somebody still sends there, though it may be lost.
+  /// Whether a member still sends there, though it may be lost.
   [[nodiscard]] bool left_by_others(uint32_t end) const {
     return std::ranges::any_of(sends_, [&](const auto& sends) {
       return std::ranges::any_of(sends,
                                  [&](const auto& each) { return std::get<1>(each->key) == end; });
     });
   }
-  /// What others have sent fills the buffers: parts of a message come when there is room again.
+  /// Messages of others fill the buffers: parts of a message come when there is room again.
   [[nodiscard]] bool listens(uint32_t end) const {
     return std::ranges::any_of(receives_[end], [](const auto& each) {
       return each->request.stage == tag::Stage::kWaiting;
@@ -412,7 +412,7 @@ class Traffic {
   void check(uint32_t end, const Receiving& receiving) {
     const tag::RecvRequest& request = receiving.request;
     if (request.status != 0 && request.status != -EMSGSIZE) {
-      // Who sent it hears of it, too: then it need not arrive.
+      // The sender hears of it, too: then it need not arrive.
       ASSERT_TRUE(!disturbed_.empty() || (plan_.may_fail && request.status == -EIO))
           << request.status;
       ASSERT_TRUE(receiving.buffer.untouched(receiving.buffer.size())) << "beyond the buffer";

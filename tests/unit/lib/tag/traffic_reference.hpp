@@ -25,7 +25,7 @@ namespace rio::test {
 inline constexpr uint64_t kTellingBytes = 8;  // so many show which message it is
 inline constexpr uint64_t kLongestBytes = 16u << 20;
 
-/// Bytes of the caller's at any address, with bytes around them that nobody may write.
+/// Bytes of the caller's at any address, with bytes around them that must not be written.
 class Buffer {
  public:
   static constexpr uint8_t kUntouched = 0xEE;
@@ -114,13 +114,13 @@ class Sizes {
   std::vector<uint64_t> borders_;
 };
 
-/// What goes with the message of that number, if anything does.
+/// Immediate data of the message of that number, if it has any.
 [[nodiscard]] inline tag::Immediate immediate_of(uint64_t number) {
   const bool there = number % 3 == 0;
   return {there ? ~number * 0x9E3779B97F4A7C15u : 0, there};
 }
 
-/// What has arrived, for the reference.
+/// A received message, for the reference.
 struct Received {
   tag::Address from;
   uint32_t to;
@@ -166,10 +166,10 @@ class Reference {
   [[nodiscard]] std::string received(const Received& what) {
     const Key key = {what.from, what.to, what.bits};
     auto& queue = queues_[key];
-    // What is asked for may be done after what was sent behind it.
+    // A message that was asked for may be done after others that were sent behind it.
     const auto sent = std::ranges::find_if(queue, [&](const Sent& each) { return is(each, what); });
     if (sent == queue.end()) {
-      return "a message that nobody sent, or bytes around the buffer were written";
+      return "a message that was never sent, or bytes around the buffer were written";
     }
     if (what.status != (sent->length_bytes > what.buffer.size() ? -EMSGSIZE : 0)) {
       return "status " + std::to_string(what.status);
@@ -185,7 +185,7 @@ class Reference {
 
   /// Messages that have to arrive yet.
   [[nodiscard]] uint64_t waiting() const { return waiting_; }
-  /// The same for one receiver.
+  /// Messages still owed to one receiver.
   [[nodiscard]] uint64_t owed(uint32_t to) const {
     const auto at = owed_.find(to);
     return at == owed_.end() ? 0 : at->second;

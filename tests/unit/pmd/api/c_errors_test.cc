@@ -69,7 +69,7 @@ TEST_F(CApi, Arguments) {
   EXPECT_EQ(rio_open(nullptr, nullptr, &card_), -EINVAL);
   EXPECT_EQ(rio_open("emu:loop", nullptr, nullptr), -EINVAL);
   EXPECT_EQ(rio_open("nonsense", nullptr, &card_), -EINVAL);
-  EXPECT_TRUE(logged("\"nonsense\" is no card"));
+  EXPECT_TRUE(logged("card \"nonsense\": no such card"));
   EXPECT_EQ(rio_open_queue_pair(nullptr, nullptr, &card_), -EINVAL);
   EXPECT_EQ(card_, nullptr);
   EXPECT_EQ(rio_close(nullptr), 0);

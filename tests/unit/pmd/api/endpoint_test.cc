@@ -212,11 +212,11 @@ TEST(Endpoint, CardGoneBeforeOpen) {
   EXPECT_TRUE(log.had("gone")) << log.last();
 }
 
-// The card does not answer the stop: its memory must not be given to anybody else.
+// The card does not answer the stop: its memory must not be given to another owner.
 TEST(Endpoint, CardSilentAtClose) {
   test::LogLines log;
   pmd::EmuConfig emu;
-  emu.stepping = pmd::Stepping::kManual;
+  emu.model.stepping = pmd::Stepping::kManual;
   std::unique_ptr<pmd::EmuBus> bus;
   ASSERT_EQ(pmd::EmuBus::create(emu, nullptr, &bus), 0);
   model::Card* const card = bus->card();

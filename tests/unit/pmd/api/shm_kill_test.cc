@@ -1,7 +1,7 @@
 // Members of a fabric are killed at any instant and come back under the same destID. Those that
 // live must not be disturbed: what they send each other arrives, once, as it was sent.
 //
-// RIO_SHM_KILLS: how many, RIO_SHM_SEED: where the random instants begin.
+// RIO_SHM_KILLS: how many, RIO_SEED: where the random instants begin.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/env_number.hpp"
+#include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/unit/pmd/api/shm_member.hpp"
 
@@ -125,8 +126,7 @@ TEST(ShmKill, SurvivorsAreNotDisturbed) {
   const TempDir dir;
   setenv("RIO_RUNTIME_DIR", dir.at("").c_str(), 1);
   const uint32_t kills = from_environment("RIO_SHM_KILLS", 60);
-  const uint32_t seed = from_environment("RIO_SHM_SEED", std::random_device{}());
-  std::printf("RIO_SHM_SEED=%u\n", seed);
+  const uint32_t seed = rio::test::first_seed();
   std::mt19937 random(seed);
   Pipe stop;
   const auto talker = [&](uint32_t id) {

@@ -68,7 +68,7 @@ class Member {
   }
   /// Overwrites what was sent.
   void scribble() { std::memset(endpoint_->buffers()->va(out_), 'x', 4096); }
-  /// What became of it.
+  /// Wait for the outcome.
   [[nodiscard]] pmd::Status done() {
     pmd::TxDone done{};
     EXPECT_TRUE(wait_until([&] { return endpoint_->tx().reap(&done, 1) == 1; }));
@@ -141,7 +141,7 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
 
   void tell(char what = 1) const { EXPECT_EQ(write(fds_[1], &what, 1), 1); }
-  /// What was told; 0: all who could are gone.
+  /// Wait for a word; 0: all writers are gone.
   char wait() {
     char what = 0;
     return read(fds_[0], &what, 1) == 1 ? what : '\0';

@@ -98,7 +98,7 @@ TEST_F(Shm, QueuePairsOfABoardAreProcesses) {
   EXPECT_EQ(two.receive(), "10:same board");
 }
 
-TEST_F(Shm, NobodyThere) {
+TEST_F(Shm, AnAbsentMember) {
   Member one("shm:x");
   one.send(44, "hello?");
   EXPECT_EQ(one.done(), Status::kLinkDown);
@@ -126,7 +126,7 @@ TEST_F(Shm, TheFolderGoesWithTheLast) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_F(Shm, WhatTheDeadLeftIsRemoved) {
+TEST_F(Shm, FilesOfTheDeadAreRemoved) {
   Pipe ready;
   Child dead([&] {
     const Member killed("shm:x,board=b,qps=2,qp=1,id=3");
@@ -340,8 +340,8 @@ TEST_F(Shm, AStoppedProcessIsNotDead) {
   EXPECT_EQ(child.exit_code(), 0);
 }
 
-/// Whoever was forked has the sockets of its parent: they say nothing about who is there.
-TEST_F(Shm, WhoLeavesHasLeftThoughAChildHasItsSockets) {
+/// A forked child has the sockets of its parent: they say nothing about the members that are there.
+TEST_F(Shm, AMemberThatLeavesHasLeftThoughAChildHasItsSockets) {
   Member one("shm:x,id=1");
   auto two = std::make_unique<Member>("shm:x,id=2");
   two->send(1, "hello");
@@ -360,7 +360,7 @@ TEST_F(Shm, WhoLeavesHasLeftThoughAChildHasItsSockets) {
   EXPECT_EQ(child.exit_code(), 0);
 }
 
-TEST_F(Shm, WhoeverSleepsIsWoken) {
+TEST_F(Shm, ASleepingMemberIsWoken) {
   constexpr uint32_t kRings = pmd::ring_bit(regs::Ring::kShared) | pmd::ring_bit(regs::Ring::kTx);
   Pipe go;
   Child child(

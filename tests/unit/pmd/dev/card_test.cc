@@ -246,7 +246,7 @@ TEST_F(CardTest, CardsWithoutMapAndPort) {
 }
 
 TEST_F(CardTest, AttachChangesNothing) {
-  EXPECT_EQ(Card::attach(bus_, &card_), -EAGAIN);  // nobody has opened it
+  EXPECT_EQ(Card::attach(bus_, &card_), -EAGAIN);  // it was never opened
   EXPECT_TRUE(LogCapture::one_line_with({"owner"}));
   ASSERT_EQ(open(config()), 0);
   card_.reset();
@@ -285,7 +285,7 @@ TEST_F(CardTest, GoneMeansTheMagicOnly) {
   EXPECT_TRUE(card_->gone());
 }
 
-TEST_F(CardTest, ResetBySomebodyElse) {
+TEST_F(CardTest, ResetByAnotherProcess) {
   ASSERT_EQ(open(config()), 0);
   EXPECT_FALSE(card_->was_reset());
   const uint32_t generation = fake_.words[0x40];

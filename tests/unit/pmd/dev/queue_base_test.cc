@@ -1,4 +1,4 @@
-// What all queues have in common: memory that other processes see, and looks at what has come.
+// The parts that all queues share: memory that other processes see, and looks at completions.
 #include "pmd/dev/queue_base.hpp"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TYPED_TEST(QueueBaseTest, TellsWhereTheNextWillBe) {
 
 class TakenTest : public test::QueueFixture<DoorbellQueue> {};
 
-TEST_F(TakenTest, WhatABurstHasReturnedDoesNotCount) {
+TEST_F(TakenTest, ReturnedCompletionsDoNotCount) {
   open_ring({.ring = 2, .log2 = 2, .start = 2, .entry_bytes = 0, .cpl_bytes = 16});
   for (uint32_t lap = 0; lap < 3; ++lap) {
     const uint32_t first = 2 + lap * 4;

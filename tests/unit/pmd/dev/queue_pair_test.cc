@@ -93,7 +93,7 @@ TEST_F(QueuePairTest, ChosenRings) {
   }
 }
 
-TEST_F(QueuePairTest, WhatTheCardLacksIsLeftOutByDefault) {
+TEST_F(QueuePairTest, QueuesThatTheCardLacksAreLeftOutByDefault) {
   fake_.words[0x10008] = 0xFF47;  // neither DMA nor maintenance
   ASSERT_EQ(open(0), 0);
   EXPECT_EQ(running(0), 0x47u);

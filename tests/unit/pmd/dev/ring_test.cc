@@ -207,7 +207,7 @@ TEST_F(RingTest, TheCardRefusesToStart) {
   bar_.expect_read(script_.status_offset(), 0x01030001)
       .expect_read(script_.status_offset(), 0x01030001)
       .expect_read(script_.entry_offset(), 0);
-  // A ring in state ERROR does not start: it is stopped for whoever tries next.
+  // A ring in state ERROR does not start: it is stopped for the next attempt.
   expect_command(0x10001, 0x01030001, 2);
   bar_.expect_read(script_.status_offset(), 2);
   EXPECT_EQ(start(), -EIO);

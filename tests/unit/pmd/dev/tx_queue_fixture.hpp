@@ -49,7 +49,7 @@ class TxQueueTest : public test::QueueFixture<TxQueue> {
     EXPECT_EQ(queue_->stats().rejected, before + 1);
     EXPECT_EQ(queue_->outstanding(), 0);
   }
-  /// What comes back, as cookies.
+  /// Reap, as cookies.
   Cookies reap(uint16_t n = 32) {
     return cookies<TxDone>(n,
                            [this](TxDone* out, uint16_t most) { return queue_->reap(out, most); });

@@ -175,7 +175,7 @@ TEST_F(TxQueueTest, CompletionsWrapOnTheirOwn) {
   complete(2, 1);
   complete(3, 2);
   complete(4, 3);
-  // What would be read behind the end of the ring.
+  // The words that would be read behind the end of the ring.
   const uint32_t decoy[4] = {0, 3, 0xBAD, 0x80000000};
   std::memcpy(script_.completion(*bus_, 3) + 16, decoy, sizeof decoy);
   TxDone done[4];
@@ -297,7 +297,7 @@ class TxQueueRestartTest : public TxQueueTest {
   }
 };
 
-TEST_F(TxQueueRestartTest, WhatIsPostedAfterwardsFollowsOn) {
+TEST_F(TxQueueRestartTest, LaterPostsFollowOn) {
   for (const uint32_t start : {0u, 3u, 0xFFFFFFFEu}) {
     open(2, start);
     const TxMessage three[3] = {message(1), message(2), message(3)};

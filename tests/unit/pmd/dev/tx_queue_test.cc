@@ -1,4 +1,4 @@
-// What a message becomes in the ring, and which ones are refused.
+// Messages as they lie in the ring, and messages that are refused.
 #include "tests/unit/pmd/dev/tx_queue_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Waiting for a card that gets its turns from whoever waits.
+// Waiting for a card that gets its turns from the waiting thread.
 #include "pmd/dev/wait.hpp"
 
 #include <gtest/gtest.h>

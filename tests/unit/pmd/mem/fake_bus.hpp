@@ -24,7 +24,6 @@ class FakeBus : public Bus {
   }
 
   Mmio bar() override { return {}; }
-  PollHook poll_hook(uint32_t) override { return {}; }
 
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
     if (fail_alloc != 0) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/support/seed.hpp"
 #include "tests/unit/pmd/mem/fake_bus.hpp"
 
 namespace rio::pmd::mem {
@@ -158,7 +159,7 @@ TEST_F(MemoryMapTest, MovesKeepOneOwner) {
 }
 
 TEST_F(MemoryMapTest, RandomRangesAgainstACountOfPages) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   bus_.scatter = true;

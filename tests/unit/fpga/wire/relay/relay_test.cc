@@ -106,7 +106,7 @@ class RelayTraffic : public testing::Test {
     while (traffic_.sweep()) {
     }
   }
-  /// The process that broke a rule, and how; 0: nobody.
+  /// The process that broke a rule, and how; 0: none.
   uint32_t foul(std::string* what) {
     uint32_t process = 0;
     what->clear();
@@ -171,7 +171,7 @@ TEST_F(RelayTraffic, NeverMixesTheDataOfTwoProcesses) {
   }
 }
 
-TEST_F(RelayTraffic, AStoppedReceiverStopsNobodyElse) {
+TEST_F(RelayTraffic, AStoppedReceiverStopsNoOther) {
   // Its rings are small: what does not fit is queued.
   RingBox small[kLanes] = {RingBox(16384), RingBox(16384)};
   Process four(4);
@@ -212,14 +212,14 @@ TEST_F(RelayTraffic, AStoppedReceiverStopsNobodyElse) {
   EXPECT_EQ(traffic_.counts(4).queued_most, 3u * 4128 + 96);
 }
 
-TEST_F(RelayTraffic, WhoSendsPastItsWindowIsCutOff) {
+TEST_F(RelayTraffic, ASenderPastItsWindowIsCutOff) {
   for (uint32_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(one_.send(2, 4096, 1));
   }
   expect_foul("more than its window");
 }
 
-TEST_F(RelayTraffic, WhatADeadProcessHasSentIsPassedOnBeforeItsDeathIsTold) {
+TEST_F(RelayTraffic, FramesOfADeadProcessArePassedOnBeforeItsDeathIsTold) {
   ASSERT_TRUE(one_.send(2, 300, 5));
   traffic_.remove(1, true);
   uint32_t gone = 0;
@@ -233,7 +233,7 @@ TEST_F(RelayTraffic, WhatADeadProcessHasSentIsPassedOnBeforeItsDeathIsTold) {
   ASSERT_TRUE(traffic_.next_departure(&gone, &to));
   EXPECT_EQ(gone, 1u);
   EXPECT_EQ(to, 2u);
-  // Who had not heard of it yet breaks no rule.
+  // A process that had not heard of it yet breaks no rule.
   ASSERT_TRUE(two_.send(1, 300, 5));
   sweep();
   std::string what;

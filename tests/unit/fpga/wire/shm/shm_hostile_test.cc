@@ -1,4 +1,4 @@
-// What a hostile partner may do with the wire between processes.
+// A hostile partner on the wire between processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,13 +21,13 @@ using model::FrameType;
 
 class HostileWire : public Wire {};
 
-TEST_F(HostileWire, NobodyElseMayWriteOurs) {
+TEST_F(HostileWire, NoOtherProcessMayWriteOurs) {
   const auto one = join(1);
   Evil evil(2, 1);
   base::Fd memory;
-  Half half;
-  ASSERT_FALSE(Half::create(&half, &memory));
-  EXPECT_EQ(mmap(nullptr, kHalfBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0),
+  wire::Half half;
+  ASSERT_FALSE(wire::Half::create(&half, &memory));
+  EXPECT_EQ(mmap(nullptr, wire::kHalfBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0),
             MAP_FAILED);
   EXPECT_NE(ftruncate(memory.get(), 0), 0);
   EXPECT_NE(fallocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
@@ -35,28 +35,28 @@ TEST_F(HostileWire, NobodyElseMayWriteOurs) {
 
 /// It is refused as memory that is not sealed, rather than as a failure of this process.
 bool is_refused(const base::Fd& fd) {
-  Half half;
+  wire::Half half;
   bool sound = true;
-  return !Half::map(fd, &half, &sound) && !sound;
+  return !wire::Half::map(fd, &half, &sound) && !sound;
 }
 
 TEST_F(HostileWire, MemoryThatCouldGoAwayIsRefused) {
   base::Fd plain(memfd_create("x", MFD_ALLOW_SEALING));
-  ASSERT_EQ(ftruncate(plain.get(), kHalfBytes), 0);
+  ASSERT_EQ(ftruncate(plain.get(), wire::kHalfBytes), 0);
   EXPECT_TRUE(is_refused(plain)) << "not sealed";
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10;
   ASSERT_EQ(ftruncate(plain.get(), 4096), 0);
   ASSERT_EQ(fcntl(plain.get(), F_ADD_SEALS, kSeals), 0);
   EXPECT_TRUE(is_refused(plain)) << "short";
   base::Fd file(open(dir_.at("file").c_str(), O_RDWR | O_CREAT, 0600));
-  ASSERT_EQ(ftruncate(file.get(), kHalfBytes), 0);
+  ASSERT_EQ(ftruncate(file.get(), wire::kHalfBytes), 0);
   EXPECT_TRUE(is_refused(file));
   EXPECT_TRUE(is_refused(base::Fd()));
 }
 
 TEST_F(HostileWire, ImpossibleLengthsCutThePartnerOff) {
   for (const uint32_t bytes :
-       {1u, 31u, 33u, kRequestRingBytes + 32, model::kFrameRingBytesMax - 32}) {
+       {1u, 31u, 33u, wire::kRequestRingBytes + 32, model::kFrameRingBytesMax - 32}) {
     const auto one = join(1);
     Evil evil(2, 1);
     EXPECT_TRUE(change(*one).here);
@@ -87,7 +87,7 @@ TEST_F(HostileWire, ImpossibleHeadsCutThePartnerOff) {
   }
 }
 
-/// Whoever does not keep the rules of the connection is not connected to.
+/// A partner that does not keep the rules of the connection is not connected to.
 TEST_F(HostileWire, WrongGreetings) {
   const auto one = join(1);
   std::unique_ptr<Directory> directory;
@@ -96,9 +96,9 @@ TEST_F(HostileWire, WrongGreetings) {
   const auto refused = [&](const Greeting& greeting, size_t bytes, bool memory) {
     base::Fd socket;
     EXPECT_EQ(directory->connect(1, &socket, nullptr), Directory::Called::kConnected);
-    Half half;
+    wire::Half half;
     base::Fd fd;
-    EXPECT_FALSE(Half::create(&half, &fd));
+    EXPECT_FALSE(wire::Half::create(&half, &fd));
     const int fds[] = {fd.get(), fd.get()};
     EXPECT_EQ(base::send_with_fds(socket, std::as_bytes(std::span(&greeting, 1)).first(bytes),
                                   std::span(fds, memory ? 2 : 0)),
@@ -127,7 +127,8 @@ TEST_F(HostileWire, WrongGreetings) {
   for (const uint32_t first : {0u, 1u, 3u, 0xFFFFFFFFu}) {
     bad = good;
     bad.first_id = first;
-    EXPECT_TRUE(refused(bad, sizeof bad, true)) << "destID of somebody else, or nobody: " << first;
+    EXPECT_TRUE(refused(bad, sizeof bad, true))
+        << "destID of another member, or of none: " << first;
   }
   for (const uint32_t ids : {0u, 2u, 32u, 0xFFFFFFFFu}) {
     bad = good;

@@ -1,4 +1,4 @@
-// The wire between processes: who comes, who goes, and what becomes of what was sent.
+// The wire between processes: members that come and go, and the fate of their frames.
 #include "fpga/wire/shm/shm_wire.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ uint32_t halves() {
 }
 
 // Not with the square of the members: those who never talk share nothing.
-TEST_F(Wire, WhoOnlyWishesForADestIdGetsTheNextThatIsFree) {
+TEST_F(Wire, AMemberThatOnlyWishesForADestIdGetsTheNextFreeOne) {
   const auto wish = [](uint32_t id, uint32_t ids, std::unique_ptr<ShmWire>* out) {
     std::string error;
     const int rc =
@@ -117,7 +117,7 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
   for (uint32_t life = 1; life <= 20; ++life) {
     auto two = join(2);
     model::PartnerChange came{};
-    while (!came.here) {  // else nobody was there yet
+    while (!came.here) {  // else no member was there yet
       ASSERT_TRUE(wait_until([&] {
         to = one->route(2);
         return to != nullptr;
@@ -139,7 +139,7 @@ TEST_F(Wire, ARebornPartnerIsAnotherOne) {
   }
 }
 
-TEST_F(Wire, WhatTheDeadHasSentIsTaken) {
+TEST_F(Wire, FramesOfTheDeadAreTaken) {
   const auto one = join(1);
   auto two = join(2);
   model::Outbound* const to = two->route(1);
@@ -170,13 +170,13 @@ TEST_F(Wire, WhatTheDeadHasSentIsTaken) {
   EXPECT_TRUE(one->inbound().empty());
 }
 
-// Who comes later than that has to ring.
-TEST_F(Wire, WhoSleepsIsAsleepForNewPartnersToo) {
+// A partner that comes later than that has to ring.
+TEST_F(Wire, ASleepingMemberIsAsleepForNewPartnersToo) {
   const auto one = join(1);
   one->set_asleep(true);
   Evil evil(2, 1);
   EXPECT_TRUE(change(*one).here);
-  const Heads& heads = *evil.link().theirs.heads();
+  const wire::Heads& heads = *evil.link().theirs.heads();
   EXPECT_EQ(heads.requests.asleep.load(), 1);
   EXPECT_EQ(heads.responses.asleep.load(), 1);
   one->set_asleep(false);
@@ -184,7 +184,7 @@ TEST_F(Wire, WhoSleepsIsAsleepForNewPartnersToo) {
   EXPECT_EQ(heads.responses.asleep.load(), 0);
 }
 
-// Whoever cannot take it hears of the end all the same.
+// A card that cannot take them hears of the end all the same.
 TEST_F(Wire, TheDeadAreNotWaitedForForEver) {
   const auto one = join(1);
   auto two = join(2);
@@ -225,7 +225,7 @@ TEST_F(Wire, AForkedChildLeavesItsParentInTheFabric) {
   EXPECT_FALSE(two->next_change(&other));
 }
 
-// Whatever a child does with rings that it has inherited, it does to memory of its own.
+// Writes of a child to rings that it has inherited go to memory of its own.
 TEST_F(Wire, AForkedChildTakesNothingFromItsParent) {
   const std::unique_ptr<ShmWire> one = join(1);
   const std::unique_ptr<ShmWire> two = join(2);
@@ -256,8 +256,8 @@ TEST_F(Wire, AForkedChildTakesNothingFromItsParent) {
   EXPECT_EQ(reader.peek(), nullptr);
 }
 
-// Nobody will ever join the fabric of a killed process by its name again.
-TEST_F(Wire, WhoJoinsRemovesOtherFabricsOfTheDead) {
+// No process will ever join the fabric of a killed process by its name again.
+TEST_F(Wire, AJoinRemovesOtherFabricsOfTheDead) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -280,7 +280,7 @@ TEST_F(Wire, WhoJoinsRemovesOtherFabricsOfTheDead) {
   EXPECT_TRUE(there("living"));
 }
 
-// What a process lacks is not that nobody is there.
+// A shortage of the process is not told as an absent member.
 TEST_F(Wire, WithoutDescriptorsItSaysSo) {
   const auto one = join(1);
   const auto two = join(2);

@@ -30,7 +30,7 @@ class Wire : public testing::Test {
         << error;
     return wire;
   }
-  /// Pumps until somebody has come or gone.
+  /// Pumps until a partner has come or gone.
   static model::PartnerChange change(wire::shm::ShmWire& wire) {
     model::PartnerChange found{};
     EXPECT_TRUE(wait_until([&] {

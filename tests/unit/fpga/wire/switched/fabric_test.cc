@@ -20,7 +20,7 @@ using model::FrameType;
 using regs::MaintOp;
 using test::fabric;
 
-/// What a test has to say about a frame. Payload: words.
+/// The words of a frame that a test gives. Payload: words.
 struct Packet {
   FrameType type = FrameType::kDoorbell;
   uint32_t dest = 0;
@@ -166,7 +166,7 @@ TEST(Fabric, SwitchesAnswerAtHopCountZero) {
   EXPECT_EQ(a.read(2, 0, 0x14), 4u << 8 | 0u);
   EXPECT_EQ(a.read(2, 1, 0x14), 6u << 8 | 0u);
   EXPECT_EQ(a.read(2, 0, 0x34), 255u);
-  // Whatever destID it bears, and without a route for it.
+  // With any destID, and without a route for it.
   EXPECT_EQ(a.read(200, 0, 0x14), 4u << 8 | 0u);
   Plug c(*made, "c");
   EXPECT_EQ(c.read(2, 0, 0x14, 3), 4u << 8 | 2u) << "the port that the request came in by";
@@ -318,7 +318,7 @@ TEST(Fabric, AFullReceiverHoldsItsSenderUp) {
   EXPECT_EQ(taken, sent);
 }
 
-// Each sends two switches on around a ring, which has nothing but full queues; nobody waits for
+// Each sends two switches on around a ring, which has nothing but full queues; no frame waits for
 // good when the receivers begin to take.
 TEST(Fabric, CirclesOfFullQueuesDoNotLock) {
   const auto made = fabric(R"({
@@ -375,7 +375,7 @@ TEST(Fabric, DevicesGoAndComeBackBlank) {
   ASSERT_EQ(made->set_device("t", true), 0);
   EXPECT_TRUE(b.link_up());
   EXPECT_EQ(a.read(0, 0, kPort1) & 3u, 2u);
-  const uint64_t port_writes = made->counts().unrouted;  // nobody has said where they go
+  const uint64_t port_writes = made->counts().unrouted;  // they have no destination
   EXPECT_EQ(port_writes, 2u);
   ASSERT_TRUE(a.send({.dest = 2, .source = 1}));
   a.pump();

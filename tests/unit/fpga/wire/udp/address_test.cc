@@ -16,7 +16,7 @@ TEST(UdpAddress, IsPrintedAsItIsRead) {
   }
 }
 
-TEST(UdpAddress, WhatIsNoneIsRefused) {
+TEST(UdpAddress, OtherTextIsRefused) {
   Address at;
   for (const char* text :
        {"", ":7000", "10.0.0.2", "10.0.0.2:", "10.0.0.2:0", "10.0.0.2:65536", "10.0.0.2:7x",

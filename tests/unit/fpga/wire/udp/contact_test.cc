@@ -60,7 +60,7 @@ TEST(UdpContact, CrossedHellosMakeOneConnectionWithTheSameKeys) {
   EXPECT_NE(left.in_key, left.out_key);
 }
 
-TEST(UdpContact, WhatAnswersAnotherAttemptIsNoAnswer) {
+TEST(UdpContact, AnAnswerToAnotherAttemptIsNone) {
   Two two;
   two.from_right.hear_hello(two.from_left.say(kKindHello, two.left, 0), 1300);
   Greeting accept = two.from_right.say(kKindAccept, two.right, 1300);

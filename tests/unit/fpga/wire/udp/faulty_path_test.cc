@@ -180,7 +180,7 @@ TEST(UdpFaultyPath, AllArrivesDespiteAllOfThem) {
   }
 }
 
-TEST(UdpFaultyPath, WhatComesTwiceOrSpoiltIsRefusedWhereThereIsAKey) {
+TEST(UdpFaultyPath, RepeatedOrSpoiltDatagramsAreRefusedWhereThereIsAKey) {
   EXPECT_GT(run(20, {0, 200, 0, 0}, true), 100u);
   EXPECT_GT(run(21, {0, 0, 0, 200}, true), 100u);
 }

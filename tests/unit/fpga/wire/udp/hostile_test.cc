@@ -13,7 +13,7 @@
 namespace rio::wire::udp {
 namespace {
 
-/// Whatever the test wants to say, from one address.
+/// Sends any datagram of the test, from one address.
 class Speaker final : private Listener {
  public:
   Speaker() {
@@ -78,7 +78,7 @@ class UdpHostile : public testing::Test {
     }
     peer_.receive();
   }
-  /// What the wire does with all that was sent to it: loopback has delivered it already.
+  /// Let the wire take all that was sent to it: loopback has delivered it already.
   void settle() {
     constexpr int kSteps = 100;
     for (int i = 0; i < kSteps; ++i) {
@@ -128,7 +128,7 @@ class UdpHostile : public testing::Test {
   }
   void connect() {
     say_hello(&peer_.attempt);
-    EXPECT_TRUE(changes_.empty());  // nobody has shown that he is there
+    EXPECT_TRUE(changes_.empty());  // no peer has shown that it is there
     peer_.send(victim_, datagram(peer_.attempt));
     ASSERT_TRUE(until([&] { return !changes_.empty(); }));
   }
@@ -140,7 +140,7 @@ class UdpHostile : public testing::Test {
   mutable uint64_t number_ = 0;
 };
 
-TEST_F(UdpHostile, WhoHasNotHeardTheAnswerIsNotConnected) {
+TEST_F(UdpHostile, APeerThatHasNotHeardTheAnswerIsNotConnected) {
   say_hello(&peer_.attempt);
   Attempt guessed = peer_.attempt;
   guessed.they->session ^= 1;
@@ -149,7 +149,7 @@ TEST_F(UdpHostile, WhoHasNotHeardTheAnswerIsNotConnected) {
   EXPECT_TRUE(changes_.empty());
 }
 
-TEST_F(UdpHostile, NobodyElseSpeaksForAPeer) {
+TEST_F(UdpHostile, NoOtherAddressSpeaksForAPeer) {
   connect();
   Speaker other;
   other.send(victim_, datagram(peer_.attempt));

@@ -39,7 +39,7 @@ TEST(UdpKey, EachDirectionAndConnectionHasItsOwn) {
   EXPECT_NE(key.derive(a, b), key_of(kText + "x").derive(a, b));
 }
 
-TEST(UdpKey, WhatWasSealedOpensOnlyAsItWas) {
+TEST(UdpKey, ASealedDatagramOpensOnlyUnchanged) {
   const KeyBytes key{7};
   const std::vector<uint8_t> plain = {'c', 'l', 'e', 'a', 'r', 'h', 'i', 'd', 'd', 'e', 'n'};
   std::vector<uint8_t> bytes = plain;
@@ -82,7 +82,7 @@ TEST(UdpReplay, EachNumberIsTakenOnce) {
   EXPECT_FALSE(replay.take(500));
 }
 
-TEST(UdpReplay, WhatIsTooOldIsNotTaken) {
+TEST(UdpReplay, TooOldNumbersAreNotTaken) {
   Replay replay;
   EXPECT_TRUE(replay.take(1 << 20));
   EXPECT_FALSE(replay.take((1 << 20) - 1024));

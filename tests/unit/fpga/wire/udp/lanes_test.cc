@@ -180,7 +180,7 @@ TEST_F(UdpRuns, AddressesOfTheSenderDoNotTravel) {
             std::string::npos);
 }
 
-TEST_F(UdpRuns, WhatIsGivenUpBeforeItLeavesIsNotSent) {
+TEST_F(UdpRuns, ARunGivenUpBeforeItLeavesIsNotSent) {
   put_run();
   left_.out(Lane::kRequests)->revoke(position_);
   put(left_, Lane::kRequests, FrameType::kMessage, "next");
@@ -188,7 +188,7 @@ TEST_F(UdpRuns, WhatIsGivenUpBeforeItLeavesIsNotSent) {
   EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"next"});
 }
 
-TEST_F(UdpRuns, WhatIsGivenUpOnItsWayIsNotBelieved) {
+TEST_F(UdpRuns, ARunGivenUpOnItsWayIsNotBelieved) {
   for (int i = 0; i < 20; ++i) {  // more than may be under way
     messages_.push_back(std::string(4096, 'x'));
   }

@@ -53,7 +53,7 @@ TEST_F(UdpMembersFile, NamesTheLineThatIsWrong) {
   }
 }
 
-TEST_F(UdpMembersFile, NobodyStandsThereTwice) {
+TEST_F(UdpMembersFile, NoMemberStandsThereTwice) {
   EXPECT_EQ(read("1 10.0.0.1:1\n1 10.0.0.1:2\n"), -EINVAL);
   EXPECT_NE(error_.find("destID 1 stands there twice"), std::string::npos) << error_;
   EXPECT_EQ(read("1 10.0.0.1:1\n2 10.0.0.1:1\n"), -EINVAL);

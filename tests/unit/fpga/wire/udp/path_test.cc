@@ -108,7 +108,7 @@ TEST(UdpPath, AnotherAddressOfThisMachineIsReachedFromLoopback) {
   expect(judge(own, mine, path), true, {});
 }
 
-/// What is told of a path by a process that `lacks` something. Runs in a child.
+/// Check the report on a path by a process that `lacks` something. Runs in a child.
 void expect_lack(bool (*lacks)(), const std::string& told) {
   const pid_t child = fork();
   if (child == 0) {
@@ -128,7 +128,7 @@ void expect_lack(bool (*lacks)(), const std::string& told) {
   EXPECT_EQ(status, 0) << told;
 }
 
-TEST(UdpPath, WhatThisProcessLacksIsToldAsThat) {
+TEST(UdpPath, AShortageOfThisProcessIsToldAsThat) {
   expect_lack([] { return test::deny_call(SYS_socket, EPERM); },
               "socket: Operation not permitted; a seccomp filter");
   expect_lack(

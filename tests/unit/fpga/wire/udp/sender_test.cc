@@ -101,7 +101,7 @@ TEST_F(UdpSender, LeavesOldNewsAlone) {
 TEST_F(UdpSender, AsksAPeerWithoutRoomByOneUnit) {
   push_and_send(1);
   EXPECT_EQ(sender_.heard({kFirst + 1, 0, 0}, 2), 0);
-  // What was allowed at first, 8 units from kFirst on, is still allowed.
+  // The first window, 8 units from kFirst on, is still allowed.
   push_and_send(7);
   EXPECT_EQ(sender_.heard({kFirst + 8, 0, 0}, 3), 0);
   ASSERT_TRUE(push());

@@ -74,14 +74,14 @@ TEST_F(UdpSession, BothLanesGoInOneDatagramAndResponsesAreTakenFirst) {
   EXPECT_TRUE(a_.all_there());
 }
 
-TEST_F(UdpSession, WhatDoesNotFitBesideTheOtherLaneFollows) {
+TEST_F(UdpSession, UnitsThatDoNotFitBesideTheOtherLaneFollow) {
   put(a_, Lane::kRequests, std::string(a_.unit_bytes(), 'x'));
   put(a_, Lane::kResponses, "ack");
   EXPECT_EQ(sent(a_).size(), kHeaderBytes + 3);
   EXPECT_EQ(sent(a_).size(), a_.datagram_bytes());
 }
 
-TEST_F(UdpSession, WhatHasNoRoomIsKeptAndOfferedAgain) {
+TEST_F(UdpSession, UnitsWithoutRoomAreKeptAndOfferedAgain) {
   right_.is_open = false;
   put(a_, Lane::kRequests, "1");
   std::vector<uint8_t> one = sent(a_);
@@ -108,7 +108,7 @@ TEST_F(UdpSession, RepeatedUnitsAreTakenOnceAndAnswered) {
   EXPECT_TRUE(b_.owes_answer(false));
 }
 
-TEST_F(UdpSession, WhoTellsOfWhatWasNeverSentBreaksTheRules) {
+TEST_F(UdpSession, AnAcknowledgementOfUnsentUnitsBreaksTheRules) {
   Datagram lie;
   lie.heard[0].next = 5;
   std::vector<uint8_t> bytes(kHeaderBytes);
@@ -122,7 +122,7 @@ TEST_F(UdpSession, WhoTellsOfWhatWasNeverSentBreaksTheRules) {
   EXPECT_EQ(a_.take(bytes, 2), -EPROTO);
 }
 
-TEST_F(UdpSession, WhoIsAskedOwesAnAnswerAtOnce) {
+TEST_F(UdpSession, AQuestionIsAnsweredAtOnce) {
   std::vector<uint8_t> question(kHeaderBytes + kTagBytes);
   question.resize(a_.answer(question, true));
   ASSERT_EQ(b_.take(question, 9), 0);

@@ -131,7 +131,7 @@ TEST(UdpWire, StrangersAreRefusedAndNamed) {
   }
 }
 
-TEST(UdpWire, WhoLeavesIsGoneWithAllThatHeHasSent) {
+TEST(UdpWire, ALeavingMemberIsGoneWithAllThatItHasSent) {
   Card a(seat());
   auto b = std::make_unique<Card>(seat());
   const uint32_t to_b = a.find(*b);
@@ -147,10 +147,10 @@ TEST(UdpWire, WhoLeavesIsGoneWithAllThatHeHasSent) {
   EXPECT_EQ(a.changes[1].dest_id, to_b);
 }
 
-TEST(UdpWire, WhereNobodyIsTheWayIsGoneSoon) {
+TEST(UdpWire, TheWayToAnAbsentMemberIsGoneSoon) {
   Card a(seat());
   uint32_t to = 0;
-  ASSERT_EQ(a.wire->reach("127.0.0.1:9", &to), 0);  // discard: nobody's
+  ASSERT_EQ(a.wire->reach("127.0.0.1:9", &to), 0);  // discard: no member is there
   Outbound* const way = a.wire->route(to);
   ASSERT_NE(way, nullptr);
   ASSERT_TRUE(both_until(a, a, [&] { return way->gone; }));
@@ -202,7 +202,7 @@ class UdpMembers : public testing::Test {
     out.members = path_;
     return out;
   }
-  /// Ports that nobody has now.
+  /// Ports that are free now.
   static std::string free_port() {
     Card card(seat());
     return card.wire->address();
@@ -220,7 +220,7 @@ TEST_F(UdpMembers, HaveTheDestIdsOfTheFile) {
   EXPECT_EQ(nine.changes.at(0).dest_id, 1u);
 }
 
-TEST_F(UdpMembers, NobodyElseIsLetIn) {
+TEST_F(UdpMembers, NoOtherAddressIsLetIn) {
   write("1 " + free_port() + "\n");
   Card one(at(1));
   Seat stranger = seat();

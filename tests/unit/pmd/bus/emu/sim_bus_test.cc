@@ -123,7 +123,7 @@ TEST_F(TwoEnds, SharedDedicatedDma) {
   }));
   EXPECT_EQ(std::memcmp(a_->buffers()->va(1), b_->buffers()->va(8), 4096), 0);
 
-  // What was freed is not the card's any more.
+  // Freed memory is not the card's any more.
   const uint64_t freed = large.iova;
   ASSERT_EQ(b_->free(large), 0);
   EXPECT_EQ(a_->close(), 0);
@@ -185,7 +185,7 @@ TEST_F(TwoEnds, OwnMemoryIsNotShown) {
   EXPECT_TRUE(log.had("in use by another program")) << log.last();
 }
 
-TEST(SimBus, NobodyThere) {
+TEST(SimBus, NoServer) {
   test::TempDir dir;
   test::LogLines log;
   std::unique_ptr<pmd::SimBus> bus;

@@ -38,7 +38,7 @@ TEST_F(BarBusTest, WorksWhateverTheDriver) {
     EXPECT_EQ(bus->numa_node(), 1);
     EXPECT_EQ(bus->poll_hook(0).fn, nullptr);
     for (const std::string& call : kernel.calls) {
-      EXPECT_EQ(call.find("container"), std::string::npos) << "somebody else may have it";
+      EXPECT_EQ(call.find("container"), std::string::npos) << "another program may have it";
       EXPECT_EQ(call.find("reset"), std::string::npos);
     }
   }

@@ -120,7 +120,7 @@ TEST_F(BorrowedBarTest, IsThatOfTheProgramThatHasTheCard) {
   EXPECT_EQ(kernel_.mapped_bars, 1);
 }
 
-TEST_F(BorrowedBarTest, NobodyHasTheCard) {
+TEST_F(BorrowedBarTest, NoProgramHasTheCard) {
   void* va = nullptr;
   EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -ENOENT);
   hold(kOwner, kOtherFd, "anon_inode:[vfio-device]");

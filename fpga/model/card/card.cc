@@ -1,0 +1,148 @@
+#include "fpga/model/card.hpp"
+
+#include <bit>
+#include <cerrno>
+
+#include "fpga/model/card/card_impl.hpp"
+
+namespace rio::model {
+
+size_t Card::bar_bytes(uint32_t queue_pairs) {
+  return std::bit_ceil(static_cast<size_t>(queue_pairs + 1) * regs::kQpStrideBytes);
+}
+
+int Card::create(const Config& config, Ends ends, std::unique_ptr<Card>* out) {
+  if (!valid(config) || ends.bar == nullptr || ends.memory == nullptr || ends.clock == nullptr ||
+      ends.wire == nullptr) {
+    return -EINVAL;
+  }
+  auto impl = std::make_unique<Impl>(config, std::move(ends));
+  impl->core.now_ns = impl->core.clock->now_ns();
+  impl->control.power_on();
+  impl->upkeep.set_link(impl->core.wire->link_up());
+  out->reset(new Card(std::move(impl)));
+  return 0;
+}
+
+Card::Card(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Card::~Card() = default;
+
+void Card::step() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  card.enter_thread();
+  card.step(true);
+  CardLock::unlock(held);
+}
+
+void Card::step_to_receive() {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    return;
+  }
+  if (!card.may_look() || !card.look()) [[unlikely]] {
+    card.step_after_looks();
+  }
+  CardLock::unlock(held);
+}
+
+void Card::step_to_send() noexcept {
+  Impl& card = *impl_;
+  // What is not the short way is called last, so that this function keeps no registers.
+  const CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    card.step_to_send_shared();
+    return;
+  }
+  // Each countdown of a scan looks whether the next steps may be so short.
+  if (!card.may_kick()) [[unlikely]] {
+    card.step_instead(held);
+    return;
+  }
+  const TxSingle::Kick kicked = card.engines.fast_tx.single().kick();
+  if (kicked != TxSingle::Kick::kSent) [[unlikely]] {
+    card.end_kick(kicked, held);
+    return;
+  }
+  --card.kicks;
+  CardLock::unlock(held);
+}
+
+void Card::step_surely(uint32_t times) {
+  const Impl::Hold hold(*impl_);
+  impl_->enter_thread();
+  for (; times > 0; --times) {
+    impl_->step(true);
+  }
+}
+
+void Card::with_lock(void (*fn)(void* arg), void* arg) {
+  const Impl::Hold hold(*impl_);
+  fn(arg);
+}
+
+void Card::set_link(bool up) {
+  const Impl::Hold hold(*impl_);
+  impl_->upkeep.force_down(!up);
+  impl_->look_soon();
+}
+
+void Card::lose_state() {
+  const Impl::Hold hold(*impl_);
+  impl_->control.lose_state();
+}
+
+void Card::vanish() {
+  const Impl::Hold hold(*impl_);
+  impl_->control.lose_state();  // nobody reads for it any more, either
+  impl_->gone = true;
+  for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
+    impl_->core.bar.store(offset, regs::kAllOnes);
+  }
+}
+
+void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
+  const Impl::Hold hold(*impl_);
+  if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {
+    impl_->core.pairs[queue_pair].rings[ring].held = held;
+  }
+}
+
+void Card::set_faults(const FaultConfig& faults) {
+  const Impl::Hold hold(*impl_);
+  impl_->core.faults = Faults(faults);
+  impl_->core.exact =
+      impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
+}
+
+Activity Card::activity() {
+  const CardLock::Held held = impl_->lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return {.done = 0, .under_way = true};
+  }
+  impl_->count_kicks();
+  const Activity now = impl_->gone ? Activity{} : impl_->upkeep.activity();
+  CardLock::unlock(held);
+  return now;
+}
+
+PortCounts Card::counters() {
+  const Impl::Hold hold(*impl_);
+  return impl_->core.counts;
+}
+
+uint64_t Card::faults_drawn(Fault fault) {
+  const Impl::Hold hold(*impl_);
+  return impl_->core.faults.drawn(fault);
+}
+
+uint64_t Card::refused_accesses() {
+  const Impl::Hold hold(*impl_);
+  return impl_->core.host.refused();
+}
+
+}  // namespace rio::model

@@ -1,0 +1,221 @@
+#include "fpga/model/card/card_impl.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+namespace {
+
+constexpr uint32_t kScanEvery = 16;        // steps between looks at the control words (fast mode)
+constexpr uint32_t kKicksPerStep = 128;    // messages sent in between without a look at anything
+constexpr uint32_t kLooksPerScan = 128;    // looks for messages without a look at anything else
+constexpr uint32_t kHousekeepEvery = 256;  // steps and looks between those at timers and counters
+
+}  // namespace
+
+Core* Card::Impl::enter(bool self) {
+  if (stepper.load(std::memory_order_relaxed) != &thread_tag) {
+    return nullptr;
+  }
+  if (!self) {
+    const CardLock::Held held = lock.try_lock(&thread_tag);
+    if (held == nullptr) {
+      return nullptr;
+    }
+    entered = held;
+  }
+  if (gone) {  // meanwhile
+    leave(self);
+    return nullptr;
+  }
+  for (const Inbound& in : core.wire->inbound()) {
+    if (in.requests->peek() != nullptr) {
+      leave(self);
+      return nullptr;
+    }
+  }
+  return &core;
+}
+
+void Card::Impl::leave(bool self) {
+  if (!self) {
+    CardLock::unlock(entered);
+  }
+}
+
+void Card::Impl::step_after_looks() {
+  enter_thread();
+  if (look_allowed && looks == 0) {
+    scan_in = 0;
+  }
+  step(false);
+}
+
+/// Whether a host that waits for messages may look for them without a step.
+bool Card::Impl::looks_allowed() {
+  const Pair& pair = core.pairs[0];
+  const bool idle = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
+                    core.pairs.size() == 1 && !Core::waits(pair, kTxRing) &&
+                    !Core::waits(pair, kDmaRing) && !Core::waits(pair, kMaintRing) &&
+                    !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
+                    !control.stopping();
+  return idle && engines.rx_single.aim();
+}
+
+void Card::Impl::end_kick(TxSingle::Kick kicked, CardLock::Held held) {
+  TxSingle& single = engines.fast_tx.single();
+  if (kicked == TxSingle::Kick::kNot && single.find_room()) {
+    kicked = single.kick();
+  }
+  if (kicked == TxSingle::Kick::kNot) {
+    step_instead(held);
+    return;
+  }
+  --kicks;
+  if (kicked == TxSingle::Kick::kSentToSleeper) {
+    single.wake();
+  }
+  CardLock::unlock(held);
+}
+
+void Card::Impl::step_instead(CardLock::Held held) {
+  enter_thread();
+  if (kicks_counted != 0) {  // kicks were allowed: look at the rest once they are used up
+    scan_in = std::min(scan_in, kicks);
+  }
+  step(true);
+  CardLock::unlock(held);
+}
+
+void Card::Impl::step_to_send_shared() {
+  const CardLock::Held held = lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  if (may_kick()) {
+    end_kick(engines.fast_tx.single().kick(), held);
+  } else {
+    step_instead(held);
+  }
+}
+
+/// How many messages may be sent without looking at anything but the transmit ring.
+uint32_t Card::Impl::kicks_allowed() {
+  const Ring& ring = core.pairs[0].rings[kTxRing];
+  const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
+                     core.pairs.size() == 1 && ring.running() && !ring.held &&
+                     !core.wire->may_enter_neighbour(core.thread);
+  return plain && engines.fast_tx.single().aim(core.pairs[0]) ? kKicksPerStep : 0;
+}
+
+void Card::Impl::count_kicks() {
+  engines.fast_tx.single().count(core.pairs[0], kicks_counted - kicks);
+  kicks_counted = kicks;
+}
+
+void Card::Impl::end_short_ways() {
+  count_kicks();
+  kicks = kicks_counted = 0;
+  look_allowed = false;
+}
+
+void Card::Impl::step(bool answers) {
+  count_kicks();
+  if (gone) {
+    return;
+  }
+  if (core.host.begin_step()) [[unlikely]] {
+    scan_in = 0;  // memory has gone: no ring may be used before it was looked at
+  }
+  bool house_is_due = false;
+  if (core.exact || scan_in-- == 0) [[unlikely]] {
+    house_is_due = look_around(&answers);
+  }
+  // First what the host has posted: it need not wait for a line that the other side has just
+  // written.
+  send_posted(&answers);
+  take_frames(answers);
+  // Time-outs after what has arrived: a card that nobody let work has kept nobody waiting.
+  if (house_is_due) [[unlikely]] {
+    upkeep.housekeep();
+  }
+  finish_work();
+  kicks = kicks_counted = scan_in == 0 ? 0 : kicks_allowed();
+  look_allowed = looks_allowed();
+}
+
+/// Look at the host's words and the clock. @return whether timers are due as well.
+bool Card::Impl::look_around(bool* answers) {
+  *answers = true;
+  const uint32_t since = kScanEvery + kLooksPerScan - looks;
+  scan_in = kScanEvery;
+  looks = kLooksPerScan;
+  upkeep.look_at_clock();
+  control.check_ring_memory();
+  control.scan();
+  control.interrupts();
+  upkeep.draw_faults();
+  const bool house_is_due = core.exact || housekeep_in <= since;
+  housekeep_in = house_is_due ? kHousekeepEvery : housekeep_in - since;
+  if (house_is_due) {
+    upkeep.look_at_link();  // before anything is sent
+  }
+  return house_is_due;
+}
+
+inline void Card::Impl::send_posted(bool* answers) {
+  for (Pair& pair : core.pairs) {
+    if (!pair.live) {
+      continue;
+    }
+    if (Core::waits(pair, kTxRing)) {
+      if (core.exact) {
+        engines.tx.run(pair);
+      } else {
+        engines.fast_tx.run(pair);
+      }
+      *answers = *answers || Core::waits(pair, kTxRing);
+    }
+    if (Core::waits(pair, kDmaRing)) {
+      engines.dma.run(pair);
+    }
+    if (pair.number == 0 && Core::waits(pair, kMaintRing)) {
+      engines.maint.run(pair);
+    }
+  }
+}
+
+inline void Card::Impl::take_frames(bool answers) {
+  if (core.wire->pumps()) {
+    core.wire->pump(core.now_ns);
+    upkeep.take_changes();
+  }
+  for (Inbound& in : core.wire->inbound()) {
+    if (answers && in.responses->peek() != nullptr) {
+      dispatch.take_responses(in);
+    }
+    const InFrame* request = upkeep.receiver_is_slow() ? nullptr : in.requests->peek();
+    if (request != nullptr) {
+      dispatch.take_requests(in, request);
+    }
+  }
+}
+
+inline void Card::Impl::finish_work() {
+  if (engines.tx.due()) {
+    engines.tx.send_due();
+  }
+  if (engines.transactions.due()) {
+    engines.transactions.send_due();
+  }
+  if (engines.dma.busy()) {
+    engines.dma.progress();
+  }
+  if (engines.responder.pending()) {
+    engines.responder.flush();
+  }
+  if (control.stopping()) [[unlikely]] {
+    control.finish_stops();
+  }
+}
+
+}  // namespace rio::model

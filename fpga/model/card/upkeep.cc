@@ -1,0 +1,148 @@
+#include "fpga/model/card/upkeep.hpp"
+
+namespace rio::model {
+namespace {
+
+constexpr uint32_t kBusyLooks = 128;  // steps that any ring of frames is emptied in
+
+}  // namespace
+
+void Upkeep::look_at_clock() {
+  const uint64_t before = core_.now_ns;
+  core_.now_ns = core_.clock->now_ns();
+  // Between two looks what is sent bears the time of the first. If nobody let the card work for
+  // long in between, that is far too early.
+  if (!core_.exact && core_.now_ns - before > core_.timers.response_ns / 8) {
+    engines_.tx.sent_late(before);
+    engines_.transactions.sent_late(before);
+  }
+}
+
+void Upkeep::look_at_link() {
+  const bool up = core_.wire->link_up() && !forced_down_ && down_steps_ == 0 &&
+                  regs::port::Control::enable.get(core_.bar.load(regs::port::control())) != 0;
+  if (up != core_.link_up) {
+    set_link(up);
+  }
+}
+
+bool Upkeep::requests_wait() {
+  for (Inbound& in : core_.wire->inbound()) {
+    if (in.requests->peek() != nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Upkeep::housekeep() {
+  core_.bar.store(regs::id::heartbeat(), ++heartbeat_);
+  core_.wire->look_at_partners(core_.now_ns, core_.timers.response_ns);
+  engines_.tx.check_timers();
+  // Segments that wait are no silence; but what waits now does not wait for ever.
+  busy_looks_ = requests_wait() ? busy_looks_ + 1 : 0;
+  if (busy_looks_ == 0 || busy_looks_ > kBusyLooks) {
+    engines_.rx.check_timers();
+  }
+  expire(engines_.transactions.check_timers());
+  control_.tell_port();
+}
+
+void Upkeep::set_link(bool up) {
+  core_.link_up = up;
+  engines_.maint.csr().set_link(up);
+  control_.tell_port();
+  for (Pair& pair : core_.pairs) {
+    core_.event(pair, regs::EventType::kLink, 0, up ? 1 : 0, {0, 0, 0, 0});
+  }
+}
+
+void Upkeep::draw_faults() {
+  slow_steps_ -= slow_steps_ > 0 ? 1 : 0;
+  down_steps_ -= down_steps_ > 0 ? 1 : 0;
+  if (stuck_steps_ > 0 && --stuck_steps_ == 0) {
+    stuck_->held = false;
+  }
+  if (!core_.faults.enabled()) {
+    return;
+  }
+  if (slow_steps_ == 0 && core_.faults.draw(Fault::kSlowReceiver)) {
+    slow_steps_ = 1 + core_.faults.below(64);
+  }
+  // These two hurt more: a tenth as often.
+  if (down_steps_ == 0 && core_.faults.below(10) == 0 && core_.faults.draw(Fault::kLinkDown)) {
+    down_steps_ = 1 + core_.faults.below(200);
+  }
+  if (stuck_steps_ == 0 && core_.faults.below(10) == 0 && core_.faults.draw(Fault::kStuckQueue)) {
+    Pair& pair = core_.pairs[core_.faults.below(static_cast<uint32_t>(core_.pairs.size()))];
+    stuck_ = &pair.rings[core_.faults.below(regs::kRingsPerQp)];
+    stuck_->held = stuck_->running();
+    stuck_steps_ = 1 + core_.faults.below(200);
+  }
+}
+
+Activity Upkeep::activity() {
+  Activity now;
+  now.done = core_.bar.load(regs::id::gen_ack()) + core_.counts.rx_packets;
+  now.posted = engines_.dma.busy();
+  now.under_way = requests_wait() || engines_.responder.pending() || control_.stopping() ||
+                  engines_.transactions.due() || engines_.tx.due() || core_.host.writes_wait() ||
+                  control_.interrupt_waits();
+  for (const Pair& pair : core_.pairs) {
+    if (!pair.live) {
+      continue;
+    }
+    now.posted = now.posted || pair.tx_outstanding > 0;
+    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
+      const Ring& ring = pair.rings[r];
+      now.done += uint64_t{ring.head} + ring.cidx;
+      const bool submits = r == kTxRing || r == kDmaRing || r == kMaintRing;
+      now.posted = now.posted || (submits && Core::waits(pair, r));
+    }
+  }
+  now.under_way = now.under_way || now.posted;
+  return now;
+}
+
+void Upkeep::take_changes() {
+  PartnerChange change{};
+  while (core_.wire->next_change(&change)) {
+    on_change(change);
+  }
+}
+
+void Upkeep::on_change(const PartnerChange& change) {
+  for (Pair& pair : core_.pairs) {
+    const auto it = pair.flows.find(change.dest_id);
+    if (!change.here && it != pair.flows.end()) {
+      engines_.tx.lose(pair, *it->second);
+      expire(engines_.transactions.lose(pair, *it->second));
+    }
+    if (change.times != 0) {  // else nobody was ever there
+      core_.event(pair, regs::EventType::kPartner, change.dest_id, change.here ? 1 : 0,
+                  {change.times, 0, 0, 0});
+    }
+  }
+  if (!change.here) {
+    engines_.rx.lose(change.dest_id);
+  }
+}
+
+void Upkeep::expire(const std::vector<Transactions::Expired>& all) {
+  for (const Transactions::Expired& late : all) {
+    core_.counts.tx_timeouts += late.status == regs::Status::kResponseTimeout ? 1 : 0;
+    switch (late.transaction->kind) {
+      case Transaction::kDoorbell:
+        engines_.doorbells.on_expired(*late.pair, *late.transaction, late.status);
+        break;
+      case Transaction::kDma:
+        engines_.dma.on_expired(*late.transaction, late.status);
+        break;
+      default:
+        engines_.maint.on_expired(*late.transaction, late.status);
+    }
+    engines_.transactions.expire(*late.flow, *late.transaction);
+  }
+}
+
+}  // namespace rio::model

@@ -1,0 +1,107 @@
+#include "fpga/model/core/core.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace rio::model {
+
+using RingStatus = regs::qp::RingStatus;
+
+Owner* Core::find_owner(uint32_t dest_id) {
+  for (Owner& owner : owners) {
+    if (owner.dest_id == dest_id) {
+      return last_owner = &owner;
+    }
+  }
+  return nullptr;
+}
+
+void Core::sort_plain() {
+  for (Owner& owner : owners) {
+    for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
+      const uint8_t pair = owner.pair_of_mbox[m];
+      const bool wanted =
+          pair != kNobody && m < regs::kMultiMailboxes && pairs[pair].dedicated_open[m] != 0;
+      owner.plain_pair[m] = wanted ? kNobody : pair;
+    }
+    for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
+      owner.plain_like[m] = 0;
+      for (uint32_t other = 0; other < regs::kMailboxes; ++other) {
+        owner.plain_like[m] |= static_cast<uint64_t>(owner.plain_pair[other] == owner.plain_pair[m])
+                               << other;
+      }
+    }
+  }
+}
+
+Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
+  if (pair.last_flow != nullptr) {
+    pair.last_flow->way->requests->publish();
+  }
+  auto it = pair.flows.find(dest_id);
+  if (it == pair.flows.end() || it->second->way->gone) {
+    Outbound* way = wire->route(dest_id);
+    if (way == nullptr) {
+      return nullptr;
+    }
+    it = pair.flows.emplace(dest_id, std::make_unique<Flow>(dest_id, way)).first;
+  }
+  return pair.last_flow = it->second.get();
+}
+
+void Core::tell_status(Pair& pair, uint32_t number, regs::RingError error) {
+  const Ring& ring = pair.rings[number];
+  host.flush();  // completions before the status that ends them
+  pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings),
+                          [](const Ring& any) { return any.state != regs::RingState::kStopped; });
+  bar.store(regs::qp::ring_status(pair.number, number),
+            RingStatus::gen.put(ring.gen) |
+                RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
+                RingStatus::error.put(static_cast<uint32_t>(error)));
+}
+
+void Core::fail_ring(Pair& pair, uint32_t number, regs::RingError error, uint32_t entry) {
+  Ring& ring = pair.rings[number];
+  ring.state = regs::RingState::kError;
+  bar.store(regs::qp::ring_entry(pair.number, number), entry);
+  tell_status(pair, number, error);
+  event(pair, regs::EventType::kRingError, 0, static_cast<uint32_t>(error), {entry, number, 0, 0});
+}
+
+void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
+                 const uint32_t (&data)[4]) {
+  Ring& ring = pair.rings[kEventRing];
+  if (!ring.running()) {
+    return;
+  }
+  const uint32_t room = look_at_tail(pair, kEventRing);
+  if (pair.lost_events > 0 && room > 1) {
+    regs::EventCpl lost{
+        static_cast<uint32_t>(regs::EventType::kOverflow), 0, pair.lost_events, 0, 0, 0, 0, 0};
+    complete(ring, &lost, 0);
+    ++ring.head;
+    pair.lost_events = 0;
+  } else if (room == 0 || pair.lost_events > 0) {
+    ++pair.lost_events;
+    return;
+  }
+  regs::EventCpl cpl{
+      static_cast<uint32_t>(type), source, info, data[0], data[1], data[2], data[3], 0};
+  complete(ring, &cpl, 0);
+  ++ring.head;
+}
+
+bool Core::doorbell_is_late(uint32_t number) {
+  // A doorbell may be on its way for a while. Not those of receive rings: a peer could not tell
+  // that from a full queue, and the rules say what a card does with a posted buffer.
+  const bool sends = number == kTxRing || number == kDmaRing || number == kMaintRing;
+  return sends && host.rng().below(3) == 0;
+}
+
+void Core::refuse_tail(Pair& pair, uint32_t number) {
+  Ring& ring = pair.rings[number];
+  fail_ring(pair, number, regs::RingError::kTail, ring.tail);
+  ring.tail = ring.head;
+}
+
+}  // namespace rio::model

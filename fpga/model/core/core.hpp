@@ -1,0 +1,208 @@
+/// @file
+/// State that all engines of a card share.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "fpga/model/clock.hpp"
+#include "fpga/model/config.hpp"
+#include "fpga/model/core/bar.hpp"
+#include "fpga/model/core/faults.hpp"
+#include "fpga/model/core/flow.hpp"
+#include "fpga/model/core/host_port.hpp"
+#include "fpga/model/core/ring.hpp"
+#include "fpga/model/ends.hpp"
+#include "fpga/model/wire.hpp"
+
+namespace rio::model {
+
+/// A queue pair.
+struct Pair {
+  Ring rings[regs::kRingsPerQp];
+  uint32_t number = 0;
+  bool live = false;                                   ///< a ring of it is not stopped
+  uint32_t dest_id = regs::kAllOnes;                   ///< source ID of what it sends
+  uint8_t dedicated_open[regs::kMultiMailboxes] = {};  ///< open dedicated rings by mailbox
+  uint32_t dedicated_source[regs::kDedicatedQueues] = {};
+  uint32_t arrivals = 0;
+  uint32_t tx_outstanding = 0;  ///< descriptors fetched and not completed
+  uint32_t lost_events = 0;
+  Flow* last_flow = nullptr;
+  std::unordered_map<uint32_t, std::unique_ptr<Flow>> flows;
+};
+
+inline constexpr uint8_t kNobody = 0xFF;
+
+/// Who gets what is sent to one of the card's destIDs. From the receive map.
+struct Owner {
+  uint32_t dest_id = 0;
+  uint8_t pair_of_mbox[regs::kMailboxes];
+  /// The same, but kNobody where a dedicated ring may want the message: for the short ways of
+  /// fast/.
+  uint8_t plain_pair[regs::kMailboxes];
+  /// Of each mailbox: those that have the same plain pair, a bit each.
+  uint64_t plain_like[regs::kMailboxes];
+  uint8_t pair_of_doorbells = kNobody;
+  uint8_t pair_of_requests = kNobody;
+};
+
+/// Times in force, from block ID.
+struct Timers {
+  uint64_t response_ns = 0;
+  uint64_t receive_ns = 0;
+  uint64_t retry_ns = 0;
+  uint32_t retry_limit = 0;
+};
+
+struct Core {
+  Core(const Config& cfg, uint8_t* bar_memory, size_t bar_bytes, HostMemory* memory,
+       std::unique_ptr<Wire> w, Clock* c, IrqSink* sink)
+      : config(cfg),
+        exact(cfg.exact || cfg.faults.rate > 0.0 || cfg.pcie_seed != 0),
+        bar(bar_memory, bar_bytes),
+        host(memory, cfg.pcie_seed),
+        faults(cfg.faults),
+        wire(std::move(w)),
+        clock(c),
+        irqs(sink),
+        pairs(cfg.queue_pairs) {}
+
+  Config config;
+  bool exact;  ///< segment by segment
+  bool link_up = false;
+  const char* thread = nullptr;  ///< who steps the card; for Wire::may_enter_neighbour
+  uint64_t now_ns = 0;
+  Bar bar;
+  HostPort host;
+  Faults faults;
+  std::unique_ptr<Wire> wire;
+  Clock* clock;
+  IrqSink* irqs;
+  Timers timers;
+  PortCounts counts;
+  std::vector<Pair> pairs;
+  std::vector<Owner> owners;
+  Owner* last_owner = nullptr;
+
+  [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / config.tick_ns); }
+
+  /// Who has this destID; null: nobody.
+  [[nodiscard]] Owner* owner(uint32_t dest_id) {
+    if (last_owner != nullptr && last_owner->dest_id == dest_id) [[likely]] {
+      return last_owner;
+    }
+    return find_owner(dest_id);
+  }
+  /// The flow of a pair toward a destination, made if need be; null: no route.
+  [[nodiscard]] Flow* flow(Pair& pair, uint32_t dest_id) {
+    if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id &&
+        !pair.last_flow->way->gone) [[likely]] {
+      return pair.last_flow;
+    }
+    return find_flow(pair, dest_id);
+  }
+  /// Whether the response time-out has run out for what was sent at `since_ns` by a ring of `pair`.
+  /// Not while a partner that is alive has not taken it, unless the ring is being stopped.
+  [[nodiscard]] bool late(const Pair& pair, uint32_t ring, const Flow& flow,
+                          uint64_t since_ns) const {
+    if (now_ns <= since_ns || now_ns - since_ns <= timers.response_ns) {
+      return false;
+    }
+    return !flow.way->watched || since_ns <= flow.way->answerable_ns || !pair.rings[ring].running();
+  }
+  /// The flow that an answer belongs to; null: nothing was ever sent there.
+  [[nodiscard]] Flow* known_flow(Pair& pair, uint32_t dest_id) {
+    if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id) [[likely]] {
+      return pair.last_flow;
+    }
+    const auto it = pair.flows.find(dest_id);
+    return it == pair.flows.end() ? nullptr : it->second.get();
+  }
+  /// The pair that sends as `source`, null if none.
+  [[nodiscard]] Pair* sender(uint32_t source) {
+    for (Pair& pair : pairs) {
+      if (pair.dest_id == source) {
+        return &pair;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Write a completion whose last member is `status`; `last` has no phase. There is always room:
+  /// a ring never has more outstanding entries than completions.
+  template <class Cpl>
+  void complete(Ring& ring, Cpl* cpl, uint32_t last) {
+    cpl->status = last | ring.phase();
+    if (ring.cbase == nullptr) [[unlikely]] {
+      ++ring.cidx;  // the host took the ring's memory away
+      return;
+    }
+    constexpr uint32_t kWords = sizeof(Cpl) / 4;
+    if (host.posting()) [[unlikely]] {
+      uint32_t words[kWords];
+      std::memcpy(words, cpl, sizeof(Cpl));
+      host.write_completion(ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words,
+                            kWords);
+    } else {
+      auto* out = reinterpret_cast<Cpl*>(ring.cbase + (ring.cidx & ring.cmask) * sizeof(Cpl));
+      std::memcpy(static_cast<void*>(out), cpl, sizeof(Cpl) - 4);
+      // release: payload and completion before the last word; pairs with dma_load_last_word.
+      __atomic_store_n(&out->status, cpl->status, __ATOMIC_RELEASE);
+    }
+    ++ring.cidx;
+  }
+
+  /// Count what a message, segment or doorbell was answered.
+  void count_answer(Answer answer) {
+    if (answer == Answer::kRetry) {
+      ++counts.rx_retries;
+    } else if (answer == Answer::kError) {
+      ++counts.rx_errors;
+    }
+  }
+  /// To be called when owners or dedicated rings have changed.
+  void sort_plain();
+  [[nodiscard]] Owner* find_owner(uint32_t dest_id);
+  [[nodiscard]] Flow* find_flow(Pair& pair, uint32_t dest_id);
+  /// Stop a ring for an error of its contents; tells it by an event.
+  void fail_ring(Pair& pair, uint32_t ring, regs::RingError error, uint32_t entry);
+  /// Write RING_STATUS.
+  void tell_status(Pair& pair, uint32_t ring, regs::RingError error);
+  /// Give an event to a pair; lost and counted when its ring is full or stopped.
+  void event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
+             const uint32_t (&data)[4]);
+  /// Whether the host has posted to a ring of the pair what was not fetched yet. The tail itself is
+  /// read by look_at_tail().
+  [[nodiscard]] static bool waits(const Pair& pair, uint32_t number) {
+    const Ring& ring = pair.rings[number];
+    return ring.running() && __atomic_load_n(ring.tail_word, __ATOMIC_RELAXED) != ring.head;
+  }
+  /// Look at the tail of a ring. @return entries to fetch; a tail too far ahead stops the ring.
+  [[nodiscard]] uint32_t look_at_tail(Pair& pair, uint32_t number) {
+    Ring& ring = pair.rings[number];
+    if (!ring.running() || ring.held) [[unlikely]] {
+      return 0;
+    }
+    return host.posting() && doorbell_is_late(number) ? ring.posted() : read_tail(pair, number);
+  }
+  /// The same where nothing may delay the doorbell any more: a stop comes behind it.
+  uint32_t read_tail(Pair& pair, uint32_t number) {
+    Ring& ring = pair.rings[number];
+    // acquire: descriptors visible after the tail; pairs with Mmio::write32.
+    ring.tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
+    if (ring.posted() > ring.mask + 1) [[unlikely]] {
+      refuse_tail(pair, number);
+    }
+    return ring.posted();
+  }
+
+ private:
+  [[nodiscard]] bool doorbell_is_late(uint32_t number);
+  void refuse_tail(Pair& pair, uint32_t number);
+};
+
+}  // namespace rio::model

@@ -1,0 +1,82 @@
+#include "fpga/model/core/csr.hpp"
+
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::model {
+namespace {
+
+using Off = CsrOffset;
+
+constexpr uint32_t kPortStatus = Off::kLpSerial + 0x58;
+constexpr uint32_t kNobodyLocks = 0xFFFF;
+
+}  // namespace
+
+// Bit 0 of the specification is the most significant; values are written as 32-bit words.
+Csr::Csr()
+    : words_{
+          {Off::kDeviceIdentity, {regs::kPciDevice << 16 | regs::kPciVendor, 0}},
+          {Off::kDeviceInformation, {1, 0}},
+          {Off::kAssemblyIdentity, {regs::kPciDevice << 16 | regs::kPciVendor, 0}},
+          {Off::kAssemblyInformation, {Off::kLpSerial, 0}},
+          // Processor and memory; large common transport; extended features; 50 and 34 bit
+          // addresses.
+          {Off::kFeatures, {0x60000000u | 0x10 | 0x08 | 0x03, 0}},
+          // Read, write, streaming write, write with response, message, doorbell, atomics,
+          // port-write.
+          {Off::kSourceOperations, {0x0000FFF4u, 0}},
+          {Off::kDestinationOperations, {0x0000FFF4u, 0}},
+          {Off::kLogicalLayerControl, {1, 7}},
+          {Off::kBaseDeviceId, {0x00FFFFFFu, 0x00FFFFFFu}},
+          {Off::kHostLock, {kNobodyLocks, 0}},
+          {Off::kComponentTag, {0, ~0u}},
+          {Off::kLpSerial, {Off::kErrorManagement << 16 | 0x0001, 0}},
+          {Off::kLpSerial + 0x20, {0xFFFFFF00u, 0xFFFFFF00u}},  // link time-out
+          {Off::kLpSerial + 0x24, {0xFFFFFF00u, 0xFFFFFF00u}},  // response time-out
+          {Off::kLpSerial + 0x3C, {0, 0xE0000000u}},            // general control
+          {kPortStatus, {1, 0}},                                // uninitialised
+          {Off::kLpSerial + 0x5C, {0x00600001u, 0x00E00000u}},  // serial, enabled both ways
+          {Off::kErrorManagement, {0x0007, 0}},
+          {Off::kErrorManagement + 0x08, {0, ~0u}},  // logical error detect
+          {Off::kErrorManagement + 0x0C, {0, ~0u}},  // logical error enable
+          {Off::kErrorManagement + 0x28, {0, ~0u}},  // port-write target
+          {Off::kErrorManagement + 0x40, {0, ~0u}},  // port error detect
+          {Off::kErrorManagement + 0x44, {0, ~0u}},  // port error rate enable
+      } {}
+
+uint32_t Csr::read(uint32_t offset) const {
+  const auto it = words_.find(offset);
+  return it == words_.end() ? 0 : it->second.value;
+}
+
+void Csr::write(uint32_t offset, uint32_t value) {
+  const auto it = words_.find(offset);
+  if (it == words_.end()) {
+    return;
+  }
+  Word& word = it->second;
+  if (offset == Off::kHostLock) {
+    // The first write locks; only a write of the same value unlocks. RIO Part 3 §3.5.2
+    const uint32_t host = value & 0xFFFF;
+    if (word.value == kNobodyLocks) {
+      word.value = host;
+    } else if (word.value == host) {
+      word.value = kNobodyLocks;
+    }
+    return;
+  }
+  word.value = (word.value & ~word.writable) | (value & word.writable);
+}
+
+void Csr::set_link(bool up) {
+  // Port OK, or port uninitialised. RIO Part 6 §6.6.8
+  words_[kPortStatus].value = up ? 2 : 1;
+}
+
+void Csr::set_dest_id(uint32_t dest_id, uint32_t size_code) {
+  // 8-bit ID in bits 8–15, 16-bit ID in bits 16–31. RIO Part 3 §3.5.1
+  words_[Off::kBaseDeviceId].value =
+      size_code == 0 ? (dest_id & 0xFF) << 16 | 0xFFFF : 0x00FF0000u | (dest_id & 0xFFFF);
+}
+
+}  // namespace rio::model

@@ -1,0 +1,241 @@
+#include "fpga/model/core/dma_engine.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+namespace {
+
+using regs::DmaOp;
+using regs::Status;
+using Control = regs::dma_desc::Control;
+
+constexpr uint32_t kOperations = 64;
+
+DmaOp op_of(const regs::DmaDesc& desc) {
+  return static_cast<DmaOp>(Control::op.get(desc.control));
+}
+bool is_atomic(DmaOp op) {
+  return op >= DmaOp::kAtomicInc;
+}
+bool has_response(DmaOp op) {
+  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
+}
+bool returns_data(DmaOp op) {
+  return op == DmaOp::kNread || is_atomic(op);
+}
+
+/// Largest packet that the specification allows at this address. RIO Part 1 §4.1.2
+uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {
+  const auto in_doubleword = static_cast<uint32_t>(8 - (addr & 7));
+  if ((addr & 7) != 0 || left < 8) {
+    return std::min(left, in_doubleword);
+  }
+  const uint32_t whole = std::min(left & ~7u, regs::kSegmentBytesMax);
+  if (op != DmaOp::kNread || whole >= 32) {
+    return op == DmaOp::kNread ? whole & ~31u : whole;
+  }
+  return whole >= 16 ? 16 : 8;
+}
+
+}  // namespace
+
+DmaEngine::DmaEngine(Core& core, Transactions& transactions)
+    : core_(core),
+      transactions_(transactions),
+      operations_(kOperations),
+      of_pair_(core.pairs.size()),
+      share_(kOperations / static_cast<uint32_t>(core.pairs.size())) {}
+
+bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
+  const DmaOp op = op_of(desc);
+  if (op > DmaOp::kAtomicCswap || Control::prio.get(desc.control) > 2 || desc.length == 0 ||
+      desc.length > core_.config.dma_bytes) {
+    return false;
+  }
+  if (is_atomic(op)) {
+    return (desc.length == 1 || desc.length == 2 || desc.length == 4) &&
+           (desc.rio_addr & (desc.length - 1)) == 0;
+  }
+  return op != DmaOp::kSwrite || ((desc.rio_addr | desc.length) & 7) == 0;
+}
+
+void DmaEngine::run(Pair& pair) {
+  Ring& ring = pair.rings[kDmaRing];
+  uint32_t count = core_.look_at_tail(pair, kDmaRing);
+  for (Operation& operation : operations_) {
+    if (count == 0 || of_pair_[pair.number] == share_) {
+      break;
+    }
+    if (operation.pair != nullptr) {
+      continue;
+    }
+    operation = Operation{};
+    std::memcpy(&operation.desc, ring.entry(ring.head, 5), sizeof(operation.desc));
+    operation.pair = &pair;
+    operation.index = ring.head;
+    ++ring.head;
+    --count;
+    ++busy_;
+    ++of_pair_[pair.number];
+    operation.flow = core_.flow(pair, operation.desc.dest_id);
+    if (!acceptable(operation.desc)) {
+      operation.status = Status::kBadDescriptor;
+    } else if (!core_.link_up || operation.flow == nullptr) {
+      operation.status = Status::kLinkDown;
+    } else if (core_.faults.draw(Fault::kBadAddress)) {
+      operation.status = Status::kHostReadFailed;
+    }
+    finish_if_over(operation);
+  }
+}
+
+uint32_t DmaEngine::packet_bytes(const Operation& operation) const {
+  const DmaOp op = op_of(operation.desc);
+  const uint32_t left = operation.desc.length - operation.issued;
+  if (is_atomic(op)) {
+    return left;
+  }
+  if (!core_.exact) {
+    return std::min(left, regs::kMessageBytesMax);
+  }
+  return legal_bytes(op, operation.desc.rio_addr + operation.issued, left);
+}
+
+void DmaEngine::issue(Operation& operation) {
+  const DmaOp op = op_of(operation.desc);
+  while (operation.issued < operation.desc.length && operation.status == Status::kOk) {
+    Transaction request;
+    request.kind = Transaction::kDma;
+    request.op = static_cast<uint8_t>(op);
+    request.length = static_cast<uint16_t>(packet_bytes(operation));
+    request.address = operation.desc.rio_addr + operation.issued;
+    request.bus_addr = operation.desc.bus_addr + operation.issued;
+    request.owner = static_cast<uint32_t>(&operation - operations_.data());
+    const uint32_t host_bytes = request.length * (op == DmaOp::kAtomicCswap ? 2u : 1u);
+    if (op != DmaOp::kNread && !core_.host.mapped(request.bus_addr, host_bytes)) {
+      operation.status = Status::kHostReadFailed;
+      return;
+    }
+    if (!has_response(op)) {
+      if (!transactions_.send_posted(*operation.pair, *operation.flow, request)) {
+        return;
+      }
+      operation.done += request.length;
+    } else {
+      Transaction* transaction = transactions_.start(*operation.flow);
+      if (transaction == nullptr) {
+        return;
+      }
+      request.state = Transaction::kFlying;
+      *transaction = request;
+      ++operation.flying;
+      transactions_.send(*operation.pair, *operation.flow, *transaction);
+    }
+    operation.issued += request.length;
+  }
+}
+
+void DmaEngine::progress() {
+  for (Operation& operation : operations_) {
+    if (operation.pair == nullptr || operation.issued == operation.desc.length) {
+      continue;
+    }
+    if (core_.link_up) {
+      issue(operation);
+    } else if (operation.status == Status::kOk) {
+      // The rest is not sent; what was sent may have been carried out.
+      operation.status = operation.issued == 0 ? Status::kLinkDown : Status::kResponseTimeout;
+    }
+    finish_if_over(operation);
+  }
+}
+
+void DmaEngine::fail(Operation& operation, Status status) {
+  // In doubt stays in doubt, whatever becomes of the other packets; else the first error counts.
+  if (operation.status == Status::kOk || status == Status::kResponseTimeout) {
+    operation.status = status;
+  }
+}
+
+void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
+                            const InFrame& frame) {
+  Operation& operation = operations_[transaction.owner];
+  const auto answer = static_cast<Answer>(frame.op);
+  if (answer == Answer::kRetry) {
+    operation.retries = static_cast<uint8_t>(std::min(255, operation.retries + 1));
+    if (pair.rings[kDmaRing].running() && transactions_.again(pair, flow, transaction)) {
+      return;
+    }
+    fail(operation, Status::kRetryExpired);
+  } else if (answer == Answer::kDone) {
+    const bool data = returns_data(op_of(operation.desc));
+    if (frame.length != (data ? transaction.length : 0)) {
+      fail(operation, Status::kErrorResponse);
+    } else {
+      if (data) {
+        core_.host.write(transaction.bus_addr, frame.payload(), frame.length);
+      }
+      operation.done += transaction.length;
+    }
+  } else {
+    fail(operation, Status::kErrorResponse);
+  }
+  --operation.flying;
+  transactions_.end(flow, transaction);
+  finish_if_over(operation);
+}
+
+void DmaEngine::on_expired(const Transaction& transaction, Status status) {
+  Operation& operation = operations_[transaction.owner];
+  fail(operation, status);
+  --operation.flying;
+  finish_if_over(operation);
+}
+
+void DmaEngine::finish_if_over(Operation& operation) {
+  const bool all = operation.issued == operation.desc.length;
+  if (operation.flying > 0 || (operation.status == Status::kOk && !all)) {
+    return;
+  }
+  regs::EntryCpl cpl{operation.desc.cookie, operation.index, operation.done, 0};
+  core_.complete(operation.pair->rings[kDmaRing], &cpl,
+                 static_cast<uint32_t>(operation.status) | static_cast<uint32_t>(operation.retries)
+                                                               << 8);
+  --of_pair_[operation.pair->number];
+  operation.pair = nullptr;
+  --busy_;
+}
+
+void DmaEngine::begin_stop(Pair& pair) {
+  Ring& ring = pair.rings[kDmaRing];
+  for (Operation& operation : operations_) {
+    if (operation.pair == &pair && operation.issued < operation.desc.length &&
+        operation.status == Status::kOk) {
+      operation.status = Status::kFlushed;
+      finish_if_over(operation);
+    }
+  }
+  for (; ring.posted() > 0; ++ring.head) {
+    regs::DmaDesc desc;
+    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+    regs::EntryCpl cpl{desc.cookie, ring.head, 0, 0};
+    core_.complete(ring, &cpl, static_cast<uint32_t>(Status::kFlushed));
+  }
+}
+
+bool DmaEngine::stopped(const Pair& pair) const {
+  return std::none_of(operations_.begin(), operations_.end(),
+                      [&](const Operation& operation) { return operation.pair == &pair; });
+}
+
+void DmaEngine::forget(Pair& pair) {
+  for (Operation& operation : operations_) {
+    if (operation.pair == &pair) {
+      operation.pair = nullptr;
+      --of_pair_[pair.number];
+      --busy_;
+    }
+  }
+}
+
+}  // namespace rio::model

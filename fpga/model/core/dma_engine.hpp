@@ -1,0 +1,56 @@
+/// @file
+/// The initiator of fabric reads, writes and atomics.
+#pragma once
+
+#include <vector>
+
+#include "fpga/model/core/core.hpp"
+#include "fpga/model/core/transactions.hpp"
+
+namespace rio::model {
+
+class DmaEngine {
+ public:
+  DmaEngine(Core& core, Transactions& transactions);
+
+  /// Fetch descriptors, as far as there are operations free.
+  void run(Pair& pair);
+  /// Send packets of the operations under way.
+  void progress();
+  [[nodiscard]] bool busy() const { return busy_ != 0; }
+  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
+  void on_expired(const Transaction& transaction, regs::Status status);
+  /// The ring is being stopped. What flies is waited for: stopped() tells.
+  void begin_stop(Pair& pair);
+  [[nodiscard]] bool stopped(const Pair& pair) const;
+  void forget(Pair& pair);
+
+ private:
+  /// A descriptor under way.
+  struct Operation {
+    Pair* pair = nullptr;  // null: free
+    Flow* flow = nullptr;
+    regs::DmaDesc desc{};
+    uint32_t index = 0;
+    uint32_t issued = 0;
+    uint32_t done = 0;
+    uint32_t flying = 0;
+    uint8_t retries = 0;
+    regs::Status status = regs::Status::kOk;
+  };
+
+  [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
+  [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
+  static void fail(Operation& operation, regs::Status status);
+  void issue(Operation& operation);
+  void finish_if_over(Operation& operation);
+
+  Core& core_;
+  Transactions& transactions_;
+  std::vector<Operation> operations_;
+  std::vector<uint32_t> of_pair_;  // operations under way of each pair
+  uint32_t share_;                 // most of them: no pair waits for another's
+  uint32_t busy_ = 0;
+};
+
+}  // namespace rio::model

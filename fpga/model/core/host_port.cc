@@ -1,0 +1,143 @@
+#include "fpga/model/core/host_port.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+
+bool HostPort::find(uint64_t iova, bool written, HostWindow* window) {
+  return memory_->find(iova, window) && (written ? window->writable : window->readable);
+}
+
+void HostPort::refuse(uint64_t iova) {
+  ++refused_;
+  memory_->refused(iova);
+}
+
+uint8_t* HostPort::ring_memory(uint64_t iova, uint64_t len, bool written) {
+  HostWindow window;
+  if (!memory_->find_whole(iova, len, &window) || !window.holds(iova, len) ||
+      !(written ? window.writable : window.readable)) {
+    refuse(iova);
+    return nullptr;
+  }
+  return window.at(iova);
+}
+
+uint8_t* HostPort::look_up(uint64_t iova, uint64_t len, HostWindow* window) {
+  HostWindow found;
+  if (!find(iova, window == &write_window_, &found) || !found.holds(iova, len)) {
+    return nullptr;
+  }
+  if (!(posting_ && window == &write_window_)) {
+    *window = found;
+  }
+  return found.at(iova);
+}
+
+void HostPort::forget() {
+  generation_ = memory_->generation();
+  read_window_ = {};
+  write_window_ = {};
+}
+
+bool HostPort::mapped(uint64_t iova, uint64_t len) {
+  while (len > 0) {
+    HostWindow window;
+    if (!find(iova, false, &window)) {
+      refuse(iova);
+      return false;
+    }
+    const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
+    iova += part;
+    len -= part;
+  }
+  return true;
+}
+
+bool HostPort::read(uint64_t iova, void* to, uint64_t len) {
+  auto* out = static_cast<uint8_t*>(to);
+  while (len > 0) {
+    HostWindow window;
+    if (!find(iova, false, &window)) {
+      refuse(iova);
+      return false;
+    }
+    const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
+    std::memcpy(out, window.at(iova), part);
+    out += part;
+    iova += part;
+    len -= part;
+  }
+  return true;
+}
+
+void HostPort::write(uint64_t iova, const void* from, uint64_t len) {
+  if (!posting_) {
+    write_now(iova, from, len);
+    return;
+  }
+  const auto* bytes = static_cast<const uint8_t*>(from);
+  for (uint64_t at = 0; at < len; at += 64) {
+    post(iova + at, bytes + at, static_cast<uint32_t>(std::min<uint64_t>(64, len - at)), false);
+  }
+}
+
+void HostPort::write_now(uint64_t iova, const void* from, uint64_t len) {
+  const auto* bytes = static_cast<const uint8_t*>(from);
+  while (len > 0) {
+    HostWindow window;
+    if (!find(iova, true, &window)) {
+      refuse(iova);
+      return;
+    }
+    const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
+    std::memcpy(window.at(iova), bytes, part);
+    bytes += part;
+    iova += part;
+    len -= part;
+  }
+}
+
+void HostPort::write_completion(uint64_t iova, const uint32_t* words, uint32_t count) {
+  if (posting_) {
+    for (uint32_t i = 0; i < count; ++i) {
+      post(iova + 4ull * i, &words[i], 4, i + 1 == count);
+    }
+    return;
+  }
+  HostWindow window;
+  if (!find(iova, true, &window) || !window.holds(iova, 4ull * count)) {
+    refuse(iova);
+    return;
+  }
+  auto* out = reinterpret_cast<uint32_t*>(window.at(iova));
+  std::memcpy(out, words, 4ull * (count - 1));
+  // release: payload and completion before the last word; pairs with dma_load_last_word.
+  __atomic_store_n(&out[count - 1], words[count - 1], __ATOMIC_RELEASE);
+}
+
+void HostPort::post(uint64_t iova, const void* from, uint32_t len, bool last_word) {
+  Posted& posted = posted_.emplace_back();
+  posted.iova = iova;
+  posted.len = len;
+  posted.last_word = last_word;
+  std::memcpy(posted.bytes, from, len);
+}
+
+void HostPort::drain(uint32_t count) {
+  for (; count > 0 && !posted_.empty(); --count) {
+    const Posted& posted = posted_.front();
+    HostWindow window;
+    if (posted.last_word && find(posted.iova, true, &window) && window.holds(posted.iova, 4)) {
+      uint32_t word = 0;
+      std::memcpy(&word, posted.bytes, 4);
+      // release: all earlier writes before the last word; pairs with dma_load_last_word.
+      __atomic_store_n(reinterpret_cast<uint32_t*>(window.at(posted.iova)), word, __ATOMIC_RELEASE);
+    } else {
+      write_now(posted.iova, posted.bytes, posted.len);
+    }
+    posted_.pop_front();
+  }
+}
+
+}  // namespace rio::model

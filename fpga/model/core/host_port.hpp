@@ -1,0 +1,106 @@
+/// @file
+/// The card's PCIe master: reads and writes of host memory, checked against what was mapped.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+
+#include "fpga/model/core/rng.hpp"
+#include "fpga/model/host_memory.hpp"
+
+namespace rio::model {
+
+class HostPort {
+ public:
+  /// @param pcie_seed not 0: writes are posted and reach memory later, in order, completions word
+  /// by word.
+  HostPort(HostMemory* memory, uint64_t pcie_seed)
+      : memory_(memory), posting_(pcie_seed != 0), rng_(pcie_seed) {}
+
+  /// Bytes at [iova, iova + len) for reading, or null: not mapped, or in two windows.
+  /// Valid until the end of the step.
+  [[nodiscard]] const uint8_t* readable(uint64_t iova, uint64_t len) {
+    if (read_window_.holds(iova, len)) [[likely]] {
+      return read_window_.at(iova);
+    }
+    return look_up(iova, len, &read_window_);
+  }
+
+  /// The same for writing; null as well where writes are posted. Use write() then.
+  [[nodiscard]] uint8_t* writable(uint64_t iova, uint64_t len) {
+    if (write_window_.holds(iova, len)) [[likely]] {
+      return write_window_.at(iova);
+    }
+    return posting_ ? nullptr : look_up(iova, len, &write_window_);
+  }
+
+  /// A ring's memory in one piece, or null, which is counted. Valid until memory may have gone.
+  [[nodiscard]] uint8_t* ring_memory(uint64_t iova, uint64_t len, bool written);
+
+  /// Whether all of it may be read. A refusal is counted.
+  [[nodiscard]] bool mapped(uint64_t iova, uint64_t len);
+  /// Copy from host memory, over any number of windows. @return false: a byte is not mapped.
+  [[nodiscard]] bool read(uint64_t iova, void* to, uint64_t len);
+  /// Copy to host memory. A refused write is lost and counted: a real card cannot know.
+  void write(uint64_t iova, const void* from, uint64_t len);
+  /// Write a completion; the last word comes last, after all writes before it.
+  void write_completion(uint64_t iova, const uint32_t* words, uint32_t count);
+
+  /// The windows of the last readable() and writable(), for runs; maybe empty.
+  [[nodiscard]] const HostWindow& read_window() const { return read_window_; }
+  [[nodiscard]] const HostWindow& write_window() const { return write_window_; }
+
+  /// Once a step: forget windows that may have gone, let some posted writes reach memory.
+  /// @return whether memory may have gone.
+  [[nodiscard]] bool begin_step() {
+    const bool changed = memory_->generation() != generation_;
+    if (changed) [[unlikely]] {
+      forget();
+    }
+    if (posting_) [[unlikely]] {
+      drain(rng_.below(24));
+    }
+    return changed;
+  }
+  /// Let all posted writes reach memory, as a register read by the host would.
+  void flush() { drain(~0u); }
+
+  [[nodiscard]] bool posting() const { return posting_; }
+  /// Whether writes are on their way to memory.
+  [[nodiscard]] bool writes_wait() const { return !posted_.empty(); }
+  [[nodiscard]] uint32_t generation() const { return generation_; }
+  /// Whether the windows are still what the host has mapped; else only the next step knows.
+  [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
+  /// Accesses to memory that nobody mapped, for tests; a real card's IOMMU counts them.
+  [[nodiscard]] uint64_t refused() const { return refused_; }
+  [[nodiscard]] Rng& rng() { return rng_; }
+
+ private:
+  /// A posted write of at most 64 bytes.
+  struct Posted {
+    uint64_t iova;
+    uint32_t len;
+    bool last_word;
+    uint8_t bytes[64];
+  };
+
+  uint8_t* look_up(uint64_t iova, uint64_t len, HostWindow* window);
+  [[nodiscard]] bool find(uint64_t iova, bool written, HostWindow* window);
+  void refuse(uint64_t iova);
+  void forget();
+  void drain(uint32_t count);
+  void post(uint64_t iova, const void* from, uint32_t len, bool last_word);
+  void write_now(uint64_t iova, const void* from, uint64_t len);
+
+  HostWindow read_window_;
+  HostWindow write_window_;
+  HostMemory* memory_;
+  uint32_t generation_ = 0;
+  bool posting_;
+  uint64_t refused_ = 0;
+  Rng rng_;
+  std::deque<Posted> posted_;
+};
+
+}  // namespace rio::model

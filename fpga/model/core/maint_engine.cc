@@ -1,0 +1,205 @@
+#include "fpga/model/core/maint_engine.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+namespace {
+
+using regs::MaintOp;
+using regs::Status;
+using Control = regs::maint_desc::Control;
+
+constexpr uint32_t kOperations = 16;
+
+bool acceptable(const regs::MaintDesc& desc) {
+  return Control::op.get(desc.control) <= static_cast<uint32_t>(MaintOp::kPortWrite) &&
+         desc.length >= 4 && desc.length <= regs::kMaintBytesMax && (desc.length & 3) == 0 &&
+         (desc.offset & 3) == 0 && desc.offset < (1u << 24);
+}
+
+}  // namespace
+
+MaintEngine::MaintEngine(Core& core, Transactions& transactions, Responder& responder)
+    : core_(core), transactions_(transactions), responder_(responder), operations_(kOperations) {}
+
+void MaintEngine::run(Pair& pair) {
+  Ring& ring = pair.rings[kMaintRing];
+  uint32_t count = core_.look_at_tail(pair, kMaintRing);
+  for (Operation& operation : operations_) {
+    if (count == 0) {
+      return;
+    }
+    if (operation.pair != nullptr) {
+      continue;
+    }
+    std::memcpy(&operation.desc, ring.entry(ring.head, 5), sizeof(operation.desc));
+    const Flow* flow = Control::local.get(operation.desc.control) != 0
+                           ? nullptr
+                           : core_.flow(pair, operation.desc.dest_id);
+    if (flow != nullptr && flow->tids_busy == kTids) {
+      return;  // an id comes free when its transaction has rested
+    }
+    operation.pair = &pair;
+    operation.index = ring.head;
+    bool flying = false;
+    ++ring.head;
+    --count;
+    const Status status = start(operation, &flying);
+    if (!flying) {
+      finish(operation, status, status == Status::kOk ? operation.desc.length : 0, 0);
+    }
+  }
+}
+
+Status MaintEngine::start(Operation& operation, bool* flying) {
+  const regs::MaintDesc& desc = operation.desc;
+  if (!acceptable(desc)) {
+    return Status::kBadDescriptor;
+  }
+  if (Control::local.get(desc.control) != 0) {
+    return local(desc);
+  }
+  Flow* flow = core_.flow(*operation.pair, desc.dest_id);
+  if (!core_.link_up || flow == nullptr) {
+    return Status::kLinkDown;
+  }
+  const auto op = static_cast<MaintOp>(Control::op.get(desc.control));
+  if (op != MaintOp::kRead && !core_.host.mapped(desc.bus_addr, desc.length)) {
+    return Status::kHostReadFailed;
+  }
+  Transaction request;
+  request.state = Transaction::kFlying;
+  request.kind = Transaction::kMaint;
+  request.op = static_cast<uint8_t>(op);
+  request.hops = static_cast<uint8_t>(Control::hop_count.get(desc.control));
+  request.length = static_cast<uint16_t>(desc.length);
+  request.address = desc.offset;
+  request.bus_addr = desc.bus_addr;
+  request.owner = static_cast<uint32_t>(&operation - operations_.data());
+  if (op == MaintOp::kPortWrite) {
+    // A port-write may be dropped. RIO Part 1 §4.1.10
+    static_cast<void>(transactions_.send_posted(*operation.pair, *flow, request));
+    return Status::kOk;
+  }
+  Transaction* transaction = transactions_.start(*flow);
+  if (transaction == nullptr) {
+    return Status::kRetryExpired;
+  }
+  *transaction = request;
+  *flying = true;
+  transactions_.send(*operation.pair, *flow, *transaction);
+  return Status::kOk;
+}
+
+Status MaintEngine::local(const regs::MaintDesc& desc) {
+  uint32_t words[regs::kMaintBytesMax / 4] = {};
+  const uint32_t count = desc.length / 4;
+  switch (static_cast<MaintOp>(Control::op.get(desc.control))) {
+    case MaintOp::kRead:
+      for (uint32_t i = 0; i < count; ++i) {
+        words[i] = csr_.read(desc.offset + 4 * i);
+      }
+      core_.host.write(desc.bus_addr, words, desc.length);
+      return Status::kOk;
+    case MaintOp::kWrite:
+      if (!core_.host.read(desc.bus_addr, words, desc.length)) {
+        return Status::kHostReadFailed;
+      }
+      for (uint32_t i = 0; i < count; ++i) {
+        csr_.write(desc.offset + 4 * i, words[i]);
+      }
+      return Status::kOk;
+    default:
+      return Status::kBadDescriptor;
+  }
+}
+
+void MaintEngine::finish(Operation& operation, Status status, uint32_t bytes, uint32_t retries) {
+  regs::EntryCpl cpl{operation.desc.cookie, operation.index, bytes, 0};
+  core_.complete(operation.pair->rings[kMaintRing], &cpl,
+                 static_cast<uint32_t>(status) | std::min(255u, retries) << 8);
+  operation.pair = nullptr;
+}
+
+bool MaintEngine::on_request(const InFrame& frame) {
+  const auto op = static_cast<MaintOp>(frame.op);
+  const bool sane = frame.length >= 4 && frame.length <= regs::kMaintBytesMax &&
+                    (frame.length & 3) == 0 && (frame.address & 3) == 0 &&
+                    (op == MaintOp::kRead || op == MaintOp::kWrite);
+  const uint32_t bytes = sane && op == MaintOp::kRead ? frame.length : 0;
+  Frame* response = responder_.begin(frame, FrameType::kMaintResponse, bytes);
+  if (response == nullptr) {
+    return false;
+  }
+  ++core_.counts.rx_packets;
+  response->op = static_cast<uint8_t>(sane ? Answer::kDone : Answer::kError);
+  for (uint32_t at = 0; sane && at < frame.length; at += 4) {
+    const auto offset = static_cast<uint32_t>(frame.address) + at;
+    uint32_t word = 0;
+    if (op == MaintOp::kRead) {
+      word = csr_.read(offset);
+      std::memcpy(response->payload() + at, &word, 4);
+    } else {
+      std::memcpy(&word, frame.payload() + at, 4);
+      csr_.write(offset, word);
+    }
+  }
+  responder_.send(response);
+  return true;
+}
+
+void MaintEngine::on_port_write(const InFrame& frame) {
+  uint32_t data[4] = {};
+  std::memcpy(data, frame.payload(), std::min<uint32_t>(frame.length, sizeof(data)));
+  ++core_.counts.rx_packets;
+  core_.event(core_.pairs[0], regs::EventType::kPortWrite, frame.source, 0, data);
+}
+
+void MaintEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
+                              const InFrame& frame) {
+  Operation& operation = operations_[transaction.owner];
+  const auto answer = static_cast<Answer>(frame.op);
+  if (answer == Answer::kRetry && pair.rings[kMaintRing].running() &&
+      transactions_.again(pair, flow, transaction)) {
+    return;
+  }
+  Status status = answer == Answer::kRetry ? Status::kRetryExpired : Status::kErrorResponse;
+  const bool read = static_cast<MaintOp>(transaction.op) == MaintOp::kRead;
+  if (answer == Answer::kDone && frame.length == (read ? transaction.length : 0)) {
+    status = Status::kOk;
+    if (read) {
+      core_.host.write(transaction.bus_addr, frame.payload(), frame.length);
+    }
+  }
+  finish(operation, status, status == Status::kOk ? transaction.length : 0, transaction.retries);
+  transactions_.end(flow, transaction);
+}
+
+void MaintEngine::on_expired(const Transaction& transaction, Status status) {
+  finish(operations_[transaction.owner], status, 0, transaction.retries);
+}
+
+void MaintEngine::begin_stop(Pair& pair) {
+  Ring& ring = pair.rings[kMaintRing];
+  for (; ring.posted() > 0; ++ring.head) {
+    regs::MaintDesc desc;
+    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+    regs::EntryCpl cpl{desc.cookie, ring.head, 0, 0};
+    core_.complete(ring, &cpl, static_cast<uint32_t>(Status::kFlushed));
+  }
+}
+
+bool MaintEngine::stopped(const Pair& pair) const {
+  return std::none_of(operations_.begin(), operations_.end(),
+                      [&](const Operation& operation) { return operation.pair == &pair; });
+}
+
+void MaintEngine::forget(Pair& pair) {
+  for (Operation& operation : operations_) {
+    if (operation.pair == &pair) {
+      operation.pair = nullptr;
+    }
+  }
+}
+
+}  // namespace rio::model

@@ -1,0 +1,47 @@
+/// @file
+/// Maintenance: the card's own CARs and CSRs, those of others, and port-writes.
+#pragma once
+
+#include <vector>
+
+#include "fpga/model/core/core.hpp"
+#include "fpga/model/core/csr.hpp"
+#include "fpga/model/core/responder.hpp"
+#include "fpga/model/core/transactions.hpp"
+
+namespace rio::model {
+
+class MaintEngine {
+ public:
+  MaintEngine(Core& core, Transactions& transactions, Responder& responder);
+
+  void run(Pair& pair);
+  /// @return false: no room for the answer, come again.
+  [[nodiscard]] bool on_request(const InFrame& frame);
+  void on_port_write(const InFrame& frame);
+  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
+  void on_expired(const Transaction& transaction, regs::Status status);
+  void begin_stop(Pair& pair);
+  [[nodiscard]] bool stopped(const Pair& pair) const;
+  void forget(Pair& pair);
+  [[nodiscard]] Csr& csr() { return csr_; }
+
+ private:
+  struct Operation {
+    Pair* pair = nullptr;  // null: free
+    regs::MaintDesc desc{};
+    uint32_t index = 0;
+  };
+
+  [[nodiscard]] regs::Status start(Operation& operation, bool* flying);
+  [[nodiscard]] regs::Status local(const regs::MaintDesc& desc);
+  void finish(Operation& operation, regs::Status status, uint32_t bytes, uint32_t retries);
+
+  Core& core_;
+  Transactions& transactions_;
+  Responder& responder_;
+  std::vector<Operation> operations_;
+  Csr csr_;
+};
+
+}  // namespace rio::model

@@ -1,0 +1,190 @@
+#include "fpga/model/core/target_engine.hpp"
+
+namespace rio::model {
+namespace {
+
+using regs::DmaOp;
+using Control = regs::window::Control;
+
+constexpr uint64_t kAddressMask = 0x0000FFFFFFFFFFFFu;
+
+bool has_response(DmaOp op) {
+  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
+}
+
+uint32_t right_for(DmaOp op) {
+  if (op == DmaOp::kNread) {
+    return Control::read.mask();
+  }
+  return op <= DmaOp::kSwrite ? Control::write.mask() : Control::atomic.mask();
+}
+
+}  // namespace
+
+TargetEngine::TargetEngine(Core& core, Responder& responder)
+    : core_(core), responder_(responder), windows_(core.pairs.size()) {}
+
+void TargetEngine::read_windows(Pair& pair) {
+  namespace w = regs::window;
+  const Bar& bar = core_.bar;
+  const uint32_t q = pair.number;
+  for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+    const uint32_t control = bar.load(w::control(q, i));
+    Window& window = windows_[q][i];
+    if (Control::gen.get(control) == Control::gen.get(window.control)) {
+      continue;
+    }
+    const auto wide = [&](uint32_t lo, uint32_t hi) {
+      return static_cast<uint64_t>(bar.load(hi)) << 32 | bar.load(lo);
+    };
+    window.control = control;
+    window.source = bar.load(w::source(q, i));
+    window.source_mask = bar.load(w::source_mask(q, i));
+    window.key = bar.load(w::key(q, i)) & 0xFFFF;
+    window.rio = wide(w::rio_lo(q, i), w::rio_hi(q, i)) & kAddressMask;
+    window.size = wide(w::size_lo(q, i), w::size_hi(q, i));
+    window.bus = wide(w::bus_lo(q, i), w::bus_hi(q, i));
+    core_.bar.store(w::status(q, i), control);
+  }
+}
+
+void TargetEngine::forget() {
+  for (Windows& windows : windows_) {
+    windows = {};
+  }
+  for (const Pair& pair : core_.pairs) {
+    for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+      core_.bar.store(regs::window::status(pair.number, i), 0);
+    }
+  }
+}
+
+const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t pair) const {
+  const auto op = static_cast<DmaOp>(frame.op);
+  const uint64_t addr = frame.address & kAddressMask;
+  const auto key = static_cast<uint32_t>(frame.address >> 48);
+  for (const Window& window : windows_[pair]) {
+    const bool open = Control::enable.get(window.control) != 0 &&
+                      (window.control & right_for(op)) != 0 &&
+                      ((frame.source ^ window.source) & window.source_mask) == 0 &&
+                      (window.key == 0 || window.key == key);
+    if (open && frame.length <= window.size && addr >= window.rio &&
+        addr - window.rio <= window.size - frame.length) {
+      return &window;
+    }
+  }
+  return nullptr;
+}
+
+bool TargetEngine::on_request(const InFrame& frame) {
+  const auto op = static_cast<DmaOp>(frame.op);
+  Frame* response = nullptr;
+  if (has_response(op)) {
+    const bool data = op != DmaOp::kNwriteR;
+    const uint32_t bytes = data && frame.length <= regs::kMessageBytesMax ? frame.length : 0;
+    response = responder_.begin(frame, FrameType::kResponse, bytes);
+    if (response == nullptr) {
+      return false;
+    }
+  }
+  ++core_.counts.rx_packets;
+  const Owner* owner = core_.owner(frame.dest);
+  const uint32_t pair = owner == nullptr ? kNobody : owner->pair_of_requests;
+  const Window* window = nullptr;
+  if (pair == kNobody) {
+    ++core_.counts.rx_unmapped;
+  } else if (op <= DmaOp::kAtomicCswap && frame.length >= 1 &&
+             frame.length <= regs::kMessageBytesMax) {
+    window = find(frame, pair);
+    if (window == nullptr) {
+      core_.event(core_.pairs[pair], regs::EventType::kWindowViolation, frame.source,
+                  static_cast<uint32_t>(op),
+                  {static_cast<uint32_t>(frame.address), static_cast<uint32_t>(frame.address >> 32),
+                   frame.length, 0});
+    }
+  }
+  if (response == nullptr) {
+    if (window != nullptr) {
+      serve(frame, *window, nullptr);
+    }
+    return true;
+  }
+  response->op = static_cast<uint8_t>(Answer::kError);
+  if (window != nullptr && core_.faults.draw(Fault::kRetry)) {
+    response->op = static_cast<uint8_t>(Answer::kRetry);
+  } else if (window != nullptr && !core_.faults.draw(Fault::kError)) {
+    serve(frame, *window, response);
+  }
+  if (response->op != static_cast<uint8_t>(Answer::kDone)) {
+    response->length = 0;
+    core_.counts.rx_errors += response->op == static_cast<uint8_t>(Answer::kError) ? 1 : 0;
+  }
+  responder_.send(response);
+  return true;
+}
+
+void TargetEngine::serve(const InFrame& frame, const Window& window, Frame* response) {
+  const uint64_t bus = window.bus + ((frame.address & kAddressMask) - window.rio);
+  bool ok = true;
+  switch (static_cast<DmaOp>(frame.op)) {
+    case DmaOp::kNread:
+      core_.host.flush();  // a read pushes earlier posted writes
+      ok = core_.host.read(bus, response->payload(), frame.length);
+      break;
+    case DmaOp::kNwrite:
+    case DmaOp::kNwriteR:
+    case DmaOp::kSwrite:
+      core_.host.write(bus, frame.payload(), frame.length);
+      break;
+    default:
+      ok = atomic(frame, bus, response);
+  }
+  if (response != nullptr && ok) {
+    response->op = static_cast<uint8_t>(Answer::kDone);
+  }
+}
+
+bool TargetEngine::atomic(const InFrame& frame, uint64_t bus, Frame* response) {
+  uint32_t old = 0;
+  uint32_t operand[2] = {0, 0};
+  const bool legal = frame.length == 1 || frame.length == 2 || frame.length == 4;
+  if (!legal || (frame.address & (frame.length - 1u)) != 0) {
+    return false;
+  }
+  core_.host.flush();
+  if (!core_.host.read(bus, &old, frame.length)) {
+    return false;
+  }
+  const auto op = static_cast<DmaOp>(frame.op);
+  if (op == DmaOp::kAtomicSwap || op == DmaOp::kAtomicCswap) {
+    std::memcpy(&operand[0], frame.payload(), frame.length);
+  }
+  if (op == DmaOp::kAtomicCswap) {
+    std::memcpy(&operand[1], frame.payload() + frame.length, frame.length);
+  }
+  uint32_t value = old;
+  switch (op) {
+    case DmaOp::kAtomicInc:
+      value = old + 1;
+      break;
+    case DmaOp::kAtomicDec:
+      value = old - 1;
+      break;
+    case DmaOp::kAtomicSet:
+      value = ~0u;
+      break;
+    case DmaOp::kAtomicClear:
+      value = 0;
+      break;
+    case DmaOp::kAtomicSwap:
+      value = operand[0];
+      break;
+    default:
+      value = old == operand[0] ? operand[1] : old;
+  }
+  core_.host.write(bus, &value, frame.length);
+  std::memcpy(response->payload(), &old, frame.length);
+  return true;
+}
+
+}  // namespace rio::model

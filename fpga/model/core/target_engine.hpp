@@ -1,0 +1,44 @@
+/// @file
+/// The target of remote reads, writes and atomics: inbound windows.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "fpga/model/core/core.hpp"
+#include "fpga/model/core/responder.hpp"
+
+namespace rio::model {
+
+class TargetEngine {
+ public:
+  TargetEngine(Core& core, Responder& responder);
+
+  /// @return false: no room for the answer, come again.
+  [[nodiscard]] bool on_request(const InFrame& frame);
+  /// Read the windows of a pair whose CONTROL has changed.
+  void read_windows(Pair& pair);
+  void forget();
+
+ private:
+  struct Window {
+    uint32_t control = 0;
+    uint32_t source = 0;
+    uint32_t source_mask = 0;
+    uint32_t key = 0;
+    uint64_t rio = 0;
+    uint64_t size = 0;
+    uint64_t bus = 0;
+  };
+  using Windows = std::array<Window, regs::kWindowsPerQp>;
+
+  [[nodiscard]] const Window* find(const InFrame& frame, uint32_t pair) const;
+  void serve(const InFrame& frame, const Window& window, Frame* response);
+  [[nodiscard]] bool atomic(const InFrame& frame, uint64_t bus, Frame* response);
+
+  Core& core_;
+  Responder& responder_;
+  std::vector<Windows> windows_;
+};
+
+}  // namespace rio::model

@@ -1,0 +1,170 @@
+#include "fpga/model/fast/direct.hpp"
+
+#include <algorithm>
+
+#include "fpga/model/fast/plain.hpp"
+
+namespace rio::model {
+namespace {
+
+using plain::kFull;
+
+[[nodiscard]] constexpr uint32_t segments_of(uint32_t length_bytes) {
+  return (length_bytes + kFull - 1) / kFull;
+}
+
+/// Letters that are busy in any of the mailboxes that a message of several segments names, a byte
+/// for each of the four.
+[[nodiscard]] uint32_t busy_for_several(const uint8_t* busy_letters) {
+  uint32_t busy = 0;
+  for (uint32_t m = 0; m < regs::kMailboxes; m += regs::kMultiMailboxes) {
+    busy |= load32(busy_letters + m);
+  }
+  return busy;
+}
+
+/// As it lands segment by segment, the last one in full where the card does so.
+[[gnu::noinline]] void land_several(uint8_t* land, const uint8_t* from, uint32_t length_bytes,
+                                    bool full) {
+  std::memcpy(land, from, length_bytes);
+  const uint32_t end = full ? segments_of(length_bytes) * kFull : padded(length_bytes);
+  std::memset(land + length_bytes, 0, end - length_bytes);
+}
+
+/// One segment where land_full_256() does not do: the card has no quirk, or zeros pad it. Not
+/// inlined, for the registers of the loop around it.
+[[gnu::noinline]] void land_padded(uint8_t* land, const uint8_t* from, uint32_t length_bytes,
+                                   bool full) {
+  if (full) {
+    std::memset(land, 0, kFull);
+  }
+  copy_padded(land, from, length_bytes);
+}
+
+}  // namespace
+
+/// From where to where a run goes.
+struct Direct::Sides {
+  Pair& from;
+  Ring& ring;
+  Pair& to;
+  Ring& shared;
+  Core& peer;
+  const Flow& flow;
+  const Owner& owner;
+  const HostWindow& target;
+};
+
+template <bool several>
+uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
+  const Ring& ring = sides.ring;
+  const Ring& shared = sides.shared;
+  // Locals: stores through byte pointers would make the compiler load members again each time.
+  const plain::Decoder decoder(core_.host.read_window(), sides.flow.dest_id,
+                               core_.config.tx_addr_log2);
+  const HostWindow target = sides.target;
+  const uint64_t last_target = target.len_bytes - kFull;
+  const uint32_t all_letters = all_letters_;
+  const uint8_t* const busy_letters = sides.flow.busy;
+  const uint32_t busy_several = several ? busy_for_several(busy_letters) : 0;
+  const uint8_t* const plain_pair = sides.owner.plain_pair;
+  const uint32_t number = sides.to.number;
+  const bool full = sides.peer.config.quirk_last_full_256;
+  const uint8_t* desc = ring.entry(ring.head, 5);
+  const uint8_t* entry = shared.entry(shared.head, 3);
+  uint8_t* done = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl);
+  uint8_t* cpl = shared.cbase + (shared.cidx & shared.cmask) * sizeof(regs::SharedCpl);
+  const uint64_t done_last = core_.ticks() | static_cast<uint64_t>(ring.phase()) << 32;
+  const plain::Completion completion = {plain::route(sides.from.dest_id, sides.flow.dest_id),
+                                        static_cast<uint64_t>(sides.peer.ticks()) << 32,
+                                        static_cast<uint64_t>(shared.phase()) << 32};
+  const uint32_t first = ring.head;
+  uint32_t k = 0;
+  for (; k < count; ++k) {
+    plain::Message message;
+    const uint64_t at = load64(entry) - target.iova;
+    if (!decoder.decode_by_address < several
+            ? regs::kMessageBytesMax
+            : kFull > (desc, &message) || at > last_target || plain_pair[message.mbox()] != number)
+        [[unlikely]] {
+      break;
+    }
+    const uint32_t length = message.length();
+    const uint32_t bytes = padded(length);
+    const uint32_t mbox = message.mbox();
+    const uint32_t segments = several ? segments_of(length) : 1;
+    uint32_t busy = busy_letters[mbox];
+    if constexpr (several) {
+      busy = mbox < regs::kMultiMailboxes ? busy_several >> 8 * mbox & 0xFF : all_letters;
+      if (segments == 1 || !decoder.holds(message) || at + segments * kFull > target.len_bytes) {
+        break;
+      }
+    }
+    if (busy == all_letters) [[unlikely]] {
+      break;
+    }
+    const uint32_t place = place_of(mbox, static_cast<uint32_t>(std::countr_one(busy)));
+    uint8_t* const land = target.va + at;
+    if (several) {
+      land_several(land, message.bytes, length, full);
+    } else if (full && bytes == length) [[likely]] {
+      land_full_256(land, message.bytes, length);
+    } else {
+      land_padded(land, message.bytes, length, full);
+    }
+    completion.write(cpl, bytes, segments, place, shared.head + k, sides.to.arrivals + k);
+    plain::complete_tx(done, load32(desc + offsetof(regs::TxDesc, cookie)), first + k, done_last);
+    desc += sizeof(regs::TxDesc);
+    entry += sizeof(regs::SharedDesc);
+    cpl += sizeof(regs::SharedCpl);
+    done += sizeof(regs::TxCpl);
+  }
+  return k;
+}
+
+uint32_t Direct::enter(Pair& pair, Ring& ring, uint32_t count) {
+  if (pair.last_flow != nullptr) {
+    // What has gone into the ring comes first: the neighbour is not entered while it sees a frame.
+    pair.last_flow->way->requests->publish();
+  }
+  Core* peer = core_.wire->enter_neighbour();
+  if (peer == nullptr) {
+    return 0;
+  }
+  const uint32_t carried = carry(pair, ring, count, *peer);
+  core_.wire->leave_neighbour();
+  return carried;
+}
+
+uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const {
+  Flow* flow = pair.last_flow;
+  const Owner* owner = flow == nullptr ? nullptr : peer.owner(flow->dest_id);
+  const uint8_t* const desc = ring.entry(ring.head, 5);
+  const uint32_t mbox = plain::Control::mbox.get(load32(desc));
+  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_pair[mbox] == kNobody) {
+    return 0;
+  }
+  Pair& to = peer.pairs[owner->plain_pair[mbox]];
+  Ring& shared = to.rings[kSharedRing];
+  const HostWindow& target = peer.host.write_window();
+  if (shared.held || !peer.host.current() || ring.cbase == nullptr ||
+      core_.host.read_window().len_bytes < kFull || target.len_bytes < kFull ||
+      peer.look_at_tail(to, kSharedRing) == 0) {
+    return 0;
+  }
+  count = std::min({count, ring.entries_in_a_row(), ring.completions_in_a_row(), shared.posted(),
+                    shared.entries_in_a_row(), shared.completions_in_a_row()});
+  const Sides sides = {pair, ring, to, shared, peer, *flow, *owner, target};
+  const bool several = load32(desc + offsetof(regs::TxDesc, length)) > kFull;
+  const uint32_t carried = several ? carry_run<true>(sides, count) : carry_run<false>(sides, count);
+  ring.head += carried;
+  ring.cidx += carried;
+  shared.head += carried;
+  shared.cidx += carried;
+  to.arrivals += carried;
+  core_.counts.tx_packets += carried;
+  peer.counts.rx_packets += carried;
+  return carried;
+}
+
+}  // namespace rio::model

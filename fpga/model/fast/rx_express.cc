@@ -1,0 +1,89 @@
+#include "fpga/model/fast/rx_express.hpp"
+
+#include <algorithm>
+
+#include "fpga/model/fast/plain.hpp"
+
+namespace rio::model {
+
+using plain::Completion;
+using plain::kFull;
+using plain::kind_of;
+using plain::kOneSegment;
+using plain::land_plain;
+
+inline Pair* RxExpress::target(const InFrame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
+  if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
+      owner->plain_pair[frame.mbox()] == kNobody || !responder_.ready(frame)) {
+    return nullptr;
+  }
+  return &core_.pairs[owner->plain_pair[frame.mbox()]];
+}
+
+uint32_t RxExpress::take(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+  Pair* const pair = target(first);
+  if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
+      pair->rings[kSharedRing].held || core_.look_at_tail(*pair, kSharedRing) == 0) {
+    return 0;
+  }
+  return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end, tag)
+                                          : run<false>(*pair, first, bytes_to_end, tag);
+}
+
+template <bool full>
+uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+  Ring& ring = pair.rings[kSharedRing];
+  const HostWindow host = core_.host.write_window();
+  const uint8_t* at = first.at;
+  const uint8_t* const begin = at;
+  // Whatever length the next frames give, it ends within the memory.
+  const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
+  const Completion completion = {load64(reinterpret_cast<const uint8_t*>(&first) + 8),
+                                 static_cast<uint64_t>(core_.ticks()) << 32,
+                                 static_cast<uint64_t>(ring.phase()) << 32};
+  const uint64_t last_addr = host.len_bytes - kFull;
+  Responder::Run acks = responder_.run();
+  // Locals: stores through byte pointers would make the compiler load members again each time.
+  const uint64_t mailboxes = core_.owner(first.dest)->plain_like[first.mbox()];
+  const uint8_t* entry = ring.entry(ring.head, 3);
+  uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl);
+  const auto room = static_cast<uint32_t>(acks.end - acks.next);
+  const uint32_t until = ring.head + std::min({ring.posted(), ring.entries_in_a_row(),
+                                               ring.completions_in_a_row(), room});
+  const uint32_t before = pair.arrivals - ring.head;
+  uint32_t head = ring.head;
+  for (; at <= last_at && head != until; ++head) {
+    const uint64_t word = load_frame_word(at, tag);  // first: the rest is there only if this is
+    if constexpr (base::kThreadSanitizer) {
+      if (word == 0) {
+        break;
+      }
+    }
+    // Read once, the first frame too: what was checked is what is used.
+    const uint64_t shape = pinned(load64(at + 16));
+    const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
+    const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
+    const uint64_t offset = load64(entry) - host.iova;
+    if (word != kind_of(length) || load64(at + 8) != completion.route ||
+        shape >> 24 != kOneSegment || length - 1 >= kFull || offset > last_addr ||
+        (mailboxes >> (place & 63) & 1) == 0) [[unlikely]] {
+      break;
+    }
+    const uint32_t bytes = padded(length);
+    land_plain(host.va + offset, at + sizeof(Frame), bytes, full);
+    completion.write(cpl, bytes, 1, place, head, head + before);
+    *acks.next++ = Ack::of(place, 0, Answer::kDone);
+    at += frame_bytes(length);
+    cpl += sizeof(regs::SharedCpl);
+    entry += sizeof(regs::SharedDesc);
+  }
+  core_.counts.rx_packets += head - ring.head;
+  pair.arrivals += head - ring.head;
+  ring.cidx += head - ring.head;
+  ring.head = head;
+  responder_.end_run(acks);
+  return static_cast<uint32_t>(at - begin);
+}
+
+}  // namespace rio::model

@@ -1,0 +1,318 @@
+#include "fpga/model/fast/rx_pull.hpp"
+
+#include <algorithm>
+
+#include "base/tsan.hpp"
+#include "fpga/model/copy.hpp"
+
+namespace rio::model {
+namespace {
+
+using regs::Status;
+
+constexpr uint32_t kFull = regs::kSegmentBytesMax;
+
+/// Copies bytes out of the ring, where they follow the frame's parts.
+class LocalPuller final : public Puller {
+ public:
+  uint64_t pull(std::span<const PullPiece> pieces) override {
+    uint64_t pulled = 0;
+    for (const PullPiece& piece : pieces) {
+      std::memcpy(piece.to, reinterpret_cast<const uint8_t*>(piece.from), piece.len_bytes);
+      pulled += piece.len_bytes;
+    }
+    return pulled;
+  }
+};
+LocalPuller local_puller;
+
+[[nodiscard]] bool bytes_are_behind(const InFrame& frame) {
+  return frame.op == kBytesBehind;
+}
+
+/// Messages that a frame tells of. @return 0: none, or more than there may be.
+[[nodiscard]] uint32_t parts_of(const InFrame& frame) {
+  const auto room = static_cast<uint32_t>(frame.length / sizeof(PullPart));
+  const uint32_t parts = bytes_are_behind(frame) ? frame.segments : room;
+  return parts <= std::min(room, kPullPartsMax) && frame_bytes(frame.length) <= frame.bytes ? parts
+                                                                                            : 0;
+}
+
+/// Reads each word once, since the sender may overwrite it. Bytes that follow the parts: the
+/// address is a local one, and the length is 0 if they are not all there.
+[[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
+  const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
+  PullPart part = {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
+  if (bytes_are_behind(frame)) {
+    const bool whole = part.address <= frame.length && part.length <= frame.length - part.address;
+    part.address += reinterpret_cast<uintptr_t>(frame.payload());
+    part.length = whole ? part.length : 0;
+  }
+  return part;
+}
+
+/// An entry of a dedicated ring, read once.
+struct Entry {
+  uint64_t addr;
+  uint32_t size;
+  uint32_t cookie;
+};
+[[nodiscard]] inline Entry entry_at(const uint8_t* at) {
+  const uint64_t size_and_cookie = load64(at + offsetof(regs::DedicatedDesc, size));
+  return {load64(at + offsetof(regs::DedicatedDesc, addr)), static_cast<uint32_t>(size_and_cookie),
+          static_cast<uint32_t>(size_and_cookie >> 32)};
+}
+
+}  // namespace
+
+RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxWhole& whole)
+    : core_(core), responder_(responder), admission_(admission), whole_(whole) {
+  runs_.reserve(kRunsMax);  // pulls point at them
+}
+
+bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
+  const uint32_t parts = parts_of(frame);
+  const bool first = runs_.empty();
+  if (first ? !responder_.ready_for(frame, kAnswersMax)
+            : runs_.size() == kRunsMax || frame.source != pulling_.source ||
+                  frame.dest != pulling_.dest || frame.op != pulling_.op ||
+                  run_messages_ + parts > kPullsMax) {
+    return false;
+  }
+  if (first) {
+    pulling_ = frame;
+    run_messages_ = 0;
+  }
+  run_messages_ += parts;
+  Run& run = runs_.emplace_back(Run{frame.at, frame.place, 0, Answer::kError});
+  puller = bytes_are_behind(frame) ? &local_puller : puller;
+  if (puller != nullptr) {
+    take_run(frame, *puller, run);
+  }
+  return true;
+}
+
+/// What may land in the same rings, or takes much room for its answer, waits.
+bool RxPull::ends_runs(const InFrame& frame) {
+  if (frame.type == FrameType::kPull) {
+    return false;
+  }
+  return frame.type != FrameType::kMessage || frame.mbox() < regs::kMultiMailboxes ||
+         !responder_.ready_for(pulling_, kAnswersMax);
+}
+
+void RxPull::end_runs(Puller* puller) {
+  if (pull_count_ != 0) {
+    end_pulls(bytes_are_behind(pulling_) ? local_puller : *puller);
+  }
+  for (const Run& run : runs_) {
+    core_.count_answer(run.answer);
+    Frame* const answer = responder_.begin(pulling_, FrameType::kPulled, 0);
+    if (answer == nullptr) {
+      break;  // a reader that takes room back that it gave: its answers vanish
+    }
+    answer->op = static_cast<uint8_t>(run.answer);
+    answer->place = run.place;
+    answer->ssize = run.taken;
+    responder_.send(answer);
+  }
+  runs_.clear();
+}
+
+/// One message after the other, as if each came when the one before was answered.
+void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
+  const uint32_t parts = parts_of(frame);
+  InFrame message = frame;
+  message.ssize = kFull;
+  run.answer = parts != 0 ? Answer::kDone : Answer::kError;
+  Pair* const pair = admission_.target(frame);
+  uint32_t i = pair != nullptr && parts != 0 ? take_entries(frame, parts, *pair, run) : 0;
+  for (; i < parts && run.answer == Answer::kDone; ++i) {
+    const PullPart part = part_of(frame, i);
+    const uint32_t length = part.length;
+    ++core_.counts.rx_packets;
+    if (length - 1 >= regs::kMessageBytesMax) {
+      run.answer = Answer::kError;
+      return;
+    }
+    message.address = part.address;
+    message.length = static_cast<uint16_t>(length);
+    message.segments = static_cast<uint8_t>((length + kFull - 1) / kFull);
+    Landing landing;
+    run.answer = !RxWhole::sane(message)
+                     ? Answer::kError
+                     : admission_.admit(message, pair, padded(length), &landing);
+    if (run.answer == Answer::kDone) {
+      place(message, puller, run, landing);
+    }
+  }
+}
+
+/// The short way: those that a dedicated ring has entries for, as admit_dedicated() wants them, and
+/// that land in one piece. @return how many; admit() has to look at the next.
+uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
+  if (core_.faults.enabled() || frame.mbox() >= regs::kMultiMailboxes) {
+    return 0;
+  }
+  const int number = Admission::dedicated_ring(pair, frame);
+  Ring* const ring = number < 0 ? nullptr : &pair.rings[number];
+  if (ring == nullptr || !ring->running() || ring->held) {
+    return 0;
+  }
+  parts = std::min(parts, core_.look_at_tail(pair, static_cast<uint32_t>(number)));
+  const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
+  const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
+  const bool full = core_.config.quirk_last_full_256;
+  uint32_t taken = 0;
+  while (taken < parts) {
+    const PullPart part = part_of(frame, taken);
+    const Entry entry = entry_at(ring->entry(ring->head, 4));
+    const uint32_t extent = full ? (part.length + kFull - 1) & ~(kFull - 1) : padded(part.length);
+    if (part.length - 1 >= regs::kMessageBytesMax || entry.size != padded(part.length) ||
+        (entry.size & size_mask) != 0 || (entry.addr & addr_mask) != 0) {
+      break;
+    }
+    uint8_t* const to = core_.host.writable(entry.addr, extent);
+    if (to == nullptr) {
+      break;
+    }
+    Pull pull{&run, ring, nullptr, ring->head, 1, part.length, &cookies_[run_cookies_]};
+    PullPiece piece{to, part.address, part.length};
+    cookies_[run_cookies_] = entry.cookie;
+    if (extent != part.length) {
+      std::memset(to + part.length, 0, extent - part.length);
+    } else if ((part.length & addr_mask) == 0 && !bytes_are_behind(frame)) {
+      pull.count = take_alike(frame, taken, parts - taken, piece, pull);
+      piece.len_bytes *= pull.count;
+    }
+    add(pull, piece);
+    run_cookies_ += pull.count;
+    ring->head += pull.count;
+    taken += pull.count;
+  }
+  core_.counts.rx_packets += taken;
+  return taken;
+}
+
+/// Messages behind the first of `pull`, which has its place, that are as long as it and adjoin
+/// there and here. @param number of the first in the frame. @return how many with it, up to `most`.
+uint32_t RxPull::take_alike(const InFrame& frame, uint32_t number, uint32_t most,
+                            const PullPiece& first, const Pull& pull) const {
+  const HostWindow& window = core_.host.write_window();
+  const uint32_t len = first.len_bytes;
+  uint64_t from = first.from;
+  uint64_t addr = window.iova + static_cast<uint64_t>(first.to - window.va);
+  uint64_t left = window.iova + window.len_bytes - addr - len;
+  // Locals: the compiler would load members again after each store.
+  const uint8_t* const entries = pull.ring->base;
+  const uint32_t mask = pull.ring->mask;
+  const uint32_t index = pull.index;
+  const uint8_t* part = frame.payload() + number * sizeof(PullPart);
+  uint32_t* const cookies = pull.cookies;
+  uint32_t count = 1;
+  for (; count < most && left >= len; ++count, left -= len) {
+    part += sizeof(PullPart);
+    from += len;
+    addr += len;
+    const Entry entry = entry_at(entries + size_t{(index + count) & mask} * sizeof(Entry));
+    if (load64(part) != from || static_cast<uint32_t>(load64(part + 8)) != len ||
+        entry.addr != addr || entry.size != len) {
+      break;
+    }
+    cookies[count] = entry.cookie;
+  }
+  return count;
+}
+
+void RxPull::add(const Pull& pull, const PullPiece& piece) {
+  pulls_[pull_count_] = pull;
+  pieces_[pull_count_] = piece;
+  ++pull_count_;
+}
+
+void RxPull::place(const InFrame& frame, Puller& puller, Run& run, const Landing& landing) {
+  const uint32_t bytes = padded(frame.length);
+  const uint32_t last = (frame.segments - 1u) * kFull;
+  const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
+  uint8_t* const to = core_.host.writable(landing.addr, extent);
+  if (to != nullptr) [[likely]] {
+    if (extent != frame.length) {
+      std::memset(to + frame.length, 0, extent - frame.length);
+    }
+    Landing& placed = placed_[pull_count_] = landing;
+    add({&run, nullptr, &placed, 0, 1, frame.length, nullptr}, {to, frame.address, frame.length});
+    return;
+  }
+  // Not in one piece: it lands bit by bit, behind those before it.
+  end_pulls(puller);
+  alignas(Frame) uint8_t copy[sizeof(Frame) + regs::kMessageBytesMax] = {};
+  const PullPiece piece{copy + sizeof(Frame), frame.address, frame.length};
+  const bool came = puller.pull({&piece, 1}) == frame.length && is_pull(run.at);
+  if (came) {
+    InFrame whole = frame;
+    whole.at = copy;
+    whole_.land(landing, whole);
+  }
+  end_pull({&run, nullptr, &landing, 0, 1, frame.length, nullptr}, came ? 1 : 0);
+}
+
+/// @param came of its messages, how many; none of those behind them.
+void RxPull::end_pull(const Pull& pull, uint32_t came) {
+  const uint32_t bytes = padded(pull.len_bytes);
+  if (pull.landing != nullptr) {
+    admission_.complete(*pull.landing, came != 0 ? bytes : 0,
+                        came != 0 ? Status::kOk : Status::kReceiveTimeout);
+  } else {
+    complete_entries(pull, 0, came, bytes, Status::kOk);
+    complete_entries(pull, came, pull.count, 0, Status::kReceiveTimeout);
+  }
+  pull.run->taken = static_cast<uint16_t>(pull.run->taken + came);
+  if (came != pull.count) {
+    pull.run->answer = Answer::kError;
+  }
+}
+
+/// Those from `begin` to `end` of its messages.
+void RxPull::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
+                              Status status) {
+  Ring& ring = *pull.ring;
+  const auto last = static_cast<uint32_t>(status);
+  if (core_.host.posting() || ring.cbase == nullptr || end - begin > ring.completions_in_a_row()) {
+    for (; begin < end; ++begin) {
+      regs::EntryCpl cpl{pull.cookies[begin], pull.index + begin, bytes, 0};
+      core_.complete(ring, &cpl, last);
+    }
+    return;
+  }
+  const uint64_t last_words = bytes | static_cast<uint64_t>(last | ring.phase()) << 32;
+  uint8_t* out = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::EntryCpl);
+  ring.cidx += end - begin;
+  for (; begin < end; ++begin, out += sizeof(regs::EntryCpl)) {
+    store64(out, pull.cookies[begin] | static_cast<uint64_t>(pull.index + begin) << 32);
+    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    base::tsan_release(out + 12);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(out + 8), last_words, __ATOMIC_RELEASE);
+  }
+}
+
+void RxPull::end_pulls(Puller& puller) {
+  uint64_t pulled = pull_count_ == 0 ? 0 : puller.pull({pieces_.data(), pull_count_});
+  const Run* run = nullptr;
+  bool valid = false;
+  for (uint32_t i = 0; i < pull_count_; ++i) {
+    const Pull& pull = pulls_[i];
+    const uint32_t bytes = pieces_[i].len_bytes;
+    if (pull.run != run) {
+      run = pull.run;
+      valid = is_pull(run->at);
+    }
+    const uint32_t came =
+        pulled >= bytes ? pull.count : static_cast<uint32_t>(pulled) / pull.len_bytes;
+    pulled = pulled >= bytes ? pulled - bytes : 0;
+    end_pull(pull, valid ? came : 0);
+  }
+  pull_count_ = 0;
+  run_cookies_ = 0;
+}
+
+}  // namespace rio::model

@@ -1,0 +1,77 @@
+/// @file
+/// The shortest way from the wire to the host: one plain message of one segment into the shared
+/// queue, for a host that waits for it.
+#pragma once
+
+#include "fpga/model/core/responder.hpp"
+#include "fpga/model/fast/plain.hpp"
+
+namespace rio::model {
+
+class RxSingle {
+ public:
+  RxSingle(Core& core, Responder& responder) : core_(core), responder_(responder) {}
+
+  /// See whether single messages may go this way, and which. @return false: they may not. Holds
+  /// until the end of the step, or as long as what it has looked at is as it was.
+  [[nodiscard]] bool aim();
+  /// Hot. Take the message that is next, and answer it. @param word load_frame_word() of it.
+  /// @return false: nothing was done, another way has to look at it.
+  [[nodiscard]] bool take(const Inbound& in, uint64_t word);
+
+ private:
+  /// What aim() has found.
+  struct Lane {
+    Pair* pair = nullptr;
+    Ring* ring = nullptr;
+    uint64_t mailboxes = 0;  ///< that lead there, a bit each
+    uint64_t begin = 0;      ///< of the host's memory
+    uint64_t last = 0;       ///< offset of the last place for the longest payload
+    uint8_t* va = nullptr;
+    uint64_t time = 0;  ///< ticks, in the upper half
+    uint32_t dest_id = 0;
+  };
+
+  Core& core_;
+  Responder& responder_;
+  Lane lane_;
+};
+
+inline bool RxSingle::take(const Inbound& in, uint64_t word) {
+  FrameReader& reader = *in.requests;
+  const uint8_t* const at = reader.next();
+  Ring& ring = *lane_.ring;
+  // Read once, since others may write there: what is checked is what is used.
+  const uint64_t route = pinned(load64(at + 8));
+  const uint64_t shape = pinned(load64(at + 16));
+  const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
+  const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
+  const auto source = static_cast<uint32_t>(route);
+  const uint32_t bytes = frame_bytes(length);
+  const uint32_t index = ring.head;
+  const uint64_t offset = load64(ring.entry(index, 3)) - lane_.begin;
+  if (word != plain::kind_of(length) || shape >> 24 != plain::kOneSegment ||
+      length - 1 >= plain::kFull || route >> 32 != lane_.dest_id ||
+      (lane_.mailboxes >> (place & 63) & 1) == 0 || source - in.first_source > in.more_sources ||
+      bytes > reader.to_end() || offset > lane_.last ||
+      (ring.posted() == 0 && core_.read_tail(*lane_.pair, kSharedRing) == 0) ||
+      !responder_.ready_at_once(source, lane_.dest_id)) [[unlikely]] {
+    return false;
+  }
+  const uint32_t landed = padded(length);
+  plain::land_plain(lane_.va + offset, at + sizeof(Frame), landed,
+                    core_.config.quirk_last_full_256);
+  const plain::Completion completion = {route, lane_.time,
+                                        static_cast<uint64_t>(ring.phase()) << 32};
+  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), landed, 1,
+                   place, index, lane_.pair->arrivals++);
+  ++ring.cidx;
+  ring.head = index + 1;
+  ++core_.counts.rx_packets;
+  responder_.answer_at_once(Ack::of(place, 0, Answer::kDone));
+  reader.pop_bytes(bytes);
+  reader.release();
+  return true;
+}
+
+}  // namespace rio::model

@@ -1,0 +1,238 @@
+#include "fpga/model/fast/tx_pull.hpp"
+
+#include <algorithm>
+
+#include "fpga/model/reference/tx_desc.hpp"
+
+namespace rio::model {
+namespace {
+
+using Control = regs::tx_desc::Control;
+using regs::Status;
+
+/// What begins a run: shorter ones are through the ring before a system call is done.
+constexpr uint32_t kFirstBytesMin = 2048;
+/// As many are pulled sooner than they are through the ring. In order, where each has to wait for
+/// the answer to the one before, the ring is slow.
+constexpr uint32_t kRunMin = 4;
+constexpr uint32_t kOrderedRunMin = 2;
+/// Most payload of a run that carries its bytes: together with a filler before it, it fits in the
+/// 64 KiB ring between two processes.
+constexpr uint32_t kBehindMax = 30 * 1024;
+
+[[nodiscard]] bool may_be_pulled(const regs::TxDesc& desc) {
+  const uint32_t control = desc.control;
+  return Control::op.get(control) == static_cast<uint32_t>(regs::TxOp::kMessage) &&
+         Control::ssize.get(control) == kSsize256 && Control::inline_.get(control) == 0 &&
+         Control::wide.get(control) == 0 && Control::addrs.get(control) == 0 &&
+         Control::mbox.get(control) < regs::kMultiMailboxes && Control::prio.get(control) <= 2;
+}
+
+/// Whether the partner can read this process's memory.
+[[nodiscard]] bool pulls(const Flow& flow) {
+  return flow.way->pulls != nullptr && flow.way->pulls->load(std::memory_order_relaxed) != 0;
+}
+
+/// Counts the messages of a run that fit in one frame with their bytes; the next ones follow after
+/// the answer. @param bytes of these messages, padded. @return how many, at least one.
+[[nodiscard]] uint32_t fit_behind(const PullRun& run, uint32_t* bytes) {
+  uint32_t count = 0;
+  uint32_t sum = 0;
+  for (uint32_t i = run.done; i < run.count; ++i, ++count) {
+    const uint32_t next = sum + padded(run.messages[i].length);
+    if (count != 0 && next + (count + 1) * sizeof(PullPart) > kBehindMax) {
+      break;
+    }
+    sum = next;
+  }
+  *bytes = sum;
+  return count;
+}
+
+}  // namespace
+
+uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
+  regs::TxDesc desc;
+  std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+  if (count < kOrderedRunMin || desc.length < kFirstBytesMin || !may_be_pulled(desc)) {
+    return 0;
+  }
+  Flow* const flow = core_.flow(pair, desc.dest_id);
+  const uint32_t mbox = Control::mbox.get(desc.control);
+  const bool ordered = Control::order.get(desc.control) != 0;
+  if (flow == nullptr || flow->way->pulls == nullptr || flow->flies(mbox) || tx_.contexts_full()) {
+    return 0;
+  }
+  // A run also spares messages in order the wait for each other's answers when they go through the
+  // ring.
+  if (!pulls(*flow) && !(ordered && flow->way->takes_bytes_behind)) {
+    return 0;
+  }
+  const int letter = tx_.free_letter(*flow, mbox, true);
+  if (letter < 0) {
+    return 0;
+  }
+  if (flow->runs[mbox] == nullptr) {
+    flow->runs[mbox] = std::make_unique<PullRun>();
+  }
+  const uint32_t found = collect(ring, count, *flow->runs[mbox]);
+  if (found < (ordered ? kOrderedRunMin : kRunMin)) {
+    return 0;
+  }
+  const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
+  TxMsg& msg = tx_.begin(*flow, place, desc, ring.head, TxMsg::kRun, true);
+  pair.tx_outstanding += found;
+  ring.head += found;
+  if (!send(pair, *flow, msg, place)) {
+    tx_.send_later(pair, *flow, place);
+  }
+  return found;
+}
+
+/// Those that are alike, and that this card may read. @return how many.
+uint32_t TxPull::collect(const Ring& ring, uint32_t count, PullRun& run) {
+  run.index = ring.head;
+  run.count = 0;
+  run.done = 0;
+  const auto* const first = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
+  const uint32_t control = first->control;
+  const uint32_t dest_id = first->dest_id;
+  for (const uint32_t end = std::min(count, kPullPartsMax); run.count < end; ++run.count) {
+    regs::TxDesc desc;
+    std::memcpy(&desc, ring.entry(ring.head + run.count, 5), sizeof(desc));
+    if (desc.control != control || desc.dest_id != dest_id ||
+        desc.length - 1 >= regs::kMessageBytesMax || (desc.addr & tx_unaligned_) != 0 ||
+        core_.host.readable(desc.addr, desc.length) == nullptr) {
+      break;
+    }
+    run.messages[run.count] = {desc.addr, desc.length, desc.cookie};
+  }
+  return run.count;
+}
+
+bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
+  const PullRun& run = *flow.runs[place & 63];
+  const bool behind = !pulls(flow) && flow.way->takes_bytes_behind;
+  uint32_t length = 0;
+  const uint32_t left = behind ? fit_behind(run, &length) : run.count - run.done;
+  length += static_cast<uint32_t>(left * sizeof(PullPart));
+  Frame* const frame = flow.way->requests->reserve(frame_bytes(length));
+  if (frame == nullptr) {
+    return false;
+  }
+  if (!fill(run, left, behind, frame->payload())) {
+    tx_.settle(pair, flow, msg, place, Status::kHostReadFailed);
+    return true;
+  }
+  frame->clear();
+  frame->type = FrameType::kPull;
+  frame->op = behind ? kBytesBehind : 0;
+  frame->segments = static_cast<uint8_t>(left);
+  frame->source = pair.dest_id;
+  frame->dest = flow.dest_id;
+  frame->length = static_cast<uint16_t>(length);
+  frame->place = static_cast<uint8_t>(place);
+  frame->ssize = regs::kSegmentBytesMax;
+  msg.pull_at = flow.way->requests->tail() | 1;
+  flow.way->requests->commit(frame, frame_bytes(length));  // published with those behind it
+  core_.counts.tx_packets += left;
+  msg.unsent = 0;
+  msg.open = 1;
+  msg.since_ns = core_.now_ns;
+  return true;
+}
+
+/// Write where the next messages are. @param behind write their bytes as well.
+/// @return false: this card may not read one.
+bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payload) {
+  uint8_t* to = payload;
+  // Offset of the bytes that follow the parts.
+  auto at = static_cast<uint32_t>(count * sizeof(PullPart));
+  for (uint32_t i = run.done; i < run.done + count; ++i, to += sizeof(PullPart)) {
+    const PullRun::Message& message = run.messages[i];
+    // What the partner will read, this card may read.
+    const uint8_t* const bytes = core_.host.readable(message.addr, message.length);
+    if (bytes == nullptr) {
+      return false;
+    }
+    PullPart part = {reinterpret_cast<uintptr_t>(bytes), message.length, 0};
+    if (behind) {
+      part.address = at;
+      std::memcpy(payload + at, bytes, message.length);
+      at += padded(message.length);
+    }
+    std::memcpy(to, &part, sizeof(part));
+  }
+  return true;
+}
+
+void TxPull::complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, Status status) {
+  const uint32_t ticks = core_.ticks();
+  const uint32_t last = static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8;
+  for (const uint32_t end = run.done + count; run.done < end; ++run.done) {
+    regs::TxCpl cpl{run.messages[run.done].cookie, run.index + run.done, ticks, 0};
+    core_.complete(pair.rings[kTxRing], &cpl, last);
+  }
+  pair.tx_outstanding -= count;
+}
+
+void TxPull::on_pulled(const InFrame& frame) {
+  Pair* const pair = core_.sender(frame.dest);
+  Flow* const flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
+  if (flow == nullptr) {
+    return;
+  }
+  TxMsg& msg = flow->msgs[frame.place];
+  if (msg.segments != TxMsg::kRun || msg.open == 0 || msg.state == TxMsg::kFree) {
+    return;  // answers nothing that flies
+  }
+  PullRun& run = *flow->runs[frame.place & 63];
+  const uint32_t done = frame.ssize;
+  if (msg.state == TxMsg::kQuarantine) {
+    msg.open = 0;
+    msg.since_ns = std::min(msg.since_ns, core_.now_ns);
+    return;
+  }
+  if (done > run.count - run.done) {
+    return;
+  }
+  msg.open = 0;
+  msg.pull_at = 0;
+  complete(*pair, msg, run, done, Status::kOk);
+  if (run.done == run.count) {
+    tx_.settle(*pair, *flow, msg, frame.place, Status::kOk);
+    return;
+  }
+  msg.retries = done != 0 ? uint8_t{0} : msg.retries;
+  stopped_at(*pair, *flow, msg, frame);
+}
+
+/// The message behind those that were taken was answered otherwise than DONE, or was not in the
+/// frame.
+void TxPull::stopped_at(Pair& pair, Flow& flow, TxMsg& msg, const InFrame& frame) {
+  const auto answer = static_cast<Answer>(frame.op);
+  uint32_t retries = 0;
+  if (answer == Answer::kRetry) {
+    ++core_.counts.tx_retries;
+    retries = flow.count_retry(frame.place);
+  }
+  const uint32_t limit = core_.timers.retry_limit;
+  if (answer == Answer::kError) {
+    tx_.settle(pair, flow, msg, frame.place, Status::kErrorResponse);
+  } else if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
+    tx_.settle(pair, flow, msg, frame.place, Status::kRetryExpired);
+  } else {
+    msg.unsent = 1;
+    msg.resend_ns = answer == Answer::kRetry ? core_.now_ns + core_.timers.retry_ns : 0;
+    tx_.send_later(pair, flow, frame.place);
+  }
+}
+
+void TxPull::revoke(const Flow& flow, TxMsg& msg) {
+  if (msg.open != 0) {
+    flow.way->requests->revoke(msg.pull_at & ~1u);
+  }
+  msg.pull_at = 0;
+}
+
+}  // namespace rio::model

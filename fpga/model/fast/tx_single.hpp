@@ -1,0 +1,101 @@
+/// @file
+/// The shortest way from a doorbell to the wire: one plain message of one segment.
+#pragma once
+
+#include "fpga/model/fast/plain.hpp"
+
+namespace rio::model {
+
+class TxSingle {
+ public:
+  explicit TxSingle(Core& core)
+      : core_(core), letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
+
+  /// Look up what kick() needs: it sends for this pair to its last destination. Good until another
+  /// way sends for the pair, memory has gone, or the pair's rings have changed.
+  /// @return false: kick() must not be called.
+  [[nodiscard]] bool aim(Pair& pair);
+  enum class Kick : uint8_t {
+    kNot,            ///< nothing was done, another way is needed
+    kSent,           ///< to be counted by the caller: count()
+    kSentToSleeper,  ///< also, wake() is to be called
+  };
+  /// Hot. Send what was posted, but only if it is one plain message to that destination, and there
+  /// is room at hand. Calls nothing.
+  [[nodiscard]] Kick kick();
+  /// kick() may have failed for want of room. @return whether there is more now.
+  [[nodiscard]] bool find_room() {
+    constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
+    return !lane_.writer->has_short_room_at_hand(kLongest) &&
+           lane_.writer->has_short_room(kLongest);
+  }
+  void wake() { lane_.writer->wake(); }
+  /// So many messages were sent by kick().
+  void count(Pair& pair, uint32_t sent) {
+    core_.counts.tx_packets += sent;
+    pair.tx_outstanding += sent;
+  }
+  /// Send the message at the head of the pair's ring, the only one that was posted.
+  /// @return false: another way is needed.
+  [[nodiscard]] bool send(Pair& pair);
+
+ private:
+  /// What does not change from one message to the next.
+  struct Lane {
+    Ring* ring;
+    FrameWriter* writer;
+    uint8_t* busy;  ///< letters, by mailbox
+    TxMsg* msgs;
+    plain::Decoder decoder;
+    uint64_t route;  ///< second word of a frame
+    uint64_t now_ns;
+  };
+
+  [[nodiscard]] Kick single();
+
+  Core& core_;
+  uint8_t letter_mask_;
+  Lane lane_{};
+};
+
+inline TxSingle::Kick TxSingle::kick() {
+  Ring& ring = *lane_.ring;
+  // acquire: the descriptor visible after the tail; pairs with Mmio::write32.
+  const uint32_t tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
+  if (tail - ring.head != 1) {
+    return Kick::kNot;
+  }
+  ring.tail = tail;
+  return single();
+}
+
+inline TxSingle::Kick TxSingle::single() {
+  Ring& ring = *lane_.ring;
+  const uint32_t index = ring.head;
+  const uint8_t* const desc = ring.entry(index, 5);
+  plain::Message message;
+  if (!lane_.decoder.decode(desc, &message)) [[unlikely]] {
+    return Kick::kNot;
+  }
+  const uint32_t length = message.length();
+  const uint32_t size = frame_bytes(length);
+  FrameWriter& writer = *lane_.writer;
+  const uint32_t mbox = message.mbox();
+  const uint32_t busy = lane_.busy[mbox];
+  const uint32_t free = ~busy & letter_mask_;
+  if (free == 0 || !writer.has_short_room_at_hand(size)) [[unlikely]] {
+    return Kick::kNot;
+  }
+  lane_.busy[mbox] = static_cast<uint8_t>(busy | (free & (0u - free)));
+  const uint32_t place = place_of(mbox, static_cast<uint32_t>(std::countr_zero(free)));
+  const FrameHead head = {static_cast<uint64_t>(FrameType::kMessage) << 32, lane_.route,
+                          plain::shape(length, place), 0};
+  const bool sleeps = writer.put_short(
+      size, head, [&](uint8_t* at) { copy_first_last(at, message.bytes, length); });
+  // Then what has time: an answer is looked at in a later step.
+  plain::note(lane_.msgs[place], message, desc, index, lane_.now_ns);
+  ring.head = index + 1;
+  return sleeps ? Kick::kSentToSleeper : Kick::kSent;
+}
+
+}  // namespace rio::model

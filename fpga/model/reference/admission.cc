@@ -1,0 +1,140 @@
+#include "fpga/model/reference/admission.hpp"
+
+namespace rio::model {
+namespace {
+
+using regs::Status;
+
+constexpr uint32_t kFull = regs::kSegmentBytesMax;
+
+}  // namespace
+
+Pair* Admission::target(const InFrame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
+  if (owner == nullptr || owner->pair_of_mbox[frame.mbox()] == kNobody) [[unlikely]] {
+    ++core_.counts.rx_unmapped;
+    return nullptr;
+  }
+  return &core_.pairs[owner->pair_of_mbox[frame.mbox()]];
+}
+
+int Admission::dedicated_ring(const Pair& pair, const InFrame& frame) {
+  uint32_t open = pair.dedicated_open[frame.mbox()];
+  while (open != 0) {
+    const auto queue = static_cast<uint32_t>(__builtin_ctz(open));
+    if (pair.dedicated_source[queue] == frame.source) {
+      return static_cast<int>(kDedicatedRing + queue);
+    }
+    open &= open - 1;
+  }
+  return -1;
+}
+
+Answer Admission::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, Landing* out) {
+  if (pair == nullptr || core_.faults.draw(Fault::kError)) {
+    return Answer::kError;
+  }
+  if (core_.faults.draw(Fault::kRetry)) {
+    return Answer::kRetry;
+  }
+  out->pair = pair;
+  out->source = frame.source;
+  out->dest_id = frame.dest;
+  out->place = frame.place;
+  out->segments = frame.segments;
+  if (frame.mbox() < regs::kMultiMailboxes && pair->dedicated_open[frame.mbox()] != 0) {
+    const int number = dedicated_ring(*pair, frame);
+    if (number >= 0) {
+      out->ring = static_cast<uint8_t>(number);
+      return admit_dedicated(frame, whole_bytes, out);
+    }
+  }
+  Ring& ring = pair->rings[kSharedRing];
+  if (!ring.running()) {
+    return Answer::kError;
+  }
+  if (ring.held || (ring.posted() == 0 && core_.look_at_tail(*pair, kSharedRing) == 0)) {
+    return Answer::kRetry;
+  }
+  out->ring = kSharedRing;
+  out->index = ring.head;
+  out->arrival = pair->arrivals++;
+  std::memcpy(&out->addr, ring.entry(ring.head, 3), sizeof(out->addr));
+  ++ring.head;
+  return Answer::kDone;
+}
+
+Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, Landing* out) {
+  Pair& pair = *out->pair;
+  Ring& ring = pair.rings[out->ring];
+  if (!ring.running()) {
+    return Answer::kError;  // stopped by an error; the shared queue would break the stream
+  }
+  if (ring.held || (ring.posted() == 0 && core_.look_at_tail(pair, out->ring) == 0)) {
+    return Answer::kRetry;  // open and empty
+  }
+  regs::DedicatedDesc entry;
+  std::memcpy(&entry, ring.entry(ring.head, 4), sizeof(entry));
+  // Known of a message before its last segment: how many segments, and that all but the last are
+  // of ssize.
+  const bool count_fits = (entry.size + frame.ssize - 1) / frame.ssize == frame.segments;
+  const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
+  const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
+  const bool legal = entry.size != 0 && entry.size <= regs::kMessageBytesMax &&
+                     (entry.size & size_mask) == 0 && (entry.addr & addr_mask) == 0;
+  out->index = ring.head;
+  out->cookie = entry.cookie;
+  out->size = entry.size;
+  out->addr = entry.addr;
+  ++ring.head;
+  if (!legal) {
+    return mismatch(*out, Status::kBadDescriptor);
+  }
+  if (!count_fits || (whole_bytes != 0 && whole_bytes != entry.size)) {
+    return mismatch(*out, Status::kSizeMismatch);
+  }
+  return Answer::kDone;
+}
+
+Answer Admission::mismatch(const Landing& landing, Status status) {
+  complete(landing, 0, status);
+  core_.fail_ring(*landing.pair, landing.ring, regs::RingError::kMismatch, landing.index);
+  return Answer::kError;
+}
+
+void Admission::land(const Landing& landing, const InFrame& frame, uint32_t segment,
+                     uint32_t offset, const uint8_t* bytes, uint32_t len) {
+  const bool last = segment + 1u == frame.segments;
+  if (last && core_.config.quirk_last_at_256) {
+    offset = kFull * (frame.segments - 1u);
+  }
+  if (last && core_.config.quirk_last_full_256) {
+    uint8_t full[kFull] = {};
+    std::memcpy(full, bytes, len);
+    core_.host.write(landing.addr + offset, full, kFull);
+    return;
+  }
+  core_.host.write(landing.addr + offset, bytes, len);
+}
+
+void Admission::complete(const Landing& landing, uint32_t bytes, Status status) {
+  Ring& ring = landing.pair->rings[landing.ring];
+  if (landing.ring != kSharedRing) {
+    regs::EntryCpl cpl{landing.cookie, landing.index, bytes, 0};
+    core_.complete(ring, &cpl, static_cast<uint32_t>(status));
+    return;
+  }
+  regs::SharedCpl cpl;
+  cpl.source = landing.source;
+  cpl.dest_id = landing.dest_id;
+  cpl.length = static_cast<uint16_t>(bytes);
+  cpl.segments = landing.segments;
+  cpl.place = landing.place;
+  cpl.index = landing.index;
+  cpl.arrival = landing.arrival;
+  cpl.time = core_.ticks();
+  cpl.reserved = 0;
+  core_.complete(ring, &cpl, static_cast<uint32_t>(status));
+}
+
+}  // namespace rio::model

@@ -1,0 +1,83 @@
+#include "fpga/model/reference/doorbell_engine.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+
+using regs::Status;
+
+bool DoorbellEngine::start(Pair& pair, Ring& ring, Flow& flow, const regs::TxDesc& desc) {
+  Transaction* doorbell = transactions_.start(flow);
+  if (doorbell == nullptr) {
+    return false;
+  }
+  doorbell->kind = Transaction::kDoorbell;
+  doorbell->owner = ring.head;
+  doorbell->cookie = desc.cookie;
+  doorbell->address = desc.addr & 0xFFFF;
+  ++pair.tx_outstanding;
+  ++ring.head;
+  transactions_.send(pair, flow, *doorbell);
+  return true;
+}
+
+void DoorbellEngine::on_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer) {
+  if (answer == Answer::kRetry && pair.rings[kTxRing].running() &&
+      transactions_.again(pair, flow, doorbell)) {
+    return;
+  }
+  finish(pair, doorbell,
+         answer == Answer::kDone    ? Status::kOk
+         : answer == Answer::kRetry ? Status::kRetryExpired
+                                    : Status::kErrorResponse);
+  transactions_.end(flow, doorbell);
+}
+
+void DoorbellEngine::on_expired(Pair& pair, const Transaction& doorbell, Status status) {
+  finish(pair, doorbell, status);
+}
+
+void DoorbellEngine::finish(Pair& pair, const Transaction& doorbell, Status status) {
+  regs::TxCpl cpl{doorbell.cookie, doorbell.owner, core_.ticks(), 0};
+  core_.complete(pair.rings[kTxRing], &cpl,
+                 static_cast<uint32_t>(status) | std::min(255u, doorbell.retries) << 8);
+  --pair.tx_outstanding;
+}
+
+bool DoorbellEngine::on_request(const InFrame& frame) {
+  Frame* response = responder_.begin(frame, FrameType::kResponse, 0);
+  if (response == nullptr) {
+    return false;
+  }
+  ++core_.counts.rx_packets;
+  const Answer answer = take(frame);
+  core_.count_answer(answer);
+  response->op = static_cast<uint8_t>(answer);
+  responder_.send(response);
+  return true;
+}
+
+Answer DoorbellEngine::take(const InFrame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
+  if (owner == nullptr || owner->pair_of_doorbells == kNobody) {
+    ++core_.counts.rx_unmapped;
+    return Answer::kError;
+  }
+  if (core_.faults.draw(Fault::kError)) {
+    return Answer::kError;
+  }
+  Pair& pair = core_.pairs[owner->pair_of_doorbells];
+  Ring& ring = pair.rings[kDoorbellRing];
+  if (!ring.running()) {
+    return Answer::kError;
+  }
+  if (core_.look_at_tail(pair, kDoorbellRing) == 0 || core_.faults.draw(Fault::kRetry)) {
+    return Answer::kRetry;
+  }
+  regs::DoorbellCpl cpl{frame.source, frame.dest, core_.ticks(), 0};
+  core_.complete(ring, &cpl, static_cast<uint32_t>(frame.address & 0xFFFF));
+  ++ring.head;
+  return Answer::kDone;
+}
+
+}  // namespace rio::model

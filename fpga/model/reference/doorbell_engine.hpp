@@ -1,0 +1,33 @@
+/// @file
+/// Doorbells, both sides. They are transactions, not messages. docs/card.md, Sending, Rings
+#pragma once
+
+#include "fpga/model/core/core.hpp"
+#include "fpga/model/core/responder.hpp"
+#include "fpga/model/core/transactions.hpp"
+
+namespace rio::model {
+
+class DoorbellEngine {
+ public:
+  DoorbellEngine(Core& core, Transactions& transactions, Responder& responder)
+      : core_(core), transactions_(transactions), responder_(responder) {}
+
+  /// Fetch the head of the transmit ring, a doorbell, and send it.
+  /// @return false: no transaction is free, the head of the ring waits.
+  [[nodiscard]] bool start(Pair& pair, Ring& ring, Flow& flow, const regs::TxDesc& desc);
+  void on_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
+  void on_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
+  /// A doorbell has come. @return false: no room for the answer, come again.
+  [[nodiscard]] bool on_request(const InFrame& frame);
+
+ private:
+  [[nodiscard]] Answer take(const InFrame& frame);
+  void finish(Pair& pair, const Transaction& doorbell, regs::Status status);
+
+  Core& core_;
+  Transactions& transactions_;
+  Responder& responder_;
+};
+
+}  // namespace rio::model

@@ -1,0 +1,202 @@
+#include "fpga/model/reference/rx_engine.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+
+using regs::Status;
+
+RxEngine::RxEngine(Core& core, Responder& responder, Admission& admission)
+    : core_(core), responder_(responder), admission_(admission) {
+  contexts_.reserve(core.config.rx_contexts);
+}
+
+bool RxEngine::on_segment(const InFrame& frame) {
+  if (!responder_.ready(frame)) {
+    return false;
+  }
+  ++core_.counts.rx_packets;
+  const Answer answer = take(frame);
+  core_.count_answer(answer);
+  responder_.ack(frame.place, frame.segment & 15u, answer);
+  return true;
+}
+
+Answer RxEngine::take(const InFrame& frame) {
+  Context* context = find(frame);
+  if (!well_formed(frame)) {
+    if (context != nullptr && !context->broken) {
+      drop(*context, Status::kFormat);
+    }
+    return Answer::kError;
+  }
+  if (frame.segments == 1) {
+    return take_only(frame);
+  }
+  if (context != nullptr) {
+    return take_next(*context, frame);
+  }
+  if (given_up(frame)) {
+    return Answer::kError;
+  }
+  return full() ? Answer::kRetry : take_first(frame);
+}
+
+bool RxEngine::well_formed(const InFrame& frame) {
+  const bool last = frame.segment + 1u == frame.segments;
+  return frame.segments >= 1 && frame.segments <= regs::kSegmentsMax &&
+         frame.segment < frame.segments && frame.length >= 1 && frame.ssize >= 8 &&
+         frame.ssize <= regs::kSegmentBytesMax && (frame.ssize & (frame.ssize - 1)) == 0 &&
+         (last ? frame.length <= frame.ssize : frame.length == frame.ssize) &&
+         (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
+}
+
+RxEngine::Context* RxEngine::find(const InFrame& frame) {
+  for (Context& context : contexts_) {
+    if (context.source == frame.source && context.dest_id == frame.dest &&
+        context.place == frame.place) {
+      return &context;
+    }
+  }
+  return nullptr;
+}
+
+/// The only segment of its message.
+Answer RxEngine::take_only(const InFrame& frame) {
+  const uint32_t bytes = padded(frame.length);
+  Landing landing;
+  const Answer answer = admission_.admit(frame, admission_.target(frame), bytes, &landing);
+  if (answer == Answer::kDone) {
+    admission_.land(landing, frame, 0, 0, frame.payload(), bytes);
+    admission_.complete(landing, bytes, Status::kOk);
+  }
+  return answer;
+}
+
+/// The first segment of several that comes, whatever its number.
+Answer RxEngine::take_first(const InFrame& frame) {
+  Context fresh{};
+  const Answer answer = admission_.admit(frame, admission_.target(frame), 0, &fresh);
+  if (answer != Answer::kDone) {
+    return answer;
+  }
+  fresh.ssize = frame.ssize;
+  fresh.message = frame.address;
+  fresh.missing = static_cast<uint16_t>((1u << frame.segments) - 1);
+  contexts_.push_back(fresh);
+  return take_next(contexts_.back(), frame);
+}
+
+Answer RxEngine::take_next(Context& context, const InFrame& frame) {
+  const auto bit = static_cast<uint16_t>(1u << frame.segment);
+  if (context.broken) {
+    return Answer::kError;
+  }
+  if (frame.segments != context.segments || frame.ssize != context.ssize ||
+      frame.address != context.message || (context.missing & bit) == 0) {
+    drop(context, Status::kFormat);
+    return Answer::kError;
+  }
+  const bool last = frame.segment + 1u == frame.segments;
+  const uint32_t before = (frame.segments - 1u) * frame.ssize;
+  if (last && context.ring != kSharedRing && before + padded(frame.length) != context.size) {
+    drop(context, Status::kSizeMismatch);
+    core_.fail_ring(*context.pair, context.ring, regs::RingError::kMismatch, context.index);
+    return Answer::kError;
+  }
+  admission_.land(context, frame, frame.segment, frame.segment * frame.ssize, frame.payload(),
+                  padded(frame.length));
+  context.missing = static_cast<uint16_t>(context.missing & ~bit);
+  context.since_ns = core_.now_ns;
+  if (last) {
+    context.last_len = static_cast<uint16_t>(padded(frame.length));
+  }
+  if (context.missing == 0) {
+    admission_.complete(context, before + context.last_len, Status::kOk);
+    context = contexts_.back();
+    contexts_.pop_back();
+  }
+  return Answer::kDone;
+}
+
+void RxEngine::drop(Context& context, Status status) {
+  // The context stays until its sender is silent, so that stragglers are answered ERROR and do
+  // not begin a message of their own.
+  admission_.complete(context, 0, status);
+  context.broken = true;
+  context.since_ns = core_.now_ns;
+}
+
+void RxEngine::check_timers() {
+  for (size_t i = 0; i < contexts_.size();) {
+    if (core_.now_ns - contexts_[i].since_ns > core_.timers.receive_ns) {
+      give_up(i);
+    } else {
+      ++i;
+    }
+  }
+}
+
+void RxEngine::lose(uint32_t source) {
+  for (size_t i = 0; i < contexts_.size();) {
+    if (contexts_[i].source == source) {
+      give_up(i);
+    } else {
+      ++i;
+    }
+  }
+  std::erase_if(given_up_, [=](const auto& each) { return std::get<0>(each.first) == source; });
+}
+
+void RxEngine::give_up(size_t i) {
+  if (!contexts_[i].broken) {
+    ++core_.counts.rx_timeouts;
+    admission_.complete(contexts_[i], 0, Status::kReceiveTimeout);
+    remember(contexts_[i]);
+  }
+  contexts_[i] = contexts_.back();
+  contexts_.pop_back();
+}
+
+/// A message is given up of which segments were answered DONE and none ERROR: if the rest were
+/// answered DONE too, its sender would take it for delivered.
+void RxEngine::remember(const Context& context) {
+  given_up_[{context.source, context.dest_id, context.place}] = context.message;
+}
+
+/// Whether a segment is of such a message.
+bool RxEngine::given_up(const InFrame& frame) {
+  const auto it = given_up_.find({frame.source, frame.dest, frame.place});
+  if (it == given_up_.end()) {
+    return false;
+  }
+  if (it->second == frame.address) {
+    return true;
+  }
+  given_up_.erase(it);  // its sender is done with that one
+  return false;
+}
+
+void RxEngine::stop(Pair& pair, uint32_t number) {
+  Ring& ring = pair.rings[number];
+  for (Context& context : contexts_) {
+    if (context.pair == &pair && context.ring == number && !context.broken) {
+      drop(context, Status::kFlushed);
+      remember(context);
+    }
+  }
+  Landing unused{};
+  unused.pair = &pair;
+  unused.ring = static_cast<uint8_t>(number);
+  for (; ring.entry_bytes != 0 && ring.posted() > 0; ++ring.head) {
+    unused.index = ring.head;
+    if (number >= kDedicatedRing) {
+      regs::DedicatedDesc entry;
+      std::memcpy(&entry, ring.entry(ring.head, 4), sizeof(entry));
+      unused.cookie = entry.cookie;
+    }
+    admission_.complete(unused, 0, Status::kFlushed);
+  }
+}
+
+}  // namespace rio::model

@@ -1,0 +1,437 @@
+#include "fpga/model/reference/tx_engine.hpp"
+
+#include <algorithm>
+
+#include "fpga/model/copy.hpp"
+#include "fpga/model/reference/tx_desc.hpp"
+
+namespace rio::model {
+
+using regs::Status;
+using Control = regs::tx_desc::Control;
+
+TxEngine::TxEngine(Core& core, DoorbellEngine& doorbells)
+    : core_(core),
+      doorbells_(doorbells),
+      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
+
+void TxEngine::run(Pair& pair) {
+  Ring& ring = pair.rings[kTxRing];
+  uint32_t count = fetchable(pair);
+  if (count == 0) {
+    return;
+  }
+  if (core_.host.posting()) [[unlikely]] {
+    count = core_.host.rng().below(count + 1);  // descriptors are fetched late
+  }
+  const uint32_t end = ring.head + count;
+  while (static_cast<int32_t>(end - ring.head) > 0 && launch(pair, ring)) {
+  }
+  if (pair.last_flow != nullptr) {
+    pair.last_flow->way->requests->publish();
+  }
+}
+
+bool TxEngine::launch(Pair& pair, Ring& ring) {
+  regs::TxDesc desc;
+  std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+  if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
+    return launch_doorbell(pair, ring, desc);
+  }
+  const bool is_wide = Control::wide.get(desc.control) != 0;
+  regs::TxWide wide{};
+  if (is_wide) {
+    if (ring.posted() < 2) {
+      return false;  // the second half is not posted yet
+    }
+    std::memcpy(&wide, ring.entry(ring.head + 1, 5), sizeof(wide));
+  }
+  if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
+      !acceptable(core_.config, desc, is_wide ? &wide : nullptr)) {
+    finish_unsent(ring, desc, Status::kBadDescriptor);
+    return true;
+  }
+  Flow* flow = core_.flow(pair, desc.dest_id);
+  if (flow == nullptr) {
+    finish_unsent(ring, desc, Status::kLinkDown);
+    return true;
+  }
+  const uint32_t mbox = Control::mbox.get(desc.control);
+  const uint32_t segments = segments_of(desc);
+  const bool ordered = Control::order.get(desc.control) != 0 && flow->flies(mbox);
+  const int letter = free_letter(*flow, mbox, segments > 1);
+  if (ordered || letter < 0 || (segments > 1 && contexts_full())) {
+    return false;
+  }
+  const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
+  TxMsg& msg = begin(*flow, place, desc, ring.head, segments, !core_.exact);
+  if (is_wide) {
+    flow->wide_of(place) = wide;
+  }
+  ++pair.tx_outstanding;
+  ring.head += is_wide ? 2 : 1;
+  if (!msg.whole || !units_->send(pair, *flow, msg, place)) {
+    send_later(pair, *flow, place);
+  }
+  return true;
+}
+
+bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
+  Flow* flow = core_.flow(pair, desc.dest_id);
+  if (flow == nullptr || Control::wide.get(desc.control) != 0) {
+    finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
+    return true;
+  }
+  return doorbells_.start(pair, ring, *flow, desc);
+}
+
+TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
+                       uint32_t segments, bool whole) {
+  TxMsg& msg = flow.msgs[place];
+  msg.desc = desc;
+  msg.index = index;
+  msg.whole = whole;
+  msg.segments = static_cast<uint8_t>(segments);
+  msg.unsent = whole ? 1 : all_segments(segments);
+  msg.open = 0;
+  msg.retries = 0;
+  msg.resend_ns = 0;
+  msg.since_ns = core_.now_ns;
+  msg.state = TxMsg::kFlying;
+  take_letter(flow, place & 63, place >> 6, segments > 1);
+  contexts_used_ += segments > 1 ? 1 : 0;
+  return msg;
+}
+
+int TxEngine::free_letter(const Flow& flow, uint32_t mbox, bool several) const {
+  uint32_t busy = flow.busy[mbox];
+  for (uint32_t m = mbox; several && m < regs::kMailboxes; m += regs::kMultiMailboxes) {
+    busy |= flow.busy[m];
+  }
+  const uint32_t free = ~busy & letter_mask_;
+  return free == 0 ? -1 : __builtin_ctz(free);
+}
+
+void TxEngine::take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool several) {
+  const uint32_t end = several ? regs::kMailboxes : mbox + 1;
+  for (uint32_t m = mbox; m < end; m += regs::kMultiMailboxes) {
+    flow.busy[m] |= static_cast<uint8_t>(1u << letter);
+  }
+}
+
+void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
+  const auto bit = static_cast<uint8_t>(1u << (place >> 6));
+  const uint32_t mailbox = place & 63;
+  msg.state = TxMsg::kFree;
+  const uint32_t end = msg.segments > 1 ? regs::kMailboxes : mailbox + 1;
+  for (uint32_t m = mailbox; m < end; m += regs::kMultiMailboxes) {
+    flow.busy[m] &= static_cast<uint8_t>(~bit);
+  }
+}
+
+bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
+                      uint32_t len, uint8_t* to) {
+  if (core_.faults.draw(Fault::kBadAddress)) {
+    return false;
+  }
+  if (Control::inline_.get(msg.desc.control) != 0) {
+    uint8_t bytes[regs::kWideInlineBytes];
+    std::memcpy(bytes, &msg.desc.addr, 16);
+    if (Control::wide.get(msg.desc.control) != 0) {
+      std::memcpy(bytes + 16, &flow.wide[place], 32);
+    }
+    std::memcpy(to, bytes + offset, len);
+    return true;
+  }
+  if (Control::addrs.get(msg.desc.control) != 0) {
+    return gather_pieces(msg, flow.wide[place], offset, len, to);
+  }
+  const uint8_t* bytes = core_.host.readable(msg.desc.addr + offset, len);
+  if (bytes == nullptr) {
+    return core_.host.read(msg.desc.addr + offset, to, len);
+  }
+  copy_bytes(to, bytes, len);
+  return true;
+}
+
+bool TxEngine::gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
+                             uint32_t len, uint8_t* to) {
+  const uint32_t addrs = Control::addrs.get(msg.desc.control);
+  const uint64_t addr[] = {msg.desc.addr, wide.addr1, wide.addr2, wide.addr3};
+  const uint32_t piece[] = {static_cast<uint32_t>(msg.desc.aux), wide.len1, wide.len2, wide.len3};
+  for (uint32_t i = 0; i < addrs && len > 0; ++i) {
+    if (offset >= piece[i]) {
+      offset -= piece[i];
+      continue;
+    }
+    const uint32_t part = std::min(len, piece[i] - offset);
+    if (!core_.host.read(addr[i] + offset, to, part)) {
+      return false;
+    }
+    to += part;
+    len -= part;
+    offset = 0;
+  }
+  return true;
+}
+
+bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
+  const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
+  const uint32_t offset = segment * ssize;
+  const uint32_t length = std::min(ssize, msg.desc.length - offset);
+  const uint32_t bytes = frame_bytes(padded(length));
+  Frame* frame = flow.way->requests->reserve(bytes);
+  if (frame == nullptr) {
+    return false;
+  }
+  std::memset(frame->payload() + (length & ~7u), 0, padded(length) - (length & ~7u));
+  const auto bit = static_cast<uint16_t>(1u << segment);
+  if (!gather(msg, flow, place, offset, length, frame->payload())) {
+    settle(pair, flow, msg, place, Status::kHostReadFailed);
+    return true;
+  }
+  frame->clear();
+  frame->type = FrameType::kSegment;
+  frame->source = pair.dest_id;
+  frame->dest = flow.dest_id;
+  frame->length = static_cast<uint16_t>(length);
+  frame->place = static_cast<uint8_t>(place);
+  frame->segment = static_cast<uint8_t>(segment);
+  frame->segments = msg.segments;
+  frame->ssize = static_cast<uint16_t>(ssize);
+  frame->address = msg.index | static_cast<uint64_t>(pair.rings[kTxRing].started_us) << 32;
+  flow.way->requests->commit(frame, bytes);
+  flow.way->requests->publish();
+  ++core_.counts.tx_packets;
+  msg.unsent = static_cast<uint16_t>(msg.unsent & ~bit);
+  msg.open |= bit;
+  msg.since_ns = core_.now_ns;
+  return true;
+}
+
+void TxEngine::send_due() {
+  size_t kept = 0;
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const Due due = due_[i];
+    TxMsg& msg = due.flow->msgs[due.place];
+    const bool flies = msg.state == TxMsg::kFlying && msg.unsent != 0;
+    if (flies && msg.retries > 0 && !due.pair->rings[kTxRing].running()) {
+      if (msg.open == 0) {  // refused, and its ring is being stopped: not sent again
+        settle(*due.pair, *due.flow, msg, due.place, Status::kRetryExpired);
+      } else {
+        due_[kept++] = due;
+      }
+      continue;
+    }
+    if (msg.resend_ns <= core_.now_ns) {
+      send_unsent(due, msg);
+    }
+    due.flow->way->requests->publish();
+    if (msg.state == TxMsg::kFlying && msg.unsent != 0) {
+      due_[kept++] = due;
+    }
+  }
+  due_.resize(kept);
+}
+
+void TxEngine::send_unsent(const Due& due, TxMsg& msg) {
+  bool room = true;
+  while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
+    uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
+    if (core_.faults.draw(Fault::kReorder)) {
+      // Any of the others instead: the last one first is the hazard of [S0].
+      segment = 31u - static_cast<uint32_t>(__builtin_clz(msg.unsent));
+    }
+    room = msg.whole ? units_->send(*due.pair, *due.flow, msg, due.place)
+                     : send_segment(*due.pair, *due.flow, msg, due.place, segment);
+    if (core_.faults.enabled() && core_.faults.below(4) == 0) {
+      break;  // let messages interleave
+    }
+  }
+}
+
+void TxEngine::on_acks(const InFrame& frame) {
+  Pair* pair = core_.sender(frame.dest);
+  Flow* flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
+  if (flow == nullptr) {
+    return;
+  }
+  const uint8_t* const acks = frame.payload();
+  for (uint32_t at = 0; at + sizeof(Ack) <= frame.length; at += sizeof(Ack)) {
+    Ack ack;
+    std::memcpy(&ack, acks + at, sizeof(ack));  // once: others may write there
+    answered(*pair, *flow, ack.place, ack);
+  }
+}
+
+void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) {
+  TxMsg& msg = flow.msgs[place];
+  const auto bit = static_cast<uint16_t>(1u << ack.segment());
+  if (msg.state == TxMsg::kFree || (msg.open & bit) == 0 || msg.segments == TxMsg::kRun) {
+    return;  // answers nothing that flies
+  }
+  msg.open = static_cast<uint16_t>(msg.open & ~bit);
+  if (msg.state == TxMsg::kQuarantine) {
+    if (msg.open == 0) {
+      msg.since_ns = std::min(msg.since_ns, core_.now_ns);
+    }
+    return;
+  }
+  switch (ack.answer()) {
+    case Answer::kDone:
+      if (msg.open == 0 && msg.unsent == 0) {
+        settle(pair, flow, msg, place, Status::kOk);
+      }
+      return;
+    case Answer::kRetry:
+      refused(pair, flow, msg, place, bit);
+      return;
+    default:
+      settle(pair, flow, msg, place, Status::kErrorResponse);
+  }
+}
+
+/// A segment was answered RETRY.
+void TxEngine::refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit) {
+  ++core_.counts.tx_retries;
+  const uint32_t retries = flow.count_retry(place);
+  const uint32_t limit = core_.timers.retry_limit;
+  if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
+    settle(pair, flow, msg, place, Status::kRetryExpired);
+    return;
+  }
+  if (msg.unsent == 0) {
+    send_later(pair, flow, place);
+  }
+  msg.unsent |= bit;
+  msg.resend_ns = core_.now_ns + core_.timers.retry_ns;
+}
+
+void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
+  if (msg.pull_at != 0) {
+    units_->revoke(flow, msg);
+  }
+  if (msg.segments == TxMsg::kRun) {
+    units_->end_run(pair, flow, msg, place, status);
+  } else {
+    regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
+    core_.complete(pair.rings[kTxRing], &cpl,
+                   static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8);
+    --pair.tx_outstanding;
+  }
+  contexts_used_ -= msg.segments > 1 ? 1 : 0;
+  const bool touched = msg.open != 0 || msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
+  const bool refused_whole =
+      status == Status::kRetryExpired && msg.open == 0 && (msg.whole || msg.segments == 1);
+  msg.unsent = 0;
+  if (status == Status::kOk || !touched || refused_whole) {
+    rest_over(flow, msg, place);
+    return;
+  }
+  msg.state = TxMsg::kQuarantine;
+  const bool expired = status == Status::kResponseTimeout || msg.open == 0;
+  msg.since_ns =
+      expired ? core_.now_ns : std::max(core_.now_ns, msg.since_ns + core_.timers.response_ns);
+}
+
+void TxEngine::check_timers() {
+  const uint64_t response_ns = core_.timers.response_ns;
+  if (core_.now_ns < timers_due_ns_ && response_ns == timers_response_ns_) {
+    return;
+  }
+  // What is sent from now on is due later than that.
+  timers_due_ns_ = core_.now_ns + response_ns;
+  timers_response_ns_ = response_ns;
+  for (Pair& pair : core_.pairs) {
+    for (auto& [dest, flow] : pair.flows) {
+      for (uint32_t place = 0; place < flow->msgs.size(); ++place) {
+        if (flow->msgs[place].state != TxMsg::kFree) {
+          check_timer(pair, *flow, place);
+        }
+      }
+    }
+  }
+}
+
+void TxEngine::check_timer(Pair& pair, Flow& flow, uint32_t place) {
+  TxMsg& msg = flow.msgs[place];
+  const uint64_t response_ns = core_.timers.response_ns;
+  timers_due_ns_ = std::min(timers_due_ns_, msg.since_ns + response_ns);
+  if (msg.state == TxMsg::kQuarantine) {
+    if (core_.now_ns > msg.since_ns && core_.now_ns - msg.since_ns > 2 * response_ns) {
+      rest_over(flow, msg, place);
+    }
+  } else if (msg.open != 0) {
+    if (core_.late(pair, kTxRing, flow, msg.since_ns)) {
+      ++core_.counts.tx_timeouts;
+      settle(pair, flow, msg, place, Status::kResponseTimeout);
+    }
+  } else if ((!core_.link_up || !pair.rings[kTxRing].running()) &&
+             core_.now_ns - msg.since_ns > response_ns) {
+    settle(pair, flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
+  }
+}
+
+void TxEngine::lose(Pair& pair, Flow& flow) {
+  std::erase_if(due_, [&](const Due& due) { return due.flow == &flow; });
+  for (uint32_t place = 0; place < flow.msgs.size(); ++place) {
+    TxMsg& msg = flow.msgs[place];
+    if (msg.state == TxMsg::kFlying) {
+      msg.pull_at = 0;  // its ring has gone
+      settle(pair, flow, msg, place,
+             msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
+    }
+    if (msg.state == TxMsg::kQuarantine) {
+      rest_over(flow, msg, place);  // no answer of the old partner can come any more
+    }
+  }
+}
+
+void TxEngine::sent_late(uint64_t time_ns) {
+  for (Pair& pair : core_.pairs) {
+    for (auto& [dest, flow] : pair.flows) {
+      for (TxMsg& msg : flow->msgs) {
+        if (msg.state == TxMsg::kFlying && msg.since_ns == time_ns) {
+          msg.since_ns = core_.now_ns - 1;  // not what this look stamps
+        }
+      }
+    }
+  }
+}
+
+void TxEngine::finish_unsent(Ring& ring, const regs::TxDesc& desc, Status status) {
+  regs::TxCpl cpl{desc.cookie, ring.head, core_.ticks(), 0};
+  const bool is_wide = Control::wide.get(desc.control) != 0;
+  ring.head += is_wide && ring.posted() >= 2 ? 2 : 1;
+  core_.complete(ring, &cpl, static_cast<uint32_t>(status));
+}
+
+void TxEngine::flush_posted(Pair& pair, Status status) {
+  Ring& ring = pair.rings[kTxRing];
+  while (ring.posted() > 0) {
+    regs::TxDesc desc;
+    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+    finish_unsent(ring, desc, status);
+  }
+}
+
+void TxEngine::forget(Pair& pair) {
+  std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
+  for (auto& [dest, flow] : pair.flows) {
+    for (TxMsg& msg : flow->msgs) {
+      if (msg.state != TxMsg::kFlying) {
+        continue;
+      }
+      if (msg.pull_at != 0) {
+        units_->revoke(*flow, msg);
+      }
+      contexts_used_ -= msg.segments > 1 ? 1 : 0;
+      msg.state = TxMsg::kQuarantine;
+      msg.unsent = 0;
+      msg.since_ns = core_.now_ns + core_.timers.response_ns;
+    }
+  }
+  pair.tx_outstanding = 0;
+}
+
+}  // namespace rio::model

@@ -1,0 +1,24 @@
+/// @file
+/// What a name says of the model, as the model takes it.
+#pragma once
+
+#include "fpga/model/config.hpp"
+#include "fpga/name/card_name.hpp"
+
+namespace rio::name {
+
+[[nodiscard]] inline model::Config model_config(const Model& said) {
+  model::Config config;
+  config.queue_pairs = said.queue_pairs;
+  config.exact = said.exact;
+  config.quirk_last_at_256 = config.quirk_last_full_256 = said.quirks;
+  if (!said.quirks) {
+    config.shared_addr_log2 = config.dedicated_addr_log2 = config.dedicated_size_log2 = 3;
+  }
+  config.faults.seed = said.fault_seed;
+  config.faults.rate = said.fault_rate;
+  config.pcie_seed = said.pcie_seed;
+  return config;
+}
+
+}  // namespace rio::name

@@ -1,0 +1,47 @@
+#include "fpga/name/pci_address.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+namespace rio::name {
+
+std::string PciAddress::text() const {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", domain, bus, device, function);
+  return text;
+}
+
+bool read_pci_address(std::string_view text, PciAddress* out) {
+  PciAddress read;
+  struct {
+    char end;
+    size_t digits;
+    uint32_t most;
+    uint32_t* value;
+  } const parts[] = {{':', 8, UINT32_MAX, &read.domain},
+                     {':', 2, 0xFF, &read.bus},
+                     {'.', 2, 31, &read.device},
+                     {'\0', 1, 7, &read.function}};
+  const auto colons = std::ranges::count(text, ':');
+  if (colons > 2) {
+    return false;
+  }
+  for (auto i = 2 - colons; i < 4; ++i) {
+    const auto& part = parts[i];
+    const size_t end = part.end == '\0' ? text.size() : text.find(part.end);
+    if (end == std::string_view::npos || end > part.digits) {
+      return false;
+    }
+    const char* const behind = text.data() + end;
+    const auto [at, error] = std::from_chars(text.data(), behind, *part.value, 16);
+    if (error != std::errc{} || at != behind || *part.value > part.most) {
+      return false;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  *out = read;
+  return true;
+}
+
+}  // namespace rio::name

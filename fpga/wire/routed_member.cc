@@ -1,0 +1,109 @@
+#include "fpga/wire/routed_member.hpp"
+
+#include "base/clock.hpp"
+#include "fpga/wire/half.hpp"
+
+namespace rio::wire {
+namespace {
+
+/// How often a partner that is not there is looked for.
+constexpr uint64_t kLookAgainNs = 5'000'000;
+
+}  // namespace
+
+RoutedMember::Way& RoutedMember::way(uint32_t dest_id) {
+  std::unique_ptr<Way>& way = ways_[dest_id];
+  if (way == nullptr) {
+    way = std::make_unique<Way>(Way{closed(false)});
+  }
+  return *way;
+}
+
+model::Outbound* RoutedMember::route(uint32_t dest_id) {
+  Way& to = way(dest_id);
+  if (to.state == Way::kUp || to.state == Way::kLooking) [[likely]] {
+    return &to.out;
+  }
+  if (dest_id - first_id() < ids()) {
+    if (self_requests_ == nullptr) {
+      self_requests_ = std::make_unique<model::RingBox>(kRequestRingBytes);
+      self_responses_ = std::make_unique<model::RingBox>(kResponseRingBytes);
+      list_inbound();
+    }
+    to.state = Way::kUp;
+    to.out = {&self_requests_->writer, &self_responses_->writer};
+    return &to.out;
+  }
+  const uint64_t now = base::now_ns();
+  if (to.state == Way::kLeaving || (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs) ||
+      !look_for(dest_id)) {
+    return nullptr;
+  }
+  to.looked_ns = now;
+  to.state = Way::kLooking;
+  to.out.gone = false;
+  return &to.out;
+}
+
+bool RoutedMember::next_change(model::PartnerChange* out) {
+  if (changes_.empty()) {
+    return false;
+  }
+  *out = changes_.front();
+  changes_.pop_front();
+  return true;
+}
+
+void RoutedMember::list_inbound() {
+  inbounds_.clear();
+  add_inbound(&inbounds_);
+  if (self_requests_ != nullptr) {
+    inbounds_.push_back({&self_requests_->reader, &self_responses_->reader, first_id(), ids() - 1});
+  }
+  inbound_ = inbounds_;
+}
+
+void RoutedMember::open(uint32_t first_id, uint32_t ids, const model::Outbound& way_there) {
+  for (uint32_t id = first_id; id - first_id < ids; ++id) {
+    Way& to = way(id);
+    to.state = Way::kUp;
+    to.out = way_there;
+    changes_.push_back({&to.out, id, true, ++to.times});
+  }
+}
+
+void RoutedMember::leave(uint32_t first_id, uint32_t ids) {
+  for (uint32_t id = first_id; id - first_id < ids; ++id) {
+    Way& to = way(id);
+    to.state = Way::kLeaving;
+    to.out = closed(true);
+  }
+}
+
+void RoutedMember::close(uint32_t first_id, uint32_t ids) {
+  for (uint32_t id = first_id; id - first_id < ids; ++id) {
+    Way& to = way(id);
+    to.state = Way::kUnknown;
+    to.looked_ns = 0;
+    to.out = closed(true);
+    changes_.push_back({&to.out, id, false, to.times});
+  }
+}
+
+void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
+  for (const auto& [id, to] : ways_) {
+    if (to->state == Way::kLooking && is_absent(id)) {
+      to->state = Way::kUnknown;
+      to->out.gone = true;
+      changes_.push_back({&to->out, id, false, 0});
+    }
+  }
+}
+
+void RoutedMember::set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns) {
+  for (uint32_t id = first_id; id - first_id < ids; ++id) {
+    way(id).out.answerable_ns = ns;
+  }
+}
+
+}  // namespace rio::wire

@@ -1,0 +1,101 @@
+/// @file
+/// The state of each destID that a card has sent to: the part that all wires between processes
+/// share.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fpga/model/ring_box.hpp"
+#include "fpga/wire/member.hpp"
+
+namespace rio::wire {
+
+/// Steps in which a wire takes what a partner that is gone has left behind.
+inline constexpr uint32_t kLastSteps = 1024;
+
+/// A member whose partners come and go. The wire says which partner has come, leaves or is gone;
+/// this class gives the card the way to each destID, tells it of changes, and carries frames from
+/// the card to itself. Used by the thread that steps the card.
+class RoutedMember : public Member {
+ public:
+  [[nodiscard]] model::Outbound* route(uint32_t dest_id) final;
+  [[nodiscard]] bool next_change(model::PartnerChange* out) final;
+
+ protected:
+  RoutedMember() = default;
+
+  /// Begin to look for the partner with a destID. open() or absent() tells the result.
+  /// @return false: the wire cannot look for it now.
+  [[nodiscard]] virtual bool look_for(uint32_t dest_id) = 0;
+  /// Append the rings of all partners.
+  virtual void add_inbound(std::vector<model::Inbound>* list) = 0;
+  /// List the rings of all partners anew. Call it when add_inbound() has another result.
+  void list_inbound();
+
+  /// A partner has come: frames to its destIDs go by `way` from now on.
+  void open(uint32_t first_id, uint32_t ids, const model::Outbound& way);
+  /// A partner is gone. Nothing is sent to it any more; what it has sent is still taken.
+  void leave(uint32_t first_id, uint32_t ids);
+  /// All that this partner has sent was taken.
+  void close(uint32_t first_id, uint32_t ids);
+  /// No partner has these destIDs, of those that are looked for.
+  void absent(const std::function<bool(uint32_t dest_id)>& is_absent);
+  /// Frames sent to a partner up to a time can be answered: see model::Outbound.
+  void set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns);
+
+ private:
+  struct Way {
+    enum State : uint8_t { kUnknown, kLooking, kUp, kLeaving };
+
+    model::Outbound out;
+    State state = kUnknown;
+    uint32_t times = 0;      // that a partner came under this destID
+    uint64_t looked_ns = 0;  // when it was last looked for; 0: never
+  };
+
+  [[nodiscard]] Way& way(uint32_t dest_id);
+  [[nodiscard]] model::Outbound closed(bool watched) {
+    return {&closed_, &closed_, true, watched, 0};
+  }
+
+  model::FrameRingShared nothing_;
+  model::FrameWriter closed_{&nothing_, nullptr, 0};
+  std::unordered_map<uint32_t, std::unique_ptr<Way>> ways_;  // by destID
+  std::deque<model::PartnerChange> changes_;
+  std::vector<model::Inbound> inbounds_;
+  std::unique_ptr<model::RingBox> self_requests_;  // null until the card sends to itself
+  std::unique_ptr<model::RingBox> self_responses_;
+};
+
+/// Finds the time up to which a partner has taken all that was sent to it, and could have answered.
+class TakenMark {
+ public:
+  /// Call it every now and then. @param now_ns, response_ns of Wire::look_at_partners().
+  /// @param begin sets the mark: what is sent from now on is behind it. @param taken returns
+  /// whether the partner has taken everything before the mark. @return that time; 0: no news.
+  template <class Begin, class Taken>
+  [[nodiscard]] uint64_t look(uint64_t now_ns, uint64_t response_ns, Begin&& begin, Taken&& taken) {
+    if (mark_ns_ == 0) {
+      begin();
+      mark_ns_ = now_ns - 1;  // frames behind the mark may bear the time of this look
+      taken_ns_ = 0;
+    } else if (taken_ns_ == 0) {
+      taken_ns_ = taken() ? now_ns : 0;
+    } else if (now_ns - taken_ns_ > response_ns) {
+      return std::exchange(mark_ns_, 0);
+    }
+    return 0;
+  }
+
+ private:
+  uint64_t mark_ns_ = 0;   // all that was sent up to it is before the mark; 0: there is no mark
+  uint64_t taken_ns_ = 0;  // when it was seen that the partner had taken it
+};
+
+}  // namespace rio::wire

@@ -1,0 +1,100 @@
+/// @file
+/// What an endpoint sends to its peers: at once if there is room and nothing waits before it, else
+/// in its turn.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "lib/tag/completions.hpp"
+#include "lib/tag/large_moves.hpp"
+#include "lib/tag/peers.hpp"
+
+namespace rio::tag {
+
+/// The outbox's set-up; see EndpointConfig.
+struct OutboxConfig {
+  uint32_t context;  ///< number of the endpoint's own
+  uint64_t eager_bytes;
+  uint32_t new_peer_ms;
+  std::function<SendRequest*(const void* data, uint64_t bytes)> send_again;
+};
+
+/// The sends of an endpoint, and their order for each peer. One thread.
+class Outbox {
+ public:
+  /// All outlive the outbox.
+  Outbox(msg::Port& port, const OutboxConfig& config, Completions& completions, Peers& peers,
+         LargeMoves& large, EndpointStats& stats)
+      : port_(port),
+        config_(config),
+        completions_(completions),
+        peers_(peers),
+        large_(large),
+        stats_(stats) {}
+
+  /// Hot. As Endpoint::send_tiny().
+  [[nodiscard]] bool send_tiny(Address to, uint64_t bits, Immediate immediate, const void* data,
+                               uint64_t length_bytes) {
+    if (to != direct_.address || length_bytes > msg::kTinyBytesMax) [[unlikely]] {
+      return false;
+    }
+    const auto count = static_cast<uint32_t>(length_bytes);
+    return immediate.there ? port_.send_tiny(direct_.route, bits, immediate.value, data, count)
+                           : port_.send_tiny(direct_.route, bits, data, count);
+  }
+  /// Send a request that is filled in. @return as Endpoint::send().
+  [[nodiscard]] int send(SendRequest& request, SessionWatch& watch);
+  /// Hot. Whether something waits to be sent.
+  [[nodiscard]] bool waits() const { return !senders_.empty(); }
+  /// Send what waits, as far as there is room.
+  void send_waiting();
+  /// A request that waits ends, with -ECANCELED.
+  void cancel(SendRequest& request);
+
+  /// The next short send must look at its peer's state.
+  void end_direct() { direct_ = nobody(); }
+  /// The link of a peer, if the last send went there; else null.
+  [[nodiscard]] const msg::Link* direct_link(Address to) const {
+    return to == direct_.address ? direct_.route.link : nullptr;
+  }
+
+  /// The session that sends to a peer belonged to has ended.
+  void end_session(Peer& peer, int error);
+  /// All sends to a peer end.
+  void fail(Peer& peer, int error);
+  /// Handle what an ended session of a link left behind, whether or not the end is news.
+  void take_losses(msg::Link& link);
+
+ private:
+  /// The peer to which the next short send may go without a look at anything else.
+  struct Direct {
+    Address address;
+    msg::Route route;
+  };
+
+  [[nodiscard]] static Direct nobody();
+  [[nodiscard]] int wait_for(Peer& peer, SendRequest& request);
+  [[nodiscard]] bool is_new(Peer& peer) const;
+  [[nodiscard]] int push(Peer& peer, SendRequest& request);
+  [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
+  [[nodiscard]] int push_first(Peer& peer, SendRequest& request);
+  [[nodiscard]] int pump(Peer& peer);
+  void want(Peer& peer);
+  [[nodiscard]] bool is_lost(const Peer& peer) const {
+    return !config_.send_again || (peer.route.link->lost >> config_.context & 1) != 0;
+  }
+  [[nodiscard]] bool may_still_send(const Peer& peer, int error) const;
+  [[nodiscard]] bool send_again(Peer& peer, const msg::Again& message);
+
+  msg::Port& port_;
+  Direct direct_ = nobody();
+  std::vector<Peer*> senders_;  // peers that have something to send
+  const OutboxConfig config_;
+  Completions& completions_;
+  Peers& peers_;
+  LargeMoves& large_;
+  EndpointStats& stats_;
+};
+
+}  // namespace rio::tag

@@ -1,0 +1,69 @@
+/// @file
+/// Messages that have arrived, or were sent to the endpoint itself, and that no receive has
+/// matched.
+#pragma once
+
+#include "base/slab.hpp"
+#include "lib/msg/context.hpp"
+#include "lib/tag/completions.hpp"
+#include "lib/tag/matcher.hpp"
+#include "lib/tag/peers.hpp"
+#include "lib/tag/wire.hpp"
+
+namespace rio::tag {
+
+/// Owns the records of unexpected messages. Those of peers stay in the port's buffers; requests for
+/// large data stay with their senders. One thread.
+class UnexpectedStore {
+ public:
+  /// All outlive the store.
+  UnexpectedStore(msg::Context& context, Matcher& matcher, Completions& completions,
+                  EndpointStats& stats)
+      : context_(context), matcher_(matcher), completions_(completions), stats_(stats) {}
+
+  /// A record that keep() has not seen. @return null: no memory.
+  [[nodiscard]] Unexpected* get() { return messages_.get(); }
+  void put(Unexpected* message) { messages_.put(message); }
+  /// Let receives find a message whose record is filled in.
+  void keep(Unexpected& message) {
+    matcher_.keep(message);
+    ++stats_.unexpected;
+  }
+
+  /// Take the oldest message of the inbox, or its first part, and keep it. @param skip_bytes
+  /// headers before the user's bytes. @return null: no memory.
+  [[nodiscard]] Unexpected* keep_arrived(Address source, const FirstHeader& header,
+                                         bool has_immediate, uint32_t skip_bytes);
+  /// Take the oldest of the inbox as the next part. @return false: no memory.
+  [[nodiscard]] bool add_part(Unexpected& message, uint32_t skip_bytes);
+
+  /// Take a message out of the matcher, and drop() it.
+  void discard(Unexpected& message) {
+    static_cast<void>(matcher_.discard(message));
+    drop(message);
+  }
+  /// Give back the buffers of a message that the matcher does not have. Its sender is told.
+  void drop(Unexpected& message);
+  /// Drop the whole messages that were not claimed.
+  void drop_whole();
+  /// Drop all.
+  void drop_all();
+
+  /// A send to the endpoint itself waits for a receive, as `message`.
+  void add_sender(SendRequest& sender, Unexpected& message);
+  /// The send behind a message ends.
+  void end_sender(Unexpected& message, int status);
+  /// All these sends end.
+  void fail_senders(int error);
+
+ private:
+  msg::Context& context_;
+  Matcher& matcher_;
+  Completions& completions_;
+  EndpointStats& stats_;
+  Requests senders_;
+  base::Slab<Part> parts_;
+  base::Slab<Unexpected> messages_;
+};
+
+}  // namespace rio::tag

@@ -1,0 +1,129 @@
+/// @file
+/// The part of the transmit queue in which each entry of the ring has a place of its own for the
+/// bytes of its message.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "pmd/dev/queue_base.hpp"
+
+namespace rio::pmd {
+
+/// Base of TxQueue; not used by itself. A sender of short messages writes them where the card reads
+/// them, and keeps no account of buffers. All functions belong to one thread. regs: tx_desc,
+/// tx_cpl.
+class TxSlots : public PostingQueue {
+ public:
+  /// Give each entry of the ring a place of its own for the bytes, so that who sends short messages
+  /// writes them where the card reads them, and has nothing to keep account of. Control path.
+  /// @param va, iova of the first place, aligned as Caps::tx_addr_align says, the caller's as long
+  /// as the queue. @param stride_bytes from one to the next, at least regs::kMessageBytesMax,
+  /// aligned likewise. From now on only this process may post. @return 0, -EINVAL.
+  [[nodiscard]] int use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes);
+  /// Hot. Whether more than `spare` entries are free.
+  [[nodiscard]] bool has_room(uint32_t spare) const { return window_.room() > spare; }
+  /// Hot. The place of the entry that is posted next. Room is to be asked for before.
+  [[nodiscard]] uint8_t* slot_va() const { return slot_va(window_.head()); }
+  /// The place of an entry that was posted, or is next. @param index free-running.
+  [[nodiscard]] uint8_t* slot_va(uint32_t index) const {
+    return slots_va_ + uint64_t{index & window_.mask()} * slot_stride_;
+  }
+  /// Destination and length of the message that was posted there last. @param index free-running.
+  [[nodiscard]] uint32_t slot_dest_id(uint32_t index) const {
+    return entries_[index & window_.mask()].dest_id;
+  }
+  /// Whether an entry was posted by send_slot(), so that its slot holds the bytes. @param index
+  /// free-running.
+  [[nodiscard]] bool is_slot(uint32_t index) const {
+    return entries_[index & window_.mask()].addr ==
+           reinterpret_cast<uintptr_t>(slot_va(index)) + slots_iova_minus_va_;
+  }
+  [[nodiscard]] uint32_t slot_bytes(uint32_t index) const {
+    return entries_[index & window_.mask()].length;
+  }
+  /// Free-running index of the entry that is posted next.
+  [[nodiscard]] uint32_t next_index() const { return window_.head(); }
+  /// Of the oldest entry whose place is not free; next_index() if all are.
+  [[nodiscard]] uint32_t oldest_index() const { return window_.oldest(); }
+  /// Whether the card has not completed that entry. @param index from oldest_index() on, below
+  /// next_index().
+  [[nodiscard]] bool is_out(uint32_t index) const { return window_.is_out(index); }
+
+  /// The first words of a descriptor that is posted by send_slot(). The parts that are known before
+  /// the message may be put together then: mailboxes add up. @param dest_id, mbox as TxMessage
+  /// says.
+  [[nodiscard]] static uint64_t slot_words(uint32_t dest_id, uint32_t mbox) {
+    return kSlotControl | slot_mbox(mbox) | uint64_t{dest_id} << 32;
+  }
+  [[nodiscard]] static uint32_t slot_mbox(uint32_t mbox) {
+    return mbox << regs::tx_desc::Control::mbox.lsb;
+  }
+  /// Hot. Post what was written to slot_va(), with one BAR write, and call the card's hook. There
+  /// is room; words and length are good, which is not checked here. Segments have 256 bytes,
+  /// priority 0. The cookie of its TxDone is the index of its entry. @param va slot_va().
+  void send_slot(const uint8_t* va, uint64_t words, uint32_t length_bytes) {
+    send_slot(next_slot(), va, words, length_bytes);
+  }
+  /// The place of the next entry, for callers that need it more than once.
+  struct Slot {
+    uint32_t index;  ///< free-running
+    uint32_t at;     ///< in the ring
+  };
+  [[nodiscard]] Slot next_slot() const { return {window_.head(), window_.head() & window_.mask()}; }
+  [[nodiscard]] uint8_t* slot_va(const Slot& slot) const {
+    return slots_va_ + uint64_t{slot.at} * slot_stride_;
+  }
+  /// Send as above. @param slot next_slot(). @param va of the slot.
+  void send_slot(const Slot& slot, const uint8_t* va, uint64_t words, uint32_t length_bytes) {
+    // As words: the card's model loads words, and would wait for stores of another size.
+    const uint64_t cookie_length = uint64_t{length_bytes} << 32;
+    regs::TxDesc* const entry = &entries_[slot.at];
+    std::memcpy(entry, &words, sizeof(words));
+    std::memcpy(&entry->cookie, &cookie_length, sizeof(cookie_length));
+    entry->addr = reinterpret_cast<uintptr_t>(va) + slots_iova_minus_va_;
+    entry->aux = 0;
+    window_.cookies()[slot.at] = slot.index;
+    window_.post(1);
+    // Doorbell: as in ring_doorbell().
+    Mmio::write_word(slot_tail_, slot.index + 1);
+    slot_hook_.fn(slot_hook_.ctx);
+  }
+  /// Hot. Pass over completions of messages that were delivered, in the order of their entries;
+  /// what comes then, if anything, is for reap(). Calls the poll hook once, and looks again, when
+  /// there is nothing. @return how many were passed over.
+  uint32_t settle();
+  /// Hot. Whether there is a completion.
+  [[nodiscard]] bool ready() const { return cursor_.ready<regs::TxCpl>(); }
+
+ protected:
+  TxSlots() = default;
+  ~TxSlots() = default;
+
+  /// Count the doorbells of send_slot() since the last call. Call it before each other doorbell.
+  void count_slots();
+
+  PollHook send_hook_;
+  // Constant.
+  regs::TxDesc* entries_ = nullptr;
+  uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
+  uint32_t slots_counted_ = 0;    // head when the writes of send_slot() were counted last
+
+ private:
+  uint32_t settle_run();
+  static void write_and_hook(void* queue) noexcept;
+
+  // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.
+  static constexpr uint32_t kSlotControl = regs::tx_desc::Control::ssize.put(14);
+
+  uint32_t slot_stride_ = 0;
+  uint8_t* slots_va_ = nullptr;
+  uint64_t slots_iova_minus_va_ = 0;
+  // Doorbell of send_slot(). Where each write of a BAR has to be seen, the word is nowhere_ and the
+  // hook writes.
+  volatile uint32_t* slot_tail_ = nullptr;
+  PollHook slot_hook_;
+  uint32_t nowhere_ = 0;
+};
+
+}  // namespace rio::pmd

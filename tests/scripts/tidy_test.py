@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""clang-tidy looks at the units that differ from a commit, in their source or in what they include."""
+import os
+import sys
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import tidy  # noqa: E402  pylint: disable=wrong-import-position
+
+
+class Tidy(unittest.TestCase):
+    def test_differs(self):
+        for changed, differs in (({"pmd/dev/tx_queue.cc"}, True), ({"pmd/dev/entry_window.hpp"}, True),
+                                 ({"lib/tag/endpoint.hpp"}, False), (set(), False)):
+            self.assertEqual(tidy.differs("pmd/dev/tx_queue.cc", changed, {}), differs, changed)
+
+    def test_installed_headers_are_named_without_their_folder(self):
+        known = {"x.cc": {"x.cc", "*/riopmd.h"}, "*/riopmd.h": {"*/riopmd.h"}}
+        self.assertTrue(tidy.differs("x.cc", {"pmd/api/riopmd.h"}, dict(known)))
+        self.assertFalse(tidy.differs("x.cc", {"pmd/api/riopmd.hpp"}, dict(known)))
+
+    def test_unknown_commit(self):
+        self.assertIsNone(tidy.changed_since("no-such-commit"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+/// @file
+/// A model card driven by hand, as one of several on a wire. The host's side is that of
+/// docs/card.md and no more, so that two cards which are told the same can be compared.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "fpga/model/card.hpp"
+#include "fpga/model/dma_table.hpp"
+#include "fpga/model/ring_box.hpp"
+#include "tests/conformance/test_ring.hpp"
+
+namespace rio::test {
+
+inline constexpr uint32_t kResponseTimeoutUs = 10'000;
+
+/// One direction between two cards.
+struct OneWay {
+  model::RingBox requests{64 * 1024};
+  model::RingBox responses{32 * 1024};
+};
+
+/// Reads memory of this process, as a wire between processes does of another one.
+class MemoryPuller final : public model::Puller {
+ public:
+  uint64_t pull(std::span<const model::PullPiece> pieces) override {
+    uint64_t pulled = 0;
+    for (const model::PullPiece& piece : pieces) {
+      std::memcpy(piece.to, reinterpret_cast<const uint8_t*>(piece.from), piece.len_bytes);
+      pulled += piece.len_bytes;
+    }
+    return pulled;
+  }
+};
+
+/// How long messages travel between two cards that do not share a thread's step.
+enum class LongMessages : uint8_t { kInRing, kPulled, kBytesBehind };
+
+/// A card's end of a wire to any number of others. No card is a neighbour: all frames go through
+/// rings.
+class RingsWire final : public model::Wire {
+ public:
+  /// @param out to each node, null to this one; `in` from each.
+  RingsWire(const std::vector<OneWay*>& out, const std::vector<OneWay*>& in, LongMessages longs) {
+    for (OneWay* way : out) {
+      model::Outbound& to = out_.emplace_back();
+      if (way != nullptr) {
+        to = {&way->requests.writer, &way->responses.writer};
+        to.pulls = longs == LongMessages::kInRing ? nullptr : &pulls_;
+        to.takes_bytes_behind = longs == LongMessages::kBytesBehind;
+      }
+    }
+    pulls_ = longs == LongMessages::kPulled ? 1 : 0;
+    for (OneWay* way : in) {
+      if (way != nullptr) {
+        in_.push_back({&way->requests.reader, &way->responses.reader});
+        in_.back().puller = &puller_;
+      }
+    }
+    inbound_ = in_;
+  }
+  model::Outbound* route(uint32_t dest_id) override {
+    const uint32_t node = (dest_id >> 8) - 1;
+    return node < out_.size() && out_[node].requests != nullptr ? &out_[node] : nullptr;
+  }
+  [[nodiscard]] bool link_up() const override { return true; }
+
+ private:
+  std::deque<model::Outbound> out_;
+  std::vector<model::Inbound> in_;
+  std::atomic<uint32_t> pulls_{0};
+  MemoryPuller puller_;
+};
+
+class SameNode final : public CardUnderTest {
+ public:
+  SameNode(const model::Config& config, std::unique_ptr<model::Wire> wire,
+           model::ManualClock* clock)
+      : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)) {
+    model::Ends ends;
+    ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
+    ends.memory = &table_;
+    ends.clock = clock;
+    ends.wire = std::move(wire);
+    EXPECT_EQ(model::Card::create(config, std::move(ends), &card_), 0);
+  }
+
+  uint32_t read32(uint32_t offset) override {
+    return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE);
+  }
+  void write32(uint32_t offset, uint32_t value) override {
+    __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
+  }
+  Memory map(size_t len_bytes) override {
+    const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
+    auto& block = blocks_.emplace_back(std::make_unique<Page[]>(pages));
+    const Memory memory{reinterpret_cast<uint8_t*>(block.get()), next_iova_, len_bytes};
+    next_iova_ += (pages + 16) * sizeof(Page);
+    EXPECT_EQ(table_.add({memory.iova, len_bytes, memory.va}), 0);
+    return memory;
+  }
+  void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
+  uint64_t refused_accesses() override { return card_->refused_accesses(); }
+  void run() override {
+    for (int i = 0; i < 40; ++i) {
+      card_->step();
+    }
+  }
+  void set_link(bool up) override { card_->set_link(up); }
+  void lose_state() override { card_->lose_state(); }
+  void vanish() override { card_->vanish(); }
+  // The other end of the wire is another card.
+  void advance_us(uint64_t /*us*/) override {}
+  void sleep_us(uint64_t /*us*/) override {}
+  bool send(const Packet& /*packet*/) override { return false; }
+  bool receive(Packet* /*out*/) override { return false; }
+  [[nodiscard]] bool segmented() const override { return true; }
+  uint32_t interrupts(uint32_t /*vector*/) override { return 0; }
+
+  [[nodiscard]] model::Card& card() { return *card_; }
+
+ private:
+  struct alignas(4096) Page {
+    uint8_t bytes[4096];
+  };
+  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
+
+  std::vector<Page> bar_;
+  model::DmaTable table_;
+  std::vector<std::unique_ptr<Page[]>> blocks_;
+  uint64_t next_iova_ = 1ull << 40;
+  std::unique_ptr<model::Card> card_;
+};
+
+}  // namespace rio::test

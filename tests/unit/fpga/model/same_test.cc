@@ -1,0 +1,690 @@
+// The short ways of fpga/model/fast give what fpga/model/reference gives: the same random traffic
+// goes through cards that work segment by segment and through cards in fast mode, and completions,
+// buffers and counters are compared word by word.
+//
+// What may differ, and why:
+// - The letter of a message: the card picks it (docs/card.md, Sending). In fast mode a letter is
+//   free again sooner.
+// - Packets, retries and errors are counted by segment in exact mode, by message in fast mode. So
+//   an exact card's counts and a completion's retries are those of a fast one times the segments. A
+//   card whose messages are pulled counts all of a run as sent again, and a RETRY for all of it.
+// - The time of a completion: a card of fast mode looks at its clock each 16th step.
+// - The order of messages from different senders, and of any where one was refused: nothing is
+//   promised between letters, nor between senders. Where messages are pulled, that of different
+//   mailboxes, and where runs carry their bytes, any: a run waits for room, and others pass it.
+// - Messages of a run that is to be pulled are fetched together: when the ring is stopped, those
+//   behind a refused one are RETRY_EXPIRED where an exact card had not fetched them: FLUSHED.
+// - The bytes of a buffer that comes back with an error: an exact card has written those segments
+//   that came before.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "tests/support/env_number.hpp"
+#include "tests/unit/fpga/model/same_world.hpp"
+
+namespace rio::test {
+namespace {
+
+using Control = regs::tx_desc::Control;
+using regs::Status;
+
+constexpr uint32_t kTxEntries = 1u << World::kTxLog2;
+constexpr uint32_t kSsize128 = 13;
+constexpr uint32_t kSsize256 = 14;
+constexpr uint64_t kNowhere = 0x1000;  // a bus address that is never mapped
+constexpr uint32_t kRounds = 60;
+
+uint32_t segments_of(const regs::TxDesc& desc) {
+  const uint32_t log2 = Control::ssize.get(desc.control) - 6;
+  return std::max(1u, (desc.length + (1u << log2) - 1) >> log2);
+}
+
+WorldConfig config_of(Wiring wiring, uint64_t seed, bool exact) {
+  Random random(seed * 77);
+  WorldConfig config;
+  config.wiring = wiring;
+  config.card.exact = exact;
+  config.card.queue_pairs = 1 + random.below(2);
+  config.card.letters = random.one_in(3) ? 1 + random.below(4) : 4;
+  config.card.tx_contexts = random.one_in(3) ? 2 : 64;
+  config.card.quirk_last_at_256 = config.card.quirk_last_full_256 = !random.one_in(4);
+  config.retry_limit = random.one_in(4) ? 3 : 0;
+  config.start = random.one_in(2) ? 0xFFFFFF80 + random.below(64) : random.below(2) << 15;
+  return config;
+}
+
+class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
+ protected:
+  Same() {
+    for (uint32_t node = 0; node < exact_.nodes(); ++node) {
+      for (uint32_t pair = 0; pair < exact_.pairs(); ++pair) {
+        spots_.push_back({node, pair});
+      }
+    }
+    rebase();
+  }
+  [[nodiscard]] bool pulls() const {
+    return wiring_ == Wiring::kPulls || wiring_ == Wiring::kBytesBehind;
+  }
+  /// Do the same to both worlds.
+  template <class Fn>
+  void both(Fn fn) {
+    fn(exact_);
+    fn(fast_);
+  }
+
+  // What is sent.
+
+  [[nodiscard]] Spot any_target(Spot from) {
+    for (;;) {
+      const Spot to = spots_[random_.below(static_cast<uint32_t>(spots_.size()))];
+      if (to.node != from.node || wiring_ == Wiring::kLoop) {
+        return to;
+      }
+    }
+  }
+  [[nodiscard]] uint64_t any_address(Spot from) {
+    return exact_.tx_bytes(from.node) + 8 * random_.below((World::kTxBytes - 4096) / 8);
+  }
+  [[nodiscard]] uint32_t any_length() {
+    const bool short_only = exact_config_.retry_limit != 0;
+    const uint32_t most[] = {64, 256, short_only ? 256u : 4096u};
+    return 1 + random_.below(most[random_.below(3)]);
+  }
+  /// A message by address to the shared queue of another pair.
+  [[nodiscard]] Send plain(Spot from) {
+    Send send;
+    send.from = from;
+    const Spot to = any_target(from);
+    send.desc.dest_id = World::dest_id(to);
+    send.desc.cookie = next_cookie_++;
+    send.desc.length = any_length();
+    send.desc.addr = any_address(from);
+    const bool dedicated = dedicated_to(to, from);
+    const uint32_t mbox =
+        send.desc.length > 256 ? random_.below(dedicated ? 2 : 4) : random_.below(63);
+    set(&send, Control::ssize.put(kSsize256) |
+                   Control::mbox.put(dedicated && (mbox == 2 || mbox == 3) ? mbox + 4 : mbox));
+    return send;
+  }
+  [[nodiscard]] bool dedicated_to(Spot to, Spot from) const {
+    const Spot source = exact_.dedicated_source(to.node);
+    return to.pair == 0 && source.node == from.node && source.pair == from.pair;
+  }
+  static void set(Send* send, uint32_t control) { send->desc.control = control; }
+  static void add(Send* send, uint32_t bits) { send->desc.control |= bits; }
+
+  /// Anything that a host may post.
+  [[nodiscard]] Send any_send(Spot from) {
+    Send send = plain(from);
+    switch (random_.below(24)) {
+      case 0:
+        set(&send, Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)));
+        send.desc.addr = random_.below(0x10000);
+        break;
+      case 1:
+        spoil(&send);
+        break;
+      case 2:
+        send.desc.addr = kNowhere;
+        break;
+      case 3:
+        send.desc.length = 1 + random_.below(256);
+        set(&send, Control::ssize.put(kSsize256) | Control::mbox.put(63));  // nobody's
+        break;
+      case 4:
+      case 5:
+        send.desc.length = 1 + random_.below(regs::kInlineBytes);
+        send.desc.addr = random_.next();
+        send.desc.aux = random_.next();
+        add(&send, Control::inline_.put(1));
+        break;
+      case 6:
+        widen_inline(&send);
+        break;
+      case 7:
+        widen(&send);
+        break;
+      case 8:
+        other_ssize(&send);
+        break;
+      case 9:
+      case 10:
+        add(&send, Control::order.put(1));
+        break;
+      case 11:
+        add(&send, Control::prio.put(random_.below(3)));
+        break;
+      case 12:
+        send.desc.dest_id = 0x7700;  // no card's
+        break;
+      default:
+        break;
+    }
+    return send;
+  }
+  /// A descriptor that breaks the contract.
+  void spoil(Send* send) {
+    switch (random_.below(5)) {
+      case 0:
+        send->desc.length = random_.one_in(2) ? 0 : 4097;
+        break;
+      case 1:
+        send->desc.addr += 4;
+        break;
+      case 2:
+        send->desc.control = Control::ssize.put(8) | Control::mbox.put(5);
+        break;
+      case 3:
+        add(send, Control::prio.put(3));
+        break;
+      default:
+        send->desc.length = 300;
+        set(send, Control::ssize.put(kSsize256) | Control::mbox.put(4 + random_.below(50)));
+    }
+  }
+  void widen_inline(Send* send) {
+    send->wide = true;
+    send->desc.length = 1 + random_.below(regs::kWideInlineBytes);
+    send->desc.addr = random_.next();
+    send->desc.aux = random_.next();
+    send->second.addr1 = random_.next();
+    send->second.addr2 = random_.next();
+    send->second.addr3 = random_.next();
+    send->second.len1 = static_cast<uint16_t>(random_.next());
+    add(send, Control::inline_.put(1) | Control::wide.put(1));
+  }
+  void widen(Send* send) {
+    send->wide = true;
+    const uint32_t pieces = 2 + random_.below(3);
+    const uint32_t each = send->desc.length > 256 ? 1000 : 64;
+    uint32_t len[4] = {};
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < pieces; ++i) {
+      len[i] = 1 + random_.below(each);
+      len[i] = i + 1 < pieces ? (len[i] + 7) & ~7u : len[i];
+      total += len[i];
+    }
+    send->desc.length = total;
+    send->desc.aux = len[0];
+    send->second = {any_address(send->from),
+                    any_address(send->from),
+                    any_address(send->from),
+                    static_cast<uint16_t>(len[1]),
+                    static_cast<uint16_t>(len[2]),
+                    static_cast<uint16_t>(len[3]),
+                    0};
+    add(send, Control::wide.put(1) | Control::addrs.put(pieces));
+  }
+  void other_ssize(Send* send) {
+    const uint32_t code = 9 + random_.below(5);
+    const uint32_t most = exact_config_.retry_limit != 0 ? 1 : 16;
+    send->desc.length = 1 + random_.below((1u << (code - 6)) * most);
+    const uint32_t mbox = segments_of({Control::ssize.put(code), 0, 0, send->desc.length, 0, 0}) > 1
+                              ? random_.below(2)
+                              : 4 + random_.below(50);
+    set(send, Control::ssize.put(code) | Control::mbox.put(mbox));
+  }
+  /// Several messages for a dedicated ring, whose entries are posted. @return how many.
+  uint32_t dedicated(Spot from, uint32_t most, bool in_order, uint32_t entries) {
+    const Spot to = {(from.node + exact_.nodes() - 1) % exact_.nodes(), 0};
+    const uint32_t which = random_.below(World::kDedicated);
+    if (from.pair != 0 || !dedicated_to(to, from) || broken_.contains({to.node, which})) {
+      return 0;
+    }
+    const uint32_t count = 1 + random_.below(std::min(most, 8u));
+    const bool long_ones = exact_config_.retry_limit == 0;
+    uint64_t address = any_address(from) & ~uint64_t{255};
+    for (uint32_t i = 0; i < count; ++i) {
+      Send send;
+      send.from = from;
+      send.desc.dest_id = World::dest_id(to);
+      send.desc.cookie = next_cookie_++;
+      const uint32_t size =
+          256 * (long_ones ? (random_.one_in(2) ? 16 : 1 + random_.below(16)) : 1);
+      send.desc.length = size - (random_.one_in(3) ? random_.below(8) : 0);
+      if (address + size > exact_.tx_bytes(from.node) + World::kTxBytes || random_.one_in(4)) {
+        address = any_address(from);
+      }
+      send.desc.addr = address;
+      address += send.desc.length;
+      address = (address + 7) & ~uint64_t{7};
+      const uint32_t code = size <= 2048 && random_.one_in(5) ? kSsize128 : kSsize256;
+      set(&send, Control::ssize.put(exact_config_.retry_limit != 0 ? kSsize256 : code) |
+                     Control::mbox.put(2 + which) | Control::order.put(in_order));
+      const bool wrong = i + 1 == count && entries == ~0u && long_ones && random_.one_in(10);
+      if (wrong) {
+        broken_.insert({to.node, which});
+      }
+      if (i < entries) {
+        const uint32_t cookie = next_cookie_++;
+        const uint32_t entry = !wrong ? size : size == 4096 ? size - 256 : size + 256;
+        both([&](World& world) { world.post_dedicated(to, which, entry, cookie); });
+      } else {
+        owed_.push_back({to, which, size});
+      }
+      sends_.push_back(send);
+    }
+    return count;
+  }
+  /// Buffers of the shared queue that the message takes.
+  void reckon(const Send& send) {
+    Spot to;
+    const uint32_t mbox = Control::mbox.get(send.desc.control);
+    if (Control::op.get(send.desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
+      return;
+    }
+    if (exact_.target(send.desc.dest_id, mbox, &to)) {
+      ++needed_[{to.node, to.pair}];
+    }
+  }
+
+  // What comes of it.
+
+  void post_all(bool one_by_one) {
+    for (const Send& send : sends_) {
+      both([&](World& world) {
+        const uint32_t index = world.post(send);
+        posted_[{send.from.node, send.from.pair, index}] = send;
+        if (one_by_one) {
+          world.ring_doorbell(send.from);
+          world.step_all();
+        }
+      });
+    }
+    for (const Spot spot : spots_) {
+      both([&](World& world) { world.ring_doorbell(spot); });
+    }
+  }
+  /// Take what has come. @param refused the order of messages may differ.
+  void take(bool refused) {
+    for (const Spot spot : spots_) {
+      Results exact = exact_.take(spot);
+      Results fast = fast_.take(spot);
+      SCOPED_TRACE(testing::Message() << "node " << spot.node << " pair " << spot.pair);
+      compare_sent(spot, exact.sent, fast.sent);
+      compare_received(exact, fast, refused);
+      compare_grouped(exact.bells, fast.bells, refused,
+                      [](const BellResult& bell) { return bell.source; });
+      ASSERT_EQ(exact.events, fast.events);
+      taken_ += exact.received.size();
+    }
+  }
+  void compare_sent(Spot spot, std::vector<TxResult>& exact, std::vector<TxResult>& fast) {
+    for (auto* all : {&exact, &fast}) {
+      std::sort(all->begin(), all->end(),
+                [](const TxResult& a, const TxResult& b) { return a.cookie < b.cookie; });
+    }
+    ASSERT_EQ(exact.size(), fast.size());
+    for (size_t i = 0; i < exact.size(); ++i) {
+      const TxResult& a = exact[i];
+      const TxResult& b = fast[i];
+      const auto it = posted_.find({spot.node, spot.pair, a.index});
+      ASSERT_NE(it, posted_.end());
+      const regs::TxDesc& desc = it->second.desc;
+      SCOPED_TRACE(testing::Message() << "cookie " << a.cookie << " length " << desc.length
+                                      << " control " << std::hex << desc.control);
+      ASSERT_EQ(a.cookie, desc.cookie);
+      ASSERT_EQ(a.index, b.index);
+      ASSERT_EQ(a.cookie, b.cookie);
+      if (!pulls() || a.status != Status::kFlushed) {
+        ASSERT_EQ(a.status, b.status);
+      } else {
+        ASSERT_TRUE(b.status == Status::kFlushed || b.status == Status::kRetryExpired);
+      }
+      const bool message =
+          Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kMessage);
+      const uint32_t segments = message ? segments_of(desc) : 1;
+      if (!pulls()) {
+        ASSERT_EQ(a.retries, segments * b.retries);
+      }
+      ASSERT_GE(a.time, since_);
+      ASSERT_LE(a.time, exact_.ticks());
+      ASSERT_GE(b.time, since_);
+      ASSERT_LE(b.time, fast_.ticks());
+      const bool sent = a.status == Status::kOk || a.status == Status::kRetryExpired ||
+                        a.status == Status::kErrorResponse;
+      more_packets_ += sent ? (segments - 1) * (1 + b.retries) : 0;
+      failed_ = failed_ || a.status != Status::kOk;
+      posted_.erase(it);
+    }
+  }
+  void compare_received(Results& exact, Results& fast, bool refused) const {
+    const bool any_order = refused || wiring_ == Wiring::kBytesBehind;
+    compare_grouped(exact.received, fast.received, any_order, [this](const RxResult& result) {
+      return std::tuple(result.ring, result.source, pulls() ? result.mbox : 0);
+    });
+    for (Results* results : {&exact, &fast}) {
+      std::sort(results->indices.begin(), results->indices.end());
+      std::sort(results->arrivals.begin(), results->arrivals.end());
+    }
+    ASSERT_EQ(exact.indices, fast.indices);
+    ASSERT_EQ(exact.arrivals, fast.arrivals);
+  }
+  /// In order within each group, unless `any_order`.
+  template <class Result, class Group>
+  static void compare_grouped(std::vector<Result>& exact, std::vector<Result>& fast, bool any_order,
+                              Group group) {
+    for (auto* all : {&exact, &fast}) {
+      if (any_order) {
+        std::sort(all->begin(), all->end());
+      }
+      std::stable_sort(all->begin(), all->end(),
+                       [&](const Result& a, const Result& b) { return group(a) < group(b); });
+    }
+    ASSERT_EQ(exact.size(), fast.size());
+    for (size_t i = 0; i < exact.size(); ++i) {
+      ASSERT_TRUE(exact[i] == fast[i])
+          << "number " << i << " of " << exact.size() << ": " << exact[i] << " but " << fast[i];
+    }
+  }
+  /// Since rebase(). @param whole all that was sent was sent whole.
+  void compare_counts(bool whole) {
+    uint32_t tx[2] = {};
+    uint32_t rx[2] = {};
+    for (uint32_t node = 0; node < exact_.nodes(); ++node) {
+      const model::PortCounts a = delta(exact_, 0, node);
+      const model::PortCounts b = delta(fast_, 1, node);
+      tx[0] += a.tx_packets;
+      tx[1] += b.tx_packets;
+      rx[0] += a.rx_packets;
+      rx[1] += b.rx_packets;
+      ASSERT_EQ(a.tx_timeouts, b.tx_timeouts);
+      ASSERT_EQ(a.rx_timeouts, b.rx_timeouts);
+      ASSERT_GE(a.rx_errors, b.rx_errors);
+      ASSERT_GE(a.rx_unmapped, b.rx_unmapped);
+      ASSERT_EQ(exact_.refused(node), fast_.refused(node));
+      ASSERT_TRUE(exact_.tx_bytes_whole(node) && fast_.tx_bytes_whole(node));
+    }
+    ASSERT_EQ(tx[0], rx[0]);
+    if (!pulls()) {
+      ASSERT_EQ(tx[1], rx[1]);
+    }
+    if (whole) {
+      ASSERT_EQ(tx[0], tx[1] + more_packets_);
+    }
+  }
+  [[nodiscard]] model::PortCounts delta(World& world, uint32_t which, uint32_t node) {
+    model::PortCounts now = world.counts(node);
+    const model::PortCounts& then = counts_[which][node];
+    now.tx_packets -= then.tx_packets;
+    now.rx_packets -= then.rx_packets;
+    now.rx_errors -= then.rx_errors;
+    now.rx_unmapped -= then.rx_unmapped;
+    now.tx_timeouts -= then.tx_timeouts;
+    now.rx_timeouts -= then.rx_timeouts;
+    return now;
+  }
+  /// Counters are compared from here on.
+  void rebase() {
+    for (uint32_t node = 0; node < exact_.nodes(); ++node) {
+      counts_[0][node] = exact_.counts(node);
+      counts_[1][node] = fast_.counts(node);
+    }
+    more_packets_ = 0;
+    since_ = exact_.ticks();
+    failed_ = false;
+  }
+  /// Let letters rest until all that is posted is done.
+  void drain(bool refused) {
+    for (int i = 0; i < 12 && exact_.unfinished() + fast_.unfinished() > 0; ++i) {
+      give_bells();
+      quiet();
+    }
+    take(refused);
+    ASSERT_TRUE(posted_.empty()) << posted_.size() << " left, the first for "
+                                 << posted_.begin()->second.desc.dest_id << " control " << std::hex
+                                 << posted_.begin()->second.desc.control;
+  }
+  void quiet() {
+    both([&](World& world) {
+      world.pass_us(1000 * World::kMsOfQuiet);
+      world.settle();
+    });
+  }
+  void give_bells() {
+    for (const Spot spot : spots_) {
+      both([&](World& world) { world.give_bells(spot); });
+    }
+  }
+  void settle() {
+    both([](World& world) { world.settle(); });
+  }
+
+  // Rounds.
+
+  /// There is a buffer for each message.
+  void plenty() {
+    sends_.clear();
+    needed_.clear();
+    std::map<uint32_t, uint32_t> bells;  // to each destID
+    for (const Spot spot : spots_) {
+      uint32_t left = random_.one_in(3) ? kTxEntries : random_.below(kTxEntries + 1);
+      while (left > 0) {
+        if (random_.one_in(6)) {
+          const bool in_order = wiring_ == Wiring::kBytesBehind || random_.one_in(2);
+          left -= dedicated(spot, left, in_order, ~0u);
+          continue;
+        }
+        const Send send = any_send(spot);
+        const uint32_t entries = send.wide ? 2 : 1;
+        const bool bell =
+            Control::op.get(send.desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell);
+        if (entries > left || (bell && ++bells[send.desc.dest_id] > 1u << World::kBellsLog2)) {
+          break;
+        }
+        reckon(send);
+        sends_.push_back(send);
+        left -= entries;
+      }
+    }
+    for (const Spot spot : spots_) {
+      both([&](World& world) {
+        const uint32_t have = world.shared_left(spot);
+        const uint32_t want = needed_[{spot.node, spot.pair}];
+        world.post_shared(spot, want > have ? want - have : 0);
+        world.give_bells(spot);
+      });
+    }
+    post_all(random_.one_in(2));
+    settle();
+    drain(false);
+    compare_counts(!failed_);
+    mend();
+  }
+  /// Rings that have stopped for an error start again; letters rest no longer.
+  void mend() {
+    for (const auto& [node, which] : broken_) {
+      both([&, n = node, w = which](World& world) { world.restart_dedicated({n, 0}, w); });
+    }
+    broken_.clear();
+    if (failed_) {
+      quiet();
+      take(true);
+    }
+    rebase();
+  }
+  /// One sender, and fewer buffers than messages.
+  void scarce() {
+    sends_.clear();
+    owed_.clear();
+    const Spot from = spots_[random_.below(static_cast<uint32_t>(spots_.size()))];
+    Spot to = from;
+    const bool to_dedicated = random_.one_in(3);
+    if (to_dedicated) {
+      dedicated(from, 8, true, random_.below(3));
+    } else {
+      one_target(from, &to);
+    }
+    post_all(false);
+    settle();
+    for (uint32_t i = random_.below(3); i > 0; --i) {
+      both([](World& world) {
+        world.pass_us(200);
+        world.settle();
+      });
+    }
+    const uint32_t end = random_.below(8);
+    finish(end, from, to);
+  }
+  /// Messages or doorbells to one pair, more than it takes.
+  void one_target(Spot from, Spot* to) {
+    Send send = plain(from);
+    ASSERT_TRUE(exact_.target(send.desc.dest_id, Control::mbox.get(send.desc.control), to));
+    const bool bells = random_.one_in(4);
+    const uint32_t left = exact_.shared_left(*to);
+    const uint32_t count = bells ? kTxEntries : 2 + random_.below(kTxEntries - 1);
+    const uint32_t missing = 1 + random_.below(count);
+    if (!bells) {
+      if (left + missing > count) {
+        return;
+      }
+      both([&](World& world) { world.post_shared(*to, count - missing - left); });
+      owed_.push_back({*to, ~0u, missing});
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      Send next = plain(from);
+      next.desc.dest_id = send.desc.dest_id;
+      if (bells) {
+        set(&next, Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)));
+        next.desc.addr = random_.below(0x10000);
+      } else {
+        const uint32_t mbox = Control::mbox.get(send.desc.control);
+        const bool several = next.desc.length > 256;
+        set(&next, Control::ssize.put(kSsize256) | Control::mbox.put(several ? mbox & 1 : mbox) |
+                       Control::order.put(random_.one_in(4)));
+        Spot at;
+        const bool there = exact_.target(next.desc.dest_id, several ? mbox & 1 : mbox, &at);
+        if (!there || at.node != to->node || at.pair != to->pair) {
+          next.desc.length = 1 + next.desc.length % 256;
+          add(&next, Control::mbox.put(mbox));
+        }
+      }
+      sends_.push_back(next);
+    }
+  }
+  struct Owed {
+    Spot to;
+    uint32_t which;  // ~0: the shared ring
+    uint32_t count;  // of shared buffers, or the size of an entry
+  };
+  void give_owed() {
+    for (const Owed& owed : owed_) {
+      if (owed.which == ~0u) {
+        both([&](World& world) { world.post_shared(owed.to, owed.count); });
+      } else {
+        const uint32_t cookie = next_cookie_++;
+        both([&](World& world) { world.post_dedicated(owed.to, owed.which, owed.count, cookie); });
+      }
+    }
+    owed_.clear();
+  }
+  void finish(uint32_t how, Spot from, Spot to) {
+    SCOPED_TRACE(testing::Message() << "ends by " << how);
+    bool whole = false;
+    const Spot partner = owed_.empty() ? to : owed_[0].to;
+    switch (how) {
+      case 0:  // the sender is reset: its messages are gone
+        both([&](World& world) { world.reset(from.node); });
+        posted_.clear();
+        break;
+      case 1:
+        if (partner.node != from.node) {
+          both([&](World& world) { world.reset(partner.node); });
+          std::erase_if(owed_, [](const Owed& owed) { return owed.which == ~0u; });
+          refill(partner.node);
+          break;
+        }
+        [[fallthrough]];
+      case 2:
+        both([&](World& world) { world.stop_tx(from); });
+        take(true);
+        both([&](World& world) { world.start_tx(from); });
+        break;
+      case 3:
+        both([&](World& world) {
+          world.set_link(from.node, false);
+          world.settle();
+          world.pass_us(1000 * World::kMsOfQuiet);
+          world.settle();
+          world.set_link(from.node, true);
+          world.settle();
+        });
+        break;
+      default:
+        whole = !pulls();
+    }
+    give_owed();
+    give_bells();
+    both([](World& world) {
+      world.pass_us(200);
+      world.settle();
+    });
+    drain(true);
+    compare_counts(whole && !failed_);
+    failed_ = true;
+    refresh();
+    mend();
+  }
+  /// After a reset of a receiver, what its senders have under way needs buffers.
+  void refill(uint32_t node) {
+    for (uint32_t pair = 0; pair < exact_.pairs(); ++pair) {
+      both([&](World& world) { world.post_shared({node, pair}, 2 * kTxEntries); });
+    }
+  }
+  /// Dedicated rings with entries that nobody fills begin anew.
+  void refresh() {
+    for (uint32_t node = 0; node < exact_.nodes(); ++node) {
+      for (uint32_t which = 0; which < World::kDedicated; ++which) {
+        both([&](World& world) { world.restart_dedicated({node, 0}, which); });
+      }
+    }
+    for (const Spot spot : spots_) {
+      both([&](World& world) { static_cast<void>(world.take(spot)); });
+    }
+  }
+
+  const Wiring wiring_ = std::get<0>(GetParam());
+  const uint64_t seed_ = std::get<1>(GetParam());
+  const WorldConfig exact_config_ = config_of(wiring_, seed_, true);
+  World exact_{exact_config_, false, 0};
+  World fast_{config_of(wiring_, seed_, false), true, seed_};
+  Random random_{seed_ * 1000 + static_cast<uint64_t>(wiring_)};
+  std::vector<Spot> spots_;
+  std::vector<Send> sends_;
+  std::vector<Owed> owed_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> needed_;
+  std::set<std::pair<uint32_t, uint32_t>> broken_;                   // node, dedicated ring
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Send> posted_;  // node, pair, index
+  std::map<uint32_t, model::PortCounts> counts_[2];
+  uint32_t next_cookie_ = 1;
+  uint32_t since_ = 0;
+  uint32_t more_packets_ = 0;
+  bool failed_ = false;
+  size_t taken_ = 0;
+};
+
+TEST_P(Same, TrafficComesOutTheSame) {
+  for (uint32_t round = 0; round < kRounds && !HasFatalFailure(); ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round);
+    if (random_.one_in(3)) {
+      scarce();
+    } else {
+      plenty();
+    }
+  }
+  EXPECT_GT(taken_, 5 * kRounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Wirings, Same,
+    testing::Combine(testing::Values(Wiring::kLoop, Wiring::kCable, Wiring::kRings, Wiring::kPulls,
+                                     Wiring::kBytesBehind),
+                     testing::Range<uint64_t>(1, 1 + env_number("RIO_SOAK_SEEDS", 8))));
+
+}  // namespace
+}  // namespace rio::test

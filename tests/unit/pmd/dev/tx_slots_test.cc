@@ -1,0 +1,183 @@
+// Entries with places of their own for the bytes.
+#include <gtest/gtest.h>
+
+#include "tests/unit/pmd/dev/tx_queue_fixture.hpp"
+
+namespace rio::pmd {
+namespace {
+
+class TxQueueSlotsTest : public TxQueueTest {
+ protected:
+  static constexpr uint32_t kStride = 4352;
+  static constexpr uint64_t kIova = 0x10000;
+
+  void SetUp() override { open_slots(0); }
+  void open_slots(uint32_t start) {
+    open(2, start);
+    ASSERT_EQ(queue_->use_slots(memory_.data(), kIova, kStride), 0);
+  }
+  void send_one(uint32_t index, uint32_t bytes = 24, uint32_t mbox = 40) {
+    expect_tail(index + 1);
+    queue_->send_slot(queue_->slot_va(), TxQueue::slot_words(0x77, mbox), bytes);
+  }
+
+  std::vector<uint8_t> memory_ = std::vector<uint8_t>(4ul * kStride);
+};
+
+TEST_F(TxQueueSlotsTest, UnusableSlotsAreRefused) {
+  EXPECT_EQ(queue_->use_slots(nullptr, kIova, kStride), -EINVAL);
+  EXPECT_EQ(queue_->use_slots(memory_.data(), kIova + 1, kStride), -EINVAL);
+  EXPECT_EQ(queue_->use_slots(memory_.data(), kIova, kStride + 1), -EINVAL);
+  EXPECT_EQ(queue_->use_slots(memory_.data(), kIova, 4096 - 8), -EINVAL);
+  EXPECT_EQ(queue_->use_slots(memory_.data(), kIova, 4096), 0);
+}
+
+TEST_F(TxQueueSlotsTest, TheDescriptorNamesTheSlot) {
+  ASSERT_EQ(queue_->slot_va(), memory_.data());
+  send_one(0);
+  ASSERT_EQ(queue_->slot_va(), memory_.data() + kStride);
+  bus_->polls = 0;
+  send_one(1, 0x1000, 0);
+  EXPECT_EQ(bus_->polls, 1u);
+  const Bytes first = entry(0);
+  // mailbox 40, segments of 256 bytes; destination; cookie, length; address.
+  EXPECT_EQ(Bytes(first.begin() + 4, first.end()),
+            (Bytes{0x77, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0,
+                   1,    0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0}));
+  const Bytes second = entry(1);
+  EXPECT_EQ(Bytes(second.begin() + 12, second.begin() + 20),
+            (Bytes{0x00, 0x10, 0, 0, 0x00, 0x11, 1, 0}));
+  EXPECT_EQ(queue_->slot_dest_id(0), 0x77u);
+  EXPECT_EQ(queue_->slot_bytes(0), 24u);
+  EXPECT_EQ(queue_->slot_bytes(1), 0x1000u);
+}
+
+TEST_F(TxQueueSlotsTest, TheSameControlWordAsABurst) {
+  send_one(0, 64, 3);
+  TxMessage same = message(0, kIova, 64);
+  same.dest_id = 0x77;
+  same.mbox = 3;
+  expect_tail(2);
+  ASSERT_EQ(send(same), 1);
+  const Bytes slot = entry(0);
+  const Bytes burst = entry(1);
+  EXPECT_EQ(Bytes(slot.begin(), slot.begin() + 8), Bytes(burst.begin(), burst.begin() + 8));
+}
+
+TEST_F(TxQueueSlotsTest, RoomIsWhatIsFree) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(queue_->has_room(3 - i));
+    EXPECT_FALSE(queue_->has_room(4 - i));
+    send_one(i);
+  }
+  EXPECT_FALSE(queue_->has_room(0));
+}
+
+TEST_F(TxQueueSlotsTest, SettlePassesWhatWasDeliveredInOrder) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    send_one(i, 10 + i);
+  }
+  EXPECT_EQ(queue_->settle(), 0u);
+  complete(0, 0);
+  complete(1, 1);
+  EXPECT_EQ(queue_->settle(), 2u);
+  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(queue_->outstanding(), 1);
+  EXPECT_EQ(queue_->stats().messages, 2u);
+  EXPECT_EQ(queue_->stats().bytes, 21u);
+  complete(2, 2);
+  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(queue_->free_count(), 4);
+}
+
+TEST_F(TxQueueSlotsTest, SettleLeavesFailuresToReap) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    send_one(i);
+  }
+  complete(0, 0);
+  complete(1, 1, 2);
+  complete(2, 2);
+  EXPECT_EQ(queue_->settle(), 1u);
+  TxDone done[4];
+  ASSERT_EQ(queue_->reap(done, 4), 2);
+  EXPECT_EQ(done[0].cookie, 1u);
+  EXPECT_EQ(done[0].status, Status::kResponseTimeout);
+  EXPECT_EQ(done[1].cookie, 2u);
+  EXPECT_EQ(queue_->stats().failed, 1u);
+}
+
+TEST_F(TxQueueSlotsTest, SettleWaitsForStragglers) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    send_one(i);
+  }
+  complete(0, 2);  // before 0 and 1
+  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(reap(), (Cookies{2}));
+  complete(1, 0);
+  EXPECT_EQ(queue_->settle(), 0u);  // a mark is set: reap() has to look
+  EXPECT_EQ(reap(), (Cookies{0}));
+  EXPECT_EQ(queue_->free_count(), 1);
+  complete(2, 1);
+  EXPECT_EQ(reap(), (Cookies{1}));
+  EXPECT_EQ(queue_->free_count(), 3);
+  complete(3, 3);
+  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(queue_->free_count(), 4);
+}
+
+// Completions are looked at several at once: wherever one is not plain, it ends there.
+TEST_F(TxQueueSlotsTest, SettleEndsWhereOneIsNotPlain) {
+  constexpr uint32_t kCount = 20;
+  memory_.resize(32ul * kStride);
+  for (uint32_t start : {0u, 25u}) {  // in one row, and over the end of the rings
+    for (uint32_t bad = 0; bad <= kCount; ++bad) {
+      open(5, start);
+      ASSERT_EQ(queue_->use_slots(memory_.data(), kIova, kStride), 0);
+      for (uint32_t i = 0; i < kCount; ++i) {
+        send_one(start + i, 8 + i);
+        complete(start + i, start + i, i == bad ? 2 : 0);
+      }
+      uint64_t bytes = 0;
+      for (uint32_t i = 0; i < bad; ++i) {
+        bytes += 8 + i;
+      }
+      ASSERT_EQ(queue_->settle(), bad) << start;
+      EXPECT_EQ(queue_->stats().bytes, bytes);
+      EXPECT_EQ(reap().size(), kCount - bad);
+      EXPECT_EQ(queue_->outstanding(), 0);
+    }
+  }
+}
+
+TEST_F(TxQueueSlotsTest, SettleAsksTheCardOnceAndEachSlotIsADoorbell) {
+  send_one(0);
+  bus_->polls = 0;
+  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(bus_->polls, 1u);
+  EXPECT_FALSE(queue_->ready());
+  complete(0, 0);
+  EXPECT_TRUE(queue_->ready());
+  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(bus_->polls, 1u);
+  EXPECT_EQ(queue_->mmio().writes, 1u);
+}
+
+TEST_F(TxQueueSlotsTest, SlotsAndCookiesWrap) {
+  open_slots(0xFFFFFFFE);
+  for (uint32_t i = 0; i < 12; ++i) {
+    const uint32_t index = 0xFFFFFFFE + i;
+    EXPECT_EQ(queue_->next_index(), index);
+    EXPECT_EQ(queue_->slot_va(), memory_.data() + uint64_t{index % 4} * kStride);
+    send_one(index);
+    complete(index, index, i % 3 == 0 ? 1 : 0);
+    if (i % 3 == 0) {
+      EXPECT_EQ(queue_->settle(), 0u);
+      EXPECT_EQ(reap(), (Cookies{index}));
+    } else {
+      EXPECT_EQ(queue_->settle(), 1u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rio::pmd
