@@ -235,7 +235,7 @@ TEST_F(TagHostile, ALastPartThatIsTooLong) {
 TEST_F(TagHostile, MoreRequestsThanItMay) {
   for (uint32_t i = 1; i <= msg::kRecordWindow; ++i) {
     says(Kind::kRequest, text_of(request(i)));
-    ASSERT_TRUE(until([&] { return link().requests_seen == i; }));
+    ASSERT_TRUE(until([&] { return link().large.requests_seen == i; }));
   }
   EXPECT_EQ(own_->port->stats().cut_off, 0u);
   says(Kind::kRequest, text_of(request(msg::kRecordWindow + 1)));
