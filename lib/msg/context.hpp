@@ -1,5 +1,5 @@
 /// @file
-/// A user of a port: what is sent to its id comes here and to nobody else.
+/// A user of a port: what is sent to its id comes here and to no other context.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// For whoever calls send_tiny(), which does not look: `hear` is called when a session ends with
+  /// For a caller of send_tiny(), which does not look: `hear` is called when a session ends with
   /// a peer that this context has a route to, within any call on the port, and may not call it.
   /// The next send there is to be a send(), which tells why.
   void on_session_end(std::function<void()> hear) { slot_.on_session_end = std::move(hear); }
@@ -65,8 +65,8 @@ class Context {
     port_.inflows_.return_credit(delivery.origin, id_, 1);
   }
 
-  /// Large data. Until then requests of peers are refused. @param all_may_ask whoever sends here
-  /// can ask for short messages too, so that peers for whom no share is left are let in.
+  /// Large data. Until then requests of peers are refused. @param all_may_ask each peer that sends
+  /// here can ask for short messages too, so that peers for whom no share is left are let in.
   /// @return 0, -ENOMEM.
   [[nodiscard]] int accept_large(bool all_may_ask = true);
   /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's

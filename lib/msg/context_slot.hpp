@@ -1,5 +1,5 @@
 /// @file
-/// What a port keeps of one of its contexts.
+/// The port's side of a context.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 /// @file
-/// What becomes of messages that the card has not delivered.
+/// Handles messages that the card has not delivered.
 #pragma once
 
 #include <cstdint>

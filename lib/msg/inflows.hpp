@@ -1,5 +1,5 @@
 /// @file
-/// Who of the peers may send how much to which context: shares of the port's buffers, and records
+/// How much each peer may send to each context: shares of the port's buffers, and records
 /// for requests.
 #pragma once
 

@@ -104,8 +104,8 @@ uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32
   iovec* const begin = inbox.tail();
   iovec* out = begin;
   uint64_t expected = link.expected;
-  // Half a share at most: credits come back when all of a run are dropped, and who keeps one
-  // message must not stop its sender.
+  // Half a share at most: credits come back when all of a run are dropped, and a context that keeps
+  // one message must not stop its sender.
   n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, inbox.in_a_row()});
   const uint32_t taken =
       ring_.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
@@ -134,7 +134,7 @@ uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32
   return taken;
 }
 
-/// What the card did not deliver in order, or not well.
+/// Messages that the card did not deliver in order, or not well.
 uint32_t Intake::fetch_each() {
   pmd::RxMessage messages[kBurst];
   const uint32_t n = ring_.burst(messages, kBurst);

@@ -1,5 +1,5 @@
 /// @file
-/// What arrives in the shared queue, given to contexts.
+/// Takes messages from the shared queue and gives them to contexts.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 /// @file
-/// What is said to peers about large data, and answers that have to wait for that.
+/// Messages to peers about large data, and answers that wait for a control credit.
 #pragma once
 
 #include <cstdint>

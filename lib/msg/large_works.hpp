@@ -1,5 +1,5 @@
 /// @file
-/// What both directions of large data work with.
+/// The objects that both directions of large data work with.
 #pragma once
 
 #include <cstdint>

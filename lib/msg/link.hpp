@@ -33,7 +33,7 @@ struct Inflow : RecvAccount {
 enum class LinkState : uint8_t {
   kIdle,   ///< nothing was ever sent, or the session is over; with a remote_key: answered a hello
   kHello,  ///< asked, not answered
-  kUp,     ///< each has the other's key, and knows that he was heard
+  kUp,     ///< each has the other's key, and knows that its own was heard
 };
 
 /// A peer that did not answer for so long that it stood in the way of others: nothing is posted for
@@ -184,7 +184,8 @@ class Link {
     return static_cast<uint16_t>(out[context].sent() - backlog.kept_back[context] +
                                  large.records_out[context].sent());
   }
-  /// While it is held nobody finds credit in `out`. Again and again, since the peer may give more.
+  /// While it is held no sender finds credit in `out`. Called again and again, since the peer may
+  /// give more.
   void hold() {
     backlog.held = true;
     for (uint32_t i = 0; i < kContexts; ++i) {

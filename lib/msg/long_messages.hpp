@@ -19,7 +19,7 @@
 namespace rio::msg {
 
 /// A send or a receive under way. LongMessages', until next_done() or test() gave it to the caller,
-/// who gives it back by free().
+/// which gives it back by free().
 struct LongRequest {
   Links<LongRequest> links;
   bool is_receive = false;

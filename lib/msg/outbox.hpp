@@ -39,7 +39,7 @@ class Outbox {
   /// What the ring tells, within reap() and all that calls it.
   class Events {
    public:
-    /// A message that was not delivered, or nobody knows; it is in its slot still.
+    /// A message was not delivered, or its fate is not known; it is in its slot still.
     virtual void on_failed(const pmd::TxDone& done) = 0;
     /// A message of large data is done with, well or not.
     virtual void on_large_done(const pmd::TxDone& done) = 0;
@@ -87,7 +87,8 @@ class Outbox {
                   length_bytes);
   }
   /// Hot. may_send(), begin_message() and post() for a message of one segment, if the budget lasts.
-  /// What is read again and again elsewhere is in locals here: the bytes might be anybody's.
+  /// What is read again and again elsewhere is in locals here: the compiler cannot tell what the
+  /// bytes alias.
   /// @param fill writes the bytes. @param kind of the message, if the route's is kData.
   /// @return false: not sent.
   template <class Fill>
@@ -135,7 +136,7 @@ class Outbox {
   /// The message has its number already, and there is room.
   void post_again(const Link& link, const std::vector<uint8_t>& message);
 
-  // What became of it.
+  // Completions.
 
   /// Look at what the card has completed.
   void reap();

@@ -53,7 +53,7 @@ class ReceiveQueues {
     return (transfer.stuck & to_stop_) != 0;
   }
 
-  /// The sender does not know yet that the place is not its own: nobody has it until CLOSED.
+  /// The sender does not know yet that the place is not its own: no transfer has it until CLOSED.
   void quarantine(RecvTransfer& transfer);
   void quarantine(Request& request);
   /// CLOSED came.
@@ -74,7 +74,7 @@ class ReceiveQueues {
   [[nodiscard]] bool busy() const {
     return (used_ | to_stop_) != 0 || !resting_.empty() || assigner_.ready();
   }
-  /// Whether large data may come that nobody waits for.
+  /// Whether large data may come that no transfer waits for.
   [[nodiscard]] bool late_possible() const { return quarantined_ != 0 || !resting_.empty(); }
 
  private:
@@ -103,7 +103,7 @@ class ReceiveQueues {
   pmd::mem::Plan plan_;
 };
 
-/// What has not arrived with earlier attempts.
+/// The part of a transfer that has not arrived with earlier attempts.
 [[nodiscard]] inline pmd::mem::Range range_of(const RecvTransfer& transfer) {
   return {transfer.rest + transfer.arrived_bytes, transfer.rest_bytes - transfer.arrived_bytes,
           transfer.region != nullptr ? std::span(transfer.region->runs)

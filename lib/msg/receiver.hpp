@@ -28,9 +28,9 @@ class Receiver {
   /// @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
-  /// What was not answered yet.
+  /// Requests that were not answered yet.
   [[nodiscard]] Requests& requests() { return requests_; }
-  /// What was offered before a peer asked.
+  /// Offers, made before a peer asked.
   [[nodiscard]] MadeOffers& offers() { return offers_; }
 
   /// As Context::receive_large().
@@ -47,7 +47,7 @@ class Receiver {
   [[nodiscard]] bool busy() const {
     return queues_.busy() || offers_.any_open() || !working_.empty();
   }
-  /// Whether large data may come that nobody waits for.
+  /// Whether large data may come that no transfer waits for.
   [[nodiscard]] bool late_possible() const { return queues_.late_possible(); }
 
  private:

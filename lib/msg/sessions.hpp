@@ -1,5 +1,5 @@
 /// @file
-/// Who talks to whom: sessions with peers, how they begin and how they end.
+/// Sessions with peers: how they begin and how they end.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace rio::msg {
 /// nothing here ever waits.
 class Sessions {
  public:
-  /// What holds anything that belongs to a session; each outlives this.
+  /// The objects that hold anything of a session; each outlives this.
   struct Holders {
     Peers& peers;
     Outbox& outbox;

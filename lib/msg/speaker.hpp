@@ -1,5 +1,5 @@
 /// @file
-/// What peers have to be told: said when there is room, so nothing here ever waits.
+/// Tells peers what they have to be told, when there is room; no call here waits.
 #pragma once
 
 #include <array>

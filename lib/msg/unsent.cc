@@ -23,12 +23,12 @@ uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken, const Ou
   const pmd::TxQueue& ring = outbox.ring();
   uint64_t lost = 0;
   std::vector<Again> unsent;
-  const auto sort_out = [&](const Again& message, bool nobody_took) {
+  const auto sort_out = [&](const Again& message, bool not_taken_yet) {
     const HeaderWords header = header_of(message);
     if (header.key() != key || !header.takes_credit()) {
       return;
     }
-    if (nobody_took && is_whole(header.kind())) {
+    if (not_taken_yet && is_whole(header.kind())) {
       unsent.push_back(message);
     } else {
       lost |= 1ull << header.from();
