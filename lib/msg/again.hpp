@@ -1,5 +1,5 @@
 /// @file
-/// What a port sends once more, and what it knows of a ring that does not move. Of one thread.
+/// Messages that a port sends once more, and the state of a ring that does not move.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 namespace rio::msg {
 
-/// Who uses a port and its contexts.
+/// The threads that use a port and its contexts.
 enum class Threads : uint8_t {
   kOne,         ///< one thread; nothing is locked
   kPerContext,  ///< each context belongs to a thread; calls are made under a Guard, waiting.hpp
@@ -23,7 +23,8 @@ struct PortConfig {
   /// many peers share the buffers.
   uint32_t share = 256;
   uint32_t connect_ms = 10000;  ///< how long a peer that does not answer is asked
-  /// How long a message that does not arrive is sent again: whoever is stopped for longer is dead.
+  /// How long a message that does not arrive is sent again: a peer that is stopped for longer is
+  /// dead.
   uint32_t deliver_ms = 60000;
   uint32_t response_timeout_us = 100000;  ///< of the card, until a message is in doubt
   std::string profile;                    ///< path; empty: as profile_path() says; "none": no file

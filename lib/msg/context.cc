@@ -1,6 +1,5 @@
 #include "lib/msg/context.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <new>
@@ -15,27 +14,23 @@ namespace rio::msg {
 /// @return false: a peer accepts nothing now.
 bool Context::tell_last_end(Port& port, uint16_t id) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
-  const auto any_link = [&](auto&& is) {
-    return std::any_of(port.links_.begin(), port.links_.end(),
-                       [&](const std::unique_ptr<Link>& link) { return is(*link); });
-  };
   const auto is_untold = [&] {
-    return any_link([&](const Link& link) { return (link.say_refused >> id & 1) != 0; });
-  };
-  const auto is_on_its_way = [&] {
-    const uint32_t next = port.tx_->next_index();
-    return next - port.told_at_[id] < next - port.tx_->oldest_index() ||
-           any_link([](const Link& link) { return link.again + link.resent != 0; });
+    for (uint32_t i = 0; i < port.link_count(); ++i) {
+      if ((port.link_at(i).say.refused >> id & 1) != 0) {
+        return true;
+      }
+    }
+    return false;
   };
   const uint64_t end_ns = now_ns() + kPatienceNs;
-  while (is_untold() || (port.told_at_[id] != 0 && is_on_its_way())) {
+  while (is_untold() || port.speaker_.news_may_be_out(id)) {
     if (now_ns() > end_ns) {
       return !is_untold();
     }
-    port.reap();
+    port.outbox_.reap();
     port.progress();
   }
-  port.told_at_[id] = 0;
+  port.speaker_.forget_news(id);
   return true;
 }
 
@@ -55,11 +50,11 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
         id);
     return -EBUSY;
   }
-  out->reset(new (std::nothrow) Context(port, id, std::bit_ceil(port.config_.buffers + 1)));
+  out->reset(new (std::nothrow) Context(port, id, std::bit_ceil(port.config().buffers + 1)));
   if (*out == nullptr) {
     return -ENOMEM;
   }
-  port.contexts_[id] = out->get();
+  port.contexts_[id] = &(*out)->slot_;
   return 0;
 }
 
@@ -73,22 +68,112 @@ void Context::close() {
   }
   closed_ = true;
   port_.contexts_[id_] = nullptr;
-  while (!inbox_.empty()) {
-    if (kind_of(inbox_.at(0)) == Kind::kRequest) {
+  while (!slot_.inbox.empty()) {
+    if (kind_of(slot_.inbox.at(0)) == Kind::kRequest) {
       refuse_large(take_request());
     } else {
       drop_oldest();
     }
   }
-  port_.close_context(id_);
+  port_.sessions_.close_context(id_);
 }
 
 Delivery Context::take_oldest() {
   Delivery oldest{};
-  if (const uint32_t count = inbox_.take(&oldest); count != 0) {
-    port_.return_credit(oldest.origin, id_, count);
+  if (const uint32_t count = slot_.inbox.take(&oldest); count != 0) {
+    port_.inflows_.return_credit(oldest.origin, id_, count);
   }
   return oldest;
+}
+
+int Context::accept_large(bool all_may_ask) {
+  const int rc = port_.large_.start();
+  slot_.accepts_large = rc == 0;
+  slot_.all_may_ask = rc == 0 && all_may_ask;
+  return rc;
+}
+
+int Context::send_large(const Route& route, uint64_t match_bits, const void* data,
+                        uint64_t len_bytes, SendTransfer& transfer, bool small,
+                        const uint64_t* immediate) {
+  if (const int rc = port_.large_.start(); rc != 0) {
+    return rc;
+  }
+  const bool empty = len_bytes == 0;
+  if ((empty && !small) || (!empty && data == nullptr) || len_bytes > kTransferMax) {
+    return -EINVAL;
+  }
+  if (!port_.outbox_.may_request(route)) {
+    return port_.not_now(route);
+  }
+  port_.large_.sender().send(slot_, route, match_bits, data, len_bytes, transfer, small, immediate);
+  return 0;
+}
+
+Request* Context::take_request() {
+  const Delivery oldest = take_oldest();  // of a run of its own, that gives nothing back
+  return reinterpret_cast<Request*>(static_cast<uint8_t*>(oldest.bytes.iov_base) -
+                                    offsetof(Request, body));
+}
+
+void Context::receive_large(Request* request, void* buffer, uint64_t capacity,
+                            RecvTransfer& transfer) {
+  port_.large_.receiver().receive(slot_, request, buffer, capacity, transfer);
+}
+
+void Context::keep_large(Request* request) {
+  port_.large_.receiver().requests().keep(*request);
+}
+
+int Context::offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
+                         void* buffer, uint64_t capacity) {
+  return !port_.large_.started() ? -EAGAIN
+                                 : port_.large_.receiver().offers().offer(
+                                       *route.link, id_, match_bits, ignore_bits, buffer, capacity);
+}
+
+void Context::revoke_offer(const Route& route) {
+  if (port_.large_.started()) {
+    port_.large_.receiver().offers().revoke(*route.link, id_);
+  }
+}
+
+bool Context::lend_requests(const Origin& origin) {
+  return origin.session != origin.link->session || port_.inflows_.lend_records(*origin.link, id_);
+}
+
+bool Context::requests_left(const Origin& origin) const {
+  const Link& link = *origin.link;
+  return origin.session != link.session || !link.in[id_].open ||
+         !link.large.records_in[id_].exhausted();
+}
+
+void Context::refuse_large(Request* request) {
+  port_.large_.receiver().requests().refuse(request);
+}
+
+void Context::cancel(SendTransfer& transfer) {
+  port_.large_.sender().cancel(transfer);
+}
+
+void Context::cancel(RecvTransfer& transfer) {
+  port_.large_.receiver().cancel(transfer);
+}
+
+SendTransfer* Context::next_sent() {
+  SendTransfer* const transfer = slot_.sent.front();
+  if (transfer != nullptr) {
+    slot_.sent.erase(*transfer);
+  }
+  return transfer;
+}
+
+RecvTransfer* Context::next_received() {
+  RecvTransfer* const transfer = slot_.received.front();
+  if (transfer != nullptr) {
+    slot_.received.erase(*transfer);
+  }
+  return transfer;
 }
 
 }  // namespace rio::msg

@@ -1,5 +1,5 @@
 /// @file
-/// A user of a port: what is sent to its id comes here and to nobody else.
+/// A user of a port: what is sent to its id comes here and to no other context.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "lib/msg/context_slot.hpp"
 #include "lib/msg/port.hpp"
 #include "lib/msg/transfer.hpp"
 
@@ -24,48 +25,48 @@ class Context {
   /// What has arrived and was not taken is lost; peers are told that there is no such context.
   /// Its transfers are done; where they are not, close() it and keep it as long as the port.
   ~Context();
-  /// The same, but transfers that are under way may still be told here.
+  /// As the destructor, but transfers that are under way may still be told here.
   void close();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// For whoever calls send_tiny(), which does not look: `hear` is called when a session ends with
+  /// For a caller of send_tiny(), which does not look: `hear` is called when a session ends with
   /// a peer that this context has a route to, within any call on the port, and may not call it.
   /// The next send there is to be a send(), which tells why.
-  void on_session_end(std::function<void()> hear) { on_session_end_ = std::move(hear); }
+  void on_session_end(std::function<void()> hear) { slot_.on_session_end = std::move(hear); }
 
   /// Hot. What has arrived; those of one sender are in their order.
-  [[nodiscard]] const Inbox& inbox() const { return inbox_; }
+  [[nodiscard]] const Inbox& inbox() const { return slot_.inbox; }
   /// Hot. The oldest message is done with. Its sender hears of it when all of a run are.
   void drop_oldest() {
     Origin origin;
-    port_.repost(static_cast<uint8_t*>(inbox_.at(0).iov_base) - kHeaderBytes);
-    if (const uint32_t count = inbox_.pop(&origin); count != 0) [[unlikely]] {
-      port_.return_credit(origin, id_, count);
+    port_.buffers_.give_back(static_cast<uint8_t*>(slot_.inbox.at(0).iov_base) - kHeaderBytes);
+    if (const uint32_t count = slot_.inbox.pop(&origin); count != 0) [[unlikely]] {
+      port_.inflows_.return_credit(origin, id_, count);
     }
   }
-  /// Hot. The same for so many. @param n 1 to Inbox::run().
+  /// Hot. So many of the oldest messages are done with. @param n 1 to Inbox::run().
   void drop_oldest(uint32_t n) {
     for (uint32_t done = 0; done < n;) {
-      const uint32_t count = std::min(n - done, inbox_.in_a_row(done));
-      port_.repost(&inbox_.at(done), count);
+      const uint32_t count = std::min(n - done, slot_.inbox.in_a_row(done));
+      port_.buffers_.give_back(&slot_.inbox.at(done), count);
       done += count;
     }
     Origin origin;
-    if (const uint32_t count = inbox_.pop(n, &origin); count != 0) {
-      port_.return_credit(origin, id_, count);
+    if (const uint32_t count = slot_.inbox.pop(n, &origin); count != 0) {
+      port_.inflows_.return_credit(origin, id_, count);
     }
   }
   /// Take the oldest message out of the inbox; to be given back some time.
   [[nodiscard]] Delivery take_oldest();
   /// The buffer of a message that was taken is the port's again.
   void give_back(const Delivery& delivery) {
-    port_.repost(static_cast<uint8_t*>(delivery.bytes.iov_base) - kHeaderBytes);
-    port_.return_credit(delivery.origin, id_, 1);
+    port_.buffers_.give_back(static_cast<uint8_t*>(delivery.bytes.iov_base) - kHeaderBytes);
+    port_.inflows_.return_credit(delivery.origin, id_, 1);
   }
 
-  /// Large data. Until then requests of peers are refused. @param all_may_ask whoever sends here
-  /// can ask for short messages too, so that peers for whom no share is left are let in.
+  /// Large data. Until then requests of peers are refused. @param all_may_ask each peer that sends
+  /// here can ask for short messages too, so that peers for whom no share is left are let in.
   /// @return 0, -ENOMEM.
   [[nodiscard]] int accept_large(bool all_may_ask = true);
   /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
@@ -114,22 +115,13 @@ class Context {
   [[nodiscard]] uint16_t id() const { return id_; }
 
  private:
-  friend class Port;
-  friend class Receiver;
-  friend class Sender;
-
   [[nodiscard]] static bool tell_last_end(Port& port, uint16_t id);
-  Context(Port& port, uint16_t id, uint32_t entries) : inbox_(entries), port_(port), id_(id) {}
+  Context(Port& port, uint16_t id, uint32_t entries) : slot_(entries), port_(port), id_(id) {}
 
-  Inbox inbox_;
+  ContextSlot slot_;
   Port& port_;
   uint16_t id_;
-  bool accepts_large_ = false;
-  bool all_may_ask_ = false;
   bool closed_ = false;
-  std::function<void()> on_session_end_;
-  LinkedList<SendTransfer> sent_;
-  LinkedList<RecvTransfer> received_;
 };
 
 }  // namespace rio::msg

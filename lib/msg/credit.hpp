@@ -35,7 +35,7 @@ class SendAccount {
   [[nodiscard]] uint16_t sent() const { return sent_; }
   /// Hot. Take one that is there: available() was asked.
   void take_known() { ++sent_; }
-  /// The same for so many that are to be taken from an account of their own.
+  /// Take so many, which are to be taken from an account of their own.
   [[nodiscard]] SendAccount split(uint16_t n) {
     assert(n <= available());
     sent_ = static_cast<uint16_t>(sent_ + n);
@@ -48,7 +48,7 @@ class SendAccount {
     return left;
   }
   void put_back(uint16_t n) { sent_ = static_cast<uint16_t>(sent_ - n); }
-  /// Those of split(), of which none was taken.
+  /// Give back the account of a split(), from which none was taken.
   void join(const SendAccount& part) {
     assert(part.sent_ == 0);
     sent_ = static_cast<uint16_t>(sent_ - part.limit_);
@@ -74,7 +74,8 @@ class SendAccount {
     return 0;
   }
 
-  /// Hot. The same without a look: what is believed of a liar is bounded elsewhere (Port::hold()).
+  /// Hot. As on_limit(), without a check: what is believed of a liar is bounded elsewhere
+  /// (Retries::hold()).
   void believe_limit(uint16_t total) { limit_ = total; }
 
  private:

@@ -56,7 +56,7 @@ class Inbox {
     }
     return runs_[run & mask_].origin;
   }
-  /// The same of the oldest.
+  /// The origin of the oldest.
   [[nodiscard]] const Origin& origin_of_run() const { return runs_[run_head_ & mask_].origin; }
   /// Drop the oldest. @return how many messages of its origin have been dropped, and this was the
   /// last of them; 0: there are more.
@@ -68,7 +68,8 @@ class Inbox {
     return end_of_run(origin);
   }
 
-  // The same by free-running numbers, for who gives messages in order and takes them back in order.
+  // By free-running numbers, for a caller that gives messages in order and takes them back in
+  // order.
   [[nodiscard]] uint32_t head() const { return head_; }
   [[nodiscard]] uint32_t tail_number() const { return tail_; }
   [[nodiscard]] const iovec& numbered(uint32_t number) const { return messages_[number & mask_]; }
@@ -77,7 +78,7 @@ class Inbox {
 
   /// How many messages at the head are of one origin and kind, and came together.
   [[nodiscard]] uint32_t run() const { return run_left_; }
-  /// The same for so many. @param n 1 to run().
+  /// Drop so many of the oldest. @param n 1 to run().
   [[nodiscard]] uint32_t pop(uint32_t n, Origin* origin) {
     head_ += n;
     run_left_ -= n;

@@ -18,12 +18,12 @@ bool Dma::start(DmaTransfer& transfer) {
   transfer.moved_bytes = 0;
   transfer.wanted_bytes = transfer.left_bytes;
   under_way_.push_back(transfer);
-  transfer.waits = waiting_ != 0 || !post(transfer);  // nobody overtakes those that wait
+  transfer.waits = waiting_ != 0 || !post(transfer);  // none overtakes those that wait
   waiting_ += transfer.waits ? 1 : 0;
   return true;
 }
 
-/// What is next of it, in one piece for the card.
+/// Its next bytes, in one piece for the card.
 pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
   const pmd::IovaRun& run = *transfer.run;
   const auto offset = static_cast<uint64_t>(transfer.va - static_cast<uint8_t*>(run.va));

@@ -9,8 +9,8 @@
 
 namespace rio::msg {
 
-/// One read or write. Whoever starts it fills in the first lines, and leaves it where it is until
-/// it is told that all is over: then nothing reads or writes the memory any more.
+/// One read or write. The caller that starts it fills in the first lines, and leaves it where it is
+/// until it is told that all is over: then nothing reads or writes the memory any more.
 struct DmaTransfer {
   uint64_t rio_addr = 0;  ///< RapidIO address; key in the top 16 bits
   uint8_t* va = nullptr;  ///< of the local bytes
@@ -19,7 +19,7 @@ struct DmaTransfer {
   uint64_t left_bytes = 0;  ///< at least 1
   uint32_t dest_id = 0;
   regs::DmaOp op = regs::DmaOp::kNread;
-  /// May start others. Null: nobody is told.
+  /// May start others. Null: no caller is told.
   void (*on_done)(DmaTransfer& transfer) = nullptr;
   void* user = nullptr;
 
@@ -47,14 +47,14 @@ class Dma {
     return ((rio_addr | reinterpret_cast<uintptr_t>(va)) & misaligned_) == 0;
   }
   /// Hot. Posts it, as far as there is room.
-  /// @pre takes() its addresses. @return false: gone(), nobody will be told.
+  /// @pre takes() its addresses. @return false: gone(), on_done will not be called.
   [[nodiscard]] bool start(DmaTransfer& transfer);
   /// Hot. Looks at what the card has done, and posts what waits.
   void progress();
   /// What the card had to do it never will: all end with kLinkDown.
   void card_gone();
   /// For good: nothing that was started reads or writes memory afterwards. What was not carried out
-  /// ends with kFlushed, what nobody knows of with kResponseTimeout.
+  /// ends with kFlushed, what is in doubt with kResponseTimeout.
   /// @return whether the card has stopped; else nothing has changed.
   [[nodiscard]] bool stop();
   /// Nothing is taken any more.

@@ -39,7 +39,7 @@ enum class Kind : uint8_t {
   kRevoked = 27,  ///< `to` is whose
   kRecords = 28,  ///< nothing but Header::credit, which is a total of requests
   kControl = 29,  ///< the same, of control messages
-  kAlive = 31,    ///< nothing; who does not know the session any more says so
+  kAlive = 31,    ///< nothing; a peer that does not know the session any more says so
   // Not numbered: they make the numbers.
   kHello = 32,
   kWelcome = 33,

@@ -33,7 +33,7 @@ struct Inflow : RecvAccount {
 enum class LinkState : uint8_t {
   kIdle,   ///< nothing was ever sent, or the session is over; with a remote_key: answered a hello
   kHello,  ///< asked, not answered
-  kUp,     ///< each has the other's key, and knows that he was heard
+  kUp,     ///< each has the other's key, and knows that its own was heard
 };
 
 /// A peer that did not answer for so long that it stood in the way of others: nothing is posted for
@@ -57,6 +57,76 @@ struct Numbered {
   std::array<uint8_t, sizeof(RequestBody)> body;  ///< where there is no buffer
 };
 
+/// What the two sides of a session call each other. Sessions write it.
+struct LinkKeys {
+  uint32_t local = 0;     ///< what the peer has to name; low 16 bits: Link::index()
+  uint32_t remote = 0;    ///< what we name; 0: the peer has not named its key
+  uint32_t first_in = 0;  ///< number that the peer has to begin with
+  uint32_t former = 0;    ///< `remote` of the last session
+  bool warned = false;    ///< the log has it that the peer breaks rules
+};
+
+/// What the peer has to be told, as soon as there is room. Bits are contexts: the peer's in `open`,
+/// ours in the others.
+struct ToSay {
+  uint64_t open = 0;
+  uint64_t opened = 0, refused = 0;
+  uint64_t credit = 0, records = 0;
+  bool control = false;
+  bool hello = false;
+  bool welcome = false;
+  bool alive = false;
+  bool listed = false;  ///< in the port's list of links that have something to say
+};
+
+/// Contexts of the peer, a bit each, in this session.
+struct PeerContexts {
+  uint64_t asked = 0;    ///< we asked to be let in
+  uint64_t opened = 0;   ///< and were
+  uint64_t refused = 0;  ///< or were not, which no sender of ours was told yet
+};
+
+/// Contexts of ours, a bit each.
+struct OwnContexts {
+  uint64_t routed = 0;   ///< they have a route to the peer
+  uint64_t waiting = 0;  ///< they wait for a session
+  uint64_t untold = 0;   ///< they have not heard of Link::error yet
+};
+
+/// What a link waits for, by the clock.
+struct LinkClock {
+  bool watched = false;      ///< in the port's list of links that wait for an answer
+  bool stuck = false;        ///< a message could not be sent, not for want of a session
+  uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
+  uint64_t again_ns = 0;     ///< when to ask once more
+  uint32_t missing = 0;      ///< number that others wait for
+  uint64_t missing_ns = 0;   ///< since when; 0: for none
+};
+
+/// Messages to be sent once more. While it is held, nothing else goes to the peer. Retries write
+/// it.
+struct Backlog {
+  bool held = false;
+  uint32_t again = 0;                           ///< to be sent once more
+  uint32_t resent = 0;                          ///< sent once more, and on their way
+  std::array<uint16_t, kContexts> kept_back{};  ///< credits, taken from Link::out meanwhile
+};
+
+/// Large data: requests, of which a record is kept, and the messages about them.
+struct LargeLink {
+  SendAccount control_out{kControlCredits};
+  RecvAccount control_in{kControlCredits};
+  std::array<SendAccount, kContexts> records_out;
+  std::array<RecvAccount, kContexts> records_in;
+  LinkedList<SendTransfer> sends;
+  uint32_t sends_begun = 0;
+  LinkedList<Request> requests;  ///< that the user has not answered
+  LinkedList<RecvTransfer> receives;
+  uint32_t requests_seen = 0;
+  uint32_t answers = 0;  ///< that wait to be said
+  QueueSource source;
+};
+
 /// A peer. Owned by its port, never freed before it, so that a pointer stays valid; `session` tells
 /// whether what one remembers is still true. The port's thread.
 class Link {
@@ -76,95 +146,62 @@ class Link {
   std::array<Outflow, kContexts> out;
   std::array<Inflow, kContexts> in;
 
-  uint32_t local_key = 0;   ///< what the peer has to name; low 16 bits: index()
-  uint32_t remote_key = 0;  ///< what we name
-  uint32_t first_in = 0;    ///< number that the peer has to begin with
-
-  // Now and then. Bits are of contexts: theirs in the first line, ours in the others.
-  uint64_t say_open = 0, asked = 0, refused = 0;
-  uint64_t say_opened = 0, say_refused = 0;
-  uint64_t say_credit = 0, say_records = 0;
-  uint64_t opened = 0;                        ///< theirs: what was asked for and is open
-  std::array<uint8_t, kContexts> refusals{};  ///< how often each of theirs was closed, modulo 2^8
-  bool say_control = false;
-  bool say_hello = false;
-  bool say_welcome = false;
-  bool listed = false;   ///< in the port's list of links that have something to say
-  bool watched = false;  ///< in the port's list of links that wait for an answer
-  bool stuck = false;    ///< a message could not be sent, not for want of a session
-  bool say_alive = false;
-  bool warned = false;       ///< the log has it that the peer breaks rules
-  uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
-  uint64_t again_ns = 0;     ///< when to ask once more
-  uint32_t missing = 0;      ///< number that others wait for
-  uint64_t missing_ns = 0;   ///< since when; 0: for none
-  // Kept back: nothing more goes there until what is on its way has arrived.
-  bool held = false;
-  uint32_t again = 0;                           ///< to be sent once more
-  uint32_t resent = 0;                          ///< sent once more, and on their way
-  std::array<uint16_t, kContexts> kept_back{};  ///< credits, taken from `out` meanwhile
-  Rest rest;
-  // Requests, of which a record is kept, and messages about large data.
-  SendAccount control_out{kControlCredits};
-  RecvAccount control_in{kControlCredits};
-  std::array<SendAccount, kContexts> records_out;
-  std::array<RecvAccount, kContexts> records_in;
-  // Large data, of sender.hpp and receiver.hpp.
-  LinkedList<SendTransfer> sends;
-  uint32_t sends_begun = 0;
-  LinkedList<Request> requests;  ///< that the user has not answered
-  LinkedList<RecvTransfer> receives;
-  uint32_t requests_seen = 0;
-  uint32_t answers = 0;  ///< that wait to be said
-  QueueSource source;
-
-  // Of our contexts.
-  uint64_t routed = 0;   ///< they have a route to the peer
-  uint64_t waiting = 0;  ///< they wait for a session
-  uint64_t untold = 0;   ///< they have not heard of `error` yet
-  int error = 0;         ///< why the last session ended: -errno
-  uint64_t lost = 0;     ///< the ended session did not deliver all that they sent
-  /// Messages of the last session that the peer did not receive, which may be sent in the next one.
-  /// Whole messages, in their order, of contexts that have lost nothing.
+  // The last session, for the layers above.
+  int error = 0;      ///< why it ended: -errno
+  uint64_t lost = 0;  ///< contexts of ours: it did not deliver all that they sent
+  /// Messages that the peer did not receive, which may be sent in the next one. Whole messages, in
+  /// their order, of contexts that have lost nothing.
   std::vector<Again> unsent;
-  uint64_t were_open = 0;   ///< `opened` when the last session ended
-  uint32_t former_key = 0;  ///< remote_key of the last session
+  uint64_t were_open = 0;                     ///< `theirs.opened` when it ended
+  std::array<uint8_t, kContexts> refusals{};  ///< how often each of theirs was closed, modulo 2^8
   /// Port::instance() that the peer announced when a session last began; 0: never.
   uint32_t instance = 0;
+
+  LinkKeys keys;
+  ToSay say;
+  PeerContexts theirs;
+  OwnContexts routes;
+  LinkClock clock;
+  Backlog backlog;
+  Rest rest;
+  LargeLink large;
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }
 
   /// Whether a context of the peer has let us in, in this session.
-  [[nodiscard]] bool has_opened(uint32_t context) const { return (opened >> context & 1) != 0; }
+  [[nodiscard]] bool has_opened(uint32_t context) const {
+    return (theirs.opened >> context & 1) != 0;
+  }
   /// Number of the message that is expected.
   [[nodiscard]] uint32_t next_in() const { return static_cast<uint32_t>(expected >> 32); }
   /// How many messages and requests came for a context of ours, or went to one of theirs, modulo
   /// 2^16: the number of the next.
   [[nodiscard]] uint16_t number_in(uint32_t context) const {
-    return static_cast<uint16_t>(in[context].arrived() + records_in[context].arrived());
+    return static_cast<uint16_t>(in[context].arrived() + large.records_in[context].arrived());
   }
   [[nodiscard]] uint16_t number_out(uint32_t context) const {
-    return static_cast<uint16_t>(out[context].sent() - kept_back[context] +
-                                 records_out[context].sent());
+    return static_cast<uint16_t>(out[context].sent() - backlog.kept_back[context] +
+                                 large.records_out[context].sent());
   }
-  /// While it is held nobody finds credit in `out`. Again and again, since the peer may give more.
+  /// While it is held no sender finds credit in `out`. Called again and again, since the peer may
+  /// give more.
   void hold() {
-    held = true;
+    backlog.held = true;
     for (uint32_t i = 0; i < kContexts; ++i) {
-      kept_back[i] = static_cast<uint16_t>(kept_back[i] + out[i].take_all());
+      backlog.kept_back[i] = static_cast<uint16_t>(backlog.kept_back[i] + out[i].take_all());
     }
   }
   void release() {
-    held = false;
+    backlog.held = false;
     for (uint32_t i = 0; i < kContexts; ++i) {
-      out[i].put_back(std::exchange(kept_back[i], uint16_t{0}));
+      out[i].put_back(std::exchange(backlog.kept_back[i], uint16_t{0}));
     }
   }
   /// From now on that number is expected. While something waits that came early, no header matches
   /// `expected`: each message then goes the long way.
   void expect(uint32_t number) {
-    expected = HeaderWords::key_and_number(early_.empty() ? local_key : kNoKey, number);
+    expected = HeaderWords::key_and_number(early_.empty() ? keys.local : kNoKey, number);
   }
   [[nodiscard]] bool has_early() const { return !early_.empty(); }
   [[nodiscard]] bool has(uint32_t number) const { return early_.count(number) != 0; }

@@ -1,21 +1,19 @@
-// Long messages that arrive. Every field is the peer's word until it was compared with what we
-// know.
+#include "lib/msg/long_arrivals.hpp"
+
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/log.hpp"
-#include "lib/msg/long_messages.hpp"
 
 namespace rio::msg {
 
-int LongMessages::accept(uint64_t length_bytes_max) {
+int LongArrivals::accept(uint64_t length_bytes_max) {
   length_bytes_max_ = length_bytes_max;
   return length_bytes_max != 0 ? context_.accept_large(false) : 0;
 }
 
 /// Parts are put together; nothing behind a long message is looked at before that was received.
-bool LongMessages::look_further() {
+bool LongArrivals::look_further() {
   const Inbox& inbox = context_.inbox();
   while (shown_ == nullptr && !inbox.empty()) {
     const Origin origin = inbox.origin(0);
@@ -32,7 +30,7 @@ bool LongMessages::look_further() {
 }
 
 /// What this sender has begun in this session. What it had begun before will not go on.
-LongArrival* LongMessages::incoming(const Origin& origin) {
+LongArrival* LongArrivals::incoming(const Origin& origin) {
   const auto it = std::find_if(assembling_.begin(), assembling_.end(), [&](const LongArrival* a) {
     return a->origin.link == origin.link && a->origin.from == origin.from;
   });
@@ -47,7 +45,7 @@ LongArrival* LongMessages::incoming(const Origin& origin) {
 }
 
 /// The oldest of the inbox. @return null, or what is wrong with it: then it is there still.
-const char* LongMessages::arrive(LongArrival* begun, Kind kind, const Origin& origin) {
+const char* LongArrivals::arrive(LongArrival* begun, Kind kind, const Origin& origin) {
   if (begun != nullptr && (kind == Kind::kMore || kind == Kind::kLast)) {
     return arrive_part(*begun, kind);
   }
@@ -64,7 +62,7 @@ const char* LongMessages::arrive(LongArrival* begun, Kind kind, const Origin& or
   }
 }
 
-const char* LongMessages::arrive_first(const Origin& origin) {
+const char* LongArrivals::arrive_first(const Origin& origin) {
   const iovec& bytes = context_.inbox().at(0);
   FirstHeader header;
   if (bytes.iov_len < sizeof(header)) {
@@ -88,7 +86,7 @@ const char* LongMessages::arrive_first(const Origin& origin) {
   return nullptr;
 }
 
-const char* LongMessages::arrive_part(LongArrival& incoming, Kind kind) {
+const char* LongArrivals::arrive_part(LongArrival& incoming, Kind kind) {
   if (!incoming.assembly.add(kind, context_.inbox().at(0).iov_len)) {
     return "a part that does not fit";
   }
@@ -105,7 +103,7 @@ const char* LongMessages::arrive_part(LongArrival& incoming, Kind kind) {
   return nullptr;
 }
 
-const char* LongMessages::arrive_request(const Origin& origin) {
+const char* LongArrivals::arrive_request(const Origin& origin) {
   LongArrival* const arrival = arrivals_.get();
   if (arrival == nullptr) {
     return "no memory for a message";
@@ -125,7 +123,7 @@ const char* LongMessages::arrive_request(const Origin& origin) {
 }
 
 /// The oldest of the inbox is a part of it.
-void LongMessages::keep_part(LongArrival& arrival) {
+void LongArrivals::keep_part(LongArrival& arrival) {
   if (arrival.unwanted) {
     context_.drop_oldest();
   } else {
@@ -134,7 +132,7 @@ void LongMessages::keep_part(LongArrival& arrival) {
 }
 
 /// A request has no buffer to be given back.
-void LongMessages::drop_oldest() {
+void LongArrivals::drop_oldest() {
   if (kind_of(context_.inbox().at(0)) == Kind::kRequest) {
     context_.refuse_large(context_.take_request());
   } else {
@@ -142,27 +140,35 @@ void LongMessages::drop_oldest() {
   }
 }
 
-void LongMessages::forget(LongArrival& incoming) {
+void LongArrivals::forget(LongArrival& incoming) {
   std::erase(assembling_, &incoming);
   refuse(incoming);
 }
 
-/// Some session has ended. What came before that is looked at first.
-void LongMessages::forget_stale() {
+bool LongArrivals::forget_stale() {
   if (!context_.inbox().empty()) {
-    return;
+    return false;
   }
-  sessions_ended_ = port_.sessions_ended();
   for (size_t i = assembling_.size(); i-- > 0;) {
     const Origin& origin = assembling_[i]->origin;
     if (origin.session != origin.link->session) {
       forget(*assembling_[i]);
     }
   }
+  return true;
+}
+
+void LongArrivals::forget_all() {
+  while (!assembling_.empty()) {
+    forget(*assembling_.back());
+  }
+  if (shown_ != nullptr) {
+    refuse(*shown());
+  }
 }
 
 /// The oldest of the inbox breaks a rule.
-void LongMessages::bad(const Origin& origin, const char* what) {
+void LongArrivals::bad(const Origin& origin, const char* what) {
   drop_oldest();
   if (LongArrival* const begun = incoming(origin); begun != nullptr) {
     forget(*begun);
@@ -170,48 +176,33 @@ void LongMessages::bad(const Origin& origin, const char* what) {
   if (origin.session == origin.link->session) {  // else it was cut off before it came to this
     base::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
                       origin.link->dest_id(), origin.from);
-    port_.cut_off(*origin.link);
+    context_.port().cut_off(*origin.link);
   }
 }
 
-int LongMessages::receive(LongArrival& arrival, void* buffer, uint64_t capacity, void* user,
-                          int* status, LongReceive** out) {
-  if (arrival.request == nullptr) {
-    auto* to = static_cast<uint8_t*>(buffer);
-    uint64_t left = std::min(capacity, arrival.length_bytes);
-    port_.stats_.copied += left;
-    uint64_t skip = sizeof(FirstHeader);
-    for (const Delivery& part : arrival.parts) {
-      const uint64_t count = std::min<uint64_t>(left, part.bytes.iov_len - skip);
-      if (count != 0) {
-        std::memcpy(to, static_cast<const uint8_t*>(part.bytes.iov_base) + skip, count);
-      }
-      to += count;
-      left -= count;
-      skip = 0;
+void LongArrivals::copy_out(const LongArrival& arrival, void* buffer, uint64_t capacity) const {
+  auto* to = static_cast<uint8_t*>(buffer);
+  uint64_t left = std::min(capacity, arrival.length_bytes);
+  context_.port().count_copied(left);
+  uint64_t skip = sizeof(FirstHeader);
+  for (const Delivery& part : arrival.parts) {
+    const uint64_t count = std::min<uint64_t>(left, part.bytes.iov_len - skip);
+    if (count != 0) {
+      std::memcpy(to, static_cast<const uint8_t*>(part.bytes.iov_base) + skip, count);
     }
-    *status = arrival.length_bytes > capacity ? -EMSGSIZE : 0;
-    refuse(arrival);
-    return 1;
+    to += count;
+    left -= count;
+    skip = 0;
   }
-  LongReceive* const mine = receives_.get();
-  if (mine == nullptr) {
-    return -ENOMEM;
-  }
-  mine->length_bytes = arrival.length_bytes;
-  mine->dest_id = arrival.origin.link->dest_id();
-  mine->context = arrival.origin.from;
-  mine->user = user;
-  mine->transfer.user = mine;
-  ++under_way_;
+}
+
+Request* LongArrivals::take_request(LongArrival& arrival) {
   Request* const request = arrival.request;
   arrivals_.put(&arrival);
-  context_.receive_large(request, buffer, capacity, mine->transfer);
-  *out = mine;
-  return 0;
+  return request;
 }
 
-void LongMessages::refuse(LongArrival& arrival) {
+void LongArrivals::refuse(LongArrival& arrival) {
   for (const Delivery& part : arrival.parts) {
     context_.give_back(part);
   }

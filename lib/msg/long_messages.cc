@@ -1,5 +1,3 @@
-// Long messages that are sent: at once if there is room and nothing waits before them, else in
-// their turn.
 #include "lib/msg/long_messages.hpp"
 
 #include <cerrno>
@@ -10,6 +8,7 @@ namespace rio::msg {
 
 LongMessages::LongMessages(Context& context)
     : context_(context),
+      arrivals_(context),
       port_(context.port()),
       border_bytes_(std::max<uint64_t>(context.port().profile().eager_bytes, kPartBytesMax)),
       sessions_ended_(context.port().sessions_ended()) {}
@@ -18,12 +17,7 @@ bool LongMessages::close() {
   for (auto& [key, peer] : peers_) {
     fail_sends(*peer, -ECANCELED);
   }
-  while (!assembling_.empty()) {
-    forget(*assembling_.back());
-  }
-  if (shown_ != nullptr) {
-    refuse(*shown());
-  }
+  arrivals_.forget_all();
   sends_.for_each([&](LongSend& send) {
     if (send.transfer.context != nullptr) {
       context_.cancel(send.transfer);
@@ -174,7 +168,7 @@ void LongMessages::fail_sends(Peer& peer, int error) {
     finish(*request, error);
   }
   // So this context has heard of it.
-  peer.route.link->untold &= ~(uint64_t{1} << context_.id());
+  peer.route.link->routes.untold &= ~(uint64_t{1} << context_.id());
 }
 
 void LongMessages::finish(LongRequest& request, int status) {
@@ -185,8 +179,9 @@ void LongMessages::finish(LongRequest& request, int status) {
 }
 
 void LongMessages::attend() {
-  if (port_.sessions_ended() != sessions_ended_) {
-    forget_stale();
+  // What came before the end of a session is looked at first.
+  if (port_.sessions_ended() != sessions_ended_ && arrivals_.forget_stale()) {
+    sessions_ended_ = port_.sessions_ended();
   }
   for (size_t i = 0; i < senders_.size();) {
     Peer& peer = *senders_[i];
@@ -207,6 +202,30 @@ void LongMessages::attend() {
   while (RecvTransfer* const received = context_.next_received()) {
     finish(*static_cast<LongReceive*>(received->user), received->status);
   }
+}
+
+int LongMessages::receive(LongArrival& arrival, void* buffer, uint64_t capacity, void* user,
+                          int* status, LongReceive** out) {
+  if (arrival.request == nullptr) {
+    arrivals_.copy_out(arrival, buffer, capacity);
+    *status = arrival.length_bytes > capacity ? -EMSGSIZE : 0;
+    arrivals_.refuse(arrival);
+    return 1;
+  }
+  LongReceive* const mine = receives_.get();
+  if (mine == nullptr) {
+    return -ENOMEM;
+  }
+  mine->length_bytes = arrival.length_bytes;
+  mine->dest_id = arrival.origin.link->dest_id();
+  mine->context = arrival.origin.from;
+  mine->user = user;
+  mine->transfer.user = mine;
+  ++under_way_;
+  Request* const request = arrivals_.take_request(arrival);
+  context_.receive_large(request, buffer, capacity, mine->transfer);
+  *out = mine;
+  return 0;
 }
 
 int LongMessages::cancel(LongRequest& request) {

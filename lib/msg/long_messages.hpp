@@ -13,15 +13,13 @@
 
 #include "base/slab.hpp"
 #include "lib/msg/context.hpp"
+#include "lib/msg/long_arrivals.hpp"
 #include "lib/msg/parts_out.hpp"
 
 namespace rio::msg {
 
-/// The longest message.
-inline constexpr uint64_t kLongMax = kTransferMax;
-
 /// A send or a receive under way. LongMessages', until next_done() or test() gave it to the caller,
-/// who gives it back by free().
+/// which gives it back by free().
 struct LongRequest {
   Links<LongRequest> links;
   bool is_receive = false;
@@ -48,16 +46,6 @@ struct LongReceive : LongRequest {
   RecvTransfer transfer;
 };
 
-/// A long message that was shown and neither taken nor refused; or is being put together.
-struct LongArrival {
-  Origin origin = {};
-  uint64_t length_bytes = 0;
-  Request* request = nullptr;   ///< of what was only asked for
-  std::vector<Delivery> parts;  ///< of what has arrived, in their order
-  Assembly assembly;
-  bool unwanted = false;  ///< too long: its parts are dropped as they come
-};
-
 /// The port's thread. The context outlives it.
 class LongMessages {
  public:
@@ -72,7 +60,7 @@ class LongMessages {
 
   /// From now on long messages are shown, up to that length; others are refused. 0: all are, as at
   /// first. @return 0, -ENOMEM.
-  [[nodiscard]] int accept(uint64_t length_bytes_max);
+  [[nodiscard]] int accept(uint64_t length_bytes_max) { return arrivals_.accept(length_bytes_max); }
 
   /// The way to a peer's context. Not while has_to_send(). @return null: there is no such address,
   /// or no memory.
@@ -87,29 +75,24 @@ class LongMessages {
 
   /// Hot. Whether there is something to receive: a long message as shown(), or a short one as the
   /// oldest of the inbox.
-  [[nodiscard]] bool look() {
-    const Inbox& inbox = context_.inbox();
-    return shown_ != nullptr ||
-           (!inbox.empty() &&
-            ((kind_of(inbox.at(0)) == Kind::kData && assembling_.empty()) || look_further()));
-  }
+  [[nodiscard]] bool look() { return arrivals_.look(); }
   /// After look(). The long message that is next, now the caller's, to be taken or refused; null:
   /// the inbox has a short one.
-  [[nodiscard]] LongArrival* shown() { return std::exchange(shown_, nullptr); }
+  [[nodiscard]] LongArrival* shown() { return arrivals_.shown(); }
   /// Have it. It is gone afterwards. @param buffer the library's while this is under way; what is
   /// beyond capacity is left out. @return 1: *status is set, as LongRequest's; 0: it is under way
   /// as *out; -ENOMEM: nothing has happened.
   [[nodiscard]] int receive(LongArrival& arrival, void* buffer, uint64_t capacity, void* user,
                             int* status, LongReceive** out);
-  /// Not wanted. It is gone afterwards; who waits for its end hears -ECONNREFUSED.
-  void refuse(LongArrival& arrival);
+  /// Not wanted. It is gone afterwards; a sender that waits for its end hears -ECONNREFUSED.
+  void refuse(LongArrival& arrival) { arrivals_.refuse(arrival); }
 
   /// @return 0: it will be done, with -ECANCELED or whatever was sooner, when nothing can land or
   /// be read any more; -EALREADY: too late, it ends by itself; -ENOENT: it is done.
   [[nodiscard]] int cancel(LongRequest& request);
 
   /// Whether attend() has anything to do.
-  [[nodiscard]] bool busy() const { return under_way_ != 0 || !assembling_.empty(); }
+  [[nodiscard]] bool busy() const { return under_way_ != 0 || arrivals_.busy(); }
   /// Send what waits, and see what has ended; after Port::progress().
   void attend();
   [[nodiscard]] bool has_done() const { return !done_.empty(); }
@@ -133,7 +116,6 @@ class LongMessages {
     PartsOut parts;
   };
 
-  // long_messages.cc: what is sent.
   [[nodiscard]] Peer* peer(uint32_t dest_id, uint32_t context);
   [[nodiscard]] int push(Peer& peer, LongSend& send);
   [[nodiscard]] int begin(Peer& peer, LongSend& send);
@@ -142,33 +124,17 @@ class LongMessages {
   void fail_sends(Peer& peer, int error);
   void finish(LongRequest& request, int status);
 
-  // long_arrivals.cc: what arrives.
-  [[nodiscard]] bool look_further();
-  [[nodiscard]] LongArrival* incoming(const Origin& origin);
-  [[nodiscard]] const char* arrive(LongArrival* incoming, Kind kind, const Origin& origin);
-  [[nodiscard]] const char* arrive_first(const Origin& origin);
-  [[nodiscard]] const char* arrive_part(LongArrival& incoming, Kind kind);
-  [[nodiscard]] const char* arrive_request(const Origin& origin);
-  void keep_part(LongArrival& arrival);
-  void drop_oldest();
-  void forget(LongArrival& incoming);
-  void forget_stale();
-  void bad(const Origin& origin, const char* what);
-
   Context& context_;
+  LongArrivals arrivals_;
   Port& port_;
   uint64_t border_bytes_;
-  uint64_t length_bytes_max_ = 0;
-  LongArrival* shown_ = nullptr;
   uint32_t under_way_ = 0;  // sends and receives
   uint64_t sessions_ended_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
-  std::vector<Peer*> senders_;            // that have something to send
-  std::vector<LongArrival*> assembling_;  // being put together: at most one of each sender
+  std::vector<Peer*> senders_;  // that have something to send
   LinkedList<LongRequest> done_;
   base::Slab<LongSend> sends_;
   base::Slab<LongReceive> receives_;
-  base::Slab<LongArrival> arrivals_;
 };
 
 }  // namespace rio::msg

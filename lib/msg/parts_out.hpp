@@ -17,8 +17,8 @@ class PartsOut {
   /// Whether a message has to be asked for, since there is not enough credit for all of its parts,
   /// and has not been for long. Mostly credit is on its way, and the message then goes sooner.
   [[nodiscard]] bool must_ask(const Route& route, uint32_t parts);
-  /// The first part, of kFirstBytesMax bytes, and credits for all, which nobody else can have then:
-  /// what is begun is not stopped half-way by messages that wait for their receives.
+  /// The first part, of kFirstBytesMax bytes, and credits for all, which no other message can have
+  /// then: what is begun is not stopped half-way by messages that wait for their receives.
   /// @param kind kFirst or kFirstImmediate.
   [[nodiscard]] int begin(const Route& route, Kind kind, const FirstHeader& header,
                           const void* data, uint32_t parts);

@@ -1,5 +1,5 @@
 /// @file
-/// Sessions that have ended, for one who asks.
+/// Sessions that have ended, for a caller that asks.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class PeerNews {
     ended_ = port.sessions_ended();
     return nullptr;
   }
-  /// What has ended until now is told.
+  /// All that has ended until now counts as told.
   void forget(Port& port) {
     while (next(port) != nullptr) {
     }

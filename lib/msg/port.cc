@@ -7,13 +7,8 @@
 #include <new>
 
 #include "base/log.hpp"
-#include "base/random.hpp"
 #include "base/trouble.hpp"
 #include "lib/msg/clock.hpp"
-#include "lib/msg/context.hpp"
-#include "lib/msg/receiver.hpp"
-#include "lib/msg/registrations.hpp"
-#include "lib/msg/sender.hpp"
 
 namespace rio::msg {
 namespace {
@@ -25,11 +20,61 @@ constexpr uint32_t kShareMax = 1024;
 constexpr uint32_t kTimeoutUsMax = 60'000'000;
 constexpr uint32_t kRetryLimit = 250;  // cards count up to 255
 constexpr uint32_t kRetryDelayUs = 16;
-constexpr uint32_t kControlBuffers = 32;  // never part of a share
+constexpr uint32_t kLooksMax = 64;
+
+constexpr uint32_t kBusyMs = 2;     // something waits that no ring tells about
+constexpr uint32_t kSilentMs = 20;  // a peer has not answered
+
+[[nodiscard]] uint32_t irq_rings() {
+  const uint32_t dedicated = ((1u << regs::kDedicatedQueues) - 1)
+                             << static_cast<uint32_t>(regs::Ring::kDedicated0);
+  return pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kShared) |
+         pmd::ring_bit(regs::Ring::kEvent) | pmd::ring_bit(regs::Ring::kDma) | dedicated;
+}
+
+[[nodiscard]] EndpointConfig endpoint_config(const PortConfig& port) {
+  EndpointConfig config;
+  config.queue_pair = port.queue_pair;
+  config.dest_id = port.dest_id;
+  config.card.response_timeout_us = port.response_timeout_us;
+  config.card.receive_timeout_us = 2 * port.response_timeout_us;
+  // A peer that has no buffer is tried for some milliseconds, then Retries do: for ever, a message
+  // would keep its place in the ring, and all places behind it.
+  config.card.retry_limit = kRetryLimit;
+  config.card.retry_delay_us = kRetryDelayUs;
+  config.irq_rings = port.sleeps ? irq_rings() : 0;
+  config.queues.tx_log2 = Outbox::kRingLog2;
+  config.queues.shared_log2 = Outbox::kRingLog2;
+  return config;
+}
+
+/// @return 0, -errno.
+[[nodiscard]] int draw(const PortConfig& config, uint64_t* seed, uint32_t* instance) {
+  while (*instance == 0) {
+    if (getrandom(seed, sizeof(*seed), 0) != sizeof(*seed) ||
+        getrandom(instance, sizeof(*instance), 0) != sizeof(*instance)) {
+      const base::Trouble trouble = base::failed("getrandom");
+      if (trouble.rc == -EINTR) {
+        continue;
+      }
+      base::log_error("port on %s: %s", config.card.c_str(), base::why(trouble).c_str());
+      return trouble.rc;
+    }
+  }
+  return 0;
+}
+
+/// @return null: the card has no DMA queue.
+[[nodiscard]] std::unique_ptr<Dma> make_dma(Endpoint& endpoint) {
+  const bool there = (endpoint.queues().rings() & pmd::ring_bit(regs::Ring::kDma)) != 0;
+  return there ? std::make_unique<Dma>(endpoint) : nullptr;
+}
+
+void add(uint64_t* sum, const pmd::QueueStats& stats) {
+  *sum += stats.messages + stats.failed;
+}
 
 }  // namespace
-
-Port::Port(const PortConfig& config) : config_(config) {}
 
 int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||
@@ -42,152 +87,155 @@ int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
         config.share, kTimeoutUsMax, config.response_timeout_us);
     return -EINVAL;
   }
-  std::unique_ptr<Port> port(new (std::nothrow) Port(config));
-  if (port == nullptr) {
-    return -ENOMEM;
-  }
-  if (const int rc = port->start(); rc != 0) {
-    return rc;
-  }
-  *out = std::move(port);
-  return 0;
-}
-
-int Port::start() {
-  if (const int rc = load_profile(config_.profile, &profile_); rc != 0) {
-    return rc;
-  }
-  EndpointConfig config;
-  config.queue_pair = config_.queue_pair;
-  config.dest_id = config_.dest_id;
-  config.card.response_timeout_us = config_.response_timeout_us;
-  config.card.receive_timeout_us = 2 * config_.response_timeout_us;
-  // A peer that has no buffer is tried for some milliseconds, then send_again() does: for ever, a
-  // message would keep its place in the ring, and all places behind it.
-  config.card.retry_limit = kRetryLimit;
-  config.card.retry_delay_us = kRetryDelayUs;
-  config.irq_rings = config_.sleeps ? irq_rings() : 0;
-  config.queues.tx_log2 = kRingLog2;
-  config.queues.shared_log2 = kRingLog2;
-  if (const int rc = Endpoint::open(config_.card, config, &endpoint_); rc != 0) {
-    return rc;
-  }
-  tx_ = &endpoint_->tx();
-  shared_ = &endpoint_->shared();
-  events_ = &endpoint_->events();
-  if ((endpoint_->queues().rings() & pmd::ring_bit(regs::Ring::kDma)) != 0) {
-    dma_ = std::make_unique<Dma>(*endpoint_);
-  }
-  dest_id_ = endpoint_->dest_id();
-  while (instance_ == 0) {
-    if (getrandom(&key_seed_, sizeof(key_seed_), 0) != sizeof(key_seed_) ||
-        getrandom(&instance_, sizeof(instance_), 0) != sizeof(instance_)) {
-      const base::Trouble trouble = base::failed("getrandom");
-      if (trouble.rc == -EINTR) {
-        continue;
-      }
-      base::log_error("port on %s: %s", config_.card.c_str(), base::why(trouble).c_str());
-      return trouble.rc;
-    }
-  }
-  return start_buffers();
-}
-
-int Port::start_buffers() {
-  pmd::DmaMemory buffers;
-  pmd::DmaMemory slots;
-  int rc = make_area(config_.buffers, &buffers);
-  rc = rc != 0 ? rc : make_area(1u << kRingLog2, &slots);
-  rc = rc != 0 ? rc : tx_->use_slots(static_cast<uint8_t*>(slots.va), slots.iova, kStrideBytes);
+  Profile profile;
+  std::unique_ptr<Endpoint> endpoint;
+  uint64_t seed = 0;
+  uint32_t instance = 0;
+  int rc = load_profile(config.profile, &profile);
+  rc = rc != 0 ? rc : draw(config, &seed, &instance);
+  rc = rc != 0 ? rc : Endpoint::open(config.card, endpoint_config(config), &endpoint);
   if (rc != 0) {
     return rc;
   }
-  budget_end_ = tx_->next_index();
-  spare_.reset(new (std::nothrow) uint8_t*[config_.buffers]);
-  if (spare_ == nullptr) {
+  std::unique_ptr<Port> port(new (std::nothrow)
+                                 Port(config, profile, std::move(endpoint), seed, instance));
+  if (port == nullptr) {
     return -ENOMEM;
   }
-  auto* const base = static_cast<uint8_t*>(buffers.va);
-  buffer_iova_minus_va_ = buffers.iova - reinterpret_cast<uintptr_t>(base);
-  for (uint32_t i = 0; i < config_.buffers; ++i) {
-    repost(base + uint64_t{i} * kStrideBytes);
+  rc = port->buffers_.start(config.buffers);
+  rc = rc != 0 ? rc : port->outbox_.start();
+  if (rc == 0) {
+    *out = std::move(port);
   }
-  shares_ = SharePool(config_.buffers - kControlBuffers);
-  refill();
+  return rc;
+}
+
+Port::Port(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
+           uint64_t seed, uint32_t instance)
+    : endpoint_(std::move(endpoint)),
+      dma_(make_dma(*endpoint_)),
+      outbox_(*endpoint_, failures_),
+      intake_(endpoint_->shared(), buffers_, peers_, sorter_, large_, contexts_, stats_),
+      buffers_(*endpoint_),
+      peers_(seed, config.first_number),
+      large_(*endpoint_, outbox_, peers_, inflows_, contexts_, health_, stats_,
+             config.response_timeout_us, config.buffers),
+      inflows_(config.buffers, config.share, peers_, contexts_),
+      retries_(outbox_, peers_, stats_),
+      health_(*endpoint_),
+      speaker_(outbox_, peers_, health_, instance, config.connect_ms),
+      sessions_({peers_, outbox_, retries_, speaker_, buffers_, inflows_, large_, dma_.get(),
+                 health_, contexts_, stats_},
+                endpoint_->dest_id()),
+      silence_(
+          {*endpoint_, dma_.get(), peers_, outbox_, retries_, sessions_, large_, health_, stats_},
+          config.response_timeout_us, config.deliver_ms),
+      departures_(endpoint_->events(), peers_, sessions_, silence_),
+      failures_({peers_, outbox_, retries_, speaker_, sessions_, silence_, large_},
+                config.deliver_ms),
+      deadlines_(*endpoint_, peers_, speaker_, sessions_, config.deliver_ms),
+      sorter_({buffers_, peers_, inflows_, speaker_, sessions_, departures_, large_, contexts_,
+               stats_}),
+      config_(config),
+      profile_(profile),
+      dest_id_(endpoint_->dest_id()),
+      instance_(instance) {}
+
+Port::~Port() {
+  static_cast<void>(endpoint_->close());
+}
+
+int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out) {
+  if (to >= kContexts || from >= kContexts || !takes_credit(kind)) {
+    return -EINVAL;
+  }
+  Link* const link = this->link(dest_id);
+  if (link == nullptr) {
+    return -ENOMEM;
+  }
+  link->routes.routed |= 1ull << from;
+  *out = Outbox::route(*link, to, from, kind);
   return 0;
 }
 
-int Port::make_area(uint32_t count, pmd::DmaMemory* out) {
-  const pmd::Caps& caps = endpoint_->caps();
-  const uint32_t align = std::max({caps.shared_addr_align, caps.tx_addr_align, 64u});
-  if (kStrideBytes % align != 0) {
-    base::log_error("%s wants buffers at multiples of %u; at most %u is supported",
-                    endpoint_->name().c_str(), align, regs::kSegmentBytesMax);
-    return -ENOTSUP;
+int Port::send(const Route& route, const iovec* iov, int count, uint32_t bytes) {
+  if (bytes > kPartBytesMax) {
+    return -EMSGSIZE;
   }
-  return endpoint_->alloc(uint64_t{count} * kStrideBytes, align, out);
-}
-
-Port::~Port() {
-  if (endpoint_ != nullptr) {
-    static_cast<void>(endpoint_->close());
+  if (!outbox_.may_send(route)) {
+    return not_now(route);
   }
-}
-
-Link* Port::known_link(uint32_t dest_id) const {
-  const auto known = index_of_.find(dest_id);
-  return known == index_of_.end() ? nullptr : links_[known->second].get();
-}
-
-Link* Port::link(uint32_t dest_id) {
-  if (Link* const known = known_link(dest_id); known != nullptr) {
-    return known;
-  }
-  const auto index = static_cast<uint32_t>(links_.size());
-  if (index >= kLinksMax) {
-    return nullptr;
-  }
-  links_.push_back(std::make_unique<Link>(dest_id, index));
-  index_of_.emplace(dest_id, index);
-  renew(*links_.back());
-  return links_.back().get();
-}
-
-/// Those that send without a look have to look.
-void Port::tell_senders(const Link& link) const {
-  for (uint64_t left = link.routed; left != 0; left &= left - 1) {
-    const Context* const context = contexts_[static_cast<uint32_t>(__builtin_ctzll(left))];
-    if (context != nullptr && context->on_session_end_) {
-      context->on_session_end_();
+  uint8_t* const at = outbox_.begin_message(route, bytes);
+  uint8_t* to = at + kHeaderBytes;
+  for (int i = 0; i < count; ++i) {
+    if (iov[i].iov_len != 0) {
+      std::memcpy(to, iov[i].iov_base, iov[i].iov_len);
+      to += iov[i].iov_len;
     }
   }
+  outbox_.post(*route.link, at, kHeaderBytes + bytes);
+  return 0;
 }
 
-/// The card is gone. What it had to read or write it never will: large data ends, too.
-void Port::end_all_sessions() {
-  if (sender_ != nullptr) {
-    sender().card_gone();
+/// Why it was not sent, and whatever has to happen before it can be.
+int Port::not_now(const Route& route) {
+  Link& link = *route.link;
+  const uint64_t bit = 1ull << HeaderWords{0, route.word}.to();
+  const uint64_t own_bit = 1ull << HeaderWords{0, route.word}.from();
+  if (error() != 0) {
+    return error();
   }
-  if (dma_ != nullptr) {
-    dma_->card_gone();
+  if ((link.routes.untold & own_bit) != 0) {
+    link.routes.untold &= ~own_bit;
+    return link.error;
   }
-  for (const std::unique_ptr<Link>& link : links_) {
-    if (link->state == LinkState::kUp) {
-      end_session(*link, error_);
-    }
+  if ((link.theirs.refused & bit) != 0) {
+    link.theirs.refused &= ~bit;
+    return -ECONNREFUSED;
   }
+  if ((link.theirs.asked & bit) == 0) {
+    link.say.open |= bit;
+    link.routes.waiting |= own_bit;
+    peers_.want(link);
+  } else {
+    link.clock.stuck = true;
+    peers_.watch(link, 0);
+  }
+  outbox_.reap();
+  progress();
+  return -EAGAIN;
 }
 
-/// What the peer has to name from now on.
-void Port::renew(Link& link) {
-  // No secret: it only has to differ from what went before, of this process or of the one that had
-  // the destID earlier; the number does so, too.
-  const uint64_t mixed = base::mix64(key_seed_ += base::kRandomStep);
-  const auto nonce = static_cast<uint32_t>(mixed >> 48);
-  const uint32_t before = link.local_key >> 16;
-  link.local_key = (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
-  link.first_in = config_.first_number != 0 ? config_.first_number : static_cast<uint32_t>(mixed);
-  link.expect(link.first_in);
+uint32_t Port::progress() {
+  if (--until_look_ == 0) [[unlikely]] {
+    look_now_and_then();
+  }
+  if (peers_.has_talkers()) [[unlikely]] {
+    speaker_.speak();
+  }
+  bool late = false;
+  if (large_.awake()) [[unlikely]] {
+    large_.progress();
+    late = large_.late_possible();
+  }
+  return intake_.take(late);
+}
+
+void Port::look_now_and_then() {
+  until_look_ = kCallsPerLook;
+  outbox_.reap();
+  look_for_gone();
+  look_at_time();
+}
+
+void Port::look_at_time() {
+  sessions_.look_at_card();
+  silence_.look_at_ring();
+  if (silence_.any_rests()) {
+    silence_.look_at_rests();
+  }
+  retries_.progress();
+  deadlines_.look();
 }
 
 int Port::flush(uint32_t timeout_ms) {
@@ -195,16 +243,63 @@ int Port::flush(uint32_t timeout_ms) {
     return 0;  // entries in flight are the parent's
   }
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
-  while (tx_->outstanding() != 0 || restarting_ || !again_.empty() || !parked_.empty() ||
-         !talkers_.empty()) {
-    look_at_card();
-    if (error_ != 0 || now_ns() > end) {
-      return error_ != 0 ? error_ : -ETIMEDOUT;
+  while (outbox_.ring().outstanding() != 0 || outbox_.stopped() || retries_.has_any() ||
+         peers_.has_talkers()) {
+    sessions_.look_at_card();
+    if (error() != 0 || now_ns() > end) {
+      return error() != 0 ? error() : -ETIMEDOUT;
     }
-    reap();
+    outbox_.reap();
     progress();
   }
   return 0;
+}
+
+void Port::leave() {
+  if (sleepers_.any()) {
+    sleepers_.wake_if_new(activity());
+  }
+  sleepers_.unlock();
+}
+
+uint64_t Port::activity() const {
+  uint64_t sum = sessions_.ended();
+  add(&sum, endpoint_->tx().stats());
+  add(&sum, endpoint_->shared().stats());
+  add(&sum, endpoint_->events().stats());
+  if (dma_ != nullptr) {
+    add(&sum, endpoint_->dma().stats());
+  }
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    add(&sum, endpoint_->queues().dedicated_totals(i).stats);
+  }
+  return sum;
+}
+
+void Port::look_at_all() {
+  outbox_.reap();
+  look_for_gone();
+  health_.look_soon();
+  look_at_time();
+  for (uint32_t looks = 0; progress() != 0 && looks < kLooksMax;) {
+    ++looks;
+  }
+}
+
+void Port::arm() {
+  static_cast<void>(endpoint_->irq_ack());
+  static_cast<void>(endpoint_->irq_arm(irq_rings() & endpoint_->queues().rings()));
+}
+
+uint32_t Port::sleep_bound_ms() const {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  const bool busy =
+      large_.busy() || outbox_.stopped() || retries_.has_due() || peers_.has_talkers();
+  const bool silent = outbox_.ring().outstanding() != 0 || silence_.any_rests();
+  const uint64_t now = now_ns();
+  const uint64_t most = now + (busy ? kBusyMs : silent ? kSilentMs : kSleepBoundMs) * kNsPerMs;
+  const uint64_t next = deadlines_.next_ns(most);
+  return static_cast<uint32_t>(((next > now ? next - now : 0) + kNsPerMs - 1) / kNsPerMs);
 }
 
 }  // namespace rio::msg

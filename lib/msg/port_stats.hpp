@@ -1,12 +1,12 @@
 /// @file
-/// What a port tells of its work.
+/// Counters of a port.
 #pragma once
 
 #include <cstdint>
 
 namespace rio::msg {
 
-/// What a port has counted.
+/// Counted since the port was opened.
 struct PortStats {
   uint64_t received = 0;  ///< numbered messages, in their order
   uint64_t again = 0;     ///< sent once more, since the card could not say that they arrived

@@ -6,86 +6,14 @@
 #include <memory>
 #include <utility>
 
-#include "lib/msg/context.hpp"
-#include "lib/msg/port.hpp"
-#include "lib/msg/registrations.hpp"
-
 namespace rio::msg {
-namespace {
-
-constexpr uint32_t kBounceShift = 32;  // in the cookie of an entry, plus 1; below it: its number
-
-/// What has not arrived with earlier attempts.
-[[nodiscard]] pmd::mem::Range range_of(const RecvTransfer& transfer) {
-  return {transfer.rest + transfer.arrived_bytes, transfer.rest_bytes - transfer.arrived_bytes,
-          transfer.region != nullptr ? std::span(transfer.region->runs)
-                                     : std::span<const pmd::IovaRun>()};
-}
-
-}  // namespace
 
 int Receiver::create() {
-  rules_ = port_.endpoint().align_rules();
   working_.reserve(64);
-  return bounce_.create(port_.endpoint(), kQueues * kBounceEach);
+  return queues_.create();
 }
 
-Request* Receiver::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes,
-                              uint16_t number) {
-  RequestBody body;
-  if (read(bytes, &body) != 0 || body.transfer != link.requests_seen + 1) {
-    return nullptr;
-  }
-  ++link.requests_seen;
-  if (spare_.empty()) {
-    requests_.push_back(std::make_unique<Request>());
-    spare_.push_back(requests_.back().get());
-  }
-  Request* const request = spare_.back();
-  spare_.pop_back();
-  *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
-  link.requests.push_back(*request);
-  Offer* const offer = find_offer(link, header.to);
-  const bool good = offer != nullptr ? take_offer(*offer, *request, number) : body.offer == 0;
-  if (!good) {
-    free(request, false);
-  }
-  return good ? request : nullptr;
-}
-
-void Receiver::free(Request* request, bool record) {
-  if (request->gone == 0) {
-    request->origin.link->requests.erase(*request);
-  }
-  if (record) {
-    port_.return_record(request->origin, request->header.to);
-  }
-  spare_.push_back(request);
-}
-
-void Receiver::refuse(Request* request, bool record) {
-  if (request->gone == 0 && (request->accepted || request->parked)) {
-    if (request->accepted) {
-      park(*request, {StopReason::kRefused, false});
-    } else {
-      static_cast<void>(request->grant.stop({StopReason::kRefused, false}));
-      say_stop(*request, StopReason::kRefused);
-    }
-    request->refused = true;
-    if (record) {
-      port_.return_record(request->origin, request->header.to);
-    }
-    return;  // until CLOSED
-  }
-  if (request->gone == 0) {
-    Link& link = *request->origin.link;
-    port_.answer(
-        {&link, link.session, Kind::kAbort, request->body.transfer, 0, StopReason::kRefused});
-  }
-  free(request, record);
-}
-
-void Receiver::receive(Context& context, Request* request, void* buffer, uint64_t capacity,
+void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
                        RecvTransfer& transfer) {
   const RequestBody& body = request->body;
   void* const user = transfer.user;
@@ -102,23 +30,23 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
   if (edge != 0) {
     std::memcpy(buffer, body.edge, edge);
   }
-  port_.stats_.copied += edge;
+  works_.stats.copied += edge;
   transfer.edge_bytes = static_cast<uint8_t>(edge);
   transfer.rest = static_cast<uint8_t*>(buffer) + edge;
   transfer.rest_bytes = wanted - edge;
   const int gone = request->gone;
   const bool kept = request->accepted && request->buffer == buffer && capacity >= body.len_bytes;
   if (gone == 0 && request->accepted && !kept) {
-    park(*request, {0, true});
+    requests_.park(*request, {0, true});
   }
   const Request had = *request;
-  free(request, true);
+  requests_.free(request, true);
   if (gone != 0) {
     transfer.dead = true;
     finish(transfer, gone);
     return;
   }
-  transfer.link->receives.push_back(transfer);
+  transfer.link->large.receives.push_back(transfer);
   transfer.grant = had.grant;
   transfer.place = had.place;
   transfer.quarantined = had.quarantined;
@@ -126,12 +54,28 @@ void Receiver::receive(Context& context, Request* request, void* buffer, uint64_
     accept(had, transfer);
     return;
   }
-  port_.watch(*transfer.link, 0);
+  works_.peers.watch(*transfer.link, 0);
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
   } else if (transfer.grant.state() == RecvGrant::State::kWaiting) {
-    assigner_.wait(transfer.link->source, transfer.waiter);
+    queues_.assigner().wait(transfer.link->large.source, transfer.waiter);
   }
+  work(transfer);
+}
+
+/// The buffer is the one that was offered: program what the peer sends already.
+void Receiver::accept(const Request& request, RecvTransfer& transfer) {
+  const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
+  transfer.cut = request.cut;
+  transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
+  transfer.granted = true;
+  transfer.say_kept = true;
+  queues_.assign(transfer);
+  offers_.helped(*transfer.link, request.header.to);
+  transfer.grant.start(messages, ReceiveQueues::kWindow);
+  transfer.grant.told_by_offer(std::min(request.window, messages));
+  works_.peers.watch(*transfer.link, 0);
+  queues_.post(transfer);
   work(transfer);
 }
 
@@ -140,29 +84,19 @@ void Receiver::cancel(RecvTransfer& transfer) {
     return;
   }
   transfer.say_abort = true;
-  assigner_.unwait(transfer.waiter);
+  queues_.assigner().unwait(transfer.waiter);
   if (transfer.held) {
-    transfer.quarantined = true;
-    ++quarantined_;
-    leave(transfer);
+    queues_.quarantine(transfer);
   }
   work(transfer);
 }
 
 RecvTransfer* Receiver::find(const Link& link, uint32_t id) const {
-  RecvTransfer* transfer = link.receives.front();
+  RecvTransfer* transfer = link.large.receives.front();
   while (transfer != nullptr && transfer->id != id) {
     transfer = transfer->links.next;
   }
   return transfer;
-}
-
-Request* Receiver::find_request(const Link& link, uint32_t id) const {
-  Request* request = link.requests.front();
-  while (request != nullptr && request->body.transfer != id) {
-    request = request->links.next;
-  }
-  return request;
 }
 
 void Receiver::work(RecvTransfer& transfer) {
@@ -173,30 +107,25 @@ void Receiver::work(RecvTransfer& transfer) {
 }
 
 void Receiver::progress() {
-  for (uint32_t left = to_stop_; left != 0; left &= left - 1) {
-    stop_queue(static_cast<uint32_t>(__builtin_ctz(left)));
-  }
-  if (open_offers_ != 0) {
-    look_at_offers();
-  }
+  queues_.stop_pending();
+  offers_.progress();
   serve();
   // Each queue may let an emulated card work, which then takes its time: what can be answered is,
   // before the next.
-  for (uint32_t left = used_; left != 0; left &= left - 1) {
-    if (reap(queues_[static_cast<uint32_t>(__builtin_ctz(left))])) {
+  for (uint32_t left = queues_.used(); left != 0; left &= left - 1) {
+    RecvTransfer* const transfer = queues_.reap(static_cast<uint32_t>(__builtin_ctz(left)));
+    if (transfer != nullptr) {
+      work(*transfer);
       serve();
     }
   }
-  if (!resting_.empty()) {
-    const uint64_t now = port_.now_us();
-    std::erase_if(resting_, [&](Link* link) { return assigner_.rested(link->source, now); });
-  }
+  queues_.end_rests();
 }
 
 /// Give queues to those that wait, and say what there is to say.
 void Receiver::serve() {
   QueuePlace place;
-  while (QueueWaiter* const waiter = assigner_.assign(&place)) {
+  while (QueueWaiter* const waiter = queues_.assigner().assign(&place)) {
     begin(*static_cast<RecvTransfer::Waiter*>(waiter)->transfer, place);
   }
   size_t kept = 0;
@@ -211,158 +140,30 @@ void Receiver::serve() {
   working_.resize(kept);
 }
 
-bool Receiver::open(const Link& link, const QueuePlace& place) {
-  Queue& queue = queues_[place.queue];
-  if (place.reopen && queue.ring != nullptr) {
-    if (port_.endpoint().close_dedicated(place.queue) == -ETIMEDOUT) {
-      return false;
-    }
-    queue.ring = nullptr;
-  }
-  return queue.ring != nullptr || port_.endpoint().open_dedicated(place.queue, link.dest_id(),
-                                                                  place.mailbox, &queue.ring) == 0;
-}
-
 void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   transfer.place = place;
   work(transfer);
   if (transfer.region == nullptr) {
-    transfer.region = port_.memory_->get(transfer.rest, transfer.rest_bytes);
+    transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
   }
   const pmd::mem::Range range = range_of(transfer);
-  if (!open(*transfer.link, place) || pmd::mem::choose_cut(range, rules_, &transfer.cut) != 0) {
+  if (!queues_.open(*transfer.link, place) ||
+      pmd::mem::choose_cut(range, queues_.rules(), &transfer.cut) != 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
-    assigner_.close(transfer.link->source, place);
-    stop_queue(place.queue);
+    queues_.assigner().close(transfer.link->large.source, place);
+    queues_.stop(place.queue);
     return;
   }
-  transfer.held = true;
-  queues_[place.queue].transfer = &transfer;
-  used_ |= 1u << place.queue;
-  transfer.grant.start(static_cast<uint32_t>(pmd::mem::cut_messages(transfer.cut)), kWindow);
-  post(transfer);
-}
-
-void Receiver::post(RecvTransfer& transfer) {
-  Queue& queue = queues_[transfer.place.queue];
-  RecvGrant& grant = transfer.grant;
-  const uint32_t n = std::min<uint32_t>(grant.may_post(), queue.ring->free_count());
-  const pmd::mem::Range range = range_of(transfer);
-  if (n == 0 || transfer.broken || post_whole(transfer, range, n) ||
-      pmd::mem::plan_receive(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
-    return;
-  }
-  pmd::DedicatedEntry entries[kWindow];
-  uint32_t buffers[kWindow];
-  uint32_t count = 0;
-  for (; count < n; ++count) {
-    const pmd::mem::PlanMessage& m = plan_.messages[count];
-    entries[count] = {m.iova, grant.next() + count, m.wire_bytes};
-    buffers[count] = Bounce::kNone;
-    if (m.placement == pmd::mem::Placement::kInPlace) {
-      continue;
-    }
-    if (queue.bounced.size() == kBounceEach) {
-      break;
-    }
-    buffers[count] = bounce_.get();  // there are enough for all queues
-    queue.bounced.push_back(buffers[count]);
-    entries[count].iova = bounce_.iova(buffers[count]);
-    entries[count].cookie |= uint64_t{buffers[count] + 1} << kBounceShift;
-  }
-  const uint32_t posted = queue.ring->post(entries, static_cast<uint16_t>(count));
-  for (uint32_t i = posted; i < count; ++i) {
-    if (buffers[i] != Bounce::kNone) {
-      std::erase(queue.bounced, buffers[i]);
-      bounce_.put(buffers[i]);
-    }
-  }
-  grant.posted(posted);
-}
-
-/// The short way: entries that need no bouncing. @return false: some may.
-bool Receiver::post_whole(RecvTransfer& transfer, const pmd::mem::Range& range, uint32_t n) {
-  RecvGrant& grant = transfer.grant;
-  const uint32_t first = grant.next();
-  uint64_t iova = 0;
-  if (!pmd::mem::plan_whole(range, transfer.cut, rules_, {first, n}, &iova)) {
-    return false;
-  }
-  pmd::DedicatedEntry entries[kWindow];
-  const uint32_t size = rules_.message_max;
-  for (uint32_t i = 0; i < n; ++i) {
-    entries[i] = {iova + uint64_t{i} * size, first + i, size};
-  }
-  grant.posted(queues_[transfer.place.queue].ring->post(entries, static_cast<uint16_t>(n)));
-  return true;
-}
-
-/// @return whether anything has arrived.
-bool Receiver::reap(Queue& queue) {
-  pmd::EntryDone done[kWindow];
-  const uint32_t n = queue.ring->reap(done, kWindow);
-  if (n == 0) {
-    return false;
-  }
-  for (uint32_t i = complete_placed(*queue.transfer, {done, n}); i < n; ++i) {
-    complete(queue, done[i]);
-  }
-  RecvTransfer& transfer = *queue.transfer;
-  if (transfer.grant.state() == RecvGrant::State::kDone) {
-    used_ &= ~(1u << transfer.place.queue);
-    queue.transfer = nullptr;
-    transfer.held = false;
-    assigner_.release(transfer.link->source, transfer.place);
-  } else if (transfer.grant.may_post() >= kWindow / 2 || queue.ring->outstanding() == 0 ||
-             transfer.grant.may_post() + transfer.grant.next() ==
-                 pmd::mem::cut_messages(transfer.cut)) {
-    post(transfer);
-  }
-  work(transfer);
-  return true;
-}
-
-/// The short way: what arrived where it belongs. @return how many; complete() has the next.
-uint32_t Receiver::complete_placed(RecvTransfer& transfer, std::span<const pmd::EntryDone> done) {
-  uint32_t n = 0;
-  uint64_t bytes = 0;
-  while (n < done.size() && done[n].status == pmd::Status::kOk &&
-         done[n].cookie >> kBounceShift == 0 && !transfer.broken) {
-    bytes += done[n].bytes;  // all of its entry: nothing is padded there
-    ++n;
-  }
-  port_.stats_.placed += bytes;
-  transfer.grant.completed(n);
-  return n;
-}
-
-void Receiver::complete(Queue& queue, const pmd::EntryDone& done) {
-  RecvTransfer& transfer = *queue.transfer;
-  const auto bounced = static_cast<uint32_t>(done.cookie >> kBounceShift);
-  const bool good = done.status == pmd::Status::kOk && !transfer.broken;
-  const pmd::mem::CutMessage part =
-      pmd::mem::cut_message(transfer.cut, rules_, static_cast<uint32_t>(done.cookie));
-  if (bounced != 0) {
-    const uint32_t buffer = bounced - 1;
-    if (good) {
-      std::memcpy(transfer.rest + transfer.arrived_bytes + part.offset_bytes, bounce_.va(buffer),
-                  part.len_bytes);
-    }
-    std::erase(queue.bounced, buffer);
-    bounce_.put(buffer);
-  }
-  if (!good) {
-    transfer.broken = true;  // the sender knows, and will say CLOSED
-    return;
-  }
-  (bounced != 0 ? port_.stats_.copied : port_.stats_.placed) += part.len_bytes;
-  transfer.grant.completed(1);
+  queues_.assign(transfer);
+  transfer.grant.start(static_cast<uint32_t>(pmd::mem::cut_messages(transfer.cut)),
+                       ReceiveQueues::kWindow);
+  queues_.post(transfer);
 }
 
 /// @return whether there is more to do without anything being heard.
 bool Receiver::look(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;
-  if ((transfer.stuck & to_stop_) != 0) {
+  if (queues_.may_be_written(transfer)) {
     return true;  // the card may still write there
   }
   if (transfer.dead) {
@@ -390,7 +191,7 @@ bool Receiver::look(RecvTransfer& transfer) {
 }
 
 bool Receiver::say_total(RecvTransfer& transfer) {
-  if (!port_.may_say(*transfer.link) || transfer.dead) {
+  if (!works_.control.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
   RecvGrant& grant = transfer.grant;
@@ -400,7 +201,7 @@ bool Receiver::say_total(RecvTransfer& transfer) {
     body.transfer = transfer.id;
     body.total = grant.tell();
     body.attempt = grant.attempt();
-    return port_.say_body(*transfer.link, Kind::kExtend, &body, sizeof(body));
+    return works_.control.say(*transfer.link, Kind::kExtend, &body, sizeof(body));
   }
   GrantBody body{};
   body.transfer = transfer.id;
@@ -409,7 +210,7 @@ bool Receiver::say_total(RecvTransfer& transfer) {
   body.total = grant.tell();
   pmd::mem::encode_cut(transfer.cut, body.cut);
   transfer.granted = true;
-  return port_.say_body(*transfer.link, Kind::kGrant, &body, sizeof(body));
+  return works_.control.say(*transfer.link, Kind::kGrant, &body, sizeof(body));
 }
 
 bool Receiver::say_abort(RecvTransfer& transfer) {
@@ -417,22 +218,88 @@ bool Receiver::say_abort(RecvTransfer& transfer) {
   body.transfer = transfer.id;
   body.attempt = transfer.grant.attempt();
   body.reason = transfer.grant.cause().reason;
-  transfer.say_abort = !port_.say_body(*transfer.link, Kind::kAbort, &body, sizeof(body));
+  transfer.say_abort = !works_.control.say(*transfer.link, Kind::kAbort, &body, sizeof(body));
   return !transfer.say_abort;
 }
 
 void Receiver::finish(RecvTransfer& transfer, int status) {
   if (transfer.region != nullptr) {
-    port_.memory_->put(transfer.region);
+    works_.memory.put(transfer.region);
     transfer.region = nullptr;
   }
   if (!transfer.dead) {
-    transfer.link->receives.erase(transfer);
+    transfer.link->large.receives.erase(transfer);
   }
   transfer.len_bytes = transfer.edge_bytes + transfer.rest_bytes;
   transfer.status = status != 0 ? status : transfer.len_bytes < transfer.true_bytes ? -EMSGSIZE : 0;
   transfer.done = true;
-  transfer.context->received_.push_back(transfer);
+  transfer.context->received.push_back(transfer);
+}
+
+bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
+  StopBody body;
+  if (read_closed(bytes, &body) != 0 || body.transfer > link.large.requests_seen) {
+    return false;
+  }
+  if (Request* const request = requests_.find(link, body.transfer); request != nullptr) {
+    return requests_.close(*request, body);
+  }
+  RecvTransfer* const transfer = find(link, body.transfer);
+  // What was sent before CLOSED is there.
+  if (transfer != nullptr && transfer->held && queues_.reap(transfer->place.queue) != nullptr) {
+    work(*transfer);
+  }
+  if (transfer == nullptr || transfer->grant.state() == RecvGrant::State::kDone) {
+    // All has arrived, but for an answer to the sender.
+    if (body.again != 0 && body.attempt + 1 < kAttemptsMax) {
+      const auto next = static_cast<uint8_t>(body.attempt + 1);
+      works_.control.answer({&link, link.session, Kind::kDone, body.transfer, next, 0});
+    }
+    return true;
+  }
+  RecvGrant& grant = transfer->grant;
+  const bool current = body.attempt == grant.attempt();
+  if (grant.on_closed(body.attempt, body.arrived, {body.reason, body.again != 0}) != 0) {
+    return false;
+  }
+  if (!current) {
+    return true;
+  }
+  queues_.assigner().unwait(transfer->waiter);
+  queues_.leave(*transfer);
+  transfer->say_abort = false;
+  if (grant.state() == RecvGrant::State::kWaiting) {
+    // What did arrive need not come again.
+    if (transfer->granted && !transfer->say_kept) {
+      transfer->arrived_bytes +=
+          pmd::mem::cut_message(transfer->cut, queues_.rules(), grant.kept()).offset_bytes;
+    }
+    transfer->granted = false;
+    transfer->say_kept = false;
+    transfer->broken = false;
+    if (transfer->rest_bytes == 0) {
+      transfer->say_abort = grant.stop({StopReason::kEnough, false});
+    } else {
+      queues_.assigner().wait(link.large.source, transfer->waiter);
+    }
+  }
+  work(*transfer);
+  return true;
+}
+
+void Receiver::end_session(Link& link, int error) {
+  requests_.end_session(link, error);
+  offers_.end_session(link);
+  queues_.end_session(link);
+  while (!link.large.receives.empty()) {
+    RecvTransfer& transfer = *link.large.receives.front();
+    link.large.receives.erase(transfer);
+    queues_.forget_quarantine(transfer.quarantined);
+    transfer.dead = true;
+    transfer.status = error;
+    transfer.grant.died({StopReason::kFailed, false});
+    work(transfer);
+  }
 }
 
 }  // namespace rio::msg

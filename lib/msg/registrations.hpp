@@ -14,8 +14,9 @@ namespace rio::msg {
 
 /// Of one port; its thread. Transfers in the same memory share a registration. Where a mapping goes
 /// with the address and not with the pages behind it (Bus::maps_addresses(), emulated cards), some
-/// are kept when nobody uses them any more: that they name memory which the program has given back
-/// does no harm. Elsewhere, as behind an IOMMU, which maps pages, none outlives its last transfer.
+/// are kept when no transfer uses them any more: that they name memory which the program has given
+/// back does no harm. Elsewhere, as behind an IOMMU, which maps pages, none outlives its last
+/// transfer.
 class Registrations {
  public:
   static constexpr uint32_t kKeptMax = 32;
@@ -29,7 +30,7 @@ class Registrations {
   /// @param region of get().
   void put(const pmd::mem::Region* region);
 
-  /// How many there are, and how many of them nobody uses.
+  /// How many there are, and how many of them no transfer uses.
   [[nodiscard]] size_t count() const { return entries_.size(); }
   [[nodiscard]] uint32_t kept() const { return kept_; }
 

@@ -5,9 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/msg/context.hpp"
-#include "lib/msg/port.hpp"
-#include "lib/msg/registrations.hpp"
+#include "lib/msg/clock.hpp"
 
 namespace rio::msg {
 namespace {
@@ -45,25 +43,16 @@ constexpr uint8_t kDoublingsMax = 9;    // at most so often
 }  // namespace
 
 int Sender::create() {
-  rules_ = port_.endpoint().align_rules();
-  const pmd::Caps& caps = port_.endpoint().caps();
+  rules_ = works_.endpoint.align_rules();
+  const pmd::Caps& caps = works_.endpoint.caps();
   flags_ = caps.order_depth >= caps.letters ? 0 : pmd::TxFlags::kOrder;
   working_.reserve(kOut);
-  return bounce_.create(port_.endpoint(), kOut);
+  return bounce_.create(works_.endpoint, kOut);
 }
 
-int Sender::send(Context& context, const Route& route, uint64_t match_bits, const void* data,
-                 uint64_t len_bytes, SendTransfer& transfer, bool small,
-                 const uint64_t* immediate) {
-  if ((data == nullptr || len_bytes == 0) && !(small && len_bytes == 0)) {
-    return -EINVAL;
-  }
-  if (len_bytes > kTransferMax) {
-    return -EINVAL;
-  }
-  if (const int rc = port_.may_request(route); rc != 0) {
-    return rc;
-  }
+void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits, const void* data,
+                  uint64_t len_bytes, SendTransfer& transfer, bool small,
+                  const uint64_t* immediate) {
   Link& link = *route.link;
   auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // is only read
   const uint64_t edge = std::min(len_bytes, (0 - reinterpret_cast<uintptr_t>(va)) & kEdgeMax);
@@ -72,7 +61,7 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
   transfer.user = user;
   transfer.context = &context;
   transfer.link = &link;
-  transfer.id = ++link.sends_begun;
+  transfer.id = ++link.large.sends_begun;
   transfer.edge_bytes = static_cast<uint8_t>(edge);
   transfer.rest = va + edge;
   transfer.rest_bytes = len_bytes - edge;
@@ -92,16 +81,32 @@ int Sender::send(Context& context, const Route& route, uint64_t match_bits, cons
     std::memcpy(body.edge, va, edge);
   }
   body.message_number = link.number_out(HeaderWords{0, route.word}.to());
-  if (!small && !takers_.empty()) [[unlikely]] {
+  if (!small && !offers_.empty()) [[unlikely]] {
     accept(route, body, transfer);
   }
-  port_.post_request(route, body);
-  link.sends.push_back(transfer);
-  port_.watch(link, 0);
+  works_.outbox.post_request(route, body);
+  link.large.sends.push_back(transfer);
+  works_.peers.watch(link, 0);
   if (body.offer != 0) {
     work(transfer);
   }
-  return 0;
+}
+
+/// The message is about to be sent; if there is an offer for it that fits, it goes with that.
+void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfer) {
+  const OfferBody* const offer = offers_.take(*route.link, HeaderWords{0, route.word}.to(), body);
+  // The cut of an offer is that of memory which agrees with ours, and of a card like ours.
+  if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules_.dedicated_size ||
+      rules_.message_max != pmd::mem::kMessagePage ||
+      offered_cut(*offer, transfer.rest_bytes, &transfer.cut) != 0) {
+    return;
+  }
+  const auto messages =
+      static_cast<uint32_t>(std::min<uint64_t>(pmd::mem::cut_messages(transfer.cut), UINT32_MAX));
+  body.offer = offer->offer;
+  transfer.granted_bytes = transfer.rest_bytes;
+  transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
+  transfer.grant.accept(offer->mailbox, messages, std::min<uint32_t>(offer->window, messages));
 }
 
 void Sender::cancel(SendTransfer& transfer) {
@@ -112,7 +117,7 @@ void Sender::cancel(SendTransfer& transfer) {
 }
 
 SendTransfer* Sender::find(const Link& link, uint32_t id) const {
-  SendTransfer* transfer = link.sends.front();
+  SendTransfer* transfer = link.large.sends.front();
   while (transfer != nullptr && transfer->id != id) {
     transfer = transfer->links.next;
   }
@@ -128,7 +133,7 @@ void Sender::work(SendTransfer& transfer) {
 
 bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   GrantBody body;
-  if (read(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -164,7 +169,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
       grant.brought_further();
     }
     if (transfer->region == nullptr) {
-      transfer->region = port_.memory_->get(transfer->rest, transfer->rest_bytes);
+      transfer->region = works_.memory.get(transfer->rest, transfer->rest_bytes);
     }
     work(*transfer);
   }
@@ -173,7 +178,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
 
 bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
   TotalBody body;
-  if (read_extend(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read_extend(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -187,7 +192,7 @@ bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
 
 bool Sender::on_done(Link& link, std::span<const uint8_t> bytes) {
   TotalBody body;
-  if (read_done(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read_done(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -200,13 +205,14 @@ bool Sender::on_done(Link& link, std::span<const uint8_t> bytes) {
 
 bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
   StopBody body;
-  if (read_abort(bytes, &body) != 0 || body.transfer > link.sends_begun) {
+  if (read_abort(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
   if (transfer == nullptr) {
     const uint8_t reason = body.reason != 0 ? body.reason : StopReason::kCancelled;
-    port_.answer({&link, link.session, Kind::kClosed, body.transfer, body.attempt, reason});
+    works_.control.answer(
+        {&link, link.session, Kind::kClosed, body.transfer, body.attempt, reason});
     return true;
   }
   work(*transfer);
@@ -220,20 +226,20 @@ void Sender::on_sent(const pmd::TxDone& done) {
   }
   SendTransfer& transfer = *std::exchange(out_[slot].transfer, nullptr);
   bounce_.put(slot);
-  --out_count_;
+  works_.outbox.count_large(-1);
   if (done.status != pmd::Status::kOk) {
-    if (port_.restarting_ && take_back(transfer, out_[slot].number, done.status)) {
+    if (works_.outbox.stopped() && take_back(transfer, out_[slot].number, done.status)) {
       return;
     }
     if (!transfer.dead && transfer.grant.state() == SendGrant::State::kSending) {
       ask_again(transfer.grant);
     }
     if (done.status == pmd::Status::kResponseTimeout) {
-      transfer.grant.rest_until(port_.now_us() + 2 * uint64_t{port_.response_timeout_us()});
+      transfer.grant.rest_until(now_us() + 2 * uint64_t{works_.response_timeout_us});
     } else if (done.status == pmd::Status::kLinkDown) {
       // Attempts that fail at once would be used up before the link is back.
       const uint8_t doublings = std::min(transfer.grant.fruitless(), kDoublingsMax);
-      transfer.grant.rest_until(port_.now_us() + (kLinkRestUs << doublings));
+      transfer.grant.rest_until(now_us() + (kLinkRestUs << doublings));
     }
   }
   transfer.grant.completed(1);
@@ -280,15 +286,15 @@ void Sender::resume() {
 }
 
 void Sender::end_session(Link& link, int error) {
-  while (!link.sends.empty()) {
-    SendTransfer& transfer = *link.sends.front();
-    link.sends.erase(transfer);
+  while (!link.large.sends.empty()) {
+    SendTransfer& transfer = *link.large.sends.front();
+    link.large.sends.erase(transfer);
     transfer.dead = true;
     transfer.status = error;
     work(transfer);
   }
-  link.sends_begun = 0;
-  std::erase_if(takers_, [&](const auto& each) { return each.first >> 32 == link.index(); });
+  link.large.sends_begun = 0;
+  offers_.end_session(link);
 }
 
 void Sender::card_gone() {
@@ -298,12 +304,12 @@ void Sender::card_gone() {
       work(*std::exchange(out.transfer, nullptr));
     }
   }
-  out_count_ = 0;
+  works_.outbox.count_large(-static_cast<int32_t>(works_.outbox.large_count()));
 }
 
 void Sender::progress() {
-  if (out_count_ != 0) {
-    port_.reap();
+  if (works_.outbox.large_count() != 0) {
+    works_.outbox.reap();
   }
   size_t kept = 0;
   for (size_t i = 0; i < working_.size(); ++i) {
@@ -313,7 +319,7 @@ void Sender::progress() {
     } else {
       transfer.working = false;
       if (transfer.done) {
-        transfer.context->sent_.push_back(transfer);
+        transfer.context->sent.push_back(transfer);
       }
     }
   }
@@ -334,7 +340,7 @@ bool Sender::look(SendTransfer& transfer) {
     post(transfer);
     return grant.may_post() != 0;
   }
-  const uint64_t now = grant.state() == SendGrant::State::kDraining ? port_.now_us() : 0;
+  const uint64_t now = grant.state() == SendGrant::State::kDraining ? now_us() : 0;
   if (grant.closed_due(now) && !say_closed(transfer)) {
     return true;
   }
@@ -347,15 +353,15 @@ bool Sender::look(SendTransfer& transfer) {
 
 void Sender::post(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
-  pmd::TxQueue& tx = *port_.tx_;
-  const uint32_t taken = Port::kBudget + Port::kReserve;  // of others
-  if (port_.restarting_ || transfer.link->rest.on) {
+  pmd::TxQueue& tx = works_.outbox.ring();
+  const uint32_t taken = Outbox::kBudget + Outbox::kReserve;  // of others
+  if (works_.outbox.stopped() || transfer.link->rest.on) {
     return;
   }
   const uint32_t free = tx.free_count();
   const uint32_t room = free > taken ? free - taken : 0;
   const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;
-  const uint32_t n = std::min({grant.may_post(), room, mine, kOut - out_count_});
+  const uint32_t n = std::min({grant.may_post(), room, mine, kOut - works_.outbox.large_count()});
   if (n == 0) {
     return;  // what the card completes makes room
   }
@@ -381,7 +387,7 @@ void Sender::post(SendTransfer& transfer) {
       bounce_.put(slots[i]);
     }
   }
-  out_count_ += posted;
+  works_.outbox.count_large(static_cast<int32_t>(posted));
   grant.posted(posted);
 }
 
@@ -395,9 +401,9 @@ pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::Pla
     std::memset(to + m.len_bytes, 0, m.wire_bytes - m.len_bytes);
     iova = bounce_.iova(slot);
   }
-  (placed ? port_.stats_.placed : port_.stats_.copied) += m.len_bytes;
+  (placed ? works_.stats.placed : works_.stats.copied) += m.len_bytes;
   return {.iova = iova,
-          .cookie = kCookie | slot,
+          .cookie = Outbox::kLargeCookie | slot,
           .dest_id = transfer.link->dest_id(),
           .length_bytes = m.wire_bytes,
           .mbox = transfer.grant.mailbox(),
@@ -405,7 +411,7 @@ pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::Pla
 }
 
 bool Sender::say_closed(SendTransfer& transfer) {
-  if (!port_.may_say(*transfer.link) || transfer.dead) {
+  if (!works_.control.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
   const SendGrant::Closed closed = transfer.grant.take_closed();
@@ -415,16 +421,16 @@ bool Sender::say_closed(SendTransfer& transfer) {
   body.attempt = closed.attempt;
   body.reason = closed.cause.reason;
   body.again = closed.cause.again ? 1 : 0;
-  return port_.say_body(*transfer.link, Kind::kClosed, &body, sizeof(body));
+  return works_.control.say(*transfer.link, Kind::kClosed, &body, sizeof(body));
 }
 
 void Sender::finish(SendTransfer& transfer) {
   if (transfer.region != nullptr) {
-    port_.memory_->put(transfer.region);
+    works_.memory.put(transfer.region);
     transfer.region = nullptr;
   }
   if (!transfer.dead) {
-    transfer.link->sends.erase(transfer);
+    transfer.link->large.sends.erase(transfer);
     const bool good = transfer.grant.state() == SendGrant::State::kDone;
     transfer.status = good ? 0 : error_of(transfer.grant.cause());
   }

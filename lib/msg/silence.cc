@@ -1,14 +1,9 @@
-// Peers that do not answer. Entries of the ring are used again in order, so one that is not
-// answered stands in the way of all that come after it. The ring is then stopped, which the card
-// bounds, and started again; who was silent is left alone until he answers a question that costs
-// nobody anything. See docs/decisions/0019-a-peer-that-does-not-answer.md.
+#include "lib/msg/silence.hpp"
+
 #include <algorithm>
 #include <cerrno>
 
-#include "base/log.hpp"
 #include "lib/msg/clock.hpp"
-#include "lib/msg/port.hpp"
-#include "lib/msg/sender.hpp"
 
 namespace rio::msg {
 namespace {
@@ -17,75 +12,71 @@ namespace {
 // not let its card work hears nobody.
 constexpr uint32_t kLooksMin = 8;
 constexpr uint64_t kRestMaxNs = 1'000'000'000;
-constexpr uint64_t kForgetNs = 10'000'000'000;  // who was silent before rests longer until then
-constexpr uint64_t kStopNs = 1'000'000'000;     // a card takes three response time-outs, and a bit
+constexpr uint64_t kForgetNs =
+    10'000'000'000;  // a peer that was silent before rests longer until then
+constexpr uint64_t kStopNs = 1'000'000'000;  // a card takes three response time-outs, and a bit
 constexpr uint32_t kAnswerBytes = 8;
 constexpr uint32_t kAnswerAlign = 64;
 
 }  // namespace
 
-void Port::look_at_ring() {
-  if (error_ != 0) {
+void Silence::look_at_ring() {
+  if (works_.health.error() != 0) {
     return;
   }
-  if (restarting_) {
+  if (works_.outbox.stopped()) {
     look_at_stop();
     return;
   }
-  const uint32_t oldest = tx_->oldest_index();
-  if (oldest != stuck_.oldest || oldest == tx_->next_index()) {
+  const uint32_t oldest = ring().oldest_index();
+  if (oldest != stuck_.oldest || oldest == ring().next_index()) {
     stuck_ = {oldest, oldest, 0, 0};
     return;
   }
   const uint64_t now = now_ns();
   const bool known = stuck_.since_ns != 0;
   ++stuck_.looks;
-  if (known && (stuck_.looks < kLooksMin ||
-                now - stuck_.since_ns <= uint64_t{config_.response_timeout_us} * 1000)) {
+  if (known && (stuck_.looks < kLooksMin || now - stuck_.since_ns <= response_timeout_ns_)) {
     return;
   }
-  if (known && others_wait(tx_->slot_dest_id(oldest), stuck_.end)) {
+  if (known && others_wait(ring().slot_dest_id(oldest), stuck_.end)) {
     begin_restart();
     return;
   }
-  stuck_ = {oldest, tx_->next_index(), 0, now};
+  stuck_ = {oldest, ring().next_index(), 0, now};
 }
 
-/// Whether a silent peer costs others anything. One alone that is silent waits for itself only.
-/// @param end of the entries that are looked at.
-bool Port::others_wait(uint32_t silent, uint32_t end) const {
-  if (!tx_->has_room(kBudget + kReserve)) {  // what large data leaves to others
+bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
+  if (!ring().has_room(Outbox::kBudget + Outbox::kReserve)) {  // what large data leaves to others
     return true;
   }
   // The card sends in order, too: behind one that waits for a letter nothing goes out.
-  for (uint32_t entry = tx_->oldest_index(); entry != end; ++entry) {
-    if (tx_->is_out(entry) && tx_->slot_dest_id(entry) != silent) {
+  for (uint32_t entry = ring().oldest_index(); entry != end; ++entry) {
+    if (ring().is_out(entry) && ring().slot_dest_id(entry) != silent_dest_id) {
       return true;
     }
   }
   return false;
 }
 
-void Port::begin_restart() {
-  ++stats_.restarts;
-  restarting_ = true;
+void Silence::begin_restart() {
+  ++works_.stats.restarts;
   stop_ns_ = now_ns();
-  budget_end_ = tx_->next_index();
   // Also where its message did not get as far as the wire, and comes back as one that was not sent.
-  const auto silent = index_of_.find(tx_->slot_dest_id(tx_->oldest_index()));
-  if (silent != index_of_.end()) {
-    rest(*links_[silent->second]);
+  Link* const silent = works_.peers.find(ring().slot_dest_id(ring().oldest_index()));
+  if (silent != nullptr) {
+    begin_rest(*silent);
   }
-  tx_->begin_stop();
+  works_.outbox.begin_stop();
 }
 
-void Port::look_at_stop() {
-  const int stopped = tx_->stopped();
-  const uint64_t bound_ns = 4 * uint64_t{config_.response_timeout_us} * 1000 + kStopNs;
+void Silence::look_at_stop() {
+  const int stopped = ring().stopped();
+  const uint64_t bound_ns = 4 * response_timeout_ns_ + kStopNs;
   if (stopped == 1) {
-    for (uint32_t left = ~0u; tx_->outstanding() < left;) {
-      left = tx_->outstanding();
-      reap_others();
+    for (uint32_t left = ~0u; ring().outstanding() < left;) {
+      left = ring().outstanding();
+      works_.outbox.reap_each();
     }
     finish_restart();
   } else if (stopped < 0 || now_ns() - stop_ns_ > bound_ns) {
@@ -94,70 +85,48 @@ void Port::look_at_stop() {
 }
 
 /// The card does not do as it should with its ring: mostly since it is not there any more.
-void Port::give_up(const char* what) {
-  until_card_ = 1;
-  look_at_card();
-  if (error_ == 0) {
-    error_ = -ENODEV;
-    base::log_error("%s does not %s its transmit ring; reset the card, and open the port again",
-                    endpoint_->name().c_str(), what);
-  }
+void Silence::give_up(const char* what) {
+  works_.health.look_soon();
+  works_.sessions.look_at_card();
+  works_.health.fail(what);
 }
 
-void Port::finish_restart() {
-  if (tx_->restart() != 0) {
+void Silence::finish_restart() {
+  if (works_.outbox.restart() != 0) {
     give_up("start");
     return;
   }
-  restarting_ = false;
-  budget_end_ = tx_->next_index();
-  stuck_ = {tx_->oldest_index(), tx_->oldest_index(), 0, 0};
-  std::vector<Flushed> all;
-  all.swap(flushed_);
-  for (Flushed& each : all) {
-    Link& link = *links_[each.message.link];
-    if (link.session != each.message.session) {
-      continue;
-    }
-    if (link.held || link.rest.on || each.resent || !tx_->has_room(0)) {
-      hold(link);
-      keep_to_send(link, std::move(each.message));
-    } else {
-      post_again(link, each.message);  // as if nothing had been
-    }
-  }
-  if (sender_ != nullptr) {
-    sender().resume();
-  }
+  stuck_ = {ring().oldest_index(), ring().oldest_index(), 0, 0};
+  works_.retries.post_flushed();
+  works_.large.resume();
 }
 
-/// Until something is heard of the peer, and for as long as its letters rest after a time-out.
-void Port::rest(Link& link) {
+void Silence::begin_rest(Link& link) {
   Rest& rest = link.rest;
   if (rest.on) {
     return;
   }
   const uint64_t now = now_ns();
-  const uint64_t first_ns = uint64_t{config_.response_timeout_us} * 2500;
+  const uint64_t first_ns = response_timeout_ns_ * 5 / 2;
   const bool soon = rest.length_ns != 0 && now - rest.over_ns < kForgetNs;
   rest.length_ns = soon ? std::max(first_ns, std::min(2 * rest.length_ns, kRestMaxNs)) : first_ns;
   rest.since_ns = now;
   rest.until_ns = now + rest.length_ns;
   rest.on = true;
   rest.answered = false;
-  ++stats_.rests;
+  ++works_.stats.rests;
   resting_.push_back(link.index());
-  hold(link);
-  ask_resting(link);
+  works_.retries.hold(link);
+  ask(link);
 }
 
-bool Port::can_ask() const {
-  return dma_ != nullptr && !dma_->gone();
+bool Silence::can_ask() const {
+  return works_.dma != nullptr && !works_.dma->gone();
 }
 
-bool Port::have_answer_memory() {
+bool Silence::have_answer_memory() {
   pmd::DmaMemory memory;
-  if (answer_.va == nullptr && endpoint_->alloc(kAnswerBytes, kAnswerAlign, &memory) == 0) {
+  if (answer_.va == nullptr && works_.endpoint.alloc(kAnswerBytes, kAnswerAlign, &memory) == 0) {
     answer_ = {memory.va, memory.iova, memory.len_bytes};
   }
   return answer_.va != nullptr;
@@ -165,7 +134,7 @@ bool Port::have_answer_memory() {
 
 /// A read of a word of the peer's. Whether it is allowed does not matter, only that an answer
 /// comes: then the peer has seen all that was sent before.
-void Port::ask_resting(Link& link) {
+void Silence::ask(Link& link) {
   Rest& rest = link.rest;
   if (rest.asked || !can_ask() || !have_answer_memory()) {
     return;
@@ -184,30 +153,29 @@ void Port::ask_resting(Link& link) {
                      question.status == pmd::Status::kErrorResponse ||
                      question.status == pmd::Status::kRetryExpired;
   };
-  rest.asked = dma_->start(rest.question);
+  rest.asked = works_.dma->start(rest.question);
 }
 
-void Port::look_at_rests() {
-  if (dma_ != nullptr) {
-    dma_->progress();
+void Silence::look_at_rests() {
+  if (works_.dma != nullptr) {
+    works_.dma->progress();
   }
   const uint64_t now = now_ns();
   const std::vector<uint32_t> all = resting_;
   for (const uint32_t index : all) {
-    if (!look_at_rest(*links_[index], now)) {
-      end_rest(*links_[index]);
+    if (!still_rests(works_.peers.at(index), now)) {
+      end_rest(works_.peers.at(index));
     }
   }
 }
 
 /// @return whether it rests on.
-bool Port::look_at_rest(Link& link, uint64_t now) {
+bool Silence::still_rests(Link& link, uint64_t now) {
   Rest& rest = link.rest;
-  // Nobody tells the peer: he is told when he speaks.
-  if (link.state == LinkState::kUp &&
-      now - rest.since_ns > uint64_t{config_.deliver_ms} * 1'000'000) {
-    end_session(link, -ETIMEDOUT);
-    std::erase_if(parked_, [&](const Again& again) { return again.link == link.index(); });
+  // The peer is not told: it is told when it speaks.
+  if (link.state == LinkState::kUp && now - rest.since_ns > deliver_ns_) {
+    works_.sessions.end(link, -ETIMEDOUT);
+    works_.retries.drop_parked(link);
   }
   if (now < rest.until_ns || rest.asked) {
     return true;
@@ -217,22 +185,16 @@ bool Port::look_at_rest(Link& link, uint64_t now) {
   }
   rest.length_ns = std::max(rest.length_ns, std::min(2 * rest.length_ns, kRestMaxNs));
   rest.until_ns = now + rest.length_ns;
-  ask_resting(link);
+  ask(link);
   return true;
 }
 
-void Port::end_rest(Link& link) {
+void Silence::end_rest(Link& link) {
   link.rest.on = false;
   link.rest.over_ns = now_ns();
   std::erase(resting_, link.index());
-  std::erase_if(parked_, [&](Again& again) {
-    const bool its = again.link == link.index();
-    if (its) {
-      again_.push_back(std::move(again));
-    }
-    return its;
-  });
-  want(link);
+  works_.retries.unpark(link);
+  works_.peers.want(link);
 }
 
 }  // namespace rio::msg

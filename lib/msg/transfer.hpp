@@ -1,5 +1,5 @@
 /// @file
-/// Large data: what the caller keeps while the cards move it between his memory and the peer's.
+/// Large data: what the caller keeps while the cards move it between its memory and the peer's.
 /// See docs/decisions/0015-large-data.md.
 ///
 /// Thread rule: the port's thread. Nothing here is allocated; an object is the library's from
@@ -17,7 +17,7 @@
 
 namespace rio::msg {
 
-class Context;
+struct ContextSlot;
 
 /// StopCause::reason of large data.
 struct StopReason {
@@ -27,7 +27,7 @@ struct StopReason {
   static constexpr uint8_t kFailed = 4;     ///< the card could not do it
 };
 
-/// What both directions have in common. The first lines are the caller's to read.
+/// Common to both directions. The first lines are the caller's to read.
 struct Transfer {
   bool done = false;       ///< the memory is the caller's again: nothing reads or writes it
   int status = 0;          ///< when done: 0 or -errno
@@ -35,7 +35,7 @@ struct Transfer {
   void* user = nullptr;    ///< the caller's
 
   // The library's.
-  Context* context = nullptr;
+  ContextSlot* context = nullptr;
   Link* link = nullptr;
   uint32_t id = 0;  ///< counts up in the session and direction
   uint8_t edge_bytes = 0;

@@ -49,7 +49,8 @@ class Sleeper {
   /// @param fd eventfd that other threads write to, instead of one of the thread that calls.
   void use(int fd) { own_fd_ = fd; }
 
-  /// Under a Guard. Ask for interrupts and look once more. `work` is progress() of whoever waits.
+  /// Under a Guard. Ask for interrupts and look once more. `work` is progress() of the caller that
+  /// waits.
   /// @return true: nothing has come; sleep() is next. false: something has; look at it.
   template <class Work>
   [[nodiscard]] bool prepare(Work&& work) {
@@ -61,7 +62,8 @@ class Sleeper {
     work();
     return port_.activity() == before && port_.error() == 0;
   }
-  /// Under the same Guard, after prepare(): whoever takes something from now on wakes this thread.
+  /// Under the same Guard, after prepare(): a thread that takes something from now on wakes this
+  /// one.
   /// @return 0, -errno.
   [[nodiscard]] int enlist();
   /// After enlist(): how long a sleep may be.
@@ -98,8 +100,8 @@ class Asleep {
 
 /// Wait until `ready()`, by sleeping if the port was opened for that, else by polling. A thread may
 /// be cancelled in it, between two looks, when it holds nothing: no function above it is noexcept.
-/// @param work progress() of whoever waits. Both are called under a Guard. @return 1: it is ready;
-/// 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
+/// @param work progress() of the caller that waits. Both are called under a Guard. @return 1: it is
+/// ready; 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
 template <class Work, class Ready>
 [[nodiscard]] int wait(Port& port, uint32_t timeout_ms, Work&& work, Ready&& ready) {
   using Clock = std::chrono::steady_clock;

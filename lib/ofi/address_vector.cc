@@ -391,7 +391,7 @@ void AddressVector::forget_refusals(tag::Address first) {
   constexpr uint64_t kAll = (1ull << kContextsOfEndpoint) - 1;
   for (uint32_t i = 0; i < port.link_count(); ++i) {
     if (port.link_at(i).dest_id() == tag::dest_id_of(first)) {
-      port.link_at(i).refused &= ~(kAll << tag::context_of(first));
+      port.link_at(i).theirs.refused &= ~(kAll << tag::context_of(first));
     }
   }
 }

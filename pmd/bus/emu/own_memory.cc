@@ -33,7 +33,8 @@ class OwnMemory final : public EmuMemory {
     if (const int rc = table_.add({iova, len, va}); rc != 0) {
       return rc;
     }
-    iovas_.emplace(va, Range{iova, len, std::move(memory)});
+    // The user may have freed memory that is mapped still: then its entry is stale, and goes.
+    iovas_.insert_or_assign(va, Range{iova, len, std::move(memory)});
     *out = {va, iova, len_bytes};
     return 0;
   }

@@ -43,12 +43,12 @@ class HostileSession : public Net {
   /// The session that the foe has asked for.
   void begin() {
     foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
-    ASSERT_TRUE(work_until([&] { return link().remote_key == 77; }));
-    foe_sends(Wire::session(Kind::kWelcome, 0, 77, link().local_key, 5));
+    ASSERT_TRUE(work_until([&] { return link().keys.remote == 77; }));
+    foe_sends(Wire::session(Kind::kWelcome, 0, 77, link().keys.local, 5));
     ASSERT_TRUE(work_until([&] { return link().state == LinkState::kUp; }));
   }
   void foe_says(Kind kind) {
-    foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, 9, kind));
+    foe_sends(Wire::message(link().keys.local, link().next_in(), 0, 0, 9, kind));
   }
 
   Member own_ = member(port(1), 0);
@@ -61,7 +61,7 @@ TEST_F(HostileSession, AFloodOfHellos) {
   for (uint32_t key = 1; key <= 3000; ++key) {
     foe_sends(Wire::session(Kind::kHello, 0, key, 0));
   }
-  EXPECT_EQ(link().remote_key, 3000u);
+  EXPECT_EQ(link().keys.remote, 3000u);
   EXPECT_EQ(link().state, LinkState::kIdle);  // it has not shown that it heard us
 }
 
@@ -69,17 +69,17 @@ TEST_F(HostileSession, AFloodOfHellos) {
 // with it is nothing that he has sent.
 TEST_F(HostileSession, AKeyIsForOneOnly) {
   foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
-  ASSERT_EQ(link().remote_key, 77u);
-  const uint32_t key = link().local_key;
-  const uint32_t number = link().first_in;
+  ASSERT_EQ(link().keys.remote, 77u);
+  const uint32_t key = link().keys.local;
+  const uint32_t number = link().keys.first_in;
   foe_sends(Wire::session(Kind::kHello, 0, 78, 0, 5));
-  ASSERT_EQ(link().remote_key, 78u);
-  EXPECT_NE(link().local_key, key);
+  ASSERT_EQ(link().keys.remote, 78u);
+  EXPECT_NE(link().keys.local, key);
   const uint64_t bad = own_.port->stats().bad;
   foe_sends(Wire::message(key, number, 0, 0, 0, Kind::kOpen));
   EXPECT_EQ(own_.port->stats().bad, bad + 1);
   EXPECT_EQ(link().state, LinkState::kIdle);
-  EXPECT_EQ(link().next_in(), link().first_in);
+  EXPECT_EQ(link().next_in(), link().keys.first_in);
 }
 
 // We have said hello, and who has heard it may be dead before his answer is here: only he who has
@@ -89,10 +89,10 @@ TEST_F(HostileSession, NobodyUsesOurKeyWhoHasNotNamedHis) {
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
   ASSERT_EQ(link().state, LinkState::kHello);
   const uint64_t bad = own_.port->stats().bad;
-  foe_sends(Wire::message(link().local_key, link().first_in, 0, 0, 0, Kind::kOpen));
+  foe_sends(Wire::message(link().keys.local, link().keys.first_in, 0, 0, 0, Kind::kOpen));
   EXPECT_EQ(own_.port->stats().bad, bad + 1);
   EXPECT_EQ(link().state, LinkState::kHello);
-  EXPECT_EQ(link().next_in(), link().first_in);
+  EXPECT_EQ(link().next_in(), link().keys.first_in);
 }
 
 // Nothing is sent before the other side has shown that it knows our key.
@@ -103,7 +103,7 @@ TEST_F(HostileSession, AHelloAloneIsNoSession) {
   turns(50);
   EXPECT_EQ(link().state, LinkState::kHello);
   EXPECT_EQ(link().next_out, HeaderWords::key_and_number(77, 5));
-  foe_sends(Wire::session(Kind::kHello, 0, 77, link().local_key, 5));
+  foe_sends(Wire::session(Kind::kHello, 0, 77, link().keys.local, 5));
   EXPECT_EQ(link().state, LinkState::kUp);
 }
 
@@ -152,27 +152,27 @@ TEST_F(HostileSession, AnAnswerToAnotherQuestion) {
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
   const uint64_t bad = own_.port->stats().bad;
-  foe_sends(Wire::session(Kind::kWelcome, 0, 88, link().local_key + 0x10000));
-  foe_sends(Wire::session(Kind::kWelcome, 0, 0, link().local_key));
+  foe_sends(Wire::session(Kind::kWelcome, 0, 88, link().keys.local + 0x10000));
+  foe_sends(Wire::session(Kind::kWelcome, 0, 0, link().keys.local));
   EXPECT_EQ(link().state, LinkState::kHello);
   EXPECT_EQ(own_.port->stats().bad, bad + 2);
-  foe_sends(Wire::session(Kind::kWelcome, 0, 88, link().local_key, 6));
+  foe_sends(Wire::session(Kind::kWelcome, 0, 88, link().keys.local, 6));
   EXPECT_EQ(link().state, LinkState::kUp);
   const uint64_t next_out = link().next_out;
-  foe_sends(Wire::session(Kind::kWelcome, 0, 99, link().local_key, 7));
-  EXPECT_EQ(link().remote_key, 88u);
+  foe_sends(Wire::session(Kind::kWelcome, 0, 99, link().keys.local, 7));
+  EXPECT_EQ(link().keys.remote, 88u);
   EXPECT_EQ(link().next_out, next_out);
 }
 
 TEST_F(HostileSession, AHelloAgainChangesNothing) {
   begin();
   const uint32_t session = link().session;
-  const uint32_t key = link().local_key;
+  const uint32_t key = link().keys.local;
   foe_says(Kind::kOpen);
   const uint64_t next_out = link().next_out;
   foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
   EXPECT_EQ(link().session, session);
-  EXPECT_EQ(link().local_key, key);
+  EXPECT_EQ(link().keys.local, key);
   EXPECT_EQ(link().next_out, next_out);
 }
 
@@ -181,7 +181,7 @@ TEST_F(HostileSession, CreditThatNobodyCanHaveCutsItOff) {
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
   turns(50);
-  foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, 0x4001, Kind::kOpened));
+  foe_sends(Wire::message(link().keys.local, link().next_in(), 0, 0, 0x4001, Kind::kOpened));
   EXPECT_EQ(own_.port->stats().cut_off, 1u);
   EXPECT_EQ(link().out[0].available(), 0);
 }
@@ -195,7 +195,7 @@ class FalseCredit : public HostileSession {
     const Route back = route(own_, 2, 0);
     ASSERT_EQ(try_send(own_, there, to_foe), -EAGAIN);
     turns(50);
-    foe_sends(Wire::message(link().local_key, link().next_in(), 0, 0, kWindowMax, Kind::kOpened));
+    foe_sends(Wire::message(link().keys.local, link().next_in(), 0, 0, kWindowMax, Kind::kOpened));
     ASSERT_EQ(link().out[0].available(), kWindowMax);
     uint32_t sent = 0;
     for (uint32_t idle = 0; idle < 1000; ++idle) {
@@ -250,12 +250,12 @@ TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
   Raw foe("shm:x,id=3", 0);
   ASSERT_TRUE(foe.send(1, Wire::session(Kind::kHello, 0, 77, 0, 5)));
   Link& link = *own.port->link(3);
-  ASSERT_TRUE(work_until([&] { return link.remote_key == 77; }));
+  ASSERT_TRUE(work_until([&] { return link.keys.remote == 77; }));
   const uint32_t session = link.session;
-  ASSERT_TRUE(foe.send(1, Wire::message(link.local_key, link.next_in(), 0, 0, 0, Kind::kOpen)));
+  ASSERT_TRUE(foe.send(1, Wire::message(link.keys.local, link.next_in(), 0, 0, 0, Kind::kOpen)));
   ASSERT_TRUE(work_until([&] { return link.in[0].open; }));
   ASSERT_TRUE(
-      foe.send(1, Wire::message(link.local_key, link.next_in() + 1, 0, 0, 0, Kind::kData, "b")));
+      foe.send(1, Wire::message(link.keys.local, link.next_in() + 1, 0, 0, 0, Kind::kData, "b")));
   ASSERT_TRUE(work_until([&] { return own.port->stats().early == 1; }));
   EXPECT_EQ(link.session, session);
   EXPECT_TRUE(work_until([&] { return link.session == session + 1; }));

@@ -168,13 +168,13 @@ TEST_F(Hostile, TheKeyOfAnother) {
   Link* const back = friend_.port->link(kPort);
   for (uint32_t ahead = 0; ahead < 3; ++ahead) {
     const auto number = static_cast<uint32_t>(back->next_out >> 32) + ahead;
-    foe_sends(Wire::message(link->local_key, number, 0, 0, 0, Kind::kData, "forged"));
-    foe_sends(Wire::message(link->local_key, number, 0, 0, 0, Kind::kOpen));
+    foe_sends(Wire::message(link->keys.local, number, 0, 0, 0, Kind::kData, "forged"));
+    foe_sends(Wire::message(link->keys.local, number, 0, 0, 0, Kind::kOpen));
   }
   EXPECT_EQ(own_.port->stats().bad, 6u);
   EXPECT_EQ(cut_off(), 0u);
-  EXPECT_EQ(foe_hears(Kind::kReset).session, link->local_key);
-  foe_sends(Wire::session(Kind::kReset, 0, link->remote_key, 0));
+  EXPECT_EQ(foe_hears(Kind::kReset).session, link->keys.local);
+  foe_sends(Wire::session(Kind::kReset, 0, link->keys.remote, 0));
   EXPECT_EQ(link->state, LinkState::kUp);
   EXPECT_EQ(back->state, LinkState::kUp);
 }

@@ -249,10 +249,10 @@ TEST_F(Silence, WhoSaidHelloAndNoMoreLosesItsSession) {
   ASSERT_TRUE(stranger.send(1, Wire::session(Kind::kHello, 0, 77, 0, 100)));
   ASSERT_TRUE(work_until([&] {
     stranger.reap();
-    return own_.port->link_count() != known && own_.port->link(99)->remote_key == 77;
+    return own_.port->link_count() != known && own_.port->link(99)->keys.remote == 77;
   }));
   ASSERT_TRUE(
-      stranger.send(1, Wire::session(Kind::kWelcome, 0, 77, own_.port->link(99)->local_key, 100)));
+      stranger.send(1, Wire::session(Kind::kWelcome, 0, 77, own_.port->link(99)->keys.local, 100)));
   ASSERT_TRUE(work_until([&] { return own_.port->link(99)->state == LinkState::kUp; }));
   others_get({}, 5000);  // the welcome is in doubt, and nothing else
   int rc = -EAGAIN;

@@ -33,11 +33,11 @@ class TagHostile : public testing::Test {
     friend_ = std::make_unique<TagNode>("shm:h,id=2", 0);
     foe_ = std::make_unique<msg::test::Raw>("shm:h,id=3", 0);
     EXPECT_TRUE(foe_->send(kOwn, Wire::session(Kind::kHello, 0, 77, 0, 5)));
-    EXPECT_TRUE(until([&] { return link().remote_key == 77; }));
-    key_ = link().local_key;
+    EXPECT_TRUE(until([&] { return link().keys.remote == 77; }));
+    key_ = link().keys.local;
     EXPECT_TRUE(foe_->send(kOwn, Wire::session(Kind::kWelcome, 0, 77, key_, 5)));
     EXPECT_TRUE(until([&] { return link().state == msg::LinkState::kUp; }));
-    number_ = link().first_in;
+    number_ = link().keys.first_in;
     session_ = link().session;
     says(Kind::kOpen);
     EXPECT_TRUE(until([&] { return link().in[0].open; }));
@@ -235,7 +235,7 @@ TEST_F(TagHostile, ALastPartThatIsTooLong) {
 TEST_F(TagHostile, MoreRequestsThanItMay) {
   for (uint32_t i = 1; i <= msg::kRecordWindow; ++i) {
     says(Kind::kRequest, text_of(request(i)));
-    ASSERT_TRUE(until([&] { return link().requests_seen == i; }));
+    ASSERT_TRUE(until([&] { return link().large.requests_seen == i; }));
   }
   EXPECT_EQ(own_->port->stats().cut_off, 0u);
   says(Kind::kRequest, text_of(request(msg::kRecordWindow + 1)));

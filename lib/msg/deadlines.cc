@@ -1,0 +1,98 @@
+#include "lib/msg/deadlines.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "base/log.hpp"
+#include "lib/msg/clock.hpp"
+
+namespace rio::msg {
+namespace {
+
+[[nodiscard]] bool waits(const Link& link) {
+  return link.clock.deadline_ns != 0 || link.clock.stuck || link.has_early() ||
+         !link.large.sends.empty() || !link.large.receives.empty();
+}
+
+}  // namespace
+
+void Deadlines::look() {
+  std::vector<uint32_t>& watched = peers_.watched();
+  if (watched.empty()) {
+    return;
+  }
+  const uint64_t now = now_ns();
+  for (size_t i = 0; i < watched.size();) {
+    Link& link = peers_.at(watched[i]);
+    if (!waits(link)) {
+      link.clock.watched = false;
+      watched[i] = watched.back();
+      watched.pop_back();
+      continue;
+    }
+    look_at(link, now);
+    ++i;
+  }
+}
+
+void Deadlines::look_at(Link& link, uint64_t now) {
+  LinkClock& clock = link.clock;
+  if (clock.deadline_ns != 0 && now > clock.deadline_ns) {
+    sessions_.end(link, -EHOSTUNREACH);
+    return;
+  }
+  if (now <= clock.again_ns || end_if_hole(link, now)) {
+    return;
+  }
+  if (clock.deadline_ns == 0) {
+    // A process that was born again owes no credit, and does not know that we wait for it.
+    clock.stuck = false;
+    speaker_.ask_for_sign(link, now);
+    return;
+  }
+  // This process cannot reach the peer: waiting for an answer is useless.
+  if (const int rc = endpoint_.why_unreachable(link.dest_id()); rc != 0) {
+    sessions_.end(link, rc);
+    return;
+  }
+  speaker_.ask_again(link, now);
+}
+
+/// A message that its sender's card took for delivered may be lost: by a card that does not keep
+/// the contract (docs/card.md, receiving), or by a peer that lies. It is not sent again.
+/// @return whether the session is over.
+bool Deadlines::end_if_hole(Link& link, uint64_t now) {
+  LinkClock& clock = link.clock;
+  if (!link.has_early()) {
+    clock.missing_ns = 0;
+    return false;
+  }
+  if (clock.missing_ns == 0 || clock.missing != link.next_in()) {
+    clock.missing = link.next_in();
+    clock.missing_ns = now;
+    return false;
+  }
+  // The sender gives up sooner, if it knows of it.
+  if (now - clock.missing_ns <= 2 * deliver_ns_) {
+    return false;
+  }
+  base::log_error(
+      "a message of destID %u was lost on the way, and its session is over; if this happens again, "
+      "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
+      link.dest_id());
+  sessions_.reset(link, -EIO);
+  return true;
+}
+
+uint64_t Deadlines::next_ns(uint64_t bound_ns) const {
+  for (const uint32_t index : peers_.watched()) {
+    const LinkClock& clock = peers_.at(index).clock;
+    const uint64_t next =
+        clock.deadline_ns != 0 ? std::min(clock.deadline_ns, clock.again_ns) : clock.again_ns;
+    bound_ns = std::min(bound_ns, next);
+  }
+  return bound_ns;
+}
+
+}  // namespace rio::msg

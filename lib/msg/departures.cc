@@ -1,0 +1,28 @@
+#include "lib/msg/departures.hpp"
+
+namespace rio::msg {
+
+/// @return the link whose peer has gone; null: the event tells of none that is known.
+Link* Departures::note(const pmd::CardEvent& event) {
+  if (event.type == regs::EventType::kOverflow) {
+    gone_.clear();  // some may have come back
+  }
+  if (event.type != regs::EventType::kPartner) {
+    return nullptr;
+  }
+  if (event.info != 0) {
+    gone_.erase(event.source);
+    return nullptr;
+  }
+  gone_.insert(event.source);
+  return peers_.find(event.source);
+}
+
+void Departures::end(Link& link) {
+  sessions_.peer_gone(link);
+  if (link.rest.on) {
+    silence_.end_rest(link);
+  }
+}
+
+}  // namespace rio::msg

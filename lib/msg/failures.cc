@@ -1,0 +1,74 @@
+#include "lib/msg/failures.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lib/msg/clock.hpp"
+
+namespace rio::msg {
+
+void Failures::on_failed(const pmd::TxDone& done) {
+  // What was sent is in its slot until the next message is posted there.
+  const pmd::TxQueue& ring = works_.outbox.ring();
+  const auto entry = static_cast<uint32_t>(done.cookie);
+  const HeaderWords header = load_header(ring.slot_va(entry));
+  Link* const link = works_.peers.find(ring.slot_dest_id(entry));
+  const uint64_t first_ns = works_.retries.take_since(entry);
+  // What was lost on the way once comes through when it is sent again.
+  const bool in_doubt = done.status == pmd::Status::kResponseTimeout;
+  if (link != nullptr && in_doubt &&
+      (works_.outbox.stopped() ||
+       (first_ns != 0 && works_.silence.others_wait(link->dest_id(), ring.next_index())))) {
+    works_.silence.begin_rest(*link);
+  }
+  if (header.kind() >= Kind::kHello) {
+    on_session_failed(header, entry, done.status);
+  } else if (link != nullptr && link->keys.remote == header.key()) {  // else its session is over
+    on_message_failed(*link, entry, done.status, first_ns);
+  }
+}
+
+/// @param first_ns when it failed for the first time; 0: now.
+void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
+                                 uint64_t first_ns) {
+  const uint8_t* const slot = works_.outbox.ring().slot_va(entry);
+  const uint64_t since_ns = first_ns != 0 ? first_ns : now_ns();
+  Again again = {
+      link.index(), link.session, since_ns, {slot, slot + works_.outbox.ring().slot_bytes(entry)}};
+  if (works_.outbox.stopped() && status == pmd::Status::kFlushed) {
+    works_.retries.keep_flushed(std::move(again), first_ns != 0);
+    return;
+  }
+  if (status == pmd::Status::kBadDescriptor || status == pmd::Status::kFlushed) {
+    works_.sessions.end(link, -EIO);
+    return;
+  }
+  works_.retries.hold(link);
+  // A peer that refuses is alive.
+  const bool refused = status == pmd::Status::kRetryExpired;
+  if (!refused && now_ns() - since_ns > deliver_ns_) {
+    works_.sessions.reset(link, -ETIMEDOUT);
+    return;
+  }
+  // Not read, refused, or in doubt: the number says whether it is there already.
+  again.since_ns = refused ? now_ns() : since_ns;
+  again.never_left = status == pmd::Status::kLinkDown && first_ns == 0;
+  works_.retries.keep(link, std::move(again));
+}
+
+/// A hello is said again by the clock, and so is what asks for a welcome.
+void Failures::on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status) {
+  // A silent peer has nothing to be told. It is told when it speaks.
+  const bool stopped = works_.outbox.stopped();
+  if (header.kind() != Kind::kReset || (stopped && status == pmd::Status::kResponseTimeout)) {
+    return;
+  }
+  SessionBody body;
+  std::memcpy(&body, works_.outbox.ring().slot_va(entry) + sizeof(header), sizeof(body));
+  const uint32_t tried = stopped && status == pmd::Status::kFlushed ? 0 : 1;
+  works_.speaker.tell_unknown({works_.outbox.ring().slot_dest_id(entry), body.session, body.first,
+                               header.number() + tried});
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,48 @@
+/// @file
+/// Handles messages that the card has not delivered.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/msg/large.hpp"
+#include "lib/msg/outbox.hpp"
+#include "lib/msg/peers.hpp"
+#include "lib/msg/retries.hpp"
+#include "lib/msg/sessions.hpp"
+#include "lib/msg/silence.hpp"
+#include "lib/msg/speaker.hpp"
+
+namespace rio::msg {
+
+/// Of one port; its thread: what its outbox tells. A message is sent once more, or its session
+/// ends.
+class Failures final : public Outbox::Events {
+ public:
+  /// Each outlives the last message of the outbox.
+  struct Works {
+    Peers& peers;
+    Outbox& outbox;
+    Retries& retries;
+    Speaker& speaker;
+    Sessions& sessions;
+    Silence& silence;
+    Large& large;
+  };
+
+  /// @param deliver_ms as PortConfig's.
+  Failures(const Works& works, uint32_t deliver_ms)
+      : works_(works), deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
+
+  void on_failed(const pmd::TxDone& done) override;
+  void on_large_done(const pmd::TxDone& done) override { works_.large.sender().on_sent(done); }
+  void on_half_full() override { works_.retries.hold_if_greedy(); }
+
+ private:
+  void on_message_failed(Link& link, uint32_t entry, pmd::Status status, uint64_t first_ns);
+  void on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status);
+
+  Works works_;
+  uint64_t deliver_ns_;
+};
+
+}  // namespace rio::msg

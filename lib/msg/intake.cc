@@ -1,0 +1,155 @@
+#include "lib/msg/intake.hpp"
+
+#include <algorithm>
+
+namespace rio::msg {
+
+/// The link of a message that may begin a run; null: it is not plain.
+inline Link* Intake::begin_run(const Arrival& arrival, const HeaderWords& header) const {
+  const uint32_t index = header.key() & 0xFFFFu;
+  const uint32_t bytes = arrival.length_bytes - kHeaderBytes - header.padding();
+  if (index >= peers_.count() || !header.takes_credit() || bytes > kPartBytesMax) {
+    return nullptr;
+  }
+  Link& link = peers_.at(index);
+  const Inflow& flow = link.in[header.to()];
+  return link.expected == header.key_number && link.dest_id() == arrival.source && flow.left() != 0
+             ? &link
+             : nullptr;
+}
+
+/// A message that is there without others: as fetch_plain() and take_run(), which would begin and
+/// end a run for it. @return false: it is for them.
+inline bool Intake::take_alone() {
+  pmd::SharedRxQueue::Plain plain{};
+  if (!ring_.alone(&plain)) {
+    return false;
+  }
+  const Arrival arrival = {reinterpret_cast<uint8_t*>(plain.cookie), plain.source,
+                           plain.length_bytes};
+  const HeaderWords header = load_header(arrival.buffer);
+  Link* const link = begin_run(arrival, header);
+  if (link == nullptr) {
+    return false;
+  }
+  ring_.pass(plain);
+  Inbox& inbox = contexts_[header.to()]->inbox;  // is there: its flow is open
+  *inbox.tail() = {arrival.buffer + kHeaderBytes,
+                   arrival.length_bytes - kHeaderBytes - header.padding()};
+  inbox.push(1, {link, link->session, header.from()});
+  link->expected = header.key_number + (1ull << 32);
+  link->in[header.to()].arrive_known(1);
+  link->out[header.from()].believe_limit(header.credit());
+  ++received_;
+  return true;
+}
+
+uint32_t Intake::take(bool late) {
+  if (!ring_.ready()) {
+    return 0;
+  }
+  const uint32_t n = late ? 0 : take_alone() ? 1 : fetch_plain();
+  buffers_.filled(n);
+  uint32_t more = 0;
+  if (n == 0) [[unlikely]] {
+    more = fetch_each();
+  }
+  buffers_.top_up();
+  return n + more;
+}
+
+void Intake::take_all() {
+  uint32_t taken = 1;
+  while (ring_.ready() && taken != 0) {
+    taken = large_.late_possible() ? 0 : fetch_plain();
+    buffers_.filled(taken);
+    if (taken == 0) {
+      taken = fetch_each();
+    }
+  }
+}
+
+/// Plain messages, in runs: what those of one sender for one context have in common is looked at
+/// once.
+uint32_t Intake::fetch_plain() {
+  uint32_t other_count = 0;
+  uint32_t done = 0;
+  while (done < kBurst) {
+    Arrival first{};
+    ring_.for_each_plain(1, [&](uint64_t cookie, uint32_t source, uint32_t length_bytes) {
+      first = {reinterpret_cast<uint8_t*>(cookie), source, length_bytes};
+      return false;  // only a look
+    });
+    if (first.buffer == nullptr) {
+      break;
+    }
+    const HeaderWords header = load_header(first.buffer);
+    Link* const link = begin_run(first, header);
+    if (link == nullptr) {
+      others_[other_count++] = first;
+      done += ring_.for_each_plain(1, [](uint64_t, uint32_t, uint32_t) { return true; });
+      continue;
+    }
+    done += take_run(*link, header, first.source, kBurst - done);
+  }
+  for (uint32_t i = 0; i < other_count; ++i) {
+    sorter_.take(others_[i]);
+  }
+  return done;
+}
+
+uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n) {
+  Inflow& flow = link.in[first.to()];
+  Inbox& inbox = contexts_[first.to()]->inbox;  // is there: its flow is open
+  iovec* const begin = inbox.tail();
+  iovec* out = begin;
+  uint64_t expected = link.expected;
+  // Half a share at most: credits come back when all of a run are dropped, and a context that keeps
+  // one message must not stop its sender.
+  n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, inbox.in_a_row()});
+  const uint32_t taken =
+      ring_.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
+        auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
+        const HeaderWords header = load_header(buffer);
+        const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
+        const uint64_t wrong = (header.key_number ^ expected) |
+                               ((header.rest ^ first.rest) & HeaderWords::kRoute) | (from ^ source);
+        if (wrong != 0 || bytes > kPartBytesMax) [[unlikely]] {
+          return false;
+        }
+        expected += 1ull << 32;
+        *out++ = {buffer + kHeaderBytes, bytes};
+        return true;
+      });
+  if (taken == 0) {
+    return 0;
+  }
+  inbox.push(taken, {&link, link.session, first.from()});
+  link.expected = expected;
+  flow.arrive_known(taken);
+  received_ += taken;
+  // Each tells how far we may go there; the last one is the newest.
+  const auto* const last = static_cast<const uint8_t*>(begin[taken - 1].iov_base) - kHeaderBytes;
+  link.out[first.from()].believe_limit(load_header(last).credit());
+  return taken;
+}
+
+/// Messages that the card did not deliver in order, or not well.
+uint32_t Intake::fetch_each() {
+  pmd::RxMessage messages[kBurst];
+  const uint32_t n = ring_.burst(messages, kBurst);
+  buffers_.filled(n);
+  for (uint32_t i = 0; i < n; ++i) {
+    auto* const buffer = reinterpret_cast<uint8_t*>(messages[i].cookie);
+    const bool late = messages[i].mbox - 1u < QueueSource::kMailboxes;  // for a closed queue
+    if (messages[i].status == pmd::Status::kOk && !late) {
+      sorter_.take({buffer, messages[i].source, messages[i].length_bytes});
+    } else {
+      ++stats_.bad;
+      buffers_.give_back(buffer);
+    }
+  }
+  return n;
+}
+
+}  // namespace rio::msg

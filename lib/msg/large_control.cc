@@ -1,0 +1,52 @@
+#include "lib/msg/large_control.hpp"
+
+namespace rio::msg {
+
+bool LargeControl::may_say(const Link& link) {
+  // What is reaped to make room may be the end of the session.
+  return outbox_.take_room() && link.state == LinkState::kUp && !link.rest.on &&
+         link.large.control_out.available() != 0;
+}
+
+bool LargeControl::say(Link& link, Kind kind, const void* body, uint32_t bytes, uint32_t to,
+                       uint32_t from) {
+  if (!may_say(link)) {
+    return false;
+  }
+  link.large.control_out.take_known();
+  outbox_.post_body(
+      link, HeaderWords::rest_of(to, from, link.large.control_in.tell(), kind, padding_of(bytes)),
+      body, bytes);
+  return true;
+}
+
+void LargeControl::say_answers() {
+  std::erase_if(answers_, [&](const Answer& answer) {
+    const bool said = say(answer);
+    answer.link->large.answers -= said && answer.session == answer.link->session ? 1 : 0;
+    return said;
+  });
+}
+
+/// @return false: no room now.
+bool LargeControl::say(const Answer& answer) {
+  if (answer.session != answer.link->session) {
+    return true;
+  }
+  if (answer.kind == Kind::kDone) {
+    const TotalBody body = {answer.transfer, 0, answer.attempt, {}};
+    return say(*answer.link, answer.kind, &body, sizeof(body));
+  }
+  if (answer.kind == Kind::kRevoked) {
+    if (answer.link->number_out(answer.context) != answer.number) {
+      return true;  // a message went meanwhile: it was the answer
+    }
+    const RevokeBody body = {answer.transfer};
+    return say(*answer.link, answer.kind, &body, sizeof(body), answer.context);
+  }
+  const uint8_t again = answer.reason == 0 ? 1 : 0;
+  const StopBody body = {answer.transfer, 0, answer.attempt, answer.reason, again, 0};
+  return say(*answer.link, answer.kind, &body, sizeof(body));
+}
+
+}  // namespace rio::msg

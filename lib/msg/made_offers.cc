@@ -1,0 +1,187 @@
+#include "lib/msg/made_offers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rio::msg {
+namespace {
+
+constexpr uint32_t kSkipMax = 256;
+constexpr uint32_t kUnitMin = 8;  // that an offer can say
+
+}  // namespace
+
+MadeOffers::Offer* MadeOffers::find(const Link& link, uint32_t context) {
+  const auto it = std::find_if(offers_.begin(), offers_.end(), [&](const auto& offer) {
+    return offer->link == &link && offer->context == context;
+  });
+  return it == offers_.end() ? nullptr : it->get();
+}
+
+int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
+                      void* buffer, uint64_t capacity) {
+  // Where others are under way the peer is likely to have asked already.
+  if (link.state != LinkState::kUp || !link.in[context].open || !link.large.receives.empty() ||
+      !link.large.requests.empty() || queues_.rules().dedicated_size < kUnitMin ||
+      buffer == nullptr || capacity == 0 || capacity > kTransferMax) {
+    return -EAGAIN;
+  }
+  Offer* offer = find(link, context);
+  if (offer == nullptr) {
+    offers_.push_back(std::make_unique<Offer>());
+    offer = offers_.back().get();
+    offer->link = &link;
+    offer->context = context;
+  }
+  if (offer->maker.state() != OfferMaker::State::kNone) {
+    return -EAGAIN;
+  }
+  if (offer->skip != 0) {
+    --offer->skip;
+    return -EAGAIN;
+  }
+  QueuePlace place;
+  if (!queues_.assigner().offer(link.large.source, &place)) {
+    return -EAGAIN;
+  }
+  const auto at = reinterpret_cast<uintptr_t>(buffer);
+  OfferBody& body = offer->body;
+  body = {};
+  body.offer = offer->maker.number() + 1;
+  body.message_number = link.number_in(context);
+  body.len_max = capacity;
+  body.match_bits = match_bits;
+  body.ignore_bits = ignore_bits;
+  body.head_bytes = static_cast<uint16_t>((0 - at) % pmd::mem::kMessagePage);
+  body.unit_bytes = static_cast<uint16_t>(queues_.rules().dedicated_size);
+  body.window = ReceiveQueues::kWindow;
+  body.mailbox = place.mailbox;
+  if (!queues_.open(link, place) ||
+      !control_.say(link, Kind::kOffer, &body, sizeof(body), 0, context)) {
+    queues_.assigner().close(link.large.source, place);
+    queues_.stop(place.queue);
+    return -EAGAIN;
+  }
+  static_cast<void>(offer->maker.open(body.message_number));
+  offer->place = place;
+  offer->buffer = buffer;
+  offer->age = ++age_;
+  offer->say_revoke = false;
+  ++open_count_;
+  return 0;
+}
+
+void MadeOffers::revoke(Link& link, uint16_t context) {
+  Offer* const offer = find(link, context);
+  if (offer != nullptr && offer->maker.revoke()) {
+    offer->say_revoke = true;
+  }
+}
+
+bool MadeOffers::on_revoked(Link& link, uint32_t context, std::span<const uint8_t> bytes) {
+  RevokeBody body;
+  Offer* const offer = find(link, context);
+  if (offer == nullptr || read(bytes, &body) != 0 || offer->maker.on_revoked(body.offer) != 0) {
+    return false;
+  }
+  end(*offer, false);
+  return true;
+}
+
+/// It is over, and nothing was sent on it.
+void MadeOffers::end(Offer& offer, bool refused) {
+  --open_count_;
+  if (refused) {
+    offer.failed();
+  }
+  queues_.assigner().release(offer.link->large.source, offer.place);
+}
+
+void MadeOffers::progress() {
+  if (open_count_ == 0) {
+    return;
+  }
+  Offer* oldest = nullptr;
+  for (const std::unique_ptr<Offer>& each : offers_) {
+    Offer& offer = *each;
+    if (offer.maker.state() == OfferMaker::State::kNone) {
+      continue;
+    }
+    const uint32_t passed = offer.link->number_in(offer.context);
+    if (passed != offer.body.message_number) {
+      auto answer = OfferMaker::Answer::kNone;
+      if (offer.maker.on_message(offer.body.message_number, 0, &answer) == 0) {
+        end(offer, true);
+      }
+      continue;
+    }
+    if (offer.maker.state() == OfferMaker::State::kOpen &&
+        (oldest == nullptr || offer.age < oldest->age)) {
+      oldest = &offer;
+    }
+    if (offer.say_revoke) {
+      const RevokeBody body = {offer.maker.number()};
+      offer.say_revoke =
+          !control_.say(*offer.link, Kind::kRevoke, &body, sizeof(body), 0, offer.context);
+    }
+  }
+  if (oldest != nullptr && queues_.assigner().wants_revoke() && oldest->maker.revoke()) {
+    oldest->say_revoke = true;
+  }
+}
+
+bool MadeOffers::take(Request& request, uint16_t number) {
+  const RequestBody& body = request.body;
+  Offer* const made = find(*request.origin.link, request.header.to);
+  if (made == nullptr) {
+    return body.offer == 0;
+  }
+  Offer& offer = *made;
+  auto answer = OfferMaker::Answer::kNone;
+  if (offer.maker.on_message(number, body.offer, &answer) != 0) {
+    return false;
+  }
+  if (answer != OfferMaker::Answer::kAccepted) {
+    if (answer == OfferMaker::Answer::kRefused) {
+      end(offer, true);
+    }
+    return true;
+  }
+  --open_count_;
+  queues_.assigner().accepted(offer.link->large.source, offer.place);
+  request.accepted = true;
+  request.place = offer.place;
+  request.window = offer.body.window;
+  request.buffer = offer.buffer;
+  const bool matches = ((body.match_bits ^ offer.body.match_bits) & ~offer.body.ignore_bits) == 0;
+  const bool fits = body.message_number == number && body.edge_bytes == 0 &&
+                    body.len_bytes <= offer.body.len_max && matches;
+  return fits && offered_cut(offer.body, body.len_bytes, &request.cut) == 0;
+}
+
+/// It did not help: the next ones are not made.
+void MadeOffers::Offer::failed() {
+  refused = std::min(2 * refused + 1, kSkipMax);
+  skip = refused;
+}
+
+void MadeOffers::helped(const Link& link, uint32_t context) {
+  if (Offer* const offer = find(link, context); offer != nullptr) {
+    offer->refused = 0;
+  }
+}
+
+void MadeOffers::did_not_help(const Link& link, uint32_t context) {
+  if (Offer* const offer = find(link, context); offer != nullptr) {
+    offer->failed();
+  }
+}
+
+void MadeOffers::end_session(const Link& link) {
+  std::erase_if(offers_, [&](const std::unique_ptr<Offer>& offer) {
+    open_count_ -= offer->link == &link && offer->maker.state() != OfferMaker::State::kNone;
+    return offer->link == &link;
+  });
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,142 @@
+#include "lib/msg/requests.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rio::msg {
+
+Request* Requests::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes,
+                              uint16_t number) {
+  RequestBody body;
+  if (read(bytes, &body) != 0 || body.transfer != link.large.requests_seen + 1) {
+    return nullptr;
+  }
+  ++link.large.requests_seen;
+  if (spare_.empty()) {
+    requests_.push_back(std::make_unique<Request>());
+    spare_.push_back(requests_.back().get());
+  }
+  Request* const request = spare_.back();
+  spare_.pop_back();
+  *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
+  link.large.requests.push_back(*request);
+  if (!offers_.take(*request, number)) {
+    free(request, false);
+    return nullptr;
+  }
+  return request;
+}
+
+void Requests::free(Request* request, bool record) {
+  if (request->gone == 0) {
+    request->origin.link->large.requests.erase(*request);
+  }
+  if (record) {
+    inflows_.return_record(request->origin, request->header.to);
+  }
+  spare_.push_back(request);
+}
+
+void Requests::refuse(Request* request, bool record) {
+  if (request->gone == 0 && (request->accepted || request->parked)) {
+    if (request->accepted) {
+      park(*request, {StopReason::kRefused, false});
+    } else {
+      static_cast<void>(request->grant.stop({StopReason::kRefused, false}));
+      say_stop(*request, StopReason::kRefused);
+    }
+    request->refused = true;
+    if (record) {
+      inflows_.return_record(request->origin, request->header.to);
+    }
+    return;  // until CLOSED
+  }
+  if (request->gone == 0) {
+    Link& link = *request->origin.link;
+    control_.answer(
+        {&link, link.session, Kind::kAbort, request->body.transfer, 0, StopReason::kRefused});
+  }
+  free(request, record);
+}
+
+Request* Requests::find(const Link& link, uint32_t id) const {
+  Request* request = link.large.requests.front();
+  while (request != nullptr && request->body.transfer != id) {
+    request = request->links.next;
+  }
+  return request;
+}
+
+void Requests::keep(Request& request) {
+  if (request.gone == 0 && request.accepted) {
+    park(request, {0, true});
+  }
+}
+
+void Requests::say_stop(const Request& request, uint8_t reason) {
+  Link& link = *request.origin.link;
+  control_.answer(
+      {&link, link.session, Kind::kAbort, request.body.transfer, request.grant.attempt(), reason});
+}
+
+void Requests::park(Request& request, StopCause cause) {
+  const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
+  request.grant.told_by_offer(std::min(request.window, messages));
+  static_cast<void>(request.grant.stop(cause));
+  if (cause.again) {
+    offers_.did_not_help(*request.origin.link, request.header.to);
+  }
+  request.accepted = false;
+  request.parked = true;
+  queues_.quarantine(request);
+  say_stop(request, cause.reason);
+}
+
+bool Requests::close(Request& request, const StopBody& body) {
+  Link& link = *request.origin.link;
+  if (request.accepted) {  // it gave up before we knew what to do with it
+    const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
+    request.grant.told_by_offer(std::min(request.window, messages));
+    static_cast<void>(request.grant.stop({0, true}));
+    request.accepted = false;
+    request.parked = true;
+    queues_.assigner().close(link.large.source, request.place);
+    queues_.stop(request.place.queue);
+  }
+  if (request.parked) {
+    const bool current = body.attempt == request.grant.attempt();
+    if (request.grant.on_closed(body.attempt, body.arrived, {body.reason, body.again != 0}) != 0) {
+      return false;
+    }
+    if (!current) {
+      return true;
+    }
+    queues_.end_quarantine(request);
+    if (request.grant.state() != RecvGrant::State::kEnded) {
+      return true;
+    }
+  } else if (body.again != 0 || body.arrived != 0) {
+    return false;
+  }
+  link.large.requests.erase(request);
+  request.gone = -ECANCELED;
+  if (request.refused) {
+    spare_.push_back(&request);
+  }
+  return true;
+}
+
+void Requests::end_session(Link& link, int error) {
+  while (!link.large.requests.empty()) {
+    Request& request = *link.large.requests.front();
+    link.large.requests.erase(request);
+    request.gone = error;
+    queues_.forget_quarantine(request.quarantined);
+    if (request.refused) {
+      spare_.push_back(&request);
+    }
+  }
+  link.large.requests_seen = 0;
+}
+
+}  // namespace rio::msg

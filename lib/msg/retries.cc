@@ -1,0 +1,132 @@
+#include "lib/msg/retries.hpp"
+
+#include <algorithm>
+
+namespace rio::msg {
+
+void Retries::keep(Link& link, Again message) {
+  ++link.backlog.again;
+  (link.rest.on ? parked_ : again_).push_back(std::move(message));
+}
+
+uint64_t Retries::take_since(uint32_t entry) {
+  const auto known = std::find_if(resent_.begin(), resent_.end(),
+                                  [&](const Resent& resent) { return resent.entry == entry; });
+  if (known == resent_.end()) {
+    return 0;
+  }
+  const uint64_t since_ns = known->since_ns;
+  arrived_or_failed(*known);
+  resent_.erase(known);
+  return since_ns;
+}
+
+bool Retries::is_resent(uint32_t entry) const {
+  return std::any_of(resent_.begin(), resent_.end(),
+                     [&](const Resent& resent) { return resent.entry == entry; });
+}
+
+/// It is not on its way any more.
+void Retries::arrived_or_failed(const Resent& resent) {
+  Link& link = peers_.at(resent.link);
+  link.backlog.resent -= resent.session == link.session ? 1 : 0;
+}
+
+void Retries::send_again() {
+  const pmd::TxQueue& ring = outbox_.ring();
+  const uint32_t oldest = ring.oldest_index();
+  std::erase_if(resent_, [&](const Resent& resent) {
+    const bool over = ring.next_index() - resent.entry > ring.next_index() - oldest;
+    if (over) {
+      arrived_or_failed(resent);
+    }
+    return over;
+  });
+  std::vector<Again> now;
+  now.swap(again_);
+  for (Again& again : now) {
+    Link& link = peers_.at(again.link);
+    // Making room may end the session, too.
+    const bool room = outbox_.take_room();
+    if (again.session != link.session) {
+      continue;
+    }
+    if (link.rest.on) {
+      parked_.push_back(std::move(again));
+      continue;
+    }
+    if (!room || link.backlog.resent >= kAgainMax) {
+      again_.push_back(std::move(again));
+      continue;
+    }
+    ++stats_.again;
+    --link.backlog.again;
+    ++link.backlog.resent;
+    resent_.push_back({again.link, again.session, ring.next_index(), again.since_ns});
+    outbox_.post_again(link, again.bytes);
+  }
+}
+
+void Retries::post_flushed() {
+  std::vector<Flushed> all;
+  all.swap(flushed_);
+  for (Flushed& each : all) {
+    Link& link = peers_.at(each.message.link);
+    if (link.session != each.message.session) {
+      continue;
+    }
+    if (link.backlog.held || link.rest.on || each.resent || !outbox_.ring().has_room(0)) {
+      hold(link);
+      keep(link, std::move(each.message));
+    } else {
+      outbox_.post_again(link, each.message.bytes);
+    }
+  }
+}
+
+void Retries::unpark(const Link& link) {
+  std::erase_if(parked_, [&](Again& again) {
+    const bool its = again.link == link.index();
+    if (its) {
+      again_.push_back(std::move(again));
+    }
+    return its;
+  });
+}
+
+void Retries::drop_parked(const Link& link) {
+  std::erase_if(parked_, [&](const Again& again) { return again.link == link.index(); });
+}
+
+void Retries::hold(Link& link) {
+  if (!link.backlog.held) {
+    held_.push_back(link.index());
+  }
+  link.hold();
+}
+
+void Retries::hold_if_greedy() {
+  const pmd::TxQueue& ring = outbox_.ring();
+  Link* const link = peers_.find(ring.slot_dest_id(ring.oldest_index()));
+  if (link != nullptr && outbox_.out_to(link->dest_id()) >= Outbox::kOutMax) {
+    hold(*link);
+  }
+}
+
+void Retries::release_held() {
+  std::erase_if(held_, [&](uint32_t index) {
+    Link& link = peers_.at(index);
+    if (!link.backlog.held) {
+      return true;  // its session has ended
+    }
+    if (link.rest.on || link.backlog.again != 0 || link.backlog.resent != 0 ||
+        outbox_.out_to(link.dest_id()) >= Outbox::kOutMax / 2) {
+      link.hold();
+      return false;
+    }
+    link.release();
+    return true;
+  });
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,228 @@
+#include "lib/msg/sorter.hpp"
+
+#include <cstring>
+
+namespace rio::msg {
+
+void Sorter::take(const Arrival& arrival) {
+  uint8_t* const buffer = arrival.buffer;
+  if (arrival.length_bytes < kHeaderBytes) {
+    ++works_.stats.bad;
+    works_.buffers.give_back(buffer);
+    return;
+  }
+  const HeaderWords header = load_header(buffer);
+  if (header.kind() >= Kind::kHello) {
+    on_session(arrival, header.kind());
+    works_.buffers.give_back(buffer);
+    return;
+  }
+  const uint32_t index = header.key() & 0xFFFFu;
+  Link* const link = index < works_.peers.count() ? &works_.peers.at(index) : nullptr;
+  // No peer uses our key before we have its key.
+  if (link == nullptr || link->keys.local != header.key() || link->dest_id() != arrival.source ||
+      link->keys.remote == 0) {
+    ++works_.stats.bad;
+    works_.speaker.tell_unknown({arrival.source, header.key(), header.number(), 0});
+    works_.buffers.give_back(buffer);
+    return;
+  }
+  if (link->state != LinkState::kUp) {
+    works_.sessions.begin(*link);  // a peer that uses our key knows that we have its key
+  }
+  const Numbered message{header, buffer, static_cast<uint16_t>(arrival.length_bytes), {}};
+  const uint32_t ahead = header.number() - link->next_in();
+  if (ahead == 0) {
+    take_in_order(*link, message);
+  } else if (static_cast<int32_t>(ahead) < 0 || link->has(header.number())) {
+    ++works_.stats.twice;
+    works_.buffers.give_back(buffer);
+  } else if (!keep_early(*link, message)) {
+    works_.buffers.give_back(buffer);
+    works_.sessions.cut_off(*link);
+  }
+}
+
+void Sorter::on_session(const Arrival& arrival, Kind kind) {
+  SessionBody body;
+  if (arrival.length_bytes != kHeaderBytes + sizeof(body)) {
+    ++works_.stats.bad;
+    return;
+  }
+  std::memcpy(&body, arrival.buffer + kHeaderBytes, sizeof(body));
+  if (body.magic != kMagic) {
+    ++works_.stats.bad;
+    return;
+  }
+  // The card tells that a process has died before it takes anything from the one that has that
+  // destID now. Heard of later, the news would end the new one's session. What the dead one has
+  // sent came before this, and is taken.
+  works_.departures.look([] {});
+  // If the process that said it has died since, a session would be one with no process.
+  if (works_.departures.has_gone(arrival.source) ||
+      !works_.sessions.on_message(arrival.source, kind, body)) {
+    ++works_.stats.bad;
+  }
+}
+
+/// Only what has a credit keeps its buffer: a peer that holds back one message must not get all
+/// buffers by sending those behind it. @return false: against the rules.
+bool Sorter::keep_early(Link& link, Numbered message) {
+  const HeaderWords& header = message.header;
+  Inflow* const flow = header.takes_credit() ? &link.in[header.to()] : nullptr;
+  const bool counts = flow != nullptr && flow->open;
+  if (counts && flow->early == flow->left()) {
+    return false;
+  }
+  if (is_large(header.kind()) && !Large::keep_body(&message)) {
+    return false;
+  }
+  uint8_t* const buffer = message.buffer;
+  message.buffer = counts ? buffer : nullptr;
+  if (!link.keep(message)) {
+    return false;
+  }
+  if (counts) {
+    ++flow->early;
+  } else {
+    works_.buffers.give_back(buffer);
+  }
+  ++works_.stats.early;
+  works_.peers.watch(link, 0);
+  link.expect(link.next_in());
+  return true;
+}
+
+void Sorter::take_in_order(Link& link, Numbered next) {
+  const uint32_t session = link.session;
+  do {
+    link.expect(link.next_in() + 1);
+    if (takes_credit(next.header.kind())) {
+      deliver(link, next);
+      continue;
+    }
+    if (!is_large(next.header.kind())) {
+      on_control(link, next.header);
+    } else if (!works_.large.on_message(link, next)) {
+      works_.sessions.cut_off(link);
+    }
+    drop(next);
+  } while (link.session == session && take_early(link, &next));
+  link.expect(link.next_in());
+}
+
+bool Sorter::take_early(Link& link, Numbered* next) {
+  if (!link.take(next)) {
+    return false;
+  }
+  if (next->buffer != nullptr) {
+    Inflow& flow = link.in[next->header.to()];
+    flow.early = static_cast<uint16_t>(flow.early - (flow.early != 0 ? 1 : 0));
+  }
+  return true;
+}
+
+void Sorter::deliver(Link& link, const Numbered& message) {
+  const HeaderWords& header = message.header;
+  const uint32_t bytes = message.length_bytes - kHeaderBytes - header.padding();
+  // The credit counts also where the message does not: the peer will not say it again.
+  if (!header.takes_credit() || bytes > kPartBytesMax ||
+      link.out[header.from()].on_limit(header.credit()) != 0) {
+    drop(message);
+    works_.sessions.cut_off(link);
+    return;
+  }
+  Inflow& flow = link.in[header.to()];
+  if (!flow.open) {  // sent before it heard that the context is closed
+    ++works_.stats.bad;
+    drop(message);
+    return;
+  }
+  if (flow.arrive() != 0 || message.buffer == nullptr) {
+    drop(message);
+    works_.sessions.cut_off(link);
+    return;
+  }
+  ++works_.stats.received;
+  Inbox& inbox = works_.contexts[header.to()]->inbox;  // is there: its flow is open
+  *inbox.tail() = {message.buffer + kHeaderBytes, bytes};
+  inbox.push(1, {&link, link.session, header.from()});
+}
+
+void Sorter::on_control(Link& link, const HeaderWords& header) {
+  if (header.from() >= kContexts || header.to() >= kContexts) {
+    works_.sessions.cut_off(link);
+    return;
+  }
+  ++works_.stats.received;
+  SendAccount& records = link.large.records_out[header.from()];
+  const uint64_t bit = 1ull << header.from();
+  bool good = true;
+  switch (header.kind()) {
+    case Kind::kOpen:
+      works_.inflows.open(link, header.to());
+      break;
+    case Kind::kOpened:
+      if ((link.theirs.opened & bit) == 0) {
+        records = SendAccount(kRecordWindow);
+      }
+      link.theirs.opened |= bit;
+      [[fallthrough]];
+    case Kind::kCredit:
+      // What was sent counts from the last kRefused on: a message that came before this one may
+      // have had the same credit.
+      good =
+          (link.theirs.asked & bit) != 0 && link.out[header.from()].on_limit(header.credit()) == 0;
+      break;
+    case Kind::kRecords:
+      good = (link.theirs.opened & bit) != 0 && records.on_limit(header.credit()) == 0;
+      break;
+    case Kind::kControl:
+      good = link.large.control_out.on_limit(header.credit()) == 0;
+      break;
+    case Kind::kAlive:
+      on_alive(link);
+      break;
+    case Kind::kRefused:
+      good = on_refused(link, header);
+      break;
+    default:
+      good = false;
+  }
+  if (!good) {
+    works_.sessions.cut_off(link);
+  }
+}
+
+/// It is stuck: what was too little to be told may be all that it waits for.
+void Sorter::on_alive(Link& link) {
+  for (uint32_t i = 0; i < kContexts; ++i) {
+    if (link.in[i].open) {
+      link.say.credit |= uint64_t{link.in[i].changed()} << i;
+      link.say.records |= uint64_t{link.large.records_in[i].changed()} << i;
+    }
+  }
+  works_.peers.want(link);
+}
+
+/// There is no such context, or not any more. @return false: it was not asked for.
+bool Sorter::on_refused(Link& link, const HeaderWords& header) {
+  const uint32_t context = header.from();
+  const uint64_t bit = 1ull << context;
+  const bool asked = (link.theirs.asked & bit) != 0;
+  const auto known = static_cast<uint16_t>(header.credit() + link.backlog.kept_back[context]);
+  if (link.out[context].sent() != known) {
+    link.lost |= link.routes.routed;  // not all messages to it were received
+  }
+  ++link.refusals[context];
+  ++works_.stats.refused;
+  link.theirs.refused |= bit;
+  link.theirs.asked &= ~bit;
+  link.theirs.opened &= ~bit;
+  link.out[context] = {};
+  link.backlog.kept_back[context] = 0;
+  link.large.records_out[context] = {};
+  return asked;
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,68 @@
+/// @file
+/// Messages that arrive and are not plain: those that make sessions, those that come too early or
+/// twice, those that the library says, and the first ones after any of them.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/msg/buffers.hpp"
+#include "lib/msg/context_slot.hpp"
+#include "lib/msg/departures.hpp"
+#include "lib/msg/inflows.hpp"
+#include "lib/msg/large.hpp"
+#include "lib/msg/link.hpp"
+#include "lib/msg/peers.hpp"
+#include "lib/msg/port_stats.hpp"
+#include "lib/msg/sessions.hpp"
+#include "lib/msg/speaker.hpp"
+
+namespace rio::msg {
+
+/// A message as the card told of it.
+struct Arrival {
+  uint8_t* buffer;
+  uint32_t source;
+  uint32_t length_bytes;
+};
+
+/// Of one port; its thread. Every field of a header is the peer's word until it was compared with
+/// ours.
+class Sorter {
+ public:
+  /// Each outlives this.
+  struct Works {
+    Buffers& buffers;
+    Peers& peers;
+    Inflows& inflows;
+    Speaker& speaker;
+    Sessions& sessions;
+    Departures& departures;
+    Large& large;
+    const ContextSlots& contexts;
+    PortStats& stats;
+  };
+
+  explicit Sorter(const Works& works) : works_(works) {}
+
+  /// Read one message, in the order of its number, and give its buffer on or back.
+  void take(const Arrival& arrival);
+
+ private:
+  void on_session(const Arrival& arrival, Kind kind);
+  [[nodiscard]] bool keep_early(Link& link, Numbered message);
+  void take_in_order(Link& link, Numbered next);
+  [[nodiscard]] static bool take_early(Link& link, Numbered* next);
+  void deliver(Link& link, const Numbered& message);
+  void on_control(Link& link, const HeaderWords& header);
+  void on_alive(Link& link);
+  [[nodiscard]] bool on_refused(Link& link, const HeaderWords& header);
+  void drop(const Numbered& message) {
+    if (message.buffer != nullptr) {
+      works_.buffers.give_back(message.buffer);
+    }
+  }
+
+  Works works_;
+};
+
+}  // namespace rio::msg

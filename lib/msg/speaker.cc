@@ -1,0 +1,196 @@
+#include "lib/msg/speaker.hpp"
+
+#include <algorithm>
+
+#include "lib/msg/clock.hpp"
+
+namespace rio::msg {
+namespace {
+
+constexpr uint64_t kAgainNs = 2'000'000;  // a question that got no answer is put again
+
+/// Say something for each context. @return false: not all; what is left is in *bits.
+template <class Say>
+[[nodiscard]] bool say_each(uint64_t* bits, Say&& say) {
+  for (; *bits != 0; *bits &= *bits - 1) {
+    if (!say(static_cast<uint16_t>(__builtin_ctzll(*bits)))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void Speaker::speak() {
+  // Those that could not say everything are listed again.
+  for (const uint32_t index : peers_.take_talkers()) {
+    if (index == Peers::kStrangers) {
+      if (!say_resets()) {
+        peers_.want_strangers();
+      }
+      continue;
+    }
+    Link& link = peers_.at(index);
+    link.say.listed = false;
+    if (!speak(link)) {
+      peers_.want(link);
+    }
+  }
+}
+
+bool Speaker::speak(Link& link) {
+  if (health_.error() != 0) {
+    return true;
+  }
+  if (link.state == LinkState::kIdle && link.say.open != 0) {
+    ask(link);  // a peer that rests, too, is waited for only so long
+  }
+  if (link.rest.on) {
+    return true;  // the end of the rest lists it again
+  }
+  ToSay& say = link.say;
+  if (say.welcome) {
+    say.welcome = !say_session(link, Kind::kWelcome);
+  }
+  if (say.hello) {
+    say.hello = !say_session(link, Kind::kHello);
+  }
+  if (link.state != LinkState::kUp) {
+    return !say.hello && !say.welcome;
+  }
+  if (say.alive) {
+    say.alive = !outbox_.say(link, Kind::kAlive, 0, 0, 0);
+  }
+  if (say.control) {
+    say.control = !say_total(link, Kind::kControl, 0, link.large.control_in);
+  }
+  return !say.welcome && !say.alive && !say.control && say_contexts(link);
+}
+
+bool Speaker::say_contexts(Link& link) {
+  ToSay& say = link.say;
+  return say_each(&say.opened,
+                  [&](uint16_t c) {
+                    return outbox_.say(link, Kind::kOpened, 0, c, link.in[c].tell());
+                  }) &&
+         say_each(&say.refused, [&](uint16_t c) { return say_refused(link, c); }) &&
+         say_each(&say.credit,
+                  [&](uint16_t c) { return say_total(link, Kind::kCredit, c, link.in[c]); }) &&
+         say_each(&say.records,
+                  [&](uint16_t c) {
+                    return say_total(link, Kind::kRecords, c, link.large.records_in[c]);
+                  }) &&
+         say_each(&say.open, [&](uint16_t c) {
+           if (!outbox_.say(link, Kind::kOpen, c, 0, 0)) {
+             return false;
+           }
+           link.theirs.asked |= 1ull << c;
+           return true;
+         });
+}
+
+bool Speaker::say_refused(Link& link, uint32_t context) {
+  if (!outbox_.say(link, Kind::kRefused, 0, context, link.in[context].half)) {
+    return false;
+  }
+  told_at_[context] = outbox_.ring().next_index();
+  // Now the peer counts from zero again.
+  if (!link.in[context].open) {
+    link.in[context] = {};
+    link.large.records_in[context] = {};
+  }
+  return true;
+}
+
+/// It may have been told by another message meanwhile.
+bool Speaker::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account) {
+  if (account.changed() && !outbox_.say(link, kind, 0, from, account.limit())) {
+    return false;
+  }
+  static_cast<void>(account.tell());
+  return true;
+}
+
+bool Speaker::say_session(const Link& link, Kind kind) {
+  return outbox_.say_session(
+      link.dest_id(), {link.keys.remote, HeaderWords::rest_of(0, 0, 0, kind, 0)},
+      {kMagic, link.keys.local, link.keys.remote, link.keys.first_in, instance_, 0});
+}
+
+void Speaker::ask(Link& link) {
+  link.state = LinkState::kHello;
+  link.say.hello = true;
+  const uint64_t now = now_ns();
+  link.clock.deadline_ns = now + uint64_t{connect_ms_} * 1'000'000;
+  peers_.watch(link, now + kAgainNs);
+}
+
+void Speaker::ask_again(Link& link, uint64_t now_ns) {
+  link.clock.again_ns = now_ns + kAgainNs;
+  link.say.hello = true;
+  peers_.want(link);
+}
+
+void Speaker::ask_for_sign(Link& link, uint64_t now_ns) {
+  link.clock.again_ns = now_ns + Peers::kAliveNs;
+  link.say.alive = true;
+  peers_.want(link);
+}
+
+void Speaker::tell_unknown(const Reset& reset) {
+  const auto pending = std::find_if(resets_.begin(), resets_.end(), [&](const Reset& other) {
+    return other.dest_id == reset.dest_id && other.key == reset.key;
+  });
+  if (pending != resets_.end()) {
+    const bool is_before = static_cast<int32_t>(reset.number - pending->number) < 0;
+    pending->number = is_before ? reset.number : pending->number;
+    return;
+  }
+  if (resets_.size() == kResetsMax || reset.tries == kResetTries) {
+    return;
+  }
+  if (resets_.empty()) {
+    peers_.want_strangers();
+  }
+  resets_.push_back(reset);
+}
+
+bool Speaker::say_resets() {
+  while (!resets_.empty() && health_.error() == 0) {
+    if (!outbox_.take_room()) {
+      return false;
+    }
+    const Reset reset = resets_.back();
+    resets_.pop_back();
+    const Link* const link = peers_.find(reset.dest_id);
+    if (link != nullptr && link->rest.on) {
+      continue;  // it is told when it speaks
+    }
+    // The number, which such messages do not have otherwise, says how often it was tried.
+    const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
+                                HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
+    const SessionBody body = {kMagic, reset.key, 0, reset.number, instance_, 0};
+    static_cast<void>(outbox_.say_session(reset.dest_id, header, body));
+  }
+  return true;
+}
+
+bool Speaker::news_may_be_out(uint32_t context) const {
+  if (told_at_[context] == 0) {
+    return false;
+  }
+  const pmd::TxQueue& ring = outbox_.ring();
+  if (ring.next_index() - told_at_[context] < ring.next_index() - ring.oldest_index()) {
+    return true;
+  }
+  for (uint32_t i = 0; i < peers_.count(); ++i) {
+    const Backlog& backlog = peers_.at(i).backlog;
+    if (backlog.again + backlog.resent != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,94 @@
+/// @file
+/// The objects of a port without the port, on a card that is wired to itself: for tests of one of
+/// them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "lib/msg/card_health.hpp"
+#include "lib/msg/failures.hpp"
+#include "lib/msg/inflows.hpp"
+#include "lib/msg/large.hpp"
+#include "lib/msg/outbox.hpp"
+#include "lib/msg/peers.hpp"
+#include "lib/msg/retries.hpp"
+#include "lib/msg/sessions.hpp"
+#include "lib/msg/silence.hpp"
+#include "lib/msg/speaker.hpp"
+
+namespace rio::msg::test {
+
+/// A card that is wired to itself: what is sent to its destID comes back.
+struct LoopCard {
+  explicit LoopCard(uint32_t response_timeout_us = 100'000) {
+    EndpointConfig config;
+    config.card.response_timeout_us = response_timeout_us;
+    config.card.receive_timeout_us = 2 * response_timeout_us;
+    config.card.retry_limit = 2;
+    config.card.retry_delay_us = 1;
+    EXPECT_EQ(Endpoint::open("emu:loop", config, &endpoint), 0);
+  }
+  std::unique_ptr<Endpoint> endpoint;
+};
+
+struct Objects {
+  static constexpr uint32_t kBuffers = 256;
+  static constexpr uint32_t kShare = 16;
+  static constexpr uint32_t kOwn = 7;         // our destID, as sessions know it
+  static constexpr uint32_t kInstance = 100;  // ours
+  static constexpr uint32_t kTimeoutUs = 1000;
+  static constexpr uint32_t kDeliverMs = 1;
+
+  LoopCard card{kTimeoutUs};
+  Endpoint& endpoint = *card.endpoint;
+  PortStats stats;
+  ContextSlots contexts{};
+  Peers peers{1, 0};
+  CardHealth health{endpoint};
+  Buffers buffers{endpoint};
+  Inflows inflows{kBuffers, kShare, peers, contexts};
+  Outbox outbox{endpoint, failures};
+  Retries retries{outbox, peers, stats};
+  Speaker speaker{outbox, peers, health, kInstance, 1000};
+  Large large{endpoint, outbox, peers, inflows, contexts, health, stats, kTimeoutUs, kBuffers};
+  Sessions sessions{
+      {peers, outbox, retries, speaker, buffers, inflows, large, nullptr, health, contexts, stats},
+      kOwn};
+  Silence silence{{endpoint, nullptr, peers, outbox, retries, sessions, large, health, stats},
+                  kTimeoutUs,
+                  kDeliverMs};
+  Failures failures{{peers, outbox, retries, speaker, sessions, silence, large}, kDeliverMs};
+
+  Objects() {
+    EXPECT_EQ(buffers.start(kBuffers), 0);
+    EXPECT_EQ(outbox.start(), 0);
+  }
+
+  /// A peer whose session has begun. It is the card itself, which answers each letter.
+  Link& peer_with_session() {
+    Link& link = *peers.find_or_make(endpoint.dest_id());
+    link.keys.remote = 55;
+    link.next_out = HeaderWords::key_and_number(55, 0);
+    sessions.begin(link);
+    return link;
+  }
+};
+
+/// @return false: not within reason.
+template <class Done>
+[[nodiscard]] bool until(const Done& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace rio::msg::test

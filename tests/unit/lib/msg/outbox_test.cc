@@ -1,0 +1,127 @@
+// The transmit ring of a port: room, credit, and what is told of messages that were not delivered.
+#include "lib/msg/outbox.hpp"
+
+#include <vector>
+
+#include "tests/unit/lib/msg/objects.hpp"
+
+namespace rio::msg::test {
+namespace {
+
+class OutboxTest : public testing::Test, public Outbox::Events {
+ public:
+  void on_failed(const pmd::TxDone& done) override { failed_.push_back(done); }
+  void on_large_done(const pmd::TxDone&) override { ++large_; }
+  void on_half_full() override { ++half_full_; }
+
+ protected:
+  OutboxTest() {
+    EXPECT_EQ(outbox_.start(), 0);
+    link_.state = LinkState::kUp;
+    link_.out[3] = SendAccount(4);
+  }
+  void send(const std::string& text) {
+    ASSERT_TRUE(outbox_.may_send(route_));
+    uint8_t* const at = outbox_.begin_message(route_, static_cast<uint32_t>(text.size()));
+    std::memcpy(at + kHeaderBytes, text.data(), text.size());
+    outbox_.post(link_, at, kHeaderBytes + static_cast<uint32_t>(text.size()));
+  }
+  [[nodiscard]] bool all_completed() {
+    return until([&] {
+      outbox_.reap();
+      return outbox_.ring().outstanding() == 0;
+    });
+  }
+
+  LoopCard card_;
+  Buffers buffers_{*card_.endpoint};
+  Outbox outbox_{*card_.endpoint, *this};
+  Link link_{card_.endpoint->dest_id(), 0};
+  Route route_ = Outbox::route(link_, 3, 5, Kind::kData);
+  std::vector<pmd::TxDone> failed_;
+  uint32_t large_ = 0;
+  uint32_t half_full_ = 0;
+};
+
+TEST_F(OutboxTest, AMessageGoesWithTheNextNumberAndTakesACredit) {
+  ASSERT_EQ(buffers_.start(64), 0);
+  link_.next_out = HeaderWords::key_and_number(9, 100);
+  send("hello");
+  EXPECT_EQ(link_.out[3].available(), 3);
+  EXPECT_EQ(link_.next_out, HeaderWords::key_and_number(9, 101));
+  EXPECT_EQ(outbox_.copied(), 5u);
+  EXPECT_EQ(outbox_.out_to(link_.dest_id()), outbox_.ring().outstanding());
+  const HeaderWords header = load_header(outbox_.ring().slot_va(outbox_.ring().next_index() - 1));
+  EXPECT_EQ(header.key_number, HeaderWords::key_and_number(9, 100));
+  EXPECT_EQ(header.to(), 3u);
+  EXPECT_EQ(header.from(), 5u);
+  EXPECT_EQ(header.padding(), 3u);
+  EXPECT_TRUE(all_completed());
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(OutboxTest, NothingGoesWithoutCreditOrBeforeTheNewsOfAnEnd) {
+  link_.routes.untold = 1ull << 5;
+  EXPECT_FALSE(outbox_.may_send(route_)) << "context 5 has to hear of an end first";
+  link_.routes.untold = 1ull << 6;
+  EXPECT_TRUE(outbox_.may_send(route_)) << "context 6 has to";
+  link_.out[3] = {};
+  EXPECT_FALSE(outbox_.may_send(route_));
+  EXPECT_FALSE(outbox_.send_one(route_, 0, [](uint8_t*) {}));
+}
+
+TEST_F(OutboxTest, AMessageThatIsNotTakenIsToldAndIsInItsSlotStill) {
+  send("refused");  // the card has no buffer for it
+  EXPECT_TRUE(all_completed());
+  ASSERT_EQ(failed_.size(), 1u);
+  EXPECT_EQ(failed_[0].status, pmd::Status::kRetryExpired);
+  const auto entry = static_cast<uint32_t>(failed_[0].cookie);
+  EXPECT_EQ(outbox_.ring().slot_dest_id(entry), link_.dest_id());
+  EXPECT_EQ(std::memcmp(outbox_.ring().slot_va(entry) + kHeaderBytes, "refused", 7), 0);
+}
+
+TEST_F(OutboxTest, TheLibraryTalksOnlyInASession) {
+  ASSERT_EQ(buffers_.start(64), 0);
+  EXPECT_TRUE(outbox_.say(link_, Kind::kAlive, 0, 0, 0));
+  link_.rest.on = true;
+  EXPECT_FALSE(outbox_.say(link_, Kind::kAlive, 0, 0, 0)) << "the peer rests";
+  link_.rest.on = false;
+  link_.state = LinkState::kHello;
+  EXPECT_FALSE(outbox_.say(link_, Kind::kAlive, 0, 0, 0));
+  EXPECT_TRUE(all_completed());
+}
+
+TEST_F(OutboxTest, NothingIsPostedWhileTheRingIsStopped) {
+  ASSERT_EQ(buffers_.start(64), 0);
+  send("before");
+  outbox_.begin_stop();
+  EXPECT_TRUE(outbox_.stopped());
+  EXPECT_FALSE(outbox_.take_room());
+  EXPECT_FALSE(outbox_.may_send(route_));
+  ASSERT_TRUE(until([&] {
+    outbox_.reap_each();  // lets the emulated card work, too
+    return outbox_.ring().stopped() == 1 && outbox_.ring().outstanding() == 0;
+  }));
+  ASSERT_EQ(outbox_.restart(), 0);
+  EXPECT_TRUE(outbox_.take_room());
+  send("after");
+  EXPECT_TRUE(all_completed());
+}
+
+TEST_F(OutboxTest, ARequestNeedsAPlaceAndLeavesACreditForAnswers) {
+  ASSERT_EQ(buffers_.start(64), 0);
+  link_.theirs.opened = 1ull << 3;
+  EXPECT_FALSE(outbox_.may_request(route_)) << "no record";
+  link_.large.records_out[3] = SendAccount(kRecordWindow);
+  uint32_t sent = 0;
+  RequestBody body{};
+  while (outbox_.may_request(route_)) {
+    outbox_.post_request(route_, body);
+    ++sent;
+  }
+  EXPECT_EQ(sent, kControlCredits - 1u);
+  EXPECT_TRUE(all_completed());
+}
+
+}  // namespace
+}  // namespace rio::msg::test
