@@ -50,7 +50,7 @@ ChildProcess::~ChildProcess() {
 }
 
 std::string ChildProcess::line() {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(4 * kPatienceMs);
   for (;;) {
     if (const size_t at = text_.find('\n'); at != std::string::npos) {
       std::string first = text_.substr(0, at);
@@ -59,7 +59,7 @@ std::string ChildProcess::line() {
     }
     pollfd fd{.fd = out_, .events = POLLIN, .revents = 0};
     char bytes[512];
-    if (std::chrono::steady_clock::now() > end || poll(&fd, 1, kPatienceMs) <= 0) {
+    if (std::chrono::steady_clock::now() > end || poll(&fd, 1, 4 * kPatienceMs) <= 0) {
       return "";
     }
     const ssize_t n = read(out_, bytes, sizeof(bytes));

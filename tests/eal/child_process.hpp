@@ -21,7 +21,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Next line; "" after half a minute, or at the end.
+  /// Next line; "" at the end, or after four times the patience that a child itself has.
   std::string line();
   /// Sends a command. @return false: the child no longer listens.
   bool tell(const std::string& command);

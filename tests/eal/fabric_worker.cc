@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint32_t kBytes = 4096;
 constexpr uint32_t kBuffers = 16;
+constexpr uint32_t kSends = 16;  ///< sends under way at once: fewer switches between processes
 constexpr uint32_t kSomeMessages = 100;
 
 void say(const std::string& line) {
@@ -32,7 +33,7 @@ uint8_t byte_of(uint32_t dest_id, uint32_t length, uint32_t at) {
   return static_cast<uint8_t>(dest_id / 256 * 101 + length * 7 + length / 256 + at * 31 + at / 256);
 }
 
-/// Sends and receives one message at a time.
+/// Sends messages and receives them, each in order.
 class Mail {
  public:
   explicit Mail(pmd::QueuePair& pair) : pair_(pair), own_(pair.dest_id()) {}
@@ -41,7 +42,7 @@ class Mail {
   Mail& operator=(const Mail&) = delete;
 
   bool start() {
-    memory_ = static_cast<uint8_t*>(rte_zmalloc("mail", (kBuffers + 1) * kBytes, kBytes));
+    memory_ = static_cast<uint8_t*>(rte_zmalloc("mail", (kBuffers + kSends) * kBytes, kBytes));
     iova_ = rte_malloc_virt2iova(memory_);
     for (uint32_t i = 0; memory_ != nullptr && i < kBuffers; ++i) {
       give(i);
@@ -49,23 +50,34 @@ class Mail {
     return memory_ != nullptr;
   }
   [[nodiscard]] uint32_t own() const { return own_; }
-  /// Posts a message. @return whether it is under way.
+  /// Posts a message. @return false: the ring is full, or kSends are under way.
   bool send(uint32_t dest_id, uint32_t length) {
-    for (uint32_t i = 0; i < length; ++i) {
-      out()[i] = byte_of(dest_id, length, i);
+    if (under_way_ == kSends) {
+      return false;
     }
-    const pmd::TxMessage message{.iova = iova_ + kBuffers * kBytes,
+    const size_t at = (kBuffers + posted_ % kSends) * size_t{kBytes};
+    for (uint32_t i = 0; i < length; ++i) {
+      memory_[at + i] = byte_of(dest_id, length, i);
+    }
+    const pmd::TxMessage message{.iova = iova_ + at,
                                  .cookie = length,
                                  .dest_id = dest_id,
                                  .length_bytes = static_cast<uint16_t>(length),
                                  .mbox = 1,
                                  .flags = 0};
-    return pair_.tx().burst(&message, 1) == 1;
+    const bool posted = pair_.tx().burst(&message, 1) == 1;
+    posted_ += posted ? 1 : 0;
+    under_way_ += posted ? 1 : 0;
+    return posted;
   }
-  /// Checks the message sent. @return 1: it was delivered, 0: not yet, -1: failed.
+  /// Checks the oldest send. @return 1: it was delivered, 0: not yet, -1: failed.
   int sent() {
     pmd::TxDone done{};
-    return pair_.tx().reap(&done, 1) == 0 ? 0 : done.status == pmd::Status::kOk ? 1 : -1;
+    if (pair_.tx().reap(&done, 1) == 0) {
+      return 0;
+    }
+    --under_way_;
+    return done.status == pmd::Status::kOk ? 1 : -1;
   }
   /// Receives a message. @param length that it must have; 0: any. @return 1: right, 0: none, -1:
   /// wrong.
@@ -90,34 +102,36 @@ class Mail {
     const pmd::RxBuffer buffer{.iova = iova_ + i * kBytes, .cookie = i};
     (void)pair_.shared().post(&buffer, 1);
   }
-  [[nodiscard]] uint8_t* out() const { return memory_ + size_t{kBuffers} * kBytes; }
 
   pmd::QueuePair& pair_;
   uint32_t own_;
   uint8_t* memory_ = nullptr;
   uint64_t iova_ = 0;
+  uint32_t posted_ = 0;
+  uint32_t under_way_ = 0;
 };
 
+/// Gives up when nothing moves for kPatienceMs.
 std::string exchange(Mail& mail, uint32_t peer) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  using Clock = std::chrono::steady_clock;
+  auto moved = Clock::now();
+  uint32_t posted = 0;
   uint32_t sent = 0;
   uint32_t got = 0;
-  bool under_way = false;
   while (sent < kBytes || got < kBytes) {
-    if (!under_way && sent < kBytes) {
-      under_way = mail.send(peer, sent + 1);
-    }
-    const int out = under_way ? mail.sent() : 0;
+    posted += posted < kBytes && mail.send(peer, posted + 1) ? 1 : 0;
+    const int out = mail.sent();
     const int in = mail.got(peer, got + 1);
-    if (out < 0 || in < 0 || std::chrono::steady_clock::now() > end) {
+    if (out < 0 || in < 0 || Clock::now() - moved > std::chrono::milliseconds(kPatienceMs)) {
       return "exchange: " + std::to_string(sent) + " sent, then " + std::to_string(out) + "; " +
              std::to_string(got) + " got, then " + std::to_string(in);
     }
-    under_way = under_way && out == 0;
     sent += out == 1 ? 1 : 0;
     got += in == 1 ? 1 : 0;
     if (out == 0 && in == 0) {
       sched_yield();
+    } else {
+      moved = Clock::now();
     }
   }
   return "exchanged";
