@@ -66,8 +66,8 @@ ssize_t write_data(fid_ep* ep, const void* data, size_t bytes, void*, uint64_t i
 
 /// Writes a copy of the data, without a completion.
 [[nodiscard]] ssize_t inject_copy(fid_ep* ep, const void* data, size_t bytes, fi_addr_t peer,
-                                 uint64_t address, uint64_t key, uint64_t flags,
-                                 uint64_t immediate) {
+                                  uint64_t address, uint64_t key, uint64_t flags,
+                                  uint64_t immediate) {
   if (bytes > kInjectBytes) {
     return -FI_EMSGSIZE;
   }

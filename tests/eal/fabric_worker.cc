@@ -21,7 +21,6 @@ namespace {
 
 constexpr uint32_t kBytes = 4096;
 constexpr uint32_t kBuffers = 16;
-constexpr uint32_t kSends = 16;  ///< sends under way at once: fewer switches between processes
 constexpr uint32_t kSomeMessages = 100;
 
 void say(const std::string& line) {
@@ -33,7 +32,7 @@ uint8_t byte_of(uint32_t dest_id, uint32_t length, uint32_t at) {
   return static_cast<uint8_t>(dest_id / 256 * 101 + length * 7 + length / 256 + at * 31 + at / 256);
 }
 
-/// Sends messages and receives them, each in order.
+/// Sends and receives one message at a time.
 class Mail {
  public:
   explicit Mail(pmd::QueuePair& pair) : pair_(pair), own_(pair.dest_id()) {}
@@ -42,7 +41,7 @@ class Mail {
   Mail& operator=(const Mail&) = delete;
 
   bool start() {
-    memory_ = static_cast<uint8_t*>(rte_zmalloc("mail", (kBuffers + kSends) * kBytes, kBytes));
+    memory_ = static_cast<uint8_t*>(rte_zmalloc("mail", (kBuffers + 1) * kBytes, kBytes));
     iova_ = rte_malloc_virt2iova(memory_);
     for (uint32_t i = 0; memory_ != nullptr && i < kBuffers; ++i) {
       give(i);
@@ -50,33 +49,30 @@ class Mail {
     return memory_ != nullptr;
   }
   [[nodiscard]] uint32_t own() const { return own_; }
-  /// Posts a message. @return false: the ring is full, or kSends are under way.
+  /// Posts a message. @return false: one is under way, or the ring is full.
   bool send(uint32_t dest_id, uint32_t length) {
-    if (under_way_ == kSends) {
+    if (under_way_) {
       return false;
     }
-    const size_t at = (kBuffers + posted_ % kSends) * size_t{kBytes};
     for (uint32_t i = 0; i < length; ++i) {
-      memory_[at + i] = byte_of(dest_id, length, i);
+      out()[i] = byte_of(dest_id, length, i);
     }
-    const pmd::TxMessage message{.iova = iova_ + at,
+    const pmd::TxMessage message{.iova = iova_ + kBuffers * kBytes,
                                  .cookie = length,
                                  .dest_id = dest_id,
                                  .length_bytes = static_cast<uint16_t>(length),
                                  .mbox = 1,
                                  .flags = 0};
-    const bool posted = pair_.tx().burst(&message, 1) == 1;
-    posted_ += posted ? 1 : 0;
-    under_way_ += posted ? 1 : 0;
-    return posted;
+    under_way_ = pair_.tx().burst(&message, 1) == 1;
+    return under_way_;
   }
-  /// Checks the oldest send. @return 1: it was delivered, 0: not yet, -1: failed.
+  /// Checks the message sent. @return 1: it was delivered, 0: not yet, -1: failed.
   int sent() {
     pmd::TxDone done{};
     if (pair_.tx().reap(&done, 1) == 0) {
       return 0;
     }
-    --under_way_;
+    under_way_ = false;
     return done.status == pmd::Status::kOk ? 1 : -1;
   }
   /// Receives a message. @param length that it must have; 0: any. @return 1: right, 0: none, -1:
@@ -102,24 +98,25 @@ class Mail {
     const pmd::RxBuffer buffer{.iova = iova_ + i * kBytes, .cookie = i};
     (void)pair_.shared().post(&buffer, 1);
   }
+  [[nodiscard]] uint8_t* out() const { return memory_ + size_t{kBuffers} * kBytes; }
 
   pmd::QueuePair& pair_;
   uint32_t own_;
   uint8_t* memory_ = nullptr;
   uint64_t iova_ = 0;
-  uint32_t posted_ = 0;
-  uint32_t under_way_ = 0;
+  bool under_way_ = false;
 };
 
 /// Gives up when nothing moves for kPatienceMs.
 std::string exchange(Mail& mail, uint32_t peer) {
   using Clock = std::chrono::steady_clock;
   auto moved = Clock::now();
-  uint32_t posted = 0;
   uint32_t sent = 0;
   uint32_t got = 0;
   while (sent < kBytes || got < kBytes) {
-    posted += posted < kBytes && mail.send(peer, posted + 1) ? 1 : 0;
+    if (sent < kBytes) {
+      (void)mail.send(peer, sent + 1);  // false while the one before is under way
+    }
     const int out = mail.sent();
     const int in = mail.got(peer, got + 1);
     if (out < 0 || in < 0 || Clock::now() - moved > std::chrono::milliseconds(kPatienceMs)) {
