@@ -10,7 +10,7 @@
 
 namespace rio::base {
 
-/// What a library logs and returns where an exception ends. Texts are static.
+/// The log text and the result of a C entry point that stops an exception. Texts are static.
 struct Boundary {
   const char* out_of_memory;  ///< log line, with the remedy; the call returns -ENOMEM
   const char* unexpected;     ///< log line for any other exception

@@ -6,7 +6,7 @@
 
 namespace rio::base {
 
-/// What splitmix64 adds to its state for each number: 2^64 divided by the golden ratio.
+/// splitmix64 adds this to its state for each number: 2^64 divided by the golden ratio.
 inline constexpr uint64_t kRandomStep = 0x9E3779B97F4A7C15u;
 
 /// Spread what differs between two numbers over all bits: the output function of splitmix64. Any

@@ -46,18 +46,18 @@ struct LookedAtCard {
 /// @return 0 or -errno, said on stderr.
 [[nodiscard]] int open_to_look(const Context& context, const std::string& name, LookedAtCard* out);
 
-/// Open a card as its owner: it is reset, and whoever used it loses his queues.
+/// Open a card as its owner: the card is reset, and a program that used it loses its queues.
 /// @return as rio::Endpoint::open(), said on stderr.
 [[nodiscard]] int open_to_own(const Context& context, const std::string& name,
                               const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
-/// Whether somebody uses the card: the first ring that runs, as "queue pair 0, ring tx", or empty.
-/// @return 0, -ENODEV (gone), said on stderr.
+/// Find a ring that runs, so that the card is in use. @param user the first such ring, as "queue
+/// pair 0, ring tx", or empty. @return 0, -ENODEV (gone), said on stderr.
 [[nodiscard]] int find_user(pmd::Card& card, std::string* user);
 
 /// Refuse a card whose rings run: a reset would take them from the program that has them.
-/// @param remedy for rings that nobody has any more, as "give --force". @return 0; -EBUSY, or as
-/// open_to_look(), said on stderr.
+/// @param remedy for rings that a dead program has left, as "give --force". @return 0; -EBUSY, or
+/// as open_to_look(), said on stderr.
 [[nodiscard]] int refuse_used(const Context& context, const std::string& name,
                               const std::string& remedy);
 

@@ -45,7 +45,7 @@ void device_line(const FabricMap& map, size_t node, std::string* out) {
     *out += "  " + std::to_string(device.ports.size()) + " ports, entered by port " +
             std::to_string(device.entry_port);
   }
-  if (device.locked_by != enumerate::kNobody) {
+  if (device.locked_by != enumerate::kUnlocked) {
     *out += "  locked by host " + std::to_string(device.locked_by);
   }
   *out += '\n';
@@ -122,7 +122,7 @@ Json node_json(const FabricMap& map, size_t index) {
     json["parent"] = node.parent;
     json["parent_port"] = node.parent_port;
   }
-  if (node.locked_by != enumerate::kNobody) {
+  if (node.locked_by != enumerate::kUnlocked) {
     json["locked_by"] = node.locked_by;
   }
   if (node.is_switch) {

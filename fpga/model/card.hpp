@@ -11,7 +11,7 @@
 
 namespace rio::model {
 
-/// An emulated card. It has no thread: it works while somebody calls step().
+/// An emulated card. It has no thread: it works only in calls of step().
 class Card {
  public:
   /// Size of BAR0 in bytes, a power of two. @param queue_pairs 1 to 31.
@@ -25,16 +25,17 @@ class Card {
   /// Let the card work: take what is on the wire, send what is posted. Any thread; when another
   /// one is inside, returns at once. Bounded.
   void step();
-  /// The same for a host that waits for messages. In fast mode, where nothing else is under way, a
-  /// plain one is looked for and taken, and nothing else is done, but now and then. Answers to its
-  /// own ones are taken then, or when something that is posted waits for them: a look at them would
-  /// take their line away from the core that is about to write the next.
+  /// step() for a host that waits for messages. In fast mode, with nothing else under way, it takes
+  /// only plain messages; each few calls it does all that step() does. It takes answers to the
+  /// card's own messages then, or when a posted message waits for them: reading them earlier would
+  /// take their cache line away from the core that is about to write the next.
   void step_to_receive();
-  /// The same for a host that has just posted messages: where that is a single plain one to send,
-  /// nothing else is done, but now and then.
+  /// step() for a host that has just posted messages: if a single plain message is to be sent, it
+  /// sends that; each few calls it does all that step() does.
   void step_to_send() noexcept;
 
-  /// As `times` calls of step(), but waits until whoever is inside has left. Any thread, bounded.
+  /// As `times` calls of step(), but waits until a thread that is inside has left. Any thread,
+  /// bounded.
   void step_surely(uint32_t times);
 
   /// Waits for the end of a step and keeps others out while `fn(arg)` runs. Any thread, bounded.

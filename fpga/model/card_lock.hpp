@@ -11,9 +11,9 @@
 
 namespace rio::model {
 
-/// A lock that leans toward the thread that takes it again and again. That thread says that it is
-/// inside and then looks whether anybody minds; whoever else wants the card takes the preference
-/// away and makes all threads' stores seen (membarrier), which is slow and rare.
+/// A lock that leans toward the thread that takes it again and again. That thread stores that it is
+/// inside and then checks for other claims. Another thread that wants the card takes the preference
+/// away and makes all threads' stores visible (membarrier), which is slow and rare.
 class CardLock {
  public:
   /// To be cleared by unlock().
@@ -23,8 +23,8 @@ class CardLock {
   CardLock(const CardLock&) = delete;
   CardLock& operator=(const CardLock&) = delete;
 
-  /// Any thread, waits for nobody. @param thread tells threads apart, not null. @return null:
-  /// somebody is inside.
+  /// Any thread; does not wait. @param thread tells threads apart, not null. @return null: another
+  /// thread is inside.
   [[nodiscard]] Held try_lock(const char* thread) {
     // acquire: the seat's thread; pairs with the release in try_lock_shared().
     Seat* const seat = preferred_.load(std::memory_order_acquire);
@@ -49,7 +49,7 @@ class CardLock {
     return sit_down(seat);
   }
 
-  /// Any thread. Waits; nobody is inside for longer than a step.
+  /// Any thread. Waits; a thread is inside for at most one step.
   [[nodiscard]] Held lock();
 
   /// @param held what try_lock() or lock() gave, not null.

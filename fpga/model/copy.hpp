@@ -117,7 +117,7 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   copy_bytes(to, from, len);
 }
 
-/// What a card with the quirk writes for a last segment: `len` bytes, a multiple of 8, and zeros up
+/// Write a last segment as a card with the quirk does: `len` bytes, a multiple of 8, and zeros up
 /// to 256. The zeros go everywhere first: eight stores cost less than finding out where.
 [[gnu::always_inline]] inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
   for (uint32_t at = 0; at < 256; at += 32) {

@@ -18,7 +18,8 @@ class IrqSink {
   virtual void raise(uint32_t vector) = 0;
 };
 
-/// What a card is connected to. Everything but the wire stays the caller's and outlives the card.
+/// The ends that a card is connected to. Everything but the wire stays the caller's and outlives
+/// the card.
 struct Ends {
   uint8_t* bar = nullptr;  ///< BAR0's memory: Card::bar_bytes() of zeros, page-aligned
   HostMemory* memory = nullptr;
@@ -39,7 +40,8 @@ struct PortCounts {
   uint32_t rx_unmapped = 0;
 };
 
-/// What a card is at, for a caller that steps it and wants to know whether it may sleep.
+/// The work that a card has under way, for a caller that steps it and wants to know whether it may
+/// sleep.
 struct Activity {
   uint64_t done = 0;       ///< another value: the card has done something since
   bool posted = false;     ///< something is posted, and not completed

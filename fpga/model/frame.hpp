@@ -50,7 +50,7 @@ struct Frame {
   uint16_t ssize;    ///< bytes of all segments but the last
   /// Of a segment: a number of its message, another one for each of a {source, place}. No such
   /// field travels on a link; but there no segment waits in a queue for longer than its sender's
-  /// letter rests, as here while nobody steps a card.
+  /// letter rests, as a segment does here while the card is not stepped.
   uint64_t address;
 
   /// Clear all but `bytes`, which belongs to the ring.

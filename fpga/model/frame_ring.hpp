@@ -2,9 +2,9 @@
 /// A byte ring of frames between one writer and one reader.
 ///
 /// A frame announces itself: its `bytes` is written last, together with a tag of the lap. So a
-/// short frame costs one cache line to pass on, not two, and whoever waits for it looks at what the
-/// last lap has left, in his own cache. The writer looks, too, what that is: where it happens to be
-/// what a frame would be, he makes it a zero.
+/// short frame moves one cache line, not two. A reader that waits polls the word left by the last
+/// lap, in its own cache. The writer checks that word, too: where it could pass for a new frame,
+/// the writer makes it zero.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace rio::model {
 
-/// What the reader tells the writer. Zero-initialised memory is an empty ring.
+/// The reader's news for the writer. Zero-initialised memory is an empty ring.
 struct FrameRingShared {
   alignas(64) std::atomic<uint32_t> head{0};
   /// Not 0: the reader does not look at its ring, and wants to be woken when something comes.
@@ -46,7 +46,7 @@ inline void prefetch_to_write(const void* line) {
 /// In a ring a frame's `bytes` shares its word with the tag above it.
 inline constexpr uint32_t kTagShift = 20;
 inline constexpr uint32_t kFrameRingBytesMax = 1u << kTagShift;
-/// Whether a word without its tag is of a frame. What has another tag is none.
+/// Whether a word without its tag is of a frame. A word with another tag is not.
 [[nodiscard]] constexpr bool is_frame(uint32_t bytes) {
   return bytes - 1 < kFrameRingBytesMax - 1;
 }
@@ -244,7 +244,7 @@ class FrameWriter {
   static constexpr uint32_t kLineBytes = 64;
   static constexpr uint32_t kEndBytes = 32;  // of what is behind the last frame
 
-  /// What an earlier lap has left there shall not be taken for a frame. @param tag of the position.
+  /// Clear bytes of an earlier lap that could be taken for a frame. @param tag of the position.
   [[gnu::always_inline]] static void clear_the_end(uint8_t* end, uint32_t tag) {
     if (is_frame(load32(end) ^ tag)) [[unlikely]] {
       store32(end, 0);
@@ -342,7 +342,7 @@ class FrameReader {
     return is_frame(static_cast<uint32_t>(word)) ? take(at, word) : nullptr;
   }
 
-  /// Where the next frame is, or will be; load_frame_word() tells which. For who checks it himself.
+  /// Where the next frame is, or will be; load_frame_word() tells which. Unchecked.
   [[nodiscard]] const uint8_t* next() const { return memory_ + (head_ & mask_); }
   /// Tag of the next frame, and of those behind it up to the end of the memory.
   [[nodiscard]] uint32_t tag() const { return tag_.at(head_); }

@@ -22,17 +22,17 @@ struct HostWindow {
   [[nodiscard]] uint8_t* at(uint64_t addr) const { return va + (addr - iova); }
 };
 
-/// Implemented by whoever owns the memory: this process, another one, a QEMU guest.
+/// Implemented by the owner of the memory: this process, another one, a QEMU guest.
 /// find() may be called from the thread that steps the card while others map memory.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
-  /// The window that holds `iova`. @return false: nobody mapped it.
+  /// The window that holds `iova`. @return false: it is not mapped.
   [[nodiscard]] virtual bool find(uint64_t iova, HostWindow* out) = 0;
 
-  /// The same for a ring, which is used as one piece: a window that holds all of [iova, iova + len)
-  /// where the memory can be shown so. Valid until the generation changes.
+  /// As find(), for a ring, which is used as one piece: a window that holds all of [iova, iova +
+  /// len) if the memory can be shown so. Valid until the generation changes.
   [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t len_bytes, HostWindow* out) {
     static_cast<void>(len_bytes);
     return find(iova, out);

@@ -45,7 +45,7 @@ class CableImpl final : public Cable, public std::enable_shared_from_this<CableI
  public:
   std::unique_ptr<Wire> plug(int side) override;
 
-  /// Who is plugged in. A line of its own: the other side reads `thread` with each burst.
+  /// One side of the cable. A line of its own: the other side reads `thread` with each burst.
   struct alignas(64) Slot {
     std::atomic<const char*> thread{nullptr};
     std::atomic<bool> busy{false};  ///< a lock, held while the other side works on the card

@@ -17,11 +17,11 @@ namespace rio::model {
 struct Outbound {
   FrameWriter* requests;
   FrameWriter* responses;
-  bool gone = false;  ///< nobody is there: route() has to be asked again
+  bool gone = false;  ///< the partner has left: route() has to be asked again
   /// Whether a partner that dies, or leaves, is told by Wire::next_change(). Silence then means
   /// that it does not run, and a response is late only where `answerable_ns` says so.
   bool watched = false;
-  /// What was sent up to this time was taken by the partner, its answer visible, a response
+  /// The partner took all frames sent up to this time, and its answers were visible, a response
   /// time-out ago.
   uint64_t answerable_ns = 0;
   /// Null, or whether the partner can pull long messages out of this process.
@@ -55,12 +55,12 @@ struct Inbound {
   Puller* puller = nullptr;     ///< null: nothing can be pulled from there
 };
 
-/// A partner has come, or is gone for good: whoever comes later under its destID is another one.
+/// A partner has come, or is gone for good: a later one under its destID is another partner.
 struct PartnerChange {
   Outbound* way;
   uint32_t dest_id;
   bool here;
-  uint32_t times;  ///< that somebody came under this destID
+  uint32_t times;  ///< how often a partner has come under this destID
 };
 
 struct Core;
@@ -104,12 +104,12 @@ class Wire {
   [[nodiscard]] bool pumps() const { return pumps_.load(std::memory_order_relaxed); }
   /// Move frames, for wires that are more than rings. Called once a step.
   virtual void pump(uint64_t now_ns) { static_cast<void>(now_ns); }
-  /// What pump() has found, in order. @return false: nothing more.
+  /// The changes that pump() has found, in order. @return false: nothing more.
   [[nodiscard]] virtual bool next_change(PartnerChange* out) {
     static_cast<void>(out);
     return false;
   }
-  /// Look at who takes what was sent to him. Called every now and then.
+  /// Check which partners take the frames sent to them. Called every now and then.
   /// @param response_ns the response time-out.
   virtual void look_at_partners(uint64_t now_ns, uint64_t response_ns) {
     static_cast<void>(now_ns);

@@ -11,7 +11,7 @@
 
 namespace rio::name {
 
-/// What makes an emulated card work.
+/// The way in which an emulated card gets its steps.
 enum class Stepping : uint8_t {
   kInline,  ///< each burst steps it (any thread; one at a time)
   kThread,  ///< a thread of its own; bursts do nothing

@@ -72,7 +72,7 @@ constexpr uint32_t kDeviceQueuePairs = 2;
   return list;
 }
 
-/// What a card of a kind is called before the word "card".
+/// The name of a kind before the word "card".
 [[nodiscard]] std::string phrase_of(const KindRow& row) {
   return row.prefix.empty()             ? "a PCI"
          : row.prefix.starts_with(kEmu) ? "an emulated"

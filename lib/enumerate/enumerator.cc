@@ -79,14 +79,14 @@ int Enumerator::run(FabricMap* out) {
 
 int Enumerator::lock_own_card() {
   Node card;
-  uint32_t holder = kNobody;
+  uint32_t holder = kUnlocked;
   int rc = access_.read_local(Csr::kDeviceIdentity, &card.identity);
   rc = rc != 0 ? rc : access_.read_local(Csr::kHostLock, &holder);
-  holder &= kNobody;
+  holder &= kUnlocked;
   card.tag = 1;
   card.dest_id = options_.host_id;
   map_.nodes.push_back(card);
-  if (rc == 0 && holder != kNobody && holder != options_.host_id) {
+  if (rc == 0 && holder != kUnlocked && holder != options_.host_id) {
     if (!options_.steal) {
       skip("locked", map_.name(0), "it is locked by host " + std::to_string(holder),
            "let that host finish, or break its lock with --steal");
@@ -94,9 +94,9 @@ int Enumerator::lock_own_card() {
     }
     reserved_.insert(holder);
     rc = access_.write_local(Csr::kHostLock, holder);
-    holder = kNobody;
+    holder = kUnlocked;
   }
-  if (rc == 0 && holder == kNobody) {
+  if (rc == 0 && holder == kUnlocked) {
     rc = access_.write_local(Csr::kHostLock, options_.host_id);
   }
   return rc != 0 ? rc : access_.write_local(Csr::kComponentTag, card.tag);
@@ -189,7 +189,7 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   if (const int rc = access_.read(at, Csr::kDeviceIdentity, &identity); rc != 0) {
     return rc;
   }
-  uint32_t holder = kNobody;
+  uint32_t holder = kUnlocked;
   bool was_ours = false;
   half_way_ = {parent, port};
   int rc = lock_.acquire(at, &holder, &was_ours);
@@ -470,9 +470,9 @@ int Enumerator::tidy_up() {
     }
     failed = failed != 0 || is_of_device(rc) ? failed : rc;
   }
-  uint32_t holder = kNobody;
+  uint32_t holder = kUnlocked;
   int rc = access_.read_local(Csr::kHostLock, &holder);
-  if (rc == 0 && (holder & kNobody) == options_.host_id) {
+  if (rc == 0 && (holder & kUnlocked) == options_.host_id) {
     rc = access_.write_local(Csr::kHostLock, options_.host_id);
   }
   return failed != 0 ? failed : rc;

@@ -14,7 +14,7 @@ inline constexpr uint32_t kNoDestId = UINT32_MAX;
 /// destID that exploring uses, and no device gets: it fits into every route table.
 inline constexpr uint32_t kProbeId = 0xFF;
 /// Value of the host lock while no host holds it.
-inline constexpr uint32_t kNobody = 0xFFFF;
+inline constexpr uint32_t kUnlocked = 0xFFFF;
 
 /// The view behind a port of a switch.
 struct PortView {
@@ -36,17 +36,17 @@ struct Node {
   bool is_switch = false;
   uint32_t identity = 0;  ///< device << 16 | vendor
   uint32_t tag = 0;
-  uint32_t dest_id = kNoDestId;   ///< endpoints
-  size_t parent = kNoNode;        ///< the device through which it was found
-  uint32_t parent_port = 0;       ///< port there
-  uint32_t hops = 0;              ///< switches before it
-  uint32_t entry_port = 0;        ///< switches: port towards the host
-  uint32_t table_entries = 0;     ///< switches: destIDs that fit into the route table
-  uint32_t lp_serial = 0;         ///< offset of the block, 0: none
-  uint32_t error_management = 0;  ///< offset of the block, 0: none
-  std::vector<PortView> ports;    ///< switches
-  std::vector<uint32_t> routes;   ///< switches that were only looked at: port by destID
-  uint32_t locked_by = kNobody;   ///< host that held the lock when it was read
+  uint32_t dest_id = kNoDestId;    ///< endpoints
+  size_t parent = kNoNode;         ///< the device through which it was found
+  uint32_t parent_port = 0;        ///< port there
+  uint32_t hops = 0;               ///< switches before it
+  uint32_t entry_port = 0;         ///< switches: port towards the host
+  uint32_t table_entries = 0;      ///< switches: destIDs that fit into the route table
+  uint32_t lp_serial = 0;          ///< offset of the block, 0: none
+  uint32_t error_management = 0;   ///< offset of the block, 0: none
+  std::vector<PortView> ports;     ///< switches
+  std::vector<uint32_t> routes;    ///< switches that were only looked at: port by destID
+  uint32_t locked_by = kUnlocked;  ///< host that held the lock when it was read
 };
 
 /// Something that is not as it should be.

@@ -13,7 +13,7 @@ constexpr uint32_t kAttempts = 4;
 
 int HostLock::read(const Address& at, uint32_t* holder) {
   const int rc = access_.read(at, Csr::kHostLock, holder);
-  *holder &= kNobody;
+  *holder &= kUnlocked;
   return rc;
 }
 
@@ -26,7 +26,7 @@ int HostLock::toggle(const Address& at, uint32_t value) {
 
 int HostLock::acquire(const Address& at, uint32_t* holder, bool* was_ours) {
   for (uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
-    uint32_t now = kNobody;
+    uint32_t now = kUnlocked;
     if (const int rc = read(at, &now); rc != 0) {
       return rc;
     }
@@ -35,16 +35,16 @@ int HostLock::acquire(const Address& at, uint32_t* holder, bool* was_ours) {
       *holder = now;
       return 0;
     }
-    if (now != kNobody) {
+    if (now != kUnlocked) {
       others_.insert(now);
     }
-    if (now != kNobody && !steal_) {
+    if (now != kUnlocked && !steal_) {
       *holder = now;
       *was_ours = false;
       return -EBUSY;
     }
     // Another host's value opens its lock.
-    if (const int rc = toggle(at, now == kNobody ? host_ : now); rc != 0) {
+    if (const int rc = toggle(at, now == kUnlocked ? host_ : now); rc != 0) {
       return rc;
     }
   }
@@ -53,7 +53,7 @@ int HostLock::acquire(const Address& at, uint32_t* holder, bool* was_ours) {
 
 int HostLock::release(const Address& at) {
   for (uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
-    uint32_t now = kNobody;
+    uint32_t now = kUnlocked;
     if (const int rc = read(at, &now); rc != 0) {
       return rc;
     }

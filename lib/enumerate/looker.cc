@@ -116,7 +116,7 @@ int Looker::ask(const Address& at, Node* node, std::string* why) {
   if (const int rc = access_.read(at, Csr::kHostLock, &node->locked_by); rc != 0) {
     return rc;
   }
-  node->locked_by &= kNobody;
+  node->locked_by &= kUnlocked;
   return 0;
 }
 

@@ -14,7 +14,7 @@ bool CardHealth::look() {
   }
   error_ = -ENODEV;
   base::log_error("%s %s; close the port, and open it again", endpoint_.name().c_str(),
-                  card.gone() ? "is gone" : "was reset by somebody else");
+                  card.gone() ? "is gone" : "was reset by another program");
   return true;
 }
 

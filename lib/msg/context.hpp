@@ -22,8 +22,8 @@ class Context {
   /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the port has such a context, or
   /// cannot tell of a former one's end within a second), -ENOMEM.
   [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);
-  /// What has arrived and was not taken is lost; peers are told that there is no such context.
-  /// Its transfers are done; where they are not, close() it and keep it as long as the port.
+  /// Messages not taken yet are lost; peers are told that there is no such context. Its transfers
+  /// are done; if some are not, close() it and keep it as long as the port.
   ~Context();
   /// As the destructor, but transfers that are under way may still be told here.
   void close();
@@ -35,7 +35,7 @@ class Context {
   /// The next send there is to be a send(), which tells why.
   void on_session_end(std::function<void()> hear) { slot_.on_session_end = std::move(hear); }
 
-  /// Hot. What has arrived; those of one sender are in their order.
+  /// Hot. Messages that have arrived; those of one sender are in their order.
   [[nodiscard]] const Inbox& inbox() const { return slot_.inbox; }
   /// Hot. The oldest message is done with. Its sender hears of it when all of a run are.
   void drop_oldest() {
@@ -80,8 +80,8 @@ class Context {
   /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
   /// has to be answered by receive_large() or refuse_large() some time.
   [[nodiscard]] Request* take_request();
-  /// Have what a request offers. The request is gone afterwards. What is beyond capacity is never
-  /// sent. @param buffer the transfer's until it is done. @param transfer new, or one that is done.
+  /// Have the data that a request offers. The request is gone afterwards. Data beyond capacity is
+  /// never sent. @param buffer the transfer's until it is done. @param transfer new, or a done one.
   void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer);
   /// The request will be answered, but not now. To be called before the next progress where it is
   /// not answered at once: it may hold a queue that was offered.

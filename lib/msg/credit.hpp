@@ -1,5 +1,5 @@
 /// @file
-/// Credits: who may still send how much into a peer's shared buffers. See
+/// Credits: how much each peer may still send into its share of the buffers. See
 /// docs/decisions/0015-large-data.md, "Credits"; modelled in model/credit.pml and model/share.pml.
 ///
 /// A limit is a total of messages since the session began, told modulo 2^16. The difference of two
@@ -182,7 +182,7 @@ class RecvAccount {
   uint16_t window_ = 0;
 };
 
-/// What is left of a fixed number of buffers (or records): never given twice.
+/// The rest of a fixed number of buffers (or records): never given twice.
 class SharePool {
  public:
   explicit SharePool(uint32_t total) : free_(total), total_(total) {}

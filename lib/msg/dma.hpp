@@ -51,10 +51,10 @@ class Dma {
   [[nodiscard]] bool start(DmaTransfer& transfer);
   /// Hot. Looks at what the card has done, and posts what waits.
   void progress();
-  /// What the card had to do it never will: all end with kLinkDown.
+  /// The card will not do its work any more: all transfers end with kLinkDown.
   void card_gone();
-  /// For good: nothing that was started reads or writes memory afterwards. What was not carried out
-  /// ends with kFlushed, what is in doubt with kResponseTimeout.
+  /// For good: no transfer that was started reads or writes memory afterwards. Transfers not
+  /// carried out end with kFlushed, those in doubt with kResponseTimeout.
   /// @return whether the card has stopped; else nothing has changed.
   [[nodiscard]] bool stop();
   /// Nothing is taken any more.

@@ -9,13 +9,13 @@
 namespace rio::msg {
 
 void Failures::on_failed(const pmd::TxDone& done) {
-  // What was sent is in its slot until the next message is posted there.
+  // A sent message stays in its slot until the next one is posted there.
   const pmd::TxQueue& ring = works_.outbox.ring();
   const auto entry = static_cast<uint32_t>(done.cookie);
   const HeaderWords header = load_header(ring.slot_va(entry));
   Link* const link = works_.peers.find(ring.slot_dest_id(entry));
   const uint64_t first_ns = works_.retries.take_since(entry);
-  // What was lost on the way once comes through when it is sent again.
+  // A message that was lost once arrives when it is sent again.
   const bool in_doubt = done.status == pmd::Status::kResponseTimeout;
   if (link != nullptr && in_doubt &&
       (works_.outbox.stopped() ||

@@ -17,7 +17,7 @@ inline constexpr uint8_t kFruitlessMax = 16;
 /// and after so many in all.
 inline constexpr uint8_t kAttemptsMax = 250;
 
-/// What an end is told with (ABORT, CLOSED).
+/// The cause that ABORT and CLOSED carry.
 struct StopCause {
   uint8_t reason = 0;  ///< the layer's own code; 0 where `again`
   bool again = false;  ///< the transfer is to be granted afresh
@@ -86,7 +86,7 @@ class SendGrant {
   [[nodiscard]] bool closed_due(uint64_t now_us) const {
     return owes_closed_ || (state_ == State::kDraining && out() == 0 && now_us >= rest_us_);
   }
-  /// What CLOSED says.
+  /// The content of CLOSED.
   struct Closed {
     uint8_t attempt;
     uint32_t arrived;  ///< messages that surely did, from the first on, each where it belongs
@@ -135,7 +135,7 @@ class RecvGrant {
     kWaiting,    ///< for a queue, or unmatched
     kReceiving,  ///< has one
     kStopping,   ///< ABORT is sent; waits for CLOSED
-    kParked,     ///< the same, and the sender is to ask again
+    kParked,     ///< ABORT is sent; waits for CLOSED, and the sender is to ask again
     kDone,       ///< all entries completed
     kEnded,      ///< ended by cause()
   };
@@ -173,8 +173,8 @@ class RecvGrant {
     told_ = posted_;
     return told_;
   }
-  /// What an accepted offer said: before stop() for one that is parked, else after start() and
-  /// before EXTEND, which must go at once.
+  /// The total that an accepted offer named: before stop() for one that is parked, else after
+  /// start() and before EXTEND, which must go at once.
   void told_by_offer(uint32_t total) { told_ = total; }
 
   /// Stop it. @return whether ABORT is to go, with attempt(); false where it has ended, or stops

@@ -10,7 +10,7 @@
 
 namespace rio::msg {
 
-/// What a message is. Anything else is not ours, or of a later release: the sender is cut off.
+/// Kind of a message. Any other value is not ours, or of a later release: the sender is cut off.
 enum class Kind : uint8_t {
   // Numbered, for a context; take a credit.
   kData = 0,            ///< a whole message
@@ -34,11 +34,11 @@ enum class Kind : uint8_t {
   kDone = 22,
   kAbort = 23,
   kClosed = 24,
-  kOffer = 25,    ///< `from` is whose
-  kRevoke = 26,   ///< the same
-  kRevoked = 27,  ///< `to` is whose
+  kOffer = 25,    ///< `from` is the context that offers
+  kRevoke = 26,   ///< `from` is the context that offered
+  kRevoked = 27,  ///< `to` is the context that offered
   kRecords = 28,  ///< nothing but Header::credit, which is a total of requests
-  kControl = 29,  ///< the same, of control messages
+  kControl = 29,  ///< nothing but Header::credit, which is a total of control messages
   kAlive = 31,    ///< nothing; a peer that does not know the session any more says so
   // Not numbered: they make the numbers.
   kHello = 32,

@@ -22,8 +22,8 @@ class Inflows {
   void open(Link& link, uint32_t context);
   /// The peer had to ask for a short message: it gets a larger share, if there is more.
   void grow(Link& link, uint32_t context);
-  /// Nothing more is taken. What the peer does not hold of its share can be given to others; the
-  /// rest comes back one by one.
+  /// Nothing more is taken. The part of its share that the peer does not hold can be given to
+  /// others; the rest comes back one by one.
   void close(Link& link, uint32_t context);
 
   /// So many messages are done with. @param to context of ours.

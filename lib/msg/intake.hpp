@@ -16,8 +16,8 @@
 namespace rio::msg {
 
 /// Of one port; its thread. A run is some messages of one sender for one context: its first message
-/// is checked field by field, the others are compared with it in two words. What is not plain is
-/// the Sorter's.
+/// is checked field by field, the others are compared with it in two words. Messages that are not
+/// plain are the Sorter's.
 class Intake {
  public:
   Intake(pmd::SharedRxQueue& ring, Buffers& buffers, const Peers& peers, Sorter& sorter,

@@ -3,7 +3,7 @@
 namespace rio::msg {
 
 bool LargeControl::may_say(const Link& link) {
-  // What is reaped to make room may be the end of the session.
+  // A completion that is reaped to make room may end the session.
   return outbox_.take_room() && link.state == LinkState::kUp && !link.rest.on &&
          link.large.control_out.available() != 0;
 }

@@ -16,10 +16,10 @@
 
 namespace rio::msg {
 
-/// What we may send to one context of the peer.
+/// Credits to send to one context of the peer.
 using Outflow = SendAccount;
 
-/// What the peer may send to one of our contexts.
+/// Credits of the peer to send to one of our contexts.
 struct Inflow : RecvAccount {
   Inflow() = default;
   explicit Inflow(uint16_t share)
@@ -57,7 +57,7 @@ struct Numbered {
   std::array<uint8_t, sizeof(RequestBody)> body;  ///< where there is no buffer
 };
 
-/// What the two sides of a session call each other. Sessions write it.
+/// The names by which the two sides of a session know each other. Sessions writes them.
 struct LinkKeys {
   uint32_t local = 0;     ///< what the peer has to name; low 16 bits: Link::index()
   uint32_t remote = 0;    ///< what we name; 0: the peer has not named its key
@@ -66,8 +66,8 @@ struct LinkKeys {
   bool warned = false;    ///< the log has it that the peer breaks rules
 };
 
-/// What the peer has to be told, as soon as there is room. Bits are contexts: the peer's in `open`,
-/// ours in the others.
+/// News that the peer has to be told, as soon as there is room. Bits are contexts: the peer's in
+/// `open`, ours in the others.
 struct ToSay {
   uint64_t open = 0;
   uint64_t opened = 0, refused = 0;
@@ -93,7 +93,7 @@ struct OwnContexts {
   uint64_t untold = 0;   ///< they have not heard of Link::error yet
 };
 
-/// What a link waits for, by the clock.
+/// Times of events that a link waits for.
 struct LinkClock {
   bool watched = false;      ///< in the port's list of links that wait for an answer
   bool stuck = false;        ///< a message could not be sent, not for want of a session

@@ -29,7 +29,8 @@ bool LongArrivals::look_further() {
   return shown_ != nullptr;
 }
 
-/// What this sender has begun in this session. What it had begun before will not go on.
+/// The message that this sender has begun in this session. One from an earlier session never goes
+/// on.
 LongArrival* LongArrivals::incoming(const Origin& origin) {
   const auto it = std::find_if(assembling_.begin(), assembling_.end(), [&](const LongArrival* a) {
     return a->origin.link == origin.link && a->origin.from == origin.from;

@@ -179,7 +179,7 @@ void LongMessages::finish(LongRequest& request, int status) {
 }
 
 void LongMessages::attend() {
-  // What came before the end of a session is looked at first.
+  // Messages that came before the end of a session are handled first.
   if (port_.sessions_ended() != sessions_ended_ && arrivals_.forget_stale()) {
     sessions_ended_ = port_.sessions_ended();
   }

@@ -1,8 +1,8 @@
 /// @file
-/// Messages of any size on a context. What is longer than one message of the card goes in several,
-/// or, from the profile's border on or where there is no credit for that, is asked for and moved by
-/// dedicated queues. The receiver hears of source and length first, and then names a buffer or
-/// refuses. See docs/decisions/0018-messages-of-every-size.md.
+/// Messages of any size on a context. A message longer than one of the card goes in several parts;
+/// or, from the profile's border on or where there is no credit for the parts, it is asked for and
+/// moved by dedicated queues. The receiver hears of source and length first, and then names a
+/// buffer or refuses. See docs/decisions/0018-messages-of-every-size.md.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ class LongMessages {
  public:
   explicit LongMessages(Context& context);
   ~LongMessages() { static_cast<void>(close()); }
-  /// Nothing is called afterwards. What is under way is cancelled and waited for, for up to a
-  /// second. Arrivals that were shown are taken or refused before. @return false: it does not end;
+  /// Nothing is called afterwards. Messages under way are cancelled and waited for, for up to a
+  /// second. Arrivals that were shown are taken or refused before. @return false: some do not end;
   /// the context is to be closed, and kept as long as the port.
   [[nodiscard]] bool close();
   LongMessages(const LongMessages&) = delete;

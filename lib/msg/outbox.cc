@@ -41,7 +41,7 @@ bool Outbox::take_room() {
 }
 
 bool Outbox::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit) {
-  // What is reaped to make room may be the end of the session.
+  // A completion that is reaped to make room may end the session.
   if (!take_room() || link.state != LinkState::kUp || link.rest.on) {
     return false;
   }

@@ -36,7 +36,7 @@ class Outbox {
   /// A TxDone with this bit in its cookie is of large data: Events::on_large_done().
   static constexpr uint64_t kLargeCookie = uint64_t{1} << 63;
 
-  /// What the ring tells, within reap() and all that calls it.
+  /// Events of the ring, within reap() and all that calls it.
   class Events {
    public:
     /// A message was not delivered, or its fate is not known; it is in its slot still.
@@ -87,7 +87,7 @@ class Outbox {
                   length_bytes);
   }
   /// Hot. may_send(), begin_message() and post() for a message of one segment, if the budget lasts.
-  /// What is read again and again elsewhere is in locals here: the compiler cannot tell what the
+  /// Values that are read again and again are in locals here: the compiler cannot tell what the
   /// bytes alias.
   /// @param fill writes the bytes. @param kind of the message, if the route's is kData.
   /// @return false: not sent.
@@ -123,7 +123,7 @@ class Outbox {
 
   // Messages of the library.
 
-  /// Make room for one, the reserve, too. What is reaped for that may end any session.
+  /// Make room for one, the reserve, too. Completions reaped for that may end any session.
   /// @return false: there is none.
   [[nodiscard]] bool take_room();
   /// A numbered message that is a header only. @return false: not now.

@@ -1,6 +1,7 @@
 /// @file
 /// A message in several parts: kFirst and kMore are full, kLast has the rest; nothing else of its
-/// sender's context stands between them. Who sends has credits for all parts before the first goes.
+/// sender's context stands between them. The sender has credits for all parts before the first
+/// goes.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once
@@ -34,12 +35,12 @@ inline constexpr uint32_t kMoreBytesMax = kPartBytesMax;
   return static_cast<uint32_t>(std::min<uint64_t>(1 + more, UINT32_MAX));
 }
 
-/// What has come of such a message. Lengths and kinds are the peer's word: only one part can be
-/// next.
+/// The parts that have come of such a message. Lengths and kinds are the peer's word: only one part
+/// can be next.
 class Assembly {
  public:
   /// kFirst came. @param bytes behind its FirstHeader. @param total_bytes_max of any message.
-  /// @return false: nobody sends that who keeps the rules, and nothing has changed.
+  /// @return false: the peer has broken the rules, and nothing has changed.
   [[nodiscard]] bool begin(uint64_t total_bytes, uint64_t bytes, uint64_t total_bytes_max) {
     if (active() || bytes != kFirstBytesMax || total_bytes <= bytes ||
         total_bytes > total_bytes_max) {

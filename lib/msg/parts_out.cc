@@ -8,7 +8,7 @@ namespace {
 
 // Tries in vain, one after each progress of the port, before a message is asked for.
 constexpr uint32_t kTries = 256;
-// Who sleeps tries at each wake-up only, and these are milliseconds apart.
+// A sleeping sender tries at each wake-up only, and these are milliseconds apart.
 constexpr uint32_t kTriesAsleep = 8;
 
 [[nodiscard]] uint8_t refusals_of(const Route& route) {
@@ -42,7 +42,7 @@ int PartsOut::begin(const Route& route, Kind kind, const FirstHeader& header, co
   credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : Outflow();
   const int rc = port_.send(route_of(route, kind), &header, sizeof(header), data, kFirstBytesMax);
   if (rc != 0) {
-    // Where the peer counts anew they are nobody's.
+    // If the peer counts anew, the credits are void.
     if (session == route.link->session && refusals_ == refusals_of(route)) {
       all.join(credits_);
     }

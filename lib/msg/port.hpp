@@ -1,5 +1,5 @@
 /// @file
-/// A queue pair of a card, shared by contexts: what is sent, what arrives, and who gets it.
+/// A queue pair of a card, shared by contexts: it sends messages, takes arrivals, and sorts them.
 /// README.md tells what each of its objects does.
 #pragma once
 
@@ -181,8 +181,8 @@ class Port {
   /// A layer above has copied so many bytes.
   void count_copied(uint64_t bytes) { stats_.copied += bytes; }
   [[nodiscard]] uint32_t unshared() const { return inflows_.unshared(); }  ///< buffers of no share
-  /// For the memory of peers; null: the card has no DMA queue. Whatever waits there calls
-  /// progress().
+  /// For the memory of peers; null: the card has no DMA queue. A transfer that waits there is moved
+  /// on by progress().
   [[nodiscard]] Dma* dma() { return dma_.get(); }
   /// The user's memory, as the card reaches it. Null: no memory.
   [[nodiscard]] Registrations* registrations() {

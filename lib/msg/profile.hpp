@@ -29,7 +29,7 @@ struct Profile {
 /// Foreign bytes as a profile. @param name what the log calls it. @return 0, -EINVAL (told).
 [[nodiscard]] int parse_profile(const std::string& text, const std::string& name, Profile* out);
 
-/// The same as text.
+/// A profile as the text of its file.
 [[nodiscard]] std::string to_text(const Profile& profile);
 
 }  // namespace rio::msg

@@ -101,7 +101,7 @@ QueueWaiter* QueueAssigner::assign(QueuePlace* out) {
 }
 
 bool QueueAssigner::offer(QueueSource& source, QueuePlace* out) {
-  // What is stopping comes back by itself, but is not there yet.
+  // A stopping queue comes back by itself, but is not free yet.
   if (waiting_ != 0 || free_ <= kQueuesKept || source.count(Pair::kOffer) >= kOffersOfSource ||
       source.count(Pair::kFree) == 0) {
     return false;

@@ -93,7 +93,7 @@ struct QueueSource {
   [[nodiscard]] bool resting() const { return count(Pair::kRest) != 0; }
 };
 
-/// Eight queues, their sources, and who is next.
+/// Eight queues, their sources, and the order in which sources get them.
 class QueueAssigner {
  public:
   static constexpr unsigned kQueues = 8;
@@ -134,7 +134,7 @@ class QueueAssigner {
   /// CLOSED came for a pair in quarantine. Nothing happens if it is not.
   void closed(QueueSource& source, unsigned mailbox);
 
-  /// The peer died. What waits is unlinked, its pairs rest, its queues are to be stopped.
+  /// The peer died. Its waiting pairs are unlinked and rest, its queues are to be stopped.
   /// @param rest_until_us when the card's quarantine is over, by the clock of rested().
   /// @return the queues to stop, a bit each.
   [[nodiscard]] uint32_t died(QueueSource& source, uint64_t rest_until_us);
@@ -150,8 +150,8 @@ class QueueAssigner {
   struct Queue {
     enum class State : uint8_t { kFree, kUsed, kStopping };
     State state = State::kFree;
-    uint8_t mailbox = 0;            // it is open on, 0: closed
-    QueueSource* source = nullptr;  // the same
+    uint8_t mailbox = 0;            // that it is open on; 0: closed
+    QueueSource* source = nullptr;  // that it is open to; null: closed
   };
 
   void look(QueueSource& source);

@@ -178,7 +178,7 @@ void ReceiveQueues::leave(RecvTransfer& transfer) {
 
 void ReceiveQueues::stop(uint32_t index) {
   Queue& queue = queues_[index];
-  // A card that is gone, or was reset, has stopped it; it may be somebody else's by now.
+  // A card that is gone, or was reset, has stopped it; the queue may be another program's by now.
   const bool there = queue.ring != nullptr && works_.health.error() == 0;
   const int rc = there ? works_.endpoint.close_dedicated(index) : 0;
   if (rc == -ETIMEDOUT) {

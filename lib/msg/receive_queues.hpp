@@ -44,8 +44,8 @@ class ReceiveQueues {
 
   /// Its queue and mailbox are not the transfer's any more.
   void leave(RecvTransfer& transfer);
-  /// Stop a queue that has no transfer any more. What the card does not stop at once is tried again
-  /// by stop_pending().
+  /// Stop a queue that has no transfer any more. If the card does not stop it at once,
+  /// stop_pending() tries again.
   void stop(uint32_t queue);
   void stop_pending();
   /// Whether the card may still write to the memory of a transfer that has left its queue.

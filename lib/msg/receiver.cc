@@ -245,7 +245,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
     return requests_.close(*request, body);
   }
   RecvTransfer* const transfer = find(link, body.transfer);
-  // What was sent before CLOSED is there.
+  // All data sent before CLOSED is there.
   if (transfer != nullptr && transfer->held && queues_.reap(transfer->place.queue) != nullptr) {
     work(*transfer);
   }
@@ -269,7 +269,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   queues_.leave(*transfer);
   transfer->say_abort = false;
   if (grant.state() == RecvGrant::State::kWaiting) {
-    // What did arrive need not come again.
+    // Data that did arrive need not come again.
     if (transfer->granted && !transfer->say_kept) {
       transfer->arrived_bytes +=
           pmd::mem::cut_message(transfer->cut, queues_.rules(), grant.kept()).offset_bytes;

@@ -75,7 +75,7 @@ void Registrations::put(const pmd::mem::Region* region) {
   }
 }
 
-/// Of those that nobody uses.
+/// Drops the oldest registration that is not in use.
 void Registrations::drop_oldest() {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {

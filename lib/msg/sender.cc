@@ -143,7 +143,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   SendGrant& grant = transfer->grant;
   const uint64_t len_bytes = length_of(body.cut, rules_);
   pmd::mem::Cut cut;
-  // What a later attempt lacks of the first one is what has arrived, from the beginning on.
+  // A later attempt leaves out the data that has arrived, from the beginning on.
   const bool first = !transfer->settled;
   if (len_bytes >
           (first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes) ||

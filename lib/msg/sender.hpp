@@ -30,7 +30,7 @@ class Sender {
             uint64_t len_bytes, SendTransfer& transfer, bool small, const uint64_t* immediate);
   void cancel(SendTransfer& transfer);
 
-  // What the peer says; false: it has lied.
+  // Handle the peer's messages; false: it has lied.
   [[nodiscard]] bool on_grant(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_extend(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_done(Link& link, std::span<const uint8_t> bytes);

@@ -24,11 +24,11 @@ class LastRoute {
     route_ = route;
   }
   /// The next send asks for its route anew.
-  void forget() { address_ = kNobody; }
+  void forget() { address_ = kNoAddress; }
 
  private:
-  static constexpr uint64_t kNobody = UINT64_MAX;
-  uint64_t address_ = kNobody;
+  static constexpr uint64_t kNoAddress = UINT64_MAX;
+  uint64_t address_ = kNoAddress;
   Route route_;
 };
 

@@ -140,7 +140,7 @@ void Sessions::look_at_card() {
   if (!on_.health.has_just_gone()) {
     return;
   }
-  // What it had to read or write it never will: large data ends, too.
+  // The card will not read or write memory any more: large data ends, too.
   on_.large.card_gone();
   if (on_.dma != nullptr) {
     on_.dma->card_gone();

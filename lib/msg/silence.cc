@@ -9,7 +9,7 @@ namespace rio::msg {
 namespace {
 
 // Looks at the ring, 32 calls of progress each, before silence means anything: a caller that does
-// not let its card work hears nobody.
+// not let its card work hears no peer.
 constexpr uint32_t kLooksMin = 8;
 constexpr uint64_t kRestMaxNs = 1'000'000'000;
 constexpr uint64_t kForgetNs =

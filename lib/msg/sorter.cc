@@ -55,8 +55,8 @@ void Sorter::on_session(const Arrival& arrival, Kind kind) {
     return;
   }
   // The card tells that a process has died before it takes anything from the one that has that
-  // destID now. Heard of later, the news would end the new one's session. What the dead one has
-  // sent came before this, and is taken.
+  // destID now. Heard of later, the news would end the new one's session. Messages of the dead one
+  // came before this, and are taken.
   works_.departures.look([] {});
   // If the process that said it has died since, a session would be one with no process.
   if (works_.departures.has_gone(arrival.source) ||
@@ -169,7 +169,7 @@ void Sorter::on_control(Link& link, const HeaderWords& header) {
       link.theirs.opened |= bit;
       [[fallthrough]];
     case Kind::kCredit:
-      // What was sent counts from the last kRefused on: a message that came before this one may
+      // Messages sent count from the last kRefused on: a message that came before this one may
       // have had the same credit.
       good =
           (link.theirs.asked & bit) != 0 && link.out[header.from()].on_limit(header.credit()) == 0;

@@ -13,7 +13,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. What there is to say is noted in each link (ToSay); Peers lists those
+/// Of one port; its thread. News for a peer is noted in its link (ToSay); Peers lists those
 /// links.
 class Speaker {
  public:

@@ -1,11 +1,11 @@
 /// @file
 /// Ports that several threads use, and threads that sleep until something comes.
 ///
-/// What may be lost between "there is nothing" and sleep, and why it is not: rings are armed, then
-/// looked at once more; the lock is held until the thread is listed as a sleeper; a thread that
-/// takes something from the rings wakes all; and so does one that an interrupt has woken, since it
-/// takes the interrupt away from the rest. One that another thread has woken wakes none: the rest
-/// were woken with it, and would wake it again, for ever.
+/// A wake-up must not be lost between "there is nothing" and sleep. It is not: rings are armed,
+/// then looked at once more; the lock is held until the thread is listed as a sleeper; a thread
+/// that takes something from the rings wakes all; and so does one that an interrupt has woken,
+/// since it takes the interrupt away from the rest. One that another thread has woken wakes none:
+/// the rest were woken with it, and would wake it again, for ever.
 #pragma once
 
 #include <algorithm>

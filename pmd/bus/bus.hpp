@@ -46,8 +46,8 @@ class Bus {
   /// A fresh window onto BAR0; each queue keeps one of its own.
   [[nodiscard]] virtual Mmio bar() = 0;
 
-  /// What the bus has if its card is emulated and this process has to do with that; the bus owns
-  /// it. Null on PCI: users ask once, at set-up.
+  /// The emulator's side of the bus; the bus owns it. Null on PCI, and if another process emulates
+  /// the card. Users ask once, at set-up.
   [[nodiscard]] virtual Emulation* emulation() { return nullptr; }
 
   /// Hook for the bursts of one queue pair: Emulation::step_hook(), on PCI one that does nothing.

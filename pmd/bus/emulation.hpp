@@ -35,7 +35,7 @@ class Emulation {
   /// Hook for when messages were posted: the card may do no more than send them.
   [[nodiscard]] virtual PollHook step_to_send_hook(uint32_t qp) { return step_hook(qp); }
 
-  /// Whether interrupts are raised while nobody polls, though the bursts have a hook.
+  /// Whether interrupts are raised while the card is not polled, though the bursts have a hook.
   [[nodiscard]] virtual bool wakes() const { return false; }
   /// Rings were armed and their thread will look once more and then sleep. Any thread.
   virtual void before_sleep() {}

@@ -87,7 +87,7 @@ class Mmio {
     __atomic_store_n(word(offset_bytes), value, __ATOMIC_RELEASE);
   }
 
-  /// Hot. write32() for who keeps the word and counts what he wrote: count_writes().
+  /// Hot. write32() for a caller that keeps the word and counts its writes itself: count_writes().
   static void write_word(volatile uint32_t* word, uint32_t value) {
     dma_write_barrier();
     __atomic_store_n(word, value, __ATOMIC_RELEASE);  // release: as in write32()

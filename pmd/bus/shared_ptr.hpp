@@ -39,7 +39,7 @@ class SharedKey {
   friend SharedPtr<T> make_shared_object(Bus& bus, Args&&... args);
 };
 
-/// Make an object in that memory. What other processes use of it must not point to memory of this
+/// Make an object in that memory. Parts that other processes use must not point to memory of this
 /// process, nor to code. Control path. @param args of the constructor, behind a SharedKey if it
 /// takes one. @return null: no memory.
 template <class T, class... Args>

@@ -12,7 +12,7 @@
 
 namespace rio::pmd {
 
-/// What the arguments say; where they say nothing, the default.
+/// The arguments of a card; a value that is not given is the default.
 struct CardArgs {
   /// vdev only. Two queue pairs: eight sources and mailboxes, one for each dedicated queue.
   EmuConfig emu{.model = {.queue_pairs = 2}};

@@ -26,7 +26,7 @@ namespace rio::pmd {
 /// @param qp -1: any. @return -ENODEV: no such card, -EINVAL.
 [[nodiscard]] int open_any_card(const std::string& name, const char* args, OwnKeys own,
                                 std::shared_ptr<EalCard>* out, int* qp);
-/// destID of queue pair 0 where nobody gave one: 0x100 for the first device of a kind, 0x200 for
+/// destID of queue pair 0 if none is given: 0x100 for the first device of a kind, 0x200 for
 /// the second, so that cards which are wired to each other differ.
 [[nodiscard]] uint32_t default_dest_id(const char* name);
 

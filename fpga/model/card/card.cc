@@ -52,7 +52,7 @@ void Card::step_to_receive() {
 
 void Card::step_to_send() noexcept {
   Impl& card = *impl_;
-  // What is not the short way is called last, so that this function keeps no registers.
+  // The slow way is called last, so that this function keeps no registers.
   const CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
   if (held == nullptr) [[unlikely]] {
     card.step_to_send_shared();
@@ -98,7 +98,7 @@ void Card::lose_state() {
 
 void Card::vanish() {
   const Impl::Hold hold(*impl_);
-  impl_->control.lose_state();  // nobody reads for it any more, either
+  impl_->control.lose_state();  // no request of the host's waits for it any more, either
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);

@@ -134,7 +134,7 @@ void Card::Impl::step(bool answers) {
   // written.
   send_posted(&answers);
   take_frames(answers);
-  // Time-outs after what has arrived: a card that nobody let work has kept nobody waiting.
+  // Time-outs after arrivals: while the card was not stepped, it has kept no partner waiting.
   if (house_is_due) [[unlikely]] {
     upkeep.housekeep();
   }

@@ -166,19 +166,19 @@ void Control::read_owners() {
     if (owner == nullptr) {
       owner = &core_.owners.emplace_back();
       owner->dest_id = dest_id;
-      std::memset(owner->pair_of_mbox, kNobody, sizeof(owner->pair_of_mbox));
+      std::memset(owner->pair_of_mbox, kNoPair, sizeof(owner->pair_of_mbox));
     }
     const uint64_t mboxes =
         static_cast<uint64_t>(bar.load(map::mbox_hi(i))) << 32 | bar.load(map::mbox_lo(i));
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
-      if ((mboxes >> m & 1) != 0 && owner->pair_of_mbox[m] == kNobody) {
+      if ((mboxes >> m & 1) != 0 && owner->pair_of_mbox[m] == kNoPair) {
         owner->pair_of_mbox[m] = static_cast<uint8_t>(pair);
       }
     }
-    if (map::Entry::doorbells.get(entry) != 0 && owner->pair_of_doorbells == kNobody) {
+    if (map::Entry::doorbells.get(entry) != 0 && owner->pair_of_doorbells == kNoPair) {
       owner->pair_of_doorbells = static_cast<uint8_t>(pair);
     }
-    if (map::Entry::requests.get(entry) != 0 && owner->pair_of_requests == kNobody) {
+    if (map::Entry::requests.get(entry) != 0 && owner->pair_of_requests == kNoPair) {
       owner->pair_of_requests = static_cast<uint8_t>(pair);
     }
     core_.last_owner = nullptr;
@@ -281,7 +281,7 @@ void Control::set_dedicated(Pair& pair, uint32_t number, bool open) {
 void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
   Ring& ring = pair.rings[number];
   if (ring.state != RingState::kStopped) {
-    // Only a stopped ring starts; whoever asks for more finds the state unchanged.
+    // Only a stopped ring starts; in any other state the request changes nothing.
     return;
   }
   ring.gen = gen;

@@ -19,7 +19,7 @@ class Control {
   void finish_stops();
   /// Raise what is armed and due.
   void interrupts();
-  /// Forget all that flies and stop all rings. What the host wrote stays.
+  /// Forget all messages under way and stop all rings. Memory that the host wrote stays.
   void reset(uint32_t gen_ack);
   /// Lose all state, as a reset from outside does: the host's words as well. It sees GEN_ACK 0.
   void lose_state();

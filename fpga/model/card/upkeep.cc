@@ -10,8 +10,8 @@ constexpr uint32_t kBusyLooks = 128;  // steps that any ring of frames is emptie
 void Upkeep::look_at_clock() {
   const uint64_t before = core_.now_ns;
   core_.now_ns = core_.clock->now_ns();
-  // Between two looks what is sent bears the time of the first. If nobody let the card work for
-  // long in between, that is far too early.
+  // Frames sent between two looks at the clock bear the time of the first. If the card was not
+  // stepped for long in between, that is far too early.
   if (!core_.exact && core_.now_ns - before > core_.timers.response_ns / 8) {
     engines_.tx.sent_late(before);
     engines_.transactions.sent_late(before);
@@ -118,7 +118,7 @@ void Upkeep::on_change(const PartnerChange& change) {
       engines_.tx.lose(pair, *it->second);
       expire(engines_.transactions.lose(pair, *it->second));
     }
-    if (change.times != 0) {  // else nobody was ever there
+    if (change.times != 0) {  // else no partner was ever there
       core_.event(pair, regs::EventType::kPartner, change.dest_id, change.here ? 1 : 0,
                   {change.times, 0, 0, 0});
     }

@@ -7,7 +7,7 @@
 
 namespace rio::model {
 
-/// A view; the memory belongs to whoever made the card and may be shared between processes.
+/// A view of registers. The maker of the card owns the memory; processes may share it.
 class Bar {
  public:
   Bar(uint8_t* memory, size_t len_bytes) : memory_(memory), len_bytes_(len_bytes) {}

@@ -21,8 +21,8 @@ void Core::sort_plain() {
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       const uint8_t pair = owner.pair_of_mbox[m];
       const bool wanted =
-          pair != kNobody && m < regs::kMultiMailboxes && pairs[pair].dedicated_open[m] != 0;
-      owner.plain_pair[m] = wanted ? kNobody : pair;
+          pair != kNoPair && m < regs::kMultiMailboxes && pairs[pair].dedicated_open[m] != 0;
+      owner.plain_pair[m] = wanted ? kNoPair : pair;
     }
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       owner.plain_like[m] = 0;

@@ -35,19 +35,19 @@ struct Pair {
   std::unordered_map<uint32_t, std::unique_ptr<Flow>> flows;
 };
 
-inline constexpr uint8_t kNobody = 0xFF;
+inline constexpr uint8_t kNoPair = 0xFF;
 
-/// Who gets what is sent to one of the card's destIDs. From the receive map.
+/// The queue pairs that get messages for one of the card's destIDs, from the receive map.
 struct Owner {
   uint32_t dest_id = 0;
   uint8_t pair_of_mbox[regs::kMailboxes];
-  /// The same, but kNobody where a dedicated ring may want the message: for the short ways of
-  /// fast/.
+  /// The pair for each mailbox, but kNoPair where a dedicated ring may want the message: for the
+  /// short ways of fast/.
   uint8_t plain_pair[regs::kMailboxes];
   /// Of each mailbox: those that have the same plain pair, a bit each.
   uint64_t plain_like[regs::kMailboxes];
-  uint8_t pair_of_doorbells = kNobody;
-  uint8_t pair_of_requests = kNobody;
+  uint8_t pair_of_doorbells = kNoPair;
+  uint8_t pair_of_requests = kNoPair;
 };
 
 /// Times in force, from block ID.
@@ -90,7 +90,7 @@ struct Core {
 
   [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / config.tick_ns); }
 
-  /// Who has this destID; null: nobody.
+  /// @return the owner of this destID; null: the card has no such destID.
   [[nodiscard]] Owner* owner(uint32_t dest_id) {
     if (last_owner != nullptr && last_owner->dest_id == dest_id) [[likely]] {
       return last_owner;
@@ -189,7 +189,7 @@ struct Core {
     }
     return host.posting() && doorbell_is_late(number) ? ring.posted() : read_tail(pair, number);
   }
-  /// The same where nothing may delay the doorbell any more: a stop comes behind it.
+  /// read_tail() for a caller that stops the ring next: nothing may delay the doorbell any more.
   uint32_t read_tail(Pair& pair, uint32_t number) {
     Ring& ring = pair.rings[number];
     // acquire: descriptors visible after the tail; pairs with Mmio::write32.

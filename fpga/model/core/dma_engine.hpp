@@ -20,7 +20,7 @@ class DmaEngine {
   [[nodiscard]] bool busy() const { return busy_ != 0; }
   void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
   void on_expired(const Transaction& transaction, regs::Status status);
-  /// The ring is being stopped. What flies is waited for: stopped() tells.
+  /// The ring is being stopped. Transfers under way are waited for: see stopped().
   void begin_stop(Pair& pair);
   [[nodiscard]] bool stopped(const Pair& pair) const;
   void forget(Pair& pair);

@@ -27,7 +27,7 @@ class HostPort {
     return look_up(iova, len, &read_window_);
   }
 
-  /// The same for writing; null as well where writes are posted. Use write() then.
+  /// As readable(), for writing. Null also where writes are posted: use write() then.
   [[nodiscard]] uint8_t* writable(uint64_t iova, uint64_t len) {
     if (write_window_.holds(iova, len)) [[likely]] {
       return write_window_.at(iova);
@@ -72,7 +72,7 @@ class HostPort {
   [[nodiscard]] uint32_t generation() const { return generation_; }
   /// Whether the windows are still what the host has mapped; else only the next step knows.
   [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
-  /// Accesses to memory that nobody mapped, for tests; a real card's IOMMU counts them.
+  /// Accesses to memory that is not mapped, for tests; a real card's IOMMU counts them.
   [[nodiscard]] uint64_t refused() const { return refused_; }
   [[nodiscard]] Rng& rng() { return rng_; }
 

@@ -12,7 +12,7 @@ class Responder {
 
   explicit Responder(Core& core) : core_(core) {}
 
-  /// Make room for one more answer to whoever sent `request`.
+  /// Make room for one more answer to the sender of `request`.
   /// @return false: no room now, leave the request where it is. An unreachable sender is no
   /// reason to wait: its answers vanish.
   [[nodiscard]] bool ready(const InFrame& request) {
@@ -30,7 +30,7 @@ class Responder {
     return out == nullptr || out->responses->fits(responses * frame_bytes(0));
   }
 
-  /// Whether answer_at_once() may be called: who asks is the one who asked last.
+  /// Whether answer_at_once() may be called: this request is of the sender that asked last.
   [[nodiscard]] bool ready_at_once(uint32_t asks, uint32_t asked) {
     return dest_ == asks && source_ == asked && out_ != nullptr && !out_->gone && !pending() &&
            out_->responses->has_short_room(frame_bytes(sizeof(Ack)));
@@ -75,7 +75,7 @@ class Responder {
   [[nodiscard]] Frame* begin(const InFrame& request, FrameType type, uint32_t payload_bytes);
   void send(Frame* frame);
 
-  /// What was answered becomes visible.
+  /// Make the answers visible to their receivers.
   void flush();
   [[nodiscard]] bool pending() const { return count_ != 0 || dirty_ != nullptr; }
 
@@ -95,7 +95,7 @@ class Responder {
   uint32_t dest_ = 0;
   uint32_t count_ = 0;
   Ack acks_[kAcksPerFrame] = {};
-  Outbound* out_ = nullptr;    // null: to nobody
+  Outbound* out_ = nullptr;    // null: the sender cannot be reached
   Outbound* dirty_ = nullptr;  // to be published
   alignas(32) uint8_t sink_[frame_bytes(4096)] = {};
 };

@@ -89,9 +89,9 @@ bool TargetEngine::on_request(const InFrame& frame) {
   }
   ++core_.counts.rx_packets;
   const Owner* owner = core_.owner(frame.dest);
-  const uint32_t pair = owner == nullptr ? kNobody : owner->pair_of_requests;
+  const uint32_t pair = owner == nullptr ? kNoPair : owner->pair_of_requests;
   const Window* window = nullptr;
-  if (pair == kNobody) {
+  if (pair == kNoPair) {
     ++core_.counts.rx_unmapped;
   } else if (op <= DmaOp::kAtomicCswap && frame.length >= 1 &&
              frame.length <= regs::kMessageBytesMax) {

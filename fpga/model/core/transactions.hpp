@@ -43,7 +43,7 @@ class Transactions {
   [[nodiscard]] const std::vector<Expired>& check_timers();
   /// Those of a flow whose partner is gone; ends quarantines on the way.
   [[nodiscard]] const std::vector<Expired>& lose(Pair& pair, Flow& flow);
-  /// What was stamped with `time_ns` was sent now.
+  /// Frames that were stamped with `time_ns` were sent just now.
   void sent_late(uint64_t time_ns);
   /// The card was reset: what flies rests.
   void forget(Pair& pair);
@@ -54,7 +54,8 @@ class Transactions {
     Flow* flow;
     uint8_t tid;
   };
-  /// What it ends with when its time has run out; kOk: it waits to be sent, with reason.
+  /// @return the status of a transaction whose time has run out; kOk: it waits to be sent, with
+  /// reason.
   [[nodiscard]] regs::Status fate(const Pair& pair, const Transaction& transaction) const;
   /// @return false: no room on the wire.
   bool transmit(Pair& pair, Flow& flow, const Transaction& transaction, uint8_t tid);

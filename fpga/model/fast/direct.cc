@@ -124,7 +124,7 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
 
 uint32_t Direct::enter(Pair& pair, Ring& ring, uint32_t count) {
   if (pair.last_flow != nullptr) {
-    // What has gone into the ring comes first: the neighbour is not entered while it sees a frame.
+    // Frames already in the ring come first: the neighbour is not entered while it sees a frame.
     pair.last_flow->way->requests->publish();
   }
   Core* peer = core_.wire->enter_neighbour();
@@ -141,7 +141,7 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
   const Owner* owner = flow == nullptr ? nullptr : peer.owner(flow->dest_id);
   const uint8_t* const desc = ring.entry(ring.head, 5);
   const uint32_t mbox = plain::Control::mbox.get(load32(desc));
-  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_pair[mbox] == kNobody) {
+  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_pair[mbox] == kNoPair) {
     return 0;
   }
   Pair& to = peer.pairs[owner->plain_pair[mbox]];

@@ -129,7 +129,7 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
   __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
 }
 
-/// What the completions of a run in the shared queue have in common.
+/// The fields that all completions of a run in the shared queue have in common.
 struct Completion {
   uint64_t route;
   uint64_t time;  // both in the upper half

@@ -15,7 +15,7 @@ using plain::land_plain;
 inline Pair* RxExpress::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
-      owner->plain_pair[frame.mbox()] == kNobody || !responder_.ready(frame)) {
+      owner->plain_pair[frame.mbox()] == kNoPair || !responder_.ready(frame)) {
     return nullptr;
   }
   return &core_.pairs[owner->plain_pair[frame.mbox()]];
@@ -37,7 +37,7 @@ uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end,
   const HostWindow host = core_.host.write_window();
   const uint8_t* at = first.at;
   const uint8_t* const begin = at;
-  // Whatever length the next frames give, it ends within the memory.
+  // For any length that the next frames claim, the copy ends within the memory.
   const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
   const Completion completion = {load64(reinterpret_cast<const uint8_t*>(&first) + 8),
                                  static_cast<uint64_t>(core_.ticks()) << 32,

@@ -92,7 +92,7 @@ bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
   return true;
 }
 
-/// What may land in the same rings, or takes much room for its answer, waits.
+/// A frame that may land in the same rings, or needs much room for its answer, ends the runs.
 bool RxPull::ends_runs(const InFrame& frame) {
   if (frame.type == FrameType::kPull) {
     return false;

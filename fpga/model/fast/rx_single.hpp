@@ -20,7 +20,7 @@ class RxSingle {
   [[nodiscard]] bool take(const Inbound& in, uint64_t word);
 
  private:
-  /// What aim() has found.
+  /// The result of aim().
   struct Lane {
     Pair* pair = nullptr;
     Ring* ring = nullptr;

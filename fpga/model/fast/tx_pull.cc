@@ -10,7 +10,7 @@ namespace {
 using Control = regs::tx_desc::Control;
 using regs::Status;
 
-/// What begins a run: shorter ones are through the ring before a system call is done.
+/// Least length that begins a run: shorter messages pass the ring faster than one system call.
 constexpr uint32_t kFirstBytesMin = 2048;
 /// As many are pulled sooner than they are through the ring. In order, where each has to wait for
 /// the answer to the one before, the ring is slow.
@@ -150,7 +150,7 @@ bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payl
   auto at = static_cast<uint32_t>(count * sizeof(PullPart));
   for (uint32_t i = run.done; i < run.done + count; ++i, to += sizeof(PullPart)) {
     const PullRun::Message& message = run.messages[i];
-    // What the partner will read, this card may read.
+    // The partner may read only memory that this card may read.
     const uint8_t* const bytes = core_.host.readable(message.addr, message.length);
     if (bytes == nullptr) {
       return false;

@@ -20,7 +20,7 @@ class TxPull {
   void on_pulled(const InFrame& frame);
   /// Complete the next messages of a run.
   void complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, regs::Status status);
-  /// The memory of its messages will be the host's again: nobody may read it from now on.
+  /// The memory of its messages returns to the host: no partner may read it from now on.
   static void revoke(const Flow& flow, TxMsg& msg);
 
  private:

@@ -40,7 +40,7 @@ class TxSingle {
   [[nodiscard]] bool send(Pair& pair);
 
  private:
-  /// What does not change from one message to the next.
+  /// The values that do not change from one message to the next.
   struct Lane {
     Ring* ring;
     FrameWriter* writer;

@@ -11,7 +11,7 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 Pair* Admission::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
-  if (owner == nullptr || owner->pair_of_mbox[frame.mbox()] == kNobody) [[unlikely]] {
+  if (owner == nullptr || owner->pair_of_mbox[frame.mbox()] == kNoPair) [[unlikely]] {
     ++core_.counts.rx_unmapped;
     return nullptr;
   }

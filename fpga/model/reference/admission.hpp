@@ -26,7 +26,8 @@ class Admission {
  public:
   explicit Admission(Core& core) : core_(core) {}
 
-  /// Who gets a message by the receive map; null: nobody, which is counted.
+  /// The queue pair that gets a message, by the receive map. @return null: there is none, which is
+  /// counted.
   [[nodiscard]] Pair* target(const InFrame& frame);
   /// The open dedicated ring for a message. @return -1: none.
   [[nodiscard]] static int dedicated_ring(const Pair& pair, const InFrame& frame);

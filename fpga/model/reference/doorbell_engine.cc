@@ -59,7 +59,7 @@ bool DoorbellEngine::on_request(const InFrame& frame) {
 
 Answer DoorbellEngine::take(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
-  if (owner == nullptr || owner->pair_of_doorbells == kNobody) {
+  if (owner == nullptr || owner->pair_of_doorbells == kNoPair) {
     ++core_.counts.rx_unmapped;
     return Answer::kError;
   }

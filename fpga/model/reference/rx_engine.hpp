@@ -26,7 +26,7 @@ class RxEngine {
   void check_timers();
   /// Drop the partial messages of a ring that is being stopped, flush what is posted.
   void stop(Pair& pair, uint32_t ring);
-  /// The card was reset: partial messages are gone, and nobody is told.
+  /// The card was reset: partial messages are dropped without a completion.
   void forget() { contexts_.clear(); }
 
  private:

@@ -339,7 +339,7 @@ void TxEngine::check_timers() {
   if (core_.now_ns < timers_due_ns_ && response_ns == timers_response_ns_) {
     return;
   }
-  // What is sent from now on is due later than that.
+  // Messages sent from now on are due later than that.
   timers_due_ns_ = core_.now_ns + response_ns;
   timers_response_ns_ = response_ns;
   for (Pair& pair : core_.pairs) {

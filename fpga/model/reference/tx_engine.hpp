@@ -42,14 +42,14 @@ class TxEngine {
   void check_timers();
   /// The flow's partner is gone: what was sent to it is in doubt, what was not never will be.
   void lose(Pair& pair, Flow& flow);
-  /// What was stamped with `time_ns` was sent now.
+  /// Frames that were stamped with `time_ns` were sent just now.
   void sent_late(uint64_t time_ns);
   /// The ring is being stopped: what was not fetched is flushed, what flies is not sent again.
   void begin_stop(Pair& pair) { flush_posted(pair, regs::Status::kFlushed); }
-  /// The card was reset: what flew stays in quarantine, and nobody is told.
+  /// The card was reset: letters in flight stay in quarantine, without a completion.
   void forget(Pair& pair);
 
-  // What the short ways of fast/ use.
+  // Used by the short ways of fast/.
   /// Look at the tail of the transmit ring. @return entries that may be fetched now.
   [[nodiscard]] uint32_t fetchable(Pair& pair) {
     const uint32_t count = core_.look_at_tail(pair, kTxRing);
@@ -68,7 +68,7 @@ class TxEngine {
   /// A message, or a run, flies from now on. Takes its letter and its context.
   TxMsg& begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
                uint32_t segments, bool whole);
-  /// What is unsent is to be sent by send_due().
+  /// Leave unsent segments to send_due().
   void send_later(Pair& pair, Flow& flow, uint32_t place) {
     due_.push_back({&pair, &flow, static_cast<uint16_t>(place)});
   }

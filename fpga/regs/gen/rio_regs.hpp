@@ -68,7 +68,7 @@ inline constexpr uint32_t kPciIvshmemVendor = 0x1AF4u;
 /// PCI device of QEMU's ivshmem.
 inline constexpr uint32_t kPciIvshmemDevice = 0x1110u;
 
-/// What a block is. A driver skips types that it does not know.
+/// Type of a block. A driver skips types that it does not know.
 enum class BlockType : uint8_t {
   /// No further block
   kEnd = 0,

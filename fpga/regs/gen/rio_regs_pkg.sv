@@ -57,7 +57,7 @@ package rio_regs_pkg;
   // PCI device of QEMU's ivshmem.
   localparam logic [31:0] PCI_IVSHMEM_DEVICE = 32'h1110;
 
-  // What a block is. A driver skips types that it does not know.
+  // Type of a block. A driver skips types that it does not know.
   typedef enum logic [7:0] {
     BLOCK_TYPE_END = 8'd0,  // No further block
     BLOCK_TYPE_ID = 8'd1,  // Identity, capabilities, reset

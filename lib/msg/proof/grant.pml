@@ -138,7 +138,7 @@ inline closed(s, x, attempt, again) {
   up[s]!CLOSED, x, attempt, again
 }
 
-// What comes is of the last attempt at most: attempts are counted to 4 only.
+// A message is of the last attempt at most: attempts are counted to 4 only.
 #define stale(s, x) (down[s]??[_, eval(x), eval((sa[x] + 2) % 4), _, _])
 
 proctype SenderNew(byte s; byte x) {

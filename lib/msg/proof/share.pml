@@ -54,7 +54,7 @@ proctype Hear(byte i) {
        up[i].c?DATA;
        held[i]++;
        assert(held[0] + held[1] + stale <= T) }  // there was a buffer for it
-  // A dedicated queue moves the payload. Who had to ask gets more, if there is more.
+  // A dedicated queue moves the payload. A sender that had to ask gets more, if there is more.
   :: atomic { up[i].c?[ASK] ->
        up[i].c?ASK;
        asked[i] = false;

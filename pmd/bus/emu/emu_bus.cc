@@ -26,10 +26,10 @@ constexpr uint32_t kVectors = 64;
 constexpr size_t kBarAlign = 4096;
 /// Enough for a card to see that a ring was armed, and to take all that a wire holds.
 constexpr uint32_t kStepsBeforeSleep = 64;
-/// Of a card that nobody polls, each time that something has come.
+/// Steps of a card that is not polled, each time that frames have come.
 constexpr uint32_t kStepsWhileAway = 4;
 
-/// Interrupts as eventfds, made when somebody asks for one.
+/// Interrupts as eventfds, each made when it is asked for.
 class EventFds final : public model::IrqSink {
  public:
   ~EventFds() override {
@@ -145,8 +145,8 @@ struct EmuBus::Impl {
     }
   }
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
-  /// By the wire's thread, when somebody has come or gone, or rings. Whoever usually polls may
-  /// sleep.
+  /// Called by the wire's thread when a partner has come or gone, or rings. The thread that usually
+  /// polls may sleep.
   static bool poke(void* ctx) {
     auto* self = static_cast<Impl*>(ctx);
     self->tell_troubles();
@@ -155,8 +155,9 @@ struct EmuBus::Impl {
       return self->card->activity().under_way;
     }
     if (!self->member->asleep()) {
-      // What waited for a partner is sent, also if nobody polls for a while. What has come is taken
-      // by who polls: nobody else stands in his way, or says for him that he is awake.
+      // Frames that waited for a partner are sent even if the card is not polled for a while.
+      // Frames that have come are left to the polling thread: this one must not compete with it,
+      // nor report it as awake.
       if (self->card->activity().posted) {
         self->card->step();
       }

@@ -11,7 +11,7 @@ namespace rio::pmd {
 
 using name::Stepping;
 
-/// What carries the packets of an emulated card.
+/// The wire that carries the packets of an emulated card.
 using EmuWire = std::variant<name::Cable, name::Switched, name::Shm, name::Udp, name::Relay>;
 
 struct EmuConfig {

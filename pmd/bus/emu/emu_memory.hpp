@@ -11,8 +11,8 @@
 
 namespace rio::pmd {
 
-/// What an emulated card sees of memory. Named here, so that other memory than own_memory() can be
-/// made without knowing the model.
+/// The memory as an emulated card sees it. Named here, so that other memory than own_memory() can
+/// be made without knowing the model.
 using EmuView = model::HostMemory;
 using EmuWindow = model::HostWindow;
 
@@ -40,7 +40,7 @@ class EmuMemory {
   /// From now on free(), shared_free() and the destructor leave in place what other processes see,
   /// if any do.
   virtual void leave_to_others() {}
-  /// What the card sees. Valid as long as this object.
+  /// The card's view. Valid as long as this object.
   [[nodiscard]] virtual EmuView& view() = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace rio::pmd {
 namespace {
 
-/// What the wires of other processes and machines have in common. @param card "shm:lab".
+/// Joins a wire of several processes or machines. @param card "shm:lab".
 /// @param told what the log says before the error.
 template <typename MemberWire, typename Seat>
 [[nodiscard]] int join_member(const std::string& card, const char* told, const Seat& seat,

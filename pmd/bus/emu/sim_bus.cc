@@ -19,7 +19,7 @@ constexpr size_t kPageBytes = cardsim::protocol::kPageBytes;
 /// Where bus addresses begin: far from any pointer, so that mixing the two up is refused.
 constexpr uint64_t kFirstIova = 1ull << 52;
 
-/// Memory that can be sent to another process, and that nobody can make smaller.
+/// Memory that can be sent to another process, and that cannot be made smaller.
 [[nodiscard]] int make_memfd(size_t len_bytes, base::Fd* out) {
   base::Fd fd(memfd_create("riopmd-dma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(len_bytes)) != 0 ||

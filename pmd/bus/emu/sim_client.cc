@@ -199,8 +199,8 @@ int SimClient::ask(const Request& request, int fd, Reply* reply, std::vector<bas
       rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
     return rc;
   }
-  // Who turns us away does not wait for the question: the answer may be there all the same, behind
-  // the word that the socket is closed.
+  // A server that refuses us does not wait for the question: its answer may be there all the same,
+  // behind the word that the socket is closed.
   bool reset = false;
   const auto deadline = steady_clock::now() + kAnswerWithin;
   for (;;) {

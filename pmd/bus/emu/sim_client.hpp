@@ -18,11 +18,11 @@ namespace rio::pmd {
 
 /// A connection (fpga/cardsim/listen_protocol.hpp). When the server goes, its BAR would stay as it
 /// was: a thread that sleeps on the socket then makes it read all ones, as a card does that has
-/// left its bus, and wakes whoever waits for an interrupt. Control path, one thread at a time.
+/// left its bus, and wakes threads that wait for an interrupt. Control path, one thread at a time.
 class SimClient {
  public:
   /// @param wait_ms how long to wait for a server that is just starting, 0 to 60000.
-  /// @return 0; -ENOENT, -ECONNREFUSED (nobody listens); -EBUSY (has a client already); -ETIMEDOUT;
+  /// @return 0; -ENOENT, -ECONNREFUSED (no server); -EBUSY (has a client already); -ETIMEDOUT;
   /// -EPROTO (no rio-cardsim, or of another release); -EAGAIN (no thread). Logged.
   [[nodiscard]] static int open(const std::string& socket_path, uint32_t wait_ms,
                                 std::unique_ptr<SimClient>* out);

@@ -128,8 +128,8 @@ TEST(Enumerator, DestIdsOfOtherHostsAreNotGivenAway) {
       FakeFabric::plug(fabric.hub, 3, third, 0);
       for (FakeDevice* const locked : {fabric.first, third}) {
         SCOPED_TRACE(std::to_string(other) + (locked == third ? " last" : " first"));
-        fabric.first->words[Csr::kHostLock] = kNobody;
-        third->words[Csr::kHostLock] = kNobody;
+        fabric.first->words[Csr::kHostLock] = kUnlocked;
+        third->words[Csr::kHostLock] = kUnlocked;
         locked->words[Csr::kHostLock] = other;
         FabricMap map;
         EnumerateOptions options;
@@ -170,7 +170,7 @@ TEST(Enumerator, NoDestIdIsLeftButAHosts) {
   EnumerateOptions options;
   options.host_id = 3;
   constexpr uint32_t kAll = 254;  // small systems have destIDs of 8 bits
-  fabric.own->words[Csr::kHostLock] = kNobody;
+  fabric.own->words[Csr::kHostLock] = kUnlocked;
   fabric.second->words[Csr::kHostLock] = 0;
   for (uint32_t port = 3; port < 3 + kAll; ++port) {
     FakeFabric::plug(fabric.hub, port, fabric.make(0, 0), 0);
@@ -194,7 +194,7 @@ TEST(Enumerator, StealsWhenTold) {
   ASSERT_EQ(enumerate(fabric, &map, options), 0);
   EXPECT_EQ(map.endpoints(), 2u);
   for (const auto& device : fabric.devices) {
-    EXPECT_EQ(device->words[Csr::kHostLock], kNobody);
+    EXPECT_EQ(device->words[Csr::kHostLock], kUnlocked);
   }
 }
 
@@ -239,7 +239,7 @@ TEST(Enumerator, LostAnswersOfTheLock) {
     EXPECT_EQ(map.endpoints(), 2u) << lost;
     EXPECT_EQ(left, 0u);
     EXPECT_EQ(fabric.first->toggles, 2u) << "locked once, opened once";
-    EXPECT_EQ(fabric.first->words[Csr::kHostLock], kNobody);
+    EXPECT_EQ(fabric.first->words[Csr::kHostLock], kUnlocked);
   }
 }
 

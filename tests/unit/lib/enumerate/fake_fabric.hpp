@@ -55,7 +55,7 @@ struct FakeDevice {
     }
     uint32_t& word = words[offset];
     if (offset == Csr::kHostLock) {
-      word = word == kNobody ? value : word == value ? kNobody : word;
+      word = word == kUnlocked ? value : word == value ? kUnlocked : word;
     } else if (offset == Csr::kRoutePort) {
       routes[words[Csr::kRouteDestId]] = value;
     } else {
@@ -76,7 +76,7 @@ class FakeFabric : public MaintAccess {
     device->words[Csr::kFeatures] = ports > 0 ? kSwitchFeature : 0;
     device->words[Csr::kSwitchPort] = ports << 8;
     device->words[Csr::kTableLimit] = ports > 0 ? 255 : 0;
-    device->words[Csr::kHostLock] = kNobody;
+    device->words[Csr::kHostLock] = kUnlocked;
     devices.push_back(std::move(device));
     return devices.back().get();
   }

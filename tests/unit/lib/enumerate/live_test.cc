@@ -98,7 +98,7 @@ TEST(LiveFabric, AllOf72TwiceTheSame) {
   std::set<uint32_t> tags;
   for (uint32_t id = 1; id <= 64; ++id) {
     tags.insert(live.word(id, Csr::kComponentTag));
-    EXPECT_EQ(live.word(id, Csr::kHostLock), kNobody);
+    EXPECT_EQ(live.word(id, Csr::kHostLock), kUnlocked);
   }
   EXPECT_EQ(tags.size(), 64u);
   EXPECT_EQ(live.fabric->counts().looped, 0u);
@@ -125,7 +125,7 @@ TEST(LiveFabric, ALookShowsTheSame) {
   FabricMap again;
   ASSERT_EQ(Looker(live, LookOptions{}).run(&again), 0);
   EXPECT_EQ(to_json(seen).dump(), to_json(again).dump());
-  EXPECT_EQ(live.word(1, Csr::kHostLock), kNobody);
+  EXPECT_EQ(live.word(1, Csr::kHostLock), kUnlocked);
 }
 
 TEST(LiveFabric, RoutesAreFollowed) {
