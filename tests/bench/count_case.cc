@@ -67,7 +67,7 @@ class Base : public CountCase {
   uint64_t messages_ = 0;
 };
 
-/// What one card receives it sends back, zero-copy, as rio-testpmd's io.
+/// One card sends back all that it receives, zero-copy, as rio-testpmd's io mode.
 template <class Watch>
 class Forward final : public Base<Watch> {
  public:

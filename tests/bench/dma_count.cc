@@ -2,16 +2,15 @@
 // the driver does for it:
 //   LD_LIBRARY_PATH=build/pmd/raw:build/pmd/dma valgrind --tool=callgrind --collect-atstart=no
 //     --toggle-collect=rio_bench_dma dma_count eal|external|copied BYTES ROUNDS
-// The memory that is written from is
-//   eal       rte_malloc's
-//   external  registered: rte_extmem_register() and rte_dev_dma_map(). The addresses that the
-//   driver
-//             is given are of a mapping that nobody may touch, the card has another one of the same
-//             memory: who copies by the address that he is given ends by SIGSEGV
-//   copied    as eal, but memcpy() does it instead of the card: so that one sees that a copy is
-//   seen
-// What is counted is dmadev's copy, submit, and the completed() that reports it; what lies between
-// is the card's time. Prints one JSON object.
+// The source of the writes is
+//   eal       memory of rte_malloc
+//   external  memory registered by rte_extmem_register() and rte_dev_dma_map(). The driver is given
+//             addresses of a mapping that cannot be read; the card has another mapping of the same
+//             memory. A driver that copied by the address that it is given would end by SIGSEGV
+//   copied    as eal, but memcpy() does the work instead of the card: this shows that a copy would
+//             be counted
+// Counted are dmadev's copy, submit, and the completed() that reports it. Between them the card
+// works, which is not counted. Prints one JSON object.
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_dmadev.h>
@@ -50,7 +49,8 @@ struct Write {
 
 }  // namespace
 
-// What callgrind looks at, in two calls a write. Not inlined, and with a name that is easy to give.
+// The function that callgrind counts, in two calls a write. Not inlined, and with a name that is
+// easy to give.
 extern "C" [[gnu::noinline]] int rio_bench_dma(const Write* write, bool begins) {
   if (!begins) {
     bool failed = false;

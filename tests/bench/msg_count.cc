@@ -75,7 +75,7 @@ struct Sides {
   return sides->endpoints[1]->next_done() != nullptr;
 }
 
-// What callgrind looks at. Not inlined, and with names that are easy to give.
+// The functions that callgrind counts. Not inlined, and with names that are easy to give.
 extern "C" {
 /// @param again a tagged one that had to wait. @return whether it was sent.
 [[gnu::noinline]] bool rio_bench_msg_send(Sides* sides, bool again) {

@@ -1,4 +1,4 @@
-// What a peer asks of memory: what passes is computed, in memory of the size that it names.
+// Requests of a peer for memory: each that passes is computed, in memory of the size that it names.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

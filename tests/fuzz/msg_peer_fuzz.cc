@@ -1,6 +1,6 @@
 // A peer that sends anything: to a port with a context and an endpoint of tagged messages, which do
 // what users do meanwhile. Some messages go as they are, others with the session's key and number,
-// so that what is behind these checks is reached. Afterwards the port serves whoever keeps the
+// so that the code behind these checks is reached. Afterwards the port serves a peer that keeps the
 // rules.
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ void require(bool condition) {
   }
 }
 
-/// What is left of the input.
+/// The rest of the input.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}

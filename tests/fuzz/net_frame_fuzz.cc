@@ -1,6 +1,7 @@
 // A card that sends anything to a port: messages to any mailbox, bundles whose headers are right as
 // far as the input wants it, doorbells, from several destIDs. The port is one of EAL, with its
-// mempools. Whatever it hands over is a frame of who sent it, and when it stops all mbufs are back.
+// mempools. Each frame that it hands over is one of its sender's, and when it stops all mbufs are
+// back.
 #include <rte_bus_vdev.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -37,7 +38,7 @@ void require(bool condition) {
   }
 }
 
-/// What is left of the input.
+/// The rest of the input.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
@@ -315,7 +316,7 @@ class World {
     }
     poll(4);
   }
-  /// Who keeps the rules is served: a peer that has started anew.
+  /// A peer that keeps the rules is served: it has started anew.
   void serve() {
     served_ = false;
     ++epoch_;

@@ -32,7 +32,7 @@ struct Rings {
   }
 };
 
-/// What came from process 1 bears its name.
+/// A frame from process 1 bears its name.
 void check(Rings& to, uint32_t number) {
   for (model::RingBox& ring : to.down) {
     while (const InFrame* in = ring.reader.peek()) {

@@ -161,7 +161,7 @@ class Life(Case):
             self.assertIn("--json", err)
 
     def guest(self, path, vectors):
-        """What QEMU does when its device is made. Its connection, and its descriptors."""
+        """Does as QEMU when its device is made. @return its connection, and its descriptors."""
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(LIMIT)
         client.connect(path)

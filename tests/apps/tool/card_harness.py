@@ -16,7 +16,7 @@ ADDRESS = "0000:03:00.0"
 
 
 class Result:
-    """What a run gave."""
+    """Result of a run."""
 
     def __init__(self, done):
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr

@@ -112,7 +112,7 @@ class Errors(h.Case):
         self.assertEqual([(one["where"], one["code"]) for one in errors], [("port 0", "0x000158: 0x00000001")])
 
     def test_card_of_another_process(self):
-        # It has one user: whoever looks at it is the one who reads the registers.
+        # A simulated card has one user: it must be the program that reads the registers.
         with h.cardsim(self.path("s")) as card:
             result = self.good("--json", "errors", *card).json()
             self.assertEqual((result["registers_missing"], result["errors"]), ("", []))

@@ -1,4 +1,4 @@
-/* A ping-pong of one byte in which nobody polls in vain, for scripts/bench mpi to count under
+/* A ping-pong of one byte in which no rank polls in vain, for scripts/bench mpi to count under
  * callgrind what PMPI_Send and PMPI_Recv take.
  *
  *   mpirun -np 2 … mpi_counted FOLDER COUNT

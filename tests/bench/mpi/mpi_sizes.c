@@ -1,4 +1,4 @@
-/* What scripts/bench mpi measures by size, over whatever transport mpirun was told.
+/* The measurements of scripts/bench mpi by size, over the transport that mpirun was told.
  *
  *   mpirun -np 2 ... mpi_sizes TEST FROM TO MILLISECONDS REPEATS
  *

@@ -1,4 +1,4 @@
-/* Large messages that nobody has posted a receive for, received in another order. ranks: 2 4 */
+/* Large messages without a posted receive, received in another order. ranks: 2 4 */
 #include "tests/mpi/programs/check.h"
 
 enum { kCount = 10, kBytes = 200000 };

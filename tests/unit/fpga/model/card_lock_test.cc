@@ -1,4 +1,4 @@
-// The lock of a card: one thread at a time, whoever is preferred.
+// The lock of a card: one thread at a time, whichever thread is preferred.
 #include "fpga/model/card_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using model::CardHold;
 using model::CardLock;
 
-/// What the lock guards; torn when two are inside.
+/// Data that the lock guards; torn when two threads are inside.
 struct Guarded {
   uint64_t a = 0;
   uint64_t b = 0;
@@ -28,7 +28,7 @@ struct Guarded {
 
 constexpr char kTags[16] = {};
 
-TEST(CardLock, NobodyGetsInWhileSomebodyIsInside) {
+TEST(CardLock, NoThreadGetsInWhileAnotherIsInside) {
   CardLock lock;
   // Before and after the lock leans.
   for (int i = 0; i < 3000; ++i) {
@@ -44,7 +44,7 @@ TEST(CardLock, NobodyGetsInWhileSomebodyIsInside) {
   EXPECT_NE(lock.try_lock(&kTags[0]), nullptr);
 }
 
-TEST(CardLock, WhoTriesWaitsForNobody) {
+TEST(CardLock, TryLockDoesNotWait) {
   CardLock lock;
   CardLock::Held mine = nullptr;
   for (int i = 0; i < 3000; ++i) {

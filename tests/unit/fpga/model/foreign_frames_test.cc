@@ -81,7 +81,7 @@ class ShortPuller final : public model::Puller {
   uint64_t bytes_;
 };
 
-/// Send a run of messages to be pulled. @param lengths of them; at addresses that nobody reads.
+/// Send a run of messages to be pulled. @param lengths of them; at addresses that are never read.
 void send_run(FuzzCard& card, std::span<const uint32_t> lengths) {
   std::vector<model::PullPart> parts;
   for (const uint32_t length : lengths) {
@@ -101,7 +101,7 @@ regs::SharedCpl completion(FuzzCard& card, uint32_t index) {
   return cpl;
 }
 
-TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
+TEST(ForeignFrames, MessagesThatCannotBePulledAreReceivedInPart) {
   for (const bool exact : {false, true}) {
     FuzzCard card(exact, 0);
     card.start_all();
@@ -121,7 +121,7 @@ TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
 }
 
 /// The sender gives the message up while it is pulled.
-TEST(ForeignFrames, WhatIsRevokedMeanwhileIsNotBelieved) {
+TEST(ForeignFrames, MemoryRevokedMeanwhileIsNotBelieved) {
   class Revoker final : public model::Puller {
    public:
     explicit Revoker(FuzzCard& card) : card_(card) {}
@@ -146,7 +146,7 @@ TEST(ForeignFrames, WhatIsRevokedMeanwhileIsNotBelieved) {
   EXPECT_EQ(card.card().counters().rx_errors, 1u);
 }
 
-/// What was taken of a run, and how the next message was answered, is told once.
+/// The part of a run that was taken, and the answer to the next message, are told once.
 TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   constexpr uint64_t kAll = 4096;
   struct {
@@ -264,7 +264,7 @@ TEST(ForeignFrames, RunsArePulledTogether) {
   }
 }
 
-/// No more than one run may tell of, whoever sends them: what has come waits for the rest.
+/// No more than one run may tell of, from any sender: messages that have come wait for the rest.
 TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
   for (const uint32_t more : {0u, 1u}) {
     FuzzCard card(false, 0);
@@ -287,7 +287,7 @@ TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
   }
 }
 
-TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
+TEST(ForeignFrames, MessagesAreNotPulledWhereThatIsNotAgreed) {
   FuzzCard card(false, 0);
   card.start_all();
   card.post_receive();

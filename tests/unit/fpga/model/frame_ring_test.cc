@@ -143,7 +143,7 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
 
 // Payloads that look, wherever a frame may begin, like a frame of the lap to come: as long as there
 // are tags, and then the first ones again.
-TEST_F(FrameRing, WhatALapHasLeftIsNoFrameOfTheNext) {
+TEST_F(FrameRing, BytesOfALapAreNoFrameOfTheNext) {
   constexpr uint32_t kTags = 1u << (32 - model::kTagShift);
   uint32_t position = 0;  // the ring's, but for fillers: at least so far
   uint32_t number = 0;
@@ -190,7 +190,7 @@ TEST_F(FrameRing, ShortOnesOfAllSizesWhereverTheyBegin) {
   }
 }
 
-TEST_F(FrameRing, WhatWasHeldBackComesBeforeAShortOne) {
+TEST_F(FrameRing, AHeldBackFrameComesBeforeAShortOne) {
   ASSERT_TRUE(put(1, 0));  // 32 bytes: the next begins in the middle of a line
   EXPECT_EQ(reader_.peek(), nullptr);
   ASSERT_TRUE(put_line(2, 8));

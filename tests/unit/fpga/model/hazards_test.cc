@@ -144,7 +144,7 @@ TEST_P(Hazards, PlansKeepToTheRangeAtEachOffset) {
 
 /// A sender stands still in the middle of a message, for longer than the receiver waits: the wire
 /// has room for 14 messages and a part of another one.
-TEST(Stall, WhatWasGivenUpIsNotToldDelivered) {
+TEST(Stall, AMessageGivenUpIsNotToldDelivered) {
   constexpr uint32_t kMessages = 16;  // all that fly: four letters in four mailboxes
   model::Config config;
   config.exact = true;

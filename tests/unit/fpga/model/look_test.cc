@@ -1,5 +1,5 @@
-// A host that waits for messages takes the shortest way (Card::step_to_receive). What comes of it
-// is what steps would have made.
+// A host that waits for messages takes the shortest way (Card::step_to_receive). The result is that
+// of ordinary steps.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -153,8 +153,8 @@ TEST_P(Look, FindsWhatStepsFind) {
   EXPECT_GT(taken(), 100u);
 }
 
-/// What happens to a card counts at once, however many looks are left.
-TEST_P(Look, SeesWhatHasHappened) {
+/// A change of a card's state counts at once, however many looks are left.
+TEST_P(Look, SeesChangesAtOnce) {
   const auto plain = [] {
     model::Frame frame{};
     frame.type = model::FrameType::kMessage;

@@ -28,7 +28,7 @@ class Random {
   uint64_t state_;
 };
 
-/// What the cards of a world are connected by.
+/// The connection between the cards of a world.
 enum class Wiring : uint8_t {
   kLoop,         ///< one card that hears itself
   kCable,        ///< two cards; plain messages go straight across
@@ -128,7 +128,7 @@ class World {
   [[nodiscard]] static uint32_t dest_id(Spot spot) { return ((spot.node + 1) << 8) + spot.pair; }
   /// The only sender for a pair's dedicated rings.
   [[nodiscard]] Spot dedicated_source(uint32_t node) const { return {(node + 1) % nodes(), 0}; }
-  /// Where a message goes to by the receive map. @return false: nobody has it.
+  /// The target of a message by the receive map. @return false: it has none.
   [[nodiscard]] bool target(uint32_t dest_id, uint32_t mbox, Spot* out) const;
   /// Bus address of the bytes that a node sends: the same pattern in all worlds.
   [[nodiscard]] uint64_t tx_bytes(uint32_t node) const { return hosts_[node][0].tx_bytes.iova; }
@@ -139,7 +139,7 @@ class World {
   /// @param which 0 for mailbox 2, 1 for mailbox 3.
   void post_dedicated(Spot spot, uint32_t which, uint32_t size, uint32_t cookie);
   void restart_dedicated(Spot spot, uint32_t which);
-  /// What was not sent whole is completed.
+  /// Messages that were not sent whole are completed.
   void stop_tx(Spot spot);
   void start_tx(Spot spot) { host(spot).tx->start(); }
   /// Have room for doorbells again.

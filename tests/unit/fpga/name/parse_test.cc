@@ -183,7 +183,7 @@ TEST(Name, OldSpellings) {
   EXPECT_EQ(parsed(Place::kDevice, "qps=3,").model.queue_pairs, 3u);
 }
 
-// The same numbers everywhere: decimal, or hexadecimal after 0x.
+// Numbers are written alike for all keys: decimal, or hexadecimal after 0x.
 TEST(Name, Numbers) {
   EXPECT_EQ(parsed("emu:loop,pcie=0x10").model.pcie_seed, 16u);
   EXPECT_EQ(parsed("emu:loop,qps=0x1f").model.queue_pairs, 31u);
@@ -408,7 +408,7 @@ TEST(Name, TooLong) {
   EXPECT_NE(error_of(Place::kProgram, "shm:x,board=" + std::string(32, 'b'), &name), "");
 }
 
-// Whatever a key is: with a kind that does not have it, it is refused, with its own name told.
+// Each key, with a kind that does not have it, is refused, with its own name told.
 TEST(Name, EachKeyOfEachKind) {
   for (const Place place : kPlaces) {
     for (const KindRow& row : kinds()) {

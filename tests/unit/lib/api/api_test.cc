@@ -70,7 +70,7 @@ TEST_F(RioMsg, AShareMayBeHeldAtAnyTime) {
   }
   std::vector<api::Message> held(kHeld);
   for (api::Message& one : held) {
-    // By the clock: who is stuck asks now and then.
+    // By the clock: a caller that is stuck asks now and then.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     bool sent = false;
     while (!sent && std::chrono::steady_clock::now() < end) {
@@ -115,7 +115,7 @@ TEST_F(RioMsg, GathersAndRefusesWhatIsTooMuch) {
   EXPECT_EQ(from.send(rio_msg_address_of(2, RIO_MSG_CONTEXTS), bytes_of("x")), -EINVAL);
 }
 
-TEST_F(RioMsg, NobodyThere) {
+TEST_F(RioMsg, NoPeerThere) {
   api::Context from = open_context(a_, 0);
   int rc = 0;
   ASSERT_TRUE(until([&] {
@@ -283,7 +283,7 @@ TEST_F(RioMsg, TagsWithoutMemory) {
   EXPECT_EQ(rio_tag_receive_claimed(to.get(), message, nullptr, 0, nullptr, &request, &done), 1);
 }
 
-// What a context does not understand, since it is an endpoint's, it never shows.
+// A context never shows messages that it does not understand, those of an endpoint.
 TEST_F(RioMsg, AContextShowsNothingOfTags) {
   api::Tag from = open_tag(a_, 1);
   api::Context own = open_context(a_, 2);

@@ -179,7 +179,7 @@ TEST_P(MsgCancel, OfAContext) {
   deliver(sends, waits, "last");
 }
 
-TEST_P(MsgCancel, OfASendToNobody) {
+TEST_P(MsgCancel, OfASendToAnAbsentPeer) {
   constexpr auto kWhile = std::chrono::milliseconds(200);
   const UdpFabric fabric(2);
   api::Port a = is_on("udp:") ? open_port(fabric.card(1), 0, true, GetParam().sleeps) : open();

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What `meson install` installs is enough for programs outside of the tree, in C and in C++, that
+"""The files that `meson install` installs are enough for programs outside of the tree, in C and in C++, that
 know nothing but `pkg-config riomsg`: those of docs/messages.md and docs/skifch.md are compiled there
 and run, each between two processes or three.
 

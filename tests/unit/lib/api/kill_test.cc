@@ -38,7 +38,7 @@ constexpr size_t kLongest = 100000;
   return static_cast<uint32_t>(env_number(name, otherwise));
 }
 
-/// What stands at the beginning of each message; the bytes behind it follow from it.
+/// The beginning of each message; the bytes behind it follow from it.
 struct Stamp {
   uint32_t from;
   uint32_t to;
@@ -82,7 +82,7 @@ class Talker {
       }
       code = one_turn(turn);
     }
-    // Who stops makes the others' sessions end.
+    // A process that stops ends the others' sessions.
     return stopped() && code >= 30 ? 0 : code;
   }
 
@@ -135,7 +135,7 @@ class Talker {
       return send_long();
     }
     const int rc = context_.send(rio_msg_address_of(to_, kContext), out_);
-    trying_ = rc == -EAGAIN && ++tries_ < 1000;  // who is dead or not there makes nobody wait
+    trying_ = rc == -EAGAIN && ++tries_ < 1000;  // a dead or absent peer makes no other wait
     return trying_ ? 0 : message_sent(rc);
   }
   int send_long() {

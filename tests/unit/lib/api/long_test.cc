@@ -190,7 +190,7 @@ TEST_F(RioMsgLong, ClosesBeforeItsLongMessage) {
   message.release();
 }
 
-TEST_F(RioMsgLong, WhoDoesNotAcceptSeesNone) {
+TEST_F(RioMsgLong, AContextThatDoesNotAcceptSeesNone) {
   api::Context other = open_context(b_, 6);
   const std::string bytes = text(kLarge);
   rio_msg_request* request = nullptr;

@@ -43,7 +43,7 @@ constexpr bool kCounts = !kHasAddressSanitizer && !kHasThreadSanitizer;
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// What could grow.
+/// Sizes that could grow.
 struct Footprint {
   uint64_t heap_bytes;
   uint64_t resident_bytes;
@@ -198,7 +198,8 @@ TEST_F(Memory, DoesNotGrow) {
 }
 
 // An hour of a job that sends ten thousand messages a second is 36 million. All of these are small,
-// but for a round of all kinds now and then. What is in use after an eighth of them is the measure.
+// but for a round of all kinds now and then. The memory in use after an eighth of them is the
+// measure.
 TEST_F(Memory, DoesNotGrowInAnHour) {
   constexpr uint64_t kHeapSlack = 64 * 1024;
   constexpr uint64_t kPagesSlack = 4 << 20;

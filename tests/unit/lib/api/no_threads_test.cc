@@ -26,7 +26,7 @@ using Serve = void (*)(const TempDir& dir, const Pipe& ready, const base::Fd& en
 struct Case {
   const char* name;
   const char* card;  ///< a '%' stands for the test's folder
-  Serve serve;       ///< null: nobody has to
+  Serve serve;       ///< null: no peer has to
 };
 
 void serve_relay(const TempDir& /*dir*/, const Pipe& ready, const base::Fd& end) {

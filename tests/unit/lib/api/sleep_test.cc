@@ -20,7 +20,7 @@ namespace rio::test {
 namespace {
 
 constexpr uint32_t kNumber = 1;
-constexpr uint32_t kBoundMs = 1000;  // the library lets nobody sleep for longer
+constexpr uint32_t kBoundMs = 1000;  // the library lets no thread sleep for longer
 
 class Sleep : public testing::Test {
  protected:

@@ -1,6 +1,6 @@
-// Processes that are stopped (SIGSTOP) while messages are on their way to them. Whoever sends to
-// them and to others goes on with the others, and once they go on they get all that was sent to
-// them, once and in order.
+// Processes that are stopped (SIGSTOP) while messages are on their way to them. A process that
+// sends them and to others goes on with the others, and once they go on they get all that was sent
+// to them, once and in order.
 //
 // RIO_STOP_MESSAGES: how many go to each of the others meanwhile.
 #include <poll.h>
@@ -33,7 +33,7 @@ constexpr size_t kLargeBytes = 300000;
   return static_cast<uint32_t>(env_number("RIO_STOP_MESSAGES", 20000));
 }
 
-/// What stands at the beginning of each message; its length follows from it, and all other bytes.
+/// The beginning of each message; its length follows from it, and all other bytes.
 struct Stamp {
   enum What : uint32_t { kPlain, kLarge, kTell, kEnd };
   uint32_t number;

@@ -28,7 +28,7 @@ struct FakeDevice {
   std::function<bool(uint32_t offset)> keeps;
   /// Asked at each access; true: no answer, though writes are carried out.
   std::function<bool(uint32_t offset)> loses;
-  /// The same of writes only.
+  /// Whether the fabric loses a write to this offset.
   std::function<bool(uint32_t offset)> loses_write;
 
   [[nodiscard]] bool is_switch() const { return (words.at(Csr::kFeatures) & kSwitchFeature) != 0; }

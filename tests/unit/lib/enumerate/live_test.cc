@@ -94,7 +94,7 @@ TEST(LiveFabric, AllOf72TwiceTheSame) {
   FabricMap second;
   ASSERT_EQ(live.enumerate(&second), 0);
   EXPECT_EQ(to_json(first).dump(), to_json(second).dump());
-  // Each answers by its own destID, and nobody holds a lock.
+  // Each answers by its own destID, and no lock is held.
   std::set<uint32_t> tags;
   for (uint32_t id = 1; id <= 64; ++id) {
     tags.insert(live.word(id, Csr::kComponentTag));

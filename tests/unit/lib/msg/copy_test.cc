@@ -11,7 +11,7 @@
 namespace rio::msg {
 namespace {
 
-/// A page between two that nobody may touch.
+/// A page between two that cannot be touched.
 class Page {
  public:
   Page() : size_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {

@@ -1,4 +1,4 @@
-// Credits: what a sender may have under way, and that nobody pays for another one.
+// Credits: how much a sender may have under way, and that no sender pays for another one.
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
@@ -33,7 +33,7 @@ TEST_F(Flow, ShareAndBuffersAreWhatWasConfigured) {
   EXPECT_EQ(small.unshared(), 28u);
 }
 
-TEST_F(Flow, AStalledContextStopsNobodyElse) {
+TEST_F(Flow, AStalledContextStopsNoOther) {
   const Member a = member(port(1), 0);
   const Member other = member(port(3), 0);
   Port& two = port(2);
@@ -99,7 +99,7 @@ TEST_F(Flow, WithoutBuffersForItAContextIsRefused) {
   EXPECT_EQ(send(from, route(from, 1, 8), "hello"), 0);
 }
 
-TEST_F(Flow, WhoKeepsAMessageDoesNotStopItsSender) {
+TEST_F(Flow, AContextThatKeepsAMessageDoesNotStopItsSender) {
   const Member a = member(port(1), 0);
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);

@@ -101,7 +101,7 @@ class Hostile : public Net {
       ASSERT_EQ(receive(own_), std::to_string(i));
     }
   }
-  /// Somebody who keeps the rules gets that destID, and is served.
+  /// A peer that keeps the rules gets that destID, and is served.
   void expect_later_session() {
     foe_.reset();
     const Member good = member(port(kFoe), 0);

@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(
             }}),
     name_of);
 
-/// What may have crossed with something of ours is nothing to be cut off for.
+/// A message that may have crossed with one of ours is no reason to be cut off.
 class LargeLate : public LargeLiar, public ::testing::WithParamInterface<Lie> {};
 
 TEST_P(LargeLate, IsNotListenedTo) {
@@ -285,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(All, LargeLate,
                          name_of);
 
 // Nothing was granted, so nothing is posted there: the bytes go nowhere.
-TEST_F(LargeLiar, DataThatNobodyAskedFor) {
+TEST_F(LargeLiar, DataThatWasNotAskedFor) {
   const uint64_t bad = own_.port->stats().bad;
   for (uint8_t mailbox = 1; mailbox <= 3; ++mailbox) {
     ASSERT_TRUE(foe_->send(kPort, std::vector<uint8_t>(256, 0x5A), mailbox));
@@ -318,7 +318,7 @@ TEST_F(LargeLiar, DataOfAnotherSizeThanGranted) {
 }
 
 // It owes CLOSED and never says it: one mailbox of its own is lost to it, until it dies.
-TEST_F(LargeLiar, WhoNeverSaysClosed) {
+TEST_F(LargeLiar, APeerThatNeverSaysClosed) {
   foe_is_granted();
   own_.context->cancel(received_);
   static_cast<void>(foe_hears(Kind::kAbort));

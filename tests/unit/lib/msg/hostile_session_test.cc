@@ -1,4 +1,4 @@
-// A card that says anything about sessions: floods, answers that nobody asked for.
+// A card that says anything about sessions: floods, answers without a question.
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
@@ -65,8 +65,8 @@ TEST_F(HostileSession, AFloodOfHellos) {
   EXPECT_EQ(link().state, LinkState::kIdle);  // it has not shown that it heard us
 }
 
-// The foe has died and somebody else says hello: our key was not his, and what the dead one sent
-// with it is nothing that he has sent.
+// The foe has died and another process says hello: our key was not for it, and messages that the
+// dead one sent with the key are not its own.
 TEST_F(HostileSession, AKeyIsForOneOnly) {
   foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
   ASSERT_EQ(link().keys.remote, 77u);
@@ -82,9 +82,9 @@ TEST_F(HostileSession, AKeyIsForOneOnly) {
   EXPECT_EQ(link().next_in(), link().keys.first_in);
 }
 
-// We have said hello, and who has heard it may be dead before his answer is here: only he who has
-// named his key may use ours.
-TEST_F(HostileSession, NobodyUsesOurKeyWhoHasNotNamedHis) {
+// We have said hello, and the process that heard it may be dead before its answer is here: only a
+// process that has named its own key may use ours.
+TEST_F(HostileSession, APeerThatHasNotNamedItsKeyCannotUseOurs) {
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
   ASSERT_EQ(link().state, LinkState::kHello);
@@ -127,7 +127,7 @@ TEST_F(HostileSession, AResetWithoutAKeyWhileItIsAsked) {
   EXPECT_EQ(link().state, LinkState::kHello);
 }
 
-TEST_F(HostileSession, KeysThatNobodyGaveGetAnAnswerAndNoMemory) {
+TEST_F(HostileSession, InventedKeysGetAnAnswerAndNoMemory) {
   const uint64_t bad = own_.port->stats().bad;
   for (uint32_t key = 1; key <= 2000; ++key) {
     foe_sends(Wire::message(key << 12, key, 0, 0, 0, Kind::kData));
@@ -137,7 +137,7 @@ TEST_F(HostileSession, KeysThatNobodyGaveGetAnAnswerAndNoMemory) {
   EXPECT_EQ(own_.port->link(3)->index(), own_.port->link(2)->index() + 1);
 }
 
-TEST_F(HostileSession, WhatNobodyAskedForCutsItOff) {
+TEST_F(HostileSession, UnaskedMessagesCutItOff) {
   uint64_t cut_off = 0;
   for (const Kind kind : {Kind::kOpened, Kind::kCredit, Kind::kRefused}) {
     begin();
@@ -176,7 +176,7 @@ TEST_F(HostileSession, AHelloAgainChangesNothing) {
   EXPECT_EQ(link().next_out, next_out);
 }
 
-TEST_F(HostileSession, CreditThatNobodyCanHaveCutsItOff) {
+TEST_F(HostileSession, ImpossibleCreditCutsItOff) {
   begin();
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
@@ -241,7 +241,7 @@ TEST_F(FalseCredit, OfLongMessages) {
   goes_on(std::string(4000, 'x'));
 }
 
-// Whoever keeps back a message for ever, or lost it on the way, does not hold up the others for
+// A peer that keeps back a message for ever, or lost it on the way, does not hold up the others for
 // ever.
 TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
   PortConfig config = config_of(1);

@@ -1,4 +1,4 @@
-// A card that writes any bytes: it harms its own session, and nobody else's.
+// A card that writes any bytes: it harms its own session, and no other.
 #include "tests/unit/lib/msg/hostile_fixture.hpp"
 
 namespace rio::msg::test {
@@ -162,7 +162,7 @@ TEST_F(Hostile, TheKeyOfNoSession) {
   EXPECT_EQ(own_.take(), "second");
 }
 
-/// What the friend's session is called: the port tells it only to the friend, so it is read there.
+/// The name of the friend's session: the port tells it only to the friend, so it is read there.
 TEST_F(Hostile, TheKeyOfAnother) {
   Link* const link = own_.port->link(kFriend);
   Link* const back = friend_.port->link(kPort);

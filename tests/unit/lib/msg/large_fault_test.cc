@@ -107,7 +107,7 @@ TEST(LargeFault, ABusThatDelaysAndReorders) {
   EXPECT_EQ(outcome.failed, 0u);
 }
 
-// What is in doubt may land as long as its letter rests: so long the receiver is not told that the
+// Data in doubt may land as long as its letter rests: so long the receiver is not told that the
 // attempt is over, and keeps the place for it.
 TEST(LargeFault, AnAttemptThatEndsInDoubtRests) {
   constexpr uint64_t kBytes = 2 * 4096;  // no message waits for the letter of another one

@@ -1,6 +1,6 @@
-// The card of one side is reset by somebody else, or vanishes, in the middle of a transfer: it ends
-// with -ENODEV, and from then on its memory is the user's. The other side hears of it when the card
-// is opened anew.
+// The card of one side is reset by another program, or vanishes, in the middle of a transfer: it
+// ends with -ENODEV, and from then on its memory is the user's. The other side hears of it when the
+// card is opened anew.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -39,7 +39,7 @@ class LargeGone : public ::testing::TestWithParam<std::tuple<OnWire, Loser, Loss
       card.lose_state();
     }
   }
-  /// What somebody else tells the dedicated rings of a card that he has reset.
+  /// Control word that another program, which has reset the card, writes to the dedicated rings.
   static constexpr uint32_t kTheirs = regs::qp::RingControl::gen.put(5);
   /// @param turns of the transfer; in the first ones its ring is opened, before the loss is seen.
   template <class Each>
@@ -60,7 +60,7 @@ class LargeGone : public ::testing::TestWithParam<std::tuple<OnWire, Loser, Loss
   rio::test::TempDir dir_;
 };
 
-TEST_P(LargeGone, WhatWasUnderWayEnds) {
+TEST_P(LargeGone, TransfersUnderWayEnd) {
   const bool sends = std::get<Loser>(GetParam()) == Loser::kSender;
   uint32_t in_the_middle = 0;
   constexpr std::pair<uint32_t, uint64_t> kCases[] = {
@@ -102,7 +102,7 @@ TEST_P(LargeGone, WhatWasUnderWayEnds) {
     }
 
     each_control(*loser, turns, [](pmd::Mmio& bar, uint32_t at) {
-      EXPECT_EQ(bar.read32(at), kTheirs) << "it told a ring of somebody else's";
+      EXPECT_EQ(bar.read32(at), kTheirs) << "it told a ring of another program";
     });
     loser.reset();
     loser = open(sends ? 5 : 6);

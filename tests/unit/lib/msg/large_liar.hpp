@@ -181,7 +181,7 @@ inline std::string name_of(const ::testing::TestParamInfo<Lie>& info) {
   return info.param.name;
 }
 
-// What the port has asked for.
+// The port's request.
 template <class Change>
 void tell_grant(LargeLiar& foe, Change&& change) {
   foe.port_asks();

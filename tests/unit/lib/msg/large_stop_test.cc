@@ -51,7 +51,7 @@ class LargeStop : public ::testing::Test {
   const Area from_{kBytes, 1, 0x11};
 };
 
-TEST_F(LargeStop, WhatIsRefusedIsNotSent) {
+TEST_F(LargeStop, ARefusedMessageIsNotSent) {
   fill(from_.at(), kBytes, 1);
   SendTransfer sent;
   b_.context->refuse_large(ask(sent));
@@ -145,7 +145,8 @@ TEST_F(LargeStop, BothCancelAtOnce) {
   expect_well();
 }
 
-// What the sender has posted of a cancelled transfer goes out when the receiver has begun the next.
+// Parts that the sender has posted of a cancelled transfer go out when the receiver has begun the
+// next.
 TEST(LargeReopen, TheNextGetsNothingOfTheOneBefore) {
   const std::string wire = "emu:LargeReopen,exact=1";
   Node a(wire, 5);
@@ -207,7 +208,7 @@ TEST(LargeDeath, ThePeerGoesInTheMiddle) {
       Transfer& open = sender_dies ? static_cast<Transfer&>(received) : sent;
       const bool over = open.done;
       (sender_dies ? a : b).reset();
-      // Somebody has come back with the same destID, of another session.
+      // A process has come back with the same destID, of another session.
       Node again(wire, sender_dies ? 5 : 6);
       const Area small(5000, 0, 0x44);
       SendTransfer next;
@@ -228,9 +229,9 @@ TEST(LargeDeath, ThePeerGoesInTheMiddle) {
   }
 }
 
-// All its mailboxes were in use: whoever comes back waits until they have rested, and no longer,
+// All its mailboxes were in use: the next process waits until they have rested, and no longer,
 // though nothing else happens then.
-TEST(LargeDeath, WhoComesBackIsServedOnceItsMailboxesHaveRested) {
+TEST(LargeDeath, ALaterProcessIsServedOnceItsMailboxesHaveRested) {
   const std::string wire = "emu:LargeDeathRest";
   auto a = std::make_unique<Node>(wire, 5);
   Node b(wire, 6);

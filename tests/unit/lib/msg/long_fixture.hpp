@@ -64,7 +64,7 @@ class LongNet : public Net {
            LongSend** out) {
     return from.messages->send(dest_id, context, bytes.data(), bytes.size(), nullptr, out);
   }
-  /// What became of something under way; its object is given back. 1: it does not end.
+  /// The end of a message under way; its object is given back. 1: it does not end.
   int ended(const Talker& of, LongRequest& request) {
     if (!until([&] { return of.messages->test(request); })) {
       return 1;

@@ -15,7 +15,7 @@ class Long : public LongNet {
  protected:
   static PortConfig impatient(uint32_t id) {
     PortConfig config = config_of(id);
-    config.connect_ms = 200;  // nobody answers who is gone
+    config.connect_ms = 200;  // a peer that is gone does not answer
     return config;
   }
   /// A send from a that stays under way.
@@ -46,7 +46,7 @@ class Long : public LongNet {
       EXPECT_EQ(ended(a_, *sent), 0);
     }
   }
-  /// What b is shown next, which is long.
+  /// The next message that b is shown, which is long.
   LongArrival& next_long() {
     EXPECT_TRUE(wait_for(b_));
     LongArrival* const arrival = b_.messages->shown();
@@ -126,7 +126,7 @@ TEST_F(Long, SendersWhosePartsComeInterleaved) {
   }
 }
 
-TEST_F(Long, WhatIsLongerThanTheBufferIsCutOff) {
+TEST_F(Long, AMessageLongerThanTheBufferIsCutOff) {
   for (const uint64_t size : {kInParts, kLarge}) {
     for (const uint64_t capacity :
          {uint64_t{0}, uint64_t{1}, uint64_t{4064}, uint64_t{4065}, uint64_t{9000}, size - 1}) {
@@ -142,7 +142,7 @@ TEST_F(Long, WhatIsLongerThanTheBufferIsCutOff) {
   expect_well();
 }
 
-TEST_F(Long, WhatIsRefusedIsNotMoved) {
+TEST_F(Long, ARefusedMessageIsNotMoved) {
   const Bytes bytes = pattern(1, kLarge);
   LongSend& sent = begin(bytes);
   b_.messages->refuse(next_long());
@@ -175,8 +175,9 @@ TEST_F(Long, NothingLongUnlessItIsWanted) {
   expect_well();
 }
 
-// The bound of unexpected data: parts take credit, and who has none asks and keeps the bytes.
-TEST_F(Long, WhoFindsNoCreditAsks) {
+// The bound of unexpected data: parts take credit; a sender without credit asks and keeps the
+// bytes.
+TEST_F(Long, ASenderWithoutCreditAsks) {
   std::vector<Bytes> all;
   for (uint64_t i = 0; i < 12; ++i) {  // three credits each; the share is 16
     all.push_back(pattern(i, kInParts));
@@ -189,8 +190,8 @@ TEST_F(Long, WhoFindsNoCreditAsks) {
   expect_all(all, sends);
 }
 
-// Nothing is given back until all are shown: the sender is stopped, and nobody else.
-TEST_F(Long, WhoHoldsAllStopsTheirSenderAlone) {
+// Nothing is given back until all are shown: the sender is stopped, and no other.
+TEST_F(Long, AReceiverThatHoldsAllStopsTheirSenderAlone) {
   Talker& c = talker(port(3), 0);
   const Bytes bytes = pattern(1, kLarge);
   std::vector<LongSend*> sends;
@@ -257,7 +258,7 @@ TEST_F(Long, CancelOfWhatWaits) {
   expect_well();
 }
 
-TEST_F(Long, NobodyThere) {
+TEST_F(Long, NoPeerThere) {
   const Bytes bytes = pattern(1, kInParts);
   LongSend* sent = nullptr;
   ASSERT_EQ(send(a_, b_.dest_id(), 9, bytes, &sent), 0);
@@ -267,7 +268,8 @@ TEST_F(Long, NobodyThere) {
   EXPECT_EQ(a_.messages->send(2, 5, bytes.data(), kLongMax + 1, nullptr, &sent), -EINVAL);
 }
 
-// What was begun to a context that closes in the middle does not go on to the next of that number.
+// A message to a context that closes in its middle does not go on to the next context of that
+// number.
 TEST_F(Long, AContextThatIsOpenedAnewGetsNoRest) {
   const uint32_t free = unshared();
   for (uint32_t turn = 0; turn < 12; ++turn) {

@@ -116,7 +116,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     const Talker& at = *talkers_[to];
     auto& queue = sent_[{origin.link->dest_id(), origin.from, at.dest_id(), at.id()}];
     if (queue.empty()) {
-      ADD_FAILURE() << "nobody sent it";
+      ADD_FAILURE() << "it was never sent";
       return nullptr;
     }
     std::shared_ptr<Sent> sent = queue.front();

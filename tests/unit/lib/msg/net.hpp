@@ -45,7 +45,7 @@ struct Member {
   }
 };
 
-/// What a raw card writes and reads: header and body, any bytes.
+/// A message that a raw card writes and reads: header and body, any bytes.
 struct Wire {
   static std::vector<uint8_t> message(uint32_t key, uint32_t number, uint32_t to, uint32_t from,
                                       uint32_t credit, Kind kind, const std::string& text = "",
@@ -118,7 +118,7 @@ class Raw {
     reap();
     return endpoint_->tx().outstanding();
   }
-  /// What came; empty: nothing.
+  /// The next message; empty: there is none.
   std::vector<uint8_t> receive() {
     pmd::RxMessage message{};
     if (endpoint_->shared().burst(&message, 1) == 0) {

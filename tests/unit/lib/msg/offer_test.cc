@@ -63,7 +63,7 @@ TEST(OfferMaker, RefusesLies) {
   static_cast<void>(maker.open(7));
   EXPECT_EQ(maker.on_message(7, 2, &answer), -EPROTO);
   EXPECT_EQ(maker.on_message(8, 1, &answer), -EPROTO);
-  EXPECT_EQ(maker.on_revoked(1), -EPROTO);  // nobody asked for it
+  EXPECT_EQ(maker.on_revoked(1), -EPROTO);  // it was not asked for
   EXPECT_EQ(maker.state(), State::kOpen);
 }
 

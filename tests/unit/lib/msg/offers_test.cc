@@ -117,7 +117,7 @@ TEST_F(Offers, ASmallMessageRefuses) {
   arrives();
 }
 
-TEST_F(Offers, WhatDoesNotFitAsks) {
+TEST_F(Offers, AMessageThatDoesNotFitAsks) {
   ASSERT_EQ(offer(kBytes - 1), 0);
   settle();
   send_large();
@@ -126,7 +126,7 @@ TEST_F(Offers, WhatDoesNotFitAsks) {
   arrives();
 }
 
-TEST_F(Offers, WhatDoesNotMatchAsks) {
+TEST_F(Offers, AMessageThatDoesNotMatchAsks) {
   ASSERT_EQ(offer(), 0);
   settle();
   send_large(kBits + 1);
@@ -169,8 +169,8 @@ TEST_F(Offers, IsRevokedTooLate) {
   arrives();
 }
 
-/// The receive was cancelled: nobody waits, and the message asks as any other.
-TEST_F(Offers, IsParkedWhereNobodyReceives) {
+/// The receive was cancelled: no receive waits, and the message asks as any other.
+TEST_F(Offers, IsParkedWhereNoReceiveIsPosted) {
   ASSERT_EQ(offer(), 0);
   settle();
   send_large();

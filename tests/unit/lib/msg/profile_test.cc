@@ -41,7 +41,7 @@ class ProfileTest : public testing::Test {
   test::TempDir folder_;
 };
 
-TEST_F(ProfileTest, WhatItMaySay) {
+TEST_F(ProfileTest, ValuesThatAreTaken) {
   EXPECT_EQ(parsed(""), 16384u);
   EXPECT_EQ(parsed("# nothing\n\n  \t\r\n"), 16384u);
   EXPECT_EQ(parsed("eager_bytes = 4096\n"), 4096u);
@@ -53,7 +53,7 @@ TEST_F(ProfileTest, WhatItMaySay) {
   EXPECT_EQ(parsed(to_text({.eager_bytes = 777})), 777u);
 }
 
-TEST_F(ProfileTest, WhatItMayNot) {
+TEST_F(ProfileTest, ValuesThatAreRefused) {
   for (const char* text :
        {"eager_bytes", "eager_bytes =", "eager_bytes = -1", "eager_bytes = 255",
         "eager_bytes = 1048577", "eager_bytes = 99999999999999999999999", "eager_bytes = 4096 x",
@@ -105,7 +105,7 @@ TEST_F(ProfileTest, PortsAndEndpointsHaveIt) {
   EXPECT_EQ(port->profile().eager_bytes, 300u);
   std::unique_ptr<tag::Endpoint> endpoint;
   ASSERT_EQ(tag::Endpoint::create(*port, 0, {}, &endpoint), 0);
-  // What is longer is not copied, and so not done before somebody has it.
+  // A longer message is not copied, and so not done before its receiver has it.
   std::string bytes(301, 'x');
   tag::SendRequest request;
   EXPECT_EQ(endpoint->send(endpoint->self(), 1, bytes.data(), 300, request), 1);

@@ -213,7 +213,7 @@ TEST(QueueAssigner, UnwaitTakesItOutOfTheMiddle) {
   EXPECT_EQ(assigner.assign(&place), nullptr);
 }
 
-/// The same rules with plain containers, looked through from the start each time.
+/// The rules once more, with plain containers, looked through from the start each time.
 class Reference {
  public:
   struct Source {

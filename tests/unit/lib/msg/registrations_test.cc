@@ -68,7 +68,7 @@ TEST_F(RegistrationsTest, TheOldestOfThoseKeptGoes) {
 }
 
 /// The user has registered the same range, and keeps it.
-TEST_F(RegistrationsTest, WhatTheUserHasRegisteredStays) {
+TEST_F(RegistrationsTest, TheUsersRegistrationsStay) {
   const pmd::mem::Region* users = nullptr;
   ASSERT_EQ(endpoint_->register_memory(page(0), kPage, &users), 0);
   for (uint32_t i = 0; i <= Registrations::kKeptMax; ++i) {

@@ -89,7 +89,7 @@ TEST_F(RestsTest, WhereNothingIsOutNoPeerWaits) {
   EXPECT_EQ(port_.stats.restarts, 0u);
 }
 
-TEST_F(RestsTest, WhatIsSentOnceMoreKeepsTheLinkHeldUntilItHasArrived) {
+TEST_F(RestsTest, AMessageSentOnceMoreKeepsTheLinkHeldUntilItHasArrived) {
   link_.out[0] = SendAccount(8);
   port_.retries.hold(link_);
   for (uint32_t i = 0; i < 6; ++i) {
@@ -110,7 +110,7 @@ TEST_F(RestsTest, WhatIsSentOnceMoreKeepsTheLinkHeldUntilItHasArrived) {
   EXPECT_EQ(link_.out[0].available(), 8);
 }
 
-TEST_F(RestsTest, WhatIsKeptForAPeerThatRestsWaitsForTheEnd) {
+TEST_F(RestsTest, MessagesForAPeerThatRestsWaitForTheEnd) {
   port_.silence.begin_rest(link_);
   port_.retries.keep(link_, message(0));
   port_.retries.progress();

@@ -60,7 +60,7 @@ TEST(SendGrant, ClosesWhenAllIsAnsweredAndDoubtIsOver) {
   EXPECT_EQ(sender.state(), SendState::kRequested);
   EXPECT_EQ(sender.attempt(), 1);
   EXPECT_FALSE(sender.closed_due(1000));
-  // What was said of the old attempt, and came late.
+  // A message about the old attempt, which came late.
   EXPECT_EQ(sender.on_extend(0, 8), 0);
   EXPECT_EQ(sender.state(), SendState::kRequested);
   // The receiver had it all.

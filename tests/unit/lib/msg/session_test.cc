@@ -1,4 +1,4 @@
-// Sessions: how they begin and end, and who hears of it.
+// Sessions: how they begin and end, and which side hears of it.
 #include <poll.h>
 
 #include "lib/msg/waiting.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class Session : public Net {
  protected:
-  /// Somebody whom both have sent to, of the same port, and who has come again.
+  /// A process that both have sent to, of the same port, and that has come again.
   Member reborn(const Member& x, const Member& y) {
     {
       const Member b = member(port(2), 0);
@@ -75,8 +75,8 @@ TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   EXPECT_EQ(send(silent, unused, "y"), 0);  // it had nothing to hear
 }
 
-// Its hello is read after the news that it has died: no session begins with nobody, which only the
-// time for delivery would end.
+// Its hello is read after the news that it has died: no session begins with a dead process, which
+// only the time for delivery would end.
 TEST_F(Session, AHelloOfTheDeadIsNotBelieved) {
   PortConfig config = config_of(1);
   config.connect_ms = 50;
@@ -167,7 +167,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   uint32_t sent = 0;
   int rc = 0;
   ASSERT_TRUE(work_until([&] {
-    rc = try_send(a, there, "to nobody");
+    rc = try_send(a, there, "to no peer");
     sent += rc == 0 ? 1 : 0;
     return rc != 0 && rc != -EAGAIN;
   }));
@@ -248,7 +248,7 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
   }
 }
 
-/// A port that looks for both at once: what a peer has sent comes before the news that he has gone.
+/// A port that looks for both at once: the peer's messages come before the news that it has gone.
 TEST_F(Session, LastMessagesComeBeforeTheNews) {
   constexpr uint32_t kLast = 40;  // more than a burst
   PortConfig sleeps = config_of(1);
@@ -325,7 +325,7 @@ TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
 
 // Another context of the port is sooner, and there is a session again: what was lost is told all
 // the same, before anything else is sent.
-TEST_F(Session, WhoComesLateHearsOfTheEndBeforeHeSends) {
+TEST_F(Session, ALateSenderHearsOfTheEndBeforeItSends) {
   Port& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
@@ -338,7 +338,7 @@ TEST_F(Session, WhoComesLateHearsOfTheEndBeforeHeSends) {
   EXPECT_EQ(receive(b), "y again");
 }
 
-/// What a sender hears when its peer has died without a word.
+/// A sender's news when its peer has died without a word.
 class DeadPeer : public Session {
  protected:
   int hears(const std::string& card, const std::string& peers_card) {
@@ -374,9 +374,9 @@ TEST_F(DeadPeer, IsKnownFromTheFabric) {
   EXPECT_EQ(hears("shm:x,id=1", "shm:x,id=2"), -ECONNRESET);
 }
 
-// No wire tells of it, and nothing that could fail is under way: he waits for credit that nobody
-// owes him.
-TEST_F(Session, WhoWaitsForCreditOfTheRebornHearsOfIt) {
+// No wire tells of it, and nothing that could fail is under way: the sender waits for credit that
+// no peer owes it.
+TEST_F(Session, ASenderThatWaitsForCreditOfTheRebornHearsOfIt) {
   PortConfig config = config_of(1);
   config.card = "emu:credit";
   config.dest_id = 1;
@@ -410,7 +410,7 @@ TEST_F(Session, ContextsHaveIdsOfTheirOwn) {
   EXPECT_EQ(one.route(2, 0, 0, Kind::kOpen, &out), -EINVAL);
 }
 
-TEST_F(Session, WhatIsFlushedHasArrived) {
+TEST_F(Session, FlushedMessagesHaveArrived) {
   const Member a = member(port(1), 0);
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);

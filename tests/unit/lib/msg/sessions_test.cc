@@ -41,7 +41,7 @@ TEST_F(SessionsTest, AnAnswerWithOurKeyBeginsIt) {
   EXPECT_EQ(port_.sessions.ended(), 0u);
 }
 
-TEST_F(SessionsTest, WhatMakesNoSenseIsToldApart) {
+TEST_F(SessionsTest, SenselessMessagesAreToldApart) {
   EXPECT_FALSE(hears(Kind::kWelcome, 1000, 1)) << "no link";
   EXPECT_EQ(port_.peers.find(kPeer), nullptr) << "and none is made for that";
   EXPECT_FALSE(hears(Kind::kHello, 0, 0)) << "no key";

@@ -1,5 +1,5 @@
-// A peer that does not answer, in one process: its port makes no progress for a while. Nobody else
-// pays for it, and in the end it has all that was meant for it.
+// A peer that does not answer, in one process: its port makes no progress for a while. No other
+// peer pays for it, and in the end it has all messages that were for it.
 #include <algorithm>
 
 #include "tests/unit/lib/msg/large_fixture.hpp"
@@ -41,7 +41,8 @@ class Silence : public Net {
   void meet(const Member& other) {
     ASSERT_EQ(send(own_, to(other), "hello"), 0);
     ASSERT_EQ(receive(other), "hello");
-    // Both: the wire's thread steps for who has something posted, and he would not be silent.
+    // Both: the wire's thread steps for a port with messages posted, which would not be silent
+    // then.
     ASSERT_TRUE(work_until([&] { return own_.port->flush(0) == 0 && other.port->flush(0) == 0; }));
   }
   static Route to(const Member& from, const Member& other) {
@@ -75,7 +76,7 @@ class Silence : public Net {
     }
     return sent;
   }
-  /// So many to each of the others, while somebody is silent.
+  /// So many to each of the others, while a peer is silent.
   void others_get(const std::vector<const Member*>& silent, uint32_t count) {
     std::vector<uint32_t> sent(others_.size());
     std::vector<uint32_t> received(others_.size());
@@ -121,7 +122,7 @@ class Silence : public Net {
   std::vector<uint32_t> numbers_;
 };
 
-TEST_F(Silence, OneMessageToASilentPeerStopsNobody) {
+TEST_F(Silence, OneMessageToASilentPeerStopsNoOther) {
   open(2);
   ASSERT_EQ(send_to_silent(silent_, 0, 1), 1u);
   others_get({&silent_}, 20'000);
@@ -141,8 +142,8 @@ TEST_F(Silence, AllOfAShareGetsThereOnceAndInOrder) {
   expect_well();
 }
 
-// One that is silent for itself alone has nobody who would gain by a restart.
-TEST_F(Silence, NothingHappensWhereNobodyWaits) {
+// If one is silent only to itself, no peer would gain by a restart.
+TEST_F(Silence, NothingHappensWhereNoPeerWaits) {
   open(1);
   const uint32_t sent = send_to_silent(silent_, 0, 2);  // letters are left, for others, too
   ASSERT_NE(sent, 0u);
@@ -199,7 +200,7 @@ TEST_F(Silence, AgainAndAgain) {
   expect_well();
 }
 
-TEST_F(Silence, HellosToASilentPeerStopNobody) {
+TEST_F(Silence, HellosToASilentPeerStopNoOther) {
   open(1);
   const Member stranger = member(port(99), 0);
   const Route there = to(stranger);
@@ -214,7 +215,7 @@ TEST_F(Silence, HellosToASilentPeerStopNobody) {
   expect_well();
 }
 
-TEST_F(Silence, WhoIsSilentForTooLongLosesItsSession) {
+TEST_F(Silence, APeerSilentForTooLongLosesItsSession) {
   PortConfig config = config_of(1);
   config.connect_ms = config.deliver_ms = 500;
   own_ = member(port(config), 0);
@@ -229,7 +230,7 @@ TEST_F(Silence, WhoIsSilentForTooLongLosesItsSession) {
   EXPECT_TRUE(work_without({&silent_},
                            [&] { return (rc = try_send(own_, to(silent_), "more")) != -EAGAIN; }));
   EXPECT_EQ(rc, -ETIMEDOUT);
-  // For a new one he is not waited for longer than anybody else.
+  // For a new session it is not waited for longer than any other peer.
   EXPECT_TRUE(work_without(
       {&silent_}, [&] { return (rc = try_send(own_, to(silent_), "hello?")) != -EAGAIN; }));
   EXPECT_EQ(rc, -EHOSTUNREACH);
@@ -241,7 +242,7 @@ TEST_F(Silence, WhoIsSilentForTooLongLosesItsSession) {
   EXPECT_EQ(receive(silent_), "again");
 }
 
-TEST_F(Silence, WhoSaidHelloAndNoMoreLosesItsSession) {
+TEST_F(Silence, APeerThatSaidHelloAndNoMoreLosesItsSession) {
   deliver_ms_ = 500;
   open(1);
   Raw stranger("shm:x,id=99", 0);

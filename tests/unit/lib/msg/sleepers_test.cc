@@ -1,4 +1,4 @@
-// The list of sleeping threads: who is woken, and when.
+// The list of sleeping threads: which are woken, and when.
 #include "lib/msg/sleepers.hpp"
 
 #include <gtest/gtest.h>

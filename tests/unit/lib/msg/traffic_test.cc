@@ -101,7 +101,7 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
     const Way way = {origin.link->dest_id(), origin.from, to.member.port->dest_id(),
                      to.member.context->id()};
     std::deque<std::string>& queue = sent_[way];
-    ASSERT_FALSE(queue.empty()) << "nobody sent it";
+    ASSERT_FALSE(queue.empty()) << "it was never sent";
     ASSERT_EQ(queue.front(), text);
     queue.pop_front();
     --under_way_;

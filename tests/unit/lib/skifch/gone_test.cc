@@ -65,7 +65,7 @@ class SkifChGone : public testing::TestWithParam<Ways> {
     EXPECT_EQ(SkifCh_RecvComp(own), 0);
     return text;
   }
-  /// @return whether somebody has gone, as that.
+  /// @return whether a peer has gone, as that.
   static bool gone(SkifCh* own, uint32_t dest_id, int error) {
     uint32_t who = 0;
     int why = 0;
@@ -80,7 +80,7 @@ class SkifChGone : public testing::TestWithParam<Ways> {
   TempDir folder_;
 };
 
-TEST_P(SkifChGone, WhoOnlyReceivesHearsOfIt) {
+TEST_P(SkifChGone, AReceiverThatNeverSendsHearsOfIt) {
   Pipe go;
   Child sender(
       [] {

@@ -101,7 +101,7 @@ TEST_F(SkifChThreads, EachChannelOnItsOwn) {
   }
 }
 
-// The card is opened by one thread, and closed by whoever goes last.
+// One thread opens the card, and the last one to go closes it.
 TEST_F(SkifChThreads, OpenedAndClosedByThreads) {
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kChannels; ++i) {
