@@ -8,7 +8,7 @@
 
 #include "base/log.hpp"
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 
 namespace rio::msg {
 
@@ -17,10 +17,10 @@ namespace rio::msg {
 /// @param all_ended takes what has ended, and says whether nothing is left.
 /// @return false: it does not end; the context is for leave_to_port().
 template <class Sends, class Receives, class AllEnded>
-[[nodiscard]] bool await_large(Context& context, base::Slab<Sends>& sends,
+[[nodiscard]] bool await_large(MessageContext& context, base::Slab<Sends>& sends,
                                base::Slab<Receives>& receives, AllEnded&& all_ended) {
   constexpr std::chrono::seconds kPatience{1};
-  Port& port = context.port();
+  MessagePort& port = context.port();
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!all_ended()) {
     if (std::chrono::steady_clock::now() >= end) {
@@ -36,8 +36,8 @@ template <class Sends, class Receives, class AllEnded>
 }
 
 /// Close a context that transfers of await_large() tell when they end.
-inline void leave_to_port(std::unique_ptr<Context> context) {
-  Port& port = context->port();
+inline void leave_to_port(std::unique_ptr<MessageContext> context) {
+  MessagePort& port = context->port();
   context->close();
   port.take_over(std::move(context));
 }

@@ -22,7 +22,8 @@ struct Origin {
   uint32_t from;     ///< sender's context
 };
 
-/// A message in a buffer of the port's. The bytes are the holder's until Context::give_back().
+/// A message in a buffer of the port's. The bytes are the holder's until
+/// MessageContext::give_back().
 struct Delivery {
   iovec bytes;  ///< behind the header
   Origin origin;

@@ -75,7 +75,7 @@ struct SessionBody {
   uint32_t peer;     ///< key that the receiver named, 0 in a first hello
   uint32_t first;    ///< number that the receiver has to begin with; of kReset: number of the first
                      ///< message that was not taken
-  uint32_t instance;  ///< Port::instance() of the sender
+  uint32_t instance;  ///< MessagePort::instance() of the sender
   uint32_t zero;
 };
 static_assert(sizeof(SessionBody) == 24 && offsetof(SessionBody, instance) == 16);

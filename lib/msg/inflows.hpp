@@ -30,7 +30,7 @@ class Inflows {
   void return_credit(const Origin& origin, uint32_t to, uint32_t count);
   /// A request was answered, or its sender does not want it any more. @param to context of ours.
   void return_record(const Origin& origin, uint32_t to);
-  /// As Context::lend_requests(). @return false: too many are lent.
+  /// As MessageContext::lend_requests(). @return false: too many are lent.
   [[nodiscard]] bool lend_records(Link& link, uint32_t context);
 
   /// Buffers of no share.

@@ -154,7 +154,7 @@ class Link {
   std::vector<Again> unsent;
   uint64_t were_open = 0;                     ///< `theirs.opened` when it ended
   std::array<uint8_t, kContexts> refusals{};  ///< how often each of theirs was closed, modulo 2^8
-  /// Port::instance() that the peer announced when a session last began; 0: never.
+  /// MessagePort::instance() that the peer announced when a session last began; 0: never.
   uint32_t instance = 0;
 
   LinkKeys keys;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 #include "lib/msg/parts.hpp"
 
 namespace rio::msg {
@@ -29,7 +29,7 @@ struct LongArrival {
 /// was compared with what we know. Functions without a comment are as those of LongMessages.
 class LongArrivals {
  public:
-  explicit LongArrivals(Context& context) : context_(context) {}
+  explicit LongArrivals(MessageContext& context) : context_(context) {}
 
   [[nodiscard]] int accept(uint64_t length_bytes_max);
   /// Hot.
@@ -67,7 +67,7 @@ class LongArrivals {
   void forget(LongArrival& incoming);
   void bad(const Origin& origin, const char* what);
 
-  Context& context_;
+  MessageContext& context_;
   uint64_t length_bytes_max_ = 0;
   LongArrival* shown_ = nullptr;
   std::vector<LongArrival*> assembling_;  // being put together: at most one of each sender

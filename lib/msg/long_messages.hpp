@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
 #include "lib/msg/long_arrivals.hpp"
+#include "lib/msg/message_context.hpp"
 #include "lib/msg/parts_out.hpp"
 
 namespace rio::msg {
@@ -49,7 +49,7 @@ struct LongReceive : LongRequest {
 /// The port's thread. The context outlives it.
 class LongMessages {
  public:
-  explicit LongMessages(Context& context);
+  explicit LongMessages(MessageContext& context);
   ~LongMessages() { static_cast<void>(close()); }
   /// Nothing is called afterwards. Messages under way are cancelled and waited for, for up to a
   /// second. Arrivals that were shown are taken or refused before. @return false: some do not end;
@@ -69,7 +69,7 @@ class LongMessages {
   [[nodiscard]] bool has_to_send(uint32_t dest_id, uint32_t context);
   /// Send. To one context nothing overtakes. @param data stays as it is while the send is under
   /// way. @return 1: it has gone, the bytes were copied; 0: it is under way as *out; or as
-  /// Port::send(), -EINVAL (address, length), -ENOMEM: nothing has happened.
+  /// MessagePort::send(), -EINVAL (address, length), -ENOMEM: nothing has happened.
   [[nodiscard]] int send(uint32_t dest_id, uint32_t context, const void* data,
                          uint64_t length_bytes, void* user, LongSend** out);
 
@@ -93,7 +93,7 @@ class LongMessages {
 
   /// Whether attend() has anything to do.
   [[nodiscard]] bool busy() const { return under_way_ != 0 || arrivals_.busy(); }
-  /// Send what waits, and see what has ended; after Port::progress().
+  /// Send what waits, and see what has ended; after MessagePort::progress().
   void attend();
   [[nodiscard]] bool has_done() const { return !done_.empty(); }
   /// Something that is done, the earliest first. @return null: nothing is.
@@ -105,7 +105,7 @@ class LongMessages {
  private:
   /// A context of a peer.
   struct Peer {
-    explicit Peer(Port& port) : parts(port) {}
+    explicit Peer(MessagePort& port) : parts(port) {}
 
     Route route;
     uint32_t dest_id = 0;
@@ -124,9 +124,9 @@ class LongMessages {
   void fail_sends(Peer& peer, int error);
   void finish(LongRequest& request, int status);
 
-  Context& context_;
+  MessageContext& context_;
   LongArrivals arrivals_;
-  Port& port_;
+  MessagePort& port_;
   uint64_t border_bytes_;
   uint32_t under_way_ = 0;  // sends and receives
   uint64_t sessions_ended_ = 0;

@@ -33,7 +33,7 @@ class Receiver {
   /// Offers, made before a peer asked.
   [[nodiscard]] MadeOffers& offers() { return offers_; }
 
-  /// As Context::receive_large().
+  /// As MessageContext::receive_large().
   void receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
                RecvTransfer& transfer);
   void cancel(RecvTransfer& transfer);

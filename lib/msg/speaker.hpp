@@ -17,7 +17,7 @@ namespace rio::msg {
 /// links.
 class Speaker {
  public:
-  /// @param instance as Port::instance(). @param connect_ms as PortConfig's.
+  /// @param instance as MessagePort::instance(). @param connect_ms as PortConfig's.
   Speaker(Outbox& outbox, Peers& peers, const CardHealth& health, uint32_t instance,
           uint32_t connect_ms)
       : outbox_(outbox),

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "lib/msg/port.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/msg/message_port.hpp"
+#include "lib/tag/tagged_context.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace rio::msg {
@@ -100,11 +100,11 @@ TEST_F(ProfileTest, WhereItIs) {
 TEST_F(ProfileTest, PortsAndEndpointsHaveIt) {
   PortConfig config;
   config.profile = write("mine", "eager_bytes = 300\n");
-  std::unique_ptr<Port> port;
-  ASSERT_EQ(Port::open(config, &port), 0);
+  std::unique_ptr<MessagePort> port;
+  ASSERT_EQ(MessagePort::open(config, &port), 0);
   EXPECT_EQ(port->profile().eager_bytes, 300u);
-  std::unique_ptr<tag::Endpoint> endpoint;
-  ASSERT_EQ(tag::Endpoint::create(*port, 0, {}, &endpoint), 0);
+  std::unique_ptr<tag::TaggedContext> endpoint;
+  ASSERT_EQ(tag::TaggedContext::create(*port, 0, {}, &endpoint), 0);
   // A longer message is not copied, and so not done before its receiver has it.
   std::string bytes(301, 'x');
   tag::SendRequest request;
@@ -115,7 +115,7 @@ TEST_F(ProfileTest, PortsAndEndpointsHaveIt) {
 
   port.reset();
   config.profile = write("bad", "eager_bytes = many\n");
-  EXPECT_EQ(Port::open(config, &port), -EINVAL);
+  EXPECT_EQ(MessagePort::open(config, &port), -EINVAL);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST_F(Session, APeerThatComesLaterIsReached) {
 TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   PortConfig config = config_of(1);
   config.connect_ms = 50;
-  Port& one = port(config);
+  MessagePort& one = port(config);
   const Member a = member(one, 0);
   const Member silent = member(one, 1);
   const Route there = route(a, 2, 0);
@@ -105,7 +105,7 @@ TEST_F(Session, AHelloOfTheDeadIsNotBelieved) {
 
 TEST_F(Session, AContextThatIsNotThereRefusesUntilItComes) {
   const Member a = member(port(1), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
   EXPECT_EQ(send(a, there, "x"), -ECONNREFUSED);
   EXPECT_EQ(send(a, there, "x"), -ECONNREFUSED);
@@ -116,7 +116,7 @@ TEST_F(Session, AContextThatIsNotThereRefusesUntilItComes) {
 
 TEST_F(Session, AContextThatClosesRefusesAndAnotherOneMayTakeItsPlace) {
   const Member a = member(port(1), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
   for (uint32_t round = 0; round < 20; ++round) {
     const Member b = member(two, 7);
@@ -148,7 +148,7 @@ TEST_F(Session, AContextThatClosesRefusesAndAnotherOneMayTakeItsPlace) {
 // The new one sends at once: its headers must not be taken for credit of the old one.
 TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   const Member a = member(port(1), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
   Member b = member(two, 7);
   for (uint32_t i = 0; i < 40; ++i) {
@@ -180,7 +180,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
 
 // A message that its context is too late for still says how much its sender may be sent.
 TEST_F(Session, CreditThatComesForAClosedContextCounts) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   Member a = member(one, 0);
   const Member stays = member(one, 1);
   const Member b = member(port(2), 0);
@@ -224,7 +224,7 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
   const Route there = route(a, 2, 0);
   uint32_t sent = 0;
   for (uint32_t life = 0; life < 30; ++life) {
-    Port& two = port(2);
+    MessagePort& two = port(2);
     {
       const Member b = member(two, 0);
       // Those that are sent before the end of the old session is heard of are lost.
@@ -255,9 +255,9 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
   sleeps.sleeps = true;
   sleeps.share = 2 * kLast;
   sleeps.buffers = 4096;
-  Port& one = port(sleeps);
+  MessagePort& one = port(sleeps);
   const Member a = member(one, 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   Member b = member(two, 0);
   const Route there = route(b, 1, 0);
   ASSERT_EQ(send(b, there, "hello"), 0);
@@ -293,7 +293,7 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
 TEST_F(Session, ADeathThatIsHeardOfLateDoesNotEndTheNextLife) {
   const Member a = member(port(1), 0);
   for (uint32_t life = 0; life < 100; ++life) {
-    Port& two = port(2);
+    MessagePort& two = port(2);
     Member b = member(two, 0);
     ASSERT_EQ(send(b, route(b, 1, 0), "hello"), 0) << life;
     ASSERT_EQ(receive(a), "hello") << life;
@@ -308,7 +308,7 @@ TEST_F(Session, ADeathThatIsHeardOfLateDoesNotEndTheNextLife) {
 }
 
 TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member never = member(one, 2);
@@ -326,7 +326,7 @@ TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
 // Another context of the port is sooner, and there is a session again: what was lost is told all
 // the same, before anything else is sent.
 TEST_F(Session, ALateSenderHearsOfTheEndBeforeItSends) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member b = reborn(x, y);
@@ -398,11 +398,11 @@ TEST_F(Session, ASenderThatWaitsForCreditOfTheRebornHearsOfIt) {
 }
 
 TEST_F(Session, ContextsHaveIdsOfTheirOwn) {
-  Port& one = port(1);
-  std::unique_ptr<Context> none;
-  EXPECT_EQ(Context::create(one, kContexts, &none), -EINVAL);
+  MessagePort& one = port(1);
+  std::unique_ptr<MessageContext> none;
+  EXPECT_EQ(MessageContext::create(one, kContexts, &none), -EINVAL);
   const Member a = member(one, 5);
-  EXPECT_EQ(Context::create(one, 5, &none), -EBUSY);
+  EXPECT_EQ(MessageContext::create(one, 5, &none), -EBUSY);
   EXPECT_EQ(none, nullptr);
   Route out;
   EXPECT_EQ(one.route(2, kContexts, 0, Kind::kData, &out), -EINVAL);
