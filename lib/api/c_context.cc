@@ -125,7 +125,7 @@ int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** 
     const Guard guard(*port->port);
     auto context = std::make_unique<rio_msg_context>();
     const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = Context::create(*port->port, id, &context->context); rc != 0) {
+    if (const int rc = MessageContext::create(*port->port, id, &context->context); rc != 0) {
       return rc;
     }
     context->messages = std::make_unique<rio::msg::LongMessages>(*context->context);
@@ -201,7 +201,7 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
 
 int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
   return no_throw([&] {
-    Context& own = *context->context;
+    MessageContext& own = *context->context;
     MessagePort& port = own.port();
     const Guard guard(port);
     if (context->messages->busy()) [[unlikely]] {

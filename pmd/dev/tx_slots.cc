@@ -47,10 +47,10 @@ uint32_t TxSlots::skip_delivered() {
   if (!ready()) {
     hook_();
   }
-  const uint32_t n = settle_run();
+  const uint32_t n = skip_delivered_run();
   const bool at_wrap =
       (window_.oldest() & window_.mask()) == 0 || (cursor_.consumed & cursor_.mask) == 0;
-  return n != 0 && at_wrap ? n + settle_run() : n;
+  return n != 0 && at_wrap ? n + skip_delivered_run() : n;
 }
 
 namespace {

@@ -108,7 +108,7 @@ class TxSlots : public PostingQueue {
   uint32_t slots_counted_ = 0;    // head when the writes of send_slot() were counted last
 
  private:
-  uint32_t settle_run();
+  uint32_t skip_delivered_run();
   static void write_and_hook(void* queue) noexcept;
 
   // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.
