@@ -81,7 +81,7 @@ class RelayTest(unittest.TestCase):
         self.assertEqual((asked.returncode, asked.stdout), (0, "hello\n"), asked.stderr)
         self.end(relay)
 
-    def test_a_killed_process_frees_its_seat_and_stops_nobody(self):
+    def test_a_killed_process_frees_its_seat_and_stops_no_other(self):
         relay = self.relay("--boards", "2")
         server = self.serve("relay:lab,board=0,id=1")
         server.kill()
@@ -94,7 +94,7 @@ class RelayTest(unittest.TestCase):
         self.assertEqual(self.ask("relay:lab", 1, "again").stdout, "again\n")
         self.end(relay)
 
-    def test_a_stopped_process_stops_nobody(self):
+    def test_a_stopped_process_stops_no_other(self):
         relay = self.relay("--boards", "2")
         stopped = self.serve("relay:lab,board=0,id=1")
         self.serve("relay:lab,board=1,id=2")

@@ -33,7 +33,7 @@ def eal(ports=2, args="", lcores="0", wires=None):
 
 
 class Result:
-    """What a run gave: code, out, err, and json if it was asked for."""
+    """Result of a run: code, out, err, and json if it was asked for."""
 
     def __init__(self, done, results):
         self.code, self.out, self.err, self.json = done.returncode, done.stdout, done.stderr, results

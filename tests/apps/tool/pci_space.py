@@ -30,7 +30,7 @@ def space(vendor, device, *, command=0x406, port=False, speed=(3, 3), width=(8, 
 
 
 def set_link(data, speed, width):
-    """The same space with its link as trained so."""
+    """Returns a copy of a configuration space whose link has trained to that speed and width."""
     data = bytearray(data)
     struct.pack_into("<H", data, EXPRESS + 18, speed | width << 4)
     return bytes(data)
