@@ -67,7 +67,7 @@ class Base : public CountCase {
   uint64_t messages_ = 0;
 };
 
-/// What one card receives it sends back, zero-copy, as rio-testpmd's io.
+/// A card sends each received message back, zero-copy, as rio-testpmd's io mode does.
 template <class Watch>
 class Forward final : public Base<Watch> {
  public:

@@ -2,16 +2,14 @@
 // the driver does for it:
 //   LD_LIBRARY_PATH=build/pmd/raw:build/pmd/dma valgrind --tool=callgrind --collect-atstart=no
 //     --toggle-collect=rio_bench_dma dma_count eal|external|copied BYTES ROUNDS
-// The memory that is written from is
-//   eal       rte_malloc's
-//   external  registered: rte_extmem_register() and rte_dev_dma_map(). The addresses that the
-//   driver
-//             is given are of a mapping that nobody may touch, the card has another one of the same
-//             memory: who copies by the address that he is given ends by SIGSEGV
-//   copied    as eal, but memcpy() does it instead of the card: so that one sees that a copy is
-//   seen
-// What is counted is dmadev's copy, submit, and the completed() that reports it; what lies between
-// is the card's time. Prints one JSON object.
+// The source memory is
+//   eal       allocated by rte_malloc()
+//   external  registered by rte_extmem_register() and rte_dev_dma_map(). The driver is given
+//             addresses of a mapping without access rights; the card has another mapping of the
+//             same memory. A driver that copies by the given addresses dies by SIGSEGV.
+//   copied    as eal, but memcpy() copies instead of the card: proves that the count shows a copy
+// The count has dmadev's copy, submit, and the completed() that reports the write, without the time
+// of the card in between. Prints one JSON object.
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_dmadev.h>
@@ -50,7 +48,8 @@ struct Write {
 
 }  // namespace
 
-// What callgrind looks at, in two calls a write. Not inlined, and with a name that is easy to give.
+// The code that callgrind counts, in two calls a write. Not inlined, and with a name that is easy
+// to type.
 extern "C" [[gnu::noinline]] int rio_bench_dma(const Write* write, bool begins) {
   if (!begins) {
     bool failed = false;

@@ -1,4 +1,4 @@
-/* What scripts/bench msg measures itself against: latency, message rate and bandwidth of an MPI.
+/* The comparison for scripts/bench msg: latency, message rate and bandwidth of an MPI.
  *
  *   mpirun -np 2 … mpi_peer TEST BYTES COUNT WINDOW REPEATS
  *

@@ -1,4 +1,4 @@
-/* What scripts/bench mpi measures by size, over whatever transport mpirun was told.
+/* Measurements by message size for scripts/bench mpi, over the transport that mpirun was given.
  *
  *   mpirun -np 2 ... mpi_sizes TEST FROM TO MILLISECONDS REPEATS
  *
