@@ -23,7 +23,7 @@ constexpr uint32_t kSlotBytes = 4096 + 256;  // a buffer and its red zone
 constexpr uint8_t kRed = 0xA5;
 constexpr uint32_t kSendSlots = 64;
 
-/// What is at the head of each message.
+/// The head of each message.
 struct Header {
   uint64_t number;
   uint32_t length;
@@ -253,7 +253,7 @@ class Soak {
         ++from.messages[header.number].delivered;
       }
     }
-    // The buffer's own bytes may be anything; those behind it are nobody's.
+    // The buffer's own bytes may be anything; the card must not write behind it.
     for (uint32_t i = 4096; i < kSlotBytes; ++i) {
       side.bad += at[i] != kRed ? 1 : 0;
     }
