@@ -1,4 +1,4 @@
-// Who gets what: sizes, contexts, senders.
+// Delivery: messages of each size reach the right context, from the right sender, in order.
 #include <map>
 #include <numeric>
 
@@ -15,9 +15,9 @@ std::string bytes_of(uint32_t size, uint32_t seed) {
   return text;
 }
 
-class WhoGetsWhat : public Net {};
+class Delivery : public Net {};
 
-TEST_F(WhoGetsWhat, AMessageOfEachSizeArrivesAsItWas) {
+TEST_F(Delivery, AMessageOfEachSizeArrivesAsItWas) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
@@ -29,7 +29,7 @@ TEST_F(WhoGetsWhat, AMessageOfEachSizeArrivesAsItWas) {
   EXPECT_TRUE(b.inbox().empty());
 }
 
-TEST_F(WhoGetsWhat, TinyAndGatheredAreTheSameMessage) {
+TEST_F(Delivery, TinyAndGatheredAreTheSameMessage) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
@@ -49,7 +49,7 @@ TEST_F(WhoGetsWhat, TinyAndGatheredAreTheSameMessage) {
   }
 }
 
-TEST_F(WhoGetsWhat, MoreThanAMessageHoldsIsRefused) {
+TEST_F(Delivery, MoreThanAMessageHoldsIsRefused) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
@@ -60,7 +60,7 @@ TEST_F(WhoGetsWhat, MoreThanAMessageHoldsIsRefused) {
   EXPECT_EQ(a.port->send(there, &piece, 1, static_cast<uint32_t>(text.size())), -EMSGSIZE);
 }
 
-TEST_F(WhoGetsWhat, NoContextGetsWhatIsForAnother) {
+TEST_F(Delivery, NoContextGetsWhatIsForAnother) {
   Port& one = port(1);
   Port& two = port(2);
   constexpr std::array<uint16_t, 5> kIds = {0, 1, 31, 32, 63};
@@ -90,7 +90,7 @@ TEST_F(WhoGetsWhat, NoContextGetsWhatIsForAnother) {
   }
 }
 
-TEST_F(WhoGetsWhat, SendersInterleaveAndEachKeepsItsOrder) {
+TEST_F(Delivery, SendersInterleaveAndEachKeepsItsOrder) {
   const Member to = member(port(1), 0);
   std::vector<Member> senders;
   for (uint32_t id = 2; id <= 5; ++id) {
@@ -122,7 +122,7 @@ TEST_F(WhoGetsWhat, SendersInterleaveAndEachKeepsItsOrder) {
   }
 }
 
-TEST_F(WhoGetsWhat, APortReachesItself) {
+TEST_F(Delivery, APortReachesItself) {
   Port& one = port(1);
   const Member a = member(one, 0);
   const Member b = member(one, 1);
@@ -136,7 +136,7 @@ TEST_F(WhoGetsWhat, APortReachesItself) {
   }
 }
 
-TEST_F(WhoGetsWhat, WhatWasTakenOutStaysUntilItIsGivenBack) {
+TEST_F(Delivery, ATakenMessageStaysUntilItIsGivenBack) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
