@@ -1,4 +1,4 @@
-// What a run's books say, and registers by name.
+// The totals of a run's books, and registers by name.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,7 +58,7 @@ TEST_F(Books, LostTwiceAndCorruptedAreCounted) {
   EXPECT_NE(totals.first_error.find("byte 40"), std::string::npos) << totals.first_error;
 }
 
-TEST_F(Books, WhatTheCardReportsIsNotLost) {
+TEST_F(Books, AFailureThatTheCardReportsIsNotCountedAsLost) {
   (void)written(0);
   (void)written(0);
   books_.failed(0, pmd::Status::kRetryExpired);
@@ -87,7 +87,7 @@ TEST_F(Books, AnotherLengthIsCorrupted) {
   EXPECT_EQ(books_.totals().corrupted, 1u);
 }
 
-TEST_F(Books, AFlowThatNobodyHasIsCorrupted) {
+TEST_F(Books, AnUnknownFlowIsCorrupted) {
   Message message{};
   fill_message(message.data(), kLength, 5, {.sequence = 0, .stamp = 77, .flow = 9});
   EXPECT_FALSE(read(message));

@@ -191,7 +191,7 @@ TEST(Parsers, TakeAnyBytes) {
     for (const std::string& value : fixed_values(text)) {
       EXPECT_FALSE(value.empty());
     }
-    // What was quoted is one word: no quote is left open.
+    // A quoted text is one word: no quote is left open.
     const std::string word = shell_word(text);
     EXPECT_TRUE(word == text || (word.front() == '\'' && word.back() == '\''));
   }

@@ -122,22 +122,23 @@ TEST_P(Driver, NothingIsSentOnceTheLinkIsDown) {
   EXPECT_EQ(two_.pair[1]->shared().burst(&none, 1), 0);
 }
 
-TEST_P(Driver, WhatWasSentWhenTheLinkWentIsInDoubt) {
-  // Refused, as there is no window, or not answered: by model and moment.
+TEST_P(Driver, ATransferUnderWayWhenTheLinkGoesIsNotOk) {
+  // The transfer is refused, as there is no window, or not answered: it depends on the model and
+  // the moment.
   const Status status = cut_transfer(regs::DmaOp::kNwriteR, 50);
   EXPECT_NE(status, Status::kOk);
   EXPECT_NE(status, Status::kLinkDown) << "which says that nothing was sent";
 }
 
-TEST_P(Driver, WhatCannotBeSentAnyMoreEnds) {
-  const Status status = cut_transfer(regs::DmaOp::kSwrite, 1);  // no answers: the wire is full
+TEST_P(Driver, ATransferThatCannotBeSentAnyMoreEnds) {
+  const Status status = cut_transfer(regs::DmaOp::kSwrite, 1);  // no answers: the wire fills up
   EXPECT_NE(status, Status::kOk);
   EXPECT_NE(status, Status::kLinkDown) << "which says that nothing was sent";
 }
 
-TEST_P(Driver, WhoOnlyReceivesGetsHisMessagesOff) {
-  // More than letters to one mailbox: each waits for the answer to an earlier one, and nobody asks
-  // for completions.
+TEST_P(Driver, AHostThatOnlyReceivesGetsItsMessagesOff) {
+  // More messages to one mailbox than it has letters: each waits for the answer to an earlier one,
+  // and the host never asks for completions.
   constexpr uint16_t kMany = 100;
   const pmd::DmaMemory to = two_.memory(1, kMany * 256, 0xA5);
   for (uint32_t i = 0; i < kMany; ++i) {

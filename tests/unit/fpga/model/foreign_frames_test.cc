@@ -63,7 +63,7 @@ TEST(ForeignFrames, SourcesThatAreNotTheSendersAreDropped) {
   }
 }
 
-/// Gives less than was asked for.
+/// Delivers fewer bytes than the card asks for.
 class ShortPuller final : public model::Puller {
  public:
   explicit ShortPuller(uint64_t bytes) : bytes_(bytes) {}
@@ -81,7 +81,8 @@ class ShortPuller final : public model::Puller {
   uint64_t bytes_;
 };
 
-/// Send a run of messages to be pulled. @param lengths of them; at addresses that nobody reads.
+/// Send a run of messages to be pulled, at addresses that are never read. @param lengths of the
+/// messages.
 void send_run(FuzzCard& card, std::span<const uint32_t> lengths) {
   std::vector<model::PullPart> parts;
   for (const uint32_t length : lengths) {
@@ -101,7 +102,7 @@ regs::SharedCpl completion(FuzzCard& card, uint32_t index) {
   return cpl;
 }
 
-TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
+TEST(ForeignFrames, AMessageThatCannotBePulledIsReceivedInPart) {
   for (const bool exact : {false, true}) {
     FuzzCard card(exact, 0);
     card.start_all();
@@ -120,8 +121,8 @@ TEST(ForeignFrames, WhatCannotBePulledIsReceivedInPart) {
   }
 }
 
-/// The sender gives the message up while it is pulled.
-TEST(ForeignFrames, WhatIsRevokedMeanwhileIsNotBelieved) {
+/// The sender gives the message up while the card pulls it: the pulled bytes do not count.
+TEST(ForeignFrames, AMessageThatIsRevokedMeanwhileIsNotReceived) {
   class Revoker final : public model::Puller {
    public:
     explicit Revoker(FuzzCard& card) : card_(card) {}
@@ -146,7 +147,7 @@ TEST(ForeignFrames, WhatIsRevokedMeanwhileIsNotBelieved) {
   EXPECT_EQ(card.card().counters().rx_errors, 1u);
 }
 
-/// What was taken of a run, and how the next message was answered, is told once.
+/// One answer reports how many messages of a run were taken, and the answer to the next one.
 TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   constexpr uint64_t kAll = 4096;
   struct {
@@ -264,7 +265,8 @@ TEST(ForeignFrames, RunsArePulledTogether) {
   }
 }
 
-/// No more than one run may tell of, whoever sends them: what has come waits for the rest.
+/// The messages of several runs are pulled at once, up to the maximum of one run: a run that does
+/// not fit is pulled afterwards.
 TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
   for (const uint32_t more : {0u, 1u}) {
     FuzzCard card(false, 0);
@@ -287,7 +289,7 @@ TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
   }
 }
 
-TEST(ForeignFrames, NobodyPullsWhereThatIsNotAgreed) {
+TEST(ForeignFrames, NothingIsPulledWithoutAnAgreement) {
   FuzzCard card(false, 0);
   card.start_all();
   card.post_receive();

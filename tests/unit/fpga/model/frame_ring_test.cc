@@ -141,11 +141,11 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
   }
 }
 
-// Payloads that look, wherever a frame may begin, like a frame of the lap to come: as long as there
-// are tags, and then the first ones again.
-TEST_F(FrameRing, WhatALapHasLeftIsNoFrameOfTheNext) {
+// Payloads look like frames of the next lap at each place where a frame may begin. The laps use up
+// all tags, and then the first ones again.
+TEST_F(FrameRing, BytesOfAnEarlierLapAreNoFrameOfTheNext) {
   constexpr uint32_t kTags = 1u << (32 - model::kTagShift);
-  uint32_t position = 0;  // the ring's, but for fillers: at least so far
+  uint32_t position = 0;  // lower bound of the ring's position: fillers are not counted
   uint32_t number = 0;
   for (uint32_t x = 1; position / kBytes < kTags + 8;) {
     x = x * 1664525u + 1013904223u;
@@ -165,7 +165,7 @@ TEST_F(FrameRing, WhatALapHasLeftIsNoFrameOfTheNext) {
       fill_with_frames(like.data(), payload, reader_.tag());
       const uint64_t type = static_cast<uint64_t>(FrameType::kDoorbell) << 32;
       if (!writer_.send_short({type, 0, payload, number}, like.data(), payload)) {
-        continue;  // the ring ends here: the other way takes a filler
+        continue;  // the ring ends here: reserve() puts a filler
       }
     }
     const model::InFrame* const come = reader_.peek();
@@ -190,7 +190,7 @@ TEST_F(FrameRing, ShortOnesOfAllSizesWhereverTheyBegin) {
   }
 }
 
-TEST_F(FrameRing, WhatWasHeldBackComesBeforeAShortOne) {
+TEST_F(FrameRing, AHeldBackFrameComesBeforeAShortOne) {
   ASSERT_TRUE(put(1, 0));  // 32 bytes: the next begins in the middle of a line
   EXPECT_EQ(reader_.peek(), nullptr);
   ASSERT_TRUE(put_line(2, 8));

@@ -142,10 +142,10 @@ TEST_P(Hazards, PlansKeepToTheRangeAtEachOffset) {
   EXPECT_GT(placed, 0u);
 }
 
-/// A sender stands still in the middle of a message, for longer than the receiver waits: the wire
-/// has room for 14 messages and a part of another one.
-TEST(Stall, WhatWasGivenUpIsNotToldDelivered) {
-  constexpr uint32_t kMessages = 16;  // all that fly: four letters in four mailboxes
+/// A sender stalls in the middle of a message, for longer than the receiver waits: the wire has
+/// room for 14 messages and a part of another one.
+TEST(Stall, AMessageThatWasGivenUpIsNotReportedDelivered) {
+  constexpr uint32_t kMessages = 16;  // most in flight: four letters in each of four mailboxes
   model::Config config;
   config.exact = true;
   TwoCards two(config);

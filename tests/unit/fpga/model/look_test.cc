@@ -1,5 +1,5 @@
-// A host that waits for messages takes the shortest way (Card::step_to_receive). What comes of it
-// is what steps would have made.
+// A host that waits for messages takes a short way (Card::step_to_receive). It must give the same
+// result as full steps.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kBuffers = 8;
 
-/// Two cards to which the same happens: one is stepped, the host of the other looks.
+/// Two cards with the same input: one is stepped, the host of the other looks.
 class Look : public testing::TestWithParam<uint32_t> {
  protected:
   Look() {
@@ -30,7 +30,7 @@ class Look : public testing::TestWithParam<uint32_t> {
     x_ = x_ * 1664525u + 1013904223u;
     return (x_ >> 8) % below;
   }
-  /// Mostly a plain message; else with one field that is not.
+  /// Mostly a plain message; sometimes one field is not that of a plain message.
   model::Frame any_frame() {
     model::Frame frame{};
     source_ = random(16) == 0 ? kSource + random(2) : source_;
@@ -153,7 +153,7 @@ TEST_P(Look, FindsWhatStepsFind) {
   EXPECT_GT(taken(), 100u);
 }
 
-/// What happens to a card counts at once, however many looks are left.
+/// A change of a card takes effect at once, however many looks are left.
 TEST_P(Look, SeesWhatHasHappened) {
   const auto plain = [] {
     model::Frame frame{};

@@ -156,7 +156,7 @@ TEST_P(Pulls, AnyRunComesAsItsMessagesDo) {
   }
 }
 
-TEST_P(Pulls, WhatAdjoinsIsOnePiece) {
+TEST_P(Pulls, AdjoiningMessagesAreOnePiece) {
   const std::vector<Message> whole = {{2, 0x5000, 4096}, {3, 0x6000, 4096}, {4, 0x7000, 4096}};
   post(whole);
   send(whole);
@@ -195,7 +195,7 @@ TEST_P(Pulls, AMessageThatIsShorterThanItsEntryStopsTheRing) {
   mismatch(4096, 2048);
 }
 
-/// What is mapped ends behind the first message.
+/// The mapped memory ends behind the first message.
 TEST_P(Pulls, NothingBehindMemoryIsTakenWithWhatIsBeforeIt) {
   const std::vector<Message> messages = {{kPages, 0x5000, 4096}, {kPages + 1, 0x6000, 4096}};
   puller_.gives = 0;

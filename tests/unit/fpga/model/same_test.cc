@@ -2,7 +2,7 @@
 // goes through cards that work segment by segment and through cards in fast mode, and completions,
 // buffers and counters are compared word by word.
 //
-// What may differ, and why:
+// These may differ:
 // - The letter of a message: the card picks it (docs/card.md, Sending). In fast mode a letter is
 //   free again sooner.
 // - Packets, retries and errors are counted by segment in exact mode, by message in fast mode. So
@@ -77,7 +77,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     fn(fast_);
   }
 
-  // What is sent.
+  // Traffic.
 
   [[nodiscard]] Spot any_target(Spot from) {
     for (;;) {
@@ -134,7 +134,8 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
         break;
       case 3:
         send.desc.length = 1 + random_.below(256);
-        set(&send, Control::ssize.put(kSsize256) | Control::mbox.put(63));  // nobody's
+        // No queue pair receives from this mailbox.
+        set(&send, Control::ssize.put(kSsize256) | Control::mbox.put(63));
         break;
       case 4:
       case 5:
@@ -283,7 +284,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     }
   }
 
-  // What comes of it.
+  // Results.
 
   void post_all(bool one_by_one) {
     for (const Send& send : sends_) {
@@ -636,7 +637,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
       both([&](World& world) { world.post_shared({node, pair}, 2 * kTxEntries); });
     }
   }
-  /// Dedicated rings with entries that nobody fills begin anew.
+  /// Restarts the dedicated rings, as they may have entries that no message will fill.
   void refresh() {
     for (uint32_t node = 0; node < exact_.nodes(); ++node) {
       for (uint32_t which = 0; which < World::kDedicated; ++which) {

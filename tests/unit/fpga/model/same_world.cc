@@ -209,7 +209,7 @@ void World::set_link(uint32_t node, bool up) {
 }
 
 void World::pass_us(uint64_t us) {
-  // Bit by bit: to a card that finds that nobody stepped it for long, what it sent last is young.
+  // In slices: a card that was not stepped for long restarts the time-outs of its last messages.
   for (uint64_t passed = 0; passed < us; passed += kSliceUs) {
     clock_.advance_ns(std::min(us - passed, kSliceUs) * 1000);
     for (uint32_t node = 0; node < nodes(); ++node) {

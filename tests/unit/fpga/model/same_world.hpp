@@ -28,7 +28,7 @@ class Random {
   uint64_t state_;
 };
 
-/// What the cards of a world are connected by.
+/// The connection between the cards of a world.
 enum class Wiring : uint8_t {
   kLoop,         ///< one card that hears itself
   kCable,        ///< two cards; plain messages go straight across
@@ -128,7 +128,7 @@ class World {
   [[nodiscard]] static uint32_t dest_id(Spot spot) { return ((spot.node + 1) << 8) + spot.pair; }
   /// The only sender for a pair's dedicated rings.
   [[nodiscard]] Spot dedicated_source(uint32_t node) const { return {(node + 1) % nodes(), 0}; }
-  /// Where a message goes to by the receive map. @return false: nobody has it.
+  /// The receiver of a message by the receive map. @return false: there is none.
   [[nodiscard]] bool target(uint32_t dest_id, uint32_t mbox, Spot* out) const;
   /// Bus address of the bytes that a node sends: the same pattern in all worlds.
   [[nodiscard]] uint64_t tx_bytes(uint32_t node) const { return hosts_[node][0].tx_bytes.iova; }
@@ -139,10 +139,10 @@ class World {
   /// @param which 0 for mailbox 2, 1 for mailbox 3.
   void post_dedicated(Spot spot, uint32_t which, uint32_t size, uint32_t cookie);
   void restart_dedicated(Spot spot, uint32_t which);
-  /// What was not sent whole is completed.
+  /// Stops the transmit ring; messages that were not sent whole are completed, too.
   void stop_tx(Spot spot);
   void start_tx(Spot spot) { host(spot).tx->start(); }
-  /// Have room for doorbells again.
+  /// Makes room for doorbells again.
   void give_bells(Spot spot);
   /// @return index of its descriptor.
   uint32_t post(const Send& send);

@@ -69,7 +69,7 @@ void exchange(Node& node, uint32_t q, uint32_t peer, std::atomic<uint32_t>& fail
     const pmd::RxBuffer buffer{memory.iova + i * 256, i};
     failures += pair.shared().post(&buffer, 1) == 1 ? 0 : 1;
   }
-  // Whoever is done lets the card work until all are: it has answers to give.
+  // A thread that is done still steps its card until all are done: the card has answers to give.
   bool counted = false;
   while (running > 0) {
     if (!counted && settled == kMessages && received == kMessages) {
