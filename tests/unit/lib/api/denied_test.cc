@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kConnectMs = 60'000;  // never waited for
 
-/// What a program sees when a system call is refused.
+/// Effect of a refused system call on the program.
 enum Outcome : uint8_t {
   kFails,   ///< the call fails with that errno, and a log line names the remedy
   kWorks,   ///< it works, slower or with less, and a log line says so
