@@ -15,9 +15,9 @@ std::string bytes_of(uint32_t size, uint32_t seed) {
   return text;
 }
 
-class Delivery : public Net {};
+class DeliveryTest : public Net {};
 
-TEST_F(Delivery, AMessageOfEachSizeArrivesAsItWas) {
+TEST_F(DeliveryTest, AMessageOfEachSizeArrivesAsItWas) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
@@ -29,7 +29,7 @@ TEST_F(Delivery, AMessageOfEachSizeArrivesAsItWas) {
   EXPECT_TRUE(b.inbox().empty());
 }
 
-TEST_F(Delivery, TinyAndGatheredAreTheSameMessage) {
+TEST_F(DeliveryTest, TinyAndGatheredAreTheSameMessage) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
@@ -49,7 +49,7 @@ TEST_F(Delivery, TinyAndGatheredAreTheSameMessage) {
   }
 }
 
-TEST_F(Delivery, MoreThanAMessageHoldsIsRefused) {
+TEST_F(DeliveryTest, MoreThanAMessageHoldsIsRefused) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
@@ -60,7 +60,7 @@ TEST_F(Delivery, MoreThanAMessageHoldsIsRefused) {
   EXPECT_EQ(a.port->send(there, &piece, 1, static_cast<uint32_t>(text.size())), -EMSGSIZE);
 }
 
-TEST_F(Delivery, NoContextGetsWhatIsForAnother) {
+TEST_F(DeliveryTest, NoContextGetsWhatIsForAnother) {
   Port& one = port(1);
   Port& two = port(2);
   constexpr std::array<uint16_t, 5> kIds = {0, 1, 31, 32, 63};
@@ -90,7 +90,7 @@ TEST_F(Delivery, NoContextGetsWhatIsForAnother) {
   }
 }
 
-TEST_F(Delivery, SendersInterleaveAndEachKeepsItsOrder) {
+TEST_F(DeliveryTest, SendersInterleaveAndEachKeepsItsOrder) {
   const Member to = member(port(1), 0);
   std::vector<Member> senders;
   for (uint32_t id = 2; id <= 5; ++id) {
@@ -122,7 +122,7 @@ TEST_F(Delivery, SendersInterleaveAndEachKeepsItsOrder) {
   }
 }
 
-TEST_F(Delivery, APortReachesItself) {
+TEST_F(DeliveryTest, APortReachesItself) {
   Port& one = port(1);
   const Member a = member(one, 0);
   const Member b = member(one, 1);
@@ -136,7 +136,7 @@ TEST_F(Delivery, APortReachesItself) {
   }
 }
 
-TEST_F(Delivery, ATakenMessageStaysUntilItIsGivenBack) {
+TEST_F(DeliveryTest, ATakenMessageStaysUntilItIsGivenBack) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);
