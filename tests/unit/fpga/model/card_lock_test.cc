@@ -130,7 +130,7 @@ TEST(CardLock, ThePreferredThreadIsOutWhenTheLockIsTaken) {
   });
   uint32_t moved = 0;
   for (int i = 0; i < kHolds; ++i) {
-    // Until the lock leans again.
+    // Waits until the lock leans toward that thread again.
     for (const uint32_t before = entries; entries - before < 1500;) {
       std::this_thread::yield();
     }
@@ -142,7 +142,7 @@ TEST(CardLock, ThePreferredThreadIsOutWhenTheLockIsTaken) {
   }
   stop = true;
   preferred.join();
-  EXPECT_EQ(moved, 0u) << "it was inside, too";
+  EXPECT_EQ(moved, 0u) << "the preferred thread was inside, too";
 }
 
 }  // namespace

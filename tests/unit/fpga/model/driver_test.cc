@@ -1,4 +1,5 @@
-// The real driver on the model: all queues, all sizes, wraps, stop with traffic, cards that go.
+// The real driver on the model: all queues, all sizes, wraps, stop with traffic, and cards that
+// disappear.
 #include "tests/unit/fpga/model/two_cards.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class Driver : public testing::TestWithParam<Mode> {
     return c;
   }
   /// Post a transfer that is larger than the wire, and cut the link after some steps of its sender.
-  /// @return how it ended; kOk as well if it did not.
+  /// @return how it ended; kOk also if it did not end.
   Status cut_transfer(regs::DmaOp op, int steps) {
     constexpr uint32_t kBytes = 512 * 1024;
     const pmd::DmaMemory from = two_.memory(0, kBytes, 0x42);
@@ -244,7 +245,7 @@ TEST_P(Driver, DoorbellsAndDma) {
   EXPECT_EQ(std::memcmp(near.va, static_cast<uint8_t*>(far.va) + 1, 5000), 0);
 }
 
-TEST_P(Driver, StopWithTrafficGivesEverythingBack) {
+TEST_P(Driver, StopWithTrafficReturnsAllBuffers) {
   const pmd::DmaMemory from = two_.memory(0, 4096, 0x42);
   const pmd::DmaMemory to = two_.memory(1, 16 * 4096, 0xA5);
   for (uint64_t i = 0; i < 16; ++i) {
@@ -294,7 +295,7 @@ TEST_P(Driver, ThePeerGoesAndAnotherComes) {
     send(i);
   }
   two_.close(1);
-  // Refused for want of a link, or in doubt: nothing hangs.
+  // Each message fails, for lack of a link or because its fate is in doubt; none hangs.
   for (const pmd::TxDone& done : two_.settle(0, 3)) {
     EXPECT_NE(done.status, Status::kOk);
   }
@@ -315,8 +316,8 @@ TEST_P(Driver, ThePeerGoesAndAnotherComes) {
 }
 
 TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
-  // Posted, then unmapped: the host's mistake. The card must see it even when the other card,
-  // which the same thread steps, would carry the message straight across.
+  // The memory is posted and then unmapped, which is the host's mistake. The card must notice even
+  // if the other card, stepped by the same thread, would copy the message directly.
   const pmd::DmaMemory from = two_.memory(0, 4096, 0x42);
   const pmd::DmaMemory first = two_.memory(1, 4096, 0xA5);
   const pmd::RxBuffer warm{first.iova, 1};
@@ -334,7 +335,7 @@ TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
   std::memset(page, 0xA5, sizeof(page));
   std::vector<pmd::IovaRun> runs;
   ASSERT_EQ(two_.bus[1]->dma_map(page, sizeof(page), &runs), 0);
-  for (int i = 0; i < 2; ++i) {  // the first opens the card's window onto the page
+  for (int i = 0; i < 2; ++i) {  // the first message opens the card's window onto the page
     const pmd::RxBuffer buffer{runs[0].iova, 2};
     ASSERT_EQ(two_.pair[1]->shared().post(&buffer, 1), 1);
     if (i == 1) {

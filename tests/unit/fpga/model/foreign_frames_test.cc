@@ -1,4 +1,4 @@
-// Frames that no card sends. tests/fuzz/wire_fuzz finds such; what it found stands here.
+// Frames that no card sends: cases that tests/fuzz/wire_fuzz has found.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kRingBytes = 16384;  // of FuzzCard's wire
 
-/// The reader comes back to the frame each time that it has taken it.
+/// The frame fills the ring, so the reader meets it again each time that it has read it.
 TEST(ForeignFrames, AnAnswerAsLongAsTheRingDoesNotHoldTheCard) {
   for (const bool exact : {false, true}) {
     FuzzCard card(exact, 0);
@@ -31,7 +31,7 @@ TEST(ForeignFrames, AnAnswerAsLongAsTheRingDoesNotHoldTheCard) {
   }
 }
 
-/// A message of one segment with `bytes`.
+/// A message of one segment with that many bytes.
 model::Frame message_of(uint32_t source, uint32_t bytes) {
   model::Frame frame{};
   frame.type = model::FrameType::kMessage;
@@ -181,8 +181,9 @@ TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   }
 }
 
-/// If the receiver may not read the sender's memory: nothing outside the frame is read.
-TEST(ForeignFrames, ARunMayHaveItsBytesBehindIt) {
+/// The receiver may not read the sender's memory, so the bytes follow the frame. Nothing outside of
+/// the frame is read.
+TEST(ForeignFrames, ARunMayCarryItsBytes) {
   constexpr uint32_t kBytes = 512;
   constexpr auto kOk = model::Answer::kDone;
   constexpr auto kBad = model::Answer::kError;
@@ -240,7 +241,8 @@ class CountingPuller final : public model::Puller {
   uint32_t calls = 0;
 };
 
-/// Small messages between runs do not part them; what is answered by itself does.
+/// Small messages between two runs do not keep the card from pulling both at once. A frame that
+/// needs an answer of its own, such as a doorbell, does.
 TEST(ForeignFrames, RunsArePulledTogether) {
   for (const bool beside : {true, false}) {
     FuzzCard card(false, 0);
@@ -274,7 +276,7 @@ TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
     card.post_receive();
     CountingPuller puller;
     card.in().puller = &puller;
-    // There are few buffers: each run ends at its second message.
+    // There are only a few buffers, so each run ends at its second message.
     std::vector<uint32_t> lengths(model::kPullPartsMax / 2, 0);
     lengths[0] = kOne[0];
     send_run(card, lengths);
@@ -299,8 +301,8 @@ TEST(ForeignFrames, NothingIsPulledWithoutAnAgreement) {
   EXPECT_EQ(completion(card, 0).status, 0u);
 }
 
-/// As another process may: what was checked is what is used.
-TEST(ForeignFrames, HeadersThatChangeWhileTheyAreLookedAt) {
+/// Another process may change a header at any time: the card uses the values that it has checked.
+TEST(ForeignFrames, HeadersThatChangeWhileTheyAreRead) {
   if (base::kThreadSanitizer) {
     GTEST_SKIP() << "this is a race, on purpose";
   }
