@@ -67,7 +67,7 @@ class Base : public CountCase {
   uint64_t messages_ = 0;
 };
 
-/// One card sends back all that it receives, zero-copy, as rio-testpmd's io mode.
+/// A card sends each received message back, zero-copy, as rio-testpmd's io mode does.
 template <class Watch>
 class Forward final : public Base<Watch> {
  public:

@@ -13,7 +13,7 @@ constexpr uint64_t kWarmUp = 200;  // rounds; the rings wrap several times
 constexpr std::string_view kBar = "bar:";
 }  // namespace
 
-/// The function that callgrind counts. Not inlined, and with a name that is easy to give.
+/// The code that callgrind counts. Not inlined, and with a name that is easy to type.
 extern "C" [[gnu::noinline]] void rio_bench_measured(rio::bench::CountCase* traffic,
                                                      uint64_t rounds) {
   for (uint64_t i = 0; i < rounds; ++i) {

@@ -2,15 +2,14 @@
 // the driver does for it:
 //   LD_LIBRARY_PATH=build/pmd/raw:build/pmd/dma valgrind --tool=callgrind --collect-atstart=no
 //     --toggle-collect=rio_bench_dma dma_count eal|external|copied BYTES ROUNDS
-// The source of the writes is
-//   eal       memory of rte_malloc
-//   external  memory registered by rte_extmem_register() and rte_dev_dma_map(). The driver is given
-//             addresses of a mapping that cannot be read; the card has another mapping of the same
-//             memory. A driver that copied by the address that it is given would end by SIGSEGV
-//   copied    as eal, but memcpy() does the work instead of the card: this shows that a copy would
-//             be counted
-// Counted are dmadev's copy, submit, and the completed() that reports it. Between them the card
-// works, which is not counted. Prints one JSON object.
+// The source memory is
+//   eal       allocated by rte_malloc()
+//   external  registered by rte_extmem_register() and rte_dev_dma_map(). The driver is given
+//             addresses of a mapping without access rights; the card has another mapping of the
+//             same memory. A driver that copies by the given addresses dies by SIGSEGV.
+//   copied    as eal, but memcpy() copies instead of the card: proves that the count shows a copy
+// The count has dmadev's copy, submit, and the completed() that reports the write, without the time
+// of the card in between. Prints one JSON object.
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_dmadev.h>
@@ -49,8 +48,8 @@ struct Write {
 
 }  // namespace
 
-// The function that callgrind counts, in two calls a write. Not inlined, and with a name that is
-// easy to give.
+// The code that callgrind counts, in two calls a write. Not inlined, and with a name that is easy
+// to type.
 extern "C" [[gnu::noinline]] int rio_bench_dma(const Write* write, bool begins) {
   if (!begins) {
     bool failed = false;

@@ -75,9 +75,9 @@ struct Sides {
   return sides->endpoints[1]->next_done() != nullptr;
 }
 
-// The functions that callgrind counts. Not inlined, and with names that are easy to give.
+// The code that callgrind counts. Not inlined, and with names that are easy to type.
 extern "C" {
-/// @param again a tagged one that had to wait. @return whether it was sent.
+/// @param again whether this is a tagged message that had to wait. @return whether it was sent.
 [[gnu::noinline]] bool rio_bench_msg_send(Sides* sides, bool again) {
   if (!sides->tagged) {
     return skifch_send(sides);

@@ -32,8 +32,8 @@ constexpr uint32_t kTurnsMax = 10'000;  // to send or receive a burst
 
 }  // namespace
 
-// The functions that callgrind counts, one at a time. Not inlined, and with names that are easy to
-// give.
+// The code that callgrind counts, one function at a time. Not inlined, and with names that are easy
+// to type.
 extern "C" [[gnu::noinline]] uint16_t rio_bench_tx(uint16_t port, rte_mbuf** frames, uint16_t n) {
   return rte_eth_tx_burst(port, 0, frames, n);
 }
@@ -46,7 +46,7 @@ extern "C" [[gnu::noinline]] void rio_bench_free(rte_mbuf** frames, unsigned n) 
 
 namespace {
 
-// A burst that is not counted, while all warms up.
+// Bursts that callgrind does not count, for the warm-up.
 uint16_t uncounted_tx(uint16_t port, rte_mbuf** frames, uint16_t n) {
   return rte_eth_tx_burst(port, 0, frames, n);
 }
@@ -71,11 +71,11 @@ class Port {
   [[nodiscard]] uint16_t id() const { return id_; }
   [[nodiscard]] int16_t beside() const { return beside_; }
   [[nodiscard]] const rte_ether_addr& address() const { return address_; }
-  /// Looks for doorbells and frames; there are none for it. The frames that it sent are not freed
-  /// here: the next burst, which is counted, does that.
+  /// Polls for doorbells and frames; none come to this port. Sent frames are not freed here: the
+  /// next burst frees them, and is counted.
   void look() const {
     rte_mbuf* none[1];
-    expect(rte_eth_rx_burst(id_, 0, none, 1) == 0, "the sender receives nothing");
+    expect(rte_eth_rx_burst(id_, 0, none, 1) == 0, "no frame is sent to the sender");
   }
   /// Sends what it owes besides frames.
   void answer() const { (void)rte_eth_tx_burst(id_, 0, nullptr, 0); }

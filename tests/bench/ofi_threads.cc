@@ -47,7 +47,7 @@ void check(const char* what, ssize_t rc) {
 
 using Name = std::array<uint8_t, 64>;
 
-/// The fields that a thread publishes to the peer's thread of the same index.
+/// State that a thread publishes to the peer's thread of the same index.
 struct Place {
   Name name;
   std::atomic<uint32_t> made;  ///< rounds whose endpoint is there

@@ -7,8 +7,8 @@ using rio::tag::Matcher;
 using rio::tag::Message;
 using rio::tag::Receive;
 
-/// The functions that callgrind counts: one call of the engine each. Not inlined, and with names
-/// that are easy to give.
+/// The code that callgrind counts: one call of the engine each. Not inlined, and with names that
+/// are easy to type.
 extern "C" {
 [[gnu::noinline]] Message* rio_bench_tag_post(Matcher* matcher, Receive* receive) {
   return matcher->post(*receive);

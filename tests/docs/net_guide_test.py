@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""The guide of net_rio tells of the features, counters and arguments that there are.
+"""The guide of net_rio describes all features, counters and arguments, and no others.
 
   net_guide_test.py [TOP]     TOP: the tree; by default the one that this file is in
 
-Features are those of DPDK's doc/guides/nics/features/default.ini, 22.11.11. Features that ethdev's functions
-implement are listed where pmd/net has the function, and nowhere else.
+Features are those of DPDK's doc/guides/nics/features/default.ini, 22.11.11. A feature that an ethdev function
+implements must be listed if pmd/net has that function, and only then.
 """
 import configparser
 import glob
@@ -34,7 +34,7 @@ Multiprocess aware, FreeBSD, Linux, Windows, ARMv7, ARMv8, LoongArch64, Power8, 
 x86-64, Usage doc, Design doc, Perf doc
 """.split(",")]
 
-# The text that must stand in the source for a feature, by DPDK's doc/guides/nics/features.rst.
+# Pattern that the source must contain for a feature, by DPDK's doc/guides/nics/features.rst.
 WHERE = {
     "Link speed configuration": r"dev_conf\.link_speeds",
     "Speed capabilities": r"->speed_capa\b",

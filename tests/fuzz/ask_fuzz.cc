@@ -1,4 +1,5 @@
-// Requests of a peer for memory: each that passes is computed, in memory of the size that it names.
+// Foreign bytes as a peer's requests for memory. A request that passes is computed, in memory of
+// the size that it names.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -50,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == sizeof(WindowReply)) {
     WindowReply window;
     std::memcpy(&window, data, sizeof(window));
-    // Each byte of it has an address, by both names.
+    // Each byte of the window has an address, by both of its names.
     constexpr uint64_t kAddrEnd = 1ull << 48;
     require(!is_window(window) ||
             (window.bytes != 0 && window.rio_addr % kAddrEnd + window.bytes <= kAddrEnd &&
@@ -58,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   AskHeader ask;
   std::span<const uint8_t> rest;
-  const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);  // so that no byte behind it is read
+  const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);  // sanitizers see a read behind it
   std::memcpy(exact.get(), data, size);
   if (read_ask({exact.get(), size}, &ask, &rest) != 0) {
     return 0;

@@ -1,6 +1,6 @@
 // Foreign bytes as datagrams of the wire over UDP, each given to a sender and a receiver that have
-// some units. A datagram that passes must encode to the same bytes; a peer's words must not upset
-// the counts.
+// some units. A datagram that passes must encode to the same bytes, and no field that a peer sends
+// may corrupt the counts.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

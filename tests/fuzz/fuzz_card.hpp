@@ -74,7 +74,7 @@ class FuzzCard {
     }
   }
 
-  /// The card's answers: acks as they travel; of other responses 0xFF and their status.
+  /// Takes the card's answers: acks as they travel; other responses as 0xFF and their status.
   std::vector<uint16_t> take_answers() {
     std::vector<uint16_t> all;
     model::FrameReader& reader = boxes_[3].reader;
@@ -173,7 +173,7 @@ class FuzzCard {
   /// The ring of requests toward the card, as its writer may change it at any time.
   uint8_t* ring_to_card() { return boxes_[0].memory.data()->bytes; }
 
-  /// The card's answers, from its first frame on.
+  /// The ring of the card's answers, from its first frame on.
   const uint8_t* answers() { return boxes_[3].memory.data()->bytes; }
 
   /// Nothing was posted in the watched page.

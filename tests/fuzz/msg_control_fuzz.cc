@@ -35,7 +35,7 @@ StopCause cause(const StopBody& stop) {
   return {stop.reason, stop.again != 0};
 }
 
-/// Does the work of a live layer between messages.
+/// The work that a live layer does between messages.
 void work(Peer* peer) {
   if (peer->send.may_post() != 0) {
     peer->send.posted(1);

@@ -1,7 +1,7 @@
-// A peer that sends anything: to a port with a context and an endpoint of tagged messages, which do
-// what users do meanwhile. Some messages go as they are, others with the session's key and number,
-// so that the code behind these checks is reached. Afterwards the port serves a peer that keeps the
-// rules.
+// A peer that sends any bytes, to a port with a context and an endpoint of tagged messages, which
+// work as users do meanwhile. Some messages are sent unchanged, others with the session's key and
+// number, to reach the code behind these checks. Afterwards the port must still serve a peer that
+// keeps the rules.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -32,7 +32,7 @@ void require(bool condition) {
   }
 }
 
-/// The rest of the input.
+/// The input that is not consumed yet.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}

@@ -1,7 +1,6 @@
-// A card that sends anything to a port: messages to any mailbox, bundles whose headers are right as
-// far as the input wants it, doorbells, from several destIDs. The port is one of EAL, with its
-// mempools. Each frame that it hands over is one of its sender's, and when it stops all mbufs are
-// back.
+// A card that sends any bytes to a port: messages to any mailbox, bundles whose headers are as
+// valid as the input wants them, doorbells, from several destIDs. The port is one of EAL, with its
+// mempools. Each frame that it delivers is a frame of its sender; after a stop all mbufs are back.
 #include <rte_bus_vdev.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -38,7 +37,7 @@ void require(bool condition) {
   }
 }
 
-/// The rest of the input.
+/// The input that is not consumed yet.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
@@ -316,7 +315,7 @@ class World {
     }
     poll(4);
   }
-  /// A peer that keeps the rules is served: it has started anew.
+  /// A peer that has restarted and keeps the rules is served.
   void serve() {
     served_ = false;
     ++epoch_;

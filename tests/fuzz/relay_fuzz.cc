@@ -32,7 +32,7 @@ struct Rings {
   }
 };
 
-/// A frame from process 1 bears its name.
+/// Each announcement names its true destination, and a source port that belongs to its source.
 void check(Rings& to, uint32_t number) {
   for (model::RingBox& ring : to.down) {
     while (const InFrame* in = ring.reader.peek()) {

@@ -253,7 +253,7 @@ class Soak {
         ++from.messages[header.number].delivered;
       }
     }
-    // The buffer's own bytes may be anything; those behind it must be untouched.
+    // The buffer's own bytes may be anything; the card must not write behind it.
     for (uint32_t i = 4096; i < kSlotBytes; ++i) {
       side.bad += at[i] != kRed ? 1 : 0;
     }

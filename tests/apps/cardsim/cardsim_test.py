@@ -161,7 +161,7 @@ class Life(Case):
             self.assertIn("--json", err)
 
     def guest(self, path, vectors):
-        """Does as QEMU when its device is made. @return its connection, and its descriptors."""
+        """Connects as QEMU does when it creates its device. Returns the connection and its descriptors."""
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(LIMIT)
         client.connect(path)

@@ -1,4 +1,4 @@
-"""The options that all programs have in common: --help and --version.
+"""Options that all programs have in common: --help and --version.
 
 usage: programs_test.py VERSION PROGRAM...
 """

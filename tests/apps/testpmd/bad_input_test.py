@@ -69,7 +69,7 @@ class BadInput(harness.Case):
         self.refused("--count", "1", names=["port 0", "no partner", "pair0"], ports=1)
 
     def test_one_port_of_a_pair_with_peers(self):
-        """The message reaches no card, whatever --peers says."""
+        """Without its partner a port reaches no peer, whatever --peers says."""
         self.refused("--count", "1", "--peers", "5", names=["port 0", "no partner", "--vdev raw_rio1,wire=pair0"],
                      ports=1)
 
@@ -114,7 +114,7 @@ class BadInput(harness.Case):
         self.refused("--count", "1", "--json", "/dev/full", names=["--json", "No space left"])
 
     def test_json_of_a_refused_run(self):
-        """An earlier run's file stays, and no empty file is left."""
+        """The file of an earlier run stays as it was, and no empty file is left."""
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/old.json"
             with open(path, "w", encoding="ascii") as f:

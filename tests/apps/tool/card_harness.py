@@ -16,7 +16,7 @@ ADDRESS = "0000:03:00.0"
 
 
 class Result:
-    """Result of a run."""
+    """Result of a run: code, out, err."""
 
     def __init__(self, done):
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
@@ -25,7 +25,7 @@ class Result:
         return json.loads(self.out)
 
     def lines(self):
-        """JSON lines."""
+        """Output as JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def __str__(self):

@@ -151,7 +151,7 @@ def only_large_pages(system):
 
 def leftover_pages(system):
     system.write("dev/hugepages/rtemap_0", "")
-    system.write("dev/hugepages/my app;map_1", "")  # the user chooses the prefix
+    system.write("dev/hugepages/my app;map_1", "")  # the user chooses the prefix freely
     system.write("dev/hugepages/used-map_2", "")
     system.add_program(FIRST, "rio-testpmd", maps=["/dev/hugepages/used-map_2"])
 

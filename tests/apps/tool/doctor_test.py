@@ -115,7 +115,7 @@ class Doctor(harness.Case):
         self.assertEqual(result.json["findings"][0]["seen"], f"one (pid {FIRST}), two (pid {SECOND})")
 
     def test_healthy_with_an_unopened_card(self):
-        # vfio-pci switches off a device that no program has open.
+        # vfio-pci switches a card off while no process has it open.
         self.system.set_config(CARD, command=0x400)
         self.healthy()
 
@@ -176,7 +176,7 @@ class Doctor(harness.Case):
         self.assertIn("powered down", result.json["not_seen"][0])
 
     def test_header_only_config_is_told(self):
-        # The kernel shows only this much to users other than root.
+        # Users other than root see only the header.
         with open(self.system.path(f"{self.system.folder(CARD)}/config"), "r+b") as f:
             f.truncate(64)
         result = self.doctor()
@@ -209,7 +209,7 @@ class Doctor(harness.Case):
         self.assertIn("sysfs", result.err)
 
     def test_this_machine(self):
-        # Any content gets an answer, and an exit code that fits it.
+        # On any machine there is an answer, and an exit code that fits it.
         result = harness.run("--json", "doctor")
         self.assertIn(result.code, (0, 3), result)
         for finding in result.json["findings"]:

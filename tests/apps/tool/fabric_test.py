@@ -63,7 +63,7 @@ class Cardsim:
         self.process.communicate(timeout=LIMIT_S)
 
     def read_again(self):
-        """@return the simulator's line when it reads its file again."""
+        """Has rio-cardsim read its file again. Returns the lines that it prints."""
         self.process.send_signal(signal.SIGHUP)
         return list(iter(lambda: self.process.stdout.readline().rstrip(), "rio-cardsim: fabric read again"))
 
@@ -80,7 +80,7 @@ class FabricCase(harness.Case):
         return self.path(name)
 
     def fabric(self, topology, *args, code=0):
-        """@return the JSON of `rio-tool fabric --json`."""
+        """Returns the output of `rio-tool fabric --json` for a topology."""
         return self.good("--json", "fabric", *card(self.write(topology)), *args, code=code).json()
 
     def problems(self, found, kind):

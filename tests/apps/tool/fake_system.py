@@ -50,7 +50,7 @@ class FakeSystem:
     def write(self, name, content):
         path = self.path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        # In place: a reader meanwhile never finds the file empty, as with a kernel's.
+        # Written in place: a concurrent reader never finds the file empty, as with the kernel's files.
         with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), "wb") as f:
             f.write(content if isinstance(content, bytes) else content.encode())
             f.truncate()
@@ -274,12 +274,12 @@ class FakeSystem:
             time.sleep(0.001)
 
     def settle(self):
-        """Return when all that was written has been acted on."""
+        """Return when each write so far has taken effect."""
         with self.lock:
             self._turn()
 
     def _take(self, name):
-        """@return the text written to a control file, which is empty after that."""
+        """Returns the text that was written to a control file, and empties the file."""
         try:
             with open(self.path(name), "r+b") as f:
                 text = f.read().decode()
@@ -332,7 +332,7 @@ class FakeSystem:
         for size, known in self.known_pages.items():
             texts = [self.read(f"{folder}/nr_hugepages") for folder in self._pools(size)]
             if not all(text.isdigit() for text in texts):
-                continue  # another process is writing
+                continue  # a write is under way
             now = [int(text) for text in texts]
             if now == known:
                 continue
@@ -341,7 +341,7 @@ class FakeSystem:
             self._show_pages(size)
 
     def reboot(self):
-        """Makes the kernel's command line take effect."""
+        """Restart with the kernel's command line of /etc/default/grub."""
         line = self.read("etc/default/grub")
         on, off = (any(option + word in line for option in ("intel_iommu=", "amd_iommu="))
                    for word in ("on", "off"))

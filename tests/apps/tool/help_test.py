@@ -105,7 +105,7 @@ class ManPage(unittest.TestCase):
 
 class Completion(unittest.TestCase):
     def complete(self, *words):
-        """@return bash's completions of the last of `words`."""
+        """Returns the completions that bash offers for the last of `words`."""
         script = """
 source <("$RIO_TOOL" completion bash)
 COMP_WORDS=(rio-tool "$@"); COMP_CWORD=$#

@@ -77,7 +77,7 @@ class List(harness.Case):
         self.assertEqual(self.good("--json", "list").json, [])
 
     def test_foreign_bytes(self):
-        # Any content of the tree gives an answer or an error, and no crash.
+        # With any bytes in the tree there is an answer or an error, and no crash.
         texts = (b"", b"\n", b"\xff" * 300, b"-1\n", b"0x\n", b"99999999999999999999999\n", b"a" * 5000,
                  b"0xffffffffffffffff 0x0000000000000000 0xffffffffffffffff\n" * 9, b"\0" * 64)
         names = ("resource", "config", "power_state", "driver_override", "numa_node", "class", "vendor", "device",

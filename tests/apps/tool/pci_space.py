@@ -30,7 +30,7 @@ def space(vendor, device, *, command=0x406, port=False, speed=(3, 3), width=(8, 
 
 
 def set_link(data, speed, width):
-    """A copy of the space, with its link trained at this speed and width."""
+    """Returns a copy of a configuration space whose link has trained to that speed and width."""
     data = bytearray(data)
     struct.pack_into("<H", data, EXPRESS + 18, speed | width << 4)
     return bytes(data)

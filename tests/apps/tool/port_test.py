@@ -112,13 +112,13 @@ class Errors(h.Case):
         self.assertEqual([(one["where"], one["code"]) for one in errors], [("port 0", "0x000158: 0x00000001")])
 
     def test_card_of_another_process(self):
-        # A simulated card has one user: it must be the program that reads the registers.
+        # The card has one user, so rio-tool itself reads the registers.
         with h.cardsim(self.path("s")) as card:
             result = self.good("--json", "errors", *card).json()
             self.assertEqual((result["registers_missing"], result["errors"]), ("", []))
 
     def test_reader_that_went_away(self):
-        # Nothing is printed of a healthy card, so that no write tells.
+        # For a healthy card nothing is printed, so no write reports that the reader has gone.
         reader, writer = os.pipe()
         with subprocess.Popen([h.PROGRAM, "errors", "--watch", "--interval", "0.01", *LOOP], stdout=writer,
                               stderr=subprocess.PIPE, text=True) as process:

@@ -1,5 +1,5 @@
-/* A ping-pong of one byte in which no rank polls in vain, for scripts/bench mpi to count under
- * callgrind what PMPI_Send and PMPI_Recv take.
+/* A ping-pong of one byte in which no rank polls in vain: scripts/bench mpi counts the instructions
+ * of PMPI_Send and PMPI_Recv under callgrind.
  *
  *   mpirun -np 2 … mpi_counted FOLDER COUNT
  *

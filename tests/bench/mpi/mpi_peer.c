@@ -1,4 +1,4 @@
-/* The peer of scripts/bench msg: latency, message rate and bandwidth of an MPI.
+/* The comparison for scripts/bench msg: latency, message rate and bandwidth of an MPI.
  *
  *   mpirun -np 2 … mpi_peer TEST BYTES COUNT WINDOW REPEATS
  *

@@ -55,7 +55,8 @@ static int memory(int rank, int ranks) {
   MPI_Alltoall(out, 1, MPI_LONG, in, 1, MPI_LONG, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
   const long own = pss_kib();
-  MPI_Barrier(MPI_COMM_WORLD); /* no rank leaves, and shares no more, before all have looked */
+  /* A rank that leaves shares no pages any more: wait until all have measured. */
+  MPI_Barrier(MPI_COMM_WORLD);
   MPI_Gather(&own, 1, MPI_LONG, in, 1, MPI_LONG, 0, MPI_COMM_WORLD);
   if (rank == 0) {
     printf("{\"ranks\": %d, \"pss_kib\": [", ranks);

@@ -1,4 +1,4 @@
-/* The measurements of scripts/bench mpi by size, over the transport that mpirun was told.
+/* Measurements by message size for scripts/bench mpi, over the transport that mpirun was given.
  *
  *   mpirun -np 2 ... mpi_sizes TEST FROM TO MILLISECONDS REPEATS
  *

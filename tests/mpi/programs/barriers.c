@@ -1,4 +1,4 @@
-/* Barriers, blocking and not: no rank is through before all are there. ranks: 2 4 8 */
+/* Barriers, blocking and not: no rank leaves one before all have entered it. ranks: 2 4 8 */
 #include "tests/mpi/programs/check.h"
 
 enum { kRounds = 200 };
@@ -6,7 +6,7 @@ enum { kRounds = 200 };
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   for (int i = 0; i < kRounds; ++i) {
-    /* A late rank says so first; after the barrier its word has to be there. */
+    /* The late rank sends a word before it enters; after the barrier the word must be there. */
     const int late = i % check_size;
     MPI_Request request;
     int word = -1;

@@ -1,4 +1,4 @@
-/* Shared by the programs: a digest of all that was received, and values that are checked. */
+/* Shared by the programs: a digest of all received data, and values that are checked. */
 #ifndef RIO_TESTS_MPI_CHECK_H
 #define RIO_TESTS_MPI_CHECK_H
 

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
       digest_long(exchange(comms[i], 100 * check_rank + i));
     }
   }
-  /* One tag and peer in two communicators at once. */
+  /* Two communicators use one tag and one peer at once. */
   int first = -1, second = -1, out = check_rank;
   MPI_Request requests[2];
   const int right = (check_rank + 1) % check_size;

@@ -1,4 +1,5 @@
-/* Large messages without a posted receive, received in another order. ranks: 2 4 */
+/* Large messages that arrive before their receives are posted, received in another order. ranks: 2
+ * 4 */
 #include "tests/mpi/programs/check.h"
 
 enum { kCount = 10, kBytes = 200000 };

@@ -1,4 +1,4 @@
-// The report of a run's books, and registers by name.
+// The totals of a run's books, and registers by name.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,7 +58,7 @@ TEST_F(Books, LostTwiceAndCorruptedAreCounted) {
   EXPECT_NE(totals.first_error.find("byte 40"), std::string::npos) << totals.first_error;
 }
 
-TEST_F(Books, TheCardsReportsAreNotLost) {
+TEST_F(Books, AFailureThatTheCardReportsIsNotCountedAsLost) {
   (void)written(0);
   (void)written(0);
   books_.failed(0, pmd::Status::kRetryExpired);

@@ -1,4 +1,4 @@
-// The lock of a card: one thread at a time, whichever thread is preferred.
+// The lock of a card: one thread at a time, whichever thread it leans toward.
 #include "fpga/model/card_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using model::CardHold;
 using model::CardLock;
 
-/// Data that the lock guards; torn when two threads are inside.
+/// Guarded by the lock: a and b differ if two threads are inside at once.
 struct Guarded {
   uint64_t a = 0;
   uint64_t b = 0;
@@ -30,7 +30,7 @@ constexpr char kTags[16] = {};
 
 TEST(CardLock, NoThreadGetsInWhileAnotherIsInside) {
   CardLock lock;
-  // Before and after the lock leans.
+  // Before the lock leans toward this thread, and after.
   for (int i = 0; i < 3000; ++i) {
     const CardLock::Held mine = lock.try_lock(&kTags[0]);
     ASSERT_NE(mine, nullptr) << i;
@@ -44,7 +44,7 @@ TEST(CardLock, NoThreadGetsInWhileAnotherIsInside) {
   EXPECT_NE(lock.try_lock(&kTags[0]), nullptr);
 }
 
-TEST(CardLock, TryLockDoesNotWait) {
+TEST(CardLock, ATryDoesNotWait) {
   CardLock lock;
   CardLock::Held mine = nullptr;
   for (int i = 0; i < 3000; ++i) {
@@ -54,7 +54,7 @@ TEST(CardLock, TryLockDoesNotWait) {
       CardLock::unlock(mine);
     }
   }
-  // It is preferred, and inside: others are refused, then and later, until it has left.
+  // The preferred thread is inside: other threads are refused until it has left.
   EXPECT_EQ(lock.try_lock(&kTags[1]), nullptr);
   EXPECT_EQ(lock.try_lock(&kTags[1]), nullptr);
   EXPECT_EQ(lock.try_lock(&kTags[0]), nullptr);
@@ -83,7 +83,7 @@ TEST(CardLock, OneAtATimeWhileThePreferenceMoves) {
   Guarded guarded;
   std::array<std::atomic<uint64_t>, 3> got{};
   std::vector<std::thread> threads;
-  // Each has phases in which it comes so often that the lock leans to it.
+  // Each thread has phases in which it takes the lock so often that the lock leans toward it.
   for (size_t t = 0; t < got.size(); ++t) {
     threads.emplace_back([&, t] {
       while (got[t] < kEach) {
@@ -130,7 +130,7 @@ TEST(CardLock, ThePreferredThreadIsOutWhenTheLockIsTaken) {
   });
   uint32_t moved = 0;
   for (int i = 0; i < kHolds; ++i) {
-    // Until the lock leans again.
+    // Waits until the lock leans toward that thread again.
     for (const uint32_t before = entries; entries - before < 1500;) {
       std::this_thread::yield();
     }
@@ -142,7 +142,7 @@ TEST(CardLock, ThePreferredThreadIsOutWhenTheLockIsTaken) {
   }
   stop = true;
   preferred.join();
-  EXPECT_EQ(moved, 0u) << "it was inside, too";
+  EXPECT_EQ(moved, 0u) << "the preferred thread was inside, too";
 }
 
 }  // namespace

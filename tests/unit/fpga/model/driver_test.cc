@@ -1,4 +1,5 @@
-// The real driver on the model: all queues, all sizes, wraps, stop with traffic, cards that go.
+// The real driver on the model: all queues, all sizes, wraps, stop with traffic, and cards that
+// disappear.
 #include "tests/unit/fpga/model/two_cards.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class Driver : public testing::TestWithParam<Mode> {
     return c;
   }
   /// Post a transfer that is larger than the wire, and cut the link after some steps of its sender.
-  /// @return how it ended; kOk as well if it did not.
+  /// @return how it ended; kOk also if it did not end.
   Status cut_transfer(regs::DmaOp op, int steps) {
     constexpr uint32_t kBytes = 512 * 1024;
     const pmd::DmaMemory from = two_.memory(0, kBytes, 0x42);
@@ -122,22 +123,23 @@ TEST_P(Driver, NothingIsSentOnceTheLinkIsDown) {
   EXPECT_EQ(two_.pair[1]->shared().burst(&none, 1), 0);
 }
 
-TEST_P(Driver, MessagesSentWhenTheLinkWentAreInDoubt) {
-  // Refused, as there is no window, or not answered: by model and moment.
+TEST_P(Driver, ATransferUnderWayWhenTheLinkGoesIsNotOk) {
+  // The transfer is refused, as there is no window, or not answered: it depends on the model and
+  // the moment.
   const Status status = cut_transfer(regs::DmaOp::kNwriteR, 50);
   EXPECT_NE(status, Status::kOk);
   EXPECT_NE(status, Status::kLinkDown) << "which says that nothing was sent";
 }
 
-TEST_P(Driver, MessagesThatCannotBeSentAnyMoreEnd) {
-  const Status status = cut_transfer(regs::DmaOp::kSwrite, 1);  // no answers: the wire is full
+TEST_P(Driver, ATransferThatCannotBeSentAnyMoreEnds) {
+  const Status status = cut_transfer(regs::DmaOp::kSwrite, 1);  // no answers: the wire fills up
   EXPECT_NE(status, Status::kOk);
   EXPECT_NE(status, Status::kLinkDown) << "which says that nothing was sent";
 }
 
-TEST_P(Driver, AReceiverThatNeverReapsGetsItsOwnMessagesOff) {
-  // More than letters to one mailbox: each waits for the answer to an earlier one, and the host
-  // never asks for completions.
+TEST_P(Driver, AHostThatOnlyReceivesGetsItsMessagesOff) {
+  // More messages to one mailbox than it has letters: each waits for the answer to an earlier one,
+  // and the host never asks for completions.
   constexpr uint16_t kMany = 100;
   const pmd::DmaMemory to = two_.memory(1, kMany * 256, 0xA5);
   for (uint32_t i = 0; i < kMany; ++i) {
@@ -243,7 +245,7 @@ TEST_P(Driver, DoorbellsAndDma) {
   EXPECT_EQ(std::memcmp(near.va, static_cast<uint8_t*>(far.va) + 1, 5000), 0);
 }
 
-TEST_P(Driver, StopWithTrafficGivesEverythingBack) {
+TEST_P(Driver, StopWithTrafficReturnsAllBuffers) {
   const pmd::DmaMemory from = two_.memory(0, 4096, 0x42);
   const pmd::DmaMemory to = two_.memory(1, 16 * 4096, 0xA5);
   for (uint64_t i = 0; i < 16; ++i) {
@@ -293,7 +295,7 @@ TEST_P(Driver, ThePeerGoesAndAnotherComes) {
     send(i);
   }
   two_.close(1);
-  // Refused for want of a link, or in doubt: nothing hangs.
+  // Each message fails, for lack of a link or because its fate is in doubt; none hangs.
   for (const pmd::TxDone& done : two_.settle(0, 3)) {
     EXPECT_NE(done.status, Status::kOk);
   }
@@ -314,8 +316,8 @@ TEST_P(Driver, ThePeerGoesAndAnotherComes) {
 }
 
 TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
-  // Posted, then unmapped: the host's mistake. The card must see it even when the other card,
-  // which the same thread steps, would carry the message straight across.
+  // The memory is posted and then unmapped, which is the host's mistake. The card must notice even
+  // if the other card, stepped by the same thread, would copy the message directly.
   const pmd::DmaMemory from = two_.memory(0, 4096, 0x42);
   const pmd::DmaMemory first = two_.memory(1, 4096, 0xA5);
   const pmd::RxBuffer warm{first.iova, 1};
@@ -333,7 +335,7 @@ TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
   std::memset(page, 0xA5, sizeof(page));
   std::vector<pmd::IovaRun> runs;
   ASSERT_EQ(two_.bus[1]->dma_map(page, sizeof(page), &runs), 0);
-  for (int i = 0; i < 2; ++i) {  // the first opens the card's window onto the page
+  for (int i = 0; i < 2; ++i) {  // the first message opens the card's window onto the page
     const pmd::RxBuffer buffer{runs[0].iova, 2};
     ASSERT_EQ(two_.pair[1]->shared().post(&buffer, 1), 1);
     if (i == 1) {

@@ -1,4 +1,4 @@
-// Frames that no card sends. tests/fuzz/wire_fuzz finds such; what it found stands here.
+// Frames that no card sends: cases that tests/fuzz/wire_fuzz has found.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kRingBytes = 16384;  // of FuzzCard's wire
 
-/// The reader comes back to the frame each time that it has taken it.
+/// The frame fills the ring, so the reader meets it again each time that it has read it.
 TEST(ForeignFrames, AnAnswerAsLongAsTheRingDoesNotHoldTheCard) {
   for (const bool exact : {false, true}) {
     FuzzCard card(exact, 0);
@@ -31,7 +31,7 @@ TEST(ForeignFrames, AnAnswerAsLongAsTheRingDoesNotHoldTheCard) {
   }
 }
 
-/// A message of one segment with `bytes`.
+/// A message of one segment with that many bytes.
 model::Frame message_of(uint32_t source, uint32_t bytes) {
   model::Frame frame{};
   frame.type = model::FrameType::kMessage;
@@ -63,7 +63,7 @@ TEST(ForeignFrames, SourcesThatAreNotTheSendersAreDropped) {
   }
 }
 
-/// Gives less than was asked for.
+/// Delivers fewer bytes than the card asks for.
 class ShortPuller final : public model::Puller {
  public:
   explicit ShortPuller(uint64_t bytes) : bytes_(bytes) {}
@@ -81,7 +81,8 @@ class ShortPuller final : public model::Puller {
   uint64_t bytes_;
 };
 
-/// Send a run of messages to be pulled. @param lengths of them; at addresses that are never read.
+/// Send a run of messages to be pulled, at addresses that are never read. @param lengths of the
+/// messages.
 void send_run(FuzzCard& card, std::span<const uint32_t> lengths) {
   std::vector<model::PullPart> parts;
   for (const uint32_t length : lengths) {
@@ -101,7 +102,7 @@ regs::SharedCpl completion(FuzzCard& card, uint32_t index) {
   return cpl;
 }
 
-TEST(ForeignFrames, MessagesThatCannotBePulledAreReceivedInPart) {
+TEST(ForeignFrames, AMessageThatCannotBePulledIsReceivedInPart) {
   for (const bool exact : {false, true}) {
     FuzzCard card(exact, 0);
     card.start_all();
@@ -120,8 +121,8 @@ TEST(ForeignFrames, MessagesThatCannotBePulledAreReceivedInPart) {
   }
 }
 
-/// The sender gives the message up while it is pulled.
-TEST(ForeignFrames, MemoryRevokedMeanwhileIsNotBelieved) {
+/// The sender gives the message up while the card pulls it: the pulled bytes do not count.
+TEST(ForeignFrames, AMessageThatIsRevokedMeanwhileIsNotReceived) {
   class Revoker final : public model::Puller {
    public:
     explicit Revoker(FuzzCard& card) : card_(card) {}
@@ -146,7 +147,7 @@ TEST(ForeignFrames, MemoryRevokedMeanwhileIsNotBelieved) {
   EXPECT_EQ(card.card().counters().rx_errors, 1u);
 }
 
-/// The part of a run that was taken, and the answer to the next message, are told once.
+/// One answer reports how many messages of a run were taken, and the answer to the next one.
 TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   constexpr uint64_t kAll = 4096;
   struct {
@@ -180,8 +181,9 @@ TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
   }
 }
 
-/// If the receiver may not read the sender's memory: nothing outside the frame is read.
-TEST(ForeignFrames, ARunMayHaveItsBytesBehindIt) {
+/// The receiver may not read the sender's memory, so the bytes follow the frame. Nothing outside of
+/// the frame is read.
+TEST(ForeignFrames, ARunMayCarryItsBytes) {
   constexpr uint32_t kBytes = 512;
   constexpr auto kOk = model::Answer::kDone;
   constexpr auto kBad = model::Answer::kError;
@@ -239,7 +241,8 @@ class CountingPuller final : public model::Puller {
   uint32_t calls = 0;
 };
 
-/// Small messages between runs do not part them; what is answered by itself does.
+/// Small messages between two runs do not keep the card from pulling both at once. A frame that
+/// needs an answer of its own, such as a doorbell, does.
 TEST(ForeignFrames, RunsArePulledTogether) {
   for (const bool beside : {true, false}) {
     FuzzCard card(false, 0);
@@ -264,7 +267,8 @@ TEST(ForeignFrames, RunsArePulledTogether) {
   }
 }
 
-/// No more than one run may tell of, from any sender: messages that have come wait for the rest.
+/// The messages of several runs are pulled at once, up to the maximum of one run: a run that does
+/// not fit is pulled afterwards.
 TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
   for (const uint32_t more : {0u, 1u}) {
     FuzzCard card(false, 0);
@@ -272,7 +276,7 @@ TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
     card.post_receive();
     CountingPuller puller;
     card.in().puller = &puller;
-    // There are few buffers: each run ends at its second message.
+    // There are only a few buffers, so each run ends at its second message.
     std::vector<uint32_t> lengths(model::kPullPartsMax / 2, 0);
     lengths[0] = kOne[0];
     send_run(card, lengths);
@@ -287,7 +291,7 @@ TEST(ForeignFrames, RunsOfTooManyMessagesArePulledOneAfterTheOther) {
   }
 }
 
-TEST(ForeignFrames, MessagesAreNotPulledWhereThatIsNotAgreed) {
+TEST(ForeignFrames, NothingIsPulledWithoutAnAgreement) {
   FuzzCard card(false, 0);
   card.start_all();
   card.post_receive();
@@ -297,8 +301,8 @@ TEST(ForeignFrames, MessagesAreNotPulledWhereThatIsNotAgreed) {
   EXPECT_EQ(completion(card, 0).status, 0u);
 }
 
-/// As another process may: what was checked is what is used.
-TEST(ForeignFrames, HeadersThatChangeWhileTheyAreLookedAt) {
+/// Another process may change a header at any time: the card uses the values that it has checked.
+TEST(ForeignFrames, HeadersThatChangeWhileTheyAreRead) {
   if (base::kThreadSanitizer) {
     GTEST_SKIP() << "this is a race, on purpose";
   }

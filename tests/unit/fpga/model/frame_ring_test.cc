@@ -1,4 +1,4 @@
-// The ring of frames: wraps, a full ring, and what a hostile writer may leave in it.
+// The ring of frames: wraps, a full ring, and invalid contents by a hostile writer.
 #include "fpga/model/frame_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,8 @@ class FrameRing : public testing::Test {
     const std::vector<uint8_t> bytes(256, static_cast<uint8_t>(number));
     return writer_.send_short({type, 0, payload, number}, bytes.data(), payload);
   }
-  /// Each piece of 32 bytes begins like a short frame of the lap after the one with this tag.
+  /// Fills memory so that each 32 bytes begin like a short frame of the lap after the one with this
+  /// tag.
   static void fill_with_frames(uint8_t* to, uint32_t payload, uint32_t tag) {
     const uint32_t word = model::frame_bytes(8) | (tag + (1u << model::kTagShift));
     for (uint32_t at = 0; at + sizeof(word) <= payload; at += 32) {
@@ -115,7 +116,7 @@ TEST_F(FrameRing, AnyMixtureOfSizesForManyLaps) {
   EXPECT_GT(lines, 1'000u);
 }
 
-TEST_F(FrameRing, ALineIsSeenAtOnceBehindWhatWasBefore) {
+TEST_F(FrameRing, ALineIsSeenAtOnceBehindEarlierFrames) {
   ASSERT_TRUE(put(1, 32));
   ASSERT_TRUE(put_line(2, 8));
   EXPECT_TRUE(take(1, 32));
@@ -123,7 +124,7 @@ TEST_F(FrameRing, ALineIsSeenAtOnceBehindWhatWasBefore) {
   EXPECT_EQ(reader_.peek(), nullptr);
 }
 
-TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
+TEST_F(FrameRing, AFrameThatIsFilledAndNotPublishedIsNeverSeen) {
   for (const bool by_window : {false, true}) {
     ASSERT_TRUE(put_line(1, 8));
     uint8_t* left = by_window
@@ -131,7 +132,7 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
                         : reinterpret_cast<uint8_t*>(writer_.reserve(model::frame_bytes(256)));
     ASSERT_NE(left, nullptr);
     for (uint32_t at = 4; at < 288; at += 4) {
-      const uint32_t length = 64;  // of a good frame, wherever one begins
+      const uint32_t length = 64;  // a valid length, at each place where a frame may begin
       std::memcpy(left + at, &length, sizeof(length));
     }
     ASSERT_TRUE(put_line(2, 8));
@@ -141,11 +142,11 @@ TEST_F(FrameRing, AFrameThatIsFilledAndLeftIsNeverSeen) {
   }
 }
 
-// Payloads that look, wherever a frame may begin, like a frame of the lap to come: as long as there
-// are tags, and then the first ones again.
-TEST_F(FrameRing, BytesOfALapAreNoFrameOfTheNext) {
+// Payloads look like frames of the next lap at each place where a frame may begin. The laps use up
+// all tags, and then the first ones again.
+TEST_F(FrameRing, BytesOfAnEarlierLapAreNoFrameOfTheNext) {
   constexpr uint32_t kTags = 1u << (32 - model::kTagShift);
-  uint32_t position = 0;  // the ring's, but for fillers: at least so far
+  uint32_t position = 0;  // lower bound of the ring's position: fillers are not counted
   uint32_t number = 0;
   for (uint32_t x = 1; position / kBytes < kTags + 8;) {
     x = x * 1664525u + 1013904223u;
@@ -165,7 +166,7 @@ TEST_F(FrameRing, BytesOfALapAreNoFrameOfTheNext) {
       fill_with_frames(like.data(), payload, reader_.tag());
       const uint64_t type = static_cast<uint64_t>(FrameType::kDoorbell) << 32;
       if (!writer_.send_short({type, 0, payload, number}, like.data(), payload)) {
-        continue;  // the ring ends here: the other way takes a filler
+        continue;  // the ring ends here: reserve() puts a filler
       }
     }
     const model::InFrame* const come = reader_.peek();
@@ -178,9 +179,9 @@ TEST_F(FrameRing, BytesOfALapAreNoFrameOfTheNext) {
   }
 }
 
-TEST_F(FrameRing, ShortOnesOfAllSizesWhereverTheyBegin) {
+TEST_F(FrameRing, ShortFramesOfAllSizesWhereverTheyBegin) {
   for (uint32_t payload = 1; payload <= 256; ++payload) {
-    if (!put_line(payload, payload)) {  // not in a row: the ring ends here
+    if (!put_line(payload, payload)) {  // not contiguous, since the ring ends here
       ASSERT_TRUE(put(payload, payload));
       writer_.publish();
     }
@@ -202,7 +203,8 @@ TEST_F(FrameRing, AHeldBackFrameComesBeforeAShortOne) {
 TEST_F(FrameRing, LinesUntilFullThenFreeAgain) {
   for (uint32_t lap = 0; lap < 3; ++lap) {
     uint32_t n = 0;
-    // The last line of the memory is for the other way, since the next lap's tag is another.
+    // send_short() cannot use the last line of the memory, since the next lap has another tag;
+    // reserve() can.
     while (put_line(n, 8) || put(n, 8)) {
       ++n;
     }
@@ -239,7 +241,7 @@ TEST_F(FrameRing, ImpossibleLengthsAreNotRead) {
     EXPECT_EQ(reader.peek(), nullptr) << bytes;
     EXPECT_TRUE(reader.foul()) << bytes;
   }
-  frame_at(0)->bytes = 0xFFFFFFE0u;  // of another lap: nothing has come yet
+  frame_at(0)->bytes = 0xFFFFFFE0u;  // a length of another lap: no frame is there yet
   EXPECT_EQ(reader_.peek(), nullptr);
   EXPECT_FALSE(reader_.foul());
 }
@@ -248,7 +250,7 @@ TEST_F(FrameRing, FillerOfAWholeRingIsNoEndlessLoop) {
   frame_at(0)->bytes = kBytes;
   frame_at(0)->type = FrameType::kSkip;
   EXPECT_EQ(reader_.peek(), nullptr);
-  frame_at(0)->bytes = 64;  // filler is only at the end
+  frame_at(0)->bytes = 64;  // a filler is valid only at the end of the ring
   EXPECT_EQ(reader_.peek(), nullptr);
 }
 

@@ -1,5 +1,5 @@
-// The hazards of [S0]: where the 256-byte rule is broken, memory beyond a buffer is corrupted; with
-// the driver's plans it never is.
+// The hazards of [S0]: a transfer that breaks the 256-byte rule corrupts memory beyond its buffer;
+// transfers by the driver's plans never do.
 #include "pmd/mem/alignment_plan.hpp"
 #include "tests/unit/fpga/model/two_cards.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 using pmd::Status;
 
-/// How many bytes behind the first `used` of the receiver's memory are not what they were.
+/// Number of bytes behind the first `used` of the receiver's memory that have changed.
 size_t beyond(const pmd::DmaMemory& memory, size_t used) {
   const auto* va = static_cast<const uint8_t*>(memory.va);
   size_t touched = 0;
@@ -32,8 +32,8 @@ class Hazards : public testing::TestWithParam<Mode> {
     c.quirk_last_at_256 = c.quirk_last_full_256 = quirks;
     return c;
   }
-  /// Send `length` bytes in segments of 8 << (code - 9) into a shared buffer; then how many bytes
-  /// beyond the message are touched.
+  /// Sends `length` bytes in segments of 8 << (code - 9) into a shared buffer. @return the number
+  /// of bytes beyond the message that have changed.
   static size_t touched_beyond(uint16_t length, uint8_t code, bool quirks) {
     TwoCards two(config(quirks));
     const pmd::DmaMemory to = two.memory(1, 8192, 0xA5);
@@ -61,19 +61,19 @@ TEST_P(Hazards, ABufferOfTheMessagesSizeIsOverrun) {
   EXPECT_EQ(touched_beyond(257, 14, true), 512u - 264u);
 }
 
-TEST_P(Hazards, SmallSegmentsLandTheLastOneFarAway) {
-  // 4 segments of 64: the last at 768 instead of 192.
+TEST_P(Hazards, TheLastSmallSegmentLandsFarAway) {
+  // 4 segments of 64 bytes: the last one lands at 768 instead of 192.
   EXPECT_EQ(touched_beyond(256, 11, true), 256u);
 }
 
-TEST_P(Hazards, ABetterCardDoesNeither) {
+TEST_P(Hazards, ACardWithoutQuirksDoesNeither) {
   EXPECT_EQ(touched_beyond(8, 14, false), 0u);
   EXPECT_EQ(touched_beyond(256, 11, false), 0u);
 }
 
-/// Transfers into user memory at any offset, by the plan: the user's bytes arrive, no other byte of
-/// the user's memory changes.
-TEST_P(Hazards, PlansKeepToTheRangeAtEachOffset) {
+/// Transfers into user memory at any offset, by the plan: the user's bytes arrive, and no other
+/// byte of the user's memory changes.
+TEST_P(Hazards, PlansStayInTheRangeAtEachOffset) {
   TwoCards two(config());
   const pmd::DmaMemory user = two.memory(1, 7 * 4096, 0xA5);
   const pmd::DmaMemory source = two.memory(0, 7 * 4096, 0);
@@ -142,10 +142,10 @@ TEST_P(Hazards, PlansKeepToTheRangeAtEachOffset) {
   EXPECT_GT(placed, 0u);
 }
 
-/// A sender stands still in the middle of a message, for longer than the receiver waits: the wire
-/// has room for 14 messages and a part of another one.
-TEST(Stall, AMessageGivenUpIsNotToldDelivered) {
-  constexpr uint32_t kMessages = 16;  // all that fly: four letters in four mailboxes
+/// A sender stalls in the middle of a message, for longer than the receiver waits: the wire has
+/// room for 14 messages and a part of another one.
+TEST(Stall, AMessageThatWasGivenUpIsNotReportedDelivered) {
+  constexpr uint32_t kMessages = 16;  // most in flight: four letters in each of four mailboxes
   model::Config config;
   config.exact = true;
   TwoCards two(config);

@@ -1,5 +1,5 @@
-// A host that waits for messages takes the shortest way (Card::step_to_receive). The result is that
-// of ordinary steps.
+// A host that waits for messages uses a shorter step (Card::step_to_receive), here called a look.
+// It must have the same result as full steps.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kBuffers = 8;
 
-/// Two cards to which the same happens: one is stepped, the host of the other looks.
+/// Two cards with the same input: one makes full steps, the other one looks.
 class Look : public testing::TestWithParam<uint32_t> {
  protected:
   Look() {
@@ -24,13 +24,13 @@ class Look : public testing::TestWithParam<uint32_t> {
       card->in().first_source = kSource;
       card->in().more_sources = 1;
     }
-    work(200);  // both know the time, which stands still from now on
+    work(200);  // both cards know the time, which stands still from now on
   }
   uint32_t random(uint32_t below) {
     x_ = x_ * 1664525u + 1013904223u;
     return (x_ >> 8) % below;
   }
-  /// Mostly a plain message; else with one field that is not.
+  /// Mostly a plain message; sometimes one field is not that of a plain message.
   model::Frame any_frame() {
     model::Frame frame{};
     source_ = random(16) == 0 ? kSource + random(2) : source_;
@@ -97,7 +97,7 @@ class Look : public testing::TestWithParam<uint32_t> {
       ++tail_;
     }
   }
-  /// Buffers that the card has filled: messages, each with a completion.
+  /// Number of buffers that the card has filled; each has a completion.
   uint32_t taken() {
     uint32_t n = seen_;
     for (;; ++n) {
@@ -118,14 +118,14 @@ class Look : public testing::TestWithParam<uint32_t> {
         << round;
     ASSERT_EQ(stepped_.take_answers(), looking_.take_answers()) << round;
   }
-  /// Makes the next look a step.
+  /// Compares the counters, which makes the next look a full step.
   void compare_counts(uint32_t round) {
     const model::PortCounts a = stepped_.card().counters();
     const model::PortCounts b = looking_.card().counters();
     ASSERT_EQ(std::memcmp(&a, &b, sizeof(a)), 0) << round;
   }
 
-  static constexpr uint32_t kSource = 1;  // dedicated queues are for the one behind it
+  static constexpr uint32_t kSource = 1;  // the dedicated queues are for the source after this one
   FuzzCard stepped_{false, 0, 1};
   FuzzCard looking_{false, 0, 1};
   uint32_t x_ = GetParam();
@@ -135,16 +135,16 @@ class Look : public testing::TestWithParam<uint32_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Look, testing::Range(1u, 9u));
 
-TEST_P(Look, FindsWhatStepsFind) {
+TEST_P(Look, ALookFindsWhatAStepFinds) {
   for (uint32_t round = 0; round < 400; ++round) {
     for (uint32_t n = random(8) == 0 ? 1 + random(6) : 1; n > 0; --n) {
       send(any_frame());
     }
-    work(2 + random(3));  // of several, the first look takes one, the second one the others
+    work(2 + random(3));  // the first look takes one of several messages, the second one the others
     if (random(3) == 0) {
       post(1 + random(4));
     }
-    work(4);  // in vain, so that the next message is one that comes alone
+    work(4);  // finds nothing, so that the next message arrives alone
     compare(round);
     if (round % 32 == 31) {
       compare_counts(round);
@@ -153,8 +153,8 @@ TEST_P(Look, FindsWhatStepsFind) {
   EXPECT_GT(taken(), 100u);
 }
 
-/// A change of a card's state counts at once, however many looks are left.
-TEST_P(Look, SeesChangesAtOnce) {
+/// A change of a card takes effect at once, however many looks are left until the next full step.
+TEST_P(Look, ALookSeesEachChangeAtOnce) {
   const auto plain = [] {
     model::Frame frame{};
     frame.type = model::FrameType::kMessage;

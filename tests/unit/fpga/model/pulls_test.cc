@@ -1,5 +1,5 @@
-// Runs of long messages for a dedicated queue: what adjoins is taken together, and comes out as if
-// it were taken one by one.
+// Runs of long messages for a dedicated queue: adjacent messages are pulled as one piece, with the
+// same result as one by one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace rio::test {
 namespace {
 
 constexpr uint32_t kPageBytes = 4096;
-constexpr uint32_t kPages = 10;  // of buffers
+constexpr uint32_t kPages = 10;  // number of buffers
 constexpr uint32_t kRing = 8;    // mailbox 0 of source 2
 constexpr uint32_t kEntries = 1u << FuzzCard::kLog2;
 
@@ -21,7 +21,7 @@ uint8_t byte_at(uint64_t address) {
   return static_cast<uint8_t>(address * 0x9E3779B9u >> 24 | 1);
 }
 
-/// Has a byte for each address, but not more than it was told.
+/// Gives each address its own byte, and at most `gives` bytes in total.
 class Pattern final : public model::Puller {
  public:
   uint64_t pull(std::span<const model::PullPiece> pieces) override {
@@ -41,7 +41,7 @@ class Pattern final : public model::Puller {
 };
 
 struct Message {
-  uint32_t page;  // of the buffers
+  uint32_t page;  // the buffer's page
   uint64_t from;
   uint32_t length;
 };
@@ -77,7 +77,8 @@ class Pulls : public testing::TestWithParam<bool> {
     std::memset(card_.buffers(), 0, kPages * kPageBytes);
     card_.step(2);
   }
-  /// The next messages have come, up to the first of which the puller did not give all.
+  /// Expects the completions of these messages: good up to the last one of which the puller gave
+  /// all bytes, and errors after that.
   void check(std::span<const Message> messages) {
     uint64_t sum = 0;
     for (const Message& message : messages) {
@@ -102,7 +103,7 @@ class Pulls : public testing::TestWithParam<bool> {
               std::vector<uint16_t>{static_cast<uint16_t>(0xFF00 | static_cast<uint32_t>(answer))});
     card_.check();
   }
-  /// The second message is not as long as its entry.
+  /// Sends two messages, of which the second one has another length than its entry.
   void mismatch(uint32_t entry, uint32_t message) {
     const Message first = {0, 0x5000, 4096};
     post(std::vector<Message>{first, {1, 0x6000, entry}});
@@ -118,7 +119,7 @@ class Pulls : public testing::TestWithParam<bool> {
     x_ = x_ * 1664525u + 1013904223u;
     return (x_ >> 8) % below;
   }
-  /// Most behind the one before, here and there, and of full length.
+  /// A random run: most messages are adjacent to the one before on both sides, and of full length.
   std::vector<Message> any_messages() {
     std::vector<Message> all;
     uint64_t from = 0x10000;
@@ -141,7 +142,7 @@ class Pulls : public testing::TestWithParam<bool> {
   uint32_t seen_ = 0;
 };
 
-TEST_P(Pulls, AnyRunComesAsItsMessagesDo) {
+TEST_P(Pulls, AnyRunArrivesAsItsMessagesWould) {
   for (uint32_t round = 0; round < 400; ++round) {
     const std::vector<Message> messages = any_messages();
     uint64_t sum = 0;
@@ -156,7 +157,7 @@ TEST_P(Pulls, AnyRunComesAsItsMessagesDo) {
   }
 }
 
-TEST_P(Pulls, AdjoiningMemoryIsOnePiece) {
+TEST_P(Pulls, AdjoiningMessagesAreOnePiece) {
   const std::vector<Message> whole = {{2, 0x5000, 4096}, {3, 0x6000, 4096}, {4, 0x7000, 4096}};
   post(whole);
   send(whole);
@@ -174,7 +175,7 @@ TEST_P(Pulls, AdjoiningMemoryIsOnePiece) {
   check(here);
 }
 
-/// The partner's messages are more than the host has entries for.
+/// The partner sends more messages than the host has posted entries.
 TEST_P(Pulls, NoMoreAreTakenThanEntriesArePosted) {
   const std::vector<Message> messages = {{0, 0x5000, 4096}, {1, 0x6000, 4096}, {2, 0x7000, 4096}};
   post(std::span(messages).first(2));
@@ -196,7 +197,7 @@ TEST_P(Pulls, AMessageThatIsShorterThanItsEntryStopsTheRing) {
 }
 
 /// The mapped memory ends behind the first message.
-TEST_P(Pulls, NothingBehindMemoryIsTakenWithWhatIsBeforeIt) {
+TEST_P(Pulls, NothingBehindMappedMemoryIsPulledTogetherWithIt) {
   const std::vector<Message> messages = {{kPages, 0x5000, 4096}, {kPages + 1, 0x6000, 4096}};
   puller_.gives = 0;
   post(messages);

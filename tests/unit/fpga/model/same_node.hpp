@@ -1,6 +1,6 @@
 /// @file
-/// A model card driven by hand, as one of several on a wire. The host's side is that of
-/// docs/card.md and no more, so that two cards which are told the same can be compared.
+/// A model card that the test steps by hand, one of several on a wire. The host side uses only what
+/// docs/card.md says, so that two cards with the same input can be compared.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct OneWay {
   model::RingBox responses{32 * 1024};
 };
 
-/// Reads memory of this process, as a wire between processes does of another one.
+/// Reads memory of this process, as a wire between processes reads the memory of another one.
 class MemoryPuller final : public model::Puller {
  public:
   uint64_t pull(std::span<const model::PullPiece> pieces) override {
@@ -40,14 +40,14 @@ class MemoryPuller final : public model::Puller {
   }
 };
 
-/// How long messages travel between two cards that do not share a thread's step.
+/// How long messages travel between two cards that are not stepped by one thread.
 enum class LongMessages : uint8_t { kInRing, kPulled, kBytesBehind };
 
 /// A card's end of a wire to any number of others. No card is a neighbour: all frames go through
 /// rings.
 class RingsWire final : public model::Wire {
  public:
-  /// @param out to each node, null to this one; `in` from each.
+  /// @param out the rings to each node, null to this one. @param in the rings from each.
   RingsWire(const std::vector<OneWay*>& out, const std::vector<OneWay*>& in, LongMessages longs) {
     for (OneWay* way : out) {
       model::Outbound& to = out_.emplace_back();
@@ -116,7 +116,7 @@ class SameNode final : public CardUnderTest {
   void set_link(bool up) override { card_->set_link(up); }
   void lose_state() override { card_->lose_state(); }
   void vanish() override { card_->vanish(); }
-  // The other end of the wire is another card.
+  // The other end of the wire is another card, which has its own clock.
   void advance_us(uint64_t /*us*/) override {}
   void sleep_us(uint64_t /*us*/) override {}
   bool send(const Packet& /*packet*/) override { return false; }

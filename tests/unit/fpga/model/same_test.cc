@@ -1,21 +1,22 @@
-// The short ways of fpga/model/fast give what fpga/model/reference gives: the same random traffic
-// goes through cards that work segment by segment and through cards in fast mode, and completions,
-// buffers and counters are compared word by word.
+// The shortcuts of fpga/model/fast give the results of fpga/model/reference: the same random
+// traffic goes through cards that work segment by segment (exact mode) and through cards in fast
+// mode. Completions, buffers and counters are compared word by word.
 //
-// Permitted differences, and their reasons:
+// These may differ:
 // - The letter of a message: the card picks it (docs/card.md, Sending). In fast mode a letter is
 //   free again sooner.
-// - Packets, retries and errors are counted by segment in exact mode, by message in fast mode. So
-//   an exact card's counts and a completion's retries are those of a fast one times the segments. A
-//   card whose messages are pulled counts all of a run as sent again, and a RETRY for all of it.
-// - The time of a completion: a card of fast mode looks at its clock each 16th step.
-// - The order of messages from different senders, and of any where one was refused: nothing is
-//   promised between letters, nor between senders. Where messages are pulled, that of different
-//   mailboxes, and where runs carry their bytes, any: a run waits for room, and others pass it.
-// - Messages of a run that is to be pulled are fetched together: when the ring is stopped, those
-//   behind a refused one are RETRY_EXPIRED where an exact card had not fetched them: FLUSHED.
-// - The bytes of a buffer that comes back with an error: an exact card has written those segments
-//   that came before.
+// - Packets, retries and errors are counted by segment in exact mode, and by message in fast mode.
+//   So an exact card's counts and retries are those of a fast card times the number of segments. A
+//   card whose messages are pulled counts a whole run as sent again, and a RETRY for each message.
+// - The time of a completion: a card in fast mode reads its clock at each 16th step.
+// - The order of messages of different senders, and of messages after a refused one: the card
+//   promises no order between letters, nor between senders. Also, where messages are pulled, the
+//   order of different mailboxes; and where runs carry their bytes, any order, since a run waits
+//   for room and other messages pass it.
+// - Messages of a pulled run are fetched together. If the ring is stopped, those behind a refused
+//   one end as RETRY_EXPIRED; an exact card has not fetched them, and they end as FLUSHED.
+// - The bytes of a buffer that is returned with an error: an exact card has written the segments
+//   that arrived before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,14 +71,14 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   [[nodiscard]] bool pulls() const {
     return wiring_ == Wiring::kPulls || wiring_ == Wiring::kBytesBehind;
   }
-  /// Do the same to both worlds.
+  /// Does the same to both worlds.
   template <class Fn>
   void both(Fn fn) {
     fn(exact_);
     fn(fast_);
   }
 
-  // Sending.
+  // Traffic.
 
   [[nodiscard]] Spot any_target(Spot from) {
     for (;;) {
@@ -95,7 +96,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     const uint32_t most[] = {64, 256, short_only ? 256u : 4096u};
     return 1 + random_.below(most[random_.below(3)]);
   }
-  /// A message by address to the shared queue of another pair.
+  /// A plain message to the shared queue of another pair, by address.
   [[nodiscard]] Send plain(Spot from) {
     Send send;
     send.from = from;
@@ -118,7 +119,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   static void set(Send* send, uint32_t control) { send->desc.control = control; }
   static void add(Send* send, uint32_t bits) { send->desc.control |= bits; }
 
-  /// Anything that a host may post.
+  /// Any message or doorbell that a host may post.
   [[nodiscard]] Send any_send(Spot from) {
     Send send = plain(from);
     switch (random_.below(24)) {
@@ -134,7 +135,8 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
         break;
       case 3:
         send.desc.length = 1 + random_.below(256);
-        set(&send, Control::ssize.put(kSsize256) | Control::mbox.put(63));  // no card has it
+        // No queue pair receives from this mailbox.
+        set(&send, Control::ssize.put(kSsize256) | Control::mbox.put(63));
         break;
       case 4:
       case 5:
@@ -160,14 +162,14 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
         add(&send, Control::prio.put(random_.below(3)));
         break;
       case 12:
-        send.desc.dest_id = 0x7700;  // no card's
+        send.desc.dest_id = 0x7700;  // no card has this destID
         break;
       default:
         break;
     }
     return send;
   }
-  /// A descriptor that breaks the contract.
+  /// Changes a descriptor so that it breaks the contract.
   void spoil(Send* send) {
     switch (random_.below(5)) {
       case 0:
@@ -229,7 +231,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
                               : 4 + random_.below(50);
     set(send, Control::ssize.put(code) | Control::mbox.put(mbox));
   }
-  /// Several messages for a dedicated ring, whose entries are posted. @return how many.
+  /// Posts entries of a dedicated ring, and messages for them. @return the number of messages.
   uint32_t dedicated(Spot from, uint32_t most, bool in_order, uint32_t entries) {
     const Spot to = {(from.node + exact_.nodes() - 1) % exact_.nodes(), 0};
     const uint32_t which = random_.below(World::kDedicated);
@@ -271,7 +273,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     }
     return count;
   }
-  /// Buffers of the shared queue that the message takes.
+  /// Counts the buffers of the shared queue that the message needs.
   void reckon(const Send& send) {
     Spot to;
     const uint32_t mbox = Control::mbox.get(send.desc.control);
@@ -300,7 +302,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
       both([&](World& world) { world.ring_doorbell(spot); });
     }
   }
-  /// Take what has come. @param refused the order of messages may differ.
+  /// Compares the completions of both worlds. @param refused the order of messages may differ.
   void take(bool refused) {
     for (const Spot spot : spots_) {
       Results exact = exact_.take(spot);
@@ -365,7 +367,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     ASSERT_EQ(exact.indices, fast.indices);
     ASSERT_EQ(exact.arrivals, fast.arrivals);
   }
-  /// In order within each group, unless `any_order`.
+  /// Compares results in order within each group, or in any order if `any_order`.
   template <class Result, class Group>
   static void compare_grouped(std::vector<Result>& exact, std::vector<Result>& fast, bool any_order,
                               Group group) {
@@ -382,7 +384,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
           << "number " << i << " of " << exact.size() << ": " << exact[i] << " but " << fast[i];
     }
   }
-  /// Since rebase(). @param whole all that was sent was sent whole.
+  /// Compares the counts since rebase(). @param whole every message was sent whole.
   void compare_counts(bool whole) {
     uint32_t tx[2] = {};
     uint32_t rx[2] = {};
@@ -419,7 +421,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     now.rx_timeouts -= then.rx_timeouts;
     return now;
   }
-  /// Counters are compared from here on.
+  /// Counters are compared relative to their values at this point.
   void rebase() {
     for (uint32_t node = 0; node < exact_.nodes(); ++node) {
       counts_[0][node] = exact_.counts(node);
@@ -429,7 +431,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     since_ = exact_.ticks();
     failed_ = false;
   }
-  /// Let letters rest until all that is posted is done.
+  /// Works, and lets letters rest, until everything posted is completed.
   void drain(bool refused) {
     for (int i = 0; i < 12 && exact_.unfinished() + fast_.unfinished() > 0; ++i) {
       give_bells();
@@ -457,11 +459,11 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
 
   // Rounds.
 
-  /// There is a buffer for each message.
+  /// A round with a buffer for each message.
   void plenty() {
     sends_.clear();
     needed_.clear();
-    std::map<uint32_t, uint32_t> bells;  // to each destID
+    std::map<uint32_t, uint32_t> bells;  // number of doorbells to each destID
     for (const Spot spot : spots_) {
       uint32_t left = random_.one_in(3) ? kTxEntries : random_.below(kTxEntries + 1);
       while (left > 0) {
@@ -496,7 +498,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     compare_counts(!failed_);
     mend();
   }
-  /// Rings that have stopped for an error start again; letters rest no longer.
+  /// Restarts rings that an error has stopped, and ends the rest of letters.
   void mend() {
     for (const auto& [node, which] : broken_) {
       both([&, n = node, w = which](World& world) { world.restart_dedicated({n, 0}, w); });
@@ -508,7 +510,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     }
     rebase();
   }
-  /// One sender, and fewer buffers than messages.
+  /// A round with one sender and fewer buffers than messages.
   void scarce() {
     sends_.clear();
     owed_.clear();
@@ -531,7 +533,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     const uint32_t end = random_.below(8);
     finish(end, from, to);
   }
-  /// Messages or doorbells to one pair, more than it takes.
+  /// Sends more messages or doorbells to one pair than it has room for.
   void one_target(Spot from, Spot* to) {
     Send send = plain(from);
     ASSERT_TRUE(exact_.target(send.desc.dest_id, Control::mbox.get(send.desc.control), to));
@@ -569,8 +571,8 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   }
   struct Owed {
     Spot to;
-    uint32_t which;  // ~0: the shared ring
-    uint32_t count;  // of shared buffers, or the size of an entry
+    uint32_t which;  // the dedicated ring; ~0: the shared one
+    uint32_t count;  // number of shared buffers, or the size of an entry
   };
   void give_owed() {
     for (const Owed& owed : owed_) {
@@ -588,7 +590,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     bool whole = false;
     const Spot partner = owed_.empty() ? to : owed_[0].to;
     switch (how) {
-      case 0:  // the sender is reset: its messages are gone
+      case 0:  // the sender is reset, and its messages are lost
         both([&](World& world) { world.reset(from.node); });
         posted_.clear();
         break;
@@ -630,13 +632,13 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     refresh();
     mend();
   }
-  /// After a reset of a receiver, what its senders have under way needs buffers.
+  /// Posts buffers for the messages that senders have under way when a receiver was reset.
   void refill(uint32_t node) {
     for (uint32_t pair = 0; pair < exact_.pairs(); ++pair) {
       both([&](World& world) { world.post_shared({node, pair}, 2 * kTxEntries); });
     }
   }
-  /// Dedicated rings with entries that are never filled begin anew.
+  /// Restarts the dedicated rings, as they may have entries that no message will fill.
   void refresh() {
     for (uint32_t node = 0; node < exact_.nodes(); ++node) {
       for (uint32_t which = 0; which < World::kDedicated; ++which) {
@@ -668,7 +670,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   size_t taken_ = 0;
 };
 
-TEST_P(Same, TrafficComesOutTheSame) {
+TEST_P(Same, TrafficHasTheSameResults) {
   for (uint32_t round = 0; round < kRounds && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round);
     if (random_.one_in(3)) {

@@ -209,11 +209,11 @@ void World::set_link(uint32_t node, bool up) {
 }
 
 void World::pass_us(uint64_t us) {
-  // Bit by bit: to a card that finds that it was not stepped for long, its last messages are young.
+  // In slices: a card that was not stepped for long restarts the time-outs of its last messages.
   for (uint64_t passed = 0; passed < us; passed += kSliceUs) {
     clock_.advance_ns(std::min(us - passed, kSliceUs) * 1000);
     for (uint32_t node = 0; node < nodes(); ++node) {
-      nodes_[node]->set_link(links_[node]);  // has the next step look at everything
+      nodes_[node]->set_link(links_[node]);  // makes the next step a full one
     }
     step_all();
   }
@@ -243,7 +243,7 @@ uint64_t World::activity() {
 }
 
 void World::settle() {
-  constexpr uint32_t kQuiet = 48;  // more than the steps between looks at answers
+  constexpr uint32_t kQuiet = 48;  // more than the steps between two polls for answers
   uint64_t before = activity();
   for (uint32_t quiet = 0; quiet < kQuiet; ++quiet) {
     step_all();
@@ -289,7 +289,8 @@ void World::take_shared(HostPair& pair, Results* out) {
   for (regs::SharedCpl cpl; pair.shared->take(&cpl);) {
     all.push_back(cpl);
   }
-  // Completions come in any order; arrival numbers, and indices of entries, tell that of messages.
+  // Completions come in any order. Arrival numbers, or the indices of entries, give the order of
+  // messages.
   std::sort(all.begin(), all.end(), [](const regs::SharedCpl& a, const regs::SharedCpl& b) {
     return static_cast<int32_t>(a.arrival - b.arrival) < 0;
   });

@@ -1,6 +1,6 @@
 /// @file
-/// Cards on a wire with a host for each, driven by hand: what is done to one world can be done to
-/// another whose cards work in another way, and what came of it compared.
+/// Cards on a wire, each with a host, stepped by hand. Two worlds can be given the same input, with
+/// cards that work in another way, and their results compared.
 #pragma once
 
 #include <string>
@@ -41,7 +41,7 @@ struct WorldConfig {
   Wiring wiring = Wiring::kCable;
   model::Config card;
   uint32_t retry_limit = 0;
-  uint32_t start = 0;  ///< first index of all rings
+  uint32_t start = 0;  ///< first index of each ring
 };
 
 /// A queue pair of a node.
@@ -67,8 +67,9 @@ struct TxResult {
   uint32_t time;
 };
 
-/// A completion of a receive ring, without its phase and the card's choice of a letter, with all of
-/// its buffer and what lies behind it. A message that failed may have left any bytes: it has none.
+/// A completion of a receive ring, without its phase and its letter, which the card chooses. With
+/// the bytes of its buffer and the bytes behind it, except for a message that failed, which may
+/// leave any bytes.
 struct RxResult {
   uint32_t ring;  ///< shared or dedicated
   uint32_t source;
@@ -101,12 +102,12 @@ inline std::ostream& operator<<(std::ostream& out, const BellResult& result) {
   return out << "doorbell " << result.info << " of " << result.source;
 }
 
-/// All that a pair's rings have completed since the last look.
+/// All that a pair's rings have completed since the last take().
 struct Results {
   std::vector<TxResult> sent;
   std::vector<RxResult> received;
-  std::vector<uint32_t> indices;   ///< of the entries of `received`
-  std::vector<uint32_t> arrivals;  ///< of those of the shared ring
+  std::vector<uint32_t> indices;   ///< indices of the entries of `received`
+  std::vector<uint32_t> arrivals;  ///< arrival numbers of messages of the shared ring
   std::vector<BellResult> bells;
   std::vector<std::array<uint32_t, 7>> events;
 };
@@ -120,7 +121,8 @@ class World {
   static constexpr uint32_t kTxBytes = 96 * 1024;
   static constexpr uint32_t kMsOfQuiet = 50;  ///< longer than any quarantine
 
-  /// @param mixed the hosts call all of Card's three steps; else step() alone.
+  /// @param mixed the hosts call each of Card's three kinds of steps at random; otherwise step()
+  /// only.
   World(const WorldConfig& config, bool mixed, uint64_t seed);
 
   [[nodiscard]] uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
@@ -128,41 +130,41 @@ class World {
   [[nodiscard]] static uint32_t dest_id(Spot spot) { return ((spot.node + 1) << 8) + spot.pair; }
   /// The only sender for a pair's dedicated rings.
   [[nodiscard]] Spot dedicated_source(uint32_t node) const { return {(node + 1) % nodes(), 0}; }
-  /// The target of a message by the receive map. @return false: it has none.
+  /// The receiver of a message by the receive map. @return false: there is none.
   [[nodiscard]] bool target(uint32_t dest_id, uint32_t mbox, Spot* out) const;
   /// Bus address of the bytes that a node sends: the same pattern in all worlds.
   [[nodiscard]] uint64_t tx_bytes(uint32_t node) const { return hosts_[node][0].tx_bytes.iova; }
 
   void post_shared(Spot spot, uint32_t count);
-  /// Buffers of the shared ring that hold no message yet.
+  /// Number of buffers in the shared ring without a message.
   [[nodiscard]] uint32_t shared_left(Spot spot) const;
   /// @param which 0 for mailbox 2, 1 for mailbox 3.
   void post_dedicated(Spot spot, uint32_t which, uint32_t size, uint32_t cookie);
   void restart_dedicated(Spot spot, uint32_t which);
-  /// Messages that were not sent whole are completed.
+  /// Stops the transmit ring; messages that were not sent whole are completed, too.
   void stop_tx(Spot spot);
   void start_tx(Spot spot) { host(spot).tx->start(); }
-  /// Have room for doorbells again.
+  /// Makes room for doorbells again.
   void give_bells(Spot spot);
-  /// @return index of its descriptor.
+  /// @return the index of the message's descriptor.
   uint32_t post(const Send& send);
   void ring_doorbell(Spot spot) { host(spot).tx->post(); }
-  /// Reset a card, which loses all that is under way, and start its rings again.
+  /// Resets a card, which loses everything under way, and starts its rings again.
   void reset(uint32_t node) { start(node); }
   void set_link(uint32_t node, bool up);
-  /// Let time pass, and have all cards look at their clocks and timers.
+  /// Lets time pass, and has all cards check their clocks and timers.
   void pass_us(uint64_t us);
-  /// Step each card once.
+  /// Steps each card once.
   void step_all();
-  /// Step all cards until none does anything more.
+  /// Steps all cards until none makes progress any more.
   void settle();
   [[nodiscard]] uint32_t ticks() { return static_cast<uint32_t>(clock_.now_ns() / 100); }
-  /// Messages and doorbells that are posted and not completed.
+  /// Number of messages and doorbells that are posted and not completed.
   [[nodiscard]] uint32_t unfinished();
   [[nodiscard]] Results take(Spot spot);
   [[nodiscard]] model::PortCounts counts(uint32_t node) { return nodes_[node]->card().counters(); }
   [[nodiscard]] uint64_t refused(uint32_t node) { return nodes_[node]->refused_accesses(); }
-  /// Whether the bytes to be sent are as they were.
+  /// Whether the bytes to be sent are unchanged.
   [[nodiscard]] bool tx_bytes_whole(uint32_t node) const;
 
  private:
@@ -178,7 +180,7 @@ class World {
     Memory slots;
     Memory dedicated_slots[kDedicated];
     Memory tx_bytes;
-    uint32_t posted = 0;  ///< to the transmit ring, and not completed as far as was looked
+    uint32_t posted = 0;  ///< posted to the transmit ring and, as of the last take(), not completed
     std::vector<TxResult> sent;
     std::vector<BellResult> rung;
   };

@@ -18,7 +18,7 @@ using pmd::Status;
 constexpr uint32_t kMessages = 20'000;
 
 struct Node {
-  /// A queue pair and destID for each thread.
+  /// Opens a card with a queue pair and a destID for each thread.
   void open(const char* wire, uint32_t id, uint32_t queue_pairs, uint32_t timeout_us = 10'000'000) {
     pmd::EmuConfig config;
     config.wire = name::Cable{wire};
@@ -36,7 +36,7 @@ struct Node {
       ASSERT_EQ(card->open_queue_pair(q, {}, &pairs[q]), 0);
     }
   }
-  /// Before other threads use the card.
+  /// Waits until the link is up; to be called before other threads use the card.
   void wait_for_link() {
     while (!card->link().up) {
       bus->poll_hook(0)();
@@ -47,11 +47,12 @@ struct Node {
   std::vector<std::unique_ptr<pmd::QueuePair>> pairs;
 };
 
-/// Send and receive kMessages on one queue pair, numbered; each must come once, in full.
+/// Sends and receives kMessages numbered messages on one queue pair; each must arrive once and
+/// whole.
 void exchange(Node& node, uint32_t q, uint32_t peer, std::atomic<uint32_t>& failures,
               std::atomic<uint32_t>& running) {
   pmd::QueuePair& pair = *node.pairs[q];
-  static std::mutex alloc_mutex;  // the bus is control path
+  static std::mutex alloc_mutex;  // the bus belongs to the control path, which is not thread-safe
   pmd::DmaMemory memory;
   {
     const std::lock_guard lock(alloc_mutex);
@@ -69,7 +70,7 @@ void exchange(Node& node, uint32_t q, uint32_t peer, std::atomic<uint32_t>& fail
     const pmd::RxBuffer buffer{memory.iova + i * 256, i};
     failures += pair.shared().post(&buffer, 1) == 1 ? 0 : 1;
   }
-  // A thread that is done lets the card work until all are: it has answers to give.
+  // A thread that is done still steps its card until all are done: the card has answers to give.
   bool counted = false;
   while (running > 0) {
     if (!counted && settled == kMessages && received == kMessages) {
@@ -77,7 +78,7 @@ void exchange(Node& node, uint32_t q, uint32_t peer, std::atomic<uint32_t>& fail
       --running;
     }
     for (; sent < kMessages && sent < settled + 64; ++sent) {
-      // A message that is refused for long keeps its bytes; the ring holds 512.
+      // A message that is refused for long still needs its bytes; the ring holds 512.
       const uint64_t slot = 256 + sent % 1024;
       std::memcpy(va + slot * 256, &sent, 8);
       std::memcpy(va + slot * 256 + 56, &sent, 8);
@@ -121,7 +122,7 @@ void exchange(Node& node, uint32_t q, uint32_t peer, std::atomic<uint32_t>& fail
       const pmd::RxBuffer buffer{memory.iova + got[i].cookie * 256, got[i].cookie};
       if (pair.shared().post(&buffer, 1) != 1) {
         ++failures;
-        ADD_FAILURE() << "pair " << q << ": buffer not taken";
+        ADD_FAILURE() << "pair " << q << ": the buffer was not accepted";
       }
     }
     if (failures > 100) {
@@ -158,7 +159,7 @@ TEST(Threads, ThreeQueuePairsOfOneCard) {
   EXPECT_EQ(failures, 0u);
 }
 
-TEST(Threads, ACardThatGoesWhileTheOtherSends) {
+TEST(Threads, ACardThatDisappearsWhileTheOtherSends) {
   for (int round = 0; round < 20; ++round) {
     Node a;
     auto b = std::make_unique<Node>();

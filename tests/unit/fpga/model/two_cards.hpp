@@ -57,7 +57,7 @@ class TwoCards {
       }
     }
   }
-  /// Reap until `n` messages are settled. @return their statuses.
+  /// Polls until `n` messages are completed. @return their statuses.
   std::vector<pmd::TxDone> settle(int s, size_t n) {
     std::vector<pmd::TxDone> all;
     for (int i = 0; i < 100'000 && all.size() < n; ++i) {

@@ -1,5 +1,5 @@
-// docs/cards.md holds what the parser holds: each kind, and each key with kinds, values and
-// default.
+// docs/cards.md agrees with the parser: it lists each kind of card, and each key with its kinds,
+// values and default.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rio::name {
 namespace {
 
-/// The rows of the page's tables that begin with a word in code spelling.
+/// The rows of the page's tables whose first column is a word in code spelling.
 std::vector<std::string> rows_of_page() {
   std::ifstream page(CARDS_PAGE);
   std::vector<std::string> rows;
@@ -50,7 +50,8 @@ TEST(CardsPage, HasEachKeyAndNoOther) {
       rows.erase(found);
     }
   }
-  for (const std::string& row : rows) {  // what is left has fewer columns: kinds, and keys of DPDK
+  for (const std::string& row :
+       rows) {  // the other rows have fewer columns: the kinds, and DPDK's own keys
     EXPECT_LT(std::ranges::count(row, '|'), 7) << "not the parser's: " << row;
   }
 }

@@ -183,7 +183,7 @@ TEST(Name, OldSpellings) {
   EXPECT_EQ(parsed(Place::kDevice, "qps=3,").model.queue_pairs, 3u);
 }
 
-// Numbers are written alike for all keys: decimal, or hexadecimal after 0x.
+// All numbers have the same notation: decimal, or hexadecimal after 0x.
 TEST(Name, Numbers) {
   EXPECT_EQ(parsed("emu:loop,pcie=0x10").model.pcie_seed, 16u);
   EXPECT_EQ(parsed("emu:loop,qps=0x1f").model.queue_pairs, 31u);
@@ -408,7 +408,7 @@ TEST(Name, TooLong) {
   EXPECT_NE(error_of(Place::kProgram, "shm:x,board=" + std::string(32, 'b'), &name), "");
 }
 
-// Each key, with a kind that does not have it, is refused, with its own name told.
+// A key is refused with each kind of card that does not have it, and the error names the key.
 TEST(Name, EachKeyOfEachKind) {
   for (const Place place : kPlaces) {
     for (const KindRow& row : kinds()) {
@@ -426,7 +426,7 @@ TEST(Name, EachKeyOfEachKind) {
         text += text.ends_with(':') ? "" : ",";
         CardName name;
         std::string error = error_of(place, text + std::string(key.key) + "=\x01", &name);
-        // "name" and paths take any text; what is missing then is told.
+        // "name" and paths take any text; the error then names a missing argument.
         Kinds having = 0;
         for (const Key& same : keys()) {
           having |= same.key == key.key ? (is_device ? same.dpdk : same.kinds) : 0;

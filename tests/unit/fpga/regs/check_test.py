@@ -50,7 +50,7 @@ class CheckTest(unittest.TestCase):
         self.assertTrue(any(all(p in problem for p in parts) for problem in found), f"{parts} not in\n" + "\n".join(found))
         return found
 
-    def test_the_card_is_sound(self):
+    def test_the_card_has_no_mistakes(self):
         self.assertEqual(check.problems(self.card), [])
 
     # Registers
@@ -60,7 +60,7 @@ class CheckTest(unittest.TestCase):
         found = self.expect("id.build", "overlaps id.hw_version at 0x10", "move one of them; 0x14 is free")
         self.assertEqual(len(found), 1)
 
-    def test_arrays_overlap_is_told_once(self):
+    def test_arrays_overlap_is_reported_once(self):
         reg(self.card, "qp.ring_base_hi")["offset"] = 0x1000
         found = self.expect("qp.ring_base_hi", "overlaps qp.ring_base_lo at 0x1000")
         self.assertEqual(len(found), 1)
@@ -149,7 +149,7 @@ class CheckTest(unittest.TestCase):
         named(reg(self.card, "id.cap_queues")["fields"], "vfs")["bits"] = "all"
         self.expect("cap_queues.vfs", "'all' is no range of bits")
 
-    def test_shared_fields_are_told_for_each_user(self):
+    def test_shared_fields_are_reported_for_each_user(self):
         named(reg(self.card, "port.block")["fields"], "version")["bits"] = "15:7"
         self.expect("port.block.version", "overlap")
 
@@ -273,7 +273,7 @@ class CheckTest(unittest.TestCase):
         named(self.card["constants"], "mailboxes")["name"] = "mail_boxes"
         self.expect("mail_boxes", "the name is taken")
 
-    def test_names_that_no_language_takes(self):
+    def test_names_that_a_language_refuses(self):
         for name, what in (("Tail", "not snake_case"), ("new", "a word of C++"), (False, "put it into quotes")):
             with self.subTest(name):
                 card = self.card = copy.deepcopy(CARD)

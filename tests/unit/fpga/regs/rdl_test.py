@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """rio_card.rdl places every word where rio_card.yaml does, with its access, fields and resets.
 
-The reader below knows as much SystemRDL as the generator writes. Where the systemrdl-compiler is
-installed (it is not in Debian) it has to accept the file, too.
+The reader below knows only the SystemRDL that the generator writes. If systemrdl-compiler is installed
+(Debian does not have it), it must accept the file, too.
 """
 import pathlib
 import re
@@ -86,7 +86,7 @@ class RdlTest(unittest.TestCase):
         self.assertLessEqual(set(re.findall(r"encode = (\w+);", text)), defined)
 
     @unittest.skipIf(systemrdl is None, "systemrdl-compiler is not installed")
-    def test_compiler_takes_it(self):
+    def test_compiler_accepts_it(self):
         compiler = systemrdl.RDLCompiler()
         compiler.compile_file(str(RDL))
         root = compiler.elaborate()

@@ -1,4 +1,4 @@
-// riomsg.h as its users see it: two ports of one process on an emulated wire.
+// riomsg.h as an application uses it: two ports of one process on an emulated wire.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -56,7 +56,8 @@ TEST_F(RioMsg, AMessageIsReleasedOnce) {
   EXPECT_EQ(rio_msg_context_close(to), 0);
 }
 
-// So many as the share may be held, also if some were released before.
+// A receiver may hold nearly its whole share at once, also after it has received and released
+// others.
 TEST_F(RioMsg, AShareMayBeHeldAtAnyTime) {
   constexpr uint32_t kBefore = 20;
   constexpr uint32_t kHeld = 60;  // of a share of 62
@@ -70,7 +71,7 @@ TEST_F(RioMsg, AShareMayBeHeldAtAnyTime) {
   }
   std::vector<api::Message> held(kHeld);
   for (api::Message& one : held) {
-    // By the clock: a caller that is stuck asks now and then.
+    // Bounded by the clock, not by turns: a sender without credit asks for it only now and then.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     bool sent = false;
     while (!sent && std::chrono::steady_clock::now() < end) {
@@ -81,7 +82,7 @@ TEST_F(RioMsg, AShareMayBeHeldAtAnyTime) {
   }
 }
 
-// A number without a destID, which many would give at first.
+// destID 0 with context 0, as a zeroed address has it: a likely mistake in a first program.
 TEST_F(RioMsg, AFirstSendToNoAddressIsRefused) {
   api::Context from = open_context(a_, 3);
   EXPECT_EQ(from.send(RIO_MSG_CONTEXTS, bytes_of("x")), -EINVAL);
@@ -115,7 +116,7 @@ TEST_F(RioMsg, GathersAndRefusesWhatIsTooMuch) {
   EXPECT_EQ(from.send(rio_msg_address_of(2, RIO_MSG_CONTEXTS), bytes_of("x")), -EINVAL);
 }
 
-TEST_F(RioMsg, NoPeerThere) {
+TEST_F(RioMsg, ASendToAContextThatDoesNotExistIsRefused) {
   api::Context from = open_context(a_, 0);
   int rc = 0;
   ASSERT_TRUE(until([&] {
@@ -271,7 +272,7 @@ TEST_F(RioMsg, TagsWithoutMemory) {
         -EINVAL);
     EXPECT_EQ(rio_tag_receive(to.get(), &any, nullptr, size, nullptr, &request, nullptr), -EINVAL);
   }
-  // Nothing needs no memory, and nothing waits behind what was refused.
+  // An empty message needs no memory, and a refused message holds up none behind it.
   ASSERT_GE(rio_tag_send(from.get(), to.self(), 2, nullptr, 0, nullptr, nullptr, nullptr), 0);
   rio_tag_info info{};
   rio_tag_message* message = nullptr;
@@ -283,7 +284,7 @@ TEST_F(RioMsg, TagsWithoutMemory) {
   EXPECT_EQ(rio_tag_receive_claimed(to.get(), message, nullptr, 0, nullptr, &request, &done), 1);
 }
 
-// A context never shows messages that it does not understand, those of an endpoint.
+// Messages that are meant for a tagged endpoint are never shown to a plain context.
 TEST_F(RioMsg, AContextShowsNothingOfTags) {
   api::Tag from = open_tag(a_, 1);
   api::Context own = open_context(a_, 2);

@@ -30,8 +30,8 @@ class Cancelled {
       std::this_thread::yield();
     }
   }
-  /// @param delay before the cancellation, so that the thread is inside the call. The thread ends,
-  /// or the test does not.
+  /// Cancels the thread. The test hangs if the thread does not end. @param delay before the
+  /// cancellation, so that the thread is inside the call.
   void cancel(std::chrono::milliseconds delay) {
     std::this_thread::sleep_for(delay);
     EXPECT_EQ(pthread_cancel(thread_), 0);
@@ -55,7 +55,7 @@ class Cancelled {
   pthread_t thread_{};
 };
 
-/// Runs calls in a thread that is to be cancelled already: each cancellation point in them counts.
+/// Runs calls in a thread with a cancellation pending: the first cancellation point ends it.
 void run_while_cancelled(std::function<void()> calls) {
   pthread_t thread{};
   const auto run = [](void* it) -> void* {
@@ -119,14 +119,14 @@ class MsgCancel : public testing::TestWithParam<Kind> {
   static bool is_on(std::string_view wire) {
     return std::string_view(GetParam().wire).starts_with(wire);
   }
-  /// Cancel inside the call, and at its beginning.
+  /// Cancel a thread inside the call, and another one at its beginning.
   static void cancel_in(const std::function<void()>& call) {
     for (const int delay_ms : {0, 1, 5, 50}) {
       Cancelled(call).cancel(std::chrono::milliseconds(delay_ms));
     }
   }
 
-  /// Called by a thread that was not cancelled.
+  /// Send a message by a thread that is not cancelled, and receive it.
   static void deliver(api::Context& from, api::Context& to, const std::string& text) {
     std::thread([&] {
       int sent = -EAGAIN;
@@ -165,7 +165,7 @@ TEST_P(MsgCancel, OfAContext) {
     static_cast<void>(rio_msg_progress(a.get()));
   });
   deliver(sends, waits, "still here");
-  // A thread that sends in each call.
+  // This thread is inside of a send nearly all of the time.
   std::atomic<bool> stop = false;
   std::thread takes([&] {
     while (!stop) {
@@ -184,11 +184,11 @@ TEST_P(MsgCancel, OfASendToAnAbsentPeer) {
   const UdpFabric fabric(2);
   api::Port a = is_on("udp:") ? open_port(fabric.card(1), 0, true, GetParam().sleeps) : open();
   api::Context sends = open_context(a, 1);
-  const rio_msg_address nobody = rio_msg_address_of(a.dest_id() + 1, 0);
+  const rio_msg_address absent = rio_msg_address_of(a.dest_id() + 1, 0);
   run_while_cancelled([&] {
     const auto end = std::chrono::steady_clock::now() + kWhile;
     do {
-      static_cast<void>(sends.send(nobody, bytes_of("hello")));
+      static_cast<void>(sends.send(absent, bytes_of("hello")));
       api::Message message;
       static_cast<void>(sends.receive(&message));
       static_cast<void>(rio_msg_progress(a.get()));
@@ -197,7 +197,7 @@ TEST_P(MsgCancel, OfASendToAnAbsentPeer) {
   EXPECT_GE(a.progress(), 0);
 }
 
-// The other member sleeps, and so does a relay: both have to be rung.
+// The other member's thread and the relay both sleep, so the send must wake both.
 TEST_P(MsgCancel, OfASendToAnotherMember) {
   const UdpFabric fabric(2);
   const auto open_as = [&](uint32_t id) {
@@ -224,7 +224,8 @@ TEST_P(MsgCancel, OfASendToAnotherMember) {
     }
   });
   deliver(sends, waits, "last");
-  // Each port hears of the end of the other's context, or its closing would wait for that.
+  // Each port must learn that the other's context is closed; otherwise its own close waits for
+  // that.
   waits = {};
   sends = {};
   EXPECT_TRUE(until([&] {
@@ -277,7 +278,7 @@ TEST_P(MsgCancel, OfAChannel) {
   std::thread([&] { EXPECT_EQ(SkifCh_Wait(channel.get(), 1), 0); }).join();
 }
 
-// Nothing is left half done.
+// A cancelled open leaves nothing behind: the card can be opened again.
 TEST_P(MsgCancel, OfAPortThatIsOpened) {
   cancel_in([&] {
     api::Port port = open();

@@ -1,6 +1,6 @@
-// A process that may not do all that a card of a fabric needs: a seccomp filter refuses one system
-// call after another. The cause is reported at once, and is the error of the call, rather than that
-// the peer does not answer.
+// A process that may not make all system calls that a card of a fabric needs: a seccomp filter
+// refuses one after another. The failing call returns the cause's error and logs it at once; a
+// refusal must not look like a peer that does not answer.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,11 +18,11 @@ namespace {
 
 constexpr uint32_t kConnectMs = 60'000;  // never waited for
 
-/// Result of a program that is refused a system call.
+/// Effect of a refused system call on the program.
 enum Outcome : uint8_t {
-  kFails,   ///< it is told, with the remedy, and the error is that of the call
-  kWorks,   ///< slower, or with less: it is told
-  kSilent,  ///< it does without
+  kFails,   ///< the call fails with that errno, and a log line names the remedy
+  kWorks,   ///< it works, slower or with less, and a log line says so
+  kSilent,  ///< it works without the system call, and says nothing
 };
 
 struct Call {
@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(, Denied,
                                   (std::get<2>(each.param) ? "_late" : "");
                          });
 
-// On a card without a wire nothing else draws random bytes before.
+// A card without a wire: nothing else draws random bytes before the context does.
 TEST(DeniedOnTheCard, OfRandomBytesIsToldOnce) {
   Child child([] {
     const LogCapture log;

@@ -1,5 +1,6 @@
-// A process that forks while it has a port open: whatever the child does with inherited objects
-// costs the parent nothing, and peers notice the parent's death though the child lives.
+// A process that forks while it has a port open: whatever the child does with the inherited
+// objects does not disturb the parent, and peers notice the parent's death although the child
+// lives.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,12 +16,12 @@ namespace {
 
 using Errors = std::map<int, uint32_t>;
 
-/// A process that asks until it is killed, with a child that lives on with the inherited objects.
+/// Sends requests until it is killed, and has a child that lives on with the inherited objects.
 int ask_with_a_child(const std::string& card, const Pipe& asked, Pipe& child_may_end) {
   Asker client(card);
   const bool answered = !client.ask().empty();
   if (fork() == 0) {
-    asked.tell(answered ? 1 : 2);  // by the child, which has let go of the card by now
+    asked.tell(answered ? 1 : 2);  // the child reports it, and has let go of the card by now
     child_may_end.close_writer();
     _exit(child_may_end.wait());
   }

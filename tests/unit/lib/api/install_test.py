@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The files that `meson install` installs are enough for programs outside of the tree, in C and in C++, that
-know nothing but `pkg-config riomsg`: those of docs/messages.md and docs/skifch.md are compiled there
-and run, each between two processes or three.
+"""Programs outside of the tree, in C and in C++, build and run with what `meson install` installs. They know
+only `pkg-config riomsg`. The programs of docs/messages.md and docs/skifch.md are compiled there and run, each
+as two or three processes.
 
   install_test.py BUILD_ROOT SOURCE_ROOT
 """

@@ -1,8 +1,8 @@
-// Processes that send each other messages of both kinds are killed at any instant, and come back
-// under the same destID. Those that live are not disturbed: what they send each other comes once,
-// in order, as it was sent; and of the others nothing comes that makes no sense.
+// Processes that send each other messages of both kinds are killed at any instant, and restart
+// with the same destID. The survivors are not disturbed: messages between two survivors arrive
+// once, in order and unchanged; messages from killed processes are valid, though some are missing.
 //
-// RIO_MSG_KILLS: how many, RIO_SEED: where the random instants begin, RIO_MSG_WIRE: shm or udp.
+// RIO_MSG_KILLS: number of kills, RIO_SEED: seed of the random instants, RIO_MSG_WIRE: shm or udp.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -38,11 +38,11 @@ constexpr size_t kLongest = 100000;
   return static_cast<uint32_t>(env_number(name, otherwise));
 }
 
-/// The beginning of each message; the bytes behind it follow from it.
+/// The head of each message; the bytes behind it follow from it.
 struct Stamp {
   uint32_t from;
   uint32_t to;
-  uint32_t life;  // of the sender: its process
+  uint32_t life;  // process ID of the sender
   uint32_t number;
 };
 
@@ -51,11 +51,10 @@ void fill(std::vector<std::byte>* bytes, const Stamp& stamp, size_t size_bytes) 
   std::memcpy(bytes->data(), &stamp, sizeof(stamp));
 }
 
-/// Sends to all others by turns until it is told to stop; ends with a number that says what went
-/// wrong.
+/// Sends to all others in turn until it is told to stop. Its exit code says what went wrong.
 class Talker {
  public:
-  /// @param enough is told once this survivor has heard enough of the other one.
+  /// @param enough is written to once this survivor has received enough from the other one.
   Talker(const std::string& card, uint32_t id, int stop_fd, const Pipe& enough)
       : id_(id),
         stop_fd_(stop_fd),
@@ -82,7 +81,7 @@ class Talker {
       }
       code = one_turn(turn);
     }
-    // A process that stops ends the others' sessions.
+    // Members that stop first end their sessions with this one: such errors are expected now.
     return stopped() && code >= 30 ? 0 : code;
   }
 
@@ -92,9 +91,10 @@ class Talker {
     return poll(&one, 1, 0) == 1;
   }
   [[nodiscard]] static bool survives(uint32_t id) { return id <= kSurvivors; }
-  /// Whether a call about this peer may have failed so.
+  /// Whether a call that concerns this peer may have failed with this error.
   [[nodiscard]] bool allowed(uint32_t peer, int error) const {
-    // The other one may not have come yet.
+    // Between two survivors errors are allowed only until they have met: the other may not run
+    // yet.
     return !(survives(peer) && survives(id_) && met_) || error == 0 ||
            (error == -ECONNREFUSED && !met_);
   }
@@ -111,7 +111,7 @@ class Talker {
     return code;
   }
 
-  /// Every other time the other survivor.
+  /// Every other message of a survivor goes to the other survivor.
   uint32_t next_peer(uint32_t* last, uint32_t* turn) const {
     if (survives(id_) && ++*turn % 2 == 0) {
       return kSurvivors + 1 - id_;
@@ -135,7 +135,8 @@ class Talker {
       return send_long();
     }
     const int rc = context_.send(rio_msg_address_of(to_, kContext), out_);
-    trying_ = rc == -EAGAIN && ++tries_ < 1000;  // a dead or absent peer makes no other wait
+    trying_ = rc == -EAGAIN &&
+              ++tries_ < 1000;  // do not try for ever: the peer may be dead or not yet there
     return trying_ ? 0 : message_sent(rc);
   }
   int send_long() {
@@ -212,7 +213,7 @@ class Talker {
     return rc == 1 ? taken(done) : 14;
   }
   int taken(const rio_msg_done& done) {
-    // Of one that died while it was sending.
+    // A message whose sender died while it was sending it.
     return done.status != 0
                ? 0
                : take(kContext, std::span(long_in_).first(done.size_bytes), done.peer >> 8);
@@ -240,7 +241,7 @@ class Talker {
     }
   }
   int received(const rio_tag_done& done) {
-    // Of one that died while it was sending.
+    // A message whose sender died while it was sending it.
     return done.status != 0 ? 0
                             : take(kTag, std::span(in_).first(done.size_bytes), done.source >> 8);
   }
@@ -279,7 +280,7 @@ class Talker {
     }
     Seen& seen = seen_[way][source];
     const bool between_survivors = survives(source) && survives(id_);
-    // A life's numbers ascend; some are missing where a session has ended.
+    // The numbers of one process ascend; some are missing where a session has ended.
     const bool follows = seen.life != stamp.life || stamp.number > seen.number;
     const bool next = seen.life == 0 || stamp.number == seen.number + 1;
     if (!follows || (between_survivors && met_ && !next)) {
@@ -310,7 +311,7 @@ class Talker {
   bool told_ = false;
   uint32_t life_ = static_cast<uint32_t>(getpid());
   std::vector<std::byte> out_;
-  std::vector<std::byte> tag_out_;  // the library's while it is being sent
+  std::vector<std::byte> tag_out_;  // owned by the library while it is being sent
   std::vector<std::byte> in_;
   std::vector<std::byte> long_in_;
   api::Port port_;

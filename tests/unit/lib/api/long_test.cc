@@ -1,4 +1,4 @@
-// Messages of any size as users of riomsg.h see them: two ports of one process.
+// Messages of any size as users of riomsg.h send them: two ports of one process.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -48,7 +48,7 @@ class RioMsgLong : public RioMsgPorts {
   api::Context to_ = open_context(b_, 5);
 };
 
-TEST_F(RioMsgLong, TellsOfEachEndOnce) {
+TEST_F(RioMsgLong, ReportsEachCompletionOnce) {
   const std::string bytes = text(kLarge);
   std::string buffer(kLarge, ' ');
   rio_msg_request* const sent = begin(bytes);
@@ -102,8 +102,8 @@ TEST_F(RioMsgLong, ShortOnesAreTakenToo) {
   message.release();
 }
 
-// A short message must not pass a long one that waits.
-TEST_F(RioMsgLong, NothingOvertakes) {
+// The long message waits for its session; a short one behind it must not pass it.
+TEST_F(RioMsgLong, AShortMessageDoesNotOvertakeALongOne) {
   const std::string bytes = text(kLarge);
   rio_msg_request* const first = begin(bytes);  // there is no session yet
   EXPECT_EQ(from_.send(to_.self(), bytes_of("behind")), -EAGAIN);
@@ -120,8 +120,9 @@ TEST_F(RioMsgLong, NothingOvertakes) {
   EXPECT_EQ(done.status, -ECONNREFUSED);
 }
 
-// Also where the way there is known, and another context of the port has heard of room.
-TEST_F(RioMsgLong, NothingOvertakesWhatWaitsForRoom) {
+// A message waits for credit on a known route. A later message of the same context must not pass
+// it, even if the context finds credit when it sends.
+TEST_F(RioMsgLong, NothingOvertakesAMessageThatWaitsForCredit) {
   ASSERT_TRUE(until([&] { return from_.send(to_.self(), bytes_of("fill")) == 0; }));
   while (from_.send(to_.self(), bytes_of("fill")) == 0) {
   }
@@ -140,7 +141,7 @@ TEST_F(RioMsgLong, NothingOvertakesWhatWaitsForRoom) {
   EXPECT_EQ(last, "waits");
 }
 
-TEST_F(RioMsgLong, AWaitEndsWithWhatIsDone) {
+TEST_F(RioMsgLong, AWaitEndsWithACompletedRequest) {
   const std::string bytes = text(kLarge);
   rio_msg_request* const sent = begin(bytes);
   api::Message message;
@@ -169,7 +170,8 @@ TEST_F(RioMsgLong, ClosesOnlyWhatIsNotHeld) {
   EXPECT_EQ(done.status, -ECONNREFUSED);
 }
 
-// Its sender does nothing meanwhile, so it ends only later.
+// The receiving context closes in the middle. The sender makes no progress meanwhile, so its send
+// ends later.
 TEST_F(RioMsgLong, ClosesBeforeItsLongMessage) {
   const std::string bytes = text(4 * kLarge);
   std::string buffer(bytes.size(), ' ');
@@ -182,7 +184,7 @@ TEST_F(RioMsgLong, ClosesBeforeItsLongMessage) {
   rio_msg_done done{};
   ASSERT_TRUE(until([&] { return from_.wait_done(sent, 0, &done) == 1; }));
   EXPECT_EQ(done.status, -ECANCELED);
-  // Others of the port go on.
+  // Other contexts of the port still work.
   to_ = open_context(b_, 6);
   ASSERT_TRUE(until([&] { return from_.send(to_.self(), bytes_of("brief")) == 0; }));
   ASSERT_TRUE(receive(&message));
@@ -190,7 +192,7 @@ TEST_F(RioMsgLong, ClosesBeforeItsLongMessage) {
   message.release();
 }
 
-TEST_F(RioMsgLong, AContextThatDoesNotAcceptSeesNone) {
+TEST_F(RioMsgLong, AContextThatAcceptsNoLongMessagesSeesNone) {
   api::Context other = open_context(b_, 6);
   const std::string bytes = text(kLarge);
   rio_msg_request* request = nullptr;

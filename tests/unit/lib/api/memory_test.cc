@@ -1,7 +1,7 @@
-// Memory does not grow with the messages: bytes in use are counted after some rounds of all kinds
-// of messages, and again after many more.
+// Memory does not grow with the number of messages: bytes in use are counted after some rounds of
+// messages of all kinds, and again after many more.
 //
-// RIO_MSG_ROUNDS: how many more. RIO_MSG_HOUR: how many messages of the second test.
+// RIO_MSG_ROUNDS: number of further rounds. RIO_MSG_HOUR: number of messages of the second test.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ namespace {
 constexpr uint32_t kTurns = 1000000;  // no wait is longer
 constexpr uint32_t kFirstRounds = 200;
 
-// Their allocators keep what is freed.
+// The sanitizers' allocators keep freed memory.
 constexpr bool kCounts = !kHasAddressSanitizer && !kHasThreadSanitizer;
 
 [[nodiscard]] uint64_t bytes_in_use() {
@@ -43,7 +43,7 @@ constexpr bool kCounts = !kHasAddressSanitizer && !kHasThreadSanitizer;
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Sizes that could grow.
+/// Everything that could grow.
 struct Footprint {
   uint64_t heap_bytes;
   uint64_t resident_bytes;
@@ -79,7 +79,7 @@ class Memory : public testing::Test {
       EXPECT_EQ(from_.progress(), 0);
       EXPECT_EQ(to_.progress(), 0);
     }
-    FAIL() << "it did not come";
+    FAIL() << "the message did not arrive";
   }
   void message(size_t size_bytes) {
     const auto bytes = std::as_bytes(std::span(out_)).first(size_bytes);
@@ -88,7 +88,8 @@ class Memory : public testing::Test {
     until([&] { return there_.receive(&got) == 1; });
     EXPECT_EQ(got.bytes().size(), size_bytes);
   }
-  /// @param expected whether the receive is there first. @param claims by a matched probe.
+  /// @param expected whether the receive is posted first. @param claims whether a matched probe
+  /// takes it.
   void tagged(size_t size_bytes, size_t capacity, bool sync, bool expected, bool claims) {
     const auto bytes = std::as_bytes(std::span(out_)).first(size_bytes);
     const auto buffer = std::as_writable_bytes(std::span(in_)).first(capacity);
@@ -118,7 +119,7 @@ class Memory : public testing::Test {
       until([&] { return from_.test(send, &done); });
     }
   }
-  /// So many small messages at once.
+  /// Sends `count` small messages before it receives any.
   void burst(uint32_t count) {
     const auto bytes = std::as_bytes(std::span(out_)).first(64);
     const auto buffer = std::as_writable_bytes(std::span(in_)).first(64);
@@ -197,9 +198,8 @@ TEST_F(Memory, DoesNotGrow) {
   }
 }
 
-// An hour of a job that sends ten thousand messages a second is 36 million. All of these are small,
-// but for a round of all kinds now and then. The memory in use after an eighth of them is the
-// measure.
+// An hour of a job that sends ten thousand messages a second: 36 million. All are small, except
+// for a round of all kinds now and then. The use after an eighth of them is the limit for the rest.
 TEST_F(Memory, DoesNotGrowInAnHour) {
   constexpr uint64_t kHeapSlack = 64 * 1024;
   constexpr uint64_t kPagesSlack = 4 << 20;

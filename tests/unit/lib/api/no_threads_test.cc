@@ -1,5 +1,5 @@
-// A process that may start no thread: the cause is reported for each kind of card, and nothing has
-// changed.
+// A process that may start no thread: opening a port fails for each kind of card, the error names
+// the cause, and signal masks stay as they were.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -26,7 +26,7 @@ using Serve = void (*)(const TempDir& dir, const Pipe& ready, const base::Fd& en
 struct Case {
   const char* name;
   const char* card;  ///< a '%' stands for the test's folder
-  Serve serve;       ///< null: no peer has to
+  Serve serve;       ///< null: the card needs no server
 };
 
 void serve_relay(const TempDir& /*dir*/, const Pipe& ready, const base::Fd& end) {

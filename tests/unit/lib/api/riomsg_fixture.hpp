@@ -15,7 +15,7 @@ namespace rio::test {
 
 inline constexpr uint32_t kLongMs = 60000;  // no wait is longer
 
-/// EXPECT_EQ of results, with their text.
+/// EXPECT_EQ of two results, which prints their texts.
 #define EXPECT_RC(expression, expected)                                               \
   do {                                                                                \
     const int expect_rc = (expression);                                               \
@@ -53,7 +53,7 @@ inline constexpr uint32_t kLongMs = 60000;  // no wait is longer
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Waits while there is no room. @return as Context::send(), or -ETIMEDOUT.
+/// Sends, and waits while there is no room. @return as Context::send(), or -ETIMEDOUT.
 [[nodiscard]] inline int send_all(api::Context& from, rio_msg_address to, const std::string& text) {
   int rc = from.send(to, bytes_of(text));
   while (rc == -EAGAIN) {
@@ -76,7 +76,7 @@ inline constexpr uint32_t kLongMs = 60000;  // no wait is longer
 /// Two ports of this process on one emulated wire.
 class RioMsgPorts : public testing::Test {
  protected:
-  /// Both work until `done()`. @return false: it does not come to that.
+  /// Both ports make progress until `done()`. @return false: it did not become true in time.
   template <class Done>
   bool until(Done&& done) {
     constexpr uint32_t kTurns = 400000;

@@ -1,5 +1,5 @@
-// Waits that sleep. That no wake-up is lost shows in rio_msg_stats::overslept: the library looks
-// after a second whatever happens, and counts what it finds then.
+// Waits that sleep. rio_msg_stats::overslept counts lost wake-ups: the library checks for news at
+// least once a second, and counts the news that no wake-up had announced.
 //
 // RIO_SLEEPS: how many round trips.
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace rio::test {
 namespace {
 
 constexpr uint32_t kNumber = 1;
-constexpr uint32_t kBoundMs = 1000;  // the library lets no thread sleep for longer
+constexpr uint32_t kBoundMs = 1000;  // longest sleep that the library allows a thread
 
 class Sleep : public testing::Test {
  protected:
@@ -70,13 +70,14 @@ TEST_F(Sleep, RoundTripsOfTwoProcessesThatSleepForEach) {
   EXPECT_EQ(second.exit_code(), 0);
 }
 
-TEST_F(Sleep, TheSameWithLocks) {
+TEST_F(Sleep, RoundTripsOfTwoProcessesWithLocks) {
   Child second([] { return one_side(2, true, round_trips()); });
   EXPECT_EQ(one_side(1, true, round_trips()), 0);
   EXPECT_EQ(second.exit_code(), 0);
 }
 
-// Short ones, large ones that dedicated queues move, and acknowledged ones; both sleep for each.
+// Exchanges short messages, large ones that dedicated queues move, and acknowledged ones; both
+// sides sleep for each.
 int swap(uint32_t id, uint32_t count) {
   api::Port port = open_port("shm:sleep,id=" + std::to_string(id), 0, false, true);
   api::Tag tag = open_tag(port, kNumber);
@@ -114,7 +115,7 @@ TEST_F(Sleep, TaggedMessages) {
   EXPECT_EQ(second.exit_code(), 0);
 }
 
-// An event loop of the program's own.
+// Waits in an event loop of the program's own, by the context's descriptor.
 int by_descriptor(uint32_t count) {
   api::Port port = open_port("shm:sleep,id=1", 0, false, true);
   api::Context context = open_context(port, kNumber);
@@ -140,7 +141,7 @@ int by_descriptor(uint32_t count) {
     }
     pollfd one{fd, POLLIN, 0};
     if (rc == 0 && poll(&one, 1, static_cast<int>(timeout_ms)) == 0 && timeout_ms >= kBoundMs) {
-      return 32;  // the clock had to end it
+      return 32;  // the timeout ended the wait, not a wake-up
     }
   }
   return port.flush(kLongMs) == 0 ? 0 : 33;

@@ -1,8 +1,8 @@
 // Processes that are stopped (SIGSTOP) while messages are on their way to them. A process that
-// sends them and to others goes on with the others, and once they go on they get all that was sent
-// to them, once and in order.
+// sends to stopped and to running ones still gets its messages through to the running ones. After
+// SIGCONT the stopped processes receive everything that was sent to them, once and in order.
 //
-// RIO_STOP_MESSAGES: how many go to each of the others meanwhile.
+// RIO_STOP_MESSAGES: number of messages to each of the others meanwhile.
 #include <poll.h>
 #include <sys/wait.h>
 
@@ -33,7 +33,7 @@ constexpr size_t kLargeBytes = 300000;
   return static_cast<uint32_t>(env_number("RIO_STOP_MESSAGES", 20000));
 }
 
-/// The beginning of each message; its length follows from it, and all other bytes.
+/// The head of each message; its length and all other bytes follow from it.
 struct Stamp {
   enum What : uint32_t { kPlain, kLarge, kTell, kEnd };
   uint32_t number;
@@ -54,7 +54,7 @@ void fill(std::vector<std::byte>* bytes, const Stamp& stamp) {
   std::memcpy(bytes->data(), &stamp, sizeof(stamp));
 }
 
-/// A process that wants each message once, in order, with the right bytes.
+/// A process that expects each message once, in order, with the right bytes.
 class Receiver {
  public:
   Receiver(uint32_t id, const Pipe& told) : id_(id), told_(told), buffer_(2 * kLargeBytes) {}
@@ -114,7 +114,7 @@ class Receiver {
   bool ended_ = false;
 };
 
-/// One that the hub sends to.
+/// A process that the hub sends to.
 struct Peer {
   explicit Peer(uint32_t dest_id)
       : id(dest_id), process([this] { return Receiver(id, told).run(); }) {}
@@ -164,7 +164,7 @@ class Stop : public testing::Test {
     }
     return peers;
   }
-  /// Until SIGCONT nothing of it runs.
+  /// Stops a process: none of its threads runs until SIGCONT.
   static void stop(Peer& peer) {
     peer.process.signal(SIGSTOP);
     siginfo_t info{};
@@ -210,7 +210,7 @@ class Stop : public testing::Test {
     ++peer.number;
     --peer.left;
   }
-  /// Work until all of them have got what was to be sent. @return false: not within reason.
+  /// Makes progress until all these peers have received everything. @return false: not in time.
   [[nodiscard]] bool work_until_told(std::vector<Peer*> peers) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
     for (uint32_t turns = 0; !peers.empty(); ++turns) {
@@ -264,10 +264,10 @@ TEST_F(Stop, TheOthersGetTheirs) {
   expect_end();
 }
 
-TEST_F(Stop, TheSameWithLargeDataToAll) {
+TEST_F(Stop, TheOthersGetTheirsWithLargeDataToAll) {
   open(3);
   Peer& stopped = *peers_[0];
-  // Some of it is under way.
+  // The transfers have begun.
   for (const auto& peer : peers_) {
     round(*peer, 2000, Stamp::kTell, 20);
   }

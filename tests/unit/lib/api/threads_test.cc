@@ -45,7 +45,8 @@ std::string text(uint32_t context, uint32_t number) {
   return std::to_string(context) + ":" + std::to_string(number);
 }
 
-/// Sends all and takes their echoes, in order; so many are ahead that credits run out.
+/// Sends all messages and receives their echoes, in order. It sends so far ahead that credit runs
+/// out.
 void ask(api::Context& own, uint32_t context, rio_msg_address to) {
   uint32_t sent = 0;
   for (uint32_t got = 0; got < kMessages;) {
@@ -74,7 +75,7 @@ void echo(api::Context& own) {
   }
 }
 
-/// Short messages and large ones, by turns; what is sent is what comes back.
+/// Exchanges short and large messages, in turn; the peer echoes each.
 void swap_tags(api::Tag& own, rio_msg_address peer, uint32_t rounds) {
   for (uint32_t i = 0; i < rounds; ++i) {
     const std::string out(i % 8 == 0 ? kLarge : 32, static_cast<char>('a' + i % 26));
@@ -101,8 +102,8 @@ void swap_tags(api::Tag& own, rio_msg_address peer, uint32_t rounds) {
   }
 }
 
-/// Threads of a test, which let the ports work until all of them have done theirs: nothing moves
-/// but in calls, and what was sent last needs some, too.
+/// Threads of a test. Each keeps its port progressing until all are done: ports progress only in
+/// calls, and the last messages sent need some calls, too.
 class Crew {
  public:
   explicit Crew(uint32_t count) : working_(count) {}
@@ -153,7 +154,7 @@ TEST_P(Threads, EachContextAndEndpointOnItsOwn) {
   EXPECT_EQ(b_.stats().cut_off, 0u);
 }
 
-// The documented way for several threads on one context: a lock of their own.
+// The documented way to use one context from several threads: a lock of the program's own.
 TEST_P(Threads, SeveralOnOneContext) {
   constexpr uint32_t kSenders = 3;
   api::Context from = open_context(a_, 0);

@@ -1,4 +1,4 @@
-// The enumerator against devices that lie, fall silent, or are other hosts'.
+// The enumerator against devices that lie, fall silent, or belong to other hosts.
 #include "lib/enumerate/enumerator.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kHost = 0;
 
-/// A card, a switch of 4 ports, entered by port 0, and endpoints at ports 1 and 2.
+/// A card, a 4-port switch that is entered by port 0, and endpoints at ports 1 and 2.
 struct Small : FakeFabric {
   Small() {
     plug(own, 0, hub, 0);
@@ -44,20 +44,20 @@ void expect_unlocked(const FakeFabric& fabric) {
   }
 }
 
-TEST(Enumerator, FindsWhatIsThere) {
+TEST(Enumerator, FindsEachDevice) {
   Small fabric;
   FabricMap map;
   ASSERT_EQ(enumerate(fabric, &map), 0);
   EXPECT_EQ(map.endpoints(), 2u);
   EXPECT_EQ(map.switches(), 1u);
-  // A switch without an LP-Serial block does not say that nothing is at its port 3.
+  // A switch without an LP-Serial block cannot say that nothing is connected to its port 3.
   EXPECT_EQ(map.problems.size(), 1u);
   EXPECT_TRUE(has_problem(map, "silent", "switch 1 port 3"));
   EXPECT_EQ(fabric.hub->routes[0], 0u);
   EXPECT_EQ(fabric.hub->routes[1], 1u);
   EXPECT_EQ(fabric.hub->routes[2], 2u);
   EXPECT_EQ(fabric.hub->routes[3], kNoRoute);
-  EXPECT_EQ(fabric.hub->routes[kProbeId], kNoRoute) << "nothing of the exploring stays";
+  EXPECT_EQ(fabric.hub->routes[kProbeId], kNoRoute) << "the exploration leaves no route";
   EXPECT_EQ(fabric.first->words[Csr::kBaseDeviceId], 1u << 16 | 0xFFFF);
   EXPECT_EQ(fabric.second->words[Csr::kBaseDeviceId], 2u << 16 | 0xFFFF);
   expect_unlocked(fabric);
@@ -118,8 +118,8 @@ uint32_t dest_id(const FakeDevice* device) {
   return device->words.at(Csr::kBaseDeviceId) >> 16;
 }
 
-/// A host's lock names its destID, whether the lock is found before or after that destID was given
-/// away.
+/// A host's lock names its destID. It is not given to a device, whether the lock is found before
+/// or after that destID was given away.
 TEST(Enumerator, DestIdsOfOtherHostsAreNotGivenAway) {
   for (const uint32_t other : {1u, 2u}) {
     for (const bool steal : {false, true}) {
@@ -226,7 +226,7 @@ TEST(Enumerator, ADeviceThatStopsAnswering) {
   expect_unlocked(fabric);
 }
 
-// An answer that is lost does not mean that the lock was not taken: writing again would open it.
+// A lock whose answer is lost may have been taken: writing the lock again would release it.
 TEST(Enumerator, LostAnswersOfTheLock) {
   for (const uint32_t lost : {1u, 2u}) {
     Small fabric;
@@ -310,7 +310,7 @@ TEST(Enumerator, ASwitchThatClaims255Ports) {
   expect_unlocked(fabric);
 }
 
-// Each port of 255 leads back into the same switch.
+// Each of 255 ports leads back into the same switch.
 TEST(Enumerator, ASwitchThatIsItsOwnNeighbour) {
   Small fabric;
   fabric.hub->words[Csr::kSwitchPort] = 255u << 8;
@@ -325,7 +325,7 @@ TEST(Enumerator, ASwitchThatIsItsOwnNeighbour) {
   expect_unlocked(fabric);
 }
 
-// Behind each port there is yet another switch.
+// Each port leads to yet another switch.
 TEST(Enumerator, AFabricWithoutEnd) {
   FakeFabric fabric;
   fabric.grow = [&](FakeDevice* device, uint32_t port) {
@@ -341,7 +341,7 @@ TEST(Enumerator, AFabricWithoutEnd) {
   EXPECT_EQ(map.nodes.size(), 101u);
   expect_unlocked(fabric);
   options.nodes = 4096;
-  for (uint32_t accesses = 3000; accesses < 3040; ++accesses) {  // in the middle of anything
+  for (uint32_t accesses = 3000; accesses < 3040; ++accesses) {  // cut off at an arbitrary access
     options.limits.accesses = accesses;
     EXPECT_EQ(enumerate(fabric, &map, options), -ETIME);
     expect_unlocked(fabric);
@@ -359,12 +359,14 @@ TEST(Enumerator, ExtendedFeaturesThatGoInCircles) {
   EXPECT_EQ(map.endpoints(), 2u);
 }
 
-// A run that was cut off has left locks and tags behind; its tags must not be taken for ours.
+// A run that was cut off has left locks and tags behind; its tags must not be mistaken for this
+// run's.
 TEST(Enumerator, LocksOfARunThatWasCutOff) {
   Small fabric;
   for (FakeDevice* device : {fabric.hub, fabric.first, fabric.second}) {
     device->words[Csr::kHostLock] = kHost;
-    device->words[Csr::kComponentTag] = 2;  // what this run gives to the first that it finds
+    device->words[Csr::kComponentTag] =
+        2;  // the tag that this run gives to the first device that it finds
   }
   FabricMap map;
   ASSERT_EQ(enumerate(fabric, &map), 0);
@@ -373,7 +375,7 @@ TEST(Enumerator, LocksOfARunThatWasCutOff) {
   expect_unlocked(fabric);
 }
 
-// At whatever access the user interrupts it.
+// The user may interrupt a run at any access.
 TEST(Enumerator, AnInterruptedRunLeavesNoLocks) {
   bool whole = false;
   for (uint32_t moment = 0; !whole; ++moment) {

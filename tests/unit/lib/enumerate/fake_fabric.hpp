@@ -1,5 +1,5 @@
 /// @file
-/// A fabric whose devices lie, for the enumerator: what no honest model does.
+/// A fabric whose devices lie, for tests of the enumerator: it does what no honest model does.
 #pragma once
 
 #include <cerrno>
@@ -22,13 +22,15 @@ struct FakeDevice {
   uint32_t in_port = 0;
   uint32_t reads = 0;
   uint32_t toggles = 0;  ///< writes of the lock
-  /// Asked at each read; nothing: the truth.
+  /// Called at each read; returns the value to report, or nothing for the true one.
   std::function<std::optional<uint32_t>(uint32_t offset)> lie;
-  /// Asked at each write; false: it is not kept.
+  /// Called at each write; returns false if the write is to be dropped.
   std::function<bool(uint32_t offset)> keeps;
-  /// Asked at each access; true: no answer, though writes are carried out.
+  /// Called at each access; returns true if the answer is lost. A write is carried out all the
+  /// same.
   std::function<bool(uint32_t offset)> loses;
-  /// Whether the fabric loses a write to this offset.
+  /// Called at each write; returns true if its answer is lost. The write is carried out all the
+  /// same.
   std::function<bool(uint32_t offset)> loses_write;
 
   [[nodiscard]] bool is_switch() const { return (words.at(Csr::kFeatures) & kSwitchFeature) != 0; }
@@ -114,7 +116,7 @@ class FakeFabric : public MaintAccess {
 
   FakeDevice* own;  ///< plug the rest into its port 0
   std::vector<std::unique_ptr<FakeDevice>> devices;
-  /// Makes what is behind a port where nothing is plugged in; null: nothing.
+  /// Makes the device behind a port where nothing is plugged in; null: there is none.
   std::function<FakeDevice*(FakeDevice* device, uint32_t port)> grow;
   uint32_t accesses = 0;
 

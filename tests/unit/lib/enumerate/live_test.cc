@@ -1,4 +1,4 @@
-// The enumerator by the driver and a model card, on the emulated fabric.
+// The enumerator over the driver and a model card, on the emulated fabric.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ TEST(LiveFabric, AllOf72TwiceTheSame) {
   FabricMap second;
   ASSERT_EQ(live.enumerate(&second), 0);
   EXPECT_EQ(to_json(first).dump(), to_json(second).dump());
-  // Each answers by its own destID, and no lock is held.
+  // Each device answers to its own destID, and none is locked.
   std::set<uint32_t> tags;
   for (uint32_t id = 1; id <= 64; ++id) {
     tags.insert(live.word(id, Csr::kComponentTag));
@@ -108,7 +108,7 @@ TEST(LiveFabric, AllOf72TwiceTheSame) {
   }
 }
 
-TEST(LiveFabric, ALookShowsTheSame) {
+TEST(LiveFabric, InspectionFindsTheSame) {
   Live live(test::ring_topology(4, 3));
   FabricMap found;
   ASSERT_EQ(live.enumerate(&found), 0);
@@ -121,7 +121,7 @@ TEST(LiveFabric, ALookShowsTheSame) {
     EXPECT_EQ(seen.nodes[i].parent, found.nodes[i].parent);
     EXPECT_EQ(seen.nodes[i].parent_port, found.nodes[i].parent_port);
   }
-  // And changes nothing.
+  // Inspection changes nothing.
   FabricMap again;
   ASSERT_EQ(Looker(live, LookOptions{}).run(&again), 0);
   EXPECT_EQ(to_json(seen).dump(), to_json(again).dump());
@@ -206,8 +206,8 @@ TEST(LiveFabric, DevicesComeAndGoBetweenRuns) {
   EXPECT_TRUE(map.problems.empty());
 }
 
-// At whatever moment a device goes, the run ends, tells it or has not seen it, and the next run
-// finds all that is there.
+// A device may go at any moment: the run ends, and either reports the device or has not seen it.
+// The next run finds every device that is there.
 TEST(LiveFabric, DevicesGoDuringARun) {
   Live live(test::ring_topology(3, 2));
   FabricMap map;

@@ -14,7 +14,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// As they are on the wire.
+// Control messages as they are on the wire.
 const Bytes kRequest = {1,   0,   0,   0, 2, 0, 0, 0, 0, 0, 1, 0, 0,    0,    0, 0,
                         8,   7,   6,   5, 4, 3, 2, 1, 9, 0, 0, 0, 0xfd, 0x0f, 2, 3,
                         0xa, 0xb, 0xc, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0,    0,    0, 9};
@@ -31,13 +31,13 @@ int read_bytes(const Bytes& bytes, Body* out) {
   return read(bytes, out);
 }
 
-/// The bytes with one of them changed.
+/// A copy of the bytes with one of them changed.
 Bytes with(Bytes bytes, size_t at, uint8_t value) {
   bytes.at(at) = value;
   return bytes;
 }
 
-TEST(Control, ReadsWhatIsRight) {
+TEST(Control, ReadsValidMessages) {
   RequestBody request{};
   ASSERT_EQ(read_bytes(kRequest, &request), 0);
   EXPECT_EQ(request.transfer, 1u);
@@ -90,7 +90,7 @@ TEST(Control, TheEdgeEndsOnEightBytes) {
   EXPECT_EQ(edge_bytes(4097, 3), 3u);
 }
 
-/// Each length but the right one is refused, and nothing is changed by it.
+/// A body of any other length is refused, and the result is not touched.
 TEST(Control, RefusesAnyOtherLength) {
   Bytes longer = kRequest;
   longer.push_back(0);
@@ -102,7 +102,7 @@ TEST(Control, RefusesAnyOtherLength) {
   }
 }
 
-TEST(Control, RefusesWhatIsOutOfRange) {
+TEST(Control, RefusesValuesOutOfRange) {
   struct Case {
     size_t at;
     uint8_t value;
@@ -143,7 +143,7 @@ TEST(Control, RefusesStopsAndTotalsThatMeanNothing) {
   EXPECT_EQ(read_closed(with(kClosed, 0, 0), &stop), -EPROTO);
 }
 
-/// The receiver's own cut of the true length is what the sender makes from the offer.
+/// The receiver cuts a transfer of the true length as the sender does, which knows the offer only.
 TEST(Control, BothSidesOfAnOfferCutAlike) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,5 @@
-// Each length at the very end and at the very beginning of memory: not a byte beyond it is touched.
+// Copies of each length at the very beginning and the very end of a page: no byte beyond the page
+// is touched.
 #include "lib/msg/copy.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace rio::msg {
 namespace {
 
-/// A page between two that cannot be touched.
+/// A page between two pages without access rights.
 class Page {
  public:
   Page() : size_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {

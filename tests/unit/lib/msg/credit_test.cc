@@ -10,7 +10,7 @@
 namespace rio::msg {
 namespace {
 
-TEST(SendAccount, TakesWhatIsThere) {
+TEST(SendAccount, TakesAvailableCredit) {
   SendAccount account(2);
   EXPECT_TRUE(account.take());
   EXPECT_TRUE(account.take());
@@ -43,13 +43,13 @@ TEST(SendAccount, SplitsAndKeepsBack) {
   EXPECT_EQ(account.on_limit(13), 0);
   const uint16_t kept_back = account.take_all();
   EXPECT_EQ(kept_back, 3);
-  EXPECT_EQ(account.on_limit(15), 0);  // told of meanwhile
+  EXPECT_EQ(account.on_limit(15), 0);  // arrived meanwhile
   EXPECT_EQ(account.available(), 2);
   account.put_back(kept_back);
   EXPECT_EQ(account.available(), 5);
 }
 
-TEST(RecvAccount, ClosesWithWhatIsHere) {
+TEST(RecvAccount, ClosesWithTheArrivedMessages) {
   RecvAccount account(6);
   account.arrive_known(4);
   account.free_known(1);
@@ -59,12 +59,12 @@ TEST(RecvAccount, ClosesWithWhatIsHere) {
   EXPECT_EQ(account.left(), 0);
 }
 
-TEST(RecvAccount, ALieIsFound) {
+TEST(RecvAccount, AMessageWithoutCreditIsRefused) {
   RecvAccount account(1);
   EXPECT_EQ(account.arrive(), 0);
   EXPECT_EQ(account.arrive(), -EPROTO);
   EXPECT_FALSE(account.free());
-  EXPECT_EQ(account.arrive(), -EPROTO);  // it was not told yet
+  EXPECT_EQ(account.arrive(), -EPROTO);  // the credit for it was not sent yet
   EXPECT_EQ(account.tell(), 2);
   EXPECT_EQ(account.arrive(), 0);
 }
@@ -117,7 +117,8 @@ TEST(SharePool, GivesNothingTwice) {
   EXPECT_TRUE(pool.take_all(5));
 }
 
-/// One account with a stream each way, against plain 64-bit counts, past the wrap of the totals.
+/// One account with a stream of messages each way, against plain 64-bit counts, past the wrap of
+/// the 16-bit totals.
 TEST(Credit, AgreesWithPlainCounts) {
   const uint32_t seed = rio::test::first_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

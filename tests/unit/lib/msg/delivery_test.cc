@@ -1,4 +1,4 @@
-// Delivery: sizes, contexts, senders.
+// Delivery: messages of each size reach the right context, from the right sender, in order.
 #include <map>
 #include <numeric>
 
@@ -61,8 +61,8 @@ TEST_F(DeliveryTest, MoreThanAMessageHoldsIsRefused) {
 }
 
 TEST_F(DeliveryTest, NoContextGetsWhatIsForAnother) {
-  MessagePort& one = port(1);
-  MessagePort& two = port(2);
+  Port& one = port(1);
+  Port& two = port(2);
   constexpr std::array<uint16_t, 5> kIds = {0, 1, 31, 32, 63};
   std::vector<Member> senders;
   std::vector<Member> receivers;
@@ -123,7 +123,7 @@ TEST_F(DeliveryTest, SendersInterleaveAndEachKeepsItsOrder) {
 }
 
 TEST_F(DeliveryTest, APortReachesItself) {
-  MessagePort& one = port(1);
+  Port& one = port(1);
   const Member a = member(one, 0);
   const Member b = member(one, 1);
   const Route there = route(a, 1, 1);
@@ -136,7 +136,7 @@ TEST_F(DeliveryTest, APortReachesItself) {
   }
 }
 
-TEST_F(DeliveryTest, AMessageTakenOutStaysUntilItIsGivenBack) {
+TEST_F(DeliveryTest, ATakenMessageStaysUntilItIsGivenBack) {
   const Member a = member(port(1), 3);
   const Member b = member(port(2), 4);
   const Route there = route(a, 2, 4);

@@ -1,4 +1,5 @@
-// Credits: how much a sender may have under way, and that no sender pays for another one.
+// Credit: how much a sender may have under way, and that a stalled receiver costs only its own
+// senders.
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
@@ -10,7 +11,7 @@ TEST_F(Flow, ASenderStopsAtItsShare) {
   const Member a = member(port(1), 0);
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);
-  // Of 224 buffers that are not for the library, a newcomer gets a sixteenth at most.
+  // 224 buffers are left for contexts, and a new sender gets a sixteenth of these at most.
   EXPECT_EQ(fill(a, there, 1000), 14u);
   EXPECT_EQ(try_send(a, there, "more"), -EAGAIN);
   EXPECT_FALSE(a.port->send_tiny(there, "more", 4));
@@ -33,7 +34,7 @@ TEST_F(Flow, ShareAndBuffersAreWhatWasConfigured) {
   EXPECT_EQ(small.unshared(), 28u);
 }
 
-TEST_F(Flow, AStalledContextStopsNoOther) {
+TEST_F(Flow, AStalledContextStopsOnlyItsOwnSenders) {
   const Member a = member(port(1), 0);
   const Member other = member(port(3), 0);
   MessagePort& two = port(2);
@@ -99,13 +100,13 @@ TEST_F(Flow, WithoutBuffersForItAContextIsRefused) {
   EXPECT_EQ(send(from, route(from, 1, 8), "hello"), 0);
 }
 
-TEST_F(Flow, AContextThatKeepsAMessageDoesNotStopItsSender) {
+TEST_F(Flow, AReceiverThatKeepsAMessageDoesNotStopItsSender) {
   const Member a = member(port(1), 0);
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);
   uint32_t sent = 0;
   uint32_t received = 0;
-  // The newest message is dropped only when the next one is there.
+  // The receiver keeps the newest message until the next one has arrived.
   ASSERT_TRUE(work_until([&] {
     while (try_send(a, there, std::to_string(sent)) == 0) {
       ++sent;
@@ -117,14 +118,14 @@ TEST_F(Flow, AContextThatKeepsAMessageDoesNotStopItsSender) {
   }));
 }
 
-TEST_F(Flow, ARunOfAWholeShareMayBeKeptButForTheLast) {
+TEST_F(Flow, AReceiverMayKeepAWholeShareAndThenDropAllButOne) {
   const Member a = member(port(1), 0);
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);
-  // All of it arrives before any of it is dropped.
+  // The whole share arrives before any message of it is dropped.
   ASSERT_EQ(send(a, there, "first"), 0);
   ASSERT_EQ(receive(b), "first");
-  uint32_t sent = 0;  // and not dropped
+  uint32_t sent = 0;  // sent, and not dropped yet
   for (uint32_t round = 0; round < 100; ++round) {
     while (try_send(a, there, "x") == 0) {
       ++sent;
@@ -161,12 +162,12 @@ TEST_F(Flow, CountsAndNumbersWrap) {
     return received == kCount;
   }));
   EXPECT_EQ(b.port->stats().cut_off + b.port->stats().bad, 0u);
-  // Of 14, those that are given back and not told of are fewer than half.
+  // The share is 14. Fewer than half of it may be given back without the sender knowing.
   EXPECT_GE(fill(a, there, 1000), 7u);
 }
 
-TEST_F(Flow, AConfigurationThatCannotBeIsRefused) {
-  std::unique_ptr<MessagePort> none;
+TEST_F(Flow, AnImpossibleConfigurationIsRefused) {
+  std::unique_ptr<Port> none;
   for (const auto& change : std::vector<std::function<void(PortConfig&)>>{
            [](PortConfig& c) { c.buffers = 63; }, [](PortConfig& c) { c.buffers = 16385; },
            [](PortConfig& c) { c.share = 3; }, [](PortConfig& c) { c.share = 1025; },

@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of grants share.
+/// Steps that the tests of SendGrant and RecvGrant share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,19 +14,19 @@ using RecvState = RecvGrant::State;
 inline constexpr StopCause kFailed{7, false};
 inline constexpr StopCause kAgain{0, true};
 
-/// An attempt begins: a window is posted and told of. @return the total.
+/// Begins an attempt: posts a window, and reads the grant of it. @return the granted total.
 inline uint32_t grant(RecvGrant& receiver, uint32_t messages, uint32_t window) {
   receiver.start(messages, window);
   receiver.posted(receiver.may_post());
   return receiver.tell();
 }
 
-/// The sender is granted all of its attempt.
+/// Grants the sender all messages of its attempt.
 inline void grant_all(SendGrant& sender, uint32_t messages) {
   ASSERT_EQ(sender.on_grant(sender.attempt(), 1, messages, messages), 0);
 }
 
-/// So many were sent and have arrived.
+/// Sends so many messages, all of which arrive.
 inline void send(SendGrant& sender, uint32_t messages) {
   sender.posted(messages);
   sender.completed(messages);

@@ -1,4 +1,4 @@
-// Both sides of a transfer against each other, every step at random.
+// SendGrant and RecvGrant against each other, with random steps.
 #include <algorithm>
 #include <deque>
 #include <random>
@@ -11,7 +11,8 @@
 namespace rio::msg::test {
 namespace {
 
-/// Both sides of one transfer with a stream each way and a card between, every step at random.
+/// Both sides of one transfer, a stream of control messages each way and a card between them; every
+/// step is random.
 class RandomTransfer {
  public:
   explicit RandomTransfer(uint32_t seed)
@@ -29,7 +30,7 @@ class RandomTransfer {
         return;
       }
     }
-    ASSERT_TRUE(over()) << "it stands still";
+    ASSERT_TRUE(over()) << "the transfer stands still";
     if (sender_.state() == SendState::kDone) {
       ASSERT_TRUE(receiver_.state() == RecvState::kDone || receiver_.state() == RecvState::kEnded);
     }
@@ -62,7 +63,8 @@ class RandomTransfer {
     return sender_.over() && receiver_over() && net_.empty() && up_.empty() && down_.empty();
   }
 
-  /// ACCEPT is ahead of all that the sender says later; start() takes it.
+  /// ACCEPT arrives before anything that the sender says later, since messages of a session are in
+  /// order; start() reads it.
   bool accept_on_its_way() const {
     return offered_ != 0 && receiver_.state() == RecvState::kWaiting && receiver_.attempt() == 0;
   }
@@ -99,13 +101,13 @@ class RandomTransfer {
       return;
     }
     const bool accepted = offered_ != 0 && receiver_.attempt() == 0;
-    if (accepted && pick(3) == 0) {  // no receive is there for it
+    if (accepted && pick(3) == 0) {  // the receiver has no receive posted for the offer
       receiver_.told_by_offer(offered_);
       ASSERT_TRUE(receiver_.stop(kAgain));
       down_.push_back({Kind::kAbort, 0, 0, kAgain});
       return;
     }
-    ASSERT_TRUE(accepted || net_.empty());  // nothing of an earlier attempt is on its way
+    ASSERT_TRUE(accepted || net_.empty());  // no message of an earlier attempt is on its way
     landed_.clear();
     receiver_.start(messages_, window_);
     receiver_.posted(receiver_.may_post());
@@ -123,7 +125,7 @@ class RandomTransfer {
     }
   }
 
-  /// The card: in order, as the order flag has it.
+  /// The card delivers messages in order, as their order flag demands.
   void land() {
     if (net_.empty()) {
       return;
@@ -142,7 +144,7 @@ class RandomTransfer {
     } else {
       ASSERT_TRUE(receiver_.state() == RecvState::kStopping ||
                   receiver_.state() == RecvState::kParked)
-          << "it went astray";
+          << "it landed in another transfer";
     }
     if (bad_ && pick(20) == 0) {
       sender_.stop(kAgain);  // the answer was lost
@@ -217,7 +219,7 @@ class RandomTransfer {
   uint32_t messages_;
   uint32_t window_;
   bool bad_;
-  uint32_t offered_ = 0;  // messages that may follow ACCEPT; 0: it was no offer
+  uint32_t offered_ = 0;  // messages that may follow ACCEPT; 0: the transfer began without an offer
   bool failed_ = false;
   SendGrant sender_;
   RecvGrant receiver_;

@@ -1,5 +1,5 @@
 /// @file
-/// A port, a friend of it, and a foe: a card that writes any bytes.
+/// A port, a friendly peer of it, and a hostile one (the foe): a card that writes any bytes.
 #pragma once
 
 #include <cstring>
@@ -41,7 +41,7 @@ class Hostile : public Net {
   void foe_says(Kind kind, const std::string& text = "", uint32_t to = 0, uint32_t credit = 0) {
     foe_sends(Wire::message(key_, number_++, to, 0, credit, kind, text));
   }
-  /// The next message of that kind that the port sends to the foe, and what it says of sessions.
+  /// Waits for the next message of that kind from the port to the foe. @return its session body.
   SessionBody foe_hears(Kind kind, HeaderWords* header = nullptr) {
     SessionBody body{};
     EXPECT_TRUE(work_until([&] {
@@ -87,7 +87,7 @@ class Hostile : public Net {
     EXPECT_EQ(cut_off(), 0u);
     EXPECT_TRUE(own_.inbox().empty());
   }
-  /// All buffers are where they were, and the friend's messages come as ever.
+  /// All buffers are back in the pool, and the friend's messages still arrive.
   void expect_friend_unharmed() {
     while (!own_.inbox().empty()) {
       if (kind_of(own_.inbox().at(0)) == Kind::kRequest) {
@@ -101,7 +101,7 @@ class Hostile : public Net {
       ASSERT_EQ(receive(own_), std::to_string(i));
     }
   }
-  /// A peer that keeps the rules gets that destID, and is served.
+  /// A later, well-behaved peer with the foe's destID is served.
   void expect_later_session() {
     foe_.reset();
     const Member good = member(port(kFoe), 0);
@@ -112,7 +112,7 @@ class Hostile : public Net {
     EXPECT_EQ(rc, 0);
     EXPECT_EQ(receive(own_), "good");
     rc = -EPROTO;
-    while (rc == -EPROTO || rc == -ECONNRESET) {  // what it has to hear of the foe
+    while (rc == -EPROTO || rc == -ECONNRESET) {  // errors that report the end of the foe's session
       rc = send(own_, route(own_, kFoe, 0), "welcome");
     }
     EXPECT_EQ(rc, 0);

@@ -1,5 +1,5 @@
-// A peer that speaks of large data and lies: it is cut off, or not listened to, as decision 0015
-// says; and large data between others goes on meanwhile.
+// A peer that sends wrong messages about large data: its session ends, or the message is ignored,
+// as decision 0015 says. Large data between other peers goes on meanwhile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rio::msg::test {
 namespace {
 
-/// Lies that cost the session.
+/// Messages that no honest peer sends: each ends the foe's session.
 class LargeLie : public LargeLiar, public ::testing::WithParamInterface<Lie> {};
 
 TEST_P(LargeLie, CostsItsSessionAndNothingElse) {
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
               foe.says(Kind::kOffer, LargeLiar::offer(2));
             }},
         Lie{"RevokeOfWhatNeverWas", [](LargeLiar& foe) { foe.says(Kind::kRevoke, RevokeBody{1}); }},
-        Lie{"RevokedThatNobodyRevoked",
+        Lie{"RevokedWithoutARevoke",
             [](LargeLiar& foe) {
               foe.port_offers();
               foe.says(Kind::kRevoked, RevokeBody{1});
@@ -232,10 +232,11 @@ INSTANTIATE_TEST_SUITE_P(
             }}),
     name_of);
 
-/// A message that may have crossed with one of ours is no reason to be cut off.
+/// Messages that an honest peer may send too, since they may have crossed with a message of ours:
+/// they are ignored, and the session goes on.
 class LargeLate : public LargeLiar, public ::testing::WithParamInterface<Lie> {};
 
-TEST_P(LargeLate, IsNotListenedTo) {
+TEST_P(LargeLate, IsIgnored) {
   GetParam().tell(*this);
   turns(100);
   EXPECT_EQ(link().session, session_);
@@ -284,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(All, LargeLate,
                                                }}),
                          name_of);
 
-// Nothing was granted, so nothing is posted there: the bytes go nowhere.
+// No data was granted to the foe, so no receive is posted there: its bytes land nowhere.
 TEST_F(LargeLiar, DataThatWasNotAskedFor) {
   const uint64_t bad = own_.port->stats().bad;
   for (uint8_t mailbox = 1; mailbox <= 3; ++mailbox) {
@@ -297,8 +298,8 @@ TEST_F(LargeLiar, DataThatWasNotAskedFor) {
   EXPECT_TRUE(own_.inbox().empty());
 }
 
-// A message of another size than its entry stops the ring. The transfer waits for CLOSED and goes
-// on, or ends as its user says; and nothing has landed where it should not.
+// A message of another size than its entry stops the ring. The transfer waits for CLOSED and is
+// repeated, or ends when its user cancels it; no byte lands outside of the buffer.
 TEST_F(LargeLiar, DataOfAnotherSizeThanGranted) {
   std::fill(buffer_.begin(), buffer_.end(), uint8_t{0xEE});
   foe_is_granted();
@@ -317,7 +318,8 @@ TEST_F(LargeLiar, DataOfAnotherSizeThanGranted) {
   EXPECT_EQ(own_.port->stats().cut_off, 0u);
 }
 
-// It owes CLOSED and never says it: one mailbox of its own is lost to it, until it dies.
+// The peer owes CLOSED and never sends it: one of its mailboxes stays reserved until its session
+// ends.
 TEST_F(LargeLiar, APeerThatNeverSaysClosed) {
   foe_is_granted();
   own_.context->cancel(received_);

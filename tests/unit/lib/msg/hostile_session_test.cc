@@ -1,10 +1,10 @@
-// A card that says anything about sessions: floods, answers without a question.
+// A card that sends any session message: floods, and answers to questions that were never asked.
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
 namespace {
 
-/// A port, a friend of it, and a foe.
+/// A port, a friendly peer of it, and a hostile one.
 class HostileSession : public Net {
  protected:
   HostileSession() {
@@ -26,7 +26,8 @@ class HostileSession : public Net {
     EXPECT_EQ(rc, 0);
     EXPECT_EQ(receive(own_), "good");
   }
-  /// The foe's card has found ours: what it sends from now on comes within a few turns.
+  /// Waits until the foe's card has found ours: from now on what it sends arrives within a few
+  /// turns.
   void SetUp() override {
     ASSERT_TRUE(work_until([&] { return foe_->send(1, std::vector<uint8_t>(8)); }));
     ASSERT_TRUE(work_until([&] { return own_.port->stats().bad == 1; }));
@@ -40,7 +41,7 @@ class HostileSession : public Net {
     turns(2);
   }
   Link& link() { return *own_.port->link(3); }
-  /// The session that the foe has asked for.
+  /// Begins the session that the foe has asked for.
   void begin() {
     foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
     ASSERT_TRUE(work_until([&] { return link().keys.remote == 77; }));
@@ -62,11 +63,11 @@ TEST_F(HostileSession, AFloodOfHellos) {
     foe_sends(Wire::session(Kind::kHello, 0, key, 0));
   }
   EXPECT_EQ(link().keys.remote, 3000u);
-  EXPECT_EQ(link().state, LinkState::kIdle);  // it has not shown that it heard us
+  EXPECT_EQ(link().state, LinkState::kIdle);  // the foe has not shown that it received our hello
 }
 
-// The foe has died and another process says hello: our key was not for it, and messages that the
-// dead one sent with the key are not its own.
+// The foe has died, and another process says hello from the same destID. Our old key was not made
+// for the new process, so a message with that key is the dead one's and is refused.
 TEST_F(HostileSession, AKeyIsForOneOnly) {
   foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
   ASSERT_EQ(link().keys.remote, 77u);
@@ -82,9 +83,9 @@ TEST_F(HostileSession, AKeyIsForOneOnly) {
   EXPECT_EQ(link().next_in(), link().keys.first_in);
 }
 
-// We have said hello, and the process that heard it may be dead before its answer is here: only a
-// process that has named its own key may use ours.
-TEST_F(HostileSession, APeerThatHasNotNamedItsKeyCannotUseOurs) {
+// We have said hello. A process that has read our key may be dead before its own hello arrives, so
+// messages with our key count only from a peer whose own key we know.
+TEST_F(HostileSession, OurKeyIsRefusedFromAPeerThatHasNotSentItsOwn) {
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
   ASSERT_EQ(link().state, LinkState::kHello);
@@ -95,7 +96,7 @@ TEST_F(HostileSession, APeerThatHasNotNamedItsKeyCannotUseOurs) {
   EXPECT_EQ(link().next_in(), link().keys.first_in);
 }
 
-// Nothing is sent before the other side has shown that it knows our key.
+// No message is sent before the peer has shown that it knows our key.
 TEST_F(HostileSession, AHelloAloneIsNoSession) {
   const Route to_foe = route(own_, 3, 0);
   foe_sends(Wire::session(Kind::kHello, 0, 77, 0, 5));
@@ -119,7 +120,7 @@ TEST_F(HostileSession, AFloodOfResets) {
   EXPECT_EQ(link().state, LinkState::kIdle);
 }
 
-TEST_F(HostileSession, AResetWithoutAKeyWhileItIsAsked) {
+TEST_F(HostileSession, AResetWithoutAKeyDuringAHello) {
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
   ASSERT_EQ(link().state, LinkState::kHello);
@@ -127,17 +128,17 @@ TEST_F(HostileSession, AResetWithoutAKeyWhileItIsAsked) {
   EXPECT_EQ(link().state, LinkState::kHello);
 }
 
-TEST_F(HostileSession, InventedKeysGetAnAnswerAndNoMemory) {
+TEST_F(HostileSession, UnknownKeysGetAnAnswerAndNoMemory) {
   const uint64_t bad = own_.port->stats().bad;
   for (uint32_t key = 1; key <= 2000; ++key) {
     foe_sends(Wire::message(key << 12, key, 0, 0, 0, Kind::kData));
   }
   EXPECT_EQ(own_.port->stats().bad - bad, 2000u);
-  // A link that was made now has the next index: none was made for the foe.
+  // A link that is made now gets the next index, so none was made for the unknown keys.
   EXPECT_EQ(own_.port->link(3)->index(), own_.port->link(2)->index() + 1);
 }
 
-TEST_F(HostileSession, UnaskedMessagesCutItOff) {
+TEST_F(HostileSession, AnAnswerToNoQuestionEndsTheSession) {
   uint64_t cut_off = 0;
   for (const Kind kind : {Kind::kOpened, Kind::kCredit, Kind::kRefused}) {
     begin();
@@ -176,7 +177,7 @@ TEST_F(HostileSession, AHelloAgainChangesNothing) {
   EXPECT_EQ(link().next_out, next_out);
 }
 
-TEST_F(HostileSession, ImpossibleCreditCutsItOff) {
+TEST_F(HostileSession, CreditAboveTheMaximumEndsTheSession) {
   begin();
   const Route to_foe = route(own_, 3, 0);
   ASSERT_EQ(try_send(own_, to_foe, "x"), -EAGAIN);
@@ -186,7 +187,8 @@ TEST_F(HostileSession, ImpossibleCreditCutsItOff) {
   EXPECT_EQ(link().out[0].available(), 0);
 }
 
-/// Credit of kWindowMax messages for which the foe has no room: its card answers RETRY.
+/// The foe gives credit for kWindowMax messages and has no buffers for them: its card answers
+/// RETRY.
 class FalseCredit : public HostileSession {
  protected:
   void goes_on(const std::string& to_foe) {
@@ -200,7 +202,7 @@ class FalseCredit : public HostileSession {
     uint32_t sent = 0;
     for (uint32_t idle = 0; idle < 1000; ++idle) {
       for (; try_send(own_, there, to_foe) == 0; idle = 0) {
-        ASSERT_LT(++sent, 1000u);  // of 16384 that the foe has promised to take
+        ASSERT_LT(++sent, 1000u);  // far below the 16384 messages that the foe has promised to take
       }
       foe_->reap();
     }
@@ -221,7 +223,7 @@ class FalseCredit : public HostileSession {
       }));
       ASSERT_EQ(friend_.take(), "and back");
     }
-    // It takes what has come, and is sent what was kept back.
+    // The foe now reads all messages, and gets those that were held back.
     uint32_t got = 0;
     EXPECT_TRUE(work_until([&] {
       while (!foe_->receive().empty()) {
@@ -241,8 +243,8 @@ TEST_F(FalseCredit, OfLongMessages) {
   goes_on(std::string(4000, 'x'));
 }
 
-// A peer that keeps back a message for ever, or lost it on the way, does not hold up the others for
-// ever.
+// A peer leaves a gap in its message numbers, because it held a message back or the card lost it.
+// The messages behind the gap are not kept for ever: the session ends after deliver_ms.
 TEST_F(Net, AHoleThatIsNeverFilledEndsTheSession) {
   PortConfig config = config_of(1);
   config.deliver_ms = 30;

@@ -1,4 +1,4 @@
-// A card that writes any bytes: it harms its own session, and no other.
+// A card that writes any bytes harms its own session only.
 #include "tests/unit/lib/msg/hostile_fixture.hpp"
 
 namespace rio::msg::test {
@@ -9,7 +9,7 @@ TEST_F(Hostile, ShortMessages) {
     foe_sends(std::vector<uint8_t>(bytes, 0xFF));
   }
   foe_sends(std::vector<uint8_t>(8, 0));
-  // The card rounds up: 9 bytes come as 16, a header.
+  // The card rounds lengths up: 9 bytes arrive as 16, the length of a header.
   EXPECT_EQ(own_.port->stats().bad, kHeaderBytes);
   EXPECT_EQ(cut_off(), 0u);
 }
@@ -103,7 +103,8 @@ TEST_F(Hostile, BeyondItsCreditAndEarly) {
   EXPECT_EQ(own_.port->unshared(), free + credit);
 }
 
-// The one that all wait for never comes: only what has a credit keeps a buffer.
+// The missing message never comes. Meanwhile early control messages, which need no credit, hold no
+// buffers.
 TEST_F(Hostile, EarlyControlHoldsNoBuffer) {
   for (uint32_t i = 1; i <= Link::kBareMax; ++i) {
     foe_sends(Wire::message(key_, number_ + i, i & 63, 0, 0, Kind::kOpen));
@@ -116,7 +117,7 @@ TEST_F(Hostile, EarlyControlHoldsNoBuffer) {
 
 TEST_F(Hostile, EarlyDataThatBecomesWelcomeLater) {
   const uint32_t open = number_++;
-  foe_says(Kind::kData, "too early");  // its header is all that is kept
+  foe_says(Kind::kData, "too early");  // it is early and without credit, so only its header is kept
   foe_sends(Wire::message(key_, open, 0, 0, 0, Kind::kOpen));
   expect_cut_off();
 }
@@ -148,7 +149,7 @@ TEST_F(Hostile, AnEarlyMessageTwice) {
   EXPECT_EQ(own_.take(), "second");
 }
 
-// While something came early no key is right for the short way.
+// While an early message waits, the fast path is off; it must not accept a wrong key either.
 TEST_F(Hostile, TheKeyOfNoSession) {
   open_context();
   foe_sends(Wire::message(key_, number_ + 1, 0, 0, 0, Kind::kData, "second"));
@@ -162,7 +163,8 @@ TEST_F(Hostile, TheKeyOfNoSession) {
   EXPECT_EQ(own_.take(), "second");
 }
 
-/// The name of the friend's session: the port tells it only to the friend, so it is read there.
+/// Forged messages with the friend's key. The port sends that key only to the friend, so the test
+/// reads it from the port.
 TEST_F(Hostile, TheKeyOfAnother) {
   Link* const link = own_.port->link(kFriend);
   Link* const back = friend_.port->link(kPort);

@@ -1,5 +1,5 @@
-// Large data over cards that lose, refuse, delay and reorder: whatever ends well arrived whole, and
-// nothing lands after the end.
+// Large data over cards that lose, refuse, delay and reorder: a transfer that ends well has arrived
+// whole, and nothing is written after the end.
 #include <algorithm>
 #include <random>
 
@@ -17,8 +17,8 @@ struct Outcome {
   uint32_t failed = 0;
 };
 
-/// Transfers one after the other, both ways at once. @param rate of faults in each thing that a
-/// card does.
+/// Transfers one after the other, in both directions at once. @param rate of faults at each action
+/// of a card.
 void run(const std::string& options, uint32_t seed, uint32_t rounds, uint64_t bytes_max,
          Outcome* outcome) {
   SCOPED_TRACE(options);
@@ -59,7 +59,7 @@ void run(const std::string& options, uint32_t seed, uint32_t rounds, uint64_t by
   EXPECT_EQ(a.port->stats().cut_off + b.port->stats().cut_off, 0u);
 }
 
-/// @param rate as in a card's name. @param seeds how many cards, with 8 transfers each.
+/// @param rate as in a card's name. @param seeds number of cards, with 8 transfers each.
 Outcome run_seeds(const std::string& mode, const std::string& rate, uint32_t seeds,
                   uint64_t bytes_max) {
   const uint32_t first = rio::test::first_seed();
@@ -76,7 +76,7 @@ Outcome run_seeds(const std::string& mode, const std::string& rate, uint32_t see
   return outcome;
 }
 
-// Few faults, in transfers so long that none would arrive in one attempt.
+// The faults are rare, and the transfers so long that none would arrive in one attempt.
 TEST(LargeFault, ExactCardsThatFail) {
   const Outcome outcome = run_seeds(",exact=1", "0.0005", 2, 1 << 20);
   EXPECT_GT(outcome.good, outcome.failed);
@@ -87,8 +87,8 @@ TEST(LargeFault, WholeMessagesThatFail) {
   EXPECT_GT(outcome.good, outcome.failed);
 }
 
-// As often as small messages are tested with: half of the messages of 16 segments fail, and some do
-// eight times in a row.
+// The fault rate of the tests of small messages: half of the messages of 16 segments fail, and some
+// transfers fail eight times in a row.
 TEST(LargeFault, ExactCardsThatFailOften) {
   EXPECT_NE(run_seeds(",exact=1", "0.01", 2, 40000).good, 0u);
 }
@@ -107,10 +107,11 @@ TEST(LargeFault, ABusThatDelaysAndReorders) {
   EXPECT_EQ(outcome.failed, 0u);
 }
 
-// Data in doubt may land as long as its letter rests: so long the receiver is not told that the
-// attempt is over, and keeps the place for it.
+// A message without an answer may still land while its letter rests. The receiver is told only
+// afterwards that the attempt is over, and keeps the memory until then.
 TEST(LargeFault, AnAttemptThatEndsInDoubtRests) {
-  constexpr uint64_t kBytes = 2 * 4096;  // no message waits for the letter of another one
+  constexpr uint64_t kBytes =
+      2 * 4096;  // at most as many messages as letters: none waits for a letter
   Node a("emu:LargeFaultDoubt", 5);
   Node b("emu:LargeFaultDoubt", 6);
   const Area from(kBytes, 0, 0x11);
@@ -128,7 +129,7 @@ TEST(LargeFault, AnAttemptThatEndsInDoubtRests) {
     }
   };
   set_faults(1);
-  uint64_t before_ns = 0;  // the doubt was known
+  uint64_t before_ns = 0;  // when the doubt was known
   ASSERT_TRUE(work({&a, &b}, [&] {
     const bool known = sent.grant.state() != SendGrant::State::kSending;
     before_ns = known ? before_ns : now_ns();
@@ -145,7 +146,8 @@ TEST(LargeFault, AnAttemptThatEndsInDoubtRests) {
   EXPECT_EQ(std::memcmp(from.at(), to.at(), kBytes), 0);
 }
 
-// Each time some of it arrives, so it is never given up, nor waits longer than the first time.
+// Each attempt brings some of the data over, so the transfer is never given up, and its waits do
+// not grow.
 TEST(LargeFault, ALinkThatGoesDownAgainAndAgainDuringALongTransfer) {
   constexpr uint64_t kBytes = 16 << 20;
   constexpr uint32_t kTimes = 24;

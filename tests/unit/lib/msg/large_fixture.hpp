@@ -15,7 +15,7 @@
 namespace rio::msg::test {
 
 constexpr uint32_t kContext = 3;
-// No wait is longer. A transfer that fails eight times rests for seconds, however short a turn is.
+// The longest wait. A transfer that fails eight times rests for seconds, however short a turn is.
 constexpr uint32_t kTurns = 16'000'000;
 
 /// A port with one context that takes large data.
@@ -44,7 +44,7 @@ struct Node {
   std::unique_ptr<MessageContext> context;
 };
 
-/// Bytes that tell where they belong.
+/// Fills memory with bytes that depend on their place.
 inline void fill(uint8_t* at, uint64_t len_bytes, uint32_t seed) {
   uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
   for (uint64_t i = 0; i < len_bytes; ++i) {
@@ -62,7 +62,7 @@ class Area {
     at_ = bytes_.data() + (kPage - base % kPage) % kPage + offset % kPage;
   }
   [[nodiscard]] uint8_t* at() const { return at_; }
-  /// Nothing but [at, at + len) was written.
+  /// Whether nothing outside of [at, at + len) was written.
   [[nodiscard]] bool guarded(uint64_t len_bytes) const {
     for (const uint8_t& byte : bytes_) {
       const bool inside = &byte >= at_ && &byte < at_ + len_bytes;
@@ -82,7 +82,7 @@ class Area {
   uint8_t* at_;
 };
 
-/// Let all work until it is so.
+/// Lets all nodes work until the condition holds.
 template <class Until>
 [[nodiscard]] bool work(const std::vector<Node*>& nodes, Until&& until) {
   for (uint32_t turn = 0; turn < kTurns; ++turn) {
@@ -96,7 +96,7 @@ template <class Until>
   return false;
 }
 
-/// Ask for a transfer, as soon as it is possible.
+/// Requests a transfer, as soon as the port accepts it.
 [[nodiscard]] inline int send(Node& from, Node& to, const Area& area, SendTransfer& transfer,
                               uint64_t match_bits = 0) {
   int rc = -EAGAIN;
@@ -108,7 +108,7 @@ template <class Until>
   return ended ? rc : -ETIMEDOUT;
 }
 
-/// send(), and the request is taken there. @return false: not within reason.
+/// Calls send(), and has the receiver accept the request. @return false: not in time.
 [[nodiscard]] inline bool begin(Node& from, Node& to, const Area& area, SendTransfer& sent,
                                 const Area& place, RecvTransfer& received) {
   if (send(from, to, area, sent) != 0 || !work({&from, &to}, [&] { return to.has_request(); })) {

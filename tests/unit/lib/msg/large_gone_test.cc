@@ -1,6 +1,6 @@
-// The card of one side is reset by another program, or vanishes, in the middle of a transfer: it
-// ends with -ENODEV, and from then on its memory is the user's. The other side hears of it when the
-// card is opened anew.
+// The card of one side is reset by another process, or vanishes, in the middle of a transfer. The
+// transfer ends with -ENODEV, and its memory is the user's again. The other side learns of it when
+// the card is opened again.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -39,9 +39,11 @@ class LargeGone : public ::testing::TestWithParam<std::tuple<OnWire, Loser, Loss
       card.lose_state();
     }
   }
-  /// Control word that another program, which has reset the card, writes to the dedicated rings.
+  /// The value that the other process writes to the dedicated rings of the card that it has reset.
   static constexpr uint32_t kTheirs = regs::qp::RingControl::gen.put(5);
-  /// @param turns of the transfer; in the first ones its ring is opened, before the loss is seen.
+  /// Calls each() for each dedicated ring of a card that was reset. @param turns of the transfer:
+  /// in the first ones the port still opens its ring, before it sees the loss, so nothing is
+  /// checked.
   template <class Each>
   static void each_control(const Node& node, uint32_t turns, Each&& each) {
     if (std::get<Loss>(GetParam()) == Loss::kReset && turns >= 8) {
@@ -82,7 +84,7 @@ TEST_P(LargeGone, TransfersUnderWayEnd) {
       a->port->progress();
       b->port->progress();
     }
-    a->port->progress();  // there is something that b has not seen yet
+    a->port->progress();  // b has not seen the newest messages yet
 
     std::unique_ptr<Node>& loser = sends ? a : b;
     Transfer& lost = sends ? static_cast<Transfer&>(sent) : received;
@@ -102,7 +104,7 @@ TEST_P(LargeGone, TransfersUnderWayEnd) {
     }
 
     each_control(*loser, turns, [](pmd::Mmio& bar, uint32_t at) {
-      EXPECT_EQ(bar.read32(at), kTheirs) << "it told a ring of another program";
+      EXPECT_EQ(bar.read32(at), kTheirs) << "it wrote to a ring that another process owns now";
     });
     loser.reset();
     loser = open(sends ? 5 : 6);

@@ -1,6 +1,6 @@
 /// @file
-/// A peer that speaks of large data as it likes, beside a transfer between others that goes on
-/// meanwhile.
+/// A peer that sends wrong messages about large data, beside a transfer between two others that
+/// goes on meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string text_of(const Body& body) {
   return {reinterpret_cast<const char*>(&body), sizeof(body)};
 }
 
-/// The port takes large data, and its friend is in the middle of a transfer.
+/// A port that takes large data, whose friend is in the middle of a transfer.
 class LargeLiar : public Hostile {
  public:
   LargeLiar() {
@@ -35,7 +35,7 @@ class LargeLiar : public Hostile {
   }
   ~LargeLiar() override {
     end_friendly();
-    begin_friendly();  // and the next one goes well, too
+    begin_friendly();  // the next transfer arrives, too
     end_friendly();
   }
 
@@ -47,7 +47,7 @@ class LargeLiar : public Hostile {
   void foe_asks(const RequestBody& body) { foe_says(Kind::kRequest, text_of(body)); }
   using Hostile::foe_hears;
 
-  // The port asks the foe for a place, and the foe has heard it.
+  // The port requests a transfer to the foe, and the foe has read the request.
   void port_asks() {
     const Route there = route(own_, kFoe, 0);
     int rc = -EAGAIN;
@@ -55,7 +55,7 @@ class LargeLiar : public Hostile {
     ASSERT_TRUE(work_until([&] {
       rc = own_.context->send_large(there, kBits, data_.data(), kBytes, sent_);
       if (rc != -EAGAIN) {
-        return true;  // what comes now is the request
+        return true;  // the next message is the request
       }
       if (const std::vector<uint8_t> heard = foe_->receive();
           !opened && heard.size() >= kHeaderBytes &&
@@ -86,7 +86,7 @@ class LargeLiar : public Hostile {
     says(Kind::kGrant, grant());
     ASSERT_TRUE(work_until([&] { return sent_.grant.state() == SendGrant::State::kSending; }));
   }
-  /// The transfer is one that was.
+  /// A transfer that the port requested is cancelled.
   void port_has_cancelled() {
     port_asks();
     own_.context->cancel(sent_);
@@ -101,17 +101,17 @@ class LargeLiar : public Hostile {
     body.match_bits = kBits;
     return body;
   }
-  // The foe asks, and the port has granted.
+  // The foe requests a transfer, and the port has granted it.
   void foe_is_granted() {
     foe_asks(request(1));
     ASSERT_TRUE(work_until([&] { return !own_.inbox().empty(); }));
     own_.context->receive_large(own_.context->take_request(), buffer_.data(), kBytes, received_);
     static_cast<void>(foe_hears(Kind::kGrant));
   }
-  // The port has offered a place for the foe's first message.
+  // The port has offered memory for the foe's first message.
   void port_offers() {
     const Route there = route(own_, kFoe, 0);
-    ASSERT_TRUE(work_until([&] {  // none is made while a request waits
+    ASSERT_TRUE(work_until([&] {  // the port makes no offer while a request waits
       return own_.context->offer_large(there, kBits, 0, buffer_.data(), kBytes) == 0;
     }));
     static_cast<void>(foe_hears(Kind::kOffer));
@@ -142,7 +142,7 @@ class LargeLiar : public Hostile {
     }));
     ASSERT_EQ(rc, 0);
     while (!own_.inbox().empty() && own_.inbox().origin(0).link == &link()) {
-      own_.context->refuse_large(own_.context->take_request());  // what the foe had asked
+      own_.context->refuse_large(own_.context->take_request());  // the foe's request
     }
     ASSERT_TRUE(work_until([&] { return !own_.inbox().empty(); }));
     own_.context->receive_large(own_.context->take_request(), friendly_in_.data(), kFriendBytes,
@@ -181,7 +181,7 @@ inline std::string name_of(const ::testing::TestParamInfo<Lie>& info) {
   return info.param.name;
 }
 
-// The port's request.
+// The port requests a transfer, and the foe answers with a grant that `change` has changed.
 template <class Change>
 void tell_grant(LargeLiar& foe, Change&& change) {
   foe.port_asks();

@@ -1,5 +1,5 @@
-// Transfers of several ports at once, against a simple reference: each request says by its match
-// bits which bytes will come.
+// Transfers of several ports at once, against a simple reference: each request's match bits say
+// which bytes follow.
 #include <algorithm>
 #include <deque>
 #include <random>
@@ -11,7 +11,7 @@
 namespace rio::msg::test {
 namespace {
 
-/// A transfer with both its ends.
+/// A transfer, both its ends.
 struct Both {
   Both(uint32_t match_bits, Node& source, Node& sink, uint64_t bytes, uint64_t at)
       : number(match_bits), from(source), to(sink), out(bytes, at, 0x11), in(bytes, at * 3, 0x22) {
@@ -44,7 +44,7 @@ class Many {
     both_.emplace_back(static_cast<uint32_t>(both_.size()), node(from), node(to), bytes, at);
   }
 
-  /// All of them; those of one peer are taken in the reverse order where that is asked for.
+  /// Runs all transfers. @param reverse take those of one peer in the reverse order.
   void run(bool reverse) {
     std::vector<Request*> waiting;
     const bool ended = work(all_, [&] {
@@ -83,7 +83,7 @@ class Many {
       while (node->has_request()) {
         Request* const request = node->context->take_request();
         waiting->push_back(request);
-        // Nothing of what is here is answered before all are: so more have to be let in.
+        // No request is accepted before all have arrived, so the port must make room for more.
         if (reverse && !node->context->requests_left(request->origin)) {
           ASSERT_TRUE(node->context->lend_requests(request->origin));
         }
@@ -92,7 +92,7 @@ class Many {
     const bool all_here =
         std::all_of(both_.begin(), both_.end(), [](const Both& b) { return b.begun; });
     if (reverse && (!all_here || ++turns_ < 1000)) {
-      return;  // until all are here
+      return;  // not all have arrived yet
     }
     if (reverse) {
       std::reverse(waiting->begin(), waiting->end());

@@ -21,7 +21,7 @@ class LargeStop : public ::testing::Test {
       b_.port->progress();
     }
   }
-  /// Let both work until it is so. Transfers that are done may go away then.
+  /// Lets both sides work until the condition holds. Transfers that are done may be freed then.
   template <class Until>
   [[nodiscard]] bool done(Until&& until) {
     const bool ended = work({&a_, &b_}, until);
@@ -31,7 +31,7 @@ class LargeStop : public ::testing::Test {
     }
     return ended;
   }
-  /// After whatever has happened a transfer goes through.
+  /// A new transfer arrives, whatever happened before.
   void expect_well() {
     SendTransfer sent;
     RecvTransfer received;
@@ -51,7 +51,7 @@ class LargeStop : public ::testing::Test {
   const Area from_{kBytes, 1, 0x11};
 };
 
-TEST_F(LargeStop, ARefusedMessageIsNotSent) {
+TEST_F(LargeStop, ARefusedTransferIsNotSent) {
   fill(from_.at(), kBytes, 1);
   SendTransfer sent;
   b_.context->refuse_large(ask(sent));
@@ -90,7 +90,7 @@ TEST_F(LargeStop, ASenderThatCancelsBeforeItIsMatched) {
   expect_well();
 }
 
-// Each number of turns is another state that cancel() comes to.
+// cancel() meets another state of the transfer after each number of turns.
 TEST_F(LargeStop, TheSenderCancelsAtAnyTime) {
   fill(from_.at(), kBytes, 1);
   for (uint32_t turns = 0; turns < 120; turns += 1 + turns / 16) {
@@ -145,9 +145,9 @@ TEST_F(LargeStop, BothCancelAtOnce) {
   expect_well();
 }
 
-// Parts that the sender has posted of a cancelled transfer go out when the receiver has begun the
-// next.
-TEST(LargeReopen, TheNextGetsNothingOfTheOneBefore) {
+// Messages of a cancelled transfer that the sender has already posted go out after the receiver has
+// begun the next one.
+TEST(LargeReopen, TheNextTransferGetsNoBytesOfTheCancelledOne) {
   const std::string wire = "emu:LargeReopen,exact=1";
   Node a(wire, 5);
   Node b(wire, 6);
@@ -188,7 +188,7 @@ TEST(LargeReopen, TheNextGetsNothingOfTheOneBefore) {
   EXPECT_GT(in_the_middle, 5u);
 }
 
-// The card's end of the wire goes: the other one hears of it by the session's end.
+// One port closes in the middle of a transfer: the other one notices when the session ends.
 TEST(LargeDeath, ThePeerGoesInTheMiddle) {
   for (uint32_t turns = 0; turns < 60; turns += 7) {
     for (const bool sender_dies : {false, true}) {
@@ -208,7 +208,7 @@ TEST(LargeDeath, ThePeerGoesInTheMiddle) {
       Transfer& open = sender_dies ? static_cast<Transfer&>(received) : sent;
       const bool over = open.done;
       (sender_dies ? a : b).reset();
-      // A process has come back with the same destID, of another session.
+      // A new process has the same destID, and another session.
       Node again(wire, sender_dies ? 5 : 6);
       const Area small(5000, 0, 0x44);
       SendTransfer next;
@@ -229,9 +229,9 @@ TEST(LargeDeath, ThePeerGoesInTheMiddle) {
   }
 }
 
-// All its mailboxes were in use: the next process waits until they have rested, and no longer,
-// though nothing else happens then.
-TEST(LargeDeath, ALaterProcessIsServedOnceItsMailboxesHaveRested) {
+// All mailboxes of the dead peer were in use. Its successor waits until they have rested, and no
+// longer, though no other traffic wakes the port.
+TEST(LargeDeath, ARestartedPeerIsServedOnceItsMailboxesHaveRested) {
   const std::string wire = "emu:LargeDeathRest";
   auto a = std::make_unique<Node>(wire, 5);
   Node b(wire, 6);

@@ -7,7 +7,7 @@ namespace {
 
 class LargeData : public ::testing::Test {
  protected:
-  /// One transfer, from end to end. @return the receiver's status.
+  /// Moves one transfer from end to end. @return the receiver's status.
   int move(uint64_t len_bytes, uint64_t from_offset, uint64_t to_offset, uint64_t capacity) {
     const Area from(len_bytes, from_offset, 0x11);
     const Area to(capacity, to_offset, 0x22);
@@ -52,7 +52,7 @@ TEST_F(LargeData, OfEachSizeArrivesAsItWas) {
   ASSERT_EQ(move(16u << 20, 0, 0, 16u << 20), 0);
 }
 
-TEST_F(LargeData, LiesAnywhere) {
+TEST_F(LargeData, ArrivesAtAnyAlignment) {
   for (uint64_t from = 0; from < 8; ++from) {
     for (uint64_t to = 0; to < 8; ++to) {
       ASSERT_EQ(move(30001, from, to, 30001), 0) << from << " " << to;
@@ -66,13 +66,13 @@ TEST_F(LargeData, LiesAnywhere) {
   }
 }
 
-TEST_F(LargeData, IsCutWhereTheBufferEnds) {
+TEST_F(LargeData, IsTruncatedToTheBuffer) {
   for (const uint64_t capacity : {0, 1, 7, 8, 255, 4096, 5000, 99999}) {
     EXPECT_EQ(move(100000, 3, 5, capacity), -EMSGSIZE) << capacity;
   }
 }
 
-TEST_F(LargeData, IsCopiedLittle) {
+TEST_F(LargeData, IsHardlyCopied) {
   const uint64_t bytes = 4u << 20;
   for (uint64_t offset = 0; offset < 4096; offset += 129) {
     const uint64_t before = a_.port->stats().copied + b_.port->stats().copied;

@@ -59,12 +59,12 @@ class LongNet : public Net {
       return done();
     });
   }
-  /// @return 1: it has gone; 0: it is under way as *out; or an error.
+  /// @return 1: the message is sent; 0: it is under way as *out; or an error.
   int send(const Talker& from, uint32_t dest_id, uint32_t context, const Bytes& bytes,
            LongSend** out) {
     return from.messages->send(dest_id, context, bytes.data(), bytes.size(), nullptr, out);
   }
-  /// The end of a message under way; its object is given back. 1: it does not end.
+  /// Waits for the end of a request and frees it. @return its status; 1: it does not end.
   int ended(const Talker& of, LongRequest& request) {
     if (!until([&] { return of.messages->test(request); })) {
       return 1;
@@ -73,7 +73,7 @@ class LongNet : public Net {
     of.messages->free(request);
     return status;
   }
-  /// Send, until it is the caller's again. @return its status.
+  /// Sends, and waits until the memory is the caller's again. @return the status.
   int send_all(const Talker& from, const Talker& to, const Bytes& bytes) {
     LongSend* sent = nullptr;
     const int rc = send(from, to.dest_id(), to.id(), bytes, &sent);
@@ -82,7 +82,7 @@ class LongNet : public Net {
   [[nodiscard]] bool wait_for(const Talker& to) {
     return until([&] { return to.messages->look(); });
   }
-  /// The next message of any size, with a buffer of so many bytes. @return its status.
+  /// Receives the next message of any size, into a buffer of so many bytes. @return its status.
   int receive(const Talker& to, uint64_t capacity, Bytes* out) {
     if (!wait_for(to)) {
       return -ETIMEDOUT;
@@ -111,7 +111,7 @@ class LongNet : public Net {
   std::vector<std::unique_ptr<Talker>> talkers_;
 
  public:
-  // Talkers go before their ports.
+  // Talkers use their ports, so they are destroyed first.
   ~LongNet() override { talkers_.clear(); }
 };
 

@@ -1,4 +1,4 @@
-// Messages of any size between contexts, one thing at a time.
+// Messages of any size between contexts, one feature at a time.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -8,23 +8,23 @@
 namespace rio::msg::test {
 namespace {
 
-constexpr uint64_t kInParts = 10000;  // with the default border
+constexpr uint64_t kInParts = 10000;  // sent in parts, with the default border
 constexpr uint64_t kLarge = 1'000'000;
 
 class Long : public LongNet {
  protected:
   static PortConfig impatient(uint32_t id) {
     PortConfig config = config_of(id);
-    config.connect_ms = 200;  // a peer that is gone does not answer
+    config.connect_ms = 200;  // no peer answers for a port that is gone: do not wait long
     return config;
   }
-  /// A send from a that stays under way.
+  /// Begins a send from a that stays under way.
   LongSend& begin(const Bytes& bytes) {
     LongSend* sent = nullptr;
     EXPECT_EQ(send(a_, b_.dest_id(), b_.id(), bytes, &sent), 0);
     return *sent;
   }
-  /// Sends from a, one behind the other. @return those that stay under way.
+  /// Begins sends from a, one behind the other. @return those that stay under way.
   std::vector<LongSend*> begin_all(const std::vector<Bytes>& all) {
     std::vector<LongSend*> under_way;
     for (const Bytes& bytes : all) {
@@ -37,7 +37,7 @@ class Long : public LongNet {
     }
     return under_way;
   }
-  /// They come at b in their order, and end well.
+  /// All messages arrive at b in order, and all sends end well.
   void expect_all(const std::vector<Bytes>& all, const std::vector<LongSend*>& under_way) {
     for (const Bytes& bytes : all) {
       expect_next(b_, bytes);
@@ -46,7 +46,7 @@ class Long : public LongNet {
       EXPECT_EQ(ended(a_, *sent), 0);
     }
   }
-  /// The next message that b is shown, which is long.
+  /// Waits for the next message that b is shown, which is a long one.
   LongArrival& next_long() {
     EXPECT_TRUE(wait_for(b_));
     LongArrival* const arrival = b_.messages->shown();
@@ -126,7 +126,7 @@ TEST_F(Long, SendersWhosePartsComeInterleaved) {
   }
 }
 
-TEST_F(Long, AMessageLongerThanTheBufferIsCutOff) {
+TEST_F(Long, AMessageLongerThanTheBufferIsTruncated) {
   for (const uint64_t size : {kInParts, kLarge}) {
     for (const uint64_t capacity :
          {uint64_t{0}, uint64_t{1}, uint64_t{4064}, uint64_t{4065}, uint64_t{9000}, size - 1}) {
@@ -175,9 +175,9 @@ TEST_F(Long, NothingLongUnlessItIsWanted) {
   expect_well();
 }
 
-// The bound of unexpected data: parts take credit; a sender without credit asks and keeps the
-// bytes.
-TEST_F(Long, ASenderWithoutCreditAsks) {
+// Unexpected data is bounded: parts need credit, and a sender without credit sends a request and
+// keeps the bytes.
+TEST_F(Long, ASenderWithoutCreditSendsARequest) {
   std::vector<Bytes> all;
   for (uint64_t i = 0; i < 12; ++i) {  // three credits each; the share is 16
     all.push_back(pattern(i, kInParts));
@@ -190,8 +190,8 @@ TEST_F(Long, ASenderWithoutCreditAsks) {
   expect_all(all, sends);
 }
 
-// Nothing is given back until all are shown: the sender is stopped, and no other.
-TEST_F(Long, AReceiverThatHoldsAllStopsTheirSenderAlone) {
+// The receiver holds all long messages that it was shown. This stops their sender, and no other.
+TEST_F(Long, AReceiverThatHoldsAllStopsOnlyTheirSender) {
   Talker& c = talker(port(3), 0);
   const Bytes bytes = pattern(1, kLarge);
   std::vector<LongSend*> sends;
@@ -239,14 +239,14 @@ TEST_F(Long, CancelAtAnyTime) {
     ASSERT_EQ(rc, 0) << turn;
     const int sent_status = ended(a_, sent);
     const int status = ended(b_, *received);
-    // All may have arrived before the other side hears that it was given up.
+    // All bytes may have arrived before the other side learns of the cancellation.
     ASSERT_TRUE(sent_status == -ECANCELED || sent_status == 0) << turn << " " << sent_status;
     ASSERT_TRUE(status == -ECANCELED || (status == 0 && got == bytes)) << turn << " " << status;
   }
   expect_well();
 }
 
-TEST_F(Long, CancelOfWhatWaits) {
+TEST_F(Long, CancelAWaitingSend) {
   const Bytes bytes = pattern(1, kLarge);
   LongSend& first = begin(bytes);  // there is no session yet
   LongSend& second = begin(bytes);
@@ -258,7 +258,7 @@ TEST_F(Long, CancelOfWhatWaits) {
   expect_well();
 }
 
-TEST_F(Long, NoPeerThere) {
+TEST_F(Long, ASendToAContextThatDoesNotExistIsRefused) {
   const Bytes bytes = pattern(1, kInParts);
   LongSend* sent = nullptr;
   ASSERT_EQ(send(a_, b_.dest_id(), 9, bytes, &sent), 0);
@@ -268,9 +268,9 @@ TEST_F(Long, NoPeerThere) {
   EXPECT_EQ(a_.messages->send(2, 5, bytes.data(), kLongMax + 1, nullptr, &sent), -EINVAL);
 }
 
-// A message to a context that closes in its middle does not go on to the next context of that
-// number.
-TEST_F(Long, AContextThatIsOpenedAnewGetsNoRest) {
+// A long message to a context that closes in the middle must not continue to the next context of
+// that number.
+TEST_F(Long, AReopenedContextGetsNoPartsOfOldMessages) {
   const uint32_t free = unshared();
   for (uint32_t turn = 0; turn < 12; ++turn) {
     expect_well();
@@ -346,7 +346,7 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
             << end;
       }
       while (until([&] { return !b_.messages->busy(); }) && b_.messages->look()) {
-        LongArrival* const arrival = b_.messages->shown();  // whole, or only asked for
+        LongArrival* const arrival = b_.messages->shown();  // a whole message, or only its request
         ASSERT_NE(arrival, nullptr);
         b_.messages->refuse(*arrival);
       }
@@ -356,7 +356,7 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
   expect_well();
 }
 
-TEST_F(Long, ClosingEndsWhatIsUnderWay) {
+TEST_F(Long, ClosingEndsRequestsUnderWay) {
   const Bytes bytes = pattern(1, kLarge);
   LongSend& sent = begin(bytes);
   LongArrival& arrival = next_long();
@@ -365,7 +365,7 @@ TEST_F(Long, ClosingEndsWhatIsUnderWay) {
   LongReceive* received = nullptr;
   ASSERT_EQ(b_.messages->receive(arrival, got.data(), got.size(), nullptr, &status, &received), 0);
   turns(3);
-  std::thread other([&] {  // the other side works, so it ends
+  std::thread other([&] {  // the other side makes progress, so that the request ends
     for (uint32_t i = 0; i < 2'000'000 && !sent.done; ++i) {
       a_.port->progress();
       a_.attend();

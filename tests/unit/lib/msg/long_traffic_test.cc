@@ -1,5 +1,5 @@
 // Random messages of any size between contexts of several cards, against a reference: a map of
-// queues. Prints its seed where it fails. RIO_MSG_SEEDS: how many of each kind.
+// queues. A failure prints its seed. RIO_MSG_SEEDS: number of seeds of each kind.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -36,7 +36,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
  protected:
   using Way = std::array<uint32_t, 4>;  // destID and context, from and to
 
-  /// A message on its way; its bytes stay where they are until both sides are done with it.
+  /// A message on its way. Its bytes stay until both sides are done with it.
   struct Sent {
     Bytes bytes;
   };
@@ -61,8 +61,8 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
       PortConfig config = config_of(id, options);
       config.share = 4u << pick(5);
       config.connect_ms = config.deliver_ms = 60000;
-      config.response_timeout_us = 20000;  // each fault costs some of these
-      MessagePort& made = port(config);
+      config.response_timeout_us = 20000;  // each fault costs some of these timeouts
+      Port& made = port(config);
       for (uint16_t i = 0; i < 2; ++i) {
         static_cast<void>(talker(made, static_cast<uint16_t>(30 * i + pick(30))));
       }
@@ -72,7 +72,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
   uint64_t pick(uint64_t below) { return random_() % below; }
   uint32_t any() { return static_cast<uint32_t>(pick(talkers_.size())); }
 
-  /// All orders of magnitude alike, and what is beside a border.
+  /// A random size: each order of magnitude is as likely, and so are sizes next to a border.
   uint64_t any_size() {
     constexpr std::array<uint64_t, 6> kBorders = {
         0, 240, kPartBytesMax, kFirstBytesMax + kMoreBytesMax, 16384, kMiB};
@@ -105,7 +105,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     if (rc == 0 && pick(30) == 0) {
       const int cancelled = from.messages->cancel(*request);
       ASSERT_TRUE(cancelled == 0 || cancelled == -EALREADY);
-      if (request->done) {  // it was not even asked for
+      if (request->done) {  // the message was not even requested
         queue.pop_back();
         over(sent);
       }
@@ -116,7 +116,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     const Talker& at = *talkers_[to];
     auto& queue = sent_[{origin.link->dest_id(), origin.from, at.dest_id(), at.id()}];
     if (queue.empty()) {
-      ADD_FAILURE() << "it was never sent";
+      ADD_FAILURE() << "this message was never sent";
       return nullptr;
     }
     std::shared_ptr<Sent> sent = queue.front();
@@ -149,7 +149,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     at.context->drop_oldest();
     over(sent);
   }
-  /// Mostly at once; some wait for a while, and are taken in any order.
+  /// Receives mostly at once; some messages wait for a while, and are received in any order.
   void take_one(uint32_t to) {
     if (held_[to].empty()) {
       return;

@@ -1,5 +1,5 @@
 /// @file
-/// Ports of one process on one wire, for tests; and a card without a port, which says anything.
+/// Ports of one process on one wire, for tests; and a card without a port, which sends any bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace rio::msg::test {
 
 using std::chrono::milliseconds;
 
-/// A user of a port, and what came for it.
+/// A context of a port, and the messages that arrived for it.
 struct Member {
   std::unique_ptr<MessageContext> context;
   MessagePort* port = nullptr;
@@ -37,7 +37,7 @@ struct Member {
     const iovec& bytes = inbox().at(i);
     return {static_cast<const char*>(bytes.iov_base), bytes.iov_len};
   }
-  /// The oldest message, done with.
+  /// Takes the oldest message, and gives its buffer back.
   [[nodiscard]] std::string take() const {
     std::string oldest = text();
     context->drop_oldest();
@@ -45,7 +45,7 @@ struct Member {
   }
 };
 
-/// A message that a raw card writes and reads: header and body, any bytes.
+/// Messages as a raw card writes and reads them: header and body, any bytes.
 struct Wire {
   static std::vector<uint8_t> message(uint32_t key, uint32_t number, uint32_t to, uint32_t from,
                                       uint32_t credit, Kind kind, const std::string& text = "",
@@ -67,7 +67,7 @@ struct Wire {
   }
 };
 
-/// A card that no port stands behind.
+/// A card without a port.
 class Raw {
  public:
   static constexpr uint32_t kBuffers = 128;
@@ -113,12 +113,12 @@ class Raw {
       endpoint_->buffers()->put(&index, 1);
     }
   }
-  /// Messages whose fate is not known.
+  /// @return the number of messages without a completion.
   [[nodiscard]] uint32_t outstanding() {
     reap();
     return endpoint_->tx().outstanding();
   }
-  /// The next message; empty: there is none.
+  /// @return the next received message; empty: there is none.
   std::vector<uint8_t> receive() {
     pmd::RxMessage message{};
     if (endpoint_->shared().burst(&message, 1) == 0) {
@@ -140,7 +140,7 @@ class Raw {
   std::unique_ptr<Endpoint> endpoint_;
 };
 
-/// Ports on a fabric of the test's own: any number.
+/// Any number of ports on a fabric of the test's own.
 class Net : public ::testing::Test {
  protected:
   Net() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
@@ -178,7 +178,7 @@ class Net : public ::testing::Test {
     return out;
   }
 
-  /// All ports work.
+  /// Lets each port work once.
   void turn() {
     for (const auto& port : ports_) {
       port->progress();
@@ -189,7 +189,7 @@ class Net : public ::testing::Test {
       turn();
     }
   }
-  /// Work until `done()`. @return false: not within reason.
+  /// Works until `done()`. @return false: it did not become true in time.
   template <class Done>
   [[nodiscard]] bool work_until(const Done& done) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -204,17 +204,17 @@ class Net : public ::testing::Test {
   static int try_send(const Member& from, const Route& route, const std::string& text) {
     return from.port->send(route, text.data(), static_cast<uint32_t>(text.size()));
   }
-  /// Until it is sent, or cannot be.
+  /// Sends, and works until the message is accepted or refused.
   int send(const Member& from, const Route& route, const std::string& text) {
     int rc = -EAGAIN;
     EXPECT_TRUE(work_until([&] { return (rc = try_send(from, route, text)) != -EAGAIN; }));
     return rc;
   }
-  /// The next message there. "none": none came.
+  /// Waits for the next message there. @return "none": no message arrived in time.
   std::string receive(const Member& to) {
     return work_until([&] { return !to.inbox().empty(); }) ? to.take() : "none";
   }
-  /// As many as are taken without anything being given back.
+  /// Sends until a message is not accepted, while no buffer is given back. @return the number sent.
   uint32_t fill(const Member& from, const Route& route, uint32_t at_most) {
     EXPECT_EQ(send(from, route, "0"), 0);
     uint32_t sent = 1;

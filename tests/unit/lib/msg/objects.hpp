@@ -1,6 +1,6 @@
 /// @file
-/// The objects of a port without the port, on a card that is wired to itself: for tests of one of
-/// them.
+/// The objects of a port without the port, on a card that is wired to itself: for unit tests of
+/// single objects.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace rio::msg::test {
 
-/// A card that is wired to itself: what is sent to its destID comes back.
+/// A card that is wired to itself: messages to its own destID come back.
 struct LoopCard {
   explicit LoopCard(uint32_t response_timeout_us = 100'000) {
     EndpointConfig config;
@@ -69,7 +69,7 @@ struct Objects {
     EXPECT_EQ(outbox.start(), 0);
   }
 
-  /// A peer whose session has begun. It is the card itself, which answers each letter.
+  /// Makes a peer with a session. The peer is the card itself, which answers each letter.
   Link& peer_with_session() {
     Link& link = *peers.find_or_make(endpoint.dest_id());
     link.keys.remote = 55;
@@ -79,7 +79,7 @@ struct Objects {
   }
 };
 
-/// @return false: not within reason.
+/// Works until `done()`. @return false: it did not become true in time.
 template <class Done>
 [[nodiscard]] bool until(const Done& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

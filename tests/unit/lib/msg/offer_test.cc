@@ -47,7 +47,7 @@ TEST(OfferMaker, ARevokedOfferIsAnsweredAllTheSame) {
   static_cast<void>(maker.open(1));
   EXPECT_TRUE(maker.revoke());
   EXPECT_FALSE(maker.revoke());
-  ASSERT_EQ(maker.on_message(1, 1, &answer), 0);  // ACCEPT was on the way
+  ASSERT_EQ(maker.on_message(1, 1, &answer), 0);  // ACCEPT was already on its way
   EXPECT_EQ(answer, Answer::kAccepted);
   static_cast<void>(maker.open(2));
   EXPECT_TRUE(maker.revoke());
@@ -63,7 +63,7 @@ TEST(OfferMaker, RefusesLies) {
   static_cast<void>(maker.open(7));
   EXPECT_EQ(maker.on_message(7, 2, &answer), -EPROTO);
   EXPECT_EQ(maker.on_message(8, 1, &answer), -EPROTO);
-  EXPECT_EQ(maker.on_revoked(1), -EPROTO);  // it was not asked for
+  EXPECT_EQ(maker.on_revoked(1), -EPROTO);  // the port asked for no REVOKED
   EXPECT_EQ(maker.state(), State::kOpen);
 }
 
@@ -83,12 +83,12 @@ TEST(OfferTaker, TakesOnlyWhatFits) {
     EXPECT_EQ(offer != nullptr, one.fits);
     EXPECT_FALSE(taker.held());
     bool answer = true;
-    EXPECT_EQ(taker.on_revoke(1, &answer), 0);  // its answer is on the way
+    EXPECT_EQ(taker.on_revoke(1, &answer), 0);  // ACCEPT, the answer to the offer, is on its way
     EXPECT_FALSE(answer);
   }
 }
 
-TEST(OfferTaker, ForgetsWhatComesTooLateAndGivesUpWhatIsRevoked) {
+TEST(OfferTaker, ForgetsLateOffersAndGivesUpRevokedOnes) {
   OfferTaker taker;
   ASSERT_EQ(taker.on_offer(body(1, 3), 4), 0);
   EXPECT_FALSE(taker.held());
@@ -104,10 +104,11 @@ TEST(OfferTaker, RefusesLies) {
   bool answer = false;
   EXPECT_EQ(taker.on_revoke(0, &answer), -EPROTO);
   EXPECT_EQ(taker.on_revoke(1, &answer), -EPROTO);
-  EXPECT_EQ(taker.on_offer(body(2, 1), 1), -EPROTO);  // a number was left out
-  EXPECT_EQ(taker.on_offer(body(1, 2), 1), -EPROTO);  // for a message that it cannot wait for yet
+  EXPECT_EQ(taker.on_offer(body(2, 1), 1), -EPROTO);  // the number before it was skipped
+  EXPECT_EQ(taker.on_offer(body(1, 2), 1),
+            -EPROTO);  // the sender does not wait for an offer for that message yet
   ASSERT_EQ(taker.on_offer(body(1, 1), 1), 0);
-  EXPECT_EQ(taker.on_offer(body(2, 1), 1), -EPROTO);  // a second one
+  EXPECT_EQ(taker.on_offer(body(2, 1), 1), -EPROTO);  // another offer is open
 }
 
 TEST(OfferTaker, MessageNumbersWrap) {
@@ -117,8 +118,8 @@ TEST(OfferTaker, MessageNumbersWrap) {
   EXPECT_EQ(taker.on_offer(body(2, 0), UINT32_MAX), -EPROTO);
 }
 
-/// Both sides with streams that are late at random: each offer has exactly one end, and both sides
-/// think the same of it.
+/// Both sides with message streams that arrive late at random: each offer ends exactly once, and
+/// both sides agree on how.
 TEST(Offer, EachHasOneEnd) {
   enum class Kind { kMessage, kRevoked, kOffer, kRevoke };
   struct Said {
@@ -133,7 +134,7 @@ TEST(Offer, EachHasOneEnd) {
   OfferTaker taker;
   std::deque<Said> up;
   std::deque<Said> down;
-  uint32_t next = UINT32_MAX - 5000;  // to be sent
+  uint32_t next = UINT32_MAX - 5000;  // number of the next message
   uint32_t expected = next;
   uint32_t made = 0;
   uint32_t ended = 0;

@@ -1,4 +1,4 @@
-// Offers between two ports: accepted, refused, revoked, parked; and peers that lie about them.
+// Offers between two ports: accepted, refused, revoked, parked; and peers that send wrong ones.
 #include <gtest/gtest.h>
 
 #include "tests/unit/lib/msg/large_fixture.hpp"
@@ -13,7 +13,7 @@ class Offers : public testing::Test {
  protected:
   Offers() : to_(kBytes + 8, 40, 0x22), from_(kBytes, 64, 0x11) {
     fill(from_.at(), kBytes, 1);
-    // The sender's context is known to the receiver from here on.
+    // From here on the receiver knows the sender's context.
     EXPECT_TRUE(say("hello"));
     EXPECT_TRUE(work(both(), [&] { return !sink_.context->inbox().empty(); }));
     sink_.context->drop_oldest();
@@ -30,7 +30,7 @@ class Offers : public testing::Test {
     return work(both(), [&] { return sink_.port->send(route, "x", 1) == 0; }) &&
            work(both(), [&] { return !source_.context->inbox().empty(); });
   }
-  /// Some turns, so that what was said is heard.
+  /// Makes some turns, so that both sides read what the other has sent.
   void settle() {
     for (int i = 0; i < 2000; ++i) {
       source_.port->progress();
@@ -70,14 +70,15 @@ TEST_F(Offers, IsAccepted) {
   ASSERT_EQ(offer(), 0);
   settle();
   send_large();
-  EXPECT_EQ(sent_.grant.state(), SendGrant::State::kSending) << "it need not ask";
+  EXPECT_EQ(sent_.grant.state(), SendGrant::State::kSending)
+      << "the sender need not send a request";
   receive(to_.at());
   arrives();
   EXPECT_EQ(sent_.grant.attempt(), 0);
   EXPECT_TRUE(to_.guarded(kBytes));
 }
 
-/// One after the other: numbers go on.
+/// Repeated offers: their numbers go on.
 TEST_F(Offers, AgainAndAgain) {
   for (uint32_t i = 0; i < 20; ++i) {
     fill(from_.at(), kBytes, i);
@@ -90,7 +91,7 @@ TEST_F(Offers, AgainAndAgain) {
   }
 }
 
-/// Done is told only when the receiver has said that it keeps the offer.
+/// A send is done only when the receiver has said that it received the message.
 TEST_F(Offers, NothingIsDoneBeforeItIsReceived) {
   ASSERT_EQ(offer(), 0);
   settle();
@@ -117,7 +118,7 @@ TEST_F(Offers, ASmallMessageRefuses) {
   arrives();
 }
 
-TEST_F(Offers, AMessageThatDoesNotFitAsks) {
+TEST_F(Offers, AMessageThatDoesNotFitIsRequested) {
   ASSERT_EQ(offer(kBytes - 1), 0);
   settle();
   send_large();
@@ -126,7 +127,7 @@ TEST_F(Offers, AMessageThatDoesNotFitAsks) {
   arrives();
 }
 
-TEST_F(Offers, AMessageThatDoesNotMatchAsks) {
+TEST_F(Offers, AMessageThatDoesNotMatchIsRequested) {
   ASSERT_EQ(offer(), 0);
   settle();
   send_large(kBits + 1);
@@ -169,8 +170,8 @@ TEST_F(Offers, IsRevokedTooLate) {
   arrives();
 }
 
-/// The receive was cancelled: no receive waits, and the message asks as any other.
-TEST_F(Offers, IsParkedWhereNoReceiveIsPosted) {
+/// The receive was cancelled, so the accepted message is parked, and then handled like a request.
+TEST_F(Offers, IsParkedWithoutAReceive) {
   ASSERT_EQ(offer(), 0);
   settle();
   send_large();
@@ -187,7 +188,7 @@ TEST_F(Offers, IsParkedWhereNoReceiveIsPosted) {
   EXPECT_TRUE(to_.guarded(0));
 }
 
-/// Another receive takes it, with less room.
+/// Another receive, into smaller memory, takes the message.
 TEST_F(Offers, IsParkedWhereItLandsElsewhere) {
   ASSERT_EQ(offer(), 0);
   settle();
@@ -213,7 +214,7 @@ TEST_F(Offers, IsCancelledBothWays) {
       sink_.context->cancel(received_);
     }
     ASSERT_TRUE(work(both(), [&] { return sent_.done && received_.done; }));
-    // All may have arrived before.
+    // All bytes may have arrived before the cancellation.
     EXPECT_TRUE(sent_.status == 0 || sent_.status == -ECANCELED) << sent_.status;
     EXPECT_TRUE(received_.status == 0 || received_.status == -ECANCELED) << received_.status;
   }
@@ -234,7 +235,7 @@ TEST_F(Offers, IsAcceptedAndThenRefused) {
   EXPECT_EQ(sent_.status, -ECONNREFUSED);
   EXPECT_TRUE(to_.guarded(0));
   settle();
-  ASSERT_EQ(offer(), 0) << "its place is free";
+  ASSERT_EQ(offer(), 0) << "the revoked offer's place is free";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The transmit ring of a port: room, credit, and what is told of messages that were not delivered.
+// The transmit ring of a port: space, credit, and reports of messages that were not delivered.
 #include "lib/msg/outbox.hpp"
 
 #include <vector>
@@ -60,17 +60,17 @@ TEST_F(OutboxTest, AMessageGoesWithTheNextNumberAndTakesACredit) {
   EXPECT_TRUE(failed_.empty());
 }
 
-TEST_F(OutboxTest, NothingGoesWithoutCreditOrBeforeTheNewsOfAnEnd) {
+TEST_F(OutboxTest, NothingIsSentWithoutCreditOrBeforeAnEndIsReported) {
   link_.routes.untold = 1ull << 5;
-  EXPECT_FALSE(outbox_.may_send(route_)) << "context 5 has to hear of an end first";
+  EXPECT_FALSE(outbox_.may_send(route_)) << "context 5 must be told of a session's end first";
   link_.routes.untold = 1ull << 6;
-  EXPECT_TRUE(outbox_.may_send(route_)) << "context 6 has to";
+  EXPECT_TRUE(outbox_.may_send(route_)) << "context 6 has nothing to be told";
   link_.out[3] = {};
   EXPECT_FALSE(outbox_.may_send(route_));
   EXPECT_FALSE(outbox_.send_one(route_, 0, [](uint8_t*) {}));
 }
 
-TEST_F(OutboxTest, AMessageThatIsNotTakenIsToldAndIsInItsSlotStill) {
+TEST_F(OutboxTest, AnUndeliveredMessageIsReportedAndStillInItsSlot) {
   send("refused");  // the card has no buffer for it
   EXPECT_TRUE(all_completed());
   ASSERT_EQ(failed_.size(), 1u);
@@ -80,7 +80,7 @@ TEST_F(OutboxTest, AMessageThatIsNotTakenIsToldAndIsInItsSlotStill) {
   EXPECT_EQ(std::memcmp(outbox_.ring().slot_va(entry) + kHeaderBytes, "refused", 7), 0);
 }
 
-TEST_F(OutboxTest, TheLibraryTalksOnlyInASession) {
+TEST_F(OutboxTest, ControlMessagesNeedASession) {
   ASSERT_EQ(buffers_.start(64), 0);
   EXPECT_TRUE(outbox_.say(link_, Kind::kAlive, 0, 0, 0));
   link_.rest.on = true;
@@ -108,7 +108,7 @@ TEST_F(OutboxTest, NothingIsPostedWhileTheRingIsStopped) {
   EXPECT_TRUE(all_completed());
 }
 
-TEST_F(OutboxTest, ARequestNeedsAPlaceAndLeavesACreditForAnswers) {
+TEST_F(OutboxTest, ARequestNeedsASlotAndLeavesACreditForAnswers) {
   ASSERT_EQ(buffers_.start(64), 0);
   link_.theirs.opened = 1ull << 3;
   EXPECT_FALSE(outbox_.may_request(route_)) << "no record";

@@ -1,4 +1,4 @@
-// Profiles: foreign bytes, and where they are looked for.
+// Profiles: parsing of any text, and the places where the library looks for the file.
 #include "lib/msg/profile.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class ProfileTest : public testing::Test {
   test::TempDir folder_;
 };
 
-TEST_F(ProfileTest, ValuesThatAreTaken) {
+TEST_F(ProfileTest, ValidProfiles) {
   EXPECT_EQ(parsed(""), 16384u);
   EXPECT_EQ(parsed("# nothing\n\n  \t\r\n"), 16384u);
   EXPECT_EQ(parsed("eager_bytes = 4096\n"), 4096u);
@@ -53,7 +53,7 @@ TEST_F(ProfileTest, ValuesThatAreTaken) {
   EXPECT_EQ(parsed(to_text({.eager_bytes = 777})), 777u);
 }
 
-TEST_F(ProfileTest, ValuesThatAreRefused) {
+TEST_F(ProfileTest, InvalidProfiles) {
   for (const char* text :
        {"eager_bytes", "eager_bytes =", "eager_bytes = -1", "eager_bytes = 255",
         "eager_bytes = 1048577", "eager_bytes = 99999999999999999999999", "eager_bytes = 4096 x",
@@ -66,9 +66,9 @@ TEST_F(ProfileTest, ValuesThatAreRefused) {
   EXPECT_EQ(parse_profile(std::string(5000, '\n'), "test", &profile), -EINVAL);
 }
 
-TEST_F(ProfileTest, WhereItIs) {
+TEST_F(ProfileTest, IsFoundInItsPlaces) {
   Profile profile;
-  EXPECT_EQ(load_profile("", &profile), 0);  // there is none
+  EXPECT_EQ(load_profile("", &profile), 0);  // there is no profile
   EXPECT_EQ(profile.eager_bytes, 16384u);
   const std::string usual = write("config/riopmd/profile", "eager_bytes = 1000\n");
   EXPECT_EQ(profile_path(), usual);
@@ -84,7 +84,8 @@ TEST_F(ProfileTest, WhereItIs) {
   EXPECT_EQ(profile.eager_bytes, 16384u);
 
   setenv("RIO_PROFILE", folder_.at("missing").c_str(), 1);
-  EXPECT_EQ(load_profile("", &profile), -ENOENT);  // was asked for
+  EXPECT_EQ(load_profile("", &profile),
+            -ENOENT);  // RIO_PROFILE names a file, so its absence is an error
   EXPECT_EQ(load_profile(folder_.at("."), &profile), -EISDIR);
   const std::string marked = write("marked",
                                    "\xEF\xBB\xBF"
@@ -97,15 +98,15 @@ TEST_F(ProfileTest, WhereItIs) {
   EXPECT_EQ(profile.eager_bytes, 16384u);
 }
 
-TEST_F(ProfileTest, PortsAndEndpointsHaveIt) {
+TEST_F(ProfileTest, PortsAndEndpointsUseIt) {
   PortConfig config;
   config.profile = write("mine", "eager_bytes = 300\n");
   std::unique_ptr<MessagePort> port;
   ASSERT_EQ(MessagePort::open(config, &port), 0);
   EXPECT_EQ(port->profile().eager_bytes, 300u);
-  std::unique_ptr<tag::TaggedContext> endpoint;
-  ASSERT_EQ(tag::TaggedContext::create(*port, 0, {}, &endpoint), 0);
-  // A longer message is not copied, and so not done before its receiver has it.
+  std::unique_ptr<tag::Endpoint> endpoint;
+  ASSERT_EQ(tag::Endpoint::create(*port, 0, {}, &endpoint), 0);
+  // A longer message is not copied, so its send is not done before a receive takes it.
   std::string bytes(301, 'x');
   tag::SendRequest request;
   EXPECT_EQ(endpoint->send(endpoint->self(), 1, bytes.data(), 300, request), 1);

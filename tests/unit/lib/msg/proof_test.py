@@ -1,17 +1,16 @@
 #!/usr/bin/python3
-"""Runs the models of lib/msg/proof through spin, as they are and with rules broken.
+"""Runs the models of lib/msg/proof through spin: unchanged, and with one rule broken.
 
   proof_test.py [--list] [MODEL...]
 
-Each case is a model with switches and what is asked: `safety` (no assertion fails, nothing stands
-still), `np` (what is marked as progress comes again and again, every process having its turns), or
-the name of an LTL formula, with the same fairness. A case with a BREAK_ switch must fail, and a case
-without must not.
+Each case is a model, its switches and a property: `safety` (no assertion fails, and no process is stuck),
+`np` (states marked as progress recur, if every process gets its turns), or the name of an LTL formula, with
+the same fairness. A case with a BREAK_ switch must fail, and a case without one must pass.
 
-A verdict depends on nothing but the model, the case, spin, gcc and this file: with RIO_PROOFS, a folder,
-a case that was as it must be is not run again until one of these changes.
+A verdict depends only on the model, the case, spin, gcc and this file. RIO_PROOFS names a folder of earlier
+verdicts: a case that was right is not run again until one of these changes.
 
-Exit code: 0 all as it must be, 1 not, 77 spin or gcc is not there.
+Exit code: 0 all cases are right, 1 at least one is wrong, 77 spin or gcc is not installed.
 """
 import argparse
 import hashlib
@@ -26,7 +25,7 @@ import time
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
 MODELS = os.path.join(ROOT, "lib/msg/proof")
 MEMORY_MIB = 1500
-SECONDS = 600  # a bound for a machine that does much else; a case takes a tenth of that
+SECONDS = 600  # a bound for a busy machine; a case takes a tenth of that
 
 CASES = {
     "grant": [
@@ -85,7 +84,7 @@ LARGE = [
 
 
 def flags(kind):
-    """Of the compiler and of the verifier."""
+    """Flags of the compiler and of the verifier."""
     if kind == "safety":
         return ["-DSAFETY", "-DNOCLAIM"], []
     if kind == "np":
@@ -105,7 +104,7 @@ def verify(model, kind, switches):
         done = run(folder, ["spin", *switches.split(), "-a", os.path.join(MODELS, model + ".pml")])
         if not os.path.exists(os.path.join(folder, "pan.c")):
             return done.stdout
-        # Compiling is what takes most of the time, but for those of many states.
+        # Compiling takes most of the time, except for cases with many states.
         optimize = "-O2" if (model, kind, switches) in LARGE else "-O0"
         done = run(folder, ["gcc", "-w", optimize, "-DCOLLAPSE", "-DVECTORSZ=2048",
                             f"-DMEMLIM={MEMORY_MIB}", *compiler, "-o", "pan", "pan.c"])
@@ -143,16 +142,16 @@ class Kept:
 
 
 def judge(output, broken):
-    """Why a case is not as it must be, or None."""
+    """Why a case is wrong, or None."""
     errors = re.search(r"errors: (\d+)", output)
     if errors is None or "has unconditional self-loop" in output:
         return "no verdict:\n" + output
     if broken:
-        return None if int(errors[1]) > 0 else "the broken rule was not found"
+        return None if int(errors[1]) > 0 else "the broken rule was not detected"
     if int(errors[1]) > 0:
         return "error found:\n" + output
     if "max search depth too small" in output or "reached -DMEMLIM bound" in output:
-        return "not all states were looked at:\n" + output
+        return "not all states were visited:\n" + output
     return None
 
 

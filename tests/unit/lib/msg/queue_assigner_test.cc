@@ -33,7 +33,7 @@ TEST(QueueAssigner, GivesASourceThreeQueuesAndNoFourth) {
   EXPECT_TRUE(waiters[3].waiting());
   assigner.release(source, places[1]);
   EXPECT_EQ(assigner.assign(&none), &waiters[3]);
-  EXPECT_TRUE(none.open);  // still open on the pair
+  EXPECT_TRUE(none.open);  // still open, for another source
   EXPECT_EQ(none.queue, places[1].queue);
   EXPECT_EQ(none.mailbox, 2);
 }
@@ -92,16 +92,16 @@ TEST(QueueAssigner, KeepsAPairInQuarantineUntilClosedAndStopped) {
   QueuePlace place;
   assigner.stopped(places[2].queue);
   EXPECT_EQ(assigner.free_queues(), 1u);
-  EXPECT_EQ(assigner.assign(&place), nullptr);  // a queue, and no mailbox
+  EXPECT_EQ(assigner.assign(&place), nullptr);  // a queue is free, but no mailbox
   assigner.closed(source, 3);
-  assigner.closed(source, 3);  // twice does nothing
+  assigner.closed(source, 3);  // a second call does nothing
   EXPECT_EQ(assigner.assign(&place), &waiters[3]);
   EXPECT_EQ(place.mailbox, 3);
 
   assigner.wait(source, waiters[0]);
   assigner.quarantine(source, places[0]);
   assigner.closed(source, 1);
-  EXPECT_EQ(assigner.assign(&place), nullptr);  // its ring is still open on the pair
+  EXPECT_EQ(assigner.assign(&place), nullptr);  // its ring is still open for the source
   assigner.stopped(places[0].queue);
   EXPECT_EQ(assigner.assign(&place), &waiters[0]);
 
@@ -113,7 +113,7 @@ TEST(QueueAssigner, KeepsAPairInQuarantineUntilClosedAndStopped) {
   EXPECT_FALSE(place.open);
 }
 
-TEST(QueueAssigner, LetsTheDeadRest) {
+TEST(QueueAssigner, KeepsTheMailboxesOfAGoneSourceInQuarantine) {
   QueueAssigner assigner;
   QueueSource source;
   QueueWaiter waiters[5];
@@ -128,7 +128,7 @@ TEST(QueueAssigner, LetsTheDeadRest) {
   EXPECT_EQ(assigner.died(source, 1000), 1u << places[1].queue | 1u << places[2].queue);
   EXPECT_FALSE(waiters[3].waiting());
 
-  assigner.wait(source, waiters[4]);  // it is reborn
+  assigner.wait(source, waiters[4]);  // the source has restarted
   QueuePlace place;
   EXPECT_EQ(assigner.assign(&place), nullptr);
   for (const QueuePlace& old : places) {
@@ -136,13 +136,13 @@ TEST(QueueAssigner, LetsTheDeadRest) {
   }
   EXPECT_FALSE(assigner.rested(source, 999));
   EXPECT_EQ(assigner.assign(&place), nullptr);
-  assigner.closed(source, 1);  // the old session's, which means nothing any more
+  assigner.closed(source, 1);  // a late message of the old session, which has no meaning any more
   EXPECT_EQ(assigner.assign(&place), nullptr);
   EXPECT_TRUE(assigner.rested(source, 1000));
   EXPECT_EQ(assigner.assign(&place), &waiters[4]);
 }
 
-TEST(QueueAssigner, RestIsNotOverBeforeItsRingIsStopped) {
+TEST(QueueAssigner, AQuarantineDoesNotEndBeforeItsRingIsStopped) {
   QueueAssigner assigner;
   QueueSource source;
   QueueWaiter waiter;
@@ -161,7 +161,7 @@ TEST(QueueAssigner, OffersLeaveTwoQueuesAndAMailbox) {
   QueuePlace place;
   EXPECT_TRUE(assigner.offer(sources[0], &place));
   EXPECT_TRUE(assigner.offer(sources[0], &place));
-  EXPECT_FALSE(assigner.offer(sources[0], &place));  // the third mailbox is for requests
+  EXPECT_FALSE(assigner.offer(sources[0], &place));  // the third mailbox is kept for requests
   for (int i = 1; i < 3; ++i) {
     EXPECT_TRUE(assigner.offer(sources[i], &place));
     EXPECT_TRUE(assigner.offer(sources[i], &place));
@@ -179,13 +179,13 @@ TEST(QueueAssigner, OffersLeaveTwoQueuesAndAMailbox) {
   EXPECT_NE(assigner.assign(&other), nullptr);
   EXPECT_EQ(assigner.assign(&other), nullptr);
   EXPECT_TRUE(assigner.wants_revoke());
-  assigner.release(sources[2], place);  // refused or revoked
+  assigner.release(sources[2], place);  // the offer was refused or revoked
   EXPECT_EQ(assigner.offers(), 5u);
   EXPECT_EQ(assigner.assign(&other), &waiters[2]);
   EXPECT_TRUE(other.reopen);
 }
 
-TEST(QueueAssigner, AnAcceptedOfferIsNoOffer) {
+TEST(QueueAssigner, AnAcceptedOfferCountsAsATransfer) {
   QueueAssigner assigner;
   QueueSource source;
   QueuePlace first;
@@ -198,7 +198,7 @@ TEST(QueueAssigner, AnAcceptedOfferIsNoOffer) {
   EXPECT_EQ(assigner.offers(), 0u);
 }
 
-TEST(QueueAssigner, UnwaitTakesItOutOfTheMiddle) {
+TEST(QueueAssigner, UnwaitRemovesFromTheMiddle) {
   QueueAssigner assigner;
   QueueSource source;
   QueueWaiter waiters[3];
@@ -213,13 +213,13 @@ TEST(QueueAssigner, UnwaitTakesItOutOfTheMiddle) {
   EXPECT_EQ(assigner.assign(&place), nullptr);
 }
 
-/// The rules once more, with plain containers, looked through from the start each time.
+/// A reference with these rules in plain containers, which it searches from the start each time.
 class Reference {
  public:
   struct Source {
     std::deque<QueueWaiter*> waiting;
     Pair pairs[3] = {};
-    uint64_t turn = 0;  // when it stepped into the ring; 0: it is not in it
+    uint64_t turn = 0;  // when it joined the ring; 0: it is not in the ring
   };
 
   explicit Reference(size_t count) : sources(count) {}
@@ -236,7 +236,7 @@ class Reference {
       }
     }
   }
-  /// Whose turn it is.
+  /// The source whose turn it is.
   std::optional<size_t> next() const {
     std::optional<size_t> best;
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -257,7 +257,7 @@ struct Held {
   QueuePlace place;
 };
 
-/// One run: any call that the rules allow, in any order.
+/// One run: any calls that the rules allow, in random order.
 class RandomRun {
  public:
   explicit RandomRun(uint32_t seed) : random_(seed), reference_(kSources) {}
@@ -424,7 +424,7 @@ class RandomRun {
         held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(at));
       }
     }
-    // Queues that were open on it without a transfer are to be stopped as well.
+    // Queues that are open for it without a transfer must be stopped as well.
     for (uint8_t queue = 0; queue < 8; ++queue) {
       const bool known = std::any_of(stopping_.begin(), stopping_.end(),
                                      [&](const Held& held) { return held.place.queue == queue; });
@@ -475,11 +475,11 @@ class RandomRun {
   std::deque<QueueWaiter> waiters_;
   std::vector<Held> held_;
   std::vector<Held> stopping_;
-  Held opened_[8] = {};  // the last that each queue was open for
+  Held opened_[8] = {};  // the last source that each queue was open for
   uint64_t now_ = 0;
 };
 
-TEST(QueueAssigner, DoesWhatASimpleReferenceDoes) {
+TEST(QueueAssigner, AgreesWithASimpleReference) {
   const uint32_t first = rio::test::first_seed();
   for (uint32_t seed = first; seed != first + 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,10 +1,10 @@
-// The receiver of a transfer: windows, what it tells, and how an attempt ends.
+// The receiver of a transfer: windows, grants, and how an attempt ends.
 #include "tests/unit/lib/msg/grant_fixture.hpp"
 
 namespace rio::msg::test {
 namespace {
 
-TEST(RecvGrant, KeepsAWindowAndTellsHalves) {
+TEST(RecvGrant, KeepsAWindowAndReportsHalves) {
   RecvGrant receiver;
   EXPECT_EQ(receiver.may_post(), 0u);
   EXPECT_EQ(grant(receiver, 10, 4), 4u);
@@ -25,7 +25,7 @@ TEST(RecvGrant, KeepsAWindowAndTellsHalves) {
   EXPECT_EQ(receiver.state(), RecvState::kDone);
 }
 
-TEST(RecvGrant, TellsTheLastOnesHoweverFew) {
+TEST(RecvGrant, ReportsTheLastMessagesHoweverFew) {
   RecvGrant receiver;
   grant(receiver, 9, 8);
   receiver.completed(1);
@@ -33,7 +33,7 @@ TEST(RecvGrant, TellsTheLastOnesHoweverFew) {
   EXPECT_TRUE(receiver.extend_due());
 }
 
-TEST(RecvGrant, RefusesWhatAnHonestSenderCannotSay) {
+TEST(RecvGrant, RefusesMessagesThatNoHonestSenderSends) {
   RecvGrant receiver;
   EXPECT_EQ(receiver.on_closed(0, 1, kFailed), -EPROTO);  // sent without a grant
   EXPECT_EQ(receiver.on_closed(0, 0, kAgain), -EPROTO);
@@ -48,8 +48,8 @@ TEST(RecvGrant, RefusesWhatAnHonestSenderCannotSay) {
   EXPECT_EQ(receiver.on_closed(receiver.attempt(), 0, kAgain), -EPROTO);
 }
 
-/// Behind a message that was refused another may have taken its entry.
-TEST(RecvGrant, KeepsWhatBothSaw) {
+/// The entry of a message that was refused may hold the message behind it.
+TEST(RecvGrant, KeepsMessagesThatBothSidesSaw) {
   RecvGrant receiver;
   grant(receiver, 8, 4);
   receiver.completed(3);
@@ -57,7 +57,7 @@ TEST(RecvGrant, KeepsWhatBothSaw) {
   EXPECT_EQ(receiver.kept(), 2u);
   grant(receiver, 6, 4);
   receiver.completed(1);
-  ASSERT_EQ(receiver.on_closed(1, 4, kAgain), 0) << "entries that the card has not told of yet";
+  ASSERT_EQ(receiver.on_closed(1, 4, kAgain), 0) << "entries that the card has not completed yet";
   EXPECT_EQ(receiver.kept(), 1u);
 }
 
@@ -68,12 +68,13 @@ TEST(RecvGrant, StopsAndIsClosed) {
   EXPECT_FALSE(receiver.stop(kFailed));
   EXPECT_EQ(receiver.may_post(), 0u);
   EXPECT_FALSE(receiver.extend_due());
-  ASSERT_EQ(receiver.on_closed(0, 1, kAgain), 0);  // crossed: it does not go on
+  ASSERT_EQ(receiver.on_closed(0, 1, kAgain),
+            0);  // CLOSED crossed with ABORT: the sender does not go on
   EXPECT_EQ(receiver.state(), RecvState::kEnded);
   EXPECT_EQ(receiver.cause().reason, 7);
 }
 
-TEST(RecvGrant, TheSenderMayAskAgainAndGiveUpBeforeItHearsThatAllIsOver) {
+TEST(RecvGrant, TheSenderMayRequestAgainAndGiveUpBeforeItHearsOfTheEnd) {
   RecvGrant done;
   grant(done, 1, 1);
   done.completed(1);
@@ -91,7 +92,7 @@ TEST(RecvGrant, AParkedTransferWaitsAgain) {
   ASSERT_EQ(receiver.on_closed(0, 2, kAgain), 0);
   EXPECT_EQ(receiver.state(), RecvState::kWaiting);
   EXPECT_EQ(receiver.attempt(), 1);
-  EXPECT_EQ(receiver.on_closed(0, 2, kAgain), 0);  // of an attempt that is over
+  EXPECT_EQ(receiver.on_closed(0, 2, kAgain), 0);  // CLOSED of an attempt that is over
   EXPECT_EQ(receiver.state(), RecvState::kWaiting);
 }
 

@@ -1,4 +1,4 @@
-// Memory of transfers: shared while it is used, kept for a while where that does no harm.
+// Memory registrations of transfers: shared while in use, and kept for a while if that is harmless.
 #include "lib/msg/registrations.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class RegistrationsTest : public testing::Test {
     EXPECT_EQ(Endpoint::open("emu:loop", {}, &endpoint_), 0);
     registrations_ = std::make_unique<Registrations>(*endpoint_);
   }
-  /// Begins on a page.
+  /// Memory that begins on a page.
   [[nodiscard]] uint8_t* page(uint64_t index) {
     const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
     return memory_.data() + (kPage - begin % kPage) % kPage + index * kPage;
@@ -37,28 +37,29 @@ TEST_F(RegistrationsTest, TheSameMemoryIsRegisteredOnce) {
   const pmd::mem::Region* const all = registrations_->get(page(0), 4 * kPage);
   ASSERT_NE(all, nullptr);
   EXPECT_EQ(registrations_->get(page(0), 4 * kPage), all);
-  EXPECT_EQ(registrations_->get(page(1) + 5, 100), all) << "it covers that";
+  EXPECT_EQ(registrations_->get(page(1) + 5, 100), all) << "the whole range covers it";
   const pmd::mem::Region* const other = registrations_->get(page(3), 2 * kPage);
-  EXPECT_NE(other, all) << "it does not cover that";
+  EXPECT_NE(other, all) << "the whole range does not cover it";
   EXPECT_EQ(registrations_->count(), 2u);
   EXPECT_EQ(registrations_->kept(), 0u);
   registrations_->put(all);
   registrations_->put(all);
-  EXPECT_EQ(registrations_->kept(), 0u) << "one still uses it";
+  EXPECT_EQ(registrations_->kept(), 0u) << "one transfer still uses it";
   registrations_->put(all);
   registrations_->put(other);
   EXPECT_EQ(registrations_->kept(), 2u);
   EXPECT_TRUE(reachable(page(0)));
 }
 
-TEST_F(RegistrationsTest, TheOldestOfThoseKeptGoes) {
+TEST_F(RegistrationsTest, TheOldestKeptRegistrationIsDropped) {
   for (uint32_t i = 0; i < Registrations::kKeptMax; ++i) {
     registrations_->put(registrations_->get(page(2ul * i), kPage));
   }
   registrations_->put(registrations_->get(page(0), kPage));  // the second is the oldest now
   const pmd::mem::Region* const more =
       registrations_->get(page(2ul * Registrations::kKeptMax), kPage);
-  EXPECT_EQ(registrations_->kept(), Registrations::kKeptMax) << "what is used is not kept";
+  EXPECT_EQ(registrations_->kept(), Registrations::kKeptMax)
+      << "a registration in use does not count as kept";
   registrations_->put(more);
   EXPECT_EQ(registrations_->kept(), Registrations::kKeptMax);
   EXPECT_EQ(registrations_->count(), Registrations::kKeptMax);
@@ -67,8 +68,8 @@ TEST_F(RegistrationsTest, TheOldestOfThoseKeptGoes) {
   EXPECT_TRUE(reachable(page(4)));
 }
 
-/// The user has registered the same range, and keeps it.
-TEST_F(RegistrationsTest, TheUsersRegistrationsStay) {
+/// The user has registered this range too; the library's registration does not end the user's.
+TEST_F(RegistrationsTest, AUsersOwnRegistrationStays) {
   const pmd::mem::Region* users = nullptr;
   ASSERT_EQ(endpoint_->register_memory(page(0), kPage, &users), 0);
   for (uint32_t i = 0; i <= Registrations::kKeptMax; ++i) {

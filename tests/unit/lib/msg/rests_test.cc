@@ -1,4 +1,4 @@
-// Rests of silent peers, and messages that are sent once more, without a port.
+// Rests of silent peers, and retransmission, without a port.
 #include <utility>
 
 #include "lib/msg/clock.hpp"
@@ -23,7 +23,7 @@ class RestsTest : public testing::Test {
       return port_.outbox.ring().outstanding() == 0;
     });
   }
-  /// For longer than a rest lasts, 2.5 ms.
+  /// Waits for longer than a rest lasts, which is 2.5 ms.
   static void wait_ms(uint32_t ms) {
     const uint64_t end = now_ns() + uint64_t{ms} * 1'000'000;
     while (now_ns() < end) {
@@ -34,10 +34,10 @@ class RestsTest : public testing::Test {
   Link& link_ = port_.peer_with_session();
 };
 
-TEST_F(RestsTest, APeerThatRestsIsHeldAndTalksAgainAfterwards) {
+TEST_F(RestsTest, ARestingPeerGetsNothingUntilItsRestEnds) {
   link_.out[0] = SendAccount(8);
   port_.silence.begin_rest(link_);
-  port_.silence.begin_rest(link_);  // it rests already
+  port_.silence.begin_rest(link_);  // it rests already, so this call changes nothing
   EXPECT_TRUE(link_.rest.on);
   EXPECT_TRUE(port_.silence.any_rests());
   EXPECT_EQ(port_.stats.rests, 1u);
@@ -49,14 +49,14 @@ TEST_F(RestsTest, APeerThatRestsIsHeldAndTalksAgainAfterwards) {
   EXPECT_FALSE(port_.silence.any_rests());
   EXPECT_TRUE(port_.peers.has_talkers());
   port_.retries.progress();
-  EXPECT_EQ(link_.out[0].available(), 8) << "and has it again";
+  EXPECT_EQ(link_.out[0].available(), 8) << "credit is available again";
 }
 
 TEST_F(RestsTest, WithoutAQuestionARestEndsByTheClock) {
-  link_.state = LinkState::kIdle;  // no session that would end
+  link_.state = LinkState::kIdle;  // there is no session that could end
   port_.silence.begin_rest(link_);
   port_.silence.look_at_rests();
-  EXPECT_TRUE(link_.rest.on) << "letters in doubt are not used before";
+  EXPECT_TRUE(link_.rest.on) << "letters in doubt are not used before the rest ends";
   wait_ms(3);
   port_.silence.look_at_rests();
   EXPECT_FALSE(link_.rest.on);
@@ -70,7 +70,7 @@ TEST_F(RestsTest, APeerThatIsSilentAgainRestsForLonger) {
   EXPECT_EQ(link_.rest.length_ns, 2 * first);
 }
 
-TEST_F(RestsTest, OneThatIsSilentForTooLongLosesItsSession) {
+TEST_F(RestsTest, APeerThatIsSilentForTooLongLosesItsSession) {
   port_.silence.begin_rest(link_);
   port_.retries.hold(link_);
   port_.retries.keep(link_, message(0));
@@ -78,10 +78,10 @@ TEST_F(RestsTest, OneThatIsSilentForTooLongLosesItsSession) {
   port_.silence.look_at_rests();
   EXPECT_EQ(link_.state, LinkState::kIdle);
   EXPECT_EQ(link_.error, -ETIMEDOUT);
-  EXPECT_FALSE(port_.retries.has_any()) << "what was kept for it is dropped";
+  EXPECT_FALSE(port_.retries.has_any()) << "messages kept for it are dropped";
 }
 
-TEST_F(RestsTest, WhereNothingIsOutNoPeerWaits) {
+TEST_F(RestsTest, NoPeerWaitsWhenNothingIsOutstanding) {
   EXPECT_FALSE(port_.silence.others_wait(99, port_.outbox.ring().next_index()));
   for (uint32_t i = 0; i < 100; ++i) {
     port_.silence.look_at_ring();
@@ -89,7 +89,7 @@ TEST_F(RestsTest, WhereNothingIsOutNoPeerWaits) {
   EXPECT_EQ(port_.stats.restarts, 0u);
 }
 
-TEST_F(RestsTest, AMessageSentOnceMoreKeepsTheLinkHeldUntilItHasArrived) {
+TEST_F(RestsTest, RetransmissionKeepsTheLinkHeldUntilAllHasArrived) {
   link_.out[0] = SendAccount(8);
   port_.retries.hold(link_);
   for (uint32_t i = 0; i < 6; ++i) {
@@ -110,7 +110,7 @@ TEST_F(RestsTest, AMessageSentOnceMoreKeepsTheLinkHeldUntilItHasArrived) {
   EXPECT_EQ(link_.out[0].available(), 8);
 }
 
-TEST_F(RestsTest, MessagesForAPeerThatRestsWaitForTheEnd) {
+TEST_F(RestsTest, MessagesForARestingPeerWaitForTheEndOfTheRest) {
   port_.silence.begin_rest(link_);
   port_.retries.keep(link_, message(0));
   port_.retries.progress();
@@ -124,7 +124,7 @@ TEST_F(RestsTest, MessagesForAPeerThatRestsWaitForTheEnd) {
   EXPECT_TRUE(all_completed());
 }
 
-TEST_F(RestsTest, OfAnEndedSessionNothingIsSent) {
+TEST_F(RestsTest, NothingOfAnEndedSessionIsSent) {
   port_.retries.keep(link_, message(0));
   port_.sessions.end(link_, -EIO);
   port_.retries.progress();

@@ -1,10 +1,10 @@
-// The sender of a transfer: GRANT, EXTEND, ABORT and CLOSED as it hears and says them.
+// The sender of a transfer: GRANT, EXTEND, ABORT and CLOSED.
 #include "tests/unit/lib/msg/grant_fixture.hpp"
 
 namespace rio::msg::test {
 namespace {
 
-TEST(SendGrant, SendsWhatWasGranted) {
+TEST(SendGrant, SendsTheGrantedMessages) {
   SendGrant sender;
   EXPECT_EQ(sender.may_post(), 0u);
   ASSERT_EQ(sender.on_grant(0, 2, 10, 4), 0);
@@ -22,22 +22,22 @@ TEST(SendGrant, SendsWhatWasGranted) {
   EXPECT_TRUE(sender.over());
 }
 
-TEST(SendGrant, RefusesWhatAnHonestReceiverCannotSay) {
+TEST(SendGrant, RefusesMessagesThatNoHonestReceiverSends) {
   SendGrant sender;
-  EXPECT_EQ(sender.on_grant(1, 1, 4, 4), -EPROTO);  // an attempt that was not asked for
-  EXPECT_EQ(sender.on_grant(0, 1, 4, 5), -EPROTO);  // more than there is
+  EXPECT_EQ(sender.on_grant(1, 1, 4, 4), -EPROTO);  // a grant for an attempt that was not requested
+  EXPECT_EQ(sender.on_grant(0, 1, 4, 5), -EPROTO);  // more messages than the transfer has
   EXPECT_EQ(sender.on_grant(0, 1, 4, 0), -EPROTO);
   EXPECT_EQ(sender.on_grant(0, 1, 0, 0), -EPROTO);
-  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);  // nothing is granted
+  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);  // there is no grant to extend
   EXPECT_EQ(sender.on_done(0), -EPROTO);       // and nothing was closed
   EXPECT_EQ(sender.state(), SendState::kRequested);
   ASSERT_EQ(sender.on_grant(0, 1, 4, 2), 0);
-  EXPECT_EQ(sender.on_grant(0, 1, 4, 2), -EPROTO);  // twice
-  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);       // does not grow
-  EXPECT_EQ(sender.on_extend(0, 5), -EPROTO);       // more than there is
+  EXPECT_EQ(sender.on_grant(0, 1, 4, 2), -EPROTO);  // a second grant
+  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);       // an extension must grow the total
+  EXPECT_EQ(sender.on_extend(0, 5), -EPROTO);       // more messages than the transfer has
   EXPECT_EQ(sender.on_extend(1, 3), -EPROTO);
   EXPECT_EQ(sender.on_abort(1, kFailed), -EPROTO);
-  EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // this was no offer
+  EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // kAgain is for accepted offers only
   EXPECT_EQ(sender.state(), SendState::kSending);
 }
 
@@ -55,20 +55,20 @@ TEST(SendGrant, ClosesWhenAllIsAnsweredAndDoubtIsOver) {
   ASSERT_TRUE(sender.closed_due(1000));
   const SendGrant::Closed closed = sender.take_closed();
   EXPECT_EQ(closed.attempt, 0);
-  EXPECT_EQ(closed.arrived, 0u) << "what ended after the first that failed is not certain";
+  EXPECT_EQ(closed.arrived, 0u) << "completions behind the first failed message prove nothing";
   EXPECT_TRUE(closed.cause.again);
   EXPECT_EQ(sender.state(), SendState::kRequested);
   EXPECT_EQ(sender.attempt(), 1);
   EXPECT_FALSE(sender.closed_due(1000));
-  // A message about the old attempt, which came late.
+  // Late messages about the old attempt are ignored.
   EXPECT_EQ(sender.on_extend(0, 8), 0);
   EXPECT_EQ(sender.state(), SendState::kRequested);
-  // The receiver had it all.
+  // DONE: the receiver had received all messages.
   EXPECT_EQ(sender.on_done(1), 0);
   EXPECT_EQ(sender.state(), SendState::kDone);
 }
 
-TEST(SendGrant, GivesUpAfterSoManyAttempts) {
+TEST(SendGrant, GivesUpAfterTooManyAttempts) {
   SendGrant sender;
   for (int i = 0; i + 1 < kFruitlessMax; ++i) {
     grant_all(sender, 2);
@@ -82,7 +82,7 @@ TEST(SendGrant, GivesUpAfterSoManyAttempts) {
   EXPECT_TRUE(sender.over());
 }
 
-TEST(SendGrant, GoesOnAsLongAsItIsBroughtFurther) {
+TEST(SendGrant, GoesOnAsLongAsAttemptsMakeProgress) {
   SendGrant sender;
   for (int i = 0; i + 1 < kAttemptsMax; ++i) {
     grant_all(sender, 2);
@@ -97,7 +97,7 @@ TEST(SendGrant, GoesOnAsLongAsItIsBroughtFurther) {
     const SendGrant::Closed closed = sender.take_closed();
     ASSERT_TRUE(closed.cause.again) << i;
     ASSERT_EQ(closed.arrived, 1u);
-    ASSERT_LT(sender.fruitless(), kFruitlessMax);  // rests grow with it, not with attempts
+    ASSERT_LT(sender.fruitless(), kFruitlessMax);  // the rests grow with fruitless attempts only
   }
   grant_all(sender, 2);
   sender.brought_further();
@@ -110,7 +110,7 @@ TEST(SendGrant, AnswersAbortOnceForEachAttempt) {
   ASSERT_TRUE(waiting.closed_due(0));
   EXPECT_EQ(waiting.take_closed().arrived, 0u);
   EXPECT_TRUE(waiting.over());
-  EXPECT_EQ(waiting.on_abort(0, kFailed), 0);  // crossed with CLOSED
+  EXPECT_EQ(waiting.on_abort(0, kFailed), 0);  // ABORT crossed with CLOSED
   EXPECT_FALSE(waiting.closed_due(0));
 
   SendGrant done;
@@ -135,8 +135,8 @@ TEST(SendGrant, AnAcceptedOfferIsDoneOnlyWhenTheReceiverHasTakenIt) {
   SendGrant sender;
   sender.accept(3, 2, 2);
   send(sender, 2);
-  EXPECT_EQ(sender.state(), SendState::kSending);  // they may have gone astray
-  ASSERT_EQ(sender.on_abort(0, kAgain), 0);        // as they have
+  EXPECT_EQ(sender.state(), SendState::kSending);  // the messages may have been refused
+  ASSERT_EQ(sender.on_abort(0, kAgain), 0);        // the receiver says that they were
   ASSERT_TRUE(sender.closed_due(0));
   static_cast<void>(sender.take_closed());
   grant_all(sender, 2);
@@ -150,14 +150,14 @@ TEST(SendGrant, AnAcceptedOfferIsDoneOnlyWhenTheReceiverHasTakenIt) {
   EXPECT_EQ(taken.state(), SendState::kDone);
 }
 
-TEST(SendGrant, AParkedOfferThatWasStoppedForAnotherReasonIsNoLie) {
+TEST(SendGrant, AnAbortThatCrossedIsAcceptedForAParkedOffer) {
   SendGrant sender;
   sender.accept(1, 4, 2);
   sender.posted(1);
   sender.stop(kAgain);
   sender.completed(1);
   static_cast<void>(sender.take_closed());
-  EXPECT_EQ(sender.on_abort(0, kAgain), 0);  // crossed
+  EXPECT_EQ(sender.on_abort(0, kAgain), 0);  // ABORT crossed with CLOSED
   EXPECT_EQ(sender.state(), SendState::kRequested);
 }
 

@@ -1,4 +1,4 @@
-// Sessions: how they begin and end, and which side hears of it.
+// Sessions: how they begin and end, and which contexts are told.
 #include <poll.h>
 
 #include "lib/msg/waiting.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class Session : public Net {
  protected:
-  /// A process that both have sent to, of the same port, and that has come again.
+  /// A peer to which both contexts of one port have sent, and which has restarted since.
   Member reborn(const Member& x, const Member& y) {
     {
       const Member b = member(port(2), 0);
@@ -20,7 +20,7 @@ class Session : public Net {
     }
     ports_.pop_back();
     Member b = member(port(2), 0);
-    EXPECT_TRUE(work_until([&] {  // the new one's hello ends it
+    EXPECT_TRUE(work_until([&] {  // the hello of the restarted peer ends the old session
       static_cast<void>(try_send(b, route(b, 1, 0), "z"));
       return !x.inbox().empty();
     }));
@@ -68,16 +68,17 @@ TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   const Route there = route(a, 2, 0);
   const Route unused = route(silent, 2, 0);
   EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);
-  EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);  // asked once more, for as long
+  EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);  // each further attempt waits for connect_ms again
   const Member b = member(port(2), 0);
   EXPECT_EQ(send(a, there, "x"), 0);
   EXPECT_EQ(receive(b), "x");
-  EXPECT_EQ(send(silent, unused, "y"), 0);  // it had nothing to hear
+  EXPECT_EQ(send(silent, unused, "y"),
+            0);  // it never sent to the peer, so it has no end to be told of
 }
 
-// Its hello is read after the news that it has died: no session begins with a dead process, which
-// only the time for delivery would end.
-TEST_F(Session, AHelloOfTheDeadIsNotBelieved) {
+// The hello of a peer is read after the news that the peer has died. It begins no session: that
+// session's peer would be dead, and only the delivery timeout would end it.
+TEST_F(Session, AHelloOfADeadPeerIsIgnored) {
   PortConfig config = config_of(1);
   config.connect_ms = 50;
   const Member a = member(port(config), 0);
@@ -85,12 +86,12 @@ TEST_F(Session, AHelloOfTheDeadIsNotBelieved) {
     {
       const Member b = member(port(2), 0);
       const Route back = route(b, 1, 0);
-      for (uint32_t i = 0; i < 2000; ++i) {  // it alone works
+      for (uint32_t i = 0; i < 2000; ++i) {  // only b makes progress
         ASSERT_EQ(try_send(b, back, "x"), -EAGAIN);
       }
     }
     close(*ports_.back());
-    std::this_thread::sleep_for(milliseconds(5));  // mostly the news is first, then
+    std::this_thread::sleep_for(milliseconds(5));  // the news is mostly first then
     const int rc = send(a, route(a, 2, 0), "x");
     ASSERT_TRUE(rc == -EHOSTUNREACH || rc == -ECONNRESET) << rc;
   }
@@ -103,7 +104,7 @@ TEST_F(Session, AHelloOfTheDeadIsNotBelieved) {
   EXPECT_EQ(receive(b), "x");
 }
 
-TEST_F(Session, AContextThatIsNotThereRefusesUntilItComes) {
+TEST_F(Session, MessagesToAContextAreRefusedUntilItOpens) {
   const Member a = member(port(1), 0);
   MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
@@ -114,7 +115,7 @@ TEST_F(Session, AContextThatIsNotThereRefusesUntilItComes) {
   EXPECT_EQ(receive(b), "now");
 }
 
-TEST_F(Session, AContextThatClosesRefusesAndAnotherOneMayTakeItsPlace) {
+TEST_F(Session, AClosedContextRefusesAndAnotherOneMayTakeItsPlace) {
   const Member a = member(port(1), 0);
   MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
@@ -126,7 +127,7 @@ TEST_F(Session, AContextThatClosesRefusesAndAnotherOneMayTakeItsPlace) {
       ASSERT_EQ(send(a, there, "x"), 0);
       ASSERT_EQ(receive(b), "x");
     }
-    // Some are under way, some wait, when it closes.
+    // Some messages are under way and some are waiting when the context closes.
     for (uint32_t i = 0; i < round % 14; ++i) {
       static_cast<void>(try_send(a, there, "lost"));
     }
@@ -145,7 +146,7 @@ TEST_F(Session, AContextThatClosesRefusesAndAnotherOneMayTakeItsPlace) {
   EXPECT_EQ(two.stats().cut_off, 0u);
 }
 
-// The new one sends at once: its headers must not be taken for credit of the old one.
+// The reopened context sends at once. Its headers must not be taken for credit of the old one.
 TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   const Member a = member(port(1), 0);
   MessagePort& two = port(2);
@@ -167,7 +168,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   uint32_t sent = 0;
   int rc = 0;
   ASSERT_TRUE(work_until([&] {
-    rc = try_send(a, there, "to no peer");
+    rc = try_send(a, there, "unread");
     sent += rc == 0 ? 1 : 0;
     return rc != 0 && rc != -EAGAIN;
   }));
@@ -178,7 +179,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   EXPECT_EQ(a.port->stats().cut_off + two.stats().cut_off, 0u);
 }
 
-// A message that its context is too late for still says how much its sender may be sent.
+// A message that arrives after its context has closed still carries credit for the sender's.
 TEST_F(Session, CreditThatComesForAClosedContextCounts) {
   MessagePort& one = port(1);
   Member a = member(one, 0);
@@ -194,20 +195,20 @@ TEST_F(Session, CreditThatComesForAClosedContextCounts) {
   while (!b.inbox().empty()) {
     b.context->drop_oldest();
   }
-  // All credit is told in a message for the context that is closed: in none of its own.
+  // All credit travels in messages to the closed context, and in no other message.
   ASSERT_EQ(try_send(b, back, "too late"), 0);
   EXPECT_EQ(send(stays, there, "goes on"), 0);
   EXPECT_EQ(receive(b), "goes on");
   EXPECT_NE(one.stats().bad, 0u);
 }
 
-// Data comes before the answer that it may: both say the same.
+// Data may arrive before the answer that allows it. Both carry the same credit, which counts once.
 TEST_F(Session, AMessageThatOvertakesTheAnswerGivesItsCreditOnce) {
   const Member a = member(port(1), 0);
   const Member b = member(port(2), 0);
   const Route there = route(a, 2, 0);
   const Route back = route(b, 1, 0);
-  uint32_t sent[2] = {};  // not all that may be, which is for fill()
+  uint32_t sent[2] = {};  // fewer than the credit allows; fill() uses the rest
   for (uint32_t i = 0; i < 30; ++i) {
     sent[0] += sent[0] < 10 && try_send(a, there, "a") == 0 ? 1 : 0;
     sent[1] += sent[1] < 10 && try_send(b, back, "b") == 0 ? 1 : 0;
@@ -219,7 +220,7 @@ TEST_F(Session, AMessageThatOvertakesTheAnswerGivesItsCreditOnce) {
   EXPECT_EQ(a.inbox().count(), 14u);
 }
 
-TEST_F(Session, APeerBornAgainGetsNothingOld) {
+TEST_F(Session, ARestartedPeerGetsNoOldMessages) {
   const Member a = member(port(1), 0);
   const Route there = route(a, 2, 0);
   uint32_t sent = 0;
@@ -227,7 +228,7 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
     MessagePort& two = port(2);
     {
       const Member b = member(two, 0);
-      // Those that are sent before the end of the old session is heard of are lost.
+      // Messages sent before the end of the old session is known are lost.
       const uint32_t born = sent;
       ASSERT_TRUE(work_until([&] {
         sent += try_send(a, there, std::to_string(sent)) == 0 ? 1 : 0;
@@ -237,7 +238,7 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
         ASSERT_GE(next, born);
         ASSERT_EQ(receive(b), std::to_string(next));
       }
-      for (uint32_t i = 0; i < life % 14; ++i) {  // in flight when it dies
+      for (uint32_t i = 0; i < life % 14; ++i) {  // under way when the peer dies
         sent += try_send(a, there, std::to_string(sent)) == 0 ? 1 : 0;
       }
       if (life % 3 == 0) {
@@ -248,9 +249,9 @@ TEST_F(Session, APeerBornAgainGetsNothingOld) {
   }
 }
 
-/// A port that looks for both at once: the peer's messages come before the news that it has gone.
+/// The port reads its messages and the news of its peers in one call: messages come first.
 TEST_F(Session, LastMessagesComeBeforeTheNews) {
-  constexpr uint32_t kLast = 40;  // more than a burst
+  constexpr uint32_t kLast = 40;  // more than one burst
   PortConfig sleeps = config_of(1);
   sleeps.sleeps = true;
   sleeps.share = 2 * kLast;
@@ -262,8 +263,8 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
   const Route there = route(b, 1, 0);
   ASSERT_EQ(send(b, there, "hello"), 0);
   ASSERT_EQ(receive(a), "hello");
-  turns(200);  // the news that it has come is taken
-  // From here on the port of the one does not look; its card works.
+  turns(200);  // both ports know of each other by now
+  // From here on a's port makes no progress; only its card works.
   const pmd::PollHook step = one.endpoint().card().bus().poll_hook(0);
   for (uint32_t i = 0; i < kLast; ++i) {
     ASSERT_EQ(try_send(b, there, std::to_string(i)), 0) << i;
@@ -289,15 +290,16 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
   EXPECT_EQ(one.sessions_ended(), 1u);
 }
 
-/// The news of a death is older than the hello of who has the destID now, even if it is read later.
-TEST_F(Session, ADeathThatIsHeardOfLateDoesNotEndTheNextLife) {
+/// The news of a death is older than the hello of the process that has the destID now, even if the
+/// news is read later.
+TEST_F(Session, LateNewsOfADeathDoesNotEndTheNextSession) {
   const Member a = member(port(1), 0);
   for (uint32_t life = 0; life < 100; ++life) {
     MessagePort& two = port(2);
     Member b = member(two, 0);
     ASSERT_EQ(send(b, route(b, 1, 0), "hello"), 0) << life;
     ASSERT_EQ(receive(a), "hello") << life;
-    turns(200);  // more than between two looks at the card's events
+    turns(200);  // more than the interval at which the port reads the card's events
     const uint32_t session = a.port->link(2)->session;
     ASSERT_EQ(send(b, route(b, 1, 0), "again"), 0) << life;
     ASSERT_EQ(receive(a), "again") << life;
@@ -307,8 +309,8 @@ TEST_F(Session, ADeathThatIsHeardOfLateDoesNotEndTheNextLife) {
   }
 }
 
-TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
-  MessagePort& one = port(1);
+TEST_F(Session, EachContextThatHasSentIsToldOfTheEnd) {
+  Port& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member never = member(one, 2);
@@ -323,10 +325,10 @@ TEST_F(Session, EachContextThatSendsHearsOfTheEnd) {
   EXPECT_EQ(receive(b), "never");
 }
 
-// Another context of the port is sooner, and there is a session again: what was lost is told all
-// the same, before anything else is sent.
-TEST_F(Session, ALateSenderHearsOfTheEndBeforeItSends) {
-  MessagePort& one = port(1);
+// Another context of the port has already begun a new session. This context is told of the loss all
+// the same, before any of its messages is sent.
+TEST_F(Session, AContextThatSendsLateIsToldOfTheEndFirst) {
+  Port& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member b = reborn(x, y);
@@ -338,7 +340,7 @@ TEST_F(Session, ALateSenderHearsOfTheEndBeforeItSends) {
   EXPECT_EQ(receive(b), "y again");
 }
 
-/// A sender's news when its peer has died without a word.
+/// The error of a send whose peer has died without a goodbye.
 class DeadPeer : public Session {
  protected:
   int hears(const std::string& card, const std::string& peers_card) {
@@ -366,7 +368,7 @@ class DeadPeer : public Session {
   }
 };
 
-TEST_F(DeadPeer, IsGivenUpAfterATime) {
+TEST_F(DeadPeer, IsGivenUpAfterATimeout) {
   EXPECT_EQ(hears("emu:dead", "emu:dead"), -ETIMEDOUT);
 }
 
@@ -374,9 +376,9 @@ TEST_F(DeadPeer, IsKnownFromTheFabric) {
   EXPECT_EQ(hears("shm:x,id=1", "shm:x,id=2"), -ECONNRESET);
 }
 
-// No wire tells of it, and nothing that could fail is under way: the sender waits for credit that
-// no peer owes it.
-TEST_F(Session, ASenderThatWaitsForCreditOfTheRebornHearsOfIt) {
+// The wire reports no death, and no message is outstanding that could fail: the sender waits for
+// credit that its restarted peer does not know of.
+TEST_F(Session, ASenderThatWaitsForCreditIsToldThatItsPeerRestarted) {
   PortConfig config = config_of(1);
   config.card = "emu:credit";
   config.dest_id = 1;
@@ -397,10 +399,10 @@ TEST_F(Session, ASenderThatWaitsForCreditOfTheRebornHearsOfIt) {
   EXPECT_EQ(receive(b), "again");
 }
 
-TEST_F(Session, ContextsHaveIdsOfTheirOwn) {
-  MessagePort& one = port(1);
-  std::unique_ptr<MessageContext> none;
-  EXPECT_EQ(MessageContext::create(one, kContexts, &none), -EINVAL);
+TEST_F(Session, ContextsGetUniqueIds) {
+  Port& one = port(1);
+  std::unique_ptr<Context> none;
+  EXPECT_EQ(Context::create(one, kContexts, &none), -EINVAL);
   const Member a = member(one, 5);
   EXPECT_EQ(MessageContext::create(one, 5, &none), -EBUSY);
   EXPECT_EQ(none, nullptr);
@@ -417,7 +419,7 @@ TEST_F(Session, FlushedMessagesHaveArrived) {
   ASSERT_EQ(send(a, there, "first"), 0);
   ASSERT_EQ(receive(b), "first");
   ASSERT_EQ(try_send(a, there, "flushed"), 0);
-  EXPECT_EQ(a.port->flush(1), -ETIMEDOUT);  // a card that is not polled answers nothing
+  EXPECT_EQ(a.port->flush(1), -ETIMEDOUT);  // a card that is not polled does not answer
   std::atomic<bool> flushed = false;
   std::thread other([&] {
     while (!flushed) {

@@ -1,4 +1,4 @@
-// Sessions without a wire: what is heard of a peer, and what becomes of its link.
+// Sessions without a wire: messages of a peer, and the resulting state of its link.
 #include "lib/msg/sessions.hpp"
 
 #include "tests/unit/lib/msg/objects.hpp"
@@ -6,7 +6,7 @@
 namespace rio::msg::test {
 namespace {
 
-constexpr uint32_t kPeer = 5;  // a destID below ours
+constexpr uint32_t kPeer = 5;  // a destID below our own
 constexpr uint32_t kInstance = 3;
 
 class SessionsTest : public testing::Test {
@@ -41,13 +41,13 @@ TEST_F(SessionsTest, AnAnswerWithOurKeyBeginsIt) {
   EXPECT_EQ(port_.sessions.ended(), 0u);
 }
 
-TEST_F(SessionsTest, SenselessMessagesAreToldApart) {
+TEST_F(SessionsTest, SenselessMessagesAreRecognized) {
   EXPECT_FALSE(hears(Kind::kWelcome, 1000, 1)) << "no link";
-  EXPECT_EQ(port_.peers.find(kPeer), nullptr) << "and none is made for that";
+  EXPECT_EQ(port_.peers.find(kPeer), nullptr) << "no peer is made for such a message";
   EXPECT_FALSE(hears(Kind::kHello, 0, 0)) << "no key";
   EXPECT_EQ(port_.peers.find(kPeer), nullptr);
   begin_session();
-  EXPECT_FALSE(hears(Kind::kReset, 1234, 0)) << "of another session";
+  EXPECT_FALSE(hears(Kind::kReset, 1234, 0)) << "a reset of another session";
   EXPECT_FALSE(hears(Kind::kWelcome, 1234, 0)) << "an answer to another question";
   EXPECT_TRUE(hears(Kind::kWelcome, 1000, 0)) << "once more";
   EXPECT_EQ(link().state, LinkState::kUp);
@@ -61,11 +61,11 @@ TEST_F(SessionsTest, AnotherKeyIsAnotherProcess) {
   EXPECT_EQ(link().error, -ECONNRESET);
   EXPECT_EQ(link().keys.former, 1000u);
   EXPECT_EQ(link().keys.remote, 2000u);
-  EXPECT_NE(link().keys.local, key) << "the old process may have sent something with it";
+  EXPECT_NE(link().keys.local, key) << "the old process may have sent messages with the old key";
   EXPECT_EQ(port_.sessions.ended(), 1u);
 }
 
-TEST_F(SessionsTest, ContextsThatHaveSentHearOfTheEnd) {
+TEST_F(SessionsTest, ContextsThatHaveSentAreToldOfTheEnd) {
   uint32_t heard = 0;
   ContextSlot slot(512);
   slot.on_session_end = [&] { ++heard; };
@@ -110,7 +110,7 @@ TEST_F(SessionsTest, APeerThatBreaksRulesIsToldSo) {
   EXPECT_TRUE(port_.peers.has_talkers());
 }
 
-TEST_F(SessionsTest, OfTwoThatAskOneAnswers) {
+TEST_F(SessionsTest, WhenBothSidesSayHelloOneAnswers) {
   port_.speaker.ask(link());
   EXPECT_TRUE(hears(Kind::kHello, 1000, 0));
   EXPECT_TRUE(link().say.welcome) << "its destID is below ours, so we answer";
@@ -118,10 +118,10 @@ TEST_F(SessionsTest, OfTwoThatAskOneAnswers) {
   Link& above = *port_.peers.find_or_make(kAbove);
   port_.speaker.ask(above);
   EXPECT_TRUE(port_.sessions.on_message(kAbove, Kind::kHello, {kMagic, 1000, 0, 0, 1, 0}));
-  EXPECT_FALSE(above.say.welcome) << "it answers us";
+  EXPECT_FALSE(above.say.welcome) << "it is the one that answers";
 }
 
-TEST_F(SessionsTest, AnotherInstanceIsMetOnce) {
+TEST_F(SessionsTest, AnotherInstanceIsReportedOnce) {
   begin_session();
   port_.sessions.meet_instance(kPeer, kInstance);
   EXPECT_EQ(link().state, LinkState::kUp);

@@ -1,5 +1,5 @@
-// A peer that does not answer, in one process: its port makes no progress for a while. No other
-// peer pays for it, and in the end it has all messages that were for it.
+// A peer that does not answer, in one process: its port makes no progress for a while. Other peers
+// do not suffer, and in the end the silent one receives everything that was sent to it.
 #include <algorithm>
 
 #include "tests/unit/lib/msg/large_fixture.hpp"
@@ -11,21 +11,22 @@ namespace {
 constexpr uint32_t kSilent = 2;
 constexpr uint32_t kToSilent = 24;
 
-/// Text that tells its number, and is sometimes longer than a segment, or two.
+/// Text that names its number, and is sometimes longer than one or two segments.
 std::string text_of(uint32_t number) {
   return std::to_string(number) + std::string(number % 3 * 300, '.');
 }
 
 class Silence : public Net {
  protected:
-  /// Longer than a thread that is inside of a card is kept from its CPU: its card is silent then.
+  /// The timeout is longer than a thread inside of a card may be kept from its CPU, since its card
+  /// is silent meanwhile.
   [[nodiscard]] PortConfig config_of(uint32_t id, const std::string& options = "") const {
     PortConfig config = Net::config_of(id, options);
     config.response_timeout_us = 30'000;
     config.deliver_ms = deliver_ms_;
     return config;
   }
-  /// A port, one that will be silent, and others; all of them have met.
+  /// Opens a port, a peer that will be silent, and others, and has them all meet.
   void open(uint32_t others, const std::string& options = "") {
     own_ = member(port(config_of(1, options)), 0);
     silent_ = member(port(config_of(kSilent, options)), 0);
@@ -41,8 +42,8 @@ class Silence : public Net {
   void meet(const Member& other) {
     ASSERT_EQ(send(own_, to(other), "hello"), 0);
     ASSERT_EQ(receive(other), "hello");
-    // Both: the wire's thread steps for a port with messages posted, which would not be silent
-    // then.
+    // Flush both: the wire's thread steps cards with outstanding messages, so an unflushed peer
+    // would not be silent.
     ASSERT_TRUE(work_until([&] { return own_.port->flush(0) == 0 && other.port->flush(0) == 0; }));
   }
   static Route to(const Member& from, const Member& other) {
@@ -50,7 +51,7 @@ class Silence : public Net {
   }
   [[nodiscard]] Route to(const Member& other) const { return to(own_, other); }
 
-  /// All but those work until it is so.
+  /// Lets all ports but the silent ones work until the condition holds.
   template <class Done>
   [[nodiscard]] bool work_without(const std::vector<const Member*>& silent, const Done& done) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -68,7 +69,7 @@ class Silence : public Net {
     }
     return true;
   }
-  /// As many as are taken at once.
+  /// Sends until a message is not accepted, at most `count`. @return the number sent.
   uint32_t send_to_silent(const Member& silent, uint32_t first, uint32_t count) {
     uint32_t sent = 0;
     while (sent < count && try_send(own_, to(silent), text_of(first + sent)) == 0) {
@@ -76,7 +77,7 @@ class Silence : public Net {
     }
     return sent;
   }
-  /// So many to each of the others, while a peer is silent.
+  /// Sends so many messages to each of the others while peers are silent, and receives them all.
   void others_get(const std::vector<const Member*>& silent, uint32_t count) {
     std::vector<uint32_t> sent(others_.size());
     std::vector<uint32_t> received(others_.size());
@@ -106,7 +107,7 @@ class Silence : public Net {
     turns(2000);
     EXPECT_TRUE(to.inbox().empty());
   }
-  /// Sessions are what they were, but for some, and all ways are as good as before.
+  /// Sessions are unchanged, but for `ended` of them, and every peer can be reached.
   void expect_well(uint32_t ended = 0) {
     EXPECT_EQ(own_.port->sessions_ended(), ended);
     EXPECT_EQ(own_.port->error(), 0);
@@ -122,7 +123,7 @@ class Silence : public Net {
   std::vector<uint32_t> numbers_;
 };
 
-TEST_F(Silence, OneMessageToASilentPeerStopsNoOther) {
+TEST_F(Silence, OneMessageToASilentPeerStopsNoOtherPeer) {
   open(2);
   ASSERT_EQ(send_to_silent(silent_, 0, 1), 1u);
   others_get({&silent_}, 20'000);
@@ -132,7 +133,7 @@ TEST_F(Silence, OneMessageToASilentPeerStopsNoOther) {
   expect_well();
 }
 
-TEST_F(Silence, AllOfAShareGetsThereOnceAndInOrder) {
+TEST_F(Silence, AWholeShareArrivesOnceAndInOrder) {
   open(2);
   const uint32_t sent = send_to_silent(silent_, 0, kToSilent);
   ASSERT_GE(sent, 4u);
@@ -142,12 +143,13 @@ TEST_F(Silence, AllOfAShareGetsThereOnceAndInOrder) {
   expect_well();
 }
 
-// If one is silent only to itself, no peer would gain by a restart.
-TEST_F(Silence, NothingHappensWhereNoPeerWaits) {
+// No other peer waits behind the silent one, so a restart of the ring would help none.
+TEST_F(Silence, NoRestartWhenNoOtherPeerWaits) {
   open(1);
-  const uint32_t sent = send_to_silent(silent_, 0, 2);  // letters are left, for others, too
+  const uint32_t sent = send_to_silent(silent_, 0, 2);  // letters are left for other peers, too
   ASSERT_NE(sent, 0u);
-  const auto until = std::chrono::steady_clock::now() + milliseconds(100);  // many time-outs
+  const auto until =
+      std::chrono::steady_clock::now() + milliseconds(100);  // as long as many timeouts
   ASSERT_TRUE(work_without({&silent_}, [&] { return std::chrono::steady_clock::now() > until; }));
   EXPECT_EQ(own_.port->stats().restarts, 0u);
   expect_all(silent_, 0, sent);
@@ -158,7 +160,7 @@ TEST_F(Silence, NothingHappensWhereNoPeerWaits) {
 TEST_F(Silence, OneMessageBehindTheLettersOfASilentPeerGetsThere) {
   open(1);
   ASSERT_GE(send_to_silent(silent_, 0, kToSilent),
-            8u);  // more of two segments than there are letters
+            8u);  // more messages of two segments than there are letters
   others_get({&silent_}, 1);
   EXPECT_EQ(own_.port->stats().restarts, 1u);
 }
@@ -184,7 +186,7 @@ TEST_F(Silence, SeveralAtOnce) {
   expect_well();
 }
 
-// The ring is stopped once each time, however long it takes.
+// The ring is stopped once for each silence, however long that lasts.
 TEST_F(Silence, AgainAndAgain) {
   open(2);
   uint32_t first = 0;
@@ -200,13 +202,14 @@ TEST_F(Silence, AgainAndAgain) {
   expect_well();
 }
 
-TEST_F(Silence, HellosToASilentPeerStopNoOther) {
+TEST_F(Silence, HellosToASilentPeerStopNoOtherPeer) {
   open(1);
   const Member stranger = member(port(99), 0);
   const Route there = to(stranger);
   EXPECT_EQ(try_send(own_, there, "hello"), -EAGAIN);
   others_get({&stranger}, 20'000);
-  const auto until = std::chrono::steady_clock::now() + milliseconds(200);  // of a hello each 2 ms
+  const auto until =
+      std::chrono::steady_clock::now() + milliseconds(200);  // a hello goes out each 2 ms
   ASSERT_TRUE(work_without({&stranger}, [&] { return std::chrono::steady_clock::now() > until; }));
   others_get({&stranger}, 5000);
   EXPECT_EQ(own_.port->stats().restarts, 1u);
@@ -215,7 +218,7 @@ TEST_F(Silence, HellosToASilentPeerStopNoOther) {
   expect_well();
 }
 
-TEST_F(Silence, APeerSilentForTooLongLosesItsSession) {
+TEST_F(Silence, APeerThatIsSilentForTooLongLosesItsSession) {
   PortConfig config = config_of(1);
   config.connect_ms = config.deliver_ms = 500;
   own_ = member(port(config), 0);
@@ -230,19 +233,19 @@ TEST_F(Silence, APeerSilentForTooLongLosesItsSession) {
   EXPECT_TRUE(work_without({&silent_},
                            [&] { return (rc = try_send(own_, to(silent_), "more")) != -EAGAIN; }));
   EXPECT_EQ(rc, -ETIMEDOUT);
-  // For a new session it is not waited for longer than any other peer.
+  // A new session with it is given up after connect_ms, as with any other peer.
   EXPECT_TRUE(work_without(
       {&silent_}, [&] { return (rc = try_send(own_, to(silent_), "hello?")) != -EAGAIN; }));
   EXPECT_EQ(rc, -EHOSTUNREACH);
   others_get({&silent_}, 5000);
   EXPECT_EQ(own_.port->stats().restarts, 1u);
-  // It comes back, and there is a new session.
+  // It makes progress again, and a new session begins.
   ASSERT_EQ(send(own_, to(silent_), "again"), 0);
   EXPECT_EQ(receive(silent_), "lost, or not");
   EXPECT_EQ(receive(silent_), "again");
 }
 
-TEST_F(Silence, APeerThatSaidHelloAndNoMoreLosesItsSession) {
+TEST_F(Silence, APeerThatOnlySaysHelloLosesItsSession) {
   deliver_ms_ = 500;
   open(1);
   Raw stranger("shm:x,id=99", 0);
@@ -255,15 +258,15 @@ TEST_F(Silence, APeerThatSaidHelloAndNoMoreLosesItsSession) {
   ASSERT_TRUE(
       stranger.send(1, Wire::session(Kind::kWelcome, 0, 77, own_.port->link(99)->keys.local, 100)));
   ASSERT_TRUE(work_until([&] { return own_.port->link(99)->state == LinkState::kUp; }));
-  others_get({}, 5000);  // the welcome is in doubt, and nothing else
+  others_get({}, 5000);  // only the welcome is in doubt
   int rc = -EAGAIN;
   EXPECT_TRUE(work_until(
-      [&] { return (rc = try_send(own_, route(own_, 99, 0), "to one who rests")) != -EAGAIN; }));
+      [&] { return (rc = try_send(own_, route(own_, 99, 0), "to a resting peer")) != -EAGAIN; }));
   EXPECT_EQ(rc, -ETIMEDOUT);
   expect_well(1);
 }
 
-TEST_F(Silence, OneThatGoesAwayIsNotWaitedFor) {
+TEST_F(Silence, APeerThatGoesAwayIsNotWaitedFor) {
   open(2);
   ASSERT_NE(send_to_silent(silent_, 0, kToSilent), 0u);
   others_get({&silent_}, 5000);
@@ -282,7 +285,7 @@ TEST_F(Silence, OneThatGoesAwayIsNotWaitedFor) {
   others_get({}, 1000);
 }
 
-/// Large data, to one that is silent or to others.
+/// Large data, to a silent peer or to others.
 class SilenceLarge : public Silence {
  protected:
   static constexpr uint64_t kBytes = 8u << 20;
@@ -305,7 +308,7 @@ class SilenceLarge : public Silence {
       ASSERT_EQ(other.context->accept_large(), 0);
     }
   }
-  /// Asked for, and matched: the first messages may be on their way.
+  /// Begins a transfer and has it matched: the first messages may be on their way.
   void begin(const Member& other, Moved& moved) {
     int rc = -EAGAIN;
     ASSERT_TRUE(work_until([&] {
@@ -324,7 +327,7 @@ class SilenceLarge : public Silence {
     EXPECT_EQ(std::memcmp(moved.from.at(), moved.to.at(), kBytes), 0);
     EXPECT_TRUE(moved.to.guarded(kBytes));
   }
-  /// Before they go away.
+  /// Collects finished transfers before they are destroyed.
   void collect() {
     while (own_.context->next_sent() != nullptr) {
     }
@@ -337,11 +340,11 @@ class SilenceLarge : public Silence {
   }
 };
 
-TEST_F(SilenceLarge, ToOthersItGoesOnWithoutAnotherAttempt) {
+TEST_F(SilenceLarge, TransfersToOthersNeedNoOtherAttempt) {
   open_large(1);
   Moved moved(1);
   begin(others_[0], moved);
-  // More than there are letters for: what is posted behind does not go out.
+  // More messages than letters: those posted behind them stay in the ring.
   const uint32_t quiet = send_to_silent(silent_, 0, kToSilent);
   ASSERT_GE(quiet, 8u);
   EXPECT_TRUE(work_without({&silent_}, [&] { return moved.sent.done && moved.received.done; }));
@@ -353,7 +356,7 @@ TEST_F(SilenceLarge, ToOthersItGoesOnWithoutAnotherAttempt) {
   expect_well();
 }
 
-TEST_F(SilenceLarge, BothAreInTheRingWhenItIsStopped) {
+TEST_F(SilenceLarge, TheRingIsStoppedWithBothPeersInIt) {
   open_large(2);
   Moved quiet(2);
   Moved first(3);
@@ -373,8 +376,8 @@ TEST_F(SilenceLarge, BothAreInTheRingWhenItIsStopped) {
   expect_well();
 }
 
-// Also where nothing else is in doubt than its data.
-TEST_F(SilenceLarge, ToOneWhoIsSilentForTooLongItEnds) {
+// The session ends also if only its large data is in doubt.
+TEST_F(SilenceLarge, ATransferToAPeerThatIsSilentForTooLongEnds) {
   open_large(1, 1000);
   Moved quiet(5);
   begin(silent_, quiet);

@@ -35,7 +35,7 @@ TEST_F(SleepersTest, AllAreWokenOnce) {
   EXPECT_FALSE(sleepers_.any());
 }
 
-TEST_F(SleepersTest, NoneIsWokenWhereNothingHasCome) {
+TEST_F(SleepersTest, NoneIsWokenWithoutNews) {
   sleepers_.enlist(one_, 5);
   sleepers_.wake_if_new(5);
   EXPECT_FALSE(is_woken(one_));
@@ -43,12 +43,12 @@ TEST_F(SleepersTest, NoneIsWokenWhereNothingHasCome) {
   EXPECT_TRUE(is_woken(one_));
 }
 
-TEST_F(SleepersTest, AThreadThatHasTakenSomethingWakesTheOthersBeforeItSleeps) {
+TEST_F(SleepersTest, AThreadThatHasReadNewsWakesTheOthersBeforeItSleeps) {
   sleepers_.enlist(one_, 5);
   sleepers_.enlist(other_, 6);
   EXPECT_TRUE(is_woken(one_));
   EXPECT_FALSE(is_woken(other_));
-  EXPECT_TRUE(sleepers_.any()) << "it sleeps itself";
+  EXPECT_TRUE(sleepers_.any()) << "the thread itself sleeps";
 }
 
 TEST_F(SleepersTest, AThreadIsListedOnceAndAnOldWakeUpIsForgotten) {

@@ -1,5 +1,5 @@
-// Random traffic against a reference: a map of queues. Prints its seed where it fails.
-// RIO_MSG_SEEDS: how many of each kind.
+// Random traffic against a reference: a map of queues. A failure prints its seed. RIO_MSG_SEEDS:
+// number of seeds of each kind.
 #include <deque>
 #include <map>
 #include <random>
@@ -101,7 +101,7 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
     const Way way = {origin.link->dest_id(), origin.from, to.member.port->dest_id(),
                      to.member.context->id()};
     std::deque<std::string>& queue = sent_[way];
-    ASSERT_FALSE(queue.empty()) << "it was never sent";
+    ASSERT_FALSE(queue.empty()) << "this message was never sent";
     ASSERT_EQ(queue.front(), text);
     queue.pop_front();
     --under_way_;
@@ -141,7 +141,7 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
         }
     }
   }
-  /// All that is under way arrives.
+  /// Works until all messages under way have arrived.
   void finish() {
     EXPECT_TRUE(work_until([&] {
       for (User& user : users_) {
@@ -170,7 +170,7 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
   std::map<Way, std::deque<std::string>> sent_;
   uint64_t under_way_ = 0;
   uint64_t again_ = 0;
-  bool refusals_allowed_ = true;  // where the buffers are fewer than the shares
+  bool refusals_allowed_ = true;  // true if there are fewer buffers than the shares need
 };
 
 TEST_P(Traffic, NothingIsLostDoubledOrOutOfOrder) {
@@ -184,7 +184,7 @@ TEST_P(Traffic, NothingIsLostDoubledOrOutOfOrder) {
     end();
   }
   if (std::string(GetParam().options).find("faults") != std::string::npos) {
-    EXPECT_NE(again_, 0u);  // else nothing was tried
+    EXPECT_NE(again_, 0u);  // otherwise nothing was retransmitted, so nothing was tested
   }
 }
 

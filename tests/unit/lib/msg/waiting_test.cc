@@ -25,7 +25,7 @@ void with_threads(uint32_t count, Body&& body) {
   }
 }
 
-// A thread that sleeps until its turn and is not woken would never end.
+// A thread that sleeps until its turn and is never woken would hang the test.
 TEST(PortLock, EachHasItsTurn) {
   constexpr uint32_t kTurns = 5000;
   constexpr uint32_t kHolds = 200;  // long enough for others to sleep
@@ -65,8 +65,8 @@ class PortWaiting : public testing::Test {
   std::unique_ptr<MessagePort> port_;
 };
 
-// All threads are woken once, in vain. If they then woke each other, each would have tens of
-// thousands of sleeps in that time.
+// All threads are woken once without news. If they then woke each other, each would sleep tens of
+// thousands of times in the test.
 TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
   constexpr uint32_t kWaitMs = 300;
   constexpr uint64_t kMost = 500;
@@ -83,7 +83,7 @@ TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
   EXPECT_LT(port_->stats().woken, kMost);
 }
 
-// All are woken by the first one that sees the event, as a queue that receives an entry does.
+// The first thread that sees the event wakes all, as for a queue that receives an entry.
 TEST_F(PortWaiting, AllThatSleepAreWoken) {
   constexpr uint32_t kPatienceMs = 60'000;
   bool ready = false;

@@ -91,7 +91,7 @@ class OfiAnew : public OfiTest, public testing::WithParamInterface<const char*> 
   fi_addr_t to_own_ = FI_ADDR_NOTAVAIL;  // the peer's
 };
 
-// Ten rounds, like a parent process with one child after another.
+// Ten rounds, as when a parent process starts one child after another.
 TEST_P(OfiAnew, ARestartedPeerIsANewPeerByItsName) {
   fi_addr_t before = FI_ADDR_NOTAVAIL;
   for (char round = '0'; round <= '9'; ++round) {

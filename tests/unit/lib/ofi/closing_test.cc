@@ -94,7 +94,8 @@ class OfiClosing : public OfiPair {
   Held<fid_mr> region_;
 };
 
-// The counter reports the access before the answer has left: there is no route to the asker yet.
+// The counter reports the access before the answer has left, since there is no route to the asker
+// yet.
 TEST_F(OfiClosing, AnAnswerLeavesBeforeItsEndpointCloses) {
   uint64_t one = 1;
   expect_answer_of_closing([&](fi_addr_t to) {

@@ -107,7 +107,7 @@ TEST_F(OfiTagged, InjectedMessagesArrive) {
   a_.expect_silent();  // they have no completions
 }
 
-// Open MPI sends so in its barriers; afterwards its program may sleep in something else.
+// Open MPI's barriers send this way; afterwards its program may sleep in another call.
 TEST_F(OfiTagged, AnInjectedMessageArrivesEvenIfItsSenderMakesNoMoreCalls) {
   ASSERT_EQ(fi_tinject(a_.ep(), "once", 5, to_b_, kTag), -FI_EAGAIN);
   ASSERT_EQ(injected([&] { return fi_tinject(a_.ep(), "once", 5, to_b_, kTag); }), 0);

@@ -26,7 +26,7 @@ class OfiWaiting : public OfiTest {
     EXPECT_EQ(fi_control(&queue->fid, FI_GETWAIT, &fd), 0);
     return fd;
   }
-  /// Waits as programs do: never sleeps while there is something. @return 1, or the error.
+  /// Waits as programs do: never sleeps while there is a completion. @return 1, or the error.
   static ssize_t sleep_and_read(OfiNode& node, fid_cq* queue, fi_cq_tagged_entry* out) {
     fid* const all[] = {&queue->fid};
     for (int sleeps = 0; sleeps < kPatienceMs; ++sleeps) {
@@ -257,8 +257,8 @@ TEST_F(OfiWaiting, UnsupportedKindsAreRefused) {
 
 class OfiAlone : public OfiWaiting {
  protected:
-  /// Writes to memory whose owner makes no calls. @param progress of the owner. @return result of
-  /// the writer's wait.
+  /// Writes to memory whose owner makes no calls. @param progress of the owner. @return the result
+  /// of the writer's wait.
   ssize_t write_to_one_that_is_elsewhere(fi_progress progress, int timeout_ms) {
     const Info asked = hints(FI_RMA | FI_TAGGED);
     asked->domain_attr->data_progress = progress;

@@ -1,5 +1,5 @@
-// Memory of peers by the card: a peer that speaks lib/tag and has a card of its own sees which
-// accesses use a window, and which are messages.
+// Memory of peers through the card's windows. The peer is a test program on lib/tag with a card of
+// its own, so it sees which accesses use a window and which are messages.
 #include <rdma/fi_rma.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ constexpr uint64_t kAll = FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr uint64_t kKeyStep = 1ull << 48;  // distance of window keys in an address
 constexpr uint64_t kTurns = 2'000'000;
 
-/// A peer that is not the provider.
+/// A peer that does not run the provider.
 class RawPeer {
  public:
   RawPeer() : node_(std::getenv("FI_RIO_CARD"), 0, ofi::kContextsOfEndpoint) {
@@ -162,7 +162,7 @@ class OfiWindows : public OfiTest {
     ASSERT_GE(rc, 0);
     ASSERT_TRUE(rc == 1 || until([&] { return peer_.replies().test(sent); }));
   }
-  /// Tells the provider of the window, after a first write that went by a message.
+  /// Tells the provider of the window, after a first write that went by message.
   void introduce(fi_addr_t to, const WindowReply& window) {
     ASSERT_EQ(fi_write(node_.ep(), "8 bytes", 8, nullptr, to, 0, kKey, nullptr), 0);
     AskHeader first;
@@ -365,7 +365,7 @@ TEST_F(OfiWindows, AnEndpointClosesWhileThePeerIsStopped) {
   introduce(to, open_window(kBoth, &index));
   std::vector<uint8_t> back(2000, 0xDD);
   ASSERT_EQ(fi_read(node_.ep(), back.data(), back.size(), nullptr, to, 0, kKey, nullptr), 0);
-  node_.close_endpoint();  // it is expected to say 0
+  node_.close_endpoint();  // expects that closing returns 0
   for (int turn = 0; turn < 1000; ++turn) {
     peer_.progress();
     fi_cq_tagged_entry none[1];
@@ -424,7 +424,7 @@ TEST_F(OfiWindows, FencedCountedAndLongAccessesAreMessages) {
   expect_done();
 }
 
-// The access is repeated by a message, whose owner knows the rights.
+// The window is gone, so the access is repeated by message; then the owner checks the rights.
 TEST_F(OfiWindows, AnAccessToAGoneWindowIsRepeated) {
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();

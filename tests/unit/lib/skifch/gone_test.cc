@@ -1,4 +1,4 @@
-// A receiver hears that the process of its sender has died.
+// A receiver is told when the process of its sender has died.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -22,7 +22,7 @@ struct Close {
 };
 using Channel = std::unique_ptr<SkifCh, Close>;
 
-/// Whether waits sleep, and whether channels have threads of their own.
+/// Whether waits sleep, and whether each channel has a thread of its own.
 struct Ways {
   bool sleeps;
   bool threads;
@@ -52,7 +52,7 @@ class SkifChGone : public testing::TestWithParam<Ways> {
     }
     return true;
   }
-  /// "" when there is none.
+  /// @return the text of the next message; "" if there is none.
   static std::string receive(SkifCh* own) {
     iovec cont[SKIFCH_CONT_SIZE];
     int count = 0;
@@ -65,13 +65,13 @@ class SkifChGone : public testing::TestWithParam<Ways> {
     EXPECT_EQ(SkifCh_RecvComp(own), 0);
     return text;
   }
-  /// @return whether a peer has gone, as that.
+  /// @return whether SkifCh_NextGone() reports this destID with this error.
   static bool gone(SkifCh* own, uint32_t dest_id, int error) {
     uint32_t who = 0;
     int why = 0;
     return SkifCh_NextGone(own, &who, &why) == 1 && who == dest_id && why == error;
   }
-  static bool nobody(SkifCh* own) {
+  static bool none_gone(SkifCh* own) {
     uint32_t who = 0;
     int why = 0;
     return SkifCh_NextGone(own, &who, &why) == 0;
@@ -80,7 +80,7 @@ class SkifChGone : public testing::TestWithParam<Ways> {
   TempDir folder_;
 };
 
-TEST_P(SkifChGone, AReceiverThatNeverSendsHearsOfIt) {
+TEST_P(SkifChGone, AChannelThatOnlyReceivesIsTold) {
   Pipe go;
   Child sender(
       [] {
@@ -102,18 +102,18 @@ TEST_P(SkifChGone, AReceiverThatNeverSendsHearsOfIt) {
     heard = receive(own.get());
   }
   EXPECT_EQ(heard, "last words");
-  EXPECT_TRUE(nobody(own.get()));
+  EXPECT_TRUE(none_gone(own.get()));
   sender.signal(SIGKILL);
   EXPECT_EQ(sender.exit_code(), -1);
-  ASSERT_EQ(SkifCh_Wait(own.get(), kLongMs), 1) << "nothing ends the wait";
+  ASSERT_EQ(SkifCh_Wait(own.get(), kLongMs), 1) << "the news does not end the wait";
   EXPECT_EQ(receive(own.get()), "");
-  // Once, and each channel.
+  // Each channel is told once.
   EXPECT_TRUE(gone(own.get(), 2, ECONNRESET));
-  EXPECT_TRUE(nobody(own.get()));
+  EXPECT_TRUE(none_gone(own.get()));
   EXPECT_EQ(SkifCh_Wait(own.get(), 0), 0);
   EXPECT_TRUE(gone(second.get(), 2, ECONNRESET));
   const Channel late = open("shm:gone,id=1", kNumber + 2);
-  EXPECT_TRUE(nobody(late.get())) << "it was not open then";
+  EXPECT_TRUE(none_gone(late.get())) << "it was not open then";
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SkifChGone,

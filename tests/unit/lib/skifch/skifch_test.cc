@@ -32,7 +32,7 @@ class SkifChPair : public ::testing::Test {
     return channel;
   }
 
-  /// Send, letting both sides work while there is no room.
+  /// Sends, and lets both sides work while there is no room.
   static ssize_t send(SkifCh* from, SkifCh* other, netaddr_t to, const std::vector<iovec>& pieces) {
     ssize_t rc = -1;
     for (uint32_t turn = 0; turn < kTurns; ++turn) {
@@ -49,7 +49,7 @@ class SkifChPair : public ::testing::Test {
   }
   static void work(SkifCh* channel) { EXPECT_EQ(SkifCh_Progress(channel), 0); }
 
-  /// The next message, done with. "none": none came.
+  /// Receives the next message and completes it. "none": no message came.
   static std::string receive(SkifCh* to, SkifCh* other) {
     iovec cont[SKIFCH_CONT_SIZE];
     int count = 0;
@@ -88,7 +88,7 @@ TEST_F(SkifChPair, AMessageOfEachSizeArrivesAsItWas) {
   }
 }
 
-TEST_F(SkifChPair, SendGathersAndTakesTheFirstPartOfWhatIsTooLong) {
+TEST_F(SkifChPair, SendGathersAndSendsTheFirstPartOfAMessageThatIsTooLong) {
   std::string one(3000, 'a');
   std::string two(5, 'b');
   std::string three(3000, 'c');
@@ -99,7 +99,7 @@ TEST_F(SkifChPair, SendGathersAndTakesTheFirstPartOfWhatIsTooLong) {
   EXPECT_EQ(receive(b_.get(), a_.get()), all.substr(0, SKIFCH_MESSAGE_MAX));
 }
 
-TEST_F(SkifChPair, MessagesStayUntilTheyAreDoneWith) {
+TEST_F(SkifChPair, MessagesStayUntilTheyAreCompleted) {
   EXPECT_EQ(SkifCh_RecvComp(b_.get()), -1);
   EXPECT_EQ(errno, EINVAL);
   ASSERT_EQ(send(a_.get(), b_.get(), to_b_, "first"), 5);
@@ -127,7 +127,7 @@ TEST_F(SkifChPair, MessagesStayUntilTheyAreDoneWith) {
   EXPECT_EQ(SkifCh_RecvComp(b_.get()), -1);
 }
 
-TEST_F(SkifChPair, LaterChannelsHaveTheOptionsOfTheFirst) {
+TEST_F(SkifChPair, LaterChannelsMustHaveTheOptionsOfTheFirst) {
   rio::test::LogLines log;
   const auto refused = [&](uint32_t SkifCh_Options::*option, uint32_t value, const char* why) {
     SkifCh_Options options = {};
@@ -163,15 +163,16 @@ TEST_F(SkifChPair, AWaitForRoomEnds) {
   EXPECT_EQ(SkifCh_Wait(a_.get(), 1), 0) << "once";
 }
 
-TEST_F(SkifChPair, AChannelThatIsNotThereRefuses) {
+TEST_F(SkifChPair, ASendToAChannelThatDoesNotExistIsRefused) {
   EXPECT_EQ(send(a_.get(), b_.get(), SkifCh_Addr(6, 3), "x"), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
   EXPECT_EQ(send(a_.get(), b_.get(), SkifCh_Addr(6, SKIFCH_CHANNELS), "x"), -1);
   EXPECT_EQ(errno, EINVAL);
 }
 
-// They share a card: one has begun a new session, the other one hears of the end all the same.
-TEST_F(SkifChPair, EachChannelHearsThatThePeerHasGone) {
+// The two channels share a card. One has already begun a new session; the other one is told of the
+// old session's end all the same.
+TEST_F(SkifChPair, EachChannelIsToldThatThePeerHasGone) {
   const Channel late = open(wire_, 3, 5);
   for (SkifCh* const channel : {a_.get(), late.get()}) {
     ASSERT_EQ(send(channel, b_.get(), to_b_, "one"), 3);

@@ -36,7 +36,7 @@ class SkifChThreads : public testing::Test {
   TempDir folder_;
 };
 
-/// Long and short ones: the one are sent at once, the others gathered.
+/// Short texts, which are sent at once, and long ones, which are gathered.
 std::string text(uint32_t number) {
   return std::to_string(number) + std::string(number % 5 * 100, '.');
 }
@@ -86,7 +86,7 @@ TEST_F(SkifChThreads, EachChannelOnItsOwn) {
   for (uint32_t i = 0; i < kChannels; ++i) {
     threads.emplace_back([&, i] {
       send_all(left[i].get(), SkifCh_Self(right[i].get()));
-      // Nothing moves but in calls: what was sent last needs some, too.
+      // Messages move only during calls, and the last ones sent need some calls, too.
       while (received != kChannels && !HasFailure()) {
         SkifCh_Wait(left[i].get(), 1);
       }
@@ -101,7 +101,7 @@ TEST_F(SkifChThreads, EachChannelOnItsOwn) {
   }
 }
 
-// One thread opens the card, and the last one to go closes it.
+// The first thread opens the card, and the last channel to close also closes the card.
 TEST_F(SkifChThreads, OpenedAndClosedByThreads) {
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kChannels; ++i) {

@@ -1,4 +1,4 @@
-// Requests that are taken back, and peers that go.
+// Cancelled requests, and peers that go away.
 #include "tests/unit/lib/tag/tag_node.hpp"
 
 namespace rio::test {
@@ -12,7 +12,7 @@ constexpr uint64_t kLarge = 100000;
 
 class TagCancel : public TagPair {};
 
-TEST_F(TagCancel, AReceiveThatWaits) {
+TEST_F(TagCancel, AWaitingReceive) {
   std::vector<uint8_t> buffer(100, 0xEE);
   RecvRequest receive;
   EXPECT_EQ(b_->cancel(receive), -ENOENT);
@@ -27,7 +27,7 @@ TEST_F(TagCancel, AReceiveThatWaits) {
   EXPECT_EQ(b_->cancel(receive), -ENOENT);
 }
 
-TEST_F(TagCancel, ASendThatHasNotBegun) {
+TEST_F(TagCancel, ASendThatIsNotSentYet) {
   const std::vector<uint8_t> bytes = pattern(1, 50);
   SendRequest first;
   SendRequest second;
@@ -63,7 +63,7 @@ TEST_F(TagCancel, AMatchedOrSentMessageEndsByItself) {
       EXPECT_EQ(a_->cancel(request), -EALREADY);
     }
   }
-  static_cast<void>(seen);  // whether the parts came in one go is the card's affair
+  static_cast<void>(seen);  // it depends on the card whether all parts came at once
   EXPECT_EQ(wait(*b_, receive), 0);
   EXPECT_EQ(wait(*a_, request), 0);
   EXPECT_EQ(buffer, bytes);
@@ -101,11 +101,11 @@ TEST_F(TagCancel, LargeDataIsDoneBeforeOrCancelledOnBothSides) {
     const int sent = wait(*a_, request);
     ASSERT_TRUE(sent == 0 || sent == -ECANCELED) << sent;
     work();
-    EXPECT_EQ(buffer, then) << "something landed after the receive was done";
+    EXPECT_EQ(buffer, then) << "bytes landed after the receive was done";
   }
 }
 
-TEST_F(TagCancel, APeerThatIsReborn) {
+TEST_F(TagCancel, APeerThatRestarts) {
   send(1, pattern(1, 10));
   std::vector<uint8_t> buffer(kLarge);
   RecvRequest exact;
@@ -128,20 +128,21 @@ TEST_F(TagCancel, APeerThatIsReborn) {
   EXPECT_EQ(wait(*b_, any), 0);
   EXPECT_EQ(any.length_bytes, 10u);
   sent(begun, request);
-  // Earlier messages are still there.
+  // Messages received earlier can still be taken.
   RecvRequest first;
   ASSERT_EQ(b_->receive({1, 0, a_.at()}, buffer.data(), 10, first), 1);
   EXPECT_EQ(first.length_bytes, 10u);
 }
 
-TEST_F(TagCancel, AContextThatIsNotThere) {
+TEST_F(TagCancel, AContextThatDoesNotExist) {
   SendRequest request;
   const int rc = a_->send(tag::address(6, 40), 1, nullptr, 0, request);
   ASSERT_EQ(rc, 0);
   EXPECT_EQ(wait(*a_, request), -ECONNREFUSED);
 }
 
-/// The sender is stopped in the middle: what it says later comes to an endpoint that is closed.
+/// The sender makes no calls in the middle; its later messages arrive for an endpoint that is
+/// closed.
 TEST_F(TagCancel, AnEndpointThatClosesBeforeItsLargeData) {
   const std::vector<uint8_t> bytes = pattern(1, 4u << 20);
   std::vector<uint8_t> buffer(bytes.size());
@@ -153,7 +154,7 @@ TEST_F(TagCancel, AnEndpointThatClosesBeforeItsLargeData) {
   tag::TaggedContext& other = *b_.endpoints[1];
   b_.endpoints.erase(b_.endpoints.begin());
   EXPECT_EQ(wait(*a_, large), -ECANCELED);
-  // Others of the port go on.
+  // Other endpoints of the port still work.
   uint8_t byte = 0;
   SendRequest small;
   ASSERT_EQ(other.receive({2, 0, a_.at()}, &byte, 1, receive), 0);

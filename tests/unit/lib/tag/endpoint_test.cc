@@ -1,4 +1,5 @@
-// Tagged messages between two cards: sizes, order, wildcards, probes, truncation, sync, contexts.
+// Tagged messages between two cards: sizes, order, wildcards, probes, truncation, synchronous
+// sends, contexts.
 #include "tests/unit/lib/tag/tag_node.hpp"
 
 namespace rio::test {
@@ -12,7 +13,7 @@ using tag::SendRequest;
 
 class TagEndpoint : public TagPair {
  protected:
-  /// Receive at b and compare. @param begun of receive().
+  /// Receives at b and compares. @param begun result of receive().
   void got(int begun, RecvRequest& request, const std::vector<uint8_t>& buffer,
            const std::vector<uint8_t>& wanted) {
     ASSERT_EQ(begun == 1 ? request.status : wait(*b_, request), 0);
@@ -69,11 +70,11 @@ TEST_F(TagEndpoint, EachSizeUnexpected) {
   EXPECT_EQ(b_->stats().unexpected, std::size(kSizes));
 }
 
-/// Of endpoints with a patience of their own for peers that are new.
+/// Endpoints with a limit of their own for how long sends wait for new peers.
 class TagNewPeer : public TagEndpoint {
  protected:
   static constexpr uint32_t kEver = UINT32_MAX;
-  static constexpr uint32_t kTries = 1000;  // more than PartsOut waits before it asks
+  static constexpr uint32_t kTries = 1000;  // enough for PartsOut to send a request
 
   void be_patient(uint32_t new_peer_ms) {
     a_.endpoints[0].reset();
@@ -106,7 +107,7 @@ class TagNewPeer : public TagEndpoint {
   SendRequest request_;
 };
 
-// The sender may never come back.
+// The caller may never call again, so a send that may not wait is sent at once or not accepted.
 TEST_F(TagNewPeer, ASendThatMayNotWaitIsSentOrNotTaken) {
   be_patient(kEver);
   ASSERT_EQ(try_often(), -EAGAIN);
@@ -118,7 +119,7 @@ TEST_F(TagNewPeer, ASendThatMayNotWaitIsSentOrNotTaken) {
   EXPECT_EQ(a_->stats().stalled, 0u);
 }
 
-TEST_F(TagNewPeer, NothingOvertakesWhatWaits) {
+TEST_F(TagNewPeer, NothingOvertakesAWaitingSend) {
   be_patient(kEver);
   SendRequest first;
   ASSERT_EQ(a_->send(b_.at(), 1, bytes_.data(), 7, first), 0);
@@ -140,7 +141,7 @@ TEST_F(TagNewPeer, PatienceEnds) {
   EXPECT_TRUE(arrives());
 }
 
-// It asks, where there is no credit for long, as others do.
+// A send to a known peer without credit waits in the queue, and after a while sends a request.
 TEST_F(TagNewPeer, AKnownPeerHasItsQueue) {
   be_patient(kEver);
   send(2, bytes_);
@@ -161,7 +162,7 @@ TEST_F(TagNewPeer, AKnownPeerHasItsQueue) {
   }
 }
 
-TEST_F(TagEndpoint, ByTheirBitsInAnyOrder) {
+TEST_F(TagEndpoint, MessagesAreReceivedByTheirBitsInAnyOrder) {
   for (uint64_t bits = 0; bits < 8; ++bits) {
     send(bits, pattern(bits, 100 + bits));
   }
@@ -173,7 +174,7 @@ TEST_F(TagEndpoint, ByTheirBitsInAnyOrder) {
   }
 }
 
-TEST_F(TagEndpoint, OfOneKeyInTheOrderOfSending) {
+TEST_F(TagEndpoint, MessagesOfOneKeyAreReceivedInTheOrderOfSending) {
   constexpr uint64_t kLengths[] = {10, 20000, 64, 4072, 4073, 0, 9000, 1};
   constexpr size_t kCount = std::size(kLengths);
   std::vector<std::vector<uint8_t>> bytes;
@@ -272,7 +273,7 @@ TEST_F(TagEndpoint, ASyncSendIsDoneWhenItWasMatched) {
     got(begun, receive, buffer, bytes);
     EXPECT_EQ(wait(*a_, request), 0);
   }
-  // Matched in another order than sent; and posted before.
+  // One receive matches out of order, the other one is posted first.
   SendRequest one;
   SendRequest two;
   ASSERT_EQ(a_->send_sync(b_.at(), 1, nullptr, 0, one), 0);
@@ -313,7 +314,7 @@ TEST_F(TagEndpoint, ContextsAreApart) {
   }
 }
 
-TEST_F(TagEndpoint, NextDoneGivesThemInTheirOrder) {
+TEST_F(TagEndpoint, NextDoneReturnsRequestsInOrder) {
   std::vector<uint8_t> buffer(64);
   RecvRequest receives[4];
   for (RecvRequest& receive : receives) {
@@ -343,7 +344,8 @@ TEST_F(TagEndpoint, WrongArguments) {
   EXPECT_EQ(tag::TaggedContext::create(*a_.port, 64, {}, &other), -EINVAL);
 }
 
-/// The receiver stops in the middle: between two windows the sender's card has nothing to do.
+/// The receiver makes no calls in the middle, so between two windows the sender's card has nothing
+/// to do.
 TEST_F(TagEndpoint, FlushWaitsForLargeDataThatWasMatched) {
   const std::vector<uint8_t> bytes = pattern(1, 4u << 20);
   std::vector<uint8_t> buffer(bytes.size());
@@ -352,7 +354,7 @@ TEST_F(TagEndpoint, FlushWaitsForLargeDataThatWasMatched) {
   ASSERT_EQ(b_->receive({1, 0, kAnySource}, buffer.data(), buffer.size(), receive), 0);
   ASSERT_EQ(a_->send(b_.at(), 1, bytes.data(), bytes.size(), send), 0);
   ASSERT_TRUE(until([&] { return a_.port->stats().placed != 0; }));
-  EXPECT_EQ(a_->flush(1), -ETIMEDOUT);  // not for so long that what is sent is given up
+  EXPECT_EQ(a_->flush(1), -ETIMEDOUT);  // a short timeout, so that the transfer is not given up
   ASSERT_EQ(wait(*b_, receive), 0);
   EXPECT_EQ(a_->flush(20000), 0);
   EXPECT_TRUE(a_->test(send));

@@ -1,5 +1,5 @@
-// Many send to one that receives in the reverse order: no send waits for ever, and what is not
-// expected has its bound.
+// Many peers send to one that receives in the reverse order: every send ends, and unexpected data
+// is bounded.
 #include <cstdlib>
 
 #include "tests/support/temp_dir.hpp"
@@ -12,7 +12,7 @@ using tag::RecvRequest;
 using tag::SendRequest;
 
 constexpr uint32_t kPeers = 63;
-constexpr uint32_t kEach = 40;  // more than a window of requests and a share
+constexpr uint32_t kEach = 40;  // more than a window of requests, and more than a share of credit
 constexpr uint32_t kBuffers = 512;
 
 class TagFlood : public testing::Test {
@@ -32,7 +32,7 @@ class TagFlood : public testing::Test {
     std::vector<uint8_t> bytes;
   };
 
-  /// Small and large ones, mixed.
+  /// Mixes small and large sizes.
   static uint64_t size_of(uint32_t peer, uint32_t number) {
     constexpr uint64_t kSizes[] = {8, 0, 300, 4000, 9000, 24000, 64, 16384, 50001, 4096};
     return kSizes[(peer + number) % std::size(kSizes)];
@@ -73,7 +73,7 @@ class TagFlood : public testing::Test {
   }
 
   TempDir dir_;
-  std::vector<std::unique_ptr<Sending>> sends_;  // may be under way until the nodes are gone
+  std::vector<std::unique_ptr<Sending>> sends_;  // sends may be under way until the nodes are gone
   std::unique_ptr<TagNode> one_;
   std::vector<std::unique_ptr<TagNode>> peers_;
 };
@@ -81,9 +81,9 @@ class TagFlood : public testing::Test {
 TEST_F(TagFlood, OfOneThatReceivesInTheReverseOrder) {
   send_all();
   for (uint32_t turn = 0; turn < 2000; ++turn) {
-    work();  // what can come comes
+    work();  // all messages that can arrive without a receive have arrived
   }
-  // Of what is not expected no byte is but in buffers, which are not all taken.
+  // Unexpected bytes are only in the port's buffers, of which some are still free.
   EXPECT_LE(one_->port->unshared(), kBuffers);
   for (uint32_t number = kEach; number-- > 0;) {
     for (uint32_t i = 0; i < kPeers && !HasFatalFailure(); ++i) {
@@ -102,11 +102,11 @@ TEST_F(TagFlood, OfOneThatReceivesInTheReverseOrder) {
   EXPECT_EQ(one_->port->stats().cut_off, 0u);
 }
 
-// There is a bound to what can be remembered: the receive hears of it. As often as one likes: what
-// was lent comes back.
+// The number of remembered messages is bounded: a receive behind them is told so. Repeated, since
+// the memory lent to them must come back each time.
 TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
   constexpr uint32_t kMessages = msg::kWindowMax + 100;
-  constexpr uint32_t kRounds = 5;  // all that can be lent, and more
+  constexpr uint32_t kRounds = 5;  // together more than can be lent
   std::vector<SendRequest> sends(kMessages);
   for (uint32_t round = 0; round < kRounds && !HasFatalFailure(); ++round) {
     for (SendRequest& send : sends) {
@@ -118,7 +118,7 @@ TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
     ASSERT_EQ(b_->receive({3, 0, tag::kAnySource}, nullptr, 0, any), 0);
     EXPECT_EQ(wait(*b_, behind), -ENOBUFS);
     EXPECT_FALSE(b_->test(any));
-    // Those that came are there, in their order, and the others follow.
+    // The remembered messages arrive in order, and the others follow.
     for (uint32_t i = 0; i < kMessages; ++i) {
       RecvRequest receive;
       ASSERT_EQ(b_->receive({1, 0, a_.at()}, nullptr, 0, receive), 0);
@@ -130,8 +130,8 @@ TEST_F(TagPair, AReceiveBehindTooManyMessagesEnds) {
   }
 }
 
-// The part of a window that came free before it was used up, and was too little to be told then.
-TEST_F(TagPair, TheLastOfAWindowIsTold) {
+// Part of a window came free before the window was used up, too little to be reported then.
+TEST_F(TagPair, TheRestOfAWindowIsReported) {
   for (uint32_t freed = 1; freed < msg::kRecordWindow; ++freed) {
     std::vector<SendRequest> sends(msg::kRecordWindow + 1);
     for (uint32_t i = 0; i < freed; ++i) {
@@ -157,9 +157,9 @@ TEST_F(TagPair, TheLastOfAWindowIsTold) {
   }
 }
 
-// Else what answers the peer could not be said while it does not answer us.
+// Without that credit an endpoint could not answer its peer while the peer does not answer.
 TEST_F(TagPair, RequestsLeaveACreditForAnswers) {
-  send(1, {1});  // they know each other
+  send(1, {1});  // afterwards both know each other
   work();
   std::vector<SendRequest> sends(2 * msg::kControlCredits);
   for (SendRequest& send : sends) {

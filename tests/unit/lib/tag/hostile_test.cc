@@ -1,4 +1,4 @@
-// A card that writes any bytes to an endpoint: it is cut off, and harms no other.
+// A card that writes any bytes to an endpoint: its session ends, and no other peer is harmed.
 #include <cstdlib>
 #include <functional>
 
@@ -16,7 +16,7 @@ using tag::SendRequest;
 
 constexpr uint32_t kOwn = 1;
 constexpr uint32_t kFoe = 3;
-constexpr uint32_t kFoeCredit = 4;  // that it gives to the endpoint
+constexpr uint32_t kFoeCredit = 4;  // credit that the foe gives to the endpoint
 constexpr tag::Address kFoeAddress = tag::address(kFoe, 0);
 
 template <class Body>
@@ -24,7 +24,7 @@ std::string text_of(const Body& body, size_t zeros = 0) {
   return std::string(reinterpret_cast<const char*>(&body), sizeof(body)) + std::string(zeros, '\0');
 }
 
-/// An endpoint, a friend, and a foe that has a session and has opened the context.
+/// An endpoint, a friendly peer, and a hostile one that has a session and has opened the context.
 class TagHostile : public testing::Test {
  protected:
   TagHostile() {
@@ -45,7 +45,7 @@ class TagHostile : public testing::Test {
   ~TagHostile() override { unsetenv("RIO_RUNTIME_DIR"); }
 
   msg::Link& link() { return *own_->port->link(kFoe); }
-  /// All work; the foe reads what comes. @return whether it came to that.
+  /// Lets all work, while the foe reads its messages. @return whether good() became true.
   bool until(const std::function<bool()>& good) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!good()) {
@@ -65,7 +65,7 @@ class TagHostile : public testing::Test {
   }
   bool heard(Kind kind) { return (kinds_ >> static_cast<uint32_t>(kind) & 1) != 0; }
 
-  /// The next message of the foe's session, which is not read yet.
+  /// Sends the next message of the foe's session, which the endpoint has not read yet.
   void says(Kind kind, const std::string& text = "", uint32_t credit = 0) {
     ASSERT_TRUE(foe_->send(kOwn, Wire::message(key_, number_++, 0, 0, credit, kind, text)));
   }
@@ -78,7 +78,7 @@ class TagHostile : public testing::Test {
     body.len_bytes = 50000;
     return body;
   }
-  /// The endpoint wants to send something large, and the foe has read its request.
+  /// The endpoint requests a large send, and the foe has read the request.
   void endpoint_asks() {
     ASSERT_EQ((*own_)->send(kFoeAddress, 7, large_.data(), large_.size(), sending_), 0);
     ASSERT_TRUE(until([&] { return heard(Kind::kOpen); }));
@@ -99,7 +99,7 @@ class TagHostile : public testing::Test {
   }
   [[nodiscard]] uint64_t address() const { return reinterpret_cast<uintptr_t>(large_.data()); }
 
-  /// The lie costs the foe its session, and no other peer anything.
+  /// The foe's session has ended, and no other peer has lost anything.
   void expect_cut_off() {
     EXPECT_TRUE(until([&] { return link().session != session_; }));
     EXPECT_EQ(own_->port->stats().cut_off, 1u);
@@ -179,12 +179,12 @@ TEST_F(TagHostile, AFirstPartThatIsNotFull) {
   expect_cut_off();
 }
 
-TEST_F(TagHostile, AFirstPartThatIsAll) {
+TEST_F(TagHostile, AFirstPartThatIsTheWholeMessage) {
   says_first(tag::kFirstBytesMax);
   expect_cut_off();
 }
 
-TEST_F(TagHostile, ALengthBeyondAll) {
+TEST_F(TagHostile, ALengthAboveTheMaximum) {
   says_first(tag::kLengthMax + 1);
   expect_cut_off();
 }
@@ -201,7 +201,7 @@ TEST_F(TagHostile, ARequestInTheMiddleOfAMessage) {
   expect_cut_off();
 }
 
-// Of a message that a probe has taken, the rest will not come.
+// A probe has claimed the message, and its remaining parts will never arrive.
 TEST_F(TagHostile, AClaimInPartEndsWithItsSession) {
   constexpr uint64_t kBytes = 9000;
   says_first(kBytes);
@@ -211,7 +211,7 @@ TEST_F(TagHostile, AClaimInPartEndsWithItsSession) {
     claimed = (*own_)->claim({7, 0, kFoeAddress}, &info);
     return claimed != nullptr;
   }));
-  ASSERT_TRUE(foe_->send(kOwn, Wire::session(Kind::kHello, 0, 78, 0, 5)));  // it is born again
+  ASSERT_TRUE(foe_->send(kOwn, Wire::session(Kind::kHello, 0, 78, 0, 5)));  // the foe restarts
   ASSERT_TRUE(until([&] { return link().session != session_; }));
   std::vector<uint8_t> buffer(kBytes);
   RecvRequest receive;
@@ -232,7 +232,7 @@ TEST_F(TagHostile, ALastPartThatIsTooLong) {
   EXPECT_EQ(buffer[4070], 0xEE);
 }
 
-TEST_F(TagHostile, MoreRequestsThanItMay) {
+TEST_F(TagHostile, MoreRequestsThanAllowed) {
   for (uint32_t i = 1; i <= msg::kRecordWindow; ++i) {
     says(Kind::kRequest, text_of(request(i)));
     ASSERT_TRUE(until([&] { return link().large.requests_seen == i; }));
@@ -242,8 +242,9 @@ TEST_F(TagHostile, MoreRequestsThanItMay) {
   expect_cut_off();
 }
 
-TEST_F(TagHostile, MoreControlMessagesThanItMay) {
-  // All but the first wait for it: they are read at once, before more credit is told.
+TEST_F(TagHostile, MoreControlMessagesThanAllowed) {
+  // The first message is held back, so that the port reads all others at once, before it gives more
+  // credit.
   const uint32_t first = number_++;
   for (uint32_t i = 2; i <= msg::kControlCredits + 1; ++i) {
     says(Kind::kRequest, text_of(request(i)));
@@ -259,7 +260,7 @@ TEST_F(TagHostile, TotalsThatGoBack) {
   expect_cut_off();
 }
 
-TEST_F(TagHostile, RecordsOfWhatWasNeverOpened) {
+TEST_F(TagHostile, RecordsOfATransferThatWasNeverOpened) {
   says(Kind::kRecords, "", 1000);
   expect_cut_off();
 }
@@ -269,7 +270,7 @@ TEST_F(TagHostile, AGrantWithoutARequest) {
   expect_cut_off();
 }
 
-/// Lies about a request of its own.
+/// Lies about a request of the foe's own.
 class TagHostileRequest : public TagHostile,
                           public testing::WithParamInterface<void (*)(msg::RequestBody&)> {};
 
@@ -294,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(All, TagHostileRequest,
                                          [](RequestBody& body) { body.offer = 1; },
                                          [](RequestBody& body) { body.page_offset = 4096; }));
 
-/// Lies about what the endpoint has asked for.
+/// Lies about a request of the endpoint's.
 class TagHostileGrant : public TagHostile,
                         public testing::WithParamInterface<void (*)(msg::GrantBody&)> {};
 
@@ -317,19 +318,19 @@ INSTANTIATE_TEST_SUITE_P(All, TagHostileGrant,
                                          [](GrantBody& body) { body.attempt = 1; },
                                          [](GrantBody& body) {
                                            body.cut[11] = 0x7F;
-                                         },  // of far more than was asked for
+                                         },  // far more than the endpoint requested
                                          [](GrantBody& body) { body.zero = 1; }));
 
-TEST_F(TagHostile, AnExtendOfWhatWasNotGranted) {
+TEST_F(TagHostile, AnExtendWithoutAGrant) {
   endpoint_asks();
   const msg::TotalBody body = {1, 5, 0, {}};
   says(Kind::kExtend, text_of(body), msg::kControlCredits);
   expect_cut_off();
 }
 
-TEST_F(TagHostile, AClosedOfWhatWasNotBegun) {
+TEST_F(TagHostile, AClosedOfATransferThatHasNotBegun) {
   says(Kind::kRequest, text_of(request(1)));
-  const msg::StopBody body = {1, 5, 0, 1, 0, 0};  // five messages, none was granted
+  const msg::StopBody body = {1, 5, 0, 1, 0, 0};  // it claims five messages, and none was granted
   says(Kind::kClosed, text_of(body), msg::kControlCredits);
   expect_cut_off();
 }
@@ -343,7 +344,7 @@ TEST_F(TagHostile, APeerThatNeverAnswersHarmsNoOther) {
   ASSERT_TRUE(until([&] { return heard(Kind::kGrant); }));
   expect_friend_unharmed();
   EXPECT_EQ(own_->port->stats().cut_off, 0u);
-  foe_.reset();  // and dies
+  foe_.reset();  // the foe dies
   foe_ = std::make_unique<msg::test::Raw>("shm:h,id=4", 0);
   EXPECT_TRUE(until([&] { return (*own_)->test(receive); }));
   EXPECT_TRUE(until([&] { return (*own_)->test(sending_); }));

@@ -1,4 +1,4 @@
-// Eight bytes besides a message's own, with messages of every way.
+// Immediate data: eight bytes besides a message's own, with messages sent in each way.
 #include "tests/unit/lib/tag/tag_node.hpp"
 
 namespace rio::test {
@@ -10,7 +10,8 @@ using tag::Pattern;
 using tag::RecvRequest;
 using tag::SendRequest;
 
-// Where one message, several and those that are asked for begin and end, with and without.
+// Sizes around the limits of one message, of several, and of those sent on request, with and
+// without immediate data.
 const uint64_t kSizes[] = {0,    1,    39,   40,   41,   47,   48,   49,    4063,  4064,  4065,
                            4071, 4072, 4073, 8119, 8127, 8135, 8136, 16384, 65536, 300001};
 constexpr uint64_t kValue = 0x8070605040302010u;
@@ -19,7 +20,7 @@ class TagImmediate : public TagPair {
  protected:
   [[nodiscard]] Pattern from_a() { return {1, 0, a_.at()}; }
 
-  /// a sends, with immediate data and without, by turns.
+  /// a sends, alternately with and without immediate data.
   int send(SendRequest& request, const std::vector<uint8_t>& bytes, bool sync) {
     const Immediate immediate = {number_ % 2 != 0 ? kValue + number_ : 0, number_ % 2 != 0};
     return sync ? a_->send_sync(b_.at(), 1, bytes.data(), bytes.size(), request, immediate)
@@ -85,7 +86,7 @@ TEST_F(TagImmediate, EachSizeAndWay) {
   }
 }
 
-// A sender without credit asks for each message, and its immediate data goes with the request.
+// A sender without credit sends a request for each message, which carries the immediate data.
 TEST_F(TagImmediate, BeyondTheCredit) {
   constexpr uint64_t kCount = 2000;
   std::vector<SendRequest> sending(kCount);

@@ -9,10 +9,10 @@
 #include "lib/tag/entry.hpp"
 
 namespace {
-bool g_no_memory = false;  // for allocations that may fail
+bool g_no_memory = false;  // lets allocations that may fail return null
 }
 
-// The operator that the table allocates by.
+// The operator by which the table allocates.
 void* operator new[](size_t bytes, const std::nothrow_t& /*unused*/) noexcept {
   return g_no_memory ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
@@ -49,7 +49,7 @@ Receive entry(uint32_t source, uint64_t bits) {
   return receive;
 }
 
-/// One of each key from 0 on.
+/// Receives with the keys 0, 1, 2, ...
 std::vector<Receive> entries(uint64_t count) {
   std::vector<Receive> all;
   for (uint64_t i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ TEST(KeyTable, AnyOfAKeyIsRemoved) {
       table.add(all[i]);
     }
     table.remove(all[gone]);
-    table.add(all[3]);  // behind the youngest at that time
+    table.add(all[3]);  // it goes behind the youngest entry
     for (size_t i = 0; i < 4; ++i) {
       if (i != gone) {
         ASSERT_EQ(*table.find(1, 7), &all[i]) << gone;
@@ -127,7 +127,7 @@ TEST(KeyTable, EntriesStayWhereTheyAreAsItGrows) {
   EXPECT_EQ(visited, 0u);
 }
 
-// The remembered bucket is of the table as it is now.
+// The table remembers the bucket of the last key; after growth it must be the new bucket.
 TEST(KeyTable, TheLastKeyIsFoundAgainAfterItMadeTheTableGrow) {
   Table table;
   ASSERT_EQ(table.create(kSeed, 1), 0);
@@ -178,7 +178,7 @@ TEST(KeyTable, WithoutMemoryChainsGrowAndNothingFails) {
     }
     EXPECT_EQ(table.capacity(), capacity);
     EXPECT_GE(table.grow_failures(), 1u);
-    EXPECT_LE(table.grow_failures(), kKeys / capacity);  // not one try for each key
+    EXPECT_LE(table.grow_failures(), kKeys / capacity);  // far fewer than one try for each key
     for (uint64_t i = 0; i < kKeys; ++i) {
       ASSERT_EQ(*table.find(1, i), &all[i]);
     }
@@ -213,7 +213,7 @@ TEST(KeyTable, ATableByBitsDoesNotAskForTheSource) {
   EXPECT_EQ(*table.find(kAnySource, 9), &b);
 }
 
-/// @return the longest chain with these keys.
+/// @return the length of the longest chain with these keys.
 template <class Bits, class Source>
 uint64_t longest_chain(const HashSeed& seed, uint64_t keys, Bits&& bits, Source&& source) {
   Table table;
@@ -227,7 +227,7 @@ uint64_t longest_chain(const HashSeed& seed, uint64_t keys, Bits&& bits, Source&
   return table.longest_chain();
 }
 
-// A random function with so many keys has chains of about 8 at the most.
+// A random function has chains of at most about 8 with that many keys.
 constexpr uint64_t kLongest = 12;
 
 TEST(KeyTable, OrderlyKeysSpread) {
@@ -244,16 +244,16 @@ TEST(KeyTable, OrderlyKeysSpread) {
   const auto peer_high = [](uint64_t i) { return static_cast<uint32_t>(i << 14); };
   EXPECT_LE(longest_chain(kSeed, kKeys, zero, peer), kLongest);
   EXPECT_LE(longest_chain(kSeed, kKeys, zero, peer_high), kLongest);
-  // As MPI has it: context, source and tag.
+  // Keys as MPI makes them: context, source and tag.
   const auto mpi = [](uint64_t i) { return (i % 7) << 48 | (i % 64) << 32 | i / 64; };
   const auto of64 = [](uint64_t i) { return static_cast<uint32_t>(i % 64); };
   EXPECT_LE(longest_chain(kSeed, kKeys, mpi, of64), kLongest);
 }
 
-// Keys that meet in one bucket under one seed, found by trying, do not under another.
+// The test searches for keys that share a bucket under one seed; under another seed they do not.
 TEST(KeyTable, APeerThatDoesNotKnowTheSeedCannotMakeChains) {
   constexpr uint64_t kKeys = 4096;
-  constexpr int kShift = 64 - 14;  // a table with room for so many keys has 2^14 buckets
+  constexpr int kShift = 64 - 14;  // a table for that many keys has 2^14 buckets
   std::vector<uint64_t> bad;
   for (uint64_t bits = 0; bad.size() < kKeys; ++bits) {
     if ((key_hash(kSeed, 1, bits) >> kShift) == 0) {

@@ -13,7 +13,7 @@ TEST(Pattern, IgnoredBitsAreNotCompared) {
   EXPECT_FALSE(pattern.matches(4, 0xAB00));
 }
 
-TEST(Pattern, IgnoredBitsOfItsOwnDoNotMatter) {
+TEST(Pattern, IgnoredBitsOfThePatternItselfDoNotMatter) {
   const Pattern pattern{.bits = 0xAB7F, .ignore = 0xFF, .source = 3};
   EXPECT_TRUE(pattern.matches(3, 0xAB00));
 }
@@ -31,7 +31,7 @@ TEST(Pattern, EverythingMatchesTheWidest) {
   EXPECT_TRUE(pattern.matches(0, ~0ull));
 }
 
-TEST(HashSeed, IsDrawnAnew) {
+TEST(HashSeed, IsRandom) {
   HashSeed a;
   HashSeed b;
   ASSERT_EQ(HashSeed::draw(&a), 0);

@@ -1,4 +1,4 @@
-// The whole of the engine: single steps, and random ones against lists that are walked.
+// The whole matching engine: single steps, and random steps against lists that are searched.
 #include "lib/tag/matcher.hpp"
 #include "tests/support/env_number.hpp"
 
@@ -32,7 +32,7 @@ TEST(Matcher, AMessageWaitsForItsReceive) {
   EXPECT_EQ(matcher.post(other), nullptr);
   Receive receive;
   receive.bits = 5;
-  receive.capacity_bytes = 10;  // truncation is the caller's business
+  receive.capacity_bytes = 10;  // the caller handles truncation
   EXPECT_EQ(matcher.post(receive), &message);
   EXPECT_EQ(receive.place, Place::kNowhere);
   EXPECT_EQ(matcher.cancel(receive), -ENOENT);
@@ -63,7 +63,7 @@ TEST(Matcher, TooManyAreRefused) {
   EXPECT_EQ(matcher.grow_failures(), 0u);
 }
 
-/// MPI's rules, word by word: lists in order, walked from the front.
+/// MPI's matching rules, literally: ordered lists that are searched from the front.
 struct Reference {
   std::list<Receive*> posted;
   std::list<Message*> waiting;
@@ -97,7 +97,7 @@ struct Reference {
   }
 };
 
-/// Draws steps, and does each in the engine and in the reference.
+/// Draws random steps, and does each in the engine and in the reference.
 class Walk {
  public:
   explicit Walk(uint32_t seed) : random_(seed) {
@@ -110,7 +110,7 @@ class Walk {
   }
 
   void step() {
-    // The balance of receives and messages goes to and fro, so that both queues fill and empty.
+    // The share of receives among the steps changes, so that both queues fill up and empty.
     if (below(200) == 0) {
       lean_ = below(101);
     }
@@ -189,7 +189,8 @@ class Walk {
     }
   }
 
-  // Several of one source, up to the first that no receive matches. Mostly they are equal.
+  // Delivers a run of messages of one source up to the first that no receive matches. Most have the
+  // same bits.
   void arrive_run() {
     const uint32_t source = below(peers_);
     uint64_t with = bits();
@@ -237,7 +238,7 @@ class Walk {
     return std::find(list.begin(), list.end(), one) != list.end();
   }
 
-  // Of all that ever were, so in every state.
+  // Releases any handle that ever existed, in whatever state it is.
   void release() {
     if (!messages_.empty()) {
       Message* message = pick(messages_);
@@ -265,7 +266,7 @@ class Walk {
     }
   }
 
-  // Mostly one of the last, of which more are still there.
+  // Draws mostly from the latest entries, since more of these are still waiting.
   template <class T>
   T* pick(const std::vector<std::unique_ptr<T>>& all) {
     const auto size = static_cast<uint32_t>(all.size());
@@ -300,7 +301,7 @@ class Walk {
   uint32_t keys_ = 1;
   uint32_t peers_ = 1;
   uint32_t wild_percent_ = 0;
-  uint32_t lean_ = 50;  // so many of a hundred are receives
+  uint32_t lean_ = 50;  // percentage of receives
   Matcher matcher_;
   Reference reference_;
   std::vector<std::unique_ptr<Receive>> receives_;
@@ -313,8 +314,8 @@ uint32_t seeds() {
   return static_cast<uint32_t>(test::env_number("RIO_TAG_SEEDS", 300));
 }
 
-// Prints its seed where it fails. RIO_TAG_SEEDS: how many.
-TEST(Matcher, AgreesWithListsThatAreWalked) {
+// A failure prints its seed. RIO_TAG_SEEDS: number of seeds.
+TEST(Matcher, AgreesWithSearchedLists) {
   size_t most_posted = 0;
   size_t most_waiting = 0;
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {

@@ -10,7 +10,7 @@ namespace {
 constexpr HashSeed kSeed{.for_bits = 0x0123456789ABCDEF,
                          .for_source = 0xFEDCBA9876543210,
                          .for_both = 0x9E3779B97F4A7C15};
-constexpr uint32_t kMany = 4 * MessageQueue::kShortWalk;  // so that tables are used
+constexpr uint32_t kMany = 4 * MessageQueue::kShortWalk;  // enough that the queue uses tables
 
 class MessageQueueTest : public testing::Test {
  protected:
@@ -25,7 +25,7 @@ class MessageQueueTest : public testing::Test {
   static Pattern pattern(uint32_t source, uint64_t bits, uint64_t ignore = 0) {
     return {.bits = bits, .ignore = ignore, .source = source};
   }
-  /// Messages that no test asks for, in front of the others.
+  /// Appends messages that no test takes, in front of the others.
   void append_strangers(uint32_t count) {
     strangers_.assign(count, message(77, 0xFFFF));
     for (Message& each : strangers_) {
@@ -37,7 +37,7 @@ class MessageQueueTest : public testing::Test {
   std::vector<Message> strangers_;
 };
 
-TEST_F(MessageQueueTest, NothingIsFoundInAnEmptyOne) {
+TEST_F(MessageQueueTest, NothingIsFoundInAnEmptyQueue) {
   EXPECT_TRUE(queue_.empty());
   EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);
   EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), nullptr);
@@ -46,7 +46,7 @@ TEST_F(MessageQueueTest, NothingIsFoundInAnEmptyOne) {
   EXPECT_EQ(queue_.claim(pattern(1, 5)), nullptr);
 }
 
-// With few messages, which are walked, and with many, which are looked up.
+// With few messages, which the queue searches, and with many, which it looks up in tables.
 TEST_F(MessageQueueTest, TheEarliestArrivedIsTaken) {
   for (const uint32_t strangers : {0u, kMany}) {
     append_strangers(strangers);
@@ -55,7 +55,7 @@ TEST_F(MessageQueueTest, TheEarliestArrivedIsTaken) {
       queue_.append(each);
     }
     EXPECT_EQ(queue_.find(pattern(1, 5)), &all[1]);
-    EXPECT_EQ(queue_.find(pattern(1, 5)), &all[1]);  // it stayed
+    EXPECT_EQ(queue_.find(pattern(1, 5)), &all[1]);  // find() does not remove it
     EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), &all[0]);
     EXPECT_EQ(queue_.find(pattern(1, 4, 2)), &all[2]);
     EXPECT_EQ(queue_.find(pattern(3, 5)), nullptr);
@@ -73,10 +73,10 @@ TEST_F(MessageQueueTest, TheEarliestArrivedIsTaken) {
   }
 }
 
-TEST_F(MessageQueueTest, TablesAreKeptUpWithWhatComesLater) {
+TEST_F(MessageQueueTest, TablesIncludeLaterMessages) {
   append_strangers(kMany);
-  EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);           // one table from here on
-  EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), nullptr);  // and the other
+  EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);           // the first table exists from here on
+  EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), nullptr);  // the second table
   Message a = message(1, 5);
   Message b = message(2, 5);
   queue_.append(b);
@@ -88,7 +88,7 @@ TEST_F(MessageQueueTest, TablesAreKeptUpWithWhatComesLater) {
   EXPECT_EQ(queue_.find(pattern(2, 5)), nullptr);
 }
 
-TEST_F(MessageQueueTest, ATableIsForThoseWhoIgnoreTheSameFlags) {
+TEST_F(MessageQueueTest, ATableServesReceivesThatIgnoreTheSameFlags) {
   constexpr uint64_t kFlags = 3ull << 60;
   append_strangers(kMany);
   Message a = message(1, 5 | 1ull << 60);
@@ -108,7 +108,7 @@ TEST_F(MessageQueueTest, TablesComeWithLookUpsAndGoWithTheLastMessage) {
   append_strangers(kMany);
   EXPECT_EQ(queue_.find(pattern(77, 0xFFFF)), &strangers_[0]);
   EXPECT_EQ(queue_.find(pattern(1, 5, 0xFFF)), nullptr);
-  EXPECT_EQ(queue_.tables(), 0);  // the one was among the first, the other ignores many bits
+  EXPECT_EQ(queue_.tables(), 0);  // the first matched early, the second ignores many bits
   EXPECT_EQ(queue_.find(pattern(1, 5)), nullptr);
   EXPECT_EQ(queue_.tables(), 1);
   EXPECT_EQ(queue_.find(pattern(kAnySource, 5)), nullptr);
@@ -121,7 +121,7 @@ TEST_F(MessageQueueTest, TablesComeWithLookUpsAndGoWithTheLastMessage) {
 }
 
 // Filled and emptied again and again, with and without look-ups in between.
-TEST_F(MessageQueueTest, NothingOldIsFoundOnceItWasEmpty) {
+TEST_F(MessageQueueTest, NoOldMessageIsFoundAfterTheQueueWasEmpty) {
   for (uint32_t round = 0; round < 8; ++round) {
     append_strangers(kMany);
     Message one = message(1, round);
@@ -140,7 +140,7 @@ TEST_F(MessageQueueTest, NothingOldIsFoundOnceItWasEmpty) {
   }
 }
 
-TEST_F(MessageQueueTest, AClaimedOneIsNotFound) {
+TEST_F(MessageQueueTest, AClaimedMessageIsNotFound) {
   for (const uint32_t strangers : {0u, kMany}) {
     append_strangers(strangers);
     Message a = message(1, 5);
@@ -166,9 +166,9 @@ TEST_F(MessageQueueTest, AClaimedOneIsNotFound) {
 
 TEST_F(MessageQueueTest, AHandleIsGoodOnce) {
   Message a = message(1, 5);
-  EXPECT_EQ(queue_.release(a), -ENOENT);  // never came
+  EXPECT_EQ(queue_.release(a), -ENOENT);  // it was never in the queue
   queue_.append(a);
-  EXPECT_EQ(queue_.release(a), -ENOENT);  // waits
+  EXPECT_EQ(queue_.release(a), -ENOENT);  // it waits and is not claimed
   EXPECT_EQ(queue_.claim(pattern(1, 5)), &a);
   EXPECT_EQ(queue_.release(a), 0);
   EXPECT_EQ(queue_.release(a), -ENOENT);
@@ -188,7 +188,8 @@ TEST_F(MessageQueueTest, DiscardInEachState) {
   EXPECT_EQ(queue_.first_claimed(), nullptr);
 }
 
-// A hundred thousand messages, and receives in reverse order: a walk each would not end.
+// A hundred thousand messages, received in reverse order: with a search for each the test would
+// take for ever.
 TEST_F(MessageQueueTest, ManyInReverse) {
   constexpr size_t kCount = 100000;
   std::vector<Message> all(kCount);
@@ -199,7 +200,7 @@ TEST_F(MessageQueueTest, ManyInReverse) {
     }
     for (size_t i = kCount; i-- > 0;) {
       const uint32_t source = any ? kAnySource : all[i].source;
-      const size_t first = any ? i / 2 * 2 + (i % 2 == 0) : i;  // of two with the same bits
+      const size_t first = any ? i / 2 * 2 + (i % 2 == 0) : i;  // the older of two equal ones
       ASSERT_EQ(queue_.take(pattern(source, i / 2)), &all[first]) << i;
     }
     EXPECT_TRUE(queue_.empty());

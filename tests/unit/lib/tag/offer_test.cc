@@ -1,4 +1,5 @@
-// Receives of large data from a known source: the peer's next message need not ask.
+// A receive of large data from a known source makes an offer: the peer's next message needs no
+// request.
 #include "tests/unit/lib/tag/tag_node.hpp"
 
 namespace rio::test {
@@ -11,7 +12,7 @@ constexpr uint64_t kLarge = 100000;
 
 class TagOffer : public TagPair {
  protected:
-  /// Both know each other.
+  /// Makes both endpoints known to each other.
   TagOffer() {
     for (TagNode* from : {&a_, &b_}) {
       TagNode& to = from == &a_ ? b_ : a_;
@@ -25,7 +26,7 @@ class TagOffer : public TagPair {
     }
     work();
   }
-  /// From a to b.
+  /// Sends large data from a to b.
   void send_large(uint64_t bits) {
     bytes_ = pattern(bits, kLarge);
     ASSERT_EQ(a_->send(b_.at(), bits, bytes_.data(), kLarge, send_), 0);
@@ -38,7 +39,7 @@ class TagOffer : public TagPair {
   RecvRequest receive_;
 };
 
-TEST_F(TagOffer, IsTaken) {
+TEST_F(TagOffer, IsAccepted) {
   for (uint64_t i = 1; i <= 5; ++i) {
     ASSERT_EQ(b_->receive({i, 0, a_.at()}, buffer_.data(), kLarge, receive_), 0);
     EXPECT_EQ(b_->stats().offers, i);
@@ -50,7 +51,7 @@ TEST_F(TagOffer, IsTaken) {
   }
 }
 
-TEST_F(TagOffer, OnlyWhereItMayHelp) {
+TEST_F(TagOffer, IsMadeOnlyWhereItMayHelp) {
   ASSERT_EQ(b_->receive({1, 0, tag::kAnySource}, buffer_.data(), kLarge, receive_), 0);
   RecvRequest small;
   ASSERT_EQ(b_->receive({2, 0, a_.at()}, other_.data(), 100, small), 0);
@@ -59,7 +60,7 @@ TEST_F(TagOffer, OnlyWhereItMayHelp) {
   EXPECT_EQ(b_->cancel(small), 0);
 }
 
-/// It matches an earlier receive, whose source was not known.
+/// The message matches an earlier receive, from any source.
 TEST_F(TagOffer, AnEarlierReceiveTakesTheMessage) {
   ASSERT_EQ(b_->receive({1, 0, tag::kAnySource}, other_.data(), kLarge, receive_), 0);
   RecvRequest offered;
@@ -77,13 +78,13 @@ TEST_F(TagOffer, AnEarlierReceiveTakesTheMessage) {
   EXPECT_EQ(wait(*a_, send_), 0);
 }
 
-TEST_F(TagOffer, IsTakenBackWithItsReceive) {
+TEST_F(TagOffer, IsRevokedWithItsReceive) {
   ASSERT_EQ(b_->receive({1, 0, a_.at()}, buffer_.data(), kLarge, receive_), 0);
   EXPECT_EQ(b_->stats().offers, 1u);
   work();
   EXPECT_EQ(b_->cancel(receive_), 0);
   EXPECT_EQ(wait(*b_, receive_), -ECANCELED);
-  send_large(1);  // before it hears of that
+  send_large(1);  // before the sender learns of it
   work();
   EXPECT_EQ(buffer_, std::vector<uint8_t>(kLarge, 0xEE));
   ASSERT_EQ(b_->receive({1, 0, a_.at()}, other_.data(), kLarge, receive_), 0);

@@ -1,7 +1,7 @@
-// Random traffic of all sizes between processes: a receiver knows from the seed what the others
-// send to it, and compares.
+// Random traffic of all sizes between processes. Each receiver computes from the seed what the
+// others send to it, and compares.
 //
-// RIO_TAG_SEEDS: how many seeds of each kind; RIO_SEED: the first.
+// RIO_TAG_SEEDS: number of seeds of each kind; RIO_SEED: the first.
 #include <poll.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace rio::test {
 namespace {
 
 constexpr uint32_t kMembers = 3;
-constexpr uint32_t kEach = 80;  // messages from each to each
+constexpr uint32_t kEach = 80;  // messages from each member to each other one
 constexpr uint64_t kBudgetBytes = 1u << 20;
 constexpr auto kWithin = std::chrono::seconds(150);
 
@@ -35,11 +35,12 @@ struct Planned {
   bool sync;
 };
 
-/// The messages of one member to another one, in order. Every third pair has one of 16 MiB.
+/// The messages of one member to another, in order. Every third pair has a message of 16 MiB.
 std::vector<Planned> planned(const Plan& plan, uint32_t from, uint32_t to) {
   std::mt19937_64 random(plan.seed * 64 + from * 8 + to);
   Sizes sizes(msg::Profile{}.eager_bytes, kBudgetBytes);
-  const uint64_t longest = plan.may_fail ? 1u << 20 : kLongestBytes;  // or it takes very long
+  const uint64_t longest =
+      plan.may_fail ? 1u << 20 : kLongestBytes;  // with faults, 16 MiB takes long
   std::vector<Planned> all;
   for (uint32_t i = 0; i < kEach; ++i) {
     const bool is_long = i == kEach / 2 && (from + to) % 3 == plan.seed % 3;
@@ -49,7 +50,7 @@ std::vector<Planned> planned(const Plan& plan, uint32_t from, uint32_t to) {
   return all;
 }
 
-/// One process. Functions return what is wrong, or nothing.
+/// One process. Its functions return what is wrong, or an empty text.
 class Talker {
  public:
   Talker(const Plan& plan, uint32_t id)
@@ -67,22 +68,23 @@ class Talker {
       }
     }
   }
-  ~Talker() { node_.endpoints.clear(); }  // while requests are there
+  ~Talker() { node_.endpoints.clear(); }  // closes the endpoints while their requests exist
   Talker(const Talker&) = delete;
   Talker& operator=(const Talker&) = delete;
 
-  /// @param told once it is open, and once all has come and gone. @param go a byte for each when
-  /// all are open. @param stop_fd readable when the others have heard all, too.
+  /// @param told written to once it is open, and again once all messages have come and gone. @param
+  /// go gives a byte for each member when all are open. @param stop_fd readable when the others
+  /// have received everything, too.
   int run(const Pipe& told, Pipe& go, int stop_fd) {
     told.tell();
     static_cast<void>(go.wait());
     const auto until = std::chrono::steady_clock::now() + kWithin;
-    std::string wrong = testing::Test::HasFailure() ? "it cannot be opened" : "";
+    std::string wrong = testing::Test::HasFailure() ? "the card cannot be opened" : "";
     bool is_told = false;
     for (uint32_t turn = 0; wrong.empty(); ++turn) {
       wrong = one_turn();
       if (is_told) {
-        wrong.clear();  // who has read `stop` is gone
+        wrong.clear();  // a member that has seen `stop` may be gone already
       }
       if (wrong.empty() && missing_ == 0 && all_sent() && !is_told) {
         told.tell();
@@ -165,7 +167,7 @@ class Talker {
   }
 
   std::string post() {
-    // One takes all messages, so none waits for ever.
+    // A receive that takes any message, so that none waits for ever.
     const bool listens = std::ranges::any_of(receives_, [](const Receiving& each) {
       return each.pattern.ignore == UINT64_MAX && each.request.stage == tag::Stage::kWaiting;
     });
@@ -206,7 +208,7 @@ class Talker {
     return wrong;
   }
 
-  /// It is freed.
+  /// Checks a completed receive, which is freed afterwards. @return what is wrong.
   std::string done(const Receiving& receiving) {
     const tag::RecvRequest& request = receiving.request;
     std::string wrong;

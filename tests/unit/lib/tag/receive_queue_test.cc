@@ -26,7 +26,7 @@ class ReceiveQueueTest : public testing::Test {
   ReceiveQueue queue_;
 };
 
-TEST_F(ReceiveQueueTest, EqualReceivesInTheOrderOfPosting) {
+TEST_F(ReceiveQueueTest, EqualReceivesMatchInTheOrderOfPosting) {
   Receive a = receive(1, 5);
   Receive b = receive(1, 5);
   queue_.add(a);
@@ -48,7 +48,7 @@ TEST_F(ReceiveQueueTest, NothingElseMatches) {
 }
 
 // MPI over libfabric: each receive ignores the same few flags of the tag.
-TEST_F(ReceiveQueueTest, FlagsThatAllIgnoreAreUsual) {
+TEST_F(ReceiveQueueTest, FlagsThatAllReceivesIgnoreBecomeTheUsualMask) {
   constexpr uint64_t kFlags = 3ull << 60;
   Receive five = receive(1, 5, kFlags);
   Receive six = receive(1, 6 | 1ull << 60, kFlags);
@@ -83,7 +83,7 @@ TEST_F(ReceiveQueueTest, TheUsualBitsChangeOnlyWhileTheTableIsEmpty) {
   EXPECT_EQ(queue_.take(1, 5), &whole);
 }
 
-// Or the receives of one tag would all stand in the list because of one of any tag.
+// Otherwise one receive of any tag would put all receives of one tag into the list.
 TEST_F(ReceiveQueueTest, AReceiveOfAnyTagIsNeverUsual) {
   Receive any = receive(1, 0, 0xFFFF);
   Receive five = receive(1, 5);
@@ -95,7 +95,7 @@ TEST_F(ReceiveQueueTest, AReceiveOfAnyTagIsNeverUsual) {
   EXPECT_EQ(queue_.take(1, 5), &five);
 }
 
-TEST_F(ReceiveQueueTest, ARunTakesWhatItsMessagesMatch) {
+TEST_F(ReceiveQueueTest, ARunTakesTheReceivesThatItsMessagesMatch) {
   Receive of_five[] = {receive(1, 5), receive(1, 5), receive(1, 5)};
   Receive six = receive(1, 6);
   queue_.add(of_five[0]);
@@ -112,17 +112,17 @@ TEST_F(ReceiveQueueTest, ARunTakesWhatItsMessagesMatch) {
   }
   EXPECT_EQ(queue_.count(), 1u);
   EXPECT_EQ(queue_.cancel(of_five[1]), -ENOENT);
-  queue_.add(of_five[0]);  // as the youngest
+  queue_.add(of_five[0]);  // it is the youngest now
   EXPECT_EQ(queue_.take(1, 5), &of_five[2]);
   {
     ReceiveQueue::Run run(queue_, 1);
     EXPECT_EQ(run.take(5), &of_five[0]);
-    EXPECT_EQ(run.take(5), nullptr);  // none is left of what was found
+    EXPECT_EQ(run.take(5), nullptr);  // all receives of the key are taken
   }
   EXPECT_EQ(queue_.count(), 0u);
 }
 
-TEST_F(ReceiveQueueTest, ARunSeesOlderOnesOfAnySource) {
+TEST_F(ReceiveQueueTest, ARunSeesOlderReceivesOfAnySource) {
   Receive all[] = {receive(1, 5), receive(kAnySource, 5), receive(1, 5), receive(1, 0, ~0ull)};
   for (Receive& each : all) {
     queue_.add(each);
@@ -134,7 +134,8 @@ TEST_F(ReceiveQueueTest, ARunSeesOlderOnesOfAnySource) {
   EXPECT_EQ(run.take(5), nullptr);
 }
 
-// Four receives that all match a message, of every kind, in every order: the earliest takes it.
+// Four receives, one of each kind, that all match a message, posted in every order: the earliest
+// takes it.
 TEST_F(ReceiveQueueTest, TheEarliestOfAnyKindMatches) {
   int order[] = {0, 1, 2, 3};
   do {
@@ -151,7 +152,7 @@ TEST_F(ReceiveQueueTest, TheEarliestOfAnyKindMatches) {
   } while (std::next_permutation(std::begin(order), std::end(order)));
 }
 
-TEST_F(ReceiveQueueTest, AMaskedOneThatDoesNotMatchIsPassedOver) {
+TEST_F(ReceiveQueueTest, AMaskedReceiveThatDoesNotMatchIsSkipped) {
   Receive other = receive(1, 0x60, 0x0F);
   Receive masked = receive(1, 0x50, 0x0F);
   Receive exact = receive(1, 0x55);
@@ -198,7 +199,7 @@ TEST_F(ReceiveQueueTest, CancelInEachState) {
   }
 }
 
-TEST_F(ReceiveQueueTest, CancelledOnesAreSkippedWhereverTheyStood) {
+TEST_F(ReceiveQueueTest, CancelledReceivesAreSkippedWhereverTheyStood) {
   for (const Pattern& pattern : {Pattern{5, 0, 1}, Pattern{5, 0, kAnySource}, Pattern{5, 2, 1}}) {
     for (size_t gone = 0; gone < 3; ++gone) {
       Receive all[3];
@@ -261,8 +262,9 @@ TEST_F(ReceiveQueueTest, CancelIfOfAllLeavesNothing) {
   EXPECT_EQ(queue_.take(1, 1), nullptr);
 }
 
-// A million receives of one key: no walk depends on how many there are, or this would not end.
-TEST_F(ReceiveQueueTest, AMillionOfOneKey) {
+// A million receives of one key: no search may depend on their number, or the test would take for
+// ever.
+TEST_F(ReceiveQueueTest, AMillionReceivesOfOneKey) {
   constexpr size_t kCount = 1000000;
   std::vector<Receive> all(kCount, receive(1, 5));
   for (Receive& each : all) {
@@ -278,7 +280,7 @@ TEST_F(ReceiveQueueTest, AMillionOfOneKey) {
   EXPECT_EQ(queue_.take(1, 5), nullptr);
 }
 
-// A million of different keys, matched in reverse.
+// A million receives with different keys, matched in reverse order.
 TEST_F(ReceiveQueueTest, AMillionKeysInReverse) {
   constexpr size_t kCount = 1000000;
   std::vector<Receive> all(kCount);
@@ -292,14 +294,14 @@ TEST_F(ReceiveQueueTest, AMillionKeysInReverse) {
   }
 }
 
-// A million masked receives: those that match at once are found at once, in order.
-TEST_F(ReceiveQueueTest, AMillionMasked) {
+// A million masked receives, matched from the front: each is found without a long search, in order.
+TEST_F(ReceiveQueueTest, AMillionMaskedReceives) {
   constexpr size_t kCount = 1000000;
   std::vector<Receive> all(kCount, receive(kAnySource, 0x500, 0xFF));
   for (Receive& each : all) {
     queue_.add(each);
   }
-  EXPECT_EQ(queue_.take(1, 0x400), nullptr);  // walks past all of them, once
+  EXPECT_EQ(queue_.take(1, 0x400), nullptr);  // searches through all of them, once
   EXPECT_EQ(queue_.cancel(all[kCount / 2]), 0);
   for (size_t i = 0; i < kCount; ++i) {
     if (i != kCount / 2) {

@@ -1,10 +1,10 @@
-// Cards that are reset by another process, or vanish, in the middle of traffic. Fewer messages may
-// be lost then than in traffic_test.cc, which forgives all that go to such a card: of the messages
-// from one endpoint to another, only those that were sent before its user was told of an error
-// there (by a send that it was refused with, or by a request that ended with it), or before the
-// sender's own card was opened anew. All others arrive, once, in order.
+// Cards that are reset by another process, or vanish, in the middle of traffic. This test forgives
+// fewer losses than traffic_test.cc, which forgives all messages to or from such a card. A message
+// from one endpoint to another may be lost only if it was sent before its user was told of an error
+// there (by a refused send, or by a request that failed), or before the sender's own card was
+// opened again. All others arrive, once and in order.
 //
-// RIO_TAG_SEEDS: how many seeds; RIO_SEED: the first.
+// RIO_TAG_SEEDS: number of seeds; RIO_SEED: the first.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -21,19 +21,19 @@ constexpr uint32_t kContexts = 2;
 constexpr uint32_t kEnds = kNodes * kContexts;
 constexpr uint64_t kBytesMax = 40000;
 
-/// All that one endpoint sent to another.
+/// All messages that one endpoint sent to another.
 struct Channel {
   struct Sent {
     bool refused = false;
     bool failed = false;
     bool arrived = false;
-    bool is_first = false;  // of a card that was opened anew
-    uint32_t session = 0;   // of the link, when it was sent
+    bool is_first = false;  // the first after the card was opened again
+    uint32_t session = 0;   // of the link when the message was sent
   };
-  std::vector<Sent> sent;                // by number
-  uint64_t told = 0;                     // those below may be lost
-  uint64_t opened = 0;                   // from this one on they are of the sender's present card
-  std::map<uint64_t, uint64_t> matched;  // number, and when its receive was posted
+  std::vector<Sent> sent;  // by message number
+  uint64_t told = 0;       // messages below this number may be lost
+  uint64_t opened = 0;     // messages from this number on are of the sender's present card
+  std::map<uint64_t, uint64_t> matched;  // message number, and when its receive was posted
 
   [[nodiscard]] std::string missing() const {
     std::string out;
@@ -45,11 +45,11 @@ struct Channel {
     }
     return out;
   }
-  /// Lost messages, with others behind them that went in a later session before any user was told:
-  /// no user could know of the hole.
+  /// @return lost messages with later ones behind them that went in a later session before any user
+  /// was told of an error: no user could know of the loss.
   [[nodiscard]] std::string holes() const {
     std::string out;
-    uint64_t first_lost = sent.size();  // since a user was told
+    uint64_t first_lost = sent.size();  // the first loss since a user was told
     for (uint64_t number = 0; number < sent.size(); ++number) {
       const Sent& each = sent[number];
       if (each.refused || each.failed || each.is_first) {
@@ -67,7 +67,7 @@ struct Channel {
     }
     return out;
   }
-  /// @return what is wrong.
+  /// Notes that the message has arrived. @return what is wrong.
   [[nodiscard]] std::string arrived(uint64_t number, uint64_t taken) {
     if (number >= sent.size() || sent[number].refused) {
       return "it was never sent";
@@ -89,7 +89,7 @@ class Resets {
       open(node);
     }
   }
-  ~Resets() { nodes_ = {}; }  // while requests are there
+  ~Resets() { nodes_ = {}; }  // closes the nodes while their requests exist
   Resets(const Resets&) = delete;
   Resets& operator=(const Resets&) = delete;
 
@@ -107,7 +107,7 @@ class Resets {
   }
   [[nodiscard]] uint64_t below(uint64_t limit) { return random_() % limit; }
 
-  /// Its user does not know yet.
+  /// Resets a node's card. Its user does not know yet.
   void reset(uint32_t node, bool vanishes) {
     pmd::Bus& bus = nodes_[node]->port->endpoint().card().bus();
     model::Card& card = *dynamic_cast<pmd::EmuBus&>(bus).card();
@@ -125,7 +125,7 @@ class Resets {
     }
     ASSERT_EQ(nodes_[node]->port->error(), -ENODEV);
   }
-  /// Open the node anew, as its user does after the news.
+  /// Opens the node's card again, as its user does after the error.
   void reopen(uint32_t node) {
     nodes_[node].reset();
     for (uint32_t end = node * kContexts; end < (node + 1) * kContexts; ++end) {
@@ -137,8 +137,8 @@ class Resets {
     }
     open(node);
   }
-  /// One more message from each to each, and again where any is missing, since only who sends is
-  /// told that a session is over; then nothing is missing.
+  /// Each endpoint sends one more message to each other one, and again where any is missing, since
+  /// only a sender is told that a session is over. Then no message is missing.
   void finish() {
     constexpr uint32_t kTurnsEach = 2000;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -229,7 +229,7 @@ class Resets {
       sends_[from].push_back(std::move(sending));
     }
   }
-  /// Always some receives, of anything: they are matched in the order of their posts.
+  /// Keeps some receives of any message posted; they match in the order of their posts.
   void listen(uint32_t end) {
     while (receives_[end].size() < 6) {
       auto receiving = std::make_unique<Receiving>();
@@ -282,7 +282,7 @@ class Resets {
     const tag::RecvRequest& request = receiving.request;
     if (request.status != 0) {
       ASSERT_FALSE(reset_.empty()) << request.status;
-      return;  // its sender hears of it, too
+      return;  // its sender is told of the error, too
     }
     const uint32_t from = end_at(request.from);
     const uint64_t number = request.message_bits;
@@ -306,7 +306,7 @@ class Resets {
   std::map<std::pair<uint32_t, uint32_t>, Channel> channels_;
   std::set<uint32_t> reset_;
   uint64_t next_order_ = 1;
-  bool asked_ = false;  // each has sent to each at the end
+  bool asked_ = false;  // set once each endpoint has sent its last message to each other one
 };
 
 class TagReset : public testing::Test {
@@ -346,15 +346,16 @@ TEST_F(TagReset, NothingIsLostUntold) {
   }
 }
 
-// The other endpoint of the port has begun a new session already.
-TEST_F(TagReset, ALateSenderIsToldBeforeAnythingGoes) {
+// Another endpoint of the port has already begun a new session.
+TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   const std::vector<std::string> cards = fabric(0);
   TagNode a(cards[0], 0, kContexts);
   auto b = std::make_unique<TagNode>(cards[1], 0, 1);
   tag::SendRequest request;
   uint64_t bytes = 0;
-  // Until it is done. No other endpoint on the port looks at anything meanwhile.
-  const auto send = [&](tag::TaggedContext& from) {
+  // Sends, and waits until the send is done. No other endpoint of the port makes progress
+  // meanwhile.
+  const auto send = [&](tag::Endpoint& from) {
     int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
     for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
       from.progress();
@@ -379,8 +380,9 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingGoes) {
   EXPECT_EQ(send(late), 0);
 }
 
-// Nothing was sent in the second session: that it is over, too, is no reason to forget the first.
-TEST_F(TagReset, AnErrorNotToldIsToldWhenTheNextSessionIsOverToo) {
+// No message was sent in the second session. That this session is over, too, is no reason to forget
+// the error of the first.
+TEST_F(TagReset, AnErrorIsToldEvenIfTheNextSessionIsOverToo) {
   const std::vector<std::string> cards = fabric(0);
   TagNode a(cards[0], 0, 1);
   auto b = std::make_unique<TagNode>(cards[1], 0, 1);
@@ -399,7 +401,7 @@ TEST_F(TagReset, AnErrorNotToldIsToldWhenTheNextSessionIsOverToo) {
   for (uint64_t ended = 0; ended < 2; ended = a.port->sessions_ended()) {
     b.reset();
     b = std::make_unique<TagNode>(cards[1], 0, 1);
-    ASSERT_EQ(send(*b, a), 0);  // it begins a new session
+    ASSERT_EQ(send(*b, a), 0);  // this begins a new session
     ASSERT_GT(a.port->sessions_ended(), ended);
   }
   EXPECT_EQ(send(a, *b), -ECONNRESET);

@@ -58,7 +58,7 @@ TEST_F(TagSelf, EachSizeUnexpected) {
                      : own_->send(own_.at(), 1, bytes.data(), size, sends_[0], {77, true}),
                 stays ? 0 : 1);
       if (!stays) {
-        std::fill(bytes.begin(), bytes.end(), 0xDD);  // it is the caller's again
+        std::fill(bytes.begin(), bytes.end(), 0xDD);  // the caller may reuse it
       }
       MessageInfo info{};
       ASSERT_TRUE(own_->probe(mine(), &info));
@@ -73,7 +73,7 @@ TEST_F(TagSelf, EachSizeUnexpected) {
   }
 }
 
-TEST_F(TagSelf, InTheOrderOfSending) {
+TEST_F(TagSelf, MessagesArriveInTheOrderOfSending) {
   std::vector<std::vector<uint8_t>> bytes;
   for (uint64_t i = 0; i < 40; ++i) {
     bytes.push_back(pattern(i, i % 3 == 0 ? kEager + i : 10 + i));
@@ -125,8 +125,8 @@ TEST_F(TagSelf, AClaimedMessageIsReceivedOnce) {
   EXPECT_TRUE(own_->test(sends_[0]));
 }
 
-// Sends that were not received end with the endpoint, those that were claimed, too.
-TEST(TagSelfEnd, ASendThatWasNotReceivedIsTold) {
+// Unreceived sends end when the endpoint closes, and so do sends whose message was claimed.
+TEST(TagSelfEnd, AnUnreceivedSendEndsWithAnError) {
   SendRequest one;
   SendRequest two;
   {

@@ -54,7 +54,7 @@ struct TagNode {
 /// Two cards on one wire.
 class TagPair : public testing::Test {
  protected:
-  /// Both sides work until `good()`. @return whether it came to that.
+  /// Both sides work until `good()`. @return whether it became true in time.
   template <class Good>
   bool until(Good&& good) {
     for (uint32_t turn = 0; turn < kTurnsMax; ++turn) {
@@ -66,25 +66,25 @@ class TagPair : public testing::Test {
     }
     return false;
   }
-  /// Both sides work for a while, in which nothing should come.
+  /// Both sides work for a while, in which no message should come.
   void work(uint32_t turns = 200) {
     for (uint32_t turn = 0; turn < turns; ++turn) {
       a_.progress();
       b_.progress();
     }
   }
-  /// @return the status of a request once it is done; 1: it does not come to that.
-  int wait(tag::TaggedContext& of, tag::Request& request) {
+  /// Waits for a request. @return its status once it is done; 1: not in time.
+  int wait(tag::Endpoint& of, tag::Request& request) {
     return until([&] { return of.test(request); }) ? request.status : 1;
   }
-  /// A send from a to b has gone. @param begun what send() said.
+  /// Expects that a send from a to b succeeds. @param begun result of send().
   void sent(int begun, tag::SendRequest& request) {
     ASSERT_GE(begun, 0);
     if (begun == 0) {
       ASSERT_EQ(wait(*a_, request), 0);
     }
   }
-  /// Send from a to b.
+  /// Sends from a to b, and waits until the send is done.
   void send(uint64_t bits, const std::vector<uint8_t>& bytes) {
     tag::SendRequest request;
     sent(a_->send(b_.at(), bits, bytes.data(), bytes.size(), request), request);

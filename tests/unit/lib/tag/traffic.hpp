@@ -18,16 +18,17 @@ namespace rio::test {
 
 struct TrafficPlan {
   std::vector<std::string> cards;
-  uint32_t first_id = 0;  ///< 0: the cards have their destIDs
+  uint32_t first_id = 0;  ///< 0: the cards already have destIDs
   uint64_t seed = 0;
   uint32_t steps = 0;
   uint64_t eager_bytes = msg::Profile{}.eager_bytes;
-  uint64_t budget_bytes = 0;  ///< all messages of more than a few KiB together
+  uint64_t budget_bytes = 0;  ///< of all messages of more than a few KiB together
   uint32_t deliver_ms = msg::PortConfig{}.deliver_ms;
-  bool may_fail = false;  ///< large data may end with -EIO: the cards fail again and again
+  bool may_fail = false;  ///< large data may end with -EIO, since the cards fail again and again
 };
 
-/// Two endpoints on each card; each step one of them sends, receives, probes, cancels or works.
+/// Two endpoints on each card. In each step one of them sends, receives, probes, cancels or makes
+/// progress.
 class Traffic {
  public:
   explicit Traffic(TrafficPlan plan)
@@ -41,7 +42,7 @@ class Traffic {
       open(i);
     }
   }
-  ~Traffic() { nodes_.clear(); }  // while requests are there
+  ~Traffic() { nodes_.clear(); }  // closes the nodes while their requests exist
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
@@ -72,14 +73,14 @@ class Traffic {
       work(end);
     }
   }
-  /// From now on what goes there or comes from there may be lost, and errors of it are expected.
+  /// From now on messages to and from this node may be lost, and errors of these are expected.
   void disturbed(uint32_t node) {
     disturbed_.insert(node);
     reference_.all_lost([&](const Reference::Key& key) {
       return node_of(std::get<0>(key)) == node || std::get<1>(key) / 2 == node;
     });
   }
-  /// A card is opened anew, as its user does who has heard that it is gone.
+  /// Opens a card again, as its user does after an error reported that the card is gone.
   void reopen(uint32_t node) {
     nodes_[node].reset();
     for (uint32_t end = 2 * node; end < 2 * node + 2; ++end) {
@@ -88,8 +89,9 @@ class Traffic {
     }
     open(node);
   }
-  /// Whether a message goes from each to each: a disturbed pair is well again. It may have to be
-  /// sent once more, since a sender may hear only then that a session is over.
+  /// @return whether a message from each endpoint to each other one arrives, so disturbed pairs
+  /// work again. A message may have to be sent twice, since a sender may learn only then that a
+  /// session is over.
   [[nodiscard]] bool all_well() {
     for (uint32_t from = 0; from < ends(); ++from) {
       for (uint32_t to = 0; to < ends(); ++to) {
@@ -104,7 +106,7 @@ class Traffic {
     }
     return true;
   }
-  /// All work until the port knows that its card is gone, and its requests are done.
+  /// All work until the port knows that its card is gone and its requests are done.
   [[nodiscard]] bool until_told(uint32_t node) {
     constexpr uint32_t kTurns = 2000000;
     for (uint32_t turn = 0; turn < kTurns; ++turn) {
@@ -115,7 +117,7 @@ class Traffic {
     }
     return false;
   }
-  /// Send so many bytes, from any to any other.
+  /// Sends so many bytes from any endpoint to any other one.
   void send_long(uint64_t length_bytes) {
     send(static_cast<uint32_t>(below(ends())), length_bytes);
   }
@@ -136,8 +138,8 @@ class Traffic {
     Receiving(uint64_t capacity, uint64_t offset) : buffer(capacity, offset) {}
     tag::RecvRequest request;
     tag::Pattern pattern;
-    uint64_t order = 0;  // in which it was posted; 0: by a handle
-    uint64_t taken = 0;  // in which it was posted, or the handle was had
+    uint64_t order = 0;  // when it was posted; 0: it receives by a handle
+    uint64_t taken = 0;  // when it was posted, or when its handle was taken
     Buffer buffer;
   };
 
@@ -163,8 +165,8 @@ class Traffic {
   }
 
   [[nodiscard]] bool arrives(uint32_t from, uint32_t to) {
-    const uint64_t bits = kBitsCount + tests_.size();  // nothing else has them
-    cancel_all(to);                                    // one of them might take it
+    const uint64_t bits = kBitsCount + tests_.size();  // bits that no other message has
+    cancel_all(to);                                    // since one of these receives might match it
     Test& test = tests_.emplace_back();
     if (endpoint(to).receive({bits, 0, at(from)}, &test.to, sizeof(test.to), test.receive) != 0 ||
         endpoint(from).send(at(to), bits, &test.from, sizeof(test.from), test.send) < 0) {
@@ -186,10 +188,10 @@ class Traffic {
                                              plan_.deliver_ms);
   }
 
-  /// Receive all that is missing.
+  /// Receives all messages that are missing.
   void finish() {
     using Clock = std::chrono::steady_clock;
-    const auto until = Clock::now() + kPatience;  // cards' time-outs are waited for
+    const auto until = Clock::now() + kPatience;  // long enough for the cards' timeouts
     for (uint32_t turn = 0; left() && !testing::Test::HasFatalFailure(); ++turn) {
       ASSERT_TRUE(turn < kTurnsMax || Clock::now() < until)
           << reference_.waiting() << " messages missing" << state();
@@ -201,7 +203,7 @@ class Traffic {
       }
     }
   }
-  /// The requests under way, for the search for an error.
+  /// Lists the requests under way, for debugging.
   [[nodiscard]] std::string state() {
     std::string out;
     for (uint32_t end = 0; end < ends(); ++end) {
@@ -222,14 +224,15 @@ class Traffic {
     return reference_.waiting() != 0 ||
            std::ranges::any_of(sends_, [](const auto& sends) { return !sends.empty(); });
   }
-  /// Whether a member still sends there, though it may be lost.
+  /// Whether another member still sends there, though its messages may be lost.
   [[nodiscard]] bool left_by_others(uint32_t end) const {
     return std::ranges::any_of(sends_, [&](const auto& sends) {
       return std::ranges::any_of(sends,
                                  [&](const auto& each) { return std::get<1>(each->key) == end; });
     });
   }
-  /// Messages of others fill the buffers: parts of a message come when there is room again.
+  /// Whether the endpoint has a receive of any message. Otherwise messages of others may fill the
+  /// buffers, and parts of a message wait for room.
   [[nodiscard]] bool listens(uint32_t end) const {
     return std::ranges::any_of(receives_[end], [](const auto& each) {
       return each->request.stage == tag::Stage::kWaiting;
@@ -256,7 +259,7 @@ class Traffic {
           cancel_all(end);
         }
         break;
-      default:  // the others are not heard meanwhile
+      default:  // the other cards make no progress meanwhile
         for (uint64_t turns = below(20); turns != 0; --turns) {
           work(end);
         }
@@ -271,7 +274,7 @@ class Traffic {
     const uint64_t ignore = below(3) == 0 ? 0 : below(kBitsCount);
     return {below(kBitsCount), ignore, tag::kAnySource};
   }
-  /// Mostly enough for whatever comes.
+  /// A buffer size that is mostly enough for the longest message that may come.
   [[nodiscard]] uint64_t capacity(uint32_t end) {
     const uint64_t longest = reference_.longest(end);
     const bool has_big = std::ranges::any_of(
@@ -309,7 +312,7 @@ class Traffic {
       request.user = sending.get();
       sends_[from].push_back(std::move(sending));
     } else {
-      // Nothing of it is needed any more.
+      // the library reads the bytes no more
       std::fill_n(sending->bytes.data(), length_bytes, uint8_t{0xDD});
     }
   }
@@ -334,7 +337,7 @@ class Traffic {
   void begun(uint32_t end, int rc, std::unique_ptr<Receiving> receiving) {
     ASSERT_GE(rc, 0);
     if (rc == 1) {
-      collect(end);  // those were matched earlier
+      collect(end);  // completes the receives that were matched earlier
       check(end, *receiving);
     } else {
       receives_[end].push_back(std::move(receiving));
@@ -365,7 +368,7 @@ class Traffic {
   void cancel_all(uint32_t end) {
     for (auto& receiving : receives_[end]) {
       if (receiving->request.stage == tag::Stage::kMoving) {
-        continue;  // large data can be stopped, and its sender would hear of it
+        continue;  // large data may be stopped in the middle, of which its sender would be told
       }
       const int rc = endpoint(end).cancel(receiving->request);
       ASSERT_TRUE(rc == 0 || rc == -EALREADY || rc == -ENOENT) << rc;
@@ -379,7 +382,7 @@ class Traffic {
   void collect(uint32_t end) {
     while (tag::Request* const done = endpoint(end).next_done()) {
       if (done->user == nullptr) {
-        continue;  // of arrives()
+        continue;  // a request of arrives(), which checks it itself
       }
       if (done->is_receive) {
         auto* const receiving = static_cast<Receiving*>(done->user);
@@ -412,7 +415,7 @@ class Traffic {
   void check(uint32_t end, const Receiving& receiving) {
     const tag::RecvRequest& request = receiving.request;
     if (request.status != 0 && request.status != -EMSGSIZE) {
-      // The sender hears of it, too: then it need not arrive.
+      // its sender is told of the error, too, so the message need not arrive
       ASSERT_TRUE(!disturbed_.empty() || (plan_.may_fail && request.status == -EIO))
           << request.status;
       ASSERT_TRUE(receiving.buffer.untouched(receiving.buffer.size())) << "beyond the buffer";
@@ -439,7 +442,7 @@ class Traffic {
   Reference reference_;
   std::set<uint32_t> disturbed_;
   std::deque<Test> tests_;
-  uint64_t failed_ = 0;  // sends
+  uint64_t failed_ = 0;  // number of failed sends
   uint64_t next_number_ = 0;
   uint64_t next_order_ = 1;
 };

@@ -1,6 +1,6 @@
 /// @file
-/// What random traffic is compared with: queues of what was sent, by sender, receiver and match
-/// bits. And the sizes and the memory that it is made of.
+/// The reference of random traffic: queues of sent messages, by sender, receiver and match bits;
+/// and random sizes and memory.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@
 
 namespace rio::test {
 
-inline constexpr uint64_t kTellingBytes = 8;  // so many show which message it is
+inline constexpr uint64_t kTellingBytes = 8;  // enough bytes to tell which message it is
 inline constexpr uint64_t kLongestBytes = 16u << 20;
 
-/// Bytes of the caller's at any address, with bytes around them that must not be written.
+/// Memory at any address, with guard bytes around it that must not be written.
 class Buffer {
  public:
   static constexpr uint8_t kUntouched = 0xEE;
@@ -36,7 +36,7 @@ class Buffer {
     const auto begin = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuardBytes;
     at_ = kGuardBytes + (kPageBytes - begin % kPageBytes) % kPageBytes + offset;
   }
-  /// Any of the 64 places in a line, in any line of a page.
+  /// A random offset: any of the 64 places in a line, in any line of a page.
   template <class Random>
   [[nodiscard]] static uint64_t any_offset(Random& random) {
     return random() % kPageBytes;
@@ -45,7 +45,7 @@ class Buffer {
   [[nodiscard]] uint8_t* data() { return bytes_.data() + at_; }
   [[nodiscard]] const uint8_t* data() const { return bytes_.data() + at_; }
   [[nodiscard]] uint64_t size() const { return size_; }
-  /// Whether the bytes from `used` on, and all around, are as they were.
+  /// Whether the bytes from `used` on, and all guards, are unchanged.
   [[nodiscard]] bool untouched(uint64_t used) const {
     const auto is_guard = [](uint8_t byte) { return byte == kUntouched; };
     const auto at = bytes_.begin() + static_cast<ptrdiff_t>(at_);
@@ -61,11 +61,11 @@ class Buffer {
   uint64_t at_ = 0;
 };
 
-/// Sizes of messages, 0 to 16 MiB: about as many of each order of magnitude, and those at which
-/// something changes.
+/// Sizes of messages, 0 to 16 MiB: each order of magnitude is as likely, and so are sizes at which
+/// the protocol changes.
 class Sizes {
  public:
-  /// @param eager_bytes the border. @param budget_bytes all long messages together.
+  /// @param eager_bytes the eager limit. @param budget_bytes for all long messages together.
   Sizes(uint64_t eager_bytes, uint64_t budget_bytes) : budget_(budget_bytes) {
     for (const uint64_t border :
          {uint64_t{8}, uint64_t{msg::kTinyBytesMax}, uint64_t{regs::kSegmentBytesMax},
@@ -90,7 +90,7 @@ class Sizes {
     budget_ -= size;
     return size;
   }
-  /// Of a short message, which costs nothing.
+  /// The size of a short message, which does not count against the budget.
   template <class Random>
   [[nodiscard]] uint64_t draw_short(Random& random) {
     return any(random) % (kShortBytes + 1);
@@ -114,36 +114,36 @@ class Sizes {
   std::vector<uint64_t> borders_;
 };
 
-/// Immediate data of the message of that number, if it has any.
+/// Immediate data of the message with that number, if it has any.
 [[nodiscard]] inline tag::Immediate immediate_of(uint64_t number) {
   const bool there = number % 3 == 0;
   return {there ? ~number * 0x9E3779B97F4A7C15u : 0, there};
 }
 
-/// A received message, for the reference.
+/// A received message, for comparison with the reference.
 struct Received {
   tag::Address from;
   uint32_t to;
   uint64_t bits;
-  uint64_t length_bytes;  ///< true one
+  uint64_t length_bytes;  ///< the true length
   int status;
   tag::Immediate immediate;
-  uint64_t taken;  ///< in which order its receive was posted, or its handle was had
+  uint64_t taken;  ///< when its receive was posted, or its handle was taken
   const Buffer& buffer;
 };
 
-/// Functions that find something wrong return what; else nothing.
+/// Functions that find an error return its text; otherwise the text is empty.
 class Reference {
  public:
   using Key = std::tuple<tag::Address, uint32_t, uint64_t>;  // sender, receiver, bits
 
-  /// @param number that tells it from all others of its sender.
+  /// @param number which no other message of its sender has.
   void sent(const Key& key, uint64_t number, uint64_t length_bytes) {
     queues_[key].push_back({number, length_bytes, false});
     ++waiting_;
     ++owed_[std::get<1>(key)];
   }
-  /// That message need not arrive.
+  /// Notes that this message need not arrive.
   void lost(const Key& key, uint64_t number) {
     for (Sent& each : queues_[key]) {
       if (each.number == number) {
@@ -151,7 +151,7 @@ class Reference {
       }
     }
   }
-  /// So need none of those that `which(key)`.
+  /// Notes that messages with a key for which `which(key)` is true need not arrive.
   template <class Which>
   void all_lost(Which&& which) {
     for (auto& [key, queue] : queues_) {
@@ -166,7 +166,7 @@ class Reference {
   [[nodiscard]] std::string received(const Received& what) {
     const Key key = {what.from, what.to, what.bits};
     auto& queue = queues_[key];
-    // A message that was asked for may be done after others that were sent behind it.
+    // A message sent on request may be done after others that were sent behind it.
     const auto sent = std::ranges::find_if(queue, [&](const Sent& each) { return is(each, what); });
     if (sent == queue.end()) {
       return "a message that was never sent, or bytes around the buffer were written";
@@ -183,14 +183,14 @@ class Reference {
     return wrong;
   }
 
-  /// Messages that have to arrive yet.
+  /// Number of messages that have not arrived yet.
   [[nodiscard]] uint64_t waiting() const { return waiting_; }
-  /// Messages still owed to one receiver.
+  /// Number of messages that one receiver has yet to get.
   [[nodiscard]] uint64_t owed(uint32_t to) const {
     const auto at = owed_.find(to);
     return at == owed_.end() ? 0 : at->second;
   }
-  /// Of those that may arrive there, the longest.
+  /// Length of the longest message that may still arrive there.
   [[nodiscard]] uint64_t longest(uint32_t to) const {
     uint64_t longest = 0;
     for (const auto& [key, queue] : queues_) {
@@ -215,7 +215,7 @@ class Reference {
     }
   }
 
-  /// Whether it is that message, and not a byte beyond is written.
+  /// Whether the message is the one sent, and no byte beyond it is written.
   [[nodiscard]] static bool is(const Sent& sent, const Received& what) {
     const tag::Immediate immediate = immediate_of(sent.number);
     if (what.length_bytes != sent.length_bytes || what.immediate.there != immediate.there ||
@@ -228,7 +228,7 @@ class Reference {
            what.buffer.untouched(there);
   }
 
-  /// Of one sender and one pattern of bits, the message that was sent first is matched first.
+  /// Messages of one sender with the same bits must be matched in the order of sending.
   [[nodiscard]] static std::string check_order(std::map<uint64_t, uint64_t>& matched,
                                                uint64_t number, uint64_t taken) {
     const auto [at, is_new] = matched.emplace(number, taken);
@@ -241,7 +241,7 @@ class Reference {
   }
 
   std::map<Key, std::deque<Sent>> queues_;
-  std::map<Key, std::map<uint64_t, uint64_t>> matched_;  // when its receive was posted, by number
+  std::map<Key, std::map<uint64_t, uint64_t>> matched_;  // message number to time of its post
   std::map<uint32_t, uint64_t> owed_;
   uint64_t waiting_ = 0;
 };

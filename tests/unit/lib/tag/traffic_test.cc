@@ -1,7 +1,7 @@
 // Random traffic of all sizes from 0 to 16 MiB, at all alignments, over cards of every kind and
 // with every fault, against a simple reference: a queue for each sender, receiver and match bits.
 //
-// RIO_TAG_SEEDS: how many seeds of each kind; RIO_SEED: the first.
+// RIO_TAG_SEEDS: number of seeds of each kind; RIO_SEED: the first.
 #include <cstdio>
 
 #include "tests/support/seed.hpp"
@@ -37,7 +37,7 @@ class TagTraffic : public testing::Test {
   TagTraffic() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
   ~TagTraffic() override { unsetenv("RIO_RUNTIME_DIR"); }
 
-  /// @param otherwise how many seeds unless RIO_TAG_SEEDS says.
+  /// @param otherwise number of seeds if RIO_TAG_SEEDS is not set.
   template <class Each>
   static void each_seed(uint64_t otherwise, Each&& each) {
     const uint64_t first = rio::test::first_seed();
@@ -56,7 +56,7 @@ class TagTraffic : public testing::Test {
     out.budget_bytes = kBudgetBytes;
     return out;
   }
-  /// Traffic, with a message of 16 MiB, or a byte more or less, in the middle of it.
+  /// Runs traffic with a message of 16 MiB, or a byte more or less, in the middle of it.
   static void run(const TrafficPlan& plan) {
     Traffic traffic(plan);
     traffic.run([&](uint32_t step) {
@@ -106,7 +106,7 @@ TEST_F(TagTraffic, TwoCardsWithFaultsOnABusThatDelays) {
   });
 }
 
-// Each kind alone, and each is drawn.
+// Each kind of fault alone; each must have occurred.
 TEST_F(TagTraffic, EachFaultAlone) {
   constexpr uint32_t kKinds = 8;
   constexpr double kRates[kKinds] = {0.005, 0.002, 0.002, 0.02, 0.003, 0.003, 0.003, 0.003};
@@ -129,18 +129,19 @@ TEST_F(TagTraffic, EachFaultAlone) {
     each_seed(1, once);
     for (uint32_t more = 0; drawn == 0 && more < 20; ++more) {
       once(env_number("RIO_TAG_SEED", rio::test::first_seed()) + 1 +
-           more);  // how often it is drawn is chance
+           more);  // it is random how often a fault occurs
     }
     EXPECT_NE(drawn, 0u);
   }
 }
 
-/// Now and then the link of a card goes down, or the card does not look at a ring, for a while.
+/// Hitches: now and then the link of a card goes down for a while, or the card does not read a
+/// ring.
 class Hitches {
  public:
   explicit Hitches(Traffic& traffic) : traffic_(traffic), left_(traffic.count()) {}
 
-  /// @param last all is well from now on.
+  /// @param last end all hitches for good.
   void step(bool last) {
     for (uint32_t node = 0; node < traffic_.count(); ++node) {
       uint32_t& left = left_[node];
@@ -182,8 +183,8 @@ TEST_F(TagTraffic, LinksThatGoDownAndRingsThatAreStuck) {
   });
 }
 
-// Their users hear of it, open them again and go on; so do their peers. Messages under way may be
-// lost: none of them comes twice, in another order or changed.
+// Users are told that their card is gone, open it again and go on; so do their peers. Messages
+// under way may be lost, but none arrives twice, out of order or changed.
 TEST_F(TagTraffic, CardsThatVanishOrAreReset) {
   each_seed(2, [](uint64_t seed) {
     TrafficPlan bad = plan(seed, 4000, on_a_fabric(3, seed));
