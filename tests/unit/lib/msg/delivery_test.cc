@@ -61,8 +61,8 @@ TEST_F(DeliveryTest, MoreThanAMessageHoldsIsRefused) {
 }
 
 TEST_F(DeliveryTest, NoContextGetsWhatIsForAnother) {
-  Port& one = port(1);
-  Port& two = port(2);
+  MessagePort& one = port(1);
+  MessagePort& two = port(2);
   constexpr std::array<uint16_t, 5> kIds = {0, 1, 31, 32, 63};
   std::vector<Member> senders;
   std::vector<Member> receivers;
@@ -123,7 +123,7 @@ TEST_F(DeliveryTest, SendersInterleaveAndEachKeepsItsOrder) {
 }
 
 TEST_F(DeliveryTest, APortReachesItself) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member a = member(one, 0);
   const Member b = member(one, 1);
   const Route there = route(a, 1, 1);

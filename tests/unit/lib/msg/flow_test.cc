@@ -167,7 +167,7 @@ TEST_F(Flow, CountsAndNumbersWrap) {
 }
 
 TEST_F(Flow, AnImpossibleConfigurationIsRefused) {
-  std::unique_ptr<Port> none;
+  std::unique_ptr<MessagePort> none;
   for (const auto& change : std::vector<std::function<void(PortConfig&)>>{
            [](PortConfig& c) { c.buffers = 63; }, [](PortConfig& c) { c.buffers = 16385; },
            [](PortConfig& c) { c.share = 3; }, [](PortConfig& c) { c.share = 1025; },

@@ -104,8 +104,8 @@ TEST_F(ProfileTest, PortsAndEndpointsUseIt) {
   std::unique_ptr<MessagePort> port;
   ASSERT_EQ(MessagePort::open(config, &port), 0);
   EXPECT_EQ(port->profile().eager_bytes, 300u);
-  std::unique_ptr<tag::Endpoint> endpoint;
-  ASSERT_EQ(tag::Endpoint::create(*port, 0, {}, &endpoint), 0);
+  std::unique_ptr<tag::TaggedContext> endpoint;
+  ASSERT_EQ(tag::TaggedContext::create(*port, 0, {}, &endpoint), 0);
   // A longer message is not copied, so its send is not done before a receive takes it.
   std::string bytes(301, 'x');
   tag::SendRequest request;

@@ -310,7 +310,7 @@ TEST_F(Session, LateNewsOfADeathDoesNotEndTheNextSession) {
 }
 
 TEST_F(Session, EachContextThatHasSentIsToldOfTheEnd) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member never = member(one, 2);
@@ -328,7 +328,7 @@ TEST_F(Session, EachContextThatHasSentIsToldOfTheEnd) {
 // Another context of the port has already begun a new session. This context is told of the loss all
 // the same, before any of its messages is sent.
 TEST_F(Session, AContextThatSendsLateIsToldOfTheEndFirst) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member b = reborn(x, y);
@@ -400,9 +400,9 @@ TEST_F(Session, ASenderThatWaitsForCreditIsToldThatItsPeerRestarted) {
 }
 
 TEST_F(Session, ContextsGetUniqueIds) {
-  Port& one = port(1);
-  std::unique_ptr<Context> none;
-  EXPECT_EQ(Context::create(one, kContexts, &none), -EINVAL);
+  MessagePort& one = port(1);
+  std::unique_ptr<MessageContext> none;
+  EXPECT_EQ(MessageContext::create(one, kContexts, &none), -EINVAL);
   const Member a = member(one, 5);
   EXPECT_EQ(MessageContext::create(one, 5, &none), -EBUSY);
   EXPECT_EQ(none, nullptr);

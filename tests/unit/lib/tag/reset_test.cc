@@ -355,7 +355,7 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   uint64_t bytes = 0;
   // Sends, and waits until the send is done. No other endpoint of the port makes progress
   // meanwhile.
-  const auto send = [&](tag::Endpoint& from) {
+  const auto send = [&](tag::TaggedContext& from) {
     int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
     for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
       from.progress();

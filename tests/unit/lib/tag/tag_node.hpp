@@ -74,7 +74,7 @@ class TagPair : public testing::Test {
     }
   }
   /// Waits for a request. @return its status once it is done; 1: not in time.
-  int wait(tag::Endpoint& of, tag::Request& request) {
+  int wait(tag::TaggedContext& of, tag::Request& request) {
     return until([&] { return of.test(request); }) ? request.status : 1;
   }
   /// Expects that a send from a to b succeeds. @param begun result of send().
