@@ -3,7 +3,7 @@
 
   check_links.py [TOP]     TOP: the tree; by default the one that this file is in
 
-Links to the world (https:, mailto:) are not looked at. Exit code: 0 all resolve, 1 some do not.
+External links (https:, mailto:) are not checked. Exit code: 0 all resolve, 1 some do not.
 """
 import os
 import re
@@ -21,7 +21,7 @@ MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 
 
 def prose(text):
-    """Lines with their numbers, those of fenced code left out."""
+    """Lines with their numbers, without those of fenced code."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         found = FENCE.match(line)

@@ -93,7 +93,7 @@ def read(path):
 
 
 def features(text):
-    """@return what [Features] says, a value for each name, in its order."""
+    """@return the values of [Features] by name, in the file's order."""
     ini = configparser.ConfigParser(delimiters=("=",), comment_prefixes=(";",), strict=True)
     ini.optionxform = str
     ini.read_string(text)
@@ -101,7 +101,7 @@ def features(text):
 
 
 def wrong(text):
-    """@return what is wrong with a features file, in words."""
+    """@return the mistakes of a features file, in words."""
     sections, values = features(text)
     found = [f"section [{section}]" for section in sections if section != "Features"]
     found += [f"no feature of DPDK: {name}" for name in values if name not in NAMES]
@@ -143,7 +143,7 @@ class Features(unittest.TestCase):
                 self.assertEqual(wrong(read(f"{FEATURES}/{name}")), [])
                 self.assertIn(f"(features/{name})", read(f"docs/guide/{name[:-len('.ini')]}.md"))
 
-    def test_they_are_in_the_code(self):
+    def test_features_are_in_the_code(self):
         _, values = features(read(f"{FEATURES}/net_rio.ini"))
         code = sources()
         self.assertLessEqual(set(WHERE), set(NAMES))

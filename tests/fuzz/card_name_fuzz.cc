@@ -1,4 +1,4 @@
-// The name of a card, in each place where one is given: whatever it is, it is refused or in range.
+// Any text as the name of a card, in each place where a card is named: it is refused, or in range.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Completions as a broken card might write them, fed to the driver's queues: whatever they say, an
-// entry comes back at most once, with the cookie that was posted, and nothing else does.
+// Completions as a broken card might write them, fed to the driver's queues. With any contents an
+// entry is returned at most once, with the cookie that was posted, and no other entry is.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +24,7 @@ void require(bool condition) {
   }
 }
 
-/// A card that does nothing any more once its rings run.
+/// A card that does nothing once its rings run.
 struct Broken {
   explicit Broken(uint32_t start) {
     pmd::CardConfig card_config;
@@ -53,7 +53,7 @@ struct Broken {
   uint8_t* completions[6] = {};
 };
 
-/// Cookies that the card has, for a ring.
+/// Cookies of the entries that the card holds, for a ring.
 struct Cookies {
   std::set<uint64_t> out;
   uint64_t next = 1;
@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       data += kBytes[ring];
       size -= kBytes[ring];
     } else if (what == 1) {
-      // A completion that is nearly right: index, code and phase by the input.
+      // A completion that is nearly valid: index, code and phase are from the input.
       uint32_t words[8] = {};
       words[ring == 1 ? 3 : 1] = (how >> 3) + ((how & 4) != 0 ? 0xFFFFFFF8 : 0);
       words[kBytes[ring] / 4 - 1] = static_cast<uint32_t>(how & 0x80) << 24 | (how & 0x40 ? 2 : 0);
@@ -149,6 +149,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
   }
-  broken.bus.card().vanish();  // so that nothing waits for a card that does not answer
+  broken.bus.card().vanish();  // the queues do not wait for a card that is gone
   return 0;
 }

@@ -1,4 +1,4 @@
-// Foreign bytes as a Cut: what passes must be a cut of the length that was asked for.
+// Any bytes as a Cut: one that is accepted must be a cut of the requested length.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,7 +18,7 @@ void require(bool condition) {
 
 }  // namespace
 
-/// Length that the bytes speak of, so that many inputs get past the last check.
+/// The length that the bytes claim, so that many inputs pass the last check.
 uint64_t spoken_length(const uint8_t* cut, uint32_t message_max) {
   const auto u16 = [cut](size_t at) { return uint64_t{cut[at]} | uint64_t{cut[at + 1]} << 8; };
   const uint64_t messages = u16(8) | u16(10) << 16;
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   std::memcpy(&len_bytes, data, sizeof(len_bytes));
   AlignRules rules;
-  rules.message_max = 256 + 256 * (data[sizeof(len_bytes)] % 17);  // 17th: outside, refused
+  rules.message_max = 256 + 256 * (data[sizeof(len_bytes)] % 17);  // the 17th is refused
   data += sizeof(len_bytes) + 1;
   size -= sizeof(len_bytes) + 1;
   if (len_bytes == 0 && size == kCutWireBytes) {

@@ -1,5 +1,5 @@
-// Descriptors of all rings as a confused driver might write them: whatever they say, the card reads
-// and writes mapped memory only, and takes each entry exactly once.
+// Descriptors of all rings as a broken driver might write them. With any contents the card accesses
+// mapped memory only, and completes each entry exactly once.
 #include <cstdint>
 #include <cstring>
 
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0);
   card.start_all();
-  const bool mapped = (data[0] & 4) != 0;  // addresses are brought into mapped memory
+  const bool mapped = (data[0] & 4) != 0;  // addresses are moved into mapped memory
   uint32_t tails[16] = {};
   ++data;
   --size;
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const uint32_t ring : {0u, 1u, 3u, 4u, 8u, 9u}) {
     card.write(regs::qp::ring_control(0, ring), 2);
   }
-  // A DMA of a mebibyte has many packets to time out; each time-out ends them all.
+  // A DMA request of a mebibyte has many packets that may time out; each time-out ends all of them.
   for (int i = 0; i < 200; ++i) {
     card.step(4);
     card.drop_sent();

@@ -1,6 +1,6 @@
 /// @file
-/// A model card with all rings running, for fuzz targets. Memory that nothing was posted in is
-/// watched.
+/// A model card with all rings running, for fuzz targets. A page in which no buffer is posted is
+/// watched for writes.
 #pragma once
 
 #include <cstdlib>
@@ -58,7 +58,7 @@ class FuzzCard {
       card_->step();
     }
   }
-  /// As a host that waits for messages.
+  /// Steps the card as a host does that waits for messages.
   void look(uint32_t times) {
     for (; times > 0; --times) {
       card_->step_to_receive();
@@ -100,7 +100,7 @@ class FuzzCard {
   uint8_t* buffers() { return memory_[kBuffers].bytes; }
   static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
 
-  /// Reset, map, and start all rings of queue pair 0.
+  /// Resets the card, sets the map, and starts all rings of queue pair 0.
   void start_all() {
     namespace qp = regs::qp;
     write(regs::id::response_timeout_us(), 1000);
@@ -132,7 +132,7 @@ class FuzzCard {
     write(w::control(0, 0), 1 | 15u << 16);
     step(40);
   }
-  /// Buffers for the shared queue and one dedicated entry each.
+  /// Posts buffers to the shared queue, and one entry to each dedicated queue.
   void post_receive() {
     for (uint32_t i = 0; i < 8; ++i) {
       const uint64_t addr = buffers_iova() + i * sizeof(Page);
@@ -146,7 +146,8 @@ class FuzzCard {
     }
   }
 
-  /// A frame toward the card. @param honest give its true length, else the header's own.
+  /// Sends a frame to the card. @param honest publish its true length; otherwise the length in its
+  /// header.
   bool send(const model::Frame& header, const uint8_t* payload, size_t len, bool answer,
             bool honest) {
     Box& box = boxes_[answer ? 1 : 0];
@@ -162,7 +163,7 @@ class FuzzCard {
     }
     box.writer.commit(frame, honest || header.bytes == 0 ? bytes : header.bytes);
     if (!honest && header.bytes != bytes) {
-      // The writer's own count is off from here on: nothing more can be sent.
+      // The writer's own count is wrong from here on, so it can send no more frames.
       frame->bytes = header.bytes;
       return false;
     }
@@ -176,14 +177,14 @@ class FuzzCard {
   /// The ring of the card's answers, from its first frame on.
   const uint8_t* answers() { return boxes_[3].memory.data()->bytes; }
 
-  /// Nothing was posted in the watched page.
+  /// Checks that the watched page is unchanged.
   void check() {
     for (const uint8_t byte : memory_[kWatched].bytes) {
       require(byte == 0x5A);
     }
   }
   model::Card& card() { return *card_; }
-  /// Where frames toward the card come from.
+  /// The source of frames to the card.
   model::Inbound& in() { return *in_; }
 
  private:

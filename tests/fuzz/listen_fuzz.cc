@@ -1,5 +1,5 @@
-// A client of rio-cardsim that says anything, with any descriptors: the server answers or hangs up,
-// and the card's memory stays within what the client has shown.
+// A client of rio-cardsim that sends any bytes and any descriptors: the server answers or hangs up,
+// and the card accesses only memory that the client has shared.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ constexpr uint64_t kMemoryBytes = 0x4000;
   return fd;
 }
 
-/// Every window that the card sees can be touched.
+/// Touches each window that the card has.
 void touch(Listen& listen, uint64_t iova) {
   rio::model::HostWindow window;
   if (!listen.memory().find(iova, &window)) {
@@ -46,7 +46,7 @@ void touch(Listen& listen, uint64_t iova) {
 
 // Input: messages of a byte (which descriptors), a byte (length less one) and so many bytes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const bool kQuiet = (stderr = std::fopen("/dev/null", "we")) != nullptr;  // complaints
+  static const bool kQuiet = (stderr = std::fopen("/dev/null", "we")) != nullptr;  // error messages
   static_cast<void>(kQuiet);
   static const std::string kPath = "/tmp/rio-listen-fuzz." + std::to_string(getpid());
   static const base::Fd kSealed = memfd_of(F_SEAL_SHRINK);
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     protocol::Request request;
     std::byte bytes[256];
     std::memcpy(bytes, data + 2, len);
-    if ((data[0] & 8) == 0 && len >= 25) {  // a right beginning, so that the rest is looked at
+    if ((data[0] & 8) == 0 && len >= 25) {  // a valid beginning, so that the rest is parsed
       request.verb = (data[2] & 1) != 0 ? protocol::Verb::kMap : protocol::Verb::kUnmap;
       std::memcpy(&request.iova, data + 3, 24);
       if ((data[2] & 2) != 0) {  // and multiples of pages

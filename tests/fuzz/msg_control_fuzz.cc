@@ -1,5 +1,5 @@
-// Foreign bytes as the bodies of lib/msg's control messages, and what they may then do to the
-// objects that they are for: nothing that an assertion would mind.
+// Any bytes as the bodies of lib/msg's control messages. The objects that process accepted bodies
+// must not fail an assertion.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ void require(bool condition) {
   }
 }
 
-/// One peer's state, that foreign bodies are thrown at.
+/// The state for one peer, which gets the bodies.
 struct Peer {
   SendGrant send;
   RecvGrant receive;
@@ -154,7 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         revoked(kind, bytes, &peer);
         break;
       case 9:
-        // A total of credits, as any header has it.
+        // A total of credits, which any header may carry.
         if (len >= 2) {
           static_cast<void>(peer.account.on_limit(static_cast<uint16_t>(bytes[0] | bytes[1] << 8)));
           static_cast<void>(peer.account.take());

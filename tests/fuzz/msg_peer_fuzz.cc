@@ -24,7 +24,7 @@ namespace {
 constexpr uint32_t kPort = 1;
 constexpr uint32_t kPeer = 2;
 constexpr uint32_t kPeerKey = 0xBAD00001;
-constexpr uint32_t kTurns = 2000;  // no wait is longer
+constexpr uint32_t kTurns = 2000;  // the longest wait
 
 void require(bool condition) {
   if (!condition) {
@@ -32,7 +32,7 @@ void require(bool condition) {
   }
 }
 
-/// The input that is not consumed yet.
+/// The rest of the input.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
@@ -69,7 +69,7 @@ class Peer {
   }
 
   void send(const std::vector<uint8_t>& bytes, uint8_t mailbox) { send(out_, bytes, mailbox); }
-  /// Takes what has come, and learns of sessions.
+  /// Reads received messages, and learns the keys of sessions.
   void work() {
     pmd::TxDone done{};
     while (card_->tx().reap(&done, 1) == 1) {
@@ -82,7 +82,7 @@ class Peer {
     }
   }
   void hello() { send(session(msg::Kind::kHello, 0), 0); }
-  /// Key and number of the session go before what the input says.
+  /// Sends the session's key and number, and then the bytes of the input.
   void say(std::vector<uint8_t> rest, uint8_t mailbox) {
     const uint64_t first = msg::HeaderWords::key_and_number(key, number++);
     const auto* const at = reinterpret_cast<const uint8_t*>(&first);
@@ -160,7 +160,7 @@ class World {
     meet();
   }
   ~World() {
-    meet();  // it still serves
+    meet();  // the port still serves a peer
     drop_messages();
   }
 

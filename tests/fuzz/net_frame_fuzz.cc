@@ -29,7 +29,7 @@ constexpr uint32_t kPeer = 0x200;
 constexpr uint32_t kPeerQps = 4;
 constexpr uint16_t kQueues = 2;
 constexpr uint32_t kMtu = 9000;
-constexpr uint32_t kTurns = 5000;  // no wait is longer
+constexpr uint32_t kTurns = 5000;  // the longest wait
 
 void require(bool condition) {
   if (!condition) {
@@ -37,7 +37,7 @@ void require(bool condition) {
   }
 }
 
-/// The input that is not consumed yet.
+/// The rest of the input.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
@@ -60,7 +60,7 @@ class Input {
   const uint8_t* end_;
 };
 
-/// The card that sends.
+/// The sending card.
 class Peer {
  public:
   Peer() {
@@ -81,7 +81,7 @@ class Peer {
     }
   }
 
-  /// @return false: it was not taken.
+  /// @return false: the message was not accepted.
   bool send(const std::vector<uint8_t>& bytes, uint8_t mbox, uint32_t qp) {
     if (bytes.empty() || bytes.size() > kPage) {
       return false;
@@ -101,7 +101,7 @@ class Peer {
     message.flags = pmd::TxFlags::kDoorbell;
     return pairs_[qp]->tx().burst(&message, 1) == 1;
   }
-  /// @return whether a message or doorbell of its own has ended.
+  /// @return whether one of its messages or doorbells has completed.
   bool work() {
     bool ended = false;
     for (const auto& pair : pairs_) {
@@ -134,7 +134,7 @@ class Peer {
   pmd::DmaMemory memory_{};
 };
 
-/// Lives as long as the process: ports of EAL take too long to make.
+/// Lives as long as the process, since ports of EAL take long to create.
 class World {
  public:
   World() {
@@ -146,7 +146,7 @@ class World {
 
   void run(Input input) {
     start(input.byte() % 2 == 0 ? 1 : kQueues);
-    // Numbers and epoch go on, as of a peer that is restarted by each input.
+    // Numbers and epoch continue: each input is a peer that has restarted.
     ++epoch_;
     numbers_.fill(0);
     while (!input.empty()) {
@@ -176,7 +176,7 @@ class World {
     }
     require(rte_eth_dev_start(port_) == 0);
   }
-  /// Its own messages end, whatever the port does with them.
+  /// Waits until its own messages have completed, whatever the port does with them.
   void finish(bool sent) {
     for (uint32_t turn = 0; sent && !peer_.work(); ++turn) {
       require(turn < kTurns);
@@ -208,7 +208,7 @@ class World {
     served_ |= frame.pkt_len == kMarkBytes && bytes[kMarkBytes - 1] == kMark;
   }
 
-  /// Headers as they are right, then bytes of the input.
+  /// A frame with valid headers, then bytes of the input.
   static std::vector<uint8_t> frame(uint32_t source, std::vector<uint8_t> rest) {
     const uint8_t head[] = {0, 1, 0, 1, kPort >> 8, kPort & 0xFF,
                             0, 1, 0, 1, kPeer >> 8, static_cast<uint8_t>((kPeer & 0xFF) + source)};
@@ -245,7 +245,7 @@ class World {
     }
     finish(peer_.send(all, 1, qp));
   }
-  /// A frame in parts whose lengths the input says; right unless it says otherwise.
+  /// Sends a frame in parts, of valid lengths unless the input says otherwise.
   void parts(Input* input, uint32_t qp) {
     const uint32_t total = 20 + input->word() % kMtu;
     auto all = frame(qp, {});
@@ -293,7 +293,7 @@ class World {
         send(input);
     }
   }
-  /// The port sends meanwhile, to whom the doorbells told it of.
+  /// The port sends frames meanwhile, to peers that doorbells have announced.
   void send(Input* input) {
     rte_mbuf* const out = rte_pktmbuf_alloc(pool_);
     if (out == nullptr) {

@@ -1,4 +1,4 @@
-// Foreign bytes as a profile: refused, or within its range.
+// Any bytes as a profile: it is refused, or its values are in range.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Packets that the host of a relay gets from a hostile process: it must stay within its memory,
-// pass on nothing in another's name, and not stop the others.
+// Packets from a hostile process to the host of a relay. The host must stay within its memory,
+// forward nothing in another process's name, and still serve the other processes.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +32,7 @@ struct Rings {
   }
 };
 
-/// Each announcement names its true destination, and a source port that belongs to its source.
+/// Checks that each announcement names its true destination, and a source port of its source.
 void check(Rings& to, uint32_t number) {
   for (model::RingBox& ring : to.down) {
     while (const InFrame* in = ring.reader.peek()) {
@@ -47,7 +47,8 @@ void check(Rings& to, uint32_t number) {
   }
 }
 
-/// The next packet: bytes as they come, or with the fields that lead further in put right.
+/// Sends the next packet: the bytes of the input, or with some fields corrected so that the packet
+/// gets further.
 void send(Rings& from, const uint8_t* data, size_t size) {
   const uint32_t lane = data[0] & 1u;
   const auto payload = static_cast<uint32_t>(size) - 1;
@@ -89,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     want(process == 1 && !what.empty());
     traffic.remove(process, false);
   }
-  // The others go on.
+  // The other processes are still served.
   model::Frame head{};
   head.clear();
   head.bytes = model::frame_bytes(8);

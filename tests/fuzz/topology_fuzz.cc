@@ -1,4 +1,4 @@
-// A topology file: whatever it is, it is refused with a reason, or sound.
+// Any bytes as a topology file: it is refused with a reason, or valid.
 #include <cstdint>
 #include <cstdlib>
 #include <set>

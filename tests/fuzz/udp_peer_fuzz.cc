@@ -1,6 +1,6 @@
-// A member of the wire over UDP that says whatever it likes: greetings, and datagrams of a
-// connection, whose frames reach the rings of a card. Nothing may be written outside of these, and
-// what the card gets is sane.
+// A member of the wire over UDP that sends any greetings, and any datagrams of a connection, whose
+// frames reach the rings of a card. Nothing may be written outside of the rings, and frames in them
+// are valid.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@ void require(bool condition) {
   }
 }
 
-/// As the card takes them.
+/// Takes frames as the card does.
 void take_frames(Lanes& lanes, Lane lane) {
   rio::model::FrameReader& reader = *lanes.in(lane);
   for (const InFrame* frame = reader.peek(); frame != nullptr; frame = reader.peek()) {

@@ -1,5 +1,5 @@
-// Frames from a hostile peer: lengths, types, places, segments, through a ring of frames. The card
-// must stay within the ring, and write nothing but what is posted.
+// Frames from a hostile peer, with any lengths, types, places and segments, through a ring of
+// frames. The card must stay within the ring, and write to posted buffers only.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -14,14 +14,14 @@ using namespace rio::test;
 
 namespace {
 
-/// Changes headers while the card looks at them, as another process may.
+/// Changes headers while the card reads them, as another process may.
 class Flipper {
  public:
   Flipper(uint8_t* ring, uint8_t seed)
       : thread_([this, ring, seed] {
           for (uint32_t x = seed; !stop_.load(std::memory_order_relaxed);) {
             x = x * 1664525u + 1013904223u;
-            // Of a header all but its length, which both may believe in.
+            // Any header field but the length, which the card and the test rely on.
             uint8_t* const at = ring + (x >> 12) % 1024;
             if ((static_cast<uintptr_t>(at - ring) & 31) >= 4) {
               __atomic_store_n(at, static_cast<uint8_t>(x >> 24), __ATOMIC_RELAXED);
@@ -42,17 +42,17 @@ class Flipper {
 
 }  // namespace
 
-// Input: a byte of options, then frames: header as it comes (its length as the bytes say, or
-// right), payload from what follows.
+// Input: a byte of options, then frames: each a header (with the length that the bytes say, or the
+// right one), and a payload.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) {
     return 0;
   }
-  const bool looks = (data[0] & 16) != 0;  // the host waits for messages
+  const bool looks = (data[0] & 16) != 0;  // the host waits for messages by looks
   FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0, looks ? 1 : 2);
   card.start_all();
   card.post_receive();
-  const bool honest = (data[0] & 4) != 0;  // else the frame's own length is believed
+  const bool honest = (data[0] & 4) != 0;  // otherwise the frame's own length is published
   std::unique_ptr<Flipper> flipper;
   if ((data[0] & 8) != 0) {
     flipper = std::make_unique<Flipper>(card.ring_to_card(), data[0]);

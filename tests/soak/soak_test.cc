@@ -18,7 +18,7 @@ namespace {
 using pmd::Status;
 
 constexpr uint32_t kIds[2] = {0x11, 0x22};
-constexpr uint32_t kBuffers = 128;           // a card posts so many
+constexpr uint32_t kBuffers = 128;           // posted by each card
 constexpr uint32_t kSlotBytes = 4096 + 256;  // a buffer and its red zone
 constexpr uint8_t kRed = 0xA5;
 constexpr uint32_t kSendSlots = 64;
@@ -64,7 +64,7 @@ struct Side {
   std::vector<uint32_t> free_slots;
   std::vector<uint64_t> slot_message = std::vector<uint64_t>(kSendSlots);
   uint64_t bad = 0;
-  uint32_t pause = 0;  ///< turns until it sends again, after a link that was down
+  uint32_t pause = 0;  ///< turns until it sends again, after the link was down
 };
 
 class Soak {
@@ -107,8 +107,8 @@ class Soak {
   }
 
   uint64_t fates[4] = {};
-  uint64_t drawn[8] = {};      // faults by kind
-  uint64_t statuses[16] = {};  // of sent messages
+  uint64_t drawn[8] = {};      // number of faults by kind
+  uint64_t statuses[16] = {};  // number of sent messages by status
 
  private:
   uint32_t below(uint32_t n) {
@@ -151,7 +151,7 @@ class Soak {
     side.free_buffers.push_back(b);
     post_free(side);
   }
-  /// A straggler keeps the entries behind it: then the ring is full for a while.
+  /// Posts buffers, or none while the ring is full: a straggler may hold the entries behind it.
   void post_free(Side& side) {
     while (!side.free_buffers.empty()) {
       const uint64_t b = side.free_buffers.front();
@@ -175,7 +175,7 @@ class Soak {
     return false;
   }
 
-  /// The link comes up.
+  /// Turns until the link is up.
   void turn_nothing() {
     for (Side& side : sides_) {
       side.bus->poll_hook(0)();
@@ -253,7 +253,7 @@ class Soak {
         ++from.messages[header.number].delivered;
       }
     }
-    // The buffer's own bytes may be anything; the card must not write behind it.
+    // The buffer itself may hold any bytes; the card must not have written behind it.
     for (uint32_t i = 4096; i < kSlotBytes; ++i) {
       side.bad += at[i] != kRed ? 1 : 0;
     }

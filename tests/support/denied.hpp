@@ -1,5 +1,5 @@
 /// @file
-/// Takes permissions away from a process, for ever: use it in forked children.
+/// Takes permissions away from a process for good: use it in forked children only.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,20 +16,20 @@
 
 namespace rio::test {
 
-/// Become a user without privileges, if this is root. @return false: not allowed here.
+/// Becomes a user without privileges, if this is root. @return false: not allowed here.
 [[nodiscard]] inline bool leave_root() {
   constexpr uid_t kNobody = 65534;
   return geteuid() != 0 ||
          (setresgid(kNobody, kNobody, kNobody) == 0 && setresuid(kNobody, kNobody, kNobody) == 0);
 }
 
-/// Forbid further threads and processes, by RLIMIT_NPROC, which does not bind root.
+/// Forbids further threads and processes, by RLIMIT_NPROC, which does not limit root.
 [[nodiscard]] inline bool deny_threads() {
   const rlimit none{0, 0};
   return leave_root() && setrlimit(RLIMIT_NPROC, &none) == 0;
 }
 
-/// Make a system call fail with `error` in all threads of the process. @param number SYS_...
+/// Makes a system call fail with `error` in all threads of the process. @param number SYS_...
 [[nodiscard]] inline bool deny_call(long number, int error) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -42,7 +42,7 @@ namespace rio::test {
          syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 
-/// Hide /proc. @return false: this process may not have a mount namespace of its own.
+/// Hides /proc. @return false: this process may not have a mount namespace of its own.
 [[nodiscard]] inline bool hide_proc() {
   return unshare(CLONE_NEWNS) == 0 &&
          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

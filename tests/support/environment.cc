@@ -1,4 +1,4 @@
-// Environment of all tests: none reads the user's own profile.
+// The environment of all tests: no test reads the user's own profile.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

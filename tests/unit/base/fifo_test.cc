@@ -1,4 +1,4 @@
-// A list in order of age whose links lie in its nodes.
+// A list in order of age, whose links are in its nodes.
 #include "base/fifo.hpp"
 
 #include <gtest/gtest.h>

@@ -61,7 +61,7 @@ TEST(InChild, AChildMayEndWhatItHasInherited) {
   auto one = std::make_unique<InChild>(&count, &times);
   EXPECT_EQ(in_child([&] {
               one.reset();
-              return in_child([&] { return times; });  // once, for the child itself
+              return in_child([&] { return times; });  // 1: the call for the child itself
             }),
             1);
 }
@@ -103,7 +103,7 @@ class Writer {
   int fds[2] = {-1, -1};
 };
 
-TEST(ReleaseInChild, LetsGoOfTheObjectAndKeepsTheNumber) {
+TEST(ReleaseInChild, ClosesTheObjectAndKeepsTheNumber) {
   Writer of_parent;
   Writer until;
   const InChild release([](void* ctx) { release_in_child(static_cast<Writer*>(ctx)->fds[1]); },
@@ -118,7 +118,7 @@ TEST(ReleaseInChild, LetsGoOfTheObjectAndKeepsTheNumber) {
     static_cast<void>(read(until.fds[0], &what, 1) != 0);
     _exit(taken && silent ? 0 : 1);
   }
-  close(of_parent.fds[1]);  // the parent's last one, though the child lives
+  close(of_parent.fds[1]);  // the parent's last write end, while the child lives on
   char what = 0;
   EXPECT_EQ(read(of_parent.fds[0], &what, 1), 0);
   of_parent.fds[1] = -1;

@@ -1,4 +1,4 @@
-// Where the exceptions of a library end.
+// The boundary at which a library's exceptions end.
 #include "base/guard.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ struct Cancelled {
   std::atomic<bool> after_second = false;
 };
 
-TEST_F(Guard, OnlyTheCancellableOneIsUnwoundByACancellation) {
+TEST_F(Guard, OnlyACancellableBoundaryLetsACancellationPass) {
   Cancelled seen;
   pthread_t thread;
   const auto body = [](void* ctx) -> void* {

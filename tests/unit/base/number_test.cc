@@ -42,7 +42,7 @@ TEST(Number, ABinarySuffixOfBytes) {
   EXPECT_EQ(bytes("16777215T"), uint64_t{16777215} << 40);
 }
 
-TEST(Number, NothingElseIsOne) {
+TEST(Number, NoOtherTextIsANumber) {
   for (const char* text : {"",
                            " ",
                            "-1",

@@ -36,7 +36,7 @@ TEST_F(TextFile, IsReadWholeWithoutItsByteOrderMark) {
   EXPECT_EQ(text_, "\xEF\xBB");
 }
 
-TEST_F(TextFile, IsNamedWithWhatIsWrong) {
+TEST_F(TextFile, AnErrorNamesTheFileAndTheCause) {
   const auto expect = [&](int rc, int expected, const std::string& path, const char* word) {
     EXPECT_EQ(rc, expected) << error_;
     EXPECT_EQ(error_.find(path), 0u) << error_;

@@ -104,7 +104,7 @@ TEST(Thread, BeyondTheLimitOfThreadsIsEagain) {
   EXPECT_EQ(rc, 0);
 }
 
-TEST(Thread, AForbiddenCloneIsTheSystemsAnswer) {
+TEST(Thread, AForbiddenCloneReturnsTheSystemsError) {
   EXPECT_EQ(in_child([] {
               if (!test::deny_call(SYS_clone3, EPERM) || !test::deny_call(SYS_clone, EPERM)) {
                 return kCannotDeny;
@@ -117,7 +117,7 @@ TEST(Thread, AForbiddenCloneIsTheSystemsAnswer) {
             0);
 }
 
-TEST(Thread, AFailureIsToldWithItsRemedy) {
+TEST(Thread, AFailureIsReportedWithItsRemedy) {
   EXPECT_NE(why_no_thread(-EAGAIN).find("ulimit -u"), std::string::npos);
   EXPECT_NE(why_no_thread(-EAGAIN).find("pids.max"), std::string::npos);
   EXPECT_NE(why_no_thread(-EPERM).find("seccomp"), std::string::npos);

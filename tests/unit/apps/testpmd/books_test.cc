@@ -32,7 +32,7 @@ class Books : public testing::Test {
   Verifier books_;
 };
 
-TEST_F(Books, AllCame) {
+TEST_F(Books, AllMessagesArrive) {
   const Message first = written(0);
   const Message second = written(1);
   EXPECT_TRUE(read(second));
@@ -69,7 +69,7 @@ TEST_F(Books, AFailureThatTheCardReportsIsNotCountedAsLost) {
   EXPECT_EQ(totals.errors(), 0u);
 }
 
-TEST_F(Books, InDoubtMayHaveComeRefusedMayNot) {
+TEST_F(Books, AMessageInDoubtMayArriveARefusedOneMayNot) {
   const Message doubtful = written(0);
   const Message refused = written(1);
   books_.failed(0, pmd::Status::kResponseTimeout);

@@ -95,7 +95,7 @@ TEST(Sizes, BadOnesAreNamedAndChangeNothing) {
   }
 }
 
-TEST(Pattern, EveryLengthIsKnownAgain) {
+TEST(Pattern, EveryLengthIsRecognized) {
   std::vector<uint8_t> bytes(4096 + 256);
   for (uint32_t length = 1; length <= 4096; ++length) {
     const Tag sent{.sequence = 1000 + length, .stamp = 77, .flow = 5};

@@ -1,4 +1,5 @@
-// Error registers: literal bits of the specification, and cards whose chain of blocks lies.
+// Error registers: bits from the specification as literals, and cards with an invalid chain of
+// blocks.
 #include "apps/tool/port_errors.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace rio::tool {
 namespace {
 
-/// A card's CSRs; what is not there reads 0.
+/// A card's CSRs; all others read 0.
 struct FakeCsrs {
   std::map<uint32_t, uint32_t> words;
   uint32_t reads = 0;

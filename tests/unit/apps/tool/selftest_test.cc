@@ -1,4 +1,4 @@
-// The selftest against cards that are sound, lie, or go.
+// The selftest against cards that are sound, that lie, and that disappear.
 #include "apps/tool/selftest_report.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Selftest, QuirksOrNone) {
   }
 }
 
-/// An emulated card whose driver's bus meddles.
+/// An emulated card on a bus that corrupts received bytes.
 class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
  public:
   explicit MeddlingBus(std::unique_ptr<pmd::EmuBus> bus) : bus_(std::move(bus)) {}
@@ -89,7 +89,7 @@ class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
   int numa_node() const override { return -1; }
 
   pmd::EmuBus& emu() { return *bus_; }
-  int spoil_at = -1;  ///< byte of the receive pages that is spoiled once it was written
+  int spoil_at = -1;  ///< byte of the receive pages that is corrupted once it was written
 
  private:
   static void step(void* self) noexcept {
@@ -162,7 +162,7 @@ TEST(Selftest, CardThatVanishesEndsIt) {
   for (const std::string step : {"registers", "rings", "doorbells", "messages", "memory"}) {
     const auto bus = make_bus({});
     selftest::Config config = quick();
-    config.patience_ms = 100000;  // it must not be what ends the test
+    config.patience_ms = 100000;  // long enough that it does not end the test
     const auto begin = std::chrono::steady_clock::now();
     const SelftestReport report =
         run_selftest(*bus, config, [&](const char* name, uint64_t done, uint64_t) {

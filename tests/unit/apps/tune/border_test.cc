@@ -1,4 +1,4 @@
-// From times of each size to the border.
+// The border between copied and moved messages, computed from the times of each size.
 #include <gtest/gtest.h>
 
 #include "apps/tune/measure.hpp"
@@ -6,7 +6,7 @@
 namespace rio::tune {
 namespace {
 
-TEST(Border, IsTheLastSizeThatIsQuickerCopied) {
+TEST(Border, IsTheLastSizeThatIsFasterCopied) {
   EXPECT_EQ(border({{1024, 1, 9}, {2048, 2, 9}, {4096, 8, 9}, {8192, 20, 9}}), 4096u);
 }
 
@@ -34,7 +34,7 @@ std::vector<Point> of_borders(const std::vector<uint64_t>& borders) {
   return points;
 }
 
-TEST(Spread, IsOfTheRoundsInTheMiddle) {
+TEST(Spread, IgnoresTheExtremeRounds) {
   const Spread five = spread(of_borders({8192, 2048, 4096, 512, 2048}));
   EXPECT_EQ(five.low, 2048u);
   EXPECT_EQ(five.high, 4096u);
@@ -45,7 +45,7 @@ TEST(Spread, IsOfTheRoundsInTheMiddle) {
   EXPECT_FALSE(three.is_vague());
 }
 
-TEST(Spread, RoundsThatDoNotAgreeSayNothing) {
+TEST(Spread, RoundsThatDoNotAgreeAreVague) {
   EXPECT_TRUE(spread(of_borders({8192, 1024, 8192, 1024, 2048})).is_vague());
   EXPECT_TRUE(spread(of_borders({512, 4096, 2048})).is_vague());
   EXPECT_FALSE(spread(of_borders({4096})).is_vague());

@@ -312,7 +312,7 @@ class Traffic {
       request.user = sending.get();
       sends_[from].push_back(std::move(sending));
     } else {
-      // the library reads the bytes no more
+      // The library reads the bytes no more.
       std::fill_n(sending->bytes.data(), length_bytes, uint8_t{0xDD});
     }
   }
@@ -415,7 +415,7 @@ class Traffic {
   void check(uint32_t end, const Receiving& receiving) {
     const tag::RecvRequest& request = receiving.request;
     if (request.status != 0 && request.status != -EMSGSIZE) {
-      // its sender is told of the error, too, so the message need not arrive
+      // Its sender is told of the error, too, so the message need not arrive.
       ASSERT_TRUE(!disturbed_.empty() || (plan_.may_fail && request.status == -EIO))
           << request.status;
       ASSERT_TRUE(receiving.buffer.untouched(receiving.buffer.size())) << "beyond the buffer";

@@ -200,7 +200,7 @@ static void queue_pairs(void) {
   CHECK(rio_close(second) == 0);
 }
 
-/* Sleep until a message comes, as the header says how. */
+/* Sleeps until a message arrives, as the header describes. */
 static void interrupts(void) {
   const uint32_t rings = RIO_RING_BIT(RIO_RING_SHARED);
   rio_card* card = open_card("emu:loop,stepping=thread", (struct rio_options){.irq_rings = rings});

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kBursts = 1000;
 
-// Two functions of one shape, so that only the wrappers differ. Empty bursts do not step the
-// emulated card, whose instructions depend on the time.
+// Two functions of the same shape, so that only the wrappers differ. Empty bursts do not step the
+// emulated card, whose instruction count depends on the time.
 [[gnu::noinline]] void counted_c(rio_card* card, rio_rx_message* out) {
   for (int i = 0; i < kBursts; ++i) {
     (void)rio_rx_burst(card, out, 0);

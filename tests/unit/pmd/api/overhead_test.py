@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""A burst of the C API costs about 5 instructions more than that of the driver itself.
+"""A burst of the C API costs about 5 instructions more than a burst of the driver itself.
 
   overhead_test.py PROGRAM
 
-Exit code: 0 it holds, 1 it does not, 77 there is no valgrind.
+Exit code: 0 the cost is as expected, 1 it is higher, 77 valgrind is not installed.
 """
 import os
 import re

@@ -75,7 +75,7 @@ class Member {
     EXPECT_TRUE(wait_until([&] { return endpoint_->tx().reap(&done, 1) == 1; }));
     return done.status;
   }
-  /// Lets the card work without taking anything.
+  /// Lets the card work, and receives nothing.
   void polls(int times) {
     for (const pmd::PollHook step = endpoint_->card().bus().poll_hook(0); times > 0; --times) {
       step();
@@ -101,7 +101,7 @@ class Member {
     give(index);
     return true;
   }
-  /// Sleeps until one of the rings has something. @return false: it took too long.
+  /// Sleeps until one of the rings has news. @return false: it took too long.
   [[nodiscard]] bool sleep(uint32_t rings) {
     EXPECT_EQ(endpoint_->irq_arm(rings), 0);
     pollfd one{endpoint_->irq_fd(), POLLIN, 0};

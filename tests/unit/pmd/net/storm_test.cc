@@ -1,5 +1,5 @@
-// Time stands still if a second has so many ticks that none of it passes, and flies if it has only
-// one.
+// The test controls time by the tick rate: with very many ticks a second no time passes, and with
+// one tick a second much time passes.
 #include "pmd/net/storm.hpp"
 
 #include <gtest/gtest.h>

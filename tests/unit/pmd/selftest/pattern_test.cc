@@ -1,4 +1,4 @@
-// The bytes that tests send: written and checked by words, byte by byte the same.
+// The bytes that tests send: written and checked by words, with the same result as byte by byte.
 #include "pmd/selftest/pattern.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Memory of an emulated card, beside memory of the user that it is given.
+// Memory that an emulated card allocates, beside user memory that is registered with it.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kBytes = 4 * 4096;
 
-// The user may free memory whose registration is kept. The kernel then gives its addresses to the
-// next one who asks.
+// The user may free memory while its registration is kept. The kernel then gives its addresses to
+// the next mapping.
 TEST(OwnMemory, MayLieWhereFreedMemoryOfTheUserWas) {
   const std::unique_ptr<EmuMemory> memory = own_memory();
   void* const user =

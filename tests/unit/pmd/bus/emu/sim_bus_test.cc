@@ -174,7 +174,7 @@ TEST_F(TwoEnds, AnInterruptArrives) {
   EXPECT_EQ(served_.card(1).attachment().counts().irqs[0], 1u);
 }
 
-TEST_F(TwoEnds, OwnMemoryIsNotShown) {
+TEST_F(TwoEnds, MemoryOfTheUserCannotBeRegistered) {
   open();
   test::LogLines log;
   alignas(4096) static uint8_t own[8192];
