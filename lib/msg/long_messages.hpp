@@ -1,8 +1,8 @@
 /// @file
-/// Messages of any size on a context. A message longer than one of the card goes in several parts;
-/// or, from the profile's border on or where there is no credit for the parts, it is asked for and
-/// moved by dedicated queues. The receiver hears of source and length first, and then names a
-/// buffer or refuses. See docs/decisions/0018-messages-of-every-size.md.
+/// Messages of any size on a context. One longer than a message of the card goes in several parts.
+/// From Profile::eager_bytes on, or if credit for the parts is missing, it is sent as large data:
+/// the receiver sees source and length first, then gives a buffer or refuses. See
+/// docs/decisions/0018-messages-of-every-size.md.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@
 
 namespace rio::msg {
 
-/// A send or a receive under way. LongMessages', until next_done() or test() gave it to the caller,
-/// which gives it back by free().
+/// A send or a receive under way. LongMessages owns it until next_done() or test() hands it to the
+/// caller, which returns it with free().
 struct LongRequest {
   Links<LongRequest> links;
   bool is_receive = false;
   bool done = false;
-  /// When done: 0; -EMSGSIZE (receive: the message was longer than the buffer, which is full),
-  /// -ECANCELED, -ECONNREFUSED (send: it was not wanted), or why it ended.
+  /// Valid when done: 0; -EMSGSIZE (receive: the message was longer than the buffer, which is
+  /// full); -ECANCELED; -ECONNREFUSED (send: the receiver refused it); or another -errno.
   int status = 0;
-  uint64_t length_bytes = 0;  ///< of the message
-  uint32_t dest_id = 0;       ///< of the peer
-  uint32_t context = 0;       ///< of the peer
-  void* user = nullptr;       ///< the caller's
+  uint64_t length_bytes = 0;  ///< length of the message
+  uint32_t dest_id = 0;       ///< the peer's destID
+  uint32_t context = 0;       ///< the peer's context
+  void* user = nullptr;       ///< for the caller
 };
 
 struct LongSend : LongRequest {

@@ -14,7 +14,7 @@
 
 namespace rio::msg {
 
-/// Of one port's receiver; its thread.
+/// Part of a port's receiver; used only on the port's thread.
 class MadeOffers {
  public:
   MadeOffers(ReceiveQueues& queues, LargeControl& control) : queues_(queues), control_(control) {}

@@ -17,7 +17,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Receiver {
  public:
   explicit Receiver(const LargeWorks& works)

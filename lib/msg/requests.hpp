@@ -14,7 +14,8 @@
 
 namespace rio::msg {
 
-/// Of one port's receiver; its thread. Owns all requests; those in a context's hands are lent.
+/// Part of a port's receiver; used only on the port's thread. Owns all requests; those in a
+/// context's hands are lent.
 class Requests {
  public:
   Requests(const LargeWorks& works, ReceiveQueues& queues, MadeOffers& offers)

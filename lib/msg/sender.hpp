@@ -18,7 +18,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Sender {
  public:
   explicit Sender(const LargeWorks& works) : works_(works), offers_(works) {}

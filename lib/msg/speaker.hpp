@@ -13,8 +13,8 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. News for a peer is noted in its link (ToSay); Peers lists those
-/// links.
+/// One per port; used only on the port's thread. News for a peer is noted in its link (ToSay);
+/// Peers lists those links.
 class Speaker {
  public:
   /// @param instance as MessagePort::instance(). @param connect_ms as PortConfig's.
