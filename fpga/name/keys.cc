@@ -230,8 +230,8 @@ Kinds kinds_at(Place place) {
   }
 }
 
-const KindRow& row_of(const CardName& name) {
-  const Kinds bit = 1u << name.kind.index();
+const KindRow& row_of(const Kind& kind) {
+  const Kinds bit = 1u << kind.index();
   return *std::ranges::find(kKinds, bit, &KindRow::bit);
 }
 

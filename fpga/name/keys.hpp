@@ -44,7 +44,7 @@ struct Key {
 /// The kinds that can be named in a place.
 [[nodiscard]] Kinds kinds_at(Place place);
 /// The row of a card's kind.
-[[nodiscard]] const KindRow& row_of(const CardName& name);
+[[nodiscard]] const KindRow& row_of(const Kind& kind);
 /// The kinds of a set by their prefixes, as "emu, shm, udp".
 [[nodiscard]] std::string list_kinds(Kinds set);
 

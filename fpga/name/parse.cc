@@ -165,7 +165,7 @@ class Parser {
         kinds(), [card](const KindRow& one) { return is_first_of(one, card); });
     const bool is_device = place_ == Place::kDevice;
     if (row == kinds().end() && is_device) {  // as wires were once named, without "emu:"
-      const KindRow& cable = row_of(CardName{});
+      const KindRow& cable = row_of(Kind{});
       return cable.take(card, &name_) ||
              bad_value(card, kWireKey,
                        std::string(cable.allowed) + ", or one of " + spelled_kinds(place_));
@@ -203,8 +203,8 @@ class Parser {
       others |= is_called(key, word) ? kinds_of(key) : 0;
     }
     return fail(
-        "no argument " + quoted(word) + " for " + phrase_of(row_of(name_)) + " card: take one of " +
-        list +
+        "no argument " + quoted(word) + " for " + phrase_of(row_of(name_.kind)) +
+        " card: take one of " + list +
         (others == 0 ? "" : " (" + quoted(word) + " is for cards of " + list_kinds(others) + ")"));
   }
 
@@ -230,8 +230,9 @@ class Parser {
   [[nodiscard]] bool fits_together() {
     for (const Key& key : keys()) {
       if (has(key) && key.fallback == nullptr && !name_.has(key.key)) {
-        return fail("argument " + quoted(key.key) + " is missing for " + phrase_of(row_of(name_)) +
-                    " card: give " + std::string(key.key) + "=, " + key.allowed);
+        return fail("argument " + quoted(key.key) + " is missing for " +
+                    phrase_of(row_of(name_.kind)) + " card: give " + std::string(key.key) + "=, " +
+                    key.allowed);
       }
     }
     if (std::holds_alternative<Shm>(name_.kind) &&

@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const Model& model = name.model;
-  require((row_of(name).bit & kinds_at(place)) != 0);
+  require((row_of(name.kind).bit & kinds_at(place)) != 0);
   require(model.queue_pairs >= 1 && model.queue_pairs <= 31);
   require(model.fault_rate >= 0.0 && model.fault_rate <= 1.0);
   require(model.stepping != Stepping::kManual && name.id != UINT32_MAX);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/log.hpp"
+#include "fpga/name/keys.hpp"
 #include "fpga/wire/relay/relay_wire.hpp"
 #include "fpga/wire/shm/shm_wire.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
@@ -10,6 +11,11 @@
 
 namespace rio::pmd {
 namespace {
+
+/// The beginning of a card's name, as "shm:".
+[[nodiscard]] std::string prefix_of(const name::Kind& kind) {
+  return std::string(name::row_of(kind).prefix);
+}
 
 /// Joins a wire of several processes or machines. @param card "shm:lab".
 /// @param told what the log says before the error.
@@ -37,13 +43,13 @@ template <typename MemberWire, typename Seat>
     return rc;
   }
   out->cable = cable.name;
-  out->name = "emu:" + cable.name + "/" + std::to_string(out->side);
+  out->name = prefix_of(cable) + cable.name + "/" + std::to_string(out->side);
   return 0;
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Switched& switches,
                             Joined* out) {
-  out->name = "emu:fabric/" + switches.at;
+  out->name = prefix_of(switches) + "/" + switches.at;
   return plug_into_fabric(switches.topology, switches.at, &out->wire);  // it logs
 }
 
@@ -56,7 +62,7 @@ template <typename MemberWire, typename Seat>
   seat.board = shm.board;
   seat.queue_pair = shm.queue_pair;
   seat.pull = shm.pull;
-  return join_member<wire::shm::ShmWire>("shm:" + shm.fabric, "", seat, out);
+  return join_member<wire::shm::ShmWire>(prefix_of(shm) + shm.fabric, "", seat, out);
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& config, const name::Udp& udp, Joined* out) {
@@ -71,13 +77,13 @@ template <typename MemberWire, typename Seat>
   seat.faults = {udp.loss_seed, udp.loss_rate};
   const char* const key = std::getenv("RIO_UDP_KEY");
   seat.key = key == nullptr ? "" : key;
-  const std::string card = "udp:" + udp.fabric;
+  const std::string card = prefix_of(udp) + udp.fabric;
   return join_member<wire::udp::UdpWire>(card, (card + ": ").c_str(), seat, out);
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& config, const name::Relay& relay, Joined* out) {
   const wire::relay::Ticket ticket{relay.name, relay.board, config.id, config.model.queue_pairs};
-  return join_member<wire::relay::RelayWire>("relay:" + relay.name, "", ticket, out);
+  return join_member<wire::relay::RelayWire>(prefix_of(relay) + relay.name, "", ticket, out);
 }
 
 }  // namespace
