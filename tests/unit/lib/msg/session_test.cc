@@ -168,7 +168,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   uint32_t sent = 0;
   int rc = 0;
   ASSERT_TRUE(work_until([&] {
-    rc = try_send(a, there, "unread");
+    rc = try_send(a, there, "not taken");
     sent += rc == 0 ? 1 : 0;
     return rc != 0 && rc != -EAGAIN;
   }));
